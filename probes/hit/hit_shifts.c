@@ -24,6 +24,7 @@
 #define DUTY_WHOLE 0.7     /* where less would not spare much */
 #define DEAR_NS    30000.0 /* what no hit costs: below that, there is nothing to measure */
 #define MEMORY     4       /* looks that a mean goes back, about */
+#define CREDIT_NS  2e9     /* the budget of so long is there from the start: a burst is counted in full */
 
 enum kind {
 	ENTRY,
@@ -44,6 +45,7 @@ struct hit_shifts {
 	double cost_ns[KINDS];             /* of a hit; 0: it was not measured */
 	struct spent last;
 	double spent; /* of a CPU, while uprobes are placed: a mean of late */
+	double debt;  /* ns that hits took, beyond the budget of the time since */
 	double duty;
 	s64 begun; /* calls that were under way before the shift, which nothing waits for */
 	bool warned;
@@ -145,6 +147,13 @@ static double cost(const struct hit_shifts *h, const struct spent *now, double e
 	       (double)(now->counts.exits - h->last.counts.exits) * exit_ns;
 }
 
+/* Are hits still to be counted all the time? */
+static bool is_cheap(struct hit_shifts *h, const struct spent *now, double ns, double budget)
+{
+	h->debt = fmax(0, h->debt + ns - budget * (double)(now->at - h->last.at));
+	return h->duty == 1 && h->debt < budget * CREDIT_NS;
+}
+
 /* False: it cannot be measured. */
 static bool measure(struct hit_shifts *h)
 {
@@ -183,7 +192,7 @@ static void set_duty(struct hit_shifts *h, double duty)
 
 void hit_shifts_steer(struct hit_shifts *h, u64 now_ns)
 {
-	double budget = h->host->options->cpu_percent / 100 * SHARE, spent;
+	double budget = h->host->options->cpu_percent / 100 * SHARE, spent, ns;
 	struct spent now = {.at = now_ns};
 	u64 open;
 
@@ -200,7 +209,12 @@ void hit_shifts_steer(struct hit_shifts *h, u64 now_ns)
 	}
 	if (!measure(h))
 		return;
-	spent = cost(h, &now, h->cost_ns[ENTRY], h->cost_ns[EXIT]) / (double)open;
+	ns = cost(h, &now, h->cost_ns[ENTRY], h->cost_ns[EXIT]);
+	if (is_cheap(h, &now, ns, budget)) {
+		h->last = now;
+		return;
+	}
+	spent = ns / (double)open;
 	h->spent = spent > h->spent ? spent : h->spent + (spent - h->spent) / MEMORY;
 	h->last = now;
 	set_duty(h, h->spent ? budget / h->spent : 1);

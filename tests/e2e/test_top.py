@@ -123,7 +123,7 @@ def test_interrupt():
 
 
 def test_closed_pipe():
-    """`yrt top … | head -1` ends, as unwritable output."""
+    """`yrt top … | head -1` ends without a word, as other programs do."""
     with yrt.Fixture("deep30") as f:
         f.release()
         process = subprocess.Popen(
@@ -133,7 +133,7 @@ def test_closed_pipe():
         process.stdout.close()
         process.stdout = None
         _, err = process.communicate(timeout=20)
-    assert process.returncode == yrt.OUTPUT and b"cannot write" in err, (process.returncode, err)
+    assert process.returncode == 0 and not err, (process.returncode, err)
 
 
 def test_usage():
