@@ -10,6 +10,7 @@
 #include "object_internal.h"
 #include "skeleton.h"
 #include "unwind/now.h"
+#include "unwind/cleanup.h"
 #include "unwind/thread_start.h"
 
 #define KERNEL_FRAMES 127
@@ -242,6 +243,22 @@ struct sample *object_skeleton(const struct object *o)
 int object_ncpus(const struct object *o)
 {
 	return o->ncpus;
+}
+
+struct error *object_sum(const struct object *o, const struct bpf_map *map, u64 *ret, size_t size)
+{
+	cleanup(free) u64 *each = calloc((size_t)o->ncpus, size);
+	size_t words = size / sizeof(*each);
+	u32 zero = 0;
+
+	memset(ret, 0, size);
+	if (!each)
+		return &error_no_memory;
+	if (bpf_map_lookup_elem(bpf_map__fd(map), &zero, each))
+		return error_errno(errno, "cannot read the counters");
+	for (size_t i = 0; i < (size_t)o->ncpus * words; i++)
+		ret[i % words] += each[i];
+	return NULL;
 }
 
 int object_program(const struct object *o, const char *name)

@@ -98,6 +98,8 @@ struct error *object_drain(struct object *o, u32 epoch,
 u32 object_counts_capacity(const struct object *o);
 
 struct error *object_stats(struct object *o, struct probe_stats *ret);
+/* The sum over all CPUs of a per-CPU array's one element, which is words of 64 bits; all 0 if there is an error. */
+struct error *object_sum(const struct object *o, const struct bpf_map *map, u64 *ret, size_t size);
 /*
  * Run time in ns of the event's programs, as the kernel measured it, and, in *others, of those that follow processes; 0
  * if not measured.

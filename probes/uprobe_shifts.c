@@ -21,6 +21,7 @@
 #define EFFORT_MS 150 /* what it takes to place uprobes and to take them away, about */
 #define AT_ONCE   32  /* that are taken away together */
 #define LOOK_MS   2   /* between two looks whether something is under way */
+#define WHOLE     0.7 /* of the time: to place uprobes for less than all of it would not spare much */
 #define A_MS      1000000ull
 
 struct placed {
@@ -202,7 +203,7 @@ static u32 stands_for(const struct uprobe_shifts *s, u64 length, u64 end)
 static void one_period(struct uprobe_shifts *s)
 {
 	double ms = fmax(s->options.shift_ms, s->duty * s->options.period_ms), spare = ms / s->duty - ms - EFFORT_MS;
-	u64 begin = now_ns(), length = (u64)(ms * A_MS), took;
+	u64 begin = now_ns(), length = (u64)(ms * A_MS), took, end;
 	struct departure leaving = {0};
 	u32 each;
 
@@ -214,11 +215,12 @@ static void one_period(struct uprobe_shifts *s)
 	wait_until(s, now_ns() + length);
 	took = stop_counting(s, length);
 	s->covered += each * took;
+	end = begin + (u64)((double)took / s->duty);
 	take_some_away(s, FIRST, &leaving);
-	wait_while_under_way(s, begin + (u64)((double)took / s->duty));
+	wait_while_under_way(s, end);
 	take_some_away(s, SHIFTS, &leaving);
 	wait_unlocked(s, &leaving);
-	wait_until(s, begin + (u64)((double)took / s->duty));
+	wait_until(s, end);
 }
 
 static void begin_shifts(struct uprobe_shifts *s)
@@ -293,6 +295,11 @@ bool uprobe_shifts_has(struct uprobe_shifts *s, u32 process)
 		found |= s->placed[i].site.process == process;
 	pthread_mutex_unlock(&s->lock);
 	return found;
+}
+
+double uprobe_shifts_duty(double allowed, double now, double least)
+{
+	return allowed >= (now < 1 ? 1 : WHOLE) ? 1 : fmax(allowed, least);
 }
 
 void uprobe_shifts_set_duty(struct uprobe_shifts *s, double duty)

@@ -26,8 +26,8 @@ struct uprobe_shifts_options {
 	u32 shift_ms, period_ms; /* at least; whichever makes the shift longer */
 	bool exact;              /* what is hit past the time that open() gets does not count */
 	/*
-	 * Called by the thread: hits count from now on, until then (CLOCK_MONOTONIC, ns), and each stands for so many;
-	 * 0: they do not count. Without shifts it is not called: each hit counts once.
+	 * Called by the thread. A hit counts as `each` hits from now until `until` (CLOCK_MONOTONIC, ns); each is 0:
+	 * hits do not count from now on. Not called while there are no shifts: each hit counts once.
 	 */
 	void (*open)(void *ctx, u32 each, u64 until);
 	/* Called by the thread after a shift: is there a reason to keep uprobes that are "last"? NULL: never. */
@@ -52,6 +52,11 @@ void uprobe_shifts_destroy(struct uprobe_shifts *s); /* takes all away; NULL is 
  */
 struct error *uprobe_shifts_add(struct uprobe_shifts *s, const struct uprobe_site *site, const char *path);
 bool uprobe_shifts_has(struct uprobe_shifts *s, u32 process);
+/*
+ * The part of time to place uprobes for if a budget allows this much: at least `least`, and all of it where less would
+ * not spare much. now: what it is.
+ */
+double uprobe_shifts_duty(double allowed, double now, double least);
 /* The part of time that uprobes are to be placed from now on; 1: always. */
 void uprobe_shifts_set_duty(struct uprobe_shifts *s, double duty);
 /* For how long hits have counted since the first was placed. */

@@ -253,7 +253,7 @@ void view_name(const struct profile_function *f, char ret[VIEW_NAME])
 	size_t place = strlen(view_file(f));
 	char *open;
 
-	snprintf(ret, VIEW_NAME, "%.*s", (int)text_name_length(f), text_name(f));
+	text_plain_name(f, ret, VIEW_NAME);
 	open = place ? strrchr(ret, '(') : NULL;
 	if (open && open > ret + 1 && open[-1] == ' ' && !strncmp(open + 1, view_file(f), place) &&
 	        open[1 + place] == ':' && open[2 + place + strspn(open + 2 + place, "0123456789")] == ')')

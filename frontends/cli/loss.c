@@ -121,6 +121,8 @@ char *loss_line(const struct sampler_stats *st)
 		fprintf(out, ", %u of %u processes could not be looked into", st->unread, st->processes);
 	if (st->halvings)
 		fprintf(out, ", rate halved %u times", st->halvings);
+	if (st->probed > 0)
+		fprintf(out, ", probed %.1f %% of the time", 100 * st->probed);
 	fprintf(out, "; %.1f us a sample, %.2f %% of a CPU", st->bpf_ns_per_sample / 1000, st->cpu_percent);
 	fclose(out);
 	return text;
@@ -169,12 +171,12 @@ static json_t *to_json(const struct sampler_stats *st)
 	                                     (json_int_t)st->probe.first_ns)); /* CLOCK_MONOTONIC */
 	json_object_update_new(root, json_pack("{s:I, s:I}", "sampling_rss_kb", (json_int_t)st->sampling_rss_kb,
 	                                     "bpf_other_ns", (json_int_t)st->bpf_other_ns));
-	json_object_update_new(
-	        root, json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:f, s:I}", "event", st->event->name, "unit",
-	                      st->event->unit, "approximate_leaves", (json_int_t)st->collect.approx,
-	                      "samples_below_approximate", (json_int_t)st->collect.below_approx, "filtered_samples",
-	                      (json_int_t)st->collect.filtered, "idle_samples", (json_int_t)st->collect.idle,
-	                      "target_cpu_s", st->target_cpu_s, "rate_halved", (json_int_t)st->halvings));
+	json_object_update_new(root,
+	        json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:f, s:I, s:f}", "event", st->event->name, "unit",
+	                st->event->unit, "approximate_leaves", (json_int_t)st->collect.approx,
+	                "samples_below_approximate", (json_int_t)st->collect.below_approx, "filtered_samples",
+	                (json_int_t)st->collect.filtered, "idle_samples", (json_int_t)st->collect.idle, "target_cpu_s",
+	                st->target_cpu_s, "rate_halved", (json_int_t)st->halvings, "probed", st->probed));
 	if (st->command_status >= 0 && WIFSIGNALED(st->command_status))
 		json_object_set_new(root, "program_signal", json_integer(WTERMSIG(st->command_status)));
 	else if (st->command_status >= 0)

@@ -179,10 +179,8 @@ static u64 put_mapping(struct otlp *w, const struct profile_function *f)
 static u64 put_function(struct otlp *w, const struct profile_function *f)
 {
 	char text[TEXT_CLEAN];
-	u64 name;
+	u64 name = put_string(w, text_plain_name(f, text, sizeof(text)));
 
-	snprintf(text, sizeof(text), "%.*s", (int)text_name_length(f), text_name(f));
-	name = put_string(w, text);
 	w->inner.size = 0;
 	pb_number(&w->inner, FUNCTION_NAME, name);
 	pb_number(&w->inner, FUNCTION_SYSTEM_NAME, name);

@@ -260,20 +260,14 @@ static u64 put_annotated(struct pprof *w, const struct profile_function *f)
 	return put_string(w, text);
 }
 
-/* Without the line that is executed: locations have that. */
-static u64 put_name(struct pprof *w, const struct profile_function *f)
+/* Names are without the line that is executed: locations have that. */
+static void put_functions(struct pprof *w)
 {
 	char text[TEXT_CLEAN];
 
-	snprintf(text, sizeof(text), "%.*s", (int)text_name_length(f), text_name(f));
-	return put_string(w, text);
-}
-
-static void put_functions(struct pprof *w)
-{
 	for (u32 i = 0; i < w->p->nfunctions; i++) {
 		const struct profile_function *f = &w->p->functions[w->order->functions[i]];
-		u64 name = put_name(w, f);
+		u64 name = put_string(w, text_plain_name(f, text, sizeof(text)));
 
 		pb_number(&w->message, FUNCTION_ID, i + 1);
 		pb_number(&w->message, FUNCTION_NAME, name);

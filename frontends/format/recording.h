@@ -11,7 +11,7 @@
  *	nodes      in preorder, the root first: levels above a child of the node before it, function, count
  *	more       of the nodes of the next section, in their order: what else was counted (profile_meta.more)
  *	defined    of the functions of the next section, in their order: the line where each is defined; 0: unknown
-	times      when samples were taken: the step (ns), then of some of the nodes before it, in order: nodes above
+ *	times      when samples were taken: the step (ns), then of some of the nodes before it, in order: nodes above
  *	           the one before it in this section, how many samples, and of each the steps since the one before it,
  *	           of the first since the start
  *	end        nothing

@@ -112,13 +112,16 @@ const char *text_name(const struct profile_function *fn)
 	return *fn->name ? fn->name : "[unknown]";
 }
 
-size_t text_name_length(const struct profile_function *fn)
+const char *text_plain_name(const struct profile_function *fn, char *ret, size_t size)
 {
 	size_t n = strlen(text_name(fn)), tail;
 	char line[16];
 
 	tail = (size_t)snprintf(line, sizeof(line), ":%u", fn->line);
-	return fn->line && n > tail && !strcmp(text_name(fn) + n - tail, line) ? n - tail : n;
+	if (fn->line && n > tail && !strcmp(text_name(fn) + n - tail, line))
+		n -= tail;
+	snprintf(ret, size, "%.*s", (int)n, text_name(fn));
+	return ret;
 }
 
 const char *text_marks(u32 flags)

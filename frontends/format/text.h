@@ -27,8 +27,8 @@ void text_json(FILE *out, const char *s);
 void text_xml(FILE *out, const char *s);
 /* The name to show: "[unknown]" if there is none. */
 const char *text_name(const struct profile_function *fn);
-/* How long that is without the line that is executed: "read:26" (--lines). */
-size_t text_name_length(const struct profile_function *fn);
+/* The same without the line that is executed: "read" of "read:26" (--lines). Cut at size; returns ret. */
+const char *text_plain_name(const struct profile_function *fn, char *ret, size_t size);
 /* Prints n in decimal; fprintf() takes too long for millions of them. */
 void text_number(FILE *out, u64 n);
 /* What is not certain of a frame, in front of its name: "? " a guess, "~ " approximate. */

@@ -3,8 +3,9 @@
 
 #include <math.h>
 
+#include "probes/uprobe_shifts.h"
+
 #define DUTY_LEAST 0.1
-#define DUTY_WHOLE 0.7     /* where less would not spare much */
 #define GUESS_NS   15000.0 /* a sample without its trap and interrupt, until some are measured */
 #define REQUEST_EXITS                                                                                                  \
 	6        /* an interrupt, and what two switches of threads write to debug registers: as dear as a trap each */
@@ -60,7 +61,7 @@ double alloc_budget_duty(const struct alloc_budget *b, double now)
 {
 	double duty = b->placed_ns ? b->share * b->cpu_ns / 2 / b->placed_ns : 1;
 
-	return !b->share || duty >= (now < 1 ? 1 : DUTY_WHOLE) ? 1 : fmax(duty, DUTY_LEAST);
+	return b->share ? uprobe_shifts_duty(duty, now, DUTY_LEAST) : 1;
 }
 
 double alloc_budget_share(const struct alloc_budget *b, const struct alloc_spent *from, const struct alloc_spent *to)

@@ -99,19 +99,5 @@ double alloc_object_handed_out(struct object *o, pid_t pid, u32 size_class)
 
 struct error *alloc_object_stats(struct object *o, struct alloc_stats *ret)
 {
-	struct alloc_stats *each = calloc(object_ncpus(o), sizeof(*each));
-	u32 zero = 0;
-
-	if (!each)
-		return &error_no_memory;
-	*ret = (struct alloc_stats){0};
-	if (bpf_map_lookup_elem(bpf_map__fd(object_skeleton(o)->maps.alloc_counters), &zero, each)) {
-		free(each);
-		return error_errno(errno, "cannot read the counters");
-	}
-	for (int i = 0; i < object_ncpus(o); i++)
-		for (size_t k = 0; k < sizeof(*ret) / sizeof(u64); k++)
-			((u64 *)ret)[k] += ((const u64 *)&each[i])[k];
-	free(each);
-	return NULL;
+	return object_sum(o, object_skeleton(o)->maps.alloc_counters, (u64 *)ret, sizeof(*ret));
 }

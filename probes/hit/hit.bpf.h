@@ -8,9 +8,9 @@
 u64 latency_over_ns = 0;
 u32 hit_tracepoint = 0; /* the reason of tracepoints */
 
-/* Of hit_shifts.c. */
-u64 hit_until = ~0ull; /* hits of uprobes count */
-u32 hit_each = 1;      /* so many */
+/* Set by hit_shifts.c. */
+u64 hit_until = ~0ull; /* the shift's end (CLOCK_MONOTONIC, ns): later hits of uprobes do not count */
+u32 hit_each = 1;      /* how many hits a hit of this shift counts for */
 u32 hit_shift = 0;     /* the number of the shift */
 
 struct { /* hits of targets, whether they were taken or not */

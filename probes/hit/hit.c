@@ -390,6 +390,7 @@ static struct error *stop(void *event)
 	struct error *err;
 
 	object_take_ticks(h->host->object, TICKS_IGNORED);
+	hit_shifts_end(h->shifts);
 	err = h->started ? find_missing(h) : NULL;
 	if (err)
 		h->host->options->warn(h->host->options->ctx, err);
@@ -407,6 +408,7 @@ static void stats(void *event, struct sampler_stats *st)
 	struct hit *h = event;
 
 	st->expected = hit_shifts_hits(h->shifts);
+	st->probed = hit_shifts_part(h->shifts);
 }
 
 static void reason(u32 reason, char *text)
@@ -445,6 +447,7 @@ static void latency_stats(void *event, struct sampler_stats *st)
 
 	hit_latency_sum(h->host->object, &h->latency);
 	st->of_event = &h->latency;
+	st->probed = hit_shifts_part(h->shifts);
 }
 
 const struct event_ops latency_event = {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hit_shifts.h"
 
-#include <bpf/bpf.h>
-#include <bpf/libbpf.h>
 #include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -13,7 +11,7 @@
 #include "probes/uprobe_cost.h"
 #include "probes/uprobe_shifts.h"
 #include "sample.skel.h"
-#include "unwind/cleanup.h"
+#include "unwind/now.h"
 
 #define SHIFT_MS   20
 #define PERIOD_MS  1000 /* calls that take as long are still seen as a whole */
@@ -21,7 +19,6 @@
 #define SHARE      0.25        /* of --max-cpu */
 #define LOOK_NS    10000000ull /* hits counted for so long: enough to know their rate */
 #define DUTY_LEAST 0.01
-#define DUTY_WHOLE 0.7     /* where less would not spare much */
 #define DEAR_NS    30000.0 /* what no hit costs: below that, there is nothing to measure */
 #define MEMORY     4       /* looks that a mean goes back, about */
 #define CREDIT_NS  2e9     /* the budget of so long is there from the start: a burst is counted in full */
@@ -47,25 +44,17 @@ struct hit_shifts {
 	double spent; /* of a CPU, while uprobes are placed: a mean of late */
 	double debt;  /* ns that hits took, beyond the budget of the time since */
 	double duty;
-	s64 begun; /* calls that were under way before the shift, which nothing waits for */
-	bool warned;
+	s64 begun;   /* calls that were under way before the shift, which nothing waits for */
+	bool warned; /* there were shifts */
+	u64 began;   /* when the first was placed */
+	double part; /* of the time until the end, that hits counted; 0: it has not ended */
 };
 
 static void read_counts(const struct hit_shifts *h, struct hit_counts *ret)
 {
-	int map = bpf_map__fd(object_skeleton(h->host->object)->maps.hit_counters);
-	u32 n = (u32)object_ncpus(h->host->object), zero = 0;
-	cleanup(free) struct hit_counts *each = calloc(n, sizeof(*each));
+	struct object *o = h->host->object;
 
-	*ret = (struct hit_counts){0};
-	if (!each || bpf_map_lookup_elem(map, &zero, each))
-		return;
-	for (u32 i = 0; i < n; i++) {
-		ret->entries += each[i].entries;
-		ret->exits += each[i].exits;
-		ret->stand_for += each[i].stand_for;
-		ret->under_way += each[i].under_way;
-	}
+	error_free(object_sum(o, object_skeleton(o)->maps.hit_counters, (u64 *)ret, sizeof(*ret)));
 }
 
 static void open_shift(void *ctx, u32 each, u64 until)
@@ -138,6 +127,7 @@ struct error *hit_shifts_place(struct hit_shifts *h, const struct process *p, co
 	h->stepped[u->exit] |=
 	        pread(img->fd, code, sizeof(code), (off_t)u->at.offset) <= 0 || !uprobe_is_emulated(code);
 	h->program = u->program;
+	h->began = h->began ? h->began : now_ns();
 	return uprobe_shifts_add(h->shifts, &site, path);
 }
 
@@ -178,10 +168,7 @@ static void warn(struct hit_shifts *h)
 
 static void set_duty(struct hit_shifts *h, double duty)
 {
-	if (duty >= (h->duty < 1 ? 1 : DUTY_WHOLE))
-		duty = 1;
-	else if (duty < DUTY_LEAST)
-		duty = DUTY_LEAST;
+	duty = uprobe_shifts_duty(duty, h->duty, DUTY_LEAST);
 	if (duty == h->duty)
 		return;
 	h->duty = duty;
@@ -218,6 +205,21 @@ void hit_shifts_steer(struct hit_shifts *h, u64 now_ns)
 	h->spent = spent > h->spent ? spent : h->spent + (spent - h->spent) / MEMORY;
 	h->last = now;
 	set_duty(h, h->spent ? budget / h->spent : 1);
+}
+
+static double part(const struct hit_shifts *h)
+{
+	return (double)uprobe_shifts_open_ns(h->shifts) / (double)(now_ns() - h->began);
+}
+
+void hit_shifts_end(struct hit_shifts *h)
+{
+	h->part = h->warned ? part(h) : 0;
+}
+
+double hit_shifts_part(const struct hit_shifts *h)
+{
+	return h->part || !h->warned ? h->part : part(h);
 }
 
 double hit_shifts_hits(const struct hit_shifts *h)

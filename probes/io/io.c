@@ -13,7 +13,6 @@
 #include "probes/object.h"
 #include "probes/sampler.h"
 #include "sample.skel.h"
-#include "unwind/cleanup.h"
 #include "unwind/profile/names.h"
 
 struct io {
@@ -108,20 +107,17 @@ static struct error *record(void *event, const void *data, size_t size)
 
 static void sum_counters(struct io *io, struct io_summary *s)
 {
-	u32 n = (u32)object_ncpus(io->host->object), zero = 0;
-	cleanup(free) struct io_stats *each = calloc(n, sizeof(*each));
+	struct object *o = io->host->object;
+	struct io_stats sum;
 
-	if (!each || bpf_map_lookup_elem(bpf_map__fd(object_skeleton(io->host->object)->maps.io_counters), &zero, each))
-		return;
-	for (u32 i = 0; i < n; i++) {
-		s->calls += each[i].calls;
-		s->ns += each[i].ns;
-		s->in_bytes += each[i].in_bytes;
-		s->out_bytes += each[i].out_bytes;
-		s->skipped += each[i].skipped;
-		s->async += each[i].async;
-		s->begun += each[i].begun;
-	}
+	error_free(object_sum(o, object_skeleton(o)->maps.io_counters, (u64 *)&sum, sizeof(sum)));
+	s->calls += sum.calls;
+	s->ns += sum.ns;
+	s->in_bytes += sum.in_bytes;
+	s->out_bytes += sum.out_bytes;
+	s->skipped += sum.skipped;
+	s->async += sum.async;
+	s->begun += sum.begun;
 }
 
 static void stats(void *event, struct sampler_stats *st)

@@ -13,7 +13,6 @@
 #include "probes/sampler.h"
 #include "probes/targets.h"
 #include "sample.skel.h"
-#include "unwind/cleanup.h"
 #include "unwind/now.h"
 #include "unwind/profile/collect.h"
 #include "unwind/table.h"
@@ -366,22 +365,6 @@ static struct error *stop(void *event)
 	return w->tasks ? wait_tasks_poll(w->tasks, w->ended_ns, true) : NULL;
 }
 
-static struct error *sum_counters(struct wait *w, struct wait_stats *ret)
-{
-	cleanup(free) struct wait_stats *each = calloc((size_t)object_ncpus(w->host->object), sizeof(*each));
-	u32 zero = 0;
-
-	*ret = (struct wait_stats){0};
-	if (!each)
-		return &error_no_memory;
-	if (bpf_map_lookup_elem(bpf_map__fd(object_skeleton(w->host->object)->maps.wait_counters), &zero, each))
-		return error_errno(errno, "cannot read the counters");
-	for (int i = 0; i < object_ncpus(w->host->object); i++)
-		for (size_t k = 0; k < sizeof(*ret) / sizeof(u64); k++)
-			((u64 *)ret)[k] += ((const u64 *)&each[i])[k];
-	return NULL;
-}
-
 static void add_tasks(struct wait *w, struct sampler_stats *st)
 {
 	const struct wait_tasks_summary *t = wait_tasks_summary(w->tasks);
@@ -404,7 +387,8 @@ static void stats(void *event, struct sampler_stats *st)
 	s64 cpu = w->cpu_at_end ? w->cpu_at_end : object_cpu_ns(w->host->object);
 	struct wait_stats sum;
 
-	error_free(sum_counters(w, &sum));
+	error_free(object_sum(
+	        w->host->object, object_skeleton(w->host->object)->maps.wait_counters, (u64 *)&sum, sizeof(sum)));
 	for (u32 i = 0; i < STOP_MAX; i++) {
 		st->probe.stop[i] += w->seen[i];
 		st->complete += stop_is_complete(i) ? w->seen[i] : 0;

@@ -386,7 +386,10 @@ WALK_GLOBAL int hotspot_leave_moved(struct walk *w, u64 begin, u32 frame)
 	return stop == LEAF_STANDS && room ? hs_try(w, cfa) : stop;
 }
 
-/* Finds the next word on the stack that points into the code cache: the address behind it, 0 if there is none near. */
+/*
+ * Looks up the stack for a word that points into the code cache, and leaves it in scratch[SCRATCH_PC]. Returns the
+ * address behind it; 0: none is near.
+ */
 WALK_GLOBAL u64 hotspot_next_return(struct walk *w, u64 from)
 {
 	const struct hotspot_vm *vm;
