@@ -84,7 +84,7 @@ def test_without_debug_information():
 def test_loop_of_a_vm():
     """
     What is inlined in a VM's loop is called by the frames that it runs: the wait for the lock lies above them, not
-    below.
+    below. It is waits that are looked at: there is always one, whatever the other threads of the machine do.
     """
     python = os.path.realpath(sys.executable)
     if ".debug_info" not in subprocess.run(["readelf", "-SW", python], capture_output=True, text=True).stdout:
@@ -93,7 +93,7 @@ def test_loop_of_a_vm():
         "import threading\ndef spin():\n n = 0\n while n < 9000000: n += 1\nfor i in range(3):"
         " threading.Thread(target=spin).start()"
     )
-    result = yrt.run("flame", "-F", 999, "--", sys.executable, "-c", script, timeout=120).expect()
+    result = yrt.run("off-flame", "--", sys.executable, "-c", script, timeout=120).expect()
     waits = [(frames, n) for frames, n in result.stacks if "take_gil" in frames]
     assert waits, yrt.show(result.stacks)
     for frames, n in waits:
@@ -101,12 +101,13 @@ def test_loop_of_a_vm():
         assert not [f for f in inside if f.startswith("spin (")], yrt.show([(frames, n)])
         if "eval_frame_handle_pending" in frames:
             at = frames.index("eval_frame_handle_pending")
-            assert frames[at - 1].startswith("spin (") and frames[at + 1] in ("take_gil", "drop_gil"), yrt.show(
-                [(frames, n)]
-            )
+            function = re.fullmatch(r".+ \(.+:\d+\)", frames[at - 1])  # spin, mostly; or threading's own at its ends
+            assert function and frames[at + 1] in ("take_gil", "drop_gil"), yrt.show([(frames, n)])
+    spinning = sum(n for frames, n in waits if any(f.startswith("spin (") for f in frames))
+    assert spinning > 0.8 * sum(n for _, n in waits), yrt.show(waits)
     yield (
-        f"{sum(n for frames, n in waits if 'eval_frame_handle_pending' in frames)} of {sum(n for _, n in waits)}"
-        " samples where it is inlined"
+        f"{sum(n for frames, n in waits if 'eval_frame_handle_pending' in frames) / 1e9:.3f} s of"
+        f" {sum(n for _, n in waits) / 1e9:.3f} s where it is inlined"
     )
 
 
