@@ -122,13 +122,21 @@ def starts_goroutine(outer):
     return is_go(outer) and str(outer.function) == "runtime.goexit"
 
 
-def calls_again(outer):
-    """Up to 1.16 a deferred function returns to the very call of deferreturn(), which calls the next one."""
+def calls_deferreturn(place, address):
+    at = next((i for i in place.function.instructions if i[0] == address), None)
+    target = at and at[2] == "call" and at[3].startswith("0x") and place.file.function(int(at[3], 16))
+    return bool(target) and str(target) == "runtime.deferreturn"
+
+
+def goes_to_deferreturn(outer, inner):
+    """
+    Up to 1.16 a deferred function returns to the very call of deferreturn(), which calls the next one. recovery() lets
+    a goroutine that has recovered go on there.
+    """
     if not is_go(outer):
         return False
-    after = next((i for i in outer.function.instructions if i[0] == outer.address + 1), None)
-    target = after and after[2] == "call" and after[3].startswith("0x") and outer.file.function(int(after[3], 16))
-    return bool(target) and str(target) == "runtime.deferreturn"
+    recovers = is_go(inner) and str(inner.function) in ("runtime.mcall", "runtime.recovery")
+    return calls_deferreturn(outer, outer.address if recovers else outer.address + 1)
 
 
 def is_root(place):

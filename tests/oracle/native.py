@@ -164,7 +164,7 @@ def check_edge(calls, outer, inner):
         call, sure = call_before(outer)
     except struct.error:
         return "unknown", ""
-    if go_code.calls_again(outer):
+    if go_code.goes_to_deferreturn(outer, inner):
         return "ok", ""
     if not call:
         if goes_to_landing_pad(inner, EH_INSTALL):
