@@ -234,7 +234,8 @@ static void open_flow(struct code_flow *f)
 {
 	u64 size = f->end - f->start;
 
-	f->bytes = malloc(size);
+	if (!f->bytes)
+		f->bytes = f->copy = malloc(size);
 	f->marks = calloc(size, 1);
 	f->at = calloc(size, sizeof(*f->at));
 	f->owner = calloc(size, sizeof(*f->owner));
@@ -248,7 +249,7 @@ static void close_flow(struct code_flow *f)
 		cs_free(f->in, 1);
 	if (f->handle)
 		cs_close(&f->handle);
-	free(f->bytes);
+	free(f->copy);
 	free(f->marks);
 	free(f->at);
 	free(f->owner);
@@ -265,7 +266,7 @@ static struct error *stretch(struct image *img, u64 start, u64 size, bool gap, c
 	struct code_flow f = {.img = img, .starts = starts, .gap = gap, .start = start, .end = start + size};
 
 	open_flow(&f);
-	if (!f.no_memory && image_read(img, f.bytes, size, f.start)) {
+	if (!f.no_memory && image_read(img, f.copy, size, f.start)) {
 		follow(&f, p);
 		if (f.steps && !f.no_memory && keeps_conventions(&f))
 			emit(&f, ret);
@@ -294,13 +295,19 @@ static bool follow_words(struct code_flow *f)
 struct error *cfi_code_find_function(struct image *img, u64 start, u64 end, u64 pc, struct cfi_code *ret)
 {
 	const struct code_starts starts = {0};
-	struct code_flow f = {.img = img, .starts = &starts, .gap = true, .start = start, .end = end};
+	struct code_flow f = {.img = img,
+	        .starts = &starts,
+	        .gap = true,
+	        .proves = true,
+	        .start = start,
+	        .end = end,
+	        .bytes = img->copy + (start - img->segments[0].vaddr)};
 
 	open_flow(&f);
-	if (!f.no_memory && image_read(img, f.bytes, end - start, start) && seed_states(&f)) {
+	if (!f.no_memory && seed_states(&f)) {
 		code_flow_function(&f, start, CODE_ENTRY, 0);
 		code_flow_run(&f);
-		if ((!f.open || follow_words(&f)) && f.steps && !f.no_memory && f.nreturns && !f.nloose &&
+		if ((!f.open || follow_words(&f)) && f.steps && !f.no_memory && f.nreturns && !f.loose &&
 		        f.at[pc - start])
 			emit(&f, ret);
 	}

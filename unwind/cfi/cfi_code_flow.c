@@ -112,11 +112,20 @@ static bool is_whole(const struct code_flow *f, u32 state)
 	return whole;
 }
 
+/* A way that does not end as a function's do: a proof has failed, and goes no further. */
+static void add_loose(struct code_flow *f)
+{
+	f->loose = true;
+	if (f->proves)
+		f->steps = 0;
+}
+
 void code_flow_enqueue(struct code_flow *f, u64 addr, u32 state, u32 function)
 {
 	if (code_flow_follows(f, addr))
 		return enqueue(f, (struct code_job){addr, state, function});
-	f->nloose += !is_whole(f, state);
+	if (!is_whole(f, state))
+		add_loose(f);
 	function_returns(f, function);
 }
 
@@ -275,7 +284,8 @@ static void leave(struct code_flow *f, u32 function)
 
 	f->nreturns += whole;
 	f->nstrays += !whole;
-	f->nloose += !whole;
+	if (!whole)
+		add_loose(f);
 	function_returns(f, function);
 }
 
@@ -336,11 +346,12 @@ static bool arrives(struct code_flow *f, struct code_job job, u64 addr, u32 stat
 	if (begins ? owner == job.function && !at : !at)
 		return false;
 	if (at == CODE_TAIL) {
-		f->nloose++;
+		add_loose(f);
 		function_returns(f, job.function);
 		return true;
 	}
-	f->nloose += at && f->states[at - 1].below[REG_SP] != f->states[state - 1].below[REG_SP];
+	if (at && f->states[at - 1].below[REG_SP] != f->states[state - 1].below[REG_SP])
+		add_loose(f);
 	if (begins || f->functions[job.function].age <= f->functions[owner].age || same(f, at, state)) {
 		returns_with(f, job.function, owner);
 		return true;
@@ -390,7 +401,7 @@ static void run(struct code_flow *f, struct code_job job)
 			return;
 		addr += size;
 	}
-	f->nloose++;
+	add_loose(f);
 	function_returns(f, job.function);
 }
 

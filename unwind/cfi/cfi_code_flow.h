@@ -59,7 +59,9 @@ struct code_waiter {
 struct code_flow {
 	struct image *img;
 	u64 start, end; /* of an executable segment */
-	u8 *bytes, *marks;
+	const u8 *bytes;
+	u8 *copy; /* bytes, if they had to be read; NULL */
+	u8 *marks;
 	u32 *at;    /* number of the state at an instruction, from 1; 0: not reached */
 	u32 *owner; /* the function that reached it, or begins there */
 	const struct code_starts *starts;
@@ -70,9 +72,10 @@ struct code_flow {
 	u32 nstates, states_room, njobs, jobs_room, nfunctions, functions_room, nwaiters, waiters_room;
 	u64 steps;
 	u32 nreturns, nstrays; /* ways out of functions: with the caller's stack and registers; all others */
-	u32 nloose;            /* ways that end elsewhere, or with a frame that is not undone, or meet with another */
 	u32 open;              /* the state at an indirect jump within a frame whose targets are unknown; 0: none */
 	bool gap;              /* between FDEs: of a file that describes most of its code */
+	bool proves;           /* one loose way is enough: steps becomes 0 */
+	bool loose;            /* a way ends elsewhere, or with a frame that is not undone, or meets with another */
 	csh handle;
 	cs_insn *in;
 	bool no_memory;

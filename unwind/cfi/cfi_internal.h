@@ -164,9 +164,9 @@ struct error *cfi_code_find_gaps(struct image *img, const struct cfi_parsed *par
  */
 struct error *cfi_code_find_in_memory(struct image *img, const struct cfi_parsed *parsed, struct cfi_code *ret);
 /*
- * Rows of the function that begins at start and has pc in it, and of those that it calls, of code in [start, end). None
- * if what is there cannot be such a function: each way through it has to end with the caller's stack and registers, one
- * of them in a return. Only fails for memory.
+ * Rows of the function that begins at start and has pc in it, and of those that it calls, of code in [start, end), in
+ * the only segment of an image in memory (image.copy). None if what is there cannot be such a function: each way
+ * through it has to end with the caller's stack and registers, one of them in a return. Only fails for memory.
  */
 struct error *cfi_code_find_function(struct image *img, u64 start, u64 end, u64 pc, struct cfi_code *ret);
 void cfi_code_free(struct cfi_code *code);
