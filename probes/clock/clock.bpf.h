@@ -113,45 +113,56 @@ static inline bool take_tick(struct probe_stats *st, u64 time)
 	return true;
 }
 
-/* Of the parent if the task still runs its code at the same addresses, which are random for each program; else NULL. */
-static inline struct process_entry *entry_of_parent(struct task_struct *task)
+/* The parent's process if the task still runs its code at the same addresses, random for each program; else 0. */
+static inline u32 forked_from(struct task_struct *task)
 {
 	struct task_struct *parent = BPF_CORE_READ(task, real_parent);
 	struct mm_struct *own = BPF_CORE_READ(task, mm), *its = BPF_CORE_READ(parent, mm);
-	u32 tgid = tgid_of(parent);
 
 	if (!own || !its || BPF_CORE_READ(own, exe_file) != BPF_CORE_READ(its, exe_file) ||
 	        BPF_CORE_READ(own, start_stack) != BPF_CORE_READ(its, start_stack) ||
 	        BPF_CORE_READ(own, start_brk) != BPF_CORE_READ(its, start_brk))
-		return NULL;
-	return bpf_map_lookup_elem(&processes, &tgid);
+		return 0;
+	return tgid_of(parent);
 }
 
-/*
- * With -a, every process becomes a target at its first tick, so those that never run cost nothing. Until user space
- * knows its files its stacks are walked as those of its parent, or copied, as those of a program that has just started.
- * Returns its instance; 0: it is no target.
- */
-WALK_GLOBAL int adopt(void)
+/* Returns its instance; 0: there is no room. */
+static inline u32 add_target(struct probe_stats *st, u32 tgid, struct process_entry *entry)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct process_record record = {.type = RECORD_FORK, .tgid = tgid_of(task)};
-	struct process_entry *parent = entry_of_parent(task), entry = {};
-	struct probe_stats *st = my_stats();
+	struct process_record record = {.type = RECORD_FORK, .tgid = tgid};
 
-	if (!BPF_CORE_READ(task, pid) || !record.tgid || record.tgid == own_tgid || !st)
-		return 0;
-	if (parent)
-		entry = *parent;
-	entry.deferred = DEFERRED_MOST;
-	entry.since_ns = bpf_ktime_get_ns();
-	entry.instance = record.instance = __sync_fetch_and_add(&last_instance, 1) + 1;
-	if (bpf_map_update_elem(&processes, &record.tgid, &entry, BPF_NOEXIST)) {
+	entry->deferred = DEFERRED_MOST;
+	entry->since_ns = bpf_ktime_get_ns();
+	entry->instance = record.instance = __sync_fetch_and_add(&last_instance, 1) + 1;
+	if (bpf_map_update_elem(&processes, &tgid, entry, BPF_NOEXIST)) {
 		st->lost[LOST_TABLE] += weight;
 		return 0;
 	}
 	bpf_ringbuf_output(&ring, &record, sizeof(record), BPF_RB_FORCE_WAKEUP);
-	return entry.instance;
+	return entry->instance;
+}
+
+/*
+ * With -a, every process becomes a target at its first tick, so those that never run cost nothing, but for one whose
+ * child runs: it may have more children, which do not live long. Until user space knows its files its stacks are walked
+ * as those of its parent, or copied, as those of a program that has just started. Returns its instance; 0: it is no
+ * target.
+ */
+WALK_GLOBAL int adopt(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	u32 tgid = tgid_of(task), forker = forked_from(task);
+	struct process_entry entry = {}, *parent;
+	struct probe_stats *st = my_stats();
+
+	if (!BPF_CORE_READ(task, pid) || !tgid || tgid == own_tgid || !st)
+		return 0;
+	parent = forker && forker != own_tgid ? bpf_map_lookup_elem(&processes, &forker) : NULL;
+	if (parent)
+		entry = *parent;
+	else if (forker && forker != own_tgid)
+		add_target(st, forker, &(struct process_entry){});
+	return add_target(st, tgid, &entry);
 }
 
 WALKING("perf_event", on_clock)
