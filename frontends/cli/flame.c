@@ -17,6 +17,7 @@
 #include "say.h"
 #include "frontends/format/format.h"
 #include "probes/capabilities.h"
+#include "probes/hit/latency.h"
 #include "unwind/cleanup.h"
 #include "unwind/runtime.h"
 #include "unwind/runtime_tasks.h"
@@ -225,6 +226,22 @@ static void note_status(int status, const char *program)
 		say_note("%s ended with exit code %d", program, WEXITSTATUS(status));
 }
 
+static u64 calls(const struct sampler_stats *st)
+{
+	const struct latency_stats *latency = st->of_event;
+
+	return st->event == &latency_event ? latency->entered : st->probe.weights;
+}
+
+static bool probes_functions(const struct flame_options *o)
+{
+	bool found = false;
+
+	for (u32 i = 0; i < o->hit.n; i++)
+		found |= o->hit.spec[i].kind == HIT_ANY || o->hit.spec[i].kind == HIT_FUNCTION;
+	return found;
+}
+
 /* Why the picture is empty, or has nothing of the language asked for: lines, "" if there is nothing to explain. */
 static char *explain(const struct sampler *s, const struct flame_options *o, const struct sampler_stats *st)
 {
@@ -247,6 +264,8 @@ static char *explain(const struct sampler *s, const struct flame_options *o, con
 		idle_explain(out, o->pids, o->npids, st->duration_s, o->sampler.follow);
 	else if (!st->probe.weights)
 		idle_explain_stopped(out, o->pids, o->npids);
+	if (!calls(st) && probes_functions(o))
+		fputs("no hit: calls of a function that is inlined into its callers cannot be seen\n", out);
 	if (st->collect.idle && !st->collect.counted)
 		fputs(o->sampler.event == &lock_event
 		                ? "no thread waited for a lock: --all-waits shows what else was waited for\n"

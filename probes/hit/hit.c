@@ -326,9 +326,10 @@ static struct error *missing(const struct hit *h, u32 spec)
 	err = error_new(ERROR_USAGE, "-e %s: there is no function or USDT probe \"%s\"", s->text, s->name);
 	hit_near_text(&h->near[spec], near);
 	if (h->near[spec].n)
-		return error_hint(err, "near: %s; functions of scripts and JITs are in no file", near);
+		return error_hint(
+		        err, "near: %s; functions of scripts and JITs are in no file, nor those always inlined", near);
 	return error_hint(err, "a file without symbols takes addresses as stacks show them: -e nginx+0x51340; "
-	                       "functions of scripts and JITs are in no file");
+	                       "functions of scripts and JITs are in no file, nor those always inlined");
 }
 
 static struct error *find_missing(const struct hit *h)

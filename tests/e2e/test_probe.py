@@ -133,6 +133,14 @@ def test_none():
     assert not result.samples and " -" not in result.stderr.splitlines()[-1], result.stderr
 
 
+def test_not_called():
+    """A function that is there but never called may be inlined wherever it is: no hit, and the reason."""
+    with yrt.Fixture("inlines", seconds=None, wait=False) as fixture:
+        for command in ("probe", "latency"):
+            result = yrt.run(command, "-e", "inlines:rare", "-p", fixture.pid, "-d", 0.3).expect()
+            assert "inlined into its callers" in result.stderr, result.stderr
+
+
 def test_refusals():
     """What is not there, or is there twice, is reported, with what comes near."""
     with subprocess.Popen([PYTHON, "-c", "import time; time.sleep(60)"]) as target:
