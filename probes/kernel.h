@@ -36,7 +36,7 @@ struct signal_struct {
 };
 
 struct mm_struct {
-	unsigned long start_stack, start_brk, brk;
+	unsigned long end_code, start_stack, start_brk, brk;
 	struct file *exe_file;
 };
 

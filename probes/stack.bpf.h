@@ -13,6 +13,8 @@
 #define DEFERRED_POINTERS 8   /* frames of such code that frame pointers are followed through */
 #define SYSCALL_CLONE     56
 #define SYSCALL_CLONE3    435
+#define SYSCALL_EXECVE    59
+#define SYSCALL_EXECVEAT  322
 
 const volatile __u32 slots_per_cpu = 2;
 const volatile __u32 chunks_per_slot = 1;
@@ -328,12 +330,19 @@ static inline __attribute__((always_inline)) u32 walk_on(struct walk *w, u32 sto
 }
 
 /*
- * There is no user stack in exit() after the memory is gone, and in execve() between the loss of the old program's
- * memory and the end of making the new one's (load_elf_binary() sets start_stack last).
+ * There is no user stack in exit() after the memory is gone, nor in execve() from the loss of the old program's memory
+ * on: while the new one's is made (load_elf_binary() of 5.12 to 6.18 sets end_code when it is done, setup_arg_pages()
+ * start_stack much earlier), and until the new program runs its first instruction, with its first stack pointer.
  */
 static inline bool has_no_stack(struct task_struct *task)
 {
-	return !BPF_CORE_READ(task, mm, start_stack);
+	struct pt_regs___kernel *r = (void *)bpf_task_pt_regs(task);
+	struct mm_struct *mm = task->mm;
+	u64 start = BPF_CORE_READ(mm, start_stack);
+
+	if (r->orig_ax != SYSCALL_EXECVE && r->orig_ax != SYSCALL_EXECVEAT)
+		return !start;
+	return !BPF_CORE_READ(mm, end_code) || r->sp == start;
 }
 
 /*

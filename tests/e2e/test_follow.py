@@ -43,6 +43,21 @@ def test_exec():
         ), f"{function}: {result.share(function):.4f}\n{yrt.show(result.stacks)}"
 
 
+EXECS = 'if [ "$1" -gt 0 ]; then exec /bin/sh -c "$0" "$0" $(($1 - 1)); fi'
+NEW_PROGRAM = {"elf_load", "elf_map", "setup_arg_pages", "create_elf_tables", "__traceiter_sched_process_exec"}
+
+
+def test_in_exec():
+    """From the loss of the old program's memory to the new one's first instruction there is no user stack to lose."""
+    command = ("/bin/sh", "-c", EXECS, EXECS, 400)
+    result = yrt.run("flame", "-F", 1999, "--max-cpu", 0, "--", *command).expect()
+    new = [(frames, n) for frames, n in result.stacks if NEW_PROGRAM & set(frames)]
+    cut = [(frames, n) for frames, n in new if any("truncated" in f for f in frames)]
+    assert sum(n for _, n in new) >= 10, yrt.show(result.stacks)
+    assert not cut, yrt.show(cut)
+    yield f"{sum(n for _, n in new)} samples in execve()"
+
+
 def test_fork():
     """Children and grandchildren of a target, with -s; each second child is a grandchild."""
     with yrt.Fixture("forks", seconds=5) as fixture:
