@@ -211,7 +211,7 @@ static void say_place(const struct spot *spot, struct frame_name *ret)
 		snprintf(ret->file, sizeof(ret->file), "%s", spot->file);
 		ret->definition = spot->line;
 	}
-	if (!strcmp(ret->file, spot->file))
+	if (!strcmp(ret->file, spot->file) || (!spot->file[0] && ret->definition == spot->line))
 		ret->line = spot->line;
 }
 
@@ -310,6 +310,12 @@ static struct frame read_sub(const struct perl_reader *r, struct frame f)
 	return f;
 }
 
+/* Each `use` has a BEGIN block on its line. The next one takes the place of one whose statement is gone. */
+static bool is_another_begin(const struct frame *f, const struct spot *statement, const struct text *k)
+{
+	return perl_has_line(f) && statement->line && !statement->file[0] && statement->line != k->line;
+}
+
 static bool name_sub(struct perl_names *names, const struct perl_reader *r, const struct frame *f, bool unread,
         struct frame_name *ret)
 {
@@ -328,9 +334,10 @@ static bool name_sub(struct perl_names *names, const struct perl_reader *r, cons
 		return true;
 	}
 	snprintf(ret->name, sizeof(ret->name), "%s", kind == PERL_KIND_PATTERN ? "(?{...})" : k->name);
-	if (kind != PERL_KIND_PATTERN)
+	if (kind != PERL_KIND_PATTERN && !is_another_begin(f, &statement, k)) {
 		snprintf(ret->file, sizeof(ret->file), "%s", k->file);
-	ret->definition = kind == PERL_KIND_PATTERN ? 0 : k->line;
+		ret->definition = k->line;
+	}
 	say_place(&statement, ret);
 	ret->form = kind == PERL_KIND_XS ? FORM_NATIVE : FORM_INTERPRETED;
 	return true;
@@ -364,6 +371,14 @@ static bool name_block(
 	return true;
 }
 
+/* Does it look like a file below a directory of @INC? */
+static bool is_relative(const char *text)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+./";
+
+	return strpbrk(text, "./") && *text != '/' && !text[strspn(text, letters)];
+}
+
 /*
  * What was the file's name may be another text by now: then it does not look like a file, or another one runs, or it is
  * a path at which Perl looks for the next file.
@@ -378,7 +393,7 @@ static const struct text *file_name(
 	if (!perl_sv_text(r, at, file, sizeof(file)))
 		return k;
 	runs = ends_with(running->file, file);
-	if (!runs && (!strpbrk(file, "./") || *file == '/' || (k && ends_with(running->file, k->name))))
+	if (!runs && (!is_relative(file) || (k && ends_with(running->file, k->name))))
 		return k;
 	return k && !strcmp(k->name, file) ? k : keep(names, at, 1, file, "", 0);
 }

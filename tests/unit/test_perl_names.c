@@ -369,6 +369,30 @@ static void test_same_bits(void **state)
 	perl_fake_destroy(s.p);
 }
 
+/* A BEGIN block whose statement is gone: that of a `use` on line 10 has its CV's place by now, or it is that one. */
+static void test_begin_replaced(void **state)
+{
+	struct stack s = make();
+	u64 cv = perl_fake_cv(s.p, perl_fake_package(s.p, "Some"), "BEGIN", 10, false);
+
+	(void)state;
+	perl_fake_half(s.p, perl_fake_word(s.p, cv) + s.p->layout.cv_flags.at, 0);
+	fake_put(s.p->f, perl_fake_word(s.p, cv) + s.p->layout.cv_root.at, 0);
+	for (u32 line = 10; line <= 13; line += 3) {
+		struct perl_names *names = perl_names_create(&s.p->image, 0);
+		u64 detail = perl_detail(perl_fake_cop(s.p, 7), PERL_KIND_SUB, PERL_STACK_REQUIRE, PERL_LINE | line);
+		struct frame f = {frame_where(FRAME_SCRIPT, RUNTIME_PERL, 0, cv | (line & PERL_OP_LOW)), detail};
+		struct frame_name name;
+
+		assert_true(perl_name_frame(names, &s.p->f->memory, &f, &name));
+		assert_string_equal(name.name, "Some::BEGIN");
+		assert_int_equal(name.line, line);
+		assert_string_equal(name.file, line == 10 ? "x.pl" : "");
+		perl_names_destroy(names);
+	}
+	perl_fake_destroy(s.p);
+}
+
 /* The name of a file that is required may be another text by now, or the name of the next file. */
 static void test_file_names(void **state)
 {
@@ -376,8 +400,9 @@ static void test_file_names(void **state)
 		const char *text, *name;
 		u64 statement; /* 0: what runs is not known, as while a file is compiled */
 	} files[] = {{"Some/File.pm", "require Some/File.pm", 0}, {"hex", "require Some/File.pm", 0},
-	        {"/lib/Other.pm", "require Some/File.pm", 0}, {"Next/File.pm", "require Next/File.pm", 0},
-	        {"x.pl", "require x.pl", 1}, {"Next/File.pm", "require x.pl", 1}};
+	        {"/lib/Other.pm", "require Some/File.pm", 0}, {"^ (\\d+) \\.", "require Some/File.pm", 0},
+	        {"Next/File.pm", "require Next/File.pm", 0}, {"x.pl", "require x.pl", 1},
+	        {"Next/File.pm", "require x.pl", 1}};
 	struct stack s = make();
 	struct perl_names *names = perl_names_create(&s.p->image, 0);
 	u64 sv = perl_fake_alloc(s.p, 24), body = perl_fake_alloc(s.p, 32), cop = perl_fake_cop(s.p, 7);
@@ -413,6 +438,7 @@ int main(void)
 	        cmocka_unit_test(test_sql_function),
 	        cmocka_unit_test(test_lost_statement),
 	        cmocka_unit_test(test_same_bits),
+	        cmocka_unit_test(test_begin_replaced),
 	        cmocka_unit_test(test_file_names),
 	};
 
