@@ -176,7 +176,7 @@ struct hotspot_awaited {
 	u8 mark_klass_shift; /* the class is in the mark word from that bit on; 0: behind it */
 };
 
-#define HOTSPOT_HEAPS 8 /* of code, at most */
+#define HOTSPOT_HEAPS 8 /* of code, at most; power of two */
 
 /* A heap of code. size: as far as it is reserved. */
 struct hotspot_vm_heap {

@@ -126,7 +126,8 @@ WALK_GLOBAL int hotspot_restores(struct walk *w, u64 pc, u32 frame)
 /* How many bytes of room the code at pc gives back before it does anything else, of those that it has taken so far. */
 WALK_GLOBAL u64 hotspot_room(struct walk *w, u32 frame)
 {
-	u64 pc, room = 0, taken = 0;
+	u64 pc;
+	u32 room = 0, taken = 0;
 
 	WALK_CHECK(w);
 	pc = w->reg[REG_PC];
@@ -137,8 +138,8 @@ WALK_GLOBAL u64 hotspot_room(struct walk *w, u32 frame)
 			return ROOM_ABSENT;
 		if (!is || (is & RESTORE_TAKES && room))
 			break;
-		taken += is & RESTORE_TAKES ? 8 : 0;
-		room += is & RESTORE_GIVES_BACK ? (u32)is >> 9 : 0;
+		taken = walk_launder(w, taken + (is & RESTORE_TAKES ? 8 : 0));
+		room = walk_launder(w, room + (is & RESTORE_GIVES_BACK ? (u32)is >> 9 : 0));
 		pc += (u32)is & 15;
 	}
 	return room & 7 || room < taken ? 0 : room - taken;
@@ -163,6 +164,7 @@ WALK_GLOBAL u64 hotspot_method_of(struct walk *w, u64 pc)
 	for (heap = 0; heap < HOTSPOT_HEAPS - 1; heap++)
 		if (pc - vm->heap[heap].low < vm->heap[heap].size)
 			break;
+	heap = walk_launder(w, heap) & (HOTSPOT_HEAPS - 1);
 	if (pc - vm->heap[heap].low >= vm->heap[heap].size)
 		return 0;
 	segment = first = (pc - vm->heap[heap].low) >> (vm->log2_segment & 63);

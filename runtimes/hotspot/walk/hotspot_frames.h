@@ -166,42 +166,43 @@ static inline u32 hs_thawed(struct walk *w, const struct hotspot_vm *vm)
 }
 
 /* Is an interpreted frame at fp, with a position in the bytecode of its method? */
-WALK_GLOBAL int hotspot_is_interpreted(struct walk *w, u64 fp)
+static inline bool hs_is_interpreted(struct walk *w, const struct hotspot_vm *vm, u64 fp)
 {
-	const struct hotspot_vm *vm;
 	u64 method, bcp, constants;
 	u16 size;
 
-	WALK_CHECK(w);
-	vm = hs_vm(w);
-	return vm && walk_read(w, &method, 8, fp - 24) && walk_read(w, &bcp, 8, fp - vm->bcp) &&
+	return walk_read(w, &method, 8, fp - 24) && walk_read(w, &bcp, 8, fp - vm->bcp) &&
 	       walk_read(w, &constants, 8, method + vm->method_const) &&
 	       walk_read(w, &size, 2, constants + vm->const_code_size) && bcp - constants - vm->const_size < size;
 }
 
 /*
- * The rbp of an interpreted frame that is the last of its chunk: its locals reach the end, and it begins about where
- * the chunk's frames did before (maxThawingSize has words of alignment, too). 0: none.
+ * Is an interpreted frame at fp that is the last of its chunk? Its locals reach the end, and it begins about where the
+ * chunk's frames did before (maxThawingSize has words of alignment, too). -1: the memory cannot be read.
  */
-WALK_GLOBAL u64 hotspot_last_fp(struct walk *w, u64 end, u32 words)
+WALK_GLOBAL int hotspot_is_last(struct walk *w, u64 fp, u64 end, u32 words)
 {
 	const struct hotspot_vm *vm;
+	u64 sp, locals;
 
 	WALK_CHECK(w);
 	vm = hs_vm(w);
-	if (!vm)
-		return 0;
-	for (u64 fp = end - 16, i = 0; i < LOCALS_MAX; i++, fp -= 8) {
-		u64 sp, locals;
+	if (!vm || !walk_read(w, &sp, 8, fp - 16) || !walk_read(w, &locals, 8, fp - vm->bcp + 8))
+		return -1;
+	sp = words - (end - fp) / 8 + sp;
+	return sp < ALIGNED_MAX && locals < LOCALS_MAX && fp + (locals + 1) * 8 >= end && hs_is_interpreted(w, vm, fp);
+}
 
-		if (!walk_read(w, &sp, 8, fp - 16) || !walk_read(w, &locals, 8, fp - vm->bcp + 8))
-			return 0;
-		sp = words - (end - fp) / 8 + sp;
-		if (sp < ALIGNED_MAX && locals < LOCALS_MAX && fp + (locals + 1) * 8 >= end &&
-		        hotspot_is_interpreted(w, fp))
-			return fp;
-	}
-	return 0;
+/* The rbp of that frame; 0: there is none. */
+WALK_GLOBAL u64 hotspot_last_fp(struct walk *w, u64 end, u32 words)
+{
+	u64 fp = end - 16;
+	int is = 0;
+
+	WALK_CHECK(w);
+	for (u32 i = 0; i < LOCALS_MAX && !is; i++, fp -= 8)
+		is = hotspot_is_last(w, fp, end, words);
+	return is > 0 ? fp + 8 : 0;
 }
 
 /* The interpreted frame at fp, in a chunk. */
@@ -244,7 +245,7 @@ WALK_GLOBAL int hotspot_thawed(struct walk *w, u64 sp, u32 words, u32 mixed)
 	if (mixed || sp == end) {
 		if (sp == end)
 			fp = hotspot_last_fp(w, end, words);
-		if (fp && hotspot_is_interpreted(w, fp))
+		if (fp && hs_is_interpreted(w, vm, fp))
 			return hs_at_interpreted(w, vm, fp);
 		if (mixed &&
 		        (sp == end || !walk_read(w, &pc, 8, sp - 8) || pc - vm->interpreter_low < vm->interpreter_size))

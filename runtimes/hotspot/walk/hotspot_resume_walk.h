@@ -13,8 +13,8 @@
 #include "hotspot.h"
 #include "hotspot_find_walk.h"
 
-#define THREADS_A_SEEK 16
-#define SEEKS_MAX      256
+#define THREADS_A_SEEK 64
+#define SEEKS_MAX      64
 #define SEEK_ON        (-1)          /* not among the threads seen so far */
 #define ANCHOR_FAR     (64ull << 20) /* bytes above the stack pointer; an anchor beyond is of another stack */
 #define CACHE_THREAD   0x2545f4914f6cdd1dull
@@ -34,7 +34,8 @@ static inline bool hs_is_this_thread(struct walk *w, const struct hotspot_vm *vm
 	       walk_read(w, &id, 8, osthread + vm->anchor.pthread_id) && id == w->thread_pointer;
 }
 
-WALK_GLOBAL int hotspot_seek_thread(struct walk *w)
+/* Is it the next thread of the list? */
+WALK_GLOBAL int hotspot_seek_next(struct walk *w)
 {
 	const struct hotspot_vm *vm;
 	u64 at, thread;
@@ -43,22 +44,30 @@ WALK_GLOBAL int hotspot_seek_thread(struct walk *w)
 	vm = hs_vm(w);
 	if (!vm)
 		return STOP_ARENA;
-	for (u32 i = 0; i < THREADS_A_SEEK; i++) {
-		at = thread = w->scratch[SCRATCH_THREAD];
-		if (!w->scratch[SCRATCH_LEFT] || !at)
-			return STOP_VM_UNKNOWN;
-		if (vm->anchor.threads && !walk_read(w, &thread, 8, at))
-			return STOP_VM_ABSENT;
-		if (hs_is_this_thread(w, vm, thread)) {
-			w->scratch[SCRATCH_THREAD] = thread;
-			return STOP_NONE;
-		}
-		if (!vm->anchor.threads && !walk_read(w, &at, 8, thread + vm->anchor.next))
-			return STOP_VM_ABSENT;
-		w->scratch[SCRATCH_THREAD] = vm->anchor.threads ? at + 8 : at;
-		w->scratch[SCRATCH_LEFT]--;
+	at = thread = w->scratch[SCRATCH_THREAD];
+	if (!w->scratch[SCRATCH_LEFT] || !at)
+		return STOP_VM_UNKNOWN;
+	if (vm->anchor.threads && !walk_read(w, &thread, 8, at))
+		return STOP_VM_ABSENT;
+	if (hs_is_this_thread(w, vm, thread)) {
+		w->scratch[SCRATCH_THREAD] = thread;
+		return STOP_NONE;
 	}
+	if (!vm->anchor.threads && !walk_read(w, &at, 8, thread + vm->anchor.next))
+		return STOP_VM_ABSENT;
+	w->scratch[SCRATCH_THREAD] = vm->anchor.threads ? at + 8 : at;
+	w->scratch[SCRATCH_LEFT]--;
 	return SEEK_ON;
+}
+
+WALK_GLOBAL int hotspot_seek_thread(struct walk *w)
+{
+	int stop = SEEK_ON;
+
+	WALK_CHECK(w);
+	for (u32 i = 0; i < THREADS_A_SEEK && stop == SEEK_ON; i++)
+		stop = hotspot_seek_next(w);
+	return stop;
 }
 
 /* The beginning of the list, to scratch. */
