@@ -321,12 +321,12 @@ static bool is_over(struct sampler *s, volatile sig_atomic_t *stop)
 		return true;
 	if (s->command && command_has_ended(s->command))
 		return true;
-	return s->options.duration_s > 0 && now_ns() - s->armed_ns >= s->options.duration_s * 1e9;
+	return s->options.duration_s > 0 && now_ns() - s->began_ns >= s->options.duration_s * 1e9;
 }
 
 static void show_progress(struct sampler *s, double *last)
 {
-	double elapsed = (double)(now_ns() - s->armed_ns) / 1e9;
+	double elapsed = (double)(now_ns() - s->began_ns) / 1e9;
 	struct probe_stats probe;
 
 	if (!s->options.progress || elapsed - *last < 0.1 || object_stats(s->object, &probe))
@@ -347,6 +347,24 @@ static struct error *take_snapshot(struct sampler *s)
 	return err ? err : s->options.snapshot(s->options.ctx, s);
 }
 
+static void begin(struct sampler *s, u64 now)
+{
+	s->cpu_at_begin = sampler_cpu_ns();
+	s->began_ns = s->budget_ns = s->snapshot_ns = now;
+	collector_begin(s->collector, now);
+}
+
+/* The time before the first process is there is not sampled. */
+static void await_first(struct sampler *s)
+{
+	if (!s->awaiting)
+		return;
+	s->awaiting = !s->targets.seen;
+	begin(s, now_ns());
+	if (!s->awaiting)
+		s->options.awaited(s->options.ctx, s->targets.processes[0]->pid);
+}
+
 static struct error *arm(struct sampler *s)
 {
 	struct error *err;
@@ -354,12 +372,11 @@ static struct error *arm(struct sampler *s)
 	malloc_trim(0);
 	set_high_priority(s, s->command || s->options.follow || s->options.everyone);
 	err = s->ops->start(s->event, s->command); /* may take seconds, as to find functions in a large file */
-	s->cpu_at_arming = sampler_cpu_ns();
 	s->armed_ns = object_taken_ns(s->object);
 	if (!s->armed_ns)
 		s->armed_ns = now_ns();
-	s->budget_ns = s->snapshot_ns = s->armed_ns;
-	collector_begin(s->collector, s->armed_ns);
+	begin(s, s->armed_ns);
+	s->awaiting = s->options.awaited && !s->targets.seen;
 	s->loading_until_ns = s->command ? s->armed_ns + LOADING_MS * 1000000ull : 0;
 	return err || !s->command ? err : command_go(s->command);
 }
@@ -368,7 +385,7 @@ static void warn_exited(struct sampler *s)
 {
 	s->options.warn(
 	        s->options.ctx, error_new(ERROR_NO_PROCESS, "%s exited after %.1f s; the samples until then are kept",
-	                                sampler_target(s), (double)(now_ns() - s->armed_ns) / 1e9));
+	                                sampler_target(s), (double)(now_ns() - s->began_ns) / 1e9));
 }
 
 struct error *sampler_run(struct sampler *s, volatile sig_atomic_t *stop)
@@ -381,12 +398,15 @@ struct error *sampler_run(struct sampler *s, volatile sig_atomic_t *stop)
 	err = arm(s);
 	while (!err && !is_over(s, stop)) {
 		err = poll_once(s);
+		await_first(s);
 		if (!err)
 			err = take_snapshot(s);
 		show_progress(s, &last);
 	}
 	if (!err && !s->targets.alive && !s->command && !waits_for_more(s))
 		warn_exited(s);
+	if (!err && s->awaiting)
+		err = error_new(ERROR_NO_PROCESS, "no process has matched %s until now", sampler_target(s));
 	s->ended_ns = now_ns();
 	late = s->ops->stop(s->event);
 	sampler_take_all(s);

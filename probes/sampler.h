@@ -28,6 +28,8 @@ struct sampler_options {
 	bool everyone;        /* every process that runs, but yrt itself */
 	const struct selection
 	        *selection; /* these processes, also those that start later; NULL: those that are attached */
+	void (*awaited)(void *ctx, pid_t pid); /* of a selection: the run begins when its first process, this, is there;
+	                                          NULL: at once */
 	bool no_user, no_kernel;
 	bool measure; /* have the kernel measure BPF run time */
 	const char *cache_dir;

@@ -43,11 +43,11 @@ static u64 bpf_ns(struct sampler *s, const struct probe_stats *probe, u64 *other
 static double cpu_percent(struct sampler *s, const struct probe_stats *probe, u64 until_ns)
 {
 	u64 own = s->cpu_at_end ? s->cpu_at_end : sampler_cpu_ns(), others;
-	double used = (double)(own - s->cpu_at_arming) + (double)bpf_ns(s, probe, &others);
+	double used = (double)(own - s->cpu_at_begin) + (double)bpf_ns(s, probe, &others);
 
 	if (s->cpu_end_ns) /* what was on its way was named after the last sample */
 		until_ns = s->cpu_end_ns;
-	return until_ns > s->armed_ns ? 100 * used / (double)(until_ns - s->armed_ns) : 0;
+	return until_ns > s->began_ns ? 100 * used / (double)(until_ns - s->began_ns) : 0;
 }
 
 struct error *sampler_keep_budget(struct sampler *s, u64 now)
@@ -66,7 +66,7 @@ struct error *sampler_keep_budget(struct sampler *s, u64 now)
 	percent = 100.0 * (double)(used - s->budget_used_ns) / (double)(now - s->budget_ns);
 	s->budget_ns = now;
 	s->budget_used_ns = used;
-	if (now - s->armed_ns > 2 * BUDGET_EVERY_S * 1e9 && percent > s->options.cpu_percent && s->halvings < 10) {
+	if (now - s->began_ns > 2 * BUDGET_EVERY_S * 1e9 && percent > s->options.cpu_percent && s->halvings < 10) {
 		object_halve(s->object);
 		s->ops->halve(s->event);
 		s->halvings++;
@@ -108,12 +108,12 @@ void sampler_stats(struct sampler *s, struct sampler_stats *ret)
 	st.cpu_percent = cpu_percent(s, &st.probe, until);
 	st.sampling_rss_kb = s->sampling_rss_kb ? s->sampling_rss_kb : st.max_rss_kb;
 	st.map_kb = object_map_bytes(s->object) / 1024;
-	if (st.probe.first_ns > s->armed_ns)
-		st.first_sample_ms = (double)(st.probe.first_ns - s->armed_ns) / 1e6;
+	if (st.probe.first_ns > s->began_ns)
+		st.first_sample_ms = (double)(st.probe.first_ns - s->began_ns) / 1e6;
 	st.processes = s->targets.seen;
 	st.unread = s->targets.unread;
 	st.armed_ms = (double)(s->armed_ns - s->created_ns) / 1e6;
-	st.duration_s = (double)(until - s->armed_ns) / 1e9;
+	st.duration_s = (double)(until - s->began_ns) / 1e9;
 	if (s->command)
 		command_has_ended(s->command);
 	st.command_status = s->command ? command_status(s->command) : COMMAND_RUNS;

@@ -33,9 +33,11 @@ struct sampler {
 	int epoll;
 	u64 sought_ns, reaped_ns, created_ns, armed_ns, ended_ns, budget_ns, budget_used_ns, watch_ns, starting_ns,
 	        snapshot_ns, swept_ns;
-	u64 cpu_at_arming, cpu_at_end; /* at_end: 0: it runs still */
-	u64 cpu_end_ns;                /* when that was */
-	u64 samples_ns;                /* that the main thread spent on records of samples */
+	u64 began_ns; /* armed_ns, or when the process that was awaited was there */
+	bool awaiting;
+	u64 cpu_at_begin, cpu_at_end; /* at_end: 0: it runs still */
+	u64 cpu_end_ns;               /* when that was */
+	u64 samples_ns;               /* that the main thread spent on records of samples */
 	u64 stacks_at_drain;
 	bool behind; /* stacks wait, not for symbols */
 	u64 gone;    /* collect_stats.gone when last looked at */

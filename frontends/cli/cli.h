@@ -92,7 +92,7 @@ struct flame_options {
 	struct selection selection;
 	struct send_options send;
 	bool named;           /* -o was given */
-	const char *labels;   /* of labels.h, while it runs */
+	char *labels;         /* of labels.h, while it runs */
 	const char *service;  /* what several programs are to a store: the selection, the command */
 	bool async, no_async; /* as given */
 	bool idle;            /* waits by design are shown, as asked */
@@ -158,7 +158,7 @@ enum flame_key { /* long options without a letter */
 #define SELECT_OPTIONS \
 	PID_OPTIONS, \
 	{ FLAME_WAIT, "wait", NULL, \
-		"wait until a process matches --select", COMPLETE_NOTHING }, \
+		"wait until a process matches --select: --duration begins then", COMPLETE_NOTHING }, \
 	{ 'a', "all", NULL, "the whole machine: every process that runs (experimental)", COMPLETE_NOTHING }
 /* clang-format on */
 

@@ -363,10 +363,22 @@ static int push(const struct flame_options *o, const char *path)
 	return code;
 }
 
+/* The processes may be gone at the end. */
+static void set_labels(struct flame_options *o, const pid_t *pids, int n)
+{
+	free(o->labels);
+	o->labels = labels_of(pids, n, o->service);
+}
+
+static void awaited(void *ctx, pid_t pid)
+{
+	set_labels(ctx, &pid, 1);
+}
+
 static int sample(const struct command_line *self, struct flame_options *o, const char *command)
 {
 	struct sampler *s = NULL;
-	cleanup(free) char *name = NULL, *labels = NULL;
+	cleanup(free) char *name = NULL;
 	struct output out;
 	int code = 0, failed = 0;
 	struct sampler_stats st;
@@ -383,7 +395,7 @@ static int sample(const struct command_line *self, struct flame_options *o, cons
 	if (err) {
 		code = report_error(err);
 	} else {
-		o->labels = labels = labels_of(o->pids, o->npids, o->service); /* they may be gone at the end */
+		set_labels(o, o->pids, o->npids);
 		err = sampler_run(s, &stop_sampling);
 		if (o->sampler.progress)
 			fputs("\r\033[K", stderr);
@@ -395,6 +407,7 @@ static int sample(const struct command_line *self, struct flame_options *o, cons
 		code = code ? code : failed;
 	}
 	sampler_destroy(s);
+	free(TAKE(o->labels));
 	error_free(output_close(&out, false));
 	if (name && !sent && (!code || code == ERROR_LOST)) {
 		failed = push(o, name);
@@ -432,6 +445,7 @@ int flame_run(const struct command_line *self, struct flame_options *o, int argc
 {
 	int code = 0;
 
+	o->sampler.awaited = o->awaits ? awaited : NULL;
 	if (o->help)
 		manual_help(stdout, self);
 	else

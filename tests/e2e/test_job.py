@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 import image
 import pods
@@ -228,17 +229,27 @@ def test_vanished():
 
 
 def test_not_there_yet():
-    """A pod that does not exist is an error; with --wait it is waited for, also the process in it."""
-    with containers("deep30") as (root, out, fixture), pods.Pod() as pod:
+    """
+    A pod that does not exist is an error; with --wait it is waited for, also the process in it, and what is sent says
+    which it was.
+    """
+    with containers("deep30") as (root, out, fixture), pods.Pod() as pod, stores.Store() as store:
         fixture.release()
-        words = "flame", "--select", f"pod={pod.uid},exe=deep30", "-F", 499, "-q", "-o", "-", "-f", "folded"
+        words = "record", "--select", f"pod={pod.uid},exe=deep30", "--push", f"otlp+http://127.0.0.1:{store.port}"
         result = image.run(root, *words, out=out).expect(yrt.NO_PROCESS)
         assert pod.uid in result.stderr and "hostPID" in result.stderr or "similar" in result.stderr, result.stderr
-        at = image.Run(root, *words, "--wait", "-d", 6, out=out)
-        assert at.sampling().process.poll() is None, at.result().stderr
+        at = image.Run(root, *words, "--wait", "-d", 3, "-F", 499, out=out).sampling()
+        time.sleep(1)
         pod.add(fixture.pid)
-        stacks, total = folded(at.result())
-        assert total > 20 and share(stacks, total, "f30") > 0.9, stacks[:5]
+        result = at.result().expect()
+        read = oracles.Otlp(store.requests[0][2])
+        resource, stacks = read.resource(), oracles.merge(read.stacks())
+        assert resource["k8s.pod.uid"] == pod.uid and resource["container.id"] == pod.container, resource
+        total = sum(stacks.values())
+        assert total > 5 and sum(n for frames, n in stacks.items() if "f30" in frames) > 0.9 * total, (
+            result.stderr,
+            stacks,
+        )
 
 
 def test_no_place():

@@ -149,11 +149,16 @@ def test_wait():
         rule = f"exe={path}"
         result = yrt.run("flame", "--select", rule).expect(yrt.NO_PROCESS)
         assert rule in result.stderr, result.stderr
-        at = yrt.Run("flame", "--select", rule, "--wait", "-d", 4, "-F", RATE).sampling()
+        at = yrt.Run("flame", "--select", rule, "--wait", "-d", 1, "-F", RATE).sampling()
+        time.sleep(1.5)  # the duration begins with the process
         with yrt.Fixture(path, seconds=2, wait=False) as late:
             late.finish()
         result = at.result().expect()
         assert result.share("f30") > 0.8, yrt.show(result.stacks)
+        at = yrt.Run("record", "--select", rule, "--wait", output=False, cwd=dir).sampling()
+        at.process.send_signal(signal.SIGINT)
+        result = at.result().expect(yrt.NO_PROCESS)
+        assert f"no process has matched {rule}" in result.stderr and os.listdir(dir) == [os.path.basename(path)]
 
 
 def test_name():
