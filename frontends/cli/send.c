@@ -31,6 +31,7 @@ try {
 	const struct store_request *request;
 	volatile sig_atomic_t *stop;
 	struct answer answer;
+	char moved[ANSWER]; /* where the store is by its word, without the query */
 	char detail[CURL_ERROR_SIZE];
 	CURLcode code;
 	long status;
@@ -118,6 +119,7 @@ static void try_once(struct try *t)
 {
 	CURL *easy = curl.easy_init();
 	struct curl_slist *headers = headers_of(t);
+	const char *moved = NULL;
 	curl_off_t wait = 0;
 
 	t->answer.size = 0;
@@ -142,6 +144,8 @@ static void try_once(struct try *t)
 	t->code = easy ? curl.easy_perform(easy) : CURLE_OUT_OF_MEMORY;
 	curl.easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &t->status);
 	curl.easy_getinfo(easy, CURLINFO_RETRY_AFTER, &wait);
+	curl.easy_getinfo(easy, CURLINFO_REDIRECT_URL, &moved);
+	snprintf(t->moved, sizeof(t->moved), "%.*s", moved ? (int)strcspn(moved, "?") : 0, moved ? moved : "");
 	t->wait_s = (double)wait;
 	curl.slist_free_all(headers);
 	curl.easy_cleanup(easy);
@@ -176,6 +180,8 @@ static struct error *explain_status(const struct try *t)
 	struct error *err = error_new(ERROR_OUTPUT, "%s at %s did not take the profile: HTTP %ld%s%s",
 	        store_name(t->store->kind), t->store->url, t->status, *said ? ": " : "", said);
 
+	if (*t->moved) /* not followed: the token is for the host that was given */
+		return error_hint(err, "it sends yrt to %s: if that is the store, give its URL", t->moved);
 	switch (t->status) {
 	case 401:
 	case 403:

@@ -209,13 +209,14 @@ def test_refusals():
     """What will not be otherwise in a moment is said at once."""
     with tempfile.TemporaryDirectory() as dir:
         path = made(dir)
-        for status, words in (
+        for status, words, *headers in (
             (401, "YRT_PUSH_TOKEN"),
             (413, "too large"),
             (404, "check host, port, path"),
             (400, "store's log"),
+            (308, "sends yrt to https://store.invalid/ingest: ", ("Location", "https://store.invalid/ingest?name=a")),
         ):
-            with stores.Store((status, {})) as store:
+            with stores.Store((status, dict(headers))) as store:
                 done = push(path, "--push", f"pyroscope+http://127.0.0.1:{store.port}")
                 assert (
                     done.returncode == yrt.OUTPUT and words in done.stderr and f"HTTP {status}" in done.stderr
