@@ -342,7 +342,7 @@ static int finish(struct sampler *s, const struct flame_options *o, const struct
 		note_tasks(s, o);
 	for (int i = 0; !o->quiet && st.probe.weights && i < o->nasked; i++)
 		other_language_hint(o->pids[i]);
-	if (name && strcmp(name, "-") && !code && !*sent && !o->quiet)
+	if (name && strcmp(name, "-") && !code && !*sent && !o->quiet && (o->named || !o->send.url))
 		fprintf(stderr, "yrt: wrote %s\n", name);
 	if (o->sampler.event == &latency_event && !o->quiet)
 		latency_draw(stderr, &st);
