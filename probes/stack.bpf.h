@@ -332,17 +332,17 @@ static inline __attribute__((always_inline)) u32 walk_on(struct walk *w, u32 sto
 /*
  * There is no user stack in exit() after the memory is gone, nor in execve() from the loss of the old program's memory
  * on: while the new one's is made (load_elf_binary() of 5.12 to 6.18 sets end_code when it is done, setup_arg_pages()
- * start_stack much earlier), and until the new program runs its first instruction, with its first stack pointer.
+ * start_stack much earlier), and until the new program runs its first instruction: ELF_PLAT_INIT() clears the arguments
+ * of the system call, not all of which are NULL.
  */
 static inline bool has_no_stack(struct task_struct *task)
 {
 	struct pt_regs___kernel *r = (void *)bpf_task_pt_regs(task);
 	struct mm_struct *mm = task->mm;
-	u64 start = BPF_CORE_READ(mm, start_stack);
 
 	if (r->orig_ax != SYSCALL_EXECVE && r->orig_ax != SYSCALL_EXECVEAT)
-		return !start;
-	return !BPF_CORE_READ(mm, end_code) || r->sp == start;
+		return !BPF_CORE_READ(mm, start_stack);
+	return !(r->di | r->si | r->dx) || !BPF_CORE_READ(mm, end_code);
 }
 
 /*
