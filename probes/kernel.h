@@ -160,7 +160,7 @@ struct task_struct {
 	struct sched_entity se;
 	struct sched_info sched_info;
 	unsigned int __state;
-	int on_cpu;
+	int on_cpu; /* task_is_on_cpu() reads it */
 	int exit_state;
 	unsigned long jobctl;
 	unsigned long nvcsw, nivcsw;
@@ -229,6 +229,9 @@ struct pt_regs___kernel {
 #pragma clang attribute pop
 
 #define PF_KTHREAD 0x00200000
+
+/* on_cpu is an int, and in 7.2 a byte beside others: it is read in the size that the running kernel gives it. */
+#define task_is_on_cpu(task) (BPF_CORE_READ_BITFIELD_PROBED(task, on_cpu) != 0)
 
 #define TASK_INTERRUPTIBLE 1
 #define TASK_FROZEN        0x8000

@@ -22,7 +22,6 @@ struct sched_entity___threads {
 struct task_struct___threads {
 	struct sched_entity___threads se;
 	struct sched_info___threads sched_info;
-	int on_cpu;
 	int exit_state;
 	unsigned int __state;
 	unsigned long jobctl;
@@ -133,7 +132,7 @@ static inline u32 flags_of(struct task_struct *task, struct task_struct___thread
 {
 	u32 flags = BPF_CORE_READ(task, flags), ret = 0;
 
-	if (BPF_CORE_READ(t, on_cpu))
+	if (task_is_on_cpu(task))
 		ret |= THREAD_ON_CPU;
 	if (flags & PF_EXITING || BPF_CORE_READ(t, exit_state) || !BPF_CORE_READ(task, mm))
 		ret |= THREAD_EXITING;

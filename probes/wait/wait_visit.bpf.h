@@ -124,7 +124,7 @@ int visit_threads(struct bpf_iter__task *ctx)
 	t->switches = wait_switches(task);
 	t->ns = t->real_ns = t->hash = 0;
 	t->stop = 0;
-	if (task->on_cpu && !wait_end_ns)
+	if (!wait_end_ns && task_is_on_cpu(task))
 		t->flags = WAIT_RUNS;
 	else
 		wait_visit(w, t, now);

@@ -338,7 +338,7 @@ def wrong_dump(said):
 def over_budgets(suite, release, said):
     """Prints what the verifier looked at in the largest program that takes stacks. Which are over their budget."""
     walking = verifier.walking(verifier.counted(said["verifier.out"]))
-    if not walking:
+    if not walking or said["verifier.err"]:
         return [f"yrt-verifier:\n{said['verifier.err']}"]
     largest = max(walking.values(), key=lambda of: of["all"])
     print(f"{suite:20} {release:32} {'verifier':16} {largest}", flush=True)
