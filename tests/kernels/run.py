@@ -262,17 +262,23 @@ def initramfs(at, cases):
     return path
 
 
+def emulated(kernel):
+    """
+    The CPU. QEMU 7.2's cmpxchg16b can leave a pointer in the flags, which 6.12 dies of in kmalloc(). Kernels from 7.0
+    on, though, need the instruction to give BPF memory while they switch tasks (kmalloc_nolock()).
+    """
+    version = re.search(r"(\d+)\.\d+\.\d", kernel)
+    return "max" if version and int(version[1]) >= 7 else "max,-cx16"
+
+
 def boot(kernel, archive, accel, log):
-    """
-    Runs the machine until it powers off. {name: text} of what it put out. QEMU 7.2's cmpxchg16b can leave a pointer in
-    the flags, which 6.12 dies of in kmalloc(): without the instruction the kernel does without.
-    """
+    """Runs the machine until it powers off. {name: text} of what it put out."""
     words = [
         "qemu-system-x86_64",
         "-accel",
         accel,
         "-cpu",
-        "max,-cx16" if accel == "tcg" else "host",
+        emulated(kernel) if accel == "tcg" else "host",
         "-smp",
         "2",
         "-m",
