@@ -149,7 +149,7 @@ static void run_traced(const struct program *p, u32 us)
 	}
 	if (us) {
 		usleep(us % 250);
-		kill(p->pid, SIGSTOP);
+		tgkill(p->pid, p->tid, SIGSTOP); /* another thread would stop them all */
 	}
 	for (sig = wait_for(p, 0); sig != SIGSTOP; sig = wait_for(p, 0))
 		resume(p, PTRACE_CONT, sig);
