@@ -13,6 +13,7 @@ SHARED = re.compile(r"^(unwind|runtimes)/.*_walk\.[ch]$|^unwind/shared/|^unwind/
 LONGEST = 60
 LONG = 500  # lines of a source
 WIDEST = 120  # columns, with tabs of 8
+README_LINES, README_WIDEST = 150, 100
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
 GLUED = re.compile(r"^\s*\*(?=[A-Za-z0-9(])", re.M)  # what clang-format makes where it wraps a comment
 UNDONE = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
@@ -104,6 +105,15 @@ def wide_python(path, text):
                 yield f"{path}:{number}: {len(line)} columns; {WIDEST} at most"
 
 
+def large_readme(path, text):
+    rows = text.splitlines()
+    if len(rows) > README_LINES:
+        yield f"{path}: {len(rows)} lines; {README_LINES} at most"
+    for number, row in enumerate(rows, 1):
+        if len(row) > README_WIDEST:
+            yield f"{path}:{number}: {len(row)} columns; {README_WIDEST} at most"
+
+
 def lines(path, text):
     for number, line in enumerate(text.splitlines(), 1):
         if UNDONE.search(line):
@@ -132,6 +142,8 @@ for path in sorted(files()):
     if path.endswith(".py"):
         wrong += wide_python(path, text)
         wrong += long_file(path, text)
+    if path == "README.md":
+        wrong += large_readme(path, text)
     wrong += lines(path, text)
 print("\n".join(wrong) or f"{seen} files keep to the conventions")
 sys.exit(bool(wrong) or seen < 30)
