@@ -160,6 +160,14 @@ static inline int count_stack(struct walk *w, struct stack_head *head)
 	return send_stack(w, head) ? -1 : LOST_TABLE;
 }
 
+/* Wakes user space, which makes or forgets the process. */
+static inline void send_process_record(u32 type, u32 tgid, u32 instance, u32 parent)
+{
+	struct process_record record = {.type = type, .tgid = tgid, .instance = instance, .parent = parent};
+
+	bpf_ringbuf_output(&ring, &record, sizeof(record), BPF_RB_FORCE_WAKEUP);
+}
+
 WALK_GLOBAL int ask_for_maps(u32 tgid, u64 pc, u64 now)
 {
 	struct process_record record = {.type = RECORD_UNKNOWN, .tgid = tgid, .pc = pc};

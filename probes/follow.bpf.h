@@ -20,14 +20,6 @@ int BPF_PROG(on_free, struct task_struct *task)
 	return 0;
 }
 
-/* Wakes user space, which makes or forgets the process. */
-static inline void send_process_record(u32 type, u32 tgid, u32 instance, u32 parent)
-{
-	struct process_record record = {.type = type, .tgid = tgid, .instance = instance, .parent = parent};
-
-	bpf_ringbuf_output(&ring, &record, sizeof(record), BPF_RB_FORCE_WAKEUP);
-}
-
 /* A child runs the parent's code at the same addresses: it has its entry before its first instruction. */
 SEC("raw_tp/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)

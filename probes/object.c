@@ -9,8 +9,8 @@
 #include "cpu_time.h"
 #include "object_internal.h"
 #include "skeleton.h"
-#include "unwind/now.h"
 #include "unwind/cleanup.h"
+#include "unwind/now.h"
 #include "unwind/thread_start.h"
 
 #define KERNEL_FRAMES 127

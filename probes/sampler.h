@@ -60,8 +60,8 @@ struct sampler_stats { /* all weighted: after the rate was halved a sample count
 	double duration_s;
 	double target_cpu_s;
 	struct walkers_stats walkers;
-	u32 halvings;  /* of the rate, to keep the budget */
-	double probed; /* the part of the time that uprobes were placed, to keep it; 0: always, or there are none */
+	u32 halvings;       /* of the rate, to keep the budget */
+	double probed;      /* fraction of the run with uprobes attached, if less than 1 to keep the budget; else 0 */
 	int command_status; /* how the started program ended, as waitpid() reports; -1: it runs, or none was started */
 	const struct event_ops *event;
 	const void *of_event;  /* what only the event knows, valid until it is asked again; NULL: nothing */

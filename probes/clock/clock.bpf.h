@@ -113,7 +113,10 @@ static inline bool take_tick(struct probe_stats *st, u64 time)
 	return true;
 }
 
-/* The parent's process if the task still runs its code at the same addresses, random for each program; else 0. */
+/*
+ * The tgid of the parent if the task has not called execve() since it was forked: both run the same file at the same
+ * addresses, which are random for each program. Else 0, which is no target.
+ */
 static inline u32 forked_from(struct task_struct *task)
 {
 	struct task_struct *parent = BPF_CORE_READ(task, real_parent);
@@ -126,27 +129,25 @@ static inline u32 forked_from(struct task_struct *task)
 	return tgid_of(parent);
 }
 
-/* Returns its instance; 0: there is no room. */
+/* Adds a process to the targets and reports it to user space. Returns its instance number; 0: the map is full. */
 static inline u32 add_target(struct probe_stats *st, u32 tgid, struct process_entry *entry)
 {
-	struct process_record record = {.type = RECORD_FORK, .tgid = tgid};
-
 	entry->deferred = DEFERRED_MOST;
 	entry->since_ns = bpf_ktime_get_ns();
-	entry->instance = record.instance = __sync_fetch_and_add(&last_instance, 1) + 1;
+	entry->instance = __sync_fetch_and_add(&last_instance, 1) + 1;
 	if (bpf_map_update_elem(&processes, &tgid, entry, BPF_NOEXIST)) {
 		st->lost[LOST_TABLE] += weight;
 		return 0;
 	}
-	bpf_ringbuf_output(&ring, &record, sizeof(record), BPF_RB_FORCE_WAKEUP);
+	send_process_record(RECORD_FORK, tgid, entry->instance, 0);
 	return entry->instance;
 }
 
 /*
- * With -a, every process becomes a target at its first tick, so those that never run cost nothing, but for one whose
- * child runs: it may have more children, which do not live long. Until user space knows its files its stacks are walked
- * as those of its parent, or copied, as those of a program that has just started. Returns its instance; 0: it is no
- * target.
+ * With -a, a process becomes a target at its first tick, so processes that never run cost nothing. Its parent becomes
+ * one too if it was only forked: a parent that never runs may fork many short-lived children. Until user space has read
+ * the files of a process, its stacks are walked with its parent's tables, or copied, as those of a program that has
+ * just started. Returns its instance; 0: it is no target.
  */
 WALK_GLOBAL int adopt(void)
 {
@@ -157,7 +158,7 @@ WALK_GLOBAL int adopt(void)
 
 	if (!BPF_CORE_READ(task, pid) || !tgid || tgid == own_tgid || !st)
 		return 0;
-	parent = forker && forker != own_tgid ? bpf_map_lookup_elem(&processes, &forker) : NULL;
+	parent = bpf_map_lookup_elem(&processes, &forker);
 	if (parent)
 		entry = *parent;
 	else if (forker && forker != own_tgid)

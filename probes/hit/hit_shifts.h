@@ -28,9 +28,9 @@ struct error *hit_shifts_place(struct hit_shifts *h, const struct process *p, co
         const struct hit_uprobe *u);
 /* To be called some ten times a second and more. */
 void hit_shifts_steer(struct hit_shifts *h, u64 now);
-/* Hits do not count any more. */
+/* The run has ended: keeps hit_shifts_part() as it is now. */
 void hit_shifts_end(struct hit_shifts *h);
-/* The part of the time that they counted; 0: there were no shifts. */
+/* The fraction of the run in which hits were counted; 0: there were no shifts, all were. */
 double hit_shifts_part(const struct hit_shifts *h);
 /* Hits so far, with those that were not seen between shifts. */
 double hit_shifts_hits(const struct hit_shifts *h);

@@ -193,7 +193,7 @@ WALK_GLOBAL int hotspot_is_last(struct walk *w, u64 fp, u64 end, u32 words)
 	return sp < ALIGNED_MAX && locals < LOCALS_MAX && fp + (locals + 1) * 8 >= end && hs_is_interpreted(w, vm, fp);
 }
 
-/* The rbp of that frame; 0: there is none. */
+/* Searches a chunk downwards from its end for its last interpreted frame. Returns that frame's rbp; 0: not found. */
 WALK_GLOBAL u64 hotspot_last_fp(struct walk *w, u64 end, u32 words)
 {
 	u64 fp = end - 16;
