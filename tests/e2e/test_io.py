@@ -131,13 +131,16 @@ def test_timeouts():
 
 
 def test_many_calls():
-    """A call after the other: stacks are chosen, the sums in the last line are exact, those of stacks within 5 %."""
+    """
+    A call after the other: stacks are chosen, the sums in the last line are exact. A function has 2 % of its time for
+    walks, some 500 of them: its sum has a standard deviation of 2 %.
+    """
     result, _, _ = whole("io-flame", "--bytes", calls=100000)
     told = result.stats["io"]
     assert told["in_bytes"] == 100000 * 2200 + 20 and told["calls_without_stack"] > 0, told
     for function, n in (("read_file", 1e8), ("write_file", 4096e5), ("read_vector", 5e7)):
         have = sum(sums(result, function).values())
-        assert abs(have - n) <= 0.05 * n, f"{function}: {have} of {n}"
+        assert abs(have - n) <= 0.1 * n, f"{function}: {have} of {n}"
         yield f"{function}: {have / n:.4f}"
 
 

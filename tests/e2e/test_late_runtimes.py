@@ -16,7 +16,8 @@ import yrt
 RATE, SIGMAS = 1999, 5
 ALL = ("--max-cpu", "0")
 # Of the samples: they end in a library, or a whole program, that yrt is only reading (test_follow.py, test_start.py).
-LIBRARY, PROGRAM = 0.02, 0.12
+# How long it does depends on the machine; without the walker a third of the samples, or all, would end there.
+LIBRARY, PROGRAM = 0.06, 0.2
 
 
 def check_loads(stats, least):
@@ -24,13 +25,13 @@ def check_loads(stats, least):
 
 
 def check_cut(stats, reading):
-    """Stacks were cut while walkers were loaded, and then only."""
+    """Stacks were cut while walkers were loaded, and then only: how many, and how many while anything was read."""
     cut = dict(stats["truncated"])
     waited = cut.pop("no_walker", 0)
     most = RATE * stats["walker_load_s"]
     assert waited <= most + SIGMAS * math.sqrt(most) + 5, stats
     assert sum(cut.values()) <= reading * stats["samples"], stats
-    return waited
+    return waited, waited + sum(cut.values())
 
 
 def check_counted(result, cpu_s):
@@ -50,8 +51,8 @@ def test_dlopen():
         result, truth = yrt.sample_whole(fixture, "-U", *ALL)
     check_loads(result.stats, 2)
     check_counted(result, truth["cpu_s"])
-    waited = check_cut(result.stats, LIBRARY)
-    late = waited / result.samples
+    waited, cut = check_cut(result.stats, LIBRARY)
+    late = cut / result.samples
     for frame in ("early", re.compile(r"^py_leaf \("), re.compile(r"^lua_leaf \(")):
         assert (
             0.27 - late < result.share(frame) < 0.4
@@ -100,9 +101,9 @@ def test_exec():
             yrt.stop(shell)
         check_loads(result.stats, 1)
         check_counted(result, result.stats["target_cpu_s"])
-        waited = check_cut(result.stats, PROGRAM)
+        waited, cut = check_cut(result.stats, PROGRAM)
         found = result.share(re.compile(r"^py_leaf \("))
-        assert found > 0.8 - waited / result.samples, f"{found}\n{yrt.show(result.stacks)}"
+        assert found > 0.8 - cut / result.samples, f"{found}\n{yrt.show(result.stacks)}"
         yield (
             f"{word or 'child '}{result.summary()}; loaded in {result.stats['walker_load_s']:.3f} s, {waited} samples"
             " meanwhile"
@@ -141,9 +142,9 @@ def test_whole():
         loads = result.stats["walker_loads"]
         assert loads >= 1 if order == "after" else loads == 0, f"Python {order}: {result.stats}"
         assert not result.lost_beside(RATE) and result.samples == result.stats["samples"], result.stats
-        waited = check_cut(result.stats, PROGRAM)
+        waited, cut = check_cut(result.stats, PROGRAM)
         found = result.share(re.compile(r"^py_leaf \("))
-        assert found > 0.8 - waited / result.samples, f"Python {order}: {found}\n{yrt.show(result.stacks)}"
+        assert found > 0.8 - cut / result.samples, f"Python {order}: {found}\n{yrt.show(result.stacks)}"
         yield (
             f"Python {order}: {result.summary()}; {loads} loads of {result.stats['walker_load_s']:.3f} s, {waited}"
             " samples meanwhile"
