@@ -59,6 +59,42 @@ long kernel(long rounds);
 __attribute__((noinline)) long work(void) { return kernel(100000) + 1; }
 int main(void) { for (volatile long sum = 0;;) sum += work(); }
 """
+# As musl's, which has no FDE, in a program whose own code has: Zig's compiler, and Rust for musl.
+CLONE = LIBRARY.replace(
+    "filler told",
+    """filler told
+.globl spawn
+.type spawn,@function
+spawn:
+xor %eax, %eax
+mov $56, %al
+mov %rdi, %r11
+mov %rdx, %rdi
+mov %r11, %r9
+and $-16, %rsi
+sub $8, %rsi
+mov %rcx, (%rsi)
+syscall
+test %eax, %eax
+{branch}
+pop %rdi
+call *%r9
+mov %eax, %edi
+xor %eax, %eax
+mov $60, %al
+syscall
+hlt
+2: ret
+.size spawn, .-spawn
+""",
+).replace(".fill 4 << 20, 1, 0x90", "")
+SPAWNS = """
+int spawn(long (*function)(long), char *stack, int flags, long arg);
+static char stack[1 << 16];
+__attribute__((noinline)) long work(long n) { for (volatile int i = 0; i < 1000; i++) n += i; return n; }
+long child(long n) { for (;;) n += work(n); }
+int main(void) { spawn(child, stack + sizeof(stack) / 2, 0x50f00, 1); return (int)child(1); }
+"""
 MAKER = """
 #define _GNU_SOURCE
 #include <string.h>
@@ -136,20 +172,25 @@ def test_made_code():
     return [f"{early} and {late} of {result.samples} samples below the callers of code made before and meanwhile"]
 
 
-def test_large_library():
+def sample_with(library, program, *args):
+    """The samples of a program that calls a library, and their stacks as texts."""
     with tempfile.TemporaryDirectory() as directory:
         paths = {name: os.path.join(directory, name) for name in ("library.s", "library.so", "program.c", "program")}
-        for name, text in (("library.s", LIBRARY), ("program.c", PROGRAM)):
+        for name, text in (("library.s", library), ("program.c", program)):
             with open(paths[name], "w") as out:
                 out.write(text)
         subprocess.run(["gcc", "-shared", "-o", paths["library.so"], paths["library.s"]], check=True)
         subprocess.run(["gcc", "-O2", "-o", paths["program"], paths["program.c"], paths["library.so"]], check=True)
         with subprocess.Popen([paths["program"]]) as process:
             try:
-                result = yrt.run("c-flame", "-p", process.pid, "-d", 1.5, "-F", 1999, "--annotate").expect()
+                result = yrt.run("c-flame", "-p", process.pid, "-F", 1999, "--annotate", *args).expect()
             finally:
                 yrt.stop(process)
-    texts = [(";".join((*frames, "")), n) for frames, n in result.stacks]
+    return result, [(";".join((*frames, "")), n) for frames, n in result.stacks]
+
+
+def test_large_library():
+    result, texts = sample_with(LIBRARY, PROGRAM, "-d", 1.5)
     whole = sum(n for text, n in texts if ";main;work;kernel;" in text)
     below = sum(n for text, n in texts if ";main;work;kernel;helper;" in text)
     assert whole > 0.99 * result.samples > 49 and below > 0.5 * result.samples, yrt.show(result.stacks)
@@ -158,6 +199,14 @@ def test_large_library():
         f"{whole} of {result.samples} samples below the caller of what has no rows, {below} in what it calls, none"
         " guessed"
     ]
+
+
+def test_clone():
+    """A thread's stack ends in clone(), whichever way the child takes."""
+    for branch in "jnz 2f\nxor %ebp, %ebp", "jz 1f\nret\n1: xor %ebp, %ebp":
+        result, texts = sample_with(CLONE.replace("{branch}", branch), SPAWNS, "-d", 0.3)
+        begun = sum(n for text, n in texts if text.startswith("spawn;child;"))
+        assert begun > 3 and not result.stats["truncated"], yrt.show(result.stacks)
 
 
 yrt.main(globals())

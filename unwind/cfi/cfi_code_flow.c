@@ -359,13 +359,23 @@ static bool arrives(struct code_flow *f, struct code_job job, u64 addr, u32 stat
 	return false;
 }
 
+/* The first instruction of clone()'s child: behind the jump, or behind its caller's return. */
+static bool begins_child(const struct code_flow *f)
+{
+	u64 i = f->in->address - f->start;
+
+	i -= i && f->bytes[i - 1] == 0xc3;
+	return i && f->marks[i - 1] & NEWBORN;
+}
+
 /* The state behind the instruction. */
 static u32 step(struct code_flow *f, u32 state)
 {
 	struct code_state s = f->states[state - 1];
+	bool was_root = s.root;
 
 	code_state_step(&s, f->in);
-	if (f->gap)
+	if (f->gap && !was_root && !begins_child(f))
 		code_state_is_no_root(&s);
 	if (f->gap && calls_near(f) && code_state_rule(&s, true).kind == CFI_NONE)
 		s = f->states[state - 1];
