@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cleanup.h"
+#include "luajit_envoy.h"
 #include "luajit_proto.h"
 #include "luajit_source.h"
 #include "runtime.h"
@@ -21,6 +22,7 @@
 struct luajit_names {
 	const struct luajit_image *image;
 	struct luajit_sources *sources;
+	struct luajit_envoy *envoy;
 	u32 bytes;
 	struct luajit_proto *bucket[BUCKETS];
 };
@@ -33,9 +35,10 @@ struct luajit_names *luajit_names_create(const struct luajit_image *image)
 		return NULL;
 	names->image = image;
 	names->sources = luajit_sources_create();
-	if (names->sources)
+	names->envoy = luajit_envoy_create();
+	if (names->sources && names->envoy)
 		return names;
-	free(names);
+	luajit_names_destroy(names);
 	return NULL;
 }
 
@@ -58,6 +61,7 @@ void luajit_names_destroy(struct luajit_names *names)
 		return;
 	forget_all(names);
 	luajit_sources_destroy(names->sources);
+	luajit_envoy_destroy(names->envoy);
 	free(names);
 }
 
@@ -190,9 +194,11 @@ static const char *skip_licence(const char *text)
 	return *line ? line : first;
 }
 
-/* Of a chunk that was given as text, its first line that says something: cut as lj_debug_shortname does it, to which
- * LUA_IDSIZE is 60. */
-static void name_text(const char *text, char *ret)
+/*
+ * Of a chunk that was given as text, whom it belongs to ("string": unknown) and its first line that says something: cut
+ * as lj_debug_shortname does it, to which LUA_IDSIZE is 60.
+ */
+static void name_text(const char *owner, const char *text, char *ret)
 {
 	size_t len = 0;
 
@@ -200,9 +206,9 @@ static void name_text(const char *text, char *ret)
 	while (len < TEXT_WHOLE && (u8)text[len] >= ' ')
 		len++;
 	if (!text[len])
-		snprintf(ret, NAME_MAX_BYTES, "[string \"%.*s\"]", TEXT_WHOLE, text);
+		snprintf(ret, NAME_MAX_BYTES, "[%s \"%.*s\"]", owner, TEXT_WHOLE, text);
 	else
-		snprintf(ret, NAME_MAX_BYTES, "[string \"%.*s...\"]", (int)(len < TEXT_CUT ? len : TEXT_CUT), text);
+		snprintf(ret, NAME_MAX_BYTES, "[%s \"%.*s...\"]", owner, (int)(len < TEXT_CUT ? len : TEXT_CUT), text);
 }
 
 static void name_source(const struct luajit_proto *pt, char *ret)
@@ -212,7 +218,7 @@ static void name_source(const struct luajit_proto *pt, char *ret)
 	else if (pt->chunk[0] == '@' || pt->chunk[0] == '=')
 		snprintf(ret, NAME_MAX_BYTES, "%s", pt->chunk + 1);
 	else
-		name_text(pt->chunk, ret);
+		name_text(pt->owner ? pt->owner : "string", pt->chunk, ret);
 }
 
 static u64 hash_text(u64 hash, const char *text)
@@ -228,6 +234,7 @@ static void find_definition(struct luajit_names *names, const struct runtime_pro
 {
 	struct luajit_definition d = {.path = pt->chunk + 1, .line = luajit_proto_first_line(pt)};
 	char name[LUAJIT_NAME_MAX] = "";
+	const char *owner;
 	size_t len;
 
 	d.last = d.line + luajit_proto_line_count(pt);
@@ -241,6 +248,8 @@ static void find_definition(struct luajit_names *names, const struct runtime_pro
 		if (text) {
 			pt->text = hash_text(0, text);
 			luajit_source_parse(text, len, &d, name, sizeof(name));
+			owner = luajit_envoy_name(names->envoy, names->sources, p, text);
+			pt->owner = owner ? strdup(owner) : NULL;
 		}
 	}
 	pt->definition = strdup(name);
@@ -279,8 +288,8 @@ static bool name_lua(struct luajit_names *names, const struct runtime_process *p
 	if (!pt)
 		return false;
 	first = luajit_proto_first_line(pt);
-	name_source(pt, ret->file);
 	definition = definition_of(names, p, pt);
+	name_source(pt, ret->file);
 	if (definition[0])
 		snprintf(ret->name, sizeof(ret->name), "%s", definition);
 	if (first == LINE_BUILTIN) {
@@ -325,18 +334,20 @@ static void name_builtin(const struct luajit_image *image, u64 number, struct fr
 }
 
 /* A trace by its number and the line where it starts: the frame of luajit_expand.c, whose cookie is the position. */
-static bool name_trace(struct luajit_names *names, struct memory *mem, const struct frame *f, struct frame_name *ret)
+static bool name_trace(
+        struct luajit_names *names, const struct runtime_process *p, const struct frame *f, struct frame_name *ret)
 {
-	const struct luajit_proto *pt;
+	struct luajit_proto *pt;
 	u32 pos = (u32)(f->detail >> LUAJIT_COOKIE_BITS);
 
 	if (!(frame_flags(f) & FRAME_INLINED)) /* it could not be expanded */
 		return false;
 	pt = find(names, frame_addr(f));
 	if (!pt)
-		pt = read_into(names, mem, frame_addr(f));
+		pt = read_into(names, p->memory, frame_addr(f));
 	snprintf(ret->name, sizeof(ret->name), "T:%u", luajit_pos(f));
 	if (pt) {
+		definition_of(names, p, pt);
 		name_source(pt, ret->file);
 		ret->definition = luajit_proto_line(pt, pos);
 	}
@@ -362,7 +373,7 @@ bool luajit_name_frame(struct luajit_names *names, const struct runtime_process 
 		ret->form = FORM_NATIVE;
 		return true;
 	case LUAJIT_MCODE:
-		return name_trace(names, p->memory, &frames[i], ret);
+		return name_trace(names, p, &frames[i], ret);
 	}
 	return false;
 }

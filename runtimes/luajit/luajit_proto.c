@@ -110,6 +110,7 @@ struct luajit_proto *luajit_proto_read(const struct luajit_layout *l, struct mem
 void luajit_proto_free(struct luajit_proto *pt)
 {
 	free(pt->definition);
+	free(pt->owner);
 	free(pt);
 }
 

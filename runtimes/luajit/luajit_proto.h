@@ -21,6 +21,7 @@ struct luajit_proto {
 	char chunk[LUAJIT_NAME_MAX]; /* GCproto.chunkname, cut */
 	u64 text;                    /* hash of the whole chunk name, set with definition */
 	char *definition;            /* what the source calls it, "" if it gives no name; NULL: not looked up yet */
+	char *owner;                 /* set with definition: what its text belongs to; NULL: nothing that is known */
 	u8 bytes[];
 };
 

@@ -284,3 +284,11 @@ bool luajit_source_name(
 
 	return s && s->text && luajit_source_parse(s->text, s->len, d, ret, size);
 }
+
+const char *luajit_source_text(struct luajit_sources *sources, pid_t pid, const char *path, size_t *len)
+{
+	const struct source *s = pid > 0 ? find_source(sources, pid, path) : NULL;
+
+	*len = s ? s->len : 0;
+	return s ? s->text : NULL;
+}

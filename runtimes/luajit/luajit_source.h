@@ -29,5 +29,7 @@ bool luajit_source_name(
         struct luajit_sources *sources, pid_t pid, const struct luajit_definition *d, char *ret, size_t size);
 /* The same from the text of the file. */
 bool luajit_source_parse(const char *text, size_t len, const struct luajit_definition *d, char *ret, size_t size);
+/* The text of a file; NULL: it could not be read. Valid until the next call. */
+const char *luajit_source_text(struct luajit_sources *sources, pid_t pid, const char *path, size_t *len);
 
 #endif
