@@ -59,13 +59,15 @@ long kernel(long rounds);
 __attribute__((noinline)) long work(void) { return kernel(100000) + 1; }
 int main(void) { for (volatile long sum = 0;;) sum += work(); }
 """
-# As musl's, which has no FDE, in a program whose own code has: Zig's compiler, and Rust for musl.
+# As musl's, which has no FDE, or one that covers the child, in a program whose own code has: Zig's compiler, and Rust's
+# programs for musl.
 CLONE = LIBRARY.replace(
     "filler told",
     """filler told
 .globl spawn
 .type spawn,@function
 spawn:
+{begin}
 xor %eax, %eax
 mov $56, %al
 mov %rdi, %r11
@@ -78,6 +80,7 @@ syscall
 test %eax, %eax
 {branch}
 pop %rdi
+{popped}
 call *%r9
 mov %eax, %edi
 xor %eax, %eax
@@ -85,6 +88,7 @@ mov $60, %al
 syscall
 hlt
 2: ret
+{end}
 .size spawn, .-spawn
 """,
 ).replace(".fill 4 << 20, 1, 0x90", "")
@@ -202,9 +206,14 @@ def test_large_library():
 
 
 def test_clone():
-    """A thread's stack ends in clone(), whichever way the child takes."""
-    for branch in "jnz 2f\nxor %ebp, %ebp", "jz 1f\nret\n1: xor %ebp, %ebp":
-        result, texts = sample_with(CLONE.replace("{branch}", branch), SPAWNS, "-d", 0.3)
+    """A thread's stack ends in clone(), whichever way the child takes, with and without an FDE."""
+    child_next, child_jumps = "jnz 2f\nxor %ebp, %ebp", "jz 1f\nret\n1: xor %ebp, %ebp"
+    told = (".cfi_startproc", ".cfi_adjust_cfa_offset -8", ".cfi_endproc")
+    for branch, cfi in (child_next, [""] * 3), (child_jumps, [""] * 3), (child_next, told), (child_jumps, told):
+        library = CLONE.replace("{branch}", branch)
+        for word, directive in zip(("{begin}", "{popped}", "{end}"), cfi):
+            library = library.replace(word, directive)
+        result, texts = sample_with(library, SPAWNS, "-d", 0.3)
         begun = sum(n for text, n in texts if text.startswith("spawn;child;"))
         assert begun > 3 and not result.stats["truncated"], yrt.show(result.stacks)
 

@@ -100,7 +100,8 @@ static enum cfi_run run_fde(struct compiler *c, const struct cfi_function *fn)
 
 	if (ret != CFI_RUN_OK || !c->epilogues)
 		return ret;
-	return cfi_eh_return_mend(&c->text, &c->rows) && cfi_epilogues_mend(c->epilogues, fn, &c->rows)
+	return cfi_eh_return_mend(&c->text, &c->rows) && cfi_newborn_mend(&c->text, fn, &c->rows) &&
+	                       cfi_epilogues_mend(c->epilogues, fn, &c->rows)
 	               ? CFI_RUN_OK
 	               : CFI_RUN_NO_MEMORY;
 }
