@@ -27,7 +27,7 @@ def test_dlopen():
     wrong = yrt.wrong_chains(result, fixture.chain, ["early", "main"])
     whole(result, LATE_LIBRARY)
     # main loads the library in between, which is the dynamic linker's time.
-    assert sum(n for _, n in wrong) <= LATE_LIBRARY * result.samples, yrt.show(wrong)
+    assert sum(n for _, n in wrong) <= LATE_LIBRARY * result.samples + 3, yrt.show(wrong)
     assert 0.7 < result.share("late_leaf") < 0.85, yrt.show(result.stacks)
 
 
@@ -92,7 +92,7 @@ def test_attach_to_forks():
         with subprocess.Popen([sys.executable, "-c", FORKS], stdout=subprocess.PIPE) as program:
             program.stdout.readline()
             result = yrt.run("flame", "-s", "-p", program.pid, "-d", 20).expect()
-        assert re.search(r"exited after [12]\.\d s", result.stderr), result.stderr
+        assert re.search(r"exited after [0-2]\.\d s", result.stderr), result.stderr
 
 
 def test_following_is_no_sampling():
@@ -163,7 +163,7 @@ def test_pid_namespace():
         stacks = [line.rsplit(" ", 1) for line in done.stdout.splitlines()]
         total = sum(int(n) for _, n in stacks)
         leaf = sum(int(n) for path, n in stacks if path.removesuffix(";burn").endswith(";f02;f01"))
-        assert total > 200 and abs(leaf / total - 0.71) < 0.1, f"{levels} levels: {leaf} of {total}\n{done.stderr}"
+        assert total > 50 and abs(leaf / total - 0.71) < 0.1 + 2 / total**0.5, f"{levels} levels: {leaf} of {total}\n{done.stderr}"
 
 
 yrt.main(globals())
