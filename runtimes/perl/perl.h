@@ -94,8 +94,8 @@ struct perl_vm {
 
 /*
  * A frame. where: the address of the CV; of a closure without a name, that of its first op; of an eval, the statement
- * that it is in; of a file, the SV with its name; else 0; in its lowest bits those of the op. detail: the statement
- * (COP) that runs, which gives the line: its address / 8, and more.
+ * that it is in; of a file, the SV with its name; else 0; in bits that no address has, some of the op. detail: the
+ * statement (COP) that runs, which gives the line: its address / 8, and more.
  *
  * The op finds the line of a statement that was optimised away (perl_statement.h): of the innermost frame the op that
  * runs, of a caller the one that it goes on with. Some bits of its address are enough, because it is one of few. 0:
@@ -125,14 +125,16 @@ enum perl_kind {
 #define PERL_COP_BITS     44
 #define PERL_KIND_BITS    4
 #define PERL_STACK_BITS   3
-#define PERL_OP_BITS      11 /* the lowest 3 in where */
+#define PERL_OP_BITS      8 /* others are in where: perl_where() */
 #define PERL_OP_LOW       7
+#define PERL_OP_MASK      2047
 #define PERL_COOKIE_BITS  5
 #define PERL_KIND_SHIFT   PERL_COP_BITS
 #define PERL_STACK_SHIFT  (PERL_KIND_SHIFT + PERL_KIND_BITS)
 #define PERL_OP_SHIFT     (PERL_STACK_SHIFT + PERL_STACK_BITS)
 #define PERL_COOKIE_SHIFT (64 - PERL_COOKIE_BITS)
-#define PERL_OP_RUNS      1024 /* it is the one that runs */
+#define PERL_OP_RUNS      0x10000 /* it is the one that runs */
+#define PERL_OBJECT       ((1ull << 47) - 1 - PERL_OP_LOW)
 
 #define PERL_LINE     0x8000 /* of the 16 bits of op and cookie: the others are the line */
 #define PERL_LINE_MAX 0x7fffu
@@ -140,7 +142,7 @@ enum perl_kind {
 /* Of the op at this address. Those of a statement lie side by side in slabs (op.c) of 16 KB at most. */
 static inline u32 perl_op_bits(u64 op, bool runs)
 {
-	u32 bits = (u32)(op >> 3) & (PERL_OP_RUNS - 1);
+	u32 bits = (u32)(op >> 3) & PERL_OP_MASK;
 
 	return bits ? bits | (runs ? PERL_OP_RUNS : 0) : 0;
 }
@@ -158,7 +160,15 @@ static inline u32 perl_stack_bits(u32 stack)
 static inline u64 perl_detail(u64 cop, u32 kind, u32 stack, u32 op)
 {
 	return (cop >> 3 & ((1ull << PERL_COP_BITS) - 1)) | (u64)kind << PERL_KIND_SHIFT |
-	       (u64)perl_stack_bits(stack) << PERL_STACK_SHIFT | (u64)(op >> 3) << PERL_OP_SHIFT;
+	       (u64)perl_stack_bits(stack) << PERL_STACK_SHIFT |
+	       (u64)((op & (PERL_LINE | PERL_LINE_MAX)) >> 3) << PERL_OP_SHIFT;
+}
+
+/* The object's address, and in bits that it has not those of the op that detail has no room for. */
+static inline u64 perl_where(u64 object, u32 op)
+{
+	object = (object & PERL_OBJECT) | (op & PERL_OP_LOW) | (u64)(op & PERL_OP_RUNS) << (47 - 16);
+	return frame_where(FRAME_SCRIPT, RUNTIME_PERL, 0, object);
 }
 
 static inline u64 perl_cop(u64 detail)
@@ -169,7 +179,7 @@ static inline u64 perl_cop(u64 detail)
 /* Without what moves on while a frame runs: the statement and the op. */
 static inline u64 perl_without_cop(u64 detail)
 {
-	return detail & ~((1ull << PERL_COP_BITS) - 1) & ~(((1ull << (PERL_OP_BITS - 3)) - 1) << PERL_OP_SHIFT);
+	return detail & ~((1ull << PERL_COP_BITS) - 1) & ~(((1ull << PERL_OP_BITS) - 1) << PERL_OP_SHIFT);
 }
 
 static inline u32 perl_kind(u64 detail)
@@ -192,7 +202,7 @@ static inline u32 perl_cookie_of(u64 detail)
 /* The frame's address without the bits of the op. */
 static inline u64 perl_object(const struct frame *f)
 {
-	return frame_addr(f) & ~(u64)PERL_OP_LOW;
+	return f->where & PERL_OBJECT;
 }
 
 /* Does it have a line in place of op and cookie? */
@@ -214,9 +224,10 @@ static inline u32 perl_line(const struct frame *f)
 /* 0: it has none */
 static inline u32 perl_op(const struct frame *f)
 {
-	u32 high = (u32)(f->detail >> PERL_OP_SHIFT) & (PERL_OP_RUNS / 4 - 1);
+	u32 high = (u32)(f->detail >> PERL_OP_SHIFT) & ((1u << PERL_OP_BITS) - 1);
+	u32 runs = (u32)(f->where >> (47 - 16)) & PERL_OP_RUNS;
 
-	return perl_has_line(f) ? 0 : high << 3 | ((u32)f->where & PERL_OP_LOW);
+	return perl_has_line(f) ? 0 : runs | high << 3 | ((u32)f->where & PERL_OP_LOW);
 }
 
 /* What kind of frame a sub with these flags has. */

@@ -96,12 +96,20 @@ static const char *const op_names[OPS] = {"null", "nextstate", "dbstate", "enter
 struct ops {
 	u64 functions[OPS];
 	u32 types[OPS];
+	u64 calls[8];
 };
+
+/* A context's retop is what follows one of these (pp_hot.c, pp_ctl.c, pp_sys.c). */
+static const char *const call_names[] = {
+        "entersub", "entereval", "require", "dofile", "leavetry", "leavetrycatch", "enterwrite"};
 
 static bool take_op(void *ctx, u32 type, const char *op, u64 function)
 {
 	struct ops *ops = ctx;
 
+	for (u32 i = 0; i < sizeof(call_names) / sizeof(*call_names); i++)
+		if (!strcmp(op, call_names[i]) && type < 64 * 8)
+			ops->calls[type / 64] |= 1ull << type % 64;
 	for (u32 i = 0; i < OPS; i++)
 		if (!strcmp(op, op_names[i])) {
 			ops->functions[i] = function;
@@ -372,6 +380,7 @@ struct error *perl_code_find(struct image *img, struct perl_image *image)
 	image->type = ops.types[OP_NEXTSTATE];
 	image->scope = ops.types[OP_SCOPE];
 	image->subst = ops.types[OP_SUBST];
+	memcpy(image->calls, ops.calls, sizeof(image->calls));
 	if (image->code.nxs && image->nextstate && image->dbstate)
 		return NULL;
 	return error_hint(error_new(ERROR_UNSUPPORTED, "%s: yrt does not know the functions of its ops", img->path),

@@ -57,7 +57,7 @@ static inline u32 pl_type(const struct walk_cursor *c)
 
 static inline u32 pl_spot(const struct walk_cursor *c)
 {
-	return (u32)c->more[6] & (PERL_LINE | PERL_LINE_MAX);
+	return (u32)c->more[6] & (PERL_OP_RUNS | PERL_LINE | PERL_LINE_MAX);
 }
 
 static inline void pl_set_op(struct walk_cursor *c, u64 op, bool runs)
@@ -407,12 +407,13 @@ static inline u64 pl_find_who(
 WALK_GLOBAL int perl_push_cv(struct walk *w, const struct perl_vm *vm, struct walk_cursor *c, u64 cv, u64 detail)
 {
 	bool sub = perl_kind(detail) == PERL_KIND_SUB;
-	u64 who, low;
+	u64 who;
+	u32 op;
 
 	WALK_CHECK(w);
 	WALK_CHECK(vm);
 	WALK_CHECK(c);
-	low = perl_kind(detail) == PERL_KIND_XS ? 0 : pl_spot(c) & PERL_OP_LOW;
+	op = perl_kind(detail) == PERL_KIND_XS ? 0 : pl_spot(c);
 	who = c->more[4];
 	if (!sub || c->more[3] != cv) {
 		who = pl_find_who(w, vm, c, cv, sub && c->more[2] & PL_CALLER ? perl_cop(detail) : 0, sub);
@@ -426,9 +427,8 @@ WALK_GLOBAL int perl_push_cv(struct walk *w, const struct perl_vm *vm, struct wa
 		c->more[4] = who;
 		detail += (who >> PL_WHO_KIND) << PERL_KIND_SHIFT;
 	}
-	if (!sub || !(pl_spot(c) & PERL_LINE))
+	if (!sub || !(op & PERL_LINE))
 		detail |= who >> PL_WHO_COOKIE << PERL_COOKIE_SHIFT;
-	who = (who & ~(u64)PERL_OP_LOW) | low;
-	return walk_push(w, frame_where(FRAME_SCRIPT, RUNTIME_PERL, 0, who), detail) ? STOP_NONE : STOP_DEPTH;
+	return walk_push(w, perl_where(who, op), detail) ? STOP_NONE : STOP_DEPTH;
 }
 #endif

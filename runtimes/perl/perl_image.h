@@ -38,6 +38,7 @@ struct perl_image {
 	u64 nextstate, dbstate, null; /* what ppaddr of a COP is; of one that is not run any more */
 	u32 type;                     /* OP_NEXTSTATE, in op_targ then */
 	u32 scope, subst;             /* OP_SCOPE, OP_SUBST */
+	u64 calls[8];                 /* a bit for each type of op that a caller goes on behind */
 	u64 start, end;               /* Perl_runops_standard, for people */
 };
 

@@ -85,7 +85,7 @@ static struct text *keep(struct perl_names *names, u64 object, u64 owner, const 
 /* The statement, and the op in it (perl_op()); NULL: it is not there any more. */
 static const struct text *place(struct perl_names *names, const struct perl_reader *r, u64 cop, u32 op, u64 owner)
 {
-	u64 object = cop | (u64)op << FRAME_ADDR_BITS | STATEMENT_PLACE; /* a closure's code may begin with it */
+	u64 object = cop >> 3 | (u64)op << PERL_COP_BITS | STATEMENT_PLACE; /* a closure's code may begin with it */
 	struct text *k = cop ? find(names, object, owner) : NULL;
 	char file[NAME_MAX_BYTES];
 	u32 line;

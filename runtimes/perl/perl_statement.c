@@ -35,17 +35,27 @@ struct wanted {
 	u64 at;       /* its address; 0: only bits of it are known */
 	u32 bits;     /* perl_op_bits() */
 	bool current; /* no statement behind the one that the search begins at has run */
+	bool any;     /* also an op of a type that is not expected */
 	bool partly;  /* not all ops were seen: the replacement of s///e is a tree of its own */
 };
 
+/* Is it an op that can run, or can have entered a context? */
+static bool is_expected(const struct perl_reader *r, u32 type, bool runs)
+{
+	return runs ? type : r->image->calls[type / 64] >> type % 64 & 1;
+}
+
 static bool is_it(const struct perl_reader *r, u64 at, const struct op *op, const struct wanted *w)
 {
+	u32 type = op->type & TYPE_MASK;
 	bool runs = w->bits & PERL_OP_RUNS;
 	u64 it = runs ? at : op->next;
 
-	if (!runs && (op->type & TYPE_MASK) == r->image->scope)
+	if (!runs && type == r->image->scope)
 		return false;
-	return w->at ? it == w->at : perl_op_bits(it, runs) == w->bits;
+	if (w->at)
+		return it == w->at;
+	return (w->any || is_expected(r, type, runs)) && perl_op_bits(it, runs) == w->bits;
 }
 
 static bool was_cop(const struct perl_reader *r, const struct op *op)
@@ -112,8 +122,9 @@ static bool is_known(const struct perl_layout *l)
 
 /*
  * Ops far from each other may have the same bits, as in a long loop. The op is not behind a later statement, because
- * that would be the current one then. So an op is first looked for where it can be. closest_cop() may find another one
- * before it that is followed by the same op.
+ * that would be the current one then. So an op is first looked for where it can be, and among those of a type that it
+ * can have, which a module's own op may not have. closest_cop() may find another one before it that is followed by the
+ * same op.
  */
 u64 perl_closest_cop(const struct perl_reader *r, u64 cop, u32 op)
 {
@@ -126,6 +137,9 @@ u64 perl_closest_cop(const struct perl_reader *r, u64 cop, u32 op)
 		return cop;
 	begin = sibling(r, &first);
 	found = begin ? search(r, begin, cop, &w) : 0;
+	w.any = true;
+	if (begin && !found)
+		found = search(r, begin, cop, &w);
 	w.current = false;
 	if (begin && !(op & PERL_OP_RUNS))
 		found = search(r, begin, cop, &w);

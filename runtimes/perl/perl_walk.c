@@ -24,10 +24,7 @@ WALK_GLOBAL int perl_push(struct walk *w, const struct perl_vm *vm, struct walk_
 	if (!pl_spot(c)) /* C code entered it */
 		perl_set_line(w, vm, c);
 	spot = pl_spot(c);
-	addr = (addr & ~(u64)PERL_OP_LOW) | (spot & PERL_OP_LOW);
-	return walk_push(w, frame_where(FRAME_SCRIPT, RUNTIME_PERL, 0, addr), perl_detail(c->more[1], kind, 0, spot))
-	               ? STOP_NONE
-	               : STOP_DEPTH;
+	return walk_push(w, perl_where(addr, spot), perl_detail(c->more[1], kind, 0, spot)) ? STOP_NONE : STOP_DEPTH;
 }
 
 /* The context is done with. The next frame runs the statement oldcop, and goes on at retop. */

@@ -15,7 +15,7 @@
 #include "process/module.h"
 
 #define FAKE_PAGE      4096u
-#define FAKE_PAGES     16u
+#define FAKE_PAGES     24u
 #define FAKE_BYTES     (FAKE_PAGES * FAKE_PAGE)
 #define FAKE_STACK     0x7ff000000000ull
 #define FAKE_CODE      0x400000ull

@@ -146,6 +146,7 @@ static inline struct perl_fake *perl_fake_create(void)
 	p->image.type = PERL_FAKE_OP_NEXTSTATE;
 	p->image.scope = PERL_FAKE_OP_SCOPE;
 	p->image.subst = PERL_FAKE_OP_SUBST;
+	p->image.calls[PERL_FAKE_OP_ENTERSUB / 64] = 1ull << PERL_FAKE_OP_ENTERSUB % 64;
 	p->image.build.version = 36;
 	p->vm = perl_vm_of(&p->layout, 36);
 	p->vm.identity = 1;

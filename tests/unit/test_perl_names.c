@@ -330,26 +330,33 @@ static void test_lost_statement(void **state)
 	perl_fake_destroy(s.p);
 }
 
-/* Of ops with the same bits the one that can run is meant, not one behind a later statement. */
+/* Of ops with the same bits the one that can run, or call, is meant, not one behind a later statement. */
 static void test_same_bits(void **state)
 {
 	struct stack s = make();
 	struct perl_names *names = perl_names_create(&s.p->image, 0);
 	const struct frame *frames = s.p->f->frames;
 	u64 call = op(s.p, PERL_FAKE_OP_ENTERSUB, 0x20010, 0), lost = perl_fake_cop(s.p, 12);
-	u64 inner = perl_fake_cop(s.p, 20), far, at, cop, block, all;
+	u64 inner = perl_fake_cop(s.p, 20), far, null, other, at, cop, block, all;
 	struct frame_name name;
 
 	(void)state;
-	perl_fake_alloc(s.p, (call - s.p->heap) % (8 * PERL_OP_RUNS));
-	far = op(s.p, PERL_FAKE_OP_ENTERSUB, 0x22010, 0);
+	perl_fake_alloc(s.p, (call - s.p->heap) % (8 * (PERL_OP_MASK + 1)));
+	far = op(s.p, PERL_FAKE_OP_ENTERSUB, 0x24010, 0);
+	perl_fake_alloc(s.p, (call - s.p->heap) % (8 * (PERL_OP_MASK + 1)));
+	null = op(s.p, 0, 0x28000, 0);
 	assert_int_equal(perl_op_bits(far, true), perl_op_bits(call, true));
+	assert_int_equal(perl_op_bits(null, true), perl_op_bits(call, true));
+	assert_int_equal(perl_op_bits(0x24010, false), perl_op_bits(0x20010, false));
+	other = op(s.p, 100, 0x24010, 0);
+	follow(s.p, null, other);
+	follow(s.p, other, lost);
 	follow(s.p, inner, far);
 	follow(s.p, lost, call);
 	fake_put(s.p->f, lost + s.p->layout.op_ppaddr.at, PERL_FAKE_NULL);
 	fake_put(s.p->f, lost + s.p->layout.op_targ.at, PERL_FAKE_OP_NEXTSTATE);
 	block = op(s.p, 180, 0x30000, inner);
-	follow(s.p, block, lost);
+	follow(s.p, block, null);
 	all = op(s.p, 170, 0x30000, block);
 	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
 	at = perl_fake_context(s.p, SUB, s.b, RETURNS, 11);
@@ -381,7 +388,7 @@ static void test_begin_replaced(void **state)
 	for (u32 line = 10; line <= 13; line += 3) {
 		struct perl_names *names = perl_names_create(&s.p->image, 0);
 		u64 detail = perl_detail(perl_fake_cop(s.p, 7), PERL_KIND_SUB, PERL_STACK_REQUIRE, PERL_LINE | line);
-		struct frame f = {frame_where(FRAME_SCRIPT, RUNTIME_PERL, 0, cv | (line & PERL_OP_LOW)), detail};
+		struct frame f = {perl_where(cv, PERL_LINE | line), detail};
 		struct frame_name name;
 
 		assert_true(perl_name_frame(names, &s.p->f->memory, &f, &name));

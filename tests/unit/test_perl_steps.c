@@ -16,7 +16,7 @@ static u64 identity(struct steps *s, const struct frame *f)
 	(void)s;
 	if (perl_has_line(f))
 		detail &= (1ull << PERL_OP_SHIFT) - 1;
-	return steps_mix(f->where & ~(u64)PERL_OP_LOW, detail);
+	return steps_mix(perl_object(f), detail);
 }
 
 static u64 place(struct steps *s, const struct frame *f)
