@@ -70,6 +70,8 @@ static struct error *attach(const struct runtime_process *p, void *data, u64 bia
 	}
 	for (u32 i = 0; i < image->code.nentries; i++)
 		vm.entries[i] = bias + image->code.entries[i];
+	if (vm.multiple)
+		vm.first = bias + image->interpreter;
 	instance->keyless = vm.multiple;
 	memcpy(arena_at(p->arena, instance->config, sizeof(vm)), &vm, sizeof(vm));
 	*ret = instance;

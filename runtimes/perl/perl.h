@@ -61,6 +61,7 @@ struct perl_vm {
 	u64 op, curcop, curstackinfo;
 	u64 cop_seqmax;  /* 0: not known */
 	u64 interpreter; /* the process's first, whose cop_seqmax is used; 0 without MULTIPLICITY */
+	u64 first;       /* PL_curinterp, which has the first one's address, for as long as `via` is not known */
 	u64 identity;    /* of this configuration, for the cursor */
 	u64 attachment;  /* a number that no other process's configuration ever had */
 	u64 coro_base;   /* the outermost frame of a coroutine seems to return here; 0: none */

@@ -165,7 +165,12 @@ WALK_GLOBAL int perl_interpreter(struct walk *w)
 	w->scratch[0] = 0;
 	if (!vm->multiple)
 		return STOP_NONE;
-	if (!vm->via || !w->thread_pointer)
+	if (!vm->via) { /* the process has just begun */
+		if (!walk_read(w, w->scratch, sizeof(u64), vm->first))
+			return STOP_VM_UNKNOWN;
+		return w->scratch[0] && pl_is_passed(w, w->scratch[0]) ? STOP_NONE : STOP_VM_UNKNOWN;
+	}
+	if (!w->thread_pointer)
 		return STOP_VM_UNKNOWN;
 	if (walk_read(w, &block, sizeof(block), w->thread_pointer + vm->via) &&
 	        (!block || walk_read(w, w->scratch, sizeof(u64), block + (u64)(s64)vm->slot)))
@@ -211,7 +216,7 @@ WALK_GLOBAL int perl_open(struct walk *w)
 	if (stop)
 		return stop;
 	interpreter = w->scratch[0];
-	cached = vm->multiple ? pl_known_interpreter(w, vm) : NULL;
+	cached = vm->multiple && vm->via ? pl_known_interpreter(w, vm) : NULL;
 	if (cached && cached->value != interpreter)
 		cached->value = interpreter;
 	if (!walk_read(w, &op, sizeof(op), interpreter + vm->op))

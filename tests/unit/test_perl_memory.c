@@ -92,6 +92,24 @@ static void test_cache(void **state)
 	perl_fake_destroy(s.p);
 }
 
+/* A process has just begun, and its key is not known: the first interpreter is meant, if it is passed on. */
+static void test_keyless(void **state)
+{
+	struct stack s = make();
+	u64 first = perl_fake_alloc(s.p, 8);
+
+	(void)state;
+	s.p->config->via = 0;
+	s.p->config->first = first;
+	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
+	expect(&s, STOP_VM_UNKNOWN, "LLr"); /* there is none */
+	fake_put(s.p->f, first, s.p->interpreter);
+	expect(&s, STOP_VM_UNKNOWN, "LLr"); /* it may be another thread's */
+	s.p->cv = s.p->interpreter;
+	expect(&s, STOP_ROOT, "aMLLr");
+	perl_fake_destroy(s.p);
+}
+
 /* As long as no code is compiled a caller's identity holds for seven walks; what the interpreter is one must know. */
 static void test_generation(void **state)
 {
@@ -156,6 +174,7 @@ int main(void)
 	        cmocka_unit_test(test_circle),
 	        cmocka_unit_test(test_absent),
 	        cmocka_unit_test(test_cache),
+	        cmocka_unit_test(test_keyless),
 	        cmocka_unit_test(test_generation),
 	        cmocka_unit_test(test_recursion),
 	};
