@@ -121,7 +121,7 @@ static bool is_other(const struct perl_reader *r, const struct frame *f, const s
 	               (!(perl_op(f) & PERL_OP_RUNS) && !perl_may_have(r, cv->root, perl_cop(f->detail))));
 }
 
-/* Is it a BEGIN block, or does it have the statement, as a sub in @INC that require calls? */
+/* Is it a BEGIN block? When it ends it loses its GV, and is `__ANON__`; then it has the statement. */
 static bool may_be_begin(const struct perl_reader *r, const struct frame *f, const struct perl_cv *cv)
 {
 	char name[NAME_MAX_BYTES];
@@ -160,6 +160,8 @@ static const struct text *function(
 		line = 0;
 	if (cv.flags & PERL_CV_ANON)
 		say_sql_name(names, r, at, 0, name, sizeof(name));
+	if (perl_has_line(f) && ends_with(name, "__ANON__"))
+		strcpy(name + strlen(name) - strlen("__ANON__"), "BEGIN");
 	k = keep(names, at, owner, name, file, line);
 	if (k)
 		k->hash = hash;

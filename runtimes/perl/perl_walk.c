@@ -35,21 +35,31 @@ static inline void pl_take(struct walk_cursor *c, u64 oldcop, u64 retop)
 	pl_set_op(c, retop, false);
 }
 
+/*
+ * What called the sub of the innermost context that is left from C, as its stack of contexts says. A BEGIN block has
+ * one of its own, where only the eval of its call is below it; another sub there is one in @INC, say.
+ */
+static inline u32 pl_caller_type(const struct walk_cursor *c)
+{
+	return pl_type(c) == PERL_STACK_REQUIRE && pl_left(c) > 2 ? 0 : pl_type(c);
+}
+
 static inline int pl_sub(struct walk *w, const struct perl_vm *vm, struct walk_cursor *c, u64 i, u32 type)
 {
 	bool format = (type & PERL_CX_KIND) == vm->kind_format;
 	u32 kind = format ? PERL_KIND_FORMAT : type & PERL_CX_SUB_RE ? PERL_KIND_PATTERN : PERL_KIND_SUB;
 	u64 oldcop = pl_word(w, i, vm->cx_oldcop), cv = pl_word(w, i, format ? vm->cx_format_cv : vm->cx_cv);
 	u64 retop = pl_word(w, i, vm->cx_retop);
-	bool entered = !format && !retop, begin = entered && pl_type(c) == PERL_STACK_REQUIRE;
+	bool entered = !format && !retop;
+	u32 stack = entered ? pl_caller_type(c) : 0;
 	int stop = STOP_NONE;
 
-	if (begin)
+	if (stack == PERL_STACK_REQUIRE)
 		perl_set_line(w, vm, c);
 	else if (pl_spot(c) & PERL_LINE)
 		pl_set_op(c, 0, false);
 	if (cv) /* none: it has returned, and is being freed */
-		stop = perl_push_cv(w, vm, c, cv, perl_detail(c->more[1], kind, entered ? pl_type(c) : 0, pl_spot(c)));
+		stop = perl_push_cv(w, vm, c, cv, perl_detail(c->more[1], kind, stack, pl_spot(c)));
 	if (stop == STOP_DEPTH)
 		return stop;
 	pl_take(c, oldcop, retop);

@@ -400,6 +400,30 @@ static void test_begin_replaced(void **state)
 	perl_fake_destroy(s.p);
 }
 
+/* A BEGIN block that has lost its GV, and what else has a place there. */
+static void test_begin_ended(void **state)
+{
+	static const char *const names_of[] = {"__ANON__", "loader"}, *const shown[] = {"Some::BEGIN", "Some::loader"};
+
+	(void)state;
+	for (u32 i = 0; i < 2; i++) {
+		struct stack s = make();
+		struct perl_names *names = perl_names_create(&s.p->image, 0);
+		u64 cv = perl_fake_cv(s.p, perl_fake_package(s.p, "Some"), names_of[i], 10, false);
+		u64 cop = perl_fake_cop(s.p, 11),
+		    detail = perl_detail(cop, PERL_KIND_SUB, PERL_STACK_REQUIRE, PERL_LINE | 11);
+		struct frame f = {perl_where(cv, PERL_LINE | 11), detail};
+		struct frame_name name;
+
+		fake_put(s.p->f, perl_fake_word(s.p, cv) + s.p->layout.cv_root.at, op(s.p, 170, 0x30000, cop));
+		assert_true(perl_name_frame(names, &s.p->f->memory, &f, &name));
+		assert_string_equal(name.name, shown[i]);
+		assert_int_equal(name.line, 11);
+		perl_names_destroy(names);
+		perl_fake_destroy(s.p);
+	}
+}
+
 /* The name of a file that is required may be another text by now, or the name of the next file. */
 static void test_file_names(void **state)
 {
@@ -446,6 +470,7 @@ int main(void)
 	        cmocka_unit_test(test_lost_statement),
 	        cmocka_unit_test(test_same_bits),
 	        cmocka_unit_test(test_begin_replaced),
+	        cmocka_unit_test(test_begin_ended),
 	        cmocka_unit_test(test_file_names),
 	};
 

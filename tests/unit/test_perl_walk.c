@@ -83,6 +83,10 @@ static void test_lines(void **state)
 	assert_true(perl_has_line(&f[0]) && perl_has_line(&f[1]) && !perl_has_line(&f[4]));
 	assert_int_equal(perl_line(&f[0]), 99);
 	assert_int_equal(perl_line(&f[1]), 12);
+	perl_fake_context(s.p, SUB, s.c, 0, 13); /* a sub in @INC, which the require of the BEGIN block calls */
+	perl_fake_call(s.p, s.p->runops);
+	expect(&s, STOP_ROOT, "cLbeLnaMLLr");
+	assert_true(!perl_has_line(&f[0]) && !perl_stack(f[0].detail) && perl_has_line(&f[2]));
 	perl_fake_destroy(s.p);
 }
 
