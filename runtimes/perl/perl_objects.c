@@ -161,13 +161,16 @@ u64 perl_first_cop(const struct perl_reader *r, u64 op)
 	return 0;
 }
 
-/* "(eval 12)" loses its number: it would be another place each time. */
+/*
+ * "(eval 12)" loses its number: it would be another place each time. With PERLDB_NAMEEVAL, as below a debugger or
+ * Devel::Cover, "[FILE:LINE]" of what ran it follows.
+ */
 static void same_place(char *file)
 {
 	unsigned number;
 	int n = 0;
 
-	if (sscanf(file, "(eval %u)%n", &number, &n) == 1 && n && !file[n])
+	if (sscanf(file, "(eval %u)%n", &number, &n) == 1 && n && (!file[n] || file[n] == '['))
 		strcpy(file, "(eval)");
 }
 

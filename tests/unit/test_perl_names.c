@@ -24,6 +24,28 @@ static void follow(struct perl_fake *p, u64 one, u64 sibling)
 	fake_put(p->f, one + 32, perl_fake_word(p, one + 32) | 0x4000);
 }
 
+/* What a statement of a string is in, also where the name of that says what ran the string. */
+static void test_strings(void **state)
+{
+	static const char *const files[] = {
+	        "(eval 12)", "(eval 12)[/usr/share/perl/5.36/JSON/PP.pm:78]", "(eval x).pl"};
+
+	(void)state;
+	for (u32 i = 0; i < 3; i++) {
+		struct stack s = make();
+		struct perl_names *names = perl_names_create(&s.p->image, 0);
+		u64 cop = perl_fake_word(s.p, perl_fake_context(s.p, SUB, s.a, RETURNS, 5) + s.p->layout.cx_oldcop.at);
+		struct frame_name name;
+
+		fake_put(s.p->f, cop + s.p->layout.cop_file.at, perl_fake_text(s.p, files[i]));
+		expect(&s, STOP_ROOT, "aMLLr");
+		assert_true(perl_name_frame(names, &s.p->f->memory, &s.p->f->frames[1], &name) &&
+		            !strcmp(name.file, i == 2 ? files[i] : "(eval)"));
+		perl_names_destroy(names);
+		perl_fake_destroy(s.p);
+	}
+}
+
 static void test_names(void **state)
 {
 	struct stack s = make();
@@ -416,9 +438,8 @@ static void test_begin_ended(void **state)
 		struct frame_name name;
 
 		fake_put(s.p->f, perl_fake_word(s.p, cv) + s.p->layout.cv_root.at, op(s.p, 170, 0x30000, cop));
-		assert_true(perl_name_frame(names, &s.p->f->memory, &f, &name));
+		assert_true(perl_name_frame(names, &s.p->f->memory, &f, &name) && name.line == 11);
 		assert_string_equal(name.name, shown[i]);
-		assert_int_equal(name.line, 11);
 		perl_names_destroy(names);
 		perl_fake_destroy(s.p);
 	}
@@ -458,6 +479,7 @@ static void test_file_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_strings),
 	        cmocka_unit_test(test_names),
 	        cmocka_unit_test(test_unread),
 	        cmocka_unit_test(test_entered),
