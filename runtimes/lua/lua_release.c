@@ -7,6 +7,7 @@
 #include "binary/image_scan.h"
 #include "cfi/cfi_search_cache.h"
 #include "lua_reference.h"
+#include "symbols/symbols.h"
 
 #define IDENT_MAX  64  /* bytes of lua_ident that are read */
 #define TEXTS_MAX  16  /* places of the same text */
@@ -115,7 +116,8 @@ static bool see_code(const struct image_scan *scan, const struct texts *texts, u
 	return false;
 }
 
-static bool find_code(struct image *img, char *release, u64 *near, bool *failed)
+/* The series' number; 0: luaopen_base() is not there. */
+static u32 find_code(struct image *img, u64 *near, bool *failed)
 {
 	struct image_scan scan;
 	struct texts texts;
@@ -124,16 +126,29 @@ static bool find_code(struct image *img, char *release, u64 *near, bool *failed)
 	u32 series = 0;
 
 	if (!find_texts(img, &texts, failed) || !image_scan_start(&scan, img, ".text", LUA_REFERENCE))
-		return false;
+		return 0;
 	while (!found && image_scan_next(&scan))
 		found = see_code(&scan, &texts, seen, &series);
 	*failed |= scan.failed;
 	image_scan_end(&scan);
 	if (!found)
-		return false;
+		return 0;
 	*near = seen[0];
-	snprintf(release, LUA_RELEASE_MAX, "%s", newest[series]);
-	return true;
+	return series;
+}
+
+static bool find(struct image *img, char *release, u64 *near, bool *failed)
+{
+	bool ident = find_ident(img, release, failed);
+	struct symbol symbol;
+	u32 series;
+
+	if (ident && symbols_lookup(img, "lua_newstate", &symbol))
+		return true;
+	series = find_code(img, near, failed);
+	if (series && !ident)
+		snprintf(release, LUA_RELEASE_MAX, "%s", newest[series]);
+	return ident || series;
 }
 
 /* What an earlier run has found: nothing, or the address and the release. */
@@ -158,7 +173,7 @@ bool lua_release_find(struct image *img, char *release, u64 *near)
 	if (!image_scan_find(img, ".rodata", "Lua 5.", strlen("Lua 5."))) /* one look is enough for nearly all files */
 		return false;
 	memset(release, 0, LUA_RELEASE_MAX);
-	found = find_ident(img, release, &failed) || find_code(img, release, near, &failed);
+	found = find(img, release, near, &failed);
 	result = (struct search_result){.values = {*near}, .n = found ? LUA_RELEASE_VALUES : 0};
 	if (found)
 		memcpy(result.values + 1, release, LUA_RELEASE_MAX);

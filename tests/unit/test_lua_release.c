@@ -109,12 +109,33 @@ static void test_by_code(void **state)
 	run("rm -r %s", dir);
 }
 
+/* A program that exports nothing does not name lua_newstate(): where Lua is shows the code. */
+static void test_near(void **state)
+{
+	char path[64], found[LUA_RELEASE_MAX] = "";
+	struct image *img;
+	u64 near = 0;
+
+	(void)state;
+	strcpy(dir + sizeof(dir) - 7, "XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	run("sed s/lua_newstate/lua_oldstate/g /usr/bin/lua5.4 > %s/unnamed", dir);
+	snprintf(path, sizeof(path), "%s/unnamed", dir);
+	img = open_image(path);
+	assert_true(lua_release_find(img, found, &near));
+	assert_true(!strncmp(found, "Lua 5.4.", 8));
+	assert_int_not_equal(near, 0);
+	image_put(img);
+	run("rm -r %s", dir);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_searched_once),
 	        cmocka_unit_test(test_file_without_lua),
 	        cmocka_unit_test(test_by_code),
+	        cmocka_unit_test(test_near),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
