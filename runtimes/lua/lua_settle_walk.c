@@ -68,10 +68,10 @@ WALK_GLOBAL int lua_has_returned(struct walk *w, u64 ci)
 
 	WALK_CHECK(w);
 	vm = walk_arena(w, w->region.vm);
-	if (!vm || !vm->ci_previous || !walk_read(w, w->scratch, LUA_CALLINFO, ci))
+	if (!vm || !vm->ci_previous || !lua_read_info(w, vm, ci))
 		return false;
 	next = lua_word(w, vm->ci_previous + 8u);
-	return next && lua_is_in_register(w, next) && walk_read(w, w->scratch, LUA_CALLINFO, next) &&
+	return next && lua_is_in_register(w, next) && lua_read_info(w, vm, next) &&
 	       (lua_status(w, vm) & vm->fresh_mask) == vm->fresh_bits;
 }
 
@@ -105,8 +105,7 @@ LUA_SHARED int lua_settle_old(struct walk *w, u32 own)
 		return LUA_SETTLED;
 	c = lua_cursor(w, own);
 	thread = lua_cursor(w, (u32)c->more[0]);
-	if (!walk_read(w, &newer, sizeof(newer), c->at + vm->l_savedpc) ||
-	        !walk_read(w, w->scratch, LUA_CALLINFO, thread->at))
+	if (!walk_read(w, &newer, sizeof(newer), c->at + vm->l_savedpc) || !lua_read_info(w, vm, thread->at))
 		return LUA_SETTLED;
 	saved = lua_word(w, vm->ci_savedpc);
 	func = lua_word(w, vm->ci_func);
@@ -136,7 +135,7 @@ static inline bool lua_is_called_now(struct walk *w, const struct lua_vm *vm, u6
 	u64 saved, func;
 	u32 call;
 
-	if (!walk_read(w, w->scratch, LUA_CALLINFO, caller))
+	if (!lua_read_info(w, vm, caller))
 		return false;
 	saved = lua_word(w, vm->ci_savedpc);
 	func = lua_word(w, vm->ci_func);
@@ -161,7 +160,7 @@ WALK_GLOBAL int lua_settle_top(struct walk *w, u32 own, u64 ci)
 	vm = walk_arena(w, w->region.vm);
 	if (!vm || !vm->pc_reg || (w->leaf && !walk_has(w, vm->pc_reg)) ||
 	        !walk_read(w, &newer, sizeof(newer), lua_cursor(w, own)->at + vm->l_savedpc) ||
-	        !walk_read(w, w->scratch, LUA_CALLINFO, ci))
+	        !lua_read_info(w, vm, ci))
 		return LUA_SETTLED;
 	saved = lua_word(w, vm->ci_savedpc);
 	if (lua_looks_run(w, lua_word(w, vm->ci_func)) != LUA_IN_LUA)
@@ -202,8 +201,7 @@ LUA_SHARED int lua_settle(struct walk *w, u32 own)
 	c = lua_cursor(w, own);
 	thread = lua_cursor(w, (u32)c->more[0]);
 	ci = c->more[3] ? c->more[3] : thread->at;
-	if (!ci || ci == LUA_LAST || ci == thread->more[2] || c->more[4] >= LUA_LOOK ||
-	        !walk_read(w, w->scratch, LUA_CALLINFO, ci)) {
+	if (!ci || ci == LUA_LAST || ci == thread->more[2] || c->more[4] >= LUA_LOOK || !lua_read_info(w, vm, ci)) {
 		c->more[3] = 0;
 		if (!vm->ci_previous)
 			return lua_settle_top(w, own, thread->at);
@@ -249,7 +247,7 @@ LUA_SHARED int lua_settle_leaf(struct walk *w, u32 own)
 	ci = lua_cursor(w, (u32)lua_cursor(w, own)->more[0])->at;
 	if (!vm->ci_previous)
 		return lua_settle_top(w, own, ci);
-	if (lua_is_in_register(w, ci) || !walk_read(w, w->scratch, LUA_CALLINFO, ci))
+	if (lua_is_in_register(w, ci) || !lua_read_info(w, vm, ci))
 		return LUA_SETTLED;
 	caller = lua_word(w, vm->ci_previous);
 	if (caller && lua_is_in_register(w, caller)) {
@@ -268,8 +266,7 @@ LUA_SHARED int lua_is_being_called(struct walk *w, u64 ci, u64 callee, u32 fresh
 	vm = walk_arena(w, w->region.vm);
 	if (!vm || !fresh)
 		return true;
-	if (vm->version != 502 || !walk_read(w, w->scratch, LUA_CALLINFO, ci) ||
-	        !walk_read(w, w->scratch, LUA_CALLINFO, lua_word(w, vm->ci_previous)))
+	if (vm->version != 502 || !lua_read_info(w, vm, ci) || !lua_read_info(w, vm, lua_word(w, vm->ci_previous)))
 		return false;
 	saved = lua_word(w, vm->ci_savedpc);
 	return (lua_status(w, vm) & vm->lua_mask) == vm->lua_bits && (saved == callee || lua_at_call(w, saved));

@@ -134,16 +134,22 @@ WALK_GLOBAL int lua_load_slot(struct walk *w, u64 func)
 }
 
 /* The CallInfo at ci: in 5.1 they are an array; later ones that are allocated one by one, often side by side. */
-WALK_GLOBAL int lua_load_call(struct walk *w, u64 ci, u32 array)
+WALK_GLOBAL int lua_load_call(struct walk *w, u64 ci)
 {
+	const struct lua_vm *vm;
 	struct window *calls;
+	u32 size;
 
 	WALK_CHECK(w);
+	vm = walk_arena(w, w->region.vm);
+	if (!vm)
+		return false;
 	calls = &w->calls;
-	if (array || calls->start - ci < LUA_WINDOW)
-		return lua_window(w, calls, ci, LUA_CALLINFO);
+	size = lua_call_bytes(vm);
+	if (!vm->ci_previous || calls->start - ci < LUA_WINDOW)
+		return lua_window(w, calls, ci, size);
 	calls->start = ci;
-	calls->len = walk_fill(w, calls->word, LUA_CALLINFO, ci) ? LUA_CALLINFO : 0;
+	calls->len = walk_fill(w, calls->word, size, ci) ? size : 0;
 	return calls->len;
 }
 
@@ -174,8 +180,8 @@ static inline u64 lua_read_call(struct walk *w, const struct lua_vm *vm, struct 
 
 	if (ci & 7)
 		return LUA_LAST;
-	if (!window_has(&w->calls, ci, &first) || !window_has(&w->calls, ci + LUA_CALLINFO - 8, &last)) {
-		if (!lua_load_call(w, ci, !vm->ci_previous) || !window_has(&w->calls, ci, &first))
+	if (!window_has(&w->calls, ci, &first) || !window_has(&w->calls, ci + lua_call_bytes(vm) - 8, &last)) {
+		if (!lua_load_call(w, ci) || !window_has(&w->calls, ci, &first))
 			return LUA_LAST;
 	}
 	call->func = lua_call_word(w, first, vm->ci_func);
@@ -232,7 +238,7 @@ WALK_GLOBAL int lua_push_function(struct walk *w, u32 own, struct lua_call *call
 	if (!light) {
 		if ((type & 15) != LUA_FUNCTION)
 			return lua_no_function(vm, call, top, c->more[3]);
-		if (!walk_read(w, w->scratch, LUA_CLOSURE, call->closure))
+		if (!walk_read(w, w->scratch, lua_closure_bytes(vm), call->closure))
 			return top ? lua_no_function(vm, call, top, c->more[3]) : STOP_VM_ABSENT;
 		if ((lua_byte(w, vm->l_tt) & 15) != LUA_FUNCTION)
 			return lua_no_function(vm, call, top, c->more[3]);

@@ -13,8 +13,8 @@
 #define LUA_SHARED WALK_STEP __attribute__((noinline))
 
 #define LUA_TTHREAD          8
-#define LUA_TPROTO           9 /* of 5.1 */
-#define LUA_CALLINFO         72
+#define LUA_TPROTO           9  /* of 5.1 */
+#define LUA_CALLINFO         72 /* bytes, as LUA_CLOSURE: at most; lua_call_bytes(), lua_closure_bytes() */
 #define LUA_CLOSURE          40
 #define LUA_SLOT             16   /* of the Lua stack: a TValue */
 #define LUA_TYPE_BITS        0x3f /* of TValue.tt: without BIT_ISCOLLECTABLE (5.2 on) */
@@ -63,6 +63,25 @@ struct lua_call {
 	u16 moved; /* func leads out of the stack, which is being moved */
 	u16 lasts; /* it is a caller, of which a later walk may find the same */
 };
+
+/*
+ * No more is read than an object has: allocators with a class of exactly its size (jemalloc) put it at a page's end,
+ * and the next page may be absent.
+ */
+static inline u32 lua_call_bytes(const struct lua_vm *vm)
+{
+	return vm->ci_size < LUA_CALLINFO ? vm->ci_size : LUA_CALLINFO;
+}
+
+static inline u32 lua_closure_bytes(const struct lua_vm *vm)
+{
+	return vm->cl_is_c ? LUA_CLOSURE : LUA_CLOSURE - 8; /* lobject.h: from 5.2 on it has no env */
+}
+
+static inline bool lua_read_info(struct walk *w, const struct lua_vm *vm, u64 ci)
+{
+	return walk_read(w, w->scratch, lua_call_bytes(vm), ci);
+}
 
 static inline u64 lua_word(const struct walk *w, u32 at)
 {

@@ -275,6 +275,30 @@ static void test_unreadable(void **state)
 	}
 }
 
+/* The end of a page, the next one of which is absent: a copy of these bytes. */
+static u64 at_end(struct target *t, u32 page, u64 object, u32 size)
+{
+	u64 at = HEAP + (page + 1) * FAKE_PAGE - size;
+
+	memcpy(t->f->stack + (at - FAKE_STACK), t->f->stack + (object - FAKE_STACK), size);
+	t->f->absent[(at + size - FAKE_STACK) / FAKE_PAGE] = true;
+	return at;
+}
+
+/* No more of an object is read than it has. */
+static void test_page_ends(void **state)
+{
+	(void)state;
+	for (u32 which = 0; which < 2; which++) {
+		struct target t = make(which);
+
+		if (which)
+			fake_put(t.f, t.ci[2] + t.vm->ci_previous, at_end(&t, 2, t.ci[1], t.vm->ci_size));
+		fake_put(t.f, t.slot[1], at_end(&t, 4, t.closure[1], which ? 32 : 40));
+		expect(&t, STOP_ROOT, "ngfLn");
+	}
+}
+
 enum { SAME, CLOSURE_GONE, OTHER_PROTO, OTHER_LINES, NOW_C, HOWS };
 
 static void change(struct target *t, int how)
@@ -338,6 +362,7 @@ int main(void)
 	        cmocka_unit_test(test_moved),
 	        cmocka_unit_test(test_freed),
 	        cmocka_unit_test(test_unreadable),
+	        cmocka_unit_test(test_page_ends),
 	        cmocka_unit_test(test_known),
 	};
 
