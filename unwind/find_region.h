@@ -7,24 +7,23 @@
 
 #define REGIONS_SEARCH_STEPS 13 /* 2^13 > REGIONS_MAX */
 
-/* slab: of w->regions, which lie in one. NULL: pc is in none. */
+/* slab: of w->regions, which lie in one. NULL: pc is in none. Sums may overflow, as in find_rule.h. */
 static inline __attribute__((always_inline)) const struct region *find_region(
         const struct walk *w, const u8 *slab, u64 pc)
 {
 	const struct region *region;
-	u32 lo = 0, hi = w->nregions, i;
+	u32 lo = w->regions, n = w->nregions;
 
-	for (i = 0; i < REGIONS_SEARCH_STEPS && hi > lo && hi - lo > 1; i++) {
-		u32 mid = lo + (hi - lo) / 2;
+	for (u32 i = 0; i < REGIONS_SEARCH_STEPS && n > 1; i++) {
+		u32 mid = lo + n / 2 * (u32)sizeof(*region);
 
-		region = slab_at(slab, w->regions + (u64)mid * sizeof(*region));
+		region = slab_at(slab, mid);
 		if (region->start <= pc)
 			lo = mid;
-		else
-			hi = mid;
+		n -= n / 2;
 	}
-	region = slab_at(slab, w->regions + (u64)lo * sizeof(*region));
-	return hi && pc >= region->start && pc < region->end ? region : NULL;
+	region = slab_at(slab, lo);
+	return n && pc >= region->start && pc < region->end ? region : NULL;
 }
 
 #endif

@@ -1,44 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /* The step of ordinary code: by compiled CFI rows, by frame pointer where there are none. */
 #include "find_region.h"
+#include "find_rule.h"
 #include "walk.h"
 
-#define ROWS_SEARCH_STEPS 8           /* a page has at most 256 rows */
-#define SCAN_WORDS        64          /* of the stack that are searched for a return address */
-#define GUESS_FRAME_MAX   (64u << 10) /* a frame whose register may be lost is believed to be no larger */
-
-/* The rule of a region with a table, or NULL if that does not make sense. */
-static inline __attribute__((always_inline)) const struct cfi_rule *find_rule(
-        struct walk *w, const struct region *region, u64 pc)
-{
-	const u8 *slab = walk_slab(w, region->table);
-	const struct cfi_table *table;
-	u64 at = region->table, offset = pc - region->origin, page = offset >> CFI_PAGE_BITS, row = 0;
-	const u16 *index;
-	u32 lo, hi, i;
-
-	if (!slab)
-		return NULL;
-	table = slab_at(slab, at);
-	if (page >= table->npages)
-		return NULL;
-	index = (const u16 *)(slab + ((at + table->index + page * 2) & (ARENA_SLAB_SIZE - 2)));
-	lo = index[0];
-	hi = index[1];
-	at += table->rows;
-	for (i = 0; i < ROWS_SEARCH_STEPS && hi - lo > 1; i++) {
-		u32 mid = lo + (hi - lo) / 2;
-
-		row = *(const u32 *)(slab + ((at + (u64)mid * 4) & (ARENA_SLAB_SIZE - 4)));
-		if ((row & (CFI_PAGE_SIZE - 1)) <= (offset & (CFI_PAGE_SIZE - 1)))
-			lo = mid;
-		else
-			hi = mid;
-	}
-	row = *(const u32 *)(slab + ((at + (u64)lo * 4) & (ARENA_SLAB_SIZE - 4)));
-	at = region->table + table->rules + (row >> CFI_PAGE_BITS) * sizeof(struct cfi_rule);
-	return slab_at(slab, at);
-}
+#define SIMPLE_FRAMES   16
+#define SCAN_WORDS      64          /* of the stack that are searched for a return address */
+#define GUESS_FRAME_MAX (64u << 10) /* a frame whose register may be lost is believed to be no larger */
 
 static inline u64 reg_get(const struct walk *w, u32 reg)
 {
@@ -322,6 +290,86 @@ static inline int find_cfa(struct walk *w, const struct cfi_rule *rule, u64 *ret
 	return STOP_NONE;
 }
 
+/*
+ * Is the return address at a known distance above the stack pointer, right below the CFA, from which registers are
+ * saved, too? So say most rows of compiled code.
+ */
+static inline bool is_simple(const struct cfi_rule *rule)
+{
+	const u32 *ways = (const u32 *)rule, *last = (const u32 *)&rule->slot[ARCH_SLOT_RA]; /* with the flags, none */
+
+	return *ways == (CFI_REG | REG_SP << 8 | CFI_NO_REG << 16 | (u32)CFI_NO_REG << 24) &&
+	       *last == (u16)cfi_slot(-8, 0);
+}
+
+/* Restores one saved register from the window, where word i is the return address. False: it is not there. */
+static inline bool restore_near(struct walk *w, u32 reg, s16 slot, u64 i)
+{
+	u64 at = i + 1 + (u64)(s64)(slot >> 1);
+
+	if (slot == CFI_SAME)
+		return true;
+	w->valid &= ~(1u << reg);
+	if (slot == CFI_UNDEFINED)
+		return true;
+	WALK_BARRIER(at);
+	if (slot & 1 || at >= i || at >= WALK_WINDOW_WORDS)
+		return false;
+	w->valid |= 1u << reg;
+	w->reg[reg] = w->stack.word[at];
+	return true;
+}
+
+WALK_GLOBAL int restore_all_near(struct walk *w, const struct cfi_rule *rule, u64 i)
+{
+	WALK_CHECK(w);
+	WALK_CHECK(rule);
+#define RESTORE(k, reg)                                                                                                \
+	if (!restore_near(w, reg, rule->slot[k], i))                                                                   \
+		return false;
+	ARCH_SAVED_REGS(RESTORE)
+#undef RESTORE
+	return true;
+}
+
+/*
+ * Goes on through the frames that follow in the same region, as long as their rules are simple and the window has what
+ * these need, with what all of them share looked up once. Where it ends, native_step() takes that frame, from its
+ * beginning: registers that it has restored for it have the same value then.
+ */
+WALK_GLOBAL int step_simple(struct walk *w)
+{
+	const struct cfi_rule *rule;
+	const u8 *slab;
+
+	WALK_CHECK(w);
+	slab = walk_slab(w, w->region.table);
+	if (!slab || w->region.runtime || w->flags || w->leaf)
+		return STOP_NONE;
+	for (u32 i = 0; i < SIMPLE_FRAMES; i++) {
+		u64 pc = w->reg[REG_PC], at = pc - ARCH_CALL_BACK, cfa, word;
+
+		if (at < w->region.start || at >= w->region.end)
+			break;
+		rule = rule_in(slab, w->region.table, at - w->region.origin);
+		if (!rule || !is_simple(rule))
+			break;
+		cfa = w->reg[REG_SP] + (s64)rule->cfa_off;
+		if (cfa <= w->reg[REG_SP] || !window_has(&w->stack, cfa - 8, &word))
+			break;
+		if (saves_nothing(rule))
+			w->valid &= ~ARCH_SAVED_MASK;
+		else if (!restore_all_near(w, rule, word))
+			break;
+		if (!walk_push(w, frame_where(FRAME_NATIVE, RUNTIME_NATIVE, FRAME_RETADDR, pc), w->region.module))
+			break;
+		w->reg[REG_SP] = cfa;
+		if (!window_word(&w->stack, word, &w->reg[REG_PC]))
+			break;
+	}
+	return STOP_NONE;
+}
+
 static inline int step_rule(struct walk *w, const struct cfi_rule *rule)
 {
 	u64 cfa, pc, base = walk_has(w, rule->slot_reg) ? reg_get(w, rule->slot_reg) : 0; /* 0: unreadable */
@@ -343,7 +391,7 @@ static inline int step_rule(struct walk *w, const struct cfi_rule *rule)
 		return STOP_STACK_ABSENT;
 	stop = enter_caller(w, cfa, pc, rule->ra_reg != CFI_NO_REG || rule->cfa_reg != REG_SP);
 	w->leaf = rule->flags & CFI_SIGNAL_FRAME;
-	return stop;
+	return stop == STOP_NONE && is_simple(rule) ? step_simple(w) : stop;
 }
 
 /* Moves to the caller by the rule of the region at pc. */

@@ -246,6 +246,36 @@ static void test_unwind_stack(void **state)
 	fake_destroy(f);
 }
 
+/*
+ * Functions that save a register, and some that lose or keep it, one behind the other in one table and across windows:
+ * the outermost takes its CFA from what the last has saved.
+ */
+static void test_saved(void **state)
+{
+	for (s32 size = 32; size <= 480; size += 56) {
+		struct fake *f = fake_create();
+		struct cfi_rule saves = by_sp(size), framed = fake_rule(CFI_REG, DWREG_RBX, 16);
+		u64 fn, last, root, sp = SP + 8, reg[ARCH_NREGS] = {[REG_SP] = SP + 8};
+
+		saves.slot[0] = cfi_slot(-16, 0);
+		saves.slot[3] = size & 16 ? CFI_SAME : CFI_UNDEFINED;
+		fn = fake_function(f, &saves);
+		last = fake_function(f, &framed);
+		root = add_root(f);
+		reg[REG_PC] = fn;
+		for (u32 i = 0; i < 40; i++, sp += (u64)size) {
+			fake_put(f, sp + (u64)size - 16, i < 39 ? sp : sp + 800);
+			fake_put(f, sp + (u64)size - 8, RA(i < 39 ? fn : last));
+		}
+		fake_put(f, sp - (u64)size + 808, RA(root));
+		assert_int_equal(fake_walk(f, reg), STOP_ROOT);
+		assert_int_equal(f->walk.nframes, 42);
+		assert_int_equal(f->walk.reg[REG_SP], sp - (u64)size + 816);
+		assert_int_equal(walk_has(&f->walk, DWREG_R13), !!(size & 16));
+		fake_destroy(f);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -257,6 +287,7 @@ int main(void)
 	        cmocka_unit_test(test_absent_page),
 	        cmocka_unit_test(test_unaligned),
 	        cmocka_unit_test(test_depth),
+	        cmocka_unit_test(test_saved),
 	        cmocka_unit_test(test_faults),
 	        cmocka_unit_test(test_cycles),
 	        cmocka_unit_test(test_unwind_stack),

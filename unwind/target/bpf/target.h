@@ -69,7 +69,7 @@ static inline struct walk_cache *walk_cache(struct walk *w, u32 index)
 	return bpf_map_lookup_elem(&caches, &index);
 }
 
-static inline bool walk_put(struct walk *w, u32 index, u64 where, u64 detail)
+static inline __attribute__((always_inline)) bool walk_put(struct walk *w, u32 index, u64 where, u64 detail)
 {
 	u32 number = w->target.chunk + index / CHUNK_FRAMES;
 	struct stack_record *chunk = bpf_map_lookup_elem(&chunks, &number);
