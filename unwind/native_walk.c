@@ -344,7 +344,7 @@ WALK_GLOBAL int step_simple(struct walk *w)
 
 	WALK_CHECK(w);
 	slab = walk_slab(w, w->region.table);
-	if (!slab || w->region.runtime || w->flags || w->leaf)
+	if (!slab || w->region.runtime || w->flags || w->leaf || w->single)
 		return STOP_NONE;
 	for (u32 i = 0; i < SIMPLE_FRAMES; i++) {
 		u64 pc = w->reg[REG_PC], at = pc - ARCH_CALL_BACK, cfa, word;

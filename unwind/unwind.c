@@ -106,6 +106,7 @@ enum stop_reason unwind_again(const struct process *p, const struct deferred_rec
 	memcpy(w->reg, from->reg, sizeof(w->reg));
 	w->valid = from->valid;
 	w->leaf = from->leaf;
+	w->single = 1; /* is_guessed() */
 	w->thread_pointer = from->thread_pointer;
 	for (u32 i = 0; i < walk_steps_max(w) && stop == STOP_NONE && *found == GUESS_MISSED; i++) {
 		stop = deferred_step(w);

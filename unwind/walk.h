@@ -110,6 +110,7 @@ struct walk {
 	u32 lost;     /* why a runtime could not give all of its frames, though the walk went on; 0: it could */
 	u32 laundry;  /* of walk_launder() */
 	u32 resumes;  /* how often a runtime has said where to go on */
+	u32 single;   /* 1: whoever walks looks at each frame, so that a step is one; never in BPF */
 	struct walk_proof proof;
 	struct region_resume resume[PROCESS_RESUMES];
 	struct walk_target target;

@@ -10,17 +10,24 @@ LUA_SHARED int lua_is_in_register(struct walk *w, u64 ci)
 	return false;
 }
 
-LUA_SHARED int lua_at_call(struct walk *w, u64 pc)
+/* Inlined: no call frame of BPF is left for it where lua_is_being_called() asks. */
+static inline __attribute__((always_inline)) bool lua_is_behind_call(struct walk *w, const struct lua_vm *vm, u64 pc)
 {
-	const struct lua_vm *vm;
 	u32 instruction;
 
-	WALK_CHECK(w);
-	vm = walk_arena(w, w->region.vm);
-	if (!vm || !walk_read(w, &instruction, sizeof(instruction), pc - 4))
+	if (!walk_read(w, &instruction, sizeof(instruction), pc - 4))
 		return false;
 	instruction &= vm->op_mask;
 	return instruction == vm->op_call || instruction == vm->op_tailcall;
+}
+
+LUA_SHARED int lua_at_call(struct walk *w, u64 pc)
+{
+	const struct lua_vm *vm;
+
+	WALK_CHECK(w);
+	vm = walk_arena(w, w->region.vm);
+	return vm && lua_is_behind_call(w, vm, pc);
 }
 
 /* 5.1: what stands at func, and whether the registers point into its bytecode. Leaves the Proto of one in Lua in
@@ -269,5 +276,6 @@ LUA_SHARED int lua_is_being_called(struct walk *w, u64 ci, u64 callee, u32 fresh
 	if (vm->version != 502 || !lua_read_info(w, vm, ci) || !lua_read_info(w, vm, lua_word(w, vm->ci_previous)))
 		return false;
 	saved = lua_word(w, vm->ci_savedpc);
-	return (lua_status(w, vm) & vm->lua_mask) == vm->lua_bits && (saved == callee || lua_at_call(w, saved));
+	return (lua_status(w, vm) & vm->lua_mask) == vm->lua_bits &&
+	       (saved == callee || lua_is_behind_call(w, vm, saved));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A clone() whose FDE covers its child, too: musl's assembly gets CFI from its pushes and pops (tools/add-cfi.x86_64.awk,
- * musl 1.1.7 to 1.2.5), in .debug_frame, which programs that are linked statically keep. The child pops its argument
+ * A clone() whose FDE covers its child, too: musl's assembly gets CFI from its pushes and pops, in .debug_frame, which
+ * programs that are linked statically keep (tools/add-cfi.x86_64.awk, musl 1.1.7 to 1.2.5). The child pops its argument
  * from a stack that nobody called it on, so that its CFA is the stack pointer and its return address lies below that:
  * where the call of the thread's function left its own. A child is a root.
  */
