@@ -47,6 +47,7 @@ struct image {
 	struct symbols *symbols; /* symbols.h */
 	struct rtti *rtti;       /* rtti.h */
 	struct cfi *cfi;         /* cfi.h */
+	u32 tsd;                 /* tsd_values() + 1; 0: not yet asked for (tsd.h) */
 	struct {                 /* set by who makes them, on demand: they lie above this room */
 		void (*symbols)(struct symbols *);
 		void (*rtti)(struct rtti *);

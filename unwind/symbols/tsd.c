@@ -29,7 +29,7 @@ static void look(const cs_insn *in, struct values *v)
 	}
 }
 
-u16 tsd_values(struct image *img)
+static u16 find_values(struct image *img)
 {
 	struct values v = {.found = false};
 	struct symbol function;
@@ -52,6 +52,13 @@ u16 tsd_values(struct image *img)
 		cs_free(in, 1);
 	cs_close(&handle);
 	return v.found && v.at > 0 && v.at < UINT16_MAX && v.at % 8 == 0 ? (u16)v.at : 0;
+}
+
+u16 tsd_values(struct image *img)
+{
+	if (!img->tsd)
+		img->tsd = find_values(img) + 1u;
+	return (u16)(img->tsd - 1);
 }
 
 /* As libthread_db reads it: the size of an element in bits, how many there are, their offset. */
