@@ -431,7 +431,8 @@ def attempt(test):
         raise
     except Exception as e:
         taken = (cpu_times()[1] - stolen) / (time.monotonic() - begin) / os.cpu_count()
-        return traceback.format_exc(), taken, f"{type(e).__name__} {' '.join(str(e).split())}"[:300]
+        line = traceback.extract_tb(e.__traceback__)[-1].lineno
+        return traceback.format_exc(), taken, f"{type(e).__name__} in line {line}: {' '.join(str(e).split())}"[:300]
 
 
 def passes(name, test):
