@@ -148,31 +148,8 @@ def worked(fixture):
 
 def slow_down():
     """The same work again and again, alone and beside yrt in turn."""
-    over, blocks = False, {rate: [] for rate in SLOWER}
-    with yrt.Fixture(
-        go.build("depth", STRIPPED), 30, "asked", seconds=None, wait=False
-    ) as f, tempfile.TemporaryDirectory() as directory:
-        for _ in range(BLOCKS):
-            for rate, found in blocks.items():
-                beside = pairs.Beside(
-                    yrt.YRT,
-                    "go-flame",
-                    "-p",
-                    f.pid,
-                    "-F",
-                    rate,
-                    "-d",
-                    0,
-                    "-q",
-                    "-o",
-                    os.path.join(directory, "x.folded"),
-                )
-                found.append(pairs.block(lambda: worked(f), beside)["cpu_s"])
-        for rate, found in blocks.items():
-            word, text = pairs.judge(found, SLOWER[rate])
-            over |= word == "over"
-            print(f"{word} {rate} Hz: CPU time {text}", flush=True)
-    return over
+    with yrt.Fixture(go.build("depth", STRIPPED), 30, "asked", seconds=None, wait=False) as f:
+        return pairs.slower("go-flame", f.pid, lambda: worked(f), SLOWER, BLOCKS)
 
 
 PARTS = {"frames": per_frame, "peer": beside_peer, "starts": starts, "million": million, "slow": slow_down}

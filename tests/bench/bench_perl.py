@@ -99,29 +99,9 @@ def worked(fixture):
 
 def slow_down():
     """The same work again and again, alone and beside yrt in turn; and in a process that NYTProf instruments."""
-    over, blocks = False, {rate: [] for rate in SLOWER}
     with yrt.Fixture(PERL, SCRIPT, 0, 30, seconds=None) as f, tempfile.TemporaryDirectory() as directory:
         alone = worked(f)
-        for _ in range(BLOCKS):
-            for rate, found in blocks.items():
-                beside = pairs.Beside(
-                    yrt.YRT,
-                    "perl-flame",
-                    "-p",
-                    f.pid,
-                    "-F",
-                    rate,
-                    "-d",
-                    0,
-                    "-q",
-                    "-o",
-                    os.path.join(directory, "x.folded"),
-                )
-                found.append(pairs.block(lambda: worked(f), beside)["cpu_s"])
-        for rate, found in blocks.items():
-            word, text = pairs.judge(found, SLOWER[rate])
-            over |= word == "over"
-            print(f"{word} {rate} Hz: CPU time {text}", flush=True)
+        over = pairs.slower("perl-flame", f.pid, lambda: worked(f), SLOWER, BLOCKS)
         if subprocess.run([PERL, "-MDevel::NYTProf::Util", "-e1"], capture_output=True).returncode:
             print("     this perl has no Devel::NYTProf")
             return over

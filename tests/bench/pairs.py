@@ -10,6 +10,7 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "e2e"))
@@ -75,3 +76,22 @@ def judge(values, limit=None):
     if not between or between[0] <= limit < between[1]:
         return "open", f"{text}, limit {limit:.0%}: not settled"
     return ("over" if between[0] > limit else "ok  "), f"{text}, limit {limit:.0%}"
+
+
+def slower(command, pid, work, limits, blocks):
+    """
+    Prints how much more CPU time work() takes beside `yrt command` at each rate, and whether that is below the rate's
+    limit (None: it has none). True: it is over one.
+    """
+    over, found = False, {rate: [] for rate in limits}
+    with tempfile.TemporaryDirectory() as directory:
+        out = os.path.join(directory, "x.folded")
+        for _ in range(blocks):
+            for rate, values in found.items():
+                beside = Beside(yrt.YRT, command, "-p", pid, "-F", rate, "-d", 0, "-q", "-o", out)
+                values.append(block(work, beside)["cpu_s"])
+    for rate, values in found.items():
+        word, text = judge(values, limits[rate])
+        over |= word == "over"
+        print(f"{word} {rate} Hz: CPU time {text}", flush=True)
+    return over
