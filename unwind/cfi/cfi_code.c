@@ -449,7 +449,7 @@ bool cfi_code_rows(
 {
 	const struct code_starts starts = {0};
 	const struct cfi_parsed none = {0};
-	const struct cfi_rule unknown = {.kind = CFI_NONE, .slot_reg = CFI_NO_REG, .ra_reg = CFI_NO_REG};
+	const struct cfi_rule unknown = cfi_bare_rule(CFI_NONE);
 	struct cfi_code code = {0};
 	u64 at = start;
 	bool ok = end > start && end - start <= CODE_MAX &&

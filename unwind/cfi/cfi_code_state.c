@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "capstone_registers.h"
+#include "cfi_internal.h"
 
 #define LOST      CODE_LOST
 #define FRAME_MAX (1 << 24)   /* a stack pointer further from the CFA is none */
@@ -349,7 +350,7 @@ static void rule_slots(const struct code_state *s, struct cfi_rule *rule)
 
 struct cfi_rule code_state_rule(const struct code_state *s, bool doubtful)
 {
-	struct cfi_rule rule = {.kind = CFI_NONE, .slot_reg = CFI_NO_REG, .ra_reg = CFI_NO_REG};
+	struct cfi_rule rule = cfi_bare_rule(CFI_NONE);
 	u8 reg = cfa_register(s);
 
 	if (s->root)

@@ -44,7 +44,7 @@ static bool is_clone(struct compiler *c, u64 start)
 /* Says that nothing is known from what was laid out to start. A few bytes are padding. */
 static struct error *lay_gap(struct compiler *c, u64 start)
 {
-	const struct cfi_rule none = {.kind = CFI_NONE, .slot_reg = CFI_NO_REG, .ra_reg = CFI_NO_REG};
+	const struct cfi_rule none = cfi_bare_rule(CFI_NONE);
 	struct cfi_rule newborn = cfi_plain_rule(CFI_NEWBORN);
 
 	if (c->covered && start > c->covered && is_clone(c, start))
@@ -63,7 +63,7 @@ static struct error *lay_gap(struct compiler *c, u64 start)
  */
 static struct error *lay_return_to_start(struct compiler *c, const struct cfi_function *fn, u64 start)
 {
-	const struct cfi_rule root = {.kind = CFI_ROOT, .slot_reg = CFI_NO_REG, .ra_reg = CFI_NO_REG};
+	const struct cfi_rule root = cfi_bare_rule(CFI_ROOT);
 
 	if (!c->covered || start <= c->covered || c->rows.n != 1 || cfi_is_synthetic(fn) ||
 	        start - c->covered > GAP_MAX)
@@ -75,7 +75,7 @@ static struct error *lay_return_to_start(struct compiler *c, const struct cfi_fu
 static struct cfi_rule synthetic_rule(const struct cfi_function *fn)
 {
 	if (fn->cie == CFI_CIE_ROOT)
-		return (struct cfi_rule){.kind = CFI_ROOT, .slot_reg = CFI_NO_REG, .ra_reg = CFI_NO_REG};
+		return cfi_bare_rule(CFI_ROOT);
 	return cfi_plain_rule(CFI_REG);
 }
 

@@ -188,6 +188,8 @@ struct image_pages;
 bool cfi_eh_return_mend(struct image_pages *text, struct cfi_rows *rows);
 /* Ends stacks of threads at the clone() that made them (cfi_newborn.c). False: no memory. */
 bool cfi_newborn_mend(struct image_pages *text, const struct cfi_function *fn, struct cfi_rows *rows);
+/* Of a kind that needs no registers: CFI_ROOT, CFI_NONE. */
+struct cfi_rule cfi_bare_rule(enum cfi_kind kind);
 /* At a function's first instruction: nothing but the return address is on the stack. */
 struct cfi_rule cfi_plain_rule(enum cfi_kind kind);
 

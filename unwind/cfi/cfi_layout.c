@@ -258,7 +258,7 @@ static void page_put(struct cfi_layout *l, u32 rule, u32 offset)
 
 static struct error *open_piece(struct cfi_layout *l, u64 addr)
 {
-	const struct cfi_rule none = {.kind = CFI_NONE, .slot_reg = CFI_NO_REG, .ra_reg = CFI_NO_REG};
+	const struct cfi_rule none = cfi_bare_rule(CFI_NONE);
 	struct error *err = intern(l, &none, &l->rule);
 
 	if (err)

@@ -23,14 +23,14 @@ static bool is_popped(const struct cfi_rule *rule)
 /* The child's instructions, as offsets; false: this code makes no thread. */
 static bool find_child(const u8 *code, u32 size, u32 *start, u32 *end)
 {
-	u32 behind = 0, at = 0;
+	u32 at = 0, n = 0, behind;
 	s64 target;
 
-	for (; at < size && !behind; at++)
-		behind = code_newborn_size(code + at, at, size - at);
-	if (!behind)
+	while (at < size && !(n = code_newborn_size(code + at, at, size - at)))
+		at++;
+	if (!n)
 		return false;
-	behind += at - 1;
+	behind = at + n;
 	target = (s64)behind + (s8)code[behind - 1];
 	if (target < behind || target > size)
 		return false;
@@ -55,8 +55,7 @@ bool cfi_newborn_mend(struct image_pages *text, const struct cfi_function *fn, s
 		return true;
 	for (size_t i = popped; i < rows->n && rows->entry[i].addr < fn->start + end; i++)
 		if (rows->entry[i].addr >= fn->start + start)
-			rows->entry[i].rule =
-			        (struct cfi_rule){.kind = CFI_ROOT, .slot_reg = CFI_NO_REG, .ra_reg = CFI_NO_REG};
+			rows->entry[i].rule = cfi_bare_rule(CFI_ROOT);
 	return rows->entry[rows->n - 1].addr >= fn->start + end || fn->start + end >= fn->end ||
 	       cfi_rows_add(rows, fn->start + end, &plain);
 }

@@ -37,9 +37,14 @@ static bool is_signal(const struct cfi_state *s)
 	       !s->cfa.add;
 }
 
+struct cfi_rule cfi_bare_rule(enum cfi_kind kind)
+{
+	return (struct cfi_rule){.kind = (u8)kind, .slot_reg = CFI_NO_REG, .ra_reg = CFI_NO_REG};
+}
+
 static void rule_clear(struct cfi_rule *rule, u8 kind)
 {
-	*rule = (struct cfi_rule){.kind = kind, .slot_reg = CFI_NO_REG, .ra_reg = CFI_NO_REG};
+	*rule = cfi_bare_rule(kind);
 }
 
 static s16 slot_at(s64 offset, u32 base)
@@ -174,9 +179,8 @@ void cfi_rule_of(const struct cfi_state *state, const struct cfi_cie *cie, struc
 
 struct cfi_rule cfi_plain_rule(enum cfi_kind kind)
 {
-	struct cfi_rule rule;
+	struct cfi_rule rule = cfi_bare_rule(kind);
 
-	rule_clear(&rule, (u8)kind);
 	rule.cfa_reg = REG_SP;
 	rule.cfa_off = 8;
 	for (u32 i = 0; i < ARCH_NSAVED; i++)
