@@ -22,13 +22,6 @@ u64 cpu_of_process(pid_t pid)
 	return to_ns(&ts);
 }
 
-u64 cpu_of_thread(void)
-{
-	struct timespec ts;
-
-	return clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts) ? 0 : to_ns(&ts);
-}
-
 u64 cpu_of_machine(void)
 {
 	cleanup(fclose) FILE *file = fopen("/proc/stat", "re");

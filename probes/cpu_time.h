@@ -8,8 +8,6 @@
 
 /* Of all threads of a process since its start; 0: it is gone. */
 u64 cpu_of_process(pid_t pid);
-/* Of the calling thread since its start. */
-u64 cpu_of_thread(void);
 /*
  * CPU time of all processes since boot, in user code and in the kernel, without interrupts: the first line of
  * /proc/stat, proc(5).

@@ -7,7 +7,6 @@
 #include <sys/epoll.h>
 #include <sys/resource.h>
 
-#include "cpu_time.h"
 #include "select_find.h"
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
@@ -97,9 +96,9 @@ static bool take_next(struct sampler *s, bool may_wait)
 			return false;
 		name_reader_wait(s->reader);
 	}
-	begin = cpu_of_thread();
+	begin = thread_cpu_ns();
 	err = take_record(s, data, size, type);
-	s->samples_ns += type == RECORD_STACK || type == RECORD_EVENT ? cpu_of_thread() - begin : 0;
+	s->samples_ns += type == RECORD_STACK || type == RECORD_EVENT ? thread_cpu_ns() - begin : 0;
 	backlog_drop(&s->backlog);
 	if (err)
 		keep_failure(s, err);
@@ -262,10 +261,10 @@ static int until_due(const struct sampler *s, u64 now, int ms)
 
 static struct error *poll_event(struct sampler *s, u64 now)
 {
-	u64 begin = cpu_of_thread();
+	u64 begin = thread_cpu_ns();
 	struct error *err = s->ops->poll(s->event, now);
 
-	s->samples_ns += cpu_of_thread() - begin;
+	s->samples_ns += thread_cpu_ns() - begin;
 	return err;
 }
 

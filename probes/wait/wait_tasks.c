@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <xxhash.h>
 
 #include "probes/object.h"
@@ -155,14 +154,6 @@ static struct error *look_at(struct wait_tasks *t, struct process *p)
 	return err;
 }
 
-static u64 cpu_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return (u64)ts.tv_sec * 1000000000ull + (u64)ts.tv_nsec;
-}
-
 /* At random, so that it does not keep in step with a program that does something each 20 ms. */
 static u64 pause_of(const struct wait_tasks *t, u64 cost_ns)
 {
@@ -175,7 +166,7 @@ static u64 pause_of(const struct wait_tasks *t, u64 cost_ns)
 
 struct error *wait_tasks_poll(struct wait_tasks *t, u64 now, bool last)
 {
-	u64 before = cpu_ns();
+	u64 before = thread_cpu_ns();
 	struct error *err = NULL;
 
 	if (!t->began_ns || (now < t->next_ns && !last))
@@ -185,7 +176,7 @@ struct error *wait_tasks_poll(struct wait_tasks *t, u64 now, bool last)
 	for (u32 i = 0; !err && i < t->host->targets->nprocesses; i++)
 		err = look_at(t, t->host->targets->processes[i]);
 	t->summary.looks++;
-	t->next_ns = now_ns() + pause_of(t, cpu_ns() - before);
+	t->next_ns = now_ns() + pause_of(t, thread_cpu_ns() - before);
 	return err;
 }
 

@@ -5,10 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
+#include <xxhash.h>
 
 #include "cleanup.h"
 #include "luajit_source.h"
+#include "now.h"
 #include "binary/resident.h"
 
 #define SCRIPTS    1024
@@ -41,20 +42,12 @@ struct search {
 	u8 *piece, *around;
 };
 
-static u64 now(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
-
 struct luajit_envoy *luajit_envoy_create(void)
 {
 	struct luajit_envoy *envoy = calloc(1, sizeof(*envoy));
 
 	if (envoy)
-		envoy->start = now(CLOCK_MONOTONIC);
+		envoy->start = now_ns();
 	return envoy;
 }
 
@@ -66,11 +59,7 @@ void luajit_envoy_destroy(struct luajit_envoy *envoy)
 /* Lua gets it as a C string. */
 static u64 hash_script(const u8 *text, size_t len)
 {
-	u64 hash = len;
-
-	for (size_t i = 0; i < len && text[i]; i++)
-		hash = (hash ^ text[i]) * 0x100000001b3ull;
-	return hash;
+	return XXH3_64bits(text, strnlen((const char *)text, len));
 }
 
 static struct script *find(struct luajit_envoy *envoy, u64 text)
@@ -185,23 +174,24 @@ static void search_all(struct search *s)
 /* A script that is in no configuration must not cost a search each time. */
 static bool may_search(const struct luajit_envoy *envoy)
 {
-	return envoy->spent <= TIME_AHEAD + (now(CLOCK_MONOTONIC) - envoy->start) / TIME_SHARE;
+	return envoy->spent <= TIME_AHEAD + (now_ns() - envoy->start) / TIME_SHARE;
 }
 
 const char *luajit_envoy_name(
         struct luajit_envoy *envoy, struct luajit_sources *sources, const struct runtime_process *p, const char *text)
 {
 	struct search s = {.envoy = envoy, .sources = sources, .process = p};
-	u64 hash = hash_script((const u8 *)text, strlen(text)), start;
 	const struct script *known;
+	u64 hash, start;
 
 	if (!strstr(text, "envoy_on_re")) /* the functions that Envoy calls: envoy_on_request, envoy_on_response */
 		return NULL;
+	hash = hash_script((const u8 *)text, strlen(text));
 	known = find(envoy, hash);
 	if (!known && may_search(envoy)) {
-		start = now(CLOCK_THREAD_CPUTIME_ID);
+		start = thread_cpu_ns();
 		search_all(&s);
-		envoy->spent += now(CLOCK_THREAD_CPUTIME_ID) - start;
+		envoy->spent += thread_cpu_ns() - start;
 		known = find(envoy, hash);
 	}
 	return known ? known->name : NULL;

@@ -95,7 +95,7 @@ static bool copy_text(char *ret, const char *before, struct bytes b)
 
 /* --- backwards --- */
 
-/* The start of a field of this tag whose bytes are body; NULL: there is none. */
+/* Where the field begins that has this tag and body as its payload; NULL: body is no such payload. */
 static const u8 *field_around(const u8 *start, struct bytes body, u8 tag)
 {
 	struct bytes size;

@@ -277,18 +277,19 @@ static const struct source *find_source(struct luajit_sources *sources, pid_t pi
 	return s;
 }
 
-bool luajit_source_name(
-        struct luajit_sources *sources, pid_t pid, const struct luajit_definition *d, char *ret, size_t size)
-{
-	const struct source *s = pid > 0 ? find_source(sources, pid, d->path) : NULL;
-
-	return s && s->text && luajit_source_parse(s->text, s->len, d, ret, size);
-}
-
 const char *luajit_source_text(struct luajit_sources *sources, pid_t pid, const char *path, size_t *len)
 {
 	const struct source *s = pid > 0 ? find_source(sources, pid, path) : NULL;
 
 	*len = s ? s->len : 0;
 	return s ? s->text : NULL;
+}
+
+bool luajit_source_name(
+        struct luajit_sources *sources, pid_t pid, const struct luajit_definition *d, char *ret, size_t size)
+{
+	size_t len;
+	const char *text = luajit_source_text(sources, pid, d->path, &len);
+
+	return text && luajit_source_parse(text, len, d, ret, size);
 }

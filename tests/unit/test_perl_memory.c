@@ -102,7 +102,7 @@ static void test_keyless(void **state)
 	s.p->config->via = 0;
 	s.p->config->first = first;
 	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
-	expect(&s, STOP_VM_UNKNOWN, "LLr"); /* there is none */
+	expect(&s, STOP_VM_UNKNOWN, "LLr"); /* PL_curinterp is NULL */
 	fake_put(s.p->f, first, s.p->interpreter);
 	expect(&s, STOP_VM_UNKNOWN, "LLr"); /* it may be another thread's */
 	s.p->cv = s.p->interpreter;
