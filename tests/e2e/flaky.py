@@ -3,7 +3,7 @@
 What hides inside modules that pass: tests that could not run, and those that passed only at a later attempt
 (yrt.passes), some because the host disturbed the earlier ones. All are reported, each with what its last failure said;
 more than MOST fail the run, or more than MOST_DISTURBED. MOST is not 0: many of the 580 tests compare samples with a
-truth, and chance alone fails some: 0 to 3 in each of the last six runs.
+truth, and chance alone fails 0 to 3 of them in a run.
 """
 
 import contextlib
