@@ -359,9 +359,10 @@ static struct error *stop(void *event)
 {
 	struct wait *w = event;
 
+	/* first of all, or threads that end meanwhile have waited but not lived */
+	w->ended_ns = object_skeleton(w->host->object)->bss->wait_end_ns = now_ns();
 	object_take_ticks(w->host->object, TICKS_IGNORED);
 	w->cpu_at_end = object_cpu_ns(w->host->object);
-	w->ended_ns = object_skeleton(w->host->object)->bss->wait_end_ns = now_ns();
 	return w->tasks ? wait_tasks_poll(w->tasks, w->ended_ns, true) : NULL;
 }
 

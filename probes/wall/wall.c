@@ -82,9 +82,9 @@ static struct error *drain(void *event, u32 epoch)
 static struct error *stop(void *event)
 {
 	struct wall *w = event;
-	struct error *err = clock_event.stop(w->clock);
+	struct error *err = wait_event.stop(w->wait);
 
-	return err ? err : wait_event.stop(w->wait);
+	return err ? err : clock_event.stop(w->clock);
 }
 
 static struct error *record(void *event, const void *data, size_t size)
