@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-What hides inside modules that pass: tests that could not run, and those that passed only at a later attempt
+What hides inside modules: tests that could not run, and those that failed or passed only at a later attempt
 (yrt.passes), some because the host disturbed the earlier ones. All are reported, each with what its last failure said;
 more than MOST fail the run, or more than MOST_DISTURBED. MOST is not 0: many of the 580 tests compare samples with a
 truth, and chance alone fails 0 to 3 of them in a run.
@@ -15,7 +15,7 @@ MOST, MOST_DISTURBED = 4, 12
 
 
 def note(word, test):
-    """word: "flaky", "disturbed" or "skipped"."""
+    """word: "failed", "flaky", "disturbed" or "skipped"."""
     with open(LIST, "a") as file:
         file.write(f"{word}: {test}\n")
 

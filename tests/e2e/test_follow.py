@@ -26,8 +26,8 @@ def test_dlopen():
         result, _ = yrt.sample_whole(fixture, "-U")
     wrong = yrt.wrong_chains(result, fixture.chain, ["early", "main"])
     whole(result, LATE_LIBRARY)
-    # main loads the library in between, which is the dynamic linker's time.
-    assert sum(n for _, n in wrong) <= LATE_LIBRARY * result.samples + 3, yrt.show(wrong)
+    wrong = [(frames, n) for frames, n in wrong if "load" not in frames]  # the dynamic linker's time
+    assert sum(n for _, n in wrong) <= LATE_LIBRARY * result.samples, yrt.show(wrong)
     assert 0.7 < result.share("late_leaf") < 0.85, yrt.show(result.stacks)
 
 

@@ -131,7 +131,7 @@ def test_signals():
             wrong.append((frames, count))
     assert result.incomplete() <= LIMIT, f"{result.stats['truncated']}\n{yrt.show(wrong)}"
     assert sum(n for _, n in wrong) <= LIMIT * result.samples, yrt.show(wrong)
-    assert 0.35 < inside / result.samples < 0.75, f"{inside} of {result.samples} in the handler"
+    assert 0.2 < inside / result.samples < 0.95, f"{inside} of {result.samples} in the handler"
 
 
 def test_vdso():

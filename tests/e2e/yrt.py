@@ -320,6 +320,8 @@ def plain(name):
     return re.sub(r"\(.*\)( const)?$", "", name.removesuffix(" [clone .cold]"))
 
 
+NO_FRAME = re.compile(r"\[no stack\]|.* \((pid \d+|\d+ processes)\)")  # while a process ends it has no user stack
+
 INLINED = {"burn", "burn_ns", "truth_clock", "truth_running"}
 CLOCK = re.compile("clock_gettime|vdso|@plt")
 
@@ -344,12 +346,13 @@ def follows(frames, chain):
 def wrong_chains(result, *chains, names=plain):
     """
     [(frames, count)] of the stacks that follow none of the chains (given innermost first, the last is the root), but
-    for a fixture's start.
+    for a fixture's start and end.
     """
     wrong = []
     for frames, count in result.stacks:
         cut = [names(f) for f in frames]
-        if "truth_start" not in cut and not any(
+        ends = len(cut) == 1 and NO_FRAME.fullmatch(cut[0]) or {"exit", "_exit", "_Exit", "truth_end"} & {*cut}
+        if "truth_start" not in cut and not ends and not any(
             (below := below_main(cut, c[-1])) and follows(below, c[::-1]) for c in chains
         ):
             wrong.append((frames, count))
@@ -432,7 +435,7 @@ def attempt(test):
     except Exception as e:
         taken = (cpu_times()[1] - stolen) / (time.monotonic() - begin) / os.cpu_count()
         line = traceback.extract_tb(e.__traceback__)[-1].lineno
-        return traceback.format_exc(), taken, f"{type(e).__name__} in line {line}: {' '.join(str(e).split())}"[:300]
+        return traceback.format_exc(), taken, f"{type(e).__name__} in line {line}: {' '.join(str(e).split())}"[:600]
 
 
 def passes(name, test):
@@ -444,6 +447,7 @@ def passes(name, test):
         why = failure[2]
         print(f"FAIL {name}, attempt {failures}, the host took {failure[1]:.1%} of the CPUs\n{failure[0]}", flush=True)
         if failures >= ATTEMPTS + (min(disturbed, MORE_ATTEMPTS) if time.monotonic() - BEGIN < MORE_UNTIL_S else 0):
+            flaky.note("failed", f"{here} {name}: {why}")
             return False
     print(
         f"ok   {name}" + (f" (at attempt {failures + 1})" if failures else "") + f", {time.monotonic() - begin:.1f} s",
