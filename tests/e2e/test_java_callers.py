@@ -16,7 +16,8 @@ import yrt
 
 SECONDS = 8
 COLLECTOR = re.compile(
-    r"VM_\w*(Collect|GC)\w*::doit|[ZX]Barrier::|ZStoreBarrierBuffer::|G1BarrierSet(Runtime)?::|CollectedHeap::collect\("
+    r"VM_\w*(Collect|GC)\w*::doit\(|"
+    r"[ZX]Barrier::|ZStoreBarrierBuffer::|G1BarrierSet(Runtime)?::|CollectedHeap::collect\("
 )
 
 
