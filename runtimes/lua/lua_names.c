@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "lua_globals.h"
 #include "lua_proto.h"
@@ -153,11 +154,8 @@ static u64 identity_of(const struct lua_proto *p, const char *name)
 	u64 hash = p->addr * 0x9e3779b97f4a7c15ull ^
 	           ((u64)p->linedefined << 32 | p->lastlinedefined) * 0xc2b2ae3d27d4eb4full;
 
-	for (const char *c = p->source; *c; c++)
-		hash = (hash ^ (u8)*c) * 0x100000001b3ull;
-	for (const char *c = name; *c; c++)
-		hash = (hash ^ (u8)*c) * 0x100000001b3ull;
-	return hash;
+	hash = XXH3_64bits_withSeed(p->source, strlen(p->source), hash);
+	return XXH3_64bits_withSeed(name, strlen(name), hash);
 }
 
 static void mark_tail_call(struct frame_name *ret)
@@ -230,9 +228,8 @@ bool lua_name_frame(struct lua_names *names, const struct runtime_process *p, co
 	if (names->image->vm.version >= 503) /* before, a name of luaL_Reg says as much */
 		name_by_table(names, p->memory, frame_addr(&frames[i]), 0, ret);
 	ret->native_address = frame_addr(&frames[i]);
-	ret->identity = ret->native_address;
-	for (const char *c = ret->name; *c; c++) /* one function in C may be known by several names: each is one box */
-		ret->identity = (ret->identity ^ (u8)*c) * 0x100000001b3ull;
+	/* one function in C may be known by several names: each is one box */
+	ret->identity = XXH3_64bits_withSeed(ret->name, strlen(ret->name), ret->native_address);
 	ret->form = FORM_NATIVE;
 	return true;
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "cleanup.h"
 #include "luajit_envoy.h"
@@ -223,9 +224,7 @@ static void name_source(const struct luajit_proto *pt, char *ret)
 
 static u64 hash_text(u64 hash, const char *text)
 {
-	for (const char *c = text; *c; c++)
-		hash = (hash ^ (u8)*c) * 0x100000001b3ull;
-	return hash;
+	return XXH3_64bits_withSeed(text, strlen(text), hash);
 }
 
 /* What the source calls it; "" if it gives no name. Code that was loaded from a string has its source for a chunk

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "known.h"
 #include "perl_postgres.h"
@@ -234,9 +235,7 @@ static struct spot frame_spot(struct perl_names *names, const struct perl_reader
 
 static u64 hash_text(u64 hash, const char *text)
 {
-	for (; *text; text++)
-		hash = (hash ^ (u8)*text) * 0x100000001b3ull;
-	return hash;
+	return XXH3_64bits_withSeed(text, strlen(text), hash);
 }
 
 /*
