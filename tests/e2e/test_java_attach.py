@@ -245,7 +245,7 @@ def test_killed():
             time.sleep(0.05)
         os.kill(jvm.pid, signal.SIGKILL)
         result = at.result(60).expect()
-    assert result.samples > 500, f"{result.samples} samples\n{result.stderr}"
+    assert result.samples > 100, f"{result.samples} samples\n{result.stderr}"
     whole(result)
     assert result.share(BUSY) > 0.3, yrt.show(result.stacks)
 
@@ -327,7 +327,7 @@ def test_layout_does_not_hold():
             result = sample(jvm.pid, seconds=1, release=[jvm])
         assert re.search(f'"({check})" fails', str(notes)), notes
         assert re.search(f'"({check})" fails', result.stderr), result.stderr
-        assert result.samples > 300 and result.share(re.compile(r"^split[.$]")) == 0, yrt.show(result.stacks)
+        assert result.samples > 100 and result.share(re.compile(r"^split[.$]")) == 0, yrt.show(result.stacks)
 
 
 def test_zero():
@@ -341,7 +341,7 @@ def test_zero():
         _, notes, _ = inspect(jvm.pid)
         result = sample(jvm.pid, seconds=1, release=[jvm])
     assert "Zero VM" in str(notes) and "Zero VM" in result.stderr, f"{said} {notes} {result.stderr}"
-    assert result.samples > 300 and result.share(re.compile(r"^split[.$]")) == 0, yrt.show(result.stacks)
+    assert result.samples > 100 and result.share(re.compile(r"^split[.$]")) == 0, yrt.show(result.stacks)
 
 
 def build(dir, name, *flags):
