@@ -21,7 +21,7 @@ enum lua_part {
 	LUA_RESUME,       /* lua_resume(): whatever the coroutine's CallInfos still hold was suspended below it */
 };
 
-#define LUA_OBJECT 112 /* bytes that the walker reads of a lua_State or a Proto: all that it uses must lie there */
+#define LUA_OBJECT 120 /* bytes that the walker reads of a lua_State or a Proto: all that it uses must lie there */
 
 #define LUA_ENDS   4 /* places where luaV_execute() returns; more are left out */
 #define LUA_SPILLS 6 /* likewise: slots to which it stores l_reg, to reuse it or because calls do not preserve it */
@@ -54,11 +54,12 @@ struct lua_vm {
 	u8 l_base_ci, l_savedpc; /* 5.1 only: pointers */
 	u8 l_first_ci;           /* 5.2 on: the CallInfo of C that the list ends with */
 	u8 ci_func, ci_previous, ci_savedpc, ci_status, ci_status_size, ci_size;
-	u8 cl_p, cl_f, cl_is_c; /* cl_is_c: 5.1 only */
+	u8 cl_p, cl_f, cl_is_c;             /* cl_is_c: 5.1 only */
+	u8 ci_base, ci_top, p_maxstacksize; /* 5.1 only; 0: not known */
 	u8 p_code, p_sizecode, p_linedefined, p_lastlinedefined;
 	u8 op_mask, op_call, op_tailcall; /* 5.1, 5.2 */
 };
-_Static_assert(sizeof(struct lua_vm) == 92, "read as it is by the walker");
+_Static_assert(sizeof(struct lua_vm) == 96, "read as it is by the walker");
 
 /*
  * FRAME_SCRIPT of RUNTIME_LUA. detail, from the low end:

@@ -83,6 +83,12 @@ static struct error *fill_vm(struct image *img, struct lua_image *image)
 	vm->cl_p = (u8)l->cl_p.at;
 	vm->cl_f = (u8)l->cl_f.at;
 	vm->cl_is_c = l->cl_is_c.size ? (u8)l->cl_is_c.at : 0;
+	if (vm->cl_is_c && l->ci_base.size && l->ci_top.size && l->p_maxstacksize.size == 1 &&
+	        l->p_maxstacksize.at < LUA_OBJECT) {
+		vm->ci_base = (u8)l->ci_base.at;
+		vm->ci_top = (u8)l->ci_top.at;
+		vm->p_maxstacksize = (u8)l->p_maxstacksize.at;
+	}
 	vm->p_code = (u8)l->p_code.at;
 	vm->p_sizecode = (u8)l->p_sizecode.at;
 	vm->p_linedefined = (u8)l->p_linedefined.at;

@@ -3,9 +3,10 @@
  * The Proto of a caller, by what was found before: in this walk (struct lua_call), or in an earlier one (walk_cache).
  *
  * A caller's closure and position identify its Proto. What an earlier walk left is true if the Proto there is the same
- * still, and has the position in its code, where a caller's lies as long as it is called. In 5.1, where CallInfos of
- * functions in C have the position of an earlier call, the closure is read, too. The instruction in front of the
- * position was a call, which a Proto's code keeps.
+ * still, and has the position in its code, where a caller's lies as long as it is called. In 5.1 CallInfos of functions
+ * in C have the position of an earlier call: if a closure in C has taken the place of one in Lua since, its slots tell
+ * (ldo.c: a function in Lua has Proto.maxstacksize of them, one in C its arguments and LUA_MINSTACK, 20). The
+ * instruction in front of the position was a call, which a Proto's code keeps.
  */
 #ifndef YRT_LUA_KNOWN_WALK_H
 #define YRT_LUA_KNOWN_WALK_H
@@ -52,13 +53,6 @@ WALK_GLOBAL int lua_leave_known(struct walk *w, const struct lua_call *call)
 	return true;
 }
 
-/* Is the closure one in Lua, and of this Proto? */
-static inline bool lua_is_closure_of(struct walk *w, const struct lua_vm *vm, u64 closure, u64 proto)
-{
-	return walk_read(w, w->scratch, LUA_CLOSURE, closure) && (lua_byte(w, vm->l_tt) & 15) == LUA_FUNCTION &&
-	       !lua_byte(w, vm->cl_is_c) && lua_word(w, vm->cl_p) == proto;
-}
-
 /* Has an earlier walk found the Proto of the function at call->closure? Then call has what is known of it. */
 WALK_GLOBAL int lua_find_known(struct walk *w, struct lua_call *call)
 {
@@ -75,9 +69,9 @@ WALK_GLOBAL int lua_find_known(struct walk *w, struct lua_call *call)
 		return false;
 	value = cached->value;
 	proto = value >> LUA_KNOWN_TAG << 3;
-	if (vm->cl_is_c && !lua_is_closure_of(w, vm, call->closure, proto))
-		return false;
 	if (!walk_read(w, w->scratch, LUA_OBJECT, proto))
+		return false;
+	if (vm->cl_is_c && (!vm->p_maxstacksize || lua_byte(w, vm->p_maxstacksize) != call->slots))
 		return false;
 	lua_remember(w, vm, call, proto);
 	if (lua_known_value(key, call) != value) {

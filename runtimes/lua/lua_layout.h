@@ -14,6 +14,8 @@
 	OPTIONAL(l_savedpc, "lua_State.savedpc") /* 5.1 */                                                             \
 	M(ci_size, "sizeof CallInfo")                                                                                  \
 	M(ci_func, "CallInfo.func")                                                                                    \
+	OPTIONAL(ci_base, "CallInfo.base") /* 5.1 */                                                                   \
+	OPTIONAL(ci_top, "CallInfo.top")                                                                               \
 	OPTIONAL(ci_previous, "CallInfo.previous")     /* 5.2 on */                                                    \
 	OPTIONAL(ci_savedpc, "CallInfo.savedpc")       /* 5.1 */                                                       \
 	OPTIONAL(ci_l_savedpc, "CallInfo.u.l.savedpc") /* 5.2 on */                                                    \
@@ -35,6 +37,7 @@
 	M(p_sizeupvalues, "Proto.sizeupvalues")                                                                        \
 	M(p_linedefined, "Proto.linedefined")                                                                          \
 	M(p_lastlinedefined, "Proto.lastlinedefined")                                                                  \
+	OPTIONAL(p_maxstacksize, "Proto.maxstacksize")                                                                 \
 	M(p_source, "Proto.source")                                                                                    \
 	OPTIONAL(l_g, "lua_State.l_G") /* these for names of functions in tables (lua_globals.h) */                    \
 	OPTIONAL(g_registry, "global_State.l_registry")                                                                \

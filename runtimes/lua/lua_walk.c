@@ -186,6 +186,7 @@ static inline u64 lua_read_call(struct walk *w, const struct lua_vm *vm, struct 
 	}
 	call->func = lua_call_word(w, first, vm->ci_func);
 	call->pc = lua_call_word(w, first, vm->ci_savedpc);
+	call->slots = (u16)((lua_call_word(w, first, vm->ci_top) - lua_call_word(w, first, vm->ci_base)) / LUA_SLOT);
 	status = lua_call_word(w, first, vm->ci_status) >> (vm->ci_status & 7) * 8;
 	call->status = vm->ci_status_size == 0   ? 0
 	               : vm->ci_status_size == 1 ? (u8)status

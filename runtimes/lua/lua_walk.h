@@ -60,8 +60,9 @@ struct lua_call {
 	u64 proto, code;
 	u32 size, cookie; /* of that one */
 	u32 status;
-	u16 moved; /* func leads out of the stack, which is being moved */
-	u16 lasts; /* it is a caller, of which a later walk may find the same */
+	u16 slots; /* 5.1: from its base to its top */
+	u8 moved;  /* func leads out of the stack, which is being moved */
+	u8 lasts;  /* it is a caller, of which a later walk may find the same */
 };
 
 /*
