@@ -391,6 +391,9 @@ static inline int step_rule(struct walk *w, const struct cfi_rule *rule)
 		return STOP_STACK_ABSENT;
 	stop = enter_caller(w, cfa, pc, rule->ra_reg != CFI_NO_REG || rule->cfa_reg != REG_SP);
 	w->leaf = rule->flags & CFI_SIGNAL_FRAME;
+	if (rule->flags & CFI_OWN_STACK && stop == STOP_NONE &&
+	        !walk_push(w, frame_where(FRAME_GAP, RUNTIME_NATIVE, 0, 0), STOP_OWN_STACK))
+		return STOP_DEPTH;
 	return stop == STOP_NONE && is_simple(rule) ? step_simple(w) : stop;
 }
 

@@ -17,7 +17,7 @@
 
 #define ARGUMENTS_MAX  (256 << 10)
 #define CONSTANTS_MAX  (64u << 20)
-#define DESCRIBED_PART 64 /* GHC makes no unwind information: what there is of it is of the runtime system, in C */
+#define DESCRIBED_PART 64 /* GHC's code has no unwind information: what there is of it is of the runtime system, in C */
 
 /* A JIT is known by any mapped file, an interpreter by the program: others load it as a library for a small part. */
 static const struct other {
@@ -130,7 +130,9 @@ void other_language_hint(pid_t pid)
 	maps_free(&maps);
 	snprintf(path, sizeof(path), "/proc/%d/root/tmp/perf-%d.map", pid, pid);
 	if (!o && is_ghc(pid))
-		say_note("process %d runs Haskell: stacks end in code of GHC, which has no unwind information", pid);
+		say_note("process %d runs Haskell: functions that GHC's code will go on to are on its own stack, and "
+		         "not shown",
+		        pid);
 	else if (o && !o->option)
 		say_note("process %d runs %s, which yrt does not support: stacks show the functions of its interpreter",
 		        pid, o->language);

@@ -152,6 +152,91 @@ kernel_end:
 .section .note.GNU-stack,"",@progbits
 """
 
+# As GHC makes them: StgRun() with its CFI (rts/StgCRun.c), and functions that go on by jumps, with a stack in rbp.
+OWN_STACK = """
+.macro function name
+.globl \\name
+.type \\name,@function
+\\name:
+.endm
+.text
+function enter
+.cfi_startproc
+sub $48, %rsp
+mov %rsp, %rax
+sub $16384, %rsp
+mov %rbx, (%rax)
+mov %rbp, 8(%rax)
+mov %r12, 16(%rax)
+mov %r13, 24(%rax)
+mov %r14, 32(%rax)
+mov %r15, 40(%rax)
+.cfi_def_cfa rsp, 0
+.cfi_offset rbx, 16384
+.cfi_offset rbp, 16392
+.cfi_offset r12, 16400
+.cfi_offset r13, 16408
+.cfi_offset r14, 16416
+.cfi_offset r15, 16424
+.cfi_offset rip, 16432
+.cfi_escape 0x16, 7, 4, 0x77, 0xb8, 0x80, 1
+mov %rdi, %rax
+jmp *%rax
+leave: mov %rbx, %rax
+add $16384, %rsp
+mov (%rsp), %rbx
+mov 8(%rsp), %rbp
+mov 16(%rsp), %r12
+mov 24(%rsp), %r13
+mov 32(%rsp), %r14
+mov 40(%rsp), %r15
+add $48, %rsp
+ret
+.cfi_endproc
+.size enter, .-enter
+function begin
+lea words(%rip), %rbp
+jmp spin
+.size begin, .-begin
+function spin
+mov $5000, %ecx
+1: dec %ecx
+jnz 1b
+jmp *(%rbp)
+.size spin, .-spin
+function calls
+sub $8, %rsp
+mov $1000, %edi
+call worker@plt
+add $8, %rsp
+test %rax, %rax
+jnz spin
+jmp *-8(%r13)
+.size calls, .-calls
+function inner
+mov $5000, %ecx
+1: dec %ecx
+jnz 1b
+mov $1, %ebx
+jmp leave
+.size inner, .-inner
+.fill 256, 1, 0xcc
+.data
+words: .quad calls
+.section .note.GNU-stack,"",@progbits
+"""
+ENTERS = """
+long enter(const void *code), begin(void), inner(void);
+__attribute__((noinline)) long worker(long n)
+{
+    for (volatile int i = 0; i < 1000; i++)
+        n += i;
+    return n + enter(inner);
+}
+__attribute__((noinline)) long work(void) { return enter(begin) + 1; }
+int main(void) { return (int)work(); }
+"""
+
 
 def test_made_code():
     with tempfile.TemporaryDirectory() as directory:
@@ -216,6 +301,19 @@ def test_clone():
         result, texts = sample_with(library, SPAWNS, "-d", 0.3)
         begun = sum(n for text, n in texts if text.startswith("spawn;child;"))
         assert begun > 3 and not result.stats["truncated"], yrt.show(result.stacks)
+
+
+def test_own_stack():
+    """Haskell's code is below what entered it, also where C called it back; its own callers are said to be missing."""
+    result, texts = sample_with(OWN_STACK, ENTERS, "-d", 0.7)
+    outer = ";main;work;[native frames missing here: own_stack];"
+    back = f"{outer}calls;worker;[native frames missing here: own_stack];inner;"
+    spin, worker, inner = (
+        sum(n for text, n in texts if part in text) for part in (f"{outer}spin;", f"{outer}calls;worker;", back)
+    )
+    assert min(spin, worker, inner) > 9 and not result.stats["truncated"], yrt.show(result.stacks)
+    assert spin + worker > 0.9 * result.samples and ";?" not in result.text, yrt.show(result.stacks)
+    return [f"{spin} of {result.samples} samples in code with a stack of its own, {worker} in C that it calls"]
 
 
 yrt.main(globals())

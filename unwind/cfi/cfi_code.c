@@ -4,7 +4,7 @@
 #include <sys/param.h>
 
 #include "cfi_code_flow.h"
-#include "cfi_internal.h"
+#include "cfi_functions.h"
 #include "search.h"
 
 #define CODE_SMALL (1u << 20)
@@ -372,28 +372,17 @@ struct gaps {
 	const struct cfi_parsed *p;
 	const struct code_starts *starts;
 	u64 left; /* bytes that may still be followed */
+	struct cfi_code *ret;
 };
 
-static struct error *follow_gap(struct gaps *g, u64 start, u64 end, struct cfi_code *ret)
+static struct error *follow_gap(void *ctx, u64 start, u64 end)
 {
-	if (end <= start || end - start <= GAP_MIN || end - start > g->left)
+	struct gaps *g = ctx;
+
+	if (end - start <= GAP_MIN || end - start > g->left)
 		return NULL;
 	g->left -= end - start;
-	return stretch(g->img, start, end - start, true, g->p, g->starts, ret);
-}
-
-/* What lies in [at, end) between functions. */
-static struct error *follow_gaps(struct gaps *g, u64 at, u64 end, struct cfi_code *ret)
-{
-	const struct cfi_parsed *p = g->p;
-	struct error *err = NULL;
-
-	for (size_t i = 0; !err && i <= p->nfunctions && at < end; i++) {
-		err = follow_gap(g, at, i < p->nfunctions ? MIN(p->functions[i].start, end) : end, ret);
-		if (i < p->nfunctions)
-			at = MAX(at, p->functions[i].end);
-	}
-	return err;
+	return stretch(g->img, start, end - start, true, g->p, g->starts, g->ret);
 }
 
 static bool any_gap(const struct cfi_parsed *p, u64 at, u64 end)
@@ -409,7 +398,7 @@ static bool any_gap(const struct cfi_parsed *p, u64 at, u64 end)
 struct error *cfi_code_find_gaps(struct image *img, const struct cfi_parsed *p, struct cfi_code *ret)
 {
 	struct code_starts starts = {0};
-	struct gaps g = {img, p, &starts, GAPS_MAX};
+	struct gaps g = {img, p, &starts, GAPS_MAX, ret};
 	struct error *err;
 	u64 at, size;
 
@@ -417,7 +406,7 @@ struct error *cfi_code_find_gaps(struct image *img, const struct cfi_parsed *p, 
 		return NULL;
 	err = code_starts_find(&starts, img);
 	if (!err)
-		err = follow_gaps(&g, at, at + size, ret);
+		err = cfi_each_gap(p, at, at + size, follow_gap, &g);
 	code_starts_free(&starts);
 	return err;
 }
@@ -432,14 +421,14 @@ static bool describes(const struct cfi_parsed *p, const struct image_segment *se
 struct error *cfi_code_find_in_memory(struct image *img, const struct cfi_parsed *p, struct cfi_code *ret)
 {
 	const struct code_starts starts = {0};
-	struct gaps g = {img, p, &starts, GAPS_MAX};
+	struct gaps g = {img, p, &starts, GAPS_MAX, ret};
 	struct error *err = NULL;
 
 	for (u32 i = 0; !err && i < img->nsegments; i++) {
 		const struct image_segment *seg = &img->segments[i];
 
 		if (is_code(seg) && seg->offset < img->size && describes(p, seg))
-			err = follow_gaps(&g, seg->vaddr, seg->vaddr + seg->filesz, ret);
+			err = cfi_each_gap(p, seg->vaddr, seg->vaddr + seg->filesz, follow_gap, &g);
 	}
 	return err;
 }

@@ -100,7 +100,8 @@ static enum cfi_run run_fde(struct compiler *c, const struct cfi_function *fn)
 
 	if (ret != CFI_RUN_OK || !c->epilogues)
 		return ret;
-	return cfi_eh_return_mend(&c->text, &c->rows) && cfi_newborn_mend(&c->text, fn, &c->rows) &&
+	return cfi_eh_return_mend(&c->text, &c->rows) && cfi_own_stack_mend(&c->text, fn, &c->rows) &&
+	                       cfi_newborn_mend(&c->text, fn, &c->rows) &&
 	                       cfi_epilogues_mend(c->epilogues, fn, &c->rows)
 	               ? CFI_RUN_OK
 	               : CFI_RUN_NO_MEMORY;
@@ -177,7 +178,7 @@ static struct error *find_gaps(struct image *img, struct compiler *c)
 	return err ? err : cfi_code_find_gaps(img, &c->parsed, &c->code);
 }
 
-/* Adds what the code itself showed. */
+/* Adds what the code itself showed, once. */
 static struct error *merge_code(struct compiler *c)
 {
 	struct cfi_parsed *p = &c->parsed;
@@ -191,6 +192,7 @@ static struct error *merge_code(struct compiler *c)
 	memcpy(grown + p->nfunctions, c->code.runs, c->code.nruns * sizeof(*grown));
 	p->functions = grown;
 	p->nfunctions = p->functions_room = p->nfunctions + c->code.nruns;
+	c->code.nruns = 0;
 	cfi_sort_functions(p);
 	return NULL;
 }
@@ -199,9 +201,13 @@ static struct error *merge_code(struct compiler *c)
 static struct error *add_code(struct image *img, struct compiler *c)
 {
 	struct cfi_parsed *p = &c->parsed;
-	struct error *err;
+	struct error *err = c->provided ? NULL : cfi_own_stack_find(img, p, &c->code);
 	u64 covered = 0;
 
+	if (!err)
+		err = merge_code(c);
+	if (err)
+		return err;
 	for (size_t i = 0; i < p->nfunctions; i++)
 		covered += p->functions[i].end - p->functions[i].start;
 	if (!cfi_code_wanted(img, covered))

@@ -226,10 +226,19 @@ static bool cfa_op(struct machine *m, u8 op)
 	return false;
 }
 
-/* Rows hold no values. Of the stack pointer it is known that it is the CFA. */
+/* Rows hold no values, but the stack pointer's: that it is the CFA, or at a distance from a register. */
 static void save_value(struct machine *m, u64 column, s64 offset)
 {
 	save(m, column, column == REG_SP && offset == 0 ? HOW_UNSPECIFIED : HOW_LOST, 0, 0);
+}
+
+static void save_value_expression(struct machine *m, u64 column, u64 size)
+{
+	const u8 *code = cursor_take(&m->c, size);
+	struct cfi_saved at =
+	        code && column == REG_SP ? cfi_saved_expression(code, size) : (struct cfi_saved){.how = HOW_LOST};
+
+	save(m, column, at.how == HOW_BASE ? HOW_REGISTER : HOW_LOST, at.reg, at.offset);
 }
 
 static bool value_op(struct machine *m, u8 op)
@@ -247,8 +256,7 @@ static bool value_op(struct machine *m, u8 op)
 		return true;
 	case DW_CFA_val_expression:
 		column = cursor_uleb(&m->c);
-		cursor_take(&m->c, cursor_uleb(&m->c));
-		save(m, column, HOW_LOST, 0, 0);
+		save_value_expression(m, column, cursor_uleb(&m->c));
 		return true;
 	}
 	return false;

@@ -188,3 +188,19 @@ struct error *cfi_add_provided(
 	drop_provided(p, provided, kept);
 	return merge_provided(p, provided, kept);
 }
+
+struct error *cfi_each_gap(
+        const struct cfi_parsed *p, u64 at, u64 end, struct error *(*gap)(void *ctx, u64 start, u64 end), void *ctx)
+{
+	struct error *err = NULL;
+
+	for (size_t i = 0; !err && i <= p->nfunctions && at < end; i++) {
+		u64 next = i < p->nfunctions ? MIN(p->functions[i].start, end) : end;
+
+		if (next > at)
+			err = gap(ctx, at, next);
+		if (i < p->nfunctions)
+			at = MAX(at, p->functions[i].end);
+	}
+	return err;
+}

@@ -23,4 +23,8 @@ struct error *cfi_add_stubs(struct image *img, struct cfi_parsed *p);
 struct error *cfi_add_provided(
         const struct image *img, struct cfi_parsed *p, const struct cfi_provider *provider, void *functions, u32 n);
 
+/* Calls gap for each stretch of [at, end) between functions, which are sorted. */
+struct error *cfi_each_gap(
+        const struct cfi_parsed *p, u64 at, u64 end, struct error *(*gap)(void *ctx, u64 start, u64 end), void *ctx);
+
 #endif

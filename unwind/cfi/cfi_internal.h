@@ -20,7 +20,7 @@ enum cfi_how {
 	HOW_UNDEFINED,
 	HOW_OFFSET,   /* at CFA + offset */
 	HOW_BASE,     /* at reg[reg] + offset */
-	HOW_REGISTER, /* in reg */
+	HOW_REGISTER, /* in reg; of the stack pointer: it is reg + offset */
 	HOW_LOST,     /* given in a form that rows do not have */
 };
 
@@ -169,6 +169,8 @@ struct error *cfi_code_find_in_memory(struct image *img, const struct cfi_parsed
  * through it has to end with the caller's stack and registers, one of them in a return. Only fails for memory.
  */
 struct error *cfi_code_find_function(struct image *img, u64 start, u64 end, u64 pc, struct cfi_code *ret);
+/* Rows of code between functions of parsed that keeps a stack of its own (cfi_own_stack.c). Only fails for memory. */
+struct error *cfi_own_stack_find(struct image *img, const struct cfi_parsed *parsed, struct cfi_code *ret);
 void cfi_code_free(struct cfi_code *code);
 /* Compiles them. */
 struct error *cfi_from_code(const struct cfi_code *code, struct cfi **ret);
@@ -186,6 +188,8 @@ void cfi_rule_of(const struct cfi_state *state, const struct cfi_cie *cie, struc
  */
 struct image_pages;
 bool cfi_eh_return_mend(struct image_pages *text, struct cfi_rows *rows);
+/* Corrects the rows of StgRun(), whose CFI is that of its body only (cfi_own_stack.c). False: no memory. */
+bool cfi_own_stack_mend(struct image_pages *text, const struct cfi_function *fn, struct cfi_rows *rows);
 /* Ends stacks of threads at the clone() that made them (cfi_newborn.c). False: no memory. */
 bool cfi_newborn_mend(struct image_pages *text, const struct cfi_function *fn, struct cfi_rows *rows);
 /* Of a kind that needs no registers: CFI_ROOT, CFI_NONE. */

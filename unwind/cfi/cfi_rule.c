@@ -95,7 +95,10 @@ static bool stack_is_cfa(const struct cfi_state *state)
 	return how == HOW_UNSPECIFIED || how == HOW_SAME || how == HOW_UNDEFINED;
 }
 
-/* glibc's longjmp(): the stack pointer to be is in one register already, the rest lies in a buffer at another. */
+/*
+ * glibc's longjmp(): the stack pointer to be is in one register already, the rest lies in a buffer at another. GHC's
+ * StgRun(): all is above the stack pointer, which is its CFA.
+ */
 static bool is_jump(const struct cfi_state *state)
 {
 	return state->saved[REG_SP].how == HOW_REGISTER && state->cfa.kind == CFI_REG;
@@ -117,7 +120,8 @@ static struct cfi_state with_stack_as_cfa(const struct cfi_state *jump)
 		else
 			*saved = (struct cfi_saved){.how = HOW_BASE, .reg = jump->cfa.reg, .offset = offset};
 	}
-	state.cfa = (struct cfi_cfa){.kind = CFI_REG, .reg = jump->saved[REG_SP].reg};
+	state.cfa =
+	        (struct cfi_cfa){.kind = CFI_REG, .reg = jump->saved[REG_SP].reg, .offset = jump->saved[REG_SP].offset};
 	state.saved[REG_SP].how = HOW_SAME;
 	return state;
 }

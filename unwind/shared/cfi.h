@@ -90,6 +90,7 @@ _Static_assert(sizeof(struct cfi_rule) == 32, "a rule is 32 bytes");
 enum cfi_flag {
 	CFI_SIGNAL_FRAME = 1, /* augmentation 'S': the caller's pc is exact, not a return address */
 	CFI_FROM_CODE = 2,    /* made from code between FDEs: only if it leads behind a call it is believed */
+	CFI_OWN_STACK = 4,    /* its callers are on a stack of its own: the next frame is that of what entered it */
 };
 
 #endif

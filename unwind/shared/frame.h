@@ -108,7 +108,8 @@ static inline u64 frame_addr(const struct frame *f)
 	X(STOP_NO_USER, "no_user", "no user stack (kernel thread, or exiting)")                                        \
 	X(STOP_VM_FROZEN, "vm_frozen", "the callers of a virtual thread are still in the heap")                        \
 	X(STOP_RESUMED, "resumed", "native frames are missing in the middle; the runtime knows where its own are")     \
-	X(STOP_NO_WALKER, "no_walker", "the walker of a runtime that had just appeared was still being loaded")
+	X(STOP_NO_WALKER, "no_walker", "the walker of a runtime that had just appeared was still being loaded")        \
+	X(STOP_OWN_STACK, "own_stack", "these frames are on a stack that only their language knows (Haskell)")
 
 enum stop_reason {
 #define X(name, word, text) name,
