@@ -262,13 +262,23 @@ static struct error *follow_selected(struct targets *t, pid_t pid, u32 number)
 	return err ? err : keep(t, gone);
 }
 
+static struct error *follow_fork(struct targets *t, const struct process_record *record)
+{
+	struct error *err = follow_selected(t, (pid_t)record->tgid, record->instance);
+	struct process *p = err ? NULL : targets_find(t, record->instance);
+
+	if (p)
+		p->parent = record->parent;
+	return err;
+}
+
 struct error *targets_record(struct targets *t, const struct process_record *record)
 {
 	struct process *p = targets_find(t, record->instance);
 
 	switch (record->type) {
 	case RECORD_FORK:
-		return follow_selected(t, (pid_t)record->tgid, record->instance);
+		return follow_fork(t, record);
 	case RECORD_EXEC:
 		bury(t, targets_find(t, record->parent));
 		return follow_selected(t, (pid_t)record->tgid, record->instance);

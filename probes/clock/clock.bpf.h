@@ -129,9 +129,14 @@ static inline u32 forked_from(struct task_struct *task)
 	return tgid_of(parent);
 }
 
-/* Adds a process to the targets and reports it to user space. Returns its instance number; 0: the map is full. */
+/*
+ * Adds a process to the targets and reports it to user space. entry: its parent's, or an empty one. Returns its
+ * instance number; 0: the map is full.
+ */
 static inline u32 add_target(struct probe_stats *st, u32 tgid, struct process_entry *entry)
 {
+	u32 parent = entry->instance;
+
 	entry->deferred = DEFERRED_MOST;
 	entry->since_ns = bpf_ktime_get_ns();
 	entry->instance = __sync_fetch_and_add(&last_instance, 1) + 1;
@@ -139,7 +144,7 @@ static inline u32 add_target(struct probe_stats *st, u32 tgid, struct process_en
 		st->lost[LOST_TABLE] += weight;
 		return 0;
 	}
-	send_process_record(RECORD_FORK, tgid, entry->instance, 0);
+	send_process_record(RECORD_FORK, tgid, entry->instance, parent);
 	return entry->instance;
 }
 

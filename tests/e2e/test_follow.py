@@ -6,6 +6,7 @@ Processes that change under sampling: dlopen, exec, fork, files that are deleted
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -93,6 +94,43 @@ def test_attach_to_forks():
             program.stdout.readline()
             result = yrt.run("flame", "-s", "-p", program.pid, "-d", 20).expect()
         assert re.search(r"exited after [0-2]\.\d s", result.stderr), result.stderr
+
+
+PERL_CHILDREN = """
+sub child_work { my $x = 0; while ((times)[0] < 0.1) { $x++ for 1 .. 1000 } }
+$| = 1; print "\\n"; <STDIN>;
+for (1 .. 3) { my $pid = fork; if (!$pid) { child_work(); exec "/bin/true" } waitpid $pid, 0 }
+print "\\n"; <STDIN>;
+"""
+PYTHON_CHILDREN = """
+import os, sys, time
+def child_work():
+    while time.process_time() < 0.1: pass
+print(flush=True); sys.stdin.readline()
+for _ in range(3):
+    pid = os.fork()
+    if not pid: child_work(); os.execv("/bin/true", ["true"])
+    os.waitpid(pid, 0)
+print(flush=True); sys.stdin.readline()
+"""
+
+
+def test_forked_and_gone():
+    """Children that are gone before yrt looks at them are named by their parent, which has the same objects."""
+    for *command, code in ("perl", "-e", PERL_CHILDREN), (sys.executable, "-c", PYTHON_CHILDREN):
+        with subprocess.Popen([*command, code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
+            program.stdout.readline()
+            run = yrt.Run("flame", "-s", "-F", 499, "-p", program.pid).sampling()
+            run.process.send_signal(signal.SIGSTOP)
+            print(file=program.stdin, flush=True)
+            program.stdout.readline()
+            run.process.send_signal(signal.SIGCONT)
+            run.interrupt()
+            result = run.result().expect()
+            program.stdin.close()
+        assert yrt.count(result.stacks, "[gone]") == 0, yrt.show(result.stacks)
+        work = sum(n for frames, n in result.stacks if any("child_work" in f for f in frames))
+        assert work > result.samples / 2 > 30, f"{work} of {result.samples}\n{yrt.show(result.stacks)}"
 
 
 def test_following_is_no_sampling():

@@ -36,8 +36,8 @@ struct error *collector_create(const struct modules *modules, const struct colle
 	if (!c)
 		return &error_no_memory;
 	c->options = *options;
-	c->find = find;
-	c->ctx = ctx;
+	c->find = c->options.names.find = find;
+	c->ctx = c->options.names.find_ctx = ctx;
 	c->expanded = malloc(EXPANDED_MAX * sizeof(*c->expanded));
 	c->deferred = deferred_create(&deferred);
 	c->gone = gone_create();
@@ -47,7 +47,7 @@ struct error *collector_create(const struct modules *modules, const struct colle
 	if (!err)
 		err = profile_create(&c->profile);
 	if (!err)
-		err = names_create(c->profile, modules, &options->names, &c->names);
+		err = names_create(c->profile, modules, &c->options.names, &c->names);
 	if (err) {
 		collector_destroy(c);
 		return err;

@@ -138,26 +138,37 @@ static struct error *name_kernel(struct names *names, const struct frame *f, str
 	return profile_function(names->profile, 0, &fn, false, &ret->function);
 }
 
-/* Does a language's frame stand for this native one? */
-static bool is_hidden(
-        const struct names *names, const struct process *p, const struct loaded *loaded, const char *symbol, u32 flags)
+/* A forked child has what its parent had. If it has ended or runs another program, the parent still knows that. */
+static const struct process *parent_of(const struct names *names, const struct process *p)
 {
-	if (!names->options.view)
-		return false;
-	if (flags & FRAME_VM)
-		return true;
-	for (u32 i = 0; loaded && i < p->ninstances; i++) {
-		const struct runtime_ops *ops = p->instances[i].ops;
+	return p->parent && p->parent < p->number ? names->options.find(names->options.find_ctx, p->parent) : NULL;
+}
 
-		if (!view_has(names->options.view, ops->id) || p->instances[i].loaded != loaded ||
-		        !p->instances[i].data)
+static bool hides(const struct names *names, const struct process *p, const struct loaded *loaded, const char *symbol)
+{
+	for (u32 i = 0; i < p->ninstances; i++) {
+		const struct instance *at = &p->instances[i];
+		const struct runtime_ops *ops = at->ops;
+
+		if (!view_has(names->options.view, ops->id) || at->loaded != loaded || !at->data)
 			continue;
-		if (ops->is_runtime_internal && ops->is_runtime_internal(p->instances[i].data, symbol))
+		if (ops->is_runtime_internal && ops->is_runtime_internal(at->data, symbol))
 			return true;
 		if (names->options.objects && ops->alloc && (!*symbol || ops->alloc->is_runtime_internal(symbol)))
 			return true;
 	}
 	return false;
+}
+
+/* Does a language's frame stand for this native one? */
+static bool is_hidden(
+        const struct names *names, const struct process *p, const struct loaded *loaded, const char *symbol, u32 flags)
+{
+	bool hidden = names->options.view && flags & FRAME_VM;
+
+	for (; names->options.view && loaded && p && !hidden; p = parent_of(names, p))
+		hidden = hides(names, p, loaded, symbol);
+	return hidden;
 }
 
 /* Code that lies in no ELF file: a JIT's, or a file that could not be read. */
@@ -299,42 +310,51 @@ static bool leads_to_object(const struct names *names, const struct runtime_ops 
 	       ops->alloc->is_runtime_internal(name->name);
 }
 
+static bool ask_runtime(const struct process *p, const struct runtime_ops *ops, const struct frame *frames, u32 i,
+        u32 n, struct frame_name *ret)
+{
+	struct runtime_process view = process_view(p);
+
+	for (u32 k = 0; k < p->ninstances; k++) {
+		memset(ret, 0, sizeof(*ret));
+		if (p->instances[k].ops == ops && p->instances[k].data &&
+		        ops->name_frame(p->instances[k].data, &view, frames, i, n, ret))
+			return true;
+	}
+	return false;
+}
+
 static struct error *name_script(
         struct names *names, const struct process *p, const struct frame *frames, u32 i, u32 n, struct named *ret)
 {
 	const struct runtime_ops *ops = runtime_by_id(frame_runtime(&frames[i]));
-	struct runtime_process view = process_view(p);
 	struct frame_name name;
-	struct error *err;
+	struct error *err = NULL;
 	char text[SHOWN_MAX];
 	u64 place;
 	struct profile_function fn = {
 	        .name = text, .flags = frame_flags(&frames[i]) & (FRAME_GUESS | FRAME_APPROX | FRAME_INLINED)};
 
-	for (u32 k = 0; ops && k < p->ninstances; k++) {
-		memset(&name, 0, sizeof(name));
-		if (p->instances[k].ops != ops || !p->instances[k].data ||
-		        !ops->name_frame(p->instances[k].data, &view, frames, i, n, &name))
-			continue;
-		ret->by_code = !name.name[0] && name.native_address;
-		if (ret->by_code && (err = name_by_code(names, p, &name)))
-			return err;
-		frame_show(&name, &names->options, text, sizeof(text));
-		fn.module = ops->name;
-		fn.file = name.file;
-		fn.line = names->options.lines && name.line ? name.line : name.definition;
-		fn.definition = name.definition;
-		fn.kind = frame_kind_of(&name);
-		ret->hidden =
-		        view_has(names->options.view, ops->id) && (name.entry || leads_to_object(names, ops, &name));
-		place = names->options.addresses && name.code ? name.code : names->options.lines ? name.line : 0;
-		err = set_code(names, p, &name, &fn);
-		return err ? err
-		           : profile_function(names->profile,
-		                     identity_key(fn.kind | fn.flags << 8, name.identity, place, p->number), &fn,
-		                     name.name[0] != '\0', &ret->function);
-	}
-	return name_gone(names, ops, ret);
+	while (ops && p && !ask_runtime(p, ops, frames, i, n, &name))
+		p = parent_of(names, p);
+	if (!ops || !p)
+		return name_gone(names, ops, ret);
+	ret->by_code = !name.name[0] && name.native_address;
+	if (ret->by_code && (err = name_by_code(names, p, &name)))
+		return err;
+	frame_show(&name, &names->options, text, sizeof(text));
+	fn.module = ops->name;
+	fn.file = name.file;
+	fn.line = names->options.lines && name.line ? name.line : name.definition;
+	fn.definition = name.definition;
+	fn.kind = frame_kind_of(&name);
+	ret->hidden = view_has(names->options.view, ops->id) && (name.entry || leads_to_object(names, ops, &name));
+	place = names->options.addresses && name.code ? name.code : names->options.lines ? name.line : 0;
+	err = set_code(names, p, &name, &fn);
+	return err ? err
+	           : profile_function(names->profile,
+	                     identity_key(fn.kind | fn.flags << 8, name.identity, place, p->number), &fn,
+	                     name.name[0] != '\0', &ret->function);
 }
 
 /* What a frame of a language may be named by: its caller, behind frames of its VM. */
@@ -401,19 +421,14 @@ static struct error *name_reason(struct names *names, const struct frame *f, str
 
 void names_prefetch(struct names *names, const struct process *p, const struct frame *frames, u32 n)
 {
-	struct runtime_process view = process_view(p);
 	struct frame_name name;
 
 	for (u32 i = 0; i < n; i++) {
 		const struct runtime_ops *ops =
 		        frame_kind(&frames[i]) == FRAME_SCRIPT ? runtime_by_id(frame_runtime(&frames[i])) : NULL;
 
-		if (!ops || table_get(&names->cache, cache_key(p, frames, i, n)))
-			continue;
-		for (u32 k = 0; k < p->ninstances; k++)
-			if (p->instances[k].ops == ops && p->instances[k].data &&
-			        ops->name_frame(p->instances[k].data, &view, frames, i, n, &name))
-				break;
+		if (ops && !table_get(&names->cache, cache_key(p, frames, i, n)))
+			ask_runtime(p, ops, frames, i, n, &name);
 	}
 }
 
