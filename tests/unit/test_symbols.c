@@ -39,7 +39,9 @@ static const char rules_s[] = "	.text\n"
                               "	.type table, @object\n"
                               "table:	.skip 0x10\n" /* 0x180: data among code is no function */
                               "	.size table, 0x10\n"
-                              "tail:	.skip 0x30\n" /* 0x190: to the end of .text */
+                              "tail:	.skip 0x30\n" /* 0x190 */
+                              "	.type frame_dummy, @function\n"
+                              "frame_dummy: .skip 0x60\n" /* 0x1c0: to the end of .text, but that is too long */
                               "	.section .other, \"ax\", @progbits\n"
                               "	.skip 0x10\n"
                               "other:	.skip 0x10\n"
@@ -71,6 +73,10 @@ static void test_rules(void **state)
 	        {0x18f, "?"},
 	        {0x190, "tail"},
 	        {0x1bf, "tail"},
+	        {0x1c0, "frame_dummy"},
+	        {0x1ff, "frame_dummy"},
+	        {0x200, "?"},
+	        {0x21f, "?"},
 	};
 	struct image *img;
 	struct symbol sym;

@@ -145,6 +145,13 @@ static bool is_nearest_unsized(const struct oracle *o, const struct symbol *sym,
 	return there;
 }
 
+/* Of crtstuff.c: what follows is none of theirs. */
+static bool is_startup(const char *name)
+{
+	return !strcmp(name, "frame_dummy") || !strcmp(name, "__do_global_dtors_aux") ||
+	       strstr(name, "register_tm_clones");
+}
+
 static bool unsized_covers(const struct image *img, const struct oracle *o, u64 addr)
 {
 	const struct line *l, *last = NULL;
@@ -153,6 +160,8 @@ static bool unsized_covers(const struct image *img, const struct oracle *o, u64 
 	for (l = o->lines; l < o->lines + o->count; l++)
 		if (l->start <= addr && (!last || l->start > last->start || (l->start == last->start && l->size)))
 			last = l;
+	if (last && addr - last->start >= 64 && is_startup(last->name))
+		return false;
 	for (i = 0; last && i < img->symbols->ncode; i++)
 		if (addr >= img->symbols->code[i].start && addr < img->symbols->code[i].end &&
 		        last->start >= img->symbols->code[i].start)
