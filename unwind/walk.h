@@ -31,6 +31,7 @@
  *		stores a frame; false if there is no room.
  *	walk_target			a struct of the target's own, in struct walk
  *	WALK_STEP, WALK_GLOBAL		linkage of a step function, and of one that the verifier checks alone
+ *	WALK_CALLED			of a static function that stays one
  *	WALK_CHECK(w), WALK_BARRIER(x)	for the verifier
  *	WALK_HAS_RUNTIME(id)		is the walker of this runtime loaded?
  */
@@ -133,12 +134,21 @@ static inline const void *slab_at(const u8 *slab, u64 offset)
 	return slab + (offset & (ARENA_SLAB_SIZE - 8));
 }
 
-/* A piece of up to ARENA_SLAB_PAD bytes at an arena offset; NULL if there is no such slab. */
-static inline const void *walk_arena(struct walk *w, u32 offset)
+/*
+ * A piece of up to ARENA_SLAB_PAD bytes at an arena offset; NULL if there is no such slab. For functions at the end of
+ * a chain of eight calls, or of one with 512 bytes of stack: the kernel allows no more.
+ */
+static inline const void *walk_arena_here(struct walk *w, u32 offset)
 {
 	const u8 *slab = walk_slab(w, offset);
 
 	return slab ? slab_at(slab, offset) : NULL;
+}
+
+/* The same, as a call: the kernel writes each look-up in a map into the program, which makes loading slow. */
+WALK_CALLED const void *walk_arena(struct walk *w, u32 offset)
+{
+	return walk_arena_here(w, offset);
 }
 
 static inline bool walk_has(const struct walk *w, u32 reg)

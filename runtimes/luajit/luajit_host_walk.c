@@ -99,7 +99,7 @@ LUAJIT_SHARED int luajit_waiting(struct walk *w, u64 cf)
 	u64 g, l, prev;
 
 	WALK_CHECK(w);
-	vm = walk_arena(w, w->region.vm);
+	vm = walk_arena_here(w, w->region.vm);
 	if (!vm)
 		return STOP_ARENA;
 	c = lj_cursor(w);

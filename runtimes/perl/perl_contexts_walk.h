@@ -256,7 +256,7 @@ WALK_GLOBAL int perl_window(struct walk *w)
 	u64 end, size;
 
 	WALK_CHECK(w);
-	vm = walk_arena(w, w->region.vm);
+	vm = walk_arena_here(w, w->region.vm);
 	c = vm ? pl_cursor(w, vm) : NULL;
 	if (!c)
 		return false;

@@ -168,7 +168,7 @@ WALK_GLOBAL int python_exposed(struct walk *w)
 	u32 i;
 
 	WALK_CHECK(w);
-	vm = walk_arena(w, w->region.vm);
+	vm = walk_arena_here(w, w->region.vm);
 	c = vm ? py_cursor(w, vm) : NULL;
 	if (!c || !walk_read(w, &object, sizeof(object), c->more[2] + vm->f_instr - 8) || !object ||
 	        !walk_read(w, w->scratch, PYTHON_OBJECT_BYTES, object))

@@ -158,7 +158,7 @@ WALK_GLOBAL u64 hotspot_method_of(struct walk *w, u64 pc)
 	u8 back = SEGMENT_FREE;
 
 	WALK_CHECK(w);
-	vm = hs_vm(w);
+	vm = hs_vm_here(w);
 	if (!vm)
 		return METHOD_ABSENT;
 	for (heap = 0; heap < HOTSPOT_HEAPS - 1; heap++)

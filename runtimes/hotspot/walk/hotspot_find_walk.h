@@ -16,6 +16,11 @@ static inline const struct hotspot_vm *hs_vm(struct walk *w)
 	return walk_arena(w, w->region.vm);
 }
 
+static inline const struct hotspot_vm *hs_vm_here(struct walk *w)
+{
+	return walk_arena_here(w, w->region.vm);
+}
+
 /* A field of the block that w->vm.word has; size 1, 2, 4 or 8. */
 static inline u64 hs_field(const struct walk *w, struct hotspot_field f)
 {

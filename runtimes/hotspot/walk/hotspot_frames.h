@@ -186,7 +186,7 @@ WALK_GLOBAL int hotspot_is_last(struct walk *w, u64 fp, u64 end, u32 words)
 	u64 sp, locals;
 
 	WALK_CHECK(w);
-	vm = hs_vm(w);
+	vm = hs_vm_here(w);
 	if (!vm || !walk_read(w, &sp, 8, fp - 16) || !walk_read(w, &locals, 8, fp - vm->bcp + 8))
 		return -1;
 	sp = words - (end - fp) / 8 + sp;

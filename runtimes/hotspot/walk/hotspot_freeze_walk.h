@@ -53,7 +53,7 @@ WALK_GLOBAL u32 hotspot_is_noted(struct walk *w, u64 sp, u32 place_at, u64 noted
 	u64 pc, fp, bcp, bcp_noted, place;
 
 	WALK_CHECK(w);
-	vm = hs_vm(w);
+	vm = hs_vm_here(w);
 	if (!vm || !noted || !walk_read(w, &pc, 8, sp - 8))
 		return 0;
 	if (pc - vm->interpreter_low >= vm->interpreter_size || noted - vm->interpreter_low >= vm->interpreter_size)

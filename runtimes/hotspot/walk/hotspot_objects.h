@@ -45,7 +45,7 @@ WALK_GLOBAL u64 hotspot_z_forwarded(struct walk *w, u64 addr, u64 forwarding)
 	u32 slot, count;
 
 	WALK_CHECK(w);
-	vm = hs_vm(w);
+	vm = hs_vm_here(w);
 	if (!vm || !walk_read(w, &start, 8, forwarding + vm->frozen.z.start) ||
 	        !walk_read(w, &shift, 8, forwarding + vm->frozen.z.alignment) ||
 	        !walk_read(w, &length, 8, forwarding + vm->frozen.z.length))

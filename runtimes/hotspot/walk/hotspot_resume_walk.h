@@ -41,7 +41,7 @@ WALK_GLOBAL int hotspot_seek_next(struct walk *w)
 	u64 at, thread;
 
 	WALK_CHECK(w);
-	vm = hs_vm(w);
+	vm = hs_vm_here(w);
 	if (!vm)
 		return STOP_ARENA;
 	at = thread = w->scratch[SCRATCH_THREAD];

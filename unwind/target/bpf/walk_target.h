@@ -16,6 +16,7 @@ struct walk_target {
 
 #define WALK_STEP
 #define WALK_GLOBAL __attribute__((noinline))
+#define WALK_CALLED static __attribute__((noinline, unused))
 #define WALK_CHECK(w)                                                                                                  \
 	do {                                                                                                           \
 		if (!(w))                                                                                              \

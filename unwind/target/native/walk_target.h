@@ -12,6 +12,7 @@ struct walk_target {
 
 #define WALK_STEP
 #define WALK_GLOBAL          static __attribute__((unused, noinline))
+#define WALK_CALLED          static inline
 #define WALK_CHECK(w)        ((void)(w))
 #define WALK_BARRIER(x)      ((void)(x))
 #define WALK_HAS_RUNTIME(id) true
