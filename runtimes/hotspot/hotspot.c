@@ -77,12 +77,19 @@ static void destroy(struct hotspot_instance *instance)
 	free(instance);
 }
 
+/* A search of tens of thousands of symbols, for all JVMs of a file. Its debug file may be found later than one. */
 static void find_stub_list(struct hotspot_instance *instance)
 {
+	struct hotspot_image *image = instance->image;
+	bool debug = image->file->symbols;
 	struct symbol s;
 
-	if (symbols_lookup(instance->image->file, "_ZN12StubCodeDesc5_listE", &s))
-		hotspot_names_stub_list(instance->names, instance->bias + s.start);
+	if (!image->sought_stub_list || (debug && !image->sought_in_debug_file && !image->stub_list))
+		image->stub_list = symbols_lookup(image->file, "_ZN12StubCodeDesc5_listE", &s) ? s.start : 0;
+	image->sought_stub_list = true;
+	image->sought_in_debug_file |= debug;
+	if (image->stub_list)
+		hotspot_names_stub_list(instance->names, instance->bias + image->stub_list);
 }
 
 /* Zero's interpreter is compiled C++, and its Java frames are on a stack of its own. */

@@ -14,6 +14,8 @@
 struct hotspot_image {
 	struct image *file; /* outlives it */
 	struct vmstructs_symbols *symbols;
+	u64 stub_list; /* StubCodeDesc::_list; 0: not known */
+	bool sought_stub_list, sought_in_debug_file;
 };
 
 /* A code heap never moves; its configuration is made when it is seen first. */
@@ -24,7 +26,7 @@ struct hotspot_claim {
 
 /* A JVM. v and what follows it are NULL while it is only starting, and if it is refused. */
 struct hotspot_instance {
-	const struct hotspot_image *image;
+	struct hotspot_image *image;
 	u64 bias;
 	bool refused;
 	u8 checks; /* how often the layout was tried */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cfi/capstone_registers.h"
+#include "hotspot_flow_known.h"
 #include "search.h"
 
 static u8 number_of(x86_reg reg)
@@ -205,58 +206,79 @@ static struct flow_ins *next_ins(struct flow *f, u32 *capacity)
 	return &f->ins[f->n];
 }
 
-static bool read_all(csh handle, cs_insn *in, const u8 *bytes, u64 addr, size_t size, struct flow *f)
+struct reader {
+	csh handle; /* 0: not needed until now */
+	cs_insn *in;
+};
+
+static void close_reader(struct reader *r)
 {
-	u32 capacity = 256, skip;
+	if (r->in)
+		cs_free(r->in, 1);
+	if (r->handle)
+		cs_close(&r->handle);
+}
+
+static struct error *open_reader(struct reader *r)
+{
+	if (cs_open(CS_ARCH_X86, CS_MODE_64, &r->handle) != CS_ERR_OK)
+		return error_new(ERROR_INTERNAL, "capstone cannot disassemble x86-64");
+	cs_option(r->handle, CS_OPT_DETAIL, CS_OPT_ON);
+	r->in = cs_malloc(r->handle);
+	return r->in ? NULL : &error_no_memory;
+}
+
+/* The instruction at addr. ret->size is 0 if there is none. */
+static struct error *read_one(struct reader *r, const u8 *bytes, u64 addr, size_t size, struct flow_ins *ret)
+{
+	const u8 *at = bytes;
+	struct error *err;
+
+	*ret = (struct flow_ins){.addr = addr, .size = vector_length(bytes, size), .dst = FLOW_REGS, .src = FLOW_REGS};
+	if (ret->size || flow_known_find(bytes, size, addr, ret))
+		return NULL;
+	err = r->in ? NULL : open_reader(r);
+	if (err || !cs_disasm_iter(r->handle, &at, &size, &addr, r->in))
+		return err;
+	reduce(r->in, ret);
+	flow_known_keep(bytes, ret);
+	return NULL;
+}
+
+static struct error *read_all(struct reader *r, const u8 *bytes, u64 addr, size_t size, struct flow *f)
+{
+	struct error *err = NULL;
+	u32 capacity = 256, done;
 
 	f->ins = malloc(capacity * sizeof(*f->ins));
-	while (f->ins && size) {
+	for (; f->ins && size && !err; bytes += done, addr += done, size -= done) {
 		struct flow_ins *ins = next_ins(f, &capacity);
 
 		if (!ins)
-			return false;
-		skip = vector_length(bytes, size);
-		if (skip) {
-			*ins = (struct flow_ins){.addr = addr, .size = skip, .dst = FLOW_REGS, .src = FLOW_REGS};
-			f->n++;
-		} else if (cs_disasm_iter(handle, &bytes, &size, &addr, in)) {
-			reduce(in, ins);
-			f->n++;
-			continue;
-		}
-		skip += !skip;
-		bytes += skip;
-		addr += skip;
-		size -= skip;
+			return &error_no_memory;
+		err = read_one(r, bytes, addr, size, ins);
+		f->n += ins->size > 0;
+		done = ins->size ? ins->size : 1;
 	}
-	return f->ins;
+	return f->ins ? err : &error_no_memory;
 }
 
 struct error *flow_read(const u8 *bytes, u64 addr, size_t size, struct flow *ret)
 {
+	struct reader r = {0};
 	struct flow f = {0};
-	struct error *err = NULL;
-	cs_insn *in = NULL;
-	csh handle = 0;
+	struct error *err = read_all(&r, bytes, addr, size, &f);
 
-	if (cs_open(CS_ARCH_X86, CS_MODE_64, &handle) != CS_ERR_OK)
-		return error_new(ERROR_INTERNAL, "capstone cannot disassemble x86-64");
-	cs_option(handle, CS_OPT_DETAIL, CS_OPT_ON);
-	in = cs_malloc(handle);
-	if (!in || !read_all(handle, in, bytes, addr, size, &f))
-		err = &error_no_memory;
+	close_reader(&r);
 	/* No calloc(): its pages would be read first and copied when written, which interrupts all CPUs each time. */
 	f.state = reallocarray(NULL, f.n + 1, sizeof(*f.state));
 	f.work = calloc(f.n + 1, sizeof(*f.work));
-	if (!f.state || !f.work)
+	if (!err && (!f.state || !f.work))
 		err = &error_no_memory;
-	else
-		memset(f.state, 0, (f.n + 1) * sizeof(*f.state));
-	if (in)
-		cs_free(in, 1);
-	cs_close(&handle);
 	if (err)
 		flow_free(&f);
+	else
+		memset(f.state, 0, (f.n + 1) * sizeof(*f.state));
 	*ret = f;
 	return err;
 }

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Instructions that were disassembled before are those that capstone finds, wherever they are. */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <capstone/capstone.h>
+#include <string.h>
+
+#include "runtimes/hotspot/code/hotspot_flow_known.h"
+
+extern const u8 __executable_start, etext;
+
+#define AT   0x7000000000
+#define PART 65521 /* pieces begin in the middle of instructions */
+
+static void expect_size(csh handle, const u8 *bytes, size_t size, const struct flow_ins *ins)
+{
+	cs_insn *in;
+
+	if (bytes[0] == 0xc4 || bytes[0] == 0xc5 || bytes[0] == 0x62) /* vector_length() knows more of them */
+		return;
+	assert_int_equal(cs_disasm(handle, bytes, size, ins->addr, 1, &in), 1);
+	assert_int_equal(in->size, ins->size);
+	cs_free(in, 1);
+}
+
+static void read_twice(csh handle, const u8 *bytes, size_t size)
+{
+	struct flow first, again;
+
+	assert_null(flow_read(bytes, AT, size, &first));
+	assert_null(flow_read(bytes, 2 * AT, size, &again));
+	assert_int_equal(first.n, again.n);
+	for (u32 i = 0; i < first.n; i++) {
+		struct flow_ins *a = &first.ins[i], *b = &again.ins[i];
+
+		expect_size(handle, bytes + (a->addr - AT), size - (a->addr - AT), a);
+		b->addr -= AT;
+		b->target -= b->target ? AT : 0;
+		assert_memory_equal(a, b, sizeof(*a));
+	}
+	flow_free(&first);
+	flow_free(&again);
+}
+
+/* This program: code, and before it what is none. */
+static void test_as_capstone(void **state)
+{
+	size_t left = (size_t)(&etext - &__executable_start), size;
+	csh handle;
+
+	(void)state;
+	assert_int_equal(cs_open(CS_ARCH_X86, CS_MODE_64, &handle), CS_ERR_OK);
+	for (const u8 *at = &__executable_start; left; at += size, left -= size) {
+		size = left < PART ? left : PART;
+		read_twice(handle, at, size);
+	}
+	cs_close(&handle);
+}
+
+static void test_where_it_is(void **state)
+{
+	const u8 call[] = {0xe8, 0x10, 0, 0, 0}, jump[] = {0xff, 0xe0};
+	struct flow_ins ins = {.addr = AT, .target = AT + 0x15, .size = sizeof(call), .op = FLOW_CALL}, got;
+
+	(void)state;
+	flow_known_keep(call, &ins);
+	assert_true(flow_known_find(call, sizeof(call), 0x1000, &got));
+	assert_int_equal(got.addr, 0x1000);
+	assert_int_equal(got.target, 0x1015);
+	assert_false(flow_known_find(call, sizeof(call) - 1, 0x1000, &got)); /* cut off */
+	ins = (struct flow_ins){.addr = AT, .size = sizeof(jump), .op = FLOW_END};
+	flow_known_keep(jump, &ins);
+	assert_true(flow_known_find(jump, sizeof(jump), 0x1000, &got));
+	assert_int_equal(got.target, 0);
+}
+
+/* A prefix at the end of what was read may belong to any instruction. */
+static void test_prefix(void **state)
+{
+	const u8 alone[] = {0x66};
+	struct flow_ins ins = {.addr = AT, .size = 1}, got;
+
+	(void)state;
+	flow_known_keep(alone, &ins);
+	assert_false(flow_known_find(alone, sizeof(alone), AT, &got));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_as_capstone),
+	        cmocka_unit_test(test_where_it_is),
+	        cmocka_unit_test(test_prefix),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
