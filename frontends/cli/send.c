@@ -91,6 +91,13 @@ static size_t on_answer(char *bytes, size_t one, size_t n, void *ctx)
 	return n;
 }
 
+/* Most stores end what they say with a newline. */
+static void trim_end(struct answer *a)
+{
+	while (a->size && (u8)a->text[a->size - 1] <= ' ')
+		a->text[--a->size] = '\0';
+}
+
 static int on_progress(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
 {
 	return *((struct try *)ctx)->stop != 0;
@@ -147,6 +154,7 @@ static void try_once(struct try *t)
 	curl.easy_getinfo(easy, CURLINFO_REDIRECT_URL, &moved);
 	snprintf(t->moved, sizeof(t->moved), "%.*s", moved ? (int)strcspn(moved, "?") : 0, moved ? moved : "");
 	t->wait_s = (double)wait;
+	trim_end(&t->answer);
 	curl.slist_free_all(headers);
 	curl.easy_cleanup(easy);
 }

@@ -57,7 +57,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         for name, value in answer[1].items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(b"as told\x1b[31m")
+        self.wfile.write(b"as told\x1b[31m\r\n")
 
     def log_message(self, *_):
         pass

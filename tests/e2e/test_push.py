@@ -196,7 +196,7 @@ def test_busy_and_down():
             done = push(path, "--push", f"otlp+http://127.0.0.1:{store.port}", "--push-tries", 2, "--remove")
             assert done.returncode == yrt.OUTPUT and len(store.requests) == 2 and "HTTP 500" in done.stderr, done.stderr
             assert (
-                os.path.exists(path) and f"{path} is kept" in done.stderr and "\x1b[31m" not in done.stderr
+                os.path.exists(path) and f"{path} is kept" in done.stderr and "as told\ufffd[31m\n" in done.stderr
             ), done.stderr
             url = f"otlp+http://127.0.0.1:{store.port}"
         done = push(path, "--push", url, "--push-tries", 2)  # nobody listens there any more
