@@ -130,8 +130,7 @@ void other_language_hint(pid_t pid)
 	maps_free(&maps);
 	snprintf(path, sizeof(path), "/proc/%d/root/tmp/perf-%d.map", pid, pid);
 	if (!o && is_ghc(pid))
-		say_note("process %d runs Haskell: functions that GHC's code will go on to are on its own stack, and "
-		         "not shown",
+		say_note("process %d runs Haskell: stacks show the function that runs, but not its callers in Haskell",
 		        pid);
 	else if (o && !o->option)
 		say_note("process %d runs %s, which yrt does not support: stacks show the functions of its interpreter",
