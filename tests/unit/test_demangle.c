@@ -45,6 +45,26 @@ static void test_cxx(void **state)
 	expect("_GLOBAL__sub_I__ZN3foo3barE", "_GLOBAL__sub_I__ZN3foo3barE");
 }
 
+/* Of pandoc 2.17 and GHC 9.0.2's libraries. */
+static void test_haskell(void **state)
+{
+	(void)state;
+	expect("base_GHCziBase_zdwfoldr_info", "GHC.Base.$wfoldr");
+	expect("hsluazmcorezm2zi1zi0zmKaTjMvlU8kZZ8nQuJl0F3Hk_HsLuaziCoreziTrace_zdwpcallTrace_info",
+	        "HsLua.Core.Trace.$wpcallTrace");
+	expect("base_GHCziBase_zpzp_info", "GHC.Base.++");
+	expect("base_DataziMap_zdfOrdZMZN_info", "Data.Map.$fOrd[]");
+	expect("Main_zdwgo_r1Bq_info", "Main.$wgo");
+	expect("base_GHCziBase_a_b_info", "GHC.Base.a");
+	expect("Main_get_info", "Main_get_info"); /* may be C */
+	expect("EVP_zip_info", "EVP_zip_info");
+	expect("base_GHCziBase_zdw", "base_GHCziBase_zdw");
+	expect("base_GHCziBase__info", "base_GHCziBase__info");
+	expect("base_GHCziBase_z_info", "base_GHCziBase_z_info");
+	expect("base_GHCziBase_zk_info", "base_GHCziBase_zk_info");
+	expect("_info", "_info");
+}
+
 /* Made by rustc 1.95.0 with either way of mangling; `c++filt -i` agrees. */
 static void test_rust(void **state)
 {
@@ -296,6 +316,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_plain),
 	        cmocka_unit_test(test_cxx),
+	        cmocka_unit_test(test_haskell),
 	        cmocka_unit_test(test_rust),
 	        cmocka_unit_test(test_cython),
 	        cmocka_unit_test(test_cython_ambiguous),

@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <string.h>
 
+#include "ghc_names.h"
 #include "symbols.h"
 #include "translated.h"
 
@@ -77,6 +78,8 @@ static char *demangle_to(const char *name, size_t max)
 	char plain[WHOLE_MAX + 1];
 	struct demangled out;
 
+	if (ghc_demangle(name, plain, max + 1))
+		return strdup(plain);
 	out.max = max;
 	out.len = out.seen = 0;
 	if (!symbol_is_mangled(name) || len > MANGLED_MAX || !demangle(name, &out)) {
