@@ -5,6 +5,7 @@ other.
 """
 
 import os
+import re
 import sys
 import tempfile
 
@@ -34,6 +35,13 @@ def test_one_program():
         result = yrt.run("flame", "-s", "-F", 9999, "--", sys.executable, "-c", "pass", timeout=120).expect()
         strangers = [(frames, n) for frames, n in result.stacks if frames[0].startswith("yrt")]
         assert not strangers, yrt.show(strangers)
+
+
+def test_name():
+    """A command is a copy of yrt until it executes: the page is called after what it becomes."""
+    command = yrt.fixture_path("deep30"), 1
+    page = yrt.run("flame", "-f", "html", "-o", "-", "--", *command, output=False, stats=False).expect().stdout
+    assert re.search(r'"target":"deep30 \(pid \d+\)"', page), re.findall('"target":[^,]*', page)
 
 
 def test_programs_of_a_shell():

@@ -436,6 +436,7 @@ bool process_starting(const struct process *p)
 
 struct error *process_rescan(struct process *p, bool *changed)
 {
+	bool other_program;
 	struct maps maps;
 	struct error *err;
 	u64 hash;
@@ -458,8 +459,11 @@ struct error *process_rescan(struct process *p, bool *changed)
 		maps_free(&maps);
 		return NULL;
 	}
+	other_program = maps.nlines && (!p->maps.nlines || p->maps.lines->ino != maps.lines->ino);
 	maps_free(&p->maps);
 	p->maps = maps;
+	if (other_program) /* a command begins as a copy of its parent */
+		read_comm(p);
 	p->maps_hash = hash;
 	*changed = true;
 	p->generation++;
