@@ -15,7 +15,7 @@ done
 
 failed=0
 ctest --test-dir build/asan --output-on-failure -j "$jobs" "$@" || failed=$?
-# Tests that were skipped, or passed at their second attempt, inside modules that passed stand above ctest's summary.
+# Single tests that failed, were skipped or needed a second attempt inside a module are listed above ctest's summary.
 rm -f build/release/attempts.txt build/release/failed
 { ctest --test-dir build/release --output-on-failure -j "$jobs" "$@" || touch build/release/failed; } |
 	awk '/^[0-9]+% tests passed/ { while ((getline line < "build/release/attempts.txt") > 0) print line } { print; fflush() }'

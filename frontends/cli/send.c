@@ -91,7 +91,7 @@ static size_t on_answer(char *bytes, size_t one, size_t n, void *ctx)
 	return n;
 }
 
-/* Most stores end what they say with a newline. */
+/* Strips the newline that most servers put behind an error message. */
 static void trim_end(struct answer *a)
 {
 	while (a->size && (u8)a->text[a->size - 1] <= ' ')

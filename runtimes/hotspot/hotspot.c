@@ -81,13 +81,13 @@ static void destroy(struct hotspot_instance *instance)
 static void find_stub_list(struct hotspot_instance *instance)
 {
 	struct hotspot_image *image = instance->image;
-	bool debug = image->file->symbols;
+	u8 sources = image->file->symbols ? 2 : 1;
 	struct symbol s;
 
-	if (!image->sought_stub_list || (debug && !image->sought_in_debug_file && !image->stub_list))
+	if (!image->stub_list && image->stub_list_sought < sources) {
 		image->stub_list = symbols_lookup(image->file, "_ZN12StubCodeDesc5_listE", &s) ? s.start : 0;
-	image->sought_stub_list = true;
-	image->sought_in_debug_file |= debug;
+		image->stub_list_sought = sources;
+	}
 	if (image->stub_list)
 		hotspot_names_stub_list(instance->names, instance->bias + image->stub_list);
 }

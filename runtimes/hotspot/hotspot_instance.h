@@ -14,8 +14,8 @@
 struct hotspot_image {
 	struct image *file; /* outlives it */
 	struct vmstructs_symbols *symbols;
-	u64 stub_list; /* StubCodeDesc::_list; 0: not known */
-	bool sought_stub_list, sought_in_debug_file;
+	u64 stub_list;       /* StubCodeDesc::_list; 0: not known */
+	u8 stub_list_sought; /* 0: not yet; 1: in the file; 2: in its debug file, too */
 };
 
 /* A code heap never moves; its configuration is made when it is seen first. */

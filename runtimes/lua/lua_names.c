@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
+#include "hash_text.h"
 #include "lua_globals.h"
 #include "lua_proto.h"
 
@@ -154,8 +154,7 @@ static u64 identity_of(const struct lua_proto *p, const char *name)
 	u64 hash = p->addr * 0x9e3779b97f4a7c15ull ^
 	           ((u64)p->linedefined << 32 | p->lastlinedefined) * 0xc2b2ae3d27d4eb4full;
 
-	hash = XXH3_64bits_withSeed(p->source, strlen(p->source), hash);
-	return XXH3_64bits_withSeed(name, strlen(name), hash);
+	return hash_add_text(hash_add_text(hash, p->source), name);
 }
 
 static void mark_tail_call(struct frame_name *ret)
@@ -229,7 +228,7 @@ bool lua_name_frame(struct lua_names *names, const struct runtime_process *p, co
 		name_by_table(names, p->memory, frame_addr(&frames[i]), 0, ret);
 	ret->native_address = frame_addr(&frames[i]);
 	/* one function in C may be known by several names: each is one box */
-	ret->identity = XXH3_64bits_withSeed(ret->name, strlen(ret->name), ret->native_address);
+	ret->identity = hash_add_text(ret->native_address, ret->name);
 	ret->form = FORM_NATIVE;
 	return true;
 }

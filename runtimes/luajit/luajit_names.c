@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "cleanup.h"
+#include "hash_text.h"
 #include "luajit_envoy.h"
 #include "luajit_proto.h"
 #include "luajit_source.h"
@@ -222,11 +222,6 @@ static void name_source(const struct luajit_proto *pt, char *ret)
 		name_text(pt->owner ? pt->owner : "string", pt->chunk, ret);
 }
 
-static u64 hash_text(u64 hash, const char *text)
-{
-	return XXH3_64bits_withSeed(text, strlen(text), hash);
-}
-
 /* What the source calls it; "" if it gives no name. Code that was loaded from a string has its source for a chunk
  * name. */
 static void find_definition(struct luajit_names *names, const struct runtime_process *p, struct luajit_proto *pt)
@@ -238,14 +233,14 @@ static void find_definition(struct luajit_names *names, const struct runtime_pro
 
 	d.last = d.line + luajit_proto_line_count(pt);
 	d.parameters = luajit_proto_parameters(pt, &d.vararg);
-	pt->text = hash_text(0, pt->chunk);
+	pt->text = hash_add_text(0, pt->chunk);
 	if (pt->chunk[0] == '@' && d.line && d.line != LINE_BUILTIN) {
 		luajit_source_name(names->sources, p->pid, &d, name, sizeof(name));
 	} else if (pt->chunk[0] != '=' && d.line != LINE_BUILTIN) {
 		cleanup(free) char *text = luajit_proto_text(pt, p->memory, &len);
 
 		if (text) {
-			pt->text = hash_text(0, text);
+			pt->text = hash_add_text(0, text);
 			luajit_source_parse(text, len, &d, name, sizeof(name));
 			owner = luajit_envoy_name(names->envoy, names->sources, p, text);
 			pt->owner = owner ? strdup(owner) : NULL;
@@ -272,7 +267,7 @@ static u64 identity_of(const struct luajit_proto *pt, const char *name)
 	if (!luajit_proto_first_line(pt)) /* a whole chunk, or the lines were stripped */
 		hash ^= pt->addr;
 	hash ^= ((u64)luajit_proto_first_line(pt) << 32 | luajit_proto_line_count(pt)) * 0xc2b2ae3d27d4eb4full;
-	return hash_text(hash, name);
+	return hash_add_text(hash, name);
 }
 
 static bool name_lua(struct luajit_names *names, const struct runtime_process *p, const struct frame *frames, u32 i,
@@ -368,7 +363,7 @@ bool luajit_name_frame(struct luajit_names *names, const struct runtime_process 
 	case LUAJIT_C:
 		name_by_caller(names, p->memory, frames, i, n, ret->name);
 		ret->native_address = frame_addr(&frames[i]);
-		ret->identity = hash_text(ret->native_address, ret->name);
+		ret->identity = hash_add_text(ret->native_address, ret->name);
 		ret->form = FORM_NATIVE;
 		return true;
 	case LUAJIT_MCODE:

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
+#include "hash_text.h"
 #include "known.h"
 #include "perl_postgres.h"
 #include "perl_statement.h"
@@ -231,11 +231,6 @@ static struct spot frame_spot(struct perl_names *names, const struct perl_reader
 	if (!perl_cop_place(r, cop, &line, ret.file, sizeof(ret.file)) || line != ret.line)
 		ret.file[0] = '\0';
 	return ret;
-}
-
-static u64 hash_text(u64 hash, const char *text)
-{
-	return XXH3_64bits_withSeed(text, strlen(text), hash);
 }
 
 /*
@@ -469,6 +464,6 @@ bool perl_name_frame(struct perl_names *names, struct memory *mem, const struct 
 		named = name_file(names, &r, &f, ret);
 	else
 		named = name_block(names, &r, &f, ret);
-	ret->identity = hash_text(hash_text(ret->definition + kind, ret->name), ret->file);
+	ret->identity = hash_add_text(hash_add_text(ret->definition + kind, ret->name), ret->file);
 	return named;
 }

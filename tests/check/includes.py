@@ -36,8 +36,8 @@ def includes(path):
 # The rooms of unwind/, each above those before it. A room is a folder, or files of unwind/ itself.
 LAYERS = [
     ("walking", ["arch", "shared", "walk.h", "find_region.h", "find_rule.h", "native_walk.c", "driver.h"]),
-    ("tools", ["arena", "cleanup", "error", "grow", "known", "now", "read_text", "report", "search", "table",
-               "thread_start"]),
+    ("tools", ["arena", "cleanup", "error", "grow", "hash_text", "known", "now", "read_text", "report", "search",
+               "table", "thread_start"]),
     ("binary", ["binary", "target"]),
     ("runtimes' contract", ["runtime.h", "runtime_alloc.h", "runtime_snapshot.h", "runtime_tasks.h"]),
     ("dwarf", ["dwarf"]),

@@ -46,7 +46,7 @@ static void read_twice(csh handle, const u8 *bytes, size_t size)
 	flow_free(&again);
 }
 
-/* This program: code, and before it what is none. */
+/* Of this program, from its ELF header to the end of its code: also bytes that are no instructions. */
 static void test_as_capstone(void **state)
 {
 	size_t left = (size_t)(&etext - &__executable_start), size;

@@ -145,7 +145,7 @@ static bool is_nearest_unsized(const struct oracle *o, const struct symbol *sym,
 	return there;
 }
 
-/* Of crtstuff.c: what follows is none of theirs. */
+/* A function of crtstuff.c: code behind it belongs to no symbol. */
 static bool is_startup(const char *name)
 {
 	return !strcmp(name, "frame_dummy") || !strcmp(name, "__do_global_dtors_aux") ||

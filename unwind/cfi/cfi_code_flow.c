@@ -21,21 +21,27 @@ struct seen {
 	u64 cases;               /* the last constant that was compared with */
 };
 
-bool code_flow_reserve(struct code_flow *f, void *array, u32 n, u32 *room, size_t size)
+struct error *cfi_reserve(void *array, u32 n, u32 *room, size_t size)
 {
 	u32 more = *room ? *room * 2 : 1024;
 	void *grown;
 
 	if (n < *room)
-		return true;
+		return NULL;
 	grown = reallocarray(*(void **)array, more, size);
-	if (!grown) {
-		f->no_memory = true;
-		return false;
-	}
+	if (!grown)
+		return &error_no_memory;
 	*(void **)array = grown;
 	*room = more;
-	return true;
+	return NULL;
+}
+
+bool code_flow_reserve(struct code_flow *f, void *array, u32 n, u32 *room, size_t size)
+{
+	if (!cfi_reserve(array, n, room, size))
+		return true;
+	f->no_memory = true;
+	return false;
 }
 
 u32 code_flow_number(struct code_flow *f, const struct code_state *s, u32 like)

@@ -169,6 +169,8 @@ struct error *cfi_code_find_in_memory(struct image *img, const struct cfi_parsed
  * through it has to end with the caller's stack and registers, one of them in a return. Only fails for memory.
  */
 struct error *cfi_code_find_function(struct image *img, u64 start, u64 end, u64 pc, struct cfi_code *ret);
+/* Room for one more behind n in one of the arrays of struct cfi_code, or one like it. */
+struct error *cfi_reserve(void *array, u32 n, u32 *room, size_t size);
 /* Rows of code between functions of parsed that keeps a stack of its own (cfi_own_stack.c). Only fails for memory. */
 struct error *cfi_own_stack_find(struct image *img, const struct cfi_parsed *parsed, struct cfi_code *ret);
 void cfi_code_free(struct cfi_code *code);

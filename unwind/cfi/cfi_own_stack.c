@@ -51,25 +51,10 @@ static bool is_such_code(const u8 *code, size_t size)
 	return jumps > 1 && jumps * PER_JUMP >= size;
 }
 
-/* As code_flow_reserve() does, which adds to the same arrays. */
-static struct error *reserve(void *array, u32 n, u32 *room, size_t size)
-{
-	void *grown;
-
-	if (n < *room)
-		return NULL;
-	grown = reallocarray(*(void **)array, MAX(2 * n, 64), size);
-	if (!grown)
-		return &error_no_memory;
-	*(void **)array = grown;
-	*room = MAX(2 * n, 64);
-	return NULL;
-}
-
 static struct error *add_row(struct cfi_code *c, u64 addr, s32 depth)
 {
 	struct cfi_rule rule = cfi_plain_rule(CFI_REG);
-	struct error *err = reserve(&c->rows, c->nrows, &c->rows_room, sizeof(*c->rows));
+	struct error *err = cfi_reserve(&c->rows, c->nrows, &c->rows_room, sizeof(*c->rows));
 
 	rule.cfa_off = FRAME + depth;
 	rule.flags = CFI_FROM_CODE | CFI_OWN_STACK;
@@ -129,7 +114,7 @@ static struct error *search_block(struct search *s, u8 *code, u32 size, u64 addr
 
 	if (!image_read(s->img, code, size, addr) || !is_such_code(code, size))
 		return NULL;
-	err = reserve(&c->runs, c->nruns, &c->runs_room, sizeof(*c->runs));
+	err = cfi_reserve(&c->runs, c->nruns, &c->runs_room, sizeof(*c->runs));
 	if (err)
 		return err;
 	c->runs[c->nruns++] =
@@ -137,21 +122,24 @@ static struct error *search_block(struct search *s, u8 *code, u32 size, u64 addr
 	return add_rows(c, code, size, addr);
 }
 
-static struct error *search_gap(void *ctx, u64 start, u64 end)
+static struct error *search_blocks(struct search *s, u64 start, u64 end)
 {
-	cleanup(free) u8 *code = end - start < GAP_MIN ? NULL : malloc(MIN(end - start, 2 * BLOCK));
+	cleanup(free) u8 *code = malloc(MIN(end - start, 2 * BLOCK));
 	struct error *err = NULL;
 	u64 size;
 
-	if (end - start < GAP_MIN)
-		return NULL;
 	if (!code)
 		return &error_no_memory;
 	for (u64 at = start; !err && at < end; at += size) {
 		size = end - at < 2 * BLOCK ? end - at : BLOCK;
-		err = search_block(ctx, code, (u32)size, at);
+		err = search_block(s, code, (u32)size, at);
 	}
 	return err;
+}
+
+static struct error *search_gap(void *ctx, u64 start, u64 end)
+{
+	return end - start < GAP_MIN ? NULL : search_blocks(ctx, start, end);
 }
 
 struct error *cfi_own_stack_find(struct image *img, const struct cfi_parsed *p, struct cfi_code *ret)

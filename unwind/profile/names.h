@@ -31,7 +31,7 @@ struct names_options {
 	bool (*leads_to_program)(
 	        const char *symbol); /* kernel functions that hide as innermost ones: event_ops; NULL: none */
 	struct name_reader *reader;  /* NULL: symbols are read when they are needed */
-	struct process *(*find)(void *ctx, u32 number); /* NULL: unknown; the collector sets it */
+	struct process *(*find)(void *ctx, u32 number); /* by number, NULL if unknown; set by the collector */
 	void *find_ctx;
 	const struct view *view; /* hide native frames that this language's frames stand for; NULL: hide none */
 };

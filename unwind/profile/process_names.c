@@ -8,6 +8,7 @@
 
 #include "cleanup.h"
 #include "containers.h"
+#include "hash_text.h"
 
 void process_command_line(const char *bytes, size_t size, char ret[PROCESS_NAME_MAX])
 {
@@ -103,8 +104,8 @@ static struct error *rest_function(struct profile *profile, struct profile_funct
 	snprintf(text, sizeof(text), "%.*s (more processes)", PROCESS_NAME_MAX - 32, fn->module);
 	fn->name = text;
 	fn->line = 0;
-	key = XXH3_64bits_withSeed(fn->file, strlen(fn->file), KIND_PROCESS);
-	return profile_function(profile, XXH3_64bits_withSeed(fn->module, strlen(fn->module), key) | 1, fn, false, ret);
+	key = hash_add_text(KIND_PROCESS, fn->file);
+	return profile_function(profile, hash_add_text(key, fn->module) | 1, fn, false, ret);
 }
 
 /* In a table's word: how many stacks came, and from bit 32 on the function, once it can not change any more. */

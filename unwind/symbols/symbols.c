@@ -167,7 +167,7 @@ static struct symbol_entry *innermost(const struct symbols *s, u64 at)
 }
 
 /* Most names are short. */
-static bool read_string(const struct symbol_source *src, u32 name, char *dst)
+bool symbols_read_string(const struct symbol_source *src, u32 name, char *dst)
 {
 	u64 left = src->table.strings.size - name, at = src->table.strings.offset + name;
 	size_t len = left < SYMBOL_NAME_SHORT ? left : SYMBOL_NAME_SHORT;
@@ -188,7 +188,7 @@ static bool read_name(struct symbols *s, const struct symbol_entry *e, char *dst
 	size_t len;
 	char *version;
 
-	if (!read_string(&s->sources[entry_source(e)], e->name, dst))
+	if (!symbols_read_string(&s->sources[entry_source(e)], e->name, dst))
 		return false;
 	version = strchr(dst + 1, '@');
 	if (version && strcmp(version, "@plt"))

@@ -110,19 +110,17 @@ static bool is_function(const Elf64_Sym *sym)
 }
 
 /*
- * Functions of crtstuff.c, which is in each program, have symbols without a size. Code without symbols often follows
- * them, and is none of theirs.
+ * Functions of crtstuff.c, which each program has, have symbols without a size. Code without symbols that follows them
+ * must not get their names.
  */
 static bool is_startup(const struct symbol_source *src, const Elf64_Sym *sym)
 {
 	static const char *const names[] = {
 	        "frame_dummy", "deregister_tm_clones", "register_tm_clones", "__do_global_dtors_aux"};
-	u64 left = src->table.strings.size - sym->st_name;
-	char name[32] = "";
+	char name[SYMBOL_NAME_MAX];
 
 	if (sym->st_size || sym->st_info != ELF64_ST_INFO(STB_LOCAL, STT_FUNC) ||
-	        !elf_read(src->img, name, left < sizeof(name) - 1 ? left : sizeof(name) - 1,
-	                src->table.strings.offset + sym->st_name))
+	        !symbols_read_string(src, sym->st_name, name))
 		return false;
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (!strcmp(name, names[i]))

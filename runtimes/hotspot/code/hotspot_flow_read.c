@@ -228,7 +228,7 @@ static struct error *open_reader(struct reader *r)
 	return r->in ? NULL : &error_no_memory;
 }
 
-/* The instruction at addr. ret->size is 0 if there is none. */
+/* Decodes the instruction at addr. ret->size is 0 if the bytes are no valid instruction. */
 static struct error *read_one(struct reader *r, const u8 *bytes, u64 addr, size_t size, struct flow_ins *ret)
 {
 	const u8 *at = bytes;
