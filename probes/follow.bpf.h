@@ -11,11 +11,20 @@ SEC("raw_tp/sched_process_free")
 int BPF_PROG(on_free, struct task_struct *task)
 {
 	struct signal_struct *signal = BPF_CORE_READ(task, signal);
-	u64 key = (u64)signal;
+	u64 key = (u64)signal, ns = BPF_CORE_READ(signal, sum_sched_runtime);
+	struct process_ending *ending;
 
-	if (BPF_CORE_READ(signal, nr_threads) || !bpf_map_lookup_elem(&endings, &key))
+	if (BPF_CORE_READ(signal, nr_threads))
 		return 0;
-	__sync_fetch_and_add(&ended_ns, BPF_CORE_READ(signal, sum_sched_runtime));
+	ending = bpf_map_lookup_elem(&endings, &key);
+	if (!ending)
+		return 0;
+	if (keep_ended) {
+		ending->cpu_ns = ns;
+		ending->is_final = 1;
+		return 0;
+	}
+	__sync_fetch_and_add(&ended_ns, ns);
 	bpf_map_delete_elem(&endings, &key);
 	return 0;
 }
@@ -73,6 +82,15 @@ static inline u64 faults_of(struct task_struct *task)
 	return leader == task ? sum : sum + BPF_CORE_READ(leader, min_flt) + BPF_CORE_READ(leader, maj_flt);
 }
 
+/* The CPU time of the last thread's process, likewise. */
+static inline u64 cpu_of(struct task_struct *task)
+{
+	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
+	u64 sum = BPF_CORE_READ(task, signal, sum_sched_runtime) + BPF_CORE_READ(task, se.sum_exec_runtime);
+
+	return leader == task ? sum : sum + BPF_CORE_READ(leader, se.sum_exec_runtime);
+}
+
 SEC("raw_tp/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *task)
 {
@@ -86,7 +104,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 		return 0;
 	ending.instance = process->instance;
 	ending.since_ns = process->since_ns;
-	ending.cpu_ns = BPF_CORE_READ(task, signal, sum_sched_runtime) + BPF_CORE_READ(task, se.sum_exec_runtime);
+	ending.cpu_ns = cpu_of(task);
 	any_ending = 1;
 	bpf_map_update_elem(&endings, &key, &ending, BPF_ANY);
 	__sync_fetch_and_add(&ended_faults, faults_of(task));

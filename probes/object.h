@@ -79,6 +79,11 @@ u64 object_taken_ns(const struct object *o);
  * also of those that are gone. Below zero, if a target ended before that was watched: only differences say something.
  */
 s64 object_cpu_ns(const struct object *o);
+/*
+ * The same at the end of a run: waits, 0.3 s at most, for the time of threads that are just ending. A process that is
+ * killed has most of its threads end at once, and the kernel adds up their time as it gets rid of them.
+ */
+s64 object_final_cpu_ns(struct object *o);
 
 /* Half of the events are taken from now on: each counts twice as much. */
 void object_halve(struct object *o);

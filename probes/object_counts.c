@@ -1,64 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the probes of the BPF object counted: stacks by epoch, losses, time, memory. */
+/* What the probes of the BPF object counted: stacks by epoch, losses, memory. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu_time.h"
 #include "object_internal.h"
 #include "unwind/cleanup.h"
-
-#define CPU_BATCH 1024
-
-static u64 living_cpu_ns(const void *key, const void *value)
-{
-	(void)value;
-	return cpu_of_process((pid_t) * (const u32 *)key);
-}
-
-/* Nobody can ask the kernel for it once the process was waited for, a while before on_free() counts it. */
-static u64 ending_cpu_ns(const void *key, const void *value)
-{
-	const struct process_ending *ending = value;
-	u64 now = cpu_of_process((pid_t)ending->tgid);
-
-	(void)key;
-	return now > ending->cpu_ns ? now : ending->cpu_ns;
-}
-
-/* The sum over a hash map's entries, each looked at once. */
-static u64 sum_cpu_ns(const struct bpf_map *map, u64 (*cpu_ns)(const void *key, const void *value))
-{
-	LIBBPF_OPTS(bpf_map_batch_opts, options);
-	size_t key = bpf_map__key_size(map), value = bpf_map__value_size(map);
-	cleanup(free) char *keys = calloc(CPU_BATCH, key);
-	cleanup(free) char *values = calloc(CPU_BATCH, value);
-	int code = keys && values ? 0 : -ENOMEM;
-	void *from = NULL;
-	u32 n, position;
-	u64 sum = 0;
-
-	while (!code) {
-		n = CPU_BATCH;
-		code = bpf_map_lookup_batch(bpf_map__fd(map), from, &position, keys, values, &n, &options);
-		if (code && code != -ENOENT) /* ENOENT: these are the last */
-			break;
-		for (u32 i = 0; i < n; i++)
-			sum += cpu_ns(keys + i * key, values + i * value);
-		from = &position;
-	}
-	return sum;
-}
-
-s64 object_cpu_ns(const struct object *o)
-{
-	u64 ended = o->skel->bss->ended_ns; /* first, so that nothing is counted twice */
-
-	if (o->options.everyone)
-		return (s64)(cpu_of_machine() - cpu_of_process(getpid()));
-	return (s64)(ended + sum_cpu_ns(o->skel->maps.endings, ending_cpu_ns) +
-	             sum_cpu_ns(o->skel->maps.processes, living_cpu_ns) - o->outside_ns);
-}
 
 u32 object_counts_capacity(const struct object *o)
 {

@@ -195,7 +195,7 @@ static struct error *stop(void *event)
 	struct clock *c = event;
 
 	object_take_ticks(c->object, TICKS_IGNORED);
-	c->cpu_at_stop = object_cpu_ns(c->object);
+	c->cpu_at_stop = object_final_cpu_ns(c->object);
 	return NULL;
 }
 

@@ -362,7 +362,7 @@ static struct error *stop(void *event)
 	/* first of all, or threads that end meanwhile have waited but not lived */
 	w->ended_ns = object_skeleton(w->host->object)->bss->wait_end_ns = now_ns();
 	object_take_ticks(w->host->object, TICKS_IGNORED);
-	w->cpu_at_end = object_cpu_ns(w->host->object);
+	w->cpu_at_end = object_final_cpu_ns(w->host->object);
 	return w->tasks ? wait_tasks_poll(w->tasks, w->ended_ns, true) : NULL;
 }
 

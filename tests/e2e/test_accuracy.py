@@ -141,4 +141,19 @@ def test_expected_samples():
     assert abs(stats["expected_samples"] / (cpu * 999) - 1) < 0.06, f"{stats['expected_samples']} for {cpu} s at 999 Hz"
 
 
+# What a browser's processes use in a second or two; they end all at once.
+PAGE = "data:text/html,<script>for(let t=performance.now();performance.now()<t+700;)document.title+=1</script>"
+BROWSER = ("chromium", "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", PAGE)
+
+
+def test_processes_that_end_last():
+    """The time of a process of many threads is known only when the kernel has got rid of all of them."""
+    for _ in range(3):
+        result = yrt.run("flame", "-s", "-U", "-F", 997, "--", *BROWSER).expect()
+        line = f"{result.samples} samples of {result.stats['expected_samples']:.0f} expected"
+        assert result.samples > 500, line
+        assert abs(result.stats["expected_samples"] / result.samples - 1) < 0.12, line
+        yield line
+
+
 yrt.main(globals())

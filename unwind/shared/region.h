@@ -54,8 +54,9 @@ struct process_entry {
 struct process_ending {
 	u32 tgid;
 	u32 instance;
-	u64 cpu_ns;   /* CPU time until then, of all its threads */
+	u64 cpu_ns;   /* CPU time until then, without that of threads that exit at the same time */
 	u64 since_ns; /* as process_entry has it */
+	u64 is_final; /* cpu_ns is all of it: no thread is left */
 };
 
 enum process_flag {
