@@ -189,6 +189,31 @@ static void test_flat(void **state)
 	}
 }
 
+/*
+ * A table is no code that leads into the function behind it, not even if its last bytes look so: the function has its
+ * frame (stubGenerator_x86_64.cpp: generate_key_shuffle_mask(), generate_aescrypt_encryptBlock()).
+ */
+static void test_behind_a_table(void **state)
+{
+	static const u8 masked[] = {0x03, 0x02, 0x01, 0x00, 0x07, 0x06, 0x05, 0x04, 0x0b, 0x0a, 0x09, 0x08, 0x0f, 0x0e,
+	        0x0d, 0x0c,             /* 14: or eax, 0x8b48550c, if it were code */
+	        0x55, 0x48, 0x8b, 0xec, /* 16: push rbp; mov rbp, rsp */
+	        0x8b, 0x42, 0xfc,       /* 20: mov eax, [rdx - 4] */
+	        0xc5, 0xfa, 0x6f, 0x07, /* 23: vmovdqu xmm0, [rdi] */
+	        0xc9, 0xc3};            /* 27: leave; ret */
+	static struct jvm j;
+
+	(void)state;
+	start(&j, FAKE_17, "StubRoutines (2)", 0, masked, sizeof(masked));
+	expect(&j, 16, 8, -8);
+	expect(&j, 17, 16, -8);
+	expect(&j, 20, 16, -8);
+	expect(&j, 23, 16, -8);
+	expect(&j, 27, 16, -8);
+	expect(&j, 28, 8, -8);
+	stop(&j);
+}
+
 /* A frame begins right behind a push; an instruction 64 KiB further on has the same number. */
 static void test_begins_right_behind_a_push(void **state)
 {
@@ -214,6 +239,7 @@ int main(void)
 	        cmocka_unit_test(test_linker),
 	        cmocka_unit_test(test_fetched),
 	        cmocka_unit_test(test_flat),
+	        cmocka_unit_test(test_behind_a_table),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

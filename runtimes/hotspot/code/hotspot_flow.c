@@ -368,7 +368,7 @@ static bool begins(const struct flow *f, u32 i)
 {
 	return i + 1 < f->n && f->ins[i].op == FLOW_PUSH && f->ins[i].src == DWREG_RBP &&
 	       f->ins[i + 1].op == FLOW_MOVE && f->ins[i + 1].dst == DWREG_RBP && f->ins[i + 1].src == DWREG_RSP &&
-	       !(f->ins[i].addr & 7);
+	       !(f->ins[i].addr & (FUNCTION_ALIGN - 1));
 }
 
 void flow_follow_rest(struct flow *f, const struct flow_state *s)

@@ -12,7 +12,8 @@
 #include "cfi/cfi.h"
 #include "error.h"
 
-#define FLOW_REGS 16
+#define FLOW_REGS      16
+#define FUNCTION_ALIGN 8 /* at least; of what begins with `push rbp; mov rbp, rsp` */
 
 enum flow_kind {
 	FLOW_LOST,

@@ -245,10 +245,28 @@ static struct error *read_one(struct reader *r, const u8 *bytes, u64 addr, size_
 	return NULL;
 }
 
+/* push rbp; mov rbp, rsp, in either encoding */
+static bool is_prologue(const u8 *p)
+{
+	return !memcmp(p, "\x55\x48\x8b\xec", 4) || !memcmp(p, "\x55\x48\x89\xe5", 4);
+}
+
+/*
+ * How many of the n bytes of an instruction lie before a function. The last bytes of a table before it may be the
+ * beginning of an instruction that would reach into it: shuffle masks of AES end with an `or`.
+ */
+static u32 before_function(const u8 *bytes, u64 addr, size_t size, u32 n)
+{
+	for (u32 i = FUNCTION_ALIGN - (addr & (FUNCTION_ALIGN - 1)); i < n && i + 4 <= size; i += FUNCTION_ALIGN)
+		if (is_prologue(bytes + i))
+			return i;
+	return n;
+}
+
 static struct error *read_all(struct reader *r, const u8 *bytes, u64 addr, size_t size, struct flow *f)
 {
 	struct error *err = NULL;
-	u32 capacity = 256, done;
+	u32 capacity = 256, done, before;
 
 	f->ins = malloc(capacity * sizeof(*f->ins));
 	for (; f->ins && size && !err; bytes += done, addr += done, size -= done) {
@@ -257,8 +275,10 @@ static struct error *read_all(struct reader *r, const u8 *bytes, u64 addr, size_
 		if (!ins)
 			return &error_no_memory;
 		err = read_one(r, bytes, addr, size, ins);
-		f->n += ins->size > 0;
 		done = ins->size ? ins->size : 1;
+		before = before_function(bytes, addr, size, done);
+		f->n += ins->size && before == done;
+		done = before;
 	}
 	return f->ins ? err : &error_no_memory;
 }
