@@ -23,7 +23,7 @@ def whole(result, limit=0.001):
 
 
 def test_dlopen():
-    with yrt.Fixture("dlopen_late", seconds=5) as fixture:
+    with yrt.Fixture("dlopen_late", seconds=5, cpu=True) as fixture:
         result, _ = yrt.sample_whole(fixture, "-U")
     wrong = yrt.wrong_chains(result, fixture.chain, ["early", "main"])
     whole(result, LATE_LIBRARY)
@@ -34,7 +34,7 @@ def test_dlopen():
 
 def test_exec():
     """One process, three programs (the last is deep30): all are named."""
-    with yrt.Fixture("execs", seconds=2) as fixture:
+    with yrt.Fixture("execs", seconds=2, cpu=True) as fixture:
         result, _ = yrt.sample_whole(fixture, "-U")
     # What runs between exec and main is ld.so.
     whole(result, LATE_PROGRAM)

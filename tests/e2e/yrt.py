@@ -46,14 +46,18 @@ def stop(process, how=signal.SIGTERM):
 
 
 class Fixture:
-    """A program of fixtures/native (or any command that prints truth lines); its work waits for release()."""
+    """
+    A program of fixtures/native (or any command that prints truth lines); its work waits for release(). cpu: its
+    seconds are of CPU time, so that parts of its work have their shares also where others use the machine meanwhile.
+    """
 
-    def __init__(self, *command, seconds=60, wait=True):
+    def __init__(self, *command, seconds=60, wait=True, cpu=False):
         path = fixture_path(command[0]) if os.sep not in command[0] else command[0]
         env = dict(os.environ)
-        env.pop("FIXTURE_WAIT", None)
-        if wait:
-            env["FIXTURE_WAIT"] = "1"
+        for name, wanted in ("FIXTURE_WAIT", wait), ("FIXTURE_CPU", cpu):
+            env.pop(name, None)
+            if wanted:
+                env[name] = "1"
         self.process = subprocess.Popen(
             [path, *([str(seconds)] if seconds else []), *map(str, command[1:])],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
