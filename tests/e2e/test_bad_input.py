@@ -72,16 +72,15 @@ def test_kernel_thread():
 
 def test_zombie():
     with subprocess.Popen(["true"]) as process:
-        time.sleep(0.3)
-        assert "State:\tZ" in yrt.read(f"/proc/{process.pid}/status")
+        yrt.until(lambda: "State:\tZ" in yrt.read(f"/proc/{process.pid}/status"), "it has ended")
         clear(yrt.run("flame", "-p", process.pid, "-d", 1), yrt.NO_PROCESS, rf"\b{process.pid}\b", "zombie|exited|dead")
 
 
 def test_dies_during():
     with yrt.Fixture("deep30") as fixture:
-        at = yrt.Run("flame", "-p", fixture.pid, "-d", 30, "-F", 999).sampling()
+        at = yrt.Run("flame", "-p", fixture.pid, "-d", 100, "-F", 999).sampling()
         fixture.release()
-        time.sleep(2)
+        yrt.busy_for([fixture.pid], 0.5)
         fixture.process.kill()
         result = at.result(timeout=15).expect()
     assert result.samples > 100 and abs(result.samples / result.stats["expected_samples"] - 1) < 0.1, result.stats
