@@ -2,9 +2,11 @@
 #include "targets.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "unwind/cleanup.h"
@@ -68,9 +70,17 @@ static struct error *publish(struct targets *t, struct process *p, bool is_new)
 	return object_set_process(t->object, p->pid, &p->entry, is_new);
 }
 
+/* Or it only waits to be reaped: nobody says so of one that ended before its records were taken. */
 static bool is_gone(pid_t pid)
 {
-	return kill(pid, 0) && errno == ESRCH;
+	struct pollfd end = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};
+	bool ret;
+
+	if (end.fd < 0) /* old seccomp profiles refuse it */
+		return kill(pid, 0) && errno == ESRCH;
+	ret = poll(&end, 1, 0) > 0;
+	close(end.fd);
+	return ret;
 }
 
 /* Takes over p. */

@@ -45,7 +45,10 @@ struct error *targets_record(struct targets *t, const struct process_record *rec
 struct error *targets_mapped(struct targets *t, pid_t pid);
 /* Looks again at those with a runtime that is only starting. */
 struct error *targets_starting(struct targets *t);
-/* Notes those that are gone though no RECORD_EXIT said so: it is lost if the ring is full. */
+/*
+ * Notes those that are gone though no RECORD_EXIT said so: it is lost if the ring is full, and there is none while yrt
+ * attaches.
+ */
 struct error *targets_reap(struct targets *t);
 /* Forgets those that are gone and that no record can name any more. */
 void targets_sweep(struct targets *t);

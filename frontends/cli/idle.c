@@ -63,14 +63,17 @@ static void add_place(struct threads *t, const char *name)
 
 static void add_thread(struct threads *t, pid_t pid, pid_t tid)
 {
-	char stat[512], place[64];
+	char stat[512], place[64], state;
 
 	if (!read_line(stat, sizeof(stat), "/proc/%d/task/%d/stat", pid, tid))
 		return;
+	state = *behind_name(stat);
+	if (state == 'Z' || state == 'X') /* it has ended */
+		return;
 	t->n++;
-	t->stopped += *behind_name(stat) == 'T';
-	t->traced += *behind_name(stat) == 't';
-	t->asleep += *behind_name(stat) == 'S' || *behind_name(stat) == 'D';
+	t->stopped += state == 'T';
+	t->traced += state == 't';
+	t->asleep += state == 'S' || state == 'D';
 	if (read_line(place, sizeof(place), "/proc/%d/task/%d/wchan", pid, tid) && strcmp(place, "0"))
 		add_place(t, place);
 }

@@ -89,14 +89,17 @@ def test_dies_during():
 
 
 def test_dies_around_attach():
-    """Killed at some moment between before and after attach: never a crash, never a hang, a known code."""
+    """
+    Killed at some moment between before and after attach: never a crash, a known code, and yrt ends then, though nobody
+    has reaped the process.
+    """
     codes = set()
     for delay in (0, 5, 10, 20, 30, 40, 60, 80, 100, 150, 200, 300):
         with yrt.Fixture("deep30", wait=False) as fixture:
-            at = yrt.Run("flame", "-p", fixture.pid, "-d", 5, "-F", 999)
+            at = yrt.Run("flame", "-p", fixture.pid, "-F", 999)
             time.sleep(delay / 1000)
             fixture.process.kill()
-            result = at.result(timeout=15)
+            result = at.result(timeout=60)
         codes.add(result.code)
         assert result.code in (yrt.OK, yrt.NO_PROCESS), f"killed after {delay} ms: code {result.code}\n{result.stderr}"
         assert result.stderr.strip()
