@@ -318,7 +318,7 @@ while True: kept.append(server.accept()[0])
 
 def test_descriptors():
     """Whom a thread waits for, also if its socket is another one soon: poll() and select() have it in memory."""
-    with subprocess.Popen([PYTHON, "-c", UPSTREAM], stdout=subprocess.PIPE) as program:
+    with yrt.Program([PYTHON, "-c", UPSTREAM], stdout=subprocess.PIPE) as program:
         port = int(program.stdout.readline())
         peer = rf"\d+ = tcp 127\.0\.0\.1:\d+ to 127\.0\.0\.1:{port}"
         wanted = {rf"poll\(\[{peer}\], 1, 60 ms\)", rf"pselect6\(\d+, \[{peer}\], 0, 0, 0\.060 s\)"}

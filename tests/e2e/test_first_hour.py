@@ -71,7 +71,7 @@ def test_whole_or_nothing():
             f.write("before 1\n")
         subprocess.run([yrt.YRT, "flame", "-o", path, "--", "nosuchcommand"], capture_output=True)
         assert open(path).read() == "before 1\n" and os.listdir(directory) == ["keep.folded"], os.listdir(directory)
-        with subprocess.Popen(BUSY) as busy:
+        with yrt.Program(BUSY) as busy:
             sampler = subprocess.Popen(
                 [yrt.YRT, "flame", "-p", str(busy.pid), "-d", "60", "-o", path], stderr=subprocess.PIPE
             )
@@ -108,7 +108,7 @@ def test_program_status():
 
 def test_reader_has_enough():
     """`| head -1` is no error."""
-    with subprocess.Popen(BUSY) as busy:
+    with yrt.Program(BUSY) as busy:
         command = f"{yrt.YRT} flame -p {busy.pid} -d 1 -f folded -o - | true; exit ${{PIPESTATUS[0]}}"
         done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
         busy.kill()
@@ -135,7 +135,7 @@ def test_forks_all_the_time():
 
 def test_terminated():
     """SIGTERM ends as Ctrl-C does: with the result."""
-    with subprocess.Popen(BUSY) as busy:
+    with yrt.Program(BUSY) as busy:
         at = yrt.Run("flame", "-p", busy.pid, "-d", "60").sampling()
         time.sleep(2)
         at.process.terminate()
@@ -146,7 +146,7 @@ def test_terminated():
 
 def test_early_end():
     """The cost of a run that was ended at once is relative to the time that it took."""
-    with subprocess.Popen(BUSY) as busy:
+    with yrt.Program(BUSY) as busy:
         at = yrt.Run("flame", "-p", busy.pid, "-d", "60", "-o", os.devnull, "-f", "txt", output=False).sampling()
         at.interrupt()
         result = at.result().expect()
@@ -186,7 +186,7 @@ def test_cut_file():
 
 def test_everything_is_counted():
     """Memory with that of naming, maps with spare ones, BPF with the programs that follow processes."""
-    with subprocess.Popen(["sh", "-c", "while :; do /bin/true; done"]) as busy:
+    with yrt.Program(["sh", "-c", "while :; do /bin/true; done"]) as busy:
         stats = yrt.run("flame", "-s", "-p", busy.pid, "-d", "1").expect().stats
         busy.kill()
     assert stats["max_rss_kb"] >= stats["sampling_rss_kb"] > 1000 and stats["bpf_other_ns"] > 1000, stats
@@ -223,7 +223,7 @@ def test_options_of_peers():
     """
     What hands type that know py-spy, asprof and perf is taken where it means the same, and answered where it does not.
     """
-    with subprocess.Popen(BUSY) as busy:
+    with yrt.Program(BUSY) as busy:
         same = yrt.run("flame", "--native", "--nonblocking", "-e", "cpu", "-p", busy.pid, "-d", "2")
         alloc, wall = (yrt.run("flame", "-e", event, "-p", busy.pid) for event in ("alloc", "wall"))
         busy.kill()

@@ -143,7 +143,7 @@ def test_account():
     No wait is left out of the sum, also if the kernel does not report each switch, as one does not whose sandbox hides
     a task: some of 8,000.
     """
-    with subprocess.Popen([sys.executable, "-c", SLEEPERS]) as program:
+    with yrt.Program([sys.executable, "-c", SLEEPERS]) as program:
         time.sleep(1)
         result = yrt.run("off-flame", "-p", program.pid, "-d", 4).expect()
         program.kill()
@@ -166,7 +166,7 @@ while True:
 
 def test_children():
     """Time on the CPU is known, too, where children end between the moment that they are found and the start."""
-    with subprocess.Popen([sys.executable, "-c", CHILDREN]) as program:
+    with yrt.Program([sys.executable, "-c", CHILDREN]) as program:
         try:
             time.sleep(0.3)
             result = yrt.run("off-flame", "-s", "-p", program.pid, "-d", 1).expect()
@@ -188,9 +188,9 @@ def test_late():
     """Time of a process counts from when it is a target: what it did before a rule matched it was no wait."""
     with tempfile.TemporaryDirectory(prefix="yrt-late") as directory:
         late = shutil.copy("/usr/bin/sleep", f"{directory}/late{os.getpid()}")
-        with subprocess.Popen([late, "60"]) as first:
+        with yrt.Program([late, "60"]) as first:
             at = yrt.Run("off-flame", "--select", f"exe={late}", "-d", 60).sampling()
-            with subprocess.Popen([sys.executable, "-c", LATE, late]) as program:
+            with yrt.Program([sys.executable, "-c", LATE, late]) as program:
                 program.wait()
             at.interrupt()
             result = at.result().expect()
@@ -203,7 +203,7 @@ def test_late():
 
 def test_exec():
     """A wait that begins before its new program was read is whole, once it was, and counts so."""
-    with subprocess.Popen(["/bin/sh", "-c", "sleep 0.5; exec sleep 1.2"]) as program:
+    with yrt.Program(["/bin/sh", "-c", "sleep 0.5; exec sleep 1.2"]) as program:
         result = yrt.run("off-flame", "-p", program.pid, "-d", 1.5).expect()
         program.kill()
     cut = sum(result.stats["truncated"].get(why, 0) for why in ("no_process", "no_region")) * 1e-9
@@ -227,7 +227,7 @@ def test_crowd():
 def test_long_waits():
     """Where all waits are long each has its stack when it begins, which costs less than to walk it from outside."""
     threads = 300
-    with subprocess.Popen(
+    with yrt.Program(
         [sys.executable, "-c", SLEEPERS.replace("0.03", "0.06").replace("range(60)", f"range({threads})")]
     ) as target:
         try:
@@ -326,10 +326,10 @@ sys.stdin.read()
 
 def test_wakers():
     """Inside a wait stands who ended it: a function of the program, another program, or an interrupt."""
-    with subprocess.Popen(["/usr/bin/python3", "-c", WAKERS], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as target:
+    with yrt.Program(["/usr/bin/python3", "-c", WAKERS], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as target:
         target.stdout.readline()
         shown = {
-            user: yrt.run("python-off-flame", "--wakers", "--idle", *user, "-p", target.pid, "-d", 2).expect()
+            user: yrt.run("python-off-flame", "--wakers", "--idle", *user, "-p", target.pid, "-d", 4).expect()
             for user in ((), ("-U",))
         }
         target.stdin.close()
@@ -351,7 +351,7 @@ def test_wakers():
                 right += ns * any(re.match(waker, f) for f in behind)
             # the first wait may have begun before the run, the last one is not over
             assert (
-                all_ns > 1e9 and right > 0.9 * all_ns
+                all_ns > 2e9 and right > 0.9 * all_ns
             ), f"{waiter}: {right} of {all_ns}\n{yrt.show(result.stacks, 20)}"
             yield f"{waiter}, woken by {waker}: {right * 1e-9:.3f} of {all_ns * 1e-9:.3f} s"
     interrupts = [

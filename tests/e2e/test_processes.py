@@ -123,7 +123,7 @@ def test_one():
     """A program alone: no level for it, but the labels and the first mapping of a pprof."""
     with tempfile.TemporaryDirectory() as directory:
         path = os.path.join(directory, "x.pb.gz")
-        with subprocess.Popen(["python3", "-c", BURN]) as busy:
+        with yrt.Program(["python3", "-c", BURN]) as busy:
             time.sleep(0.5)
             plain = yrt.run("flame", "-p", busy.pid, "-d", "1").expect()
             yrt.run("flame", "-p", busy.pid, "-d", "1", "-o", path, output=False).expect()

@@ -189,7 +189,7 @@ class Terminal:
 def test_views_and_json():
     """python-top hides the interpreter as python-flame does; a line of JSON a period says what the table says."""
     program = "def spin():\n while True: pass\nprint(flush=True)\nspin()"
-    with subprocess.Popen(["python3", "-c", program], stdout=subprocess.PIPE) as busy:
+    with yrt.Program(["python3", "-c", program], stdout=subprocess.PIPE) as busy:
         busy.stdout.readline()  # what a start runs would fill the table
         whole, view = (
             yrt.run(command, "-p", busy.pid, "-d", 1, "-n", 1, "-F", 499, "--json", output=False, stats=False).expect()

@@ -45,6 +45,15 @@ def stop(process, how=signal.SIGTERM):
                 stream.close()
 
 
+class Program(subprocess.Popen):
+    """Ends with the block that needs it, also if that fails."""
+
+    def __exit__(self, *details):
+        if self.poll() is None:
+            self.kill()
+        super().__exit__(*details)
+
+
 class Fixture:
     """
     A program of fixtures/native (or any command that prints truth lines); its work waits for release(). cpu: its
