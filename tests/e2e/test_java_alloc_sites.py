@@ -5,17 +5,19 @@ within 2 points, or within four standard errors where a busy machine gives few s
 the three sites whose cycle resonates with TLABs.
 """
 
+import contextlib
 import os
 import re
 import subprocess
 import sys
 import tempfile
+import time
 
 import java
 import java_alloc
 import yrt
 
-SECONDS = 5
+SECONDS = 5  # at least, of real time and of the JVM's CPU time: a few arrays of 10 MB would have no exact share
 RATE = 500  # as by default, but whatever it costs here
 LEAST = 300
 UNSEEN = "[class not seen]"
@@ -50,10 +52,13 @@ def collections(log):
     return len(re.findall(r"\[GC|\[Full GC|Pause", yrt.read(log)))
 
 
-def watch(pid, *flags, window):
-    run = yrt.Run("java-alloc", "-p", pid, "-d", SECONDS, "-F", RATE, *flags).sampling()
+def watch(pid, *flags, window=contextlib.nullcontext(), seconds=SECONDS):
+    run = yrt.Run("java-alloc", "-p", pid, "-d", 150, *flags).sampling()
     with window:
-        run.process.wait(SECONDS + 120)
+        end = time.monotonic() + seconds
+        yrt.busy_for([pid], seconds)
+        time.sleep(max(0, end - time.monotonic()))
+        run.interrupt()
     return run.result().expect()
 
 
@@ -88,7 +93,7 @@ def check_classes(stacks, stats):
 def collector(name, threads):
     with java_alloc.Sites(threads, *java_alloc.options(name)) as sites:
         window = java_alloc.Window(sites)
-        result = watch(sites.pid, window=window)
+        result = watch(sites.pid, "-F", RATE, window=window)
         text = check_shares(window.shares, result.stacks, result.stats["alloc"]["effective_samples"])
         check_hidden(result.stacks)
         text += f", {check_classes(result.stacks, result.stats):.2%} without a class"
@@ -113,7 +118,7 @@ def test_serial_busy():
                 2, *java_alloc.options("Serial"), "-Xmn40m", f"-Xloggc:{folder}/gc") as sites:
             window = java_alloc.Window(sites)
             before = collections(f"{folder}/gc")
-            result = watch(sites.pid, window=window)
+            result = watch(sites.pid, "-F", RATE, window=window)
             rate = (collections(f"{folder}/gc") - before) / window.seconds
             assert rate > 5, f"only {rate:.1f} collections a second"
             yield f"{rate:.0f} collections a second, {check_classes(result.stacks, result.stats):.2%} without a class"
@@ -138,10 +143,8 @@ def test_z():
 def test_shifts():
     """At its default rate yrt takes its uprobes away for most of the time, where they alone would cost too much."""
     with java_alloc.Sites(2, *java_alloc.options("G1")) as sites:
-        run = yrt.Run("java-alloc", "-p", sites.pid, "-d", 2 * SECONDS).sampling()
-        with java_alloc.Window(sites) as window:
-            run.process.wait(2 * SECONDS + 120)
-        result = run.result().expect()
+        window = java_alloc.Window(sites)
+        result = watch(sites.pid, window=window, seconds=2 * SECONDS)
     stats = result.stats["alloc"]
     said = "% of the time to bound that" in result.stderr
     assert said == (stats["placed"] < 0.99), (stats, result.stderr)
@@ -160,9 +163,8 @@ def test_many_threads():
 def test_cycle():
     """Rounds of the same 102,400 bytes, and TLABs of a constant size: refill events alone see 78/22/0."""
     truth = {"seventy": 0.7, "twenty": 0.2, "ten": 0.1}
-    with java.Java("alloc_split", 60) as jvm:
-        run = yrt.Run("java-alloc", "-p", jvm.pid, "-d", SECONDS, "-F", RATE).sampling()
-        result = run.result(SECONDS + 120).expect()
+    with java.Java("alloc_split", 120, timeout=150) as jvm:
+        result = watch(jvm.pid, "-F", RATE)
     stacks = [([f.replace("alloc_split.", "alloc_sites.") for f in frames], n) for frames, n in result.stacks]
     yield check_shares(truth, stacks, result.stats["alloc"]["effective_samples"])
 
