@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Real code whose epilogues the CFI does not describe, as gcc 4.1 left them out, against the same code with all of its
- * CFI: the CFA must be the same at each byte.
+ * Real code whose epilogues the CFI does not describe, as gcc 4.1 left them out, or that has one FDE for the bodies of
+ * all of its functions, as of Dart, against the same code with all of its CFI: the CFA must be the same at each byte.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -53,7 +53,24 @@ static u32 leave_out(FILE *from, FILE *to)
 	return n;
 }
 
-static void build(const char *source, const char *flags)
+/* One FDE describes all by the frame pointer. */
+static u32 describe_bodies(FILE *from, FILE *to)
+{
+	char line[LINE_MAX_SIZE];
+	u32 n = 0;
+
+	fputs("\t.text\n\t.cfi_startproc simple\n\t.cfi_def_cfa 6, 16\n\t.cfi_offset 6, -16\n\t.cfi_offset 16, -8\n",
+	        to);
+	while (fgets(line, sizeof(line), from)) {
+		n += !!strstr(line, "\t.cfi_");
+		if (!strstr(line, "\t.cfi_"))
+			fputs(line, to);
+	}
+	fputs("\t.text\n\t.cfi_endproc\n", to);
+	return n;
+}
+
+static void build(const char *source, const char *flags, u32 (*change)(FILE *from, FILE *to))
 {
 	char path[128];
 	FILE *from, *to;
@@ -68,7 +85,7 @@ static void build(const char *source, const char *flags)
 	to = fopen(path, "w");
 	assert_non_null(from);
 	assert_non_null(to);
-	assert_true(leave_out(from, to) > 10);
+	assert_true(change(from, to) > 10);
 	fclose(from);
 	fclose(to);
 	run("cd %s && for i in whole part; do gcc -shared -nostartfiles -o $i.so $i.s || exit 1; done", dir);
@@ -132,6 +149,25 @@ static void compare(struct compared *c, struct image *img)
 	cs_close(&handle);
 }
 
+static void compare_builds(const char *source, const char *flags, u32 (*change)(FILE *from, FILE *to))
+{
+	struct image *part_image, *whole_image;
+	struct compared c = {0};
+	struct cfi *part, *whole;
+
+	build(source, flags, change);
+	c.part = part = load("part", &part_image);
+	c.whole = whole = load("whole", &whole_image);
+	print_message("%s %s\n", source, flags);
+	compare(&c, whole_image);
+	assert_int_equal(c.wrong, 0);
+	assert_true(c.n > 300);
+	cfi_destroy(part);
+	cfi_destroy(whole);
+	image_put(part_image);
+	image_put(whole_image);
+}
+
 static void test_left_out(void **state)
 {
 	static const char *const sources[] = {"unwind/cfi/cfi_exec.c", "unwind/cfi/cfi_layout.c",
@@ -140,23 +176,22 @@ static void test_left_out(void **state)
 	        "-O1 -fno-omit-frame-pointer", "-O2", "-Os", "-O3 -mno-red-zone", "-O2 -fno-omit-frame-pointer", "-O0"};
 
 	for (size_t i = 0; i < sizeof(sources) / sizeof(*sources); i++)
-		for (size_t k = 0; k < sizeof(flags) / sizeof(*flags); k++) {
-			struct image *part_image, *whole_image;
-			struct compared c = {0};
-			struct cfi *part, *whole;
+		for (size_t k = 0; k < sizeof(flags) / sizeof(*flags); k++)
+			compare_builds(sources[i], flags[k], leave_out);
+}
 
-			build(sources[i], flags[k]);
-			c.part = part = load("part", &part_image);
-			c.whole = whole = load("whole", &whole_image);
-			print_message("%s %s\n", sources[i], flags[k]);
-			compare(&c, whole_image);
-			assert_int_equal(c.wrong, 0);
-			assert_true(c.n > 300);
-			cfi_destroy(part);
-			cfi_destroy(whole);
-			image_put(part_image);
-			image_put(whole_image);
-		}
+static void test_bodies(void **state)
+{
+	static const char *const sources[] = {"unwind/cfi/cfi_exec.c", "unwind/cfi/cfi_layout.c",
+	        "unwind/binary/image.c", "frontends/format/filter.c"};
+	static const char *const flags[] = {"-O1 -fno-omit-frame-pointer", "-O0",
+	        "-O2 -fno-omit-frame-pointer -momit-leaf-frame-pointer -fno-reorder-functions "
+	        "-fno-reorder-blocks-and-partition"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(sources) / sizeof(*sources); i++)
+		for (size_t k = 0; k < sizeof(flags) / sizeof(*flags); k++)
+			compare_builds(sources[i], flags[k], describe_bodies);
 }
 
 /*
@@ -207,7 +242,8 @@ static int remove_dir(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_left_out), cmocka_unit_test(test_eh_return)};
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_left_out), cmocka_unit_test(test_bodies), cmocka_unit_test(test_eh_return)};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }

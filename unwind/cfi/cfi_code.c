@@ -51,6 +51,16 @@ static bool looks_like_start(const cs_insn *in)
 	       in->id == X86_INS_ENDBR64;
 }
 
+/* Functions that nothing leads to, of code that keeps frame pointers. */
+static void seed_frames(struct code_flow *f)
+{
+	const u8 *end = f->bytes + (f->end - f->start), *p = f->bytes;
+
+	for (; (p = code_find_frame(p, end)) && f->steps; p++)
+		if (!f->at[p - f->bytes] && code_flow_called(f, f->start + (u64)(p - f->bytes)))
+			code_flow_run(f);
+}
+
 /*
  * What nothing leads to is a case of the switch before it in its function, with the stack as it is there, or a function
  * that only pointers lead to.
@@ -91,8 +101,8 @@ static void add_row(struct code_flow *f, struct cfi_code *c, u64 addr, const str
 static void add_run(struct code_flow *f, struct cfi_code *c, u64 start, u64 end, u32 row)
 {
 	if (end > start && code_flow_reserve(f, &c->runs, c->nruns, &c->runs_room, sizeof(*c->runs)))
-		c->runs[c->nruns++] =
-		        (struct cfi_function){.start = start, .end = end, .code_size = row, .cie = CFI_CIE_CODE};
+		c->runs[c->nruns++] = (struct cfi_function){
+		        .start = start, .end = end, .code_size = row, .cie = f->body ? CFI_CIE_BODY : CFI_CIE_CODE};
 }
 
 /* i: where the system call ends that it may be. A nop before a signal handler's return is its own, too. */
@@ -139,11 +149,21 @@ static void mark_described(struct code_flow *f, const struct cfi_parsed *p)
 		mark(f, p->functions[i].start, p->functions[i].end, DESCRIBED);
 }
 
+/* Does the code say something at an address that is not true of the body of a function? */
+static bool leaves_body(const struct code_flow *f, u32 state)
+{
+	return state && (state == CODE_TAIL || !code_state_in_body(&f->states[state - 1]));
+}
+
 /* The rule at an address; false: nothing is known. */
 static bool rule_at(const struct code_flow *f, u64 addr, struct cfi_rule *rule)
 {
 	u32 state = f->at[addr - f->start];
 
+	if (f->body && !leaves_body(f, state)) {
+		*rule = *f->body;
+		return true;
+	}
 	if (f->marks[addr - f->start] & SIGNAL)
 		*rule = (struct cfi_rule){.kind = CFI_SIGNAL,
 		        .cfa_reg = REG_SP,
@@ -155,6 +175,8 @@ static bool rule_at(const struct code_flow *f, u64 addr, struct cfi_rule *rule)
 		*rule = code_state_rule(&f->states[state - 1], f->gap);
 	if (f->marks[addr - f->start] & NEWBORN && rule->kind == CFI_REG)
 		rule->kind = CFI_NEWBORN;
+	if (f->body && rule->kind == CFI_NONE)
+		*rule = *f->body;
 	return f->marks[addr - f->start] & SIGNAL || state; /* within an instruction that of its first byte holds */
 }
 
@@ -165,6 +187,11 @@ static void emit(struct code_flow *f, struct cfi_code *ret)
 	u32 row = ret->nrows;
 
 	for (u64 addr = f->start; addr < f->end; addr++) {
+		if (f->body && f->marks[addr - f->start] & START) {
+			add_run(f, ret, start, addr, row);
+			start = addr;
+			row = ret->nrows;
+		}
 		if (!rule_at(f, addr, &rule)) {
 			add_run(f, ret, start, addr, row);
 			start = addr + 1;
@@ -208,6 +235,8 @@ static void follow(struct code_flow *f, const struct cfi_parsed *p)
 	if (!f->gap)
 		code_flow_function(f, f->img->entry, CODE_ROOT, 0);
 	code_flow_run(f);
+	if (f->body)
+		return seed_frames(f);
 	seed_pointed(f);
 	sweep(f);
 }
@@ -259,11 +288,11 @@ static void close_flow(struct code_flow *f)
 	free(f->jobs);
 }
 
-/* Follows [start, start + size), of one segment. */
-static struct error *stretch(struct image *img, u64 start, u64 size, bool gap, const struct cfi_parsed *p,
-        const struct code_starts *starts, struct cfi_code *ret)
+struct error *code_stretch(struct image *img, u64 start, u64 size, bool gap, const struct cfi_rule *body,
+        const struct cfi_parsed *p, const struct code_starts *starts, struct cfi_code *ret)
 {
-	struct code_flow f = {.img = img, .starts = starts, .gap = gap, .start = start, .end = start + size};
+	struct code_flow f = {
+	        .img = img, .starts = starts, .gap = gap, .body = body, .start = start, .end = start + size};
 
 	open_flow(&f);
 	if (!f.no_memory && image_read(img, f.copy, size, f.start)) {
@@ -362,7 +391,8 @@ struct error *cfi_code_find(struct image *img, const struct cfi_parsed *p, struc
 
 	for (u32 i = 0; !err && i < img->nsegments; i++)
 		if (is_code(&img->segments[i]))
-			err = stretch(img, img->segments[i].vaddr, img->segments[i].filesz, false, p, &starts, ret);
+			err = code_stretch(
+			        img, img->segments[i].vaddr, img->segments[i].filesz, false, NULL, p, &starts, ret);
 	code_starts_free(&starts);
 	return err;
 }
@@ -382,7 +412,7 @@ static struct error *follow_gap(void *ctx, u64 start, u64 end)
 	if (end - start <= GAP_MIN || end - start > g->left)
 		return NULL;
 	g->left -= end - start;
-	return stretch(g->img, start, end - start, true, g->p, g->starts, g->ret);
+	return code_stretch(g->img, start, end - start, true, NULL, g->p, g->starts, g->ret);
 }
 
 static bool any_gap(const struct cfi_parsed *p, u64 at, u64 end)
@@ -442,7 +472,7 @@ bool cfi_code_rows(
 	struct cfi_code code = {0};
 	u64 at = start;
 	bool ok = end > start && end - start <= CODE_MAX &&
-	          !stretch(img, start, end - start, true, &none, &starts, &code);
+	          !code_stretch(img, start, end - start, true, NULL, &none, &starts, &code);
 
 	for (u32 i = 0; ok && i < code.nruns; i++) {
 		u32 last = i + 1 < code.nruns ? code.runs[i + 1].code_size : code.nrows;

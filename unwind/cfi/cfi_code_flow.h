@@ -74,8 +74,9 @@ struct code_flow {
 	u32 nreturns, nstrays; /* ways out of functions: with the caller's stack and registers; all others */
 	u32 open;              /* the state at an indirect jump within a frame whose targets are unknown; 0: none */
 	bool gap;              /* between FDEs: of a file that describes most of its code */
-	bool proves;           /* one loose way is enough: steps becomes 0 */
-	bool loose;            /* a way ends elsewhere, or with a frame that is not undone, or meets with another */
+	const struct cfi_rule *body; /* what holds in bodies of functions, and where nothing else is known; NULL */
+	bool proves;                 /* one loose way is enough: steps becomes 0 */
+	bool loose; /* a way ends elsewhere, or with a frame that is not undone, or meets with another */
 	csh handle;
 	cs_insn *in;
 	bool no_memory;
@@ -99,5 +100,16 @@ void code_flow_run(struct code_flow *f);
 bool code_flow_decode(struct code_flow *f, u64 addr);
 /* No compiler makes it (addb %al, (%rax)): what was never written. */
 bool code_is_zero(const cs_insn *in);
+
+/* The first push %rbp; mov %rsp, %rbp; NULL: there is none. */
+const u8 *code_find_frame(const u8 *code, const u8 *end);
+/*
+ * Adds rows of [start, start + size), of one segment, that no function of p describes (cfi_code.c). body: the rule of
+ * an FDE that describes all of it; NULL.
+ */
+struct cfi_parsed;
+struct cfi_code;
+struct error *code_stretch(struct image *img, u64 start, u64 size, bool gap, const struct cfi_rule *body,
+        const struct cfi_parsed *p, const struct code_starts *starts, struct cfi_code *ret);
 
 #endif

@@ -322,6 +322,11 @@ void code_state_is_no_root(struct code_state *s)
 	s->root = 0;
 }
 
+bool code_state_in_body(const struct code_state *s)
+{
+	return s->below[REG_FP] == 16 && s->slot[arch_saved_slot(REG_FP)] == cfi_slot(-16, 0);
+}
+
 /* The register that gives the CFA: the first that does; those that a callee preserves come before others. */
 static u8 cfa_register(const struct code_state *s)
 {

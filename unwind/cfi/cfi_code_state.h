@@ -28,6 +28,9 @@ struct code_state {
 	u16 root;                      /* the outermost frame */
 };
 
+/* Is the caller's frame pointer below the return address, and does rbp point to it? */
+bool code_state_in_body(const struct code_state *s);
+
 struct code_state code_state_entry(void); /* of a function that was called */
 struct code_state code_state_root(void);  /* of the file's entry point, that nobody called */
 /* The state behind an instruction. */

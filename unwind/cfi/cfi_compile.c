@@ -115,7 +115,7 @@ static enum cfi_run run_function(struct compiler *c, const struct cfi_function *
 	if (fn->cie == CFI_CIE_PROVIDED)
 		return c->provider->rows(c->provided, fn->code_size, add_provided_row, &c->rows) ? CFI_RUN_OK
 		                                                                                 : CFI_RUN_CORRUPT;
-	if (fn->cie == CFI_CIE_CODE)
+	if (fn->cie == CFI_CIE_CODE || fn->cie == CFI_CIE_BODY)
 		return copy_code(c, fn);
 	if (!cfi_is_synthetic(fn))
 		return run_fde(c, fn);
@@ -204,6 +204,8 @@ static struct error *add_code(struct image *img, struct compiler *c)
 	struct error *err = c->provided ? NULL : cfi_own_stack_find(img, p, &c->code);
 	u64 covered = 0;
 
+	if (!err)
+		err = cfi_code_find_bodies(img, p, &c->code);
 	if (!err)
 		err = merge_code(c);
 	if (err)
