@@ -66,7 +66,7 @@ def check(result, truth):
 
 def oracle(mode):
     samples = []
-    while sum(r.samples for r in samples) < ENOUGH and len(samples) < 4:
+    while sum(r.samples for r in samples) < ENOUGH and len(samples) < 12:
         result, truth = lua.sample("oracle.lua", mode, seconds=SECONDS, rate=RATE)
         yield lua.check_complete(result, 1000)
         yield from check(result, truth)

@@ -5,7 +5,6 @@ import json
 import os
 import re
 import tempfile
-import time
 
 import yrt
 
@@ -92,20 +91,22 @@ def test_interrupt():
     with yrt.Fixture("deep30") as fixture:
         at = yrt.Run("flame", "-p", fixture.pid, "-d", 60, "-F", 999).sampling()
         fixture.release()
-        time.sleep(2)
+        yrt.busy_for([fixture.pid], 0.5, 50)
         at.interrupt()
-        result = at.result(timeout=10).expect()
-    assert result.samples == result.stats["samples"] > 100 and result.stats["duration_s"] < 10, result.stats
+        result = at.result(timeout=30).expect()
+    assert result.samples == result.stats["samples"] > 100 and result.stats["duration_s"] < 59, result.stats
     assert abs(result.samples / result.stats["expected_samples"] - 1) < 0.1, result.stats
 
 
 def test_command():
     """-- cmd: sampled from its first instruction to its end; its output passes through, its end ends the sampling."""
-    result = yrt.run("flame", "-d", 30, "-F", 999, "--", yrt.fixture_path("deep30"), 2).expect()
+    result = yrt.run(
+        "flame", "-d", 80, "-F", 999, "--", yrt.fixture_path("deep30"), 2, env={"FIXTURE_CPU": "1"}
+    ).expect()
     truth = json.loads(result.stdout.strip().splitlines()[-1])
     assert truth["event"] == "end", result.stdout
     assert abs(result.samples / 999 / truth["cpu_s"] - 1) < 0.1, f"{result.samples} samples for {truth['cpu_s']} s"
-    assert abs(result.share("f01") - 0.71) < 0.05, yrt.show(result.stacks)
+    assert result.near("f01", 0.71), yrt.show(result.stacks)
 
 
 def test_command_that_fails():

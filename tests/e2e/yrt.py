@@ -145,6 +145,10 @@ class Result:
         return (f"{self.samples} samples, {self.incomplete():.4%} cut, lost {self.lost()}, "
                 f"{self.stats['bpf_ns_per_sample']} ns a sample")
 
+    def near(self, frame, due, within=0.05):
+        """Whether a frame has this share of the samples, but for so much or chance."""
+        return abs(self.share(frame) - due) < max(within, 4 * math.sqrt(due * (1 - due) / max(self.samples, 1)))
+
     def share(self, frame):
         """The share of samples that have this frame: a name or a compiled pattern."""
         return count(self.stacks, frame) / max(self.samples, 1)
