@@ -12,7 +12,7 @@
 
 #define GONE      64
 #define PLACES    256
-#define BURSTS    16
+#define BURSTS    16 /* if the language does not say how many */
 #define MET_DULL  8  /* what begins without a change is left so much earlier */
 #define KNOWN_MAX 10 /* at most one step in ten may hit a known limit: a signal handler alone takes thousands */
 
@@ -389,13 +389,14 @@ static bool is_dull(const struct steps *s)
 void steps_test(const struct steps_language *language, const char *const *argv, u32 otherwise)
 {
 	struct steps *s = start(language, argv);
-	u32 steps = number("YRT_STEPS", otherwise), seed = number("YRT_SEED", (u32)s->run->program.pid), random = seed;
+	u32 bursts = language->bursts ? language->bursts : BURSTS, steps = number("YRT_STEPS", otherwise);
+	u32 seed = number("YRT_SEED", (u32)s->run->program.pid), random = seed;
 
 	run_for(s, 0);
-	while (s->step + BURSTS <= steps) {
+	while (s->step + bursts <= steps) {
 		random = random * 1103515245 + 12345;
 		run_for(s, 1 + (random >> 12) % 10000);
-		for (u32 k = 0; k < steps / BURSTS && !is_dull(s); k++, s->step++) {
+		for (u32 k = 0; k < steps / bursts && !is_dull(s); k++, s->step++) {
 			check(s);
 			program_step(&s->run->program);
 		}

@@ -37,7 +37,7 @@ static bool known(struct steps *s, enum steps_fault fault)
 static void test_steps(void **state)
 {
 	static const struct steps_language language = {
-	        .identity = identity, .place = place, .shortest = 12, .known = known, .root = true};
+	        .identity = identity, .place = place, .shortest = 12, .known = known, .bursts = 64, .root = true};
 	const char *perl = getenv("YRT_PERL");
 
 	(void)state;
