@@ -137,7 +137,7 @@ def test_terminated():
     """SIGTERM ends as Ctrl-C does: with the result."""
     with yrt.Program(BUSY) as busy:
         at = yrt.Run("flame", "-p", busy.pid, "-d", "60").sampling()
-        time.sleep(2)
+        yrt.busy_for([busy.pid], 0.5, 50)
         at.process.terminate()
         result = at.result().expect()
         busy.kill()
@@ -194,7 +194,7 @@ def test_everything_is_counted():
 
 def test_cache():
     """It is shown, cleared, and nothing but its files goes."""
-    with tempfile.TemporaryDirectory() as directory, subprocess.Popen(BUSY) as busy:
+    with tempfile.TemporaryDirectory() as directory, yrt.Program(BUSY) as busy:
         cache = {"YRT_CACHE_DIR": os.path.join(directory, "cache")}
         yrt.run("flame", "-p", busy.pid, "-d", "0.2", env=cache).expect()
         busy.kill()
@@ -235,7 +235,7 @@ def test_options_of_peers():
 
 def noted(*command):
     """What yrt says of a program that keeps a CPU busy."""
-    with tempfile.TemporaryDirectory() as directory, subprocess.Popen(command, cwd=directory) as busy:
+    with tempfile.TemporaryDirectory() as directory, yrt.Program(command, cwd=directory) as busy:
         time.sleep(1)
         result = yrt.run("flame", "-p", busy.pid, "-d", "1")
         busy.kill()

@@ -96,8 +96,7 @@ def test_subprocesses():
     with contextlib.ExitStack() as stack:
         shell = subprocess.Popen(["sh", "-c", f"{yrt.fixture_path('deep30')} 20 & wait"], stdout=subprocess.DEVNULL)
         stack.callback(yrt.stop, shell)
-        time.sleep(0.5)
-        child = int(yrt.read(f"/proc/{shell.pid}/task/{shell.pid}/children").split()[0])
+        child, = yrt.children(shell.pid, 1)
         stack.callback(os.kill, child, signal.SIGKILL)
         result = yrt.run(
             "top", "-p", shell.pid, "-s", "-d", 1, "-n", 1, "-F", 999, "--rows", 60, output=False, stats=False
@@ -210,8 +209,8 @@ def test_processes():
     with subprocess.Popen(
         ["sh", "-c", "sh -c 'while :; do :; done' & sh -c 'while :; do :; done' & wait"], start_new_session=True
     ) as parent:
-        time.sleep(0.5)
-        children = {int(p) for p in yrt.read(f"/proc/{parent.pid}/task/{parent.pid}/children").split()}
+        children = set(yrt.children(parent.pid, 2))
+        yrt.busy_for(children, 0.1)  # each is a shell by then
         each, functions = (
             json.loads(
                 yrt.run(

@@ -49,8 +49,7 @@ class Program(subprocess.Popen):
     """Ends with the block that needs it, also if that fails."""
 
     def __exit__(self, *details):
-        if self.poll() is None:
-            self.kill()
+        self.kill()
         super().__exit__(*details)
 
 
@@ -62,11 +61,9 @@ class Fixture:
 
     def __init__(self, *command, seconds=60, wait=True, cpu=False):
         path = fixture_path(command[0]) if os.sep not in command[0] else command[0]
-        env = dict(os.environ)
-        for name, wanted in ("FIXTURE_WAIT", wait), ("FIXTURE_CPU", cpu):
-            env.pop(name, None)
-            if wanted:
-                env[name] = "1"
+        wanted = {"FIXTURE_WAIT": wait, "FIXTURE_CPU": cpu}
+        env = {name: value for name, value in os.environ.items() if name not in wanted}
+        env.update((name, "1") for name in wanted if wanted[name])
         self.process = subprocess.Popen(
             [path, *([str(seconds)] if seconds else []), *map(str, command[1:])],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
@@ -281,6 +278,13 @@ def sample(fixture, *flags, view="flame", seconds=3, rate=1999, env=None):
     at = Run(view, "-p", fixture.pid, "-d", seconds, "-F", rate, *flags, env=env).sampling()
     fixture.release()
     return at.result(seconds + 60).expect()
+
+
+def children(pid, n):
+    """The processes that this one has made, as soon as there are n."""
+    path = f"/proc/{pid}/task/{pid}/children"
+    until(lambda: len(read(path).split()) >= n, f"{n} children of {pid}")
+    return list(map(int, read(path).split()))
 
 
 def busy_for(pids, seconds, timeout=90):
