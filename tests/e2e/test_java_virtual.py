@@ -262,6 +262,7 @@ def test_pinned_lock():
         jvm.release()
         jvm.answer()
         dumped = yrt.run("dump", "-p", jvm.pid, output=False, stats=False).expect().stdout
+        jvm.release()
         own = jvm.answer()["waited"]
         result = at.result().expect()
     waits = {
