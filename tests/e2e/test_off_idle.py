@@ -7,7 +7,6 @@ programs, and which do not.
 import os
 import subprocess
 import tempfile
-import time
 
 import java
 import servers
@@ -31,6 +30,8 @@ for i in range(3): pool.submit(time.sleep, 0.1)
 server = socketserver.TCPServer(("127.0.0.1", 0), None)
 for f in (contend, contend, server.serve_forever, lambda: asyncio.run(main()), lambda: pool.submit(held).result()):
     threading.Thread(target=f, daemon=True).start()
+time.sleep(1)
+print(flush=True)
 time.sleep(1000)
 """
 
@@ -96,9 +97,9 @@ def test_idle_python():
     """
     python-off-flame hides pools without work and event loops, and says how much; locks and sleeps of the program stay.
     """
-    with subprocess.Popen(["/usr/bin/python3", "-c", POOLS]) as target:
+    with subprocess.Popen(["/usr/bin/python3", "-c", POOLS], stdout=subprocess.PIPE) as target:
         try:
-            time.sleep(1)
+            target.stdout.readline()
             yield hides("python-off-flame", target.pid, ("held", "contend", "<module>"),
                         ("_worker", "asyncio", "serve_forever", "_handle_results", "worker ("), 9)
         finally:
@@ -169,7 +170,7 @@ def test_idle_native():
     """
     with yrt.Fixture("workers", seconds=None) as fixture:
         fixture.release()
-        time.sleep(0.2)
+        yrt.waiting(fixture.pid, 6)
         result = yrt.run("off-flame", "--no-idle", "-p", fixture.pid, "-d", 1).expect()
         run = result.stats["duration_s"]
         assert abs(result.stats["idle_samples"] / 1e9 - 4 * run) < 4 * EXACT * run, result.stats
