@@ -9,7 +9,6 @@ import os
 import shutil
 import subprocess
 import tempfile
-import time
 
 import yrt
 
@@ -32,7 +31,7 @@ def target(mode, replaced=False):
         shutil.copy(os.path.realpath("/bin/dash"), shell)
         os.chmod(directory, mode)
         with yrt.Program([shell, "-c", BURN]) as busy:
-            time.sleep(0.5)
+            yrt.busy_for([busy.pid], 0.1)
             if replaced:
                 os.unlink(shell)
             try:
@@ -112,7 +111,7 @@ def test_doctor():
             at = some.stdout.index(name)
             assert "not there" in some.stdout[at:at + 60] and cost in some.stdout[at:at + 220], some.stdout
         own = subprocess.Popen([*as_user(), "sleep", "60"])
-        time.sleep(0.3)
+        yrt.until(lambda: yrt.read(f"/proc/{own.pid}/comm") == "sleep\n", "it sleeps")
         yrt.run("inspect", "-p", own.pid, output=False, stats=False, prefix=as_user(), binary=binary).expect()
         own.kill()
         own.wait()

@@ -30,7 +30,8 @@ def test_live():
         parent = subprocess.Popen(["sh", "-c", FAMILY], start_new_session=True)
         group = None
         try:
-            time.sleep(1)
+            for child in yrt.children(parent.pid, 3):
+                yrt.busy_for([child], 0.1)  # it is what it becomes
             group = contained(parent.pid)
             yrt.run("record", "-s", "-p", parent.pid, "-d", "3", "-o", recording, output=False).expect()
             children = yrt.read(f"/proc/{parent.pid}/task/{parent.pid}/children").split()
@@ -124,7 +125,7 @@ def test_one():
     with tempfile.TemporaryDirectory() as directory:
         path = os.path.join(directory, "x.pb.gz")
         with yrt.Program(["python3", "-c", BURN]) as busy:
-            time.sleep(0.5)
+            yrt.busy_for([busy.pid], 0.1)
             plain = yrt.run("flame", "-p", busy.pid, "-d", "1").expect()
             yrt.run("flame", "-p", busy.pid, "-d", "1", "-o", path, output=False).expect()
             busy.kill()
