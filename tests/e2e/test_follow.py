@@ -51,12 +51,15 @@ NEW_PROGRAM = {"elf_load", "elf_map", "setup_arg_pages", "create_elf_tables", "_
 def test_in_exec():
     """From the loss of the old program's memory to the new one's first instruction there is no user stack to lose."""
     command = ("/bin/sh", "-c", EXECS, EXECS, 400)
-    result = yrt.run("flame", "-F", 1999, "--max-cpu", 0, "--", *command).expect()
-    new = [(frames, n) for frames, n in result.stacks if NEW_PROGRAM & set(frames)]
-    cut = [(frames, n) for frames, n in new if any("truncated" in f for f in frames)]
-    assert sum(n for _, n in new) >= 10, yrt.show(result.stacks)
-    assert not cut, yrt.show(cut)
-    yield f"{sum(n for _, n in new)} samples in execve()"
+    seen = rounds = 0
+    while seen < 50 and rounds < 10:  # a round has 100 where exec() is slow, 10 where it is fast
+        result = yrt.run("flame", "-F", 1999, "--max-cpu", 0, "--", *command).expect()
+        new = [(frames, n) for frames, n in result.stacks if NEW_PROGRAM & set(frames)]
+        cut = [(frames, n) for frames, n in new if any("truncated" in f for f in frames)]
+        assert not cut, yrt.show(cut)
+        seen, rounds = seen + sum(n for _, n in new), rounds + 1
+    assert seen >= 20, yrt.show(result.stacks)
+    yield f"{seen} samples in execve()"
 
 
 def test_fork():

@@ -24,6 +24,7 @@ def test_python():
     """All that its imports load is seen: the stacks are whole while files are mapped whose code is not known yet."""
     result = yrt.run("python-flame", "-F", 1999, "--", sys.executable, "-c", WORK % 0.3, timeout=120).expect()
     assert cut(result) <= 0.06, result.stats["truncated"]
+    yield result.summary()
     assert result.share("<module> (<string>:1)") > 0.6, yrt.show(result.stacks)
 
 
@@ -54,6 +55,7 @@ def test_programs_of_a_shell():
         "flame", "-s", "-F", 1999, "--", "sh", "-c", script, "sh", sys.executable, "-c", IMPORTS, timeout=120
     ).expect()
     assert cut(result) <= 0.08, f"{result.samples} samples, {result.stats['truncated']}"
+    yield result.summary()
 
 
 def test_short_commands():
@@ -61,6 +63,7 @@ def test_short_commands():
     script = "for i in $(seq 100); do ls / >/dev/null; date >/dev/null; done"
     result = yrt.run("flame", "-s", "-F", 1999, "--", "sh", "-c", script, timeout=120).expect()
     assert cut(result) <= 0.2, f"{result.samples} samples, {result.stats['truncated']}"
+    yield result.summary()
 
 
 def test_threads():
