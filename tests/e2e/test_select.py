@@ -52,12 +52,13 @@ def test_program_and_those_that_start_later():
     with renamed("chosen", "deep30") as dir:
         path = os.path.join(dir, "chosen-deep30")
         with yrt.Fixture(path, seconds=3) as first, yrt.Fixture("recursion", seconds=3) as other:
-            at = yrt.Run("flame", "--select", "exe=chosen-*", "-d", 6, "-F", RATE, "-U").sampling()
+            at = yrt.Run("flame", "--select", "exe=chosen-*", "-d", 60, "-F", RATE, "-U").sampling()
             first.release()
             other.release()
             time.sleep(1)
             with yrt.Fixture(path, seconds=2, wait=False) as second:
                 truth = [second.finish(), first.finish(), other.finish()]
+        at.interrupt()
         result = at.result().expect()
     assert result.stats["processes"] == 2, result.stats
     seen, used = result.samples / RATE, truth[0]["cpu_s"] + truth[1]["cpu_s"]
@@ -86,10 +87,12 @@ def test_becomes_another_program():
         shares = []
         for flags in [], ["-s"]:
             shell = subprocess.Popen(
-                [os.path.join(dir, "chosen-sh"), "-c", script], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
+                [os.path.join(dir, "chosen-sh"), "-c", script], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                env={**os.environ, "FIXTURE_CPU": "1"}
             )
-            at = yrt.Run("flame", "--select", "exe=chosen-sh", *flags, "-d", 4, "-F", RATE, "-U").sampling()
-            shell.communicate(b"\n", timeout=60)
+            at = yrt.Run("flame", "--select", "exe=chosen-sh", *flags, "-d", 90, "-F", RATE, "-U").sampling()
+            shell.communicate(b"\n", timeout=80)
+            at.interrupt()
             result = at.result().expect()
             assert result.samples > 20, result.stderr
             shares.append(result.share("f01"))

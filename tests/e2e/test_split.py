@@ -20,7 +20,7 @@ def against(result, truth, pattern):
 
 
 def native(name):
-    with yrt.Fixture(name, seconds=6) as fixture:
+    with yrt.Fixture(name, seconds=4, cpu=True) as fixture:
         result, truth = yrt.sample_whole(fixture)
     return against(result, truth["split"], lambda path: path)
 
