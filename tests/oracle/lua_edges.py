@@ -44,6 +44,7 @@ class Lua:
     def __init__(self, process):
         self.process = process
         self.files = {}
+        self.sources_miss = False  # of a frame: what a line calls may be defined there, and go on by a tail call
 
     def path(self, frame):
         name = frame.file.removeprefix("@")
@@ -56,6 +57,7 @@ class Lua:
 
     def load(self, stacks):
         wanted = sorted({self.path(f) for s in stacks for f in s.frames if f.script == "luajit" and f.file})
+        self.sources_miss = any(p.endswith(".lua") and not os.path.isfile(p) for p in wanted)
         wanted = [p for p in wanted if os.path.isfile(p)]
         for at in range(0, len(wanted), 100):
             run = subprocess.run(
@@ -102,6 +104,7 @@ class Lua:
             return "ok", ""
         if (
             inner.file
+            or self.sources_miss
             or not names
             or "?" in names
             or names & (self.defined | REPLACED)
