@@ -38,6 +38,8 @@
 
 #define CHUNKS_MAX 33           /* of the deepest stack: 8,192 frames and what the kernel adds */
 #define ASK_NS     100000000ULL /* ask for a look at the maps of a process at most this often */
+#define YOUNG_NS   10000000000ULL
+#define WOKEN_NS   5000000ULL /* what comes so soon after an urgent stack waits for the next one, or a poll */
 
 static inline struct probe_stats *my_stats(void)
 {
@@ -61,6 +63,24 @@ static inline u64 wake_flags(void)
 	if (eager || bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > ring_wake)
 		return wake();
 	return BPF_RB_NO_WAKEUP;
+}
+
+/*
+ * Where user space looks rarely, stacks of young processes wake it: what they name is lost with the process, which may
+ * end soon.
+ */
+static inline bool is_urgent(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	u64 now;
+
+	if (!wake_young)
+		return false;
+	now = bpf_ktime_get_ns();
+	if (now - BPF_CORE_READ(task, group_leader, start_time) > YOUNG_NS || now - woken_ns < WOKEN_NS)
+		return false;
+	woken_ns = now;
+	return true;
 }
 
 enum sent { SENT_MORE, SENT_LAST, SENT_FULL };
@@ -96,8 +116,8 @@ WALK_GLOBAL int send_chunk(struct walk *w, struct stack_head *head, u32 i)
 	WALK_BARRIER(n);
 	if (n > CHUNK_FRAMES)
 		return SENT_FULL;
-	if (bpf_ringbuf_output(
-	            &ring, record, offsetof(struct stack_record, frame) + n * sizeof(struct frame), wake_flags()))
+	if (bpf_ringbuf_output(&ring, record, offsetof(struct stack_record, frame) + n * sizeof(struct frame),
+	            is_urgent() ? wake() : wake_flags()))
 		return SENT_FULL;
 	return record->last ? SENT_LAST : SENT_MORE;
 }

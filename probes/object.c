@@ -62,6 +62,7 @@ static void set_knobs(struct object *o)
 	skel->rodata->with_times = options->times;
 	skel->rodata->everyone = options->everyone;
 	skel->rodata->own_tgid = (u32)getpid();
+	skel->rodata->wake_young = options->rarely_read;
 	if (options->everyone)
 		bpf_map__set_max_entries(skel->maps.processes, EVERYONE);
 	bpf_map__set_max_entries(skel->maps.slots, nslots);

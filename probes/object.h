@@ -15,9 +15,10 @@
 struct object_options {
 	u32 depth;
 	bool no_kernel, no_user, by_thread;
-	bool times;    /* RECORD_TIME for each sample */
-	bool everyone; /* whoever runs becomes a target: RECORD_FORK reports it; CPU time is that of the machine */
-	bool measure;  /* have the kernel measure the run time of BPF programs */
+	bool times;       /* RECORD_TIME for each sample */
+	bool everyone;    /* whoever runs becomes a target: RECORD_FORK reports it; CPU time is that of the machine */
+	bool measure;     /* have the kernel measure the run time of BPF programs */
+	bool rarely_read; /* records wait for longer than processes may live: what is urgent has to report itself */
 	const struct event_ops *event; /* whose programs are loaded */
 	const void *of_event;          /* its own options */
 	const char *cache_dir;         /* NULL: none */

@@ -11,9 +11,8 @@
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
 
-#define POLL_MS             20 /* look for records so often; of slow clocks POLL_SHARES times a period */
-#define POLL_SHARES         2
-#define POLL_MAX_MS         50
+#define POLL_PERIODS        2 /* look for records every POLL_MS, of slow clocks once in so many periods: */
+#define POLL_MAX_MS         100
 #define SEEK_MS             1000 /* look for processes that are selected by now */
 #define REAP_MS             1000 /* look for processes that are gone without a record */
 #define RECORDS_AT_ONCE     1024
@@ -25,6 +24,9 @@
 #define LOADING_MS          200 /* a process that has loaded a file may load more: */
 #define LOADING_POLL_MS     2   /* it is looked at so often then; with slow clocks so many times a period: */
 #define LOADING_POLL_SHARES 8
+#define LOADING_REST_SHARES 2 /* at the end */
+#define LOADING_BACKOFF     2 /* after a share of the time since the last file */
+#define LOADING_POLL_MAX_MS 50
 /* A nice value: what a program does before its files are known is seen less well; what it drops at once has no name. */
 #define HIGH_PRIORITY -20
 #define BACKLOG_MAX   (8u << 20) /* bytes of stacks that may wait for symbols */
@@ -165,8 +167,10 @@ static struct error *drain(struct sampler *s)
 /* Files come in bursts: a program begins, or imports what imports more. Code that a JIT makes is none. */
 static bool is_loading(struct sampler *s, u64 now)
 {
-	if (s->modules->nmodules != s->modules_known && s->modules_known)
+	if (s->modules->nmodules != s->modules_known && s->modules_known) {
 		s->loading_until_ns = now + LOADING_MS * 1000000ull;
+		s->loaded_ns = now;
+	}
 	s->modules_known = s->modules->nmodules;
 	return now < s->loading_until_ns;
 }
@@ -240,20 +244,43 @@ static void sweep(struct sampler *s, u64 now)
 	targets_sweep_old(&s->targets);
 }
 
-/* What comes rarely need not be looked for often: on a whole machine that is sampled slowly, polling costs most. */
-static int poll_ms(const struct sampler *s, bool loading)
+static double period_ms(const struct sampler_options *o)
 {
-	double rate = s->options.frequency * (loading ? LOADING_POLL_SHARES : POLL_SHARES);
-	int least = loading ? LOADING_POLL_MS : POLL_MS;
-
-	return rate <= 0 || rate * least > 1e3 ? least : rate * POLL_MAX_MS < 1e3 ? POLL_MAX_MS : (int)(1e3 / rate);
+	return o->frequency > 0 ? 1e3 / o->frequency : 0;
 }
 
-/* What the event waits for may be due earlier. */
+/*
+ * What comes rarely need not be looked for often: on a whole machine that is sampled slowly, polling costs most. What
+ * cannot wait wakes us: new processes, unknown code, stacks of processes that may end soon (is_urgent() of
+ * event.bpf.h).
+ */
+int sampler_poll_ms(const struct sampler_options *o)
+{
+	double ms = period_ms(o) * POLL_PERIODS;
+
+	return ms < POLL_MS ? POLL_MS : ms > POLL_MAX_MS ? POLL_MAX_MS : (int)ms;
+}
+
+/* With slow clocks less and less often, if no file follows: of a machine's many small programs most need few. */
+static int loading_poll_ms(const struct sampler *s, u64 now)
+{
+	double period = period_ms(&s->options), least = period / LOADING_POLL_SHARES,
+	       most = period / LOADING_REST_SHARES;
+	double ms = (double)(now - s->loaded_ns) / 1e6 / LOADING_BACKOFF;
+
+	if (least < LOADING_POLL_MS)
+		return LOADING_POLL_MS;
+	ms = ms < least ? least : ms > most ? most : ms;
+	return ms > LOADING_POLL_MAX_MS ? LOADING_POLL_MAX_MS : (int)ms;
+}
+
+/* What the event waits for, or the end, may be due earlier. */
 static int until_due(const struct sampler *s, u64 now, int ms)
 {
-	u64 due = s->ops->due ? s->ops->due(s->event) : 0;
+	u64 due = s->ops->due ? s->ops->due(s->event) : 0, end = s->began_ns + (u64)(s->options.duration_s * 1e9);
 
+	if (s->options.duration_s > 0 && (!due || end < due))
+		due = end;
 	if (!due || due >= now + (u64)ms * 1000000ull)
 		return ms;
 	return due > now ? (int)((due - now + 999999) / 1000000) : 0;
@@ -271,13 +298,13 @@ static struct error *poll_event(struct sampler *s, u64 now)
 static struct error *poll_once(struct sampler *s)
 {
 	struct epoll_event events[16];
-	bool loading = is_loading(s, now_ns());
-	int ms = poll_ms(s, loading), n;
-	u64 now;
+	u64 now = now_ns();
+	bool loading = is_loading(s, now);
+	int ms = loading ? loading_poll_ms(s, now) : sampler_poll_ms(&s->options), n;
 
 	set_high_priority(s, loading || s->ops->waits || s->command || s->options.follow || s->options.everyone ||
-	                             now_ns() < s->eager_until_ns);
-	n = epoll_wait(s->epoll, events, 16, s->behind ? 0 : until_due(s, now_ns(), ms));
+	                             now < s->eager_until_ns);
+	n = epoll_wait(s->epoll, events, 16, s->behind ? 0 : until_due(s, now, ms));
 	now = now_ns();
 	if (n < 0 && errno != EINTR)
 		return error_errno(errno, "cannot wait for samples");
@@ -377,6 +404,7 @@ static struct error *arm(struct sampler *s)
 	begin(s, s->armed_ns);
 	s->awaiting = s->options.awaited && !s->targets.seen;
 	s->loading_until_ns = s->command ? s->armed_ns + LOADING_MS * 1000000ull : 0;
+	s->loaded_ns = s->armed_ns;
 	return err || !s->command ? err : command_go(s->command);
 }
 

@@ -37,6 +37,7 @@ static struct error *create_parts(struct sampler *s)
 	        .times = o->collect.times,
 	        .everyone = o->everyone,
 	        .measure = o->measure,
+	        .rarely_read = sampler_poll_ms(o) > POLL_MS,
 	        .event = o->event,
 	        .of_event = o->of_event,
 	        .cache_dir = o->cache_dir};

@@ -42,6 +42,7 @@ struct sampler {
 	bool behind; /* stacks wait, not for symbols */
 	u64 gone;    /* collect_stats.gone when last looked at */
 	u64 eager_until_ns, loading_until_ns;
+	u64 loaded_ns; /* when the last file was loaded */
 	bool high_priority;
 	int priority; /* before that */
 	u32 modules_known;
@@ -56,6 +57,9 @@ enum { TAG_RING, TAG_MMAP, TAG_NAMES, TAG_WALKERS };
 
 /* Loads the programs, once targets are known: with the walkers that these need. */
 struct error *sampler_load(struct sampler *s);
+/* How often it looks for records. */
+#define POLL_MS 20 /* at fast clocks */
+int sampler_poll_ms(const struct sampler_options *o);
 /* Takes a record of BPF, or of an event. ctx: the sampler. */
 void sampler_record(void *ctx, const void *data, size_t size);
 /* All records that wait. */

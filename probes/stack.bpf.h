@@ -27,12 +27,14 @@ const volatile bool by_thread = false;
 const volatile bool with_times = false; /* record when each sample was taken */
 const volatile bool everyone = false;   /* who runs becomes a target (-a) */
 const volatile __u32 own_tgid = 0;      /* not yrt itself */
+const volatile bool wake_young = false; /* stacks of processes that have just begun wake user space */
 
 __u32 pid_level = 0;         /* of yrt's own pid namespace: the pids that it knows are of this level ... */
 __u64 pid_namespace = 0;     /* ... and this namespace: others of the level have the same pids */
 __u32 eager = 0;             /* wake user space for each new stack: what it names does not live long */
 __u32 ticks = TICKS_IGNORED; /* what becomes of events */
 __u64 taken_ns = 0;          /* since when */
+__u64 woken_ns = 0;          /* when an urgent stack last woke user space */
 __u64 weight = 1;            /* what an event counts, more than 1 once the rate was halved */
 __u64 time_value = 1;        /* what a sample of --timeline stands for, in the unit of the event */
 __u64 ended_ns = 0;          /* CPU time of processes that were targets and are gone */

@@ -103,6 +103,28 @@ def test_children():
     yield f"{cut} of {seen} samples are cut"
 
 
+def wake_ups(pid):
+    return int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", yrt.read(f"/proc/{pid}/status"), re.M)[1])
+
+
+def test_wake_ups():
+    """At a low rate yrt sleeps most of the time, also beside programs that end at once."""
+    most = {"sleep 1000": 16, "while :; do sleep 0.05; done": 26}  # a second
+    for script, bound in most.items():
+        with subprocess.Popen(["sh", "-c", script]) as beside:
+            try:
+                at = yrt.Run("flame", "-a", "-d", 12, "-F", 19).sampling()
+                time.sleep(4)
+                begin, before = time.monotonic(), wake_ups(at.process.pid)
+                time.sleep(6)
+                rate = (wake_ups(at.process.pid) - before) / (time.monotonic() - begin)
+                at.result().expect()
+            finally:
+                yrt.stop(beside, signal.SIGKILL)
+        assert rate < bound, f"{rate:.1f} wake-ups a second beside {script}"
+        yield f"{rate:.1f} wake-ups a second beside {script}"
+
+
 def enter_namespace():
     """
     Runs this file once more as the first process of a namespace, with a neighbour in another, and ends with its exit
