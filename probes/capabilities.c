@@ -270,7 +270,9 @@ static void check_kallsyms(struct capability_check *c)
 
 	*c = (struct capability_check){.what = "kernel symbols",
 	        .state = names ? CAPABILITY_OK : CAPABILITY_LESS,
-	        .remedy = names ? NULL : "kernel frames stay without names: CAP_SYSLOG, or kernel.kptr_restrict=0"};
+	        .remedy = names ? NULL
+	                        : "kernel frames of `yrt dump` stay without names: CAP_SYSLOG, or "
+	                          "kernel.kptr_restrict=0"};
 	snprintf(c->found, sizeof(c->found), "%s", names ? "readable" : "hidden");
 }
 

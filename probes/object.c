@@ -98,7 +98,7 @@ static int on_record(void *ctx, void *data, size_t size)
 bool object_is_of_event(const struct object *o, const struct bpf_program *p)
 {
 	return p != o->skel->progs.on_fork && p != o->skel->progs.on_exec && p != o->skel->progs.on_exit &&
-	       p != o->skel->progs.on_free && p != o->skel->progs.find_level;
+	       p != o->skel->progs.on_free && p != o->skel->progs.find_level && p != o->skel->progs.name_kernel;
 }
 
 /* What is not loaded needs no look of the verifier. */

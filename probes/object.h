@@ -86,6 +86,12 @@ s64 object_cpu_ns(const struct object *o);
  */
 s64 object_final_cpu_ns(struct object *o);
 
+/*
+ * The name of the kernel's function at addr, of a module "name [module]", of a BPF program "name [bpf]". False: there
+ * is none. For one thread. Needs no CAP_SYSLOG, and not the 30 ms that reading /proc/kallsyms takes.
+ */
+bool object_name_kernel(struct object *o, u64 addr, char *text, size_t size);
+
 /* Half of the events are taken from now on: each counts twice as much. */
 void object_halve(struct object *o);
 

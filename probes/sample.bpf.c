@@ -20,6 +20,7 @@
 #include "files.bpf.h"
 #include "events.h"
 #include "follow.bpf.h"
+#include "kernel_name.bpf.h"
 
 /* Stands for a walker that is not loaded (probes/skeleton.h). */
 WALK_GLOBAL int walker_missing(struct walk *w)

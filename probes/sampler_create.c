@@ -27,6 +27,11 @@ static struct error *stack_of_event(void *ctx, const struct stack_record *record
 	return s->ops->stack(s->event, record, frames, n);
 }
 
+static bool name_kernel(void *ctx, u64 addr, char *text, size_t size)
+{
+	return object_name_kernel(((struct sampler *)ctx)->object, addr, text, size);
+}
+
 static struct error *create_parts(struct sampler *s)
 {
 	const struct sampler_options *o = &s->options;
@@ -59,6 +64,8 @@ static struct error *create_parts(struct sampler *s)
 	s->options.collect.stack_ctx = s;
 	s->options.collect.names.reason = s->ops->reason;
 	s->options.collect.names.object = s->ops->object;
+	s->options.collect.names.kernel = name_kernel;
+	s->options.collect.names.kernel_ctx = s;
 	s->options.collect.names.reason_kind = s->ops->kind;
 	s->options.collect.idle = o->no_idle ? s->ops->idle : NULL;
 	s->options.collect.locks = s->ops == &lock_event;
@@ -274,8 +281,6 @@ struct error *sampler_start_command(struct sampler *s, char *const *argv)
 	if (err)
 		return err;
 	pid = command_pid(s->command);
-	if (s->reader && !s->options.no_kernel)
-		name_reader_expect_kernel(s->reader);
 	err = prefetch_prepare(s->modules, argv);
 	return err ? err : targets_add(&s->targets, pid, object_new_instance(s->object));
 }

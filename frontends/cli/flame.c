@@ -16,7 +16,6 @@
 #include "other_language.h"
 #include "say.h"
 #include "frontends/format/format.h"
-#include "probes/capabilities.h"
 #include "probes/hit/latency.h"
 #include "unwind/cleanup.h"
 #include "unwind/runtime.h"
@@ -60,9 +59,6 @@ static void note_denied(const struct flame_options *o)
 		say_note("%u files of targets could not be read: stacks end at their code, which has no names. Run as "
 		         "root, or with CAP_DAC_READ_SEARCH and CAP_CHECKPOINT_RESTORE (`yrt doctor`)",
 		        o->denied);
-	if (!o->sampler.no_kernel && !capabilities_kernel_names())
-		say_note("kernel functions have no names: that needs CAP_SYSLOG, or kernel.kptr_restrict=0; -U leaves "
-		         "them out");
 }
 
 static void progress(void *ctx, double elapsed_s, u64 samples)

@@ -10,7 +10,6 @@
 #include "frame_text.h"
 #include "profile_places.h"
 #include "inline_sites.h"
-#include "kernel_names.h"
 #include "jit_names.h"
 #include "native_kind.h"
 #include "native_names.h"
@@ -53,6 +52,8 @@ struct error *names_create(
 	names->modules = modules;
 	names->options = *options;
 	names->native.mangled = options->mangled;
+	names->kernel.ask = options->kernel;
+	names->kernel.ctx = options->kernel_ctx;
 	if (options->inlines) {
 		struct inline_sites_options sites = {.lines = options->lines,
 		        .mangled = options->mangled,
@@ -118,9 +119,7 @@ bool names_ready(struct names *names, const struct frame *frames, u32 n)
 	bool ready = true;
 
 	for (u32 i = 0; names->options.reader && i < n; i++)
-		if (frame_kind(&frames[i]) == FRAME_KERNEL)
-			ready &= kernel_names_ready(&names->kernel, names->options.reader);
-		else if (frame_kind(&frames[i]) == FRAME_NATIVE)
+		if (frame_kind(&frames[i]) == FRAME_NATIVE)
 			ready &= module_ready(names, (u32)frames[i].detail);
 	return ready;
 }

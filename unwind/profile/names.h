@@ -9,6 +9,7 @@
 #include "symbols/name_reader.h"
 #include "process/process.h"
 #include "process/view.h"
+#include "kernel_names.h"
 #include "profile.h"
 #include "table.h"
 
@@ -31,6 +32,8 @@ struct names_options {
 	bool (*leads_to_program)(
 	        const char *symbol); /* kernel functions that hide as innermost ones: event_ops; NULL: none */
 	struct name_reader *reader;  /* NULL: symbols are read when they are needed */
+	kernel_ask *kernel;          /* names the kernel's functions; NULL: /proc/kallsyms does */
+	void *kernel_ctx;
 	struct process *(*find)(void *ctx, u32 number); /* by number, NULL if unknown; set by the collector */
 	void *find_ctx;
 	const struct view *view; /* hide native frames that this language's frames stand for; NULL: hide none */

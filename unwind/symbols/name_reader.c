@@ -13,11 +13,10 @@
 
 struct job {
 	struct job *next;
-	struct image *img;  /* that wants symbols: a name only, in the thread; NULL: the kernel */
+	struct image *img;  /* that wants symbols: a name only, in the thread */
 	struct image *file; /* the same, opened again */
 	struct c_names by_language;
 	bool asked_languages;
-	struct kallsyms *kernel;
 	char root[64];
 	bool read;
 };
@@ -28,8 +27,7 @@ struct name_reader {
 	pthread_cond_t asked, read;
 	struct job *jobs; /* oldest first */
 	bool stop;
-	bool kernel; /* was asked for */
-	pid_t tid;   /* 0: not yet */
+	pid_t tid; /* 0: not yet */
 	int fd;
 };
 
@@ -37,17 +35,12 @@ static void job_destroy(struct job *job)
 {
 	image_put(job->file);
 	c_names_free(&job->by_language);
-	kallsyms_destroy(job->kernel);
 	free(job);
 }
 
 /* What can not be read has no names, as what there is no memory for. */
 static void read_names(struct job *job)
 {
-	if (!job->img) {
-		error_free(kallsyms_load("/proc/kallsyms", &job->kernel));
-		return;
-	}
 	error_free(symbols_read(job->file, job->root));
 	if (symbols_own(job->file))
 		return;
@@ -158,31 +151,6 @@ bool name_reader_has(struct name_reader *r, struct image *img, const char *root,
 	*ret = (struct file_names){.read = job->asked_languages, .by_language = job->by_language};
 	job->by_language = (struct c_names){0};
 	job_destroy(job);
-	return true;
-}
-
-void name_reader_expect_kernel(struct name_reader *r)
-{
-	struct job *job = r->kernel ? NULL : calloc(1, sizeof(*job));
-
-	r->kernel = true;
-	if (job)
-		ask(r, job);
-}
-
-bool name_reader_has_kernel(struct name_reader *r, struct kallsyms **ret)
-{
-	struct job *job;
-
-	*ret = NULL;
-	name_reader_expect_kernel(r);
-	if (find_job(r, NULL, &job) && !job)
-		return false;
-	if (job) {
-		*ret = job->kernel;
-		job->kernel = NULL;
-		job_destroy(job);
-	}
 	return true;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads symbols in a separate thread. For a large file, or the kernel, this takes tens of ms, for which the thread that
- * follows processes must not wait. The reader opens each file anew, so it shares nothing with others except its
+ * Reads symbols in a separate thread. For a large file this takes tens of ms, for which the thread that follows
+ * processes must not wait. The reader opens each file anew, so it shares nothing with others except its
  * results.
  */
 #ifndef YRT_NAME_READER_H
@@ -34,10 +34,6 @@ struct file_names { /* what a stripped file gives besides */
  * symbols_load(). img must live as long as the reader.
  */
 bool name_reader_has(struct name_reader *r, struct image *img, const char *root, struct file_names *ret);
-/* The same of the kernel: *ret becomes the caller's, once; NULL: none. */
-bool name_reader_has_kernel(struct name_reader *r, struct kallsyms **ret);
-/* Prefetches the kernel's names (60 ms, some MB). */
-void name_reader_expect_kernel(struct name_reader *r);
 /* Waits for all that was asked for. */
 void name_reader_wait(struct name_reader *r);
 
