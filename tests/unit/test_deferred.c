@@ -234,6 +234,19 @@ static void whole_stack(void **state)
 	deferred_destroy(l);
 }
 
+/* It was sent behind the moment that is now, as everybody sees it who looked at the clock before. */
+static void early_clock(void **state)
+{
+	u64 before = now_ns();
+	struct deferred *l = with_sample(0, 0);
+
+	here.found = here.gone;
+	here.gone->generation++;
+	assert_null(deferred_settle(l, before, false));
+	assert_int_equal(seen.times, 0);
+	deferred_destroy(l);
+}
+
 /* As long as the process is not known the stack waits; then it is handed out as it was. */
 static void waits(void **state)
 {
@@ -390,6 +403,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(whole_stack),
+	        cmocka_unit_test(early_clock),
 	        cmocka_unit_test(waits),
 	        cmocka_unit_test(waits_until_known),
 	        cmocka_unit_test(proved),

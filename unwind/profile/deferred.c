@@ -236,7 +236,7 @@ static struct error *settle(struct deferred *l, struct deferred_stack *s, u64 no
 	enum guess_found found = GUESS_MISSED;
 	u32 stop = s->from.stop, n = 0;
 
-	all |= now_ns - s->since_ns > PATIENCE_NS && !unfinished;
+	all |= now_ns > s->since_ns + PATIENCE_NS && !unfinished;
 	*done = all;
 	if (!s->arrived)
 		return NULL;
