@@ -36,10 +36,11 @@
 	}                                                                                                              \
 	SEC(section)
 
-#define CHUNKS_MAX 33           /* of the deepest stack: 8,192 frames and what the kernel adds */
-#define ASK_NS     100000000ULL /* ask for a look at the maps of a process at most this often */
-#define YOUNG_NS   10000000000ULL
-#define WOKEN_NS   5000000ULL /* what comes so soon after an urgent stack waits for the next one, or a poll */
+#define CHUNKS_MAX     33           /* of the deepest stack: 8,192 frames and what the kernel adds */
+#define DEFERRED_LEAST 5            /* pages of a stack that are sent though a guess needs less, or some are absent */
+#define ASK_NS         100000000ULL /* ask for a look at the maps of a process at most this often */
+#define YOUNG_NS       10000000000ULL
+#define WOKEN_NS       5000000ULL /* what comes so soon after an urgent stack waits for the next one, or a poll */
 
 static inline struct probe_stats *my_stats(void)
 {
@@ -181,10 +182,12 @@ static inline int count_stack(struct walk *w, struct stack_head *head)
 }
 
 /* Wakes user space, which makes or forgets the process. */
-static inline void send_process_record(u32 type, u32 tgid, u32 instance, u32 parent)
+static inline void send_process_record(u32 type, u32 tgid, u32 instance, u32 parent, u64 stack)
 {
-	struct process_record record = {.type = type, .tgid = tgid, .instance = instance, .parent = parent};
+	struct process_record record = {
+	        .type = type, .tgid = tgid, .instance = instance, .parent = parent, .stack = stack};
 
+	record.ns = bpf_ktime_get_ns();
 	bpf_ringbuf_output(&ring, &record, sizeof(record), BPF_RB_FORCE_WAKEUP);
 }
 
@@ -201,8 +204,9 @@ WALK_GLOBAL int ask_for_maps(u32 tgid, u64 pc, u64 now)
 }
 
 /*
- * Sends a page of the stack; of the first page only what is above the stack pointer. Returns how much, 0: no more. If a
- * guess is to be proved, only what is below the guessed frame is sent.
+ * Sends a page of the stack; of the first page only what may be in use. Returns how much, 0: no more. If a
+ * guess is to be proved, little more than what is below the guessed frame is sent: it may be wrong. Pages that were not
+ * touched yet are absent.
  */
 WALK_GLOBAL int send_deferred(struct slot *slot, u32 i)
 {
@@ -213,17 +217,15 @@ WALK_GLOBAL int send_deferred(struct slot *slot, u32 i)
 	if (!slot)
 		return 0;
 	deferred = &slot->deferred;
-	addr = deferred->reg[REG_SP];
+	addr = deferred->reg[REG_SP] - DEFERRED_BELOW;
 	size = i ? DEFERRED_PIECE : DEFERRED_PIECE - (addr & (DEFERRED_PIECE - 1));
 	if (i)
 		addr = (addr & ~(u64)(DEFERRED_PIECE - 1)) + (u64)i * DEFERRED_PIECE;
 	WALK_BARRIER(size);
-	if (i && deferred->pc && addr > deferred->sp)
+	if (i >= DEFERRED_LEAST && deferred->pc && addr > deferred->sp)
 		return 0;
 	if (size > DEFERRED_PIECE || bpf_probe_read_user(deferred->byte, size, (const void *)addr))
-		size = 0;
-	if (!size && i)
-		return 0;
+		return i < DEFERRED_LEAST;
 	deferred->type = RECORD_DEFERRED;
 	deferred->size = size;
 	deferred->hash = slot->head.hash;
@@ -308,7 +310,7 @@ static __attribute__((always_inline)) inline void event_user(struct slot *slot, 
 		head->stop = STOP_ROOT;
 	} else if (task->flags & PF_KTHREAD) {
 		head->stop = everyone ? STOP_ROOT : STOP_NO_USER;
-	} else if (!user && has_no_stack(task)) {
+	} else if (!user && has_no_stack(task, process)) {
 		head->stop = STOP_ROOT;
 	} else {
 		walk_through(w, process);

@@ -43,9 +43,10 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 		return 0;
 	entry = *process;
 	entry.instance = __sync_fetch_and_add(&last_instance, 1) + 1;
+	entry.stack = BPF_CORE_READ(child, mm, start_stack);
 	child_tgid = tgid_of(child);
 	bpf_map_update_elem(&processes, &child_tgid, &entry, BPF_ANY);
-	send_process_record(RECORD_FORK, child_tgid, entry.instance, process->instance);
+	send_process_record(RECORD_FORK, child_tgid, entry.instance, process->instance, entry.stack);
 	return 0;
 }
 
@@ -61,8 +62,9 @@ int BPF_PROG(on_exec, struct task_struct *task)
 	entry.flags = process->flags;
 	entry.since_ns = process->since_ns;
 	entry.deferred = DEFERRED_MOST;
+	entry.stack = BPF_CORE_READ(task, mm, start_stack);
 	entry.instance = __sync_fetch_and_add(&last_instance, 1) + 1;
-	send_process_record(RECORD_EXEC, tgid, entry.instance, process->instance);
+	send_process_record(RECORD_EXEC, tgid, entry.instance, process->instance, entry.stack);
 	bpf_map_update_elem(&processes, &tgid, &entry, BPF_ANY);
 	if (ticks == TICKS_AT_EXEC) {
 		exec_faults = BPF_CORE_READ(task, min_flt) + BPF_CORE_READ(task, maj_flt);
@@ -108,7 +110,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	any_ending = 1;
 	bpf_map_update_elem(&endings, &key, &ending, BPF_ANY);
 	__sync_fetch_and_add(&ended_faults, faults_of(task));
-	send_process_record(RECORD_EXIT, tgid, process->instance, 0);
+	send_process_record(RECORD_EXIT, tgid, process->instance, 0, 0);
 	bpf_map_delete_elem(&processes, &tgid);
 	return 0;
 }

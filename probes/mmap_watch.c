@@ -270,22 +270,39 @@ static struct error *add_line(struct maps *maps, const struct map_line *line)
 	return grown[at].path ? NULL : &error_no_memory;
 }
 
+/* From when to when the program of that moment ran: from one execve() to the next. False: not known since when. */
+static bool find_program(const struct mmap_watch *w, pid_t pid, u64 at_ns, bool forked, u64 *since, u64 *until)
+{
+	*since = forked ? at_ns : 0;
+	*until = ~0ULL;
+	for (u32 i = 0; i < MAPPED_MAX; i++) {
+		const struct mapped *m = &w->mapped[i];
+
+		if (m->pid != pid || m->line.path)
+			continue;
+		if (m->at_ns > at_ns)
+			*until = m->at_ns < *until ? m->at_ns : *until;
+		else if (!forked)
+			*since = m->at_ns > *since ? m->at_ns : *since;
+	}
+	return *since;
+}
+
 /* The latest come first: they replaced what lay there before. Those of one CPU are in order, and a young process mostly
  * has one. */
-struct error *mmap_watch_recall(struct mmap_watch *w, pid_t pid, struct maps *ret)
+struct error *mmap_watch_recall(struct mmap_watch *w, pid_t pid, u64 at_ns, bool forked, struct maps *ret)
 {
 	struct error *err = NULL;
-	u64 since = 0;
+	u64 since, until;
 
 	*ret = (struct maps){0};
 	absorb_all(w);
-	for (u32 i = 0; i < MAPPED_MAX; i++)
-		if (w->mapped[i].pid == pid && !w->mapped[i].line.path && w->mapped[i].at_ns > since)
-			since = w->mapped[i].at_ns;
-	for (u32 i = 1; since && !err && i <= MAPPED_MAX; i++) {
+	if (!find_program(w, pid, at_ns, forked, &since, &until))
+		return NULL;
+	for (u32 i = 1; !err && i <= MAPPED_MAX; i++) {
 		const struct mapped *m = &w->mapped[(w->nmapped - i) % MAPPED_MAX];
 
-		if (m->pid == pid && m->line.path && m->at_ns > since)
+		if (m->pid == pid && m->line.path && m->at_ns > since && m->at_ns < until)
 			err = add_line(ret, &m->line);
 	}
 	if (err)

@@ -7,6 +7,7 @@
 #ifndef YRT_MMAP_WATCH_H
 #define YRT_MMAP_WATCH_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 #include <types.h>
 
@@ -26,9 +27,10 @@ struct error *mmap_watch_poll(struct mmap_watch *w, int epoll, u64 tag);
  */
 void mmap_watch_consume(struct mmap_watch *w, u64 now_ns, void (*changed)(void *ctx, pid_t pid), void *ctx);
 /*
- * The code of files that a process has mapped since its last execve(), as far as its records are still available: for
- * processes that ended before anybody could look. *ret is the caller's, empty if nothing is known.
+ * The code of files that a process had mapped of the program that it ran at a moment (~0: now), as far as its records
+ * are still available: for programs that were over before anybody could look. forked: it was forked at that moment, and
+ * what it had from its parent is left out. *ret is the caller's, empty if nothing is known.
  */
-struct error *mmap_watch_recall(struct mmap_watch *w, pid_t pid, struct maps *ret);
+struct error *mmap_watch_recall(struct mmap_watch *w, pid_t pid, u64 at_ns, bool forked, struct maps *ret);
 
 #endif

@@ -289,6 +289,7 @@ static void keep_newest(struct object *o, u32 tgid, struct process_entry *set)
 		return;
 	set->instance = current.instance > set->instance ? current.instance : set->instance;
 	set->since_ns = current.since_ns;
+	set->stack = current.stack;
 }
 
 struct error *object_set_process(struct object *o, pid_t tgid, const struct process_entry *entry, bool is_new)

@@ -334,18 +334,19 @@ static inline __attribute__((always_inline)) u32 walk_on(struct walk *w, u32 sto
 
 /*
  * There is no user stack in exit() after the memory is gone, nor in execve() from the loss of the old program's memory
- * on: while the new one's is made (load_elf_binary() of 5.12 to 6.18 sets end_code when it is done, setup_arg_pages()
- * start_stack much earlier), and until the new program runs its first instruction: ELF_PLAT_INIT() clears the arguments
- * of the system call, not all of which are NULL.
+ * on: the new one's stack is another. Where the old one is not known: while the new one is made (load_elf_binary() of
+ * 5.12 to 6.18 sets end_code when it is done, setup_arg_pages() start_stack much earlier), and until the new program
+ * runs its first instruction: ELF_PLAT_INIT() clears the arguments of the system call, not all of which are NULL.
  */
-static inline bool has_no_stack(struct task_struct *task)
+static inline bool has_no_stack(struct task_struct *task, const struct process_entry *process)
 {
 	struct pt_regs___kernel *r = (void *)bpf_task_pt_regs(task);
 	struct mm_struct *mm = task->mm;
+	u64 stack = BPF_CORE_READ(mm, start_stack);
 
 	if (r->orig_ax != SYSCALL_EXECVE && r->orig_ax != SYSCALL_EXECVEAT)
-		return !BPF_CORE_READ(mm, start_stack);
-	return !(r->di | r->si | r->dx) || !BPF_CORE_READ(mm, end_code);
+		return !stack;
+	return !(r->di | r->si | r->dx) || !BPF_CORE_READ(mm, end_code) || (process->stack && process->stack != stack);
 }
 
 /*

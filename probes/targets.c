@@ -99,20 +99,15 @@ static struct error *keep(struct targets *t, struct process *p)
 	return NULL;
 }
 
-static struct error *add(struct targets *t, pid_t pid, u32 number, bool is_new)
+struct error *targets_add(struct targets *t, pid_t pid, u32 number)
 {
 	struct process *p;
 	struct error *err = process_create(t->modules, pid, number, &p);
 
 	if (!err)
 		err = keep(t, p);
-	return err ? err : publish(t, p, is_new);
-}
-
-struct error *targets_add(struct targets *t, pid_t pid, u32 number)
-{
-	struct error *err = add(t, pid, number, true);
-
+	if (!err)
+		err = publish(t, p, true);
 	if (!err && is_gone(pid))
 		err = error_new(ERROR_NO_PROCESS, "process %d has exited", pid);
 	return err;
@@ -174,8 +169,9 @@ struct error *targets_announce(struct targets *t)
 /* What it had mapped since it was last looked at. */
 static struct error *recall(struct targets *t, struct process *p)
 {
+	u64 at_ns = p->at_ns ? p->at_ns : ~0ULL;
 	struct maps files;
-	struct error *err = t->watch ? mmap_watch_recall(t->watch, p->pid, &files) : NULL;
+	struct error *err = t->watch ? mmap_watch_recall(t->watch, p->pid, at_ns, p->parent, &files) : NULL;
 
 	if (err || !t->watch)
 		return err;
@@ -204,6 +200,14 @@ static struct error *rescan(struct targets *t, struct process *p)
 	return changed ? publish(t, p, false) : NULL;
 }
 
+/* What BPF says of it. */
+static void describe(struct process *p, const struct process_record *record)
+{
+	p->stack = record->stack;
+	p->at_ns = record->ns;
+	p->parent = record->type == RECORD_FORK ? record->parent : 0;
+}
+
 static bool selected(const struct targets *t, pid_t pid)
 {
 	struct process_facts facts;
@@ -227,71 +231,89 @@ struct error *targets_offer(struct targets *t, pid_t pid)
 	return NULL;
 }
 
+/* What is known of one that is gone: what its parent has, and what it has mapped itself. */
+static struct error *know_gone(struct targets *t, struct process *p)
+{
+	struct process *parent = p->parent ? targets_find(t, p->parent) : NULL;
+	struct error *err = parent && parent->stack ? rescan(t, parent) : NULL;
+
+	*p->comm = '\0';
+	if (!err && parent)
+		err = process_inherit(p, parent);
+	return err ? err : recall(t, p);
+}
+
 /*
  * One that can not be looked into. Of the whole machine that is a kernel thread, or somebody else's: it stays a target,
  * its kernel frames are seen.
  */
-static struct error *keep_unread(struct targets *t, pid_t pid, u32 number, struct error *why)
+static struct error *keep_unread(struct targets *t, const struct process_record *record, struct error *why)
 {
 	struct process *p;
 	struct error *err;
 	bool gone = why->kind == ERROR_NO_PROCESS, expected = gone || t->everyone;
 
-	t->unread += t->everyone && !gone && !process_in_kernel(pid);
+	t->unread += t->everyone && !gone && !process_in_kernel((pid_t)record->tgid);
 	if (expected)
 		error_free(why);
 	else
 		t->warn(t->ctx, why);
-	err = process_create_gone(t->modules, pid, number, &p);
+	err = process_create_gone(t->modules, (pid_t)record->tgid, record->instance, &p);
 	if (err)
 		return err;
 	p->dead = gone || !t->everyone;
+	describe(p, record);
 	err = keep(t, p);
-	return err || !p->dead ? err : recall(t, p);
+	return err || !p->dead ? err : know_gone(t, p);
 }
 
 /* A new process or program under a number that BPF chose. */
-static struct error *follow(struct targets *t, pid_t pid, u32 number)
+static struct error *follow(struct targets *t, const struct process_record *record)
 {
-	struct error *err = add(t, pid, number, false);
+	struct process *p;
+	struct error *err =
+	        process_create_program(t->modules, (pid_t)record->tgid, record->instance, record->stack, &p);
 
-	return err && err != &error_no_memory ? keep_unread(t, pid, number, err) : err;
+	if (err)
+		return err == &error_no_memory ? err : keep_unread(t, record, err);
+	describe(p, record);
+	err = keep(t, p);
+	return err ? err : publish(t, p, false);
 }
 
 /* Of a selection: what a process was made from was selected, but it may have become something else. */
-static struct error *follow_selected(struct targets *t, pid_t pid, u32 number)
+static struct error *follow_selected(struct targets *t, const struct process_record *record)
 {
+	pid_t pid = (pid_t)record->tgid;
 	struct process *gone;
 	struct error *err;
 
 	bury(t, find_alive(t, pid)); /* it was offered before BPF's word of it was read */
 	if (t->follow || !t->selection || selected(t, pid))
-		return follow(t, pid, number);
+		return follow(t, record);
 	object_forget_process(t->object, pid);
-	err = process_create_gone(t->modules, pid, number, &gone);
+	err = process_create_gone(t->modules, pid, record->instance, &gone);
 	return err ? err : keep(t, gone);
 }
 
-static struct error *follow_fork(struct targets *t, const struct process_record *record)
+/* It runs another program by now. */
+static struct error *leave_program(struct targets *t, struct process *p)
 {
-	struct error *err = follow_selected(t, (pid_t)record->tgid, record->instance);
-	struct process *p = err ? NULL : targets_find(t, record->instance);
-
-	if (p)
-		p->parent = record->parent;
-	return err;
+	bury(t, p);
+	return p && p->at_ns ? recall(t, p) : NULL;
 }
 
 struct error *targets_record(struct targets *t, const struct process_record *record)
 {
 	struct process *p = targets_find(t, record->instance);
+	struct error *err;
 
 	switch (record->type) {
 	case RECORD_FORK:
-		return follow_fork(t, record);
+		return follow_selected(t, record);
 	case RECORD_EXEC:
-		bury(t, targets_find(t, record->parent));
-		return follow_selected(t, (pid_t)record->tgid, record->instance);
+		err = leave_program(t, targets_find(t, record->parent));
+		return err ? err : follow_selected(t, record);
 	case RECORD_EXIT:
 		bury(t, p);
 		bury(t, find_alive(t, (pid_t)record->tgid)); /* it was added twice: by fork's record and by looking */

@@ -84,7 +84,7 @@ static int deferred_step(struct walk *w)
 
 	if (stop)
 		return stop;
-	return w->region.runtime && !(ops && ops->deferrable) ? STOP_VM_ABSENT : walk_step(w);
+	return w->region.runtime && !(ops && ops->deferrable && w->region.vm) ? STOP_VM_ABSENT : walk_step(w);
 }
 
 static bool is_guessed(const struct walk *w, const struct deferred_record *from)

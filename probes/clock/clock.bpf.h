@@ -138,13 +138,14 @@ static inline u32 add_target(struct probe_stats *st, u32 tgid, struct process_en
 	u32 parent = entry->instance;
 
 	entry->deferred = DEFERRED_MOST;
+	entry->stack = BPF_CORE_READ(bpf_get_current_task_btf(), mm, start_stack);
 	entry->since_ns = bpf_ktime_get_ns();
 	entry->instance = __sync_fetch_and_add(&last_instance, 1) + 1;
 	if (bpf_map_update_elem(&processes, &tgid, entry, BPF_NOEXIST)) {
 		st->lost[LOST_TABLE] += weight;
 		return 0;
 	}
-	send_process_record(RECORD_FORK, tgid, entry->instance, parent);
+	send_process_record(RECORD_FORK, tgid, entry->instance, parent, entry->stack);
 	return entry->instance;
 }
 

@@ -45,7 +45,14 @@ def test_exec():
 
 
 EXECS = 'if [ "$1" -gt 0 ]; then exec /bin/sh -c "$0" "$0" $(($1 - 1)); fi'
-NEW_PROGRAM = {"elf_load", "elf_map", "setup_arg_pages", "create_elf_tables", "__traceiter_sched_process_exec"}
+NEW_PROGRAM = {
+    "elf_load",
+    "elf_map",
+    "setup_arg_pages",
+    "create_elf_tables",
+    "randomize_page",
+    "__traceiter_sched_process_exec",
+}
 
 
 def test_in_exec():
@@ -134,6 +141,32 @@ def test_forked_and_gone():
         assert yrt.count(result.stacks, "[gone]") == 0, yrt.show(result.stacks)
         work = sum(n for frames, n in result.stacks if any("child_work" in f for f in frames))
         assert work > result.samples / 2 > 30, f"{work} of {result.samples}\n{yrt.show(result.stacks)}"
+
+
+OVER = "i=0; while [ $i -lt 150000 ]; do i=$((i+1)); done; echo; exec sleep 10"
+SHELLS = 'echo; read x; sh -c "$0" & sh -c "$0" & read x'
+
+
+def test_over_before_it_was_read():
+    """
+    A program that executes the next one before yrt has read its mappings: the files are those that it had, not those of
+    the next one, which has its pid.
+    """
+    command = ["sh", "-c", SHELLS, OVER]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
+        program.stdout.readline()
+        run = yrt.Run("flame", "-s", "-F", 99, "-p", program.pid).sampling()
+        run.process.send_signal(signal.SIGSTOP)
+        print(file=program.stdin, flush=True)
+        for _ in range(2):
+            program.stdout.readline()
+        run.process.send_signal(signal.SIGCONT)
+        run.interrupt()
+        result = run.result().expect()
+        program.stdin.close()
+    loops = [(frames, n) for frames, n in result.stacks if frames[0].startswith("sh ")]
+    assert sum(n for _, n in loops) > 20, yrt.show(result.stacks)
+    whole(result)
 
 
 def test_following_is_no_sampling():

@@ -23,6 +23,7 @@
 #define TRUE_MAX  64
 #define NUMBER    3u
 #define FRAME     2048 /* bytes of one of call() */
+#define WIDE      (2 * DEFERRED_PIECE)
 #define STACK_MAX (64u << 10)
 #define NOISE     (32u << 10)
 #define MARK      0x4321u /* address of the frame that the first walk saw behind its guess */
@@ -30,10 +31,11 @@
 static struct {
 	struct arena *arena;
 	struct modules *modules;
-	struct process *known, *gone;
+	struct process *known, *gone, *child;
 	struct process *found;                /* of the number */
 	void (*jit)(void (*)(void), u64 *sp); /* without unwind information: calls what it is given */
 	bool by_jit;                          /* the sample is taken below it, and it is what was guessed behind */
+	bool by_wide;                         /* the sample is taken below wide() */
 } here;
 
 /* One sample, and what is true of it. */
@@ -44,6 +46,7 @@ static struct {
 	void *caller[TRUE_MAX];
 	int callers;
 	u64 middle_pc, middle_sp; /* a frame half way up */
+	u64 room, room_end;       /* nobody has written there */
 } sample;
 
 static struct {
@@ -73,6 +76,17 @@ static void __attribute__((noinline, optimize("no-optimize-sibling-calls"))) tak
 	__asm__ volatile("" ::: "memory");
 }
 
+static void __attribute__((noinline, optimize("no-optimize-sibling-calls"))) wide(void)
+{
+	u8 room[WIDE];
+
+	__asm__ volatile("" ::"r"(room) : "memory");
+	sample.room = (u64)room;
+	sample.room_end = (u64)room + sizeof(room);
+	take_sample();
+	__asm__ volatile("" ::: "memory");
+}
+
 static void __attribute__((noinline, optimize("no-optimize-sibling-calls"))) call(volatile int depth)
 {
 	u8 room[FRAME];
@@ -86,6 +100,8 @@ static void __attribute__((noinline, optimize("no-optimize-sibling-calls"))) cal
 		call(depth - 1);
 	else if (here.by_jit)
 		here.jit(take_sample, &sample.middle_sp);
+	else if (here.by_wide)
+		wide();
 	else
 		take_sample();
 	__asm__ volatile("" ::: "memory");
@@ -146,6 +162,8 @@ static int setup(void **state)
 	assert_null(process_create(here.modules, getpid(), NUMBER, &here.known));
 	assert_null(process_create_gone(here.modules, getpid(), NUMBER, &here.gone));
 	here.gone->dead = false;
+	assert_null(process_create_gone(here.modules, getpid(), NUMBER, &here.child));
+	assert_null(process_inherit(here.child, here.known));
 	return 0;
 }
 
@@ -153,22 +171,40 @@ static int teardown(void **state)
 {
 	process_destroy(here.known);
 	process_destroy(here.gone);
+	process_destroy(here.child);
 	modules_destroy(here.modules);
 	arena_destroy(here.arena);
 	return 0;
 }
 
+/* Pages, as BPF sends them; those that nobody has written to are absent. */
 static void send_pieces(struct deferred *l, u32 size)
 {
 	struct deferred_record *r = calloc(1, sizeof(*r));
 
 	*r = sample.deferred;
 	for (u32 at = 0; at < size; at += r->size) {
-		r->size = size - at < DEFERRED_PIECE ? size - at : DEFERRED_PIECE;
 		r->addr = sample.deferred.reg[REG_SP] + at;
+		r->size = DEFERRED_PIECE - r->addr % DEFERRED_PIECE;
+		r->size = size - at < r->size ? size - at : r->size;
 		memcpy(r->byte, sample.stack + at, r->size);
+		if (r->addr >= sample.room && r->addr + r->size <= sample.room_end)
+			continue;
 		assert_null(deferred_piece(l, r, offsetof(struct deferred_record, byte) + r->size));
 	}
+	free(r);
+}
+
+/* A stack that was cut at once. */
+static void hold(struct deferred *l)
+{
+	struct stack_record *r = calloc(1, sizeof(*r));
+	bool held;
+
+	*r = (struct stack_record){
+	        .type = RECORD_STACK, .hash = 77, .instance = NUMBER, .weight = 1, .stop = STOP_NO_PROCESS, .last = 1};
+	assert_null(deferred_hold(l, r, r->frame, 0, &held));
+	assert_true(held);
 	free(r);
 }
 
@@ -244,6 +280,54 @@ static void early_clock(void **state)
 	here.gone->generation++;
 	assert_null(deferred_settle(l, before, false));
 	assert_int_equal(seen.times, 0);
+	deferred_destroy(l);
+}
+
+/* Pages in the middle of the stack that were not touched yet are not in the copy. */
+static void absent_pages(void **state)
+{
+	struct deferred *l;
+
+	here.by_wide = true;
+	l = with_sample(0, 0);
+	here.by_wide = false;
+	here.found = here.known;
+	assert_null(deferred_settle(l, now_ns(), false));
+	assert_int_equal(seen.stop, STOP_ROOT);
+	expect_callers((u32)sample.callers - 1 - own_frames());
+	deferred_destroy(l);
+}
+
+/* Nothing is taken from an absent page: what is in memory there now is of another moment. */
+static void absent_frame(void **state)
+{
+	struct deferred *l;
+
+	here.by_wide = true;
+	l = with_sample(0, 0);
+	deferred_destroy(l);
+	l = deferred_create(&(struct deferred_sink){.find = find, .stack = keep});
+	sample.room = (sample.middle_sp - 8) & ~(u64)(DEFERRED_PIECE - 1);
+	sample.room_end = sample.room + DEFERRED_PIECE;
+	here.by_wide = false;
+	here.found = here.known;
+	send_pieces(l, sample.size);
+	hold(l);
+	assert_null(deferred_settle(l, now_ns(), true));
+	assert_int_equal(seen.stop, STOP_NO_PROCESS);
+	expect_callers(1);
+	deferred_destroy(l);
+}
+
+/* A forked child that was gone before anybody looked has the files of its parent. */
+static void forked_and_gone(void **state)
+{
+	struct deferred *l = with_sample(0, 0);
+
+	here.found = here.child;
+	assert_null(deferred_settle(l, now_ns(), false));
+	assert_int_equal(seen.stop, STOP_ROOT);
+	expect_callers((u32)sample.callers - 1 - own_frames());
 	deferred_destroy(l);
 }
 
@@ -353,20 +437,15 @@ static void short_copy(void **state)
 {
 	struct deferred *l = with_sample(0, 0),
 	                *cut = deferred_create(&(struct deferred_sink){.find = find, .stack = keep});
-	struct stack_record *r = calloc(1, sizeof(*r));
-	bool held;
 
 	deferred_destroy(l);
 	here.found = here.known;
-	*r = (struct stack_record){
-	        .type = RECORD_STACK, .hash = 77, .instance = NUMBER, .weight = 1, .stop = STOP_NO_PROCESS, .last = 1};
 	send_pieces(cut, (u32)((sample.middle_sp & ~4095ull) - sample.deferred.reg[REG_SP]));
-	assert_null(deferred_hold(cut, r, r->frame, 0, &held));
+	hold(cut);
 	assert_null(deferred_settle(cut, now_ns(), true));
 	assert_int_equal(seen.stop, STOP_NO_PROCESS);
 	expect_callers(1);
 	deferred_destroy(cut);
-	free(r);
 }
 
 /* Pieces that do not fit, a stack that never comes, one that belongs to none. */
@@ -404,6 +483,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(whole_stack),
 	        cmocka_unit_test(early_clock),
+	        cmocka_unit_test(absent_pages),
+	        cmocka_unit_test(absent_frame),
+	        cmocka_unit_test(forked_and_gone),
 	        cmocka_unit_test(waits),
 	        cmocka_unit_test(waits_until_known),
 	        cmocka_unit_test(proved),

@@ -51,6 +51,29 @@ static void check_refused(pid_t pid, enum error_kind kind, const char *words)
 	error_free(err);
 }
 
+/* One that has called execve() since it was heard of has another stack. */
+static void test_other_program(void **state)
+{
+	struct process *p = NULL;
+	struct error *err;
+	struct maps maps;
+	u64 stack = 0;
+
+	assert_null(maps_read(getpid(), &maps));
+	for (u32 i = 0; i < maps.nlines; i++)
+		stack = strcmp(maps.lines[i].path, "[stack]") ? stack : maps.lines[i].end;
+	maps_free(&maps);
+	assert_true(stack);
+	assert_null(process_create_program(modules, getpid(), 2, stack - PAGE, &p));
+	process_destroy(p);
+	p = NULL;
+	err = process_create_program(modules, getpid(), 2, stack + PAGE, &p);
+	assert_non_null(err);
+	assert_null(p);
+	assert_int_equal(err->kind, ERROR_NO_PROCESS);
+	error_free(err);
+}
+
 static void test_bad_pids(void **state)
 {
 	check_refused(0, ERROR_USAGE, "not a pid");
@@ -164,6 +187,7 @@ static void test_program32(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_other_program),
 	        cmocka_unit_test(test_bad_pids),
 	        cmocka_unit_test(test_zombie_and_dead),
 	        cmocka_unit_test(test_thread),

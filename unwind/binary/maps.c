@@ -96,6 +96,14 @@ u64 maps_hash(const struct maps *maps)
 	return hash;
 }
 
+bool maps_have_stack(const struct maps *maps, u64 stack)
+{
+	for (u32 i = 0; i < maps->nlines; i++)
+		if (!strcmp(maps->lines[i].path, "[stack]"))
+			return stack >= maps->lines[i].start && stack <= maps->lines[i].end;
+	return true;
+}
+
 static struct error *unreadable(pid_t pid)
 {
 	return error_errno(errno == ENOENT ? ESRCH : errno, "cannot read the memory map of process %d", pid);

@@ -30,6 +30,8 @@ struct error *maps_read(pid_t pid, struct maps *ret);
  */
 bool maps_code_is(pid_t pid, u64 text_hash);
 void maps_free(struct maps *maps);
+/* Do they have this start of the first thread's stack? Without such a line nobody knows: true. */
+bool maps_have_stack(const struct maps *maps, u64 stack);
 /* Of all that matters for code: maps with equal code have equal hashes. */
 u64 maps_hash(const struct maps *maps);
 /*

@@ -185,6 +185,11 @@ static struct error *check_elf_class(pid_t pid)
 
 struct error *process_create(struct modules *modules, pid_t pid, u32 number, struct process **ret)
 {
+	return process_create_program(modules, pid, number, 0, ret);
+}
+
+struct error *process_create_program(struct modules *modules, pid_t pid, u32 number, u64 stack, struct process **ret)
+{
 	struct process *p;
 	struct error *err = check_pid(pid);
 	bool changed;
@@ -198,6 +203,7 @@ struct error *process_create(struct modules *modules, pid_t pid, u32 number, str
 		return &error_no_memory;
 	p->pid = pid;
 	p->number = number;
+	p->stack = stack;
 	p->modules = modules;
 	p->memory = memory_live(pid);
 	p->entry.instance = number;
@@ -292,7 +298,7 @@ static bool find_bias(const struct image *img, const struct map_line *line, u64 
 
 static struct error *load_file(struct process *p, const struct map_line *line, struct mapping *m, struct loaded **ret)
 {
-	struct error *err = modules_load(p->modules, p->pid, line, ret);
+	struct error *err = modules_load(p->modules, p->dead ? 0 : p->pid, line, ret); /* by now the pid is another's */
 
 	m->unfinished = !*ret && modules_are_making(p->modules, line);
 	p->unfinished |= m->unfinished;
@@ -311,7 +317,7 @@ static struct error *fill_mapping(struct process *p, const struct map_line *line
 	        .prot = line->prot,
 	        .anonymous = !line->ino,
 	        .name = line->path};
-	if (vdso)
+	if (vdso && p->memory)
 		err = load_vdso(p, line, &loaded);
 	else if (line->ino && (line->prot & PROT_EXEC))
 		err = load_file(p, line, m, &loaded);
@@ -452,6 +458,11 @@ struct error *process_rescan(struct process *p, bool *changed)
 	}
 	if (err)
 		return err;
+	if (p->stack && !maps_have_stack(&maps, p->stack)) { /* execve() gives a process another one */
+		maps_free(&maps);
+		return p->maps.nlines ? NULL
+		                      : error_new(ERROR_NO_PROCESS, "process %d runs another program by now", p->pid);
+	}
 	keep_jit_code(p, &maps);
 	hash = maps_hash(&maps);
 	p->text_hash = maps.text_hash;
@@ -477,22 +488,10 @@ struct error *process_rescan(struct process *p, bool *changed)
 	return regions_build(p);
 }
 
-static bool has_runtime(const struct process *p)
-{
-	for (u32 i = 0; i < p->maps.nlines; i++) {
-		const struct module *m = module_at(p->modules, p->mappings[i].module);
-
-		for (const struct runtime_ops *const *r = runtimes; m && *r; r++)
-			if (m->loaded->runtime[(*r)->id])
-				return true;
-	}
-	return false;
-}
-
 struct error *process_finish(struct process *p)
 {
 	struct error *err = fill_mappings(p);
 
 	p->generation++;
-	return err || has_runtime(p) ? err : regions_build(p);
+	return err || p->ninstances ? err : regions_build(p);
 }

@@ -19,6 +19,8 @@ struct process {
 	pid_t pid;
 	u32 number;    /* struct process_entry.instance */
 	u32 parent;    /* number of the process that it was forked from, 0: none */
+	u64 stack;     /* start of its first thread's stack: maps without it are another program's; 0: not known */
+	u64 at_ns;     /* it ran this program then, CLOCK_MONOTONIC; with a parent: it was forked then; 0: not known */
 	char comm[64]; /* empty: it was gone */
 	struct modules *modules;
 	struct memory *memory;
@@ -54,6 +56,8 @@ const char *process_remedy(void);
 /* Finds out what pid is and fills its regions. ERROR_NO_PROCESS, ERROR_PERMISSION, ERROR_UNSUPPORTED (32-bit, kernel
  * thread). */
 struct error *process_create(struct modules *modules, pid_t pid, u32 number, struct process **ret);
+/* The same for the program whose stack starts there: if it runs another one by now, that is ERROR_NO_PROCESS. */
+struct error *process_create_program(struct modules *modules, pid_t pid, u32 number, u64 stack, struct process **ret);
 /* A process that was gone before yrt could look: its native frames still have names, by their modules. */
 struct error *process_create_gone(struct modules *modules, pid_t pid, u32 number, struct process **ret);
 /* It runs, but /proc does not show it: it is mounted with hidepid, which hides what yrt may not look into. */
@@ -65,12 +69,14 @@ void process_destroy(struct process *p);
 /* Looks at the mappings again. *changed: p->entry is new and is to be handed to BPF. A dead process is no error. */
 struct error *process_rescan(struct process *p, bool *changed);
 /*
- * The same for a process that has ended, by the mappings of the last look: tables of its files are made now. Has no
- * regions if it has a runtime, whose memory is gone.
+ * The same for a process that has ended, by the mappings of the last look: tables of its files are made now. Memory of
+ * runtimes that were not attached to is gone: walks end at their code.
  */
 struct error *process_finish(struct process *p);
 /* process_recall.c: the same for one that has ended before anybody looked; files: what it had mapped of code. */
 struct error *process_recall(struct process *p, const struct maps *files);
+/* And for one that was only forked: it had what its parent has. */
+struct error *process_inherit(struct process *p, const struct process *parent);
 /*
  * A runtime in it is still starting, or tables of its files are made now: look at it again, even if its mappings do not
  * change.

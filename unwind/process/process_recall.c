@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A process that had ended before anybody looked at it: its regions come from what the kernel reported of its files. */
+/*
+ * A process that had ended before anybody looked at it: its regions come from what the kernel reported of its files,
+ * and from the process that it was forked from.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,4 +50,15 @@ struct error *process_recall(struct process *p, const struct maps *files)
 	maps_free(&p->maps);
 	p->maps = joined;
 	return process_finish(p);
+}
+
+struct error *process_inherit(struct process *p, const struct process *parent)
+{
+	const struct maps none = {0};
+	struct error *err;
+
+	if (p->maps.nlines || !parent->maps.nlines)
+		return NULL;
+	err = join_maps(&parent->maps, &none, &p->maps);
+	return err ? err : process_finish(p);
 }

@@ -72,6 +72,15 @@ static struct error *push_pieces(struct list *list, struct region r, const struc
 	return err ? err : push(list, &r);
 }
 
+/* The runtime of a file whose memory nobody has looked at; 0: none. */
+static u8 unattached(const struct process *p, const struct module *module)
+{
+	for (const struct runtime_ops *const *r = runtimes; p->dead && !p->ninstances && *r; r++)
+		if (module->loaded->runtime[(*r)->id])
+			return (u8)(*r)->id;
+	return 0;
+}
+
 static struct error *push_mapping(struct list *list, const struct process *p, const struct mapping *m)
 {
 	struct region r = {.start = m->start, .end = m->end, .module = m->module};
@@ -81,6 +90,7 @@ static struct error *push_mapping(struct list *list, const struct process *p, co
 		return NULL;
 	if (!module)
 		return push_pieces(list, r, m->anonymous ? p->jit.cfi : NULL, p->jit.tables, 0);
+	r.runtime = unattached(p, module);
 	return push_pieces(list, r, module->loaded->image->cfi, module->loaded->tables, module->bias);
 }
 
@@ -346,7 +356,7 @@ static struct error *place(struct process *p, const struct list *list)
 struct error *regions_build(struct process *p)
 {
 	struct list list = {0};
-	struct error *err = p->memory ? find_jit(p) : NULL;
+	struct error *err = p->memory && !p->dead ? find_jit(p) : NULL;
 
 	for (u32 i = 0; !err && i < p->maps.nlines; i++)
 		err = push_mapping(&list, p, &p->mappings[i]);

@@ -22,7 +22,8 @@ struct deferred_stack {
 	u32 tried;    /* process.generation when it was last walked */
 	u64 since_ns;
 	u32 size;
-	u8 *bytes; /* from from.addr on */
+	u32 absent; /* pages that are not in the copy: bit n is the nth from from.addr's on */
+	u8 *bytes;  /* from from.addr on */
 };
 
 struct deferred {
@@ -100,26 +101,45 @@ static struct error *begin(struct deferred *l, const struct deferred_record *rec
 	return NULL;
 }
 
+static u32 page_of(const struct deferred_stack *s, u64 addr)
+{
+	return (u32)(addr / DEFERRED_PIECE - s->from.addr / DEFERRED_PIECE);
+}
+
+static bool follows(const struct deferred *l, const struct deferred_stack *s, const struct deferred_record *record)
+{
+	u64 at = record->addr - s->from.addr;
+
+	return record->size && at >= s->size && at <= (u64)(DEFERRED_PIECES - 1) * DEFERRED_PIECE &&
+	       (at == s->size || !(record->addr % DEFERRED_PIECE)) &&
+	       l->bytes + at - s->size + record->size <= BYTES_MAX;
+}
+
 struct error *deferred_piece(struct deferred *l, const struct deferred_record *record, size_t size)
 {
 	struct deferred_stack *s;
 	struct error *err;
 	u8 *grown;
+	u32 at;
 
 	if (size < offsetof(struct deferred_record, byte) || record->size > DEFERRED_PIECE ||
 	        size < offsetof(struct deferred_record, byte) + record->size)
 		return NULL;
 	s = find(l, record->hash);
 	err = s ? NULL : begin(l, record, &s);
-	if (err || record->addr != s->from.addr + s->size || l->bytes + record->size > BYTES_MAX || !record->size)
+	if (err || !follows(l, s, record))
 		return err;
-	grown = realloc(s->bytes, s->size + record->size);
+	at = (u32)(record->addr - s->from.addr);
+	grown = realloc(s->bytes, at + record->size);
 	if (!grown)
 		return &error_no_memory;
-	memcpy(grown + s->size, record->byte, record->size);
+	for (u32 page = page_of(s, s->from.addr + s->size); page < page_of(s, record->addr); page++)
+		s->absent |= 1u << page;
+	memset(grown + s->size, 0, at - s->size);
+	memcpy(grown + at, record->byte, record->size);
 	s->bytes = grown;
-	s->size += record->size;
-	l->bytes += record->size;
+	l->bytes += at + record->size - s->size;
+	s->size = at + record->size;
 	return NULL;
 }
 
@@ -158,17 +178,25 @@ bool deferred_add(struct deferred *l, u64 hash, u64 value, u64 more)
 	return false;
 }
 
+static bool is_present(const struct deferred_stack *s, u64 addr, size_t size)
+{
+	for (u32 page = page_of(s, addr); s->absent && size && page <= page_of(s, addr + size - 1); page++)
+		if (s->absent & 1u << page)
+			return false;
+	return true;
+}
+
 static bool read_copied(struct memory *memory, void *dst, size_t size, uint64_t addr)
 {
 	const struct copied *c = (const struct copied *)memory;
 	u64 at = addr - c->stack->from.addr;
 
-	if (at < c->stack->size && size <= c->stack->size - at) {
+	if (at < c->stack->size && size <= c->stack->size - at && is_present(c->stack, addr, size)) {
 		memcpy(dst, c->stack->bytes + at, size);
 		return true;
 	}
-	if (at < (u64)DEFERRED_PIECES * DEFERRED_PIECE) /* more of the stack, which may be another one by now */
-		return false;
+	if (addr - (c->stack->from.reg[REG_SP] - DEFERRED_BELOW) < (u64)DEFERRED_PIECES * DEFERRED_PIECE)
+		return false; /* of the stack, which may be another one by now */
 	return c->now && memory_read(c->now, dst, size, addr);
 }
 
@@ -183,7 +211,7 @@ static void mark_guess(struct frame *f)
 static enum stop_reason walk_again(
         struct deferred *l, const struct deferred_stack *s, const struct process *p, u32 *n, enum guess_found *found)
 {
-	struct copied copied = {.memory.read = read_copied, .now = p->memory, .stack = s};
+	struct copied copied = {.memory.read = read_copied, .now = p->dead ? NULL : p->memory, .stack = s};
 	enum stop_reason stop = unwind_again(p, &s->from, s->size, &copied.memory, l->frames, FRAMES_MAX, n, found);
 	u32 rest = s->nframes - s->from.before;
 

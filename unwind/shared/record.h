@@ -62,7 +62,8 @@ struct stack_count {
  */
 #define DEFERRED_PIECE  4096u
 #define DEFERRED_PIECES 8u
-#define DEFERRED_MOST   256 /* a process may send so many after each new file */
+#define DEFERRED_BELOW  128u /* bytes below the stack pointer: in an epilogue, rows still find popped registers there */
+#define DEFERRED_MOST   256  /* a process may send so many after each new file */
 struct deferred_record {
 	u32 type;
 	u32 size; /* bytes of this piece; the last one may be cut */
@@ -86,6 +87,8 @@ struct process_record {
 	u32 instance;
 	u32 parent; /* RECORD_FORK: instance of the parent */
 	u64 pc;     /* RECORD_UNKNOWN */
+	u64 stack;  /* RECORD_FORK, RECORD_EXEC: start of the first thread's stack: another program has another */
+	u64 ns;     /* the same: CLOCK_MONOTONIC */
 };
 
 /* When a sample was taken. Its stack may come before or after this, or was sent long ago. */

@@ -44,6 +44,7 @@ struct process_entry {
 	                 too */
 	u32 reserved;
 	u64 since_ns; /* when it became a target: CLOCK_MONOTONIC; 0: at its start, or before anything counts */
+	u64 stack;    /* where its first thread's stack starts, which execve() changes; 0: not known; written by BPF */
 	struct region_resume resume[PROCESS_RESUMES];
 };
 
