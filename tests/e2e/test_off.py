@@ -197,7 +197,7 @@ def test_late():
             first.kill()
     off = sum(ns for frames, ns in result.stacks if f"(pid {program.pid})" in frames[0]) * 1e-9
     lived = result.stats["off"]["wall_s"] - result.stats["duration_s"]
-    assert 0.9 < off < 1.4 and lived < 1.4, f"{off} of {lived}: {result.stats}\n{yrt.show(result.stacks)}"
+    assert 0.9 < off < 2 and lived < 2, f"{off} of {lived}: {result.stats}\n{yrt.show(result.stacks)}"
     yield f"{off:.3f} of {lived:.3f} s off the CPU"
 
 
@@ -294,7 +294,7 @@ def test_python():
             for frames, n in result.stacks
             if frames[-1] == f"[{reason}]" and any(re.match(rf"{function} \(", f) for f in frames)
         )
-        assert 0.95e9 < ns < 1.5e9, f"{function}: {ns}\n{yrt.show(result.stacks)}"
+        assert 0.95e9 < ns < 1.8e9, f"{function}: {ns}\n{yrt.show(result.stacks)}"
     assert not result.share("_PyEval_EvalFrameDefault"), yrt.show(result.stacks)
 
 
