@@ -119,12 +119,20 @@ def check_shown(result, off_by):
 def test_fast():
     """
     Where threads switch too often for a stack each, a part stands for all, and the sum is right within what chance
-    allows.
+    allows. Where others use the CPU a few waits of some 200,000 are a thousand times as long as most, and those that
+    have a stack stand for 160 each: then it takes several runs.
     """
-    with yrt.Fixture("switches", seconds=20, wait=True) as fixture:
+    shown = due = runs = 0
+    with yrt.Fixture("switches", seconds=120, wait=True) as fixture:
         fixture.release()
-        result = yrt.run("off-flame", "-p", fixture.pid, "-d", 3).expect()
-    yield f"{check_shown(result, 0.1)}; {check_balance(result)}"
+        while runs < 6 and (not runs or abs(shown - due) > 0.1 * due):
+            result = yrt.run("off-flame", "-p", fixture.pid, "-d", 3).expect()
+            off = result.stats["off"]
+            shown += sum(ns for _, ns in result.stacks) * 1e-9 + result.missing(off["off_s"] * 1e9) * 1e-9
+            due, runs = due + off["off_s"], runs + 1
+            yield f"{off['waits']} waits, {off['waits_without_stack']} without a stack; {check_balance(result)}"
+    assert abs(shown - due) <= 0.1 * due, f"{shown} of {due} in {runs} runs"
+    yield f"{shown:.3f} of {due:.3f} s in {runs} runs"
 
 
 SLEEPERS = """
