@@ -370,6 +370,15 @@ WALK_GLOBAL int step_simple(struct walk *w)
 	return STOP_NONE;
 }
 
+/*
+ * May the caller's stack lie below? C that OCaml 5 calls is on the thread's stack, above OCaml's: the caller's is where
+ * a word says, or a register that calls preserve.
+ */
+static inline bool may_change_stack(const struct cfi_rule *rule)
+{
+	return rule->kind == CFI_DEREF || (rule->cfa_reg != REG_SP && rule->cfa_reg != REG_FP);
+}
+
 static inline int step_rule(struct walk *w, const struct cfi_rule *rule)
 {
 	u64 cfa, pc, base = walk_has(w, rule->slot_reg) ? reg_get(w, rule->slot_reg) : 0; /* 0: unreadable */
@@ -389,6 +398,8 @@ static inline int step_rule(struct walk *w, const struct cfi_rule *rule)
 		return step_frame_pointer(w); /* V8's builtins: frames whose size depends on what runs */
 	if (!restore_all(w, rule, cfa, base))
 		return STOP_STACK_ABSENT;
+	if (cfa < w->reg[REG_SP] && may_change_stack(rule) && behind_call(w, pc))
+		w->reg[REG_SP] = 0;
 	stop = enter_caller(w, cfa, pc, rule->ra_reg != CFI_NO_REG || rule->cfa_reg != REG_SP);
 	w->leaf = rule->flags & CFI_SIGNAL_FRAME;
 	if (rule->flags & CFI_OWN_STACK && stop == STOP_NONE &&

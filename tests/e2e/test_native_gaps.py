@@ -225,6 +225,66 @@ jmp leave
 words: .quad calls
 .section .note.GNU-stack,"",@progbits
 """
+OTHER_STACK = """
+.text
+.globl start
+start: .cfi_startproc
+.cfi_signal_frame
+push %rbx
+.cfi_adjust_cfa_offset 8
+.cfi_offset rbx, -16
+lea -64(%rsp), %rax
+and $-16, %rax
+mov %rax, c_stack(%rip)
+mov %rsp, -24(%rdi)
+lea -32(%rdi), %rsp
+.cfi_remember_state
+.cfi_escape 0x0f, 5, 0x77, 8, 0x06, 0x23, 16
+call *%rsi
+mov 8(%rsp), %rsp
+.cfi_restore_state
+pop %rbx
+ret
+.cfi_endproc
+.globl c_call
+c_call: .cfi_startproc
+.cfi_signal_frame
+mov c_stack(%rip), %rax
+mov %rsp, 8(%rax)
+mov %rax, %rsp
+.cfi_remember_state
+.cfi_escape 0x0f, 5, 0x77, 8, 0x06, 0x23, 8
+call *%rdi
+mov 8(%rsp), %rsp
+.cfi_restore_state
+ret
+.cfi_endproc
+.globl direct_call
+direct_call: .cfi_startproc
+push %rbx
+.cfi_adjust_cfa_offset 8
+.cfi_offset rbx, -16
+mov %rsp, %rbx
+.cfi_def_cfa_register rbx
+mov c_stack(%rip), %rsp
+call *%rdi
+mov %rbx, %rsp
+.cfi_def_cfa_register rsp
+pop %rbx
+ret
+.cfi_endproc
+.lcomm c_stack, 8
+.section .note.GNU-stack,"",@progbits
+"""
+CHANGES = """
+void start(void *stack, void (*task)(void)), c_call(void (*)(void)), direct_call(void (*)(void));
+#define SPINS(name) \\
+    __attribute__((noinline)) void name(void) { for (volatile int i = 0; i < 5000; i++); }
+SPINS(own) SPINS(linked) SPINS(direct)
+__attribute__((noinline)) void task(void) { for (;;) { own(); c_call(linked); direct_call(direct); } }
+static char stack[65536] __attribute__((aligned(16)));
+int main(void) { start(stack + sizeof(stack), task); return 1; }
+"""
 ENTERS = """
 long enter(const void *code), begin(void), inner(void);
 __attribute__((noinline)) long worker(long n)
@@ -314,6 +374,17 @@ def test_own_stack():
     assert min(spin, worker, inner) > 3 and not result.stats["truncated"], yrt.show(result.stacks)
     assert spin + worker > 0.9 * result.samples and ";?" not in result.text, yrt.show(result.stacks)
     return [f"{spin} of {result.samples} samples in code with a stack of its own, {worker} in C that it calls"]
+
+
+def test_other_stack():
+    """As in OCaml 5: a stack of its own lies below that of C, which it calls, through a word or a register."""
+    result, texts = sample_with(OTHER_STACK, CHANGES, "-d", 0.7)
+    outer = ";main;start;task;"
+    parts = [f"{outer}own;", f"{outer}c_call;linked;", f"{outer}direct_call;direct;"]
+    found = [sum(n for text, n in texts if part in text) for part in parts]
+    assert min(found) > 0.1 * result.samples > 5 and sum(found) > 0.97 * result.samples, yrt.show(result.stacks)
+    assert not result.stats["truncated"] and ";?" not in result.text, yrt.show(result.stacks)
+    return [f"{found} of {result.samples} samples in code of a stack below C's, and in C that it calls in two ways"]
 
 
 yrt.main(globals())

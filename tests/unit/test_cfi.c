@@ -68,8 +68,11 @@ static void test_signal_augmentation(void **state)
 	struct cfi_rule want = plain(8);
 
 	cie.augmentation = "zPLRS";
+	expect_only(load_code(&cie, CODE(DW_CFA_nop)), want); /* what a call has pushed is a return address */
 	want.flags = CFI_SIGNAL_FRAME;
-	expect_only(load_code(&cie, CODE(DW_CFA_nop)), want);
+	want.cfa_off = 24;
+	want.slot[ARCH_SLOT_RA] = cfi_slot(-24, 0);
+	expect_only(load_code(&cie, CODE(DW_CFA_def_cfa_offset, 24, DW_CFA_offset | 16, 3)), want);
 }
 
 static void test_bad_cies(void **state)

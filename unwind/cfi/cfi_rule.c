@@ -147,6 +147,17 @@ static void rule_eh_return(struct cfi_rule *rule)
 	rule->flags = CFI_SIGNAL_FRAME;
 }
 
+/*
+ * OCaml 5's runtime says 'S' of the functions that change between OCaml's stacks and C's, as debuggers expect no order
+ * of stacks there. But these are called: the return address is right below the CFA.
+ */
+static u16 flags_of(const struct cfi_cie *cie, const struct cfi_rule *rule)
+{
+	bool called = rule->ra_reg == CFI_NO_REG && rule->slot[ARCH_SLOT_RA] == cfi_slot(-8, 0);
+
+	return cie->signal && !called ? CFI_SIGNAL_FRAME : 0;
+}
+
 void cfi_rule_of(const struct cfi_state *state, const struct cfi_cie *cie, struct cfi_rule *ret)
 {
 	const struct cfi_saved *ra = &state->saved[cie->return_column];
@@ -175,7 +186,7 @@ void cfi_rule_of(const struct cfi_state *state, const struct cfi_cie *cie, struc
 	ret->cfa_off = state->cfa.offset;
 	ret->cfa_add = state->cfa.add;
 	ret->index_reg = state->cfa.index;
-	ret->flags = cie->signal ? CFI_SIGNAL_FRAME : 0;
+	ret->flags = flags_of(cie, ret);
 #define SLOT(i, reg) ret->slot[i] = slot_of(state, &state->saved[reg], ret);
 	ARCH_SAVED_REGS(SLOT)
 #undef SLOT
