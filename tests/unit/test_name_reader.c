@@ -71,21 +71,6 @@ static void test_file(void **state)
 	expect_same(libc_path());
 }
 
-static void test_kernel(void **state)
-{
-	struct kallsyms *kernel = NULL, *again = NULL;
-	struct name_reader *r;
-
-	assert_null(name_reader_create(&r));
-	while (!name_reader_has_kernel(r, &kernel))
-		name_reader_wait(r);
-	assert_true(name_reader_has_kernel(r, &again));
-	assert_null(again);
-	assert_non_null(kernel);
-	kallsyms_destroy(kernel);
-	name_reader_destroy(r);
-}
-
 /* Whoever reads it meanwhile himself keeps what he has read. */
 static void test_overtaken(void **state)
 {
@@ -114,8 +99,6 @@ static void test_given_up(void **state)
 		struct name_reader *r;
 
 		assert_null(name_reader_create(&r));
-		if (i & 1)
-			name_reader_expect_kernel(r);
 		assert_false(name_reader_has(r, exe, "", &names));
 		assert_false(name_reader_has(r, libc, "", &names));
 		usleep(i * 100);
@@ -129,7 +112,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_file),
-	        cmocka_unit_test(test_kernel),
 	        cmocka_unit_test(test_overtaken),
 	        cmocka_unit_test(test_given_up),
 	};
