@@ -111,6 +111,9 @@ char *loss_line(const struct sampler_stats *st)
 	if (st->collect.unresolved)
 		fprintf(out, ", %.2f %% of frames unnamed",
 		        100.0 * (double)st->collect.unresolved / (double)st->collect.frames);
+	if (st->collect.guessed)
+		fprintf(out, ", %.2f %% of samples with guessed callers (?)",
+		        100.0 * (double)st->collect.guessed / (double)st->collect.counted);
 	if (st->collect.approx)
 		fprintf(out, ", %.2f %% of leaves approximate (~)",
 		        100.0 * (double)st->collect.approx / (double)st->collect.counted);
@@ -172,11 +175,12 @@ static json_t *to_json(const struct sampler_stats *st)
 	json_object_update_new(root, json_pack("{s:I, s:I}", "sampling_rss_kb", (json_int_t)st->sampling_rss_kb,
 	                                     "bpf_other_ns", (json_int_t)st->bpf_other_ns));
 	json_object_update_new(root,
-	        json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:f, s:I, s:f}", "event", st->event->name, "unit",
-	                st->event->unit, "approximate_leaves", (json_int_t)st->collect.approx,
-	                "samples_below_approximate", (json_int_t)st->collect.below_approx, "filtered_samples",
-	                (json_int_t)st->collect.filtered, "idle_samples", (json_int_t)st->collect.idle, "target_cpu_s",
-	                st->target_cpu_s, "rate_halved", (json_int_t)st->halvings, "probed", st->probed));
+	        json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:I, s:f}", "event", st->event->name, "unit",
+	                st->event->unit, "guessed_samples", (json_int_t)st->collect.guessed, "approximate_leaves",
+	                (json_int_t)st->collect.approx, "samples_below_approximate",
+	                (json_int_t)st->collect.below_approx, "filtered_samples", (json_int_t)st->collect.filtered,
+	                "idle_samples", (json_int_t)st->collect.idle, "target_cpu_s", st->target_cpu_s, "rate_halved",
+	                (json_int_t)st->halvings, "probed", st->probed));
 	if (st->command_status >= 0 && WIFSIGNALED(st->command_status))
 		json_object_set_new(root, "program_signal", json_integer(WTERMSIG(st->command_status)));
 	else if (st->command_status >= 0)

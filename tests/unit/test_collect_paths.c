@@ -210,6 +210,26 @@ static void test_approximate_leaf(void **state)
 	collector_destroy(c);
 }
 
+/* However many of its frames were guessed, a stack counts once; those of others do not. */
+static void test_guessed(void **state)
+{
+	struct collector *c = create((struct collect_options){0});
+	struct stack_record *r = whole_record(HASH);
+	struct frame object = frame_in(0);
+	u32 node;
+
+	assert_null(collector_place(c, r, r->frame, FN_MAX, &object, &node));
+	assert_int_equal(collector_stats(c)->guessed, 0);
+	r->frame[1].where |= (u64)FRAME_GUESS << FRAME_ADDR_BITS;
+	r->frame[2].where |= (u64)FRAME_GUESS << FRAME_ADDR_BITS;
+	assert_null(collector_place(c, r, r->frame, FN_MAX, &object, &node));
+	assert_int_equal(collector_stats(c)->guessed, 1);
+	assert_int_equal(collector_stats(c)->approx, 0);
+	assert_int_equal(collector_stats(c)->frames, 2 * (FN_MAX + 1));
+	free(r);
+	collector_destroy(c);
+}
+
 /* Only stacks with a frame that says that its thread held a VM's lock; a script's frame does not say so. */
 static void test_lock_only(void **state)
 {
@@ -293,6 +313,7 @@ int main(void)
 	        cmocka_unit_test(test_bad_patterns),
 	        cmocka_unit_test(test_left_out),
 	        cmocka_unit_test(test_approximate_leaf),
+	        cmocka_unit_test(test_guessed),
 	        cmocka_unit_test(test_lock_only),
 	        cmocka_unit_test(test_waker),
 	        cmocka_unit_test(test_waker_missing),

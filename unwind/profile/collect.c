@@ -84,7 +84,8 @@ void collector_destroy(struct collector *c)
 static void count_frames(struct collector *c, u64 packed, u64 count)
 {
 	c->stats.counted += count;
-	c->stats.frames += count * (packed >> 32 & 0xffff);
+	c->stats.frames += count * (packed >> 32 & PACKED_FRAMES);
+	c->stats.guessed += count * (packed >> 47 & 1);
 	c->stats.unresolved += count * (packed >> 48 & PACKED_UNRESOLVED);
 	c->stats.below_approx += count * (packed >> 62 & 1);
 	c->stats.approx += count * (packed >> 63);
@@ -129,8 +130,7 @@ static bool holds_lock(const struct frame *frames, u32 n)
 
 static struct error *skip_stack(struct collector *c, const struct stack_record *record)
 {
-	struct error *err =
-	        table_put(&c->nodes[record->epoch & 1], record->hash, pack(NODE_FILTERED, 0, 0, false, false));
+	struct error *err = table_put(&c->nodes[record->epoch & 1], record->hash, pack(NODE_FILTERED, 0, 0, 0, 0));
 
 	if (!err && record->weight)
 		collector_count(c, record->epoch, record->hash, record->weight, record->more);
@@ -336,7 +336,7 @@ static struct error *add_deferred(
         void *ctx, const struct stack_record *record, const struct frame *frames, u32 n, u32 was)
 {
 	struct collector *c = ctx;
-	u64 packed = pack(NODE_FILTERED, 0, 0, false, false);
+	u64 packed = pack(NODE_FILTERED, 0, 0, 0, 0);
 	struct error *err = NULL;
 
 	c->stats.stacks++;

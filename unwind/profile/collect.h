@@ -48,6 +48,7 @@ struct collect_stats {
 	u64 unmatched;          /* counted by BPF, but the stack never arrived */
 	u64 frames;             /* of counted samples, weighted */
 	u64 unresolved;         /* of them without any name */
+	u64 guessed;            /* counted samples with a frame that was found by a guess (FRAME_GUESS) */
 	u64 approx;             /* counted samples whose leaf a runtime gives only approximately */
 	u64 below_approx;       /* counted samples with such a frame anywhere: what lies in or below one */
 	u64 stacks;             /* distinct stacks that arrived */

@@ -25,13 +25,18 @@ struct partial {
 /* What a hash stands for, in one word of a table. */
 #define NODE_FILTERED     COLLECTOR_FILTERED
 #define NODE_IDLE         (NODE_FILTERED - 1)
+#define PACKED_FRAMES     0x7fffu
 #define PACKED_UNRESOLVED 0x3ffu
-static inline u64 pack(u32 node, u32 frames, u32 unresolved, bool approx, bool below_approx)
+static inline u64 pack(u32 node, u32 frames, u32 unresolved, u32 leaf_flags, u32 all_flags)
 {
+	u64 guessed = !!(all_flags & FRAME_GUESS), below_approx = !!(all_flags & FRAME_APPROX),
+	    approx = !!(leaf_flags & FRAME_APPROX);
+
 	unresolved = unresolved < PACKED_UNRESOLVED ? unresolved : PACKED_UNRESOLVED;
-	return node | (u64)(frames & 0xffff) << 32 | (u64)unresolved << 48 | (u64)below_approx << 62 |
-	       (u64)approx << 63;
+	return node | (u64)(frames & PACKED_FRAMES) << 32 | guessed << 47 | (u64)unresolved << 48 | below_approx << 62 |
+	       approx << 63;
 }
+_Static_assert(EXPANDED_MAX <= PACKED_FRAMES, "fifteen bits");
 
 /* What its threads wait for (collect_options.locks), in the four bits between. */
 static inline u64 pack_lock(enum lock_kind kind)

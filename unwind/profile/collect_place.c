@@ -272,8 +272,7 @@ static struct error *add_path(
 	err = loop ? add_inlined_part(c, p, loop, &node, &included, &excluded) : NULL;
 	if (err)
 		return err;
-	*ret = pack(included && !excluded ? node : NODE_FILTERED, shown, unresolved, leaf_flags & FRAME_APPROX,
-	        all_flags & FRAME_APPROX);
+	*ret = pack(included && !excluded ? node : NODE_FILTERED, shown, unresolved, leaf_flags, all_flags);
 	return NULL;
 }
 
