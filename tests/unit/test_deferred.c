@@ -218,7 +218,7 @@ static struct deferred *with_sample(u64 pc, u64 sp)
 
 	memset(&sample, 0, sizeof(sample));
 	memset(&seen, 0, sizeof(seen));
-	call(DEPTH);
+	call(here.by_wide ? DEPTH / 2 : DEPTH); /* a copy has few pages, and a sanitizer's frames are larger */
 	overwrite();
 	if (here.by_jit) {
 		memcpy(&sample.middle_pc, sample.stack + (sample.middle_sp - sample.deferred.reg[REG_SP]), 8);
