@@ -66,24 +66,29 @@ def test_storm():
         yield check(shutil.which(f"lua{version}"))
 
 
+# Of CPU time: how many times a state's work is done depends on how fast the machine is.
 STATES = """
-import ctypes, random, sys
-lua, script = ctypes.CDLL(sys.argv[1]), open(sys.argv[2], "rb").read()
+import ctypes, random, sys, time
+LIFE_S = 0.002
+lua, script, times = ctypes.CDLL(sys.argv[1]), open(sys.argv[2], "rb").read(), 3
 lua.luaL_newstate.restype = ctypes.c_void_p
 while True:
+    begin = time.process_time()
     state = ctypes.c_void_p(lua.luaL_newstate())
     lua.luaL_openlibs(state)
-    text = b"local pad = {" + b"{}," * random.randrange(60) + b"}" + script  # else all would be where they were before
+    pad = b"{}," * random.randrange(60)  # else all would be where they were before
+    text = b"local pad = {%b} times = %d " % (pad, times) + script
     assert not lua.luaL_loadbufferx(state, text, ctypes.c_size_t(len(text)), b"@short_states.lua", None)
     assert not lua.lua_pcallk(state, 0, 0, 0, ctypes.c_ssize_t(0), None)
     lua.lua_close(state)
+    times = min(1000, round(times * LIFE_S / (time.process_time() - begin)) or 1)
 """
 
 
 def test_short_states():
     """
-    States that live for a millisecond: what stands where a function was is not named like that one. Names are read from
-    the state, so when it is gone some are wrong.
+    States that live for two milliseconds: what stands where a function was is not named like that one. Names are read
+    from the state, so when it is gone some are wrong.
     """
     script = os.path.join(yrt.SOURCE, "fixtures", "lua", "short_states.lua")
     with open(script) as file:
