@@ -87,8 +87,8 @@ s64 object_cpu_ns(const struct object *o);
 s64 object_final_cpu_ns(struct object *o);
 
 /*
- * The name of the kernel's function at addr, of a module "name [module]", of a BPF program "name [bpf]". False: there
- * is none. For one thread. Needs no CAP_SYSLOG, and not the 30 ms that reading /proc/kallsyms takes.
+ * Names the kernel function at addr: "name", "name [module]", or "name [bpf]" for a BPF program. Returns false if there
+ * is none. Not thread-safe. Unlike reading /proc/kallsyms, it needs neither CAP_SYSLOG nor 30 ms.
  */
 bool object_name_kernel(struct object *o, u64 addr, char *text, size_t size);
 

@@ -11,7 +11,7 @@
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
 
-#define POLL_PERIODS        2 /* look for records every POLL_MS, of slow clocks once in so many periods: */
+#define POLL_PERIODS        2 /* of the clock between two looks for records, at least POLL_MS */
 #define POLL_MAX_MS         100
 #define SEEK_MS             1000 /* look for processes that are selected by now */
 #define REAP_MS             1000 /* look for processes that are gone without a record */

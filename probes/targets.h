@@ -46,7 +46,7 @@ struct error *targets_mapped(struct targets *t, pid_t pid);
 /* Looks again at those with a runtime that is only starting. */
 struct error *targets_starting(struct targets *t);
 /*
- * Notes those that are gone though no RECORD_EXIT said so: it is lost if the ring is full, and there is none while yrt
+ * Finds targets that ended without a RECORD_EXIT: the record is lost if the ring is full, and none is sent while yrt
  * attaches.
  */
 struct error *targets_reap(struct targets *t);

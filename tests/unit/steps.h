@@ -59,7 +59,7 @@ struct steps_language {
 	u32 shortest;                                            /* instructions that a call takes */
 	bool (*known)(struct steps *s, enum steps_fault fault);  /* a limit that is documented; NULL: there is none */
 	u32 rare;           /* one of so many steps may show another limit, which known() cannot tell; 0: none */
-	u32 bursts;         /* it is met at so many places; more where a burst may lie in a known limit as a whole */
+	u32 bursts;         /* places where it is stopped; more of them if a whole burst may fall into a known limit */
 	u32 dull;           /* after so many instructions without a change it is met elsewhere; 0: never */
 	bool root;          /* the outermost script's frame is the same as long as the program runs */
 	const char *thread; /* the one that is followed, by its comm, while the others run; NULL: the first, which stops

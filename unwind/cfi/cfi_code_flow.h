@@ -101,7 +101,7 @@ bool code_flow_decode(struct code_flow *f, u64 addr);
 /* No compiler makes it (addb %al, (%rax)): what was never written. */
 bool code_is_zero(const cs_insn *in);
 
-/* The first push %rbp; mov %rsp, %rbp; NULL: there is none. */
+/* Finds the first `push %rbp; mov %rsp, %rbp`; NULL if there is none. */
 const u8 *code_find_frame(const u8 *code, const u8 *end);
 /*
  * Adds rows of [start, start + size), of one segment, that no function of p describes (cfi_code.c). body: the rule of

@@ -7,7 +7,7 @@
 
 #define KERNEL_NAME_SIZE 520
 
-/* Asks the kernel for the name of its function at addr. False: there is none. */
+/* Asks the kernel for the name of its function at addr; false if there is none. */
 typedef bool kernel_ask(void *ctx, u64 addr, char *text, size_t size);
 
 /*

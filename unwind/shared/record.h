@@ -63,7 +63,7 @@ struct stack_count {
 #define DEFERRED_PIECE  4096u
 #define DEFERRED_PIECES 8u
 #define DEFERRED_BELOW  128u /* bytes below the stack pointer: in an epilogue, rows still find popped registers there */
-#define DEFERRED_MOST   256  /* a process may send so many after each new file */
+#define DEFERRED_MOST   256  /* stacks that a process may send after each new file */
 struct deferred_record {
 	u32 type;
 	u32 size; /* bytes of this piece; the last one may be cut */

@@ -91,7 +91,7 @@ void symbol_files_destroy(struct symbol_files *files);
 struct error *symbols_add(struct symbols *s, u64 addr, u64 size, u32 name, u32 rank, u32 source);
 /* Adds the stubs of .plt, .plt.sec and .plt.got. */
 struct error *symbols_add_plt(struct symbols *s);
-/* The name at this offset of the strings, in up to SYMBOL_NAME_MAX bytes. False: there is none. */
+/* The name at this offset of the strings, in up to SYMBOL_NAME_MAX bytes; false if there is none. */
 bool symbols_read_string(const struct symbol_source *src, u32 name, char *dst);
 /* Forgets the table, not the names in it. */
 void symbols_forget(struct symbols *s);
