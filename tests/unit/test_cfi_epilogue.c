@@ -2,6 +2,7 @@
 /*
  * Real code whose epilogues the CFI does not describe, as gcc 4.1 left them out, or that has one FDE for the bodies of
  * all of its functions, as of Dart, against the same code with all of its CFI: the CFA must be the same at each byte.
+ * And assembly whose FDEs do not say that the stack pointer moves.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -229,6 +230,59 @@ static void test_eh_return(void **state)
 	image_put(img);
 }
 
+/* As bn_gather5() and sincos of libmvec are; a jump to where nobody knows, and data, leave an FDE alone. */
+static const char silent[] =
+        ".macro function name\n.balign 16\n\\name: .cfi_startproc\n.endm\n"
+        ".macro done\n.cfi_endproc\n.endm\n"
+        ".globl gather, align, jump, data, leaf\n"
+        "function gather\nlea (%rsp), %r10\nsub $0x108, %rsp\nand $-16, %rsp\n0: movdqa %xmm0, (%rsp)\n"
+        "sub $1, %esi\njnz 0b\nlea (%r10), %rsp\nret\ndone\n"
+        "function align\npush %rbp\nmov %rsp, %rbp\nand $-32, %rsp\nsub $160, %rsp\ncall leaf\n"
+        "mov %rbp, %rsp\npop %rbp\nret\ndone\n"
+        "function jump\nsub $0x108, %rsp\njmp *%rax\ndone\n"
+        "function data\nmov $0xecec8148, %eax\nadd $8, %eax\nret\ndone\n"
+        "function leaf\nret\ndone\n";
+
+static void expect_cfa(const struct cfi *cfi, u64 addr, u8 reg, s32 offset)
+{
+	struct cfi_rule rule;
+
+	assert_true(cfi_find(cfi, addr, &rule));
+	assert_int_equal(rule.kind, CFI_REG);
+	assert_int_equal(rule.cfa_reg, reg);
+	assert_int_equal(rule.cfa_off, offset);
+}
+
+static void test_silent(void **state)
+{
+	char path[128];
+	struct image *img;
+	struct cfi *cfi;
+	FILE *source;
+	u64 at, size;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/silent.s", dir);
+	source = fopen(path, "w");
+	assert_true(source && fputs(silent, source) >= 0 && !fclose(source));
+	run("cd %s && gcc -shared -nostartfiles -o silent.so silent.s", dir);
+	cfi = load("silent", &img);
+	assert_true(image_section_range(img, ".text", &at, &size));
+	expect_cfa(cfi, at, REG_SP, 8);
+	expect_cfa(cfi, at + 11, REG_SP, 0x110);
+	for (u64 i = 15; i < 28; i++)
+		expect_cfa(cfi, at + i, DWREG_R10, 8);
+	expect_cfa(cfi, at + 28, REG_SP, 8);
+	expect_cfa(cfi, at + 32, REG_SP, 8);
+	expect_cfa(cfi, at + 33, REG_SP, 16);
+	expect_cfa(cfi, at + 52, REG_FP, 16); /* behind the call */
+	expect_cfa(cfi, at + 56, REG_SP, 8);
+	expect_cfa(cfi, at + 71, REG_SP, 8); /* of jump: as its FDE says */
+	assert_int_equal(cfi->nfdes, 6);     /* with that of the PLT */
+	cfi_destroy(cfi);
+	image_put(img);
+}
+
 static int make_dir(void **state)
 {
 	return !mkdtemp(dir);
@@ -242,8 +296,8 @@ static int remove_dir(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_left_out), cmocka_unit_test(test_bodies), cmocka_unit_test(test_eh_return)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_left_out), cmocka_unit_test(test_bodies),
+	        cmocka_unit_test(test_eh_return), cmocka_unit_test(test_silent)};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }

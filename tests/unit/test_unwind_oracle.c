@@ -27,6 +27,7 @@
 
 #define STOPS      150
 #define FRAMES_MAX 512
+#define USER_END   (1ull << 47)
 
 struct tally {
 	u32 stops, frames, equal, longer; /* longer: yrt went on to the root where libunwind gave up */
@@ -103,6 +104,7 @@ static void read_registers(pid_t pid, struct unwind_registers *ret)
 	ret->reg[DWREG_RIP] = r.rip;
 }
 
+/* Where an FDE is wrong (bn_gather5() of OpenSSL 3.0), libunwind may come to what is no address of code. */
 static u32 ask_libunwind(unw_addr_space_t space, void *upt, u64 *pcs)
 {
 	unw_cursor_t cursor;
@@ -112,7 +114,7 @@ static u32 ask_libunwind(unw_addr_space_t space, void *upt, u64 *pcs)
 	if (unw_init_remote(&cursor, space, upt))
 		return 0;
 	do {
-		if (unw_get_reg(&cursor, UNW_REG_IP, &ip) || !ip)
+		if (unw_get_reg(&cursor, UNW_REG_IP, &ip) || !ip || ip >= USER_END)
 			break;
 		pcs[n++] = ip;
 	} while (n < FRAMES_MAX && unw_step(&cursor) > 0);

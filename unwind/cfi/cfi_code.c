@@ -330,10 +330,10 @@ struct error *cfi_code_find_function(struct image *img, u64 start, u64 end, u64 
 	        .proves = true,
 	        .start = start,
 	        .end = end,
-	        .bytes = img->copy + (start - img->segments[0].vaddr)};
+	        .bytes = img->copy ? img->copy + (start - img->segments[0].vaddr) : NULL};
 
 	open_flow(&f);
-	if (!f.no_memory && seed_states(&f)) {
+	if (!f.no_memory && (!f.copy || image_read(img, f.copy, end - start, start)) && seed_states(&f)) {
 		code_flow_function(&f, start, CODE_ENTRY, 0);
 		code_flow_run(&f);
 		if ((!f.open || follow_words(&f)) && f.steps && !f.no_memory && f.nreturns && !f.loose &&

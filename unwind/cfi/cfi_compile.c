@@ -207,6 +207,8 @@ static struct error *add_code(struct image *img, struct compiler *c)
 	if (!err)
 		err = cfi_code_find_bodies(img, p, &c->code);
 	if (!err)
+		err = cfi_silent_find(img, p, &c->code);
+	if (!err)
 		err = merge_code(c);
 	if (err)
 		return err;

@@ -71,12 +71,12 @@ struct cfi_cie {
 #define CFI_CIE_STUB     (UINT32_MAX - 1) /* stubs that leave the stack alone */
 #define CFI_CIE_CODE     (UINT32_MAX - 2) /* what the code itself shows */
 #define CFI_CIE_PROVIDED (UINT32_MAX - 3) /* what a struct cfi_provider gives */
-#define CFI_CIE_BODY     (UINT32_MAX - 4) /* as CFI_CIE_CODE; shares an FDE with others */
+#define CFI_CIE_BODY     (UINT32_MAX - 4) /* as CFI_CIE_CODE, in place of an FDE */
 
 struct cfi_function {
 	u64 start, end;
 	const u8 *code;
-	u32 code_size; /* CFI_CIE_CODE, _BODY: number of its first row instead; CFI_CIE_PROVIDED: its number there */
+	u32 code_size; /* CFI_CIE_CODE, _BODY: number of its first row; CFI_CIE_PROVIDED: its number there */
 	u32 cie;       /* index, or one of the above */
 };
 
@@ -165,9 +165,9 @@ struct error *cfi_code_find_gaps(struct image *img, const struct cfi_parsed *par
  */
 struct error *cfi_code_find_in_memory(struct image *img, const struct cfi_parsed *parsed, struct cfi_code *ret);
 /*
- * Rows of the function that begins at start and has pc in it, and of those that it calls, of code in [start, end), in
- * the only segment of an image in memory (image.copy). None if what is there cannot be such a function: each way
- * through it has to end with the caller's stack and registers, one of them in a return. Only fails for memory.
+ * Rows of the function that begins at start and has pc in it, and of those that it calls, of code in [start, end), of
+ * one segment. None if what is there cannot be such a function: each way through it has to end with the caller's stack
+ * and registers, one of them in a return. Only fails for memory.
  */
 struct error *cfi_code_find_function(struct image *img, u64 start, u64 end, u64 pc, struct cfi_code *ret);
 /* Room for one more behind n in one of the arrays of struct cfi_code, or one like it. */
@@ -178,6 +178,11 @@ struct error *cfi_reserve(void *array, u32 n, u32 *room, size_t size);
  * with rows from the code. Where that says nothing the FDE's rule stays. Only fails for memory.
  */
 struct error *cfi_code_find_bodies(struct image *img, struct cfi_parsed *parsed, struct cfi_code *ret);
+/*
+ * Takes FDEs from parsed that say nothing of how their code moves the stack pointer (cfi_silent.c), and adds the
+ * functions with rows from the code, where that can be proven. Only fails for memory.
+ */
+struct error *cfi_silent_find(struct image *img, struct cfi_parsed *parsed, struct cfi_code *ret);
 /* Rows of code between functions of parsed that keeps a stack of its own (cfi_own_stack.c). Only fails for memory. */
 struct error *cfi_own_stack_find(struct image *img, const struct cfi_parsed *parsed, struct cfi_code *ret);
 void cfi_code_free(struct cfi_code *code);
