@@ -301,9 +301,9 @@ static void check_root(struct steps *s)
 		return;
 	for (u32 i = 0; i < s->now->nitems && !root; i++)
 		root = s->now->items[i].script ? s->now->items[i].identity : 0;
-	if (!s->run->root)
+	if (!s->run->root && (!s->run->language->known || !s->run->language->known(s, STEPS_ROOT)))
 		s->run->root = root;
-	else if (root != s->run->root)
+	else if (s->run->root && root != s->run->root)
 		found(s, STEPS_ROOT, "the outermost frame");
 }
 

@@ -31,11 +31,15 @@
 #define FRAMES    4096
 #define EDGES     4096
 #define FUNCTIONS 256
-#define BURSTS    4
-#define STEPS     14000
-#define SKIP      4000 /* steps before a burst, at most */
-#define SHORTEST  5    /* instructions that a call takes */
-#define CUT_MAX   0.01 /* in longjmp() */
+#ifdef __SANITIZE_ADDRESS__
+#define BURSTS 1
+#else
+#define BURSTS 4
+#endif
+#define STEPS    14000
+#define SKIP     4000 /* steps before a burst, at most */
+#define SHORTEST 5    /* instructions that a call takes */
+#define CUT_MAX  0.01 /* in longjmp() */
 
 struct target {
 	pid_t pid;
