@@ -35,6 +35,7 @@ foreach(line ${JDK_LINES})
 	endif()
 	add_jdk_test(${jdk} split - e2e/test_java_split.py)
 	add_jdk_test(${jdk} virtual - e2e/test_java_virtual.py)
+	add_jdk_test(${jdk} preempted - e2e/test_java_preempted.py)
 	add_jdk_test(${jdk} locks - e2e/test_dump_java.py test_java_locks)
 	add_jdk_test(${jdk} lock_classes - e2e/test_lock.py test_java_classes test_java_parked)
 	add_jdk_test(${jdk} alloc - e2e/test_java_alloc.py test_threads test_objects

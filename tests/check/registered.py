@@ -21,6 +21,7 @@ HELPERS = {
     "e2e/go.py",
     "e2e/java.py",
     "e2e/java_alloc.py",
+    "e2e/java_virtual.py",
     "e2e/page.py",
     "e2e/pods.py",
     "e2e/servers.py",

@@ -2,23 +2,19 @@
 """
 dump --logical: virtual threads, against what the JVM lists of them (HotSpotDiagnosticMXBean.dumpThreads).
 
-YRT_JAVA: a JVM of 21 or later, with YRT_JAVA_CLASSES. Without one it is the newest JDK of the machine.
 YRT_JAVA_OPTIONS: more options.
 """
 
 import collections
-import contextlib
-import glob
 import json
 import os
 import re
-import subprocess
-import tempfile
 
 import java
 import yrt
+from java_virtual import needed
 
-SINCE, SLEEPERS, STORM = 21, 20, 500
+SLEEPERS, STORM = 20, 500
 # Methods that the JVM hides from stack traces.
 HIDDEN = re.compile(
     r"jdk\.internal\.vm\.Continuation\.|java\.lang\.VirtualThread\$VThreadContinuation"
@@ -26,35 +22,6 @@ HIDDEN = re.compile(
     r"|java\.lang\.VirtualThread\.runWith$|java\.lang\.Thread\.runWith$|.*\$\$Lambda|.*LambdaForm\$"
 )
 LISTED = re.compile(r"(?:.*/)?([^/]+)\((?:[^:)]*?)(?::(-?\d+))?\)$")
-
-
-@contextlib.contextmanager
-def jdk():
-    """Sets up a JVM of 21 or later and its class; yields False if the machine has no such JVM."""
-    if java.version() >= SINCE:
-        yield "YRT_JAVA_CLASSES" in os.environ
-        return
-    homes = [os.path.dirname(os.path.dirname(p)) for p in glob.glob("/usr/lib/jvm/*/bin/javac")]
-    with tempfile.TemporaryDirectory(prefix="yrt-virtual-") as classes:
-        for home in sorted(homes, reverse=True):
-            sources = [
-                os.path.join(yrt.SOURCE, "fixtures", "java", "jdk21", f"{name}.java")
-                for name in ("virtual_waits", "pinned_lock", "preempted")
-            ]
-            done = subprocess.run(
-                [f"{home}/bin/javac", "-g", "--release", str(SINCE), "-d", classes, *sources],
-                capture_output=True,
-                text=True,
-            )
-            if done.returncode:
-                continue
-            os.environ.update(YRT_JAVA=f"{home}/bin/java", YRT_JAVA_CLASSES=classes)
-            try:
-                yield True
-            finally:
-                del os.environ["YRT_JAVA"], os.environ["YRT_JAVA_CLASSES"]
-            return
-        yield False
 
 
 def program(*options, arguments=(SLEEPERS,)):
@@ -136,17 +103,6 @@ def on_a_thread(tasks, version):
     return {n: t for n, t in tasks.items() if version < 24 and t["name"].split(" ")[-1] in ("waits", "enters")}
 
 
-@contextlib.contextmanager
-def needed():
-    """A JVM with virtual threads; YRT_JAVA names the one to test, which may have none."""
-    if "YRT_JAVA" in os.environ and java.version() < SINCE:
-        raise yrt.Skipped(f"{java.version()} has no virtual threads")
-    with jdk() as there:
-        if not there:
-            raise yrt.Skipped(f"no JDK {SINCE} or later")
-        yield
-
-
 def run(*options):
     with needed():
         version = java.version()
@@ -221,59 +177,6 @@ def test_storm():
 
 def test_storm_z():
     yield from storm("-XX:+UseZGC", *(["-XX:+ZGenerational"] if java.version() in (21, 22) else []))
-
-
-RATE = 4999  # what may be wrong is so in 0.1 % of the samples
-
-
-def preempted(*options):
-    """
-    Stacks do not have the frames of a thread twice, nor lack its outermost ones, while it is unmounted at a monitor or
-    in Object.wait().
-    """
-    with needed(), java.Java("preempted", options=("-Djdk.virtualThreadScheduler.parallelism=2", *options)) as jvm:
-        result = yrt.run("java-flame", "-p", jvm.pid, "-F", RATE, "-d", 5, "--max-cpu", 0).expect()
-    own = inside = twice = 0
-    for frames, n in result.stacks:
-        names = [re.split("[ (]", f.removeprefix("~ ").removeprefix("? "))[0] for f in frames]
-        twice += n * (names.count("preempted.work") > 1)
-        own += n * ("preempted.work" in names)
-        inside += n * ("preempted.work" in names and "jdk.internal.vm.Continuation.enter" in names)
-    assert own > 30 and inside == own and not twice, f"{inside} of {own}, {twice} twice\n{yrt.show(result.stacks)}"
-    yield f"{inside} of {own} stacks whole, {twice} have frames twice"
-
-
-def test_preempted():
-    yield from preempted()
-
-
-def test_preempted_interpreter():
-    yield from preempted("-Xint")
-
-
-def test_preempted_z():
-    yield from preempted("-XX:+UseZGC")
-
-
-def test_pinned_lock():
-    """One that parks on its carrier waits for what it has noted itself, not its carrier: lock-flame and dump."""
-    with needed(), java.Java("pinned_lock") as jvm:
-        at = yrt.Run("java-lock-flame", "-p", jvm.pid, "-d", 60, "--max-cpu", 0).sampling()
-        jvm.release()
-        jvm.answer()
-        dumped = yrt.run("dump", "-p", jvm.pid, output=False, stats=False).expect().stdout
-        jvm.release()
-        own = jvm.answer()["waited"]
-        result = at.result().expect()
-    waits = {
-        frames[-1]: ns * 1e-9
-        for frames, ns in result.stacks
-        if any(f.split("(")[0] == "pinned_lock.take" for f in frames)
-    }
-    shown = waits.get("[lock java.util.concurrent.locks.ReentrantLock$NonfairSync]", 0)
-    assert abs(shown - own) < 0.02 * own + result.slack(own), f"{own}\n{yrt.show(result.stacks)}"
-    assert "java.util.concurrent.locks.ReentrantLock$NonfairSync" in dumped, dumped
-    yield f"{shown:.3f} of {own:.3f} s"
 
 
 yrt.main(globals())
