@@ -43,8 +43,14 @@ enum go_part {
 #define GO_HIDE_NEXT 1u /* vm_state: the next frame only stands for the one before */
 #define GO_SCHEDULED 1u /* vm_mark: schedule() was seen */
 
-#define GO_CALLBACK_KEY                                                                                                \
-	0x676f6362u /* of the cursor of callbacks: at is the stack pointer on g0's stack of the last one */
+/*
+ * Of the cursor of a runtime's callbacks: at is the stack pointer on its g0's stack of the last one. A thread has a g0
+ * of each library of Go that it has called.
+ */
+static inline u64 go_callback_key(u32 config)
+{
+	return 0x676f6362ull << 32 | config;
+}
 
 /* Frames that stand for no function, in place of the number of an inlined call. */
 enum go_stands_for {

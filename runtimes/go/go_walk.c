@@ -104,7 +104,7 @@ static inline int go_from_c(struct walk *w, const struct go_config *go)
 /* Its frame is on both stacks: the one on g0's was called from C, and holds that of the callback before. */
 static inline int go_callback(struct walk *w, const struct go_config *go)
 {
-	u32 i = walk_cursor(w, GO_CALLBACK_KEY);
+	u32 i = walk_cursor(w, go_callback_key(w->region.vm));
 	u64 m, g0, sp;
 
 	WALK_BARRIER(i);

@@ -147,6 +147,26 @@ def test_library():
     yield from in_library("c_outer", host, library)
 
 
+def test_two_libraries():
+    """Two runtimes of Go on one thread that call each other through Python: each has a g0 and callbacks of its own."""
+    one = go.build("shared", "-buildmode=c-shared", name="libshared.so")
+    other = go.build("shared", "-buildmode=c-shared", "-ldflags=-s -w", name="libshared-other.so")
+    host = os.path.join(yrt.SOURCE, "fixtures", "go", "shared", "two.py")
+    want = ["python_outer", "main.Call", "python_next", "main.Call", "python_middle", "main.Call", "python_inner",
+            "main.Work"]
+    with yrt.Fixture(sys.executable, host, one, other, seconds=None, wait=False) as f:
+        result = yrt.sample(f, view="go-flame", seconds=3, rate=RATE)
+    inner = 0
+    for frames, n in result.stacks:
+        if frames[0] == "_start":
+            have = [name for frame in frames if (name := frame.split(" ")[0]) in want]
+            assert have == want[:len(have)], frames
+            inner += n * (have == want)
+    assert result.incomplete() <= 0.001, f"{result.incomplete():.4%} cut: {result.stats['truncated']}"
+    assert inner > 100, f"{inner} samples in the innermost call"
+    yield f"{result.summary()}; {inner} in the innermost of four calls"
+
+
 def test_race():
     """Go's own linker takes the race detector's C++ into the program, without unwind information."""
     if go.minor() < 21:
