@@ -285,6 +285,39 @@ __attribute__((noinline)) void task(void) { for (;;) { own(); c_call(linked); di
 static char stack[65536] __attribute__((aligned(16)));
 int main(void) { start(stack + sizeof(stack), task); return 1; }
 """
+FIBER = """
+.text
+.globl told
+told: .cfi_startproc
+.fill {told}, 1, 0x90
+ret
+.cfi_endproc
+.globl begin
+begin:
+mov %rsi, %rbx
+lea -16(%rdi), %rsp
+lea 2f(%rip), %rbp
+lea 1f(%rip), %rcx
+jmp *%rcx
+{trampoline}
+2: {zero}
+call _exit@PLT
+hlt
+.section .note.GNU-stack,"",@progbits
+"""
+FIBERS = """
+void begin(void *top, void (*task)(void));
+__attribute__((noinline)) void spins(void) { for (volatile int i = 0; i < 5000; i++); }
+__attribute__((noinline)) void task(void) { for (;;) spins(); }
+static char stack[65536] __attribute__((aligned(16)));
+int main(void)
+{
+    for (unsigned i = 0; i < sizeof(stack); i++)
+        stack[i] = 0x11;
+    begin(stack + sizeof(stack) - 64, task);
+    return 1;
+}
+"""
 ENTERS = """
 long enter(const void *code), begin(void), inner(void);
 __attribute__((noinline)) long worker(long n)
@@ -385,6 +418,20 @@ def test_other_stack():
     assert min(found) > 0.1 * result.samples > 5 and sum(found) > 0.97 * result.samples, yrt.show(result.stacks)
     assert not result.stats["truncated"] and ";?" not in result.text, yrt.show(result.stacks)
     return [f"{found} of {result.samples} samples in code of a stack below C's, and in C that it calls in two ways"]
+
+
+def test_fiber():
+    """As in Boost.Context: the first function of a fiber returns to code that ends the process, which nobody called."""
+    jump, ret = "1: push %rbp\njmp *%rbx", "1: push %rbp\npush %rbx\nret"
+    for told, trampoline, zero in (
+        (16, jump, "xor %rdi, %rdi"),
+        (4096, jump, "xor %rdi, %rdi"),
+        (4096, ret, "xor %edi, %edi"),
+    ):
+        library = FIBER.replace("{told}", str(told)).replace("{trampoline}", trampoline).replace("{zero}", zero)
+        result, texts = sample_with(library, FIBERS, "-d", 0.3)
+        found = sum(n for text, n in texts if text.startswith(("begin;task;", "told;begin;task;")))
+        assert found == result.samples > 9 and not result.stats["truncated"], yrt.show(result.stacks)
 
 
 yrt.main(globals())

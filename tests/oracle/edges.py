@@ -147,6 +147,8 @@ class Checker:
             return "ok", ""  # a greenlet's first function runs on the stack of whoever started it
         if THREAD_START.match(frame.plain) or any(c in place.bytes(160, 16) for c in CLONE):
             return "ok", ""
+        if native.begins_fiber(place):
+            return "ok", ""
         return "fault", f"a whole stack begins in {frame.plain} of {os.path.basename(frame.mapping)}"
 
     def script_frame(self, frame, stack, findings):

@@ -5,6 +5,7 @@ the callee has to be there, or where jumps lead from there: through the PLT, thu
 tail calls.
 """
 
+import re
 import struct
 
 import go_code
@@ -149,6 +150,11 @@ def call_before(place):
     return None, False
 
 
+def begins_fiber(place):
+    """Does the first function of a stack return behind place, to what ends the process (Boost.Context)?"""
+    return re.match(rb".{1,4}?\x48?\x31\xff\xe8....\xf4", place.bytes(0, 15), re.DOTALL)
+
+
 def check_edge(calls, outer, inner):
     """
     (verdict, what is wrong). Verdicts: ok, indirect, tail (an indirect jump lies between), signal, landing, unknown,
@@ -158,7 +164,7 @@ def check_edge(calls, outer, inner):
         return "signal", ""
     if goes_to_landing_pad(inner):
         return "landing", ""
-    if go_code.starts_goroutine(outer):
+    if go_code.starts_goroutine(outer) or begins_fiber(outer):
         return "indirect", ""
     try:
         call, sure = call_before(outer)

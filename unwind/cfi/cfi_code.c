@@ -239,6 +239,7 @@ static void follow(struct code_flow *f, const struct cfi_parsed *p)
 		return seed_frames(f);
 	seed_pointed(f);
 	sweep(f);
+	code_flow_bottoms(f);
 }
 
 /*

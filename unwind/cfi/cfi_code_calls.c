@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* System calls that are recognised by their bytes, because the code behind them has no usual frame. */
+/* What is recognised by its bytes, because the code there has no usual frame: system calls, bottoms of stacks. */
 #include <string.h>
 
+#include "cfi_code_flow.h"
 #include "cfi_code_state.h"
 
 #define CLONE       56
@@ -44,4 +45,45 @@ u32 code_newborn_size(const u8 *code, size_t before, size_t size)
 	if (code[n] != 0x85 || code[n + 1] != 0xc0 || (code[n + 2] & 0xf0) != 0x70)
 		return 0;
 	return chooses_clone(code, before) ? n + 4 : 0;
+}
+
+/*
+ * The jump through a register, with the push of the return address, or the return, that ends at code; 0: another
+ * instruction does.
+ */
+static u32 leave_size(const u8 *code, size_t before)
+{
+	u32 n = 2;
+
+	if (before < 2 || code[-2] != 0xff || (code[-1] & 0xf8) != 0xe0)
+		return before >= 1 && code[-1] == 0xc3 ? 1 : 0;
+	n += before > n && code[-3] == 0x41;
+	return n + (before > n && (code[-(s64)n - 1] & 0xf8) == 0x50);
+}
+
+u32 code_bottom_size(const u8 *code, size_t before, size_t size)
+{
+	u32 n = size && code[0] == 0x48;
+
+	if (size < n + 8u || code[n] != 0x31 || code[n + 1] != 0xff || code[n + 2] != 0xe8 || code[n + 7] != 0xf4)
+		return 0;
+	return leave_size(code, before) ? n + 8 : 0;
+}
+
+void code_flow_bottoms(struct code_flow *f)
+{
+	const u8 *end = f->bytes + (f->end - f->start), *p = f->bytes;
+
+	for (; (p = memchr(p, 0x31, (size_t)(end - p))); p++) {
+		size_t at = (size_t)(p - f->bytes) - (p > f->bytes && p[-1] == 0x48);
+		u32 size = code_bottom_size(f->bytes + at, at, (size_t)(end - f->bytes) - at), leave;
+
+		if (!size || !code_flow_follows(f, f->start + at))
+			continue;
+		/* The return address is looked up in the instruction before it. */
+		leave = leave_size(f->bytes + at, at);
+		for (size_t i = at - leave; i < at + size; i++)
+			if (code_flow_follows(f, f->start + i))
+				f->at[i] = CODE_ROOT;
+	}
 }

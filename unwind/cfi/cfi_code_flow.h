@@ -15,7 +15,7 @@
 
 #define CODE_TAIL  0xffffffffu /* in at[]: not the first byte of its instruction */
 #define CODE_ENTRY 1           /* number of the state at a function's first instruction */
-#define CODE_ROOT  2           /* at the file's entry point */
+#define CODE_ROOT  2           /* at the file's entry point, and where stacks begin */
 
 /*
  * DESCRIBED: by an FDE; SIGNAL: what a signal handler returns to; START: of a function; SWITCH: a jump to places not
@@ -96,6 +96,8 @@ u32 code_flow_called(struct code_flow *f, u64 addr);
 void code_flow_enqueue(struct code_flow *f, u64 addr, u32 state, u32 function);
 /* Follows all that is queued. */
 void code_flow_run(struct code_flow *f);
+/* Makes roots of what code_bottom_size() finds. */
+void code_flow_bottoms(struct code_flow *f);
 /* Into f->in; false: it is no instruction. */
 bool code_flow_decode(struct code_flow *f, u64 addr);
 /* No compiler makes it (addb %al, (%rax)): what was never written. */

@@ -135,9 +135,9 @@ enum cfi_run cfi_run_function(const struct cfi_cie *cie, const struct cfi_functi
  * return (mov $15, %rax; syscall) is recognised by its bytes.
  *
  * In a file that has FDEs for most of its code, or is large, the gaps between FDEs are followed in the same way, with
- * three differences: no root but clone()'s child, because assembly keeps data in rbp; cases of a switch are also found
- * from the number that was compared; and rows are CFI_FROM_CODE. A stack pointer that was rounded down is followed by
- * the register or slot that kept its old value. test_code_oracle.c is the proof.
+ * three differences: no root but clone()'s child and bottoms of stacks, because assembly keeps data in rbp; cases of a
+ * switch are also found from the number that was compared; and rows are CFI_FROM_CODE. A stack pointer that was
+ * rounded down is followed by the register or slot that kept its old value. test_code_oracle.c is the proof.
  */
 struct cfi_code {
 	struct cfi_entry *rows;
