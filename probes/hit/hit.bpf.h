@@ -136,15 +136,18 @@ static inline bool latency_read(u64 *to, u32 size, u64 from)
 static inline u64 latency_stack(struct task_struct *task, u32 tgid, u64 sp, u64 *end)
 {
 	const struct latency_stacks *moving = bpf_map_lookup_elem(&latency_moving, &tgid);
-	u64 stack, bounds[2], thread, own;
+	u64 base = BPF_CORE_READ(task, thread.fsbase), stack, bounds[2], thread, own;
 
-	if (!moving || !latency_read(&stack, 8, BPF_CORE_READ(task, thread.fsbase) + (u64)moving->pointer) || !stack ||
-	        !latency_read(bounds, 16, stack + moving->bounds) || sp < bounds[0] || sp >= bounds[1] ||
-	        !latency_read(&thread, 8, stack + moving->thread) || !latency_read(&own, 8, thread + moving->own) ||
-	        own == stack)
-		return 0;
-	*end = bounds[1];
-	return stack;
+	for (u32 i = 0; moving && i < LATENCY_MOVING && i < moving->n; i++) {
+		if (!latency_read(&stack, 8, base + (u64)moving->of[i].pointer) || !stack ||
+		        !latency_read(bounds, 16, stack + moving->of[i].bounds) || sp < bounds[0] || sp >= bounds[1] ||
+		        !latency_read(&thread, 8, stack + moving->of[i].thread) ||
+		        !latency_read(&own, 8, thread + moving->of[i].own) || own == stack)
+			continue;
+		*end = bounds[1];
+		return stack;
+	}
+	return 0;
 }
 
 static inline struct latency_call *latency_find(const struct latency_key *key)

@@ -32,24 +32,25 @@ void hit_latency_tell(struct object *o, const struct process *p)
 {
 	int map = bpf_map__fd(object_skeleton(o)->maps.latency_moving);
 	struct runtime_process view = process_view(p);
-	struct runtime_stacks stacks;
+	struct latency_stacks all = {0};
 	u32 tgid = (u32)p->pid;
 
-	for (u32 i = 0; i < p->ninstances; i++) {
+	for (u32 i = 0; i < p->ninstances && all.n < LATENCY_MOVING; i++) {
 		const struct instance *instance = &p->instances[i];
+		struct runtime_stacks one;
 
 		if (!instance->data || !instance->ops->moving_stacks ||
-		        !instance->ops->moving_stacks(instance->data, &view, &stacks))
+		        !instance->ops->moving_stacks(instance->data, &view, &one))
 			continue;
-		bpf_map_update_elem(map, &tgid,
-		        &(struct latency_stacks){.pointer = stacks.pointer,
-		                .bounds = stacks.bounds,
-		                .thread = stacks.thread,
-		                .own = stacks.own},
-		        BPF_ANY);
-		return;
+		all.of[all.n].pointer = one.pointer;
+		all.of[all.n].bounds = one.bounds;
+		all.of[all.n].thread = one.thread;
+		all.of[all.n++].own = one.own;
 	}
-	bpf_map_delete_elem(map, &tgid); /* of the program that it was before exec() */
+	if (all.n)
+		bpf_map_update_elem(map, &tgid, &all, BPF_ANY);
+	else
+		bpf_map_delete_elem(map, &tgid); /* of the program that it was before exec() */
 }
 
 void hit_latency_sum(struct object *o, struct latency_stats *ret)

@@ -27,10 +27,14 @@ struct latency_stats { /* sampler_stats.of_event; in BPF one for each CPU. Calls
 	u64 bucket[LATENCY_BUCKETS];
 };
 
-/* Stacks of a process that move (struct runtime_stacks of unwind/runtime.h). */
+/* Stacks of a process that move (struct runtime_stacks of unwind/runtime.h), of each runtime in it. */
+#define LATENCY_MOVING 4
 struct latency_stacks {
-	s64 pointer;
-	u32 bounds, thread, own, reserved;
+	u32 n, reserved;
+	struct {
+		s64 pointer;
+		u32 bounds, thread, own, reserved;
+	} of[LATENCY_MOVING];
 };
 
 static inline u32 latency_bucket(u64 ns)

@@ -147,14 +147,19 @@ def test_library():
     yield from in_library("c_outer", host, library)
 
 
+def two_libraries():
+    return [
+        go.build("shared", "-buildmode=c-shared", name="libshared.so"),
+        go.build("shared", "-buildmode=c-shared", "-ldflags=-s -w", name="libshared-other.so"),
+    ]
+
+
 def test_two_libraries():
     """Two runtimes of Go on one thread that call each other through Python: each has a g0 and callbacks of its own."""
-    one = go.build("shared", "-buildmode=c-shared", name="libshared.so")
-    other = go.build("shared", "-buildmode=c-shared", "-ldflags=-s -w", name="libshared-other.so")
     host = os.path.join(yrt.SOURCE, "fixtures", "go", "shared", "two.py")
     want = ["python_outer", "main.Call", "python_next", "main.Call", "python_middle", "main.Call", "python_inner",
             "main.Work"]
-    with yrt.Fixture(sys.executable, host, one, other, seconds=None, wait=False) as f:
+    with yrt.Fixture(sys.executable, host, *two_libraries(), seconds=None, wait=False) as f:
         result = yrt.sample(f, view="go-flame", seconds=3, rate=RATE)
     inner = 0
     for frames, n in result.stacks:
@@ -165,6 +170,18 @@ def test_two_libraries():
     assert result.incomplete() <= 0.001, f"{result.incomplete():.4%} cut: {result.stats['truncated']}"
     assert inner > 100, f"{inner} samples in the innermost call"
     yield f"{result.summary()}; {inner} in the innermost of four calls"
+
+
+def test_two_libraries_latency():
+    """A call during which the stack is copied is paired in each of two libraries."""
+    host = os.path.join(yrt.SOURCE, "fixtures", "go", "shared", "two.py")
+    with yrt.Fixture(sys.executable, host, *(both := two_libraries()), "grow", seconds=None, wait=False) as f:
+        for library in both:
+            run = yrt.run("latency", "-e", f"{library}:main.grown", "-p", f.pid, "-d", 2)
+            stats = run.expect().stats["latency"]
+            told = {name: stats[name] for name in ("entered", "returned", "unpaired", "left")}
+            assert told["returned"] > 100 and told["unpaired"] <= 2 and not told["left"], told
+            yield f"{os.path.basename(library)}: {told}"
 
 
 def test_race():
