@@ -2,8 +2,11 @@
 #include "lua_gc.h"
 
 #include "arch.h"
+#include "binary/image_scan.h"
+#include "binary/image_words.h"
 #include "cfi/cfi.h"
 #include "lua_sweep.h"
+#include "symbols/symbols.h"
 
 #define DEPTH 2 /* luaC_step() and luaC_fullgc() share singlestep(), which may be behind a function more */
 
@@ -53,16 +56,112 @@ static void add(struct lua_sweep *s, u64 start, struct lua_gc *ret)
 	ret->end[ret->n++] = fde->end;
 }
 
-static void find(struct lua_sweep *s, struct lua_gc *ret)
+/* The function in C of this name in a table of luaL_Reg; 0: there is none. */
+static struct error *find_registered(struct image *img, const char *name, size_t size, u64 *ret)
 {
-	struct lua_callees step, inside = {.n = 0}, others, theirs;
+	static const char *const sections[] = {".data.rel.ro", ".data", ".rodata"};
+	u64 text = image_scan_find(img, ".rodata", name, size);
+	struct image_words w = {.n = 0};
+	struct error *err = NULL;
 
-	if (!find_step(s, &step))
+	*ret = 0;
+	for (u32 i = 0; text && !err && i < sizeof(sections) / sizeof(*sections); i++)
+		err = image_words_add(&w, img, sections[i]);
+	if (!err)
+		image_words_relocate(&w, img);
+	for (u32 i = 0; !err && i < w.n; i++)
+		for (u64 k = 0; !*ret && k + 1 < w.section[i].n; k++)
+			if (w.section[i].word[k] == text && cfi_fde_at(img->cfi, w.section[i].word[k + 1]))
+				*ret = w.section[i].word[k + 1];
+	image_words_free(&w);
+	return err;
+}
+
+struct calls_to {
+	u64 start;
+	u32 n;
+};
+
+static bool count_call(void *ctx, const cs_insn *in)
+{
+	const cs_x86_op *op = &in->detail->x86.operands[0];
+	struct calls_to *c = ctx;
+
+	c->n += (in->id == X86_INS_CALL || in->id == X86_INS_JMP) && op->type == X86_OP_IMM && (u64)op->imm == c->start;
+	return true;
+}
+
+/* lua_gc(), as a compiler may have made it part of its caller; 0: it is not found. */
+static u64 find_api(struct lua_sweep *s, u64 collectgarbage, const struct lua_callees *executes)
+{
+	const struct cfi_fde *fde = cfi_fde_at(s->img->cfi, collectgarbage);
+	struct lua_callees callees = {.n = 0}, theirs;
+	u32 most = 0;
+	u64 found = 0;
+
+	if (!fde)
+		return 0;
+	lua_callees(s, fde->start, 1, &callees);
+	for (u32 i = 0; i < callees.n; i++) {
+		struct calls_to c = {.start = callees.start[i]};
+
+		theirs.n = 0;
+		lua_callees(s, c.start, 1, &theirs);
+		keep_common(&theirs, executes);
+		if (!theirs.n)
+			continue;
+		lua_sweep(s, fde->start, fde->end, count_call, &c);
+		if (c.n > most) {
+			most = c.n;
+			found = c.start;
+		}
+	}
+	return found ? found : fde->start;
+}
+
+/*
+ * luaC_step() of a host that exports nothing: the only function that both luaV_execute() and lua_gc() call. In 5.2
+ * these have none: the only one that luaV_execute() calls and that calls what lua_gc() does.
+ */
+static bool find_unnamed(struct lua_sweep *s, u64 execute, u64 collectgarbage, struct lua_callees *ret, u64 *api)
+{
+	struct lua_callees executes = {.n = 0}, nested = {.n = 0}, gc = {.n = 0}, theirs;
+
+	lua_callees(s, execute, 1, &executes);
+	*api = find_api(s, collectgarbage, &executes);
+	lua_callees(s, *api, 1, &gc);
+	*ret = executes;
+	keep_common(ret, &gc);
+	if (ret->n)
+		return ret->n == 1;
+	lua_callees(s, execute, DEPTH, &nested);
+	*api = find_api(s, collectgarbage, &nested);
+	gc.n = 0;
+	lua_callees(s, *api, 1, &gc);
+	for (u32 i = 0; i < executes.n; i++) {
+		theirs.n = 0;
+		lua_callees(s, executes.start[i], 1, &theirs);
+		keep_common(&theirs, &gc);
+		if (theirs.n)
+			lua_callees_add(ret, executes.start[i]);
+	}
+	return ret->n == 1;
+}
+
+static void find(struct lua_sweep *s, u64 execute, u64 collectgarbage, struct lua_gc *ret)
+{
+	struct lua_callees step, inside = {.n = 0}, others = {.n = 0}, theirs;
+	u64 api;
+
+	if (collectgarbage) {
+		if (!find_unnamed(s, execute, collectgarbage, &step, &api))
+			return;
+		lua_callees(s, api, 1, &others);
+	} else if (!find_step(s, &step) || !lua_callees_of(s, "lua_gc", 1, &others)) {
 		return;
+	}
 	add(s, step.start[0], ret);
 	lua_callees(s, step.start[0], DEPTH, &inside);
-	if (!lua_callees_of(s, "lua_gc", 1, &others))
-		return;
 	for (u32 i = 0; i < others.n; i++) {
 		theirs.n = 0;
 		lua_callees(s, others.start[i], DEPTH, &theirs);
@@ -72,14 +171,19 @@ static void find(struct lua_sweep *s, struct lua_gc *ret)
 	}
 }
 
-struct error *lua_gc_find(struct image *img, struct lua_gc *ret)
+struct error *lua_gc_find(struct image *img, u64 execute, struct lua_gc *ret)
 {
+	static const char name[] = "collectgarbage";
+	struct symbol symbol;
 	struct lua_sweep s;
 	struct error *err = lua_sweep_open(img, &s);
+	u64 function = 0;
 
 	*ret = (struct lua_gc){.n = 0};
+	if (!err && !symbols_lookup(img, "lua_pushlstring", &symbol))
+		err = find_registered(img, name, sizeof(name), &function);
 	if (!err)
-		find(&s, ret);
+		find(&s, execute, function, ret);
 	lua_sweep_close(&s);
 	return err;
 }

@@ -145,7 +145,7 @@ struct error *lua_image_read(struct image *img, struct lua_image **ret)
 		return NULL;
 	}
 	if (!err)
-		err = lua_gc_find(img, &image->gc);
+		err = lua_gc_find(img, image->ranges[0].start, &image->gc);
 	if (!err)
 		err = lua_layout_find(img, release, &image->origins);
 	if (!err) {
