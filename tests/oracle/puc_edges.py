@@ -226,7 +226,8 @@ class Puc:
     def load(self, stacks):
         wanted = sorted({self.path(f) for s in stacks for f in s.frames if f.script == "lua" and f.file})
         for path in wanted:
-            real = path if os.path.isfile(path) else f"/proc/{self.process.pid}/root{path}"
+            rooted = f"/proc/{self.process.pid}/root{path}"  # the host may have another release's
+            real = rooted if path.startswith("/") and os.path.isfile(rooted) else path
             for luac in self.versions() if os.path.isfile(real) else ():
                 run = subprocess.run(
                     [luac, "-l", "-l", "-p", real], capture_output=True, text=True, errors="replace", timeout=120
