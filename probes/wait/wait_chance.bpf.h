@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Which waits get a stack of their own (wait.h), so that walks take at most 1 % of a CPU. */
+/* Which waits get a stack of their own (wait.h), so that walks and what is skipped take at most 1 % of a CPU. */
 #ifndef YRT_WAIT_CHANCE_BPF_H
 #define YRT_WAIT_CHANCE_BPF_H
 
 #include "wait/wait_state.bpf.h"
 
-#define WAIT_SPENT_NS   200000ull   /* on walks of a CPU, in */
+#define WAIT_SPENT_NS   200000ull   /* of a CPU, on walks and on waits that are skipped, in */
 #define WAIT_WINDOW_NS  20000000ull /* at most */
+#define WAIT_WALKED_NS  40000ull    /* of that on walks, at least */
+#define WAIT_SKIPPED_NS 200ull      /* what one costs that is skipped, about */
 #define WAIT_EACH_MIN   1000ull
 #define WAIT_EACH_MAX   1000000000ull
-#define WAIT_STANDS_MAX 256u
+#define WAIT_STANDS_MAX 1024u
 #define WAIT_FIRST_NS   1000000ull
 #define WAIT_OFTEN_LONG 16u /* of 256: to walk now costs less than a sixteenth of walking from outside later */
 
@@ -44,22 +46,26 @@ static __attribute__((noinline)) u32 wait_chance(struct wait_state *w, struct wa
 	return (u32)(before ? before : stands) * WAIT_ONE;
 }
 
-/* Walks take at most 1 % of a CPU, unless --max-cpu is 0. */
+/*
+ * Walks take at most 1 % of a CPU, unless --max-cpu is 0. They take less of it where many waits are skipped, down to a
+ * fifth: that many waits make enough samples.
+ */
 static __attribute__((noinline)) int wait_budget(struct wait_stats *ws, struct wait_state *w, u64 begin)
 {
-	u64 now = bpf_ktime_get_ns(), elapsed = now - ws->window_ns;
+	u64 now = bpf_ktime_get_ns(), elapsed = now - ws->window_ns, skipped = ws->skipped - ws->window_skipped;
 
 	w->walk_ns = now - begin;
 	if (wait_unlimited || w->longs >= WAIT_OFTEN_LONG)
 		return 0;
 	ws->spent_ns += now - begin;
-	if (ws->spent_ns < WAIT_SPENT_NS)
+	if (ws->spent_ns < WAIT_WALKED_NS || ws->spent_ns + skipped * WAIT_SKIPPED_NS < WAIT_SPENT_NS)
 		return 0;
 	if (elapsed < WAIT_WINDOW_NS && ws->each_ns < WAIT_EACH_MAX)
 		ws->each_ns = ws->each_ns ? ws->each_ns * 2 : WAIT_EACH_MIN;
 	else if (elapsed > 2 * WAIT_WINDOW_NS)
 		ws->each_ns = ws->each_ns > WAIT_EACH_MIN ? ws->each_ns / 2 : 0;
 	ws->window_ns = now;
+	ws->window_skipped = ws->skipped;
 	ws->spent_ns = 0;
 	return 0;
 }

@@ -95,8 +95,8 @@ struct wait_stats { /* one for each CPU */
 	u64 skipped;             /* waits that others stand for */
 	u64 unseen;              /* waits whose end the kernel did not report */
 	u64 clock_ns, behind_ns; /* the scheduler's clock at the last comparison, and what to add for CLOCK_MONOTONIC */
-	u64 window_ns, spent_ns,
-	        each_ns; /* the budget: since when, on walks; time off the CPU that a walk stands for, at least */
+	/* the budget: since when, skipped until then, on walks; time off the CPU that a walk stands for, at least */
+	u64 window_ns, window_skipped, spent_ns, each_ns;
 };
 
 #endif
