@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wait.h"
 
-#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include "probes/object.h"
@@ -16,6 +14,7 @@
 #include "unwind/now.h"
 #include "unwind/profile/collect.h"
 #include "unwind/table.h"
+#include "wait_list.h"
 #include "wait_reason.h"
 #include "wait_record.h"
 #include "wait_tasks.h"
@@ -25,7 +24,8 @@
 
 struct wait {
 	const struct event_host *host;
-	struct bpf_link *on_switch, *on_waking, *on_exit, *iterator;
+	struct bpf_link *on_switch, *on_waking, *on_exit;
+	struct wait_list list;
 	struct table stacks;  /* of waits that were visited: hash of the stack, by thread and switches */
 	struct table counted; /* ns of them that were counted, by the same */
 	struct wait_walker *walker;
@@ -62,7 +62,7 @@ static void destroy(void *event)
 	bpf_link__destroy(w->on_switch);
 	bpf_link__destroy(w->on_waking);
 	bpf_link__destroy(w->on_exit);
-	bpf_link__destroy(w->iterator);
+	wait_list_close(&w->list);
 	table_free(&w->stacks);
 	table_free(&w->counted);
 	wait_tasks_destroy(w->tasks);
@@ -84,8 +84,7 @@ static struct error *attach_programs(struct wait *w)
 	w->on_exit = w->on_switch ? bpf_program__attach(skel->progs.on_thread_exit) : NULL;
 	if (!w->on_exit)
 		return error_errno(errno, "cannot attach to the scheduler's tracepoints");
-	w->iterator = bpf_program__attach_iter(skel->progs.visit_threads, NULL);
-	return w->iterator ? NULL : error_errno(errno, "cannot list threads by BPF");
+	return wait_list_open(&w->list, skel->progs.visit_threads);
 }
 
 static struct error *create(const struct event_host *host, void **ret)
@@ -215,36 +214,10 @@ static struct error *record(void *event, const void *data, size_t size)
 	return count_with_waker(w, epoch, r.hash, r.waker, r.ns, true);
 }
 
-static struct error *each_thread(
-        struct wait *w, struct error *(*each)(struct wait *w, u32 epoch, const struct wait_thread *t), u32 epoch)
+static struct error *visit_due(void *ctx, const struct wait_thread *t)
 {
-	static struct wait_thread buffer[32];
-	int fd = bpf_iter_create(bpf_link__fd(w->iterator));
-	struct error *err = NULL;
-	size_t have = 0, i;
-	ssize_t got = 1;
+	struct wait *w = ctx;
 
-	if (fd < 0)
-		return error_errno(errno, "cannot list threads by BPF");
-	while (!err && got) {
-		got = read(fd, (char *)buffer + have, sizeof(buffer) - have);
-		if (got < 0 && errno != EAGAIN && errno != EINTR)
-			break;
-		have += got > 0 ? (size_t)got : 0;
-		for (i = 0; !err && (i + 1) * sizeof(*buffer) <= have; i++) {
-			buffer[i].comm[sizeof(buffer[i].comm) - 1] = '\0';
-			err = each(w, epoch, &buffer[i]);
-		}
-		have -= i * sizeof(*buffer);
-		memmove(buffer, &buffer[i], have);
-	}
-	close(fd);
-	return err || got >= 0 ? err : error_errno(errno, "cannot list threads by BPF");
-}
-
-static struct error *visit_due(struct wait *w, u32 epoch, const struct wait_thread *t)
-{
-	(void)epoch;
 	return t->flags & WAIT_DUE ? visit(w, t) : NULL;
 }
 
@@ -275,16 +248,24 @@ static struct error *carry(struct wait *w, u32 epoch, const struct wait_thread *
 	return t->flags & (WAIT_DUE | WAIT_KNOWN) ? collector_carry(w->host->collector, !epoch, key) : NULL;
 }
 
-static struct error *settle_and_carry(struct wait *w, u32 epoch, const struct wait_thread *t)
-{
-	struct error *err = settle(w, epoch, t);
+struct settling {
+	struct wait *wait;
+	u32 epoch;
+};
 
-	return err ? err : carry(w, epoch, t);
+static struct error *settle_and_carry(void *ctx, const struct wait_thread *t)
+{
+	const struct settling *s = ctx;
+	struct error *err = settle(s->wait, s->epoch, t);
+
+	return err ? err : carry(s->wait, s->epoch, t);
 }
 
 struct error *wait_look(void *event)
 {
-	return each_thread(event, visit_due, 0);
+	struct wait *w = event;
+
+	return wait_list_all(&w->list, visit_due, w);
 }
 
 void wait_begins(void *event)
@@ -326,7 +307,7 @@ static struct error *poll(void *event, u64 now)
 		return NULL;
 	w->visited_ns = now;
 	skel->bss->wait_sampled = 0;
-	return each_thread(w, visit_due, 0);
+	return wait_list_some(&w->list, w->host->targets, visit_due, w);
 }
 
 static u64 due(void *event)
@@ -342,13 +323,14 @@ static struct error *drain(void *event, u32 epoch)
 {
 	struct wait *w = event;
 	struct sample *skel = object_skeleton(w->host->object);
-	struct error *err = each_thread(w, visit_due, epoch);
+	struct settling settling = {w, epoch};
+	struct error *err = wait_list_all(&w->list, visit_due, w);
 
 	if (err)
 		return err;
 	w->host->take_all(w->host->ctx);
 	skel->bss->wait_settling = 1;
-	err = each_thread(w, settle_and_carry, epoch);
+	err = wait_list_all(&w->list, settle_and_carry, &settling);
 	skel->bss->wait_settling = 0;
 	if (!err && w->tasks)
 		wait_tasks_drain(w->tasks, epoch);

@@ -265,6 +265,25 @@ def test_long_waits():
     yield f"{off['waits']} waits, {off['walked_from_outside']} walked from outside"
 
 
+NAPS = "import time\nwhile True:\n time.sleep(0.004)\n sum(range(2000))"
+
+
+def test_neighbours():
+    """What the threads of other programs cost: they are not looked at 50 times a second (Linux 6.1 and later)."""
+    if tuple(map(int, os.uname().release.split(".")[:2])) < (6, 1):
+        raise yrt.Skipped("before Linux 6.1 all threads are listed")
+    with yrt.Program([sys.executable, "-c", NAPS]) as target:
+        sample = ("off-flame", "-p", target.pid, "-d", 3)
+        alone = yrt.run(*sample).expect()
+        with yrt.Fixture("waits", 2000, wait=False) as neighbour:
+            yrt.waiting(neighbour.pid, 2001, 60)
+            beside = yrt.run(*sample).expect()
+        target.kill()
+    cost = [result.stats["cpu_percent"] for result in (alone, beside)]
+    assert cost[1] < 2 * cost[0], f"{cost[0]:.1f} % of a CPU alone, {cost[1]:.1f} % beside 2,000 threads"
+    yield f"{cost[0]:.1f} % of a CPU alone, {cost[1]:.1f} % beside 2,000 threads"
+
+
 def test_frozen():
     """A control group that version 2 of them has frozen: nothing waits for what its system call says."""
     with yrt.Fixture("waits", wait=False) as fixture, pods.Pod() as pod:
