@@ -28,11 +28,7 @@
 
 #define CALLS_MAX 4096
 #define FILES_MAX 256
-#ifdef __SANITIZE_ADDRESS__
 #define STEPS_MAX 120000
-#else
-#define STEPS_MAX 250000
-#endif
 
 struct call {
 	u64 sp; /* of the callee's first instruction */
