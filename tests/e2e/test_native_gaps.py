@@ -2,7 +2,8 @@
 """
 A large library of which .eh_frame covers a fifth, as in libx265 and libdav1d: the rest is assembly by hand, with rows
 that yrt makes from the code. Its callers are found whatever the size of the file. The same for code that a program
-makes itself, as oneDNN's kernels: on a page of its own, and behind other code; before yrt looks, and later.
+makes itself, as oneDNN's kernels: on a page of its own, and behind other code, aligned or not (GHDL's mcode); before
+yrt looks, and later.
 """
 
 import os
@@ -107,9 +108,11 @@ MAKER = """
 extern const char kernel[], kernel_end[];
 typedef long (*made)(long rounds, long (*callback)(long));
 static char *code;
+#define NEAR (0x1230 + ((kernel_end - kernel + 3) & ~3)) /* right behind, at no multiple of 16 bytes */
 __attribute__((noinline)) long back(long n) { for (volatile int i = 0; i < 20; i++) n += i; return n; }
 __attribute__((noinline)) long early(void) { return ((made)code)(1000, back) + 1; }
 __attribute__((noinline)) long late(void) { return ((made)(code + 0x1230))(1000, back) + 1; }
+__attribute__((noinline)) long near(void) { return ((made)(code + NEAR))(1000, back) + 1; }
 int main(void)
 {
     time_t end = time(0) + 2;
@@ -118,8 +121,11 @@ int main(void)
     while (time(0) < end)
         early();
     memcpy(code + 0x1230, kernel, kernel_end - kernel);
-    for (;;)
+    memcpy(code + NEAR, kernel, kernel_end - kernel);
+    for (;;) {
         late();
+        near();
+    }
 }
 """
 KERNEL = """
@@ -344,14 +350,19 @@ def test_made_code():
             finally:
                 yrt.stop(process)
     texts = [(";".join((*frames, "")), n) for frames, n in result.stacks]
-    early, late = (
-        sum(n for text, n in texts if f";main;{name};[anonymous];" in text) for name in ("early", "late")
+    early, late, near = (
+        sum(n for text, n in texts if f";main;{name};[anonymous];" in text) for name in ("early", "late", "near")
     )
     called = sum(n for text, n in texts if ";[anonymous];back;" in text)
-    assert early > 9 and late > 9 and called > 9, yrt.show(result.stacks)
-    guessed = sum(n for text, n in texts if ";? late;" in text)  # until the second one was seen
-    assert early + late > 0.8 * result.samples and guessed < late / 2 and ";? early;" not in result.text, result.text
-    return [f"{early} and {late} of {result.samples} samples below the callers of code made before and meanwhile"]
+    assert early > 9 and late > 9 and near > 9 and called > 9, yrt.show(result.stacks)
+    assert early + late + near > 0.8 * result.samples and ";? early;" not in result.text, result.text
+    guesses = [line for line in result.text.splitlines() if ";? " in line]  # until the function was seen
+    for name, n in ("late", late), ("near", near):
+        assert sum(int(line.split()[-1]) for line in guesses if f";? {name};" in line) < n / 2, result.text
+    return [
+        f"{early}, {late}, {near} of {result.samples} samples below the callers of code made before, meanwhile, and"
+        " meanwhile at no multiple of 16 bytes"
+    ]
 
 
 def sample_with(library, program, *args):

@@ -8,6 +8,7 @@
 #include <xxhash.h>
 
 #include "binary/resident.h"
+#include "cfi_code_flow.h"
 #include "cfi_internal.h"
 #include "cleanup.h"
 #include "grow.h"
@@ -219,14 +220,28 @@ static bool are_all(const struct piece *p, u64 at, u32 n, u8 byte)
 	return true;
 }
 
-/* May a function begin at this multiple of 16 bytes: behind a return, or padding? */
-static bool may_begin(const struct piece *p, u64 at)
+/* push %rbp; mov %rsp, %rbp */
+static bool makes_frame(const struct piece *p, u64 at)
 {
 	const u8 *code = p->bytes + (at - p->start);
 
+	return p->end - at >= 4 && code_find_frame(code, code + 4) == code;
+}
+
+/*
+ * May a function begin here: at a multiple of 16 bytes behind a return or padding, or anywhere behind one byte of it if
+ * it makes a frame (GHDL's mcode)?
+ */
+static bool may_begin(const struct piece *p, u64 at)
+{
+	const u8 *code = p->bytes + (at - p->start);
+	bool frame = makes_frame(p, at);
+
+	if (at % ALIGNMENT && !frame)
+		return false;
 	if (at == p->start)
 		return p->first;
-	return code[-1] == 0xc3 || code[-1] == 0xcc || code[-1] == 0x90 || are_all(p, at, 3, 0);
+	return code[-1] == 0xc3 || code[-1] == 0xcc || code[-1] == 0x90 || are_all(p, at, frame ? 1 : 3, 0);
 }
 
 static struct error *find_around(struct jit_code *c, const struct piece *p, u64 pc)
@@ -234,12 +249,12 @@ static struct error *find_around(struct jit_code *c, const struct piece *p, u64 
 	struct error *err = NULL;
 	u32 tries = 0;
 
-	for (u64 at = pc & ~(u64)(ALIGNMENT - 1); !err && !covers(c, pc) && tries < TRIES_MAX; at -= ALIGNMENT) {
+	for (u64 at = pc; !err && !covers(c, pc) && tries < TRIES_MAX; at--) {
 		if (may_begin(p, at)) {
 			err = try(c, p, at, pc);
 			tries++;
 		}
-		if (at < p->start + ALIGNMENT)
+		if (at == p->start)
 			break;
 	}
 	return err;

@@ -3,7 +3,8 @@
  * Rows for code that a process made itself and that nothing describes: kernels of oneDNN (Xbyak; OpenVINO, PyTorch,
  * TensorFlow), FBGEMM (asmjit). They are made from the code of one function at a time, of which each way has to end
  * with the caller's stack and registers (cfi_code_find_function()). Where a function begins is tried out: allocators
- * give page-aligned memory to each kernel (Xbyak), or pieces at multiples of 16 bytes (asmjit).
+ * give page-aligned memory to each kernel (Xbyak), or pieces at multiples of 16 bytes (asmjit). A function that makes a
+ * frame is found anywhere behind a return or padding (GHDL's mcode).
  *
  * Functions at the beginning of touched pages are found at once, others when a frame was seen in them. Code may be
  * replaced: functions whose bytes have changed are dropped.
