@@ -225,7 +225,7 @@ static bool makes_frame(const struct piece *p, u64 at)
 {
 	const u8 *code = p->bytes + (at - p->start);
 
-	return p->end - at >= 4 && code_find_frame(code, code + 4) == code;
+	return *code == 0x55 && p->end - at >= 4 && code_find_frame(code, code + 4) == code; /* most bytes differ */
 }
 
 /*
