@@ -52,7 +52,8 @@ static inline bool restore_all(struct walk *w, const struct cfi_rule *rule, u64 
 /*
  * The caller's registers after a step to pc with this stack pointer: what a callee may clobber is lost. A frame's CFA
  * lies above the callee's stack pointer, or the walk would never end; but a leaf may have nothing on the stack: its
- * return address is in a register, or its CFA is its caller's stack pointer (the JVM's interpreter is entered so).
+ * return address is in a register, or its CFA is its caller's stack pointer (the JVM's interpreter is entered so), or
+ * it has popped its return address, which is still there below (OCaml 4's calls of C).
  */
 static inline int enter_caller(struct walk *w, u64 cfa, u64 pc, bool may_be_empty)
 {
@@ -400,7 +401,8 @@ static inline int step_rule(struct walk *w, const struct cfi_rule *rule)
 		return STOP_STACK_ABSENT;
 	if (cfa < w->reg[REG_SP] && may_change_stack(rule) && behind_call(w, pc))
 		w->reg[REG_SP] = 0;
-	stop = enter_caller(w, cfa, pc, rule->ra_reg != CFI_NO_REG || rule->cfa_reg != REG_SP);
+	stop = enter_caller(w, cfa, pc,
+	        rule->ra_reg != CFI_NO_REG || rule->cfa_reg != REG_SP || (cfa == w->reg[REG_SP] && behind_call(w, pc)));
 	w->leaf = rule->flags & CFI_SIGNAL_FRAME;
 	if (rule->flags & CFI_OWN_STACK && stop == STOP_NONE &&
 	        !walk_push(w, frame_where(FRAME_GAP, RUNTIME_NATIVE, 0, 0), STOP_OWN_STACK))

@@ -231,6 +231,26 @@ jmp leave
 words: .quad calls
 .section .note.GNU-stack,"",@progbits
 """
+POPPED = """
+.text
+.globl popped
+popped: .cfi_startproc
+pop %rdx
+.cfi_adjust_cfa_offset -8
+mov $100000, %ecx
+1: dec %ecx
+jnz 1b
+push %rdx
+.cfi_adjust_cfa_offset 8
+ret
+.cfi_endproc
+.section .note.GNU-stack,"",@progbits
+"""
+POPS = """
+void popped(void);
+__attribute__((noinline)) void work(void) { popped(); __asm__ volatile(""); }
+int main(void) { for (;;) work(); }
+"""
 OTHER_STACK = """
 .text
 .globl start
@@ -429,6 +449,13 @@ def test_other_stack():
     assert min(found) > 0.1 * result.samples > 5 and sum(found) > 0.97 * result.samples, yrt.show(result.stacks)
     assert not result.stats["truncated"] and ";?" not in result.text, yrt.show(result.stacks)
     return [f"{found} of {result.samples} samples in code of a stack below C's, and in C that it calls in two ways"]
+
+
+def test_popped():
+    """As in OCaml 4: before it calls C by a jump, a function pops its return address, and its CFI says so."""
+    result, texts = sample_with(POPPED, POPS, "-d", 0.3)
+    found = sum(n for text, n in texts if text.endswith(";main;work;popped;"))
+    assert found > 0.9 * result.samples > 9 and not result.stats["truncated"], yrt.show(result.stacks)
 
 
 def test_fiber():

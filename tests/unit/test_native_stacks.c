@@ -32,7 +32,7 @@ static void test_no_progress(void **state)
 
 		fake_put(f, SP + off - 8, RA(leaf));
 		assert_int_equal(fake_walk(f, (u64[ARCH_NREGS]){[REG_SP] = SP, [REG_PC] = leaf}), STOP_NO_PROGRESS);
-		assert_int_equal(f->walk.nframes, 1);
+		assert_int_equal(f->walk.nframes, off ? 1 : 2); /* only a leaf may have popped its return address */
 		fake_destroy(f);
 	}
 }
