@@ -140,7 +140,7 @@ class Checker:
         if go_code.is_go(place):
             return ("ok", "") if go_code.is_root(place) else ("fault", f"a whole stack begins in {frame.plain} of Go")
         if entry is not None and (
-            0 <= place.address - entry < 64 or function and function.start <= entry < function.end
+            0 <= place.address - entry < 96 or function and function.start <= entry < function.end
         ):
             return "ok", ""
         if os.path.basename(frame.mapping).startswith("_greenlet."):
