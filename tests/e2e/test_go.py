@@ -180,7 +180,8 @@ def test_two_libraries_latency():
             run = yrt.run("latency", "-e", f"{library}:main.grown", "-p", f.pid, "-d", 2)
             stats = run.expect().stats["latency"]
             told = {name: stats[name] for name in ("entered", "returned", "unpaired", "left")}
-            assert told["returned"] > 100 and told["unpaired"] <= 2 and not told["left"], told
+            # Some calls return while probes are attached, whose beginning was not seen.
+            assert told["returned"] > 100 and told["unpaired"] < 0.01 * told["entered"] and not told["left"], told
             yield f"{os.path.basename(library)}: {told}"
 
 
