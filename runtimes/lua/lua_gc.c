@@ -56,7 +56,7 @@ static void add(struct lua_sweep *s, u64 start, struct lua_gc *ret)
 	ret->end[ret->n++] = fde->end;
 }
 
-/* The function in C of this name in a table of luaL_Reg; 0: there is none. */
+/* The C function that a luaL_Reg table registers under this name; 0: none does. */
 static struct error *find_registered(struct image *img, const char *name, size_t size, u64 *ret)
 {
 	static const char *const sections[] = {".data.rel.ro", ".data", ".rodata"};

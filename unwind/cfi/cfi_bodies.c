@@ -40,8 +40,7 @@ static bool is_shared(struct image *img, const struct cfi_function *fn)
 	return first && code_find_frame(first + 1, end);
 }
 
-/* Of a function: at its first instruction the CFA is found by the stack pointer. */
-static bool begins_plainly(const struct cfi_cie *cie)
+bool cfi_begins_plainly(const struct cfi_cie *cie)
 {
 	return cie->initial.cfa.kind == CFI_REG && cie->initial.cfa.reg == REG_SP;
 }
@@ -51,7 +50,7 @@ static bool describes_bodies(
         struct image *img, const struct cfi_parsed *p, const struct cfi_function *fn, struct cfi_rule *ret)
 {
 	struct cfi_rows rows = {0};
-	bool found = fn->cie < p->ncies && !begins_plainly(&p->cies[fn->cie]) && fn->end > fn->start &&
+	bool found = fn->cie < p->ncies && !cfi_begins_plainly(&p->cies[fn->cie]) && fn->end > fn->start &&
 	             cfi_run_function(&p->cies[fn->cie], fn, &rows) == CFI_RUN_OK && rows.n == 1 &&
 	             is_frame(&rows.entry->rule) && is_shared(img, fn);
 

@@ -170,6 +170,8 @@ struct error *cfi_code_find_in_memory(struct image *img, const struct cfi_parsed
  * and registers, one of them in a return. Only fails for memory.
  */
 struct error *cfi_code_find_function(struct image *img, u64 start, u64 end, u64 pc, struct cfi_code *ret);
+/* Is the CFA found by the stack pointer at a function's first instruction? */
+bool cfi_begins_plainly(const struct cfi_cie *cie);
 /* Room for one more behind n in one of the arrays of struct cfi_code, or one like it. */
 struct error *cfi_reserve(void *array, u32 n, u32 *room, size_t size);
 /*

@@ -43,32 +43,34 @@ static bool has_instructions(const struct cfi_function *fn)
 	return i < fn->code_size;
 }
 
+/* One row: the CFA is 8 above the stack pointer. */
 static bool is_plain(const struct cfi_parsed *p, const struct cfi_function *fn)
 {
-	const struct cfi_cfa *cfa;
-
-	if (cfi_is_synthetic(fn) || fn->end <= fn->start || fn->end - fn->start > BODY_MAX || has_instructions(fn))
-		return false;
-	cfa = &p->cies[fn->cie].initial.cfa;
-	return cfa->kind == CFI_REG && cfa->reg == REG_SP && cfa->offset == 8;
+	return !cfi_is_synthetic(fn) && fn->end > fn->start && fn->end - fn->start <= BODY_MAX &&
+	       !has_instructions(fn) && cfi_begins_plainly(&p->cies[fn->cie]) &&
+	       p->cies[fn->cie].initial.cfa.offset == 8;
 }
 
-static u64 code_size(const struct cfi_parsed *p)
+/* Of all functions, which are sorted. */
+static bool is_small(const struct cfi_parsed *p)
 {
-	return p->nfunctions ? p->functions[p->nfunctions - 1].end - p->functions[0].start : 0;
+	return p->nfunctions && p->functions[p->nfunctions - 1].end - p->functions[0].start <= FILE_MAX;
 }
 
 struct error *cfi_silent_find(struct image *img, struct cfi_parsed *p, struct cfi_code *ret)
 {
 	struct image_pages text;
-	struct error *err = image_pages_create(&text, img, ".text");
+	struct error *err;
 	size_t kept = 0;
 
+	if (!is_small(p))
+		return NULL;
+	err = image_pages_create(&text, img, ".text");
 	for (size_t i = 0; i < p->nfunctions; i++) {
 		const struct cfi_function fn = p->functions[i];
 		u32 runs = ret->nruns;
 
-		if (!err && code_size(p) <= FILE_MAX && is_plain(p, &fn) && begins_with_move(&text, &fn))
+		if (!err && is_plain(p, &fn) && begins_with_move(&text, &fn))
 			err = cfi_code_find_function(img, fn.start, fn.end, fn.start, ret);
 		if (ret->nruns == runs)
 			p->functions[kept++] = fn;

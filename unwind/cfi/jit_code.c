@@ -229,8 +229,8 @@ static bool makes_frame(const struct piece *p, u64 at)
 }
 
 /*
- * May a function begin here: at a multiple of 16 bytes behind a return or padding, or anywhere behind one byte of it if
- * it makes a frame (GHDL's mcode)?
+ * May a function begin here? At multiples of 16 bytes behind a return or padding; one that makes a frame (GHDL's mcode)
+ * anywhere behind a return or a byte of padding.
  */
 static bool may_begin(const struct piece *p, u64 at)
 {
