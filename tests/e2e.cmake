@@ -27,7 +27,8 @@ set(BESIDE_OTHERS test_symbolize test_watch test_verifier test_page test_page_pr
 	test_dump_java test_formats test_push test_recording test_capabilities test_manual test_diff test_inspect
 	test_lua_inspect test_layout test_bad_input test_debuginfod test_first_hour test_go_heap test_go_goroutines
 	test_inlines test_lua_tasks test_perl_hostile test_processes test_python_hostile test_python_tasks
-	test_python_thread_names test_source test_containers test_sanitized test_perf_map)
+	test_python_thread_names test_source test_containers test_sanitized test_perf_map
+	test_first_hour_document test_job)
 file(GLOB E2E_TESTS CONFIGURE_DEPENDS e2e/test_*.py)
 foreach(source ${E2E_TESTS})
 	get_filename_component(name ${source} NAME_WE)
