@@ -57,17 +57,20 @@ class Lua:
 
     def load(self, stacks):
         wanted = sorted({self.path(f) for s in stacks for f in s.frames if f.script == "luajit" and f.file})
-        self.sources_miss = any(p.endswith(".lua") and not os.path.isfile(p) for p in wanted)
-        wanted = [p for p in wanted if os.path.isfile(p)]
+        real = {path: self.process.real(path) for path in wanted}
+        self.sources_miss = any(p.endswith(".lua") and not os.path.isfile(real[p]) for p in wanted)
+        wanted = [p for p in wanted if os.path.isfile(real[p])]
+        files = {}
         for at in range(0, len(wanted), 100):
             run = subprocess.run(
-                ["luajit", os.path.join(HERE, "lua_calls.lua"), *wanted[at : at + 100]],
+                ["luajit", os.path.join(HERE, "lua_calls.lua"), *(real[p] for p in wanted[at : at + 100])],
                 capture_output=True,
                 text=True,
                 errors="replace",
                 timeout=120,
             )
-            parse(run.stdout, self.files)
+            parse(run.stdout, files)
+        self.files = {path: files[real[path]] for path in wanted if real[path] in files}
         self.defined = set().union(*(names for _, names in self.files.values())) if self.files else set()
 
     def prototypes(self, frame):

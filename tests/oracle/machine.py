@@ -262,6 +262,11 @@ class Process:
         i = bisect.bisect_right(self.starts, address) - 1
         return self.maps[i] if i >= 0 and address < self.maps[i][1] else None
 
+    def real(self, path):
+        """Where we find a file that the process names: in a root of its own it may have another release's."""
+        rooted = f"/proc/{self.pid}/root{path}"
+        return rooted if path.startswith("/") and os.path.isfile(rooted) else path
+
     def memory(self, address, size):
         try:
             with open(f"/proc/{self.pid}/mem", "rb", 0) as memory:

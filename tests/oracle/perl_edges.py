@@ -49,11 +49,11 @@ class Perl:
         path = f"{variables[b'YRT_PERL_CALLS'].decode()}.{self.process.pid}"
         os.kill(self.process.pid, signal.SIGUSR2)
         end = time.monotonic() + WAIT_S
-        while not os.path.exists(path):
+        while not os.path.exists(self.process.real(path)):
             if time.monotonic() > end:
                 raise RuntimeError(f"the program does not write {path}")
             time.sleep(0.05)
-        with open(path, errors="replace") as file:
+        with open(self.process.real(path), errors="replace") as file:
             self.subs, self.places = parse(file)
 
     def words(self, frame):

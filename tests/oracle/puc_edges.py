@@ -226,8 +226,7 @@ class Puc:
     def load(self, stacks):
         wanted = sorted({self.path(f) for s in stacks for f in s.frames if f.script == "lua" and f.file})
         for path in wanted:
-            rooted = f"/proc/{self.process.pid}/root{path}"  # the host may have another release's
-            real = rooted if path.startswith("/") and os.path.isfile(rooted) else path
+            real = self.process.real(path)
             for luac in self.versions() if os.path.isfile(real) else ():
                 run = subprocess.run(
                     [luac, "-l", "-l", "-p", real], capture_output=True, text=True, errors="replace", timeout=120

@@ -35,9 +35,11 @@ class Python:
         return [exe, sys.executable] if "python" in os.path.basename(exe) else [sys.executable]
 
     def load(self, stacks):
-        wanted = sorted({f.file for s in stacks for f in s.frames if f.script == "python" and os.path.isfile(f.file)})
+        named = {f.file for s in stacks for f in s.frames if f.script == "python" and f.file}
+        wanted = sorted((real, path) for path in named if os.path.isfile(real := self.process.real(path)))
         for at in range(0, len(wanted), 200):
-            self.files.update(self.ask(wanted[at:at + 200]))
+            paths = dict(wanted[at:at + 200])
+            self.files.update((paths[real], lines) for real, lines in self.ask(list(paths)).items())
 
     def ask(self, paths):
         for interpreter in self.interpreters():
