@@ -145,8 +145,10 @@ struct error *python_inlined_find(
 
 /*
  * 3.11, 3.12: fills eval->torn, by pairs of stores: to _PyCFrame.current_frame and then to the link of the frame that
- * was stored, and from a generator's link, which is set to NULL, to current_frame.
+ * was stored, and from a generator's link, which is set to NULL, to current_frame. What is found is kept
+ * (cfi_search_cache.h) under a name with the offsets that it depends on.
  */
+#define PYTHON_TORN_SEARCH "python torn 1 %ld %ld"
 void python_torn_find(struct image *img, const struct python_vm *vm, struct python_eval *eval);
 
 /*

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <arch.h>
 #include <capstone/capstone.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "cfi/cfi.h"
+#include "cfi/cfi_search_cache.h"
 #include "cleanup.h"
 #include "python_image.h"
 
@@ -160,15 +162,63 @@ static bool scan(struct image *img, struct search *s, struct python_range r, str
 	return true;
 }
 
+#define WORDS    2 /* of each in the cache */
+#define REG_BITS 8
+_Static_assert(SEARCH_RESULT_MAX >= WORDS * PYTHON_TORN_MAX, "all fit");
+
+static bool is_inside(const struct python_eval *eval, const struct python_torn *t)
+{
+	for (u32 i = 0; i < eval->n; i++)
+		if (t->start >= eval->ranges[i].start && t->start <= t->end && t->end <= eval->ranges[i].end)
+			return t->reg < ARCH_NREGS;
+	return false;
+}
+
+static bool load(const struct image *img, const char *name, struct python_eval *eval)
+{
+	struct search_result found;
+
+	if (!search_cache_load(img, name, &found) || found.n % WORDS || found.n / WORDS > PYTHON_TORN_MAX)
+		return false;
+	for (u32 i = 0; i < found.n / WORDS; i++) {
+		u64 start = found.values[i * WORDS], word = found.values[i * WORDS + 1];
+
+		eval->torn[i] = (struct python_torn){start, start + (word >> REG_BITS), (u8)word};
+		if (!is_inside(eval, &eval->torn[i]))
+			return false;
+	}
+	eval->ntorn = found.n / WORDS;
+	return true;
+}
+
+static void store(const struct image *img, const char *name, const struct python_eval *eval)
+{
+	struct search_result found = {.n = eval->ntorn * WORDS};
+
+	for (u32 i = 0; i < eval->ntorn; i++) {
+		const struct python_torn *t = &eval->torn[i];
+
+		found.values[i * WORDS] = t->start;
+		found.values[i * WORDS + 1] = (t->end - t->start) << REG_BITS | t->reg;
+	}
+	search_cache_store(img, name, &found);
+}
+
+/* What is found depends on the layout, which YRT_LAYOUTS may change. */
 void python_torn_find(struct image *img, const struct python_vm *vm, struct python_eval *eval)
 {
 	struct search s = {.img = img, .current = vm->cframe_below - vm->cf_frame, .previous = vm->f_previous};
+	char name[64];
+	bool whole = true;
 
 	eval->ntorn = 0;
-	if (cs_open(CS_ARCH_X86, CS_MODE_64, &s.handle) != CS_ERR_OK)
+	snprintf(name, sizeof(name), PYTHON_TORN_SEARCH, s.current, s.previous);
+	if (load(img, name, eval) || cs_open(CS_ARCH_X86, CS_MODE_64, &s.handle) != CS_ERR_OK)
 		return;
 	cs_option(s.handle, CS_OPT_DETAIL, CS_OPT_ON);
 	for (u32 i = 0; i < eval->n; i++)
-		scan(img, &s, eval->ranges[i], eval);
+		whole &= scan(img, &s, eval->ranges[i], eval);
 	cs_close(&s.handle);
+	if (whole)
+		store(img, name, eval);
 }
