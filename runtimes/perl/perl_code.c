@@ -345,20 +345,17 @@ static void find_ops(struct scan *s, const u64 *ops)
 		}
 }
 
-struct error *perl_code_find(struct image *img, struct perl_image *image)
+/* All that is code, for image->code. */
+static void scan_all(struct image *img, struct perl_image *image, const struct ops *ops)
 {
 	static const char *const enters[] = {"Perl_call_sv", "Perl_eval_sv", "Perl_amagic_call"};
 	struct scan s = {.img = img, .l = image->layout, .code = &image->code};
 	struct symbol runops, op;
-	struct ops ops = {.types = {0}};
-	struct error *err = perl_ops(img, take_op, &ops);
 
-	if (err)
-		return err;
 	s.runops = symbols_lookup(img, "PL_runops", &runops) ? runops.start : 0;
 	s.op = symbols_lookup(img, "PL_op", &op) ? op.start : 0;
 	find_functions(&s);
-	find_ops(&s, ops.functions);
+	find_ops(&s, ops->functions);
 	for (u32 i = 0; i < sizeof(enters) / sizeof(*enters); i++)
 		if (function(&s, enters[i])) {
 			s.enters = false;
@@ -374,6 +371,19 @@ struct error *perl_code_find(struct image *img, struct perl_image *image)
 	}
 	if (function(&s, "perl_run"))
 		scan(&s, look_for_loop);
+}
+
+struct error *perl_code_find(struct image *img, struct perl_image *image)
+{
+	struct ops ops = {.types = {0}};
+	struct error *err = perl_ops(img, take_op, &ops);
+
+	if (err)
+		return err;
+	if (!perl_code_load(img, image->layout, &image->code)) {
+		scan_all(img, image, &ops);
+		perl_code_store(img, image->layout, &image->code);
+	}
 	image->null = ops.functions[OP_NULL];
 	image->nextstate = ops.functions[OP_NEXTSTATE];
 	image->dbstate = ops.functions[OP_DBSTATE];
