@@ -199,7 +199,7 @@ WALK_GLOBAL int step_frame_pointer(struct walk *w)
 	walk_guesses(w);
 	w->reg[REG_FP] = next;
 	w->valid = 1u << REG_FP;
-	w->flags = FRAME_GUESS;
+	w->flags = FRAME_GUESS | FRAME_CHAINED;
 	return enter_caller(w, fp + 16, pc, false);
 }
 

@@ -70,6 +70,7 @@ void collector_destroy(struct collector *c)
 	wakers_free(&c->wakers);
 	timeline_free(&c->timeline);
 	names_destroy(c->names);
+	proofs_free(&c->proofs);
 	profile_destroy(c->profile);
 	table_free(&c->held);
 	table_free(&c->repaired);

@@ -8,6 +8,7 @@
 
 #include "collect.h"
 #include "pattern.h"
+#include "prove.h"
 #include "table.h"
 #include "timeline.h"
 #include "wakers.h"
@@ -56,6 +57,7 @@ struct collector {
 	void *ctx;
 	struct profile *profile;
 	struct names *names;
+	struct proofs proofs;
 	struct table nodes[2];   /* by epoch */
 	struct table processes;  /* of process_function() */
 	struct table containers; /* by the text of a process: functions of container_functions(), two in a word */

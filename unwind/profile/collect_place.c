@@ -10,6 +10,7 @@
 #include "locks.h"
 #include "idle.h"
 #include "process_names.h"
+#include "prove.h"
 #include "symbols/translated.h"
 #include "thread_names.h"
 
@@ -305,7 +306,8 @@ struct error *collect_place(struct collector *c, const struct stack_record *reco
 	n = without_wrong_guess(frames, n, record->stop);
 	n = before + expand_stack(p, frames, n, c->options.names.expand | (c->options.names.lines ? EXPAND_LINES : 0),
 	                     c->expanded + before, EXPANDED_MAX - before);
-	if (c->options.processes)
+	err = prove_frames(&c->proofs, p, c->expanded + before, n - before);
+	if (!err && c->options.processes)
 		err = child_process(c, p, node, record, &node);
 	if (!err && c->options.threads && !(n && frame_flags(&c->expanded[n - 1]) & FRAME_THREAD))
 		err = child_thread(c, p, node, record, &node);

@@ -32,7 +32,9 @@ enum frame_flag {
 	                      frame, only recorded if FEATURE_TASKS was given */
 	FRAME_AWAITED = 128, /* no code: what the thread waits for, as its runtime knows it; only recorded if
 	                        FEATURE_AWAITED was given */
-	FRAME_LOCK = 32,     /* code of a VM: its thread held the VM's lock; only recorded if FEATURE_LOCK was given */
+	FRAME_CHAINED = 64, /* of native code, with FRAME_GUESS: found by the frame pointer, which user space may prove;
+	                        gone after that */
+	FRAME_LOCK = 32,    /* code of a VM: its thread held the VM's lock; only recorded if FEATURE_LOCK was given */
 };
 
 /* The runtimes; RUNTIME_NATIVE is no runtime but ordinary code. The numbers are kept in recordings: never reuse one. */
