@@ -8,6 +8,8 @@
 
 #include <types.h>
 
+#define PF_EXITING 0x00000004 /* task_struct.flags: the thread is in do_exit() */
+
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct pid_namespace;

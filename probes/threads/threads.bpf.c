@@ -33,8 +33,6 @@ struct task_struct___threads {
 
 #pragma clang attribute pop
 
-#define PF_EXITING 0x00000004
-
 const volatile bool with_kernel = true;
 __u64 reader_arrival =
         0; /* when the thread that reads the iterator got its CPU: ties the scheduler's clock to user space's */

@@ -116,9 +116,25 @@ static __attribute__((noinline)) int wait_over(
 	return 0;
 }
 
+/* Looks for the state only now: the verifier would follow the walk once for each place that it may lie at. */
+static __attribute__((noinline)) int wait_walked(struct task_struct *task, struct slot *slot, u64 begin)
+{
+	struct wait_state *w = wait_known(task);
+	struct wait_stats *ws = wait_stats();
+
+	if (!w || !ws)
+		return 0;
+	w->hash = slot->head.hash;
+	w->stop = slot->deferred.stop ? slot->deferred.stop : slot->head.stop;
+	if (!wait_has_stack(w))
+		wait_sampled = 1;
+	wait_budget(ws, w, begin);
+	return 0;
+}
+
 /* The thread that runs here leaves the CPU. */
 static __attribute__((always_inline)) inline void wait_walk(
-        void *ctx, struct task_struct *task, struct wait_state *w, u32 instance, u64 state, u64 object)
+        void *ctx, struct task_struct *task, u32 instance, u64 state, u64 object, u64 begin)
 {
 	struct probe_stats *st = my_stats();
 	u32 number, tgid = tgid_of(task);
@@ -135,10 +151,7 @@ static __attribute__((always_inline)) inline void wait_walk(
 	event_kernel(ctx, slot, 0);
 	event_user(slot, NULL, task, bpf_map_lookup_elem(&processes, &tgid), true);
 	event_end(slot, st, event_emit(slot, st));
-	w->hash = slot->head.hash;
-	w->stop = slot->deferred.stop ? slot->deferred.stop : slot->head.stop;
-	if (!wait_has_stack(w))
-		wait_sampled = 1;
+	wait_walked(task, slot, begin);
 }
 
 /*
@@ -197,7 +210,7 @@ static inline void wait_came(struct task_struct *next, struct wait_stats *ws, u6
 /* Of the thread that runs here, if it is a target's; NULL: it is not, or ends. */
 static __attribute__((noinline)) struct wait_state *wait_state_of_own(struct task_struct *task, struct wait_stats *ws)
 {
-	struct wait_state *w = bpf_task_storage_get(&wait_states, task, NULL, 0);
+	struct wait_state *w = wait_known(task);
 	u64 begin;
 
 	if (w || !find_target())
@@ -261,18 +274,21 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch_walk, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
-	struct wait_state *w = bpf_task_storage_get(&wait_states, prev, NULL, 0);
-	struct wait_stats *ws = wait_stats();
 	u64 begin = bpf_ktime_get_ns(), object = 0;
 	int instance = find_target();
 
-	if (!w || !ws || !instance)
+	if (!instance)
 		return 0;
 	if (wait_futexes)
 		wait_for_futex(prev, &object);
-	wait_walk(ctx, prev, w, instance, preempt ? 0 : state_with_freezer(prev->__state, prev->jobctl), object);
-	wait_budget(ws, w, begin);
+	wait_walk(ctx, prev, instance, preempt ? 0 : state_with_freezer(prev->__state, prev->jobctl), object, begin);
 	return 0;
+}
+
+static inline void wait_exited(struct wait_state *w)
+{
+	w->ended_ns = bpf_ktime_get_ns();
+	w->exited = 1;
 }
 
 /* It ends after the run, but before user space has settled it: the stack of its current wait is lost. */
@@ -296,14 +312,17 @@ int BPF_PROG(on_thread_exit, struct task_struct *task)
 {
 	u64 end = wait_end_ns, now = end ? end : bpf_ktime_get_ns();
 	struct wait_stats *ws = wait_stats();
-	struct wait_state *w;
+	struct wait_state *w = wait_known(task);
 
-	if ((ticks != TICKS_TAKEN && !end) || !ws || !find_target())
+	if ((ticks != TICKS_TAKEN && !end) || !ws || !find_target()) {
+		if (w)
+			wait_exited(w);
 		return 0;
+	}
 	w = wait_new(task);
 	if (!w || w->exited)
 		return 0;
-	w->exited = 1;
+	wait_exited(w);
 	if (!end && w->since_ns)
 		wait_over_unseen(task, w, ws, now);
 	if (end)

@@ -46,6 +46,7 @@ static void prepare(struct object *o)
 {
 	const struct wait_options *options = object_of_event(o);
 
+	bpf_map__set_max_entries(object_skeleton(o)->maps.wait_places, 1u << WAIT_PLACES_BITS);
 	object_want(o, "on_switch");
 	if (options && options->wakers)
 		object_want(o, "on_waking");

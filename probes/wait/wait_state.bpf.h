@@ -9,6 +9,9 @@
 #define WAIT_ONE      (1u << 16) /* a wait that stands for itself */
 #define WAIT_CLOCK_NS 1000000ull /* the scheduler's clock is compared with CLOCK_MONOTONIC so often */
 
+#define WAIT_PLACE_TAKEN   1
+#define WAIT_PLACE_KEPT_NS 1000000000ull
+
 u64 wait_min_ns = 0;
 u64 wait_max_ns = ~0ull;
 u64 wait_end_ns = 0;   /* no wait lasts longer; 0: it goes on */
@@ -16,23 +19,26 @@ u32 wait_settling = 0; /* the iterator counts what was not counted until now */
 u32 wait_futexes = 0;  /* only waits in futex(2): lock-flame */
 u32 wait_sampled = 0;  /* there are waits without a stack: user space has to visit those that last */
 
-struct wait_state {               /* of a thread */
-	u64 since_ns;             /* off the CPU since then, or counted until then; 0: it runs */
-	u64 hash;                 /* of its stack; 0: not taken */
-	u64 waker;                /* of the stack that ended it; 0: not taken */
-	u64 exact_ns, counted_ns; /* of all its short waits, and what those that were chosen counted */
-	u64 raw_ns;               /* what one of these stands for, on average */
-	u64 mean_ns;              /* how long its waits last; long ones count as WAIT_LONG_NS */
-	u64 switches;             /* of the thread when it left: which wait it is */
-	u64 walk_ns; /* how long it took to take its stack: waits that were not chosen are shorter by that */
-	u32 stands;  /* for how much this wait does, in WAIT_ONE */
-	u32 skip;    /* waits to skip before the next is chosen */
-	u32 drawn;   /* for how many waits that one stands; 0: none was chosen yet */
-	u32 settled; /* some of it was counted already */
-	u32 stop;
-	u32 longs; /* how many of 256 waits are long */
+struct wait_state {   /* of a thread; what each switch needs comes first */
+	u64 owner;    /* of a place: wait_number() of its thread; WAIT_PLACE_TAKEN: about to be */
+	u64 since_ns; /* off the CPU since then, or counted until then; 0: it runs */
+	u64 hash;     /* of its stack; 0: not taken */
+	u64 exact_ns; /* of all its short waits */
+	u64 mean_ns;  /* how long its waits last; long ones count as WAIT_LONG_NS */
+	u64 switches; /* of the thread when it left: which wait it is */
+	u32 stands;   /* for how much this wait does, in WAIT_ONE */
+	u32 skip;     /* waits to skip before the next is chosen */
+	u32 settled;  /* some of it was counted already */
 	u16 runnable;
 	u16 exited;
+	u64 ended_ns;   /* when it exited */
+	u64 waker;      /* of the stack that ended the wait; 0: not taken */
+	u64 counted_ns; /* of its short waits, by those that were chosen */
+	u64 raw_ns;     /* what one of these stands for, on average */
+	u64 walk_ns;    /* how long it took to take its stack: waits that were not chosen are shorter by that */
+	u32 drawn;      /* for how many waits that one stands; 0: none was chosen yet */
+	u32 stop;
+	u32 longs; /* how many of 256 waits are long */
 };
 
 struct {
@@ -41,6 +47,18 @@ struct {
 	__type(key, int);
 	__type(value, struct wait_state);
 } wait_states SEC(".maps");
+
+/*
+ * Looking into task storage takes 30 ns, and each switch looks for the states of two threads. So a thread's state is
+ * here, at a place that follows from the address of its task_struct (its number may change with exec()), unless another
+ * thread has that place.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* WAIT_PLACES of a run that watches waits */
+	__type(key, u32);
+	__type(value, struct wait_state);
+} wait_places SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -123,15 +141,69 @@ static inline u64 wait_arrival(struct task_struct *task, struct wait_stats *ws, 
 	return BPF_CORE_READ(task, sched_info.last_arrival) + ws->behind_ns;
 }
 
-static inline struct wait_state *wait_new(struct task_struct *task)
+/* The verifier lets nobody calculate with pointers but subtract them. */
+static inline u64 wait_number(struct task_struct *task)
 {
+	return (u64)task - (u64)&wait_sampled;
+}
+
+static inline struct wait_state *wait_place(u64 number)
+{
+	u32 at = (number >> 6) * 0x9e3779b97f4a7c15ull >> (64 - WAIT_PLACES_BITS);
+
+	return bpf_map_lookup_elem(&wait_places, &at);
+}
+
+/* Is a place's thread gone, and its task_struct another's? At the end of a run all threads count as exited. */
+static inline bool wait_is_stale(const struct wait_state *w, struct task_struct *task)
+{
+	return w->exited && !wait_end_ns && !(task->flags & PF_EXITING);
+}
+
+/* The state of a thread, if it has one. */
+static __attribute__((always_inline)) inline struct wait_state *wait_known(struct task_struct *task)
+{
+	u64 number = wait_number(task);
+	struct wait_state *w = wait_place(number);
+
+	if (w && !w->owner)
+		return NULL;
+	if (w && w->owner == number && !wait_is_stale(w, task))
+		return w;
+	return bpf_task_storage_get(&wait_states, task, NULL, 0);
+}
+
+/* Gives a place to a thread that has no state. A thread that ended lately may still be about to leave its CPU. */
+static __attribute__((noinline)) int wait_take_place(struct wait_state *w, u64 number)
+{
+	u64 owner = w->owner;
+
+	if (owner && owner != number && !(w->exited && bpf_ktime_get_ns() - w->ended_ns > WAIT_PLACE_KEPT_NS))
+		return 0;
+	if (owner == WAIT_PLACE_TAKEN || __sync_val_compare_and_swap(&w->owner, owner, WAIT_PLACE_TAKEN) != owner)
+		return 0;
+	__builtin_memset(&w->since_ns, 0, sizeof(*w) - offsetof(struct wait_state, since_ns));
+	__sync_lock_test_and_set(&w->owner, number);
+	return 1;
+}
+
+static __attribute__((always_inline)) inline struct wait_state *wait_new(struct task_struct *task)
+{
+	struct wait_state *w = wait_known(task);
+	u64 number = wait_number(task);
+
+	if (w)
+		return w;
+	w = wait_place(number);
+	if (w && wait_take_place(w, number))
+		return w;
 	return bpf_task_storage_get(&wait_states, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
 /* The state of a target's thread, which is made for one that has slept until now; NULL: it is not a target's. */
 static __attribute__((always_inline)) inline struct wait_state *wait_state_of(struct task_struct *task)
 {
-	struct wait_state *w = bpf_task_storage_get(&wait_states, task, NULL, 0);
+	struct wait_state *w = wait_known(task);
 	u64 object;
 	u32 tgid;
 

@@ -111,7 +111,7 @@ int visit_threads(struct bpf_iter__task *ctx)
 	t = bpf_map_lookup_elem(&wait_visited, &zero);
 	if (!process || !t || task->exit_state || (wait_futexes && !wait_for_futex(task, &object)))
 		return 0;
-	w = bpf_task_storage_get(&wait_states, task, NULL, 0);
+	w = wait_known(task);
 	if (!w && wait_futexes && wait_state_bits(task) & STATE_OF_OTHERS)
 		return 0;
 	if (w && w->exited && wait_end_ns) /* its end has counted its life */

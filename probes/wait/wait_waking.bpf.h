@@ -35,11 +35,15 @@ static __attribute__((noinline)) int waker_begin(void *ctx, struct slot *slot)
 	return 0;
 }
 
-static __attribute__((noinline)) int waker_end(struct slot *slot, struct wait_state *w, u64 begin)
+static __attribute__((noinline)) int waker_end(struct slot *slot, struct task_struct *woken, u64 begin)
 {
+	struct wait_state *w = wait_known(woken);
 	struct wait_stats *ws = wait_stats();
-	u64 walk_ns = w->walk_ns;
+	u64 walk_ns;
 
+	if (!w)
+		return 0;
+	walk_ns = w->walk_ns;
 	w->waker = slot->head.hash;
 	if (ws)
 		wait_budget(ws, w, begin);
@@ -66,14 +70,13 @@ int BPF_PROG(on_waking, struct task_struct *woken)
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking_walk, struct task_struct *woken)
 {
-	struct wait_state *w = bpf_task_storage_get(&wait_states, woken, NULL, 0);
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct probe_stats *st = my_stats();
 	u64 begin = bpf_ktime_get_ns();
 	struct slot *slot;
 	u32 number, tgid;
 
-	if (!w || !st)
+	if (!st)
 		return 0;
 	tgid = tgid_of(task);
 	slot = event_begin(st, find_target(), tgid, 0, &number);
@@ -82,7 +85,7 @@ int BPF_PROG(on_waking_walk, struct task_struct *woken)
 	waker_begin(ctx, slot);
 	event_user(slot, NULL, task, bpf_map_lookup_elem(&processes, &tgid), false);
 	event_end(slot, st, event_emit(slot, st));
-	waker_end(slot, w, begin);
+	waker_end(slot, woken, begin);
 	return 0;
 }
 
