@@ -6,6 +6,7 @@
 #include <sys/param.h>
 
 #include "capstone_registers.h"
+#include "cfi_code_plain.h"
 #include "cfi_internal.h"
 
 #define CASES_MAX   4096
@@ -161,6 +162,8 @@ bool code_flow_decode(struct code_flow *f, u64 addr)
 	size_t size = f->end - addr;
 	u32 vector;
 
+	if (code_plain_decode(code, size, addr, f->in))
+		return true;
 	if (cs_disasm_iter(f->handle, &code, &size, &addr, f->in))
 		return true;
 	vector = code_vector_size(code, size);
