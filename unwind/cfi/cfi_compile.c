@@ -204,6 +204,8 @@ static struct error *add_code(struct image *img, struct compiler *c)
 	struct error *err = c->provided ? NULL : cfi_own_stack_find(img, p, &c->code);
 	u64 covered = 0;
 
+	if (!err && !c->provided && !c->code.nruns)
+		err = cfi_fixed_frames_find(img, p, &c->code);
 	if (!err)
 		err = cfi_code_find_bodies(img, p, &c->code);
 	if (!err)

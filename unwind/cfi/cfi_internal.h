@@ -187,6 +187,8 @@ struct error *cfi_code_find_bodies(struct image *img, struct cfi_parsed *parsed,
 struct error *cfi_silent_find(struct image *img, struct cfi_parsed *parsed, struct cfi_code *ret);
 /* Rows of code between functions of parsed that keeps a stack of its own (cfi_own_stack.c). Only fails for memory. */
 struct error *cfi_own_stack_find(struct image *img, const struct cfi_parsed *parsed, struct cfi_code *ret);
+/* Rows of much code between functions of parsed whose frames are of fixed size (cfi_fixed_frames.c). The same. */
+struct error *cfi_fixed_frames_find(struct image *img, const struct cfi_parsed *parsed, struct cfi_code *ret);
 void cfi_code_free(struct cfi_code *code);
 /* Compiles them. */
 struct error *cfi_from_code(const struct cfi_code *code, struct cfi **ret);
