@@ -2,6 +2,8 @@
 /* The native walker where no row says how to go on: frame pointers, words that follow a call, where a guess ends. */
 #include "native_stack_fake.h"
 
+#define CHAINED (FRAME_RETADDR | FRAME_GUESS | FRAME_CHAINED)
+
 /*
  * rbp chains from a function without a table over one whose rows say nothing, to rbp 0: that is no proof of a root, as
  * any data may be 0. If rows mark a root there it is one.
@@ -19,8 +21,8 @@ static void test_frame_pointer(void **state)
 	assert_int_equal(fake_walk(f, reg), STOP_ROOT);
 	assert_int_equal(f->walk.nframes, 3);
 	check_frame(f, 0, a, 0);
-	check_frame(f, 1, RA(b), FRAME_RETADDR | FRAME_GUESS);
-	check_frame(f, 2, RA(c), FRAME_RETADDR | FRAME_GUESS);
+	check_frame(f, 1, RA(b), CHAINED);
+	check_frame(f, 2, RA(c), CHAINED);
 	assert_int_equal(f->walk.reg[REG_SP], SP + 0x1030);
 	f->no_code = true; /* the same where code can not be looked at */
 	assert_int_equal(fake_walk(f, reg), STOP_ROOT);
@@ -129,8 +131,7 @@ static void test_behind_call(void **state)
 /* Only the frame behind a guessed step is a guess, not what rules and the kernel say of it. */
 static void test_guess_ends(void **state)
 {
-	static const u32 flags[] = {
-	        0, FRAME_RETADDR, FRAME_RETADDR | FRAME_GUESS, FRAME_RETADDR | FRAME_GUESS, 0, FRAME_RETADDR};
+	static const u32 flags[] = {0, FRAME_RETADDR, CHAINED, CHAINED, 0, FRAME_RETADDR};
 	struct fake *f = fake_create();
 	struct cfi_rule rule = by_sp(16);
 	u64 reg[ARCH_NREGS], a, b, root;

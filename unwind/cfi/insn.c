@@ -334,44 +334,25 @@ static enum insn_kind one_arithmetic(struct decoder *d)
 	return INSN_OTHER;
 }
 
-static enum insn_kind one_kind(struct decoder *d)
+/* The instructions of one byte that write to an operand of a ModRM byte; false: it is none of them. */
+static bool one_writes(struct decoder *d)
 {
-	u8 op = d->op;
-
-	if (op < 0x40)
-		return one_arithmetic(d);
-	if (op >= 0x50 && op < 0x58)
-		return op == 0x50 + FP && !(d->rex & REX_B) ? INSN_PUSH_FP : INSN_PUSH;
-	if (op == 0x58 + FP && !(d->rex & REX_B))
-		return INSN_POP_FP;
-	if (op == 0x58 + SP && !(d->rex & REX_B))
-		d->in.writes_sp = true;
-	if (op >= 0x70 && op < 0x80)
-		return INSN_JUMP_IF;
-	if ((op > 0x90 && op < 0x98) || (op >= 0xb0 && op < 0xc0)) {
-		writes_own(d);
-		return INSN_OTHER;
-	}
-	switch (op) {
+	switch (d->op) {
 	case 0x63:
 	case 0x69:
 	case 0x6b:
 	case 0x8a:
+	case 0x8b:
 	case 0x8d:
 		writes_reg(d);
-		break;
+		return true;
 	case 0x86:
 	case 0x87:
 		writes_reg(d);
 		writes_rm(d);
-		break;
-	case 0x89:
-	case 0x8b:
-		if (is_move(d))
-			return INSN_SET_FP;
-		op == 0x89 ? writes_rm(d) : writes_reg(d);
-		break;
+		return true;
 	case 0x88:
+	case 0x89:
 	case 0x8c:
 	case 0x8f:
 	case 0xc0:
@@ -383,7 +364,16 @@ static enum insn_kind one_kind(struct decoder *d)
 	case 0xd2:
 	case 0xd3:
 		writes_rm(d);
-		break;
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* What is left: mostly where code goes on. */
+static enum insn_kind one_flow(struct decoder *d)
+{
+	switch (d->op) {
 	case 0x68:
 	case 0x6a:
 	case 0x9c:
@@ -396,7 +386,7 @@ static enum insn_kind one_kind(struct decoder *d)
 		return INSN_RETURN;
 	case 0xc8:
 		d->in.writes_fp = true;
-		break;
+		return INSN_OTHER;
 	case 0xc9:
 		return INSN_POP_FP;
 	case 0xcc:
@@ -416,7 +406,29 @@ static enum insn_kind one_kind(struct decoder *d)
 	default:
 		return one_group(d);
 	}
-	return INSN_OTHER;
+}
+
+static enum insn_kind one_kind(struct decoder *d)
+{
+	u8 op = d->op;
+
+	if (op < 0x40)
+		return one_arithmetic(d);
+	if (op >= 0x50 && op < 0x58)
+		return op == 0x50 + FP && !(d->rex & REX_B) ? INSN_PUSH_FP : INSN_PUSH;
+	if (op == 0x58 + FP && !(d->rex & REX_B))
+		return INSN_POP_FP;
+	if (op == 0x58 + SP && !(d->rex & REX_B))
+		d->in.writes_sp = true;
+	if (op >= 0x70 && op < 0x80)
+		return INSN_JUMP_IF;
+	if ((op > 0x90 && op < 0x98) || (op >= 0xb0 && op < 0xc0)) {
+		writes_own(d);
+		return INSN_OTHER;
+	}
+	if (is_move(d))
+		return INSN_SET_FP;
+	return one_writes(d) ? INSN_OTHER : one_flow(d);
 }
 
 static enum insn_kind two_kind(struct decoder *d)
