@@ -16,6 +16,7 @@ HELPERS = {
     "unit/steps_program.c",
     "e2e/yrt.py",
     "e2e/flaky.py",
+    "e2e/assembled.py",
     "e2e/lua.py",
     "e2e/perl.py",
     "e2e/go.py",

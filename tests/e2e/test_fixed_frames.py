@@ -3,10 +3,7 @@
 More code without unwind information and frame pointers than is followed, whose functions have frames of fixed size.
 """
 
-import os
-import subprocess
-import tempfile
-
+import assembled
 import yrt
 
 # Functions of fixed frames without unwind information, as in native images of GraalVM: more than is followed.
@@ -61,29 +58,12 @@ int main(void) { for (volatile long sum = 0;;) sum += work(0) + work(1); }
 """
 
 
-def sample_with(library, program, *args):
-    """The samples of a program that calls a library, and their stacks as texts."""
-    with tempfile.TemporaryDirectory() as directory:
-        paths = {name: os.path.join(directory, name) for name in ("library.s", "library.so", "program.c", "program")}
-        for name, text in (("library.s", library), ("program.c", program)):
-            with open(paths[name], "w") as out:
-                out.write(text)
-        subprocess.run(["gcc", "-shared", "-o", paths["library.so"], paths["library.s"]], check=True)
-        subprocess.run(["gcc", "-O2", "-o", paths["program"], paths["program.c"], paths["library.so"]], check=True)
-        with subprocess.Popen([paths["program"]]) as process:
-            try:
-                result = yrt.run("c-flame", "-p", process.pid, "-F", 1999, "--annotate", *args).expect()
-            finally:
-                yrt.stop(process)
-    return result, [(";".join((*frames, "")), n) for frames, n in result.stacks]
-
-
 def test_fixed_frames():
-    result, texts = sample_with(FIXED_FRAMES, FIXED_CALLS, "-d", 1)
+    result, texts = assembled.sample(FIXED_FRAMES, FIXED_CALLS, "-d", 1)
     found = sum(n for text, n in texts if ";main;work;outer;middle;inner;leaf;" in text)
     assert found > 0.99 * result.samples > 49 and not result.stats["truncated"], yrt.show(result.stacks)
     assert ";?" not in result.text, result.text  # nothing is a guess
-    return [f"{found} of {result.samples} samples below all callers in 7 MB of code without unwind information"]
+    return [f"{found} of {result.samples} samples below all callers in 5 MB of code without unwind information"]
 
 
 yrt.main(globals())

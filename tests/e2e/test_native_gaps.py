@@ -10,6 +10,7 @@ import os
 import subprocess
 import tempfile
 
+import assembled
 import yrt
 
 LIBRARY = """
@@ -385,25 +386,8 @@ def test_made_code():
     ]
 
 
-def sample_with(library, program, *args):
-    """The samples of a program that calls a library, and their stacks as texts."""
-    with tempfile.TemporaryDirectory() as directory:
-        paths = {name: os.path.join(directory, name) for name in ("library.s", "library.so", "program.c", "program")}
-        for name, text in (("library.s", library), ("program.c", program)):
-            with open(paths[name], "w") as out:
-                out.write(text)
-        subprocess.run(["gcc", "-shared", "-o", paths["library.so"], paths["library.s"]], check=True)
-        subprocess.run(["gcc", "-O2", "-o", paths["program"], paths["program.c"], paths["library.so"]], check=True)
-        with subprocess.Popen([paths["program"]]) as process:
-            try:
-                result = yrt.run("c-flame", "-p", process.pid, "-F", 1999, "--annotate", *args).expect()
-            finally:
-                yrt.stop(process)
-    return result, [(";".join((*frames, "")), n) for frames, n in result.stacks]
-
-
 def test_large_library():
-    result, texts = sample_with(LIBRARY, PROGRAM, "-d", 1.5)
+    result, texts = assembled.sample(LIBRARY, PROGRAM, "-d", 1.5)
     whole = sum(n for text, n in texts if ";main;work;kernel;" in text)
     below = sum(n for text, n in texts if ";main;work;kernel;helper;" in text)
     assert whole > 0.99 * result.samples > 49 and below > 0.5 * result.samples, yrt.show(result.stacks)
@@ -422,14 +406,14 @@ def test_clone():
         library = CLONE.replace("{branch}", branch)
         for word, directive in zip(("{begin}", "{popped}", "{end}"), cfi):
             library = library.replace(word, directive)
-        result, texts = sample_with(library, SPAWNS, "-d", 0.3)
+        result, texts = assembled.sample(library, SPAWNS, "-d", 0.3)
         begun = sum(n for text, n in texts if text.startswith("spawn;child;"))
         assert begun > 3 and not result.stats["truncated"], yrt.show(result.stacks)
 
 
 def test_own_stack():
     """Haskell's code is below what entered it, also where C called it back; its own callers are said to be missing."""
-    result, texts = sample_with(OWN_STACK, ENTERS, "-d", 0.7)
+    result, texts = assembled.sample(OWN_STACK, ENTERS, "-d", 0.7)
     outer = ";main;work;[native frames missing here: own_stack];"
     back = f"{outer}calls;worker;[native frames missing here: own_stack];inner;"
     spin, worker, inner = (
@@ -442,7 +426,7 @@ def test_own_stack():
 
 def test_other_stack():
     """As in OCaml 5: a stack of its own lies below that of C, which it calls, through a word or a register."""
-    result, texts = sample_with(OTHER_STACK, CHANGES, "-d", 0.7)
+    result, texts = assembled.sample(OTHER_STACK, CHANGES, "-d", 0.7)
     outer = ";main;start;task;"
     parts = [f"{outer}own;", f"{outer}c_call;linked;", f"{outer}direct_call;direct;"]
     found = [sum(n for text, n in texts if part in text) for part in parts]
@@ -453,7 +437,7 @@ def test_other_stack():
 
 def test_popped():
     """As in OCaml 4: before it calls C by a jump, a function pops its return address, and its CFI says so."""
-    result, texts = sample_with(POPPED, POPS, "-d", 0.3)
+    result, texts = assembled.sample(POPPED, POPS, "-d", 0.3)
     found = sum(n for text, n in texts if text.endswith(";main;work;popped;"))
     assert found > 0.9 * result.samples > 9 and not result.stats["truncated"], yrt.show(result.stacks)
 
@@ -467,7 +451,7 @@ def test_fiber():
         (4096, ret, "xor %edi, %edi"),
     ):
         library = FIBER.replace("{told}", str(told)).replace("{trampoline}", trampoline).replace("{zero}", zero)
-        result, texts = sample_with(library, FIBERS, "-d", 0.3)
+        result, texts = assembled.sample(library, FIBERS, "-d", 0.3)
         found = sum(n for text, n in texts if text.startswith(("begin;task;", "told;begin;task;")))
         assert found == result.samples > 9 and not result.stats["truncated"], yrt.show(result.stacks)
 

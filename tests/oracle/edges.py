@@ -20,7 +20,11 @@ GOOD = ("ok", "signal", "landing")
 OPEN = ("indirect", "tail", "dynamic", "approximate", "missing", "unknown")
 MISSING = "[native frames missing here"  # where yrt says that it goes on by what a language's runtime knows
 THREAD_START = re.compile(r"__?clone3?$|clone3?$|thread_start|_start|__libc_start|rewind_stack|runtime\.")
-CLONE = (bytes.fromhex("b838000000"), bytes.fromhex("b8b3010000"))  # mov eax, the number of clone() or clone3()
+CLONE = (
+    bytes.fromhex("b838000000"),  # mov eax, the number of clone()
+    bytes.fromhex("b8b3010000"),  # or clone3()
+    bytes.fromhex("31ed5f41ffd1"),  # musl's: xor %ebp, %ebp; pop %rdi; call *%r9
+)
 
 
 class Findings:

@@ -83,10 +83,32 @@ static void test_mapped_files(void **state)
 	assert_int_equal(rmdir(directory), 0);
 }
 
+/* The kernel gives it the name of a file. */
+static void test_shared_memory(void **state)
+{
+	u8 *at = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct maps maps;
+	u32 found = 0;
+
+	assert_ptr_not_equal(at, MAP_FAILED);
+	assert_null(maps_read(getpid(), &maps));
+	for (u32 i = 0; i < maps.nlines; i++) {
+		if (maps.lines[i].start != (uintptr_t)at)
+			continue;
+		found++;
+		assert_string_equal(maps.lines[i].path, "");
+		assert_int_equal(maps.lines[i].ino, 0);
+	}
+	assert_int_equal(found, 1);
+	maps_free(&maps);
+	munmap(at, PAGE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_mapped_files),
+	        cmocka_unit_test(test_shared_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

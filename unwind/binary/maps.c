@@ -15,6 +15,9 @@
 
 #include "cleanup.h"
 
+/* So the kernel shows memory that is shared but no file's (mmap(2): MAP_SHARED | MAP_ANONYMOUS): PHP's JIT has such. */
+#define SHARED_MEMORY "/dev/zero (deleted)"
+
 #define MAP_LINES_MAX 1000000
 #define TEXT_MAX      (1u << 28)
 
@@ -59,7 +62,11 @@ static bool parse_line(char *text, struct map_line *ret)
 	text += at - text;
 	text += strspn(text, " ");
 	len = strlen(text);
-	if (len > 10 && !strcmp(text + len - 10, " (deleted)"))
+	if (!strcmp(text, SHARED_MEMORY)) {
+		*text = '\0';
+		ret->dev = 0;
+		ret->ino = 0;
+	} else if (len > 10 && !strcmp(text + len - 10, " (deleted)"))
 		text[len - 10] = '\0';
 	ret->path = strdup(text);
 	return ret->path != NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How long an instruction is, where it goes on, and whether it changes the stack or the frame pointer: a small decoder
- * of x86-64 for looking at much code, thirty times as fast as a disassembler. (Intel SDM volume 2, 2.1 to 2.7 and
+ * of x86-64 for looking at much code, where a disassembler would take too long. (Intel SDM volume 2, 2.1 to 2.7 and
  * appendix A.)
  */
 #ifndef YRT_INSN_H
@@ -31,11 +31,11 @@ enum insn_kind {
 struct insn {
 	u8 kind; /* enum insn_kind */
 	u8 size;
-	bool writes_fp,
-	        writes_sp; /* may do so, otherwise than its kind says; a call, push or pop moves rsp in any case */
-	bool compares;     /* a register with the constant imm */
-	bool relative;     /* disp counts from the next instruction: makes, or uses, an address */
-	s64 imm;           /* the constant; of INSN_CALL, INSN_JUMP and INSN_JUMP_IF: how far they lead */
+	bool writes_fp; /* may do so, otherwise than its kind says; a call, push or pop moves rsp in any case */
+	bool writes_sp;
+	bool compares; /* a register with the constant imm */
+	bool relative; /* disp counts from the next instruction: makes, or uses, an address */
+	s64 imm;       /* the constant; of INSN_CALL, INSN_JUMP and INSN_JUMP_IF: how far they lead */
 	s32 disp;
 };
 

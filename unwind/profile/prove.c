@@ -53,13 +53,13 @@ struct error *prove_frames(struct proofs *proofs, const struct process *p, struc
 		struct error *err = NULL;
 		bool proven = false;
 
-		if (frame_kind(f) != FRAME_NATIVE || !(f->where & guess))
+		if (!(f->where & guess))
 			continue;
 		if (sure && i && f->where & chained)
 			err = prove_step(proofs, p, f - 1, f, &proven);
 		if (err)
 			return err;
-		sure &= proven;
+		sure &= proven || frame_kind(f) != FRAME_NATIVE;
 		f->where &= ~chained & (proven ? ~guess : ~0ull);
 	}
 	return NULL;
