@@ -11,7 +11,7 @@
 #define WAIT_LONG_NS                                                                                                   \
 	50000000ull /* of waits that are longer every one counts for itself; shorter ones may stand for others */
 #define WAIT_KERNEL_FRAMES 48
-#define WAIT_PLACES_BITS   14 /* threads' states are kept at so many places, 1 << …, and elsewhere */
+#define WAIT_PLACES_BITS   14 /* log2 of the places in the array of threads' states */
 
 /* Why a thread left the CPU: a reason is kind << 24 | file << 16 | (system call + 1, 0: none). */
 enum wait_kind {

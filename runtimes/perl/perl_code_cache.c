@@ -17,17 +17,6 @@ static void name_search(const struct perl_layout *l, char *ret)
 	snprintf(ret, NAME_SIZE, "perl code 1 %016lx", (u64)XXH3_64bits(l, sizeof(*l)));
 }
 
-static bool is_code(const struct image *img, u64 start, u64 end)
-{
-	for (u32 i = 0; i < img->nsegments; i++) {
-		const struct image_segment *s = &img->segments[i];
-
-		if ((s->flags & PF_X) && start >= s->vaddr && start <= end && end <= s->vaddr + s->filesz)
-			return true;
-	}
-	return false;
-}
-
 bool perl_code_load(struct image *img, const struct perl_layout *l, struct perl_code *ret)
 {
 	struct search_result found;
@@ -45,14 +34,14 @@ bool perl_code_load(struct image *img, const struct perl_layout *l, struct perl_
 	code.pushes = found.values[AT_PUSHES];
 	for (u32 i = 0; i < code.nentries; i++) {
 		code.entries[i] = found.values[AT_ENTRIES + i];
-		if (!is_code(img, code.entries[i], code.entries[i]))
+		if (!image_has_code(img, code.entries[i], code.entries[i]))
 			return false;
 	}
 	for (u32 i = 0; i < code.n; i++) {
 		u64 start = found.values[AT_SITES + 2 * i], word = found.values[AT_SITES + 2 * i + 1];
 
 		code.sites[i] = (struct perl_site){start, start + (word >> PART_BITS), (u8)word};
-		if (!is_code(img, start, code.sites[i].end))
+		if (!image_has_code(img, start, code.sites[i].end))
 			return false;
 	}
 	*ret = code;

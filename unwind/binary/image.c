@@ -419,3 +419,14 @@ bool image_read(struct image *img, void *dst, size_t size, u64 vaddr)
 	}
 	return false;
 }
+
+bool image_has_code(const struct image *img, u64 start, u64 end)
+{
+	for (u32 i = 0; i < img->nsegments; i++) {
+		const struct image_segment *seg = &img->segments[i];
+
+		if (seg->flags & PF_X && start >= seg->vaddr && start <= end && end - seg->vaddr <= seg->filesz)
+			return true;
+	}
+	return false;
+}

@@ -79,5 +79,7 @@ void image_data_sections(struct image *img, void (*each)(void *arg, u64 addr, u6
 void image_rest(struct image *img);
 /* size bytes of a segment's file content at address vaddr; false if not within a segment's file part. */
 bool image_read(struct image *img, void *dst, size_t size, u64 vaddr);
+/* Does the file's part of a segment of code hold all of [start, end)? */
+bool image_has_code(const struct image *img, u64 start, u64 end);
 
 #endif

@@ -154,18 +154,6 @@ static struct error *merge_provided(struct cfi_parsed *p, const struct cfi_funct
 	return NULL;
 }
 
-/* Is it code that the file has? What says so is untrusted: the table has a row for each page in between. */
-static bool is_code(const struct image *img, u64 start, u64 end)
-{
-	for (u32 i = 0; i < img->nsegments; i++) {
-		const struct image_segment *s = &img->segments[i];
-
-		if (s->flags & PF_X && start >= s->vaddr && start < end && end - s->vaddr <= s->filesz)
-			return true;
-	}
-	return false;
-}
-
 struct error *cfi_add_provided(
         const struct image *img, struct cfi_parsed *p, const struct cfi_provider *provider, void *functions, u32 n)
 {
@@ -178,7 +166,7 @@ struct error *cfi_add_provided(
 
 		*fn = (struct cfi_function){.code_size = i, .cie = CFI_CIE_PROVIDED};
 		if (!provider->extent(functions, i, &fn->start, &fn->end) || fn->start < before ||
-		        !is_code(img, fn->start, fn->end))
+		        fn->start >= fn->end || !image_has_code(img, fn->start, fn->end))
 			continue;
 		before = fn->end;
 		kept++;

@@ -239,18 +239,6 @@ static struct error *cie_at(struct cfi_parsed *p, const struct cfi_source *sourc
 	return NULL;
 }
 
-/* The segment of code that holds all of [start, end)? */
-static bool is_code(const struct image *img, u64 start, u64 end)
-{
-	for (u32 i = 0; i < img->nsegments; i++) {
-		const struct image_segment *seg = &img->segments[i];
-
-		if (seg->flags & PF_X && start >= seg->vaddr && end - seg->vaddr <= seg->filesz)
-			return true;
-	}
-	return false;
-}
-
 static struct error *add_function(struct cfi_parsed *p, const struct cfi_function *fn)
 {
 	if (p->nfunctions == p->functions_room) {
@@ -300,7 +288,7 @@ static struct error *read_fde(struct image *img, struct cfi_parsed *p, const str
 	}
 	if (fn.start == fn.end)
 		return NULL;
-	if (is_code(img, fn.start, fn.end))
+	if (image_has_code(img, fn.start, fn.end))
 		return add_function(p, &fn);
 	/* the linker leaves debug entries of functions that it dropped, at address 0 or 1 */
 	p->ncorrupt += !source->debug || fn.start > 1;

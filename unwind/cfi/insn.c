@@ -334,7 +334,7 @@ static enum insn_kind one_arithmetic(struct decoder *d)
 	return INSN_OTHER;
 }
 
-/* The instructions of one byte that write to an operand of a ModRM byte; false: it is none of them. */
+/* One-byte opcodes that write to the operand that ModRM names. False: this is not one of them. */
 static bool one_writes(struct decoder *d)
 {
 	switch (d->op) {

@@ -10,7 +10,7 @@
 #include "shared/frame.h"
 #include "table.h"
 
-/* Each step is looked at once. Zeroed, there are none. */
+/* The steps that were checked, so that each is checked once. Initialise with zeros. */
 struct proofs {
 	struct table known;
 	u64 used; /* instructions that were looked at */
