@@ -11,23 +11,31 @@ import yrt
 from java_virtual import needed
 
 RATE = 4999  # what may be wrong is so in 0.1 % of the samples
+CUT = "[truncated: vm_frozen]"  # the caller's place is overwritten while the VM copies the outermost frame into the heap
+MOST_CUT = 0.001
 
 
 def preempted(*options):
     """
-    Stacks do not have the frames of a thread twice, nor lack its outermost ones, while it is unmounted at a monitor or
-    in Object.wait().
+    Stacks do not have the frames of a thread twice, nor lack its outermost ones unless they say so, while it is
+    unmounted at a monitor or in Object.wait().
     """
     with needed(), java.Java("preempted", options=("-Djdk.virtualThreadScheduler.parallelism=2", *options)) as jvm:
         result = yrt.run("java-flame", "-p", jvm.pid, "-F", RATE, "-d", 5, "--max-cpu", 0).expect()
-    own = inside = twice = 0
+    own, cut, wrong = 0, 0, []
     for frames, n in result.stacks:
         names = [re.split("[ (]", f.removeprefix("~ ").removeprefix("? "))[0] for f in frames]
-        twice += n * (names.count("preempted.work") > 1)
-        own += n * ("preempted.work" in names)
-        inside += n * ("preempted.work" in names and "jdk.internal.vm.Continuation.enter" in names)
-    assert own > 30 and inside == own and not twice, f"{inside} of {own}, {twice} twice\n{yrt.show(result.stacks)}"
-    yield f"{inside} of {own} stacks whole, {twice} have frames twice"
+        if "preempted.work" not in names:
+            continue
+        own += n
+        if names.count("preempted.work") > 1 or "jdk.internal.vm.Continuation.enter" not in names:
+            if frames[0] == CUT and names.count("preempted.work") == 1:
+                cut += n
+            else:
+                wrong.append((frames, n))
+    assert own > 30 and not wrong, f"{sum(n for _, n in wrong)} of {own}\n{yrt.show(wrong)}"
+    assert cut <= max(4, MOST_CUT * own), f"{cut} of {own} are cut"
+    yield f"{own} stacks, {cut} of them cut and marked"
 
 
 def test_preempted():
