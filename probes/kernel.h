@@ -58,11 +58,13 @@ struct cfs_rq {
 struct sched_entity {
 	struct cfs_rq *cfs_rq; /* the same */
 	u64 sum_exec_runtime;
+	u64 prev_sum_exec_runtime; /* the same when it came to run, in the fair class */
 	u64 exec_start;
 	u64 nr_migrations;
 };
 
 struct sched_info {
+	unsigned long long run_delay;    /* on run queues, in all */
 	unsigned long long last_arrival; /* on a CPU, by the scheduler's clock */
 };
 

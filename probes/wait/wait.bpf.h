@@ -3,6 +3,7 @@
 #ifndef YRT_WAIT_BPF_H
 #define YRT_WAIT_BPF_H
 
+#include "wait/wait_bulk.bpf.h"
 #include "wait/wait_chance.bpf.h"
 #include "wait/wait_state.bpf.h"
 
@@ -164,7 +165,8 @@ static __attribute__((noinline)) int wait_over_unseen(
 	u64 came = wait_arrival(task, ws, now);
 
 	ws->unseen++;
-	return wait_over(task, w, ws, came > w->since_ns && came < now ? came : now);
+	came = came > w->since_ns ? came : w->since_ns; /* user space has just settled it */
+	return wait_over(task, w, ws, came < now ? came : now);
 }
 
 /* A thread ends: others count what its waits were not counted for. */
@@ -199,11 +201,15 @@ static inline bool wait_over_shortly(struct wait_state *w, struct wait_stats *ws
 	return true;
 }
 
-static inline void wait_came(struct task_struct *next, struct wait_stats *ws, u64 now)
+static inline void wait_came(struct task_struct *next, struct task_struct *prev, struct wait_stats *ws)
 {
 	struct wait_state *w = wait_state_of(next);
+	u64 now;
 
-	if (w && w->since_ns && !wait_over_shortly(w, ws, now))
+	if (!w || !w->since_ns)
+		return;
+	now = wait_now(ws, prev);
+	if (!wait_over_shortly(w, ws, now))
 		wait_over(next, w, ws, now);
 }
 
@@ -226,42 +232,66 @@ static __attribute__((noinline)) struct wait_state *wait_state_of_own(struct tas
 
 WALKING_TABLE(on_switch);
 
+/*
+ * The thread leaves the CPU for a wait that is timed, or the first of those that are skipped in bulk. stands: for how
+ * much it does if its stack is to be taken. False: the wait does not matter.
+ */
+static inline bool wait_leaves(
+        struct task_struct *prev, struct wait_state *w, struct wait_stats *ws, u32 state, bool skips)
+{
+	u64 now = wait_now(ws, prev), object;
+
+	if (w->bulk_ns)
+		wait_bulk_end(prev, w, ws, now, false);
+	if (w->since_ns)
+		wait_over_unseen(prev, w, ws, now);
+	if (wait_futexes && (!state || state & STATE_OF_OTHERS || !wait_for_futex(prev, &object)))
+		return false;
+	w->stands = 0;
+	if (skips && wait_may_bulk()) {
+		wait_bulk_begin(prev, w, now);
+		w->bulk_runnable = !state;
+	} else {
+		w->hash = 0;
+		w->settled = 0;
+		w->runnable = !state;
+		w->since_ns = now;
+		w->switches = prev->nvcsw + prev->nivcsw;
+	}
+	if (skips)
+		w->skip--;
+	else
+		w->stands = wait_chance(w, ws);
+	return true;
+}
+
 /* Most switches end here: only waits whose stacks are taken go on to on_switch_walk() (WALKING()). */
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
 	struct wait_stats *ws;
 	struct wait_state *w;
-	u64 now, object;
 	u32 state;
+	bool skips;
 
 	if (ticks != TICKS_TAKEN)
 		return 0;
 	ws = wait_stats();
 	if (!ws)
 		return 0;
-	now = wait_now(ws, prev);
 	if (next->pid)
-		wait_came(next, ws, now);
+		wait_came(next, prev, ws);
 	w = prev->pid ? wait_state_of_own(prev, ws) : NULL;
 	if (!w)
 		return 0;
-	if (w->since_ns)
-		wait_over_unseen(prev, w, ws, now);
 	state = preempt ? 0 : state_with_freezer(prev->__state, prev->jobctl);
-	if (wait_futexes && (!state || state & STATE_OF_OTHERS || !wait_for_futex(prev, &object)))
-		return 0;
-	w->hash = 0;
-	w->settled = 0;
-	w->runnable = !state;
-	w->stands = 0;
-	w->since_ns = now;
-	w->switches = prev->nvcsw + prev->nivcsw;
-	if (w->skip && w->mean_ns < ws->each_ns && w->longs < WAIT_OFTEN_LONG)
+	skips = w->skip && w->mean_ns < ws->each_ns && w->longs < WAIT_OFTEN_LONG;
+	if (skips && w->bulk_ns) {
 		w->skip--;
-	else
-		w->stands = wait_chance(w, ws);
-	if (w->stands) {
+		w->bulk_runnable += !state;
+	} else if (!wait_leaves(prev, w, ws, state, skips)) {
+		return 0;
+	} else if (w->stands) {
 		bpf_tail_call(ctx, &on_switch_now, 0);
 		return 0;
 	}
@@ -323,6 +353,8 @@ int BPF_PROG(on_thread_exit, struct task_struct *task)
 	if (!w || w->exited)
 		return 0;
 	wait_exited(w);
+	if (w->bulk_ns)
+		wait_bulk_end(task, w, ws, now, true);
 	if (!end && w->since_ns)
 		wait_over_unseen(task, w, ws, now);
 	if (end)

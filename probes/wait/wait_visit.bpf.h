@@ -3,9 +3,31 @@
 #ifndef YRT_WAIT_VISIT_BPF_H
 #define YRT_WAIT_VISIT_BPF_H
 
+#include "wait/wait_bulk.bpf.h"
 #include "wait/wait_state.bpf.h"
 
 #define WAIT_DUE_NS 5000000ull /* visited only then: it may be over before */
+
+/* Its waits were skipped in bulk: the one that it may be in now begins, as far as that can be told. */
+static inline void wait_visit_bulk(struct task_struct *task, struct wait_state *w, u64 now)
+{
+	struct wait_stats *ws = wait_stats();
+	bool runs = task_is_on_cpu(task);
+
+	if (!ws || (runs && !wait_end_ns))
+		return;
+	wait_bulk_end(task, w, ws, now, runs);
+	if (wait_end_ns)
+		return;
+	w->hash = 0;
+	w->settled = 0;
+	w->runnable = 0;
+	w->stands = 0;
+	w->switches = wait_switches(task);
+	w->since_ns = now;
+	if (task_is_on_cpu(task)) /* it came meanwhile */
+		w->since_ns = 0;
+}
 
 /* A thread that waits: settles its known wait, or hands over what is needed to walk its stack. */
 static inline void wait_visit(struct wait_state *w, struct wait_thread *t, u64 now)
@@ -124,6 +146,8 @@ int visit_threads(struct bpf_iter__task *ctx)
 	t->switches = wait_switches(task);
 	t->ns = t->real_ns = t->hash = 0;
 	t->stop = 0;
+	if (w && w->bulk_ns)
+		wait_visit_bulk(task, w, now);
 	if (!wait_end_ns && task_is_on_cpu(task))
 		t->flags = WAIT_RUNS;
 	else

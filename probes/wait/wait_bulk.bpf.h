@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * Waits that are skipped in bulk. While a thread's waits are skipped, its switches are not timed one by one, which costs
+ * more than anything else at a switch. When it is next looked at, it has waited for as long as it did not run, by the
+ * scheduler's count of its CPU time (task_struct.se.sum_exec_runtime, in all scheduling classes). Time that interrupts
+ * or the host took while it ran counts as waiting then. Each wait ends on a run queue: of the time there
+ * (sched_info.run_delay), waits in which the thread could run all the time get their share by number. User space looks
+ * for threads that are off the CPU anyway: from its first look on, a wait that lasts is one like others.
+ */
+#ifndef YRT_WAIT_BULK_BPF_H
+#define YRT_WAIT_BULK_BPF_H
+
+#include "wait/wait_chance.bpf.h"
+#include "wait/wait_state.bpf.h"
+
+#define WAIT_BULK_MANY 8u /* so many waits say how long they last on average */
+
+static inline bool wait_may_bulk(void)
+{
+	return !wait_futexes && !wait_min_ns && wait_max_ns == ~0ull &&
+	       bpf_core_field_exists(((struct task_struct *)0)->sched_info.run_delay);
+}
+
+static inline void wait_bulk_begin(struct task_struct *task, struct wait_state *w, u64 now)
+{
+	w->bulk_exec_ns = task->se.sum_exec_runtime;
+	w->bulk_delay_ns = task->sched_info.run_delay;
+	w->bulk_skip = w->skip;
+	w->bulk_ns = now;
+}
+
+static inline void wait_bulk_learn(struct wait_state *w, u64 ns, u32 waits)
+{
+	if (!waits)
+		return;
+	w->mean_ns = waits < WAIT_BULK_MANY ? w->mean_ns - w->mean_ns / 8 + ns / waits / 8 : ns / waits;
+	w->longs -= w->longs / 8;
+}
+
+/*
+ * Counts what the thread has waited since wait_bulk_begin(), once, whoever comes first: a switch, or user space. Of one
+ * that runs until it came back; its CPU time by then is known in the fair class only. User space may be interrupted
+ * by a switch here: it adds atomically.
+ */
+static __attribute__((noinline)) int wait_bulk_end(
+        struct task_struct *task, struct wait_state *w, struct wait_stats *ws, u64 now, u32 runs)
+{
+	u64 begin = __sync_lock_test_and_set(&w->bulk_ns, 0), came, exec, delay, ns;
+	u32 waits = w->bulk_skip - w->skip;
+
+	if (!begin)
+		return 0;
+	exec = BPF_CORE_READ(task, se.prev_sum_exec_runtime);
+	if (runs && exec > w->bulk_exec_ns) {
+		came = wait_arrival(task, ws, now);
+		now = came < now ? came : now;
+	} else {
+		exec = BPF_CORE_READ(task, se.sum_exec_runtime);
+	}
+	ns = wait_span(exec - w->bulk_exec_ns, wait_span(begin, now));
+	__sync_fetch_and_add(&w->exact_ns, ns);
+	__sync_fetch_and_add(&ws->off_ns, ns);
+	__sync_fetch_and_add(&ws->waits, waits);
+	delay = BPF_CORE_READ(task, sched_info.run_delay) - w->bulk_delay_ns;
+	if (w->bulk_runnable && waits)
+		__sync_fetch_and_add(&ws->run_queue_ns, (delay < ns ? delay : ns) * w->bulk_runnable / waits);
+	wait_bulk_learn(w, ns, waits);
+	return 0;
+}
+
+#endif
