@@ -11,6 +11,6 @@ set_tests_properties(oracle.some PROPERTIES LABELS oracle-some ENVIRONMENT "${TE
 add_test(NAME oracle.small COMMAND Python3::Interpreter ${ORACLE}/run_programs.py --small --seconds 1 --attempts 2 CONFIGURATIONS Oracle)
 set_tests_properties(oracle.small PROPERTIES LABELS oracle-small ENVIRONMENT "${TEST_ENVIRONMENT}" RUN_SERIAL ON TIMEOUT 1800)
 foreach(language native lua puc python java perl)
-	add_test(NAME oracle.${language} COMMAND Python3::Interpreter ${ORACLE}/run_programs.py --shares --twice ${language} CONFIGURATIONS Oracle)
+	add_test(NAME oracle.${language} COMMAND Python3::Interpreter ${ORACLE}/run_programs.py --shares --twice --views ${language} CONFIGURATIONS Oracle)
 	set_tests_properties(oracle.${language} PROPERTIES LABELS oracle ENVIRONMENT "${TEST_ENVIRONMENT}" RUN_SERIAL ON TIMEOUT 3600)
 endforeach()

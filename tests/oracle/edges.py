@@ -10,6 +10,7 @@ import struct
 import go_code
 import native
 import pprof
+import together
 from java_edges import Java
 from lua_edges import Lua
 from perl_edges import Perl
@@ -45,6 +46,11 @@ class Findings:
             self.faults[language, why] += stack.count
             self.examples.setdefault((language, why), stack)
 
+    def add_fault(self, language, why, count, stack):
+        """One that is no edge's."""
+        self.faults[language, why] += count
+        self.examples.setdefault((language, why), stack)
+
     def checked(self, verdicts=GOOD + OPEN + ("fault",)):
         return sum(n for (_, verdict), n in self.samples.items() if verdict in verdicts)
 
@@ -75,6 +81,8 @@ class Checker:
             self.check(stack, findings)
         for path, address, *verdict in go_code.inlined(self.process, profile):
             findings.add("inlined", (path, address), *verdict, pprof.Stack((), 1))
+        for language, why, count, stack in together.faults(self.process, profile):
+            findings.add_fault(language, why, count, stack)
         return findings
 
     def once(self, key, check):
@@ -171,7 +179,7 @@ class Checker:
             else ("unknown", "")
         )
         if verdict[0] == "fault" and "approx" in outer.marks | inner.marks:
-            verdict = ("approximate", "")
+            verdict = self.once(("whole", outer, inner, between), lambda: checker.approximate(outer, inner, between))
         findings.add(outer.script, (outer, inner, between), *verdict, stack)
 
     def host(self, outer, frame, stack, findings):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Edges from a Java method: its line has to be one of its own, with an instruction that can call the callee."""
 
+import dataclasses
 import os
 import re
 import subprocess
@@ -143,6 +144,11 @@ class Java:
             return "ok", ""
         return "fault", f"{frame.plain} has no line {frame.line}"
 
+    def approximate(self, outer, inner, between):
+        """Of an edge that is wrong by lines, one of which is approximate: some line has to call the other method."""
+        verdict = self.edge(dataclasses.replace(outer, line=0), inner, between)
+        return verdict if verdict[0] == "fault" else ("approximate", "")
+
     def edge(self, outer, inner, between):
         if not NAME.fullmatch(inner.plain) or inner.marks & {"stub"} or "(gc)" in (outer.plain, inner.plain):
             return "dynamic", ""
@@ -183,4 +189,5 @@ class Java:
         if "$$Lambda" in inner.plain or re.search(r"LambdaForm|\$\$|/0x", inner.plain):
             return "dynamic", ""
         names = sorted({name for op, _, name in calls if op.startswith("invoke")})
-        return "fault", f"line {outer.line} of {outer.plain} calls {', '.join(names) or 'nothing'}, not {inner.plain}"
+        where = f"line {outer.line} of " if outer.line else ""
+        return "fault", f"{where}{outer.plain} calls {', '.join(names) or 'nothing'}, not {inner.plain}"

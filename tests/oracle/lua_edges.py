@@ -13,6 +13,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 NAME = re.compile(r"(?P<name>.*?) \((?P<file>[^()]*?)(?::(?P<first>\d+))?\)", re.S)
 # builtins that call a metamethod in their own place, which may end in a tail call (FFH_TAILCALL)
 REPLACED = {"tostring", "pairs", "ipairs"}
+# what has its name from the library, not from its calls
+STANDARD = {"assert", "collectgarbage", "dofile", "error", "getfenv", "getmetatable", "ipairs", "load", "loadfile",
+            "loadstring", "module", "newproxy", "next", "pairs", "pcall", "print", "rawequal", "rawget", "rawset",
+            "require", "select", "setfenv", "setmetatable", "tonumber", "tostring", "type", "unpack", "xpcall"}
 OWN = re.compile(r"lib(lua|luajit)[^/]*\.so|/luajit[^/]*$")
 
 
@@ -44,6 +48,7 @@ class Lua:
     def __init__(self, process):
         self.process = process
         self.files = {}
+        self.called = set()  # by lines of the files that could be read
         self.sources_miss = False  # of a frame: what a line calls may be defined there, and go on by a tail call
 
     def path(self, frame):
@@ -70,7 +75,13 @@ class Lua:
                 timeout=120,
             )
             parse(run.stdout, files)
-        self.files = {path: files[real[path]] for path in wanted if real[path] in files}
+        self.learn({path: files[real[path]] for path in wanted if real[path] in files})
+
+    def learn(self, files):
+        self.files = files
+        prototypes = [p for known, _ in self.files.values() for p in known]
+        self.called = {name for p in prototypes for calls in p.calls.values() for kind, name in calls if kind != "meta"}
+        self.called -= STANDARD
         self.defined = set().union(*(names for _, names in self.files.values())) if self.files else set()
 
     def prototypes(self, frame):
@@ -91,6 +102,10 @@ class Lua:
             return "ok", ""
         return "fault", f"{frame.plain} has no line {frame.line}"
 
+    def approximate(self, outer, inner, between):
+        """Of an edge that is wrong by lines, one of which is approximate."""
+        return "approximate", ""
+
     def edge(self, outer, inner, between):
         prototypes = self.prototypes(outer)
         if not prototypes or inner.plain[0] in "([" or outer.plain[0] in "([":
@@ -108,6 +123,7 @@ class Lua:
         if (
             inner.file
             or self.sources_miss
+            and last not in self.called
             or not names
             or "?" in names
             or names & (self.defined | REPLACED)

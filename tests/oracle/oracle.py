@@ -12,6 +12,7 @@ import tempfile
 import peers
 import pprof
 import shares
+import views
 from edges import GOOD, OPEN, Checker
 from machine import Process
 
@@ -122,6 +123,9 @@ def arguments():
         action="store_true",
         help="compare functions of Python with py-spy's, of Java with async-profiler's (AP_LOADER: its jar)",
     )
+    parser.add_argument(
+        "--views", action="store_true", help="check what yrt shows, too: a view of Java, marks in folded stacks"
+    )
     parser.add_argument("--all", action="store_true", help="show every kind of fault")
     return parser.parse_args()
 
@@ -140,6 +144,9 @@ def main():
             else:
                 sys.stderr.write(sample(args, path))
             process = Process(args.pid)
+        if args.views:
+            more, bad = views.check(args.yrt, args.pid, args.seconds, args.rate)
+            lines, wrong = lines + more, wrong or bad
         findings = Checker(process).run(pprof.read(path))
     for line in [*report(findings, 1000 if args.all else 12), *lines]:
         print(line)

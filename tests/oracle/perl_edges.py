@@ -76,6 +76,10 @@ class Perl:
     def frame(self, frame):
         return "ok", ""  # the innermost one may not have run a statement yet: edge() looks at lines
 
+    def approximate(self, outer, inner, between):
+        """Of an edge that is wrong by lines, one of which is approximate."""
+        return "approximate", ""
+
     def edge(self, outer, inner, between):
         words = self.words(outer)
         if words is False:

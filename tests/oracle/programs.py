@@ -64,6 +64,10 @@ def lua(name, package, **more):
     return Program(f"lua_{name}", "lua", ("luajit", f"{{here}}/lua_{name}.lua"), package, **more)
 
 
+def lua_fixture(name):
+    return Program(f"lua_{name}", "lua", ("luajit", f"{{fixtures}}/lua/{name}.lua"), "luajit2", small=True)
+
+
 def puc(name, version, package="", **more):
     """By PUC-Lua's own interpreter."""
     return Program(
@@ -251,6 +255,7 @@ PROGRAMS = [
     lua("cjson", "lua-cjson", small=True),
     lua("luacheck", "lua-check"),
     *(lua(name, "luajit2", small=True) for name in ("template", "rays", "coroutines", "ffi", "objects", "bits")),
+    *(lua_fixture(name) for name in ("not_compiled", "collecting")),
     *(interpreted(name) for name in ("template", "rays", "coroutines", "ffi", "objects")),
     Program("lua_sysbench", "lua", ("sysbench", "{here}/sysbench.lua", "--time=300", "--threads=1", "run"), "sysbench"),
     Program("lua_nvim", "lua", ("nvim", "--headless", "-u", "NONE", "-c", "luafile {here}/nvim.lua"), "neovim"),

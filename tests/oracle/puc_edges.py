@@ -253,6 +253,10 @@ class Puc:
             return "ok", ""
         return "fault", f"{frame.plain} has no line {frame.line}"
 
+    def approximate(self, outer, inner, between):
+        """Of an edge that is wrong by lines, one of which is approximate."""
+        return "approximate", ""
+
     def edge(self, outer, inner, between):
         if inner.plain[0] in "([" or outer.plain[0] in "([":
             return "unknown", ""

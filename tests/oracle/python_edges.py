@@ -75,6 +75,10 @@ class Python:
             return "fault", f"{frame.plain} has no line {frame.line}"
         return ("unknown" if at is None else "ok"), ""
 
+    def approximate(self, outer, inner, between):
+        """Of an edge that is wrong by lines, one of which is approximate."""
+        return "approximate", ""
+
     def edge(self, outer, inner, between):
         if "(gc)" in (outer.plain, inner.plain):
             return "dynamic", ""

@@ -20,13 +20,13 @@ import time
 import oracle
 import pprof
 import stability
+import views
 from edges import GOOD, Checker, Findings
 from machine import Process
 from programs import HERE, PROGRAMS, PYPI
 
-BUILD = os.environ.get("YRT_BUILD") or os.path.join(
-    os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "build", "release"
-)
+SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.environ.get("YRT_BUILD") or os.path.join(SOURCE, "build", "release")
 PLACE = os.path.join(BUILD, "oracle")
 
 
@@ -89,6 +89,7 @@ def running(program):
     with tempfile.TemporaryDirectory(prefix="oracle-") as directory:
         places = {
             "here": HERE,
+            "fixtures": os.path.join(SOURCE, "fixtures"),
             "dir": directory,
             "python": os.path.join(PLACE, "venv", "bin", "python"),
             "java": os.path.join(java_home(), "bin", "java"),
@@ -134,6 +135,8 @@ def look_at(program, args):
             lines, _ = oracle.compare_shares(args, path)
         else:
             oracle.sample(args, path)
+        if args.views:
+            lines += views.check(args.yrt, pid, args.seconds, args.rate)[0]
         profile = pprof.read(path)
         return Checker(Process(pid)).run(profile), profile, lines
 
@@ -155,6 +158,7 @@ def arguments():
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--rate", type=int, default=999)
     parser.add_argument("--shares", action="store_true", help="as of the oracle")
+    parser.add_argument("--views", action="store_true", help="as of the oracle")
     parser.add_argument(
         "--small", action="store_true", help="only programs that need nothing but what the tests install"
     )

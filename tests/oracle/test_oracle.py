@@ -19,8 +19,12 @@ import peers  # noqa: E402
 import pprof  # noqa: E402
 import shares  # noqa: E402
 import stability  # noqa: E402
+import together  # noqa: E402
+import views  # noqa: E402
 import yrt  # noqa: E402
+import java_edges  # noqa: E402
 from edges import Checker  # noqa: E402
+from lua_edges import Lua, Prototype  # noqa: E402
 from machine import Process  # noqa: E402
 from oracle import report, sample, show_stack  # noqa: E402
 from perl_edges import Perl, parse  # noqa: E402
@@ -143,6 +147,8 @@ def test_java():
         with running("java", "-Xmx300m", "-cp", directory, "Work", "streams", warm=3) as pid:
             profile, process = profile_of(pid), Process(pid)
             yield from proven(profile, process, 1000)
+            lines, wrong = views.check(yrt.YRT, pid, 1, 499)
+            assert not wrong, lines
             foreign_lambda(profile, process)
             findings = Checker(process).run(profile)
             assert any("a lambda of Work calls" in why for _, why in findings.faults), "\n".join(report(findings))
@@ -185,6 +191,90 @@ def test_names_and_shares():
     assert len(stability.differences(Run("f", "getline"), Run("f", "foldclosed"))) == 2
 
 
+JAVA = """Compiled from "C.java"
+class C {
+  void f();
+    Code:
+       0: invokestatic  #1  // Method g:()V
+       3: return
+    LineNumberTable:
+      line 3: 0
+      line 4: 3
+}
+"""
+
+
+def test_approximate_edges():
+    """Though a place is approximate, a method has to call the other one somewhere."""
+    java = java_edges.Java(None)
+    java.take(JAVA)
+    f, g, h = (pprof.Frame(f"C.{n}", "C.java", line, 0, "[hotspot]", frozenset({"approx"}))
+               for n, line in (("f", 4), ("g", 0), ("h", 0)))
+    assert java.edge(f, g, False)[0] == "fault"
+    assert java.approximate(f, g, False)[0] == "approximate"
+    assert java.approximate(f, h, False)[0] == "fault"
+
+
+def test_names_at_calls():
+    """A function in C with the name that another line calls it by, where sources are missing, too."""
+    lua, prototype = Lua(None), Prototype(1, 9)
+    prototype.calls = {2: {("method", "getline")}, 3: {("method", "range")}}
+    lua.learn({"/a.lua": ([prototype], set())})
+    lua.sources_miss = True
+    outer = pprof.Frame("f (a.lua:1)", "/a.lua", 2, 0, "[luajit]")
+    for name, verdict in (("getline", "ok"), ("range", "fault"), ("call", "dynamic"), ("tostring", "dynamic")):
+        found = lua.edge(outer, pprof.Frame(name, "", 0, 0, "[luajit]"), False)
+        assert found[0] == verdict, (name, found)
+
+
+def stacks(*found):
+    """A profile of (samples, frames)."""
+    class Found:
+        stacks = [pprof.Stack(tuple(frames), n) for n, frames in found]
+    return Found()
+
+
+def test_files():
+    """Two files of one name need more of their paths; a chunk that is no file is shown as it is."""
+    def named(*pairs):
+        return [what for _, what, _, _ in together.files(stacks(
+            *((9, [pprof.Frame(name, file, 1, 0, "[python]")]) for name, file in pairs)))]
+    assert named(("f (a/base.py:1)", "/x/a/base.py"), ("g (b/base.py:1)", "/x/b/base.py")) == []
+    assert len(named(("f (base.py:1)", "/x/a/base.py"), ("g (base.py:1)", "/x/b/base.py"))) == 1
+    assert len(named(("f (as.py:1)", "/x/bas.py"))) == 1
+    text = '[string "a/b.c (d)..."]'
+    assert named((f"main chunk ({text})", text), ("f (@x:3)", "=@x"), (f"g ({text}:5)", text)) == []
+    assert len(named(('main chunk (b.c (d)..."])', text))) == 1
+
+
+def test_views():
+    """What a view of Java has around its first method, and marks that folded stacks lack."""
+    method, collector = pprof.Frame("C.f", "C.java", 1, 0, "[hotspot]"), pprof.Frame("(gc)", "", 0, 0, "[hotspot]")
+    start = pprof.Frame("invokeStaticMainWithArgs", "", 0, 1, "/lib/libjvm.so")
+    assert not list(views.outside_methods(stacks((3, [method, start]), (2, [start]), (1, [start, collector, start]))))
+    assert len(list(views.outside_methods(stacks((3, [method]), (2, [start, method]))))) == 1
+    approximate = dataclasses.replace(method, marks=frozenset({"approx", "jit"}))
+    profile = stacks((3, [method, approximate]), (2, [method]))
+    assert not list(views.dropped_marks(profile, "C.f;~ C.f_[j] 3\nC.f 2\n"))
+    assert len(list(views.dropped_marks(profile, "C.f;C.f_[j] 3\nC.f 2\n"))) == 1
+
+
+def test_pool():
+    """Threads that each work a little have the samples that the scheduler's CPU time demands; half of them is found."""
+    with yrt.Fixture("pool", "thread", 64, 1000, 60, seconds=20) as fixture, tempfile.TemporaryDirectory() as directory:
+        fixture.release()
+        path, watch = os.path.join(directory, "x.pb.gz"), shares.Watch(fixture.pid)
+        sample(Arguments(fixture.pid, seconds=4, rate=999), path)
+        watch.end()
+        profile = pprof.read(path)
+        number, wrong = shares.thread_differences(profile, watch, 999)
+        assert number > 60 and not wrong, wrong
+        for stack in profile.stacks[::2]:
+            stack.count = 0
+        wrong = shares.thread_differences(profile, watch, 999)[1]
+        assert any(what.startswith("all threads") for what in wrong), wrong
+
+
 def left_out(profile, process):
     """The root is shown as the caller of the leaf."""
     for stack in profile.stacks:
@@ -224,6 +314,37 @@ def foreign_lambda(profile, process):
         stack.frames = tuple(
             dataclasses.replace(f, name=f.name.replace("Work.lambda$", "Play.lambda$")) for f in stack.frames
         )
+
+
+def collector_outside(profile, process):
+    """The collector is shown outside of the functions in C that led to it."""
+    for stack in profile.stacks:
+        at = next((i for i, f in enumerate(stack.frames) if f.plain == "(gc)"), 0)
+        script = max((i for i, f in enumerate(stack.frames[:at]) if f.script), default=0)
+        if at and script:
+            frames = list(stack.frames)
+            frames.insert(script + 1, frames.pop(at))
+            stack.frames = tuple(frames)
+
+
+def cut_off(profile, process):
+    """Of a tenth of the samples only the innermost frame is known."""
+    for stack in profile.stacks[::10]:
+        stack.frames = (pprof.Frame("[truncated: no_cfi]", "", 0, 0, ""), stack.frames[-1])
+
+
+def test_finds_faults_of_lua():
+    """What all stacks together show."""
+    with running("luajit", source("lua", "collecting.lua")) as pid:
+        profile, process = profile_of(pid), Process(pid)
+        yield from proven(profile, process, 1000)
+        for damage, words in ((collector_outside, "which .* samples have without"), (cut_off, "have no callers")):
+            profile = profile_of(pid)
+            damage(profile, process)
+            findings = Checker(process).run(profile)
+            found = sum(n for (_, why), n in findings.faults.items() if re.search(words, why))
+            assert found, f"{damage.__name__}: " + "\n".join(report(findings))
+            yield f"{damage.__name__}: {found} of {findings.stacks} samples"
 
 
 def test_finds_faults():

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """LuaJIT inside Python, with callbacks both ways."""
+import os
+
 from lupa.luajit21 import LuaRuntime
 
 lua = LuaRuntime()
@@ -13,8 +15,6 @@ def shift(x):
     return x + 1
 
 
-run = lua.eval(
-    "function(f, g, n) local s = 0 for i = 1, n do s = s + f(i) + g(i) + #string.rep('x', i % 7) end return s end"
-)
+run = lua.eval("dofile")(os.path.join(os.path.dirname(os.path.abspath(__file__)), "python_lupa.lua"))
 while True:
-    run(scale, shift, 200)
+    run(scale, shift, 2000)
