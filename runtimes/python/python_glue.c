@@ -15,10 +15,11 @@ static const char *const exact[] = {"PyGen_am_send", "PyImport_ImportModuleLevel
         "wrapper_descriptor.__call__", "wrapperdescr_call", "wrapperdescr_raw_call"};
 
 static const char *const begins[] = {"_Py_slot_", "_TAIL_CALL_", "PyEval_Eval", "PyObject_Call", "PyObject_Vectorcall",
-        "PyRun_", "_PyCFunction_FastCall", "_PyCFunction_Vectorcall", "_PyEval_", "_PyFunction_",
-        "_PyMethodDef_RawFastCall", "_PyObject_Call", "_PyObject_FastCall", "_PyObject_MakeTpCall",
-        "_PyObject_Vectorcall", "_PyRun_", "cfunction_vectorcall_", "gen_send_ex", "method_vectorcall_", "pymain_",
-        "pyrun_", "run_eval_code_obj", "slot_", "vectorcall_"};
+        "PyRun_", "_PyCFunction_FastCall", "_PyCFunction_Vectorcall", "_PyCallMethodDescriptor", "_PyEval_",
+        "_PyFunction_", "_PyMethodDef_RawFastCall", "_PyObject_Call", "_PyObject_FastCall", "_PyObject_MakeTpCall",
+        "_PyObject_Vectorcall", "_PyRun_", "_Py_BuiltinCallFast", "_Py_CallBuiltinClass_", "_Py_VectorCall",
+        "cfunction_vectorcall_", "gen_send_ex", "method_vectorcall_", "pymain_", "pyrun_", "run_eval_code_obj", "slot_",
+        "vectorcall_"};
 
 /* A compiler's clones are "name.isra.0" and the like. */
 static bool is_name(const char *symbol, const char *name)

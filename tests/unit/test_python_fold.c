@@ -244,9 +244,12 @@ static void test_others(void **state)
 static void test_glue(void **state)
 {
 	static const char *const glue[] = {"", "PyObject_Call", "_PyEval_EvalFrame", "method_vectorcall_NOARGS",
-	        "slot_tp_init", "type_call", "type_call.part.0", "pymain_run_python.constprop.0", "main"};
+	        "slot_tp_init", "type_call", "type_call.part.0", "pymain_run_python.constprop.0", "main",
+	        "_PyCallMethodDescriptorFastWithKeywords_StackRef", "_PyCallMethodDescriptorFast_StackRef",
+	        "_Py_BuiltinCallFast_StackRef", "_Py_CallBuiltinClass_StackRef", "_Py_VectorCall_StackRefSteal",
+	        "_Py_VectorCallInstrumentation_StackRefSteal"};
 	static const char *const shown[] = {"PyObject_GetAttr", "builtin_sum", "time.sleep", "type_calls", "main_loop",
-	        "mainly", "numpy.run", "list.append"};
+	        "mainly", "numpy.run", "list.append", "_Py_BuildMap_StackRefSteal", "_PyObject_GetAttrStackRef"};
 
 	for (u32 i = 0; i < sizeof(glue) / sizeof(*glue); i++)
 		assert_true(python_is_glue(glue[i]));
