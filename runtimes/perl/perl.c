@@ -22,6 +22,7 @@ int perl_step(struct walk *w);
 
 struct perl_instance {
 	const struct perl_image *image;
+	struct perl_image *copied; /* it is this one: perl_image_copied() */
 	u64 bias;
 	u32 config; /* struct perl_vm in the arena */
 	struct perl_names *names;
@@ -37,6 +38,7 @@ static void detach(void *data, const struct runtime_process *p)
 
 	arena_free(p->arena, instance->config, sizeof(struct perl_vm));
 	perl_names_destroy(instance->names);
+	free(instance->copied);
 	free(instance);
 }
 
@@ -49,12 +51,19 @@ static struct error *attach(const struct runtime_process *p, void *data, u64 bia
 
 	if (!instance)
 		return &error_no_memory;
+	err = perl_image_copied(image, bias, p, &instance->copied);
+	if (err) {
+		free(instance);
+		return err;
+	}
+	image = instance->copied ? instance->copied : image;
 	instance->image = image;
 	instance->bias = bias;
 	instance->names = perl_names_create(image, bias);
 	err = instance->names ? arena_alloc(p->arena, sizeof(vm), &instance->config) : &error_no_memory;
 	if (err) {
 		perl_names_destroy(instance->names);
+		free(instance->copied);
 		free(instance);
 		return err;
 	}

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "process/copies.h"
 #include "symbols/symbols.h"
 
 #define OLDEST       16
@@ -99,32 +100,55 @@ static struct error *unsupported(const struct image *img, const struct perl_buil
 	return error_hint(err, "its Perl frames are left out: yrt knows 5.%u to 5.%u", OLDEST, NEWEST);
 }
 
+static const struct copies_variable variables[] = {
+        {"PL_thr_key", offsetof(struct perl_image, key)},
+        {"PL_curinterp", offsetof(struct perl_image, interpreter)},
+        {"PL_op", offsetof(struct perl_image, op)},
+        {"PL_curcop", offsetof(struct perl_image, curcop)},
+        {"PL_curstackinfo", offsetof(struct perl_image, curstackinfo)},
+        {"PL_compiling", offsetof(struct perl_image, compiling)},
+        {"PL_runops", offsetof(struct perl_image, runops)},
+        {"PL_cop_seqmax", offsetof(struct perl_image, cop_seqmax)},
+};
+#define NVARIABLES (sizeof(variables) / sizeof(*variables))
+
+static bool is_needed(const struct perl_image *image, size_t at)
+{
+	switch (at) {
+	case offsetof(struct perl_image, key):
+		return image->vm.multiple;
+	case offsetof(struct perl_image, op):
+	case offsetof(struct perl_image, curcop):
+	case offsetof(struct perl_image, curstackinfo):
+	case offsetof(struct perl_image, compiling):
+		return !image->vm.multiple;
+	default:
+		return false;
+	}
+}
+
 static struct error *find_symbols(struct image *img, struct perl_image *image)
 {
-	const struct {
-		const char *name;
-		u64 *address;
-		bool needed;
-	} symbols[] = {
-	        {"PL_thr_key", &image->key, image->vm.multiple},
-	        {"PL_curinterp", &image->interpreter, false},
-	        {"PL_op", &image->op, !image->vm.multiple},
-	        {"PL_curcop", &image->curcop, !image->vm.multiple},
-	        {"PL_curstackinfo", &image->curstackinfo, !image->vm.multiple},
-	        {"PL_compiling", &image->compiling, !image->vm.multiple},
-	        {"PL_runops", &image->runops, false},
-	        {"PL_cop_seqmax", &image->cop_seqmax, false},
-	};
 	struct symbol s;
 
-	for (u32 i = 0; i < sizeof(symbols) / sizeof(*symbols); i++) {
-		if (symbols_lookup(img, symbols[i].name, &s))
-			*symbols[i].address = s.start;
-		else if (symbols[i].needed)
+	for (u32 i = 0; i < NVARIABLES; i++) {
+		if (symbols_lookup(img, variables[i].name, &s))
+			memcpy((u8 *)image + variables[i].at, &s.start, sizeof(s.start));
+		else if (is_needed(image, variables[i].at))
 			return error_new(
-			        ERROR_UNSUPPORTED, "%s holds Perl without its symbol %s", img->path, symbols[i].name);
+			        ERROR_UNSUPPORTED, "%s holds Perl without its symbol %s", img->path, variables[i].name);
 	}
 	return NULL;
+}
+
+struct error *perl_image_copied(
+        const struct perl_image *image, u64 bias, const struct runtime_process *p, struct perl_image **ret)
+{
+	void *copy;
+	struct error *err = copies_apply(p, bias, variables, NVARIABLES, image, sizeof(*image), &copy);
+
+	*ret = copy;
+	return err;
 }
 
 /*

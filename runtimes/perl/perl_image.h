@@ -4,6 +4,7 @@
 #define YRT_PERL_IMAGE_H
 
 #include "perl_layout.h"
+#include "runtime.h"
 #include "binary/image.h"
 
 #define PERL_SITES_MAX 96
@@ -45,6 +46,13 @@ struct perl_image {
 /* Operations of the runtime: is the file Perl, and of a build that is understood? */
 struct error *perl_image_probe(struct image *img, void **ret);
 void perl_image_destroy(void *image);
+/*
+ * A program that is linked with libperl may have some of its variables (process/copies.h). *ret: the image with these
+ * where they are in this process, less the bias; it lives at most as long as image, and is released by free(). NULL:
+ * there are none.
+ */
+struct error *perl_image_copied(
+        const struct perl_image *image, u64 bias, const struct runtime_process *p, struct perl_image **ret);
 
 /* Finds the code of enum perl_part and of COPs, in perl_code.c. An error: not what it is in any build that is known. */
 struct error *perl_code_find(struct image *img, struct perl_image *image);

@@ -34,6 +34,7 @@ int python_step(struct walk *w);
 
 struct python_instance {
 	const struct python_image *image;
+	struct python_image *copied; /* it is this one: python_image_copied() */
 	u64 bias;
 	u32 config; /* struct python_vm in the arena */
 	struct python_names *names;
@@ -119,6 +120,7 @@ static void detach(void *data, const struct runtime_process *p)
 	arena_free(p->arena, instance->config, sizeof(struct python_vm));
 	python_names_destroy(instance->names);
 	python_thread_names_free(&instance->threads);
+	free(instance->copied);
 	free(instance);
 }
 
@@ -129,10 +131,13 @@ static struct error *attach(const struct runtime_process *p, void *data, u64 bia
 	struct python_vm vm = image->vm;
 	struct error *err = p->features & FEATURE_LOCK ? python_gil_known(image, p->pid) : NULL;
 
-	if (err || !instance) {
+	if (!err)
+		err = instance ? python_image_copied(image, bias, p, &instance->copied) : &error_no_memory;
+	if (err) {
 		free(instance);
-		return err ? err : &error_no_memory;
+		return err;
 	}
+	image = instance->copied ? instance->copied : image;
 	instance->image = image;
 	instance->bias = bias;
 	instance->makes_code = python_jit_expected(image, p->pid);
@@ -140,6 +145,7 @@ static struct error *attach(const struct runtime_process *p, void *data, u64 bia
 	err = instance->names ? arena_alloc(p->arena, sizeof(vm), &instance->config) : &error_no_memory;
 	if (err) {
 		python_names_destroy(instance->names);
+		free(instance->copied);
 		free(instance);
 		return err;
 	}

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "binary/endbr64.h"
+#include "process/copies.h"
 #include "symbols/symbols.h"
 
 #define OLDEST        0x03060000
@@ -13,6 +14,19 @@
 #define FRAME_OBJECTS 0x030b0000 /* below 3.11 */
 #define JIT           0x030e0000 /* from 3.14 on */
 #define TLS           0x030e0000 /* in development versions after 3.14, and from 3.15 on */
+
+/* Variables that a Python exports; the last one only from 3.7 on. */
+static const struct copies_variable variables[] = {
+        {"PyCode_Type", offsetof(struct python_image, code_type)},
+        {"PyFrame_Type", offsetof(struct python_image, frame_type)},
+        {"PyType_Type", offsetof(struct python_image, types.type)},
+        {"PyTuple_Type", offsetof(struct python_image, types.tuple)},
+        {"PyBytes_Type", offsetof(struct python_image, types.bytes)},
+        {"PyUnicode_Type", offsetof(struct python_image, types.str)},
+        {"PyCoro_Type", offsetof(struct python_image, coro_type)},
+        {"_PyRuntime", offsetof(struct python_image, runtime)},
+};
+#define NVARIABLES (sizeof(variables) / sizeof(*variables))
 
 void python_image_destroy(void *data)
 {
@@ -60,28 +74,32 @@ static bool find_runtime(struct image *img, u32 version, u64 *ret)
 
 static struct error *find_symbols(struct image *img, struct python_image *image)
 {
-	const struct {
-		const char *name;
-		u64 *address;
-	} types[] = {
-	        {"PyCode_Type", &image->code_type},
-	        {"PyFrame_Type", &image->frame_type},
-	        {"PyType_Type", &image->types.type},
-	        {"PyTuple_Type", &image->types.tuple},
-	        {"PyBytes_Type", &image->types.bytes},
-	        {"PyUnicode_Type", &image->types.str},
-	        {"PyCoro_Type", &image->coro_type},
-	};
 	struct symbol s;
 
 	if (!find_runtime(img, image->version, &image->runtime))
 		return error_new(ERROR_UNSUPPORTED, "%s holds Python without its symbol _PyRuntime", img->path);
-	for (u32 i = 0; i < sizeof(types) / sizeof(*types); i++) {
-		if (!symbols_lookup(img, types[i].name, &s))
-			return error_new(
-			        ERROR_UNSUPPORTED, "%s holds Python without its symbol %s", img->path, types[i].name);
-		*types[i].address = s.start;
+	for (u32 i = 0; i < NVARIABLES - 1; i++) {
+		if (!symbols_lookup(img, variables[i].name, &s))
+			return error_new(ERROR_UNSUPPORTED, "%s holds Python without its symbol %s", img->path,
+			        variables[i].name);
+		memcpy((u8 *)image + variables[i].at, &s.start, sizeof(s.start));
 	}
+	return NULL;
+}
+
+struct error *python_image_copied(
+        const struct python_image *image, u64 bias, const struct runtime_process *p, struct python_image **ret)
+{
+	void *copy;
+	struct error *err = copies_apply(p, bias, variables, NVARIABLES, image, sizeof(*image), &copy);
+	u64 moved;
+
+	*ret = copy;
+	if (err || !copy || image->version < NO_RUNTIME)
+		return err;
+	moved = (*ret)->runtime - image->runtime;
+	(*ret)->key += image->key ? moved : 0;
+	(*ret)->current += image->current ? moved : 0;
 	return NULL;
 }
 

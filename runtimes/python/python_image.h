@@ -84,6 +84,13 @@ struct python_image {
 /* Operations of the runtime: is the file CPython, and of a build that is understood? */
 struct error *python_image_probe(struct image *img, void **ret);
 void python_image_destroy(void *image);
+/*
+ * A program that is linked with libpython may have some of its variables (process/copies.h). *ret: the image with these
+ * where they are in this process, less the bias; it lives at most as long as image, and is released by free(). NULL:
+ * there are none.
+ */
+struct error *python_image_copied(
+        const struct python_image *image, u64 bias, const struct runtime_process *p, struct python_image **ret);
 
 struct python_jit python_jit_find(struct image *img, u64 eval);
 /*

@@ -17,6 +17,7 @@ HELPERS = {
     "e2e/yrt.py",
     "e2e/flaky.py",
     "e2e/assembled.py",
+    "e2e/linked.py",
     "e2e/lua.py",
     "e2e/perl.py",
     "e2e/go.py",

@@ -7,7 +7,9 @@ with native frames.
 import os
 import re
 import subprocess
+import tempfile
 
+import linked
 import yrt
 from perl import PERL, expected, perl_frames
 
@@ -77,6 +79,15 @@ def test_embedded():
         return  # a build of another place: its library is not its program's
     assert libperl(), "no libperl.so of this perl"
     yield from check_kinds((EMBED, libperl()))
+
+
+def test_linked():
+    """The same of a program that is linked with libperl.so and has its own copy of the key of threads."""
+    if "YRT_PERL" in os.environ:
+        return
+    source = os.path.join(yrt.SOURCE, "fixtures", "perl", "embed.c")
+    with tempfile.TemporaryDirectory() as directory:
+        yield from check_kinds((linked.link(directory, source, libperl(), "PL_thr_key"), libperl()))
 
 
 def check_kinds(program):
