@@ -24,6 +24,7 @@ const struct idle_rule python_idle[] = {
         {.frame = "run", .within = 2, .file = "/gunicorn/workers/gthread.py"},
         {.frame = "wait_for_and_dispatch_events", .within = 2, .file = "/gunicorn/workers/gthread.py"},
         {.frame = "sleep", .within = 1, .file = "/gunicorn/arbiter.py"},
+        {.frame = "wait_for_signals", .within = 1, .file = "/gunicorn/arbiter.py"},
         {.frame = "get", .within = 2, .file = "/queue.py", .caller = "run"}, /* anyio's threads: FastAPI, Starlette */
         {.frame = "_work", .within = 1, .file = "/trio/_core/_thread_cache.py"},
         {.frame = "get_events", .within = 1, .file = "/trio/_core/_io_epoll.py"},
