@@ -62,7 +62,7 @@ bool cython_generator_name(struct image *img, const char *symbol, char *ret, siz
 }
 
 /* The body of a scope's first def can be read in two ways: the file has the wrapper of the right one. */
-static bool resolve(struct image *img, const char *symbol, char *ret, size_t size)
+bool cython_resolve(struct image *img, const char *symbol, char *ret, size_t size)
 {
 	cleanup(free) char *plain = NULL;
 	char wrapper[PREFIX_MAX], shown[2 * PREFIX_MAX];
@@ -76,11 +76,3 @@ static bool resolve(struct image *img, const char *symbol, char *ret, size_t siz
 	plain = symbol_demangle(wrapper);
 	return plain && snprintf(ret, size, "%s", plain) >= 0;
 }
-
-const struct translated_ops cython_translated = {
-        .prefix = CYTHON_PREFIX,
-        .demangle = cython_demangle,
-        .resolve = resolve,
-        .layer = cython_layer,
-        .is_glue = cython_is_glue,
-};

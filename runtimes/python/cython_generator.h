@@ -20,6 +20,7 @@
  */
 bool cython_generator_name(struct image *img, const char *symbol, char *ret, size_t size);
 
-extern const struct translated_ops cython_translated;
+/* As translated_ops.resolve: the same, and the body of a scope's first def. */
+bool cython_resolve(struct image *img, const char *symbol, char *ret, size_t size);
 
 #endif

@@ -249,6 +249,11 @@ static bool put_clone(char *ret, size_t size, size_t *at, const char *rest)
 	return !clone || put(ret, size, at, "", (struct part){clone, (u32)strlen(clone)}, "");
 }
 
+bool cython_is_symbol(const char *symbol)
+{
+	return !strncmp(symbol, CYTHON_PREFIX, strlen(CYTHON_PREFIX));
+}
+
 bool cython_demangle(const char *name, char *ret, size_t size)
 {
 	struct part all = identifier(name);

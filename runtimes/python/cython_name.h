@@ -19,6 +19,7 @@
 
 #define CYTHON_PREFIX "__pyx_"
 
+bool cython_is_symbol(const char *symbol);
 /*
  * name as it is in the file, or as C++'s demangler gives it. Writes "module.Class.function" to ret, with " [clone
  * .cold]" and the like behind it. False, with nothing written: it is no such name, can be read in two ways, or has no

@@ -3,7 +3,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "cython_generator.h"
 #include "now.h"
 #include "process/own_tid.h"
 #include "python_async.h"
@@ -22,6 +21,7 @@
 #include "python_tasks.h"
 #include "python_thread_names.h"
 #include "python_threads.h"
+#include "python_translated.h"
 #include "python_waits.h"
 #include "runtime.h"
 #include "symbols/symbols.h"
@@ -382,7 +382,7 @@ const struct runtime_ops python_runtime = {
         .fold_group_name = python_fold_group_name,
         .thread_name = thread_name,
         .c_names = c_names,
-        .translated = &cython_translated,
+        .translated = &python_translated,
         .is_runtime_internal = is_runtime_internal,
         .inspect = inspect,
         .tasks = &tasks,

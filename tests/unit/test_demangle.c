@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "runtimes/python/cython_name.h"
+#include "runtimes/python/mypyc_name.h"
 #include "unwind/symbols/symbols.h"
 
 #define CUT_AT 1024
@@ -190,6 +191,53 @@ static void test_cython_generator(void **state)
 	assert_false(cython_generator_wrapper("", text, sizeof(text)));
 }
 
+/* Of mypy 2.4 and Black 26.10. */
+static void test_mypyc(void **state)
+{
+	(void)state;
+	expect("CPyDef_black___format_str", "black.format_str");
+	expect("CPyPy_black___format_str", "black.format_str");
+	expect("CPyDef_black____format_str_once", "black._format_str_once");
+	expect("CPyDef_parse___Parser____addtoken.cold", "parse.Parser._addtoken [clone .cold]");
+	expect("CPyDef_refinfo_____top_level__", "refinfo.__top_level__");
+	expect("CPyDef_mypy___literals____Hasher___visit_slice_expr", "mypy.literals._Hasher.visit_slice_expr");
+	expect("CPyDef_checker___C___get___3_mypyc_env__", "checker.C.get___mypyc_env__");
+	expect("CPyDef_semanal___E___visit__promote_expr__ExpressionVisitor_glue", "semanal.E.visit__promote_expr");
+	expect("CPyDef_nodes___visit_default_Visitor_gen_____mypyc_generator_helper__",
+	        "nodes.visit_default_Visitor_gen.__mypyc_generator_helper__");
+	expect("CPyDef_main", "main");
+	expect("CPyDef_", "CPyDef_");
+	expect("CPyDef____", "CPyDef____");
+	expect("CPyDef_a___", "CPyDef_a___");
+	expect("CPyDef_a______b", "CPyDef_a______b");
+	expect("CPyDef_a!", "CPyDef_a!");
+	expect("CPyDef__glue", "_glue");
+	expect("CPyTagged_Add", "CPyTagged_Add");
+	expect("CPy_AddTraceback", "CPy_AddTraceback");
+}
+
+static void test_mypyc_layer(void **state)
+{
+	(void)state;
+	assert_int_equal(mypyc_layer("CPyPy_black___format_str"), TRANSLATED_WRAPPER);
+	assert_int_equal(mypyc_layer("CPyDef_types___AnyType___accept__Type_glue"), TRANSLATED_BODY);
+	assert_int_equal(mypyc_layer("CPyDef_black___format_str"), TRANSLATED_C);
+	assert_int_equal(mypyc_layer("CPyTagged_Add"), TRANSLATED_NONE);
+}
+
+static void test_mypyc_generator(void **state)
+{
+	(void)state;
+	assert_true(mypyc_makes("CPyDef_nodes___Visitor___visit_default", "nodes", "visit_default_Visitor"));
+	assert_true(mypyc_makes("CPyDef_nodes____V___visit", "nodes", "visit__V"));
+	assert_true(mypyc_makes("CPyDef_a___b___walk", "a___b", "walk"));
+	assert_false(mypyc_makes("CPyDef_nodes___Visitor___visit", "nodes", "visit_default_Visitor"));
+	assert_false(mypyc_makes("CPyDef_nodes___default_Visitor___visit_x", "nodes", "visit_default_Visitor"));
+	assert_false(mypyc_makes("CPyPy_nodes___Visitor___visit_default", "nodes", "visit_default_Visitor"));
+	assert_false(mypyc_makes("CPyDef_nodes", "nodes", "nodes"));
+	assert_false(mypyc_makes("CPyDef_nodes___", "nodes", "x"));
+}
+
 static void expect_bounded(const char *mangled)
 {
 	char *name = symbol_demangle(mangled);
@@ -324,6 +372,9 @@ int main(void)
 	        cmocka_unit_test(test_cython_layer),
 	        cmocka_unit_test(test_cython_wrapper),
 	        cmocka_unit_test(test_cython_generator),
+	        cmocka_unit_test(test_mypyc),
+	        cmocka_unit_test(test_mypyc_layer),
+	        cmocka_unit_test(test_mypyc_generator),
 	        cmocka_unit_test(test_doubling),
 	        cmocka_unit_test(test_hostile),
 	        cmocka_unit_test(test_cut_character),

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "translated.h"
 
-#include <string.h>
-
 #include "runtime.h"
 
 /* The next language's, r starting at runtimes; NULL: that was the last. */
@@ -19,7 +17,7 @@ bool translated_is_symbol(const char *symbol)
 	const struct runtime_ops *const *r = runtimes;
 
 	for (const struct translated_ops *ops; (ops = next(&r));)
-		if (!strncmp(symbol, ops->prefix, strlen(ops->prefix)))
+		if (ops->is_symbol(symbol))
 			return true;
 	return false;
 }

@@ -21,7 +21,7 @@ enum translated_layer {
 };
 
 struct translated_ops {
-	const char *prefix; /* what symbols begin with, where C++ does not mangle them */
+	bool (*is_symbol)(const char *symbol); /* by how it begins, where C++ does not mangle it */
 	/*
 	 * name as it is in the file, or as C++'s demangler gives it. Writes the language's name to ret. False, with
 	 * nothing written: it is no such name, can be read in two ways, or does not fit.
