@@ -15,9 +15,12 @@ import subprocess
 import sys
 
 import container
+import lua
 import servers
 import yrt
 
+# The functions of fixtures/envoy/filter.lua.
+SCRIPT = re.compile("^(envoy_on_request|check_token|decode_text|parse_claims|stamp_headers|count_headers)( |$)")
 JOB = os.path.join(yrt.SOURCE, "frontends", "job")
 
 
@@ -134,3 +137,14 @@ class Run(yrt.Run):
 
 def run(*args, timeout=90, **kw):
     return Run(*args, **kw).result(timeout)
+
+
+def check_picture(stacks):
+    """Envoy's C++ by class, the script below it."""
+    total = sum(n for _, n in stacks)
+    names = [([f.name for f in frames], n) for frames, n in stacks]
+    scripts = sum(n for frames, n in names if any(map(SCRIPT.match, frames)))
+    filters = sum(
+        n for frames, n in names if any(f.startswith("Envoy::Extensions::HttpFilters::Lua::") for f in frames)
+    )
+    assert total > 40 and scripts > 8 and filters > 8, (total, scripts, filters, lua.show(stacks))

@@ -14,9 +14,9 @@ class Store(http.server.ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, *answers, context=None):
+    def __init__(self, *answers, context=None, address="127.0.0.1"):
         self.answers, self.requests, self.hold = list(answers) or [(200, {})], [], threading.Event()
-        super().__init__(("127.0.0.1", 0), Handler)
+        super().__init__((address, 0), Handler)
         if context:
             self.socket = context.wrap_socket(self.socket, server_side=True)
         self.thread = threading.Thread(target=self.serve_forever)

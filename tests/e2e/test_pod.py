@@ -7,7 +7,6 @@ capabilities and no others, in the pod's cgroups and namespaces.
 import contextlib
 import glob
 import os
-import re
 import signal
 import sys
 import tempfile
@@ -23,8 +22,6 @@ import yrt
 sys.path.insert(0, os.path.join(yrt.SOURCE, "tests", "tools"))
 import oracles  # noqa: E402
 
-SCRIPT = re.compile("^(envoy_on_request|check_token|decode_text|parse_claims|stamp_headers|count_headers)( |$)")
-
 
 @contextlib.contextmanager
 def envoy_pod(**kw):
@@ -37,17 +34,6 @@ def envoy_pod(**kw):
         ) as envoy, pods.Pod() as pod:
             pod.add(envoy.pid)
             yield root, out, envoy, pod
-
-
-def check_picture(stacks):
-    """Envoy's C++ by class, the script below it."""
-    total = sum(n for _, n in stacks)
-    names = [([f.name for f in frames], n) for frames, n in stacks]
-    scripts = sum(n for frames, n in names if any(map(SCRIPT.match, frames)))
-    filters = sum(
-        n for frames, n in names if any(f.startswith("Envoy::Extensions::HttpFilters::Lua::") for f in frames)
-    )
-    assert total > 40 and scripts > 8 and filters > 8, (total, scripts, filters, lua.show(stacks))
 
 
 def test_ephemeral():
@@ -64,7 +50,7 @@ def test_ephemeral():
         result.stdout[:50],
         result.stderr,
     )
-    check_picture(lua.parse_page(result.stdout))
+    image.check_picture(lua.parse_page(result.stdout))
     assert result.incomplete() < 0.01, result.stats
 
 
@@ -86,7 +72,7 @@ def test_job():
         assert "x.pb.gz" in kept and not [name for name in kept if name.endswith(".yrt")], kept
     total = sum(stacks.values())
     assert (
-        total > 40 and sum(n for frames, n in stacks.items() if any(map(SCRIPT.match, frames))) > 8
+        total > 40 and sum(n for frames, n in stacks.items() if any(map(image.SCRIPT.match, frames))) > 8
     ), yrt.show(stacks.items())
 
 
@@ -126,7 +112,8 @@ def test_restart():
     everything = yrt.parse_folded(result.stdout)
     for pid in pids:
         stacks = [(frames, n) for frames, n in everything if frames[0].endswith(f"(pid {pid})")]
-        total, scripts = sum(n for _, n in stacks), sum(n for frames, n in stacks if any(map(SCRIPT.match, frames)))
+        total = sum(n for _, n in stacks)
+        scripts = sum(n for frames, n in stacks if any(map(image.SCRIPT.match, frames)))
         assert total > 40 and scripts > 8, (pid, total, scripts, yrt.show(stacks))
     assert result.incomplete() < 0.01, result.stats
 
