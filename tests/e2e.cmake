@@ -28,7 +28,8 @@ set(BESIDE_OTHERS test_symbolize test_watch test_verifier test_page test_page_pr
 	test_lua_inspect test_layout test_bad_input test_debuginfod test_first_hour test_go_heap test_go_goroutines
 	test_inlines test_lua_tasks test_perl_hostile test_processes test_python_hostile test_python_tasks
 	test_python_thread_names test_source test_containers test_sanitized test_perf_map
-	test_first_hour_document test_job)
+	test_first_hour_document test_job test_go test_options test_java_alloc_sites test_java_attach test_java_callers
+	test_java_split test_java_virtual)
 file(GLOB E2E_TESTS CONFIGURE_DEPENDS e2e/test_*.py)
 foreach(source ${E2E_TESTS})
 	get_filename_component(name ${source} NAME_WE)
