@@ -2,7 +2,7 @@
 # Stacks against code: a few programs always; all of the catalogue, some minutes a language: ctest -C Oracle -L oracle.
 set(ORACLE ${CMAKE_CURRENT_SOURCE_DIR}/oracle)
 add_test(NAME e2e.oracle COMMAND Python3::Interpreter ${ORACLE}/test_oracle.py)
-set_tests_properties(e2e.oracle PROPERTIES LABELS "e2e;oracle" ENVIRONMENT "${TEST_ENVIRONMENT}" RUN_SERIAL ON TIMEOUT 600
+set_tests_properties(e2e.oracle PROPERTIES LABELS "e2e;oracle" ENVIRONMENT "${TEST_ENVIRONMENT}" RUN_SERIAL ON TIMEOUT 900
 	SKIP_RETURN_CODE 77 FIXTURES_REQUIRED attempts)
 # Some of each language, others each day, of the programs that need nothing but what fixtures/setup.sh installs.
 add_test(NAME oracle.some COMMAND Python3::Interpreter ${ORACLE}/run_programs.py --small --pick 8 --seconds 1 --attempts 2 CONFIGURATIONS Oracle)

@@ -335,11 +335,12 @@ def cut_off(profile, process):
 
 def test_finds_faults_of_lua():
     """What all stacks together show."""
-    with running("luajit", source("lua", "collecting.lua")) as pid:
-        profile, process = profile_of(pid), Process(pid)
+    always = "collectgarbage('setpause', 100)"  # the collector begins again at once
+    with running("luajit", "-e", always, source("lua", "collecting.lua")) as pid:
+        profile, process = profile_of(pid, rate=1999), Process(pid)
         yield from proven(profile, process, 1000)
         for damage, words in ((collector_outside, "which .* samples have without"), (cut_off, "have no callers")):
-            profile = profile_of(pid)
+            profile = profile_of(pid, rate=1999)
             damage(profile, process)
             findings = Checker(process).run(profile)
             found = sum(n for (_, why), n in findings.faults.items() if re.search(words, why))
