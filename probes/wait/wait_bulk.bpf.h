@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * Waits that are skipped in bulk. While a thread's waits are skipped, its switches are not timed one by one, which costs
+ * Waits that are skipped in bulk. While waits of a thread are skipped, its switches are not timed, which costs
  * more than anything else at a switch. When it is next looked at, it has waited for as long as it did not run, by the
  * scheduler's count of its CPU time (task_struct.se.sum_exec_runtime, in all scheduling classes). Time that interrupts
  * or the host took while it ran counts as waiting then. Each wait ends on a run queue: of the time there

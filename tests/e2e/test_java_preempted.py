@@ -11,7 +11,7 @@ import yrt
 from java_virtual import needed
 
 RATE = 4999  # what may be wrong is so in 0.1 % of the samples
-CUT = "[truncated: vm_frozen]"  # the caller's place is overwritten while the VM copies the outermost frame into the heap
+CUT = "[truncated: vm_frozen]"  # the caller of the outermost frame is overwritten while the VM copies that frame
 MOST_CUT = 0.001
 
 
