@@ -27,7 +27,6 @@ import stores  # noqa: E402
 import yrt  # noqa: E402
 
 PORT = 8080
-GATEWAY = "10.88.0.1"  # the node, as pods see it
 
 
 DEBUG, JOB = "kubectl debug", "sed"
@@ -180,10 +179,10 @@ def test_refused():
 def test_sidecar():
     """The sidecar's manifest, beside an Envoy in a pod that admits no root: recordings come to the store."""
     envoy = yrt.read(os.path.join(HERE, "envoy.yaml")).split("      image: localhost:5000/envoy\n")[1]
-    with stores.Store(address=GATEWAY) as store:
+    with stores.Store(address=cluster.NODE) as store:
         text = yrt.read(os.path.join(image.JOB, "sidecar.yaml"))
         text = text.replace("ENVOY-IMAGE\n", f"localhost:5000/envoy\n{envoy}").replace("IMAGE", "localhost:5000/yrt")
-        text = text.replace("pyroscope:4040", f"{GATEWAY}:{store.port}").replace("[watch,", "[watch, --every, '15',")
+        text = text.replace("pyroscope:4040", f"{cluster.NODE}:{store.port}").replace("[watch,", "[watch, --every, '15',")
         admits = "\n  securityContext: {runAsNonRoot: true, runAsUser: 1337}"
         text = re.sub("(?m)^spec:$", f"spec:{admits}", text)
         with pod("envoy-watched", text, seconds=90) as uid:
