@@ -304,6 +304,14 @@ bool selection_matches(const struct selection *s, const struct process_facts *fa
 	return any_rule(s, facts, matches);
 }
 
+bool rule_rest_matches(const struct select_rule *rule, const struct process_facts *facts)
+{
+	for (u32 i = 1; i < rule->nterms; i++)
+		if (!matches(rule->term[i].key, rule->term[i].value, facts))
+			return false;
+	return true;
+}
+
 bool selection_hides(const struct selection *s, const struct process_facts *facts)
 {
 	return !*facts->exe && any_rule(s, facts, may_match);

@@ -61,6 +61,8 @@ void selection_free(struct selection *s);
 /* False: there is no such process (any more), or it has no program: a zombie, a kernel thread. proc: where /proc is. */
 bool facts_read(const char *proc, pid_t pid, struct process_facts *ret);
 bool selection_matches(const struct selection *s, const struct process_facts *facts);
+/* All terms of a rule but the first, which may be mistyped. */
+bool rule_rest_matches(const struct select_rule *rule, const struct process_facts *facts);
 /* It may match: its program may not be looked at, but its comm fits what a rule says of the program. */
 bool selection_hides(const struct selection *s, const struct process_facts *facts);
 /* The last part of exe; comm where there is none. */

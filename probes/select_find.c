@@ -89,7 +89,8 @@ struct near {
 	const char *proc;
 	enum select_key key;
 	const char *value;
-	char *text; /* of what was found so far */
+	const struct select_rule *rest; /* the other terms of this one match; NULL: they need not */
+	char *text;                     /* of what was found so far */
 	u32 n;
 };
 
@@ -159,6 +160,8 @@ static struct error *add_near(void *ctx, pid_t pid)
 
 	if (near->n > TOLD || !facts_read(near->proc, pid, &f) || !near_value(near, &f, value))
 		return NULL;
+	if (near->rest && !rule_rest_matches(near->rest, &f))
+		return NULL;
 	if (near->text && strstr(near->text, value)) /* one process of a pod, a unit, a program is enough */
 		return NULL;
 	if (++near->n > TOLD)
@@ -175,6 +178,10 @@ static struct error *hint_near(struct error *err, struct near *near)
 	bool of_cgroup = near->key >= SELECT_CGROUP_PATH;
 
 	error_free(each_process(near->proc, add_near, near));
+	if (!near->text && near->rest) {
+		near->rest = NULL;
+		error_free(each_process(near->proc, add_near, near));
+	}
 	if (process_is_hidden(1))
 		error_hint(
 		        err, "/proc, as it is mounted here (hidepid), shows only some processes: %s", process_remedy());
@@ -212,7 +219,8 @@ struct error *selection_hidden(const struct selection *s, const char *proc)
 
 struct error *selection_missed(const struct selection *s, const char *proc)
 {
-	struct near near = {.proc = proc, .key = s->rules[0].term[0].key, .value = s->rules[0].term[0].value};
+	const struct select_rule *rule = &s->rules[0];
+	struct near near = {.proc = proc, .key = rule->term[0].key, .value = rule->term[0].value, .rest = rule};
 	struct error *err = selection_hidden(s, proc);
 
 	if (err)

@@ -17,6 +17,7 @@
 #define ID_A       "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define ID_B       "fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210"
 #define UID        "1b2c3d4e-5f60-7182-93a4-b5c6d7e8f901"
+#define OTHER_UID  "2c3d4e5f-6071-8293-a4b5-c6d7e8f90123"
 #define DRIVER_UID "1b2c3d4e_5f60_7182_93a4_b5c6d7e8f901" /* as systemd's driver writes it */
 
 static char root[] = "/tmp/test_select.XXXXXX";
@@ -252,6 +253,11 @@ static void test_near(void **state)
 	missed("exe=envoi", "envoy (pid 1");
 	missed("exe=zzzzzz", "there is nothing similar");
 	missed("pod=99999999-5f60-7182-93a4-b5c6d7e8f901", UID);
+	/* of a node's pods those with the program, and all only if none has */
+	put_process(5, "pause\n", "/pause", "0::/kubepods/pod" OTHER_UID "/" ID_B "\n");
+	missed("pod=99999999-5f60-7182-93a4-b5c6d7e8f901,exe=pause", "similar: " OTHER_UID " (pid 5)");
+	missed("pod=99999999-5f60-7182-93a4-b5c6d7e8f901,exe=envoy", "similar: " UID " (pid 1");
+	missed("pod=99999999-5f60-7182-93a4-b5c6d7e8f901,exe=none", OTHER_UID);
 	missed("unit=apache2", "nginx.service");
 	missed("container=000000000000", ID_A);
 	assert_null(find_by_name("dash", root, &pid));
