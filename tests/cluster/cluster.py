@@ -234,12 +234,12 @@ def run(programs, command):
 
 
 def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # which kills the child, and with it all in its namespaces
     if sys.argv[1] != "--inside":
         if not os.access(f"{sys.argv[1]}/bin/kube", os.X_OK) or not shutil.which("kubectl"):
             print(f"skip: sh tests/cluster/build.sh {sys.argv[1]} was not run, or kubectl is missing")
             return 77
         return run(os.path.abspath(sys.argv[1]), sys.argv[2:])
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with Cluster(sys.argv[2], sys.argv[3]):
         return subprocess.run(sys.argv[4:]).returncode
 

@@ -182,7 +182,8 @@ def test_sidecar():
     with stores.Store(address=cluster.NODE) as store:
         text = yrt.read(os.path.join(image.JOB, "sidecar.yaml"))
         text = text.replace("ENVOY-IMAGE\n", f"localhost:5000/envoy\n{envoy}").replace("IMAGE", "localhost:5000/yrt")
-        text = text.replace("pyroscope:4040", f"{cluster.NODE}:{store.port}").replace("[watch,", "[watch, --every, '15',")
+        text = text.replace("pyroscope:4040", f"{cluster.NODE}:{store.port}")
+        text = text.replace("[watch,", "[watch, --every, '15',")
         admits = "\n  securityContext: {runAsNonRoot: true, runAsUser: 1337}"
         text = re.sub("(?m)^spec:$", f"spec:{admits}", text)
         with pod("envoy-watched", text, seconds=90) as uid:
