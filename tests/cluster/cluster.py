@@ -213,11 +213,15 @@ def push(root, name, entrypoint):
 
 
 def remove_cgroups():
-    """kubelet leaves the cgroups of its pods."""
-    for base, _, _ in os.walk("/sys/fs/cgroup", topdown=False):
-        if "/kubepods" in base:
+    """kubelet leaves the cgroups of its pods. What was killed in them may not be gone yet."""
+    for _ in range(50):
+        left = [base for base, _, _ in os.walk("/sys/fs/cgroup", topdown=False) if "/kubepods" in base]
+        for base in left:
             with contextlib.suppress(OSError):
                 os.rmdir(base)
+        if not any(map(os.path.exists, left)):
+            return
+        time.sleep(0.2)
 
 
 def run(programs, command):
