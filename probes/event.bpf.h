@@ -256,6 +256,35 @@ static inline bool take_deferred(struct process_entry *process, u32 stop)
 	return true;
 }
 
+/*
+ * At its first end a walk may ask for what it lacks. In unknown code it goes on at a caller that is guessed, and where
+ * native frames are missing, as long as a runtime says where.
+ */
+WALK_GLOBAL int walk_goes_on(struct slot *slot, u32 stop)
+{
+	struct process_entry *process;
+	u32 tgid;
+
+	if (!slot)
+		return STOP_ARENA;
+	stop = slot->head.stop = walk_end(&slot->walk, stop);
+	tgid = slot->head.tgid;
+	if (!slot->ends++) {
+		if (stop == STOP_NO_REGION || stop == STOP_BAD_RETADDR)
+			ask_for_maps(tgid, slot->walk.reg[REG_PC], bpf_ktime_get_ns());
+		process = slot->defers ? bpf_map_lookup_elem(&processes, &tgid) : NULL;
+		if (process && take_deferred(process, stop))
+			deferred_note(slot, stop);
+	}
+	if (slot->guesses) {
+		slot->guesses--;
+		if (!deferred_guess(slot))
+			return STOP_NONE;
+		slot->guesses = 0;
+	}
+	return walk_resume(&slot->walk, stop);
+}
+
 static __attribute__((noinline)) struct slot *event_begin(
         struct probe_stats *st, u32 instance, u32 tgid, u64 value, u32 *number)
 {
@@ -305,6 +334,7 @@ static __attribute__((always_inline)) inline void event_user(struct slot *slot, 
 {
 	struct walk *w = &slot->walk;
 	struct stack_head *head = &slot->head;
+	int stop;
 
 	if (!with_user || !process) {
 		head->stop = STOP_ROOT;
@@ -315,15 +345,13 @@ static __attribute__((always_inline)) inline void event_user(struct slot *slot, 
 	} else {
 		walk_through(w, process);
 		user_registers(w, user, task, user);
-		head->stop = !user && is_newborn(task) ? (u32)walk_newborn(w) : walk_user(w);
-		if (head->stop == STOP_NO_REGION || head->stop == STOP_BAD_RETADDR)
-			ask_for_maps(head->tgid, w->reg[REG_PC], bpf_ktime_get_ns());
-		if (deferred && take_deferred(process, head->stop))
-			deferred_note(slot, head->stop);
-#pragma unroll
-		for (u32 i = 0; i < DEFERRED_GUESSES && deferred && with_loop && !deferred_guess(slot); i++)
-			head->stop = walk_user(w);
-		head->stop = walk_on(w, head->stop);
+		slot->ends = 0;
+		slot->defers = deferred;
+		slot->guesses = deferred && with_loop ? DEFERRED_GUESSES : 0;
+		stop = !user && is_newborn(task) ? walk_newborn(w) : STOP_NONE;
+		if (stop != STOP_NONE)
+			stop = walk_goes_on(slot, (u32)stop);
+		head->stop = stop == STOP_NONE ? walk_user(slot) : (u32)stop;
 	}
 	w->hash = walk_mix(w->hash, head->stop);
 	if (by_thread)

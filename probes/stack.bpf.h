@@ -7,8 +7,9 @@
 #define YRT_STACK_BPF_H
 
 #define KERNEL_FRAMES     127  /* PERF_MAX_STACK_DEPTH */
-#define STEPS_NO_LOOP     1100 /* where there is no bpf_loop, the verifier must see the end */
+#define STEPS_NO_LOOP     2200 /* where there is no bpf_loop, the verifier must see the end */
 #define DEFERRED_GUESSES  4
+#define WALK_PARTS        (1 + DEFERRED_GUESSES + WALK_RESUMES)
 #define DEFERRED_WORDS    512 /* of the stack that are searched for the caller of code that is not known */
 #define DEFERRED_POINTERS 8   /* frames of such code that frame pointers are followed through */
 #define SYSCALL_CLONE     56
@@ -68,7 +69,9 @@ struct vm_state { /* of a walk: what runtimes keep between their steps */
 
 struct slot { /* one walk in progress */
 	u32 busy;
-	u32 reserved;
+	u32 ends;                  /* how often the walk has ended, to go on elsewhere */
+	u32 defers;                /* it may be done again later, if it meets unknown code */
+	u32 guesses;               /* that it may still make there */
 	struct stack_head head;    /* here, and not on the stack: BPF has 512 bytes of it for a chain of functions */
 	struct alloc_record alloc; /* of alloc_sample.bpf.h */
 	u64 kernel[KERNEL_FRAMES + 1];
@@ -288,48 +291,47 @@ static inline void user_registers(
 #undef REGS
 
 struct stepping {
-	struct walk *walk;
+	struct slot *slot;
 	u32 stop;
 };
+
+/* A walk has ended, for this reason. STOP_NONE: it goes on elsewhere. In event.bpf.h. */
+int walk_goes_on(struct slot *slot, u32 stop);
+
+static inline __attribute__((always_inline)) u32 step_slot(struct slot *slot)
+{
+	int stop = walk_step(&slot->walk);
+
+	return stop ? (u32)walk_goes_on(slot, stop) : STOP_NONE;
+}
 
 static long step_one(u32 i, struct stepping *s)
 {
 	(void)i;
-	s->stop = walk_step(s->walk);
+	s->stop = step_slot(s->slot);
 	return s->stop != STOP_NONE;
 }
 
 /* Without bpf_loop the verifier follows each round; the branches of a round are verified once, in this function. */
-WALK_GLOBAL int step_no_loop(struct walk *w)
+WALK_GLOBAL int step_no_loop(struct slot *slot)
 {
-	WALK_CHECK(w);
-	return walk_step(w);
+	if (!slot)
+		return STOP_ARENA;
+	return step_slot(slot);
 }
 
-static inline __attribute__((always_inline)) u32 walk_user(struct walk *w)
+/* One loop, wherever the walk goes on: the verifier follows each call of bpf_loop. */
+static inline __attribute__((always_inline)) u32 walk_user(struct slot *slot)
 {
-	struct stepping s = {.walk = w, .stop = STOP_NONE};
+	struct stepping s = {.slot = slot, .stop = STOP_NONE};
 
 	if (with_loop) {
-		bpf_loop(walk_steps_max(w), step_one, &s, 0);
+		bpf_loop(WALK_PARTS * walk_steps_max(&slot->walk), step_one, &s, 0);
 	} else {
 		for (u32 i = 0; i < STEPS_NO_LOOP && s.stop == STOP_NONE; i++)
-			s.stop = step_no_loop(w);
+			s.stop = step_no_loop(slot);
 	}
-	return walk_end(w, s.stop);
-}
-
-/* Behind what native frames are missing, as long as a runtime says where to go on. */
-static inline __attribute__((always_inline)) u32 walk_on(struct walk *w, u32 stop)
-{
-#pragma unroll
-	for (u32 i = 0; i <= WALK_RESUMES && stop_is_lost(stop); i++) {
-		stop = (u32)walk_resume(w, stop);
-		if (stop != STOP_NONE)
-			break;
-		stop = walk_user(w);
-	}
-	return stop;
+	return s.stop == STOP_NONE ? STOP_DEPTH : s.stop;
 }
 
 /*
@@ -443,8 +445,8 @@ WALK_GLOBAL int deferred_guess(struct slot *slot)
 	sp = w->reg[REG_SP];
 	ret = deferred_pointers(w);
 	deferred->fp = ret ? 0 : w->reg[REG_FP];
-	for (u32 i = 0; i < DEFERRED_WORDS && ret == STOP_NO_CFI; i++)
-		ret = step_scan_word(w, sp + i * 8, false);
+	for (u32 i = 0; i < DEFERRED_WORDS && ret == STOP_NO_CFI; i += SCAN_GROUP)
+		ret = step_scan_words(w, sp + i * 8, ~0ULL, false);
 	if (ret)
 		return ret;
 	w->flags = 0;

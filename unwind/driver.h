@@ -80,15 +80,15 @@ static inline __attribute__((always_inline)) int walk_resume_by(struct walk *w, 
 /*
  * The end of a walk, for this reason. If it was lost among native frames, a runtime may know its own innermost native
  * frame: then the walk goes on there (STOP_NONE), behind a frame that stands for the missing ones. Otherwise the reason
- * for which the stack ends; frames that were only guessed are dropped.
+ * for which the stack ends; frames that were only guessed are dropped. Inlined: BPF's chain of calls is as long as it
+ * may be.
  */
-WALK_GLOBAL int walk_resume(struct walk *w, u32 stop)
+static inline __attribute__((always_inline)) int walk_resume(struct walk *w, u32 stop)
 {
 	struct region_resume by;
 	u64 sp;
 	u32 i;
 
-	WALK_CHECK(w);
 	if (!stop_is_lost(stop))
 		return (int)stop;
 	walk_take_back(w);

@@ -10,7 +10,7 @@
 /*
  * at: of a table that lies in slab; offset: from the first byte that it covers. NULL: it does not cover that. Sums are
  * of 32 bits, so that they may overflow: the verifier knows nothing of them then, and follows one path where it would
- * follow each whose sum has other bounds.
+ * follow each whose sum has other bounds. What a row says makes no branch, of which the verifier would follow both ways.
  */
 static inline __attribute__((always_inline)) const struct cfi_rule *rule_in(const u8 *slab, u32 at, u64 offset)
 {
@@ -26,11 +26,15 @@ static inline __attribute__((always_inline)) const struct cfi_rule *rule_in(cons
 	n = (u16)(index[1] - index[0]);
 	offset &= CFI_PAGE_SIZE - 1;
 	for (u32 i = 0; i < ROWS_SEARCH_STEPS && n > 1; i++) {
-		u32 mid = lo + n / 2 * 4;
+		u32 skip = n / 2 * 4;
+		s32 before; /* its sign: does the row begin behind the offset? */
 
-		row = *(const u32 *)(slab + (mid & (ARENA_SLAB_SIZE - 4)));
-		if ((row & (CFI_PAGE_SIZE - 1)) <= offset)
-			lo = mid;
+		row = *(const u32 *)(slab + ((lo + skip) & (ARENA_SLAB_SIZE - 4)));
+		before = (s32)offset - (s32)(row & (CFI_PAGE_SIZE - 1));
+		WALK_BARRIER(before); /* these keep the compiler from making a branch of it */
+		before >>= 31;
+		WALK_BARRIER(before);
+		lo += skip & ~(u32)before;
 		n -= n / 2;
 	}
 	row = *(const u32 *)(slab + (lo & (ARENA_SLAB_SIZE - 4)));

@@ -6,6 +6,7 @@
 
 #define SIMPLE_FRAMES   16
 #define SCAN_WORDS      64          /* of the stack that are searched for a return address */
+#define SCAN_GROUP      8           /* of them in one function, which the verifier checks once */
 #define GUESS_FRAME_MAX (64u << 10) /* a frame whose register may be lost is believed to be no larger */
 
 static inline u64 reg_get(const struct walk *w, u32 reg)
@@ -145,11 +146,10 @@ static inline __attribute__((always_inline)) bool has_caller(struct walk *w, u64
  * Takes the word at `at` of the stack for the return address if it could be one. STOP_NO_CFI: it could not.
  * jumped: what was called there may have gone on to here by a jump.
  */
-WALK_GLOBAL int step_scan_word(struct walk *w, u64 at, u32 jumped)
+static inline __attribute__((always_inline)) int scan_word(struct walk *w, u64 at, bool jumped)
 {
 	u64 pc;
 
-	WALK_CHECK(w);
 	if (!walk_stack(w, at, &pc))
 		return STOP_STACK_ABSENT;
 	if (!behind_call(w, pc) || (!jumped && !calls_unknown(w, pc)) || !has_caller(w, pc, at + 8))
@@ -158,6 +158,17 @@ WALK_GLOBAL int step_scan_word(struct walk *w, u64 at, u32 jumped)
 	w->valid = 0;
 	w->flags = FRAME_GUESS;
 	return enter_caller(w, at + 8, pc, false);
+}
+
+/* The same for some words from `at` on, as long as they lie below end. */
+WALK_GLOBAL int step_scan_words(struct walk *w, u64 at, u64 end, u32 jumped)
+{
+	int stop = STOP_NO_CFI;
+
+	WALK_CHECK(w);
+	for (u32 i = 0; i < SCAN_GROUP && at < end && stop == STOP_NO_CFI; i++, at += 8)
+		stop = scan_word(w, at, jumped);
+	return stop;
 }
 
 /* Does rbp lead to a frame, whose return address this is? */
@@ -179,8 +190,7 @@ static inline __attribute__((always_inline)) bool is_framed(struct walk *w, u64 
  */
 WALK_GLOBAL int step_frame_pointer(struct walk *w)
 {
-	u64 fp, pc = 0, next = 0, sp, end = ~0ULL;
-	u32 words = 2 * SCAN_WORDS;
+	u64 fp, pc = 0, next = 0, sp, end;
 	int stop = STOP_NO_CFI;
 	bool framed;
 
@@ -188,12 +198,11 @@ WALK_GLOBAL int step_frame_pointer(struct walk *w)
 	fp = w->reg[REG_FP];
 	sp = w->reg[REG_SP];
 	framed = is_framed(w, &next, &pc);
-	if (framed) {
-		end = fp;
-		words = calls_unknown(w, pc) ? 0 : SCAN_WORDS;
-	}
-	for (u32 i = 0; i < 2 * SCAN_WORDS && i < words && sp + i % SCAN_WORDS * 8 < end && stop == STOP_NO_CFI; i++)
-		stop = step_scan_word(w, sp + i % SCAN_WORDS * 8, i / SCAN_WORDS);
+	end = !framed ? ~0ULL : calls_unknown(w, pc) ? 0 : fp;
+	for (u32 i = 0; i < SCAN_WORDS && stop == STOP_NO_CFI; i += SCAN_GROUP)
+		stop = step_scan_words(w, sp + i * 8, end, false);
+	for (u32 i = 0; i < SCAN_WORDS && stop == STOP_NO_CFI && !framed; i += SCAN_GROUP)
+		stop = step_scan_words(w, sp + i * 8, end, true);
 	if (stop != STOP_NO_CFI || !framed)
 		return stop;
 	walk_guesses(w);
@@ -203,20 +212,24 @@ WALK_GLOBAL int step_frame_pointer(struct walk *w)
 	return enter_caller(w, fp + 16, pc, false);
 }
 
+WALK_GLOBAL int restore_at(struct walk *w, u64 at, u32 reg)
+{
+	WALK_CHECK(w);
+	WALK_BARRIER(reg);
+	return reg < ARCH_NREGS && walk_stack(w, at, &w->reg[reg]);
+}
+
 /* The kernel's signal frame holds all registers, as struct sigcontext of <asm/sigcontext.h> orders them. */
 WALK_GLOBAL int step_signal(struct walk *w, u64 at)
 {
 	static const u8 order[ARCH_NREGS] = {DWREG_R8, DWREG_R9, DWREG_R10, DWREG_R11, DWREG_R12, DWREG_R13, DWREG_R14,
 	        DWREG_R15, DWREG_RDI, DWREG_RSI, DWREG_RBP, DWREG_RBX, DWREG_RDX, DWREG_RAX, DWREG_RCX, DWREG_RSP,
 	        DWREG_RIP};
-	u64 value;
 
 	WALK_CHECK(w);
-	for (u32 i = 0; i < ARCH_NREGS; i++) {
-		if (!walk_stack(w, at + i * 8, &value))
+	for (u32 i = 0; i < ARCH_NREGS; i++)
+		if (!restore_at(w, at + i * 8, order[i]))
 			return STOP_STACK_ABSENT;
-		w->reg[order[i]] = value;
-	}
 	w->valid = (1u << ARCH_NREGS) - 1;
 	w->leaf = 1;
 	w->flags = 0;
@@ -362,7 +375,7 @@ WALK_GLOBAL int step_simple(struct walk *w)
 			w->valid &= ~ARCH_SAVED_MASK;
 		else if (!restore_all_near(w, rule, word))
 			break;
-		if (!walk_push(w, frame_where(FRAME_NATIVE, RUNTIME_NATIVE, FRAME_RETADDR, pc), w->region.module))
+		if (!walk_push_here(w, frame_where(FRAME_NATIVE, RUNTIME_NATIVE, FRAME_RETADDR, pc), w->region.module))
 			break;
 		w->reg[REG_SP] = cfa;
 		if (!window_word(&w->stack, word, &w->reg[REG_PC]))
@@ -473,7 +486,8 @@ WALK_STEP int native_step(struct walk *w, u32 frame_flags)
 	pc = walk_pc(w);
 	frame_flags |= w->flags | (w->leaf ? 0 : FRAME_RETADDR);
 	if (!(frame_flags & NATIVE_NO_FRAME) &&
-	        !walk_push(w, frame_where(FRAME_NATIVE, RUNTIME_NATIVE, frame_flags, w->reg[REG_PC]), w->region.module))
+	        !walk_push_here(
+	                w, frame_where(FRAME_NATIVE, RUNTIME_NATIVE, frame_flags, w->reg[REG_PC]), w->region.module))
 		return STOP_DEPTH;
 	return leave_frame(w, pc);
 }

@@ -246,8 +246,11 @@ static inline u64 walk_mix(u64 hash, u64 word)
 	return hash ^ hash >> 32;
 }
 
-/* Adds a frame to the stack. False: --depth is reached; return STOP_DEPTH then. */
-static inline bool walk_push(struct walk *w, u64 where, u64 detail)
+/*
+ * Adds a frame to the stack. False: --depth is reached; return STOP_DEPTH then. walk_push() is this as a call: the
+ * kernel writes each look-up in a map into the program, which makes loading slow.
+ */
+static inline bool walk_push_here(struct walk *w, u64 where, u64 detail)
 {
 	u32 i = w->nframes;
 
@@ -256,6 +259,12 @@ static inline bool walk_push(struct walk *w, u64 where, u64 detail)
 	w->nframes = i + 1;
 	w->hash = walk_mix(walk_mix(w->hash, where), detail);
 	return true;
+}
+
+WALK_GLOBAL int walk_push(struct walk *w, u64 where, u64 detail)
+{
+	WALK_CHECK(w);
+	return walk_push_here(w, where, detail);
 }
 
 /*
@@ -293,10 +302,11 @@ static inline void walk_take_back(struct walk *w)
 }
 
 /* The index of the cursor of key, made (with at = 0) if there was none; WALK_CURSORS: no room. */
-static inline u32 walk_cursor(struct walk *w, u64 key)
+WALK_GLOBAL u32 walk_cursor(struct walk *w, u64 key)
 {
 	u32 i;
 
+	WALK_CHECK(w);
 	for (i = 0; i < WALK_CURSORS && i < w->ncursors; i++)
 		if (w->cursor[i].key == key)
 			return i;
@@ -308,7 +318,7 @@ static inline u32 walk_cursor(struct walk *w, u64 key)
 		w->cursor[i].more[6] = 0;
 		w->ncursors = i + 1;
 	}
-	return walk_launder(w, i);
+	return i;
 }
 
 /*

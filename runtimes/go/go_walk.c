@@ -160,31 +160,37 @@ static inline u64 go_labels_at(struct walk *w, u64 labels, u32 map, u64 *base)
 	return head[0];
 }
 
+/* Adds a label to the mix in scratch[GO_LABEL_WORDS]. */
+WALK_GLOBAL int go_add_label(struct walk *w, u64 key, u64 value)
+{
+	u64 size;
+
+	WALK_CHECK(w);
+	if (!walk_read(w, w->scratch, 16, key) || !walk_read(w, w->scratch + 2, 16, value))
+		return false;
+	size = w->scratch[3];
+	for (u32 k = 4; k < GO_LABEL_WORDS; k++)
+		w->scratch[k] = 0;
+	WALK_BARRIER(size);
+	if (size > GO_LABEL_BYTES)
+		size = GO_LABEL_BYTES;
+	if (!walk_read(w, w->scratch + 4, (u32)size, w->scratch[2]))
+		return false;
+	w->scratch[GO_LABEL_WORDS] = go_label_mix(w->scratch[GO_LABEL_WORDS], w->scratch);
+	return true;
+}
+
 /* The mix of a goroutine's labels, in scratch[GO_LABEL_WORDS]. */
 WALK_GLOBAL int go_labels(struct walk *w, u64 labels, u32 map)
 {
-	u64 base = 0, n, hash = 0;
-	u32 i, k;
+	u64 base = 0, n;
 
 	WALK_CHECK(w);
 	n = go_labels_at(w, labels, map, &base);
-	for (i = 0; i < GO_LABELS_MAX && i < n; i++) {
-		u64 size;
-
-		if (!walk_read(w, w->scratch, 16, go_label_key(base, map, i)) ||
-		        !walk_read(w, w->scratch + 2, 16, go_label_value(base, map, i)))
-			return 0;
-		size = w->scratch[3];
-		for (k = 4; k < GO_LABEL_WORDS; k++)
-			w->scratch[k] = 0;
-		WALK_BARRIER(size);
-		if (size > GO_LABEL_BYTES)
-			size = GO_LABEL_BYTES;
-		if (!walk_read(w, w->scratch + 4, (u32)size, w->scratch[2]))
-			return 0;
-		hash = go_label_mix(hash, w->scratch);
-	}
-	w->scratch[GO_LABEL_WORDS] = hash;
+	w->scratch[GO_LABEL_WORDS] = 0;
+	for (u32 i = 0; i < GO_LABELS_MAX && i < n; i++)
+		if (!go_add_label(w, go_label_key(base, map, i), go_label_value(base, map, i)))
+			return false;
 	return n && n <= GO_LABELS_MAX;
 }
 

@@ -36,7 +36,7 @@ static inline u64 lua_known_value(u64 key, const struct lua_call *call)
 	return call->proto >> 3 << LUA_KNOWN_TAG | (walk_mix(key, call->cookie) & ((1ull << LUA_KNOWN_TAG) - 1));
 }
 
-/* For later walks. */
+/* For later walks, if its Proto was read just now and lasts. */
 WALK_GLOBAL int lua_leave_known(struct walk *w, const struct lua_call *call)
 {
 	struct walk_cache *cached;
@@ -44,6 +44,8 @@ WALK_GLOBAL int lua_leave_known(struct walk *w, const struct lua_call *call)
 
 	WALK_CHECK(w);
 	WALK_CHECK(call);
+	if (!call->lasts || call->known != call->closure)
+		return false;
 	key = lua_known_key(w, call);
 	cached = walk_cache(w, (u32)(key >> 32));
 	if (!cached || call->proto & 7 || call->proto >> (64 - LUA_KNOWN_TAG + 3))

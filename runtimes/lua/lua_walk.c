@@ -371,8 +371,7 @@ static inline __attribute__((always_inline)) int lua_push_some(struct walk *w, u
 
 	for (i = 0; i < LUA_FUNCTIONS_A_STEP && stop == LUA_PUSHED; i++) {
 		stop = lua_push_next(w, own, &call);
-		if (call.lasts && call.known == call.closure)
-			lua_leave_known(w, &call);
+		lua_leave_known(w, &call);
 	}
 	return stop;
 }

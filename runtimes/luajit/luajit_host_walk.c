@@ -23,7 +23,7 @@
 #define LJ_CO_THREAD    8
 #define LJ_CO_PARENT    16
 #define LJ_CO_FLAGS     0x80 /* co_ref and flags are a word from here on */
-#define LJ_CO_READS     2    /* of this many times WALK_SCRATCH_WORDS */
+#define LJ_CO_WORDS     32
 #define LJ_CO_NOREF     0xfffffffeu
 #define LJ_CO_BITS      10
 #define LJ_CO_STATUS    (7u << 1)
@@ -56,22 +56,21 @@ static inline bool lj_co_fits(u32 flags, u32 parent)
 	return (parent & LJ_CO_STATUS) == LJ_CO_RUNNING && status == LJ_CO_SUSPENDED;
 }
 
+/* Are the words at these places of both records co_ref and flags of such two? */
+LUAJIT_SHARED int luajit_co_fits(struct walk *w, u64 record, u64 parent)
+{
+	u64 word, other;
+
+	WALK_CHECK(w);
+	return walk_read(w, &word, sizeof(word), record) && (u32)word == LJ_CO_NOREF &&
+	       walk_read(w, &other, sizeof(other), parent) && lj_co_fits(word >> 32, other >> 32);
+}
+
 static inline bool lj_co_waits(struct walk *w, u64 record, u64 parent)
 {
-	u64 *words = w->scratch, word, other;
-	u32 i;
-
-	for (i = 0; i < LJ_CO_READS * WALK_SCRATCH_WORDS; i++) {
-		if (i % WALK_SCRATCH_WORDS == 0 &&
-		        !walk_read(w, words, sizeof(w->scratch), record + LJ_CO_FLAGS + 8 * i))
-			return false;
-		word = words[i % WALK_SCRATCH_WORDS];
-		if ((u32)word != LJ_CO_NOREF)
-			continue;
-		if (walk_read(w, &other, sizeof(other), parent + LJ_CO_FLAGS + 8 * i) &&
-		        lj_co_fits(word >> 32, other >> 32))
+	for (u32 i = 0; i < LJ_CO_WORDS; i++)
+		if (luajit_co_fits(w, record + LJ_CO_FLAGS + 8 * i, parent + LJ_CO_FLAGS + 8 * i))
 			return true;
-	}
 	return false;
 }
 

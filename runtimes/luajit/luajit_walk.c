@@ -11,6 +11,7 @@
 #define LJ_EXITING_MAX  4 /* cframes that work on behalf of a trace exit */
 #define LJ_CFRAME_BYTES 80
 #define LJ_SPILL_MAX    192 /* candidates for the cframe below a trace's spill slots, 16 bytes each */
+#define LJ_SPILL_GROUP  16  /* of them in one function, which the verifier checks once */
 
 /* Makes the cursor of a lua_State the one in use. False: there are too many of them on this stack. */
 static inline bool lj_select_cursor(struct walk *w, u64 l)
@@ -215,16 +216,24 @@ WALK_GLOBAL int luajit_is_cframe(struct walk *w, u64 cf)
 	return lj_read_running(w, vm, t.g, &word, &base) && word == l;
 }
 
-/* Without GC64 no register of a trace leads anywhere: its cframe is looked for above its spill slots. */
-static inline u64 lj_search_cframe(struct walk *w)
+/* The first cframe of some candidates from cf on. 0: none of them is one. */
+LUAJIT_SHARED u64 luajit_first_cframe(struct walk *w, u64 cf)
 {
-	u64 cf = (w->reg[REG_SP] + 15) & ~15ull;
-	u32 i;
-
-	for (i = 0; i < LJ_SPILL_MAX; i++, cf += 16)
+	WALK_CHECK(w);
+	for (u32 i = 0; i < LJ_SPILL_GROUP; i++, cf += 16)
 		if (luajit_is_cframe(w, cf))
 			return cf;
 	return 0;
+}
+
+/* Without GC64 no register of a trace leads anywhere: its cframe is looked for above its spill slots. */
+static inline u64 lj_search_cframe(struct walk *w)
+{
+	u64 at = (w->reg[REG_SP] + 15) & ~15ull, cf = 0;
+
+	for (u32 i = 0; i < LJ_SPILL_MAX && !cf; i += LJ_SPILL_GROUP)
+		cf = luajit_first_cframe(w, at + i * 16ull);
+	return cf;
 }
 
 /* Where the global state of a running trace is, 0 if unknown. */

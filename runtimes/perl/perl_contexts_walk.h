@@ -249,17 +249,13 @@ static inline bool pl_in_window(const struct walk *w, const struct perl_vm *vm, 
 }
 
 /* Fills the window so that it ends with the innermost context that is left. If that fails with this context alone. */
-WALK_GLOBAL int perl_window(struct walk *w)
+WALK_GLOBAL int perl_window(struct walk *w, const struct perl_vm *vm, const struct walk_cursor *c)
 {
-	const struct perl_vm *vm;
-	struct walk_cursor *c;
 	u64 end, size;
 
 	WALK_CHECK(w);
-	vm = walk_arena_here(w, w->region.vm);
-	c = vm ? pl_cursor(w, vm) : NULL;
-	if (!c)
-		return false;
+	WALK_CHECK(vm);
+	WALK_CHECK(c);
 	size = pl_left(c) * vm->cx_size;
 	end = c->more[0] + size;
 	if (size > PL_WINDOW)
@@ -289,7 +285,7 @@ static inline int pl_context(struct walk *w, const struct perl_vm *vm, const str
 
 	if (pl_in_window(w, vm, at, &i))
 		return (int)i;
-	return perl_window(w) && pl_in_window(w, vm, at, &i) ? (int)i : -1;
+	return perl_window(w, vm, c) && pl_in_window(w, vm, at, &i) ? (int)i : -1;
 }
 
 /*

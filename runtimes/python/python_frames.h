@@ -52,7 +52,7 @@ static inline u8 py_frame_byte(const struct walk *w, u64 i, u32 offset)
 }
 
 /* Pushes the frame of a code object. */
-static inline int py_push(struct walk *w, const struct python_vm *vm, u64 code, u64 pos)
+static inline __attribute__((always_inline)) int py_push(struct walk *w, const struct python_vm *vm, u64 code, u64 pos)
 {
 	u64 *words = w->scratch;
 	struct python_identity id;

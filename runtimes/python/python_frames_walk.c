@@ -72,16 +72,28 @@ WALK_GLOBAL int python_coroutines(struct walk *w, u64 coro)
 	return !stop && found == PY_UNREADABLE ? STOP_VM_ABSENT : stop;
 }
 
+/* Is this entry of a set in use? Then its element is in scratch[0]. */
+WALK_GLOBAL int python_entry(struct walk *w, u64 at)
+{
+	u64 *entry;
+
+	WALK_CHECK(w);
+	entry = w->scratch;
+	if (!walk_read(w, entry, 16, at))
+		return PY_UNREADABLE;
+	return entry[0] && entry[1] != ~0ull ? PY_ONE : PY_NOBODY;
+}
+
 /* The element of a set that has just one, to scratch[0]. An entry: the element, its hash, which is -1 where one was
  * taken out. */
 WALK_GLOBAL int python_only_one(struct walk *w, u64 set)
 {
 	const struct python_vm *vm;
-	u64 used, mask, table, *entry;
+	u64 used, mask, table;
+	int found = PY_NOBODY;
 	u32 i;
 
 	WALK_CHECK(w);
-	entry = w->scratch;
 	vm = walk_arena(w, w->region.vm);
 	if (!vm || !walk_read(w, &used, sizeof(used), set + vm->awaits.set_used) ||
 	        !walk_read(w, &mask, sizeof(mask), set + vm->awaits.set_mask) ||
@@ -89,13 +101,9 @@ WALK_GLOBAL int python_only_one(struct walk *w, u64 set)
 		return PY_UNREADABLE;
 	if (used != 1)
 		return used ? PY_SEVERAL : PY_NOBODY;
-	for (i = 0; i < PY_SET_MAX && i <= mask; i++) {
-		if (!walk_read(w, entry, 16, table + 16 * (u64)i))
-			return PY_UNREADABLE;
-		if (entry[0] && entry[1] != ~0ull)
-			return PY_ONE;
-	}
-	return PY_UNREADABLE;
+	for (i = 0; i < PY_SET_MAX && i <= mask && found == PY_NOBODY; i++)
+		found = python_entry(w, table + 16 * (u64)i);
+	return found == PY_NOBODY ? PY_UNREADABLE : found;
 }
 
 /* Which task or future awaits this one? It goes to scratch[0]. */
@@ -115,11 +123,13 @@ WALK_GLOBAL int python_awaiter(struct walk *w, u64 task)
 }
 
 /* The coroutines of a task; of a future there are none. */
-static inline int py_task(struct walk *w, const struct python_vm *vm, u64 task)
+WALK_GLOBAL int python_task(struct walk *w, const struct python_vm *vm, u64 task)
 {
 	u8 is_task;
 	u64 coro;
 
+	WALK_CHECK(w);
+	WALK_CHECK(vm);
 	if (!walk_read(w, &is_task, sizeof(is_task), task + vm->awaits.task_is_task) ||
 	        !walk_read(w, &coro, sizeof(coro), task + vm->awaits.task_coro))
 		return STOP_VM_ABSENT;
@@ -127,7 +137,7 @@ static inline int py_task(struct walk *w, const struct python_vm *vm, u64 task)
 }
 
 /* The tasks that await `task`, one after the other. */
-static inline int py_tasks(struct walk *w, const struct python_vm *vm, u64 task)
+static inline __attribute__((always_inline)) int py_tasks(struct walk *w, const struct python_vm *vm, u64 task)
 {
 	int found = PY_ONE, stop = STOP_NONE;
 	u32 i;
@@ -137,7 +147,7 @@ static inline int py_tasks(struct walk *w, const struct python_vm *vm, u64 task)
 		if (found != PY_ONE)
 			break;
 		task = w->scratch[0];
-		stop = py_task(w, vm, task);
+		stop = python_task(w, vm, task);
 	}
 	if (found == PY_SEVERAL && !walk_push(w, frame_where(FRAME_SCRIPT, RUNTIME_PYTHON, 0, PYTHON_SEVERAL_TASKS), 0))
 		return STOP_DEPTH;

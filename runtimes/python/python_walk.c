@@ -185,7 +185,8 @@ WALK_GLOBAL int python_exposed(struct walk *w)
  * thread state leads to the frames, not the native frame itself, they may be another greenlet's for a moment, and an
  * end of both says nothing: then the link that was taken decides.
  */
-static inline bool py_is_exposed(struct walk *w, const struct python_vm *vm, const struct walk_cursor *c)
+static inline __attribute__((always_inline)) bool py_is_exposed(
+        struct walk *w, const struct python_vm *vm, const struct walk_cursor *c)
 {
 	u64 previous;
 
@@ -302,10 +303,12 @@ WALK_GLOBAL int python_frames(struct walk *w)
 
 /* Is this thread the one that holds the lock? The state that took it last has its pthread_self(), the thread pointer.
  */
-static inline bool py_holds(struct walk *w, const struct python_vm *vm, u64 gil)
+WALK_GLOBAL int python_holds(struct walk *w, const struct python_vm *vm, u64 gil)
 {
 	u64 lock[2], thread;
 
+	WALK_CHECK(w);
+	WALK_CHECK(vm);
 	return walk_read(w, lock, sizeof(lock), gil + PYTHON_GIL_HOLDER) && (u32)lock[1] == 1 && lock[0] &&
 	       walk_read(w, &thread, sizeof(thread), lock[0] + vm->ts_thread_id) && thread == w->thread_pointer;
 }
@@ -322,12 +325,12 @@ WALK_GLOBAL int python_lock(struct walk *w)
 	if (!vm || !vm->wants_lock || !w->thread_pointer)
 		return 0;
 	if (vm->gil)
-		return py_holds(w, vm, vm->gil) ? FRAME_LOCK : 0;
+		return python_holds(w, vm, vm->gil) ? FRAME_LOCK : 0;
 	at = vm->interpreters;
 	for (i = 0; i < PYTHON_GILS_MAX; i++) {
 		if (!walk_read(w, &interp, sizeof(interp), at) || !interp)
 			return 0;
-		if (walk_read(w, &gil, sizeof(gil), interp + vm->interp_gil) && py_holds(w, vm, gil))
+		if (walk_read(w, &gil, sizeof(gil), interp + vm->interp_gil) && python_holds(w, vm, gil))
 			return FRAME_LOCK;
 		at = interp + vm->interp_next;
 	}

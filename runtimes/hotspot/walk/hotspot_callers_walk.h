@@ -21,7 +21,7 @@
 /* CALL_ABSENT: memory could not be read. CALL_INTERPRETED: from a method that was interpreted at some time. */
 enum call { CALL_ABSENT = -1, CALL_NONE, CALL_MAYBE, CALL_INTERPRETED, CALL_HERE };
 
-#define RESTORE_TAKES      0x80  /* hotspot_restores(): a word */
+#define RESTORE_TAKES      0x80  /* hs_restores(): a word */
 #define RESTORE_GIVES_BACK 0x100 /* in bytes << 9 */
 
 /* Byte i of the code in scratch. */
@@ -97,11 +97,10 @@ static inline u32 hs_takes(const struct walk *w)
  * of saved values, moves of the result, marks of a call. For room that is given back as hs_gives_back(), for a leaf as
  * hs_takes(). 0: another instruction. -1: it cannot be read.
  */
-WALK_GLOBAL int hotspot_restores(struct walk *w, u64 pc, u32 frame)
+static inline __attribute__((always_inline)) int hs_restores(struct walk *w, u64 pc, u32 frame)
 {
 	u32 a, b, gives;
 
-	WALK_CHECK(w);
 	if (!walk_read(w, w->scratch, 16, pc))
 		return -1;
 	a = hs_code(w, 0);
@@ -121,27 +120,45 @@ WALK_GLOBAL int hotspot_restores(struct walk *w, u64 pc, u32 frame)
 	return (int)(a ? a : hs_vector_length(w));
 }
 
-#define ROOM_ABSENT (~0ull)
+#define ROOM_ABSENT   (~0ull)
+#define SCRATCH_ROOM  2 /* behind the instruction */
+#define SCRATCH_TAKEN 3
+
+/* Adds an instruction to the sums in scratch. Returns its length; 0: it is none of those; -1: it cannot be read. */
+WALK_GLOBAL int hotspot_add_room(struct walk *w, u64 pc, u32 frame)
+{
+	int is;
+
+	WALK_CHECK(w);
+	is = hs_restores(w, pc, frame);
+	if (is < 0)
+		return -1;
+	if (is & RESTORE_TAKES && w->scratch[SCRATCH_ROOM])
+		return 0;
+	if (is & RESTORE_TAKES)
+		w->scratch[SCRATCH_TAKEN] += 8;
+	if (is & RESTORE_GIVES_BACK)
+		w->scratch[SCRATCH_ROOM] += (u32)is >> 9;
+	return is & 15;
+}
 
 /* How many bytes of room the code at pc gives back before it does anything else, of those that it has taken so far. */
 WALK_GLOBAL u64 hotspot_room(struct walk *w, u32 frame)
 {
-	u64 pc;
-	u32 room = 0, taken = 0;
+	u64 pc, room, taken;
+	int length = 1;
 
 	WALK_CHECK(w);
 	pc = w->reg[REG_PC];
-	for (u32 i = 0; i < RESTORES_MAX; i++) {
-		int is = hotspot_restores(w, pc, frame);
-
-		if (is < 0)
-			return ROOM_ABSENT;
-		if (!is || (is & RESTORE_TAKES && room))
-			break;
-		taken = walk_launder(w, taken + (is & RESTORE_TAKES ? 8 : 0));
-		room = walk_launder(w, room + (is & RESTORE_GIVES_BACK ? (u32)is >> 9 : 0));
-		pc += (u32)is & 15;
+	w->scratch[SCRATCH_ROOM] = w->scratch[SCRATCH_TAKEN] = 0;
+	for (u32 i = 0; i < RESTORES_MAX && length > 0; i++) {
+		length = hotspot_add_room(w, pc, frame);
+		pc += (u32)length;
 	}
+	if (length < 0)
+		return ROOM_ABSENT;
+	room = w->scratch[SCRATCH_ROOM];
+	taken = w->scratch[SCRATCH_TAKEN];
 	return room & 7 || room < taken ? 0 : room - taken;
 }
 
@@ -297,6 +314,7 @@ WALK_GLOBAL int hotspot_call_at(struct walk *w, u64 at, u64 begin, u64 end, u64 
 /* Stores in scratch, from SCRATCH_CALLEE on, what identifies calls of the nmethod in w->vm.word, for later. */
 #define SCRATCH_PC     8 /* words before it are read from the stack */
 #define SCRATCH_CALLEE 11
+#define SCRATCH_BEST   14
 #define SCRATCH_CFA    15
 
 static inline void hs_note_callee(struct walk *w, const struct hotspot_vm *vm, u64 begin, u64 cfa)
@@ -315,14 +333,29 @@ static inline int hs_called_at(struct walk *w, u64 cfa)
 }
 
 /*
+ * Is a call of this nmethod there? CALL_ABSENT: that cannot be read. The best that was found so far, and the caller's
+ * frame, are kept in scratch.
+ */
+static inline __attribute__((always_inline)) int hs_guess(struct walk *w, u64 cfa)
+{
+	int call = hs_called_at(w, cfa);
+
+	if (call == CALL_ABSENT)
+		return CALL_ABSENT;
+	if ((u64)call > (w->scratch[SCRATCH_BEST] & 7))
+		w->scratch[SCRATCH_BEST] = (cfa & ~7ull) | (u64)call;
+	return call == CALL_HERE;
+}
+
+/*
  * Searches some words above the expected place for the call, as a guess. A call of this nmethod is preferred to one
  * from the interpreter, because old interpreter frames look intact. If no call is found, the stack ends.
  */
 WALK_GLOBAL int hotspot_leave_guessed(struct walk *w)
 {
 	const struct hotspot_vm *vm;
-	u64 from, cfa = 0;
-	int best = CALL_NONE, call, stop;
+	int found = 0, stop;
+	u64 from, cfa;
 
 	WALK_CHECK(w);
 	vm = hs_vm(w);
@@ -331,15 +364,12 @@ WALK_GLOBAL int hotspot_leave_guessed(struct walk *w)
 	from = w->scratch[SCRATCH_CFA];
 	if (vm->bcp == BCP_OF_8)
 		from += (u64)(u32)hotspot_pushed(w) * 8;
-	for (u32 i = 0; i < MOVED_MAX && best < CALL_HERE; i++) {
-		call = hs_called_at(w, from + (u64)i * 8);
-		if (call == CALL_ABSENT)
-			return STOP_VM_ABSENT;
-		if (call <= best)
-			continue;
-		best = call;
-		cfa = from + (u64)i * 8;
-	}
+	w->scratch[SCRATCH_BEST] = CALL_NONE;
+	for (u32 i = 0; i < MOVED_MAX && !found; i++)
+		found = hs_guess(w, from + (u64)i * 8);
+	if (found == CALL_ABSENT)
+		return STOP_VM_ABSENT;
+	cfa = w->scratch[SCRATCH_BEST] & ~7ull;
 	if (!cfa) {
 		w->reg[REG_PC] = 0; /* the frame is pushed: who goes on later does not do so at it */
 		return STOP_BAD_RETADDR;

@@ -80,10 +80,15 @@ static inline bool hs_begins(const struct walk *w, u32 i)
 	return !push || (push == 7 && hs_byte(w, 0) == 0x89 && hs_byte(w, 1) == 0x84 && hs_byte(w, 2) == 0x24);
 }
 
-/* What the prologue still has to do, if its rest has `sub rsp` at i. -1: it has not. left: see hotspot_prologue(). */
+#define PROLOGUE_NOT_HERE (-1)
+#define PROLOGUE_OVER     (-2)
+
+/* What the prologue still has to do, if its rest has `sub rsp` at i. left: see hotspot_prologue(). */
 WALK_GLOBAL int hotspot_prologue_at(struct walk *w, u32 i, u32 frame, u32 left)
 {
 	WALK_CHECK(w);
+	if (i >= (left ? left : PROLOGUE_AFTER))
+		return PROLOGUE_OVER;
 	if (hs_makes_room(w, i, frame - 16) && hs_is_pushed(w, i)) {
 		if (!i || (i == 3 && hs_sets_fp(w, 0)))
 			return FRAME_RBP;
@@ -92,7 +97,7 @@ WALK_GLOBAL int hotspot_prologue_at(struct walk *w, u32 i, u32 frame, u32 left)
 	}
 	if (left && hs_makes_room(w, i, frame - 8))
 		return FRAME_NONE_YET;
-	return -1;
+	return PROLOGUE_NOT_HERE;
 }
 
 /*
@@ -101,16 +106,13 @@ WALK_GLOBAL int hotspot_prologue_at(struct walk *w, u32 i, u32 frame, u32 left)
  */
 WALK_GLOBAL int hotspot_prologue(struct walk *w, u32 left, u32 frame)
 {
-	WALK_CHECK(w);
-	for (u32 i = 0; i < CODE_AFTER - 8; i++) {
-		int state;
+	int state = PROLOGUE_NOT_HERE;
 
-		if (i >= (left ? left : PROLOGUE_AFTER))
-			break;
+	WALK_CHECK(w);
+	for (u32 i = 0; i < CODE_AFTER - 8 && state == PROLOGUE_NOT_HERE; i++)
 		state = hotspot_prologue_at(w, i, frame, left);
-		if (state >= 0)
-			return state;
-	}
+	if (state >= 0)
+		return state;
 	if (left && frame == 16 && hs_byte(w, 0) == 0x55)
 		return FRAME_NONE_YET;
 	return left && hs_saves_rbp(w, 0) ? FRAME_RBP_UNSAVED : FRAME_WHOLE;
