@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <capstone/capstone.h>
 #include <cmocka.h>
@@ -129,6 +130,45 @@ static void test_shapes(void **state)
 	assert_int_equal(system(command), 0);
 }
 
+/* CPU time, in units of clock(), of the rows of a library with n functions and a gap behind each. */
+static clock_t time_of_gaps(u32 n)
+{
+	char dir[] = "/tmp/yrt-gaps-XXXXXX", path[64], command[512];
+	struct cfi_rule rule;
+	struct image *img;
+	struct cfi *cfi;
+	clock_t start;
+
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/gaps.so", dir);
+	snprintf(command, sizeof(command),
+	        "printf '.rept %u\\n.cfi_startproc\\nret\\n.cfi_endproc\\n.fill 40, 1, 0x90\\nret\\n.endr\\n' | "
+	        "gcc -shared -nostdlib -o %s -x assembler -",
+	        n, path);
+	assert_int_equal(system(command), 0);
+	assert_null(image_open(open(path, O_RDONLY | O_CLOEXEC), path, &img));
+	start = clock();
+	assert_null(cfi_load(img, NULL, &cfi));
+	start = clock() - start;
+	assert_true(cfi_find(cfi, img->segments[1].vaddr + 41, &rule));
+	assert_int_equal(rule.kind, CFI_REG);
+	cfi_destroy(cfi);
+	image_put(img);
+	snprintf(command, sizeof(command), "rm -r %s", dir);
+	assert_int_equal(system(command), 0);
+	return start;
+}
+
+/* Sixteen times the functions and gaps take sixteen times as long, not 256 times. */
+static void test_many_gaps(void **state)
+{
+	clock_t few = time_of_gaps(5000), many = time_of_gaps(80000);
+
+	(void)state;
+	print_message("5,000 and 80,000 gaps: %ld and %ld ms\n", few / 1000, many / 1000);
+	assert_true(many < 48 * few);
+}
+
 /* Where a function of musl returns, the return address is on top of the stack. */
 static void test_musl(void **state)
 {
@@ -233,6 +273,7 @@ int main(int argc, char **argv)
 	        FILE_TEST("/usr/bin/split"),
 	        FILE_TEST("/usr/bin/dpkg-deb"),
 	        cmocka_unit_test(test_shapes),
+	        cmocka_unit_test(test_many_gaps),
 	        cmocka_unit_test(test_musl),
 	        cmocka_unit_test(test_glibc_clone),
 	        cmocka_unit_test(test_hostile),

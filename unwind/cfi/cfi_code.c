@@ -143,8 +143,11 @@ static void mark(struct code_flow *f, u64 start, u64 end, enum code_mark what)
 		memset(f->marks + (start - f->start), what, end - start);
 }
 
+/* A gap has none: a file may have hundreds of thousands of functions, and as many gaps. */
 static void mark_described(struct code_flow *f, const struct cfi_parsed *p)
 {
+	if (f->gap && !f->body)
+		return;
 	for (size_t i = 0; i < p->nfunctions; i++)
 		mark(f, p->functions[i].start, p->functions[i].end, DESCRIBED);
 }
