@@ -295,7 +295,12 @@ static inline int find_cfa(struct walk *w, const struct cfi_rule *rule, u64 *ret
 			return STOP_REG_LOST;
 		base += reg_get(w, rule->index_reg) * 8;
 	}
-	if (rule->kind == CFI_DEREF || rule->kind == CFI_INDEXED) {
+	if (rule->kind == CFI_DEREF_TWICE) {
+		if (!walk_stack(w, base, &base))
+			return STOP_STACK_ABSENT;
+		base += (s64)rule->cfa_between;
+	}
+	if (rule->kind == CFI_DEREF || rule->kind == CFI_DEREF_TWICE || rule->kind == CFI_INDEXED) {
 		if (!walk_stack(w, base, &base))
 			return STOP_STACK_ABSENT;
 		base += (s64)rule->cfa_add;
@@ -386,11 +391,12 @@ WALK_GLOBAL int step_simple(struct walk *w)
 
 /*
  * May the caller's stack lie below? C that OCaml 5 calls is on the thread's stack, above OCaml's: the caller's is where
- * a word says, or a register that calls preserve.
+ * a word says, or a register that calls preserve. A fiber's caller is where its record says.
  */
 static inline bool may_change_stack(const struct cfi_rule *rule)
 {
-	return rule->kind == CFI_DEREF || (rule->cfa_reg != REG_SP && rule->cfa_reg != REG_FP);
+	return rule->kind == CFI_DEREF || rule->kind == CFI_DEREF_TWICE ||
+	       (rule->cfa_reg != REG_SP && rule->cfa_reg != REG_FP);
 }
 
 static inline int step_rule(struct walk *w, const struct cfi_rule *rule)
@@ -439,6 +445,7 @@ static inline int leave_frame(struct walk *w, u64 pc)
 	case CFI_REG:
 	case CFI_NEWBORN:
 	case CFI_DEREF:
+	case CFI_DEREF_TWICE:
 	case CFI_PLT:
 	case CFI_INDEXED:
 		return step_rule(w, rule);

@@ -245,6 +245,15 @@ static void test_expressions(void **state)
 	expect_only(load_code(&eh_cie_default, CODE(DW_CFA_def_cfa_expression, 6, DW_OP_breg6, 0x78, DW_OP_deref,
 	                                               DW_OP_const1u, 56, DW_OP_plus)),
 	        want);
+	want.kind = CFI_DEREF_TWICE;
+	want.cfa_between = -16;
+	expect_only(load_code(&eh_cie_default,
+	                    CODE(DW_CFA_def_cfa_expression, 9, DW_OP_breg6, 0x78, DW_OP_deref, DW_OP_const1s, 0xf0,
+	                            DW_OP_plus, DW_OP_deref, DW_OP_plus_uconst, 56)),
+	        want);
+	expect_only(load_code(&eh_cie_default, CODE(DW_CFA_def_cfa_expression, 8, DW_OP_breg6, 0x78, DW_OP_deref,
+	                                               DW_OP_plus_uconst, 0x80, 0x80, 2, DW_OP_deref)),
+	        of_kind(CFI_UNSUPPORTED));
 	want = plain(8);
 	want.kind = CFI_INDEXED;
 	want.index_reg = DWREG_R9;
@@ -266,7 +275,7 @@ static void test_unsupported_expressions(void **state)
 	expect_only(load_code(&eh_cie_default, CODE(DW_CFA_def_cfa_expression, 0)), want);
 	expect_only(load_code(&eh_cie_default, CODE(DW_CFA_def_cfa_expression, 1, DW_OP_lit8)), want);
 	expect_only(load_code(&eh_cie_default,
-	                    CODE(DW_CFA_def_cfa_expression, 4, DW_OP_breg7, 8, DW_OP_deref, DW_OP_deref)),
+	                    CODE(DW_CFA_def_cfa_expression, 5, DW_OP_breg7, 8, DW_OP_deref, DW_OP_deref, DW_OP_deref)),
 	        want);
 	expect_only(load_code(&eh_cie_default, CODE(DW_CFA_def_cfa_expression, 2, DW_OP_breg20, 8)), want);
 	expect_only(load_code(&eh_cie_default, CODE(DW_CFA_def_cfa_expression, 1, DW_OP_breg7)), want);

@@ -143,6 +143,15 @@ struct cfi_cfa cfi_cfa_expression(const u8 *code, size_t size)
 		cfa.kind = cfa.kind == CFI_INDEXED ? CFI_INDEXED : CFI_DEREF;
 		if (!accept_sum(&ops, &cfa.add))
 			return unsupported;
+		if (cfa.kind == CFI_DEREF && accept(&ops, DW_OP_deref, &op)) {
+			if (cfa.add < INT16_MIN || cfa.add > INT16_MAX)
+				return unsupported;
+			cfa.kind = CFI_DEREF_TWICE;
+			cfa.between = (s16)cfa.add;
+			cfa.add = 0;
+			if (!accept_sum(&ops, &cfa.add))
+				return unsupported;
+		}
 	} else if (cfa.kind == CFI_INDEXED) {
 		return unsupported;
 	}

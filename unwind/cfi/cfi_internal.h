@@ -36,6 +36,7 @@ struct cfi_cfa {
 	u8 index;
 	s32 offset;
 	s32 add;
+	s16 between;
 };
 
 /* One row of the abstract table that CFI instructions build. */

@@ -186,6 +186,7 @@ void cfi_rule_of(const struct cfi_state *state, const struct cfi_cie *cie, struc
 	ret->cfa_off = state->cfa.offset;
 	ret->cfa_add = state->cfa.add;
 	ret->index_reg = state->cfa.index;
+	ret->cfa_between = state->cfa.between;
 	ret->flags = flags_of(cie, ret);
 #define SLOT(i, reg) ret->slot[i] = slot_of(state, &state->saved[reg], ret);
 	ARCH_SAVED_REGS(SLOT)

@@ -48,6 +48,7 @@ enum cfi_kind {
 	CFI_UNSUPPORTED, /* given by an expression that no kind here covers */
 	CFI_INDEXED,     /* CFA = *(reg[cfa_reg] + 8 * reg[index_reg] + cfa_off) + cfa_add: bignum code of libcrypto */
 	CFI_NEWBORN,     /* after the system call that makes a thread: the child's outermost frame, else CFI_REG */
+	CFI_DEREF_TWICE, /* CFA = *(*(reg[cfa_reg] + cfa_off) + cfa_between) + cfa_add: where OCaml 5 runs a fiber */
 	CFI_CONTEXT,     /* all registers are where the struct _Unwind_Context at reg[cfa_reg] + cfa_off says */
 	CFI_KINDS,
 };
@@ -83,7 +84,8 @@ struct cfi_rule {
 	s16 slot[ARCH_NSLOTS]; /* in the order of ARCH_SAVED_REGS, then the return address */
 	u16 flags;             /* enum cfi_flag */
 	u8 index_reg;          /* CFI_INDEXED only, otherwise 0 */
-	u8 reserved[3];        /* zero */
+	u8 reserved;           /* zero */
+	s16 cfa_between;       /* CFI_DEREF_TWICE only, otherwise 0 */
 };
 _Static_assert(sizeof(struct cfi_rule) == 32, "a rule is 32 bytes");
 
