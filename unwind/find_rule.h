@@ -10,7 +10,7 @@
 /*
  * at: of a table that lies in slab; offset: from the first byte that it covers. NULL: it does not cover that. Sums are
  * of 32 bits, so that they may overflow: the verifier knows nothing of them then, and follows one path where it would
- * follow each whose sum has other bounds. What a row says makes no branch, of which the verifier would follow both ways.
+ * follow each whose sum has other bounds. There is no branch on what a row says: the verifier would follow both ways.
  */
 static inline __attribute__((always_inline)) const struct cfi_rule *rule_in(const u8 *slab, u32 at, u64 offset)
 {

@@ -75,8 +75,7 @@ static u64 rule_cfa(const struct cfi_rule *rule, u64 pc)
 		at += 8 * reg_value(rule->index_reg, pc);
 		return memory_word(at) + (s64)rule->cfa_add;
 	case CFI_DEREF_TWICE:
-		at = memory_word(at) + (s64)rule->cfa_between;
-		return memory_word(at) + (s64)rule->cfa_add;
+		at = memory_word(at) + (s64)rule->cfa_between; /* fall through */
 	case CFI_DEREF:
 		return memory_word(at) + (s64)rule->cfa_add;
 	default:
