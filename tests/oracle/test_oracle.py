@@ -260,14 +260,21 @@ def test_views():
 
 
 def test_pool():
-    """Threads that each work a little have the samples that the scheduler's CPU time demands; half of them is found."""
+    """
+    Threads that each work a little have the samples that the scheduler's CPU time demands; half of them is found. Not
+    the first one, which only wakes them: it runs for microseconds at a time (docs/limits.md, virtual machines).
+    """
     with yrt.Fixture("pool", "thread", 64, 1000, 60, seconds=20) as fixture, tempfile.TemporaryDirectory() as directory:
         fixture.release()
-        path, watch = os.path.join(directory, "x.pb.gz"), shares.Watch(fixture.pid)
+        path, watch, stolen = os.path.join(directory, "x.pb.gz"), shares.Watch(fixture.pid), yrt.cpu_times()[1]
         sample(Arguments(fixture.pid, seconds=4, rate=999), path)
         watch.end()
+        stolen = (yrt.cpu_times()[1] - stolen) / 4 / os.cpu_count()
         profile = pprof.read(path)
         number, wrong = shares.thread_differences(profile, watch, 999)
+        wrong = [what for what in wrong if not what.startswith(f"thread {fixture.pid}:")]
+        if wrong and stolen > yrt.DISTURBED:  # samples count that time, the scheduler does not
+            raise yrt.Skipped(f"the host took {stolen:.1%} of the CPUs")
         assert number > 60 and not wrong, wrong
         for stack in profile.stacks[::2]:
             stack.count = 0

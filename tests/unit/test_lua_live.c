@@ -19,6 +19,7 @@
 #include <sys/ptrace.h>
 #include <sys/user.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "arena.h"
@@ -40,6 +41,7 @@
 #define SKIP     4000 /* steps before a burst, at most */
 #define SHORTEST 5    /* instructions that a call takes */
 #define CUT_MAX  0.01 /* in longjmp() */
+#define RUNS_MAX 100  /* waits for the program to get a CPU */
 
 struct target {
 	pid_t pid;
@@ -110,13 +112,26 @@ static void end(struct target *t)
 	free(t);
 }
 
+static s64 cpu_ns(const struct target *t)
+{
+	struct timespec time;
+	clockid_t clock;
+
+	assert_int_equal(clock_getcpuclockid(t->pid, &clock), 0);
+	assert_int_equal(clock_gettime(clock, &time), 0);
+	return time.tv_sec * 1000000000ll + time.tv_nsec;
+}
+
+/* Lets it run for so long on a CPU: it may get none at once on a busy machine. */
 static void run_for(struct target *t, useconds_t usec)
 {
+	s64 end = cpu_ns(t) + usec * 1000;
 	bool changed;
 	int status;
 
 	assert_int_equal(ptrace(PTRACE_CONT, t->pid, 0, 0), 0);
-	usleep(usec);
+	for (u32 i = 0; i < RUNS_MAX && cpu_ns(t) < end; i++)
+		usleep(usec);
 	kill(t->pid, SIGSTOP);
 	assert_int_equal(waitpid(t->pid, &status, 0), t->pid);
 	assert_true(WIFSTOPPED(status));
