@@ -284,18 +284,22 @@ static bool may_match(enum select_key key, const char *value, const struct proce
 	return key == SELECT_EXE ? is_comm(slash ? slash + 1 : value, f->comm) : matches(key, value, f);
 }
 
-static bool any_rule(const struct selection *s, const struct process_facts *facts,
-        bool (*term)(enum select_key key, const char *value, const struct process_facts *f))
-{
-	for (u32 i = 0; i < s->nrules; i++) {
-		const struct select_rule *r = &s->rules[i];
-		u32 n = 0;
+typedef bool term_matches(enum select_key key, const char *value, const struct process_facts *f);
 
-		while (n < r->nterms && term(r->term[n].key, r->term[n].value, facts))
-			n++;
-		if (n == r->nterms)
+static bool terms_match(
+        const struct select_rule *rule, u32 first, const struct process_facts *facts, term_matches *term)
+{
+	for (u32 i = first; i < rule->nterms; i++)
+		if (!term(rule->term[i].key, rule->term[i].value, facts))
+			return false;
+	return true;
+}
+
+static bool any_rule(const struct selection *s, const struct process_facts *facts, term_matches *term)
+{
+	for (u32 i = 0; i < s->nrules; i++)
+		if (terms_match(&s->rules[i], 0, facts, term))
 			return true;
-	}
 	return false;
 }
 
@@ -306,10 +310,7 @@ bool selection_matches(const struct selection *s, const struct process_facts *fa
 
 bool rule_rest_matches(const struct select_rule *rule, const struct process_facts *facts)
 {
-	for (u32 i = 1; i < rule->nterms; i++)
-		if (!matches(rule->term[i].key, rule->term[i].value, facts))
-			return false;
-	return true;
+	return terms_match(rule, 1, facts, matches);
 }
 
 bool selection_hides(const struct selection *s, const struct process_facts *facts)

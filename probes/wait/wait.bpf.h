@@ -247,17 +247,10 @@ static inline bool wait_leaves(
 		wait_over_unseen(prev, w, ws, now);
 	if (wait_futexes && (!state || state & STATE_OF_OTHERS || !wait_for_futex(prev, &object)))
 		return false;
-	w->stands = 0;
-	if (skips && wait_may_bulk()) {
-		wait_bulk_begin(prev, w, now);
-		w->bulk_runnable = !state;
-	} else {
-		w->hash = 0;
-		w->settled = 0;
-		w->runnable = !state;
-		w->since_ns = now;
-		w->switches = prev->nvcsw + prev->nivcsw;
-	}
+	if (skips && wait_may_bulk())
+		wait_bulk_begin(prev, w, now, !state);
+	else
+		wait_starts(w, now, prev->nvcsw + prev->nivcsw, !state);
 	if (skips)
 		w->skip--;
 	else

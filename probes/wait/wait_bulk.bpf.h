@@ -13,7 +13,7 @@
 #include "wait/wait_chance.bpf.h"
 #include "wait/wait_state.bpf.h"
 
-#define WAIT_BULK_MANY 8u /* so many waits say how long they last on average */
+#define WAIT_BULK_MANY 8u /* from so many waits on their own average replaces the thread's mean */
 
 static inline bool wait_may_bulk(void)
 {
@@ -21,8 +21,10 @@ static inline bool wait_may_bulk(void)
 	       bpf_core_field_exists(((struct task_struct *)0)->sched_info.run_delay);
 }
 
-static inline void wait_bulk_begin(struct task_struct *task, struct wait_state *w, u64 now)
+static inline void wait_bulk_begin(struct task_struct *task, struct wait_state *w, u64 now, bool runnable)
 {
+	w->stands = 0;
+	w->bulk_runnable = runnable;
 	w->bulk_exec_ns = task->se.sum_exec_runtime;
 	w->bulk_delay_ns = task->sched_info.run_delay;
 	w->bulk_skip = w->skip;
@@ -38,9 +40,9 @@ static inline void wait_bulk_learn(struct wait_state *w, u64 ns, u32 waits)
 }
 
 /*
- * Counts what the thread has waited since wait_bulk_begin(), once, whoever comes first: a switch, or user space. Of one
- * that runs until it came back; its CPU time by then is known in the fair class only. User space may be interrupted
- * by a switch here: it adds atomically.
+ * Counts what the thread has waited since wait_bulk_begin(). Either a switch or user space does so, whichever is first.
+ * For a running thread the time ends where it came back to the CPU; its CPU time at that moment is known in the fair
+ * class only. A switch may interrupt user space here, so the sums are atomic.
  */
 static __attribute__((noinline)) int wait_bulk_end(
         struct task_struct *task, struct wait_state *w, struct wait_stats *ws, u64 now, u32 runs)

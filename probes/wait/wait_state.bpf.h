@@ -132,6 +132,17 @@ static inline u64 wait_switches(struct task_struct *task)
 	return BPF_CORE_READ(task, nvcsw) + BPF_CORE_READ(task, nivcsw);
 }
 
+/* A wait begins that has no stack yet. switches: of the thread. */
+static inline void wait_starts(struct wait_state *w, u64 now, u64 switches, bool runnable)
+{
+	w->hash = 0;
+	w->settled = 0;
+	w->runnable = runnable;
+	w->stands = 0;
+	w->switches = switches;
+	w->since_ns = now;
+}
+
 /* User space may have settled it by a clock that is ahead of this CPU's. */
 static inline u64 wait_span(u64 since, u64 now)
 {

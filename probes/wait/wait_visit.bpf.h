@@ -19,12 +19,7 @@ static inline void wait_visit_bulk(struct task_struct *task, struct wait_state *
 	wait_bulk_end(task, w, ws, now, runs);
 	if (wait_end_ns)
 		return;
-	w->hash = 0;
-	w->settled = 0;
-	w->runnable = 0;
-	w->stands = 0;
-	w->switches = wait_switches(task);
-	w->since_ns = now;
+	wait_starts(w, now, wait_switches(task), false);
 	if (task_is_on_cpu(task)) /* it came meanwhile */
 		w->since_ns = 0;
 }

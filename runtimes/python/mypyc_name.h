@@ -20,7 +20,7 @@ bool mypyc_is_symbol(const char *symbol);
 bool mypyc_demangle(const char *name, char *ret, size_t size);
 /*
  * A generator's body, or what resumes it: the name of the function that makes it, which is in the same file. False,
- * with nothing written: it is none, or there is no such function, or no room.
+ * with nothing written: symbol is not of a generator, its function is missing, or ret is too small.
  */
 bool mypyc_resolve(struct image *img, const char *symbol, char *ret, size_t size);
 enum translated_layer mypyc_layer(const char *symbol);

@@ -87,7 +87,7 @@ void python_image_destroy(void *image);
 /*
  * A program that is linked with libpython may have some of its variables (process/copies.h). *ret: the image with these
  * where they are in this process, less the bias; it lives at most as long as image, and is released by free(). NULL:
- * there are none.
+ * the program has none of them.
  */
 struct error *python_image_copied(
         const struct python_image *image, u64 bias, const struct runtime_process *p, struct python_image **ret);

@@ -124,7 +124,7 @@ static inline __attribute__((always_inline)) int hs_restores(struct walk *w, u64
 #define SCRATCH_ROOM  2 /* behind the instruction */
 #define SCRATCH_TAKEN 3
 
-/* Adds an instruction to the sums in scratch. Returns its length; 0: it is none of those; -1: it cannot be read. */
+/* Adds an instruction to the sums in scratch. Returns its length; 0: another kind of instruction; -1: unreadable. */
 WALK_GLOBAL int hotspot_add_room(struct walk *w, u64 pc, u32 frame)
 {
 	int is;
