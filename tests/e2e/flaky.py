@@ -2,8 +2,8 @@
 """
 What hides inside modules: tests that could not run, and those that failed or passed only at a later attempt
 (yrt.passes), some because the host disturbed the earlier ones. All are reported, each with what its last failure said;
-more than MOST fail the run, or more than MOST_DISTURBED. MOST is not 0: many of the 600 tests measure programs on a
-machine that others use, too.
+more than MOST fail the run, or more than MOST_DISTURBED. MOST is 1 % of the tests, not 0: most of them measure programs
+on a machine that others use, too, and what is broken fails at each attempt.
 """
 
 import contextlib
@@ -11,7 +11,7 @@ import os
 import sys
 
 LIST = os.path.join(os.environ["YRT_BUILD"], "attempts.txt")  # tests/run.sh shows it
-MOST, MOST_DISTURBED = 2, 12
+MOST, MOST_DISTURBED = 6, 12
 
 
 def note(word, test):

@@ -14,6 +14,7 @@ BLOCK = re.compile(
     r'(?P<name>eval \{\.\.\.\}|eval "\.\.\."|require(?: [^ :]+)?|(?:[\w:]+::)?BEGIN|sort \{\.\.\.\}|main program|\[gone\])(?:'
     r' \(.*:\d+\))?(?::(?P<line>\d+))?'
 )
+ONCE = ('eval "..."', "require", "BEGIN", "main::uses")
 SECONDS = 6
 
 
@@ -54,6 +55,11 @@ def agree(stack, known):
     return True
 
 
+def runs_once(stack):
+    """In code of a string, a file or BEGIN: it may be gone, and its memory another statement's, before yrt reads it."""
+    return any(name in ONCE for name, _ in stack)
+
+
 def differences(seen, known):
     """Of the stacks that caller() did not give: each with the nearest one of the same names, if there is one."""
     by_names = {}
@@ -80,13 +86,12 @@ def compare(*options):
         assert found and found[-1][0] == "main::tick", f"{n} times: {frames}"
         seen[found[:-1]] = seen.get(found[:-1], 0) + n
     wrong = list(differences(seen, known))
-    differ = sum(n for n, _, _ in wrong)
+    differ, freed = (sum(n for n, s, _ in wrong if runs_once(s) == once) for once in (False, True))
     assert sum(seen.values()) >= truth["moments"] / 2 > 100, f"{sum(seen.values())} of {truth['moments']} moments"
-    # Code of strings may be gone, and its memory another statement's, before it is read.
-    examples = "\n".join(map(str, wrong[:5]))
-    assert differ <= 0.005 * sum(seen.values()), f"{differ} moments, {len(wrong)} of {len(seen)} stacks: {examples}"
+    examples = f"{differ} moments, {freed} in code that runs once:\n" + "\n".join(map(str, wrong[:5]))
+    assert differ <= 0.002 * sum(seen.values()) and freed <= 0.02 * sum(seen.values()), examples
     assert not result.incomplete(), result.summary()
-    yield f"{sum(seen.values())} moments, {differ} differ, {len(seen)} stacks of {len(known)}; {result.summary()}"
+    yield f"{sum(seen.values())} moments, {differ} differ, {freed} in code that runs once, {len(seen)} stacks of {len(known)}; {result.summary()}"
 
 
 def test_callers():

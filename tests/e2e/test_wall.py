@@ -110,9 +110,12 @@ def test_threads():
 
 
 def test_timeline():
-    """Samples of time stand for as much as is counted, thread by thread; a strip shows the states."""
+    """
+    Samples of time stand for as much as is counted, thread by thread; a strip shows the states. With a stack for each
+    wait: one that stands for others as well is drawn as if all had been at its own time.
+    """
     with tempfile.TemporaryDirectory() as directory, Browser(1280, 800) as b:
-        path, stats, truth, slack = recorded(directory, "--timeline")
+        path, stats, truth, slack = recorded(directory, "--timeline", "--max-cpu", 0)
         found = by_thread(yrt.parse_folded(render(path, "folded", "-t", "-U")))
         page = os.path.join(directory, "x.html")
         yrt.run("render", path, "-t", "-o", page, output=False, stats=False).expect()
