@@ -65,7 +65,8 @@ enum feature {
 
 /* What a runtime sees of a process. */
 struct runtime_process {
-	pid_t pid;
+	pid_t pid;    /* 0: of a core file */
+	pid_t first;  /* number of its first thread */
 	u32 features; /* enum feature */
 	struct memory *memory;
 	struct arena *arena;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dump: the stack of every thread once, as text, as JSON, or in the formats of the flame commands. */
+/* dump: the stack of every thread once, of processes or of a core, as text, as JSON, or as the flame commands do. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,10 +14,15 @@
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
 
-enum { DUMP_JSON = 512, DUMP_REPEAT, DUMP_INTERVAL, DUMP_LOGICAL };
+enum { DUMP_JSON = 512, DUMP_REPEAT, DUMP_INTERVAL, DUMP_LOGICAL, DUMP_CORE, DUMP_ROOT };
 
 static const struct manual_option options[] = {
         PID_OPTIONS,
+        {DUMP_CORE, "core", "FILE", "a core file in place of processes; needs no privileges", COMPLETE_FILE},
+        {DUMP_ROOT, "root", "DIR",
+                "where the files are that the process of the core had mapped, if not here: the root of its container's "
+                "image or of its machine",
+                COMPLETE_FILE},
         {'s', "subprocesses", NULL, "also their children", COMPLETE_NOTHING},
         {'o', "output", "FILE", "a file instead of stdout; its extension chooses the format", COMPLETE_FILE},
         {'f', "format", "NAME", "other than text and JSON; each thread is one sample:", COMPLETE_FORMAT},
@@ -46,7 +51,7 @@ static const struct manual_option options[] = {
         {0},
 };
 
-static const char *const usage[] = {"-p PID[,PID...] [options]", NULL};
+static const char *const usage[] = {"-p PID[,PID...] [options]", "--core FILE [options]", NULL};
 
 static const struct manual_example examples[] = {
         {"yrt dump -p 4242", "what all threads do at this moment"},
@@ -54,6 +59,7 @@ static const struct manual_example examples[] = {
         {"yrt dump -p 4242 --repeat 3", "which threads are stuck: three dumps, a second apart"},
         {"yrt dump -p 4242 --json | jq '.threads[] | select(.state == \"sleeping\") | .syscall.text'", "for programs"},
         {"yrt dump -p 4242 --logical", "what each task of an event loop waits for, and which tasks wait for it"},
+        {"yrt dump --core core.4242", "what all threads did when their process died, in every language"},
         {"yrt dump -p 4242 -o dump.html", "a picture of where most threads wait"},
         {NULL, NULL},
 };
@@ -65,7 +71,10 @@ const struct manual dump_manual = {
                 "and read again if the kernel says that it ran meanwhile; threads on a CPU are sampled for a tenth of "
                 "a second.\nA thread that waits for a lock is shown with the holder: for glibc's mutexes, Java's "
                 "monitors and java.util.concurrent locks (with their class), Python's RLock and the GIL. A deadlock "
-                "among them is reported in the first line.",
+                "among them is reported in the first line.\nA core file is read in the same way: the stack of the "
+                "thread "
+                "that was killed comes first. Pages that the kernel leaves out are read from the files that were "
+                "mapped, if these are still the same.",
         .options = options,
         .examples = examples,
 };
@@ -73,6 +82,7 @@ const struct manual dump_manual = {
 struct request {
 	struct flame_options o;
 	bool json, logical;
+	const char *core, *root;
 	u32 repeat;
 	double interval_s;
 };
@@ -80,6 +90,8 @@ struct request {
 static const struct setting settings[] = {
         {DUMP_JSON, SETTING_OF(struct request, json), .on = true},
         {DUMP_LOGICAL, SETTING_OF(struct request, logical), .on = true},
+        {DUMP_CORE, SETTING_OF(struct request, core)},
+        {DUMP_ROOT, SETTING_OF(struct request, root)},
         {DUMP_REPEAT, SETTING_OF(struct request, repeat), .name = "--repeat", .min = 1, .max = 1000},
         {DUMP_INTERVAL, SETTING_OF(struct request, interval_s), .name = "--interval", .min = 0.001, .max = 86400},
         {0},
@@ -98,15 +110,28 @@ static bool is_text(const struct request *r)
 	return !r->json && !r->o.format && (!strcmp(r->o.output, "-") || !strchr(r->o.output, '.'));
 }
 
+static struct error *check_core(const struct request *r)
+{
+	if (r->root && !r->core)
+		return error_new(ERROR_USAGE, "--root takes --core");
+	if (r->core && (r->o.npids || r->o.selection.nrules || r->repeat > 1))
+		return error_new(ERROR_USAGE, "--core excludes %s", r->repeat > 1 ? "--repeat" : "-p and --select");
+	return NULL;
+}
+
 static struct error *check(struct request *r)
 {
+	struct error *err = check_core(r);
+
+	if (err)
+		return err;
 	if (r->json && r->o.format)
 		return error_new(ERROR_USAGE, "--json and --format exclude each other");
 	if (!r->json && !is_text(r) && !format_find(r->o.format, r->o.output))
 		return error_hint(
 		        error_new(ERROR_USAGE, "no output format for %s", r->o.format ? r->o.format : r->o.output),
 		        "--help lists the formats and their extensions; a name without extension is text");
-	return flame_check_targets(&r->o);
+	return r->core ? NULL : flame_check_targets(&r->o);
 }
 
 static struct error *parse(struct request *r, int argc, char **argv)
@@ -216,6 +241,7 @@ static struct error *show(const struct request *r, struct dump *d, struct dump_l
 		err = view_make(list, dump_profile(d), h, &v);
 	if (!err) {
 		v.target = dump_target(d);
+		v.core = dump_core(d);
 		v.logical = r->logical;
 		err = output_error(out, write_dump(r, d, &v, command, out->file));
 	}
@@ -231,6 +257,8 @@ static int run(const struct request *r, const char *command)
 	        .depth = r->o.sampler.depth,
 	        .no_user = r->o.sampler.no_user,
 	        .logical = r->logical,
+	        .core = r->core,
+	        .root = r->root,
 	        .no_kernel = r->o.sampler.collect.no_kernel,
 	        .cache_dir = r->o.sampler.cache_dir,
 	        .warn = warn,
@@ -247,7 +275,7 @@ static int run(const struct request *r, const char *command)
 		err = &error_no_memory;
 	if (!err)
 		err = dump_create(&options, &d);
-	if (!err)
+	if (!err && !r->core)
 		err = add_all(d, r, &code);
 	if (!err)
 		err = take(d, r, h, &list);
@@ -272,7 +300,7 @@ int dump_main(const struct command_line *self, int argc, char **argv)
 	if (!err && r.o.help) {
 		manual_help(stdout, self);
 	} else if (!err) {
-		err = flame_add_children(&r.o);
+		err = r.core ? NULL : flame_add_children(&r.o);
 		catch_signals();
 		if (!err)
 			code = run(&r, self->name);

@@ -7,6 +7,8 @@
 #include "dump_view.h"
 #include "frontends/format/text.h"
 #include "unwind/cleanup.h"
+#include "unwind/binary/core_file.h"
+#include "unwind/process/process.h"
 #include "unwind/process/syscall.h"
 #include "unwind/profile/locks.h"
 
@@ -123,8 +125,8 @@ static json_t *json_thread(const struct dump_view *v, const struct view_thread *
 
 static json_t *json_task(const struct dump_view *v, const struct view_task *t, u32 stack)
 {
-	json_t *object = json_pack("{s:i, s:i, s:i, s:i}", "pid", (int)t->t->process->pid, "task", (int)t->number,
-	        "stack", (int)stack, "awaiters", (int)t->awaiters);
+	json_t *object = json_pack("{s:i, s:i, s:i, s:i}", "pid", (int)process_view(t->t->process).first, "task",
+	        (int)t->number, "stack", (int)stack, "awaiters", (int)t->awaiters);
 
 	set_text(object, "kind", t->t->ops->kind);
 	set_text(object, "name", t->t->name);
@@ -151,6 +153,25 @@ static void set_tasks(json_t *root, const struct dump_view *v, json_t *stacks)
 	json_object_set_new(root, "all_tasks", json_boolean(!v->partial));
 }
 
+static void set_core(json_t *root, const struct core_file *core)
+{
+	json_t *object;
+
+	if (!core)
+		return;
+	object = json_object();
+	set_text(object, "file", core->path);
+	json_object_set_new(object, "pid", json_integer(core->pid));
+	if (core->signal) {
+		json_object_set_new(object, "signal", json_integer(core->signal));
+		json_object_set_new(object, "thread", json_integer(core->killed));
+	}
+	if (core->has_address)
+		json_object_set_new(object, "address", json_integer((json_int_t)core->address));
+	json_object_set_new(object, "missing_bytes", json_integer((json_int_t)core->missing));
+	json_object_set_new(root, "core", object);
+}
+
 struct error *dump_write_json(const struct dump_view *v, FILE *out)
 {
 	json_t *root = json_object(), *threads = json_array(), *stacks = json_array();
@@ -158,6 +179,7 @@ struct error *dump_write_json(const struct dump_view *v, FILE *out)
 	u32 n = 0;
 
 	set_text(root, "target", v->target);
+	set_core(root, v->core);
 	json_object_set_new(root, "dumps", json_integer(v->dumps));
 	for (u32 i = 0, end; i < v->nthreads; i = end, n++) {
 		end = view_group_end(v, i);

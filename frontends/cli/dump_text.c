@@ -7,6 +7,7 @@
 #include "dump_view.h"
 #include "frontends/format/text.h"
 #include "say.h"
+#include "unwind/binary/core_file.h"
 #include "unwind/cleanup.h"
 
 #define THREADS_SHOWN 8 /* of those with one stack, with all that is known of them */
@@ -73,6 +74,18 @@ static void put_wait(const struct dump_view *v, const struct view_thread *t, FIL
 	}
 }
 
+static void put_signal(const struct core_file *core, FILE *out)
+{
+	const char *name = sigabbrev_np((int)core->signal);
+
+	if (name)
+		fprintf(out, " by SIG%s", name);
+	else
+		fprintf(out, " by signal %u", core->signal);
+	if (core->has_address)
+		fprintf(out, " at address 0x%lx", core->address);
+}
+
 static void put_thread(const struct dump_view *v, const struct view_thread *t, FILE *out)
 {
 	const struct dump_thread *d = t->t;
@@ -86,6 +99,8 @@ static void put_thread(const struct dump_view *v, const struct view_thread *t, F
 		fputs(")", out);
 	}
 	fprintf(out, ": %s", view_state(d));
+	if (d->at.flags & THREAD_KILLED)
+		put_signal(v->core, out);
 	if (d->at.off_ns && d->how == DUMP_WALKED) {
 		fputs(" for ", out);
 		put_duration(out, d->at.off_ns);
@@ -201,8 +216,11 @@ static u32 count_running(const struct dump_view *v)
 static void put_head(const struct dump_view *v, FILE *out)
 {
 	put_clean(out, v->target, NAME_COLUMNS);
-	fprintf(out, ": %u thread%s, %u different stack%s, %u on a CPU\n", v->nthreads, v->nthreads == 1 ? "" : "s",
-	        v->nstacks, v->nstacks == 1 ? "" : "s", count_running(v));
+	fprintf(out, ": %u thread%s, %u different stack%s", v->nthreads, v->nthreads == 1 ? "" : "s", v->nstacks,
+	        v->nstacks == 1 ? "" : "s");
+	if (!v->core)
+		fprintf(out, ", %u on a CPU", count_running(v));
+	fputc('\n', out);
 }
 
 struct error *dump_write_text(const struct dump_view *v, FILE *out)

@@ -131,8 +131,8 @@ static struct error *find_stacks(const struct profile *p, struct dump_view *v)
 }
 
 struct sorting {
-	u64 stack;
-	u32 count, first;
+	bool killed;
+	u32 stack, count, first;
 };
 
 static int by_stack(const void *a, const void *b)
@@ -148,6 +148,8 @@ static int by_count(const void *a, const void *b)
 {
 	const struct sorting *x = a, *y = b;
 
+	if (x->killed != y->killed)
+		return y->killed - x->killed;
 	return x->count != y->count ? (x->count < y->count) - (x->count > y->count)
 	                            : (x->first > y->first) - (x->first < y->first);
 }
@@ -161,7 +163,17 @@ u32 view_group_end(const struct dump_view *v, u32 i)
 	return end;
 }
 
-/* Groups, the largest last: what is rare is interesting, and what all wait in is not; of one size by thread. */
+static bool is_any_killed(const struct dump_view *v, u32 i, u32 end)
+{
+	while (i < end && !(v->threads[i].t->at.flags & THREAD_KILLED))
+		i++;
+	return i < end;
+}
+
+/*
+ * Groups, the largest last: what is rare is interesting, and what all wait in is not; of one size by thread. First
+ * comes what a process died of.
+ */
 static struct error *sort(struct dump_view *v)
 {
 	struct view_thread *sorted = calloc(v->nthreads + 1, sizeof(*sorted)), *at = sorted;
@@ -176,7 +188,10 @@ static struct error *sort(struct dump_view *v)
 	qsort(v->threads, v->nthreads, sizeof(*v->threads), by_stack);
 	for (u32 i = 0, end; i < v->nthreads; i = end) {
 		end = view_group_end(v, i);
-		groups[n++] = (struct sorting){.stack = i, .count = end - i, .first = v->threads[i].t->at.tid};
+		groups[n++] = (struct sorting){.killed = is_any_killed(v, i, end),
+		        .stack = i,
+		        .count = end - i,
+		        .first = v->threads[i].t->at.tid};
 	}
 	qsort(groups, n, sizeof(*groups), by_count);
 	for (u32 i = 0; i < n; i++, at += groups[i - 1].count)
@@ -264,6 +279,10 @@ const char *view_state(const struct dump_thread *t)
 {
 	if (t->how == DUMP_EXITING)
 		return "exiting";
+	if (t->at.flags & THREAD_KILLED)
+		return "killed";
+	if (t->at.flags & THREAD_IN_CORE)
+		return t->at.syscall < 0 ? "in user code" : "in a system call";
 	if (t->at.flags & THREAD_ON_CPU || t->how == DUMP_SAMPLED)
 		return "running";
 	if (t->at.state & THREAD_TRACED)

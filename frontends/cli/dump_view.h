@@ -33,7 +33,8 @@ struct view_task {
 };
 
 struct dump_view {
-	const char *target; /* hostile */
+	const char *target;           /* hostile */
+	const struct core_file *core; /* that it is of; NULL: of processes */
 	const struct profile *profile;
 	struct view_thread *threads; /* those with equal stacks side by side, the most frequent stack first */
 	u32 nthreads;
@@ -71,7 +72,7 @@ const char *view_file(const struct profile_function *f);
 /* What a thread that waits waits for: "monitor 0x7f… (a java.lang.Object)"; hostile. */
 #define VIEW_WAIT 256
 void view_wait(const struct view_thread *t, char ret[VIEW_WAIT]);
-/* "sleeping", "running"; static. */
+/* "sleeping", "running"; of a core, whether it was in a system call; static. */
 const char *view_state(const struct dump_thread *t);
 
 /* Who waits for whom, and deadlocks; in dump_waits.c, as view_wait(). */

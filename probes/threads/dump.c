@@ -5,10 +5,12 @@
 #include <string.h>
 
 #include "burst.h"
+#include "core_threads.h"
 #include "logical.h"
 #include "threads.h"
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
+#include "unwind/binary/core_file.h"
 #include "unwind/process/mutex.h"
 #include "unwind/process/process.h"
 #include "unwind/process/syscall.h"
@@ -23,7 +25,8 @@ struct dump {
 	struct arena *arena;
 	struct modules *modules;
 	struct collector *collector;
-	struct threads *threads;
+	struct threads *threads; /* NULL: */
+	struct core_file *core;
 	struct process **processes;
 	u32 nprocesses;
 	struct frame *frames; /* FRAMES_MAX, of the walk in progress */
@@ -42,6 +45,18 @@ static struct process *find_process(void *ctx, u32 number)
 	struct dump *d = ctx;
 
 	return number && number <= d->nprocesses ? d->processes[number - 1] : NULL;
+}
+
+static struct error *open_core(struct dump *d)
+{
+	struct error *err = core_open(d->options.core, d->options.root, &d->core);
+
+	if (!err)
+		err = grow(&d->processes, d->nprocesses, sizeof(*d->processes));
+	if (!err)
+		err = process_create_core(d->modules, d->core, 1, &d->processes[0]);
+	d->nprocesses = !err;
+	return err;
 }
 
 struct error *dump_create(const struct dump_options *options, struct dump **ret)
@@ -63,7 +78,7 @@ struct error *dump_create(const struct dump_options *options, struct dump **ret)
 		err = collector_create(d->modules, &d->options.collect, find_process, d, &d->collector);
 	}
 	if (!err)
-		err = threads_create(options->no_kernel, &d->threads);
+		err = options->core ? open_core(d) : threads_create(options->no_kernel, &d->threads);
 	if (err) {
 		dump_destroy(d);
 		return err;
@@ -82,6 +97,7 @@ void dump_destroy(struct dump *d)
 		process_destroy(d->processes[i]);
 	free(d->processes);
 	modules_destroy(d->modules);
+	core_close(d->core);
 	if (d->arena)
 		arena_destroy(d->arena);
 	free(d->frames);
@@ -119,7 +135,7 @@ void dump_list_free(struct dump_list *list)
 static struct process *process_of(struct dump *d, u32 tgid)
 {
 	for (u32 i = 0; i < d->nprocesses; i++)
-		if ((u32)d->processes[i]->pid == tgid)
+		if (d->core || (u32)d->processes[i]->pid == tgid)
 			return d->processes[i];
 	return NULL;
 }
@@ -219,12 +235,13 @@ static struct error *look_again(struct dump *d, struct dump_thread *t, bool *cha
 /* Here, and not when it is shown: descriptors are soon of other files. Of a torn thread only numbers are known. */
 static struct error *take_call(struct dump_thread *t)
 {
-	struct syscall call = {.number = t->at.syscall};
+	struct syscall call = {.number = t->at.syscall, .past = t->process->core};
 
 	if (t->at.syscall < 0 || (t->how != DUMP_WALKED && t->how != DUMP_TORN))
 		return NULL;
-	if (t->how == DUMP_WALKED) {
+	if (t->how == DUMP_WALKED)
 		call.memory = t->process->memory;
+	if (t->how == DUMP_WALKED && !t->process->core) {
 		call.tgid = (pid_t)t->at.tgid;
 		call.tid = (pid_t)t->at.tid;
 		call.switches = t->at.switches;
@@ -265,7 +282,7 @@ static struct error *look(struct dump *d, struct dump_list *list)
 {
 	struct dump_list old = *list;
 	struct thread_list now;
-	struct error *err = threads_take(d->threads, &now);
+	struct error *err = d->core ? core_threads(d->core, &now) : threads_take(d->threads, &now);
 	u32 i = 0;
 
 	if (err)
@@ -436,10 +453,19 @@ struct profile *dump_profile(struct dump *d)
 	return collector_profile(d->collector);
 }
 
+const struct core_file *dump_core(const struct dump *d)
+{
+	return d->core;
+}
+
 const char *dump_target(struct dump *d)
 {
 	const struct process *p = d->nprocesses ? d->processes[0] : NULL;
 
+	if (d->core) {
+		snprintf(d->target, sizeof(d->target), "%s (pid %u, core)", p->comm, d->core->pid);
+		return d->target;
+	}
 	snprintf(d->target, sizeof(d->target), d->nprocesses > 1 ? "%s (pid %d) and %u more" : "%s (pid %d)",
 	        p ? p->comm : "", p ? p->pid : 0, d->nprocesses - 1);
 	return d->target;

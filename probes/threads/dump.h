@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stack of every thread once, while all keep running. Threads off the CPU are walked from user space, by the
- * walkers of every runtime. If one ran meanwhile (by the kernel's count of its context switches), it is walked again.
- * Threads on a CPU are sampled by the clock.
+ * The stack of every thread once, while all keep running, or from a core file. Threads off the CPU are walked from user
+ * space, by the walkers of every runtime. If one ran meanwhile (by the kernel's count of its context switches), it is
+ * walked again. Threads on a CPU are sampled by the clock.
  */
 #ifndef YRT_DUMP_H
 #define YRT_DUMP_H
@@ -17,6 +17,8 @@ struct dump_options {
 	struct collect_options collect;
 	u32 depth; /* frames of a stack at most */
 	bool no_user, no_kernel;
+	const char *core; /* a core file in place of processes; root: as core_open() takes it */
+	const char *root;
 	bool logical; /* also what waits without a thread (runtime_tasks.h) */
 	const char *cache_dir;
 	void (*warn)(void *ctx, struct error *err); /* something that does not end it; owns err */
@@ -56,7 +58,7 @@ struct dump_list {
 
 struct error *dump_create(const struct dump_options *options, struct dump **ret);
 void dump_destroy(struct dump *d);
-/* A running process: recognises it. */
+/* A running process: recognises it. Not with a core, whose process is there from the beginning. */
 struct error *dump_add(struct dump *d, pid_t pid);
 /* All threads as they are now; those that exit are left out. Free with dump_list_free(), before the dump. */
 struct error *dump_take(struct dump *d, struct dump_list *ret);
@@ -70,5 +72,7 @@ struct error *dump_name(struct dump *d, struct dump_list *list);
 struct profile *dump_profile(struct dump *d);
 /* "nginx (pid 42)" of the first process, and how many more; for people. */
 const char *dump_target(struct dump *d);
+/* What it was taken from; NULL: running processes. */
+const struct core_file *dump_core(const struct dump *d);
 
 #endif

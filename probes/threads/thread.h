@@ -16,6 +16,8 @@ enum thread_flag {
 	THREAD_ON_CPU = 1,  /* runs at this moment: registers and kernel frames are worth nothing */
 	THREAD_EXITING = 2, /* has no user stack any more */
 	THREAD_LEADER = 4,
+	THREAD_IN_CORE = 8, /* of a core file, which knows no state */
+	THREAD_KILLED = 16, /* the signal that the core was written for was its */
 };
 
 /* Bits of a task's state (include/linux/sched.h, the same since 4.14). */

@@ -302,7 +302,7 @@ static bool thread_name(void *data, const struct runtime_process *p, pid_t tid, 
 	struct python_reader r = {.mem = p->memory, .l = image->layout, .version = image->version, .left = &left};
 
 	return is_believed(instance) && python_thread_name(&instance->threads, &r, instance->bias + image->runtime,
-	                                        (u64)own_tid(p->pid, tid), tid == p->pid, ret, size);
+	                                        (u64)own_tid(p->pid, tid), tid == p->first, ret, size);
 }
 
 static bool waits_for(

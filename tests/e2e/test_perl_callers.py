@@ -91,7 +91,10 @@ def compare(*options):
     examples = f"{differ} moments, {freed} in code that runs once:\n" + "\n".join(map(str, wrong[:5]))
     assert differ <= 0.002 * sum(seen.values()) and freed <= 0.02 * sum(seen.values()), examples
     assert not result.incomplete(), result.summary()
-    yield f"{sum(seen.values())} moments, {differ} differ, {freed} in code that runs once, {len(seen)} stacks of {len(known)}; {result.summary()}"
+    yield (
+        f"{sum(seen.values())} moments, {differ} differ, {freed} in code that runs once, {len(seen)} stacks of"
+        f" {len(known)}; {result.summary()}"
+    )
 
 
 def test_callers():

@@ -12,8 +12,10 @@
 
 #include "cfi/jit_code.h"
 #include "cleanup.h"
+#include "binary/core_file.h"
 #include "binary/memory.h"
 #include "binary/proc_stat.h"
+#include "comm.h"
 #include "search.h"
 
 #define VDSO_MAX (1u << 20)
@@ -22,6 +24,7 @@ struct runtime_process process_view(const struct process *p)
 {
 	return (struct runtime_process){
 	        .pid = p->pid,
+	        .first = p->core ? (pid_t)p->core->pid : p->pid,
 	        .features = p->modules->features,
 	        .memory = p->memory,
 	        .arena = p->modules->arena,
@@ -41,39 +44,6 @@ const struct mapping *mapping_find(const struct mapping *mappings, u32 n, u64 ad
 const struct mapping *process_mapping(const struct process *p, u64 addr)
 {
 	return mapping_find(p->mappings, p->maps.nlines, addr);
-}
-
-/*
- * A program that gives itself a path for a title (Perl's $0) is called after its first 15 bytes. The title is where the
- * arguments were: the file's name in it says more.
- */
-static void read_title(struct process *p)
-{
-	cleanup(fclose) FILE *file = NULL;
-	char path[64], title[1024] = "", *slash;
-
-	snprintf(path, sizeof(path), "/proc/%d/cmdline", p->pid);
-	file = fopen(path, "re");
-	if (!file || !fgets(title, sizeof(title), file) || strncmp(title, p->comm, strlen(p->comm)))
-		return;
-	title[strcspn(title, " :")] = '\0';
-	slash = strrchr(title, '/');
-	if (slash && slash[1])
-		snprintf(p->comm, sizeof(p->comm), "%.63s", slash + 1);
-}
-
-static void read_comm(struct process *p)
-{
-	cleanup(fclose) FILE *file = NULL;
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/comm", p->pid);
-	file = fopen(path, "re");
-	if (!file || !fgets(p->comm, sizeof(p->comm), file))
-		*p->comm = '\0';
-	p->comm[strcspn(p->comm, "\n")] = '\0';
-	if (strchr(p->comm, '/'))
-		read_title(p);
 }
 
 /* A line "Key:\tvalue" of /proc/PID/status. */
@@ -207,7 +177,7 @@ struct error *process_create_program(struct modules *modules, pid_t pid, u32 num
 	p->modules = modules;
 	p->memory = memory_live(pid);
 	p->entry.instance = number;
-	read_comm(p);
+	comm_read(p->pid, p->comm);
 	err = p->memory ? process_rescan(p, &changed) : &error_no_memory;
 	if (!err && !p->maps.nlines)
 		err = explain_empty(pid);
@@ -241,7 +211,7 @@ struct error *process_create_gone(struct modules *modules, pid_t pid, u32 number
 	p->number = number;
 	p->modules = modules;
 	p->dead = true;
-	read_comm(p);
+	comm_read(p->pid, p->comm);
 	*ret = p;
 	return NULL;
 }
@@ -440,6 +410,21 @@ bool process_starting(const struct process *p)
 	return p->unfinished && p->made_files != modules_made(p->modules);
 }
 
+struct error *process_renew(struct process *p)
+{
+	struct error *err;
+
+	p->generation++;
+	err = fill_mappings(p);
+	if (!err)
+		err = attach_runtimes(p);
+	if (err)
+		return err;
+	if (p->modules->recognised)
+		p->modules->recognised(p->modules->recognised_ctx, process_runtimes(p));
+	return regions_build(p);
+}
+
 struct error *process_rescan(struct process *p, bool *changed)
 {
 	bool other_program;
@@ -447,7 +432,9 @@ struct error *process_rescan(struct process *p, bool *changed)
 	struct error *err;
 	u64 hash;
 
-	*changed = false;
+	*changed = p->core && process_starting(p);
+	if (p->core)
+		return *changed ? process_renew(p) : NULL;
 	if (p->maps.nlines && !process_starting(p) && maps_code_is(p->pid, p->text_hash))
 		return NULL;
 	err = maps_read(p->pid, &maps);
@@ -474,18 +461,10 @@ struct error *process_rescan(struct process *p, bool *changed)
 	maps_free(&p->maps);
 	p->maps = maps;
 	if (other_program) /* a command begins as a copy of its parent */
-		read_comm(p);
+		comm_read(p->pid, p->comm);
 	p->maps_hash = hash;
 	*changed = true;
-	p->generation++;
-	err = fill_mappings(p);
-	if (!err)
-		err = attach_runtimes(p);
-	if (err)
-		return err;
-	if (p->modules->recognised)
-		p->modules->recognised(p->modules->recognised_ctx, process_runtimes(p));
-	return regions_build(p);
+	return process_renew(p);
 }
 
 struct error *process_finish(struct process *p)

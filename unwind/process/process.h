@@ -5,6 +5,7 @@
 
 #include <types.h>
 
+#include "comm.h"
 #include "module.h"
 #include "shared/region.h"
 
@@ -15,16 +16,19 @@ struct instance { /* a runtime in this process */
 	void *data; /* of attach(); NULL: attach failed, native frames only */
 };
 
+struct core_file;
+
 struct process {
-	pid_t pid;
-	u32 number;    /* struct process_entry.instance */
-	u32 parent;    /* number of the process that it was forked from, 0: none */
-	u64 stack;     /* start of its first thread's stack: maps without it are another program's; 0: not known */
-	u64 at_ns;     /* it ran this program then, CLOCK_MONOTONIC; with a parent: it was forked then; 0: not known */
-	char comm[64]; /* empty: it was gone */
+	pid_t pid;  /* 0: of a core file */
+	u32 number; /* struct process_entry.instance */
+	u32 parent; /* number of the process that it was forked from, 0: none */
+	u64 stack;  /* start of its first thread's stack: maps without it are another program's; 0: not known */
+	u64 at_ns;  /* it ran this program then, CLOCK_MONOTONIC; with a parent: it was forked then; 0: not known */
+	char comm[COMM_TEXT]; /* empty: it was gone */
 	struct modules *modules;
 	struct memory *memory;
 	struct maps maps;
+	struct core_file *core; /* that it was read from; not owned. NULL: it runs, or ran */
 	u64 maps_hash;
 	u64 text_hash;            /* maps.text_hash of the last look */
 	struct mapping *mappings; /* for runtimes: the same lines, with images */
@@ -60,6 +64,11 @@ struct error *process_create(struct modules *modules, pid_t pid, u32 number, str
 struct error *process_create_program(struct modules *modules, pid_t pid, u32 number, u64 stack, struct process **ret);
 /* A process that was gone before yrt could look: its native frames still have names, by their modules. */
 struct error *process_create_gone(struct modules *modules, pid_t pid, u32 number, struct process **ret);
+/*
+ * process_core.c: the process of a core file, which must outlive it. Its number is 0, so that nobody takes what runs
+ * under its old one for it. What a file of it lacks is complained about.
+ */
+struct error *process_create_core(struct modules *modules, struct core_file *core, u32 number, struct process **ret);
 /* It runs, but /proc does not show it: it is mounted with hidepid, which hides what yrt may not look into. */
 bool process_is_hidden(pid_t pid);
 /* A kernel thread: it has no user code. */
@@ -68,6 +77,8 @@ void process_destroy(struct process *p);
 
 /* Looks at the mappings again. *changed: p->entry is new and is to be handed to BPF. A dead process is no error. */
 struct error *process_rescan(struct process *p, bool *changed);
+/* Makes p->entry anew from p->maps: its files, its runtimes, its regions. */
+struct error *process_renew(struct process *p);
 /*
  * The same for a process that has ended, by the mappings of the last look: tables of its files are made now. Memory of
  * runtimes that were not attached to is gone: walks end at their code.

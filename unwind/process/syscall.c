@@ -156,6 +156,8 @@ static void put_time(FILE *out, const struct syscall *call, u64 addr)
 	} else if (!call->memory || !memory_read(call->memory, &ts, sizeof(ts), addr) || ts.tv_sec < 0 ||
 	           ts.tv_nsec < 0 || ts.tv_nsec >= 1000000000) {
 		fprintf(out, "0x%lx", addr);
+	} else if (is_moment(call, &clock) && call->past) {
+		fprintf(out, "until %ld.%03ld s", ts.tv_sec, ts.tv_nsec / 1000000);
 	} else if (is_moment(call, &clock) && !clock_gettime(clock, &now)) {
 		left = (double)ts.tv_sec - (double)now.tv_sec + (double)(ts.tv_nsec - now.tv_nsec) / 1e9;
 		fprintf(out, "%.3f s from now", left > 0 ? left : 0);

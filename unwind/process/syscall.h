@@ -14,6 +14,7 @@ struct syscall {
 	pid_t tid;             /* whose descriptors it names */
 	struct memory *memory; /* of its process */
 	pid_t tgid;            /* 0: of a thread that does not run */
+	bool past;             /* of a core file: nobody knows what time it was */
 	u64 switches;          /* of the thread, when it was seen in the call (switches.h) */
 };
 

@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+dump --core: the same frames as `dump -p` gave of the process before it died, in every language; what a program that
+crashed says itself; cores that are cut, compressed, no cores, or whose files are elsewhere.
+"""
+
+import contextlib
+import glob
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import tempfile
+
+import dumps
+import go
+import java
+import lua
+import yrt
+
+PYTHON = os.environ.get("YRT_PYTHON", "/usr/bin/python3")
+FIXTURES = os.path.join(yrt.SOURCE, "fixtures")
+PLACE = ("name", "file", "line", "kind", "module")
+
+
+@contextlib.contextmanager
+def core_directory():
+    """A directory that programs started now leave their cores in."""
+    pattern = yrt.read("/proc/sys/kernel/core_pattern").strip()
+    if "/" in pattern or pattern.startswith("|"):
+        raise yrt.Skipped(f"cores go elsewhere here: kernel.core_pattern is {pattern}")
+    limits, before = resource.getrlimit(resource.RLIMIT_CORE), os.getcwd()
+    with tempfile.TemporaryDirectory(prefix="yrt-core-") as directory:
+        resource.setrlimit(resource.RLIMIT_CORE, (limits[1], limits[1]))
+        os.chdir(directory)
+        try:
+            yield directory
+        finally:
+            os.chdir(before)
+            resource.setrlimit(resource.RLIMIT_CORE, limits)
+
+
+def core_of(directory):
+    found = sorted(set(glob.glob(os.path.join(directory, "*"))) - set(glob.glob(os.path.join(directory, "*.*"))))
+    cores = [path for path in found if os.path.basename(path).startswith("core") or os.path.getsize(path) > 100000]
+    assert cores, f"no core in {os.listdir(directory)}: `ulimit -c` is {resource.getrlimit(resource.RLIMIT_CORE)}"
+    return cores[0]
+
+
+def read_core(path, *flags, code=yrt.OK, **kw):
+    result = yrt.run("dump", "--core", path, "--json", *flags, output=False, stats=False, **kw)
+    assert result.code == code, result.stderr
+    told = json.loads(result.stdout)
+    for thread in told["threads"]:
+        thread["frames"] = told["stacks"][thread["stack"]]
+    return told
+
+
+def places(thread):
+    return [tuple(f.get(key) for key in PLACE) for f in thread["frames"] if f["kind"] != "kernel"]
+
+
+def still(pid):
+    """Threads that did not move between two dumps: their frames in user space."""
+    one, two = dumps.of(pid), dumps.of(pid)
+    return {
+        tid: (places(t), t["walk"])
+        for tid, t in one.items()
+        if tid in two and t["how"] == two[tid]["how"] == "walked" and t["switches"] == two[tid]["switches"]
+    }
+
+
+def same(alive, dead):
+    """LuaJIT's names of local functions come from their source, which is not believed for a core."""
+    return dead and alive[1] == dead[1] and len(alive[0]) == len(dead[0]) and all(
+        a == d or (d[0] == "function" and d[1:] == a[1:] and d[4] == "luajit") for a, d in zip(alive[0], dead[0])
+    )
+
+
+def compare(pid, threads, directory):
+    """A live process against its core; returns what the core told."""
+    def alike():
+        seen = still(pid)
+        return len(seen) >= threads and seen
+
+    yrt.until(alike, f"{threads} threads that sleep")
+    alive = alike()
+    os.kill(pid, signal.SIGABRT)
+    yrt.until(lambda: not os.path.exists(f"/proc/{pid}/maps") or not yrt.read(f"/proc/{pid}/maps"), "the core")
+    told = read_core(core_of(directory))
+    dead = {t["tid"]: (places(t), t["walk"]) for t in told["threads"]}
+    for tid, stack in alive.items():
+        assert same(stack, dead.get(tid)), f"thread {tid}, alive:\n{stack}\nin its core:\n{dead.get(tid)}"
+    assert told["core"]["signal"] == signal.SIGABRT and told["core"]["pid"] == pid, told["core"]
+    assert not told["core"]["missing_bytes"], told["core"]
+    return told
+
+
+def told_of(f, threads):
+    with core_directory() as directory, f() as fixture:
+        told = compare(fixture.pid, threads, directory)
+    frames = sum(len(t["frames"]) for t in told["threads"])
+    return told, f"{frames} frames of {len(told['threads'])} threads, of {threads} at least as they were before"
+
+
+def test_native():
+    """Also the cycle of mutexes, and what each thread's system call was."""
+    told, line = told_of(lambda: yrt.Fixture("waits", wait=False), 10)
+    assert sum(t.get("waits_for", {}).get("deadlock", False) for t in told["threads"]) == 3, told["threads"]
+    calls = {t["syscall"]["name"] for t in told["threads"] if "syscall" in t}
+    assert calls >= {"accept", "epoll_wait", "futex"}, calls
+    assert {t["state"] for t in told["threads"]} == {"killed", "in a system call", "in user code"}, told["threads"]
+    yield line
+
+
+def script(command, *path):
+    return lambda: yrt.Fixture(command, os.path.join(FIXTURES, *path), seconds=None, wait=False)
+
+
+def test_python():
+    yield told_of(script(PYTHON, "python", "waits.py"), 5)[1]
+
+
+def test_perl():
+    yield told_of(script("/usr/bin/perl", "perl", "waits.pl"), 1)[1]
+
+
+def test_luajit():
+    yield told_of(script("/usr/bin/luajit", "lua", "waits.lua"), 1)[1]
+
+
+def test_lua():
+    program = 'local function f(n) if n == 0 then print(\'{"pid": %d, "chain": []}\') io.flush() io.read() end ' \
+              "local r = n > 0 and f(n - 1) return r end f(5)"
+    line = 'io.popen("echo $PPID"):read()'
+    for name in lua.PLAIN if hasattr(lua, "PLAIN") else ("lua5.4",):
+        code = f"local pid = {line} " + program.replace("print('", "print(('").replace("}')", "}'):format(pid))")
+        told, said = told_of(lambda: yrt.Fixture(shutil.which(name), "-e", code, seconds=None, wait=False), 1)
+        names = [f["name"] for f in told["threads"][0]["frames"] if f.get("module") == "lua"]
+        assert sum(n.startswith("f") for n in names) >= 5, names
+        yield f"{name}: {said}"
+
+
+def test_java():
+    yield told_of(lambda: java.Java("waits"), 15)[1]
+
+
+def parked(told):
+    """Stacks of goroutines that wait without a thread."""
+    return {
+        t["name"]: places({"frames": told["stacks"][t["stack"]]}) for t in told["tasks"] if "syscall" not in t["state"]
+    }
+
+
+def test_goroutines():
+    """Go's runtime handles the signal in all its threads; goroutines that wait are as they were."""
+    os.environ["GOTRACEBACK"] = "crash"
+    quiet = ("/bin/sh", "-c", 'exec "$0" "$@" 2>/dev/null', go.build("crowd"), "20")
+    with core_directory() as directory, yrt.Fixture(*quiet, seconds=None, wait=False) as f:
+        yrt.until(lambda: len(still(f.pid)) >= 3, "threads that sleep")
+        alive = yrt.run("dump", "-p", f.pid, "--json", "--logical", output=False, stats=False).expect()
+        os.kill(f.pid, signal.SIGABRT)
+        yrt.until(lambda: f.process.poll() is not None, "its end")
+        told = read_core(core_of(directory), "--logical")
+    before, after = parked(json.loads(alive.stdout)), parked(told)
+    assert len(before) >= 3, alive.stdout
+    for name, stack in before.items():
+        assert stack == after.get(name), f"goroutine {name}:\n{stack}\n{after.get(name)}"
+    assert any(f["name"] == "runtime.sighandler" for f in told["threads"][0]["frames"]), told["threads"][0]
+    yield f"{len(before)} goroutines, {len(told['threads'])} threads"
+
+
+CRASH = """
+import ctypes, faulthandler, sys
+if len(sys.argv) > 1: faulthandler.enable()
+def deep(n):
+    if n:
+        return deep(n - 1)
+    ctypes.string_at(0x10)
+class Worker:
+    def run(self): deep(3)
+Worker().run()
+"""
+
+
+def test_crash():
+    """
+    A Python that dies in C: signal, address, and the frames that its faulthandler prints when it runs a second time,
+    which then raises the signal itself.
+    """
+    for told_by in ([], ["faulthandler"]):
+        with core_directory() as directory:
+            died = subprocess.run([PYTHON, "-c", CRASH, *told_by], capture_output=True, text=True)
+            assert died.returncode == -signal.SIGSEGV, died
+            core = core_of(directory)
+            told = read_core(core)
+            text = yrt.run("dump", "--core", core, output=False, stats=False).expect().stdout
+        frames = told["threads"][0]["frames"]
+        seen = [
+            (f["name"].split(".")[-1], f["line"])
+            for f in frames
+            if f["kind"] != "native" and f.get("file") == "<string>"
+        ]
+        assert told["core"]["signal"] == signal.SIGSEGV, told["core"]
+        if told_by:
+            said = [(m[2], int(m[1])) for m in re.finditer(r'File "<string>", line (\d+) in (\S+)', died.stderr)]
+            assert len(said) >= 6 and seen == said == first, f"{seen}\n{said}\n{first}"
+            assert "address" not in told["core"] and "killed by SIGSEGV in tgkill" in text.splitlines()[2], text
+        else:
+            first = seen
+            assert told["core"]["address"] == 0x10, told["core"]
+            assert "killed by SIGSEGV at address 0x10" in text.splitlines()[2], text
+    yield f"{len(said)} frames as its faulthandler has them"
+
+
+def test_elsewhere():
+    """A core from another machine or a container: without the program, with another of that name, with --root."""
+    with core_directory() as directory, tempfile.TemporaryDirectory() as root:
+        program = os.path.join(directory, "my.program")
+        shutil.copy(yrt.fixture_path("waits"), program)
+        with yrt.Fixture(program, wait=False) as f:
+            told = compare(f.pid, 10, directory)
+        core = core_of(directory)
+        whole = [places(t) for t in told["threads"]]
+        moved = root + program
+        os.makedirs(os.path.dirname(moved))
+        os.rename(program, moved)
+        for missing in (True, False):
+            if not missing:
+                shutil.copy("/bin/true", program)
+            result = yrt.run("dump", "--core", core, "--json", output=False, stats=False).expect()
+            assert "not here" in result.stderr and program in result.stderr, result.stderr
+            found = json.loads(result.stdout)
+            for stack in found["stacks"]:
+                own = [i for i, f in enumerate(stack) if f.get("module") == program]
+                assert own and not any("line" in stack[i] for i in own), stack
+                assert all(f.get("guess") for f in stack[own[0] + 1:-1] if f["kind"] != "other"), stack
+        for path in {f.get("module") for t in told["threads"] for f in t["frames"]}:
+            assert "/" not in path, path
+        for line in subprocess.run(["ldd", moved], capture_output=True, text=True, check=True).stdout.splitlines():
+            for path in re.findall(r"/\S+", line):
+                os.makedirs(root + os.path.dirname(path), exist_ok=True)
+                real = os.path.realpath(path)
+                os.makedirs(root + os.path.dirname(real), exist_ok=True)
+                shutil.copy(path, root + real)
+        again = read_core(core, "--root", root)
+        names = [[f["name"] for f in t["frames"] if "waits.c" in f.get("file", "")] for t in again["threads"]]
+        assert names == [[p[0] for p in stack if "waits.c" in (p[1] or "")] for stack in whole], names
+        assert all(t["walk"] == "root" for t in again["threads"]), again["threads"]
+
+
+def test_bad_input():
+    with core_directory() as directory:
+        with yrt.Fixture("waits", wait=False) as f:
+            compare(f.pid, 10, directory)
+        core = core_of(directory)
+        size, path = os.path.getsize(core), os.path.join(directory, "x.core")
+
+        def refused(code, *words, args=("--core", path)):
+            yrt.clear(yrt.run("dump", *args, output=False, stats=False), code, *words)
+
+        for kept, words in ((0, "empty"), (30, "cut in its header"), (200, "cut before"), (4000, "no threads|is cut")):
+            shutil.copy(core, path)
+            os.truncate(path, kept)
+            if kept < 4000:
+                refused(yrt.INPUT, words)
+            else:
+                yrt.run("dump", "--core", path, output=False, stats=False)
+        shutil.copy(core, path)
+        os.truncate(path, size - 150000)
+        result = yrt.run("dump", "--core", path, "--json", output=False, stats=False).expect()
+        assert "is cut" in result.stderr and json.loads(result.stdout)["core"]["missing_bytes"] == 150000, result.stderr
+        subprocess.run(["gzip", "-kf", core], check=True)
+        refused(yrt.INPUT, "compressed", "gzip -d", args=("--core", core + ".gz"))
+        refused(yrt.INPUT, "no core file", args=("--core", yrt.YRT))
+        refused(yrt.INPUT, "not ELF", args=("--core", "/etc/passwd"))
+        refused(yrt.INPUT, "No such file", args=("--core", "/nowhere/core"))
+        refused(yrt.USAGE, "excludes", args=("--core", core, "-p", "1"))
+        refused(yrt.USAGE, "--root takes --core", args=("--root", "/"))
+        with yrt.nobody() as how:
+            os.chmod(directory, 0o755)
+            os.chmod(core, 0o644)
+            told = read_core(core, **how)
+            assert all(t["walk"] == "root" for t in told["threads"]), told["threads"]
+        os.chmod(core, 0o600)
+        with yrt.nobody() as how:
+            yrt.run("dump", "--core", core, output=False, stats=False, **how).expect(yrt.PERMISSION)
+
+
+yrt.main(globals())

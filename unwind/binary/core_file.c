@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Notes: include/uapi/linux/elf.h and fs/binfmt_elf.c of Linux 6.12; the same since 3.7 (NT_FILE, NT_SIGINFO). */
+#include "core_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/procfs.h>
+#include <sys/stat.h>
+
+#include "cleanup.h"
+#include "grow.h"
+
+#define SEGMENTS_MAX (1u << 20)
+#define NOTES_MAX    (1u << 28)
+#define FILES_MAX    (1u << 20)
+#define FILES_NEAR   64 /* mappings of one file lie side by side */
+#define PARTS_MAX    4  /* segments of one mapping */
+#define PAGE_MAX     (1u << 21)
+
+static bool read_at(const struct core_file *core, void *dst, size_t size, u64 offset)
+{
+	return size <= SSIZE_MAX && offset <= core->size && size <= core->size - offset &&
+	       pread(core->fd, dst, size, (off_t)offset) == (ssize_t)size;
+}
+
+static struct error *refuse(const struct core_file *core, const char *why)
+{
+	return error_new(ERROR_INPUT, "%s %s", core->path, why);
+}
+
+static const char *compressor(const u8 *magic)
+{
+	static const struct {
+		const char *magic, *name;
+	} known[] = {{"\x28\xb5\x2f\xfd", "zstd"}, {"\x04\x22\x4d\x18", "lz4"},
+	        {"\xfd"
+	         "7zX",
+	                "xz"}};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (!memcmp(magic, known[i].magic, 4))
+			return known[i].name;
+	return magic[0] == 0x1f && magic[1] == 0x8b ? "gzip" : NULL;
+}
+
+static struct error *check_header(const struct core_file *core, const Elf64_Ehdr *eh)
+{
+	const char *packed = compressor(eh->e_ident);
+
+	if (packed)
+		return error_hint(refuse(core, "is compressed"),
+		        "decompress it first: %s -d; `coredumpctl dump -o FILE` does both", packed);
+	if (memcmp(eh->e_ident, ELFMAG, SELFMAG))
+		return refuse(core, "is no core file: it is not ELF");
+	if (eh->e_ident[EI_CLASS] != ELFCLASS64 || eh->e_machine != ARCH_CORE_MACHINE)
+		return error_hint(refuse(core, "is of another architecture"),
+		        "yrt reads cores of the architecture that it is built for");
+	if (eh->e_type != ET_CORE)
+		return error_hint(refuse(core, "is no core file but a program, a library or an object"),
+		        "give the core only: it says which files it needs");
+	return eh->e_phentsize == sizeof(Elf64_Phdr) ? NULL : refuse(core, "has a corrupt header");
+}
+
+/* More than 65,534 of them are counted in the first section's header. */
+static u32 count_headers(const struct core_file *core, const Elf64_Ehdr *eh)
+{
+	Elf64_Shdr sh;
+
+	if (eh->e_phnum != PN_XNUM)
+		return eh->e_phnum;
+	return read_at(core, &sh, sizeof(sh), eh->e_shoff) && sh.sh_info < SEGMENTS_MAX ? sh.sh_info : 0;
+}
+
+static struct error *read_headers(const struct core_file *core, Elf64_Phdr **ret, u32 *n)
+{
+	Elf64_Ehdr eh = {0};
+	struct error *err;
+
+	if (!read_at(core, &eh, sizeof(eh), 0))
+		return refuse(core, "is empty, or cut in its header");
+	err = check_header(core, &eh);
+	if (err)
+		return err;
+	*n = count_headers(core, &eh);
+	*ret = calloc(*n + 1, sizeof(**ret));
+	if (!*ret)
+		return &error_no_memory;
+	if (*n && read_at(core, *ret, *n * sizeof(**ret), eh.e_phoff))
+		return NULL;
+	free(*ret);
+	*ret = NULL;
+	return refuse(core, "is cut before its table of segments ends");
+}
+
+static struct error *add_segment(struct core_file *core, const Elf64_Phdr *ph)
+{
+	struct core_segment *last = core->nsegments ? &core->segments[core->nsegments - 1] : NULL;
+	u64 end = ph->p_vaddr + ph->p_memsz, kept = ph->p_filesz < ph->p_memsz ? ph->p_filesz : ph->p_memsz;
+	u64 there = ph->p_offset < core->size ? core->size - ph->p_offset : 0;
+	struct error *err;
+
+	if (end <= ph->p_vaddr || (last && ph->p_vaddr < last->end))
+		return NULL; /* corrupt, or gdb's empty ones */
+	err = grow(&core->segments, core->nsegments, sizeof(*core->segments));
+	if (err)
+		return err;
+	core->missing += kept > there ? kept - there : 0;
+	core->segments[core->nsegments++] = (struct core_segment){
+	        .start = ph->p_vaddr,
+	        .end = end,
+	        .offset = ph->p_offset,
+	        .kept = kept < there ? kept : there,
+	        .prot = (ph->p_flags & PF_R ? PROT_READ : 0) | (ph->p_flags & PF_W ? PROT_WRITE : 0) |
+	                (ph->p_flags & PF_X ? PROT_EXEC : 0),
+	};
+	return NULL;
+}
+
+/* The first is that of the thread that was killed. */
+static struct error *add_thread(struct core_file *core, const void *desc, size_t size)
+{
+	struct elf_prstatus status;
+	struct user_regs_struct regs;
+	struct error *err;
+
+	if (size < sizeof(status))
+		return NULL;
+	memcpy(&status, desc, sizeof(status));
+	memcpy(&regs, &status.pr_reg, sizeof(regs));
+	err = grow(&core->threads, core->nthreads, sizeof(*core->threads));
+	if (err)
+		return err;
+	if (!core->nthreads) {
+		core->killed = (u32)status.pr_pid;
+		core->signal = (u32)status.pr_cursig;
+	}
+	core->threads[core->nthreads].tid = (u32)status.pr_pid;
+	arch_core_registers(&regs, &core->threads[core->nthreads++].at);
+	return NULL;
+}
+
+static void take_process(struct core_file *core, const void *desc, size_t size)
+{
+	struct elf_prpsinfo info;
+
+	if (size < sizeof(info) || core->pid)
+		return;
+	memcpy(&info, desc, sizeof(info));
+	core->pid = (u32)info.pr_pid;
+	snprintf(core->comm, sizeof(core->comm), "%.*s", (int)sizeof(info.pr_fname), info.pr_fname);
+}
+
+/* A signal that a process sent has no address. */
+static void take_signal(struct core_file *core, const void *desc, size_t size)
+{
+	siginfo_t info;
+
+	if (size < sizeof(info) || core->has_address)
+		return;
+	memcpy(&info, desc, sizeof(info));
+	core->has_address = info.si_code > 0 && info.si_code != SI_KERNEL &&
+	                    (info.si_signo == SIGSEGV || info.si_signo == SIGBUS || info.si_signo == SIGFPE ||
+	                            info.si_signo == SIGILL || info.si_signo == SIGTRAP);
+	core->address = core->has_address ? (u64)(uintptr_t)info.si_addr : 0;
+}
+
+static void take_auxv(struct core_file *core, const u8 *desc, size_t size)
+{
+	Elf64_auxv_t a;
+
+	for (size_t at = 0; at + sizeof(a) <= size; at += sizeof(a)) {
+		memcpy(&a, desc + at, sizeof(a));
+		if (a.a_type == AT_SYSINFO_EHDR)
+			core->vdso = a.a_un.a_val;
+	}
+}
+
+static struct error *file_of(struct core_file *core, const char *path, const char *root, u32 *ret)
+{
+	size_t len = strlen(path);
+	struct core_mapped *f;
+	struct error *err;
+
+	len -= len > 10 && !strcmp(path + len - 10, " (deleted)") ? 10 : 0;
+	for (*ret = core->nfiles; *ret && *ret + FILES_NEAR > core->nfiles; --*ret)
+		if (strlen(core->files[*ret - 1].path) == len && !strncmp(core->files[*ret - 1].path, path, len))
+			return NULL;
+	err = core->nfiles < FILES_MAX ? grow(&core->files, core->nfiles, sizeof(*core->files)) : NULL;
+	if (err || core->nfiles == FILES_MAX)
+		return err;
+	f = &core->files[core->nfiles++];
+	*f = (struct core_mapped){.path = strndup(path, len), .fd = -1};
+	if (!f->path || asprintf(&f->here, "%s%s", root ? root : "", f->path) < 0) {
+		f->here = NULL;
+		return &error_no_memory;
+	}
+	*ret = core->nfiles;
+	return NULL;
+}
+
+/* Says of the segments from *k on which part of a file they map. Both are in order. */
+static void map_file(struct core_file *core, const u64 *line, u64 unit, u32 file, u32 *k)
+{
+	u32 end;
+
+	if (!line[2])
+		core->files[file - 1].start = line[0];
+	while (*k < core->nsegments && core->segments[*k].end <= line[0])
+		++*k;
+	end = *k + PARTS_MAX < core->nsegments ? *k + PARTS_MAX : core->nsegments;
+	for (u32 i = *k; i < end && core->segments[i].start < line[1]; i++) {
+		core->segments[i].file = file;
+		core->segments[i].file_offset = line[2] * unit + (core->segments[i].start - line[0]);
+	}
+}
+
+/* Numbers of the note: how many, the unit of offsets, then of each its start, end and offset; then the paths. */
+static struct error *take_files(struct core_file *core, const char *desc, size_t size, const char *root)
+{
+	const char *path, *end;
+	struct error *err = NULL;
+	u64 head[2], line[3];
+	u32 k = 0, file = 0;
+
+	if (size < sizeof(head))
+		return NULL;
+	memcpy(head, desc, sizeof(head));
+	if (head[0] > (size - sizeof(head)) / sizeof(line) || !head[1] || head[1] > PAGE_MAX)
+		return NULL;
+	path = desc + sizeof(head) + head[0] * sizeof(line);
+	for (u64 i = 0; !err && i < head[0]; i++, path = end + 1) {
+		end = memchr(path, '\0', (size_t)(desc + size - path));
+		if (!end)
+			break;
+		if (*path != '/')
+			continue;
+		memcpy(line, desc + sizeof(head) + i * sizeof(line), sizeof(line));
+		err = file_of(core, path, root, &file);
+		if (!err && file)
+			map_file(core, line, head[1], file, &k);
+	}
+	return err;
+}
+
+static struct error *take_note(
+        struct core_file *core, const Elf64_Nhdr *nh, const char *name, const char *desc, const char *root)
+{
+	if (nh->n_namesz != sizeof("CORE") || memcmp(name, "CORE", sizeof("CORE")))
+		return NULL;
+	switch (nh->n_type) {
+	case NT_PRSTATUS:
+		return add_thread(core, desc, nh->n_descsz);
+	case NT_PRPSINFO:
+		take_process(core, desc, nh->n_descsz);
+		return NULL;
+	case NT_SIGINFO:
+		take_signal(core, desc, nh->n_descsz);
+		return NULL;
+	case NT_AUXV:
+		take_auxv(core, (const u8 *)desc, nh->n_descsz);
+		return NULL;
+	case NT_FILE:
+		return take_files(core, desc, nh->n_descsz, root);
+	}
+	return NULL;
+}
+
+static struct error *read_notes(struct core_file *core, const Elf64_Phdr *ph, const char *root)
+{
+	u64 there = ph->p_offset < core->size ? core->size - ph->p_offset : 0;
+	size_t size = ph->p_filesz < there ? ph->p_filesz : there, at = 0;
+	cleanup(free) char *notes = size <= NOTES_MAX ? malloc(size + 1) : NULL;
+	struct error *err = NULL;
+
+	if (!notes)
+		return size <= NOTES_MAX ? &error_no_memory : refuse(core, "has too large notes");
+	if (!read_at(core, notes, size, ph->p_offset))
+		return NULL;
+	while (!err && size - at >= sizeof(Elf64_Nhdr)) {
+		Elf64_Nhdr nh;
+		size_t name = at + sizeof(nh), desc;
+
+		memcpy(&nh, notes + at, sizeof(nh));
+		desc = name + (((size_t)nh.n_namesz + 3) & ~3ul);
+		if (desc > size || nh.n_descsz > size - desc)
+			break;
+		err = take_note(core, &nh, notes + name, notes + desc, root);
+		at = desc + (((size_t)nh.n_descsz + 3) & ~3ul);
+		if (at > size)
+			break;
+	}
+	return err;
+}
+
+/* Segments come first: notes say what they are of. */
+static struct error *read_core(struct core_file *core, const char *root)
+{
+	cleanup(free) Elf64_Phdr *ph = NULL;
+	u32 n = 0;
+	struct error *err = read_headers(core, &ph, &n);
+
+	for (u32 i = 0; !err && i < n; i++)
+		if (ph[i].p_type == PT_LOAD)
+			err = add_segment(core, &ph[i]);
+	for (u32 i = 0; !err && i < n; i++)
+		if (ph[i].p_type == PT_NOTE)
+			err = read_notes(core, &ph[i], root);
+	if (!err && !core->nthreads)
+		err = error_hint(refuse(core, "has no threads"),
+		        "it is cut, or was written by a program that yrt does not know");
+	return err;
+}
+
+struct error *core_open(const char *path, const char *root, struct core_file **ret)
+{
+	struct core_file *core = calloc(1, sizeof(*core));
+	struct error *err = NULL;
+	struct stat st;
+
+	if (!core)
+		return &error_no_memory;
+	core->path = strdup(path);
+	core->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (!core->path)
+		err = &error_no_memory;
+	else if (core->fd < 0 || fstat(core->fd, &st))
+		err = error_new(errno == EACCES || errno == EPERM ? ERROR_PERMISSION : ERROR_INPUT,
+		        "cannot read %s: %s", path, strerror(errno));
+	else if (!S_ISREG(st.st_mode))
+		err = refuse(core, "is no file");
+	if (!err) {
+		core->size = (u64)st.st_size;
+		core->mtime_ns = (u64)st.st_mtim.tv_sec * 1000000000 + (u64)st.st_mtim.tv_nsec;
+		err = read_core(core, root);
+	}
+	if (err) {
+		core_close(core);
+		return err;
+	}
+	*ret = core;
+	return NULL;
+}
+
+void core_close(struct core_file *core)
+{
+	if (!core)
+		return;
+	for (u32 i = 0; i < core->nfiles; i++) {
+		cleanup_close(&core->files[i].fd);
+		free(core->files[i].path);
+		free(core->files[i].here);
+	}
+	cleanup_close(&core->fd);
+	free(core->files);
+	free(core->segments);
+	free(core->threads);
+	free(core->path);
+	free(core);
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "cleanup.h"
+#include "core_file.h"
+#include "search.h"
+
+#define PAGE 4096u
+
+struct memory_core {
+	struct memory mem;
+	struct core_file *core;
+};
+
+static const struct core_segment *segment_at(const struct core_file *core, u64 addr)
+{
+	u32 at = SEARCH(core->nsegments, k, addr >= core->segments[k].end);
+
+	return at < core->nsegments && addr >= core->segments[at].start ? &core->segments[at] : NULL;
+}
+
+static bool read_kept(const struct core_file *core, const struct core_segment *s, void *dst, size_t size, u64 addr)
+{
+	u64 at = addr - s->start;
+
+	return at < s->kept && size <= s->kept - at &&
+	       pread(core->fd, dst, size, (off_t)(s->offset + at)) == (ssize_t)size;
+}
+
+/* The first page holds the program headers and, but for rare builds, the build-id. */
+static bool has_first_page(const struct core_file *core, const struct core_mapped *f, int fd, bool *known)
+{
+	const struct core_segment *s = f->start ? segment_at(core, f->start) : NULL;
+	u8 here[PAGE], there[PAGE];
+	ssize_t n = pread(fd, here, sizeof(here), 0);
+
+	*known = n > 0 && s && s->start == f->start && read_kept(core, s, there, (size_t)n, f->start);
+	return *known && !memcmp(here, there, (size_t)n);
+}
+
+static enum core_match compare(const struct core_file *core, struct core_mapped *f)
+{
+	int fd = open(f->here, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct stat st;
+	bool known, same;
+
+	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode)) {
+		cleanup_close(&fd);
+		return CORE_MISSING;
+	}
+	same = has_first_page(core, f, fd, &known);
+	if (!known)
+		same = (u64)st.st_mtim.tv_sec * 1000000000 + (u64)st.st_mtim.tv_nsec <= core->mtime_ns;
+	if (!same) {
+		close(fd);
+		return CORE_OTHER;
+	}
+	f->fd = fd;
+	f->dev = st.st_dev;
+	f->ino = st.st_ino;
+	return CORE_SAME;
+}
+
+/* NULL: it is not the one that was mapped. */
+static const struct core_mapped *same_file(struct core_file *core, u32 number)
+{
+	struct core_mapped *f = number ? &core->files[number - 1] : NULL;
+
+	if (f && f->match == CORE_UNSEEN)
+		f->match = compare(core, f);
+	return f && f->match == CORE_SAME ? f : NULL;
+}
+
+static bool read_segment(struct core_file *core, const struct core_segment *s, void *dst, size_t size, u64 addr)
+{
+	const struct core_mapped *f;
+
+	if (addr - s->start < s->kept)
+		return read_kept(core, s, dst, size, addr);
+	f = same_file(core, s->file);
+	return f && pread(f->fd, dst, size, (off_t)(s->file_offset + (addr - s->start))) == (ssize_t)size;
+}
+
+static bool core_read(struct memory *mem, void *dst, size_t size, uint64_t addr)
+{
+	struct core_file *core = ((struct memory_core *)mem)->core;
+
+	while (size) {
+		const struct core_segment *s = segment_at(core, addr);
+		u64 end = !s ? 0 : addr - s->start < s->kept ? s->start + s->kept : s->end, n;
+
+		if (!s)
+			return false;
+		n = end - addr < size ? end - addr : size;
+		if (!read_segment(core, s, dst, n, addr))
+			return false;
+		dst = (char *)dst + n;
+		addr += n;
+		size -= n;
+	}
+	return true;
+}
+
+static void core_memory_destroy(struct memory *mem)
+{
+	free(mem);
+}
+
+struct memory *core_memory(struct core_file *core)
+{
+	struct memory_core *m = malloc(sizeof(*m));
+
+	if (!m)
+		return NULL;
+	*m = (struct memory_core){.mem = {.read = core_read, .destroy = core_memory_destroy}, .core = core};
+	return &m->mem;
+}
+
+struct error *core_maps(struct core_file *core, struct maps *ret)
+{
+	struct map_line *lines = calloc(core->nsegments + 1, sizeof(*lines));
+
+	*ret = (struct maps){.lines = lines};
+	for (u32 i = 0; lines && i < core->nsegments; i++) {
+		const struct core_segment *s = &core->segments[i];
+		const struct core_mapped *f = same_file(core, s->file);
+		bool vdso = core->vdso && s->start == core->vdso;
+
+		lines[i] = (struct map_line){.start = s->start,
+		        .end = s->end,
+		        .offset = s->file ? s->file_offset : 0,
+		        .prot = s->prot,
+		        .dev = f ? f->dev : 0,
+		        .ino = f ? f->ino : s->file};
+		lines[i].path = strdup(vdso ? "[vdso]" : f ? f->here : s->file ? core->files[s->file - 1].path : "");
+		ret->nlines = i + 1;
+		if (!lines[i].path)
+			break;
+	}
+	if (lines && (!ret->nlines || lines[ret->nlines - 1].path))
+		return NULL;
+	maps_free(ret);
+	return &error_no_memory;
+}
+
+/* Of code: what else is missing is not read by a walk. */
+static u32 count_unlike(const struct core_file *core, const struct core_mapped **first)
+{
+	u32 n = 0, last = 0;
+
+	for (u32 i = 0; i < core->nsegments; i++) {
+		const struct core_segment *s = &core->segments[i];
+		const struct core_mapped *f = s->file ? &core->files[s->file - 1] : NULL;
+
+		if (!f || !(s->prot & PROT_EXEC) || f->match == CORE_SAME || s->file == last)
+			continue;
+		last = s->file;
+		*first = n++ ? *first : f;
+	}
+	return n;
+}
+
+struct error *core_complaint(const struct core_file *core)
+{
+	const struct core_mapped *f = NULL;
+	u32 n = count_unlike(core, &f);
+
+	if (core->missing)
+		return error_new(ERROR_INPUT,
+		        "%s is cut: %lu bytes are missing behind its %lu, so stacks may be, too (see `ulimit -c`, and "
+		        "the "
+		        "disk that it was written to)",
+		        core->path, core->missing, core->size);
+	if (!n)
+		return NULL;
+	return error_new(ERROR_INPUT,
+	        "%u file%s of code that %s maps %s not here, or another one here (%s): frames in it are guessed, or "
+	        "stacks end "
+	        "there; --root DIR names a directory with the files of its machine or container",
+	        n, n == 1 ? "" : "s", core->path, n == 1 ? "is" : "are", f->here);
+}
