@@ -64,7 +64,6 @@ struct sched_entity {
 };
 
 struct sched_info {
-	unsigned long long run_delay;    /* on run queues, in all */
 	unsigned long long last_arrival; /* on a CPU, by the scheduler's clock */
 };
 

@@ -64,6 +64,13 @@ static __attribute__((noinline)) u64 wait_with_waker(u64 hash, u64 waker)
 	return bpf_ringbuf_output(&ring, &pair, sizeof(pair), BPF_RB_NO_WAKEUP) ? hash : both;
 }
 
+/* Only what stacks stand for: then the sum says the same as they do. */
+static inline void wait_on_run_queue(const struct wait_state *w, struct wait_stats *ws, u64 ns)
+{
+	if (w->runnable)
+		ws->run_queue_ns += ns;
+}
+
 /* A wait is over: what of it was not counted yet is. */
 static __attribute__((noinline)) int wait_over(
         struct task_struct *task, struct wait_state *w, struct wait_stats *ws, u64 now)
@@ -81,11 +88,10 @@ static __attribute__((noinline)) int wait_over(
 	is_long = ns >= WAIT_LONG_NS || w->settled;
 	ws->off_ns += ns;
 	ws->waits++;
-	if (w->runnable)
-		ws->run_queue_ns += ns;
 	wait_learn(w, ns < WAIT_LONG_NS ? ns : WAIT_LONG_NS);
 	if ((ns < wait_min_ns || ns > wait_max_ns) && !w->settled) {
 		ws->left_out_ns += ns;
+		wait_on_run_queue(w, ws, ns);
 		return 0;
 	}
 	if (!is_long)
@@ -93,6 +99,7 @@ static __attribute__((noinline)) int wait_over(
 	if (hash && (!is_long || wait_has_stack(w))) {
 		hash = wait_with_waker(hash, waker);
 		value = is_long ? ns : wait_value(w, ns, tgid_of(task));
+		wait_on_run_queue(w, ws, value);
 		st->weights += value;
 		count_stop(st, w->stop, value);
 		if (with_times)
@@ -110,9 +117,11 @@ static __attribute__((noinline)) int wait_over(
 	record.waker = waker;
 	record.hash = hash;
 	record.stop = w->stop;
+	record.runnable = w->runnable;
 	if (bpf_ringbuf_output(&ring, &record, sizeof(record), BPF_RB_NO_WAKEUP)) { /* else user space counts it */
 		st->weights += ns;
 		st->lost[LOST_RING] += ns;
+		wait_on_run_queue(w, ws, ns);
 	}
 	return 0;
 }
@@ -196,8 +205,6 @@ static inline bool wait_over_shortly(struct wait_state *w, struct wait_stats *ws
 	wait_learn(w, ns);
 	ws->off_ns += ns;
 	ws->waits++;
-	if (w->runnable)
-		ws->run_queue_ns += ns;
 	return true;
 }
 
@@ -237,8 +244,9 @@ WALKING_TABLE(on_switch);
  * much it does if its stack is to be taken. False: the wait does not matter.
  */
 static inline bool wait_leaves(
-        struct task_struct *prev, struct wait_state *w, struct wait_stats *ws, u32 state, bool skips)
+        struct task_struct *prev, struct wait_state *w, struct wait_stats *ws, bool preempt, bool skips)
 {
+	u32 state = preempt ? 0 : state_with_freezer(prev->__state, prev->jobctl);
 	u64 now = wait_now(ws, prev), object;
 
 	if (w->bulk_ns)
@@ -248,7 +256,7 @@ static inline bool wait_leaves(
 	if (wait_futexes && (!state || state & STATE_OF_OTHERS || !wait_for_futex(prev, &object)))
 		return false;
 	if (skips && wait_may_bulk())
-		wait_bulk_begin(prev, w, now, !state);
+		wait_bulk_begin(prev, w, now);
 	else
 		wait_starts(w, now, prev->nvcsw + prev->nivcsw, !state);
 	if (skips)
@@ -264,7 +272,6 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 {
 	struct wait_stats *ws;
 	struct wait_state *w;
-	u32 state;
 	bool skips;
 
 	if (ticks != TICKS_TAKEN)
@@ -277,12 +284,10 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	w = prev->pid ? wait_state_of_own(prev, ws) : NULL;
 	if (!w)
 		return 0;
-	state = preempt ? 0 : state_with_freezer(prev->__state, prev->jobctl);
 	skips = w->skip && w->mean_ns < ws->each_ns && w->longs < WAIT_OFTEN_LONG;
 	if (skips && w->bulk_ns) {
 		w->skip--;
-		w->bulk_runnable += !state;
-	} else if (!wait_leaves(prev, w, ws, state, skips)) {
+	} else if (!wait_leaves(prev, w, ws, preempt, skips)) {
 		return 0;
 	} else if (w->stands) {
 		bpf_tail_call(ctx, &on_switch_now, 0);
@@ -321,8 +326,7 @@ static inline void wait_left_late(struct wait_state *w, struct wait_stats *ws, u
 	struct probe_stats *st = my_stats();
 
 	ws->off_ns += ns;
-	if (w->runnable)
-		ws->run_queue_ns += ns;
+	wait_on_run_queue(w, ws, ns);
 	if (!st || ns < wait_min_ns || ns > wait_max_ns)
 		return;
 	st->weights += ns;

@@ -32,9 +32,9 @@ struct wait {
 	struct wait_tasks *tasks; /* NULL: those do not matter */
 	u64 visited_ns, ended_ns;
 	s64 cpu_at_start, cpu_at_end;
-	u64 living_ns;  /* threads that live at the end: since they are watched */
-	u64 settled_ns; /* off the CPU, of waits that are not over */
-	u64 settled_run_queue_ns;
+	u64 living_ns;      /* threads that live at the end: since they are watched */
+	u64 settled_ns;     /* off the CPU, of waits that are not over */
+	u64 run_queue_ns;   /* of threads that could run, of what is counted here */
 	u64 seen[STOP_MAX]; /* time that was counted here, by why walks ended */
 	u64 lost_ns;        /* long waits that nobody could walk */
 	u64 under_way;      /* waits, at the end */
@@ -120,6 +120,17 @@ static u64 wait_key(u32 tid, u64 switches)
 	return XXH3_64bits(words, sizeof(words)) | 1;
 }
 
+/* A value of wait.stacks. */
+static u64 visited_of(u32 stop, bool runnable)
+{
+	return (u64)stop << 2 | (u64)runnable << 1 | 1;
+}
+
+static bool is_runnable(u32 reason)
+{
+	return reason >> 24 == WAIT_RUNNABLE;
+}
+
 /* Takes the stack of a wait that has none. What ran meanwhile is visited again if it waits long again. */
 static struct error *visit(struct wait *w, const struct wait_thread *t)
 {
@@ -135,14 +146,16 @@ static struct error *visit(struct wait *w, const struct wait_thread *t)
 		w->summary.moved++;
 		return NULL;
 	}
-	err = table_put(&w->stacks, key, (u64)stop << 1 | 1);
+	err = table_put(&w->stacks, key, visited_of(stop, is_runnable(t->reason)));
 	return err ? err : table_put(&w->counted, key, 0);
 }
 
-static void see(struct wait *w, u32 stop, u64 ns)
+static void see(struct wait *w, u32 stop, u64 ns, bool runnable)
 {
 	if (stop < STOP_MAX)
 		w->seen[stop] += ns;
+	if (runnable)
+		w->run_queue_ns += ns;
 }
 
 /* Counts more of a wait that has lasted until now. */
@@ -178,16 +191,16 @@ static bool is_wanted(const struct wait *w, u64 ns)
 /* Counts what was not counted yet of a wait that was visited and lasts for ns by now. */
 static struct error *count_visited(struct wait *w, u32 epoch, u64 key, u64 waker, u64 ns, bool over)
 {
-	u64 *stop = table_get(&w->stacks, key), *counted = table_get(&w->counted, key),
+	u64 *visited = table_get(&w->stacks, key), *counted = table_get(&w->counted, key),
 	    new = ns - (counted && *counted < ns ? *counted : 0);
 
 	if (!is_wanted(w, ns))
 		return NULL;
-	if (!stop || !counted) {
+	if (!visited || !counted) {
 		w->lost_ns += over ? ns : 0;
 		return NULL;
 	}
-	see(w, (u32)(*stop >> 1), new);
+	see(w, (u32)(*visited >> 2), new, *visited & 2);
 	*counted = ns;
 	return count_with_waker(w, epoch, key, waker, new, over);
 }
@@ -211,7 +224,7 @@ static struct error *record(void *event, const void *data, size_t size)
 	key = wait_key(r.tid, r.switches);
 	if (!r.hash || table_get(&w->stacks, key))
 		return count_visited(w, epoch, key, r.waker, r.ns, true);
-	see(w, r.stop, r.ns); /* it ended in unknown code, and nobody walked it again */
+	see(w, r.stop, r.ns, r.runnable); /* it ended in unknown code, and nobody walked it again */
 	return count_with_waker(w, epoch, r.hash, r.waker, r.ns, true);
 }
 
@@ -229,15 +242,13 @@ static struct error *settle(struct wait *w, u32 epoch, const struct wait_thread 
 		w->living_ns += w->ended_ns > t->begin_ns ? w->ended_ns - t->begin_ns : 0;
 	if (w->ended_ns && t->flags & WAIT_DUE)
 		w->settled_ns += t->ns;
-	if (w->ended_ns && t->flags & WAIT_DUE && t->reason >> 24 == WAIT_RUNNABLE)
-		w->settled_run_queue_ns += t->ns;
 	if (w->ended_ns && t->flags & (WAIT_DUE | WAIT_KNOWN))
 		w->under_way++;
 	if (t->flags & WAIT_DUE)
 		return count_visited(w, epoch, wait_key(t->tid, t->switches), 0, t->ns, w->ended_ns != 0);
 	if (!(t->flags & WAIT_KNOWN))
 		return NULL;
-	see(w, t->stop, t->ns);
+	see(w, t->stop, t->ns, is_runnable(t->reason));
 	w->settled_ns += t->real_ns;
 	return count_more(w, epoch, t->hash, t->ns, w->ended_ns != 0);
 }
@@ -386,7 +397,7 @@ static void stats(void *event, struct sampler_stats *st)
 	w->summary.on_s = st->target_cpu_s;
 	w->summary.off_s = (double)(sum.off_ns + w->settled_ns) / 1e9;
 	w->summary.wall_s = (double)(sum.wall_ns + w->living_ns) / 1e9;
-	w->summary.run_queue_s = (double)(sum.run_queue_ns + w->settled_run_queue_ns) / 1e9;
+	w->summary.run_queue_s = (double)(sum.run_queue_ns + w->run_queue_ns) / 1e9;
 	w->summary.left_out_s = (double)sum.left_out_ns / 1e9;
 	w->summary.waits = sum.waits + w->under_way;
 	w->summary.skipped = sum.skipped;

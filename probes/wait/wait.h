@@ -46,7 +46,7 @@ struct wait_summary {       /* sampler_stats.of_event */
 	double on_s;        /* of it on a CPU, as the scheduler counted */
 	double sampled_s;   /* of that by the samples of wall-flame; 0: it took none */
 	double off_s;       /* of it off all CPUs, summed at switches */
-	double run_queue_s; /* of that of threads that could run */
+	double run_queue_s; /* of that of threads that could run, by what stacks stand for */
 	double left_out_s;  /* of waits shorter or longer than asked for */
 	u64 waits;
 	u64 skipped;                    /* waits that others stand for */

@@ -3,9 +3,8 @@
  * Waits that are skipped in bulk. While waits of a thread are skipped, its switches are not timed, which costs
  * more than anything else at a switch. When it is next looked at, it has waited for as long as it did not run, by the
  * scheduler's count of its CPU time (task_struct.se.sum_exec_runtime, in all scheduling classes). Time that interrupts
- * or the host took while it ran counts as waiting then. Each wait ends on a run queue: of the time there
- * (sched_info.run_delay), waits in which the thread could run all the time get their share by number. User space looks
- * for threads that are off the CPU anyway: from its first look on, a wait that lasts is one like others.
+ * or the host took while it ran counts as waiting then. User space looks for threads that are off the CPU anyway: from
+ * its first look on, a wait that lasts is one like others.
  */
 #ifndef YRT_WAIT_BULK_BPF_H
 #define YRT_WAIT_BULK_BPF_H
@@ -17,16 +16,13 @@
 
 static inline bool wait_may_bulk(void)
 {
-	return !wait_futexes && !wait_min_ns && wait_max_ns == ~0ull &&
-	       bpf_core_field_exists(((struct task_struct *)0)->sched_info.run_delay);
+	return !wait_futexes && !wait_min_ns && wait_max_ns == ~0ull;
 }
 
-static inline void wait_bulk_begin(struct task_struct *task, struct wait_state *w, u64 now, bool runnable)
+static inline void wait_bulk_begin(struct task_struct *task, struct wait_state *w, u64 now)
 {
 	w->stands = 0;
-	w->bulk_runnable = runnable;
 	w->bulk_exec_ns = task->se.sum_exec_runtime;
-	w->bulk_delay_ns = task->sched_info.run_delay;
 	w->bulk_skip = w->skip;
 	w->bulk_ns = now;
 }
@@ -47,7 +43,7 @@ static inline void wait_bulk_learn(struct wait_state *w, u64 ns, u32 waits)
 static __attribute__((noinline)) int wait_bulk_end(
         struct task_struct *task, struct wait_state *w, struct wait_stats *ws, u64 now, u32 runs)
 {
-	u64 begin = __sync_lock_test_and_set(&w->bulk_ns, 0), came, exec, delay, ns;
+	u64 begin = __sync_lock_test_and_set(&w->bulk_ns, 0), came, exec, ns;
 	u32 waits = w->bulk_skip - w->skip;
 
 	if (!begin)
@@ -63,9 +59,6 @@ static __attribute__((noinline)) int wait_bulk_end(
 	__sync_fetch_and_add(&w->exact_ns, ns);
 	__sync_fetch_and_add(&ws->off_ns, ns);
 	__sync_fetch_and_add(&ws->waits, waits);
-	delay = BPF_CORE_READ(task, sched_info.run_delay) - w->bulk_delay_ns;
-	if (w->bulk_runnable && waits)
-		__sync_fetch_and_add(&ws->run_queue_ns, (delay < ns ? delay : ns) * w->bulk_runnable / waits);
 	wait_bulk_learn(w, ns, waits);
 	return 0;
 }

@@ -48,7 +48,7 @@ struct wait_record {
 	u64 waker; /* hash of the stack of who ended it; 0: not known */
 	u64 hash;  /* of the stack that ends in unknown code, if nobody walked a better one; 0: none */
 	u32 stop;  /* why it ends there */
-	u32 reserved;
+	u32 runnable;
 };
 
 /*
@@ -90,7 +90,7 @@ struct wait_thread {
 struct wait_stats { /* one for each CPU */
 	u64 off_ns; /* time off the CPU, of waits that are over and of settled ones */
 	u64 waits;
-	u64 run_queue_ns;        /* of them of threads that could run */
+	u64 run_queue_ns;        /* of threads that could run, by what stacks stand for */
 	u64 left_out_ns;         /* shorter or longer than asked for */
 	u64 wall_ns;             /* of threads that have ended: since they were watched */
 	u64 skipped;             /* waits that others stand for */

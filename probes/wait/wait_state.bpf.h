@@ -31,17 +31,15 @@ struct wait_state {   /* of a thread; what each switch needs comes first */
 	u32 settled;  /* some of it was counted already */
 	u16 runnable;
 	u16 exited;
-	u64 bulk_ns;       /* since then its waits are skipped in bulk (wait_bulk.bpf.h); 0: they are not */
-	u64 bulk_exec_ns;  /* its CPU time then */
-	u64 bulk_delay_ns; /* how long it had waited for a CPU by then */
-	u32 bulk_skip;     /* skip then */
-	u32 bulk_runnable; /* waits since then in which it could run */
-	u64 ended_ns;      /* when it exited */
-	u64 waker;         /* of the stack that ended the wait; 0: not taken */
-	u64 counted_ns;    /* of its short waits, by those that were chosen */
-	u64 raw_ns;        /* what one of these stands for, on average */
-	u64 walk_ns;       /* how long it took to take its stack: waits that were not chosen are shorter by that */
-	u32 drawn;         /* for how many waits that one stands; 0: none was chosen yet */
+	u64 bulk_ns;      /* since then its waits are skipped in bulk (wait_bulk.bpf.h); 0: they are not */
+	u64 bulk_exec_ns; /* its CPU time then */
+	u32 bulk_skip;    /* skip then */
+	u64 ended_ns;     /* when it exited */
+	u64 waker;        /* of the stack that ended the wait; 0: not taken */
+	u64 counted_ns;   /* of its short waits, by those that were chosen */
+	u64 raw_ns;       /* what one of these stands for, on average */
+	u64 walk_ns;      /* how long it took to take its stack: waits that were not chosen are shorter by that */
+	u32 drawn;        /* for how many waits that one stands; 0: none was chosen yet */
 	u32 stop;
 	u32 longs; /* how many of 256 waits are long */
 };

@@ -19,7 +19,7 @@ static inline void wait_visit_bulk(struct task_struct *task, struct wait_state *
 	wait_bulk_end(task, w, ws, now, runs);
 	if (wait_end_ns)
 		return;
-	wait_starts(w, now, wait_switches(task), false);
+	wait_starts(w, now, wait_switches(task), !wait_state_bits(task));
 	if (task_is_on_cpu(task)) /* it came meanwhile */
 		w->since_ns = 0;
 }
@@ -53,6 +53,7 @@ static inline void wait_visit(struct wait_state *w, struct wait_thread *t, u64 n
 	t->stop = w->stop;
 	t->hash = hash;
 	t->real_ns = ns;
+	t->reason = w->runnable ? wait_reason(WAIT_RUNNABLE, WAIT_NO_FILE, -1) : 0;
 	if (ns < WAIT_LONG_NS && !w->settled)
 		t->ns = ns * w->stands / WAIT_ONE;
 	if (__sync_val_compare_and_swap(&w->since_ns, since, now) != since)

@@ -152,6 +152,19 @@ def test_many():
     assert 0 < share <= 1 / 256, f"{share:.2%} of the waits have a stack"
 
 
+def test_run_queue():
+    """What the last line says of the run queue is what the stacks say of it, also where few waits have one."""
+    with yrt.Fixture("switches", seconds=30, wait=True) as fixture:
+        fixture.release()
+        result = yrt.run("off-flame", "-p", fixture.pid, "-d", 2).expect()
+    off = result.stats["off"]
+    shown = sum(ns for frames, ns in result.stacks if frames[-1] == "[run queue]") * 1e-9
+    lost = result.missing(off["off_s"] * 1e9) * 1e-9
+    assert off["waits_without_stack"] > 0.9 * off["waits"] and shown > 0.01, f"{off}\n{yrt.show(result.stacks)}"
+    assert abs(off["run_queue_s"] - shown) <= EXACT * shown + lost, f"{shown}, {lost} lost: {off}"
+    yield f"{off['run_queue_s']:.3f} s by the last line, {shown:.3f} s by the stacks"
+
+
 SLEEPERS = """
 import threading, time
 def work():
