@@ -320,6 +320,8 @@ static struct error *poll_once(struct sampler *s)
 		s->failed = seek(s, now);
 	if (!s->failed)
 		s->failed = reap(s, now);
+	if (!s->failed)
+		s->failed = targets_retry(&s->targets);
 	add_walkers(s);
 	take_some(s);
 	keep_up(s, now);

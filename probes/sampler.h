@@ -12,6 +12,7 @@
 #include "event.h"
 #include "unwind/profile/collect.h"
 #include "unwind/error.h"
+#include "unread.h"
 #include "walker_loads.h"
 
 struct sampler;
@@ -64,8 +65,9 @@ struct sampler_stats { /* all weighted: after the rate was halved a sample count
 	double probed;      /* fraction of the run with uprobes attached, if less than 1 to keep the budget; else 0 */
 	int command_status; /* how the started program ended, as waitpid() reports; -1: it runs, or none was started */
 	const struct event_ops *event;
-	const void *of_event;  /* what only the event knows, valid until it is asked again; NULL: nothing */
-	u32 processes, unread; /* targets so far; of them those whose user code could not be looked at */
+	const void *of_event;             /* what only the event knows, valid until it is asked again; NULL: nothing */
+	u32 processes;                    /* targets so far */
+	const struct unread_list *unread; /* of them, valid as long as the sampler */
 };
 
 struct error *sampler_create(const struct sampler_options *options, struct sampler **ret);

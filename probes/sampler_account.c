@@ -111,7 +111,7 @@ void sampler_stats(struct sampler *s, struct sampler_stats *ret)
 	if (st.probe.first_ns > s->began_ns)
 		st.first_sample_ms = (double)(st.probe.first_ns - s->began_ns) / 1e6;
 	st.processes = s->targets.seen;
-	st.unread = s->targets.unread;
+	st.unread = &s->targets.unread;
 	st.armed_ms = (double)(s->armed_ns - s->created_ns) / 1e6;
 	st.duration_s = (double)(until - s->began_ns) / 1e9;
 	if (s->command)

@@ -10,12 +10,15 @@
 #include <unistd.h>
 
 #include "unwind/cleanup.h"
+#include "unwind/now.h"
+#include "unwind/process/process_refused.h"
 
 void targets_free(struct targets *t)
 {
 	for (u32 i = 0; i < t->nprocesses; i++)
 		process_destroy(t->processes[i]);
 	free(t->processes);
+	unread_free(&t->unread);
 	t->processes = NULL;
 	t->nprocesses = 0;
 }
@@ -39,12 +42,19 @@ u32 targets_runtimes(const struct targets *t)
 	return runtimes;
 }
 
-struct process *targets_find(const struct targets *t, u32 number)
+static struct process **place_of(const struct targets *t, u32 number)
 {
 	for (u32 i = t->nprocesses; i-- > 0;)
 		if (t->processes[i]->number == number)
-			return t->processes[i];
+			return &t->processes[i];
 	return NULL;
+}
+
+struct process *targets_find(const struct targets *t, u32 number)
+{
+	struct process **place = place_of(t, number);
+
+	return place ? *place : NULL;
 }
 
 /* Code that stays unknown must not cost a copy of the stack each time: so many are taken after each new file. */
@@ -182,12 +192,15 @@ static struct error *recall(struct targets *t, struct process *p)
 
 static struct error *rescan(struct targets *t, struct process *p)
 {
-	bool changed, was_dead = p->dead;
-	struct error *err = p->dead ? NULL : process_rescan(p, &changed);
+	bool changed = false, was_dead = p->dead;
+	struct error *err = p->dead || !p->memory ? NULL : process_explain(p->pid, process_rescan(p, &changed));
 
 	if (err && err != &error_no_memory && (err->kind == ERROR_NO_PROCESS || t->everyone)) {
 		p->dead = err->kind == ERROR_NO_PROCESS; /* it exited while its maps were read */
-		error_free(err);
+		if (p->dead)
+			error_free(err);
+		else
+			unread_add(&t->unread, p, err, now_ns());
 		err = NULL;
 		changed = false;
 	}
@@ -251,16 +264,21 @@ static struct error *keep_unread(struct targets *t, const struct process_record 
 {
 	struct process *p;
 	struct error *err;
-	bool gone = why->kind == ERROR_NO_PROCESS, expected = gone || t->everyone;
+	bool in_kernel = t->everyone && process_in_kernel((pid_t)record->tgid), gone;
 
-	t->unread += t->everyone && !gone && !process_in_kernel((pid_t)record->tgid);
-	if (expected)
+	why = process_explain((pid_t)record->tgid, why); /* a kernel thread may have ended since, and is none then */
+	gone = why->kind == ERROR_NO_PROCESS;
+	err = process_create_gone(t->modules, (pid_t)record->tgid, record->instance, &p);
+	if (err) {
 		error_free(why);
+		return err;
+	}
+	if (gone || in_kernel)
+		error_free(why);
+	else if (t->everyone)
+		unread_add(&t->unread, p, why, now_ns());
 	else
 		t->warn(t->ctx, why);
-	err = process_create_gone(t->modules, (pid_t)record->tgid, record->instance, &p);
-	if (err)
-		return err;
 	p->dead = gone || !t->everyone;
 	describe(p, record);
 	err = keep(t, p);
@@ -352,6 +370,40 @@ struct error *targets_reap(struct targets *t)
 	for (u32 i = 0; !err && i < t->nprocesses; i++)
 		if (!t->processes[i]->dead && is_gone(t->processes[i]->pid))
 			err = rescan(t, t->processes[i]);
+	return err;
+}
+
+/* From the beginning: what failed may have left it half made. */
+static struct error *retry(struct targets *t, struct unread *u)
+{
+	struct process **place = place_of(t, u->number), *fresh;
+	struct error *err;
+
+	if (!place || (*place)->dead)
+		return NULL;
+	err = process_create_program(t->modules, u->pid, u->number, (*place)->stack, &fresh);
+	if (err == &error_no_memory)
+		return err;
+	if (err) {
+		error_free(err); /* RECORD_EXIT or RECORD_EXEC says what became of it */
+		return NULL;
+	}
+	fresh->at_ns = (*place)->at_ns;
+	fresh->parent = (*place)->parent;
+	process_destroy(*place);
+	*place = fresh;
+	unread_drop(&t->unread, u);
+	return publish(t, fresh, false);
+}
+
+struct error *targets_retry(struct targets *t)
+{
+	u64 now = now_ns();
+	struct error *err = NULL;
+	struct unread *u;
+
+	while (!err && (u = unread_due(&t->unread, now)))
+		err = retry(t, u);
 	return err;
 }
 

@@ -8,6 +8,7 @@
 #include "mmap_watch.h"
 #include "object.h"
 #include "select.h"
+#include "unread.h"
 #include "unwind/process/process.h"
 
 struct targets {
@@ -22,11 +23,11 @@ struct targets {
 	struct process **processes;
 	u32 nprocesses;
 	u32 alive;
-	bool announced; /* BPF knows of those that were added until now, and is given each from here on */
-	u32 recognised; /* runtimes that any of them has, or may have once it has started: bit n is id n */
-	u32 runtimes;   /* of processes that were forgotten: bit n is id n */
-	u32 seen;       /* processes so far */
-	u32 unread;     /* of them: those whose user code could not be looked at */
+	bool announced;            /* BPF knows of those that were added until now, and is given each from here on */
+	u32 recognised;            /* runtimes that any of them has, or may have once it has started: bit n is id n */
+	u32 runtimes;              /* of processes that were forgotten: bit n is id n */
+	u32 seen;                  /* processes so far */
+	struct unread_list unread; /* of them; with everyone */
 };
 
 void targets_free(struct targets *t);
@@ -50,6 +51,8 @@ struct error *targets_starting(struct targets *t);
  * attaches.
  */
 struct error *targets_reap(struct targets *t);
+/* Tries again those that could not be looked into. */
+struct error *targets_retry(struct targets *t);
 /* Forgets those that are gone and that no record can name any more. */
 void targets_sweep(struct targets *t);
 /* The same for those that were gone at the last such call: records that name them have been processed by now. */

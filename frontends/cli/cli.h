@@ -219,6 +219,8 @@ void loss_complete(FILE *out, const struct sampler_stats *st);
 
 /* The loss line, without newline. */
 char *loss_line(const struct sampler_stats *st);
+/* Which processes could not be looked into, and why: the first, and how many more. */
+void loss_note_unread(const struct sampler_stats *st);
 /* The statistics as one line of JSON. NULL: out of memory. */
 char *stats_text(const struct sampler_stats *st);
 struct error *stats_write(const struct sampler_stats *st, const char *path);

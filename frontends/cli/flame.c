@@ -333,6 +333,8 @@ static int finish(struct sampler *s, const struct flame_options *o, const struct
 	if (!o->quiet)
 		note_denied(o);
 	if (!o->quiet)
+		loss_note_unread(&st);
+	if (!o->quiet)
 		note_lines(why);
 	if (!o->quiet)
 		note_tasks(s, o);

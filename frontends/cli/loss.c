@@ -8,7 +8,10 @@
 
 #include "cli.h"
 #include "output.h"
+#include "say.h"
 #include "unwind/cleanup.h"
+
+#define UNREAD_TOLD 3 /* processes */
 
 static const char *const lost_words[] = {
 #define X(id, word) [id] = word,
@@ -120,8 +123,8 @@ char *loss_line(const struct sampler_stats *st)
 	if (st->collect.below_approx)
 		fprintf(out, ", %.2f %% of samples in or below an approximate frame",
 		        100.0 * (double)st->collect.below_approx / (double)st->collect.counted);
-	if (st->unread)
-		fprintf(out, ", %u of %u processes could not be looked into", st->unread, st->processes);
+	if (st->unread->n)
+		fprintf(out, ", %u of %u processes could not be looked into", st->unread->n, st->processes);
 	if (st->halvings)
 		fprintf(out, ", rate halved %u times", st->halvings);
 	if (st->probed > 0)
@@ -129,6 +132,31 @@ char *loss_line(const struct sampler_stats *st)
 	fprintf(out, "; %.1f us a sample, %.2f %% of a CPU", st->bpf_ns_per_sample / 1000, st->cpu_percent);
 	fclose(out);
 	return text;
+}
+
+void loss_note_unread(const struct sampler_stats *st)
+{
+	const struct unread_list *l = st->unread;
+	u32 told = l->kept < UNREAD_TOLD ? l->kept : UNREAD_TOLD;
+
+	for (u32 i = 0; i < told; i++)
+		say_note("process %d (%s) could not be looked into, its own code has no names: %s", l->first[i].pid,
+		        l->first[i].comm, l->first[i].why ? l->first[i].why : "out of memory");
+	if (l->n > told)
+		say_note("%u more processes could not be looked into", l->n - told);
+}
+
+static json_t *unread_processes(const struct unread_list *l)
+{
+	json_t *array = json_array();
+
+	for (u32 i = 0; i < l->kept; i++) {
+		cleanup(free) char *name = say_clean(l->first[i].comm), *why = say_clean(l->first[i].why);
+
+		json_array_append_new(
+		        array, json_pack("{s:i, s:s*, s:s*}", "pid", (int)l->first[i].pid, "name", name, "why", why));
+	}
+	return array;
 }
 
 static json_t *truncated_counts(const struct sampler_stats *st)
@@ -161,7 +189,7 @@ static json_t *to_json(const struct sampler_stats *st)
 	if (st->collect.unmatched)
 		json_object_set_new(lost, "unmatched", json_integer((json_int_t)st->collect.unmatched));
 	root = json_pack("{s:I, s:I, s:I, s:I, s:o, s:o, s:f, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:f, s:f, s:f}",
-	        "processes", (json_int_t)st->processes, "unread_processes", (json_int_t)st->unread, "samples",
+	        "processes", (json_int_t)st->processes, "unread_processes", (json_int_t)st->unread->n, "samples",
 	        (json_int_t)st->probe.weights, "complete", (json_int_t)st->complete, "truncated", truncated_counts(st),
 	        "lost", lost, "expected_samples", st->expected, "shown_samples", (json_int_t)st->collect.counted,
 	        "frames", (json_int_t)st->probe.frames, "unresolved_frames", (json_int_t)st->collect.unresolved,
@@ -181,6 +209,8 @@ static json_t *to_json(const struct sampler_stats *st)
 	                (json_int_t)st->collect.below_approx, "filtered_samples", (json_int_t)st->collect.filtered,
 	                "idle_samples", (json_int_t)st->collect.idle, "target_cpu_s", st->target_cpu_s, "rate_halved",
 	                (json_int_t)st->halvings, "probed", st->probed));
+	if (st->unread->kept)
+		json_object_set_new(root, "unread", unread_processes(st->unread));
 	if (st->command_status >= 0 && WIFSIGNALED(st->command_status))
 		json_object_set_new(root, "program_signal", json_integer(WTERMSIG(st->command_status)));
 	else if (st->command_status >= 0)

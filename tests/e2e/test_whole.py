@@ -4,6 +4,7 @@
 beside it is none of its processes, whatever its pid is: the neighbour is the process 1 there, as this test is here.
 """
 
+import contextlib
 import os
 import re
 import signal
@@ -31,6 +32,21 @@ while True:
         work()
         os._exit(0)
     os.wait()
+"""
+# Without CAP_SYS_PTRACE nobody may look into it for so many seconds; it sleeps for so many between turns.
+CLOSED = """
+import ctypes, sys, time
+ctypes.CDLL(None).prctl(4, 0)  # PR_SET_DUMPABLE
+open("/proc/self/comm", "w").write(sys.argv[1])
+print(flush=True)
+def closed_at_first(end):
+    while time.monotonic() < end:
+        sum(range(100000))
+        time.sleep(float(sys.argv[3]))
+sys.stdin.readline()
+closed_at_first(time.monotonic() + float(sys.argv[2]))
+ctypes.CDLL(None).prctl(4, 1)
+closed_at_first(time.monotonic() + 1000)
 """
 BESIDE = "sub beside { my $n = 0; $n += $_ for 1 .. 200000 } while (1) { beside(); select(undef, undef, undef, 0.05) }"
 
@@ -101,6 +117,42 @@ def test_children():
     unnamed = [s for s in result.stacks if any(re.match(r"\d+ \(pid", f) for f in s[0][:3])]
     assert not unnamed, yrt.show(unnamed)
     yield f"{cut} of {seen} samples are cut"
+
+
+def test_refused():
+    """
+    What could not be looked into is named, with the reason; it is tried again, and is as any other once that passes.
+    """
+    without = ["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace"]
+    with contextlib.ExitStack() as stack:
+        processes = {}
+        for name, seconds, rest in [("opens", 0.4, 0), *((f"closed{i}", 1000, 0.05) for i in range(5))]:
+            process = subprocess.Popen(
+                [*without, sys.executable, "-c", CLOSED, name, str(seconds), str(rest)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+            )
+            stack.callback(yrt.stop, process, signal.SIGKILL)
+            assert process.stdout.readline() == b"\n"
+            processes[name] = process
+        at = yrt.Run(
+            "flame", "-a", "-d", 6, "-F", RATE, "--max-cpu", 0, "--processes", "each", prefix=without
+        ).sampling()
+        for process in processes.values():
+            process.stdin.write(b"\n")
+            process.stdin.flush()
+        result = at.result().expect()
+    opened = of_process(result, processes["opens"].pid)
+    named = [n for frames, n in opened if yrt.has(frames, re.compile("^closed_at_first "))]
+    assert sum(named) > 20, f"not looked into a second time\n{result.stderr}"
+    unread = {entry["pid"]: entry for entry in result.stats["unread"]}
+    unread.pop(1, None)  # this test, if it was seen: it may do more than yrt
+    assert set(unread) == {process.pid for name, process in processes.items() if name != "opens"}, unread
+    for entry in unread.values():
+        assert entry["name"].startswith("closed") and "Permission denied" in entry["why"], entry
+    told = r"process \d+ \(\w+\) could not be looked into.*: Permission denied.*CAP_SYS_PTRACE"
+    told, n = re.findall(told, result.stderr), result.stats["unread_processes"]
+    assert len(told) == 3 and f"{n - 3} more processes could not be looked into" in result.stderr, result.stderr
 
 
 def wake_ups(pid):

@@ -2,9 +2,6 @@
 #include "process.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <linux/capability.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -14,8 +11,8 @@
 #include "cleanup.h"
 #include "binary/core_file.h"
 #include "binary/memory.h"
-#include "binary/proc_stat.h"
 #include "comm.h"
+#include "process_refused.h"
 #include "search.h"
 
 #define VDSO_MAX (1u << 20)
@@ -46,113 +43,6 @@ const struct mapping *process_mapping(const struct process *p, u64 addr)
 	return mapping_find(p->mappings, p->maps.nlines, addr);
 }
 
-/* A line "Key:\tvalue" of /proc/PID/status. */
-static bool read_status(pid_t pid, const char *key, char *value, size_t size)
-{
-	cleanup(fclose) FILE *file = NULL;
-	char line[256];
-	size_t len = strlen(key);
-
-	snprintf(line, sizeof(line), "/proc/%d/status", pid);
-	file = fopen(line, "re");
-	while (file && fgets(line, sizeof(line), file)) {
-		if (strncmp(line, key, len) || line[len] != ':')
-			continue;
-		snprintf(value, size, "%s", line + len + 1 + strspn(line + len + 1, " \t"));
-		return true;
-	}
-	return false;
-}
-
-static bool may_trace(void)
-{
-	u64 caps = 0;
-	char value[64];
-
-	if (read_status(getpid(), "CapEff", value, sizeof(value)))
-		caps = strtoul(value, NULL, 16);
-	return caps & 1u << CAP_SYS_PTRACE;
-}
-
-const char *process_remedy(void)
-{
-	return may_trace() ? "CAP_SYS_PTRACE is there, but only inside of this user namespace, or a security module "
-	                     "refuses (AppArmor: in Kubernetes \"appArmorProfile: {type: Unconfined}\"; SELinux; "
-	                     "kernel.yama.ptrace_scope=3)"
-	                   : "run yrt as root, or with CAP_SYS_PTRACE (in Kubernetes \"add: [SYS_PTRACE]\"); "
-	                     "see `yrt doctor`";
-}
-
-bool process_is_hidden(pid_t pid)
-{
-	char value[64];
-
-	return !read_status(pid, "State", value, sizeof(value)) && (!kill(pid, 0) || errno == EPERM);
-}
-
-/* Says why a process without mappings can not be a target. */
-static struct error *explain_empty(pid_t pid)
-{
-	char value[64];
-
-	if (process_is_hidden(pid))
-		return error_hint(
-		        error_new(ERROR_PERMISSION,
-		                "cannot look into process %d: /proc, as it is mounted here (hidepid), does not show it",
-		                pid),
-		        "%s", process_remedy());
-	if (!read_status(pid, "State", value, sizeof(value)))
-		return error_hint(error_new(ERROR_NO_PROCESS, "there is no process %d", pid),
-		        "look for it with pgrep or ps, as its own user or root");
-	if (value[0] == 'Z' || value[0] == 'X')
-		return error_hint(error_new(ERROR_NO_PROCESS,
-		                          "process %d is a zombie: it has exited and only waits to be reaped", pid),
-		        "give the pid of a running process");
-	if (!process_in_kernel(pid)) /* it has given its memory back */
-		return error_hint(
-		        error_new(ERROR_NO_PROCESS, "process %d is exiting", pid), "give the pid of a running process");
-	return error_hint(error_new(ERROR_UNSUPPORTED, "process %d is a kernel thread, it has no user stack", pid),
-	        "give the pid of a user process");
-}
-
-/* The thread group leader's pid must be given: a thread's own number has a /proc folder too. */
-static struct error *check_pid(pid_t pid)
-{
-	char value[64];
-
-	if (pid <= 0)
-		return error_new(ERROR_USAGE, "%d is not a pid", pid);
-	if (!read_status(pid, "Tgid", value, sizeof(value)))
-		return explain_empty(pid);
-	if (atoi(value) != pid)
-		return error_hint(error_new(ERROR_USAGE, "%d is a thread of process %d", pid, atoi(value)),
-		        "give -p %d", atoi(value));
-	return NULL;
-}
-
-static struct error *check_elf_class(pid_t pid)
-{
-	cleanup(fclose) FILE *file = NULL;
-	unsigned char ident[20];
-	char path[64];
-	int code;
-
-	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
-	file = fopen(path, "re");
-	code = errno;
-	if (!file)
-		return code == EACCES || code == EPERM
-		               ? error_hint(
-		                         error_errno(code, "cannot look into process %d", pid), "%s", process_remedy())
-		               : NULL;
-	if (fread(ident, 1, sizeof(ident), file) < sizeof(ident) || memcmp(ident, "\177ELF", 4))
-		return NULL;
-	if (ident[4] == 1)
-		return error_hint(error_new(ERROR_UNSUPPORTED, "process %d is a 32-bit program", pid),
-		        "yrt unwinds 64-bit programs only");
-	return NULL;
-}
-
 struct error *process_create(struct modules *modules, pid_t pid, u32 number, struct process **ret)
 {
 	return process_create_program(modules, pid, number, 0, ret);
@@ -161,11 +51,9 @@ struct error *process_create(struct modules *modules, pid_t pid, u32 number, str
 struct error *process_create_program(struct modules *modules, pid_t pid, u32 number, u64 stack, struct process **ret)
 {
 	struct process *p;
-	struct error *err = check_pid(pid);
+	struct error *err = process_check(pid);
 	bool changed;
 
-	if (!err)
-		err = check_elf_class(pid);
 	if (err)
 		return err;
 	p = calloc(1, sizeof(*p));
@@ -180,25 +68,13 @@ struct error *process_create_program(struct modules *modules, pid_t pid, u32 num
 	comm_read(p->pid, p->comm);
 	err = p->memory ? process_rescan(p, &changed) : &error_no_memory;
 	if (!err && !p->maps.nlines)
-		err = explain_empty(pid);
+		err = process_explain_empty(pid);
 	if (err) {
 		process_destroy(p);
-		return err;
+		return process_explain(pid, err);
 	}
 	*ret = p;
 	return NULL;
-}
-
-bool process_in_kernel(pid_t pid)
-{
-	cleanup(fclose) FILE *file = NULL;
-	char path[64], stat[512], state;
-	u32 flags;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	file = fopen(path, "re");
-	stat[file ? fread(stat, 1, sizeof(stat) - 1, file) : 0] = '\0';
-	return proc_stat_flags(stat, &state, &flags) && flags & PF_KTHREAD;
 }
 
 struct error *process_create_gone(struct modules *modules, pid_t pid, u32 number, struct process **ret)
