@@ -388,6 +388,7 @@ struct error *perl_code_find(struct image *img, struct perl_image *image)
 	image->nextstate = ops.functions[OP_NEXTSTATE];
 	image->dbstate = ops.functions[OP_DBSTATE];
 	image->type = ops.types[OP_NEXTSTATE];
+	image->dbtype = ops.types[OP_DBSTATE];
 	image->scope = ops.types[OP_SCOPE];
 	image->subst = ops.types[OP_SUBST];
 	memcpy(image->calls, ops.calls, sizeof(image->calls));

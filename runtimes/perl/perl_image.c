@@ -109,6 +109,7 @@ static const struct copies_variable variables[] = {
         {"PL_compiling", offsetof(struct perl_image, compiling)},
         {"PL_runops", offsetof(struct perl_image, runops)},
         {"PL_cop_seqmax", offsetof(struct perl_image, cop_seqmax)},
+        {"PL_ppaddr", offsetof(struct perl_image, ppaddr)},
 };
 #define NVARIABLES (sizeof(variables) / sizeof(*variables))
 

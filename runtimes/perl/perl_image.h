@@ -37,7 +37,8 @@ struct perl_image {
 	u64 compiling;                /* PL_compiling, the same */
 	u64 cop_seqmax;               /* PL_cop_seqmax, the same; 0: unknown */
 	u64 nextstate, dbstate, null; /* what ppaddr of a COP is; of one that is not run any more */
-	u32 type;                     /* OP_NEXTSTATE, in op_targ then */
+	u32 type, dbtype;             /* OP_NEXTSTATE, in op_targ then; OP_DBSTATE */
+	u64 ppaddr;                   /* PL_ppaddr; 0: unknown */
 	u32 scope, subst;             /* OP_SCOPE, OP_SUBST */
 	u64 calls[8];                 /* a bit for each type of op that a caller goes on behind */
 	u64 start, end;               /* Perl_runops_standard, for people */

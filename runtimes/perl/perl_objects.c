@@ -139,15 +139,28 @@ bool perl_sv_text(const struct perl_reader *r, u64 sv, char *ret, size_t size)
 	       word(r, &pv, sv + l->sv_u.at) && word(r, &n, body + l->pv_cur.at) && n && text(r, pv, n, ret, size);
 }
 
+bool perl_is_state(const struct perl_reader *r, u64 ppaddr, u32 type)
+{
+	const struct perl_image *image = r->image;
+	u64 now;
+
+	if (ppaddr == image->nextstate + r->bias || ppaddr == image->dbstate + r->bias)
+		return true;
+	return image->ppaddr && (type == image->type || type == image->dbtype) &&
+	       word(r, &now, image->ppaddr + r->bias + 8 * (u64)type) && now == ppaddr;
+}
+
 bool perl_is_cop(const struct perl_reader *r, u64 op)
 {
+	const struct perl_layout *l = r->image->layout;
 	u64 ppaddr, type;
+	u32 bits; /* op_type, and more */
 
-	if (!word(r, &ppaddr, op + r->image->layout->op_ppaddr.at))
+	if (!word(r, &ppaddr, op + l->op_ppaddr.at))
 		return false;
 	if (ppaddr == r->image->null + r->bias)
-		return word(r, &type, op + r->image->layout->op_targ.at) && type == r->image->type;
-	return ppaddr == r->image->nextstate + r->bias || ppaddr == r->image->dbstate + r->bias;
+		return word(r, &type, op + l->op_targ.at) && type == r->image->type;
+	return half(r, &bits, op + l->op_targ.at + 8) && perl_is_state(r, ppaddr, bits & PERL_OP_TYPE);
 }
 
 u64 perl_first_cop(const struct perl_reader *r, u64 op)

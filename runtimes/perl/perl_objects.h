@@ -9,6 +9,8 @@
 #include "perl_image.h"
 #include "binary/memory.h"
 
+#define PERL_OP_TYPE 0x1ff /* op_type among the bits behind op_targ */
+
 struct perl_reader {
 	struct memory *mem;
 	const struct perl_image *image;
@@ -37,6 +39,11 @@ bool perl_sv_text(const struct perl_reader *r, u64 sv, char *ret, size_t size);
 /* Is there a COP: nextstate, dbstate, or one that was optimised away, which still says where a block of a pattern is?
  */
 bool perl_is_cop(const struct perl_reader *r, u64 op);
+/*
+ * Does an op with this function, of this type (op_type), begin a statement? The function is the file's own, or a
+ * module's (Devel::NYTProf, Devel::Cover), which PL_ppaddr has in its place.
+ */
+bool perl_is_state(const struct perl_reader *r, u64 ppaddr, u32 type);
 /* The first COP of code that begins at op; 0: none near. */
 u64 perl_first_cop(const struct perl_reader *r, u64 op);
 /* Where a statement is. False: it is none any more. */

@@ -16,9 +16,8 @@ struct op {
 	u32 unused;
 	u64 first; /* of UNOPs and larger ones */
 };
-#define TYPE_MASK 0x1ff
-#define MORESIB   0x4000
-#define OPf_KIDS  4
+#define MORESIB  0x4000
+#define OPf_KIDS 4
 
 /* One level of the tree: the op that is looked at, and the COP that was seen last among it and those before it. */
 struct level {
@@ -47,7 +46,7 @@ static bool is_expected(const struct perl_reader *r, u32 type, bool runs)
 
 static bool is_it(const struct perl_reader *r, u64 at, const struct op *op, const struct wanted *w)
 {
-	u32 type = op->type & TYPE_MASK;
+	u32 type = op->type & PERL_OP_TYPE;
 	bool runs = w->bits & PERL_OP_RUNS;
 	u64 it = runs ? at : op->next;
 
@@ -60,12 +59,12 @@ static bool is_it(const struct perl_reader *r, u64 at, const struct op *op, cons
 
 static bool was_cop(const struct perl_reader *r, const struct op *op)
 {
-	return !(op->type & TYPE_MASK) && op->targ == r->image->type;
+	return !(op->type & PERL_OP_TYPE) && op->targ == r->image->type;
 }
 
 static u64 behind(const struct perl_reader *r, const struct op *op, const struct wanted *w)
 {
-	bool cop = op->ppaddr == r->image->nextstate + r->bias || op->ppaddr == r->image->dbstate + r->bias;
+	bool cop = perl_is_state(r, op->ppaddr, op->type & PERL_OP_TYPE);
 
 	return cop && w->current ? 0 : sibling(r, op);
 }
@@ -102,7 +101,7 @@ static u64 search(const struct perl_reader *r, u64 at, u64 first, struct wanted 
 			w->at = w->bits & PERL_OP_RUNS ? l->op : op.next;
 			return l->cop;
 		}
-		w->partly |= depth + 1 == DEPTH_MAX || (op.type & TYPE_MASK) == r->image->subst;
+		w->partly |= depth + 1 == DEPTH_MAX || (op.type & PERL_OP_TYPE) == r->image->subst;
 		if (op.flags & OPf_KIDS && op.first && depth + 1 < DEPTH_MAX) {
 			stack[++depth] = (struct level){op.first, l->cop};
 			continue;

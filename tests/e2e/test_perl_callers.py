@@ -110,4 +110,12 @@ def test_another_loop():
         yield from compare("-M" + module)
 
 
+def test_replaced_functions():
+    """A module's own functions in the place of those of statements: put there after some code was compiled."""
+    with tempfile.TemporaryDirectory(prefix="yrt-cover-") as directory:
+        module = f"Devel::Cover=-silent,1,-db,{directory}"
+        perl.need("Devel::Cover", module)
+        yield from compare("-M" + module)
+
+
 yrt.main(globals())
