@@ -6,7 +6,8 @@
 
 #include "known.h"
 
-#define TABLE_MAX (1u << 20)
+#define TABLE_MAX     (1u << 20)
+#define HEAD_WITH_GIL 8 /* PyObject.ob_type: a free-threaded build has more before it */
 
 /* A code object that was read; its owner is the cookie. */
 struct code {
@@ -71,6 +72,7 @@ static void read_table(struct memory *mem, const struct python_layout *l, u64 ad
 
 struct code_words {
 	u64 type, lines;
+	bool lives;
 	u32 firstlineno;
 	struct python_identity id;
 };
@@ -78,6 +80,23 @@ struct code_words {
 static bool read_word(struct memory *mem, u64 *ret, u64 addr)
 {
 	return memory_read(mem, ret, sizeof(*ret), addr);
+}
+
+/*
+ * Does anything refer to an object? A freed one has no references left, or in their place the allocator's link to the
+ * next free block: an address of more than 32 bits, or (glibc) the type is overwritten, too.
+ */
+static bool lives(struct memory *mem, const struct python_layout *l, u64 object)
+{
+	bool free_threaded = l->ob_type.at > HEAD_WITH_GIL && l->co_qualname.size;
+	u32 own;
+	u64 count;
+
+	if (!read_word(mem, &count, object + l->ob_type.at - 8))
+		return false;
+	if (!free_threaded) /* from 3.14 on the upper 16 bits are flags */
+		return (u32)count && !(count >> 32 & 0xffff);
+	return memory_read(mem, &own, sizeof(own), object + l->ob_type.at - 12) && (own || (s64)count >> 2 > 0);
 }
 
 static bool read_code(struct memory *mem, const struct python_layout *l, u64 code, struct code_words *ret)
@@ -94,9 +113,18 @@ static bool read_code(struct memory *mem, const struct python_layout *l, u64 cod
 	        !memory_read(mem, &ret->firstlineno, sizeof(ret->firstlineno), code + l->co_firstlineno.at))
 		return false;
 	id->firstlineno = ret->firstlineno;
+	ret->lives = lives(mem, l, code);
 	return true;
 }
 
+/* Is the code object there that a walk saw? */
+static bool is_it(const struct python_names *names, struct memory *mem, u64 code, u32 cookie, struct code_words *ret)
+{
+	return read_code(mem, names->layout, code, ret) && ret->lives && ret->type == names->code_type &&
+	       python_cookie(&ret->id) == cookie;
+}
+
+/* Texts and table are the object's if it still lives when they have been read: it refers to them. */
 static struct code *read_code_object(const struct python_names *names, struct memory *mem, u64 code, u32 cookie)
 {
 	const struct python_layout *l = names->layout;
@@ -104,8 +132,7 @@ static struct code *read_code_object(const struct python_names *names, struct me
 	struct code_words words;
 	struct code *k;
 
-	if (!read_code(mem, l, code, &words) || words.type != names->code_type || python_cookie(&words.id) != cookie ||
-	        !python_str(mem, l, words.id.name, name, sizeof(name)))
+	if (!is_it(names, mem, code, cookie, &words) || !python_str(mem, l, words.id.name, name, sizeof(name)))
 		return NULL;
 	python_str(mem, l, words.id.filename, file, sizeof(file));
 	k = calloc(1, sizeof(*k) + strlen(name) + 1);
@@ -117,7 +144,10 @@ static struct code *read_code_object(const struct python_names *names, struct me
 	k->known.owner = cookie;
 	k->firstlineno = words.firstlineno;
 	read_table(mem, l, words.lines, k);
-	return k;
+	if (is_it(names, mem, code, cookie, &words))
+		return k;
+	code_free(&k->known);
+	return NULL;
 }
 
 static const struct code *find(struct python_names *names, struct memory *mem, u64 code, u32 cookie)

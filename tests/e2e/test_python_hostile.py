@@ -12,6 +12,8 @@ import yrt
 
 PYTHON = os.environ.get("YRT_PYTHON", "/usr/bin/python3")
 SCRIPT = os.path.join(yrt.SOURCE, "fixtures", "python", "hostile.py")
+FRESH = os.path.join(yrt.SOURCE, "fixtures", "python", "fresh.py")
+MADE = re.compile(r"(?P<name>.+) \(fresh_(?P<round>\d+):(?P<first>\d+)\)(?::(?P<line>\d+))?")
 CONTROL = re.compile("[\0-\x09\x0b-\x1f\x7f]")
 
 
@@ -41,6 +43,34 @@ def test_folded():
             and chain[9].startswith("(a.py:1)")
         ), chain
     yield f"{sum(n for _, n in busy)} samples in ten functions"
+
+
+def impossible(frame):
+    """Is a frame of fixtures/python/fresh.py made of what is left of several code objects?"""
+    made = MADE.fullmatch(frame)
+    if not made:
+        return "outer_" in frame or "inner_" in frame
+    outer = int(made["round"]) % 97 + 1
+    first = {f"outer_{made['round']}": outer, f"inner_{made['round']}": outer + 2}.get(made["name"])
+    if first is None:
+        return made["name"] != "<module>"
+    return int(made["first"]) != first or int(made["line"] or first) not in (first, first + 1)
+
+
+def test_freed():
+    """Functions that are gone before yrt reads what they were, because it has to run on their CPU, have no name."""
+    cpus = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cpus)})
+    try:
+        with yrt.Fixture(PYTHON, FRESH, 8, seconds=None) as f:
+            result, _ = yrt.sample_whole(f, "--lines")
+    finally:
+        os.sched_setaffinity(0, cpus)
+    frames = [frame for stack, _ in result.stacks for frame in stack]
+    made = sum(bool(MADE.fullmatch(frame)) for frame in frames)
+    wrong = [frame for frame in frames if impossible(frame)]
+    assert made > 1000 and not wrong, f"{len(wrong)} of {made}: {wrong[:10]}"
+    yield f"{made} frames of functions that live for a millisecond, {frames.count('[gone]')} without a name"
 
 
 def test_svg():

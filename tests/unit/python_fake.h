@@ -201,6 +201,7 @@ static inline u64 python_fake_code_of(struct python_fake *p, const char *file, c
 	const struct python_layout *l = &p->layout;
 	u64 at = python_fake_alloc(p, 256);
 
+	fake_put(p->f, at, 1); /* reference */
 	fake_put(p->f, at + 8, PYTHON_TYPE);
 	fake_put(p->f, at + p->vm.co_code, 8);
 	python_fake_put(p, at + p->layout.co_firstlineno.at, &firstlineno, sizeof(firstlineno));

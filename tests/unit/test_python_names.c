@@ -59,6 +59,69 @@ static void test_replaced(void **state)
 	}
 }
 
+/* Freed, with all its words: without references, or the allocator's link to the next block in their place. */
+static void test_freed(void **state)
+{
+	static const u64 counts[] = {0, 0x7f1234567890, 1ull << 32};
+
+	(void)state;
+	for (u32 i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
+		struct python_fake *p = python_fake_create(PYTHON_ENTRY_FLAG);
+		u64 code = python_fake_code(p, "f", 1);
+		struct frame_name name;
+
+		python_fake_eval(p, &code, 1);
+		python_fake_walk(p);
+		fake_put(p->f, code, counts[i]);
+		assert_false(name_of(p, 0, &name));
+		fake_put(p->f, code, 3ull << 30 | 1ull << 48); /* immortal, as of 3.14 */
+		assert_true(name_of(p, 0, &name));
+		python_fake_destroy(p);
+	}
+}
+
+/* A reader that sees it freed between two reads: what the second one found may be anything. */
+static struct fake_freed {
+	struct memory memory, *under;
+	u32 reads, last; /* of them; from the last one on it is freed */
+	u64 code;
+} freed;
+
+static bool read_freed(struct memory *mem, void *dst, size_t size, u64 addr)
+{
+	(void)mem;
+	if (!memory_read(freed.under, dst, size, addr))
+		return false;
+	if (++freed.reads > freed.last && addr == freed.code && size == sizeof(u64))
+		memset(dst, 0, size);
+	return true;
+}
+
+static void test_freed_meanwhile(void **state)
+{
+	struct python_fake *p = python_fake_create(PYTHON_ENTRY_FLAG);
+	u64 code = python_fake_code(p, "f", 1);
+	struct python_names *names = python_names_create(&p->layout, PYTHON_TYPE);
+	struct frame_name name;
+	u32 all;
+
+	(void)state;
+	python_fake_eval(p, &code, 1);
+	python_fake_walk(p);
+	freed = (struct fake_freed){.memory = {.read = read_freed}, .under = &p->f->memory, .last = ~0u, .code = code};
+	assert_true(python_name_frame(names, &freed.memory, &p->f->frames[0], &name));
+	all = freed.reads;
+	python_names_destroy(names);
+	for (u32 i = 0; i < all; i++) {
+		names = python_names_create(&p->layout, PYTHON_TYPE);
+		freed.reads = 0;
+		freed.last = i;
+		assert_false(python_name_frame(names, &freed.memory, &p->f->frames[0], &name));
+		python_names_destroy(names);
+	}
+	python_fake_destroy(p);
+}
+
 static void check_str(u32 kind, bool ascii, const void *chars, u32 n, const char *expected)
 {
 	struct python_fake *p = python_fake_create(PYTHON_ENTRY_FLAG);
@@ -155,6 +218,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_frame),
 	        cmocka_unit_test(test_replaced),
+	        cmocka_unit_test(test_freed),
+	        cmocka_unit_test(test_freed_meanwhile),
 	        cmocka_unit_test(test_strings),
 	        cmocka_unit_test(test_no_strings),
 	        cmocka_unit_test(test_lines),
