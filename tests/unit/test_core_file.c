@@ -58,6 +58,20 @@ static void put_files(void)
 	put_note(NT_FILE, &note, offsetof(typeof(note), path) + strlen(note.path) + 1);
 }
 
+/* The same in two parts, as gcore has them. */
+static void put_parts(void)
+{
+	struct {
+		u64 n, unit, line[2][3];
+		char path[2][128];
+	} note = {.n = 2, .unit = 1, .line = {{CODE, CODE + PAGE, 0}, {CODE + PAGE, CODE + 2 * PAGE, PAGE}}};
+	size_t length = strlen(file_path) + 1;
+
+	memcpy(note.path[0], file_path, length);
+	memcpy((char *)note.path + length, file_path, length);
+	put_note(NT_FILE, &note, offsetof(typeof(note), path) + 2 * length);
+}
+
 static void write_bytes(const char *path, const void *data, size_t size)
 {
 	FILE *file = fopen(path, "we");
@@ -68,7 +82,7 @@ static void write_bytes(const char *path, const void *data, size_t size)
 }
 
 /* Two pages of code, of which the core has the first, and two of data behind a gap. */
-static void make(void)
+static void make_with(void (*put_mapped)(void))
 {
 	Elf64_Ehdr eh = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
 	        .e_type = ET_CORE,
@@ -103,13 +117,18 @@ static void make(void)
 	put_thread(42, CODE + 8);
 	put_note(NT_PRPSINFO, &info, sizeof(info));
 	put_note(NT_SIGINFO, &signal, sizeof(signal));
-	put_files();
+	put_mapped();
 	put_thread(43, CODE + 9);
 	ph[0].p_filesz = notes;
 	memcpy(bytes, &eh, sizeof(eh));
 	memcpy(bytes + sizeof(eh), ph, sizeof(ph));
 	memset(bytes + MEMORY, 'f', PAGE);
 	memset(bytes + MEMORY + PAGE, 'd', 2 * PAGE);
+}
+
+static void make(void)
+{
+	make_with(put_files);
 }
 
 static struct core_file *open_made(size_t size)
@@ -293,7 +312,58 @@ static void test_refused(void **state)
 	check_refused(sizeof(bytes), "not ELF");
 }
 
-/* Segments in the wrong order or over each other are left out; notes that lie about their size end the list. */
+/* gcore has no segment for what is only in files: its note alone says what is mapped there. */
+static void test_left_out(void **state)
+{
+	Elf64_Phdr *ph = (Elf64_Phdr *)(bytes + sizeof(Elf64_Ehdr));
+	Elf64_Ehdr eh = {.e_ident = {0x7f, 'E', 'L', 'F'}, .e_phoff = sizeof(eh), .e_phnum = 2};
+	Elf64_Phdr parts[2] = {{.p_type = PT_LOAD, .p_flags = PF_R, .p_filesz = PAGE - 100},
+	        {.p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_offset = PAGE, .p_filesz = PAGE}};
+	struct core_file *core;
+	struct memory *mem;
+	struct maps maps;
+	u8 file[2 * PAGE] = {0};
+
+	(void)state;
+	make_with(put_parts);
+	ph[1].p_type = PT_NULL;
+	memcpy(file, &eh, sizeof(eh));
+	memcpy(file + sizeof(eh), parts, sizeof(parts));
+	write_bytes(file_path, file, sizeof(file));
+	core = open_made(sizeof(bytes));
+	mem = core_memory(core);
+	assert_true(memory_read(mem, &eh, sizeof(eh), CODE));
+	assert_int_equal(eh.e_phnum, 2);
+	assert_null(core_maps(core, &maps));
+	assert_int_equal(maps.nlines, 3);
+	assert_int_equal(maps.lines[0].start, CODE);
+	assert_int_equal(maps.lines[0].prot, PROT_READ);
+	assert_int_equal(maps.lines[1].end, CODE + 2 * PAGE);
+	assert_int_equal(maps.lines[1].prot, PROT_READ | PROT_EXEC);
+	maps_free(&maps);
+	memory_destroy(mem);
+	core_close(core);
+}
+
+static void test_any_order(void **state)
+{
+	Elf64_Phdr *ph = (Elf64_Phdr *)(bytes + sizeof(Elf64_Ehdr)), code;
+	struct core_file *core;
+
+	(void)state;
+	make();
+	code = ph[1];
+	ph[1] = ph[2];
+	ph[2] = code;
+	core = open_made(sizeof(bytes));
+	assert_int_equal(core->nsegments, 2);
+	assert_int_equal(core->segments[0].start, CODE);
+	assert_int_equal(core->segments[0].file, 1);
+	assert_int_equal(core->segments[1].file, 0);
+	core_close(core);
+}
+
+/* Segments over each other are left out; notes that lie about their size end the list. */
 static void test_corrupt(void **state)
 {
 	Elf64_Phdr *ph = (Elf64_Phdr *)(bytes + sizeof(Elf64_Ehdr));
@@ -308,7 +378,8 @@ static void test_corrupt(void **state)
 	make();
 	ph[1].p_memsz = UINT64_MAX;
 	core = open_made(sizeof(bytes));
-	assert_int_equal(core->nsegments, 1);
+	assert_int_equal(core->nsegments, 2); /* as if it had been left out */
+	assert_int_equal(core->segments[0].kept, 0);
 	core_close(core);
 	make();
 	((Elf64_Nhdr *)(bytes + NOTES))->n_descsz = UINT32_MAX;
@@ -334,6 +405,8 @@ int main(void)
 	        cmocka_unit_test(test_root),
 	        cmocka_unit_test(test_cut),
 	        cmocka_unit_test(test_refused),
+	        cmocka_unit_test(test_left_out),
+	        cmocka_unit_test(test_any_order),
 	        cmocka_unit_test(test_corrupt),
 	};
 

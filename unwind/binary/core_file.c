@@ -99,13 +99,12 @@ static struct error *read_headers(const struct core_file *core, Elf64_Phdr **ret
 
 static struct error *add_segment(struct core_file *core, const Elf64_Phdr *ph)
 {
-	struct core_segment *last = core->nsegments ? &core->segments[core->nsegments - 1] : NULL;
 	u64 end = ph->p_vaddr + ph->p_memsz, kept = ph->p_filesz < ph->p_memsz ? ph->p_filesz : ph->p_memsz;
 	u64 there = ph->p_offset < core->size ? core->size - ph->p_offset : 0;
 	struct error *err;
 
-	if (end <= ph->p_vaddr || (last && ph->p_vaddr < last->end))
-		return NULL; /* corrupt, or gdb's empty ones */
+	if (end <= ph->p_vaddr)
+		return NULL; /* corrupt, or empty */
 	err = grow(&core->segments, core->nsegments, sizeof(*core->segments));
 	if (err)
 		return err;
@@ -119,6 +118,26 @@ static struct error *add_segment(struct core_file *core, const Elf64_Phdr *ph)
 	                (ph->p_flags & PF_X ? PROT_EXEC : 0),
 	};
 	return NULL;
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct core_segment *x = a, *y = b;
+
+	return (x->start > y->start) - (x->start < y->start);
+}
+
+/* gcore's are in no order. Of those that overlap, which is corrupt, the first stays. */
+static void sort_segments(struct core_file *core)
+{
+	u32 n = 0;
+
+	if (core->nsegments)
+		qsort(core->segments, core->nsegments, sizeof(*core->segments), by_start);
+	for (u32 i = 0; i < core->nsegments; i++)
+		if (!n || core->segments[i].start >= core->segments[n - 1].end)
+			core->segments[n++] = core->segments[i];
+	core->nsegments = n;
 }
 
 /* The first is that of the thread that was killed. */
@@ -203,20 +222,39 @@ static struct error *file_of(struct core_file *core, const char *path, const cha
 	return NULL;
 }
 
-/* Says of the segments from *k on which part of a file they map. Both are in order. */
-static void map_file(struct core_file *core, const u64 *line, u64 unit, u32 file, u32 *k)
+/* gcore leaves out what is only in files: its protection is what the file says. */
+static struct error *add_unkept(struct core_file *core, const u64 *line, u64 unit, u32 file)
+{
+	struct error *err = line[1] > line[0] ? grow(&core->segments, core->nsegments, sizeof(*core->segments)) : NULL;
+
+	if (!err && line[1] > line[0])
+		core->segments[core->nsegments++] = (struct core_segment){
+		        .start = line[0],
+		        .end = line[1],
+		        .prot = CORE_PROT_UNKNOWN,
+		        .file = file,
+		        .file_offset = line[2] * unit,
+		};
+	return err;
+}
+
+/* Says of the segments from *k to n which part of a file they map. Both are in order. */
+static struct error *map_file(struct core_file *core, const u64 *line, u64 unit, u32 file, u32 *k, u32 n)
 {
 	u32 end;
 
 	if (!line[2])
 		core->files[file - 1].start = line[0];
-	while (*k < core->nsegments && core->segments[*k].end <= line[0])
+	while (*k < n && core->segments[*k].end <= line[0])
 		++*k;
-	end = *k + PARTS_MAX < core->nsegments ? *k + PARTS_MAX : core->nsegments;
+	if (*k == n || core->segments[*k].start >= line[1])
+		return add_unkept(core, line, unit, file);
+	end = *k + PARTS_MAX < n ? *k + PARTS_MAX : n;
 	for (u32 i = *k; i < end && core->segments[i].start < line[1]; i++) {
 		core->segments[i].file = file;
 		core->segments[i].file_offset = line[2] * unit + (core->segments[i].start - line[0]);
 	}
+	return NULL;
 }
 
 /* Numbers of the note: how many, the unit of offsets, then of each its start, end and offset; then the paths. */
@@ -225,7 +263,7 @@ static struct error *take_files(struct core_file *core, const char *desc, size_t
 	const char *path, *end;
 	struct error *err = NULL;
 	u64 head[2], line[3];
-	u32 k = 0, file = 0;
+	u32 k = 0, file = 0, n = core->nsegments;
 
 	if (size < sizeof(head))
 		return NULL;
@@ -242,8 +280,9 @@ static struct error *take_files(struct core_file *core, const char *desc, size_t
 		memcpy(line, desc + sizeof(head) + i * sizeof(line), sizeof(line));
 		err = file_of(core, path, root, &file);
 		if (!err && file)
-			map_file(core, line, head[1], file, &k);
+			err = map_file(core, line, head[1], file, &k, n);
 	}
+	sort_segments(core);
 	return err;
 }
 
@@ -307,6 +346,7 @@ static struct error *read_core(struct core_file *core, const char *root)
 	for (u32 i = 0; !err && i < n; i++)
 		if (ph[i].p_type == PT_LOAD)
 			err = add_segment(core, &ph[i]);
+	sort_segments(core);
 	for (u32 i = 0; !err && i < n; i++)
 		if (ph[i].p_type == PT_NOTE)
 			err = read_notes(core, &ph[i], root);

@@ -24,10 +24,12 @@ struct core_thread {
 	struct core_registers at;
 };
 
+#define CORE_PROT_UNKNOWN ~0u
+
 struct core_segment { /* of memory */
 	u64 start, end;
 	u64 offset, kept; /* in the core: its first bytes; 0: none */
-	u32 prot;         /* PROT_READ … */
+	u32 prot;         /* PROT_READ …, or: */
 	u32 file;         /* 1 + index of the file that is mapped; 0: none */
 	u64 file_offset;
 };

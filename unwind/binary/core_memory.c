@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -121,6 +122,27 @@ struct memory *core_memory(struct core_file *core)
 	return &m->mem;
 }
 
+static u64 page_of(u64 offset)
+{
+	return offset & ~(PAGE - 1ull);
+}
+
+/* What the file asks for there: the core does not say. */
+static u32 prot_of(const struct core_mapped *f, u64 offset)
+{
+	Elf64_Ehdr eh;
+	Elf64_Phdr ph;
+
+	if (!f || pread(f->fd, &eh, sizeof(eh), 0) != sizeof(eh) || memcmp(eh.e_ident, ELFMAG, SELFMAG))
+		return PROT_READ;
+	for (u32 i = 0; i < eh.e_phnum; i++)
+		if (pread(f->fd, &ph, sizeof(ph), (off_t)(eh.e_phoff + i * sizeof(ph))) == sizeof(ph) &&
+		        ph.p_type == PT_LOAD && offset >= page_of(ph.p_offset) &&
+		        offset < page_of(ph.p_offset + ph.p_filesz + PAGE - 1))
+			return PROT_READ | (ph.p_flags & PF_X ? PROT_EXEC : 0);
+	return PROT_READ;
+}
+
 struct error *core_maps(struct core_file *core, struct maps *ret)
 {
 	struct map_line *lines = calloc(core->nsegments + 1, sizeof(*lines));
@@ -134,7 +156,7 @@ struct error *core_maps(struct core_file *core, struct maps *ret)
 		lines[i] = (struct map_line){.start = s->start,
 		        .end = s->end,
 		        .offset = s->file ? s->file_offset : 0,
-		        .prot = s->prot,
+		        .prot = s->prot == CORE_PROT_UNKNOWN ? prot_of(f, s->file_offset) : s->prot,
 		        .dev = f ? f->dev : 0,
 		        .ino = f ? f->ino : s->file};
 		lines[i].path = strdup(vdso ? "[vdso]" : f ? f->here : s->file ? core->files[s->file - 1].path : "");
