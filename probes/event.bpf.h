@@ -343,7 +343,7 @@ static __attribute__((always_inline)) inline void event_user(struct slot *slot, 
 	} else if (!user && has_no_stack(task, process)) {
 		head->stop = STOP_ROOT;
 	} else {
-		walk_through(w, process);
+		walk_through(w, process, head->tgid);
 		user_registers(w, user, task, user);
 		slot->ends = 0;
 		slot->defers = deferred;

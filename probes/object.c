@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "capabilities.h"
+#include "code_watch.h"
 #include "cpu_time.h"
 #include "object_internal.h"
 #include "skeleton.h"
@@ -218,6 +219,7 @@ void object_destroy(struct object *o)
 	if (!o)
 		return;
 	wait_for_loader(o);
+	code_watch_destroy(o->code_watch);
 	ring_buffer__free(o->ring);
 	sample__destroy(o->skel);
 	slabs_destroy(&o->slabs);
@@ -313,6 +315,15 @@ struct error *object_set_process(struct object *o, pid_t tgid, const struct proc
 		return NULL;
 	return error_errno(errno, "cannot register process %d with BPF (%u targets at most)", tgid,
 	        bpf_map__max_entries(o->skel->maps.processes));
+}
+
+void object_watch_code(struct object *o, pid_t tgid, const struct code_ranges *code)
+{
+	if (!o->code_watch_tried)
+		o->code_watch = code_watch_create(o->skel);
+	o->code_watch_tried = true;
+	if (o->code_watch)
+		code_watch_set(o->code_watch, tgid, code);
 }
 
 u32 object_added(const struct object *o)

@@ -66,6 +66,8 @@ void object_consume(struct object *o, u32 most, void (*record)(void *ctx, const 
 struct error *object_set_process(struct object *o, pid_t tgid, const struct process_entry *entry, bool is_new);
 /* How many are new so far. */
 u32 object_added(const struct object *o);
+/* A target has made this code, and may replace it: BPF is to notice, if the kernel permits it (code_watch.h). */
+void object_watch_code(struct object *o, pid_t tgid, const struct code_ranges *code);
 /* It is no target any more. */
 void object_forget_process(struct object *o, pid_t tgid);
 /* A number for a process, not used before. */

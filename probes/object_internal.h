@@ -32,6 +32,8 @@ struct object {
 	u32 last_instance;        /* until it is loaded */
 	struct ring_buffer *ring; /* NULL: it is not loaded yet */
 	struct slabs slabs;
+	struct code_watch *code_watch; /* NULL: no target needed it, or the kernel does not permit it */
+	bool code_watch_tried;
 	int stats_fd; /* keeps BPF_ENABLE_STATS on */
 	int ncpus;
 	void (*record)(void *ctx, const void *data, size_t size);

@@ -6,6 +6,8 @@
 #ifndef YRT_STACK_BPF_H
 #define YRT_STACK_BPF_H
 
+#include "targets.bpf.h"
+
 #define KERNEL_FRAMES     127  /* PERF_MAX_STACK_DEPTH */
 #define STEPS_NO_LOOP     2200 /* where there is no bpf_loop, the verifier must see the end */
 #define DEFERRED_GUESSES  4
@@ -30,8 +32,6 @@ const volatile bool everyone = false;   /* who runs becomes a target (-a) */
 const volatile __u32 own_tgid = 0;      /* not yrt itself */
 const volatile bool wake_young = false; /* stacks of processes that have just begun wake user space */
 
-__u32 pid_level = 0;         /* of yrt's own pid namespace: the pids that it knows are of this level ... */
-__u64 pid_namespace = 0;     /* ... and this namespace: others of the level have the same pids */
 __u32 eager = 0;             /* wake user space for each new stack: what it names does not live long */
 __u32 ticks = TICKS_IGNORED; /* what becomes of events */
 __u64 taken_ns = 0;          /* since when */
@@ -43,6 +43,7 @@ __u32 any_ending = 0;        /* was there ever one in the map of endings? */
 __u32 keep_ended = 0;        /* processes that are gone stay in that map, with all of their CPU time */
 __u32 counts_in_use = 0;     /* which of the two count maps */
 __u32 last_instance = 0;
+__u32 code_watched = 0; /* code_changes is kept */
 
 struct stack_head { /* what happened (event.bpf.h), and what a walk's stack_records have in common */
 	u64 hash;
@@ -87,13 +88,6 @@ struct { /* CPUs * slots_per_cpu: too large for a per-CPU map */
 	__type(value, struct slot);
 } slots SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 4096);
-	__type(key, u32); /* tgid */
-	__type(value, struct process_entry);
-} processes SEC(".maps");
-
 struct counts_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);
@@ -121,41 +115,6 @@ struct { /* by signal_struct */
 	__type(key, u64);
 	__type(value, struct process_ending);
 } endings SEC(".maps");
-
-/*
- * The number of a pid at a level of its namespaces. The kernel's element is larger than our flavour of it, so the
- * compiler must not compute a variable index.
- */
-static inline struct upid *pid_at(struct pid *pid, u32 level)
-{
-	return (void *)__builtin_preserve_access_index(&pid->numbers[0]) + level * bpf_core_type_size(struct upid);
-}
-
-/* In yrt's own pid namespace; 0: it is not there. */
-static inline u32 pid_of(struct task_struct *task, u32 kernel_pid)
-{
-	struct upid *upid;
-	struct pid *pid;
-
-	if (!pid_level)
-		return kernel_pid;
-	pid = BPF_CORE_READ(task, thread_pid);
-	if (BPF_CORE_READ(pid, level) < pid_level)
-		return 0;
-	upid = pid_at(pid, pid_level);
-	return (u64)BPF_CORE_READ(upid, ns) == pid_namespace ? (u32)BPF_CORE_READ(upid, nr) : 0;
-}
-
-static inline u32 tgid_of(struct task_struct *task)
-{
-	return pid_of(pid_level ? BPF_CORE_READ(task, group_leader) : task, BPF_CORE_READ(task, tgid));
-}
-
-/* The same for a task whose type the verifier knows, for hot paths: its fields are loaded without a call. */
-static inline u32 tgid_of_typed(struct task_struct *task)
-{
-	return pid_level ? pid_of(task->group_leader, task->tgid) : (u32)task->tgid;
-}
 
 /*
  * The instance of the current process; 0: it is not a target. Out of line, because the chain of functions below a
@@ -195,8 +154,15 @@ static inline struct slot *claim_slot(u32 *ret)
 }
 
 /* What a walk of user frames looks up code in. */
-static inline void walk_through(struct walk *w, const struct process_entry *process)
+static inline void walk_through(struct walk *w, const struct process_entry *process, u32 tgid)
 {
+	const struct code_change *change = code_watched ? bpf_map_lookup_elem(&code_changes, &tgid) : NULL;
+
+	w->changed_start = w->changed_end = 0;
+	if (change && change->ns > process->looked_ns) {
+		w->changed_start = change->start;
+		w->changed_end = change->end;
+	}
 	w->regions = process->regions;
 	w->nregions = process->nregions;
 	for (u32 i = 0; i < PROCESS_RESUMES; i++)

@@ -57,17 +57,37 @@ struct process *targets_find(const struct targets *t, u32 number)
 	return place ? *place : NULL;
 }
 
-/* Code that stays unknown must not cost a copy of the stack each time: so many are taken after each new file. */
+/*
+ * Code that stays unknown must not cost a copy of the stack each time: so many are taken after each new file, and after
+ * each look at code that is replaced now and then.
+ */
 static void allow_deferred(struct process *p)
 {
 	u32 n = 0;
 
 	for (u32 i = 0; i < p->maps.nlines; i++)
 		n += p->mappings[i].module != 0;
-	if (n > p->deferred_modules)
+	if (n > p->deferred_modules || p->jit.cfi)
 		p->deferred_left = DEFERRED_MOST;
 	p->deferred_modules = n;
 	p->entry.deferred = p->deferred_left;
+}
+
+/* Where it has code of its own that has rows. */
+static void watch_code(struct targets *t, const struct process *p)
+{
+	struct code_ranges code = {0};
+
+	for (u32 i = 0; i < p->maps.nlines && code.n < CODE_RANGES_MAX; i++) {
+		const struct mapping *m = &p->mappings[i];
+
+		if (!cfi_has_any(p->jit.cfi, m->start, m->end))
+			continue;
+		code.range[code.n].start = m->start;
+		code.range[code.n++].end = m->end;
+	}
+	if (code.n)
+		object_watch_code(t->object, p->pid, &code);
 }
 
 static struct error *publish(struct targets *t, struct process *p, bool is_new)
@@ -77,6 +97,7 @@ static struct error *publish(struct targets *t, struct process *p, bool is_new)
 	allow_deferred(p);
 	if (!t->announced)
 		return NULL;
+	watch_code(t, p);
 	return object_set_process(t->object, p->pid, &p->entry, is_new);
 }
 

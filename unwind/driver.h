@@ -15,6 +15,12 @@
 #undef RESUMES
 #undef RUNTIME
 
+/* Is it code that the process made itself, and has replaced since it was looked at? */
+static inline bool is_replaced(const struct walk *w, const struct region *r)
+{
+	return r->start < w->changed_end && r->end > w->changed_start && !r->module && !r->runtime;
+}
+
 /* Copies the region of pc to w->region. */
 WALK_GLOBAL int walk_locate(struct walk *w, u64 pc)
 {
@@ -28,6 +34,8 @@ WALK_GLOBAL int walk_locate(struct walk *w, u64 pc)
 	region = find_region(w, slab, pc);
 	if (!region)
 		return w->leaf || !w->nframes ? STOP_NO_REGION : STOP_BAD_RETADDR;
+	if (is_replaced(w, region))
+		return STOP_NO_REGION;
 	w->region = *region;
 	return STOP_NONE;
 }

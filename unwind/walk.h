@@ -104,6 +104,8 @@ struct walk {
 	u32 max_frames;
 	u32 regions; /* of this process: arena offset and number */
 	u32 nregions;
+	u64 changed_start; /* code that the process made itself: another one by now (struct code_change); 0: none */
+	u64 changed_end;
 	u32 ncursors;
 	u32 vm_state; /* a word that a runtime may keep between its steps; 0 at first */
 	u32 flags;    /* frame flags of the next native frame: FRAME_GUESS after a guessed step */

@@ -117,11 +117,18 @@ static void test_sections(void **state)
 	assert_false(cfi_find(cfi, (u64)t->code + PAGE, &rule));
 	cfi_destroy(cfi);
 	assert_null(find(t, &hash)); /* the same as before */
+	t->code[3 * PAGE] = 0xc3;    /* other code under the same sections */
+	cfi = find(t, &hash);
+	assert_non_null(cfi);
+	cfi_destroy(cfi);
 	add_section(t, 3 * PAGE, 16);
 	cfi = find(t, &hash);
 	assert_non_null(cfi);
 	assert_int_equal(cfi->nfdes, 3);
 	cfi_destroy(cfi);
+	memset(t->tables, 0, t->used);
+	assert_null(find(t, &hash));
+	assert_int_equal(hash, 0); /* those from before hold no longer */
 }
 
 /* Functions that lie in no code are left out; nothing is looked for where there is no code, or a file. */

@@ -157,6 +157,13 @@ static const struct cfi_piece *find_piece(const struct cfi *cfi, u64 addr)
 	return i < cfi->npieces && addr >= cfi->pieces[i].start ? &cfi->pieces[i] : NULL;
 }
 
+bool cfi_has_any(const struct cfi *cfi, u64 start, u64 end)
+{
+	u32 at = cfi ? SEARCH(cfi->npieces, k, cfi->pieces[k].end <= start) : 0;
+
+	return cfi && at < cfi->npieces && cfi->pieces[at].start < end;
+}
+
 bool cfi_find(const struct cfi *cfi, u64 addr, struct cfi_rule *ret)
 {
 	const struct cfi_piece *piece = find_piece(cfi, addr);

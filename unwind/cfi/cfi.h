@@ -120,6 +120,8 @@ struct cfi_memory_code {
 struct error *cfi_from_memory(
         const struct cfi_section *sections, u32 n, const struct cfi_memory_code *code, struct cfi **ret);
 
+/* Are there rows in [start, end)? cfi may be NULL. */
+bool cfi_has_any(const struct cfi *cfi, u64 start, u64 end);
 /* The rule at addr of the compiled tables, for tests and tools. False: none. */
 bool cfi_find(const struct cfi *cfi, u64 addr, struct cfi_rule *ret);
 

@@ -111,13 +111,15 @@ static struct error *look_at(struct found *f, struct memory *mem, const struct m
 	return NULL;
 }
 
-static u64 hash_of(const struct found *f, const struct image_segment *code, u32 n)
+/* Never 0. Code counts, because its memory may hold another one, of the same size, under the same sections. */
+static u64 hash_of(const struct found *f, const struct cfi_memory_code *code)
 {
-	u64 sum = 0;
+	u64 sum = 1;
 
 	for (u32 i = 0; i < f->nsections; i++)
 		sum = XXH3_64bits_withSeed(f->sections[i].data, f->sections[i].size, sum ^ f->sections[i].addr);
-	return XXH3_64bits_withSeed(code, n * sizeof(*code), sum);
+	sum = XXH3_64bits_withSeed(code->segments, code->n * sizeof(*code->segments), sum);
+	return XXH3_64bits_withSeed(code->bytes, code->size, sum) | 1;
 }
 
 /* Reads the code of segments, one behind the other. What cannot be read is nowhere. */
@@ -155,13 +157,15 @@ static struct error *compile(
 			segments[code.n++] = (struct image_segment){
 			        .vaddr = mappings[i].start, .memsz = size, .filesz = size, .flags = PF_X};
 		}
-	sum = hash_of(f, segments, code.n);
+	bytes = read_code(mem, segments, code.n, &code.size);
+	code.bytes = bytes;
+	if (!bytes)
+		return &error_no_memory;
+	sum = hash_of(f, &code);
 	if (sum == *hash)
 		return NULL;
 	*hash = sum;
-	bytes = read_code(mem, segments, code.n, &code.size);
-	code.bytes = bytes;
-	return bytes ? cfi_from_memory(f->sections, f->nsections, &code, ret) : &error_no_memory;
+	return cfi_from_memory(f->sections, f->nsections, &code, ret);
 }
 
 struct error *jit_cfi_find(struct memory *mem, const struct mapping *mappings, u32 n, u64 *hash, struct cfi **ret)
@@ -178,6 +182,8 @@ struct error *jit_cfi_find(struct memory *mem, const struct mapping *mappings, u
 			err = look_at(&f, mem, &mappings[i]);
 	if (!err && f.nsections)
 		err = compile(&f, mem, mappings, n, hash, ret);
+	else if (!err)
+		*hash = 0;
 	for (u32 i = 0; i < f.nowned; i++)
 		free(f.owned[i]);
 	free(f.owned);

@@ -17,8 +17,8 @@
 
 /*
  * Rows of all code in anonymous executable mappings for which such sections exist, in process addresses. *hash is one
- * of sections and mappings. *ret is NULL if they have not changed, or if there are none. Reads at most 64 MiB of
- * sections and 4 MiB of code; the content is untrusted.
+ * of sections, mappings and code; 0: there are no sections. *ret is NULL then, or if nothing has changed. Reads at most
+ * 64 MiB of sections and 4 MiB of code; the content is untrusted.
  */
 struct error *jit_cfi_find(struct memory *mem, const struct mapping *mappings, u32 n, u64 *hash, struct cfi **ret);
 

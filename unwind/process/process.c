@@ -12,6 +12,7 @@
 #include "binary/core_file.h"
 #include "binary/memory.h"
 #include "comm.h"
+#include "now.h"
 #include "process_refused.h"
 #include "search.h"
 
@@ -260,7 +261,7 @@ u32 process_runtimes(const struct process *p)
 
 /*
  * A JIT makes its code writable and executable by turns (LuaJIT, for each trace). Anonymous memory that held code
- * before still does, whatever its protection is at this moment.
+ * before still does, whatever its protection is at this moment. But what had rows is being replaced by other code.
  */
 static void keep_jit_code(const struct process *p, struct maps *maps)
 {
@@ -268,7 +269,8 @@ static void keep_jit_code(const struct process *p, struct maps *maps)
 		struct map_line *line = &maps->lines[i];
 		const struct mapping *old = line->ino ? NULL : process_mapping(p, line->start);
 
-		if (old && old->anonymous && (old->prot & PROT_EXEC) && line->end <= old->end)
+		if (old && old->anonymous && (old->prot & PROT_EXEC) && line->end <= old->end &&
+		        !cfi_has_any(p->jit.cfi, line->start, line->end))
 			line->prot |= PROT_EXEC;
 	}
 }
@@ -306,12 +308,12 @@ struct error *process_rescan(struct process *p, bool *changed)
 	bool other_program;
 	struct maps maps;
 	struct error *err;
-	u64 hash;
+	u64 hash, looked_ns = now_ns();
 
 	*changed = p->core && process_starting(p);
 	if (p->core)
 		return *changed ? process_renew(p) : NULL;
-	if (p->maps.nlines && !process_starting(p) && maps_code_is(p->pid, p->text_hash))
+	if (p->maps.nlines && !process_starting(p) && !p->jit.cfi && maps_code_is(p->pid, p->text_hash))
 		return NULL;
 	err = maps_read(p->pid, &maps);
 	if (err && p->maps.nlines && err->kind == ERROR_NO_PROCESS) {
@@ -329,10 +331,11 @@ struct error *process_rescan(struct process *p, bool *changed)
 	keep_jit_code(p, &maps);
 	hash = maps_hash(&maps);
 	p->text_hash = maps.text_hash;
-	if ((hash == p->maps_hash && !process_starting(p)) || (p->maps.nlines && !maps.nlines)) {
+	if ((hash == p->maps_hash && !process_starting(p) && !p->jit.cfi) || (p->maps.nlines && !maps.nlines)) {
 		maps_free(&maps);
 		return NULL;
 	}
+	p->entry.looked_ns = looked_ns;
 	other_program = maps.nlines && (!p->maps.nlines || p->maps.lines->ino != maps.lines->ino);
 	maps_free(&p->maps);
 	p->maps = maps;

@@ -264,10 +264,10 @@ static struct error *replace(struct process *p, struct jit_tables fresh, struct 
 /* Unwind rows of code that the process compiled itself. */
 static struct error *find_jit(struct process *p)
 {
-	struct jit_tables fresh = p->jit;
+	struct jit_tables fresh = {.hash = p->jit.hash};
 	struct error *err = jit_cfi_find(p->memory, p->mappings, p->maps.nlines, &fresh.hash, &fresh.cfi);
 
-	return err || !fresh.cfi ? err : replace(p, fresh, &p->jit, &p->old_jit);
+	return err || fresh.hash == p->jit.hash ? err : replace(p, fresh, &p->jit, &p->old_jit);
 }
 
 /* Code that neither a file, nor a runtime, nor the process itself describes. */

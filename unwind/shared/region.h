@@ -43,9 +43,28 @@ struct process_entry {
 	u32 deferred; /* so many walks may still send a copy of their stack (struct deferred_record); written by BPF,
 	                 too */
 	u32 reserved;
-	u64 since_ns; /* when it became a target: CLOCK_MONOTONIC; 0: at its start, or before anything counts */
-	u64 stack;    /* where its first thread's stack starts, which execve() changes; 0: not known; written by BPF */
+	u64 since_ns;  /* when it became a target: CLOCK_MONOTONIC; 0: at its start, or before anything counts */
+	u64 stack;     /* where its first thread's stack starts, which execve() changes; 0: not known; written by BPF */
+	u64 looked_ns; /* when its maps, and the code that it made, were last read: CLOCK_MONOTONIC */
 	struct region_resume resume[PROCESS_RESUMES];
+};
+
+/*
+ * A process mapped memory where code had been that it made itself (probes/code_watch.h). If that was after
+ * process_entry.looked_ns, nothing that yrt knows of code in [start, end) is to be believed.
+ */
+struct code_change {
+	u64 ns; /* CLOCK_MONOTONIC */
+	u64 start, end;
+};
+
+/* Where such code is, as of the last look. */
+#define CODE_RANGES_MAX 64
+struct code_ranges {
+	u64 n;
+	struct {
+		u64 start, end;
+	} range[CODE_RANGES_MAX];
 };
 
 /*
