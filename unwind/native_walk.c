@@ -277,13 +277,13 @@ static inline int find_cfa(struct walk *w, const struct cfi_rule *rule, u64 *ret
 	/*
 	 * A callee without any rule for a register that the ABI lets it clobber mostly did not: assembly by hand relies
 	 * on that (libcrypto keeps its CFA in rax across calls of its own). Near the stack pointer it is taken, as a
-	 * guess.
+	 * guess if the callee's code does not prove it.
 	 */
 	w->flags = 0;
 	if (!walk_has(w, rule->cfa_reg)) {
 		if (base - w->reg[REG_SP] > GUESS_FRAME_MAX)
 			return STOP_REG_LOST;
-		w->flags = FRAME_GUESS;
+		w->flags = rule->flags & CFI_KEPT ? 0 : FRAME_GUESS;
 	}
 	*ret = base;
 	if (rule->kind == CFI_REG)

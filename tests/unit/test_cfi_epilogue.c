@@ -283,6 +283,51 @@ static void test_silent(void **state)
 	image_put(img);
 }
 
+/*
+ * A CFA in rax, which callees may change: at calls of functions that leave it alone, and only there, the rows say so.
+ */
+static const char kept[] = ".macro function name\n.balign 16\n.globl \\name\n\\name:\n.endm\n"
+                           "function caller\n.cfi_startproc\nmov %rsp, %rax\n.cfi_def_cfa_register %rax\n"
+                           "sub $64, %rsp\nand $-64, %rsp\ncall quiet\ncall outer\ncall byte\ncall number\n"
+                           "call tail\ncall wild\ncall deep\nmov %rax, %rsp\n.cfi_def_cfa_register %rsp\nret\n"
+                           ".cfi_endproc\n"
+                           "function quiet\n1: mov 8(%rax), %ecx\nmov %rcx, (%rax,%rcx)\njnz 1b\nret\n"
+                           "function outer\npush %rbx\ncall quiet\npop %rbx\nret\n"
+                           "function byte\nmov $1, %cl\nje 1f\nret\n1: mov $1, %al\nret\n"
+                           "function number\nmov $39, %edi\nsyscall\nret\n"
+                           "function tail\njmp byte\n"
+                           "function wild\njmp *%rdx\n"
+                           "function deep\nmul %ecx\nret\n";
+
+static void test_kept(void **state)
+{
+	static const bool keeps[] = {true, true, false, false, false, false, false};
+	struct cfi_rule rule;
+	char path[128];
+	struct image *img;
+	struct cfi *cfi;
+	FILE *source;
+	u64 at, size;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/kept.s", dir);
+	source = fopen(path, "w");
+	assert_true(source && fputs(kept, source) >= 0 && !fclose(source));
+	run("cd %s && gcc -shared -nostartfiles -Wl,-Bsymbolic -o kept.so kept.s", dir);
+	cfi = load("kept", &img);
+	assert_true(image_section_range(img, ".text", &at, &size));
+	at += 3 + 4 + 4; /* mov, sub, and */
+	for (u32 i = 0; i < sizeof(keeps); i++, at += 5) {
+		expect_cfa(cfi, at + 4, DWREG_RAX, 8);
+		assert_true(cfi_find(cfi, at + 4, &rule));
+		assert_int_equal(rule.flags, keeps[i] ? CFI_KEPT : 0);
+	}
+	expect_cfa(cfi, at, DWREG_RAX, 8);
+	expect_cfa(cfi, at + 3, REG_SP, 8);
+	cfi_destroy(cfi);
+	image_put(img);
+}
+
 static int make_dir(void **state)
 {
 	return !mkdtemp(dir);
@@ -297,7 +342,7 @@ static int remove_dir(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_left_out), cmocka_unit_test(test_bodies),
-	        cmocka_unit_test(test_eh_return), cmocka_unit_test(test_silent)};
+	        cmocka_unit_test(test_eh_return), cmocka_unit_test(test_silent), cmocka_unit_test(test_kept)};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }

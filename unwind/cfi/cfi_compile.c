@@ -8,6 +8,7 @@
 #include "cfi_code_state.h"
 #include "cfi_epilogue.h"
 #include "cfi_functions.h"
+#include "cfi_kept.h"
 #include "cleanup.h"
 
 #define GAP_IGNORED 32          /* bytes without an FDE that belong to the function before them */
@@ -20,6 +21,7 @@ struct compiler {
 	struct cfi_rows rows; /* of one function */
 	struct cfi_code code;
 	struct cfi_epilogues *epilogues;     /* NULL: of code in memory */
+	struct cfi_kept *kept;               /* the same */
 	const struct cfi_provider *provider; /* of provided */
 	void *provided;
 	struct cfi_layout *layout;
@@ -158,6 +160,8 @@ static struct error *lay_function(struct compiler *c, const struct cfi_function 
 	case CFI_RUN_OK:
 		break;
 	}
+	if (c->kept && !cfi_kept_mend(c->kept, &c->text, fn, &c->rows))
+		return &error_no_memory;
 	start = begins_at(c, fn);
 	err = lay_gap(c, start);
 	if (!err)
@@ -256,8 +260,10 @@ static struct error *lay_functions(struct compiler *c, struct cfi **ret)
 	if (c->img)
 		c->epilogues = cfi_epilogues_create(c->img);
 	if (c->img)
+		c->kept = cfi_kept_create(c->img);
+	if (c->img)
 		err = image_pages_create(&c->text, c->img, ".text");
-	if (err || !c->fdes || (c->img && !c->epilogues))
+	if (err || !c->fdes || (c->img && (!c->epilogues || !c->kept)))
 		return &error_no_memory;
 	survey(c);
 	for (size_t i = 0; !err && i < c->parsed.nfunctions; i++)
@@ -294,6 +300,7 @@ static void free_compiler(struct compiler *c)
 		c->provider->close(c->provided);
 	cfi_layout_destroy(c->layout);
 	cfi_epilogues_destroy(c->epilogues);
+	cfi_kept_destroy(c->kept);
 	image_pages_free(&c->text);
 	free(c->rows.entry);
 	free(c->fdes);

@@ -93,6 +93,7 @@ enum cfi_flag {
 	CFI_SIGNAL_FRAME = 1, /* augmentation 'S': the caller's pc is exact, not a return address */
 	CFI_FROM_CODE = 2,    /* made from code between FDEs: only if it leads behind a call it is believed */
 	CFI_OWN_STACK = 4,    /* its callers are on a stack of its own: the next frame is that of what entered it */
+	CFI_KEPT = 8,         /* a call that leaves cfa_reg alone, although it need not */
 };
 
 #endif
