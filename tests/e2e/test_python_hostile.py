@@ -62,7 +62,7 @@ def test_freed():
     cpus = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(cpus)})
     try:
-        with yrt.Fixture(PYTHON, FRESH, 8, seconds=None) as f:
+        with yrt.Fixture(PYTHON, FRESH, 5, seconds=None) as f:
             result, _ = yrt.sample_whole(f, "--lines")
     finally:
         os.sched_setaffinity(0, cpus)
