@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "targets.h"
 
-#include <errno.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "process_end.h"
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
 #include "unwind/process/process_refused.h"
@@ -101,19 +98,6 @@ static struct error *publish(struct targets *t, struct process *p, bool is_new)
 	return object_set_process(t->object, p->pid, &p->entry, is_new);
 }
 
-/* Or it only waits to be reaped: nobody says so of one that ended before its records were taken. */
-static bool is_gone(pid_t pid)
-{
-	struct pollfd end = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};
-	bool ret;
-
-	if (end.fd < 0) /* old seccomp profiles refuse it */
-		return kill(pid, 0) && errno == ESRCH;
-	ret = poll(&end, 1, 0) > 0;
-	close(end.fd);
-	return ret;
-}
-
 /* Takes over p. */
 static struct error *keep(struct targets *t, struct process *p)
 {
@@ -130,6 +114,26 @@ static struct error *keep(struct targets *t, struct process *p)
 	return NULL;
 }
 
+static void bury(struct targets *t, struct process *p)
+{
+	if (p && !p->dead) {
+		p->dead = true;
+		t->alive--;
+	}
+}
+
+static struct error *publish_new(struct targets *t, struct process *p)
+{
+	struct error *err = publish(t, p, true);
+
+	if (err || !process_is_ending(p->pid))
+		return err;
+	if (t->announced)
+		object_forget_process(t->object, p->pid);
+	bury(t, p);
+	return error_new(ERROR_NO_PROCESS, "process %d has exited", p->pid);
+}
+
 struct error *targets_add(struct targets *t, pid_t pid, u32 number)
 {
 	struct process *p;
@@ -137,19 +141,7 @@ struct error *targets_add(struct targets *t, pid_t pid, u32 number)
 
 	if (!err)
 		err = keep(t, p);
-	if (!err)
-		err = publish(t, p, true);
-	if (!err && is_gone(pid))
-		err = error_new(ERROR_NO_PROCESS, "process %d has exited", pid);
-	return err;
-}
-
-static void bury(struct targets *t, struct process *p)
-{
-	if (p && !p->dead) {
-		p->dead = true;
-		t->alive--;
-	}
+	return err ? err : publish_new(t, p);
 }
 
 static struct process *find_alive(const struct targets *t, pid_t pid)
@@ -180,17 +172,16 @@ static struct error *add_children(struct targets *t, pid_t pid)
 
 struct error *targets_announce(struct targets *t)
 {
+	u32 listed = t->nprocesses; /* children that are added here are published then */
 	struct error *err = NULL;
 
 	t->announced = true;
 	for (u32 i = 0; !err && i < t->nprocesses; i++) {
 		struct process *p = t->processes[i];
 
-		err = p->dead ? NULL : publish(t, p, true);
-		if (!err && !p->dead && is_gone(p->pid)) {
-			object_forget_process(t->object, p->pid);
-			bury(t, p);
-		}
+		err = p->dead || i >= listed ? NULL : publish_new(t, p);
+		if (err && err->kind == ERROR_NO_PROCESS)
+			error_free(TAKE(err));
 		if (!err && !p->dead && t->follow)
 			err = add_children(t, p->pid);
 	}
@@ -389,7 +380,7 @@ struct error *targets_reap(struct targets *t)
 	struct error *err = NULL;
 
 	for (u32 i = 0; !err && i < t->nprocesses; i++)
-		if (!t->processes[i]->dead && is_gone(t->processes[i]->pid))
+		if (!t->processes[i]->dead && process_is_gone(t->processes[i]->pid))
 			err = rescan(t, t->processes[i]);
 	return err;
 }

@@ -226,7 +226,7 @@ static __attribute__((noinline)) struct wait_state *wait_state_of_own(struct tas
 	struct wait_state *w = wait_known(task);
 	u64 begin;
 
-	if (w || !find_target())
+	if (w || wait_is_over(task) || !find_target())
 		return w && !w->exited ? w : NULL;
 	w = wait_new(task);
 	begin = wait_begin(task);

@@ -49,7 +49,7 @@ static __attribute__((noinline)) int wait_bulk_end(
 	if (!begin)
 		return 0;
 	exec = BPF_CORE_READ(task, se.prev_sum_exec_runtime);
-	if (runs && exec > w->bulk_exec_ns) {
+	if (runs && exec >= w->bulk_exec_ns) {
 		came = wait_arrival(task, ws, now);
 		now = came < now ? came : now;
 	} else {

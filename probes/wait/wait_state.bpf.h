@@ -214,6 +214,15 @@ static __attribute__((always_inline)) inline struct wait_state *wait_new(struct 
 	return bpf_task_storage_get(&wait_states, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
+/*
+ * A thread without a state that is ending: it has passed on_thread_exit() before anything counted, which would have
+ * made one. Nobody will count its life.
+ */
+static inline bool wait_is_over(struct task_struct *task)
+{
+	return task->flags & PF_EXITING;
+}
+
 /* The state of a target's thread, which is made for one that has slept until now; NULL: it is not a target's. */
 static __attribute__((always_inline)) inline struct wait_state *wait_state_of(struct task_struct *task)
 {
@@ -224,7 +233,7 @@ static __attribute__((always_inline)) inline struct wait_state *wait_state_of(st
 	if (w)
 		return w;
 	tgid = tgid_of(task);
-	if (!bpf_map_lookup_elem(&processes, &tgid))
+	if (wait_is_over(task) || !bpf_map_lookup_elem(&processes, &tgid))
 		return NULL;
 	w = wait_new(task);
 	if (!w || (wait_futexes && !wait_for_futex(task, &object)))

@@ -132,7 +132,7 @@ int visit_threads(struct bpf_iter__task *ctx)
 	w = wait_known(task);
 	if (!w && wait_futexes && wait_state_bits(task) & STATE_OF_OTHERS)
 		return 0;
-	if (w && w->exited && wait_end_ns) /* its end has counted its life */
+	if (w ? w->exited && wait_end_ns : wait_is_over(task)) /* its end has counted its life */
 		return 0;
 	t->object = object;
 	t->tgid = tgid;

@@ -4,10 +4,12 @@ off-flame: time off the CPU by the stack that waits and its reason, exact by the
 adds up.
 """
 
+import contextlib
 import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -211,6 +213,66 @@ def test_children():
         finally:
             program.kill()
     assert result.stats["off"]["on_s"] > 0.05 * result.stats["duration_s"], result.stats
+    yield check_balance(result)
+
+
+ENDS = """
+import mmap, os, signal, sys, time
+cpu = min(os.sched_getaffinity(0))
+def child(work):
+    pid = os.fork()
+    if not pid: work()
+    return pid
+def hog():
+    os.sched_setaffinity(0, {cpu})
+    while True: pass
+def ends():
+    memory = mmap.mmap(-1, 1 << 30)
+    memory.madvise(mmap.MADV_NOHUGEPAGE)
+    memory[::mmap.PAGESIZE] = bytes(len(memory) // mmap.PAGESIZE)
+    os.sched_setaffinity(0, {cpu})
+    os.nice(19)
+    os.write(1, b"ready\\n")
+    signal.pause()
+pid = child(ends)
+print(child(hog), pid, flush=True)
+time.sleep(60)
+"""
+
+
+def stat_of(pid):
+    """Its state and its flags."""
+    words = yrt.read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    return words[0], int(words[6])
+
+
+def has_open(pid, path):
+    with contextlib.suppress(OSError):
+        return any(os.readlink(f.path) == path for f in os.scandir(f"/proc/{pid}/fd"))
+    return False
+
+
+def test_ends():
+    """
+    A process that ends while yrt starts, and takes long for it, is no target: its waits would count, but not its life.
+    """
+    with yrt.Program([sys.executable, "-c", ENDS], stdout=subprocess.PIPE, text=True) as program:
+        lines = sorted(program.stdout.readline() for _ in range(2))  # "ready" is the last
+        hog, ends = map(int, lines[0].split())
+        try:
+            at = yrt.Run("off-flame", "-p", program.pid, "-p", ends, "-d", 60)
+            yrt.until(lambda: has_open(at.process.pid, "anon_inode:bpf-prog"), "programs for what was read of it")
+            os.kill(ends, signal.SIGKILL)
+            at.sampling()
+            yield f"state and flags at the start: {stat_of(ends)}"
+            time.sleep(0.5)
+        finally:
+            for pid in hog, ends:
+                os.kill(pid, signal.SIGKILL)
+        yrt.until(lambda: stat_of(ends)[0] == "Z", "the end")
+        at.interrupt()
+        result = at.result().expect()
+        program.kill()
     yield check_balance(result)
 
 
