@@ -8,6 +8,7 @@
 #include "runtimes/luajit/luajit_vms.h"
 
 #define WARM_UP_US 400000
+#define READS_MAX  7000
 
 struct subject {
 	struct target *target;
@@ -45,6 +46,35 @@ static int teardown(void **state)
 	target_end(s->target);
 	free(s);
 	return 0;
+}
+
+struct counting {
+	struct memory memory;
+	struct memory *under;
+	u32 n;
+};
+
+static bool count_read(struct memory *memory, void *dst, size_t size, u64 addr)
+{
+	struct counting *c = (struct counting *)memory;
+
+	c->n++;
+	return memory_read(c->under, dst, size, addr);
+}
+
+/* Each process of the machine with a LuaJIT is checked once: what the checks are about is looked up once. */
+static void test_cheap(void **state)
+{
+	struct subject *s = *state;
+	struct counting c = {.memory = {.read = count_read}, .under = s->view.memory};
+	struct luajit_check checks[LUAJIT_CHECKS];
+	struct runtime_process view = s->view;
+
+	view.memory = &c.memory;
+	luajit_check_vm(s->image->layout, &view, s->g, checks);
+	print_message("%u reads\n", c.n);
+	assert_true(c.n > 100);
+	assert_true(c.n < READS_MAX);
 }
 
 static void test_right(void **state)
@@ -151,6 +181,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test_setup_teardown(test_right, setup, teardown),
+	        cmocka_unit_test_setup_teardown(test_cheap, setup, teardown),
 	        cmocka_unit_test_setup_teardown(test_wrong, setup, teardown),
 	        cmocka_unit_test_setup_teardown(test_other_versions, setup, teardown),
 	};
