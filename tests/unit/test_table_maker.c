@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Unwind tables that a thread makes: this process is looked at before it has those of its large files, and after. */
+#include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,8 +13,10 @@
 
 #include "unwind/arena.h"
 #include "unwind/process/process.h"
+#include "unwind/process/table_maker.h"
 
-#define TRIES 6000 /* of 10 ms */
+#define TRIES  6000 /* of 10 ms */
+#define ROUNDS 8
 
 static struct {
 	struct arena *arena;
@@ -108,6 +111,59 @@ static void test_dropped(void **state)
 	assert_true(here.process->unfinished);
 }
 
+static u32 threads(void)
+{
+	DIR *dir = opendir("/proc/self/task");
+	u32 n = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+/* The largest file of this machine's libraries that this program has, by its mapping. */
+static struct image *largest(const struct process *p)
+{
+	struct image *img = NULL;
+	const struct map_line *line = NULL;
+
+	for (u32 i = 0; i < p->maps.nlines; i++)
+		if (p->maps.lines[i].prot & PROT_EXEC && p->maps.lines[i].ino &&
+		        (!line || p->maps.lines[i].end - p->maps.lines[i].start > line->end - line->start))
+			line = &p->maps.lines[i];
+	assert_non_null(line);
+	assert_null(image_open(map_open(getpid(), line), line->path, &img));
+	assert_non_null(img);
+	return img;
+}
+
+/* At the end of a run the file that the thread is at may need some seconds more: it goes on alone, and cleans up. */
+static void test_not_awaited(void **state)
+{
+	const struct cfi_options options = {.cache_dir = NULL};
+	u32 before = threads();
+
+	(void)state;
+	for (u32 i = 0; i < ROUNDS; i++) {
+		struct table_maker *m = table_maker_create(&options, false);
+		u32 left;
+
+		assert_non_null(m);
+		assert_true(table_maker_put(m, largest(here.process), 1, 1, "/"));
+		usleep(1000u << i); /* until it has begun */
+		table_maker_destroy(m);
+		left = threads();
+		for (u32 k = 0; threads() > before && k < TRIES; k++)
+			usleep(10000);
+		assert_int_equal(threads(), before);
+		if (left > before)
+			return;
+	}
+	fail_msg("each time the thread was awaited, or had not begun");
+}
+
 /* Where somebody waits, both make tables: nothing is left unfinished. */
 static void test_helps(void **state)
 {
@@ -132,6 +188,7 @@ int main(void)
 	        cmocka_unit_test_setup_teardown(test_before_and_after, setup, teardown),
 	        cmocka_unit_test_setup_teardown(test_ended, setup, teardown),
 	        cmocka_unit_test_setup_teardown(test_dropped, setup, teardown),
+	        cmocka_unit_test_setup_teardown(test_not_awaited, setup, teardown),
 	        cmocka_unit_test_setup_teardown(test_helps, setup, teardown),
 	};
 

@@ -17,7 +17,7 @@ struct job {
 };
 
 struct table_maker {
-	const struct cfi_options *options;
+	struct cfi_options options;
 	bool helps;
 	pthread_t thread;
 	pthread_mutex_t lock; /* of what follows */
@@ -25,6 +25,8 @@ struct table_maker {
 	struct job *jobs;
 	u32 made;
 	bool stop;
+	bool at_work; /* on a file */
+	bool left;    /* nobody waits for the thread: it frees all this */
 };
 
 struct error *tables_load(struct image *img, const struct cfi_options *options, const char *root)
@@ -55,11 +57,32 @@ static struct job *next_job(struct table_maker *m)
 	return best;
 }
 
+static void job_destroy(struct job *job)
+{
+	image_put(job->img);
+	free(job);
+}
+
+static void maker_free(struct table_maker *m)
+{
+	struct job *next;
+
+	for (struct job *job = m->jobs; job; job = next) {
+		next = job->next;
+		job_destroy(job);
+	}
+	pthread_cond_destroy(&m->asked);
+	pthread_cond_destroy(&m->done);
+	pthread_mutex_destroy(&m->lock);
+	free(m);
+}
+
 /* Without memory the image comes back without tables: whoever loads it fails for the same reason. */
 static void *run(void *arg)
 {
 	struct table_maker *m = arg;
 	struct job *job;
+	bool left;
 
 	pthread_mutex_lock(&m->lock);
 	while (!m->stop) {
@@ -68,15 +91,19 @@ static void *run(void *arg)
 			pthread_cond_wait(&m->asked, &m->lock);
 			continue;
 		}
-		job->begun = true;
+		job->begun = m->at_work = true;
 		pthread_mutex_unlock(&m->lock);
-		error_free(tables_load(job->img, m->options, job->root));
+		error_free(tables_load(job->img, &m->options, job->root));
 		pthread_mutex_lock(&m->lock);
+		m->at_work = false;
 		job->made = true;
 		m->made++;
 		pthread_cond_signal(&m->done);
 	}
+	left = m->left;
 	pthread_mutex_unlock(&m->lock);
+	if (left)
+		maker_free(m);
 	return NULL;
 }
 
@@ -86,7 +113,7 @@ struct table_maker *table_maker_create(const struct cfi_options *options, bool h
 
 	if (!m)
 		return NULL;
-	m->options = options;
+	m->options = *options;
 	m->helps = helps;
 	pthread_mutex_init(&m->lock, NULL);
 	pthread_cond_init(&m->asked, NULL);
@@ -97,31 +124,25 @@ struct table_maker *table_maker_create(const struct cfi_options *options, bool h
 	return NULL;
 }
 
-static void job_destroy(struct job *job)
-{
-	image_put(job->img);
-	free(job);
-}
-
 void table_maker_destroy(struct table_maker *m)
 {
-	struct job *next;
+	pthread_t thread;
+	bool left;
 
 	if (!m)
 		return;
+	thread = m->thread;
 	pthread_mutex_lock(&m->lock);
 	m->stop = true;
+	left = m->left = m->at_work;
 	pthread_cond_signal(&m->asked);
+	if (left) /* from the unlocking on m may be gone */
+		pthread_detach(thread);
 	pthread_mutex_unlock(&m->lock);
-	pthread_join(m->thread, NULL);
-	for (struct job *job = m->jobs; job; job = next) {
-		next = job->next;
-		job_destroy(job);
-	}
-	pthread_cond_destroy(&m->asked);
-	pthread_cond_destroy(&m->done);
-	pthread_mutex_destroy(&m->lock);
-	free(m);
+	if (left)
+		return;
+	pthread_join(thread, NULL);
+	maker_free(m);
 }
 
 static struct job **find_job(struct table_maker *m, dev_t dev, ino_t ino)

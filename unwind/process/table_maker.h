@@ -15,9 +15,15 @@
 
 struct table_maker;
 
-/* NULL: no thread, or no memory. options stay the caller's. helps: the caller waits for files, and makes some too. */
+/*
+ * NULL: no thread, or no memory. options are copied, but not what they point to. helps: the caller waits for files, and
+ * makes some too.
+ */
 struct table_maker *table_maker_create(const struct cfi_options *options, bool helps);
-/* Waits for the file that it is at. Others are dropped. */
+/*
+ * Does not wait for the file that the thread is at, which may take some seconds: the thread ends behind it, or with the
+ * program; then that file is begun anew by the next run. What options point to must last. Other files are dropped.
+ */
 void table_maker_destroy(struct table_maker *m);
 /*
  * Takes over an image. dev, ino: of its mapping, by which it is asked for. root: as of symbols_debug_file(). False: no
