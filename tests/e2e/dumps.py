@@ -8,14 +8,19 @@ import time
 import yrt
 
 
-def of(pid, *flags, code=yrt.OK, **kw):
-    """The JSON of a dump, threads by number with their frames in them."""
-    result = yrt.run("dump", "-p", pid, "--json", *flags, output=False, stats=False, **kw)
+def told(*args, code=yrt.OK, **kw):
+    """The JSON of a dump, with the frames of each thread in it."""
+    result = yrt.run("dump", *args, "--json", output=False, stats=False, **kw)
     assert result.code == code, result.stderr
-    told = json.loads(result.stdout)
-    for thread in told["threads"]:
-        thread["frames"] = told["stacks"][thread["stack"]]
-    return {t["tid"]: t for t in told["threads"]}
+    all_of_it = json.loads(result.stdout)
+    for thread in all_of_it["threads"]:
+        thread["frames"] = all_of_it["stacks"][thread["stack"]]
+    return all_of_it
+
+
+def of(pid, *flags, **kw):
+    """Threads by number."""
+    return {t["tid"]: t for t in told("-p", pid, *flags, **kw)["threads"]}
 
 
 def settle(pid, names, seconds=20):

@@ -18,7 +18,6 @@ import tempfile
 import dumps
 import go
 import java
-import lua
 import yrt
 
 PYTHON = os.environ.get("YRT_PYTHON", "/usr/bin/python3")
@@ -44,19 +43,11 @@ def core_directory():
 
 
 def core_of(directory):
-    found = sorted(set(glob.glob(os.path.join(directory, "*"))) - set(glob.glob(os.path.join(directory, "*.*"))))
-    cores = [path for path in found if os.path.basename(path).startswith("core") or os.path.getsize(path) > 100000]
+    """kernel.core_pattern is a name, kernel.core_uses_pid may put the pid behind it."""
+    name = yrt.read("/proc/sys/kernel/core_pattern").strip().split("%")[0]
+    cores = glob.glob(os.path.join(directory, glob.escape(name) + "*"))
     assert cores, f"no core in {os.listdir(directory)}: `ulimit -c` is {resource.getrlimit(resource.RLIMIT_CORE)}"
     return cores[0]
-
-
-def read_core(path, *flags, code=yrt.OK, **kw):
-    result = yrt.run("dump", "--core", path, "--json", *flags, output=False, stats=False, **kw)
-    assert result.code == code, result.stderr
-    told = json.loads(result.stdout)
-    for thread in told["threads"]:
-        thread["frames"] = told["stacks"][thread["stack"]]
-    return told
 
 
 def places(thread):
@@ -90,7 +81,7 @@ def compare(pid, threads, directory):
     alive = alike()
     os.kill(pid, signal.SIGABRT)
     yrt.until(lambda: not os.path.exists(f"/proc/{pid}/maps") or not yrt.read(f"/proc/{pid}/maps"), "the core")
-    told = read_core(core_of(directory))
+    told = dumps.told("--core", core_of(directory))
     dead = {t["tid"]: (places(t), t["walk"]) for t in told["threads"]}
     for tid, stack in alive.items():
         assert same(stack, dead.get(tid)), f"thread {tid}, alive:\n{stack}\nin its core:\n{dead.get(tid)}"
@@ -132,16 +123,28 @@ def test_luajit():
     yield told_of(script("/usr/bin/luajit", "lua", "waits.lua"), 1)[1]
 
 
+LUA = """
+local pid = io.popen("echo $PPID"):read()
+local function f(n)
+    if n == 0 then
+        print(('{"pid": %d, "chain": []}'):format(pid))
+        io.flush()
+        io.read()
+    end
+    local r = n > 0 and f(n - 1)
+    return r
+end
+f(5)
+"""
+
+
 def test_lua():
-    program = 'local function f(n) if n == 0 then print(\'{"pid": %d, "chain": []}\') io.flush() io.read() end ' \
-              "local r = n > 0 and f(n - 1) return r end f(5)"
-    line = 'io.popen("echo $PPID"):read()'
-    for name in lua.PLAIN if hasattr(lua, "PLAIN") else ("lua5.4",):
-        code = f"local pid = {line} " + program.replace("print('", "print(('").replace("}')", "}'):format(pid))")
-        told, said = told_of(lambda: yrt.Fixture(shutil.which(name), "-e", code, seconds=None, wait=False), 1)
+    for version in ("5.1", "5.2", "5.3", "5.4"):
+        command = ("/usr/bin/lua" + version, "-e", LUA)
+        told, said = told_of(lambda: yrt.Fixture(*command, seconds=None, wait=False), 1)
         names = [f["name"] for f in told["threads"][0]["frames"] if f.get("module") == "lua"]
         assert sum(n.startswith("f") for n in names) >= 5, names
-        yield f"{name}: {said}"
+        yield f"{version}: {said}"
 
 
 def test_java():
@@ -161,12 +164,12 @@ def test_goroutines():
     quiet = ("/bin/sh", "-c", 'exec "$0" "$@" 2>/dev/null', go.build("crowd"), "20")
     with core_directory() as directory, yrt.Fixture(*quiet, seconds=None, wait=False) as f:
         yrt.until(lambda: len(still(f.pid)) >= 3, "threads that sleep")
-        alive = yrt.run("dump", "-p", f.pid, "--json", "--logical", output=False, stats=False).expect()
+        alive = dumps.told("-p", f.pid, "--logical")
         os.kill(f.pid, signal.SIGABRT)
         yrt.until(lambda: f.process.poll() is not None, "its end")
-        told = read_core(core_of(directory), "--logical")
-    before, after = parked(json.loads(alive.stdout)), parked(told)
-    assert len(before) >= 3, alive.stdout
+        told = dumps.told("--core", core_of(directory), "--logical")
+    before, after = parked(alive), parked(told)
+    assert len(before) >= 3, alive
     for name, stack in before.items():
         assert stack == after.get(name), f"goroutine {name}:\n{stack}\n{after.get(name)}"
     assert any(f["name"] == "runtime.sighandler" for f in told["threads"][0]["frames"]), told["threads"][0]
@@ -196,7 +199,7 @@ def test_crash():
             died = subprocess.run([PYTHON, "-c", CRASH, *told_by], capture_output=True, text=True)
             assert died.returncode == -signal.SIGSEGV, died
             core = core_of(directory)
-            told = read_core(core)
+            told = dumps.told("--core", core)
             text = yrt.run("dump", "--core", core, output=False, stats=False).expect().stdout
         frames = told["threads"][0]["frames"]
         seen = [
@@ -246,7 +249,7 @@ def test_elsewhere():
                 real = os.path.realpath(path)
                 os.makedirs(root + os.path.dirname(real), exist_ok=True)
                 shutil.copy(path, root + real)
-        again = read_core(core, "--root", root)
+        again = dumps.told("--core", core, "--root", root)
         names = [[f["name"] for f in t["frames"] if "waits.c" in f.get("file", "")] for t in again["threads"]]
         assert names == [[p[0] for p in stack if "waits.c" in (p[1] or "")] for stack in whole], names
         assert all(t["walk"] == "root" for t in again["threads"]), again["threads"]
@@ -283,7 +286,7 @@ def test_bad_input():
         with yrt.nobody() as how:
             os.chmod(directory, 0o755)
             os.chmod(core, 0o644)
-            told = read_core(core, **how)
+            told = dumps.told("--core", core, **how)
             assert all(t["walk"] == "root" for t in told["threads"]), told["threads"]
         os.chmod(core, 0o600)
         with yrt.nobody() as how:
