@@ -71,20 +71,25 @@ def same(alive, dead):
     )
 
 
-def compare(pid, threads, directory):
-    """A live process against its core; returns what the core told."""
-    def alike():
-        seen = still(pid)
-        return len(seen) >= threads and seen
+def settled(pid, threads):
+    """As still(), of at least so many threads."""
+    yrt.until(lambda: len(still(pid)) >= threads, f"{threads} threads that sleep")
+    return still(pid)
 
-    yrt.until(alike, f"{threads} threads that sleep")
-    alive = alike()
-    os.kill(pid, signal.SIGABRT)
-    yrt.until(lambda: not os.path.exists(f"/proc/{pid}/maps") or not yrt.read(f"/proc/{pid}/maps"), "the core")
-    told = dumps.told("--core", core_of(directory))
+
+def check_same(alive, told):
     dead = {t["tid"]: (places(t), t["walk"]) for t in told["threads"]}
     for tid, stack in alive.items():
         assert same(stack, dead.get(tid)), f"thread {tid}, alive:\n{stack}\nin its core:\n{dead.get(tid)}"
+
+
+def compare(pid, threads, directory):
+    """A live process against its core; returns what the core told."""
+    alive = settled(pid, threads)
+    os.kill(pid, signal.SIGABRT)
+    yrt.until(lambda: not os.path.exists(f"/proc/{pid}/maps") or not yrt.read(f"/proc/{pid}/maps"), "the core")
+    told = dumps.told("--core", core_of(directory))
+    check_same(alive, told)
     assert told["core"]["signal"] == signal.SIGABRT and told["core"]["pid"] == pid, told["core"]
     assert not told["core"]["missing_bytes"], told["core"]
     return told
@@ -113,6 +118,20 @@ def script(command, *path):
 
 def test_python():
     yield told_of(script(PYTHON, "python", "waits.py"), 5)[1]
+
+
+def test_gcore():
+    """gdb's have no segments for what is only in files, and no signal."""
+    with tempfile.TemporaryDirectory() as directory, script(PYTHON, "python", "waits.py")() as f:
+        alive = settled(f.pid, 5)
+        core = os.path.join(directory, "core")
+        command = ["gdb", "-nx", "-batch", "-p", str(f.pid), "-ex", f"generate-core-file {core}"]
+        subprocess.run(command, check=True, capture_output=True, timeout=60)
+        told = dumps.told("--core", core)
+    check_same(alive, told)
+    assert "signal" not in told["core"] and not told["core"]["missing_bytes"], told["core"]
+    assert {t["state"] for t in told["threads"]} <= {"in a system call", "in user code"}, told["threads"]
+    yield f"{len(alive)} threads of {len(told['threads'])} as they were"
 
 
 def test_perl():
