@@ -41,8 +41,8 @@ static inline void note(u32 tgid, u64 start, u64 end)
 }
 
 /*
- * Memory is about to be mapped where there is none: what was known of code there is over. What lies between several
- * such places is taken for one of them. addr: or an error, which is no address of code.
+ * The kernel is about to map memory in a free place: what was known of code there no longer holds. Several such places
+ * are noted as one range, from the first to the last. addr may be an error code, which is outside of all code.
  */
 SEC("tp_btf/vm_unmapped_area")
 int BPF_PROG(on_mapped, unsigned long addr, struct vm_unmapped_area_info *info)

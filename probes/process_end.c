@@ -26,14 +26,11 @@ bool process_is_gone(pid_t pid)
 
 static bool thread_ends(pid_t pid, const char *tid)
 {
-	cleanup(fclose) FILE *file = NULL;
-	char path[320], stat[512], state;
+	char path[320], state;
 	u32 flags;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%s/stat", pid, tid);
-	file = fopen(path, "re");
-	stat[file ? fread(stat, 1, sizeof(stat) - 1, file) : 0] = '\0';
-	return !proc_stat_flags(stat, &state, &flags) || flags & PF_EXITING;
+	return !proc_stat_read(path, &state, &flags) || flags & PF_EXITING;
 }
 
 bool process_is_ending(pid_t pid)

@@ -55,8 +55,8 @@ struct process *targets_find(const struct targets *t, u32 number)
 }
 
 /*
- * Code that stays unknown must not cost a copy of the stack each time: so many are taken after each new file, and after
- * each look at code that is replaced now and then.
+ * Stacks that end in unknown code are copied, to be walked again later. Code may stay unknown, so the number of copies
+ * is limited. The limit is renewed after a new file, and after each look at a process that replaces its code.
  */
 static void allow_deferred(struct process *p)
 {
@@ -276,9 +276,10 @@ static struct error *keep_unread(struct targets *t, const struct process_record 
 {
 	struct process *p;
 	struct error *err;
+	/* asked before whether it has ended: of a kernel thread that has, nothing tells what it was */
 	bool in_kernel = t->everyone && process_in_kernel((pid_t)record->tgid), gone;
 
-	why = process_explain((pid_t)record->tgid, why); /* a kernel thread may have ended since, and is none then */
+	why = process_explain((pid_t)record->tgid, why);
 	gone = why->kind == ERROR_NO_PROCESS;
 	err = process_create_gone(t->modules, (pid_t)record->tgid, record->instance, &p);
 	if (err) {

@@ -72,9 +72,8 @@ const struct manual dump_manual = {
                 "a second.\nA thread that waits for a lock is shown with the holder: for glibc's mutexes, Java's "
                 "monitors and java.util.concurrent locks (with their class), Python's RLock and the GIL. A deadlock "
                 "among them is reported in the first line.\nA core file is read in the same way: the stack of the "
-                "thread "
-                "that was killed comes first. Pages that the kernel leaves out are read from the files that were "
-                "mapped, if these are still the same.",
+                "thread that was killed comes first. Pages that the kernel leaves out are read from the files that "
+                "were mapped, if these are still the same.",
         .options = options,
         .examples = examples,
 };
@@ -300,7 +299,7 @@ int dump_main(const struct command_line *self, int argc, char **argv)
 	if (!err && r.o.help) {
 		manual_help(stdout, self);
 	} else if (!err) {
-		err = r.core ? NULL : flame_add_children(&r.o);
+		err = flame_add_children(&r.o);
 		catch_signals();
 		if (!err)
 			code = run(&r, self->name);

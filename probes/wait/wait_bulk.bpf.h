@@ -12,7 +12,7 @@
 #include "wait/wait_chance.bpf.h"
 #include "wait/wait_state.bpf.h"
 
-#define WAIT_BULK_MANY 8u /* from so many waits on their own average replaces the thread's mean */
+#define WAIT_BULK_MANY 8u /* waits whose average replaces the running mean of the thread */
 
 static inline bool wait_may_bulk(void)
 {

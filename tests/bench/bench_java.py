@@ -82,17 +82,12 @@ def frame_cost(mode, *options):
     return verdict(slope <= FRAME, f"{slope:.2f} units of {one:.1f} ns a Java frame, {mode}; limit {FRAME}")
 
 
-def answer(jvm):
-    jvm.release()
-    return jvm.answer()
-
-
 def round_ns(jvm):
     """What a round takes now: the median of windows of a tenth of a second."""
     def window():
-        before = answer(jvm)
+        before = jvm.ask()
         time.sleep(0.1)
-        after = answer(jvm)
+        after = jvm.ask()
         return {"round": (after["ns"] - before["ns"]) / max(1, after["rounds"] - before["rounds"])}
     return pairs.typical(window, WINDOWS)
 

@@ -38,17 +38,12 @@ class Agent:
         self.command("stop", "-o", "collapsed", "-f", "/dev/null")
 
 
-def ask(jvm):
-    jvm.release()
-    return jvm.answer()
-
-
 def round_ns(jvm):
     """What a round takes now."""
     def window():
-        before = ask(jvm)
+        before = jvm.ask()
         time.sleep(WINDOW_S)
-        after = ask(jvm)
+        after = jvm.ask()
         rounds = max(1, after["rounds"] - before["rounds"])
         return {"of the clock": (after["ns"] - before["ns"]) / rounds,
                 "of its CPU time": (after["cpu_ns"] - before["cpu_ns"]) / rounds}

@@ -97,6 +97,11 @@ class Java:
                 return json.loads(line)
         raise AssertionError(f"{self.process.args} ended without a word: {self.said()}")
 
+    def ask(self):
+        """Lets it go on; returns what it says next."""
+        self.release()
+        return self.answer()
+
     def said(self):
         self.errors.seek(0)
         return self.errors.read()[-2000:]

@@ -74,7 +74,7 @@ def same(alive, dead):
 
 
 def settled(pid, threads):
-    """As still(), of at least so many threads."""
+    """still(pid), as soon as at least this many threads do not move."""
     yrt.until(lambda: len(still(pid)) >= threads, f"{threads} threads that sleep")
     return still(pid)
 

@@ -33,7 +33,7 @@ while True:
         os._exit(0)
     os.wait()
 """
-# Without CAP_SYS_PTRACE nobody may look into it for so many seconds; it sleeps for so many between turns.
+# NAME SECONDS REST: for SECONDS it is not dumpable: looking into it takes CAP_SYS_PTRACE. It rests between turns.
 CLOSED = """
 import ctypes, sys, time
 ctypes.CDLL(None).prctl(4, 0)  # PR_SET_DUMPABLE

@@ -253,21 +253,31 @@ static void expect_cfa(const struct cfi *cfi, u64 addr, u8 reg, s32 offset)
 	assert_int_equal(rule.cfa_off, offset);
 }
 
-static void test_silent(void **state)
+/* A library of this assembly, linked with these flags. *at: where its code is. */
+static struct cfi *assemble(const char *name, const char *text, const char *flags, struct image **img, u64 *at)
 {
 	char path[128];
+	FILE *source;
+	struct cfi *cfi;
+	u64 size;
+
+	snprintf(path, sizeof(path), "%s/%s.s", dir, name);
+	source = fopen(path, "w");
+	assert_true(source && fputs(text, source) >= 0 && !fclose(source));
+	run("cd %s && gcc -shared -nostartfiles %s -o %s.so %s.s", dir, flags, name, name);
+	cfi = load(name, img);
+	assert_true(image_section_range(*img, ".text", at, &size));
+	return cfi;
+}
+
+static void test_silent(void **state)
+{
 	struct image *img;
 	struct cfi *cfi;
-	FILE *source;
-	u64 at, size;
+	u64 at;
 
 	(void)state;
-	snprintf(path, sizeof(path), "%s/silent.s", dir);
-	source = fopen(path, "w");
-	assert_true(source && fputs(silent, source) >= 0 && !fclose(source));
-	run("cd %s && gcc -shared -nostartfiles -o silent.so silent.s", dir);
-	cfi = load("silent", &img);
-	assert_true(image_section_range(img, ".text", &at, &size));
+	cfi = assemble("silent", silent, "", &img, &at);
 	expect_cfa(cfi, at, REG_SP, 8);
 	expect_cfa(cfi, at + 11, REG_SP, 0x110);
 	for (u64 i = 15; i < 28; i++)
@@ -303,19 +313,12 @@ static void test_kept(void **state)
 {
 	static const bool keeps[] = {true, true, false, false, false, false, false};
 	struct cfi_rule rule;
-	char path[128];
 	struct image *img;
 	struct cfi *cfi;
-	FILE *source;
-	u64 at, size;
+	u64 at;
 
 	(void)state;
-	snprintf(path, sizeof(path), "%s/kept.s", dir);
-	source = fopen(path, "w");
-	assert_true(source && fputs(kept, source) >= 0 && !fclose(source));
-	run("cd %s && gcc -shared -nostartfiles -Wl,-Bsymbolic -o kept.so kept.s", dir);
-	cfi = load("kept", &img);
-	assert_true(image_section_range(img, ".text", &at, &size));
+	cfi = assemble("kept", kept, "-Wl,-Bsymbolic", &img, &at);
 	at += 3 + 4 + 4; /* mov, sub, and */
 	for (u32 i = 0; i < sizeof(keeps); i++, at += 5) {
 		expect_cfa(cfi, at + 4, DWREG_RAX, 8);

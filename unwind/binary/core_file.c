@@ -14,6 +14,7 @@
 
 #include "cleanup.h"
 #include "grow.h"
+#include "mtime.h"
 
 #define SEGMENTS_MAX (1u << 20)
 #define NOTES_MAX    (1u << 28)
@@ -36,11 +37,10 @@ static struct error *refuse(const struct core_file *core, const char *why)
 static const char *compressor(const u8 *magic)
 {
 	static const struct {
-		const char *magic, *name;
-	} known[] = {{"\x28\xb5\x2f\xfd", "zstd"}, {"\x04\x22\x4d\x18", "lz4"},
-	        {"\xfd"
-	         "7zX",
-	                "xz"}};
+		u8 magic[4];
+		const char *name;
+	} known[] = {
+	        {{0x28, 0xb5, 0x2f, 0xfd}, "zstd"}, {{0x04, 0x22, 0x4d, 0x18}, "lz4"}, {{0xfd, '7', 'z', 'X'}, "xz"}};
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		if (!memcmp(magic, known[i].magic, 4))
@@ -375,7 +375,7 @@ struct error *core_open(const char *path, const char *root, struct core_file **r
 		err = refuse(core, "is no file");
 	if (!err) {
 		core->size = (u64)st.st_size;
-		core->mtime_ns = (u64)st.st_mtim.tv_sec * 1000000000 + (u64)st.st_mtim.tv_nsec;
+		core->mtime_ns = mtime_ns(&st);
 		err = read_core(core, root);
 	}
 	if (err) {

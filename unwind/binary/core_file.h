@@ -29,7 +29,7 @@ struct core_thread {
 struct core_segment { /* of memory */
 	u64 start, end;
 	u64 offset, kept; /* in the core: its first bytes; 0: none */
-	u32 prot;         /* PROT_READ …, or: */
+	u32 prot;         /* PROT_READ …; CORE_PROT_UNKNOWN: only the file knows */
 	u32 file;         /* 1 + index of the file that is mapped; 0: none */
 	u64 file_offset;
 };

@@ -9,6 +9,7 @@
 
 #include "cleanup.h"
 #include "core_file.h"
+#include "mtime.h"
 #include "search.h"
 
 #define PAGE 4096u
@@ -56,7 +57,7 @@ static enum core_match compare(const struct core_file *core, struct core_mapped 
 	}
 	same = has_first_page(core, f, fd, &known);
 	if (!known)
-		same = (u64)st.st_mtim.tv_sec * 1000000000 + (u64)st.st_mtim.tv_nsec <= core->mtime_ns;
+		same = mtime_ns(&st) <= core->mtime_ns;
 	if (!same) {
 		close(fd);
 		return CORE_OTHER;
@@ -194,15 +195,14 @@ struct error *core_complaint(const struct core_file *core)
 
 	if (core->missing)
 		return error_new(ERROR_INPUT,
-		        "%s is cut: %lu bytes are missing behind its %lu, so stacks may be, too (see `ulimit -c`, and "
-		        "the "
-		        "disk that it was written to)",
+		        "%s is cut: %lu bytes are missing behind its %lu, so stacks may be, too "
+		        "(see `ulimit -c`, and the disk that it was written to)",
 		        core->path, core->missing, core->size);
 	if (!n)
 		return NULL;
 	return error_new(ERROR_INPUT,
-	        "%u file%s of code that %s maps %s not here, or another one here (%s): frames in it are guessed, or "
-	        "stacks end "
-	        "there; --root DIR names a directory with the files of its machine or container",
+	        "%u file%s of code that %s maps %s not here, or another one here (%s): "
+	        "frames in it are guessed, or stacks end there; "
+	        "--root DIR names a directory with the files of its machine or container",
 	        n, n == 1 ? "" : "s", core->path, n == 1 ? "is" : "are", f->here);
 }

@@ -13,6 +13,7 @@
 
 #include "cleanup.h"
 #include "elf_table.h"
+#include "mtime.h"
 
 #define SEGMENTS_MAX      4096
 #define NOTES_MAX         (64u << 10) /* bytes of a PT_NOTE that are searched */
@@ -221,7 +222,7 @@ static struct error *read_stat(struct image *img)
 	img->size = (u64)st.st_size;
 	img->dev = st.st_dev;
 	img->ino = st.st_ino;
-	img->mtime_ns = (u64)st.st_mtim.tv_sec * 1000000000u + (u64)st.st_mtim.tv_nsec;
+	img->mtime_ns = mtime_ns(&st);
 	return NULL;
 }
 

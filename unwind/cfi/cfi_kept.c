@@ -7,6 +7,7 @@
 #include <capstone/capstone.h>
 
 #include "binary/image_pages.h"
+#include "capstone_registers.h"
 #include "cleanup.h"
 #include "insn.h"
 
@@ -14,7 +15,7 @@
 #define WAYS_MAX      256         /* that are still to be followed in it */
 #define DEPTH_MAX     2           /* of calls in it */
 #define LOOKED_AT_MAX (1u << 18)  /* instructions of callees in a file */
-#define NAMES         5
+#define NARROW        3           /* parts of a register of less than 32 bits */
 
 struct cfi_kept {
 	struct image *img;
@@ -61,21 +62,23 @@ void cfi_kept_destroy(struct cfi_kept *k)
 	free(k);
 }
 
+/* Is it the register, or a part of it? */
 static bool is_part(u32 part, u8 reg)
 {
-	static const u16 names[ARCH_NREGS][NAMES] = {
-	        [DWREG_RAX] = {X86_REG_RAX, X86_REG_EAX, X86_REG_AX, X86_REG_AL, X86_REG_AH},
-	        [DWREG_RCX] = {X86_REG_RCX, X86_REG_ECX, X86_REG_CX, X86_REG_CL, X86_REG_CH},
-	        [DWREG_RDX] = {X86_REG_RDX, X86_REG_EDX, X86_REG_DX, X86_REG_DL, X86_REG_DH},
-	        [DWREG_RSI] = {X86_REG_RSI, X86_REG_ESI, X86_REG_SI, X86_REG_SIL},
-	        [DWREG_RDI] = {X86_REG_RDI, X86_REG_EDI, X86_REG_DI, X86_REG_DIL},
-	        [DWREG_R8] = {X86_REG_R8, X86_REG_R8D, X86_REG_R8W, X86_REG_R8B},
-	        [DWREG_R9] = {X86_REG_R9, X86_REG_R9D, X86_REG_R9W, X86_REG_R9B},
-	        [DWREG_R10] = {X86_REG_R10, X86_REG_R10D, X86_REG_R10W, X86_REG_R10B},
-	        [DWREG_R11] = {X86_REG_R11, X86_REG_R11D, X86_REG_R11W, X86_REG_R11B}};
+	static const u16 narrow[ARCH_NREGS][NARROW] = {[DWREG_RAX] = {X86_REG_AX, X86_REG_AL, X86_REG_AH},
+	        [DWREG_RCX] = {X86_REG_CX, X86_REG_CL, X86_REG_CH},
+	        [DWREG_RDX] = {X86_REG_DX, X86_REG_DL, X86_REG_DH},
+	        [DWREG_RSI] = {X86_REG_SI, X86_REG_SIL},
+	        [DWREG_RDI] = {X86_REG_DI, X86_REG_DIL},
+	        [DWREG_R8] = {X86_REG_R8W, X86_REG_R8B},
+	        [DWREG_R9] = {X86_REG_R9W, X86_REG_R9B},
+	        [DWREG_R10] = {X86_REG_R10W, X86_REG_R10B},
+	        [DWREG_R11] = {X86_REG_R11W, X86_REG_R11B}};
 
-	for (u32 i = 0; part && i < NAMES; i++)
-		if (names[reg][i] == part)
+	if (capstone_register(part) == reg)
+		return true;
+	for (u32 i = 0; part && i < NARROW; i++)
+		if (narrow[reg][i] == part)
 			return true;
 	return false;
 }

@@ -121,14 +121,11 @@ static struct error *check_elf_class(pid_t pid)
 
 bool process_in_kernel(pid_t pid)
 {
-	cleanup(fclose) FILE *file = NULL;
-	char path[64], stat[512], state;
+	char path[64], state;
 	u32 flags;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	file = fopen(path, "re");
-	stat[file ? fread(stat, 1, sizeof(stat) - 1, file) : 0] = '\0';
-	return proc_stat_flags(stat, &state, &flags) && flags & PF_KTHREAD;
+	return proc_stat_read(path, &state, &flags) && flags & PF_KTHREAD;
 }
 
 static struct error *check(pid_t pid)
