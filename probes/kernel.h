@@ -164,6 +164,7 @@ struct task_struct {
 	struct sched_info sched_info;
 	unsigned int __state;
 	int on_cpu; /* task_is_on_cpu() reads it */
+	int prio;   /* below PRIO_FAIR: not in the fair class */
 	int exit_state;
 	unsigned long jobctl;
 	unsigned long nvcsw, nivcsw;
@@ -231,6 +232,7 @@ struct pt_regs___kernel {
 
 #pragma clang attribute pop
 
+#define PRIO_FAIR  100 /* MAX_RT_PRIO */
 #define PF_KTHREAD 0x00200000
 
 /* on_cpu is an int, and in 7.2 a byte beside others: it is read in the size that the running kernel gives it. */

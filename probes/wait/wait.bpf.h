@@ -5,126 +5,8 @@
 
 #include "wait/wait_bulk.bpf.h"
 #include "wait/wait_chance.bpf.h"
+#include "wait/wait_over.bpf.h"
 #include "wait/wait_state.bpf.h"
-
-struct { /* by process: exact_ns less counted_ns of threads that have ended, which others make up for */
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 1024);
-	__type(key, u32);
-	__type(value, s64);
-} wait_owed SEC(".maps");
-
-/* A part of what this process's threads that have ended lack; the rest is left for others. */
-static inline s64 wait_take_owed(u32 tgid)
-{
-	s64 *all = bpf_map_lookup_elem(&wait_owed, &tgid), owed = all ? *all : 0, part = owed >> 3;
-
-	part = part ? part : owed;
-	if (part)
-		__sync_fetch_and_add(all, -part);
-	return part;
-}
-
-/*
- * The value of a short wait. Because it was chosen by chance, the sum of its thread would be uncertain. But the true
- * sum is known, so each value is made slightly larger or smaller to follow it. The first chosen wait of a thread cannot
- * be corrected yet.
- */
-static __attribute__((noinline)) u64 wait_value(struct wait_state *w, u64 ns, u32 tgid)
-{
-	u64 own = ns > w->walk_ns && w->stands != WAIT_ONE ? ns - w->walk_ns : ns, raw = own * w->stands / WAIT_ONE;
-	u64 window, scale = 1024, more;
-	s64 missing = wait_take_owed(tgid);
-
-	w->exact_ns += missing;
-	if (w->raw_ns)
-		missing = (s64)(w->exact_ns - w->counted_ns - raw);
-	w->raw_ns = w->raw_ns ? w->raw_ns - w->raw_ns / 16 + raw / 16 : raw;
-	window = 16 * w->raw_ns | 1;
-	more = ((u64)(missing > 0 ? missing : -missing) << 10) / window;
-	if (missing > 0)
-		scale += more < 3072 ? more : 3072;
-	else
-		scale -= more < 768 ? more : 768;
-	raw = raw * scale >> 10;
-	w->counted_ns += raw;
-	return raw;
-}
-
-/* The hash that a wait is counted under: of both stacks, if there is a waker's. */
-static __attribute__((noinline)) u64 wait_with_waker(u64 hash, u64 waker)
-{
-	struct wait_pair pair = {.type = RECORD_EVENT, .pair = 1, .hash = hash, .waker = waker};
-	u64 both = waker ? walk_mix(hash, waker) : hash;
-
-	pair.epoch = counts_in_use & 1;
-	pair.both = both;
-	if (!waker || event_add_known(pair.epoch, &both, 0, 0))
-		return both;
-	return bpf_ringbuf_output(&ring, &pair, sizeof(pair), BPF_RB_NO_WAKEUP) ? hash : both;
-}
-
-/* Only what stacks stand for: then the sum says the same as they do. */
-static inline void wait_on_run_queue(const struct wait_state *w, struct wait_stats *ws, u64 ns)
-{
-	if (w->runnable)
-		ws->run_queue_ns += ns;
-}
-
-/* A wait is over: what of it was not counted yet is. */
-static __attribute__((noinline)) int wait_over(
-        struct task_struct *task, struct wait_state *w, struct wait_stats *ws, u64 now)
-{
-	u64 since = __sync_lock_test_and_set(&w->since_ns, 0), ns, value;
-	struct wait_record record = {.type = RECORD_EVENT};
-	struct probe_stats *st = my_stats();
-	u64 stands = w->stands, hash = w->hash, waker = w->waker;
-	bool is_long;
-
-	if (!since || !st)
-		return 0;
-	w->waker = 0;
-	ns = wait_span(since, now);
-	is_long = ns >= WAIT_LONG_NS || w->settled;
-	ws->off_ns += ns;
-	ws->waits++;
-	wait_learn(w, ns < WAIT_LONG_NS ? ns : WAIT_LONG_NS);
-	if ((ns < wait_min_ns || ns > wait_max_ns) && !w->settled) {
-		ws->left_out_ns += ns;
-		wait_on_run_queue(w, ws, ns);
-		return 0;
-	}
-	if (!is_long)
-		w->exact_ns += ns;
-	if (hash && (!is_long || wait_has_stack(w))) {
-		hash = wait_with_waker(hash, waker);
-		value = is_long ? ns : wait_value(w, ns, tgid_of(task));
-		wait_on_run_queue(w, ws, value);
-		st->weights += value;
-		count_stop(st, w->stop, value);
-		if (with_times)
-			send_time(hash, value, now, ns);
-		if (!event_add(hash, value, is_long ? 1 : stands / WAIT_ONE))
-			st->lost[LOST_TABLE] += value;
-		return 0;
-	}
-	if (!is_long)
-		return 0; /* others stand for it */
-	record.tid = pid_of(task, BPF_CORE_READ(task, pid));
-	record.tgid = tgid_of(task);
-	record.switches = w->switches;
-	record.ns = ns;
-	record.waker = waker;
-	record.hash = hash;
-	record.stop = w->stop;
-	record.runnable = w->runnable;
-	if (bpf_ringbuf_output(&ring, &record, sizeof(record), BPF_RB_NO_WAKEUP)) { /* else user space counts it */
-		st->weights += ns;
-		st->lost[LOST_RING] += ns;
-		wait_on_run_queue(w, ws, ns);
-	}
-	return 0;
-}
 
 /* Looks for the state only now: the verifier would follow the walk once for each place that it may lie at. */
 static __attribute__((noinline)) int wait_walked(struct task_struct *task, struct slot *slot, u64 begin)
@@ -164,20 +46,6 @@ static __attribute__((always_inline)) inline void wait_walk(
 	wait_walked(task, slot, begin);
 }
 
-/*
- * A thread leaves the CPU but was not seen to come back: some kernels leave out switches (one that hides a task leaves
- * out that task's).
- */
-static __attribute__((noinline)) int wait_over_unseen(
-        struct task_struct *task, struct wait_state *w, struct wait_stats *ws, u64 now)
-{
-	u64 came = wait_arrival(task, ws, now);
-
-	ws->unseen++;
-	came = came > w->since_ns ? came : w->since_ns; /* user space has just settled it */
-	return wait_over(task, w, ws, came < now ? came : now);
-}
-
 /* A thread ends: others count what its waits were not counted for. */
 static __attribute__((noinline)) int wait_leave(struct task_struct *task, struct wait_state *w)
 {
@@ -197,14 +65,14 @@ static inline bool wait_over_shortly(struct wait_state *w, struct wait_stats *ws
 {
 	u64 ns = wait_span(w->since_ns, now);
 
-	if (w->hash || w->settled || ns >= WAIT_LONG_NS || ns < wait_min_ns || ns > wait_max_ns)
+	if (w->hash || w->settled || w->unwatched || ns >= WAIT_LONG_NS || ns < wait_min_ns || ns > wait_max_ns)
 		return false;
 	w->since_ns = 0;
 	w->waker = 0;
-	w->exact_ns += ns;
+	w->exact_ns += ns * wait_seen_as();
 	wait_learn(w, ns);
-	ws->off_ns += ns;
-	ws->waits++;
+	ws->off_ns += ns * wait_seen_as();
+	ws->waits += wait_seen_as();
 	return true;
 }
 
@@ -213,9 +81,13 @@ static inline void wait_came(struct task_struct *next, struct task_struct *prev,
 	struct wait_state *w = wait_state_of(next);
 	u64 now;
 
-	if (!w || !w->since_ns)
+	if (!w || !w->since_ns || (w->bulk_ns && wait_pauses))
 		return;
 	now = wait_now(ws, prev);
+	if (w->bulk_ns) {
+		wait_bulk_end(next, w, ws, now, WAIT_OFF);
+		w->runnable = 0; /* it is by now */
+	}
 	if (!wait_over_shortly(w, ws, now))
 		wait_over(next, w, ws, now);
 }
@@ -230,7 +102,7 @@ static __attribute__((noinline)) struct wait_state *wait_state_of_own(struct tas
 		return w && !w->exited ? w : NULL;
 	w = wait_new(task);
 	begin = wait_begin(task);
-	if (w && !wait_futexes && wait_arrival(task, ws, 0) > begin) { /* it came unseen, for the first time */
+	if (w && !wait_futexes && wait_arrival(task, 0) > begin) { /* it came unseen, for the first time */
 		w->since_ns = begin;
 		w->switches = wait_switches(task) - 1;
 	}
@@ -250,7 +122,7 @@ static inline bool wait_leaves(
 	u64 now = wait_now(ws, prev), object;
 
 	if (w->bulk_ns)
-		wait_bulk_end(prev, w, ws, now, false);
+		wait_bulk_end(prev, w, ws, now, WAIT_LEFT);
 	if (w->since_ns)
 		wait_over_unseen(prev, w, ws, now);
 	if (wait_futexes && (!state || state & STATE_OF_OTHERS || !wait_for_futex(prev, &object)))
@@ -259,10 +131,12 @@ static inline bool wait_leaves(
 		wait_bulk_begin(prev, w, now);
 	else
 		wait_starts(w, now, prev->nvcsw + prev->nivcsw, !state);
-	if (skips)
+	if (wait_pauses)
+		w->unwatched = 1;
+	else if (skips)
 		w->skip--;
 	else
-		w->stands = wait_chance(w, ws);
+		w->stands = wait_chance(w, ws) * wait_factor;
 	return true;
 }
 
@@ -284,8 +158,10 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	w = prev->pid ? wait_state_of_own(prev, ws) : NULL;
 	if (!w)
 		return 0;
-	skips = w->skip && w->mean_ns < ws->each_ns && w->longs < WAIT_OFTEN_LONG;
-	if (skips && w->bulk_ns) {
+	if (wait_pauses && w->bulk_ns)
+		return 0;
+	skips = wait_pauses || (w->skip && w->mean_ns < ws->each_ns && w->longs < WAIT_OFTEN_LONG);
+	if (skips && w->bulk_ns && !w->since_ns) {
 		w->skip--;
 	} else if (!wait_leaves(prev, w, ws, preempt, skips)) {
 		return 0;
@@ -293,7 +169,10 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 		bpf_tail_call(ctx, &on_switch_now, 0);
 		return 0;
 	}
-	ws->skipped++;
+	if (!wait_pauses) {
+		ws->skipped++;
+		ws->unwatched += wait_seen_as() - 1;
+	}
 	if (!wait_sampled)
 		wait_sampled = 1;
 	return 0;
@@ -346,12 +225,15 @@ int BPF_PROG(on_thread_exit, struct task_struct *task)
 			wait_exited(w);
 		return 0;
 	}
-	w = wait_new(task);
+	if (!w && wait_pauses)
+		w = wait_paused(task, wait_begin(task));
+	else
+		w = wait_new(task);
 	if (!w || w->exited)
 		return 0;
 	wait_exited(w);
 	if (w->bulk_ns)
-		wait_bulk_end(task, w, ws, now, true);
+		wait_bulk_end(task, w, ws, now, WAIT_ON);
 	if (!end && w->since_ns)
 		wait_over_unseen(task, w, ws, now);
 	if (end)

@@ -17,6 +17,7 @@
 #include "wait_list.h"
 #include "wait_reason.h"
 #include "wait_record.h"
+#include "wait_shifts.h"
 #include "wait_tasks.h"
 #include "wait_outside.h"
 
@@ -24,7 +25,8 @@
 
 struct wait {
 	const struct event_host *host;
-	struct bpf_link *on_switch, *on_waking, *on_exit;
+	struct wait_shifts shifts; /* of the probes at switches */
+	struct bpf_link *on_exit;
 	struct wait_list list;
 	struct table stacks;  /* of waits that were visited: hash of the stack, by thread and switches */
 	struct table counted; /* ns of them that were counted, by the same */
@@ -60,8 +62,7 @@ static void destroy(void *event)
 
 	if (!w)
 		return;
-	bpf_link__destroy(w->on_switch);
-	bpf_link__destroy(w->on_waking);
+	wait_shifts_end(&w->shifts);
 	bpf_link__destroy(w->on_exit);
 	wait_list_close(&w->list);
 	table_free(&w->stacks);
@@ -76,13 +77,14 @@ static struct error *attach_programs(struct wait *w)
 	const struct wait_options *o = w->host->options->of_event;
 	struct sample *skel = object_skeleton(w->host->object);
 
-	if (o && o->wakers) {
-		w->on_waking = bpf_program__attach(skel->progs.on_waking);
-		if (!w->on_waking)
-			return error_errno(errno, "cannot attach to the scheduler's tracepoints");
-	}
-	w->on_switch = bpf_program__attach(skel->progs.on_switch);
-	w->on_exit = w->on_switch ? bpf_program__attach(skel->progs.on_thread_exit) : NULL;
+	bool limits = o && (o->min_ns || o->max_ns);
+	struct error *err;
+
+	err = wait_shifts_begin(&w->shifts, w->host->object, o && o->wakers,
+	        limits || skel->bss->wait_unlimited || w->host->options->collect.times);
+	if (err)
+		return err;
+	w->on_exit = bpf_program__attach(skel->progs.on_thread_exit);
 	if (!w->on_exit)
 		return error_errno(errno, "cannot attach to the scheduler's tracepoints");
 	return wait_list_open(&w->list, skel->progs.visit_threads);
@@ -309,9 +311,11 @@ static struct error *poll(void *event, u64 now)
 	struct sample *skel = object_skeleton(w->host->object);
 	struct error *err = w->tasks ? wait_tasks_poll(w->tasks, now, false) : NULL;
 
+	if (!err)
+		err = wait_shifts_poll(&w->shifts, now, wait_look, w);
 	if (err)
 		return err;
-	if (w->added != object_added(w->host->object)) /* they may sleep */
+	if (wait_shifts_pauses(&w->shifts) || w->added != object_added(w->host->object)) /* threads may sleep */
 		skel->bss->wait_sampled = 1;
 	w->added = object_added(w->host->object);
 	if (now - w->visited_ns < VISIT_NS ||
@@ -322,13 +326,19 @@ static struct error *poll(void *event, u64 now)
 	return wait_list_some(&w->list, w->host->targets, visit_due, w);
 }
 
+/* The earlier one; 0: never. */
+static u64 first(u64 a, u64 b)
+{
+	return !a || (b && b < a) ? b : a;
+}
+
 static u64 due(void *event)
 {
 	const struct wait *w = event;
-	u64 tasks = w->tasks ? wait_tasks_due(w->tasks) : 0;
-	u64 visit = object_skeleton(w->host->object)->bss->wait_sampled ? w->visited_ns + VISIT_NS : 0;
+	bool sampled = object_skeleton(w->host->object)->bss->wait_sampled;
 
-	return !tasks || (visit && visit < tasks) ? visit : tasks;
+	return first(first(w->tasks ? wait_tasks_due(w->tasks) : 0, sampled ? w->visited_ns + VISIT_NS : 0),
+	        wait_shifts_due(&w->shifts));
 }
 
 static struct error *drain(void *event, u32 epoch)
@@ -400,7 +410,8 @@ static void stats(void *event, struct sampler_stats *st)
 	w->summary.run_queue_s = (double)(sum.run_queue_ns + w->run_queue_ns) / 1e9;
 	w->summary.left_out_s = (double)sum.left_out_ns / 1e9;
 	w->summary.waits = sum.waits + w->under_way;
-	w->summary.skipped = sum.skipped;
+	w->summary.skipped = sum.skipped + sum.unwatched;
+	w->summary.watched = wait_shifts_share(&w->shifts, w->ended_ns ? w->ended_ns : now_ns());
 	w->summary.unseen = sum.unseen;
 	st->of_event = &w->summary;
 }

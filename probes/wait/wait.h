@@ -50,6 +50,7 @@ struct wait_summary {       /* sampler_stats.of_event */
 	double left_out_s;  /* of waits shorter or longer than asked for */
 	u64 waits;
 	u64 skipped;                    /* waits that others stand for */
+	double watched;                 /* the part of the time that switches were watched */
 	u64 unseen;                     /* waits whose end the kernel did not report: known when the next began */
 	u64 visited;                    /* stacks that were walked from outside */
 	u64 moved;                      /* of them dropped: the thread ran meanwhile */

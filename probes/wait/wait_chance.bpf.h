@@ -21,6 +21,8 @@ u32 wait_unlimited = 0; /* each wait has its stack, whatever that costs */
 static inline void wait_learn(struct wait_state *w, u64 ns)
 {
 	w->longs = w->longs - w->longs / 8 + (ns >= WAIT_LONG_NS ? 256 / 8 : 0);
+	if (ns < WAIT_DUE_NS)
+		w->brief_ns = w->brief_ns ? w->brief_ns - w->brief_ns / 8 + ns / 8 : ns;
 	if (w->mean_ns)
 		w->mean_ns = w->mean_ns - w->mean_ns / 8 + ns / 8;
 	else
@@ -48,17 +50,21 @@ static __attribute__((noinline)) u32 wait_chance(struct wait_state *w, struct wa
 
 /*
  * Walks take at most 1 % of a CPU, unless --max-cpu is 0. They take less of it where many waits are skipped, down to a
- * fifth: that many waits make enough samples.
+ * fifth: that many waits make enough samples. Of a shift they may take more, as
+ * there is nothing in the pause.
  */
 static __attribute__((noinline)) int wait_budget(struct wait_stats *ws, struct wait_state *w, u64 begin)
 {
+	u64 may = wait_factor > 1 ? WAIT_SPENT_NS / 2 * wait_factor : WAIT_SPENT_NS;
 	u64 now = bpf_ktime_get_ns(), elapsed = now - ws->window_ns, skipped = ws->skipped - ws->window_skipped;
 
+	if (wait_factor > 1)
+		skipped = 0;
 	w->walk_ns = now - begin;
 	if (wait_unlimited || w->longs >= WAIT_OFTEN_LONG)
 		return 0;
 	ws->spent_ns += now - begin;
-	if (ws->spent_ns < WAIT_WALKED_NS || ws->spent_ns + skipped * WAIT_SKIPPED_NS < WAIT_SPENT_NS)
+	if (ws->spent_ns < WAIT_WALKED_NS || ws->spent_ns + skipped * WAIT_SKIPPED_NS < may)
 		return 0;
 	if (elapsed < WAIT_WINDOW_NS && ws->each_ns < WAIT_EACH_MAX)
 		ws->each_ns = ws->each_ns ? ws->each_ns * 2 : WAIT_EACH_MIN;

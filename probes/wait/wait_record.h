@@ -94,6 +94,7 @@ struct wait_stats { /* one for each CPU */
 	u64 left_out_ns;         /* shorter or longer than asked for */
 	u64 wall_ns;             /* of threads that have ended: since they were watched */
 	u64 skipped;             /* waits that others stand for */
+	u64 unwatched;           /* the same, in pauses between shifts */
 	u64 unseen;              /* waits whose end the kernel did not report */
 	u64 clock_ns, behind_ns; /* the scheduler's clock at the last comparison, and what to add for CLOCK_MONOTONIC */
 	/* the budget: since when, skipped until then, on walks; time off the CPU that a walk stands for, at least */

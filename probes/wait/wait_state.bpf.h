@@ -9,15 +9,20 @@
 #define WAIT_ONE      (1u << 16) /* a wait that stands for itself */
 #define WAIT_CLOCK_NS 1000000ull /* the scheduler's clock is compared with CLOCK_MONOTONIC so often */
 
+#define WAIT_DUE_NS        5000000ull /* visited only then: it may be over before */
 #define WAIT_PLACE_TAKEN   1
 #define WAIT_PLACE_KEPT_NS 1000000000ull
 
 u64 wait_min_ns = 0;
 u64 wait_max_ns = ~0ull;
-u64 wait_end_ns = 0;   /* no wait lasts longer; 0: it goes on */
-u32 wait_settling = 0; /* the iterator counts what was not counted until now */
-u32 wait_futexes = 0;  /* only waits in futex(2): lock-flame */
-u32 wait_sampled = 0;  /* there are waits without a stack: user space has to visit those that last */
+u64 wait_end_ns = 0;    /* no wait lasts longer; 0: it goes on */
+u32 wait_settling = 0;  /* the iterator counts what was not counted until now */
+u32 wait_futexes = 0;   /* only waits in futex(2): lock-flame */
+u32 wait_sampled = 0;   /* there are waits without a stack: user space has to visit those that last */
+u32 wait_pauses = 0;    /* switches are not watched (wait_bulk.bpf.h) */
+u32 wait_factor = 1;    /* waits that begin in a shift stand for so many, as there are pauses between shifts */
+u64 wait_cycle_ns = 0;  /* a shift and a pause */
+u64 wait_behind_ns = 0; /* wait_stats.behind_ns of the CPU that was compared last: others see no switches of targets */
 
 struct wait_state {   /* of a thread; what each switch needs comes first */
 	u64 owner;    /* of a place: wait_number() of its thread; WAIT_PLACE_TAKEN: about to be */
@@ -29,9 +34,11 @@ struct wait_state {   /* of a thread; what each switch needs comes first */
 	u32 stands;   /* for how much this wait does, in WAIT_ONE */
 	u32 skip;     /* waits to skip before the next is chosen */
 	u32 settled;  /* some of it was counted already */
-	u16 runnable;
-	u16 exited;
-	u64 bulk_ns;      /* since then its waits are skipped in bulk (wait_bulk.bpf.h); 0: they are not */
+	u8 runnable;
+	u8 exited;
+	u8 unwatched;     /* nobody saw it begin */
+	u8 bulk_left;     /* it had just left the CPU when bulk_ns began */
+	u64 bulk_ns;      /* since then its switches are not timed (wait_bulk.bpf.h); 0: they are */
 	u64 bulk_exec_ns; /* its CPU time then */
 	u32 bulk_skip;    /* skip then */
 	u64 ended_ns;     /* when it exited */
@@ -39,6 +46,7 @@ struct wait_state {   /* of a thread; what each switch needs comes first */
 	u64 counted_ns;   /* of its short waits, by those that were chosen */
 	u64 raw_ns;       /* what one of these stands for, on average */
 	u64 walk_ns;      /* how long it took to take its stack: waits that were not chosen are shorter by that */
+	u64 brief_ns;     /* how long those last that are shorter than WAIT_DUE_NS, on average */
 	u32 drawn;        /* for how many waits that one stands; 0: none was chosen yet */
 	u32 stop;
 	u32 longs; /* how many of 256 waits are long */
@@ -87,6 +95,7 @@ static inline void wait_compare(struct wait_stats *ws, u64 clock)
 
 	ws->behind_ns += (u64)(ws->clock_ns && more > most ? most : more);
 	ws->clock_ns = clock;
+	wait_behind_ns = ws->behind_ns;
 }
 
 /*
@@ -136,6 +145,7 @@ static inline void wait_starts(struct wait_state *w, u64 now, u64 switches, bool
 	w->hash = 0;
 	w->settled = 0;
 	w->runnable = runnable;
+	w->unwatched = 0;
 	w->stands = 0;
 	w->switches = switches;
 	w->since_ns = now;
@@ -148,11 +158,11 @@ static inline u64 wait_span(u64 since, u64 now)
 }
 
 /* Since when a thread that runs does so, as the scheduler knows; or_else: it does not. */
-static inline u64 wait_arrival(struct task_struct *task, struct wait_stats *ws, u64 or_else)
+static inline u64 wait_arrival(struct task_struct *task, u64 or_else)
 {
 	if (!bpf_core_field_exists(task->sched_info.last_arrival))
 		return or_else;
-	return BPF_CORE_READ(task, sched_info.last_arrival) + ws->behind_ns;
+	return BPF_CORE_READ(task, sched_info.last_arrival) + wait_behind_ns;
 }
 
 /* The verifier lets nobody calculate with pointers but subtract them. */
@@ -212,6 +222,15 @@ static __attribute__((always_inline)) inline struct wait_state *wait_new(struct 
 	if (w && wait_take_place(w, number))
 		return w;
 	return bpf_task_storage_get(&wait_states, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
+
+/*
+ * How many waits one stands for that lasts ns, where their sum cannot be known but from those that were seen: the
+ * scheduler's counters do not tell waits for futexes from others.
+ */
+static inline u64 wait_seen_as(void)
+{
+	return wait_futexes ? wait_factor : 1;
 }
 
 /*

@@ -6,22 +6,29 @@
 #include "wait/wait_bulk.bpf.h"
 #include "wait/wait_state.bpf.h"
 
-#define WAIT_DUE_NS 5000000ull /* visited only then: it may be over before */
-
-/* Its waits were skipped in bulk: the one that it may be in now begins, as far as that can be told. */
+/* Its switches were not timed: the wait that it may be in now begins, as far as that can be told. */
 static inline void wait_visit_bulk(struct task_struct *task, struct wait_state *w, u64 now)
 {
 	struct wait_stats *ws = wait_stats();
 	bool runs = task_is_on_cpu(task);
 
-	if (!ws || (runs && !wait_end_ns))
+	if (!ws || (runs && !wait_end_ns && !wait_pauses))
 		return;
-	wait_bulk_end(task, w, ws, now, runs);
-	if (wait_end_ns)
-		return;
-	wait_starts(w, now, wait_switches(task), !wait_state_bits(task));
-	if (task_is_on_cpu(task)) /* it came meanwhile */
+	wait_bulk_end(task, w, ws, now, runs ? WAIT_ON : WAIT_OFF);
+	if (!runs && !wait_pauses && task_is_on_cpu(task)) /* it came meanwhile */
 		w->since_ns = 0;
+}
+
+/* A pause begins, or goes on. The thread may have switched since the probe at switches saw it last. */
+static inline void wait_visit_pause(struct task_struct *task, struct wait_state *w, u64 now)
+{
+	struct wait_stats *ws = wait_stats();
+
+	if (!ws || w->exited || w->bulk_ns)
+		return;
+	if (w->since_ns && (task_is_on_cpu(task) || wait_switches(task) != w->switches))
+		wait_over_unseen(task, w, ws, now);
+	wait_bulk_pause(task, w, ws, now);
 }
 
 /* A thread that waits: settles its known wait, or hands over what is needed to walk its stack. */
@@ -127,9 +134,11 @@ int visit_threads(struct bpf_iter__task *ctx)
 	tgid = tgid_of(task);
 	process = bpf_map_lookup_elem(&processes, &tgid);
 	t = bpf_map_lookup_elem(&wait_visited, &zero);
-	if (!process || !t || task->exit_state || (wait_futexes && !wait_for_futex(task, &object)))
+	if (!process || !t || task->exit_state)
 		return 0;
 	w = wait_known(task);
+	if (wait_futexes && !wait_for_futex(task, &object) && !(w && w->bulk_ns))
+		return 0;
 	if (!w && wait_futexes && wait_state_bits(task) & STATE_OF_OTHERS)
 		return 0;
 	if (w ? w->exited && wait_end_ns : wait_is_over(task)) /* its end has counted its life */
@@ -142,6 +151,8 @@ int visit_threads(struct bpf_iter__task *ctx)
 	t->switches = wait_switches(task);
 	t->ns = t->real_ns = t->hash = 0;
 	t->stop = 0;
+	if (!w && wait_pauses)
+		w = wait_paused(task, t->begin_ns);
 	if (w && w->bulk_ns)
 		wait_visit_bulk(task, w, now);
 	if (!wait_end_ns && task_is_on_cpu(task))
@@ -155,8 +166,13 @@ int visit_threads(struct bpf_iter__task *ctx)
 			bpf_get_task_stack(task, t->kernel, sizeof(t->kernel) - 8, 0);
 		bpf_probe_read_kernel_str(t->comm, sizeof(t->comm), task->comm);
 	}
-	if (t->flags && bpf_seq_write(ctx->meta->seq, t, sizeof(*t)))
+	if (t->flags && bpf_seq_write(ctx->meta->seq, t, sizeof(*t))) { /* no space left: it is visited again */
+		if (w && t->flags & WAIT_KNOWN)
+			__sync_val_compare_and_swap(&w->since_ns, now, now - t->real_ns);
 		return 1;
+	}
+	if (w && wait_pauses && !wait_end_ns)
+		wait_visit_pause(task, w, now);
 	if (wait_end_ns && wait_settling)
 		wait_settled(task);
 	return 0;

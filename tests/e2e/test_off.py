@@ -167,6 +167,33 @@ def test_run_queue():
     yield f"{off['run_queue_s']:.3f} s by the last line, {shown:.3f} s by the stacks"
 
 
+def test_shifts():
+    """
+    Where switches are watched in shifts, threads' time adds up all the same; long waits are exact, also one that is
+    followed by short ones, and short ones have their share. What chance and a few waits of threads that live for 5 ms
+    may be off by goes down with the number of runs.
+    """
+    shown, due, runs, far = {}, {}, 0, ["none yet"]
+    while runs < 6 and far:
+        with yrt.Fixture("shifts", seconds=4) as fixture:
+            at = yrt.Run("off-flame", "-p", fixture.pid, "-d", 60).sampling()
+            fixture.release()
+            truth = fixture.finish()
+            result = at.result().expect()
+        off, runs = result.stats["off"], runs + 1
+        assert off["watched"] < 0.9, f"no pauses: {off}"
+        for function, seconds in truth["off"].items():
+            due[function] = due.get(function, 0) + seconds
+            shown[function] = shown.get(function, 0) + sum(s for _, s in of(result, function))
+        for function in ("wait_200ms", "wait_60ms"):
+            assert abs(shown[function] - due[function]) <= EXACT * due[function] + 0.05, f"{shown} of {due}"
+        shared = [f for f in due if f not in ("wait_200ms", "wait_60ms", "wait_briefly")]
+        far = [f for f in shared if abs(shown[f] - due[f]) > 0.15 * due[f]]
+        yield f"watched for {off['watched']:.0%} of the time; {check_balance(result)}"
+    assert not far, f"{far}: {shown} of {due} in {runs} runs"
+    yield ", ".join(f"{f}: {shown[f]:.2f} of {due[f]:.2f} s" for f in due)
+
+
 SLEEPERS = """
 import threading, time
 def work():
