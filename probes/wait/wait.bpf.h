@@ -19,7 +19,7 @@ static __attribute__((noinline)) int wait_walked(struct task_struct *task, struc
 	w->hash = slot->head.hash;
 	w->stop = slot->deferred.stop ? slot->deferred.stop : slot->head.stop;
 	if (!wait_has_stack(w))
-		wait_sampled = 1;
+		wait_is_sampled();
 	wait_budget(ws, w, begin);
 	return 0;
 }
@@ -65,7 +65,8 @@ static inline bool wait_over_shortly(struct wait_state *w, struct wait_stats *ws
 {
 	u64 ns = wait_span(w->since_ns, now);
 
-	if (w->hash || w->settled || w->unwatched || ns >= WAIT_LONG_NS || ns < wait_min_ns || ns > wait_max_ns)
+	if (w->hash || w->settled || w->unwatched || !w->switches || ns >= WAIT_LONG_NS || ns < wait_min_ns ||
+	        ns > wait_max_ns)
 		return false;
 	w->since_ns = 0;
 	w->waker = 0;
@@ -173,8 +174,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 		ws->skipped++;
 		ws->unwatched += wait_seen_as() - 1;
 	}
-	if (!wait_sampled)
-		wait_sampled = 1;
+	wait_is_sampled();
 	return 0;
 }
 

@@ -14,6 +14,7 @@
 #include "unwind/now.h"
 #include "unwind/profile/collect.h"
 #include "unwind/table.h"
+#include "wait_births.h"
 #include "wait_list.h"
 #include "wait_reason.h"
 #include "wait_record.h"
@@ -31,6 +32,7 @@ struct wait {
 	struct table stacks;  /* of waits that were visited: hash of the stack, by thread and switches */
 	struct table counted; /* ns of them that were counted, by the same */
 	struct wait_walker *walker;
+	struct wait_births births;
 	struct wait_tasks *tasks; /* NULL: those do not matter */
 	u64 visited_ns, ended_ns;
 	s64 cpu_at_start, cpu_at_end;
@@ -67,6 +69,7 @@ static void destroy(void *event)
 	wait_list_close(&w->list);
 	table_free(&w->stacks);
 	table_free(&w->counted);
+	wait_births_free(&w->births);
 	wait_tasks_destroy(w->tasks);
 	wait_walker_destroy(w->walker);
 	free(w);
@@ -224,6 +227,8 @@ static struct error *record(void *event, const void *data, size_t size)
 		return collector_join(w->host->collector, pair.epoch, pair.hash, pair.waker, pair.both);
 	epoch = object_epoch(w->host->object);
 	key = wait_key(r.tid, r.switches);
+	if (!r.hash && !r.switches && r.instance)
+		return wait_births_add(&w->births, w->walker, &r);
 	if (!r.hash || table_get(&w->stacks, key))
 		return count_visited(w, epoch, key, r.waker, r.ns, true);
 	see(w, r.stop, r.ns, r.runnable); /* it ended in unknown code, and nobody walked it again */
@@ -352,6 +357,7 @@ static struct error *drain(void *event, u32 epoch)
 		return err;
 	w->host->take_all(w->host->ctx);
 	skel->bss->wait_settling = 1;
+	see(w, STOP_ROOT, wait_births_drain(&w->births, w->host->collector, epoch), true);
 	err = wait_list_all(&w->list, settle_and_carry, &settling);
 	skel->bss->wait_settling = 0;
 	if (!err && w->tasks)

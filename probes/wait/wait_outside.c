@@ -95,3 +95,9 @@ bool wait_walk_thread(struct wait_walker *w, const struct process *p, const stru
 	put_stack(w, t, hash, n, *stop);
 	return true;
 }
+
+void wait_put_birth(struct wait_walker *w, const struct wait_thread *t, u64 hash)
+{
+	w->frames[0] = (struct frame){.where = frame_where(FRAME_REASON, RUNTIME_NATIVE, 0, 0), .detail = t->reason};
+	put_stack(w, t, hash, 1, STOP_ROOT);
+}

@@ -15,6 +15,9 @@ struct wait_walker;
 struct wait_walker *wait_walker_create(const struct event_host *host);
 void wait_walker_destroy(struct wait_walker *w);
 
+/* Hands over the stack of a thread that has never run: nothing but the reason. */
+void wait_put_birth(struct wait_walker *w, const struct wait_thread *t, u64 hash);
+
 /*
  * Hands the thread's stack to the host under that hash, as if BPF had sent it. *stop: why the walk ended. False: the
  * thread has run since (by its count of switches), or is gone; nothing was handed over.

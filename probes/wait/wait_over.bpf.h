@@ -73,15 +73,19 @@ static inline void wait_on_run_queue(const struct wait_state *w, struct wait_sta
 		ws->run_queue_ns += ns;
 }
 
-/* A wait is over: what of it was not counted yet is. */
+/*
+ * A wait is over: what of it was not counted yet is. A thread that never ran before has no stack, and no other wait
+ * stands for its first one.
+ */
 static __attribute__((noinline)) int wait_over(
         struct task_struct *task, struct wait_state *w, struct wait_stats *ws, u64 now)
 {
 	u64 since = __sync_lock_test_and_set(&w->since_ns, 0), ns, value;
 	struct wait_record record = {.type = RECORD_EVENT};
 	struct probe_stats *st = my_stats();
+	struct process_entry *process;
 	u64 stands = w->stands, hash = w->hash, waker = w->waker, times;
-	bool is_long;
+	bool is_long, is_birth = !hash && !w->switches;
 
 	if (!since || !st)
 		return 0;
@@ -99,7 +103,7 @@ static __attribute__((noinline)) int wait_over(
 		wait_on_run_queue(w, ws, ns);
 		return 0;
 	}
-	if (!is_long)
+	if (!is_long && !is_birth)
 		w->exact_ns += ns * times;
 	if (hash && (!is_long || wait_has_stack(w))) {
 		hash = wait_with_waker(hash, waker);
@@ -113,7 +117,7 @@ static __attribute__((noinline)) int wait_over(
 			st->lost[LOST_TABLE] += value;
 		return 0;
 	}
-	if (!is_long)
+	if (!is_long && !is_birth)
 		return 0; /* others stand for it */
 	record.tid = pid_of(task, BPF_CORE_READ(task, pid));
 	record.tgid = tgid_of(task);
@@ -122,7 +126,10 @@ static __attribute__((noinline)) int wait_over(
 	record.waker = waker;
 	record.hash = hash;
 	record.stop = w->stop;
-	record.runnable = w->runnable;
+	record.runnable = w->runnable || is_birth;
+	process = bpf_map_lookup_elem(&processes, &record.tgid);
+	record.instance = process ? process->instance : 0;
+	bpf_probe_read_kernel_str(record.comm, sizeof(record.comm), task->comm);
 	if (bpf_ringbuf_output(&ring, &record, sizeof(record), BPF_RB_NO_WAKEUP)) { /* else user space counts it */
 		st->weights += ns;
 		st->lost[LOST_RING] += ns;

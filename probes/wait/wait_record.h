@@ -43,12 +43,14 @@ struct wait_record {
 	u32 pair; /* 0 */
 	u32 tid;
 	u32 tgid;
-	u64 switches; /* of the thread until then: which of its waits it was */
+	u64 switches; /* of the thread until then: which of its waits it was; 0: it never ran before */
 	u64 ns;
 	u64 waker; /* hash of the stack of who ended it; 0: not known */
 	u64 hash;  /* of the stack that ends in unknown code, if nobody walked a better one; 0: none */
 	u32 stop;  /* why it ends there */
 	u32 runnable;
+	u32 instance; /* of the process; 0: not known */
+	char comm[COMM_LEN];
 };
 
 /*

@@ -78,6 +78,19 @@ struct {
 	__type(value, struct wait_stats);
 } wait_counters SEC(".maps");
 
+/* There are waits without a stack: wakes user space, which may sleep for longer than such a wait lasts. */
+static inline void wait_is_sampled(void)
+{
+	void *nothing;
+
+	if (wait_sampled)
+		return;
+	wait_sampled = 1;
+	nothing = bpf_ringbuf_reserve(&ring, sizeof(u64), 0);
+	if (nothing)
+		bpf_ringbuf_discard(nothing, BPF_RB_FORCE_WAKEUP);
+}
+
 static inline struct wait_stats *wait_stats(void)
 {
 	u32 zero = 0;

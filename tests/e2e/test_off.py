@@ -188,7 +188,7 @@ def test_shifts():
         for function in ("wait_200ms", "wait_60ms"):
             assert abs(shown[function] - due[function]) <= EXACT * due[function] + 0.05, f"{shown} of {due}"
         shared = [f for f in due if f not in ("wait_200ms", "wait_60ms", "wait_briefly")]
-        far = [f for f in shared if abs(shown[f] - due[f]) > 0.15 * due[f]]
+        far = [f for f in shared if abs(shown[f] - due[f]) > 0.2 * due[f]]
         yield f"watched for {off['watched']:.0%} of the time; {check_balance(result)}"
     assert not far, f"{far}: {shown} of {due} in {runs} runs"
     yield ", ".join(f"{f}: {shown[f]:.2f} of {due[f]:.2f} s" for f in due)
@@ -309,6 +309,35 @@ end = time.monotonic() + 1.5
 while time.monotonic() < end: pass
 os.execv(sys.argv[1], ["late", "1"])
 """
+
+
+FIRST = """
+i=0
+while [ $i -lt 400 ]; do
+    (j=0; while [ $j -lt 2000 ]; do j=$((j + 1)); done) &
+    i=$((i + 1))
+    [ $((i % 4)) = 0 ] && wait
+done
+"""
+
+
+def test_first_run():
+    """
+    What processes wait for a CPU before they first run has no stack, and those that end at once leave nobody to make up
+    for it: it is the run queue, right below the process.
+    """
+    with tempfile.TemporaryDirectory() as directory:
+        script = os.path.join(directory, "many")
+        with open(script, "w") as file:
+            file.write(FIRST)
+        result = yrt.run("off-flame", "-s", "--", "taskset", "-c", "0", "sh", script).expect()
+    off = result.stats["off"]
+    shown = sum(ns for _, ns in result.stacks) * 1e-9
+    lost = result.missing(off["off_s"] * 1e9) * 1e-9
+    first = sum(ns for frames, ns in result.stacks if len(frames) == 2 and frames[1] == "[run queue]") * 1e-9
+    assert abs(shown + lost - off["off_s"]) <= 0.05 * off["off_s"], f"{shown} and {lost} lost: {off}"
+    assert first > 0.01 * off["off_s"], f"{first} of {off}\n{yrt.show(result.stacks)}"
+    yield f"{first:.3f} of {off['off_s']:.3f} s before processes first ran; {shown:.3f} s shown, {lost:.3f} lost"
 
 
 def test_late():
