@@ -81,7 +81,8 @@ static struct error *parse(int argc, char **argv, struct push *p, int *n)
 
 static struct error *push_one(const struct push *p, const char *path)
 {
-	struct error *err = send_file(&p->send, path, &stop_sampling);
+	bool refused;
+	struct error *err = send_file(&p->send, path, &stop_sampling, &refused);
 
 	if (err && err->kind == ERROR_OUTPUT && strcmp(path, "-"))
 		say_note("%s is kept", path);

@@ -106,3 +106,14 @@ struct error *ring_drop_oldest(const char *dir, u32 *deleted)
 
 	return err ? err : ring_trim(dir, bytes ? bytes - 1 : 0, deleted);
 }
+
+u64 ring_key(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	u64 ret = 0;
+
+	for (const char *c = slash ? slash + 1 : path; *c; c++)
+		if (*c >= '0' && *c <= '9')
+			ret = ret * 10 + (u64)(*c - '0');
+	return ret * 0x9e3779b97f4a7c15 | 1;
+}

@@ -18,5 +18,7 @@ struct error *ring_trim(const char *dir, u64 limit, u32 *deleted);
 struct error *ring_drop_oldest(const char *dir, u32 *deleted);
 /* Calls found with the path of each, oldest first, until it returns an error, which is returned. */
 struct error *ring_each(const char *dir, struct error *(*found)(void *ctx, const char *path), void *ctx);
+/* A key for a table, of the time in the name of a recording. */
+u64 ring_key(const char *path);
 
 #endif

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "answer.h"
 #include "curl_library.h"
 #include "frontends/format/input.h"
 #include "labels.h"
@@ -15,14 +16,9 @@
 #include "unwind/cleanup.h"
 #include "frontends/format/format.h"
 
-#define ANSWER       512 /* bytes of a store's answer that are shown */
+#define SHOWN        300 /* bytes of a store's answer */
 #define WAIT_FIRST_S 0.5
 #define WAIT_MOST_S  60
-
-struct answer {
-	char text[ANSWER + 1];
-	size_t size;
-};
 
 struct
 try {
@@ -31,7 +27,9 @@ try {
 	const struct store_request *request;
 	volatile sig_atomic_t *stop;
 	struct answer answer;
-	char moved[ANSWER]; /* where the store is by its word, without the query */
+	char why[SHOWN];   /* what it says to that */
+	u64 rejected;      /* profiles, though it took the request */
+	char moved[SHOWN]; /* where the store is by its word, without the query */
 	char detail[CURL_ERROR_SIZE];
 	CURLcode code;
 	long status;
@@ -66,10 +64,33 @@ struct error *send_option(int option, const char *argument, struct send_options 
 	return *taken ? add_label(o, argument) : settings_apply(settings, option, argument, o, taken);
 }
 
+/* Without the line break that a file has at its end. */
+static char *header_of(const char *name, const char *value)
+{
+	size_t n = strlen(value);
+	char *text;
+
+	while (n && (u8)value[n - 1] <= ' ')
+		n--;
+	return n && asprintf(&text, "%s%.*s", name, (int)n, value) >= 0 ? text : NULL;
+}
+
+static struct error *check_header(const char *option, const char *value)
+{
+	cleanup(free) char *text = value ? header_of("", value) : NULL;
+
+	return text && text[strcspn(text, "\n\r")] ? error_new(ERROR_USAGE, "%s has more than one line", option) : NULL;
+}
+
 struct error *send_check(const struct send_options *o)
 {
 	struct store store = {0};
 	struct error *err = o->url ? store_parse(o->url, &store) : NULL;
+
+	if (!err && o->url)
+		err = check_header("YRT_PUSH_TOKEN", getenv("YRT_PUSH_TOKEN"));
+	if (!err && o->url)
+		err = check_header("--tenant", o->tenant);
 
 	if (!err && o->ca && access(o->ca, R_OK))
 		err = error_errno(errno, "cannot read the certificates of %s", o->ca);
@@ -82,20 +103,13 @@ struct error *send_check(const struct send_options *o)
 static size_t on_answer(char *bytes, size_t one, size_t n, void *ctx)
 {
 	struct answer *a = ctx;
-	size_t room = ANSWER - a->size, take = n < room ? n : room;
+	size_t room = ANSWER_MAX - a->size, take = n < room ? n : room;
 
 	(void)one;
-	memcpy(a->text + a->size, bytes, take);
+	memcpy(a->body + a->size, bytes, take);
 	a->size += take;
-	a->text[a->size] = '\0';
+	a->body[a->size] = '\0';
 	return n;
-}
-
-/* Strips the newline that most servers put behind an error message. */
-static void trim_end(struct answer *a)
-{
-	while (a->size && (u8)a->text[a->size - 1] <= ' ')
-		a->text[--a->size] = '\0';
 }
 
 static int on_progress(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
@@ -103,34 +117,37 @@ static int on_progress(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl
 	return *((struct try *)ctx)->stop != 0;
 }
 
+static struct curl_slist *add_header(struct curl_slist *list, const char *name, const char *value)
+{
+	cleanup(free) char *text = value ? header_of(name, value) : NULL;
+
+	return text ? curl.slist_append(list, text) : list;
+}
+
 static struct curl_slist *headers_of(const struct try *t)
 {
-	const char *token = getenv("YRT_PUSH_TOKEN");
 	struct curl_slist *list = curl.slist_append(NULL, "Expect:");
-	char *text;
 
 	for (u32 i = 0; t->request->headers[i]; i++)
 		list = curl.slist_append(list, t->request->headers[i]);
-	if (t->options->tenant && asprintf(&text, "X-Scope-OrgID: %s", t->options->tenant) >= 0) {
-		list = curl.slist_append(list, text);
-		free(text);
-	}
-	if (token && *token && asprintf(&text, "%s%s", store_token_header(t->store->kind), token) >= 0) {
-		list = curl.slist_append(list, text);
-		free(text);
-	}
-	return list;
+	list = add_header(list, "X-Scope-OrgID: ", t->options->tenant);
+	return add_header(list, store_token_header(t->store->kind), getenv("YRT_PUSH_TOKEN"));
+}
+
+static bool is_success(const struct try *t)
+{
+	return t->code == CURLE_OK && t->status >= 200 && t->status < 300;
 }
 
 static void try_once(struct try *t)
 {
 	CURL *easy = curl.easy_init();
 	struct curl_slist *headers = headers_of(t);
-	const char *moved = NULL;
+	const char *moved = NULL, *type = NULL;
 	curl_off_t wait = 0;
 
 	t->answer.size = 0;
-	t->answer.text[0] = t->detail[0] = '\0';
+	t->answer.body[0] = t->detail[0] = '\0';
 	t->status = 0;
 	curl.easy_setopt(easy, CURLOPT_URL, t->request->url);
 	curl.easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -152,16 +169,26 @@ static void try_once(struct try *t)
 	curl.easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &t->status);
 	curl.easy_getinfo(easy, CURLINFO_RETRY_AFTER, &wait);
 	curl.easy_getinfo(easy, CURLINFO_REDIRECT_URL, &moved);
+	curl.easy_getinfo(easy, CURLINFO_CONTENT_TYPE, &type);
 	snprintf(t->moved, sizeof(t->moved), "%.*s", moved ? (int)strcspn(moved, "?") : 0, moved ? moved : "");
+	snprintf(t->answer.type, sizeof(t->answer.type), "%s", type ? type : "");
 	t->wait_s = (double)wait;
-	trim_end(&t->answer);
+	t->rejected = is_success(t) ? answer_rejected(&t->answer, t->why, SHOWN) : 0;
+	if (!is_success(t) || answer_is_page(&t->answer))
+		answer_text(&t->answer, t->why, SHOWN);
 	curl.slist_free_all(headers);
 	curl.easy_cleanup(easy);
 }
 
 static bool was_taken(const struct try *t)
 {
-	return t->code == CURLE_OK && t->status >= 200 && t->status < 300;
+	return is_success(t) && !t->rejected && !answer_is_page(&t->answer);
+}
+
+/* It is this profile that the store does not take: others it may. */
+static bool was_refused(const struct try *t)
+{
+	return t->code == CURLE_OK && (t->rejected || t->status == 400 || t->status == 413 || t->status == 422);
 }
 
 /* Whether it may be otherwise in a moment. */
@@ -184,10 +211,13 @@ static bool may_recover(const struct try *t)
 
 static struct error *explain_status(const struct try *t)
 {
-	const char *said = t->answer.text;
 	struct error *err = error_new(ERROR_OUTPUT, "%s at %s did not take the profile: HTTP %ld%s%s",
-	        store_name(t->store->kind), t->store->url, t->status, *said ? ": " : "", said);
+	        store_name(t->store->kind), t->store->url, t->status, *t->why ? ": " : "", t->why);
 
+	if (t->rejected)
+		return error_hint(err, "it has rejected %lu profiles of the request: see its log", t->rejected);
+	if (is_success(t))
+		return error_hint(err, "a web page answers there, no store: check host, port and path");
 	if (*t->moved) /* not followed: the token is for the host that was given */
 		return error_hint(err, "it sends yrt to %s: if that is the store, give its URL", t->moved);
 	switch (t->status) {
@@ -252,7 +282,8 @@ static struct error *deliver(struct try *t)
 	}
 }
 
-struct error *send_profile(const struct send_options *o, struct profile *p, volatile sig_atomic_t *stop)
+static struct error *send_one(
+        const struct send_options *o, struct profile *p, volatile sig_atomic_t *stop, bool *refused)
 {
 	struct store store = {0};
 	struct store_request request = {0};
@@ -265,11 +296,21 @@ struct error *send_profile(const struct send_options *o, struct profile *p, vola
 		err = store_request(&store, p, &request);
 	if (!err)
 		err = deliver(&t);
+	*refused = was_refused(&t);
+	if (!err && *t.why)
+		say_note("%s says: %s", store_name(store.kind), t.why);
 	if (!err)
 		say_note("%s took %zu bytes at %s", store_name(store.kind), request.size, store.url);
 	store_request_free(&request);
 	free(store.url);
 	return err;
+}
+
+struct error *send_profile(const struct send_options *o, struct profile *p, volatile sig_atomic_t *stop)
+{
+	bool refused;
+
+	return send_one(o, p, stop, &refused);
 }
 
 /* --- files --- */
@@ -298,13 +339,14 @@ static struct error *keep_unsent(struct profile *p, struct error *why)
 	return why;
 }
 
-struct error *send_file(const struct send_options *o, const char *path, volatile sig_atomic_t *stop)
+struct error *send_file(const struct send_options *o, const char *path, volatile sig_atomic_t *stop, bool *refused)
 {
 	struct filter_options filter = {.threads = true};
 	struct profile *p = NULL;
 	struct recording cut;
 	struct error *err = input_load(path, &filter, &p, &cut), *why;
 
+	*refused = false;
 	if (err)
 		return err;
 	if (cut.cut)
@@ -314,7 +356,7 @@ struct error *send_file(const struct send_options *o, const char *path, volatile
 		return error_hint(error_new(ERROR_INPUT, "%s is empty: nothing is sent", path),
 		        "did what should have written it fail?");
 	}
-	why = send_profile(o, p, stop);
+	why = send_one(o, p, stop, refused);
 	if (why && why->kind == ERROR_OUTPUT && !strcmp(path, "-"))
 		why = keep_unsent(p, why);
 	profile_destroy(p);

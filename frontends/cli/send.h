@@ -47,7 +47,10 @@ struct error *send_check(const struct send_options *o);
  * take it: it is down, or says no; what it said is in the message.
  */
 struct error *send_profile(const struct send_options *o, struct profile *p, volatile sig_atomic_t *stop);
-/* The same of a recording, or folded stacks; "-" is stdin, which is kept in a file if it can not be sent. */
-struct error *send_file(const struct send_options *o, const char *path, volatile sig_atomic_t *stop);
+/*
+ * The same of a recording, or folded stacks; "-" is stdin, which is kept in a file if it can not be sent. *refused: it
+ * is this one that the store does not take, such as one that is too large.
+ */
+struct error *send_file(const struct send_options *o, const char *path, volatile sig_atomic_t *stop, bool *refused);
 
 #endif

@@ -15,6 +15,7 @@
 #include "when.h"
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
+#include "unwind/table.h"
 
 #define LOOK_S     1.0 /* at the condition */
 #define SEEK_LOOKS 5   /* looks between two at who is selected by now */
@@ -58,9 +59,11 @@ const struct manual watch_manual = {
         .usage = usage,
         .text = "Recordings are those of yrt record. Between two of them no BPF program is loaded, and yrt sleeps. "
                 "Processes are selected again each time. With --push each recording is sent and then deleted; one that "
-                "the store does not accept is kept within --ring and sent with the next one.\ncpu and rss are the sums "
-                "of all targets (of the machine with -a); 100 % is one CPU. exit() is the exit code of a shell "
-                "command, which runs every second without stdout; after 10 s it is killed and counts as 137.",
+                "the store does not accept is kept within --ring and sent with the next one, or, if the store refuses "
+                "that very one (as too large), not by this run. If one is left at the end, the exit code is 8.\ncpu "
+                "and rss are the sums of all targets (of the machine with -a); 100 % is one CPU. exit() is the exit "
+                "code of a shell command, which runs every second without stdout; after 10 s it is killed and counts "
+                "as 137.",
         .options = options,
         .examples = examples,
 };
@@ -74,8 +77,9 @@ struct watch {
 	u64 ring;
 	int *given; /* by -p */
 	int ngiven;
-	bool missed;   /* nothing matched the last time, and it was said */
-	bool obscured; /* a process that may match may not be looked at, and it was said */
+	bool missed;          /* nothing matched the last time, and it was said */
+	bool obscured;        /* a process that may match may not be looked at, and it was said */
+	struct table refused; /* recordings that the store does not take: they are kept, and not sent again */
 };
 
 static const struct setting settings[] = {
@@ -204,40 +208,49 @@ static struct error *wait_for_condition(struct watch *w)
 
 struct sending {
 	const struct send_options *send;
-	u32 sent;
+	struct table *refused;
+	int code; /* of the last one that is not sent */
 };
 
 static struct error *send_one(void *ctx, const char *path)
 {
 	struct sending *s = ctx;
-	struct error *err = send_file(s->send, path, &stop_sampling);
+	u64 key = ring_key(path);
+	bool refused;
+	struct error *err;
 
-	if (err && err->kind == ERROR_INPUT) { /* it is broken: nobody will ever take it */
-		say_note_error(err);
+	if (table_get(s->refused, key))
 		return NULL;
-	}
+	err = send_file(s->send, path, &stop_sampling, &refused);
 	if (!err)
 		unlink(path);
-	s->sent += !err;
-	return err;
+	if (!err || (!refused && err->kind != ERROR_INPUT))
+		return err;
+	s->code = report_error(err);
+	say_note("%s is kept, but not sent again by this run", path);
+	return table_put(s->refused, key, 0);
 }
 
-/* Sends what is there, and makes room. What goes wrong is reported, and is tried again the next time. */
-static void put_away(struct watch *w, const struct send_options *send)
+/*
+ * Sends what is there, and makes room. What goes wrong is reported, and is tried again the next time. Returns the exit
+ * code.
+ */
+static int put_away(struct watch *w, const struct send_options *send)
 {
-	struct sending s = {.send = send};
+	struct sending s = {.send = send, .refused = &w->refused};
 	struct error *err = send->url ? ring_each(w->dir, send_one, &s) : NULL;
 	u32 deleted = 0;
 
 	if (err) {
-		report_error(err);
+		s.code = report_error(err);
 		say_note("unsent recordings are kept in %s and sent with the next one", w->dir);
 	}
 	err = ring_trim(w->dir, w->ring, &deleted);
 	if (err)
-		report_error(err);
+		s.code = report_error(err);
 	else if (deleted && send->url)
 		say_note("%u unsent recordings were deleted: they exceeded --ring", deleted);
+	return s.code;
 }
 
 /* The volume is full, or was. False: the folder can not be written to, which will not change by itself. */
@@ -285,13 +298,13 @@ static int run(struct watch *w, const struct command_line *self, int argc, char 
 	cleanup(free) char *output = NULL;
 	u64 next = now_ns();
 	u32 done = 0;
-	int code = 0;
+	int code = 0, unsent = 0;
 
 	if (asprintf(&output, "%s/%s", w->dir, RING_NAME) < 0)
 		return report_error(&error_no_memory);
 	w->o.output = output;
 	w->o.send.url = NULL;
-	put_away(w, &send); /* what an earlier run has left */
+	unsent = put_away(w, &send); /* what an earlier run has left */
 	while (!interrupted && (!w->count || done < w->count)) {
 		sleep_until(next);
 		err = wait_for_condition(w);
@@ -303,13 +316,15 @@ static int run(struct watch *w, const struct command_line *self, int argc, char 
 			break;
 		if (code >= 0) {
 			done++;
-			put_away(w, &send);
+			unsent = put_away(w, &send);
 		}
 		if (code == ERROR_OUTPUT && !make_room(w))
 			break;
 	}
 	w->o.send = send;
-	return err ? report_error(err) : code > 0 ? code : 0;
+	if (!unsent && w->refused.used)
+		unsent = ERROR_OUTPUT;
+	return err ? report_error(err) : code > 0 ? code : unsent;
 }
 
 int watch_main(const struct command_line *self, int argc, char **argv)
@@ -332,6 +347,7 @@ int watch_main(const struct command_line *self, int argc, char **argv)
 		code = run(&w, self, argc, argv);
 	free(w.given);
 	when_free(&w.when);
+	table_free(&w.refused);
 	flame_free(&w.o);
 	return err ? report_error(err) : code;
 }

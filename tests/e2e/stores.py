@@ -8,8 +8,8 @@ import threading
 
 class Store(http.server.ThreadingHTTPServer):
     """
-    Each request gets the next (status, headers) of answers, or (status, headers, seconds until then); the last one is
-    for all that follow. None: no response.
+    Each request gets the next (status, headers) of answers, or (status, headers, seconds until then, body); the last
+    one is for all that follow. None: no response.
     """
 
     daemon_threads = True
@@ -57,7 +57,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         for name, value in answer[1].items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(b"as told\x1b[31m\r\n")
+        self.wfile.write(answer[3] if len(answer) > 3 else b"as told\x1b[31m\r\n")
 
     def log_message(self, *_):
         pass

@@ -224,6 +224,48 @@ def test_refusals():
                 assert len(store.requests) == 1 and os.path.exists(path), done.stderr
 
 
+PAGE = b"""<!doctype html>
+<html><head><style>p { color: red }</style><title>Sign in</title></head>
+<body class="x"><p>Welcome &mdash; please</p></body></html>"""
+
+
+def test_answers():
+    """
+    What a store says, as text: of a page, and of protobuf. A page is no store's yes, and OTLP's yes may be a no: the
+    file stays.
+    """
+    page, otlp = {"Content-Type": "text/html; charset=utf-8"}, {"Content-Type": "application/x-protobuf"}
+    with tempfile.TemporaryDirectory() as dir:
+        path = made(dir)
+        for answer, code, *words in (
+            ((200, page, 0, PAGE), yrt.OUTPUT, "HTTP 200: Sign in Welcome &mdash; please\n", "a web page answers"),
+            ((502, page, 0, PAGE), yrt.OUTPUT, "HTTP 502: Sign in Welcome"),
+            ((400, otlp, 0, b"\x08\x03\x12\x08no field"), yrt.OUTPUT, "HTTP 400: no field\n"),
+            ((200, otlp, 0, b"\n\x0b\x08\x01\x12\x07too old"), yrt.OUTPUT, "HTTP 200: too old\n", "has rejected 1"),
+            ((200, otlp, 0, b"\n\x0b\x08\x01\x12\xff\xff\xff\xff\x7ftoo"), yrt.OUTPUT, "HTTP 200: too\n"),
+            ((200, otlp, 0, b"\n\x09\x12\x07old way"), 0, "otlp says: old way\n"),
+            ((200, otlp, 0, b"\n\xff"), 0, "took"),
+            ((200, otlp, 0, b""), 0, "took"),
+        ):
+            with stores.Store(answer) as store:
+                done = push(path, "--push", f"otlp+http://127.0.0.1:{store.port}", "--push-tries", 1)
+            assert done.returncode == code and all(word in done.stderr for word in words), (answer, done.stderr)
+            assert os.path.exists(path) and len(store.requests) == 1, (answer, done.stderr)
+
+
+def test_token():
+    """As it comes from a file, with a line break at its end; with one inside it is none."""
+    with tempfile.TemporaryDirectory() as dir, stores.Store() as store:
+        url = f"otlp+http://127.0.0.1:{store.port}"
+        done = push(made(dir), "--push", url, "--tenant", "t1\n", env={"YRT_PUSH_TOKEN": "secret\r\n"})
+        assert done.returncode == 0, done.stderr
+        (_, headers, body), = store.requests
+        assert headers["Authorization"] == "Bearer secret" and headers["X-Scope-OrgID"] == "t1" and body, headers
+        done = push(made(dir), "--push", url, env={"YRT_PUSH_TOKEN": "secret\nX-Other: 1"})
+        assert done.returncode == yrt.USAGE and "YRT_PUSH_TOKEN" in done.stderr, done.stderr
+        assert "secret" not in done.stderr and len(store.requests) == 1, done.stderr
+
+
 def test_hang():
     """A store that is slow is waited for, one that hangs is not, and SIGTERM ends it at once."""
     with tempfile.TemporaryDirectory() as dir, stores.Store((200, {}, 1), (200, {}, 3), (200, {}, 0)) as store:

@@ -224,6 +224,22 @@ def test_sent_later():
         assert "sent with the next" in result.stderr, result.stderr
 
 
+def test_one_refused():
+    """One that the store will not take does not hold up the next, is not sent again, and shows in the exit code."""
+    with tempfile.TemporaryDirectory() as dir, Python(BUSY) as target, stores.Store((413, {}), (200, {})) as store:
+        at = watch(
+            dir, "-p", target.pid, "-d", 0.5, "--every", 2, "-n", 3, "--push", f"otlp+http://127.0.0.1:{store.port}"
+        )
+        result = at.result().expect(yrt.OUTPUT)
+        one, = kept(dir)
+        assert len(store.requests) == 3 and result.stderr.count("HTTP 413") == 1, result.stderr
+        assert f"{one} is kept" in result.stderr, (one, result.stderr)
+    with tempfile.TemporaryDirectory() as dir, Python(BUSY) as target, stores.Store((401, {})) as store:
+        at = watch(dir, "-p", target.pid, "-d", 0.5, "-n", 1, "--push", f"otlp+http://127.0.0.1:{store.port}")
+        result = at.result().expect(yrt.OUTPUT)
+        assert len(kept(dir)) == 1, result.stderr
+
+
 def test_selected_later():
     """A program that does not run yet is waited for; that it is not there is said once."""
     with tempfile.TemporaryDirectory() as dir:
