@@ -2,14 +2,11 @@
 """
 What sampling Go costs, all in one run: BPF time a frame in units of one 16-byte read (unit.py) and a sample, time to
 the first sample with yrt's cache filled, memory; a million goroutines at one moment; how much slower a program becomes.
-bench_go has the tables. With YRT_OTEL the same samples by the OpenTelemetry eBPF profiler, in turns: its command, with
-{rate} and {cpu}, such as
-"ebpf-profiler -collection-agent=127.0.0.1:4317 -disable-tls -t go -samples-per-second={rate} -pin-cpu-ids={cpu}".
+bench_go has the tables. The same samples by the OpenTelemetry eBPF profiler, in turns, where it can be had (otel.py).
 """
 
 import os
 import resource
-import shlex
 import statistics
 import subprocess
 import sys
@@ -18,6 +15,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "e2e"))
 import go
+import otel
 import pairs
 import unit
 import yrt
@@ -28,7 +26,7 @@ STARTS, BLOCKS, TIMES, AMOUNT = 9, 12, 24, 3000  # an amount is some 30 ms of wo
 SLOWER = {99: 0.01, 999: None}
 GOROUTINES, ALL_S = 1000000, 2
 STRIPPED = "-ldflags=-s -w"
-PEER, PEER_READY_S, PEER_SHARE = os.environ.get("YRT_OTEL"), 15, 0.5
+PEER_READY_S, PEER_SHARE = 15, 0.5
 
 
 def verdict(good, text):
@@ -66,30 +64,28 @@ def per_frame():
     )
 
 
-def peer_us(cpu, seconds=3):
+def peer_us(at, cpu, seconds=3):
     """Microseconds of each of the peer's runs, once it has its tables; all of a CPU's ticks are samples here."""
-    command = shlex.split(PEER.format(rate=999, cpu=cpu))
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        try:
-            time.sleep(PEER_READY_S)
-            before = programs(process.pid)
-            time.sleep(seconds)
-            after = programs(process.pid)
-        finally:
-            process.terminate()
+    with otel.profiler(at, 999, "-t", "go", f"-pin-cpu-ids={cpu}") as process:
+        time.sleep(PEER_READY_S)
+        before = programs(process.pid)
+        time.sleep(seconds)
+        after = programs(process.pid)
     ns, runs = (sum(after[p][i] - before.get(p, (0, 0))[i] for p in after) for i in (0, 1))
     return ns / 1000 / runs
 
 
 def beside_peer():
-    if not PEER:
-        print("     YRT_OTEL is not set: no peer", flush=True)
+    if otel.missing():
+        print(f"     {otel.missing()}", flush=True)
         return False
     cpu = max(os.sched_getaffinity(0))
-    with yrt.Fixture(go.build("depth", STRIPPED), DEPTHS[0], seconds=None, wait=False) as f:
+    with otel.collector() as (at, _), yrt.Fixture(
+        go.build("depth", STRIPPED), DEPTHS[0], seconds=None, wait=False
+    ) as f:
         subprocess.run(["taskset", "-a", "-c", "-p", str(cpu), str(f.pid)], stdout=subprocess.DEVNULL, check=True)
         undisturbed(f.pid)
-        turns = [(cost("go-flame", f.pid, 999, 3)[0] / 1000, peer_us(cpu)) for _ in range(ROUNDS)]
+        turns = [(cost("go-flame", f.pid, 999, 3)[0] / 1000, peer_us(at, cpu)) for _ in range(ROUNDS)]
     print("     " + ", ".join(f"{ours:.2f} and {theirs:.2f}" for ours, theirs in turns), flush=True)
     share = statistics.median(ours / theirs for ours, theirs in turns)
     return verdict(share <= PEER_SHARE, f"{share:.2f} of the peer's time a sample, limit {PEER_SHARE}")

@@ -5,21 +5,30 @@ sleep: CPU time, memory, what was lost or cut. Both are in a pid namespace of th
 is not sampled. Most of it is paid once, when yrt starts and first sees a program; what each further second costs is the
 difference of two runs.
 
+First beside the OpenTelemetry eBPF profiler, in turns, where it can be had (otel.py), with another 200 processes. It
+sees the first pid namespace only, so both sample all of the machine, and both are measured from outside.
+
 	YRT=build/release/yrt YRT_BUILD=build/release YRT_SOURCE=. python3 tests/bench/bench_whole.py [SECONDS]
 """
 
 import os
+import re
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "e2e"))
 import crowd
+import otel
 import yrt
+from bpf_cost import bpf_statistics, programs
 
 RATE = 19
 SECONDS = 60
+TURNS = 3
 SHORT = 15  # a run that has little but what is paid once
 LIMITS = {"cpu_percent": 1, "max_rss_kb": 80 << 10}
 SLEEPERS = """
@@ -49,6 +58,56 @@ def measure(what, seconds, cache):
     return over, st["cpu_percent"] / 100 * seconds
 
 
+def spent(pid):
+    """Seconds of CPU time: its own, and of its BPF programs, which run in others."""
+    fields = yrt.read(f"/proc/{pid}/stat").rsplit(")", 1)[1].split()
+    own = sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+    return own + sum(ns for ns, _ in programs(pid, None).values()) / 1e9
+
+
+def watched(process, seconds):
+    """(CPU in percent from its start on; the same after SHORT seconds; most memory in MB)"""
+    time.sleep(SHORT)
+    once = spent(process.pid)
+    time.sleep(seconds - SHORT)
+    total, most = spent(process.pid), re.search(r"VmHWM:\s+(\d+)", yrt.read(f"/proc/{process.pid}/status"))[1]
+    return 100 * total / seconds, 100 * (total - once) / (seconds - SHORT), int(most) / 1024
+
+
+def ours(seconds, cache):
+    run = yrt.Run("flame", "-a", "-d", seconds + 5, "-F", RATE, env={"YRT_CACHE_DIR": cache})
+    found = watched(run.process, seconds)
+    run.result(seconds + 60).expect()
+    return found
+
+
+def theirs(seconds, at, store):
+    store.requests.clear()
+    with otel.profiler(at, RATE) as process:
+        found = watched(process, seconds)
+    assert store.requests, "the peer has sent nothing"
+    return found
+
+
+def beside_peer(seconds):
+    if otel.missing():
+        print(f"     {otel.missing()}: not compared", flush=True)
+        return
+    figures = {"yrt": [], "OpenTelemetry": []}
+    with bpf_statistics(), tempfile.TemporaryDirectory() as cache, otel.collector() as (at, store), crowd.Crowd():
+        ours(SHORT + 1, cache)  # fills the cache; the peer keeps none
+        for _ in range(TURNS):
+            figures["yrt"].append(ours(seconds, cache))
+            figures["OpenTelemetry"].append(theirs(seconds, at, store))
+    print(f"     200 processes, both, {TURNS} turns of {seconds} s, load {os.getloadavg()[1]:.0f}, medians:")
+    for name, turns in figures.items():
+        percent, later, most = (statistics.median(turn[i] for turn in turns) for i in range(3))
+        each = ", ".join(f"{turn[0]:.2f}" for turn in turns)
+        print(
+            f"     {name}: {percent:.2f} % of a CPU ({each}), {later:.2f} % after {SHORT} s; {most:.0f} MB", flush=True
+        )
+
+
 def main(seconds):
     over = False
     with tempfile.TemporaryDirectory() as cache:
@@ -72,6 +131,8 @@ def main(seconds):
 
 
 if __name__ == "__main__":
+    wanted = int(sys.argv[1]) if len(sys.argv) > 1 else SECONDS
     if os.getpid() != 1:
+        beside_peer(wanted)
         os.execvp("unshare", ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", sys.executable, *sys.argv])
-    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else SECONDS))
+    sys.exit(main(wanted))

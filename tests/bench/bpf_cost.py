@@ -29,13 +29,13 @@ def bpf_statistics():
 PERF_EVENT = 7  # enum bpf_prog_type: the clock's programs
 
 
-def programs(pid):
-    """{program id: (run time in ns, runs)} of the programs of the clock that a process holds."""
+def programs(pid, kind=PERF_EVENT):
+    """{program id: (run time in ns, runs)} of the programs that a process holds: the clock's, or all with None."""
     found = {}
     for fd in os.listdir(f"/proc/{pid}/fdinfo"):
         with contextlib.suppress(OSError):
             info = dict(re.findall(r"^(\w+):\s*(\d+)$", yrt.read(f"/proc/{pid}/fdinfo/{fd}"), re.M))
-            if int(info.get("prog_type", 0)) == PERF_EVENT and "run_time_ns" in info:
+            if "run_time_ns" in info and kind in (None, int(info["prog_type"])):
                 found[info["prog_id"]] = int(info["run_time_ns"]), int(info["run_cnt"])
     return found
 

@@ -35,6 +35,7 @@ HELPERS = {
     "e2e/verifier.py",
     "bench/unit.py",
     "bench/bpf_cost.py",
+    "bench/otel.py",
     "bench/pairs.py",
     "bench/async_profiler.py",
 }
