@@ -79,16 +79,18 @@ static struct error *parse(int argc, char **argv, struct push *p, int *n)
 	return send_check(&p->send);
 }
 
-static struct error *push_one(const struct push *p, const char *path)
+/* Returns the exit code. */
+static int push_one(const struct push *p, const char *path)
 {
-	bool refused;
+	bool refused, is_file = strcmp(path, "-");
 	struct error *err = send_file(&p->send, path, &stop_sampling, &refused);
+	int code = err ? report_error(err) : 0;
 
-	if (err && err->kind == ERROR_OUTPUT && strcmp(path, "-"))
+	if (code == ERROR_OUTPUT && is_file)
 		say_note("%s is kept", path);
-	if (!err && p->remove && strcmp(path, "-"))
+	if (!code && p->remove && is_file)
 		unlink(path);
-	return err;
+	return code;
 }
 
 int push_main(const struct command_line *self, int argc, char **argv)
@@ -102,9 +104,9 @@ int push_main(const struct command_line *self, int argc, char **argv)
 	} else if (!err) {
 		catch_signals();
 		for (int i = 0; i < n && !stop_sampling; i++) {
-			struct error *one = push_one(&p, argv[optind + i]);
+			int one = push_one(&p, argv[optind + i]);
 
-			code = one ? report_error(one) : code;
+			code = one ? one : code;
 		}
 	}
 	free(p.send.labels);

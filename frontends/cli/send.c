@@ -93,7 +93,8 @@ struct error *send_check(const struct send_options *o)
 		err = check_header("--tenant", o->tenant);
 
 	if (!err && o->ca && access(o->ca, R_OK))
-		err = error_errno(errno, "cannot read the certificates of %s", o->ca);
+		err = error_hint(error_new(ERROR_INPUT, "cannot read %s: %s", o->ca, strerror(errno)),
+		        "--ca takes a file of certificates (PEM)");
 	free(store.url);
 	return err;
 }
@@ -247,15 +248,27 @@ static struct error *explain(const struct try *t)
 		return explain_status(t);
 	err = error_new(ERROR_OUTPUT, "cannot reach %s at %s: %s", store_name(t->store->kind), t->store->url,
 	        *t->detail ? t->detail : curl.easy_strerror(t->code));
-	if (t->code == CURLE_PEER_FAILED_VERIFICATION || t->code == CURLE_SSL_CACERT_BADFILE)
-		return error_hint(err, "its certificate cannot be verified: give the CA's certificate with --ca FILE");
-	if (t->code == CURLE_ABORTED_BY_CALLBACK)
+	switch (t->code) {
+	case CURLE_PEER_FAILED_VERIFICATION:
+		return error_hint(err, "its certificate cannot be verified: give the CA's certificate with --ca FILE, "
+		                       "and the host name that it is for");
+	case CURLE_SSL_CACERT_BADFILE:
+		return error_hint(err, "there are no certificates (PEM) in that file: give others with --ca FILE");
+	case CURLE_SSL_CONNECT_ERROR:
+		return error_hint(err, "does the store speak TLS there? If not, give http in place of https");
+	case CURLE_ABORTED_BY_CALLBACK:
 		return error_hint(err, "it was interrupted");
-	if (t->code == CURLE_OPERATION_TIMEDOUT)
+	case CURLE_OPERATION_TIMEDOUT:
 		return error_hint(err, "it was tried %u times, %g s each (--push-tries, --push-timeout)",
 		        t->options->tries, t->options->timeout_s);
-	return may_recover(t) ? error_hint(err, "it was tried %u times: is the store there?", t->options->tries)
-	                      : error_hint(err, "check the URL");
+	case CURLE_RECV_ERROR:
+	case CURLE_GOT_NOTHING:
+		return error_hint(err, "it was tried %u times: is that the store, and does it speak %s there?",
+		        t->options->tries, strncmp(t->store->url, "https", 5) ? "http, not https" : "https");
+	default:
+		return may_recover(t) ? error_hint(err, "it was tried %u times: is the store there?", t->options->tries)
+		                      : error_hint(err, "check the URL");
+	}
 }
 
 static void wait_for(double seconds, volatile sig_atomic_t *stop)

@@ -83,6 +83,8 @@ struct error *store_parse(const char *url, struct store *ret)
 		return err;
 	if (!u)
 		return &error_no_memory;
+	if (kind == STORES && url[strcspn(url, "+:/")] == '+')
+		return bad_url("no store has this prefix");
 	if ((strncmp(url, "http://", 7) && strncmp(url, "https://", 8)) || curl.url_set(u, CURLUPART_URL, url, 0))
 		return bad_url("this is no URL of http or https");
 	if (!curl.url_get(u, CURLUPART_USER, &user, 0))

@@ -345,6 +345,15 @@ def test_certificate():
             assert done.returncode == yrt.OUTPUT and "certificate" in done.stderr and not store.requests, done.stderr
             done = push(path, "--push", url, "--ca", cert)
             assert done.returncode == 0 and len(store.requests) == 1, done.stderr
+            done = push(path, "--push", url, "--ca", path)
+            assert done.returncode == yrt.OUTPUT and "no certificates (PEM) in that file" in done.stderr, done.stderr
+            done = push(path, "--push", url, "--ca", path + ".pem")
+            assert done.returncode == yrt.INPUT and "takes a file of certificates" in done.stderr, done.stderr
+            done = push(path, "--push", url.replace("https", "http"), "--push-tries", 1)
+            assert done.returncode == yrt.OUTPUT and "does it speak http, not https" in done.stderr, done.stderr
+        with stores.Store() as store:
+            done = push(path, "--push", f"otlp+https://127.0.0.1:{store.port}")
+            assert done.returncode == yrt.OUTPUT and "give http in place of https" in done.stderr, done.stderr
         done = push(path, "--push", "otlp+http://nobody.invalid:4318", "--push-tries", 1)
         assert done.returncode == yrt.OUTPUT and "nobody.invalid" in done.stderr and os.path.exists(path), done.stderr
 
@@ -356,6 +365,7 @@ def test_usage():
             [path],
             [path, "--push", "ftp://h"],
             [path, "--push", "http://h:1/x"],
+            [path, "--push", "tempo+http://h:1"],
             [path, "--push", "otlp+http://u:p@h"],
             ["--push", "otlp+http://h"],
             [path, "--push", "otlp+http://h", "--label", "x"],
