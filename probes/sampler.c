@@ -435,7 +435,7 @@ struct error *sampler_run(struct sampler *s, volatile sig_atomic_t *stop)
 	if (!err && !s->targets.alive && !s->command && !waits_for_more(s))
 		warn_exited(s);
 	if (!err && s->awaiting)
-		err = error_new(ERROR_NO_PROCESS, "no process has matched %s until now", sampler_target(s));
+		err = selection_never_matched(s->options.selection, "/proc");
 	s->ended_ns = now_ns();
 	late = s->ops->stop(s->event);
 	sampler_take_all(s);

@@ -16,6 +16,7 @@
 #include "unwind/read_text.h"
 
 #define CONTAINER_DIGITS 64
+#define POD_LEAST        32      /* letters of a UID: so many in the hash of a static pod, 36 in others */
 #define COMM_LONGEST     15      /* bytes: TASK_COMM_LEN - 1 of Linux's include/linux/sched.h */
 #define WILD             "*?[\\" /* what fnmatch() takes for more than itself */
 
@@ -71,6 +72,9 @@ static struct error *check_value(const char *text, enum select_key key, const ch
 	if (key == SELECT_COMM && strpbrk(value, WILD) && longest_literal(value) > COMM_LONGEST)
 		return error_hint(error_new(ERROR_USAGE, "--select %s: no comm has more than 15 bytes", text),
 		        "shorten it, or select by exe=");
+	if (key == SELECT_POD && (strlen(value) < POD_LEAST || value[strspn(value, "0123456789abcdef-")]))
+		return error_hint(error_new(ERROR_USAGE, "--select %s: %s is no UID of a pod", text, value),
+		        "`kubectl get pod NAME -o jsonpath={.metadata.uid}` prints it");
 	if (key != SELECT_CONTAINER)
 		return NULL;
 	if (strlen(value) < SELECT_ID_LEAST || value[strspn(value, "0123456789abcdef")])

@@ -228,6 +228,18 @@ struct error *selection_missed(const struct selection *s, const char *proc)
 	return hint_near(error_new(ERROR_NO_PROCESS, "no process matches %s", s->text), &near);
 }
 
+struct error *selection_never_matched(const struct selection *s, const char *proc)
+{
+	struct error *missed = selection_missed(s, proc), *err;
+
+	if (missed->kind != ERROR_NO_PROCESS)
+		return missed;
+	err = error_hint(
+	        error_new(ERROR_NO_PROCESS, "no process has matched %s until now", s->text), "%s", missed->hint);
+	error_free(missed);
+	return err;
+}
+
 /* "pid 12: nginx: worker process" a line. The command line is the target's: whoever prints it, escapes it. */
 static char *list_pids(const char *proc, const pid_t *pids, u32 n)
 {

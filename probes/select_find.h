@@ -14,6 +14,8 @@ struct error *selection_find(const struct selection *s, const char *proc, pid_t 
 struct error *selection_hidden(const struct selection *s, const char *proc);
 /* Nothing matches: what was looked for, and what comes close, or that it is hidden. */
 struct error *selection_missed(const struct selection *s, const char *proc);
+/* The same, after waiting for one. */
+struct error *selection_never_matched(const struct selection *s, const char *proc);
 /* The process whose program or comm is name. None, or several, is an error that lists similar ones, or all. */
 struct error *find_by_name(const char *name, const char *proc, pid_t *ret);
 

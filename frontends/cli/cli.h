@@ -178,6 +178,8 @@ struct error *latency_set(struct flame_options *o);
 struct error *flame_check_targets(struct flame_options *o);
 /* Adds all processes that match o->selection. Fails if none does, unless o->awaits. */
 struct error *flame_select(struct flame_options *o);
+/* Says that none does yet, and what comes close. */
+void flame_note_waiting(const struct flame_options *o);
 void flame_free(struct flame_options *o);
 
 /* Samples as o says, or prints --help; frees o. Returns the exit code. */

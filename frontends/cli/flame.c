@@ -17,6 +17,7 @@
 #include "say.h"
 #include "frontends/format/format.h"
 #include "probes/hit/latency.h"
+#include "probes/select_find.h"
 #include "unwind/cleanup.h"
 #include "unwind/runtime.h"
 #include "unwind/runtime_tasks.h"
@@ -374,6 +375,14 @@ static void awaited(void *ctx, pid_t pid)
 	set_labels(ctx, &pid, 1);
 }
 
+void flame_note_waiting(const struct flame_options *o)
+{
+	struct error *err = selection_missed(&o->selection, "/proc");
+
+	say_note("%s yet: waiting. %s", err->message, err->hint ? err->hint : "");
+	error_free(err);
+}
+
 static int sample(const struct command_line *self, struct flame_options *o, const char *command)
 {
 	struct sampler *s = NULL;
@@ -394,6 +403,8 @@ static int sample(const struct command_line *self, struct flame_options *o, cons
 	if (err) {
 		code = report_error(err);
 	} else {
+		if (o->awaits && !o->npids && o->selection.nrules && !o->quiet)
+			flame_note_waiting(o);
 		set_labels(o, o->pids, o->npids);
 		err = sampler_run(s, &stop_sampling);
 		if (o->sampler.progress)

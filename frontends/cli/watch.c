@@ -286,7 +286,7 @@ static int record_once(struct watch *w, const struct command_line *self, int arg
 		return code;
 	}
 	if (!*err && !w->missed)
-		say_note("no process matches %s yet: waiting", w->o.selection.text);
+		flame_note_waiting(&w->o);
 	w->missed = true;
 	return -1;
 }

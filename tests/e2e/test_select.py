@@ -159,9 +159,12 @@ def test_wait():
         result = at.result().expect()
         assert result.share("f30") > 0.8, yrt.show(result.stacks)
         at = yrt.Run("record", "--select", rule, "--wait", output=False, cwd=dir).sampling()
+        said = at.process.stderr.readline()
+        assert f"no process matches {rule} yet: waiting. " in said, said
         at.process.send_signal(signal.SIGINT)
         result = at.result().expect(yrt.NO_PROCESS)
         assert f"no process has matched {rule}" in result.stderr and os.listdir(dir) == [os.path.basename(path)]
+        assert len(result.stderr.splitlines()) == 2, result.stderr  # and what to do
 
 
 def test_name():
@@ -190,6 +193,7 @@ def test_usage():
         ["--wait", "-p", "1"],
         ["-a", "--", "true"],
         ["--select", "container=12"],
+        ["--select", "pod=POD-UID,exe=envoy", "--wait"],
     ):
         result = yrt.run("flame", *args)
         assert result.code == yrt.USAGE and result.stderr, (args, result.code, result.stderr)
