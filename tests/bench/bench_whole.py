@@ -66,16 +66,20 @@ def spent(pid):
 
 
 def watched(process, seconds):
-    """(CPU in percent from its start on; the same after SHORT seconds; most memory in MB)"""
+    """
+    From the moment when it samples: (CPU seconds until then; CPU in percent; the same after SHORT seconds; most memory
+    in MB)
+    """
+    start = spent(process.pid)
     time.sleep(SHORT)
     once = spent(process.pid)
     time.sleep(seconds - SHORT)
     total, most = spent(process.pid), re.search(r"VmHWM:\s+(\d+)", yrt.read(f"/proc/{process.pid}/status"))[1]
-    return 100 * total / seconds, 100 * (total - once) / (seconds - SHORT), int(most) / 1024
+    return start, 100 * (total - start) / seconds, 100 * (total - once) / (seconds - SHORT), int(most) / 1024
 
 
 def ours(seconds, cache):
-    run = yrt.Run("flame", "-a", "-d", seconds + 5, "-F", RATE, env={"YRT_CACHE_DIR": cache})
+    run = yrt.Run("flame", "-a", "-d", seconds + 5, "-F", RATE, env={"YRT_CACHE_DIR": cache}).sampling()
     found = watched(run.process, seconds)
     run.result(seconds + 60).expect()
     return found
@@ -101,10 +105,11 @@ def beside_peer(seconds):
             figures["OpenTelemetry"].append(theirs(seconds, at, store))
     print(f"     200 processes, both, {TURNS} turns of {seconds} s, load {os.getloadavg()[1]:.0f}, medians:")
     for name, turns in figures.items():
-        percent, later, most = (statistics.median(turn[i] for turn in turns) for i in range(3))
-        each = ", ".join(f"{turn[0]:.2f}" for turn in turns)
+        start, percent, later, most = (statistics.median(turn[i] for turn in turns) for i in range(4))
         print(
-            f"     {name}: {percent:.2f} % of a CPU ({each}), {later:.2f} % after {SHORT} s; {most:.0f} MB", flush=True
+            f"     {name}: {start:.2f} s of CPU time to start, then {percent:.2f} % of a CPU"
+            f" ({', '.join(f'{turn[1]:.2f}' for turn in turns)}), {later:.2f} % after {SHORT} s; {most:.0f} MB",
+            flush=True,
         )
 
 

@@ -22,6 +22,7 @@ import yrt
 
 PROFILER = os.environ.get("YRT_OTEL") or shutil.which("ebpf-profiler")
 COLLECTOR = os.environ.get("YRT_OTELCOL")
+SAMPLES = "Attached tracer program"  # of its log
 CONFIG = """
 receivers: {{otlp: {{protocols: {{grpc: {{endpoint: "127.0.0.1:{take}", max_recv_msg_size_mib: 64}}}}}}}}
 exporters: {{otlp_http: {{profiles_endpoint: "http://127.0.0.1:{give}/v1development/profiles", compression: none}}}}
@@ -67,13 +68,13 @@ def collector():
 
 @contextlib.contextmanager
 def profiler(at, rate, *options):
-    """Its process, from its start."""
+    """Its process, once it samples."""
     words = [PROFILER, f"-collection-agent={at}", "-disable-tls", f"-samples-per-second={rate}", *options]
-    with tempfile.TemporaryFile("w+") as log:
+    with tempfile.NamedTemporaryFile("w") as log:
         process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         try:
+            yrt.until(lambda: SAMPLES in yrt.read(log.name) or process.poll() is not None, "the peer samples", 120)
             yield process
-            log.seek(0)
-            assert process.poll() is None, f"the peer ended with {process.returncode}\n{log.read()[-2000:]}"
+            assert process.poll() is None, f"the peer ended with {process.returncode}\n{yrt.read(log.name)[-2000:]}"
         finally:
             yrt.stop(process)
