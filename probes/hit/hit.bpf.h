@@ -3,6 +3,7 @@
 #ifndef YRT_HIT_BPF_H
 #define YRT_HIT_BPF_H
 
+#include "hit/hit_jump.bpf.h"
 #include "hit/latency.h"
 
 u64 latency_over_ns = 0;
@@ -12,6 +13,7 @@ u32 hit_tracepoint = 0; /* the reason of tracepoints */
 u64 hit_until = ~0ull; /* the shift's end (CLOCK_MONOTONIC, ns): later hits of uprobes do not count */
 u32 hit_each = 1;      /* how many hits a hit of this shift counts for */
 u32 hit_shift = 0;     /* the number of the shift */
+u32 hit_has_turns = 0; /* on_turn() is placed */
 
 struct { /* hits of targets, whether they were taken or not */
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -25,6 +27,28 @@ static inline struct hit_counts *hit_counts_here(void)
 	u32 zero = 0;
 
 	return bpf_map_lookup_elem(&hit_counters, &zero);
+}
+
+/* Threads that are about to come to the place again without a call: by a loop, or on a larger stack. */
+struct { /* sized where functions are probed */
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u32);
+} hit_turns SEC(".maps");
+
+SEC("uprobe")
+int on_turn(struct pt_regs *ctx)
+{
+	struct hit_counts *counts = hit_counts_here();
+	u32 thread = (u32)bpf_get_current_pid_tgid(), one = 1;
+
+	if (ticks != TICKS_TAKEN || !find_target() || !counts)
+		return 0;
+	counts->exits++;
+	if (latency_jumps_away(bpf_get_attach_cookie(ctx)))
+		bpf_map_update_elem(&hit_turns, &thread, &one, BPF_ANY);
+	return 0;
 }
 
 /* NULL: it was not chosen. */
@@ -59,11 +83,14 @@ int on_hit_walk(struct pt_regs *ctx)
 	struct probe_stats *st = my_stats();
 	u32 tgid = tgid_of(task), each = hit_each;
 	int instance = ticks == TICKS_TAKEN ? find_target() : 0;
+	u32 thread = (u32)bpf_get_current_pid_tgid();
 	struct slot *slot;
 
 	if (!instance || !counts || !st)
 		return 0;
 	counts->entries++;
+	if (hit_has_turns && !bpf_map_delete_elem(&hit_turns, &thread))
+		return 0;
 	if (bpf_ktime_get_ns() > hit_until)
 		return 0;
 	counts->stand_for += each;
@@ -202,7 +229,7 @@ int on_again(struct pt_regs *ctx)
 	struct latency_key key;
 	struct latency_call *call = latency_here(bpf_get_current_task_btf(), &key) ? latency_find(&key) : NULL;
 
-	if (call)
+	if (call && latency_jumps_away(bpf_get_attach_cookie(ctx)))
 		call->again = 1;
 	return 0;
 }
@@ -228,8 +255,8 @@ WALK_GLOBAL int latency_count(u64 ns)
 	return 1;
 }
 
-/* The call that is left here. 0: none that was entered, or it was fast. */
-WALK_GLOBAL u64 latency_of_call(void)
+/* The call that is left here, if the jump of this number does so. 0: none that was entered, or it was fast. */
+WALK_GLOBAL u64 latency_of_call(u64 jump)
 {
 	struct latency_key key;
 	struct latency_stats *all = latency_here(bpf_get_current_task_btf(), &key);
@@ -240,6 +267,8 @@ WALK_GLOBAL u64 latency_of_call(void)
 	if (!all || !counts)
 		return 0;
 	counts->exits++;
+	if (!latency_jumps_away(jump))
+		return 0;
 	if (!call) {
 		all->unpaired++;
 		return 0;
@@ -255,7 +284,7 @@ int on_return_walk(struct pt_regs *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct probe_stats *st = my_stats();
-	u64 ns = latency_of_call(), each = weight, calls = each * hit_each;
+	u64 ns = latency_of_call(bpf_get_attach_cookie(ctx)), each = weight, calls = each * hit_each;
 	u32 tgid = tgid_of(task), number;
 	struct slot *slot;
 	int instance;

@@ -12,6 +12,7 @@
 #include "hit_exits.h"
 #include "hit_find.h"
 #include "hit_latency.h"
+#include "hit_missing.h"
 #include "hit_shifts.h"
 #include "latency.h"
 #include "probes/object.h"
@@ -23,7 +24,7 @@
 #include "unwind/grow.h"
 #include "unwind/profile/names.h"
 
-#define FILES_TEXT 256
+#define TURNS_MAX 4096 /* threads that are about to begin a turn */
 
 struct placed { /* stays where the process executes another program */
 	pid_t pid;
@@ -48,6 +49,7 @@ struct hit {
 	u32 nlooked;
 	bool started;
 	struct latency_stats latency;
+	struct hit_jumps jumps;
 	u32 found[HIT_SPECS_MAX]; /* places of each spec */
 	struct hit_near near[HIT_SPECS_MAX];
 	bool matched[HIT_SPECS_MAX]; /* a file of that name was there */
@@ -92,8 +94,12 @@ static void prepare(struct object *o)
 	if (!has_kind(options, false))
 		return;
 	object_want(o, "on_hit");
+	object_want(o, "on_turn");
 	uprobe_prepare(object_skeleton(o)->progs.on_hit);
 	uprobe_prepare(object_skeleton(o)->progs.on_hit_walk);
+	uprobe_prepare(object_skeleton(o)->progs.on_turn);
+	hit_latency_prepare_jumps(o);
+	bpf_map__set_max_entries(object_skeleton(o)->maps.hit_turns, TURNS_MAX);
 }
 
 static void destroy(void *event)
@@ -104,6 +110,7 @@ static void destroy(void *event)
 		return;
 	hit_shifts_destroy(h->shifts);
 	bpf_link__destroy(h->tracepoint);
+	free(h->jumps.of);
 	free(h->placed);
 	free(h->looked);
 	free(h);
@@ -143,9 +150,25 @@ static struct error *place(
 	if (err)
 		return err;
 	h->placed[h->nplaced] = (struct placed){.pid = p->pid, .spec = spec, .dev = img->dev, .ino = img->ino};
-	u.cookie = h->options->n > 1 ? spec + 1 : 0; /* with one, there is no choice of words */
+	if (u.exit)
+		u.cookie = u.jump;
+	else
+		u.cookie = h->options->n > 1 ? spec + 1 : 0; /* with one, there is no choice of words */
 	err = hit_shifts_place(h->shifts, p, img, path, &u);
 	h->nplaced += !err;
+	return err;
+}
+
+static struct error *place_exit(struct hit *h, const struct process *p, u32 spec, struct image *img, const char *path,
+        const struct hit_exit *exit, const struct bpf_program *program)
+{
+	struct hit_uprobe u = {.program = program, .exit = true};
+	struct error *err = NULL;
+
+	if (exit->asks)
+		err = hit_latency_jump(h->host->object, &h->jumps, &exit->jump, &u.jump);
+	if (!err && hit_offset(img, exit->jump.at, true, &u.at.offset))
+		err = place(h, p, spec, img, path, u);
 	return err;
 }
 
@@ -156,19 +179,32 @@ static struct error *place_exits(struct hit *h, const struct process *p, u32 spe
 	const struct sample *skel = object_skeleton(h->host->object);
 	const char *what = h->options->spec[spec].text;
 	cleanup(free) struct hit_exits *exits = calloc(1, sizeof(*exits));
-	struct hit_uprobe again = {.program = skel->progs.on_again, .exit = true};
 	struct error *err;
 
 	if (found->usdt)
 		return error_new(ERROR_USAGE, "-e %s: a USDT probe has no duration; give a function", what);
 	err = exits ? hit_exits_find(what, img, found->addr, exits) : &error_no_memory;
-	if (!err && exits->again && hit_offset(img, exits->again, true, &again.at.offset))
-		err = place(h, p, spec, img, path, again);
-	for (u32 i = 0; !err && i < exits->n; i++) {
-		struct hit_uprobe u = {.program = skel->progs.on_return, .exit = true};
+	for (u32 i = 0; !err && i < exits->n; i++)
+		err = place_exit(h, p, spec, img, path, &exits->of[i],
+		        exits->of[i].again ? skel->progs.on_again : skel->progs.on_return);
+	return err;
+}
 
-		if (hit_offset(img, exits->addr[i], true, &u.at.offset))
-			err = place(h, p, spec, img, path, u);
+/* Where a function that is probed goes on at its start. What its code does not tell stays unknown. */
+static struct error *place_turns(struct hit *h, const struct process *p, u32 spec, struct image *img, const char *path,
+        const struct hit_found *found)
+{
+	struct sample *skel = object_skeleton(h->host->object);
+	cleanup(free) struct hit_exits *exits = calloc(1, sizeof(*exits));
+	struct error *err = exits ? NULL : &error_no_memory;
+
+	if (!err)
+		error_free(hit_exits_find(h->options->spec[spec].text, img, found->addr, exits));
+	for (u32 i = 0; !err && i < exits->n; i++) {
+		if (!exits->of[i].again)
+			continue;
+		skel->bss->hit_has_turns = 1;
+		err = place_exit(h, p, spec, img, path, &exits->of[i], skel->progs.on_turn);
 	}
 	return err;
 }
@@ -205,6 +241,8 @@ static struct error *look_at(struct hit *h, const struct process *p, u32 spec, s
 		err = refuse_second(h, p, spec, img->path);
 	if (!err && found.n && h->options->returns)
 		err = place_exits(h, p, spec, img, path, &found);
+	else if (!err && found.n && !found.usdt)
+		err = place_turns(h, p, spec, img, path, &found);
 	for (u32 i = 0; !err && i < found.n; i++)
 		err = place(h, p, spec, img, path,
 		        (struct hit_uprobe){.program = h->options->returns ? skel->progs.on_enter : skel->progs.on_hit,
@@ -275,68 +313,11 @@ static struct error *look(struct hit *h)
 	return err;
 }
 
-static void files_text(const struct targets *t, char *ret)
-{
-	size_t len = 0;
-	const struct process *p = t->nprocesses ? t->processes[0] : NULL;
-	const struct image *last = NULL;
-
-	*ret = '\0';
-	for (u32 i = 0; p && i < p->maps.nlines && len < FILES_TEXT - 80; i++) {
-		const struct mapping *m = &p->mappings[i];
-		const char *base = m->image ? strrchr(m->image->path, '/') : NULL;
-
-		if (!base || m->image == last || !(m->prot & PROT_EXEC))
-			continue;
-		last = m->image;
-		len += (size_t)snprintf(ret + len, FILES_TEXT - len, "%s%.60s", len ? ", " : "", base + 1);
-	}
-}
-
-/* What was given is a pattern: no name is like that. */
-static struct error *no_patterns(const struct hit_spec *s)
-{
-	return error_hint(error_new(ERROR_USAGE, "-e %s: no name is \"%s\"", s->text, *s->name ? s->name : s->file),
-	        "patterns (*) are not supported: give full names, with an -e for each");
-}
-
-static struct error *no_file(const struct hit *h, const struct hit_spec *s)
-{
-	char files[FILES_TEXT], near[HIT_NEAR_TEXT];
-	struct error *err = error_new(ERROR_USAGE,
-	        "-e %s: there is no file \"%s\" with code, USDT provider or tracepoint of that name", s->text, s->file);
-
-	files_text(h->host->targets, files);
-	hit_near_text(&s->near, near);
-	if (s->near.n)
-		return error_hint(err, "tracepoints: %s; files: %s", near, files);
-	return error_hint(err, "files: %s; functions of scripts and JITs are in none", files);
-}
-
-static struct error *missing(const struct hit *h, u32 spec)
-{
-	const struct hit_spec *s = &h->options->spec[spec];
-	char near[HIT_NEAR_TEXT];
-	struct error *err;
-
-	if (strchr(s->text, '*'))
-		return no_patterns(s);
-	if (!h->matched[spec])
-		return no_file(h, s);
-	err = error_new(ERROR_USAGE, "-e %s: there is no function or USDT probe \"%s\"", s->text, s->name);
-	hit_near_text(&h->near[spec], near);
-	if (h->near[spec].n)
-		return error_hint(
-		        err, "near: %s; functions of scripts and JITs are in no file, nor those always inlined", near);
-	return error_hint(err, "a file without symbols takes addresses as stacks show them: -e nginx+0x51340; "
-	                       "functions of scripts and JITs are in no file, nor those always inlined");
-}
-
 static struct error *find_missing(const struct hit *h)
 {
 	for (u32 i = 0; i < h->options->n; i++)
 		if (h->options->spec[i].kind != HIT_TRACEPOINT && !h->found[i])
-			return missing(h, i);
+			return hit_missing(&h->options->spec[i], &h->near[i], h->matched[i], h->host->targets);
 	return NULL;
 }
 

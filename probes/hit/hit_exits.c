@@ -2,25 +2,30 @@
 #include "hit_exits.h"
 
 #include <capstone.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/user.h>
 
+#include "unwind/binary/endbr64.h"
+#include "unwind/cfi/capstone_registers.h"
+#include "unwind/cfi/cfi.h"
 #include "unwind/cleanup.h"
 #include "unwind/symbols/symbols.h"
 
 #define CODE_MAX (1u << 20)
+#define SP       7 /* DWARF's number */
 
 struct sweep {
 	const char *what;
 	struct image *img;
 	char name[256];
-	u64 start;
+	u64 start, probed;
 	struct {
 		u64 start, end;
-	} part[2]; /* the function, and its cold part */
+	} part[LATENCY_PARTS]; /* the function, and what of it lies elsewhere */
 	u32 nparts;
-	bool grows; /* the last call or jump was a call of what makes the stack larger */
 	struct hit_exits *exits;
 };
 
@@ -39,42 +44,134 @@ static bool is_inside(const struct sweep *s, u64 addr)
 	return false;
 }
 
-/* Is it in the function's cold part? That is swept, too. */
-static bool is_cold(struct sweep *s, u64 addr)
+static bool add_part(struct sweep *s, u64 start, u64 end)
 {
-	size_t len = strlen(s->name);
-	struct symbol sym;
-
-	if (!symbols_find(s->img, addr, &sym) || strncmp(sym.name, s->name, len) != 0 ||
-	        strncmp(sym.name + len, ".cold", 5) != 0 || s->nparts == 2)
+	if (s->nparts == LATENCY_PARTS)
 		return false;
-	s->part[s->nparts].start = sym.start;
-	s->part[s->nparts++].end = sym.end;
+	s->part[s->nparts].start = start;
+	s->part[s->nparts++].end = end;
 	return true;
 }
 
-static struct error *take(struct sweep *s, u64 addr)
+enum frame { FRAME_UNKNOWN, FRAME_NONE /* the stack is as at the entry */, FRAME_OPEN };
+
+static enum frame frame_at(const struct sweep *s, u64 addr)
+{
+	struct cfi_rule rule;
+
+	if (!s->img->cfi || !cfi_find(s->img->cfi, addr, &rule) || (rule.kind != CFI_REG && rule.kind != CFI_DEREF) ||
+	        rule.flags & CFI_FROM_CODE)
+		return FRAME_UNKNOWN;
+	return rule.kind == CFI_REG && rule.cfa_reg == SP && rule.cfa_off == 8 ? FRAME_NONE : FRAME_OPEN;
+}
+
+/*
+ * Is it a part of the function that lies elsewhere? That is swept, too. Without a symbol it is one if there is a frame,
+ * and if compilers do not call so: no caller passes a function that has no name by a conditional jump.
+ */
+static bool is_part(struct sweep *s, u64 addr, enum frame frame, bool conditional)
+{
+	size_t len = strlen(s->name);
+	const struct cfi_fde *fde;
+	struct symbol sym;
+
+	if (!symbols_find(s->img, addr, &sym))
+		sym.start = 0;
+	else if (!strncmp(sym.name, s->name, len) && !strncmp(sym.name + len, ".cold", 5))
+		return add_part(s, sym.start, sym.end);
+	if (frame == FRAME_UNKNOWN || (frame == FRAME_NONE && (!conditional || sym.start == addr)))
+		return false;
+	fde = cfi_fde_at(s->img->cfi, addr);
+	return fde && addr < fde->end && add_part(s, fde->start, fde->end);
+}
+
+static struct error *take(struct sweep *s, const cs_insn *insn, struct hit_exit exit)
 {
 	if (s->exits->n == HIT_EXITS_MAX)
-		return refuse(s, addr, "more than 256 returns");
-	s->exits->addr[s->exits->n++] = addr;
+		return refuse(s, insn->address, "more than 256 returns");
+	exit.jump.at = insn->address;
+	s->exits->of[s->exits->n++] = exit;
 	return NULL;
+}
+
+/* Of a jcc: its opcode's low bits. */
+static u8 condition_of(const cs_insn *insn)
+{
+	const u8 *code = insn->bytes;
+
+	while (*code == 0x2e || *code == 0x3e || *code == 0xf2) /* hints */
+		code++;
+	if ((*code & 0xf0) == 0x70)
+		return *code & 15;
+	return *code == 0x0f && (code[1] & 0xf0) == 0x80 ? code[1] & 15 : LATENCY_NONE;
+}
+
+static struct error *take_direct(struct sweep *s, const cs_insn *insn, u64 to)
+{
+	struct hit_exit exit = {.again = to == s->start || to == s->probed, .asks = insn->id != X86_INS_JMP};
+	enum frame frame = frame_at(s, insn->address);
+
+	if (!exit.again && (is_inside(s, to) || is_part(s, to, frame, exit.asks)))
+		return NULL;
+	if (frame == FRAME_OPEN && exit.again)
+		return NULL;
+	exit.jump.condition = condition_of(insn);
+	if (exit.asks && (exit.jump.condition == LATENCY_NONE || (!exit.again && frame != FRAME_NONE)))
+		return refuse(s, insn->address, "a conditional jump out of it");
+	return take(s, insn, exit);
+}
+
+/* Where in struct pt_regs a register is saved; false: it is none of those. */
+static bool place_of(unsigned reg, u8 *ret)
+{
+	static const u8 places[] = {offsetof(struct user_regs_struct, rax), offsetof(struct user_regs_struct, rdx),
+	        offsetof(struct user_regs_struct, rcx), offsetof(struct user_regs_struct, rbx),
+	        offsetof(struct user_regs_struct, rsi), offsetof(struct user_regs_struct, rdi),
+	        offsetof(struct user_regs_struct, rbp), offsetof(struct user_regs_struct, rsp),
+	        offsetof(struct user_regs_struct, r8), offsetof(struct user_regs_struct, r9),
+	        offsetof(struct user_regs_struct, r10), offsetof(struct user_regs_struct, r11),
+	        offsetof(struct user_regs_struct, r12), offsetof(struct user_regs_struct, r13),
+	        offsetof(struct user_regs_struct, r14), offsetof(struct user_regs_struct, r15)};
+	u8 number = reg == X86_REG_INVALID ? CAPSTONE_NO_REG : capstone_register(reg);
+
+	*ret = number < sizeof(places) ? places[number] : LATENCY_NONE;
+	return reg == X86_REG_INVALID || *ret != LATENCY_NONE;
+}
+
+/* notrack: compilers give it to jumps through their own tables only. */
+static struct error *take_indirect(struct sweep *s, const cs_insn *insn)
+{
+	const cs_x86_op *op = &insn->detail->x86.operands[0];
+	struct hit_exit exit = {.asks = true, .jump.condition = LATENCY_NONE};
+	struct latency_jump *jump = &exit.jump;
+
+	if (frame_at(s, insn->address) == FRAME_OPEN || *insn->bytes == 0x3e)
+		return NULL;
+	if (op->type == X86_OP_REG) {
+		jump->index = LATENCY_NONE;
+		return place_of(op->reg, &jump->base) ? take(s, insn, exit)
+		                                      : refuse(s, insn->address, "an unknown jump");
+	}
+	if (op->type != X86_OP_MEM || op->mem.segment != X86_REG_INVALID)
+		return refuse(s, insn->address, "an unknown jump");
+	if (op->mem.base == X86_REG_RIP)
+		return take(s, insn, (struct hit_exit){0});
+	if (!place_of(op->mem.base, &jump->base) || !place_of(op->mem.index, &jump->index) ||
+	        op->mem.disp != (s32)op->mem.disp)
+		return refuse(s, insn->address, "an unknown jump");
+	jump->in_memory = true;
+	jump->disp = (s32)op->mem.disp;
+	jump->scale = (u8)op->mem.scale;
+	return take(s, insn, exit);
 }
 
 static struct error *take_jump(struct sweep *s, const cs_insn *insn)
 {
 	const cs_x86_op *op = &insn->detail->x86.operands[0];
 
-	if (insn->detail->x86.op_count != 1 || op->type != X86_OP_IMM)
-		return refuse(s, insn->address, "a jump through a register or a table");
-	if ((u64)op->imm == s->start && !s->grows)
-		return refuse(s, insn->address, "a jump to its own start");
-	if ((u64)op->imm == s->start)
-		s->exits->again = insn->address;
-	if (is_inside(s, (u64)op->imm) || is_cold(s, (u64)op->imm))
-		return NULL;
-	return insn->id == X86_INS_JMP ? take(s, insn->address)
-	                               : refuse(s, insn->address, "a conditional jump out of it");
+	if (insn->detail->x86.op_count != 1)
+		return refuse(s, insn->address, "an unknown jump");
+	return op->type == X86_OP_IMM ? take_direct(s, insn, (u64)op->imm) : take_indirect(s, insn);
 }
 
 static bool in_group(const cs_insn *insn, u8 group)
@@ -83,19 +180,6 @@ static bool in_group(const cs_insn *insn, u8 group)
 		if (insn->detail->groups[i] == group)
 			return true;
 	return false;
-}
-
-/*
- * Functions that look for room on a stack that can grow begin again behind that: runtime.morestack_noctxt(), and
- * __morestack() of libgcc.
- */
-static bool is_growing(const struct sweep *s, const cs_insn *insn)
-{
-	const cs_x86_op *op = &insn->detail->x86.operands[0];
-	struct symbol sym;
-
-	return insn->id == X86_INS_CALL && op->type == X86_OP_IMM && symbols_find(s->img, (u64)op->imm, &sym) &&
-	       (!strncmp(sym.name, "runtime.morestack", 17) || !strcmp(sym.name, "__morestack"));
 }
 
 static struct error *sweep_part(struct sweep *s, csh cs, cs_insn *insn, u64 start, u64 end)
@@ -112,30 +196,49 @@ static struct error *sweep_part(struct sweep *s, csh cs, cs_insn *insn, u64 star
 		if (!cs_disasm_iter(cs, &at, &left, &addr, insn))
 			return refuse(s, addr, "an unknown instruction");
 		if (in_group(insn, CS_GRP_RET) || in_group(insn, CS_GRP_IRET))
-			err = take(s, insn->address);
+			err = take(s, insn, (struct hit_exit){0});
 		else if (in_group(insn, CS_GRP_JUMP))
 			err = take_jump(s, insn);
-		if (in_group(insn, CS_GRP_JUMP) || in_group(insn, CS_GRP_CALL))
-			s->grows = is_growing(s, insn); /* arguments are loaded again in between */
 	}
 	return err;
 }
 
+static u32 ways_out(const struct hit_exits *exits)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < exits->n; i++)
+		n += !exits->of[i].again;
+	return n;
+}
+
+/* All parts are known now. */
+static void tell_parts(const struct sweep *s)
+{
+	for (u32 i = 0; i < s->exits->n; i++) {
+		struct latency_jump *jump = &s->exits->of[i].jump;
+
+		jump->nparts = s->nparts;
+		for (u32 k = 0; k < s->nparts; k++) {
+			jump->start[k] = s->part[k].start;
+			jump->end[k] = s->part[k].end;
+		}
+	}
+}
+
 struct error *hit_exits_find(const char *what, struct image *img, u64 start, struct hit_exits *ret)
 {
-	struct sweep s = {.what = what, .img = img, .start = start, .nparts = 1, .exits = ret};
+	struct sweep s = {.what = what, .img = img, .start = start, .probed = probed_entry(img, start), .exits = ret};
 	struct error *err = NULL;
 	struct symbol sym;
 	cs_insn *insn;
 	csh cs;
 
 	ret->n = 0;
-	ret->again = 0;
 	if (!symbols_find(img, start, &sym) || sym.start != start || sym.unsized)
 		return refuse(&s, start, "no symbol with its size");
 	snprintf(s.name, sizeof(s.name), "%s", sym.name);
-	s.part[0].start = sym.start;
-	s.part[0].end = sym.end;
+	add_part(&s, sym.start, sym.end);
 	if (cs_open(CS_ARCH_X86, CS_MODE_64, &cs))
 		return &error_no_memory;
 	cs_option(cs, CS_OPT_DETAIL, CS_OPT_ON);
@@ -145,7 +248,9 @@ struct error *hit_exits_find(const char *what, struct image *img, u64 start, str
 	if (insn)
 		cs_free(insn, 1);
 	cs_close(&cs);
-	if (!err && !ret->n)
-		err = refuse(&s, start, "none");
+	if (!err && !ways_out(ret))
+		err = error_hint(error_new(ERROR_UNSUPPORTED, "-e %s: its code never returns", what),
+		        "yrt probe shows its calls");
+	tell_parts(&s);
 	return err;
 }

@@ -1,26 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where a function is left, by its instructions: each ret, and each jump out of it (a tail call, before which the stack
- * pointer is what it was at the entry). Its code is disassembled from start to end, with the part that the compiler
- * placed elsewhere ("f.cold"). What is not known for certain is refused: a jump through a register or a table, a
- * conditional jump out, and a jump to the function's own first instruction, unless it follows a call that made the
- * stack larger.
+ * pointer is what it was at the entry). Its code is disassembled from start to end, with the parts that the compiler
+ * placed elsewhere: "f.cold", and what it jumps to while it has a frame, as unwind rows tell.
+ *
+ * Where such a jump leads may depend on flags or registers. A jump within a frame stays in the function (a switch); of
+ * others it is looked at when they are reached (struct latency_jump). A jump to the function's own start is a loop, a
+ * call of itself in place of a return, or follows a call that made the stack larger: the same call goes on.
+ *
+ * What is not known for certain is refused.
  */
 #ifndef YRT_HIT_EXITS_H
 #define YRT_HIT_EXITS_H
 
+#include "latency.h"
 #include "unwind/binary/image.h"
 #include "unwind/error.h"
 
 #define HIT_EXITS_MAX 256
 
 struct hit_exits {
-	u64 addr[HIT_EXITS_MAX]; /* in the file */
 	u32 n;
-	u64 again; /* the jump by which a call begins once more, on a larger stack; 0: none */
+	struct hit_exit {
+		bool again;               /* the call begins once more */
+		bool asks;                /* only if the jump says so */
+		struct latency_jump jump; /* at: in the file */
+	} of[HIT_EXITS_MAX];
 };
 
-/* what: for errors. symbols_load() of the image was called. */
+/* what: for errors. symbols_load() of the image was called; its unwind rows help if it has them. */
 struct error *hit_exits_find(const char *what, struct image *img, u64 start, struct hit_exits *ret);
 
 #endif

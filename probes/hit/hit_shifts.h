@@ -20,7 +20,8 @@ struct hit_uprobe {
 	const struct bpf_program *program;
 	struct hit_place at;
 	u64 cookie;
-	bool exit; /* calls end there */
+	bool exit; /* calls end there, or begin another turn, */
+	u64 jump;  /* if the jump of this number says so (hit_latency_jump()) */
 };
 
 /* path: of the image, for the kernel. */

@@ -37,6 +37,24 @@ struct latency_stacks {
 	} of[LATENCY_MOVING];
 };
 
+/*
+ * A jump that leaves a function, or not, as flags or its target say. Registers are given by their places in struct
+ * pt_regs.
+ */
+#define LATENCY_PARTS 8
+#define LATENCY_NONE  0xff
+struct latency_jump {
+	u64 at;                                       /* in the file, as the parts */
+	u64 start[LATENCY_PARTS], end[LATENCY_PARTS]; /* of the function: a target in there is no way out */
+	u32 nparts;
+	s32 disp;
+	u8 condition; /* of jcc, its opcode's low bits: it leaves if that holds. LATENCY_NONE: by its target */
+	u8 base, index, scale;
+	u8 in_memory; /* the target is read from there */
+	u8 reserved[3];
+};
+#define LATENCY_JUMPS 256
+
 static inline u32 latency_bucket(u64 ns)
 {
 	u32 power = 0;

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hit_missing.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define FILES_TEXT 256
+
+static void files_text(const struct targets *t, char *ret)
+{
+	size_t len = 0;
+	const struct process *p = t->nprocesses ? t->processes[0] : NULL;
+	const struct image *last = NULL;
+
+	*ret = '\0';
+	for (u32 i = 0; p && i < p->maps.nlines && len < FILES_TEXT - 80; i++) {
+		const struct mapping *m = &p->mappings[i];
+		const char *base = m->image ? strrchr(m->image->path, '/') : NULL;
+
+		if (!base || m->image == last || !(m->prot & PROT_EXEC))
+			continue;
+		last = m->image;
+		len += (size_t)snprintf(ret + len, FILES_TEXT - len, "%s%.60s", len ? ", " : "", base + 1);
+	}
+}
+
+/* What was given is a pattern: no name is like that. */
+static struct error *no_patterns(const struct hit_spec *s)
+{
+	return error_hint(error_new(ERROR_USAGE, "-e %s: no name is \"%s\"", s->text, *s->name ? s->name : s->file),
+	        "patterns (*) are not supported: give full names, with an -e for each");
+}
+
+static struct error *no_file(const struct hit_spec *s, const struct targets *targets)
+{
+	char files[FILES_TEXT], near[HIT_NEAR_TEXT];
+	struct error *err = error_new(ERROR_USAGE,
+	        "-e %s: there is no file \"%s\" with code, USDT provider or tracepoint of that name", s->text, s->file);
+
+	files_text(targets, files);
+	hit_near_text(&s->near, near);
+	if (s->near.n)
+		return error_hint(err, "tracepoints: %s; files: %s", near, files);
+	return error_hint(err, "files: %s; functions of scripts and JITs are in none", files);
+}
+
+struct error *hit_missing(
+        const struct hit_spec *s, const struct hit_near *names, bool matched, const struct targets *targets)
+{
+	char near[HIT_NEAR_TEXT];
+	struct error *err;
+
+	if (strchr(s->text, '*'))
+		return no_patterns(s);
+	if (!matched)
+		return no_file(s, targets);
+	err = error_new(ERROR_USAGE, "-e %s: there is no function or USDT probe \"%s\"", s->text, s->name);
+	hit_near_text(names, near);
+	if (names->n)
+		return error_hint(
+		        err, "near: %s; functions of scripts and JITs are in no file, nor those always inlined", near);
+	return error_hint(err, "a file without symbols takes addresses as stacks show them: -e nginx+0x51340; "
+	                       "functions of scripts and JITs are in no file, nor those always inlined");
+}
