@@ -21,7 +21,8 @@ static const struct manual_example io_examples[] = {
 
 const struct manual io_manual = {
         .usage = flame_usage,
-        .text = "Each stack ends in the call: [read], [write], [fsync], [open], [stat], [rename] and so on, [read of "
+        .text = "Each stack ends in the call: [read], [write], [fsync], [open], [stat], [rename], [chmod], [msync] and "
+                "so on, [read of "
                 "a pipe], [read of a device]; with --files, inside that, the file. A call counts when it returns, "
                 "with its time and its bytes; the last line on stderr has the exact sums. Where a stack for each "
                 "call would slow the program down, stacks are sampled by size and weighted.\n"

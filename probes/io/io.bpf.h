@@ -110,6 +110,12 @@ static inline bool io_take_polled(struct io_taken *t, struct task_struct *task, 
 	return t->kind == IO_SOCKET && !io_listens(t->file);
 }
 
+/* F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW */
+static inline bool io_locks(u64 command)
+{
+	return command == 6 || command == 7 || command == 37 || command == 38;
+}
+
 /* Finds what the call was made on. False: nothing that is wanted. */
 static inline bool io_find(
         struct io_taken *t, struct task_struct *task, struct pt_regs___kernel *regs, u32 argument, s64 ret)
@@ -143,6 +149,19 @@ static inline bool io_find(
 	case IO_PATH_FIRST:
 		t->path = regs->di;
 		return true;
+	case IO_PATH_THIRD:
+		t->path = regs->dx;
+		return true;
+	case IO_NOWHERE:
+		return true;
+	case IO_LOCKED:
+		io_take_file(t, task, regs->di);
+		return io_locks(regs->si) && io_wants(t->kind);
+	case IO_PATH_IF_ANY:
+		t->path = regs->si;
+		if (!t->path)
+			io_take_file(t, task, regs->di);
+		return t->path || io_wants(t->kind);
 	case IO_PATH_OR_FD:
 		if ((regs->orig_ax == IO_STATX ? regs->dx : regs->r10) & IO_EMPTY_PATH) {
 			io_take_file(t, task, regs->di);

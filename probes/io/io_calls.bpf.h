@@ -13,10 +13,14 @@ enum io_argument {          /* where the file is */
 	IO_FD_RESULT_FIRST, /* or the first */
 	IO_PATH_FIRST,
 	IO_PATH_SECOND, /* relative to the first */
-	IO_PATH_OR_FD,  /* or the first alone, as a flag says */
-	IO_ACCEPTS,     /* what it returns, or the first */
-	IO_POLLED,      /* a socket of one or two, in memory: poll */
-	IO_LATER,       /* io_uring_enter, io_submit: what it begins is not seen */
+	IO_PATH_THIRD,
+	IO_PATH_OR_FD,  /* or the first alone, as a flag says, */
+	IO_PATH_IF_ANY, /* or if the second is NULL */
+	IO_LOCKED,      /* the first, if the command is one of locks: fcntl */
+	IO_NOWHERE,
+	IO_ACCEPTS, /* what it returns, or the first */
+	IO_POLLED,  /* a socket of one or two, in memory: poll */
+	IO_LATER,   /* io_uring_enter, io_submit: what it begins is not seen */
 };
 
 struct io_call {
@@ -53,6 +57,8 @@ static const volatile struct io_call io_calls[IO_CALLS] = {
         [328] = IO_DATA(IO_WRITE),
         [40] = {IO_SENDFILE, IO_FD_SECOND, IO_OF_BOTH, IO_BYTES},
         [275] = {IO_SPLICE, IO_FD_EITHER, IO_OF_BOTH, IO_BYTES},
+        [276] = {IO_SPLICE, IO_FD_EITHER, IO_OF_FILES, IO_BYTES}, /* tee, vmsplice */
+        [278] = {IO_SPLICE, IO_FD, IO_OF_FILES, IO_BYTES},
         [326] = {IO_COPY, IO_FD, IO_OF_FILES, IO_BYTES},
         [74] = IO_META(IO_SYNC, IO_FD), /* fsync, fdatasync, sync_file_range, syncfs */
         [75] = IO_META(IO_SYNC, IO_FD),
@@ -68,6 +74,7 @@ static const volatile struct io_call io_calls[IO_CALLS] = {
         [262] = IO_META(IO_STAT, IO_PATH_OR_FD),
         [332] = IO_META(IO_STAT, IO_PATH_OR_FD),
         [137] = IO_META(IO_STAT, IO_PATH_FIRST),
+        [138] = IO_META(IO_STAT, IO_FD),          /* fstatfs */
         [21] = IO_META(IO_ACCESS, IO_PATH_FIRST), /* access, faccessat, faccessat2 */
         [269] = IO_META(IO_ACCESS, IO_PATH_SECOND),
         [439] = IO_META(IO_ACCESS, IO_PATH_SECOND),
@@ -87,6 +94,36 @@ static const volatile struct io_call io_calls[IO_CALLS] = {
         [258] = IO_META(IO_MAKE, IO_PATH_SECOND),
         [84] = IO_META(IO_REMOVE, IO_PATH_FIRST),
         [73] = IO_META(IO_LOCK, IO_FD),
+        [72] = IO_META(IO_LOCK_RANGE, IO_LOCKED), /* fcntl */
+        [162] = IO_META(IO_SYNC_ALL, IO_NOWHERE),
+        [26] = IO_META(IO_SYNC_MAPPED, IO_NOWHERE),
+        [187] = IO_META(IO_READ_AHEAD, IO_FD),
+        [86] = IO_META(IO_LINK, IO_PATH_FIRST), /* link, linkat, symlink, symlinkat */
+        [265] = IO_META(IO_LINK, IO_PATH_SECOND),
+        [88] = IO_META(IO_LINK, IO_PATH_SECOND),
+        [266] = IO_META(IO_LINK, IO_PATH_THIRD),
+        [133] = IO_META(IO_NODE, IO_PATH_FIRST), /* mknod, mknodat */
+        [259] = IO_META(IO_NODE, IO_PATH_SECOND),
+        [90] = IO_META(IO_MODE, IO_PATH_FIRST), /* chmod, fchmod, fchmodat, fchmodat2 */
+        [91] = IO_META(IO_MODE, IO_FD),
+        [268] = IO_META(IO_MODE, IO_PATH_SECOND),
+        [452] = IO_META(IO_MODE, IO_PATH_SECOND),
+        [92] = IO_META(IO_OWNER, IO_PATH_FIRST), /* chown, fchown, lchown, fchownat */
+        [93] = IO_META(IO_OWNER, IO_FD),
+        [94] = IO_META(IO_OWNER, IO_PATH_FIRST),
+        [260] = IO_META(IO_OWNER, IO_PATH_SECOND),
+        [132] = IO_META(IO_TIMES, IO_PATH_FIRST), /* utime, utimes, futimesat, utimensat */
+        [235] = IO_META(IO_TIMES, IO_PATH_FIRST),
+        [261] = IO_META(IO_TIMES, IO_PATH_IF_ANY),
+        [280] = IO_META(IO_TIMES, IO_PATH_IF_ANY),
+        [188 ... 189] = IO_META(IO_XATTR, IO_PATH_FIRST), /* setxattr, lsetxattr, fsetxattr */
+        [190] = IO_META(IO_XATTR, IO_FD),
+        [191 ... 192] = IO_META(IO_XATTR, IO_PATH_FIRST), /* getxattr, … */
+        [193] = IO_META(IO_XATTR, IO_FD),
+        [194 ... 195] = IO_META(IO_XATTR, IO_PATH_FIRST), /* listxattr, … */
+        [196] = IO_META(IO_XATTR, IO_FD),
+        [197 ... 198] = IO_META(IO_XATTR, IO_PATH_FIRST), /* removexattr, … */
+        [199] = IO_META(IO_XATTR, IO_FD),
         [42] = IO_NET(IO_CONNECT, IO_NOTHING),
         [43] = {IO_ACCEPT, IO_ACCEPTS, IO_OF_NET, IO_NOTHING}, /* accept, accept4 */
         [288] = {IO_ACCEPT, IO_ACCEPTS, IO_OF_NET, IO_NOTHING},

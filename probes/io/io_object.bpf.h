@@ -234,7 +234,7 @@ static inline void io_object_frame(struct slot *slot, const struct io_taken *t)
 	struct file *file = (void *)t->file;
 	u64 key = 0;
 
-	if (!o)
+	if (!o || (!t->file && !t->path))
 		return;
 	o->flags = 0;
 	o->size = 0;

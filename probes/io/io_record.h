@@ -32,6 +32,16 @@
 	X(IO_MAKE, "mkdir", 0)                                                                                         \
 	X(IO_REMOVE, "rmdir", 0)                                                                                       \
 	X(IO_LOCK, "flock", 0)                                                                                         \
+	X(IO_LOCK_RANGE, "file lock", 0)                                                                               \
+	X(IO_SYNC_ALL, "sync", 0)                                                                                      \
+	X(IO_SYNC_MAPPED, "msync", 0)                                                                                  \
+	X(IO_READ_AHEAD, "readahead", 0)                                                                               \
+	X(IO_LINK, "link", 0)                                                                                          \
+	X(IO_NODE, "mknod", 0)                                                                                         \
+	X(IO_MODE, "chmod", 0)                                                                                         \
+	X(IO_OWNER, "chown", 0)                                                                                        \
+	X(IO_TIMES, "utimes", 0)                                                                                       \
+	X(IO_XATTR, "xattr", 0)                                                                                        \
 	X(IO_CONNECT, "connect", 0)                                                                                    \
 	X(IO_CONNECT_BEGUN, "connect, not waited for", 0)                                                              \
 	X(IO_ACCEPT, "accept", 0)                                                                                      \

@@ -60,7 +60,14 @@ def test_files():
     check(result, {
         "read_file": {("[read]", at + "/a"): CALLS},
         "read_short_lived": {("[open]", at + "/b"): CALLS, ("[read]", at + "/b"): CALLS},
-        "stat_missing": {("[stat]", "/no/such/file"): CALLS}})
+        "stat_missing": {("[stat]", "/no/such/file"): CALLS},
+        "change_file": {
+            **{(f"[{call}]", at + "/a"): CALLS for call in ("chmod", "chown", "xattr", "file lock")},
+            ("[utimes]", at + "/a"): 2 * CALLS,
+            ("[link]", at + "/a"): CALLS,
+            ("[link]", at + "/other"): CALLS,
+            ("[unlink]", at + "/other"): 2 * CALLS,
+            ("[msync]",): CALLS}})
     yield f"{told['calls']} calls"
 
 
