@@ -5,10 +5,11 @@
 #include <string.h>
 #include <sys/syscall.h>
 
+#include "unwind/process/syscall.h"
 #include "unwind/profile/names.h"
 #include "wait_record.h"
 
-/* System calls by what they wait for; others are given by their number. */
+/* System calls by what they wait for; others are given by their names. */
 static const struct {
 	int number;
 	const char *words;
@@ -55,15 +56,19 @@ static const struct {
         {SYS_fsync, "fsync"},
         {SYS_fdatasync, "fsync"},
         {SYS_sync, "sync"},
+        {SYS_syncfs, "sync"},
         {SYS_msync, "msync"},
         {SYS_flock, "file lock"},
         {SYS_fcntl, "file lock"},
         {SYS_io_getevents, "I/O"},
+        {SYS_io_pgetevents, "I/O"},
         {426, "io_uring"}, /* io_uring_enter */
         {SYS_semop, "semaphore"},
         {SYS_semtimedop, "semaphore"},
         {SYS_msgrcv, "message queue"},
+        {SYS_msgsnd, "message queue"},
         {SYS_mq_timedreceive, "message queue"},
+        {SYS_mq_timedsend, "message queue"},
         {SYS_open, "open"},
         {SYS_openat, "open"},
         {SYS_close, "close"},
@@ -94,6 +99,8 @@ static void call_text(u32 number, u32 file, char *text)
 
 	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls) && !words; i++)
 		words = calls[i].number == (int)number ? calls[i].words : NULL;
+	if (!words)
+		words = syscall_name((int)number);
 	if (!words)
 		snprintf(text, REASON_LEN, "system call %u", number);
 	else if (file && file < sizeof(files) / sizeof(*files) && (!strcmp(words, "read") || !strcmp(words, "write")))
