@@ -34,6 +34,7 @@ u32 object_flip(struct object *o)
 	u32 epoch = o->skel->bss->counts_in_use;
 
 	o->skel->bss->counts_in_use = !epoch;
+	o->skel->bss->counts_turns++;
 	wait_for_programs(o);
 	return epoch;
 }

@@ -46,12 +46,20 @@ static __attribute__((always_inline)) inline void wait_walk(
 	wait_walked(task, slot, begin);
 }
 
-/* A thread ends: others count what its waits were not counted for. */
-static __attribute__((noinline)) int wait_leave(struct task_struct *task, struct wait_state *w)
+/* A thread ends. What its last wait cannot make up for others do. */
+static __attribute__((noinline)) int wait_leave(struct task_struct *task, struct wait_state *w, struct wait_stats *ws)
 {
-	s64 owed = (s64)(w->exact_ns - w->counted_ns), *all;
+	struct probe_stats *st = my_stats();
+	s64 rest = wait_rest(w), owed, *all;
 	u32 tgid = tgid_of(task);
 
+	if (st && rest && event_add(w->last_hash, (u64)rest, 0)) {
+		w->counted_ns += rest;
+		st->weights += rest;
+		count_stop(st, w->last_stop, (u64)rest);
+		ws->run_queue_ns += w->last_runnable ? rest : 0;
+	}
+	owed = (s64)(w->exact_ns - w->counted_ns);
 	all = bpf_map_lookup_elem(&wait_owed, &tgid);
 	if (!all && bpf_map_update_elem(&wait_owed, &tgid, &owed, BPF_NOEXIST))
 		all = bpf_map_lookup_elem(&wait_owed, &tgid); /* another thread has just made it */
@@ -239,7 +247,7 @@ int BPF_PROG(on_thread_exit, struct task_struct *task)
 	if (end)
 		wait_left_late(w, ws, end);
 	else
-		wait_leave(task, w);
+		wait_leave(task, w, ws);
 	ws->wall_ns += wait_span(wait_begin(task), now);
 	return 0;
 }

@@ -242,6 +242,13 @@ static struct error *visit_due(void *ctx, const struct wait_thread *t)
 	return t->flags & WAIT_DUE ? visit(w, t) : NULL;
 }
 
+/* By how much short waits of a thread were counted for too little or too much. */
+static void count_rest(struct wait *w, u32 epoch, const struct wait_thread *t)
+{
+	see(w, t->rest_stop, (u64)t->rest_ns, t->rest_runnable);
+	collector_count(w->host->collector, epoch, t->rest_hash, (u64)t->rest_ns, 0);
+}
+
 /* What waits: is counted until now, and may be counted again. */
 static struct error *settle(struct wait *w, u32 epoch, const struct wait_thread *t)
 {
@@ -251,6 +258,8 @@ static struct error *settle(struct wait *w, u32 epoch, const struct wait_thread 
 		w->settled_ns += t->ns;
 	if (w->ended_ns && t->flags & (WAIT_DUE | WAIT_KNOWN))
 		w->under_way++;
+	if (t->rest_ns)
+		count_rest(w, epoch, t);
 	if (t->flags & WAIT_DUE)
 		return count_visited(w, epoch, wait_key(t->tid, t->switches), 0, t->ns, w->ended_ns != 0);
 	if (!(t->flags & WAIT_KNOWN))

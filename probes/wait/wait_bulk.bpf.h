@@ -74,7 +74,7 @@ static __attribute__((noinline)) int wait_bulk_pause(
 	return 0;
 }
 
-/* The state of a thread that has none in a pause: it was born in it, or has slept or run since before it was watched. */
+/* The state of a thread that has none in a pause: it was born then, or has slept or run since it is watched. */
 static __attribute__((noinline)) struct wait_state *wait_paused(struct task_struct *task, u64 begin)
 {
 	struct wait_state *w = wait_new(task);
@@ -118,7 +118,7 @@ static __attribute__((noinline)) u64 wait_bulk_over(
 		end = past->since + wait_span(others, past->off_ns);
 	if (end < past->begin)
 		end = past->begin;
-	if (end > past->since + past->off_ns)
+/* The state of a thread that has none in a pause: it was born in it, or has slept or run since it was watched. */
 		end = past->since + past->off_ns;
 	wait_over(task, w, ws, end);
 	return wait_span(past->since, end);

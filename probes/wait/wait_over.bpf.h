@@ -6,6 +6,9 @@
 #include "wait/wait_chance.bpf.h"
 #include "wait/wait_state.bpf.h"
 
+#define WAIT_VALUE_MAX     10000000ull /* no limit for the value of a wait below */
+#define WAIT_CHOSEN_ENOUGH 8u
+
 struct { /* by process: exact_ns less counted_ns of threads that have ended, which others make up for */
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1024);
@@ -28,21 +31,24 @@ static inline s64 wait_take_owed(u32 tgid)
  * The value of a short wait. Because it was chosen by chance, the sum of its thread would be uncertain. But the true
  * sum is known, so each value is made slightly larger or smaller to follow it. The first chosen wait of a thread cannot
  * be corrected yet. Sums grow in pauses between shifts, those of the chosen ones in shifts: so the window is no shorter
- * than both.
+ * than both. A wait that is a thousand times as long as others must not stand for a thousand: a value never passes the
+ * sum by more than a window.
  */
 static __attribute__((noinline)) u64 wait_value(struct wait_state *w, u64 ns, u32 tgid)
 {
 	u64 own = ns > w->walk_ns && w->stands != WAIT_ONE ? ns - w->walk_ns : ns, raw = own * w->stands / WAIT_ONE;
-	u64 window, scale = 1024, more;
-	s64 missing = wait_take_owed(tgid);
+	u64 window = 16 * w->raw_ns | 1, scale = 1024, more;
+	s64 missing = wait_take_owed(tgid), most;
 
-	w->exact_ns += missing;
-	if (w->raw_ns)
-		missing = (s64)(w->exact_ns - w->counted_ns - raw);
-	w->raw_ns = w->raw_ns ? w->raw_ns - w->raw_ns / 16 + raw / 16 : raw;
-	window = 16 * w->raw_ns | 1;
 	if (window < wait_cycle_ns)
 		window = wait_cycle_ns;
+	w->exact_ns += missing;
+	most = (s64)(w->exact_ns - w->counted_ns + window);
+	if (w->raw_ns)
+		missing = (s64)(w->exact_ns - w->counted_ns - raw);
+	if (raw > WAIT_VALUE_MAX && (s64)raw > most)
+		raw = most > (s64)own ? most : own;
+	w->raw_ns = w->raw_ns ? w->raw_ns - w->raw_ns / 16 + raw / 16 : raw;
 	more = ((u64)(missing > 0 ? missing : -missing) << 10) / window;
 	if (missing > 0)
 		scale += more < 3072 ? more : 3072;
@@ -51,6 +57,30 @@ static __attribute__((noinline)) u64 wait_value(struct wait_state *w, u64 ns, u3
 	raw = raw * scale >> 10;
 	w->counted_ns += raw;
 	return raw;
+}
+
+static inline void wait_remember(struct wait_state *w, u64 hash, u64 value)
+{
+	w->last_hash = hash;
+	w->last_value = value;
+	w->last_stop = w->stop;
+	w->last_runnable = w->runnable;
+	w->last_turn = counts_turns;
+	w->chosen++;
+}
+
+/*
+ * By how much a thread's short waits were counted for too little or too much, at its end or that of the run: the last
+ * one that was counted makes up for it. Not if few were: then they stand for those of other threads, too. User space
+ * knows stacks that were sent since the last turn but one, and their counts are of one turn.
+ */
+static inline s64 wait_rest(const struct wait_state *w)
+{
+	s64 rest = (s64)(w->exact_ns - w->counted_ns);
+
+	if (w->chosen < WAIT_CHOSEN_ENOUGH || counts_turns - w->last_turn > (rest > 0))
+		return 0;
+	return rest < -(s64)w->last_value ? -(s64)w->last_value : rest;
 }
 
 /* The hash that a wait is counted under: of both stacks, if there is a waker's. */
@@ -73,6 +103,26 @@ static inline void wait_on_run_queue(const struct wait_state *w, struct wait_sta
 		ws->run_queue_ns += ns;
 }
 
+/* A wait that nobody took a stack of: user space counts it. False: it will not. */
+static __attribute__((noinline)) bool wait_send(
+        struct task_struct *task, const struct wait_state *w, u64 ns, u64 hash, u64 waker)
+{
+	struct wait_record record = {.type = RECORD_EVENT,
+	        .tid = pid_of(task, BPF_CORE_READ(task, pid)),
+	        .tgid = tgid_of(task),
+	        .switches = w->switches,
+	        .ns = ns,
+	        .waker = waker,
+	        .hash = hash,
+	        .stop = w->stop,
+	        .runnable = w->runnable || (!hash && !w->switches)};
+	struct process_entry *process = bpf_map_lookup_elem(&processes, &record.tgid);
+
+	record.instance = process ? process->instance : 0;
+	bpf_probe_read_kernel_str(record.comm, sizeof(record.comm), task->comm);
+	return !bpf_ringbuf_output(&ring, &record, sizeof(record), BPF_RB_NO_WAKEUP);
+}
+
 /*
  * A wait is over: what of it was not counted yet is. A thread that never ran before has no stack, and no other wait
  * stands for its first one.
@@ -81,9 +131,7 @@ static __attribute__((noinline)) int wait_over(
         struct task_struct *task, struct wait_state *w, struct wait_stats *ws, u64 now)
 {
 	u64 since = __sync_lock_test_and_set(&w->since_ns, 0), ns, value;
-	struct wait_record record = {.type = RECORD_EVENT};
 	struct probe_stats *st = my_stats();
-	struct process_entry *process;
 	u64 stands = w->stands, hash = w->hash, waker = w->waker, times;
 	bool is_long, is_birth = !hash && !w->switches;
 
@@ -108,6 +156,8 @@ static __attribute__((noinline)) int wait_over(
 	if (hash && (!is_long || wait_has_stack(w))) {
 		hash = wait_with_waker(hash, waker);
 		value = is_long ? ns : wait_value(w, ns, tgid_of(task));
+		if (!is_long)
+			wait_remember(w, hash, value);
 		wait_on_run_queue(w, ws, value);
 		st->weights += value;
 		count_stop(st, w->stop, value);
@@ -119,18 +169,7 @@ static __attribute__((noinline)) int wait_over(
 	}
 	if (!is_long && !is_birth)
 		return 0; /* others stand for it */
-	record.tid = pid_of(task, BPF_CORE_READ(task, pid));
-	record.tgid = tgid_of(task);
-	record.switches = w->switches;
-	record.ns = ns;
-	record.waker = waker;
-	record.hash = hash;
-	record.stop = w->stop;
-	record.runnable = w->runnable || is_birth;
-	process = bpf_map_lookup_elem(&processes, &record.tgid);
-	record.instance = process ? process->instance : 0;
-	bpf_probe_read_kernel_str(record.comm, sizeof(record.comm), task->comm);
-	if (bpf_ringbuf_output(&ring, &record, sizeof(record), BPF_RB_NO_WAKEUP)) { /* else user space counts it */
+	if (!wait_send(task, w, ns, hash, waker)) {
 		st->weights += ns;
 		st->lost[LOST_RING] += ns;
 		wait_on_run_queue(w, ws, ns);

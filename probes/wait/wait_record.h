@@ -80,6 +80,10 @@ struct wait_thread {
 	u64 real_ns; /* WAIT_KNOWN: of that in fact */
 	u64 hash;
 	u64 switches;
+	/* at the end of the run: what its short waits were counted for too little, or too much if negative, and the last */
+	s64 rest_ns;
+	u64 rest_hash;
+	u32 rest_stop, rest_runnable;
 	u64 object; /* the futex that it waits for, if only futexes are wanted (lock-flame); else 0 */
 	u32 stop;
 	u32 reason;

@@ -36,7 +36,8 @@ struct wait_state {   /* of a thread; what each switch needs comes first */
 	u32 settled;  /* some of it was counted already */
 	u8 runnable;
 	u8 exited;
-	u8 unwatched;     /* nobody saw it begin */
+	u8 unwatched; /* nobody saw it begin */
+	u8 last_runnable;
 	u8 bulk_left;     /* it had just left the CPU when bulk_ns began */
 	u64 bulk_ns;      /* since then its switches are not timed (wait_bulk.bpf.h); 0: they are */
 	u64 bulk_exec_ns; /* its CPU time then */
@@ -49,7 +50,12 @@ struct wait_state {   /* of a thread; what each switch needs comes first */
 	u64 brief_ns;     /* how long those last that are shorter than WAIT_DUE_NS, on average */
 	u32 drawn;        /* for how many waits that one stands; 0: none was chosen yet */
 	u32 stop;
-	u32 longs; /* how many of 256 waits are long */
+	u64 last_hash; /* of the short wait that was counted last */
+	u64 last_value;
+	u32 chosen; /* how many were counted */
+	u32 last_stop;
+	u32 last_turn; /* counts_turns then */
+	u32 longs;     /* how many of 256 waits are long */
 };
 
 struct {
@@ -194,7 +200,7 @@ static inline struct wait_state *wait_place(u64 number)
 /* Is a place's thread gone, and its task_struct another's? At the end of a run all threads count as exited. */
 static inline bool wait_is_stale(const struct wait_state *w, struct task_struct *task)
 {
-	return w->exited && !wait_end_ns && !(task->flags & PF_EXITING);
+	return w->exited && !wait_end_ns && w->ended_ns < BPF_CORE_READ(task, start_time);
 }
 
 /* The state of a thread, if it has one. */

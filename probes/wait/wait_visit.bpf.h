@@ -69,6 +69,17 @@ static inline void wait_visit(struct wait_state *w, struct wait_thread *t, u64 n
 	t->flags = WAIT_KNOWN;
 }
 
+/* The run is over. */
+static inline void wait_visit_rest(const struct wait_state *w, struct wait_thread *t)
+{
+	t->rest_ns = wait_rest(w);
+	t->rest_hash = w->last_hash;
+	t->rest_stop = w->last_stop;
+	t->rest_runnable = w->last_runnable;
+	if (!t->flags && t->rest_ns)
+		t->flags = WAIT_RUNS;
+}
+
 /* User space counts for how long it has lived: its end does not. */
 static inline void wait_settled(struct task_struct *task)
 {
@@ -149,7 +160,8 @@ int visit_threads(struct bpf_iter__task *ctx)
 	t->instance = process->instance;
 	t->begin_ns = wait_begin(task);
 	t->switches = wait_switches(task);
-	t->ns = t->real_ns = t->hash = 0;
+	t->ns = t->real_ns = t->hash = t->rest_hash = 0;
+	t->rest_ns = 0;
 	t->stop = 0;
 	if (!w && wait_pauses)
 		w = wait_paused(task, t->begin_ns);
@@ -166,6 +178,8 @@ int visit_threads(struct bpf_iter__task *ctx)
 			bpf_get_task_stack(task, t->kernel, sizeof(t->kernel) - 8, 0);
 		bpf_probe_read_kernel_str(t->comm, sizeof(t->comm), task->comm);
 	}
+	if (w && wait_end_ns && wait_settling && !w->exited)
+		wait_visit_rest(w, t);
 	if (t->flags && bpf_seq_write(ctx->meta->seq, t, sizeof(*t))) { /* no space left: it is visited again */
 		if (w && t->flags & WAIT_KNOWN)
 			__sync_val_compare_and_swap(&w->since_ns, now, now - t->real_ns);

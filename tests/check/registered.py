@@ -19,6 +19,7 @@ HELPERS = {
     "e2e/assembled.py",
     "e2e/linked.py",
     "e2e/lua.py",
+    "e2e/waiting.py",
     "e2e/perl.py",
     "e2e/go.py",
     "e2e/java.py",

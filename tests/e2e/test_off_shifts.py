@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""off-flame of threads that wait so often that a part of the waits stands for all, and switches are watched in shifts."""
+
+import os
+import tempfile
+
+import yrt
+from waiting import EXACT, check_balance, of
+
+
+def test_fast():
+    """
+    Where threads switch too often for a stack each, a part stands for all, and the sum is right within what chance
+    allows. Where others use the CPU a few waits of some 200,000 are a thousand times as long as most, and those that
+    have a stack stand for 160 each: then it takes several runs.
+    """
+    shown = due = runs = 0
+    with yrt.Fixture("switches", seconds=120, wait=True) as fixture:
+        fixture.release()
+        while runs < 6 and (not runs or abs(shown - due) > 0.1 * due):
+            result = yrt.run("off-flame", "-p", fixture.pid, "-d", 3).expect()
+            off = result.stats["off"]
+            shown += sum(ns for _, ns in result.stacks) * 1e-9 + result.missing(off["off_s"] * 1e9) * 1e-9
+            due, runs = due + off["off_s"], runs + 1
+            yield f"{off['waits']} waits, {off['waits_without_stack']} without a stack; {check_balance(result)}"
+    assert abs(shown - due) <= 0.1 * due, f"{shown} of {due} in {runs} runs"
+    yield f"{shown:.3f} of {due:.3f} s in {runs} runs"
+
+
+def test_many():
+    """
+    Where skipping waits costs more than the budget, stacks are as few as a picture needs. The program has the CPU for
+    itself as far as that can be, or it switches seldom; where it does not get it, it takes several runs.
+    """
+    share = runs = 0
+    with yrt.Fixture("switches", 0, seconds=120, wait=True) as fixture:
+        os.setpriority(os.PRIO_PROCESS, fixture.pid, -15)
+        fixture.release()
+        while runs < 6 and (not runs or share > 1 / 256):
+            result = yrt.run("off-flame", "-p", fixture.pid, "-d", 2).expect()
+            off, runs = result.stats["off"], runs + 1
+            share = 1 - off["waits_without_stack"] / off["waits"]
+            yield f"{share:.2%} of {off['waits']} waits have a stack; {check_balance(result)}"
+    assert 0 < share <= 1 / 256, f"{share:.2%} of the waits have a stack"
+
+
+def test_run_queue():
+    """What the last line says of the run queue is what the stacks say of it, also where few waits have one."""
+    with yrt.Fixture("switches", seconds=30, wait=True) as fixture:
+        fixture.release()
+        result = yrt.run("off-flame", "-p", fixture.pid, "-d", 2).expect()
+    off = result.stats["off"]
+    shown = sum(ns for frames, ns in result.stacks if frames[-1] == "[run queue]") * 1e-9
+    lost = result.missing(off["off_s"] * 1e9) * 1e-9
+    assert off["waits_without_stack"] > 0.9 * off["waits"] and shown > 0.01, f"{off}\n{yrt.show(result.stacks)}"
+    assert abs(off["run_queue_s"] - shown) <= EXACT * shown + lost, f"{shown}, {lost} lost: {off}"
+    yield f"{off['run_queue_s']:.3f} s by the last line, {shown:.3f} s by the stacks"
+
+
+def test_shifts():
+    """
+    Where switches are watched in shifts, threads' time adds up all the same; long waits are exact, also one that is
+    followed by short ones, and short ones have their share. What chance and a few waits of threads that live for 5 ms
+    may be off by goes down with the number of runs.
+    """
+    shown, due, runs, far = {}, {}, 0, ["none yet"]
+    while runs < 6 and far:
+        with yrt.Fixture("shifts", seconds=4) as fixture:
+            at = yrt.Run("off-flame", "-p", fixture.pid, "-d", 60).sampling()
+            fixture.release()
+            truth = fixture.finish()
+            result = at.result().expect()
+        off, runs = result.stats["off"], runs + 1
+        assert off["watched"] < 0.9, f"no pauses: {off}"
+        for function, seconds in truth["off"].items():
+            due[function] = due.get(function, 0) + seconds
+            shown[function] = shown.get(function, 0) + sum(s for _, s in of(result, function))
+        for function in ("wait_200ms", "wait_60ms"):
+            assert abs(shown[function] - due[function]) <= EXACT * due[function] + 0.05, f"{shown} of {due}"
+        shared = [f for f in due if f not in ("wait_200ms", "wait_60ms", "wait_briefly")]
+        far = [f for f in shared if abs(shown[f] - due[f]) > 0.2 * due[f]]
+        yield f"watched for {off['watched']:.0%} of the time; {check_balance(result)}"
+    assert not far, f"{far}: {shown} of {due} in {runs} runs"
+    yield ", ".join(f"{f}: {shown[f]:.2f} of {due[f]:.2f} s" for f in due)
+
+
+FIRST = """
+i=0
+while [ $i -lt 400 ]; do
+    (j=0; while [ $j -lt 2000 ]; do j=$((j + 1)); done) &
+    i=$((i + 1))
+    [ $((i % 4)) = 0 ] && wait
+done
+"""
+
+
+def test_first_run():
+    """
+    What processes wait for a CPU before they first run has no stack, and those that end at once leave nobody to make up
+    for it: it is the run queue, right below the process.
+    """
+    with tempfile.TemporaryDirectory() as directory:
+        script = os.path.join(directory, "many")
+        with open(script, "w") as file:
+            file.write(FIRST)
+        result = yrt.run("off-flame", "-s", "--", "taskset", "-c", "0", "sh", script).expect()
+    off = result.stats["off"]
+    shown = sum(ns for _, ns in result.stacks) * 1e-9
+    lost = result.missing(off["off_s"] * 1e9) * 1e-9
+    first = sum(ns for frames, ns in result.stacks if len(frames) == 2 and frames[1] == "[run queue]") * 1e-9
+    assert abs(shown + lost - off["off_s"]) <= 0.05 * off["off_s"], f"{shown} and {lost} lost: {off}"
+    assert first > 0.01 * off["off_s"], f"{first} of {off}\n{yrt.show(result.stacks)}"
+    yield f"{first:.3f} of {off['off_s']:.3f} s before processes first ran; {shown:.3f} s shown, {lost:.3f} lost"
+
+
+yrt.main(globals())
