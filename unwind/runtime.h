@@ -155,6 +155,8 @@ struct idle_rule {
 	const char *file;   /* the end of its file's path; NULL: any */
 	const char *caller; /* the next frame of its kind; NULL: any */
 	const char *thread; /* a thread without frames of the language, whose name in the kernel begins so */
+	u8 near; /* so many functions of its kind led to it, at most: who waits for a condition there, waits for work */
+	const char *first; /* with near: but not if this is one of them, as in the program's first thread */
 };
 
 /* What a thread that sleeps in futex(2) waits for. */

@@ -331,6 +331,12 @@ static const struct lock_rule lock_rules[] = {
         {.at = {0}},
 };
 
+/* A goroutine that others hand work to: its own loop is a function or two. */
+#define SERVES(name)                                                                                                   \
+	{                                                                                                              \
+		.frame = name, .within = 4, .near = 4, .first = "runtime.main"                                         \
+	}
+
 /* Goroutines wait without a thread; threads wait in the scheduler. runtime/proc.go of Go 1.26. */
 static const struct idle_rule idle_rules[] = {
         {.frame = "runtime.findRunnable", .within = 10},
@@ -353,6 +359,11 @@ static const struct idle_rule idle_rules[] = {
         {.frame = "net/http.(*http2ClientConn).readLoop", .within = 16},
         {.frame = "database/sql.(*DB).connectionOpener", .within = 3},
         {.frame = "database/sql.(*DB).connectionCleaner", .within = 3},
+        {.frame = "runtime.block", .within = 3}, /* select without cases: nothing ends it */
+        SERVES("runtime.selectgo"),
+        SERVES("runtime.chanrecv1"),
+        SERVES("runtime.chanrecv2"),
+        SERVES("sync.(*Cond).Wait"),
         {0},
 };
 

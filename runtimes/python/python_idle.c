@@ -2,8 +2,8 @@
 #include "python_idle.h"
 
 /*
- * Lib/ of CPython 3.7 to 3.15, gunicorn 20 to 27. A worker is idle where it asks for work itself: below it is what it
- * works on. asyncio's loop is one frame where it is drawn so (python_expand.h).
+ * Lib/ of CPython 3.7 to 3.15, gunicorn 20 to 27, Celery 5. A worker is idle where it asks for work itself: below it is
+ * what it works on. asyncio's loop is one frame where it is drawn so (python_expand.h).
  */
 const struct idle_rule python_idle[] = {
         {.frame = "select", .within = 1, .file = "/selectors.py", .caller = "_run_once"},
@@ -33,5 +33,7 @@ const struct idle_rule python_idle[] = {
         {.frame = "main_loop", .within = 2, .file = "/uvicorn/server.py"}, /* tasks (off-flame --logical) */
         {.frame = "receive", .within = 3, .file = "/uvicorn/lifespan/on.py"},
         {.frame = "start", .within = 1, .file = "/aiohttp/web_protocol.py"},
+        {.frame = "poll", .within = 1, .file = "/kombu/utils/eventio.py", .caller = "create_loop"}, /* Celery */
+        {.frame = "get_payload", .within = 4, .file = "/billiard/queues.py"},
         {0},
 };

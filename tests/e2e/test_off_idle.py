@@ -8,6 +8,7 @@ import os
 import subprocess
 import tempfile
 
+import go
 import java
 import servers
 import yrt
@@ -40,14 +41,22 @@ import java.util.concurrent.*;
 public class Pools {
   static final Object lock = new Object();
   static void held() { synchronized (lock) { try { Thread.sleep(30); } catch (InterruptedException e) { } } }
+  static final BlockingQueue<Object> queue = new LinkedBlockingQueue<>();
+  static void served() { try { queue.take(); } catch (InterruptedException e) { } }
+  static void selecting() { try { java.nio.channels.Selector.open().select(); } catch (java.io.IOException e) { } }
+  static void resulting(int n) { if (n > 0) resulting(n - 1); else served(); }
   public static void main(String[] a) throws Exception {
     ExecutorService pool = Executors.newFixedThreadPool(3);
     for (int i = 0; i < 3; i++) pool.submit(() -> {});
     ForkJoinPool.commonPool().submit(() -> {}).get();
     new java.util.Timer();
     for (int i = 0; i < 2; i++) new Thread(() -> { while (true) held(); }).start();
+    for (int i = 0; i < 2; i++) new Thread(() -> { while (true) selecting(); }).start();
+    for (int i = 0; i < 2; i++) new Thread(() -> { while (true) served(); }).start();
+    new Thread(() -> { while (true) resulting(9); }).start();
+    Thread.sleep(1000);
     System.out.println();
-    Thread.sleep(1000000);
+    served();
   }
 }
 """
@@ -83,6 +92,8 @@ def hides(command, pid, work, idle, floor):
         shown - stats["off"]["run_queue_s"]
     ), f"{known}: {yrt.show(result.stacks, 9)}"
     blocked = [frames for frames, _ in result.stacks if frames[-1] != "[run queue]"]
+    for word in work:
+        assert any(word in f for frames in blocked for f in frames), f"{word}: {yrt.show(result.stacks, 9)}"
     assert not [f for f in blocked if any(w in x for x in f for w in idle)], yrt.show(result.stacks, 9)
     everything = yrt.run(command, "-U", "--idle", "-p", pid, "-d", 1).expect()
     assert not everything.stats["idle_samples"], everything.stats
@@ -118,12 +129,32 @@ def test_idle_java():
                 yield hides(
                     "java-off-flame",
                     target.pid,
-                    ("Pools.",),
-                    ("getTask", "ForkJoinPool.awaitWork", "TimerThread", "ReferenceHandler"),
-                    10,
+                    ("Pools.held", "Pools.resulting", "Pools.main"),
+                    ("getTask", "ForkJoinPool.awaitWork", "TimerThread", "ReferenceHandler", "Pools.selecting"),
+                    14,
                 )
             finally:
                 target.kill()
+
+
+def test_idle_go():
+    """
+    Goroutines that wait for others near their start are loops without work. That is not said of locks, of sleeps, and
+    of who is deep in its work.
+    """
+    with yrt.Fixture(go.build("moments", name="moments"), seconds=None, wait=False) as fixture:
+        shown, every = (
+            [frames for frames, _ in yrt.run("go-off-flame", "--logical", *flag, "-p", fixture.pid, "-d", 1).stacks]
+            for flag in ([], ["--idle"])
+        )
+    idle = ["main.selecting"]
+    busy = ["main.locked", "main.reading", "main.sleeping"]
+    for function in idle + busy:
+        assert any(function in frames for frames in every), f"{function}: {every}"
+        assert any(function in frames for frames in shown) == (function in busy), f"{function}: {shown}"
+    assert not any("[goroutine: select (no cases)]" in frames for frames in shown), shown
+    depths = [{frames.count("main.nested") for frames in stacks} - {0} for stacks in (shown, every)]
+    assert depths == [{2, 3}, {1, 2, 3}], depths
 
 
 def test_idle_perl():

@@ -126,7 +126,8 @@ struct error *idle_find(struct names *names, const struct profile *profile, cons
         const struct frame *frames, u32 n, const char *comm, bool whole, enum idle_chance (*chance)(u32 reason),
         bool *ret)
 {
-	struct rule_stack s = {.names = names, .profile = profile, .p = p, .frames = frames, .n = n, .comm = comm};
+	struct rule_stack s = {
+	        .names = names, .profile = profile, .p = p, .frames = frames, .n = n, .comm = comm, .whole = whole};
 	struct error *err = NULL;
 	enum idle_chance c = n && frame_kind(&frames[0]) == FRAME_REASON ? chance((u32)frames[0].detail) : IDLE_NEVER;
 

@@ -65,6 +65,27 @@ static struct error *is_called_by(const struct rule_stack *s, u32 i, const char 
 	return err;
 }
 
+/* Is this function so near to the start of its thread or task, which is not the program's first? */
+static struct error *is_near(const struct rule_stack *s, u32 i, const struct idle_rule *rule, bool *ret)
+{
+	const struct profile_function *fn;
+	enum frame_kind kind = frame_kind(&s->frames[i]);
+	struct error *err = NULL;
+	bool first = false;
+	u32 outer = 0;
+
+	while (!err && !first && outer <= rule->near && ++i < s->n) {
+		if (frame_kind(&s->frames[i]) != kind || !rule_is_code(&s->frames[i]))
+			continue;
+		outer++;
+		if (rule->first)
+			err = function_at(s, i, &fn);
+		first = !err && rule->first && is_function(fn, rule->first);
+	}
+	*ret = s->whole && !first && outer && outer <= rule->near;
+	return err;
+}
+
 struct error *rule_matches(const struct rule_stack *s, u32 i, u32 depth, const struct idle_rule *rule, bool *ret)
 {
 	const struct profile_function *fn;
@@ -77,5 +98,7 @@ struct error *rule_matches(const struct rule_stack *s, u32 i, u32 depth, const s
 	if (err || !is_function(fn, rule->frame) || !is_file(fn, rule->file))
 		return err;
 	*ret = true;
-	return rule->caller ? is_called_by(s, i, rule->caller, ret) : NULL;
+	if (rule->caller)
+		err = is_called_by(s, i, rule->caller, ret);
+	return !err && *ret && rule->near ? is_near(s, i, rule, ret) : err;
 }

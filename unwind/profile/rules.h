@@ -13,6 +13,7 @@ struct rule_stack {
 	u32 n;
 	const char *comm; /* what the kernel calls its thread, COMM_LEN bytes */
 	bool scripts;     /* it has frames of a language */
+	bool whole;       /* its outermost frames are there */
 };
 
 static inline bool rule_is_code(const struct frame *f)
