@@ -27,8 +27,9 @@ static const struct manual_example probe_examples[] = {
 const struct manual probe_manual = {
         .usage = probe_usage,
         .text = "Each hit counts once for its stack: user, language and kernel frames. FILE is a mapped program or "
-                "library: the beginning of its name (libc for libc.so.6) or the end of its path. C++ functions are "
-                "named without arguments. Functions of a JIT or an interpreter cannot be probed. If WHAT is ambiguous, "
+                "library: the beginning of its name (libc for libc.so.6) or the end of its path. all functions "
+                "of the name are probed, C++'s with any arguments if none are given. Functions of a JIT or an "
+                "interpreter cannot be probed. If WHAT is ambiguous, "
                 "put uprobe:, usdt: or tracepoint: in front.\n"
                 "A hit costs the target 1 to 3 us, 20 us in some virtual machines. If that is more than a quarter of "
                 "--max-cpu, functions are probed in shifts, and hits of a shift stand for those in between. If stacks "

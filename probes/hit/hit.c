@@ -50,8 +50,8 @@ struct hit {
 	bool started;
 	struct latency_stats latency;
 	struct hit_jumps jumps;
-	u32 found[HIT_SPECS_MAX]; /* places of each spec */
-	struct hit_near near[HIT_SPECS_MAX];
+	u32 found[HIT_SPECS_MAX];    /* places of each spec */
+	bool told[HIT_SPECS_MAX];    /* that several functions have its name */
 	bool matched[HIT_SPECS_MAX]; /* a file of that name was there */
 	char where[HIT_SPECS_MAX][128];
 };
@@ -183,10 +183,13 @@ static struct error *place_exits(struct hit *h, const struct process *p, u32 spe
 
 	if (found->usdt)
 		return error_new(ERROR_USAGE, "-e %s: a USDT probe has no duration; give a function", what);
-	err = exits ? hit_exits_find(what, img, found->addr, exits) : &error_no_memory;
-	for (u32 i = 0; !err && i < exits->n; i++)
-		err = place_exit(h, p, spec, img, path, &exits->of[i],
-		        exits->of[i].again ? skel->progs.on_again : skel->progs.on_return);
+	err = exits ? NULL : &error_no_memory;
+	for (u32 k = 0; !err && k < found->n; k++) {
+		err = hit_exits_find(what, img, found->addr[k], exits);
+		for (u32 i = 0; !err && i < exits->n; i++)
+			err = place_exit(h, p, spec, img, path, &exits->of[i],
+			        exits->of[i].again ? skel->progs.on_again : skel->progs.on_return);
+	}
 	return err;
 }
 
@@ -198,13 +201,14 @@ static struct error *place_turns(struct hit *h, const struct process *p, u32 spe
 	cleanup(free) struct hit_exits *exits = calloc(1, sizeof(*exits));
 	struct error *err = exits ? NULL : &error_no_memory;
 
-	if (!err)
-		error_free(hit_exits_find(h->options->spec[spec].text, img, found->addr, exits));
-	for (u32 i = 0; !err && i < exits->n; i++) {
-		if (!exits->of[i].again)
-			continue;
-		skel->bss->hit_has_turns = 1;
-		err = place_exit(h, p, spec, img, path, &exits->of[i], skel->progs.on_turn);
+	for (u32 k = 0; !err && k < found->n; k++) {
+		error_free(hit_exits_find(h->options->spec[spec].text, img, found->addr[k], exits));
+		for (u32 i = 0; !err && i < exits->n; i++) {
+			if (!exits->of[i].again)
+				continue;
+			skel->bss->hit_has_turns = 1;
+			err = place_exit(h, p, spec, img, path, &exits->of[i], skel->progs.on_turn);
+		}
 	}
 	return err;
 }
@@ -221,6 +225,17 @@ static struct error *refuse_second(struct hit *h, const struct process *p, u32 s
 	return NULL;
 }
 
+/* Once a run. */
+static void tell_others(struct hit *h, u32 spec, const struct image *img, const struct hit_found *found)
+{
+	if (h->told[spec])
+		return;
+	h->told[spec] = true;
+	h->host->options->warn(h->host->options->ctx,
+	        error_new(ERROR_USAGE, "-e %s: %s has %u functions of that name, all are taken: %.900s",
+	                h->options->spec[spec].text, img->path, found->n, found->others));
+}
+
 /* path: for the kernel. */
 static struct error *look_at(struct hit *h, const struct process *p, u32 spec, struct image *img, const char *path)
 {
@@ -235,8 +250,6 @@ static struct error *look_at(struct hit *h, const struct process *p, u32 spec, s
 	snprintf(root, sizeof(root), "/proc/%d/root", p->pid);
 	h->matched[spec] |= hit_is_file(s, img->path);
 	err = hit_find(s, img, root, &found);
-	for (u32 i = 0; i < found.near.n; i++)
-		hit_near(&h->near[spec], s->name, found.near.name[i]);
 	if (!err && found.n && !found.usdt)
 		err = refuse_second(h, p, spec, img->path);
 	if (!err && found.n && h->options->returns)
@@ -247,6 +260,9 @@ static struct error *look_at(struct hit *h, const struct process *p, u32 spec, s
 		err = place(h, p, spec, img, path,
 		        (struct hit_uprobe){.program = h->options->returns ? skel->progs.on_enter : skel->progs.on_hit,
 		                .at = found.place[i]});
+	if (!err && found.others)
+		tell_others(h, spec, img, &found);
+	free(found.others);
 	h->found[spec] += err ? 0 : found.n;
 	return err;
 }
@@ -317,7 +333,7 @@ static struct error *find_missing(const struct hit *h)
 {
 	for (u32 i = 0; i < h->options->n; i++)
 		if (h->options->spec[i].kind != HIT_TRACEPOINT && !h->found[i])
-			return hit_missing(&h->options->spec[i], &h->near[i], h->matched[i], h->host->targets);
+			return hit_missing(&h->options->spec[i], h->matched[i], h->host->targets);
 	return NULL;
 }
 

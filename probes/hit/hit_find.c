@@ -5,46 +5,34 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hit_name.h"
 #include "unwind/cleanup.h"
 #include "unwind/binary/endbr64.h"
 #include "unwind/symbols/symbols.h"
 
-#define ADDRS_MAX 8
-
 struct search {
-	const char *name;
-	u64 addr[ADDRS_MAX];
-	u32 n;
-	bool indirect;
-	struct hit_near *near;
+	struct hit_name name;
+	struct hit_found *found;
+	char *symbol[HIT_PLACES_MAX]; /* of each */
+	bool indirect, too_many;
 };
-
-/* Is it the function's name in the language? Arguments need not be given. */
-static bool is_demangled(const char *symbol, const char *wanted)
-{
-	const char *part = strrchr(wanted, ':');
-	size_t len = strlen(wanted);
-	cleanup(free) char *name = NULL;
-
-	if (!symbol_is_mangled(symbol) || !strstr(symbol, part ? part + 1 : wanted))
-		return false;
-	name = symbol_demangle(symbol);
-	return name && !strncmp(name, wanted, len) && (!name[len] || name[len] == '(');
-}
 
 static bool take(void *ctx, const struct symbol_function *f)
 {
 	struct search *s = ctx;
+	struct hit_found *found = s->found;
 
-	hit_near(s->near, s->name, f->name);
-	if (strcmp(f->name, s->name) != 0 && !is_demangled(f->name, s->name))
+	if (!hit_name_is(&s->name, f->name))
 		return false;
 	s->indirect |= f->indirect;
-	for (u32 i = 0; i < s->n; i++)
-		if (s->addr[i] == f->addr)
+	for (u32 i = 0; i < found->n; i++)
+		if (found->addr[i] == f->addr)
 			return false;
-	if (s->n < ADDRS_MAX)
-		s->addr[s->n++] = f->addr;
+	s->too_many = found->n == HIT_PLACES_MAX;
+	if (s->too_many)
+		return true;
+	s->symbol[found->n] = strdup(f->name);
+	found->addr[found->n++] = f->addr;
 	return false;
 }
 
@@ -61,41 +49,94 @@ bool hit_offset(const struct image *img, u64 addr, bool code, u64 *ret)
 	return false;
 }
 
-static struct error *several(const struct hit_spec *s, const struct image *img, const struct search *found)
+/* Is each of them the same function to people? */
+static bool are_one(const struct search *s)
 {
-	char text[ADDRS_MAX * 24] = "";
-	size_t len = 0;
+	cleanup(free) char *first = s->symbol[0] ? symbol_demangle_whole(s->symbol[0]) : NULL;
 
-	for (u32 i = 0; i < found->n; i++)
-		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s0x%lx", i ? ", " : "", found->addr[i]);
-	return error_hint(
-	        error_new(ERROR_USAGE, "-e %s: %s has %u functions of that name", s->text, img->path, found->n),
-	        "FILE:ADDRESS takes one of them: %s", text);
+	for (u32 i = 1; i < s->found->n; i++) {
+		cleanup(free) char *name = s->symbol[i] ? symbol_demangle_whole(s->symbol[i]) : NULL;
+		size_t len = first ? strcspn(first, "[") : 0;
+
+		if (!first || !name || (!symbol_is_mangled(s->symbol[i]) && !strchr(s->symbol[i], '.')) ||
+		        strncmp(first, name, len))
+			return false;
+	}
+	return true;
+}
+
+static char *text_of(const struct search *s)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	for (u32 i = 0; out && i < s->found->n; i++) {
+		cleanup(free) char *name = s->symbol[i] ? symbol_demangle(s->symbol[i]) : NULL;
+
+		fprintf(out, "%s%s at 0x%lx", i ? ", " : "", name ? name : "", s->found->addr[i]);
+	}
+	if (out && fclose(out)) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}
+
+static struct error *check(const struct hit_spec *s, struct image *img, struct search *search)
+{
+	struct hit_found *ret = search->found;
+
+	if (search->indirect)
+		return error_hint(error_new(ERROR_UNSUPPORTED,
+		                          "-e %s: this symbol is a resolver (IFUNC), not the function", s->text),
+		        "give the resolved function: a profile shows its name");
+	if (search->too_many)
+		return error_hint(error_new(ERROR_USAGE, "-e %s: %s has more than %u functions of that name", s->text,
+		                          img->path, HIT_PLACES_MAX),
+		        "give its arguments, or FILE:ADDRESS");
+	if (ret->n > 1 && !are_one(search))
+		ret->others = text_of(search);
+	for (u32 i = 0; i < ret->n; i++)
+		if (!hit_offset(img, probed_entry(img, ret->addr[i]), true, &ret->place[i].offset))
+			return error_new(
+			        ERROR_USAGE, "-e %s: 0x%lx is not in the code of %s", s->text, ret->addr[i], img->path);
+	return NULL;
 }
 
 static struct error *find_function(const struct hit_spec *s, struct image *img, const char *root, struct hit_found *ret)
 {
-	struct search found = {.name = s->name, .near = &ret->near};
+	struct search search = {.found = ret};
 	struct error *err = symbols_load(img, root);
 
 	if (err)
 		return err;
-	symbols_each(img, take, &found);
-	if (!found.n) {
+	hit_name_set(&search.name, s->name);
+	symbols_each(img, take, &search);
+	if (!ret->n) {
 		err = symbols_use_languages(img);
 		if (err)
 			return err;
-		symbols_each(img, take, &found);
+		symbols_each(img, take, &search);
 	}
-	if (found.n && found.indirect)
-		return error_hint(error_new(ERROR_UNSUPPORTED,
-		                          "-e %s: this symbol is a resolver (IFUNC), not the function", s->text),
-		        "give the resolved function: a profile shows its name");
-	if (found.n > 1)
-		return several(s, img, &found);
-	ret->addr = found.addr[0];
-	ret->n = found.n && hit_offset(img, probed_entry(img, found.addr[0]), true, &ret->place[0].offset);
-	return NULL;
+	err = check(s, img, &search);
+	for (u32 i = 0; i < ret->n; i++)
+		free(search.symbol[i]);
+	return err;
+}
+
+struct near_search {
+	const struct hit_spec *spec;
+	struct hit_near *near;
+};
+
+static bool take_near(void *ctx, const struct symbol_function *f)
+{
+	struct near_search *s = ctx;
+	cleanup(free) char *name = symbol_is_mangled(f->name) ? hit_name_short(f->name) : NULL;
+
+	hit_near(s->near, s->spec->name, name ? name : f->name);
+	return false;
 }
 
 static u64 word(const u8 *at)
@@ -113,8 +154,8 @@ static u32 rounded(u32 n)
 
 /* A note of <sys/sdt.h>: address, base and semaphore, provider, name, arguments. The base moves where a file was
  * prelinked. */
-static void take_note(
-        const struct hit_spec *s, struct image *img, const u8 *desc, u32 size, u64 base, struct hit_found *ret)
+static void take_note(const struct hit_spec *s, struct image *img, const u8 *desc, u32 size, u64 base,
+        struct hit_found *ret, struct hit_near *near)
 {
 	const char *provider = (const char *)desc + 24, *name, *end = (const char *)desc + size;
 	struct hit_place place = {0};
@@ -125,7 +166,10 @@ static void take_note(
 	name = provider + strlen(provider) + 1;
 	if (name >= end || !memchr(name, 0, (size_t)(end - name)))
 		return;
-	hit_near(&ret->near, s->name, name);
+	if (near)
+		hit_near(near, s->name, name);
+	if (!ret)
+		return;
 	moved = base ? base - word(desc + 8) : 0;
 	if (strcmp(name, s->name) != 0 || (*s->file && strcmp(provider, s->file) != 0 && !hit_is_file(s, img->path)) ||
 	        ret->n == HIT_PLACES_MAX || !hit_offset(img, word(desc) + moved, true, &place.offset))
@@ -136,7 +180,8 @@ static void take_note(
 	ret->usdt = true;
 }
 
-static void find_usdt(const struct hit_spec *s, struct image *img, struct hit_found *ret)
+/* ret, near: NULL: not wanted. */
+static void find_usdt(const struct hit_spec *s, struct image *img, struct hit_found *ret, struct hit_near *near)
 {
 	Elf_Data *notes = image_section(img, ".note.stapsdt", NULL);
 	u64 base = 0;
@@ -154,9 +199,19 @@ static void find_usdt(const struct hit_spec *s, struct image *img, struct hit_fo
 		if (head[0] > notes->d_size || head[1] > notes->d_size || desc + head[1] > notes->d_size)
 			break;
 		if (head[2] == 3 && head[0] == 8 && !memcmp(note + 12, "stapsdt", 8))
-			take_note(s, img, (const u8 *)notes->d_buf + desc, head[1], base, ret);
+			take_note(s, img, (const u8 *)notes->d_buf + desc, head[1], base, ret, near);
 		at = desc + rounded(head[1]);
 	}
+}
+
+void hit_find_near(const struct hit_spec *s, struct image *img, struct hit_near *near)
+{
+	struct near_search search = {.spec = s, .near = near};
+
+	if (s->kind != HIT_USDT && hit_is_file(s, img->path))
+		symbols_each(img, take_near, &search);
+	if (s->kind != HIT_FUNCTION)
+		find_usdt(s, img, NULL, near);
 }
 
 struct error *hit_find(const struct hit_spec *s, struct image *img, const char *root, struct hit_found *ret)
@@ -169,7 +224,7 @@ struct error *hit_find(const struct hit_spec *s, struct image *img, const char *
 
 		if (err || !hit_is_file(s, img->path))
 			return err;
-		ret->addr = s->addr;
+		ret->addr[0] = s->addr;
 		ret->n = hit_offset(img, s->addr, true, &ret->place[0].offset);
 		return ret->n ? NULL
 		              : error_new(ERROR_USAGE, "-e %s: 0x%lx is not in the code of %s", s->text, s->addr,
@@ -178,6 +233,6 @@ struct error *hit_find(const struct hit_spec *s, struct image *img, const char *
 	if (s->kind != HIT_USDT && hit_is_file(s, img->path))
 		err = find_function(s, img, root, ret);
 	if (!err && !ret->n && s->kind != HIT_FUNCTION)
-		find_usdt(s, img, ret);
+		find_usdt(s, img, ret, NULL);
 	return err;
 }

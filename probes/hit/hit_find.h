@@ -15,18 +15,21 @@ struct hit_place {
 
 struct hit_found {
 	struct hit_place place[HIT_PLACES_MAX];
+	u64 addr[HIT_PLACES_MAX]; /* of functions, in the file */
 	u32 n;
-	u64 addr; /* of a function, in the file */
 	bool usdt;
-	struct hit_near near; /* if there is none */
+	char *others; /* functions of that name that are not one to people: which; malloc'd. NULL: there are none */
 };
 
 /*
- * root: as for symbols_load(). An error says why the place cannot be probed: there are several, or its code only
- * chooses one. n is 0 if the file has no such place. All files are searched for a USDT probe, because the spec may
- * name the probe's provider instead of a file.
+ * root: as for symbols_load(). All functions of the name are found: versions of a symbol, the constructors and
+ * destructors that a compiler makes of one, functions with other arguments, of several sources. An error says why it
+ * cannot be probed: there are too many, or its code only chooses one. n is 0 if the file has no such place. All files
+ * are searched for a USDT probe, because the spec may name the probe's provider instead of a file.
  */
 struct error *hit_find(const struct hit_spec *s, struct image *img, const char *root, struct hit_found *ret);
+/* Adds names of the file that are like the one that was not found. symbols_load() was called. */
+void hit_find_near(const struct hit_spec *s, struct image *img, struct hit_near *near);
 
 /* Where in the file an address is, of code or of any data. */
 bool hit_offset(const struct image *img, u64 addr, bool code, u64 *ret);

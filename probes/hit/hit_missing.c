@@ -5,6 +5,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "hit_find.h"
+
 #define FILES_TEXT 256
 
 static void files_text(const struct targets *t, char *ret)
@@ -45,19 +47,30 @@ static struct error *no_file(const struct hit_spec *s, const struct targets *tar
 	return error_hint(err, "files: %s; functions of scripts and JITs are in none", files);
 }
 
-struct error *hit_missing(
-        const struct hit_spec *s, const struct hit_near *names, bool matched, const struct targets *targets)
+/* Of all files that were mapped. */
+static void find_near(const struct hit_spec *s, const struct targets *targets, struct hit_near *ret)
 {
+	const struct modules *m = targets->modules;
+
+	for (u32 i = 0; i < m->nloaded; i++)
+		if (m->loaded[i]->image && m->loaded[i]->image->fd >= 0)
+			hit_find_near(s, m->loaded[i]->image, ret);
+}
+
+struct error *hit_missing(const struct hit_spec *s, bool matched, const struct targets *targets)
+{
+	struct hit_near names = {0};
 	char near[HIT_NEAR_TEXT];
 	struct error *err;
 
-	if (strchr(s->text, '*'))
+	if (strchr(s->text, '*') && !strchr(s->text, '('))
 		return no_patterns(s);
 	if (!matched)
 		return no_file(s, targets);
 	err = error_new(ERROR_USAGE, "-e %s: there is no function or USDT probe \"%s\"", s->text, s->name);
-	hit_near_text(names, near);
-	if (names->n)
+	find_near(s, targets, &names);
+	hit_near_text(&names, near);
+	if (names.n)
 		return error_hint(
 		        err, "near: %s; functions of scripts and JITs are in no file, nor those always inlined", near);
 	return error_hint(err, "a file without symbols takes addresses as stacks show them: -e nginx+0x51340; "

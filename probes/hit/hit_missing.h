@@ -6,8 +6,7 @@
 #include "hit_spec.h"
 #include "probes/targets.h"
 
-/* names: that are near; matched: there was a file of that name. */
-struct error *hit_missing(
-        const struct hit_spec *s, const struct hit_near *names, bool matched, const struct targets *targets);
+/* matched: there was a file of that name. */
+struct error *hit_missing(const struct hit_spec *s, bool matched, const struct targets *targets);
 
 #endif

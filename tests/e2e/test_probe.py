@@ -126,6 +126,26 @@ def test_tables():
     yield f"{result.samples} hits"
 
 
+def test_names():
+    """C++'s functions by any form of their names: with arguments or without, of templates; all that have the name."""
+    forms = {
+        "shop::item::item": 70, "shop::item::~item": 140, "shop::item::price": 70, "shop::item::price(int)": 70,
+        "shop::pack": 140, "shop::pack(int)": 70, "shop::pack(char const*)": 70, "shop::twice": 140,
+        "shop::twice<int>": 70, "double shop::twice<double>(double)": 70, "(anonymous namespace)::hidden": 70,
+        "ordering::operator()": 70, "ordering::operator<": 70, "copied": 70}
+    for name, n in forms.items():
+        with yrt.Fixture("names") as fixture:
+            at = yrt.Run("probe", "-e", f"names:{name}", "-p", fixture.pid, "-d", 60).sampling()
+            fixture.release()
+            fixture.finish()
+            result = at.result().expect()
+        assert result.samples == n, f"{name}: {result.samples} of {n}\n{yrt.show(result.stacks)}"
+        assert ("all are taken" in result.stderr) == (name in ("shop::pack", "shop::twice")), result.stderr
+    with yrt.Fixture("names") as fixture:
+        result = yrt.run("probe", "-e", "names:shop::pakc", "-p", fixture.pid, "-d", 1).expect(yrt.USAGE)
+        assert "near: shop::pack;" in result.stderr, result.stderr
+
+
 def test_none():
     """A command's files come later: what none of them has is said, and no cost is below zero."""
     result = yrt.run("probe", "-e", "libc:nothing_like_that", "--", "/bin/true").expect()

@@ -34,7 +34,7 @@ static u64 probed_behind(struct image *img, const char *function)
 	assert_null(hit_parse(function, &s));
 	assert_null(hit_find(&s, img, "", &found));
 	assert_int_equal(found.n, 1);
-	assert_true(hit_offset(img, found.addr, true, &offset));
+	assert_true(hit_offset(img, found.addr[0], true, &offset));
 	return found.place[0].offset - offset;
 }
 
