@@ -183,7 +183,7 @@ bool hit_name_is(const struct hit_name *n, const char *symbol)
 char *hit_name_short(const char *symbol)
 {
 	cleanup(free) char *name = symbol_demangle_whole(symbol);
-	char *clone = name ? strstr(name, CLONE) : NULL, *args;
+	char *clone = name ? strstr(name, CLONE) : NULL, *args, *ret;
 
 	if (!name || is_thunk(name))
 		return TAKE(name);
@@ -192,5 +192,7 @@ char *hit_name_short(const char *symbol)
 	args = arguments(name);
 	if (args)
 		*args = '\0';
-	return strdup(behind_type(name));
+	ret = behind_type(name);
+	cut_parameters(ret);
+	return strdup(ret);
 }
