@@ -17,15 +17,16 @@ static void print_time(FILE *out, u64 ns)
 		fprintf(out, "%.4g ms", (double)ns / 1e6);
 }
 
-/* The least of the bucket that the call of this rank is in. */
+/* The middle of the bucket that the call of this rank is in. */
 static u64 quantile(const struct latency_stats *s, double part)
 {
-	u64 rank = (u64)(part * (double)s->returned), seen = 0;
+	u64 rank = (u64)(part * (double)s->returned), seen = 0, ns;
 	u32 i = 0;
 
 	while (i < LATENCY_BUCKETS - 1 && (seen += s->bucket[i]) <= rank)
 		i++;
-	return latency_least(i);
+	ns = (latency_least(i) + latency_least(i + 1)) / 2;
+	return ns < s->max_ns ? ns : s->max_ns;
 }
 
 static void head(FILE *out, const struct sampler_stats *st)

@@ -42,6 +42,19 @@ def test_calls():
     yield f"{stats['returned']} of {stats['entered']} returned, {stats['left']} left, {stats['slow']} slow"
 
 
+def milliseconds(result, word):
+    number, unit = re.search(rf"{word} ([0-9.e+]+) (ns|us|ms)", result.stderr).groups()
+    return float(number) * {"ns": 1e-6, "us": 1e-3, "ms": 1}[unit]
+
+
+def test_summary():
+    """The median is as near as buckets are wide: of 45 calls 25 take 20 ms and more."""
+    result = latency("calls:work")
+    median, most = milliseconds(result, "median"), milliseconds(result, "most")
+    assert 17.7 <= median <= most, result.stderr
+    yield f"median {median} ms, most {most} ms"
+
+
 def test_page():
     """The page has the histogram, also of a recording."""
     with tempfile.TemporaryDirectory() as at, yrt.Fixture("calls") as fixture:
