@@ -138,9 +138,12 @@ static void read_modrm(struct decoder *d)
 	if (modrm_mod(d) == 3)
 		return;
 	base = rm == 4 ? next(d) & 7 : rm;
+	if (modrm_mod(d) == 0 && base != 5)
+		return;
+	d->in.disp_at = (u8)d->at;
 	if (modrm_mod(d) == 1) {
 		d->in.disp = (s32)next_number(d, 1);
-	} else if (modrm_mod(d) == 2 || base == 5) {
+	} else {
 		d->in.disp = (s32)next_number(d, 4);
 		d->in.relative = modrm_mod(d) == 0 && rm == 5;
 	}
@@ -268,8 +271,10 @@ static void read_operands(struct decoder *d)
 	size = d->map == MAP_ONE ? one_constant(d) : d->map == MAP_0F ? two_constant(d) : d->map == MAP_0F3A;
 	if (size == BAD)
 		d->cut = true;
-	else if (size)
-		d->in.imm = next_number(d, size == IMMZ ? d->wide16 && !(d->rex & REX_W) ? 2 : 4 : size);
+	if (d->cut || !size)
+		return;
+	d->in.imm_at = (u8)d->at;
+	d->in.imm = next_number(d, size == IMMZ ? d->wide16 && !(d->rex & REX_W) ? 2 : 4 : size);
 }
 
 static void writes(struct decoder *d, u8 reg)

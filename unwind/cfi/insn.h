@@ -33,9 +33,10 @@ struct insn {
 	u8 size;
 	bool writes_fp; /* may do so, otherwise than its kind says; a call, push or pop moves rsp in any case */
 	bool writes_sp;
-	bool compares; /* a register with the constant imm */
-	bool relative; /* disp counts from the next instruction: makes, or uses, an address */
-	s64 imm;       /* the constant; of INSN_CALL, INSN_JUMP and INSN_JUMP_IF: how far they lead */
+	bool compares;      /* a register with the constant imm */
+	bool relative;      /* disp counts from the next instruction: makes, or uses, an address */
+	u8 disp_at, imm_at; /* their first bytes; 0: it has none */
+	s64 imm;            /* the constant; of INSN_CALL, INSN_JUMP and INSN_JUMP_IF: how far they lead */
 	s32 disp;
 };
 

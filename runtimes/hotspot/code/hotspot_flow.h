@@ -82,10 +82,14 @@ struct flow {
 	struct flow_state *state; /* of each */
 	u32 *work;                /* still to be followed */
 	u32 n, nwork, start;
+	u32 ins_room, room; /* of ins; of the others */
 };
 
-/* Disassembles; bytes that are no instruction (tables between functions) are left out. */
-struct error *flow_read(const u8 *bytes, u64 addr, size_t size, struct flow *ret);
+/*
+ * Disassembles; bytes that are no instruction (tables between functions) are left out. f: zeroed, or of other code,
+ * whose memory is used again: new pages take as long as all else.
+ */
+struct error *flow_read(const u8 *bytes, u64 addr, size_t size, struct flow *f);
 void flow_free(struct flow *f);
 /* The number of the instruction at addr or the next one; f->n: none. */
 u32 flow_find(const struct flow *f, u64 addr);

@@ -4,64 +4,77 @@
 #include <string.h>
 #include <xxhash.h>
 
-#define KNOWN_BITS 13
-#define BYTES_MAX  15 /* of an instruction */
+#include "cfi/insn.h"
+
+#define KNOWN_BITS 12
 
 struct known {
-	u8 bytes[BYTES_MAX];
-	struct flow_ins ins; /* as if it were at 0; without a size: unused */
+	u8 bytes[INSN_MAX];
+	struct flow_ins ins; /* as if it were at 0, and led to 1; without a size: unused */
 };
 
-/* By a hash of all bytes; sizes: which are kept, by a hash of the first two. */
+/* By a hash of the bytes. */
 static struct known known[1u << KNOWN_BITS];
-static u16 sizes[1u << KNOWN_BITS];
 
-static u32 hash(const u8 *bytes, size_t size)
+static struct known *known_at(const u8 *bytes, size_t size)
 {
-	return XXH3_64bits(bytes, size) >> (64 - KNOWN_BITS);
+	return &known[XXH3_64bits(bytes, size) >> (64 - KNOWN_BITS)];
 }
 
-static u16 *sizes_of(const u8 *bytes, size_t size)
+/* mov constant, register */
+static bool is_constant_move(const u8 *bytes)
 {
-	return &sizes[hash(bytes, size < 2 ? 1 : 2)];
+	u8 op = (bytes[0] & 0xf0) == 0x40 ? bytes[1] : bytes[0];
+
+	return (op & 0xf8) == 0xb8;
 }
 
-/* A prefix without its instruction is one only because of what follows. */
-static bool is_prefix(u8 byte)
+static bool leads_by_constant(const struct insn *in)
 {
-	return (byte & 0xf0) == 0x40 || (byte & 0xe7) == 0x26 || (byte & 0xfc) == 0x64 || byte == 0xf0 ||
-	       byte == 0xf2 || byte == 0xf3;
+	return in->kind == INSN_CALL || in->kind == INSN_JUMP || in->kind == INSN_JUMP_IF;
+}
+
+/* Its bytes, without what does not matter: where something lies, how far a jump leads, which constant is loaded. */
+static void take_bytes(const u8 *bytes, const struct insn *in, u8 ret[INSN_MAX])
+{
+	memcpy(ret, bytes, in->size);
+	if (in->relative)
+		memset(ret + in->disp_at, 0, sizeof(s32));
+	if (in->imm_at && (leads_by_constant(in) || is_constant_move(bytes)))
+		memset(ret + in->imm_at, 0, in->size - in->imm_at);
 }
 
 bool flow_known_find(const u8 *bytes, size_t size, u64 addr, struct flow_ins *ret)
 {
-	u32 left = size ? *sizes_of(bytes, size) | *sizes_of(bytes, 1) : 0;
+	struct insn in = insn_decode(bytes, size);
+	const struct known *k;
+	u8 own[INSN_MAX];
 
-	for (; left; left &= left - 1) {
-		u32 n = (u32)__builtin_ctz(left);
-		const struct known *k = n <= size ? &known[hash(bytes, n)] : NULL;
-
-		if (!k || k->ins.size != n || memcmp(k->bytes, bytes, n))
-			continue;
-		*ret = k->ins;
-		ret->addr = addr;
-		if (ret->target)
-			ret->target += addr;
-		return true;
-	}
-	return false;
+	if (in.kind == INSN_BAD)
+		return false;
+	take_bytes(bytes, &in, own);
+	k = known_at(own, in.size);
+	if (k->ins.size != in.size || memcmp(k->bytes, own, in.size))
+		return false;
+	*ret = k->ins;
+	ret->addr = addr;
+	if (ret->target)
+		ret->target = addr + in.size + (u64)in.imm;
+	return true;
 }
 
 void flow_known_keep(const u8 *bytes, const struct flow_ins *ins)
 {
-	struct known *k = &known[hash(bytes, ins->size)];
+	struct insn in = insn_decode(bytes, ins->size);
+	struct known *k;
+	u8 own[INSN_MAX];
 
-	if (ins->size > BYTES_MAX || (ins->size == 1 && is_prefix(bytes[0])))
+	if (in.kind == INSN_BAD || in.size != ins->size || (ins->target && !leads_by_constant(&in)))
 		return;
-	memcpy(k->bytes, bytes, ins->size);
+	take_bytes(bytes, &in, own);
+	k = known_at(own, in.size);
+	memcpy(k->bytes, own, in.size);
 	k->ins = *ins;
 	k->ins.addr = 0;
-	if (ins->target)
-		k->ins.target -= ins->addr;
-	*sizes_of(bytes, ins->size) |= 1u << ins->size;
+	k->ins.target = ins->target != 0;
 }

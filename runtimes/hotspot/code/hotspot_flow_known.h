@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Instructions that were disassembled before. HotSpot's stubs repeat themselves, and those of another JVM are almost
- * the same; capstone takes 0.5 us for each. No instruction is the beginning of another one, so the bytes of one decide.
- * Processes are read by one thread.
+ * Instructions that were disassembled before. HotSpot's stubs repeat themselves, and those of another JVM are the same
+ * but for addresses, distances and constants, which no state depends on; capstone takes 0.5 us for each. Processes are
+ * read by one thread.
  */
 #ifndef YRT_HOTSPOT_FLOW_KNOWN_H
 #define YRT_HOTSPOT_FLOW_KNOWN_H

@@ -192,44 +192,49 @@ static u32 vector_length(const u8 *p, size_t size)
 	return length <= size ? length : 0;
 }
 
-static struct flow_ins *next_ins(struct flow *f, u32 *capacity)
+static struct flow_ins *next_ins(struct flow *f)
 {
+	u32 room = f->ins_room ? f->ins_room * 2 : 256;
 	struct flow_ins *grown;
 
-	if (f->n == *capacity) {
-		*capacity *= 2;
-		grown = realloc(f->ins, *capacity * sizeof(*grown));
+	if (f->n == f->ins_room) {
+		grown = reallocarray(f->ins, room, sizeof(*grown));
 		if (!grown)
 			return NULL;
 		f->ins = grown;
+		f->ins_room = room;
 	}
 	return &f->ins[f->n];
 }
 
-struct reader {
+/*
+ * Opened once: a handle indexes all instructions at its first one, which takes as long as a hundred others. Processes
+ * are read by one thread.
+ */
+static struct reader {
 	csh handle; /* 0: not needed until now */
 	cs_insn *in;
-};
+} reader;
 
-static void close_reader(struct reader *r)
+__attribute__((destructor)) static void close_reader(void)
 {
-	if (r->in)
-		cs_free(r->in, 1);
-	if (r->handle)
-		cs_close(&r->handle);
+	if (reader.in)
+		cs_free(reader.in, 1);
+	if (reader.handle)
+		cs_close(&reader.handle);
 }
 
-static struct error *open_reader(struct reader *r)
+static struct error *open_reader(void)
 {
-	if (cs_open(CS_ARCH_X86, CS_MODE_64, &r->handle) != CS_ERR_OK)
+	if (!reader.handle && cs_open(CS_ARCH_X86, CS_MODE_64, &reader.handle) != CS_ERR_OK)
 		return error_new(ERROR_INTERNAL, "capstone cannot disassemble x86-64");
-	cs_option(r->handle, CS_OPT_DETAIL, CS_OPT_ON);
-	r->in = cs_malloc(r->handle);
-	return r->in ? NULL : &error_no_memory;
+	cs_option(reader.handle, CS_OPT_DETAIL, CS_OPT_ON);
+	reader.in = cs_malloc(reader.handle);
+	return reader.in ? NULL : &error_no_memory;
 }
 
 /* Decodes the instruction at addr. ret->size is 0 if the bytes are no valid instruction. */
-static struct error *read_one(struct reader *r, const u8 *bytes, u64 addr, size_t size, struct flow_ins *ret)
+static struct error *read_one(const u8 *bytes, u64 addr, size_t size, struct flow_ins *ret)
 {
 	const u8 *at = bytes;
 	struct error *err;
@@ -237,10 +242,10 @@ static struct error *read_one(struct reader *r, const u8 *bytes, u64 addr, size_
 	*ret = (struct flow_ins){.addr = addr, .size = vector_length(bytes, size), .dst = FLOW_REGS, .src = FLOW_REGS};
 	if (ret->size || flow_known_find(bytes, size, addr, ret))
 		return NULL;
-	err = r->in ? NULL : open_reader(r);
-	if (err || !cs_disasm_iter(r->handle, &at, &size, &addr, r->in))
+	err = reader.in ? NULL : open_reader();
+	if (err || !cs_disasm_iter(reader.handle, &at, &size, &addr, reader.in))
 		return err;
-	reduce(r->in, ret);
+	reduce(reader.in, ret);
 	flow_known_keep(bytes, ret);
 	return NULL;
 }
@@ -263,43 +268,51 @@ static u32 before_function(const u8 *bytes, u64 addr, size_t size, u32 n)
 	return n;
 }
 
-static struct error *read_all(struct reader *r, const u8 *bytes, u64 addr, size_t size, struct flow *f)
+static struct error *read_all(const u8 *bytes, u64 addr, size_t size, struct flow *f)
 {
 	struct error *err = NULL;
-	u32 capacity = 256, done, before;
+	u32 done, before;
 
-	f->ins = malloc(capacity * sizeof(*f->ins));
-	for (; f->ins && size && !err; bytes += done, addr += done, size -= done) {
-		struct flow_ins *ins = next_ins(f, &capacity);
+	for (; size && !err; bytes += done, addr += done, size -= done) {
+		struct flow_ins *ins = next_ins(f);
 
 		if (!ins)
 			return &error_no_memory;
-		err = read_one(r, bytes, addr, size, ins);
+		err = read_one(bytes, addr, size, ins);
 		done = ins->size ? ins->size : 1;
 		before = before_function(bytes, addr, size, done);
 		f->n += ins->size && before == done;
 		done = before;
 	}
-	return f->ins ? err : &error_no_memory;
+	return err;
 }
 
-struct error *flow_read(const u8 *bytes, u64 addr, size_t size, struct flow *ret)
+/* One more than there are instructions. */
+static struct error *make_room(struct flow *f)
 {
-	struct reader r = {0};
-	struct flow f = {0};
-	struct error *err = read_all(&r, bytes, addr, size, &f);
+	if (f->n < f->room)
+		return NULL;
+	free(f->state);
+	free(f->work);
+	f->room = f->n + 1;
+	f->state = reallocarray(NULL, f->room, sizeof(*f->state));
+	f->work = reallocarray(NULL, f->room, sizeof(*f->work));
+	if (f->state && f->work)
+		return NULL;
+	flow_free(f);
+	return &error_no_memory;
+}
 
-	close_reader(&r);
-	/* No calloc(): its pages would be read first and copied when written, which interrupts all CPUs each time. */
-	f.state = reallocarray(NULL, f.n + 1, sizeof(*f.state));
-	f.work = calloc(f.n + 1, sizeof(*f.work));
-	if (!err && (!f.state || !f.work))
-		err = &error_no_memory;
-	if (err)
-		flow_free(&f);
-	else
-		memset(f.state, 0, (f.n + 1) * sizeof(*f.state));
-	*ret = f;
+struct error *flow_read(const u8 *bytes, u64 addr, size_t size, struct flow *f)
+{
+	struct error *err;
+
+	f->n = f->nwork = f->start = 0;
+	err = read_all(bytes, addr, size, f);
+	if (!err)
+		err = make_room(f);
+	if (!err)
+		memset(f->state, 0, (f->n + 1) * sizeof(*f->state));
 	return err;
 }
 

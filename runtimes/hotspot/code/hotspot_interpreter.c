@@ -16,6 +16,7 @@ struct reader {
 	u8 *bytes; /* of all of the interpreter */
 	u32 size;
 	u64 size_at, description_at, header;
+	struct flow flow; /* of the last codelet */
 	struct interpreter_piece *pieces;
 	u32 npieces;
 };
@@ -62,20 +63,18 @@ static struct error *read_codelet(struct reader *r, u32 at, u32 end, const char 
 {
 	bool is_entry = !strncmp(description, "method entry point", 18);
 	struct flow_state entry = flow_entry_r13(), framed = flow_framed();
+	struct flow *f = &r->flow;
 	struct error *err;
-	struct flow f;
 
 	if (!is_entry && !memchr(r->bytes + at, LEAVE, end - at))
 		return NULL;
-	err = flow_read(r->bytes + at, r->start + at, end - at, &f);
+	err = flow_read(r->bytes + at, r->start + at, end - at, f);
 	if (err)
 		return err;
 	if (is_entry)
-		flow_follow(&f, 0, &entry);
-	flow_follow_rest(&f, &framed);
-	err = add_pieces(r, &f, r->start + end);
-	flow_free(&f);
-	return err;
+		flow_follow(f, 0, &entry);
+	flow_follow_rest(f, &framed);
+	return add_pieces(r, f, r->start + end);
 }
 
 static struct error *read_codelets(struct reader *r)
@@ -121,6 +120,7 @@ struct error *hotspot_interpreter_pieces(
 		return &error_no_memory;
 	if (memory_read(m, r.bytes, r.size, start))
 		err = read_codelets(&r);
+	flow_free(&r.flow);
 	free(r.bytes);
 	*ret = r.pieces;
 	*n = r.npieces;

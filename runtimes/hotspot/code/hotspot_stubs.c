@@ -36,6 +36,7 @@ struct update {
 	struct error *err;
 	struct hotspot_stub_range run;
 	struct cfi_entry *entries;
+	struct flow flow; /* of the last blob */
 	struct hotspot_stub_range
 	        polled; /* the beginning of the last blob of the run; without entries: there is none */
 };
@@ -199,8 +200,8 @@ static struct error *blob_rows(struct update *u, const struct hotspot_blob *b, s
 	u64 size = b->code_end - b->code;
 	u8 *bytes = size <= CODE_MAX ? malloc(size) : NULL;
 	struct flow_state entry;
+	struct flow *f = &u->flow;
 	struct error *err;
-	struct flow f;
 
 	*entries = NULL;
 	*n = 0;
@@ -214,18 +215,15 @@ static struct error *blob_rows(struct update *u, const struct hotspot_blob *b, s
 	}
 	if (!u->s->barrier)
 		u->s->barrier = hotspot_barrier_code(bytes, size, b->code);
-	err = flow_read(bytes, b->code, size, &f);
+	err = flow_read(bytes, b->code, size, f);
 	free(bytes);
 	if (err)
 		return err;
-	entry = entry_of(b, &f);
-	flow_follow(&f, 0, &entry);
-	flow_follow_rest(&f, &entry);
-	err = flow_rows(&f, 0, f.n, entries, n);
-	if (!err)
-		err = polled_rows(&f, u->s->saved_pc, &u->polled);
-	flow_free(&f);
-	return err;
+	entry = entry_of(b, f);
+	flow_follow(f, 0, &entry);
+	flow_follow_rest(f, &entry);
+	err = flow_rows(f, 0, f->n, entries, n);
+	return err ? err : polled_rows(f, u->s->saved_pc, &u->polled);
 }
 
 static struct error *flat_rows(const struct hotspot_blob *b, struct cfi_entry **entries, u32 *n)
@@ -343,6 +341,7 @@ static struct error *update(struct hotspot_stubs *s, const struct hotspot_code *
 		hotspot_each_blob(c, m, &heaps[i], each_blob, &u);
 		end_run(&u);
 	}
+	flow_free(&u.flow);
 	return u.err ? u.err : add_interpreter(s, c, m);
 }
 

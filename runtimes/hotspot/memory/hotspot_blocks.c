@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hotspot_blocks.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,18 +61,32 @@ static bool read_blocks(struct memory *m, void *dst, size_t size, uint64_t addr)
 	return true;
 }
 
+/* The last one that was destroyed: each look at a JVM needs one, and the kernel would make its pages anew. */
+static _Atomic(struct hotspot_blocks *) spare;
+
 struct hotspot_blocks *hotspot_blocks_create(void)
 {
-	struct hotspot_blocks *b = calloc(1, sizeof(*b));
+	struct hotspot_blocks *b = atomic_exchange(&spare, NULL);
 
-	if (b)
-		b->memory.read = read_blocks;
+	if (!b)
+		b = malloc(sizeof(*b));
+	if (!b)
+		return NULL;
+	b->memory = (struct memory){.read = read_blocks};
+	b->under = NULL;
+	b->since = b->last = 0;
+	memset(b->pages, 0, sizeof(b->pages));
 	return b;
 }
 
 void hotspot_blocks_destroy(struct hotspot_blocks *b)
 {
-	free(b);
+	free(b ? atomic_exchange(&spare, b) : NULL);
+}
+
+__attribute__((destructor)) static void free_spare(void)
+{
+	free(atomic_exchange(&spare, NULL));
 }
 
 struct memory *hotspot_blocks_of(struct hotspot_blocks *b, struct memory *m)
