@@ -260,10 +260,17 @@ static struct error *find_parts(struct lua_sweep *s, struct lua_image *ret)
 struct error *lua_code_find(struct image *img, struct lua_image *ret)
 {
 	struct lua_sweep s;
-	struct error *err = lua_sweep_open(img, &s);
+	struct error *err;
 
+	if (lua_code_load(img, ret))
+		return NULL;
+	err = lua_sweep_open(img, &s);
 	if (!err)
 		err = find_parts(&s, ret);
 	lua_sweep_close(&s);
+	if (!err && ret->nranges)
+		err = lua_gc_find(img, ret->ranges[0].start, &ret->gc);
+	if (!err && ret->gc.n) /* with a debug file more may be found */
+		lua_code_store(img, ret);
 	return err;
 }

@@ -145,8 +145,6 @@ struct error *lua_image_read(struct image *img, struct lua_image **ret)
 		return NULL;
 	}
 	if (!err)
-		err = lua_gc_find(img, image->ranges[0].start, &image->gc);
-	if (!err)
 		err = lua_layout_find(img, release, &image->origins);
 	if (!err) {
 		image->layout = image->origins->values;

@@ -34,8 +34,14 @@ struct lua_image {
 struct error *lua_image_read(struct image *img, struct lua_image **ret);
 void lua_image_destroy(struct lua_image *image); /* NULL is fine */
 
-/* The parts of luaV_execute(), and where it keeps its lua_State. lua_code.c. */
+/* The parts of luaV_execute(), where it keeps its lua_State, and the collector: ranges, gc, vm. lua_code.c. */
 struct error *lua_code_find(struct image *img, struct lua_image *ret);
+/*
+ * The same, kept for the next run (cfi_search_cache.h). False: it is not, or contradicts the file. lua_code_cache.c.
+ */
+#define LUA_CODE_SEARCH "lua code 1"
+bool lua_code_load(struct image *img, struct lua_image *ret);
+void lua_code_store(const struct image *img, const struct lua_image *image);
 
 /*
  * Where luaV_execute(), the code of [start, end), keeps its first argument, the lua_State: of the registers and the

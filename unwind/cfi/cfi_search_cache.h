@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The results of searches through large files, a few numbers each, kept for the next run beside the unwind tables
+ * The results of searches through files, a few numbers each, kept for the next run beside the unwind tables
  * (cfi_cache_dir.h): in <identity>-<hash>.search, by image_identity(), the file's size and the name of the search.
  * Files below SEARCH_FILE_MIN bytes have none, because searching them is fast.
  */
@@ -12,7 +12,7 @@
 
 #include "binary/image.h"
 
-#define SEARCH_FILE_MIN   (1u << 20)
+#define SEARCH_FILE_MIN   (256u << 10)
 #define SEARCH_RESULT_MAX 512u /* at most */
 
 struct search_result {
