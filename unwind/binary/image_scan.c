@@ -6,7 +6,7 @@
 
 #include "elf_table.h"
 
-#define PIECE    (256u << 10)
+#define PIECE    (64u << 10) /* below what malloc() gets from the kernel each time */
 #define COPY_MAX (256u << 20)
 
 bool image_scan_start(struct image_scan *s, struct image *img, const char *section, size_t overlap)
