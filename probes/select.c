@@ -317,6 +317,11 @@ bool rule_rest_matches(const struct select_rule *rule, const struct process_fact
 	return terms_match(rule, 1, facts, matches);
 }
 
+bool rule_begin_matches(const struct select_rule *rule, const struct process_facts *facts)
+{
+	return matches(rule->term[0].key, rule->term[0].value, facts);
+}
+
 bool selection_hides(const struct selection *s, const struct process_facts *facts)
 {
 	return !*facts->exe && any_rule(s, facts, may_match);

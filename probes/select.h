@@ -63,6 +63,7 @@ bool facts_read(const char *proc, pid_t pid, struct process_facts *ret);
 bool selection_matches(const struct selection *s, const struct process_facts *facts);
 /* All terms of a rule but the first, which may be mistyped. */
 bool rule_rest_matches(const struct select_rule *rule, const struct process_facts *facts);
+bool rule_begin_matches(const struct select_rule *rule, const struct process_facts *facts); /* the first */
 /* It may match: its program may not be looked at, but its comm fits what a rule says of the program. */
 bool selection_hides(const struct selection *s, const struct process_facts *facts);
 /* The last part of exe; comm where there is none. */

@@ -89,8 +89,9 @@ struct near {
 	const char *proc;
 	enum select_key key;
 	const char *value;
-	const struct select_rule *rest; /* the other terms of this one match; NULL: they need not */
-	char *text;                     /* of what was found so far */
+	const struct select_rule *rest;  /* the other terms of this one match; NULL: they need not */
+	const struct select_rule *begin; /* programs where its first term matches; NULL: what is similar */
+	char *text;                      /* of what was found so far */
 	u32 n;
 };
 
@@ -158,8 +159,12 @@ static struct error *add_near(void *ctx, pid_t pid)
 	struct process_facts f;
 	char value[SELECT_ID], *text;
 
-	if (near->n > TOLD || !facts_read(near->proc, pid, &f) || !near_value(near, &f, value))
+	if (near->n > TOLD || !facts_read(near->proc, pid, &f))
 		return NULL;
+	if (near->begin ? !rule_begin_matches(near->begin, &f) : !near_value(near, &f, value))
+		return NULL;
+	if (near->begin)
+		snprintf(value, sizeof(value), "%s", facts_name(&f));
 	if (near->rest && !rule_rest_matches(near->rest, &f))
 		return NULL;
 	if (near->text && strstr(near->text, value)) /* one process of a pod, a unit, a program is enough */
@@ -197,6 +202,21 @@ static struct error *hint_near(struct error *err, struct near *near)
 	return err;
 }
 
+/* The pod is there, but not the program: what runs in it. */
+static bool hint_begin(struct error *err, const struct select_rule *rule, const char *proc)
+{
+	struct near near = {.proc = proc, .begin = rule};
+	bool found;
+
+	error_free(each_process(proc, add_near, &near));
+	found = near.text;
+	if (found)
+		error_hint(err, "%s=%s has %s%s", select_key_name(rule->term[0].key), rule->term[0].value, near.text,
+		        near.n > TOLD ? ", ..." : "");
+	free(near.text);
+	return found;
+}
+
 static struct error *refuse_hidden(void *ctx, pid_t pid)
 {
 	struct search *s = ctx;
@@ -225,7 +245,8 @@ struct error *selection_missed(const struct selection *s, const char *proc)
 
 	if (err)
 		return err;
-	return hint_near(error_new(ERROR_NO_PROCESS, "no process matches %s", s->text), &near);
+	err = error_new(ERROR_NO_PROCESS, "no process matches %s", s->text);
+	return rule->nterms > 1 && hint_begin(err, rule, proc) ? err : hint_near(err, &near);
 }
 
 struct error *selection_never_matched(const struct selection *s, const char *proc)

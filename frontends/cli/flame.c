@@ -394,6 +394,9 @@ static int sample(const struct command_line *self, struct flame_options *o, cons
 	struct error *err = output_open(
 	        strcmp(o->output, "-") ? expand_name(o->output, o->npids ? o->pids[0] : 0) : strdup("-"), &out);
 
+	if (err && o->send.url)
+		error_hint(err,
+		        "what is sent is written first: give a place with -o DIR/NAME.yrt, in a container a volume");
 	if (!err)
 		err = sampler_create(&o->sampler, &s);
 	if (!err)

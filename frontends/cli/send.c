@@ -210,6 +210,15 @@ static bool may_recover(const struct try *t)
 	}
 }
 
+static const char *tried(const struct try *t)
+{
+	static char text[32];
+
+	snprintf(text, sizeof(text), t->options->tries == 1 ? "it was tried once" : "it was tried %u times",
+	        t->options->tries);
+	return text;
+}
+
 static struct error *explain_status(const struct try *t)
 {
 	struct error *err = error_new(ERROR_OUTPUT, "%s at %s did not take the profile: HTTP %ld%s%s",
@@ -235,7 +244,7 @@ static struct error *explain_status(const struct try *t)
 		        "store's limit",
 		        t->request->size);
 	default:
-		return may_recover(t) ? error_hint(err, "it was tried %u times (--push-tries)", t->options->tries)
+		return may_recover(t) ? error_hint(err, "%s (--push-tries)", tried(t))
 		                      : error_hint(err, "see the store's log");
 	}
 }
@@ -259,14 +268,13 @@ static struct error *explain(const struct try *t)
 	case CURLE_ABORTED_BY_CALLBACK:
 		return error_hint(err, "it was interrupted");
 	case CURLE_OPERATION_TIMEDOUT:
-		return error_hint(err, "it was tried %u times, %g s each (--push-tries, --push-timeout)",
-		        t->options->tries, t->options->timeout_s);
+		return error_hint(err, "%s, %g s each (--push-tries, --push-timeout)", tried(t), t->options->timeout_s);
 	case CURLE_RECV_ERROR:
 	case CURLE_GOT_NOTHING:
-		return error_hint(err, "it was tried %u times: is that the store, and does it speak %s there?",
-		        t->options->tries, strncmp(t->store->url, "https", 5) ? "http, not https" : "https");
+		return error_hint(err, "%s: is that the store, and does it speak %s there?", tried(t),
+		        strncmp(t->store->url, "https", 5) ? "http, not https" : "https");
 	default:
-		return may_recover(t) ? error_hint(err, "it was tried %u times: is the store there?", t->options->tries)
+		return may_recover(t) ? error_hint(err, "%s: is the store there?", tried(t))
 		                      : error_hint(err, "check the URL");
 	}
 }

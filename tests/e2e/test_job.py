@@ -241,6 +241,9 @@ def test_not_there_yet():
         at = image.Run(root, *words, "--wait", "-d", 3, "-F", 499, out=out).sampling()
         time.sleep(1)
         pod.add(fixture.pid)
+        other = "flame", "--select", f"pod={pod.uid},exe=envoy"
+        result = image.run(root, *other, out=out).expect(yrt.NO_PROCESS)
+        assert f"pod={pod.uid} has deep30 (pid {fixture.pid})" in result.stderr, result.stderr
         result = at.result().expect()
         read = oracles.Otlp(store.requests[0][2])
         resource, stacks = read.resource(), oracles.merge(read.stacks())
@@ -266,6 +269,7 @@ def test_no_place():
         for words in ["flame", "-o", "x.html"], ["record", "--push", "otlp+http://127.0.0.1:1"]:
             result = image.run(root, *words, "-p", fixture.pid, "-d", 60, out=None).expect(yrt.OUTPUT)
             assert "Read-only file system" in result.stderr, result.stderr
+            assert ("a volume" in result.stderr) == (words[0] == "record"), result.stderr
 
 
 def test_sidecar():

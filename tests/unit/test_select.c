@@ -257,6 +257,7 @@ static void test_near(void **state)
 	missed("pod=99999999-5f60-7182-93a4-b5c6d7e8f901,exe=pause", "similar: " OTHER_UID " (pid 5)");
 	missed("pod=99999999-5f60-7182-93a4-b5c6d7e8f901,exe=envoy", "similar: " UID " (pid 1");
 	missed("pod=99999999-5f60-7182-93a4-b5c6d7e8f901,exe=none", OTHER_UID);
+	missed("pod=" UID ",exe=none", "pod=" UID " has envoy (pid 1");
 	missed("unit=apache2", "nginx.service");
 	missed("container=000000000000", ID_A);
 	assert_null(find_by_name("dash", root, &pid));
