@@ -17,11 +17,7 @@
 	X(easy_strerror)                                                                                               \
 	X(free)                                                                                                        \
 	X(slist_append)                                                                                                \
-	X(slist_free_all)                                                                                              \
-	X(url)                                                                                                         \
-	X(url_cleanup)                                                                                                 \
-	X(url_get)                                                                                                     \
-	X(url_set)
+	X(slist_free_all)
 
 struct curl_library {
 #define X(name) __typeof__(curl_##name) *name;

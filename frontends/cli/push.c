@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "curl_library.h"
 #include "say.h"
 #include "send.h"
 
@@ -76,7 +77,8 @@ static struct error *parse(int argc, char **argv, struct push *p, int *n)
 	if (!p->send.url)
 		return error_hint(error_new(ERROR_USAGE, "no store was given"),
 		        "give --push URL, or set YRT_PUSH_URL; --help lists the stores");
-	return send_check(&p->send);
+	err = send_check(&p->send);
+	return err ? err : curl_load(); /* before stdin is read */
 }
 
 /* Returns the exit code. */

@@ -312,6 +312,8 @@ static struct error *send_one(
 	struct error *err = store_parse(o->url, &store);
 
 	if (!err)
+		err = curl_load();
+	if (!err)
 		err = labels_merge(p, o->labels);
 	if (!err)
 		err = store_request(&store, p, &request);

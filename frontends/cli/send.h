@@ -40,7 +40,10 @@ enum { SEND_PUSH = 0x400, SEND_TENANT, SEND_CA, SEND_TIMEOUT, SEND_TRIES, SEND_L
 
 /* An option of SEND_OPTIONS; *taken: it was one. */
 struct error *send_option(int option, const char *argument, struct send_options *o, bool *taken);
-/* Whether it can be sent at all as o says; to be called before long work. */
+/*
+ * Whether it can be sent at all as o says; to be called before long work. That libcurl is missing is seen only when
+ * something is sent: to load it takes longer than all else before the first sample.
+ */
 struct error *send_check(const struct send_options *o);
 /*
  * Sends a finished profile, with the labels of o added to its own. *stop ends waiting. ERROR_OUTPUT: the store did not

@@ -39,28 +39,42 @@ static struct error *bad_url(const char *why)
 	        "coroot+http://HOST:8080, or https");
 }
 
-static void cleanup_parsed(CURLU **url)
+struct url {
+	const char *host, *end; /* its end, and the port's */
+	u64 port;               /* 0: none */
+	char path[256];         /* as far as it is compared */
+};
+
+/* By hand: libcurl, which would do it, takes a while to load, and the first sample waits for this. */
+static bool split(const char *url, struct url *ret)
 {
-	if (*url)
-		curl.url_cleanup(*url);
+	const char *name_end;
+	char *port_end;
+
+	*ret = (struct url){.host = !strncmp(url, "http://", 7)    ? url + 7
+	                            : !strncmp(url, "https://", 8) ? url + 8
+	                                                           : NULL};
+	if (!ret->host)
+		return false;
+	for (const char *c = url; *c; c++)
+		if ((u8)*c <= ' ' || *c == 0x7f)
+			return false;
+	ret->end = ret->host + strcspn(ret->host, "/?#");
+	name_end = ret->host + strcspn(ret->host, *ret->host == '[' ? "]/?#" : ":/?#"); /* of IPv6 with colons */
+	if (*ret->host == '[' && *name_end++ != ']')
+		return false;
+	snprintf(ret->path, sizeof(ret->path), "%.*s", (int)strcspn(ret->end, "?#"), ret->end);
+	if (*name_end != ':')
+		return name_end > ret->host && name_end == ret->end;
+	ret->port = strtoul(name_end + 1, &port_end, 10);
+	return name_end > ret->host && isdigit((u8)name_end[1]) && port_end == ret->end && ret->port &&
+	       ret->port <= 65535;
 }
 
-static void cleanup_curl_text(char **text)
+/* By its prefix, which is taken off. STORES: it has none. */
+static enum store_kind take_prefix(const char **url)
 {
-	if (*text)
-		curl.free(*text);
-}
-
-/* By its prefix, which is taken off; else by path or port. STORES: unknown. */
-static enum store_kind find_kind(const char **url, const char *path, const char *port)
-{
-	for (u32 i = 0; path && i < STORES; i++)
-		if (!strcmp(path, kinds[i].path))
-			return i;
-	for (u32 i = 0; port && i < STORES; i++)
-		if (!strcmp(port, kinds[i].port))
-			return i;
-	for (u32 i = 0; !path && i < STORES; i++) {
+	for (u32 i = 0; i < STORES; i++) {
 		size_t n = strlen(kinds[i].name);
 
 		if (!strncmp(*url, kinds[i].name, n) && (*url)[n] == '+') {
@@ -71,36 +85,40 @@ static enum store_kind find_kind(const char **url, const char *path, const char 
 	return STORES;
 }
 
+/* By its path, else by its port. STORES: unknown. */
+static enum store_kind guess_kind(const struct url *u)
+{
+	for (u32 i = 0; i < STORES; i++)
+		if (!strcmp(u->path, kinds[i].path))
+			return i;
+	for (u32 i = 0; i < STORES; i++)
+		if (u->port == strtoul(kinds[i].port, NULL, 10))
+			return i;
+	return STORES;
+}
+
 struct error *store_parse(const char *url, struct store *ret)
 {
-	struct error *err = curl_load();
-	cleanup(parsed) CURLU *u = err ? NULL : curl.url();
-	cleanup(curl_text) char *path = NULL, *port = NULL, *user = NULL, *whole = NULL;
-	enum store_kind kind = find_kind(&url, NULL, NULL);
+	enum store_kind kind = take_prefix(&url);
+	struct url u;
+	bool valid = split(url, &u), plain;
 
 	*ret = (struct store){.kind = kind};
-	if (err)
-		return err;
-	if (!u)
-		return &error_no_memory;
 	if (kind == STORES && url[strcspn(url, "+:/")] == '+')
 		return bad_url("no store has this prefix");
-	if ((strncmp(url, "http://", 7) && strncmp(url, "https://", 8)) || curl.url_set(u, CURLUPART_URL, url, 0))
-		return bad_url("this is no URL of http or https");
-	if (!curl.url_get(u, CURLUPART_USER, &user, 0))
+	if (u.host && memchr(u.host, '@', strcspn(u.host, "/?#")))
 		return bad_url("a password in a URL is seen by all who list processes; give a token by YRT_PUSH_TOKEN");
-	curl.url_get(u, CURLUPART_PATH, &path, 0);
-	curl.url_get(u, CURLUPART_PORT, &port, 0);
+	if (!valid)
+		return bad_url("this is no URL of http or https");
 	if (kind == STORES)
-		kind = find_kind(&url, path ? path : "", port);
+		kind = guess_kind(&u);
 	if (kind == STORES)
 		return bad_url("neither prefix, path nor port show which store it is");
 	ret->kind = kind;
-	if (!path || !*path || !strcmp(path, "/"))
-		curl.url_set(u, CURLUPART_PATH, kinds[kind].path, 0);
-	if (curl.url_get(u, CURLUPART_URL, &whole, 0))
-		return bad_url("this is no URL of http or https");
-	ret->url = strdup(whole);
+	plain = !*u.path || !strcmp(u.path, "/");
+	if (asprintf(&ret->url, "%.*s%s%.*s", (int)(u.end - url), url, plain ? kinds[kind].path : "",
+	            (int)strcspn(u.end + (plain ? strlen(u.path) : 0), "#"), u.end + (plain ? strlen(u.path) : 0)) < 0)
+		ret->url = NULL;
 	return ret->url ? NULL : &error_no_memory;
 }
 

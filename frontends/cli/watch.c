@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "curl_library.h"
 #include "ring.h"
 #include "say.h"
 #include "when.h"
@@ -139,7 +140,9 @@ static struct error *parse(struct watch *w, int argc, char **argv)
 		return error_new(ERROR_USAGE, "--duration (%g s) has to be more than 0 and no more than --every (%g s)",
 		        w->o.sampler.duration_s, w->every_s);
 	err = w->condition ? when_parse(w->condition, &w->when) : NULL;
-	return err ? err : send_check(&w->o.send);
+	if (!err)
+		err = send_check(&w->o.send);
+	return err || !w->o.send.url ? err : curl_load();
 }
 
 /* Another one that may be looked at can come: said once, err is freed. Any other error is returned. */

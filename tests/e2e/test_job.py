@@ -5,6 +5,7 @@ root that is read-only.
 """
 
 import contextlib
+import glob
 import json
 import os
 import re
@@ -270,6 +271,21 @@ def test_no_place():
             result = image.run(root, *words, "-p", fixture.pid, "-d", 60, out=None).expect(yrt.OUTPUT)
             assert "Read-only file system" in result.stderr, result.stderr
             assert ("a volume" in result.stderr) == (words[0] == "record"), result.stderr
+
+
+def test_no_curl():
+    """An image without libcurl: what was sampled is kept."""
+    with containers("deep30") as (root, out, fixture):
+        for path in glob.glob(f"{root}/**/libcurl*", recursive=True):
+            os.unlink(path)
+        fixture.release()
+        result = image.run(
+            root, "record", "-p", fixture.pid, "-d", 1, "--push", "otlp+http://127.0.0.1:1", out=out
+        ).expect(yrt.UNSUPPORTED)
+        kept, = glob.glob(f"{out}/*.yrt")
+        assert "needs libcurl" in result.stderr and os.path.basename(kept) in result.stderr, result.stderr
+        out = subprocess.run([yrt.YRT, "render", kept, "-o", "-"], capture_output=True, text=True, check=True).stdout
+        assert "f30" in out, out
 
 
 def test_sidecar():

@@ -366,12 +366,31 @@ def test_usage():
             [path, "--push", "ftp://h"],
             [path, "--push", "http://h:1/x"],
             [path, "--push", "tempo+http://h:1"],
+            *([path, "--push", f"otlp+http://{at}"] for at in ("", "h h", ":4318", "h:", "h:0", "h:65536", "h:4x")),
+            *([path, "--push", f"otlp+http://{at}"] for at in ("[::1", "[::1]4", "[]:1x")),
             [path, "--push", "otlp+http://u:p@h"],
             ["--push", "otlp+http://h"],
             [path, "--push", "otlp+http://h", "--label", "x"],
         ):
             done = push(*args)
             assert done.returncode == yrt.USAGE and done.stderr, (args, done.returncode, done.stderr)
+
+
+def test_urls():
+    """Which store it is, by prefix or path; its own path where none is given; IPv6."""
+    with tempfile.TemporaryDirectory() as dir, stores.Store() as store:
+        at = f"127.0.0.1:{store.port}"
+        for url, begin in (
+            (f"http://{at}/ingest", "/ingest?name="),
+            (f"parca+http://{at}", "/api/profiles/writeraw"),
+            (f"otlp+http://{at}/?x=1#y", "/v1development/profiles?x=1"),
+            (f"otlp+http://{at}/own/path", "/own/path"),
+            (f"coroot+http://{at}/own?x=1", "/own?x=1&service.name="),
+        ):
+            done = push(made(dir), "--push", url)
+            assert done.returncode == 0 and store.requests[-1][0].startswith(begin), (url, done.stderr, store.requests)
+        done = push(made(dir), "--push", "http://[::1]:4318", "--push-tries", 1)
+        assert done.returncode == yrt.OUTPUT and "otlp at http://[::1]:4318/v1development/" in done.stderr, done.stderr
 
 
 def test_stdin_is_kept():
