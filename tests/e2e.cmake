@@ -24,7 +24,7 @@ add_custom_target(fixtures ALL DEPENDS ${FIXTURE_BINARIES})
 # They measure, on CPUs that they share, so one at a time. But for those whose truth is in what they read and write, not
 # in times or shares of the machine: these run beside each other and the unit tests, and begin first.
 set(BESIDE_OTHERS test_symbolize test_watch test_verifier test_page test_page_profiles test_page_odd test_core test_dump
-	test_dump_java test_formats test_push test_recording test_capabilities test_manual test_diff test_inspect
+	test_dump_java test_formats test_push test_push_refused test_recording test_capabilities test_manual test_diff test_inspect
 	test_lua_inspect test_layout test_bad_input test_debuginfod test_first_hour test_go_heap test_go_goroutines
 	test_inlines test_lua_tasks test_perl_hostile test_processes test_python_hostile test_python_tasks
 	test_python_thread_names test_source test_containers test_sanitized test_perf_map

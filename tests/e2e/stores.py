@@ -3,7 +3,14 @@
 
 import gzip
 import http.server
+import os
+import subprocess
 import threading
+
+import yrt
+
+STACKS = "main (tid 7);start;work 30\nmain (tid 7);start;idle 12\n"
+META = ("frequency=99", "start=1700000000", "duration=10")
 
 
 class Store(http.server.ThreadingHTTPServer):
@@ -61,3 +68,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *_):
         pass
+
+
+def push(*args, env=None, stdin=None):
+    done = subprocess.run([yrt.YRT, "push", *map(str, args)], capture_output=True, text=True, timeout=60, input=stdin,
+                          env={**os.environ, **(env or {})})
+    return done
+
+
+def made(dir):
+    return yrt.made(dir, "made.yrt", STACKS, *META)
