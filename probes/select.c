@@ -195,13 +195,14 @@ static bool read_exe(const char *proc, struct process_facts *ret)
 	return true;
 }
 
+/* Kernel threads, half of what a node has, are told by exe: no more is read of them. */
 bool facts_read(const char *proc, pid_t pid, struct process_facts *ret)
 {
 	ret->pid = pid;
-	if (!read_proc(proc, pid, "comm", ret->comm, sizeof(ret->comm)))
+	if (!read_exe(proc, ret) || !read_proc(proc, pid, "comm", ret->comm, sizeof(ret->comm)))
 		return false;
 	read_proc(proc, pid, "cgroup", ret->cgroup, sizeof(ret->cgroup));
-	return read_exe(proc, ret);
+	return true;
 }
 
 const char *facts_name(const struct process_facts *facts)
@@ -310,6 +311,30 @@ static bool any_rule(const struct selection *s, const struct process_facts *fact
 bool selection_matches(const struct selection *s, const struct process_facts *facts)
 {
 	return any_rule(s, facts, matches);
+}
+
+/* Of all others only exe is read: a node has thousands of processes, and they are looked at each second. */
+static bool may_be_of_exe(const struct selection *s, const struct process_facts *f)
+{
+	for (u32 i = 0; i < s->nrules; i++) {
+		const struct select_rule *rule = &s->rules[i];
+		bool may = true;
+
+		for (u32 j = 0; j < rule->nterms; j++)
+			may = may && (rule->term[j].key != SELECT_EXE || matches(SELECT_EXE, rule->term[j].value, f));
+		if (may)
+			return true;
+	}
+	return false;
+}
+
+bool selection_matches_pid(const struct selection *s, const char *proc, pid_t pid)
+{
+	struct process_facts f;
+
+	f.pid = pid;
+	*f.comm = *f.cgroup = '\0';
+	return read_exe(proc, &f) && may_be_of_exe(s, &f) && facts_read(proc, pid, &f) && selection_matches(s, &f);
 }
 
 bool rule_rest_matches(const struct select_rule *rule, const struct process_facts *facts)

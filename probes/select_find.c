@@ -51,9 +51,8 @@ static struct error *add_matching(void *ctx, pid_t pid)
 	struct process_facts f;
 	struct error *err;
 
-	if (!facts_read(s->proc, pid, &f))
-		return NULL;
-	if (s->name ? strcmp(s->name, facts_name(&f)) && strcmp(s->name, f.comm) : !selection_matches(s->selection, &f))
+	if (s->name ? !facts_read(s->proc, pid, &f) || (strcmp(s->name, facts_name(&f)) && strcmp(s->name, f.comm))
+	            : !selection_matches_pid(s->selection, s->proc, pid))
 		return NULL;
 	err = grow(&s->pids, s->n, sizeof(*s->pids));
 	if (!err)

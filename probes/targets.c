@@ -235,9 +235,7 @@ static void describe(struct process *p, const struct process_record *record)
 
 static bool selected(const struct targets *t, pid_t pid)
 {
-	struct process_facts facts;
-
-	return facts_read("/proc", pid, &facts) && selection_matches(t->selection, &facts);
+	return selection_matches_pid(t->selection, "/proc", pid);
 }
 
 struct error *targets_offer(struct targets *t, pid_t pid)
