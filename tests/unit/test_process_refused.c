@@ -18,6 +18,7 @@
 
 #include <cmocka.h>
 
+#include "unwind/binary/proc_stat.h"
 #include "unwind/process/process.h"
 
 #define PAGE 4096u
@@ -92,6 +93,32 @@ static void test_zombie_and_dead(void **state)
 	check_refused(pid, ERROR_NO_PROCESS, "zombie");
 	waitpid(pid, NULL, 0);
 	check_refused(pid, ERROR_NO_PROCESS, "no process");
+}
+
+static void *sleep_on(void *arg)
+{
+	pause();
+	return arg;
+}
+
+static void test_first_thread_ended(void **state)
+{
+	char path[64], stat = 0;
+	pthread_t thread;
+	pid_t pid = fork();
+	u32 flags;
+
+	if (!pid) {
+		if (pthread_create(&thread, NULL, sleep_on, NULL))
+			_exit(1);
+		pthread_exit(NULL);
+	}
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	for (int i = 0; i < 10000 && stat != 'Z' && proc_stat_read(path, &stat, &flags); i++)
+		usleep(1000);
+	check_refused(pid, ERROR_NO_PROCESS, "first thread");
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
 }
 
 static void *check_thread(void *arg)
@@ -190,6 +217,7 @@ int main(void)
 	        cmocka_unit_test(test_other_program),
 	        cmocka_unit_test(test_bad_pids),
 	        cmocka_unit_test(test_zombie_and_dead),
+	        cmocka_unit_test(test_first_thread_ended),
 	        cmocka_unit_test(test_thread),
 	        cmocka_unit_test(test_kernel_thread),
 	        cmocka_unit_test(test_program32),

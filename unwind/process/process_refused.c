@@ -57,6 +57,14 @@ bool process_is_hidden(pid_t pid)
 	return !read_status(pid, "State", value, sizeof(value)) && (!kill(pid, 0) || errno == EPERM);
 }
 
+/* Its first thread has ended, and with it what /proc shows of the program. */
+static bool has_threads(pid_t pid)
+{
+	char value[64];
+
+	return read_status(pid, "Threads", value, sizeof(value)) && atoi(value) > 1;
+}
+
 struct error *process_explain_empty(pid_t pid)
 {
 	char value[64];
@@ -70,6 +78,10 @@ struct error *process_explain_empty(pid_t pid)
 	if (!read_status(pid, "State", value, sizeof(value)))
 		return error_hint(error_new(ERROR_NO_PROCESS, "there is no process %d", pid),
 		        "look for it with pgrep or ps, as its own user or root");
+	if (value[0] == 'Z' && has_threads(pid))
+		return error_hint(
+		        error_new(ERROR_NO_PROCESS, "the first thread of process %d has ended, others still run", pid),
+		        "yrt cannot look into such a process: /proc shows none of its files any more");
 	if (value[0] == 'Z' || value[0] == 'X')
 		return error_hint(error_new(ERROR_NO_PROCESS,
 		                          "process %d is a zombie: it has exited and only waits to be reaped", pid),
