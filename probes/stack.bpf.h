@@ -18,6 +18,7 @@
 #define SYSCALL_CLONE3    435
 #define SYSCALL_EXECVE    59
 #define SYSCALL_EXECVEAT  322
+#define SYSCALL_SIGRETURN 15 /* rt_sigreturn() */
 
 const volatile __u32 slots_per_cpu = 2;
 const volatile __u32 chunks_per_slot = 1;
@@ -234,7 +235,8 @@ static inline void saved_registers(struct walk *w, struct task_struct *task)
 
 	REGS(r, ax, dx, cx, bx, si, di, bp, sp, ip);
 	w->valid = (1u << ARCH_NREGS) - 1;
-	w->leaf = 1;
+	/* Nothing has to stand behind this call, which never returns: the next function may. */
+	w->leaf = r->orig_ax != SYSCALL_SIGRETURN;
 	w->thread_pointer = task->thread.fsbase;
 }
 

@@ -35,7 +35,8 @@ def includes(path):
 
 # The rooms of unwind/, each above those before it. A room is a folder, or files of unwind/ itself.
 LAYERS = [
-    ("walking", ["arch", "shared", "walk.h", "find_region.h", "find_rule.h", "native_walk.c", "driver.h"]),
+    ("walking", ["arch", "shared", "walk.h", "find_region.h", "find_rule.h", "native_guess.h", "native_walk.c",
+                 "driver.h"]),
     ("tools", ["arena", "cleanup", "error", "grow", "hash_text", "known", "now", "read_text", "report", "search",
                "table", "thread_start"]),
     ("binary", ["binary", "target"]),
@@ -116,6 +117,7 @@ NATIVE_WALK = {
     "unwind/walk.h",
     "unwind/find_region.h",
     "unwind/find_rule.h",
+    "unwind/native_guess.h",
     "unwind/cfi/cfi.h",
     "unwind/shared/cfi.h",
     "unwind/shared/region.h",

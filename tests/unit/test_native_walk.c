@@ -98,6 +98,29 @@ static void test_signal(void **state)
 	fake_destroy(f);
 }
 
+/* An instruction runs there, or what a handler returns to begins behind it. */
+static void test_before_signal(void **state)
+{
+	struct cfi_rule rule = fake_rule(CFI_BEFORE_SIGNAL, REG_SP, 8), below = by_sp(8);
+	struct fake *runs = fake_create(), *f = fake_create();
+	u64 leaf, frame, root;
+
+	(void)state;
+	rule.cfa_add = 40;
+	check_caller(runs, &rule, (u64[ARCH_NREGS]){0}, SP + 8);
+	leaf = fake_function(f, &below);
+	frame = fake_function(f, &rule);
+	root = add_root(f);
+	for (u32 i = 0; i < ARCH_NREGS; i++)
+		fake_put(f, SP + 8 + 40 + i * 8, root);
+	fake_put(f, SP, RA(frame));
+	assert_int_equal(fake_walk(f, (u64[ARCH_NREGS]){[REG_SP] = SP, [REG_PC] = leaf}), STOP_ROOT);
+	assert_int_equal(f->walk.nframes, 3);
+	check_frame(f, 2, root, 0);
+	fake_destroy(runs);
+	fake_destroy(f);
+}
+
 /* Each register lies where a pointer of the context says, or nowhere; the pc is exact. */
 static void test_context(void **state)
 {
@@ -331,6 +354,7 @@ int main(void)
 	        cmocka_unit_test(test_indexed),
 	        cmocka_unit_test(test_plt),
 	        cmocka_unit_test(test_signal),
+	        cmocka_unit_test(test_before_signal),
 	        cmocka_unit_test(test_context),
 	        cmocka_unit_test(test_signal_flag),
 	        cmocka_unit_test(test_newborn),

@@ -15,7 +15,6 @@
 #define COVERED_PART 16
 #define STEPS        4  /* instructions that are followed, for each byte of code */
 #define STRAYS_MIN   16 /* fewer say nothing */
-#define SIGCONTEXT   40 /* behind uc_flags, uc_link and uc_stack of struct ucontext */
 
 static void seed_starts(struct code_flow *f)
 {
@@ -105,35 +104,6 @@ static void add_run(struct code_flow *f, struct cfi_code *c, u64 start, u64 end,
 		        .start = start, .end = end, .code_size = row, .cie = f->body ? CFI_CIE_BODY : CFI_CIE_CODE};
 }
 
-/* i: where the system call ends that it may be. A nop before a signal handler's return is its own, too. */
-static void mark_signal_return(struct code_flow *f, u32 i)
-{
-	for (u32 size = CODE_SIGRETURN_MIN; size <= CODE_SIGRETURN_MAX && size <= i; size++) {
-		if (!code_flow_follows(f, f->start + i - size) ||
-		        code_sigreturn_size(f->bytes + i - size, size) != size)
-			continue;
-		memset(f->marks + i - size, SIGNAL, size);
-		if (size < i && f->bytes[i - size - 1] == 0x90)
-			f->marks[i - size - 1] = SIGNAL;
-	}
-}
-
-static void mark_system_calls(struct code_flow *f)
-{
-	const u8 *end = f->bytes + (f->end - f->start), *p = f->bytes;
-
-	for (; (p = memchr(p, 0x0f, (size_t)(end - p))); p++) {
-		u32 i = (u32)(p - f->bytes), size;
-
-		if (p + 1 == end || p[1] != 0x05)
-			continue;
-		mark_signal_return(f, i + 2);
-		size = code_flow_follows(f, f->start + i) ? code_newborn_size(p, i, (size_t)(end - p)) : 0;
-		for (u32 k = 2; k < size; k++)
-			f->marks[i + k] |= NEWBORN;
-	}
-}
-
 /* The part of [start, end) that is in the stretch. */
 static void mark(struct code_flow *f, u64 start, u64 end, enum code_mark what)
 {
@@ -168,16 +138,13 @@ static bool rule_at(const struct code_flow *f, u64 addr, struct cfi_rule *rule)
 		return true;
 	}
 	if (f->marks[addr - f->start] & SIGNAL)
-		*rule = (struct cfi_rule){.kind = CFI_SIGNAL,
-		        .cfa_reg = REG_SP,
-		        .cfa_off = SIGCONTEXT,
-		        .slot_reg = CFI_NO_REG,
-		        .ra_reg = CFI_NO_REG,
-		        .flags = CFI_SIGNAL_FRAME};
+		*rule = code_signal_rule();
 	else if (state && state != CODE_TAIL)
 		*rule = code_state_rule(&f->states[state - 1], f->gap);
 	if (f->marks[addr - f->start] & NEWBORN && rule->kind == CFI_REG)
 		rule->kind = CFI_NEWBORN;
+	if (code_flow_before_signal(f, addr, rule))
+		return true;
 	if (f->body && rule->kind == CFI_NONE)
 		*rule = *f->body;
 	return f->marks[addr - f->start] & SIGNAL || state; /* within an instruction that of its first byte holds */
@@ -231,7 +198,7 @@ static void follow(struct code_flow *f, const struct cfi_parsed *p)
 	if (!f->gap) /* those are within .text */
 		image_data_sections(f->img, mark_data, f);
 	mark_described(f, p);
-	mark_system_calls(f);
+	code_flow_system_calls(f);
 	if (!seed_states(f))
 		return;
 	seed_starts(f);

@@ -4,10 +4,14 @@
 
 #include "cfi_code_flow.h"
 #include "cfi_code_state.h"
+#include "cfi_internal.h"
 
 #define CLONE       56
 #define CLONE3      435
 #define CLONE_REACH 48 /* musl's clone() sets the number first, then moves its arguments */
+#define SIGCONTEXT  40 /* behind uc_flags, uc_link and uc_stack of struct ucontext */
+#define CALL_SIZE   5
+#define NOP         0x90
 
 u32 code_sigreturn_size(const u8 *code, size_t size)
 {
@@ -45,6 +49,63 @@ u32 code_newborn_size(const u8 *code, size_t before, size_t size)
 	if (code[n] != 0x85 || code[n + 1] != 0xc0 || (code[n + 2] & 0xf0) != 0x70)
 		return 0;
 	return chooses_clone(code, before) ? n + 4 : 0;
+}
+
+/* i: where the system call ends that it may be. A nop before a signal handler's return is its own, too. */
+static void mark_signal_return(struct code_flow *f, u32 i)
+{
+	for (u32 size = CODE_SIGRETURN_MIN; size <= CODE_SIGRETURN_MAX && size <= i; size++) {
+		if (!code_flow_follows(f, f->start + i - size) ||
+		        code_sigreturn_size(f->bytes + i - size, size) != size)
+			continue;
+		memset(f->marks + i - size, SIGNAL, size);
+		if (size < i && f->bytes[i - size - 1] == NOP)
+			f->marks[i - size - 1] = SIGNAL;
+	}
+}
+
+void code_flow_system_calls(struct code_flow *f)
+{
+	const u8 *end = f->bytes + (f->end - f->start), *p = f->bytes;
+
+	for (; (p = memchr(p, 0x0f, (size_t)(end - p))); p++) {
+		u32 i = (u32)(p - f->bytes), size;
+
+		if (p + 1 == end || p[1] != 0x05)
+			continue;
+		mark_signal_return(f, i + 2);
+		size = code_flow_follows(f, f->start + i) ? code_newborn_size(p, i, (size_t)(end - p)) : 0;
+		for (u32 k = 2; k < size; k++)
+			f->marks[i + k] |= NEWBORN;
+	}
+}
+
+struct cfi_rule code_signal_rule(void)
+{
+	struct cfi_rule rule = cfi_bare_rule(CFI_SIGNAL);
+
+	rule.cfa_reg = REG_SP;
+	rule.cfa_off = SIGCONTEXT;
+	rule.flags = CFI_SIGNAL_FRAME;
+	return rule;
+}
+
+bool code_flow_before_signal(const struct code_flow *f, u64 addr, struct cfi_rule *rule)
+{
+	u64 i = addr - f->start, call = i + 1 - CALL_SIZE;
+
+	if (addr + 1 >= f->end || !(f->marks[i + 1] & SIGNAL) || f->marks[i] & (SIGNAL | DESCRIBED) ||
+	        f->bytes[i + 1] == NOP)
+		return false;
+	if (i + 1 >= CALL_SIZE && f->at[call] && f->at[call] != CODE_TAIL && f->bytes[call] == 0xe8)
+		return false;
+	if (!f->at[i] || f->at[i] == CODE_TAIL) {
+		*rule = code_signal_rule();
+	} else if (rule->kind == CFI_REG) {
+		rule->kind = CFI_BEFORE_SIGNAL;
+		rule->cfa_add = SIGCONTEXT;
+	}
+	return true;
 }
 
 /*

@@ -96,6 +96,15 @@ u32 code_flow_called(struct code_flow *f, u64 addr);
 void code_flow_enqueue(struct code_flow *f, u64 addr, u32 state, u32 function);
 /* Follows all that is queued. */
 void code_flow_run(struct code_flow *f);
+/* Marks what code_sigreturn_size() and code_newborn_size() find. */
+void code_flow_system_calls(struct code_flow *f);
+/* The rule of what a signal handler returns to. */
+struct cfi_rule code_signal_rule(void);
+/*
+ * Is it the byte before such code? A handler's return address is looked up there. Changes the rule of its instruction,
+ * if one begins there; no call may end there.
+ */
+bool code_flow_before_signal(const struct code_flow *f, u64 addr, struct cfi_rule *rule);
 /* Makes roots of what code_bottom_size() finds. */
 void code_flow_bottoms(struct code_flow *f);
 /* Into f->in; false: it is no instruction. */

@@ -50,6 +50,8 @@ enum cfi_kind {
 	CFI_NEWBORN,     /* after the system call that makes a thread: the child's outermost frame, else CFI_REG */
 	CFI_DEREF_TWICE, /* CFA = *(*(reg[cfa_reg] + cfa_off) + cfa_between) + cfa_add: where OCaml 5 runs a fiber */
 	CFI_CONTEXT,     /* all registers are where the struct _Unwind_Context at reg[cfa_reg] + cfa_off says */
+	CFI_BEFORE_SIGNAL, /* right before what a signal handler returns to: CFI_REG for code that runs there; else as
+	                      CFI_SIGNAL, with cfa_add */
 	CFI_KINDS,
 };
 
