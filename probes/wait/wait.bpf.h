@@ -46,18 +46,19 @@ static __attribute__((always_inline)) inline void wait_walk(
 	wait_walked(task, slot, begin);
 }
 
-/* A thread ends. What its last wait cannot make up for others do. */
+/* A thread ends. What one of its waits cannot make up for others do. */
 static __attribute__((noinline)) int wait_leave(struct task_struct *task, struct wait_state *w, struct wait_stats *ws)
 {
 	struct probe_stats *st = my_stats();
-	s64 rest = wait_rest(w), owed, *all;
+	struct wait_rest rest = wait_rest(w);
 	u32 tgid = tgid_of(task);
+	s64 owed, *all;
 
-	if (st && rest && event_add(w->last_hash, (u64)rest, 0)) {
-		w->counted_ns += rest;
-		st->weights += rest;
-		count_stop(st, w->last_stop, (u64)rest);
-		ws->run_queue_ns += w->last_runnable ? rest : 0;
+	if (st && rest.ns && event_add(rest.hash, (u64)rest.ns, 0)) {
+		w->counted_ns += rest.ns;
+		st->weights += rest.ns;
+		count_stop(st, rest.stop, (u64)rest.ns);
+		ws->run_queue_ns += rest.runnable ? rest.ns : 0;
 	}
 	owed = (s64)(w->exact_ns - w->counted_ns);
 	all = bpf_map_lookup_elem(&wait_owed, &tgid);
@@ -94,11 +95,11 @@ static inline void wait_came(struct task_struct *next, struct task_struct *prev,
 		return;
 	now = wait_now(ws, prev);
 	if (w->bulk_ns) {
-		wait_bulk_end(next, w, ws, now, WAIT_OFF);
+		wait_bulk_back(next, w, now);
 		w->runnable = 0; /* it is by now */
 	}
 	if (!wait_over_shortly(w, ws, now))
-		wait_over(next, w, ws, now);
+		wait_over(w, now);
 }
 
 /* Of the thread that runs here, if it is a target's; NULL: it is not, or ends. */
@@ -131,7 +132,7 @@ static inline bool wait_leaves(
 	u64 now = wait_now(ws, prev), object;
 
 	if (w->bulk_ns)
-		wait_bulk_end(prev, w, ws, now, WAIT_LEFT);
+		wait_bulk_end(w, now, WAIT_LEFT);
 	if (w->since_ns)
 		wait_over_unseen(prev, w, ws, now);
 	if (wait_futexes && (!state || state & STATE_OF_OTHERS || !wait_for_futex(prev, &object)))
@@ -241,7 +242,7 @@ int BPF_PROG(on_thread_exit, struct task_struct *task)
 		return 0;
 	wait_exited(w);
 	if (w->bulk_ns)
-		wait_bulk_end(task, w, ws, now, WAIT_ON);
+		wait_bulk_end(w, now, WAIT_ON);
 	if (!end && w->since_ns)
 		wait_over_unseen(task, w, ws, now);
 	if (end)

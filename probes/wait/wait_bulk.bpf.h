@@ -54,8 +54,7 @@ static inline void wait_bulk_begin(struct task_struct *task, struct wait_state *
 }
 
 /* The same at a pause, for a thread that runs, or waits since since_ns. */
-static __attribute__((noinline)) int wait_bulk_pause(
-        struct task_struct *task, struct wait_state *w, struct wait_stats *ws, u64 now)
+static __attribute__((noinline)) int wait_bulk_pause(struct task_struct *task, struct wait_state *w, u64 now)
 {
 	bool fair = BPF_CORE_READ(task, prio) >= PRIO_FAIR;
 
@@ -118,9 +117,9 @@ static __attribute__((noinline)) u64 wait_bulk_over(
 		end = past->since + wait_span(others, past->off_ns);
 	if (end < past->begin)
 		end = past->begin;
-/* The state of a thread that has none in a pause: it was born in it, or has slept or run since it was watched. */
+	if (end > past->since + past->off_ns)
 		end = past->since + past->off_ns;
-	wait_over(task, w, ws, end);
+	wait_over(w, end);
 	return wait_span(past->since, end);
 }
 
@@ -153,28 +152,25 @@ static inline void wait_bulk_add(struct wait_state *w, struct wait_stats *ws, u6
 	wait_bulk_learn(w, ns, waits);
 }
 
-/* A thread that is off the CPU waits, for ns by now. */
-static inline void wait_bulk_starts(struct task_struct *task, struct wait_state *w, u64 since, bool runnable)
-{
-	u64 object;
-
-	if (wait_futexes && !wait_for_futex(task, &object))
-		return;
-	wait_starts(w, since, wait_switches(task), runnable);
-	w->unwatched = 1;
-}
-
 /*
  * Counts what the thread has waited since its switches were not timed any more. Either a switch or user space does so,
  * whichever is first. One that still waits as it did then goes on to. For a running thread the time ends where it came
- * to the CPU; its CPU time at that moment is known in the fair class only.
+ * to the CPU; its CPU time at that moment is known in the fair class only. Returns since when a thread
+ * that is off the CPU waits; 0: it goes on to wait as it did.
  */
-static __attribute__((noinline)) int wait_bulk_end(
-        struct task_struct *task, struct wait_state *w, struct wait_stats *ws, u64 now, u32 moment)
+WALK_GLOBAL u64 wait_bulk_end(struct wait_state *w, u64 now, u32 moment)
 {
-	struct wait_past past = {.begin = __sync_lock_test_and_set(&w->bulk_ns, 0), .since = w->since_ns};
-	u64 exec = BPF_CORE_READ(task, se.prev_sum_exec_runtime), until = now, current = 0;
+	u64 until = now, current = 0, exec;
+	struct task_struct *task;
+	struct wait_stats *ws = wait_stats();
+	struct wait_past past = {0};
 
+	if (!w || !ws)
+		return 0;
+	task = (struct task_struct *)w->task;
+	exec = BPF_CORE_READ(task, se.prev_sum_exec_runtime);
+	past.begin = __sync_lock_test_and_set(&w->bulk_ns, 0);
+	past.since = w->since_ns;
 	past.left = wait_switches(task) - w->switches;
 	if (!past.begin || (moment == WAIT_OFF && past.since && !past.left))
 		return 0;
@@ -194,9 +190,19 @@ static __attribute__((noinline)) int wait_bulk_end(
 	if (past.since)
 		past.off_ns -= wait_bulk_over(task, w, ws, &past);
 	wait_bulk_add(w, ws, past.off_ns, past.waits);
-	if (moment == WAIT_OFF && !wait_end_ns)
-		wait_bulk_starts(task, w, now - current, wait_state_bits(task) == 0);
-	return 0;
+	return moment == WAIT_OFF && !wait_end_ns ? now - current : 0;
+}
+
+/* The same for a thread that is off the CPU: what it waits for now is one like others. */
+static __attribute__((always_inline)) inline void wait_bulk_back(
+        struct task_struct *task, struct wait_state *w, u64 now)
+{
+	u64 since = wait_bulk_end(w, now, WAIT_OFF), object;
+
+	if (!since || (wait_futexes && !wait_for_futex(task, &object)))
+		return;
+	wait_starts(w, since, wait_switches(task), !wait_state_bits(task));
+	w->unwatched = 1;
 }
 
 #endif

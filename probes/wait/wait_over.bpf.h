@@ -6,7 +6,7 @@
 #include "wait/wait_chance.bpf.h"
 #include "wait/wait_state.bpf.h"
 
-#define WAIT_VALUE_MAX     10000000ull /* no limit for the value of a wait below */
+#define WAIT_VALUE_FREE    100000000ll /* no limit for the value of a wait below */
 #define WAIT_CHOSEN_ENOUGH 8u
 
 struct { /* by process: exact_ns less counted_ns of threads that have ended, which others make up for */
@@ -32,7 +32,7 @@ static inline s64 wait_take_owed(u32 tgid)
  * sum is known, so each value is made slightly larger or smaller to follow it. The first chosen wait of a thread cannot
  * be corrected yet. Sums grow in pauses between shifts, those of the chosen ones in shifts: so the window is no shorter
  * than both. A wait that is a thousand times as long as others must not stand for a thousand: a value never passes the
- * sum by more than a window.
+ * sum by more than half a window.
  */
 static __attribute__((noinline)) u64 wait_value(struct wait_state *w, u64 ns, u32 tgid)
 {
@@ -43,11 +43,12 @@ static __attribute__((noinline)) u64 wait_value(struct wait_state *w, u64 ns, u3
 	if (window < wait_cycle_ns)
 		window = wait_cycle_ns;
 	w->exact_ns += missing;
-	most = (s64)(w->exact_ns - w->counted_ns + window);
+	most = (s64)(w->exact_ns - w->counted_ns + window / 2);
 	if (w->raw_ns)
 		missing = (s64)(w->exact_ns - w->counted_ns - raw);
-	if (raw > WAIT_VALUE_MAX && (s64)raw > most)
-		raw = most > (s64)own ? most : own;
+	most = most > WAIT_VALUE_FREE ? most : WAIT_VALUE_FREE;
+	if ((s64)raw > most)
+		raw = most;
 	w->raw_ns = w->raw_ns ? w->raw_ns - w->raw_ns / 16 + raw / 16 : raw;
 	more = ((u64)(missing > 0 ? missing : -missing) << 10) / window;
 	if (missing > 0)
@@ -62,25 +63,41 @@ static __attribute__((noinline)) u64 wait_value(struct wait_state *w, u64 ns, u3
 static inline void wait_remember(struct wait_state *w, u64 hash, u64 value)
 {
 	w->last_hash = hash;
-	w->last_value = value;
 	w->last_stop = w->stop;
 	w->last_runnable = w->runnable;
-	w->last_turn = counts_turns;
 	w->chosen++;
+	if (w->last_turn != counts_turns)
+		w->most_value = 0;
+	w->last_turn = counts_turns;
+	if (value < w->most_value)
+		return;
+	w->most_value = value;
+	w->most_hash = hash;
+	w->most_stop = w->stop;
+	w->most_runnable = w->runnable;
 }
 
-/*
- * By how much a thread's short waits were counted for too little or too much, at its end or that of the run: the last
- * one that was counted makes up for it. Not if few were: then they stand for those of other threads, too. User space
- * knows stacks that were sent since the last turn but one, and their counts are of one turn.
- */
-static inline s64 wait_rest(const struct wait_state *w)
-{
-	s64 rest = (s64)(w->exact_ns - w->counted_ns);
+struct wait_rest {
+	s64 ns;
+	u64 hash;
+	u32 stop, runnable;
+};
 
-	if (w->chosen < WAIT_CHOSEN_ENOUGH || counts_turns - w->last_turn > (rest > 0))
-		return 0;
-	return rest < -(s64)w->last_value ? -(s64)w->last_value : rest;
+/*
+ * By how much a thread's short waits were counted for too little or too much, at its end or that of the run, and which
+ * of those that were counted makes up for it: the last, or the one that counted for most. Not if few were: then they
+ * stand for those of other threads, too. User space knows stacks that were sent since the last turn but one, and their
+ * counts are of one turn.
+ */
+static inline struct wait_rest wait_rest(const struct wait_state *w)
+{
+	s64 ns = (s64)(w->exact_ns - w->counted_ns), most = (s64)w->most_value;
+
+	if (w->chosen < WAIT_CHOSEN_ENOUGH || counts_turns - w->last_turn > (ns > 0))
+		return (struct wait_rest){0};
+	if (ns < 0)
+		return (struct wait_rest){-ns < most ? ns : -most, w->most_hash, w->most_stop, w->most_runnable};
+	return (struct wait_rest){ns, w->last_hash, w->last_stop, w->last_runnable};
 }
 
 /* The hash that a wait is counted under: of both stacks, if there is a waker's. */
@@ -107,35 +124,48 @@ static inline void wait_on_run_queue(const struct wait_state *w, struct wait_sta
 static __attribute__((noinline)) bool wait_send(
         struct task_struct *task, const struct wait_state *w, u64 ns, u64 hash, u64 waker)
 {
-	struct wait_record record = {.type = RECORD_EVENT,
-	        .tid = pid_of(task, BPF_CORE_READ(task, pid)),
-	        .tgid = tgid_of(task),
-	        .switches = w->switches,
-	        .ns = ns,
-	        .waker = waker,
-	        .hash = hash,
-	        .stop = w->stop,
-	        .runnable = w->runnable || (!hash && !w->switches)};
-	struct process_entry *process = bpf_map_lookup_elem(&processes, &record.tgid);
+	struct wait_record *record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
+	u32 tgid = tgid_of(task);
+	struct process_entry *process = bpf_map_lookup_elem(&processes, &tgid);
 
-	record.instance = process ? process->instance : 0;
-	bpf_probe_read_kernel_str(record.comm, sizeof(record.comm), task->comm);
-	return !bpf_ringbuf_output(&ring, &record, sizeof(record), BPF_RB_NO_WAKEUP);
+	if (!record)
+		return false;
+	__builtin_memset(record, 0, sizeof(*record));
+	record->type = RECORD_EVENT;
+	record->tid = pid_of(task, BPF_CORE_READ(task, pid));
+	record->tgid = tgid;
+	record->switches = w->switches;
+	record->ns = ns;
+	record->waker = waker;
+	record->hash = hash;
+	record->stop = w->stop;
+	record->runnable = w->runnable || (!hash && !w->switches);
+	record->instance = process ? process->instance : 0;
+	bpf_probe_read_kernel_str(record->comm, sizeof(record->comm), task->comm);
+	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+	return true;
 }
 
 /*
  * A wait is over: what of it was not counted yet is. A thread that never ran before has no stack, and no other wait
  * stands for its first one.
  */
-static __attribute__((noinline)) int wait_over(
-        struct task_struct *task, struct wait_state *w, struct wait_stats *ws, u64 now)
+WALK_GLOBAL int wait_over(struct wait_state *w, u64 now)
 {
-	u64 since = __sync_lock_test_and_set(&w->since_ns, 0), ns, value;
 	struct probe_stats *st = my_stats();
-	u64 stands = w->stands, hash = w->hash, waker = w->waker, times;
-	bool is_long, is_birth = !hash && !w->switches;
+	struct wait_stats *ws = wait_stats();
+	u64 since, ns, value, hash, waker, times;
+	struct task_struct *task;
+	bool is_long, is_birth;
 
-	if (!since || !st)
+	if (!w || !st || !ws)
+		return 0;
+	task = (struct task_struct *)w->task;
+	since = __sync_lock_test_and_set(&w->since_ns, 0);
+	hash = w->hash;
+	waker = w->waker;
+	is_birth = !hash && !w->switches;
+	if (!since)
 		return 0;
 	w->waker = 0;
 	ns = wait_span(since, now);
@@ -163,7 +193,7 @@ static __attribute__((noinline)) int wait_over(
 		count_stop(st, w->stop, value);
 		if (with_times)
 			send_time(hash, value, now, ns);
-		if (!event_add(hash, value, is_long ? 1 : stands / WAIT_ONE))
+		if (!event_add(hash, value, is_long ? 1 : w->stands / WAIT_ONE))
 			st->lost[LOST_TABLE] += value;
 		return 0;
 	}
@@ -188,7 +218,7 @@ static __attribute__((noinline)) int wait_over_unseen(
 
 	ws->unseen++;
 	came = came > w->since_ns ? came : w->since_ns; /* user space has just settled it */
-	return wait_over(task, w, ws, came < now ? came : now);
+	return wait_over(w, came < now ? came : now);
 }
 
 #endif

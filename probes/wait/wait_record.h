@@ -80,7 +80,7 @@ struct wait_thread {
 	u64 real_ns; /* WAIT_KNOWN: of that in fact */
 	u64 hash;
 	u64 switches;
-	/* at the end of the run: what its short waits were counted for too little, or too much if negative, and the last */
+	/* at the end of the run: by how much short waits were counted for too little (or too much), and the last one */
 	s64 rest_ns;
 	u64 rest_hash;
 	u32 rest_stop, rest_runnable;

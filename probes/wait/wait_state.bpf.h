@@ -37,9 +37,10 @@ struct wait_state {   /* of a thread; what each switch needs comes first */
 	u8 runnable;
 	u8 exited;
 	u8 unwatched; /* nobody saw it begin */
-	u8 last_runnable;
-	u8 bulk_left;     /* it had just left the CPU when bulk_ns began */
-	u64 bulk_ns;      /* since then its switches are not timed (wait_bulk.bpf.h); 0: they are */
+	u8 last_runnable, most_runnable;
+	u8 bulk_left; /* it had just left the CPU when bulk_ns began */
+	u64 task;     /* its address, for functions that the verifier checks alone: they take no pointer to a task */
+	u64 bulk_ns;  /* since then its switches are not timed (wait_bulk.bpf.h); 0: they are */
 	u64 bulk_exec_ns; /* its CPU time then */
 	u32 bulk_skip;    /* skip then */
 	u64 ended_ns;     /* when it exited */
@@ -50,10 +51,10 @@ struct wait_state {   /* of a thread; what each switch needs comes first */
 	u64 brief_ns;     /* how long those last that are shorter than WAIT_DUE_NS, on average */
 	u32 drawn;        /* for how many waits that one stands; 0: none was chosen yet */
 	u32 stop;
-	u64 last_hash; /* of the short wait that was counted last */
-	u64 last_value;
-	u32 chosen; /* how many were counted */
-	u32 last_stop;
+	u64 last_hash;             /* of the short wait that was counted last */
+	u64 most_value, most_hash; /* of the one that counted for most since last_turn */
+	u32 chosen;                /* how many were counted */
+	u32 last_stop, most_stop;
 	u32 last_turn; /* counts_turns then */
 	u32 longs;     /* how many of 256 waits are long */
 };
@@ -238,9 +239,11 @@ static __attribute__((always_inline)) inline struct wait_state *wait_new(struct 
 	if (w)
 		return w;
 	w = wait_place(number);
-	if (w && wait_take_place(w, number))
-		return w;
-	return bpf_task_storage_get(&wait_states, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!w || !wait_take_place(w, number))
+		w = bpf_task_storage_get(&wait_states, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (w)
+		w->task = (u64)task;
+	return w;
 }
 
 /*

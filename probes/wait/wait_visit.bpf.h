@@ -7,14 +7,17 @@
 #include "wait/wait_state.bpf.h"
 
 /* Its switches were not timed: the wait that it may be in now begins, as far as that can be told. */
-static inline void wait_visit_bulk(struct task_struct *task, struct wait_state *w, u64 now)
+static __attribute__((always_inline)) inline void wait_visit_bulk(
+        struct task_struct *task, struct wait_state *w, u64 now)
 {
-	struct wait_stats *ws = wait_stats();
 	bool runs = task_is_on_cpu(task);
 
-	if (!ws || (runs && !wait_end_ns && !wait_pauses))
+	if (runs && !wait_end_ns && !wait_pauses)
 		return;
-	wait_bulk_end(task, w, ws, now, runs ? WAIT_ON : WAIT_OFF);
+	if (runs)
+		wait_bulk_end(w, now, WAIT_ON);
+	else
+		wait_bulk_back(task, w, now);
 	if (!runs && !wait_pauses && task_is_on_cpu(task)) /* it came meanwhile */
 		w->since_ns = 0;
 }
@@ -28,7 +31,7 @@ static inline void wait_visit_pause(struct task_struct *task, struct wait_state 
 		return;
 	if (w->since_ns && (task_is_on_cpu(task) || wait_switches(task) != w->switches))
 		wait_over_unseen(task, w, ws, now);
-	wait_bulk_pause(task, w, ws, now);
+	wait_bulk_pause(task, w, now);
 }
 
 /* A thread that waits: settles its known wait, or hands over what is needed to walk its stack. */
@@ -72,11 +75,13 @@ static inline void wait_visit(struct wait_state *w, struct wait_thread *t, u64 n
 /* The run is over. */
 static inline void wait_visit_rest(const struct wait_state *w, struct wait_thread *t)
 {
-	t->rest_ns = wait_rest(w);
-	t->rest_hash = w->last_hash;
-	t->rest_stop = w->last_stop;
-	t->rest_runnable = w->last_runnable;
-	if (!t->flags && t->rest_ns)
+	struct wait_rest rest = wait_rest(w);
+
+	t->rest_ns = rest.ns;
+	t->rest_hash = rest.hash;
+	t->rest_stop = rest.stop;
+	t->rest_runnable = rest.runnable;
+	if (!t->flags && rest.ns)
 		t->flags = WAIT_RUNS;
 }
 
