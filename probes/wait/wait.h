@@ -3,13 +3,14 @@
  * Time off the CPU by the stack that waits.
  *
  * A program at each context switch (tp_btf/sched_switch) walks the stack of a target's thread that leaves the CPU, and
- * counts the time for that stack when the thread is back: every wait is exact.
+ * counts the time for that stack when the thread is back: every wait is exact. Where there are too many switches it is
+ * attached in shifts (wait_shifts.h).
  *
  * If threads wait so often that walks would take more than 1 % of a CPU, waits shorter than 50 ms are chosen at random,
- * and stand for others; from 40,000 waits a second of a CPU on walks take at most 0.2 %. The longer a thread's waits
- * are on average, the more likely they are chosen. What a thread that ends has too little or too much is balanced by
- * others of its process. sampler_options.cpu_percent 0 lifts that limit. It does not hold for threads whose waits are
- * longer in one of 16 cases: to walk them later costs more.
+ * and stand for others. The longer a thread's waits are on average, the more likely they are chosen. What a thread has
+ * too little or too much at its end is made up for by one of its waits, or by others of its process.
+ * sampler_options.cpu_percent 0 lifts that limit. It does not hold for threads whose waits are longer in one of 16
+ * cases: to walk them later costs more.
  * Longer waits are always taken: user space looks for threads that wait without a stack (an iterator over tasks) and
  * walks them from outside, by the same walkers and the registers that the kernel saved. If a thread ran meanwhile (by
  * its count of switches), that stack is dropped. The same is done for threads that were asleep before the run began. A

@@ -40,7 +40,7 @@ static u64 skipped_until_now(const struct wait_shifts *s)
 	struct wait_stats sum = {0};
 
 	error_free(object_sum(s->object, object_skeleton(s->object)->maps.wait_counters, (u64 *)&sum, sizeof(sum)));
-	return sum.skipped;
+	return sum.skipped > s->skipped ? sum.skipped : s->skipped;
 }
 
 static u32 factor_of(const struct wait_shifts *s, u64 skipped, u64 ns)
