@@ -27,7 +27,7 @@ static const struct manual_example probe_examples[] = {
 const struct manual probe_manual = {
         .usage = probe_usage,
         .text = "Each hit counts once for its stack: user, language and kernel frames. FILE is a mapped program or "
-                "library: the beginning of its name (libc for libc.so.6) or the end of its path. all functions "
+                "library: the beginning of its name (libc for libc.so.6) or the end of its path. All functions "
                 "of the name are probed, C++'s with any arguments if none are given. Functions of a JIT or an "
                 "interpreter cannot be probed. If WHAT is ambiguous, "
                 "put uprobe:, usdt: or tracepoint: in front.\n"
