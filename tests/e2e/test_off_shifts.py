@@ -115,4 +115,22 @@ def test_first_run():
     yield f"{first:.3f} of {due:.3f} s before processes first ran; {shown:.3f} s shown, in {runs} runs"
 
 
+def test_locks():
+    """
+    lock-flame in shifts scales what it sees: a mutex that is held for 40 of 45 ms is waited for as long as without the
+    pauses, and so are the semaphores of the pair, with all waits (--max-cpu 0) and without.
+    """
+    seen = {}
+    with yrt.Fixture("shifts", seconds=30) as fixture:
+        fixture.release()
+        for name, options in (("shifts", ()), ("all", ("--max-cpu", 0))):
+            result = yrt.run("lock-flame", "-p", fixture.pid, "-d", 6, "--all-waits", *options).expect()
+            lock = result.stats["lock"]
+            assert (lock["watched"] < 0.9) == (name == "shifts"), lock
+            seen[name] = [sum(s for _, s in of(result, f)) for f in ("wait_lock", "wait_turn")]
+            yield f"{name}, watched for {lock['watched']:.0%}: lock {seen[name][0]:.2f} s, pair {seen[name][1]:.2f} s"
+    for shifts, all_of_them in zip(seen["shifts"], seen["all"]):
+        assert abs(shifts - all_of_them) <= 0.3 * all_of_them, seen
+
+
 yrt.main(globals())

@@ -30,7 +30,7 @@ static void read_code(const uint8_t *data, size_t size)
 {
 	struct flow_state entry = flow_entry(), framed = flow_framed();
 	struct cfi_entry *entries;
-	struct flow f;
+	struct flow f = {0};
 	u32 n;
 
 	if (flow_read(data, 0x1000, size, &f))
