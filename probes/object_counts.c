@@ -26,15 +26,14 @@ static void wait_for_programs(struct object *o)
 
 u32 object_epoch(const struct object *o)
 {
-	return o->skel->bss->counts_in_use;
+	return o->skel->bss->counts_in_use & 1;
 }
 
 u32 object_flip(struct object *o)
 {
-	u32 epoch = o->skel->bss->counts_in_use;
+	u32 epoch = object_epoch(o);
 
-	o->skel->bss->counts_in_use = !epoch;
-	o->skel->bss->counts_turns++;
+	o->skel->bss->counts_in_use++;
 	wait_for_programs(o);
 	return epoch;
 }

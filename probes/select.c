@@ -16,7 +16,7 @@
 #include "unwind/read_text.h"
 
 #define CONTAINER_DIGITS 64
-#define POD_LEAST        32      /* letters of a UID: so many in the hash of a static pod, 36 in others */
+#define POD_LEAST        32      /* characters in a UID: static pods have a hash of 32, others 36 */
 #define COMM_LONGEST     15      /* bytes: TASK_COMM_LEN - 1 of Linux's include/linux/sched.h */
 #define WILD             "*?[\\" /* what fnmatch() takes for more than itself */
 
@@ -195,7 +195,7 @@ static bool read_exe(const char *proc, struct process_facts *ret)
 	return true;
 }
 
-/* Kernel threads, half of what a node has, are told by exe: no more is read of them. */
+/* exe first: kernel threads, half of a node's processes, have none, and nothing else of them is read. */
 bool facts_read(const char *proc, pid_t pid, struct process_facts *ret)
 {
 	ret->pid = pid;

@@ -42,8 +42,7 @@ __u64 time_value = 1;        /* what a sample of --timeline stands for, in the u
 __u64 ended_ns = 0;          /* CPU time of processes that were targets and are gone */
 __u32 any_ending = 0;        /* was there ever one in the map of endings? */
 __u32 keep_ended = 0;        /* processes that are gone stay in that map, with all of their CPU time */
-__u32 counts_in_use = 0;     /* which of the two count maps */
-__u32 counts_turns = 0;      /* how often that has changed */
+__u32 counts_in_use = 0;     /* its lowest bit: which of the two count maps; counts how often that changed */
 __u32 last_instance = 0;
 __u32 code_watched = 0; /* code_changes is kept */
 

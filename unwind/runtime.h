@@ -155,7 +155,7 @@ struct idle_rule {
 	const char *file;   /* the end of its file's path; NULL: any */
 	const char *caller; /* the next frame of its kind; NULL: any */
 	const char *thread; /* a thread without frames of the language, whose name in the kernel begins so */
-	u8 near; /* so many functions of its kind led to it, at most: who waits for a condition there, waits for work */
+	u8 near; /* at most this many callers of its kind: so near its start, a thread waits for work. 0: any number */
 	const char *first; /* with near: but not if this is one of them, as in the program's first thread */
 };
 

@@ -121,7 +121,7 @@ static struct error *take_direct(struct sweep *s, const cs_insn *insn, u64 to)
 	return take(s, insn, exit);
 }
 
-/* Where in struct pt_regs a register is saved; false: it is none of those. */
+/* Offset of a register in struct pt_regs; false: struct pt_regs does not have it. */
 static bool place_of(unsigned reg, u8 *ret)
 {
 	static const u8 places[] = {offsetof(struct user_regs_struct, rax), offsetof(struct user_regs_struct, rdx),

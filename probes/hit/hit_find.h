@@ -18,7 +18,7 @@ struct hit_found {
 	u64 addr[HIT_PLACES_MAX]; /* of functions, in the file */
 	u32 n;
 	bool usdt;
-	char *others; /* functions of that name that are not one to people: which; malloc'd. NULL: there are none */
+	char *others; /* the functions, if users would say that they differ; malloc'd. NULL: there is one */
 };
 
 /*

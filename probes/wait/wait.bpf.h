@@ -50,10 +50,11 @@ static __attribute__((always_inline)) inline void wait_walk(
 static __attribute__((noinline)) int wait_leave(struct task_struct *task, struct wait_state *w, struct wait_stats *ws)
 {
 	struct probe_stats *st = my_stats();
-	struct wait_rest rest = wait_rest(w);
+	struct wait_rest rest;
 	u32 tgid = tgid_of(task);
 	s64 owed, *all;
 
+	wait_take_rest(w, &rest);
 	if (st && rest.ns && event_add(rest.hash, (u64)rest.ns, 0)) {
 		w->counted_ns += rest.ns;
 		st->weights += rest.ns;
@@ -72,17 +73,17 @@ static __attribute__((noinline)) int wait_leave(struct task_struct *task, struct
 /* A thread is back whose wait nobody took a stack of, and that was short: most are. */
 static inline bool wait_over_shortly(struct wait_state *w, struct wait_stats *ws, u64 now)
 {
-	u64 ns = wait_span(w->since_ns, now);
+	u64 ns = wait_span(w->since_ns, now), times = wait_seen_as();
 
 	if (w->hash || w->settled || w->unwatched || !w->switches || ns >= WAIT_LONG_NS || ns < wait_min_ns ||
 	        ns > wait_max_ns)
 		return false;
 	w->since_ns = 0;
 	w->waker = 0;
-	w->exact_ns += ns * wait_seen_as();
+	w->exact_ns += ns * times;
 	wait_learn(w, ns);
-	ws->off_ns += ns * wait_seen_as();
-	ws->waits += wait_seen_as();
+	ws->off_ns += ns * times;
+	ws->waits += times;
 	return true;
 }
 

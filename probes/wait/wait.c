@@ -79,11 +79,8 @@ static struct error *attach_programs(struct wait *w)
 {
 	const struct wait_options *o = w->host->options->of_event;
 	struct sample *skel = object_skeleton(w->host->object);
-
 	bool limits = o && (o->min_ns || o->max_ns);
-	struct error *err;
-
-	err = wait_shifts_begin(&w->shifts, w->host->object, o && o->wakers,
+	struct error *err = wait_shifts_begin(&w->shifts, w->host->object, o && o->wakers,
 	        limits || skel->bss->wait_unlimited || w->host->options->collect.times);
 	if (err)
 		return err;
@@ -245,8 +242,8 @@ static struct error *visit_due(void *ctx, const struct wait_thread *t)
 /* By how much short waits of a thread were counted for too little or too much. */
 static void count_rest(struct wait *w, u32 epoch, const struct wait_thread *t)
 {
-	see(w, t->rest_stop, (u64)t->rest_ns, t->rest_runnable);
-	collector_count(w->host->collector, epoch, t->rest_hash, (u64)t->rest_ns, 0);
+	see(w, t->rest.stop, (u64)t->rest.ns, t->rest.runnable);
+	collector_count(w->host->collector, epoch, t->rest.hash, (u64)t->rest.ns, 0);
 }
 
 /* What waits: is counted until now, and may be counted again. */
@@ -258,7 +255,7 @@ static struct error *settle(struct wait *w, u32 epoch, const struct wait_thread 
 		w->settled_ns += t->ns;
 	if (w->ended_ns && t->flags & (WAIT_DUE | WAIT_KNOWN))
 		w->under_way++;
-	if (t->rest_ns)
+	if (t->rest.ns)
 		count_rest(w, epoch, t);
 	if (t->flags & WAIT_DUE)
 		return count_visited(w, epoch, wait_key(t->tid, t->switches), 0, t->ns, w->ended_ns != 0);

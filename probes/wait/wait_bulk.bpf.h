@@ -43,33 +43,35 @@ static inline bool wait_may_bulk(void)
 	return !wait_futexes && !wait_min_ns && wait_max_ns == ~0ull;
 }
 
+/* From `begin` on. exec_ns, switches: of the thread then; left: it had just left the CPU. */
+static inline void wait_bulk_from(struct wait_state *w, u64 begin, u64 exec_ns, u64 switches, bool left)
+{
+	w->bulk_exec_ns = exec_ns;
+	w->bulk_skip = w->skip;
+	w->bulk_left = left;
+	w->switches = switches;
+	w->bulk_ns = begin;
+}
+
 static inline void wait_bulk_begin(struct task_struct *task, struct wait_state *w, u64 now)
 {
 	w->stands = 0;
-	w->bulk_exec_ns = task->se.sum_exec_runtime;
-	w->bulk_skip = w->skip;
-	w->bulk_left = 1;
-	w->switches = task->nvcsw + task->nivcsw;
-	w->bulk_ns = now;
+	wait_bulk_from(w, now, task->se.sum_exec_runtime, task->nvcsw + task->nivcsw, true);
 }
 
 /* The same at a pause, for a thread that runs, or waits since since_ns. */
 static __attribute__((noinline)) int wait_bulk_pause(struct task_struct *task, struct wait_state *w, u64 now)
 {
-	bool fair = BPF_CORE_READ(task, prio) >= PRIO_FAIR;
+	u64 exec_ns = BPF_CORE_READ(task, se.sum_exec_runtime);
+	bool runs = task_is_on_cpu(task);
 
-	w->bulk_exec_ns = BPF_CORE_READ(task, se.sum_exec_runtime);
-	w->bulk_skip = w->skip;
-	w->bulk_left = 0;
-	w->switches = wait_switches(task);
-	if (task_is_on_cpu(task)) {
+	if (runs)
 		w->since_ns = 0;
-		if (fair) { /* what it has run since is not counted before the next tick */
-			w->bulk_exec_ns = BPF_CORE_READ(task, se.prev_sum_exec_runtime);
-			now = wait_arrival(task, now);
-		}
+	if (runs && BPF_CORE_READ(task, prio) >= PRIO_FAIR) { /* what it ran since is counted at the next tick only */
+		exec_ns = BPF_CORE_READ(task, se.prev_sum_exec_runtime);
+		now = wait_arrival(task, now);
 	}
-	w->bulk_ns = now;
+	wait_bulk_from(w, now, exec_ns, wait_switches(task), false);
 	return 0;
 }
 
@@ -81,11 +83,7 @@ static __attribute__((noinline)) struct wait_state *wait_paused(struct task_stru
 	if (!w)
 		return NULL;
 	if (begin == BPF_CORE_READ(task, start_time)) {
-		w->bulk_exec_ns = 0;
-		w->bulk_skip = w->skip;
-		w->bulk_left = 0;
-		w->switches = 0;
-		w->bulk_ns = begin;
+		wait_bulk_from(w, begin, 0, 0, false);
 	} else if (!task_is_on_cpu(task)) {
 		w->switches = wait_switches(task);
 		w->since_ns = begin;
@@ -106,15 +104,14 @@ static inline void wait_bulk_learn(struct wait_state *w, u64 ns, u32 waits)
  * end is not known: a wait that was seen to last gets what the short ones after it leave over. Returns what it took of
  * the time off the CPU.
  */
-static __attribute__((noinline)) u64 wait_bulk_over(
-        struct task_struct *task, struct wait_state *w, struct wait_stats *ws, const struct wait_past *past)
+static __attribute__((noinline)) u64 wait_bulk_over(struct wait_state *w, const struct wait_past *past)
 {
-	u64 end = past->begin, seen = wait_span(past->since, end), others = past->waits * w->brief_ns;
+	u64 end = past->begin;
 
 	if (past->single)
-		end = past->came > end ? past->came : end;
-	else if (seen >= WAIT_DUE_NS)
-		end = past->since + wait_span(others, past->off_ns);
+		end = past->came;
+	else if (wait_span(past->since, end) >= WAIT_DUE_NS)
+		end = past->since + wait_span(past->waits * w->brief_ns, past->off_ns);
 	if (end < past->begin)
 		end = past->begin;
 	if (end > past->since + past->off_ns)
@@ -155,8 +152,8 @@ static inline void wait_bulk_add(struct wait_state *w, struct wait_stats *ws, u6
 /*
  * Counts what the thread has waited since its switches were not timed any more. Either a switch or user space does so,
  * whichever is first. One that still waits as it did then goes on to. For a running thread the time ends where it came
- * to the CPU; its CPU time at that moment is known in the fair class only. Returns since when a thread
- * that is off the CPU waits; 0: it goes on to wait as it did.
+ * to the CPU; its CPU time at that moment is known in the fair class only. Returns since when a thread that is off the
+ * CPU waits; 0: it goes on to wait as it did.
  */
 WALK_GLOBAL u64 wait_bulk_end(struct wait_state *w, u64 now, u32 moment)
 {
@@ -188,7 +185,7 @@ WALK_GLOBAL u64 wait_bulk_end(struct wait_state *w, u64 now, u32 moment)
 		current = wait_bulk_now(task, &past, now);
 	past.off_ns -= current;
 	if (past.since)
-		past.off_ns -= wait_bulk_over(task, w, ws, &past);
+		past.off_ns -= wait_bulk_over(w, &past);
 	wait_bulk_add(w, ws, past.off_ns, past.waits);
 	return moment == WAIT_OFF && !wait_end_ns ? now - current : 0;
 }

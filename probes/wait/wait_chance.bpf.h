@@ -8,7 +8,6 @@
 #define WAIT_SPENT_NS   200000ull   /* of a CPU, on walks and on waits that are skipped, in */
 #define WAIT_WINDOW_NS  20000000ull /* at most */
 #define WAIT_WALKED_NS  40000ull    /* of that on walks, at least */
-#define WAIT_SKIPPED_NS 200ull      /* what one costs that is skipped, about */
 #define WAIT_EACH_MIN   1000ull
 #define WAIT_EACH_MAX   1000000000ull
 #define WAIT_STANDS_MAX 1024u
@@ -50,8 +49,7 @@ static __attribute__((noinline)) u32 wait_chance(struct wait_state *w, struct wa
 
 /*
  * Walks take at most 1 % of a CPU, unless --max-cpu is 0. They take less of it where many waits are skipped, down to a
- * fifth: that many waits make enough samples. Of a shift they may take more, as
- * there is nothing in the pause.
+ * fifth: that many waits make enough samples. Of a shift they may take more, as nothing is walked in the pause.
  */
 static __attribute__((noinline)) int wait_budget(struct wait_stats *ws, struct wait_state *w, u64 begin)
 {

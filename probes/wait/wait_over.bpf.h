@@ -62,42 +62,27 @@ static __attribute__((noinline)) u64 wait_value(struct wait_state *w, u64 ns, u3
 
 static inline void wait_remember(struct wait_state *w, u64 hash, u64 value)
 {
-	w->last_hash = hash;
-	w->last_stop = w->stop;
-	w->last_runnable = w->runnable;
+	w->last = (struct wait_rest){.ns = (s64)value, .hash = hash, .stop = w->stop, .runnable = w->runnable};
+	if (w->last_turn != counts_in_use || w->last.ns >= w->most.ns)
+		w->most = w->last;
+	w->last_turn = counts_in_use;
 	w->chosen++;
-	if (w->last_turn != counts_turns)
-		w->most_value = 0;
-	w->last_turn = counts_turns;
-	if (value < w->most_value)
-		return;
-	w->most_value = value;
-	w->most_hash = hash;
-	w->most_stop = w->stop;
-	w->most_runnable = w->runnable;
 }
 
-struct wait_rest {
-	s64 ns;
-	u64 hash;
-	u32 stop, runnable;
-};
-
 /*
- * By how much a thread's short waits were counted for too little or too much, at its end or that of the run, and which
- * of those that were counted makes up for it: the last, or the one that counted for most. Not if few were: then they
- * stand for those of other threads, too. User space knows stacks that were sent since the last turn but one, and their
- * counts are of one turn.
+ * At a thread's end, or that of the run: the last short wait that was counted makes up for too little, the largest for
+ * too much. None if few were counted: they stand for those of other threads, too. User space knows stacks that were
+ * sent since the last turn but one, and their counts are of one turn.
  */
-static inline struct wait_rest wait_rest(const struct wait_state *w)
+static inline void wait_take_rest(const struct wait_state *w, struct wait_rest *ret)
 {
-	s64 ns = (s64)(w->exact_ns - w->counted_ns), most = (s64)w->most_value;
+	s64 ns = (s64)(w->exact_ns - w->counted_ns);
 
-	if (w->chosen < WAIT_CHOSEN_ENOUGH || counts_turns - w->last_turn > (ns > 0))
-		return (struct wait_rest){0};
-	if (ns < 0)
-		return (struct wait_rest){-ns < most ? ns : -most, w->most_hash, w->most_stop, w->most_runnable};
-	return (struct wait_rest){ns, w->last_hash, w->last_stop, w->last_runnable};
+	*ret = ns > 0 ? w->last : w->most;
+	if (w->chosen < WAIT_CHOSEN_ENOUGH || counts_in_use - w->last_turn > (ns > 0))
+		ret->ns = 0;
+	else
+		ret->ns = ns > -ret->ns ? ns : -ret->ns;
 }
 
 /* The hash that a wait is counted under: of both stacks, if there is a waker's. */

@@ -10,6 +10,7 @@
 
 #define WAIT_LONG_NS                                                                                                   \
 	50000000ull /* of waits that are longer every one counts for itself; shorter ones may stand for others */
+#define WAIT_SKIPPED_NS    200ull /* what a wait costs that is skipped, about */
 #define WAIT_KERNEL_FRAMES 48
 #define WAIT_PLACES_BITS   14 /* log2 of the places in the array of threads' states */
 
@@ -65,6 +66,16 @@ struct wait_pair {
 	u32 reserved;
 };
 
+/*
+ * By how much a thread's short waits were counted for too little, or too much if negative, and the stack of one of them
+ * that makes up for it. ns 0: nothing.
+ */
+struct wait_rest {
+	s64 ns;
+	u64 hash;
+	u32 stop, runnable;
+};
+
 enum wait_thread_flag {
 	WAIT_RUNS = 1,  /* it is on a CPU, or gone: no wait */
 	WAIT_KNOWN = 2, /* hash: its stack was sent, and what was counted of it is settled */
@@ -80,11 +91,8 @@ struct wait_thread {
 	u64 real_ns; /* WAIT_KNOWN: of that in fact */
 	u64 hash;
 	u64 switches;
-	/* at the end of the run: by how much short waits were counted for too little (or too much), and the last one */
-	s64 rest_ns;
-	u64 rest_hash;
-	u32 rest_stop, rest_runnable;
-	u64 object; /* the futex that it waits for, if only futexes are wanted (lock-flame); else 0 */
+	struct wait_rest rest; /* at the end of the run */
+	u64 object;            /* the futex that it waits for, if only futexes are wanted (lock-flame); else 0 */
 	u32 stop;
 	u32 reason;
 	u64 reg[ARCH_NREGS];

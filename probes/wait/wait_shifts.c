@@ -12,9 +12,8 @@
 
 #define SHIFT_NS   40000000ull
 #define FACTOR_MAX 16
-#define SHARE      0.007 /* of a CPU, for waits that are skipped */
-#define EACH_NS    200.0 /* what one of them costs, about */
-#define FUTEX_NS   400.0 /* the same if only waits for futexes count: each is timed, and its system call looked at */
+#define SHARE      0.007  /* of a CPU, for waits that are skipped */
+#define FUTEX_NS   400ull /* instead of WAIT_SKIPPED_NS where only futexes count: such waits are timed */
 
 static struct error *attach(struct wait_shifts *s)
 {
@@ -35,39 +34,38 @@ static void detach(struct wait_shifts *s)
 	s->on_switch = s->on_waking = NULL;
 }
 
-static u64 skipped_until_now(const struct wait_shifts *s)
+/* Of waits that were skipped in a shift of ns that ends now. */
+static u32 factor_of(struct wait_shifts *s, u64 ns)
 {
+	struct sample *skel = object_skeleton(s->object);
 	struct wait_stats sum = {0};
+	u64 before = s->skipped;
+	double factor;
 
-	error_free(object_sum(s->object, object_skeleton(s->object)->maps.wait_counters, (u64 *)&sum, sizeof(sum)));
-	return sum.skipped > s->skipped ? sum.skipped : s->skipped;
-}
-
-static u32 factor_of(const struct wait_shifts *s, u64 skipped, u64 ns)
-{
-	double each = object_skeleton(s->object)->bss->wait_futexes ? FUTEX_NS : EACH_NS;
-	double factor = (double)skipped * each / ((double)ns * SHARE);
-
+	error_free(object_sum(s->object, skel->maps.wait_counters, (u64 *)&sum, sizeof(sum)));
+	if (sum.skipped > before) /* it could be read */
+		s->skipped = sum.skipped;
+	factor = (double)((s->skipped - before) * (skel->bss->wait_futexes ? FUTEX_NS : WAIT_SKIPPED_NS)) /
+	         ((double)ns * SHARE);
 	return factor < 2 ? 1 : factor < FACTOR_MAX ? (u32)factor : FACTOR_MAX;
 }
 
 /* A shift's length is drawn, so that it does not keep in step with the program. */
-static void begin_shift(struct wait_shifts *s, u64 now, u32 factor)
+static void begin_shift(struct wait_shifts *s, u64 now)
 {
 	struct sample *skel = object_skeleton(s->object);
 	u64 ns = SHIFT_NS / 2 + (u64)((double)SHIFT_NS * drand48());
 
-	skel->data->wait_factor = factor;
-	skel->bss->wait_cycle_ns = factor > 1 ? factor * SHIFT_NS : 0;
-	s->skipped = skipped_until_now(s);
+	skel->data->wait_factor = s->factor;
+	skel->bss->wait_cycle_ns = s->factor > 1 ? s->factor * SHIFT_NS : 0;
 	s->since_ns = now;
 	s->until_ns = now + ns;
 }
 
 struct error *wait_shifts_begin(struct wait_shifts *s, const struct object *o, bool wakers, bool always)
 {
-	*s = (struct wait_shifts){.object = o, .wakers = wakers, .always = always};
-	begin_shift(s, now_ns(), 1);
+	*s = (struct wait_shifts){.object = o, .wakers = wakers, .always = always, .factor = 1};
+	begin_shift(s, now_ns());
 	return attach(s);
 }
 
@@ -90,14 +88,14 @@ static struct error *begin_pause(struct wait_shifts *s, u64 now, struct error *(
 	return err;
 }
 
-static struct error *end_pause(struct wait_shifts *s, u64 now, u32 factor)
+static struct error *end_pause(struct wait_shifts *s, u64 now)
 {
 	struct error *err = attach(s);
 
 	object_skeleton(s->object)->bss->wait_pauses = 0;
 	s->paused_ns += now - s->since_ns;
 	s->late_ns = now > s->until_ns ? now - s->until_ns : 0;
-	begin_shift(s, now, factor);
+	begin_shift(s, now);
 	return err;
 }
 
@@ -108,12 +106,12 @@ struct error *wait_shifts_poll(struct wait_shifts *s, u64 now, struct error *(*l
 	if (s->always || now < s->until_ns)
 		return NULL;
 	if (wait_shifts_pauses(s))
-		return end_pause(s, now, s->factor);
+		return end_pause(s, now);
 	s->watched_ns += now - s->since_ns;
-	s->factor = factor_of(s, skipped_until_now(s) - s->skipped, now - s->since_ns);
+	s->factor = factor_of(s, now - s->since_ns);
 	if (factor > 1)
 		return begin_pause(s, now, look, ctx);
-	begin_shift(s, now, s->factor);
+	begin_shift(s, now);
 	return NULL;
 }
 

@@ -2,8 +2,8 @@
 /*
  * Context switches are watched all the time, or in shifts.
  *
- * A program of BPF costs each switch a tenth of a microsecond or two, whatever it does. Where more waits are skipped
- * than 1 % of a CPU pays for, it is attached for a shift of some 40 ms, and taken away for a pause that is up to 15
+ * A BPF program makes each switch 0.1 to 0.2 us slower, whatever it does. Where waits that are skipped would take more
+ * than 0.7 % of a CPU, it is attached for a shift of some 40 ms, and taken away for a pause that is up to 15
  * times as long. What begins in a shift stands for the pause, too. In a pause the scheduler's own counters tell how
  * long each thread waits, and user space, which looks at threads 50 times a second, which waits last
  * (wait_bulk.bpf.h): so sums are exact, and so are long waits.
@@ -25,8 +25,8 @@ struct wait_shifts {
 	struct bpf_link *on_switch, *on_waking; /* NULL in a pause */
 	u64 since_ns, until_ns;                 /* of the shift or pause */
 	u64 late_ns;                            /* by how much the last pause was too long */
-	u64 skipped;                            /* waits, when the shift began */
-	u32 factor;                             /* of the next shift */
+	u64 skipped;                            /* waits, until the last shift ended */
+	u32 factor;                             /* of the next shift: wait_factor */
 	u64 watched_ns, paused_ns;              /* until since_ns */
 };
 

@@ -20,7 +20,7 @@ u32 wait_settling = 0;  /* the iterator counts what was not counted until now */
 u32 wait_futexes = 0;   /* only waits in futex(2): lock-flame */
 u32 wait_sampled = 0;   /* there are waits without a stack: user space has to visit those that last */
 u32 wait_pauses = 0;    /* switches are not watched (wait_bulk.bpf.h) */
-u32 wait_factor = 1;    /* waits that begin in a shift stand for so many, as there are pauses between shifts */
+u32 wait_factor = 1;    /* a wait that begins in a shift stands for this many, as the pause has others */
 u64 wait_cycle_ns = 0;  /* a shift and a pause */
 u64 wait_behind_ns = 0; /* wait_stats.behind_ns of the CPU that was compared last: others see no switches of targets */
 
@@ -37,7 +37,6 @@ struct wait_state {   /* of a thread; what each switch needs comes first */
 	u8 runnable;
 	u8 exited;
 	u8 unwatched; /* nobody saw it begin */
-	u8 last_runnable, most_runnable;
 	u8 bulk_left; /* it had just left the CPU when bulk_ns began */
 	u64 task;     /* its address, for functions that the verifier checks alone: they take no pointer to a task */
 	u64 bulk_ns;  /* since then its switches are not timed (wait_bulk.bpf.h); 0: they are */
@@ -51,12 +50,10 @@ struct wait_state {   /* of a thread; what each switch needs comes first */
 	u64 brief_ns;     /* how long those last that are shorter than WAIT_DUE_NS, on average */
 	u32 drawn;        /* for how many waits that one stands; 0: none was chosen yet */
 	u32 stop;
-	u64 last_hash;             /* of the short wait that was counted last */
-	u64 most_value, most_hash; /* of the one that counted for most since last_turn */
-	u32 chosen;                /* how many were counted */
-	u32 last_stop, most_stop;
-	u32 last_turn; /* counts_turns then */
-	u32 longs;     /* how many of 256 waits are long */
+	struct wait_rest last, most; /* short waits that were counted: the last; the largest since that turn */
+	u32 chosen;                  /* how many were */
+	u32 last_turn;               /* counts_in_use at the last */
+	u32 longs;                   /* how many of 256 waits are long */
 };
 
 struct {

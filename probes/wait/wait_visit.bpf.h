@@ -75,13 +75,8 @@ static inline void wait_visit(struct wait_state *w, struct wait_thread *t, u64 n
 /* The run is over. */
 static inline void wait_visit_rest(const struct wait_state *w, struct wait_thread *t)
 {
-	struct wait_rest rest = wait_rest(w);
-
-	t->rest_ns = rest.ns;
-	t->rest_hash = rest.hash;
-	t->rest_stop = rest.stop;
-	t->rest_runnable = rest.runnable;
-	if (!t->flags && rest.ns)
+	wait_take_rest(w, &t->rest);
+	if (t->rest.ns && !t->flags)
 		t->flags = WAIT_RUNS;
 }
 
@@ -165,8 +160,8 @@ int visit_threads(struct bpf_iter__task *ctx)
 	t->instance = process->instance;
 	t->begin_ns = wait_begin(task);
 	t->switches = wait_switches(task);
-	t->ns = t->real_ns = t->hash = t->rest_hash = 0;
-	t->rest_ns = 0;
+	t->ns = t->real_ns = t->hash = 0;
+	t->rest.ns = 0;
 	t->stop = 0;
 	if (!w && wait_pauses)
 		w = wait_paused(task, t->begin_ns);

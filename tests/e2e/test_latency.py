@@ -118,7 +118,7 @@ def test_shifts():
 
 
 def test_refusals():
-    """A function that never returns, one that is none, and times that are none."""
+    """A function that never returns, a name without a function, and times that are no times."""
     with yrt.Fixture("calls") as fixture:
         result = yrt.run("latency", "-e", "libc:abort", "-p", fixture.pid, "-d", 1).expect(yrt.UNSUPPORTED)
         assert "never returns" in result.stderr, result.stderr

@@ -84,7 +84,7 @@ def test_answers():
 
 
 def test_token():
-    """As it comes from a file, with a line break at its end; with one inside it is none."""
+    """A token from a file ends in a line break, which is taken off. One with a line break inside is refused."""
     with tempfile.TemporaryDirectory() as dir, stores.Store() as store:
         url = f"otlp+http://127.0.0.1:{store.port}"
         done = push(made(dir), "--push", url, "--tenant", "t1\n", env={"YRT_PUSH_TOKEN": "secret\r\n"})
