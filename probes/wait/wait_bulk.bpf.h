@@ -101,17 +101,17 @@ static inline void wait_bulk_learn(struct wait_state *w, u64 ns, u32 waits)
 
 /*
  * The wait is over that was under way when switches began to be left alone. If the thread came back more than once, its
- * end is not known: a wait that was seen to last gets what the short ones after it leave over. Returns what it took of
- * the time off the CPU.
+ * end is not known: a wait that was seen to last gets what the short ones after it leave over; half of the time off the
+ * CPU if only futexes count, as the rest may be for something else. Returns what it took of that time.
  */
 static __attribute__((noinline)) u64 wait_bulk_over(struct wait_state *w, const struct wait_past *past)
 {
-	u64 end = past->begin;
+	u64 end = past->begin, seen = wait_span(past->since, end), after = wait_span(seen, past->off_ns);
 
 	if (past->single)
 		end = past->came;
-	else if (wait_span(past->since, end) >= WAIT_DUE_NS)
-		end = past->since + wait_span(past->waits * w->brief_ns, past->off_ns);
+	else if (seen >= WAIT_DUE_NS)
+		end += wait_futexes ? after / 2 : wait_span(past->waits * w->brief_ns, after);
 	if (end < past->begin)
 		end = past->begin;
 	if (end > past->since + past->off_ns)

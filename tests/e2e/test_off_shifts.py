@@ -121,14 +121,17 @@ def test_locks():
     pauses, and so are the semaphores of the pair, with all waits (--max-cpu 0) and without.
     """
     seen = {}
-    with yrt.Fixture("shifts", seconds=30) as fixture:
+    with yrt.Fixture("shifts", seconds=60) as fixture:
         fixture.release()
-        for name, options in (("shifts", ()), ("all", ("--max-cpu", 0))):
-            result = yrt.run("lock-flame", "-p", fixture.pid, "-d", 6, "--all-waits", *options).expect()
+        for name, seconds, options in (("shifts", 16, ()), ("all", 6, ("--max-cpu", 0))):
+            result = yrt.run("lock-flame", "-p", fixture.pid, "-d", seconds, "--all-waits", *options).expect()
             lock = result.stats["lock"]
             assert (lock["watched"] < 0.9) == (name == "shifts"), lock
-            seen[name] = [sum(s for _, s in of(result, f)) for f in ("wait_lock", "wait_turn")]
-            yield f"{name}, watched for {lock['watched']:.0%}: lock {seen[name][0]:.2f} s, pair {seen[name][1]:.2f} s"
+            seen[name] = [sum(s for _, s in of(result, f)) / seconds for f in ("wait_lock", "wait_turn")]
+            yield (
+                f"{name}, watched for {lock['watched']:.0%}: lock {seen[name][0]:.3f} s a second,"
+                f" pair {seen[name][1]:.3f} s"
+            )
     for shifts, all_of_them in zip(seen["shifts"], seen["all"]):
         assert abs(shifts - all_of_them) <= 0.3 * all_of_them, seen
 
