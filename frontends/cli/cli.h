@@ -216,6 +216,8 @@ struct loss_words {
 extern const struct loss_words alloc_words, wait_words, lock_words, wall_words, latency_words, io_words, net_words;
 /* The histogram of latency. */
 void latency_draw(FILE *out, const struct sampler_stats *st);
+/* The longest calls, with their arguments and what they waited for. */
+void latency_list(FILE *out, const struct sampler_stats *st);
 /* ": N % complete"; nothing where nothing was counted. */
 void loss_complete(FILE *out, const struct sampler_stats *st);
 

@@ -16,7 +16,7 @@
 #include "other_language.h"
 #include "say.h"
 #include "frontends/format/format.h"
-#include "probes/hit/latency.h"
+#include "probes/hit/hit_slow.h"
 #include "probes/select_find.h"
 #include "unwind/cleanup.h"
 #include "unwind/runtime.h"
@@ -225,9 +225,9 @@ static void note_status(int status, const char *program)
 
 static u64 calls(const struct sampler_stats *st)
 {
-	const struct latency_stats *latency = st->of_event;
+	const struct latency_summary *latency = st->of_event;
 
-	return st->event == &latency_event ? latency->entered : st->probe.weights;
+	return st->event == &latency_event ? latency->counts.entered : st->probe.weights;
 }
 
 static bool probes_functions(const struct flame_options *o)
@@ -343,8 +343,10 @@ static int finish(struct sampler *s, const struct flame_options *o, const struct
 		other_language_hint(o->pids[i]);
 	if (name && strcmp(name, "-") && !code && !*sent && !o->quiet && (o->named || !o->send.url))
 		fprintf(stderr, "yrt: wrote %s\n", name);
-	if (o->sampler.event == &latency_event && !o->quiet)
+	if (o->sampler.event == &latency_event && !o->quiet) {
 		latency_draw(stderr, &st);
+		latency_list(stderr, &st);
+	}
 	fprintf(stderr, "yrt: %s\n", loss ? loss : "");
 	return code;
 }

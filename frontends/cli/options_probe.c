@@ -41,7 +41,8 @@ const struct manual probe_manual = {
 
 static const struct manual_option latency_options[] = {
         {'e', "event", "FUNCTION", "FILE:FUNCTION, FUNCTION or FILE+0xADDRESS", COMPLETE_NOTHING},
-        {FLAME_OVER, "over", "TIME", "take stacks only of calls that last at least TIME: 100ms, 5us (default: all)",
+        {FLAME_OVER, "over", "TIME",
+                "stacks only of calls that last at least TIME (100ms, 5us), with their arguments and waits",
                 COMPLETE_NOTHING},
         TARGET_ROWS OUTPUT_ROWS{0},
 };
@@ -51,7 +52,8 @@ static const char *const latency_usage[] = {
 
 static const struct manual_example latency_examples[] = {
         {"yrt @ -e libc:fsync -p 4242 -d 10", "how long each fsync() took"},
-        {"yrt @ -e nginx:ngx_http_process_request --over 100ms -p 4242 -o slow.html", "the stacks of slow ones"},
+        {"yrt @ -e nginx:ngx_http_process_request --over 100ms -p 4242 -o slow.html",
+                "slow ones: stacks, arguments, waits"},
         {NULL, NULL},
 };
 
@@ -61,9 +63,11 @@ const struct manual latency_manual = {
                 "the time of slow calls. Each call costs the target two hits of 1 to 3 us, up to 40 us in some virtual "
                 "machines; the one at the entry is part of the time. If hits take more than a quarter of --max-cpu, "
                 "the function is probed in shifts of 20 ms and more, and calls of a shift stand for those in between; "
-                "calls that last longer than a second are not seen then. yrt finds the returns in the function's code, "
-                "so it refuses functions that jump through a table or a register. Ctrl-C ends the run early and keeps "
-                "the result.",
+                "calls that last longer than a second are not seen then. yrt finds the returns in the function's "
+                "code.\n"
+                "With --over, the longest calls are listed with their arguments and what they waited for, and stacks "
+                "show where they waited. Debug information gives the arguments names and types. Memory that they "
+                "point to is read as the call returns. Ctrl-C ends the run early and keeps the result.",
         .options = latency_options,
         .examples = latency_examples,
 };

@@ -3,7 +3,11 @@
 
 #include <jansson.h>
 
+#include "text.h"
+
 #define BUCKETS_MAX 4096
+#define LONGEST_MAX 1000
+#define WAITS_MAX   64
 
 static json_int_t member(const json_t *bucket, const char *name)
 {
@@ -29,6 +33,63 @@ void histogram_put(const char *stats, FILE *out)
 		before = to;
 	}
 	if (n)
+		putc(']', out);
+	json_decref(root);
+}
+
+static void put_time(const json_t *of, const char *name, FILE *out)
+{
+	fprintf(out, "%" JSON_INTEGER_FORMAT, member(of, name));
+}
+
+static void put_string(const json_t *of, const char *name, FILE *out)
+{
+	const char *text = json_string_value(json_object_get(of, name));
+
+	text_json(out, text ? text : "");
+}
+
+static void put_call(const json_t *call, FILE *out)
+{
+	const char *thread = json_string_value(json_object_get(call, "thread"));
+	char title[256];
+	const json_t *wait;
+	size_t i;
+
+	snprintf(title, sizeof(title), "%s (%" JSON_INTEGER_FORMAT ")", thread ? thread : "", member(call, "tid"));
+	put_time(call, "ns", out);
+	putc(',', out);
+	put_time(call, "at_ns", out);
+	putc(',', out);
+	text_json(out, title);
+	putc(',', out);
+	put_string(call, "call", out);
+	json_array_foreach(json_object_get(call, "waits"), i, wait)
+	{
+		if (i == WAITS_MAX)
+			break;
+		putc(',', out);
+		put_string(wait, "reason", out);
+		putc(',', out);
+		put_time(wait, "ns", out);
+	}
+}
+
+void longest_put(const char *stats, FILE *out)
+{
+	json_t *root = stats ? json_loads(stats, 0, NULL) : NULL;
+	const json_t *list = json_object_get(json_object_get(root, "latency"), "longest"), *call;
+	size_t i = 0;
+
+	json_array_foreach(list, i, call)
+	{
+		if (i == LONGEST_MAX)
+			break;
+		fputs(i ? ",\n[" : ",\n\"longest\":[[", out);
+		put_call(call, out);
+		putc(']', out);
+	}
+	if (i)
 		putc(']', out);
 	json_decref(root);
 }

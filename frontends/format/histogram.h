@@ -11,4 +11,9 @@
  */
 void histogram_put(const char *stats, FILE *out);
 
+/*
+ * The longest calls of the same: as [[ns, at, thread, call, reason, ns, ...], ...], each with what it waited for.
+ */
+void longest_put(const char *stats, FILE *out);
+
 #endif

@@ -17,6 +17,7 @@
  *	times      when samples were taken (--timeline): step (ms), and in order of time runs of samples:
  *	           after (steps since the run before), node (in preorder), count
  *	histogram  of calls (latency): [[from, to, calls], ...] (histogram.h)
+ *	longest    of them, with arguments and waits: [[ns, at, thread, call, reason, ns, ...], ...] (histogram.h)
  *	source     lines of functions' files (source.h)
  */
 #include <inttypes.h>
@@ -311,8 +312,10 @@ static struct error *put_data(const struct profile *p, FILE *out)
 	if (err)
 		return err;
 	put_nodes(p, order, out);
-	if (!p->base)
+	if (!p->base) {
 		histogram_put(p->meta.stats, out);
+		longest_put(p->meta.stats, out);
+	}
 	err = put_times(p, order, out);
 	if (!err && p->meta.source) {
 		fputs(",\n\"source\":", out);

@@ -19,6 +19,7 @@
 #include "probes/sampler.h"
 #include "probes/targets.h"
 #include "probes/uprobe.h"
+#include "probes/wait/wait_reason.h"
 #include "sample.skel.h"
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
@@ -48,7 +49,7 @@ struct hit {
 	struct looked *looked;
 	u32 nlooked;
 	bool started;
-	struct latency_stats latency;
+	struct hit_latency *latency; /* NULL: hits are counted */
 	struct hit_jumps jumps;
 	u32 found[HIT_SPECS_MAX];    /* places of each spec */
 	bool told[HIT_SPECS_MAX];    /* that several functions have its name */
@@ -109,6 +110,7 @@ static void destroy(void *event)
 	if (!h)
 		return;
 	hit_shifts_destroy(h->shifts);
+	hit_latency_destroy(h->latency);
 	bpf_link__destroy(h->tracepoint);
 	free(h->jumps.of);
 	free(h->placed);
@@ -126,8 +128,10 @@ static struct error *create(const struct event_host *host, void **ret)
 	h->host = host;
 	h->options = shown = host->options->of_event;
 	err = hit_shifts_create(host, &h->shifts);
+	if (!err && h->options->returns)
+		err = hit_latency_create(host, h->options->over_ns, &h->latency);
 	if (err)
-		free(h);
+		destroy(h);
 	else
 		*ret = h;
 	return err;
@@ -150,10 +154,6 @@ static struct error *place(
 	if (err)
 		return err;
 	h->placed[h->nplaced] = (struct placed){.pid = p->pid, .spec = spec, .dev = img->dev, .ino = img->ino};
-	if (u.exit)
-		u.cookie = u.jump;
-	else
-		u.cookie = h->options->n > 1 ? spec + 1 : 0; /* with one, there is no choice of words */
 	err = hit_shifts_place(h->shifts, p, img, path, &u);
 	h->nplaced += !err;
 	return err;
@@ -166,7 +166,7 @@ static struct error *place_exit(struct hit *h, const struct process *p, u32 spec
 	struct error *err = NULL;
 
 	if (exit->asks)
-		err = hit_latency_jump(h->host->object, &h->jumps, &exit->jump, &u.jump);
+		err = hit_latency_jump(h->host->object, &h->jumps, &exit->jump, &u.cookie);
 	if (!err && hit_offset(img, exit->jump.at, true, &u.at.offset))
 		err = place(h, p, spec, img, path, u);
 	return err;
@@ -213,6 +213,22 @@ static struct error *place_turns(struct hit *h, const struct process *p, u32 spe
 	return err;
 }
 
+/* Where the i-th that was found begins. */
+static struct error *place_entry(struct hit *h, const struct process *p, u32 spec, struct image *img, const char *path,
+        const struct hit_found *found, u32 i)
+{
+	const struct sample *skel = object_skeleton(h->host->object);
+	struct hit_uprobe u = {
+	        .program = h->latency ? skel->progs.on_enter : skel->progs.on_hit, .at = found->place[i]};
+	struct error *err = NULL;
+
+	if (h->latency)
+		err = hit_latency_add(h->latency, p, img, found->addr[i], h->options->spec[spec].name, &u.cookie);
+	else
+		u.cookie = h->options->n > 1 ? spec + 1 : 0; /* with one, there is no choice of words */
+	return err ? err : place(h, p, spec, img, path, u);
+}
+
 /* A function may be in one file of a process. */
 static struct error *refuse_second(struct hit *h, const struct process *p, u32 spec, const char *path)
 {
@@ -240,7 +256,6 @@ static void tell_others(struct hit *h, u32 spec, const struct image *img, const 
 static struct error *look_at(struct hit *h, const struct process *p, u32 spec, struct image *img, const char *path)
 {
 	const struct hit_spec *s = &h->options->spec[spec];
-	const struct sample *skel = object_skeleton(h->host->object);
 	struct hit_found found;
 	struct error *err;
 	char root[64];
@@ -257,9 +272,7 @@ static struct error *look_at(struct hit *h, const struct process *p, u32 spec, s
 	else if (!err && found.n && !found.usdt)
 		err = place_turns(h, p, spec, img, path, &found);
 	for (u32 i = 0; !err && i < found.n; i++)
-		err = place(h, p, spec, img, path,
-		        (struct hit_uprobe){.program = h->options->returns ? skel->progs.on_enter : skel->progs.on_hit,
-		                .at = found.place[i]});
+		err = place_entry(h, p, spec, img, path, &found, i);
 	if (!err && found.others)
 		tell_others(h, spec, img, &found);
 	free(found.others);
@@ -359,6 +372,8 @@ static struct error *start(void *event, bool at_exec)
 	struct hit *h = event;
 	struct error *err = attach_tracepoint(h);
 
+	if (!err && h->latency)
+		err = hit_latency_watch(h->latency);
 	if (!err)
 		err = at_exec ? look_ahead(h) : look(h);
 	if (!err && !at_exec && !h->host->options->selection)
@@ -443,9 +458,15 @@ static void latency_stats(void *event, struct sampler_stats *st)
 {
 	struct hit *h = event;
 
-	hit_latency_sum(h->host->object, &h->latency);
-	st->of_event = &h->latency;
+	st->of_event = hit_latency_summary(h->latency);
 	st->probed = hit_shifts_part(h->shifts);
+}
+
+static struct error *latency_record(void *event, const void *data, size_t size)
+{
+	struct hit *h = event;
+
+	return hit_latency_record(h->latency, data, size);
 }
 
 const struct event_ops latency_event = {
@@ -463,5 +484,9 @@ const struct event_ops latency_event = {
         .poll = poll,
         .stop = stop,
         .halve = halve,
+        .record = latency_record,
         .stats = latency_stats,
+        .reason = wait_reason_text,
+        .kind = wait_kind,
+        .leads_to_program = wait_leads_to_program,
 };

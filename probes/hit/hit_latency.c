@@ -14,6 +14,17 @@
 
 #define CALLS_MAX  65536 /* that are under way */
 #define MOVING_MAX 4096  /* processes whose stacks move */
+#define LINES_MAX  8192  /* threads that are in a call */
+
+struct hit_latency {
+	const struct event_host *host;
+	u64 over_ns;
+	struct bpf_link *on_switch;
+	struct hit_function *functions;
+	u32 nfunctions;
+	struct slow_calls slow;
+	struct latency_summary summary;
+};
 
 void hit_latency_prepare(struct object *o, u64 over_ns)
 {
@@ -30,6 +41,11 @@ void hit_latency_prepare(struct object *o, u64 over_ns)
 	bpf_map__set_max_entries(skel->maps.latency_moving, MOVING_MAX);
 	hit_latency_prepare_jumps(o);
 	skel->bss->latency_over_ns = over_ns;
+	if (!over_ns)
+		return;
+	object_want(o, "on_call_switch");
+	bpf_map__set_max_entries(skel->maps.slow_lines, LINES_MAX);
+	bpf_map__set_max_entries(skel->maps.slow_away, LINES_MAX);
 }
 
 void hit_latency_prepare_jumps(struct object *o)
@@ -83,7 +99,91 @@ struct error *hit_latency_jump(struct object *o, struct hit_jumps *jumps, const 
 	return NULL;
 }
 
-void hit_latency_sum(struct object *o, struct latency_stats *ret)
+struct error *hit_latency_create(const struct event_host *host, u64 over_ns, struct hit_latency **ret)
+{
+	struct hit_latency *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return &error_no_memory;
+	l->host = host;
+	l->over_ns = over_ns;
+	*ret = l;
+	return NULL;
+}
+
+void hit_latency_destroy(struct hit_latency *l)
+{
+	if (!l)
+		return;
+	bpf_link__destroy(l->on_switch);
+	for (u32 i = 0; i < l->nfunctions; i++) {
+		image_put(l->functions[i].img);
+		free(l->functions[i].name);
+	}
+	free(l->functions);
+	slow_calls_free(&l->slow);
+	free(l);
+}
+
+/* A runtime that moves stacks does not pass arguments as C does. */
+static bool moves_stacks(const struct process *p, const struct image *img)
+{
+	for (u32 i = 0; i < p->ninstances; i++)
+		if (p->instances[i].ops->moving_stacks && p->instances[i].loaded->image == img)
+			return true;
+	return false;
+}
+
+struct error *hit_latency_add(
+        struct hit_latency *l, const struct process *p, struct image *img, u64 addr, const char *name, u64 *cookie)
+{
+	struct hit_function *f;
+	struct error *err;
+
+	*cookie = 0;
+	for (u32 i = 0; i < l->nfunctions && !*cookie; i++)
+		if (l->functions[i].img == img && l->functions[i].addr == addr)
+			*cookie = i + 1;
+	if (!l->over_ns || *cookie)
+		return NULL;
+	err = grow(&l->functions, l->nfunctions, sizeof(*l->functions));
+	if (err)
+		return err;
+	f = &l->functions[l->nfunctions];
+	*f = (struct hit_function){.addr = addr,
+	        .pid = p->pid,
+	        .syscall = -1,
+	        .own_convention = moves_stacks(p, img),
+	        .name = strdup(name)};
+	if (!f->name)
+		return &error_no_memory;
+	f->img = image_get(img);
+	*cookie = ++l->nfunctions;
+	return NULL;
+}
+
+struct error *hit_latency_watch(struct hit_latency *l)
+{
+	if (!l->over_ns)
+		return NULL;
+	l->on_switch = bpf_program__attach(object_skeleton(l->host->object)->progs.on_call_switch);
+	return l->on_switch ? NULL : error_errno(errno, "cannot attach to the scheduler's tracepoints");
+}
+
+struct error *hit_latency_record(struct hit_latency *l, const void *data, size_t size)
+{
+	struct sample *skel = object_skeleton(l->host->object);
+	const struct latency_record *record = data;
+	struct error *err;
+
+	if (size < sizeof(*record) || !record->which || record->which > l->nfunctions)
+		return NULL;
+	err = slow_calls_add(&l->slow, &l->functions[record->which - 1], record, skel->bss->taken_ns);
+	skel->bss->latency_told_ns = slow_calls_least(&l->slow);
+	return err;
+}
+
+static void sum_up(struct object *o, struct latency_stats *ret)
 {
 	u32 n = (u32)object_ncpus(o), zero = 0;
 	cleanup(free) struct latency_stats *each = calloc(n, sizeof(*each));
@@ -98,4 +198,11 @@ void hit_latency_sum(struct object *o, struct latency_stats *ret)
 			((u64 *)ret)[k] += ((const u64 *)&each[i])[k];
 		ret->max_ns = max;
 	}
+}
+
+const struct latency_summary *hit_latency_summary(struct hit_latency *l)
+{
+	sum_up(l->host->object, &l->summary.counts);
+	l->summary.slow = &l->slow;
+	return &l->summary;
 }

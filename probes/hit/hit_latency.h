@@ -3,7 +3,9 @@
 #ifndef YRT_HIT_LATENCY_H
 #define YRT_HIT_LATENCY_H
 
+#include "hit_slow.h"
 #include "latency.h"
+#include "probes/event.h"
 #include "probes/object.h"
 #include "unwind/process/process.h"
 
@@ -17,7 +19,18 @@ struct hit_jumps { /* that BPF knows; all zero at first */
 };
 /* Tells BPF of a jump. *ret: its number, from 1. */
 struct error *hit_latency_jump(struct object *o, struct hit_jumps *jumps, const struct latency_jump *jump, u64 *ret);
-/* Of all CPUs. */
-void hit_latency_sum(struct object *o, struct latency_stats *ret);
+
+struct hit_latency; /* of a run */
+struct error *hit_latency_create(const struct event_host *host, u64 over_ns, struct hit_latency **ret);
+void hit_latency_destroy(struct hit_latency *l); /* NULL is fine */
+/* The function at addr of the image, as process p maps it, is measured. *cookie: for the program at its entry. */
+struct error *hit_latency_add(
+        struct hit_latency *l, const struct process *p, struct image *img, u64 addr, const char *name, u64 *cookie);
+/* Watches switches, if --over wants to know what calls wait for. */
+struct error *hit_latency_watch(struct hit_latency *l);
+/* A struct latency_record. */
+struct error *hit_latency_record(struct hit_latency *l, const void *data, size_t size);
+/* So far; valid until it is asked again. */
+const struct latency_summary *hit_latency_summary(struct hit_latency *l);
 
 #endif

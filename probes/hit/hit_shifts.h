@@ -19,9 +19,8 @@ void hit_shifts_destroy(struct hit_shifts *h); /* NULL is fine */
 struct hit_uprobe {
 	const struct bpf_program *program;
 	struct hit_place at;
-	u64 cookie;
-	bool exit; /* calls end there, or begin another turn, */
-	u64 jump;  /* if the jump of this number says so (hit_latency_jump()) */
+	u64 cookie; /* of an exit: the number of the jump that says whether it is one (hit_latency_jump()); 0: always */
+	bool exit;  /* calls end there, or begin another turn */
 };
 
 /* path: of the image, for the kernel. */

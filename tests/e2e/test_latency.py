@@ -15,8 +15,8 @@ import yrt
 ALL = ("--max-cpu", 0)  # no shifts
 
 
-def latency(what, *flags):
-    with yrt.Fixture("calls") as fixture:
+def latency(what, *flags, fixture="calls"):
+    with yrt.Fixture(fixture) as fixture:
         at = yrt.Run("latency", "-e", what, "-p", fixture.pid, "-d", 60, *flags).sampling()
         fixture.release()
         fixture.finish()
@@ -35,11 +35,53 @@ def test_calls():
     assert stats["left"] in (4, 5) and not stats["unpaired"], stats
     assert slower(stats, 2e6) == 45 and slower(stats, 20e6) >= 25, stats
     assert 25 * 20e6 <= sum(n for _, n in result.stacks) <= stats["sum_ns"], f"{stats}: {yrt.show(result.stacks)}"
-    assert all(yrt.plain(yrt.leaf(frames)) == "work" and "main" in frames for frames, _ in result.stacks), yrt.show(
-        result.stacks
-    )
+    assert all("work" in frames and "main" in frames for frames, _ in result.stacks), yrt.show(result.stacks)
     assert "#" in result.stderr and "left without a return" in result.stderr, result.stderr
     yield f"{stats['returned']} of {stats['entered']} returned, {stats['left']} left, {stats['slow']} slow"
+
+
+def test_waits():
+    """Slow calls are listed with what they waited for, and have its stacks: with what else they did, all their time."""
+    result = latency("calls:work", "--over", "19ms")
+    calls, slow = result.stats["latency"]["longest"], result.stats["latency"]["slow"]
+    times = [c["ns"] for c in calls]
+    assert len(calls) == slow >= 25 and times == sorted(times, reverse=True), calls
+    for call in calls:
+        waits = {w["reason"]: w["ns"] for w in call["waits"]}
+        assert 19e6 <= waits.get("sleep", 0) <= call["ns"], call
+    total, slept = sum(times), sum(n for f, n in result.stacks if yrt.leaf(f) == "[sleep]")
+    assert sum(n for _, n in result.stacks) == total, f"{total}: {yrt.show(result.stacks, 9)}"
+    told = sum(w["ns"] for c in calls for w in c["waits"] if w["reason"] == "sleep")
+    assert slept == told, f"{told}: {yrt.show(result.stacks, 9)}"
+    assert slept >= 0.8 * total and "longest calls:" in result.stderr and ": sleep" in result.stderr, result.stderr
+    yield f"{len(calls)} calls, {100 * slept / total:.1f} % of {total / 1e6:.0f} ms asleep"
+
+
+HANDLE = (
+    r'server::handle\(this = 0x[0-9a-f]+, path = "/a/path/that/is/too/long/for/the/string/itself", part = "view", '
+    r"quoted = 0x[0-9a-f]+, number = 7, yes = true, letter = 'x', c = 1, d = \?, f = \?, by_value = \?, last = -7\)"
+)
+PLAIN = r'plain\(a = -3, text = "hello", n = -5, m = \?, u = 65535, small = -1\)'
+
+
+def test_arguments():
+    """
+    What slow calls were given: by debug information, in registers, in memory and behind pointers; by the system call of
+    the name; by the registers that the code reads.
+    """
+    for fixture, what, wanted in (
+        ("arguments", "plain", PLAIN),
+        ("arguments_O0", "plain", PLAIN),
+        ("arguments", "server::handle", HANDLE),
+        ("arguments_O0", "server::handle", HANDLE),
+        ("arguments_plain", "three", r'three\("some text", 42, 0\)'),
+        ("arguments", "libc:poll", r"poll\(\[\d+ = pipe:\[\d+\]\], 1, 2 ms\)"),
+    ):
+        calls = latency(what, "--over", "1ms", fixture=fixture).stats["latency"]["longest"]
+        assert len(calls) == 10, f"{fixture}, {what}: {calls}"
+        for call in calls:
+            assert re.fullmatch(wanted, call["call"]), f"{fixture}: {call['call']}"
+        yield calls[0]["call"]
 
 
 def milliseconds(result, word):
@@ -59,13 +101,19 @@ def test_page():
     """The page has the histogram, also of a recording."""
     with tempfile.TemporaryDirectory() as at, yrt.Fixture("calls") as fixture:
         path = os.path.join(at, "calls.yrt")
-        run = yrt.Run("latency", "-e", "calls:work", "-p", fixture.pid, "-d", 60, "-o", path, output=False).sampling()
+        flags = ("-p", fixture.pid, "-d", 60, "-o", path)
+        run = yrt.Run("latency", "-e", "calls:work", "--over", "1ms", *flags, output=False).sampling()
         fixture.release()
         fixture.finish()
         stats = run.result().expect().stats["latency"]
         page = yrt.run("render", path, "-f", "html", "-o", "-", output=False, stats=False).expect().stdout
-        printed = json.loads(re.search(r'"histogram":(\[\[.*?\]\])', page)[1])
+        data = json.loads(re.search(r'<script id="data"[^>]*>(.*?)</script>', page, re.S)[1])
+        printed, longest = data["histogram"], data["longest"]
         assert printed == [[b["from_ns"], b["to_ns"], b["calls"]] for b in stats["histogram"]], (printed, stats)
+        wanted = [[c["ns"], c["at_ns"], f"{c['thread']} ({c['tid']})", c["call"]] for c in stats["longest"]]
+        assert longest and [c[:4] for c in longest] == wanted, (longest, wanted)
+        waits = [[w[k] for w in c["waits"] for k in ("reason", "ns")] for c in stats["longest"]]
+        assert [c[4:] for c in longest] == waits, (longest, waits)
 
 
 def test_recursion():

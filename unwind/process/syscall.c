@@ -86,6 +86,17 @@ const char *syscall_name(int number)
 	return number >= 0 && (size_t)number < sizeof(names) / sizeof(*names) ? names[number] : NULL;
 }
 
+int syscall_number(const char *name)
+{
+	for (size_t i = 0; i < sizeof(signatures) / sizeof(*signatures); i++) {
+		const char *own = syscall_name(signatures[i].number);
+
+		if (own && !strcmp(own, name))
+			return signatures[i].number;
+	}
+	return -1;
+}
+
 static const char *arguments_of(int number)
 {
 	for (size_t i = 0; i < sizeof(signatures) / sizeof(*signatures); i++)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
+#include <string.h>
 
+#include "grow.h"
 #include "profile.h"
 #include "string_pool.h"
 
@@ -10,6 +12,8 @@ struct private
 {
 	struct index_table nodes, functions;
 	struct string_pool strings;
+	char **texts; /* longer than those of the pool; owned */
+	u32 ntexts;
 	u64 *keys; /* of functions */
 	u32 nodes_capacity, functions_capacity, images_capacity;
 	u32 overflow; /* the node of stacks that found no room, 0: none yet */
@@ -139,12 +143,25 @@ struct error *profile_function(struct profile *p, u64 key, const struct profile_
 	return err;
 }
 
+static struct error *add_text(struct private *v, const char *s, const char **ret)
+{
+	struct error *err = grow(&v->texts, v->ntexts, sizeof(*v->texts));
+	char *copy = err ? NULL : strdup(s);
+
+	if (!copy)
+		return err ? err : &error_no_memory;
+	*ret = v->texts[v->ntexts++] = copy;
+	return NULL;
+}
+
 struct error *profile_string(struct profile *p, const char *s, const char **ret)
 {
 	struct private *v = p->private;
 
 	*ret = NULL;
-	return s ? string_pool_add(&v->strings, s, ret) : NULL;
+	if (!s)
+		return NULL;
+	return strlen(s) < STRING_MAX ? string_pool_add(&v->strings, s, ret) : add_text(v, s, ret);
 }
 
 struct error *profile_image(struct profile *p, const char *path, const char *build_id, u32 *ret)
@@ -422,6 +439,9 @@ void profile_destroy(struct profile *p)
 	index_table_free(&v->nodes);
 	index_table_free(&v->functions);
 	string_pool_free(&v->strings);
+	for (u32 i = 0; i < v->ntexts; i++)
+		free(v->texts[i]);
+	free(v->texts);
 	free(v->keys);
 	free(v);
 	free(p->functions);

@@ -7,9 +7,8 @@
 
 #include "grow.h"
 
-#define SLAB_SIZE  (64 << 10)
-#define STRING_MAX (4 << 10)
-#define SLABS_MAX  1024
+#define SLAB_SIZE (64 << 10)
+#define SLABS_MAX 1024
 
 struct string_slab {
 	struct string_slab *next;

@@ -5,6 +5,8 @@
 
 #include "index_table.h"
 
+#define STRING_MAX (4u << 10)
+
 struct string_pool {
 	struct index_table table;
 	const char **strings; /* number i of the table is strings[i - 1] */
@@ -15,8 +17,8 @@ struct string_pool {
 };
 
 /*
- * *ret is the pool's copy of s, "" for NULL. A longer one than 4 KiB is cut; if the pool has 64 MiB, new strings are
- * "[profile full]". Only fails for memory.
+ * *ret is the pool's copy of s, "" for NULL. A longer one than STRING_MAX is cut; if the pool has 64 MiB, new strings
+ * are "[profile full]". Only fails for memory.
  */
 struct error *string_pool_add(struct string_pool *pool, const char *s, const char **ret);
 void string_pool_free(struct string_pool *pool);

@@ -1,11 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+const callTime = (ns) => scaled(ns, 1000, ["ns", "\u00b5s", "ms", "s"]);
+
+/* The longest calls: how long, when, which thread, with what, and what they waited for. */
+function showLongest() {
+	const list = data.longest, box = $("longest");
+	if (box.hidden = !list)
+		return;
+	box.firstChild.textContent = "the " + list.length + " longest calls";
+	for (const [ns, at, thread, call, ...waits] of list) {
+		const reasons = [];
+		for (let i = 0; i < waits.length; i += 2)
+			reasons.push(waits[i] + " " + callTime(waits[i + 1]));
+		const cells = [callTime(ns), "at " + (at / 1e9).toFixed(3) + " s", thread, call, reasons.join(", ")];
+		box.lastChild.append(element("tr", "", ...cells.map((text) => element("td", text))));
+	}
+}
+
 /* How long calls took: a column for each span of time, along a logarithmic scale with a mark at each decade. */
 function showCalls() {
+	showLongest();
 	const list = data.histogram, box = $("calls");
 	if (box.hidden = !list)
 		return;
 	const from = list[0][0] || 1, to = list.at(-1)[1], most = Math.max(...list.map((b) => b[2])), sum = list.reduce((n, b) => n + b[2], 0);
-	const time = (ns) => scaled(ns, 1000, ["ns", "\u00b5s", "ms", "s"]), say = (n) => n.toLocaleString("en-US") + " calls";
+	const time = callTime, say = (n) => n.toLocaleString("en-US") + " calls";
 	const place = (ns) => 100 * Math.log((ns || 1) / from) / Math.log(to / from);
 	const put = (tag, text, a, b, n) => {
 		const e = box.lastChild.appendChild(element(tag, text));

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hit_code.h"
+
+#include <capstone.h>
+#include <string.h>
+
+#include "unwind/cfi/capstone_registers.h"
+#include "unwind/symbols/parameters.h"
+#include "unwind/symbols/symbols.h"
+
+#define CODE_MAX 1024 /* bytes that are looked at */
+
+static bool in_group(const cs_insn *insn, u8 group)
+{
+	for (u8 i = 0; i < insn->detail->groups_count; i++)
+		if (insn->detail->groups[i] == group)
+			return true;
+	return false;
+}
+
+/* Arguments end to have their registers there. */
+static bool is_end(const cs_insn *insn)
+{
+	return in_group(insn, CS_GRP_CALL) || in_group(insn, CS_GRP_RET) || insn->id == X86_INS_JMP ||
+	       insn->id == X86_INS_SYSCALL;
+}
+
+/* xor %edi, %edi sets the register, whatever it had. */
+static bool is_zeroing(const cs_insn *insn)
+{
+	const cs_x86 *x86 = &insn->detail->x86;
+
+	return (insn->id == X86_INS_XOR || insn->id == X86_INS_SUB) && x86->op_count == 2 &&
+	       x86->operands[0].type == X86_OP_REG && x86->operands[1].type == X86_OP_REG &&
+	       x86->operands[0].reg == x86->operands[1].reg;
+}
+
+/* Bit n: parameter_regs[n] is one of them. */
+static u32 arguments_among(csh cs, const u16 *regs, u8 n)
+{
+	static const char *const low[] = {"dil", "sil", "dl", "cl", "r8b", "r9b"};
+	u32 ret = 0;
+
+	for (u8 i = 0; i < n; i++) {
+		const char *name = cs_reg_name(cs, regs[i]);
+		u8 number = capstone_register(regs[i]);
+
+		for (u32 k = 0; k < sizeof(parameter_regs); k++)
+			if (number == parameter_regs[k] || (name && !strcmp(name, low[k])))
+				ret |= 1u << k;
+	}
+	return ret;
+}
+
+static u32 count_read(csh cs, cs_insn *insn, const u8 *at, size_t left, u64 addr)
+{
+	u32 written = 0, ret = 0;
+
+	while (left && cs_disasm_iter(cs, &at, &left, &addr, insn) && !is_end(insn)) {
+		cs_regs read, write;
+		u8 nread, nwrite;
+		u32 new;
+
+		if (cs_regs_access(cs, insn, read, &nread, write, &nwrite))
+			break;
+		new = is_zeroing(insn) ? 0 : arguments_among(cs, read, nread) & ~written;
+		written |= arguments_among(cs, write, nwrite);
+		while (new >> ret)
+			ret++;
+	}
+	return ret;
+}
+
+u32 hit_code_arguments(struct image *img, u64 addr)
+{
+	u8 code[CODE_MAX];
+	struct symbol sym;
+	size_t size = CODE_MAX;
+	cs_insn *insn;
+	u32 ret = 0;
+	csh cs;
+
+	if (symbols_find(img, addr, &sym) && sym.end > addr && sym.end - addr < size)
+		size = sym.end - addr;
+	if (!image_read(img, code, size, addr) || cs_open(CS_ARCH_X86, CS_MODE_64, &cs))
+		return 0;
+	cs_option(cs, CS_OPT_DETAIL, CS_OPT_ON);
+	insn = cs_malloc(cs);
+	if (insn) {
+		ret = count_read(cs, insn, code, size, addr);
+		cs_free(insn, 1);
+	}
+	cs_close(&cs);
+	return ret;
+}

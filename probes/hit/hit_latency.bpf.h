@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* The programs that measure calls (latency.h). */
+#ifndef YRT_HIT_LATENCY_BPF_H
+#define YRT_HIT_LATENCY_BPF_H
+
+#include "hit/hit.bpf.h"
+#include "hit/hit_key.bpf.h"
+#include "hit/hit_slow.bpf.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct latency_stats);
+} latency_counters SEC(".maps");
+
+static inline struct latency_call *latency_find(const struct latency_key *key)
+{
+	struct latency_call *call = bpf_map_lookup_elem(&latency_calls, key);
+
+	return call && call->shift == hit_shift ? call : NULL;
+}
+
+static inline struct latency_stats *latency_here(struct task_struct *task, struct latency_key *key)
+{
+	u32 zero = 0;
+
+	latency_where(task, key);
+	return ticks == TICKS_TAKEN && find_target() ? bpf_map_lookup_elem(&latency_counters, &zero) : NULL;
+}
+
+/* The registers by their DWARF numbers. */
+static inline void latency_registers(const struct pt_regs *ctx, u64 *reg)
+{
+	reg[0] = ctx->rax;
+	reg[1] = ctx->rdx;
+	reg[2] = ctx->rcx;
+	reg[3] = ctx->rbx;
+	reg[4] = ctx->rsi;
+	reg[5] = ctx->rdi;
+	reg[6] = ctx->rbp;
+	reg[LATENCY_SP] = ctx->rsp;
+	reg[8] = ctx->r8;
+	reg[9] = ctx->r9;
+	reg[10] = ctx->r10;
+	reg[11] = ctx->r11;
+}
+
+SEC("uprobe")
+int on_enter(struct pt_regs *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct latency_key key;
+	struct latency_stats *all = latency_here(task, &key);
+	struct latency_call call = {.began = bpf_ktime_get_ns(), .shift = hit_shift}, *before;
+	struct hit_counts *counts = hit_counts_here();
+
+	if (!all || !counts)
+		return 0;
+	counts->entries++;
+	before = latency_find(&key);
+	if (before && before->again) {
+		before->again = 0;
+		return 0;
+	}
+	if (call.began > hit_until)
+		return 0;
+	all->entered += hit_each;
+	if (before)
+		all->left += hit_each;
+	else
+		counts->under_way++;
+	if (latency_over_ns) {
+		call.which = bpf_get_attach_cookie(ctx);
+		latency_registers(ctx, call.reg);
+		slow_begin(task, &key, call.began);
+	}
+	bpf_map_update_elem(&latency_calls, &key, &call, BPF_ANY);
+	return 0;
+}
+
+SEC("uprobe")
+int on_again(struct pt_regs *ctx)
+{
+	struct latency_key key;
+	struct latency_call *call = latency_here(bpf_get_current_task_btf(), &key) ? latency_find(&key) : NULL;
+
+	if (call && latency_jumps_away(bpf_get_attach_cookie(ctx)))
+		call->again = 1;
+	return 0;
+}
+
+/* Counts a call that is over. 1: it was slow. */
+WALK_GLOBAL int latency_count(u64 ns)
+{
+	u32 zero = 0, bucket = latency_bucket(ns), each = hit_each;
+	struct latency_stats *all = bpf_map_lookup_elem(&latency_counters, &zero);
+
+	if (!all)
+		return 0;
+	all->returned += each;
+	all->sum_ns += ns * each;
+	if (ns > all->max_ns)
+		all->max_ns = ns;
+	WALK_BARRIER(bucket);
+	if (bucket < LATENCY_BUCKETS)
+		all->bucket[bucket] += each;
+	if (ns < latency_over_ns)
+		return 0;
+	all->slow += each;
+	return 1;
+}
+
+/* The call that is left here, if the jump of this number does so. 0: none that was entered, or it was fast. */
+WALK_GLOBAL u64 latency_of_call(u64 jump)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct latency_key key;
+	struct latency_stats *all = latency_here(task, &key);
+	struct latency_call *call = all ? latency_find(&key) : NULL;
+	struct hit_counts *counts = hit_counts_here();
+	int slow;
+	u64 ns;
+
+	if (!all || !counts)
+		return 0;
+	counts->exits++;
+	if (!latency_jumps_away(jump))
+		return 0;
+	if (!call) {
+		all->unpaired++;
+		return 0;
+	}
+	counts->under_way--;
+	ns = bpf_ktime_get_ns() - call->began;
+	slow = latency_count(ns);
+	if (latency_over_ns)
+		slow_end(task, &key, call, ns, slow);
+	bpf_map_delete_elem(&latency_calls, &key);
+	return slow ? ns : 0;
+}
+
+WALKING("uprobe", on_return)
+int on_return_walk(struct pt_regs *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct probe_stats *st = my_stats();
+	u64 ns = latency_of_call(bpf_get_attach_cookie(ctx)), each = weight, calls = each * hit_each, waited;
+	u32 tgid = tgid_of(task), number;
+	struct slot *slot;
+	int instance;
+
+	if (!ns || !st)
+		return 0;
+	instance = find_target();
+	if (!instance || (each > 1 && bpf_get_prandom_u32() % (u32)each))
+		return 0;
+	waited = latency_over_ns ? slow_count_waits(calls) : 0;
+	slot = event_begin(st, instance, tgid, (ns > waited ? ns - waited : 1) * calls, &number);
+	if (!slot)
+		return 0;
+	slot->head.more = calls;
+	hit_end(slot, st, task, tgid);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* What BPF tells user space of slow calls. */
+#ifndef YRT_HIT_RECORD_H
+#define YRT_HIT_RECORD_H
+
+#include <types.h>
+
+#include "unwind/shared/record.h"
+
+/* Registers are numbered as in DWARF (System V psABI for AMD64, 3.6.2). */
+#define LATENCY_REGS   12 /* rax to r11: all that pass arguments, and two more */
+#define LATENCY_SP     7
+#define LATENCY_WAITS  16 /* of a call, with different stacks; the longest are kept. A power of two */
+#define LATENCY_BEHIND 96
+#define LATENCY_MEMORY 128 /* bytes that are taken of what a register points to */
+
+/* A slow call is over (RECORD_EVENT). */
+struct latency_record {
+	u32 type;
+	u32 tgid, tid;         /* in the pid namespace of yrt, as far as known */
+	u32 which;             /* the function, by the cookie of its entry */
+	u64 began, ns;         /* CLOCK_MONOTONIC; how long it took */
+	u64 reg[LATENCY_REGS]; /* as it began */
+	u32 read, text;        /* bit n: memory[n] is there; the same, up to a 0 only */
+	u32 moves;             /* it may have had several threads, one after the other: waits are those of threads */
+	u32 nwaits;
+	struct {
+		u64 ns; /* 0: of another call */
+		u32 reason, reserved;
+	} wait[LATENCY_WAITS]; /* off the CPU */
+	char comm[COMM_LEN];
+	u8 memory[LATENCY_REGS][LATENCY_MEMORY]; /* what is at reg[n], as the call ended */
+	u32 followed, reserved;                  /* bit n: behind[n] is there: */
+	u8 behind[LATENCY_REGS][LATENCY_BEHIND]; /* what the first or second word of memory[n] points to */
+};
+
+#endif

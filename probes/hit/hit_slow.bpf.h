@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * What is found out about calls that may turn out slow (--over): the registers they began with, and the stacks that
+ * their thread waited with. These are taken as it leaves the CPU, and count only if the call was slow.
+ */
+#ifndef YRT_HIT_SLOW_BPF_H
+#define YRT_HIT_SLOW_BPF_H
+
+#include "hit/hit_key.bpf.h"
+#include "hit/hit_record.h"
+#include "wait/wait_why.bpf.h"
+
+#define SLOW_PART       64        /* of a CPU that taking stacks of waits may need: a 64th, */
+#define SLOW_CREDIT_MAX 5000000ll /* and so much at once */
+#define SLOW_ADDRESS    4096      /* nothing is mapped below */
+
+u64 latency_over_ns = 0;
+u64 latency_told_ns = 0; /* calls are told that last so long: user space keeps the slowest */
+
+struct latency_call {
+	u64 began;
+	u32 again; /* it is about to begin once more, on a larger stack */
+	u32 shift; /* a call of another one may have ended unseen */
+	u64 reg[LATENCY_REGS];
+	u64 which; /* the function's number */
+};
+
+struct { /* calls that are under way; the oldest make room. Its size is set where calls are measured */
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct latency_key);
+	__type(value, struct latency_call);
+} latency_calls SEC(".maps");
+
+struct slow_line_key { /* what runs one call after the other: a thread, or what has a stack that moves */
+	u64 who;       /* the thread, or the process */
+	u64 stack;
+};
+
+struct slow_line {
+	u64 at;    /* of its outermost call (struct latency_key); 0: it is in none */
+	u64 began; /* of the call that ended last */
+	u64 inner; /* when the innermost began: waits since then are of it */
+	u32 n, reserved;
+	struct slow_wait {
+		u64 began, ns; /* the first, and all with this stack */
+		u64 hash;      /* 0: it was not taken */
+		u32 reason, stop;
+	} wait[LATENCY_WAITS];
+};
+
+struct { /* sized for --over, as all here */
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct slow_line_key);
+	__type(value, struct slow_line);
+} slow_lines SEC(".maps");
+
+struct { /* a new one: it is too large for BPF's stack */
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct slow_line);
+} slow_new SEC(".maps");
+
+struct slow_off {
+	u64 since;
+	struct slow_line_key line;
+	struct slow_wait wait;
+};
+
+struct { /* threads that left the CPU in a call */
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct slow_off);
+} slow_away SEC(".maps");
+
+struct slow_budget {
+	s64 credit;
+	u64 ns; /* as of then */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct slow_budget);
+} slow_budgets SEC(".maps");
+
+static inline void slow_line_key(struct task_struct *task, const struct latency_key *key, struct slow_line_key *ret)
+{
+	ret->stack = key->stack;
+	ret->who = key->stack ? key->tgid : (u64)BPF_CORE_READ(task, pid);
+}
+
+/* Has the outermost call not been left, by an exception or longjmp()? */
+static inline bool slow_is_within(const struct slow_line *line, const struct latency_key *key)
+{
+	return line->at && (key->stack ? key->at >= line->at : key->at <= line->at);
+}
+
+static __attribute__((noinline)) struct slow_line *slow_line_of(struct task_struct *task, const struct latency_key *key)
+{
+	struct slow_line_key at;
+
+	slow_line_key(task, key, &at);
+	return bpf_map_lookup_elem(&slow_lines, &at);
+}
+
+/* A call begins. */
+static inline void slow_begin(struct task_struct *task, const struct latency_key *key, u64 now)
+{
+	struct slow_line *line = slow_line_of(task, key);
+	struct slow_line_key at;
+	u32 zero = 0;
+
+	if (!line) {
+		slow_line_key(task, key, &at);
+		line = bpf_map_lookup_elem(&slow_new, &zero);
+		if (line)
+			bpf_map_update_elem(&slow_lines, &at, line, BPF_NOEXIST);
+		line = bpf_map_lookup_elem(&slow_lines, &at);
+	}
+	if (!line)
+		return;
+	line->inner = now;
+	if (slow_is_within(line, key) && line->at != key->at)
+		return;
+	line->n = 0;
+	line->at = key->at;
+}
+
+/* Strings of many languages are a pointer and a length, in one order or the other. */
+static inline void slow_follow(struct latency_record *record, u32 i)
+{
+	const u64 *words = (const u64 *)record->memory[i];
+	u64 addr = words[0] < SLOW_ADDRESS ? words[1] : words[0];
+
+	if (addr < SLOW_ADDRESS)
+		return;
+	if (!bpf_probe_read_user(record->behind[i], LATENCY_BEHIND, (const void *)addr) ||
+	        bpf_probe_read_user_str(record->behind[i], LATENCY_BEHIND, (const void *)addr) > 0)
+		record->followed |= 1u << i;
+}
+
+/* Takes what the registers point to. */
+static inline void slow_memory(struct latency_record *record)
+{
+	for (u32 i = 0; i < LATENCY_REGS; i++) {
+		u64 addr = record->reg[i];
+
+		if (addr < SLOW_ADDRESS)
+			continue;
+		if (!bpf_probe_read_user(record->memory[i], LATENCY_MEMORY, (const void *)addr)) {
+			record->read |= 1u << i;
+			slow_follow(record, i);
+		} else if (bpf_probe_read_user_str(record->memory[i], LATENCY_MEMORY, (const void *)addr) > 0) {
+			record->text |= 1u << i;
+		}
+	}
+}
+
+/* Of the thread's call that ends here. */
+WALK_GLOBAL int slow_tell(u64 ns)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct latency_record *record;
+	struct latency_call *call;
+	struct slow_line *line;
+	struct latency_key key;
+
+	latency_where(task, &key);
+	line = slow_line_of(task, &key);
+	call = bpf_map_lookup_elem(&latency_calls, &key);
+	record = line && call ? bpf_ringbuf_reserve(&ring, sizeof(*record), 0) : NULL;
+	if (!record)
+		return 0;
+	record->type = RECORD_EVENT;
+	record->which = (u32)call->which;
+	record->tgid = (u32)key.tgid;
+	record->tid = pid_of(task, task->pid);
+	record->began = call->began;
+	record->ns = ns;
+	record->read = record->text = record->followed = 0;
+	record->moves = !!key.stack;
+	record->nwaits = line->n;
+	for (u32 i = 0; i < LATENCY_REGS; i++)
+		record->reg[i] = call->reg[i];
+	for (u32 i = 0; i < LATENCY_WAITS; i++) {
+		record->wait[i].ns = line->wait[i].began >= call->began ? line->wait[i].ns : 0;
+		record->wait[i].reason = line->wait[i].reason;
+	}
+	bpf_get_current_comm(record->comm, sizeof(record->comm));
+	slow_memory(record);
+	bpf_ringbuf_submit(record, wake());
+	return 0;
+}
+
+/* A call has ended, slow or not. */
+static __attribute__((noinline)) int slow_end(
+        struct task_struct *task, const struct latency_key *key, const struct latency_call *call, u64 ns, bool slow)
+{
+	struct slow_line *line = slow_line_of(task, key);
+
+	if (!line)
+		return 0;
+	line->began = call->began;
+	if (slow && ns >= latency_told_ns)
+		slow_tell(ns);
+	if (line->at == key->at)
+		line->at = 0;
+	return 0;
+}
+
+static inline void slow_count_wait(const struct slow_wait *wait, u64 ns)
+{
+	struct probe_stats *st = my_stats();
+
+	if (!st)
+		return;
+	st->weights += ns;
+	count_stop(st, wait->stop, ns);
+	if (!event_add(wait->hash, ns, 0))
+		st->lost[LOST_TABLE] += ns;
+}
+
+/* Counts the waits of the call that has just ended, each so many times. How long they lasted. */
+WALK_GLOBAL u64 slow_count_waits(u64 times)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct latency_key key;
+	struct slow_line *line;
+	u64 sum = 0;
+
+	latency_where(task, &key);
+	line = slow_line_of(task, &key);
+	if (!line)
+		return 0;
+	for (u32 i = 0; i < LATENCY_WAITS && i < line->n; i++) {
+		const struct slow_wait *wait = &line->wait[i];
+
+		if (wait->began < line->began || !wait->hash)
+			continue;
+		slow_count_wait(wait, wait->ns * times);
+		sum += wait->ns;
+	}
+	return sum;
+}
+
+static inline struct slow_wait *slow_wait_at(struct slow_line *line, u32 i)
+{
+	return &line->wait[i & (LATENCY_WAITS - 1)];
+}
+
+static inline bool slow_is_same(const struct slow_line *line, const struct slow_wait *a, const struct slow_wait *b)
+{
+	return a->hash == b->hash && a->reason == b->reason && a->began >= line->inner;
+}
+
+/* The place of waits of the same call with this stack, else a free one, else that of the shortest. */
+WALK_GLOBAL u32 slow_place(u32 pid)
+{
+	struct slow_off *off = bpf_map_lookup_elem(&slow_away, &pid);
+	struct slow_line *line = off ? bpf_map_lookup_elem(&slow_lines, &off->line) : NULL;
+	u32 shortest = 0;
+
+	if (!line)
+		return 0;
+	for (u32 i = 0; i < LATENCY_WAITS; i++) {
+		const struct slow_wait *wait = &line->wait[i];
+
+		if (i >= line->n || slow_is_same(line, wait, &off->wait))
+			return i;
+		WALK_BARRIER(shortest);
+		if (wait->ns < slow_wait_at(line, shortest)->ns)
+			shortest = i;
+	}
+	return shortest;
+}
+
+/* A wait is over. If there are too many, the shortest makes room. */
+static __attribute__((noinline)) int slow_add(u32 pid, const struct slow_off *off, u64 ns)
+{
+	struct slow_line *line = bpf_map_lookup_elem(&slow_lines, &off->line);
+	u32 i = slow_place(pid);
+	struct slow_wait *wait;
+
+	if (!line || !line->at)
+		return 0;
+	wait = slow_wait_at(line, i);
+	if (i < line->n && slow_is_same(line, wait, &off->wait)) {
+		wait->ns += ns;
+	} else if (i >= line->n || wait->ns < ns) {
+		*wait = off->wait;
+		wait->ns = ns;
+		line->n = line->n > i ? line->n : i + 1;
+	}
+	return 0;
+}
+
+static inline void slow_back(u32 pid)
+{
+	struct slow_off *off = bpf_map_lookup_elem(&slow_away, &pid);
+	u64 now = off ? bpf_ktime_get_ns() : 0;
+
+	if (!off)
+		return;
+	slow_add(pid, off, now > off->since ? now - off->since : 0);
+	bpf_map_delete_elem(&slow_away, &pid);
+}
+
+static inline bool slow_may_walk(u64 now)
+{
+	u32 zero = 0;
+	struct slow_budget *budget = bpf_map_lookup_elem(&slow_budgets, &zero);
+
+	if (!budget)
+		return false;
+	budget->credit += (s64)((now - budget->ns) / SLOW_PART);
+	if (budget->credit > SLOW_CREDIT_MAX)
+		budget->credit = SLOW_CREDIT_MAX;
+	budget->ns = now;
+	return budget->credit > 0;
+}
+
+/* The thread that runs here leaves the CPU. Is its stack to be taken? */
+static inline bool slow_leaves(struct task_struct *task, bool preempt)
+{
+	u32 tgid = tgid_of(task), pid = (u32)task->pid;
+	struct slow_off off = {0};
+	struct latency_key key;
+	struct slow_line *line;
+
+	if (!bpf_map_lookup_elem(&processes, &tgid))
+		return false;
+	latency_where(task, &key);
+	slow_line_key(task, &key, &off.line);
+	line = bpf_map_lookup_elem(&slow_lines, &off.line);
+	if (!line || !slow_is_within(line, &key))
+		return false;
+	off.since = off.wait.began = bpf_ktime_get_ns();
+	off.wait.reason = wait_why(preempt ? 0 : state_with_freezer(task->__state, task->jobctl));
+	bpf_map_update_elem(&slow_away, &pid, &off, BPF_ANY);
+	return slow_may_walk(off.since);
+}
+
+WALKING_TABLE(on_call_switch);
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_call_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
+{
+	if (ticks != TICKS_TAKEN)
+		return 0;
+	if (next->pid)
+		slow_back((u32)next->pid);
+	if (prev->pid && slow_leaves(prev, preempt))
+		bpf_tail_call(ctx, &on_call_switch_now, 0);
+	return 0;
+}
+
+/* Looks for the entry again: the verifier would follow the walk once for each place that it may lie at. */
+static __attribute__((noinline)) int slow_walked(u32 pid, const struct slot *slot)
+{
+	struct slow_off *off = bpf_map_lookup_elem(&slow_away, &pid);
+	u32 zero = 0;
+	struct slow_budget *budget = bpf_map_lookup_elem(&slow_budgets, &zero);
+
+	if (!off || !budget)
+		return 0;
+	off->wait.hash = slot->head.hash;
+	off->wait.stop = slot->deferred.stop ? slot->deferred.stop : slot->head.stop;
+	budget->credit -= (s64)(bpf_ktime_get_ns() - off->since);
+	return 0;
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_call_switch_walk, bool preempt, struct task_struct *prev, struct task_struct *next)
+{
+	struct probe_stats *st = my_stats();
+	u32 tgid = tgid_of(prev), pid = (u32)prev->pid, number;
+	int instance = find_target();
+	struct slow_off *off = bpf_map_lookup_elem(&slow_away, &pid);
+	struct slot *slot = off && st && instance ? event_begin(st, instance, tgid, 0, &number) : NULL;
+
+	if (!slot)
+		return 0;
+	slot->head.reason = off->wait.reason;
+	event_reason(slot);
+	event_kernel(ctx, slot, 0);
+	event_user(slot, NULL, prev, bpf_map_lookup_elem(&processes, &tgid), true);
+	event_end(slot, st, event_emit(slot, st));
+	slow_walked(pid, slot);
+	return 0;
+}
+
+#endif

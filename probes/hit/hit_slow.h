@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The longest calls of a run, with what they were called with and what they waited for (--over). Each is described as
+ * it arrives, as descriptors and memory may mean something else later.
+ */
+#ifndef YRT_HIT_SLOW_H
+#define YRT_HIT_SLOW_H
+
+#include "hit_call.h"
+#include "latency.h"
+#include "unwind/error.h"
+
+#define SLOW_CALLS_MAX 100
+
+struct slow_call {
+	u64 at_ns, ns; /* since sampling began; how long it took */
+	u32 tgid, tid;
+	char comm[COMM_LEN];
+	char *text; /* "open("/etc/passwd", 0)", hostile; owned */
+	bool moves; /* waits are those of the threads it had: it may have waited without one */
+	u32 nwaits;
+	struct slow_call_wait {
+		u64 ns;
+		u32 reason;    /* wait_reason() */
+	} wait[LATENCY_WAITS]; /* longest first */
+};
+
+struct slow_calls { /* longest first; all zero at first */
+	struct slow_call of[SLOW_CALLS_MAX];
+	u32 n;
+};
+
+struct latency_summary { /* sampler_stats.of_event */
+	struct latency_stats counts;
+	const struct slow_calls *slow; /* valid as long as the sampler */
+};
+
+/* Takes it if it is among the longest. began_ns: when sampling did. */
+struct error *slow_calls_add(
+        struct slow_calls *calls, struct hit_function *function, const struct latency_record *record, u64 began_ns);
+/* A call has to last so long to be among them. */
+u64 slow_calls_least(const struct slow_calls *calls);
+void slow_calls_free(struct slow_calls *calls);
+
+#endif

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All of the debug information is untrusted: chains of types, and how many entries are looked at, are bounded. */
+#include "parameters.h"
+
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "passing.h"
+#include "symbols.h"
+
+#define UNITS_MAX   1000000
+#define MEMBERS_MAX 256
+#define STACK_MAX   4096
+
+static bool type_of(Dwarf_Die *die, Dwarf_Die *ret)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Die type;
+
+	return dwarf_formref_die(dwarf_attr_integrate(die, DW_AT_type, &attr), &type) && !dwarf_peel_type(&type, ret);
+}
+
+static u64 size_of(Dwarf_Die *type)
+{
+	Dwarf_Word size;
+
+	return dwarf_aggregate_size(type, &size) ? 0 : size;
+}
+
+static int encoding_of(Dwarf_Die *type)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Word encoding;
+
+	if (dwarf_tag(type) != DW_TAG_base_type || dwarf_formudata(dwarf_attr(type, DW_AT_encoding, &attr), &encoding))
+		return 0;
+	return (int)encoding;
+}
+
+static bool points_to_bytes(Dwarf_Die *pointer)
+{
+	Dwarf_Die to;
+
+	return dwarf_tag(pointer) == DW_TAG_pointer_type && type_of(pointer, &to) &&
+	       dwarf_tag(&to) == DW_TAG_base_type && size_of(&to) == 1 && encoding_of(&to) != DW_ATE_boolean;
+}
+
+/* The first two members of a structure. Returns how many it has. */
+static u32 members(Dwarf_Die *type, Dwarf_Die first[2])
+{
+	Dwarf_Die member, of;
+	u32 n = 0, looked = 0;
+
+	for (int e = dwarf_child(type, &member); !e && looked++ < MEMBERS_MAX; e = dwarf_siblingof(&member, &member)) {
+		if (dwarf_tag(&member) != DW_TAG_member || !type_of(&member, &of))
+			continue;
+		if (n < 2)
+			first[n] = of;
+		n++;
+	}
+	return n;
+}
+
+static bool is_length(Dwarf_Die *type)
+{
+	return size_of(type) == 8 && (encoding_of(type) == DW_ATE_signed || encoding_of(type) == DW_ATE_unsigned);
+}
+
+static enum parameter_kind kind_of_base(Dwarf_Die *type)
+{
+	switch (encoding_of(type)) {
+	case DW_ATE_boolean:
+		return PARAMETER_BOOL;
+	case DW_ATE_signed_char:
+		return PARAMETER_CHAR;
+	case DW_ATE_signed:
+		return PARAMETER_SIGNED;
+	case DW_ATE_unsigned_char:
+	case DW_ATE_unsigned:
+	case DW_ATE_UTF:
+	case DW_ATE_address:
+		return PARAMETER_UNSIGNED;
+	default:
+		return PARAMETER_OTHER;
+	}
+}
+
+/* The pointer may be alone in a structure of its own, as std::string's is. */
+static bool leads_to_bytes(Dwarf_Die *type)
+{
+	Dwarf_Die first[2];
+
+	if (dwarf_tag(type) == DW_TAG_structure_type && size_of(type) == sizeof(u64) && members(type, first) == 1)
+		return points_to_bytes(&first[0]);
+	return points_to_bytes(type);
+}
+
+static enum parameter_kind kind_of_structure(Dwarf_Die *type)
+{
+	int tag = dwarf_tag(type);
+	Dwarf_Die first[2];
+
+	if ((tag != DW_TAG_structure_type && tag != DW_TAG_class_type) || members(type, first) < 2)
+		return PARAMETER_OTHER;
+	if (leads_to_bytes(&first[0]) && is_length(&first[1]))
+		return PARAMETER_TEXT;
+	return is_length(&first[0]) && leads_to_bytes(&first[1]) ? PARAMETER_SIZED : PARAMETER_OTHER;
+}
+
+static enum parameter_kind kind_of_pointer(Dwarf_Die *type)
+{
+	Dwarf_Die to;
+
+	if (points_to_bytes(type))
+		return PARAMETER_STRING;
+	switch (type_of(type, &to) ? kind_of_structure(&to) : PARAMETER_OTHER) {
+	case PARAMETER_TEXT:
+		return PARAMETER_TO_TEXT;
+	case PARAMETER_SIZED:
+		return PARAMETER_TO_SIZED;
+	default:
+		return PARAMETER_POINTER;
+	}
+}
+
+static enum parameter_kind kind_of(Dwarf_Die *type)
+{
+	switch (dwarf_tag(type)) {
+	case DW_TAG_base_type:
+		return kind_of_base(type);
+	case DW_TAG_enumeration_type:
+		return PARAMETER_SIGNED;
+	case DW_TAG_pointer_type:
+	case DW_TAG_reference_type:
+	case DW_TAG_rvalue_reference_type:
+		return kind_of_pointer(type);
+	default:
+		return kind_of_structure(type);
+	}
+}
+
+/* Is what DW_OP_fbreg counts from the stack pointer before the call? */
+static bool is_frame_of_call(Dwarf_Die *function)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Op *op;
+	size_t n;
+
+	return dwarf_attr_integrate(function, DW_AT_frame_base, &attr) && !dwarf_getlocation(&attr, &op, &n) &&
+	       n == 1 && op->atom == DW_OP_call_frame_cfa;
+}
+
+enum located { LOCATED_NOWHERE, LOCATED_LATER /* in the frame, once it is stored there */, LOCATED };
+
+/* By its location at the function's entry. */
+static enum located locate(Dwarf_Die *function, Dwarf_Die *die, u64 entry, struct parameter *p)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Op *op;
+	size_t n;
+
+	if (!dwarf_attr_integrate(die, DW_AT_location, &attr) || dwarf_getlocation_addr(&attr, entry, &op, &n, 1) < 1 ||
+	        !n)
+		return LOCATED_NOWHERE;
+	if (op->atom == DW_OP_fbreg && n == 1 && is_frame_of_call(function) && op->number < STACK_MAX) {
+		p->stack = (u16)(op->number + 8);
+		return LOCATED;
+	}
+	for (size_t i = 0; i < n; i++) {
+		u64 reg = op[i].atom == DW_OP_regx ? op[i].number : (u64)op[i].atom - DW_OP_reg0;
+
+		if (op[i].atom == DW_OP_piece)
+			continue;
+		if (op[i].atom != DW_OP_regx && (op[i].atom < DW_OP_reg0 || op[i].atom > DW_OP_reg31))
+			return i ? LOCATED : LOCATED_LATER;
+		if (reg < 0xff && p->nregs < PARAMETER_REGS)
+			p->reg[p->nregs++] = (u8)reg;
+	}
+	return LOCATED;
+}
+
+/* Languages whose functions take their arguments as C's do. */
+static bool calls_as_c(Dwarf_Die *unit)
+{
+	switch (dwarf_srclang(unit)) {
+	case DW_LANG_C:
+	case DW_LANG_C89:
+	case DW_LANG_C99:
+	case DW_LANG_C11:
+	case DW_LANG_C_plus_plus:
+	case DW_LANG_C_plus_plus_03:
+	case DW_LANG_C_plus_plus_11:
+	case DW_LANG_C_plus_plus_14:
+	case DW_LANG_ObjC:
+	case DW_LANG_ObjC_plus_plus:
+	case DW_LANG_Rust:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void read_parameter(
+        Dwarf_Die *function, Dwarf_Die *die, u64 entry, struct passing *passing, struct parameters *ret)
+{
+	struct parameter *p = &ret->of[ret->n];
+	const char *name = dwarf_diename(die);
+	struct parameter by_abi = {0};
+	enum located located;
+	Dwarf_Die type;
+	u64 size;
+
+	if (ret->n == PARAMETERS_MAX) {
+		ret->more = true;
+		return;
+	}
+	ret->n++;
+	*p = (struct parameter){0};
+	snprintf(p->name, sizeof(p->name), "%s", name ? name : "");
+	located = locate(function, die, entry, p);
+	if (!type_of(die, &type)) {
+		passing->known = false;
+		return;
+	}
+	size = size_of(&type);
+	p->kind = kind_of(&type);
+	p->size = size <= 8 ? (u8)size : 0;
+	if (located != LOCATED_NOWHERE)
+		passing_next(passing, &type, &by_abi);
+	if (located == LOCATED_LATER) {
+		p->nregs = by_abi.nregs;
+		p->stack = by_abi.stack;
+		memcpy(p->reg, by_abi.reg, sizeof(p->reg));
+	}
+	if (p->nregs && p->nregs != (p->kind == PARAMETER_TEXT || p->kind == PARAMETER_SIZED ? 2 : 1))
+		p->kind = PARAMETER_OTHER;
+}
+
+static bool read_function(Dwarf_Die *unit, Dwarf_Die *function, u64 entry, struct parameters *ret)
+{
+	struct passing passing = {.known = calls_as_c(unit), .stack = 8};
+	Dwarf_Die child, result;
+	u32 looked = 0;
+
+	*ret = (struct parameters){0};
+	if (type_of(function, &result))
+		passing_result(&passing, &result);
+	for (int e = dwarf_child(function, &child); !e && looked++ < MEMBERS_MAX; e = dwarf_siblingof(&child, &child)) {
+		Dwarf_Attribute attr;
+		bool is_result = false;
+
+		if (dwarf_tag(&child) != DW_TAG_formal_parameter)
+			continue;
+		if (!dwarf_formflag(dwarf_attr_integrate(&child, DW_AT_variable_parameter, &attr), &is_result) &&
+		        is_result)
+			continue; /* a named result */
+		read_parameter(function, &child, entry, &passing, ret);
+	}
+	return true;
+}
+
+static bool find_unit(Dwarf *dwarf, u64 addr, Dwarf_Die *ret)
+{
+	Dwarf_CU *cu = NULL;
+	Dwarf_Die split;
+	u8 type;
+
+	if (dwarf_addrdie(dwarf, addr, ret))
+		return true;
+	for (u32 i = 0; i < UNITS_MAX && !dwarf_get_units(dwarf, cu, &cu, NULL, &type, ret, &split); i++)
+		if (type != DW_UT_type && type != DW_UT_split_type && dwarf_haspc(ret, addr) == 1)
+			return true;
+	return false;
+}
+
+static bool find_in(struct image *img, u64 addr, struct parameters *ret)
+{
+	Elf *elf = img->copy ? elf_memory(img->copy, img->size) : elf_begin(img->fd, ELF_C_READ, NULL);
+	Dwarf *dwarf = elf ? dwarf_begin_elf(elf, DWARF_C_READ, NULL) : NULL;
+	Dwarf_Die unit, *scopes = NULL;
+	bool found = false;
+	int n = dwarf && find_unit(dwarf, addr, &unit) ? dwarf_getscopes(&unit, addr, &scopes) : 0;
+
+	for (int i = 0; i < n && !found; i++) {
+		Dwarf_Addr entry;
+
+		if (dwarf_tag(&scopes[i]) == DW_TAG_subprogram && !dwarf_entrypc(&scopes[i], &entry) && entry == addr)
+			found = read_function(&unit, &scopes[i], addr, ret);
+	}
+	free(scopes);
+	dwarf_end(dwarf);
+	elf_end(elf);
+	return found;
+}
+
+bool parameters_find(struct image *img, const char *root, u64 addr, struct parameters *ret)
+{
+	struct image *debug = NULL;
+	bool found = find_in(img, addr, ret);
+
+	if (found)
+		return true;
+	error_free(symbols_debug_file(img, root, &debug));
+	found = debug && find_in(debug, addr, ret);
+	image_put(debug);
+	return found;
+}
