@@ -324,14 +324,15 @@ static u32 resume(void *data)
 	return instance->nclaims ? instance->claims[0].config : 0;
 }
 
-/* Code heaps come one by one, and are there before the list of them is. */
+/* Code heaps come one by one, and are there before the list of them is. Stubs come at any time. */
 static bool starting(void *data)
 {
 	const struct hotspot_instance *instance = data;
 
 	u64 now = now_ns();
 
-	return !instance->refused && (!instance->v || check_due(instance, now) || hotspot_frozen_due(instance, now));
+	return !instance->refused && (!instance->v || check_due(instance, now) || hotspot_frozen_due(instance, now) ||
+	                                     hotspot_stubs_wanted(instance->stubs, now));
 }
 
 static bool name_frame(
@@ -352,6 +353,9 @@ static u32 expand(void *data, const struct runtime_process *p, const struct fram
 		return 0;
 	if (frame_kind(&frames[i]) == FRAME_NATIVE)
 		return hotspot_natives(instance, p, frames, i, n, ret, max, eaten);
+	if (hotspot_kind(&frames[i]) == HOTSPOT_STUB)
+		hotspot_stubs_saw(
+		        instance->stubs, frame_addr(&frames[i]) - !!(frame_flags(&frames[i]) & FRAME_RETADDR));
 	hotspot_names_stack(instance->names, p->stack);
 	return hotspot_expand(instance->names, p->memory, frames, i, n, flags, ret, max, eaten);
 }

@@ -103,6 +103,35 @@ def test_ended_threads():
     assert len(workers) > 10 and not wrong, f"{wrong} of {names}"
 
 
+def test_late_stub():
+    """Code that the JVM makes for calls from C, after yrt has looked at its stubs: the caller is soon no guess."""
+    if java.version() != 17:
+        return
+    module = ["--add-modules", "jdk.incubator.foreign"]
+    native = "--enable-native-access=ALL-UNNAMED"
+    with tempfile.TemporaryDirectory(prefix="yrt-java-") as dir:
+        source = os.path.join(yrt.SOURCE, "fixtures", "java", "jdk17", "late_upcall.java")
+        subprocess.run(["javac", "-nowarn", *module, "-d", dir, source], check=True, capture_output=True)
+        before, os.environ["YRT_JAVA_CLASSES"] = os.environ.get("YRT_JAVA_CLASSES", ""), dir
+        try:
+            with java.Java("late_upcall", 60, options=[*module, native]) as jvm:
+                at = java.Sampling(jvm.pid, seconds=60)
+                time.sleep(3)  # for that long yrt looks again by itself, until its checks are conclusive
+                end = yrt.cpu_seconds(jvm.pid) + 1
+                jvm.release()
+                while yrt.cpu_seconds(jvm.pid) < end:
+                    time.sleep(0.1)
+                at.run.interrupt()
+                result = at.result()
+        finally:
+            os.environ["YRT_JAVA_CLASSES"] = before
+    called = [(f, n) for f, n in result.stacks if any(frame.name == "late_upcall.compare" for frame in f)]
+    guessed = sum(n for f, n in called if any(frame.flags & java.GUESS for frame in f))
+    total = sum(n for _, n in called)
+    assert total > 300 and guessed < 0.15 * total, f"{guessed} of {total} are guesses"
+    yield f"{guessed} of {total} samples are guesses"
+
+
 HANDLE = re.compile(r"java\.lang\.invoke\.(LambdaForm\$|\w+\$Holder|MethodHandle\.(linkTo|invokeBasic))")
 
 

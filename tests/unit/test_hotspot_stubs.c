@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "hotspot_tables_fake.h"
+#include "now.h"
 #include "runtimes/hotspot/code/hotspot_flow.h"
 #include "runtimes/hotspot/code/hotspot_stubs.h"
 
@@ -214,6 +215,59 @@ static void test_behind_a_table(void **state)
 	stop(&j);
 }
 
+/* What calls for native code is freed: another one of the same size may lie there. */
+static void test_replaced(void **state)
+{
+	static const u8 first[] = {0x48, 0x83, 0xec, 0x18, 0x90, 0x48, 0x83, 0xc4, 0x18, 0xc3};
+	static const u8 second[] = {0x48, 0x83, 0xec, 0x28, 0x90, 0x48, 0x83, 0xc4, 0x28, 0xc3};
+	static const struct {
+		const char *name;
+		s32 cfa;
+	} cases[] = {{"upcall_stub", 48}, {"optimized_upcall_stub", 48}, {"nep_invoker_blob", 48},
+	        {"resolve_static_call", 32}};
+	static struct jvm j;
+
+	(void)state;
+	for (u32 i = 0; i < 4; i++) {
+		start(&j, FAKE_17, cases[i].name, 0, first, sizeof(first));
+		expect(&j, 4, 32, -8);
+		memcpy(j.f.bytes + (j.start - FAKE_BASE), second, sizeof(second));
+		assert_null(hotspot_stubs_update(j.stubs, j.code, &j.f.memory));
+		expect(&j, 4, cases[i].cfa, -8);
+		stop(&j);
+	}
+}
+
+/* A frame in code without rows is a reason to look again, ever more rarely; one in known code, or in vain, is none. */
+static void test_wanted(void **state)
+{
+	static const u8 code[] = {0x48, 0x83, 0xec, 0x18, 0x90, 0x48, 0x83, 0xc4, 0x18, 0xc3};
+	static struct jvm j;
+	u64 unknown, long_ago = now_ns(), never = long_ago + (1ull << 60);
+
+	(void)state;
+	start(&j, FAKE_17, "resolve_static_call", 0, code, sizeof(code));
+	unknown = j.start + (1 << 20);
+	hotspot_stubs_saw(j.stubs, j.start + 4);
+	hotspot_stubs_saw(j.stubs, j.f.interpreter + 64);
+	assert_false(hotspot_stubs_wanted(j.stubs, never));
+	hotspot_stubs_saw(j.stubs, unknown);
+	assert_true(hotspot_stubs_wanted(j.stubs, now_ns()));
+	assert_null(hotspot_stubs_update(j.stubs, j.code, &j.f.memory));
+	assert_false(hotspot_stubs_wanted(j.stubs, never));
+	hotspot_stubs_saw(j.stubs, unknown);
+	assert_false(hotspot_stubs_wanted(j.stubs, never));
+	hotspot_stubs_saw(j.stubs, unknown + 1);
+	assert_false(hotspot_stubs_wanted(j.stubs, long_ago));
+	assert_true(hotspot_stubs_wanted(j.stubs, never));
+	for (u64 i = 0; i < 1000; i++) {
+		assert_null(hotspot_stubs_update(j.stubs, j.code, &j.f.memory));
+		hotspot_stubs_saw(j.stubs, unknown + 2 + i);
+	}
+	assert_false(hotspot_stubs_wanted(j.stubs, never));
+	stop(&j);
+}
+
 /* A frame begins right behind a push; an instruction 64 KiB further on has the same number. */
 static void test_begins_right_behind_a_push(void **state)
 {
@@ -240,6 +294,8 @@ int main(void)
 	        cmocka_unit_test(test_fetched),
 	        cmocka_unit_test(test_flat),
 	        cmocka_unit_test(test_behind_a_table),
+	        cmocka_unit_test(test_replaced),
+	        cmocka_unit_test(test_wanted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,17 +5,23 @@
 #include "hotspot_frozen_code.h"
 #include "hotspot_interpreter.h"
 #include "grow.h"
+#include "now.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #define CODE_MAX   (1u << 20) /* of a blob */
 #define RANGES_MAX 2000       /* a process may have 5,000 regions */
 #define BLOBS_MAX  (1u << 16)
 #define GAP_MAX    1024 /* the header of the next blob */
+#define VAIN_MAX   64
+#define WAIT_NS    50000000ull /* twice as long each time */
+#define WAIT_MAX   6400000000ull
 
 struct known { /* a blob that was looked at */
 	u64 at, code, end;
+	u64 bytes; /* hash of its code if that may be freed; else 0 */
 };
 
 struct hotspot_stubs {
@@ -26,7 +32,12 @@ struct hotspot_stubs {
 	struct known *known;
 	u32 nknown;
 	bool interpreter; /* was looked at */
+	u64 interpreter_start, interpreter_end;
 	u64 barrier;
+	u64 wanted;         /* a frame was seen here, and there are no rows; 0: none */
+	u64 vain[VAIN_MAX]; /* where no rows could be made */
+	u32 nvain;
+	u64 looked_ns, wait_ns; /* for what is wanted */
 };
 
 /* Blobs that lie side by side get one range. */
@@ -75,6 +86,46 @@ u64 hotspot_stubs_barrier(const struct hotspot_stubs *s)
 	return s->barrier;
 }
 
+static bool has_rows(const struct hotspot_stubs *s, u64 pc)
+{
+	for (u32 i = 0; i < s->nranges; i++)
+		if (pc - s->ranges[i].start < s->ranges[i].end - s->ranges[i].start)
+			return true;
+	return false;
+}
+
+static bool is_in_vain(const struct hotspot_stubs *s, u64 pc)
+{
+	for (u32 i = 0; i < s->nvain; i++)
+		if (s->vain[i] == pc)
+			return true;
+	return s->nvain == VAIN_MAX;
+}
+
+/* The interpreter's code has rows where no frame is at rbp, and is known as a whole. */
+void hotspot_stubs_saw(struct hotspot_stubs *s, u64 pc)
+{
+	if (!s->wanted && s->interpreter && pc - s->interpreter_start >= s->interpreter_end - s->interpreter_start &&
+	        !has_rows(s, pc) && !is_in_vain(s, pc))
+		s->wanted = pc;
+}
+
+bool hotspot_stubs_wanted(const struct hotspot_stubs *s, u64 now)
+{
+	return s->wanted && now >= s->looked_ns + s->wait_ns;
+}
+
+static void end_search(struct hotspot_stubs *s)
+{
+	if (!s->wanted)
+		return;
+	if (!has_rows(s, s->wanted) && s->nvain < VAIN_MAX)
+		s->vain[s->nvain++] = s->wanted;
+	s->wanted = 0;
+	s->looked_ns = now_ns();
+	s->wait_ns = !s->wait_ns ? WAIT_NS : s->wait_ns < WAIT_MAX ? 2 * s->wait_ns : WAIT_MAX;
+}
+
 /* Takes over the entries, even on error. */
 static struct error *add_range(struct hotspot_stubs *s, struct hotspot_stub_range range)
 {
@@ -120,6 +171,13 @@ static bool is_flat(const struct hotspot_blob *b)
 {
 	return !strncmp(b->name, "vtable", 6) || !strcmp(b->name, "native signature handlers") ||
 	       !strcmp(b->name, "InlineCacheBuffer");
+}
+
+/* Calls of native code, and by it: freed with what they were made for. Another one may have their place and size. */
+static bool may_be_freed(const struct hotspot_blob *b)
+{
+	return strstr(b->name, "upcall") || !strcmp(b->name, "nep_invoker_blob") ||
+	       !strcmp(b->name, "invoke_native_blob");
 }
 
 /* Is the return address looked for above rbp, as nothing but a frame that stands already has it? */
@@ -267,19 +325,28 @@ static struct known *find_known(struct hotspot_stubs *s, u64 at)
 	return NULL;
 }
 
+static u64 hash_code(struct memory *m, const struct hotspot_blob *b)
+{
+	u8 bytes[4096];
+	u64 size = b->code_end - b->code < sizeof(bytes) ? b->code_end - b->code : sizeof(bytes);
+
+	return memory_read(m, bytes, size, b->code) ? XXH3_64bits(bytes, size) | 1 : 1;
+}
+
 /* Remembers the blob. False: it was so already, or there are too many. */
-static bool is_new(struct hotspot_stubs *s, const struct hotspot_blob *b)
+static bool is_new(struct hotspot_stubs *s, struct memory *m, const struct hotspot_blob *b)
 {
 	struct known *known = find_known(s, b->at);
+	u64 bytes = may_be_freed(b) ? hash_code(m, b) : 0;
 
-	if (known && known->code == b->code && known->end == b->code_end)
+	if (known && known->code == b->code && known->end == b->code_end && known->bytes == bytes)
 		return false;
 	if (!known) {
 		if (s->nknown == BLOBS_MAX || grow(&s->known, s->nknown, sizeof(*s->known)))
 			return false;
 		known = &s->known[s->nknown++];
 	}
-	*known = (struct known){b->at, b->code, b->code_end};
+	*known = (struct known){b->at, b->code, b->code_end, bytes};
 	return true;
 }
 
@@ -288,7 +355,7 @@ static bool each_blob(void *ctx, const struct hotspot_blob *b)
 	struct update *u = ctx;
 
 	if (b->kind == BLOB_NMETHOD || b->code >= b->code_end || !strcmp(b->name, "Interpreter") || is_temporary(b) ||
-	        !is_new(u->s, b)) {
+	        !is_new(u->s, u->m, b)) {
 		end_run(u);
 		return !u->err;
 	}
@@ -326,6 +393,8 @@ static struct error *add_interpreter(struct hotspot_stubs *s, const struct hotsp
 	}
 	free(pieces);
 	s->interpreter = !err;
+	s->interpreter_start = start;
+	s->interpreter_end = end;
 	return err;
 }
 
@@ -352,5 +421,6 @@ struct error *hotspot_stubs_update(struct hotspot_stubs *s, const struct hotspot
 	struct error *err = blocks ? update(s, c, hotspot_blocks_renew(blocks, m)) : &error_no_memory;
 
 	hotspot_blocks_destroy(blocks);
+	end_search(s);
 	return err;
 }
