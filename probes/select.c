@@ -8,8 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "unwind/binary/proc_path.h"
 #include "unwind/binary/proc_stat.h"
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
@@ -155,11 +157,11 @@ void selection_free(struct selection *s)
 }
 
 /* What a small file of /proc holds, without the last newline. False: it is not there. */
-static bool read_proc(const char *proc, pid_t pid, const char *name, char *ret, size_t size)
+static bool read_proc(const char *proc, const char *place, const char *name, char *ret, size_t size)
 {
 	cleanup(free) char *path = NULL;
 	cleanup(close) int fd =
-	        asprintf(&path, "%s/%d/%s", proc, pid, name) < 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+	        asprintf(&path, "%s/%s/%s", proc, place, name) < 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC);
 	size_t n;
 
 	read_text(fd, ret, size);
@@ -170,25 +172,52 @@ static bool read_proc(const char *proc, pid_t pid, const char *name, char *ret, 
 }
 
 /* Of such nobody may read exe without the right to trace them, whereas stat is for all. */
-static bool is_zombie_or_kernel_thread(const char *proc, pid_t pid)
+static bool is_zombie_or_kernel_thread(const char *proc, const char *place)
 {
 	char stat[512], state;
 	u32 flags;
 
-	return read_proc(proc, pid, "stat", stat, sizeof(stat)) && proc_stat_flags(stat, &state, &flags) &&
+	return read_proc(proc, place, "stat", stat, sizeof(stat)) && proc_stat_flags(stat, &state, &flags) &&
 	       (state == 'Z' || state == 'X' || flags & PF_KTHREAD);
+}
+
+/* 0, or an errno. */
+static int read_link(const char *proc, struct process_facts *f)
+{
+	cleanup(free) char *path = NULL;
+	ssize_t n = asprintf(&path, "%s/%s/exe", proc, f->place) < 0 ? -1 : readlink(path, f->exe, sizeof(f->exe) - 1);
+
+	f->exe[n < 0 ? 0 : n] = '\0';
+	return n < 0 ? errno : 0;
+}
+
+/* Most processes without an exe are kernel threads: of these no more is read. */
+static bool is_seen_elsewhere(const char *proc, struct process_facts *f)
+{
+	cleanup(free) char *path = NULL;
+	struct stat st;
+	pid_t tid;
+
+	if (asprintf(&path, "%s/%d/task", proc, f->pid) < 0 || stat(path, &st) || st.st_nlink <= 2 + 1)
+		return false;
+	tid = living_thread_in(proc, f->pid);
+	if (!tid || tid == f->pid)
+		return false;
+	snprintf(f->place, sizeof(f->place), "%d/task/%d", f->pid, tid);
+	return true;
 }
 
 static bool read_exe(const char *proc, struct process_facts *ret)
 {
-	cleanup(free) char *path = NULL;
-	ssize_t n =
-	        asprintf(&path, "%s/%d/exe", proc, ret->pid) < 0 ? -1 : readlink(path, ret->exe, sizeof(ret->exe) - 1);
 	char *gone;
+	int code;
 
-	if (n < 0 && (errno == ENOENT || is_zombie_or_kernel_thread(proc, ret->pid)))
+	snprintf(ret->place, sizeof(ret->place), "%d", ret->pid);
+	code = read_link(proc, ret);
+	if (code && is_seen_elsewhere(proc, ret))
+		code = read_link(proc, ret);
+	if (code == ENOENT || (code && is_zombie_or_kernel_thread(proc, ret->place)))
 		return false;
-	ret->exe[n < 0 ? 0 : n] = '\0';
 	gone = strstr(ret->exe, " (deleted)");
 	if (gone && !gone[sizeof(" (deleted)") - 1])
 		*gone = '\0';
@@ -198,10 +227,13 @@ static bool read_exe(const char *proc, struct process_facts *ret)
 /* exe first: kernel threads, half of a node's processes, have none, and nothing else of them is read. */
 bool facts_read(const char *proc, pid_t pid, struct process_facts *ret)
 {
+	char first[16];
+
+	snprintf(first, sizeof(first), "%d", pid);
 	ret->pid = pid;
-	if (!read_exe(proc, ret) || !read_proc(proc, pid, "comm", ret->comm, sizeof(ret->comm)))
+	if (!read_exe(proc, ret) || !read_proc(proc, first, "comm", ret->comm, sizeof(ret->comm)))
 		return false;
-	read_proc(proc, pid, "cgroup", ret->cgroup, sizeof(ret->cgroup));
+	read_proc(proc, ret->place, "cgroup", ret->cgroup, sizeof(ret->cgroup));
 	return true;
 }
 

@@ -49,6 +49,7 @@ struct selection {
 /* What a process is, as far as rules ask. */
 struct process_facts {
 	pid_t pid;
+	char place[32];     /* in /proc: pid, or behind it a thread of it, once the first one has ended (proc_path.h) */
 	char exe[PATH_MAX]; /* "": it may not be looked at */
 	char comm[64];
 	char cgroup[CGROUP_TEXT]; /* lines "N:controllers:path" */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "process_end.h"
+#include "unwind/binary/proc_path.h"
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
 #include "unwind/process/process_refused.h"
@@ -126,7 +126,7 @@ static struct error *publish_new(struct targets *t, struct process *p)
 {
 	struct error *err = publish(t, p, true);
 
-	if (err || !process_is_ending(p->pid))
+	if (err || living_thread(p->pid))
 		return err;
 	if (t->announced)
 		object_forget_process(t->object, p->pid);
@@ -379,7 +379,7 @@ struct error *targets_reap(struct targets *t)
 	struct error *err = NULL;
 
 	for (u32 i = 0; !err && i < t->nprocesses; i++)
-		if (!t->processes[i]->dead && process_is_gone(t->processes[i]->pid))
+		if (!t->processes[i]->dead && !living_thread(t->processes[i]->pid))
 			err = rescan(t, t->processes[i]);
 	return err;
 }

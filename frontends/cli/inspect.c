@@ -15,6 +15,7 @@
 #include "say.h"
 #include "manual.h"
 #include "frontends/format/text.h"
+#include "unwind/binary/proc_path.h"
 #include "unwind/cfi/cfi.h"
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
@@ -90,7 +91,7 @@ static char *find_program(const struct process *p)
 	char path[64], target[PATH_MAX];
 	ssize_t len;
 
-	snprintf(path, sizeof(path), "/proc/%d/exe", p->pid);
+	proc_path(path, sizeof(path), p->pid, "exe");
 	len = readlink(path, target, sizeof(target) - 1);
 	target[len > 0 ? len : 0] = '\0';
 	return strdup(len > 0 ? target : p->comm);

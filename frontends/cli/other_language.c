@@ -13,6 +13,7 @@
 #include "say.h"
 #include "unwind/binary/image.h"
 #include "unwind/binary/maps.h"
+#include "unwind/binary/proc_path.h"
 #include "unwind/cleanup.h"
 
 #define ARGUMENTS_MAX  (256 << 10)
@@ -47,7 +48,7 @@ static bool has_word(pid_t pid, const char *file, const char *word)
 	char path[64];
 	size_t n;
 
-	snprintf(path, sizeof(path), "/proc/%d/%s", pid, file);
+	proc_path(path, sizeof(path), pid, file);
 	in = fopen(path, "re");
 	n = in && bytes ? fread(bytes, 1, ARGUMENTS_MAX, in) : 0;
 	return n && memmem(bytes, n, word, strlen(word));
@@ -101,7 +102,7 @@ static bool is_ghc(pid_t pid)
 	bool is;
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	proc_path(path, sizeof(path), pid, "exe");
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return false;
@@ -117,18 +118,19 @@ static bool is_ghc(pid_t pid)
 
 void other_language_hint(pid_t pid)
 {
-	char path[64], program[PATH_MAX];
+	char path[64], program[PATH_MAX], map[64];
 	struct maps maps = {0};
 	const struct other *o;
 	ssize_t n;
 
-	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	proc_path(path, sizeof(path), pid, "exe");
 	n = readlink(path, program, sizeof(program) - 1);
 	program[n > 0 ? n : 0] = '\0';
 	error_free(maps_read(pid, &maps));
 	o = find_other(program, &maps);
 	maps_free(&maps);
-	snprintf(path, sizeof(path), "/proc/%d/root/tmp/perf-%d.map", pid, pid);
+	snprintf(map, sizeof(map), "root/tmp/perf-%d.map", pid);
+	proc_path(path, sizeof(path), pid, map);
 	if (!o && is_ghc(pid))
 		say_note("process %d runs Haskell: stacks show the function that runs, but not its callers in Haskell",
 		        pid);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "probes/cpu_time.h"
+#include "unwind/binary/proc_path.h"
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
 #include "when_exit.h"
@@ -111,7 +112,7 @@ static double rss_of(pid_t pid)
 	unsigned long pages = 0;
 	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/statm", pid);
+	proc_path(path, sizeof(path), pid, "statm");
 	file = fopen(path, "re");
 	return file && fscanf(file, "%*u %lu", &pages) == 1 ? (double)pages * (double)sysconf(_SC_PAGESIZE) : 0;
 }

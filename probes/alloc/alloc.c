@@ -13,6 +13,7 @@
 #include "alloc_threads.h"
 #include "probes/uprobe_cost.h"
 #include "probes/uprobe_shifts.h"
+#include "unwind/binary/proc_path.h"
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
 #include "unwind/runtime_alloc.h"
@@ -162,9 +163,11 @@ static bool path_of(const struct process *p, const struct instance *in, char *re
 {
 	for (u32 i = 0; i < p->maps.nlines; i++) {
 		const struct mapping *m = &p->mappings[i];
+		char name[64];
 
 		if (m->image && m->image == in->loaded->image && m->bias == in->bias) {
-			snprintf(ret, size, "/proc/%d/map_files/%lx-%lx", p->pid, m->start, m->end);
+			snprintf(name, sizeof(name), "map_files/%lx-%lx", m->start, m->end);
+			proc_path(ret, size, p->pid, name);
 			return true;
 		}
 	}

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "binary/proc_path.h"
 #include "runtimes/hotspot/alloc/hotspot_alloc.h"
 #include "hotspot_check.h"
 #include "runtimes/hotspot/layout/hotspot_flags.h"
@@ -171,7 +172,7 @@ static struct error *report_allocation(
 	struct error *err;
 	char root[64];
 
-	snprintf(root, sizeof(root), "/proc/%d/root", p->pid);
+	proc_path(root, sizeof(root), p->pid, "root");
 	err = hotspot_alloc_sites(instance->image->file, root, &places);
 	if (err == &error_no_memory)
 		return err;

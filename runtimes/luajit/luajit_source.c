@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "binary/proc_path.h"
 #include "cleanup.h"
 
 #define FILES_MAX  256
@@ -232,9 +233,11 @@ bool luajit_source_parse(const char *text, size_t len, const struct luajit_defin
 
 static int open_source(pid_t pid, const char *path)
 {
-	char whole[4096];
-	int n = snprintf(whole, sizeof(whole), "/proc/%d/%s/%s", pid, *path == '/' ? "root" : "cwd", path);
+	char base[64], whole[4096];
+	int n;
 
+	proc_path(base, sizeof(base), pid, *path == '/' ? "root" : "cwd");
+	n = snprintf(whole, sizeof(whole), "%s/%s", base, path);
 	return n < (int)sizeof(whole) ? open(whole, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
 }
 

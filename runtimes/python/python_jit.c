@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "binary/proc_path.h"
 #include "cleanup.h"
 #include "python_image.h"
 #include "symbols/symbols.h"
@@ -86,7 +87,7 @@ static bool has_word(pid_t pid, const char *file, bool (*wanted)(const char *wor
 	size_t room = 0;
 	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/%s", pid, file);
+	proc_path(path, sizeof(path), pid, file);
 	words = fopen(path, "re");
 	for (u32 i = 0; words && i < WORDS_MAX && getdelim(&line, &room, 0, words) > 0; i++)
 		if (wanted(line))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Processes that are refused, and the words for it. */
+#include <dirent.h>
 #include <elf.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -18,8 +19,10 @@
 
 #include <cmocka.h>
 
+#include "unwind/binary/proc_path.h"
 #include "unwind/binary/proc_stat.h"
 #include "unwind/process/process.h"
+#include "unwind/process/process_refused.h"
 
 #define PAGE 4096u
 
@@ -101,24 +104,82 @@ static void *sleep_on(void *arg)
 	return arg;
 }
 
-static void test_first_thread_ended(void **state)
+static void *end_when_told(void *arg)
 {
-	char path[64], stat = 0;
-	pthread_t thread;
-	pid_t pid = fork();
-	u32 flags;
+	char byte;
 
+	return read(*(int *)arg, &byte, 1) == 1 ? arg : NULL;
+}
+
+static u32 count_living(pid_t pid)
+{
+	struct dirent *entry;
+	char path[320], stat;
+	u32 flags, n = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	dir = opendir(path);
+	assert_non_null(dir);
+	while ((entry = readdir(dir))) {
+		snprintf(path, sizeof(path), "/proc/%d/task/%.16s/stat", pid, entry->d_name);
+		n += *entry->d_name != '.' && proc_stat_read(path, &stat, &flags) && stat != 'Z' && stat != 'X';
+	}
+	closedir(dir);
+	return n;
+}
+
+static void until_living(pid_t pid, u32 n)
+{
+	for (int i = 0; i < 10000 && count_living(pid) != n; i++)
+		usleep(1000);
+	assert_int_equal(count_living(pid), n);
+}
+
+/* Its first thread has ended, then that by which it was looked at: there is another one. */
+static void test_threads_end(void **state)
+{
+	static const char marker[] = "the same in a forked child";
+	char bytes[sizeof(marker)], path[64], was[64];
+	struct process *p = NULL;
+	pthread_t thread;
+	siginfo_t info;
+	int pipes[2];
+	pid_t pid;
+
+	assert_int_equal(pipe(pipes), 0);
+	pid = fork();
 	if (!pid) {
-		if (pthread_create(&thread, NULL, sleep_on, NULL))
+		if (pthread_create(&thread, NULL, end_when_told, &pipes[0]) ||
+		        pthread_create(&thread, NULL, sleep_on, NULL))
 			_exit(1);
 		pthread_exit(NULL);
 	}
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	for (int i = 0; i < 10000 && stat != 'Z' && proc_stat_read(path, &stat, &flags); i++)
-		usleep(1000);
-	check_refused(pid, ERROR_NO_PROCESS, "first thread");
+	until_living(pid, 2);
+	assert_null(process_check(pid));
+	assert_null(process_create(modules, pid, 2, &p));
+	assert_true(p->maps.nlines > 3);
+	assert_true(process_mapping(p, (u64)test_threads_end)->module);
+	assert_true(memory_read(p->memory, bytes, sizeof(bytes), (u64)marker));
+	assert_string_equal(bytes, marker);
+	proc_path(was, sizeof(was), pid, "root");
+	assert_int_equal(write(pipes[1], "x", 1), 1);
+	until_living(pid, 1);
+	assert_int_not_equal(living_thread(pid), pid);
+	proc_path(path, sizeof(path), pid, "root");
+	assert_string_not_equal(path, was);
+	assert_int_equal(access(path, X_OK), 0);
+	*bytes = '\0';
+	assert_true(memory_read(p->memory, bytes, sizeof(bytes), (u64)marker));
+	assert_string_equal(bytes, marker);
+	assert_true(maps_code_is(pid, p->text_hash));
+	process_destroy(p);
 	kill(pid, SIGKILL);
+	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	assert_int_equal(living_thread(pid), 0);
+	check_refused(pid, ERROR_NO_PROCESS, "zombie");
 	waitpid(pid, NULL, 0);
+	assert_int_equal(living_thread(pid), 0);
 }
 
 static void *check_thread(void *arg)
@@ -217,7 +278,7 @@ int main(void)
 	        cmocka_unit_test(test_other_program),
 	        cmocka_unit_test(test_bad_pids),
 	        cmocka_unit_test(test_zombie_and_dead),
-	        cmocka_unit_test(test_first_thread_ended),
+	        cmocka_unit_test(test_threads_end),
 	        cmocka_unit_test(test_thread),
 	        cmocka_unit_test(test_kernel_thread),
 	        cmocka_unit_test(test_program32),

@@ -14,6 +14,7 @@
 #include <xxhash.h>
 
 #include "cleanup.h"
+#include "proc_path.h"
 
 /* So the kernel shows memory that is shared but no file's (mmap(2): MAP_SHARED | MAP_ANONYMOUS): PHP's JIT has such. */
 #define SHARED_MEMORY "/dev/zero (deleted)"
@@ -116,8 +117,8 @@ static struct error *unreadable(pid_t pid)
 	return error_errno(errno == ENOENT ? ESRCH : errno, "cannot read the memory map of process %d", pid);
 }
 
-/* The whole file, with a 0 behind it. */
-static struct error *read_text(pid_t pid, char **ret)
+/* The whole file of one thread, with a 0 behind it. */
+static struct error *read_text_of(pid_t pid, pid_t tid, char **ret)
 {
 	cleanup(free) char *text = NULL;
 	cleanup(close) int fd = -1;
@@ -125,7 +126,7 @@ static struct error *read_text(pid_t pid, char **ret)
 	char path[64];
 	ssize_t n = 1;
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	snprintf(path, sizeof(path), "/proc/%d/maps", tid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return unreadable(pid);
@@ -145,6 +146,24 @@ static struct error *read_text(pid_t pid, char **ret)
 	text[size] = '\0';
 	*ret = TAKE(text);
 	return NULL;
+}
+
+/* First that of the thread that mostly has it: this is read all the time. */
+static struct error *read_text(pid_t pid, char **ret)
+{
+	struct error *err = read_text_of(pid, pid, ret);
+	pid_t tid;
+
+	if (err ? err->kind != ERROR_NO_PROCESS : **ret)
+		return err;
+	tid = living_thread(pid);
+	if (!tid || tid == pid)
+		return err;
+	if (err)
+		error_free(err);
+	else
+		free(*ret);
+	return read_text_of(pid, tid, ret);
 }
 
 /* Of the lines of code: those with an x in "start-end rwxp …". */
@@ -221,16 +240,31 @@ static int open_same(const char *path, u64 ino, dev_t dev)
 	return -1;
 }
 
-int map_open(pid_t pid, const struct map_line *line)
+/* By one thread. */
+static int open_by(pid_t tid, const struct map_line *line)
 {
 	char path[PATH_MAX + 64];
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%lx-%lx", pid, line->start, line->end);
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%lx-%lx", tid, line->start, line->end);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd >= 0)
 		return fd;
-	snprintf(path, sizeof(path), "/proc/%d/root%s", pid, line->path);
-	fd = open_same(path, line->ino, 0);
-	return fd < 0 && errno == ENOENT && line->dev ? open_same(line->path, line->ino, line->dev) : fd;
+	snprintf(path, sizeof(path), "/proc/%d/root%s", tid, line->path);
+	return open_same(path, line->ino, 0);
+}
+
+int map_open(pid_t pid, const struct map_line *line)
+{
+	int fd = open_by(pid, line), code = errno;
+	pid_t tid = fd < 0 ? living_thread(pid) : pid;
+
+	if (tid && tid != pid) {
+		fd = open_by(tid, line);
+		code = errno;
+	}
+	if (fd < 0 && code == ENOENT && line->dev)
+		return open_same(line->path, line->ino, line->dev);
+	errno = code;
+	return fd;
 }

@@ -1,16 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
 
 #include "memory.h"
+#include "proc_path.h"
 
 #define PAGE 4096u
 
 struct memory_process {
 	struct memory mem;
-	pid_t pid;
+	pid_t pid, tid; /* tid: whose it is read by */
 };
+
+/* process_vm_readv(2), by another thread once that one has ended. */
+static ssize_t readv_alive(struct memory_process *p, const struct iovec *to, const struct iovec *from, size_t n)
+{
+	ssize_t done = process_vm_readv(p->tid, to, n, from, n, 0);
+	pid_t tid;
+
+	if (done >= 0 || errno != ESRCH)
+		return done;
+	tid = living_thread(p->pid);
+	if (!tid || tid == p->tid)
+		return -1;
+	p->tid = tid;
+	return process_vm_readv(p->tid, to, n, from, n, 0);
+}
 
 static bool process_read(struct memory *mem, void *dst, size_t size, uint64_t addr)
 {
@@ -18,7 +35,7 @@ static bool process_read(struct memory *mem, void *dst, size_t size, uint64_t ad
 	struct iovec to = {dst, size};
 	struct iovec from = {(void *)addr, size};
 
-	return process_vm_readv(p->pid, &to, 1, &from, 1, 0) == (ssize_t)size;
+	return readv_alive(p, &to, &from, 1) == (ssize_t)size;
 }
 
 static size_t process_read_pieces(struct memory *mem, const struct memory_piece *pieces, size_t n)
@@ -34,7 +51,7 @@ static size_t process_read_pieces(struct memory *mem, const struct memory_piece 
 		to[i] = (struct iovec){pieces[i].dst, pieces[i].size};
 		from[i] = (struct iovec){(void *)pieces[i].addr, pieces[i].size};
 	} while (++i < n);
-	done = process_vm_readv(p->pid, to, n, from, n, 0);
+	done = readv_alive(p, to, from, n);
 	for (i = 0; i < n && done >= (ssize_t)pieces[i].size; i++)
 		done -= (ssize_t)pieces[i].size;
 	return i;
@@ -52,7 +69,7 @@ struct memory *memory_live(pid_t pid)
 	if (!p)
 		return NULL;
 	p->mem = (struct memory){process_read, process_destroy, process_read_pieces};
-	p->pid = pid;
+	p->pid = p->tid = pid;
 	return &p->mem;
 }
 

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "proc_path.h"
+
 #define ENTRIES (sizeof(((struct resident *)0)->entries) / sizeof(u64))
 #define HOLDS   (1ull << 63 | 1ull << 62) /* present, swapped: Documentation/admin-guide/mm/pagemap.rst */
 
@@ -12,7 +14,7 @@ void resident_open(struct resident *r, pid_t pid)
 {
 	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/pagemap", pid);
+	proc_path(path, sizeof(path), pid, "pagemap");
 	r->fd = open(path, O_RDONLY | O_CLOEXEC);
 	r->page = (u64)sysconf(_SC_PAGESIZE);
 	r->first = r->n = 0;

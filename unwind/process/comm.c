@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "binary/proc_path.h"
 #include "cleanup.h"
 
 /*
@@ -15,7 +16,7 @@ static void read_title(pid_t pid, char ret[COMM_TEXT])
 	cleanup(fclose) FILE *file = NULL;
 	char path[64], title[1024] = "", *slash;
 
-	snprintf(path, sizeof(path), "/proc/%d/cmdline", pid);
+	proc_path(path, sizeof(path), pid, "cmdline");
 	file = fopen(path, "re");
 	if (!file || !fgets(title, sizeof(title), file) || strncmp(title, ret, strlen(ret)))
 		return;

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "binary/proc_path.h"
 #include "table_maker.h"
 
 #define LATER_SIZE (256u << 10) /* tables of smaller files are made in some milliseconds */
@@ -106,7 +107,7 @@ static struct error *prepare(struct modules *m, struct loaded *l, pid_t pid)
 	struct error *err;
 	char root[64];
 
-	snprintf(root, sizeof(root), "/proc/%d/root", pid);
+	proc_path(root, sizeof(root), pid, "root");
 	err = l->image->cfi ? NULL : tables_load(l->image, &m->cfi_options, root);
 	if (!err)
 		err = modules_place(m->arena, l->image->cfi, &l->tables);
@@ -158,15 +159,6 @@ static struct loaded *find_loaded(const struct modules *m, const struct map_line
 	return NULL;
 }
 
-/* Is its memory gone? */
-static bool has_ended(pid_t pid)
-{
-	char path[32], c;
-
-	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
-	return readlink(path, &c, 1) < 0 && (errno == ENOENT || errno == ESRCH);
-}
-
 static struct error *unopened(int code, const struct map_line *line, pid_t pid)
 {
 	if (code == ESTALE ||
@@ -196,7 +188,7 @@ static bool hand_over(struct modules *m, pid_t pid, const struct map_line *line,
 
 	if (!m->maker)
 		m->maker = table_maker_create(&m->cfi_options, !m->make_later);
-	snprintf(root, sizeof(root), "/proc/%d/root", pid);
+	proc_path(root, sizeof(root), pid, "root");
 	img->cache_dir = m->cfi_options.cache_dir;
 	return m->maker && table_maker_put(m->maker, img, line->dev, line->ino, root);
 }
@@ -247,7 +239,7 @@ struct error *modules_load(struct modules *m, pid_t pid, const struct map_line *
 		return img ? add_loaded(m, pid, line, img, ret) : NULL;
 	fd = map_open(pid, line);
 	code = errno;
-	if (fd < 0 && has_ended(pid))
+	if (fd < 0 && !living_thread(pid))
 		return NULL; /* says nothing of the file */
 	err = fd >= 0 ? image_open(fd, line->path, &img) : unopened(code, line, pid);
 	if (err == &error_no_memory)

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "binary/proc_path.h"
 #include "binary/proc_stat.h"
 #include "cleanup.h"
 #include "process.h"
@@ -57,14 +58,6 @@ bool process_is_hidden(pid_t pid)
 	return !read_status(pid, "State", value, sizeof(value)) && (!kill(pid, 0) || errno == EPERM);
 }
 
-/* Its first thread has ended, and with it what /proc shows of the program. */
-static bool has_threads(pid_t pid)
-{
-	char value[64];
-
-	return read_status(pid, "Threads", value, sizeof(value)) && atoi(value) > 1;
-}
-
 struct error *process_explain_empty(pid_t pid)
 {
 	char value[64];
@@ -78,10 +71,6 @@ struct error *process_explain_empty(pid_t pid)
 	if (!read_status(pid, "State", value, sizeof(value)))
 		return error_hint(error_new(ERROR_NO_PROCESS, "there is no process %d", pid),
 		        "look for it with pgrep or ps, as its own user or root");
-	if (value[0] == 'Z' && has_threads(pid))
-		return error_hint(
-		        error_new(ERROR_NO_PROCESS, "the first thread of process %d has ended, others still run", pid),
-		        "yrt cannot look into such a process: /proc shows none of its files any more");
 	if (value[0] == 'Z' || value[0] == 'X')
 		return error_hint(error_new(ERROR_NO_PROCESS,
 		                          "process %d is a zombie: it has exited and only waits to be reaped", pid),
@@ -115,7 +104,7 @@ static struct error *check_elf_class(pid_t pid)
 	char path[64];
 	int code;
 
-	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	proc_path(path, sizeof(path), pid, "exe");
 	file = fopen(path, "re");
 	code = errno;
 	if (!file)
@@ -152,19 +141,9 @@ struct error *process_check(pid_t pid)
 	return process_explain(pid, check(pid));
 }
 
-/* Reaped, or a zombie. */
-static bool has_ended(pid_t pid)
-{
-	char value[64];
-
-	if (!read_status(pid, "State", value, sizeof(value)))
-		return kill(pid, 0) && errno == ESRCH;
-	return value[0] == 'Z' || value[0] == 'X';
-}
-
 struct error *process_explain(pid_t pid, struct error *err)
 {
-	if (!err || err == &error_no_memory || err->kind == ERROR_NO_PROCESS || pid <= 0 || !has_ended(pid))
+	if (!err || err == &error_no_memory || err->kind == ERROR_NO_PROCESS || pid <= 0 || living_thread(pid))
 		return err;
 	error_free(err);
 	return process_explain_empty(pid);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "binary/proc_path.h"
 #include "binary/proc_stat.h"
 #include "binary/root.h"
 #include "cleanup.h"
@@ -99,7 +100,7 @@ static void read_proc(pid_t pid, const char *name, char *ret, size_t size)
 {
 	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	proc_path(path, sizeof(path), pid, name);
 	cleanup(close) int fd = open(path, O_RDONLY | O_CLOEXEC);
 
 	read_text(fd, ret, size);
@@ -117,7 +118,7 @@ static void look_inside(pid_t pid, struct container *c)
 {
 	char path[64], text[256];
 
-	snprintf(path, sizeof(path), "/proc/%d/root", pid);
+	proc_path(path, sizeof(path), pid, "root");
 	cleanup(close) int root = root_open(path);
 
 	if (root < 0)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "binary/proc_path.h"
 #include "cleanup.h"
 #include "symbols/debuginfod.h"
 #include "symbols/demangled.h"
@@ -88,7 +89,7 @@ static struct error *add_image(struct inline_sites *s, const struct module *m, s
 	if (!grown)
 		return &error_no_memory;
 	s->images = grown;
-	snprintf(root, sizeof(root), "/proc/%d/root", m->pid);
+	proc_path(root, sizeof(root), m->pid, "root");
 	*ret = &s->images[s->nimages];
 	(*ret)->loaded = m->loaded;
 	err = inlines_open(m->loaded->image, root, &(*ret)->inlines);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "binary/proc_path.h"
 #include "cleanup.h"
 #include "collect.h"
 #include "frame_text.h"
@@ -102,7 +103,7 @@ static bool module_ready(struct names *names, u32 number)
 	key = file_key(m->loaded);
 	if (table_get(&names->files, key))
 		return true;
-	snprintf(root, sizeof(root), "/proc/%d/root", m->pid);
+	proc_path(root, sizeof(root), m->pid, "root");
 	if (!name_reader_has(names->options.reader, m->loaded->image, root, &file))
 		return false;
 	error_free(table_put(&names->files, key, 1));

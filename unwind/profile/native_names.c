@@ -5,6 +5,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "binary/proc_path.h"
 #include "cleanup.h"
 #include "symbols/rtti.h"
 #include "symbols/symbols.h"
@@ -147,7 +148,7 @@ struct error *native_names_find(struct native_names *names, const struct module 
 	struct error *err;
 	char root[64];
 
-	snprintf(root, sizeof(root), "/proc/%d/root", m->pid);
+	proc_path(root, sizeof(root), m->pid, "root");
 	err = img->symbols ? NULL : symbols_load(img, root);
 	if (err)
 		return err;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "binary/proc_path.h"
 #include "cleanup.h"
 #include "containers.h"
 #include "hash_text.h"
@@ -26,7 +27,7 @@ static void read_command_line(pid_t pid, char ret[PROCESS_NAME_MAX])
 	char path[64], bytes[PROCESS_NAME_MAX];
 	cleanup(fclose) FILE *file = NULL;
 
-	snprintf(path, sizeof(path), "/proc/%d/cmdline", pid);
+	proc_path(path, sizeof(path), pid, "cmdline");
 	file = fopen(path, "re");
 	process_command_line(bytes, file ? fread(bytes, 1, sizeof(bytes), file) : 0, ret);
 }
@@ -38,7 +39,7 @@ static bool read_program(pid_t pid, char *ret, size_t size)
 	char path[64];
 	ssize_t n;
 
-	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	proc_path(path, sizeof(path), pid, "exe");
 	n = readlink(path, ret, size - 1);
 	if (n <= 0)
 		return false;

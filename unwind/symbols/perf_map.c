@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "binary/proc_path.h"
 #include "binary/root.h"
 #include "cleanup.h"
 #include "grow.h"
@@ -70,7 +71,7 @@ struct error *perf_map_create(pid_t pid, struct perf_map **ret)
 
 	if (!m)
 		return &error_no_memory;
-	snprintf(path, sizeof(path), "/proc/%d/root", pid);
+	proc_path(path, sizeof(path), pid, "root");
 	m->root = root_open(path);
 	snprintf(path, sizeof(path), "/proc/%d", pid);
 	m->uid = stat(path, &st) ? 0 : st.st_uid;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "binary/proc_path.h"
 #include "cleanup.h"
 #include "runtimes/hotspot/walk/hotspot.h"
 #include "hotspot_alloc_survey.h"
@@ -39,7 +40,7 @@ static struct error *sites(void *data, const struct runtime_process *p, struct r
 	if (!instance->heap)
 		return error_hint(
 		        error_new(ERROR_UNSUPPORTED, "the JVM of process %d is still starting", p->pid), "try again");
-	snprintf(root, sizeof(root), "/proc/%d/root", p->pid);
+	proc_path(root, sizeof(root), p->pid, "root");
 	err = hotspot_alloc_sites(instance->image->file, root, ret);
 	if (err)
 		return err;

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proc_path.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "proc_stat.h"
+
+/* Of a thread: the process's own sums the times of all its threads. */
+static bool thread_lives(const char *proc, pid_t pid, pid_t tid)
+{
+	char path[PATH_MAX], state;
+	u32 flags;
+
+	snprintf(path, sizeof(path), "%s/%d/task/%d/stat", proc, pid, tid);
+	return proc_stat_read(path, &state, &flags) && !(flags & PF_EXITING);
+}
+
+pid_t living_thread_in(const char *proc, pid_t pid)
+{
+	char path[PATH_MAX];
+	struct dirent *entry;
+	pid_t ret = 0;
+	DIR *dir;
+
+	if (thread_lives(proc, pid, pid))
+		return pid;
+	snprintf(path, sizeof(path), "%s/%d/task", proc, pid);
+	dir = opendir(path);
+	if (!dir)
+		return !kill(pid, 0) || errno == EPERM ? pid : 0;
+	while (!ret && (entry = readdir(dir))) {
+		pid_t tid = atoi(entry->d_name);
+
+		if (tid > 0 && thread_lives(proc, pid, tid))
+			ret = tid;
+	}
+	closedir(dir);
+	return ret;
+}
+
+pid_t living_thread(pid_t pid)
+{
+	return living_thread_in("/proc", pid);
+}
+
+void proc_path(char *ret, size_t size, pid_t pid, const char *name)
+{
+	pid_t tid = living_thread(pid);
+
+	snprintf(ret, size, "/proc/%d/%s", tid ? tid : pid, name);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who of a process is there. Its threads share its memory and its files, and /proc shows these at each of them, but not
+ * at one that has ended: the first thread of a process may end before others (pthread_exit() in main()).
+ */
+#ifndef YRT_PROC_PATH_H
+#define YRT_PROC_PATH_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+/*
+ * By which number /proc shows what the process has: pid, or another thread's once the first one has ended. 0: all of
+ * its threads have ended or are ending, which takes a while where CPUs are busy. One that /proc hides (hidepid) counts
+ * as there.
+ */
+pid_t living_thread(pid_t pid);
+/* The same in another place than /proc. */
+pid_t living_thread_in(const char *proc, pid_t pid);
+/* "/proc/PID/name" of a thread that lives; of the first one, if none does. */
+void proc_path(char *ret, size_t size, pid_t pid, const char *name);
+
+#endif
