@@ -145,6 +145,15 @@ static void test_layouts(void **state)
 	        "0::/docker/" ID_B "/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-burstable.slice/"
 	        "kubelet-kubepods-burstable-pod" DRIVER_UID ".slice/cri-containerd-" ID_A ".scope\n",
 	        "0::/../../kubepods-besteffort-pod" DRIVER_UID ".slice/cri-containerd-" ID_A ".scope\n"};
+	static const char *const outside[] = {"0::/user.slice/user-1000.slice/user@1000.service/user.slice/docker-" ID_A
+	                                      ".scope\n",
+	        "0::/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-" ID_A ".scope/container\n",
+	        "0::/machine.slice/machine-libpod_pod_" ID_B ".slice/libpod-" ID_A ".scope/container\n",
+	        "0::/libpod_parent/" ID_B "/libpod-" ID_A "\n", "0::/default/" ID_A "\n",
+	        "0::/ecstasks.slice/ecstasks-0123456789abcdef0123456789abcdef.slice/docker-" ID_A ".scope\n",
+	        "4:cpu:/ecs/0123456789abcdef0123456789abcdef/" ID_A "\n0::/\n"};
+	static const char *const monitors[] = {"0::/machine.slice/libpod-conmon-" ID_A ".scope\n",
+	        "0::/kubepods.slice/kubepods-pod" DRIVER_UID ".slice/crio-conmon-" ID_A ".scope\n"};
 	char id[SELECT_ID];
 
 	for (size_t i = 0; i < sizeof(text) / sizeof(*text); i++) {
@@ -153,6 +162,13 @@ static void test_layouts(void **state)
 		assert_true(cgroup_container(text[i], id));
 		assert_string_equal(id, ID_A);
 	}
+	for (size_t i = 0; i < sizeof(outside) / sizeof(*outside); i++) {
+		assert_true(cgroup_container(outside[i], id));
+		assert_string_equal(id, ID_A);
+		assert_false(cgroup_pod(outside[i], id));
+	}
+	for (size_t i = 0; i < sizeof(monitors) / sizeof(*monitors); i++)
+		assert_false(cgroup_container(monitors[i], id));
 }
 
 static void test_facts(void **state)

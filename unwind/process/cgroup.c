@@ -73,9 +73,14 @@ bool cgroup_pod(const char *text, char ret[CGROUP_ID])
 	return cgroup_any_part(text, pod_of_part, ret);
 }
 
-/* "<ID>", "docker-<ID>.scope", "cri-containerd-<ID>.scope", "libpod-<ID>". */
+/*
+ * "<ID>", "docker-<ID>.scope", "cri-containerd-<ID>.scope", "libpod-<ID>". Not "libpod-conmon-<ID>" and
+ * "crio-conmon-<ID>": the monitor of a container, outside of it.
+ */
 static bool container_of_part(const char *part, void *ctx)
 {
+	static const char monitor[] = "conmon-";
+	const size_t monitor_length = sizeof(monitor) - 1;
 	size_t length = strlen(part), from;
 
 	if (length > 6 && !strcmp(part + length - 6, ".scope"))
@@ -85,6 +90,8 @@ static bool container_of_part(const char *part, void *ctx)
 	from = length - CONTAINER_DIGITS;
 	if ((from && part[from - 1] != '-' && part[from - 1] != ':') ||
 	        strspn(part + from, "0123456789abcdef") != CONTAINER_DIGITS)
+		return false;
+	if (from >= monitor_length && !strncmp(part + from - monitor_length, monitor, monitor_length))
 		return false;
 	memcpy(ctx, part + from, CONTAINER_DIGITS);
 	((char *)ctx)[CONTAINER_DIGITS] = '\0';
