@@ -3,16 +3,21 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "unwind/cleanup.h"
 
-/* "watch-20260102-030405.yrt" */
+#define TRIES      100 /* to find a name, beside others that do the same */
+#define RESERVED_S (24 * 60 * 60)
+
+/* "watch-20260102-030405.yrt", "watch-20260102-030405-2.yrt" */
 static int is_ours(const struct dirent *entry)
 {
 	const char *name = entry->d_name;
@@ -20,6 +25,16 @@ static int is_ours(const struct dirent *entry)
 
 	return n > 10 && !strncmp(name, "watch-", 6) && !strcmp(name + n - 4, ".yrt") &&
 	       strspn(name + 6, "0123456789-") == n - 10;
+}
+
+/* Without ".yrt", so that TIME-2 comes after TIME and before TIME-10. */
+static int by_age(const struct dirent **a, const struct dirent **b)
+{
+	char stem[2][sizeof((*a)->d_name)];
+
+	snprintf(stem[0], sizeof(stem[0]), "%.*s", (int)strlen((*a)->d_name) - 4, (*a)->d_name);
+	snprintf(stem[1], sizeof(stem[1]), "%.*s", (int)strlen((*b)->d_name) - 4, (*b)->d_name);
+	return strverscmp(stem[0], stem[1]);
 }
 
 static void free_list(struct dirent **list, int n)
@@ -31,7 +46,7 @@ static void free_list(struct dirent **list, int n)
 
 static struct error *list_ring(const char *dir, struct dirent ***ret, int *n)
 {
-	*n = scandir(dir, ret, is_ours, alphasort);
+	*n = scandir(dir, ret, is_ours, by_age);
 	if (*n < 0)
 		return error_hint(
 		        error_errno(errno, "cannot read the folder %s", dir), "--dir takes the folder of recordings");
@@ -54,6 +69,56 @@ struct error *ring_each(const char *dir, struct error *(*found)(void *ctx, const
 	return err;
 }
 
+#define STAMP 15 /* letters of "20260102-030405" */
+
+/* The name after that of the newest one: of this second, or the same time again. */
+static struct error *next_name(const char *dir, char ret[64])
+{
+	struct dirent **list;
+	char stamp[STAMP + 1];
+	time_t now = time(NULL);
+	struct tm tm;
+	int n;
+	struct error *err = list_ring(dir, &list, &n);
+	const char *newest = err || !n ? "" : list[n - 1]->d_name + 6;
+
+	strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", localtime_r(&now, &tm));
+	if (strncmp(newest, stamp, STAMP) < 0 || strspn(newest, "0123456789-") < STAMP)
+		snprintf(ret, 64, "watch-%s.yrt", stamp);
+	else
+		snprintf(ret, 64, "watch-%.*s-%lu.yrt", STAMP, newest,
+		        newest[STAMP] == '-' ? strtoul(newest + STAMP + 1, NULL, 10) + 1 : 2);
+	if (n >= 0)
+		free_list(list, n);
+	return err;
+}
+
+struct error *ring_reserve(const char *dir, char **ret)
+{
+	struct error *err = NULL;
+	char name[64];
+	int fd = -1;
+
+	*ret = NULL;
+	for (u32 i = 0; !err && fd < 0 && i < TRIES; i++) {
+		free(TAKE(*ret));
+		err = next_name(dir, name);
+		if (!err && asprintf(ret, "%s/%s", dir, name) < 0) {
+			*ret = NULL;
+			return &error_no_memory;
+		}
+		fd = err ? -1 : open(*ret, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+		if (!err && fd < 0 && errno != EEXIST) /* another one was faster */
+			err = error_hint(error_errno(errno, "cannot write %s", *ret),
+			        "free some space, or give another folder with --dir");
+	}
+	if (fd >= 0)
+		close(fd);
+	else if (!err)
+		err = error_new(ERROR_OUTPUT, "cannot find a name for a recording in %s", dir);
+	return err;
+}
+
 struct trim {
 	u64 bytes, limit;
 	u32 files, deleted;
@@ -65,8 +130,13 @@ static struct error *trim_one(void *ctx, const char *path)
 	struct trim *t = ctx;
 	struct stat st;
 
-	if (stat(path, &st) || (!st.st_size && !unlink(path))) /* of a full volume */
+	if (stat(path, &st))
 		return NULL;
+	if (!st.st_size) { /* somebody's next one; or what is left of somebody who was killed */
+		if (!t->measuring && st.st_mtime < time(NULL) - RESERVED_S)
+			unlink(path);
+		return NULL;
+	}
 	if (t->measuring) {
 		t->bytes += (u64)st.st_size;
 		t->files++;

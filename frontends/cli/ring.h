@@ -9,8 +9,11 @@
 
 #include "unwind/error.h"
 
-#define RING_NAME "watch-%t.yrt"
-
+/*
+ * Makes the empty file of the next recording: watch-TIME.yrt, or watch-TIME-N.yrt where one is there that is not older
+ * (of the same second, or from before the clock was set back). *ret is malloc'd.
+ */
+struct error *ring_reserve(const char *dir, char **ret);
 /* Deletes the oldest until what is left is no more than limit bytes; *deleted: so many. The newest stays in any case.
  */
 struct error *ring_trim(const char *dir, u64 limit, u32 *deleted);

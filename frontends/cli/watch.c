@@ -32,7 +32,8 @@ static const struct manual_option options[] = {
                 "record only while CONDITION holds: 'cpu > 80% for 5s', 'load > 4', 'rss > 2g', 'exit(COMMAND) > 0'",
                 COMPLETE_NOTHING},
         {'n', "count", "N", "end after N recordings (0: never)", COMPLETE_NOTHING},
-        {WATCH_DIR, "dir", "DIR", "directory of the recordings, watch-TIME.yrt (.)", COMPLETE_FILE},
+        {WATCH_DIR, "dir", "DIR", "directory of the recordings, watch-TIME.yrt, TIME-2.yrt and so on (.)",
+                COMPLETE_FILE},
         {WATCH_RING, "ring", "SIZE", "limit for all recordings; the oldest are removed (64m; k, m, g)",
                 COMPLETE_NOTHING},
         {'F', "freq", "HZ", "samples per second of CPU time (99)", COMPLETE_NOTHING},
@@ -222,7 +223,9 @@ static struct error *send_one(void *ctx, const char *path)
 	bool refused;
 	struct error *err;
 
-	if (table_get(s->refused, key))
+	struct stat st;
+
+	if (table_get(s->refused, key) || stat(path, &st) || !st.st_size) /* another one writes it, or could not */
 		return NULL;
 	err = send_file(s->send, path, &stop_sampling, &refused);
 	if (!err)
@@ -278,15 +281,46 @@ static struct error *check_folder(const char *dir)
 	return NULL;
 }
 
+/* A name for -o, where a percent sign stands for more. */
+static char *literally(const char *path)
+{
+	char *ret = malloc(2 * strlen(path) + 1), *to = ret;
+
+	for (; ret && *path; *to++ = *path++)
+		if (*path == '%')
+			*to++ = '%';
+	if (ret)
+		*to = '\0';
+	return ret;
+}
+
+static int record_to(struct watch *w, const struct command_line *self, int argc, char **argv, const char *path)
+{
+	cleanup(free) char *output = literally(path);
+	struct stat st;
+	int code;
+
+	if (!output)
+		return report_error(&error_no_memory);
+	w->o.output = output;
+	code = flame_once(self, &w->o, argc, argv);
+	w->o.output = NULL;
+	if (!stat(path, &st) && !st.st_size)
+		unlink(path);
+	malloc_trim(0);
+	return code;
+}
+
+/* -1: there was nobody to record. */
 static int record_once(struct watch *w, const struct command_line *self, int argc, char **argv, struct error **err)
 {
-	int code = 0;
+	cleanup(free) char *path = NULL;
 
 	if (find_targets(w, err)) {
+		struct error *full = ring_reserve(w->dir, &path);
+
 		w->missed = false;
-		code = flame_once(self, &w->o, argc, argv);
-		malloc_trim(0);
-		return code;
+		return full ? report_error(full) : record_to(w, self, argc, argv, path);
 	}
 	if (!*err && !w->missed)
 		flame_note_waiting(&w->o);
@@ -298,14 +332,10 @@ static int run(struct watch *w, const struct command_line *self, int argc, char 
 {
 	struct send_options send = w->o.send;
 	struct error *err = NULL;
-	cleanup(free) char *output = NULL;
 	u64 next = now_ns();
 	u32 done = 0;
 	int code = 0, unsent = 0;
 
-	if (asprintf(&output, "%s/%s", w->dir, RING_NAME) < 0)
-		return report_error(&error_no_memory);
-	w->o.output = output;
 	w->o.send.url = NULL;
 	unsent = put_away(w, &send); /* what an earlier run has left */
 	while (!interrupted && (!w->count || done < w->count)) {

@@ -93,13 +93,27 @@ def test_every():
 
 
 def test_ring():
-    """The oldest go; files of others stay."""
+    """The oldest go, whatever the clock said then; files of others stay."""
     with tempfile.TemporaryDirectory() as dir, Python(BUSY) as target:
-        other = os.path.join(dir, "watch-mine.yrt")
-        with open(other, "w") as file:
-            file.write("x" * 10000)
+        other, later = (os.path.join(dir, name) for name in ("watch-mine.yrt", "watch-20990101-000000.yrt"))
+        for path in (other, later):
+            with open(path, "w") as file:
+                file.write("x" * 10000)
         watch(dir, "-p", target.pid, "-d", 0.5, "--every", 1, "-n", 3, "--ring", "1k").result().expect()
-        assert len(kept(dir)) == 2 and os.path.exists(other), kept(dir)  # the newest, and the other
+        newest = os.path.join(dir, "watch-20990101-000000-4.yrt")
+        assert kept(dir) == [newest, other] and folded(newest), kept(dir)
+
+
+def test_names():
+    """Each recording has one of its own: of the same second, of two that watch at once."""
+    with tempfile.TemporaryDirectory() as above, Python(BUSY) as target:
+        dir = os.path.join(above, "%t")
+        both = [watch(dir, "-p", target.pid, "-d", 0.1, "--every", 0.1, "-n", 6) for _ in range(2)]
+        wrote = [line for at in both for line in at.result().expect().stderr.splitlines() if "wrote" in line]
+        assert len(wrote) == len(set(wrote)) == 12, wrote
+        files = kept(dir)
+        assert len(files) == 12 and all(os.path.getsize(path) for path in files), files
+        assert len({os.path.basename(path)[:21] for path in files}) < 12, files  # some are of one second
 
 
 def test_full():
