@@ -9,6 +9,7 @@
 #include "curl_library.h"
 #include "frontends/format/format.h"
 #include "frontends/format/gzip.h"
+#include "frontends/format/values.h"
 #include "unwind/cleanup.h"
 
 #define LABEL_MAX 4096
@@ -302,9 +303,11 @@ static struct error *wrap_parca(const struct profile *p, const char *service, st
 {
 	cleanup(free) char *text = base64((u8 *)r->body, r->size);
 	struct labels l = {.list = json_array()};
+	struct values v;
 	json_t *root;
 
-	put_parca(&l, "__name__", p->meta.more ? "memory" : "process_cpu");
+	values_of(&p->meta, &v);
+	put_parca(&l, "__name__", v.kind);
 	put_parca(&l, "job", service);
 	put_parca(&l, "service_name", service);
 	each_label(p, put_parca, &l);

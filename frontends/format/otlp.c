@@ -19,6 +19,7 @@
 #include "order.h"
 #include "protobuf.h"
 #include "text.h"
+#include "values.h"
 #include "unwind/cleanup.h"
 #include "unwind/runtime.h"
 #include "unwind/table.h"
@@ -135,12 +136,9 @@ static void put_type(struct otlp *w, struct pb *to, u32 field, const char *type,
 	pb_bytes(to, field, w->inner.bytes, w->inner.size);
 }
 
-/* As the semantic conventions for profile.frame.type have it, where they have a word. */
-static const char *frame_type(const struct profile_function *f)
+static bool is_of_language(const struct profile_function *f)
 {
 	switch (f->kind) {
-	case KIND_KERNEL:
-		return "kernel";
 	case KIND_SCRIPT:
 	case KIND_SCRIPT_BASELINE:
 	case KIND_SCRIPT_JIT:
@@ -148,13 +146,21 @@ static const char *frame_type(const struct profile_function *f)
 	case KIND_STUB:
 	case KIND_WORK:
 	case KIND_VM:
-		for (const struct runtime_ops *const *r = runtimes; *r; r++)
-			if (!strcmp(f->module, (*r)->name))
-				return (*r)->frame_type ? (*r)->frame_type : (*r)->name;
-		return *f->module ? f->module : "native";
+		return true;
 	default:
-		return "native";
+		return false;
 	}
+}
+
+/* As the semantic conventions for profile.frame.type have it, where they have a word. A VM's own code is native. */
+static const char *frame_type(const struct profile_function *f)
+{
+	if (f->kind == KIND_KERNEL)
+		return "kernel";
+	for (const struct runtime_ops *const *r = runtimes; *r && is_of_language(f); r++)
+		if (!strcmp(f->module, (*r)->name))
+			return (*r)->frame_type ? (*r)->frame_type : (*r)->name;
+	return "native";
 }
 
 static u64 put_mapping(struct otlp *w, const struct profile_function *f)
@@ -330,16 +336,12 @@ static void put_profile(struct otlp *w, struct pb *scope, const char *type, cons
 
 static void put_profiles(struct otlp *w, struct pb *scope)
 {
-	const struct profile_meta *m = &w->p->meta;
-	const char *unit = text_unit(m);
-	bool objects = !strcmp(unit, "objects");
+	struct values v;
 
-	if (m->more) {
-		put_profile(w, scope, "alloc_objects", "count", !objects);
-		put_profile(w, scope, "alloc_space", "bytes", objects);
-	} else {
-		put_profile(w, scope, unit, text_period_ns(m) > 0 ? "count" : unit, false);
-	}
+	values_of(&w->p->meta, &v);
+	for (u32 i = 0; i < v.n; i++)
+		if (v.value[i].from != VALUE_TIME)
+			put_profile(w, scope, v.value[i].type, v.value[i].unit, v.value[i].from == VALUE_MORE);
 }
 
 static void put_label(struct pb *resource, const char *key, size_t key_size, const char *value)

@@ -23,6 +23,7 @@
 #include "pprof_fields.h"
 #include "protobuf.h"
 #include "text.h"
+#include "values.h"
 #include "unwind/cleanup.h"
 #include "unwind/table.h"
 
@@ -51,10 +52,9 @@ struct pprof {
 	struct gzip *gz;
 	struct table strings, mappings, locations; /* by hash: index */
 	u64 nstrings, nlocations;
-	u64 *plain;                      /* the location of each function that was not inlined; 0: none yet */
-	struct facts *facts;             /* of each image; 0: of what has none */
-	double period_ns;                /* 0: what was counted is not CPU samples */
-	bool bytes_first, objects_first; /* what was allocated: both are written, this one is what was counted */
+	u64 *plain;          /* the location of each function that was not inlined; 0: none yet */
+	struct facts *facts; /* of each image; 0: of what has none */
+	struct values values;
 	struct level *path;
 	struct labelled labelled;
 	struct pb labels; /* of those */
@@ -123,28 +123,18 @@ static void put_type(struct pprof *w, u32 field, const char *type, const char *u
 	put_bytes(w, field, &w->message);
 }
 
-/* What the numbers of a sample are: what was counted and, if that is CPU samples, the time that they stand for. */
 static void put_types(struct pprof *w)
 {
-	const char *unit = text_unit(&w->p->meta), *more = w->p->meta.more;
+	const struct values *v = &w->values;
 
-	w->period_ns = text_period_ns(&w->p->meta);
-	w->objects_first = more && !strcmp(unit, "objects") && !strcmp(more, "bytes");
-	w->bytes_first = more && !strcmp(unit, "bytes") && !strcmp(more, "objects");
-	if (w->objects_first || w->bytes_first) {
-		put_type(w, PROFILE_SAMPLE_TYPE, "alloc_objects", "count");
-		put_type(w, PROFILE_SAMPLE_TYPE, "alloc_space", "bytes");
-		put_number(w, PROFILE_DEFAULT_TYPE, put_string(w, w->bytes_first ? "alloc_space" : "alloc_objects"));
-		return;
+	for (u32 i = 0; i < v->n; i++)
+		put_type(w, PROFILE_SAMPLE_TYPE, v->value[i].type, v->value[i].unit);
+	if (v->period_ns > 0) {
+		put_type(w, PROFILE_PERIOD_TYPE, "cpu", "nanoseconds");
+		put_number(w, PROFILE_PERIOD, (u64)llround(v->period_ns));
+	} else if (v->n > 1) { /* readers take the last one, if nothing is said */
+		put_number(w, PROFILE_DEFAULT_TYPE, put_string(w, v->value[v->counted].type));
 	}
-	if (!w->period_ns) {
-		put_type(w, PROFILE_SAMPLE_TYPE, text_unit(&w->p->meta), text_unit(&w->p->meta));
-		return;
-	}
-	put_type(w, PROFILE_SAMPLE_TYPE, "samples", "count");
-	put_type(w, PROFILE_SAMPLE_TYPE, "cpu", "nanoseconds");
-	put_type(w, PROFILE_PERIOD_TYPE, "cpu", "nanoseconds");
-	put_number(w, PROFILE_PERIOD, (u64)llround(w->period_ns));
 }
 
 static void add_comment(struct pprof *w, struct pb *comments, const char *what, const char *text)
@@ -162,6 +152,7 @@ static void put_meta(struct pprof *w)
 	const struct profile_meta *m = &w->p->meta;
 
 	put_string(w, "");
+	values_of(&w->p->meta, &w->values);
 	put_types(w);
 	put_number(w, PROFILE_TIME, m->start_unix_ns);
 	put_number(w, PROFILE_DURATION, m->duration_ns);
@@ -398,13 +389,8 @@ static void put_values(struct pprof *w, u64 self, u64 more, bool before)
 	u64 sign = before ? -1ull : 1;
 
 	w->numbers.size = 0;
-	if (w->bytes_first)
-		pb_packed(&w->numbers, sign * more);
-	pb_packed(&w->numbers, sign * self);
-	if (w->objects_first)
-		pb_packed(&w->numbers, sign * more);
-	if (w->period_ns)
-		pb_packed(&w->numbers, sign * text_scaled(self, w->period_ns));
+	for (u32 i = 0; i < w->values.n; i++)
+		pb_packed(&w->numbers, sign * value_number(&w->values, i, self, more));
 	pb_bytes(&w->message, SAMPLE_VALUE, w->numbers.bytes, w->numbers.size);
 }
 

@@ -149,14 +149,55 @@ def test_collector():
         check_otlp(oracles.Otlp(store.requests[0][2]), oracles.merge(oracles.Pprof(rendered(path, "pb.gz")).stacks()))
 
 
-def test_allocations_as_otlp():
-    """Two values: two profiles."""
+def values_of(dir, *meta):
+    """What a profile's numbers are to readers of pprof and of OTLP, and Parca's name for it."""
+    path = yrt.made(dir, "values.yrt", "a;b 4096\na;c 64\n", *meta)
+    pprof = oracles.Pprof(rendered(path, "pb.gz"))
+    pprof.check()
+    with open(rendered(path, "otlp"), "rb") as file:
+        otlp = oracles.Otlp(file.read())
+    for i, profile in enumerate(otlp.profiles):
+        counted = {stack: n for stack, n in oracles.merge(pprof.stacks(i)).items() if n}
+        assert otlp.type(profile) == pprof.types()[i], pprof.types()
+        assert oracles.merge(otlp.stacks(i)) == counted, (pprof.types(), counted)
+    _, _, _, body = sent("parca", path)
+    name, = [p["value"] for p in json.loads(body)["series"][0]["labels"]["labels"] if p["name"] == "__name__"]
+    again = subprocess.run([yrt.YRT, "render", f"{path}.pb.gz", "-o", "-"], capture_output=True, text=True, check=True)
+    assert again.stdout == "a;b 4096\na;c 64\n", again.stdout  # readers take what was counted
+    return name, pprof.types()
+
+
+def test_values():
+    """Each value by its type: time that was waited for is no memory."""
     with tempfile.TemporaryDirectory() as dir:
-        path = yrt.made(dir, "a.otlp", "a;b 4096\na;c 64\n", "unit=bytes", "more=objects", format="otlp")
-        with open(path, "rb") as file:
-            read = oracles.Otlp(file.read())
-        assert [read.type(p) for p in read.profiles] == [("alloc_objects", "count"), ("alloc_space", "bytes")]
-        assert oracles.merge(read.stacks(1)) == {("a", "b"): 4096, ("a", "c"): 64}
+        count, ns = "count", "nanoseconds"
+        for command, unit, more, name, types in (
+            ("java-alloc", "bytes", "objects", "memory", [("alloc_objects", count), ("alloc_space", "bytes")]),
+            ("lock-flame", ns, "waits", "mutex", [("delay", ns), ("contentions", count)]),
+            ("lua-off-flame", ns, "waits", "off_cpu", [("off_cpu", ns), ("waits", count)]),
+            ("off-flame", "waits", ns, "off_cpu", [("waits", count), ("off_cpu", ns)]),
+            ("wall-flame", ns, "waits", "wall", [("wall", ns), ("waits", count)]),
+            ("io-flame", ns, "bytes", "file_io", [("file_io", ns), ("bytes", "bytes")]),
+            ("latency", ns, "calls", "latency", [("latency", ns), ("calls", count)]),
+            ("fault-flame", "faults", "", "page_faults", [("faults", count)]),
+            ("probe", "hits", "", "probe", [("hits", count)]),
+            ("stacks", "samples", "", "process_cpu", [("samples", count)]),
+        ):
+            got = values_of(dir, f"title={command}", f"unit={unit}", *([f"more={more}"] if more else []))
+            assert got == (name, types), got
+
+
+def test_frame_types():
+    """Those of the conventions: what a VM's own code does is native, not of a type of its own."""
+    with tempfile.TemporaryDirectory() as dir:
+        path = os.path.join(dir, "python.yrt")
+        yrt.run(
+            "record", "-d", 1, "-F", 499, "-o", path, "--", sys.executable, "-c", "while True: sum(range(100))",
+            output=False,
+        ).expect()
+        with open(rendered(path, "otlp"), "rb") as file:
+            types = oracles.Otlp(file.read()).frame_types()
+        assert {"cpython", "native"} <= types <= {"cpython", "native", "kernel"}, types
 
 
 def test_hostile_names():
