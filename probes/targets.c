@@ -8,6 +8,7 @@
 #include "unwind/binary/proc_path.h"
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
+#include "unwind/process/children.h"
 #include "unwind/process/process_refused.h"
 
 void targets_free(struct targets *t)
@@ -155,15 +156,12 @@ static struct process *find_alive(const struct targets *t, pid_t pid)
 /* Children that it made while nobody watched. */
 static struct error *add_children(struct targets *t, pid_t pid)
 {
-	cleanup(fclose) FILE *file = NULL;
-	struct error *err = NULL;
-	char path[96];
-	int child;
+	cleanup(free) pid_t *children = NULL;
+	u32 n;
+	struct error *err = children_list(pid, &children, &n);
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
-	file = fopen(path, "re");
-	while (!err && file && fscanf(file, "%d", &child) == 1) {
-		err = find_alive(t, child) ? NULL : targets_add(t, child, object_new_instance(t->object));
+	for (u32 i = 0; !err && i < n; i++) {
+		err = find_alive(t, children[i]) ? NULL : targets_add(t, children[i], object_new_instance(t->object));
 		if (err && err->kind == ERROR_NO_PROCESS)
 			error_free(TAKE(err));
 	}

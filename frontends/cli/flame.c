@@ -19,6 +19,7 @@
 #include "probes/hit/hit_slow.h"
 #include "probes/select_find.h"
 #include "unwind/cleanup.h"
+#include "unwind/process/children.h"
 #include "unwind/runtime.h"
 #include "unwind/runtime_tasks.h"
 
@@ -176,14 +177,14 @@ struct error *flame_add_children(struct flame_options *o)
 {
 	o->nasked = o->npids;
 	for (int i = 0; o->sampler.follow && i < o->npids; i++) {
-		char path[96];
-		cleanup(fclose) FILE *file = NULL;
-		int child;
+		cleanup(free) pid_t *children = NULL;
+		u32 n;
+		struct error *err = children_list(o->pids[i], &children, &n);
 
-		snprintf(path, sizeof(path), "/proc/%d/task/%d/children", o->pids[i], o->pids[i]);
-		file = fopen(path, "re");
-		while (file && fscanf(file, "%d", &child) == 1)
-			if (!flame_add_pid(o, child))
+		if (err)
+			return err;
+		for (u32 k = 0; k < n; k++)
+			if (!flame_add_pid(o, children[k]))
 				return &error_no_memory;
 	}
 	return NULL;

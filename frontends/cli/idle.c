@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "unwind/cleanup.h"
+#include "unwind/process/children.h"
 
 #define PLACES   32
 #define CHILDREN 256
@@ -110,20 +111,17 @@ static unsigned busy_children(pid_t pid)
 {
 	static const struct timespec moment = {.tv_nsec = LOOK_NS};
 	unsigned long before[CHILDREN];
-	pid_t children[CHILDREN];
-	unsigned n = 0, busy = 0;
-	char path[64];
-	cleanup(fclose) FILE *file = NULL;
+	cleanup(free) pid_t *children = NULL;
+	unsigned busy = 0;
+	u32 n;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
-	file = fopen(path, "re");
-	while (file && n < CHILDREN && fscanf(file, "%d", &children[n]) == 1) {
-		before[n] = cpu_ticks(children[n]);
-		n++;
-	}
+	error_free(children_list(pid, &children, &n));
+	n = n < CHILDREN ? n : CHILDREN;
+	for (u32 i = 0; i < n; i++)
+		before[i] = cpu_ticks(children[i]);
 	if (n)
 		nanosleep(&moment, NULL);
-	for (unsigned i = 0; i < n; i++)
+	for (u32 i = 0; i < n; i++)
 		busy += cpu_ticks(children[i]) > before[i];
 	return busy;
 }

@@ -226,6 +226,27 @@ def test_deep_process_tree():
     assert abs(result.samples / expected - 1) < 0.15, f"{result.samples} samples of {expected:.0f}"
 
 
+FROM_A_THREAD = """
+import subprocess, sys, threading, time
+def start():
+    subprocess.Popen([sys.executable, "-c", "def child():\\n while True: sum(range(100))\\nprint(flush=True)\\nchild()"])
+    time.sleep(100)
+threading.Thread(target=start).start()
+"""
+
+
+def test_child_of_a_thread():
+    """-s finds children whichever thread made them: those of Go's programs are any thread's."""
+    command = [sys.executable, "-c", FROM_A_THREAD]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as parent:
+        try:
+            parent.stdout.readline()
+            result = yrt.run("python-flame", "-s", "-p", parent.pid, "-d", 1, "-F", 499).expect()
+            assert result.share("child (<string>:1)") > 0.9, yrt.show(result.stacks)
+        finally:
+            os.killpg(parent.pid, signal.SIGKILL)
+
+
 def test_pid_namespace():
     """In a pid namespace of its own yrt knows other pids than the kernel's events report."""
     script = '"$1" 5 >/dev/null & sleep 0.3; exec "$2" flame -p $! -d 2 -F 999 -U -o -'
