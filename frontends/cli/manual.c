@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <ctype.h>
 #include <string.h>
 
 #include "cli.h"
@@ -145,7 +146,7 @@ void manual_help(FILE *out, const struct command_line *c)
 
 	for (const char *const *u = m->usage; *u; u++)
 		fprintf(out, "%s yrt %s%s%s\n", u == m->usage ? "usage:" : "      ", c->name, **u ? " " : "", *u);
-	fprintf(out, "\n%s.\n", c->summary);
+	fprintf(out, "\n%c%s.\n", toupper((unsigned char)*c->summary), c->summary + 1);
 	if (m->text) {
 		fputc('\n', out);
 		put_wrapped(out, c, m->text, 0);

@@ -275,10 +275,16 @@ static bool make_room(const struct watch *w)
 /* What has no place is said at once, not when the condition holds at last. */
 static struct error *check_folder(const char *dir)
 {
-	if ((mkdir(dir, 0777) && errno != EEXIST && errno != EROFS) || access(dir, W_OK | X_OK))
-		return error_hint(error_new(ERROR_OUTPUT, "cannot write to the folder %s: %s", dir, strerror(errno)),
-		        "--dir takes another one for the recordings");
-	return NULL;
+	cleanup(free) char *whole = NULL;
+	int code;
+
+	if ((!mkdir(dir, 0777) || errno == EEXIST || errno == EROFS) && !access(dir, W_OK | X_OK))
+		return NULL;
+	code = errno;
+	whole = realpath(dir, NULL); /* of ".", which is anywhere in a container */
+	return error_hint(
+	        error_new(ERROR_OUTPUT, "cannot write to the folder %s: %s", whole ? whole : dir, strerror(code)),
+	        "--dir takes another one for the recordings");
 }
 
 /* A name for -o, where a percent sign stands for more. */

@@ -177,6 +177,8 @@ def test_folder():
         for nowhere in "/proc/nowhere", os.path.join(dir, "not", "there"):
             result = watch(nowhere, "-p", target.pid, "--when", "load > 100000").result().expect(yrt.OUTPUT)
             assert nowhere in result.stderr and "--dir" in result.stderr, result.stderr
+        result = watch(".", "-p", target.pid, cwd="/proc/sys").result().expect(yrt.OUTPUT)
+        assert "the folder /proc/sys:" in result.stderr, result.stderr  # "." is anywhere in a container
 
 
 def is_running(pid):
