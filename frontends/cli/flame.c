@@ -240,6 +240,12 @@ static bool probes_functions(const struct flame_options *o)
 	return found;
 }
 
+/* Processes that do nothing use some CPU time as well. */
+static bool was_too_short(const struct sampler_stats *st)
+{
+	return st->duration_s < 0.1 || st->expected >= 0.5;
+}
+
 /* Why the picture is empty, or has nothing of the language asked for: lines, "" if there is nothing to explain. */
 static char *explain(const struct sampler *s, const struct flame_options *o, const struct sampler_stats *st)
 {
@@ -258,7 +264,9 @@ static char *explain(const struct sampler *s, const struct flame_options *o, con
 			if (seen & v->runtimes)
 				fprintf(out, "%s was: `yrt %s-flame` shows it\n", v->language, v->name);
 	}
-	if (!st->probe.weights && o->sampler.event == events[0])
+	if (!st->probe.weights && o->sampler.event == events[0] && was_too_short(st))
+		fputs("this was too short for a sample: sample for longer (-d) or at a higher rate (-F)\n", out);
+	else if (!st->probe.weights && o->sampler.event == events[0])
 		idle_explain(out, o->pids, o->npids, st->duration_s, o->sampler.follow);
 	else if (!st->probe.weights)
 		idle_explain_stopped(out, o->pids, o->npids);

@@ -95,6 +95,13 @@ def test_first_thread_has_ended():
             process.kill()
 
 
+def test_too_short():
+    """Nothing was seen of a busy process: not that it did nothing."""
+    with yrt.Fixture("deep30", wait=False) as fixture:
+        result = yrt.run("flame", "-p", fixture.pid, "-d", 0.01, "-F", 1).expect()
+    assert "too short for a sample" in result.stderr and "used no CPU" not in result.stderr, result.stderr
+
+
 def test_dies_during():
     with yrt.Fixture("deep30") as fixture:
         at = yrt.Run("flame", "-p", fixture.pid, "-d", 100, "-F", 999).sampling()
