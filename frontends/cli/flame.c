@@ -78,15 +78,13 @@ static void progress(void *ctx, double elapsed_s, u64 samples)
 /* "%p" and "%t" in a file name become the pid and the time; "%%" a percent sign. */
 static char *expand_name(const char *pattern, int pid)
 {
-	char *text = NULL, stamp[32];
+	char *text = NULL, stamp[OUTPUT_STAMP];
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
-	time_t now = time(NULL);
-	struct tm tm;
 
 	if (!out)
 		return NULL;
-	strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", localtime_r(&now, &tm));
+	output_stamp(stamp);
 	for (; *pattern; pattern++) {
 		if (*pattern != '%' || !pattern[1])
 			fputc(*pattern, out);
@@ -394,16 +392,32 @@ void flame_note_waiting(const struct flame_options *o)
 	error_free(err);
 }
 
+/* *reserved: a name that yrt chose for what is sent. */
+static struct error *open_output(const struct flame_options *o, struct output *out, char **reserved)
+{
+	char stamp[OUTPUT_STAMP];
+	struct error *err;
+
+	*out = (struct output){0};
+	if (!strcmp(o->output, "-"))
+		return output_open(strdup("-"), out);
+	if (!o->send.url || o->named)
+		return output_open(expand_name(o->output, o->npids ? o->pids[0] : 0), out);
+	output_stamp(stamp);
+	err = output_reserve(stamp, 1, reserved);
+	return err ? err : output_open(strdup(*reserved), out);
+}
+
 static int sample(const struct command_line *self, struct flame_options *o, const char *command)
 {
 	struct sampler *s = NULL;
 	cleanup(free) char *name = NULL;
+	cleanup(free) char *reserved = NULL;
 	struct output out;
 	int code = 0, failed = 0;
 	struct sampler_stats st;
 	bool began, sent = false;
-	struct error *err = output_open(
-	        strcmp(o->output, "-") ? expand_name(o->output, o->npids ? o->pids[0] : 0) : strdup("-"), &out);
+	struct error *err = open_output(o, &out, &reserved);
 
 	if (err && o->send.url)
 		error_hint(err,
@@ -433,6 +447,7 @@ static int sample(const struct command_line *self, struct flame_options *o, cons
 	sampler_destroy(s);
 	free(TAKE(o->labels));
 	error_free(output_close(&out, false));
+	output_unreserve(reserved);
 	if (name && !sent && (!code || code == ERROR_LOST)) {
 		failed = push(o, name);
 		code = code ? code : failed;

@@ -7,7 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
+
+#define NAMES_TRIED 10000
 
 static struct error *unwritable(const char *name)
 {
@@ -56,6 +59,50 @@ struct error *output_open(char *name, struct output *ret)
 	if (!ret->file)
 		ret->file = fopen(name, "we");
 	return ret->file ? NULL : unwritable(name);
+}
+
+void output_stamp(char ret[OUTPUT_STAMP])
+{
+	time_t now = time(NULL);
+	struct tm tm;
+
+	strftime(ret, OUTPUT_STAMP, "%Y%m%d-%H%M%S", localtime_r(&now, &tm));
+}
+
+struct error *output_reserve(const char *stem, unsigned long first, char **ret)
+{
+	struct error *err;
+
+	for (unsigned long n = first; n < first + NAMES_TRIED; n++) {
+		char number[24] = "";
+		int fd;
+
+		if (n > 1)
+			snprintf(number, sizeof(number), "-%lu", n);
+		if (asprintf(ret, "%s%s.yrt", stem, number) < 0) {
+			*ret = NULL;
+			return &error_no_memory;
+		}
+		fd = open(*ret, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+		if (fd >= 0) {
+			close(fd);
+			return NULL;
+		}
+		err = errno == EEXIST ? NULL : unwritable(*ret);
+		free(*ret);
+		*ret = NULL;
+		if (err)
+			return err;
+	}
+	return error_new(ERROR_OUTPUT, "cannot find a name for a recording like %s.yrt", stem);
+}
+
+void output_unreserve(const char *path)
+{
+	struct stat st;
+
+	if (path && !stat(path, &st) && !st.st_size)
+		unlink(path);
 }
 
 struct error *output_unread(FILE *file, struct error *err)

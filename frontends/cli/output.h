@@ -19,6 +19,15 @@ struct output {
 	char *temporary; /* NULL: in place */
 };
 
+/*
+ * Makes an empty recording of a name that nobody has: STEM.yrt, or STEM-N.yrt, N from first on (1: without a number).
+ * *ret is malloc'd. Who leaves it empty deletes it (output_unreserve()).
+ */
+struct error *output_reserve(const char *stem, unsigned long first, char **ret);
+void output_unreserve(const char *path);
+/* The local time as names of files have it: 20260102-030405. */
+#define OUTPUT_STAMP 16
+void output_stamp(char ret[OUTPUT_STAMP]);
 /* name is taken over, also on failure. An unwritable place is found out here, before long work. */
 struct error *output_open(char *name, struct output *ret);
 /* Frees err, and returns NULL, if whoever reads this pipe has enough (`| head`). Else returns err. */

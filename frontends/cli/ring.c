@@ -3,7 +3,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,9 +11,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "output.h"
 #include "unwind/cleanup.h"
 
-#define TRIES      100 /* to find a name, beside others that do the same */
+#define STAMP      (OUTPUT_STAMP - 1)
 #define RESERVED_S (24 * 60 * 60)
 
 /* "watch-20260102-030405.yrt", "watch-20260102-030405-2.yrt" */
@@ -69,54 +69,28 @@ struct error *ring_each(const char *dir, struct error *(*found)(void *ctx, const
 	return err;
 }
 
-#define STAMP 15 /* letters of "20260102-030405" */
-
-/* The name after that of the newest one: of this second, or the same time again. */
-static struct error *next_name(const char *dir, char ret[64])
+struct error *ring_reserve(const char *dir, char **ret)
 {
 	struct dirent **list;
-	char stamp[STAMP + 1];
-	time_t now = time(NULL);
-	struct tm tm;
+	char stamp[OUTPUT_STAMP];
+	cleanup(free) char *stem = NULL;
+	unsigned long first = 1;
 	int n;
 	struct error *err = list_ring(dir, &list, &n);
 	const char *newest = err || !n ? "" : list[n - 1]->d_name + 6;
 
-	strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", localtime_r(&now, &tm));
-	if (strncmp(newest, stamp, STAMP) < 0 || strspn(newest, "0123456789-") < STAMP)
-		snprintf(ret, 64, "watch-%s.yrt", stamp);
-	else
-		snprintf(ret, 64, "watch-%.*s-%lu.yrt", STAMP, newest,
-		        newest[STAMP] == '-' ? strtoul(newest + STAMP + 1, NULL, 10) + 1 : 2);
+	*ret = NULL;
+	output_stamp(stamp);
+	if (strspn(newest, "0123456789-") >= STAMP && strncmp(newest, stamp, STAMP) >= 0) {
+		snprintf(stamp, sizeof(stamp), "%s", newest);
+		first = newest[STAMP] == '-' ? strtoul(newest + STAMP + 1, NULL, 10) + 1 : 2;
+	}
+	if (!err)
+		err = asprintf(&stem, "%s/watch-%s", dir, stamp) < 0 ? &error_no_memory
+		                                                     : output_reserve(stem, first, ret);
 	if (n >= 0)
 		free_list(list, n);
-	return err;
-}
-
-struct error *ring_reserve(const char *dir, char **ret)
-{
-	struct error *err = NULL;
-	char name[64];
-	int fd = -1;
-
-	*ret = NULL;
-	for (u32 i = 0; !err && fd < 0 && i < TRIES; i++) {
-		free(TAKE(*ret));
-		err = next_name(dir, name);
-		if (!err && asprintf(ret, "%s/%s", dir, name) < 0) {
-			*ret = NULL;
-			return &error_no_memory;
-		}
-		fd = err ? -1 : open(*ret, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-		if (!err && fd < 0 && errno != EEXIST) /* another one was faster */
-			err = error_hint(error_errno(errno, "cannot write %s", *ret),
-			        "free some space, or give another folder with --dir");
-	}
-	if (fd >= 0)
-		close(fd);
-	else if (!err)
-		err = error_new(ERROR_OUTPUT, "cannot find a name for a recording in %s", dir);
-	return err;
+	return err && n >= 0 ? error_hint(err, "free some space, or give another folder with --dir") : err;
 }
 
 struct trim {

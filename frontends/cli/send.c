@@ -341,18 +341,19 @@ struct error *send_profile(const struct send_options *o, struct profile *p, vola
 /* What came by a pipe is nowhere else. */
 static struct error *keep_unsent(struct profile *p, struct error *why)
 {
-	struct output out;
-	char name[64], stamp[32];
-	time_t now = time(NULL);
-	struct tm tm;
+	struct output out = {0};
+	char stem[32] = "unsent-";
+	cleanup(free) char *name = NULL;
 	struct error *err, *closing;
 
-	strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", localtime_r(&now, &tm));
-	snprintf(name, sizeof(name), "unsent-%s.yrt", stamp);
-	err = output_open(strdup(name), &out);
+	output_stamp(stem + strlen(stem));
+	err = output_reserve(stem, 1, &name);
+	if (!err)
+		err = output_open(strdup(name), &out);
 	if (!err)
 		err = format_write(&format_recording, p, out.file);
 	closing = output_close(&out, !err);
+	output_unreserve(name);
 	if (!err && !closing)
 		say_note("it is kept in %s", name);
 	else

@@ -11,6 +11,7 @@
 
 #include "cli.h"
 #include "curl_library.h"
+#include "output.h"
 #include "ring.h"
 #include "say.h"
 #include "when.h"
@@ -303,7 +304,6 @@ static char *literally(const char *path)
 static int record_to(struct watch *w, const struct command_line *self, int argc, char **argv, const char *path)
 {
 	cleanup(free) char *output = literally(path);
-	struct stat st;
 	int code;
 
 	if (!output)
@@ -311,8 +311,7 @@ static int record_to(struct watch *w, const struct command_line *self, int argc,
 	w->o.output = output;
 	code = flame_once(self, &w->o, argc, argv);
 	w->o.output = NULL;
-	if (!stat(path, &st) && !st.st_size)
-		unlink(path);
+	output_unreserve(path);
 	malloc_trim(0);
 	return code;
 }
