@@ -377,7 +377,7 @@ struct error *targets_reap(struct targets *t)
 	struct error *err = NULL;
 
 	for (u32 i = 0; !err && i < t->nprocesses; i++)
-		if (!t->processes[i]->dead && !living_thread(t->processes[i]->pid))
+		if (!t->processes[i]->dead && process_is_gone(t->processes[i]->pid))
 			err = rescan(t, t->processes[i]);
 	return err;
 }

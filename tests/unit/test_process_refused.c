@@ -166,6 +166,7 @@ static void test_threads_end(void **state)
 	assert_int_equal(write(pipes[1], "x", 1), 1);
 	until_living(pid, 1);
 	assert_int_not_equal(living_thread(pid), pid);
+	assert_false(process_is_gone(pid));
 	proc_path(path, sizeof(path), pid, "root");
 	assert_string_not_equal(path, was);
 	assert_int_equal(access(path, X_OK), 0);
@@ -177,6 +178,7 @@ static void test_threads_end(void **state)
 	kill(pid, SIGKILL);
 	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
 	assert_int_equal(living_thread(pid), 0);
+	assert_true(process_is_gone(pid));
 	check_refused(pid, ERROR_NO_PROCESS, "zombie");
 	waitpid(pid, NULL, 0);
 	assert_int_equal(living_thread(pid), 0);

@@ -4,9 +4,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "proc_stat.h"
 
@@ -46,6 +49,18 @@ pid_t living_thread_in(const char *proc, pid_t pid)
 pid_t living_thread(pid_t pid)
 {
 	return living_thread_in("/proc", pid);
+}
+
+bool process_is_gone(pid_t pid)
+{
+	struct pollfd end = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};
+	bool ret;
+
+	if (end.fd < 0) /* old seccomp profiles refuse it */
+		return !living_thread(pid);
+	ret = poll(&end, 1, 0) > 0;
+	close(end.fd);
+	return ret;
 }
 
 void proc_path(char *ret, size_t size, pid_t pid, const char *name)

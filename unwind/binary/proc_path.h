@@ -6,6 +6,7 @@
 #ifndef YRT_PROC_PATH_H
 #define YRT_PROC_PATH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -17,6 +18,8 @@
 pid_t living_thread(pid_t pid);
 /* The same in another place than /proc. */
 pid_t living_thread_in(const char *proc, pid_t pid);
+/* All of its threads have ended. Half the cost of living_thread(), for who asks it of many processes all the time. */
+bool process_is_gone(pid_t pid);
 /* "/proc/PID/name" of a thread that lives; of the first one, if none does. */
 void proc_path(char *ret, size_t size, pid_t pid, const char *name);
 
