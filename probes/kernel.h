@@ -132,6 +132,7 @@ struct sock {
 	struct sock_common __sk_common;
 	unsigned int sk_max_ack_backlog;
 	unsigned short sk_type;
+	unsigned char sk_userlocks : 4;
 };
 
 struct socket {

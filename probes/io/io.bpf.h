@@ -20,6 +20,8 @@
 #define IO_EMPTY_PATH  0x1000 /* AT_EMPTY_PATH: fstat() of C libraries */
 #define IO_STATX       332
 #define IO_EINPROGRESS 115
+#define IO_EALREADY    114
+#define IO_EISCONN     106
 
 const volatile u32 io_of = 0;               /* enum io_of: which calls are counted */
 const volatile bool io_count_calls = false; /* in place of bytes */
@@ -110,6 +112,25 @@ static inline bool io_take_polled(struct io_taken *t, struct task_struct *task, 
 	return t->kind == IO_SOCKET && !io_listens(t->file);
 }
 
+/* Of two ends the one that is wanted, and rather a file than a pipe. */
+static inline bool io_take_spliced(struct io_taken *t, struct task_struct *task, u64 from, u64 to)
+{
+	bool from_pipe;
+
+	io_take_file(t, task, from);
+	t->ways = IO_IN;
+	if (t->kind != IO_PIPE && io_wants(t->kind))
+		return true;
+	from_pipe = t->kind == IO_PIPE && io_wants(IO_PIPE);
+	io_take_file(t, task, to);
+	if (io_wants(t->kind)) {
+		t->ways = from_pipe && t->kind == IO_PIPE ? IO_IN | IO_OUT : IO_OUT;
+		return true;
+	}
+	io_take_file(t, task, from);
+	return io_wants(t->kind);
+}
+
 /* F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW */
 static inline bool io_locks(u64 command)
 {
@@ -123,18 +144,20 @@ static inline bool io_find(
 	t->path = 0;
 	t->file = 0;
 	t->kind = IO_ANY;
+	t->ways = 0;
 	switch (argument) {
 	case IO_FD:
 		io_take_file(t, task, regs->di);
 		return io_wants(t->kind);
 	case IO_FD_SECOND:
-		io_take_file(t, task, io_of == IO_OF_NET ? regs->di : regs->si);
+		io_take_file(t, task, regs->di);
+		if (io_of == IO_OF_NET)
+			return io_wants(t->kind);
+		t->ways = io_wants(t->kind) ? IO_IN | IO_OUT : IO_IN;
+		io_take_file(t, task, regs->si);
 		return io_wants(t->kind);
 	case IO_FD_EITHER:
-		io_take_file(t, task, regs->di);
-		if (t->kind == IO_PIPE || !io_wants(t->kind))
-			io_take_file(t, task, regs->dx);
-		return io_wants(t->kind);
+		return io_take_spliced(t, task, regs->di, regs->dx);
 	case IO_POLLED:
 		return io_take_polled(t, task, regs->di, regs->si);
 	case IO_ACCEPTS:
@@ -201,12 +224,17 @@ static inline u64 io_bytes(struct pt_regs___kernel *regs, u32 result, u64 number
 	return ret;
 }
 
+static inline u32 io_ways(u32 verb)
+{
+	return verb == IO_COPY ? IO_IN | IO_OUT : verb == IO_READ || verb == IO_RECEIVE ? IO_IN : IO_OUT;
+}
+
 static inline u32 io_reason_of(const struct io_taken *t, u32 verb, s64 ret)
 {
 	if (t->kind == IO_SOCKET && (verb == IO_READ || verb == IO_WRITE || verb == IO_SENDFILE || verb == IO_SPLICE))
-		verb = verb == IO_READ ? IO_RECEIVE : IO_SEND;
-	if (verb == IO_CONNECT && ret == -IO_EINPROGRESS)
-		verb = IO_CONNECT_BEGUN;
+		verb = t->ways == IO_IN ? IO_RECEIVE : IO_SEND;
+	if (verb == IO_CONNECT && ret < 0 && ret != -IO_EALREADY && ret != -IO_EISCONN)
+		verb = ret == -IO_EINPROGRESS ? IO_CONNECT_BEGUN : IO_CONNECT_FAILED;
 	return io_reason(verb, verb == IO_OPEN ? IO_ANY : t->kind);
 }
 
@@ -232,14 +260,12 @@ static inline u64 io_size(const struct io_stats *s, u64 ns, u64 bytes)
 	return size + (bytes * (s->per_byte & 0x3fffffff) >> IO_SIZE_SHIFT);
 }
 
-static inline void io_count(struct io_stats *s, u32 verb, u64 ns, u64 bytes)
+static inline void io_count(struct io_stats *s, u32 verb, u32 ways, u64 ns, u64 bytes)
 {
 	s->calls++;
 	s->ns += ns;
-	if (verb == IO_READ || verb == IO_RECEIVE)
-		s->in_bytes += bytes;
-	else
-		s->out_bytes += bytes;
+	s->in_bytes += ways & IO_IN ? bytes : 0;
+	s->out_bytes += ways & IO_OUT ? bytes : 0;
 	s->begun += verb == IO_CONNECT_BEGUN;
 	s->window_calls++;
 	s->window_call_ns += ns < IO_CLIP_NS ? ns : IO_CLIP_NS;
@@ -300,9 +326,10 @@ int BPF_PROG(io_exit, struct pt_regs___kernel *regs, long ret)
 	if (!io_find(&t->taken, task, regs, call.argument, ret))
 		return 0;
 	bytes = io_bytes(regs, call.result, number, ret);
+	t->taken.ways = t->taken.ways ?: io_ways(call.verb);
 	t->taken.reason = io_reason_of(&t->taken, call.verb, ret);
 	verb = t->taken.reason & 0xff;
-	io_count(s, verb, ns, bytes);
+	io_count(s, verb, t->taken.ways, ns, bytes);
 	if (!io_chosen(t, s, ns, bytes, &times)) {
 		s->skipped++;
 		return 0;
@@ -340,6 +367,39 @@ static __attribute__((noinline)) int io_budget(const struct io_thread *t)
 	return 0;
 }
 
+/* The address that a call on a socket was given, or has written. */
+static inline void io_take_name(struct io_taken *t, struct pt_regs___kernel *regs, s64 ret)
+{
+	struct {
+		u64 name;
+		u32 size;
+	} message = {0};
+
+	switch (regs->orig_ax) {
+	case 42: /* connect */
+		message.name = regs->si;
+		message.size = regs->dx;
+		break;
+	case 44: /* sendto */
+		message.name = regs->r8;
+		message.size = regs->r9;
+		break;
+	case 45: /* recvfrom */
+		if (ret >= 0 && !bpf_probe_read_user(&message.size, sizeof(message.size), (const void *)regs->r9))
+			message.name = regs->r8;
+		break;
+	case 47: /* recvmsg, recvmmsg */
+	case 299:
+		if (ret < 0)
+			break; /* nothing was written */
+	case 46:               /* sendmsg, sendmmsg */
+	case 307:
+		bpf_probe_read_user(&message, 12, (const void *)regs->si);
+	}
+	t->name = message.name;
+	t->name_size = message.size;
+}
+
 /* NULL: lost, or its process is no target any more. */
 static __attribute__((noinline)) struct slot *io_begin(struct io_thread *t, struct probe_stats *st, u32 tgid)
 {
@@ -370,6 +430,8 @@ int BPF_PROG(io_exit_walk, struct pt_regs___kernel *regs, long ret)
 	if (!t || !st)
 		return 0;
 	t->taken.begin_ns = bpf_ktime_get_ns();
+	if (io_with_objects && t->taken.kind == IO_SOCKET)
+		io_take_name(&t->taken, regs, ret);
 	slot = io_begin(t, st, tgid);
 	if (!slot)
 		return 0;

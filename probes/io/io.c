@@ -136,7 +136,7 @@ static void stats(void *event, struct sampler_stats *st)
 static void reason(u32 reason, char *text)
 {
 	static const char *const words[] = {
-#define X(name, word, way) [name] = word,
+#define X(name, word) [name] = word,
 	        IO_VERBS(X)
 #undef X
 	};

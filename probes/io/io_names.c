@@ -48,7 +48,7 @@ static void write_peer(FILE *out, const struct io_peer *p, bool accepted)
 		fputs("netlink", out);
 	else if (p->family != AF_INET && p->family != AF_INET6)
 		fprintf(out, "socket of family %u", p->family);
-	else if (!memcmp(p->addr, none, sizeof(none)))
+	else if (!memcmp(p->addr, none, sizeof(none)) && !p->port)
 		fprintf(out, accepted ? "%s:%u" : "%snot connected", kind, p->lport);
 	else if (accepted)
 		fprintf(out, "%s:%u from ", kind, p->lport), write_address(out, p);

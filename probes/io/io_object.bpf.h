@@ -11,13 +11,22 @@
 #define IO_SUN_PATH   108
 #define IO_TCP_LISTEN 10 /* of Unix sockets, too */
 
+#define IO_SOCK_DGRAM    2
+#define IO_BINDPORT_LOCK 8          /* SOCK_BINDPORT_LOCK: bind() was given the port */
+#define IO_V4_MAPPED     0xffff0000 /* the third word of ::ffff:0.0.0.0 */
+
+enum io_way { IO_IN = 1, IO_OUT = 2 }; /* of bytes */
+
 struct io_taken { /* a call whose stack is taken */
 	u64 begin_ns;
 	u64 file; /* struct file *; 0: none */
 	u64 path; /* of the target's memory; 0: none */
+	u64 name; /* struct sockaddr there that the call gives or was given; 0: none */
 	u64 value, more;
+	u32 name_size;
 	u32 reason;
-	u32 kind;
+	u16 kind;
+	u16 ways; /* enum io_way */
 };
 
 struct { /* what user space knows. Its size is set where it is wanted */
@@ -134,8 +143,8 @@ WALK_GLOBAL u64 io_path_key(struct io_object *o, u64 path)
 	return io_text_key(IO_OBJECT_PATH, o->text, IO_NAME);
 }
 
-/* Where a Unix socket is bound, or else the one it is connected to. */
-WALK_GLOBAL u64 io_unix_key(struct io_object *o, u64 at)
+/* Where a Unix socket is bound, or else the one it is connected to, or else the one that a call names. */
+WALK_GLOBAL u64 io_unix_key(struct io_object *o, u64 at, u64 name, u32 name_size)
 {
 	struct unix_sock *sk = (void *)at, *other = (void *)BPF_CORE_READ(sk, peer);
 	struct unix_address *addr = BPF_CORE_READ(sk, addr);
@@ -151,14 +160,54 @@ WALK_GLOBAL u64 io_unix_key(struct io_object *o, u64 at)
 	if (addr && len > 2 && len <= IO_SUN_PATH + 2)
 		bpf_probe_read_kernel(o->text, len - 2, (const char *)&addr->name + 2);
 	o->size = addr && len > 2 && len <= IO_SUN_PATH + 2 ? len - 2 : 0;
+	if (!o->size && name && name_size > 2 && name_size <= IO_SUN_PATH + 2 &&
+	        !bpf_probe_read_user(o->text, name_size - 2, (const void *)(name + 2)))
+		o->size = name_size - 2;
 	return io_text_key(IO_OBJECT_UNIX, o->text, IO_SUN_PATH + 4);
+}
+
+/* The peer of a datagram, or of a connection that failed. Servers of datagrams are shown as accepted sockets are. */
+static inline void io_named_peer(struct io_object *o, struct io_peer *peer, const struct sock *sk, u64 name)
+{
+	struct {
+		u16 family, port;
+		u32 addr;
+	} given = {0};
+	u16 own = BPF_CORE_READ(sk, __sk_common.skc_num);
+
+	if (!name || bpf_probe_read_user(&given, sizeof(given), (const void *)name))
+		return;
+	if (given.family == IO_AF_INET)
+		*(u32 *)peer->addr = given.addr;
+	else if (given.family != IO_AF_INET6 || bpf_probe_read_user(peer->addr, 16, (const void *)(name + 8)))
+		return;
+	peer->family = given.family;
+	peer->port = given.port >> 8 | given.port << 8;
+	if (peer->protocol == IO_SOCK_DGRAM && own < peer->port &&
+	        BPF_CORE_READ_BITFIELD_PROBED(sk, sk_userlocks) & IO_BINDPORT_LOCK) {
+		o->flags |= IO_ACCEPTED;
+		peer->lport = own;
+		peer->port = 0;
+	}
+}
+
+/* An IPv4 address in the IPv6 one of a socket for both. */
+static inline void io_unmap(struct io_peer *peer)
+{
+	u32 *words = (u32 *)peer->addr;
+
+	if (peer->family != IO_AF_INET6 || words[0] || words[1] || words[2] != IO_V4_MAPPED)
+		return;
+	peer->family = IO_AF_INET;
+	words[0] = words[3];
+	words[2] = words[3] = 0;
 }
 
 /*
  * The other end of a socket. An accepted socket has the backlog of its listener (sk_clone_lock() copies it). For such a
  * socket the peer's port means nothing; its own port shows the service.
  */
-WALK_GLOBAL u64 io_peer_key(struct io_object *o, u64 at)
+WALK_GLOBAL u64 io_peer_key(struct io_object *o, u64 at, u64 name, u32 name_size)
 {
 	struct file *file = (void *)at;
 	struct socket *socket = BPF_CORE_READ(file, private_data);
@@ -170,7 +219,7 @@ WALK_GLOBAL u64 io_peer_key(struct io_object *o, u64 at)
 		return 0;
 	family = BPF_CORE_READ(sk, __sk_common.skc_family);
 	if (family == IO_AF_UNIX)
-		return io_unix_key(o, (u64)sk);
+		return io_unix_key(o, (u64)sk, name, name_size);
 	peer = (struct io_peer *)o->text;
 	__builtin_memset(peer, 0, sizeof(*peer));
 	o->what = IO_OBJECT_PEER;
@@ -187,7 +236,10 @@ WALK_GLOBAL u64 io_peer_key(struct io_object *o, u64 at)
 		peer->lport = BPF_CORE_READ(sk, __sk_common.skc_num);
 	} else {
 		peer->port = port >> 8 | port << 8;
+		if (!port)
+			io_named_peer(o, peer, sk, name);
 	}
+	io_unmap(peer);
 	return io_text_key(IO_OBJECT_PEER, o->text, sizeof(*peer));
 }
 
@@ -240,7 +292,7 @@ static inline void io_object_frame(struct slot *slot, const struct io_taken *t)
 	o->size = 0;
 	o->done = 0;
 	if (t->kind == IO_SOCKET)
-		key = io_peer_key(o, t->file);
+		key = io_peer_key(o, t->file, t->name, t->name_size);
 	else if (file)
 		key = io_file_key(file);
 	else if (t->path)

@@ -11,46 +11,47 @@
 #define IO_OBJECTS   16384
 #define IO_PATH_MOST 40 /* components and mounts */
 
-/* What a call does. X(name, word, does it move bytes: 1 in, 2 out) */
+/* What a call does. X(name, word) */
 #define IO_VERBS(X)                                                                                                    \
-	X(IO_NONE, "", 0)                                                                                              \
-	X(IO_READ, "read", 1)                                                                                          \
-	X(IO_WRITE, "write", 2)                                                                                        \
-	X(IO_SENDFILE, "sendfile", 2)                                                                                  \
-	X(IO_SPLICE, "splice", 2)                                                                                      \
-	X(IO_COPY, "copy_file_range", 2)                                                                               \
-	X(IO_SYNC, "fsync", 0)                                                                                         \
-	X(IO_OPEN, "open", 0)                                                                                          \
-	X(IO_STAT, "stat", 0)                                                                                          \
-	X(IO_ACCESS, "access", 0)                                                                                      \
-	X(IO_READLINK, "readlink", 0)                                                                                  \
-	X(IO_LIST, "read of a directory", 0)                                                                           \
-	X(IO_TRUNCATE, "truncate", 0)                                                                                  \
-	X(IO_ALLOCATE, "fallocate", 0)                                                                                 \
-	X(IO_RENAME, "rename", 0)                                                                                      \
-	X(IO_UNLINK, "unlink", 0)                                                                                      \
-	X(IO_MAKE, "mkdir", 0)                                                                                         \
-	X(IO_REMOVE, "rmdir", 0)                                                                                       \
-	X(IO_LOCK, "flock", 0)                                                                                         \
-	X(IO_LOCK_RANGE, "file lock", 0)                                                                               \
-	X(IO_SYNC_ALL, "sync", 0)                                                                                      \
-	X(IO_SYNC_MAPPED, "msync", 0)                                                                                  \
-	X(IO_READ_AHEAD, "readahead", 0)                                                                               \
-	X(IO_LINK, "link", 0)                                                                                          \
-	X(IO_NODE, "mknod", 0)                                                                                         \
-	X(IO_MODE, "chmod", 0)                                                                                         \
-	X(IO_OWNER, "chown", 0)                                                                                        \
-	X(IO_TIMES, "utimes", 0)                                                                                       \
-	X(IO_XATTR, "xattr", 0)                                                                                        \
-	X(IO_CONNECT, "connect", 0)                                                                                    \
-	X(IO_CONNECT_BEGUN, "connect, not waited for", 0)                                                              \
-	X(IO_ACCEPT, "accept", 0)                                                                                      \
-	X(IO_SEND, "send", 2)                                                                                          \
-	X(IO_RECEIVE, "receive", 1)                                                                                    \
-	X(IO_WAIT, "wait", 0)
+	X(IO_NONE, "")                                                                                                 \
+	X(IO_READ, "read")                                                                                             \
+	X(IO_WRITE, "write")                                                                                           \
+	X(IO_SENDFILE, "sendfile")                                                                                     \
+	X(IO_SPLICE, "splice")                                                                                         \
+	X(IO_COPY, "copy_file_range")                                                                                  \
+	X(IO_SYNC, "fsync")                                                                                            \
+	X(IO_OPEN, "open")                                                                                             \
+	X(IO_STAT, "stat")                                                                                             \
+	X(IO_ACCESS, "access")                                                                                         \
+	X(IO_READLINK, "readlink")                                                                                     \
+	X(IO_LIST, "read of a directory")                                                                              \
+	X(IO_TRUNCATE, "truncate")                                                                                     \
+	X(IO_ALLOCATE, "fallocate")                                                                                    \
+	X(IO_RENAME, "rename")                                                                                         \
+	X(IO_UNLINK, "unlink")                                                                                         \
+	X(IO_MAKE, "mkdir")                                                                                            \
+	X(IO_REMOVE, "rmdir")                                                                                          \
+	X(IO_LOCK, "flock")                                                                                            \
+	X(IO_LOCK_RANGE, "file lock")                                                                                  \
+	X(IO_SYNC_ALL, "sync")                                                                                         \
+	X(IO_SYNC_MAPPED, "msync")                                                                                     \
+	X(IO_READ_AHEAD, "readahead")                                                                                  \
+	X(IO_LINK, "link")                                                                                             \
+	X(IO_NODE, "mknod")                                                                                            \
+	X(IO_MODE, "chmod")                                                                                            \
+	X(IO_OWNER, "chown")                                                                                           \
+	X(IO_TIMES, "utimes")                                                                                          \
+	X(IO_XATTR, "xattr")                                                                                           \
+	X(IO_CONNECT, "connect")                                                                                       \
+	X(IO_CONNECT_BEGUN, "connect, not waited for")                                                                 \
+	X(IO_CONNECT_FAILED, "connect, failed")                                                                        \
+	X(IO_ACCEPT, "accept")                                                                                         \
+	X(IO_SEND, "send")                                                                                             \
+	X(IO_RECEIVE, "receive")                                                                                       \
+	X(IO_WAIT, "wait")
 
 enum io_verb {
-#define X(name, word, way) name,
+#define X(name, word) name,
 	IO_VERBS(X)
 #undef X
 	        IO_VERB_MAX

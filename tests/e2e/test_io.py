@@ -55,7 +55,9 @@ def test_files():
     hostile = [f for frames, _ in result.stacks if "write_hostile" in frames for f in frames if f.startswith(at)]
     assert hostile and all(ESCAPED.search(f) and "\033" not in f for f in hostile), hostile
     told = result.stats["io"]
-    assert told["in_bytes"] == CALLS * 2200 + 20, told  # of a pipe, too
+    # pipes, too, and what is sent or spliced: it is read where it comes from
+    assert told["in_bytes"] == CALLS * 5200 + 20, told
+    assert CALLS * 5106 + 20 <= told["out_bytes"] < CALLS * 5106 + 2000, told  # and what the program prints
     result, _, at = whole("io-flame", "--files", "--calls")
     check(result, {
         "read_file": {("[read]", at + "/a"): CALLS},
@@ -73,18 +75,30 @@ def test_files():
 
 def test_peers():
     """
-    Bytes by function, call and peer: connections made and accepted, Unix sockets; what is peeked at does not count
-    twice.
+    Bytes by function, call and peer: connections made, accepted and refused, Unix sockets, datagrams of sockets that
+    are not connected, what is spliced; what is peeked at does not count twice.
     """
     result, truth, at = whole("net-flame")
     out, taken = f"127.0.0.1:{truth['port']}", f":{truth['port']} from 127.0.0.1"
+    service = f"127.0.0.1:{truth['service']}"
     check(result, {
         "send_peer": {("[send]", out): CALLS * 1500, ("[receive]", taken): CALLS * 1500},
         "send_file": {("[send]", out): CALLS * 2000, ("[receive]", taken): CALLS * 2000},
-        "send_unix": {("[send]", f"unix:{at}/socket"): CALLS * 100, ("[receive]", f"unix:{at}/socket"): CALLS * 100}})
+        "send_unix": {("[send]", f"unix:{at}/socket"): CALLS * 100, ("[receive]", f"unix:{at}/socket"): CALLS * 100},
+        "splice_peer": {
+            ("[send]", out): CALLS * 1000, ("[receive]", taken): CALLS * 1000,
+            ("[send]", f"unix:{at}/socket"): CALLS * 1000, ("[receive]", f"unix:{at}/socket"): CALLS * 1000},
+        "send_datagrams": {
+            ("[send]", f"udp {service}"): CALLS * 300, ("[receive]", f"udp {service}"): CALLS * 300,
+            ("[receive]", f"udp :{truth['service']} from 127.0.0.1"): CALLS * 300,
+            ("[send]", f"udp :{truth['service']} from 127.0.0.1"): CALLS * 300,
+            ("[send]", f"unix:{at}/named"): CALLS * 70, ("[receive]", f"unix:{at}/named"): CALLS * 70}})
     result, truth, _ = whole("net-flame", "--calls")
-    check(result, {"connect_peer": {
-        ("[connect]", f"127.0.0.1:{truth['port']}"): CALLS, ("[accept]", f":{truth['port']} from 127.0.0.1"): CALLS}})
+    check(result, {
+        "connect_peer": {
+            ("[connect]", f"127.0.0.1:{truth['port']}"): CALLS,
+            ("[accept]", f":{truth['port']} from 127.0.0.1"): CALLS},
+        "connect_refused": {("[connect, failed]", "127.0.0.1:1"): CALLS}})
 
 
 def test_time():
@@ -144,7 +158,7 @@ def test_many_calls():
     """
     result, _, _ = whole("io-flame", "--bytes", calls=100000)
     told = result.stats["io"]
-    assert told["in_bytes"] == 100000 * 2200 + 20 and told["calls_without_stack"] > 0, told
+    assert told["in_bytes"] == 100000 * 4200 + 1000 * 1000 + 20 and told["calls_without_stack"] > 0, told
     for function, n in (("read_file", 1e8), ("write_file", 4096e5), ("read_vector", 5e7)):
         have = sum(sums(result, function).values())
         assert abs(have - n) <= 0.1 * n, f"{function}: {have} of {n}"

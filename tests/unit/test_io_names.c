@@ -73,6 +73,8 @@ static void test_peers(void **state)
 	expect(IO_OBJECT_PEER, 0, &v4, sizeof(v4), "10.0.0.5:5432");
 	expect(IO_OBJECT_PEER, IO_ACCEPTED, &v6, sizeof(v6), ":80 from [::1]");
 	expect(IO_OBJECT_PEER, 0, &udp, sizeof(udp), "udp 127.0.0.1:53");
+	expect(IO_OBJECT_PEER, 0, &none, sizeof(none), "udp 0.0.0.0:53");
+	none.port = 0;
 	expect(IO_OBJECT_PEER, 0, &none, sizeof(none), "udp not connected");
 	expect(IO_OBJECT_PEER, 0, &link, sizeof(link), "netlink");
 }
