@@ -338,9 +338,21 @@ static void put_meta(struct firefox *w)
 	fputs("},\"libs\":[],\n", w->out);
 }
 
+/* The viewer knows times in milliseconds only. */
+static void put_weight(struct firefox *w, u64 count, bool comma, bool is_time)
+{
+	if (comma)
+		putc_unlocked(',', w->out);
+	if (is_time)
+		fprintf(w->out, "%" PRIu64 ".%06" PRIu64, count / 1000000, count % 1000000);
+	else
+		text_number(w->out, count);
+}
+
 static void put_samples(struct firefox *w, const struct samples_thread *t)
 {
-	bool weighted = !w->s.timed;
+	bool weighted = !w->s.timed, is_time = weighted && text_is_time(&w->p->meta);
+	bool bytes = !strcmp(text_unit(&w->p->meta), "bytes");
 
 	fputs("\"samples\":{\"stack\":[", w->out);
 	for (u32 i = t->first; i < t->first + t->n; i++) {
@@ -358,9 +370,9 @@ static void put_samples(struct firefox *w, const struct samples_thread *t)
 		fprintf(w->out, "%s%.3f", i > t->first ? "," : "", (double)w->s.list[i].ns / 1e6);
 	fputs(weighted ? "],\"weight\":[" : "],\"weight\":null", w->out);
 	for (u32 i = t->first; weighted && i < t->first + t->n; i++)
-		fprintf(w->out, "%s%" PRIu64, i > t->first ? "," : "", w->s.list[i].count);
+		put_weight(w, w->s.list[i].count, i > t->first, is_time);
 	fputs(weighted ? "],\"weightType\":" : ",\"weightType\":", w->out);
-	fputs(!strcmp(text_unit(&w->p->meta), "bytes") ? "\"bytes\"," : "\"samples\",", w->out);
+	fputs(is_time ? "\"tracing-ms\"," : bytes ? "\"bytes\"," : "\"samples\",", w->out);
 	put_length(w, t->n, ",");
 }
 

@@ -121,7 +121,7 @@ static double step_of(const struct profile *p)
 {
 	double period = text_period_ns(&p->meta);
 
-	if (!period && !strcmp(text_unit(&p->meta), "nanoseconds"))
+	if (text_is_time(&p->meta))
 		return p->ntimes && p->meta.frequency > 0 ? 1e9 / p->meta.frequency : 1;
 	return period ? period : STEP_OF_OTHERS_NS;
 }

@@ -210,7 +210,7 @@ static struct error *write_speedscope(const struct profile *p, FILE *out)
 	cleanup(speedscope) struct speedscope w = {.p = p,
 	        .out = out,
 	        .weight = period ? period : 1,
-	        .unit = period                                  ? "nanoseconds"
+	        .unit = period || text_is_time(&p->meta)        ? "nanoseconds"
 	                : !strcmp(text_unit(&p->meta), "bytes") ? "bytes"
 	                                                        : "none"};
 	struct error *err = order_create(p, &w.order);

@@ -180,18 +180,26 @@ const char *text_unit(const struct profile_meta *m)
 	return m->unit && *m->unit ? m->unit : "samples";
 }
 
+bool text_is_time(const struct profile_meta *m)
+{
+	return !strcmp(text_unit(m), "nanoseconds");
+}
+
 const char *text_amount(const struct profile_meta *m, u64 n, char ret[TEXT_AMOUNT])
 {
-	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-	double value = (double)n;
+	static const char *const bytes[] = {"B", "KiB", "MiB", "GiB", "TiB", NULL};
+	static const char *const times[] = {"ns", "us", "ms", "s", NULL};
+	bool is_time = text_is_time(m);
+	const char *const *units = is_time ? times : bytes;
+	double value = (double)n, base = is_time ? 1000 : 1024;
 	u32 i = 0;
 
-	if (strcmp(text_unit(m), "bytes")) {
+	if (!is_time && strcmp(text_unit(m), "bytes")) {
 		snprintf(ret, TEXT_AMOUNT, "%" PRIu64 " %s", n, text_unit(m));
 		return ret;
 	}
-	for (; value >= 1024 && i < 4; i++)
-		value /= 1024;
+	for (; value >= base && units[i + 1]; i++)
+		value /= base;
 	snprintf(ret, TEXT_AMOUNT, "%.*f %s", !i || value >= 100 ? 0 : value < 10 ? 2 : 1, value, units[i]);
 	return ret;
 }

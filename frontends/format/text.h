@@ -41,7 +41,9 @@ const char *text_kind(enum profile_kind kind);
 const char *text_tiers(const struct profile_function *fn, char ret[TEXT_TIERS]);
 /* What was counted; "samples" if nobody says. */
 const char *text_unit(const struct profile_meta *m);
-/* n of them for people: "1 samples", "1.50 GiB". */
+/* Are they nanoseconds? */
+bool text_is_time(const struct profile_meta *m);
+/* n of them for people: "1 samples", "1.50 GiB", "20.4 ms". */
 #define TEXT_AMOUNT 64
 const char *text_amount(const struct profile_meta *m, u64 n, char ret[TEXT_AMOUNT]);
 /* The CPU time that one count stands for. 0: no CPU samples were counted, or nobody says how often. */

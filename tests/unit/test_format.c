@@ -257,7 +257,8 @@ static void test_disk_full(void **state)
 
 static void test_amounts(void **state)
 {
-	const struct profile_meta bytes = {.unit = "bytes"}, objects = {.unit = "objects"}, none = {0};
+	const struct profile_meta bytes = {.unit = "bytes"}, objects = {.unit = "objects"}, none = {0},
+	                          time = {.unit = "nanoseconds"};
 	char text[TEXT_AMOUNT];
 
 	assert_string_equal(text_amount(&bytes, 1023, text), "1023 B");
@@ -265,6 +266,9 @@ static void test_amounts(void **state)
 	assert_string_equal(text_amount(&bytes, 300ull << 30, text), "300 GiB");
 	assert_string_equal(text_amount(&objects, 12345678, text), "12345678 objects");
 	assert_string_equal(text_amount(&none, 7, text), "7 samples");
+	assert_string_equal(text_amount(&time, 999, text), "999 ns");
+	assert_string_equal(text_amount(&time, 20400000, text), "20.4 ms");
+	assert_string_equal(text_amount(&time, 5000000000000, text), "5000 s");
 }
 
 /* Every code point comes back from its own bytes. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The formats whose content is JSON: the page's data and speedscope's. */
+/* The formats whose content is JSON: the page's data, speedscope's and that of the Firefox Profiler. */
 #include <jansson.h>
 
 #include "format_fake.h"
@@ -203,6 +203,39 @@ static void test_speedscope(void **state)
 	assert_string_equal(
 	        json_string_value(json_object_get(json_array_get(json_object_get(o, "profiles"), 0), "unit")), "bytes");
 	json_decref(o);
+	p->meta.unit = "nanoseconds";
+	o = json_of(p);
+	expect_profile(o, 0, "worker (tid 7)", "[[1,2],[2]]", "[3,2]");
+	assert_string_equal(
+	        json_string_value(json_object_get(json_array_get(json_object_get(o, "profiles"), 0), "unit")),
+	        "nanoseconds");
+	json_decref(o);
+}
+
+static void expect_weight(struct profile *p, const char *unit, const char *type, double weight)
+{
+	json_t *o, *samples;
+	char *text;
+
+	p->meta.unit = unit;
+	text = text_of(p, &format_firefox);
+	o = json_loads(text, 0, NULL);
+	free(text);
+	samples = json_object_get(json_array_get(json_object_get(o, "threads"), 0), "samples");
+	assert_string_equal(json_string_value(json_object_get(samples, "weightType")), type);
+	assert_float_equal(json_number_value(json_array_get(json_object_get(samples, "weight"), 0)), weight, 1e-6);
+	json_decref(o);
+}
+
+/* Weights are numbers of samples, bytes or milliseconds. */
+static void test_firefox(void **state)
+{
+	struct profile *p = *state;
+
+	profile_add(p, frame(p, 0, "a"), 2003004005);
+	expect_weight(p, "hits", "samples", 2003004005);
+	expect_weight(p, "bytes", "bytes", 2003004005);
+	expect_weight(p, "nanoseconds", "tracing-ms", 2003.004005);
 }
 
 /* Viewers show no other text of ours: what was lost stands in the names of the file and of a profile without threads.
@@ -237,6 +270,7 @@ int main(void)
 	        T(test_html_is_small_and_complete),
 	        T(test_speedscope),
 	        T(test_speedscope_loss),
+	        T(test_firefox),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
