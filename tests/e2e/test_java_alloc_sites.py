@@ -169,4 +169,16 @@ def test_cycle():
     yield check_shares(truth, stacks, result.stats["alloc"]["effective_samples"])
 
 
+def test_grown():
+    """
+    An inlined allocation whose zeros are written behind all else of the compiled method: it is not that of the methods
+    whose code lies there.
+    """
+    with java.Java("alloc_grown", 120, timeout=150) as jvm:
+        result = watch(jvm.pid, "-F", RATE, seconds=2)
+    share = sum(n for frames, n in result.stacks if "alloc_grown.grown" in frames) / yrt.count(result.stacks, "byte[]")
+    assert share > 0.9 and not result.share(re.compile("looked_at")), yrt.show(result.stacks)
+    yield f"{share:.2%}"
+
+
 yrt.main(globals())

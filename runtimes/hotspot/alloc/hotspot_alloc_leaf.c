@@ -15,13 +15,28 @@
 #define SLOW_INSNS 64
 #define JUMPS      4
 #define CALL_BYTES 5 /* opcode 0xe8, displacement */
+#define CODE_MOST  (256u << 10)
+#define STEPS_MOST 1024 /* on the ways that lead to the place */
+#define NONE       UINT32_MAX
+
+/* At each byte of a method's code: the instruction that begins there, and who goes there. */
+struct step {
+	u32 before;  /* the instruction in front of it; NONE: none */
+	u32 jump;    /* the last jump to here; NONE: none */
+	u32 sibling; /* of a jump: the one before that to the same place */
+	u8 size;     /* 0: no instruction begins here */
+	bool ends;   /* never goes on to the next one */
+	bool seen;
+};
 
 struct search {
+	const struct hotspot_code *c;
 	struct memory *m;
 	const struct hotspot_nmethod *nm;
 	const struct hotspot_tables *tables;
 	csh handle;
 	cs_insn *insn;
+	u64 trap; /* where uncommon traps lead; 0: not known yet */
 };
 
 /*
@@ -134,17 +149,179 @@ static bool is_told(const struct hotspot_tables *t, u64 offset)
 	return after && (u64)after->pc == offset;
 }
 
-static bool disassemble(struct memory *m, const struct hotspot_nmethod *nm, const struct hotspot_tables *t, u64 pc,
-        u32 top, u32 end, u64 *ret)
+/* Where a direct jump or call leads. */
+static bool target_of(const u8 *b, u32 next, u32 *ret)
 {
-	struct search s = {.m = m, .nm = nm, .tables = t};
+	s32 far;
+
+	if (b[0] == 0xeb || (b[0] & 0xf0) == 0x70) {
+		*ret = next + (u32)(s8)b[1];
+		return true;
+	}
+	if (b[0] == 0xe8 || b[0] == 0xe9)
+		memcpy(&far, b + 1, 4);
+	else if (b[0] == 0x0f && (b[1] & 0xf0) == 0x80)
+		memcpy(&far, b + 2, 4);
+	else
+		return false;
+	*ret = next + (u32)far;
+	return true;
+}
+
+/* jmp, ret, hlt, ud2 */
+static bool ends(const u8 *b)
+{
+	return b[0] == 0xeb || b[0] == 0xe9 || b[0] == 0xc3 || b[0] == 0xc2 || b[0] == 0xf4 ||
+	       (b[0] == 0x0f && b[1] == 0x0b) || (b[0] == 0xff && (b[1] >> 3 & 7) == 4);
+}
+
+/* Does a call lead to the blob that deoptimizes? Then it does not return. */
+static bool is_trap(struct search *s, const u8 *code, u32 call)
+{
+	struct hotspot_blob blob;
+	u32 offset;
+	u64 target;
+
+	if (!target_of(code + call, call + CALL_BYTES, &offset))
+		return false;
+	target = s->nm->code + (u64)(s64)(s32)offset;
+	if (target != s->trap && hotspot_blob_at(s->c, s->m, target, &blob) && strcasestr(blob.name, "uncommon"))
+		s->trap = target;
+	return target == s->trap;
+}
+
+/* The instructions of a method. The code has at least 16 bytes behind its end. */
+static struct step *read_steps(struct search *s, const u8 *code, u32 size)
+{
+	struct step *steps = calloc(size + 1, sizeof(*steps));
+	u32 last = NONE, target;
+	const u8 *at = code;
+	size_t left = size;
+	u64 addr = 0;
+
+	for (u32 i = 0; steps && i <= size; i++)
+		steps[i].jump = steps[i].sibling = steps[i].before = NONE;
+	while (steps && cs_disasm_iter(s->handle, &at, &left, &addr, s->insn)) {
+		u32 i = (u32)s->insn->address;
+		struct step *step = &steps[i];
+
+		step->size = (u8)s->insn->size;
+		step->before = last;
+		step->ends = ends(code + i) ||
+		             (code[i] == 0xe8 && is_told(s->tables, i + CALL_BYTES) && is_trap(s, code, i));
+		last = i;
+		if (code[i] == 0xe8 || !target_of(code + i, i + step->size, &target) || target >= size)
+			continue;
+		step->sibling = steps[target].jump;
+		steps[target].jump = i;
+	}
+	return steps;
+}
+
+struct ways { /* that lead to the place, followed back */
+	struct search *s;
+	const u8 *code;
+	struct step *steps;
+	u32 top, end;
+	u32 work[STEPS_MOST], n, done;
+	u64 slow;   /* the return address in the slow path of the allocation that they come from; 0: none yet */
+	bool store; /* one of them comes from its new top */
+};
+
+/* False: the ways come from several places. */
+static bool comes_from(struct ways *w, u64 slow)
+{
+	bool same = !w->slow || w->slow == slow;
+
+	w->slow = slow;
+	return same;
+}
+
+static bool slow_of_store(struct ways *w, u32 store, u64 *ret)
+{
+	u64 addr = w->s->nm->code, slow;
+	size_t test;
+
+	return last_access(w->code, store > CMP_BACK ? store - CMP_BACK : 0, store, 0x3b, w->end, &test) &&
+	       find_jump(w->s, w->code + test, store - test, addr + test, &slow) && find_call(w->s, slow, ret);
+}
+
+static bool go_back(struct ways *w, u32 from)
+{
+	struct step *step = &w->steps[from];
+	u64 slow;
+
+	if (is_access(w->code + from, step->size, 0x89, w->top)) {
+		w->store = true;
+		return slow_of_store(w, from, &slow) && comes_from(w, slow);
+	}
+	if (w->code[from] == 0xe8 && is_told(w->s->tables, from + CALL_BYTES))
+		return comes_from(w, w->s->nm->code + from + CALL_BYTES);
+	if (step->seen)
+		return true;
+	step->seen = true;
+	if (w->done++ == STEPS_MOST)
+		return false;
+	w->work[w->n++] = from;
+	return true;
+}
+
+/* All ways to the place, back to a new top or a call: only if each is of one allocation, the place is. */
+static bool follow_back(struct ways *w, u32 place)
+{
+	if (!w->steps[place].size)
+		return false;
+	w->steps[place].seen = true;
+	w->work[w->n++] = place;
+	while (w->n) {
+		const struct step *step = &w->steps[w->work[--w->n]];
+		bool falls = step->before != NONE && !w->steps[step->before].ends;
+
+		if (!falls && step->jump == NONE && (step->before == NONE || w->code[step->before] != 0xe8))
+			return false; /* the entry, or reached in a way that is not known; behind a trap nobody comes */
+		if (falls && !go_back(w, step->before))
+			return false;
+		for (u32 j = step->jump; j != NONE; j = w->steps[j].sibling)
+			if (!go_back(w, j))
+				return false;
+	}
+	return w->store;
+}
+
+static bool find_back(struct search *s, u64 pc, u32 top, u32 end, u64 *ret)
+{
+	u64 size = s->nm->code_end - s->nm->code;
+	cleanup(free) u8 *code = size <= CODE_MOST ? calloc(1, size + 16) : NULL;
+	cleanup(free) struct step *steps = NULL;
+	cleanup(free) struct ways *w = calloc(1, sizeof(*w));
+	bool found;
+
+	if (!code || !w || !memory_read(s->m, code, size, s->nm->code))
+		return false;
+	steps = read_steps(s, code, (u32)size);
+	if (!steps)
+		return false;
+	w->s = s;
+	w->code = code;
+	w->steps = steps;
+	w->top = top;
+	w->end = end;
+	found = follow_back(w, (u32)(pc - s->nm->code));
+	*ret = w->slow;
+	return found;
+}
+
+static bool disassemble(const struct hotspot_code *c, struct memory *m, const struct hotspot_nmethod *nm,
+        const struct hotspot_tables *t, u64 pc, u32 top, u32 end, u64 *ret)
+{
+	struct search s = {.c = c, .m = m, .nm = nm, .tables = t};
 	bool found;
 
 	if (cs_open(CS_ARCH_X86, CS_MODE_64, &s.handle) != CS_ERR_OK)
 		return false;
 	cs_option(s.handle, CS_OPT_DETAIL, CS_OPT_ON);
 	s.insn = cs_malloc(s.handle);
-	found = s.insn && find_slow(&s, pc, top, end, ret);
+	found = s.insn && (find_back(&s, pc, top, end, ret) || find_slow(&s, pc, top, end, ret));
 	if (s.insn)
 		cs_free(s.insn, 1);
 	cs_close(&s.handle);
@@ -165,7 +342,7 @@ bool hotspot_alloc_leaf(const struct hotspot_layout *l, const struct hotspot_cod
 	t = hotspot_tables_read(l, c, m, nmethod, compile_id, false);
 	if (!t || pc <= nm.code || pc > nm.code_end || (frame_flags(f) & FRAME_RETADDR && is_told(t, pc - nm.code)))
 		return false;
-	if (!disassemble(m, &nm, t, pc, top, end, &call) || !is_told(t, call - nm.code)) {
+	if (!disassemble(c, m, &nm, t, pc, top, end, &call) || !is_told(t, call - nm.code)) {
 		f->where = frame_where(FRAME_SCRIPT, RUNTIME_HOTSPOT, frame_flags(f) | FRAME_APPROX, nmethod);
 		return false;
 	}

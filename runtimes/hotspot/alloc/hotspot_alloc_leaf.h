@@ -12,6 +12,10 @@
  * and the call of the slow path has a PcDesc, whose scopes are those of the allocation. No other call with a PcDesc
  * lies between these steps and the place: a collection may happen there, and must not see an uninitialised object. A
  * trap behind such a call was a write to an older object.
+ *
+ * C2 may put the end of the initialisation (zeros behind what is copied) behind all else of the method. So the place is
+ * followed back through the method's jumps: each way must come from these steps, or from the return of that slow path.
+ * Where that fails, the steps are looked for in front of the place.
  */
 #ifndef YRT_HOTSPOT_ALLOC_LEAF_H
 #define YRT_HOTSPOT_ALLOC_LEAF_H
