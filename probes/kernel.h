@@ -160,6 +160,22 @@ struct files_struct {
 	struct fdtable *fdt;
 };
 
+/* What restart_syscall(2) goes on with, by what it is: a union. */
+struct restart_block {
+	struct {
+		unsigned int *uaddr;
+		unsigned int val;
+	} futex;
+	struct {
+		int clockid;
+		void *rmtp;
+	} nanosleep;
+	struct {
+		void *ufds;
+		int nfds, has_timeout;
+	} poll;
+};
+
 struct task_struct {
 	struct sched_entity se;
 	struct sched_info sched_info;
@@ -181,6 +197,7 @@ struct task_struct {
 	struct pid *thread_pid;
 	struct mm_struct *mm;
 	struct signal_struct *signal;
+	struct restart_block restart_block;
 	struct thread_struct thread;
 };
 

@@ -6,6 +6,7 @@
 #include <bpf/bpf_tracing.h>
 
 #include "kernel.h"
+#include "syscall_of.bpf.h"
 #include "threads/thread.h"
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -82,7 +83,7 @@ static inline void fill_registers(struct thread_record *r, struct task_struct *t
 	r->reg[DWREG_R14] = p->r14;
 	r->reg[DWREG_R15] = p->r15;
 	r->reg[DWREG_RIP] = p->ip;
-	r->syscall = (s32)p->orig_ax;
+	r->syscall = (s32)syscall_of(task);
 	r->arguments[0] = p->di;
 	r->arguments[1] = p->si;
 	r->arguments[2] = p->dx;

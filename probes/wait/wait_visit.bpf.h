@@ -92,7 +92,7 @@ static inline void wait_settled(struct task_struct *task)
 static inline void wait_registers(struct task_struct *task, struct wait_thread *t)
 {
 	struct pt_regs___kernel *r = (void *)bpf_task_pt_regs(task);
-	s64 call = BPF_CORE_READ(r, orig_ax);
+	s64 call = syscall_of(task);
 	u32 state = wait_state_bits(task);
 
 	t->reg[DWREG_RAX] = BPF_CORE_READ(r, ax);

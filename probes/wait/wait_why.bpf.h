@@ -3,9 +3,9 @@
 #ifndef YRT_WAIT_WHY_BPF_H
 #define YRT_WAIT_WHY_BPF_H
 
+#include "syscall_of.bpf.h"
 #include "wait/wait_record.h"
 
-#define SYSCALL_FUTEX       202 /* FUTEX_WAIT, LOCK_PI, WAIT_BITSET, WAIT_REQUEUE_PI, LOCK_PI2 */
 #define SYSCALL_FUTEX_WAITV 449
 #define SYSCALL_FUTEX_WAIT  455
 
@@ -63,11 +63,11 @@ static inline bool wait_takes_file(s64 syscall)
 static __attribute__((noinline)) bool wait_for_futex(struct task_struct *task, u64 *ret)
 {
 	struct pt_regs___kernel *r = (void *)bpf_task_pt_regs(task);
-	s64 call = BPF_CORE_READ(r, orig_ax);
 	u64 command = BPF_CORE_READ(r, si) & 127;
+	s64 call = syscall_of(task);
 
 	*ret = call == SYSCALL_FUTEX_WAITV ? 0 : BPF_CORE_READ(r, di);
-	if (call == SYSCALL_FUTEX)
+	if (call == SYSCALL_FUTEX) /* WAIT, LOCK_PI, WAIT_BITSET, WAIT_REQUEUE_PI, LOCK_PI2 */
 		return command == 0 || command == 6 || command == 9 || command == 11 || command == 13;
 	return call == SYSCALL_FUTEX_WAITV || call == SYSCALL_FUTEX_WAIT;
 }
@@ -77,7 +77,7 @@ WALK_GLOBAL u32 wait_why(u64 state)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct pt_regs___kernel *r = (void *)bpf_task_pt_regs(task);
-	s64 call = BPF_CORE_READ(r, orig_ax);
+	s64 call = syscall_of(task);
 
 	if (state & TASK_FROZEN)
 		return wait_reason(WAIT_FROZEN, WAIT_NO_FILE, -1);

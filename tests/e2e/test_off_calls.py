@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""off-flame: what a thread waits for where its system call is a rare one."""
+"""off-flame: what a thread waits for where its system call is a rare one, or one that goes on after a stop."""
 
+import json
+import os
+import re
+import signal
+import subprocess
 import sys
 
+import dumps
 import yrt
 
 EXACT = 0.02
@@ -22,6 +28,92 @@ def test_other_call():
         program.kill()
     due, ns = result.stats["duration_s"], sum(n for frames, n in result.stacks if frames[-1] == "[tee]")
     assert abs(ns * 1e-9 - due) <= EXACT * due + 0.05, yrt.show(result.stacks)
+
+
+RESTARTED = """
+import ctypes, json, os, threading, time
+libc = ctypes.CDLL(None)
+class Time(ctypes.Structure): _fields_ = [("s", ctypes.c_long), ("ns", ctypes.c_long)]
+class Poll(ctypes.Structure): _fields_ = [("fd", ctypes.c_int), ("events", ctypes.c_short), ("got", ctypes.c_short)]
+REALTIME, MONOTONIC, WAIT_BITSET, PRIVATE, POLLIN = 0, 1, 9, 128, 1
+long, late = ctypes.byref(Time(1000, 0)), ctypes.byref(Time(int(time.monotonic()) + 1000, 0))
+word, words, empty = ctypes.c_int(7), ctypes.c_int(0), os.pipe()
+polled = ctypes.byref(Poll(empty[0], POLLIN, 0))
+lock = threading.Lock()
+lock.acquire()
+calls = {
+    "nanosleep": lambda: libc.syscall(35, long, None),
+    "clock_nanosleep": lambda: libc.syscall(230, REALTIME, 0, long, None),
+    "clock_nanosleep_left": lambda: libc.syscall(230, MONOTONIC, 0, long, ctypes.byref(Time())),
+    "poll": lambda: libc.poll(polled, 1, 1000000),
+    "poll_forever": lambda: libc.poll(polled, 1, -1),
+    "poll_nothing": lambda: libc.poll(None, 0, 1000000),
+    "poll_nothing_forever": lambda: libc.poll(None, 0, -1),
+    "futex": lambda: libc.syscall(202, ctypes.byref(word), PRIVATE, 7, long),
+    "futex_shared": lambda: libc.syscall(202, ctypes.byref(words), 0, 0, long),
+    "futex_moment": lambda: libc.syscall(202, ctypes.byref(word), WAIT_BITSET | PRIVATE, 7, late, None, 1),
+    "lock": lambda: lock.acquire(timeout=1000),
+}
+tids = {}
+def run(name):
+    tids[name] = threading.get_native_id()
+    calls[name]()
+for name in calls: threading.Thread(target=run, args=(name,), daemon=True).start()
+while len(tids) < len(calls): time.sleep(0.01)
+print(json.dumps(tids), flush=True)
+input()
+"""
+TIMED = r"(0x[0-9a-f]+|1000\.000 s)"
+RESTARTED_CALLS = {
+    "nanosleep": (rf"nanosleep\({TIMED}\)", "sleep"),
+    "clock_nanosleep": (rf"clock_nanosleep\(REALTIME, 0, {TIMED}\)", "sleep"),
+    "clock_nanosleep_left": (rf"clock_nanosleep\(MONOTONIC, 0, {TIMED}\)", "sleep"),
+    "poll": (r"poll\(\[\d+ = pipe:\[\d+\]\], 1, 1000000 ms\)", "poll"),
+    "poll_forever": (r"poll\(\[\d+ = pipe:\[\d+\]\], 1, no timeout\)", "poll"),
+    "poll_nothing": (r"poll\(0, 0, 1000000 ms\)", "poll"),
+    "poll_nothing_forever": (r"poll\(0, 0, no timeout\)", "poll"),
+    "futex": (r"futex\(0x[0-9a-f]+, WAIT\|PRIVATE, 7, 1000\.000 s\)", "futex"),
+    "futex_shared": (r"futex\(0x[0-9a-f]+, WAIT, 0, 1000\.000 s\)", "futex"),
+    "futex_moment": (r"futex\(0x[0-9a-f]+, WAIT_BITSET\|PRIVATE, 7, [\d.]+ s from now\)", "futex"),
+    "lock": (r"futex\(0x[0-9a-f]+, WAIT_BITSET\|PRIVATE.*, 0, [\d.]+ s from now\)", "futex"),
+}
+
+
+def stop_and_continue(pid, tids):
+    """All go on in restart_syscall (219)."""
+    os.kill(pid, signal.SIGSTOP)
+    yrt.waiting(pid, len(tids) + 1, state="T")
+    os.kill(pid, signal.SIGCONT)
+    for name, tid in tids.items():
+        yrt.until(lambda: yrt.read(f"/proc/{pid}/task/{tid}/syscall").startswith("219 "), name, 20)
+
+
+def reasons_of(result, tid):
+    return {frames[-1] for frames, _ in result.stacks if any(f.endswith(f"(tid {tid})") for f in frames)}
+
+
+def test_restarted():
+    """After a stop a thread waits for what it waited for before: dump, off-flame and lock-flame say so."""
+    with yrt.Program(
+        [sys.executable, "-c", RESTARTED], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as program:
+        tids = json.loads(program.stdout.readline())
+        yrt.waiting(program.pid, len(tids) + 1)
+        stop_and_continue(program.pid, tids)
+        dumped = dumps.of(program.pid)
+        off, lock = (
+            yrt.run(command, "-t", "-p", program.pid, "-d", 0.5, *more).expect()
+            for command, more in (("off-flame", ()), ("lock-flame", ("--all-waits",)))
+        )
+        program.kill()
+    for name, (text, reason) in RESTARTED_CALLS.items():
+        said = dumped[tids[name]]["syscall"]["text"]
+        assert re.fullmatch(text, said), f"{name}: {said}"
+        assert reasons_of(off, tids[name]) == {f"[{reason}]"}, f"{name}: {yrt.show(off.stacks)}"
+        assert bool(reasons_of(lock, tids[name])) == (reason == "futex"), f"{name}: {yrt.show(lock.stacks)}"
+    address = dumped[tids["futex"]]["syscall"]["text"].partition("(")[2].partition(",")[0]
+    assert any(address in leaf for leaf in reasons_of(lock, tids["futex"])), yrt.show(lock.stacks)
+    yield f"{len(tids)} calls"
 
 
 yrt.main(globals())
