@@ -184,7 +184,7 @@ enum idle_chance wait_idle(u32 reason)
 bool wait_leads_to_program(const char *symbol)
 {
 	static const char *const all[] = {"schedule", "__schedule", "preempt_schedule_irq", "preempt_schedule_common",
-	        "__traceiter_sched_switch", "schedule_idle"};
+	        "__traceiter_sched_switch", "__traceiter_sched_waking", "schedule_idle"};
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
 		if (!strcmp(symbol, all[i]))

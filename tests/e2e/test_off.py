@@ -357,8 +357,16 @@ def test_python():
 
 
 WAKERS = """
-import os, queue, subprocess, sys, threading, time
+import os, queue, socket, subprocess, sys, threading, time
 q, lock = queue.Queue(), threading.Lock()
+listening = socket.create_server(("127.0.0.1", 0))
+out, into = socket.create_connection(listening.getsockname()), listening.accept()[0]
+def sender():
+    while True:
+        time.sleep(0.04)
+        out.send(b"x")
+def receiver():
+    while True: into.recv(1)
 def producer():
     while True:
         time.sleep(0.04)
@@ -376,7 +384,8 @@ def locker():
 def reader():
     pipe = subprocess.Popen(["bash", "-c", "while sleep 0.04; do echo; done"], stdout=subprocess.PIPE)
     while True: os.read(pipe.stdout.fileno(), 1)
-for f in (producer, consumer, holder, locker, reader): threading.Thread(target=f, name=f.__name__, daemon=True).start()
+for f in (producer, consumer, holder, locker, reader, sender, receiver):
+    threading.Thread(target=f, name=f.__name__, daemon=True).start()
 time.sleep(1)
 print(flush=True)
 sys.stdin.read()
@@ -397,6 +406,7 @@ def test_wakers():
             ("consumer", "futex", r"producer \("),
             ("locker", "futex", r"holder \("),
             ("reader", "read of a pipe", r"\[woken by bash\]"),
+            ("receiver", "receive", r"sender \("),
             ("producer", "sleep", r"\[woken by an interrupt\]"),
         ):
             all_ns = right = 0

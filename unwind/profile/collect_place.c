@@ -160,9 +160,10 @@ static struct error *without_start(struct collector *c, const struct process *p,
 }
 
 /* How many frames there are inside the leaf that only lead from what happened to the program that saw it
- * (names_options.leads_to_program). */
+ * (names_options.leads_to_program). unbroken: only those at the leaf; one that wakes others may be about to wait, too.
+ */
 static struct error *without_lead(
-        struct collector *c, const struct process *p, const struct frame *frames, u32 n, u32 *ret)
+        struct collector *c, const struct process *p, const struct frame *frames, u32 n, bool unbroken, u32 *ret)
 {
 	u32 reasons = n && frame_kind(&frames[0]) == FRAME_REASON, i = reasons;
 
@@ -176,6 +177,8 @@ static struct error *without_lead(
 			return err;
 		if (named.leads)
 			*ret = i + 1 - reasons;
+		else if (unbroken)
+			break;
 	}
 	return NULL;
 }
@@ -316,7 +319,7 @@ struct error *collect_place(struct collector *c, const struct stack_record *reco
 	if (!err)
 		err = without_start(c, p, c->expanded, &n);
 	if (!err)
-		err = without_lead(c, p, c->expanded, n, &lead);
+		err = without_lead(c, p, c->expanded, n, false, &lead);
 	if (!err && lead) {
 		reason = c->expanded[0];
 		c->expanded[lead] = frame_kind(&reason) == FRAME_REASON ? reason : c->expanded[lead];
@@ -337,21 +340,49 @@ struct error *collect_place(struct collector *c, const struct stack_record *reco
 	return err;
 }
 
+/* The name of a kernel frame; "": it is none. */
+static struct error *kernel_name(struct collector *c, struct process *p, u32 i, u32 n, const char **ret)
+{
+	struct named named;
+	struct error *err;
+
+	*ret = "";
+	if (i >= n || frame_kind(&c->expanded[i]) != FRAME_KERNEL)
+		return NULL;
+	err = names_frame(c->names, p, c->expanded, i, n, &named);
+	*ret = err ? "" : c->profile->functions[named.function].name;
+	return err;
+}
+
+/* How many frames of a waker are its own, with that of the interrupt if there is one. */
+static struct error *own_frames(struct collector *c, struct process *p, u32 lead, u32 *n, bool *interrupt)
+{
+	const char *name, *caller;
+	struct error *err = kernel_name(c, p, lead, *n, &name);
+	bool sends = false;
+
+	for (u32 i = lead; !err && *name; i++) {
+		err = kernel_name(c, p, i + 1, *n, &caller);
+		*interrupt = !err && waker_is_interrupt(name, caller, &sends);
+		if (*interrupt) {
+			*n = i + 1;
+			break;
+		}
+		name = caller;
+	}
+	return err;
+}
+
 struct error *collect_waker(struct collector *c, const struct waker *waker, u32 *node)
 {
 	struct process *p = c->find(c->ctx, waker->instance);
 	u32 n = expand_stack(p, waker->frames, waker->n, c->options.names.expand, c->expanded, EXPANDED_MAX), lead;
 	bool interrupt = false;
-	struct error *err = without_lead(c, p, c->expanded, n, &lead);
+	struct error *err = without_lead(c, p, c->expanded, n, true, &lead);
 	u32 function;
 
-	for (u32 i = lead; !err && !interrupt && i < n && frame_kind(&c->expanded[i]) == FRAME_KERNEL; i++) {
-		struct named named;
-
-		err = names_frame(c->names, p, c->expanded, i, n, &named);
-		interrupt = !err && waker_is_interrupt(c->profile->functions[named.function].name);
-		n = interrupt ? i + 1 : n;
-	}
+	if (!err)
+		err = own_frames(c, p, lead, &n, &interrupt);
 	if (!err)
 		err = waker_function(c->profile, interrupt ? NULL : waker->comm, c->options.locks, &function);
 	if (!err)

@@ -47,16 +47,25 @@ void wakers_free(struct wakers *w)
 	*w = (struct wakers){0};
 }
 
-/* Linux 6.1 to 6.18, x86: arch/x86/include/asm/idtentry.h, kernel/softirq.c. */
-bool waker_is_interrupt(const char *symbol)
+static bool begins_with_any(const char *symbol, const char *const *all, size_t n)
 {
-	static const char *const begin[] = {"asm_sysvec_", "sysvec_", "__sysvec_", "asm_common_interrupt",
-	        "common_interrupt", "handle_softirqs", "__do_softirq", "__irq_exit_rcu", "asm_exc_nmi"};
-
-	for (size_t i = 0; i < sizeof(begin) / sizeof(*begin); i++)
-		if (!strncmp(symbol, begin[i], strlen(begin[i])))
+	for (size_t i = 0; i < n; i++)
+		if (!strncmp(symbol, all[i], strlen(all[i])))
 			return true;
 	return false;
+}
+
+/* Linux 5.15 to 6.18, x86: arch/x86/include/asm/idtentry.h, kernel/softirq.c, net/core/dev.c. */
+bool waker_is_interrupt(const char *symbol, const char *caller, bool *sends)
+{
+	static const char *const hard[] = {"asm_sysvec_", "sysvec_", "__sysvec_", "asm_common_interrupt",
+	        "common_interrupt", "__irq_exit_rcu", "asm_exc_nmi"};
+	static const char *const soft[] = {"handle_softirqs", "__do_softirq", "__softirqentry_text_start"};
+
+	*sends |= !strcmp(symbol, "process_backlog");
+	if (begins_with_any(symbol, soft, sizeof(soft) / sizeof(*soft)))
+		return !*sends || strncmp(caller, "do_softirq", strlen("do_softirq"));
+	return begins_with_any(symbol, hard, sizeof(hard) / sizeof(*hard));
 }
 
 struct error *waker_function(struct profile *p, const char *comm, bool lock, u32 *ret)

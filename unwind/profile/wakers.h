@@ -33,8 +33,12 @@ struct error *wakers_keep(struct wakers *w, const struct stack_record *record, c
 /* NULL: there is none of this hash. */
 const struct waker *wakers_find(const struct wakers *w, u64 hash);
 void wakers_free(struct wakers *w);
-/* Does a kernel function of this name begin an interrupt? */
-bool waker_is_interrupt(const char *symbol);
+/*
+ * Does a kernel function of this name begin an interrupt? To ask of all, leaf first, with the name of its caller ("":
+ * none) and the same *sends, which begins as false. Who sends to its own machine is the waker: the packet is received
+ * in a soft interrupt of its system call.
+ */
+bool waker_is_interrupt(const char *symbol, const char *caller, bool *sends);
 /* The frame between both stacks: "[woken by comm]", for a lock "[released by comm]"; comm NULL: an interrupt. */
 struct error *waker_function(struct profile *p, const char *comm, bool lock, u32 *ret);
 
