@@ -16,6 +16,7 @@
 #include "unwind/table.h"
 #include "wait_births.h"
 #include "wait_list.h"
+#include "wait_owed.h"
 #include "wait_reason.h"
 #include "wait_record.h"
 #include "wait_shifts.h"
@@ -33,6 +34,7 @@ struct wait {
 	struct table counted; /* ns of them that were counted, by the same */
 	struct wait_walker *walker;
 	struct wait_births births;
+	struct wait_owed owed;
 	struct wait_tasks *tasks; /* NULL: those do not matter */
 	u64 visited_ns, ended_ns;
 	s64 cpu_at_start, cpu_at_end;
@@ -70,6 +72,7 @@ static void destroy(void *event)
 	table_free(&w->stacks);
 	table_free(&w->counted);
 	wait_births_free(&w->births);
+	wait_owed_free(&w->owed);
 	wait_tasks_destroy(w->tasks);
 	wait_walker_destroy(w->walker);
 	free(w);
@@ -239,16 +242,28 @@ static struct error *visit_due(void *ctx, const struct wait_thread *t)
 	return t->flags & WAIT_DUE ? visit(w, t) : NULL;
 }
 
-/* By how much short waits of a thread were counted for too little or too much. */
-static void count_rest(struct wait *w, u32 epoch, const struct wait_thread *t)
+/* By how much short waits were counted for too little or too much. */
+static void count_rest(struct wait *w, u32 epoch, const struct wait_rest *rest)
 {
-	see(w, t->rest.stop, (u64)t->rest.ns, t->rest.runnable);
-	collector_count(w->host->collector, epoch, t->rest.hash, (u64)t->rest.ns, 0);
+	see(w, rest->stop, (u64)rest->ns, rest->runnable);
+	collector_count(w->host->collector, epoch, rest->hash, (u64)rest->ns, 0);
+}
+
+/* The run is over, and all threads were seen. */
+static void count_owed(struct wait *w, u32 epoch)
+{
+	wait_owed_share(&w->owed, object_skeleton(w->host->object)->maps.wait_owed);
+	for (u32 i = 0; i < w->owed.n; i++)
+		if (w->owed.all[i].rest.ns)
+			count_rest(w, epoch, &w->owed.all[i].rest);
+	wait_owed_free(&w->owed);
 }
 
 /* What waits: is counted until now, and may be counted again. */
 static struct error *settle(struct wait *w, u32 epoch, const struct wait_thread *t)
 {
+	struct error *err = NULL;
+
 	if (w->ended_ns)
 		w->living_ns += w->ended_ns > t->begin_ns ? w->ended_ns - t->begin_ns : 0;
 	if (w->ended_ns && t->flags & WAIT_DUE)
@@ -256,13 +271,17 @@ static struct error *settle(struct wait *w, u32 epoch, const struct wait_thread 
 	if (w->ended_ns && t->flags & (WAIT_DUE | WAIT_KNOWN))
 		w->under_way++;
 	if (t->rest.ns)
-		count_rest(w, epoch, t);
+		count_rest(w, epoch, &t->rest);
+	if (t->owed)
+		err = wait_owed_add(&w->owed, t);
+	if (err)
+		return err;
 	if (t->flags & WAIT_DUE)
 		return count_visited(w, epoch, wait_key(t->tid, t->switches), 0, t->ns, w->ended_ns != 0);
 	if (!(t->flags & WAIT_KNOWN))
 		return NULL;
 	see(w, t->stop, t->ns, is_runnable(t->reason));
-	w->settled_ns += t->real_ns;
+	w->settled_ns += t->ns;
 	return count_more(w, epoch, t->hash, t->ns, w->ended_ns != 0);
 }
 
@@ -366,6 +385,7 @@ static struct error *drain(void *event, u32 epoch)
 	see(w, STOP_ROOT, wait_births_drain(&w->births, w->host->collector, epoch), true);
 	err = wait_list_all(&w->list, settle_and_carry, &settling);
 	skel->bss->wait_settling = 0;
+	count_owed(w, epoch);
 	if (!err && w->tasks)
 		wait_tasks_drain(w->tasks, epoch);
 	return err;

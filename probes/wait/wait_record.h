@@ -86,12 +86,11 @@ enum wait_thread_flag {
 struct wait_thread {
 	u32 tgid, tid, instance, flags;
 	u64 begin_ns; /* since when it is watched: CLOCK_MONOTONIC */
-	u64 ns; /* of the wait it is in: until now; WAIT_KNOWN: since it was last settled, times what the wait stands
-	           for */
-	u64 real_ns; /* WAIT_KNOWN: of that in fact */
+	u64 ns;       /* of the wait it is in: until now; WAIT_KNOWN: since it was last settled */
 	u64 hash;
 	u64 switches;
 	struct wait_rest rest; /* at the end of the run */
+	s64 owed;              /* what that leaves; the stack of `rest` is one of its waits, if there is one */
 	u64 object;            /* the futex that it waits for, if only futexes are wanted (lock-flame); else 0 */
 	u32 stop;
 	u32 reason;

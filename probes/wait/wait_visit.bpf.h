@@ -62,10 +62,7 @@ static inline void wait_visit(struct wait_state *w, struct wait_thread *t, u64 n
 		return;
 	t->stop = w->stop;
 	t->hash = hash;
-	t->real_ns = ns;
 	t->reason = w->runnable ? wait_reason(WAIT_RUNNABLE, WAIT_NO_FILE, -1) : 0;
-	if (ns < WAIT_LONG_NS && !w->settled)
-		t->ns = ns * w->stands / WAIT_ONE;
 	if (__sync_val_compare_and_swap(&w->since_ns, since, now) != since)
 		return;
 	w->settled = 1;
@@ -76,7 +73,10 @@ static inline void wait_visit(struct wait_state *w, struct wait_thread *t, u64 n
 static inline void wait_visit_rest(const struct wait_state *w, struct wait_thread *t)
 {
 	wait_take_rest(w, &t->rest);
-	if (t->rest.ns && !t->flags)
+	t->owed = (s64)(w->exact_ns - w->counted_ns) - t->rest.ns;
+	if (!w->chosen || counts_in_use - w->last_turn > 1)
+		t->rest.hash = 0;
+	if ((t->rest.ns || t->owed) && !t->flags)
 		t->flags = WAIT_RUNS;
 }
 
@@ -160,8 +160,8 @@ int visit_threads(struct bpf_iter__task *ctx)
 	t->instance = process->instance;
 	t->begin_ns = wait_begin(task);
 	t->switches = wait_switches(task);
-	t->ns = t->real_ns = t->hash = 0;
-	t->rest.ns = 0;
+	t->ns = t->hash = 0;
+	t->rest.ns = t->owed = 0;
 	t->stop = 0;
 	if (!w && wait_pauses)
 		w = wait_paused(task, t->begin_ns);
@@ -182,7 +182,7 @@ int visit_threads(struct bpf_iter__task *ctx)
 		wait_visit_rest(w, t);
 	if (t->flags && bpf_seq_write(ctx->meta->seq, t, sizeof(*t))) { /* no space left: it is visited again */
 		if (w && t->flags & WAIT_KNOWN)
-			__sync_val_compare_and_swap(&w->since_ns, now, now - t->real_ns);
+			__sync_val_compare_and_swap(&w->since_ns, now, now - t->ns);
 		return 1;
 	}
 	if (w && wait_pauses && !wait_end_ns)

@@ -263,6 +263,20 @@ def test_crowd():
             assert off["waits"] >= 1001 and "1001 waits" in result.stderr, f"{off}: {result.stderr}"
 
 
+def test_crowd_shown():
+    """Threads of which few waits were chosen: what their stacks lack at the end is made up for."""
+    with yrt.Program(
+        [sys.executable, "-c", SLEEPERS.replace("0.03", "0.02").replace("range(60)", "range(400)")]
+    ) as target:
+        try:
+            yrt.waiting(target.pid, 400)
+            results = [yrt.run("off-flame", "-p", target.pid, "-d", 1).expect() for _ in range(2)]
+        finally:
+            target.kill()
+    for result in results:
+        yield check_shown(result, 0.04)
+
+
 def test_long_waits():
     """Where all waits are long each has its stack when it begins, which costs less than to walk it from outside."""
     threads = 300
