@@ -124,10 +124,12 @@ WALK_GLOBAL int send_chunk(struct walk *w, struct stack_head *head, u32 i)
 }
 
 /* Sends the frames of a walk. False: the ring was full. */
-static inline bool send_stack(struct walk *w, struct stack_head *head)
+WALK_GLOBAL int send_stack(struct walk *w, struct stack_head *head)
 {
 	int sent = SENT_MORE;
 
+	if (!w || !head)
+		return false;
 	for (u32 i = 0; i < CHUNKS_MAX && sent == SENT_MORE; i++)
 		sent = send_chunk(w, head, i);
 	return sent == SENT_LAST;

@@ -12,6 +12,7 @@
 #define STEPS_NO_LOOP     2200 /* where there is no bpf_loop, the verifier must see the end */
 #define DEFERRED_GUESSES  4
 #define WALK_PARTS        (1 + DEFERRED_GUESSES + WALK_RESUMES)
+#define DEFERRED_GROUP    16  /* of them in one function, which the verifier checks once */
 #define DEFERRED_WORDS    512 /* of the stack that are searched for the caller of code that is not known */
 #define DEFERRED_POINTERS 8   /* frames of such code that frame pointers are followed through */
 #define SYSCALL_CLONE     56
@@ -311,7 +312,7 @@ static inline __attribute__((always_inline)) u32 walk_user(struct slot *slot)
 static inline bool has_no_stack(struct task_struct *task, const struct process_entry *process)
 {
 	struct pt_regs___kernel *r = (void *)bpf_task_pt_regs(task);
-	struct mm_struct *mm = task->mm;
+	struct mm_struct *mm = BPF_CORE_READ(task, mm);
 	u64 stack = BPF_CORE_READ(mm, start_stack);
 
 	if (r->orig_ax != SYSCALL_EXECVE && r->orig_ax != SYSCALL_EXECVEAT)
@@ -346,25 +347,51 @@ WALK_GLOBAL int walk_newborn(struct walk *w)
 }
 
 /*
- * Follows frame pointers, as far as there are any, to the first caller in known code. The frame pointer is valid there.
+ * The frame that a frame pointer leads to: STOP_NONE if it goes on in known code. STOP_NO_CFI: the next frame pointer
+ * is in scratch[0], 0 if there is none.
  */
-WALK_GLOBAL int deferred_pointers(struct walk *w)
+WALK_GLOBAL int deferred_pointer(struct walk *w, u64 fp)
 {
-	u64 fp, next, pc;
+	u64 next, pc;
 
 	WALK_CHECK(w);
-	fp = walk_has(w, REG_FP) ? w->reg[REG_FP] : 0;
-	for (u32 i = 0; i < DEFERRED_POINTERS; i++) {
-		if (fp - w->reg[REG_SP] > GUESS_FRAME_MAX || !walk_stack(w, fp, &next) || !walk_stack(w, fp + 8, &pc))
-			return STOP_NO_CFI;
-		if (behind_call(w, pc)) {
-			w->reg[REG_FP] = next;
-			w->valid = 1u << REG_FP;
-			return enter_caller(w, fp + 16, pc, false);
-		}
-		fp = next;
+	w->scratch[0] = 0;
+	if (fp - w->reg[REG_SP] > GUESS_FRAME_MAX || !walk_stack(w, fp, &next) || !walk_stack(w, fp + 8, &pc))
+		return STOP_NO_CFI;
+	w->scratch[0] = next;
+	if (!behind_call(w, pc))
+		return STOP_NO_CFI;
+	w->reg[REG_FP] = next;
+	w->valid = 1u << REG_FP;
+	return enter_caller(w, fp + 16, pc, false);
+}
+
+/*
+ * Follows frame pointers, as far as there are any, to the first caller in known code. The frame pointer is valid there.
+ */
+static inline int deferred_pointers(struct walk *w)
+{
+	u64 fp = walk_has(w, REG_FP) ? w->reg[REG_FP] : 0;
+	int stop = STOP_NO_CFI;
+
+	for (u32 i = 0; i < DEFERRED_POINTERS && stop == STOP_NO_CFI && fp; i++) {
+		stop = deferred_pointer(w, fp);
+		fp = w->scratch[0];
 	}
-	return STOP_NO_CFI;
+	return stop;
+}
+
+/* Goes on at the first of some words of the stack that can be the return address of code that is not known. */
+WALK_GLOBAL int deferred_scan(struct walk *w, u64 at)
+{
+	int found = SCAN_NONE;
+
+	WALK_CHECK(w);
+	for (u32 i = 0; i < DEFERRED_GROUP && found < SCAN_CALLED; i++, at += 8)
+		found = scan_word(w, at);
+	if (found == SCAN_ABSENT)
+		return STOP_STACK_ABSENT;
+	return found == SCAN_CALLED ? take_word(w, at - 8) : STOP_NO_CFI;
 }
 
 /* Notes where a walk ended in code that is not known. */
@@ -413,8 +440,8 @@ WALK_GLOBAL int deferred_guess(struct slot *slot)
 	sp = w->reg[REG_SP];
 	ret = deferred_pointers(w);
 	deferred->fp = ret ? 0 : w->reg[REG_FP];
-	for (u32 i = 0; i < DEFERRED_WORDS && ret == STOP_NO_CFI; i += SCAN_GROUP)
-		ret = step_scan_words(w, sp + i * 8, ~0ULL, false);
+	for (u32 i = 0; i < DEFERRED_WORDS && ret == STOP_NO_CFI; i += DEFERRED_GROUP)
+		ret = deferred_scan(w, sp + i * 8);
 	if (ret)
 		return ret;
 	w->flags = 0;

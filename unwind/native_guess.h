@@ -11,7 +11,6 @@
 #include "walk.h"
 
 #define SCAN_WORDS      64          /* of the stack that are searched for a return address */
-#define SCAN_GROUP      8           /* of them in one function, which the verifier checks once */
 #define GUESS_FRAME_MAX (64u << 10) /* a frame whose register may be lost is believed to be no larger */
 
 /*
@@ -73,7 +72,7 @@ WALK_GLOBAL int return_slot(struct walk *w, u64 addr)
 	region = slab ? find_region(w, slab, addr) : NULL;
 	if (!region || !region->table || region->runtime)
 		return SLOT_NOT_DESCRIBED;
-	rule = find_rule(w, region, addr);
+	rule = find_rule_here(w, region, addr);
 	if (!rule || rule->kind == CFI_NONE || rule->flags & CFI_FROM_CODE)
 		return SLOT_NOT_DESCRIBED;
 	if (rule->kind == CFI_SIGNAL || rule->kind == CFI_BEFORE_SIGNAL)
@@ -118,33 +117,44 @@ static inline __attribute__((always_inline)) bool has_caller(struct walk *w, u64
 	return !walk_stack(w, sp + (u64)(s64)slot, &pc) || is_returned_to(w, pc);
 }
 
+enum scanned {
+	SCAN_NONE,
+	SCAN_JUMPED, /* if what was called there went on to here by a jump */
+	SCAN_CALLED,
+	SCAN_ABSENT
+};
+
 /*
- * Takes the word at `at` of the stack for the return address if it could be one. STOP_NO_CFI: it could not.
- * jumped: what was called there may have gone on to here by a jump.
+ * Could the word at `at` of the stack be the return address? Notes the first that could after a jump. One word in a
+ * function that the verifier checks once: in a loop it would look at all of it for each round.
  */
-static inline __attribute__((always_inline)) int scan_word(struct walk *w, u64 at, bool jumped)
+WALK_GLOBAL int scan_word(struct walk *w, u64 at)
+{
+	u64 pc;
+
+	WALK_CHECK(w);
+	if (!walk_stack(w, at, &pc))
+		return SCAN_ABSENT;
+	if (!behind_call(w, pc) || !has_caller(w, pc, at + 8))
+		return SCAN_NONE;
+	if (calls_unknown(w, pc))
+		return SCAN_CALLED;
+	if (!w->jumped)
+		w->jumped = at;
+	return SCAN_JUMPED;
+}
+
+/* Takes the word at `at` of the stack for the return address. */
+static inline int take_word(struct walk *w, u64 at)
 {
 	u64 pc;
 
 	if (!walk_stack(w, at, &pc))
 		return STOP_STACK_ABSENT;
-	if (!behind_call(w, pc) || (!jumped && !calls_unknown(w, pc)) || !has_caller(w, pc, at + 8))
-		return STOP_NO_CFI;
 	walk_guesses(w);
 	w->valid = 0;
 	w->flags = FRAME_GUESS;
 	return enter_caller(w, at + 8, pc, false);
-}
-
-/* The same for some words from `at` on, as long as they lie below end. */
-WALK_GLOBAL int step_scan_words(struct walk *w, u64 at, u64 end, u32 jumped)
-{
-	int stop = STOP_NO_CFI;
-
-	WALK_CHECK(w);
-	for (u32 i = 0; i < SCAN_GROUP && at < end && stop == STOP_NO_CFI; i++, at += 8)
-		stop = scan_word(w, at, jumped);
-	return stop;
 }
 
 /* Does rbp lead to a frame, whose return address this is? */
@@ -166,21 +176,24 @@ static inline __attribute__((always_inline)) bool is_framed(struct walk *w, u64 
  */
 WALK_GLOBAL int step_frame_pointer(struct walk *w)
 {
-	u64 fp, pc = 0, next = 0, sp, end;
-	int stop = STOP_NO_CFI;
+	u64 fp, pc = 0, next = 0, at, end;
+	int found = SCAN_NONE;
 	bool framed;
 
 	WALK_CHECK(w);
 	fp = w->reg[REG_FP];
-	sp = w->reg[REG_SP];
+	at = w->reg[REG_SP];
 	framed = is_framed(w, &next, &pc);
 	end = !framed ? ~0ULL : calls_unknown(w, pc) ? 0 : fp;
-	for (u32 i = 0; i < SCAN_WORDS && stop == STOP_NO_CFI; i += SCAN_GROUP)
-		stop = step_scan_words(w, sp + i * 8, end, false);
-	for (u32 i = 0; i < SCAN_WORDS && stop == STOP_NO_CFI && !framed; i += SCAN_GROUP)
-		stop = step_scan_words(w, sp + i * 8, end, true);
-	if (stop != STOP_NO_CFI || !framed)
-		return stop;
+	w->jumped = 0;
+	for (u32 i = 0; i < SCAN_WORDS && found < SCAN_CALLED && at < end; i++, at += 8)
+		found = scan_word(w, at);
+	if (found == SCAN_ABSENT)
+		return STOP_STACK_ABSENT;
+	if (found == SCAN_CALLED)
+		return take_word(w, at - 8);
+	if (!framed)
+		return w->jumped ? take_word(w, w->jumped) : STOP_NO_CFI;
 	walk_guesses(w);
 	w->reg[REG_FP] = next;
 	w->valid = 1u << REG_FP;

@@ -4,8 +4,8 @@
 WALKER, NATIVE, PROGRAM = 60_000, 50_000, 300_000
 
 
-# The same on Linux 6.18, where each thousand takes 1.5 ms of yrt's start; other kernels count differently.
-START_KERNEL, START_NATIVE, START_PROGRAM = "6.18.", 34_000, 120_000
+# The same on Linux 6.18, where each thousand takes some 1.3 ms of yrt's start; other kernels count differently.
+START_KERNEL, START_NATIVE, START_PROGRAM = "6.18.", 20_000, 100_000
 
 
 def counted(text):

@@ -89,5 +89,8 @@ enum process_flag {
 #define ARENA_SLAB_SIZE (1u << ARENA_SLAB_BITS)
 #define ARENA_SLAB_PAD  1024 /* addressable behind each slab, never written */
 #define ARENA_SLABS_MAX 8192
+struct slab {
+	u8 byte[ARENA_SLAB_SIZE + ARENA_SLAB_PAD];
+};
 
 #endif

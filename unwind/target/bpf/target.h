@@ -5,10 +5,6 @@
 
 #include "shared/record.h"
 
-struct slab {
-	u8 byte[ARENA_SLAB_SIZE + ARENA_SLAB_PAD];
-};
-
 struct slab_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
