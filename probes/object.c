@@ -10,6 +10,7 @@
 #include "cpu_time.h"
 #include "object_internal.h"
 #include "skeleton.h"
+#include "used_maps.h"
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
 #include "unwind/thread_start.h"
@@ -111,6 +112,17 @@ static void choose_programs(struct object *o)
 	o->options.event->prepare(o);
 }
 
+/* Those of which user space asks whatever the event is are always made. */
+static void choose_maps(struct object *o)
+{
+	if (!used_maps_only(o->skel))
+		return;
+	bpf_map__set_autocreate(o->skel->maps.counts_a, true);
+	bpf_map__set_autocreate(o->skel->maps.counts_b, true);
+	bpf_map__set_autocreate(o->skel->maps.stats, true);
+	bpf_map__set_autocreate(o->skel->maps.code_changes, true);
+}
+
 struct bpf_map *object_table_of(const struct sample *skel, const struct bpf_program *program)
 {
 	const char *name = bpf_program__name(program);
@@ -159,6 +171,7 @@ struct error *object_begin(struct object *o, u32 walkers)
 		return object_explain_load(errno);
 	set_knobs(o);
 	choose_programs(o);
+	choose_maps(o);
 	if (bpf_map__reuse_fd(o->skel->maps.slabs, slabs))
 		return object_explain_load(errno);
 	o->loading = !thread_start(&o->loader, NULL, load, o);

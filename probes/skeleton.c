@@ -3,7 +3,6 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,37 +10,12 @@
 
 #include "kernel_types.h"
 #include "sample.skel.h"
+#include "skeleton_elf.h"
 #include "unwind/cleanup.h"
 #include "unwind/shared/frame.h"
 
 #define MISSING   "walker_missing" /* of sample.bpf.c */
 #define AHEAD_MAX 16384            /* elements of a map that are allocated ahead */
-
-/* A BPF object that was built with us: its offsets are right. */
-struct elf {
-	u8 *bytes;
-	const Elf64_Shdr *sections;
-	u32 n;
-};
-
-static struct elf elf_of(void *bytes)
-{
-	const Elf64_Ehdr *head = bytes;
-
-	return (struct elf){
-	        .bytes = bytes, .sections = (const Elf64_Shdr *)((u8 *)bytes + head->e_shoff), .n = head->e_shnum};
-}
-
-static const Elf64_Shdr *find_section(const struct elf *elf, const char *name)
-{
-	const Elf64_Ehdr *head = (const Elf64_Ehdr *)elf->bytes;
-	const char *names = (const char *)elf->bytes + elf->sections[head->e_shstrndx].sh_offset;
-
-	for (u32 i = 0; i < elf->n; i++)
-		if (!strcmp(names + elf->sections[i].sh_name, name))
-			return &elf->sections[i];
-	return NULL;
-}
 
 /* Does the driver call this function for a walker that is not wanted? */
 static bool is_unwanted(const char *name, u32 walkers)
@@ -63,13 +37,6 @@ static bool is_unwanted(const char *name, u32 walkers)
 	return false;
 }
 
-static const char *symbol_name(const struct elf *elf, const Elf64_Shdr *symbols, u64 i)
-{
-	const Elf64_Sym *symbol = (const Elf64_Sym *)(elf->bytes + symbols->sh_offset) + i;
-
-	return (const char *)elf->bytes + elf->sections[symbols->sh_link].sh_offset + symbol->st_name;
-}
-
 static u64 find_missing(const struct elf *elf, const Elf64_Shdr *symbols)
 {
 	u64 n = symbols->sh_size / sizeof(Elf64_Sym), i = 0;
@@ -86,7 +53,7 @@ static void cut_calls(const struct elf *elf, u32 walkers)
 		Elf64_Rel *rel = (Elf64_Rel *)(elf->bytes + s->sh_offset);
 		u64 missing;
 
-		if (s->sh_type != SHT_REL || !(elf->sections[s->sh_info].sh_flags & SHF_EXECINSTR))
+		if (!relocates_code(elf, s))
 			continue;
 		missing = find_missing(elf, symbols);
 		for (u64 k = 0; k < s->sh_size / sizeof(*rel); k++)

@@ -73,7 +73,9 @@ static int share_maps(struct sample *to, const struct sample *from)
 	{
 		const struct bpf_map *shared = bpf_object__find_map_by_name(from->obj, bpf_map__name(map));
 
-		if (!code && map != to->maps.rodata)
+		if (!bpf_map__autocreate(shared))
+			bpf_map__set_autocreate(map, false);
+		else if (!code && map != to->maps.rodata)
 			code = bpf_map__reuse_fd(map, bpf_map__fd(shared));
 	}
 	return code;

@@ -2,6 +2,7 @@
 /*
  * How many instructions the kernel's verifier looks at: yrt-verifier loads each program with no runtime's walker and
  * with all, and those that take stacks with each alone, and prints a line "program runtime instructions" for each load.
+ * None has other maps than those that it seems to use (probes/used_maps.h).
  * yrt-verifier DIR: loads each with the types of the kernel that are kept in DIR (probes/kernel_types.h), and with the
  * kernel's own, and prints "program tag tag": the kernel's hash of the instructions that it got.
  */
@@ -14,6 +15,7 @@
 #include <string.h>
 
 #include "probes/skeleton.h"
+#include "probes/used_maps.h"
 #include "process/module.h"
 #include "sample.skel.h"
 
@@ -43,6 +45,8 @@ static struct sample *load(const char *program, unsigned walkers, const char *ca
 			bpf_program__set_log_buf(p, log, size);
 		}
 	}
+	if (!used_maps_only(skel))
+		errx(1, "no memory");
 	if (sample__load(skel))
 		errx(1, "the kernel refuses %s with the walkers %#x:\n%s", program, walkers, log ? log : "");
 	return skel;
