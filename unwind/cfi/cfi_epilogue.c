@@ -11,6 +11,7 @@
 
 #define WINDOW       (1u << 20) /* bytes of code that are read at once */
 #define FUNCTION_MAX WINDOW
+#define RET          0xc3
 #define RUN_MAX      16 /* instructions of an epilogue: six pops, and what is between them */
 #define MENDED_PART  8  /* where at least this part of functions lacked rows, all are looked at */
 
@@ -155,11 +156,35 @@ static bool is_suspect(const struct cfi_epilogues *e, const struct cfi_function 
 		if (!is_body(&row->rule) || row->addr < fn->start || row->addr >= end)
 			continue;
 		for (const u8 *at = code + (row->addr - fn->start), *stop = code + (end - fn->start);
-		        (at = memchr(at, 0xc3, (size_t)(stop - at))); at++)
+		        (at = memchr(at, RET, (size_t)(stop - at))); at++)
 			if (may_restore(&row->rule, at, (size_t)(at - code)))
 				return true;
 	}
 	return false;
+}
+
+enum described {
+	NOTHING_TO_DESCRIBE, /* nothing is on the stack */
+	NOT_DESCRIBED,
+	DESCRIBED
+};
+
+/* Does the file say of a return that only the return address is left? Cheap: most of a survey needs no more. */
+static enum described is_described(
+        const struct cfi_epilogues *e, const struct cfi_function *fn, const struct cfi_rows *rows)
+{
+	enum described ret = NOTHING_TO_DESCRIBE;
+
+	for (size_t i = 0; i < rows->n; i++) {
+		const struct cfi_entry *row = &rows->entry[i];
+
+		if (is_body(&row->rule))
+			ret = NOT_DESCRIBED;
+		else if (ret && is_plain(&row->rule) && row->addr > fn->start && row->addr < fn->end &&
+		         e->bytes[row->addr - e->start] == RET)
+			return DESCRIBED;
+	}
+	return ret;
 }
 
 static const struct cfi_rule *rule_at(const struct cfi_rows *rows, u64 addr, size_t *hint)
@@ -355,11 +380,16 @@ static bool follow(struct cfi_epilogues *e, const struct cfi_function *fn, const
 bool cfi_epilogues_mend(struct cfi_epilogues *e, const struct cfi_function *fn, struct cfi_rows *rows)
 {
 	bool surveys = e->nseen < CFI_EPILOGUES_SURVEY && fn->end - fn->start <= CFI_EPILOGUES_SHORT;
+	enum described described;
 	struct cfi_rows swap;
 
 	if (!rows->n || fn->end - fn->start > FUNCTION_MAX || !see(e, fn))
 		return true;
+	described = surveys ? is_described(e, fn, rows) : NOT_DESCRIBED;
+	if (!described)
+		return true;
 	e->nseen += surveys || e->nseen >= CFI_EPILOGUES_SURVEY;
+	surveys &= described == NOT_DESCRIBED;
 	if (!surveys && e->nmended * MENDED_PART <= e->nseen && !is_suspect(e, fn, rows))
 		return true;
 	e->out.n = 0;

@@ -19,8 +19,9 @@ struct cfi_epilogues *cfi_epilogues_create(struct image *img);
 void cfi_epilogues_destroy(struct cfi_epilogues *e);
 /*
  * Corrects the rows of a function. False: no memory. The first CFI_EPILOGUES_SURVEY functions of at most
- * CFI_EPILOGUES_SHORT bytes show whether the file's CFI describes epilogues; if it does, only functions whose bytes
- * look like a missing epilogue are followed.
+ * CFI_EPILOGUES_SHORT bytes that put something on the stack show whether the file's CFI describes epilogues: by a row
+ * for a return, or else by their code, which takes much longer. If it does, only functions whose bytes look
+ * like a missing epilogue are followed.
  */
 #define CFI_EPILOGUES_SURVEY 64
 #define CFI_EPILOGUES_SHORT  512
