@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "unwind/binary/proc_path.h"
 #include "unwind/cleanup.h"
 
 #define TRACE_UPROBE_MULTI 48 /* enum bpf_attach_type of Linux 6.6; Debian 12's header ends before */
@@ -70,13 +71,18 @@ struct error *uprobe_place(const struct bpf_program *program, pid_t pid, const c
 {
 	LIBBPF_OPTS(bpf_uprobe_opts, options, .bpf_cookie = cookie, .ref_ctr_offset = counter);
 	cleanup(free) struct uprobe *u = calloc(1, sizeof(*u));
+	bool all = pid && living_thread(pid) != pid;
 
 	if (!u)
 		return &error_no_memory;
 	if (bpf_program__expected_attach_type(program) == TRACE_UPROBE_MULTI)
-		u->multi = multi_link(bpf_program__fd(program), pid ? pid : getpid(), path, offset, counter, cookie);
+		u->multi = multi_link(bpf_program__fd(program),
+		        all   ? 0
+		        : pid ? pid
+		              : getpid(),
+		        path, offset, counter, cookie);
 	else
-		u->perf = bpf_program__attach_uprobe_opts(program, pid, path, offset, &options);
+		u->perf = bpf_program__attach_uprobe_opts(program, all ? -1 : pid, path, offset, &options);
 	if (u->multi < 0 || (!u->multi && !u->perf))
 		return error_errno(errno, "cannot place a uprobe in process %d", pid);
 	*ret = TAKE(u);

@@ -23,7 +23,8 @@ struct uprobe;
 void uprobe_prepare(struct bpf_program *program);
 /*
  * Places the program at an offset of a file, as process pid maps it (0: this one); path is for the kernel. counter: the
- * offset of a counter that is above 0 while the probe exists (the semaphore of a USDT probe); 0: none.
+ * offset of a counter that is above 0 while the probe exists (the semaphore of a USDT probe); 0: none. If the first
+ * thread of the process has ended, the kernel knows it no more: threads of all processes then run the program there.
  */
 struct error *uprobe_place(const struct bpf_program *program, pid_t pid, const char *path, u64 offset, u64 counter,
         u64 cookie, struct uprobe **ret);

@@ -214,10 +214,8 @@ struct loss_words {
 	json_t *(*json)(const struct sampler_stats *st);
 };
 extern const struct loss_words alloc_words, wait_words, lock_words, wall_words, latency_words, io_words, net_words;
-/* The histogram of latency. */
-void latency_draw(FILE *out, const struct sampler_stats *st);
-/* The longest calls, with their arguments and what they waited for. */
-void latency_list(FILE *out, const struct sampler_stats *st);
+/* The histogram of latency, and the longest calls with their arguments and what they waited for. */
+void latency_print(FILE *out, const struct sampler_stats *st);
 /* ": N % complete"; nothing where nothing was counted. */
 void loss_complete(FILE *out, const struct sampler_stats *st);
 

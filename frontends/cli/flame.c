@@ -350,10 +350,8 @@ static int finish(struct sampler *s, const struct flame_options *o, const struct
 		other_language_hint(o->pids[i]);
 	if (name && strcmp(name, "-") && !code && !*sent && !o->quiet && (o->named || !o->send.url))
 		fprintf(stderr, "yrt: wrote %s\n", name);
-	if (o->sampler.event == &latency_event && !o->quiet) {
-		latency_draw(stderr, &st);
-		latency_list(stderr, &st);
-	}
+	if (o->sampler.event == &latency_event && !o->quiet)
+		latency_print(stderr, &st);
 	fprintf(stderr, "yrt: %s\n", loss ? loss : "");
 	return code;
 }

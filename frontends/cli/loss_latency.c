@@ -75,7 +75,7 @@ static void losses(FILE *out, const struct sampler_stats *st)
 		fprintf(out, ", %lu calls not over", s->entered - s->returned - s->left);
 }
 
-void latency_draw(FILE *out, const struct sampler_stats *st)
+static void draw(FILE *out, const struct sampler_stats *st)
 {
 	const struct latency_stats *s = counts_of(st);
 	u32 first = LATENCY_BUCKETS, last = 0;
@@ -124,7 +124,7 @@ static void print_waits(FILE *out, const struct slow_call *call)
 	putc('\n', out);
 }
 
-void latency_list(FILE *out, const struct sampler_stats *st)
+static void list(FILE *out, const struct sampler_stats *st)
 {
 	const struct slow_calls *slow = slow_of(st);
 	char clean[TEXT_CLEAN];
@@ -144,6 +144,12 @@ void latency_list(FILE *out, const struct sampler_stats *st)
 	}
 	if (slow->n > SHOWN)
 		fprintf(out, "\t\tand %u more in the page and in --stats\n", slow->n - SHOWN);
+}
+
+void latency_print(FILE *out, const struct sampler_stats *st)
+{
+	draw(out, st);
+	list(out, st);
 }
 
 static json_t *waits_json(const struct slow_call *call)

@@ -50,13 +50,14 @@ static const struct manual_example net_examples[] = {
 const struct manual net_manual = {
         .usage = flame_usage,
         .text = "Each stack ends in the call: [send], [receive], [connect], [accept], [wait], and inside that the "
-                "peer: "
-                "10.0.0.5:5432 for a connection that the process made, :8080 from 10.0.0.7 for one that it accepted, "
+                "peer: 10.0.0.5:5432 for a connection that the process made, :8080 from 10.0.0.7 for one that it "
+                "accepted, "
                 "or unix:/run/x.sock. A call counts when it returns; the last line on stderr has the exact sums. "
                 "Where a stack for each call would slow the program down, stacks are sampled by size and weighted.\n"
                 "Time (--latency) is that of the calls alone. Clients with timeouts wait in poll() for one socket, "
                 "which is [wait]; event loops wait in epoll for all, which belongs to no peer. A connect that returns "
-                "before the connection is made is [connect, not waited for]. Data sent by io_uring is not seen.",
+                "before the connection is made is [connect, not waited for], one that fails [connect, failed]. Data "
+                "sent by io_uring is not seen.",
         .options = net_options,
         .examples = net_examples,
 };

@@ -21,6 +21,7 @@
 #include "probes/uprobe.h"
 #include "probes/wait/wait_reason.h"
 #include "sample.skel.h"
+#include "unwind/binary/proc_path.h"
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
 #include "unwind/profile/names.h"
@@ -262,7 +263,7 @@ static struct error *look_at(struct hit *h, const struct process *p, u32 spec, s
 
 	if (s->kind == HIT_TRACEPOINT || img->fd < 0 || is_placed(h, p->pid, spec, img))
 		return NULL;
-	snprintf(root, sizeof(root), "/proc/%d/root", p->pid);
+	proc_path(root, sizeof(root), p->pid, "root");
 	h->matched[spec] |= hit_is_file(s, img->path);
 	err = hit_find(s, img, root, &found);
 	if (!err && found.n && !found.usdt)
@@ -288,11 +289,12 @@ static struct error *look_at_process(struct hit *h, const struct process *p)
 		hit_latency_tell(h->host->object, p);
 	for (u32 i = 0; !err && i < p->maps.nlines; i++) {
 		const struct mapping *m = &p->mappings[i];
-		char path[96];
+		char name[64], path[96];
 
 		if (!m->image || !(m->prot & PROT_EXEC))
 			continue;
-		snprintf(path, sizeof(path), "/proc/%d/map_files/%lx-%lx", p->pid, m->start, m->end);
+		snprintf(name, sizeof(name), "map_files/%lx-%lx", m->start, m->end);
+		proc_path(path, sizeof(path), p->pid, name);
 		for (u32 k = 0; !err && k < h->options->n; k++)
 			err = look_at(h, p, k, m->image, path);
 	}

@@ -7,6 +7,7 @@
 
 #include "hit_code.h"
 #include "unwind/binary/memory.h"
+#include "unwind/binary/proc_path.h"
 #include "unwind/process/descriptor.h"
 #include "unwind/process/syscall.h"
 
@@ -31,7 +32,7 @@ static void look(struct hit_function *f)
 	f->syscall = is_libc(f->img->path) ? syscall_number(f->name) : -1;
 	if (f->syscall >= 0)
 		return;
-	snprintf(root, sizeof(root), "/proc/%d/root", f->pid);
+	proc_path(root, sizeof(root), f->pid, "root");
 	f->described = parameters_find(f->img, root, f->addr, &f->parameters);
 	if (!f->described && !f->own_convention)
 		f->nregs = hit_code_arguments(f->img, f->addr);

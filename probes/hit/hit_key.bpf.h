@@ -42,11 +42,14 @@ static inline u64 latency_stack(struct task_struct *task, u32 tgid, u64 sp, u64 
 }
 
 /* Of the thread that runs here. */
-static __attribute__((noinline)) int latency_where(struct task_struct *task, struct latency_key *key)
+WALK_GLOBAL int latency_where(struct latency_key *key)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
 	struct pt_regs___kernel *r = (void *)bpf_task_pt_regs(task);
 	u64 sp = BPF_CORE_READ(r, sp), end = 0;
 
+	if (!key)
+		return 0;
 	key->tgid = tgid_of(task);
 	key->stack = latency_stack(task, (u32)key->tgid, sp, &end);
 	key->at = key->stack ? end - sp : sp;

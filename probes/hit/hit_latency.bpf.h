@@ -25,7 +25,7 @@ static inline struct latency_stats *latency_here(struct task_struct *task, struc
 {
 	u32 zero = 0;
 
-	latency_where(task, key);
+	latency_where(key);
 	return ticks == TICKS_TAKEN && find_target() ? bpf_map_lookup_elem(&latency_counters, &zero) : NULL;
 }
 
@@ -145,7 +145,7 @@ int on_return_walk(struct pt_regs *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct probe_stats *st = my_stats();
-	u64 ns = latency_of_call(bpf_get_attach_cookie(ctx)), each = weight, calls = each * hit_each, waited;
+	u64 ns = latency_of_call(bpf_get_attach_cookie(ctx)), each = weight, calls = each * hit_each;
 	u32 tgid = tgid_of(task), number;
 	struct slot *slot;
 	int instance;
@@ -155,8 +155,7 @@ int on_return_walk(struct pt_regs *ctx)
 	instance = find_target();
 	if (!instance || (each > 1 && bpf_get_prandom_u32() % (u32)each))
 		return 0;
-	waited = latency_over_ns ? slow_count_waits(calls) : 0;
-	slot = event_begin(st, instance, tgid, (ns > waited ? ns - waited : 1) * calls, &number);
+	slot = event_begin(st, instance, tgid, slow_rest(ns, calls) * calls, &number);
 	if (!slot)
 		return 0;
 	slot->head.more = calls;

@@ -14,6 +14,13 @@
 #define LATENCY_BEHIND 96
 #define LATENCY_MEMORY 128 /* bytes that are taken of what a register points to */
 
+/* A wait of a thread, or several of one call with the same stack. */
+struct latency_wait {
+	u64 began, ns; /* the first; all */
+	u64 hash;      /* of the stack; 0: it was not taken */
+	u32 reason, stop;
+};
+
 /* A slow call is over (RECORD_EVENT). */
 struct latency_record {
 	u32 type;
@@ -24,10 +31,7 @@ struct latency_record {
 	u32 read, text;        /* bit n: memory[n] is there; the same, up to a 0 only */
 	u32 moves;             /* it may have had several threads, one after the other: waits are those of threads */
 	u32 nwaits;
-	struct {
-		u64 ns; /* 0: of another call */
-		u32 reason, reserved;
-	} wait[LATENCY_WAITS]; /* off the CPU */
+	struct latency_wait wait[LATENCY_WAITS]; /* also of calls around this one, which began before */
 	char comm[COMM_LEN];
 	u8 memory[LATENCY_REGS][LATENCY_MEMORY]; /* what is at reg[n], as the call ended */
 	u32 followed, reserved;                  /* bit n: behind[n] is there: */

@@ -41,12 +41,9 @@ struct slow_line {
 	u64 at;    /* of its outermost call (struct latency_key); 0: it is in none */
 	u64 began; /* of the call that ended last */
 	u64 inner; /* when the innermost began: waits since then are of it */
-	u32 n, reserved;
-	struct slow_wait {
-		u64 began, ns; /* the first, and all with this stack */
-		u64 hash;      /* 0: it was not taken */
-		u32 reason, stop;
-	} wait[LATENCY_WAITS];
+	u32 n;
+	u32 shortest; /* of slow_place(): here, as the verifier follows each value of a variable */
+	struct latency_wait wait[LATENCY_WAITS];
 };
 
 struct { /* sized for --over, as all here */
@@ -66,7 +63,7 @@ struct { /* a new one: it is too large for BPF's stack */
 struct slow_off {
 	u64 since;
 	struct slow_line_key line;
-	struct slow_wait wait;
+	struct latency_wait wait;
 };
 
 struct { /* threads that left the CPU in a call */
@@ -137,28 +134,26 @@ static inline void slow_follow(struct latency_record *record, u32 i)
 	const u64 *words = (const u64 *)record->memory[i];
 	u64 addr = words[0] < SLOW_ADDRESS ? words[1] : words[0];
 
-	if (addr < SLOW_ADDRESS)
-		return;
 	if (!bpf_probe_read_user(record->behind[i], LATENCY_BEHIND, (const void *)addr) ||
 	        bpf_probe_read_user_str(record->behind[i], LATENCY_BEHIND, (const void *)addr) > 0)
 		record->followed |= 1u << i;
 }
 
-/* Takes what the registers point to. */
-static inline void slow_memory(struct latency_record *record)
+/* Takes what register i points to. */
+WALK_GLOBAL int slow_memory(struct latency_record *record, u32 i)
 {
-	for (u32 i = 0; i < LATENCY_REGS; i++) {
-		u64 addr = record->reg[i];
+	u64 addr;
 
-		if (addr < SLOW_ADDRESS)
-			continue;
-		if (!bpf_probe_read_user(record->memory[i], LATENCY_MEMORY, (const void *)addr)) {
-			record->read |= 1u << i;
-			slow_follow(record, i);
-		} else if (bpf_probe_read_user_str(record->memory[i], LATENCY_MEMORY, (const void *)addr) > 0) {
-			record->text |= 1u << i;
-		}
+	if (!record || i >= LATENCY_REGS)
+		return 0;
+	addr = record->reg[i];
+	if (!bpf_probe_read_user(record->memory[i], LATENCY_MEMORY, (const void *)addr)) {
+		record->read |= 1u << i;
+		slow_follow(record, i);
+	} else if (bpf_probe_read_user_str(record->memory[i], LATENCY_MEMORY, (const void *)addr) > 0) {
+		record->text |= 1u << i;
 	}
+	return 0;
 }
 
 /* Of the thread's call that ends here. */
@@ -170,7 +165,7 @@ WALK_GLOBAL int slow_tell(u64 ns)
 	struct slow_line *line;
 	struct latency_key key;
 
-	latency_where(task, &key);
+	latency_where(&key);
 	line = slow_line_of(task, &key);
 	call = bpf_map_lookup_elem(&latency_calls, &key);
 	record = line && call ? bpf_ringbuf_reserve(&ring, sizeof(*record), 0) : NULL;
@@ -187,12 +182,10 @@ WALK_GLOBAL int slow_tell(u64 ns)
 	record->nwaits = line->n;
 	for (u32 i = 0; i < LATENCY_REGS; i++)
 		record->reg[i] = call->reg[i];
-	for (u32 i = 0; i < LATENCY_WAITS; i++) {
-		record->wait[i].ns = line->wait[i].began >= call->began ? line->wait[i].ns : 0;
-		record->wait[i].reason = line->wait[i].reason;
-	}
+	bpf_probe_read_kernel(record->wait, sizeof(record->wait), line->wait);
 	bpf_get_current_comm(record->comm, sizeof(record->comm));
-	slow_memory(record);
+	for (u32 i = 0; i < LATENCY_REGS; i++)
+		slow_memory(record, i);
 	bpf_ringbuf_submit(record, wake());
 	return 0;
 }
@@ -213,47 +206,51 @@ static __attribute__((noinline)) int slow_end(
 	return 0;
 }
 
-static inline void slow_count_wait(const struct slow_wait *wait, u64 ns)
+WALK_GLOBAL int slow_count_wait(u64 hash, u64 ns, u32 stop)
 {
 	struct probe_stats *st = my_stats();
 
 	if (!st)
-		return;
+		return 0;
 	st->weights += ns;
-	count_stop(st, wait->stop, ns);
-	if (!event_add(wait->hash, ns, 0))
+	count_stop(st, stop, ns);
+	if (!event_add(hash, ns, 0))
 		st->lost[LOST_TABLE] += ns;
+	return 0;
 }
 
-/* Counts the waits of the call that has just ended, each so many times. How long they lasted. */
-WALK_GLOBAL u64 slow_count_waits(u64 times)
+/* Counts the waits of the call that has just ended after ns, each so many times. What is left of ns. */
+WALK_GLOBAL u64 slow_rest(u64 ns, u64 times)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct latency_key key;
 	struct slow_line *line;
 	u64 sum = 0;
 
-	latency_where(task, &key);
+	if (!latency_over_ns)
+		return ns;
+	latency_where(&key);
 	line = slow_line_of(task, &key);
 	if (!line)
-		return 0;
+		return ns;
 	for (u32 i = 0; i < LATENCY_WAITS && i < line->n; i++) {
-		const struct slow_wait *wait = &line->wait[i];
+		const struct latency_wait *wait = &line->wait[i];
 
 		if (wait->began < line->began || !wait->hash)
 			continue;
-		slow_count_wait(wait, wait->ns * times);
+		slow_count_wait(wait->hash, wait->ns * times, wait->stop);
 		sum += wait->ns;
 	}
-	return sum;
+	return ns > sum ? ns - sum : 1;
 }
 
-static inline struct slow_wait *slow_wait_at(struct slow_line *line, u32 i)
+static inline struct latency_wait *slow_wait_at(struct slow_line *line, u32 i)
 {
 	return &line->wait[i & (LATENCY_WAITS - 1)];
 }
 
-static inline bool slow_is_same(const struct slow_line *line, const struct slow_wait *a, const struct slow_wait *b)
+static inline bool slow_is_same(
+        const struct slow_line *line, const struct latency_wait *a, const struct latency_wait *b)
 {
 	return a->hash == b->hash && a->reason == b->reason && a->began >= line->inner;
 }
@@ -263,20 +260,19 @@ WALK_GLOBAL u32 slow_place(u32 pid)
 {
 	struct slow_off *off = bpf_map_lookup_elem(&slow_away, &pid);
 	struct slow_line *line = off ? bpf_map_lookup_elem(&slow_lines, &off->line) : NULL;
-	u32 shortest = 0;
 
 	if (!line)
 		return 0;
+	line->shortest = 0;
 	for (u32 i = 0; i < LATENCY_WAITS; i++) {
-		const struct slow_wait *wait = &line->wait[i];
+		const struct latency_wait *wait = &line->wait[i];
 
 		if (i >= line->n || slow_is_same(line, wait, &off->wait))
 			return i;
-		WALK_BARRIER(shortest);
-		if (wait->ns < slow_wait_at(line, shortest)->ns)
-			shortest = i;
+		if (wait->ns < slow_wait_at(line, line->shortest)->ns)
+			line->shortest = i;
 	}
-	return shortest;
+	return line->shortest;
 }
 
 /* A wait is over. If there are too many, the shortest makes room. */
@@ -284,7 +280,7 @@ static __attribute__((noinline)) int slow_add(u32 pid, const struct slow_off *of
 {
 	struct slow_line *line = bpf_map_lookup_elem(&slow_lines, &off->line);
 	u32 i = slow_place(pid);
-	struct slow_wait *wait;
+	struct latency_wait *wait;
 
 	if (!line || !line->at)
 		return 0;
@@ -334,7 +330,7 @@ static inline bool slow_leaves(struct task_struct *task, bool preempt)
 
 	if (!bpf_map_lookup_elem(&processes, &tgid))
 		return false;
-	latency_where(task, &key);
+	latency_where(&key);
 	slow_line_key(task, &key, &off.line);
 	line = bpf_map_lookup_elem(&slow_lines, &off.line);
 	if (!line || !slow_is_within(line, &key))

@@ -41,7 +41,7 @@ struct error *slow_calls_add(
 	memcpy(new.comm, record->comm, sizeof(new.comm));
 	new.comm[sizeof(new.comm) - 1] = '\0';
 	for (u32 i = 0; i < record->nwaits && i < LATENCY_WAITS; i++)
-		if (record->wait[i].ns)
+		if (record->wait[i].began >= record->began)
 			add_wait(&new, record->wait[i].ns, record->wait[i].reason);
 	if (calls->n == SLOW_CALLS_MAX)
 		free(calls->of[--at].text);

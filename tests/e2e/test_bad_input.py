@@ -90,6 +90,7 @@ def test_first_thread_has_ended():
             rule = f"comm=leaderless,exe={os.path.realpath(sys.executable)}"
             found = yrt.run("python-flame", "--select", rule, "-d", 1).expect()
             assert found.share("spin (<string>:2)") > 0.95, yrt.show(found.stacks)
+            assert yrt.run("probe", "-e", "PyLong_FromLong", "-p", process.pid, "-d", 1).expect().stacks
             dump = yrt.run("dump", "-p", process.pid, output=False, stats=False).expect()
             assert re.search(r"\n    spin +<string>:3 ", dump.stdout), dump.stdout
         finally:
