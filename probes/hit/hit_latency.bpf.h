@@ -50,7 +50,7 @@ SEC("uprobe")
 int on_enter(struct pt_regs *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct latency_key key;
+	struct latency_key key = {0};
 	struct latency_stats *all = latency_here(task, &key);
 	struct latency_call call = {.began = bpf_ktime_get_ns(), .shift = hit_shift}, *before;
 	struct hit_counts *counts = hit_counts_here();
@@ -82,7 +82,7 @@ int on_enter(struct pt_regs *ctx)
 SEC("uprobe")
 int on_again(struct pt_regs *ctx)
 {
-	struct latency_key key;
+	struct latency_key key = {0};
 	struct latency_call *call = latency_here(bpf_get_current_task_btf(), &key) ? latency_find(&key) : NULL;
 
 	if (call && latency_jumps_away(bpf_get_attach_cookie(ctx)))
@@ -115,7 +115,7 @@ WALK_GLOBAL int latency_count(u64 ns)
 WALK_GLOBAL u64 latency_of_call(u64 jump)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct latency_key key;
+	struct latency_key key = {0};
 	struct latency_stats *all = latency_here(task, &key);
 	struct latency_call *call = all ? latency_find(&key) : NULL;
 	struct hit_counts *counts = hit_counts_here();

@@ -163,7 +163,7 @@ WALK_GLOBAL int slow_tell(u64 ns)
 	struct latency_record *record;
 	struct latency_call *call;
 	struct slow_line *line;
-	struct latency_key key;
+	struct latency_key key = {0};
 
 	latency_where(&key);
 	line = slow_line_of(task, &key);
@@ -223,7 +223,7 @@ WALK_GLOBAL int slow_count_wait(u64 hash, u64 ns, u32 stop)
 WALK_GLOBAL u64 slow_rest(u64 ns, u64 times)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct latency_key key;
+	struct latency_key key = {0};
 	struct slow_line *line;
 	u64 sum = 0;
 
@@ -325,7 +325,7 @@ static inline bool slow_leaves(struct task_struct *task, bool preempt)
 {
 	u32 tgid = tgid_of(task), pid = (u32)task->pid;
 	struct slow_off off = {0};
-	struct latency_key key;
+	struct latency_key key = {0};
 	struct slow_line *line;
 
 	if (!bpf_map_lookup_elem(&processes, &tgid))

@@ -148,7 +148,7 @@ WALK_GLOBAL u64 io_unix_key(struct io_object *o, u64 at, u64 name, u32 name_size
 {
 	struct unix_sock *sk = (void *)at, *other = (void *)BPF_CORE_READ(sk, peer);
 	struct unix_address *addr = BPF_CORE_READ(sk, addr);
-	u32 len;
+	u32 len, named = name_size - 2;
 
 	if (!o)
 		return 0;
@@ -160,9 +160,10 @@ WALK_GLOBAL u64 io_unix_key(struct io_object *o, u64 at, u64 name, u32 name_size
 	if (addr && len > 2 && len <= IO_SUN_PATH + 2)
 		bpf_probe_read_kernel(o->text, len - 2, (const char *)&addr->name + 2);
 	o->size = addr && len > 2 && len <= IO_SUN_PATH + 2 ? len - 2 : 0;
-	if (!o->size && name && name_size > 2 && name_size <= IO_SUN_PATH + 2 &&
-	        !bpf_probe_read_user(o->text, name_size - 2, (const void *)(name + 2)))
-		o->size = name_size - 2;
+	WALK_BARRIER(named);
+	if (!o->size && name && named && named <= IO_SUN_PATH &&
+	        !bpf_probe_read_user(o->text, named, (const void *)(name + 2)))
+		o->size = named;
 	return io_text_key(IO_OBJECT_UNIX, o->text, IO_SUN_PATH + 4);
 }
 
