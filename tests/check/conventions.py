@@ -14,6 +14,8 @@ LONGEST = 60
 LONG = 500  # lines of a source
 WIDEST = 120  # columns, with tabs of 8
 README_LINES, README_WIDEST = 150, 100
+# What lies at the top: a package that somebody has loaded there is soon part of a commit.
+TOP = {"CMakeLists.txt", "CMakePresets.json", "README.md", ".clang-format", ".gitignore", ".git"}
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
 GLUED = re.compile(r"^\s*\*(?=[A-Za-z0-9(])", re.M)  # what clang-format makes where it wraps a comment
 UNDONE = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
@@ -124,6 +126,8 @@ def lines(path, text):
 
 wrong, seen = [], 0
 for path in sorted(files()):
+    if os.sep not in path and path not in TOP:
+        wrong.append(f"{path}: not one of the project's files")
     is_code = path.endswith(CODE) or os.path.basename(path) in NAMED
     if not is_code and not path.endswith((".md", ".txt", ".in", ".html", ".json", "/run")):
         continue
