@@ -153,9 +153,16 @@ static bool is_frame_of_call(Dwarf_Die *function)
 	       n == 1 && op->atom == DW_OP_call_frame_cfa;
 }
 
-enum located { LOCATED_NOWHERE, LOCATED_LATER /* in the frame, once it is stored there */, LOCATED };
+/* Nowhere: an optimiser removed it. Later: in the frame, once it is stored there. */
+enum located { LOCATED_NOWHERE, LOCATED_LATER, LOCATED };
 
-/* By its location at the function's entry. */
+static bool is_memory(const Dwarf_Op *op)
+{
+	return op->atom == DW_OP_fbreg || op->atom == DW_OP_bregx ||
+	       (op->atom >= DW_OP_breg0 && op->atom <= DW_OP_breg31);
+}
+
+/* By its location at the function's entry. A constant is nowhere: it is not passed. */
 static enum located locate(Dwarf_Die *function, Dwarf_Die *die, u64 entry, struct parameter *p)
 {
 	Dwarf_Attribute attr;
@@ -175,12 +182,16 @@ static enum located locate(Dwarf_Die *function, Dwarf_Die *die, u64 entry, struc
 		if (op[i].atom == DW_OP_piece)
 			continue;
 		if (op[i].atom != DW_OP_regx && (op[i].atom < DW_OP_reg0 || op[i].atom > DW_OP_reg31))
-			return i ? LOCATED : LOCATED_LATER;
+			return i ? LOCATED : n == 1 && is_memory(op) ? LOCATED_LATER : LOCATED_NOWHERE;
 		if (reg < 0xff && p->nregs < PARAMETER_REGS)
 			p->reg[p->nregs++] = (u8)reg;
 	}
 	return LOCATED;
 }
+
+#define LANG_C_PLUS_PLUS_17 0x2a /* DWARF's list of languages; <dwarf.h> of Debian 12 ends before */
+#define LANG_C_PLUS_PLUS_20 0x2b
+#define LANG_C17            0x2c
 
 /* Languages whose functions take their arguments as C's do. */
 static bool calls_as_c(Dwarf_Die *unit)
@@ -196,7 +207,9 @@ static bool calls_as_c(Dwarf_Die *unit)
 	case DW_LANG_C_plus_plus_14:
 	case DW_LANG_ObjC:
 	case DW_LANG_ObjC_plus_plus:
-	case DW_LANG_Rust:
+	case LANG_C_PLUS_PLUS_17:
+	case LANG_C_PLUS_PLUS_20:
+	case LANG_C17:
 		return true;
 	default:
 		return false;
