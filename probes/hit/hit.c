@@ -308,10 +308,14 @@ static struct error *look_ahead(struct hit *h)
 	struct error *err = NULL;
 
 	for (u32 i = 0; !err && i < h->host->targets->nprocesses; i++)
-		for (u32 k = 0; !err && k < m->nloaded; k++)
-			for (u32 s = 0; !err && m->loaded[k]->image && s < h->options->n; s++)
-				err = look_at(
-				        h, h->host->targets->processes[i], s, m->loaded[k]->image, m->loaded[k]->path);
+		for (u32 k = 0; !err && k < m->nloaded; k++) {
+			struct loaded *l = m->loaded[k];
+
+			if (!l->image || hit_is_own(l->image))
+				continue;
+			for (u32 s = 0; !err && s < h->options->n; s++)
+				err = look_at(h, h->host->targets->processes[i], s, l->image, l->path);
+		}
 	return err;
 }
 

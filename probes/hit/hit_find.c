@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "hit_name.h"
 #include "unwind/cleanup.h"
@@ -235,4 +236,11 @@ struct error *hit_find(const struct hit_spec *s, struct image *img, const char *
 	if (!err && !ret->n && s->kind != HIT_FUNCTION)
 		find_usdt(s, img, ret, NULL);
 	return err;
+}
+
+bool hit_is_own(const struct image *img)
+{
+	struct stat st;
+
+	return !stat("/proc/self/exe", &st) && st.st_dev == img->dev && st.st_ino == img->ino;
 }

@@ -31,6 +31,9 @@ struct error *hit_find(const struct hit_spec *s, struct image *img, const char *
 /* Adds names of the file that are like the one that was not found. symbols_load() was called. */
 void hit_find_near(const struct hit_spec *s, struct image *img, struct hit_near *near);
 
+/* Is it yrt? Until it executes its program, a child that is to do so is a copy of yrt. */
+bool hit_is_own(const struct image *img);
+
 /* Where in the file an address is, of code or of any data. */
 bool hit_offset(const struct image *img, u64 addr, bool code, u64 *ret);
 

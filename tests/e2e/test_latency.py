@@ -89,6 +89,14 @@ def milliseconds(result, word):
     return float(number) * {"ns": 1e-6, "us": 1e-3, "ms": 1}[unit]
 
 
+def test_own_name():
+    """A program that yrt starts has a function whose name yrt has, too."""
+    with tempfile.TemporaryDirectory() as at:
+        flags = ("-o", os.path.join(at, "x.folded"), "--", yrt.fixture_path("calls"), 60)
+        result = yrt.run("probe", "-e", "main", *flags, output=False, stats=False)
+    assert result.code == 0 and "1 hits" in result.stderr, result.stderr
+
+
 def test_summary():
     """The median is as near as buckets are wide: of 45 calls 25 take 20 ms and more."""
     result = latency("calls:work")
