@@ -347,8 +347,8 @@ WALK_GLOBAL int walk_newborn(struct walk *w)
 }
 
 /*
- * The frame that a frame pointer leads to: STOP_NONE if it goes on in known code. STOP_NO_CFI: the next frame pointer
- * is in scratch[0], 0 if there is none.
+ * Follows one frame pointer. STOP_NONE: the walk goes on in the caller, in known code. STOP_NO_CFI: it cannot, and
+ * scratch[0] is the next frame pointer, or 0.
  */
 WALK_GLOBAL int deferred_pointer(struct walk *w, u64 fp)
 {

@@ -14,10 +14,9 @@ static json_int_t member(const json_t *bucket, const char *name)
 	return json_integer_value(json_object_get(bucket, name));
 }
 
-void histogram_put(const char *stats, FILE *out)
+static void put_histogram(const json_t *list, FILE *out)
 {
-	json_t *root = stats ? json_loads(stats, 0, NULL) : NULL;
-	const json_t *list = json_object_get(json_object_get(root, "latency"), "histogram"), *bucket;
+	const json_t *bucket;
 	json_int_t before = 0;
 	size_t i, n = 0;
 
@@ -34,7 +33,6 @@ void histogram_put(const char *stats, FILE *out)
 	}
 	if (n)
 		putc(']', out);
-	json_decref(root);
 }
 
 static void put_time(const json_t *of, const char *name, FILE *out)
@@ -75,10 +73,9 @@ static void put_call(const json_t *call, FILE *out)
 	}
 }
 
-void longest_put(const char *stats, FILE *out)
+static void put_longest(const json_t *list, FILE *out)
 {
-	json_t *root = stats ? json_loads(stats, 0, NULL) : NULL;
-	const json_t *list = json_object_get(json_object_get(root, "latency"), "longest"), *call;
+	const json_t *call;
 	size_t i = 0;
 
 	json_array_foreach(list, i, call)
@@ -91,5 +88,14 @@ void longest_put(const char *stats, FILE *out)
 	}
 	if (i)
 		putc(']', out);
+}
+
+void histogram_put(const char *stats, FILE *out)
+{
+	json_t *root = stats ? json_loads(stats, 0, NULL) : NULL;
+	const json_t *latency = json_object_get(root, "latency");
+
+	put_histogram(json_object_get(latency, "histogram"), out);
+	put_longest(json_object_get(latency, "longest"), out);
 	json_decref(root);
 }

@@ -5,15 +5,11 @@
 #include <stdio.h>
 
 /*
- * How many calls took how long, out of what --stats says (profile_meta.stats, which a recording keeps): as
- * [[from, to, calls], ...] in ns, by time. Nothing is written if stats is NULL or has no such list; what
- * makes no sense is left out.
+ * Of calls (latency), out of what --stats says (profile_meta.stats, which a recording keeps): how many took how long,
+ * as "histogram": [[from, to, calls], ...] in ns, by time; and the longest, with what they waited for, as "longest":
+ * [[ns, at, thread, call, reason, ns, ...], ...]. A list that is not there is not written, nor anything if stats is
+ * NULL; buckets that make no sense are left out.
  */
 void histogram_put(const char *stats, FILE *out);
-
-/*
- * The longest calls of the same: as [[ns, at, thread, call, reason, ns, ...], ...], each with what it waited for.
- */
-void longest_put(const char *stats, FILE *out);
 
 #endif

@@ -312,10 +312,8 @@ static struct error *put_data(const struct profile *p, FILE *out)
 	if (err)
 		return err;
 	put_nodes(p, order, out);
-	if (!p->base) {
+	if (!p->base)
 		histogram_put(p->meta.stats, out);
-		longest_put(p->meta.stats, out);
-	}
 	err = put_times(p, order, out);
 	if (!err && p->meta.source) {
 		fputs(",\n\"source\":", out);

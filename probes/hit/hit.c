@@ -253,17 +253,16 @@ static void tell_others(struct hit *h, u32 spec, const struct image *img, const 
 	                h->options->spec[spec].text, img->path, found->n, found->others));
 }
 
-/* path: for the kernel. */
-static struct error *look_at(struct hit *h, const struct process *p, u32 spec, struct image *img, const char *path)
+/* path: for the kernel; root: of its file system. */
+static struct error *look_at(
+        struct hit *h, const struct process *p, u32 spec, struct image *img, const char *path, const char *root)
 {
 	const struct hit_spec *s = &h->options->spec[spec];
 	struct hit_found found;
 	struct error *err;
-	char root[64];
 
 	if (s->kind == HIT_TRACEPOINT || img->fd < 0 || is_placed(h, p->pid, spec, img))
 		return NULL;
-	proc_path(root, sizeof(root), p->pid, "root");
 	h->matched[spec] |= hit_is_file(s, img->path);
 	err = hit_find(s, img, root, &found);
 	if (!err && found.n && !found.usdt)
@@ -283,20 +282,22 @@ static struct error *look_at(struct hit *h, const struct process *p, u32 spec, s
 
 static struct error *look_at_process(struct hit *h, const struct process *p)
 {
+	pid_t tid = living_thread(p->pid) ?: p->pid;
 	struct error *err = NULL;
+	char root[64];
 
+	snprintf(root, sizeof(root), "/proc/%d/root", tid);
 	if (h->options->returns)
 		hit_latency_tell(h->host->object, p);
 	for (u32 i = 0; !err && i < p->maps.nlines; i++) {
 		const struct mapping *m = &p->mappings[i];
-		char name[64], path[96];
+		char path[96];
 
 		if (!m->image || !(m->prot & PROT_EXEC))
 			continue;
-		snprintf(name, sizeof(name), "map_files/%lx-%lx", m->start, m->end);
-		proc_path(path, sizeof(path), p->pid, name);
+		snprintf(path, sizeof(path), "/proc/%d/map_files/%lx-%lx", tid, m->start, m->end);
 		for (u32 k = 0; !err && k < h->options->n; k++)
-			err = look_at(h, p, k, m->image, path);
+			err = look_at(h, p, k, m->image, path, root);
 	}
 	return err;
 }
@@ -306,16 +307,21 @@ static struct error *look_ahead(struct hit *h)
 {
 	const struct modules *m = h->host->targets->modules;
 	struct error *err = NULL;
+	char root[64];
 
-	for (u32 i = 0; !err && i < h->host->targets->nprocesses; i++)
+	for (u32 i = 0; !err && i < h->host->targets->nprocesses; i++) {
+		const struct process *p = h->host->targets->processes[i];
+
+		proc_path(root, sizeof(root), p->pid, "root");
 		for (u32 k = 0; !err && k < m->nloaded; k++) {
 			struct loaded *l = m->loaded[k];
 
 			if (!l->image || hit_is_own(l->image))
 				continue;
 			for (u32 s = 0; !err && s < h->options->n; s++)
-				err = look_at(h, h->host->targets->processes[i], s, l->image, l->path);
+				err = look_at(h, p, s, l->image, l->path, root);
 		}
+	}
 	return err;
 }
 
@@ -436,11 +442,6 @@ static void reason(u32 reason, char *text)
 		snprintf(text, REASON_LEN, "%.*s", REASON_LEN - 1, shown->spec[reason - 1].text);
 }
 
-static bool leads_to_program(const char *symbol)
-{
-	return !strncmp(symbol, "bpf_", 4) || !strncmp(symbol, "__bpf_", 6) || !strncmp(symbol, "__traceiter_", 12);
-}
-
 const struct event_ops hit_event = {
         .name = "hit",
         .command = "probe",
@@ -457,7 +458,7 @@ const struct event_ops hit_event = {
         .halve = halve,
         .stats = stats,
         .reason = reason,
-        .leads_to_program = leads_to_program,
+        .leads_to_program = hit_leads_to_program,
 };
 
 static void latency_stats(void *event, struct sampler_stats *st)

@@ -98,7 +98,7 @@ static void put_address(FILE *out, u64 value)
 		fputs("NULL", out);
 }
 
-/* At least so many characters, or it is shown as an address. */
+/* Shows text of at least `least` characters as such, anything else as the address. */
 static void put_string(FILE *out, const struct latency_record *r, u64 addr, u32 least)
 {
 	const u8 *bytes = bytes_of(r, addr);

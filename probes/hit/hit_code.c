@@ -4,24 +4,17 @@
 #include <capstone.h>
 #include <string.h>
 
+#include "unwind/cfi/capstone_group.h"
 #include "unwind/cfi/capstone_registers.h"
 #include "unwind/symbols/parameters.h"
 #include "unwind/symbols/symbols.h"
 
 #define CODE_MAX 1024 /* bytes that are looked at */
 
-static bool in_group(const cs_insn *insn, u8 group)
-{
-	for (u8 i = 0; i < insn->detail->groups_count; i++)
-		if (insn->detail->groups[i] == group)
-			return true;
-	return false;
-}
-
 /* Arguments end to have their registers there. */
 static bool is_end(const cs_insn *insn)
 {
-	return in_group(insn, CS_GRP_CALL) || in_group(insn, CS_GRP_RET) || insn->id == X86_INS_JMP ||
+	return capstone_in_group(insn, CS_GRP_CALL) || capstone_in_group(insn, CS_GRP_RET) || insn->id == X86_INS_JMP ||
 	       insn->id == X86_INS_SYSCALL;
 }
 

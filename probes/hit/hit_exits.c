@@ -9,6 +9,7 @@
 #include <sys/user.h>
 
 #include "unwind/binary/endbr64.h"
+#include "unwind/cfi/capstone_group.h"
 #include "unwind/cfi/capstone_registers.h"
 #include "unwind/cfi/cfi.h"
 #include "unwind/cleanup.h"
@@ -174,14 +175,6 @@ static struct error *take_jump(struct sweep *s, const cs_insn *insn)
 	return op->type == X86_OP_IMM ? take_direct(s, insn, (u64)op->imm) : take_indirect(s, insn);
 }
 
-static bool in_group(const cs_insn *insn, u8 group)
-{
-	for (u8 i = 0; i < insn->detail->groups_count; i++)
-		if (insn->detail->groups[i] == group)
-			return true;
-	return false;
-}
-
 static struct error *sweep_part(struct sweep *s, csh cs, cs_insn *insn, u64 start, u64 end)
 {
 	cleanup(free) u8 *bytes = end > start && end - start <= CODE_MAX ? malloc(end - start) : NULL;
@@ -195,9 +188,9 @@ static struct error *sweep_part(struct sweep *s, csh cs, cs_insn *insn, u64 star
 	while (!err && left) {
 		if (!cs_disasm_iter(cs, &at, &left, &addr, insn))
 			return refuse(s, addr, "an unknown instruction");
-		if (in_group(insn, CS_GRP_RET) || in_group(insn, CS_GRP_IRET))
+		if (capstone_in_group(insn, CS_GRP_RET) || capstone_in_group(insn, CS_GRP_IRET))
 			err = take(s, insn, (struct hit_exit){0});
-		else if (in_group(insn, CS_GRP_JUMP))
+		else if (capstone_in_group(insn, CS_GRP_JUMP))
 			err = take_jump(s, insn);
 	}
 	return err;

@@ -244,3 +244,8 @@ bool hit_is_own(const struct image *img)
 
 	return !stat("/proc/self/exe", &st) && st.st_dev == img->dev && st.st_ino == img->ino;
 }
+
+bool hit_leads_to_program(const char *symbol)
+{
+	return !strncmp(symbol, "bpf_", 4) || !strncmp(symbol, "__bpf_", 6) || !strncmp(symbol, "__traceiter_", 12);
+}

@@ -34,6 +34,9 @@ void hit_find_near(const struct hit_spec *s, struct image *img, struct hit_near 
 /* Is it yrt? Until it executes its program, a child that is to do so is a copy of yrt. */
 bool hit_is_own(const struct image *img);
 
+/* Does a kernel function of this name only lead from a hit to the program that sees it? */
+bool hit_leads_to_program(const char *symbol);
+
 /* Where in the file an address is, of code or of any data. */
 bool hit_offset(const struct image *img, u64 addr, bool code, u64 *ret);
 

@@ -32,18 +32,18 @@ static inline struct latency_stats *latency_here(struct task_struct *task, struc
 /* The registers by their DWARF numbers. */
 static inline void latency_registers(const struct pt_regs *ctx, u64 *reg)
 {
-	reg[0] = ctx->rax;
-	reg[1] = ctx->rdx;
-	reg[2] = ctx->rcx;
-	reg[3] = ctx->rbx;
-	reg[4] = ctx->rsi;
-	reg[5] = ctx->rdi;
-	reg[6] = ctx->rbp;
-	reg[LATENCY_SP] = ctx->rsp;
-	reg[8] = ctx->r8;
-	reg[9] = ctx->r9;
-	reg[10] = ctx->r10;
-	reg[11] = ctx->r11;
+	reg[DWREG_RAX] = ctx->rax;
+	reg[DWREG_RDX] = ctx->rdx;
+	reg[DWREG_RCX] = ctx->rcx;
+	reg[DWREG_RBX] = ctx->rbx;
+	reg[DWREG_RSI] = ctx->rsi;
+	reg[DWREG_RDI] = ctx->rdi;
+	reg[DWREG_RBP] = ctx->rbp;
+	reg[DWREG_RSP] = ctx->rsp;
+	reg[DWREG_R8] = ctx->r8;
+	reg[DWREG_R9] = ctx->r9;
+	reg[DWREG_R10] = ctx->r10;
+	reg[DWREG_R11] = ctx->r11;
 }
 
 SEC("uprobe")

@@ -150,11 +150,8 @@ struct error *hit_latency_add(
 	if (err)
 		return err;
 	f = &l->functions[l->nfunctions];
-	*f = (struct hit_function){.addr = addr,
-	        .pid = p->pid,
-	        .syscall = -1,
-	        .own_convention = moves_stacks(p, img),
-	        .name = strdup(name)};
+	*f = (struct hit_function){
+	        .addr = addr, .pid = p->pid, .own_convention = moves_stacks(p, img), .name = strdup(name)};
 	if (!f->name)
 		return &error_no_memory;
 	f->img = image_get(img);

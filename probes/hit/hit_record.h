@@ -3,13 +3,14 @@
 #ifndef YRT_HIT_RECORD_H
 #define YRT_HIT_RECORD_H
 
+#include <arch.h>
 #include <types.h>
 
 #include "unwind/shared/record.h"
 
 /* Registers are numbered as in DWARF (System V psABI for AMD64, 3.6.2). */
 #define LATENCY_REGS   12 /* rax to r11: all that pass arguments, and two more */
-#define LATENCY_SP     7
+#define LATENCY_SP     DWREG_RSP
 #define LATENCY_WAITS  16 /* of a call, with different stacks; the longest are kept. A power of two */
 #define LATENCY_BEHIND 96
 #define LATENCY_MEMORY 128 /* bytes that are taken of what a register points to */
@@ -29,12 +30,11 @@ struct latency_record {
 	u64 began, ns;         /* CLOCK_MONOTONIC; how long it took */
 	u64 reg[LATENCY_REGS]; /* as it began */
 	u32 read, text;        /* bit n: memory[n] is there; the same, up to a 0 only */
-	u32 moves;             /* it may have had several threads, one after the other: waits are those of threads */
+	u32 followed;          /* bit n: behind[n] is there */
 	u32 nwaits;
 	struct latency_wait wait[LATENCY_WAITS]; /* also of calls around this one, which began before */
 	char comm[COMM_LEN];
 	u8 memory[LATENCY_REGS][LATENCY_MEMORY]; /* what is at reg[n], as the call ended */
-	u32 followed, reserved;                  /* bit n: behind[n] is there: */
 	u8 behind[LATENCY_REGS][LATENCY_BEHIND]; /* what the first or second word of memory[n] points to */
 };
 

@@ -15,7 +15,7 @@
 #define SLOW_ADDRESS    4096      /* nothing is mapped below */
 
 u64 latency_over_ns = 0;
-u64 latency_told_ns = 0; /* calls are told that last so long: user space keeps the slowest */
+u64 latency_told_ns = 0; /* only calls that last this long are sent: user space keeps the longest */
 
 struct latency_call {
 	u64 began;
@@ -61,7 +61,6 @@ struct { /* a new one: it is too large for BPF's stack */
 } slow_new SEC(".maps");
 
 struct slow_off {
-	u64 since;
 	struct slow_line_key line;
 	struct latency_wait wait;
 };
@@ -178,7 +177,6 @@ WALK_GLOBAL int slow_tell(u64 ns)
 	record->began = call->began;
 	record->ns = ns;
 	record->read = record->text = record->followed = 0;
-	record->moves = !!key.stack;
 	record->nwaits = line->n;
 	for (u32 i = 0; i < LATENCY_REGS; i++)
 		record->reg[i] = call->reg[i];
@@ -219,7 +217,7 @@ WALK_GLOBAL int slow_count_wait(u64 hash, u64 ns, u32 stop)
 	return 0;
 }
 
-/* Counts the waits of the call that has just ended after ns, each so many times. What is left of ns. */
+/* Adds the waits of the call that has just ended, each `times` times. Returns the part of its ns that was no wait. */
 WALK_GLOBAL u64 slow_rest(u64 ns, u64 times)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -302,7 +300,7 @@ static inline void slow_back(u32 pid)
 
 	if (!off)
 		return;
-	slow_add(pid, off, now > off->since ? now - off->since : 0);
+	slow_add(pid, off, now > off->wait.began ? now - off->wait.began : 0);
 	bpf_map_delete_elem(&slow_away, &pid);
 }
 
@@ -335,10 +333,10 @@ static inline bool slow_leaves(struct task_struct *task, bool preempt)
 	line = bpf_map_lookup_elem(&slow_lines, &off.line);
 	if (!line || !slow_is_within(line, &key))
 		return false;
-	off.since = off.wait.began = bpf_ktime_get_ns();
-	off.wait.reason = wait_why(preempt ? 0 : state_with_freezer(task->__state, task->jobctl));
+	off.wait.began = bpf_ktime_get_ns();
+	off.wait.reason = wait_why(preempt ? 0 : wait_state_bits(task));
 	bpf_map_update_elem(&slow_away, &pid, &off, BPF_ANY);
-	return slow_may_walk(off.since);
+	return slow_may_walk(off.wait.began);
 }
 
 WALKING_TABLE(on_call_switch);
@@ -366,7 +364,7 @@ static __attribute__((noinline)) int slow_walked(u32 pid, const struct slot *slo
 		return 0;
 	off->wait.hash = slot->head.hash;
 	off->wait.stop = slot->deferred.stop ? slot->deferred.stop : slot->head.stop;
-	budget->credit -= (s64)(bpf_ktime_get_ns() - off->since);
+	budget->credit -= (s64)(bpf_ktime_get_ns() - off->wait.began);
 	return 0;
 }
 

@@ -29,10 +29,10 @@ u64 slow_calls_least(const struct slow_calls *calls)
 struct error *slow_calls_add(
         struct slow_calls *calls, struct hit_function *function, const struct latency_record *record, u64 began_ns)
 {
-	struct slow_call new = {.ns = record->ns, .tgid = record->tgid, .tid = record->tid, .moves = record->moves};
+	struct slow_call new = {.ns = record->ns, .tgid = record->tgid, .tid = record->tid};
 	u32 at = calls->n;
 
-	if (calls->n == SLOW_CALLS_MAX && record->ns <= slow_calls_least(calls))
+	if (record->ns <= slow_calls_least(calls))
 		return NULL;
 	new.text = hit_call_text(function, record);
 	if (!new.text)

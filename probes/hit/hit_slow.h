@@ -17,7 +17,6 @@ struct slow_call {
 	u32 tgid, tid;
 	char comm[COMM_LEN];
 	char *text; /* "open("/etc/passwd", 0)", hostile; owned */
-	bool moves; /* waits are those of the threads it had: it may have waited without one */
 	u32 nwaits;
 	struct slow_call_wait {
 		u64 ns;

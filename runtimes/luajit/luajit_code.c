@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "luajit_code.h"
+#include "cfi/capstone_group.h"
 #include "search.h"
 
 #include <arch.h>
@@ -56,14 +57,6 @@ static void reduce_transfer(const cs_insn *in, const cs_x86_op *op, struct code_
 		ret->op = CODE_BRANCH;
 }
 
-static bool in_group(const cs_insn *in, u8 group)
-{
-	for (u32 i = 0; i < in->detail->groups_count; i++)
-		if (in->detail->groups[i] == group)
-			return true;
-	return false;
-}
-
 static void reduce(const cs_insn *in, struct code_ins *ret)
 {
 	const cs_x86 *x = &in->detail->x86;
@@ -101,7 +94,7 @@ static void reduce(const cs_insn *in, struct code_ins *ret)
 		ret->op = CODE_END;
 		return;
 	}
-	if (in_group(in, CS_GRP_CALL) || in_group(in, CS_GRP_JUMP))
+	if (capstone_in_group(in, CS_GRP_CALL) || capstone_in_group(in, CS_GRP_JUMP))
 		reduce_transfer(in, op, ret);
 }
 

@@ -2,6 +2,7 @@
 #include <capstone/capstone.h>
 #include <stdlib.h>
 
+#include "cfi/capstone_group.h"
 #include "cfi/cfi.h"
 #include "cleanup.h"
 #include "python_image.h"
@@ -30,14 +31,6 @@ static void follow(const struct image *img, const cs_insn *in, struct python_eva
 	eval->ranges[eval->n++] = (struct python_range){fde->start, fde->end};
 }
 
-static bool in_group(const cs_insn *in, u8 group)
-{
-	for (u32 i = 0; i < in->detail->groups_count; i++)
-		if (in->detail->groups[i] == group)
-			return true;
-	return false;
-}
-
 static struct error *scan(struct image *img, csh handle, struct python_range r, struct python_eval *eval)
 {
 	size_t size = r.end - r.start;
@@ -53,7 +46,7 @@ static struct error *scan(struct image *img, csh handle, struct python_range r, 
 		return &error_no_memory;
 	while (cs_disasm_iter(handle, &at, &size, &addr, in)) {
 		eval->dispatches |= in->id == X86_INS_JMP && in->detail->x86.operands[0].type != X86_OP_IMM;
-		if (in_group(in, CS_GRP_JUMP))
+		if (capstone_in_group(in, CS_GRP_JUMP))
 			follow(img, in, eval);
 	}
 	cs_free(in, 1);

@@ -238,7 +238,10 @@ static void test_replaced(void **state)
 	}
 }
 
-/* A frame in code without rows is a reason to look again, ever more rarely; one in known code, or in vain, is none. */
+/*
+ * A frame in a stub without rows makes it look again, after a longer wait each time. A frame in known code, or where no
+ * rows could be made before, does not.
+ */
 static void test_wanted(void **state)
 {
 	static const u8 code[] = {0x48, 0x83, 0xec, 0x18, 0x90, 0x48, 0x83, 0xc4, 0x18, 0xc3};

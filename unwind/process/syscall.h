@@ -20,7 +20,7 @@ struct syscall {
 
 /* NULL: no such call is known. Static. */
 const char *syscall_name(int number);
-/* Of a call whose arguments are known; < 0: there is none of this name. */
+/* The number of a system call whose arguments are known; < 0: none has this name. */
 int syscall_number(const char *name);
 /*
  * "read(3 = /var/log/syslog, 0x7f…, 4096)", "poll([5 = tcp 10.0.0.1:4711 to 10.0.0.2:5432], 1, no timeout)", with what

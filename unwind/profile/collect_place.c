@@ -340,7 +340,7 @@ struct error *collect_place(struct collector *c, const struct stack_record *reco
 	return err;
 }
 
-/* The name of a kernel frame; "": it is none. */
+/* The name of a kernel frame, "" for any other frame. */
 static struct error *kernel_name(struct collector *c, struct process *p, u32 i, u32 n, const char **ret)
 {
 	struct named named;

@@ -2,12 +2,11 @@
 /* All of the debug information is untrusted: chains of types, and how many entries are looked at, are bounded. */
 #include "parameters.h"
 
-#include <dwarf.h>
-#include <elfutils/libdw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "debug_type.h"
 #include "passing.h"
 #include "symbols.h"
 
@@ -15,37 +14,17 @@
 #define MEMBERS_MAX 256
 #define STACK_MAX   4096
 
-static bool type_of(Dwarf_Die *die, Dwarf_Die *ret)
+static u64 encoding_of(Dwarf_Die *type)
 {
-	Dwarf_Attribute attr;
-	Dwarf_Die type;
-
-	return dwarf_formref_die(dwarf_attr_integrate(die, DW_AT_type, &attr), &type) && !dwarf_peel_type(&type, ret);
-}
-
-static u64 size_of(Dwarf_Die *type)
-{
-	Dwarf_Word size;
-
-	return dwarf_aggregate_size(type, &size) ? 0 : size;
-}
-
-static int encoding_of(Dwarf_Die *type)
-{
-	Dwarf_Attribute attr;
-	Dwarf_Word encoding;
-
-	if (dwarf_tag(type) != DW_TAG_base_type || dwarf_formudata(dwarf_attr(type, DW_AT_encoding, &attr), &encoding))
-		return 0;
-	return (int)encoding;
+	return dwarf_tag(type) == DW_TAG_base_type ? debug_number(type, DW_AT_encoding, 0) : 0;
 }
 
 static bool points_to_bytes(Dwarf_Die *pointer)
 {
 	Dwarf_Die to;
 
-	return dwarf_tag(pointer) == DW_TAG_pointer_type && type_of(pointer, &to) &&
-	       dwarf_tag(&to) == DW_TAG_base_type && size_of(&to) == 1 && encoding_of(&to) != DW_ATE_boolean;
+	return dwarf_tag(pointer) == DW_TAG_pointer_type && debug_type(pointer, &to) &&
+	       dwarf_tag(&to) == DW_TAG_base_type && debug_type_size(&to) == 1 && encoding_of(&to) != DW_ATE_boolean;
 }
 
 /* The first two members of a structure. Returns how many it has. */
@@ -55,7 +34,7 @@ static u32 members(Dwarf_Die *type, Dwarf_Die first[2])
 	u32 n = 0, looked = 0;
 
 	for (int e = dwarf_child(type, &member); !e && looked++ < MEMBERS_MAX; e = dwarf_siblingof(&member, &member)) {
-		if (dwarf_tag(&member) != DW_TAG_member || !type_of(&member, &of))
+		if (dwarf_tag(&member) != DW_TAG_member || !debug_type(&member, &of))
 			continue;
 		if (n < 2)
 			first[n] = of;
@@ -66,7 +45,8 @@ static u32 members(Dwarf_Die *type, Dwarf_Die first[2])
 
 static bool is_length(Dwarf_Die *type)
 {
-	return size_of(type) == 8 && (encoding_of(type) == DW_ATE_signed || encoding_of(type) == DW_ATE_unsigned);
+	return debug_type_size(type) == 8 &&
+	       (encoding_of(type) == DW_ATE_signed || encoding_of(type) == DW_ATE_unsigned);
 }
 
 static enum parameter_kind kind_of_base(Dwarf_Die *type)
@@ -93,7 +73,8 @@ static bool leads_to_bytes(Dwarf_Die *type)
 {
 	Dwarf_Die first[2];
 
-	if (dwarf_tag(type) == DW_TAG_structure_type && size_of(type) == sizeof(u64) && members(type, first) == 1)
+	if (dwarf_tag(type) == DW_TAG_structure_type && debug_type_size(type) == sizeof(u64) &&
+	        members(type, first) == 1)
 		return points_to_bytes(&first[0]);
 	return points_to_bytes(type);
 }
@@ -116,7 +97,7 @@ static enum parameter_kind kind_of_pointer(Dwarf_Die *type)
 
 	if (points_to_bytes(type))
 		return PARAMETER_STRING;
-	switch (type_of(type, &to) ? kind_of_structure(&to) : PARAMETER_OTHER) {
+	switch (debug_type(type, &to) ? kind_of_structure(&to) : PARAMETER_OTHER) {
 	case PARAMETER_TEXT:
 		return PARAMETER_TO_TEXT;
 	case PARAMETER_SIZED:
@@ -234,11 +215,11 @@ static void read_parameter(
 	*p = (struct parameter){0};
 	snprintf(p->name, sizeof(p->name), "%s", name ? name : "");
 	located = locate(function, die, entry, p);
-	if (!type_of(die, &type)) {
+	if (!debug_type(die, &type)) {
 		passing->known = false;
 		return;
 	}
-	size = size_of(&type);
+	size = debug_type_size(&type);
 	p->kind = kind_of(&type);
 	p->size = size <= 8 ? (u8)size : 0;
 	if (located != LOCATED_NOWHERE)
@@ -259,7 +240,7 @@ static bool read_function(Dwarf_Die *unit, Dwarf_Die *function, u64 entry, struc
 	u32 looked = 0;
 
 	*ret = (struct parameters){0};
-	if (type_of(function, &result))
+	if (debug_type(function, &result))
 		passing_result(&passing, &result);
 	for (int e = dwarf_child(function, &child); !e && looked++ < MEMBERS_MAX; e = dwarf_siblingof(&child, &child)) {
 		Dwarf_Attribute attr;

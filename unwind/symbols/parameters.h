@@ -45,8 +45,8 @@ extern const u8 parameter_regs[6];
 
 /*
  * Of the function at addr, as the file has it, by the file's own debug information or its separate debug file; root: as
- * for symbols_debug_file(). False: there is none, or it does not know the function. Where an optimiser has removed a
- * parameter it has no register.
+ * for symbols_debug_file(). False: no debug information describes the function. A parameter that the optimiser removed
+ * has no register.
  */
 bool parameters_find(struct image *img, const char *root, u64 addr, struct parameters *ret);
 

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "passing.h"
 
-#include <dwarf.h>
-#include <stdlib.h>
+#include <arch.h>
+
+#include "debug_type.h"
 
 #define FLOATING_REGS 8
 #define MEMBERS_MAX   64 /* of a structure that is passed in registers */
 #define DEPTH_MAX     8
 #define WORDS         2 /* of 8 bytes, that such a structure has at most */
 
-const u8 parameter_regs[6] = {5, 4, 1, 2, 8, 9};
+const u8 parameter_regs[6] = {DWREG_RDI, DWREG_RSI, DWREG_RDX, DWREG_RCX, DWREG_R8, DWREG_R9};
 
 enum word { WORD_NONE, WORD_FLOATING, WORD_GENERAL };
 
@@ -30,29 +31,6 @@ static void set(struct classes *c, u64 offset, u64 size, enum word word)
 			c->word[i] = word;
 }
 
-static u64 size_of(Dwarf_Die *type)
-{
-	Dwarf_Word size;
-
-	return dwarf_aggregate_size(type, &size) ? 0 : size;
-}
-
-static bool type_of(Dwarf_Die *die, Dwarf_Die *ret)
-{
-	Dwarf_Attribute attr;
-	Dwarf_Die type;
-
-	return dwarf_formref_die(dwarf_attr_integrate(die, DW_AT_type, &attr), &type) && !dwarf_peel_type(&type, ret);
-}
-
-static u64 number(Dwarf_Die *die, u32 name, u64 or_else)
-{
-	Dwarf_Attribute attr;
-	Dwarf_Word ret;
-
-	return dwarf_formudata(dwarf_attr(die, name, &attr), &ret) ? or_else : ret;
-}
-
 static void classify(struct classes *c, Dwarf_Die *type, u64 offset, u32 depth);
 
 static void classify_members(struct classes *c, Dwarf_Die *type, u64 offset, u32 depth)
@@ -65,20 +43,20 @@ static void classify_members(struct classes *c, Dwarf_Die *type, u64 offset, u32
 		if ((tag != DW_TAG_member && tag != DW_TAG_inheritance) || dwarf_hasattr(&member, DW_AT_external))
 			continue;
 		if (c->looked++ == MEMBERS_MAX || dwarf_hasattr(&member, DW_AT_data_bit_offset) ||
-		        !type_of(&member, &of))
+		        !debug_type(&member, &of))
 			c->unknown = true;
 		if (c->unknown)
 			return;
-		classify(c, &of, offset + number(&member, DW_AT_data_member_location, 0), depth + 1);
+		classify(c, &of, offset + debug_number(&member, DW_AT_data_member_location, 0), depth + 1);
 	}
 }
 
 static void classify_array(struct classes *c, Dwarf_Die *type, u64 offset, u32 depth)
 {
-	u64 size = size_of(type), each;
+	u64 size = debug_type_size(type), each;
 	Dwarf_Die of;
 
-	each = type_of(type, &of) ? size_of(&of) : 0;
+	each = debug_type(type, &of) ? debug_type_size(&of) : 0;
 	if (!each || size > sizeof(u64) * WORDS)
 		c->unknown = true;
 	for (u64 at = 0; !c->unknown && at < size; at += each)
@@ -87,7 +65,7 @@ static void classify_array(struct classes *c, Dwarf_Die *type, u64 offset, u32 d
 
 static void classify_base(struct classes *c, Dwarf_Die *type, u64 offset)
 {
-	u64 encoding = number(type, DW_AT_encoding, 0), size = size_of(type);
+	u64 encoding = debug_number(type, DW_AT_encoding, 0), size = debug_type_size(type);
 
 	if (encoding == DW_ATE_complex_float || (encoding == DW_ATE_float && size != 4 && size != 8))
 		c->unknown = true;
@@ -109,11 +87,11 @@ static void classify(struct classes *c, Dwarf_Die *type, u64 offset, u32 depth)
 	case DW_TAG_pointer_type:
 	case DW_TAG_reference_type:
 	case DW_TAG_rvalue_reference_type:
-		set(c, offset, size_of(type) ? size_of(type) : sizeof(u64), WORD_GENERAL);
+		set(c, offset, debug_type_size(type) ? debug_type_size(type) : sizeof(u64), WORD_GENERAL);
 		break;
 	case DW_TAG_ptr_to_member_type:
 		set(c, offset, sizeof(u64), WORD_GENERAL);
-		c->unknown = size_of(type) != sizeof(u64);
+		c->unknown = debug_type_size(type) != sizeof(u64);
 		break;
 	case DW_TAG_structure_type:
 	case DW_TAG_class_type:
@@ -130,14 +108,14 @@ static void classify(struct classes *c, Dwarf_Die *type, u64 offset, u32 depth)
 
 static bool is_by_reference(Dwarf_Die *type)
 {
-	return number(type, DW_AT_calling_convention, 0) == DW_CC_pass_by_reference;
+	return debug_number(type, DW_AT_calling_convention, 0) == DW_CC_pass_by_reference;
 }
 
 static struct classes classes_of(Dwarf_Die *type)
 {
 	struct classes c = {0};
 
-	if (size_of(type) > sizeof(u64) * WORDS)
+	if (debug_type_size(type) > sizeof(u64) * WORDS)
 		c.in_memory = true;
 	else
 		classify(&c, type, 0, 0);
@@ -185,9 +163,9 @@ void passing_next(struct passing *passing, Dwarf_Die *type, struct parameter *re
 	if (c.unknown)
 		passing->known = false;
 	else if (c.in_memory)
-		take_stack(passing, size_of(type), ret);
+		take_stack(passing, debug_type_size(type), ret);
 	else
-		take(passing, &c, size_of(type), ret);
+		take(passing, &c, debug_type_size(type), ret);
 }
 
 void passing_result(struct passing *passing, Dwarf_Die *type)

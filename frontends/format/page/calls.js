@@ -23,7 +23,7 @@ function showCalls() {
 	if (box.hidden = !list)
 		return;
 	const from = list[0][0] || 1, to = list.at(-1)[1], most = Math.max(...list.map((b) => b[2])), sum = list.reduce((n, b) => n + b[2], 0);
-	const time = callTime, say = (n) => n.toLocaleString("en-US") + " calls";
+	const say = (n) => n.toLocaleString("en-US") + " calls";
 	const place = (ns) => 100 * Math.log((ns || 1) / from) / Math.log(to / from);
 	const put = (tag, text, a, b, n) => {
 		const e = box.lastChild.appendChild(element(tag, text));
@@ -32,10 +32,10 @@ function showCalls() {
 			return;
 		e.style.width = place(b) - place(a) + "%";
 		e.style.height = 64 * n / most + 1 + "px";
-		e.title = time(a) + " to " + time(b) + ": " + say(n) + ", " + percent(n, sum);
+		e.title = callTime(a) + " to " + callTime(b) + ": " + say(n) + ", " + percent(n, sum);
 	};
 	box.append(say(sum) + " by time", element("div", ""));
 	list.forEach((b) => put("i", "", ...b));
 	for (let t = 10 ** Math.ceil(Math.log10(from)); t < to / 2; t *= 10)
-		put("span", time(t), t);
+		put("span", callTime(t), t);
 }

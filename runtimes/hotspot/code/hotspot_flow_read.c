@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cfi/capstone_group.h"
 #include "cfi/capstone_registers.h"
 #include "hotspot_flow_known.h"
 #include "search.h"
@@ -71,19 +72,11 @@ static void reduce_lea(const cs_x86_op *dst, const cs_x86_op *src, struct flow_i
 	ret->value = src->mem.disp;
 }
 
-static bool in_group(const cs_insn *in, u8 group)
-{
-	for (u32 i = 0; i < in->detail->groups_count; i++)
-		if (in->detail->groups[i] == group)
-			return true;
-	return false;
-}
-
 static void reduce_transfer(const cs_insn *in, const cs_x86_op *op, struct flow_ins *ret)
 {
 	bool direct = op->type == X86_OP_IMM;
 
-	if (!in_group(in, CS_GRP_CALL) && !in_group(in, CS_GRP_JUMP))
+	if (!capstone_in_group(in, CS_GRP_CALL) && !capstone_in_group(in, CS_GRP_JUMP))
 		return;
 	ret->target = direct ? (u64)op->imm : 0;
 	if (in->id == X86_INS_CALL)

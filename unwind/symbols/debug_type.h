@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Types of debug information, as parameters.c and passing.c ask for them. */
+#ifndef YRT_DEBUG_TYPE_H
+#define YRT_DEBUG_TYPE_H
+
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <types.h>
+
+/* The type of a parameter, a member or what a pointer leads to, behind typedefs and qualifiers. */
+static inline bool debug_type(Dwarf_Die *die, Dwarf_Die *ret)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Die type;
+
+	return dwarf_formref_die(dwarf_attr_integrate(die, DW_AT_type, &attr), &type) && !dwarf_peel_type(&type, ret);
+}
+
+/* 0: unknown. */
+static inline u64 debug_type_size(Dwarf_Die *type)
+{
+	Dwarf_Word size;
+
+	return dwarf_aggregate_size(type, &size) ? 0 : size;
+}
+
+static inline u64 debug_number(Dwarf_Die *die, u32 attribute, u64 or_else)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Word ret;
+
+	return dwarf_formudata(dwarf_attr(die, attribute, &attr), &ret) ? or_else : ret;
+}
+
+#endif
