@@ -5,6 +5,9 @@ Samples / rate against the CPU time that the programs counted of themselves: wit
 Samples are drawn at random, so n of them are uncertain by 1 / sqrt(n): each test goes on until there are enough
 (40,000) for 2 % to be four times that. A round is long enough for that on two CPUs: 11 s of CPU time at 3,999 Hz. Where
 the low rate is the point, one round is enough, and the limit is four times its uncertainty.
+
+The host of a virtual machine takes CPUs away, often for less than a period. The kernel leaves that out of a thread's
+time (CONFIG_PARAVIRT_TIME_ACCOUNTING), a timer cannot: so there may be as many samples more as that time is long.
 """
 
 import contextlib
@@ -24,7 +27,7 @@ FRESH = os.path.join(yrt.SOURCE, "fixtures", "python", "fresh.py")
 
 
 def one_round(name, args, copies, seconds, rate, flags):
-    """(samples, CPU seconds by the programs, what yrt says was lost, of that not to the host)"""
+    """(samples, CPU seconds by the programs, what yrt says was lost, of that not to the host, seconds the host took)"""
     with contextlib.ExitStack() as stack:
         fixtures = [stack.enter_context(yrt.Fixture(name, *args, seconds=seconds)) for _ in range(copies)]
         pids = ",".join(str(f.pid) for f in fixtures)
@@ -33,21 +36,23 @@ def one_round(name, args, copies, seconds, rate, flags):
             fixture.release()
         cpu = sum(fixture.finish()["cpu_s"] for fixture in fixtures)
         result = at.result().expect()
-    return result.samples, cpu, result.lost(), result.lost_beside(rate)
+    return result.samples, cpu, result.lost(), result.lost_beside(rate), result.stolen_s
 
 
 def measure(name, *args, copies=1, seconds, rate, flags=(), within=TOLERANCE):
     few = rate < 1000
-    samples = cpu = lost = own = rounds = 0
+    samples = cpu = lost = own = stolen = rounds = 0
     while rounds < (1 if few else ROUNDS) and samples < ENOUGH:
         more = one_round(name, args, copies, seconds, rate, flags)
-        samples, cpu, lost, own, rounds = samples + more[0], cpu + more[1], lost + more[2], own + more[3], rounds + 1
+        samples, cpu, lost, own, stolen = (a + b for a, b in zip((samples, cpu, lost, own, stolen), more))
+        rounds += 1
     tolerance = 4 / math.sqrt(cpu * rate) if few else within
     line = f"{samples} samples are {samples / rate:.3f} s; the programs counted {cpu:.3f} s; " \
-           f"ratio {samples / rate / cpu:.4f}, limit {tolerance:.4f} off 1; {lost} said to be lost"
+           f"ratio {samples / rate / cpu:.4f}, limit {tolerance:.4f} off 1; {lost} said to be lost; the host took {stolen:.2f} s"
     # a busy host takes ticks away from a virtual machine: what yrt says was lost so is no error
     assert own <= LOST_MAX * samples, line
-    assert abs((samples + (0 if few else lost)) / rate / cpu - 1) <= tolerance, line
+    counted = (samples + (0 if few else lost)) / rate
+    assert (1 - tolerance) * cpu <= counted <= (1 + tolerance) * (cpu + stolen), line
     assert few or samples >= ENOUGH, f"not enough samples in {rounds} rounds: {line}"
     yield line
 
@@ -98,8 +103,10 @@ def test_new_stacks_on_its_own_cpu():
     finally:
         os.sched_setaffinity(0, cpus)
     expected = truth["cpu_s"] * 1999
-    line = f"{result.samples} samples of {expected:.0f}, {result.lost()} said to be lost"
-    assert abs(result.samples + result.lost() - expected) <= 0.05 * expected, line
+    line = f"{result.samples} samples of {expected:.0f}, {result.lost()} said to be lost, the host took" \
+           f" {result.stolen_s:.2f} s"
+    counted = result.samples + result.lost()
+    assert 0.95 * expected <= counted <= 1.05 * (expected + 1999 * result.stolen_s), line
     yield line
 
 
