@@ -38,7 +38,7 @@ LAYERS = [
     ("walking", ["arch", "shared", "walk.h", "find_region.h", "find_rule.h", "native_guess.h", "native_walk.c",
                  "driver.h"]),
     ("tools", ["arena", "cleanup", "error", "grow", "hash_text", "known", "now", "read_text", "report", "search",
-               "table", "thread_start"]),
+               "sort_keys", "table", "thread_start"]),
     ("binary", ["binary", "target"]),
     ("runtimes' contract", ["runtime.h", "runtime_alloc.h", "runtime_snapshot.h", "runtime_tasks.h"]),
     ("dwarf", ["dwarf"]),

@@ -9,6 +9,7 @@
 #include "cleanup.h"
 #include "grow.h"
 #include "search.h"
+#include "sort_keys.h"
 
 #define STARTS_MAX (1u << 22)
 
@@ -111,20 +112,6 @@ static struct error *add_ends(struct code_starts *starts, struct image *img, con
 	return err;
 }
 
-static int compare_starts(const void *a, const void *b)
-{
-	const struct code_start *x = a, *y = b;
-
-	return (x->addr > y->addr) - (x->addr < y->addr);
-}
-
-static int compare_ends(const void *a, const void *b)
-{
-	const u64 *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
-
 struct error *code_starts_find(struct code_starts *ret, struct image *img)
 {
 	struct error *err = add_symbols(ret, img, SHT_SYMTAB);
@@ -135,10 +122,8 @@ struct error *code_starts_find(struct code_starts *ret, struct image *img)
 		err = add_ends(ret, img, ".rela.plt");
 	if (!err)
 		err = add_ends(ret, img, ".rela.dyn");
-	if (ret->n)
-		qsort(ret->list, ret->n, sizeof(*ret->list), compare_starts);
-	if (ret->nends)
-		qsort(ret->ends, ret->nends, sizeof(*ret->ends), compare_ends);
+	sort_keys(ret->list, ret->n, sizeof(*ret->list));
+	sort_keys(ret->ends, ret->nends, sizeof(*ret->ends));
 	return err;
 }
 

@@ -138,18 +138,25 @@ static bool find_symbol(struct image *img, u64 addr, struct symbol *ret)
 	return !fde || fde->start <= ret->start;
 }
 
+static struct error *load_symbols(const struct module *m)
+{
+	char root[64];
+
+	if (m->loaded->image->symbols)
+		return NULL;
+	proc_path(root, sizeof(root), m->pid, "root");
+	return symbols_load(m->loaded->image, root);
+}
+
 struct error *native_names_find(struct native_names *names, const struct module *m, u64 addr, struct native_name *ret)
 {
 	const char *file = basename(m->loaded->path);
 	struct image *img = m->loaded->image;
+	struct error *err = load_symbols(m);
 	const struct cfi_fde *fde;
 	cleanup(free) char *demangled = NULL;
 	struct symbol sym;
-	struct error *err;
-	char root[64];
 
-	proc_path(root, sizeof(root), m->pid, "root");
-	err = img->symbols ? NULL : symbols_load(img, root);
 	if (err)
 		return err;
 	fde = cfi_fde_at(img->cfi, addr + ARCH_CALL_BACK);

@@ -5,6 +5,7 @@
 
 #include "cleanup.h"
 #include "search.h"
+#include "sort_keys.h"
 #include "symbols.h"
 
 #define READ_SIZE     (64u << 10)
@@ -149,13 +150,6 @@ static struct error *parse_file(struct kallsyms *k, int fd, const char *path)
 	return NULL;
 }
 
-static int compare(const void *left, const void *right)
-{
-	const struct kallsyms_entry *a = left, *b = right;
-
-	return (a->addr > b->addr) - (a->addr < b->addr);
-}
-
 /* The kernel's own come sorted; those of modules and BPF programs follow in the order of their loading. */
 static void sort(struct kallsyms *k)
 {
@@ -170,7 +164,7 @@ static void sort(struct kallsyms *k)
 	for (i = from; i < k->count; i++)
 		lowest = k->entries[i].addr < lowest ? k->entries[i].addr : lowest;
 	from = SEARCH(from, n, k->entries[n].addr <= lowest);
-	qsort(k->entries + from, k->count - from, sizeof(*k->entries), compare);
+	sort_keys(k->entries + from, k->count - from, sizeof(*k->entries));
 }
 
 /* Global before local, then without underscores in front, then the shorter. */

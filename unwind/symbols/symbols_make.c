@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cleanup.h"
+#include "sort_keys.h"
 #include "symbols_table.h"
 
 #define OFFSET_BITS 48
@@ -157,13 +158,6 @@ static struct error *add_source(struct symbols *s, u32 kind)
 	return NULL;
 }
 
-static int compare(const void *left, const void *right)
-{
-	const struct symbol_entry *a = left, *b = right;
-
-	return (a->key > b->key) - (a->key < b->key);
-}
-
 static u32 group_end(const struct symbols *s, u32 i)
 {
 	u64 start = entry_start(&s->entries[i]);
@@ -264,7 +258,7 @@ struct error *symbols_make(struct symbols *s, struct image *img)
 	}
 	if (!s->count)
 		return NULL;
-	qsort(s->entries, s->count, sizeof(*s->entries), compare);
+	sort_keys(s->entries, s->count, sizeof(*s->entries));
 	settle(s);
 	shrunk = realloc(s->entries, s->count * sizeof(*s->entries) + 1);
 	s->entries = shrunk ? shrunk : s->entries;
