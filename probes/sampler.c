@@ -345,7 +345,7 @@ static bool waits_for_more(const struct sampler *s)
 
 static bool is_over(struct sampler *s, volatile sig_atomic_t *stop)
 {
-	if (*stop || (!s->targets.alive && !waits_for_more(s)))
+	if (*stop || (targets_are_over(&s->targets) && !waits_for_more(s)))
 		return true;
 	if (s->command && command_has_ended(s->command))
 		return true;

@@ -277,6 +277,8 @@ static struct error *keep_unread(struct targets *t, const struct process_record 
 
 	why = process_explain((pid_t)record->tgid, why);
 	gone = why->kind == ERROR_NO_PROCESS;
+	if (gone && living_thread((pid_t)record->tgid))
+		t->between = (pid_t)record->tgid;
 	err = process_create_gone(t->modules, (pid_t)record->tgid, record->instance, &p);
 	if (err) {
 		error_free(why);
@@ -370,6 +372,11 @@ struct error *targets_starting(struct targets *t)
 		if (process_starting(t->processes[i]))
 			err = t->processes[i]->dead ? process_finish(t->processes[i]) : rescan(t, t->processes[i]);
 	return err;
+}
+
+bool targets_are_over(const struct targets *t)
+{
+	return !t->alive && !(t->between && living_thread(t->between));
 }
 
 struct error *targets_reap(struct targets *t)

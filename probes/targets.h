@@ -23,10 +23,11 @@ struct targets {
 	struct process **processes;
 	u32 nprocesses;
 	u32 alive;
-	bool announced;            /* BPF knows of those that were added until now, and is given each from here on */
-	u32 recognised;            /* runtimes that any of them has, or may have once it has started: bit n is id n */
-	u32 runtimes;              /* of processes that were forgotten: bit n is id n */
-	u32 seen;                  /* processes so far */
+	pid_t between;  /* ran another program already when it was looked at: its record is still to come. 0: none */
+	bool announced; /* BPF knows of those that were added until now, and is given each from here on */
+	u32 recognised; /* runtimes that any of them has, or may have once it has started: bit n is id n */
+	u32 runtimes;   /* of processes that were forgotten: bit n is id n */
+	u32 seen;       /* processes so far */
 	struct unread_list unread; /* of them; with everyone */
 };
 
@@ -51,6 +52,8 @@ struct error *targets_starting(struct targets *t);
  * attaches.
  */
 struct error *targets_reap(struct targets *t);
+/* All have ended, and none of them is about to be seen as another program. */
+bool targets_are_over(const struct targets *t);
 /* Tries again those that could not be looked into. */
 struct error *targets_retry(struct targets *t);
 /* Forgets those that are gone and that no record can name any more. */

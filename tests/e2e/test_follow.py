@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -67,6 +68,53 @@ def test_in_exec():
         seen, rounds = seen + sum(n for _, n in new), rounds + 1
     assert seen >= 20, yrt.show(result.stacks)
     yield f"{seen} samples in execve()"
+
+
+AGAIN = """
+/* COUNT PROGRAM ...: runs itself COUNT times (a digit), then the program */
+__attribute__((used)) static void run(long *stack)
+{
+	char **argv = (char **)stack + 1, **envp = argv + stack[0] + 1;
+	long ret;
+
+	if (argv[1][0]-- == '0')
+		argv += 2;
+	__asm__ volatile("syscall" : "=a"(ret) : "a"(59), "D"(*argv), "S"(argv), "d"(envp) : "rcx", "r11", "memory");
+	__asm__ volatile("syscall" : "=a"(ret) : "a"(60), "D"(1) : "rcx", "r11", "memory");
+}
+__asm__(".globl _start\\n_start: mov %rsp, %rdi\\nand $-16, %rsp\\ncall run\\n");
+"""
+PARTS = 1100
+
+
+def slow_to_load(directory):
+    """A program of so many parts that the kernel takes milliseconds from the old program's end to its beginning."""
+    source, path = os.path.join(directory, "again.c"), os.path.join(directory, "again")
+    with open(source, "w") as out:
+        out.write(AGAIN)
+    flags = ("-O2", "-static", "-nostdlib", "-fno-stack-protector", "-fno-asynchronous-unwind-tables")
+    subprocess.run(["gcc", *flags, "-o", path, source], check=True)
+    with open(path, "rb") as read:
+        elf = bytearray(read.read())
+    headers, count = struct.unpack_from("<Q", elf, 32)[0], struct.unpack_from("<H", elf, 56)[0]
+    table = elf[headers:headers + 56 * count]
+    for at in range(0x10000000, 0x10000000 + PARTS * 0x2000, 0x2000):
+        table += struct.pack("<IIQQQQQQ", 1, 4, 0, at, at, 0x1000, 0x1000, 0x1000)  # PT_LOAD, read-only
+    elf += bytes(-len(elf) % 8)
+    struct.pack_into("<Q", elf, 32, len(elf))
+    struct.pack_into("<H", elf, 56, count + PARTS)
+    with open(path, "wb") as out:
+        out.write(elf + table)
+    return path
+
+
+def test_many_execs():
+    """A program that already gives way to the next one when yrt looks at it: that is not the end."""
+    with tempfile.TemporaryDirectory() as directory:
+        again = slow_to_load(directory)
+        for _ in range(3):
+            result = yrt.run("flame", "-U", "-F", 999, "--", again, "9", yrt.fixture_path("deep30"), 1).expect()
+            assert result.share("f01") > 0.5, f"{result.samples}\n{yrt.show(result.stacks)}"
 
 
 def test_fork():
