@@ -4,8 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "now.h"
+
 #define STACKS_MAX 512
 #define RETRIES    32 /* at once */
+#define REST       9  /* times as long as that took */
 
 struct stack {
 	struct stack_record *record; /* with its frames; NULL: this place is free */
@@ -16,6 +19,7 @@ struct stack {
 struct gone {
 	struct stack stack[STACKS_MAX];
 	u32 next_kept, next_tried;
+	u64 due_ns;
 };
 
 struct gone *gone_create(void)
@@ -56,10 +60,11 @@ struct error *gone_keep(struct gone *g, const struct stack_record *record, const
 
 struct error *gone_retry(struct gone *g, gone_name *name, void *ctx)
 {
+	u64 begin_ns = now_ns();
 	struct error *err = NULL;
 	u32 tried = 0;
 
-	for (u32 i = 0; !err && i < STACKS_MAX && tried < RETRIES; i++) {
+	for (u32 i = begin_ns < g->due_ns ? STACKS_MAX : 0; !err && i < STACKS_MAX && tried < RETRIES; i++) {
 		struct stack *s = &g->stack[g->next_tried++ % STACKS_MAX];
 		bool whole = false;
 
@@ -70,6 +75,8 @@ struct error *gone_retry(struct gone *g, gone_name *name, void *ctx)
 		if (whole)
 			drop(s);
 	}
+	if (tried)
+		g->due_ns = now_ns() + REST * (now_ns() - begin_ns);
 	return err;
 }
 

@@ -22,7 +22,10 @@ struct gone *gone_create(void); /* NULL: out of memory */
 void gone_destroy(struct gone *g);
 /* Keeps a copy; where there is no room, in place of the oldest. */
 struct error *gone_keep(struct gone *g, const struct stack_record *record, const struct frame *frames, u32 n);
-/* Names some of them again, and forgets those that are whole. */
+/*
+ * Names some of them again, and forgets those that are whole. At most a tenth of the time goes into this, else what is
+ * never found again would take all of it: the code of modules that a program imports once.
+ */
 struct error *gone_retry(struct gone *g, gone_name *name, void *ctx);
 /* Forgets those of an epoch: BPF sends them anew. */
 void gone_forget(struct gone *g, u32 epoch);
