@@ -46,28 +46,59 @@ static __attribute__((always_inline)) inline void wait_walk(
 	wait_walked(task, slot, begin);
 }
 
-/* A thread ends. What one of its waits cannot make up for others do. */
-static __attribute__((noinline)) int wait_leave(struct task_struct *task, struct wait_state *w, struct wait_stats *ws)
+/* Counts more, or less, of a short wait that was counted before. */
+static __attribute__((noinline)) bool wait_count_rest(const struct wait_rest *rest)
 {
+	struct wait_stats *ws = wait_stats();
 	struct probe_stats *st = my_stats();
-	struct wait_rest rest;
-	u32 tgid = tgid_of(task);
-	s64 owed, *all;
+	s64 ns = rest->ns;
 
-	wait_take_rest(w, &rest);
-	if (st && rest.ns && event_add(rest.hash, (u64)rest.ns, 0)) {
-		w->counted_ns += rest.ns;
-		st->weights += rest.ns;
-		count_stop(st, rest.stop, (u64)rest.ns);
-		ws->run_queue_ns += rest.runnable ? rest.ns : 0;
+	if (!st || !ws || !ns || !event_add(rest->hash, (u64)ns, 0))
+		return false;
+	st->weights += ns;
+	count_stop(st, rest->stop, (u64)ns);
+	ws->run_queue_ns += rest->runnable ? ns : 0;
+	return true;
+}
+
+static const struct wait_pool wait_no_pool;
+
+/*
+ * What a thread leaves that ends: others of its process make up for it. If it was the last one, nobody else will: then
+ * waits do that of any that have ended.
+ */
+static __attribute__((noinline)) int wait_leave_owed(struct task_struct *task, struct wait_state *w, s64 owed)
+{
+	struct wait_rest rest;
+	struct wait_pool *pool;
+	u32 tgid = tgid_of(task);
+
+	pool = bpf_map_lookup_elem(&wait_owed, &tgid);
+	if (!pool) {
+		bpf_map_update_elem(&wait_owed, &tgid, &wait_no_pool, BPF_NOEXIST);
+		pool = bpf_map_lookup_elem(&wait_owed, &tgid);
 	}
-	owed = (s64)(w->exact_ns - w->counted_ns);
-	all = bpf_map_lookup_elem(&wait_owed, &tgid);
-	if (!all && bpf_map_update_elem(&wait_owed, &tgid, &owed, BPF_NOEXIST))
-		all = bpf_map_lookup_elem(&wait_owed, &tgid); /* another thread has just made it */
-	if (all)
-		__sync_fetch_and_add(all, owed);
+	if (!pool)
+		return 0;
+	__sync_fetch_and_add(&pool->ns, owed);
+	wait_choose_all(&pool->chosen, &w->chosen);
+	if (BPF_CORE_READ(task, signal, live.counter))
+		return 0;
+	wait_take_rest(&pool->chosen, pool->ns, counts_in_use, &rest);
+	wait_count_rest(&rest);
+	bpf_map_delete_elem(&wait_owed, &tgid);
 	return 0;
+}
+
+/* A thread ends. What one of its waits cannot make up for others do. */
+static __attribute__((noinline)) int wait_leave(struct task_struct *task, struct wait_state *w)
+{
+	struct wait_rest rest;
+
+	wait_rest_of(w, &rest);
+	if (wait_count_rest(&rest))
+		w->counted_ns += rest.ns;
+	return wait_leave_owed(task, w, (s64)(w->exact_ns - w->counted_ns));
 }
 
 /* A thread is back whose wait nobody took a stack of, and that was short: most are. */
@@ -249,7 +280,7 @@ int BPF_PROG(on_thread_exit, struct task_struct *task)
 	if (end)
 		wait_left_late(w, ws, end);
 	else
-		wait_leave(task, w, ws);
+		wait_leave(task, w);
 	ws->wall_ns += wait_span(wait_begin(task), now);
 	return 0;
 }

@@ -249,10 +249,19 @@ static void count_rest(struct wait *w, u32 epoch, const struct wait_rest *rest)
 	collector_count(w->host->collector, epoch, rest->hash, (u64)rest->ns, 0);
 }
 
+static s64 left_by_ended(void *ctx, u32 tgid)
+{
+	struct wait *w = ctx;
+	struct bpf_map *map = object_skeleton(w->host->object)->maps.wait_owed;
+	struct wait_pool pool;
+
+	return bpf_map__lookup_elem(map, &tgid, sizeof(tgid), &pool, sizeof(pool), 0) ? 0 : pool.ns;
+}
+
 /* The run is over, and all threads were seen. */
 static void count_owed(struct wait *w, u32 epoch)
 {
-	wait_owed_share(&w->owed, object_skeleton(w->host->object)->maps.wait_owed);
+	wait_owed_share(&w->owed, left_by_ended, w);
 	for (u32 i = 0; i < w->owed.n; i++)
 		if (w->owed.all[i].rest.ns)
 			count_rest(w, epoch, &w->owed.all[i].rest);

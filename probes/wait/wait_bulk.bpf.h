@@ -36,6 +36,7 @@ struct wait_past {
 	u64 left;    /* how often it has left the CPU since */
 	u64 waits;   /* that are over, but for that one */
 	bool single; /* it came to the CPU once */
+	bool stayed; /* it had just left the CPU at `begin`, and did not come back */
 };
 
 static inline bool wait_may_bulk(void)
@@ -125,6 +126,8 @@ static inline u64 wait_bulk_now(struct task_struct *task, const struct wait_past
 {
 	u64 ran = BPF_CORE_READ(task, se.sum_exec_runtime) - BPF_CORE_READ(task, se.prev_sum_exec_runtime), ns;
 
+	if (past->stayed)
+		return past->off_ns;
 	if (past->came < past->begin || past->came + ran > now)
 		return 0;
 	ns = now - past->came - ran;
@@ -179,6 +182,7 @@ WALK_GLOBAL u64 wait_bulk_end(struct wait_state *w, u64 now, u32 moment)
 		exec = BPF_CORE_READ(task, se.sum_exec_runtime);
 	past.off_ns = wait_span(exec - w->bulk_exec_ns, wait_span(past.since ? past.since : past.begin, until));
 	past.waits = past.left + w->bulk_left;
+	past.stayed = w->bulk_left && !past.left;
 	if (moment != WAIT_ON && past.waits)
 		past.waits--; /* it is in that one */
 	if (moment == WAIT_OFF && !wait_end_ns)

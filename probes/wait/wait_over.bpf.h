@@ -6,24 +6,24 @@
 #include "wait/wait_chance.bpf.h"
 #include "wait/wait_state.bpf.h"
 
-#define WAIT_VALUE_FREE    100000000ll /* no limit for the value of a wait below */
-#define WAIT_CHOSEN_ENOUGH 8u
+#define WAIT_VALUE_FREE 100000000ll /* no limit for the value of a wait below */
 
-struct { /* by process: exact_ns less counted_ns of threads that have ended, which others make up for */
+struct { /* by process */
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1024);
 	__type(key, u32);
-	__type(value, s64);
+	__type(value, struct wait_pool);
 } wait_owed SEC(".maps");
 
 /* A part of what this process's threads that have ended lack; the rest is left for others. */
 static inline s64 wait_take_owed(u32 tgid)
 {
-	s64 *all = bpf_map_lookup_elem(&wait_owed, &tgid), owed = all ? *all : 0, part = owed >> 3;
+	struct wait_pool *pool = bpf_map_lookup_elem(&wait_owed, &tgid);
+	s64 owed = pool ? pool->ns : 0, part = owed >> 3;
 
 	part = part ? part : owed;
 	if (part)
-		__sync_fetch_and_add(all, -part);
+		__sync_fetch_and_add(&pool->ns, -part);
 	return part;
 }
 
@@ -62,27 +62,15 @@ static __attribute__((noinline)) u64 wait_value(struct wait_state *w, u64 ns, u3
 
 static inline void wait_remember(struct wait_state *w, u64 hash, u64 value)
 {
-	w->last = (struct wait_rest){.ns = (s64)value, .hash = hash, .stop = w->stop, .runnable = w->runnable};
-	if (w->last_turn != counts_in_use || w->last.ns >= w->most.ns)
-		w->most = w->last;
-	w->last_turn = counts_in_use;
-	w->chosen++;
+	struct wait_rest wait = {.ns = (s64)value, .hash = hash, .stop = w->stop, .runnable = w->runnable};
+
+	wait_choose(&w->chosen, &wait, counts_in_use);
 }
 
-/*
- * At a thread's end, or that of the run: the last short wait that was counted makes up for too little, the largest for
- * too much. None if few were counted: they stand for those of other threads, too. User space knows stacks that were
- * sent since the last turn but one, and their counts are of one turn.
- */
-static inline void wait_take_rest(const struct wait_state *w, struct wait_rest *ret)
+/* At a thread's end, or that of the run. */
+static inline void wait_rest_of(const struct wait_state *w, struct wait_rest *ret)
 {
-	s64 ns = (s64)(w->exact_ns - w->counted_ns);
-
-	*ret = ns > 0 ? w->last : w->most;
-	if (w->chosen < WAIT_CHOSEN_ENOUGH || counts_in_use - w->last_turn > (ns > 0))
-		ret->ns = 0;
-	else
-		ret->ns = ns > -ret->ns ? ns : -ret->ns;
+	wait_take_rest(&w->chosen, (s64)(w->exact_ns - w->counted_ns), counts_in_use, ret);
 }
 
 /* The hash that a wait is counted under: of both stacks, if there is a waker's. */

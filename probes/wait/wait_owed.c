@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wait_owed.h"
 
-#include <bpf/libbpf.h>
 #include <stdlib.h>
 
 #include "unwind/grow.h"
@@ -26,13 +25,6 @@ static int by_process(const void *a, const void *b)
 	return x->tgid < y->tgid ? -1 : x->tgid > y->tgid;
 }
 
-static s64 left_by_ended(const struct bpf_map *map, u32 tgid)
-{
-	s64 ret;
-
-	return bpf_map__lookup_elem(map, &tgid, sizeof(tgid), &ret, sizeof(ret), 0) ? 0 : ret;
-}
-
 /* Of one process. */
 static void share(struct wait_owes *all, u32 n, s64 sum)
 {
@@ -51,7 +43,7 @@ static void share(struct wait_owes *all, u32 n, s64 sum)
 			all[i].rest.ns = (s64)((double)all[i].owed * part);
 }
 
-void wait_owed_share(struct wait_owed *o, const struct bpf_map *of_ended)
+void wait_owed_share(struct wait_owed *o, s64 (*of_ended)(void *ctx, u32 tgid), void *ctx)
 {
 	if (!o->n)
 		return;
@@ -59,7 +51,7 @@ void wait_owed_share(struct wait_owed *o, const struct bpf_map *of_ended)
 	for (u32 i = 0, n; i < o->n; i += n) {
 		for (n = 1; i + n < o->n && o->all[i + n].tgid == o->all[i].tgid; n++)
 			;
-		share(o->all + i, n, left_by_ended(of_ended, o->all[i].tgid));
+		share(o->all + i, n, of_ended(ctx, o->all[i].tgid));
 	}
 }
 

@@ -10,8 +10,6 @@
 #include "unwind/error.h"
 #include "wait_record.h"
 
-struct bpf_map;
-
 struct wait_owed { /* starts as zeroes */
 	struct wait_owes {
 		u32 tgid;
@@ -22,8 +20,8 @@ struct wait_owed { /* starts as zeroes */
 };
 
 struct error *wait_owed_add(struct wait_owed *o, const struct wait_thread *t);
-/* of_ended: what threads that have ended left, by process. */
-void wait_owed_share(struct wait_owed *o, const struct bpf_map *of_ended);
+/* of_ended: what threads of a process that have ended left. */
+void wait_owed_share(struct wait_owed *o, s64 (*of_ended)(void *ctx, u32 tgid), void *ctx);
 void wait_owed_free(struct wait_owed *o);
 
 #endif

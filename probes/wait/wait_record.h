@@ -76,6 +76,56 @@ struct wait_rest {
 	u32 stop, runnable;
 };
 
+#define WAIT_CHOSEN_ENOUGH 3u
+
+/* Short waits that were counted, of a thread: the last; the largest since that turn. */
+struct wait_chosen {
+	struct wait_rest last, most;
+	u32 n;    /* how many */
+	u32 turn; /* counts_in_use at the last */
+};
+
+static inline void wait_choose(struct wait_chosen *c, const struct wait_rest *wait, u32 turn)
+{
+	c->last = *wait;
+	if (c->turn != turn || wait->ns >= c->most.ns)
+		c->most = *wait;
+	c->turn = turn;
+	c->n++;
+}
+
+/* Adds those of another thread. */
+static inline void wait_choose_all(struct wait_chosen *c, const struct wait_chosen *others)
+{
+	u32 n = c->n + others->n;
+
+	if (others->n && (!c->n || others->turn >= c->turn)) {
+		wait_choose(c, &others->most, others->turn);
+		c->last = others->last;
+	}
+	c->n = n;
+}
+
+/*
+ * What makes up for ns that were counted for too little: the last one, or the largest for too much. None if few were
+ * counted: they stand for those of other threads, too. User space knows stacks that were sent since the last turn but
+ * one, and their counts are of one turn.
+ */
+static inline void wait_take_rest(const struct wait_chosen *c, s64 ns, u32 turn, struct wait_rest *ret)
+{
+	*ret = ns > 0 ? c->last : c->most;
+	if (c->n < WAIT_CHOSEN_ENOUGH || turn - c->turn > (ns > 0))
+		ret->ns = 0;
+	else
+		ret->ns = ns > -ret->ns ? ns : -ret->ns;
+}
+
+/* What threads of a process that have ended were counted for too little, which others make up for; and their waits. */
+struct wait_pool {
+	s64 ns;
+	struct wait_chosen chosen;
+};
+
 enum wait_thread_flag {
 	WAIT_RUNS = 1,  /* it is on a CPU, or gone: no wait */
 	WAIT_KNOWN = 2, /* hash: its stack was sent, and what was counted of it is settled */

@@ -50,10 +50,8 @@ struct wait_state {   /* of a thread; what each switch needs comes first */
 	u64 brief_ns;     /* how long those last that are shorter than WAIT_DUE_NS, on average */
 	u32 drawn;        /* for how many waits that one stands; 0: none was chosen yet */
 	u32 stop;
-	struct wait_rest last, most; /* short waits that were counted: the last; the largest since that turn */
-	u32 chosen;                  /* how many were */
-	u32 last_turn;               /* counts_in_use at the last */
-	u32 longs;                   /* how many of 256 waits are long */
+	struct wait_chosen chosen;
+	u32 longs; /* how many of 256 waits are long */
 };
 
 struct {

@@ -44,6 +44,8 @@ static inline void wait_visit(struct wait_state *w, struct wait_thread *t, u64 n
 
 	if (!ns) {
 		t->flags = WAIT_RUNS;
+		if (since) /* it has just begun */
+			wait_sampled = 1;
 		return;
 	}
 	t->ns = ns;
@@ -72,9 +74,9 @@ static inline void wait_visit(struct wait_state *w, struct wait_thread *t, u64 n
 /* The run is over. */
 static inline void wait_visit_rest(const struct wait_state *w, struct wait_thread *t)
 {
-	wait_take_rest(w, &t->rest);
+	wait_rest_of(w, &t->rest);
 	t->owed = (s64)(w->exact_ns - w->counted_ns) - t->rest.ns;
-	if (!w->chosen || counts_in_use - w->last_turn > 1)
+	if (!w->chosen.n || counts_in_use - w->chosen.turn > 1)
 		t->rest.hash = 0;
 	if ((t->rest.ns || t->owed) && !t->flags)
 		t->flags = WAIT_RUNS;

@@ -44,6 +44,40 @@ def test_many():
     assert 0 < share <= 1 / 100, f"{share:.2%} of the waits have a stack"
 
 
+BURSTS = """
+import os, threading, time
+asked, answered = os.pipe(), os.pipe()
+def answer():
+    while os.read(asked[0], 1):
+        os.write(answered[1], b"x")
+threading.Thread(target=answer, daemon=True).start()
+slept = 0
+for _ in range(25):
+    for _ in range(100):
+        os.write(asked[1], b"x")
+        os.read(answered[0], 1)
+    began = time.monotonic()
+    time.sleep(0.1)
+    slept += time.monotonic() - began
+print(slept)
+"""
+
+
+def test_bursts():
+    """A long wait that ends a burst of short ones, so that it was to be skipped, counts for itself from its begin."""
+    shown = due = skipped = 0
+    for _ in range(2):
+        result = yrt.run("off-flame", "-U", "--", "/usr/bin/python3", "-c", BURSTS).expect()
+        shown += sum(ns for frames, ns in result.stacks if frames[-1] == "[sleep]") * 1e-9
+        due += float(result.stdout.splitlines()[0])
+        skipped += result.stats["off"]["waits_without_stack"]
+        lost = result.stats["lost"].get("unmatched", 0)
+        assert lost < 0.01 * result.stats["samples"], result.stats
+    assert skipped, "each wait has a stack: nothing was tried"
+    assert abs(shown - due) <= EXACT * due, f"{shown} of {due}"
+    yield f"{shown:.3f} of {due:.3f} s asleep, {skipped} waits without a stack"
+
+
 def test_run_queue():
     """What the last line says of the run queue is what the stacks say of it, also where few waits have one."""
     with yrt.Fixture("switches", seconds=30, wait=True) as fixture:
