@@ -97,6 +97,7 @@ void when_free(struct when *w)
 {
 	free(w->command);
 	w->command = NULL;
+	table_free(&w->cpu);
 }
 
 static double load_now(void)
@@ -131,15 +132,40 @@ static double rss_of_machine(void)
 	return (total - available) * 1024;
 }
 
-static double cpu_percent(struct when *w, const pid_t *pids, int n, bool everyone, u64 now_ns)
+/* What was used since the last look: by those that were there then. What a new one has used may be of years. */
+static struct error *cpu_of_targets(struct when *w, const pid_t *pids, int n, u64 *used)
 {
-	u64 cpu = everyone ? cpu_of_machine() : 0, before = w->cpu_ns, looked = w->looked_ns;
+	struct table now = {0};
+	struct error *err = NULL;
 
-	for (int i = 0; !everyone && i < n; i++)
-		cpu += cpu_of_process(pids[i]);
-	w->cpu_ns = cpu;
-	w->looked_ns = now_ns;
-	return looked && cpu > before && now_ns > looked ? 100 * (double)(cpu - before) / (double)(now_ns - looked) : 0;
+	for (int i = 0; !err && i < n; i++) {
+		u64 key = (u64)pids[i] * 0x9e3779b97f4a7c15 | 1, cpu = cpu_of_process(pids[i]);
+		u64 *before = table_get(&w->cpu, key);
+
+		*used += before && cpu > *before ? cpu - *before : 0;
+		err = cpu ? table_put(&now, key, cpu) : NULL; /* 0: it is gone */
+	}
+	table_free(&w->cpu);
+	w->cpu = now;
+	return err;
+}
+
+static u64 cpu_of_everyone(struct when *w)
+{
+	u64 before = w->machine_ns;
+
+	w->machine_ns = cpu_of_machine();
+	return w->machine_ns - before;
+}
+
+static struct error *measure_cpu(struct when *w, const pid_t *pids, int n, bool everyone, u64 now)
+{
+	u64 used = everyone ? cpu_of_everyone(w) : 0, before = w->looked_ns;
+	struct error *err = everyone ? NULL : cpu_of_targets(w, pids, n, &used);
+
+	w->looked_ns = now;
+	w->value = before && now > before ? 100 * (double)used / (double)(now - before) : 0;
+	return err;
 }
 
 static struct error *measure(
@@ -150,7 +176,7 @@ static struct error *measure(
 
 	w->value = w->metric == WHEN_LOAD ? load_now() : 0;
 	if (w->metric == WHEN_CPU)
-		w->value = cpu_percent(w, pids, n, everyone, now);
+		err = measure_cpu(w, pids, n, everyone, now);
 	if (w->metric == WHEN_RSS && everyone)
 		w->value = rss_of_machine();
 	for (int i = 0; w->metric == WHEN_RSS && !everyone && i < n; i++)
@@ -166,11 +192,12 @@ struct error *when_look(
         struct when *w, const pid_t *pids, int n, bool everyone, volatile sig_atomic_t *stop, bool *holds)
 {
 	bool first = w->metric == WHEN_CPU && !w->looked_ns;
+	bool nobody = (w->metric == WHEN_CPU || w->metric == WHEN_RSS) && !everyone && !n;
 	u64 now = now_ns();
 	struct error *err = measure(w, pids, n, everyone, stop, now);
 
 	*holds = false;
-	if (err || first || (w->below ? w->value >= w->limit : w->value <= w->limit)) {
+	if (err || first || nobody || (w->below ? w->value >= w->limit : w->value <= w->limit)) {
 		w->since_ns = 0;
 		return err;
 	}

@@ -162,6 +162,51 @@ def test_condition():
         assert at.result().code == 0
 
 
+def named(script):
+    """A program of this test's own comm."""
+    return f"open('/proc/self/comm', 'w').write('yrt{os.getpid()}')\n{script}"
+
+
+# comes while yrt looks, with seconds of CPU time behind it
+COMES = """
+import time
+while time.process_time() < 2: sum(range(1000))
+open('/proc/self/comm', 'w').write('NAME')
+time.sleep(300)
+"""
+
+
+def test_cpu_of_those_that_come_and_go():
+    """CPU time that a process had used before it was a target does not count, and none is taken off when one ends."""
+    rule = ["--select", f"comm=yrt{os.getpid()}", "-d", 0.3, "-n", 1, "--when"]
+    with tempfile.TemporaryDirectory() as dir, Python(named(IDLE)):
+        at = watch(dir, *rule, "cpu > 25%")
+        with Python(COMES.replace("NAME", f"yrt{os.getpid()}")) as late:
+            yrt.until(lambda: yrt.read(f"/proc/{late.pid}/comm") == f"yrt{os.getpid()}\n", "it is a target")
+            time.sleep(7)  # targets are looked for every five seconds
+            assert not kept(dir) and at.process.poll() is None, at.process.stderr.readline()
+        at.interrupt()
+        at.result()
+    with tempfile.TemporaryDirectory() as dir, Python(named(BUSY)), contextlib.ExitStack() as stack:
+        ends = [stack.enter_context(Python(named(BUSY))) for _ in range(2)]
+        yrt.busy_for([python.pid for python in ends], 4)
+        at = watch(dir, *rule, "cpu > 5% for 8s")
+        for python in ends:
+            time.sleep(2)
+            yrt.stop(python.process, signal.SIGKILL)
+        ended = time.monotonic()
+        said = at.process.stderr.readline()
+        assert "it is" in said and time.monotonic() - ended < 8, "the condition began anew when one ended"
+        at.result().expect()
+        assert len(kept(dir)) == 1
+    with tempfile.TemporaryDirectory() as dir:
+        at = watch(dir, *rule, "cpu < 50%")
+        time.sleep(2.5)
+        with Python(named(IDLE)):
+            result = at.result().expect()
+        assert len(kept(dir)) == 1, result.stderr
+
+
 def test_memory_of_the_machine():
     with tempfile.TemporaryDirectory() as dir:
         result = watch(dir, "-a", "-d", 0.3, "--every", 1, "-n", 1, "--when", "rss > 1m").result().expect()
