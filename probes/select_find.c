@@ -45,14 +45,25 @@ struct search {
 	u32 n;
 };
 
+/* As rules take it: a path, where there is a '/' in what is looked for. */
+static const char *name_like(const char *wanted, const struct process_facts *f)
+{
+	return strchr(wanted, '/') && *f->exe ? f->exe : facts_name(f);
+}
+
+static bool is_called(const char *name, const char *proc, pid_t pid)
+{
+	struct process_facts f;
+
+	return facts_read(proc, pid, &f) && (!strcmp(name, name_like(name, &f)) || !strcmp(name, f.comm));
+}
+
 static struct error *add_matching(void *ctx, pid_t pid)
 {
 	struct search *s = ctx;
-	struct process_facts f;
 	struct error *err;
 
-	if (s->name ? !facts_read(s->proc, pid, &f) || (strcmp(s->name, facts_name(&f)) && strcmp(s->name, f.comm))
-	            : !selection_matches_pid(s->selection, s->proc, pid))
+	if (s->name ? !is_called(s->name, s->proc, pid) : !selection_matches_pid(s->selection, s->proc, pid))
 		return NULL;
 	err = grow(&s->pids, s->n, sizeof(*s->pids));
 	if (!err)
@@ -147,7 +158,7 @@ static bool near_value(const struct near *near, const struct process_facts *f, c
 		snprintf(ret, SELECT_ID, "%s", f->comm);
 		return is_near(near->value, f->comm);
 	default:
-		snprintf(ret, SELECT_ID, "%s", facts_name(f));
+		snprintf(ret, SELECT_ID, "%s", name_like(near->value, f));
 		return is_near(near->value, facts_name(f)) || is_near(near->value, f->comm);
 	}
 }

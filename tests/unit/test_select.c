@@ -266,6 +266,7 @@ static void test_near(void **state)
 	struct error *err;
 
 	missed("exe=envoi", "envoy (pid 1");
+	missed("exe=/bin/envoy", "/usr/local/bin/envoy (pid 1"); /* which it is not */
 	missed("exe=zzzzzz", "there is nothing similar");
 	missed("pod=99999999-5f60-7182-93a4-b5c6d7e8f901", UID);
 	/* of a node's pods those with the program, and all only if none has */
@@ -278,6 +279,12 @@ static void test_near(void **state)
 	missed("container=000000000000", ID_A);
 	assert_null(find_by_name("dash", root, &pid));
 	assert_int_equal(pid, 15);
+	assert_null(find_by_name("/bin/dash", root, &pid));
+	assert_int_equal(pid, 15);
+	err = find_by_name("/usr/bin/dash", root, &pid);
+	assert_int_equal(err->kind, ERROR_NO_PROCESS);
+	assert_non_null(strstr(err->hint, "similar: /bin/dash (pid 15)"));
+	error_free(err);
 	err = find_by_name("nginx", root, &pid);
 	assert_int_equal(err->kind, ERROR_USAGE);
 	assert_non_null(strstr(err->message, "12 (nginx"));
