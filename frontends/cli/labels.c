@@ -100,8 +100,12 @@ struct error *labels_merge(struct profile *p, const char *more)
 
 	if (!out)
 		return &error_no_memory;
-	if (more)
-		fprintf(out, "%s\n", more);
+	for (const char *line = more, *next; line && *line; line = next) { /* the last one of a key */
+		next = strchrnul(line, '\n');
+		next += !!*next;
+		if (!has_key(next, line, strcspn(line, "=")))
+			fprintf(out, "%.*s\n", (int)strcspn(line, "\n"), line);
+	}
 	for (const char *line = own; *line; line += strcspn(line, "\n"), line += *line == '\n')
 		if (!has_key(more, line, strcspn(line, "=\n")))
 			fprintf(out, "%.*s\n", (int)strcspn(line, "\n"), line);

@@ -272,12 +272,23 @@ static struct error *ask(const struct store *s, const struct profile *p, const c
 	return err;
 }
 
+static bool has_label(const json_t *list, const char *name)
+{
+	for (size_t i = 0; i < json_array_size(list); i++)
+		if (!strcmp(json_string_value(json_object_get(json_array_get(list, i), "name")), name))
+			return true;
+	return false;
+}
+
+/* The first one of a name: Parca refuses a profile with two. */
 static void put_parca(void *ctx, const char *key, const char *value)
 {
+	json_t *list = ((struct labels *)ctx)->list;
 	char plain[LABEL_MAX];
 
 	plain_key(key, plain);
-	json_array_append_new(((struct labels *)ctx)->list, json_pack("{s:s, s:s}", "name", plain, "value", value));
+	if (!has_label(list, plain))
+		json_array_append_new(list, json_pack("{s:s, s:s}", "name", plain, "value", value));
 }
 
 static char *base64(const u8 *bytes, size_t size)
@@ -308,9 +319,9 @@ static struct error *wrap_parca(const struct profile *p, const char *service, st
 
 	values_of(&p->meta, &v);
 	put_parca(&l, "__name__", v.kind);
+	each_label(p, put_parca, &l);
 	put_parca(&l, "job", service);
 	put_parca(&l, "service_name", service);
-	each_label(p, put_parca, &l);
 	root = json_pack("{s:[{s:{s:o}, s:[{s:s}]}], s:b}", "series", "labels", "labels", l.list, "samples",
 	        "rawProfile", text ? text : "", "normalized", 0);
 	free(r->body);

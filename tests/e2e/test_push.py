@@ -167,6 +167,22 @@ def values_of(dir, *meta):
     return name, pprof.types()
 
 
+def test_labels():
+    """A label twice: the last one counts. Parca takes no name twice, and job is one that it has by default."""
+    twice = ["--label", "a.b=1", "--label", "a.b=2", "--label", "a_b=3", "--label", "job=front"]
+    with tempfile.TemporaryDirectory() as dir:
+        path = made(dir)
+        _, _, _, body = sent("otlp", path, *twice)
+        read = oracles.Otlp(body)
+        keys = [a["key"][0] for a in read.resources["resource"][0]["attributes"]]
+        assert len(keys) == len(set(keys)) and read.resource()["a.b"] == "2", keys
+        _, _, _, body = sent("parca", path, *twice)
+        pairs = [(pair["name"], pair["value"]) for pair in json.loads(body)["series"][0]["labels"]["labels"]]
+        labels = dict(pairs)
+        assert len(labels) == len(pairs) and labels["job"] == "front" and labels["a_b"] == "2", pairs
+        assert labels["service_name"] == "shop" and labels["__name__"] == "process_cpu", pairs
+
+
 def test_values():
     """Each value by its type: time that was waited for is no memory."""
     with tempfile.TemporaryDirectory() as dir:
