@@ -144,8 +144,8 @@ static struct error *inspect(void *data, const struct runtime_process *p, struct
 	if (image->vm.l_in_slot)
 		report_text(out, "lua_State's slot", NULL, "%d bytes from there", image->vm.l_slot);
 	for (u32 i = 0; i < image->vm.nspills; i++)
-		report_text(out, "lua_State spilled", NULL, "%d bytes from register %u", image->vm.spill[i],
-		        image->vm.spill_reg);
+		report_text(out, image->vm.l_in_slot ? "while a constant is pushed" : "lua_State spilled", NULL,
+		        "%d bytes from register %u", image->vm.spill[i], image->vm.spill_reg);
 	layout_report(image->origins, out);
 	return NULL;
 }

@@ -39,7 +39,7 @@ struct error *lua_code_find(struct image *img, struct lua_image *ret);
 /*
  * The same, kept for the next run (cfi_search_cache.h). False: it is not, or contradicts the file. lua_code_cache.c.
  */
-#define LUA_CODE_SEARCH "lua code 1"
+#define LUA_CODE_SEARCH "lua code 2"
 bool lua_code_load(struct image *img, struct lua_image *ret);
 void lua_code_store(const struct image *img, const struct lua_image *image);
 

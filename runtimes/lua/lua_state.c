@@ -25,6 +25,7 @@ struct search {
 	u32 holds; /* registers that have the argument now */
 	struct place place[PLACES];
 	u32 n;
+	bool pushes; /* constants: the stack pointer is a word lower until they are popped */
 };
 
 /* A set of general registers by their DWARF numbers. */
@@ -100,6 +101,7 @@ static bool see_write(void *ctx, const cs_insn *in)
 	                    ? capstone_register(x->operands[1].reg)
 	                    : CAPSTONE_NO_REG;
 
+	s->pushes = s->pushes || (in->id == X86_INS_PUSH && x->operands[0].type == X86_OP_IMM);
 	for (u32 i = 0; i < s->n; i++) {
 		struct place *p = &s->place[i];
 
@@ -198,7 +200,10 @@ bool lua_state_find(struct lua_sweep *sweep, u64 start, u64 end, struct lua_vm *
 	ret->l_reused = best->writes != 0;
 	ret->l_slot = best->disp;
 	ret->l_from = best->from;
-	if (!best->slot) {
+	if (best->slot && best->reg == DWREG_RSP && s.pushes) {
+		ret->spill_reg = best->reg;
+		ret->spill[ret->nspills++] = (s16)(best->disp + 8);
+	} else if (!best->slot) {
 		struct spills spills = {.l_reg = best->reg, .vm = ret};
 
 		lua_sweep(sweep, start, end, see_spill, &spills);

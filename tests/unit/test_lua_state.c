@@ -81,12 +81,28 @@ static void test_slot(void **state)
 	assert_non_null(strstr(lua_state_extent(&vm), "in all of luaV_execute behind"));
 }
 
+/* -Oz loads small constants by the stack. */
+static void test_pushes(void **state)
+{
+	struct lua_vm vm = found("sub $72, %rsp\nmov %rdi, 32(%rsp)\nmov %rax, %rdi\ncall _start\npush $9\npop %r8");
+
+	assert_true(vm.l_in_slot);
+	assert_int_equal(vm.l_reg, DWREG_RSP);
+	assert_int_equal(vm.l_slot, 32);
+	assert_int_equal(vm.nspills, 1);
+	assert_int_equal(vm.spill_reg, DWREG_RSP);
+	assert_int_equal(vm.spill[0], 40);
+	vm = found("push %rbx\nsub $64, %rsp\nmov %rdi, 32(%rsp)\nmov %rax, %rdi\ncall _start\npop %rbx");
+	assert_int_equal(vm.nspills, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_saved),
 	        cmocka_unit_test(test_not_saved),
 	        cmocka_unit_test(test_slot),
+	        cmocka_unit_test(test_pushes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
