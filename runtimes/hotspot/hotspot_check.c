@@ -15,6 +15,7 @@
 #define THREADS_MAX  32
 #define NAME_BYTES   64
 #define PC_LOWER     (-1) /* PcDesc::lower_offset_limit */
+#define IN_USE       0    /* nmethod::in_use */
 
 struct subject {
 	const struct vmstructs *v;
@@ -104,13 +105,24 @@ static void look_at_blob(struct subject *s, const struct hotspot_blob *b)
 	s->nblobs++;
 }
 
+/*
+ * Whether new calls may enter it. The code that an agent's redefinition of a class took out of force may fill the
+ * beginning of a heap, until it is swept: in a JVM that an agent was loaded into later, that is all code of then.
+ */
+static bool is_in_use(struct subject *s, u64 nmethod)
+{
+	u64 state;
+
+	return s->l->nm_state.size == 0 || (read_number(s, nmethod, s->l->nm_state, &state) && state == IN_USE);
+}
+
 static bool see_blob(void *ctx, const struct hotspot_blob *b)
 {
 	struct subject *s = ctx;
 
 	if (s->scanned < BLOBS_MAX)
 		look_at_blob(s, b);
-	if (b->kind == BLOB_NMETHOD && s->nnmethods < NMETHODS_MAX)
+	if (b->kind == BLOB_NMETHOD && s->nnmethods < NMETHODS_MAX && is_in_use(s, b->at))
 		s->nmethods[s->nnmethods++] = b->at;
 	return ++s->scanned < SCAN_MAX && !s->bad_blob && !s->bad_segment &&
 	       (s->scanned < BLOBS_MAX || s->nnmethods < NMETHODS_MAX);
@@ -161,8 +173,8 @@ static bool is_method(struct subject *s, u64 method)
 }
 
 /*
- * Of those that are in force, most are what their method runs; some were replaced by another tier's or are for OSR,
- * some are being unloaded. Few may all be such.
+ * Of those that are in use, most are what their method runs; some are for OSR, some are replaced or unloaded just now.
+ * Few may all be such.
  */
 static int check_methods(struct subject *s)
 {

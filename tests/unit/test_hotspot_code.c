@@ -321,6 +321,29 @@ static void test_checks_open(void **state)
 	stop(&j);
 }
 
+/* What an agent's redefinition took out of force proves nothing, however much of it there is. */
+static void test_checks_of_old_code(void **state)
+{
+	struct hotspot_check checks[HOTSPOT_CHECKS];
+	static struct jvm j;
+
+	start(&j, FAKE_17);
+	for (u32 i = 0; i < 14; i++)
+		fake_set(&j.f, fake_nmethod(&j.f, j.l, j.f.method[i & 1], 100 + i, 3), j.l->nm_state, 2);
+	for (u32 i = 0; i < 2; i++) {
+		fake_set(&j.f, j.f.nmethod[i], j.l->nm_state, 2); /* not_entrant */
+		fake_set(&j.f, j.f.method[i], j.l->method_code, 0);
+	}
+	hotspot_check(j.v, j.l, j.code, &j.f.memory, checks);
+	assert_int_equal(checks[4].result, HOTSPOT_CHECK_SILENT);
+	fake_nmethod(&j.f, j.l, j.f.method[0], 200, 4);
+	hotspot_check(j.v, j.l, j.code, &j.f.memory, checks);
+	assert_string_equal(checks[4].name, "methods");
+	assert_int_equal(checks[4].result, HOTSPOT_CHECK_HOLDS);
+	assert_int_equal(checks[4].looked_at, 1);
+	stop(&j);
+}
+
 static void test_checks_fail(void **state)
 {
 	static struct jvm j;
@@ -449,6 +472,7 @@ int main(void)
 	        cmocka_unit_test(test_segments),
 	        cmocka_unit_test(test_checks_hold),
 	        cmocka_unit_test(test_checks_open),
+	        cmocka_unit_test(test_checks_of_old_code),
 	        cmocka_unit_test(test_checks_fail),
 	        cmocka_unit_test(test_checks_again),
 	        cmocka_unit_test(test_reads_fail),
