@@ -96,8 +96,10 @@ static __attribute__((noinline)) int wait_leave(struct task_struct *task, struct
 	struct wait_rest rest;
 
 	wait_rest_of(w, &rest);
-	if (wait_count_rest(&rest))
+	if (wait_count_rest(&rest)) {
 		w->counted_ns += rest.ns;
+		w->chosen.most.ns += rest.ns < 0 ? rest.ns : 0; /* it cannot give that again */
+	}
 	return wait_leave_owed(task, w, (s64)(w->exact_ns - w->counted_ns));
 }
 

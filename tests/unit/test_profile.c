@@ -152,6 +152,19 @@ static void check_links(const struct profile *p)
 	assert_int_equal(seen, p->nnodes);
 }
 
+/* Time that was counted for too much is taken away, but none becomes less than nothing. */
+static void test_less(void **state)
+{
+	struct profile *p = *state;
+	u32 node = child(p, 0, function(p, 1, "a", false));
+
+	profile_add(p, node, 100);
+	profile_add(p, node, (u64)-30);
+	assert_int_equal(p->nodes[node].self, 70);
+	profile_add(p, node, (u64)-71);
+	assert_int_equal(p->nodes[node].self, 0);
+}
+
 static void test_many(void **state)
 {
 	enum { FUNCTIONS = 3000, STACKS = 20000, DEPTH = 10 };
@@ -225,6 +238,7 @@ int main(void)
 	        T(test_late_names),
 	        T(test_better_name_brings_its_file),
 	        T(test_totals),
+	        T(test_less),
 	        T(test_many),
 	        T(test_full),
 	        T(test_long_name_is_cut),

@@ -250,7 +250,9 @@ struct error *profile_child(struct profile *p, u32 node, u32 function, u32 *ret)
 
 void profile_add(struct profile *p, u32 node, u64 count)
 {
-	p->nodes[node].self += count;
+	u64 *self = &p->nodes[node].self;
+
+	*self = (s64)count < 0 && *self < -count ? 0 : *self + count;
 }
 
 void profile_add_more(struct profile *p, u32 node, u64 count)

@@ -160,7 +160,7 @@ struct error *profile_image(struct profile *p, const char *path, const char *bui
 struct error *profile_string(struct profile *p, const char *s, const char **ret);
 /* The child of node for function; made if new. */
 struct error *profile_child(struct profile *p, u32 node, u32 function, u32 *ret);
-/* Adds to a node's self count. */
+/* Adds to a node's self count. What is less than 0 as an s64 is taken away, as far as there is something. */
 void profile_add(struct profile *p, u32 node, u64 count);
 /* Adds to what else was counted. */
 void profile_add_more(struct profile *p, u32 node, u64 count);
