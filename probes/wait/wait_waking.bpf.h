@@ -7,8 +7,8 @@
 #include "wait/wait_state.bpf.h"
 
 /*
- * The wait that a wake-up ends, if the waker's stack is wanted: the wait's own stack is or will be taken, and it has no
- * waker yet.
+ * The wait that a wake-up ends, if the waker's stack is wanted: the wait's own stack was taken, is being taken on the
+ * CPU that the thread is about to leave, or will be, and it has no waker yet.
  */
 static inline struct wait_state *wait_to_wake(struct task_struct *woken)
 {
@@ -16,7 +16,7 @@ static inline struct wait_state *wait_to_wake(struct task_struct *woken)
 
 	if (!w || !w->since_ns || w->waker || w->runnable)
 		return NULL;
-	if (w->hash)
+	if (w->hash || w->stands)
 		return w;
 	return wait_span(w->since_ns, bpf_ktime_get_ns()) < WAIT_LONG_NS ? NULL : w;
 }
