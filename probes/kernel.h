@@ -115,6 +115,42 @@ struct file {
 	void *private_data;
 };
 
+/* io_uring, from Linux 6.0 on */
+struct io_cqe {
+	u64 user_data;
+	int fd;
+};
+
+struct io_uring_cqe {
+	u64 user_data;
+	int res;
+	unsigned int flags;
+};
+
+struct io_rsrc_node {
+	unsigned long file_ptr;
+};
+
+struct io_rsrc_data {
+	unsigned int nr;
+	struct io_rsrc_node **nodes;
+};
+
+struct io_file_table {
+	struct io_rsrc_data data;
+};
+
+struct io_ring_ctx {
+	struct io_file_table file_table;
+};
+
+struct io_kiocb {
+	u8 opcode;
+	unsigned int flags;
+	struct io_cqe cqe;
+	struct io_ring_ctx *ctx;
+};
+
 struct in6_addr___kernel {
 	unsigned char in6_u[16];
 };

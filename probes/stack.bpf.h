@@ -315,6 +315,8 @@ static inline bool has_no_stack(struct task_struct *task, const struct process_e
 	struct mm_struct *mm = BPF_CORE_READ(task, mm);
 	u64 stack = BPF_CORE_READ(mm, start_stack);
 
+	if (!r->sp && !r->ip) /* a thread of io_uring, which runs in the kernel only */
+		return true;
 	if (r->orig_ax != SYSCALL_EXECVE && r->orig_ax != SYSCALL_EXECVEAT)
 		return !stack;
 	return !(r->di | r->si | r->dx) || !BPF_CORE_READ(mm, end_code) || (process->stack && process->stack != stack);

@@ -32,6 +32,9 @@ static void losses(FILE *out, const struct sampler_stats *st)
 		        100.0 * (double)(s->calls - s->skipped) / (double)s->calls);
 	if (s->begun)
 		fprintf(out, ", %lu connects were not waited for: their time is not known", s->begun);
+	if (s->later)
+		fprintf(out, ", %lu of the calls were requests of io_uring: their time is that until they ended",
+		        s->later);
 	if (s->async)
 		fprintf(out, ", io_uring_enter() or io_submit() was called %lu times: what it does is not seen",
 		        s->async);
@@ -43,10 +46,11 @@ static json_t *to_json(const struct sampler_stats *st)
 {
 	const struct io_summary *s = st->of_event;
 
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "calls", (json_int_t)s->calls, "ns",
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "calls", (json_int_t)s->calls, "ns",
 	        (json_int_t)s->ns, "in_bytes", (json_int_t)s->in_bytes, "out_bytes", (json_int_t)s->out_bytes,
-	        "calls_without_stack", (json_int_t)s->skipped, "async_calls", (json_int_t)s->async,
-	        "connects_not_waited_for", (json_int_t)s->begun, "objects", (json_int_t)s->objects);
+	        "calls_without_stack", (json_int_t)s->skipped, "async_calls", (json_int_t)s->async, "async_requests",
+	        (json_int_t)s->later, "connects_not_waited_for", (json_int_t)s->begun, "objects",
+	        (json_int_t)s->objects);
 }
 
 const struct loss_words io_words = {

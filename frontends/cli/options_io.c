@@ -26,8 +26,11 @@ const struct manual io_manual = {
                 "a pipe], [read of a device]; with --files, inside that, the file. A call counts when it returns, "
                 "with its time and its bytes; the last line on stderr has the exact sums. Where a stack for each "
                 "call would slow the program down, stacks are sampled by size and weighted.\n"
-                "Not seen: page faults of mapped files (see fault-flame), close(), what io_uring and io_submit() do "
-                "later, calls that have not returned at the end (see off-flame), and sockets (see net-flame).",
+                "Requests of io_uring are [read, asynchronous] and so on, with the stack that submitted them and the "
+                "time "
+                "until they ended (Linux 6.0 or later).\n"
+                "Not seen: page faults of mapped files (see fault-flame), close(), what io_submit() does later, "
+                "calls that have not returned at the end (see off-flame), and sockets (see net-flame).",
         .options = io_options,
         .examples = io_examples,
 };
@@ -56,8 +59,8 @@ const struct manual net_manual = {
                 "Where a stack for each call would slow the program down, stacks are sampled by size and weighted.\n"
                 "Time (--latency) is that of the calls alone. Clients with timeouts wait in poll() for one socket, "
                 "which is [wait]; event loops wait in epoll for all, which belongs to no peer. A connect that returns "
-                "before the connection is made is [connect, not waited for], one that fails [connect, failed]. Data "
-                "sent by io_uring is not seen.",
+                "before the connection is made is [connect, not waited for], one that fails [connect, failed]. "
+                "Requests of io_uring are [send, asynchronous] and so on.",
         .options = net_options,
         .examples = net_examples,
 };

@@ -16,6 +16,8 @@
 #define IO_SIZE_NS      (1ull << 33) /* of a call, in its size */
 #define IO_MESSAGES_MAX 64
 
+#define IO_URING_ENTER 426
+
 #define IO_MSG_PEEK    2
 #define IO_EMPTY_PATH  0x1000 /* AT_EMPTY_PATH: fstat() of C libraries */
 #define IO_STATX       332
@@ -27,10 +29,13 @@ const volatile u32 io_of = 0;               /* enum io_of: which calls are count
 const volatile bool io_count_calls = false; /* in place of bytes */
 const volatile bool io_with_objects = false;
 
+u32 io_rings = 0; /* what io_uring does is seen: the probes of io_later.bpf.h are attached */
+
 struct io_thread {
 	u64 since_ns;   /* of the call it is in; 0: none that is wanted */
 	u64 size, next; /* of calls since the last stack, and of which on one is taken */
 	struct io_taken taken;
+	u64 pending; /* the request whose stack is taken: a key of io_pending */
 };
 
 struct {
@@ -46,6 +51,12 @@ struct {
 	__type(key, u32);
 	__type(value, struct io_stats);
 } io_counters SEC(".maps");
+
+/* From Linux 6.0 on its tracepoints say which request they are about. */
+static inline bool io_sees(u64 number)
+{
+	return number == IO_URING_ENTER && io_rings && bpf_core_field_exists(struct io_kiocb, cqe);
+}
 
 SEC("tp_btf/sys_enter")
 int BPF_PROG(io_enter, struct pt_regs___kernel *regs, long number)
@@ -320,7 +331,7 @@ int BPF_PROG(io_exit, struct pt_regs___kernel *regs, long ret)
 	ns = bpf_ktime_get_ns() - t->since_ns;
 	t->since_ns = 0;
 	if (call.argument == IO_LATER) {
-		s->async++;
+		s->async += !io_sees(number);
 		return 0;
 	}
 	if (!io_find(&t->taken, task, regs, call.argument, ret))

@@ -17,7 +17,7 @@
 
 struct io {
 	const struct event_host *host;
-	struct bpf_link *on_enter, *on_exit;
+	struct bpf_link *on_enter, *on_exit, *on_submit, *on_complete; /* the last two: NULL if there is no io_uring */
 	struct io_names names;
 	struct io_summary summary;
 };
@@ -31,6 +31,10 @@ static void prepare(struct object *o, u32 of)
 
 	object_want(o, "io_enter");
 	object_want(o, "io_exit");
+	object_want(o, "io_ring_submit");
+	object_want(o, "io_ring_complete");
+	object_want(o, "io_ring_complete_old");
+	bpf_map__set_max_entries(skel->maps.io_pending, IO_PENDING);
 	skel->rodata->io_of = of;
 	skel->rodata->io_count_calls = options && options->calls;
 	skel->rodata->io_with_objects = options && options->objects;
@@ -56,9 +60,25 @@ static void destroy(void *event)
 		return;
 	bpf_link__destroy(io->on_enter);
 	bpf_link__destroy(io->on_exit);
+	bpf_link__destroy(io->on_submit);
+	bpf_link__destroy(io->on_complete);
 	shown = NULL;
 	io_names_free(&io->names);
 	free(io);
+}
+
+/* Kernels have one or the other form of each: where a program takes more arguments than there are it is refused. */
+static void attach_rings(struct io *io)
+{
+	struct sample *skel = object_skeleton(io->host->object);
+
+	io->on_complete = bpf_program__attach(skel->progs.io_ring_complete_old);
+	if (!io->on_complete)
+		io->on_complete = bpf_program__attach(skel->progs.io_ring_complete);
+	io->on_submit = bpf_program__attach(skel->progs.io_ring_submit);
+	if (!io->on_submit)
+		io->on_submit = bpf_program__attach_raw_tracepoint(skel->progs.io_ring_submit, "io_uring_submit_sqe");
+	skel->bss->io_rings = io->on_submit && io->on_complete;
 }
 
 static struct error *create(const struct event_host *host, void **ret)
@@ -71,6 +91,7 @@ static struct error *create(const struct event_host *host, void **ret)
 		return &error_no_memory;
 	io->host = host;
 	shown = &io->names;
+	attach_rings(io);
 	io->on_exit = bpf_program__attach(skel->progs.io_exit);
 	io->on_enter = io->on_exit ? bpf_program__attach(skel->progs.io_enter) : NULL;
 	if (io->on_enter) {
@@ -117,6 +138,7 @@ static void sum_counters(struct io *io, struct io_summary *s)
 	s->out_bytes += sum.out_bytes;
 	s->skipped += sum.skipped;
 	s->async += sum.async;
+	s->later += sum.later;
 	s->begun += sum.begun;
 }
 
@@ -142,10 +164,11 @@ static void reason(u32 reason, char *text)
 	};
 	static const char *const files[] = {
 	        [IO_BLOCK_DEVICE] = " of a block device", [IO_DEVICE] = " of a device", [IO_PIPE] = " of a pipe"};
-	u32 verb = reason & 0xff, kind = reason >> 8;
+	u32 verb = reason & 0xff, kind = reason >> 8 & 0xff;
 
-	snprintf(text, REASON_LEN, "%s%s", verb < IO_VERB_MAX ? words[verb] : "",
-	        kind < sizeof(files) / sizeof(*files) && files[kind] ? files[kind] : "");
+	snprintf(text, REASON_LEN, "%s%s%s", verb < IO_VERB_MAX ? words[verb] : "",
+	        kind < sizeof(files) / sizeof(*files) && files[kind] ? files[kind] : "",
+	        reason & IO_ASYNC ? ", asynchronous" : "");
 }
 
 static void object(u64 key, char *text)

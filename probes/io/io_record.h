@@ -10,6 +10,7 @@
 #define IO_TEXT      2048 /* of a whole path */
 #define IO_OBJECTS   16384
 #define IO_PATH_MOST 40 /* components and mounts */
+#define IO_PENDING   65536
 
 /* What a call does. X(name, word) */
 #define IO_VERBS(X)                                                                                                    \
@@ -70,7 +71,9 @@ enum io_kind {  /* of the file that a call is made on */
 	IO_OTHER, /* epoll, eventfd, … */
 };
 
-/* A reason is verb | kind << 8. */
+#define IO_ASYNC (1u << 16) /* it was submitted, and ended later (io_later.bpf.h) */
+
+/* A reason is verb | kind << 8 | IO_ASYNC. */
 static inline u32 io_reason(u32 verb, u32 kind)
 {
 	return verb | kind << 8;
@@ -111,6 +114,7 @@ struct io_stats { /* one for each CPU */
 	u64 in_bytes, out_bytes;
 	u64 skipped;                   /* calls that others stand for */
 	u64 async;                     /* calls that submit or await I/O which is done later, and not seen */
+	u64 later;                     /* of calls: what was submitted and has ended */
 	u64 begun;                     /* connects that were not waited for */
 	u64 window_ns, spent_ns, each; /* the budget: since when, on walks; what a walk stands for at least, in parts of
 	                                  IO_ONE of a mean call */

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""io-flame and net-flame of what io_uring does: each request in the function that submits it, with bytes and time."""
+
+import tempfile
+
+import yrt
+
+REQUESTS = 100
+
+
+def requests_of(*args):
+    """{(function or "", frames inside the call): value}, the run and the file's folder."""
+    found = {}
+    with tempfile.TemporaryDirectory() as directory, yrt.Fixture("rings", REQUESTS, directory) as fixture:
+        at = yrt.Run(*args, "-p", fixture.pid, "-d", 60).sampling()
+        fixture.release()
+        fixture.finish()
+        result = at.result().expect()
+    for frames, n in result.stacks:
+        last = next((i for i, f in enumerate(frames) if f.endswith(", asynchronous]")), None)
+        if last is not None:
+            key = next((f for f in frames if f.startswith("ring_")), ""), *frames[last:]
+            found[key] = found.get(key, 0) + n
+    assert result.stats["io"]["async_calls"] == 0 and not result.stats["truncated"], result.stats
+    return found, result, directory + "/a"
+
+
+def test_files():
+    """Bytes, calls, and the time until a request ends, also of files that are registered, and by a polling thread."""
+    found, result, file = requests_of("io-flame", "--files", "--bytes")
+    assert found == {
+        ("ring_write", "[write, asynchronous]", file): REQUESTS * 3000,
+        ("ring_read", "[read, asynchronous]", file): REQUESTS * 1000,
+        ("ring_read_registered", "[read, asynchronous]", file): REQUESTS * 700,
+        ("", "[read, asynchronous]", file): REQUESTS * 300,
+        ("ring_read_slow", "[read of a pipe, asynchronous]", *pipe(found)): 20 * 10,
+    }, found
+    assert result.stats["io"]["async_requests"] == 5 * REQUESTS + 20, result.stats
+    assert "requests of io_uring" in result.stderr, result.stderr
+    found, _, file = requests_of("io-flame", "--files", "--calls")
+    assert found["ring_sync", "[fsync, asynchronous]", file] == REQUESTS, found
+    found, *_ = requests_of("io-flame")
+    slow = found["ring_read_slow", "[read of a pipe, asynchronous]"] * 1e-9
+    assert 0.02 < slow < 0.5, found
+    yield f"20 reads of a pipe that is written each 2 ms: {slow:.3f} s"
+
+
+def pipe(found):
+    """The name of the pipe, which the kernel makes up."""
+    return next(key[2:] for key in found if key[0] == "ring_read_slow")
+
+
+def test_net():
+    found, *_ = requests_of("net-flame", "--bytes")
+    sums = {key[:2]: n for key, n in found.items()}
+    assert sums == {
+        ("ring_send", "[send, asynchronous]"): REQUESTS * 200,
+        ("ring_receive", "[receive, asynchronous]"): REQUESTS * 200,
+    }, found
+
+
+yrt.main(globals())
