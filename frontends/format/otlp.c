@@ -9,7 +9,6 @@
  * thread.* of a sample, meta.labels of the resource. A profile has one type of value: of allocations there are two,
  * bytes and objects.
  */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -314,22 +313,19 @@ static void put_id(const struct otlp *w, struct pb *profile, const char *type)
 	pb_bytes(profile, PROFILE_ID, &bytes, PROFILE_ID_BYTES);
 }
 
-static void put_profile(struct otlp *w, struct pb *scope, const char *type, const char *unit, bool more)
+static void put_profile(struct otlp *w, struct pb *scope, const struct values *v, const struct value *value)
 {
 	cleanup(pb) struct pb profile = {0};
-	double period = text_period_ns(&w->p->meta);
 
-	put_type(w, &profile, PROFILE_SAMPLE_TYPE, type, unit);
-	put_samples(w, &profile, more);
+	put_type(w, &profile, PROFILE_SAMPLE_TYPE, value->type, value->unit);
+	put_samples(w, &profile, value->from == VALUE_MORE);
 	/* fixed64 */
 	pb_packed(&profile, PROFILE_TIME << 3 | 1);
 	pb_raw(&profile, &w->p->meta.start_unix_ns, sizeof(u64));
 	pb_number(&profile, PROFILE_DURATION, w->p->meta.duration_ns);
-	if (period > 0) {
-		put_type(w, &profile, PROFILE_PERIOD_TYPE, "cpu", "nanoseconds");
-		pb_number(&profile, PROFILE_PERIOD, (u64)llround(period));
-	}
-	put_id(w, &profile, type);
+	put_type(w, &profile, PROFILE_PERIOD_TYPE, v->period.type, v->period.unit);
+	pb_number(&profile, PROFILE_PERIOD, v->period_number);
+	put_id(w, &profile, value->type);
 	pb_bytes(scope, SCOPE_PROFILES_PROFILES, profile.bytes, profile.size);
 	w->failed |= profile.failed;
 }
@@ -341,7 +337,7 @@ static void put_profiles(struct otlp *w, struct pb *scope)
 	values_of(&w->p->meta, &v);
 	for (u32 i = 0; i < v.n; i++)
 		if (v.value[i].from != VALUE_TIME)
-			put_profile(w, scope, v.value[i].type, v.value[i].unit, v.value[i].from == VALUE_MORE);
+			put_profile(w, scope, &v, &v.value[i]);
 }
 
 static void put_label(struct pb *resource, const char *key, size_t key_size, const char *value)

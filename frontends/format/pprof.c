@@ -11,7 +11,6 @@
  * one from before negative and with the label pprof::base, as `pprof -diff_base` makes them: its shares are of the
  * base.
  */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -129,12 +128,10 @@ static void put_types(struct pprof *w)
 
 	for (u32 i = 0; i < v->n; i++)
 		put_type(w, PROFILE_SAMPLE_TYPE, v->value[i].type, v->value[i].unit);
-	if (v->period_ns > 0) {
-		put_type(w, PROFILE_PERIOD_TYPE, "cpu", "nanoseconds");
-		put_number(w, PROFILE_PERIOD, (u64)llround(v->period_ns));
-	} else if (v->n > 1) { /* readers take the last one, if nothing is said */
+	put_type(w, PROFILE_PERIOD_TYPE, v->period.type, v->period.unit);
+	put_number(w, PROFILE_PERIOD, v->period_number);
+	if (!(v->period_ns > 0) && v->n > 1) /* readers take the last one, if nothing is said */
 		put_number(w, PROFILE_DEFAULT_TYPE, put_string(w, v->value[v->counted].type));
-	}
 }
 
 static void add_comment(struct pprof *w, struct pb *comments, const char *what, const char *text)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "values.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "text.h"
@@ -46,7 +47,16 @@ static bool is_pair(const char *a, const char *b, const char *one, const char *o
 	return (!strcmp(a, one) && !strcmp(b, other)) || (!strcmp(a, other) && !strcmp(b, one));
 }
 
-void values_of(const struct profile_meta *m, struct values *ret)
+/* All have one: Parca cannot list its profiles any more once it was sent one without. */
+static void set_period(struct values *v)
+{
+	bool of_time = v->period_ns > 0;
+
+	v->period = of_time ? (struct value){"cpu", "nanoseconds", VALUE_TIME} : v->value[v->counted];
+	v->period_number = of_time ? (u64)llround(v->period_ns) : 1;
+}
+
+static void set_values(const struct profile_meta *m, struct values *ret)
 {
 	const char *unit = text_unit(m), *more = m->more && *m->more ? m->more : NULL;
 	const struct kind *kind = kind_of(m);
@@ -66,6 +76,12 @@ void values_of(const struct profile_meta *m, struct values *ret)
 		ret->value[ret->n++] = (struct value){"cpu", "nanoseconds", VALUE_TIME};
 	else if (more)
 		ret->value[ret->n++] = value_of(kind, more, VALUE_MORE);
+}
+
+void values_of(const struct profile_meta *m, struct values *ret)
+{
+	set_values(m, ret);
+	set_period(ret);
 }
 
 u64 value_number(const struct values *v, u32 i, u64 counted, u64 more)

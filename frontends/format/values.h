@@ -19,6 +19,8 @@ struct values {
 	struct value value[2]; /* at least one */
 	u32 n, counted;        /* counted: the one that pictures show */
 	double period_ns;      /* 0: what was counted is not CPU samples */
+	struct value period;   /* what one of it stands for: of CPU samples so much time, else one of itself */
+	u64 period_number;
 };
 
 /* Its words live as long as m. */

@@ -90,6 +90,11 @@ class Pprof:
     def types(self):
         return [(self.text(t, "type"), self.text(t, "unit")) for t in self.profile["sample_type"]]
 
+    def period(self):
+        """What one stands for: (type, unit, number)."""
+        (of,) = self.profile["period_type"]
+        return self.text(of, "type"), self.text(of, "unit"), self.profile["period"][0]
+
     def frames(self, sample):
         """From the root; of a location the last line is the outermost function."""
         lines = [line for at in sample["location_id"] for line in self.locations[at]["line"]]
@@ -138,6 +143,8 @@ class Otlp:
         return (message[field] or [0])[0]
 
     def value(self, any_value):
+        if any_value["string_index"]:
+            return self.strings[any_value["string_index"][0]]
         return any_value["string"][0] if any_value["string"] else self.one(any_value, "int")
 
     def attributes(self, message):
@@ -145,11 +152,18 @@ class Otlp:
         return {self.strings[self.one(a, "key")]: self.value(a["value"][0]) for a in found}
 
     def resource(self):
-        return {a["key"][0]: self.value(a["value"][0]) for a in self.resources["resource"][0]["attributes"]}
+        return {
+            a["key"][0] if a["key"] else self.strings[a["key_index"][0]]: self.value(a["value"][0])
+            for a in self.resources["resource"][0]["attributes"]
+        }
 
     def type(self, profile):
         what = profile["sample_type"][0]
         return self.strings[self.one(what, "type")], self.strings[self.one(what, "unit")]
+
+    def period(self, profile):
+        (of,) = profile["period_type"]
+        return self.strings[self.one(of, "type")], self.strings[self.one(of, "unit")], self.one(profile, "period")
 
     def frames(self, sample):
         stack = self.tables["stacks"][self.one(sample, "stack")]

@@ -109,8 +109,9 @@ static struct error *check_elf_class(pid_t pid)
 	code = errno;
 	if (!file)
 		return code == EACCES || code == EPERM
-		               ? error_hint(
-		                         error_errno(code, "cannot look into process %d", pid), "%s", process_remedy())
+		               ? error_hint(error_errno(code, "cannot look into process %d: open() of /proc/%d/exe",
+		                                    pid, pid),
+		                         "%s", process_remedy())
 		               : NULL;
 	if (fread(ident, 1, sizeof(ident), file) < sizeof(ident) || memcmp(ident, "\177ELF", 4))
 		return NULL;
