@@ -148,6 +148,43 @@ static bool find_unnamed(struct lua_sweep *s, u64 execute, u64 collectgarbage, s
 	return ret->n == 1;
 }
 
+struct ends {
+	u64 start, end;
+	struct lua_callees into;
+};
+
+static bool see_end(void *ctx, const cs_insn *in)
+{
+	const cs_x86_op *op = &in->detail->x86.operands[0];
+	struct ends *e = ctx;
+
+	if (in->id == X86_INS_JMP && op->type == X86_OP_IMM && ((u64)op->imm < e->start || (u64)op->imm >= e->end))
+		lua_callees_add(&e->into, (u64)op->imm);
+	return true;
+}
+
+/*
+ * What collects in the place of one of these, which is gone then: luaC_fullgc() of 5.2 by gcc -Os ends in a jump to
+ * callallpendingfinalizers(), which shares a callee with luaC_step().
+ */
+static void add_ends(struct lua_sweep *s, const struct lua_callees *inside, struct lua_gc *ret)
+{
+	struct lua_callees theirs;
+
+	for (u32 i = 0; i < ret->n; i++) {
+		struct ends e = {.start = ret->start[i], .end = ret->end[i]};
+
+		lua_sweep(s, e.start, e.end, see_end, &e);
+		for (u32 k = 0; k < e.into.n; k++) {
+			theirs.n = 0;
+			lua_callees(s, e.into.start[k], 1, &theirs);
+			keep_common(&theirs, inside);
+			if (theirs.n)
+				add(s, e.into.start[k], ret);
+		}
+	}
+}
+
 static void find(struct lua_sweep *s, u64 execute, u64 collectgarbage, struct lua_gc *ret)
 {
 	struct lua_callees step, inside = {.n = 0}, others = {.n = 0}, theirs;
@@ -169,6 +206,7 @@ static void find(struct lua_sweep *s, u64 execute, u64 collectgarbage, struct lu
 		if (theirs.n)
 			add(s, others.start[i], ret);
 	}
+	add_ends(s, &inside, ret);
 }
 
 struct error *lua_gc_find(struct image *img, u64 execute, struct lua_gc *ret)
