@@ -54,14 +54,17 @@ static inline bool lua_is_in_code(const struct walk *w, const struct lua_vm *vm,
 	return pc - lua_word(w, vm->p_code) - 1 < (u64)lua_int(w, vm->p_sizecode) * 4;
 }
 
-/* What the registers of luaV_execute() say of the CallInfo in scratch, which stands at ci. */
+/*
+ * What the registers of luaV_execute() say of the CallInfo in scratch, which stands at ci. One of a function in C is not
+ * what runs here: a register that luaV_execute() has not used yet can still hold luaD_pcall()'s copy of L->ci.
+ */
 static inline int lua_look(struct walk *w, const struct lua_vm *vm, u64 ci)
 {
 	if (!vm->ci_previous)
 		return lua_looks_run(w, lua_word(w, vm->ci_func));
-	if (lua_is_in_register(w, ci))
-		return LUA_RUNS;
-	return (lua_status(w, vm) & vm->lua_mask) == vm->lua_bits ? LUA_IN_LUA : LUA_IN_C;
+	if ((lua_status(w, vm) & vm->lua_mask) != vm->lua_bits)
+		return LUA_IN_C;
+	return lua_is_in_register(w, ci) ? LUA_RUNS : LUA_IN_LUA;
 }
 
 /*
