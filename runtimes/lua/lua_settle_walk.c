@@ -55,8 +55,8 @@ static inline bool lua_is_in_code(const struct walk *w, const struct lua_vm *vm,
 }
 
 /*
- * What the registers of luaV_execute() say of the CallInfo in scratch, which stands at ci. One of a function in C is not
- * what runs here: a register that luaV_execute() has not used yet can still hold luaD_pcall()'s copy of L->ci.
+ * What the registers of luaV_execute() say of the CallInfo in scratch, which stands at ci. One of a function in C is
+ * not what runs here: a register that luaV_execute() has not used yet can still hold luaD_pcall()'s copy of L->ci.
  */
 static inline int lua_look(struct walk *w, const struct lua_vm *vm, u64 ci)
 {
