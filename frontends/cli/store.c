@@ -331,9 +331,22 @@ static struct error *wrap_parca(const struct profile *p, const char *service, st
 	return r->body ? NULL : &error_no_memory;
 }
 
+/* Pyroscope makes a series of each combination of a sample's labels, and has room for some thousands. */
+static const struct format *format_of(enum store_kind kind)
+{
+	switch (kind) {
+	case STORE_OTLP:
+		return &format_otlp;
+	case STORE_PYROSCOPE:
+		return &format_pprof_series;
+	default:
+		return &format_pprof;
+	}
+}
+
 static struct error *fill(const struct store *s, struct profile *p, const char *service, struct store_request *r)
 {
-	struct error *err = write_body(s->kind == STORE_OTLP ? &format_otlp : &format_pprof, p, &r->body, &r->size);
+	struct error *err = write_body(format_of(s->kind), p, &r->body, &r->size);
 
 	if (err)
 		return err;

@@ -47,6 +47,7 @@ struct facts {   /* of the functions of an image */
 
 struct pprof {
 	const struct profile *p;
+	const struct label_keys *keys;
 	struct order *order; /* a function's number is its rank, from 1 on */
 	struct gzip *gz;
 	struct table strings, mappings, locations; /* by hash: index */
@@ -339,7 +340,8 @@ static void add_label(struct pprof *w, struct pb *to, const char *key, const cha
 	w->failed |= label->failed;
 }
 
-static const struct label_keys keys = {"process", "pid", pprof_containers, "thread", "thread_id"};
+static const struct label_keys all_keys = {"process", "pid", pprof_containers, "thread", "thread_id"},
+                               few_keys = {"process", NULL, pprof_containers, NULL, NULL};
 
 static void add_to_labels(void *ctx, const char *key, const char *text, u64 number)
 {
@@ -356,7 +358,7 @@ static void set_labels(struct pprof *w, const struct labelled *of)
 	w->labelled = *of;
 	w->labels.size = 0;
 	for (u32 i = 0; i < LABELLED && of->functions[i]; i++)
-		sample_labels_add(&w->p->functions[of->functions[i]], &keys, add_to_labels, w);
+		sample_labels_add(&w->p->functions[of->functions[i]], w->keys, add_to_labels, w);
 }
 
 static bool is_script(enum profile_kind kind)
@@ -411,7 +413,8 @@ static void put_sample(struct pprof *w, u32 depth, u64 self, u64 more, bool befo
 	set_labels(w, &of);
 	if (w->labels.size)
 		pb_raw(&w->message, w->labels.bytes, w->labels.size);
-	add_kind(w, depth);
+	if (w->keys == &all_keys)
+		add_kind(w, depth);
 	if (before)
 		add_label(w, &w->message, "pprof::base", "true", 0);
 	w->failed |= w->numbers.failed || w->labels.failed;
@@ -438,9 +441,9 @@ static struct error *put_samples(struct pprof *w)
 	return w->failed ? &error_no_memory : NULL;
 }
 
-static struct error *write_pprof(const struct profile *p, FILE *out)
+static struct error *write_labelled(const struct profile *p, const struct label_keys *keys, FILE *out)
 {
-	cleanup(pprof) struct pprof w = {.p = p};
+	cleanup(pprof) struct pprof w = {.p = p, .keys = keys};
 	struct error *err = gzip_create(out, &w.gz);
 
 	if (!err)
@@ -460,6 +463,16 @@ static struct error *write_pprof(const struct profile *p, FILE *out)
 	return text_finish(out, "pprof profile");
 }
 
+static struct error *write_pprof(const struct profile *p, FILE *out)
+{
+	return write_labelled(p, &all_keys, out);
+}
+
+static struct error *write_series(const struct profile *p, FILE *out)
+{
+	return write_labelled(p, &few_keys, out);
+}
+
 const struct format format_pprof = {
         .name = "pprof",
         .extension = ".pb.gz",
@@ -468,4 +481,10 @@ const struct format format_pprof = {
         .compares = true,
         .processes = PROCESSES_EACH,
         .write = write_pprof,
+};
+
+const struct format format_pprof_series = {
+        .name = "pprof",
+        .processes = PROCESSES_EACH,
+        .write = write_series,
 };

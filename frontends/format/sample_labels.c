@@ -27,7 +27,7 @@ static void add_process(const struct profile_function *f, const struct label_key
 	if (f->line && n > end && n < sizeof(text) && !strcmp(text + n - end, pid))
 		text[n - end] = '\0';
 	add(ctx, keys->process, text, 0);
-	if (f->line)
+	if (f->line && keys->pid)
 		add(ctx, keys->pid, NULL, f->line);
 	container_parse(f->file, &container);
 	for (u32 i = 0; i < CONTAINER_TERMS; i++)
@@ -42,8 +42,9 @@ static void add_thread(const struct profile_function *f, const struct label_keys
 	char text[TEXT_CLEAN];
 
 	snprintf(text, sizeof(text), "%.*s", tid ? (int)(tid - name) : (int)strlen(name), name);
-	add(ctx, keys->thread, text, 0);
-	if (tid)
+	if (keys->thread)
+		add(ctx, keys->thread, text, 0);
+	if (tid && keys->thread_id)
 		add(ctx, keys->thread_id, NULL, strtoul(tid + 6, NULL, 10));
 }
 

@@ -9,7 +9,7 @@
 #include "unwind/profile/containers.h"
 #include "unwind/profile/profile.h"
 
-/* What a format calls them; NULL: it has no such label. */
+/* What a format calls them; NULL, but for process: it has no such label. */
 struct label_keys {
 	const char *process, *pid, *const *container, *thread, *thread_id;
 };

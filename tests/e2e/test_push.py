@@ -50,10 +50,24 @@ def sent(kind, path, *flags, env=None):
     return url, urllib.parse.parse_qs(url.query), headers, body
 
 
-def pprof_stacks(dir, body):
+def kept(dir, body):
     path = os.path.join(dir, "sent.pb.gz")
     with open(path, "wb") as out:
         out.write(body)
+    return path
+
+
+# Labels of samples, of which Pyroscope would make a series each.
+EACH = {"pid", "thread", "thread_id", "runtime", "kind"}
+
+
+def labels_of(dir, body):
+    read = oracles.Pprof(kept(dir, body))
+    return {key for sample in read.profile["sample"] for key in read.labels(sample)}
+
+
+def pprof_stacks(dir, body):
+    path = kept(dir, body)
     top = oracles.pprof_top(path, "samples")
     assert top, "go tool pprof reads nothing"
     read = oracles.Pprof(path)
@@ -74,7 +88,7 @@ def test_what_stores_get():
         name = query["name"][0]
         assert name.startswith("shop{") and "host_name=h_1_2_" in name and "k8s_pod_uid=1b2c3d4e-5f60" in name, name
         assert headers["X-Scope-OrgID"] == "t1" and headers["Authorization"] == "Bearer secret", headers
-        assert pprof_stacks(dir, body) == wanted
+        assert pprof_stacks(dir, body) == wanted and not EACH & labels_of(dir, body), labels_of(dir, body)
 
         url, _, headers, body = sent("parca", path)
         series, = json.loads(body)["series"]
@@ -83,7 +97,8 @@ def test_what_stores_get():
         assert (
             labels["__name__"] == "process_cpu" and labels["job"] == "shop" and labels["host_name"] == "h{1,2}"
         ), labels
-        assert pprof_stacks(dir, base64.b64decode(series["samples"][0]["rawProfile"], validate=True)) == wanted
+        body = base64.b64decode(series["samples"][0]["rawProfile"], validate=True)
+        assert pprof_stacks(dir, body) == wanted and EACH <= labels_of(dir, body), labels_of(dir, body)
 
         url, query, headers, body = sent("coroot", path, env={"YRT_PUSH_TOKEN": "key"})
         assert (
