@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hotspot_alloc_leaf.h"
 
-#include <capstone/capstone.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cfi/insn.h"
 #include "cleanup.h"
 #include "runtimes/hotspot/names/hotspot_scopes.h"
 
@@ -34,8 +34,6 @@ struct search {
 	struct memory *m;
 	const struct hotspot_nmethod *nm;
 	const struct hotspot_tables *tables;
-	csh handle;
-	cs_insn *insn;
 	u64 trap; /* where uncommon traps lead; 0: not known yet */
 };
 
@@ -73,14 +71,28 @@ static bool is_inside(const struct search *s, u64 addr)
 	return addr >= s->nm->code && addr < s->nm->code_end;
 }
 
+/* ja, jae */
+static bool is_above(const u8 *b)
+{
+	return b[0] == 0x77 || b[0] == 0x73 || (b[0] == 0x0f && (b[1] == 0x87 || b[1] == 0x83));
+}
+
 /* The target of the first conditional jump for "above" (or equal) from here on. */
 static bool find_jump(struct search *s, const u8 *code, size_t size, u64 addr, u64 *ret)
 {
-	for (u32 i = 0; i < TEST_INSNS && cs_disasm_iter(s->handle, &code, &size, &addr, s->insn); i++)
-		if (s->insn->id == X86_INS_JA || s->insn->id == X86_INS_JAE) {
-			*ret = (u64)s->insn->detail->x86.operands[0].imm;
+	for (u32 i = 0; i < TEST_INSNS; i++) {
+		struct insn in = insn_decode(code, size);
+
+		if (in.kind == INSN_BAD)
+			return false;
+		addr += in.size;
+		if (in.kind == INSN_JUMP_IF && is_above(code)) {
+			*ret = addr + (u64)in.imm;
 			return is_inside(s, *ret);
 		}
+		code += in.size;
+		size -= in.size;
+	}
 	return false;
 }
 
@@ -90,26 +102,24 @@ static bool find_call(struct search *s, u64 addr, u64 *ret)
 	u8 bytes[SLOW_BYTES];
 
 	for (u32 jumps = 0; jumps < JUMPS && is_inside(s, addr); jumps++) {
-		size_t size = s->nm->code_end - addr < sizeof(bytes) ? s->nm->code_end - addr : sizeof(bytes);
-		const u8 *code = bytes;
-		u64 target = 0;
+		size_t size = s->nm->code_end - addr < sizeof(bytes) ? s->nm->code_end - addr : sizeof(bytes), at = 0;
+		struct insn in = {.kind = INSN_OTHER};
 
 		if (!memory_read(s->m, bytes, size, addr))
 			return false;
-		for (u32 i = 0; i < SLOW_INSNS && !target; i++) {
-			if (!cs_disasm_iter(s->handle, &code, &size, &addr, s->insn))
-				return false;
-			if (s->insn->id == X86_INS_CALL) {
-				*ret = addr;
+		for (u32 i = 0; i < SLOW_INSNS && in.kind != INSN_JUMP; i++) {
+			in = insn_decode(bytes + at, size - at);
+			at += in.size;
+			if (in.kind == INSN_CALL || in.kind == INSN_CALL_INDIRECT) {
+				*ret = addr + at;
 				return true;
 			}
-			if (s->insn->id == X86_INS_JMP) {
-				if (s->insn->detail->x86.operands[0].type != X86_OP_IMM)
-					return false;
-				target = (u64)s->insn->detail->x86.operands[0].imm;
-			}
+			if (in.kind == INSN_BAD || in.kind == INSN_JUMP_INDIRECT)
+				return false;
 		}
-		addr = target;
+		if (in.kind != INSN_JUMP)
+			return false;
+		addr += at + (u64)in.imm;
 	}
 	return false;
 }
@@ -149,68 +159,47 @@ static bool is_told(const struct hotspot_tables *t, u64 offset)
 	return after && (u64)after->pc == offset;
 }
 
-/* Where a direct jump or call leads. */
-static bool target_of(const u8 *b, u32 next, u32 *ret)
+static bool ends(const struct insn *in)
 {
-	s32 far;
-
-	if (b[0] == 0xeb || (b[0] & 0xf0) == 0x70) {
-		*ret = next + (u32)(s8)b[1];
-		return true;
-	}
-	if (b[0] == 0xe8 || b[0] == 0xe9)
-		memcpy(&far, b + 1, 4);
-	else if (b[0] == 0x0f && (b[1] & 0xf0) == 0x80)
-		memcpy(&far, b + 2, 4);
-	else
-		return false;
-	*ret = next + (u32)far;
-	return true;
-}
-
-/* jmp, ret, hlt, ud2 */
-static bool ends(const u8 *b)
-{
-	return b[0] == 0xeb || b[0] == 0xe9 || b[0] == 0xc3 || b[0] == 0xc2 || b[0] == 0xf4 ||
-	       (b[0] == 0x0f && b[1] == 0x0b) || (b[0] == 0xff && (b[1] >> 3 & 7) == 4);
+	return in->kind == INSN_JUMP || in->kind == INSN_JUMP_INDIRECT || in->kind == INSN_RETURN ||
+	       in->kind == INSN_TRAP;
 }
 
 /* Does a call lead to the blob that deoptimizes? Then it does not return. */
 static bool is_trap(struct search *s, const u8 *code, u32 call)
 {
 	struct hotspot_blob blob;
-	u32 offset;
 	u64 target;
+	s32 far;
 
-	if (!target_of(code + call, call + CALL_BYTES, &offset))
-		return false;
-	target = s->nm->code + (u64)(s64)(s32)offset;
+	memcpy(&far, code + call + 1, sizeof(far));
+	target = s->nm->code + call + CALL_BYTES + (u64)(s64)far;
 	if (target != s->trap && hotspot_blob_at(s->c, s->m, target, &blob) && strcasestr(blob.name, "uncommon"))
 		s->trap = target;
 	return target == s->trap;
 }
 
-/* The instructions of a method. The code has at least 16 bytes behind its end. */
+/* The instructions of a method, those of AVX-512 too, which capstone 4 does not know. */
 static struct step *read_steps(struct search *s, const u8 *code, u32 size)
 {
 	struct step *steps = calloc(size + 1, sizeof(*steps));
-	u32 last = NONE, target;
-	const u8 *at = code;
-	size_t left = size;
-	u64 addr = 0;
+	struct insn in;
 
 	for (u32 i = 0; steps && i <= size; i++)
 		steps[i].jump = steps[i].sibling = steps[i].before = NONE;
-	while (steps && cs_disasm_iter(s->handle, &at, &left, &addr, s->insn)) {
-		u32 i = (u32)s->insn->address;
+	for (u32 i = 0, last = NONE; steps && i < size; last = i, i += in.size) {
 		struct step *step = &steps[i];
+		u64 target;
 
-		step->size = (u8)s->insn->size;
+		in = insn_decode(code + i, size - i);
+		if (in.kind == INSN_BAD)
+			break;
+		step->size = in.size;
 		step->before = last;
-		step->ends = ends(code + i) ||
-		             (code[i] == 0xe8 && is_told(s->tables, i + CALL_BYTES) && is_trap(s, code, i));
-		last = i;
-		if (code[i] == 0xe8 || !target_of(code + i, i + step->size, &target) || target >= size)
+		step->ends = ends(&in) || (in.kind == INSN_CALL && in.size == CALL_BYTES &&
+		                                  is_told(s->tables, i + CALL_BYTES) && is_trap(s, code, i));
+		target = i + in.size + (u64)in.imm;
+		if ((in.kind != INSN_JUMP && in.kind != INSN_JUMP_IF) || target >= size)
 			continue;
 		step->sibling = steps[target].jump;
 		steps[target].jump = i;
@@ -311,29 +300,13 @@ static bool find_back(struct search *s, u64 pc, u32 top, u32 end, u64 *ret)
 	return found;
 }
 
-static bool disassemble(const struct hotspot_code *c, struct memory *m, const struct hotspot_nmethod *nm,
-        const struct hotspot_tables *t, u64 pc, u32 top, u32 end, u64 *ret)
-{
-	struct search s = {.c = c, .m = m, .nm = nm, .tables = t};
-	bool found;
-
-	if (cs_open(CS_ARCH_X86, CS_MODE_64, &s.handle) != CS_ERR_OK)
-		return false;
-	cs_option(s.handle, CS_OPT_DETAIL, CS_OPT_ON);
-	s.insn = cs_malloc(s.handle);
-	found = s.insn && (find_back(&s, pc, top, end, ret) || find_slow(&s, pc, top, end, ret));
-	if (s.insn)
-		cs_free(s.insn, 1);
-	cs_close(&s.handle);
-	return found;
-}
-
 bool hotspot_alloc_leaf(const struct hotspot_layout *l, const struct hotspot_code *c, struct memory *m, u32 top,
         u32 end, struct frame *f)
 {
 	u64 nmethod = frame_addr(f), pc, call;
 	u32 compile_id = hotspot_cookie(f);
 	struct hotspot_nmethod nm;
+	struct search s;
 	cleanup(free) struct hotspot_tables *t = NULL;
 
 	if (!hotspot_nmethod_read(c, m, nmethod, compile_id, &nm))
@@ -342,7 +315,9 @@ bool hotspot_alloc_leaf(const struct hotspot_layout *l, const struct hotspot_cod
 	t = hotspot_tables_read(l, c, m, nmethod, compile_id, false);
 	if (!t || pc <= nm.code || pc > nm.code_end || (frame_flags(f) & FRAME_RETADDR && is_told(t, pc - nm.code)))
 		return false;
-	if (!disassemble(c, m, &nm, t, pc, top, end, &call) || !is_told(t, call - nm.code)) {
+	s = (struct search){.c = c, .m = m, .nm = &nm, .tables = t};
+	if (!(find_back(&s, pc, top, end, &call) || find_slow(&s, pc, top, end, &call)) ||
+	        !is_told(t, call - nm.code)) {
 		f->where = frame_where(FRAME_SCRIPT, RUNTIME_HOTSPOT, frame_flags(f) | FRAME_APPROX, nmethod);
 		return false;
 	}
