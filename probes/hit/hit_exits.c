@@ -12,6 +12,7 @@
 #include "unwind/cfi/capstone_group.h"
 #include "unwind/cfi/capstone_registers.h"
 #include "unwind/cfi/cfi.h"
+#include "unwind/cfi/insn.h"
 #include "unwind/cleanup.h"
 #include "unwind/symbols/symbols.h"
 
@@ -186,8 +187,16 @@ static struct error *sweep_part(struct sweep *s, csh cs, cs_insn *insn, u64 star
 	if (!bytes || !image_read(s->img, bytes, left, start))
 		return refuse(s, start, "unreadable code");
 	while (!err && left) {
-		if (!cs_disasm_iter(cs, &at, &left, &addr, insn))
-			return refuse(s, addr, "an unknown instruction");
+		if (!cs_disasm_iter(cs, &at, &left, &addr, insn)) {
+			struct insn plain = insn_decode(at, left); /* capstone 4 knows part of AVX-512 only */
+
+			if (plain.kind != INSN_OTHER)
+				return refuse(s, addr, "an unknown instruction");
+			at += plain.size;
+			left -= plain.size;
+			addr += plain.size;
+			continue;
+		}
 		if (capstone_in_group(insn, CS_GRP_RET) || capstone_in_group(insn, CS_GRP_IRET))
 			err = take(s, insn, (struct hit_exit){0});
 		else if (capstone_in_group(insn, CS_GRP_JUMP))
