@@ -16,6 +16,8 @@
 #define SEEK_MS             1000 /* look for processes that are selected by now */
 #define REAP_MS             1000 /* look for processes that are gone without a record */
 #define RECORDS_AT_ONCE     1024
+#define RING_RECORDS        (1u << 17) /* more than fit into it */
+#define TAKE_NS             100000000ull
 #define EAGER_S             2
 #define RESCAN_MS           10  /* look for new code at most so often */
 #define STARTING_MS         100 /* look at runtimes that are only starting */
@@ -39,8 +41,7 @@ static void keep_failure(struct sampler *s, struct error *err)
 		s->failed = err;
 }
 
-/* A process that begins, or has new code, is sent to BPF at once; what else there is waits until there is time for it.
- */
+/* A process that begins, or has new code, is sent to BPF at once; what else there is waits until there is time. */
 void sampler_record(void *ctx, const void *data, size_t size)
 {
 	struct sampler *s = ctx;
@@ -63,11 +64,6 @@ void sampler_record(void *ctx, const void *data, size_t size)
 		err = targets_record(&s->targets, data);
 	if (err)
 		keep_failure(s, err);
-}
-
-static void gather(struct sampler *s, u32 most)
-{
-	object_consume(s->object, most, sampler_record, s);
 }
 
 static struct error *take_record(struct sampler *s, const void *data, size_t size, u32 type)
@@ -110,20 +106,22 @@ static bool take_next(struct sampler *s, bool may_wait)
 /* Between any two stacks a process may have begun. */
 static void take_some(struct sampler *s)
 {
+	u64 until = now_ns() + TAKE_NS;
 	bool more = true;
 
-	for (u32 n = 0; n < RECORDS_AT_ONCE && more; n++) {
-		gather(s, RECORDS_AT_ONCE);
+	for (u32 n = 0; n < RECORDS_AT_ONCE && more && now_ns() < until; n++) {
+		object_consume(s->object, RECORDS_AT_ONCE, sampler_record, s);
 		more = take_next(s, backlog_bytes(&s->backlog) < BACKLOG_MAX);
 	}
 	s->behind = more;
 }
 
+/* What is in the ring by now: where programs start faster than they can be looked at there is always more. */
 void sampler_take_all(struct sampler *s)
 {
-	do
-		gather(s, 0);
-	while (take_next(s, false));
+	object_consume(s->object, RING_RECORDS, sampler_record, s);
+	while (take_next(s, false))
+		;
 }
 
 static void on_mapped(void *ctx, pid_t pid)
@@ -206,14 +204,13 @@ static struct error *offer(void *ctx, pid_t pid)
 	return targets_offer(&((struct sampler *)ctx)->targets, pid);
 }
 
-/* Programs that start are seen by their mappings; what joins a cgroup or takes another name later is found by looking.
- */
+/* Programs that start are seen by their mappings; what joins a cgroup, or changes its name, is found by looking. */
 static struct error *seek(struct sampler *s, u64 now)
 {
 	if (!s->options.selection || s->ops->attach || now - s->sought_ns < SEEK_MS * 1000000ULL)
 		return NULL;
 	s->sought_ns = now;
-	gather(s, 0);
+	object_consume(s->object, RING_RECORDS, sampler_record, s);
 	return each_process("/proc", offer, s);
 }
 

@@ -17,6 +17,8 @@ void targets_free(struct targets *t)
 		process_destroy(t->processes[i]);
 	free(t->processes);
 	unread_free(&t->unread);
+	table_free(&t->by_pid);
+	table_free(&t->by_number);
 	t->processes = NULL;
 	t->nprocesses = 0;
 }
@@ -42,10 +44,9 @@ u32 targets_runtimes(const struct targets *t)
 
 static struct process **place_of(const struct targets *t, u32 number)
 {
-	for (u32 i = t->nprocesses; i-- > 0;)
-		if (t->processes[i]->number == number)
-			return &t->processes[i];
-	return NULL;
+	const u64 *at = table_get(&t->by_number, (u64)number + 1);
+
+	return at ? &t->processes[*at] : NULL;
 }
 
 struct process *targets_find(const struct targets *t, u32 number)
@@ -99,6 +100,15 @@ static struct error *publish(struct targets *t, struct process *p, bool is_new)
 	return object_set_process(t->object, p->pid, &p->entry, is_new);
 }
 
+/* Programs may start by the thousand a second: each is found without looking at all others. */
+static struct error *remember(struct targets *t, u32 at)
+{
+	const struct process *p = t->processes[at];
+	struct error *err = table_put(&t->by_number, (u64)p->number + 1, at);
+
+	return err || p->dead ? err : table_put(&t->by_pid, (u64)p->pid, (uintptr_t)p);
+}
+
 /* Takes over p. */
 static struct error *keep(struct targets *t, struct process *p)
 {
@@ -112,7 +122,7 @@ static struct error *keep(struct targets *t, struct process *p)
 	t->processes[t->nprocesses++] = p;
 	t->alive += !p->dead;
 	t->seen++;
-	return NULL;
+	return remember(t, t->nprocesses - 1);
 }
 
 static void bury(struct targets *t, struct process *p)
@@ -147,10 +157,10 @@ struct error *targets_add(struct targets *t, pid_t pid, u32 number)
 
 static struct process *find_alive(const struct targets *t, pid_t pid)
 {
-	for (u32 i = t->nprocesses; i-- > 0;)
-		if (t->processes[i]->pid == pid && !t->processes[i]->dead)
-			return t->processes[i];
-	return NULL;
+	const u64 *at = table_get(&t->by_pid, (u64)pid);
+	struct process *p = at ? (struct process *)(uintptr_t)*at : NULL;
+
+	return p && !p->dead ? p : NULL;
 }
 
 /* Children that it made while nobody watched. */
@@ -409,7 +419,8 @@ static struct error *retry(struct targets *t, struct unread *u)
 	process_destroy(*place);
 	*place = fresh;
 	unread_drop(&t->unread, u);
-	return publish(t, fresh, false);
+	err = remember(t, (u32)(place - t->processes));
+	return err ? err : publish(t, fresh, false);
 }
 
 struct error *targets_retry(struct targets *t)
@@ -435,6 +446,10 @@ static void sweep(struct targets *t, bool (*goes)(struct process *p))
 			t->processes[kept++] = t->processes[i];
 		}
 	t->nprocesses = kept;
+	table_clear(&t->by_pid);
+	table_clear(&t->by_number);
+	for (u32 i = 0; i < kept; i++)
+		error_free(remember(t, i)); /* there was room for more */
 }
 
 static bool always(struct process *p)

@@ -10,6 +10,7 @@
 #include "select.h"
 #include "unread.h"
 #include "unwind/process/process.h"
+#include "unwind/table.h"
 
 struct targets {
 	struct object *object;
@@ -22,6 +23,8 @@ struct targets {
 	void *ctx;
 	struct process **processes;
 	u32 nprocesses;
+	struct table by_pid;    /* those that are alive, and some that are not */
+	struct table by_number; /* their places in processes, by number + 1 */
 	u32 alive;
 	pid_t between;  /* ran another program already when it was looked at: its record is still to come. 0: none */
 	bool announced; /* BPF knows of those that were added until now, and is given each from here on */

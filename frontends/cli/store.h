@@ -3,8 +3,8 @@
  * Stores of profiles: where they take them, and in which shape. The kind is given by a prefix
  * ("pyroscope+http://host:4040"), or by the path or the port of a plain URL.
  *
- * pyroscope: POST /ingest?name=SERVICE{LABELS}&from=&until=&format=pprof, pprof whose samples have few labels; tenant in
- * X-Scope-OrgID (grafana.com/docs/pyroscope, "server API").
+ * pyroscope: POST /ingest?name=SERVICE{LABELS}&from=&until=&format=pprof, pprof whose samples have few labels; tenant
+ * in X-Scope-OrgID (grafana.com/docs/pyroscope, "server API").
  *
  * parca: POST /api/profiles/writeraw, JSON of WriteRawRequest (parca proto/parca/profilestore/v1alpha1), pprof in
  * base64.
