@@ -139,7 +139,7 @@ static struct error *cpu_of_targets(struct when *w, const pid_t *pids, int n, u6
 	struct error *err = NULL;
 
 	for (int i = 0; !err && i < n; i++) {
-		u64 key = (u64)pids[i] * 0x9e3779b97f4a7c15 | 1, cpu = cpu_of_process(pids[i]);
+		u64 key = (u64)pids[i], cpu = cpu_of_process(pids[i]);
 		u64 *before = table_get(&w->cpu, key);
 
 		*used += before && cpu > *before ? cpu - *before : 0;

@@ -429,13 +429,26 @@ static __attribute__((noinline)) struct slot *io_begin(struct io_thread *t, stru
 	return slot;
 }
 
+/* Walks and sends the stack of what t has taken. NULL: there is no room. A frame of its own would be one too many. */
+static __attribute__((always_inline)) inline struct slot *io_walk(
+        struct io_thread *t, struct probe_stats *st, struct task_struct *task)
+{
+	u32 tgid = tgid_of(task);
+	struct slot *slot = io_begin(t, st, tgid);
+
+	if (!slot)
+		return NULL;
+	event_user(slot, NULL, task, bpf_map_lookup_elem(&processes, &tgid), true);
+	event_end(slot, st, event_emit(slot, st));
+	return slot;
+}
+
 SEC("tp_btf/sys_exit")
 int BPF_PROG(io_exit_walk, struct pt_regs___kernel *regs, long ret)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct io_thread *t = bpf_task_storage_get(&io_threads, task, NULL, 0);
 	struct probe_stats *st = my_stats();
-	u32 tgid = tgid_of(task);
 	struct slot *slot;
 
 	if (!t || !st)
@@ -443,11 +456,9 @@ int BPF_PROG(io_exit_walk, struct pt_regs___kernel *regs, long ret)
 	t->taken.begin_ns = bpf_ktime_get_ns();
 	if (io_with_objects && t->taken.kind == IO_SOCKET)
 		io_take_name(&t->taken, regs, ret);
-	slot = io_begin(t, st, tgid);
+	slot = io_walk(t, st, task);
 	if (!slot)
 		return 0;
-	event_user(slot, NULL, task, bpf_map_lookup_elem(&processes, &tgid), true);
-	event_end(slot, st, event_emit(slot, st));
 	io_budget(t);
 	return 0;
 }

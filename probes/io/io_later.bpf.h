@@ -164,17 +164,14 @@ int io_ring_submit_walk(struct bpf_raw_tracepoint_args *ctx)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct io_thread *t = bpf_task_storage_get(&io_threads, task, NULL, 0);
 	struct probe_stats *st = my_stats();
-	u32 tgid = tgid_of(task);
 	struct slot *slot;
 
 	if (!t || !st)
 		return 0;
 	t->taken.begin_ns = bpf_ktime_get_ns();
-	slot = io_begin(t, st, tgid);
+	slot = io_walk(t, st, task);
 	if (!slot)
 		return 0;
-	event_user(slot, NULL, task, bpf_map_lookup_elem(&processes, &tgid), true);
-	event_end(slot, st, event_emit(slot, st));
 	io_walked(t, slot);
 	io_budget(t);
 	return 0;

@@ -321,7 +321,7 @@ static void test_checks_open(void **state)
 	stop(&j);
 }
 
-/* What an agent's redefinition took out of force proves nothing, however much of it there is. */
+/* nmethods that an agent's redefinition made not entrant say nothing about the layout, however many there are. */
 static void test_checks_of_old_code(void **state)
 {
 	struct hotspot_check checks[HOTSPOT_CHECKS];
