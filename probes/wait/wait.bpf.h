@@ -108,8 +108,8 @@ static inline bool wait_over_shortly(struct wait_state *w, struct wait_stats *ws
 {
 	u64 ns = wait_span(w->since_ns, now), times = wait_seen_as();
 
-	if (w->hash || w->settled || w->unwatched || !w->switches || ns >= WAIT_LONG_NS || ns < wait_min_ns ||
-	        ns > wait_max_ns)
+	if (w->hash || w->settled || w->walked || w->unwatched || !w->switches || ns >= WAIT_LONG_NS ||
+	        ns < wait_min_ns || ns > wait_max_ns)
 		return false;
 	w->since_ns = 0;
 	w->waker = 0;

@@ -21,18 +21,15 @@
 #include "wait_record.h"
 #include "wait_shifts.h"
 #include "wait_tasks.h"
-#include "wait_outside.h"
-
-#define VISIT_NS 20000000ull /* waits that nobody took a stack of are looked for so often */
+#include "wait_visited.h"
 
 struct wait {
 	const struct event_host *host;
 	struct wait_shifts shifts; /* of the probes at switches */
 	struct bpf_link *on_exit;
 	struct wait_list list;
-	struct table stacks;  /* of waits that were visited: hash of the stack, by thread and switches */
-	struct table counted; /* ns of them that were counted, by the same */
-	struct wait_walker *walker;
+	struct wait_visited visited;
+	struct table unfound; /* ns of short waits that were over before their stacks were taken, by process */
 	struct wait_births births;
 	struct wait_owed owed;
 	struct wait_tasks *tasks; /* NULL: those do not matter */
@@ -69,12 +66,11 @@ static void destroy(void *event)
 	wait_shifts_end(&w->shifts);
 	bpf_link__destroy(w->on_exit);
 	wait_list_close(&w->list);
-	table_free(&w->stacks);
-	table_free(&w->counted);
+	wait_visited_end(&w->visited);
+	table_free(&w->unfound);
 	wait_births_free(&w->births);
 	wait_owed_free(&w->owed);
 	wait_tasks_destroy(w->tasks);
-	wait_walker_destroy(w->walker);
 	free(w);
 }
 
@@ -107,8 +103,9 @@ static struct error *create(const struct event_host *host, void **ret)
 	skel->bss->wait_futexes = host->options->event == &lock_event;
 	skel->bss->wait_min_ns = o ? o->min_ns : 0;
 	skel->data->wait_max_ns = o && o->max_ns ? o->max_ns : ~0ull;
-	w->walker = wait_walker_create(host);
-	err = w->walker ? attach_programs(w) : &error_no_memory;
+	err = wait_visited_begin(&w->visited, host);
+	if (!err)
+		err = attach_programs(w);
 	if (!err && o && o->tasks)
 		err = wait_tasks_create(host, &w->tasks);
 	if (err)
@@ -125,34 +122,9 @@ static u64 wait_key(u32 tid, u64 switches)
 	return XXH3_64bits(words, sizeof(words)) | 1;
 }
 
-/* A value of wait.stacks. */
-static u64 visited_of(u32 stop, bool runnable)
-{
-	return (u64)stop << 2 | (u64)runnable << 1 | 1;
-}
-
 static bool is_runnable(u32 reason)
 {
 	return reason >> 24 == WAIT_RUNNABLE;
-}
-
-/* Takes the stack of a wait that has none. What ran meanwhile is visited again if it waits long again. */
-static struct error *visit(struct wait *w, const struct wait_thread *t)
-{
-	const struct process *p = targets_find(w->host->targets, t->instance);
-	u64 key = wait_key(t->tid, t->switches);
-	struct error *err;
-	u32 stop;
-
-	if (!p || p->dead || table_get(&w->stacks, key))
-		return NULL;
-	w->summary.visited++;
-	if (!wait_walk_thread(w->walker, p, t, key, &stop)) {
-		w->summary.moved++;
-		return NULL;
-	}
-	err = table_put(&w->stacks, key, visited_of(stop, is_runnable(t->reason)));
-	return err ? err : table_put(&w->counted, key, 0);
 }
 
 static void see(struct wait *w, u32 stop, u64 ns, bool runnable)
@@ -196,18 +168,29 @@ static bool is_wanted(const struct wait *w, u64 ns)
 /* Counts what was not counted yet of a wait that was visited and lasts for ns by now. */
 static struct error *count_visited(struct wait *w, u32 epoch, u64 key, u64 waker, u64 ns, bool over)
 {
-	u64 *visited = table_get(&w->stacks, key), *counted = table_get(&w->counted, key),
-	    new = ns - (counted && *counted < ns ? *counted : 0);
+	struct wait_visit v;
+	struct error *err;
+	u64 new;
 
-	if (!is_wanted(w, ns))
-		return NULL;
-	if (!visited || !counted) {
-		w->lost_ns += over ? ns : 0;
+	if (!wait_visited_get(&w->visited, key, &v)) {
+		w->lost_ns += over && is_wanted(w, ns) ? ns : 0;
 		return NULL;
 	}
-	see(w, (u32)(*visited >> 2), new, *visited & 2);
-	*counted = ns;
+	new = ns - (v.counted < ns ? v.counted : 0);
+	v.counted = is_wanted(w, ns) ? ns : v.counted;
+	err = wait_visited_put(&w->visited, key, &v);
+	if (err || !is_wanted(w, ns))
+		return err;
+	see(w, v.stop, new, v.runnable);
 	return count_with_waker(w, epoch, key, waker, new, over);
+}
+
+/* A short wait was over before its stack was taken: like those that were not looked at, others stand for it. */
+static struct error *leave_to_others(struct wait *w, u32 tgid, u64 ns)
+{
+	u64 *before = table_get(&w->unfound, tgid);
+
+	return table_put(&w->unfound, tgid, ns + (before ? *before : 0));
 }
 
 /* The wait is over: what nobody took a stack of is lost. */
@@ -215,6 +198,7 @@ static struct error *record(void *event, const void *data, size_t size)
 {
 	struct wait_record r = {0};
 	struct wait_pair pair;
+	struct wait_visit v;
 	struct wait *w = event;
 	u32 epoch;
 	u64 key;
@@ -228,8 +212,12 @@ static struct error *record(void *event, const void *data, size_t size)
 	epoch = object_epoch(w->host->object);
 	key = wait_key(r.tid, r.switches);
 	if (!r.hash && !r.switches && r.instance)
-		return wait_births_add(&w->births, w->walker, &r);
-	if (!r.hash || table_get(&w->stacks, key))
+		return wait_births_add(&w->births, w->visited.walker, &r);
+	if (wait_visited_get(&w->visited, key, &v))
+		return count_visited(w, epoch, key, r.waker, r.ns, true);
+	if (!r.hash && r.tgid && r.ns < WAIT_LONG_NS)
+		return leave_to_others(w, r.tgid, r.ns);
+	if (!r.hash)
 		return count_visited(w, epoch, key, r.waker, r.ns, true);
 	see(w, r.stop, r.ns, r.runnable); /* it ended in unknown code, and nobody walked it again */
 	return count_with_waker(w, epoch, r.hash, r.waker, r.ns, true);
@@ -239,7 +227,7 @@ static struct error *visit_due(void *ctx, const struct wait_thread *t)
 {
 	struct wait *w = ctx;
 
-	return t->flags & WAIT_DUE ? visit(w, t) : NULL;
+	return t->flags & WAIT_DUE ? wait_visited_take(&w->visited, t, wait_key(t->tid, t->switches)) : NULL;
 }
 
 /* By how much short waits were counted for too little or too much. */
@@ -249,19 +237,22 @@ static void count_rest(struct wait *w, u32 epoch, const struct wait_rest *rest)
 	collector_count(w->host->collector, epoch, rest->hash, (u64)rest->ns, 0);
 }
 
-static s64 left_by_ended(void *ctx, u32 tgid)
+/* What threads that have ended lack, and waits that were not found. */
+static s64 left_to_others(void *ctx, u32 tgid)
 {
 	struct wait *w = ctx;
 	struct bpf_map *map = object_skeleton(w->host->object)->maps.wait_owed;
+	u64 *unfound = table_get(&w->unfound, tgid);
 	struct wait_pool pool;
+	s64 ns = unfound ? (s64)*unfound : 0;
 
-	return bpf_map__lookup_elem(map, &tgid, sizeof(tgid), &pool, sizeof(pool), 0) ? 0 : pool.ns;
+	return bpf_map__lookup_elem(map, &tgid, sizeof(tgid), &pool, sizeof(pool), 0) ? ns : ns + pool.ns;
 }
 
 /* The run is over, and all threads were seen. */
 static void count_owed(struct wait *w, u32 epoch)
 {
-	wait_owed_share(&w->owed, left_by_ended, w);
+	wait_owed_share(&w->owed, left_to_others, w);
 	for (u32 i = 0; i < w->owed.n; i++)
 		if (w->owed.all[i].rest.ns)
 			count_rest(w, epoch, &w->owed.all[i].rest);
@@ -297,8 +288,13 @@ static struct error *settle(struct wait *w, u32 epoch, const struct wait_thread 
 static struct error *carry(struct wait *w, u32 epoch, const struct wait_thread *t)
 {
 	u64 key = t->flags & WAIT_DUE ? wait_key(t->tid, t->switches) : t->hash;
+	struct error *err = NULL;
 
-	return t->flags & (WAIT_DUE | WAIT_KNOWN) ? collector_carry(w->host->collector, !epoch, key) : NULL;
+	if (t->flags & (WAIT_DUE | WAIT_KNOWN))
+		err = collector_carry(w->host->collector, !epoch, key);
+	if (!err)
+		err = collector_carry(w->host->collector, !epoch, t->rest.hash);
+	return err ? err : collector_carry(w->host->collector, !epoch, t->most);
 }
 
 struct settling {
@@ -357,12 +353,14 @@ static struct error *poll(void *event, u64 now)
 	if (wait_shifts_pauses(&w->shifts) || w->added != object_added(w->host->object)) /* threads may sleep */
 		skel->bss->wait_sampled = 1;
 	w->added = object_added(w->host->object);
-	if (now - w->visited_ns < VISIT_NS ||
-	        (w->visited_ns && !skel->bss->wait_sampled && now - skel->bss->taken_ns > 4 * VISIT_NS))
+	if (now - w->visited_ns < WAIT_VISIT_NS ||
+	        (w->visited_ns && !skel->bss->wait_sampled && now - skel->bss->taken_ns > 4 * WAIT_VISIT_NS))
 		return NULL;
 	w->visited_ns = now;
 	skel->bss->wait_sampled = 0;
-	return wait_list_some(&w->list, w->host->targets, visit_due, w);
+	err = wait_list_some(&w->list, w->host->targets, visit_due, w);
+	wait_visited_tune(&w->visited);
+	return err;
 }
 
 /* The earlier one; 0: never. */
@@ -376,7 +374,7 @@ static u64 due(void *event)
 	const struct wait *w = event;
 	bool sampled = object_skeleton(w->host->object)->bss->wait_sampled;
 
-	return first(first(w->tasks ? wait_tasks_due(w->tasks) : 0, sampled ? w->visited_ns + VISIT_NS : 0),
+	return first(first(w->tasks ? wait_tasks_due(w->tasks) : 0, sampled ? w->visited_ns + WAIT_VISIT_NS : 0),
 	        wait_shifts_due(&w->shifts));
 }
 
@@ -390,6 +388,7 @@ static struct error *drain(void *event, u32 epoch)
 	if (err)
 		return err;
 	w->host->take_all(w->host->ctx);
+	wait_visited_turn(&w->visited);
 	skel->bss->wait_settling = 1;
 	see(w, STOP_ROOT, wait_births_drain(&w->births, w->host->collector, epoch), true);
 	err = wait_list_all(&w->list, settle_and_carry, &settling);
@@ -452,6 +451,8 @@ static void stats(void *event, struct sampler_stats *st)
 	w->summary.left_out_s = (double)sum.left_out_ns / 1e9;
 	w->summary.waits = sum.waits + w->under_way;
 	w->summary.skipped = sum.skipped + sum.unwatched;
+	w->summary.visited = w->visited.taken;
+	w->summary.moved = w->visited.moved;
 	w->summary.watched = wait_shifts_share(&w->shifts, w->ended_ns ? w->ended_ns : now_ns());
 	w->summary.unseen = sum.unseen;
 	st->of_event = &w->summary;

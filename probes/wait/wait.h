@@ -13,8 +13,9 @@
  * cases: to walk them later costs more.
  * Longer waits are always taken: user space looks for threads that wait without a stack (an iterator over tasks) and
  * walks them from outside, by the same walkers and the registers that the kernel saved. If a thread ran meanwhile (by
- * its count of switches), that stack is dropped. The same is done for threads that were asleep before the run began. A
- * wait that is not over at the end is counted until then.
+ * its count of switches), that stack is dropped. The same is done for threads that were asleep before the run began,
+ * and for shorter waits as far as that takes 1 % of a CPU (wait_visited.h): those count for themselves, too. A wait
+ * that is not over at the end is counted until then.
  *
  * The thread that ends a wait (wait_options.wakers) is walked when it does (tp_btf/sched_waking), for waits whose
  * stacks are taken.

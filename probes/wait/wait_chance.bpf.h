@@ -16,12 +16,23 @@
 
 u32 wait_unlimited = 0; /* each wait has its stack, whatever that costs */
 
+/* Threads begin with waits for a CPU or for each other: the first ones do not count if others are much shorter. */
+static inline void wait_learn_brief(struct wait_state *w, u64 ns)
+{
+	if (w->briefs < WAIT_BRIEFS) {
+		w->briefs++;
+		if (w->briefs == 1 || ns < w->brief_ns / 4)
+			w->brief_ns = ns;
+	}
+	w->brief_ns = w->brief_ns - w->brief_ns / WAIT_BRIEFS + ns / WAIT_BRIEFS;
+}
+
 /* A thread's first wait, for a CPU to begin on, says little of those to come. */
 static inline void wait_learn(struct wait_state *w, u64 ns)
 {
 	w->longs = w->longs - w->longs / 8 + (ns >= WAIT_LONG_NS ? 256 / 8 : 0);
 	if (ns < WAIT_DUE_NS)
-		w->brief_ns = w->brief_ns ? w->brief_ns - w->brief_ns / 8 + ns / 8 : ns;
+		wait_learn_brief(w, ns);
 	if (w->mean_ns)
 		w->mean_ns = w->mean_ns - w->mean_ns / 8 + ns / 8;
 	else

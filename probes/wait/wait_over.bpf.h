@@ -142,7 +142,7 @@ WALK_GLOBAL int wait_over(struct wait_state *w, u64 now)
 		return 0;
 	w->waker = 0;
 	ns = wait_span(since, now);
-	is_long = ns >= WAIT_LONG_NS || w->settled;
+	is_long = wait_counts_alone(w, ns);
 	if (!is_long && w->unwatched && wait_futexes)
 		return 0; /* those of the shifts stand for it */
 	times = is_long ? 1 : wait_seen_as();

@@ -10,7 +10,8 @@
 
 #define WAIT_LONG_NS                                                                                                   \
 	50000000ull /* of waits that are longer every one counts for itself; shorter ones may stand for others */
-#define WAIT_SKIPPED_NS    200ull /* what a wait costs that is skipped, about */
+#define WAIT_VISIT_NS      20000000ull /* user space looks for waits that nobody took a stack of so often */
+#define WAIT_SKIPPED_NS    200ull      /* what a wait costs that is skipped, about */
 #define WAIT_KERNEL_FRAMES 48
 #define WAIT_PLACES_BITS   14 /* log2 of the places in the array of threads' states */
 
@@ -38,7 +39,10 @@ static inline u32 wait_reason(enum wait_kind kind, enum wait_file file, s32 sysc
 	return (u32)kind << 24 | (u32)file << 16 | (syscall < 0 ? 0 : ((u32)syscall + 1) & 0xffff);
 }
 
-/* To user space (RECORD_EVENT): a long wait is over that BPF took no stack of, or one that ends in unknown code. */
+/*
+ * To user space (RECORD_EVENT): a wait is over that BPF took no stack of, or one that ends in unknown code. It is long,
+ * or user space took its stack.
+ */
 struct wait_record {
 	u32 type;
 	u32 pair; /* 0 */
@@ -78,11 +82,11 @@ struct wait_rest {
 
 #define WAIT_CHOSEN_ENOUGH 3u
 
-/* Short waits that were counted, of a thread: the last; the largest since that turn. */
+/* Short waits that were counted, of a thread: the last; the largest of those whose stacks user space knows. */
 struct wait_chosen {
 	struct wait_rest last, most;
 	u32 n;    /* how many */
-	u32 turn; /* counts_in_use at the last */
+	u32 turn; /* counts_in_use at the last, or when user space was told to keep their stacks */
 };
 
 static inline void wait_choose(struct wait_chosen *c, const struct wait_rest *wait, u32 turn)
@@ -109,12 +113,12 @@ static inline void wait_choose_all(struct wait_chosen *c, const struct wait_chos
 /*
  * What makes up for ns that were counted for too little: the last one, or the largest for too much. None if few were
  * counted: they stand for those of other threads, too. User space knows stacks that were sent since the last turn but
- * one, and their counts are of one turn.
+ * one, and those of threads that live (wait_visit_turn()).
  */
 static inline void wait_take_rest(const struct wait_chosen *c, s64 ns, u32 turn, struct wait_rest *ret)
 {
 	*ret = ns > 0 ? c->last : c->most;
-	if (c->n < WAIT_CHOSEN_ENOUGH || turn - c->turn > (ns > 0))
+	if (c->n < WAIT_CHOSEN_ENOUGH || turn - c->turn > 1)
 		ret->ns = 0;
 	else
 		ret->ns = ns > -ret->ns ? ns : -ret->ns;
@@ -139,9 +143,11 @@ struct wait_thread {
 	u64 ns;       /* of the wait it is in: until now; WAIT_KNOWN: since it was last settled */
 	u64 hash;
 	u64 switches;
-	struct wait_rest rest; /* at the end of the run */
-	s64 owed;              /* what that leaves; the stack of `rest` is one of its waits, if there is one */
-	u64 object;            /* the futex that it waits for, if only futexes are wanted (lock-flame); else 0 */
+	struct wait_rest
+	        rest; /* at the end of the run; at a turn: user space is to go on to know its hash, and `most` */
+	u64 most;
+	s64 owed;   /* what that leaves; the stack of `rest` is one of its waits, if there is one */
+	u64 object; /* the futex that it waits for, if only futexes are wanted (lock-flame); else 0 */
 	u32 stop;
 	u32 reason;
 	u64 reg[ARCH_NREGS];

@@ -9,19 +9,21 @@
 #define WAIT_ONE      (1u << 16) /* a wait that stands for itself */
 #define WAIT_CLOCK_NS 1000000ull /* the scheduler's clock is compared with CLOCK_MONOTONIC so often */
 
-#define WAIT_DUE_NS        5000000ull /* visited only then: it may be over before */
+#define WAIT_DUE_NS        5000000ull /* visited only then, or later: it may be over before */
+#define WAIT_BRIEFS        8
 #define WAIT_PLACE_TAKEN   1
 #define WAIT_PLACE_KEPT_NS 1000000000ull
 
 u64 wait_min_ns = 0;
 u64 wait_max_ns = ~0ull;
-u64 wait_end_ns = 0;    /* no wait lasts longer; 0: it goes on */
-u32 wait_settling = 0;  /* the iterator counts what was not counted until now */
-u32 wait_futexes = 0;   /* only waits in futex(2): lock-flame */
-u32 wait_sampled = 0;   /* there are waits without a stack: user space has to visit those that last */
-u32 wait_pauses = 0;    /* switches are not watched (wait_bulk.bpf.h) */
-u32 wait_factor = 1;    /* a wait that begins in a shift stands for this many, as the pause has others */
-u64 wait_cycle_ns = 0;  /* a shift and a pause */
+u64 wait_end_ns = 0;           /* no wait lasts longer; 0: it goes on */
+u32 wait_settling = 0;         /* the iterator counts what was not counted until now */
+u32 wait_futexes = 0;          /* only waits in futex(2): lock-flame */
+u32 wait_sampled = 0;          /* there are waits without a stack: user space has to visit those that last */
+u64 wait_due_ns = WAIT_DUE_NS; /* user space takes the stacks of waits without one that have lasted for so long */
+u32 wait_pauses = 0;           /* switches are not watched (wait_bulk.bpf.h) */
+u32 wait_factor = 1;           /* a wait that begins in a shift stands for this many, as the pause has others */
+u64 wait_cycle_ns = 0;         /* a shift and a pause */
 u64 wait_behind_ns = 0; /* wait_stats.behind_ns of the CPU that was compared last: others see no switches of targets */
 
 struct wait_state {   /* of a thread; what each switch needs comes first */
@@ -33,7 +35,8 @@ struct wait_state {   /* of a thread; what each switch needs comes first */
 	u64 switches; /* of the thread when it left: which wait it is */
 	u32 stands;   /* for how much this wait does, in WAIT_ONE */
 	u32 skip;     /* waits to skip before the next is chosen */
-	u32 settled;  /* some of it was counted already */
+	u16 settled;  /* some of it was counted already */
+	u16 walked;   /* user space takes its stack */
 	u8 runnable;
 	u8 exited;
 	u8 unwatched; /* nobody saw it begin */
@@ -51,7 +54,8 @@ struct wait_state {   /* of a thread; what each switch needs comes first */
 	u32 drawn;        /* for how many waits that one stands; 0: none was chosen yet */
 	u32 stop;
 	struct wait_chosen chosen;
-	u32 longs; /* how many of 256 waits are long */
+	u32 longs;  /* how many of 256 waits are long */
+	u32 briefs; /* how many waits brief_ns is of, up to WAIT_BRIEFS */
 };
 
 struct {
@@ -158,7 +162,7 @@ static inline u64 wait_switches(struct task_struct *task)
 static inline void wait_starts(struct wait_state *w, u64 now, u64 switches, bool runnable)
 {
 	w->hash = 0;
-	w->settled = 0;
+	w->settled = w->walked = 0;
 	w->runnable = runnable;
 	w->unwatched = 0;
 	w->stands = 0;
@@ -170,6 +174,23 @@ static inline void wait_starts(struct wait_state *w, u64 now, u64 switches, bool
 static inline u64 wait_span(u64 since, u64 now)
 {
 	return now > since ? now - since : 0;
+}
+
+/*
+ * Does a wait that is over count for itself alone? One does that user space took a stack of, or would have, if it had
+ * none. Of waits for futexes only long ones: in a pause others are not known.
+ */
+static inline bool wait_counts_alone(const struct wait_state *w, u64 ns)
+{
+	u64 surely = wait_due_ns + WAIT_VISIT_NS;
+
+	if (w->settled || (wait_futexes && ns >= WAIT_LONG_NS))
+		return true;
+	if (wait_futexes)
+		return false;
+	if (w->walked || (w->hash && ns >= surely - WAIT_VISIT_NS / 2))
+		return true;
+	return ns >= WAIT_LONG_NS && ns >= surely;
 }
 
 /* Since when a thread that runs does so, as the scheduler knows; or_else: it does not. */

@@ -50,8 +50,8 @@ static inline void wait_visit(struct wait_state *w, struct wait_thread *t, u64 n
 	}
 	t->ns = ns;
 	if (!w || !wait_has_stack(w)) {
-		t->flags = ns >= WAIT_DUE_NS || wait_end_ns ? WAIT_DUE : 0;
-		if (t->flags && hash && wait_settling)
+		t->flags = ns >= wait_due_ns || wait_end_ns ? WAIT_DUE : 0;
+		if (w && t->flags && wait_settling)
 			w->settled = 1;
 		if (!t->flags)
 			wait_sampled = 1; /* user space looks once more */
@@ -79,6 +79,18 @@ static inline void wait_visit_rest(const struct wait_state *w, struct wait_threa
 	if (!w->chosen.n || counts_in_use - w->chosen.turn > 1)
 		t->rest.hash = 0;
 	if ((t->rest.ns || t->owed) && !t->flags)
+		t->flags = WAIT_RUNS;
+}
+
+/* A turn begins: user space goes on to know the stacks that make up for too little or too much. */
+static inline void wait_visit_turn(struct wait_state *w, struct wait_thread *t)
+{
+	if (!w->chosen.n || counts_in_use - w->chosen.turn > 1)
+		return;
+	t->rest.hash = w->chosen.last.hash;
+	t->most = w->chosen.most.hash;
+	w->chosen.turn = counts_in_use;
+	if (!t->flags)
 		t->flags = WAIT_RUNS;
 }
 
@@ -131,6 +143,16 @@ struct {
 	__type(value, struct wait_thread);
 } wait_visited SEC(".maps");
 
+static inline void wait_visit_begin(struct task_struct *task, struct wait_thread *t)
+{
+	t->tid = pid_of(task, task->pid);
+	t->begin_ns = wait_begin(task);
+	t->switches = wait_switches(task);
+	t->ns = t->hash = 0;
+	t->rest.ns = t->rest.hash = t->most = t->owed = 0;
+	t->stop = 0;
+}
+
 SEC("iter/task")
 int visit_threads(struct bpf_iter__task *ctx)
 {
@@ -158,13 +180,8 @@ int visit_threads(struct bpf_iter__task *ctx)
 		return 0;
 	t->object = object;
 	t->tgid = tgid;
-	t->tid = pid_of(task, task->pid);
 	t->instance = process->instance;
-	t->begin_ns = wait_begin(task);
-	t->switches = wait_switches(task);
-	t->ns = t->hash = 0;
-	t->rest.ns = t->owed = 0;
-	t->stop = 0;
+	wait_visit_begin(task, t);
 	if (!w && wait_pauses)
 		w = wait_paused(task, t->begin_ns);
 	if (w && w->bulk_ns)
@@ -182,11 +199,15 @@ int visit_threads(struct bpf_iter__task *ctx)
 	}
 	if (w && wait_end_ns && wait_settling && !w->exited)
 		wait_visit_rest(w, t);
+	if (w && !wait_end_ns && wait_settling)
+		wait_visit_turn(w, t);
 	if (t->flags && bpf_seq_write(ctx->meta->seq, t, sizeof(*t))) { /* no space left: it is visited again */
 		if (w && t->flags & WAIT_KNOWN)
 			__sync_val_compare_and_swap(&w->since_ns, now, now - t->ns);
 		return 1;
 	}
+	if (w && t->flags & WAIT_DUE && w->since_ns == now - t->ns)
+		w->walked = 1;
 	if (w && wait_pauses && !wait_end_ns)
 		wait_visit_pause(task, w, now);
 	if (wait_end_ns && wait_settling)

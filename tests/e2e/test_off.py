@@ -263,18 +263,33 @@ def test_crowd():
             assert off["waits"] >= 1001 and "1001 waits" in result.stderr, f"{off}: {result.stderr}"
 
 
-def test_crowd_shown():
-    """Threads of which few waits were chosen: what their stacks lack at the end is made up for."""
+def crowd_shown(seconds, duration):
+    """400 threads that sleep for so long each: few of their waits are chosen."""
     with yrt.Program(
-        [sys.executable, "-c", SLEEPERS.replace("0.03", "0.02").replace("range(60)", "range(400)")]
+        [sys.executable, "-c", SLEEPERS.replace("0.03", f"{seconds}").replace("range(60)", "range(400)")]
     ) as target:
         try:
             yrt.waiting(target.pid, 400)
-            results = [yrt.run("off-flame", "-p", target.pid, "-d", 1).expect() for _ in range(2)]
+            return [yrt.run("off-flame", "-p", target.pid, "-d", duration).expect() for _ in range(2)]
         finally:
             target.kill()
-    for result in results:
+
+
+def test_crowd_shown():
+    """
+    Threads of which few waits were chosen: what their stacks lack at the end is made up for. Waits that are as long as
+    those before are not walked from outside.
+    """
+    for result in crowd_shown(0.02, 1):
+        off = result.stats["off"]
         yield check_shown(result, 0.04)
+        assert off["walked_from_outside"] < 0.2 * off["waits"], off
+
+
+def test_crowd_long():
+    """The same where the counts are drained in between, long after most of them were chosen."""
+    for result in crowd_shown(0.04, 4):
+        yield f"{check_shown(result, 0.02)}; {result.stats['off']['walked_from_outside']} walked from outside"
 
 
 def test_long_waits():

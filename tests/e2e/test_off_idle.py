@@ -28,8 +28,9 @@ def contend():
 pool = concurrent.futures.ThreadPoolExecutor(3)
 other = multiprocessing.pool.ThreadPool(2)
 for i in range(3): pool.submit(time.sleep, 0.1)
+pool.submit(held).result()
 server = socketserver.TCPServer(("127.0.0.1", 0), None)
-for f in (contend, contend, server.serve_forever, lambda: asyncio.run(main()), lambda: pool.submit(held).result()):
+for f in (contend, contend, server.serve_forever, lambda: asyncio.run(main())):
     threading.Thread(target=f, daemon=True).start()
 time.sleep(1)
 print(flush=True)

@@ -42,13 +42,15 @@ static void test_thread(void **state)
 	assert_int_equal(rest.ns, 0);
 }
 
-/* What was counted in a turn that is over cannot become less; what user space has forgotten cannot become more. */
+/* What user space has forgotten cannot become more or less. */
 static void test_turns(void **state)
 {
 	struct wait_chosen c = chosen_of((const s64[]){30, 70, 20}, 3);
 	struct wait_rest rest, wait = {.ns = 10, .hash = 9};
 
 	wait_take_rest(&c, -40, TURN + 1, &rest);
+	assert_int_equal(rest.ns, -40);
+	wait_take_rest(&c, -40, TURN + 2, &rest);
 	assert_int_equal(rest.ns, 0);
 	wait_take_rest(&c, 40, TURN + 1, &rest);
 	assert_int_equal(rest.ns, 40);
