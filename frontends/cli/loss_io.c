@@ -33,11 +33,9 @@ static void losses(FILE *out, const struct sampler_stats *st)
 	if (s->begun)
 		fprintf(out, ", %lu connects were not waited for: their time is not known", s->begun);
 	if (s->later)
-		fprintf(out, ", %lu of the calls were requests of io_uring: their time is that until they ended",
-		        s->later);
+		fprintf(out, ", %lu of the calls are requests of io_uring or io_submit(), from begin to end", s->later);
 	if (s->async)
-		fprintf(out, ", io_uring_enter() or io_submit() was called %lu times: what it does is not seen",
-		        s->async);
+		fprintf(out, ", io_uring_enter() or io_submit() was called %lu times for what is not seen", s->async);
 	if (s->full)
 		fprintf(out, ", of %s only the first %lu have names", s->net ? "peers" : "files", s->objects);
 }

@@ -26,10 +26,9 @@ const struct manual io_manual = {
                 "a pipe], [read of a device]; with --files, inside that, the file. A call counts when it returns, "
                 "with its time and its bytes; the last line on stderr has the exact sums. Where a stack for each "
                 "call would slow the program down, stacks are sampled by size and weighted.\n"
-                "Requests of io_uring are [read, asynchronous] and so on, with the stack that submitted them and the "
-                "time "
-                "until they ended (Linux 6.0 or later).\n"
-                "Not seen: page faults of mapped files (see fault-flame), close(), what io_submit() does later, "
+                "Requests of io_uring (Linux 6.0 or later) and of io_submit() are [read, asynchronous] and so on, with "
+                "the stack that submitted them and the time until they ended.\n"
+                "Not seen: page faults of mapped files (see fault-flame), close(), "
                 "calls that have not returned at the end (see off-flame), and sockets (see net-flame).",
         .options = io_options,
         .examples = io_examples,
@@ -60,7 +59,7 @@ const struct manual net_manual = {
                 "Time (--latency) is that of the calls alone. Clients with timeouts wait in poll() for one socket, "
                 "which is [wait]; event loops wait in epoll for all, which belongs to no peer. A connect that returns "
                 "before the connection is made is [connect, not waited for], one that fails [connect, failed]. "
-                "Requests of io_uring are [send, asynchronous] and so on.",
+                "Requests of io_uring and io_submit() are [send, asynchronous] and so on.",
         .options = net_options,
         .examples = net_examples,
 };

@@ -3,59 +3,21 @@
 #ifndef YRT_IO_BPF_H
 #define YRT_IO_BPF_H
 
+#include "io/io_aio.bpf.h"
 #include "io/io_calls.bpf.h"
-#include "io/io_object.bpf.h"
 
-#define IO_SPENT_NS     200000ull                /* on walks of a CPU, in */
-#define IO_WINDOW_NS    (IO_SPENT_NS * IO_SHARE) /* at most */
-#define IO_SHARE        50
-#define IO_CREDIT_NS    20000000ull
-#define IO_EACH_MAX     (IO_ONE << 16)
-#define IO_CLIP_NS      1000000ull /* of a call, in the mean */
-#define IO_CLIP_BYTES   (1ull << 20)
-#define IO_SIZE_NS      (1ull << 33) /* of a call, in its size */
 #define IO_MESSAGES_MAX 64
 
 #define IO_URING_ENTER 426
 
-#define IO_MSG_PEEK    2
-#define IO_EMPTY_PATH  0x1000 /* AT_EMPTY_PATH: fstat() of C libraries */
-#define IO_STATX       332
-#define IO_EINPROGRESS 115
-#define IO_EALREADY    114
-#define IO_EISCONN     106
+#define IO_MSG_PEEK   2
+#define IO_EMPTY_PATH 0x1000 /* AT_EMPTY_PATH: fstat() of C libraries */
+#define IO_STATX      332
 
-const volatile u32 io_of = 0;               /* enum io_of: which calls are counted */
-const volatile bool io_count_calls = false; /* in place of bytes */
-const volatile bool io_with_objects = false;
-
-u32 io_rings = 0; /* what io_uring does is seen: the probes of io_later.bpf.h are attached */
-
-struct io_thread {
-	u64 since_ns;   /* of the call it is in; 0: none that is wanted */
-	u64 size, next; /* of calls since the last stack, and of which on one is taken */
-	struct io_taken taken;
-	u64 pending; /* the request whose stack is taken: a key of io_pending */
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct io_thread);
-} io_threads SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct io_stats);
-} io_counters SEC(".maps");
-
-/* From Linux 6.0 on its tracepoints say which request they are about. */
+/* From Linux 6.0 on the tracepoints of io_uring say which request they are about. */
 static inline bool io_sees(u64 number)
 {
-	return number == IO_URING_ENTER && io_rings && bpf_core_field_exists(struct io_kiocb, cqe);
+	return number != IO_URING_ENTER || (io_rings && bpf_core_field_exists(struct io_kiocb, cqe));
 }
 
 SEC("tp_btf/sys_enter")
@@ -69,42 +31,12 @@ int BPF_PROG(io_enter, struct pt_regs___kernel *regs, long number)
 	t = bpf_task_storage_get(&io_threads, task, NULL, 0);
 	if (!t && find_target())
 		t = bpf_task_storage_get(&io_threads, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (t)
-		t->since_ns = bpf_ktime_get_ns();
+	if (!t)
+		return 0;
+	t->since_ns = bpf_ktime_get_ns();
+	if (number == IO_SUBMIT)
+		io_aio_enter(t, regs->di, regs->si, regs->dx);
 	return 0;
-}
-
-static inline u32 io_kind_of(struct file *file)
-{
-	switch (file_mode(file)) {
-	case MODE_FILE:
-		return IO_FILE;
-	case MODE_DIRECTORY:
-		return IO_DIRECTORY;
-	case MODE_BLOCK:
-		return IO_BLOCK_DEVICE;
-	case MODE_DEVICE:
-		return IO_DEVICE;
-	case MODE_PIPE:
-		return IO_PIPE;
-	case MODE_SOCKET:
-		return IO_SOCKET;
-	default:
-		return IO_OTHER;
-	}
-}
-
-static inline bool io_wants(u32 kind)
-{
-	return kind == IO_SOCKET ? io_of & IO_OF_NET : kind != IO_OTHER && io_of & IO_OF_FILES;
-}
-
-static inline void io_take_file(struct io_taken *t, struct task_struct *task, u64 fd)
-{
-	struct file *file = file_of(task, (u32)fd);
-
-	t->file = (u64)file;
-	t->kind = file ? io_kind_of(file) : IO_OTHER;
 }
 
 /* Clients wait so for an answer, with a timeout. What polls more is an event loop, and a server waits for clients. */
@@ -235,77 +167,6 @@ static inline u64 io_bytes(struct pt_regs___kernel *regs, u32 result, u64 number
 	return ret;
 }
 
-static inline u32 io_ways(u32 verb)
-{
-	return verb == IO_COPY ? IO_IN | IO_OUT : verb == IO_READ || verb == IO_RECEIVE ? IO_IN : IO_OUT;
-}
-
-static inline u32 io_reason_of(const struct io_taken *t, u32 verb, s64 ret)
-{
-	if (t->kind == IO_SOCKET && (verb == IO_READ || verb == IO_WRITE || verb == IO_SENDFILE || verb == IO_SPLICE))
-		verb = t->ways == IO_IN ? IO_RECEIVE : IO_SEND;
-	if (verb == IO_CONNECT && ret < 0 && ret != -IO_EALREADY && ret != -IO_EISCONN)
-		verb = ret == -IO_EINPROGRESS ? IO_CONNECT_BEGUN : IO_CONNECT_FAILED;
-	return io_reason(verb, verb == IO_OPEN ? IO_ANY : t->kind);
-}
-
-/* How large calls are on average, for io_size(). */
-static __attribute__((noinline)) int io_mean(struct io_stats *s)
-{
-	s->per_ns = ((u64)IO_ONE << IO_SIZE_SHIFT) * s->window_calls / (s->window_call_ns | 1);
-	s->per_byte = ((u64)IO_ONE << IO_SIZE_SHIFT) * s->window_calls / (s->window_bytes | 1);
-	s->window_calls = s->window_call_ns = s->window_bytes = 0;
-	return 0;
-}
-
-/* In parts of a mean call, of time, bytes and number each. */
-static inline u64 io_size(const struct io_stats *s, u64 ns, u64 bytes)
-{
-	u64 size = IO_ONE / 2;
-
-	if (ns > IO_SIZE_NS)
-		ns = IO_SIZE_NS;
-	if (bytes > IO_SIZE_NS)
-		bytes = IO_SIZE_NS;
-	size += ns * (s->per_ns & 0x3fffffff) >> IO_SIZE_SHIFT;
-	return size + (bytes * (s->per_byte & 0x3fffffff) >> IO_SIZE_SHIFT);
-}
-
-static inline void io_count(struct io_stats *s, u32 verb, u32 ways, u64 ns, u64 bytes)
-{
-	s->calls++;
-	s->ns += ns;
-	s->in_bytes += ways & IO_IN ? bytes : 0;
-	s->out_bytes += ways & IO_OUT ? bytes : 0;
-	s->begun += verb == IO_CONNECT_BEGUN;
-	s->window_calls++;
-	s->window_call_ns += ns < IO_CLIP_NS ? ns : IO_CLIP_NS;
-	s->window_bytes += bytes < IO_CLIP_BYTES ? bytes : IO_CLIP_BYTES;
-}
-
-/*
- * Is the stack of this call taken? Always if the call is as large as what a walk stands for. Smaller ones are chosen by
- * chance, the larger the likelier, and then stand for several. *times: in IO_ONE.
- */
-static inline bool io_chosen(struct io_thread *t, const struct io_stats *s, u64 ns, u64 bytes, u64 *times)
-{
-	u64 each = s->each, size;
-
-	*times = IO_ONE;
-	if (!each)
-		return true;
-	size = io_size(s, ns, bytes);
-	if (size >= each)
-		return true;
-	t->size += size;
-	if (t->size < t->next)
-		return false;
-	t->size -= t->next;
-	t->next = each / 2 + (bpf_get_prandom_u32() % (u32)(each | 1)); /* each, on average */
-	*times = each * IO_ONE / (size | 1);
-	return true;
-}
-
 WALKING_TABLE(io_exit);
 
 /* Most calls end here: only what is chosen goes on to io_exit_walk() (WALKING()). */
@@ -332,6 +193,10 @@ int BPF_PROG(io_exit, struct pt_regs___kernel *regs, long ret)
 	t->since_ns = 0;
 	if (call.argument == IO_LATER) {
 		s->async += !io_sees(number);
+		if (number == IO_GETEVENTS || number == IO_PGETEVENTS)
+			io_aio_got(regs->di, regs->r10, ret);
+		if (number == IO_SUBMIT && io_aio_submitted(t, regs->di, ret))
+			bpf_tail_call(ctx, &io_exit_now, 0);
 		return 0;
 	}
 	if (!io_find(&t->taken, task, regs, call.argument, ret))
@@ -350,31 +215,6 @@ int BPF_PROG(io_exit, struct pt_regs___kernel *regs, long ret)
 	t->taken.value = times == IO_ONE ? ns : ns * times / IO_ONE;
 	t->taken.more = times == IO_ONE ? bytes : bytes * times / IO_ONE;
 	bpf_tail_call(ctx, &io_exit_now, 0);
-	return 0;
-}
-
-/* Walks take at most 2 % of a CPU, with bursts of IO_CREDIT_NS: short or rare activity is taken completely. */
-static __attribute__((noinline)) int io_budget(const struct io_thread *t)
-{
-	u64 now = bpf_ktime_get_ns(), elapsed, used;
-	u32 zero = 0;
-	struct io_stats *s = bpf_map_lookup_elem(&io_counters, &zero);
-
-	if (!s)
-		return 0;
-	elapsed = now - s->window_ns;
-	s->spent_ns += now - t->taken.begin_ns;
-	if (s->spent_ns < IO_SPENT_NS)
-		return 0;
-	used = s->used_ns + s->spent_ns;
-	s->used_ns = used > elapsed / IO_SHARE ? used - elapsed / IO_SHARE : 0;
-	if (elapsed < IO_WINDOW_NS && s->each < IO_EACH_MAX && s->used_ns > IO_CREDIT_NS)
-		s->each = s->each ? s->each * 2 : IO_ONE;
-	else if (elapsed > 2 * IO_WINDOW_NS)
-		s->each = s->each > IO_ONE ? s->each / 2 : 0;
-	io_mean(s);
-	s->window_ns = now;
-	s->spent_ns = 0;
 	return 0;
 }
 
@@ -443,6 +283,11 @@ static __attribute__((always_inline)) inline struct slot *io_walk(
 	return slot;
 }
 
+static inline u32 io_stop(const struct slot *slot)
+{
+	return slot->deferred.stop ? slot->deferred.stop : slot->head.stop;
+}
+
 SEC("tp_btf/sys_exit")
 int BPF_PROG(io_exit_walk, struct pt_regs___kernel *regs, long ret)
 {
@@ -457,9 +302,12 @@ int BPF_PROG(io_exit_walk, struct pt_regs___kernel *regs, long ret)
 	if (io_with_objects && t->taken.kind == IO_SOCKET)
 		io_take_name(&t->taken, regs, ret);
 	slot = io_walk(t, st, task);
-	if (!slot)
+	if (slot)
+		io_budget(t);
+	if (regs->orig_ax != IO_SUBMIT)
 		return 0;
-	io_budget(t);
+	if (io_aio_walked(t, slot ? slot->head.hash : 0, slot ? io_stop(slot) : 0))
+		bpf_tail_call(ctx, &io_exit_now, 0);
 	return 0;
 }
 

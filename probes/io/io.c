@@ -35,6 +35,7 @@ static void prepare(struct object *o, u32 of)
 	object_want(o, "io_ring_complete");
 	object_want(o, "io_ring_complete_old");
 	bpf_map__set_max_entries(skel->maps.io_pending, IO_PENDING);
+	bpf_map__set_max_entries(skel->maps.io_aio_rings, IO_RINGS);
 	skel->rodata->io_of = of;
 	skel->rodata->io_count_calls = options && options->calls;
 	skel->rodata->io_with_objects = options && options->objects;

@@ -9,9 +9,9 @@
  * stands for several (its time, bytes and number times that factor). The size of a call is its time, its bytes and 1,
  * each relative to a mean call.
  *
- * Requests of io_uring have the stack that submitted them; their time lasts until they end (io_later.bpf.h). Before
- * Linux 6.0, and with io_submit(), such I/O is not seen, but the calls that begin it are counted. Nor are page faults
- * of mapped files, and calls that are not over when the run ends.
+ * Requests of io_uring (io_later.bpf.h) and io_submit() (io_aio.bpf.h) have the stack that submitted them; their time
+ * lasts until they end, or until that is seen. What io_uring does before Linux 6.0 is not seen, but the calls that
+ * begin it are counted. Nor are page faults of mapped files, and calls that are not over when the run ends.
  */
 #ifndef YRT_IO_H
 #define YRT_IO_H
@@ -31,8 +31,8 @@ struct io_summary { /* sampler_stats.of_event */
 	u64 ns;
 	u64 in_bytes, out_bytes;
 	u64 skipped; /* calls that others stand for */
-	u64 async;   /* of io_uring_enter() and io_submit(), which began what was not seen */
-	u64 later;   /* of calls: requests of io_uring */
+	u64 async;   /* of io_uring_enter() and io_submit(), which began some that is not seen */
+	u64 later;   /* of calls: requests of io_uring and io_submit() */
 	u64 begun;   /* connects that were not waited for */
 	u64 objects; /* files or peers with a name */
 	bool full;   /* others had no room */

@@ -20,7 +20,7 @@ enum io_argument {          /* where the file is */
 	IO_NOWHERE,
 	IO_ACCEPTS, /* what it returns, or the first */
 	IO_POLLED,  /* a socket of one or two, in memory: poll */
-	IO_LATER,   /* io_uring_enter, io_submit: what it begins is not seen */
+	IO_LATER,   /* none: it is about I/O that ends later */
 };
 
 struct io_call {
@@ -43,6 +43,10 @@ enum io_result { IO_NOTHING, IO_BYTES, IO_MESSAGES /* of struct mmsghdr */ };
 #define IO_NET(verb, result)                                                                                           \
 	{                                                                                                              \
 		verb, IO_FD, IO_OF_NET, result                                                                         \
+	}
+#define IO_ASYNCHRONOUS                                                                                                \
+	{                                                                                                              \
+		IO_NONE, IO_LATER, IO_OF_BOTH, IO_NOTHING                                                              \
 	}
 static const volatile struct io_call io_calls[IO_CALLS] = {
         [0] = IO_DATA(IO_READ), /* read, pread64, readv, preadv, preadv2 */
@@ -135,8 +139,10 @@ static const volatile struct io_call io_calls[IO_CALLS] = {
         [299] = IO_NET(IO_RECEIVE, IO_MESSAGES),
         [7] = {IO_WAIT, IO_POLLED, IO_OF_NET, IO_NOTHING}, /* poll, ppoll */
         [271] = {IO_WAIT, IO_POLLED, IO_OF_NET, IO_NOTHING},
-        [426] = {IO_NONE, IO_LATER, IO_OF_BOTH, IO_NOTHING}, /* io_uring_enter, io_submit */
-        [209] = {IO_NONE, IO_LATER, IO_OF_BOTH, IO_NOTHING},
+        [426] = IO_ASYNCHRONOUS, /* io_uring_enter, io_submit, io_getevents, io_pgetevents */
+        [209] = IO_ASYNCHRONOUS,
+        [208] = IO_ASYNCHRONOUS,
+        [333] = IO_ASYNCHRONOUS,
 };
 
 #endif

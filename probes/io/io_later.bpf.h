@@ -13,21 +13,6 @@
 #define IO_CQE_MORE   2    /* IORING_CQE_F_MORE: the request goes on */
 #define IO_FILE_FLAGS 3ull /* in io_rsrc_node.file_ptr */
 
-struct io_pending {
-	u64 since_ns;
-	u64 hash;  /* of its stack; 0: none was taken */
-	u32 times; /* how many the stack stands for, in IO_ONE; 0: it is not chosen */
-	u32 stop;
-	u8 verb, ways, bytes;
-};
-
-struct { /* by address of the request, which is used again. Some end without a word */
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 1); /* IO_PENDING where it is wanted */
-	__type(key, u64);
-	__type(value, struct io_pending);
-} io_pending SEC(".maps");
-
 struct io_ring_op { /* include/uapi/linux/io_uring.h: enum io_uring_op */
 	u8 verb;
 	u8 of;    /* enum io_of */
@@ -152,7 +137,7 @@ static __attribute__((noinline)) int io_walked(struct io_thread *t, struct slot 
 	struct io_pending *pending = bpf_map_lookup_elem(&io_pending, &key);
 
 	if (pending) {
-		pending->stop = slot->deferred.stop ? slot->deferred.stop : slot->head.stop;
+		pending->stop = io_stop(slot);
 		pending->hash = slot->head.hash;
 	}
 	return 0;
@@ -174,33 +159,6 @@ int io_ring_submit_walk(struct bpf_raw_tracepoint_args *ctx)
 		return 0;
 	io_walked(t, slot);
 	io_budget(t);
-	return 0;
-}
-
-/* A request has ended, or has a result and goes on. */
-static __attribute__((noinline)) int io_ended(struct io_pending *pending, u64 now, u64 bytes)
-{
-	u64 ns = now - pending->since_ns, value = ns * pending->times / IO_ONE;
-	struct probe_stats *st = my_stats();
-	u32 zero = 0;
-	struct io_stats *s = bpf_map_lookup_elem(&io_counters, &zero);
-
-	if (!st || !s || ticks != TICKS_TAKEN)
-		return 0;
-	io_count(s, pending->verb, pending->ways, ns, bytes);
-	s->later++;
-	if (!pending->times)
-		return 0;
-	if (io_count_calls)
-		bytes = 1;
-	st->weights += value;
-	if (!pending->hash) {
-		st->lost[LOST_SCRATCH] += value;
-		return 0;
-	}
-	count_stop(st, pending->stop, value);
-	if (!event_add(pending->hash, value, bytes * pending->times / IO_ONE))
-		st->lost[LOST_TABLE] += value;
 	return 0;
 }
 

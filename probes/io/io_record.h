@@ -11,6 +11,7 @@
 #define IO_OBJECTS   16384
 #define IO_PATH_MOST 40 /* components and mounts */
 #define IO_PENDING   65536
+#define IO_RINGS     1024 /* of libaio */
 
 /* What a call does. X(name, word) */
 #define IO_VERBS(X)                                                                                                    \
@@ -71,7 +72,7 @@ enum io_kind {  /* of the file that a call is made on */
 	IO_OTHER, /* epoll, eventfd, … */
 };
 
-#define IO_ASYNC (1u << 16) /* it was submitted, and ended later (io_later.bpf.h) */
+#define IO_ASYNC (1u << 16) /* it was submitted, and ended later (io_pending.bpf.h) */
 
 /* A reason is verb | kind << 8 | IO_ASYNC. */
 static inline u32 io_reason(u32 verb, u32 kind)

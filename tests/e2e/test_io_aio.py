@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""io-flame of what io_submit() does: each request in the function that submits it, with its file, bytes and time."""
+
+import tempfile
+
+import yrt
+
+ROUNDS = 100
+
+
+def requests_of(*args):
+    """{(function, call, file): value}, and the run."""
+    found = {}
+    with tempfile.TemporaryDirectory() as directory, yrt.Fixture("aio", ROUNDS, directory) as fixture:
+        at = yrt.Run(*args, "-p", fixture.pid, "-d", 60).sampling()
+        fixture.release()
+        fixture.finish()
+        result = at.result().expect()
+    for frames, n in result.stacks:
+        last = next((i for i, f in enumerate(frames) if f.endswith(", asynchronous]")), None)
+        if last is not None:
+            key = next((f for f in frames if f.startswith("aio_")), ""), *frames[last:]
+            found[key] = found.get(key, 0) + n
+    assert result.stats["io"]["async_calls"] == 0 and not result.stats["truncated"], result.stats
+    return found, result, directory + "/a", directory + "/b"
+
+
+def wanted(a, b, of):
+    """of: (bytes, requests) -> value."""
+    read, write, sync = (f"[{word}, asynchronous]" for word in ("read", "write", "fsync"))
+    all_of = {
+        ("aio_write", write, a): (2 * ROUNDS * 3000, 2 * ROUNDS),
+        ("aio_sync", sync, a): (0, ROUNDS),
+        ("aio_mixed", write, a): (ROUNDS * 400, ROUNDS * 4),
+        ("aio_mixed", read, a): (ROUNDS * 400, ROUNDS * 4),
+        ("aio_mixed", read, b): (ROUNDS * 400, ROUNDS * 4),
+        ("aio_many", read, b): (ROUNDS * 400, ROUNDS * 40),
+        ("aio_refused", read, a): (ROUNDS * 50, ROUNDS),
+        ("aio_taken_out", read, a): (ROUNDS * 700, ROUNDS),
+        ("aio_others", read, a): (ROUNDS * 300, ROUNDS),
+    }
+    return {key: of(*of_it) for key, of_it in all_of.items() if of(*of_it)}
+
+
+def test_bytes_and_requests():
+    """Whoever awaits a request, and however many are submitted at once; not those that the kernel refuses."""
+    found, result, a, b = requests_of("io-flame", "--files", "--bytes")
+    assert found == wanted(a, b, lambda moved, n: moved), found
+    assert result.stats["io"]["async_requests"] == ROUNDS * 58, result.stats
+    assert "io_submit()" in result.stderr, result.stderr
+    found, _, a, b = requests_of("io-flame", "--files", "--calls")
+    assert found == wanted(a, b, lambda moved, n: n), found
+
+
+def test_time():
+    """Each lasts until it ends: others are not longer than the program."""
+    found, result, a, _ = requests_of("io-flame", "--files")
+    took = sum(found.values()) * 1e-9
+    assert found["aio_sync", "[fsync, asynchronous]", a] > 0 and 0 < took < 60 * result.stats["duration_s"], found
+    assert len(found) == 9, found
+    yield f"{len(found)} kinds of requests: {took:.3f} s"
+
+
+yrt.main(globals())
