@@ -18,12 +18,57 @@ static struct error *unwritable(const char *name)
 	        "choose another place with -o, or -o - for stdout");
 }
 
+/*
+ * A file without a name in that folder: nothing is left of it if yrt is killed. -1: the file system has none, or it
+ * could not get a name later. A recording has a name at once: what there is of it can be read.
+ */
+static int open_nameless(const char *name)
+{
+	size_t len = strlen(name);
+	char *folder, *slash;
+	int fd;
+
+	if (access("/proc/self/fd", X_OK) || (len > 4 && !strcmp(name + len - 4, ".yrt")))
+		return -1;
+	folder = strdup(name);
+	if (!folder)
+		return -1;
+	slash = strrchr(folder, '/');
+	if (slash)
+		slash[slash == folder] = 0;
+	fd = open(slash ? folder : ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+	free(folder);
+	return fd;
+}
+
+/* Gives it a name that no other file has. */
+static int name_it(FILE *file, const char *name, char **ret)
+{
+	char path[64];
+	struct timespec now;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fileno(file));
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (asprintf(ret, "%s.%d-%lx", name, getpid(), now.tv_nsec) < 0) {
+		*ret = NULL;
+		return -1;
+	}
+	if (!linkat(AT_FDCWD, path, AT_FDCWD, *ret, AT_SYMLINK_FOLLOW))
+		return 0;
+	free(*ret);
+	*ret = NULL;
+	return -1;
+}
+
 /* With the mode that open() would give it. */
 static FILE *open_beside(const char *name, char **temporary)
 {
-	mode_t mask = umask(0);
-	int fd;
+	int fd = open_nameless(name);
+	mode_t mask;
 
+	if (fd >= 0)
+		return fdopen(fd, "w");
+	mask = umask(0);
 	umask(mask);
 	if (asprintf(temporary, "%s.XXXXXX", name) < 0) {
 		*temporary = NULL;
@@ -56,6 +101,7 @@ struct error *output_open(char *name, struct output *ret)
 	there = !lstat(name, &st);
 	if ((!there || S_ISREG(st.st_mode)) && (!there || !access(name, W_OK)))
 		ret->file = open_beside(name, &ret->temporary);
+	ret->nameless = ret->file && !ret->temporary;
 	if (!ret->file)
 		ret->file = fopen(name, "we");
 	return ret->file ? NULL : unwritable(name);
@@ -128,8 +174,10 @@ struct error *output_close(struct output *o, bool keep)
 	struct error *err = NULL;
 	bool failed = false;
 
+	if (keep && o->nameless)
+		failed = fflush(o->file) || name_it(o->file, o->name, &o->temporary);
 	if (o->file && o->file != stdout)
-		failed = fclose(o->file) != 0;
+		failed = fclose(o->file) != 0 || failed;
 	if (keep && (failed || (o->temporary && rename(o->temporary, o->name))))
 		err = error_hint(error_new(ERROR_OUTPUT, "cannot write %s: %s", o->name, strerror(errno)),
 		        "free some space or choose another place with -o");

@@ -271,4 +271,16 @@ def test_cache_is_checked():
         assert sum(n for _, n in wrong) <= 0.005 * result.samples, yrt.show(wrong)
 
 
+def test_killed():
+    """Nothing is left of a page whose yrt was killed."""
+    with tempfile.TemporaryDirectory() as directory, yrt.Fixture("threads", seconds=60) as fixture:
+        run = subprocess.Popen([yrt.YRT, "flame", "-p", str(fixture.pid), "-d", "60", "-o", directory + "/a.html"],
+                               stderr=subprocess.DEVNULL)
+        time.sleep(1)
+        assert run.poll() is None
+        run.kill()
+        run.wait()
+        assert not os.listdir(directory), os.listdir(directory)
+
+
 yrt.main(globals())
