@@ -359,8 +359,8 @@ static int finish(struct sampler *s, const struct flame_options *o, const struct
 /* The file that was written; it goes once it is sent, unless somebody named it. */
 static int push(const struct flame_options *o, const char *path)
 {
-	bool refused;
-	struct error *err = send_file(&o->send, path, &stop_sampling, &refused);
+	struct send_result result;
+	struct error *err = send_file(&o->send, path, &stop_sampling, &result);
 	int code = err ? report_error(err) : 0;
 
 	if (code)

@@ -84,8 +84,9 @@ static struct error *parse(int argc, char **argv, struct push *p, int *n)
 /* Returns the exit code. */
 static int push_one(const struct push *p, const char *path)
 {
-	bool refused, is_file = strcmp(path, "-");
-	struct error *err = send_file(&p->send, path, &stop_sampling, &refused);
+	bool is_file = strcmp(path, "-");
+	struct send_result result;
+	struct error *err = send_file(&p->send, path, &stop_sampling, &result);
 	int code = err ? report_error(err) : 0;
 
 	if (code == ERROR_OUTPUT && is_file)

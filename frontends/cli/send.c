@@ -14,6 +14,7 @@
 #include "output.h"
 #include "say.h"
 #include "unwind/cleanup.h"
+#include "unwind/now.h"
 #include "frontends/format/format.h"
 
 #define SHOWN        300 /* bytes of a store's answer */
@@ -34,6 +35,7 @@ try {
 	CURLcode code;
 	long status;
 	double wait_s; /* that the store asks for; 0: nothing */
+	u32 made;      /* tries so far */
 };
 
 static struct error *add_label(struct send_options *o, const char *text)
@@ -169,6 +171,7 @@ static void try_once(struct try *t)
 	t->code = easy ? curl.easy_perform(easy) : CURLE_OUT_OF_MEMORY;
 	curl.easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &t->status);
 	curl.easy_getinfo(easy, CURLINFO_RETRY_AFTER, &wait);
+	t->made++;
 	curl.easy_getinfo(easy, CURLINFO_REDIRECT_URL, &moved);
 	curl.easy_getinfo(easy, CURLINFO_CONTENT_TYPE, &type);
 	snprintf(t->moved, sizeof(t->moved), "%.*s", moved ? (int)strcspn(moved, "?") : 0, moved ? moved : "");
@@ -214,8 +217,7 @@ static const char *tried(const struct try *t)
 {
 	static char text[32];
 
-	snprintf(text, sizeof(text), t->options->tries == 1 ? "it was tried once" : "it was tried %u times",
-	        t->options->tries);
+	snprintf(text, sizeof(text), t->made == 1 ? "it was tried once" : "it was tried %u times", t->made);
 	return text;
 }
 
@@ -289,22 +291,22 @@ static void wait_for(double seconds, volatile sig_atomic_t *stop)
 
 static struct error *deliver(struct try *t)
 {
-	double wait_s = WAIT_FIRST_S;
+	for (double delay_s = WAIT_FIRST_S;; delay_s *= 2) {
+		double wait_s;
 
-	for (u32 i = 1;; i++, wait_s *= 2) {
 		try_once(t);
 		if (was_taken(t))
 			return NULL;
-		if (i >= t->options->tries || !may_recover(t) || *t->stop)
+		wait_s = t->wait_s > delay_s ? t->wait_s : delay_s;
+		wait_s = wait_s < WAIT_MOST_S ? wait_s : WAIT_MOST_S;
+		if (t->made >= t->options->tries || !may_recover(t) || *t->stop || !has_time(t, wait_s))
 			return explain(t);
-		if (t->wait_s > wait_s)
-			wait_s = t->wait_s;
-		wait_for(wait_s < WAIT_MOST_S ? wait_s : WAIT_MOST_S, t->stop);
+		wait_for(wait_s, t->stop);
 	}
 }
 
 static struct error *send_one(
-        const struct send_options *o, struct profile *p, volatile sig_atomic_t *stop, bool *refused)
+        const struct send_options *o, struct profile *p, volatile sig_atomic_t *stop, struct send_result *result)
 {
 	struct store store = {0};
 	struct store_request request = {0};
@@ -312,6 +314,13 @@ static struct error *send_one(
 	struct error *err = store_parse(o->url, &store);
 
 	if (!err)
+static bool has_time(const struct try *t, double wait_s)
+{
+	u64 end = now_ns() + (u64)((wait_s + t->options->timeout_s) * 1e9);
+
+	return !t->options->until_ns || end <= t->options->until_ns;
+}
+
 		err = curl_load();
 	if (!err)
 		err = labels_merge(p, o->labels);
@@ -319,7 +328,7 @@ static struct error *send_one(
 		err = store_request(&store, p, &request);
 	if (!err)
 		err = deliver(&t);
-	*refused = was_refused(&t);
+	*result = (struct send_result){.refused = was_refused(&t), .pause_s = err ? t.wait_s : 0};
 	if (!err && *t.why)
 		say_note("%s says: %s", store_name(store.kind), t.why);
 	if (!err)
@@ -331,9 +340,9 @@ static struct error *send_one(
 
 struct error *send_profile(const struct send_options *o, struct profile *p, volatile sig_atomic_t *stop)
 {
-	bool refused;
+	struct send_result result;
 
-	return send_one(o, p, stop, &refused);
+	return send_one(o, p, stop, &result);
 }
 
 /* --- files --- */
@@ -363,14 +372,15 @@ static struct error *keep_unsent(struct profile *p, struct error *why)
 	return why;
 }
 
-struct error *send_file(const struct send_options *o, const char *path, volatile sig_atomic_t *stop, bool *refused)
+struct error *send_file(
+        const struct send_options *o, const char *path, volatile sig_atomic_t *stop, struct send_result *result)
 {
 	struct filter_options filter = {.threads = true};
 	struct profile *p = NULL;
 	struct recording cut;
 	struct error *err = input_load(path, &filter, &p, &cut), *why;
 
-	*refused = false;
+	*result = (struct send_result){0};
 	if (err)
 		return err;
 	if (cut.cut)
@@ -380,7 +390,7 @@ struct error *send_file(const struct send_options *o, const char *path, volatile
 		return error_hint(error_new(ERROR_INPUT, "%s is empty: nothing is sent", path),
 		        "did what should have written it fail?");
 	}
-	why = send_one(o, p, stop, refused);
+	why = send_one(o, p, stop, result);
 	if (why && why->kind == ERROR_OUTPUT && !strcmp(path, "-"))
 		why = keep_unsent(p, why);
 	profile_destroy(p);

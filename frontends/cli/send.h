@@ -14,7 +14,14 @@ struct send_options {       /* what --push and its kin say */
 	const char *ca;     /* file of certificates that are believed; NULL: the system's */
 	double timeout_s;   /* of a try */
 	u32 tries;
+	u64 until_ns; /* 0: no such time; tries but the first are not begun if they might last longer than that */
 	char *labels; /* --label: lines "key=value"; owned */
+};
+
+/* What else is known of a profile that was not taken. */
+struct send_result {
+	bool refused;   /* it is this one that the store does not take, such as one that is too large */
+	double pause_s; /* for which the store wants no other one; 0: it does not say */
 };
 
 enum { SEND_PUSH = 0x400, SEND_TENANT, SEND_CA, SEND_TIMEOUT, SEND_TRIES, SEND_LABEL };
@@ -51,9 +58,9 @@ struct error *send_check(const struct send_options *o);
  */
 struct error *send_profile(const struct send_options *o, struct profile *p, volatile sig_atomic_t *stop);
 /*
- * The same of a recording, or folded stacks; "-" is stdin, which is kept in a file if it can not be sent. *refused: it
- * is this one that the store does not take, such as one that is too large.
+ * The same of a recording, or folded stacks; "-" is stdin, which is kept in a file if it can not be sent.
  */
-struct error *send_file(const struct send_options *o, const char *path, volatile sig_atomic_t *stop, bool *refused);
+struct error *send_file(
+        const struct send_options *o, const char *path, volatile sig_atomic_t *stop, struct send_result *result);
 
 #endif

@@ -14,13 +14,15 @@
 #include "output.h"
 #include "ring.h"
 #include "say.h"
+#include "spool.h"
 #include "when.h"
+#include "probes/select_find.h"
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
 #include "unwind/table.h"
 
 #define LOOK_S     1.0 /* at the condition */
-#define SEEK_LOOKS 5   /* looks between two at who is selected by now */
+#define SEEK_LOOKS 5   /* looks between two at all processes: who is selected by now */
 
 enum { WATCH_EVERY = 0x600, WATCH_WHEN, WATCH_DIR, WATCH_RING };
 
@@ -63,7 +65,8 @@ const struct manual watch_manual = {
         .text = "Recordings are those of yrt record. Between two of them no BPF program is loaded, and yrt sleeps. "
                 "Processes are selected again each time. With --push each recording is sent and then deleted; one that "
                 "the store does not accept is kept within --ring and sent with the next one, or, if the store refuses "
-                "that very one (as too large), not by this run. If one is left at the end, the exit code is 8.\ncpu "
+                "that very one (as too large), not by this run. A store that hangs or asks for a pause does not hold "
+                "up recordings: it is tried less often. If one is left at the end, the exit code is 8.\ncpu "
                 "and rss are the sums of all targets (of the machine with -a); 100 % is one CPU. exit() is the exit "
                 "code of a shell command, which runs every second without stdout; after 10 s it is killed and counts "
                 "as 137.",
@@ -74,21 +77,21 @@ const struct manual watch_manual = {
 struct watch {
 	struct flame_options o;
 	struct when when;
-	const char *dir, *condition;
+	const char *condition;
 	double every_s;
 	u32 count;
-	u64 ring;
+	struct spool spool;
 	int *given; /* by -p */
 	int ngiven;
-	bool missed;          /* nothing matched the last time, and it was said */
-	bool obscured;        /* a process that may match may not be looked at, and it was said */
-	struct table refused; /* recordings that the store does not take: they are kept, and not sent again */
+	bool missed;        /* nothing matched the last time, and it was said */
+	bool obscured;      /* a process that may match may not be looked at, and it was said */
+	struct table known; /* processes that were looked at, by pid: how often */
 };
 
 static const struct setting settings[] = {
         {WATCH_EVERY, SETTING_OF(struct watch, every_s), .name = "--every", .min = 0.1, .max = 1e7},
         {WATCH_WHEN, SETTING_OF(struct watch, condition)},
-        {WATCH_DIR, SETTING_OF(struct watch, dir)},
+        {WATCH_DIR, SETTING_OF(struct watch, spool.dir)},
         {'n', SETTING_OF(struct watch, count), .name = "--count", .min = 0, .max = 1e9},
         {0},
 };
@@ -111,7 +114,7 @@ static struct error *take_option(struct watch *w, int option)
 	struct error *err;
 
 	if (option == WATCH_RING)
-		return parse_size(optarg, &w->ring);
+		return parse_size(optarg, &w->spool.limit);
 	err = settings_apply(settings, option, optarg, w, &taken);
 	return err || taken ? err : flame_option(option, &w->o);
 }
@@ -187,6 +190,51 @@ static void sleep_until(u64 until_ns)
 	}
 }
 
+struct seen {
+	struct watch *w;
+	struct table now;
+};
+
+/* At the second look at a process it has become what it was started for. */
+static struct error *note_seen(void *ctx, pid_t pid)
+{
+	struct seen *seen = ctx;
+
+	return table_put(&seen->now, (u64)pid, table_get(&seen->w->known, (u64)pid) ? 2 : 1);
+}
+
+static struct error *offer_new(void *ctx, pid_t pid)
+{
+	struct watch *w = ctx;
+	const u64 *looks = table_get(&w->known, (u64)pid);
+	struct error *err;
+
+	if (looks && *looks == 2)
+		return NULL;
+	err = table_put(&w->known, (u64)pid, looks ? 2 : 1);
+	if (!err && selection_matches_pid(&w->o.selection, "/proc", pid) && !flame_add_pid(&w->o, pid))
+		err = &error_no_memory;
+	return err;
+}
+
+/* All processes now and then, and in between those that have started: a machine may have thousands. */
+static struct error *seek_targets(struct watch *w, u32 look)
+{
+	bool all = !w->o.selection.nrules || look % SEEK_LOOKS == 0;
+	struct seen seen = {.w = w};
+	struct error *err = NULL;
+
+	if (all)
+		find_targets(w, &err);
+	if (!err && w->o.selection.nrules)
+		err = each_process("/proc", all ? note_seen : offer_new, all ? (void *)&seen : w);
+	if (all) {
+		table_free(&w->known);
+		w->known = seen.now;
+	}
+	return err ? err : flame_add_children(&w->o);
+}
+
 /* Until the condition has held for long enough. */
 static struct error *wait_for_condition(struct watch *w)
 {
@@ -197,8 +245,8 @@ static struct error *wait_for_condition(struct watch *w)
 	for (u32 look = 0; w->condition && !err && !interrupted; look++) {
 		bool holds = false;
 
-		if (look % SEEK_LOOKS == 0)
-			find_targets(w, &err);
+		spool_retry(&w->spool, now_ns());
+		err = seek_targets(w, look);
 		if (!err)
 			err = when_look(&w->when, w->o.pids, w->o.npids, w->o.sampler.everyone, &interrupted, &holds);
 		if (holds)
@@ -211,65 +259,16 @@ static struct error *wait_for_condition(struct watch *w)
 	return err;
 }
 
-struct sending {
-	const struct send_options *send;
-	struct table *refused;
-	int code; /* of the last one that is not sent */
-};
-
-static struct error *send_one(void *ctx, const char *path)
-{
-	struct sending *s = ctx;
-	u64 key = ring_key(path);
-	bool refused;
-	struct error *err;
-
-	struct stat st;
-
-	if (table_get(s->refused, key) || stat(path, &st) || !st.st_size) /* another one writes it, or could not */
-		return NULL;
-	err = send_file(s->send, path, &stop_sampling, &refused);
-	if (!err)
-		unlink(path);
-	if (!err || (!refused && err->kind != ERROR_INPUT))
-		return err;
-	s->code = report_error(err);
-	say_note("%s is kept, but not sent again by this run", path);
-	return table_put(s->refused, key, 0);
-}
-
-/*
- * Sends what is there, and makes room. What goes wrong is reported, and is tried again the next time. Returns the exit
- * code.
- */
-static int put_away(struct watch *w, const struct send_options *send)
-{
-	struct sending s = {.send = send, .refused = &w->refused};
-	struct error *err = send->url ? ring_each(w->dir, send_one, &s) : NULL;
-	u32 deleted = 0;
-
-	if (err) {
-		s.code = report_error(err);
-		say_note("unsent recordings are kept in %s and sent with the next one", w->dir);
-	}
-	err = ring_trim(w->dir, w->ring, &deleted);
-	if (err)
-		s.code = report_error(err);
-	else if (deleted && send->url)
-		say_note("%u unsent recordings were deleted: they exceeded --ring", deleted);
-	return s.code;
-}
-
 /* The volume is full, or was. False: the folder can not be written to, which will not change by itself. */
 static bool make_room(const struct watch *w)
 {
 	u32 deleted = 0;
 
-	if (access(w->dir, W_OK | X_OK))
+	if (access(w->spool.dir, W_OK | X_OK))
 		return false;
-	error_free(ring_drop_oldest(w->dir, &deleted));
+	error_free(ring_drop_oldest(w->spool.dir, &deleted));
 	if (deleted)
-		say_note("the oldest recording was deleted, to make room in %s", w->dir);
+		say_note("the oldest recording was deleted, to make room in %s", w->spool.dir);
 	return true;
 }
 
@@ -322,7 +321,7 @@ static int record_once(struct watch *w, const struct command_line *self, int arg
 	cleanup(free) char *path = NULL;
 
 	if (find_targets(w, err)) {
-		struct error *full = ring_reserve(w->dir, &path);
+		struct error *full = ring_reserve(w->spool.dir, &path);
 
 		w->missed = false;
 		return full ? report_error(full) : record_to(w, self, argc, argv, path);
@@ -335,14 +334,15 @@ static int record_once(struct watch *w, const struct command_line *self, int arg
 
 static int run(struct watch *w, const struct command_line *self, int argc, char **argv)
 {
-	struct send_options send = w->o.send;
 	struct error *err = NULL;
 	u64 next = now_ns();
 	u32 done = 0;
-	int code = 0, unsent = 0;
+	int code = 0;
 
+	w->spool.send = w->o.send;
+	w->spool.retry_s = w->every_s;
 	w->o.send.url = NULL;
-	unsent = put_away(w, &send); /* what an earlier run has left */
+	spool_put_away(&w->spool, next); /* what an earlier run has left */
 	while (!interrupted && (!w->count || done < w->count)) {
 		sleep_until(next);
 		err = wait_for_condition(w);
@@ -352,22 +352,21 @@ static int run(struct watch *w, const struct command_line *self, int argc, char 
 		code = record_once(w, self, argc, argv, &err);
 		if (err || code == ERROR_PERMISSION || code == ERROR_UNSUPPORTED)
 			break;
-		if (code >= 0) {
-			done++;
-			unsent = put_away(w, &send);
-		}
+		done += code >= 0;
+		if (code >= 0)
+			spool_put_away(&w->spool, next);
+		else
+			spool_retry(&w->spool, next);
 		if (code == ERROR_OUTPUT && !make_room(w))
 			break;
 	}
-	w->o.send = send;
-	if (!unsent && w->refused.used)
-		unsent = ERROR_OUTPUT;
-	return err ? report_error(err) : code > 0 ? code : unsent;
+	w->o.send = w->spool.send;
+	return err ? report_error(err) : code > 0 ? code : spool_code(&w->spool);
 }
 
 int watch_main(const struct command_line *self, int argc, char **argv)
 {
-	struct watch w = {.dir = ".", .every_s = 60, .ring = 64 << 20};
+	struct watch w = {.spool.dir = ".", .every_s = 60, .spool.limit = 64 << 20};
 	struct error *err;
 	int code = 0;
 
@@ -379,13 +378,14 @@ int watch_main(const struct command_line *self, int argc, char **argv)
 		manual_help(stdout, self);
 	} else if (!err) {
 		catch_signals();
-		err = check_folder(w.dir);
+		err = check_folder(w.spool.dir);
 	}
 	if (!err && !w.o.help)
 		code = run(&w, self, argc, argv);
 	free(w.given);
 	when_free(&w.when);
-	table_free(&w.refused);
+	spool_free(&w.spool);
+	table_free(&w.known);
 	flame_free(&w.o);
 	return err ? report_error(err) : code;
 }

@@ -6,6 +6,7 @@ import http.server
 import os
 import subprocess
 import threading
+import time
 
 import yrt
 
@@ -22,7 +23,8 @@ class Store(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, *answers, context=None, address="127.0.0.1"):
-        self.answers, self.requests, self.hold = list(answers) or [(200, {})], [], threading.Event()
+        self.answers, self.requests, self.times = list(answers) or [(200, {})], [], []
+        self.hold = threading.Event()
         super().__init__((address, 0), Handler)
         if context:
             self.socket = context.wrap_socket(self.socket, server_side=True)
@@ -52,6 +54,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.headers["Content-Encoding"] == "gzip":
             body = gzip.decompress(body)
         self.server.requests.append((self.path, dict(self.headers), body))
+        self.server.times.append(time.monotonic())
         answer = self.server.answers[0]
         if len(self.server.answers) > 1:
             self.server.answers.pop(0)

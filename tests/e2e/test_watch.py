@@ -15,6 +15,7 @@ import stores
 import yrt
 
 BUSY = "import time\nwhile True: sum(range(1000))"
+BUSY_CHILD = "while True: sum(range(1000))"
 IDLE = "import time\ntime.sleep(300)"
 RISES = """
 import time
@@ -207,6 +208,23 @@ def test_cpu_of_those_that_come_and_go():
         assert len(kept(dir)) == 1, result.stderr
 
 
+def test_cpu_of_new_ones():
+    """Of those that start while yrt waits, within some seconds; of children, where they are targets too."""
+    rule = ["--select", f"comm=yrt{os.getpid()}", "-d", 0.3, "-n", 1, "--when", "cpu > 10%"]
+    with tempfile.TemporaryDirectory() as dir:
+        at = watch(dir, *rule)
+        yrt.until(lambda: is_asleep(at.process.pid), "it has looked")
+        begin = time.monotonic()
+        with Python(named(BUSY)):
+            said = at.process.stderr.readline()
+            assert "it is" in said and time.monotonic() - begin < 4.5, (said, time.monotonic() - begin)
+            at.result().expect()
+    with tempfile.TemporaryDirectory() as dir, Python(f"import os\nif not os.fork():\n    {BUSY_CHILD}\nos.wait()") as of:
+        watch(dir, "-s", "-p", of.pid, "-d", 0.3, "-n", 1, "--when", "cpu > 10%").result().expect()
+        assert len(kept(dir)) == 1
+        subprocess.run(["pkill", "-9", "-P", str(of.pid)], check=True)
+
+
 def test_memory_of_the_machine():
     with tempfile.TemporaryDirectory() as dir:
         result = watch(dir, "-a", "-d", 0.3, "--every", 1, "-n", 1, "--when", "rss > 1m").result().expect()
@@ -283,6 +301,46 @@ def test_sent_later():
         result = at.result().expect()
         assert len(store.requests) == 3 and not kept(dir), (len(store.requests), kept(dir), result.stderr)
         assert "sent with the next" in result.stderr, result.stderr
+
+
+def test_store_that_holds_up():
+    """A store that hangs, or asks for a pause, gets its pause, and recordings are made on time all the same."""
+    with tempfile.TemporaryDirectory() as dir, Python(BUSY) as target, stores.Store(None) as store:
+        at = watch(
+            dir, "-p", target.pid, "-d", 0.2, "--every", 1, "--push", f"otlp+http://127.0.0.1:{store.port}",
+            "--push-timeout", 1,
+        )
+        time.sleep(13)
+        at.interrupt()
+        result = at.result().expect(yrt.OUTPUT)
+        assert len(kept(dir)) >= 7 and len(store.requests) <= 5, (kept(dir), len(store.requests), result.stderr)
+    busy = (429, {"Retry-After": "6"}), (200, {})
+    with tempfile.TemporaryDirectory() as dir, Python(BUSY) as target, stores.Store(*busy) as store:
+        begin = time.monotonic()
+        at = watch(
+            dir, "-p", target.pid, "-d", 0.2, "--every", 2, "-n", 5, "--push", f"otlp+http://127.0.0.1:{store.port}"
+        )
+        result = at.result().expect()
+        took, pause = time.monotonic() - begin, store.times[1] - store.times[0]
+        assert took < 12 and pause >= 6 and len(store.requests) == 6 and not kept(dir), (took, pause, result.stderr)
+
+
+def test_sent_while_nobody_is_there():
+    """What is left is sent although there is nothing more to record."""
+    script = f"open('/proc/self/comm', 'w').write('gone{os.getpid()}')\n{BUSY}"
+    with tempfile.TemporaryDirectory() as dir, stores.Store((503, {}), (503, {}), (200, {})) as store:
+        for more in [], ["--when", "cpu > 5%"]:
+            at = watch(
+                dir, "--select", f"comm=gone{os.getpid()}", "-d", 0.3, "--every", 2, "--push",
+                f"otlp+http://127.0.0.1:{store.port}", "--push-tries", 1, *more,
+            )
+            with Python(script):
+                yrt.until(lambda: store.requests, "a recording was offered")
+            yrt.until(lambda: len(store.requests) > 2 and not kept(dir), "it is sent")
+            at.interrupt()
+            at.result().expect()
+            store.answers[:] = (503, {}), (503, {}), (200, {})
+            store.requests.clear()
 
 
 def test_one_refused():
