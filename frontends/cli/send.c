@@ -92,6 +92,8 @@ struct error *send_check(const struct send_options *o)
 	if (!err && o->url)
 		err = check_header("YRT_PUSH_TOKEN", getenv("YRT_PUSH_TOKEN"));
 	if (!err && o->url)
+		err = check_header("YRT_PUSH_USER", getenv("YRT_PUSH_USER"));
+	if (!err && o->url)
 		err = check_header("--tenant", o->tenant);
 
 	if (!err && o->ca && access(o->ca, R_OK))
@@ -127,6 +129,24 @@ static struct curl_slist *add_header(struct curl_slist *list, const char *name, 
 	return text ? curl.slist_append(list, text) : list;
 }
 
+/* Grafana Cloud has a user and a token: both go as HTTP's Basic authentication. */
+static const char *user(void)
+{
+	const char *name = getenv("YRT_PUSH_USER");
+
+	return name && *name ? name : NULL;
+}
+
+static void set_user(CURL *easy)
+{
+	cleanup(free) char *name = header_of("", user());
+	cleanup(free) char *token = getenv("YRT_PUSH_TOKEN") ? header_of("", getenv("YRT_PUSH_TOKEN")) : NULL;
+
+	curl.easy_setopt(easy, CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC);
+	curl.easy_setopt(easy, CURLOPT_USERNAME, name);
+	curl.easy_setopt(easy, CURLOPT_PASSWORD, token ? token : "");
+}
+
 static struct curl_slist *headers_of(const struct try *t)
 {
 	struct curl_slist *list = curl.slist_append(NULL, "Expect:");
@@ -134,6 +154,8 @@ static struct curl_slist *headers_of(const struct try *t)
 	for (u32 i = 0; t->request->headers[i]; i++)
 		list = curl.slist_append(list, t->request->headers[i]);
 	list = add_header(list, "X-Scope-OrgID: ", t->options->tenant);
+	if (user())
+		return list;
 	return add_header(list, store_token_header(t->store->kind), getenv("YRT_PUSH_TOKEN"));
 }
 
@@ -149,6 +171,7 @@ static void try_once(struct try *t)
 	const char *moved = NULL, *type = NULL;
 	curl_off_t wait = 0;
 
+	t->made++;
 	t->answer.size = 0;
 	t->answer.body[0] = t->detail[0] = '\0';
 	t->status = 0;
@@ -168,10 +191,11 @@ static void try_once(struct try *t)
 	curl.easy_setopt(easy, CURLOPT_XFERINFODATA, t);
 	if (t->options->ca)
 		curl.easy_setopt(easy, CURLOPT_CAINFO, t->options->ca);
+	if (user())
+		set_user(easy);
 	t->code = easy ? curl.easy_perform(easy) : CURLE_OUT_OF_MEMORY;
 	curl.easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &t->status);
 	curl.easy_getinfo(easy, CURLINFO_RETRY_AFTER, &wait);
-	t->made++;
 	curl.easy_getinfo(easy, CURLINFO_REDIRECT_URL, &moved);
 	curl.easy_getinfo(easy, CURLINFO_CONTENT_TYPE, &type);
 	snprintf(t->moved, sizeof(t->moved), "%.*s", moved ? (int)strcspn(moved, "?") : 0, moved ? moved : "");
@@ -235,7 +259,8 @@ static struct error *explain_status(const struct try *t)
 	switch (t->status) {
 	case 401:
 	case 403:
-		return error_hint(err, "it rejects the credentials: set YRT_PUSH_TOKEN, or --tenant");
+		return error_hint(err, "it rejects the credentials: set YRT_PUSH_TOKEN, YRT_PUSH_USER too if the "
+		                       "store wants a user and a password, or --tenant");
 	case 404:
 	case 405:
 		return error_hint(err, "it does not accept profiles at this address: check host, port, path, and the "
@@ -289,6 +314,13 @@ static void wait_for(double seconds, volatile sig_atomic_t *stop)
 		nanosleep(&tenth, NULL);
 }
 
+static bool has_time(const struct try *t, double wait_s)
+{
+	u64 end = now_ns() + (u64)((wait_s + t->options->timeout_s) * 1e9);
+
+	return !t->options->until_ns || end <= t->options->until_ns;
+}
+
 static struct error *deliver(struct try *t)
 {
 	for (double delay_s = WAIT_FIRST_S;; delay_s *= 2) {
@@ -314,13 +346,6 @@ static struct error *send_one(
 	struct error *err = store_parse(o->url, &store);
 
 	if (!err)
-static bool has_time(const struct try *t, double wait_s)
-{
-	u64 end = now_ns() + (u64)((wait_s + t->options->timeout_s) * 1e9);
-
-	return !t->options->until_ns || end <= t->options->until_ns;
-}
-
 		err = curl_load();
 	if (!err)
 		err = labels_merge(p, o->labels);

@@ -108,7 +108,9 @@ struct error *store_parse(const char *url, struct store *ret)
 	if (kind == STORES && url[strcspn(url, "+:/")] == '+')
 		return bad_url("no store has this prefix");
 	if (u.host && memchr(u.host, '@', strcspn(u.host, "/?#")))
-		return bad_url("a password in a URL is seen by all who list processes; give a token by YRT_PUSH_TOKEN");
+		return bad_url(
+		        "a password in a URL is seen by all who list processes; give it by YRT_PUSH_TOKEN, and the "
+		        "user by YRT_PUSH_USER");
 	if (!valid)
 		return bad_url("this is no URL of http or https");
 	if (kind == STORES)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stores that are down, busy, slow, elsewhere, or say no: what yrt says and does then."""
 
+import base64
 import os
 import signal
 import ssl
@@ -84,13 +85,19 @@ def test_answers():
 
 
 def test_token():
-    """A token from a file ends in a line break, which is taken off. One with a line break inside is refused."""
+    """
+    A token from a file ends in a line break, which is taken off. One with a line break inside is refused. With a user it
+    is a password.
+    """
     with tempfile.TemporaryDirectory() as dir, stores.Store() as store:
         url = f"otlp+http://127.0.0.1:{store.port}"
         done = push(made(dir), "--push", url, "--tenant", "t1\n", env={"YRT_PUSH_TOKEN": "secret\r\n"})
         assert done.returncode == 0, done.stderr
         (_, headers, body), = store.requests
         assert headers["Authorization"] == "Bearer secret" and headers["X-Scope-OrgID"] == "t1" and body, headers
+        done = push(made(dir), "--push", url, env={"YRT_PUSH_TOKEN": "glc_x:y\n", "YRT_PUSH_USER": "4711\n"})
+        _, headers, body = store.requests.pop()
+        assert headers["Authorization"] == "Basic " + base64.b64encode(b"4711:glc_x:y").decode() and body, headers
         done = push(made(dir), "--push", url, env={"YRT_PUSH_TOKEN": "secret\nX-Other: 1"})
         assert done.returncode == yrt.USAGE and "YRT_PUSH_TOKEN" in done.stderr, done.stderr
         assert "secret" not in done.stderr and len(store.requests) == 1, done.stderr
