@@ -33,8 +33,7 @@ const struct manual push_manual = {
         .text = "FILE is a recording of yrt record, or folded stacks; - is stdin. It is sent by HTTP to Pyroscope, "
                 "Parca, an OpenTelemetry Collector or Coroot; YRT_PUSH_URL replaces --push. Set YRT_PUSH_TOKEN to the "
                 "token (Bearer; Coroot's API key), so that it appears in no list of processes, and YRT_PUSH_USER to "
-                "the "
-                "user if the store wants Basic authentication, as Grafana Cloud does. If a store is down, busy or "
+                "the user if the store wants Basic authentication, as Grafana Cloud does. If a store is down, busy or "
                 "slow, yrt tries again after 0.5, 1, 2, 4 s, or as long as the store asks. A file that the "
                 "store does not accept is kept, and yrt prints its name; stdin is kept in unsent-TIME.yrt.",
         .options = options,

@@ -262,6 +262,10 @@ static struct error *explain_status(const struct try *t)
 		return error_hint(err, "it rejects the credentials: set YRT_PUSH_TOKEN, YRT_PUSH_USER too if the "
 		                       "store wants a user and a password, or --tenant");
 	case 404:
+		if (t->store->kind == STORE_COROOT)
+			return error_hint(err, "set YRT_PUSH_TOKEN to the project's API key; if that is right, check "
+			                       "host, port and path");
+		/* fall through */
 	case 405:
 		return error_hint(err, "it does not accept profiles at this address: check host, port, path, and the "
 		                       "prefix of the URL");

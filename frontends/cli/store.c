@@ -341,6 +341,8 @@ static const struct format *format_of(enum store_kind kind)
 		return &format_otlp;
 	case STORE_PYROSCOPE:
 		return &format_pprof_series;
+	case STORE_COROOT:
+		return &format_pprof_coroot;
 	default:
 		return &format_pprof;
 	}

@@ -11,7 +11,8 @@
  *
  * otlp: POST /v1development/profiles, protobuf (opentelemetry.io/docs/specs/otlp); packed by gzip.
  *
- * coroot: POST /v1/profiles?service.name=SERVICE&LABELS, pprof; X-API-Key (coroot-node-agent, profiling).
+ * coroot: POST /v1/profiles?service.name=SERVICE&LABELS, pprof with Coroot's names of types, and the time of its end;
+ * X-API-Key (coroot: collector/profiles.go, model/profile.go).
  */
 #ifndef YRT_STORE_H
 #define YRT_STORE_H

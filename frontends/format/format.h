@@ -26,6 +26,7 @@ extern const struct format format_html;   /* one self-contained page */
 extern const struct format format_svg;    /* one static picture */
 extern const struct format format_pprof;
 extern const struct format format_pprof_series; /* without pids, threads and kinds: not in the list of formats */
+extern const struct format format_pprof_coroot; /* Coroot's types and time: not in the list either */
 extern const struct format format_speedscope;
 extern const struct format format_otlp;
 extern const struct format format_firefox; /* these show time, if the profile has it */

@@ -45,9 +45,16 @@ struct facts {   /* of the functions of an image */
 	bool files, lines, inlined;
 };
 
+/* What a reader wants otherwise. */
+struct dialect {
+	struct label_keys keys;
+	bool kinds;  /* labels say what runs */
+	bool coroot; /* types have Coroot's names, and the time is that of the end */
+};
+
 struct pprof {
 	const struct profile *p;
-	const struct label_keys *keys;
+	const struct dialect *dialect;
 	struct order *order; /* a function's number is its rank, from 1 on */
 	struct gzip *gz;
 	struct table strings, mappings, locations; /* by hash: index */
@@ -150,9 +157,11 @@ static void put_meta(struct pprof *w)
 	const struct profile_meta *m = &w->p->meta;
 
 	put_string(w, "");
-	values_of(&w->p->meta, &w->values);
+	values_of(m, &w->values);
+	if (w->dialect->coroot)
+		values_for_coroot(&w->values);
 	put_types(w);
-	put_number(w, PROFILE_TIME, m->start_unix_ns);
+	put_number(w, PROFILE_TIME, m->start_unix_ns + (w->dialect->coroot ? m->duration_ns : 0));
 	put_number(w, PROFILE_DURATION, m->duration_ns);
 	add_comment(w, &w->inner, "command", m->command);
 	add_comment(w, &w->inner, "target", m->target);
@@ -201,28 +210,10 @@ static u64 put_mapping(struct pprof *w, const struct profile_function *f)
 	return id;
 }
 
-/* The file of the program that used most: of the processes, where they are distinguished. 0: unknown. */
-static u32 main_program(const struct pprof *w)
-{
-	const struct profile *p = w->p;
-	u64 most = 0;
-	u32 best = 0;
-
-	for (u32 i = 1; i < p->nnodes; i++) {
-		const struct profile_function *f = &p->functions[p->nodes[i].function];
-
-		if (f->kind == KIND_PROCESS && f->image && p->nodes[i].total > most) {
-			most = p->nodes[i].total;
-			best = p->nodes[i].function;
-		}
-	}
-	return best;
-}
-
 /* The first mapping is taken for the program: readers name the profile by it. */
 static void put_program(struct pprof *w)
 {
-	u32 program = main_program(w);
+	u32 program = sample_labels_program(w->p);
 
 	if (program) {
 		put_mapping(w, &w->p->functions[program]);
@@ -340,8 +331,9 @@ static void add_label(struct pprof *w, struct pb *to, const char *key, const cha
 	w->failed |= label->failed;
 }
 
-static const struct label_keys all_keys = {"process", "pid", pprof_containers, "thread", "thread_id"},
-                               few_keys = {"process", NULL, pprof_containers, NULL, NULL};
+static const struct dialect plain = {{"process", "pid", pprof_containers, "thread", "thread_id"}, .kinds = true},
+                            series = {{"process", NULL, pprof_containers, NULL, NULL}},
+                            coroot = {{"process", "pid", pprof_containers, "thread", "thread_id"}, .coroot = true};
 
 static void add_to_labels(void *ctx, const char *key, const char *text, u64 number)
 {
@@ -358,7 +350,7 @@ static void set_labels(struct pprof *w, const struct labelled *of)
 	w->labelled = *of;
 	w->labels.size = 0;
 	for (u32 i = 0; i < LABELLED && of->functions[i]; i++)
-		sample_labels_add(&w->p->functions[of->functions[i]], w->keys, add_to_labels, w);
+		sample_labels_add(&w->p->functions[of->functions[i]], &w->dialect->keys, add_to_labels, w);
 }
 
 static bool is_script(enum profile_kind kind)
@@ -413,7 +405,7 @@ static void put_sample(struct pprof *w, u32 depth, u64 self, u64 more, bool befo
 	set_labels(w, &of);
 	if (w->labels.size)
 		pb_raw(&w->message, w->labels.bytes, w->labels.size);
-	if (w->keys == &all_keys)
+	if (w->dialect->kinds)
 		add_kind(w, depth);
 	if (before)
 		add_label(w, &w->message, "pprof::base", "true", 0);
@@ -441,9 +433,9 @@ static struct error *put_samples(struct pprof *w)
 	return w->failed ? &error_no_memory : NULL;
 }
 
-static struct error *write_labelled(const struct profile *p, const struct label_keys *keys, FILE *out)
+static struct error *write_dialect(const struct profile *p, const struct dialect *dialect, FILE *out)
 {
-	cleanup(pprof) struct pprof w = {.p = p, .keys = keys};
+	cleanup(pprof) struct pprof w = {.p = p, .dialect = dialect};
 	struct error *err = gzip_create(out, &w.gz);
 
 	if (!err)
@@ -465,12 +457,17 @@ static struct error *write_labelled(const struct profile *p, const struct label_
 
 static struct error *write_pprof(const struct profile *p, FILE *out)
 {
-	return write_labelled(p, &all_keys, out);
+	return write_dialect(p, &plain, out);
 }
 
 static struct error *write_series(const struct profile *p, FILE *out)
 {
-	return write_labelled(p, &few_keys, out);
+	return write_dialect(p, &series, out);
+}
+
+static struct error *write_coroot(const struct profile *p, FILE *out)
+{
+	return write_dialect(p, &coroot, out);
 }
 
 const struct format format_pprof = {
@@ -487,4 +484,10 @@ const struct format format_pprof_series = {
         .name = "pprof",
         .processes = PROCESSES_EACH,
         .write = write_series,
+};
+
+const struct format format_pprof_coroot = {
+        .name = "pprof",
+        .processes = PROCESSES_EACH,
+        .write = write_coroot,
 };

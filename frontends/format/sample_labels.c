@@ -87,3 +87,19 @@ void sample_labels_add(const struct profile_function *f, const struct label_keys
 	else if (f->kind == KIND_LABEL)
 		add_program(f, add, ctx);
 }
+
+u32 sample_labels_program(const struct profile *p)
+{
+	u64 most = 0;
+	u32 best = 0;
+
+	for (u32 i = 1; i < p->nnodes; i++) {
+		const struct profile_function *f = &p->functions[p->nodes[i].function];
+
+		if (f->kind == KIND_PROCESS && f->image && p->nodes[i].total > most) {
+			most = p->nodes[i].total;
+			best = p->nodes[i].function;
+		}
+	}
+	return best;
+}

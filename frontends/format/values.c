@@ -84,6 +84,16 @@ void values_of(const struct profile_meta *m, struct values *ret)
 	set_period(ret);
 }
 
+void values_for_coroot(struct values *v)
+{
+	for (u32 i = 0; i < v->n; i++)
+		if (v->value[i].from == VALUE_TIME) {
+			v->value[0] = (struct value){"ebpf:cpu:nanoseconds", "nanoseconds", VALUE_TIME};
+			v->counted = 0;
+			v->n = 1;
+		}
+}
+
 u64 value_number(const struct values *v, u32 i, u64 counted, u64 more)
 {
 	switch (v->value[i].from) {

@@ -25,6 +25,11 @@ struct values {
 
 /* Its words live as long as m. */
 void values_of(const struct profile_meta *m, struct values *ret);
+/*
+ * Coroot knows profiles by the type of a value alone, and lists those that it does not know without a name
+ * (model/profile.go). Of CPU samples it wants the time.
+ */
+void values_for_coroot(struct values *v);
 u64 value_number(const struct values *v, u32 i, u64 counted, u64 more);
 
 #endif

@@ -104,13 +104,23 @@ def test_what_stores_get():
         assert (
             url.path == "/v1/profiles" and query["service.name"] == ["shop"] and query["host.name"] == ["h{1,2}"]
         ), query
-        assert headers["X-API-Key"] == "key" and pprof_stacks(dir, body) == wanted
+        assert headers["X-API-Key"] == "key"
+        check_coroot(oracles.Pprof(kept(dir, body)), oracles.Pprof(rendered(path, "pb.gz")))
 
         url, _, headers, body = sent("otlp", path)
         assert url.path == "/v1development/profiles" and headers["Content-Type"] == "application/x-protobuf"
         check_otlp(oracles.Otlp(body), wanted)
         with open(rendered(path, "otlp"), "rb") as file:
             assert oracles.merge(oracles.Otlp(file.read()).stacks()) == wanted
+
+
+def check_coroot(read, plain):
+    """Coroot knows a profile by the type of its value, and takes its time for the end (collector/profiles.go)."""
+    read.check()
+    assert read.types() == [("ebpf:cpu:nanoseconds", "nanoseconds")], read.types()
+    assert oracles.merge(read.stacks()) == oracles.merge(plain.stacks(1)), "not the time of the samples"
+    begin, lasted = (plain.one(plain.profile, name) for name in ("time_nanos", "duration_nanos"))
+    assert read.one(read.profile, "time_nanos") == begin + lasted and lasted > 0, (begin, lasted)
 
 
 def check_otlp(read, wanted):

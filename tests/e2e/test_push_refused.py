@@ -53,6 +53,9 @@ def test_refusals():
                     done.returncode == yrt.OUTPUT and words in done.stderr and f"HTTP {status}" in done.stderr
                 ), done.stderr
                 assert len(store.requests) == 1 and os.path.exists(path), done.stderr
+        with stores.Store((404, {})) as store:  # Coroot's answer to a wrong key
+            done = push(path, "--push", f"coroot+http://127.0.0.1:{store.port}")
+            assert done.returncode == yrt.OUTPUT and "API key" in done.stderr, done.stderr
 
 
 PAGE = b"""<!doctype html>

@@ -219,7 +219,8 @@ def test_cpu_of_new_ones():
             said = at.process.stderr.readline()
             assert "it is" in said and time.monotonic() - begin < 4.5, (said, time.monotonic() - begin)
             at.result().expect()
-    with tempfile.TemporaryDirectory() as dir, Python(f"import os\nif not os.fork():\n    {BUSY_CHILD}\nos.wait()") as of:
+    script = f"import os\nif not os.fork():\n    {BUSY_CHILD}\nos.wait()"
+    with tempfile.TemporaryDirectory() as dir, Python(script) as of:
         watch(dir, "-s", "-p", of.pid, "-d", 0.3, "-n", 1, "--when", "cpu > 10%").result().expect()
         assert len(kept(dir)) == 1
         subprocess.run(["pkill", "-9", "-P", str(of.pid)], check=True)
