@@ -243,6 +243,8 @@ static inline int send_again(struct slot *slot, struct stack_head *head)
 	head->hash = walk_mix(walk_mix(slot->walk.hash, bpf_ktime_get_ns()), head->tid);
 	head->weight = head->value;
 	head->weight_more = head->more;
+	if (slot->deferred.resume && stop_is_complete(head->stop))
+		head->stop = STOP_RESUMED;
 	for (u32 i = 0; i < DEFERRED_PIECES; i++)
 		if (!send_deferred(slot, i))
 			break;
@@ -259,12 +261,13 @@ static inline bool take_deferred(struct process_entry *process, u32 stop)
 }
 
 /*
- * At its first end a walk may ask for what it lacks. In unknown code it goes on at a caller that is guessed, and where
- * native frames are missing, as long as a runtime says where.
+ * At its first end a walk may ask for what it lacks. In unknown code it goes on where a runtime says if that is exact,
+ * else at a caller that is guessed, and where native frames are missing, as long as a runtime says where.
  */
 WALK_GLOBAL int walk_goes_on(struct slot *slot, u32 stop)
 {
 	struct process_entry *process;
+	int exact = 0, ret;
 	u32 tgid;
 
 	if (!slot)
@@ -276,15 +279,12 @@ WALK_GLOBAL int walk_goes_on(struct slot *slot, u32 stop)
 			ask_for_maps(tgid, slot->walk.reg[REG_PC], bpf_ktime_get_ns());
 		process = slot->defers ? bpf_map_lookup_elem(&processes, &tgid) : NULL;
 		if (process && take_deferred(process, stop))
-			deferred_note(slot, stop);
+			exact = deferred_note(slot, stop);
 	}
-	if (slot->guesses) {
-		slot->guesses--;
-		if (!deferred_guess(slot))
-			return STOP_NONE;
-		slot->guesses = 0;
-	}
-	return walk_resume(&slot->walk, stop);
+	if (!exact && !deferred_guess(slot))
+		return STOP_NONE;
+	ret = walk_resume(&slot->walk, stop, exact);
+	return ret || !exact ? ret : deferred_resumed(slot);
 }
 
 static __attribute__((noinline)) struct slot *event_begin(

@@ -395,6 +395,8 @@ static struct error *arm(struct sampler *s)
 	struct error *err;
 
 	malloc_trim(0);
+	if (!s->options.everyone)
+		modules_make_later(s->modules, TABLES_OLDEST_FIRST);
 	set_high_priority(s, s->command || s->options.follow || s->options.everyone);
 	err = s->ops->start(s->event, s->command); /* may take seconds, as to find functions in a large file */
 	s->armed_ns = object_taken_ns(s->object);
@@ -438,6 +440,8 @@ struct error *sampler_run(struct sampler *s, volatile sig_atomic_t *stop)
 	sampler_take_all(s);
 	if (!late)
 		late = drain(s);
+	if (!late)
+		late = sampler_await_tables(s);
 	if (!late)
 		late = collector_settle(s->collector, now_ns(), true);
 	if (!late && s->ops->finish)

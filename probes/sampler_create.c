@@ -57,7 +57,8 @@ static struct error *create_parts(struct sampler *s)
 	s->modules->features = o->features | (o->collect.lock_only ? FEATURE_LOCK : 0) |
 	                       (o->collect.names.expand & EXPAND_LOOP ? FEATURE_AWAITERS : 0) |
 	                       (s->ops == &lock_event ? FEATURE_AWAITED : 0);
-	s->modules->make_later = o->everyone;
+	if (o->everyone)
+		modules_make_later(s->modules, TABLES_SMALLEST_FIRST);
 	s->modules->complain = o->warn;
 	s->modules->complain_ctx = o->ctx;
 	s->options.collect.stack = s->ops->stack ? stack_of_event : NULL;

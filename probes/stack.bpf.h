@@ -396,7 +396,10 @@ WALK_GLOBAL int deferred_scan(struct walk *w, u64 at)
 	return found == SCAN_CALLED ? take_word(w, at - 8) : STOP_NO_CFI;
 }
 
-/* Notes where a walk ended in code that is not known. */
+/*
+ * Notes where a walk ended in code that is not known. 1: there may be a runtime that leads out more surely than
+ * guesses.
+ */
 WALK_GLOBAL int deferred_note(struct slot *slot, u32 stop)
 {
 	struct deferred_record *deferred;
@@ -414,12 +417,36 @@ WALK_GLOBAL int deferred_note(struct slot *slot, u32 stop)
 	deferred->before = w->nframes;
 	deferred->stop = stop;
 	deferred->pc = deferred->sp = deferred->fp = 0;
+	deferred->resume = 0;
 	slot->vm.ncursors = w->ncursors;
 	slot->vm.state = w->vm_state;
 	slot->vm.mark = w->vm_mark;
 	slot->vm.lost = w->lost;
 	__builtin_memcpy(slot->vm.cursor, w->cursor, sizeof(w->cursor));
-	return 0;
+	_Static_assert(PROCESS_RESUMES == 2, "all are looked at");
+	return w->resume[0].exact | w->resume[1].exact;
+}
+
+/*
+ * Notes where that runtime goes on. What may be missing is between: a deferred walk finds it, or the stack has a gap
+ * (send_again()). With guesses what is behind would be dropped.
+ */
+WALK_GLOBAL int deferred_resumed(struct slot *slot)
+{
+	struct deferred_record *deferred;
+	struct walk *w;
+
+	if (!slot)
+		return STOP_ARENA;
+	w = &slot->walk;
+	deferred = &slot->deferred;
+	deferred->resume = 1;
+	deferred->pc = w->reg[REG_PC];
+	deferred->sp = w->reg[REG_SP];
+	deferred->fp = walk_has(w, REG_FP) ? w->reg[REG_FP] : 0;
+	w->lost = slot->vm.lost;
+	slot->guesses = 0;
+	return STOP_NONE;
 }
 
 /*
@@ -430,6 +457,7 @@ WALK_GLOBAL int deferred_guess(struct slot *slot)
 {
 	struct deferred_record *deferred;
 	struct walk *w;
+	u32 left;
 	u64 sp;
 	int ret;
 
@@ -437,7 +465,9 @@ WALK_GLOBAL int deferred_guess(struct slot *slot)
 		return STOP_ARENA;
 	w = &slot->walk;
 	deferred = &slot->deferred;
-	if (!w->nregions || !deferred->stop || !stop_is_unknown_code(slot->head.stop))
+	left = slot->guesses;
+	slot->guesses = 0; /* one that fails is the last one */
+	if (!left || !w->nregions || !deferred->stop || !stop_is_unknown_code(slot->head.stop))
 		return STOP_NO_PROCESS;
 	sp = w->reg[REG_SP];
 	ret = deferred_pointers(w);
@@ -457,6 +487,7 @@ WALK_GLOBAL int deferred_guess(struct slot *slot)
 	__builtin_memcpy(w->cursor, slot->vm.cursor, sizeof(w->cursor));
 	deferred->pc = w->reg[REG_PC];
 	deferred->sp = w->reg[REG_SP];
+	slot->guesses = left - 1;
 	return STOP_NONE;
 }
 

@@ -252,8 +252,12 @@ struct runtime_ops {
 	 * runtime's step function can go on as from a caller's. It then returns STOP_NONE; any other result: it does
 	 * not know. It pushes nothing: the driver pushes FRAME_GAP. The stack counts as STOP_RESUMED, which is not
 	 * complete.
+	 *
+	 * *exact: what is called next in from that native frame is what is called out to the lost ones, and the stack
+	 * pointer or, if that is valid, the frame pointer is the one there. Then a walk in code that is not known yet
+	 * goes on there at once, without guesses, and a deferred walk that comes there has found all that is missing.
 	 */
-	u32 (*resume)(void *instance);
+	u32 (*resume)(void *instance, bool *exact);
 
 	/*
 	 * Image: *ret is NULL if the file does not hold this runtime. An error says that it does but is not supported

@@ -50,7 +50,7 @@ enum stop_reason unwind_stack(
 	do {
 		for (u32 i = 0; i < walk_steps_max(w) && stop == STOP_NONE; i++)
 			stop = walk_step(w);
-		stop = walk_resume(w, walk_end(w, (u32)stop));
+		stop = walk_resume(w, walk_end(w, (u32)stop), false);
 	} while (stop == STOP_NONE);
 	*n = w->nframes;
 	free(w);
@@ -87,20 +87,45 @@ static int deferred_step(struct walk *w)
 	return w->region.runtime && !(ops && ops->deferrable && w->region.vm) ? STOP_VM_ABSENT : walk_step(w);
 }
 
+/*
+ * Has a walk come to the frame that a runtime said? Its frame pointer, or else its stack pointer, is the one there, and
+ * the code is of the same part: the frame pointer alone stays the same in functions further in that do not use it.
+ */
+static bool is_resumed(struct walk *w, const struct deferred_record *from, const struct region *there)
+{
+	const struct region *here = &w->region;
+
+	return there->start && w->nframes && here->runtime == there->runtime && here->part == there->part &&
+	       here->vm == there->vm &&
+	       (from->fp ? walk_has(w, REG_FP) && w->reg[REG_FP] == from->fp : w->reg[REG_SP] == from->sp);
+}
+
+/* Where a runtime said that the first walk went on; start 0: nowhere. */
+static struct region resumed_region(struct walk *w, const struct deferred_record *from)
+{
+	struct region r = {0};
+
+	if (from->resume && !walk_locate(w, from->pc) && w->region.runtime)
+		r = w->region;
+	w->region.start = w->region.end = 0;
+	return r;
+}
+
 static bool is_guessed(const struct walk *w, const struct deferred_record *from)
 {
-	return from->pc && w->reg[REG_PC] == from->pc && w->reg[REG_SP] == from->sp &&
+	return from->pc && !from->resume && w->reg[REG_PC] == from->pc && w->reg[REG_SP] == from->sp &&
 	       (!from->fp || (walk_has(w, REG_FP) && w->reg[REG_FP] == from->fp));
 }
 
 enum stop_reason unwind_again(const struct process *p, const struct deferred_record *from, u32 size, struct memory *mem,
-        struct frame *frames, u32 max, u32 *n, enum guess_found *found)
+        struct frame *frames, u32 max, struct unwind_end *end)
 {
 	struct walk *w = new_walk(p, mem, frames, max);
+	enum guess_found found = GUESS_MISSED;
+	struct region there;
 	int stop = STOP_NONE;
 
-	*n = 0;
-	*found = GUESS_MISSED;
+	*end = (struct unwind_end){.found = GUESS_MISSED};
 	if (!w)
 		return STOP_ARENA;
 	memcpy(w->reg, from->reg, sizeof(w->reg));
@@ -108,15 +133,18 @@ enum stop_reason unwind_again(const struct process *p, const struct deferred_rec
 	w->leaf = from->leaf;
 	w->single = 1; /* is_guessed() */
 	w->thread_pointer = from->thread_pointer;
-	for (u32 i = 0; i < walk_steps_max(w) && stop == STOP_NONE && *found == GUESS_MISSED; i++) {
+	there = resumed_region(w, from);
+	for (u32 i = 0; i < walk_steps_max(w) && stop == STOP_NONE && found == GUESS_MISSED; i++) {
 		stop = deferred_step(w);
 		if (stop == STOP_NONE && w->reg[REG_SP] - from->addr > size)
 			stop = STOP_STACK_ABSENT;
 		if (stop == STOP_NONE && is_guessed(w, from))
-			*found = w->flags & FRAME_GUESS ? GUESS_REPEATED : GUESS_PROVED;
+			found = w->flags & FRAME_GUESS ? GUESS_REPEATED : GUESS_PROVED;
+		if (stop == STOP_VM_ABSENT && is_resumed(w, from, &there))
+			found = w->flags & FRAME_GUESS ? GUESS_REPEATED : GUESS_PROVED;
 	}
-	*n = w->nframes;
-	stop = (int)(*found == GUESS_MISSED ? walk_end(w, (u32)stop) : w->lost);
+	*end = (struct unwind_end){.nframes = w->nframes, .found = found, .pc = w->reg[REG_PC]};
+	stop = (int)(found == GUESS_MISSED ? walk_end(w, (u32)stop) : w->lost);
 	free(w);
 	return (enum stop_reason)stop;
 }

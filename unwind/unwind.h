@@ -32,15 +32,21 @@ enum stop_reason unwind_task(const struct runtime_process *p, struct memory *mem
 /*
  * A deferred walk: continues where a walk was cut, through native code and runtimes with runtime_ops.deferrable. mem is
  * the target's memory; the stack is a copy of size bytes from from->addr on. If it reaches the frame that `from`
- * guessed, it ends before it: the result is then STOP_NONE, or why a runtime's frames are missing on the way.
+ * guessed, or resumed at, it ends before it: the result is then STOP_NONE, or why a runtime's frames are missing on the
+ * way.
  */
 enum guess_found {
 	GUESS_MISSED,
 	GUESS_REPEATED, /* by a guess of this walk */
 	GUESS_PROVED,
 };
+struct unwind_end {
+	u32 nframes;
+	enum guess_found found;
+	u64 pc; /* of the frame that it ended before */
+};
 struct deferred_record;
 enum stop_reason unwind_again(const struct process *p, const struct deferred_record *from, u32 size, struct memory *mem,
-        struct frame *frames, u32 max, u32 *n, enum guess_found *found);
+        struct frame *frames, u32 max, struct unwind_end *end);
 
 #endif

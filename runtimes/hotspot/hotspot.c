@@ -317,10 +317,11 @@ static struct error *regions(void *data, const struct runtime_process *p, add_re
 	return err;
 }
 
-static u32 resume(void *data)
+static u32 resume(void *data, bool *exact)
 {
 	const struct hotspot_instance *instance = data;
 
+	(void)exact;
 	return instance->nclaims ? instance->claims[0].config : 0;
 }
 

@@ -265,8 +265,9 @@ static struct error *regions(void *data, const struct runtime_process *p, add_re
 	return err ? err : add_reach(instance, add, ctx);
 }
 
-static u32 resume(void *data)
+static u32 resume(void *data, bool *exact)
 {
+	(void)exact;
 	return ((const struct luajit_instance *)data)->config;
 }
 

@@ -337,11 +337,12 @@ static struct error *inspect(void *data, const struct runtime_process *p, struct
 }
 
 /* A thread without a thread state that is known can not be gone on with: the walker sees to that. */
-static u32 resume(void *data)
+static u32 resume(void *data, bool *exact)
 {
 	struct python_instance *instance = data;
 	const struct python_vm *vm = &instance->image->vm;
 
+	*exact = vm->resume_pc;
 	return is_believed(instance) && (vm->resume_pc || python_needs_thread(vm)) ? instance->config : 0;
 }
 

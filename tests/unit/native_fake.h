@@ -162,7 +162,7 @@ static inline int fake_walk(struct fake *f, const u64 reg[ARCH_NREGS])
 	fake_start(f, reg);
 	for (u32 i = 0; i < walk_steps_max(&f->walk) && stop == STOP_NONE; i++)
 		stop = walk_step(&f->walk);
-	return walk_resume(&f->walk, walk_end(&f->walk, (u32)stop));
+	return walk_resume(&f->walk, walk_end(&f->walk, (u32)stop), false);
 }
 
 #endif

@@ -429,8 +429,8 @@ static u64 resumed(struct fake *f)
 	int stop = fake_walk(f);
 
 	f->walk.thread_pointer = THIS_PTHREAD;
-	f->walk.resume[0] = (struct region_resume){RUNTIME_HOTSPOT, f->vm};
-	return walk_resume(&f->walk, (u32)stop) ? 0 : f->walk.reg[REG_PC];
+	f->walk.resume[0] = (struct region_resume){.runtime = RUNTIME_HOTSPOT, .vm = f->vm};
+	return walk_resume(&f->walk, (u32)stop, false) ? 0 : f->walk.reg[REG_PC];
 }
 
 /* What a walk has found or missed before does not bind a later one. */

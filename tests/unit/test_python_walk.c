@@ -84,11 +84,11 @@ static void expect_lost(struct stack *s, int wanted, const char *frames)
 	w->thread_pointer = PYTHON_POINTER;
 	for (u32 i = 0; i < s->p->f->nregions; i++)
 		if (s->p->f->region[i].runtime == RUNTIME_PYTHON)
-			w->resume[0] = (struct region_resume){RUNTIME_PYTHON, s->p->f->region[i].vm};
+			w->resume[0] = (struct region_resume){.runtime = RUNTIME_PYTHON, .vm = s->p->f->region[i].vm};
 	do {
 		for (u32 i = 0; i < walk_steps_max(w) && stop == STOP_NONE; i++)
 			stop = walk_step(w);
-		stop = walk_resume(w, walk_end(w, (u32)stop));
+		stop = walk_resume(w, walk_end(w, (u32)stop), false);
 	} while (stop == STOP_NONE);
 	assert_int_equal(stop, wanted);
 	assert_string_equal(text(s), frames);

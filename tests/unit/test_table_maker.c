@@ -29,7 +29,7 @@ static int setup(void **state)
 	(void)state;
 	assert_null(arena_create(NULL, &here.arena));
 	assert_null(modules_create(here.arena, NULL, &here.modules));
-	here.modules->make_later = true;
+	modules_make_later(here.modules, TABLES_SMALLEST_FIRST);
 	assert_null(process_create(here.modules, getpid(), 1, &here.process));
 	return 0;
 }
@@ -147,7 +147,7 @@ static void test_not_awaited(void **state)
 
 	(void)state;
 	for (u32 i = 0; i < ROUNDS; i++) {
-		struct table_maker *m = table_maker_create(&options, false);
+		struct table_maker *m = table_maker_create(&options, TABLES_SMALLEST_FIRST);
 		u32 left;
 
 		assert_non_null(m);
@@ -162,6 +162,62 @@ static void test_not_awaited(void **state)
 			return;
 	}
 	fail_msg("each time the thread was awaited, or had not begun");
+}
+
+/* The image of a library of this process, put under this number. */
+static void put(struct table_maker *m, const char *name, ino_t ino)
+{
+	struct image *img = NULL;
+
+	for (u32 i = 0; i < here.process->maps.nlines && !img; i++)
+		if (here.process->maps.lines[i].prot & PROT_EXEC && strstr(here.process->maps.lines[i].path, name))
+			assert_null(image_open(map_open(getpid(), &here.process->maps.lines[i]), name, &img));
+	assert_non_null(img);
+	assert_true(table_maker_put(m, img, 1, ino, "/"));
+}
+
+/* What was put first, a large file, comes before smaller ones, where that is asked for. */
+static void test_order(void **state)
+{
+	const struct cfi_options options = {.cache_dir = NULL};
+	struct table_maker *m = table_maker_create(&options, TABLES_OLDEST_FIRST);
+	struct image *large = NULL, *small = NULL;
+
+	(void)state;
+	assert_non_null(m);
+	put(m, "libc.so", 1); /* the thread may be at it before there are others */
+	put(m, "libc.so", 2);
+	put(m, "ld-linux", 3);
+	for (u32 i = 0; !small && i < TRIES; i++) {
+		usleep(1000);
+		assert_true(table_maker_take(m, 1, 3, &small));
+	}
+	assert_non_null(small);
+	assert_true(table_maker_take(m, 1, 2, &large));
+	assert_non_null(large);
+	image_put(small);
+	image_put(large);
+	table_maker_destroy(m);
+}
+
+/* Of a process that has ended and has a runtime nothing is asked again: files are added to what it had. */
+static void test_ended_with_runtime(void **state)
+{
+	struct instance *none = calloc(1, sizeof(*none));
+	u32 before = here.process->entry.nregions;
+
+	(void)state;
+	assert_int_equal(regions_of(libc()), 0);
+	here.process->dead = true;
+	here.process->instances = none; /* its data is NULL: it is not asked */
+	here.process->ninstances = 1;
+	for (u32 i = 0; here.process->unfinished && i < TRIES; i++) {
+		usleep(10000);
+		if (process_starting(here.process))
+			assert_null(process_finish(here.process));
+	}
+	assert_true(regions_of(libc()) > 0);
+	assert_true(here.process->entry.nregions > before);
 }
 
 /* Where somebody waits, both make tables: nothing is left unfinished. */
@@ -189,6 +245,8 @@ int main(void)
 	        cmocka_unit_test_setup_teardown(test_ended, setup, teardown),
 	        cmocka_unit_test_setup_teardown(test_dropped, setup, teardown),
 	        cmocka_unit_test_setup_teardown(test_not_awaited, setup, teardown),
+	        cmocka_unit_test_setup_teardown(test_order, setup, teardown),
+	        cmocka_unit_test_setup_teardown(test_ended_with_runtime, setup, teardown),
 	        cmocka_unit_test_setup_teardown(test_helps, setup, teardown),
 	};
 

@@ -36,6 +36,7 @@ struct error *modules_create(struct arena *arena, const char *cache_dir, struct 
 	if (!m)
 		return &error_no_memory;
 	m->arena = arena;
+	m->order = TABLES_LARGEST_FIRST;
 	m->cfi_options.cache_dir = cache_dir;
 	for (const struct runtime_ops *const *r = runtimes; *r && n < CFI_PROVIDERS_MAX; r++)
 		if ((*r)->cfi_provider)
@@ -187,7 +188,7 @@ static bool hand_over(struct modules *m, pid_t pid, const struct map_line *line,
 	char root[64];
 
 	if (!m->maker)
-		m->maker = table_maker_create(&m->cfi_options, !m->make_later);
+		m->maker = table_maker_create(&m->cfi_options, m->order);
 	proc_path(root, sizeof(root), pid, "root");
 	img->cache_dir = m->cfi_options.cache_dir;
 	return m->maker && table_maker_put(m->maker, img, line->dev, line->ino, root);
@@ -218,6 +219,14 @@ static void get_help(struct modules *m, pid_t pid, const struct map_line *at)
 bool modules_are_making(const struct modules *m, const struct map_line *line)
 {
 	return m->maker && table_maker_has(m->maker, line->dev, line->ino);
+}
+
+void modules_make_later(struct modules *m, enum table_order order)
+{
+	table_maker_destroy(m->maker);
+	m->maker = NULL;
+	m->make_later = true;
+	m->order = order;
 }
 
 u32 modules_made(const struct modules *m)

@@ -14,6 +14,7 @@
 #include "binary/image.h"
 #include "binary/maps.h"
 #include "runtime.h"
+#include "table_maker.h"
 
 #define RUNTIMES_MAX RUNTIME_MAX
 
@@ -39,8 +40,9 @@ struct modules {
 	u32 nloaded;
 	struct module *modules; /* 0 is unused: "no module" */
 	u32 nmodules;
-	bool make_later; /* nobody waits for tables of large files: modules_are_making() */
+	bool make_later; /* modules_make_later() */
 	struct table_maker *maker;
+	enum table_order order;     /* of it */
 	const struct maps *filling; /* a process's mappings that are all about to be loaded; NULL: not known */
 	u32 features;               /* enum feature: for all processes */
 	u64 nstacks;                /* that were expanded */
@@ -63,6 +65,8 @@ void modules_destroy(struct modules *m);
 struct error *modules_load(struct modules *m, pid_t pid, const struct map_line *line, struct loaded **ret);
 /* Are the tables of this file still being made? */
 bool modules_are_making(const struct modules *m, const struct map_line *line);
+/* From now on nobody waits for the tables of large files: a thread makes them in this order. */
+void modules_make_later(struct modules *m, enum table_order order);
 /* For how many files that was done so far. */
 u32 modules_made(const struct modules *m);
 /* The vDSO: bytes are taken over. Processes share it if it is the same (key: its build-id and size). */

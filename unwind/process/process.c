@@ -351,5 +351,7 @@ struct error *process_finish(struct process *p)
 	struct error *err = fill_mappings(p);
 
 	p->generation++;
-	return err || p->ninstances ? err : regions_build(p);
+	if (err)
+		return err;
+	return p->ninstances ? regions_add_files(p) : regions_build(p);
 }

@@ -104,6 +104,8 @@ const struct mapping *process_mapping(const struct process *p, u64 addr);
 /* regions.c: builds the array of p from its mappings and runtimes and places it in the arena. */
 struct error *regions_build(struct process *p);
 void regions_free(struct process *p);
+/* Adds files whose tables were made since then; nothing is asked of the process or of its runtimes. */
+struct error *regions_add_files(struct process *p);
 /* A frame was seen at addr, outside of all files. */
 void regions_saw(struct process *p, u64 addr);
 

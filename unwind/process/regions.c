@@ -8,6 +8,7 @@
 #include "cfi/jit_code.h"
 #include "cleanup.h"
 #include "process.h"
+#include "search.h"
 
 #define USER_END (1ULL << 47) /* [vsyscall] lies above */
 
@@ -206,14 +207,15 @@ static struct error *claim_region(void *ctx, const struct runtime_region *claim)
 	return err;
 }
 
-static void add_resume(struct process *p, u32 runtime, u32 vm)
+static void add_resume(struct process *p, const struct instance *instance)
 {
-	u32 i = 0;
+	bool exact = false;
+	u32 vm = instance->ops->resume(instance->data, &exact), i = 0;
 
 	while (i < PROCESS_RESUMES && p->entry.resume[i].runtime)
 		i++;
 	if (vm && i < PROCESS_RESUMES)
-		p->entry.resume[i] = (struct region_resume){runtime, vm};
+		p->entry.resume[i] = (struct region_resume){(u16)instance->ops->id, exact, vm};
 }
 
 static struct error *claim_regions(struct process *p, struct list *list)
@@ -229,7 +231,7 @@ static struct error *claim_regions(struct process *p, struct list *list)
 		if (instance->data)
 			err = instance->ops->regions(instance->data, &view, claim_region, &o);
 		if (!err && instance->data && instance->ops->resume)
-			add_resume(p, instance->ops->id, instance->ops->resume(instance->data));
+			add_resume(p, instance);
 		if (err && err != &error_no_memory) {
 			p->modules->complain(p->modules->complain_ctx, err);
 			err = NULL;
@@ -364,6 +366,37 @@ struct error *regions_build(struct process *p)
 		err = claim_regions(p, &list);
 	if (!err)
 		err = describe_rest(p, &list);
+	if (!err)
+		err = place(p, &list);
+	free(list.items);
+	return err;
+}
+
+static bool has_region(const struct region *regions, u32 n, const struct mapping *m)
+{
+	u32 at = SEARCH(n, k, regions[k].end <= m->start);
+
+	return at < n && regions[at].start < m->end;
+}
+
+/* The array is sorted, as mappings are. */
+struct error *regions_add_files(struct process *p)
+{
+	u32 n = p->entry.nregions, at = 0;
+	const struct region *old = n ? arena_at(p->modules->arena, p->entry.regions, n * sizeof(*old)) : NULL;
+	struct list list = {0};
+	struct error *err = NULL;
+
+	for (u32 i = 0; !err && i < p->maps.nlines; i++) {
+		const struct mapping *m = &p->mappings[i];
+
+		while (!err && at < n && old[at].start < m->start)
+			err = push(&list, &old[at++]);
+		if (!err && m->module && !has_region(old, n, m))
+			err = push_mapping(&list, p, m);
+	}
+	while (!err && at < n)
+		err = push(&list, &old[at++]);
 	if (!err)
 		err = place(p, &list);
 	free(list.items);

@@ -18,7 +18,7 @@ struct job {
 
 struct table_maker {
 	struct cfi_options options;
-	bool helps;
+	enum table_order order;
 	pthread_t thread;
 	pthread_mutex_t lock; /* of what follows */
 	pthread_cond_t asked, done;
@@ -46,13 +46,23 @@ struct error *tables_load(struct image *img, const struct cfi_options *options, 
 	return err;
 }
 
-/* The smallest file, as most processes are to be known soon; the largest if it helps. */
+static bool helps(const struct table_maker *m)
+{
+	return m->order == TABLES_LARGEST_FIRST;
+}
+
+/* The last one comes first in the list. */
+static bool goes_before(const struct table_maker *m, const struct job *job, const struct job *other)
+{
+	return m->order == TABLES_OLDEST_FIRST || (job->img->size < other->img->size) != helps(m);
+}
+
 static struct job *next_job(struct table_maker *m)
 {
 	struct job *best = NULL;
 
 	for (struct job *job = m->jobs; job; job = job->next)
-		if (!job->begun && (!best || (job->img->size < best->img->size) != m->helps))
+		if (!job->begun && (!best || goes_before(m, job, best)))
 			best = job;
 	return best;
 }
@@ -107,14 +117,14 @@ static void *run(void *arg)
 	return NULL;
 }
 
-struct table_maker *table_maker_create(const struct cfi_options *options, bool helps)
+struct table_maker *table_maker_create(const struct cfi_options *options, enum table_order order)
 {
 	struct table_maker *m = calloc(1, sizeof(*m));
 
 	if (!m)
 		return NULL;
 	m->options = *options;
-	m->helps = helps;
+	m->order = order;
 	pthread_mutex_init(&m->lock, NULL);
 	pthread_cond_init(&m->asked, NULL);
 	pthread_cond_init(&m->done, NULL);
@@ -178,9 +188,9 @@ bool table_maker_take(struct table_maker *m, dev_t dev, ino_t ino, struct image 
 	pthread_mutex_lock(&m->lock);
 	at = find_job(m, dev, ino);
 	job = *at;
-	while (job && m->helps && job->begun && !job->made)
+	while (job && helps(m) && job->begun && !job->made)
 		pthread_cond_wait(&m->done, &m->lock);
-	if (job && (job->made || m->helps)) {
+	if (job && (job->made || helps(m))) {
 		*at = job->next;
 		*ret = job->img;
 	}

@@ -15,11 +15,14 @@
 
 struct table_maker;
 
-/*
- * NULL: no thread, or no memory. options are copied, but not what they point to. helps: the caller waits for files, and
- * makes some too.
- */
-struct table_maker *table_maker_create(const struct cfi_options *options, bool helps);
+enum table_order {
+	TABLES_SMALLEST_FIRST, /* as most processes are to be known soon */
+	TABLES_OLDEST_FIRST,   /* of a few that load files: what was loaded first has run for longest */
+	TABLES_LARGEST_FIRST,  /* it helps: the caller waits for files, and makes some too */
+};
+
+/* NULL: no thread, or no memory. options are copied, but not what they point to. */
+struct table_maker *table_maker_create(const struct cfi_options *options, enum table_order order);
 /*
  * Does not wait for the file that the thread is at, which may take some seconds: the thread ends behind it, or with the
  * program; then that file is begun anew by the next run. What options point to must last. Other files are dropped.

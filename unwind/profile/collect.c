@@ -360,6 +360,11 @@ struct error *collector_deferred(struct collector *c, const struct deferred_reco
 	return deferred_piece(c->deferred, record, size);
 }
 
+bool collector_waits(const struct collector *c, u32 number)
+{
+	return deferred_waits(c->deferred, number);
+}
+
 struct error *collector_settle(struct collector *c, u64 now_ns, bool all)
 {
 	struct error *err = gone_retry(c->gone, name_again, c);

@@ -102,6 +102,8 @@ struct error *collector_time(struct collector *c, const struct time_record *reco
 void collector_place_times(struct collector *c);
 /* A piece of the stack of a walk that is to be done again (deferred.h). */
 struct error *collector_deferred(struct collector *c, const struct deferred_record *record, size_t size);
+/* Do some of this process wait? */
+bool collector_waits(const struct collector *c, u32 number);
 /* Does those again whose processes are known better by now. all: none is kept for later. */
 struct error *collector_settle(struct collector *c, u64 now_ns, bool all);
 /*

@@ -167,6 +167,15 @@ struct error *deferred_hold(
 	return NULL;
 }
 
+bool deferred_waits(const struct deferred *l, u32 number)
+{
+	const struct deferred_stack *s = l->first;
+
+	while (s && !(s->arrived && s->record.instance == number))
+		s = s->next;
+	return s;
+}
+
 bool deferred_add(struct deferred *l, u64 hash, u64 value, u64 more)
 {
 	for (struct deferred_stack *s = l->first; s; s = s->next)
@@ -207,23 +216,59 @@ static void mark_guess(struct frame *f)
 		f->where |= (u64)FRAME_GUESS << FRAME_ADDR_BITS;
 }
 
+static bool has_gap(const struct frame *frames, u32 n)
+{
+	while (n && frame_kind(&frames[n - 1]) != FRAME_GAP)
+		n--;
+	return n;
+}
+
+/*
+ * What the first walk found from the frame on that both have come to. A runtime said where that frame is, not where in
+ * its code it calls: this walk knows.
+ */
+static void append_rest(struct deferred *l, const struct deferred_stack *s, const struct unwind_end *end, u32 *n)
+{
+	u32 first = s->from.before + s->from.resume, i = *n;
+
+	memcpy(l->frames + *n, s->frames + first, (s->nframes - first) * sizeof(*l->frames));
+	*n += s->nframes - first;
+	while (s->from.resume && i < *n && frame_kind(&l->frames[i]) == FRAME_SCRIPT)
+		i++;
+	if (s->from.resume && i < *n && frame_kind(&l->frames[i]) == FRAME_NATIVE)
+		l->frames[i].where =
+		        frame_where(FRAME_NATIVE, frame_runtime(&l->frames[i]), frame_flags(&l->frames[i]), end->pc);
+}
+
+/* Why a stack ends of which nothing is missing between the two walks. */
+static u32 end_of_rest(const struct deferred_stack *s)
+{
+	const u32 first = s->from.before + s->from.resume;
+
+	return s->from.resume && s->record.stop == STOP_RESUMED && !has_gap(s->frames + first, s->nframes - first)
+	               ? STOP_ROOT
+	               : s->record.stop;
+}
+
 /* Walks one again. Frames behind those from before are in l->frames; the result says why the walk ended. */
 static enum stop_reason walk_again(
         struct deferred *l, const struct deferred_stack *s, const struct process *p, u32 *n, enum guess_found *found)
 {
 	struct copied copied = {.memory.read = read_copied, .now = p->dead ? NULL : p->memory, .stack = s};
-	enum stop_reason stop = unwind_again(p, &s->from, s->size, &copied.memory, l->frames, FRAMES_MAX, n, found);
-	u32 rest = s->nframes - s->from.before;
+	u32 first = s->from.before + s->from.resume, reached;
+	struct unwind_end end;
+	enum stop_reason stop = unwind_again(p, &s->from, s->size, &copied.memory, l->frames, FRAMES_MAX, &end);
 
+	*n = reached = end.nframes;
+	*found = first > s->nframes ? GUESS_MISSED : end.found;
 	if (*found == GUESS_MISSED)
 		return stop;
-	if (rest > FRAMES_MAX - *n)
+	if (s->nframes - first > FRAMES_MAX - *n)
 		return STOP_DEPTH;
-	memcpy(l->frames + *n, s->frames + s->from.before, rest * sizeof(*l->frames));
-	if (rest && *found == GUESS_REPEATED)
-		mark_guess(l->frames + *n);
-	*n += rest;
-	return stop && stop_is_complete(s->record.stop) ? stop : s->record.stop;
+	append_rest(l, s, &end, n);
+	if (*n > reached && *found == GUESS_REPEATED)
+		mark_guess(l->frames + reached);
+	return stop && stop_is_complete(end_of_rest(s)) ? stop : end_of_rest(s);
 }
 
 static struct error *hand_out(struct deferred *l, struct deferred_stack *s, u32 stop, u32 n, enum guess_found found)
@@ -232,9 +277,9 @@ static struct error *hand_out(struct deferred *l, struct deferred_stack *s, u32 
 	struct frame *all;
 	struct error *err;
 
-	if (found == GUESS_MISSED && !stop_is_complete(stop) && s->record.stop == STOP_RESUMED) {
+	if (found == GUESS_MISSED && !stop_is_complete(stop) && (s->record.stop == STOP_RESUMED || s->from.resume)) {
 		/* a runtime gave more than the copy of the stack does */
-		if (s->from.pc && before < s->nframes)
+		if (s->from.pc && !s->from.resume && before < s->nframes)
 			mark_guess(s->frames + before);
 		return l->sink.stack(l->sink.ctx, &s->record, s->frames, s->nframes, s->from.stop);
 	}
@@ -243,7 +288,9 @@ static struct error *hand_out(struct deferred *l, struct deferred_stack *s, u32 
 		return &error_no_memory;
 	memcpy(all, s->frames, before * sizeof(*all));
 	memcpy(all + before, l->frames, n * sizeof(*all));
-	if (found == GUESS_MISSED || s->record.stop != STOP_RESUMED)
+	if (s->from.resume && found != GUESS_MISSED)
+		s->record.stop = (u16)stop;
+	else if (found == GUESS_MISSED || s->record.stop != STOP_RESUMED)
 		s->record.stop = stop_is_complete(stop) ? stop : s->from.stop;
 	err = l->sink.stack(l->sink.ctx, &s->record, all, before + n, s->from.stop);
 	free(all);

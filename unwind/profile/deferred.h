@@ -7,7 +7,8 @@
  * The copy is of the moment of the sample; all other memory is read now. So a deferred walk goes only through native
  * code, whose frames are entirely on the stack, and through runtimes that declare the same of theirs
  * (runtime_ops.deferrable). If it reaches a frame that the first walk had guessed and continued from, the guess is
- * proved. Then the frames that the first walk found from there on are used, also those of VMs.
+ * proved. Then the frames that the first walk found from there on are used, also those of VMs. The same holds for a
+ * frame that a runtime said is its innermost (runtime_ops.resume, exact).
  */
 #ifndef YRT_DEFERRED_H
 #define YRT_DEFERRED_H
@@ -40,6 +41,8 @@ struct error *deferred_hold(
         struct deferred *l, const struct stack_record *record, const struct frame *frames, u32 n, bool *held);
 /* Counts more of a stack that is kept. False: there is none of this hash. */
 bool deferred_add(struct deferred *l, u64 hash, u64 value, u64 more);
+/* Do stacks of this process wait? */
+bool deferred_waits(const struct deferred *l, u32 number);
 /*
  * Walks the stacks again whose processes are known better now. Those that have waited too long, or all, are handed out
  * as they are.

@@ -77,9 +77,12 @@ struct deferred_record {
 	u64 fp;     /* its frame pointer, if that was used: 0: it was not */
 	u32 before; /* frames of the stack from before that; the others are that frame's and its callers' */
 	u32 stop;   /* why it ended there */
+	u32 resume; /* 1: a runtime said where to go on (runtime_ops.resume): the others begin with a FRAME_GAP; pc is
+	               any place in that frame's code; it is found by fp, or by sp if that is 0 */
+	u32 reserved;
 	u8 byte[DEFERRED_PIECE];
 };
-_Static_assert(sizeof(struct deferred_record) == 72 + 8 * ARCH_NREGS + DEFERRED_PIECE, "no padding before the bytes");
+_Static_assert(sizeof(struct deferred_record) == 80 + 8 * ARCH_NREGS + DEFERRED_PIECE, "no padding before the bytes");
 
 struct process_record {
 	u32 type;

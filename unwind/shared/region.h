@@ -28,7 +28,8 @@ _Static_assert(sizeof(struct region) == 40, "regions are stored as an array");
 
 /* A VM instance that can find its innermost native frame for threads whose walk was lost before it. */
 struct region_resume {
-	u32 runtime; /* enum runtime_id; 0: none */
+	u16 runtime; /* enum runtime_id; 0: none */
+	u16 exact;   /* it finds the innermost frame that there is, by which no guess is needed */
 	u32 vm;      /* arena offset of its configuration */
 };
 #define PROCESS_RESUMES 2 /* of one process */
