@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A file that is written completely or not at all: to a temporary file beside it, which is renamed when it is complete
- * and, where the file system permits it, has no name before.
- * The old file stays until then. A recording that a full disk cuts short is kept, because it can still be read: its
- * writer closes it with keep, and reports the error. A device, a pipe, or a file in a folder that takes no new files is
- * written in place.
+ * and, where the file system permits it, has no name before. The old file stays until then. A recording that a full
+ * disk cuts short is kept, because it can still be read: its writer closes it with keep, and reports the error. A
+ * device, a pipe, or a file in a folder that takes no new files is written in place.
  */
 #ifndef YRT_OUTPUT_H
 #define YRT_OUTPUT_H

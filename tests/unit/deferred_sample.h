@@ -24,6 +24,9 @@
 #include "unwind/profile/deferred.h"
 #include "unwind/now.h"
 
+/* of libc's search.h, whose name is that of one of yrt's headers */
+void *lfind(const void *key, const void *base, size_t *n, size_t size, int (*compare)(const void *, const void *));
+
 #define DEPTH     6
 #define TRUE_MAX  64
 #define NUMBER    3u
@@ -41,7 +44,7 @@ static struct {
 	void (*jit)(void (*)(void), u64 *sp); /* without unwind information: calls what it is given */
 	bool by_jit;                          /* the sample is taken below it, and it is what was guessed behind */
 	bool by_wide;                         /* the sample is taken below wide() */
-	bool by_qsort;                        /* the sample is taken below qsort(), of another file */
+	bool by_lfind;                        /* the sample is taken below lfind(), of another file: no sanitizer's */
 } here;
 
 /* One sample, and what is true of it. */
@@ -105,7 +108,7 @@ static int __attribute__((noinline, optimize("no-optimize-sibling-calls"))) comp
 static void __attribute__((noinline, optimize("no-optimize-sibling-calls"))) call(volatile int depth)
 {
 	char two[2] = {0};
-
+	size_t one = 1;
 	u8 room[FRAME];
 
 	__asm__ volatile("" ::"r"(room) : "memory");
@@ -119,8 +122,8 @@ static void __attribute__((noinline, optimize("no-optimize-sibling-calls"))) cal
 		here.jit(take_sample, &sample.middle_sp);
 	else if (here.by_wide)
 		wide();
-	else if (here.by_qsort)
-		qsort(two, 2, 1, compare);
+	else if (here.by_lfind)
+		lfind(two, two, &one, 1, compare);
 	else
 		take_sample();
 	__asm__ volatile("" ::: "memory");

@@ -6,7 +6,7 @@
 static void claim_libc(u8 runtime)
 {
 	const struct process_entry *entry = &here.known->entry;
-	const struct mapping *libc = process_mapping(here.known, (u64)qsort);
+	const struct mapping *libc = process_mapping(here.known, (u64)lfind);
 	struct region *r = arena_at(here.arena, entry->regions, entry->nregions * sizeof(*r));
 
 	for (u32 i = 0; i < entry->nregions; i++)
@@ -14,7 +14,7 @@ static void claim_libc(u8 runtime)
 			r[i].runtime = runtime;
 }
 
-/* A sample below qsort(), where the first walk resumed, with the stack pointer off by this. */
+/* A sample below lfind(), where the first walk resumed, with the stack pointer off by this. */
 static void settle_resumed(u32 stop, u64 off, bool second_gap)
 {
 	struct deferred *l = deferred_create(&(struct deferred_sink){.find = find, .stack = keep});
@@ -23,16 +23,16 @@ static void settle_resumed(u32 stop, u64 off, bool second_gap)
 
 	memset(&sample, 0, sizeof(sample));
 	memset(&seen, 0, sizeof(seen));
-	here.by_qsort = true;
+	here.by_lfind = true;
 	call(DEPTH);
-	here.by_qsort = false;
+	here.by_lfind = false;
 	overwrite();
 	sample.deferred.type = RECORD_DEFERRED;
 	sample.deferred.hash = 77;
 	sample.deferred.valid = (1u << ARCH_NREGS) - 1;
 	sample.deferred.leaf = sample.deferred.resume = 1;
 	sample.deferred.stop = STOP_NO_REGION;
-	sample.deferred.pc = (u64)qsort + 1;
+	sample.deferred.pc = (u64)lfind + 1;
 	sample.deferred.sp = sample.middle_sp + off;
 	send_pieces(l, sample.size);
 	*r = (struct stack_record){
