@@ -53,7 +53,7 @@ def answer():
 threading.Thread(target=answer, daemon=True).start()
 slept = 0
 for _ in range(25):
-    for _ in range(100):
+    for _ in range(400):
         os.write(asked[1], b"x")
         os.read(answered[0], 1)
     began = time.monotonic()
