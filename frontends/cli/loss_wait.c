@@ -46,8 +46,7 @@ static void losses(FILE *out, const struct sampler_stats *st)
 	const struct wait_summary *s = st->of_event;
 
 	if (s->skipped)
-		fprintf(out,
-		        ", stacks of %.1f %% of the waits, chosen at random, stand for all that are shorter than 50 ms",
+		fprintf(out, ", stacks of %.1f %% of the waits, chosen at random, stand for others shorter than 50 ms",
 		        100.0 * (double)(s->waits > s->skipped ? s->waits - s->skipped : 0) / (double)s->waits);
 	if (s->watched < 0.999)
 		fprintf(out, ", switches were watched for %.0f %% of the time, in shifts", 100 * s->watched);
