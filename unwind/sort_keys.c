@@ -11,7 +11,7 @@
 #define DIGIT_BITS   8
 #define DIGITS       (64 / DIGIT_BITS)
 #define DIGIT_VALUES (1u << DIGIT_BITS)
-#define FEW          64 /* up to so many qsort() is faster */
+#define FEW          64 /* qsort() is faster up to here */
 
 static u64 key_of(const u8 *record)
 {

@@ -10,7 +10,7 @@
 #include "say.h"
 #include "unwind/now.h"
 
-#define BUSY 4 /* after attempts that lasted too long nothing is sent for so many times as long */
+#define BUSY 4 /* a store that took too long is left alone for this many times as long */
 
 static struct error *send_one(void *ctx, const char *path)
 {

@@ -25,7 +25,7 @@ bool sample_label_is(enum profile_kind kind);
 /* Calls add() for each label that the node of this function is. */
 void sample_labels_add(const struct profile_function *f, const struct label_keys *keys, label_add *add, void *ctx);
 
-/* Of the processes whose files are known the function of the one that used most; 0: there is none. */
+/* The function of the process that used most, of those whose files are known; 0: none. */
 u32 sample_labels_program(const struct profile *p);
 
 #endif

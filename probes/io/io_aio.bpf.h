@@ -154,7 +154,7 @@ WALK_GLOBAL int io_aio_event(u64 at)
 	return 0;
 }
 
-/* So many from there on, IO_AIO_MOST at most. */
+/* Reads n events at this address, IO_AIO_MOST at most. */
 WALK_GLOBAL int io_aio_events(u64 at, u32 n)
 {
 	for (u32 i = 0; i < IO_AIO_MOST && i < n; i++)
@@ -264,7 +264,7 @@ WALK_GLOBAL int io_aio_begins(u32 i)
 	return true;
 }
 
-/* The next run whose stack is to be taken. False: there is none. */
+/* Finds the next run whose stack is wanted. False: none is left. */
 static __attribute__((noinline)) int io_aio_next(struct io_thread *t)
 {
 	u32 i = t->batch.at;
@@ -322,7 +322,7 @@ static __attribute__((noinline)) int io_aio_submitted(struct io_thread *t, u64 r
 	return io_aio_next(t);
 }
 
-/* io_getevents() has returned so many events. They also are in the ring, but maybe in pages that can not be read. */
+/* io_getevents() has returned n events. The ring has them, too, but its pages may not be readable. */
 static __attribute__((noinline)) int io_aio_got(u64 ring, u64 events, s64 n)
 {
 	io_aio_look(ring);

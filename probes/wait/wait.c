@@ -122,11 +122,6 @@ static u64 wait_key(u32 tid, u64 switches)
 	return XXH3_64bits(words, sizeof(words)) | 1;
 }
 
-static bool is_runnable(u32 reason)
-{
-	return reason >> 24 == WAIT_RUNNABLE;
-}
-
 static void see(struct wait *w, u32 stop, u64 ns, bool runnable)
 {
 	if (stop < STOP_MAX)
@@ -280,7 +275,7 @@ static struct error *settle(struct wait *w, u32 epoch, const struct wait_thread 
 		return count_visited(w, epoch, wait_key(t->tid, t->switches), 0, t->ns, w->ended_ns != 0);
 	if (!(t->flags & WAIT_KNOWN))
 		return NULL;
-	see(w, t->stop, t->ns, is_runnable(t->reason));
+	see(w, t->stop, t->ns, wait_is_runnable(t->reason));
 	w->settled_ns += t->ns;
 	return count_more(w, epoch, t->hash, t->ns, w->ended_ns != 0);
 }

@@ -10,6 +10,7 @@
 
 #define WAIT_LONG_NS                                                                                                   \
 	50000000ull /* of waits that are longer every one counts for itself; shorter ones may stand for others */
+#define WAIT_DUE_NS        5000000ull  /* visited only then, or later: it may be over before */
 #define WAIT_VISIT_NS      20000000ull /* user space looks for waits that nobody took a stack of so often */
 #define WAIT_SKIPPED_NS    200ull      /* what a wait costs that is skipped, about */
 #define WAIT_KERNEL_FRAMES 48
@@ -33,6 +34,11 @@ enum wait_file { /* of the system call's first argument */
 	WAIT_PIPE,
 	WAIT_DEVICE, /* a terminal, /dev/… */
 };
+
+static inline bool wait_is_runnable(u32 reason)
+{
+	return reason >> 24 == WAIT_RUNNABLE;
+}
 
 static inline u32 wait_reason(enum wait_kind kind, enum wait_file file, s32 syscall)
 {
@@ -86,7 +92,7 @@ struct wait_rest {
 struct wait_chosen {
 	struct wait_rest last, most;
 	u32 n;    /* how many */
-	u32 turn; /* counts_in_use at the last, or when user space was told to keep their stacks */
+	u32 turn; /* counts_in_use at the last one, or when user space last carried their stacks on */
 };
 
 static inline void wait_choose(struct wait_chosen *c, const struct wait_rest *wait, u32 turn)
@@ -143,11 +149,10 @@ struct wait_thread {
 	u64 ns;       /* of the wait it is in: until now; WAIT_KNOWN: since it was last settled */
 	u64 hash;
 	u64 switches;
-	struct wait_rest
-	        rest; /* at the end of the run; at a turn: user space is to go on to know its hash, and `most` */
-	u64 most;
-	s64 owed;   /* what that leaves; the stack of `rest` is one of its waits, if there is one */
-	u64 object; /* the futex that it waits for, if only futexes are wanted (lock-flame); else 0 */
+	struct wait_rest rest; /* at the end of the run; at a turn: its hash alone, which user space is to remember */
+	u64 most;              /* at a turn: another such hash */
+	s64 owed;              /* what that leaves; the stack of `rest` is one of its waits, if there is one */
+	u64 object;            /* the futex that it waits for, if only futexes are wanted (lock-flame); else 0 */
 	u32 stop;
 	u32 reason;
 	u64 reg[ARCH_NREGS];

@@ -9,7 +9,6 @@
 #define WAIT_ONE      (1u << 16) /* a wait that stands for itself */
 #define WAIT_CLOCK_NS 1000000ull /* the scheduler's clock is compared with CLOCK_MONOTONIC so often */
 
-#define WAIT_DUE_NS        5000000ull /* visited only then, or later: it may be over before */
 #define WAIT_BRIEFS        8
 #define WAIT_PLACE_TAKEN   1
 #define WAIT_PLACE_KEPT_NS 1000000000ull
@@ -182,15 +181,13 @@ static inline u64 wait_span(u64 since, u64 now)
  */
 static inline bool wait_counts_alone(const struct wait_state *w, u64 ns)
 {
-	u64 surely = wait_due_ns + WAIT_VISIT_NS;
-
-	if (w->settled || (wait_futexes && ns >= WAIT_LONG_NS))
+	if (w->settled)
 		return true;
 	if (wait_futexes)
-		return false;
-	if (w->walked || (w->hash && ns >= surely - WAIT_VISIT_NS / 2))
+		return ns >= WAIT_LONG_NS;
+	if (w->walked || (w->hash && ns >= wait_due_ns + WAIT_VISIT_NS / 2))
 		return true;
-	return ns >= WAIT_LONG_NS && ns >= surely;
+	return ns >= WAIT_LONG_NS && ns >= wait_due_ns + WAIT_VISIT_NS;
 }
 
 /* Since when a thread that runs does so, as the scheduler knows; or_else: it does not. */

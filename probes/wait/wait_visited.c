@@ -9,8 +9,7 @@
 #include "wait_outside.h"
 #include "wait_record.h"
 
-#define WALKS_NS    200000ull  /* for walks, of each WAIT_VISIT_NS */
-#define DUE_STEP_NS 5000000ull /* due at the earliest, and before a wait is a long one */
+#define WALKS_NS 200000ull /* for walks, of each WAIT_VISIT_NS */
 
 struct error *wait_visited_begin(struct wait_visited *v, const struct event_host *host)
 {
@@ -48,7 +47,7 @@ struct error *wait_visited_put(struct wait_visited *v, u64 key, const struct wai
 struct error *wait_visited_take(struct wait_visited *v, const struct wait_thread *t, u64 key)
 {
 	const struct process *p = targets_find(v->host->targets, t->instance);
-	struct wait_visit visit = {.runnable = t->reason >> 24 == WAIT_RUNNABLE}, before;
+	struct wait_visit visit = {.runnable = wait_is_runnable(t->reason)}, before;
 	u64 began = now_ns();
 	bool found;
 
@@ -73,12 +72,12 @@ void wait_visited_tune(struct wait_visited *v)
 {
 	struct sample *skel = object_skeleton(v->host->object);
 	u64 due = skel->data->wait_due_ns,
-	    most = WAIT_LONG_NS - (skel->bss->wait_futexes ? WAIT_VISIT_NS : DUE_STEP_NS);
+	    most = WAIT_LONG_NS - (skel->bss->wait_futexes ? WAIT_VISIT_NS : WAIT_DUE_NS);
 
 	if (v->walked_ns > 2 * WALKS_NS)
 		due += due / 2;
 	else if (v->walked_ns < WALKS_NS)
 		due -= due / 64;
-	skel->data->wait_due_ns = due < DUE_STEP_NS ? DUE_STEP_NS : due < most ? due : most;
+	skel->data->wait_due_ns = due < WAIT_DUE_NS ? WAIT_DUE_NS : due < most ? due : most;
 	v->walked_ns = 0;
 }

@@ -20,6 +20,7 @@ HELPERS = {
     "e2e/linked.py",
     "e2e/lua.py",
     "e2e/waiting.py",
+    "e2e/asynchronous.py",
     "e2e/perl.py",
     "e2e/go.py",
     "e2e/java.py",

@@ -88,7 +88,7 @@ PARTS = 1100
 
 
 def slow_to_load(directory):
-    """A program with so many segments that execve() takes milliseconds to map it."""
+    """A program with many segments: execve() takes milliseconds to map them."""
     source, path = os.path.join(directory, "again.c"), os.path.join(directory, "again")
     with open(source, "w") as out:
         out.write(AGAIN)

@@ -1,27 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """io-flame of what io_submit() does: each request in the function that submits it, with its file, bytes and time."""
 
-import tempfile
-
+import asynchronous
 import yrt
 
 ROUNDS = 100
 
 
 def requests_of(*args):
-    """{(function, call, file): value}, and the run."""
-    found = {}
-    with tempfile.TemporaryDirectory() as directory, yrt.Fixture("aio", ROUNDS, directory) as fixture:
-        at = yrt.Run(*args, "-p", fixture.pid, "-d", 60).sampling()
-        fixture.release()
-        fixture.finish()
-        result = at.result().expect()
-    for frames, n in result.stacks:
-        last = next((i for i, f in enumerate(frames) if f.endswith(", asynchronous]")), None)
-        if last is not None:
-            key = next((f for f in frames if f.startswith("aio_")), ""), *frames[last:]
-            found[key] = found.get(key, 0) + n
-    assert result.stats["io"]["async_calls"] == 0 and not result.stats["truncated"], result.stats
+    """What was found, the run, and the fixture's files."""
+    found, result, directory = asynchronous.requests_of("aio", ROUNDS, "aio_", *args)
     return found, result, directory + "/a", directory + "/b"
 
 
