@@ -2,7 +2,7 @@
 /* All events, a line each: EVENT(folder). No include guard: each user gives EVENT a meaning. The first one is the
  * default. */
 EVENT(clock)
-EVENT(alloc)
+EVENT(tlab)
 EVENT(fault)
 EVENT(wait)
 EVENT(wall)

@@ -76,7 +76,7 @@ struct slot { /* one walk in progress */
 	u32 defers;                /* it may be done again later, if it meets unknown code */
 	u32 guesses;               /* that it may still make there */
 	struct stack_head head;    /* here, and not on the stack: BPF has 512 bytes of it for a chain of functions */
-	struct alloc_record alloc; /* of alloc_sample.bpf.h */
+	struct alloc_record alloc; /* of tlab_sample.bpf.h */
 	u64 kernel[KERNEL_FRAMES + 1];
 	struct walk walk;
 	struct deferred_record deferred; /* stop 0: the walk met no unknown code */

@@ -3,7 +3,7 @@
  * What a runtime reports about its allocation, for <view>-alloc: runtime_ops.alloc.
  *
  * Threads of such a runtime take a buffer from the heap (a TLAB) and then allocate by moving its top, in code that no
- * probe sees. A probe runs where a thread has got a new buffer (a *refill*). There probes/alloc/alloc.h chooses random
+ * probe sees. A probe runs where a thread has got a new buffer (a *refill*). There probes/tlab/tlab.h chooses random
  * addresses in the buffer and watches them by debug registers. Objects that never were in a buffer are reported at a
  * place of their own (*outside*). Everything is read while the target runs, so all of it must be checked.
  */

@@ -213,7 +213,7 @@ struct loss_words {
 	void (*losses)(FILE *out, const struct sampler_stats *st); /* what was lost in ways of its own */
 	json_t *(*json)(const struct sampler_stats *st);
 };
-extern const struct loss_words alloc_words, wait_words, lock_words, wall_words, latency_words, io_words, net_words;
+extern const struct loss_words tlab_words, wait_words, lock_words, wall_words, latency_words, io_words, net_words;
 /* The histogram of latency, and the longest calls with their arguments and what they waited for. */
 void latency_print(FILE *out, const struct sampler_stats *st);
 /* ": N % complete"; nothing where nothing was counted. */

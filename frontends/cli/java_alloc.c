@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cli.h"
-#include "probes/alloc/alloc_event.h"
+#include "probes/tlab/tlab_event.h"
 
 #define INTERVAL     (512 << 10)
 #define INTERVAL_MIN 1024
@@ -94,7 +94,7 @@ static struct error *parse_bytes(const char *text, u64 *ret)
 	return NULL;
 }
 
-static struct alloc_event_options of_event = {.interval = INTERVAL};
+static struct tlab_event_options of_event = {.interval = INTERVAL};
 
 static struct error *take_option(int option, struct flame_options *o)
 {
@@ -113,7 +113,7 @@ static struct error *parse(int argc, char **argv, struct flame_options *o)
 	int option;
 
 	flame_defaults(o);
-	o->sampler.event = &alloc_event;
+	o->sampler.event = &tlab_event;
 	o->sampler.of_event = &of_event;
 	o->sampler.frequency = 0;
 	o->sampler.cpu_percent = 0;

@@ -61,7 +61,7 @@ static void print_truncated(FILE *out, const struct sampler_stats *st)
 static const struct loss_words *words_of(const struct sampler_stats *st)
 {
 	static const struct loss_words *const all[] = {
-	        &alloc_words, &wait_words, &lock_words, &wall_words, &latency_words, &io_words, &net_words};
+	        &tlab_words, &wait_words, &lock_words, &wall_words, &latency_words, &io_words, &net_words};
 	static const struct loss_words none;
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)

@@ -101,7 +101,7 @@ static bool add_alloc(const struct view *v)
 	struct command_line c = {
 	        .run = java_alloc_main,
 	        .manual = &java_alloc_manual,
-	        .event = &alloc_event,
+	        .event = &tlab_event,
 	        .group = GROUP_MEMORY,
 	};
 	char *name, *summary;

@@ -17,7 +17,7 @@ ALLOWED = {
     "frontends/cli/java_alloc.c": "",  # the only <view>-alloc of an event of its own
     "frontends/cli/cli.h": "java_alloc",
     "frontends/cli/main.c": "java_alloc",
-    "probes/alloc/alloc.c": "openjdk",  # the package to install
+    "probes/tlab/tlab.c": "openjdk",  # the package to install
 }
 
 

@@ -23,7 +23,7 @@ def test_budgets():
     """What a walker adds to native code alone, and all of them together."""
     found = verifier.counted(printed())
     walking = verifier.walking(found)
-    assert {"on_clock_walk", "on_alloc_walk", "on_watch_walk", "on_fault_walk", "on_switch_walk", "on_hit_walk",
+    assert {"on_clock_walk", "on_tlab_walk", "on_watch_walk", "on_fault_walk", "on_switch_walk", "on_hit_walk",
             "on_tracepoint_walk", "on_return_walk", "io_exit_walk"} <= set(walking), found
     for program, of in walking.items():
         assert len(of) > 2, found

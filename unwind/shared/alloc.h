@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * What the programs of java-alloc and user space share (probes/alloc/alloc.h). Plain data.
+ * What the programs of java-alloc and user space share (probes/tlab/tlab.h). Plain data.
  */
 #ifndef YRT_SHARED_ALLOC_H
 #define YRT_SHARED_ALLOC_H
