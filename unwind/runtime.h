@@ -34,6 +34,7 @@ struct report;
 struct process_entry;
 struct c_names;
 struct runtime_alloc_ops;
+struct runtime_heap_ops;
 struct runtime_snapshot_ops;
 struct runtime_tasks_ops;
 struct cfi_provider;
@@ -377,6 +378,9 @@ struct runtime_ops {
 
 	/* What it shows at one moment, a command <view>-<name> each (runtime_snapshot.h); up to NULL. NULL: nothing. */
 	const struct runtime_snapshot_ops *const *snapshots;
+
+	/* Its heap, for <view>-heap and <view>-refs (runtime_heap.h). NULL: it is not read. */
+	const struct runtime_heap_ops *heap;
 
 	/* Tasks that wait without a thread (runtime_tasks.h). NULL: there are none, or they cannot be listed. */
 	const struct runtime_tasks_ops *tasks;

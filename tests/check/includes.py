@@ -40,13 +40,14 @@ LAYERS = [
     ("tools", ["arena", "cleanup", "error", "grow", "hash_text", "known", "now", "read_text", "report", "search",
                "sort_keys", "table", "thread_start"]),
     ("binary", ["binary", "target"]),
-    ("runtimes' contract", ["runtime.h", "runtime_alloc.h", "runtime_snapshot.h", "runtime_tasks.h"]),
+    ("runtimes' contract", ["runtime.h", "runtime_alloc.h", "runtime_heap.h", "runtime_snapshot.h", "runtime_tasks.h"]),
     ("dwarf", ["dwarf"]),
     ("cfi", ["cfi"]),
     ("symbols", ["symbols"]),
     ("layout", ["layout"]),
     ("process", ["process", "unwind"]),
     ("profile", ["profile"]),
+    ("heap", ["heap"]),
 ]
 
 # The same for a runtime that has rooms; "*" is what lies in its folder itself.

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a runtime, or an allocator, tells of a heap: runtime_ops.heap, for <view>-heap and <view>-refs. It names the
+ * roots, and says of the object at an address what type it has, how many bytes, and what it refers to by which name.
+ * The rest is generic (unwind/heap/): reading memory in order of address, the graph, who keeps what alive, pictures. It
+ * is read from outside while the process runs, so everything here may be torn, and all of it is untrusted.
+ *
+ * The order of calls: open(), roots(), object() for each address that a root or an object referred to, in ascending
+ * order of a wave of them, close(). A runtime whose heap can be parsed in order of address may have blocks(), too, and
+ * an allocator only that.
+ */
+#ifndef YRT_RUNTIME_HEAP_H
+#define YRT_RUNTIME_HEAP_H
+
+#include <types.h>
+
+#include "error.h"
+
+struct runtime_process;
+struct heap; /* heap/heap.h: what was collected so far. The functions below, with its name, are the runtime's to call */
+
+/*
+ * Labels: how something is referred to: a field ".points", an entry "cache", "[]" of a list, "{}" of a map whose keys
+ * are data. Equal texts have equal numbers. What does not fit any more (2^20 labels) is HEAP_ANY.
+ */
+enum heap_label {
+	HEAP_ANY,   /* "": no name */
+	HEAP_ITEM,  /* "[]": an element of a list */
+	HEAP_ENTRY, /* "{}": a value of a map, by a key that is data */
+	HEAP_KEY,   /* "{key}": a key of a map */
+	HEAP_LABELS,
+};
+/* Flags, to be added to a label. */
+#define HEAP_PART                                                                                                      \
+	(1u << 31) /* to people it belongs to what refers to it (the __dict__ of an instance): drawn as one box */
+#define HEAP_MAYBE (1u << 30) /* a word that may be a reference, found conservatively: shown with "?" */
+#define HEAP_FLAGS (HEAP_PART | HEAP_MAYBE)
+
+u32 heap_label(struct heap *h, const char *text);
+const char *heap_label_text(const struct heap *h, u32 label); /* flags do not matter; valid until the next label */
+
+/*
+ * Types. key: what identifies it to the runtime (its address, or a number of its own), not 0. name: NULL if only the
+ * number is asked for. Returns its number, from 1 on; 0: not known and name is NULL, or no room (2^20 types).
+ */
+u32 heap_type(struct heap *h, u64 key, const char *name);
+
+/*
+ * Roots, in a tree of their own: parent 0 is the top. "threads" → "MainThread" → "main (app.py:12)" → local "x". Equal
+ * names below one parent are one root. Ranks are walked to the end one after the other: what an earlier one keeps
+ * alive is not counted against a later one, so that a local variable does not blur which module holds a cache. A root's
+ * rank is at least its parent's.
+ */
+enum heap_rank {
+	HEAP_LASTING, /* modules, globals, a registry, statics */
+	HEAP_STACKS,  /* threads, coroutines and their frames */
+	HEAP_RUNTIME, /* what the runtime keeps for itself: interned strings, caches, types of its own */
+	HEAP_RANKS,
+};
+u32 heap_root(struct heap *h, u32 parent, enum heap_rank rank, const char *name);
+/* A root refers to an object. */
+void heap_root_ref(struct heap *h, u32 root, u32 label, u64 addr);
+
+/* In object(): it refers to the object at addr. 0 is ignored. Weak references are not told. */
+void heap_ref(struct heap *h, u32 label, u64 addr);
+
+/*
+ * In blocks(): an object that was found by its place. root: where it lies ("arena 2" below "glibc"); it counts there
+ * unless the walk reaches its address from another root. addr 0: nothing refers to it, it is only counted.
+ */
+void heap_block(struct heap *h, u32 root, u64 addr, u32 type, u64 size);
+
+/* For the notes below the result: "312 strings are not compact". Counted by text. */
+void heap_note(struct heap *h, const char *text);
+
+/*
+ * The bytes at addr, without a copy; NULL: unreadable. Valid until the next heap_bytes() or read of the process's
+ * memory. size <= HEAP_BYTES_MAX. Faster than memory_read(), which sees the same bytes.
+ */
+#define HEAP_BYTES_MAX (1u << 20)
+const void *heap_bytes(struct heap *h, u64 addr, u32 size);
+
+struct heap_object {
+	u32 type; /* of heap_type() */
+	u64 size; /* bytes, with what it owns elsewhere and nobody else can own: a list's array */
+};
+
+enum heap_seen {
+	HEAP_OBJECT,
+	HEAP_NOTHING, /* no object is there, nor was: a tagged word, memory that another reader counts. Not counted */
+	HEAP_TORN,    /* there should be one, but what was read does not fit together: read once more, then counted */
+};
+
+struct runtime_heap_ops {
+	const char *objects; /* "objects" or "blocks", in text */
+	const char *text;    /* for --help: what is read, what is not, which versions; NULL: nothing to add */
+
+	/*
+	 * p->memory is a cache of 1 MiB blocks over the process's memory: whatever of the runtime takes a struct memory
+	 * can be used with it. p is valid until close(). *ret NULL: the instance has no heap (yet). An error says what
+	 * is not supported; nothing of the instance is shown then.
+	 */
+	struct error *(*open)(void *instance, const struct runtime_process *p, struct heap *h, void **ret);
+	void (*close)(void *reader);
+	struct error *(*roots)(void *reader);
+	/* Calls heap_ref() for each reference; those of an object that is torn are forgotten. label: that it was found
+	 * by first, with its flags. May be NULL if blocks() is not. */
+	enum heap_seen (*object)(void *reader, u64 addr, u32 label, struct heap_object *ret);
+	/* Calls heap_block() for each object, in order of address. May be NULL. */
+	struct error *(*blocks)(void *reader);
+};
+
+#endif
