@@ -8,6 +8,7 @@
  *			user, language and kernel frames from any context (perf event, tracepoint, uprobe),
  *			aggregation, losses
  *	NAME.c		struct event_ops NAME_event: what the sampler calls during a run
+ *	NAME_command.c	options of its own, if it has any; NAME_words.c what it has to say of a run (event_command.h)
  *
  * Everything else (targets, names, formats, the commands' names and help) follows from that.
  */
@@ -25,6 +26,8 @@
 #include "unwind/shared/record.h"
 
 struct collector;
+struct event_command;
+struct event_words;
 struct object;
 struct sample; /* the BPF object's skeleton */
 struct sampler_options;
@@ -112,6 +115,9 @@ struct event_ops {
 	 * leaf. NULL: none.
 	 */
 	bool (*leads_to_program)(const char *symbol);
+	/* Its options and help, and what its last line says (event_command.h). NULL: only what all events have. */
+	const struct event_command *command_line;
+	const struct event_words *words;
 };
 
 /* All, in the order of list.h; up to NULL. */

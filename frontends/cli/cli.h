@@ -6,13 +6,11 @@
 #include <jansson.h>
 
 #include "manual.h"
-#include "probes/sampler.h"
-#include "probes/hit/hit.h"
-#include "probes/io/io.h"
-#include "probes/wait/wait.h"
+#include "probes/loss.h"
+#include "probes/run.h"
 #include "probes/select.h"
 #include "send.h"
-#include "setting.h"
+#include "probes/setting.h"
 #include "unwind/error.h"
 
 /* What a command is about: `yrt --help` lists commands by it. Those of events come first (enum event_topic). */
@@ -42,8 +40,7 @@ extern const struct command_line *commands;
 const struct command_line *find_command(const char *name); /* NULL: none of this name */
 struct error *no_command(const char *name);                /* that says so, and what was probably meant */
 
-extern const struct manual io_manual, net_manual, latency_manual, probe_manual, flame_manual, event_manual, off_manual,
-        lock_manual, wall_manual, java_alloc_manual, symbolize_manual, top_manual, dump_manual, record_manual,
+extern const struct manual flame_manual, java_alloc_manual, symbolize_manual, top_manual, dump_manual, record_manual,
         render_manual, diff_manual;
 extern const struct manual push_manual, watch_manual;
 extern const struct manual cache_manual, inspect_manual, layout_manual, doctor_manual, runtimes_manual, help_manual;
@@ -65,6 +62,10 @@ int inspect_main(const struct command_line *self, int argc, char **argv);
 int layout_main(const struct command_line *self, int argc, char **argv);
 int help_main(const struct command_line *self, int argc, char **argv);
 
+/* The manual of an event's command, made of what it brings (event_command.h), and lives as long as yrt. NULL: out of
+ * memory. In event_manual.c. */
+const struct manual *event_manual(const struct event_ops *e);
+
 /* The manual of <view>-<snapshot>, made of what the runtime says of it (runtime_snapshot.h); NULL: out of memory. In
  * snapshot.c. */
 struct runtime_snapshot_ops;
@@ -75,10 +76,6 @@ int report_error(struct error *err);
 
 /* What a flame command was asked for. */
 struct flame_options {
-	int *pids;
-	int npids;
-	int nasked;     /* of them: the others are children that were found (-s) */
-	char **command; /* behind --; NULL: none */
 	const char *output;
 	const char *format;
 	const char *stats_file;
@@ -95,13 +92,8 @@ struct flame_options {
 	char *labels;         /* of labels.h, while it runs */
 	const char *service;  /* what several programs are to a store: the selection, the command */
 	bool async, no_async; /* as given */
-	bool idle;            /* waits by design are shown, as asked */
-	bool second;          /* what event_ops.more counts is drawn: objects of java-alloc, not bytes */
 	const char *event;    /* -e of record and top */
-	struct wait_options wait;
-	struct hit_options hit;
-	struct io_options io;
-	struct sampler_options sampler;
+	struct run_request run;
 };
 
 enum flame_key { /* long options without a letter */
@@ -125,25 +117,10 @@ enum flame_key { /* long options without a letter */
 	FLAME_ANNOTATE,
 	FLAME_PROCESSES,
 	FLAME_EVENT,
-	FLAME_MIN,
-	FLAME_MAX,
-	FLAME_IDLE,
-	FLAME_OVER,
-	FLAME_NO_IDLE,
 	FLAME_AS_ALWAYS,
 	FLAME_SELECT,
 	FLAME_WAIT,
 	FLAME_TIMELINE,
-	FLAME_WAKERS,
-	FLAME_LOGICAL,
-	FLAME_BYTES,
-	FLAME_LATENCY,
-	FLAME_CALLS,
-	FLAME_FILES,
-	FLAME_PEERS,
-	FLAME_NO_PEERS,
-	FLAME_HOLDERS,
-	FLAME_ALL_WAITS,
 };
 
 /* For the tables of all commands that look into processes; SELECT_OPTIONS where processes may join later. */
@@ -173,8 +150,6 @@ struct error *flame_operands(int argc, char **argv, struct flame_options *o);
 struct error *flame_check(struct flame_options *o); /* targets and output */
 /* The event that -e names, and its options. */
 struct error *flame_set_event(struct flame_options *o);
-/* The options that only latency takes. */
-struct error *latency_set(struct flame_options *o);
 struct error *flame_check_targets(struct flame_options *o);
 /* Adds all processes that match o->selection. Fails if none does, unless o->awaits. */
 struct error *flame_select(struct flame_options *o);
@@ -191,40 +166,11 @@ int flame_once(const struct command_line *self, struct flame_options *o, int arg
 extern volatile sig_atomic_t stop_sampling;
 extern volatile sig_atomic_t interrupted; /* the same, and stays so */
 void catch_signals(void);
-/* For -s (sampler.follow): adds the children that the processes have now, and theirs: those were not made under our
- * eyes. */
-struct error *flame_add_children(struct flame_options *o);
-/* The targets, or the command. Of several, those that can be are attached; failed: exit code of one that was not. */
-struct error *flame_attach(struct sampler *s, const struct flame_options *o, int *failed);
-
-/* Adds a pid unless it is there already. False: out of memory. */
-bool flame_add_pid(struct flame_options *o, int pid);
 /* Adds those of a list "1,nginx". */
 struct error *flame_add_pids(struct flame_options *o, const char *list);
 
-/* Samples lost, of all causes. */
-u64 total_lost(const struct sampler_stats *st);
-/* What only one event has to say of a run, of sampler_stats.of_event. Those it does not define are those of all events.
- */
-struct loss_words {
-	const struct event_ops *event;
-	const char *key;                                           /* in the statistics */
-	void (*head)(FILE *out, const struct sampler_stats *st);   /* how much was seen, and how well */
-	void (*losses)(FILE *out, const struct sampler_stats *st); /* what was lost in ways of its own */
-	json_t *(*json)(const struct sampler_stats *st);
-};
-extern const struct loss_words tlab_words, wait_words, lock_words, wall_words, latency_words, io_words, net_words;
-/* The histogram of latency, and the longest calls with their arguments and what they waited for. */
-void latency_print(FILE *out, const struct sampler_stats *st);
-/* ": N % complete"; nothing where nothing was counted. */
-void loss_complete(FILE *out, const struct sampler_stats *st);
-
-/* The loss line, without newline. */
-char *loss_line(const struct sampler_stats *st);
 /* Which processes could not be looked into, and why: the first, and how many more. */
 void loss_note_unread(const struct sampler_stats *st);
-/* The statistics as one line of JSON. NULL: out of memory. */
-char *stats_text(const struct sampler_stats *st);
 struct error *stats_write(const struct sampler_stats *st, const char *path);
 
 #endif

@@ -113,7 +113,7 @@ static struct error *check_core(const struct request *r)
 {
 	if (r->root && !r->core)
 		return error_new(ERROR_USAGE, "--root takes --core");
-	if (r->core && (r->o.npids || r->o.selection.nrules || r->repeat > 1))
+	if (r->core && (r->o.run.npids || r->o.selection.nrules || r->repeat > 1))
 		return error_new(ERROR_USAGE, "--core excludes %s", r->repeat > 1 ? "--repeat" : "-p and --select");
 	return NULL;
 }
@@ -140,8 +140,8 @@ static struct error *parse(struct request *r, int argc, char **argv)
 	int option;
 
 	flame_defaults(&r->o);
-	r->o.sampler.collect.names.inlines = true;
-	r->o.sampler.collect.names.lines = true;
+	r->o.run.sampler.collect.names.inlines = true;
+	r->o.run.sampler.collect.names.lines = true;
 	r->o.output = "-";
 	manual_getopt(&dump_manual, &g);
 	optind = 1;
@@ -170,10 +170,10 @@ static struct error *add_all(struct dump *d, const struct request *r, int *code)
 {
 	int added = 0;
 
-	for (int i = 0; i < r->o.npids; i++) {
-		struct error *err = dump_add(d, r->o.pids[i]);
+	for (int i = 0; i < r->o.run.npids; i++) {
+		struct error *err = dump_add(d, r->o.run.pids[i]);
 
-		if (err && r->o.npids == 1)
+		if (err && r->o.run.npids == 1)
 			return err;
 		if (err)
 			*code = report_error(err);
@@ -252,14 +252,14 @@ static struct error *show(const struct request *r, struct dump *d, struct dump_l
 
 static int run(const struct request *r, const char *command)
 {
-	struct dump_options options = {.collect = r->o.sampler.collect,
-	        .depth = r->o.sampler.depth,
-	        .no_user = r->o.sampler.no_user,
+	struct dump_options options = {.collect = r->o.run.sampler.collect,
+	        .depth = r->o.run.sampler.depth,
+	        .no_user = r->o.run.sampler.no_user,
 	        .logical = r->logical,
 	        .core = r->core,
 	        .root = r->root,
-	        .no_kernel = r->o.sampler.collect.no_kernel,
-	        .cache_dir = r->o.sampler.cache_dir,
+	        .no_kernel = r->o.run.sampler.collect.no_kernel,
+	        .cache_dir = r->o.run.sampler.cache_dir,
 	        .warn = warn,
 	        .ctx = (void *)r,
 	        .stop = &stop_sampling};
@@ -299,7 +299,7 @@ int dump_main(const struct command_line *self, int argc, char **argv)
 	if (!err && r.o.help) {
 		manual_help(stdout, self);
 	} else if (!err) {
-		err = flame_add_children(&r.o);
+		err = run_add_children(&r.o.run);
 		catch_signals();
 		if (!err)
 			code = run(&r, self->name);

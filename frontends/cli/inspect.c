@@ -167,7 +167,7 @@ static char *value_of(const struct report_row *row)
 	char *text;
 
 	if (row->value)
-		return say_clean(row->value);
+		return clean_text(row->value);
 	return asprintf(&text, "%ld", row->number) < 0 ? NULL : text;
 }
 
@@ -180,7 +180,7 @@ static int width(int old, const char *text, int max)
 
 static void print_row(const struct report_row *row, int keys, int values)
 {
-	cleanup(free) char *value = value_of(row), *remark = row->remark ? say_clean(row->remark) : NULL;
+	cleanup(free) char *value = value_of(row), *remark = row->remark ? clean_text(row->remark) : NULL;
 
 	printf("    %-*s  ", keys, row->key);
 	if (remark)
@@ -250,7 +250,7 @@ static void print_runtime(const struct inspection *in, u32 i, const struct inspe
 
 static void print_note(const struct error *err)
 {
-	cleanup(free) char *message = say_clean(err->message), *hint = err->hint ? say_clean(err->hint) : NULL;
+	cleanup(free) char *message = clean_text(err->message), *hint = err->hint ? clean_text(err->hint) : NULL;
 
 	printf("  note: %s\n", message ? message : "");
 	if (hint)
@@ -260,7 +260,7 @@ static void print_note(const struct error *err)
 /* before: the inspection of the same program that was printed; NULL if none was. */
 static void print_text(const struct inspection *in, const struct inspection *before)
 {
-	cleanup(free) char *program = say_clean(in->program);
+	cleanup(free) char *program = clean_text(in->program);
 
 	printf("process %d  %s\n", in->pid, program ? program : "");
 	for (u32 i = 0; i < in->nruntimes; i++)
@@ -275,7 +275,7 @@ static void print_text(const struct inspection *in, const struct inspection *bef
 
 static json_t *json_text(const char *text)
 {
-	cleanup(free) char *safe = text ? say_clean(text) : NULL;
+	cleanup(free) char *safe = text ? clean_text(text) : NULL;
 
 	return safe ? json_string(safe) : NULL;
 }
@@ -382,12 +382,12 @@ static int inspect_all(const struct flame_options *o, json_t *processes)
 	cleanup(printed) struct printed printed = {0};
 	int code = 0;
 
-	for (int i = 0; i < o->npids; i++) {
+	for (int i = 0; i < o->run.npids; i++) {
 		struct inspection in = {0};
-		struct error *err = inspect_process(o->pids[i], &in);
+		struct error *err = inspect_process(o->run.pids[i], &in);
 
 		if (err && err->kind == ERROR_NO_PROCESS &&
-		        i >= o->nasked) { /* a child that was found, and has ended */
+		        i >= o->run.nasked) { /* a child that was found, and has ended */
 			error_free(err);
 			inspection_free(&in);
 			continue;
@@ -426,7 +426,7 @@ static struct error *parse(int argc, char **argv, struct flame_options *o, bool 
 		else if (c == FLAME_SELECT)
 			err = selection_add(&o->selection, optarg);
 		else if (c == 's')
-			o->sampler.follow = true;
+			o->run.sampler.follow = true;
 		else if (c == INSPECT_JSON)
 			*json = true;
 		else if (c == 'h')
@@ -439,9 +439,9 @@ static struct error *parse(int argc, char **argv, struct flame_options *o, bool 
 		        "processes are given by -p PID");
 	if (!err && !o->help)
 		err = flame_select(o);
-	if (!err && !o->npids && !o->help)
+	if (!err && !o->run.npids && !o->help)
 		err = error_hint(error_new(ERROR_USAGE, "no process was given"), "give -p PID or --select exe=NAME");
-	return err ? err : flame_add_children(o);
+	return err ? err : run_add_children(&o->run);
 }
 
 static struct error *finish(json_t *processes)

@@ -102,7 +102,7 @@ static struct error *take_option(int option, struct flame_options *o)
 		return parse_bytes(optarg, &of_event.interval);
 	if (option != KEY_TOTAL && option != KEY_OBJECTS)
 		return flame_option(option, o);
-	o->second = option == KEY_OBJECTS;
+	o->run.second = option == KEY_OBJECTS;
 	return NULL;
 }
 
@@ -113,26 +113,26 @@ static struct error *parse(int argc, char **argv, struct flame_options *o)
 	int option;
 
 	flame_defaults(o);
-	o->sampler.event = &tlab_event;
-	o->sampler.of_event = &of_event;
-	o->sampler.frequency = 0;
-	o->sampler.cpu_percent = 0;
-	o->sampler.no_kernel = true;
-	o->sampler.collect.names.inlines = true;
-	o->sampler.collect.names.objects = true;
+	o->run.sampler.event = &tlab_event;
+	o->run.sampler.of_event = &of_event;
+	o->run.sampler.frequency = 0;
+	o->run.sampler.cpu_percent = 0;
+	o->run.sampler.no_kernel = true;
+	o->run.sampler.collect.names.inlines = true;
+	o->run.sampler.collect.names.objects = true;
 	o->output = "java-alloc.html";
 	optind = 1;
 	manual_getopt(&java_alloc_manual, &g);
 	while (!err && (option = getopt_long(argc, argv, g.shorts, g.longs, NULL)) != -1)
 		err = take_option(option, o);
-	if (!o->sampler.frequency) {
-		o->sampler.frequency = FREQUENCY;
+	if (!o->run.sampler.frequency) {
+		o->run.sampler.frequency = FREQUENCY;
 		of_event.share = SHARE;
 	}
 	if (!err)
 		err = flame_operands(argc, argv, o);
-	if (o->sampler.duration_s < 0)
-		o->sampler.duration_s = o->command ? 0 : 30;
+	if (o->run.sampler.duration_s < 0)
+		o->run.sampler.duration_s = o->run.command ? 0 : 30;
 	return err || o->help ? err : flame_check(o);
 }
 

@@ -37,20 +37,6 @@ static const struct command_line fixed[] = {
         {"help", "help, man pages and completions", help_main, &help_manual, .group = GROUP_PROGRAM},
 };
 
-/* Where an event has options of its own. */
-static const struct manual *manual_of(const struct event_ops *e)
-{
-	return e == events[0]        ? &flame_manual
-	       : e == &wait_event    ? &off_manual
-	       : e == &lock_event    ? &lock_manual
-	       : e == &wall_event    ? &wall_manual
-	       : e == &hit_event     ? &probe_manual
-	       : e == &latency_event ? &latency_manual
-	       : e == &io_event      ? &io_manual
-	       : e == &net_event     ? &net_manual
-	                             : &event_manual;
-}
-
 #define COMMANDS_MAX 96
 #define FIXED        (sizeof(fixed) / sizeof(*fixed))
 static struct command_line all_commands[COMMANDS_MAX + 1];
@@ -67,9 +53,11 @@ static void add(const struct command_line *c)
 static bool add_event(const struct event_ops *e, const struct view *v)
 {
 	struct command_line c = {
-	        e->command, e->summary, flame_main, manual_of(e), e, .group = (enum command_group)e->topic};
+	        e->command, e->summary, flame_main, &flame_manual, e, .group = (enum command_group)e->topic};
 	char *name, *summary;
 
+	if (e != events[0] && !(c.manual = event_manual(e)))
+		return false;
 	if (v && (asprintf(&name, "%s-%s", v->name, e->command) < 0 || asprintf(&summary, e->view, v->language) < 0))
 		return false;
 	if (v) {

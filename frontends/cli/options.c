@@ -7,26 +7,14 @@
 
 #include "cli.h"
 #include "frontends/format/format.h"
+#include "probes/event_command.h"
 #include "processes.h"
 #include "probes/select_find.h"
-#include "unwind/cfi/cfi.h"
 #include "unwind/cleanup.h"
-#include "unwind/grow.h"
 
 #define FREQUENCY_MAX 20000
 #define DEPTH_MAX     8192
 #define PIDS_MAX      1024
-
-bool flame_add_pid(struct flame_options *o, int pid)
-{
-	for (int i = 0; i < o->npids; i++)
-		if (o->pids[i] == pid)
-			return true;
-	if (grow(&o->pids, o->npids, sizeof(*o->pids)))
-		return false;
-	o->pids[o->npids++] = pid;
-	return true;
-}
 
 /* "42", or the name of one process. */
 static struct error *find_pid(const char *word, int *ret)
@@ -53,9 +41,9 @@ struct error *flame_add_pids(struct flame_options *o, const char *list)
 
 		if (err)
 			return err;
-		if (o->npids == PIDS_MAX)
+		if (o->run.npids == PIDS_MAX)
 			return error_new(ERROR_USAGE, "--pid takes %d pids at most; --select takes rules", PIDS_MAX);
-		if (!flame_add_pid(o, pid))
+		if (!run_add_pid(&o->run, pid))
 			return &error_no_memory;
 		list += n + (list[n] == ',');
 	}
@@ -83,72 +71,47 @@ struct error *flame_add_pids(struct flame_options *o, const char *list)
 	{                                                                                                              \
 		key, MEMBER(member), .name = option, .min = min_, .max = max_                                          \
 	}
-#define TIME(key, member, option, ns)                                                                                  \
-	{                                                                                                              \
-		key, MEMBER(member), .name = option, .per_number = ns                                                  \
-	}
-
 static const struct setting settings[] = {
-        NUMBER('d', sampler.duration_s, "--duration", 0, 1e7),
-        NUMBER('F', sampler.frequency, "--freq", 0.1, FREQUENCY_MAX),
-        NUMBER('r', sampler.frequency, "--freq", 0.1, FREQUENCY_MAX),
-        NUMBER(FLAME_CPU, sampler.cpu_percent, "--max-cpu", 0, 1e6),
-        NUMBER(FLAME_DEPTH, sampler.depth, "--depth", 1, DEPTH_MAX),
-        TIME(FLAME_MIN, wait.min_ns, "--min", 1e3),
-        TIME(FLAME_MAX, wait.max_ns, "--max", 1e3),
-        TIME(FLAME_OVER, hit.over_ns, "--over", 0),
+        NUMBER('d', run.sampler.duration_s, "--duration", 0, 1e7),
+        NUMBER('F', run.sampler.frequency, "--freq", 0.1, FREQUENCY_MAX),
+        NUMBER('r', run.sampler.frequency, "--freq", 0.1, FREQUENCY_MAX),
+        NUMBER(FLAME_CPU, run.sampler.cpu_percent, "--max-cpu", 0, 1e6),
+        NUMBER(FLAME_DEPTH, run.sampler.depth, "--depth", 1, DEPTH_MAX),
         TEXT(FLAME_EVENT, event),
         TEXT('o', output),
         TEXT('f', format),
-        TEXT('I', sampler.collect.include),
-        TEXT('X', sampler.collect.exclude),
+        TEXT('I', run.sampler.collect.include),
+        TEXT('X', run.sampler.collect.exclude),
         TEXT(FLAME_STATS, stats_file),
-        TEXT(FLAME_NO_CACHE, sampler.cache_dir),
-        ON('t', sampler.collect.threads),
-        BITS('t', sampler.features, FEATURE_TASKS),
-        BITS(FLAME_CREATORS, sampler.features, FEATURE_CREATORS),
-        BITS(FLAME_LABELS, sampler.features, FEATURE_LABELS),
-        ON(FLAME_TIMELINE, sampler.collect.times),
-        ON('s', sampler.follow),
-        ON('U', sampler.no_kernel),
-        ON('U', sampler.collect.no_kernel),
-        ON('K', sampler.no_user),
+        TEXT(FLAME_NO_CACHE, run.sampler.cache_dir),
+        ON('t', run.sampler.collect.threads),
+        BITS('t', run.sampler.features, FEATURE_TASKS),
+        BITS(FLAME_CREATORS, run.sampler.features, FEATURE_CREATORS),
+        BITS(FLAME_LABELS, run.sampler.features, FEATURE_LABELS),
+        ON(FLAME_TIMELINE, run.sampler.collect.times),
+        ON('s', run.sampler.follow),
+        ON('U', run.sampler.no_kernel),
+        ON('U', run.sampler.collect.no_kernel),
+        ON('K', run.sampler.no_user),
         ON('q', quiet),
         ON('h', help),
-        ON('a', sampler.everyone),
+        ON('a', run.sampler.everyone),
         ON(FLAME_WAIT, awaits),
-        ON('g', sampler.collect.lock_only),
+        ON('g', run.sampler.collect.lock_only),
         ON(FLAME_ASYNC, async),
         OFF(FLAME_ASYNC, no_async),
         ON(FLAME_NO_ASYNC, no_async),
         OFF(FLAME_NO_ASYNC, async),
-        ON(FLAME_WAKERS, wait.wakers),
-        ON(FLAME_LOGICAL, wait.tasks),
-        ON(FLAME_BYTES, second),
-        OFF(FLAME_BYTES, io.calls),
-        OFF(FLAME_LATENCY, second),
-        OFF(FLAME_LATENCY, io.calls),
-        ON(FLAME_CALLS, second),
-        ON(FLAME_CALLS, io.calls),
-        ON(FLAME_FILES, io.objects),
-        ON(FLAME_PEERS, io.objects),
-        OFF(FLAME_NO_PEERS, io.objects),
-        ON(FLAME_HOLDERS, wait.wakers),
-        ON(FLAME_ALL_WAITS, sampler.collect.all_waits),
-        ON(FLAME_NO_IDLE, sampler.no_idle),
-        OFF(FLAME_NO_IDLE, idle),
-        ON(FLAME_IDLE, idle),
-        OFF(FLAME_IDLE, sampler.no_idle),
-        ON(FLAME_LINES, sampler.collect.names.lines),
-        ON(FLAME_ADDRESSES, sampler.collect.names.addresses),
-        ON(FLAME_SIGNATURES, sampler.collect.names.signatures),
-        ON(FLAME_NO_DEMANGLE, sampler.collect.names.mangled),
-        OFF(FLAME_NO_INLINE, sampler.collect.names.inlines),
+        ON(FLAME_LINES, run.sampler.collect.names.lines),
+        ON(FLAME_ADDRESSES, run.sampler.collect.names.addresses),
+        ON(FLAME_SIGNATURES, run.sampler.collect.names.signatures),
+        ON(FLAME_NO_DEMANGLE, run.sampler.collect.names.mangled),
+        OFF(FLAME_NO_INLINE, run.sampler.collect.names.inlines),
         ON(FLAME_ANNOTATE, annotate),
         ON(FLAME_SOURCE, source),
-        BITS(FLAME_TRACES, sampler.collect.names.expand, EXPAND_TRACES),
-        BITS(FLAME_NO_JIT_INLINE, sampler.collect.names.expand, EXPAND_MERGE),
-        BITS(FLAME_CARRIERS, sampler.collect.names.expand, EXPAND_CARRIERS),
+        BITS(FLAME_TRACES, run.sampler.collect.names.expand, EXPAND_TRACES),
+        BITS(FLAME_NO_JIT_INLINE, run.sampler.collect.names.expand, EXPAND_MERGE),
+        BITS(FLAME_CARRIERS, run.sampler.collect.names.expand, EXPAND_CARRIERS),
         {0},
 };
 
@@ -176,9 +139,11 @@ struct error *flame_option(int option, struct flame_options *o)
 		return flame_add_pids(o, optarg);
 	if (option == FLAME_AS_ALWAYS)
 		return NULL;
+	err = run_option(&o->run, option, optarg, &taken);
+	if (err || taken)
+		return err;
 	if (option == 'e')
-		return o->sampler.event == &hit_event || o->sampler.event == &latency_event ? hit_add(&o->hit, optarg)
-		                                                                            : parse_event(optarg);
+		return parse_event(optarg);
 	if (option == FLAME_PROCESSES)
 		return processes_parse(optarg, &o->processes);
 	if (option == FLAME_SELECT)
@@ -192,32 +157,37 @@ struct error *flame_option(int option, struct flame_options *o)
 	return error_hint(error_new(ERROR_USAGE, "see the line above"), "--help lists all options");
 }
 
+/* Those of -e, for a hint. */
+static struct error *no_event(const char *name)
+{
+	cleanup(free) char *list = NULL;
+	size_t size;
+	FILE *out = open_memstream(&list, &size);
+
+	if (!out)
+		return &error_no_memory;
+	for (const struct event_ops *const *e = events; *e; e++)
+		if ((*e)->command)
+			fprintf(out, "%s%s", e == events ? "" : ", ", (*e)->name);
+	fclose(out);
+	return error_hint(error_new(ERROR_USAGE, "there is no event \"%s\"", name), "events are %s", list);
+}
+
 struct error *flame_set_event(struct flame_options *o)
 {
-	const struct event_ops *event = o->event ? event_find(o->event) : o->sampler.event;
+	const struct event_ops *event = o->event ? event_find(o->event) : o->run.sampler.event;
+	const struct event_command *c;
+	struct error *err;
 
 	if (!event || (o->event && !event->command))
-		return error_hint(error_new(ERROR_USAGE, "there is no event \"%s\"", o->event),
-		        "clock, fault, wait, wall, io and net are events");
-	if (o->sampler.collect.times && !event->timed)
+		return no_event(o->event);
+	if (o->run.sampler.collect.times && !event->timed)
 		return error_hint(
 		        error_new(ERROR_USAGE, "--timeline works for time on the CPU and wall-clock time only"),
 		        "`yrt wall-flame --timeline` shows when threads wait");
-	if (event == &latency_event && !o->help) {
-		struct error *err = latency_set(o);
-
-		if (err)
-			return err;
-	}
-	if (event == &hit_event && !o->hit.n && !o->help)
-		return error_hint(error_new(ERROR_USAGE, "no probe was given"),
-		        "yrt probe -e libc:malloc -p PID; -o x.yrt makes a recording");
-	o->sampler.event = event;
-	o->io.objects |= o->event && (event == &io_event || event == &net_event); /* a recording keeps all */
-	if (o->wait.max_ns && o->wait.max_ns < o->wait.min_ns)
-		return error_new(ERROR_USAGE, "no wait is at least %g and at most %g ms", (double)o->wait.min_ns / 1e6,
-		        (double)o->wait.max_ns / 1e6);
-	return NULL;
+	err = run_choose(&o->run, event);
+	c = event->command_line;
+	return err || o->help || !c || !c->check ? err : c->check(&o->run, o->event != NULL);
 }
 
 struct error *flame_select(struct flame_options *o)
@@ -232,30 +202,30 @@ struct error *flame_select(struct flame_options *o)
 	if (!err && !n)
 		return o->awaits ? selection_hidden(&o->selection, "/proc") : selection_missed(&o->selection, "/proc");
 	for (u32 i = 0; !err && i < n; i++)
-		err = flame_add_pid(o, pids[i]) ? NULL : &error_no_memory;
+		err = run_add_pid(&o->run, pids[i]) ? NULL : &error_no_memory;
 	return err;
 }
 
 void flame_free(struct flame_options *o)
 {
-	free(o->pids);
+	run_free(&o->run);
 	selection_free(&o->selection);
 	free(o->send.labels);
 }
 
 struct error *flame_check_targets(struct flame_options *o)
 {
-	bool chosen = o->npids || o->selection.nrules;
+	bool chosen = o->run.npids || o->selection.nrules;
 
-	if (o->sampler.no_user && o->sampler.no_kernel)
+	if (o->run.sampler.no_user && o->run.sampler.no_kernel)
 		return error_new(ERROR_USAGE, "-U and -K together leave no frames");
-	if (!chosen && !o->command && !o->sampler.everyone)
+	if (!chosen && !o->run.command && !o->run.sampler.everyone)
 		return error_hint(error_new(ERROR_USAGE, "no process was given"),
 		        "give -p PID, --select exe=NAME, -a for all, or a command behind --; --help lists all options");
-	if (chosen + !!o->command + o->sampler.everyone > 1)
+	if (chosen + !!o->run.command + o->run.sampler.everyone > 1)
 		return error_new(ERROR_USAGE, "%s and %s exclude each other", chosen ? "-p or --select" : "-a",
-		        o->command ? "a command behind --" : "-a");
-	if (o->sampler.everyone && o->sampler.event != events[0])
+		        o->run.command ? "a command behind --" : "-a");
+	if (o->run.sampler.everyone && o->run.sampler.event != events[0])
 		return error_hint(error_new(ERROR_USAGE, "-a works for time on the CPU only"), "give -p or --select");
 	if (o->awaits && !o->selection.nrules)
 		return error_new(ERROR_USAGE, "--wait takes --select");
@@ -281,13 +251,8 @@ struct error *flame_check(struct flame_options *o)
 
 void flame_defaults(struct flame_options *ret)
 {
-	*ret = (struct flame_options){.sampler = {.event = events[0],
-	                                      .frequency = 99,
-	                                      .duration_s = -1,
-	                                      .depth = 1024,
-	                                      .cpu_percent = 10,
-	                                      .cache_dir = cfi_default_cache()},
-	        .send = SEND_DEFAULTS};
+	*ret = (struct flame_options){.send = SEND_DEFAULTS};
+	run_defaults(&ret->run);
 }
 
 struct error *flame_operands(int argc, char **argv, struct flame_options *o)
@@ -297,7 +262,7 @@ struct error *flame_operands(int argc, char **argv, struct flame_options *o)
 	if (strcmp(argv[optind - 1], "--") != 0)
 		return error_hint(error_new(ERROR_USAGE, "unexpected argument \"%s\"", argv[optind]),
 		        "a command to run goes behind --");
-	o->command = argv + optind;
+	o->run.command = argv + optind;
 	return NULL;
 }
 
@@ -311,9 +276,10 @@ struct error *flame_parse(const struct command_line *self, int argc, char **argv
 
 	flame_defaults(&o);
 	if (self->event)
-		o.sampler.event = self->event;
-	o.sampler.collect.names.inlines = true;
-	o.second = o.io.objects = o.sampler.event == &net_event;
+		err = run_choose(&o.run, self->event);
+	o.run.sampler.collect.names.inlines = true;
+	if (!err && self->event && self->event->command_line && self->event->command_line->defaults)
+		self->event->command_line->defaults(&o.run);
 	optind = 1;
 	snprintf(name, sizeof(name), "%s.%s", argv[0], strcmp(argv[0], "record") ? "html" : "yrt");
 	o.output = name;
@@ -322,8 +288,8 @@ struct error *flame_parse(const struct command_line *self, int argc, char **argv
 		err = flame_option(option, &o);
 	if (!err)
 		err = flame_operands(argc, argv, &o);
-	if (o.sampler.duration_s < 0)
-		o.sampler.duration_s = o.command ? 0 : 30;
+	if (o.run.sampler.duration_s < 0)
+		o.run.sampler.duration_s = o.run.command ? 0 : 30;
 	if (!err)
 		err = flame_set_event(&o);
 	if (!err && !o.help)

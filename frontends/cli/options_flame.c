@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The help of flame and record, and of events that have no options of their own. */
+/* The help of flame and record. */
 #include "flame_rows.h"
 
 const char *const flame_usage[] = {
@@ -58,23 +58,4 @@ const struct manual record_manual = {
                 "recorded programs.",
         .options = record_options,
         .examples = record_examples,
-};
-
-static const struct manual_option event_options[] = {
-        TARGET_ROWS OUTPUT_ROWS{0},
-};
-
-static const struct manual_example event_examples[] = {
-        {"yrt @ -p 4242 -d 10 -o event.html", "ten seconds of a process as a page for a browser"},
-        {"yrt @ -p 4242 -s -t -f txt -o - | less", "with its children, by thread, as a tree in the terminal"},
-        {"yrt @ -o event.html -- ./program args", "a program from start to end"},
-        {NULL, NULL},
-};
-
-const struct manual event_manual = {
-        .usage = flame_usage,
-        .text = "Ctrl-C ends sampling early and keeps the result. The last line on stderr counts the events and what "
-                "was lost, by cause. -I and -X take POSIX extended regular expressions.",
-        .options = event_options,
-        .examples = event_examples,
 };

@@ -6,7 +6,7 @@
 #include "frontends/format/format.h"
 #include "frontends/format/input.h"
 #include "manual.h"
-#include "setting.h"
+#include "probes/setting.h"
 
 /* For the tables of both. */
 /* clang-format off */

@@ -8,22 +8,8 @@
 
 #include "cli.h"
 #include "colour.h"
-#include "frontends/format/text.h"
+#include "unwind/clean_text.h"
 #include "unwind/cleanup.h"
-
-char *say_clean(const char *text)
-{
-	char *ret = text ? malloc(4 * strlen(text) + 1) : NULL, *to = ret;
-
-	while (ret && *text) {
-		u32 c = text_next(&text);
-
-		to += text_encode(text_is_control(c) ? TEXT_REPLACEMENT : c, to);
-	}
-	if (ret)
-		*to = '\0';
-	return ret;
-}
 
 void say_note(const char *format, ...)
 {
@@ -34,7 +20,7 @@ void say_note(const char *format, ...)
 	if (vasprintf(&text, format, arguments) < 0)
 		text = NULL;
 	va_end(arguments);
-	safe = say_clean(text);
+	safe = clean_text(text);
 	fprintf(stderr, "yrt: note: %s\n", safe ? safe : "");
 }
 
@@ -46,7 +32,7 @@ void say_note_error(struct error *err)
 
 int report_error(struct error *err)
 {
-	cleanup(free) char *message = say_clean(err->message), *hint = say_clean(err->hint);
+	cleanup(free) char *message = clean_text(err->message), *hint = clean_text(err->hint);
 	int code = err->kind;
 
 	fprintf(stderr, "%syrt:%s %s\n", colour(stderr, COLOUR_RED), colour(stderr, COLOUR_NONE),

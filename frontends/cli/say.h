@@ -2,15 +2,13 @@
 /*
  * Prints untrusted text on a terminal. Names of processes, files and functions come from targets, and may contain
  * control characters that steer the user's terminal. All such text is printed through this file (or through the
- * formats' text.h).
+ * formats' text.h), or cleaned by clean_text().
  */
 #ifndef YRT_SAY_H
 #define YRT_SAY_H
 
+#include "unwind/clean_text.h"
 #include "unwind/error.h"
-
-/* A copy whose control characters, and bytes that are no UTF-8, are U+FFFD. NULL: out of memory, or text is NULL. */
-char *say_clean(const char *text);
 
 /* "yrt: note: …" on stderr, a line. */
 void say_note(const char *format, ...) __attribute__((format(printf, 1, 2)));

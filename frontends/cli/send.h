@@ -5,7 +5,7 @@
 
 #include <signal.h>
 
-#include "setting.h"
+#include "probes/setting.h"
 #include "store.h"
 
 struct send_options {       /* what --push and its kin say */

@@ -256,7 +256,7 @@ static bool put_line(struct cleaner *c)
 	char *at = c->line, *field;
 
 	while ((field = strsep(&at, "\t"))) {
-		cleanup(free) char *clean = say_clean(field);
+		cleanup(free) char *clean = clean_text(field);
 
 		if (!clean || fputs(clean, c->out) == EOF || (at && fputc('\t', c->out) == EOF))
 			return false;

@@ -123,7 +123,7 @@ static struct error *snapshot(void *ctx, struct sampler *s)
 	free(t->loss);
 	t->loss = loss_line(&st);
 	free(t->target);
-	t->target = say_clean(sampler_target(s));
+	t->target = clean_text(sampler_target(s));
 	t->span_s = t->all ? st.duration_s : st.duration_s - t->elapsed_s;
 	t->elapsed_s = st.duration_s;
 	rows_free(&t->rows);
@@ -298,16 +298,27 @@ static void warn(void *ctx, struct error *err)
 	say_note_error(err);
 }
 
+/* Of several targets, those that can be are sampled. */
+static void refused(void *ctx, struct error *err, bool asked)
+{
+	const struct top *t = ctx;
+
+	if (asked && !t->live)
+		report_error(err);
+	else
+		error_free(err);
+}
+
 static struct error *run(struct top *t)
 {
 	struct sampler *s = NULL;
-	int failed = 0;
-	struct error *err = flame_add_children(&t->o);
+	enum error_kind failed = 0;
+	struct error *err = run_add_children(&t->o.run);
 
 	if (!err)
-		err = sampler_create(&t->o.sampler, &s);
+		err = sampler_create(&t->o.run.sampler, &s);
 	if (!err)
-		err = flame_attach(s, &t->o, &failed);
+		err = run_attach(s, &t->o.run, &failed);
 	if (!err) {
 		if (t->live)
 			terminal_enter();
@@ -326,20 +337,21 @@ int top_main(const struct command_line *self, int argc, char **argv)
 	struct error *err;
 
 	flame_defaults(&t.o);
-	t.o.sampler.collect.processes = true;
+	t.o.run.sampler.collect.processes = true;
 	err = parse(&t, argc, argv);
 	if (!err && t.o.help) {
 		manual_help(stdout, self);
 	} else if (!err) {
 		t.live = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && !t.json;
 		flame_set_view(self, &t.o);
-		t.o.sampler.duration_s = 0;
-		t.o.sampler.selection = t.o.selection.nrules ? &t.o.selection : NULL;
-		t.o.sampler.snapshot_s = t.period_s;
-		t.o.sampler.snapshot = snapshot;
-		t.o.sampler.progress = t.live ? tick : NULL;
-		t.o.sampler.warn = t.live ? warn_live : warn;
-		t.o.sampler.ctx = &t;
+		t.o.run.sampler.duration_s = 0;
+		t.o.run.sampler.selection = t.o.selection.nrules ? &t.o.selection : NULL;
+		t.o.run.sampler.snapshot_s = t.period_s;
+		t.o.run.sampler.snapshot = snapshot;
+		t.o.run.sampler.progress = t.live ? tick : NULL;
+		t.o.run.sampler.warn = t.live ? warn_live : warn;
+		t.o.run.sampler.ctx = &t;
+		t.o.run.refused = refused;
 		catch_signals();
 		err = run(&t);
 	}

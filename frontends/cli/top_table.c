@@ -55,7 +55,7 @@ static void put_name(FILE *out, const char *s, int width, int room)
 
 double top_cpus(const struct top *t)
 {
-	double taken = t->o.sampler.frequency * t->span_s;
+	double taken = t->o.run.sampler.frequency * t->span_s;
 
 	return taken > 0 ? (double)t->rows.samples / taken : 0;
 }
@@ -76,10 +76,10 @@ static const char *kind_words(const struct profile_function *f)
 static void put_row(FILE *out, const struct top *t, const struct row *r)
 {
 	u64 all = t->rows.samples;
-	int room = t->live ? t->columns - 38 - (t->o.sampler.collect.threads ? 25 : 0) : 1 << 20;
+	int room = t->live ? t->columns - 38 - (t->o.run.sampler.collect.threads ? 25 : 0) : 1 << 20;
 
 	fprintf(out, "%7.2f %7.2f %8lu  ", share(r->self, all), share(r->total, all), r->self);
-	if (t->o.sampler.collect.threads) {
+	if (t->o.run.sampler.collect.threads) {
 		put_name(out, r->thread ? r->thread->name : "", 24, 24);
 		fputc(' ', out);
 	}
@@ -106,7 +106,7 @@ static void put_head(FILE *out, const struct top *t, const char *eol)
 	        t->reversed ? ", reversed" : "", t->held ? "  [held]" : "", eol);
 	fprintf(out, "%s%s", t->loss ? t->loss : "", eol);
 	fprintf(out, "%s  SELF%%  TOTAL%%  SAMPLES  %s%-*s %s%s%s", colour(stdout, COLOUR_INVERSE),
-	        t->o.sampler.collect.threads ? "THREAD                   " : "", KIND_COLUMNS, "KIND",
+	        t->o.run.sampler.collect.threads ? "THREAD                   " : "", KIND_COLUMNS, "KIND",
 	        t->processes ? "    PID PROCESS" : "FUNCTION", colour(stdout, COLOUR_NONE), eol);
 }
 

@@ -134,16 +134,16 @@ static struct error *parse(struct watch *w, int argc, char **argv)
 	if (optind < argc)
 		return error_hint(error_new(ERROR_USAGE, "unexpected argument \"%s\"", argv[optind]),
 		        "watch does not start commands; give -p, --select or -a");
-	w->given = w->o.pids;
-	w->ngiven = w->o.npids;
-	w->o.pids = NULL;
-	w->o.npids = 0;
-	if (!w->ngiven && !w->o.selection.nrules && !w->o.sampler.everyone)
+	w->given = w->o.run.pids;
+	w->ngiven = w->o.run.npids;
+	w->o.run.pids = NULL;
+	w->o.run.npids = 0;
+	if (!w->ngiven && !w->o.selection.nrules && !w->o.run.sampler.everyone)
 		return error_hint(error_new(ERROR_USAGE, "no process was given"),
 		        "give -p PID, --select exe=NAME, or -a for all");
-	if (w->o.sampler.duration_s <= 0 || w->o.sampler.duration_s > w->every_s)
+	if (w->o.run.sampler.duration_s <= 0 || w->o.run.sampler.duration_s > w->every_s)
 		return error_new(ERROR_USAGE, "--duration (%g s) has to be more than 0 and no more than --every (%g s)",
-		        w->o.sampler.duration_s, w->every_s);
+		        w->o.run.sampler.duration_s, w->every_s);
 	err = w->condition ? when_parse(w->condition, &w->when) : NULL;
 	if (!err)
 		err = send_check(&w->o.send);
@@ -165,16 +165,16 @@ static struct error *note_hidden(struct watch *w, struct error *err)
 /* Who they are now. False: nobody. */
 static bool find_targets(struct watch *w, struct error **err)
 {
-	w->o.npids = 0;
+	w->o.run.npids = 0;
 	for (int i = 0; i < w->ngiven; i++)
-		if (!kill(w->given[i], 0) && !flame_add_pid(&w->o, w->given[i]))
+		if (!kill(w->given[i], 0) && !run_add_pid(&w->o.run, w->given[i]))
 			*err = &error_no_memory;
-	if (!*err && w->ngiven && !w->o.npids && !w->o.selection.nrules)
+	if (!*err && w->ngiven && !w->o.run.npids && !w->o.selection.nrules)
 		*err = error_new(ERROR_NO_PROCESS, "all processes of -p have exited");
 	w->o.awaits = true;
 	if (!*err)
 		*err = note_hidden(w, flame_select(&w->o));
-	return !*err && (w->o.npids || w->o.sampler.everyone);
+	return !*err && (w->o.run.npids || w->o.run.sampler.everyone);
 }
 
 static void sleep_until(u64 until_ns)
@@ -212,7 +212,7 @@ static struct error *offer_new(void *ctx, pid_t pid)
 	if (looks && *looks == 2)
 		return NULL;
 	err = table_put(&w->known, (u64)pid, looks ? 2 : 1);
-	if (!err && selection_matches_pid(&w->o.selection, "/proc", pid) && !flame_add_pid(&w->o, pid))
+	if (!err && selection_matches_pid(&w->o.selection, "/proc", pid) && !run_add_pid(&w->o.run, pid))
 		err = &error_no_memory;
 	return err;
 }
@@ -232,7 +232,7 @@ static struct error *seek_targets(struct watch *w, u32 look)
 		table_free(&w->known);
 		w->known = seen.now;
 	}
-	return err ? err : flame_add_children(&w->o);
+	return err ? err : run_add_children(&w->o.run);
 }
 
 /* Until the condition has held for long enough. */
@@ -248,7 +248,8 @@ static struct error *wait_for_condition(struct watch *w)
 		spool_retry(&w->spool, now_ns());
 		err = seek_targets(w, look);
 		if (!err)
-			err = when_look(&w->when, w->o.pids, w->o.npids, w->o.sampler.everyone, &interrupted, &holds);
+			err = when_look(&w->when, w->o.run.pids, w->o.run.npids, w->o.run.sampler.everyone,
+			        &interrupted, &holds);
 		if (holds)
 			break;
 		sleep_until(now_ns() + (u64)(LOOK_S * 1e9));
@@ -371,8 +372,8 @@ int watch_main(const struct command_line *self, int argc, char **argv)
 	int code = 0;
 
 	flame_defaults(&w.o);
-	w.o.sampler.duration_s = 10;
-	w.o.sampler.collect.names.inlines = true;
+	w.o.run.sampler.duration_s = 10;
+	w.o.run.sampler.collect.names.inlines = true;
 	err = parse(&w, argc, argv);
 	if (!err && w.o.help) {
 		manual_help(stdout, self);

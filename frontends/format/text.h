@@ -1,26 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What formats share: making untrusted names safe, and the end of a stream. */
+/* What formats share: untrusted names as they want them (unwind/clean_text.h), and the end of a stream. */
 #ifndef YRT_FORMAT_TEXT_H
 #define YRT_FORMAT_TEXT_H
 
 #include <stdio.h>
 
+#include "unwind/clean_text.h"
 #include "unwind/profile/profile.h"
 
-#define TEXT_REPLACEMENT 0xfffd
-#define TEXT_CLEAN       (12 << 10) /* a string of a profile, each byte become three */
-
-/* The code point at *s, which is not at its end, and moves past it. A byte that is no UTF-8 gives TEXT_REPLACEMENT. */
-u32 text_next(const char **s);
-/* The bytes of code point c into ret; their number. */
-u32 text_encode(u32 c, char ret[4]);
-/*
- * Whether c breaks lines, steers terminals or turns the direction of text: the controls of ASCII and Latin-1, the
- * separators U+2028 and U+2029, the marks, embeddings and isolates of bidirectional text.
- */
-bool text_is_control(u32 c);
-/* s as valid UTF-8, without controls, cut where it would not fit; its length. */
-size_t text_clean(const char *s, char to[TEXT_CLEAN]);
 /* s as a JSON string that, inside HTML, neither ends a script element nor opens a comment in it. */
 void text_json(FILE *out, const char *s);
 /* s as text or an attribute's value of XML. */

@@ -459,6 +459,7 @@ const struct event_ops hit_event = {
         .stats = stats,
         .reason = reason,
         .leads_to_program = hit_leads_to_program,
+        .command_line = &hit_command,
 };
 
 static void latency_stats(void *event, struct sampler_stats *st)
@@ -496,4 +497,6 @@ const struct event_ops latency_event = {
         .reason = wait_reason_text,
         .kind = wait_kind,
         .leads_to_program = wait_leads_to_program,
+        .command_line = &latency_command,
+        .words = &latency_words,
 };

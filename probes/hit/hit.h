@@ -23,4 +23,8 @@ struct hit_options { /* sampler_options.of_event */
 /* Adds what -e says. */
 struct error *hit_add(struct hit_options *o, const char *text);
 
+/* hit_command.c, latency_words.c: probes/event_command.h */
+extern const struct event_command hit_command, latency_command;
+extern const struct event_words latency_words;
+
 #endif

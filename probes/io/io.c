@@ -190,6 +190,8 @@ const struct event_ops io_event = {
         .summary = "time and bytes of file I/O, by stack and file",
         .view = "time and bytes of file I/O of %s, by stack and file",
         .prepare = prepare_files,
+        .command_line = &io_command,
+        .words = &io_words,
         OPERATIONS,
 };
 
@@ -200,5 +202,7 @@ const struct event_ops net_event = {
         .summary = "bytes sent and received, connects, and their time, by stack and peer",
         .view = "bytes that %s sends and receives, connects, and their time, by stack and peer",
         .prepare = prepare_net,
+        .command_line = &net_command,
+        .words = &net_words,
         OPERATIONS,
 };

@@ -38,4 +38,8 @@ struct io_summary { /* sampler_stats.of_event */
 	bool full;   /* others had no room */
 };
 
+/* io_command.c, io_words.c: probes/event_command.h */
+extern const struct event_command io_command, net_command;
+extern const struct event_words io_words, net_words;
+
 #endif

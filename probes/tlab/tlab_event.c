@@ -97,4 +97,5 @@ const struct event_ops tlab_event = {
         .finish = finish,
         .stats = stats,
         .stack = stack,
+        .words = &tlab_words,
 };

@@ -12,4 +12,6 @@ struct tlab_event_options { /* sampler_options.of_event */
 
 /* sampler_stats.of_event is a struct tlab_summary. */
 
+extern const struct event_words tlab_words; /* tlab_words.c */
+
 #endif

@@ -15,6 +15,7 @@
 #include "unwind/profile/collect.h"
 #include "unwind/table.h"
 #include "wait_births.h"
+#include "wait_command.h"
 #include "wait_list.h"
 #include "wait_owed.h"
 #include "wait_reason.h"
@@ -466,6 +467,8 @@ const struct event_ops wait_event = {
         .summary = "time off the CPU by stack, and what each wait is for",
         .view = "time off the CPU of %s by stack, and what each wait is for",
         .idle = wait_idle,
+        .command_line = &wait_command,
+        .words = &wait_words,
         OPERATIONS,
 };
 
@@ -475,5 +478,7 @@ const struct event_ops lock_event = {
         .topic = TOPIC_WAITING,
         .summary = "time waiting for locks, by stack and lock",
         .view = "time that %s waits for locks, by stack and lock",
+        .command_line = &lock_command,
+        .words = &lock_words,
         OPERATIONS,
 };

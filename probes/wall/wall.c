@@ -6,6 +6,7 @@
 #include "probes/object.h"
 #include "probes/sampler.h"
 #include "probes/wait/wait.h"
+#include "probes/wait/wait_command.h"
 #include "probes/wait/wait_reason.h"
 #include "probes/wait/wait_record.h"
 #include "sample.skel.h"
@@ -137,4 +138,6 @@ const struct event_ops wall_event = {
         .kind = wait_kind,
         .idle = wait_idle,
         .leads_to_program = wait_leads_to_program,
+        .command_line = &wall_command,
+        .words = &wall_words,
 };

@@ -22,7 +22,7 @@ ALLOWED = {
 
 
 def code(path, text):
-    other = f"{COMMENT}|{TEXT}" if path.startswith("frontends/cli/") else COMMENT
+    other = f"{COMMENT}|{TEXT}" if path.startswith("frontends/cli/") or path.endswith("_command.c") else COMMENT
     return re.sub(other, lambda m: re.sub(r"[^\n]", " ", m[0]), text, flags=re.S)
 
 

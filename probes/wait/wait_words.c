@@ -2,7 +2,8 @@
 /* The last line of off-flame and wall-flame: the time of threads, on and off the CPU. */
 #include <math.h>
 
-#include "cli.h"
+#include "probes/event_command.h"
+#include "probes/loss.h"
 #include "probes/wait/wait.h"
 #include "unwind/profile/locks.h"
 
@@ -151,24 +152,22 @@ static void lock_losses(FILE *out, const struct sampler_stats *st)
 	}
 }
 
-const struct loss_words lock_words = {
-        .event = &lock_event,
+const struct event_words lock_words = {
         .key = "lock",
+        .says_idle = true,
         .head = lock_head,
         .losses = lock_losses,
         .json = lock_json,
 };
 
-const struct loss_words wait_words = {
-        .event = &wait_event,
+const struct event_words wait_words = {
         .key = "off",
         .head = head,
         .losses = losses,
         .json = to_json,
 };
 
-const struct loss_words wall_words = {
-        .event = &wall_event,
+const struct event_words wall_words = {
         .key = "off",
         .head = wall_head,
         .losses = losses,

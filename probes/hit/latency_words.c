@@ -2,10 +2,11 @@
 /* The results of latency: how long calls took, as a histogram, in the last line and as JSON. */
 #include <string.h>
 
-#include "cli.h"
-#include "frontends/format/text.h"
+#include "probes/event_command.h"
+#include "probes/loss.h"
 #include "probes/hit/hit_slow.h"
 #include "probes/wait/wait_reason.h"
+#include "unwind/clean_text.h"
 
 #define BAR   48u
 #define SHOWN 10u /* of the longest calls */
@@ -146,7 +147,7 @@ static void list(FILE *out, const struct sampler_stats *st)
 		fprintf(out, "\t\tand %u more in the page and in --stats\n", slow->n - SHOWN);
 }
 
-void latency_print(FILE *out, const struct sampler_stats *st)
+static void latency_print(FILE *out, const struct sampler_stats *st)
 {
 	draw(out, st);
 	list(out, st);
@@ -200,9 +201,9 @@ static json_t *to_json(const struct sampler_stats *st)
 	return root;
 }
 
-const struct loss_words latency_words = {
-        .event = &latency_event,
+const struct event_words latency_words = {
         .key = "latency",
+        .print = latency_print,
         .head = head,
         .losses = losses,
         .json = to_json,

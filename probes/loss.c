@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What was seen and what was lost: a line of text, and JSON for programs. */
-#include <errno.h>
-#include <jansson.h>
-#include <stdio.h>
+#include "loss.h"
+
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
-#include "cli.h"
-#include "output.h"
-#include "say.h"
+#include "event_command.h"
+#include "unwind/clean_text.h"
 #include "unwind/cleanup.h"
-
-#define UNREAD_TOLD 3 /* processes */
 
 static const char *const lost_words[] = {
 #define X(id, word) [id] = word,
@@ -58,16 +55,11 @@ static void print_truncated(FILE *out, const struct sampler_stats *st)
 		fputc(')', out);
 }
 
-static const struct loss_words *words_of(const struct sampler_stats *st)
+static const struct event_words *words_of(const struct sampler_stats *st)
 {
-	static const struct loss_words *const all[] = {
-	        &tlab_words, &wait_words, &lock_words, &wall_words, &latency_words, &io_words, &net_words};
-	static const struct loss_words none;
+	static const struct event_words none;
 
-	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
-		if (all[i]->event == st->event)
-			return all[i];
-	return &none;
+	return st->event->words ? st->event->words : &none;
 }
 
 void loss_complete(FILE *out, const struct sampler_stats *st)
@@ -78,7 +70,7 @@ void loss_complete(FILE *out, const struct sampler_stats *st)
 
 char *loss_line(const struct sampler_stats *st)
 {
-	const struct loss_words *words = words_of(st);
+	const struct event_words *words = words_of(st);
 	u64 taken = st->probe.weights;
 	char *text = NULL;
 	size_t size;
@@ -104,7 +96,7 @@ char *loss_line(const struct sampler_stats *st)
 		print_amount(out, st, st->collect.filtered);
 		fputs(" left out as asked", out);
 	}
-	if (st->collect.idle && st->event != &lock_event) {
+	if (st->collect.idle && !words->says_idle) {
 		fputs(", ", out);
 		print_amount(out, st, st->collect.idle);
 		fputs(" hidden as idle (--idle shows it)", out);
@@ -134,24 +126,12 @@ char *loss_line(const struct sampler_stats *st)
 	return text;
 }
 
-void loss_note_unread(const struct sampler_stats *st)
-{
-	const struct unread_list *l = st->unread;
-	u32 told = l->kept < UNREAD_TOLD ? l->kept : UNREAD_TOLD;
-
-	for (u32 i = 0; i < told; i++)
-		say_note("process %d (%s) could not be looked into, its own code has no names: %s", l->first[i].pid,
-		        l->first[i].comm, l->first[i].why ? l->first[i].why : "out of memory");
-	if (l->n > told)
-		say_note("%u more processes could not be looked into", l->n - told);
-}
-
 static json_t *unread_processes(const struct unread_list *l)
 {
 	json_t *array = json_array();
 
 	for (u32 i = 0; i < l->kept; i++) {
-		cleanup(free) char *name = say_clean(l->first[i].comm), *why = say_clean(l->first[i].why);
+		cleanup(free) char *name = clean_text(l->first[i].comm), *why = clean_text(l->first[i].why);
 
 		json_array_append_new(
 		        array, json_pack("{s:i, s:s*, s:s*}", "pid", (int)l->first[i].pid, "name", name, "why", why));
@@ -179,7 +159,7 @@ static json_t *lost_counts(const struct sampler_stats *st)
 	return object;
 }
 
-static json_t *to_json(const struct sampler_stats *st)
+json_t *stats_json(const struct sampler_stats *st)
 {
 	json_t *lost = lost_counts(st);
 	json_t *root;
@@ -222,31 +202,9 @@ static json_t *to_json(const struct sampler_stats *st)
 
 char *stats_text(const struct sampler_stats *st)
 {
-	json_t *root = to_json(st);
+	json_t *root = stats_json(st);
 	char *text = json_dumps(root, JSON_COMPACT);
 
 	json_decref(root);
 	return text;
-}
-
-struct error *stats_write(const struct sampler_stats *st, const char *path)
-{
-	FILE *out = !strcmp(path, "-") ? stdout : fopen(path, "we");
-	struct error *err = NULL;
-	json_t *root;
-
-	if (!out) {
-		err = error_errno(errno, "cannot write the statistics to %s", path);
-		err->kind = err == &error_no_memory ? err->kind : ERROR_OUTPUT;
-		return err;
-	}
-	root = to_json(st);
-	if (json_dumpf(root, out, JSON_INDENT(2)) || fputc('\n', out) == EOF || fflush(out))
-		err = error_new(ERROR_OUTPUT, "cannot write the statistics to %s: %s", path, strerror(errno));
-	json_decref(root);
-	if (out == stdout)
-		return output_unread(out, err);
-	if (fclose(out) && !err)
-		err = error_new(ERROR_OUTPUT, "cannot write the statistics to %s: %s", path, strerror(errno));
-	return err;
 }

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The last line of io-flame and net-flame: all calls and their bytes, exactly. */
-#include "cli.h"
-#include "frontends/format/text.h"
+#include "probes/event_command.h"
+#include "probes/loss.h"
 #include "probes/io/io.h"
 
 static void print_bytes(FILE *out, u64 n, const char *word)
 {
-	static const struct profile_meta bytes = {.unit = "bytes"};
-	char text[TEXT_AMOUNT];
+	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+	double value = (double)n;
+	u32 i = 0;
 
-	fprintf(out, ", %s %s", text_amount(&bytes, n, text), word);
+	for (; value >= 1024 && i < sizeof(units) / sizeof(*units) - 1; i++)
+		value /= 1024;
+	fprintf(out, ", %.*f %s %s", !i || value >= 100 ? 0 : value < 10 ? 2 : 1, value, units[i], word);
 }
 
 static void head(FILE *out, const struct sampler_stats *st)
@@ -51,16 +54,14 @@ static json_t *to_json(const struct sampler_stats *st)
 	        (json_int_t)s->objects);
 }
 
-const struct loss_words io_words = {
-        .event = &io_event,
+const struct event_words io_words = {
         .key = "io",
         .head = head,
         .losses = losses,
         .json = to_json,
 };
 
-const struct loss_words net_words = {
-        .event = &net_event,
+const struct event_words net_words = {
         .key = "io",
         .head = head,
         .losses = losses,

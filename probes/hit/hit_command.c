@@ -1,21 +1,77 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* probe and latency: their help, and what only latency takes. */
-#include <stdlib.h>
-#include <string.h>
+/* The options and the help of probe and latency. */
+#include "probes/event_command.h"
+#include "probes/run.h"
+#include "probes/hit/hit.h"
+#include "probes/hit/hit_slow.h"
 
-#include "flame_rows.h"
+enum { LATENCY_OVER = EVENT_KEY };
 
-static const struct manual_option probe_options[] = {
+static const struct setting latency_own[] = {
+        {LATENCY_OVER, SETTING_OF(struct hit_options, over_ns), .name = "--over"},
+        {0},
+};
+
+static struct error *take_probe(struct run_request *r, int key, const char *argument, bool *taken)
+{
+	*taken = key == 'e';
+	return *taken ? hit_add(r->own, argument) : NULL;
+}
+
+static struct error *check_probe(struct run_request *r, bool recorded)
+{
+	const struct hit_options *o = r->own;
+
+	if (o->n)
+		return NULL;
+	return error_hint(error_new(ERROR_USAGE, "no probe was given"),
+	        "yrt probe -e libc:malloc -p PID; -o x.yrt makes a recording");
+}
+
+static struct error *check_latency(struct run_request *r, bool recorded)
+{
+	struct hit_options *o = r->own;
+
+	if (o->n != 1 || o->spec[0].kind == HIT_TRACEPOINT || o->spec[0].kind == HIT_USDT)
+		return error_hint(
+		        error_new(ERROR_USAGE, "latency takes one function"), "yrt latency -e libc:malloc -p PID");
+	o->spec[0].kind = HIT_FUNCTION;
+	o->returns = true;
+	return NULL;
+}
+
+static void explain(FILE *out, const struct hit_options *o, u64 calls)
+{
+	bool functions = false;
+
+	for (u32 i = 0; i < o->n; i++)
+		functions |= o->spec[i].kind == HIT_ANY || o->spec[i].kind == HIT_FUNCTION;
+	if (!calls && functions)
+		fputs("no hit: calls of a function that is inlined into its callers cannot be seen\n", out);
+}
+
+static void explain_probe(FILE *out, const struct run_request *r, const struct sampler_stats *st)
+{
+	explain(out, r->own, st->probe.weights);
+}
+
+static void explain_latency(FILE *out, const struct run_request *r, const struct sampler_stats *st)
+{
+	const struct latency_summary *latency = st->of_event;
+
+	explain(out, r->own, latency->counts.entered);
+}
+
+static const struct event_option probe_first[] = {
         {'e', "event", "WHAT",
-                "FILE:FUNCTION, FUNCTION, FILE+0xADDRESS, PROVIDER:PROBE (USDT) or CATEGORY:TRACEPOINT; up to 16",
-                COMPLETE_NOTHING},
-        TARGET_ROWS OUTPUT_ROWS{0},
+                "FILE:FUNCTION, FUNCTION, FILE+0xADDRESS, PROVIDER:PROBE (USDT) or CATEGORY:TRACEPOINT; up to 16"},
+        {0},
 };
 
 static const char *const probe_usage[] = {
         "-e WHAT [-e WHAT...] -p PID[,PID...] [options]", "-e WHAT [options] -- COMMAND [ARGS...]", NULL};
 
-static const struct manual_example probe_examples[] = {
+static const struct event_example probe_examples[] = {
         {"yrt @ -e libc:malloc -p 4242 -d 10 -o malloc.html", "who calls malloc()"},
         {"yrt @ -e nginx:ngx_http_finalize_request -p 4242", "a function of the program"},
         {"yrt @ -e sched:sched_process_exec -s -p 4242", "a tracepoint: who starts programs"},
@@ -24,7 +80,7 @@ static const struct manual_example probe_examples[] = {
         {NULL, NULL},
 };
 
-const struct manual probe_manual = {
+const struct event_command hit_command = {
         .usage = probe_usage,
         .text = "Each hit counts once for its stack: user, language and kernel frames. FILE is a mapped program or "
                 "library: the beginning of its name (libc for libc.so.6) or the end of its path. All functions "
@@ -35,29 +91,32 @@ const struct manual probe_manual = {
                 "--max-cpu, functions are probed in shifts, and hits of a shift stand for those in between. If stacks "
                 "take more than --max-cpu, every second hit gets one and counts twice, then every fourth, and so on. "
                 "yrt says when it does either. Ctrl-C ends the run early and keeps the result.",
-        .options = probe_options,
+        .size = sizeof(struct hit_options),
+        .first = probe_first,
+        .option = take_probe,
+        .check = check_probe,
+        .explain = explain_probe,
         .examples = probe_examples,
 };
 
-static const struct manual_option latency_options[] = {
-        {'e', "event", "FUNCTION", "FILE:FUNCTION, FUNCTION or FILE+0xADDRESS", COMPLETE_NOTHING},
-        {FLAME_OVER, "over", "TIME",
-                "stacks only of calls that last at least TIME (100ms, 5us), with their arguments and waits",
-                COMPLETE_NOTHING},
-        TARGET_ROWS OUTPUT_ROWS{0},
+static const struct event_option latency_first[] = {
+        {'e', "event", "FUNCTION", "FILE:FUNCTION, FUNCTION or FILE+0xADDRESS"},
+        {LATENCY_OVER, "over", "TIME",
+                "stacks only of calls that last at least TIME (100ms, 5us), with their arguments and waits"},
+        {0},
 };
 
 static const char *const latency_usage[] = {
         "-e FUNCTION [--over TIME] -p PID [options]", "-e FUNCTION [options] -- COMMAND [ARGS...]", NULL};
 
-static const struct manual_example latency_examples[] = {
+static const struct event_example latency_examples[] = {
         {"yrt @ -e libc:fsync -p 4242 -d 10", "how long each fsync() took"},
         {"yrt @ -e nginx:ngx_http_process_request --over 100ms -p 4242 -o slow.html",
                 "slow ones: stacks, arguments, waits"},
         {NULL, NULL},
 };
 
-const struct manual latency_manual = {
+const struct event_command latency_command = {
         .usage = latency_usage,
         .text = "The histogram is printed on stderr, shown in the page, and written as JSON with --stats; stacks count "
                 "the time of slow calls. Each call costs the target two hits of 1 to 3 us, up to 40 us in some virtual "
@@ -68,16 +127,11 @@ const struct manual latency_manual = {
                 "With --over, the longest calls are listed with their arguments and what they waited for, and stacks "
                 "show where they waited. Debug information gives the arguments names and types. Memory that they "
                 "point to is read as the call returns. Ctrl-C ends the run early and keeps the result.",
-        .options = latency_options,
+        .size = sizeof(struct hit_options),
+        .first = latency_first,
+        .own = latency_own,
+        .option = take_probe,
+        .check = check_latency,
+        .explain = explain_latency,
         .examples = latency_examples,
 };
-
-struct error *latency_set(struct flame_options *o)
-{
-	if (o->hit.n != 1 || o->hit.spec[0].kind == HIT_TRACEPOINT || o->hit.spec[0].kind == HIT_USDT)
-		return error_hint(
-		        error_new(ERROR_USAGE, "latency takes one function"), "yrt latency -e libc:malloc -p PID");
-	o->hit.spec[0].kind = HIT_FUNCTION;
-	o->hit.returns = true;
-	return NULL;
-}

@@ -2,7 +2,8 @@
 /* What java-alloc has to say of a run. */
 #include <math.h>
 
-#include "cli.h"
+#include "probes/event_command.h"
+#include "probes/loss.h"
 #include "probes/tlab/tlab_event.h"
 
 static void print_bytes(FILE *out, double bytes)
@@ -70,8 +71,7 @@ static json_t *to_json(const struct sampler_stats *st)
 	        (json_int_t)a->probe.strange);
 }
 
-const struct loss_words tlab_words = {
-        .event = &tlab_event,
+const struct event_words tlab_words = {
         .key = "alloc",
         .head = print_alloc,
         .losses = print_alloc_losses,

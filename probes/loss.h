@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What was seen in a run, and what was lost: a line of text, and JSON for programs. */
+#ifndef YRT_LOSS_H
+#define YRT_LOSS_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "sampler.h"
+
+/* Samples lost, of all causes. */
+u64 total_lost(const struct sampler_stats *st);
+/* ": N % complete"; nothing where nothing was counted. */
+void loss_complete(FILE *out, const struct sampler_stats *st);
+/* The loss line, without newline. NULL: out of memory. */
+char *loss_line(const struct sampler_stats *st);
+/* The statistics. NULL: out of memory. */
+json_t *stats_json(const struct sampler_stats *st);
+/* The same as a line. */
+char *stats_text(const struct sampler_stats *st);
+
+#endif
