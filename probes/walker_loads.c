@@ -4,6 +4,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -127,12 +128,15 @@ static void *work(void *ctx)
 	return NULL;
 }
 
-/* Takes over what the thread has done, and waits for it if need be. */
+/* Takes over what the thread has done, and waits for it if need be: its event would wake who waits for it for ever. */
 static struct error *finish(struct walkers *w)
 {
 	struct error *err;
+	u64 count;
 
 	pthread_join(w->thread, NULL);
+	while (read(w->event, &count, sizeof(count)) < 0 && errno == EINTR)
+		;
 	w->running = false;
 	err = TAKE(w->failed);
 	w->stats.loads++;
@@ -172,10 +176,10 @@ static struct error *start(struct walkers *w, u32 choice)
 
 struct error *walkers_want(struct walkers *w, u32 runtimes)
 {
+	struct pollfd done = {.fd = w->event, .events = POLLIN};
 	struct error *err = NULL;
-	u64 count;
 
-	if (w->running && read(w->event, &count, sizeof(count)) == sizeof(count))
+	if (w->running && poll(&done, 1, 0) > 0)
 		err = finish(w);
 	if (!err && !w->running && runtimes & ~(w->loaded | w->refused))
 		err = start(w, w->loaded | runtimes);
