@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+What yrt itself does while its target does nothing: its system calls are counted, by another yrt, so that nothing depends
+on how fast the machine is. One that waits for what is there already makes 70,000 calls a second.
+"""
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+import go
+import java_alloc
+import lua
+import servers
+import yrt
+
+SECONDS = 2
+MOST = 2000  # calls a second; 50 to 900 were seen
+VIEWS = {
+    "flame": [],
+    "off-flame": [],
+    "wall-flame": [],
+    "lock-flame": [],
+    "io-flame": [],
+    "net-flame": [],
+    "fault-flame": [],
+    "probe": ["-e", "libc:getppid"],
+    "latency": ["-e", "libc:getppid"],
+    "top": ["-d", 1],
+    "record": ["--timeline"],
+}
+IDLE_LUA = """
+local ffi = require("ffi")
+ffi.cdef("int getpid(void);")
+io.write(string.format('{"event":"start","pid":%d,"chain":[]}\\n', ffi.C.getpid()))
+io.stdout:flush()
+io.read()
+"""
+
+
+@contextlib.contextmanager
+def running(pid, views):
+    """yrt with each of the views on a process that does nothing, once all of them wait for samples: {view: its pid}"""
+    runs = {}
+    try:
+        for view, options in views.items():
+            output = view != "top"
+            seconds = ["-d", 600] if output else []
+            runs[view] = yrt.Run(view, "-p", pid, *seconds, *options, output=output, stats=output)
+        for view, run in runs.items():
+            ready = lambda run=run: run.process.poll() is not None or run.is_polling()
+            yrt.until(ready, f"{view} waits for samples", 30)
+            assert run.process.poll() is None, f"{view}: {run.result().stderr}"
+        yield {view: run.process.pid for view, run in runs.items()}
+    finally:
+        for run in runs.values():
+            yrt.stop(run.process, signal.SIGKILL)
+            shutil.rmtree(run.dir, ignore_errors=True)
+
+
+def count_calls(pids):
+    """{pid: its system calls in SECONDS}"""
+    named = ",".join(map(str, pids))
+    counted = yrt.run(
+        "probe", "-e", "raw_syscalls:sys_enter", "-p", named, "-d", SECONDS, "--processes", "each", "--max-cpu", 0, "-K"
+    ).expect()
+    counts = dict.fromkeys(pids, 0)
+    for frames, n in counted.stacks:
+        counts[int(re.fullmatch(r".* \(pid (\d+)\)", frames[0])[1])] += n
+    return counts
+
+
+def check_idle(pid, views):
+    with running(pid, views) as pids:
+        counts = count_calls(list(pids.values()))
+    rates = {view: counts[own] / SECONDS for view, own in pids.items()}
+    assert all(0 < rate < MOST for rate in rates.values()), f"calls a second: {rates}"
+    return ["calls a second: " + ", ".join(f"{view} {rate:.0f}" for view, rate in rates.items())]
+
+
+def only(*views):
+    return {view: VIEWS[view] for view in views}
+
+
+@contextlib.contextmanager
+def hidden_lua():
+    """A program whose files are named after another runtime than the one that it has."""
+    host = lua.host()[0]
+    with tempfile.TemporaryDirectory(prefix="yrt-idle-") as directory:
+        library, script = os.path.join(directory, "python3", "libengine.so"), os.path.join(directory, "idle.lua")
+        os.mkdir(os.path.dirname(library))
+        found = subprocess.run(["ldconfig", "-p"], capture_output=True, text=True, check=True).stdout
+        shutil.copy(re.search(r"libluajit-5\.1\.so\.2 .* => (\S+)", found)[1], library)
+        with open(script, "w") as out:
+            out.write(IDLE_LUA)
+        with yrt.Fixture(host, "-l", library, script, seconds=None) as fixture:
+            yield fixture
+
+
+def test_runtime_that_files_do_not_reveal():
+    with hidden_lua() as fixture:
+        return check_idle(fixture.pid, VIEWS)
+
+
+def test_envoy():
+    """Below a folder of Python's packages, where pip puts it."""
+    with tempfile.TemporaryDirectory(prefix="yrt-idle-") as directory:
+        program = os.path.join(directory, "python3", "envoy")
+        os.mkdir(os.path.dirname(program))
+        try:
+            os.link(servers.envoy_program(), program)
+        except OSError:
+            shutil.copy(servers.envoy_program(), program)
+        with servers.Envoy(program, load=0) as envoy:
+            return check_idle(envoy.pid, only("flame", "off-flame"))
+
+
+def test_python():
+    command = [sys.executable, "-c", "import signal; signal.pause()"]
+    with yrt.Program(command) as program:
+        return check_idle(program.pid, only("flame", "off-flame", "lock-flame"))
+
+
+def test_java():
+    with java_alloc.Sites(2) as sites:
+        os.kill(sites.pid, signal.SIGSTOP)
+        return check_idle(sites.pid, {"java-alloc": [], **only("flame", "off-flame")})
+
+
+yrt.main(globals())
