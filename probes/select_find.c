@@ -158,7 +158,7 @@ static bool near_value(const struct near *near, const struct process_facts *f, c
 		snprintf(ret, SELECT_ID, "%s", f->comm);
 		return is_near(near->value, f->comm);
 	default:
-		snprintf(ret, SELECT_ID, "%s", name_like(near->value, f));
+		snprintf(ret, SELECT_ID, "%.*s", SELECT_ID - 1, name_like(near->value, f));
 		return is_near(near->value, facts_name(f)) || is_near(near->value, f->comm);
 	}
 }

@@ -331,9 +331,11 @@ static void add_label(struct pprof *w, struct pb *to, const char *key, const cha
 	w->failed |= label->failed;
 }
 
-static const struct dialect plain = {{"process", "pid", pprof_containers, "thread", "thread_id"}, .kinds = true},
-                            series = {{"process", NULL, pprof_containers, NULL, NULL}, .kinds = false},
-                            coroot = {{"process", "pid", pprof_containers, "thread", "thread_id"}, .coroot = true};
+static const struct dialect plain = {.keys = {"process", "pid", pprof_containers, "thread", "thread_id"},
+                                    .kinds = true},
+                            series = {.keys = {"process", NULL, pprof_containers, NULL, NULL}, .kinds = false},
+                            coroot = {.keys = {"process", "pid", pprof_containers, "thread", "thread_id"},
+                                    .coroot = true};
 
 static void add_to_labels(void *ctx, const char *key, const char *text, u64 number)
 {
