@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "hit_calls.h"
 #include "hit_exits.h"
 #include "hit_find.h"
 #include "hit_latency.h"
@@ -51,6 +52,7 @@ struct hit {
 	u32 nlooked;
 	bool started;
 	struct hit_latency *latency; /* NULL: hits are counted */
+	struct hit_calls *calls;     /* the same */
 	struct hit_jumps jumps;
 	u32 found[HIT_SPECS_MAX];    /* places of each spec */
 	bool told[HIT_SPECS_MAX];    /* that several functions have its name */
@@ -112,6 +114,7 @@ static void destroy(void *event)
 		return;
 	hit_shifts_destroy(h->shifts);
 	hit_latency_destroy(h->latency);
+	hit_calls_destroy(h->calls);
 	bpf_link__destroy(h->tracepoint);
 	free(h->jumps.of);
 	free(h->placed);
@@ -130,7 +133,9 @@ static struct error *create(const struct event_host *host, void **ret)
 	h->options = shown = host->options->of_event;
 	err = hit_shifts_create(host, &h->shifts);
 	if (!err && h->options->returns)
-		err = hit_latency_create(host, h->options->over_ns, &h->latency);
+		err = hit_calls_create(host, h->shifts, &h->calls);
+	if (!err && h->options->returns)
+		err = hit_latency_create(host, h->options->over_ns, h->calls, &h->latency);
 	if (err)
 		destroy(h);
 	else
@@ -147,29 +152,13 @@ static bool is_placed(const struct hit *h, pid_t pid, u32 spec, const struct ima
 	return false;
 }
 
-static struct error *place(
-        struct hit *h, const struct process *p, u32 spec, struct image *img, const char *path, struct hit_uprobe u)
+static struct error *mark_placed(struct hit *h, const struct process *p, u32 spec, const struct image *img)
 {
 	struct error *err = grow(&h->placed, h->nplaced, sizeof(*h->placed));
 
-	if (err)
-		return err;
-	h->placed[h->nplaced] = (struct placed){.pid = p->pid, .spec = spec, .dev = img->dev, .ino = img->ino};
-	err = hit_shifts_place(h->shifts, p, img, path, &u);
-	h->nplaced += !err;
-	return err;
-}
-
-static struct error *place_exit(struct hit *h, const struct process *p, u32 spec, struct image *img, const char *path,
-        const struct hit_exit *exit, const struct bpf_program *program)
-{
-	struct hit_uprobe u = {.program = program, .exit = true};
-	struct error *err = NULL;
-
-	if (exit->asks)
-		err = hit_latency_jump(h->host->object, &h->jumps, &exit->jump, &u.cookie);
-	if (!err && hit_offset(img, exit->jump.at, true, &u.at.offset))
-		err = place(h, p, spec, img, path, u);
+	if (!err)
+		h->placed[h->nplaced++] =
+		        (struct placed){.pid = p->pid, .spec = spec, .dev = img->dev, .ino = img->ino};
 	return err;
 }
 
@@ -177,39 +166,47 @@ static struct error *place_exit(struct hit *h, const struct process *p, u32 spec
 static struct error *place_exits(struct hit *h, const struct process *p, u32 spec, struct image *img, const char *path,
         const struct hit_found *found)
 {
-	const struct sample *skel = object_skeleton(h->host->object);
-	const char *what = h->options->spec[spec].text;
-	cleanup(free) struct hit_exits *exits = calloc(1, sizeof(*exits));
-	struct error *err;
+	const struct hit_spec *s = &h->options->spec[spec];
+	struct error *err = NULL;
 
 	if (found->usdt)
-		return error_new(ERROR_USAGE, "-e %s: a USDT probe has no duration; give a function", what);
-	err = exits ? NULL : &error_no_memory;
+		return error_new(ERROR_USAGE, "-e %s: a USDT probe has no duration; give a function", s->text);
 	for (u32 k = 0; !err && k < found->n; k++) {
-		err = hit_exits_find(what, img, found->addr[k], exits);
-		for (u32 i = 0; !err && i < exits->n; i++)
-			err = place_exit(h, p, spec, img, path, &exits->of[i],
-			        exits->of[i].again ? skel->progs.on_again : skel->progs.on_return);
+		u32 number;
+
+		err = hit_latency_add(h->latency, p, img, found->addr[k], s->name, &number);
+		if (!err)
+			err = hit_calls_place(h->calls, s->text, p, img, path, found->addr[k], number);
 	}
 	return err;
+}
+
+static struct error *place_turn(
+        struct hit *h, const struct process *p, struct image *img, const char *path, const struct hit_exit *exit)
+{
+	struct hit_uprobe u = {.program = object_skeleton(h->host->object)->progs.on_turn, .exit = true};
+	struct error *err = NULL;
+
+	if (exit->asks)
+		err = hit_latency_jump(h->host->object, &h->jumps, &exit->jump, &u.cookie);
+	if (err || !hit_offset(img, exit->jump.at, true, &u.at.offset))
+		return err;
+	object_skeleton(h->host->object)->bss->hit_has_turns = 1;
+	return hit_shifts_place(h->shifts, p, img, path, &u);
 }
 
 /* Where a function that is probed goes on at its start. What its code does not tell stays unknown. */
 static struct error *place_turns(struct hit *h, const struct process *p, u32 spec, struct image *img, const char *path,
         const struct hit_found *found)
 {
-	struct sample *skel = object_skeleton(h->host->object);
 	cleanup(free) struct hit_exits *exits = calloc(1, sizeof(*exits));
 	struct error *err = exits ? NULL : &error_no_memory;
 
 	for (u32 k = 0; !err && k < found->n; k++) {
 		error_free(hit_exits_find(h->options->spec[spec].text, img, found->addr[k], exits));
-		for (u32 i = 0; !err && i < exits->n; i++) {
-			if (!exits->of[i].again)
-				continue;
-			skel->bss->hit_has_turns = 1;
-			err = place_exit(h, p, spec, img, path, &exits->of[i], skel->progs.on_turn);
-		}
+		for (u32 i = 0; !err && i < exits->n; i++)
+			if (exits->of[i].again)
+				err = place_turn(h, p, img, path, &exits->of[i]);
 	}
 	return err;
 }
@@ -222,12 +219,15 @@ static struct error *place_entry(struct hit *h, const struct process *p, u32 spe
 	struct hit_uprobe u = {
 	        .program = h->latency ? skel->progs.on_enter : skel->progs.on_hit, .at = found->place[i]};
 	struct error *err = NULL;
+	u32 number = 0;
 
 	if (h->latency)
-		err = hit_latency_add(h->latency, p, img, found->addr[i], h->options->spec[spec].name, &u.cookie);
+		err = hit_latency_add(h->latency, p, img, found->addr[i], h->options->spec[spec].name, &number);
 	else
 		u.cookie = h->options->n > 1 ? spec + 1 : 0; /* with one, there is no choice of words */
-	return err ? err : place(h, p, spec, img, path, u);
+	if (h->latency)
+		u.cookie = (u64)number << LATENCY_FUNCTION;
+	return err ? err : hit_shifts_place(h->shifts, p, img, path, &u);
 }
 
 /* A function may be in one file of a process. */
@@ -267,6 +267,8 @@ static struct error *look_at(
 	err = hit_find(s, img, root, &found);
 	if (!err && found.n && !found.usdt)
 		err = refuse_second(h, p, spec, img->path);
+	if (!err && found.n)
+		err = mark_placed(h, p, spec, img);
 	if (!err && found.n && h->options->returns)
 		err = place_exits(h, p, spec, img, path, &found);
 	else if (!err && found.n && !found.usdt)
@@ -402,6 +404,8 @@ static struct error *poll(void *event, u64 now)
 	struct hit *h = event;
 	struct error *err = look(h);
 
+	if (!err && h->calls)
+		err = hit_calls_poll(h->calls);
 	hit_shifts_steer(h->shifts, now);
 	if (!err || err == &error_no_memory)
 		return err;

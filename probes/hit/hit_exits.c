@@ -110,7 +110,7 @@ static u8 condition_of(const cs_insn *insn)
 
 static struct error *take_direct(struct sweep *s, const cs_insn *insn, u64 to)
 {
-	struct hit_exit exit = {.again = to == s->start || to == s->probed, .asks = insn->id != X86_INS_JMP};
+	struct hit_exit exit = {.again = to == s->start || to == s->probed, .asks = insn->id != X86_INS_JMP, .to = to};
 	enum frame frame = frame_at(s, insn->address);
 
 	if (!exit.again && (is_inside(s, to) || is_part(s, to, frame, exit.asks)))
@@ -120,6 +120,7 @@ static struct error *take_direct(struct sweep *s, const cs_insn *insn, u64 to)
 	exit.jump.condition = condition_of(insn);
 	if (exit.asks && (exit.jump.condition == LATENCY_NONE || (!exit.again && frame != FRAME_NONE)))
 		return refuse(s, insn->address, "a conditional jump out of it");
+	exit.tail = !exit.again;
 	return take(s, insn, exit);
 }
 
@@ -144,7 +145,7 @@ static bool place_of(unsigned reg, u8 *ret)
 static struct error *take_indirect(struct sweep *s, const cs_insn *insn)
 {
 	const cs_x86_op *op = &insn->detail->x86.operands[0];
-	struct hit_exit exit = {.asks = true, .jump.condition = LATENCY_NONE};
+	struct hit_exit exit = {.asks = true, .tail = true, .jump.condition = LATENCY_NONE};
 	struct latency_jump *jump = &exit.jump;
 
 	if (frame_at(s, insn->address) == FRAME_OPEN || *insn->bytes == 0x3e)
@@ -156,8 +157,10 @@ static struct error *take_indirect(struct sweep *s, const cs_insn *insn)
 	}
 	if (op->type != X86_OP_MEM || op->mem.segment != X86_REG_INVALID)
 		return refuse(s, insn->address, "an unknown jump");
-	if (op->mem.base == X86_REG_RIP)
-		return take(s, insn, (struct hit_exit){0});
+	if (op->mem.base == X86_REG_RIP) { /* through a table that the linker fills: always out of it */
+		jump->slot = insn->address + insn->size + (u64)op->mem.disp;
+		return take(s, insn, exit);
+	}
 	if (!place_of(op->mem.base, &jump->base) || !place_of(op->mem.index, &jump->index) ||
 	        op->mem.disp != (s32)op->mem.disp)
 		return refuse(s, insn->address, "an unknown jump");
@@ -228,19 +231,36 @@ static void tell_parts(const struct sweep *s)
 	}
 }
 
-struct error *hit_exits_find(const char *what, struct image *img, u64 start, struct hit_exits *ret)
+/* By its symbol, else by unwind information. */
+static bool bounds_of(struct sweep *s, u64 *end)
+{
+	const struct cfi_fde *fde;
+	struct symbol sym;
+
+	if (symbols_find(s->img, s->start, &sym) && sym.start == s->start && !sym.unsized) {
+		snprintf(s->name, sizeof(s->name), "%s", sym.name);
+		*end = sym.end;
+		return true;
+	}
+	fde = cfi_fde_at(s->img->cfi, s->start);
+	if (!fde || fde->start != s->start)
+		return false;
+	*end = fde->end;
+	return true;
+}
+
+struct error *hit_exits_sweep(const char *what, struct image *img, u64 start, struct hit_exits *ret)
 {
 	struct sweep s = {.what = what, .img = img, .start = start, .probed = probed_entry(img, start), .exits = ret};
 	struct error *err = NULL;
-	struct symbol sym;
 	cs_insn *insn;
+	u64 end;
 	csh cs;
 
 	ret->n = 0;
-	if (!symbols_find(img, start, &sym) || sym.start != start || sym.unsized)
+	if (!bounds_of(&s, &end))
 		return refuse(&s, start, "no symbol with its size");
-	snprintf(s.name, sizeof(s.name), "%s", sym.name);
-	add_part(&s, sym.start, sym.end);
+	add_part(&s, start, end);
 	if (cs_open(CS_ARCH_X86, CS_MODE_64, &cs))
 		return &error_no_memory;
 	cs_option(cs, CS_OPT_DETAIL, CS_OPT_ON);
@@ -250,9 +270,16 @@ struct error *hit_exits_find(const char *what, struct image *img, u64 start, str
 	if (insn)
 		cs_free(insn, 1);
 	cs_close(&cs);
+	tell_parts(&s);
+	return err;
+}
+
+struct error *hit_exits_find(const char *what, struct image *img, u64 start, struct hit_exits *ret)
+{
+	struct error *err = hit_exits_sweep(what, img, start, ret);
+
 	if (!err && !ways_out(ret))
 		err = error_hint(error_new(ERROR_UNSUPPORTED, "-e %s: its code never returns", what),
 		        "yrt probe shows its calls");
-	tell_parts(&s);
 	return err;
 }

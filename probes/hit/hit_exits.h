@@ -24,11 +24,18 @@ struct hit_exits {
 	struct hit_exit {
 		bool again;               /* the call begins once more */
 		bool asks;                /* only if the jump says so */
+		bool tail;                /* a jump to another function, whose return is the call's */
+		u64 to;                   /* of such a jump: where to, in the file; 0: by registers or jump.slot */
 		struct latency_jump jump; /* at: in the file */
 	} of[HIT_EXITS_MAX];
 };
 
-/* what: for errors. symbols_load() of the image was called; its unwind rows help if it has them. */
+/*
+ * what: for errors. symbols_load() of the image was called; its unwind rows help if it has them, and bound a function
+ * that has no symbol.
+ */
 struct error *hit_exits_find(const char *what, struct image *img, u64 start, struct hit_exits *ret);
+/* The same, also of a function that never returns. */
+struct error *hit_exits_sweep(const char *what, struct image *img, u64 start, struct hit_exits *ret);
 
 #endif

@@ -60,21 +60,47 @@ static inline u64 latency_register(const struct pt_regs___kernel *regs, u32 plac
 	return value;
 }
 
+static inline const struct latency_jump *latency_jump_of(u64 number)
+{
+	u32 index = (u32)number - 1;
+
+	return (u32)number ? bpf_map_lookup_elem(&latency_jumps, &index) : NULL;
+}
+
+/* Where the jump of this number leads, in the process. 0: not known. */
+WALK_GLOBAL u64 latency_leads(u64 number)
+{
+	struct pt_regs___kernel *regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	const struct latency_jump *jump = latency_jump_of(number);
+	u64 to;
+
+	if (!jump)
+		return 0;
+	if (jump->slot)
+		to = BPF_CORE_READ(regs, ip) - jump->at + jump->slot;
+	else
+		to = (u64)(s64)jump->disp + latency_register(regs, jump->base) +
+		     latency_register(regs, jump->index) * jump->scale;
+	if ((jump->in_memory || jump->slot) && bpf_probe_read_user(&to, sizeof(to), (const void *)to))
+		return 0;
+	return to;
+}
+
 /* number: from 1; 0 is a way out in any case. */
 WALK_GLOBAL int latency_jumps_away(u64 number)
 {
 	struct pt_regs___kernel *regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
-	u32 index = (u32)number - 1;
-	const struct latency_jump *jump = number ? bpf_map_lookup_elem(&latency_jumps, &index) : NULL;
+	const struct latency_jump *jump = latency_jump_of(number);
 	u64 to;
 
 	if (!jump)
 		return 1;
 	if (jump->condition != LATENCY_NONE)
 		return latency_holds(jump->condition, BPF_CORE_READ(regs, flags));
-	to = (u64)(s64)jump->disp + latency_register(regs, jump->base) +
-	     latency_register(regs, jump->index) * jump->scale;
-	if (jump->in_memory && bpf_probe_read_user(&to, sizeof(to), (const void *)to))
+	if (jump->slot)
+		return 1;
+	to = latency_leads(number);
+	if (!to)
 		return 1;
 	to -= BPF_CORE_READ(regs, ip) - jump->at;
 	for (u32 i = 0; i < LATENCY_PARTS && i < jump->nparts; i++)

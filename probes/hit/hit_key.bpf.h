@@ -6,9 +6,10 @@
 #include "hit/latency.h"
 
 struct latency_key {
-	u64 tgid;  /* not the thread: a goroutine may return on another one, and no two have the same stack */
-	u64 stack; /* where it is described, of one that moves; else 0 */
-	u64 at;    /* the stack pointer where it is entered and left: how far below the stack's end, or itself */
+	u64 tgid;     /* not the thread: a goroutine may return on another one, and no two have the same stack */
+	u64 stack;    /* where it is described, of one that moves; else 0 */
+	u64 function; /* its number, as cookies have it; 0 in slow_lines */
+	u64 at;       /* the stack pointer where it is entered and left: how far below the stack's end, or itself */
 };
 
 struct { /* of processes whose stacks move; sized where calls are measured */

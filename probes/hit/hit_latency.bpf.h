@@ -14,6 +14,18 @@ struct {
 	__type(value, struct latency_stats);
 } latency_counters SEC(".maps");
 
+struct latency_target_key {
+	u64 to;
+	u32 tgid, function;
+};
+
+struct { /* where calls were left to by jumps: enum latency_target_state; sized where calls are measured */
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct latency_target_key);
+	__type(value, u32);
+} latency_targets SEC(".maps");
+
 static inline struct latency_call *latency_find(const struct latency_key *key)
 {
 	struct latency_call *call = bpf_map_lookup_elem(&latency_calls, key);
@@ -21,11 +33,12 @@ static inline struct latency_call *latency_find(const struct latency_key *key)
 	return call && call->shift == hit_shift ? call : NULL;
 }
 
-static inline struct latency_stats *latency_here(struct task_struct *task, struct latency_key *key)
+static inline struct latency_stats *latency_here(struct task_struct *task, struct latency_key *key, u64 cookie)
 {
 	u32 zero = 0;
 
 	latency_where(key);
+	key->function = cookie >> LATENCY_FUNCTION & 0xffff;
 	return ticks == TICKS_TAKEN && find_target() ? bpf_map_lookup_elem(&latency_counters, &zero) : NULL;
 }
 
@@ -51,7 +64,7 @@ int on_enter(struct pt_regs *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct latency_key key = {0};
-	struct latency_stats *all = latency_here(task, &key);
+	struct latency_stats *all = latency_here(task, &key, bpf_get_attach_cookie(ctx));
 	struct latency_call call = {.began = bpf_ktime_get_ns(), .shift = hit_shift}, *before;
 	struct hit_counts *counts = hit_counts_here();
 
@@ -60,7 +73,7 @@ int on_enter(struct pt_regs *ctx)
 	counts->entries++;
 	before = latency_find(&key);
 	if (before && before->again) {
-		before->again = 0;
+		before->again = before->left = 0;
 		return 0;
 	}
 	if (call.began > hit_until)
@@ -71,7 +84,7 @@ int on_enter(struct pt_regs *ctx)
 	else
 		counts->under_way++;
 	if (latency_over_ns) {
-		call.which = bpf_get_attach_cookie(ctx);
+		call.which = key.function;
 		latency_registers(ctx, call.reg);
 		slow_begin(task, &key, call.began);
 	}
@@ -83,10 +96,70 @@ SEC("uprobe")
 int on_again(struct pt_regs *ctx)
 {
 	struct latency_key key = {0};
-	struct latency_call *call = latency_here(bpf_get_current_task_btf(), &key) ? latency_find(&key) : NULL;
+	u64 cookie = bpf_get_attach_cookie(ctx);
+	struct latency_call *call = latency_here(bpf_get_current_task_btf(), &key, cookie) ? latency_find(&key) : NULL;
 
-	if (call && latency_jumps_away(bpf_get_attach_cookie(ctx)))
+	if (call && (call->left || !(cookie & LATENCY_BORROWED)) && latency_jumps_away(cookie))
 		call->again = 1;
+	return 0;
+}
+
+/* What is known of where the jump leads. The first time user space is told. */
+static __attribute__((noinline)) u32 latency_state_of(u64 cookie, u32 tgid)
+{
+	struct latency_target_key key = {.to = latency_leads(cookie), .tgid = tgid};
+	u32 *state, told = LATENCY_TOLD;
+	struct latency_target *record;
+
+	if (!(cookie & LATENCY_ASK))
+		return cookie & LATENCY_LOST ? LATENCY_TOLD : LATENCY_FOLLOWED;
+	key.function = cookie >> LATENCY_FUNCTION & 0xffff;
+	state = bpf_map_lookup_elem(&latency_targets, &key);
+	if (state)
+		return *state;
+	record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
+	if (!record)
+		return LATENCY_TOLD;
+	*record =
+	        (struct latency_target){.type = RECORD_EVENT, .tgid = key.tgid, .function = key.function, .to = key.to};
+	bpf_ringbuf_submit(record, wake());
+	bpf_map_update_elem(&latency_targets, &key, &told, BPF_NOEXIST);
+	return LATENCY_TOLD;
+}
+
+/* A jump to another function: its return is the call's. */
+SEC("uprobe")
+int on_tail(struct pt_regs *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	u64 cookie = bpf_get_attach_cookie(ctx);
+	struct latency_key key = {0};
+	struct latency_stats *all = latency_here(task, &key, cookie);
+	struct latency_call *call = all ? latency_find(&key) : NULL;
+	struct hit_counts *counts = hit_counts_here();
+	u32 state;
+
+	if (!all || !counts)
+		return 0;
+	counts->exits++;
+	if ((cookie & LATENCY_BORROWED && (!call || !call->left)) || !latency_jumps_away(cookie))
+		return 0;
+	if (!call) {
+		all->unpaired++;
+		return 0;
+	}
+	state = latency_state_of(cookie, (u32)key.tgid);
+	if (state == LATENCY_AGAIN) {
+		call->again = 1;
+	} else if (state == LATENCY_FOLLOWED) {
+		call->left = 1;
+	} else {
+		counts->under_way--;
+		all->lost += hit_each;
+		if (latency_over_ns)
+			slow_end(task, &key, call, 0, false);
+		bpf_map_delete_elem(&latency_calls, &key);
+	}
 	return 0;
 }
 
@@ -111,12 +184,12 @@ WALK_GLOBAL int latency_count(u64 ns)
 	return 1;
 }
 
-/* The call that is left here, if the jump of this number does so. 0: none that was entered, or it was fast. */
-WALK_GLOBAL u64 latency_of_call(u64 jump)
+/* The call that is over here. 0: none that was entered, or it was fast. */
+WALK_GLOBAL u64 latency_of_call(u64 cookie)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct latency_key key = {0};
-	struct latency_stats *all = latency_here(task, &key);
+	struct latency_stats *all = latency_here(task, &key, cookie);
 	struct latency_call *call = all ? latency_find(&key) : NULL;
 	struct hit_counts *counts = hit_counts_here();
 	int slow;
@@ -125,7 +198,7 @@ WALK_GLOBAL u64 latency_of_call(u64 jump)
 	if (!all || !counts)
 		return 0;
 	counts->exits++;
-	if (!latency_jumps_away(jump))
+	if (cookie & LATENCY_BORROWED && (!call || !call->left))
 		return 0;
 	if (!call) {
 		all->unpaired++;

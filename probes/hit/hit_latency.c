@@ -12,13 +12,16 @@
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
 
-#define CALLS_MAX  65536 /* that are under way */
-#define MOVING_MAX 4096  /* processes whose stacks move */
-#define LINES_MAX  8192  /* threads that are in a call */
+#define FUNCTIONS_MAX 65535u /* cookies have 16 bits for them */
+#define CALLS_MAX     65536  /* that are under way */
+#define MOVING_MAX    4096   /* processes whose stacks move */
+#define TARGETS_MAX   4096   /* where jumps lead */
+#define LINES_MAX     8192   /* threads that are in a call */
 
 struct hit_latency {
 	const struct event_host *host;
 	u64 over_ns;
+	struct hit_calls *calls; /* not owned */
 	struct bpf_link *on_switch;
 	struct hit_function *functions;
 	u32 nfunctions;
@@ -32,13 +35,16 @@ void hit_latency_prepare(struct object *o, u64 over_ns)
 
 	object_want(o, "on_enter");
 	object_want(o, "on_again");
+	object_want(o, "on_tail");
 	object_want(o, "on_return");
 	uprobe_prepare(skel->progs.on_enter);
 	uprobe_prepare(skel->progs.on_again);
+	uprobe_prepare(skel->progs.on_tail);
 	uprobe_prepare(skel->progs.on_return);
 	uprobe_prepare(skel->progs.on_return_walk);
 	bpf_map__set_max_entries(skel->maps.latency_calls, CALLS_MAX);
 	bpf_map__set_max_entries(skel->maps.latency_moving, MOVING_MAX);
+	bpf_map__set_max_entries(skel->maps.latency_targets, TARGETS_MAX);
 	hit_latency_prepare_jumps(o);
 	skel->bss->latency_over_ns = over_ns;
 	if (!over_ns)
@@ -99,7 +105,8 @@ struct error *hit_latency_jump(struct object *o, struct hit_jumps *jumps, const 
 	return NULL;
 }
 
-struct error *hit_latency_create(const struct event_host *host, u64 over_ns, struct hit_latency **ret)
+struct error *hit_latency_create(
+        const struct event_host *host, u64 over_ns, struct hit_calls *calls, struct hit_latency **ret)
 {
 	struct hit_latency *l = calloc(1, sizeof(*l));
 
@@ -107,6 +114,7 @@ struct error *hit_latency_create(const struct event_host *host, u64 over_ns, str
 		return &error_no_memory;
 	l->host = host;
 	l->over_ns = over_ns;
+	l->calls = calls;
 	*ret = l;
 	return NULL;
 }
@@ -135,17 +143,18 @@ static bool moves_stacks(const struct process *p, const struct image *img)
 }
 
 struct error *hit_latency_add(
-        struct hit_latency *l, const struct process *p, struct image *img, u64 addr, const char *name, u64 *cookie)
+        struct hit_latency *l, const struct process *p, struct image *img, u64 addr, const char *name, u32 *number)
 {
 	struct hit_function *f;
 	struct error *err;
 
-	*cookie = 0;
-	for (u32 i = 0; i < l->nfunctions && !*cookie; i++)
-		if (l->functions[i].img == img && l->functions[i].addr == addr)
-			*cookie = i + 1;
-	if (!l->over_ns || *cookie)
-		return NULL;
+	for (u32 i = 0; i < l->nfunctions; i++)
+		if (l->functions[i].img == img && l->functions[i].addr == addr) {
+			*number = i + 1;
+			return NULL;
+		}
+	if (l->nfunctions == FUNCTIONS_MAX)
+		return error_new(ERROR_UNSUPPORTED, "more than %u functions are measured", FUNCTIONS_MAX);
 	err = grow(&l->functions, l->nfunctions, sizeof(*l->functions));
 	if (err)
 		return err;
@@ -155,7 +164,7 @@ struct error *hit_latency_add(
 	if (!f->name)
 		return &error_no_memory;
 	f->img = image_get(img);
-	*cookie = ++l->nfunctions;
+	*number = ++l->nfunctions;
 	return NULL;
 }
 
@@ -173,6 +182,8 @@ struct error *hit_latency_record(struct hit_latency *l, const void *data, size_t
 	const struct latency_record *record = data;
 	struct error *err;
 
+	if (size == sizeof(struct latency_target))
+		return hit_calls_ask(l->calls, data);
 	if (size < sizeof(*record) || !record->which || record->which > l->nfunctions)
 		return NULL;
 	err = slow_calls_add(&l->slow, &l->functions[record->which - 1], record, skel->bss->taken_ns);

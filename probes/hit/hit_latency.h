@@ -3,6 +3,7 @@
 #ifndef YRT_HIT_LATENCY_H
 #define YRT_HIT_LATENCY_H
 
+#include "hit_calls.h"
 #include "hit_slow.h"
 #include "latency.h"
 #include "probes/event.h"
@@ -21,14 +22,16 @@ struct hit_jumps { /* that BPF knows; all zero at first */
 struct error *hit_latency_jump(struct object *o, struct hit_jumps *jumps, const struct latency_jump *jump, u64 *ret);
 
 struct hit_latency; /* of a run */
-struct error *hit_latency_create(const struct event_host *host, u64 over_ns, struct hit_latency **ret);
+/* calls: are told of jumps, and outlive it. */
+struct error *hit_latency_create(
+        const struct event_host *host, u64 over_ns, struct hit_calls *calls, struct hit_latency **ret);
 void hit_latency_destroy(struct hit_latency *l); /* NULL is fine */
-/* The function at addr of the image, as process p maps it, is measured. *cookie: for the program at its entry. */
+/* The function at addr of the image, as process p maps it, is measured. *number: for cookies (latency.h). */
 struct error *hit_latency_add(
-        struct hit_latency *l, const struct process *p, struct image *img, u64 addr, const char *name, u64 *cookie);
+        struct hit_latency *l, const struct process *p, struct image *img, u64 addr, const char *name, u32 *number);
 /* Watches switches, if --over wants to know what calls wait for. */
 struct error *hit_latency_watch(struct hit_latency *l);
-/* A struct latency_record. */
+/* A struct latency_record or latency_target. */
 struct error *hit_latency_record(struct hit_latency *l, const void *data, size_t size);
 /* So far; valid until it is asked again. */
 const struct latency_summary *hit_latency_summary(struct hit_latency *l);

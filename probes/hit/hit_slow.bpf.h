@@ -20,6 +20,7 @@ u64 latency_told_ns = 0; /* only calls that last this long are sent: user space 
 struct latency_call {
 	u64 began;
 	u32 again; /* it is about to begin once more, on a larger stack */
+	u32 left;  /* by a jump to another function, which returns in its place */
 	u32 shift; /* a call of another one may have ended unseen */
 	u64 reg[LATENCY_REGS];
 	u64 which; /* the function's number */
@@ -155,8 +156,8 @@ WALK_GLOBAL int slow_memory(struct latency_record *record, u32 i)
 	return 0;
 }
 
-/* Of the thread's call that ends here. */
-WALK_GLOBAL int slow_tell(u64 ns)
+/* Of the thread's call of this function that ends here. */
+WALK_GLOBAL int slow_tell(u64 ns, u64 function)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct latency_record *record;
@@ -165,6 +166,7 @@ WALK_GLOBAL int slow_tell(u64 ns)
 	struct latency_key key = {0};
 
 	latency_where(&key);
+	key.function = function;
 	line = slow_line_of(task, &key);
 	call = bpf_map_lookup_elem(&latency_calls, &key);
 	record = line && call ? bpf_ringbuf_reserve(&ring, sizeof(*record), 0) : NULL;
@@ -198,7 +200,7 @@ static __attribute__((noinline)) int slow_end(
 		return 0;
 	line->began = call->began;
 	if (slow && ns >= latency_told_ns)
-		slow_tell(ns);
+		slow_tell(ns, key->function);
 	if (line->at == key->at)
 		line->at = 0;
 	return 0;

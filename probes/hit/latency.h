@@ -4,6 +4,11 @@
  * and exit are paired by process and stack pointer. Nothing is put on the target's stack, unlike with the kernel's
  * return probes. If stacks move meanwhile, calls are paired by the stack and the distance from its end. A call that an
  * exception or longjmp() ends has no return, and is counted as such.
+ *
+ * A call that leaves its function by a jump to another one (a tail call) lasts until that one returns, where the stack
+ * pointer is what it was at the entry (hit_tails.h). The jump marks the call, so that other calls of that function do
+ * not end it. Where such a jump leads is known from the code, or user space is told as it is first seen
+ * (struct latency_target). A call that goes where returns are not known has no time, and is counted as such.
  */
 #ifndef YRT_LATENCY_H
 #define YRT_LATENCY_H
@@ -22,6 +27,7 @@ struct latency_stats { /* sampler_stats.of_event; in BPF one for each CPU. Calls
 	u64 entered, returned;
 	u64 unpaired; /* returns of calls that began before */
 	u64 left;     /* calls that were left without a return: others had their place on the stack */
+	u64 lost;     /* left by a jump to where returns are not known */
 	u64 slow;     /* of those that returned: at least over_ns */
 	u64 sum_ns, max_ns;
 	u64 bucket[LATENCY_BUCKETS];
@@ -52,8 +58,28 @@ struct latency_jump {
 	u8 base, index, scale;
 	u8 in_memory; /* the target is read from there */
 	u8 reserved[3];
+	u64 slot; /* in the file: the target is read from there, of a table that the linker fills; 0: none */
 };
-#define LATENCY_JUMPS 256
+#define LATENCY_JUMPS 1024
+
+/* Cookies of exits: the number of a jump, and whose call it ends. */
+#define LATENCY_COOKIE_JUMP 0xffffffffull
+#define LATENCY_FUNCTION    32           /* from this bit: 16 bits, the function's number */
+#define LATENCY_BORROWED    (1ull << 48) /* an exit of a function that calls are left to: of marked ones only */
+#define LATENCY_LOST        (1ull << 49) /* a jump to where returns are not known */
+#define LATENCY_ASK         (1ull << 50) /* to where latency_targets says */
+
+enum latency_target_state { /* in latency_targets */
+	LATENCY_TOLD = 1,   /* user space is looking, or could not find out */
+	LATENCY_FOLLOWED,   /* the returns are known */
+	LATENCY_AGAIN,      /* it is the function itself */
+};
+struct latency_target { /* as a record: RECORD_EVENT, of this size */
+	u32 type;
+	u32 tgid;
+	u32 function, reserved;
+	u64 to; /* where the process has it */
+};
 
 static inline u32 latency_bucket(u64 ns)
 {

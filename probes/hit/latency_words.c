@@ -72,8 +72,10 @@ static void losses(FILE *out, const struct sampler_stats *st)
 
 	if (s->left)
 		fprintf(out, ", %lu calls left without a return (exception, longjmp)", s->left);
-	if (s->entered > s->returned + s->left)
-		fprintf(out, ", %lu calls not over", s->entered - s->returned - s->left);
+	if (s->lost)
+		fprintf(out, ", %lu calls left by a jump to where returns are not known", s->lost);
+	if (s->entered > s->returned + s->left + s->lost)
+		fprintf(out, ", %lu calls not over", s->entered - s->returned - s->left - s->lost);
 }
 
 static void draw(FILE *out, const struct sampler_stats *st)
@@ -194,10 +196,10 @@ static json_t *to_json(const struct sampler_stats *st)
 			json_array_append_new(
 			        buckets, json_pack("{s:I, s:I, s:I}", "from_ns", (json_int_t)latency_least(i), "to_ns",
 			                         (json_int_t)latency_least(i + 1), "calls", (json_int_t)s->bucket[i]));
-	root = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "entered", (json_int_t)s->entered, "returned",
-	        (json_int_t)s->returned, "unpaired", (json_int_t)s->unpaired, "left", (json_int_t)s->left, "slow",
-	        (json_int_t)s->slow, "sum_ns", (json_int_t)s->sum_ns, "max_ns", (json_int_t)s->max_ns, "histogram",
-	        buckets, "longest", slow_json(slow_of(st)));
+	root = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "entered", (json_int_t)s->entered,
+	        "returned", (json_int_t)s->returned, "unpaired", (json_int_t)s->unpaired, "left", (json_int_t)s->left,
+	        "lost", (json_int_t)s->lost, "slow", (json_int_t)s->slow, "sum_ns", (json_int_t)s->sum_ns, "max_ns",
+	        (json_int_t)s->max_ns, "histogram", buckets, "longest", slow_json(slow_of(st)));
 	return root;
 }
 

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "probes/hit/hit_exits.h"
+#include "probes/hit/hit_tails.h"
 #include "unwind/cfi/cfi.h"
 #include "unwind/symbols/symbols.h"
 
@@ -53,6 +54,22 @@ __asm__(".text\n"
         "	vpcompressb %zmm2, %zmm1{%k1}\n"
         "	ret\n"
         ".cfi_endproc\n.size wide, . - wide\n"
+        ".type left_twice, @function\nleft_twice: .cfi_startproc\n"
+        "	test %edi, %edi\n"
+        "	jne parted\n"
+        "	jmp by_pointer\n"
+        ".cfi_endproc\n.size left_twice, . - left_twice\n"
+        ".type to_and_fro, @function\nto_and_fro: .cfi_startproc\n"
+        "	dec %edi\n"
+        "	jne fro\n"
+        "	ret\n"
+        ".cfi_endproc\n.size to_and_fro, . - to_and_fro\n"
+        ".type fro, @function\nfro: .cfi_startproc\n"
+        "	jmp to_and_fro\n"
+        ".cfi_endproc\n.size fro, . - fro\n"
+        ".type to_nowhere, @function\nto_nowhere: .cfi_startproc\n"
+        "	jmp wide + 1\n"
+        ".cfi_endproc\n.size to_nowhere, . - to_nowhere\n"
         ".type endless, @function\nendless: .cfi_startproc\n"
         "	jmp endless\n"
         ".cfi_endproc\n.size endless, . - endless\n");
@@ -62,6 +79,9 @@ void parted(void);
 void by_pointer(void);
 void wide(void);
 void endless(void);
+void left_twice(void);
+void to_and_fro(void);
+void to_nowhere(void);
 
 static struct image *open_file(const char *path)
 {
@@ -104,6 +124,56 @@ static void test_ways(void **state)
 	assert_null(find(img, "wide", &exits)); /* instructions that capstone 4 does not know */
 	assert_int_equal(exits.n, 1);
 	err = find(img, "endless", &exits);
+	assert_non_null(err);
+	error_free(err);
+	image_put(img);
+}
+
+static u32 count_ways(const struct hit_ways *ways, enum hit_way_kind kind, bool borrowed)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < ways->n; i++)
+		n += ways->of[i].kind == kind && ways->of[i].borrowed == borrowed;
+	return n;
+}
+
+static struct error *find_ways(struct image *img, const char *name, struct hit_ways *ret)
+{
+	struct symbol sym;
+
+	assert_true(symbols_lookup(img, name, &sym));
+	return hit_tails_find(name, img, sym.start, ret);
+}
+
+static void test_tails(void **state)
+{
+	static struct hit_ways ways;
+	struct image *img = open_file("/proc/self/exe");
+	struct symbol sym;
+	struct error *err;
+
+	assert_null(find_ways(img, "left_twice", &ways)); /* to parted, and to by_pointer */
+	assert_int_equal(count_ways(&ways, WAY_TAIL, false), 2);
+	assert_int_equal(count_ways(&ways, WAY_RETURN, true), 2);
+	assert_int_equal(count_ways(&ways, WAY_ASK, true), 1);
+	assert_int_equal(count_ways(&ways, WAY_RETURN, false), 0);
+	assert_true(symbols_lookup(img, "wide", &sym)); /* that is seen at run time */
+	assert_true(hit_tails_add(&ways, img, sym.start));
+	assert_int_equal(count_ways(&ways, WAY_RETURN, true), 3);
+	assert_true(hit_tails_add(&ways, img, sym.start));
+	assert_int_equal(ways.n, 6);
+	assert_false(hit_tails_add(&ways, img, sym.start + 1)); /* in the middle of an instruction: no function */
+	assert_true(*ways.lost);
+	hit_tails_free(&ways);
+
+	assert_null(find_ways(img, "to_and_fro", &ways)); /* each jump back is the same call */
+	assert_int_equal(count_ways(&ways, WAY_AGAIN, true), 1);
+	assert_int_equal(count_ways(&ways, WAY_RETURN, false), 1);
+	assert_int_equal(ways.n, 3);
+	hit_tails_free(&ways);
+
+	err = find_ways(img, "to_nowhere", &ways);
 	assert_non_null(err);
 	error_free(err);
 	image_put(img);
@@ -171,7 +241,7 @@ static int count(const char *path)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_ways)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_ways), cmocka_unit_test(test_tails)};
 	int failed = 0;
 
 	for (int i = 1; i < argc; i++)
