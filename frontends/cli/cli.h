@@ -42,7 +42,7 @@ struct error *no_command(const char *name);                /* that says so, and 
 
 extern const struct manual flame_manual, java_alloc_manual, symbolize_manual, top_manual, dump_manual, record_manual,
         render_manual, diff_manual;
-extern const struct manual push_manual, watch_manual;
+extern const struct manual heap_manual, push_manual, watch_manual;
 extern const struct manual cache_manual, inspect_manual, layout_manual, doctor_manual, runtimes_manual, help_manual;
 
 int flame_main(const struct command_line *self, int argc, char **argv);
@@ -51,6 +51,7 @@ int java_alloc_main(const struct command_line *self, int argc, char **argv);
 int symbolize_main(const struct command_line *self, int argc, char **argv);
 int render_main(const struct command_line *self, int argc, char **argv);
 int diff_main(const struct command_line *self, int argc, char **argv);
+int heap_main(const struct command_line *self, int argc, char **argv);
 int dump_main(const struct command_line *self, int argc, char **argv);
 int push_main(const struct command_line *self, int argc, char **argv);
 int watch_main(const struct command_line *self, int argc, char **argv);

@@ -13,6 +13,8 @@ static const struct command_line fixed[] = {
         {"top", "CPU time by function, live", top_main, &top_manual, .group = GROUP_CPU},
         {"dump", "every thread's stack now, what it waits for, deadlocks", dump_main, &dump_manual,
                 .group = GROUP_WAITING},
+        {"heap", "what all memory of a process is used for: in use, free, by size", heap_main, &heap_manual,
+                .group = GROUP_MEMORY},
         {"record", "records CPU time in a file, to render and compare later", flame_main, &record_manual,
                 .group = GROUP_PROFILES},
         {"render", "converts a recording to any format, on any machine", render_main, &render_manual,

@@ -46,6 +46,7 @@ LAYERS = [
     ("symbols", ["symbols"]),
     ("layout", ["layout"]),
     ("process", ["process", "unwind"]),
+    ("allocators", ["allocators"]),
     ("profile", ["profile"]),
     ("heap", ["heap"]),
 ]

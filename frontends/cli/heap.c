@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* heap: what all memory of a process, or of a core, is used for: mappings, allocators, arenas, blocks by size. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli.h"
+#include "heap_view.h"
+#include "frontends/format/format.h"
+#include "output.h"
+#include "say.h"
+#include "unwind/allocators/allocators.h"
+#include "unwind/cleanup.h"
+#include "unwind/now.h"
+#include "unwind/process/comm.h"
+
+enum { HEAP_CORE = 512, HEAP_ROOT, HEAP_BYTES, HEAP_ALL, HEAP_SIZE, HEAP_SWAPPED };
+
+static const struct manual_option options[] = {
+        {'p', "pid", "PID", "the process", COMPLETE_PID},
+        {HEAP_CORE, "core", "FILE", "a core file in place of a process", COMPLETE_FILE},
+        {HEAP_ROOT, "root", "DIR", "where the files are that the process of the core had mapped, if not here",
+                COMPLETE_FILE},
+        {'d', "watch", "SECS", "look again after SECS seconds, and show what increased, by size", COMPLETE_NOTHING},
+        {HEAP_ALL, "all", NULL, "all rows, also those below 1 % of the memory", COMPLETE_NOTHING},
+        {HEAP_BYTES, "bytes", NULL, "exact numbers of bytes", COMPLETE_NOTHING},
+        {HEAP_SIZE, "size", NULL, "draw and sort by size, whether it is in memory or not", COMPLETE_NOTHING},
+        {HEAP_SWAPPED, "swapped", NULL,
+                "read blocks that are swapped out, too, which brings them back into memory; else they are only "
+                "counted",
+                COMPLETE_NOTHING},
+        {'o', "output", "FILE", "- is stdout (the default): text", COMPLETE_FILE},
+        {'f', "format", "NAME", "text, or a format, whatever the extension of FILE:", COMPLETE_FORMAT},
+        {'q', "quiet", NULL, "no notes", COMPLETE_NOTHING},
+        {0},
+};
+
+static const char *const usage_lines[] = {"-p PID [options]", "--core FILE [options]", NULL};
+
+static const struct manual_example examples[] = {
+        {"yrt heap -p 4242", "where its memory is, what of it is free, and what gives it back"},
+        {"yrt heap -p 4242 --watch 60", "which sizes of blocks grew"},
+        {"yrt heap -p 4242 -o heap.html", "as a page for a browser"},
+        {"yrt heap --core core.4242", "the same of a core; a corrupt block is reported first"},
+        {NULL, NULL},
+};
+
+const struct manual heap_manual = {
+        .usage = usage_lines,
+        .text = "Shows all memory of a process as one tree: kinds of mappings, allocators, their arenas, what is in "
+                "use "
+                "and what is free, and the sizes of blocks (with their headers of 8 bytes). It is read from outside, "
+                "in "
+                "order of address; the process is neither stopped nor changed.\nOf glibc's malloc (2.26 to 2.43), free "
+                "memory is divided by where it waits to be used again: a cache of a thread, fast bins, the unsorted "
+                "list, bins of small and large blocks, the top of an arena. Pages that are free as a whole could go "
+                "back to the system; pages that live blocks share cannot.\nOther allocators are shown as the mappings "
+                "that they use, and named in a note.",
+        .options = options,
+        .examples = examples,
+};
+
+struct request {
+	double pid;
+	const char *core, *root, *output, *format;
+	double seconds; /* 0: one moment */
+	bool bytes, all, size, swapped, quiet, help;
+};
+
+static const struct setting settings[] = {
+        {'p', SETTING_OF(struct request, pid), .name = "--pid", .min = 1, .max = 1 << 30},
+        {'d', SETTING_OF(struct request, seconds), .name = "--watch", .min = 0.01, .max = 1e6},
+        {'o', SETTING_OF(struct request, output)},
+        {'f', SETTING_OF(struct request, format)},
+        {'q', SETTING_OF(struct request, quiet), .on = true},
+        {'h', SETTING_OF(struct request, help), .on = true},
+        {HEAP_CORE, SETTING_OF(struct request, core)},
+        {HEAP_ROOT, SETTING_OF(struct request, root)},
+        {HEAP_ALL, SETTING_OF(struct request, all), .on = true},
+        {HEAP_BYTES, SETTING_OF(struct request, bytes), .on = true},
+        {HEAP_SIZE, SETTING_OF(struct request, size), .on = true},
+        {HEAP_SWAPPED, SETTING_OF(struct request, swapped), .on = true},
+        {0},
+};
+
+static struct error *check(struct request *r)
+{
+	if (r->format && !strcmp(r->format, "text"))
+		r->format = NULL;
+	else if (r->format && !format_find(r->format, NULL))
+		return error_hint(error_new(ERROR_USAGE, "there is no format \"%s\"", r->format), "--help lists them");
+	if (!r->pid == !r->core)
+		return error_hint(error_new(ERROR_USAGE, r->pid ? "--core excludes -p" : "no process was given"),
+		        "give -p PID or --core FILE");
+	if (r->core && r->seconds)
+		return error_new(ERROR_USAGE, "--core excludes --watch: a core does not grow");
+	if (r->root && !r->core)
+		return error_new(ERROR_USAGE, "--root takes --core");
+	return NULL;
+}
+
+static struct error *parse(int argc, char **argv, struct request *r)
+{
+	struct manual_getopt g;
+	struct error *err = NULL;
+	bool taken;
+	int key;
+
+	*r = (struct request){.output = "-"};
+	manual_getopt(&heap_manual, &g);
+	optind = 1;
+	while (!err && (key = getopt_long(argc, argv, g.shorts + 1, g.longs, NULL)) != -1) {
+		err = settings_apply(settings, key, optarg, r, &taken);
+		if (!err && !taken)
+			err = error_hint(error_new(ERROR_USAGE, "see the line above"), "--help lists all options");
+	}
+	if (err || r->help)
+		return err;
+	if (optind < argc)
+		return error_hint(error_new(ERROR_USAGE, "unexpected argument \"%s\"", argv[optind]),
+		        "a process is given by -p PID");
+	return check(r);
+}
+
+/* What it is drawn as; NULL: text. */
+static const struct format *format_of(const struct request *r)
+{
+	if (r->format)
+		return format_find(r->format, r->output);
+	return strcmp(r->output, "-") && strchr(r->output, '.') ? format_find(NULL, r->output) : NULL;
+}
+
+static struct error *take(const struct request *r, struct core_file *core, struct usage **ret)
+{
+	struct space space;
+	struct error *err = space_open((pid_t)r->pid, core, &space);
+
+	if (err)
+		return err;
+	space.swapped_too = r->swapped;
+	err = allocators_read(&space, ret);
+	space_close(&space);
+	return err;
+}
+
+static void wait_s(double seconds)
+{
+	u64 end = now_ns() + (u64)(seconds * 1e9);
+
+	for (u64 now = now_ns(); now < end && !stop_sampling; now = now_ns()) {
+		u64 left = end - now;
+		struct timespec t = {(time_t)(left / 1000000000), (long)(left % 1000000000)};
+
+		nanosleep(&t, NULL);
+	}
+}
+
+static struct error *draw(const struct heap_view *v, const struct format *format, u64 duration_ns, FILE *out)
+{
+	struct profile *p;
+	struct error *err = profile_create(&p);
+	struct timespec now;
+
+	if (err)
+		return err;
+	err = heap_draw(v, p);
+	clock_gettime(CLOCK_REALTIME, &now);
+	p->meta = (struct profile_meta){.title = "heap",
+	        .target = v->target,
+	        .unit = "bytes",
+	        .more = "blocks",
+	        .duration_ns = duration_ns,
+	        .start_unix_ns = (u64)now.tv_sec * 1000000000ull + (u64)now.tv_nsec};
+	profile_finish(p);
+	if (!err)
+		err = format_write(format, p, out);
+	profile_destroy(p);
+	return err;
+}
+
+static struct error *write_result(const struct request *r, const struct heap_view *v, u64 duration_ns)
+{
+	const struct format *format = format_of(r);
+	struct output out;
+	struct error *err = output_open(strdup(r->output), &out);
+
+	if (err)
+		return err;
+	err = output_error(&out, format ? draw(v, format, duration_ns, out.file) : heap_print(v, out.file));
+	if (!err)
+		return output_close(&out, true);
+	error_free(output_close(&out, false));
+	return err;
+}
+
+static struct error *run(const struct request *r)
+{
+	char comm[COMM_TEXT] = "", target[128];
+	struct usage *before = NULL, *after = NULL;
+	struct core_file *core = NULL;
+	u64 start = now_ns();
+	struct error *err = r->core ? core_open(r->core, r->root, &core) : NULL;
+
+	if (!err && core)
+		snprintf(target, sizeof(target), "%s (core of pid %u)", core->comm, core->pid);
+	if (!err && !core) {
+		comm_read((pid_t)r->pid, comm);
+		snprintf(target, sizeof(target), "%s (pid %d)", comm, (int)r->pid);
+	}
+	if (!err && r->seconds)
+		err = take(r, core, &before);
+	if (!err && r->seconds)
+		wait_s(r->seconds);
+	if (!err)
+		err = take(r, core, &after);
+	if (!err) {
+		struct heap_view v = {before, after, target, r->bytes, r->all, r->size, core != NULL};
+
+		if (!r->quiet)
+			heap_notes(&v);
+		err = write_result(r, &v, now_ns() - start);
+	}
+	usage_destroy(before);
+	usage_destroy(after);
+	core_close(core);
+	return err;
+}
+
+int heap_main(const struct command_line *self, int argc, char **argv)
+{
+	struct request r;
+	struct error *err = parse(argc, argv, &r);
+
+	if (!err && r.help) {
+		manual_help(stdout, self);
+		return 0;
+	}
+	catch_signals();
+	if (!err)
+		err = run(&r);
+	return err ? report_error(err) : 0;
+}

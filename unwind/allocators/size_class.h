@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sizes of blocks in classes: each multiple of 16 bytes up to 1 KiB by itself, above four to a doubling.
+ */
+#ifndef YRT_SIZE_CLASS_H
+#define YRT_SIZE_CLASS_H
+
+#include <types.h>
+
+#define SIZE_CLASSES    (65 + 4 * 54)
+#define SIZE_CLASS_NAME 48
+
+u32 size_class(u64 size);
+/* "48 bytes", "1,025 to 1,280 bytes". */
+const char *size_class_name(u32 number, char ret[SIZE_CLASS_NAME]);
+
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "usage.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "grow.h"
+
+struct error *usage_create(struct usage **ret)
+{
+	struct usage *u = calloc(1, sizeof(*u));
+	struct error *err = u ? grow(&u->nodes, 0, sizeof(*u->nodes)) : &error_no_memory;
+
+	if (err) {
+		free(u);
+		return err;
+	}
+	u->nodes[0] = (struct usage_node){.name = strdup("memory")};
+	u->nnodes = 1;
+	*ret = u;
+	return NULL;
+}
+
+void usage_destroy(struct usage *u)
+{
+	if (!u)
+		return;
+	for (u32 i = 0; i < u->nnodes; i++)
+		free(u->nodes[i].name);
+	for (u32 i = 0; i < u->nlines; i++)
+		free(u->lines[i].text);
+	free(u->nodes);
+	free(u->lines);
+	free(u);
+}
+
+static struct error *add_child(struct usage *u, u32 parent, enum usage_kind kind, char *name)
+{
+	struct error *err = grow(&u->nodes, u->nnodes, sizeof(*u->nodes));
+	u32 last;
+
+	if (err)
+		return err;
+	last = u->nodes[parent].last;
+	if (last)
+		u->nodes[last].sibling = u->nnodes;
+	else
+		u->nodes[parent].child = u->nnodes;
+	u->nodes[parent].last = u->nnodes;
+	u->nodes[u->nnodes++] = (struct usage_node){.name = name, .kind = kind, .parent = parent};
+	return NULL;
+}
+
+struct error *usage_child(struct usage *u, u32 parent, enum usage_kind kind, u32 *ret, const char *format, ...)
+{
+	struct error *err;
+	va_list args;
+	char *name;
+	int n;
+
+	va_start(args, format);
+	n = vasprintf(&name, format, args);
+	va_end(args);
+	if (n < 0)
+		return &error_no_memory;
+	for (u32 i = u->nodes[parent].child; i; i = u->nodes[i].sibling)
+		if (u->nodes[i].kind == kind && !strcmp(u->nodes[i].name, name)) {
+			free(name);
+			*ret = i;
+			return NULL;
+		}
+	*ret = u->nnodes;
+	err = add_child(u, parent, kind, name);
+	if (err)
+		free(name);
+	return err;
+}
+
+void usage_add(struct usage *u, u32 node, const struct amount *amount)
+{
+	amount_add(&u->nodes[node].own, amount);
+}
+
+struct error *usage_say(struct usage *u, enum usage_remark kind, const char *format, ...)
+{
+	struct error *err = grow(&u->lines, u->nlines, sizeof(*u->lines));
+	va_list args;
+	char *text;
+	int n;
+
+	if (err)
+		return err;
+	va_start(args, format);
+	n = vasprintf(&text, format, args);
+	va_end(args);
+	if (n < 0)
+		return &error_no_memory;
+	u->lines[u->nlines++] = (struct usage_line){kind, text};
+	return NULL;
+}
+
+void usage_finish(struct usage *u)
+{
+	for (u32 i = 0; i < u->nnodes; i++)
+		u->nodes[i].total = u->nodes[i].own;
+	for (u32 i = u->nnodes - 1; i > 0; i--) /* a child's number is above its parent's */
+		amount_add(&u->nodes[u->nodes[i].parent].total, &u->nodes[i].total);
+}
+
+const char *usage_bytes(char ret[USAGE_BYTES], u64 bytes)
+{
+	static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
+	double n = (double)bytes;
+	u32 unit = 0;
+
+	while (n >= 999.5 && unit + 1 < sizeof(units) / sizeof(*units)) {
+		n /= 1000;
+		unit++;
+	}
+	snprintf(ret, USAGE_BYTES, unit && n < 99.95 ? "%.1f %s" : "%.0f %s", n, units[unit]);
+	return ret;
+}
