@@ -75,7 +75,7 @@ static void put_bytes(const struct heap_view *v, FILE *out, u64 bytes)
 
 static void put_row(const struct heap_view *v, FILE *out, const struct amount *a, u32 depth, const char *name)
 {
-	cleanup(free) char *clean = say_clean(name);
+	cleanup(free) char *clean = clean_text(name);
 
 	put_bytes(v, out, a->resident);
 	put_bytes(v, out, a->swapped);
@@ -150,7 +150,7 @@ static void put_lines(const struct heap_view *v, FILE *out, enum usage_remark ki
 
 		if (v->after->lines[i].kind != kind)
 			continue;
-		clean = say_clean(v->after->lines[i].text);
+		clean = clean_text(v->after->lines[i].text);
 		fprintf(out, "%s%s\n", before, clean ? clean : "");
 	}
 }
@@ -165,7 +165,7 @@ static void put_heading(const struct heap_view *v, FILE *out)
 
 struct error *heap_print(const struct heap_view *v, FILE *out)
 {
-	cleanup(free) char *target = say_clean(v->target);
+	cleanup(free) char *target = clean_text(v->target);
 	struct amount all = heap_amount(v, 0, true);
 	u64 weight = heap_weight(v, &all);
 
