@@ -108,7 +108,7 @@ struct error *glibc_read_arenas(struct glibc *g, u64 bins, bool *found);
 void glibc_read_parameters(struct glibc *g, u64 start, u64 end);
 /* Chunks of a list, by the first one; a link leads so many bytes (bias) behind the start of the next chunk. */
 struct error *glibc_read_list(struct glibc *g, u64 first, u64 bias, u64 **ret, u32 *n);
-/* glibc_walk.c: counts all chunks of a segment. */
+/* glibc_chunks.c: counts all chunks of a segment. */
 struct error *glibc_walk(struct glibc *g, u32 segment);
 /* Adds a block to what an arena has in a state. */
 struct error *glibc_count(struct glibc *g, u32 arena, enum glibc_state state, u64 at, u64 size);

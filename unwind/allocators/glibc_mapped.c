@@ -10,7 +10,7 @@
 
 #define BLOCKS_MAX (1u << 24)
 
-/* The size of the block whose mapping begins at `at`; 0: there is none. Until 2.42 its size has all, later not its end. */
+/* The size of the block whose mapping begins at `at`; 0: none does. From 2.43 on the header leaves out its end. */
 static u64 block_at(struct glibc *g, u64 at, u64 end)
 {
 	u64 head[2], size, tail;

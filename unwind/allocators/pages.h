@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which pages of a process are in memory, and which are swapped out: /proc/PID/pagemap, or what a core has. Where nobody
- * says, all are.
+ * Which pages of a process are in memory, and which are swapped out: /proc/PID/pagemap, or what a core has. Where
+ * nobody says, all are.
  */
 #ifndef YRT_PAGES_H
 #define YRT_PAGES_H
