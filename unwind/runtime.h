@@ -34,6 +34,7 @@ struct report;
 struct process_entry;
 struct c_names;
 struct runtime_alloc_ops;
+struct runtime_calls_ops;
 struct runtime_heap_ops;
 struct runtime_snapshot_ops;
 struct runtime_tasks_ops;
@@ -384,6 +385,9 @@ struct runtime_ops {
 
 	/* Tasks that wait without a thread (runtime_tasks.h). NULL: there are none, or they cannot be listed. */
 	const struct runtime_tasks_ops *tasks;
+
+	/* How calls of its functions are seen (runtime_calls.h). NULL: they are not, or have uprobes. */
+	const struct runtime_calls_ops *calls;
 };
 
 #define RUNTIME(id, name) extern const struct runtime_ops name##_runtime;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "hit_callees.h"
 #include "hit_calls.h"
 #include "hit_exits.h"
 #include "hit_find.h"
@@ -25,6 +26,7 @@
 #include "unwind/binary/proc_path.h"
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
+#include "unwind/now.h"
 #include "unwind/profile/names.h"
 
 #define TURNS_MAX 4096 /* threads that are about to begin a turn */
@@ -46,6 +48,7 @@ struct hit {
 	const struct hit_options *options;
 	struct bpf_link *tracepoint;
 	struct hit_shifts *shifts;
+	struct hit_callees *callees; /* NULL: no spec means a function of a language */
 	struct placed *placed;
 	u32 nplaced;
 	struct looked *looked;
@@ -85,10 +88,20 @@ static bool has_kind(const struct hit_options *o, bool tracepoint)
 	return false;
 }
 
+static bool has_language(const struct hit_options *o)
+{
+	for (u32 i = 0; i < o->n; i++)
+		if (o->spec[i].language)
+			return true;
+	return false;
+}
+
 static void prepare(struct object *o)
 {
 	const struct hit_options *options = object_of_event(o);
 
+	if (has_language(options))
+		hit_callees_prepare(o);
 	if (options->returns) {
 		hit_latency_prepare(o, options->over_ns);
 		return;
@@ -113,6 +126,7 @@ static void destroy(void *event)
 	if (!h)
 		return;
 	hit_shifts_destroy(h->shifts);
+	hit_callees_destroy(h->callees);
 	hit_latency_destroy(h->latency);
 	hit_calls_destroy(h->calls);
 	bpf_link__destroy(h->tracepoint);
@@ -132,6 +146,8 @@ static struct error *create(const struct event_host *host, void **ret)
 	h->host = host;
 	h->options = shown = host->options->of_event;
 	err = hit_shifts_create(host, &h->shifts);
+	if (!err && has_language(h->options))
+		err = hit_callees_create(host, h->options, &h->callees);
 	if (!err && h->options->returns)
 		err = hit_calls_create(host, h->shifts, &h->calls);
 	if (!err && h->options->returns)
@@ -261,7 +277,8 @@ static struct error *look_at(
 	struct hit_found found;
 	struct error *err;
 
-	if (s->kind == HIT_TRACEPOINT || img->fd < 0 || is_placed(h, p->pid, spec, img))
+	if (s->kind == HIT_TRACEPOINT || img->fd < 0 || is_placed(h, p->pid, spec, img) ||
+	        (s->language && hit_callees_found(h->callees, spec)))
 		return NULL;
 	h->matched[spec] |= hit_is_file(s, img->path);
 	err = hit_find(s, img, root, &found);
@@ -359,7 +376,9 @@ static struct error *look(struct hit *h)
 static struct error *find_missing(const struct hit *h)
 {
 	for (u32 i = 0; i < h->options->n; i++)
-		if (h->options->spec[i].kind != HIT_TRACEPOINT && !h->found[i])
+		if (h->options->spec[i].language && !h->found[i] && !hit_callees_found(h->callees, i))
+			return hit_callees_missing(h->callees, i);
+		else if (h->options->spec[i].kind != HIT_TRACEPOINT && !h->options->spec[i].language && !h->found[i])
 			return hit_missing(&h->options->spec[i], h->matched[i], h->host->targets);
 	return NULL;
 }
@@ -388,6 +407,8 @@ static struct error *start(void *event, bool at_exec)
 
 	if (!err && h->latency)
 		err = hit_latency_watch(h->latency);
+	if (!err && h->callees && !at_exec)
+		err = hit_callees_poll(h->callees, now_ns());
 	if (!err)
 		err = at_exec ? look_ahead(h) : look(h);
 	if (!err && !at_exec && !h->host->options->selection)
@@ -407,6 +428,8 @@ static struct error *poll(void *event, u64 now)
 	if (!err && h->calls)
 		err = hit_calls_poll(h->calls);
 	hit_shifts_steer(h->shifts, now);
+	if (!err && h->callees)
+		err = hit_callees_poll(h->callees, now);
 	if (!err || err == &error_no_memory)
 		return err;
 	h->host->options->warn(h->host->options->ctx, err);
@@ -420,6 +443,8 @@ static struct error *stop(void *event)
 
 	object_take_ticks(h->host->object, TICKS_IGNORED);
 	hit_shifts_end(h->shifts);
+	if (h->callees)
+		hit_callees_end(h->callees);
 	err = h->started ? find_missing(h) : NULL;
 	if (err)
 		h->host->options->warn(h->host->options->ctx, err);
@@ -436,8 +461,17 @@ static void stats(void *event, struct sampler_stats *st)
 {
 	struct hit *h = event;
 
-	st->expected = hit_shifts_hits(h->shifts);
+	st->expected = hit_shifts_hits(h->shifts) + (h->callees ? hit_callees_hits(h->callees) : 0);
 	st->probed = hit_shifts_part(h->shifts);
+	if (h->callees && !st->probed)
+		st->probed = hit_callees_part(h->callees);
+}
+
+static u64 due(void *event)
+{
+	struct hit *h = event;
+
+	return h->callees ? hit_callees_due(h->callees) : 0;
 }
 
 static void reason(u32 reason, char *text)
@@ -458,6 +492,7 @@ const struct event_ops hit_event = {
         .destroy = destroy,
         .start = start,
         .poll = poll,
+        .due = due,
         .stop = stop,
         .halve = halve,
         .stats = stats,

@@ -32,6 +32,10 @@ static struct error *check_latency(struct run_request *r, bool recorded)
 {
 	struct hit_options *o = r->own;
 
+	if (o->n == 1 && o->spec[0].language)
+		return error_hint(error_new(ERROR_UNSUPPORTED, "-e %s: how long its calls take is not measured yet",
+		                          o->spec[0].text),
+		        "yrt probe shows its calls");
 	if (o->n != 1 || o->spec[0].kind == HIT_TRACEPOINT || o->spec[0].kind == HIT_USDT)
 		return error_hint(
 		        error_new(ERROR_USAGE, "latency takes one function"), "yrt latency -e libc:malloc -p PID");
@@ -64,7 +68,8 @@ static void explain_latency(FILE *out, const struct run_request *r, const struct
 
 static const struct event_option probe_first[] = {
         {'e', "event", "WHAT",
-                "FILE:FUNCTION, FUNCTION, FILE+0xADDRESS, PROVIDER:PROBE (USDT) or CATEGORY:TRACEPOINT; up to 16"},
+                "FILE:FUNCTION, FUNCTION, FILE+0xADDRESS, PROVIDER:PROBE (USDT), CATEGORY:TRACEPOINT or "
+                "python:MODULE.FUNCTION; up to 16"},
         {0},
 };
 
@@ -76,6 +81,7 @@ static const struct event_example probe_examples[] = {
         {"yrt @ -e nginx:ngx_http_finalize_request -p 4242", "a function of the program"},
         {"yrt @ -e sched:sched_process_exec -s -p 4242", "a tracepoint: who starts programs"},
         {"yrt @ -e python:gc__start -p 4242", "a USDT probe, by its provider and name"},
+        {"yrt @ -e python:orders.views.checkout -p 4242", "a function of Python"},
         {"yrt @ -e nginx+0x51340 -p 4242", "code without a symbol, as stacks show it"},
         {NULL, NULL},
 };
@@ -84,10 +90,14 @@ const struct event_command hit_command = {
         .usage = probe_usage,
         .text = "Each hit counts once for its stack: user, language and kernel frames. FILE is a mapped program or "
                 "library: the beginning of its name (libc for libc.so.6) or the end of its path. All functions "
-                "of the name are probed, C++'s with any arguments if none are given. Functions of a JIT or an "
-                "interpreter cannot be probed. If WHAT is ambiguous, "
+                "of the name are probed, C++'s with any arguments if none are given. If WHAT is ambiguous, "
                 "put uprobe:, usdt: or tracepoint: in front.\n"
-                "A hit costs the target 1 to 3 us, 20 us in some virtual machines. If that is more than a quarter of "
+                "Functions of an interpreter are watched by debug registers, of which each thread has four: more "
+                "functions are watched in turns. The end of a name is enough if it is clear, and * stands for any "
+                "letters. A function that is defined anew during the run is found within a second. A hit costs the "
+                "target 1 us, 15 to 50 us in some virtual machines.\n"
+                "A hit of other functions costs the target 1 to 3 us, 20 us in some virtual machines. If that is more "
+                "than a quarter of "
                 "--max-cpu, functions are probed in shifts, and hits of a shift stand for those in between. If stacks "
                 "take more than --max-cpu, every second hit gets one and counts twice, then every fourth, and so on. "
                 "yrt says when it does either. Ctrl-C ends the run early and keeps the result.",

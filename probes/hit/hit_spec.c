@@ -7,6 +7,9 @@
 #include <string.h>
 #include <strings.h>
 
+#include "hit_callee_match.h"
+#include "unwind/process/view.h"
+
 #define TYPEDEF  "btf_trace_" /* the kernel has such a type for each tracepoint */
 #define FAR      3u           /* so many letters differ: another name */
 #define WORD_MAX 64u
@@ -139,6 +142,15 @@ static const char *behind_file(const char *text)
 	return plus;
 }
 
+/* The words of a view, which stay. */
+static const char *view_of(const char *name)
+{
+	for (const struct view *v = views(); v->name; v++)
+		if (!strcmp(v->name, name))
+			return v->name;
+	return NULL;
+}
+
 struct error *hit_parse(const char *text, struct hit_spec *ret)
 {
 	struct hit_spec s = {0};
@@ -154,6 +166,11 @@ struct error *hit_parse(const char *text, struct hit_spec *ret)
 		snprintf(s.file, sizeof(s.file), "%.*s", (int)(end - at), at);
 	snprintf(s.name, sizeof(s.name), "%s", end ? end + 1 : at);
 	s.by_addr = end && number(s.name, &s.addr);
+	if (s.kind == HIT_ANY && end && callee_form(s.file)) {
+		s.language = view_of(s.file);
+		*ret = s;
+		return NULL;
+	}
 	if (!*s.name || (end && !*s.file))
 		return error_hint(error_new(ERROR_USAGE, "-e %s: a name is missing", text),
 		        "libc:malloc is a function of a file, sched:sched_process_exec a tracepoint");

@@ -6,6 +6,7 @@
  *	nginx:0x51340, nginx+0x51340	an address in a file, as stacks show it where there is no symbol
  *	python:gc__start		a USDT probe by its provider, or by its file
  *	sched:sched_process_exec	a tracepoint
+ *	python:orders.views.checkout	a function of a language that is interpreted (hit_callees.h)
  *
  * A prefix "uprobe:", "usdt:" or "tracepoint:" decides where that is not clear.
  */
@@ -31,6 +32,8 @@ struct hit_near {
 
 struct hit_spec {
 	enum hit_kind kind;
+	const char
+	        *language; /* it may be a function of this view's language: its name is all that follows; else NULL */
 	bool by_addr;
 	u64 addr;             /* in the file */
 	struct hit_near near; /* tracepoints, if it is none */

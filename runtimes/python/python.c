@@ -6,6 +6,7 @@
 #include "now.h"
 #include "process/own_tid.h"
 #include "python_async.h"
+#include "python_calls.h"
 #include "python_check.h"
 #include "python_fold.h"
 #include "python_gc.h"
@@ -324,6 +325,18 @@ static struct error *list_tasks(void *data, const struct runtime_process *p,
 	               : NULL;
 }
 
+static struct error *list_calls(void *data, const struct runtime_process *p, const char *pattern,
+        struct error *(*add)(void *ctx, const struct runtime_callee *c), void *ctx)
+{
+	struct python_instance *instance = data;
+
+	return is_believed(instance)
+	               ? python_calls(instance->image, instance->bias, instance->names, p, pattern, add, ctx)
+	               : NULL;
+}
+
+static const struct runtime_calls_ops calls = {.form = "python:MODULE.FUNCTION", .list = list_calls};
+
 static const struct runtime_tasks_ops tasks = {.kind = "asyncio task", .kinds = "asyncio tasks", .list = list_tasks};
 
 static struct error *inspect(void *data, const struct runtime_process *p, struct report *out)
@@ -387,6 +400,7 @@ const struct runtime_ops python_runtime = {
         .is_runtime_internal = is_runtime_internal,
         .inspect = inspect,
         .tasks = &tasks,
+        .calls = &calls,
         .idle = python_idle,
         .locks = python_locks,
         .waits_for = waits_for,

@@ -23,6 +23,7 @@ static const struct copies_variable variables[] = {
         {"PyTuple_Type", offsetof(struct python_image, types.tuple)},
         {"PyBytes_Type", offsetof(struct python_image, types.bytes)},
         {"PyUnicode_Type", offsetof(struct python_image, types.str)},
+        {"PyFunction_Type", offsetof(struct python_image, types.function)},
         {"PyCoro_Type", offsetof(struct python_image, coro_type)},
         {"_PyRuntime", offsetof(struct python_image, runtime)},
 };

@@ -77,7 +77,7 @@ struct python_image {
 	u64 frame_type;        /* PyFrame_Type, up to 3.10 */
 	u64 coro_type;         /* PyCoro_Type */
 	struct {
-		u64 type, tuple, bytes, str;
+		u64 type, tuple, bytes, str, function;
 	} types; /* PyType_Type … */
 };
 

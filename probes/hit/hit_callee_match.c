@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hit_callee_match.h"
+
+#include <ctype.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "unwind/grow.h"
+
+enum how { EXACTLY, BY_PATTERN, BY_END };
+
+struct matching {
+	const char *name;
+	enum how how;
+	struct callee_match *ret;
+};
+
+bool callee_is_pattern(const char *name)
+{
+	return strpbrk(name, "*?[") != NULL;
+}
+
+const char *callee_form(const char *view)
+{
+	for (const struct runtime_ops *const *r = runtimes; *r; r++)
+		if (!strcmp((*r)->view, view) && (*r)->calls)
+			return (*r)->calls->form;
+	return NULL;
+}
+
+struct error *callee_each(const struct process *p, const char *view, const char *pattern,
+        struct error *(*add)(void *ctx, const struct runtime_callee *c), void *ctx)
+{
+	struct runtime_process seen = process_view(p);
+	struct error *err = NULL;
+
+	for (u32 i = 0; !err && i < p->ninstances; i++) {
+		const struct instance *instance = &p->instances[i];
+
+		if (instance->data && instance->ops->calls && !strcmp(instance->ops->view, view))
+			err = instance->ops->calls->list(instance->data, &seen, pattern, add, ctx);
+	}
+	return err;
+}
+
+/* Does it end in the whole of a name, or of several with what is between them? */
+static bool ends_so(const char *full, const char *name)
+{
+	size_t nfull = strlen(full), n = strlen(name);
+
+	if (n >= nfull || strcmp(full + nfull - n, name) != 0)
+		return false;
+	return !isalnum((unsigned char)full[nfull - n - 1]) && full[nfull - n - 1] != '_';
+}
+
+static bool matches(const struct matching *m, const char *full)
+{
+	switch (m->how) {
+	case EXACTLY:
+		return !strcmp(full, m->name);
+	case BY_PATTERN:
+		return !fnmatch(m->name, full, 0);
+	default:
+		return ends_so(full, m->name);
+	}
+}
+
+static struct error *add(void *ctx, const struct runtime_callee *c)
+{
+	struct matching *m = ctx;
+	struct callee_match *ret = m->ret;
+	struct error *err;
+
+	if (!matches(m, c->name)) {
+		if (m->how == BY_END)
+			hit_near(&ret->near, m->name, c->name);
+		return NULL;
+	}
+	if (ret->all++ >= CALLEES_MAX)
+		return NULL;
+	err = grow(&ret->of, ret->n, sizeof(*ret->of));
+	if (!err)
+		ret->of[ret->n++] = *c;
+	return err;
+}
+
+static struct error *find(const struct process *p, const char *view, struct matching *m, enum how how)
+{
+	m->how = how;
+	return callee_each(p, view, how == BY_END ? NULL : m->name, add, m);
+}
+
+/* "a, b, c", each once, in HIT_NEAR_TEXT bytes. Returns how many. */
+static u32 names_text(const struct callee_match *m, char *ret)
+{
+	size_t len = 0;
+	u32 n = 0;
+
+	*ret = '\0';
+	for (u32 i = 0, k; i < m->n; i++) {
+		for (k = 0; strcmp(m->of[k].name, m->of[i].name) != 0;)
+			k++;
+		if (k < i || n++ >= HIT_NEAR)
+			continue;
+		len += (size_t)snprintf(ret + len, HIT_NEAR_TEXT - len, "%s%.200s", len ? ", " : "", m->of[i].name);
+	}
+	return n;
+}
+
+/* A part of a name must stand for one. */
+static struct error *check_one(const struct callee_match *m, const char *text)
+{
+	char list[HIT_NEAR_TEXT];
+	u32 n = names_text(m, list);
+
+	if (n <= 1)
+		return NULL;
+	return error_hint(error_new(ERROR_USAGE, "-e %s: %u functions have a name that ends so", text, n), "%s%s", list,
+	        n > HIT_NEAR ? ", and others: --list shows all" : "");
+}
+
+static struct error *check_count(const struct callee_match *m, const char *text)
+{
+	if (m->all <= CALLEES_MAX)
+		return NULL;
+	return error_hint(error_new(ERROR_USAGE, "-e %s: %u functions match; at most %u can be probed in one run", text,
+	                          m->all, CALLEES_MAX),
+	        "--list shows them");
+}
+
+struct error *callee_match(
+        const struct process *p, const char *view, const char *text, const char *name, struct callee_match *ret)
+{
+	struct matching m = {.name = name, .ret = ret};
+	struct error *err;
+
+	*ret = (struct callee_match){0};
+	err = find(p, view, &m, callee_is_pattern(name) ? BY_PATTERN : EXACTLY);
+	if (!err && !ret->n && !callee_is_pattern(name)) {
+		err = find(p, view, &m, BY_END);
+		err = err ? err : check_one(ret, text);
+	}
+	return err ? err : check_count(ret, text);
+}

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hit_callees.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hit_callee.h"
+#include "hit_callee_match.h"
+#include "probes/object.h"
+#include "probes/sampler.h"
+#include "probes/targets.h"
+#include "probes/thread_watch.h"
+#include "sample.skel.h"
+#include "unwind/binary/memory.h"
+#include "unwind/cleanup.h"
+#include "unwind/grow.h"
+#include "unwind/now.h"
+
+_Static_assert(CALLEE_FRAMES == RUNTIME_CALL_FRAMES, "BPF compares all frames that a runtime gives");
+
+#define WATCHED_MAX 8192 /* functions of all targets */
+#define LOOK_NS     500000000ull
+#define LOOK_EACH   50 /* times as long as a look takes lies between two */
+#define SHIFT_NS    20000000ull
+#define STEER_NS    100000000ull
+#define SHARE       0.25 /* of --max-cpu */
+#define CREDIT_NS   2e9  /* the budget of so long is there from the start */
+#define EACH_MAX    100
+#define MEMORY      4 /* looks that a mean goes back, about */
+
+struct form { /* a function as it exists in a process */
+	u32 process, spec;
+	struct runtime_callee callee;
+	bool seen;                  /* by this look */
+	struct thread_watch *watch; /* NULL: it is not its turn */
+};
+
+struct looked {
+	u32 process;
+	u64 next_ns;
+	bool refused;                           /* it cannot be watched: said already */
+	char of[HIT_SPECS_MAX][NAME_MAX_BYTES]; /* the whole name, where a part was asked for; "" until it is known */
+};
+
+struct hit_callees {
+	const struct event_host *host;
+	const struct hit_options *options;
+	struct form *forms;
+	u32 nforms;
+	struct looked *looked;
+	u32 nlooked;
+	u32 found[HIT_SPECS_MAX];
+	u32 adding, adding_for; /* process and spec of a look */
+	u64 cost_ns;            /* of a trap, without the program; 0: not measured yet */
+	double spent;           /* of a CPU, while functions are watched: a mean of late */
+	double debt;
+	struct callee_counts counts; /* as of */
+	u64 steered_ns, open_ns, opened_ns;
+	u32 each; /* 1: all are watched all the time */
+	u64 shift_begin, shift_end, next_shift;
+	u64 began, ended;
+	bool warned;
+};
+
+void hit_callees_prepare(struct object *o)
+{
+	object_want(o, "on_callee");
+	bpf_map__set_max_entries(object_skeleton(o)->maps.callees, WATCHED_MAX);
+}
+
+struct error *hit_callees_create(
+        const struct event_host *host, const struct hit_options *options, struct hit_callees **ret)
+{
+	struct hit_callees *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return &error_no_memory;
+	c->host = host;
+	c->options = options;
+	c->each = 1;
+	*ret = c;
+	return NULL;
+}
+
+static void close_watch(struct hit_callees *c, struct form *f)
+{
+	int map = bpf_map__fd(object_skeleton(c->host->object)->maps.callees);
+	const struct process *p = targets_find(c->host->targets, f->process);
+	struct callee_key key = {.addr = f->callee.entry, .tgid = p ? (u32)p->pid : 0};
+
+	if (!f->watch)
+		return;
+	thread_watch_close(f->watch);
+	f->watch = NULL;
+	bpf_map_delete_elem(map, &key);
+}
+
+void hit_callees_destroy(struct hit_callees *c)
+{
+	if (!c)
+		return;
+	for (u32 i = 0; i < c->nforms; i++)
+		close_watch(c, &c->forms[i]);
+	free(c->forms);
+	free(c->looked);
+	free(c);
+}
+
+/* Tells BPF what a hit must find. */
+static struct error *tell(struct hit_callees *c, const struct form *f, const struct process *p, u32 each, u64 until)
+{
+	int map = bpf_map__fd(object_skeleton(c->host->object)->maps.callees);
+	struct callee_key key = {.addr = f->callee.entry, .tgid = (u32)p->pid};
+	struct callee_watch watch = {.until = until,
+	        .reason = c->options->n > 1 ? f->spec + 1 : 0,
+	        .each = each,
+	        .bytes = f->callee.executed ? 0 : f->callee.bytes,
+	        .nat = f->callee.nat};
+
+	memcpy(watch.at, f->callee.at, sizeof(watch.at));
+	if (watch.bytes && !memory_read(p->memory, &watch.word, watch.bytes, key.addr))
+		return NULL; /* it is gone: the next look sees that */
+	if (bpf_map_update_elem(map, &key, &watch, BPF_ANY))
+		return error_errno(errno, "cannot tell BPF of a function");
+	return NULL;
+}
+
+static struct error *open_watch(struct hit_callees *c, struct form *f, u32 each, u64 until)
+{
+	const struct process *p = targets_find(c->host->targets, f->process);
+	struct error *err;
+
+	if (f->watch || !p || p->dead)
+		return NULL;
+	err = tell(c, f, p, each, until);
+	if (!err)
+		err = thread_watch_open(&(struct thread_watch_options){.pid = p->pid,
+		                                .addr = f->callee.entry,
+		                                .bytes = f->callee.bytes,
+		                                .executed = f->callee.executed,
+		                                .program = object_program(c->host->object, "on_callee")},
+		        &f->watch);
+	if (err && err->kind == ERROR_NO_PROCESS) {
+		error_free(err);
+		err = NULL;
+	}
+	return err;
+}
+
+static struct error *add_form(struct hit_callees *c, const struct runtime_callee *callee)
+{
+	struct form *f;
+	struct error *err;
+
+	for (u32 i = 0; i < c->nforms; i++) {
+		f = &c->forms[i];
+		if (f->process == c->adding && f->spec == c->adding_for && f->callee.entry == callee->entry &&
+		        !memcmp(f->callee.at, callee->at, sizeof(callee->at))) {
+			f->seen = true;
+			return NULL;
+		}
+	}
+	err = grow(&c->forms, c->nforms, sizeof(*c->forms));
+	if (err)
+		return err;
+	c->forms[c->nforms++] =
+	        (struct form){.process = c->adding, .spec = c->adding_for, .callee = *callee, .seen = true};
+	c->found[c->adding_for]++;
+	return NULL;
+}
+
+/* Functions of a process that were not there at the last look, or are not any more. */
+static struct error *look_for(struct hit_callees *c, const struct process *p, struct looked *l, u32 spec)
+{
+	const struct hit_spec *s = &c->options->spec[spec];
+	struct callee_match match;
+	struct error *err = callee_match(p, s->language, s->text, *l->of[spec] ? l->of[spec] : s->name, &match);
+
+	c->adding = p->number;
+	c->adding_for = spec;
+	for (u32 i = 0; !err && i < match.n; i++)
+		err = add_form(c, &match.of[i]);
+	if (!err && match.n && !callee_is_pattern(s->name))
+		snprintf(l->of[spec], sizeof(l->of[spec]), "%s", match.of[0].name);
+	free(match.of);
+	return err;
+}
+
+static struct looked *looked_at(struct hit_callees *c, u32 process)
+{
+	for (u32 i = 0; i < c->nlooked; i++)
+		if (c->looked[i].process == process)
+			return &c->looked[i];
+	if (grow(&c->looked, c->nlooked, sizeof(*c->looked)))
+		return NULL;
+	c->looked[c->nlooked] = (struct looked){.process = process};
+	return &c->looked[c->nlooked++];
+}
+
+/* Forgets what a look has not seen any more. */
+static void forget(struct hit_callees *c, u32 process)
+{
+	u32 left = 0;
+
+	for (u32 i = 0; i < c->nforms; i++) {
+		struct form *f = &c->forms[i];
+
+		if (f->process == process && !f->seen) {
+			close_watch(c, f);
+			continue;
+		}
+		c->forms[left++] = *f;
+	}
+	c->nforms = left;
+}
+
+static struct error *look(struct hit_callees *c, u64 now)
+{
+	const struct targets *t = c->host->targets;
+	struct error *err = NULL;
+
+	for (u32 i = 0; !err && i < t->nprocesses; i++) {
+		const struct process *p = t->processes[i];
+		struct looked *l = p->dead ? NULL : looked_at(c, p->number);
+
+		if (!l || now < l->next_ns)
+			continue;
+		for (u32 k = 0; k < c->nforms; k++)
+			c->forms[k].seen &= c->forms[k].process != p->number;
+		for (u32 k = 0; !err && k < c->options->n; k++)
+			if (c->options->spec[k].language)
+				err = look_for(c, p, l, k);
+		if (!err)
+			forget(c, p->number);
+		l->next_ns = now_ns() + LOOK_NS;
+		l->next_ns += LOOK_EACH * (now_ns() - now);
+	}
+	return err;
+}
+
+static void read_counts(const struct hit_callees *c, struct callee_counts *ret)
+{
+	struct object *o = c->host->object;
+
+	error_free(object_sum(o, object_skeleton(o)->maps.callee_counters, (u64 *)ret, sizeof(*ret)));
+}
+
+/* The most functions that one process has. */
+static u32 most(const struct hit_callees *c)
+{
+	u32 ret = 0, n;
+
+	for (u32 i = 0; i < c->nforms; i++) {
+		n = 0;
+		for (u32 k = 0; k < c->nforms; k++)
+			n += c->forms[k].process == c->forms[i].process;
+		ret = n > ret ? n : ret;
+	}
+	return ret;
+}
+
+static u32 groups(const struct hit_callees *c)
+{
+	return (most(c) + THREAD_WATCHES - 1) / THREAD_WATCHES;
+}
+
+static void warn(struct hit_callees *c)
+{
+	struct error *err;
+
+	if (c->warned)
+		return;
+	c->warned = true;
+	if (groups(c) > 1)
+		err = error_new(ERROR_INTERNAL,
+		        "%u functions and %u debug registers: they are watched in turns, and their calls stand for "
+		        "others",
+		        most(c), THREAD_WATCHES);
+	else
+		err = error_hint(error_new(ERROR_INTERNAL,
+		                         "hits cost the target %.0f %% of a CPU: functions are watched in shifts, and "
+		                         "their calls stand for the others",
+		                         100 * c->spent),
+		        "--max-cpu 0 counts all calls");
+	c->host->options->warn(c->host->options->ctx, err);
+}
+
+/* What hits cost while functions are watched, and so for which part of the time they can be. */
+static void steer(struct hit_callees *c, u64 now)
+{
+	double budget = c->host->options->cpu_percent / 100 * SHARE, ns, spent;
+	struct callee_counts counts, was = c->counts;
+	u64 open = c->open_ns + (c->opened_ns ? now - c->opened_ns : 0);
+	u32 each = groups(c) ? groups(c) : 1;
+
+	if (now - c->steered_ns < STEER_NS || !open)
+		return;
+	read_counts(c, &counts);
+	ns = (double)(counts.walk_ns - was.walk_ns) + (double)(counts.traps - was.traps) * (double)c->cost_ns;
+	c->debt = fmax(0, c->debt + ns - budget * (double)(now - c->steered_ns));
+	spent = ns / (double)open;
+	c->spent = spent > c->spent ? spent : c->spent + (spent - c->spent) / MEMORY;
+	c->counts = counts;
+	c->steered_ns = now;
+	c->open_ns = 0;
+	c->opened_ns = c->opened_ns ? now : 0;
+	if (budget && (c->each > 1 || c->debt > budget * CREDIT_NS))
+		each = (u32)fmax(each, fmin(EACH_MAX, ceil(c->spent / budget)));
+	if (each > 1)
+		warn(c);
+	c->each = each;
+}
+
+static void close_all(struct hit_callees *c, u64 now)
+{
+	for (u32 i = 0; i < c->nforms; i++)
+		close_watch(c, &c->forms[i]);
+	c->open_ns += c->opened_ns ? (now < c->shift_end ? now : c->shift_end) - c->opened_ns : 0;
+	c->opened_ns = 0;
+}
+
+/* One of the groups that the functions of each process make, or all. */
+static struct error *open_group(struct hit_callees *c, u32 group, u64 until)
+{
+	struct error *err = NULL;
+	u32 n;
+
+	for (u32 i = 0; !err && i < c->nforms; i++) {
+		n = 0;
+		for (u32 k = 0; k < i; k++)
+			n += c->forms[k].process == c->forms[i].process;
+		if (n % groups(c) == group)
+			err = open_watch(c, &c->forms[i], c->each, until);
+	}
+	c->opened_ns = c->opened_ns ? c->opened_ns : now_ns();
+	return err;
+}
+
+/* A shift of a random group at a random moment of each period. */
+static struct error *shift(struct hit_callees *c, u64 now)
+{
+	u32 n = groups(c);
+	u64 period;
+
+	if (c->opened_ns && now < c->shift_end)
+		return NULL;
+	if (c->opened_ns)
+		close_all(c, now);
+	if (now < c->next_shift)
+		return NULL;
+	period = SHIFT_NS * c->each / n;
+	c->next_shift = (c->next_shift && now - c->next_shift < period ? c->next_shift : now) + period;
+	c->shift_end = now + SHIFT_NS;
+	return open_group(c, (u32)(drand48() * n), c->shift_end);
+}
+
+static struct error *keep_watching(struct hit_callees *c, u64 now)
+{
+	if (!c->nforms)
+		return NULL;
+	if (c->each > 1) {
+		if (c->opened_ns && c->shift_end == UINT64_MAX)
+			close_all(c, now);
+		return shift(c, now);
+	}
+	if (c->opened_ns && c->shift_end != UINT64_MAX)
+		close_all(c, now);
+	c->shift_end = UINT64_MAX;
+	return open_group(c, 0, UINT64_MAX);
+}
+
+struct error *hit_callees_poll(struct hit_callees *c, u64 now)
+{
+	struct error *err = look(c, now);
+
+	if (!c->began) {
+		c->began = now;
+		c->cost_ns = thread_watch_cost();
+	}
+	steer(c, now_ns());
+	return err ? err : keep_watching(c, now_ns());
+}
+
+u64 hit_callees_due(const struct hit_callees *c)
+{
+	if (c->each == 1 || !c->nforms)
+		return 0;
+	return c->opened_ns ? c->shift_end : c->next_shift;
+}
+
+u32 hit_callees_found(const struct hit_callees *c, u32 spec)
+{
+	return c->found[spec];
+}
+
+struct error *hit_callees_missing(struct hit_callees *c, u32 spec)
+{
+	const struct hit_spec *s = &c->options->spec[spec];
+	const struct targets *t = c->host->targets;
+	struct callee_match match = {0};
+	struct error *err = NULL;
+	char near[HIT_NEAR_TEXT];
+
+	for (u32 i = 0; !err && i < t->nprocesses && !match.near.n; i++) {
+		if (t->processes[i]->dead)
+			continue;
+		free(match.of);
+		err = callee_match(t->processes[i], s->language, s->text, s->name, &match);
+	}
+	free(match.of);
+	if (err)
+		return err;
+	hit_near_text(&match.near, near);
+	err = error_new(ERROR_USAGE, "-e %s: there is no function \"%s\"", s->text, s->name);
+	return match.near.n ? error_hint(err, "near: %s", near)
+	                    : error_hint(err, "%s; --list '%s:*' shows all", callee_form(s->language), s->language);
+}
+
+void hit_callees_end(struct hit_callees *c)
+{
+	u64 now = now_ns();
+
+	c->ended = now;
+	close_all(c, now);
+}
+
+double hit_callees_hits(const struct hit_callees *c)
+{
+	struct callee_counts counts;
+
+	read_counts(c, &counts);
+	return (double)counts.stand_for;
+}
+
+double hit_callees_part(const struct hit_callees *c)
+{
+	return c->each > 1 ? 1.0 / c->each : 0;
+}

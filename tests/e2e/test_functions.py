@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+probe and latency of functions of a language: as many hits as the program counts calls itself, of functions of all
+kinds; what is not there, or is not clear, is refused by name.
+"""
+
+import json
+import signal
+import subprocess
+
+import yrt
+
+CALLS = f"{yrt.SOURCE}/fixtures/python/calls.py"
+ROUNDS = 5
+
+
+class Program:
+    """A fixture that counts its own calls, and does what it is told by lines."""
+
+    def __init__(self, *command):
+        self.process = subprocess.Popen(
+            [str(word) for word in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.pid = json.loads(self.process.stdout.readline())["pid"]
+
+    def do(self, word):
+        """Its counts of calls, when it has done that."""
+        self.process.stdin.write(f"{word}\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        yrt.stop(self.process, signal.SIGKILL)
+
+
+def python(rounds=ROUNDS, threads=1, version="/usr/bin/python3"):
+    return Program(version, CALLS, rounds, threads)
+
+
+def probed(program, *what, words=("go",), command="probe", flags=()):
+    """(the result, the program's counts) of what it does while functions are probed, all of them."""
+    args = [arg for name in what for arg in ("-e", name)]
+    at = yrt.Run(command, *args, "-p", program.pid, "-d", 60, "--max-cpu", 0, *flags).sampling()
+    counts = {}
+    for word in words:
+        counts = program.do(word)
+    at.interrupt()
+    return at.result(), counts
+
+
+def leaves(result, function):
+    """Hits whose innermost frame is this function."""
+    return sum(n for frames, n in result.stacks if frames[-1].startswith(f"{function} ("))
+
+
+# What is asked for, the name that stacks show, and the program's own word for it.
+KINDS = [
+    ("__main__.recursive", "recursive", "recursive"),
+    ("__main__.raises", "raises", "raises"),
+    ("__main__.generator", "generator", "generator"),
+    ("__main__.coroutine", "coroutine", "coroutine"),
+    ("outer.closure", "outer.<locals>.closure", "closure"),
+    ("__main__.decorated", "decorated", "decorated"),
+    ("Shop.place", "Shop.place", "method"),
+    ("Shop.make", "Shop.make", "class_method"),
+    ("Shop.tax", "Shop.tax", "static_method"),
+    ("Shop.total", "Shop.total", "property"),
+    ("Shop.Inner.deep", "Shop.Inner.deep", "deep"),
+    ("__main__.several", "several", "several"),
+]
+
+
+def test_python_kinds():
+    """Each kind of function: every call counts once, with its stack."""
+    with python() as program:
+        for name, shown, word in KINDS:
+            before = program.do("nothing")
+            result, after = probed(program, f"python:{name}")
+            result.expect()
+            due = after[word] - before[word]
+            assert leaves(result, shown) == result.samples == due, f"{name}: {due} calls\n{yrt.show(result.stacks)}"
+            assert result.incomplete() == 0, result.stats
+            yield f"{name}: {due} calls"
+
+
+def test_python_recursion():
+    """Each depth of a recursion is a stack of its own."""
+    with python() as program:
+        result, _ = probed(program, "python:__main__.recursive")
+        depths = {}
+        for frames, n in result.expect().stacks:
+            depth = sum(f.startswith("recursive (") for f in frames)
+            depths[depth] = depths.get(depth, 0) + n
+        assert depths == {1: ROUNDS, 2: ROUNDS, 3: ROUNDS, 4: ROUNDS}, depths
+
+
+def test_python_threads():
+    """Threads that begin after yrt are watched from their first instruction on."""
+    with python(3, 60) as program:
+        result, counts = probed(program, "python:Shop.place")
+        assert leaves(result.expect(), "Shop.place") == counts["method"] == 180, (counts, yrt.show(result.stacks))
+        yield f"{counts['method']} calls of 60 threads"
+
+
+def test_python_several():
+    """Four functions at once, distinguished by the leaf; one that is never called."""
+    with python() as program:
+        what = [f"python:{name}" for name in ("Shop.place", "Shop.tax", "__main__.recursive", "__main__.never")]
+        result, counts = probed(program, *what, flags=["-U"])
+        seen = {}
+        for frames, n in result.expect().stacks:
+            seen[frames[-1]] = seen.get(frames[-1], 0) + n
+        assert seen == {
+            "[python:Shop.place]": counts["method"], "[python:Shop.tax]": counts["static_method"],
+            "[python:__main__.recursive]": counts["recursive"]}, seen
+
+
+def test_python_names():
+    """Names that do not lead to one function."""
+    with python() as program:
+        for name, *words in (
+            ("python:__main__.recursiv", "no function", "near: .*__main__.recursive"),
+            ("python:place", "2 functions", r"__main__\.Shop\.place, __main__\.Other\.place"),
+            ("python:*", "functions match; at most 64"),
+            ("python:nowhere.*.nothing", "no function"),
+        ):
+            result = yrt.run("probe", "-e", name, "-p", program.pid, "-d", 1)
+            yrt.clear(result, yrt.USAGE, *words)
+        program.do("go")
+
+
+yrt.main(globals())
