@@ -3,6 +3,7 @@
  * default. */
 EVENT(clock)
 EVENT(tlab)
+EVENT(alloc) /* of object/ */
 EVENT(fault)
 EVENT(wait)
 EVENT(wall)

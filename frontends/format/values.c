@@ -17,6 +17,7 @@ static const struct kind {
         {"fault-flame", "page_faults", "time", "waits"},
         {"latency", "latency", "latency", "waits"},
         {"probe", "probe", "time", "waits"},
+        {"alloc", "memory", "time", "waits"},
 };
 
 /* NULL: none of these. */
@@ -62,7 +63,7 @@ static void set_values(const struct profile_meta *m, struct values *ret)
 	const struct kind *kind = kind_of(m);
 
 	*ret = (struct values){.n = 1, .period_ns = text_period_ns(m)};
-	if (more && is_pair(unit, more, "bytes", "objects")) {
+	if (more && (is_pair(unit, more, "bytes", "objects") || (kind && !strcmp(kind->name, "memory")))) {
 		ret->kind = "memory";
 		ret->n = 2;
 		ret->counted = !strcmp(unit, "bytes");

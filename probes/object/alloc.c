@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "alloc.h"
+
+#include <bpf/libbpf.h>
+#include <stdlib.h>
+
+#include "alloc_places.h"
+#include "probes/object.h"
+#include "probes/sampler.h"
+#include "probes/uprobe.h"
+#include "sample.skel.h"
+
+#define INNER_MOST  8192
+#define THREADS     4096
+#define MOST        20 /* stacks in 10 ms, before the interval grows */
+#define STEER_NS    100000000ull
+#define IDLE_STACKS 50 /* in that time: so few that the interval may be smaller */
+
+struct alloc {
+	const struct event_host *host;
+	const struct alloc_options *options;
+	struct hit_shifts *shifts;
+	struct alloc_places *places;
+	u64 steered_ns, taken;
+	bool started;
+	struct alloc_summary summary;
+};
+
+static void prepare(struct object *o)
+{
+	struct sample *skel = object_skeleton(o);
+
+	object_want(o, "on_alloc");
+	uprobe_prepare(skel->progs.on_alloc);
+	uprobe_prepare(skel->progs.on_alloc_walk);
+	bpf_map__set_max_entries(skel->maps.alloc_inner, INNER_MOST);
+	bpf_map__set_max_entries(skel->maps.alloc_outside, INNER_MOST);
+	bpf_map__set_max_entries(skel->maps.alloc_tails, THREADS);
+}
+
+static void destroy(void *event)
+{
+	struct alloc *a = event;
+
+	if (!a)
+		return;
+	hit_shifts_destroy(a->shifts);
+	alloc_places_destroy(a->places);
+	free(a);
+}
+
+static struct error *place(void *ctx, const struct process *p, struct image *img, const char *path,
+        const struct alloc_function *f, u32 number)
+{
+	struct alloc *a = ctx;
+	struct hit_uprobe u = {.program = object_skeleton(a->host->object)->progs.on_alloc,
+	        .at.offset = f->offset,
+	        .cookie = f->shape | f->pushed << 8 | (u32)f->tails << 16 | (u64)number << 24};
+
+	return hit_shifts_place(a->shifts, p, img, path, &u);
+}
+
+static u64 least(const struct alloc *a)
+{
+	return a->options->interval >= 1 ? (u64)a->options->interval : 1;
+}
+
+static struct error *create(const struct event_host *host, void **ret)
+{
+	struct alloc *a = calloc(1, sizeof(*a));
+	struct alloc_places_options places = {.host = host, .place = place, .ctx = a};
+	struct error *err;
+
+	if (!a)
+		return &error_no_memory;
+	a->host = host;
+	a->options = host->options->of_event;
+	err = hit_shifts_create(host, &a->shifts);
+	places.shifts = a->shifts;
+	if (!err)
+		err = alloc_places_create(&places, &a->places);
+	if (err)
+		destroy(a);
+	else
+		*ret = a;
+	return err;
+}
+
+/* A program that is only starting has mapped nothing yet: poll() finds it. */
+static struct error *start(void *event, bool at_exec)
+{
+	struct alloc *a = event;
+	struct sample *skel = object_skeleton(a->host->object);
+	struct error *err = at_exec ? NULL : alloc_places_look(a->places);
+
+	if (!err && !at_exec && !a->host->options->selection)
+		err = alloc_places_check(a->places);
+	if (err)
+		return err;
+	skel->data->alloc_interval = least(a);
+	skel->bss->alloc_most = a->host->options->cpu_percent ? MOST : 0;
+	a->started = true;
+	object_take_ticks(a->host->object, at_exec ? TICKS_AT_EXEC : TICKS_TAKEN);
+	return NULL;
+}
+
+static void count(const struct alloc *a, struct alloc_counters *ret)
+{
+	struct object *o = a->host->object;
+
+	error_free(object_sum(o, object_skeleton(o)->maps.alloc_counted, (u64 *)ret, sizeof(*ret)));
+}
+
+/* Where few stacks come, they are to come by smaller blocks, too. */
+static void steer(struct alloc *a, u64 now)
+{
+	struct sample *skel = object_skeleton(a->host->object);
+	struct alloc_counters counters;
+
+	if (now - a->steered_ns < STEER_NS)
+		return;
+	count(a, &counters);
+	if (counters.taken - a->taken < IDLE_STACKS && skel->data->alloc_interval / 2 >= least(a))
+		skel->data->alloc_interval /= 2;
+	a->taken = counters.taken;
+	a->steered_ns = now;
+}
+
+/* A process that came later, or a file: what can not be in it is reported, and the run goes on. */
+static struct error *poll(void *event, u64 now)
+{
+	struct alloc *a = event;
+	struct error *err = alloc_places_look(a->places);
+
+	hit_shifts_steer(a->shifts, now);
+	steer(a, now);
+	if (!err || err == &error_no_memory)
+		return err;
+	a->host->options->warn(a->host->options->ctx, err);
+	return NULL;
+}
+
+static struct error *stop(void *event)
+{
+	struct alloc *a = event;
+	struct error *err;
+
+	object_take_ticks(a->host->object, TICKS_IGNORED);
+	hit_shifts_end(a->shifts);
+	err = a->started ? alloc_places_check(a->places) : NULL;
+	if (err)
+		a->host->options->warn(a->host->options->ctx, err);
+	return NULL;
+}
+
+/* BPF takes a part of them by its weight. */
+static void halve(void *event)
+{
+	(void)event;
+}
+
+static void stats(void *event, struct sampler_stats *st)
+{
+	struct alloc *a = event;
+
+	count(a, &a->summary.counters);
+	a->summary.interval = object_skeleton(a->host->object)->data->alloc_interval;
+	a->summary.from = alloc_places_text(a->places);
+	st->probed = hit_shifts_part(a->shifts);
+	a->summary.in_shifts = st->probed > 0;
+	st->of_event = &a->summary;
+}
+
+const struct event_ops alloc_event = {
+        .name = "alloc",
+        .command = "alloc",
+        .topic = TOPIC_MEMORY,
+        .summary = "memory that malloc, new, mmap allocate: bytes and calls, by stack",
+        .unit = "bytes",
+        .more = "calls",
+        .slots = 4,
+        .prepare = prepare,
+        .create = create,
+        .destroy = destroy,
+        .start = start,
+        .poll = poll,
+        .stop = stop,
+        .halve = halve,
+        .stats = stats,
+        .command_line = &alloc_command,
+        .words = &alloc_words,
+};

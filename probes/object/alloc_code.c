@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "alloc_code.h"
+
+#include <capstone.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "probes/uprobe_cost.h"
+#include "unwind/binary/endbr64.h"
+#include "unwind/cfi/capstone_group.h"
+#include "unwind/cfi/capstone_registers.h"
+#include "unwind/cfi/cfi.h"
+#include "unwind/cleanup.h"
+#include "unwind/symbols/symbols.h"
+
+#define FUNCTION_BYTES 65536
+#define PLAIN_BYTES    512 /* of a function whose end nothing tells */
+#define DEPTH          16  /* of calls: jemalloc's malloc reaches mmap() by some ten */
+#define EDGES          2048
+#define PLACE_INSNS    8
+#define SP             7 /* DWARF's number */
+#define NOWHERE        0xffffffffu
+
+struct part { /* a function that is looked through */
+	u64 start, end;
+	u32 depth;
+	bool tails; /* it may end in a jump to one of the family */
+};
+
+struct reading {
+	struct image *img;
+	struct alloc_functions *f;
+	csh cs;
+	cs_insn *insn;
+	struct part part[ALLOC_CODE_FUNCTIONS]; /* the family first */
+	u32 n;
+	struct {
+		u32 from, to; /* parts: a jump from one to another */
+	} jump[EDGES];
+	u32 njumps;
+	bool flat; /* what is called is not looked through */
+};
+
+static void bounds_of(struct reading *r, u64 addr, struct part *ret)
+{
+	const struct cfi_fde *fde = r->img->cfi ? cfi_fde_at(r->img->cfi, addr) : NULL;
+	struct symbol sym;
+
+	ret->start = addr;
+	ret->end = addr + PLAIN_BYTES;
+	if (fde && addr >= fde->start && addr < fde->end) {
+		ret->start = fde->start;
+		ret->end = fde->end;
+	} else if (symbols_find(r->img, addr, &sym)) {
+		ret->start = sym.start;
+		ret->end = sym.end;
+	}
+	if (ret->end - ret->start > FUNCTION_BYTES)
+		ret->end = ret->start + FUNCTION_BYTES;
+}
+
+/* Which of the family begins there; NOWHERE: none. */
+static u32 family_at(const struct reading *r, u64 addr)
+{
+	for (u32 i = 0; i < r->f->n; i++)
+		if (addr == r->f->of[i].addr)
+			return i;
+	return NOWHERE;
+}
+
+static u32 part_at(struct reading *r, u64 addr, u32 depth)
+{
+	struct part part = {.depth = depth};
+
+	for (u32 i = 0; i < r->n; i++)
+		if (addr >= r->part[i].start && addr < r->part[i].end)
+			return i;
+	if (r->flat || depth > DEPTH || r->n == ALLOC_CODE_FUNCTIONS)
+		return NOWHERE;
+	bounds_of(r, addr, &part);
+	if (!image_has_code(r->img, part.start, part.end))
+		return NOWHERE;
+	r->part[r->n] = part;
+	return r->n++;
+}
+
+/*
+ * Where a call or jump leads; a stub of the PLT is its function, if that is in this file. *outside: it is another
+ * file's, whose memory this allocator hands out.
+ */
+static u64 resolve(struct reading *r, u64 addr, bool *outside)
+{
+	static const char *const makers[] = {"mmap", "mmap64", "sbrk", "__sbrk"};
+	struct symbol stub, sym;
+	char name[256];
+	size_t n;
+
+	*outside = false;
+	if (!symbols_find(r->img, addr, &stub) || stub.start != addr)
+		return addr;
+	n = strcspn(stub.name, "@");
+	if (strcmp(stub.name + n, "@plt") != 0 || n >= sizeof(name))
+		return addr;
+	memcpy(name, stub.name, n);
+	name[n] = 0;
+	if (symbols_lookup(r->img, name, &sym))
+		return sym.start;
+	for (size_t i = 0; i < sizeof(makers) / sizeof(*makers); i++)
+		*outside |= !strcmp(name, makers[i]);
+	return addr;
+}
+
+static void take_call(struct reading *r, u32 from, u64 to, u64 back)
+{
+	struct alloc_functions *f = r->f;
+	bool outside;
+	u32 function;
+
+	to = resolve(r, to, &outside);
+	function = family_at(r, to);
+	if (function == NOWHERE && outside) {
+		if (f->noutside < ALLOC_INNER_MAX)
+			f->outside[f->noutside++] = back;
+	} else if (function == NOWHERE) {
+		part_at(r, to, r->part[from].depth + 1);
+	} else if (f->ninner < ALLOC_INNER_MAX) {
+		f->inner[f->ninner].function = function;
+		f->inner[f->ninner++].to = back;
+	}
+}
+
+static void take_jump(struct reading *r, u32 from, u64 to)
+{
+	const struct part *p = &r->part[from];
+	bool outside;
+	u32 next;
+
+	to = resolve(r, to, &outside);
+	if (outside)
+		return;
+	if (to >= p->start && to < p->end && family_at(r, to) == NOWHERE)
+		return;
+	next = part_at(r, to, p->depth + 1);
+	if (next == NOWHERE || next == from || r->njumps == EDGES)
+		return;
+	r->jump[r->njumps].from = from;
+	r->jump[r->njumps++].to = next;
+}
+
+/* A jump into what is before a uprobe's place, or to it: the place would be hit more than once a call. */
+static void keep_first(struct alloc_function *f, u64 to)
+{
+	if (to <= f->addr || to > f->place)
+		return;
+	f->place = f->addr;
+	f->pushed = 0;
+}
+
+static void look_through(struct reading *r, u32 number)
+{
+	const struct part p = r->part[number];
+	cleanup(free) u8 *code = malloc(p.end - p.start);
+	size_t left = p.end - p.start;
+	const u8 *at = code;
+	u64 addr = p.start;
+
+	if (!code || !image_read(r->img, code, left, p.start))
+		return;
+	while (cs_disasm_iter(r->cs, &at, &left, &addr, r->insn)) {
+		const cs_x86_op *op = &r->insn->detail->x86.operands[0];
+
+		if (!r->insn->detail->x86.op_count || op->type != X86_OP_IMM)
+			continue;
+		if (capstone_in_group(r->insn, CS_GRP_CALL))
+			take_call(r, number, (u64)op->imm, addr);
+		else if (capstone_in_group(r->insn, CS_GRP_JUMP)) {
+			take_jump(r, number, (u64)op->imm);
+			if (number < r->f->n)
+				keep_first(&r->f->of[number], (u64)op->imm);
+		}
+	}
+}
+
+static bool is_argument(u8 reg)
+{
+	static const u8 arguments[] = {5, 4, 1, 2}; /* rdi, rsi, rdx, rcx as DWARF numbers them */
+
+	for (size_t i = 0; i < sizeof(arguments); i++)
+		if (reg == arguments[i])
+			return true;
+	return false;
+}
+
+/* Is all that a hit reads still there behind it? A push moves the stack by a word that is counted. */
+static bool keeps_arguments(struct reading *r, u32 *pushed)
+{
+	cs_regs read, write;
+	u8 nread, nwrite;
+
+	if (capstone_in_group(r->insn, CS_GRP_JUMP) || capstone_in_group(r->insn, CS_GRP_CALL) ||
+	        capstone_in_group(r->insn, CS_GRP_RET) || cs_regs_access(r->cs, r->insn, read, &nread, write, &nwrite))
+		return false;
+	if (r->insn->id == X86_INS_PUSH) {
+		++*pushed;
+		return true;
+	}
+	for (u8 i = 0; i < nwrite; i++) {
+		u8 reg = capstone_register(write[i]);
+
+		if (reg == SP || is_argument(reg))
+			return false;
+	}
+	return true;
+}
+
+/* The first instruction that the kernel emulates, if one comes before arguments go; else the first. */
+static void choose_place(struct reading *r, struct alloc_function *f)
+{
+	u8 code[PLACE_INSNS * UPROBE_CODE + UPROBE_CODE] = {0};
+	u64 addr = f->addr = f->place = probed_entry(r->img, f->addr);
+	size_t left = sizeof(code) - UPROBE_CODE;
+	const u8 *at = code;
+	u32 pushed = 0;
+
+	if (!image_read(r->img, code, left, addr))
+		return;
+	for (u32 i = 0; i < PLACE_INSNS; i++) {
+		u64 here = addr;
+
+		if (uprobe_is_emulated(at)) {
+			f->place = here;
+			f->pushed = pushed;
+			return;
+		}
+		if (!cs_disasm_iter(r->cs, &at, &left, &addr, r->insn) || !keeps_arguments(r, &pushed))
+			return;
+	}
+}
+
+/* Is a jump to another one all that it does? */
+static void note_wrapper(struct reading *r, struct alloc_function *f)
+{
+	u8 code[UPROBE_CODE];
+	const u8 *at = code;
+	size_t left = sizeof(code);
+	u64 addr = f->addr;
+	bool outside;
+
+	if (image_read(r->img, code, left, addr) && cs_disasm_iter(r->cs, &at, &left, &addr, r->insn) &&
+	        r->insn->id == X86_INS_JMP && r->insn->detail->x86.operands[0].type == X86_OP_IMM)
+		f->wrapper = family_at(r, resolve(r, (u64)r->insn->detail->x86.operands[0].imm, &outside)) != NOWHERE;
+}
+
+static void note_tails(struct reading *r)
+{
+	for (bool changed = true; changed;) {
+		changed = false;
+		for (u32 i = 0; i < r->njumps; i++) {
+			struct part *from = &r->part[r->jump[i].from];
+			u32 to = r->jump[i].to;
+
+			if (from->tails || (to >= r->f->n && !r->part[to].tails))
+				continue;
+			from->tails = changed = true;
+		}
+	}
+	for (u32 i = 0; i < r->f->n; i++)
+		r->f->of[i].tails = r->part[i].tails;
+}
+
+/* Virtual functions of an allocator, too. */
+static void look_through_all(struct reading *r)
+{
+	const struct cfi *cfi = r->img->cfi;
+	u32 n = r->n < ALLOC_CODE_FUNCTIONS ? r->n : r->n - 1;
+
+	r->flat = true;
+	for (u32 i = 0; cfi && i < cfi->nfdes; i++) {
+		r->part[n] = (struct part){.start = cfi->fdes[i].start, .end = cfi->fdes[i].end};
+		if (r->part[n].end - r->part[n].start <= FUNCTION_BYTES && part_at(r, r->part[n].start, 0) == NOWHERE)
+			look_through(r, n);
+	}
+}
+
+/* Calls are to addresses of symbols; the rest is by the place behind an endbr64. */
+static void read_all(struct reading *r)
+{
+	for (u32 i = 0; i < r->f->n; i++) {
+		struct part *p = &r->part[r->n++];
+
+		bounds_of(r, r->f->of[i].addr, p);
+		p->start = r->f->of[i].addr;
+		p->depth = 0;
+	}
+	for (u32 i = 0; i < r->f->n; i++) {
+		u64 addr = r->f->of[i].addr;
+
+		note_wrapper(r, &r->f->of[i]);
+		choose_place(r, &r->f->of[i]);
+		r->f->of[i].addr = addr;
+	}
+	for (u32 i = 0; i < r->n; i++)
+		look_through(r, i);
+	note_tails(r);
+	if (alloc_functions_are_all(r->img))
+		look_through_all(r);
+}
+
+struct error *alloc_code_read(struct image *img, struct alloc_functions *f)
+{
+	cleanup(free) struct reading *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return &error_no_memory;
+	r->img = img;
+	r->f = f;
+	if (cs_open(CS_ARCH_X86, CS_MODE_64, &r->cs))
+		return &error_no_memory;
+	cs_option(r->cs, CS_OPT_DETAIL, CS_OPT_ON);
+	r->insn = cs_malloc(r->cs);
+	if (r->insn) {
+		read_all(r);
+		cs_free(r->insn, 1);
+	}
+	cs_close(&r->cs);
+	return r->insn ? NULL : &error_no_memory;
+}

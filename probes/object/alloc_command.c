@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The options and the help of alloc. */
+#include "alloc.h"
+#include "probes/event_command.h"
+#include "probes/run.h"
+
+enum { ALLOC_CALLS = EVENT_KEY, ALLOC_INTERVAL };
+
+static const struct event_option options[] = {
+        {ALLOC_CALLS, "calls", NULL, "show the number of calls, not their bytes"},
+        {ALLOC_INTERVAL, "interval", "BYTES",
+                "blocks smaller than BYTES get a stack with the probability size/BYTES (1, and more where many come)"},
+        {0},
+};
+
+static const struct setting own[] = {
+        {ALLOC_INTERVAL, SETTING_OF(struct alloc_options, interval), .name = "--interval", .min = 1, .max = 1e9},
+        {0},
+};
+
+static const struct setting run[] = {
+        {ALLOC_CALLS, SETTING_OF(struct run_request, second), .on = true},
+        {0},
+};
+
+static const struct event_example examples[] = {
+        {"yrt @ -p 4242 -d 10 -o alloc.html", "who allocates how many bytes"},
+        {"yrt @ -p 4242 --calls -f txt -o -", "who calls malloc() most often"},
+        {"yrt @ -p 4242 -o alloc.pb.gz", "both numbers, for pprof"},
+        {NULL, NULL},
+};
+
+const struct event_command alloc_command = {
+        .size = sizeof(struct alloc_options),
+        .own = own,
+        .run = run,
+        .text = "Every allocator is seen that has the names of C and C++: malloc, calloc, realloc (its new size), "
+                "posix_memalign and its relatives, new, mmap without a file, sbrk; libc's own, preloaded, or linked "
+                "in with symbols. A call that an allocator makes of itself does not count again.\n"
+                "A uprobe sees each call, for 1 to 3 us of the target's time. If that is more than a quarter of "
+                "--max-cpu, functions are probed in shifts, and calls of a shift stand for those in between; yrt says "
+                "so, and totals are estimates then. Stacks are taken of blocks chosen by size: one of size/interval, "
+                "each weighted to stand for the others, so that bytes and calls are both unbiased. --max-cpu 0 takes "
+                "every stack.",
+        .options = options,
+        .examples = examples,
+};

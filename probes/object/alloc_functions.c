@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "alloc_functions.h"
+
+#include <string.h>
+
+#include "alloc_code.h"
+#include "probes/hit/hit_find.h"
+#include "unwind/symbols/symbols.h"
+
+static const struct {
+	const char *name;
+	enum alloc_shape shape;
+} known[] = {
+        {"malloc", ALLOC_SIZE_1},
+        {"calloc", ALLOC_SIZE_PRODUCT},
+        {"realloc", ALLOC_RESIZE},
+        {"memalign", ALLOC_SIZE_2},
+        {"aligned_alloc", ALLOC_SIZE_2},
+        {"posix_memalign", ALLOC_SIZE_3},
+        {"valloc", ALLOC_SIZE_1},
+        {"pvalloc", ALLOC_SIZE_1},
+        {"mmap", ALLOC_MAP},
+        {"mmap64", ALLOC_MAP},
+        {"sbrk", ALLOC_MOVE_END},
+        /* jemalloc's own interface */
+        {"mallocx", ALLOC_SIZE_1},
+        {"rallocx", ALLOC_RESIZE},
+        /* operator new, and new[], plain, nothrow, aligned, aligned and nothrow: only those of an allocator */
+        {"_Znwm", ALLOC_SIZE_1},
+        {"_Znam", ALLOC_SIZE_1},
+        {"_ZnwmRKSt9nothrow_t", ALLOC_SIZE_1},
+        {"_ZnamRKSt9nothrow_t", ALLOC_SIZE_1},
+        {"_ZnwmSt11align_val_t", ALLOC_SIZE_1},
+        {"_ZnamSt11align_val_t", ALLOC_SIZE_1},
+        {"_ZnwmSt11align_val_tRKSt9nothrow_t", ALLOC_SIZE_1},
+        {"_ZnamSt11align_val_tRKSt9nothrow_t", ALLOC_SIZE_1},
+};
+
+static bool has(struct image *img, const char *name)
+{
+	struct symbol sym;
+
+	return symbols_lookup(img, name, &sym);
+}
+
+const char *alloc_functions_refused(struct image *img)
+{
+	static const struct {
+		const char *symbol, *name;
+	} tools[] = {{"__asan_init", "AddressSanitizer"}, {"__hwasan_init", "HWAddressSanitizer"},
+	        {"__msan_init", "MemorySanitizer"}, {"__tsan_init", "ThreadSanitizer"},
+	        {"__lsan_init", "LeakSanitizer"}};
+	const char *base = strrchr(img->path, '/');
+
+	if (!strncmp(base ? base + 1 : img->path, "vgpreload_", 10))
+		return "valgrind";
+	for (size_t i = 0; i < sizeof(tools) / sizeof(*tools); i++)
+		if (has(img, tools[i].symbol))
+			return tools[i].name;
+	return NULL;
+}
+
+const char *alloc_functions_kind(struct image *img)
+{
+	static const struct {
+		const char *symbol, *name;
+	} kinds[] = {{"mallctl", "jemalloc"}, {"je_mallctl", "jemalloc"}, {"mi_malloc", "mimalloc"},
+	        {"MallocExtension_Internal_GetStats", "tcmalloc"}, {"tc_malloc", "tcmalloc (gperftools)"},
+	        {"_IO_2_1_stdout_", "glibc"}, {"__malloc_donate", "musl"}, {"__libc_start_main", "musl"}};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+		if (has(img, kinds[i].symbol))
+			return kinds[i].name;
+	return NULL;
+}
+
+bool alloc_functions_are_all(struct image *img)
+{
+	const char *kind = alloc_functions_kind(img);
+
+	return kind && strcmp(kind, "glibc") != 0 && strcmp(kind, "musl") != 0 && !has(img, "main");
+}
+
+/* Versions and aliases of a symbol are one function. */
+static void add(struct alloc_functions *f, const char *name, enum alloc_shape shape, const struct symbol *sym)
+{
+	for (u32 i = 0; i < f->n; i++)
+		if (f->of[i].addr == sym->start)
+			return;
+	if (f->n < ALLOC_FUNCTIONS_MAX)
+		f->of[f->n++] = (struct alloc_function){.name = name, .shape = shape, .addr = sym->start};
+}
+
+struct error *alloc_functions_find(struct image *img, struct alloc_functions *ret)
+{
+	struct symbol sym;
+	struct error *err;
+
+	ret->n = ret->ninner = ret->noutside = 0;
+	if (!symbols_lookup(img, "malloc", &sym))
+		return NULL;
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+		if (symbols_lookup(img, known[i].name, &sym) && image_has_code(img, sym.start, sym.start + 1))
+			add(ret, known[i].name, known[i].shape, &sym);
+	err = alloc_code_read(img, ret);
+	for (u32 i = 0; !err && i < ret->n; i++)
+		if (!hit_offset(img, ret->of[i].place, true, &ret->of[i].offset))
+			err = error_new(ERROR_UNSUPPORTED, "%s: %s at 0x%lx is not in its code", img->path,
+			        ret->of[i].name, ret->of[i].place);
+	return err;
+}

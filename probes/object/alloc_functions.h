@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The allocation functions of a file, by the names that C, POSIX and the C++ ABI give them. Any allocator has them,
+ * whether it is libc's own, was preloaded or linked in.
+ */
+#ifndef YRT_ALLOC_FUNCTIONS_H
+#define YRT_ALLOC_FUNCTIONS_H
+
+#include "alloc_shape.h"
+#include "unwind/binary/image.h"
+#include "unwind/error.h"
+
+#define ALLOC_FUNCTIONS_MAX 48
+#define ALLOC_INNER_MAX     256
+
+struct alloc_function {
+	const char *name; /* as in the file */
+	enum alloc_shape shape;
+	u64 addr;     /* in the file */
+	u64 place;    /* of its uprobe, in the file: arguments have their registers there */
+	u64 offset;   /* the same, in the file's bytes */
+	u32 pushed;   /* words that it has pushed by then */
+	bool tails;   /* it may end in a jump to another one */
+	bool wrapper; /* it does nothing but jump to another one: that one is probed */
+};
+
+struct alloc_functions {
+	struct alloc_function of[ALLOC_FUNCTIONS_MAX];
+	u32 n;
+	struct { /* calls of one of them from their own code: */
+		u32 function;
+		u64 to; /* where they return */
+	} inner[ALLOC_INNER_MAX];
+	u32 ninner;
+	u64 outside[ALLOC_INNER_MAX]; /* where calls of another file's mmap() and sbrk() from that code return */
+	u32 noutside;
+};
+
+/* symbols_load() of the image was called. n is 0 if it has no malloc(). Nothing is allocated. */
+struct error *alloc_functions_find(struct image *img, struct alloc_functions *ret);
+/* What replaces malloc() so that its calls say little ("AddressSanitizer"); NULL: nothing does in this file. */
+const char *alloc_functions_refused(struct image *img);
+/* The allocator that the file is or has, by names that only it exports: "glibc", "jemalloc"; NULL: another one. */
+const char *alloc_functions_kind(struct image *img);
+
+/* Is it a library that is nothing but an allocator? Its calls of mmap() are not the program's then. */
+bool alloc_functions_are_all(struct image *img);
+
+#endif

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "alloc_places.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "probes/object.h"
+#include "probes/sampler.h"
+#include "probes/targets.h"
+#include "sample.skel.h"
+#include "unwind/binary/proc_path.h"
+#include "unwind/cleanup.h"
+#include "unwind/grow.h"
+#include "unwind/symbols/symbols.h"
+
+struct file {
+	struct image *img; /* owned */
+	struct alloc_functions functions;
+	u32 number; /* of its first function */
+};
+
+struct seen { /* a file in a process */
+	pid_t pid;
+	const struct file *file;
+};
+
+struct looked { /* a process as it was looked at last */
+	u32 process;
+	u64 maps_hash;
+};
+
+struct alloc_places {
+	struct alloc_places_options options;
+	struct file **files;
+	u32 nfiles;
+	struct seen *seen;
+	u32 nseen;
+	struct looked *looked;
+	u32 nlooked;
+	u32 numbers; /* of functions so far */
+	char text[256];
+};
+
+struct error *alloc_places_create(const struct alloc_places_options *options, struct alloc_places **ret)
+{
+	*ret = calloc(1, sizeof(**ret));
+	if (!*ret)
+		return &error_no_memory;
+	(*ret)->options = *options;
+	return NULL;
+}
+
+void alloc_places_destroy(struct alloc_places *a)
+{
+	if (!a)
+		return;
+	for (u32 i = 0; i < a->nfiles; i++) {
+		image_put(a->files[i]->img);
+		free(a->files[i]);
+	}
+	free(a->files);
+	free(a->seen);
+	free(a->looked);
+	free(a);
+}
+
+/* The calls that the file's allocator makes of itself, for BPF. */
+static void tell_inner(struct alloc_places *a, const struct file *f)
+{
+	struct bpf_map *map = object_skeleton(a->options.host->object)->maps.alloc_inner;
+	const struct alloc_functions *all = &f->functions;
+	u32 one = 1;
+
+	for (u32 i = 0; i < all->ninner; i++) {
+		const struct alloc_function *of = &all->of[all->inner[i].function];
+		u64 key = alloc_inner_key(f->number + all->inner[i].function, (long)(all->inner[i].to - of->place));
+
+		bpf_map__update_elem(map, &key, sizeof(key), &one, sizeof(one), BPF_ANY);
+	}
+}
+
+/* The same where libc's mmap() makes the memory that an allocator of another file hands out. */
+static void tell_outside(struct alloc_places *a, const struct file *f, const struct process *p, u64 bias)
+{
+	struct bpf_map *map = object_skeleton(a->options.host->object)->maps.alloc_outside;
+	u32 one = 1;
+
+	for (u32 i = 0; i < f->functions.noutside; i++) {
+		struct alloc_outside key = {.addr = bias + f->functions.outside[i], .tgid = (u32)p->pid};
+
+		bpf_map__update_elem(map, &key, sizeof(key), &one, sizeof(one), BPF_ANY);
+	}
+}
+
+static void name_file(struct alloc_places *a, const struct file *f)
+{
+	const char *base = strrchr(f->img->path, '/'), *kind = alloc_functions_kind(f->img);
+	size_t n = strlen(a->text);
+
+	snprintf(a->text + n, sizeof(a->text) - n, "%s%s%s%s%s", n ? ", " : "", base ? base + 1 : f->img->path,
+	        kind ? " (" : "", kind ? kind : "", kind ? ")" : "");
+}
+
+/* What of it is known; files without malloc() are kept, too, so that they are read once. */
+static struct error *read_file(struct alloc_places *a, struct image *img, const char *root, struct file **ret)
+{
+	struct error *err = symbols_load(img, root);
+	const char *refused = err ? NULL : alloc_functions_refused(img);
+	cleanup(free) struct file *f = NULL;
+
+	if (!err && refused)
+		err = error_hint(error_new(ERROR_UNSUPPORTED,
+		                         "%s replaces the allocator (%s): its calls say little of "
+		                         "the program",
+		                         img->path, refused),
+		        "its own reports show leaks and errors; use a build without it");
+	if (!err)
+		err = grow(&a->files, a->nfiles, sizeof(*a->files));
+	f = err ? NULL : calloc(1, sizeof(*f));
+	if (!f)
+		return err ? err : &error_no_memory;
+	err = alloc_functions_find(img, &f->functions);
+	if (err)
+		return err;
+	f->img = image_get(img);
+	f->number = a->numbers;
+	a->numbers += f->functions.n;
+	if (f->functions.n) {
+		tell_inner(a, f);
+		name_file(a, f);
+	}
+	*ret = f;
+	a->files[a->nfiles++] = TAKE(f);
+	return NULL;
+}
+
+static struct error *find_file(struct alloc_places *a, struct image *img, const char *root, struct file **ret)
+{
+	for (u32 i = 0; i < a->nfiles; i++)
+		if (a->files[i]->img == img) {
+			*ret = a->files[i];
+			return NULL;
+		}
+	return read_file(a, img, root, ret);
+}
+
+static bool was_seen(const struct alloc_places *a, pid_t pid, const struct file *f)
+{
+	for (u32 i = 0; i < a->nseen; i++)
+		if (a->seen[i].pid == pid && a->seen[i].file == f)
+			return true;
+	return false;
+}
+
+static struct error *look_at_file(struct alloc_places *a, const struct process *p, const struct mapping *m, pid_t tid)
+{
+	char path[96], root[64];
+	struct error *err;
+	struct file *f;
+
+	snprintf(root, sizeof(root), "/proc/%d/root", tid);
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%lx-%lx", tid, m->start, m->end);
+	err = find_file(a, m->image, root, &f);
+	if (err || !f->functions.n || was_seen(a, p->pid, f))
+		return err;
+	err = grow(&a->seen, a->nseen, sizeof(*a->seen));
+	if (err)
+		return err;
+	tell_outside(a, f, p, m->bias);
+	a->seen[a->nseen++] = (struct seen){.pid = p->pid, .file = f};
+	for (u32 i = 0; !err && i < f->functions.n; i++)
+		if (!f->functions.of[i].wrapper)
+			err = a->options.place(a->options.ctx, p, m->image, path, &f->functions.of[i], f->number + i);
+	return err;
+}
+
+static struct error *look_at(struct alloc_places *a, const struct process *p)
+{
+	pid_t tid = living_thread(p->pid) ?: p->pid;
+	struct error *err = NULL;
+
+	for (u32 i = 0; !err && i < p->maps.nlines; i++) {
+		const struct mapping *m = &p->mappings[i];
+
+		if (m->image && m->prot & PROT_EXEC && m->image->fd >= 0)
+			err = look_at_file(a, p, m, tid);
+	}
+	return err;
+}
+
+static struct looked *looked_at(struct alloc_places *a, u32 process)
+{
+	for (u32 i = 0; i < a->nlooked; i++)
+		if (a->looked[i].process == process)
+			return &a->looked[i];
+	return NULL;
+}
+
+struct error *alloc_places_look(struct alloc_places *a)
+{
+	const struct targets *t = a->options.host->targets;
+	struct error *err = NULL;
+
+	for (u32 i = 0; !err && i < t->nprocesses; i++) {
+		const struct process *p = t->processes[i];
+		struct looked *l = looked_at(a, p->number);
+
+		if (p->dead || (l && l->maps_hash == p->maps_hash))
+			continue;
+		if (!l && (err = grow(&a->looked, a->nlooked, sizeof(*a->looked))))
+			break;
+		l = l ? l : &a->looked[a->nlooked++];
+		*l = (struct looked){.process = p->number, .maps_hash = p->maps_hash};
+		err = look_at(a, p);
+	}
+	return err;
+}
+
+struct error *alloc_places_check(const struct alloc_places *a)
+{
+	const struct targets *t = a->options.host->targets;
+
+	if (a->nseen || !t->nprocesses)
+		return NULL;
+	return error_hint(error_new(ERROR_UNSUPPORTED, "process %d (%s) has no malloc that has a name",
+	                          t->processes[0]->pid, t->processes[0]->comm),
+	        "it is linked statically and stripped: give its debug file a place below /usr/lib/debug, or a symbol "
+	        "table to the program; Go programs have `yrt go-alloc`");
+}
+
+const char *alloc_places_text(const struct alloc_places *a)
+{
+	return a->text;
+}

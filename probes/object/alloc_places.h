@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The uprobes of allocation functions in all targets: places them in each process that appears, and in each file that
+ * one maps later.
+ */
+#ifndef YRT_ALLOC_PLACES_H
+#define YRT_ALLOC_PLACES_H
+
+#include "alloc_functions.h"
+#include "probes/event.h"
+#include "probes/hit/hit_shifts.h"
+
+struct alloc_places;
+
+struct alloc_places_options {
+	const struct event_host *host;
+	struct hit_shifts *shifts; /* not owned */
+	/* Places what the event needs at a function, whose number is for ALLOC_COOKIE_NUMBER. */
+	struct error *(*place)(void *ctx, const struct process *p, struct image *img, const char *path,
+	        const struct alloc_function *f, u32 number);
+	void *ctx;
+};
+
+struct error *alloc_places_create(const struct alloc_places_options *options, struct alloc_places **ret);
+void alloc_places_destroy(struct alloc_places *a); /* NULL is fine */
+/* Looks at targets that are new, or have other mappings than before. */
+struct error *alloc_places_look(struct alloc_places *a);
+/* An error that says why, if no target has an allocation function that is known. */
+struct error *alloc_places_check(const struct alloc_places *a);
+/* "libc.so.6 (glibc), libjemalloc.so.2 (jemalloc)"; valid until the next look. */
+const char *alloc_places_text(const struct alloc_places *a);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* How an allocation function is called: what the cookie of its uprobe says to BPF. */
+#ifndef YRT_ALLOC_SHAPE_H
+#define YRT_ALLOC_SHAPE_H
+
+enum alloc_shape {          /* where the size is */
+	ALLOC_SIZE_1,       /* f(size, …) */
+	ALLOC_SIZE_2,       /* f(x, size, …) */
+	ALLOC_SIZE_3,       /* f(x, y, size) */
+	ALLOC_SIZE_PRODUCT, /* f(n, size) */
+	ALLOC_RESIZE,       /* f(block, size): 0 frees a block */
+	ALLOC_MAP,          /* f(address, size, protection, flags, …): only memory without a file */
+	ALLOC_MOVE_END,     /* f(increment) of the heap's end, which may be below 0 */
+};
+
+#define ALLOC_COOKIE_SHAPE(cookie)  ((cookie)&0xff)
+#define ALLOC_COOKIE_PUSHED(cookie) ((cookie) >> 8 & 0xff) /* words on the stack above the return address */
+#define ALLOC_COOKIE_TAILS(cookie)  ((cookie) >> 16 & 1)   /* it may end in a jump to another one */
+#define ALLOC_COOKIE_NUMBER(cookie) ((cookie) >> 24)       /* of the function */
+
+/* Where a call of mmap() or sbrk() returns to an allocator that lies in another file. */
+struct alloc_outside {
+	unsigned long addr; /* in the process */
+	unsigned int tgid, reserved;
+};
+
+/* What a call of function `number` has as the distance from the probed place to its return address, if it is inner. */
+static inline __attribute__((always_inline)) unsigned long alloc_inner_key(unsigned long number, long distance)
+{
+	return number << 32 | (unsigned int)distance;
+}
+
+#endif

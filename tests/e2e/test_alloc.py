@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+alloc: bytes and calls of fifteen sites of known size are what the program itself counts, exactly, where every call is
+seen and every stack is taken; with libc's malloc and with others that replace it.
+"""
+
+import glob
+import os
+import subprocess
+import tempfile
+
+import yrt
+
+LIBRARIES = "/usr/lib/x86_64-linux-gnu"
+SITES = os.path.join(yrt.SOURCE, "fixtures/native/alloc_sites.c")
+
+
+def count(*args, preload=None, name="alloc_sites", rounds=512, threads=1, mode=""):
+    """(result, what the program counted), of a whole run of it."""
+    if preload:
+        os.environ["LD_PRELOAD"] = preload
+    try:
+        fixture = yrt.Fixture(name, rounds, mode, threads)
+    finally:
+        os.environ.pop("LD_PRELOAD", None)
+    with fixture:
+        at = yrt.Run("alloc", "-p", fixture.pid, "-d", 60, "--max-cpu", 0, *args).sampling()
+        fixture.release()
+        truth = fixture.finish()
+        return at.result().expect(), truth["sites"]
+
+
+def check(result, sites, which, what=""):
+    for name, counted in sites.items():
+        seen = yrt.count(result.stacks, name)
+        assert seen == counted[which], f"{what} {name}: {seen} of {counted}\n{yrt.show(result.stacks)}"
+    lost = result.lost()
+    assert not lost and result.incomplete() == 0, result.stats
+    return f"{what} {sum(c[which] for c in sites.values())} in {len(sites)} sites, {result.stats['alloc']['from']}"
+
+
+def test_bytes():
+    """Each site's bytes; blocks that an allocator makes of itself are not counted twice."""
+    result, sites = count()
+    yield check(result, sites, 1)
+    stats = result.stats["alloc"]
+    assert stats["stacks"] == stats["calls"] and stats["inner_calls"] and not stats["in_shifts"], stats
+    assert result.stats["unit"] == "bytes" and "libc.so.6 (glibc)" in result.stderr, result.stderr
+
+
+def test_calls():
+    """The number of calls, of several threads."""
+    result, sites = count("--calls", threads=4, rounds=128)
+    yield check(result, sites, 0)
+
+
+def test_preloaded():
+    """Other allocators in its place: jemalloc, gperftools, mimalloc."""
+    found = [p for n in ("jemalloc", "tcmalloc", "tcmalloc_minimal", "mimalloc")
+             for p in glob.glob(f"{LIBRARIES}/lib{n}.so.[0-9]")]
+    assert len(found) == 4, found
+    for path in found:
+        result, sites = count(preload=path)
+        yield check(result, sites, 1)
+        assert "malloc" in result.stats["alloc"]["from"].split(",")[1], result.stats
+
+
+def built(directory, compiler, *flags):
+    path = os.path.join(directory, "sites")
+    subprocess.run(
+        [compiler, "-O2", "-g", "-pthread", "-fno-optimize-sibling-calls", *flags, SITES, "-o", path], check=True
+    )
+    return path
+
+
+def test_other_builds():
+    """musl, and a static program; one without symbols, or with AddressSanitizer, is refused by name."""
+    for compiler, flags in (("musl-gcc", ()), ("gcc", ("-static",))):
+        with tempfile.TemporaryDirectory() as directory:
+            result, sites = count(name=built(directory, compiler, *flags))
+            yield check(result, sites, 1, f"{compiler} {' '.join(flags)}")
+    hidden, sanitized = ("-static", "-s"), ("-fsanitize=address",)
+    for flags, word in ((hidden, "no malloc that has a name"), (sanitized, "AddressSanitizer")):
+        with tempfile.TemporaryDirectory() as directory:
+            with yrt.Fixture(built(directory, "gcc", *flags)) as fixture:
+                refused = yrt.run("alloc", "-p", fixture.pid, "-d", 1)
+            assert refused.code == yrt.UNSUPPORTED and word in refused.stderr, refused.stderr
+
+
+yrt.main(globals())
