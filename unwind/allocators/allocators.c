@@ -37,15 +37,30 @@ static const char *file_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+/* The file whose variables without a first value (.bss) lie here, behind the others; maps.nlines: none. */
+static u32 data_before(const struct space *s, u32 map)
+{
+	const struct map_line *line = &s->maps.lines[map];
+
+	return map && space_is_anonymous(s, map) && !line->path[0] && line[-1].end == line->start && line[-1].ino &&
+	                       line[-1].prot & PROT_WRITE && !s->of[map - 1].shared
+	               ? map - 1
+	               : s->maps.nlines;
+}
+
 static struct error *place(const struct space *s, u32 map, struct usage *u, u32 *node)
 {
 	const struct map_line *line = &s->maps.lines[map];
 	const char *group = "anonymous", *name = "";
+	u32 file = data_before(s, map);
 	struct error *err;
 
 	if (line->ino) {
 		group = s->of[map].shared ? "shared files" : "files";
 		name = file_name(line->path);
+	} else if (file < s->maps.nlines) {
+		group = "files";
+		name = file_name(s->maps.lines[file].path);
 	} else if (s->of[map].shared) {
 		group = "shared memory";
 		name = line->path;

@@ -283,11 +283,12 @@ static void pause_ms(u32 ms)
 static bool read_whole_batch(struct walk_state *w, u64 at)
 {
 	for (u32 i = 0; i < TRIES; i++) {
-		if (read_batch(w, at))
+		if (read_batch(w, at)) {
+			w->g->torn += i;
 			return true;
+		}
 		if (!w->g->space->pid)
 			return false; /* a core does not change */
-		w->g->torn++;
 		pause_ms(1);
 		pages_forget(w->g->space->pages);
 	}

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+heap: blocks of glibc's malloc by arena, state and size, against what the program counted itself and what malloc_info()
+says of it; the same of a core; a corrupt block; growth; a program without threads, a static one.
+"""
+
+import collections
+import os
+import re
+import subprocess
+import tempfile
+import xml.etree.ElementTree
+
+import yrt
+
+BLOCKS = os.environ.get("YRT_BLOCKS", "blocks")  # fixtures/native/blocks.c, perhaps linked to another glibc
+ROW = re.compile(r" *(\d+) +(\d+) +(\d+) {1,12}(\d*)   ( *)(\S.*)")
+UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20}
+Row = collections.namedtuple("Row", "resident swapped size blocks")
+FREE = ("free in fast bins", "free, unsorted", "free in small bins", "free in large bins", "top")
+
+
+def table(text):
+    """{path of names: Row}"""
+    rows, path = {}, []
+    for line in text.splitlines():
+        m = ROW.fullmatch(line)
+        if m:
+            path = path[:len(m[5]) // 2] + [m[6]]
+            rows[tuple(path[1:])] = Row(int(m[1]), int(m[2]), int(m[3]), int(m[4] or 0))
+    assert () in rows, text
+    return rows
+
+
+def heap(*args):
+    done = yrt.Run("heap", *args, "--all", "--bytes", output=False, stats=False).result().expect()
+    assert "note" not in done.stderr, done.stderr
+    return table(done.stdout), done.stdout
+
+
+def malloc_of(rows):
+    names = {path[0] for path in rows if path and path[0].startswith("malloc of glibc")}
+    assert len(names) == 1, rows.keys()
+    return names.pop()
+
+
+def total(rows, *names):
+    """Of all arenas."""
+    return sum(row.size for path, row in rows.items() if path[2:] == names)
+
+
+def by_class(rows, state):
+    """{largest size of a class: blocks} of all arenas."""
+    ret = collections.Counter()
+    for path, row in rows.items():
+        if len(path) == 4 and path[2] == state:
+            n, unit = path[3].removeprefix("up to ").split()
+            ret[int(n) * UNITS[unit]] += row.blocks
+    return ret
+
+
+def own_classes(live):
+    """The same of what the program counted; bounds of size_class.h."""
+    ret = collections.Counter()
+    for size, n in live.items():
+        bound = int(size)
+        if bound > 1024:
+            step = 1 << ((bound - 1).bit_length() - 3)
+            bound = -(-bound // step) * step
+        ret[bound] += n
+    return ret
+
+
+def info_of(text):
+    """malloc_info(): (bytes of arenas, free in them); a size in it has a bit more for each block but the top."""
+    root = xml.etree.ElementTree.fromstring(text)
+    system = free = 0
+    for arena in root.findall("heap"):
+        totals = {t.get("type"): t for t in arena.findall("total")}
+        system += int(arena.find("system[@type='current']").get("size"))
+        for t in totals.values():
+            free += int(t.get("size"))
+        free -= int(totals["rest"].get("count")) - 1
+    mapped = root.find("total[@type='mmap']")
+    return system, free, (int(mapped.get("count")), int(mapped.get("size")))
+
+
+def compare(rows, truth):
+    malloc = malloc_of(rows)
+    system, free, mapped = info_of(truth["info"])
+    in_use, cached = by_class(rows, "in use"), by_class(rows, "free in thread caches")
+    for bound, blocks in own_classes(truth["live"]).items():
+        assert in_use[bound] == blocks, (bound, in_use[bound], blocks, in_use)
+    most = 16 if tuple(map(int, truth["version"].split("."))) >= (2, 43) else 7
+    for size in (96, 112, 416, 528, 1008):  # what a cache of a thread takes; four threads
+        assert cached[size] == 4 * most, (size, cached)
+    assert sum(total(rows, state) for state in FREE) == free, rows
+    arenas = sum(row.size for path, row in rows.items() if len(path) == 2 and "arena" in path[1])
+    assert arenas == system, (arenas, system)
+    own = rows[malloc, "blocks with a mapping of their own"]
+    assert (own.blocks, own.size) == mapped == (3, own.size), (own, mapped)
+    return f"glibc {truth['version']}: {sum(in_use.values())} blocks in use, {free} of {system} bytes free, as it says"
+
+
+def consistent(rows):
+    """Each row is the sum of what is below it."""
+    below = {}
+    for path, row in rows.items():
+        if path:
+            below.setdefault(path[:-1], []).append(row)
+    for path, of in below.items():
+        for field in ("resident", "swapped", "size"):
+            assert sum(getattr(r, field) for r in of) == getattr(rows[path], field), (path, field)
+
+
+def test_blocks():
+    with yrt.Fixture(BLOCKS, wait=False) as f:
+        rows, _ = heap("-p", f.pid)
+        consistent(rows)
+        yield compare(rows, f.start)
+
+
+def test_static():
+    """A program that has the allocator in itself."""
+    with yrt.Fixture("blocks_static", wait=False) as f:
+        rows, _ = heap("-p", f.pid)
+        consistent(rows)
+        yield compare(rows, f.start)
+
+
+def test_memory():
+    """All memory that the kernel counts is in the tree, however it is divided."""
+    with yrt.Fixture(BLOCKS, wait=False) as f:
+        rows, _ = heap("-p", f.pid)
+        rss = int(re.search(r"^Rss: +(\d+) kB", yrt.read(f"/proc/{f.pid}/smaps_rollup"), re.M)[1]) << 10
+        assert rows[()].resident == rss, (rows[()], rss)
+        assert ("stacks", "threads") in rows, rows.keys()
+        assert any(path[0] == "files" and path[-1].startswith("libc") for path in rows if path), rows.keys()
+
+
+def test_core():
+    """A core has the same blocks as the process that it was taken of."""
+    with yrt.Fixture(BLOCKS, wait=False) as f, tempfile.TemporaryDirectory(prefix="yrt-heap-") as directory:
+        live, _ = heap("-p", f.pid)
+        core = os.path.join(directory, "core")
+        subprocess.run(["gcore", "-o", core, str(f.pid)], check=True, stdin=subprocess.DEVNULL, capture_output=True)
+        rows, _ = heap("--core", f"{core}.{f.pid}")
+        yield compare(rows, f.start)
+        live, rows = ({path: (r.size, r.blocks) for path, r in of.items() if path and path[0].startswith("malloc")}
+                      for of in (live, rows))
+        assert live == rows, live.items() ^ rows.items()
+
+
+def test_corrupt():
+    """A header that was overwritten is reported first, with the last block before it; other arenas are read."""
+    with yrt.Fixture(BLOCKS, "corrupt", wait=False) as f:
+        rows, text = heap("-p", f.pid)
+    first = text.splitlines()[0]
+    assert first.startswith(f"CORRUPT: corrupt chunk at {f.start['corrupt']:#x} (arena 0"), first
+    assert f"the last good chunk before it: {f.start['before']:#x}" in first, first
+    assert "size 0x4141414141414141" in first, first
+    assert rows[malloc_of(rows), "main arena", "not read: corrupt or unreadable"].size
+    assert sum(1 for path in rows if len(path) == 3 and path[2] == "in use") == 4, rows.keys()
+
+
+def test_formats():
+    """A picture has what the table has: what is in memory, or (--size) all."""
+    with yrt.Fixture(BLOCKS, wait=False) as f:
+        rows, _ = heap("-p", f.pid)
+        for option, field in ((), "resident"), (("--size",), "size"):
+            folded = yrt.Run("heap", "-p", f.pid, *option, "-f", "folded", output=False, stats=False).result().expect()
+            stacks = {tuple(path): n for path, n in yrt.parse_folded(folded.stdout)}
+            leaves = {path: getattr(row, field) for path, row in rows.items() if row.blocks and len(path) > 3}
+            assert leaves, rows
+            for path, n in leaves.items():
+                assert stacks.get(path, 0) == n, (path, n, stacks.get(path))
+
+
+def test_refused():
+    for args, words in (((), "no process was given"), (("-p", "1", "--core", "x"), "excludes"),
+                        (("--core", "x", "--watch", "1"), "excludes"), (("-p", "1", "-f", "x"), "no format")):
+        done = yrt.Run("heap", *args, output=False, stats=False).result().expect(yrt.USAGE)
+        assert words in done.stderr, done.stderr
+
+
+yrt.main(globals())
