@@ -47,6 +47,7 @@ extern const struct manual cache_manual, inspect_manual, layout_manual, doctor_m
 
 int flame_main(const struct command_line *self, int argc, char **argv);
 int snapshot_main(const struct command_line *self, int argc, char **argv);
+int objects_main(const struct command_line *self, int argc, char **argv);
 int java_alloc_main(const struct command_line *self, int argc, char **argv);
 int symbolize_main(const struct command_line *self, int argc, char **argv);
 int render_main(const struct command_line *self, int argc, char **argv);
@@ -71,6 +72,11 @@ const struct manual *event_manual(const struct event_ops *e);
  * snapshot.c. */
 struct runtime_snapshot_ops;
 const struct manual *snapshot_manual(const struct runtime_snapshot_ops *ops);
+
+/* The manual of <view>-heap or <view>-refs; *ret NULL: no runtime of the view tells of its heap. False: out of memory.
+ * In objects.c. */
+struct view;
+bool objects_manual(const struct view *view, bool refs, const struct manual **ret);
 
 /* Prints "yrt: message" and the hint on stderr, frees err, returns its exit code. In say.c. */
 int report_error(struct error *err);

@@ -128,6 +128,28 @@ static bool add_snapshots(const struct view *v)
 	return true;
 }
 
+/* What is alive, and who keeps it alive, where a runtime tells. */
+static bool add_heap(const struct view *v, bool refs)
+{
+	struct command_line c = {.run = objects_main, .group = GROUP_MEMORY};
+	char *name, *summary;
+
+	if (!objects_manual(v, refs, &c.manual))
+		return false;
+	if (!c.manual)
+		return true;
+	if (asprintf(&name, refs ? "%s-refs" : "%s-heap", v->name) < 0 ||
+	        asprintf(&summary,
+	                refs ? "who keeps the memory of %s alive: a flame graph of references"
+	                     : "the objects of %s that are alive, by type",
+	                v->language) < 0)
+		return false;
+	c.name = name;
+	c.summary = summary;
+	add(&c);
+	return true;
+}
+
 /* An event's command comes first, then the views of languages. */
 static bool list_commands(void)
 {
@@ -140,7 +162,7 @@ static bool list_commands(void)
 				return false;
 	}
 	for (const struct view *v = views(); v->name; v++)
-		if (!add_snapshots(v))
+		if (!add_snapshots(v) || !add_heap(v, false) || !add_heap(v, true))
 			return false;
 	for (u32 i = 0; i < FIXED; i++)
 		add(&fixed[i]);

@@ -12,6 +12,7 @@
 #include "python_gc.h"
 #include "python_gil.h"
 #include "python_glue.h"
+#include "python_heap.h"
 #include "python_idle.h"
 #include "python_locks.h"
 #include "python_image.h"
@@ -339,6 +340,25 @@ static const struct runtime_calls_ops calls = {.form = "python:MODULE.FUNCTION",
 
 static const struct runtime_tasks_ops tasks = {.kind = "asyncio task", .kinds = "asyncio tasks", .list = list_tasks};
 
+static struct error *open_heap(void *data, const struct runtime_process *p, struct heap *h, void **ret)
+{
+	struct python_instance *instance = data;
+
+	*ret = NULL;
+	return is_believed(instance) ? python_heap_open(instance->image, instance->bias, p, h, ret) : NULL;
+}
+
+static const struct runtime_heap_ops heap = {
+        .objects = "objects",
+        .text = "Of CPython 3.8 to 3.14, with the GIL. Sizes are those of sys.getsizeof(), with the attributes of an "
+                "instance. Objects of extension types are searched for references, which are marked \"?\"; memory "
+                "that they keep elsewhere is not counted.",
+        .open = open_heap,
+        .close = python_heap_close,
+        .roots = python_heap_roots,
+        .object = python_heap_object,
+};
+
 static struct error *inspect(void *data, const struct runtime_process *p, struct report *out)
 {
 	const struct python_instance *instance = data;
@@ -401,6 +421,7 @@ const struct runtime_ops python_runtime = {
         .inspect = inspect,
         .tasks = &tasks,
         .calls = &calls,
+        .heap = &heap,
         .idle = python_idle,
         .locks = python_locks,
         .waits_for = waits_for,

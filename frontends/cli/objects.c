@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* <view>-heap: what is alive, by type. <view>-refs: who keeps it alive. Of what runtimes tell (runtime_heap.h). */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli.h"
+#include "objects_text.h"
+#include "output.h"
+#include "say.h"
+#include "frontends/format/diff.h"
+#include "frontends/format/format.h"
+#include "unwind/binary/core_file.h"
+#include "unwind/cfi/cfi.h"
+#include "unwind/cleanup.h"
+#include "unwind/heap/heap.h"
+#include "unwind/heap/heap_cache.h"
+#include "unwind/heap/heap_draw.h"
+#include "unwind/now.h"
+#include "unwind/process/pause.h"
+#include "unwind/process/process.h"
+#include "unwind/process/view.h"
+
+#define MEMORY_MB 512
+
+enum key { KEY_CORE = 512, KEY_ROOT, KEY_MEMORY, KEY_PAUSE, KEY_WATCH, KEY_TO, KEY_ROOTS };
+
+/* clang-format off */
+#define COMMON \
+	{'p', "pid", "PID", "the process", COMPLETE_PID}, \
+	{KEY_CORE, "core", "FILE", "a core file in place of a process; needs no privileges", COMPLETE_FILE}, \
+	{KEY_ROOT, "root", "DIR", "where the files are that the process of the core had mapped, if not here", \
+		COMPLETE_FILE}, \
+	{'o', "output", "FILE", "- is stdout (the default): text", COMPLETE_FILE}, \
+	{'f', "format", "NAME", "text, or a format, whatever the extension of FILE:", COMPLETE_FORMAT}, \
+	{KEY_PAUSE, "pause", NULL, "stop the process while it is read: then nothing is torn", COMPLETE_NOTHING}, \
+	{KEY_MEMORY, "memory", "MB", \
+		"that yrt may take (512): a quarter of it for blocks of the process's memory, the rest for objects, " \
+		"48 bytes each with their references. What does not fit is counted", COMPLETE_NOTHING}, \
+	{'q', "quiet", NULL, "no notes", COMPLETE_NOTHING}
+/* clang-format on */
+
+static const struct manual_option heap_options[] = {
+        COMMON,
+        {KEY_WATCH, "watch", "SECS", "look again after SECS seconds, and show what has grown", COMPLETE_NOTHING},
+        {0},
+};
+
+static const struct manual_option refs_options[] = {
+        COMMON,
+        {KEY_TO, "to", "WHAT",
+                "only the ways to objects of this type, or to the object at this address (0x...), shortest first",
+                COMPLETE_NOTHING},
+        {KEY_ROOTS, "roots", NULL, "what each root alone keeps alive: a table", COMPLETE_NOTHING},
+        {0},
+};
+
+static const char *const usage[] = {"-p PID [options]", "--core FILE [options]", NULL};
+
+static const struct manual_example heap_examples[] = {
+        {"yrt @ -p 4242", "what is alive, by type"},
+        {"yrt @ -p 4242 --watch 30", "what grows"},
+        {"yrt @ --core core.4242 -o heap.html", "of a core, as a page for a browser"},
+        {NULL, NULL},
+};
+
+static const struct manual_example refs_examples[] = {
+        {"yrt @ -p 4242 -o refs.html", "who keeps memory alive"},
+        {"yrt @ -p 4242 --to Session", "which ways lead to objects of this type"},
+        {"yrt @ -p 4242 --roots", "what would be free without each root"},
+        {NULL, NULL},
+};
+
+struct request {
+	int pid;
+	const char *core, *root;
+	const char *output, *format, *to;
+	double seconds, memory_mb;
+	bool refs, pause, roots, quiet, help;
+};
+
+static const struct setting settings[] = {
+        {KEY_CORE, SETTING_OF(struct request, core)},
+        {KEY_ROOT, SETTING_OF(struct request, root)},
+        {'o', SETTING_OF(struct request, output)},
+        {'f', SETTING_OF(struct request, format)},
+        {KEY_TO, SETTING_OF(struct request, to)},
+        {KEY_PAUSE, SETTING_OF(struct request, pause), .on = true},
+        {KEY_ROOTS, SETTING_OF(struct request, roots), .on = true},
+        {'q', SETTING_OF(struct request, quiet), .on = true},
+        {'h', SETTING_OF(struct request, help), .on = true},
+        {KEY_WATCH, SETTING_OF(struct request, seconds), .name = "--watch", .min = 0.01, .max = 1e6},
+        {KEY_MEMORY, SETTING_OF(struct request, memory_mb), .name = "--memory", .min = 16, .max = 1 << 20},
+        {0},
+};
+
+#define HEAP_TEXT                                                                                                      \
+	"Reads the objects of a running process from outside, from its roots on. Nothing is stopped and nothing is "   \
+	"loaded into it. What changes while it is read may be torn: such objects are read again, and counted if they " \
+	"are torn again; --pause stops the process for as long as it takes. "
+#define REFS_TEXT                                                                                                      \
+	"An object is drawn below the one that alone keeps it alive: if that were gone, so would be all below it. "    \
+	"Its "                                                                                                         \
+	"name is the field, then the type; {} is an entry of a map whose keys are data, [] an element of a list. "     \
+	"What "                                                                                                        \
+	"several objects keep alive is in a box \"shared by N paths\", below the nearest that all these paths have "   \
+	"in "                                                                                                          \
+	"common. Threads come after modules and globals: what those keep is not shown below a local variable."
+
+static const struct runtime_heap_ops *ops_of(const struct view *view)
+{
+	for (const struct runtime_ops *const *r = runtimes; *r; r++)
+		if (view_has(view, (*r)->id) && (*r)->heap)
+			return (*r)->heap;
+	return NULL;
+}
+
+bool objects_manual(const struct view *view, bool refs, const struct manual **ret)
+{
+	const struct runtime_heap_ops *ops = ops_of(view);
+	struct manual *m;
+	char *text;
+
+	*ret = NULL;
+	if (!ops)
+		return true;
+	m = malloc(sizeof(*m));
+	if (!m || asprintf(&text, "%s%s%s", HEAP_TEXT, ops->text ? ops->text : "", refs ? "\n" REFS_TEXT : "") < 0) {
+		free(m);
+		return false;
+	}
+	*m = (struct manual){.usage = usage,
+	        .text = text,
+	        .options = refs ? refs_options : heap_options,
+	        .examples = refs ? refs_examples : heap_examples};
+	*ret = m;
+	return true;
+}
+
+/* --- options --- */
+
+static struct error *take_pid(const char *text, int *ret)
+{
+	char *end;
+	long pid = strtol(text, &end, 10);
+
+	if (end == text || *end || pid < 1 || pid > 1 << 30)
+		return error_new(ERROR_USAGE, "--pid takes the number of a process, not \"%s\"", text);
+	*ret = (int)pid;
+	return NULL;
+}
+
+static struct error *check(const struct request *r)
+{
+	if (!r->pid == !r->core)
+		return error_hint(error_new(ERROR_USAGE, r->pid ? "--core excludes -p" : "no process was given"),
+		        "give -p PID or --core FILE");
+	if (r->core && (r->seconds || r->pause))
+		return error_new(ERROR_USAGE, "--core excludes --watch and --pause");
+	if (r->root && !r->core)
+		return error_new(ERROR_USAGE, "--root takes --core");
+	if (r->roots && (r->to || r->format))
+		return error_new(ERROR_USAGE, "--roots is a table, without --to and --format");
+	if (r->format && !format_find(r->format, NULL))
+		return error_hint(error_new(ERROR_USAGE, "there is no format \"%s\"", r->format), "--help lists them");
+	return NULL;
+}
+
+static struct error *parse(const struct command_line *self, int argc, char **argv, struct request *r)
+{
+	struct manual_getopt g;
+	struct error *err = NULL;
+	bool taken;
+	int key;
+
+	manual_getopt(self->manual, &g);
+	optind = 1;
+	while (!err && (key = getopt_long(argc, argv, g.shorts + 1, g.longs, NULL)) != -1) {
+		err = key == 'p' ? take_pid(optarg, &r->pid) : settings_apply(settings, key, optarg, r, &taken);
+		if (!err && key != 'p' && !taken)
+			err = error_hint(error_new(ERROR_USAGE, "see the line above"), "--help lists all options");
+	}
+	if (err || r->help)
+		return err;
+	if (optind < argc)
+		return error_hint(error_new(ERROR_USAGE, "unexpected argument \"%s\"", argv[optind]),
+		        "a process is given by -p PID");
+	if (r->format && !strcmp(r->format, "text"))
+		r->format = NULL;
+	return check(r);
+}
+
+/* --- the process --- */
+
+struct target {
+	struct arena *arena;
+	struct modules *modules;
+	struct core_file *core;
+	struct process *p;
+};
+
+static void warn(void *ctx, struct error *err)
+{
+	const struct request *r = ctx;
+
+	if (r->quiet)
+		error_free(err);
+	else
+		say_note_error(err);
+}
+
+static struct error *open_target(struct request *r, struct target *t)
+{
+	struct error *err = arena_create(NULL, &t->arena);
+
+	if (!err)
+		err = modules_create(t->arena, cfi_default_cache(), &t->modules);
+	if (err)
+		return err;
+	t->modules->complain = warn;
+	t->modules->complain_ctx = r;
+	if (!r->core)
+		return process_create(t->modules, r->pid, 1, &t->p);
+	err = core_open(r->core, r->root, &t->core);
+	return err ? err : process_create_core(t->modules, t->core, 1, &t->p);
+}
+
+static void close_target(struct target *t)
+{
+	process_destroy(t->p);
+	modules_destroy(t->modules);
+	core_close(t->core);
+	if (t->arena)
+		arena_destroy(t->arena);
+}
+
+static struct error *nothing(const struct process *p, const struct view *view)
+{
+	return error_hint(
+	        error_new(ERROR_UNSUPPORTED, "no %s was found in %s (pid %d)", view->language, p->comm, p->pid),
+	        "`yrt inspect -p %d` shows what was found", p->pid);
+}
+
+/* Several instances of a runtime are one heap. An error of one counts only if there is no other. */
+static struct error *read_instances(struct heap *h, const struct process *p, const struct view *view)
+{
+	struct runtime_process seen = process_view(p);
+	struct error *err = NULL;
+	bool any = false;
+
+	for (u32 i = 0; i < p->ninstances; i++) {
+		const struct instance *in = &p->instances[i];
+		bool found = false;
+		struct error *now;
+
+		if (!in->data || !in->ops->heap || !view_has(view, in->ops->id))
+			continue;
+		now = heap_read(h, in->ops->heap, in->data, &seen, &found);
+		any |= found;
+		if (err)
+			error_free(now);
+		else
+			err = now;
+	}
+	if (any && err && err != &error_no_memory) {
+		say_note_error(err);
+		err = NULL;
+	}
+	return err || any ? err : nothing(p, view);
+}
+
+static struct error *read_heap(
+        const struct request *r, const struct process *p, const struct view *view, struct heap **ret)
+{
+	struct heap_options o = {.memory = (u64)r->memory_mb << 20, .references = r->refs};
+	struct pause pause = {0};
+	struct error *err = heap_create(p->memory, p->pid, &o, ret);
+
+	if (!err && r->pause && !r->quiet)
+		say_note("%s (pid %d) is stopped while it is read", p->comm, p->pid);
+	if (!err && r->pause)
+		err = pause_begin(p->pid, &pause);
+	if (!err)
+		err = read_instances(*ret, p, view);
+	pause_end(&pause);
+	return err;
+}
+
+static void wait_s(double seconds)
+{
+	u64 end = now_ns() + (u64)(seconds * 1e9);
+
+	for (u64 now = now_ns(); now < end && !stop_sampling; now = now_ns()) {
+		u64 left = end - now;
+		struct timespec t = {(time_t)(left / 1000000000), (long)(left % 1000000000)};
+
+		nanosleep(&t, NULL);
+	}
+}
+
+/* --- results --- */
+
+struct result {
+	struct heap *before, *after; /* before: NULL without --watch */
+	const struct runtime_heap_ops *ops;
+	u64 start_ns, end_ns;
+	char loss[512];
+};
+
+static void note(void *ctx, const char *text, u64 n)
+{
+	(void)ctx;
+	if (n > 1)
+		say_note("%s (%lu times)", text, n);
+	else
+		say_note("%s", text);
+}
+
+static void describe(struct result *res, const struct request *r)
+{
+	const struct heap *h = res->after;
+	const struct heap_counts *c = &h->counts;
+	u64 objects = 0, bytes = 0;
+
+	for (u32 i = 0; i < h->nnodes; i++)
+		if (heap_is_object(&h->nodes[i])) {
+			objects++;
+			bytes += heap_size(&h->nodes[i]);
+		}
+	snprintf(res->loss, sizeof(res->loss), "%lu %s, %lu bytes, %lu references; %lu torn%s", objects,
+	        res->ops->objects, bytes, c->references, c->torn,
+	        c->refused ? "; INCOMPLETE: --memory is used up" : "");
+	if (r->quiet)
+		return;
+	fprintf(stderr, "yrt: %s; read in %.2f s\n", res->loss, (double)(res->end_ns - res->start_ns) / 1e9);
+	if (c->refused)
+		say_note("%lu references led to objects for which --memory %.0f has no room: they are missing",
+		        c->refused, r->memory_mb);
+	if (r->refs && !h->settled && !r->roots)
+		say_note("who alone keeps what is not exact: it was not settled after %u rounds", h->rounds);
+	heap_each_note(h, note, NULL);
+}
+
+static struct error *take(struct request *r, struct target *t, const struct view *view, struct result *ret)
+{
+	struct error *err = NULL;
+
+	if (r->seconds) {
+		err = read_heap(r, t->p, view, &ret->before);
+		if (!err)
+			wait_s(r->seconds);
+	}
+	ret->start_ns = now_ns();
+	if (!err)
+		err = read_heap(r, t->p, view, &ret->after);
+	ret->end_ns = now_ns();
+	if (!err && r->refs)
+		err = heap_settle(ret->after);
+	if (!err)
+		describe(ret, r);
+	return err;
+}
+
+/* --- output --- */
+
+static const struct format *format_of(const struct request *r)
+{
+	if (r->format)
+		return format_find(r->format, r->output);
+	return strcmp(r->output, "-") && strcmp(r->output + strcspn(r->output, "."), "") ? format_find(NULL, r->output)
+	                                                                                 : NULL;
+}
+
+struct wanted {
+	const char *type;
+	u64 addr;
+};
+
+static bool is_wanted(const void *ctx, const struct heap *h, u32 node)
+{
+	const struct wanted *w = ctx;
+	const char *name, *dot;
+
+	if (!heap_is_object(&h->nodes[node]))
+		return false;
+	if (w->addr)
+		return h->nodes[node].addr == w->addr;
+	name = h->types[h->nodes[node].type].name;
+	dot = strrchr(name, '.');
+	return !strcmp(name, w->type) || (dot && !strcmp(dot + 1, w->type));
+}
+
+static struct error *draw_ways(const struct heap *h, const char *to, struct profile *p)
+{
+	struct wanted w = {.type = to};
+	bool any = false;
+
+	if (!strncmp(to, "0x", 2))
+		w.addr = strtoull(to, NULL, 16);
+	for (u32 i = 1; !any && i < h->nnodes; i++)
+		any = is_wanted(&w, h, i);
+	if (!any)
+		return error_hint(error_new(ERROR_INPUT, "no object %s %s was found", w.addr ? "at" : "of type", to),
+		        "the table of the -heap command lists the types");
+	return heap_draw_ways(h, is_wanted, &w, p);
+}
+
+static struct error *profile_of(const struct heap *h, const struct request *r, struct profile **ret)
+{
+	struct error *err = profile_create(ret);
+
+	if (err)
+		return err;
+	if (!r->refs)
+		err = heap_draw_types(h, *ret);
+	else if (r->to)
+		err = draw_ways(h, r->to, *ret);
+	else
+		err = heap_draw_refs(h, *ret);
+	profile_finish(*ret);
+	return err;
+}
+
+static struct error *draw(struct result *res, const struct command_line *self, const struct process *p,
+        const struct request *r, const struct format *format, FILE *out)
+{
+	struct profile *before = NULL, *after = NULL, *both = NULL;
+	struct diff_options options = {.raw = true, .before = "before"};
+	char target[128];
+	struct timespec now;
+	struct error *err = profile_of(res->after, r, &after);
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	snprintf(target, sizeof(target), "%s (pid %d)", p->comm, p->pid);
+	if (!err)
+		after->meta = (struct profile_meta){.title = self->name,
+		        .target = target,
+		        .unit = "bytes",
+		        .more = res->ops->objects,
+		        .loss = res->loss,
+		        .duration_ns = res->end_ns - res->start_ns,
+		        .start_unix_ns = (u64)now.tv_sec * 1000000000ull + (u64)now.tv_nsec};
+	if (!err && res->before && format->compares)
+		err = profile_of(res->before, r, &before);
+	if (!err && before)
+		err = diff_create(before, after, &options, &both);
+	if (!err)
+		err = format_write(format, both ? both : after, out);
+	profile_destroy(before);
+	profile_destroy(after);
+	profile_destroy(both);
+	return err;
+}
+
+static struct error *write_result(
+        struct result *res, const struct command_line *self, const struct process *p, const struct request *r)
+{
+	const struct format *format = format_of(r);
+	struct output out;
+	struct error *err = output_open(strdup(r->output), &out);
+
+	if (err)
+		return err;
+	if (r->roots)
+		err = objects_print_roots(res->after, out.file);
+	else if (format || r->refs)
+		err = draw(res, self, p, r, format ? format : &format_txt, out.file);
+	else
+		err = objects_print_types(res->before, res->after, out.file);
+	err = output_error(&out, err);
+	if (!err)
+		return output_close(&out, true);
+	error_free(output_close(&out, false));
+	return err;
+}
+
+int objects_main(const struct command_line *self, int argc, char **argv)
+{
+	const struct view *view = view_of_command(self->name);
+	struct request r = {
+	        .output = "-", .memory_mb = MEMORY_MB, .refs = !strcmp(self->name + strlen(view->name), "-refs")};
+	struct result res = {.ops = ops_of(view)};
+	struct target t = {0};
+	struct error *err = parse(self, argc, argv, &r);
+
+	if (!err && r.help) {
+		manual_help(stdout, self);
+		return 0;
+	}
+	catch_signals();
+	if (!err)
+		err = open_target(&r, &t);
+	if (!err)
+		err = take(&r, &t, view, &res);
+	if (!err)
+		err = write_result(&res, self, t.p, &r);
+	heap_destroy(res.before);
+	heap_destroy(res.after);
+	close_target(&t);
+	return err ? report_error(err) : 0;
+}

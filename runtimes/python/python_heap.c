@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "python_heap.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "python_heap_internal.h"
+
+#define THREADS_MAX   4096
+#define FRAMES_MAX    100000
+#define STATE_WORDS   64   /* of a thread state: exceptions that are handled, context, and so on */
+#define INTERP_WORDS  1024 /* of an interpreter */
+#define MODULE_DICT   16   /* PyModuleObject.md_dict */
+#define MODULES_CHUNK 64
+
+struct error *python_heap_open(
+        const struct python_image *image, u64 bias, const struct runtime_process *p, struct heap *h, void **ret)
+{
+	u32 version = image->version >> 8 << 8;
+	struct python_heap *heap;
+
+	*ret = NULL;
+	if (image->layout->ob_type.at != 8)
+		return error_new(ERROR_UNSUPPORTED,
+		        "the Python of process %d has no GIL: the heap of free-threaded builds is not read", p->pid);
+	if (version < 0x03080000 || version >= PYTHON_V3_15)
+		return error_new(ERROR_UNSUPPORTED, "the heap of Python 3.%u is not read, only of 3.8 to 3.14",
+		        version >> 16 & 0xff);
+	heap = calloc(1, sizeof(*heap));
+	if (!heap)
+		return &error_no_memory;
+	*heap = (struct python_heap){.h = h, .image = image, .bias = bias};
+	heap->r = (struct python_reader){
+	        .mem = p->memory, .l = image->layout, .version = image->version, .left = &heap->left};
+	heap->left = UINT32_MAX;
+	heap->labels = (struct python_labels){.dict = heap_label(h, "__dict__"),
+	        .globals = heap_label(h, "(globals)"),
+	        .type = heap_label(h, "__class__"),
+	        .base = heap_label(h, "__base__")};
+	*ret = heap;
+	return NULL;
+}
+
+void python_heap_close(void *reader)
+{
+	struct python_heap *p = reader;
+
+	for (u32 i = 0; i < p->ntypes; i++) {
+		free(p->types[i]->slots);
+		free(p->types[i]);
+	}
+	free(p->types);
+	table_free(&p->type_at);
+	table_free(&p->key_label);
+	free(p);
+}
+
+/* --- modules --- */
+
+static void module_root(struct python_heap *p, u64 name, u64 module)
+{
+	char text[256];
+	u32 root;
+
+	python_heap_text(p, name, text, sizeof(text));
+	if (!*text || !python_heap_is_object(p, module))
+		return;
+	root = heap_root(p->h, 0, HEAP_LASTING, text);
+	heap_root_ref(p->h, root, p->labels.globals | HEAP_PART, python_heap_word(p, module + MODULE_DICT));
+	heap_root_ref(p->h, root, HEAP_PART, module);
+}
+
+static void modules(struct python_heap *p, u64 interp)
+{
+	const struct python_layout *l = p->r.l;
+	struct layout_member at = l->interp_modules.size ? l->interp_modules : l->interp_modules_old;
+	u64 dict = at.size ? python_heap_word(p, interp + at.at) : 0;
+	struct python_entry entry;
+	struct python_dict d;
+
+	if (!python_dict_open(&p->r, dict, &d))
+		return;
+	for (u32 i = 0; i < d.n && python_dict_entry(&p->r, &d, i, &entry); i++)
+		if (entry.key && entry.value)
+			module_root(p, entry.key, entry.value);
+}
+
+/* --- threads --- */
+
+static u64 first_frame(struct python_heap *p, u64 ts)
+{
+	const struct python_layout *l = p->r.l;
+	u64 cframe;
+
+	if (l->ts_frame_object.size)
+		return python_heap_word(p, ts + l->ts_frame_object.at);
+	if (l->ts_current_frame.size)
+		return python_heap_word(p, ts + l->ts_current_frame.at);
+	cframe = python_heap_word(p, ts + l->ts_cframe.at);
+	return cframe ? python_heap_word(p, cframe + l->cf_frame.at) : 0;
+}
+
+static void one_frame(struct python_heap *p, u32 thread, u64 frame)
+{
+	char name[256];
+	u64 code = python_heap_frame_code(p, frame);
+
+	if (!code)
+		return;
+	python_heap_code_name(p, code, name, sizeof(name));
+	p->root = heap_root(p->h, thread, HEAP_STACKS, name);
+	python_heap_frame(p, frame);
+	p->root = 0;
+}
+
+static void frames(struct python_heap *p, u32 thread, u64 ts)
+{
+	u64 frame = first_frame(p, ts);
+
+	if (p->r.l->ts_frame_object.size) { /* they are objects, and lead to each other */
+		heap_root_ref(p->h, thread, HEAP_ANY, frame);
+		return;
+	}
+	for (u32 i = 0; frame && i < FRAMES_MAX; i++) {
+		one_frame(p, thread, frame);
+		frame = python_heap_word(p, frame + p->r.l->f_previous.at);
+	}
+}
+
+/* Words of a structure that are objects, whatever they are for. */
+static void scan(struct python_heap *p, u32 root, u64 addr, u32 words)
+{
+	for (u32 i = 0; i < words; i++) {
+		u64 value = python_heap_word(p, addr + 8ull * i);
+
+		if (python_heap_is_object(p, value))
+			heap_root_ref(p->h, root, HEAP_MAYBE, value);
+	}
+}
+
+static void thread_name(struct python_heap *p, u64 interp, u64 ts, char *ret, size_t size)
+{
+	u64 threading = python_module(&p->r, interp, "threading"),
+	    ident = python_heap_word(p, ts + p->r.l->ts_thread_id.at);
+	struct python_entry entry;
+	struct python_dict d;
+	u64 id, name;
+
+	snprintf(ret, size, "thread 0x%lx", ident);
+	if (!threading || !python_dict_open(&p->r, python_dict_find(&p->r, threading, "_active"), &d))
+		return;
+	for (u32 i = 0; i < d.n && python_dict_entry(&p->r, &d, i, &entry); i++) {
+		if (!entry.value || !python_int(&p->r, entry.key, &id) || id != ident)
+			continue;
+		name = python_attribute(&p->r, entry.value, "_name");
+		if (name)
+			python_heap_text(p, name, ret, size);
+		return;
+	}
+}
+
+static void threads(struct python_heap *p, u64 interp)
+{
+	const struct python_layout *l = p->r.l;
+	struct layout_member head = l->interp_threads.size ? l->interp_threads : l->interp_tstate_head;
+	u32 all = heap_root(p->h, 0, HEAP_STACKS, "(threads)");
+	u64 ts = python_heap_word(p, interp + head.at);
+	char name[128];
+
+	for (u32 i = 0; ts && i < THREADS_MAX; i++) {
+		u32 root;
+
+		thread_name(p, interp, ts, name, sizeof(name));
+		root = heap_root(p->h, all, HEAP_STACKS, name);
+		frames(p, root, ts);
+		scan(p, root, ts, STATE_WORDS);
+		ts = python_heap_word(p, ts + l->ts_next.at);
+	}
+}
+
+struct error *python_heap_roots(void *reader)
+{
+	struct python_heap *p = reader;
+	u64 interp[PYTHON_INTERPRETERS_MAX];
+	u32 n = python_interpreters(&p->r, p->bias + p->image->runtime, interp);
+
+	if (!n)
+		return error_new(ERROR_UNSUPPORTED, "Python has no interpreter yet, or ended");
+	for (u32 i = 0; i < n; i++) {
+		modules(p, interp[i]);
+		threads(p, interp[i]);
+		scan(p, heap_root(p->h, 0, HEAP_RUNTIME, "(interpreter)"), interp[i], INTERP_WORDS);
+	}
+	return NULL;
+}

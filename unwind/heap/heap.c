@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tables of a heap: nodes by address, labels, types, roots. */
+#include "heap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cleanup.h"
+#include "grow.h"
+#include "heap_cache.h"
+#include "heap_dominators.h"
+#include "heap_internal.h"
+
+#define LABELS_MAX  (1u << 20)
+#define TYPES_MAX   (1u << 20)
+#define ROOTS_MAX   (1u << 20)
+#define REFS_MAX    (1u << 26) /* of one object */
+#define NOTES_MAX   64
+#define SLOTS_FIRST (1u << 12)
+#define CACHE_SHARE 4  /* of the memory, for blocks */
+#define NODE_BYTES  48 /* a node and its edges, until the dominators are known */
+#define NODES_MAX   0x7fffffffu
+#define SIZE_EXACT  0x7fffffffull
+
+static struct heap_reading *reading(const struct heap *h)
+{
+	return h->private;
+}
+
+static void fail(struct heap *h, struct error *err)
+{
+	if (!reading(h)->err)
+		reading(h)->err = err;
+	else
+		error_free(err);
+}
+
+/* --- nodes --- */
+
+static u64 slot_of(u64 addr, u64 nslots)
+{
+	return (addr >> 3) * 0x9e3779b97f4a7c15ull >> 20 & (nslots - 1);
+}
+
+static u32 *find_slot(const struct heap *h, u64 addr)
+{
+	const struct heap_reading *r = reading(h);
+	u64 i = slot_of(addr, r->nslots);
+
+	while (r->slots[i] && h->nodes[r->slots[i]].addr != addr)
+		i = (i + 1) & (r->nslots - 1);
+	return &r->slots[i];
+}
+
+static struct error *more_slots(struct heap *h)
+{
+	struct heap_reading *r = reading(h);
+	u64 old = r->nslots;
+	u32 *slots = calloc(old ? 2 * old : SLOTS_FIRST, sizeof(*slots));
+
+	if (!slots)
+		return &error_no_memory;
+	free(r->slots);
+	r->slots = slots;
+	r->nslots = old ? 2 * old : SLOTS_FIRST;
+	for (u32 i = 1; i < h->nnodes; i++)
+		if (h->nodes[i].addr)
+			*find_slot(h, h->nodes[i].addr) = i;
+	return NULL;
+}
+
+static u32 pack_size(u64 size)
+{
+	u64 pages = size >> 12;
+
+	return size <= SIZE_EXACT ? (u32)size : 1u << 31 | (u32)(pages < SIZE_EXACT ? pages : SIZE_EXACT);
+}
+
+void heap_set_size(struct heap_node *node, u64 size)
+{
+	node->packed_size = pack_size(size);
+}
+
+u32 heap_add_node(struct heap *h, u32 parent, u32 label, u32 type, u64 size)
+{
+	struct error *err = h->nnodes < reading(h)->room ? NULL : &error_no_memory;
+
+	if (err) {
+		h->counts.refused++;
+		return 0;
+	}
+	err = grow(&h->nodes, h->nnodes, sizeof(*h->nodes));
+	if (!err)
+		err = grow(&h->parents, h->nnodes, sizeof(*h->parents));
+	if (!err)
+		err = grow(&h->labels, h->nnodes, sizeof(*h->labels));
+	if (err) {
+		fail(h, err);
+		return 0;
+	}
+	h->nodes[h->nnodes] = (struct heap_node){.type = type, .packed_size = pack_size(size)};
+	h->parents[h->nnodes] = parent;
+	h->labels[h->nnodes] = label;
+	return h->nnodes++;
+}
+
+u32 heap_find(const struct heap *h, u64 addr)
+{
+	return addr && reading(h)->nslots ? *find_slot(h, addr) : 0;
+}
+
+u32 heap_discover(struct heap *h, u64 addr, u32 parent, u32 label, bool *fresh)
+{
+	struct error *err = NULL;
+	u32 *slot, node;
+
+	*fresh = false;
+	if (2ull * h->nnodes >= reading(h)->nslots)
+		err = more_slots(h);
+	if (err) {
+		fail(h, err);
+		return 0;
+	}
+	slot = find_slot(h, addr);
+	if (*slot)
+		return *slot;
+	node = heap_add_node(h, parent, label, 0, 0);
+	if (node) {
+		*slot = node;
+		h->nodes[node].addr = addr;
+		*fresh = true;
+	}
+	return node;
+}
+
+/* --- what a runtime calls --- */
+
+static u64 mix(u64 key)
+{
+	key = (key ^ key >> 32) * 0x9e3779b97f4a7c15ull;
+	return (key ^ key >> 29) | 1ull << 63;
+}
+
+static const char *name_of(struct heap *h, const char *text)
+{
+	const char *ret = "";
+	struct error *err = string_pool_add(&reading(h)->names, text, &ret);
+
+	if (err)
+		fail(h, err);
+	return ret;
+}
+
+u32 heap_label(struct heap *h, const char *text)
+{
+	struct heap_reading *r = reading(h);
+	const char *name = *text ? name_of(h, text) : "";
+	const u64 *known = *name ? table_get(&r->labels, mix((u64)name)) : NULL;
+	struct error *err;
+
+	if (known)
+		return (u32)*known;
+	if (!*name || r->nlabels >= LABELS_MAX)
+		return HEAP_ANY;
+	err = grow(&r->label_texts, r->nlabels, sizeof(*r->label_texts));
+	if (!err)
+		err = table_put(&r->labels, mix((u64)name), r->nlabels);
+	if (err) {
+		fail(h, err);
+		return HEAP_ANY;
+	}
+	r->label_texts[r->nlabels] = name;
+	return r->nlabels++;
+}
+
+const char *heap_label_text(const struct heap *h, u32 label)
+{
+	const struct heap_reading *r = reading(h);
+
+	label &= ~HEAP_FLAGS;
+	return label < r->nlabels ? r->label_texts[label] : "";
+}
+
+u32 heap_type(struct heap *h, u64 key, const char *name)
+{
+	struct heap_reading *r = reading(h);
+	const u64 *known = table_get(&r->types, mix(key));
+	struct error *err;
+
+	if (known)
+		return (u32)*known;
+	if (!name || h->ntypes >= TYPES_MAX)
+		return 0;
+	err = grow(&h->types, h->ntypes, sizeof(*h->types));
+	if (!err)
+		err = table_put(&r->types, mix(key), h->ntypes);
+	if (err) {
+		fail(h, err);
+		return 0;
+	}
+	h->types[h->ntypes] = (struct heap_type){.name = name_of(h, name), .key = key};
+	return h->ntypes++;
+}
+
+u32 heap_root(struct heap *h, u32 parent, enum heap_rank rank, const char *name)
+{
+	struct heap_reading *r = reading(h);
+	u32 label = heap_label(h, name), above = parent < r->nroots ? r->root_nodes[parent] : 0, node;
+	u64 key = mix((u64)parent << 32 | label);
+	const u64 *known = table_get(&r->roots, key);
+	struct error *err = NULL;
+
+	if (known)
+		return (u32)*known;
+	if (r->nroots >= ROOTS_MAX)
+		return 0;
+	node = heap_add_node(h, above, label, HEAP_ROOT_TYPE, 0);
+	err = node || !r->nroots ? grow(&r->root_nodes, r->nroots, sizeof(*r->root_nodes)) : &error_no_memory;
+	if (!err)
+		err = grow(&r->ranks, r->nroots, sizeof(*r->ranks));
+	if (!err)
+		err = table_put(&r->roots, key, r->nroots);
+	if (err) {
+		fail(h, err);
+		return 0;
+	}
+	r->root_nodes[r->nroots] = node;
+	above = parent < r->nroots ? r->ranks[parent] : 0;
+	r->ranks[r->nroots] = (u8)(rank < above ? above : rank);
+	return r->nroots++;
+}
+
+void heap_root_ref(struct heap *h, u32 root, u32 label, u64 addr)
+{
+	struct heap_reading *r = reading(h);
+	struct error *err = addr && root < r->nroots ? grow(&r->refs, r->nrefs, sizeof(*r->refs)) : NULL;
+
+	if (err)
+		fail(h, err);
+	else if (addr && root < r->nroots)
+		r->refs[r->nrefs++] = (struct root_ref){.node = root, .label = label, .addr = addr};
+}
+
+void heap_ref(struct heap *h, u32 label, u64 addr)
+{
+	struct heap_reading *r = reading(h);
+
+	if (!addr || r->nfound >= REFS_MAX)
+		return;
+	if (r->nfound == r->found_room) {
+		u32 room = r->found_room ? 2 * r->found_room : 1024;
+		struct root_ref *found = reallocarray(r->found, room, sizeof(*found));
+
+		if (!found) {
+			fail(h, &error_no_memory);
+			return;
+		}
+		r->found = found;
+		r->found_room = room;
+	}
+	r->found[r->nfound++] = (struct root_ref){.label = label, .addr = addr};
+}
+
+void heap_block(struct heap *h, u32 root, u64 addr, u32 type, u64 size)
+{
+	struct heap_reading *r = reading(h);
+	u32 node = root < r->nroots ? r->root_nodes[root] : 0;
+	bool fresh;
+
+	if (!addr) {
+		heap_add_node(h, node, HEAP_ANY, type, size);
+		return;
+	}
+	node = heap_discover(h, addr, node, HEAP_ANY, &fresh);
+	if (node && (fresh || !h->nodes[node].type)) {
+		h->nodes[node].type = type;
+		heap_set_size(&h->nodes[node], size);
+	}
+}
+
+void heap_note(struct heap *h, const char *text)
+{
+	struct heap_reading *r = reading(h);
+	struct error *err;
+
+	for (u32 i = 0; i < r->nnotes; i++)
+		if (!strcmp(r->notes[i].text, text)) {
+			r->notes[i].n++;
+			return;
+		}
+	if (r->nnotes >= NOTES_MAX)
+		return;
+	err = grow(&r->notes, r->nnotes, sizeof(*r->notes));
+	if (!err) {
+		r->notes[r->nnotes] = (struct note){.text = strdup(text), .n = 1};
+		err = r->notes[r->nnotes].text ? NULL : &error_no_memory;
+	}
+	if (err)
+		fail(h, err);
+	else
+		r->nnotes++;
+}
+
+void heap_each_note(const struct heap *h, void (*put)(void *ctx, const char *text, u64 n), void *ctx)
+{
+	for (u32 i = 0; i < reading(h)->nnotes; i++)
+		put(ctx, reading(h)->notes[i].text, reading(h)->notes[i].n);
+}
+
+const void *heap_bytes(struct heap *h, u64 addr, u32 size)
+{
+	return heap_cache_bytes(h->cache, addr, size);
+}
+
+/* --- life --- */
+
+static struct error *set_up(struct heap *h, struct memory *memory, pid_t pid, const struct heap_options *o)
+{
+	static const char *const labels[HEAP_LABELS] = {
+	        [HEAP_ANY] = "", [HEAP_ITEM] = "[]", [HEAP_ENTRY] = "{}", [HEAP_KEY] = "{key}"};
+	struct heap_reading *r = reading(h);
+	struct error *err = heap_cache_create(memory, pid, o->memory / CACHE_SHARE, &h->cache);
+
+	r->references = o->references;
+	r->room = (o->memory - o->memory / CACHE_SHARE) / NODE_BYTES;
+	r->room = r->room < NODES_MAX ? r->room : NODES_MAX;
+	if (!err)
+		err = grow(&r->label_texts, 0, sizeof(*r->label_texts));
+	if (!err)
+		err = grow(&h->types, 0, sizeof(*h->types));
+	if (err)
+		return err;
+	r->label_texts[0] = "";
+	r->nlabels = 1;
+	for (u32 i = 1; i < HEAP_LABELS; i++)
+		heap_label(h, labels[i]);
+	h->types[0] = (struct heap_type){.name = "?"};
+	h->ntypes = 1;
+	h->nnodes = 0;
+	heap_root(h, 0, HEAP_LASTING, "");
+	return r->err ? TAKE(r->err) : NULL;
+}
+
+struct error *heap_create(struct memory *memory, pid_t pid, const struct heap_options *o, struct heap **ret)
+{
+	struct heap *h = calloc(1, sizeof(*h));
+	struct error *err = h ? NULL : &error_no_memory;
+
+	*ret = NULL;
+	if (!err)
+		h->private = calloc(1, sizeof(struct heap_reading));
+	if (!err)
+		err = h->private ? set_up(h, memory, pid, o) : &error_no_memory;
+	if (err)
+		heap_destroy(h);
+	else
+		*ret = h;
+	return err;
+}
+
+static void reading_free(struct heap_reading *r)
+{
+	if (!r)
+		return;
+	for (u32 i = 0; i < r->nnotes; i++)
+		free(r->notes[i].text);
+	free(r->notes);
+	free(r->slots);
+	string_pool_free(&r->names);
+	table_free(&r->labels);
+	table_free(&r->types);
+	table_free(&r->roots);
+	free(r->label_texts);
+	free(r->ranks);
+	free(r->root_nodes);
+	free(r->refs);
+	free(r->found);
+	error_free(r->err);
+	free(r);
+}
+
+void heap_destroy(struct heap *h)
+{
+	if (!h)
+		return;
+	heap_cache_destroy(h->cache);
+	reading_free(h->private);
+	free(h->nodes);
+	free(h->parents);
+	free(h->labels);
+	free(h->edges);
+	free(h->dominators);
+	free(h->incoming);
+	free(h->types);
+	free(h);
+}
+
+/* --- results --- */
+
+struct error *heap_settle(struct heap *h)
+{
+	struct heap_reading *r = reading(h);
+	struct error *err;
+
+	free(TAKE(r->slots));
+	r->nslots = 0;
+	heap_cache_destroy(TAKE(h->cache));
+	err = heap_dominators(h->parents, h->nnodes, h->edges, h->nedges, &h->dominators, &h->incoming, &h->rounds);
+	h->settled = h->rounds < HEAP_ROUNDS_MAX;
+	return err;
+}
+
+struct error *heap_retained(const struct heap *h, u64 **ret)
+{
+	*ret = calloc((size_t)h->nnodes + 1, sizeof(**ret));
+	if (!*ret)
+		return &error_no_memory;
+	for (u32 i = h->nnodes; i-- > 0;) {
+		(*ret)[i] += heap_is_object(&h->nodes[i]) ? heap_size(&h->nodes[i]) : 0;
+		if (i)
+			(*ret)[h->dominators[i]] += (*ret)[i];
+	}
+	return NULL;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct heap_total *x = a, *y = b;
+
+	return (x->type > y->type) - (x->type < y->type);
+}
+
+static int largest_first(const void *a, const void *b)
+{
+	const struct heap_total *x = a, *y = b;
+
+	if (x->bytes != y->bytes)
+		return (x->bytes < y->bytes) - (x->bytes > y->bytes);
+	return x->count != y->count ? (x->count < y->count) - (x->count > y->count) : strcmp(x->type, y->type);
+}
+
+struct error *heap_totals(const struct heap *h, struct heap_total **ret, u32 *n)
+{
+	struct heap_total *all = calloc(h->ntypes + 1, sizeof(*all));
+	u32 kept = 0;
+
+	*ret = all;
+	*n = 0;
+	if (!all)
+		return &error_no_memory;
+	for (u32 i = 0; i < h->ntypes; i++)
+		all[i].type = h->types[i].name;
+	for (u32 i = 0; i < h->nnodes; i++)
+		if (heap_is_object(&h->nodes[i])) {
+			all[h->nodes[i].type].count++;
+			all[h->nodes[i].type].bytes += heap_size(&h->nodes[i]);
+		}
+	qsort(all, h->ntypes, sizeof(*all), by_name);
+	for (u32 i = 0; i < h->ntypes; i++) {
+		if (!all[i].count)
+			continue;
+		if (kept && all[kept - 1].type == all[i].type) {
+			all[kept - 1].count += all[i].count;
+			all[kept - 1].bytes += all[i].bytes;
+		} else {
+			all[kept++] = all[i];
+		}
+	}
+	qsort(all, kept, sizeof(*all), largest_first);
+	*n = kept;
+	return NULL;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A heap as it was read: its objects, who refers to whom, and what each keeps alive. runtime_heap.h is the other side,
+ * of those who know the objects.
+ *
+ * A node is an object or a root; node 0 is above all roots. Each but node 0 has a parent, by which it was found first:
+ * its label says how. As the walk is breadth-first, a parent's number is below its child's, and the way by parents is a
+ * shortest one. All other references are edges.
+ */
+#ifndef YRT_HEAP_H
+#define YRT_HEAP_H
+
+#include <stdio.h>
+#include <types.h>
+
+#include "binary/memory.h"
+#include "error.h"
+#include "runtime_heap.h"
+
+#define HEAP_ROOT_TYPE UINT32_MAX /* heap_node.type of roots */
+
+struct heap_node { /* 16 bytes, as there may be 10^8 */
+	u64 addr;
+	u32 type;        /* 0: there was no object */
+	u32 packed_size; /* heap_size() */
+};
+
+/* References other than by parents. */
+struct heap_edge {
+	u32 from, to;
+};
+
+struct heap_type {
+	const char *name; /* hostile */
+	u64 key;
+};
+
+struct heap_counts {
+	u64 references;
+	u64 torn, mended; /* objects that did not fit together: each time; but did when read once more */
+	u64 refused;      /* references to objects for which there was no room (heap_options.memory) */
+};
+
+struct heap_cache;
+
+struct heap {
+	struct heap_node *nodes;
+	u32 *parents, *labels; /* of each node; a label with its flags */
+	u32 nnodes;
+	struct heap_edge *edges;
+	u64 nedges;
+	u32 *dominators; /* heap_settle(): of each node but 0; NULL before */
+	u32 *incoming;   /* heap_settle(): edges to each node */
+	u32 rounds;      /* that this took */
+	bool settled;    /* the dominators are exact */
+	struct heap_type *types;
+	u32 ntypes; /* type 0 is none */
+	struct heap_counts counts;
+	struct heap_cache *cache;
+	void *private; /* of heap_read.c */
+};
+
+struct heap_options {
+	u64 memory;      /* bytes that reading and the graph may take */
+	bool references; /* who keeps what alive is wanted: edges are kept */
+};
+
+/* memory: of the process, which stays the caller's. pid: 0 for a core. */
+struct error *heap_create(struct memory *memory, pid_t pid, const struct heap_options *o, struct heap **ret);
+void heap_destroy(struct heap *h); /* NULL is fine */
+/* Reads one instance of a runtime. *found: it has a heap. Calls for several add to one heap. */
+struct error *heap_read(struct heap *h, const struct runtime_heap_ops *ops, void *instance,
+        const struct runtime_process *p, bool *found);
+/* Computes what dominates each node. After it nothing may be read any more. */
+struct error *heap_settle(struct heap *h);
+/* Bytes of each node with all that it alone keeps alive, malloc'd; needs heap_settle(). */
+struct error *heap_retained(const struct heap *h, u64 **ret);
+
+/* The node of an address; 0: none. Before heap_settle() only. */
+u32 heap_find(const struct heap *h, u64 addr);
+/* Calls put() with each note and how often it was given. */
+void heap_each_note(const struct heap *h, void (*put)(void *ctx, const char *text, u64 n), void *ctx);
+
+static inline u64 heap_size(const struct heap_node *n)
+{
+	return n->packed_size >> 31 ? (u64)(n->packed_size & 0x7fffffffu) << 12 : n->packed_size;
+}
+
+static inline bool heap_is_root(const struct heap_node *n)
+{
+	return n->type == HEAP_ROOT_TYPE;
+}
+
+static inline bool heap_is_object(const struct heap_node *n)
+{
+	return n->type && n->type != HEAP_ROOT_TYPE;
+}
+
+/* Count and bytes by type. */
+struct heap_total {
+	const char *type;
+	u64 count, bytes;
+};
+/* By bytes, largest first; types of one name are one. malloc'd; names are the heap's. */
+struct error *heap_totals(const struct heap *h, struct heap_total **ret, u32 *n);
+
+#endif

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "heap_cache.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "binary/resident.h"
+#include "runtime_heap.h"
+#include "table.h"
+
+#define BLOCK      (1ull << 20)
+#define PAGE       4096u
+#define PAGES      (BLOCK / PAGE)
+#define BLOCKS_MIN 4
+
+struct block {
+	u64 base; /* 1: unused */
+	u8 *data;
+	u64 have[PAGES / 64], failed[PAGES / 64];
+	bool used; /* since the hand came by */
+};
+
+struct heap_cache {
+	struct memory mem;
+	struct memory *below;
+	struct resident resident;
+	struct block *blocks;
+	u32 nblocks, max, hand;
+	struct table at; /* from key_of() a block's base to its number + 1; 0: evicted */
+	struct block *last;
+	u8 *bounce; /* for what lies in several blocks */
+	bool whole;
+	struct heap_cache_stats stats;
+};
+
+static u64 key_of(u64 base)
+{
+	return base / BLOCK + 1;
+}
+
+static bool bit(const u64 *bits, u64 i)
+{
+	return bits[i / 64] >> (i % 64) & 1;
+}
+
+static void set(u64 *bits, u64 i)
+{
+	bits[i / 64] |= 1ull << (i % 64);
+}
+
+/* Pages [first, last) of a block: what cannot be read is passed over, a page at a time. */
+static void read_pages(struct heap_cache *c, struct block *b, u64 first, u64 last)
+{
+	struct memory_piece pieces[PAGES];
+
+	while (first < last) {
+		size_t n = last - first, done;
+
+		for (size_t i = 0; i < n; i++)
+			pieces[i] =
+			        (struct memory_piece){b->data + (first + i) * PAGE, b->base + (first + i) * PAGE, PAGE};
+		c->stats.reads++;
+		done = memory_read_pieces(c->below, pieces, n);
+		c->stats.bytes += done * PAGE;
+		for (size_t i = 0; i < done; i++)
+			set(b->have, first + i);
+		first += done;
+		if (first < last) {
+			set(b->failed, first++);
+			c->stats.failed++;
+		}
+	}
+}
+
+static void read_stretch(struct heap_cache *c, struct block *b, u64 first, u64 last)
+{
+	if (!memory_read(c->below, b->data + first * PAGE, (last - first) * PAGE, b->base + first * PAGE)) {
+		read_pages(c, b, first, last);
+		return;
+	}
+	c->stats.reads++;
+	c->stats.bytes += (last - first) * PAGE;
+	for (u64 i = first; i < last; i++)
+		set(b->have, i);
+}
+
+/* What holds data, in one read for each stretch. The wanted page is read in any case. */
+static void read_block(struct heap_cache *c, struct block *b, u64 wanted)
+{
+	u64 at = b->base, end = b->base + BLOCK, from, to;
+
+	while (at < end && resident_next(&c->resident, at, end, BLOCK, &from, &to)) {
+		read_stretch(c, b, (from - b->base) / PAGE, (to - b->base) / PAGE);
+		at = to;
+	}
+	if (!bit(b->have, wanted) && !bit(b->failed, wanted))
+		read_pages(c, b, wanted, wanted + 1);
+}
+
+static struct block *evict(struct heap_cache *c)
+{
+	struct block *b;
+	u64 *at;
+
+	do {
+		b = &c->blocks[c->hand++ % c->max];
+	} while (b->used && (b->used = false, true));
+	at = table_get(&c->at, key_of(b->base));
+	if (at)
+		*at = 0;
+	return b;
+}
+
+static struct block *new_block(struct heap_cache *c)
+{
+	struct block *b = c->nblocks < c->max ? &c->blocks[c->nblocks] : NULL;
+
+	if (!b)
+		return evict(c);
+	b->data = malloc(BLOCK);
+	if (b->data)
+		c->nblocks++;
+	else
+		b = c->nblocks ? (c->max = c->nblocks, evict(c)) : NULL;
+	return b;
+}
+
+static struct block *block_at(struct heap_cache *c, u64 base)
+{
+	u64 *at;
+	struct block *b;
+
+	if (c->last && c->last->base == base)
+		return c->last;
+	at = table_get(&c->at, key_of(base));
+	b = at && *at ? &c->blocks[*at - 1] : NULL;
+	if (!b) {
+		b = new_block(c);
+		if (!b || table_put(&c->at, key_of(base), (u64)(b - c->blocks) + 1))
+			return NULL;
+		b->base = base;
+		memset(b->have, 0, sizeof(b->have));
+		memset(b->failed, 0, sizeof(b->failed));
+	}
+	b->used = true;
+	return c->last = b;
+}
+
+/* Are these bytes of one block there? */
+static bool have(struct heap_cache *c, struct block *b, u64 addr, u64 size)
+{
+	u64 first = (addr - b->base) / PAGE, last = (addr + size - 1 - b->base) / PAGE;
+
+	for (u64 i = first; i <= last; i++) {
+		if (bit(b->have, i))
+			continue;
+		if (bit(b->failed, i))
+			return false;
+		if (c->whole)
+			read_block(c, b, i);
+		else
+			read_pages(c, b, i, i + 1);
+		if (!bit(b->have, i))
+			return false;
+	}
+	return true;
+}
+
+static const u8 *in_block(struct heap_cache *c, u64 addr, u64 size)
+{
+	struct block *b = block_at(c, addr & ~(BLOCK - 1));
+
+	return b && have(c, b, addr, size) ? b->data + (addr - b->base) : NULL;
+}
+
+static bool cache_read(struct memory *mem, void *dst, size_t size, u64 addr)
+{
+	struct heap_cache *c = (struct heap_cache *)mem;
+
+	if (addr + size < addr)
+		return false;
+	while (size) {
+		u64 n = BLOCK - (addr & (BLOCK - 1));
+		const u8 *from;
+
+		n = n < size ? n : size;
+		from = in_block(c, addr, n);
+		if (!from)
+			return false;
+		memcpy(dst, from, n);
+		dst = (u8 *)dst + n;
+		addr += n;
+		size -= n;
+	}
+	return true;
+}
+
+const void *heap_cache_bytes(struct heap_cache *c, u64 addr, u32 size)
+{
+	if (!size || size > HEAP_BYTES_MAX || addr + size < addr)
+		return NULL;
+	if ((addr & (BLOCK - 1)) + size <= BLOCK)
+		return in_block(c, addr, size);
+	return cache_read(&c->mem, c->bounce, size, addr) ? c->bounce : NULL;
+}
+
+void heap_cache_ahead(struct heap_cache *c, bool whole)
+{
+	c->whole = whole;
+}
+
+void heap_cache_forget(struct heap_cache *c, u64 addr, u64 size)
+{
+	for (u64 page = addr / PAGE; page <= (addr + size - 1) / PAGE; page++) {
+		u64 base = page * PAGE & ~(BLOCK - 1), i = page % PAGES;
+		u64 *at = table_get(&c->at, key_of(base));
+
+		if (at && *at) {
+			c->blocks[*at - 1].have[i / 64] &= ~(1ull << (i % 64));
+			c->blocks[*at - 1].failed[i / 64] &= ~(1ull << (i % 64));
+		}
+	}
+}
+
+struct heap_cache_stats heap_cache_stats(const struct heap_cache *c)
+{
+	return c->stats;
+}
+
+struct memory *heap_cache_memory(struct heap_cache *c)
+{
+	return &c->mem;
+}
+
+static void ignore(struct memory *mem)
+{
+	(void)mem;
+}
+
+struct error *heap_cache_create(struct memory *below, pid_t pid, u64 limit, struct heap_cache **ret)
+{
+	struct heap_cache *c = calloc(1, sizeof(*c));
+
+	*ret = c;
+	if (!c)
+		return &error_no_memory;
+	c->mem = (struct memory){.read = cache_read, .destroy = ignore};
+	c->below = below;
+	c->resident.fd = -1;
+	c->resident.page = PAGE;
+	c->max = limit / BLOCK < BLOCKS_MIN ? BLOCKS_MIN : (u32)(limit / BLOCK);
+	c->blocks = calloc(c->max, sizeof(*c->blocks));
+	c->bounce = malloc(HEAP_BYTES_MAX);
+	if (!c->blocks || !c->bounce) {
+		heap_cache_destroy(c);
+		*ret = NULL;
+		return &error_no_memory;
+	}
+	if (pid)
+		resident_open(&c->resident, pid);
+	return NULL;
+}
+
+void heap_cache_destroy(struct heap_cache *c)
+{
+	if (!c)
+		return;
+	resident_close(&c->resident);
+	for (u32 i = 0; i < c->nblocks; i++)
+		free(c->blocks[i].data);
+	free(c->blocks);
+	free(c->bounce);
+	table_free(&c->at);
+	free(c);
+}

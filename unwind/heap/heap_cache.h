@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The memory of a target through a cache of 1 MiB blocks, so that a heap is read in few large reads. A block is what
+ * was there at one moment, more or less: it is not read again until it has been evicted, or was forgotten. Pages that
+ * cannot be read fail alone.
+ */
+#ifndef YRT_HEAP_CACHE_H
+#define YRT_HEAP_CACHE_H
+
+#include <types.h>
+
+#include "binary/memory.h"
+#include "error.h"
+
+struct heap_cache;
+
+struct heap_cache_stats {
+	u64 reads, bytes; /* of the memory below */
+	u64 failed;       /* pages that could not be read */
+};
+
+/* pid: read ahead only pages that hold data; 0: all. limit: bytes of blocks kept, at least some. below is not owned. */
+struct error *heap_cache_create(struct memory *below, pid_t pid, u64 limit, struct heap_cache **ret);
+void heap_cache_destroy(struct heap_cache *c); /* NULL is fine */
+
+/* The same as a struct memory; it belongs to the cache. */
+struct memory *heap_cache_memory(struct heap_cache *c);
+/* Valid until the next call; size <= HEAP_BYTES_MAX. NULL: unreadable. */
+const void *heap_cache_bytes(struct heap_cache *c, u64 addr, u32 size);
+/* Should a miss read its whole block, or its page only? The first is better for many reads in order of address. */
+void heap_cache_ahead(struct heap_cache *c, bool whole);
+/* These bytes' pages are read again when they are needed. */
+void heap_cache_forget(struct heap_cache *c, u64 addr, u64 size);
+struct heap_cache_stats heap_cache_stats(const struct heap_cache *c);
+
+#endif

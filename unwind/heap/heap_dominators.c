@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "heap_dominators.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cleanup.h"
+
+/* Who refers to node i: from[start[i]] to from[start[i + 1] - 1]. */
+struct references {
+	u64 *start;
+	u32 *from;
+};
+
+static struct error *turn(const struct heap_edge *edges, u64 nedges, u32 n, u32 *incoming, struct references *ret)
+{
+	ret->start = calloc((size_t)n + 2, sizeof(*ret->start));
+	ret->from = malloc((nedges + 1) * sizeof(*ret->from));
+	if (!ret->start || !ret->from)
+		return &error_no_memory;
+	for (u64 i = 0; i < nedges; i++)
+		incoming[edges[i].to]++;
+	for (u32 i = 0; i < n; i++)
+		ret->start[i + 2] = ret->start[i + 1] + incoming[i]; /* of i + 1 here, and counted up below */
+	for (u64 i = 0; i < nedges; i++)
+		ret->from[ret->start[edges[i].to + 1]++] = edges[i].from;
+	return NULL;
+}
+
+/* The innermost that dominates both. A dominator's number is below that of what it dominates. */
+static u32 meet(const u32 *dom, u32 a, u32 b)
+{
+	while (a != b) {
+		if (a > b)
+			a = dom[a];
+		else
+			b = dom[b];
+	}
+	return a;
+}
+
+static bool improve(const struct references *r, u32 *dom, u32 i)
+{
+	u32 best = dom[i];
+
+	for (u64 k = r->start[i]; best && k < r->start[i + 1]; k++)
+		if (r->from[k] != i)
+			best = meet(dom, best, r->from[k]);
+	if (best == dom[i])
+		return false;
+	dom[i] = best;
+	return true;
+}
+
+static bool sweep(const struct references *r, u32 *dom, u32 n, bool up)
+{
+	bool changed = false;
+
+	for (u32 k = 1; k < n; k++)
+		changed |= improve(r, dom, up ? k : n - k);
+	return changed;
+}
+
+struct error *heap_dominators(
+        const u32 *parents, u32 n, const struct heap_edge *edges, u64 nedges, u32 **ret, u32 **incoming, u32 *rounds)
+{
+	struct references r = {0};
+	cleanup(free) u32 *dom = malloc(((size_t)n + 1) * sizeof(*dom));
+	cleanup(free) u32 *in = calloc((size_t)n + 1, sizeof(*in));
+	struct error *err = dom && in ? turn(edges, nedges, n, in, &r) : &error_no_memory;
+
+	*ret = *incoming = NULL;
+	*rounds = 0;
+	if (!err) {
+		memcpy(dom, parents, n * sizeof(*dom));
+		dom[0] = 0;
+		while (++*rounds < HEAP_ROUNDS_MAX && sweep(&r, dom, n, *rounds & 1))
+			;
+		*ret = TAKE(dom);
+		*incoming = TAKE(in);
+	}
+	free(r.start);
+	free(r.from);
+	return err;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Dominators of a graph: of each node the innermost one that all ways from node 0 lead through, so that it alone keeps
+ * it alive. By iteration (Cooper, Harvey, Kennedy: A Simple, Fast Dominance Algorithm), from the tree by which a
+ * breadth-first walk found the nodes. Sweeps go up and down alternately: a list that is linked both ways, and held by
+ * both ends, would take as many sweeps as it has elements if all went in one direction.
+ */
+#ifndef YRT_HEAP_DOMINATORS_H
+#define YRT_HEAP_DOMINATORS_H
+
+#include <types.h>
+
+#include "error.h"
+#include "heap.h"
+
+#define HEAP_ROUNDS_MAX 1000
+
+/*
+ * parents: of n nodes, each but node 0's below its own number. edges: others, in any order; not kept. *ret: the
+ * dominator of each node (of node 0: 0), malloc'd; *incoming: how many edges lead to each, malloc'd. *rounds: sweeps
+ * that it took; HEAP_ROUNDS_MAX: not done, *ret is too far down for some.
+ */
+struct error *heap_dominators(
+        const u32 *parents, u32 n, const struct heap_edge *edges, u64 nedges, u32 **ret, u32 **incoming, u32 *rounds);
+
+#endif

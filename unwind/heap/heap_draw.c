@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "heap_draw.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cleanup.h"
+#include "grow.h"
+#include "table.h"
+
+#define NAME_BYTES   512
+#define DEPTH_MAX    500
+#define SHARED_EXACT 9 /* paths, up to which their number is told */
+#define PERIOD_MAX   3 /* types that repeat in turn */
+
+struct drawing {
+	const struct heap *h;
+	struct profile *p;
+	struct table functions; /* from what function_of() asks for to its number + 1 */
+	u16 *depths;            /* of the profile's nodes */
+	u32 ndepths;
+};
+
+static u64 mix(u64 key)
+{
+	key *= 0x9e3779b97f4a7c15ull;
+	return key ^ key >> 31;
+}
+
+void heap_node_text(const struct heap *h, u32 node, bool label, char *ret, size_t size)
+{
+	const struct heap_node *n = &h->nodes[node];
+	const char *name = label ? heap_label_text(h, h->labels[node]) : "";
+
+	if (heap_is_root(n))
+		snprintf(ret, size, "%s", heap_label_text(h, h->labels[node]));
+	else
+		snprintf(ret, size, "%s%s%s%s", name, label && h->labels[node] & HEAP_MAYBE ? "?" : "",
+		        *name ? ": " : "", h->types[n->type].name);
+}
+
+static struct error *function_of(struct drawing *d, u64 key, enum profile_kind kind, const char *name, u32 *ret)
+{
+	struct profile_function fn = {.name = name, .kind = kind};
+	struct error *err = profile_function(d->p, 0, &fn, false, ret);
+
+	return err ? err : table_put(&d->functions, mix(key), *ret + 1ull);
+}
+
+/* The box of a node: its label and its type. */
+static struct error *box_of(struct drawing *d, u32 node, bool label, u32 *ret)
+{
+	const struct heap_node *n = &d->h->nodes[node];
+	u64 key = (label ? (u64)(d->h->labels[node] & ~HEAP_PART) : 0) | (u64)n->type << 32;
+	const u64 *known = table_get(&d->functions, mix(key + 1));
+	char name[NAME_BYTES];
+
+	if (known) {
+		*ret = (u32)(*known - 1);
+		return NULL;
+	}
+	heap_node_text(d->h, node, label, name, sizeof(name));
+	return function_of(d, key + 1, heap_is_root(n) ? KIND_CONTAINER : KIND_CLASS, name, ret);
+}
+
+static struct error *shared_box(struct drawing *d, u32 paths, u32 *ret)
+{
+	u32 shown = paths > SHARED_EXACT ? SHARED_EXACT + 1 : paths;
+	u64 key = (u64)UINT32_MAX << 32 | 0xffffff00u | shown;
+	const u64 *known = table_get(&d->functions, mix(key));
+	char name[64];
+
+	if (known) {
+		*ret = (u32)(*known - 1);
+		return NULL;
+	}
+	snprintf(name, sizeof(name), "shared by %u paths%s", shown, paths > SHARED_EXACT ? " or more" : "");
+	return function_of(d, key, KIND_LABEL, name, ret);
+}
+
+static struct error *child(struct drawing *d, u32 *at, u32 function)
+{
+	u16 depth = *at < d->ndepths ? d->depths[*at] : 0;
+	struct error *err;
+
+	if (depth >= DEPTH_MAX)
+		return NULL;
+	err = profile_child(d->p, *at, function, at);
+	while (!err && d->ndepths <= *at) {
+		err = grow(&d->depths, d->ndepths, sizeof(*d->depths));
+		if (!err)
+			d->depths[d->ndepths++] = 0;
+	}
+	if (!err)
+		d->depths[*at] = depth + 1;
+	return err;
+}
+
+static u32 above(const struct profile *p, u32 node, u32 n)
+{
+	while (n--)
+		node = p->nodes[node].parent;
+	return node;
+}
+
+/* Where a function repeats what is above it, the second time in a row: back to where it was. */
+static bool folds(const struct profile *p, u32 *at, u32 function)
+{
+	for (u32 period = 1; period <= PERIOD_MAX; period++) {
+		u32 same = above(p, *at, period - 1);
+		bool repeats = same && p->nodes[same].function == function;
+
+		for (u32 i = 0; repeats && i < period; i++)
+			repeats = p->nodes[above(p, *at, i)].function == p->nodes[above(p, *at, i + period)].function;
+		if (repeats) {
+			*at = same;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The node of the profile that a node of the heap is drawn in, from its dominator's. */
+static struct error *place(struct drawing *d, u32 node, u32 *at)
+{
+	const struct heap *h = d->h;
+	bool own = h->parents[node] == h->dominators[node];
+	struct error *err = NULL;
+	u32 function;
+
+	if (own && (h->labels[node] & HEAP_PART))
+		return NULL;
+	if (!own) {
+		err = shared_box(d, h->incoming[node] + 1, &function);
+		if (!err && d->p->nodes[*at].function != function)
+			err = child(d, at, function);
+	}
+	if (!err)
+		err = box_of(d, node, true, &function);
+	return err || folds(d->p, at, function) ? err : child(d, at, function);
+}
+
+static void put(struct drawing *d, u32 node, u32 at)
+{
+	profile_add(d->p, at, heap_size(&d->h->nodes[node]));
+	profile_add_more(d->p, at, 1);
+}
+
+static void finish(struct drawing *d)
+{
+	table_free(&d->functions);
+	free(d->depths);
+}
+
+struct error *heap_draw_refs(const struct heap *h, struct profile *ret)
+{
+	struct drawing d = {.h = h, .p = ret};
+	cleanup(free) u32 *at = calloc((size_t)h->nnodes + 1, sizeof(*at));
+	struct error *err = at ? NULL : &error_no_memory;
+
+	for (u32 i = 1; !err && i < h->nnodes; i++) {
+		if (!h->nodes[i].type)
+			continue;
+		at[i] = at[h->dominators[i]];
+		err = place(&d, i, &at[i]);
+		if (!err && heap_is_object(&h->nodes[i]))
+			put(&d, i, at[i]);
+	}
+	finish(&d);
+	return err;
+}
+
+/* --- by type --- */
+
+static struct error *draw_type(struct drawing *d, u32 node, u32 *root_at)
+{
+	const struct heap *h = d->h;
+	u32 parent = h->parents[node], at = 0, function;
+	struct error *err;
+
+	/* found by its place: below that */
+	if (parent && heap_is_root(&h->nodes[parent]) && !(h->labels[node] & ~HEAP_FLAGS))
+		at = root_at[parent];
+	err = box_of(d, node, false, &function);
+	if (!err)
+		err = child(d, &at, function);
+	if (!err)
+		put(d, node, at);
+	return err;
+}
+
+struct error *heap_draw_types(const struct heap *h, struct profile *ret)
+{
+	struct drawing d = {.h = h, .p = ret};
+	cleanup(free) u32 *at = calloc((size_t)h->nnodes + 1, sizeof(*at));
+	struct error *err = at ? NULL : &error_no_memory;
+	u32 function;
+
+	for (u32 i = 1; !err && i < h->nnodes; i++) {
+		if (heap_is_object(&h->nodes[i])) {
+			err = draw_type(&d, i, at);
+		} else if (heap_is_root(&h->nodes[i])) {
+			at[i] = at[h->parents[i]];
+			err = box_of(&d, i, true, &function);
+			if (!err)
+				err = child(&d, &at[i], function);
+		}
+	}
+	finish(&d);
+	return err;
+}
+
+/* --- ways to some --- */
+
+static struct error *draw_way(struct drawing *d, u32 from, u32 target, bool labelled, u64 bytes, bool counts)
+{
+	cleanup(free) u32 *way = NULL;
+	struct error *err = NULL;
+	u32 n = 0, at = 0, function;
+
+	for (u32 i = from; !err && i; i = d->h->parents[i]) {
+		err = grow(&way, n, sizeof(*way));
+		if (!err && !(d->h->labels[i] & HEAP_PART))
+			way[n++] = i;
+	}
+	while (!err && n--) {
+		err = box_of(d, way[n], true, &function);
+		if (!err && !folds(d->p, &at, function))
+			err = child(d, &at, function);
+	}
+	if (!err)
+		err = box_of(d, target, labelled, &function);
+	if (!err)
+		err = child(d, &at, function);
+	if (!err) {
+		profile_add(d->p, at, bytes);
+		profile_add_more(d->p, at, counts);
+	}
+	return err;
+}
+
+struct error *heap_draw_ways(const struct heap *h, bool (*wanted)(const void *ctx, const struct heap *h, u32 node),
+        const void *ctx, struct profile *ret)
+{
+	struct drawing d = {.h = h, .p = ret};
+	cleanup(free) u64 *kept = NULL;
+	struct error *err = heap_retained(h, &kept);
+
+	for (u32 i = 1; !err && i < h->nnodes; i++)
+		if (wanted(ctx, h, i))
+			err = draw_way(&d, h->parents[i], i, true, kept[i] / (h->incoming[i] + 1), true);
+	for (u64 i = 0; !err && i < h->nedges; i++)
+		if (wanted(ctx, h, h->edges[i].to))
+			err = draw_way(&d, h->edges[i].from, h->edges[i].to, false,
+			        kept[h->edges[i].to] / (h->incoming[h->edges[i].to] + 1), false);
+	finish(&d);
+	return err;
+}

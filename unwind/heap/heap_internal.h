@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of unwind/heap/ share of a heap that is being read. */
+#ifndef YRT_HEAP_INTERNAL_H
+#define YRT_HEAP_INTERNAL_H
+
+#include "heap.h"
+#include "profile/string_pool.h"
+#include "table.h"
+
+struct root_ref {
+	u32 node, label;
+	u64 addr;
+};
+
+struct note {
+	char *text;
+	u64 n;
+};
+
+struct heap_reading {
+	u32 *slots; /* hash table from address to node number; 0: empty */
+	u64 nslots;
+	u64 room; /* nodes that may be made */
+	struct string_pool names;
+	struct table labels, types, roots; /* from a name's address in names, a key, (parent, name) to a number */
+	const char **label_texts;
+	u32 nlabels;
+	u8 *ranks; /* of roots, by number of their node while they are the only ones */
+	u32 *root_nodes;
+	u32 nroots;
+	struct root_ref *refs; /* of roots */
+	u32 nrefs;
+	struct root_ref *found; /* of the object being read; node is not set */
+	u32 nfound, found_room;
+	u32 first_of_rank; /* nodes before it belong to an earlier rank, or are roots */
+	struct note *notes;
+	u32 nnotes;
+	bool references;
+	struct error *err; /* the first one, of calls that return none */
+};
+
+/* Makes the node of an address if it is new. 0: no room. *fresh: it was new. */
+u32 heap_discover(struct heap *h, u64 addr, u32 parent, u32 label, bool *fresh);
+/* A node without an address. 0: no room. */
+u32 heap_add_node(struct heap *h, u32 parent, u32 label, u32 type, u64 size);
+void heap_set_size(struct heap_node *node, u64 size);
+
+#endif

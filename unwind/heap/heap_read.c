@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The walk: breadth-first from the roots, rank by rank; each wave in order of address. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cleanup.h"
+#include "grow.h"
+#include "heap_cache.h"
+#include "heap_internal.h"
+#include "runtime.h"
+#include "sort_keys.h"
+
+#define AHEAD_FROM 256 /* objects of a wave, from which whole blocks are read */
+#define EDGES_MAX  0xfffffff0u
+
+struct walk_of {
+	struct heap *h;
+	struct heap_reading *r;
+	const struct runtime_heap_ops *ops;
+	void *reader;
+};
+
+struct place {
+	u64 addr;
+	u32 node;
+};
+
+static void add_edge(const struct walk_of *w, u32 from, u32 to)
+{
+	struct heap *h = w->h;
+	struct error *err;
+
+	if (!w->r->references || h->nedges >= EDGES_MAX || from == to)
+		return;
+	err = grow(&h->edges, (u32)h->nedges, sizeof(*h->edges));
+	if (!err)
+		h->edges[h->nedges++] = (struct heap_edge){from, to};
+	else if (!w->r->err)
+		w->r->err = err;
+}
+
+/*
+ * What an earlier rank keeps is not this one's, and what a root itself refers to is the root's: modules import each
+ * other, but a module does not live because another uses it.
+ */
+static bool counts(const struct walk_of *w, u32 from, u32 to)
+{
+	const struct heap *h = w->h;
+
+	return to >= w->r->first_of_rank && (!heap_is_root(&h->nodes[h->parents[to]]) || heap_is_root(&h->nodes[from]));
+}
+
+static void refer(const struct walk_of *w, u32 from, u32 label, u64 addr)
+{
+	bool fresh;
+	u32 to = heap_discover(w->h, addr, from, label, &fresh);
+
+	w->h->counts.references++;
+	if (!fresh && counts(w, from, to))
+		add_edge(w, from, to);
+}
+
+static enum heap_seen look(const struct walk_of *w, u32 node, struct heap_object *ret)
+{
+	*ret = (struct heap_object){0};
+	w->r->nfound = 0;
+	return w->ops->object(w->reader, w->h->nodes[node].addr, w->h->labels[node], ret);
+}
+
+/* What does not fit together may have been read while it changed: its page, once more. */
+static enum heap_seen look_twice(const struct walk_of *w, u32 node, struct heap_object *ret)
+{
+	enum heap_seen seen = look(w, node, ret);
+
+	if (seen != HEAP_TORN || (w->h->labels[node] & HEAP_MAYBE))
+		return seen;
+	heap_cache_forget(w->h->cache, w->h->nodes[node].addr, 64);
+	seen = look(w, node, ret);
+	w->h->counts.mended += seen == HEAP_OBJECT;
+	w->h->counts.torn += seen == HEAP_TORN;
+	return seen;
+}
+
+static void visit(const struct walk_of *w, u32 node)
+{
+	struct heap_object object;
+
+	if (look_twice(w, node, &object) != HEAP_OBJECT || !object.type || object.type >= w->h->ntypes)
+		return;
+	w->h->nodes[node].type = object.type;
+	heap_set_size(&w->h->nodes[node], object.size);
+	for (u32 i = 0; i < w->r->nfound; i++)
+		refer(w, node, w->r->found[i].label, w->r->found[i].addr);
+}
+
+/* The nodes from `from` up to `to`, in order of address. */
+static struct error *visit_wave(const struct walk_of *w, u32 from, u32 to)
+{
+	cleanup(free) struct place *places = malloc((to - from) * sizeof(*places));
+
+	if (!places)
+		return &error_no_memory;
+	for (u32 i = from; i < to; i++)
+		places[i - from] = (struct place){w->h->nodes[i].addr, i};
+	sort_keys(places, to - from, sizeof(*places));
+	heap_cache_ahead(w->h->cache, to - from >= AHEAD_FROM);
+	for (u32 i = 0; i < to - from && !w->r->err; i++)
+		if (places[i].addr)
+			visit(w, places[i].node);
+	return NULL;
+}
+
+static struct error *walk_rank(const struct walk_of *w, enum heap_rank rank)
+{
+	struct heap_reading *r = w->r;
+	u32 done = w->h->nnodes;
+	struct error *err = NULL;
+
+	r->first_of_rank = done;
+	for (u32 i = 0; i < r->nrefs; i++)
+		if (r->ranks[r->refs[i].node] == rank)
+			refer(w, r->root_nodes[r->refs[i].node], r->refs[i].label, r->refs[i].addr);
+	while (!err && !r->err && done < w->h->nnodes) {
+		u32 end = w->h->nnodes;
+
+		err = visit_wave(w, done, end);
+		done = end;
+	}
+	return err ? err : TAKE(r->err);
+}
+
+static struct error *walk(const struct walk_of *w)
+{
+	struct error *err = NULL;
+
+	for (u32 rank = 0; !err && w->ops->object && rank < HEAP_RANKS; rank++)
+		err = walk_rank(w, rank);
+	w->r->nrefs = 0;
+	free(TAKE(w->r->refs));
+	if (!err && w->ops->blocks)
+		err = w->ops->blocks(w->reader);
+	return err ? err : TAKE(w->r->err);
+}
+
+struct error *heap_read(struct heap *h, const struct runtime_heap_ops *ops, void *instance,
+        const struct runtime_process *p, bool *found)
+{
+	struct runtime_process cached = *p;
+	struct walk_of w = {.h = h, .r = h->private, .ops = ops};
+	struct error *err;
+
+	cached.memory = heap_cache_memory(h->cache);
+	err = ops->open(instance, &cached, h, &w.reader);
+	*found = !err && w.reader;
+	if (!*found)
+		return err;
+	err = ops->roots ? ops->roots(w.reader) : NULL;
+	if (!err)
+		err = TAKE(w.r->err);
+	if (!err)
+		err = walk(&w);
+	ops->close(w.reader);
+	return err;
+}
