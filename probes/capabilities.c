@@ -16,6 +16,7 @@
 #include "object.h"
 #include "skeleton.h"
 #include "unwind/cleanup.h"
+#include "unwind/open_files.h"
 
 static bool read_line(const char *path, char *text, size_t size)
 {
@@ -188,6 +189,19 @@ static void check_lockdown(struct capability_check *c)
 	snprintf(c->found, sizeof(c->found), "%s", line);
 }
 
+static void check_files(struct capability_check *c)
+{
+	struct error *err = open_files_need(OPEN_FILES_SAMPLING, OPEN_FILES_EACH_CPU);
+
+	*c = (struct capability_check){.what = "open files", .state = err ? CAPABILITY_MISSING : CAPABILITY_OK};
+	snprintf(c->found, sizeof(c->found), "%s", err ? err->message : "enough may be open");
+	if (err && err->hint) {
+		snprintf(c->text, sizeof(c->text), "%s", err->hint);
+		c->remedy = c->text;
+	}
+	error_free(err);
+}
+
 static void check_bpf(struct capability_check *c)
 {
 	struct object_options options = {.depth = 128, .event = events[0]};
@@ -200,7 +214,8 @@ static void check_bpf(struct capability_check *c)
 		err = object_load(object);
 	*c = (struct capability_check){.what = "BPF programs"};
 	if (err)
-		c->remedy = err->kind == ERROR_PERMISSION
+		c->remedy = err->hint && strstr(err->hint, "ulimit") ? "see open files above"
+		            : err->kind == ERROR_PERMISSION
 		                    ? capabilities_remedy(CAPABILITY_BIT(BPF) | CAPABILITY_BIT(PERFMON), c->text)
 		                    : "see BTF and lockdown above; YRT_DEBUG=1 prints the verifier's words";
 	c->state = err ? CAPABILITY_MISSING : CAPABILITY_OK;
@@ -279,8 +294,8 @@ static void check_kallsyms(struct capability_check *c)
 u32 capabilities_find(struct capability_check *checks)
 {
 	static void (*const all[])(struct capability_check * c) = {check_kernel, check_cap_bpf, check_cap_perfmon,
-	        check_cap_ptrace, check_cap_read, check_cap_restore, check_btf, check_lockdown, check_bpf, check_loop,
-	        check_clock, check_watch, check_kallsyms};
+	        check_cap_ptrace, check_cap_read, check_cap_restore, check_btf, check_lockdown, check_files, check_bpf,
+	        check_loop, check_clock, check_watch, check_kallsyms};
 	u32 n = sizeof(all) / sizeof(*all);
 
 	for (u32 i = 0; i < n; i++)

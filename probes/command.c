@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "unwind/open_files.h"
+
 struct command {
 	pid_t pid;
 	int go;     /* closing it after a byte lets the child execute */
@@ -25,6 +27,7 @@ static void run_child(char *const *argv, int go, int failed)
 	if (read(go, &byte, 1) == 1) {
 		signal(SIGINT, SIG_DFL);
 		signal(SIGPIPE, SIG_DFL); /* exec keeps what is ignored */
+		open_files_restore();
 		execvp(argv[0], argv);
 		code = errno;
 		if (write(failed, &code, sizeof(code)) < 0)

@@ -13,6 +13,7 @@
 #include "used_maps.h"
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
+#include "unwind/open_files.h"
 #include "unwind/thread_start.h"
 
 #define KERNEL_FRAMES 127
@@ -27,15 +28,12 @@ static int quiet(enum libbpf_print_level level, const char *format, va_list args
 	return level == LIBBPF_WARN && getenv("YRT_DEBUG") ? vfprintf(stderr, format, args) : 0;
 }
 
-static void raise_limits(void)
+static struct error *raise_limits(void)
 {
-	struct rlimit files, unlimited = {RLIM_INFINITY, RLIM_INFINITY};
+	struct rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};
 
 	setrlimit(RLIMIT_MEMLOCK, &unlimited);
-	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-		files.rlim_cur = files.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &files);
-	}
+	return open_files_need(OPEN_FILES_SAMPLING, OPEN_FILES_EACH_CPU);
 }
 
 static u32 ring_size(int ncpus, bool everyone)
@@ -78,6 +76,8 @@ struct error *object_explain_load(int code)
 {
 	if (code == EPERM) /* the verifier says EACCES */
 		return capabilities_no_bpf(code);
+	if (code == EMFILE)
+		return error_errno(code, "cannot load the BPF programs");
 	if (code == ESRCH || code == ENOENT)
 		return error_hint(error_new(ERROR_UNSUPPORTED, "the kernel has no BTF (/sys/kernel/btf/vmlinux)"),
 		        "yrt needs a kernel built with CONFIG_DEBUG_INFO_BTF; `yrt doctor` says more");
@@ -213,12 +213,12 @@ struct error *object_load(struct object *o)
 
 struct error *object_create(const struct object_options *options, struct object **ret)
 {
-	struct object *o = calloc(1, sizeof(*o));
+	struct error *err = raise_limits();
+	struct object *o = err ? NULL : calloc(1, sizeof(*o));
 
 	if (!o)
-		return &error_no_memory;
+		return err ? err : &error_no_memory;
 	libbpf_set_print(quiet);
-	raise_limits();
 	o->options = *options;
 	o->stats_fd = -1;
 	o->ncpus = libbpf_num_possible_cpus();

@@ -95,6 +95,9 @@ void sampler_stats(struct sampler *s, struct sampler_stats *ret)
 	        .max_rss_kb = sampler_peak_rss_kb()};
 	u64 until = s->ended_ns ? s->ended_ns : now_ns();
 
+	*ret = (struct sampler_stats){.event = s->ops, .unread = &s->targets.unread, .command_status = COMMAND_RUNS};
+	if (!s->walkers) /* nothing was loaded */
+		return;
 	error_free(object_stats(s->object, &st.probe));
 	for (u32 i = 0; i < STOP_MAX; i++) {
 		st.probe.stop[i] -= st.collect.deferred[i];

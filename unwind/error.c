@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "open_files.h"
+
 struct error error_no_memory = {.kind = ERROR_INTERNAL, .message = (char *)"out of memory"};
 
 /* Takes over message. */
@@ -67,7 +69,9 @@ static enum error_kind errno_kind(int errnum)
 
 struct error *error_errno(int errnum, const char *format, ...)
 {
+	const char *hint = open_files_hint(errnum);
 	char *what, *message = NULL;
+	struct error *err;
 	va_list args;
 
 	va_start(args, format);
@@ -76,7 +80,8 @@ struct error *error_errno(int errnum, const char *format, ...)
 	if (what && asprintf(&message, "%s: %s", what, strerror(errnum)) < 0)
 		message = NULL;
 	free(what);
-	return error_make(errno_kind(errnum), message);
+	err = error_make(errno_kind(errnum), message);
+	return hint ? error_hint(err, "%s", hint) : err;
 }
 
 void error_free(struct error *err)

@@ -32,7 +32,8 @@ extern struct error error_no_memory;
 struct error *error_new(enum error_kind kind, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Sets the hint of err and returns err. */
 struct error *error_hint(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Like error_new, with strerror(errnum) behind the message. EPERM, EACCES and ESRCH decide the kind. */
+/* Like error_new, with strerror(errnum) behind the message. EPERM, EACCES and ESRCH decide the kind; EMFILE
+ * has a hint. */
 struct error *error_errno(int errnum, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void error_free(struct error *err);
 

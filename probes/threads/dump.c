@@ -10,6 +10,7 @@
 #include "threads.h"
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
+#include "unwind/open_files.h"
 #include "unwind/binary/core_file.h"
 #include "unwind/process/mutex.h"
 #include "unwind/process/process.h"
@@ -19,6 +20,7 @@
 #define ROUNDS     3  /* over all threads; then those that still move are looked at one by one */
 #define TRIES      16 /* of one thread alone */
 #define FRAMES_MAX (8192 + THREAD_KERNEL_FRAMES)
+#define FILES      64 /* open at a time */
 
 struct dump {
 	struct dump_options options;
@@ -61,11 +63,11 @@ static struct error *open_core(struct dump *d)
 
 struct error *dump_create(const struct dump_options *options, struct dump **ret)
 {
-	struct dump *d = calloc(1, sizeof(*d));
-	struct error *err;
+	struct error *err = options->core ? NULL : open_files_need(FILES, 0);
+	struct dump *d = err ? NULL : calloc(1, sizeof(*d));
 
 	if (!d)
-		return &error_no_memory;
+		return err ? err : &error_no_memory;
 	d->options = *options;
 	d->options.collect.threads = true;
 	d->frames = malloc(FRAMES_MAX * sizeof(*d->frames));

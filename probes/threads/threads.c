@@ -32,6 +32,8 @@ static struct error *explain_load(int code)
 {
 	if (code == EPERM || code == EACCES)
 		return capabilities_no_bpf(code);
+	if (code == EMFILE)
+		return error_errno(code, "cannot list threads by BPF");
 	return error_hint(error_new(ERROR_UNSUPPORTED, "the kernel does not list threads by BPF: %s", strerror(code)),
 	        "yrt needs Linux 5.15 or later, with BTF; `yrt doctor` shows what this machine permits");
 }

@@ -17,6 +17,7 @@
 
 #include "cleanup.h"
 #include "now.h"
+#include "open_files.h"
 
 #define SCRIPTS_MAX  4 /* interpreters that are scripts themselves */
 #define NAMED_MAX    5 /* programs: the first, and those that its arguments name */
@@ -96,6 +97,7 @@ static char *output_of(char *const *argv)
 		dup2(null, 0);
 		dup2(out[1], 1);
 		dup2(null, 2);
+		open_files_restore();
 		execv(argv[0], argv);
 		_exit(127);
 	}

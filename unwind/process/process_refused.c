@@ -62,6 +62,9 @@ struct error *process_explain_empty(pid_t pid)
 {
 	char value[64];
 
+	errno = 0;
+	if (!read_status(pid, "State", value, sizeof(value)) && errno == EMFILE)
+		return error_errno(EMFILE, "cannot look into process %d", pid);
 	if (process_is_hidden(pid))
 		return error_hint(
 		        error_new(ERROR_PERMISSION,
