@@ -179,7 +179,7 @@ static double random_part(void)
 /* Until then, or until the end. */
 static void wait_until(struct uprobe_shifts *s, u64 when)
 {
-	struct timespec ts = {.tv_sec = (time_t)(when / 1000000000), .tv_nsec = (long)(when % 1000000000)};
+	struct timespec ts = now_timespec(when);
 
 	while (!s->ending && now_ns() < when)
 		pthread_cond_timedwait(&s->changed, &s->lock, &ts);

@@ -134,8 +134,7 @@ static struct error *create(const struct event_host *host, void **ret)
 static struct error *start(void *event, bool at_exec)
 {
 	struct clock *c = event;
-	u64 begin = c->created_ns + c->phase_ns;
-	struct timespec until = {.tv_sec = (time_t)(begin / 1000000000), .tv_nsec = (long)(begin % 1000000000)};
+	struct timespec until = now_timespec(c->created_ns + c->phase_ns);
 
 	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
 		;

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "descriptor.h"
+#include "now.h"
 #include "switches.h"
 #include "binary/memory.h"
 
@@ -171,6 +172,7 @@ static void put_time(FILE *out, const struct syscall *call, u64 addr)
 		fprintf(out, "until %ld.%03ld s", ts.tv_sec, ts.tv_nsec / 1000000);
 	} else if (is_moment(call, &clock) && !clock_gettime(clock, &now)) {
 		left = (double)ts.tv_sec - (double)now.tv_sec + (double)(ts.tv_nsec - now.tv_nsec) / 1e9;
+		left += (double)(now_ahead_of(0, clock) - now_ahead_of(call->tid, clock)) / 1e9;
 		fprintf(out, "%.3f s from now", left > 0 ? left : 0);
 	} else {
 		fprintf(out, "%ld.%03ld s", ts.tv_sec, ts.tv_nsec / 1000000);
