@@ -24,6 +24,8 @@ static const struct command_line fixed[] = {
                 .group = GROUP_PROFILES},
         {"push", "sends a recording to Pyroscope, Parca, OpenTelemetry or Coroot", push_main, &push_manual,
                 .group = GROUP_PROFILES},
+        {"report", "measures by itself, and says what is wrong and what to change", report_main, &report_manual,
+                .group = GROUP_PROGRAM},
         {"inspect", "the runtimes that yrt recognises in a process, and how", inspect_main, &inspect_manual,
                 .group = GROUP_PROGRAM},
         {"symbolize", "functions, files and lines of addresses in a file", symbolize_main, &symbolize_manual,

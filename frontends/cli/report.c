@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report: measures by itself, and says what is wrong, by rules (frontends/report/). */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "colour.h"
+#include "frontends/report/findings.h"
+#include "frontends/report/measure.h"
+#include "frontends/report/write.h"
+#include "output.h"
+#include "say.h"
+#include "unwind/cleanup.h"
+
+#define PROBLEMS 10 /* exit code: there is a problem */
+#define SECONDS  60
+
+enum { REPORT_RULES = 0x700, REPORT_EXPLAIN, REPORT_LIST, REPORT_KEEP };
+
+static const struct manual_option options[] = {
+        MANUAL_HEADING("Targets"),
+        PID_OPTIONS,
+        {'s', "subprocesses", NULL, "also their children", COMPLETE_NOTHING},
+        {'d', "duration", "SECS", "for all measurements together (60; at least 5)", COMPLETE_NOTHING},
+        MANUAL_HEADING("Output"),
+        {'o', "output", "FILE", "report.html, .md or .json; - is stdout (the default)", COMPLETE_FILE},
+        {'f', "format", "NAME", "html, md or json, whatever the extension of FILE", COMPLETE_NOTHING},
+        {REPORT_KEEP, "keep", "DIR", "keep the recordings and counters there; `yrt report DIR` reads them again",
+                COMPLETE_FILE},
+        {'q', "quiet", NULL, "no steps", COMPLETE_NOTHING},
+        MANUAL_HEADING("Rules"),
+        {REPORT_RULES, "rules", "DIR", "also the rules of DIR/*.rule; of two with a name the later holds",
+                COMPLETE_FILE},
+        {REPORT_LIST, "list", NULL, "list all rules", COMPLETE_NOTHING},
+        {REPORT_EXPLAIN, "explain", "RULE", "print a rule as it is written", COMPLETE_NOTHING},
+        MANUAL_HEADING("Cost"),
+        {FLAME_CPU, "max-cpu", "PERCENT", "of one CPU: if samples take more, the rate is halved (2; 0: no limit)",
+                COMPLETE_NOTHING},
+        {0},
+};
+
+static const char *const usage[] = {
+        "-p PID[,PID...] | --select RULE [options]", "FILE.yrt... | DIR [options]", "--list | --explain RULE", NULL};
+
+static const struct manual_example examples[] = {
+        {"yrt report -p 4242 -o report.html", "what is wrong with a process, as a page"},
+        {"yrt report --select exe=nginx -d 30 -f json -o -", "for programs; the exit code is 10 if there is a problem"},
+        {"yrt report -p 4242 --keep /tmp/evidence", "keeps what was measured"},
+        {"yrt report /tmp/evidence -o report.html", "and says it again, on any machine"},
+        {"yrt report a.yrt", "what a recording tells"},
+        {NULL, NULL},
+};
+
+const struct manual report_manual = {
+        .usage = usage,
+        .text = "Reads the kernel's counters for 3 seconds, looks at where threads spend their time, and measures what "
+                "that asks for: CPU time, locks, file I/O, sockets, page faults. Each step is printed as it goes. Then "
+                "rules say what is wrong: each finding has its share with a 95 % interval, the function and line, the "
+                "mechanism, what to change, what speaks against it, and the command that shows it alone. What was "
+                "measured and is healthy is listed, too.\n"
+                "The exit code is 0, or 10 if there is a problem. docs/report.md describes the JSON and the language "
+                "of "
+                "rules.",
+        .options = options,
+        .examples = examples,
+        .operands = COMPLETE_FILE,
+};
+
+struct report_request {
+	struct flame_options o;
+	const char *rules, *explain, *keep;
+	bool list;
+	char **files;
+	int nfiles;
+};
+
+static const struct setting settings[] = {
+        {REPORT_RULES, SETTING_OF(struct report_request, rules)},
+        {REPORT_EXPLAIN, SETTING_OF(struct report_request, explain)},
+        {REPORT_KEEP, SETTING_OF(struct report_request, keep)},
+        {REPORT_LIST, SETTING_OF(struct report_request, list), .on = true},
+        {'d', SETTING_OF(struct report_request, o.run.sampler.duration_s), .name = "--duration", .min = 5, .max = 3600},
+        {0},
+};
+
+typedef struct error *write_report(
+        const struct findings *, const struct evidence *, const struct report_meta *, FILE *);
+
+static write_report *writer_of(const struct flame_options *o)
+{
+	static const struct {
+		const char *name;
+		write_report *write;
+	} all[] = {{"html", report_write_html}, {"md", report_write_markdown}, {"json", report_write_json}};
+	const char *dot = strrchr(o->output, '.'), *name = o->format ? o->format : dot ? dot + 1 : "md";
+
+	if (!o->format && !strcmp(o->output, "-"))
+		name = "md";
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+		if (!strcmp(name, all[i].name))
+			return all[i].write;
+	return NULL;
+}
+
+static struct error *check(struct report_request *r)
+{
+	bool chosen = r->o.run.npids || r->o.selection.nrules;
+
+	if (!writer_of(&r->o))
+		return error_hint(
+		        error_new(ERROR_USAGE, "no format of reports for %s", r->o.format ? r->o.format : r->o.output),
+		        "html, md and json are formats");
+	if (r->list || r->explain)
+		return NULL;
+	if (r->nfiles && chosen)
+		return error_new(ERROR_USAGE, "recordings and -p or --select exclude each other");
+	if (!r->nfiles && !chosen)
+		return error_hint(error_new(ERROR_USAGE, "no process was given"),
+		        "give -p PID or --select exe=NAME, or recordings; --help lists all options");
+	return r->nfiles ? NULL : flame_select(&r->o);
+}
+
+static struct error *parse(struct report_request *r, int argc, char **argv)
+{
+	struct manual_getopt g;
+	struct error *err = NULL;
+	bool taken;
+	int option;
+
+	flame_defaults(&r->o);
+	r->o.output = "-";
+	r->o.run.sampler.duration_s = SECONDS;
+	r->o.run.sampler.cpu_percent = 2;
+	manual_getopt(&report_manual, &g);
+	optind = 1;
+	while (!err && (option = getopt_long(argc, argv, g.shorts + 1, g.longs, NULL)) != -1) {
+		err = settings_apply(settings, option, optarg, r, &taken);
+		if (!err && !taken)
+			err = flame_option(option, &r->o);
+	}
+	r->files = argv + optind;
+	r->nfiles = argc - optind;
+	return err || r->o.help ? err : check(r);
+}
+
+static void say_step(void *ctx, const char *step)
+{
+	cleanup(free) char *clean = clean_text(step);
+
+	fprintf(stderr, "%syrt:%s %s\n", colour(stderr, COLOUR_FAINT), colour(stderr, COLOUR_NONE), clean ? clean : "");
+}
+
+/* *temporary: a folder that is to be deleted with its files. */
+static struct error *make_folder(const struct report_request *r, char *ret, size_t size, bool *temporary)
+{
+	const char *tmp = getenv("TMPDIR");
+
+	*temporary = !r->keep;
+	snprintf(ret, size, "%s", r->keep ? r->keep : "");
+	if (r->keep)
+		return mkdir(r->keep, 0777) && errno != EEXIST
+		               ? error_errno(errno, "cannot make the folder %s", r->keep)
+		               : NULL;
+	snprintf(ret, size, "%s/yrt-report-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+	return mkdtemp(ret) ? NULL : error_errno(errno, "cannot make a folder %s", ret);
+}
+
+static void delete_folder(const struct evidence *e, const char *folder)
+{
+	static const char *const events_taken[] = {"wall", "clock", "lock", "io", "net", "fault", "wait"};
+	char path[4096 + 64];
+
+	for (size_t i = 0; i < sizeof(events_taken) / sizeof(*events_taken); i++) {
+		snprintf(path, sizeof(path), "%s/%s.yrt", folder, events_taken[i]);
+		unlink(path);
+	}
+	rmdir(folder);
+}
+
+static struct error *measure_now(struct report_request *r, struct evidence *e)
+{
+	char folder[4096];
+	bool temporary;
+	struct measure m = {.run = &r->o.run,
+	        .seconds = r->o.run.sampler.duration_s,
+	        .folder = folder,
+	        .say = r->o.quiet ? NULL : say_step,
+	        .stop = &stop_sampling};
+	struct error *err = run_add_children(&r->o.run);
+
+	if (!err)
+		err = make_folder(r, folder, sizeof(folder), &temporary);
+	if (err)
+		return err;
+	r->o.run.sampler.selection = r->o.selection.nrules ? &r->o.selection : NULL;
+	catch_signals();
+	err = measure(&m, e);
+	stop_sampling = 0;
+	if (!err && !temporary)
+		err = evidence_write_counters(e, folder);
+	if (temporary)
+		delete_folder(e, folder);
+	return err;
+}
+
+static struct error *read_all(const struct report_request *r, struct evidence *e)
+{
+	struct error *err = NULL;
+
+	for (int i = 0; !err && i < r->nfiles; i++)
+		err = evidence_read(e, r->files[i]);
+	if (!err)
+		evidence_conclude(e);
+	return err;
+}
+
+static char *join(int argc, char **argv)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return NULL;
+	fputs("yrt", out);
+	for (int i = 0; i < argc; i++)
+		fprintf(out, " %s", argv[i]);
+	fclose(out);
+	return text;
+}
+
+static int code_of(const struct findings *f)
+{
+	for (u32 i = 0; i < f->n; i++)
+		if (f->all[i].rule->severity == SEVERITY_PROBLEM)
+			return PROBLEMS;
+	return 0;
+}
+
+static struct error *write_all(
+        const struct report_request *r, const struct findings *f, const struct evidence *e, const char *command)
+{
+	struct report_meta meta = {.command = command};
+	struct output out;
+	struct error *err = output_open(strdup(r->o.output), &out);
+
+	if (!err)
+		err = output_error(&out, writer_of(&r->o)(f, e, &meta, out.file));
+	if (!err)
+		err = output_close(&out, true);
+	error_free(output_close(&out, false));
+	return err;
+}
+
+static void list_rules(const struct rules *rules)
+{
+	for (u32 i = 0; i < rules->n; i++)
+		printf("%-32s  %-8s %s\n", rules->all[i].name, report_severity(rules->all[i].severity),
+		        rules->all[i].title);
+}
+
+static struct error *explain(const struct rules *rules, const char *name)
+{
+	const struct rule *r = rules_find(rules, name);
+
+	if (!r)
+		return error_hint(
+		        error_new(ERROR_USAGE, "there is no rule \"%s\"", name), "`yrt report --list` lists them");
+	printf("# %s\n%s\n", r->source, r->text);
+	return NULL;
+}
+
+static struct error *run(struct report_request *r, const struct rules *rules, const char *command, int *code)
+{
+	struct evidence e = {0};
+	struct findings f = {0};
+	struct error *err = r->nfiles ? read_all(r, &e) : measure_now(r, &e);
+
+	if (!err)
+		err = findings_make(rules, &e, &f);
+	if (!err)
+		err = write_all(r, &f, &e, command);
+	if (!err)
+		*code = code_of(&f);
+	if (!err && !r->o.quiet && strcmp(r->o.output, "-") != 0)
+		fprintf(stderr, "yrt: wrote %s: %s\n", r->o.output, f.verdict);
+	findings_free(&f);
+	evidence_free(&e);
+	return err;
+}
+
+int report_main(const struct command_line *self, int argc, char **argv)
+{
+	cleanup(free) char *command = join(argc, argv);
+	struct report_request r = {0};
+	struct rules rules = {0};
+	struct error *err = parse(&r, argc, argv);
+	int code = 0;
+
+	if (!err && !r.o.help)
+		err = rules_builtin(&rules);
+	if (!err && r.rules && !r.o.help)
+		err = rules_load(&rules, r.rules);
+	if (!err && r.o.help)
+		manual_help(stdout, self);
+	else if (!err && r.list)
+		list_rules(&rules);
+	else if (!err && r.explain)
+		err = explain(&rules, r.explain);
+	else if (!err)
+		err = run(&r, &rules, command, &code);
+	rules_free(&rules);
+	flame_free(&r.o);
+	return err ? report_error(err) : code;
+}

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "counters.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "unwind/cleanup.h"
+#include "unwind/grow.h"
+#include "unwind/now.h"
+#include "unwind/read_text.h"
+
+#define TEXT_BYTES 16384
+#define FDS_MAX    1000000
+
+static bool read_file(const char *path, char text[TEXT_BYTES])
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	read_text(fd, text, TEXT_BYTES);
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+static bool read_of(pid_t pid, const char *name, char text[TEXT_BYTES])
+{
+	char path[96];
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	return read_file(path, text);
+}
+
+/* The number behind a word at the beginning of a line; 0: there is none. */
+static u64 field(const char *text, const char *word)
+{
+	size_t n = strlen(word);
+
+	for (const char *line = text; line && *line; line = strchr(line, '\n'), line += line != NULL)
+		if (!strncmp(line, word, n) && (isspace((unsigned char)line[n]) || line[n] == ':'))
+			return strtoull(line + n + 1, NULL, 10);
+	return 0;
+}
+
+/* The same of lines "Max open files   1024   4096   files"; 0: unlimited, or it is not there. */
+static u64 limit(const char *text, const char *word)
+{
+	const char *line = strstr(text, word);
+
+	return line ? strtoull(line + strlen(word), NULL, 10) : 0;
+}
+
+static u64 count_fds(pid_t pid, u64 *sockets)
+{
+	char path[64], target[32];
+	DIR *dir;
+	u64 n = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	dir = opendir(path);
+	for (struct dirent *e; dir && (e = readdir(dir)) && n < FDS_MAX;) {
+		ssize_t length;
+
+		if (*e->d_name == '.')
+			continue;
+		n++;
+		length = readlinkat(dirfd(dir), e->d_name, target, sizeof(target));
+		*sockets += length > 7 && !memcmp(target, "socket:", 7);
+	}
+	if (dir)
+		closedir(dir);
+	return n;
+}
+
+static bool read_stat(struct process_counters *p, char text[TEXT_BYTES])
+{
+	const char *end = read_of(p->pid, "stat", text) ? strrchr(text, ')') : NULL;
+
+	return end && sscanf(end, ") %*c %*d %*d %*d %*d %*d %*u %lu %*u %lu %*u %lu %lu %*d %*d %*d %*d %lu",
+	                      &p->minor, &p->major, &p->user, &p->system, &p->threads) == 5;
+}
+
+static bool read_process(struct process_counters *p)
+{
+	cleanup(free) char *text = malloc(TEXT_BYTES);
+
+	if (!text || !read_stat(p, text))
+		return false;
+	read_of(p->pid, "status", text);
+	p->rss = field(text, "VmRSS") << 10;
+	p->anon = field(text, "RssAnon") << 10;
+	p->file = field(text, "RssFile") << 10;
+	p->shmem = field(text, "RssShmem") << 10;
+	p->swap = field(text, "VmSwap") << 10;
+	p->locked = field(text, "VmLck") << 10;
+	if (read_of(p->pid, "io", text)) {
+		p->read = field(text, "rchar");
+		p->written = field(text, "wchar");
+		p->read_calls = field(text, "syscr");
+		p->write_calls = field(text, "syscw");
+		p->read_bytes = field(text, "read_bytes");
+		p->written_bytes = field(text, "write_bytes");
+	}
+	read_of(p->pid, "limits", text);
+	p->fd_limit = limit(text, "Max open files");
+	p->thread_limit = limit(text, "Max processes");
+	p->memory_limit = limit(text, "Max address space");
+	p->fds = count_fds(p->pid, &p->sockets);
+	return true;
+}
+
+static void read_thread(pid_t pid, pid_t tid, char text[TEXT_BYTES], struct thread_counters *ret)
+{
+	char name[64];
+
+	*ret = (struct thread_counters){.tid = tid, .pid = pid};
+	snprintf(name, sizeof(name), "task/%d/schedstat", tid);
+	if (read_of(pid, name, text))
+		sscanf(text, "%lu %lu", &ret->run_ns, &ret->queued_ns);
+	snprintf(name, sizeof(name), "task/%d/status", tid);
+	if (read_of(pid, name, text)) {
+		ret->voluntary = field(text, "voluntary_ctxt_switches");
+		ret->involuntary = field(text, "nonvoluntary_ctxt_switches");
+		sscanf(text, "Name: %31[^\n]", ret->comm);
+	}
+}
+
+static struct error *read_threads(struct counters *c, pid_t pid)
+{
+	cleanup(free) char *text = malloc(TEXT_BYTES);
+	struct error *err = text ? NULL : &error_no_memory;
+	char path[64];
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	dir = opendir(path);
+	for (struct dirent *e; !err && dir && (e = readdir(dir));) {
+		if (!isdigit((unsigned char)*e->d_name))
+			continue;
+		if (c->nthreads == COUNTERS_THREADS) {
+			c->cut = true;
+			break;
+		}
+		err = grow(&c->threads, c->nthreads, sizeof(*c->threads));
+		if (!err)
+			read_thread(pid, atoi(e->d_name), text, &c->threads[c->nthreads++]);
+	}
+	if (dir)
+		closedir(dir);
+	return err;
+}
+
+/* "some avg10=0.00 avg60=0.00 avg300=0.00 total=1234" */
+static u64 pressure(const char *path, char text[TEXT_BYTES], bool *known)
+{
+	const char *total = read_file(path, text) && !strncmp(text, "some", 4) ? strstr(text, "total=") : NULL;
+
+	*known |= total != NULL;
+	return total ? strtoull(total + 6, NULL, 10) : 0;
+}
+
+/* Two lines, "Tcp: A B C" and "Tcp: 1 2 3": the number below a word. */
+static u64 column(const char *text, const char *table, const char *word)
+{
+	const char *names = text, *numbers;
+	size_t n = strlen(table);
+
+	while (names && strncmp(names, table, n))
+		names = strchr(names, '\n'), names += names != NULL;
+	numbers = names ? strchr(names, '\n') : NULL;
+	if (!numbers || strncmp(numbers + 1, table, n) != 0)
+		return 0;
+	numbers++;
+	for (;;) {
+		size_t a = strcspn(names, " \n"), b = strcspn(numbers, " \n");
+
+		if (a == strlen(word) && !strncmp(names, word, a))
+			return strtoull(numbers, NULL, 10);
+		if (names[a] != ' ' || numbers[b] != ' ')
+			return 0;
+		names += a + 1;
+		numbers += b + 1;
+	}
+}
+
+static void read_machine(struct machine_counters *m, pid_t pid)
+{
+	cleanup(free) char *text = malloc(TEXT_BYTES);
+	u64 user, nice, system, idle, iowait, irq, softirq, steal;
+	bool known = false;
+
+	if (!text)
+		return;
+	if (read_file("/proc/stat", text) && sscanf(text, "cpu %lu %lu %lu %lu %lu %lu %lu %lu", &user, &nice, &system,
+	                                             &idle, &iowait, &irq, &softirq, &steal) == 8) {
+		m->busy = user + nice + system + irq + softirq;
+		m->idle = idle;
+		m->iowait = iowait;
+		m->steal = steal;
+	}
+	m->pressure_cpu = pressure("/proc/pressure/cpu", text, &known);
+	m->pressure_io = pressure("/proc/pressure/io", text, &known);
+	m->pressure_memory = pressure("/proc/pressure/memory", text, &known);
+	if (read_of(pid, "net/snmp", text)) {
+		m->retransmits = column(text, "Tcp:", "RetransSegs");
+		m->sent_segments = column(text, "Tcp:", "OutSegs");
+	}
+	if (read_of(pid, "net/netstat", text))
+		m->overflows = column(text, "TcpExt:", "ListenOverflows");
+	read_file("/proc/vmstat", text);
+	m->swapped_in = field(text, "pswpin");
+	m->swapped_out = field(text, "pswpout");
+	read_file("/proc/meminfo", text);
+	m->memory = field(text, "MemTotal") << 10;
+	m->memory_free = field(text, "MemAvailable") << 10;
+}
+
+/* A number, or "max": 0. */
+static u64 number_in(const char *folder, const char *name, char text[TEXT_BYTES])
+{
+	char path[PATH_MAX + 32];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	return read_file(path, text) && strncmp(text, "max", 3) != 0 ? strtoull(text, NULL, 10) : 0;
+}
+
+/* The limits of a cgroup and of those that it is in: the least of each holds. */
+static void read_limits(struct cgroup_counters *g, const char *folder, char text[TEXT_BYTES])
+{
+	u64 memory = number_in(folder, "memory.max", text), high = number_in(folder, "memory.high", text),
+	    pids = number_in(folder, "pids.max", text);
+	char path[PATH_MAX + 32];
+	double quota, period;
+
+	snprintf(path, sizeof(path), "%s/cpu.max", folder);
+	if (read_file(path, text) && sscanf(text, "%lf %lf", &quota, &period) == 2 && period > 0 && quota > 0 &&
+	        (g->cpus == 0 || quota / period < g->cpus)) {
+		g->cpus = quota / period;
+		snprintf(path, sizeof(path), "%s/cpu.stat", folder);
+		read_file(path, text);
+		g->periods = field(text, "nr_periods");
+		g->throttled = field(text, "nr_throttled");
+		g->throttled_us = field(text, "throttled_usec");
+	}
+	if (memory && (!g->memory_limit || memory < g->memory_limit)) {
+		g->memory_limit = memory;
+		g->memory = number_in(folder, "memory.current", text);
+		snprintf(path, sizeof(path), "%s/memory.events", folder);
+		read_file(path, text);
+		g->oom_kills = field(text, "oom_kill");
+		g->memory_max_events = field(text, "max");
+	}
+	if (high && (!g->memory_high || high < g->memory_high))
+		g->memory_high = high;
+	if (pids && (!g->pids_limit || pids < g->pids_limit)) {
+		g->pids_limit = pids;
+		g->pids = number_in(folder, "pids.current", text);
+	}
+}
+
+/* Of cgroup v2: the line "0::/path". */
+static void read_cgroup(struct cgroup_counters *g, pid_t pid)
+{
+	cleanup(free) char *text = malloc(TEXT_BYTES);
+	char folder[PATH_MAX], path[PATH_MAX + 32], *line, *end;
+
+	if (!text || !read_of(pid, "cgroup", text) || !(line = strstr(text, "0::/")))
+		return;
+	line[strcspn(line, "\n")] = '\0';
+	if (snprintf(folder, sizeof(folder), "/sys/fs/cgroup%s", line + 3) >= (int)sizeof(folder) ||
+	        strstr(folder, ".."))
+		return;
+	g->known = true;
+	snprintf(path, sizeof(path), "%s/cpu.pressure", folder);
+	g->pressure_cpu = pressure(path, text, &g->pressure);
+	snprintf(path, sizeof(path), "%s/io.pressure", folder);
+	g->pressure_io = pressure(path, text, &g->pressure);
+	snprintf(path, sizeof(path), "%s/memory.pressure", folder);
+	g->pressure_memory = pressure(path, text, &g->pressure);
+	while ((end = strrchr(folder + 14, '/'))) {
+		read_limits(g, folder, text);
+		*end = '\0';
+	}
+}
+
+static int by_tid(const void *a, const void *b)
+{
+	const struct thread_counters *x = a, *y = b;
+
+	return (x->tid > y->tid) - (x->tid < y->tid);
+}
+
+struct error *counters_take(const pid_t *pids, u32 n, struct counters *ret)
+{
+	struct error *err = NULL;
+
+	*ret = (struct counters){.at_ns = now_ns()};
+	for (u32 i = 0; !err && i < n; i++) {
+		struct process_counters p = {.pid = pids[i]};
+
+		if (ret->nprocesses == COUNTERS_PROCESSES) {
+			ret->cut = true;
+			break;
+		}
+		if (!read_process(&p))
+			continue;
+		err = grow(&ret->processes, ret->nprocesses, sizeof(*ret->processes));
+		if (!err)
+			ret->processes[ret->nprocesses++] = p;
+		if (!err)
+			err = read_threads(ret, pids[i]);
+	}
+	if (!err && n) {
+		read_machine(&ret->machine, pids[0]);
+		read_cgroup(&ret->cgroup, pids[0]);
+	}
+	if (ret->nthreads)
+		qsort(ret->threads, ret->nthreads, sizeof(*ret->threads), by_tid);
+	if (err)
+		counters_free(ret);
+	return err;
+}
+
+void counters_free(struct counters *c)
+{
+	free(c->processes);
+	free(c->threads);
+	*c = (struct counters){0};
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "evidence.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "frontends/format/input.h"
+#include "unwind/clean_text.h"
+#include "unwind/cleanup.h"
+#include "unwind/runtime.h"
+
+const struct profile *evidence_view(const struct evidence *e, const char *name)
+{
+	for (u32 i = 0; i < e->nviews; i++)
+		if (!strcmp(e->view[i].name, name))
+			return e->view[i].profile;
+	return NULL;
+}
+
+void evidence_step(struct evidence *e, bool missing, const char *format, ...)
+{
+	va_list arguments;
+	char *text = NULL, *clean;
+
+	va_start(arguments, format);
+	if (vasprintf(&text, format, arguments) < 0)
+		text = NULL;
+	va_end(arguments);
+	clean = clean_text(text);
+	free(text);
+	if (clean && e->nsteps < EVIDENCE_STEPS)
+		e->step[e->nsteps++] = (struct evidence_step){clean, missing};
+	else
+		free(clean);
+}
+
+/* The event that a profile was made of: its statistics say so; of others the unit tells. */
+static char *name_of(const struct profile *p)
+{
+	json_t *stats = p->meta.stats ? json_loads(p->meta.stats, 0, NULL) : NULL;
+	const char *event = json_string_value(json_object_get(stats, "event"));
+	bool known = event && *event && !event[strspn(event, "abcdefghijklmnopqrstuvwxyz-")];
+	char *ret = strdup(known ? event : "clock");
+
+	json_decref(stats);
+	return ret;
+}
+
+/* Languages whose code is in it. */
+static u32 runtimes_in(const struct profile *p)
+{
+	u32 ret = 0;
+
+	for (u32 i = 1; i < p->nfunctions; i++)
+		for (const struct runtime_ops *const *r = runtimes; *r; r++)
+			if (!strcmp(p->functions[i].module, (*r)->name))
+				ret |= 1u << (*r)->id;
+	return ret;
+}
+
+struct error *evidence_add(struct evidence *e, const char *path, struct profile *p)
+{
+	char *name = name_of(p);
+	struct error *err = name ? NULL : &error_no_memory;
+
+	if (!err && e->nviews == EVIDENCE_VIEWS)
+		err = error_new(ERROR_USAGE, "%s: a report takes %d recordings at most", path, EVIDENCE_VIEWS);
+	if (!err && evidence_view(e, name))
+		err = error_new(ERROR_USAGE, "%s is a second recording of the event %s", path, name);
+	if (err) {
+		free(name);
+		profile_destroy(p);
+		return err;
+	}
+	e->runtimes |= runtimes_in(p);
+	if (!e->target)
+		e->target = clean_text(p->meta.target);
+	if (!e->start_unix_ns)
+		e->start_unix_ns = p->meta.start_unix_ns;
+	e->view[e->nviews++] = (struct evidence_view){name, p};
+	return NULL;
+}
+
+static void read_runtimes(struct evidence *e, const json_t *list)
+{
+	size_t i;
+	json_t *name;
+
+	json_array_foreach(list, i, name)
+	{
+		for (const struct runtime_ops *const *r = runtimes; json_is_string(name) && *r; r++)
+			if (!strcmp(json_string_value(name), (*r)->name))
+				e->runtimes |= 1u << (*r)->id;
+	}
+}
+
+static struct error *read_counters(struct evidence *e, const char *path)
+{
+	json_error_t where;
+	json_t *root = json_load_file(path, 0, &where);
+	const char *target;
+	struct error *err;
+
+	if (!root)
+		return error_new(ERROR_INPUT, "%s:%d: %s", path, where.line, where.text);
+	err = facts_from_json(json_object_get(root, "facts"), path, &e->facts);
+	target = json_string_value(json_object_get(root, "target"));
+	if (!err && target && !e->target)
+		e->target = clean_text(target);
+	read_runtimes(e, json_object_get(root, "runtimes"));
+	json_decref(root);
+	return err;
+}
+
+static struct error *read_recording(struct evidence *e, const char *path)
+{
+	struct filter_options options = {0};
+	struct recording cut;
+	struct profile *p = NULL;
+	struct error *err = input_load(path, &options, &p, &cut);
+
+	if (err)
+		return err;
+	if (cut.cut)
+		evidence_step(e, true, "%s ends early: it has what is whole", path);
+	return evidence_add(e, path, p);
+}
+
+static bool ends_in(const char *path, const char *suffix)
+{
+	size_t n = strlen(path), m = strlen(suffix);
+
+	return n >= m && !strcmp(path + n - m, suffix);
+}
+
+static int is_evidence(const struct dirent *d)
+{
+	return ends_in(d->d_name, ".yrt") || !strcmp(d->d_name, "counters.json");
+}
+
+static struct error *read_folder(struct evidence *e, const char *folder)
+{
+	struct dirent **files;
+	int n = scandir(folder, &files, is_evidence, alphasort);
+	struct error *err = NULL;
+	char path[PATH_MAX];
+
+	if (n < 0)
+		return error_new(ERROR_INPUT, "cannot read the folder %s: %s", folder, strerror(errno));
+	for (int i = 0; i < n; i++) {
+		snprintf(path, sizeof(path), "%s/%s", folder, files[i]->d_name);
+		if (!err)
+			err = ends_in(path, ".json") ? read_counters(e, path) : read_recording(e, path);
+		free(files[i]);
+	}
+	free(files);
+	return err || n ? err
+	                : error_hint(error_new(ERROR_INPUT, "%s has neither recordings nor counters.json", folder),
+	                          "`yrt report -p PID --keep DIR` writes such a folder");
+}
+
+struct error *evidence_read(struct evidence *e, const char *path)
+{
+	struct stat st;
+
+	if (!stat(path, &st) && S_ISDIR(st.st_mode))
+		return read_folder(e, path);
+	return ends_in(path, ".json") ? read_counters(e, path) : read_recording(e, path);
+}
+
+struct error *evidence_write_counters(const struct evidence *e, const char *folder)
+{
+	json_t *names = json_array(), *root = json_object();
+	struct error *err = NULL;
+	char path[PATH_MAX];
+
+	for (const struct runtime_ops *const *r = runtimes; *r; r++)
+		if (e->runtimes & 1u << (*r)->id)
+			json_array_append_new(names, json_string((*r)->name));
+	if (e->target)
+		json_object_set_new(root, "target", json_string(e->target));
+	json_object_set_new(root, "runtimes", names);
+	json_object_set_new(root, "facts", facts_to_json(&e->facts));
+	snprintf(path, sizeof(path), "%s/counters.json", folder);
+	if (json_dump_file(root, path, JSON_INDENT(2) | JSON_SORT_KEYS | JSON_REAL_PRECISION(6)))
+		err = error_new(ERROR_OUTPUT, "cannot write %s: %s", path, strerror(errno));
+	json_decref(root);
+	return err;
+}
+
+/* Of threads that are not idle by design: so many on average ran, could have run, waited. */
+static void conclude_states(struct evidence *e, const struct profile *p)
+{
+	double s = (double)p->meta.duration_ns, running = 0, queued = 0, waiting = 0;
+
+	for (u32 i = 1; i < p->nnodes; i++) {
+		enum profile_kind kind = p->functions[p->nodes[i].function].kind;
+		double self = (double)p->nodes[i].self;
+
+		*(kind == KIND_RUNNING ? &running : kind == KIND_RUNNABLE ? &queued : &waiting) += self;
+	}
+	if (s <= 0)
+		return;
+	facts_set(&e->facts, "wall.running", running / s);
+	facts_set(&e->facts, "wall.queued", queued / s);
+	facts_set(&e->facts, "wall.waiting", waiting / s);
+	facts_set(&e->facts, "wall.threads", (running + queued + waiting) / s);
+}
+
+static void conclude_stats(struct evidence *e, const char *name, const struct profile *p)
+{
+	json_t *stats = p->meta.stats ? json_loads(p->meta.stats, 0, NULL) : NULL;
+	double idle = json_number_value(json_object_get(stats, "idle_samples"));
+	char fact[64];
+
+	snprintf(fact, sizeof(fact), "%s.seconds", name);
+	facts_set(&e->facts, fact, (double)p->meta.duration_ns / 1e9);
+	snprintf(fact, sizeof(fact), "%s.total", name);
+	facts_set(&e->facts, fact, (double)p->nodes[0].total);
+	if (!strcmp(name, "wall") && p->meta.duration_ns)
+		facts_set(&e->facts, "wall.idle", idle / (double)p->meta.duration_ns);
+	if (!strcmp(name, "clock") && p->meta.frequency > 0 && p->meta.duration_ns)
+		facts_set(&e->facts, "clock.cpus",
+		        (double)p->nodes[0].total / p->meta.frequency / ((double)p->meta.duration_ns / 1e9));
+	json_decref(stats);
+}
+
+void evidence_conclude(struct evidence *e)
+{
+	for (u32 i = 0; i < e->nviews; i++) {
+		conclude_stats(e, e->view[i].name, e->view[i].profile);
+		if (!strcmp(e->view[i].name, "wall"))
+			conclude_states(e, e->view[i].profile);
+	}
+	if (e->target)
+		facts_set_text(&e->facts, "target", e->target);
+}
+
+void evidence_free(struct evidence *e)
+{
+	facts_free(&e->facts);
+	for (u32 i = 0; i < e->nviews; i++) {
+		free(e->view[i].name);
+		profile_destroy(e->view[i].profile);
+	}
+	for (u32 i = 0; i < e->nsteps; i++)
+		free(e->step[i].text);
+	free(e->target);
+	*e = (struct evidence){0};
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a report is made of: facts, and profiles by the name of their event ("clock", "wall", …). Measured now
+ * (measure.h), or read: recordings, or a folder that --keep wrote (counters.json and NAME.yrt).
+ */
+#ifndef YRT_REPORT_EVIDENCE_H
+#define YRT_REPORT_EVIDENCE_H
+
+#include "facts.h"
+#include "unwind/profile/profile.h"
+
+#define EVIDENCE_VIEWS 16
+#define EVIDENCE_STEPS 32
+
+struct evidence_view {
+	char *name;
+	struct profile *profile; /* finished; owned */
+};
+
+struct evidence_step {
+	char *text;   /* "CPU is at 12 %, 8 threads wait, so: where they wait" */
+	bool missing; /* it could not be done: what was not looked at, and why */
+};
+
+struct evidence { /* zeroed at first */
+	struct facts facts;
+	struct evidence_view view[EVIDENCE_VIEWS];
+	u32 nviews;
+	struct evidence_step step[EVIDENCE_STEPS];
+	u32 nsteps;
+	char *target; /* "nginx (pid 42)" */
+	u32 runtimes; /* bit n: that of id n was seen */
+	u64 start_unix_ns;
+	double seconds;
+};
+
+/* Takes the profile over, also on failure. Its name is that of its event; one of the same name is an error. */
+struct error *evidence_add(struct evidence *e, const char *path, struct profile *p);
+const struct profile *evidence_view(const struct evidence *e, const char *name);
+void evidence_step(struct evidence *e, bool missing, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* A recording, counters.json, or a folder of both. */
+struct error *evidence_read(struct evidence *e, const char *path);
+/* counters.json of a folder; recordings are there already. */
+struct error *evidence_write_counters(const struct evidence *e, const char *folder);
+/* Facts that follow from the views: evidence.c has the list. */
+void evidence_conclude(struct evidence *e);
+void evidence_free(struct evidence *e);
+
+#endif

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "findings.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "expression.h"
+#include "frontends/format/text.h"
+#include "unwind/cleanup.h"
+#include "unwind/grow.h"
+#include "unwind/runtime.h"
+
+#define NAME_LENGTH 512
+
+/* --- texts --- */
+
+static void put_scaled(FILE *out, double value, double base, const char *const *units)
+{
+	u32 i = 0;
+
+	for (; fabs(value) >= base && units[i + 1]; i++)
+		value /= base;
+	fprintf(out, "%.*f %s", fabs(value) >= 100 || !i ? 0 : 1, value, units[i]);
+}
+
+static void put_time(FILE *out, double s)
+{
+	static const char *const units[] = {"ns", "us", "ms", "s", NULL};
+
+	put_scaled(out, s * 1e9, 1000, units);
+}
+
+static void put_number(FILE *out, double value, const char *format)
+{
+	static const char *const bytes[] = {"B", "KiB", "MiB", "GiB", "TiB", NULL};
+
+	if (*format == '%')
+		fprintf(out, value < 0.0995 && value > 0 ? "%.1f %%" : "%.0f %%", 100 * value);
+	else if (*format == 'b')
+		put_scaled(out, value, 1024, bytes);
+	else if (*format == 't')
+		put_time(out, value);
+	else if (*format >= '0' && *format <= '9')
+		fprintf(out, "%.*f", *format - '0', value);
+	else if (value == floor(value) && fabs(value) < 1e15)
+		fprintf(out, "%.0f", value);
+	else
+		fprintf(out, "%.3g", value);
+}
+
+/* "{NAME:FORMAT}" at s, up to end. */
+static void put_placeholder(FILE *out, const char *s, const char *end, const struct facts *f)
+{
+	char name[64];
+	size_t n = strcspn(s, ":}");
+	const struct fact *fact;
+
+	snprintf(name, sizeof(name), "%.*s", (int)n, s);
+	fact = facts_find(f, name);
+	if (!fact)
+		fprintf(out, "[%s: not known]", name);
+	else if (fact->text)
+		fputs(fact->text, out);
+	else
+		put_number(out, fact->number, s + n < end ? s + n + 1 : "");
+}
+
+char *finding_text(const char *text, const struct facts *f)
+{
+	char *ret = NULL;
+	size_t size;
+	FILE *out = open_memstream(&ret, &size);
+
+	if (!out)
+		return NULL;
+	while (*text) {
+		const char *end = *text == '{' ? strchr(text, '}') : NULL;
+
+		if (end) {
+			put_placeholder(out, text + 1, end, f);
+			text = end + 1;
+		} else {
+			fputc(*text++, out);
+		}
+	}
+	fclose(out);
+	return ret;
+}
+
+/* --- conditions --- */
+
+enum verdict { NO, YES, UNKNOWN };
+
+static struct error *all_hold(char *const *when, const struct facts *f, enum verdict *ret)
+{
+	struct error *err = NULL;
+	double value;
+
+	*ret = YES;
+	for (; !err && *when; when++) {
+		err = expression_evaluate(*when, f, &value);
+		if (!err && isnan(value))
+			*ret = *ret == NO ? NO : UNKNOWN;
+		else if (!err && !value)
+			*ret = NO;
+	}
+	return err;
+}
+
+static struct error *any_holds(char *const *unless, const struct facts *f, bool *ret)
+{
+	struct error *err = NULL;
+	double value;
+
+	*ret = false;
+	for (; !err && *unless; unless++) {
+		err = expression_evaluate(*unless, f, &value);
+		*ret |= !err && !isnan(value) && value;
+	}
+	return err;
+}
+
+static bool is_for(const struct rule *r, u32 seen)
+{
+	if (!r->runtimes[0])
+		return true;
+	for (char *const *name = r->runtimes; *name; name++)
+		for (const struct runtime_ops *const *o = runtimes; *o; o++)
+			if (!strcmp(*name, (*o)->name) && seen & 1u << (*o)->id)
+				return true;
+	return false;
+}
+
+/* --- one rule --- */
+
+static struct error *set_lets(const struct rule *r, struct evidence *e)
+{
+	struct error *err = NULL;
+
+	for (u32 i = 0; !err && i < r->nlets; i++) {
+		const struct profile *p = evidence_view(e, r->lets[i].view);
+		double share = 0;
+
+		if (p)
+			err = match_share(&r->lets[i].pattern, p, &share);
+		facts_forget(&e->facts, r->lets[i].name);
+		if (p)
+			facts_set(&e->facts, r->lets[i].name, share);
+	}
+	return err;
+}
+
+static void set_site(struct evidence *e, const struct profile *p, const struct match *m)
+{
+	const struct profile_function *f = m->nsites ? &p->functions[m->site[0].function] : NULL;
+	char name[NAME_LENGTH];
+
+	facts_set(&e->facts, "site.share", f && m->value ? (double)m->site[0].value / (double)m->total : 0);
+	facts_set_text(&e->facts, "site", f ? text_plain_name(f, name, sizeof(name)) : "");
+	facts_set_text(&e->facts, "frame", m->function ? p->functions[m->function].name : "");
+}
+
+/* What was known of the stacks of another rule is not known of this one's. */
+static void forget_match(struct evidence *e)
+{
+	static const char *const names[] = {"share", "share.low", "share.high", "value", "value.s", "count",
+	        "per.second", "site", "site.share", "frame"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		facts_forget(&e->facts, names[i]);
+}
+
+static void set_match(struct evidence *e, const struct profile *p, const struct match *m)
+{
+	double seconds = (double)p->meta.duration_ns / 1e9;
+
+	facts_set(&e->facts, "share", m->share);
+	facts_set(&e->facts, "share.low", fmax(0, m->share - m->error));
+	facts_set(&e->facts, "share.high", fmin(1, m->share + m->error));
+	facts_set(&e->facts, "value", (double)m->value);
+	facts_set(&e->facts, "value.s", (double)m->value / 1e9);
+	facts_set(&e->facts, "count", m->count);
+	facts_set(&e->facts, "per.second", seconds > 0 ? m->count / seconds : 0);
+	set_site(e, p, m);
+}
+
+static const struct evidence_view *choose_view(const struct rule *r, const struct evidence *e)
+{
+	for (char *const *name = r->views; *name; name++)
+		for (u32 i = 0; i < e->nviews; i++)
+			if (!strcmp(e->view[i].name, *name))
+				return &e->view[i];
+	return NULL;
+}
+
+static struct error *make_sites(struct finding *f, const struct profile *p, const struct match *m)
+{
+	for (u32 i = 0; i < m->nsites; i++) {
+		const struct profile_function *fn = &p->functions[m->site[i].function];
+		char name[NAME_LENGTH];
+		struct finding_site *site = &f->site[f->nsites];
+
+		text_plain_name(fn, name, sizeof(name));
+		site->function = clean_text(name);
+		site->file = clean_text(fn->file);
+		site->line = fn->line ? fn->line : fn->definition;
+		site->share = m->total ? (double)m->site[i].value / (double)m->total : 0;
+		if (!site->function || !site->file)
+			return &error_no_memory;
+		f->nsites++;
+	}
+	return NULL;
+}
+
+static struct error *add_doubts(const struct rule *r, const struct facts *f, FILE *out)
+{
+	struct error *err = NULL;
+	double value;
+
+	for (u32 i = 0; !err && i < r->ndoubts; i++) {
+		err = expression_evaluate(r->doubts[i].when, f, &value);
+		if (!err && !isnan(value) && value) {
+			cleanup(free) char *text = finding_text(r->doubts[i].text, f);
+
+			fprintf(out, "%s\n", text ? text : "");
+		}
+	}
+	return err;
+}
+
+static struct error *make_texts(struct finding *f, const struct facts *facts)
+{
+	const struct rule *r = f->rule;
+	cleanup(free) char *always = finding_text(r->against ? r->against : "", facts);
+	size_t size;
+	FILE *out;
+	struct error *err;
+
+	f->title = finding_text(r->title, facts);
+	f->why = finding_text(r->why, facts);
+	f->change = finding_text(r->change, facts);
+	f->show = finding_text(r->show, facts);
+	out = open_memstream(&f->against, &size);
+	if (!out || !always || !f->title || !f->why || !f->change || !f->show) {
+		if (out)
+			fclose(out);
+		return &error_no_memory;
+	}
+	err = add_doubts(r, facts, out);
+	if (*always)
+		fprintf(out, "%s\n", always);
+	fclose(out);
+	return err;
+}
+
+static void finding_free(struct finding *f)
+{
+	char **const texts[] = {&f->title, &f->why, &f->change, &f->show, &f->against};
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+		free(*texts[i]);
+	for (u32 i = 0; i < f->nsites; i++) {
+		free(f->site[i].function);
+		free(f->site[i].file);
+	}
+	profile_destroy(f->stacks);
+	*f = (struct finding){0};
+}
+
+static struct error *set_weight(struct finding *f, const struct match *m, const struct facts *facts)
+{
+	double weight = NAN;
+	struct error *err = NULL;
+
+	if (f->rule->weight)
+		err = expression_evaluate(f->rule->weight, facts, &weight);
+	if (f->view) {
+		f->share = m->share;
+		f->low = fmax(0, m->share - m->error);
+		f->high = fmin(1, m->share + m->error);
+		f->value = m->value;
+	} else if (!isnan(weight)) {
+		f->share = f->low = f->high = fmin(1, fmax(0, weight));
+	}
+	return err;
+}
+
+static struct error *make_finding(const struct rule *r, const struct evidence *e, const struct evidence_view *v,
+        struct match *m, struct finding *ret)
+{
+	struct error *err;
+
+	*ret = (struct finding){.rule = r, .view = v};
+	err = set_weight(ret, m, &e->facts);
+	if (!err)
+		err = make_texts(ret, &e->facts);
+	if (!err && v)
+		err = make_sites(ret, v->profile, m);
+	if (!err && v)
+		err = match_profile(m, v->profile, &ret->stacks);
+	if (err)
+		finding_free(ret);
+	return err;
+}
+
+/* *holds: it does, and *ret is a finding. */
+static struct error *apply(const struct rule *r, struct evidence *e, enum verdict *holds, struct finding *ret)
+{
+	const struct evidence_view *v = choose_view(r, e);
+	struct match m = {0};
+	struct error *err = NULL;
+	bool excluded = false;
+
+	forget_match(e);
+	*holds = v || !r->views[0] ? YES : UNKNOWN;
+	if (*holds == YES && v)
+		err = match_stacks(r, v->profile, &m);
+	if (!err && *holds == YES && v)
+		set_match(e, v->profile, &m);
+	if (!err)
+		err = set_lets(r, e);
+	if (!err && *holds == YES)
+		err = all_hold(r->when, &e->facts, holds);
+	if (!err && *holds == YES)
+		err = any_holds(r->unless, &e->facts, &excluded);
+	if (!err && excluded)
+		*holds = NO;
+	if (!err && *holds == YES)
+		err = make_finding(r, e, v, &m, ret);
+	match_free(&m);
+	if (!err)
+		return NULL;
+	error_hint(err, "the rule %s stands in %s", r->name, r->source);
+	return err;
+}
+
+/* --- all --- */
+
+static int by_weight(const void *a, const void *b)
+{
+	const struct finding *x = a, *y = b;
+
+	if (x->rule->severity != y->rule->severity)
+		return (int)x->rule->severity - (int)y->rule->severity;
+	return (x->share < y->share) - (x->share > y->share);
+}
+
+/* Those of which another finding says more. */
+static void drop_replaced(struct finding *all, u32 *n)
+{
+	u32 kept = 0;
+
+	for (u32 i = 0; i < *n; i++) {
+		bool replaced = false;
+
+		for (u32 k = 0; k < *n; k++)
+			for (char *const *name = all[k].rule ? all[k].rule->replaces : NULL; name && *name; name++)
+				replaced |= k != i && !strcmp(*name, all[i].rule->name);
+		if (replaced)
+			all[i].share = -1;
+	}
+	for (u32 i = 0; i < *n; i++) {
+		if (all[i].share >= 0)
+			all[kept++] = all[i];
+		else
+			finding_free(&all[i]);
+	}
+	*n = kept;
+}
+
+static struct error *add_healthy(struct findings *f, const struct rule *r, const struct facts *facts)
+{
+	struct error *err;
+	char *text;
+
+	if (!r->healthy)
+		return NULL;
+	text = finding_text(r->healthy, facts);
+	err = text ? grow(&f->healthy, f->nhealthy, sizeof(*f->healthy)) : &error_no_memory;
+	if (err)
+		free(text);
+	else
+		f->healthy[f->nhealthy++] = text;
+	return err;
+}
+
+static struct error *make_verdict(struct findings *f, const struct evidence *e)
+{
+	const char *target = e->target ? e->target : "the target";
+	u32 problems = 0, n;
+
+	for (u32 i = 0; i < f->n; i++)
+		problems += f->all[i].rule->severity == SEVERITY_PROBLEM;
+	if (!f->n)
+		n = (u32)asprintf(&f->verdict, "Nothing that a rule knows is wrong with %s.", target);
+	else if (!problems)
+		n = (u32)asprintf(&f->verdict, "%s works; %s", target, f->all[0].title);
+	else
+		n = (u32)asprintf(&f->verdict, "%s", f->all[0].title);
+	if ((int)n < 0)
+		f->verdict = NULL;
+	return f->verdict ? NULL : &error_no_memory;
+}
+
+struct error *findings_make(const struct rules *rules, struct evidence *e, struct findings *ret)
+{
+	cleanup(free) struct finding *all = calloc(rules->n + 1, sizeof(*all));
+	struct error *err = all ? NULL : &error_no_memory;
+	u32 n = 0;
+
+	*ret = (struct findings){0};
+	for (u32 i = 0; !err && i < rules->n; i++) {
+		enum verdict holds = NO;
+
+		if (!is_for(&rules->all[i], e->runtimes))
+			continue;
+		err = apply(&rules->all[i], e, &holds, &all[n]);
+		n += !err && holds == YES;
+		ret->unmeasured += holds == UNKNOWN;
+		if (!err && holds == NO)
+			err = add_healthy(ret, &rules->all[i], &e->facts);
+	}
+	if (!err) {
+		drop_replaced(all, &n);
+		qsort(all, n, sizeof(*all), by_weight);
+		ret->n = n < FINDINGS_MAX ? n : FINDINGS_MAX;
+		ret->more = n - ret->n;
+		memcpy(ret->all, all, ret->n * sizeof(*all));
+		err = make_verdict(ret, e);
+	}
+	for (u32 i = err ? 0 : ret->n; i < n; i++)
+		finding_free(&all[i]);
+	if (err) {
+		ret->n = 0;
+		findings_free(ret);
+	}
+	return err;
+}
+
+void findings_free(struct findings *f)
+{
+	for (u32 i = 0; i < f->n; i++)
+		finding_free(&f->all[i]);
+	for (u32 i = 0; i < f->nhealthy; i++)
+		free(f->healthy[i]);
+	free(f->healthy);
+	free(f->verdict);
+	*f = (struct findings){0};
+}

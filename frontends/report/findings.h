@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rules applied to evidence: what is wrong, by weight, and what was looked at and found healthy. */
+#ifndef YRT_REPORT_FINDINGS_H
+#define YRT_REPORT_FINDINGS_H
+
+#include "evidence.h"
+#include "match.h"
+#include "rule.h"
+
+#define FINDINGS_MAX  10
+#define FINDING_FACTS 32
+
+struct finding_site {
+	char *function, *file; /* file: "" if not known */
+	u32 line;
+	double share;
+};
+
+struct finding {
+	const struct rule *rule;
+	const struct evidence_view *view; /* NULL: by counters alone */
+	double share, low, high;          /* weight, 0 to 1, and its 95 % interval; of counters low = high */
+	u64 value;                        /* of the matching stacks, in the view's unit */
+	struct finding_site site[MATCH_SITES];
+	u32 nsites;
+	char *title, *why, *change, *show, *against; /* placeholders filled in; against: lines, may be "" */
+	struct profile *stacks;                      /* those that match; NULL: by counters alone */
+};
+
+struct findings { /* zeroed at first */
+	struct finding all[FINDINGS_MAX];
+	u32 n;
+	u32 more;       /* that had no room, the lightest */
+	char **healthy; /* texts of rules that were measured and do not hold */
+	u32 nhealthy;
+	u32 unmeasured; /* rules that could not be decided, as something was not measured */
+	char *verdict;  /* one sentence */
+};
+
+struct error *findings_make(const struct rules *rules, struct evidence *e, struct findings *ret);
+void findings_free(struct findings *f);
+
+/* Fills in "{NAME}" and "{NAME:FORMAT}" of facts. FORMAT: % (of 1), b (bytes), t (seconds), a number of decimals. */
+char *finding_text(const char *text, const struct facts *f);
+
+#endif

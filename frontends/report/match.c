@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "match.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "frontends/format/text.h"
+#include "unwind/cleanup.h"
+#include "unwind/hash_text.h"
+#include "unwind/table.h"
+
+#define NEVER      UINT32_MAX
+#define Z95        1.96
+#define MATCH_NAME 1024
+
+/* What each function is to the terms of a pattern: bit i of terms, bit i of without. */
+struct traits {
+	u8 *terms, *without;
+};
+
+/* At a node: how deep the latest match of each prefix of the terms ends; NEVER: it does not. */
+struct level {
+	u32 at[RULE_TERMS_MAX];
+	bool spoilt;
+};
+
+/* Names are matched without the line that is executed. */
+static bool term_matches(const struct term *t, const struct profile_function *f)
+{
+	char name[MATCH_NAME];
+
+	return (!t->kinds || t->kinds & 1u << f->kind) &&
+	       (!t->name.set || pattern_matches(&t->name, text_plain_name(f, name, sizeof(name)))) &&
+	       (!t->place.set || pattern_matches(&t->place, f->file) || pattern_matches(&t->place, f->module));
+}
+
+static void traits_free(struct traits *t)
+{
+	free(t->terms);
+	free(t->without);
+}
+
+static struct error *traits_make(const struct stack_pattern *s, const struct profile *p, struct traits *ret)
+{
+	*ret = (struct traits){calloc(p->nfunctions + 1, 1), calloc(p->nfunctions + 1, 1)};
+	if (!ret->terms || !ret->without) {
+		traits_free(ret);
+		return &error_no_memory;
+	}
+	for (u32 i = 1; i < p->nfunctions; i++) {
+		for (u32 k = 0; k < s->n; k++)
+			ret->terms[i] |= (u8)(term_matches(&s->term[k], &p->functions[i]) << k);
+		for (u32 k = 0; k < s->nwithout; k++)
+			ret->without[i] |= (u8)(term_matches(&s->without[k], &p->functions[i]) << k);
+	}
+	return NULL;
+}
+
+/* The later a prefix ends, the more can follow it: so the latest match is all that has to be kept. */
+static struct level step(
+        const struct stack_pattern *s, const struct traits *t, u32 function, const struct level *above, u32 depth)
+{
+	struct level now = *above;
+
+	now.spoilt |= t->without[function] != 0;
+	for (u32 k = s->n; k-- > 0;) {
+		u32 before = k ? above->at[k - 1] : 0, within = s->term[k].within;
+
+		if (t->terms[function] & 1u << k && before != NEVER && (!k || !within || depth - before <= within))
+			now.at[k] = depth;
+	}
+	return now;
+}
+
+struct walk_state {
+	struct level *levels;
+	u32 *depth;
+};
+
+static void walk_free(struct walk_state *w)
+{
+	free(w->levels);
+	free(w->depth);
+}
+
+/* A parent's index is below its child's, so one pass in order sees parents first. */
+static struct error *walk_all(
+        const struct stack_pattern *s, const struct profile *p, const struct traits *t, struct walk_state *ret)
+{
+	ret->levels = calloc(p->nnodes, sizeof(*ret->levels));
+	ret->depth = calloc(p->nnodes, sizeof(*ret->depth));
+	if (!ret->levels || !ret->depth)
+		return &error_no_memory;
+	for (u32 k = 0; k < RULE_TERMS_MAX; k++)
+		ret->levels[0].at[k] = NEVER;
+	for (u32 i = 1; i < p->nnodes; i++) {
+		u32 parent = p->nodes[i].parent;
+
+		ret->depth[i] = ret->depth[parent] + 1;
+		ret->levels[i] = step(s, t, p->nodes[i].function, &ret->levels[parent], ret->depth[i]);
+	}
+	return NULL;
+}
+
+static bool is_match(const struct stack_pattern *s, const struct walk_state *w, u32 node)
+{
+	const struct level *l = &w->levels[node];
+	u32 at = l->at[s->n - 1];
+
+	return at != NEVER && !l->spoilt && (!s->leaf || w->depth[node] - at < s->leaf);
+}
+
+static bool is_skipped(const struct rule *r, const struct profile_function *f)
+{
+	for (u32 i = 0; i < r->nskip; i++)
+		if (term_matches(&r->skip[i], f))
+			return true;
+	return false;
+}
+
+/* A frame that people can change something in, if the rule does not say which. */
+static bool is_code(const struct profile_function *f)
+{
+	switch (f->kind) {
+	case KIND_NATIVE:
+	case KIND_CXX:
+	case KIND_RUST:
+	case KIND_SCRIPT:
+	case KIND_SCRIPT_BASELINE:
+	case KIND_SCRIPT_JIT:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* The function to name for the stack that ends at a node, from the first term outwards. */
+static u32 site_of(const struct rule *r, const struct profile *p, const struct walk_state *w, u32 node, u32 first)
+{
+	u32 fallback = 0;
+
+	for (; node; node = p->nodes[node].parent) {
+		u32 function = p->nodes[node].function;
+		const struct profile_function *f = &p->functions[function];
+
+		if (w->depth[node] > first)
+			continue;
+		if (!fallback && w->depth[node] == first)
+			fallback = function;
+		if (!is_skipped(r, f) && (r->has_site ? term_matches(&r->site, f) : is_code(f)))
+			return function;
+	}
+	return fallback;
+}
+
+/* Where the first term of the match at a node is: with several terms, at the latest place that leads to the others. */
+static u32 first_of(const struct stack_pattern *s, const struct walk_state *w, u32 node, const struct profile *p)
+{
+	u32 at = w->levels[node].at[s->n - 1];
+
+	for (u32 k = s->n - 1; k > 0; k--) {
+		while (w->depth[node] >= at)
+			node = p->nodes[node].parent;
+		at = w->levels[node].at[k - 1];
+	}
+	return at;
+}
+
+struct sums {
+	u64 *site, *last; /* by function */
+};
+
+static u32 function_at(const struct profile *p, const struct walk_state *w, u32 node, u32 depth)
+{
+	while (node && w->depth[node] > depth)
+		node = p->nodes[node].parent;
+	return p->nodes[node].function;
+}
+
+/* Samples or waits that a node's value is made of. */
+static double count_of(const struct profile *p, const struct profile_node *n)
+{
+	double value = (double)n->self;
+
+	if (!text_is_time(&p->meta))
+		return value;
+	if (n->more && p->meta.more && strcmp(p->meta.more, "bytes"))
+		return (double)n->more;
+	return p->meta.frequency > 0 ? fmax(1, value * p->meta.frequency / 1e9) : 1;
+}
+
+static void note(struct match *m, const struct rule *r, const struct stack_pattern *s, const struct profile *p,
+        const struct walk_state *w, u32 node, struct sums *sums)
+{
+	u32 first = first_of(s, w, node, p), last = w->levels[node].at[s->n - 1];
+	u64 value = p->nodes[node].self;
+
+	m->nodes[node] = true;
+	m->value += value;
+	sums->site[site_of(r, p, w, node, first)] += value;
+	sums->last[function_at(p, w, node, last)] += value;
+}
+
+static u32 greatest(const u64 *sums, u32 n)
+{
+	u32 best = 0;
+
+	for (u32 i = 1; i < n; i++)
+		if (sums[i] > (best ? sums[best] : 0))
+			best = i;
+	return best;
+}
+
+/* Functions that are split by line are one: of each the first of them stands for all. */
+static struct error *unite_lines(const struct profile *p, u32 *same)
+{
+	struct table seen = {0};
+	struct error *err = NULL;
+
+	for (u32 i = 1; !err && i < p->nfunctions; i++) {
+		const struct profile_function *f = &p->functions[i];
+		char name[MATCH_NAME];
+		u64 key = hash_add_text(f->definition, text_plain_name(f, name, sizeof(name)));
+		const u64 *first;
+
+		key = hash_add_text(hash_add_text(key, f->file), f->module) | 1;
+		first = table_get(&seen, key);
+		same[i] = first ? (u32)*first : i;
+		if (!first)
+			err = table_put(&seen, key, i);
+	}
+	table_free(&seen);
+	return err;
+}
+
+/* The sums of united functions; *line: of each the one whose line has most of it. */
+static void unite(const u64 *sums, const u32 *same, u32 n, u64 *ret, u32 *line)
+{
+	for (u32 i = 1; i < n; i++) {
+		u32 as = same[i];
+
+		ret[as] += sums[i];
+		if (!line[as] || sums[i] > sums[line[as]])
+			line[as] = i;
+	}
+}
+
+static struct error *rank(struct match *m, const struct sums *sums, const struct profile *p)
+{
+	u32 n = p->nfunctions;
+	cleanup(free) u32 *same = calloc(n + 1, sizeof(u32));
+	cleanup(free) u32 *line = calloc(n + 1, sizeof(u32));
+	cleanup(free) u64 *united = calloc(n + 1, sizeof(u64));
+	struct error *err = same && line && united ? unite_lines(p, same) : &error_no_memory;
+
+	if (err)
+		return err;
+	m->function = greatest(sums->last, n);
+	unite(sums->site, same, n, united, line);
+	while (m->nsites < MATCH_SITES) {
+		u32 best = greatest(united, n);
+
+		if (!best)
+			break;
+		m->site[m->nsites++] = (struct match_site){line[best], united[best]};
+		united[best] = 0;
+	}
+	return NULL;
+}
+
+/* Each sample counts for a value; sums of such have the variance sum of count times value squared. */
+static void measure(struct match *m, const struct profile *p)
+{
+	double matched = 0, rest = 0, share;
+
+	for (u32 i = 1; i < p->nnodes; i++) {
+		const struct profile_node *n = &p->nodes[i];
+		double count = n->self ? count_of(p, n) : 0;
+
+		m->total += n->self;
+		if (count > 0)
+			*(m->nodes[i] ? &matched : &rest) += (double)n->self * (double)n->self / count;
+		if (m->nodes[i])
+			m->count += count;
+	}
+	share = m->total ? (double)m->value / (double)m->total : 0;
+	m->share = share;
+	m->error = m->total ? Z95 * sqrt((1 - share) * (1 - share) * matched + share * share * rest) / (double)m->total
+	                    : 0;
+}
+
+static struct error *match_one(struct match *m, const struct rule *r, const struct stack_pattern *s,
+        const struct profile *p, struct sums *sums)
+{
+	struct walk_state w = {0};
+	struct traits t;
+	struct error *err = traits_make(s, p, &t);
+
+	if (err)
+		return err;
+	err = walk_all(s, p, &t, &w);
+	for (u32 i = 1; !err && i < p->nnodes; i++)
+		if (p->nodes[i].self && !m->nodes[i] && is_match(s, &w, i))
+			note(m, r, s, p, &w, i, sums);
+	walk_free(&w);
+	traits_free(&t);
+	return err;
+}
+
+struct error *match_stacks(const struct rule *rule, const struct profile *p, struct match *ret)
+{
+	struct sums sums = {calloc(p->nfunctions + 1, sizeof(u64)), calloc(p->nfunctions + 1, sizeof(u64))};
+	struct error *err = NULL;
+
+	*ret = (struct match){.nodes = calloc(p->nnodes + 1, sizeof(bool))};
+	if (!sums.site || !sums.last || !ret->nodes)
+		err = &error_no_memory;
+	for (u32 i = 0; !err && i < rule->nstacks; i++)
+		err = match_one(ret, rule, &rule->stacks[i], p, &sums);
+	if (!err) {
+		measure(ret, p);
+		err = rank(ret, &sums, p);
+	}
+	free(sums.site);
+	free(sums.last);
+	if (err)
+		match_free(ret);
+	return err;
+}
+
+struct error *match_share(const struct stack_pattern *pattern, const struct profile *p, double *ret)
+{
+	struct rule rule = {.stacks = (struct stack_pattern *)pattern, .nstacks = 1};
+	struct match m;
+	struct error *err = match_stacks(&rule, p, &m);
+
+	if (err)
+		return err;
+	*ret = m.share;
+	match_free(&m);
+	return NULL;
+}
+
+void match_free(struct match *m)
+{
+	free(m->nodes);
+	*m = (struct match){0};
+}
+
+struct error *match_profile(const struct match *m, const struct profile *p, struct profile **ret)
+{
+	cleanup(free) u32 *functions = calloc(p->nfunctions + 1, sizeof(u32));
+	cleanup(free) u32 *nodes = calloc(p->nnodes + 1, sizeof(u32));
+	cleanup(free) bool *wanted = calloc(p->nnodes + 1, sizeof(bool));
+	struct error *err = functions && nodes && wanted ? profile_create(ret) : &error_no_memory;
+
+	if (err)
+		return err;
+	for (u32 i = p->nnodes - 1; i > 0; i--) {
+		wanted[i] |= m->nodes[i];
+		if (wanted[i])
+			wanted[p->nodes[i].parent] = true;
+	}
+	for (u32 i = 1; !err && i < p->nnodes; i++) {
+		u32 function = p->nodes[i].function;
+
+		if (!wanted[i])
+			continue;
+		if (!functions[function]) {
+			struct profile_function copy = p->functions[function];
+
+			copy.image = 0; /* images stay behind */
+			err = profile_function(*ret, 0, &copy, false, &functions[function]);
+		}
+		if (!err)
+			err = profile_child(*ret, nodes[p->nodes[i].parent], functions[function], &nodes[i]);
+		if (!err && m->nodes[i])
+			profile_add(*ret, nodes[i], p->nodes[i].self);
+	}
+	if (err) {
+		profile_destroy(*ret);
+		*ret = NULL;
+		return err;
+	}
+	(*ret)->meta.unit = p->meta.unit;
+	(*ret)->meta.frequency = p->meta.frequency;
+	profile_finish(*ret);
+	return NULL;
+}

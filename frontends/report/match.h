@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which stacks of a profile a rule's patterns match, how much of the whole they are, and where they come from. */
+#ifndef YRT_REPORT_MATCH_H
+#define YRT_REPORT_MATCH_H
+
+#include "rule.h"
+
+#define MATCH_SITES 5
+
+struct match_site {
+	u32 function; /* of the profile: the one to name */
+	u64 value;
+};
+
+struct match {
+	u64 value, total;                    /* in the profile's unit: of the stacks that match, of all */
+	double share, error;                 /* of the whole; half of the 95 % interval */
+	double count;                        /* samples, or waits, that it was seen by */
+	struct match_site site[MATCH_SITES]; /* the greatest first */
+	u32 nsites;
+	u32 function; /* that most of the last term's matches are; 0: none */
+	bool *nodes;  /* of the profile: is it the end of a stack that matches? Owned */
+};
+
+/*
+ * p is finished. The interval is that of a sum of independent samples (or waits, profile_node.more of them), each of
+ * the mean size of its node: of samples alone it is the binomial one.
+ */
+struct error *match_stacks(const struct rule *rule, const struct profile *p, struct match *ret);
+/* The share of a single pattern. */
+struct error *match_share(const struct stack_pattern *pattern, const struct profile *p, double *ret);
+void match_free(struct match *m);
+/* The stacks that match, as a profile of their own. */
+struct error *match_profile(const struct match *m, const struct profile *p, struct profile **ret);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The measurements of a report: counters, then the views that what was seen so far asks for. Each run is a process of
+ * its own that leaves a recording, so that one that fails leaves the others.
+ */
+#ifndef YRT_REPORT_MEASURE_H
+#define YRT_REPORT_MEASURE_H
+
+#include "evidence.h"
+#include "probes/run.h"
+
+struct measure {
+	struct run_request *run;                  /* its targets; .sampler is copied for each run */
+	double seconds;                           /* for all of it */
+	const char *folder;                       /* where recordings go */
+	void (*say)(void *ctx, const char *step); /* each step as it goes; may be NULL */
+	void *ctx;
+	volatile sig_atomic_t *stop;
+};
+
+struct error *measure(struct measure *m, struct evidence *ret);
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rules: what a report concludes from measurements, as text files (rules/, compiled in by cmake/rules.cmake, and those
+ * of --rules DIR). docs/report.md describes the language; a file is
+ *
+ *	rule NAME
+ *		title TEXT
+ *		severity problem | waste | remark
+ *		runtime NAME…		only where one of these was seen (runtimes/list.h); leave out: anywhere
+ *		view NAME…		the first of these that was measured; leave out: counters only
+ *		stack PATTERN		which of its stacks; several: any of them
+ *		let NAME VIEW PATTERN	the share of another pattern as a number
+ *		site TERM		the caller to name: the nearest one that matches; skip TERM: not these
+ *		when EXPRESSION		all must hold
+ *		unless EXPRESSION	none may
+ *		weight EXPRESSION	0 to 1, of a rule without stacks
+ *		doubt EXPRESSION : TEXT	said as what speaks against it, if it holds
+ *		replaces NAME…		these say less than this one, of the same
+ *		why, change, against, show, healthy TEXT
+ *
+ * Deeper indented lines continue a text. A pattern is frames from the root to the leaf:
+ *
+ *	"^json" > "malloc"		the second is called by the first, directly or not
+ *	"^json" >3 "malloc"		within three frames
+ *	"x" leaf, "x" leaf 4		it is the leaf, or among the four innermost
+ *	"x" without "y"			and no frame of the stack matches y
+ *	script"^handle"@"app/"		of a kind (profile.h), in a file or module that matches
+ */
+#ifndef YRT_REPORT_RULE_H
+#define YRT_REPORT_RULE_H
+
+#include <stdio.h>
+
+#include "unwind/error.h"
+#include "unwind/profile/pattern.h"
+#include "unwind/profile/profile.h"
+
+#define RULE_TERMS_MAX   8
+#define RULE_VIEWS_MAX   4
+#define RULE_TEXT_MAX    4096
+#define RULE_LINE_MAX    4096
+#define RULES_MAX        1024
+#define RULE_CLAUSES_MAX 16
+
+struct term {
+	u32 kinds;                  /* bit n: enum profile_kind n; 0: any */
+	struct pattern name, place; /* not set: any */
+	u32 within;                 /* frames from the term before it; 0: any */
+};
+
+struct stack_pattern {
+	struct term term[RULE_TERMS_MAX];
+	u32 n;
+	u32 leaf; /* the last one is among so many innermost frames; 0: anywhere */
+	struct term without[RULE_TERMS_MAX];
+	u32 nwithout;
+};
+
+enum severity { SEVERITY_PROBLEM, SEVERITY_WASTE, SEVERITY_REMARK };
+
+struct rule_let {
+	char *name, *view;
+	struct stack_pattern pattern;
+};
+
+struct rule_doubt {
+	char *when, *text;
+};
+
+struct rule {
+	char *name, *title, *why, *change, *against, *show, *healthy;
+	enum severity severity;
+	char *runtimes[RULE_CLAUSES_MAX]; /* names; the first NULL ends each of these */
+	char *views[RULE_VIEWS_MAX + 1];
+	struct stack_pattern *stacks;
+	u32 nstacks;
+	struct rule_let *lets;
+	u32 nlets;
+	struct term site, *skip;
+	bool has_site;
+	u32 nskip;
+	char *when[RULE_CLAUSES_MAX + 1], *unless[RULE_CLAUSES_MAX + 1], *weight;
+	struct rule_doubt doubts[RULE_CLAUSES_MAX];
+	u32 ndoubts;
+	char *replaces[RULE_CLAUSES_MAX + 1];
+	char *source; /* "python.rule:12" */
+	char *text;   /* as written, for --explain */
+};
+
+struct rules { /* zeroed at first */
+	struct rule *all;
+	u32 n;
+};
+
+/* Adds those of a file's text. An error names file, line, and what was expected there. */
+struct error *rules_parse(struct rules *r, const char *file, const char *text);
+/* Those that are compiled in. */
+struct error *rules_builtin(struct rules *r);
+/* *.rule of a folder, by name. A rule of a known name replaces that one. */
+struct error *rules_load(struct rules *r, const char *folder);
+const struct rule *rules_find(const struct rules *r, const char *name);
+void rules_free(struct rules *r);
+
+/* A pattern by itself, for tests. where: for messages. */
+struct error *stack_pattern_parse(const char *text, const char *where, struct stack_pattern *ret);
+void stack_pattern_free(struct stack_pattern *p);
+
+/* Made by the build. */
+struct rules_embedded {
+	const char *file, *text;
+};
+extern const struct rules_embedded rules_embedded[]; /* up to file NULL */
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A report for people (Markdown, a page) and for programs (JSON; docs/report.md lists its fields). */
+#ifndef YRT_REPORT_WRITE_H
+#define YRT_REPORT_WRITE_H
+
+#include <stdio.h>
+
+#include "findings.h"
+
+struct report_meta {
+	const char *command; /* as typed */
+	const char *loss;    /* what the measurement cost and lost; may be NULL */
+};
+
+struct error *report_write_markdown(
+        const struct findings *f, const struct evidence *e, const struct report_meta *meta, FILE *out);
+struct error *report_write_json(
+        const struct findings *f, const struct evidence *e, const struct report_meta *meta, FILE *out);
+struct error *report_write_html(
+        const struct findings *f, const struct evidence *e, const struct report_meta *meta, FILE *out);
+
+/* Words that the formats share. */
+const char *report_severity(enum severity s);
+/* "62 ± 3 % of CPU time" */
+void report_weight(const struct finding *f, char *ret, size_t size);
+
+#endif

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A report as Markdown, which is also what a terminal gets, and as JSON. */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "frontends/format/format.h"
+#include "frontends/format/text.h"
+#include "probes/event.h"
+#include "unwind/clean_text.h"
+#include "unwind/cleanup.h"
+#include "unwind/runtime.h"
+#include "write.h"
+
+#define STACKS_LINES 24 /* of the tree below a finding */
+
+const char *report_severity(enum severity s)
+{
+	static const char *const words[] = {"problem", "waste", "remark"};
+
+	return words[s];
+}
+
+/* What the shares of a view are shares of. */
+static const char *whole_of(const struct evidence_view *v)
+{
+	static const struct {
+		const char *view, *whole;
+	} wholes[] = {{"clock", "of CPU time"}, {"wall", "of the time of threads that are not idle"},
+	        {"wait", "of the time off the CPU"}, {"lock", "of the time spent waiting for locks"},
+	        {"io", "of the time in file I/O"}, {"net", "of the time in calls on sockets"},
+	        {"fault", "of page faults"}};
+
+	for (size_t i = 0; i < sizeof(wholes) / sizeof(*wholes); i++)
+		if (!strcmp(v->name, wholes[i].view))
+			return wholes[i].whole;
+	return "of what was counted";
+}
+
+void report_weight(const struct finding *f, char *ret, size_t size)
+{
+	double half = 50 * (f->high - f->low);
+
+	if (!f->view)
+		snprintf(ret, size, "%.0f %%", 100 * f->share);
+	else if (half < 0.5)
+		snprintf(ret, size, "%.1f %% %s", 100 * f->share, whole_of(f->view));
+	else
+		snprintf(ret, size, "%.0f ± %.0f %% %s", 100 * f->share, half, whole_of(f->view));
+}
+
+/* --- Markdown --- */
+
+/* Names of targets may contain what Markdown takes for markup. */
+static void put_code(FILE *out, const char *s)
+{
+	char clean[TEXT_CLEAN];
+	const char *quote;
+
+	text_clean(s, clean);
+	quote = strchr(clean, '`') ? "``" : "`";
+	fprintf(out, "%s%s%s%s%s", quote, quote[1] ? " " : "", clean, quote[1] ? " " : "", quote);
+}
+
+static void put_text(FILE *out, const char *s)
+{
+	char clean[TEXT_CLEAN];
+
+	text_clean(s, clean);
+	fputs(clean, out);
+}
+
+static void put_sites(FILE *out, const struct finding *f)
+{
+	for (u32 i = 0; i < f->nsites; i++) {
+		const struct finding_site *s = &f->site[i];
+
+		fprintf(out, i ? "  " : "- where: ");
+		fprintf(out, i ? "- " : "");
+		put_code(out, s->function);
+		if (*s->file) {
+			fputs(" in ", out);
+			put_code(out, s->file);
+			if (s->line)
+				fprintf(out, ", line %u", s->line);
+		}
+		fprintf(out, " (%.1f %%)\n", 100 * s->share);
+	}
+}
+
+static struct error *put_stacks(FILE *out, const struct finding *f)
+{
+	char *text = NULL, *at, *line;
+	size_t size;
+	FILE *tree;
+	struct error *err;
+	u32 n = 0;
+
+	if (!f->stacks)
+		return NULL;
+	tree = open_memstream(&text, &size);
+	if (!tree)
+		return &error_no_memory;
+	err = format_txt.write(f->stacks, tree);
+	fclose(tree);
+	if (!err && text) {
+		fputs("\n```\n", out);
+		for (at = text; (line = strsep(&at, "\n")) && n < STACKS_LINES; n++)
+			if (*line)
+				fprintf(out, "%s\n", line);
+		fputs("```\n", out);
+	}
+	free(text);
+	return err;
+}
+
+static void put_against(FILE *out, const char *lines)
+{
+	while (*lines) {
+		size_t n = strcspn(lines, "\n");
+
+		fprintf(out, "- but: %.*s\n", (int)n, lines);
+		lines += n + (lines[n] == '\n');
+	}
+}
+
+static struct error *put_finding(FILE *out, const struct finding *f, u32 number)
+{
+	char weight[128];
+
+	report_weight(f, weight, sizeof(weight));
+	fprintf(out, "\n## %u. ", number);
+	put_text(out, f->title);
+	fprintf(out, "\n\n%s, %s\n\n", report_severity(f->rule->severity), weight);
+	put_text(out, f->why);
+	fputs("\n\n", out);
+	put_sites(out, f);
+	fputs("- change: ", out);
+	put_text(out, f->change);
+	fputc('\n', out);
+	put_against(out, f->against);
+	fputs("- shown alone by: ", out);
+	put_code(out, f->show);
+	fprintf(out, "\n- rule: `%s`\n", f->rule->name);
+	return put_stacks(out, f);
+}
+
+static void put_lists(FILE *out, const struct findings *f, const struct evidence *e)
+{
+	fputs("\n## Looked at and found healthy\n\n", out);
+	for (u32 i = 0; i < f->nhealthy; i++)
+		fprintf(out, "- %s\n", f->healthy[i]);
+	if (!f->nhealthy)
+		fputs("- nothing\n", out);
+	fputs("\n## How it was measured\n\n", out);
+	for (u32 i = 0; i < e->nsteps; i++)
+		fprintf(out, "- %s%s\n", e->step[i].missing ? "NOT LOOKED AT: " : "", e->step[i].text);
+	if (f->unmeasured)
+		fprintf(out, "- %u rules could not be decided by what was measured\n", f->unmeasured);
+	if (f->more)
+		fprintf(out, "- %u lighter findings were left out\n", f->more);
+}
+
+struct error *report_write_markdown(
+        const struct findings *f, const struct evidence *e, const struct report_meta *meta, FILE *out)
+{
+	struct error *err = NULL;
+
+	fputs("# ", out);
+	put_text(out, f->verdict);
+	fprintf(out, "\n\n%s; `%s`\n", e->target ? e->target : "recordings", meta->command);
+	for (u32 i = 0; !err && i < f->n; i++)
+		err = put_finding(out, &f->all[i], i + 1);
+	put_lists(out, f, e);
+	return err ? err : text_finish(out, "report");
+}
+
+/* --- JSON --- */
+
+static json_t *text(const char *s)
+{
+	cleanup(free) char *clean = clean_text(s);
+
+	return clean ? json_string(clean) : json_null();
+}
+
+static json_t *sites_json(const struct finding *f)
+{
+	json_t *ret = json_array();
+
+	for (u32 i = 0; i < f->nsites; i++) {
+		json_t *o = json_object();
+
+		json_object_set_new(o, "function", text(f->site[i].function));
+		json_object_set_new(o, "file", text(f->site[i].file));
+		json_object_set_new(o, "line", json_integer(f->site[i].line));
+		json_object_set_new(o, "share", json_real(f->site[i].share));
+		json_array_append_new(ret, o);
+	}
+	return ret;
+}
+
+static json_t *lines_json(const char *lines)
+{
+	json_t *ret = json_array();
+
+	while (*lines) {
+		size_t n = strcspn(lines, "\n");
+		cleanup(free) char *line = strndup(lines, n);
+
+		json_array_append_new(ret, text(line));
+		lines += n + (lines[n] == '\n');
+	}
+	return ret;
+}
+
+static json_t *finding_json(const struct finding *f)
+{
+	json_t *o = json_object();
+
+	json_object_set_new(o, "rule", text(f->rule->name));
+	json_object_set_new(o, "severity", text(report_severity(f->rule->severity)));
+	json_object_set_new(o, "title", text(f->title));
+	json_object_set_new(o, "view", f->view ? text(f->view->name) : json_null());
+	json_object_set_new(o, "share", json_real(f->share));
+	json_object_set_new(o, "share_low", json_real(f->low));
+	json_object_set_new(o, "share_high", json_real(f->high));
+	json_object_set_new(o, "value", json_integer((json_int_t)f->value));
+	json_object_set_new(o, "where", sites_json(f));
+	json_object_set_new(o, "why", text(f->why));
+	json_object_set_new(o, "change", text(f->change));
+	json_object_set_new(o, "against", lines_json(f->against));
+	json_object_set_new(o, "command", text(f->show));
+	return o;
+}
+
+static json_t *views_json(const struct evidence *e)
+{
+	json_t *ret = json_array();
+
+	for (u32 i = 0; i < e->nviews; i++) {
+		const struct profile_meta *m = &e->view[i].profile->meta;
+		json_t *o = json_object();
+
+		json_object_set_new(o, "name", text(e->view[i].name));
+		json_object_set_new(o, "unit", text(text_unit(m)));
+		json_object_set_new(o, "total", json_integer((json_int_t)e->view[i].profile->nodes[0].total));
+		json_object_set_new(o, "seconds", json_real((double)m->duration_ns / 1e9));
+		json_object_set_new(o, "loss", text(m->loss));
+		json_array_append_new(ret, o);
+	}
+	return ret;
+}
+
+static json_t *steps_json(const struct evidence *e, bool missing)
+{
+	json_t *ret = json_array();
+
+	for (u32 i = 0; i < e->nsteps; i++)
+		if (e->step[i].missing == missing)
+			json_array_append_new(ret, text(e->step[i].text));
+	return ret;
+}
+
+struct error *report_write_json(
+        const struct findings *f, const struct evidence *e, const struct report_meta *meta, FILE *out)
+{
+	json_t *root = json_object(), *findings = json_array(), *healthy = json_array(), *names = json_array();
+	bool failed;
+
+	for (u32 i = 0; i < f->n; i++)
+		json_array_append_new(findings, finding_json(&f->all[i]));
+	for (u32 i = 0; i < f->nhealthy; i++)
+		json_array_append_new(healthy, text(f->healthy[i]));
+	for (const struct runtime_ops *const *r = runtimes; *r; r++)
+		if (e->runtimes & 1u << (*r)->id)
+			json_array_append_new(names, text((*r)->name));
+	json_object_set_new(root, "version", json_integer(1));
+	json_object_set_new(root, "verdict", text(f->verdict));
+	json_object_set_new(root, "target", text(e->target));
+	json_object_set_new(root, "command", text(meta->command));
+	json_object_set_new(root, "runtimes", names);
+	json_object_set_new(root, "findings", findings);
+	json_object_set_new(root, "findings_left_out", json_integer(f->more));
+	json_object_set_new(root, "healthy", healthy);
+	json_object_set_new(root, "rules_not_decided", json_integer(f->unmeasured));
+	json_object_set_new(root, "steps", steps_json(e, false));
+	json_object_set_new(root, "not_looked_at", steps_json(e, true));
+	json_object_set_new(root, "views", views_json(e));
+	json_object_set_new(root, "facts", facts_to_json(&e->facts));
+	failed = json_dumpf(root, out, JSON_INDENT(2)) || fputc('\n', out) == EOF || fflush(out);
+	json_decref(root);
+	return failed ? error_new(ERROR_OUTPUT, "cannot write the report: %s", strerror(errno)) : NULL;
+}
