@@ -27,6 +27,7 @@
 
 #include "format.h"
 #include "histogram.h"
+#include "html.h"
 #include "order.h"
 #include "source.h"
 #include "text.h"
@@ -36,7 +37,6 @@
 #include "words.h"
 
 extern const char page_html[], page_css[], page_js[];
-extern const char page_css_sha256[], page_js_sha256[];
 
 #define TIMES_FINE 200000 /* samples: of more the times are to 10 ms */
 
@@ -323,8 +323,7 @@ static struct error *put_data(const struct profile *p, FILE *out)
 	return err;
 }
 
-/* A SHA-256 in hexadecimal as base64, the form that a Content-Security-Policy takes. */
-static void put_base64(FILE *out, const char *hex)
+void html_put_digest(FILE *out, const char *hex)
 {
 	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -349,9 +348,9 @@ static struct error *put_part(const struct profile *p, FILE *out, const char *pa
 	else if (IS("script"))
 		fputs(page_js, out);
 	else if (IS("style-hash"))
-		put_base64(out, page_css_sha256);
+		html_put_digest(out, page_css_sha256);
 	else if (IS("script-hash"))
-		put_base64(out, page_js_sha256);
+		html_put_digest(out, page_js_sha256);
 	else if (IS("data"))
 		return put_data(p, out);
 #undef IS

@@ -213,7 +213,7 @@ static struct error *read_all(struct reader *r, double *ret)
 	                   : NULL;
 }
 
-struct error *expression_evaluate(const char *text, const struct facts *f, double *ret)
+struct error *expression_value(const char *text, const struct facts *f, double *ret)
 {
 	struct reader r = {.text = text, .at = text, .facts = f};
 

@@ -9,7 +9,7 @@
 #include "facts.h"
 
 /* NaN: not known. An error says what was expected, and where in the text. */
-struct error *expression_evaluate(const char *text, const struct facts *f, double *ret);
+struct error *expression_value(const char *text, const struct facts *f, double *ret);
 /* Is it one? */
 struct error *expression_check(const char *text);
 

@@ -99,7 +99,7 @@ static struct error *all_hold(char *const *when, const struct facts *f, enum ver
 
 	*ret = YES;
 	for (; !err && *when; when++) {
-		err = expression_evaluate(*when, f, &value);
+		err = expression_value(*when, f, &value);
 		if (!err && isnan(value))
 			*ret = *ret == NO ? NO : UNKNOWN;
 		else if (!err && !value)
@@ -115,7 +115,7 @@ static struct error *any_holds(char *const *unless, const struct facts *f, bool 
 
 	*ret = false;
 	for (; !err && *unless; unless++) {
-		err = expression_evaluate(*unless, f, &value);
+		err = expression_value(*unless, f, &value);
 		*ret |= !err && !isnan(value) && value;
 	}
 	return err;
@@ -219,7 +219,7 @@ static struct error *add_doubts(const struct rule *r, const struct facts *f, FIL
 	double value;
 
 	for (u32 i = 0; !err && i < r->ndoubts; i++) {
-		err = expression_evaluate(r->doubts[i].when, f, &value);
+		err = expression_value(r->doubts[i].when, f, &value);
 		if (!err && !isnan(value) && value) {
 			cleanup(free) char *text = finding_text(r->doubts[i].text, f);
 
@@ -274,7 +274,7 @@ static struct error *set_weight(struct finding *f, const struct match *m, const 
 	struct error *err = NULL;
 
 	if (f->rule->weight)
-		err = expression_evaluate(f->rule->weight, facts, &weight);
+		err = expression_value(f->rule->weight, facts, &weight);
 	if (f->view) {
 		f->share = m->share;
 		f->low = fmax(0, m->share - m->error);
@@ -395,7 +395,7 @@ static struct error *make_verdict(struct findings *f, const struct evidence *e)
 	if (!f->n)
 		n = (u32)asprintf(&f->verdict, "Nothing that a rule knows is wrong with %s.", target);
 	else if (!problems)
-		n = (u32)asprintf(&f->verdict, "%s works; %s", target, f->all[0].title);
+		n = (u32)asprintf(&f->verdict, "%s works. %s", target, f->all[0].title);
 	else
 		n = (u32)asprintf(&f->verdict, "%s", f->all[0].title);
 	if ((int)n < 0)

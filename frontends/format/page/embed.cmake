@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake -DOUT=page.c -P embed.cmake: the page as C arrays, with the SHA-256 by which its Content-Security-Policy permits its
 # script and its style. The scripts are put together in the order of files.cmake. Comments and indentation stay behind; no
-# string or regular expression of the scripts may look like a comment.
-include(${CMAKE_CURRENT_LIST_DIR}/files.cmake)
+# string or regular expression of the scripts may look like a comment. FOLDER and NAME: of another page than this one.
+if(NOT FOLDER)
+	set(FOLDER ${CMAKE_CURRENT_LIST_DIR})
+	set(NAME page)
+endif()
+include(${FOLDER}/files.cmake)
 set(c "/* Made by embed.cmake. */\n")
 foreach(part html css js)
 	set(text "")
 	foreach(file ${PAGE_${part}})
-		file(READ "${CMAKE_CURRENT_LIST_DIR}/${file}" one)
+		file(READ "${FOLDER}/${file}" one)
 		string(APPEND text "${one}")
 	endforeach()
 	if(NOT part STREQUAL html)
@@ -19,8 +23,8 @@ foreach(part html css js)
 	file(READ "${OUT}.${part}" hex HEX)
 	file(SHA256 "${OUT}.${part}" digest)
 	string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
-	string(APPEND c "extern const char page_${part}[], page_${part}_sha256[];\n")
-	string(APPEND c "const char page_${part}[] = {${bytes}0};\n")
-	string(APPEND c "const char page_${part}_sha256[] = \"${digest}\";\n")
+	string(APPEND c "extern const char ${NAME}_${part}[], ${NAME}_${part}_sha256[];\n")
+	string(APPEND c "const char ${NAME}_${part}[] = {${bytes}0};\n")
+	string(APPEND c "const char ${NAME}_${part}_sha256[] = \"${digest}\";\n")
 endforeach()
 file(WRITE "${OUT}" "${c}")
