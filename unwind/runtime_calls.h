@@ -13,6 +13,9 @@
 #include "runtime.h"
 
 #define RUNTIME_CALL_FRAMES 2
+#define RUNTIME_CALL_PROOF  2
+#define RUNTIME_CALL_STAMP  3
+#define RUNTIME_CALL_EXITS  3 /* debug registers that the entry leaves */
 
 /* A function as it exists now. One that was defined anew, or compiled, has several of these under one name. */
 struct runtime_callee {
@@ -25,7 +28,35 @@ struct runtime_callee {
 	u8 nat;
 	struct frame
 	        at[RUNTIME_CALL_FRAMES]; /* the innermost frame of the language then is one of these, flags aside */
-	const char *makes;               /* a call only makes this ("generator"), and returns at once; NULL */
+	/*
+	 * Where RUNTIME_CALL_STAMP words are of which one changes when the interpreter, at the entry, begins the call
+	 * anew: the entry is then read twice. 0: it never does.
+	 */
+	u64 stamp;
+	u8 compared; /* code that compares the entry with this byte does not begin a call; 0: none does so */
+	/*
+	 * A compiler may have the entry read before the new frame is linked: the walk then begins with the caller. But
+	 * one of the thread's registers points to the frame, in which these words have these values. nproof is 0: each
+	 * frame is linked.
+	 */
+	struct {
+		u64 at, value;
+	} proof[RUNTIME_CALL_PROOF];
+	u8 nproof;
+	/*
+	 * Where a call ends: instructions that are read, by the interpreter, to end it. nexits: of all, where they are
+	 * more than exits[] has room for, too. 0: not known. The innermost frame of the language is then at[0], but for
+	 * what is not in identity; and it is not `begun` (no frame: all 0), in which instructions are read for another
+	 * reason.
+	 */
+	struct {
+		u64 at;
+		u8 bytes;
+	} exits[RUNTIME_CALL_EXITS];
+	u32 nexits;
+	u64 identity; /* bits of a frame's detail that are the same at any place in the function */
+	struct frame begun;
+	const char *makes; /* a call only makes this ("generator"), and returns at once; NULL */
 };
 
 struct runtime_calls_ops {

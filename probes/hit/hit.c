@@ -101,7 +101,11 @@ static void prepare(struct object *o)
 	const struct hit_options *options = object_of_event(o);
 
 	if (has_language(options))
-		hit_callees_prepare(o);
+		hit_callees_prepare(o, options);
+	if (has_language(options) && options->returns) {
+		hit_latency_prepare_over(o, options->over_ns);
+		return;
+	}
 	if (options->returns) {
 		hit_latency_prepare(o, options->over_ns);
 		return;
@@ -146,12 +150,12 @@ static struct error *create(const struct event_host *host, void **ret)
 	h->host = host;
 	h->options = shown = host->options->of_event;
 	err = hit_shifts_create(host, &h->shifts);
-	if (!err && has_language(h->options))
-		err = hit_callees_create(host, h->options, &h->callees);
 	if (!err && h->options->returns)
 		err = hit_calls_create(host, h->shifts, &h->calls);
 	if (!err && h->options->returns)
 		err = hit_latency_create(host, h->options->over_ns, h->calls, &h->latency);
+	if (!err && has_language(h->options))
+		err = hit_callees_create(host, h->options, h->latency, &h->callees);
 	if (err)
 		destroy(h);
 	else
@@ -278,7 +282,7 @@ static struct error *look_at(
 	struct error *err;
 
 	if (s->kind == HIT_TRACEPOINT || img->fd < 0 || is_placed(h, p->pid, spec, img) ||
-	        (s->language && hit_callees_found(h->callees, spec)))
+	        (s->language && (h->options->returns || hit_callees_found(h->callees, spec))))
 		return NULL;
 	h->matched[spec] |= hit_is_file(s, img->path);
 	err = hit_find(s, img, root, &found);
@@ -506,7 +510,7 @@ static void latency_stats(void *event, struct sampler_stats *st)
 	struct hit *h = event;
 
 	st->of_event = hit_latency_summary(h->latency);
-	st->probed = hit_shifts_part(h->shifts);
+	st->probed = h->callees ? hit_callees_part(h->callees) : hit_shifts_part(h->shifts);
 }
 
 static struct error *latency_record(void *event, const void *data, size_t size)
@@ -530,6 +534,7 @@ const struct event_ops latency_event = {
         .start = start,
         .poll = poll,
         .stop = stop,
+        .due = due,
         .halve = halve,
         .record = latency_record,
         .stats = latency_stats,

@@ -29,6 +29,9 @@ static void look(struct hit_function *f)
 	char root[64];
 
 	f->looked = true;
+	f->syscall = -1;
+	if (!f->img)
+		return;
 	f->syscall = is_libc(f->img->path) ? syscall_number(f->name) : -1;
 	if (f->syscall >= 0)
 		return;

@@ -13,7 +13,7 @@
 #include "unwind/symbols/parameters.h"
 
 struct hit_function {
-	struct image *img;   /* owned */
+	struct image *img;   /* owned; NULL: of a language that is interpreted */
 	u64 addr;            /* of its first instruction, in the file */
 	pid_t pid;           /* whose file system its debug file is looked for in */
 	char *name;          /* as the user calls it; owned */

@@ -4,6 +4,7 @@
 #define YRT_HIT_CALLEE_BPF_H
 
 #include "hit/hit_callee.h"
+#include "hit/hit_latency.bpf.h"
 
 struct { /* sized where functions of a language are probed */
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -51,6 +52,37 @@ static __attribute__((noinline)) int callee_was_read(struct callee_watch *watch,
 	return false;
 }
 
+#define X86_CMP8     0x80 /* with modrm xx 111 xxx: cmp $imm8, memory */
+#define X86_CODE_MAX 8    /* of such an instruction without prefix */
+
+/* Does the instruction before rip compare what it reads with a constant? */
+static __attribute__((noinline)) int callee_is_compared(const struct callee_watch *watch, u64 rip)
+{
+	u8 code[X86_CODE_MAX];
+
+	if (!watch->compared || bpf_probe_read_user(code, sizeof(code), (const void *)(rip - sizeof(code))) ||
+	        code[X86_CODE_MAX - 1] != watch->compared)
+		return false;
+	for (u32 i = 0; i < X86_CODE_MAX - 2; i++)
+		if (code[i] == X86_CMP8 && (code[i + 1] & 0x38) == 0x38 && code[i + 1] < 0xc0)
+			return true;
+	return false;
+}
+
+/* Was the entry read already by this call? */
+static __attribute__((noinline)) int callee_is_anew(struct callee_watch *watch)
+{
+	u64 words[CALLEE_STAMP], sum;
+
+	if (!watch->stamp_at || bpf_probe_read_user(words, sizeof(words), (const void *)watch->stamp_at))
+		return false;
+	sum = words[0] + words[1] + words[2];
+	if (sum == watch->stamp)
+		return false;
+	watch->stamp = sum;
+	return true;
+}
+
 /* Is this frame, of a language, that of the function as it begins? */
 static inline bool callee_is_at(const struct callee_watch *watch, const struct frame *f)
 {
@@ -71,15 +103,50 @@ static __attribute__((noinline)) int callee_begins(struct slot *slot, const stru
 	return callee_is_at(watch, &chunk->frame[slot->head.reason ? 1 : 0]);
 }
 
+#define CALLEE_REGISTERS                                                                                               \
+	15 /* of struct pt_regs, in its beginning: all but those of the program counter and the stack */
+
+/* Does a register point to the frame of the function as it begins? */
+static __attribute__((noinline)) int callee_is_proven(const struct callee_watch *watch)
+{
+	const u64 *regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	u64 at, word;
+
+	for (u32 i = 0; i < CALLEE_REGISTERS; i++)
+		if (!bpf_probe_read_kernel(&at, sizeof(at), regs + i) &&
+		        !bpf_probe_read_user(&word, sizeof(word), (void *)(at + watch->proof_at[0])) &&
+		        word == watch->proof[0] &&
+		        !bpf_probe_read_user(&word, sizeof(word), (void *)(at + watch->proof_at[1])) &&
+		        word == watch->proof[1])
+			return true;
+	return false;
+}
+
+/*
+ * Has the walk found the caller, while the function's frame is there and not linked yet? Then it is to be done again,
+ * behind that frame.
+ */
+static __attribute__((noinline)) int callee_starts_anew(struct slot *slot, const struct callee_watch *watch)
+{
+	u32 each = chunks_per_slot | !chunks_per_slot;
+
+	if (!watch->nproof || callee_begins(slot, watch) || !callee_is_proven(watch))
+		return false;
+	walk_start(&slot->walk, slot->walk.target.chunk / each, slot->head.instance);
+	slot->deferred.stop = 0;
+	event_reason(slot);
+	return walk_push(&slot->walk, watch->at[0].where, watch->at[0].detail);
+}
+
 /* A hit is over. Is it a call? Then it counts. */
-static __attribute__((noinline)) int callee_counts_as(struct slot *slot, const struct callee_watch *watch)
+static __attribute__((noinline)) int callee_counts_as(struct slot *slot, struct callee_watch *watch, u64 now)
 {
 	struct callee_counts *counts = callee_counts_here();
 	struct probe_stats *st = my_stats();
 
 	if (!counts || !st)
 		return false;
-	if (!callee_begins(slot, watch)) {
+	if (now >= watch->until || !callee_begins(slot, watch)) {
 		st->samples--;
 		slot->busy = 0;
 		return false;
@@ -87,6 +154,196 @@ static __attribute__((noinline)) int callee_counts_as(struct slot *slot, const s
 	st->weights += watch->each;
 	counts->calls++;
 	counts->stand_for += watch->each;
+	return true;
+}
+
+/* --- how long calls take --- */
+
+struct callee_line_key {
+	u32 tid, function;
+};
+
+struct { /* sized where calls are measured */
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct callee_line_key);
+	__type(value, struct callee_line);
+} callee_lines SEC(".maps");
+
+struct { /* a new one: it is too large for BPF's stack */
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct callee_line);
+} callee_new SEC(".maps");
+
+static __attribute__((noinline)) struct callee_line *callee_line_of(u32 function)
+{
+	struct callee_line_key key = {.tid = (u32)bpf_get_current_pid_tgid(), .function = function};
+	struct callee_line *line = bpf_map_lookup_elem(&callee_lines, &key);
+	u32 zero = 0;
+
+	if (line)
+		return line;
+	line = bpf_map_lookup_elem(&callee_new, &zero);
+	if (line)
+		bpf_map_update_elem(&callee_lines, &key, line, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&callee_lines, &key);
+}
+
+static inline u64 callee_depth(const struct slot *slot)
+{
+	return slot->walk.nframes - (slot->head.reason ? 1 : 0);
+}
+
+/* A thread is so deep: calls that are further in have been left, by an exception. Returns how many are not. */
+static __attribute__((noinline)) u32 callee_left(struct callee_line *line, u64 depth)
+{
+	struct callee_counts *counts = callee_counts_here();
+	u32 zero = 0, n = line->n;
+	struct latency_stats *all = bpf_map_lookup_elem(&latency_counters, &zero);
+
+	if (!all || !counts)
+		return 0;
+	if (line->shift != hit_shift) { /* what became of those is not known */
+		line->shift = hit_shift;
+		return 0;
+	}
+	for (u32 i = 0; i < CALLEE_WITHIN && n; i++) {
+		u32 last = n - 1;
+
+		WALK_BARRIER(last);
+		if (last >= CALLEE_WITHIN || line->call[last].depth <= depth)
+			break;
+		n--;
+		all->left += hit_each;
+		counts->under_way--;
+	}
+	return n;
+}
+
+/* A call begins. */
+static __attribute__((noinline)) int callee_enter(const struct slot *slot, u32 function, u64 now)
+{
+	struct callee_line *line = callee_line_of(function);
+	struct callee_counts *counts = callee_counts_here();
+	struct latency_key key = {0};
+	u32 zero = 0, n;
+	struct latency_stats *all = bpf_map_lookup_elem(&latency_counters, &zero);
+
+	if (!line || !all || !counts)
+		return 0;
+	n = callee_left(line, callee_depth(slot) - 1);
+	all->entered += hit_each;
+	WALK_BARRIER(n);
+	if (n >= CALLEE_WITHIN) {
+		all->lost += hit_each;
+		line->n = n;
+		return 0;
+	}
+	line->call[n].began = now;
+	line->call[n].depth = callee_depth(slot);
+	line->n = n + 1;
+	counts->under_way++;
+	if (latency_over_ns) {
+		latency_where(&key);
+		slow_begin(bpf_get_current_task_btf(), &key, now);
+	}
+	return 0;
+}
+
+/* Tells user space of a slow call. */
+static __attribute__((noinline)) int callee_tell(u64 began, u64 ns, u32 function)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct latency_key key = {0};
+	struct slow_line *line;
+	struct latency_record *record;
+
+	latency_where(&key);
+	line = slow_line_of(task, &key);
+	record = line && ns >= latency_told_ns ? bpf_ringbuf_reserve(&ring, sizeof(*record), 0) : NULL;
+	if (!record)
+		return 0;
+	record->type = RECORD_EVENT;
+	record->which = function;
+	record->tgid = (u32)key.tgid;
+	record->tid = pid_of(task, task->pid);
+	record->began = began;
+	record->ns = ns;
+	record->read = record->text = record->followed = 0;
+	record->nwaits = line->n;
+	bpf_probe_read_kernel(record->wait, sizeof(record->wait), line->wait);
+	bpf_get_current_comm(record->comm, sizeof(record->comm));
+	bpf_ringbuf_submit(record, wake());
+	line->began = began;
+	return 0;
+}
+
+/* A call ends here. Returns how long it took if it was slow, else 0. */
+static __attribute__((noinline)) u64 callee_leave(const struct slot *slot, u32 function, u64 now)
+{
+	struct callee_line *line = callee_line_of(function);
+	struct callee_counts *counts = callee_counts_here();
+	u32 zero = 0, n;
+	struct latency_stats *all = bpf_map_lookup_elem(&latency_counters, &zero);
+	u64 began;
+
+	if (!line || !all || !counts)
+		return 0;
+	n = callee_left(line, callee_depth(slot));
+	line->n = n--;
+	WALK_BARRIER(n);
+	if (n >= CALLEE_WITHIN || line->call[n].depth != callee_depth(slot)) {
+		all->unpaired++;
+		return 0;
+	}
+	line->n = n;
+	counts->under_way--;
+	began = line->call[n].began;
+	if (!latency_count(now - began))
+		return 0;
+	if (latency_over_ns)
+		callee_tell(began, now - began, function);
+	return now - began;
+}
+
+/* Does the function end here? */
+static __attribute__((noinline)) int callee_ends(struct slot *slot, const struct callee_watch *watch)
+{
+	u32 number = slot->walk.target.chunk;
+	struct stack_record *chunk = bpf_map_lookup_elem(&chunks, &number);
+	const struct frame *f = chunk ? &chunk->frame[slot->head.reason ? 1 : 0] : NULL;
+
+	if (!f || !slot->walk.nframes)
+		return false;
+	return (f->where & ~(0xffull << FRAME_ADDR_BITS)) == watch->at[0].where &&
+	       !((f->detail ^ watch->at[0].detail) & watch->identity) && f->detail != watch->at[1].detail;
+}
+
+/* A hit of a function whose calls are measured. True: a slow call is over, and its stack is to be sent. */
+static __attribute__((noinline)) int callee_measures(struct slot *slot, struct callee_watch *watch, u64 now)
+{
+	struct callee_counts *counts = callee_counts_here();
+	struct probe_stats *st = my_stats();
+	u64 ns = 0;
+
+	if (!counts || !st)
+		return false;
+	if (!watch->exit && now < watch->until && callee_begins(slot, watch)) {
+		counts->calls++;
+		callee_enter(slot, watch->function, now);
+	} else if (watch->exit && callee_ends(slot, watch)) {
+		ns = callee_leave(slot, watch->function, now);
+	}
+	if (!ns) {
+		st->samples--;
+		slot->busy = 0;
+		return false;
+	}
+	slot->head.value = slow_rest(ns, watch->each) * watch->each;
+	slot->head.more = watch->each;
+	st->weights += slot->head.value;
 	return true;
 }
 
@@ -104,7 +361,7 @@ static __attribute__((noinline)) struct slot *callee_slot(const struct callee_wa
 		st->lost[LOST_SCRATCH] += watch->each;
 		return NULL;
 	}
-	slot->head.value = watch->each;
+	slot->head.value = watch->function ? 0 : watch->each;
 	slot->head.reason = watch->reason;
 	event_reason(slot);
 	return slot;
@@ -131,12 +388,19 @@ int on_callee_walk(struct bpf_perf_event_data *ctx)
 	if (!watch || !counts || !st || ticks != TICKS_TAKEN || !find_target())
 		return 0;
 	counts->traps++;
-	slot = callee_was_read(watch, ctx->addr) && begin < watch->until ? callee_slot(watch) : NULL;
+	slot = callee_was_read(watch, ctx->addr) && !callee_is_anew(watch) &&
+	                       !callee_is_compared(watch, ctx->regs.rip) && (watch->exit || begin < watch->until)
+	               ? callee_slot(watch)
+	               : NULL;
 	if (slot) {
 		struct task_struct *task = bpf_get_current_task_btf();
 
-		event_user(slot, ctx, task, bpf_map_lookup_elem(&processes, &slot->head.tgid), true);
-		if (callee_counts_as(slot, watch))
+		for (u32 i = 0; i < 2; i++) {
+			event_user(slot, ctx, task, bpf_map_lookup_elem(&processes, &slot->head.tgid), true);
+			if (i || !callee_starts_anew(slot, watch))
+				break;
+		}
+		if (watch->function ? callee_measures(slot, watch, begin) : callee_counts_as(slot, watch, begin))
 			event_end(slot, st, event_emit(slot, st));
 	}
 	callee_time(begin);

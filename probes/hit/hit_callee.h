@@ -13,21 +13,41 @@ struct callee_key {
 };
 
 #define CALLEE_FRAMES 2
+#define CALLEE_STAMP  3
 struct callee_watch {
 	struct frame at[CALLEE_FRAMES]; /* either of them is innermost in its language; flags count as 0 */
 	u64 word;                       /* what is there: a hit that finds something else was a write */
-	u64 until;                      /* CLOCK_MONOTONIC, ns: later hits do not count */
+	u64 stamp_at, stamp;       /* where CALLEE_STAMP words are, and their sum: another one is the same call again */
+	u64 until;                 /* CLOCK_MONOTONIC, ns: later hits do not count */
+	u64 proof_at[2], proof[2]; /* of an entry: words of a frame that is not linked yet; a register points to it */
+	u64 identity;              /* exits: bits of detail that count; and the frame is not at[1] */
 	u32 reason;
 	u32 each;  /* how many calls a call counts for */
 	u32 bytes; /* of word; 0: it is code that is executed */
 	u32 nat;
+	u32 nproof;   /* 0, or 2 */
+	u32 compared; /* by code that does not begin a call; 0: by none */
+	u32 function; /* its number, where calls are measured; 0: they are counted */
+	u32 exit;     /* calls end here */
 };
+
+/* Calls of a thread that are under way, of one function, outermost first. */
+#define CALLEE_WITHIN 32 /* of a recursion: calls further in are not measured */
+struct callee_line {
+	u32 n, shift; /* calls of another shift may have ended unseen */
+	struct {
+		u64 began;
+		u64 depth; /* frames from the function to the thread's root */
+	} call[CALLEE_WITHIN];
+};
+#define CALLEE_LINES 16384
 
 struct callee_counts { /* one for each CPU */
 	u64 traps;     /* of threads of targets */
 	u64 calls;     /* of them, those that were calls */
 	u64 stand_for; /* calls, each with those that it stands for */
 	u64 walk_ns;   /* spent on traps, by BPF */
+	s64 under_way; /* calls that are measured, and not over */
 };
 
 #endif

@@ -11,6 +11,7 @@
 
 #include "hit_callee.h"
 #include "hit_callee_match.h"
+#include "hit_latency.h"
 #include "probes/object.h"
 #include "probes/sampler.h"
 #include "probes/targets.h"
@@ -21,12 +22,15 @@
 #include "unwind/grow.h"
 #include "unwind/now.h"
 
+_Static_assert(RUNTIME_CALL_STAMP == CALLEE_STAMP && CALLEE_STAMP == 3, "words that are summed up");
+_Static_assert(RUNTIME_CALL_PROOF == 2, "BPF compares so many words");
 _Static_assert(CALLEE_FRAMES == RUNTIME_CALL_FRAMES, "BPF compares all frames that a runtime gives");
 
 #define WATCHED_MAX 8192 /* functions of all targets */
 #define LOOK_NS     500000000ull
 #define LOOK_EACH   50 /* times as long as a look takes lies between two */
 #define SHIFT_NS    20000000ull
+#define WAIT_NS     5000000ull /* for calls that are under way */
 #define STEER_NS    100000000ull
 #define SHARE       0.25 /* of --max-cpu */
 #define CREDIT_NS   2e9  /* the budget of so long is there from the start */
@@ -36,8 +40,9 @@ _Static_assert(CALLEE_FRAMES == RUNTIME_CALL_FRAMES, "BPF compares all frames th
 struct form { /* a function as it exists in a process */
 	u32 process, spec;
 	struct runtime_callee callee;
-	bool seen;                  /* by this look */
-	struct thread_watch *watch; /* NULL: it is not its turn */
+	bool seen;                                  /* by this look */
+	struct thread_watch *watch[THREAD_WATCHES]; /* its entry, then its exits where calls are measured; NULL: it is
+	                                               not its turn */
 };
 
 struct looked {
@@ -54,6 +59,7 @@ struct hit_callees {
 	u32 nforms;
 	struct looked *looked;
 	u32 nlooked;
+	struct hit_latency *latency; /* NULL: calls are counted */
 	u32 found[HIT_SPECS_MAX];
 	u32 adding, adding_for; /* process and spec of a look */
 	u64 cost_ns;            /* of a trap, without the program; 0: not measured yet */
@@ -62,19 +68,22 @@ struct hit_callees {
 	struct callee_counts counts; /* as of */
 	u64 steered_ns, open_ns, opened_ns;
 	u32 each; /* 1: all are watched all the time */
-	u64 shift_begin, shift_end, next_shift;
+	u64 shift_end, next_shift;
+	s64 begun; /* calls that were under way before the shift */
 	u64 began, ended;
 	bool warned;
 };
 
-void hit_callees_prepare(struct object *o)
+void hit_callees_prepare(struct object *o, const struct hit_options *options)
 {
 	object_want(o, "on_callee");
 	bpf_map__set_max_entries(object_skeleton(o)->maps.callees, WATCHED_MAX);
+	if (options->returns)
+		bpf_map__set_max_entries(object_skeleton(o)->maps.callee_lines, CALLEE_LINES);
 }
 
-struct error *hit_callees_create(
-        const struct event_host *host, const struct hit_options *options, struct hit_callees **ret)
+struct error *hit_callees_create(const struct event_host *host, const struct hit_options *options,
+        struct hit_latency *latency, struct hit_callees **ret)
 {
 	struct hit_callees *c = calloc(1, sizeof(*c));
 
@@ -82,22 +91,32 @@ struct error *hit_callees_create(
 		return &error_no_memory;
 	c->host = host;
 	c->options = options;
+	c->latency = latency;
 	c->each = 1;
 	*ret = c;
 	return NULL;
+}
+
+/* Of an entry, and from 1 of exits: where it is. */
+static u64 address(const struct form *f, u32 i)
+{
+	return i ? f->callee.exits[i - 1].at : f->callee.entry;
 }
 
 static void close_watch(struct hit_callees *c, struct form *f)
 {
 	int map = bpf_map__fd(object_skeleton(c->host->object)->maps.callees);
 	const struct process *p = targets_find(c->host->targets, f->process);
-	struct callee_key key = {.addr = f->callee.entry, .tgid = p ? (u32)p->pid : 0};
+	struct callee_key key = {.tgid = p ? (u32)p->pid : 0};
 
-	if (!f->watch)
-		return;
-	thread_watch_close(f->watch);
-	f->watch = NULL;
-	bpf_map_delete_elem(map, &key);
+	for (u32 i = 0; i < THREAD_WATCHES; i++) {
+		if (!f->watch[i])
+			continue;
+		thread_watch_close(f->watch[i]);
+		f->watch[i] = NULL;
+		key.addr = address(f, i);
+		bpf_map_delete_elem(map, &key);
+	}
 }
 
 void hit_callees_destroy(struct hit_callees *c)
@@ -112,17 +131,36 @@ void hit_callees_destroy(struct hit_callees *c)
 }
 
 /* Tells BPF what a hit must find. */
-static struct error *tell(struct hit_callees *c, const struct form *f, const struct process *p, u32 each, u64 until)
+static struct error *tell(
+        struct hit_callees *c, const struct form *f, u32 i, const struct process *p, u32 function, u64 until)
 {
 	int map = bpf_map__fd(object_skeleton(c->host->object)->maps.callees);
-	struct callee_key key = {.addr = f->callee.entry, .tgid = (u32)p->pid};
+	u64 stamp[RUNTIME_CALL_STAMP];
+	struct callee_key key = {.addr = address(f, i), .tgid = (u32)p->pid};
 	struct callee_watch watch = {.until = until,
 	        .reason = c->options->n > 1 ? f->spec + 1 : 0,
-	        .each = each,
-	        .bytes = f->callee.executed ? 0 : f->callee.bytes,
-	        .nat = f->callee.nat};
+	        .each = c->each,
+	        .bytes = f->callee.executed ? 0
+	                 : i                ? f->callee.exits[i - 1].bytes
+	                                    : f->callee.bytes,
+	        .nat = f->callee.nat,
+	        .compared = i ? 0 : f->callee.compared,
+	        .nproof = i ? 0 : f->callee.nproof,
+	        .function = function,
+	        .identity = f->callee.identity,
+	        .exit = i > 0};
 
 	memcpy(watch.at, f->callee.at, sizeof(watch.at));
+	if (i)
+		watch.at[1] = f->callee.begun;
+	for (u32 k = 0; k < RUNTIME_CALL_PROOF; k++) {
+		watch.proof_at[k] = f->callee.proof[k].at;
+		watch.proof[k] = f->callee.proof[k].value;
+	}
+	if (!i && f->callee.stamp && memory_read(p->memory, stamp, sizeof(stamp), f->callee.stamp)) {
+		watch.stamp_at = f->callee.stamp;
+		watch.stamp = stamp[0] + stamp[1] + stamp[2];
+	}
 	if (watch.bytes && !memory_read(p->memory, &watch.word, watch.bytes, key.addr))
 		return NULL; /* it is gone: the next look sees that */
 	if (bpf_map_update_elem(map, &key, &watch, BPF_ANY))
@@ -130,26 +168,51 @@ static struct error *tell(struct hit_callees *c, const struct form *f, const str
 	return NULL;
 }
 
-static struct error *open_watch(struct hit_callees *c, struct form *f, u32 each, u64 until)
+static struct error *open_watch(struct hit_callees *c, struct form *f, u64 until)
 {
 	const struct process *p = targets_find(c->host->targets, f->process);
-	struct error *err;
+	u32 n = c->latency ? 1 + f->callee.nexits : 1, function = 0;
+	struct error *err = NULL;
 
-	if (f->watch || !p || p->dead)
+	if (f->watch[0] || !p || p->dead)
 		return NULL;
-	err = tell(c, f, p, each, until);
-	if (!err)
-		err = thread_watch_open(&(struct thread_watch_options){.pid = p->pid,
-		                                .addr = f->callee.entry,
-		                                .bytes = f->callee.bytes,
-		                                .executed = f->callee.executed,
-		                                .program = object_program(c->host->object, "on_callee")},
-		        &f->watch);
+	if (c->latency)
+		err = hit_latency_add_callee(c->latency, f->callee.name, &function);
+	for (u32 i = n; !err && i-- > 0;) { /* exits first: a call that is entered then has all of them */
+		err = tell(c, f, i, p, function, until);
+		if (!err)
+			err = thread_watch_open(&(struct thread_watch_options){.pid = p->pid,
+			                                .addr = address(f, i),
+			                                .bytes = i ? f->callee.exits[i - 1].bytes : f->callee.bytes,
+			                                .executed = f->callee.executed,
+			                                .program = object_program(c->host->object, "on_callee")},
+			        &f->watch[i]);
+	}
 	if (err && err->kind == ERROR_NO_PROCESS) {
 		error_free(err);
 		err = NULL;
 	}
 	return err;
+}
+
+/* Can its calls be measured? */
+static struct error *check_exits(const struct hit_callees *c, const struct runtime_callee *callee)
+{
+	if (!c->latency)
+		return NULL;
+	if (callee->makes)
+		return error_hint(error_new(ERROR_UNSUPPORTED, "%s makes a %s: its calls return at once", callee->name,
+		                          callee->makes),
+		        "yrt probe shows its calls");
+	if (!callee->nexits)
+		return error_hint(error_new(ERROR_UNSUPPORTED, "where calls of %s end is not known", callee->name),
+		        "yrt probe shows its calls");
+	if (callee->nexits > RUNTIME_CALL_EXITS)
+		return error_hint(
+		        error_new(ERROR_UNSUPPORTED, "%s returns at %u places: debug registers can watch %u of them",
+		                callee->name, callee->nexits, RUNTIME_CALL_EXITS),
+		        "measure a function that it calls, or its caller");
+	return NULL;
 }
 
 static struct error *add_form(struct hit_callees *c, const struct runtime_callee *callee)
@@ -165,7 +228,8 @@ static struct error *add_form(struct hit_callees *c, const struct runtime_callee
 			return NULL;
 		}
 	}
-	err = grow(&c->forms, c->nforms, sizeof(*c->forms));
+	err = check_exits(c, callee);
+	err = err ? err : grow(&c->forms, c->nforms, sizeof(*c->forms));
 	if (err)
 		return err;
 	c->forms[c->nforms++] =
@@ -264,9 +328,19 @@ static u32 most(const struct hit_callees *c)
 	return ret;
 }
 
+/* Functions that are watched at a time. */
+static u32 at_once(const struct hit_callees *c)
+{
+	u32 each = 1;
+
+	for (u32 i = 0; c->latency && i < c->nforms; i++)
+		each = c->forms[i].callee.nexits + 1 > each ? c->forms[i].callee.nexits + 1 : each;
+	return THREAD_WATCHES / each;
+}
+
 static u32 groups(const struct hit_callees *c)
 {
-	return (most(c) + THREAD_WATCHES - 1) / THREAD_WATCHES;
+	return (most(c) + at_once(c) - 1) / at_once(c);
 }
 
 static void warn(struct hit_callees *c)
@@ -335,10 +409,32 @@ static struct error *open_group(struct hit_callees *c, u32 group, u64 until)
 		for (u32 k = 0; k < i; k++)
 			n += c->forms[k].process == c->forms[i].process;
 		if (n % groups(c) == group)
-			err = open_watch(c, &c->forms[i], c->each, until);
+			err = open_watch(c, &c->forms[i], until);
 	}
 	c->opened_ns = c->opened_ns ? c->opened_ns : now_ns();
 	return err;
+}
+
+/* Calls that begin in a shift are waited for until the next one. */
+static bool is_under_way(const struct hit_callees *c)
+{
+	struct callee_counts counts;
+
+	if (!c->latency)
+		return false;
+	read_counts(c, &counts);
+	return counts.under_way > c->begun;
+}
+
+static void begin_shift(struct hit_callees *c)
+{
+	struct sample *skel = object_skeleton(c->host->object);
+	struct callee_counts counts;
+
+	read_counts(c, &counts);
+	c->begun = counts.under_way;
+	skel->bss->hit_shift++;
+	skel->data->hit_each = c->each;
 }
 
 /* A shift of a random group at a random moment of each period. */
@@ -347,7 +443,7 @@ static struct error *shift(struct hit_callees *c, u64 now)
 	u32 n = groups(c);
 	u64 period;
 
-	if (c->opened_ns && now < c->shift_end)
+	if (c->opened_ns && (now < c->shift_end || (now < c->next_shift && is_under_way(c))))
 		return NULL;
 	if (c->opened_ns)
 		close_all(c, now);
@@ -356,6 +452,7 @@ static struct error *shift(struct hit_callees *c, u64 now)
 	period = SHIFT_NS * c->each / n;
 	c->next_shift = (c->next_shift && now - c->next_shift < period ? c->next_shift : now) + period;
 	c->shift_end = now + SHIFT_NS;
+	begin_shift(c);
 	return open_group(c, (u32)(drand48() * n), c->shift_end);
 }
 
@@ -390,7 +487,7 @@ u64 hit_callees_due(const struct hit_callees *c)
 {
 	if (c->each == 1 || !c->nforms)
 		return 0;
-	return c->opened_ns ? c->shift_end : c->next_shift;
+	return !c->opened_ns ? c->next_shift : c->shift_end > now_ns() ? c->shift_end : now_ns() + WAIT_NS;
 }
 
 u32 hit_callees_found(const struct hit_callees *c, u32 spec)

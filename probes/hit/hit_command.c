@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The options and the help of probe and latency. */
+#include <string.h>
+
 #include "probes/event_command.h"
 #include "probes/run.h"
 #include "probes/hit/hit.h"
@@ -32,14 +34,13 @@ static struct error *check_latency(struct run_request *r, bool recorded)
 {
 	struct hit_options *o = r->own;
 
-	if (o->n == 1 && o->spec[0].language)
-		return error_hint(error_new(ERROR_UNSUPPORTED, "-e %s: how long its calls take is not measured yet",
-		                          o->spec[0].text),
-		        "yrt probe shows its calls");
 	if (o->n != 1 || o->spec[0].kind == HIT_TRACEPOINT || o->spec[0].kind == HIT_USDT)
 		return error_hint(
 		        error_new(ERROR_USAGE, "latency takes one function"), "yrt latency -e libc:malloc -p PID");
-	o->spec[0].kind = HIT_FUNCTION;
+	if (o->spec[0].language && !strpbrk(o->spec[0].name, ".:*"))
+		o->spec[0].language = NULL; /* "python:PyObject_Call" is a function of a file */
+	if (!o->spec[0].language)
+		o->spec[0].kind = HIT_FUNCTION;
 	o->returns = true;
 	return NULL;
 }
@@ -110,7 +111,7 @@ const struct event_command hit_command = {
 };
 
 static const struct event_option latency_first[] = {
-        {'e', "event", "FUNCTION", "FILE:FUNCTION, FUNCTION or FILE+0xADDRESS"},
+        {'e', "event", "FUNCTION", "FILE:FUNCTION, FUNCTION, FILE+0xADDRESS or python:MODULE.FUNCTION"},
         {LATENCY_OVER, "over", "TIME",
                 "stacks only of calls that last at least TIME (100ms, 5us), with their arguments and waits"},
         {0},

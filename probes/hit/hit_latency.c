@@ -46,6 +46,13 @@ void hit_latency_prepare(struct object *o, u64 over_ns)
 	bpf_map__set_max_entries(skel->maps.latency_moving, MOVING_MAX);
 	bpf_map__set_max_entries(skel->maps.latency_targets, TARGETS_MAX);
 	hit_latency_prepare_jumps(o);
+	hit_latency_prepare_over(o, over_ns);
+}
+
+void hit_latency_prepare_over(struct object *o, u64 over_ns)
+{
+	struct sample *skel = object_skeleton(o);
+
 	skel->bss->latency_over_ns = over_ns;
 	if (!over_ns)
 		return;
@@ -164,6 +171,27 @@ struct error *hit_latency_add(
 	if (!f->name)
 		return &error_no_memory;
 	f->img = image_get(img);
+	*number = ++l->nfunctions;
+	return NULL;
+}
+
+struct error *hit_latency_add_callee(struct hit_latency *l, const char *name, u32 *number)
+{
+	struct error *err;
+
+	for (u32 i = 0; i < l->nfunctions; i++)
+		if (!l->functions[i].img && !strcmp(l->functions[i].name, name)) {
+			*number = i + 1;
+			return NULL;
+		}
+	if (l->nfunctions == FUNCTIONS_MAX)
+		return error_new(ERROR_UNSUPPORTED, "more than %u functions are measured", FUNCTIONS_MAX);
+	err = grow(&l->functions, l->nfunctions, sizeof(*l->functions));
+	if (err)
+		return err;
+	l->functions[l->nfunctions] = (struct hit_function){.name = strdup(name)};
+	if (!l->functions[l->nfunctions].name)
+		return &error_no_memory;
 	*number = ++l->nfunctions;
 	return NULL;
 }

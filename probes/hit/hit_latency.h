@@ -11,6 +11,8 @@
 #include "unwind/process/process.h"
 
 void hit_latency_prepare(struct object *o, u64 over_ns);
+/* Only what waits of slow calls need. */
+void hit_latency_prepare_over(struct object *o, u64 over_ns);
 /* Tells BPF how stacks of the process are described if they move. */
 void hit_latency_tell(struct object *o, const struct process *p);
 void hit_latency_prepare_jumps(struct object *o);
@@ -29,6 +31,8 @@ void hit_latency_destroy(struct hit_latency *l); /* NULL is fine */
 /* The function at addr of the image, as process p maps it, is measured. *number: for cookies (latency.h). */
 struct error *hit_latency_add(
         struct hit_latency *l, const struct process *p, struct image *img, u64 addr, const char *name, u32 *number);
+/* The same of a function of a language. */
+struct error *hit_latency_add_callee(struct hit_latency *l, const char *name, u32 *number);
 /* Watches switches, if --over wants to know what calls wait for. */
 struct error *hit_latency_watch(struct hit_latency *l);
 /* A struct latency_record or latency_target. */

@@ -32,6 +32,16 @@
 #define CODE_ASYNC     0x200
 #define LOCALS         "<locals>."
 
+/* of 3.11 */
+#define RETURN_VALUE 83
+#define RESUME       151
+#define RESUME_QUICK 150
+#define PREFIX_MAX   32
+#define RESUME_313   149 /* it specialises itself */
+#define RESUME_314   128
+#define UNITS_READ   256
+#define CODE_MAX     (1u << 20)
+
 struct module {
 	u64 dict;
 	char name[NAME_MAX_BYTES];
@@ -156,6 +166,86 @@ static void set_frames(const struct looking *k, u64 code, struct runtime_callee 
 			c->nat++;
 }
 
+/* The frame that begins: its code, and the instruction before the first one, or that (3.13 on). */
+static void set_proof(const struct looking *k, u64 code, struct runtime_callee *c)
+{
+	const struct python_vm *vm = &k->image->vm;
+
+	if (k->r.version < V3_11)
+		return;
+	c->nproof = 2;
+	c->proof[0].at = vm->f_code;
+	c->proof[0].value = code;
+	c->proof[1].at = vm->f_instr;
+	c->proof[1].value = c->entry - (k->r.version < V3_13 ? 2 : 0);
+}
+
+/*
+ * 3.11: the cache entries (code units) behind each opcode, of the specialised ones as of the one that they stand for
+ * (Lib/opcode.py of its source).
+ */
+static u8 caches_311(u8 op)
+{
+	static const struct {
+		u8 first, last, n;
+	} of[] = {{3, 8, 1}, {13, 14, 1}, {16, 16, 1}, {17, 25, 4}, {26, 29, 2}, {39, 43, 4}, {47, 48, 5}, {55, 55, 5},
+	        {56, 59, 10}, {60, 60, 1}, {62, 63, 10}, {64, 67, 1}, {72, 73, 1}, {76, 81, 1}, {92, 92, 1},
+	        {95, 95, 4}, {106, 106, 4}, {107, 107, 2}, {113, 113, 1}, {116, 116, 5}, {121, 122, 1}, {127, 127, 1},
+	        {141, 141, 1}, {143, 143, 1}, {153, 154, 4}, {158, 159, 4}, {160, 160, 10}, {166, 166, 1},
+	        {168, 170, 1}, {171, 171, 4}, {177, 180, 1}};
+
+	for (u32 i = 0; i < sizeof(of) / sizeof(*of); i++)
+		if (op >= of[i].first && op <= of[i].last)
+			return of[i].n;
+	return 0;
+}
+
+/* 3.11: where RESUME is, behind what makes cells and copies free variables. */
+static u64 resume_at(const struct looking *k, u64 entry)
+{
+	u8 units[2 * PREFIX_MAX] = {0};
+
+	python_read(&k->r, units, sizeof(units), entry);
+	for (u32 i = 0; i < PREFIX_MAX; i++)
+		if (units[2 * i] == RESUME || units[2 * i] == RESUME_QUICK)
+			return i;
+	return 0;
+}
+
+/* RETURN_VALUE is 83 in all versions up to 3.11. Of later ones, where bytecodes have other numbers, nothing is said. */
+static void find_exits(const struct looking *k, u64 code, struct runtime_callee *c)
+{
+	const struct python_layout *l = k->r.l;
+	u64 size, object = l->co_bytes.size ? python_word(&k->r, code + l->co_bytes.at) : code;
+	u8 units[2 * UNITS_READ];
+	u32 n, at = 0;
+
+	size = python_word(&k->r, object + l->ob_size.at);
+	n = (u32)(l->co_bytes.size ? size / 2 : size);
+	if (k->r.version >= V3_12 || !object || size > CODE_MAX)
+		return;
+	for (u32 from = 0; from < n; from += UNITS_READ) {
+		u32 here = n - from < UNITS_READ ? n - from : UNITS_READ;
+
+		if (!python_read(&k->r, units, 2ul * here, c->entry + 2ull * from)) {
+			c->nexits = 0;
+			return;
+		}
+		for (; at < from + here; at += 1 + (k->r.version >= V3_11 ? caches_311(units[2 * (at - from)]) : 0)) {
+			if (units[2 * (at - from)] != RETURN_VALUE)
+				continue;
+			if (c->nexits < RUNTIME_CALL_EXITS) {
+				c->exits[c->nexits].at = c->entry + 2ull * at;
+				c->exits[c->nexits].bytes = 2;
+			}
+			c->nexits++;
+		}
+	}
+	c->identity = ~((1ull << PYTHON_COOKIE_BITS) - 1);
+	if (k->r.version >= V3_11) /* there the bytecode is made ready for being specialised */
+		python_code_frame(k->names, k->r.mem, code, resume_at(k, c->entry), &c->begun);
+}
+
 static struct error *add_code(struct looking *k, u64 code, const char *module, const char *name)
 {
 	const struct python_layout *l = k->r.l;
@@ -177,6 +267,11 @@ static struct error *add_code(struct looking *k, u64 code, const char *module, c
 		          : flags & CODE_COROUTINE ? "coroutine"
 		          : flags & CODE_ASYNC     ? "asynchronous generator"
 		                                   : NULL;
+	set_proof(k, code, &c);
+	if (k->r.version >= V3_12) /* _co_instrumentation_version; what follows it differs */
+		c.stamp = code + l->co_code.at - 40;
+	c.compared = k->r.version < V3_13 ? 0 : k->r.version < V3_14 ? RESUME_313 : RESUME_314;
+	find_exits(k, code, &c);
 	return k->add(k->ctx, &c);
 }
 

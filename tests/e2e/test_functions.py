@@ -5,6 +5,8 @@ kinds; what is not there, or is not clear, is refused by name.
 """
 
 import json
+import os
+import re
 import signal
 import subprocess
 
@@ -12,6 +14,7 @@ import yrt
 
 CALLS = f"{yrt.SOURCE}/fixtures/python/calls.py"
 ROUNDS = 5
+PYTHON = os.environ.get("YRT_PYTHON", "/usr/bin/python3")
 
 
 class Program:
@@ -35,8 +38,8 @@ class Program:
         yrt.stop(self.process, signal.SIGKILL)
 
 
-def python(rounds=ROUNDS, threads=1, version="/usr/bin/python3"):
-    return Program(version, CALLS, rounds, threads)
+def python(rounds=ROUNDS, threads=1):
+    return Program(PYTHON, CALLS, rounds, threads)
 
 
 def probed(program, *what, words=("go",), command="probe", flags=()):
@@ -52,7 +55,8 @@ def probed(program, *what, words=("go",), command="probe", flags=()):
 
 def leaves(result, function):
     """Hits whose innermost frame is this function."""
-    return sum(n for frames, n in result.stacks if frames[-1].startswith(f"{function} ("))
+    names = function, function.rpartition(".")[2]  # up to Python 3.10 code objects have only the last part
+    return sum(n for frames, n in result.stacks if frames[-1].partition(" (")[0] in names)
 
 
 # What is asked for, the name that stacks show, and the program's own word for it.
@@ -129,6 +133,50 @@ def test_python_names():
             result = yrt.run("probe", "-e", name, "-p", program.pid, "-d", 1)
             yrt.clear(result, yrt.USAGE, *words)
         program.do("go")
+
+
+def latencies(result):
+    return result.expect().stats["latency"]
+
+
+def test_python_latency():
+    """
+    Calls and returns are as many as the program counts; those that an exception ended have no return. What a slow call
+    waited for is said.
+    """
+    with python() as program:
+        if versions(program) >= (3, 12):
+            result, _ = probed(program, "python:__main__.slow", command="latency")
+            yrt.clear(result, yrt.UNSUPPORTED, "not known")
+            raise yrt.Skipped("from Python 3.12 on it is not known where functions return")
+        result, counts = probed(program, "python:__main__.recursive", command="latency")
+        seen = latencies(result)
+        assert seen["entered"] == seen["returned"] == counts["recursive"] and not seen["unpaired"], seen
+        result, _ = probed(program, "python:__main__.raises", command="latency")
+        seen = latencies(result)
+        assert (seen["entered"], seen["returned"], seen["left"]) == (ROUNDS, 3, 2), seen
+        result, _ = probed(program, "python:__main__.slow", words=["slow"], command="latency", flags=["--over", "20ms"])
+        (call,) = latencies(result)["longest"]
+        assert call["call"] == "__main__.slow(...)" and call["ns"] >= 30e6, call
+        assert [wait["reason"] for wait in call["waits"]] and yrt.count(result.stacks, re.compile("slow_caller")), call
+
+
+def test_python_latency_refused():
+    with python() as program:
+        for name, *words in (
+            ("python:__main__.generator", "makes a generator"),
+            ("python:__main__.several", "returns at 4 places"),
+        ):
+            if versions(program) < (3, 11) and "makes" in words[0] or versions(program) >= (3, 12):
+                continue
+            result = yrt.run("latency", "-e", name, "-p", program.pid, "-d", 1)
+            yrt.clear(result, yrt.UNSUPPORTED, *words)
+
+
+def versions(program):
+    """(3, 11): of the Python that runs it."""
+    path = os.readlink(f"/proc/{program.pid}/exe")
+    return tuple(map(int, re.search(r"(3)\.(\d+)", path).groups()))
 
 
 yrt.main(globals())
