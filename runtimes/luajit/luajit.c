@@ -5,6 +5,7 @@
 
 #include "luajit_bytecode.h"
 #include "luajit_check.h"
+#include "luajit_heap.h"
 #include "luajit_image.h"
 #include "luajit_inspect.h"
 #include "luajit_tasks.h"
@@ -347,6 +348,23 @@ static struct error *list_tasks(void *data, const struct runtime_process *p,
 	return luajit_tasks(instance->image, instance->bias, instance->config, p, add, ctx);
 }
 
+static struct error *heap_open(void *data, const struct runtime_process *p, struct heap *h, void **ret)
+{
+	const struct luajit_instance *instance = data;
+
+	return luajit_heap_open(instance->image, instance->bias, instance->names, p, h, ret);
+}
+
+static const struct runtime_heap_ops heap = {
+        .objects = "objects",
+        .text = "Of LuaJIT 2.1 all that the collector marks is read: tables, functions by where they are defined, "
+                "upvalues by name, threads by the functions on their stacks, traces. Of strings only lengths.",
+        .open = heap_open,
+        .close = luajit_heap_close,
+        .roots = luajit_heap_roots,
+        .object = luajit_heap_object,
+};
+
 static const struct runtime_tasks_ops tasks = {.kind = "coroutine", .kinds = "coroutines", .list = list_tasks};
 
 const struct runtime_ops luajit_runtime = {
@@ -372,4 +390,5 @@ const struct runtime_ops luajit_runtime = {
         .is_runtime_internal = is_runtime_internal,
         .inspect = inspect,
         .tasks = &tasks,
+        .heap = &heap,
 };
