@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Objects of LuaJIT's VMs, for lua-heap and lua-refs (runtime_heap.h). Their structures (GCtab, GCupval, GCudata,
- * GCcdata, Node: lj_obj.h) are the same in all of 2.1 but for the size of references; where the layout (luajit_layout.h)
- * has a member, it is taken from there.
+ * GCcdata, Node: lj_obj.h) are the same in all of 2.1 but for the size of references; where the layout
+ * (luajit_layout.h) has a member, it is taken from there.
  *
  * Roots are what the garbage collector marks: the registry, the main thread, metatables of the VM, traces. To people
  * the values of package.loaded and of the globals are roots of their own: so a module is not "shared" by all that

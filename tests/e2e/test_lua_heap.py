@@ -17,7 +17,7 @@ KINDS = ("table", "function", "thread", "userdata")
 
 
 def start():
-    return yrt.Fixture(*(["/usr/bin/env"] if os.sep not in HOST[0] else []), *HOST, lua.path("heaped.lua"), seconds=None)
+    return yrt.Fixture("/usr/bin/env", *HOST, lua.path("heaped.lua"), seconds=None)
 
 
 def heap(pid):
