@@ -11,10 +11,11 @@
 
 struct map_line {
 	u64 start, end, offset;
-	u32 prot;   /* PROT_READ … */
-	dev_t dev;  /* as the kernel's mapping gives it, which need not be what stat says (overlay, btrfs) */
-	u64 ino;    /* 0: no file */
-	char *path; /* path, [name], or "" (of shared memory without a file, too); " (deleted)" removed */
+	u32 prot;  /* PROT_READ … */
+	dev_t dev; /* as the kernel's mapping gives it, which need not be what stat says (overlay, btrfs) */
+	u64 ino;   /* 0: no file */
+	u64 file_start, file_end; /* another mapping, by which the file can be opened; 0: this one (moved_text.h) */
+	char *path;               /* path, [name], or "" (of shared memory without a file, too); " (deleted)" removed */
 };
 
 struct maps {

@@ -12,6 +12,7 @@
 #include "binary/core_file.h"
 #include "binary/memory.h"
 #include "comm.h"
+#include "moved_text.h"
 #include "now.h"
 #include "process_refused.h"
 #include "search.h"
@@ -108,6 +109,7 @@ void process_destroy(struct process *p)
 	maps_free(&p->maps);
 	free(p->mappings);
 	free(p->instances);
+	free(p->moved);
 	free(p);
 }
 
@@ -329,6 +331,7 @@ struct error *process_rescan(struct process *p, bool *changed)
 		                      : error_new(ERROR_NO_PROCESS, "process %d runs another program by now", p->pid);
 	}
 	keep_jit_code(p, &maps);
+	moved_text_restore(&p->moved, p->pid, p->memory, &maps);
 	hash = maps_hash(&maps);
 	p->text_hash = maps.text_hash;
 	if ((hash == p->maps_hash && !process_starting(p) && !p->jit.cfi) || (p->maps.nlines && !maps.nlines)) {

@@ -28,7 +28,8 @@ struct process {
 	struct modules *modules;
 	struct memory *memory;
 	struct maps maps;
-	struct core_file *core; /* that it was read from; not owned. NULL: it runs, or ran */
+	struct core_file *core;    /* that it was read from; not owned. NULL: it runs, or ran */
+	struct moved_texts *moved; /* NULL: none was looked for yet */
 	u64 maps_hash;
 	u64 text_hash;            /* maps.text_hash of the last look */
 	struct mapping *mappings; /* for runtimes: the same lines, with images */
