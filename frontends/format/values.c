@@ -17,7 +17,9 @@ static const struct kind {
         {"fault-flame", "page_faults", "time", "waits"},
         {"latency", "latency", "latency", "waits"},
         {"probe", "probe", "time", "waits"},
-        {"alloc", "memory", "time", "waits"},
+        {"alloc", "memory", "alloc", "waits"}, /* memory: time is the prefix of its values */
+        {"leak", "memory", "inuse", "waits"},
+        {"-heap", "memory", "inuse", "waits"},
 };
 
 /* NULL: none of these. */
@@ -57,6 +59,17 @@ static void set_period(struct values *v)
 	v->period_number = of_time ? (u64)llround(v->period_ns) : 1;
 }
 
+static void set_memory(bool in_use, bool of_bytes, struct values *ret)
+{
+	ret->kind = "memory";
+	ret->n = 2;
+	ret->counted = of_bytes;
+	ret->value[0] = (struct value){
+	        in_use ? "inuse_objects" : "alloc_objects", "count", of_bytes ? VALUE_MORE : VALUE_COUNTED};
+	ret->value[1] =
+	        (struct value){in_use ? "inuse_space" : "alloc_space", "bytes", of_bytes ? VALUE_COUNTED : VALUE_MORE};
+}
+
 static void set_values(const struct profile_meta *m, struct values *ret)
 {
 	const char *unit = text_unit(m), *more = m->more && *m->more ? m->more : NULL;
@@ -64,11 +77,7 @@ static void set_values(const struct profile_meta *m, struct values *ret)
 
 	*ret = (struct values){.n = 1, .period_ns = text_period_ns(m)};
 	if (more && (is_pair(unit, more, "bytes", "objects") || (kind && !strcmp(kind->name, "memory")))) {
-		ret->kind = "memory";
-		ret->n = 2;
-		ret->counted = !strcmp(unit, "bytes");
-		ret->value[0] = (struct value){"alloc_objects", "count", ret->counted ? VALUE_MORE : VALUE_COUNTED};
-		ret->value[1] = (struct value){"alloc_space", "bytes", ret->counted ? VALUE_COUNTED : VALUE_MORE};
+		set_memory(kind && !strcmp(kind->time, "inuse"), !strcmp(unit, "bytes"), ret);
 		return;
 	}
 	ret->kind = kind ? kind->name : !strcmp(unit, "samples") ? "process_cpu" : value_of(NULL, unit, 0).type;

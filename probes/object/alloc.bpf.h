@@ -93,6 +93,8 @@ static inline bool alloc_size(const struct pt_regs *ctx, u32 shape, u64 *size)
 	case ALLOC_MAP:
 		*size = (ctx->rsi + 4095) & ~4095ull;
 		return ctx->rcx & ALLOC_ANONYMOUS;
+	case ALLOC_FREE:
+		return false;
 	case ALLOC_MOVE_END:
 		*size = ctx->rdi;
 		return (s64)*size > 0;

@@ -57,7 +57,7 @@ static struct error *place(void *ctx, const struct process *p, struct image *img
 	        .at.offset = f->offset,
 	        .cookie = f->shape | f->pushed << 8 | (u32)f->tails << 16 | (u64)number << 24};
 
-	return hit_shifts_place(a->shifts, p, img, path, &u);
+	return f->shape == ALLOC_FREE ? NULL : hit_shifts_place(a->shifts, p, img, path, &u);
 }
 
 static u64 least(const struct alloc *a)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "probes/hit/hit_find.h"
 #include "probes/uprobe_cost.h"
 #include "unwind/binary/endbr64.h"
 #include "unwind/cfi/capstone_group.h"
@@ -25,6 +26,7 @@ struct part { /* a function that is looked through */
 	u64 start, end;
 	u32 depth;
 	bool tails; /* it may end in a jump to one of the family */
+	bool ends;  /* one of the family that allocates may end in it */
 };
 
 struct reading {
@@ -129,6 +131,17 @@ static void take_call(struct reading *r, u32 from, u64 to, u64 back)
 	}
 }
 
+/* Does it jump to memset(), which returns what it gets? In libc itself that is a stub without a name (IFUNC). */
+static bool is_clearing(struct reading *r, u64 to)
+{
+	struct symbol sym;
+	u64 start, size;
+
+	if (symbols_find(r->img, to, &sym) && sym.start == to)
+		return !strncmp(sym.name + strspn(sym.name, "_"), "memset", 6);
+	return image_section_range(r->img, ".plt", &start, &size) && to - start < size;
+}
+
 static void take_jump(struct reading *r, u32 from, u64 to)
 {
 	const struct part *p = &r->part[from];
@@ -138,7 +151,7 @@ static void take_jump(struct reading *r, u32 from, u64 to)
 	to = resolve(r, to, &outside);
 	if (outside)
 		return;
-	if (to >= p->start && to < p->end && family_at(r, to) == NOWHERE)
+	if ((to >= p->start && to < p->end && family_at(r, to) == NOWHERE) || is_clearing(r, to))
 		return;
 	next = part_at(r, to, p->depth + 1);
 	if (next == NOWHERE || next == from || r->njumps == EDGES)
@@ -156,7 +169,20 @@ static void keep_first(struct alloc_function *f, u64 to)
 	f->pushed = 0;
 }
 
-static void look_through(struct reading *r, u32 number)
+static void take_return(struct reading *r)
+{
+	const cs_x86_op *op = &r->insn->detail->x86.operands[0];
+	struct alloc_functions *f = r->f;
+	bool clearing = r->insn->id == X86_INS_JMP && op->type == X86_OP_IMM && is_clearing(r, (u64)op->imm);
+
+	if ((!clearing && !capstone_in_group(r->insn, CS_GRP_RET)) || f->nreturns == ALLOC_RETURNS_MAX ||
+	        !hit_offset(r->img, r->insn->address, true, &f->returns[f->nreturns].offset))
+		return;
+	f->returns[f->nreturns++].clearing = clearing;
+}
+
+/* returns: it is looked for its returns alone. */
+static void look_through(struct reading *r, u32 number, bool returns)
 {
 	const struct part p = r->part[number];
 	cleanup(free) u8 *code = malloc(p.end - p.start);
@@ -167,6 +193,10 @@ static void look_through(struct reading *r, u32 number)
 	if (!code || !image_read(r->img, code, left, p.start))
 		return;
 	while (cs_disasm_iter(r->cs, &at, &left, &addr, r->insn)) {
+		if (returns) {
+			take_return(r);
+			continue;
+		}
 		const cs_x86_op *op = &r->insn->detail->x86.operands[0];
 
 		if (!r->insn->detail->x86.op_count || op->type != X86_OP_IMM)
@@ -268,6 +298,26 @@ static void note_tails(struct reading *r)
 		r->f->of[i].tails = r->part[i].tails;
 }
 
+/* Where functions that allocate return, or what they jump to in their place. */
+static void note_returns(struct reading *r)
+{
+	for (u32 i = 0; i < r->f->n; i++)
+		r->part[i].ends = r->f->of[i].shape < ALLOC_MOVE_END;
+	for (bool changed = true; changed;) {
+		changed = false;
+		for (u32 i = 0; i < r->njumps; i++) {
+			struct part *to = &r->part[r->jump[i].to];
+
+			if (!r->part[r->jump[i].from].ends || to->ends || family_at(r, to->start) != NOWHERE)
+				continue;
+			to->ends = changed = true;
+		}
+	}
+	for (u32 i = 0; i < r->n; i++)
+		if (r->part[i].ends)
+			look_through(r, i, true);
+}
+
 /* Virtual functions of an allocator, too. */
 static void look_through_all(struct reading *r)
 {
@@ -278,7 +328,7 @@ static void look_through_all(struct reading *r)
 	for (u32 i = 0; cfi && i < cfi->nfdes; i++) {
 		r->part[n] = (struct part){.start = cfi->fdes[i].start, .end = cfi->fdes[i].end};
 		if (r->part[n].end - r->part[n].start <= FUNCTION_BYTES && part_at(r, r->part[n].start, 0) == NOWHERE)
-			look_through(r, n);
+			look_through(r, n, false);
 	}
 }
 
@@ -300,8 +350,9 @@ static void read_all(struct reading *r)
 		r->f->of[i].addr = addr;
 	}
 	for (u32 i = 0; i < r->n; i++)
-		look_through(r, i);
+		look_through(r, i, false);
 	note_tails(r);
+	note_returns(r);
 	if (alloc_functions_are_all(r->img))
 		look_through_all(r);
 }

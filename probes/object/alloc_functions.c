@@ -25,6 +25,11 @@ static const struct {
         /* jemalloc's own interface */
         {"mallocx", ALLOC_SIZE_1},
         {"rallocx", ALLOC_RESIZE},
+        {"free", ALLOC_FREE},
+        {"cfree", ALLOC_FREE},
+        {"munmap", ALLOC_FREE},
+        {"dallocx", ALLOC_FREE},
+        {"sdallocx", ALLOC_FREE},
         /* operator new, and new[], plain, nothrow, aligned, aligned and nothrow: only those of an allocator */
         {"_Znwm", ALLOC_SIZE_1},
         {"_Znam", ALLOC_SIZE_1},
@@ -34,6 +39,17 @@ static const struct {
         {"_ZnamSt11align_val_t", ALLOC_SIZE_1},
         {"_ZnwmSt11align_val_tRKSt9nothrow_t", ALLOC_SIZE_1},
         {"_ZnamSt11align_val_tRKSt9nothrow_t", ALLOC_SIZE_1},
+        /* delete, delete[], of a size, aligned */
+        {"_ZdlPv", ALLOC_FREE},
+        {"_ZdaPv", ALLOC_FREE},
+        {"_ZdlPvm", ALLOC_FREE},
+        {"_ZdaPvm", ALLOC_FREE},
+        {"_ZdlPvRKSt9nothrow_t", ALLOC_FREE},
+        {"_ZdaPvRKSt9nothrow_t", ALLOC_FREE},
+        {"_ZdlPvSt11align_val_t", ALLOC_FREE},
+        {"_ZdaPvSt11align_val_t", ALLOC_FREE},
+        {"_ZdlPvmSt11align_val_t", ALLOC_FREE},
+        {"_ZdaPvmSt11align_val_t", ALLOC_FREE},
 };
 
 static bool has(struct image *img, const char *name)
@@ -96,7 +112,7 @@ struct error *alloc_functions_find(struct image *img, struct alloc_functions *re
 	struct symbol sym;
 	struct error *err;
 
-	ret->n = ret->ninner = ret->noutside = 0;
+	ret->n = ret->ninner = ret->noutside = ret->nreturns = 0;
 	if (!symbols_lookup(img, "malloc", &sym))
 		return NULL;
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)

@@ -10,7 +10,8 @@
 #include "unwind/binary/image.h"
 #include "unwind/error.h"
 
-#define ALLOC_FUNCTIONS_MAX 48
+#define ALLOC_FUNCTIONS_MAX 64
+#define ALLOC_RETURNS_MAX   512
 #define ALLOC_INNER_MAX     256
 
 struct alloc_function {
@@ -34,6 +35,11 @@ struct alloc_functions {
 	u32 ninner;
 	u64 outside[ALLOC_INNER_MAX]; /* where calls of another file's mmap() and sbrk() from that code return */
 	u32 noutside;
+	struct {               /* where one of them, or what it jumps to, returns */
+		u64 offset;    /* in the file's bytes */
+		bool clearing; /* by a jump to memset(), whose first argument is the block */
+	} returns[ALLOC_RETURNS_MAX];
+	u32 nreturns;
 };
 
 /* symbols_load() of the image was called. n is 0 if it has no malloc(). Nothing is allocated. */

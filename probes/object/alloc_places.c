@@ -172,6 +172,9 @@ static struct error *look_at_file(struct alloc_places *a, const struct process *
 		return err;
 	tell_outside(a, f, p, m->bias);
 	a->seen[a->nseen++] = (struct seen){.pid = p->pid, .file = f};
+	for (u32 i = 0; !err && a->options.place_return && i < f->functions.nreturns; i++)
+		err = a->options.place_return(a->options.ctx, p, m->image, path, f->functions.returns[i].offset,
+		        f->functions.returns[i].clearing);
 	for (u32 i = 0; !err && i < f->functions.n; i++)
 		if (!f->functions.of[i].wrapper)
 			err = a->options.place(a->options.ctx, p, m->image, path, &f->functions.of[i], f->number + i);

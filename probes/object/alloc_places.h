@@ -18,6 +18,9 @@ struct alloc_places_options {
 	/* Places what the event needs at a function, whose number is for ALLOC_COOKIE_NUMBER. */
 	struct error *(*place)(void *ctx, const struct process *p, struct image *img, const char *path,
 	        const struct alloc_function *f, u32 number);
+	/* The same where one returns. NULL: that does not matter. */
+	struct error *(*place_return)(
+	        void *ctx, const struct process *p, struct image *img, const char *path, u64 offset, bool clearing);
 	void *ctx;
 };
 

@@ -11,6 +11,7 @@ enum alloc_shape {          /* where the size is */
 	ALLOC_RESIZE,       /* f(block, size): 0 frees a block */
 	ALLOC_MAP,          /* f(address, size, protection, flags, …): only memory without a file */
 	ALLOC_MOVE_END,     /* f(increment) of the heap's end, which may be below 0 */
+	ALLOC_FREE,         /* f(block, …) */
 };
 
 #define ALLOC_COOKIE_SHAPE(cookie)  ((cookie)&0xff)

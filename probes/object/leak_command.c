@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The options and the help of leak. */
+#include "leak.h"
+#include "alloc.h"
+#include "probes/event_command.h"
+#include "probes/run.h"
+
+enum { LEAK_BLOCKS = EVENT_KEY, LEAK_INTERVAL };
+
+static const struct event_option options[] = {
+        {LEAK_BLOCKS, "blocks", NULL, "show the number of blocks, not their bytes"},
+        {LEAK_INTERVAL, "interval", "BYTES",
+                "blocks smaller than BYTES are watched with the probability size/BYTES (1, and more where many come)"},
+        {0},
+};
+
+static const struct setting own[] = {
+        {LEAK_INTERVAL, SETTING_OF(struct alloc_options, interval), .name = "--interval", .min = 1, .max = 1e9},
+        {0},
+};
+
+static const struct setting run[] = {
+        {LEAK_BLOCKS, SETTING_OF(struct run_request, second), .on = true},
+        {0},
+};
+
+static const struct event_example examples[] = {
+        {"yrt @ -p 4242 -d 60 -o leak.html", "what a minute has left behind, and what grows"},
+        {"yrt @ -p 4242 -d 600 --blocks -f txt -o -", "slow leaks, by number"},
+        {"yrt @ -p 4242 -I grows -o leak.html", "only what grows"},
+        {NULL, NULL},
+};
+
+const struct event_command leak_command = {
+        .size = sizeof(struct alloc_options),
+        .own = own,
+        .run = run,
+        .text = "Blocks that malloc and its relatives make during the run are watched until free() gets them. What is "
+                "left at the end is shown by stack, and inside that what its ages say: a leak has left as much of "
+                "the first third of the run as of the second; blocks that are young may be in use; a cache that has "
+                "filled up grew at first alone. So run for several times as long as a request or a session lives. "
+                "Growth is given with the interval that holds it with 95 % certainty. What was allocated before the "
+                "run is not seen.\n"
+                "Each call and its return, and each free(), is a hit of 1 to 3 us, 20 us in some virtual machines. "
+                "Where that is more than a quarter of --max-cpu, calls are seen in shifts, whose blocks are watched "
+                "for a second each; what is left then is shown as outliving that, and is no leak by itself.\n"
+                "Above the last line: the memory of the process over the run, and the stacks that matter.",
+        .options = options,
+        .examples = examples,
+};

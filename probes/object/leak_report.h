@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is left at the end of a run: in the profile, inside each stack its verdict, and in words. */
+#ifndef YRT_LEAK_REPORT_H
+#define YRT_LEAK_REPORT_H
+
+#include "leak_stacks.h"
+#include "unwind/error.h"
+
+/* *text: lines, malloc'd. Adds to s: what grows. */
+struct error *leak_report(struct leak_stacks *stacks, struct profile *p, struct leak_summary *s, u64 now, char **text);
+
+#endif

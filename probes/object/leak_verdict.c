@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "leak_verdict.h"
+
+#include <math.h>
+
+#define LEAST  4    /* blocks that say something */
+#define EVEN   3    /* times as many in one third as in another are another rate */
+#define CHANCE 1.96 /* standard errors */
+
+/* Are there so many more of a than of b that it is no chance? */
+static bool is_more(double a, double b)
+{
+	return a > EVEN * b && a - b > CHANCE * sqrt(a + b);
+}
+
+struct leak_growth leak_judge(const struct leak_left *left, double run_s)
+{
+	double first = (double)left->seen[0], middle = (double)left->seen[1], last = (double)left->seen[2];
+	double old = first + middle, rate;
+
+	if (old + last < LEAST)
+		return (struct leak_growth){LEAK_FEW, 0, 0};
+	if (old < LEAST || is_more(middle, first))
+		return (struct leak_growth){LEAK_IN_USE, 0, 0};
+	if (is_more(first, middle))
+		return (struct leak_growth){LEAK_ENDED, 0, 0};
+	rate = (left->bytes[0] + left->bytes[1]) / (run_s * 2 / 3) * 60;
+	return (struct leak_growth){
+	        LEAK_GROWS, rate * fmax(0, 1 - CHANCE / sqrt(old)), rate * (1 + CHANCE / sqrt(old))};
+}

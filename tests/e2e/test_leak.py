@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+leak: of three sites in one size class, the blocks that one of them never frees are left, all of them and no others,
+whatever the order in which the others are freed, in each allocator.
+"""
+
+import glob
+import json
+import os
+
+import yrt
+
+LIBRARIES = "/usr/lib/x86_64-linux-gnu"
+
+
+def left(mode, *args, rounds=1000, threads=1, preload=None):
+    """(result, what the program says): of a whole run of it, which is still there at the end."""
+    if preload:
+        os.environ["LD_PRELOAD"] = preload
+    try:
+        fixture = yrt.Fixture("alloc_sites", rounds, mode + "w", threads)
+    finally:
+        os.environ.pop("LD_PRELOAD", None)
+    with fixture:
+        at = yrt.Run("leak", "-p", fixture.pid, "-d", 60, "--max-cpu", 0, *args).sampling()
+        fixture.release()
+        truth = json.loads(fixture.process.stdout.readline())
+        at.interrupt()
+        return at.result().expect(), truth
+
+
+def check(result, truth):
+    size = 200
+    calls = sum(calls for calls, _ in truth["sites"].values())
+    stats = result.stats["leak"]
+    of = [(frames, n) for frames, n in result.stacks if "leak_some" in frames]
+    assert sum(n for _, n in of) == size * truth["leaked"], yrt.show(result.stacks)
+    assert all(frames[-1].startswith("[left: ") for frames, _ in of), yrt.show(of)
+    stacks = sum("allocate_stack" in frames for frames, _ in result.stacks)  # of threads: the program's own
+    others = [frames for frames, _ in result.stacks if "leak_some" not in frames and "allocate_stack" not in frames]
+    assert not others and stats["freed"] == calls - truth["leaked"], yrt.show(result.stacks)
+    assert stats["watched"] - stats["freed"] == stats["left"] >= truth["leaked"] + stacks, stats
+    assert not stats["no_room"] and not stats["not_freed_by_free"] and len(stats["curve"]) >= 2, stats
+    return f"{stats['left']} of {stats['watched']} blocks, {stats['from']}"
+
+
+def test_orders():
+    """Blocks are freed in the order in which they were made, and in the opposite one; by one thread and by four."""
+    for mode, threads in (("l", 1), ("lf", 1), ("lf", 4)):
+        yield check(*left(mode, threads=threads))
+
+
+def test_words():
+    """The verdict, the curve, and the stack that matters, above the last line."""
+    result, truth = left("l", "--blocks")
+    assert result.samples == truth["leaked"], yrt.show(result.stacks)
+    for part in (f"watched 3000 blocks: {3000 - truth['leaked']} freed, {truth['leaked']} not", "yrt: resident ",
+                 "malloc < leak_some < one_round", "yrt: left at the end:"):
+        assert part in result.stderr, result.stderr
+
+
+def test_nothing():
+    """A program that frees all it makes, by every allocation function, has nothing left."""
+    result, truth = left("", rounds=64)
+    assert not result.stacks and not result.stats["leak"]["left"], yrt.show(result.stacks)
+    calls = sum(calls for calls, _ in truth["sites"].values())
+    assert result.stats["leak"]["freed"] == calls, result.stats
+
+
+def test_preloaded():
+    """Other allocators."""
+    for name in ("jemalloc", "tcmalloc", "tcmalloc_minimal", "mimalloc"):
+        (path,) = glob.glob(f"{LIBRARIES}/lib{name}.so.[0-9]")
+        yield check(*left("l", preload=path))
+
+
+yrt.main(globals())
