@@ -21,33 +21,28 @@ foreach(line ${VARIANTS})
 endforeach()
 add_custom_target(fixtures ALL DEPENDS ${FIXTURE_BINARIES})
 
-# They measure, on CPUs that they share, so one at a time. But for those whose truth is in what they read and write, not
-# in times or shares of the machine: these run beside each other and the unit tests, and begin first.
-set(BESIDE_OTHERS test_symbolize test_watch test_verifier test_page test_page_profiles test_page_odd test_core test_dump
-	test_dump_java test_formats test_push test_push_refused test_recording test_capabilities test_manual test_diff test_inspect
-	test_lua_inspect test_layout test_bad_input test_debuginfod test_first_hour test_go_heap test_go_goroutines
-	test_inlines test_lua_tasks test_perl_hostile test_processes test_python_hostile test_python_tasks
-	test_python_thread_names test_source test_containers test_sanitized test_perf_map
-	test_first_hour_document test_job test_go test_options test_java_alloc_sites test_java_attach test_java_callers
-	test_java_split test_java_virtual)
+# A module may have tests of both tiers (docs/testing.md): @yrt.measured marks those that belong to the measurements. The
+# gate runs beside others; measurements share the CPUs with nobody, and are asked for: ctest -C Measured -L measured.
 file(GLOB E2E_TESTS CONFIGURE_DEPENDS e2e/test_*.py)
 foreach(source ${E2E_TESTS})
 	get_filename_component(name ${source} NAME_WE)
-	add_test(NAME e2e.${name} COMMAND Python3::Interpreter ${source})
-	set_tests_properties(e2e.${name} PROPERTIES LABELS e2e ENVIRONMENT "${TEST_ENVIRONMENT}" TIMEOUT 900
-		SKIP_RETURN_CODE 77 FIXTURES_REQUIRED attempts)
-	if(name IN_LIST BESIDE_OTHERS)
-		set_tests_properties(e2e.${name} PROPERTIES COST 100)
-	else()
-		set_tests_properties(e2e.${name} PROPERTIES RUN_SERIAL ON)
+	string(REPLACE test_ "" short ${name})
+	set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
+	file(STRINGS ${source} tests REGEX "^def test_")
+	file(STRINGS ${source} measured REGEX "^@yrt\\.measured|yrt\\.measured\\(")
+	list(LENGTH tests ntests)
+	list(LENGTH measured nmeasured)
+	if(ntests GREATER nmeasured)
+		add_test(NAME e2e.${name} COMMAND Python3::Interpreter ${source})
+		set_tests_properties(e2e.${name} PROPERTIES LABELS e2e ENVIRONMENT "${TEST_ENVIRONMENT};YRT_TIER=gate" TIMEOUT 600
+			SKIP_RETURN_CODE 77)
+	endif()
+	if(nmeasured)
+		add_test(NAME measured.${short} COMMAND Python3::Interpreter ${source} CONFIGURATIONS Measured)
+		set_tests_properties(measured.${short} PROPERTIES LABELS measured ENVIRONMENT "${TEST_ENVIRONMENT};YRT_TIER=measured"
+			TIMEOUT 3600 SKIP_RETURN_CODE 77 RUN_SERIAL ON)
 	endif()
 endforeach()
-# Before all of them and behind them: how many passed only at their second attempt?
-add_test(NAME e2e.attempts_begin COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/e2e/flaky.py begin)
-add_test(NAME e2e.attempts COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/e2e/flaky.py end)
-set_tests_properties(e2e.attempts_begin e2e.attempts PROPERTIES LABELS e2e ENVIRONMENT "${TEST_ENVIRONMENT}")
-set_tests_properties(e2e.attempts_begin PROPERTIES FIXTURES_SETUP attempts)
-set_tests_properties(e2e.attempts PROPERTIES FIXTURES_CLEANUP attempts)
 
 file(GLOB BENCHES CONFIGURE_DEPENDS bench/bench_*.c)
 foreach(source ${BENCHES})

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# Stacks against code: a few programs always; all of the catalogue, some minutes a language: ctest -C Oracle -L oracle.
+# Stacks against code: a few programs with the measurements; all of the catalogue, some minutes a language: ctest -C Oracle -L oracle.
 set(ORACLE ${CMAKE_CURRENT_SOURCE_DIR}/oracle)
-add_test(NAME e2e.oracle COMMAND Python3::Interpreter ${ORACLE}/test_oracle.py)
-set_tests_properties(e2e.oracle PROPERTIES LABELS "e2e;oracle" ENVIRONMENT "${TEST_ENVIRONMENT}" RUN_SERIAL ON TIMEOUT 900
-	SKIP_RETURN_CODE 77 FIXTURES_REQUIRED attempts)
+add_test(NAME measured.oracle COMMAND Python3::Interpreter ${ORACLE}/test_oracle.py CONFIGURATIONS Measured)
+set_tests_properties(measured.oracle PROPERTIES LABELS measured ENVIRONMENT "${TEST_ENVIRONMENT}" RUN_SERIAL ON TIMEOUT 900
+	SKIP_RETURN_CODE 77)
 # Some of each language, others each day, of the programs that need nothing but what fixtures/setup.sh installs.
 add_test(NAME oracle.some COMMAND Python3::Interpreter ${ORACLE}/run_programs.py --small --pick 8 --seconds 1 --attempts 2 CONFIGURATIONS Oracle)
 set_tests_properties(oracle.some PROPERTIES LABELS oracle-some ENVIRONMENT "${TEST_ENVIRONMENT}" RUN_SERIAL ON TIMEOUT 1200)

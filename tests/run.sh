@@ -1,11 +1,19 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Installs what is missing, builds, runs every test. Two trees: the sanitized one runs what is native (unit tests and
-# checks), the release one runs all, among it the sanitized yrt (e2e/test_sanitized.py); ctest's own summary of the
-# latter comes last. Tests that measure or share BPF run one at a time (RUN_SERIAL). Arguments go to ctest (-R, -L, …).
+# Installs what is missing, builds, runs the gate (docs/testing.md): two trees, the sanitized one for unit tests, replays
+# and fuzzers, the release one for all that needs a real yrt. ctest's summary of the latter comes last.
+#
+#	run.sh [--all] [ARGUMENTS OF CTEST]
+#
+# --all: then the measurements as well, which take as long as they take.
 set -eu
 cd "$(dirname "$0")/.."
 jobs=$(nproc)
+all=
+if [ "${1-}" = --all ]; then
+	all=yes
+	shift
+fi
 
 sh fixtures/setup.sh all
 for preset in asan release; do
@@ -14,11 +22,15 @@ for preset in asan release; do
 done
 
 failed=0
-ctest --test-dir build/asan --output-on-failure -j "$jobs" "$@" || failed=$?
-# Single tests that failed, were skipped or needed a second attempt inside a module are listed above ctest's summary.
-rm -f build/release/attempts.txt build/release/failed
-{ ctest --test-dir build/release --output-on-failure -j "$jobs" "$@" || touch build/release/failed; } |
-	awk '/^[0-9]+% tests passed/ { while ((getline line < "build/release/attempts.txt") > 0) print line } { print; fflush() }'
-[ ! -e build/release/failed ] || failed=1
-[ $failed = 0 ] || echo "tests/run.sh: failed (the sanitized tree's summary is further up)" >&2
+rm -f build/release/notes.txt
+ctest --test-dir build/asan --output-on-failure -j "$jobs" "$@" || failed=1
+ctest --test-dir build/release --output-on-failure -j "$jobs" "$@" || failed=1
+if [ $all ]; then
+	for tree in asan release; do
+		ctest --test-dir build/$tree --output-on-failure -C Measured -L measured "$@" || failed=1
+	done
+fi
+# Single tests that failed or were skipped inside a module.
+cat build/release/notes.txt 2>/dev/null || true
+[ $failed = 0 ] || echo "tests/run.sh: failed (each tree has a summary of its own)" >&2
 exit $failed

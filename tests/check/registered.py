@@ -11,36 +11,7 @@ import sys
 
 SOURCE = os.environ.get("YRT_SOURCE") or os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ["YRT_BUILD"]
-HELPERS = {
-    "unit/steps.c",
-    "unit/steps_program.c",
-    "e2e/yrt.py",
-    "e2e/flaky.py",
-    "e2e/assembled.py",
-    "e2e/linked.py",
-    "e2e/lua.py",
-    "e2e/waiting.py",
-    "e2e/asynchronous.py",
-    "e2e/perl.py",
-    "e2e/go.py",
-    "e2e/java.py",
-    "e2e/java_alloc.py",
-    "e2e/java_virtual.py",
-    "e2e/page.py",
-    "e2e/pods.py",
-    "e2e/servers.py",
-    "e2e/stores.py",
-    "e2e/container.py",
-    "e2e/image.py",
-    "e2e/crowd.py",
-    "e2e/dumps.py",
-    "e2e/verifier.py",
-    "bench/unit.py",
-    "bench/bpf_cost.py",
-    "bench/otel.py",
-    "bench/pairs.py",
-    "bench/async_profiler.py",
-}
+HELPERS = {"unit/steps.c", "unit/steps_program.c"}
 KINDS = {"unit": r"test_\w+\.c", "fuzz": r"fuzz_\w+\.c", "e2e": r"test_\w+\.py", "check": r"\w+\.py",
          "bench": r"bench_\w+\.(c|py)"}
 VERSIONS = "versions"  # tests of other builds of LuaJIT, listed in tests/versions.cmake
@@ -57,11 +28,20 @@ def listed(*path):
 
 
 def registered():
-    """The names that ctest of this build knows."""
-    out = subprocess.run(
-        ["ctest", "--test-dir", BUILD, "--show-only=json-v1", "-C", "Bench"], capture_output=True, text=True, check=True
-    ).stdout
-    return {test["name"] for test in json.loads(out)["tests"]}
+    """The names that ctest of this build knows; a module of measurements counts as its tests do."""
+    names = set()
+    for configuration in "Bench", "Measured":
+        command = ["ctest", "--test-dir", BUILD, "--show-only=json-v1", "-C", configuration]
+        out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        names |= {test["name"].replace("measured.", "e2e.test_") for test in json.loads(out)["tests"]}
+    return names
+
+
+def is_helper(kind, name):
+    """A module that another of its folder imports."""
+    wanted = re.compile(rf"^(import|from) {name.removesuffix('.py')}\b", re.M)
+    return name.endswith(".py") and any(
+        wanted.search(read("tests", kind, other)) for other in listed("tests", kind) if other.endswith(".py"))
 
 
 def tests():
@@ -74,8 +54,11 @@ def tests():
             if path in HELPERS or not name.endswith((".c", ".py")):
                 continue
             if not re.fullmatch(pattern, name):
-                yield f"tests/{path}: neither a test by its name ({pattern}) nor a known helper"
-            elif not (sanitized and kind in ("e2e", "fuzz", "bench")) and f"{kind}.{name.split('.')[0]}" not in known:
+                if not is_helper(kind, name):
+                    yield f"tests/{path}: neither a test by its name ({pattern}) nor imported by one"
+            elif kind in (("e2e", "bench") if sanitized else ("fuzz",)):  # of the other tree
+                continue
+            elif f"{kind}.{name.split('.')[0]}" not in known:
                 yield f"tests/{path}: not in ctest"
 
 

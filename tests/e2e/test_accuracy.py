@@ -57,39 +57,48 @@ def measure(name, *args, copies=1, seconds, rate, flags=(), within=TOLERANCE):
     yield line
 
 
+@yrt.measured
 def test_busy():
     yield from measure("deep30", copies=2, seconds=5.5, rate=3999)
 
 
+@yrt.measured
 def test_threads():
     yield from measure("threads", 4, seconds=5.5, rate=3999)
 
 
+@yrt.measured
 def test_periodic():
     yield from measure("periodic", copies=8, seconds=7, rate=3999, within=OF_BEGINNINGS)
 
 
+@yrt.measured
 def test_periodic_at_99():
     yield from measure("periodic", copies=8, seconds=11, rate=99)
 
 
+@yrt.measured
 def test_bursty():
     yield from measure("bursty", copies=3, seconds=8, rate=3999)
 
 
+@yrt.measured
 def test_short_lived_threads():
     yield from measure("shortlived", "thread", 1100, copies=2, seconds=60, rate=3999, within=OF_BEGINNINGS)
 
 
+@yrt.measured
 def test_short_lived_processes():
     yield from measure("shortlived", "fork", 1100, copies=2, seconds=60, rate=3999, flags=("-s",), within=OF_BEGINNINGS)
 
 
+@yrt.measured
 def test_300_children_at_99():
     """Each lives for half a period: a sampler that starts a whole period in each sees nothing."""
     yield from measure("shortlived", "thread", 300, copies=2, seconds=60, rate=99)
 
 
+@yrt.measured
 def test_new_stacks_on_its_own_cpu():
     """
     Each stack is new, so many ticks wake yrt, and it has to run on the target's CPU: what it takes lies between two
@@ -122,6 +131,7 @@ def cost_of_rounds(fixture, seconds):
     return (now["cpu_s"] - begin["cpu_s"]) / (now["rounds"] - begin["rounds"])
 
 
+@yrt.measured
 def test_switches():
     """
     A program that switches all the time goes on as before, where a clock for each thread would take most of its time.
@@ -139,6 +149,7 @@ def test_switches():
     yield line
 
 
+@yrt.measured
 def test_expected_samples():
     """The statistics' own expectation agrees with the program's clock."""
     with yrt.Fixture("deep30", seconds=5) as fixture:
@@ -153,6 +164,7 @@ PAGE = "data:text/html,<script>for(let t=performance.now();performance.now()<t+7
 BROWSER = ("chromium", "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", PAGE)
 
 
+@yrt.measured
 def test_processes_that_end_last():
     """The time of a process of many threads is known only when the kernel has got rid of all of them."""
     for _ in range(3):

@@ -27,6 +27,7 @@ def test_no_such_pid():
     clear(yrt.run("flame", "-p", pid, "-d", 1), yrt.NO_PROCESS, pid)
 
 
+@yrt.measured
 def test_one_of_two_pids_is_gone():
     """The other is still sampled, and the message names the one that is missing; or the command refuses by name."""
     pid = free_pid()
@@ -77,6 +78,7 @@ def test_zombie():
         clear(yrt.run("flame", "-p", process.pid, "-d", 1), yrt.NO_PROCESS, rf"\b{process.pid}\b", "zombie|exited|dead")
 
 
+@yrt.measured
 def test_first_thread_has_ended():
     """Others run on: the kernel shows memory and files of the process at them only."""
     program = ("import ctypes, threading\ndef spin():\n    while True: sum(range(100))\n"
@@ -104,6 +106,7 @@ def test_too_short():
     assert "too short for a sample" in result.stderr and "used no CPU" not in result.stderr, result.stderr
 
 
+@yrt.measured
 def test_dies_during():
     with yrt.Fixture("deep30") as fixture:
         at = yrt.Run("flame", "-p", fixture.pid, "-d", 100, "-F", 999).sampling()
@@ -161,6 +164,7 @@ def test_32_bit():
                 process.kill()
 
 
+@yrt.measured
 def test_unwritable_output():
     with yrt.Fixture("deep30", wait=False) as fixture:
         for path in ("/nonexistent/dir/x.folded", "/proc/x.folded"):
@@ -222,6 +226,7 @@ def test_interrupted_at_once():
             assert result.code in (yrt.OK, 130, -signal.SIGINT), f"after {delay} s: {result.code}: {result.stderr}"
 
 
+@yrt.measured
 def test_corrupt_library():
     """The target maps a file that begins as ELF and is garbage from there: its other stacks are whole."""
     with tempfile.TemporaryDirectory() as dir:
@@ -246,6 +251,7 @@ def test_corrupt_library():
     assert result.samples > 100 and result.incomplete() < 0.01, result.stats
 
 
+@yrt.measured
 def test_cache_is_checked():
     """A corrupt cache of unwind rows is noticed and made anew; one that can not be written is no error."""
     with tempfile.TemporaryDirectory() as dir, yrt.Fixture("deep30", wait=False) as fixture:

@@ -69,6 +69,7 @@ def position(frames, frame):
     return next((i for i, f in enumerate(frames) if frame.match(f)), len(frames))
 
 
+@yrt.measured
 def test_all():
     with target(0o700) as pid:
         result = run(pid, *ALL)
@@ -79,6 +80,7 @@ def test_all():
         assert whole(result) and "note" not in result.stderr, result.stderr
 
 
+@yrt.measured
 def test_smallest():
     """What nobody hides takes three."""
     with target(0o755) as pid:
@@ -89,6 +91,7 @@ def test_smallest():
             assert refused.code == yrt.PERMISSION and "doctor" in refused.stderr, (missing, refused.stderr)
 
 
+@yrt.measured
 def test_costs():
     with target(0o700) as pid:
         unread = run(pid, *without("dac_read_search"))
@@ -103,6 +106,7 @@ def test_costs():
         assert names_kernel(result), yrt.show(result.stacks)
 
 
+@yrt.measured
 def test_names_of_kernel():
     """The kernel names its functions itself: the names are those of /proc/kallsyms, which yrt cannot read here."""
     known = {line.split()[2] for line in yrt.read("/proc/kallsyms").splitlines()}

@@ -240,6 +240,7 @@ def test_crash():
     yield f"{len(said)} frames as its faulthandler has them"
 
 
+@yrt.measured
 def test_elsewhere():
     """A core from another machine or a container: without the program, with another of that name, with --root."""
     with core_directory() as directory, tempfile.TemporaryDirectory() as root:

@@ -134,6 +134,7 @@ def test_symbolize():
         assert out.startswith("??\n") and NOTE not in err, (out, err)
 
 
+@yrt.measured
 def test_profile():
     """
     Functions that have no name here get theirs, with what is inlined; without the server they are places of the file.
@@ -147,6 +148,7 @@ def test_profile():
         assert without.share(re.compile(r"^bare\+0x")) > 0.9 and without.share("work") == 0, yrt.show(without.stacks)
 
 
+@yrt.measured
 def test_nobody_listens():
     """One line, however many files there were to ask for, and all that is known without an answer."""
     with Place() as place:
@@ -165,6 +167,7 @@ def test_no_answer():
         assert out.startswith("??\n") and err.count("\n") == err.count(NOTE) == 1, (out, err)
 
 
+@yrt.measured
 def test_interrupted():
     """Ctrl-C once ends sampling, once more what is being asked for; the profile is whole."""
     with Place() as place, answering(None) as url, yrt.Fixture(place.program) as fixture:

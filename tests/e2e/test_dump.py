@@ -43,6 +43,7 @@ def check_native(threads, told):
             assert thread["off_cpu_ns"] > 0, thread
 
 
+@yrt.measured
 def test_native():
     """Each thread's chain, system call and state; who runs is sampled; a cycle of mutexes, and none elsewhere."""
     began = time.monotonic()
@@ -193,6 +194,7 @@ def test_python():
         yield f"{frames} frames of {len(told) - 1} threads as Python tells them"
 
 
+@yrt.measured
 def test_python_locks():
     """threading.RLock with its owner, a deadlock of two of them, and the GIL with its holder."""
     free_threaded = (

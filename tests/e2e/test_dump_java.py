@@ -16,6 +16,7 @@ JAVA_ONLY = {"sleeping", "waiting", "blocked", "parked", "accepting", "Reference
 LAMBDA = re.compile(r"(\$\$Lambda)\S*(?=\.)")
 
 
+@yrt.measured
 def test_java():
     """Each frame of each thread, with its line, as Thread.getAllStackTraces() has it."""
     with java.Java("waits") as jvm:
@@ -114,6 +115,7 @@ def check_jstack(jvm, waits):
     return len(own)
 
 
+@yrt.measured
 def test_java_locks():
     """Monitors and locks of java.util.concurrent, owners and deadlocks among them, in each way that the JVM locks."""
     checked = same = 0

@@ -96,6 +96,7 @@ def check_chunks(stacks):
     assert names == known, names
 
 
+@yrt.measured
 def test_jit_and_interpreter():
     """Two Envoys at once, one of them with jit.off() in its scripts."""
     program = servers.envoy_program()
@@ -112,6 +113,7 @@ def test_jit_and_interpreter():
         assert yrt.count(stacks, re.compile("tcp_|__x64_sys")) > 10, yrt.show(stacks)
 
 
+@yrt.measured
 def test_traceback():
     """A coroutine in a protected call in Envoy's own coroutine, beside what debug.traceback says inside of it."""
     with servers.Envoy(servers.envoy_program(), jit="off", path="/respond/deep", connections=2) as envoy:
@@ -154,6 +156,7 @@ def replace_script(envoy, turn):
         time.sleep(0.1)
 
 
+@yrt.measured
 def test_reload_and_drain():
     """
     Scripts are replaced while they run, and one ends in an error on every request; then Envoy drains and ends. What was
@@ -179,6 +182,7 @@ def test_reload_and_drain():
     assert re.search(rf"\b{envoy.pid}\b", result.stderr), result.stderr
 
 
+@yrt.measured
 def test_hot_restart():
     """A second process takes over the listeners, the first one drains and ends: a selection follows."""
     with tempfile.TemporaryDirectory() as directory:
@@ -221,6 +225,7 @@ def test_hot_restart():
         yield check_scripts(yrt.of_process(result, pid))
 
 
+@yrt.measured
 def test_earlier_versions():
     with contextlib.ExitStack() as stack:
         envoys = [stack.enter_context(servers.Envoy(servers.envoy_program(version))) for version in EARLIER]

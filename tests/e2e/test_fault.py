@@ -62,6 +62,7 @@ def test_command():
     assert abs(stats["samples"] - stats["expected_samples"]) <= 0.02 * stats["expected_samples"], stats
 
 
+@yrt.measured
 def test_languages():
     """The Python function that makes memory, and none of its interpreter's frames."""
     code = "def make():\n return [bytearray(1 << 16) for _ in range(400)]\nwhile True: make()"

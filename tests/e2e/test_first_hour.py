@@ -64,6 +64,7 @@ def test_other_language():
     ), result.stderr
 
 
+@yrt.measured
 def test_whole_or_nothing():
     with tempfile.TemporaryDirectory() as directory:
         path = os.path.join(directory, "keep.folded")
@@ -132,6 +133,7 @@ def test_forks_all_the_time():
         parent.wait()
 
 
+@yrt.measured
 def test_terminated():
     """SIGTERM ends as Ctrl-C does: with the result."""
     with yrt.Program(BUSY) as busy:

@@ -23,6 +23,7 @@ def whole(result, limit=0.001):
     assert result.incomplete() <= limit, f"{result.incomplete():.4%} cut: {result.stats['truncated']}"
 
 
+@yrt.measured
 def test_dlopen():
     with yrt.Fixture("dlopen_late", seconds=5, cpu=True) as fixture:
         result, _ = yrt.sample_whole(fixture, "-U")
@@ -33,6 +34,7 @@ def test_dlopen():
     assert 0.7 < result.share("late_leaf") < 0.85, yrt.show(result.stacks)
 
 
+@yrt.measured
 def test_exec():
     """One process, three programs (the last is deep30): all are named."""
     with yrt.Fixture("execs", seconds=2, cpu=True) as fixture:
@@ -108,6 +110,7 @@ def slow_to_load(directory):
     return path
 
 
+@yrt.measured
 def test_many_execs():
     """A program that already gives way to the next one when yrt looks at it: that is not the end."""
     with tempfile.TemporaryDirectory() as directory:
@@ -117,6 +120,7 @@ def test_many_execs():
             assert result.share("f01") > 0.5, f"{result.samples}\n{yrt.show(result.stacks)}"
 
 
+@yrt.measured
 def test_fork():
     """Children and grandchildren of a target, with -s; each second child is a grandchild."""
     with yrt.Fixture("forks", seconds=5) as fixture:
@@ -195,6 +199,7 @@ OVER = "i=0; while [ $i -lt 150000 ]; do i=$((i+1)); done; echo; exec sleep 10"
 SHELLS = 'echo; read x; sh -c "$0" & sh -c "$0" & read x'
 
 
+@yrt.measured
 def test_over_before_it_was_read():
     """
     A program that executes the next one before yrt has read its mappings: the files are those that it had, not those of
@@ -227,6 +232,7 @@ def test_following_is_no_sampling():
     yield f"{result.stats['processes']} processes, {result.stats['cpu_percent']:.1f} % of a CPU"
 
 
+@yrt.measured
 def test_fork_without_s():
     """Without -s the children are not sampled."""
     with yrt.Fixture("forks", seconds=3) as fixture:
@@ -249,10 +255,12 @@ def changed_on_disk(change):
     assert sum(n for _, n in wrong) <= 0.001 * result.samples, yrt.show(wrong)
 
 
+@yrt.measured
 def test_deleted_file():
     changed_on_disk(os.unlink)
 
 
+@yrt.measured
 def test_replaced_file():
     def replace(path):
         shutil.copy(yrt.fixture_path("split"), path + ".new")
@@ -261,6 +269,7 @@ def test_replaced_file():
     changed_on_disk(replace)
 
 
+@yrt.measured
 def test_deep_process_tree():
     """A shell script whose work is done by short commands: followed by fork and exec with -s."""
     script = "i=0; while [ $i -lt 20 ]; do \"$1\" 0.1 >/dev/null; i=$((i+1)); done"
@@ -283,6 +292,7 @@ threading.Thread(target=start).start()
 """
 
 
+@yrt.measured
 def test_child_of_a_thread():
     """-s finds children whichever thread made them: those of Go's programs are any thread's."""
     command = [sys.executable, "-c", FROM_A_THREAD]
@@ -295,6 +305,7 @@ def test_child_of_a_thread():
             os.killpg(parent.pid, signal.SIGKILL)
 
 
+@yrt.measured
 def test_pid_namespace():
     """In a pid namespace of its own yrt knows other pids than the kernel's events report."""
     script = '"$1" 5 >/dev/null & sleep 0.3; exec "$2" flame -p $! -d 2 -F 999 -U -o -'

@@ -42,10 +42,12 @@ def check_c(result):
     yield f"C below main._Cfunc_c_burn: {below} samples"
 
 
+@yrt.measured
 def test_symbols():
     yield from chains(go.build("chains"))
 
 
+@yrt.measured
 def test_stripped():
     yield from chains(go.build("chains", "-ldflags=-s -w", name="chains-stripped"))
 
@@ -96,10 +98,12 @@ def test_profile_guided():
             yield f"{len(found)} functions of main begin where the source says"
 
 
+@yrt.measured
 def test_position_independent():
     yield from chains(go.build("chains", "-buildmode=pie", "-ldflags=-s -w", name="chains-pie"))
 
 
+@yrt.measured
 def test_replaced():
     """The program's file makes room for another one of Go while it runs, as an update does: what runs is shown."""
     with tempfile.TemporaryDirectory() as folder:
@@ -131,6 +135,7 @@ def in_library(outermost, *command):
     yield f"{result.summary()}; {called} called by {outermost}, {own} in a goroutine of the library's own"
 
 
+@yrt.measured
 def test_library():
     library = go.build("shared", "-buildmode=c-shared", name="libshared.so")
     yield from in_library(
@@ -154,6 +159,7 @@ def two_libraries():
     ]
 
 
+@yrt.measured
 def test_two_libraries():
     """Two runtimes of Go on one thread that call each other through Python: each has a g0 and callbacks of its own."""
     host = os.path.join(yrt.SOURCE, "fixtures", "go", "shared", "two.py")
@@ -185,6 +191,7 @@ def test_two_libraries_latency():
             yield f"{os.path.basename(library)}: {told}"
 
 
+@yrt.measured
 def test_race():
     """Go's own linker takes the race detector's C++ into the program, without unwind information."""
     if go.minor() < 21:
@@ -201,6 +208,7 @@ def test_race():
     yield f"{result.summary()}; {detector:.3f} in the detector"
 
 
+@yrt.measured
 def test_assembly():
     """Assembly that aligns its stack, or makes room on it by arithmetic: pclntab's sizes do not lead to its caller."""
     if go.minor() < 17:
@@ -223,6 +231,7 @@ def test_assembly():
         yield f"{name}: {result.summary()}"
 
 
+@yrt.measured
 def test_libgo():
     """A goroutine of gccgo begins where libgo's first function does, over a return address of 0."""
     with yrt.Fixture("libgo") as fixture:
@@ -233,6 +242,7 @@ def test_libgo():
     yield result.summary()
 
 
+@yrt.measured
 def test_tinygo():
     """TinyGo's programs are refused by name, and shown as what they are: native code."""
     with yrt.Fixture("tinygo") as fixture:

@@ -45,6 +45,7 @@ def check_labels(result, creator):
     return f"{result.summary()}; labels of {gone} were gone"
 
 
+@yrt.measured
 def test_labels():
     yield check_labels(sample(flags=("--labels", "--creators"))[0], True)
 
@@ -71,11 +72,13 @@ def test_pprof():
     yield f"{sorted(want)}"
 
 
+@yrt.measured
 def test_garbage():
     """What others wrote to the reused memory of labels is not reported as labels."""
     yield check_labels(sample("garbage", flags=("--labels",), path=go.build("labels"))[0], False)
 
 
+@yrt.measured
 def test_goroutines():
     result, numbers = sample(flags=("-t",))
     for function, number in numbers.items():
@@ -106,6 +109,7 @@ def layout(minor):
         return [line for line in f if re.match(r"runtime\.g:(goid|gopc|labels) ", line)]
 
 
+@yrt.measured
 def test_wrong_release():
     """A layout that is not the program's is not used: what would be read by it is not shown, and that is said."""
     stripped, symbols = go.build("labels", STRIPPED, name="labels-stripped"), go.build("labels")

@@ -31,6 +31,7 @@ def peer(profile):
     return shares, total / 1000 * SAMPLED
 
 
+@yrt.measured
 def test_split():
     profile = os.path.join(yrt.BUILD, "fixtures", "go-split.pprof")
     with yrt.Fixture(go.build("split"), SECONDS, profile, seconds=None) as f:

@@ -69,25 +69,30 @@ def storm(kind, least, *flags, depth=None):
     yield told(result, calls)
 
 
+@yrt.measured
 def test_spawn():
     """Hundreds of thousands that live for microseconds."""
     yield from storm("spawn", {"main.spawned": 0.2, "main.leaf": 0.2})
 
 
+@yrt.measured
 def test_grow():
     """Stacks that are copied to twice their size, nine times each."""
     yield from storm("grow", {"main.grown": 0.5, "main.descend": 0.5}, "--depth", 8192)
 
 
+@yrt.measured
 def test_deep():
     yield from storm("deep", {"main.descend": 0.5}, "--depth", 8192)
 
 
+@yrt.measured
 def test_deeper():
     """More calls than a stack has room for: cut there, and nowhere else."""
     yield from storm("deeper", {"main.descend": 0.5}, depth=True)
 
 
+@yrt.measured
 def test_channel():
     """All wait for one lock, by whatever word each of them sleeps at."""
     with yrt.Fixture(program(), "channel", 600, seconds=None, wait=False) as f:
@@ -101,6 +106,7 @@ def test_channel():
     yield f"{waits[most] / sum(waits.values()):.1%} of {result.samples} ns at {most}"
 
 
+@yrt.measured
 def test_ends_midway():
     with yrt.Fixture(program(), "grow", 0, seconds=None, wait=False) as f:
         run = yrt.Run("go-flame", "-U", "--depth", 8192, "-p", f.pid, "-d", 60, "-F", RATE).sampling()
@@ -109,6 +115,7 @@ def test_ends_midway():
         yield told(result, check(result, f.chain))
 
 
+@yrt.measured
 def test_stopped():
     """A process that stands still all the time, and one that is stopped meanwhile."""
     with yrt.Fixture(program(), "spawn", 600, seconds=None, wait=False) as f:

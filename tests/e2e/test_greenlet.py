@@ -34,6 +34,7 @@ def is_legal(names):
                              r"worker( number_of( deep)*( turn( spin)?)?)?|", text))
 
 
+@yrt.measured
 def test_stacks():
     result = sample()
     assert result.samples > 300, result.stats

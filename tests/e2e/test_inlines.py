@@ -25,12 +25,14 @@ def share(result, chain):
     return sum(n for frames, n in result.stacks if below(frames) == chain) / max(result.samples, 1)
 
 
+@yrt.measured
 def test_inlined_functions():
     for name in ("inlines", "inlines_nested_O3"):
         result = sample(name)
         assert share(result, CHAIN) > 0.95, yrt.show(result.stacks)
 
 
+@yrt.measured
 def test_without_them():
     result = sample("inlines", "--no-inline")
     assert share(result, CHAIN[:2]) > 0.95, yrt.show(result.stacks)
@@ -53,6 +55,7 @@ def test_lines():
     assert found > 0.95 * result.samples, f"{wanted}\n" + yrt.show(result.stacks)
 
 
+@yrt.measured
 def test_names_as_in_the_file():
     assert sample("inlines_cc").share("fixture::work(long)") > 0.9
     plain = sample("inlines_cc", "--no-demangle")
@@ -60,6 +63,7 @@ def test_names_as_in_the_file():
     assert plain.share(re.compile("^(fixture|std)::")) == 0, yrt.show(plain.stacks)
 
 
+@yrt.measured
 def test_templates_of_the_library():
     result = sample("inlines_cc")
     depth = max(len(below(frames)) for frames, _ in result.stacks)
@@ -74,6 +78,7 @@ def test_patterns_match_inlined_functions():
     assert without.samples < 0.1 * only.samples, (without.samples, only.samples)
 
 
+@yrt.measured
 def test_without_debug_information():
     stripped, plain = sample("inlines_cc_stripped"), sample("inlines_cc_stripped", "--no-inline")
     for result in (stripped, plain):

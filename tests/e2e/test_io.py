@@ -165,6 +165,7 @@ def test_many_calls():
         yield f"{function}: {have / n:.4f}"
 
 
+@yrt.measured
 def test_languages():
     """The function of Python that reads, and none of its interpreter's frames. Paths begin at the target's root."""
     code = "import os\nos.chroot('/etc')\ndef load():\n return open('/services', 'rb').read()\nwhile True: load()"

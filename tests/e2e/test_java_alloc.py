@@ -67,6 +67,7 @@ def take_debug_registers(where):
     return fds, word
 
 
+@yrt.measured
 def test_nothing_is_left():
     with java_alloc.Sites(2) as sites:
         addresses = sites_of(sites.pid)
@@ -90,6 +91,7 @@ def test_nothing_is_left():
         sites.finish()
 
 
+@yrt.measured
 def test_threads():
     with java_alloc.Sites(3) as sites:
         result = alloc(sites.pid, "-t").expect()
@@ -104,6 +106,7 @@ def test_threads():
     yield f"{len(by_thread)} threads"
 
 
+@yrt.measured
 def test_formats():
     with java_alloc.Sites(1) as sites, tempfile.TemporaryDirectory() as folder:
         recording = os.path.join(folder, "x.yrt")
@@ -125,6 +128,7 @@ def test_formats():
     yield f"{whole / 1e9:.1f} GB"
 
 
+@yrt.measured
 def test_objects():
     with java_alloc.Sites(1) as sites:
         window = java_alloc.Window(sites)
@@ -143,6 +147,7 @@ def test_objects():
     yield f"{total} objects"
 
 
+@yrt.measured
 def test_filter():
     """Stacks that are left out as asked leave the others what they are."""
     with java_alloc.Sites(1) as sites:
@@ -169,6 +174,7 @@ def check_survey(shares, truth, samples):
         ), f"{name}: {shares[name]:.1%}, in truth {share:.1%}, {samples} samples"
 
 
+@yrt.measured
 def test_without_debug_registers():
     fds, word = take_debug_registers([(-1, cpu) for cpu in sorted(os.sched_getaffinity(0))])
     try:
@@ -196,6 +202,7 @@ def test_without_debug_registers():
     )
 
 
+@yrt.measured
 def test_cycle_without_debug_registers():
     """
     Rounds of the same 102,400 bytes in TLABs of a constant size: stacks of refills alone see 78/22/0. Nothing gets more
@@ -220,6 +227,7 @@ def test_cycle_without_debug_registers():
     yield f"{shares}, no stack seen for {unseen:.1%}"
 
 
+@yrt.measured
 def test_debug_registers_of_threads():
     """Another profiler watches the JVM's threads at four addresses each: those of yrt itself are free."""
     with java_alloc.Sites(2) as sites:
@@ -236,6 +244,7 @@ def test_debug_registers_of_threads():
     yield f"{stats['samples']} samples by refills, {stats['refused']} watchpoints refused"
 
 
+@yrt.measured
 def test_refusals():
     sleeper = subprocess.Popen(["sleep", "60"])
     try:
@@ -250,6 +259,7 @@ def test_refusals():
         assert result.code == yrt.USAGE and "--interval takes bytes" in result.stderr, result.stderr
 
 
+@yrt.measured
 def test_command():
     """A JVM that yrt starts, from its start to its end."""
     words = [*java.words(), "-cp", java.class_path(), "alloc_split", "5"]

@@ -103,10 +103,12 @@ def collector(name, threads):
     return text
 
 
+@yrt.measured
 def test_serial():
     yield collector("Serial", 1)
 
 
+@yrt.measured
 def test_serial_busy():
     """
     Dozens of collections a second, beside programs that want all CPUs: a class is lost with each that begins before it
@@ -127,19 +129,23 @@ def test_serial_busy():
             yrt.stop(hog)
 
 
+@yrt.measured
 def test_parallel():
     yield collector("Parallel", 8)
 
 
+@yrt.measured
 def test_g1():
     yield collector("G1", 8)
 
 
+@yrt.measured
 def test_z():
     yield collector("ZGC", 1)
     yield collector("ZGC", 8)
 
 
+@yrt.measured
 def test_shifts():
     """At its default rate yrt takes its uprobes away for most of the time, where they alone would cost too much."""
     with java_alloc.Sites(2, *java_alloc.options("G1")) as sites:
@@ -152,14 +158,17 @@ def test_shifts():
     yield f"{text}, placed {stats['placed']:.0%} of the time, {stats['slowed']:.1%} of the CPU time"
 
 
+@yrt.measured
 def test_shenandoah():
     yield collector("Shenandoah", 8)
 
 
+@yrt.measured
 def test_many_threads():
     yield collector("G1", 200)
 
 
+@yrt.measured
 def test_cycle():
     """Rounds of the same 102,400 bytes, and TLABs of a constant size: refill events alone see 78/22/0."""
     truth = {"seventy": 0.7, "twenty": 0.2, "ten": 0.1}
@@ -169,6 +178,7 @@ def test_cycle():
     yield check_shares(truth, stacks, result.stats["alloc"]["effective_samples"])
 
 
+@yrt.measured
 def test_grown():
     """
     An inlined allocation whose zeros are written behind all else of the compiled method: it is not that of the methods

@@ -42,6 +42,7 @@ def check(stripped, name, threads):
     return f"{name}: {text}"
 
 
+@yrt.measured
 def test_shares():
     with java.Stripped() as stripped:
         yield check(stripped, "G1", 2)
@@ -67,6 +68,7 @@ def spoil(stripped):
         f.write(struct.pack("<H", struct.unpack("<H", test[1])[0] + 48))
 
 
+@yrt.measured
 def test_refused():
     with java.Stripped() as stripped:
         spoil(stripped)
@@ -79,6 +81,7 @@ def test_refused():
     assert re.search(r"places +not known", shown), shown
 
 
+@yrt.measured
 def test_inspect():
     with java.Stripped():
         with java.Java("alloc_split", 60) as jvm:
@@ -86,6 +89,7 @@ def test_inspect():
     assert "by disassembly" in shown, shown
 
 
+@yrt.measured
 def test_debuginfod_cache():
     """A debug file that debuginfod's client has got before, by the library's build-id."""
     with java.Stripped(without=(".gnu_debuglink", ".gnu_debugdata")) as stripped, tempfile.TemporaryDirectory(

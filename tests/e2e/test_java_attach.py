@@ -58,6 +58,7 @@ def sample(pids, *flags, view="java-flame", seconds=1.2, release=()):
     return at.result().expect()
 
 
+@yrt.measured
 def test_several():
     """Two JVMs in one run, of different programs: each stack is of its own."""
     with busy() as first, java.Java("split", "inlined", 60) as second:
@@ -68,6 +69,7 @@ def test_several():
     assert not mixed, yrt.show(mixed)
 
 
+@yrt.measured
 def test_one_box():
     """
     An approximate frame shares a box with the same method, known for certain, below the same caller: no stack is there
@@ -83,6 +85,7 @@ def test_one_box():
     assert not twice, "\n".join(twice)
 
 
+@yrt.measured
 def test_ended_threads():
     """
     Threads that end after a few milliseconds, most of them before their first stack has been looked at, are called as
@@ -103,6 +106,7 @@ def test_ended_threads():
     assert len(workers) > 10 and not wrong, f"{wrong} of {names}"
 
 
+@yrt.measured
 def test_late_stub():
     """Code that the JVM makes for calls from C, after yrt has looked at its stubs: the caller is soon no guess."""
     if java.version() != 17:
@@ -135,6 +139,7 @@ def test_late_stub():
 HANDLE = re.compile(r"java\.lang\.invoke\.(LambdaForm\$|\w+\$Holder|MethodHandle\.(linkTo|invokeBasic))")
 
 
+@yrt.measured
 def test_thread_start():
     """
     In Java's own view stacks begin where the JVM's threads begin their work, whatever libc calls what leads there; not
@@ -148,6 +153,7 @@ def test_thread_start():
     assert all_view.share("JavaMain") > 0.5 and all_view.share("split.main") > 0.5, yrt.show(all_view.stacks)
 
 
+@yrt.measured
 def test_handles():
     """
     What the JVM makes of a method handle is not in Java's own view, nor in its stack traces; in that of all it is.
@@ -162,6 +168,7 @@ def test_handles():
     assert all_view.share(HANDLE) > 0.1, yrt.show(all_view.stacks)
 
 
+@yrt.measured
 def test_script():
     """The JVM is a child of a script that yrt starts: it is seen as soon as its libraries' tables are there."""
     with tempfile.TemporaryDirectory(prefix="yrt-java-") as dir:
@@ -190,6 +197,7 @@ def child_of(pid, program, timeout=20):
     return None
 
 
+@yrt.measured
 def test_container():
     """
     Own mount and pid namespaces: the JVM's numbers of itself and of its threads are not ours; names are found all the
@@ -228,6 +236,7 @@ def test_container():
     )
 
 
+@yrt.measured
 def test_starting():
     """
     Attached while the JVM is only starting, at many moments: nothing is refused, and its code is seen once it is there.
@@ -246,6 +255,7 @@ def test_starting():
         assert result.share("split.main") > 0.2, f"after {delay} s:\n{yrt.show(result.stacks)}"
 
 
+@yrt.measured
 def test_stopped():
     """
     kill -STOP: it can be looked into, sampling ends in time without samples, and after kill -CONT it goes on as before.
@@ -266,6 +276,7 @@ def test_stopped():
     assert result.share(BUSY) > 0.5, yrt.show(result.stacks)
 
 
+@yrt.measured
 def test_killed():
     """It ends at once, half-way: what was seen is kept; methods that could not be named by then are said to be gone."""
     with busy() as jvm:
@@ -281,6 +292,7 @@ def test_killed():
     assert result.share(BUSY) > 0.3, yrt.show(result.stacks)
 
 
+@yrt.measured
 def test_killed_while_attaching():
     """At many moments of yrt's beginning: an orderly end, and nothing is said to be wrong with the JVM."""
     for delay in (0, 0.02, 0.06, 0.1):
@@ -293,6 +305,7 @@ def test_killed_while_attaching():
         assert "structures" not in result.stderr, f"after {delay} s: {result.stderr}"
 
 
+@yrt.measured
 def test_not_permitted():
     """root's JVM, looked at by nobody."""
     with yrt.nobody() as how, busy() as jvm:
@@ -344,6 +357,7 @@ class Memory:
         self.file.write(struct.pack("<Q", value))
 
 
+@yrt.measured
 def test_layout_does_not_hold():
     """A JVM that gives wrong offsets: the check that fails is named, and native frames are left."""
     for type_name, field, wrong, check in (
@@ -361,6 +375,7 @@ def test_layout_does_not_hold():
         assert result.samples > 100 and result.share(re.compile(r"^split[.$]")) == 0, yrt.show(result.stacks)
 
 
+@yrt.measured
 def test_zero():
     """A JVM that says it is HotSpot's Zero VM is refused by that name, and native frames are left."""
     with busy() as jvm:
@@ -399,6 +414,7 @@ def refused(command, env, words):
     assert result.share("other_work") > 0.9, yrt.show(result.stacks)
 
 
+@yrt.measured
 def test_openj9():
     """By the name of its library: no build of it is to be had here."""
     with tempfile.TemporaryDirectory(prefix="yrt-java-") as dir:
@@ -410,12 +426,14 @@ def test_openj9():
         refused([program], {"LD_LIBRARY_PATH": dir}, "libj9vm29.so is a JVM of Eclipse OpenJ9")
 
 
+@yrt.measured
 def test_native_image():
     """By the section that native-image makes."""
     with tempfile.TemporaryDirectory(prefix="yrt-java-") as dir:
         refused([build(dir, "native", "-DHEAP", "-DPROGRAM")], {}, "native is a native image of GraalVM")
 
 
+@yrt.measured
 def test_inspect():
     """Version, flags, code, threads, checks: as the JVM was started."""
     said = subprocess.run([*java.words(), "-version"], capture_output=True, text=True, check=True).stderr
@@ -444,6 +462,7 @@ def test_inspect():
         yield f"{collector}: {values['module']['version']}, {code['nmethods']} nmethods"
 
 
+@yrt.measured
 def test_inspect_interpreted():
     """-Xint: there is nothing to try the layout of compiled code on, and that is said."""
     with busy("-Xint") as jvm:

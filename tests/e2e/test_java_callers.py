@@ -82,8 +82,8 @@ def check(mode):
 
 
 def mode_test(mode):
-    return lambda: check(mode)
+    return yrt.measured(lambda: check(mode))
 
 
 TESTS = {f"test_{mode}": mode_test(mode) for mode in os.environ.get("YRT_JAVA_MODES", "tiered z").split()}
-yrt.main(TESTS | {"test_library_without_symbols": library_view})
+yrt.main(TESTS | {"test_library_without_symbols": yrt.measured(library_view)})

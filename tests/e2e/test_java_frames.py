@@ -163,7 +163,7 @@ def check(mode):
 
 
 def mode_test(mode):
-    return lambda: check(mode)
+    return yrt.measured(lambda: check(mode))
 
 
 yrt.main({f"test_{mode}": mode_test(mode) for mode in os.environ.get("YRT_JAVA_MODES", "tiered interpreter").split()})

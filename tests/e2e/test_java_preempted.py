@@ -38,18 +38,22 @@ def preempted(*options):
     yield f"{own} stacks, {cut} of them cut and marked"
 
 
+@yrt.measured
 def test_preempted():
     yield from preempted()
 
 
+@yrt.measured
 def test_preempted_interpreter():
     yield from preempted("-Xint")
 
 
+@yrt.measured
 def test_preempted_z():
     yield from preempted("-XX:+UseZGC")
 
 
+@yrt.measured
 def test_pinned_lock():
     """One that parks on its carrier waits for what it has noted itself, not its carrier: lock-flame and dump."""
     with needed(), java.Java("pinned_lock") as jvm:

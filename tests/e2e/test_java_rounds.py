@@ -85,6 +85,7 @@ def check_state(pid, before):
     assert not changed, changed
 
 
+@yrt.measured
 def test_rounds():
     random.seed(6)
     with java_alloc.Sites(3, *OPTIONS, pause=2000, heap="300m", timeout=20 * ROUNDS + 100) as sites:

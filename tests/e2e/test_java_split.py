@@ -59,23 +59,28 @@ def split(mode, *options):
         yield line
 
 
+@yrt.measured
 def test_plain():
     yield from split("plain")
 
 
+@yrt.measured
 def test_kinds():
     yield from split("kinds")
 
 
+@yrt.measured
 def test_library():
     """Time in stubs and intrinsics belongs to the method that has called them."""
     yield from split("library")
 
 
+@yrt.measured
 def test_interpreter():
     yield from split("plain", "-Xint")
 
 
+@yrt.measured
 def test_inlined():
     """path_all gets all of it; of the methods that it inlined, none gets more certain time than it took."""
     found = rounds("inlined", ())

@@ -100,6 +100,7 @@ def check_storm(result, truth):
     yield java.check_complete(result, 200, STORM_CUT)
 
 
+@yrt.measured
 def test_unloading():
     """Deoptimised and unloaded all the time."""
     result, truth = storm("classes", "-XX:CompileThresholdScaling=0.1")
@@ -107,6 +108,7 @@ def test_unloading():
     yield from check_storm(result, truth)
 
 
+@yrt.measured
 def test_flushing():
     """A code cache that is too small for what is compiled."""
     result, truth = storm(
@@ -115,6 +117,7 @@ def test_flushing():
     yield from check_storm(result, truth)
 
 
+@yrt.measured
 def test_redefinition():
     with tempfile.TemporaryDirectory() as folder:
         jar, manifest = os.path.join(folder, "storm.jar"), os.path.join(folder, "manifest")
@@ -164,6 +167,7 @@ def hostile():
     )
 
 
+@yrt.measured
 def test_hostile_names():
     """Each format stays what it is, whatever classes and methods are called."""
     with hostile() as jvm, tempfile.TemporaryDirectory() as folder:
@@ -195,6 +199,7 @@ def test_hostile_names():
     yield java.check_complete(view, 100)
 
 
+@yrt.measured
 def test_killed():
     """It ends with what was seen."""
     with java.Java("split", "plain", 60, options=["-XX:CompileCommand=quiet"], timeout=100) as jvm:

@@ -122,26 +122,31 @@ def run(*options):
         )
 
 
+@yrt.measured
 def test_g1():
     """Each has exactly the methods and lines that the JVM lists, and says what it waits for."""
     yield run()
 
 
+@yrt.measured
 def test_interpreter():
     """The same with frames of the interpreter alone."""
     yield run("-Xint")
 
 
+@yrt.measured
 def test_z():
     """The same with coloured references."""
     yield run("-XX:+UseZGC", *(["-XX:+ZGenerational"] if java.version() in (21, 22) else []))
 
 
+@yrt.measured
 def test_shenandoah():
     """The same where objects lead to their copies."""
     yield run("-XX:+UnlockExperimentalVMOptions", "-XX:+UseShenandoahGC")
 
 
+@yrt.measured
 def test_serial_uncompressed():
     """The same with references of 8 bytes."""
     yield run("-XX:+UseSerialGC", "-XX:-UseCompressedOops")
@@ -171,10 +176,12 @@ def storm(*options):
     yield f"{seen} stacks as they should be; {dict(walks)}"
 
 
+@yrt.measured
 def test_storm():
     yield from storm()
 
 
+@yrt.measured
 def test_storm_z():
     yield from storm("-XX:+UseZGC", *(["-XX:+ZGenerational"] if java.version() in (21, 22) else []))
 

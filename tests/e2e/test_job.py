@@ -89,6 +89,7 @@ def test_kernel_names():
         assert any("entry_SYSCALL" in f for frames, _ in stacks for f in frames), stacks[:5]
 
 
+@yrt.measured
 def test_without():
     """What is missing is reported, by the line of the manifest that gives it, and nothing else is."""
     names = image.capabilities("job.yaml")
@@ -201,6 +202,7 @@ def share(stacks, total, name):
     return sum(n for frames, n in stacks if name in frames) / max(total, 1)
 
 
+@yrt.measured
 def test_same_pid():
     """Two containers with a pid 1 each: from inside of the first it is that, from the node each has its own."""
     with containers("deep30", "recursion") as (root, out, one, other):
@@ -215,6 +217,7 @@ def test_same_pid():
         assert share(stacks, total, "f30") > 0.2 and share(stacks, total, other.chain[0]) > 0.2, stacks[:5]
 
 
+@yrt.measured
 def test_vanished():
     """The container's files are deleted while its process runs: they are read as it has mapped them."""
     with containers("deep30") as (root, out, fixture):

@@ -43,6 +43,7 @@ def check_counted(result, cpu_s):
     ), f"{result.samples} of {expected}: {result.stats}"
 
 
+@yrt.measured
 def test_dlopen():
     """
     A native program loads Python, then LuaJIT: each has a third of its samples, of the root whatever came between.
@@ -63,6 +64,7 @@ def test_dlopen():
     )
 
 
+@yrt.measured
 def test_off():
     """Waits have the stack of the program that was put in place, and their sum is the time off the CPU."""
     with yrt.Fixture("late_runtimes", "pause", seconds=4.5) as fixture:
@@ -85,6 +87,7 @@ def test_off():
     yield f"{sleeps:.3f} of 1.5 s below Python; loads took {stats['walker_load_s']:.3f} s"
 
 
+@yrt.measured
 def test_exec():
     """A shell that becomes Python, and one whose child is: whatever the target was when yrt began."""
     script = (
@@ -110,6 +113,7 @@ def test_exec():
         )
 
 
+@yrt.measured
 def test_whole():
     """
     Of the whole machine, here a pid namespace: a walker is there from the start if a process seems to have its runtime,
@@ -151,6 +155,7 @@ def test_whole():
         )
 
 
+@yrt.measured
 def test_names():
     """A program that is called like another runtime's: its own walker is loaded before it is sampled."""
     with tempfile.TemporaryDirectory() as directory:

@@ -36,6 +36,7 @@ def python_library():
     return found[-1]
 
 
+@yrt.measured
 def test_python():
     library = python_library()
     source = os.path.join(yrt.SOURCE, "fixtures", "python", "embedded.c")

@@ -114,6 +114,7 @@ def native(*args):
         return at.result().expect(), truth
 
 
+@yrt.measured
 def test_native():
     """
     Mutexes and rwlocks by their variables, within 2 %; semaphores and joins are summed apart, and nothing else is
@@ -131,6 +132,7 @@ def test_native():
     ), kinds
 
 
+@yrt.measured
 def test_deep():
     """A condition that twenty native functions led to is something that is needed; workers and main() wait for work."""
     with yrt.Fixture("workers", seconds=None) as fixture:
@@ -144,6 +146,7 @@ def test_deep():
     assert abs(shown - run) < EXACT * run, f"{shown} of {run}"
 
 
+@yrt.measured
 def test_all_waits():
     """--all-waits shows what nobody holds."""
     result, _ = native("--all-waits")
@@ -151,6 +154,7 @@ def test_all_waits():
     assert any(frames[-1] == "[join]" for frames, _ in result.stacks), yrt.show(result.stacks)
 
 
+@yrt.measured
 def test_holders():
     """--holders: inside the wait who released the lock, from unlocking up to the function that held it."""
     result, truth = native("--holders")
@@ -177,6 +181,7 @@ def python(mode, *command, interpreter=sys.executable):
         yrt.stop(program)
 
 
+@yrt.measured
 def test_python_locks():
     """threading's locks within 2 % (what came by way of the GIL besides), the Event apart."""
     result, truth = python("locks", "python-lock-flame")
@@ -190,6 +195,7 @@ def test_python_locks():
     assert result.stats["lock"]["kinds"]["conditions"]["s"] > 1.5, result.stats["lock"]
 
 
+@yrt.measured
 def test_gil():
     """
     Threads that compute wait for the GIL and nothing else; by their own clocks not longer than they were off the CPU
@@ -205,6 +211,7 @@ def test_gil():
         yield f"{interpreter}: {total:.3f} of {truth['spin']:.3f} s off the CPU"
 
 
+@yrt.measured
 def test_java():
     """
     Within 2 %: monitors, java.util.concurrent's locks, permits, and a pool that is too small for a request. Waits for
@@ -246,6 +253,7 @@ def monitors():
     return {method: f"[monitor {words.get(name, name)}]" for method, name in truth.items()}, waits
 
 
+@yrt.measured
 def test_java_classes():
     """
     Monitors have the class that the JVM says a thread waits for in this method: objects of several classes by one
@@ -291,6 +299,7 @@ def parked(seconds, *options):
     return truth, waits
 
 
+@yrt.measured
 def test_java_parked():
     """What threads have parked for has its class; waits for a class that another thread initializes."""
     truth, waits = parked(3)
@@ -306,6 +315,7 @@ def test_java_parked():
     yield f"{len(waits)} methods, {total:.3f} s, without a class {unseen:.3f} s"
 
 
+@yrt.measured
 def test_java_moved():
     """The same while collectors move the objects: none has a wrong class."""
     for collector in "Serial", "Parallel", "G1":

@@ -103,6 +103,7 @@ def has_order(frames, *wanted):
     return all(any(f.startswith(w) for f in left) for w in wanted)
 
 
+@yrt.measured
 def test_python_goes_on():
     with tempfile.TemporaryDirectory() as dir:
         library, source = os.path.join(dir, "lost.so"), os.path.join(dir, "lost.c")
@@ -181,10 +182,12 @@ def check_lua(mode):
     yield f"{mode}: {total} samples in a function without rows, {direct} right below Lua, {nested} in a callback"
 
 
+@yrt.measured
 def test_lua_goes_on():
     yield from check_lua("on")
 
 
+@yrt.measured
 def test_lua_interpreter_goes_on():
     yield from check_lua("off")
 
@@ -254,10 +257,12 @@ def check_java(*options):
     yield f"{total} samples in a function without rows, Java's frames in all of them"
 
 
+@yrt.measured
 def test_java_goes_on():
     yield from check_java()
 
 
+@yrt.measured
 def test_java_interpreter_goes_on():
     yield from check_java("-Xint")
 

@@ -142,6 +142,7 @@ def check(pid, legal, names):
     )
 
 
+@yrt.measured
 def test_redis():
     port = free_port()
     with tempfile.TemporaryDirectory() as directory:
@@ -153,6 +154,7 @@ def test_redis():
             )
 
 
+@yrt.measured
 def test_redis_functions():
     """By the names that they were registered by: those of the callbacks, which are met while they run."""
     port = free_port()
@@ -176,6 +178,7 @@ def lines_of(text):
     return [1 + i for i, line in enumerate(open(HAPROXY)) if text in line]
 
 
+@yrt.measured
 def test_haproxy():
     port = free_port()
     spin, by_length, words, action, service, task = (

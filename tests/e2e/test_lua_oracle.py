@@ -74,14 +74,17 @@ def oracle(mode):
     assert sum(r.samples for r in samples) >= ENOUGH, f"only {sum(r.samples for r in samples)} samples"
 
 
+@yrt.measured
 def test_jit():
     yield from oracle("jit")
 
 
+@yrt.measured
 def test_interpreter():
     yield from oracle("off")
 
 
+@yrt.measured
 def test_flush():
     yield from oracle("flush")
 

@@ -97,6 +97,7 @@ def interpreters():
     return found
 
 
+@yrt.measured
 def test_kinds():
     with running(SCRIPT) as processes:
         truth = {version: functions(process.stdout) for version, process in processes.items()}
@@ -131,6 +132,7 @@ def check_collector(version, stacks, collecting, finalizing):
     )
 
 
+@yrt.measured
 def test_collector():
     with running(COLLECTIONS) as processes:
         for process in processes.values():
@@ -163,6 +165,7 @@ def check_names(version, truth, stacks):
     return f"{version}: {' '.join(truth)}"
 
 
+@yrt.measured
 def test_names():
     with running(TABLES) as processes:
         truth = {version: list(traceback_names(process.stdout)) for version, process in processes.items()}

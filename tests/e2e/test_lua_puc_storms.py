@@ -61,6 +61,7 @@ def check(lua):
     return f"{os.path.basename(lua)}: {total} stacks, {sum_} wrong, {result.incomplete():.2%} cut"
 
 
+@yrt.measured
 def test_storm():
     for version in ("5.1", "5.2", "5.3", "5.4"):
         yield check(shutil.which(f"lua{version}"))
@@ -85,6 +86,7 @@ while True:
 """
 
 
+@yrt.measured
 def test_short_states():
     """
     States that live for two milliseconds: what stands where a function was is not named like that one. Names are read

@@ -47,14 +47,17 @@ def split(mode):
         yield line
 
 
+@yrt.measured
 def test_jit():
     yield from split("jit")
 
 
+@yrt.measured
 def test_interpreter():
     yield from split("off")
 
 
+@yrt.measured
 def test_flush():
     yield from split("flush")
 

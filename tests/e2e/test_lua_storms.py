@@ -42,6 +42,7 @@ def check_order(result, *chain):
     ), f"{sum(n for _, n in wrong)} samples are not in the order {chain}\n{lua.show(wrong)}"
 
 
+@yrt.measured
 def test_flush_loop():
     result, truth = lua.sample("storm.lua", "loop", seconds=3)
     yield f"{truth['flushes']} flushes, {truth['traces']} traces"
@@ -50,6 +51,7 @@ def test_flush_loop():
     check_shares(result, apply=0.05, round=0.7)  # the rest is the kernel's part of jit.flush(), as fast as it is
 
 
+@yrt.measured
 def test_many_traces():
     result, truth = lua.sample("storm.lua", "many", seconds=4)
     yield f"{truth['flushes']} flushes, {truth['traces']} traces"
@@ -58,6 +60,7 @@ def test_many_traces():
     check_shares(result, round=0.9)
 
 
+@yrt.measured
 def test_attach_with_many_traces():
     """Attached when there are thousands of traces already."""
     with lua.fixture("storm.lua", 12, "many", wait=False) as f:
@@ -68,12 +71,14 @@ def test_attach_with_many_traces():
     check_shares(result, round=0.9)
 
 
+@yrt.measured
 def test_coroutines_jit():
     result, truth = lua.sample("many_coroutines.lua", "jit", seconds=3)
     yield lua.check_complete(result, 300)
     check_shares(result, turn=0.5, work=0.2)
 
 
+@yrt.measured
 def test_coroutines_interpreter():
     result, truth = lua.sample("many_coroutines.lua", "off", seconds=3)
     yield lua.check_complete(result, 300)
@@ -82,6 +87,7 @@ def test_coroutines_interpreter():
     check_order(result, "helper", "coroutine.wrap_aux")
 
 
+@yrt.measured
 def test_closing():
     """VMs of some milliseconds. Their functions are gone before they can be named; the stacks are whole."""
     result, truth = lua.sample("closing.lua", 1, seconds=3)
@@ -91,6 +97,7 @@ def test_closing():
     check_shares(result, once=0.9)
 
 
+@yrt.measured
 def test_several_vms():
     """Three VMs by turns in one process, each with another inside that lives for half a second or so."""
     result, truth = lua.sample("closing.lua", 300, seconds=2, options=("-n", "3"))
@@ -100,6 +107,7 @@ def test_several_vms():
     check_order(result, "once", "vm")
 
 
+@yrt.measured
 def test_stacks():
     """
     Stacks that grow all the time. While LuaJIT moves one (resizestack), nothing says where its top is: those Lua frames
@@ -110,6 +118,7 @@ def test_stacks():
     check_shares(result, round=0.9, grow=0.5)
 
 
+@yrt.measured
 def test_collector():
     """The collector's work is shown as such, below the function that allocates or as a finalizer."""
     result, truth = lua.sample("garbage.lua", "garbage", seconds=2)
@@ -120,6 +129,7 @@ def test_collector():
     assert shown > 0.05, lua.show(result.stacks)
 
 
+@yrt.measured
 def test_collector_order():
     """
     The collector's frame is inside of the native functions that led to it, and only its own functions are inside of it.
@@ -148,6 +158,7 @@ def test_collector_order():
     )
 
 
+@yrt.measured
 def test_templates():
     """Functions that live for a millisecond are named nevertheless."""
     program = subprocess.Popen([*lua.host(), lua.path("templates.lua")])
@@ -161,6 +172,7 @@ def test_templates():
     assert gone < 0.01, lua.show(result.stacks)
 
 
+@yrt.measured
 def test_compiler():
     """So is the work of the compiler."""
     result, truth = lua.sample("garbage.lua", "compile", seconds=2)
@@ -170,6 +182,7 @@ def test_compiler():
     assert shown > 0.05, lua.show(result.stacks)
 
 
+@yrt.measured
 def test_hostile_names():
     """In both formats at once."""
     with tempfile.TemporaryDirectory() as directory, lua.fixture("hostile.lua", 3) as f:

@@ -32,6 +32,7 @@ def inlined(seen):
     return sum(n for (_, flags), n in seen.items() if flags & lua.INLINED)
 
 
+@yrt.measured
 def test_inlined():
     seen, result = frames()
     names = {name.split(" ")[0] for (name, flags) in seen if flags & lua.INLINED}
@@ -42,6 +43,7 @@ def test_inlined():
     yield f"inlined: {sorted(names)}"
 
 
+@yrt.measured
 def test_merged():
     seen, result = frames("--no-jit-inline")
     assert not inlined(seen), lua.show(result.stacks)
@@ -49,6 +51,7 @@ def test_merged():
     assert loop > 0.95 * result.samples, f"{loop} of {result.samples} in loop\n{lua.show(result.stacks)}"
 
 
+@yrt.measured
 def test_numbers():
     seen, result = frames("--traces", "--no-jit-inline")
     shown = sum(n for (name, _), n in seen.items() if re.fullmatch(r"T:\d+ \(inlined_loads\.lua:\d+\)", name))
@@ -56,6 +59,7 @@ def test_numbers():
     yield f"{shown} of {result.samples} samples in traces"
 
 
+@yrt.measured
 def test_not_compiled():
     """What a trace is about to leave for has not begun: its time is the caller's."""
     seen, result = frames(script="not_compiled.lua")
@@ -76,6 +80,7 @@ def test_not_compiled():
     yield f"{inlined(seen)} of {result.samples} samples in what was inlined"
 
 
+@yrt.measured
 def test_definitions():
     """A function has the name of its definition, whatever its callers call it."""
     seen, result = frames(script="tail_calls.lua")

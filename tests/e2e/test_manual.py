@@ -119,6 +119,7 @@ def bash(*words):
     return output("bash", "-c", script).split("\n")[:-1]
 
 
+@yrt.measured
 def test_bash():
     assert set(commands()) <= set(bash("yrt", ""))
     assert bash("yrt", "lua-fl") == ["lua-flame"]
@@ -157,6 +158,7 @@ def fish(line):
     return {row.split("\t")[0] for row in rows}
 
 
+@yrt.measured
 def test_fish():
     assert set(commands()) <= fish("yrt ")
     for command in commands():

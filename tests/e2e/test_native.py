@@ -34,38 +34,47 @@ def deep30(name, **limits):
     assert result.near(chain[0], 0.71), f"{name}: leaf {deepest(result, chain):.4f}, should be 0.71"
 
 
+@yrt.measured
 def test_deep30():
     deep30("deep30")
 
 
+@yrt.measured
 def test_deep30_O3():
     deep30("deep30_O3")
 
 
+@yrt.measured
 def test_deep30_static():
     deep30("deep30_static")
 
 
+@yrt.measured
 def test_deep30_static_pie():
     deep30("deep30_static_pie")
 
 
+@yrt.measured
 def test_deep30_nopie():
     deep30("deep30_nopie")
 
 
+@yrt.measured
 def test_deep30_cet():
     deep30("deep30_cet")
 
 
+@yrt.measured
 def test_deep30_nohdr():
     deep30("deep30_nohdr")
 
 
+@yrt.measured
 def test_deep30_debug_frame():
     deep30("deep30_debug_frame")
 
 
+@yrt.measured
 def test_deep30_stripped():
     """No symbols at all: each function is one frame, named by module and the start of its FDE."""
     with yrt.Fixture("deep30_stripped") as fixture:
@@ -77,16 +86,19 @@ def test_deep30_stripped():
     assert result.near(own[-1], 0.71), f"{own[-1]} has {result.share(own[-1]):.4f}, should be 0.71"
 
 
+@yrt.measured
 def test_deep30_frame_pointers():
     """No unwind information: frame pointers, which cannot be right within the prologue's two instructions."""
     deep30("deep30_fp", off=5 * LIMIT)
 
 
+@yrt.measured
 def test_noframe():
     result = check("noframe", chains=[["back_leaf", "back", "bare_call", "main"], ["bare_loop", "main"]])
     assert result.share("bare_loop") > 0.15, yrt.show(result.stacks)
 
 
+@yrt.measured
 def test_stale_words():
     """Below code that nothing describes: whoever called it, and not what an earlier call has left on the stack."""
     with yrt.Fixture("stale") as fixture:
@@ -103,16 +115,19 @@ def test_stale_words():
     assert result.incomplete() <= LIMIT, result.stats["truncated"]
 
 
+@yrt.measured
 def test_realign():
     result = check("realign")
     assert result.share("aligned_leaf") > 0.5
 
 
+@yrt.measured
 def test_cold():
     check("cold", chains=[["rare_leaf", "parted.cold", "outer", "main"], ["parted", "outer", "main"],
                           ["rare_leaf", "parted", "outer", "main"]])
 
 
+@yrt.measured
 def test_signals():
     with yrt.Fixture("signals") as fixture:
         result = yrt.sample(fixture, "-U")
@@ -134,6 +149,7 @@ def test_signals():
     assert 0.2 < inside / result.samples < 0.95, f"{inside} of {result.samples} in the handler"
 
 
+@yrt.measured
 def test_vdso():
     result = check("vdso")
     assert result.share("ask") > 0.95, yrt.show(result.stacks)
@@ -141,18 +157,22 @@ def test_vdso():
     assert deeper > 0.3, f"only {deeper:.3f} below ask: where is the vDSO?\n" + yrt.show(result.stacks)
 
 
+@yrt.measured
 def test_vdso_static():
     check("vdso_static")
 
 
+@yrt.measured
 def test_plt():
     assert check("plt").share("hot") > 0.95
 
 
+@yrt.measured
 def test_plt_cet():
     assert check("plt_cet").share("hot") > 0.95
 
 
+@yrt.measured
 def test_syscalls():
     """Samples in the kernel have a whole user stack under them."""
     result = check("syscalls", chains=[["zero", "main"], ["ask", "main"]], flags=())
@@ -161,12 +181,14 @@ def test_syscalls():
     assert in_kernel > 0.3 * result.samples, "kernel frames?\n" + yrt.show(result.stacks)
 
 
+@yrt.measured
 def test_crypto():
     result = check("crypto", chains=[[f, "round_trip", "main"] for f in ("digest", "seal", "sign")])
     for function in ("digest", "seal", "sign"):
         assert result.share(function) > 0.02, f"{function}: {result.share(function):.4f}"
 
 
+@yrt.measured
 def test_callbacks():
     """compare, called by qsort of libc, has sort and main under it."""
     result = check("callbacks")
@@ -174,6 +196,7 @@ def test_callbacks():
     assert under > 0.5 * result.samples, yrt.show(result.stacks)
 
 
+@yrt.measured
 def test_exceptions():
     result = check("exceptions", chains=[["fixture::Machine<int>::spin", "fixture::drive", "main"],
                                          ["fixture::catching", "fixture::drive", "main"],
@@ -183,6 +206,7 @@ def test_exceptions():
         assert share > 0.02, f"{function}: {share:.4f}"
 
 
+@yrt.measured
 def test_exceptions_static():
     """While libgcc's unwinder overwrites its own frame by that of the function that catches, this is there once."""
     result = check("exceptions_static", 1000, chains=[[f, "fixture::drive", "main"] for f in (
@@ -193,6 +217,7 @@ def test_exceptions_static():
     assert not twice, f"{sum(n for _, n in twice)} of {result.samples} samples:\n" + yrt.show(twice)
 
 
+@yrt.measured
 def test_ucontext():
     """A stack made by makecontext ends at libc's start of a context, and that is complete."""
     with yrt.Fixture("ucontext") as fixture:
@@ -207,6 +232,7 @@ def test_ucontext():
     assert 0.6 < result.share("co_main") < 0.9, yrt.show(result.stacks)
 
 
+@yrt.measured
 def test_threads():
     with yrt.Fixture("threads", 4) as fixture:
         result = yrt.sample(fixture, "-U")
@@ -220,6 +246,7 @@ def recursion(depth, *flags, fixture_name="recursion"):
         return yrt.sample(fixture, "-U", *flags)
 
 
+@yrt.measured
 def test_recursion_1000():
     result = recursion(1000)
     depths = [f.count("recurse") for f, _ in result.stacks if yrt.leaf(f) == "bottom"]
@@ -227,17 +254,20 @@ def test_recursion_1000():
     assert set(depths) == {1000}, f"depths {sorted(set(depths))}"
 
 
+@yrt.measured
 def test_recursion_O0():
     result = recursion(900, fixture_name="recursion_O0")
     assert result.incomplete() <= LIMIT, result.stats["truncated"]
 
 
+@yrt.measured
 def test_recursion_5000_is_cut_and_said():
     result = recursion(5000)
     assert result.stats["truncated"].get("depth", 0) > 0.99 * result.samples, result.stats["truncated"]
     assert "depth" in yrt.alone(result.stderr)[-1] or "cut" in yrt.alone(result.stderr)[-1], result.stderr
 
 
+@yrt.measured
 def test_recursion_5000_with_depth():
     result = recursion(5000, "--depth", 8192)
     depths = [f.count("recurse") for f, _ in result.stacks if yrt.leaf(f) == "bottom"]

@@ -384,6 +384,7 @@ int main(void) { return (int)work(); }
 """
 
 
+@yrt.measured
 def test_made_code():
     with tempfile.TemporaryDirectory() as directory:
         paths = {name: os.path.join(directory, name) for name in ("kernel.s", "maker.c", "maker")}
@@ -412,6 +413,7 @@ def test_made_code():
     ]
 
 
+@yrt.measured
 def test_large_library():
     result, texts = assembled.sample(LIBRARY, PROGRAM, "-d", 1.5)
     whole = sum(n for text, n in texts if ";main;work;kernel;" in text)
@@ -424,6 +426,7 @@ def test_large_library():
     ]
 
 
+@yrt.measured
 def test_clone():
     """A thread's stack ends in clone(), whichever way the child takes, with and without an FDE."""
     child_next, child_jumps = "jnz 2f\nxor %ebp, %ebp", "jz 1f\nret\n1: xor %ebp, %ebp"
@@ -437,6 +440,7 @@ def test_clone():
         assert begun > 3 and not result.stats["truncated"], yrt.show(result.stacks)
 
 
+@yrt.measured
 def test_own_stack():
     """Haskell's code is below what entered it, also where C called it back; its own callers are said to be missing."""
     result, texts = assembled.sample(OWN_STACK, ENTERS, "-d", 0.7)
@@ -450,6 +454,7 @@ def test_own_stack():
     return [f"{spin} of {result.samples} samples in code with a stack of its own, {worker} in C that it calls"]
 
 
+@yrt.measured
 def test_other_stack():
     """As in OCaml 5: a stack of its own lies below that of C, which it calls, through a word or a register. A fiber's
     caller is on a stack above or below its own, where a record says."""
@@ -464,6 +469,7 @@ def test_other_stack():
     return [f"{found} of {result.samples} samples in {where}"]
 
 
+@yrt.measured
 def test_popped():
     """As in OCaml 4: before it calls C by a jump, a function pops its return address, and its CFI says so."""
     result, texts = assembled.sample(POPPED, POPS, "-d", 0.3)
@@ -471,6 +477,7 @@ def test_popped():
     assert found > 0.9 * result.samples > 9 and not result.stats["truncated"], yrt.show(result.stacks)
 
 
+@yrt.measured
 def test_fiber():
     """As in Boost.Context: the first function of a fiber returns to code that ends the process, which nobody called."""
     jump, ret = "1: push %rbp\njmp *%rbx", "1: push %rbp\npush %rbx\nret"

@@ -118,10 +118,12 @@ def lua_flame(jit, functions, more):
         "table.sort between sort_players and its comparator\n" + yrt.show(sorting)
 
 
+@yrt.measured
 def test_jit():
     yield from lua_flame("on", 5, flame_has_everything)
 
 
+@yrt.measured
 def test_interpreter():
     yield from lua_flame("off", 7, lines)  # all: nothing is inlined
 
@@ -151,14 +153,17 @@ def nested(jit):
     yield f"{samples} samples in the inner coroutine of {result.samples}, {whole} below both that wait for it"
 
 
+@yrt.measured
 def test_nested_jit():
     yield from nested("on")
 
 
+@yrt.measured
 def test_nested_interpreter():
     yield from nested("off")
 
 
+@yrt.measured
 def test_spawned():
     """Nobody waits for a thread of ngx_lua's, though it has a parent which waits for another coroutine meanwhile."""
     with servers.Nginx(jit="off", path="/spawned", connections=32) as nginx:
@@ -168,6 +173,7 @@ def test_spawned():
     assert set(found) == {()}, f"above a thread that nobody waits for: {found}"
 
 
+@yrt.measured
 def test_several_workers():
     with servers.Nginx(workers=2) as nginx:
         before = [yrt.cpu_seconds(p) for p in nginx.workers()]
@@ -178,6 +184,7 @@ def test_several_workers():
     yield f"{result.samples} samples of two workers that used {used:.2f} s"
 
 
+@yrt.measured
 def test_master_and_reload():
     """-s on the master: workers that exist, and those of two reloads while sampling."""
     with servers.Nginx(workers=2) as nginx:
@@ -203,6 +210,7 @@ def test_master_and_reload():
     yield line
 
 
+@yrt.measured
 def test_worker_killed():
     """The worker is killed amid: the result is kept, the exit code is 0, a line says so."""
     with servers.Nginx() as nginx:
@@ -217,6 +225,7 @@ def test_worker_killed():
     ), result.stderr
 
 
+@yrt.measured
 def test_target_is_not_disturbed():
     """Every request during sampling is answered."""
     with servers.Nginx(load=3) as nginx:

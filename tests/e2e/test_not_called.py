@@ -131,6 +131,7 @@ def count(texts, part):
     return sum(n for text, n in texts if part in text)
 
 
+@yrt.measured
 def test_gaps():
     result, texts = sample(HANDLES, "-static", "-fno-asynchronous-unwind-tables", "-Wl,-z,noexecstack")
     handled = sum(n for text, n in texts if ";main;raise;" in text and ";spin;" in text)
@@ -139,6 +140,7 @@ def test_gaps():
     return [f"{handled} of {result.samples} samples in a handler"]
 
 
+@yrt.measured
 def test_restorer():
     result, texts = assembled.sample(RESTORER, SENDS, "-d", 1)
     handled = sum(n for text, n in texts if ";main;send;" in text and ";spin;" in text)
@@ -148,6 +150,7 @@ def test_restorer():
     return [f"{handled} of {result.samples} samples in a handler, {returning} where it returns"]
 
 
+@yrt.measured
 def test_above():
     result, texts = assembled.sample(SWITCH, SWITCHES, "-d", 0.5)
     found = count(texts, ";main;on_stack;lower;on_stack;upper;")
@@ -155,6 +158,7 @@ def test_above():
     return [f"{found} of {result.samples} samples on a stack above that of their callers"]
 
 
+@yrt.measured
 def test_pieces():
     result, texts = sample(PIECES, "-fsplit-stack")
     found = count(texts, "coroutine;__morestack;large;spin;")

@@ -40,6 +40,7 @@ def whole(*args, seconds=3):
         return at.result().expect(), truth
 
 
+@yrt.measured
 def test_reasons():
     """
     Each function's time is right within 2 %, and as good as all of it has the right reason (the rest is the run queue).
@@ -67,6 +68,7 @@ def test_reasons():
     yield check_balance(result)
 
 
+@yrt.measured
 def test_asleep():
     """A thread that slept before and sleeps after the run has its stack, for as long as the run lasted."""
     result, _ = whole("-U")
@@ -82,6 +84,7 @@ def test_asleep():
     )
 
 
+@yrt.measured
 def test_limits():
     """--min leaves out what is shorter, and says how much."""
     result, _ = whole("--min", "200ms", seconds=2)
@@ -117,6 +120,7 @@ time.sleep(1000)
 """
 
 
+@yrt.measured
 def test_account():
     """
     No wait is left out of the sum, also if the kernel does not report each switch, as one does not whose sandbox hides
@@ -143,6 +147,7 @@ while True:
 """
 
 
+@yrt.measured
 def test_children():
     """Time on the CPU is known, too, where children end between the moment that they are found and the start."""
     with yrt.Program([sys.executable, "-c", CHILDREN]) as program:
@@ -191,6 +196,7 @@ def has_open(pid, path):
     return False
 
 
+@yrt.measured
 def test_ends():
     """
     A process that ends while yrt starts, and takes long for it, is no target: its waits would count, but not its life.
@@ -223,6 +229,7 @@ os.execv(sys.argv[1], ["late", "1"])
 """
 
 
+@yrt.measured
 def test_late():
     """Time of a process counts from when it is a target: what it did before a rule matched it was no wait."""
     with tempfile.TemporaryDirectory(prefix="yrt-late") as directory:
@@ -240,6 +247,7 @@ def test_late():
     yield f"{off:.3f} of {lived:.3f} s off the CPU"
 
 
+@yrt.measured
 def test_exec():
     """A wait that begins before its new program was read is whole, once it was, and counts so."""
     with yrt.Program(["/bin/sh", "-c", "sleep 0.5; exec sleep 1.2"]) as program:
@@ -249,6 +257,7 @@ def test_exec():
     assert cut < 0.1 * result.stats["duration_s"], f"{result.stats}\n{yrt.show(result.stacks)}"
 
 
+@yrt.measured
 def test_crowd():
     """
     Time begins to count when all that is to be read of a thousand threads was read. A wait that goes on is one, too.
@@ -275,6 +284,7 @@ def crowd_shown(seconds, duration):
             target.kill()
 
 
+@yrt.measured
 def test_crowd_shown():
     """
     Threads of which few waits were chosen: what their stacks lack at the end is made up for. Waits that are as long as
@@ -286,12 +296,14 @@ def test_crowd_shown():
         assert off["walked_from_outside"] < 0.2 * off["waits"], off
 
 
+@yrt.measured
 def test_crowd_long():
     """The same where the counts are drained in between, long after most of them were chosen."""
     for result in crowd_shown(0.04, 4):
         yield f"{check_shown(result, 0.02)}; {result.stats['off']['walked_from_outside']} walked from outside"
 
 
+@yrt.measured
 def test_long_waits():
     """Where all waits are long each has its stack when it begins, which costs less than to walk it from outside."""
     threads = 300
@@ -311,6 +323,7 @@ def test_long_waits():
 NAPS = "import time\nwhile True:\n time.sleep(0.004)\n sum(range(2000))"
 
 
+@yrt.measured
 def test_neighbours():
     """What the threads of other programs cost: they are not looked at 50 times a second (Linux 6.1 and later)."""
     if tuple(map(int, os.uname().release.split(".")[:2])) < (6, 1):
@@ -327,6 +340,7 @@ def test_neighbours():
     yield f"{cost[0]:.1f} % of a CPU alone, {cost[1]:.1f} % beside 2,000 threads"
 
 
+@yrt.measured
 def test_frozen():
     """A control group that version 2 of them has frozen: nothing waits for what its system call says."""
     with yrt.Fixture("waits", wait=False) as fixture, pods.Pod() as pod:
@@ -341,6 +355,7 @@ def test_frozen():
     assert {t["state"] for t in json.loads(dump.stdout)["threads"]} == {"frozen"}, dump.stdout
 
 
+@yrt.measured
 def test_births():
     """Threads that end after a wait or two: those that were not chosen are made up for by others."""
     with yrt.Fixture("births", seconds=12, wait=True) as fixture:
@@ -372,6 +387,7 @@ for t in threads: t.join()
 """
 
 
+@yrt.measured
 def test_python():
     """Python's functions that wait, by the reason."""
     result = yrt.run("python-off-flame", "-U", "--", "/usr/bin/python3", "-c", PYTHON).expect()
@@ -421,6 +437,7 @@ sys.stdin.read()
 """
 
 
+@yrt.measured
 def test_wakers():
     """Inside a wait stands who ended it: a function of the program, another program, or an interrupt."""
     with yrt.Program(["/usr/bin/python3", "-c", WAKERS], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as target:
@@ -461,6 +478,7 @@ def test_wakers():
     yield check_balance(result)
 
 
+@yrt.measured
 def test_recorded():
     """A recording of waits is drawn by render as others are."""
     with yrt.Fixture("pauses", seconds=4) as fixture:

@@ -105,6 +105,7 @@ def hides(command, pid, work, idle, floor):
     return f"{command}: {shown:.3f} s shown, {hidden:.3f} s hidden of {stats['off']['off_s']:.3f} s"
 
 
+@yrt.measured
 def test_idle_python():
     """
     python-off-flame hides pools without work and event loops, and says how much; locks and sleeps of the program stay.
@@ -118,6 +119,7 @@ def test_idle_python():
             target.kill()
 
 
+@yrt.measured
 def test_idle_java():
     """The same of Java's pools and of the VM's own threads."""
     with tempfile.TemporaryDirectory() as directory:
@@ -138,6 +140,7 @@ def test_idle_java():
                 target.kill()
 
 
+@yrt.measured
 def test_idle_go():
     """
     Goroutines that wait for others near their start are loops without work. That is not said of locks, of sleeps, and
@@ -158,6 +161,7 @@ def test_idle_go():
     assert depths == [{2, 3}, {1, 2, 3}], depths
 
 
+@yrt.measured
 def test_idle_perl():
     """The same of Perl's servers and queues."""
     with subprocess.Popen(["/usr/bin/perl", "-e", f"$| = 1;{PERL_POOLS}"], stdout=subprocess.PIPE) as target:
@@ -168,6 +172,7 @@ def test_idle_perl():
             target.kill()
 
 
+@yrt.measured
 def test_idle_nginx():
     """All of an idle nginx is by design; off-flame shows it unless it is asked not to."""
     with servers.Nginx(load=0) as nginx:
@@ -177,6 +182,7 @@ def test_idle_nginx():
         assert yrt.run("off-flame", "-p", pid, "-d", 1).expect().stats["idle_samples"] == 0
 
 
+@yrt.measured
 def test_idle_redis():
     """Neither its event loop nor threads of C in a process that has a language, as jemalloc's: --no-idle hides all."""
     with tempfile.TemporaryDirectory() as directory, subprocess.Popen(
@@ -195,6 +201,7 @@ def test_idle_redis():
     )
 
 
+@yrt.measured
 def test_idle_native():
     """
     Workers that wait for a condition near their start are idle; the first thread, and one that is deep in its work, are

@@ -8,6 +8,7 @@ import yrt
 from waiting import EXACT, check_balance, of
 
 
+@yrt.measured
 def test_fast():
     """
     Where threads switch too often for a stack each, a part stands for all, and the sum is right within what chance
@@ -27,6 +28,7 @@ def test_fast():
     yield f"{shown:.3f} of {due:.3f} s in {runs} runs"
 
 
+@yrt.measured
 def test_many():
     """
     Where skipping waits costs more than the budget, stacks are as few as a picture needs. The program has the CPU for
@@ -63,6 +65,7 @@ print(slept)
 """
 
 
+@yrt.measured
 def test_bursts():
     """A long wait that ends a burst of short ones, so that it was to be skipped, counts for itself from its begin."""
     shown = due = skipped = 0
@@ -78,6 +81,7 @@ def test_bursts():
     yield f"{shown:.3f} of {due:.3f} s asleep, {skipped} waits without a stack"
 
 
+@yrt.measured
 def test_run_queue():
     """What the last line says of the run queue is what the stacks say of it, also where few waits have one."""
     with yrt.Fixture("switches", seconds=30, wait=True) as fixture:
@@ -91,6 +95,7 @@ def test_run_queue():
     yield f"{off['run_queue_s']:.3f} s by the last line, {shown:.3f} s by the stacks"
 
 
+@yrt.measured
 def test_shifts():
     """
     Where switches are watched in shifts, threads' time adds up all the same; long waits are exact, also one that is
@@ -128,6 +133,7 @@ done
 """
 
 
+@yrt.measured
 def test_first_run():
     """
     What processes wait for a CPU before they first run has no stack, and those that end at once leave nobody to make up
@@ -149,6 +155,7 @@ def test_first_run():
     yield f"{first:.3f} of {due:.3f} s before processes first ran; {shown:.3f} s shown, in {runs} runs"
 
 
+@yrt.measured
 def test_locks():
     """
     lock-flame in shifts scales what it sees: a mutex that is held for 40 of 45 ms is waited for as long as without the

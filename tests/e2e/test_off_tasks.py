@@ -30,6 +30,7 @@ def seconds(result, kind):
     return states
 
 
+@yrt.measured
 def test_asyncio():
     """Three that wait all the time, in a function each: each has the time of the whole run, beside its thread's."""
     program = """if 1:
@@ -67,6 +68,7 @@ def test_asyncio():
         yield f"{of} of {run:.3f} s in {off['looks']} looks"
 
 
+@yrt.measured
 def test_goroutines():
     """By what each waits for, as debug=2 of runtime/pprof says it."""
     with yrt.Fixture(go.build("moments", name="moments"), seconds=None, wait=False) as f:
@@ -80,6 +82,7 @@ def test_goroutines():
         yield f"{dict(states)} of {dict(want)} in {run:.3f} s"
 
 
+@yrt.measured
 def test_locks():
     """Goroutines among lock-flame's locks: those that wait for one of package sync, and no others."""
     locks = {"locked": "mutex sync.Mutex", "reading": "read lock sync.RWMutex", "writing": "write lock sync.RWMutex"}
@@ -99,6 +102,7 @@ def test_locks():
         yield f"{looks} looks"
 
 
+@yrt.measured
 def test_coroutines():
     """LuaJIT's coroutines that have yielded: each for the whole run."""
     with lua.fixture("parked_coroutines.lua", wait=False) as f:

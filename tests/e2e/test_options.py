@@ -17,6 +17,7 @@ def syscalls(*flags, view="flame"):
         return yrt.sample(fixture, *flags, view=view, seconds=2, rate=999)
 
 
+@yrt.measured
 def test_stats():
     result = syscalls()
     missing = [key for key in STATS if key not in result.stats]
@@ -37,6 +38,7 @@ def kernel_share(result):
     return result.share(re.compile(r"^(do_syscall_64|entry_SYSCALL_64\w*|__x64_sys_\w+|vfs_read|ksys_read)"))
 
 
+@yrt.measured
 def test_user_and_kernel_only():
     both, user, kernel = syscalls(), syscalls("-U"), syscalls("-K")
     assert kernel_share(both) > 0.3, yrt.show(both.stacks)
@@ -57,6 +59,7 @@ def test_bad_pattern():
     assert "(" in result.stderr
 
 
+@yrt.measured
 def test_threads():
     """-t: a frame for each thread, by its name, at the root."""
     with yrt.Fixture("threads", 3) as fixture:
@@ -86,6 +89,7 @@ def test_html():
     assert "f17" in page and not re.search(r"""(src|href)=["']https?:""", page), "not self-contained"
 
 
+@yrt.measured
 def test_interrupt():
     """Ctrl-C ends sampling early and gives the whole result."""
     with yrt.Fixture("deep30") as fixture:
@@ -98,6 +102,7 @@ def test_interrupt():
     assert abs(result.samples / result.stats["expected_samples"] - 1) < 0.1, result.stats
 
 
+@yrt.measured
 def test_command():
     """-- cmd: sampled from its first instruction to its end; its output passes through, its end ends the sampling."""
     result = yrt.run(
@@ -123,11 +128,13 @@ def test_command_not_found():
     assert "/nonexistent/program" in result.stderr
 
 
+@yrt.measured
 def test_c_flame():
     result = syscalls(view="c-flame")
     assert result.share("zero") > 0.4, yrt.show(result.stacks)
 
 
+@yrt.measured
 def test_list_of_pids():
     with yrt.Fixture("deep30") as one, yrt.Fixture("split") as two:
         at = yrt.Run("flame", "-p", f"{one.pid},{two.pid}", "-d", 3, "-F", 999).sampling()

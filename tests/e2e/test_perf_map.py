@@ -56,12 +56,14 @@ def sample(node):
     return yrt.Run("flame", "-p", node.pid, "-d", 2, "-F", 499, "-U").result(60).expect()
 
 
+@yrt.measured
 def test_names():
     with Node() as node:
         result = sample(node)
     assert result.share(HOT) > 0.5, yrt.show(result.stacks)  # some is compiled later, on a slow host
 
 
+@yrt.measured
 def test_whole_stacks():
     """
     Frames of V8 keep frame pointers, also in its builtins, which have no unwind information: a stack goes on to main().
@@ -94,12 +96,14 @@ def is_whole(frames):
     return -1 < places[0] < places[1] < places[2]
 
 
+@yrt.measured
 def test_nothing_told():
     with Node(flags=()) as node:
         result = sample(node)
     assert result.share(HOT) == 0 and result.share("[anonymous]") > 0.5, yrt.show(result.stacks)
 
 
+@yrt.measured
 def test_in_namespaces_of_its_own():
     """There the pid is 1, and /tmp another one."""
     with Node("unshare", "--pid", "--fork", "--mount", "--mount-proc", "--kill-child", "sh", "-c",

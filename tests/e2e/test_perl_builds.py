@@ -54,6 +54,7 @@ def sample(**values):
     return sum(n for frames, n in result.stacks if any(frame.startswith("main::") for frame in frames)), result
 
 
+@yrt.measured
 def test_size():
     """The end of struct interpreter depends on the C library: what is read lies before it."""
     if "YRT_PERL" in os.environ:

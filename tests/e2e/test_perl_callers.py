@@ -105,11 +105,13 @@ def compare(*options):
     yield f"{sum(seen.values())} moments, {counts}, {len(seen)} stacks of {len(known)}; {result.summary()}"
 
 
+@yrt.measured
 def test_callers():
     """Of statements that were optimised away too: blocks of one statement, conditions of elsif."""
     yield from compare()
 
 
+@yrt.measured
 def test_another_loop():
     """A module's own loop in the place of Perl's, whose bounds yrt finds by the file's unwind tables."""
     with tempfile.TemporaryDirectory(prefix="yrt-cover-") as directory:
@@ -118,6 +120,7 @@ def test_another_loop():
         yield from compare("-M" + module)
 
 
+@yrt.measured
 def test_replaced_functions():
     """A module's own functions in the place of those of statements: put there after some code was compiled."""
     with tempfile.TemporaryDirectory(prefix="yrt-cover-") as directory:

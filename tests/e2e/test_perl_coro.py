@@ -12,6 +12,7 @@ from perl import PERL, expected, need, perl_frames
 SCRIPT = os.path.join(yrt.SOURCE, "fixtures", "perl", "coro.pl")
 
 
+@yrt.measured
 def test_coroutines():
     """Stacks end where a coroutine begins, and all frames up to there are right, names and executing lines."""
     need("Coro", "Coro", "AnyEvent")

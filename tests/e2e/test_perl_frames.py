@@ -65,6 +65,7 @@ def shares(result, truth):
     return yrt.check_shares(burns, truth["cpu"], 0.01, result.lost())
 
 
+@yrt.measured
 def test_kinds():
     """
     Names and executing lines of all frames of all kinds, in their order, are those of caller(); and the time of each is
@@ -73,6 +74,7 @@ def test_kinds():
     yield from check_kinds((PERL,))
 
 
+@yrt.measured
 def test_embedded():
     """The same of a program that embeds libperl.so, as nginx, Apache and PostgreSQL do."""
     if "YRT_PERL" in os.environ:
@@ -81,6 +83,7 @@ def test_embedded():
     yield from check_kinds((EMBED, libperl()))
 
 
+@yrt.measured
 def test_linked():
     """The same of a program that is linked with libperl.so and has its own copy of the key of threads."""
     if "YRT_PERL" in os.environ:
@@ -140,6 +143,7 @@ BETWEEN = [
 ]
 
 
+@yrt.measured
 def test_true_order():
     """What calls Perl from C stands between the Perl frames; only Perl's own view hides the loop."""
     result, _ = sample(view="flame", rate=499)
@@ -162,6 +166,7 @@ def test_true_order():
     yield f"{len(BETWEEN)} ways from C into Perl"
 
 
+@yrt.measured
 def test_folded():
     """Constants that the parser folds: it runs ops in a loop of its own, inside of the string that is compiled."""
     with yrt.Fixture(PERL, "-e", FOLDS, seconds=None) as f:

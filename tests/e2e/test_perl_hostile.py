@@ -35,10 +35,12 @@ def check(result, most=0.001):
     return f"{inside} samples; {result.summary()}"
 
 
+@yrt.measured
 def test_exit():
     return [check(look("exit"))]
 
 
+@yrt.measured
 def test_exec():
     """What another program begins with may be sampled before its code is known."""
     return [check(look("exec"), 0.2)]

@@ -43,6 +43,7 @@ def chain(frames):
     return [m.group(1) for m in map(PERL_FRAME.match, frames) if m]
 
 
+@yrt.measured
 def test_storms():
     """
     Stacks stay complete, but for those deeper than --depth, and each sub is called by the one that calls it in the

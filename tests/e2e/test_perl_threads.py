@@ -28,6 +28,7 @@ def expected(chain):
     ]
 
 
+@yrt.measured
 def test_interpreters():
     need("threads", "threads", "Time::HiRes")
     with yrt.Fixture(PERL, SCRIPT, 1, seconds=None) as f:

@@ -36,6 +36,7 @@ def envoy_pod(**kw):
             yield root, out, envoy, pod
 
 
+@yrt.measured
 def test_ephemeral():
     """
     The README's first line to a flame graph: another container that joins Envoy's pid namespace, the page by stdout.
@@ -76,6 +77,7 @@ def test_job():
     ), yrt.show(stacks.items())
 
 
+@yrt.measured
 def test_restart():
     """Envoy ends and is started again in its pod while the Job samples: the result has both."""
     with envoy_pod(load=120) as (root, out, envoy, pod), tempfile.TemporaryDirectory() as directory:

@@ -81,6 +81,7 @@ def check(fixture, rate, *flags, view="flame"):
     return line
 
 
+@yrt.measured
 def test_64_threads():
     """Each serves requests of 1 ms."""
     for rate, seconds in ((19, 8), (99, 4), (999, 3)):
@@ -88,29 +89,34 @@ def test_64_threads():
             yield check(fixture, rate)
 
 
+@yrt.measured
 def test_2000_threads_at_1_percent():
     """Each serves one request of 0.2 ms in the whole run."""
     with yrt.Fixture("pool", "thread", 2000, 200, 1, seconds=14) as fixture:
         yield check(fixture, 3999)
 
 
+@yrt.measured
 def test_2000_threads():
     for rate, seconds in ((99, 4), (999, 3)):
         with yrt.Fixture("pool", "thread", 2000, 200, 40, seconds=seconds) as fixture:
             yield check(fixture, rate)
 
 
+@yrt.measured
 def test_500_processes():
     with yrt.Fixture("pool", "fork", 500, 1000, 50, seconds=8) as fixture:
         yield check(fixture, 99, "-s")
 
 
+@yrt.measured
 def test_200_threads_of_python():
     for rate in (99, 999):
         with PythonPool("threads", 200, seconds=5) as fixture:
             yield check(fixture, rate, view="python-flame")
 
 
+@yrt.measured
 def test_python_processes_of_one_task():
     """multiprocessing.Pool(maxtasksperchild=1): none is counted twice."""
     with PythonPool("processes", 2, seconds=8) as fixture:

@@ -111,6 +111,7 @@ def test_running():
     yield f"{result.samples} of {expected}, rate halved {halved} times"
 
 
+@yrt.measured
 def test_tables():
     """
     A function that only the language's own table has is found by the name that stacks show; suggestions come from it,

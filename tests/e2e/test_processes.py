@@ -23,6 +23,7 @@ FAMILY = f'python3 -c "{BURN}" left & python3 -c "{BURN}" right & perl -e "while
 CONTAINER = "0123456789abcdef" * 4  # as docker names a group of processes
 
 
+@yrt.measured
 def test_live():
     """A Perl and two Pythons that differ by an argument, of a shell that waits."""
     with tempfile.TemporaryDirectory() as directory:
@@ -120,6 +121,7 @@ def render(path, form, name=None, *flags):
     return yrt.read(to)
 
 
+@yrt.measured
 def test_one():
     """A program alone: no level for it, but the labels and the first mapping of a pprof."""
     with tempfile.TemporaryDirectory() as directory:

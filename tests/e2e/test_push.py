@@ -75,6 +75,7 @@ def pprof_stacks(dir, body):
     return oracles.merge(read.stacks())
 
 
+@yrt.measured
 def test_what_stores_get():
     with tempfile.TemporaryDirectory() as dir:
         path = recorded(dir)
@@ -145,6 +146,7 @@ service:
 """
 
 
+@yrt.measured
 def test_collector():
     """
     A real OpenTelemetry Collector, which sends on what it was sent: stacks, values, labels. YRT_OTELCOL:

@@ -106,6 +106,7 @@ def test_token():
         assert "secret" not in done.stderr and len(store.requests) == 1, done.stderr
 
 
+@yrt.measured
 def test_hang():
     """A store that is slow is waited for, one that hangs is not, and SIGTERM ends it at once."""
     with tempfile.TemporaryDirectory() as dir, stores.Store((200, {}, 1), (200, {}, 3), (200, {}, 0)) as store:

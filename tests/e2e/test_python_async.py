@@ -72,10 +72,12 @@ def check(result, before):
     )
 
 
+@yrt.measured
 def test_tasks():
     yield check(sample("tasks"), ("<module>", "main", "run"))
 
 
+@yrt.measured
 def test_python_tasks():
     """Task._step of the Task in Python stays: it belongs to the task."""
     result = sample("python-tasks")
@@ -83,10 +85,12 @@ def test_python_tasks():
     yield check(result, ("<module>", "main", "run"))
 
 
+@yrt.measured
 def test_in_thread():
     yield check(sample("thread"), ("_bootstrap", "_bootstrap_inner", "run", "run"))
 
 
+@yrt.measured
 def test_server():
     """asyncio's own coroutines and protocols: what a task awaits stays, what the loop calls for itself does not."""
     result = sample("server")
@@ -98,6 +102,7 @@ def test_server():
     yield f"{result.samples} samples, {answered:.3f} in answer()"
 
 
+@yrt.measured
 def test_uvloop():
     """A loop in C, with libuv: its frames are the loop's inside too, but those that a task calls itself."""
     python = "/usr/bin/python3"  # Debian's module is for this one
@@ -112,6 +117,7 @@ def test_uvloop():
     yield f"{result.samples} samples, {answered:.3f} in answer()"
 
 
+@yrt.measured
 def test_all_frames():
     """--no-async shows the frames of the loop, as yrt flame does, where --async folds them."""
     for view, flags in (("python-flame", ["--no-async"]), ("flame", [])):
@@ -124,6 +130,7 @@ def test_all_frames():
     assert folded.share(LOOP) > 0.5, yrt.show(folded.stacks)
 
 
+@yrt.measured
 def test_recording():
     """A recording has all frames; render --async folds them, and each sample stays one."""
     with tempfile.TemporaryDirectory() as directory, yrt.Fixture(PYTHON, SCRIPT, 2, "tasks", seconds=None) as f:

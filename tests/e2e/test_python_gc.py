@@ -19,6 +19,7 @@ INSIDE = re.compile(
 )
 
 
+@yrt.measured
 def test_share_and_order():
     samples, seen, used, spent = 0, 0, 0.0, 0.0
     for _ in range(5):

@@ -15,6 +15,7 @@ def sample(mode, *flags, seconds=2):
         return yrt.sample_whole(f, "-U", *flags, view="python-flame", rate=999)
 
 
+@yrt.measured
 def test_one_thread():
     """Who computes holds it all the time."""
     result, _ = sample("one", "--gil")
@@ -23,6 +24,7 @@ def test_one_thread():
     yield f"{result.samples} samples, {left_out} left out"
 
 
+@yrt.measured
 def test_without_the_gil():
     result, truth = sample("hash", "--gil")
     left_out = result.stats["filtered_samples"]
@@ -39,6 +41,7 @@ def test_without_the_gil():
     yield f"{result.samples} of {whole} samples hold the GIL; {measured:.4f} of the time was computing"
 
 
+@yrt.measured
 def test_without_python():
     """Without a Python there is no GIL, and nothing to show."""
     with yrt.Fixture("deep30", seconds=2) as f:

@@ -44,14 +44,17 @@ def split(mode):
         yield line
 
 
+@yrt.measured
 def test_direct():
     yield from split("direct")
 
 
+@yrt.measured
 def test_kinds():
     yield from split("kinds")
 
 
+@yrt.measured
 def test_without_the_gil():
     """A thread that hashes holds no GIL, and must still have its Python frames."""
     result, truth = sample("threads")
@@ -68,6 +71,7 @@ def test_without_the_gil():
     yield f"{whole} of {result.samples} samples hash, all in hashing(); measured {measured:.4f}"
 
 
+@yrt.measured
 def test_true_order():
     """C between two Python functions stands between them, and only the view of Python hides the loop."""
     result, _ = sample("kinds", "flame", 2)

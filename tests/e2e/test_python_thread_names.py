@@ -40,10 +40,12 @@ def sample(*flags, mode="threads"):
         return yrt.sample_whole(f, "-t", *flags, view="python-flame", rate=499)[0]
 
 
+@yrt.measured
 def test_names():
     yield check(sample(), "MainThread")
 
 
+@yrt.measured
 def test_fork():
     """The forking thread is the child's only one, under a number that threading may not know."""
     result = sample("-s", mode="fork")
@@ -72,6 +74,7 @@ def child_of(pid):
         return f.read().split()
 
 
+@yrt.measured
 def test_pid_namespace():
     """In a container threads have other numbers."""
     with subprocess.Popen(

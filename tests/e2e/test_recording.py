@@ -37,6 +37,7 @@ def recorded(program, *flags, seconds=2, rate=999, argument=()):
         yield path, at.result().expect()
 
 
+@yrt.measured
 def test_everything_is_kept():
     """All samples that were taken, the threads, the loss line."""
     with recorded("threads", argument=(3,)) as (path, result):
@@ -49,6 +50,7 @@ def test_everything_is_kept():
     assert yrt.alone(result.stderr)[-1].removeprefix("yrt: ") in text, text[:600]
 
 
+@yrt.measured
 def test_filters_afterwards():
     """Filters of a recording do what those of sampling do."""
     with recorded("syscalls") as (path, _):
@@ -71,6 +73,7 @@ def test_a_thread_afterwards():
     assert sorted(one) == sorted(wanted) and wanted, yrt.show(one)
 
 
+@yrt.measured
 def test_elsewhere():
     """Drawn by nobody, when neither the process nor its program is there any more."""
     with tempfile.TemporaryDirectory() as directory:
@@ -113,6 +116,7 @@ def test_interrupt():
     assert sum(n for _, n in stacks) == result.stats["samples"] > 30
 
 
+@yrt.measured
 def test_default_name():
     with tempfile.TemporaryDirectory() as directory:
         plain("record", "-F", 999, "--", yrt.fixture_path("deep30"), 1, cwd=directory)
@@ -213,6 +217,7 @@ def test_bad_files():
         expect_error(yrt.INPUT, "render", directory, "-o", "-", words=(directory,))
 
 
+@yrt.measured
 def test_cut_short():
     """What is whole is shown, what is missing is counted, and more than half missing changes the exit code."""
     stacks = "".join(f"main;f{i % 997};g{i} 1\n" for i in range(300000))

@@ -47,6 +47,7 @@ def near_expected(result, tolerance=0.1):
     assert abs(result.stats["samples"] / expected - 1) < tolerance, f"{result.stats['samples']} samples of {expected}"
 
 
+@yrt.measured
 def test_program_and_those_that_start_later():
     """Two processes of the chosen program, one from before and one from after the start; another one is left alone."""
     with renamed("chosen", "deep30") as dir:
@@ -79,6 +80,7 @@ def test_many_that_sleep():
         ), result.stderr
 
 
+@yrt.measured
 def test_becomes_another_program():
     """What a chosen shell executes is not chosen; with -s it is."""
     with renamed("chosen", "deep30") as dir:
@@ -99,6 +101,7 @@ def test_becomes_another_program():
     assert shares[0] == 0 and shares[1] > 0.1, shares
 
 
+@yrt.measured
 def test_pod_and_container():
     """By cgroup; a process that joins the container later is found."""
     with pods.Pod() as pod, yrt.Fixture("deep30", seconds=4) as first, yrt.Fixture("recursion", seconds=4) as second:
@@ -124,6 +127,7 @@ def test_pod_and_container():
             assert result.share("f01") > 0.3 and result.share(second.chain[0]) > 0.1, (at.args, yrt.show(result.stacks))
 
 
+@yrt.measured
 def test_unit():
     """A service of systemd, by its cgroup: nginx, its master and workers; another name lists what comes close."""
     name = f"yrt-test-{os.getpid()}"
@@ -145,6 +149,7 @@ def test_unit():
         os.rmdir(slice)
 
 
+@yrt.measured
 def test_wait():
     """A program that does not run yet is an error, or waited for."""
     with renamed("awaited", "deep30") as dir:
@@ -167,6 +172,7 @@ def test_wait():
         assert len(result.stderr.splitlines()) == 2, result.stderr  # and what to do
 
 
+@yrt.measured
 def test_name():
     """-p takes the name of one process; of several it lists them; of none what comes close."""
     with renamed("unique", "deep30") as dir:
@@ -223,6 +229,7 @@ def seen_as_used(result, frame, pid, cpu_s, rate):
     ), f"{frame}: {seen:.2f} s seen, {cut:.2f} s cut, {cpu_s:.2f} s used\n{yrt.show(own)}"
 
 
+@yrt.measured
 def test_whole_machine():
     """
     Every process, also among 300 others: -a is experimental (docs/limits.md), so that much may be lost, but not

@@ -25,10 +25,12 @@ def native(name):
     return against(result, truth["split"], lambda path: path)
 
 
+@yrt.measured
 def test_native():
     yield from native("split")
 
 
+@yrt.measured
 def test_native_O3():
     yield from native("split_O3")
 

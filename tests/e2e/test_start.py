@@ -20,6 +20,7 @@ def cut(result, *but):
     return sum(n for cause, n in result.stats["truncated"].items() if cause not in but) / result.samples
 
 
+@yrt.measured
 def test_python():
     """All that its imports load is seen: the stacks are whole while files are mapped whose code is not known yet."""
     result = yrt.run("python-flame", "-F", 1999, "--", sys.executable, "-c", WORK % 0.3, timeout=120).expect()

@@ -217,6 +217,7 @@ def drag(b, css, start, end):
     )
 
 
+@yrt.measured
 def test_page():
     with recording("--timeline") as path, Browser(1280, 800) as b:
         page = os.path.join(os.path.dirname(path), "x.html")

@@ -49,6 +49,7 @@ def share(rows, name, column):
     return next((row[column] for row in rows if re.search(rf"\b{name}\b", row[3])), 0)
 
 
+@yrt.measured
 def test_tables():
     found, _ = top("--rows", 60)
     assert len(found) == 2, found
@@ -91,6 +92,7 @@ def test_threads():
         assert 15 < max(row[1] for row in rows if f"worker-{n} " in row[3]) < 50, rows
 
 
+@yrt.measured
 def test_subprocesses():
     """-s: what is below the given process, though it does nothing itself."""
     with contextlib.ExitStack() as stack:
@@ -204,6 +206,7 @@ def test_views_and_json():
         assert table["rows"][0]["self"] >= table["rows"][-1]["self"] and f"pid {busy.pid}" in table["target"], table
 
 
+@yrt.measured
 def test_processes():
     """--processes: a row for each; without it their level is none of the functions."""
     with subprocess.Popen(
@@ -239,6 +242,7 @@ def test_processes():
     assert functions and not any(row["kind"] == "process" for row in functions), functions
 
 
+@yrt.measured
 def test_suspend():
     """Ctrl-Z gives the terminal back and stops the job; fg goes on."""
     with yrt.Fixture("deep30") as f:

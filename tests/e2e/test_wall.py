@@ -80,6 +80,7 @@ def render(path, name, *flags):
     return yrt.run("render", path, "-f", name, "-o", "-", *flags, output=False, stats=False).expect().stdout
 
 
+@yrt.measured
 def test_threads():
     """Of each thread: on and off are its wall-clock time, and on is what it says itself."""
     with tempfile.TemporaryDirectory() as directory:
@@ -109,6 +110,7 @@ def test_threads():
     )
 
 
+@yrt.measured
 def test_timeline():
     """
     Samples of time stand for as much as is counted, thread by thread; a strip shows the states. With a stack for each
@@ -142,6 +144,7 @@ def test_timeline():
     assert abs(count - whole) < 0.03 * whole, (count, whole)
 
 
+@yrt.measured
 def test_views():
     """The view of a language hides the interpreter and waits by design; page and help know the command."""
     result = yrt.run(
@@ -169,6 +172,7 @@ time.sleep(60)
 """
 
 
+@yrt.measured
 def test_lives():
     """Threads end all the time, also after the run and before yrt looks at them: no more waits than life."""
     with yrt.Fixture("/usr/bin/python3", "-c", SHORT_LIVES, seconds=None, wait=False) as f:

@@ -71,6 +71,7 @@ def cpu_s(pid):
         return int(file.read().split()[0]) / 1e9
 
 
+@yrt.measured
 def test_every():
     """So many recordings, each whole; then nothing in the kernel and no CPU time until the next."""
     with tempfile.TemporaryDirectory() as dir, Python(BUSY) as target:
@@ -117,6 +118,7 @@ def test_names():
         assert len({os.path.basename(path)[:21] for path in files}) < 6, files  # some are of one second
 
 
+@yrt.measured
 def test_full():
     """A volume that is full: the oldest goes, and it goes on. What an earlier run has left is sent at once."""
     with tempfile.TemporaryDirectory() as dir, Python(BUSY) as target:
@@ -177,6 +179,7 @@ time.sleep(300)
 """
 
 
+@yrt.measured
 def test_cpu_of_those_that_come_and_go():
     """CPU time that a process had used before it was a target does not count, and none is taken off when one ends."""
     rule = ["--select", f"comm=yrt{os.getpid()}", "-d", 0.3, "-n", 1, "--when"]
@@ -208,6 +211,7 @@ def test_cpu_of_those_that_come_and_go():
         assert len(kept(dir)) == 1, result.stderr
 
 
+@yrt.measured
 def test_cpu_of_new_ones():
     """Of those that start while yrt waits, within some seconds; of children, where they are targets too."""
     rule = ["--select", f"comm=yrt{os.getpid()}", "-d", 0.3, "-n", 1, "--when", "cpu > 10%"]
@@ -304,6 +308,7 @@ def test_sent_later():
         assert "sent with the next" in result.stderr, result.stderr
 
 
+@yrt.measured
 def test_store_that_holds_up():
     """A store that hangs, or asks for a pause, gets its pause, and recordings are made on time all the same."""
     with tempfile.TemporaryDirectory() as dir, Python(BUSY) as target, stores.Store(None) as store:

@@ -71,6 +71,7 @@ def check_busy(result, name, frame, pid, used):
     assert named >= 0.5 * seen, f"{name}: {named} of {seen} have its function\n{yrt.show(stacks)}"
 
 
+@yrt.measured
 def test_crowd():
     """
     Those at work are seen with their language's frames, of each only the first stacks may be cut, none in code that is
@@ -159,6 +160,7 @@ def wake_ups(pid):
     return int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", yrt.read(f"/proc/{pid}/status"), re.M)[1])
 
 
+@yrt.measured
 def test_wake_ups():
     """At a low rate yrt sleeps most of the time, also beside programs that end at once."""
     most = {"sleep 1000": 16, "while :; do sleep 0.05; done": 26}  # a second

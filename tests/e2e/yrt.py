@@ -14,8 +14,6 @@ import tempfile
 import time
 import traceback
 
-import flaky
-
 YRT = os.environ["YRT"]
 BUILD = os.environ["YRT_BUILD"]
 SOURCE = os.environ.get("YRT_SOURCE") or os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -429,24 +427,26 @@ def nobody():
         yield {"binary": copy, "prefix": ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]}
 
 
-# What is measured is real time on a machine that others share: one bad moment is not a bug, two in a row are. If the
-# host of a virtual machine took more than this share of the CPUs' time, another attempt is added, up to so many, while
-# the module has run for less.
-ATTEMPTS, DISTURBED, MORE_ATTEMPTS, MORE_UNTIL_S = 2, 0.04, 3, 400
-BEGIN = time.monotonic()
+# The tiers of docs/testing.md. A test of the gate has an exact answer, and fails at its first failure. A measurement
+# depends on the scheduler or on chance, and is red if it fails three times in a row: what is broken always does.
+MEASUREMENTS = 3
+SERIES = os.path.join(BUILD, "measured.tsv")  # a line for each measurement: when, which, how it ended, what it says
 SKIPPED = 77  # the exit code if no test could run; CMake's SKIP_RETURN_CODE
+NOTES = os.path.join(BUILD, "notes.txt")  # what a module's result hides: tests/run.sh shows it
 
 
 class Skipped(Exception):
     """What a test needs is not here; main() says so."""
 
 
-def attempt(test):
-    """
-    None if it passes, else (what it says, the share of the CPUs' time that the host took meanwhile, the exception in a
-    line).
-    """
-    begin, stolen = time.monotonic(), cpu_times()[1]
+def measured(test):
+    """Marks a test whose assertion depends on the scheduler or on chance: it belongs to the measurements."""
+    test.measured = True
+    return test
+
+
+def failure(test):
+    """None if it passes; prints what it says either way."""
     try:
         for line in test() or ():
             print(f"     {line}", flush=True)
@@ -454,35 +454,40 @@ def attempt(test):
     except Skipped:
         raise
     except Exception as e:
-        taken = (cpu_times()[1] - stolen) / (time.monotonic() - begin) / os.cpu_count()
+        print(traceback.format_exc(), flush=True)
         line = traceback.extract_tb(e.__traceback__)[-1].lineno
-        return traceback.format_exc(), taken, f"{type(e).__name__} in line {line}: {' '.join(str(e).split())}"[:600]
+        return f"{type(e).__name__} in line {line}: {' '.join(str(e).split())}"[:600]
+
+
+def append(path, line):
+    with open(path, "a") as file:
+        file.write(line + "\n")
 
 
 def passes(name, test):
-    """Whether a test does, at one of its attempts. Those that failed are reported."""
-    here, begin, failures, disturbed, why = os.path.basename(sys.argv[0]), time.monotonic(), 0, 0, ""
-    while failure := attempt(test):
-        failures += 1
-        disturbed += failure[1] > DISTURBED
-        why = failure[2]
-        print(f"FAIL {name}, attempt {failures}, the host took {failure[1]:.1%} of the CPUs\n{failure[0]}", flush=True)
-        if failures >= ATTEMPTS + (min(disturbed, MORE_ATTEMPTS) if time.monotonic() - BEGIN < MORE_UNTIL_S else 0):
-            flaky.note("failed", f"{here} {name}: {why}")
-            return False
-    print(
-        f"ok   {name}" + (f" (at attempt {failures + 1})" if failures else "") + f", {time.monotonic() - begin:.1f} s",
-        flush=True,
-    )
-    if failures:
-        flaky.note("flaky" if failures > disturbed else "disturbed", f"{here} {name}: {why}")
-    return True
+    """Whether a test does; each measurement is added to the series."""
+    here, begin = os.path.basename(sys.argv[0]), time.monotonic()
+    is_measured = hasattr(test, "measured")
+    for _ in range(MEASUREMENTS if is_measured else 1):
+        why = failure(test)
+        if is_measured:
+            append(SERIES, f"{time.time():.0f}\t{here}\t{name}\t{'failed' if why else 'passed'}\t{why or ''}")
+        print(f"{'FAIL' if why else 'ok  '} {name}, {time.monotonic() - begin:.1f} s", flush=True)
+        if not why:
+            return True
+    append(NOTES, f"failed: {here} {name}: {why}")
+    return False
 
 
 def main(scope):
-    """Runs the test_* functions of a module (those named on the command line, else all) and says what failed."""
+    """
+    Runs the test_* functions of a module, those of the tier that YRT_TIER says ("gate", "measured"; without it all), or
+    those named on the command line, and says what failed.
+    """
     tests = {name: f for name, f in scope.items() if name.startswith("test_") and callable(f)}
-    wanted = sys.argv[1:] or list(tests)
+    tier = os.environ.get("YRT_TIER")
+    wanted = sys.argv[1:] or [
+        name for name, f in tests.items() if not tier or hasattr(f, "measured") == (tier == "measured")]
     failed, skipped = [], []
     for name in wanted:
         try:
@@ -491,10 +496,11 @@ def main(scope):
         except Skipped as why:
             print(f"skip {name}: {why}", flush=True)
             skipped.append(name)
-            flaky.note("skipped", f"{os.path.basename(sys.argv[0])} {name}: {why}")
+            append(NOTES, f"skipped: {os.path.basename(sys.argv[0])} {name}: {why}")
     print(
         f"{len(wanted) - len(failed) - len(skipped)} of {len(wanted)} passed"
         + (f"; failed: {', '.join(failed)}" if failed else "")
         + (f"; skipped: {', '.join(skipped)}" if skipped else "")
     )
+    assert wanted, "no test of this tier is here"
     sys.exit(SKIPPED if len(skipped) == len(wanted) else bool(failed))

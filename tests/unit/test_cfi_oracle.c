@@ -431,7 +431,7 @@ static void test_oracle(void **state)
 	compare_path(*state);
 }
 
-/* GCC describes a frame that it realigns by expressions. */
+/* GCC describes a frame that it realigns by expressions, clang does not. */
 static __attribute__((noinline, noclone, force_align_arg_pointer)) u64 realigned(u64 n)
 {
 	volatile u64 *room = __builtin_alloca(n * sizeof(*room));
@@ -447,7 +447,9 @@ static void test_self(void **state)
 	struct tally t = compare_path("/proc/self/exe");
 
 	assert_int_equal(realigned(3), memory_word(2));
+#ifndef __clang__
 	assert_true(t.expressions > 0);
+#endif
 }
 
 /* As a target's vDSO comes: bytes without a file. */
