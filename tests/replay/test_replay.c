@@ -6,8 +6,6 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <stdlib.h>
-
 #include "walks.h"
 
 static const char *path;
@@ -35,8 +33,10 @@ static void fail_walk(const struct walk_record *r, u32 i, const char *what)
 	while (at < r->nframes && at < now.nframes && r->frames[at].where == now.frames[at].where &&
 	        r->frames[at].detail == now.frames[at].detail)
 		at++;
-	fail_msg("walk %u: %s: stop %u, was %u; %u frames, were %u; the first %u are the same", i, what, now.stop,
-	        r->stop, now.nframes, r->nframes, at);
+	fail_msg("walk %u: %s: stop %u, was %u; %u frames, were %u; the first %u are the same, then %lx %lx, was %lx "
+	         "%lx",
+	        i, what, now.stop, r->stop, now.nframes, r->nframes, at, now.frames[at].where, now.frames[at].detail,
+	        r->frames[at].where, r->frames[at].detail);
 }
 
 static void test_frames(void **state)
@@ -55,15 +55,35 @@ static void test_frames(void **state)
 	assert_true(complete >= 10);
 }
 
+/* The same function: a read that failed may leave its position unknown, or approximate, which the frame says. */
+static bool is_alike(const struct frame *a, const struct frame *b)
+{
+	return frame_kind(a) == frame_kind(b) && frame_runtime(a) == frame_runtime(b) &&
+	       (frame_kind(a) == FRAME_SCRIPT || (a->where == b->where && a->detail == b->detail));
+}
+
+/* docs/limits.md: where words of the VM are absent, a stack without its frames may count as complete. */
+static bool may_be_left_out(const struct frame *f)
+{
+	return frame_kind(f) == FRAME_SCRIPT && (frame_runtime(f) == RUNTIME_LUA || frame_runtime(f) == RUNTIME_LUAJIT);
+}
+
 /* A walk that says that it is complete has all frames. What is marked as a guess claims nothing. */
 static bool is_false(const struct walk_record *r)
 {
-	if (now.stop != STOP_ROOT || walks_same(r, &now))
+	u32 i = 0;
+
+	if (now.stop != STOP_ROOT)
 		return false;
-	for (u32 i = 0; i < now.nframes; i++)
-		if (frame_flags(&now.frames[i]) & FRAME_GUESS)
-			return false;
-	return true;
+	for (u32 k = 0; k < r->nframes; k++) {
+		if (i < now.nframes && is_alike(&r->frames[k], &now.frames[i])) {
+			if (frame_flags(&now.frames[i++]) & FRAME_GUESS)
+				return false;
+		} else if (!may_be_left_out(&r->frames[k])) {
+			return true;
+		}
+	}
+	return i != now.nframes;
 }
 
 static void test_failed_reads(void **state)
