@@ -51,6 +51,7 @@ struct process {
 	u32 generation;                   /* of entry.regions: another one after each change */
 	u32 deferred_left;                /* so many walks may still send a copy of their stack */
 	u32 deferred_modules;             /* mappings of files when that was last set */
+	bool crowded;                     /* said that it has more code than fits (regions_fit.h) */
 	bool dead;                        /* exited: kept for naming what is still on its way */
 	bool buried;                      /* was dead already when targets_sweep_old() came by last */
 };

@@ -8,6 +8,7 @@
 #include "cfi/jit_code.h"
 #include "cleanup.h"
 #include "process.h"
+#include "regions_fit.h"
 #include "search.h"
 
 #define USER_END (1ULL << 47) /* [vsyscall] lies above */
@@ -335,10 +336,28 @@ void regions_saw(struct process *p, u64 addr)
 		jit_code_saw(p->code, addr);
 }
 
+/* Once a process. */
+static void complain(struct process *p, u32 n, const struct regions_lost *lost)
+{
+	if (p->crowded || !p->modules->complain || (!lost->rows && !lost->regions))
+		return;
+	p->crowded = true;
+	p->modules->complain(p->modules->complain_ctx,
+	        error_hint(error_new(ERROR_UNSUPPORTED,
+	                           "the code of process %d is in %u pieces, more than the %u that yrt looks up", p->pid,
+	                           n, REGIONS_MAX),
+	                lost->regions ? "stacks end at %u of them that belong to no file"
+	                              : "of %u of them that the process made, yrt follows only frame pointers",
+	                lost->regions ? lost->regions : lost->rows));
+}
+
 static struct error *place(struct process *p, const struct list *list)
 {
-	u32 n = list->n < REGIONS_MAX ? list->n : REGIONS_MAX, size = n * sizeof(*list->items), offset;
+	struct regions_lost lost;
+	u32 n = regions_fit(list->items, list->n, REGIONS_MAX, &lost), size = n * sizeof(*list->items), offset;
 	struct error *err;
+
+	complain(p, list->n, &lost);
 
 	if (!n)
 		return NULL;
