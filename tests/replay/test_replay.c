@@ -68,12 +68,24 @@ static bool may_be_left_out(const struct frame *f)
 	return frame_kind(f) == FRAME_SCRIPT && (frame_runtime(f) == RUNTIME_LUA || frame_runtime(f) == RUNTIME_LUAJIT);
 }
 
+/* So may one without any of them, and without native ones that lie between them. */
+static bool has_lost_vm(const struct walk_record *r)
+{
+	u32 before = 0, after = 0;
+
+	for (u32 i = 0; i < r->nframes; i++)
+		before += may_be_left_out(&r->frames[i]);
+	for (u32 i = 0; i < now.nframes; i++)
+		after += frame_kind(&now.frames[i]) == FRAME_SCRIPT;
+	return before && !after;
+}
+
 /* A walk that says that it is complete has all frames. What is marked as a guess claims nothing. */
 static bool is_false(const struct walk_record *r)
 {
 	u32 i = 0;
 
-	if (now.stop != STOP_ROOT)
+	if (now.stop != STOP_ROOT || has_lost_vm(r))
 		return false;
 	for (u32 k = 0; k < r->nframes; k++) {
 		if (i < now.nframes && is_alike(&r->frames[k], &now.frames[i])) {
