@@ -9,9 +9,10 @@
 
 #define THREADS_MAX   4096
 #define FRAMES_MAX    100000
-#define STATE_WORDS   64   /* of a thread state: exceptions that are handled, context, and so on */
-#define INTERP_WORDS  1024 /* of an interpreter */
-#define MODULE_DICT   16   /* PyModuleObject.md_dict */
+#define STATE_WORDS   64         /* of a thread state: exceptions that are handled, context, and so on */
+#define INTERP_WORDS  (1u << 16) /* of an interpreter, from 3.12 on: it has the dicts of static types */
+#define INTERP_OLD    1024
+#define MODULE_DICT   16 /* PyModuleObject.md_dict */
 #define MODULES_CHUNK 64
 
 struct error *python_heap_open(
@@ -110,6 +111,8 @@ static void one_frame(struct python_heap *p, u32 thread, u64 frame)
 		return;
 	python_heap_code_name(p, code, name, sizeof(name));
 	p->root = heap_root(p->h, thread, HEAP_STACKS, name);
+	if (p->r.l->ts_frame_object.size)
+		heap_root_ref(p->h, p->root, HEAP_PART, frame);
 	python_heap_frame(p, frame);
 	p->root = 0;
 }
@@ -118,13 +121,11 @@ static void frames(struct python_heap *p, u32 thread, u64 ts)
 {
 	u64 frame = first_frame(p, ts);
 
-	if (p->r.l->ts_frame_object.size) { /* they are objects, and lead to each other */
-		heap_root_ref(p->h, thread, HEAP_ANY, frame);
-		return;
-	}
+	bool objects = p->r.l->ts_frame_object.size;
+
 	for (u32 i = 0; frame && i < FRAMES_MAX; i++) {
 		one_frame(p, thread, frame);
-		frame = python_heap_word(p, frame + p->r.l->f_previous.at);
+		frame = python_heap_word(p, frame + (objects ? p->r.l->fo_back.at : p->r.l->f_previous.at));
 	}
 }
 
@@ -190,7 +191,8 @@ struct error *python_heap_roots(void *reader)
 	for (u32 i = 0; i < n; i++) {
 		modules(p, interp[i]);
 		threads(p, interp[i]);
-		scan(p, heap_root(p->h, 0, HEAP_RUNTIME, "(interpreter)"), interp[i], INTERP_WORDS);
+		scan(p, heap_root(p->h, 0, HEAP_RUNTIME, "(interpreter)"), interp[i],
+		        p->r.version < PYTHON_V3_12 ? INTERP_OLD : INTERP_WORDS);
 	}
 	return NULL;
 }

@@ -53,6 +53,7 @@ enum python_kind {
 	PYTHON_DEQUE,
 	PYTHON_FRAME,
 	PYTHON_GENERATOR,
+	PYTHON_MODULE,
 };
 
 /* A word of an object that may be a reference. */
@@ -98,6 +99,8 @@ struct python_heap {
 
 /* The type at this address; NULL: there is none. */
 const struct python_type *python_heap_type(struct python_heap *p, u64 addr);
+/* Does this ob_refcnt say so? What is no object often begins with an address, and a freed one with that of another. */
+bool python_heap_is_alive(const struct python_heap *p, u64 count);
 /* Is an object there, as far as can be seen: of a known type, and alive? */
 bool python_heap_is_object(struct python_heap *p, u64 addr);
 /* The label of a str, behind prefix ("." of attributes); other: what is not a name. */

@@ -15,8 +15,8 @@
 #define LOG_SIZE_MAX 40
 #define SHARED_MAX   64
 
-#define TP_CACHED_DICT        264
-#define OWNED_BY_FRAME_OBJECT 2 /* _PyInterpreterFrame.owner */
+#define STATE_MAX             4096 /* words of a module's state */
+#define OWNED_BY_FRAME_OBJECT 2    /* _PyInterpreterFrame.owner */
 
 static u64 word_at(const u8 *bytes, u32 at)
 {
@@ -420,7 +420,8 @@ static bool is_code(struct python_heap *p, u64 addr)
 
 u64 python_heap_frame_code(struct python_heap *p, u64 frame)
 {
-	u64 code = untag(p, python_heap_word(p, frame + frame_layout(p->r.version).code));
+	u32 at = p->r.version < PYTHON_V3_11 ? p->r.l->fo_code.at : frame_layout(p->r.version).code;
+	u64 code = untag(p, python_heap_word(p, frame + at));
 
 	return is_code(p, code) ? code : 0;
 }
@@ -439,15 +440,20 @@ void python_heap_code_name(struct python_heap *p, u64 code, char *ret, size_t si
 	snprintf(ret, size, "%s (%s:%u)", name, slash ? slash + 1 : file, line);
 }
 
-/* co_nlocalsplus follows the first line, and the tuple of their names comes two words before the file's. */
+/*
+ * co_nlocalsplus follows the first line, and the tuple of their names comes two words before the file's. Up to 3.10
+ * co_nlocals comes three words before the first line, and co_varnames follows co_names.
+ */
 static u32 count_locals(struct python_heap *p, u64 code, u64 *names)
 {
 	const struct python_layout *l = p->r.l;
+	bool old = p->r.version < PYTHON_V3_11;
 	u32 n;
 
-	*names = python_heap_word(p, code + l->co_filename.at - 16u);
-	if (!memory_read(p->r.mem, &n, sizeof(n), code + l->co_firstlineno.at + 4u) || n > 1u << 16 || !*names ||
-	        python_heap_word(p, *names + 16) != n)
+	*names = python_heap_word(p, code + (old ? l->co_names.at + 8u : l->co_filename.at - 16u));
+	if (!memory_read(
+	            p->r.mem, &n, sizeof(n), code + (old ? l->co_firstlineno.at - 12u : l->co_firstlineno.at + 4u)) ||
+	        n > 1u << 16 || !*names || python_heap_word(p, *names + 16) != n)
 		return 0;
 	return n;
 }
@@ -463,71 +469,122 @@ static u32 count_stack(struct python_heap *p, u64 frame, const struct frame_layo
 	return n > nlocals && n < nlocals + 4096 ? (u32)n : nlocals;
 }
 
+/* PyFrameObject.f_localsplus, an array of one, up to 3.10. */
+static u32 old_locals(struct python_heap *p)
+{
+	const struct python_type *t = python_heap_type(p, p->bias + p->image->frame_type);
+
+	return t ? t->basicsize - 8 : 0;
+}
+
+/*
+ * Up to 3.10: locals, cells and the stack, up to f_valuestack or, where that is known, f_stacktop (3.10: f_stackdepth).
+ * What lies behind is left over from others.
+ */
+static u32 count_old(struct python_heap *p, u64 frame)
+{
+	u64 start = frame + old_locals(p), stack = python_heap_word(p, frame + 64), top;
+
+	if (p->r.version < PYTHON_V3_10)
+		top = python_heap_word(p, frame + 72);
+	else
+		top = stack + 8 * (python_heap_word(p, frame + 80) & 0x7fffffff);
+	top = top > stack && top - stack < 1u << 20 ? top : stack;
+	return stack >= start && top - start < 1u << 20 ? (u32)((top - start) / 8) : 0;
+}
+
+/* Locals at an address, by the names that the code has for the first of them. */
+static void give_locals(struct python_heap *p, u64 at, u32 n, u32 nnamed, u64 names)
+{
+	const struct python_type *t = names ? python_heap_type(p, python_heap_word(p, names + 8)) : NULL;
+
+	for (u32 i = 0; i < n; i++) {
+		u64 value = untag(p, python_heap_word(p, at + 8ull * i));
+		u32 label = HEAP_ANY;
+
+		if (!python_heap_is_object(p, value))
+			continue;
+		if (i < nnamed && t && t->kind == PYTHON_TUPLE)
+			label = python_heap_label(p, python_heap_word(p, names + t->items + 8ull * i), "", HEAP_ANY);
+		python_heap_give(p, label, value);
+	}
+}
+
 u64 python_heap_frame(struct python_heap *p, u64 frame)
 {
 	struct frame_layout l = frame_layout(p->r.version);
 	u64 code = python_heap_frame_code(p, frame), names, value;
-	u32 nlocals, n, items = 0;
+	u32 n;
 
 	if (!code)
 		return 0;
+	n = count_locals(p, code, &names);
+	if (p->r.version < PYTHON_V3_11) {
+		give_locals(p, frame + old_locals(p), count_old(p, frame), n, names);
+		return code;
+	}
 	for (u32 i = 0; i < l.nwords; i++) {
 		value = untag(p, python_heap_word(p, frame + l.words[i]));
 		if (python_heap_is_object(p, value))
 			python_heap_give(p, HEAP_ANY, value);
 	}
-	nlocals = count_locals(p, code, &names);
-	n = count_stack(p, frame, &l, nlocals);
-	if (names) {
-		const struct python_type *t = python_heap_type(p, python_heap_word(p, names + 8));
-
-		items = t && t->kind == PYTHON_TUPLE ? t->items : 0;
-	}
-	for (u32 i = 0; i < n; i++) {
-		u32 label = HEAP_ANY;
-
-		value = untag(p, python_heap_word(p, frame + l.locals + 8ull * i));
-		if (!python_heap_is_object(p, value))
-			continue;
-		if (i < nlocals && items)
-			label = python_heap_label(p, python_heap_word(p, names + items + 8ull * i), "", HEAP_ANY);
-		python_heap_give(p, label, value);
-	}
+	give_locals(p, frame + l.locals, count_stack(p, frame, &l, n), n, names);
 	return code;
 }
 
-/* Up to 3.10 locals follow the frame's other members, which slots cover. */
-static bool frame(struct python_heap *p, const struct python_type *t, u64 addr, u64 *size)
+static bool frame(struct python_heap *p, u64 addr)
 {
-	struct frame_layout l = frame_layout(p->r.version);
-	u64 frame, word;
-	const u8 *bytes;
+	u64 own = python_heap_word(p, addr + PYTHON_HEAD + 8);
+	const u8 *owner;
 
 	if (p->r.version < PYTHON_V3_11) {
-		bytes = heap_bytes(p->h, addr, PYTHON_VAR_HEAD);
-		word = bytes ? word_at(bytes, 16) : ~0ull;
-		if (word > 1u << 20)
-			return false;
-		for (u64 i = 0; i < word; i++) {
-			u64 value = python_heap_word(p, addr + t->basicsize + 8 * i);
-
-			if (python_heap_is_object(p, value))
-				python_heap_give(p, HEAP_ANY, value);
-		}
+		python_heap_frame(p, addr);
 		return true;
 	}
-	frame = python_heap_word(p, addr + PYTHON_HEAD + 8);
-	bytes = frame ? heap_bytes(p->h, frame + l.owner, 1) : NULL;
-	if (bytes && *bytes == OWNED_BY_FRAME_OBJECT)
-		python_heap_frame(p, frame);
-	(void)size;
+	owner = own ? heap_bytes(p->h, own + frame_layout(p->r.version).owner, 1) : NULL;
+	if (owner && *owner == OWNED_BY_FRAME_OBJECT)
+		python_heap_frame(p, own);
 	return true;
 }
 
-static bool generator(struct python_heap *p, u64 addr)
+/* PyGenObject.gi_iframe: 3.13 does not say, and has it where 3.12 has it. */
+static u32 gen_frame(const struct python_heap *p)
 {
-	if (p->r.version >= PYTHON_V3_11 && p->r.l->gen_frame.size)
-		python_heap_frame(p, addr + p->r.l->gen_frame.at);
+	return p->r.l->gen_frame.size ? p->r.l->gen_frame.at : PYTHON_HEAD + 56;
+}
+
+/* From 3.11 on its frame is in it, at its end; co_stacksize precedes the first line. */
+static bool generator(struct python_heap *p, u64 addr, u64 *size)
+{
+	u64 frame = addr + gen_frame(p), code, names;
+	u32 stack = 0;
+
+	if (p->r.version < PYTHON_V3_11) {
+		python_heap_give(p, HEAP_PART, python_heap_word(p, addr + PYTHON_HEAD)); /* gi_frame */
+		return true;
+	}
+	code = python_heap_frame(p, frame);
+	if (!code)
+		return true;
+	(void)!memory_read(p->r.mem, &stack, sizeof(stack), code + p->r.l->co_firstlineno.at - 4u);
+	if (stack < 1u << 16)
+		*size = gen_frame(p) + frame_layout(p->r.version).locals +
+		        8ull * (count_locals(p, code, &names) + stack);
+	return true;
+}
+
+/* The state of a module of C: as many words as its definition says. */
+static bool module(struct python_heap *p, u64 addr)
+{
+	u64 def = python_heap_word(p, addr + 24), state = python_heap_word(p, addr + 32), n;
+
+	n = def && state && !(state & 7) ? python_heap_word(p, def + 56) / 8 : 0; /* PyModuleDef.m_size */
+	for (u64 i = 0; i < n && n < STATE_MAX; i++) {
+		u64 value = python_heap_word(p, state + 8 * i);
+
+		if (python_heap_is_object(p, value))
+			python_heap_give(p, HEAP_ANY, value);
+	}
 	return true;
 }
 
@@ -562,10 +619,10 @@ static bool int_size(struct python_heap *p, const struct python_type *t, u64 add
 	s64 tag = (s64)python_heap_word(p, addr + PYTHON_HEAD);
 	u64 n = (u64)(tag < 0 ? -tag : tag);
 
-	if (p->r.version >= PYTHON_V3_12) {
+	if (p->r.version >= PYTHON_V3_12)
 		n = (u64)tag >> 3;
+	if (p->r.version >= PYTHON_V3_11)
 		n = n ? n : 1;
-	}
 	*size = (p->r.version >= PYTHON_V3_12 ? t->basicsize : PYTHON_VAR_HEAD) + 4 * n;
 	return sane_count(n);
 }
@@ -623,9 +680,11 @@ static bool contents(struct python_heap *p, const struct python_type *t, u64 add
 	case PYTHON_DEQUE:
 		return deque(p, addr, size);
 	case PYTHON_FRAME:
-		return frame(p, t, addr, size);
+		return frame(p, addr);
 	case PYTHON_GENERATOR:
-		return generator(p, addr);
+		return generator(p, addr, size);
+	case PYTHON_MODULE:
+		return module(p, addr);
 	case PYTHON_BYTEARRAY: /* ob_alloc */
 		n = python_heap_word(p, addr + 24);
 		*size += n;
@@ -637,7 +696,7 @@ static bool contents(struct python_heap *p, const struct python_type *t, u64 add
 
 static void slots(struct python_heap *p, const struct python_type *t, u64 addr)
 {
-	u32 end = t->kind == PYTHON_GENERATOR && p->r.l->gen_frame.size ? p->r.l->gen_frame.at : UINT16_MAX;
+	u32 end = t->kind == PYTHON_GENERATOR && p->r.version >= PYTHON_V3_11 ? gen_frame(p) : UINT16_MAX;
 
 	for (u32 i = 0; i < t->nslots; i++) {
 		u64 value = t->slots[i].at < end ? python_heap_word(p, addr + t->slots[i].at) : 0;
@@ -654,7 +713,7 @@ enum heap_seen python_heap_object(void *reader, u64 addr, u32 label, struct heap
 	const struct python_type *t;
 	u64 size, type;
 
-	if (!head || !(u32)word_at(head, 0))
+	if (!head || !python_heap_is_alive(p, word_at(head, 0)))
 		return HEAP_TORN;
 	type = word_at(head, 8);
 	t = python_heap_type(p, type);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Types of the target: what they say of their instances. */
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,7 @@
 #define MEMBER_OBJECT    6  /* T_OBJECT */
 #define MEMBER_OBJECT_EX 16
 #define WEAK_CALLBACK    24 /* PyWeakReference.wr_callback: the only word that is no weak reference */
+#define MODULE_STATE     32 /* PyModuleObject.md_state: a structure of the module's own */
 #define NAME_BYTES       256
 #define TYPES_MAX        (1u << 20)
 
@@ -42,6 +44,7 @@ static const struct {
         {"array.array", PYTHON_ARRAY},
         {"collections.deque", PYTHON_DEQUE},
         {"frame", PYTHON_FRAME},
+        {"module", PYTHON_MODULE},
         {"generator", PYTHON_GENERATOR},
         {"coroutine", PYTHON_GENERATOR},
         {"async_generator", PYTHON_GENERATOR},
@@ -92,21 +95,22 @@ static enum python_kind kind_by_flags(u64 flags)
 	                                       : PYTHON_PLAIN;
 }
 
-/* "module.qualname" of a class, else tp_name. */
-static void name_of(struct python_heap *p, u64 addr, const u8 *type, char *ret)
+/* "module.qualname" of a class, else tp_name. False: it has none, so it is no type. */
+static bool name_of(struct python_heap *p, u64 addr, const u8 *type, char *ret)
 {
 	char module[NAME_BYTES / 2] = "", name[NAME_BYTES / 2] = "";
 	struct python_heap_type heap = python_heap_type_layout(p->r.version);
 
 	if (!memory_string(p->r.mem, ret, NAME_BYTES, word_at(type, TP_NAME)))
-		snprintf(ret, NAME_BYTES, "?");
+		return false;
 	if (!(word_at(type, TP_FLAGS) & PYTHON_HEAP_TYPE))
-		return;
+		return isalpha((u8)*ret) || *ret == '_';
 	python_heap_text(p, python_heap_word(p, addr + heap.qualname), name, sizeof(name));
 	python_heap_text(p, python_dict_find(&p->r, word_at(type, TP_DICT), "__module__"), module, sizeof(module));
 	if (*name)
 		snprintf(ret, NAME_BYTES, "%s%s%s", *module && strcmp(module, "builtins") ? module : "",
 		        *module && strcmp(module, "builtins") ? "." : "", name);
+	return true;
 }
 
 static bool is_type_object(struct python_heap *p, const u8 *type)
@@ -186,7 +190,8 @@ static struct error *add_words(struct python_heap *p, struct python_type *t, con
 	if (has_no_words(name))
 		return err;
 	for (u32 at = from; !err && at + 8 <= to; at += 8) {
-		if (at == dict || at == weak || (is_weak && at != WEAK_CALLBACK))
+		if (at == dict || at == weak || (at == MODULE_STATE && !strcmp(name, "module")) ||
+		        (is_weak && at != WEAK_CALLBACK))
 			continue;
 		err = add_slot(t, at, false, guess && !python ? HEAP_MAYBE : 0);
 	}
@@ -241,7 +246,8 @@ static struct error *read_type(struct python_heap *p, u64 addr, struct python_ty
 	memcpy(type, bytes, sizeof(type));
 	if (!plausible(type) || !is_type_object(p, type))
 		return NULL;
-	name_of(p, addr, type, name);
+	if (!name_of(p, addr, type, name))
+		return NULL;
 	t = calloc(1, sizeof(*t));
 	if (!t)
 		return &error_no_memory;
@@ -288,9 +294,14 @@ const struct python_type *python_heap_type(struct python_heap *p, u64 addr)
 	return t;
 }
 
+bool python_heap_is_alive(const struct python_heap *p, u64 count)
+{
+	return (u32)count && !(p->r.version >= PYTHON_V3_14 ? count >> 32 & 0xffff : count >> 32);
+}
+
 bool python_heap_is_object(struct python_heap *p, u64 addr)
 {
 	const u8 *head = addr && !(addr & 7) && addr < 1ull << 47 ? heap_bytes(p->h, addr, PYTHON_HEAD) : NULL;
 
-	return head && (u32)word_at(head, 0) && python_heap_type(p, word_at(head, 8));
+	return head && python_heap_is_alive(p, word_at(head, 0)) && python_heap_type(p, word_at(head, 8));
 }

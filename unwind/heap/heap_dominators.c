@@ -39,9 +39,9 @@ static u32 meet(const u32 *dom, u32 a, u32 b)
 	return a;
 }
 
-static bool improve(const struct references *r, u32 *dom, u32 i)
+static bool improve(const struct references *r, const u32 *parents, u32 *dom, u32 i)
 {
-	u32 best = dom[i];
+	u32 best = dom[i] ? meet(dom, dom[i], parents[i]) : 0;
 
 	for (u64 k = r->start[i]; best && k < r->start[i + 1]; k++)
 		if (r->from[k] != i)
@@ -52,12 +52,12 @@ static bool improve(const struct references *r, u32 *dom, u32 i)
 	return true;
 }
 
-static bool sweep(const struct references *r, u32 *dom, u32 n, bool up)
+static bool sweep(const struct references *r, const u32 *parents, u32 *dom, u32 n, bool up)
 {
 	bool changed = false;
 
 	for (u32 k = 1; k < n; k++)
-		changed |= improve(r, dom, up ? k : n - k);
+		changed |= improve(r, parents, dom, up ? k : n - k);
 	return changed;
 }
 
@@ -74,7 +74,7 @@ struct error *heap_dominators(
 	if (!err) {
 		memcpy(dom, parents, n * sizeof(*dom));
 		dom[0] = 0;
-		while (++*rounds < HEAP_ROUNDS_MAX && sweep(&r, dom, n, *rounds & 1))
+		while (++*rounds < HEAP_ROUNDS_MAX && sweep(&r, parents, dom, n, *rounds & 1))
 			;
 		*ret = TAKE(dom);
 		*incoming = TAKE(in);

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""python-heap and python-refs, against a walk with the gc module in the same process, which stands still meanwhile."""
+
+import os
+import re
+import subprocess
+import tempfile
+
+import yrt
+
+PYTHON = os.environ.get("YRT_PYTHON", "/usr/bin/python3")
+SCRIPT = os.path.join(yrt.SOURCE, "fixtures", "python", "keeps.py")
+OWN = ("Point", "Record", "Node", "Named", "Pair", "Cache")
+# Nothing refers to these that the gc module does not show, nor has a size that it does not say.
+EXACT = ("collections.deque", "cell", "property", "threading.Lock")
+N = 1000
+LOCAL = 70  # Points that only a local variable of a waiting thread keeps alive, where the gc module sees none
+
+
+def keeps(n=N):
+    return yrt.Fixture(PYTHON, SCRIPT, n, seconds=None, wait=False)
+
+
+def run(command, *args, code=yrt.OK):
+    return yrt.run(command, *args, output=False, stats=False).expect(code)
+
+
+def read(f):
+    """None if this Python is refused by name."""
+    known = [3, 8] <= f.start["version"] <= [3, 14] and not f.start["free_threaded"]
+    result = run("python-heap", "-p", f.pid, code=yrt.OK if known else yrt.UNSUPPORTED)
+    if not known:
+        assert re.search(r"the heap of (Python 3\.\d+|free-threaded builds) is not read", result.stderr), result.stderr
+        return None
+    return result
+
+
+def types(text):
+    ret = {}
+    for line in text.splitlines()[1:]:
+        size, _, count, name = line.split(None, 3)
+        ret[name] = int(count), int(size)
+    return ret
+
+
+def test_types():
+    """Counts and bytes of the program's own types are those that the program counts; of no type is one missed."""
+    with keeps() as f:
+        result = read(f)
+        if not result:
+            return
+        seen, truth = types(result.stdout), f.start["types"]
+        for name in OWN:
+            count, size, more = truth["__main__." + name]
+            each = size // count
+            count += LOCAL if name == "Point" else 0
+            assert seen["__main__." + name] == (count, count * each + more), (name, count, each, more)
+        for name in EXACT:
+            least = truth[name][0] if name in truth else 0
+            assert not least or least <= seen[name][0] <= least + 4, (name, seen[name], least)
+        few = {name: t for name, t in truth.items() if seen.get(name, (0, 0))[0] < t[0]}
+        assert not few, str(few)[:500]
+        assert " references; 0 torn;" in result.stderr, result.stderr
+        yield f"{len(truth)} types"
+
+
+def tree(pid, *args):
+    """{path: (bytes of its own)} of folded stacks"""
+    text = run("python-refs", "-p", pid, "-f", "folded", *args).stdout
+    return {tuple(line.rpartition(" ")[0].split(";")): int(line.rpartition(" ")[2]) for line in text.splitlines()}
+
+
+def below(paths, *begin):
+    return {p: n for p, n in paths.items() if p[: len(begin)] == begin}
+
+
+def test_refs():
+    """Each object is drawn where it is kept alive, by the names of fields, and counts once."""
+    with keeps() as f:
+        if not read(f):
+            return
+        paths, truth = tree(f.pid), f.start["types"]
+        total = sum(n for n in paths.values())
+        assert total == types(run("python-heap", "-p", f.pid).stdout)["(all)"][1]
+        cache = ("__main__", "cache: __main__.Cache")
+        # of ten records one is in the deque, too: shared below the cache, which alone keeps both
+        records = below(paths, *cache, ".entries: dict", "{}: __main__.Record")
+        shared = below(paths, *cache, "shared by 2 paths")
+        points = truth["__main__.Point"][1] // truth["__main__.Point"][0]
+        leaf = (".points: list", "[]: __main__.Point")
+        assert records[(*cache, ".entries: dict", "{}: __main__.Record", *leaf)] == N * 9 // 10 * 3 * points, records
+        assert sum(n for p, n in shared.items() if p[-2:] == leaf) == N // 10 * 3 * points, shared
+        chain = below(paths, "__main__", "chain: __main__.Node")
+        assert sum(chain.values()) == f.start["chain_bytes"], (chain, f.start["chain_bytes"])
+        held = [p for p in paths if p[-3:] == ("mine: list", "[]: __main__.Point") or p[-1] == "[]: __main__.Point"]
+        assert any(p[:2] == ("__main__", "waiting: generator") and p[2] == "mine: list" for p in held), held
+        local = [p for p in held if p[:2] == ("(threads)", "listener") and p[3] == "points: list"]
+        assert local and local[0][2].startswith("listen (keeps.py:"), held
+        assert any(p[:3] == (*cache, ".names: __main__.Named") and p[-1] == "first: bytearray" for p in paths), paths
+
+
+def test_ways():
+    """--to: by type and by address; what there is none of is an error. --roots: a row of each root."""
+    with keeps() as f:
+        if not read(f):
+            return
+        paths = tree(f.pid, "--to", "Record")
+        ways = {(*p[:-1], p[-1].rpartition(": ")[2]) for p in paths}  # who comes second, by address, has no name
+        assert ways == {("__main__", "cache: __main__.Cache", ".entries: dict", "__main__.Record"),
+                        ("__main__", "cache: __main__.Cache", ".recent: collections.deque", "__main__.Record")}, paths
+        paths = tree(f.pid, "--to", hex(f.start["cache"]))
+        assert list(paths) == [("__main__", "cache: __main__.Cache")], paths
+        yrt.clear(run("python-refs", "-p", f.pid, "--to", "Nothing", code=yrt.INPUT), yrt.INPUT, "no object of type")
+        roots = types(run("python-refs", "-p", f.pid, "--roots").stdout)
+        assert roots["__main__"][1] == sum(n for p, n in tree(f.pid).items() if p[0] == "__main__"), roots
+        assert "(threads) > listener" in roots, roots
+
+
+def test_pause_and_core():
+    """The same of a process that is stopped for it, which runs on, and of a core."""
+    with keeps() as f, tempfile.TemporaryDirectory() as d:
+        alive = read(f)
+        if not alive:
+            return
+        paused = run("python-heap", "-p", f.pid, "--pause")
+        assert paused.stdout == alive.stdout
+        assert "is stopped while it is read" in paused.stderr, paused.stderr
+        core = os.path.join(d, "core")
+        subprocess.run(["gcore", "-o", core, str(f.pid)], check=True, capture_output=True)
+        assert run("python-heap", "--core", f"{core}.{f.pid}").stdout == alive.stdout
+        f.release()
+        f.process.wait(20)
+
+
+def test_memory():
+    """What has no room in --memory is counted, and said."""
+    with keeps(60000) as f:
+        if not read(f):
+            return
+        small = run("python-heap", "-p", f.pid, "--memory", 16)
+        assert "INCOMPLETE: --memory is used up" in small.stderr, small.stderr
+
+
+def test_growth():
+    """--watch shows what has grown, and only that: here nothing."""
+    with keeps() as f:
+        if read(f):
+            assert len(run("python-heap", "-p", f.pid, "--watch", 0.1).stdout.splitlines()) == 1
+
+
+yrt.main(globals())

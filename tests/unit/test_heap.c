@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A heap of a runtime that is made for this test, in fake memory of which pages can be missing. An object is its magic
+ * number, its size, how many references it has, and these.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "unwind/heap/heap.h"
+#include "unwind/heap/heap_cache.h"
+#include "unwind/heap/heap_draw.h"
+#include "unwind/runtime.h"
+
+#define BASE  0x7f0000000000ull
+#define SIZE  (8u << 20)
+#define PAGE  4096u
+#define MAGIC 0x4b43554b43554bull
+
+struct fake {
+	struct memory mem;
+	u8 *bytes;
+	u64 missing[16]; /* pages */
+	u32 nmissing, reads;
+	u64 torn;    /* an object whose magic number is wrong when it is read first */
+	u64 always;  /* and one where it always is */
+	bool broken; /* torn was read */
+	bool pieces; /* it can read some at once */
+	u32 next;    /* free */
+};
+
+static struct fake fake;
+
+static bool is_missing(u64 addr, u64 size)
+{
+	for (u32 i = 0; i < fake.nmissing; i++)
+		if (fake.missing[i] < addr + size && fake.missing[i] + PAGE > addr)
+			return true;
+	return addr < BASE || addr + size > BASE + SIZE;
+}
+
+static bool fake_read(struct memory *mem, void *dst, size_t size, u64 addr)
+{
+	(void)mem;
+	if (is_missing(addr, size))
+		return false;
+	fake.reads++;
+	memcpy(dst, fake.bytes + (addr - BASE), size);
+	for (u32 i = 0; i < 2; i++) {
+		u64 at = i ? fake.always : fake.torn;
+
+		if (at >= addr && at + 8 <= addr + size && (i || !fake.broken)) {
+			memset((u8 *)dst + (at - addr), 0, 8);
+			fake.broken |= !i;
+		}
+	}
+	return true;
+}
+
+static int set_up(void **unused)
+{
+	fake = (struct fake){.mem = {.read = fake_read}, .bytes = calloc(1, SIZE), .next = 64};
+	return !fake.bytes;
+}
+
+static int tear_down(void **unused)
+{
+	free(fake.bytes);
+	return 0;
+}
+
+static u64 *object_at(u64 addr)
+{
+	return (u64 *)(fake.bytes + (addr - BASE));
+}
+
+static u64 make_at(u64 addr, u64 size, u32 nrefs, ...)
+{
+	u64 *words = object_at(addr);
+	va_list refs;
+
+	words[0] = MAGIC;
+	words[1] = size;
+	words[2] = nrefs;
+	va_start(refs, nrefs);
+	for (u32 i = 0; i < nrefs; i++)
+		words[3 + i] = va_arg(refs, u64);
+	va_end(refs);
+	return addr;
+}
+
+#define MAKE(size, ...) make_at((fake.next += 256, BASE + fake.next), size, __VA_ARGS__)
+
+/* --- the runtime --- */
+
+static u64 roots[2];
+
+static struct error *toy_open(void *instance, const struct runtime_process *p, struct heap *h, void **ret)
+{
+	(void)instance;
+	(void)p;
+	*ret = h;
+	return NULL;
+}
+
+static void toy_close(void *reader)
+{
+	(void)reader;
+}
+
+static struct error *toy_roots(void *reader)
+{
+	struct heap *h = reader;
+	u32 stack = heap_root(h, 0, HEAP_STACKS, "stack");
+
+	heap_root_ref(h, heap_root(h, 0, HEAP_LASTING, "globals"), heap_label(h, "all"), roots[0]);
+	heap_root_ref(h, heap_root(h, stack, HEAP_LASTING, "main"), heap_label(h, "x"), roots[1]);
+	return NULL;
+}
+
+static enum heap_seen toy_object(void *reader, u64 addr, u32 label, struct heap_object *ret)
+{
+	struct heap *h = reader;
+	const u64 *words = heap_bytes(h, addr, 256);
+	char name[16] = ".a";
+	u64 copy[32];
+
+	(void)label;
+	if (!words || words[0] != MAGIC || words[2] > 29)
+		return HEAP_TORN;
+	memcpy(copy, words, sizeof(copy));
+	for (u32 i = 0; i < copy[2]; i++) {
+		name[1] = (char)('a' + i);
+		heap_ref(h, heap_label(h, name), copy[3 + i]);
+	}
+	snprintf(name, sizeof(name), "T%lu", copy[2]);
+	ret->type = heap_type(h, copy[2] + 1, name);
+	ret->size = copy[1];
+	return HEAP_OBJECT;
+}
+
+static const struct runtime_heap_ops toy = {
+        .objects = "objects", .open = toy_open, .close = toy_close, .roots = toy_roots, .object = toy_object};
+
+static struct heap *read_toy(u64 memory)
+{
+	struct heap_options o = {.memory = memory, .references = true};
+	struct runtime_process p = {.memory = &fake.mem};
+	struct heap *h;
+	bool found;
+
+	assert_null(heap_create(&fake.mem, 0, &o, &h));
+	assert_null(heap_read(h, &toy, NULL, &p, &found));
+	assert_true(found);
+	return h;
+}
+
+static u64 count(const struct heap *h, const char *type, u64 *bytes)
+{
+	struct heap_total *all;
+	u64 ret = 0;
+	u32 n;
+
+	assert_null(heap_totals(h, &all, &n));
+	*bytes = 0;
+	for (u32 i = 0; i < n; i++)
+		if (!strcmp(all[i].type, type)) {
+			ret = all[i].count;
+			*bytes = all[i].bytes;
+		}
+	free(all);
+	return ret;
+}
+
+static void test_counts(void **unused)
+{
+	u64 leaf = MAKE(10, 0), huge = MAKE(1ull << 40, 0), pair = MAKE(7, 2, leaf, huge), bytes;
+	struct heap *h;
+
+	roots[0] = MAKE(5, 3, pair, leaf, pair);
+	roots[1] = 0;
+	*(object_at(leaf) + 2) = 1; /* a cycle */
+	*(object_at(leaf) + 3) = roots[0];
+	h = read_toy(64 << 20);
+	assert_int_equal(count(h, "T0", &bytes), 1);
+	assert_int_equal(bytes, 1ull << 40);
+	assert_int_equal(count(h, "T1", &bytes), 1);
+	assert_int_equal(bytes, 10);
+	assert_int_equal(count(h, "T3", &bytes), 1);
+	assert_int_equal(h->counts.torn, 0);
+	heap_destroy(h);
+}
+
+static void test_unreadable(void **unused)
+{
+	u64 good = make_at(BASE + 10 * PAGE, 1, 0), gone = make_at(BASE + 11 * PAGE, 1, 0), bytes;
+	u64 wild = 0x123, far = make_at(BASE + (5u << 20) - 128, 3, 0); /* it ends in another block */
+	struct heap *h;
+
+	fake.missing[fake.nmissing++] = BASE + 11 * PAGE;
+	roots[0] = MAKE(5, 4, good, gone, wild, far);
+	roots[1] = 0;
+	h = read_toy(64 << 20);
+	assert_int_equal(count(h, "T0", &bytes), 2);
+	assert_int_equal(bytes, 4);
+	assert_int_equal(h->counts.torn, 2);
+	heap_destroy(h);
+}
+
+/* What is read while it changes is read again; what stays so is counted. */
+static void test_torn(void **unused)
+{
+	u64 a = make_at(BASE + (1u << 20), 1, 0), b = make_at(BASE + (2u << 20), 1, 0), bytes;
+	struct heap *h;
+
+	fake.torn = a;
+	fake.always = b;
+	roots[0] = MAKE(5, 2, a, b);
+	roots[1] = 0;
+	h = read_toy(64 << 20);
+	assert_int_equal(count(h, "T0", &bytes), 1);
+	assert_int_equal(h->counts.mended, 1);
+	assert_int_equal(h->counts.torn, 1);
+	heap_destroy(h);
+}
+
+static u32 node_of(const struct heap *h, u64 addr)
+{
+	for (u32 i = 1; i < h->nnodes; i++)
+		if (h->nodes[i].addr == addr)
+			return i;
+	return 0;
+}
+
+/* What globals keep is not a local variable's; what that alone keeps is. */
+static void test_ranks(void **unused)
+{
+	u64 shared = MAKE(100, 0), own = MAKE(10, 0), *retained;
+	struct heap *h;
+
+	roots[0] = MAKE(1, 1, shared);
+	roots[1] = MAKE(2, 2, shared, own);
+	h = read_toy(64 << 20);
+	assert_null(heap_settle(h));
+	assert_null(heap_retained(h, &retained));
+	assert_int_equal(h->dominators[node_of(h, shared)], node_of(h, roots[0]));
+	assert_int_equal(retained[node_of(h, roots[0])], 101);
+	assert_int_equal(retained[node_of(h, roots[1])], 12);
+	assert_int_equal(retained[0], 113);
+	free(retained);
+	heap_destroy(h);
+}
+
+static u64 drawn(const struct profile *p, u32 node, const char *name)
+{
+	for (u32 i = p->nodes[node].child; i; i = p->nodes[i].sibling)
+		if (!strcmp(p->functions[p->nodes[i].function].name, name))
+			return i;
+	return 0;
+}
+
+/* A list of 20,000 is folded; what two keep is below who keeps both; all bytes are drawn once. */
+static void test_draw(void **unused)
+{
+	u64 next = 0, both = MAKE(1000, 0), left, right;
+	struct profile *p;
+	struct heap *h;
+	u32 top;
+
+	for (u32 i = 0; i < 20000; i++)
+		next = MAKE(4, 1, next);
+	left = MAKE(1, 2, both, 0ul);
+	right = MAKE(1, 2, both, next);
+	roots[0] = MAKE(1, 2, left, right);
+	roots[1] = 0;
+	h = read_toy(64 << 20);
+	assert_null(heap_settle(h));
+	assert_null(profile_create(&p));
+	assert_null(heap_draw_refs(h, p));
+	profile_finish(p);
+	assert_int_equal(p->nodes[0].total, 1000 + 80000 + 3);
+	top = (u32)drawn(p, (u32)drawn(p, 0, "globals"), "all: T2");
+	assert_true(top);
+	top = (u32)drawn(p, top, "shared by 2 paths");
+	assert_true(top);
+	assert_int_equal(p->nodes[top].total, 1000);
+	assert_true(p->nnodes < 20);
+	profile_destroy(p);
+	heap_destroy(h);
+}
+
+static void test_full(void **unused)
+{
+	u64 next = 0;
+	struct heap *h;
+
+	for (u32 i = 0; i < 30000; i++)
+		next = MAKE(1, 1, next);
+	roots[0] = next;
+	roots[1] = 0;
+	h = read_toy(1 << 20);
+	assert_true(h->counts.refused > 0);
+	assert_true(h->nnodes < 20000);
+	heap_destroy(h);
+}
+
+/* The cache gives what is there, of any size and place, with few reads and with few blocks. */
+static void test_cache(void **unused)
+{
+	struct heap_cache *c;
+	u64 at = 1;
+
+	for (u32 i = 0; i < SIZE; i++)
+		fake.bytes[i] = (u8)(i * 31 + (i >> 8));
+	fake.missing[fake.nmissing++] = BASE + 300 * PAGE;
+	assert_null(heap_cache_create(&fake.mem, 0, 0, &c));
+	for (u32 i = 0; i < 20000; i++) {
+		u32 from, size;
+		const u8 *bytes;
+
+		at = at * 6364136223846793005ull + 1442695040888963407ull;
+		from = (u32)(at >> 33) % SIZE;
+		size = 1 + (u32)(at >> 20) % 9000;
+		heap_cache_ahead(c, at >> 63);
+		bytes = heap_cache_bytes(c, BASE + from, size);
+		assert_int_equal(bytes != NULL, !is_missing(BASE + from, size));
+		if (bytes)
+			assert_memory_equal(bytes, fake.bytes + from, size);
+	}
+	assert_null(heap_cache_bytes(c, ~0ull - 4, 16));
+	assert_null(heap_cache_bytes(c, BASE, 0));
+	assert_null(heap_cache_bytes(c, BASE, HEAP_BYTES_MAX + 1));
+	heap_cache_destroy(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test_setup_teardown(test_counts, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(test_unreadable, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(test_torn, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(test_ranks, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(test_draw, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(test_full, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(test_cache, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Dominators of random graphs, against what the definition says: what cannot be reached without a node is dominated. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "unwind/grow.h"
+#include "unwind/heap/heap_dominators.h"
+
+#define NODES_MAX 60
+
+static u64 state = 42;
+
+static u32 chance(u32 n)
+{
+	state = state * 6364136223846793005ull + 1442695040888963407ull;
+	return (u32)(state >> 33) % n;
+}
+
+struct graph {
+	u32 n, parents[NODES_MAX];
+	struct heap_edge edges[NODES_MAX * NODES_MAX];
+	u32 nedges;
+};
+
+static bool refers(const struct graph *g, u32 from, u32 to)
+{
+	if (to && g->parents[to] == from)
+		return true;
+	for (u32 i = 0; i < g->nedges; i++)
+		if (g->edges[i].from == from && g->edges[i].to == to)
+			return true;
+	return false;
+}
+
+/* What node 0 reaches without going through one. */
+static void reach(const struct graph *g, u32 without, u32 at, bool *seen)
+{
+	if (at == without || seen[at])
+		return;
+	seen[at] = true;
+	for (u32 i = 0; i < g->n; i++)
+		if (refers(g, at, i))
+			reach(g, without, i, seen);
+}
+
+/* dominates[a][b]: all ways to b lead through a. */
+static void check(const struct graph *g)
+{
+	static bool dominates[NODES_MAX][NODES_MAX];
+	u32 *dom, *incoming, rounds;
+
+	for (u32 a = 0; a < g->n; a++) {
+		bool seen[NODES_MAX] = {false};
+
+		reach(g, a, 0, seen);
+		for (u32 b = 0; b < g->n; b++)
+			dominates[a][b] = !seen[b];
+	}
+	assert_null(heap_dominators(g->parents, g->n, g->edges, g->nedges, &dom, &incoming, &rounds));
+	assert_true(rounds < HEAP_ROUNDS_MAX);
+	for (u32 b = 1; b < g->n; b++) {
+		u32 edges = 0;
+
+		assert_int_not_equal(dom[b], b);
+		assert_true(dominates[dom[b]][b]);
+		for (u32 a = 0; a < g->n; a++) /* all others that do dominate it too */
+			if (a != b && a != dom[b] && dominates[a][b])
+				assert_true(dominates[a][dom[b]]);
+		for (u32 i = 0; i < g->nedges; i++)
+			edges += g->edges[i].to == b;
+		assert_int_equal(incoming[b], edges);
+	}
+	free(dom);
+	free(incoming);
+}
+
+static void test_random(void **unused)
+{
+	for (u32 round = 0; round < 300; round++) {
+		struct graph g = {.n = 1 + chance(NODES_MAX)};
+		u32 want = chance(2 * g.n + 1);
+
+		for (u32 i = 1; i < g.n; i++)
+			g.parents[i] = chance(3) ? i - 1 - chance(i < 3 ? i : 3) : chance(i);
+		for (u32 i = 0; i < want; i++)
+			g.edges[g.nedges++] = (struct heap_edge){chance(g.n), chance(g.n)};
+		check(&g);
+	}
+}
+
+/* A list that is linked both ways, and held by both ends: nobody in it dominates another. */
+static void test_ends(void **unused)
+{
+	u32 n = 100000, *parents = calloc(n, sizeof(*parents)), *dom, *incoming, rounds;
+	struct heap_edge *edges = calloc(2 * n, sizeof(*edges));
+	u64 nedges = 0;
+
+	/* found from both ends in turn: 1, 3, 5 ... from the first, 2, 4, 6 ... from the last */
+	for (u32 i = 3; i < n; i++) {
+		parents[i] = i - 2;
+		edges[nedges++] = (struct heap_edge){i, i - 2};
+	}
+	edges[nedges++] = (struct heap_edge){n - 1, n - 2};
+	edges[nedges++] = (struct heap_edge){n - 2, n - 1};
+	assert_null(heap_dominators(parents, n, edges, nedges, &dom, &incoming, &rounds));
+	for (u32 i = 0; i < n; i++)
+		assert_int_equal(dom[i], 0);
+	assert_true(rounds <= 4);
+	free(parents);
+	free(edges);
+	free(dom);
+	free(incoming);
+}
+
+static void test_none(void **unused)
+{
+	u32 parent = 0, *dom, *incoming, rounds;
+
+	assert_null(heap_dominators(&parent, 0, NULL, 0, &dom, &incoming, &rounds));
+	free(dom);
+	free(incoming);
+	assert_null(heap_dominators(&parent, 1, NULL, 0, &dom, &incoming, &rounds));
+	assert_int_equal(dom[0], 0);
+	free(dom);
+	free(incoming);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_random),
+	        cmocka_unit_test(test_ends),
+	        cmocka_unit_test(test_none),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
