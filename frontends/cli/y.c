@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* y: runs a program of the Y language on a process or a core file. */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli.h"
+#include "frontends/ylang/compile.h"
+#include "frontends/ylang/library.h"
+#include "frontends/ylang/vm.h"
+#include "output.h"
+#include "say.h"
+#include "unwind/cleanup.h"
+#include "unwind/grow.h"
+
+#define SOURCE_MOST (16u << 20)
+
+enum { Y_CORE = 512, Y_ROOT, Y_TYPES, Y_CHECK, Y_EXPLAIN, Y_EMIT, Y_LIST, Y_MAX_TIME, Y_MAX_STEPS };
+
+static const struct manual_option options[] = {
+        {'e', "execute", "SOURCE", "a program in place of FILE", COMPLETE_NOTHING},
+        {'p', "pid", "PID", "the process, by number or name", COMPLETE_PID},
+        {Y_CORE, "core", "FILE", "a core file in place of a process; needs no privileges", COMPLETE_FILE},
+        {Y_ROOT, "root", "DIR", "where the files are that the process of the core had mapped, if not here",
+                COMPLETE_FILE},
+        {Y_TYPES, "types", "FILE",
+                "an ELF file with the debug information of the same build as one of the target's files: types come "
+                "from there",
+                COMPLETE_FILE},
+        {'D', "define", "NAME[=VALUE]", "defines a macro", COMPLETE_NOTHING},
+        {'I', "include", "DIR", "a directory for #include, besides that of the file", COMPLETE_FILE},
+        {'d', "duration", "SECS", "how long _timer handlers run; without it until Ctrl-C", COMPLETE_NOTHING},
+        {Y_CHECK, "check", NULL, "compile only, and say which engines take the program", COMPLETE_NOTHING},
+        {Y_EXPLAIN, "explain", NULL, "where each type, offset and address came from", COMPLETE_NOTHING},
+        {Y_EMIT, "emit", "NAME", "print the program for another engine instead of running it: ir", COMPLETE_NOTHING},
+        {Y_LIST, "list", NULL, "the analysers that come with yrt", COMPLETE_NOTHING},
+        {Y_MAX_TIME, "max-time", "SECS", "how long a handler may run (60)", COMPLETE_NOTHING},
+        {Y_MAX_STEPS, "max-steps", "N", "rounds of loops and calls that a handler may take (100000000)",
+                COMPLETE_NOTHING},
+        {'q', "quiet", NULL, "no last line, no notes", COMPLETE_NOTHING},
+        {0},
+};
+
+static const char *const usage[] = {"FILE.y|NAME -p PID [options]", "-e SOURCE --core FILE [options]", "--list", NULL};
+
+static const struct manual_example examples[] = {
+        {"yrt y ngx-requests -p 4242", "the requests that an nginx worker has now, an analyser that comes with yrt"},
+        {"yrt y ngx-requests --core core.4242", "the same of a core file"},
+        {"yrt y -e '_probe _oneshot { printf(\"%d\\n\", counter); }' -p 4242", "a global variable of the process"},
+        {"yrt y --list", "all analysers"},
+        {NULL, NULL},
+};
+
+const struct manual y_manual = {
+        .usage = usage,
+        .text = "Runs a program in Y: C's expressions and control flow over the types and variables of the process, "
+                "which come from its debug information. It walks lists and trees, counts and prints. A program only "
+                "reads the target, and does not stop it. A read that fails is an error with its address, never 0.\n"
+                "docs/y.md is a tour of the language and its reference.",
+        .options = options,
+        .examples = examples,
+        .operands = COMPLETE_FILE,
+};
+
+struct request {
+	struct flame_options targets; /* of it only pids and help are used */
+	const char *execute, *emit;
+	struct y_target_options target;
+	const char **defines, **includes;
+	u32 ndefines, nincludes;
+	bool check, explain, list, quiet;
+	double duration_s, max_time_s, max_steps;
+};
+
+#define MEMBER(m) SETTING_OF(struct request, m)
+static const struct setting settings[] = {
+        {'e', MEMBER(execute)},
+        {Y_CORE, MEMBER(target.core)},
+        {Y_ROOT, MEMBER(target.root)},
+        {Y_TYPES, MEMBER(target.types)},
+        {Y_EMIT, MEMBER(emit)},
+        {Y_CHECK, MEMBER(check), .on = true},
+        {Y_EXPLAIN, MEMBER(explain), .on = true},
+        {Y_LIST, MEMBER(list), .on = true},
+        {'q', MEMBER(quiet), .on = true},
+        {'d', MEMBER(duration_s), .name = "--duration", .min = 0.001, .max = 1e9},
+        {Y_MAX_TIME, MEMBER(max_time_s), .name = "--max-time", .min = 0.001, .max = 86400},
+        {Y_MAX_STEPS, MEMBER(max_steps), .name = "--max-steps", .min = 1, .max = 1e15},
+        {0},
+};
+
+/* --- options --- */
+
+static struct error *add_text(const char ***list, u32 *n, const char *text)
+{
+	struct error *err = grow(list, *n, sizeof(**list));
+
+	if (!err)
+		(*list)[(*n)++] = text;
+	return err;
+}
+
+static struct error *parse_option(struct request *r, int option)
+{
+	bool taken;
+	struct error *err = settings_apply(settings, option, optarg, r, &taken);
+
+	if (err || taken)
+		return err;
+	switch (option) {
+	case 'D':
+		return add_text(&r->defines, &r->ndefines, optarg);
+	case 'I':
+		return add_text(&r->includes, &r->nincludes, optarg);
+	case 'p':
+		return flame_add_pids(&r->targets, optarg);
+	case 'h':
+		r->targets.help = true;
+		return NULL;
+	default:
+		return error_hint(error_new(ERROR_USAGE, "see the line above"), "--help lists all options");
+	}
+}
+
+static struct error *check_request(struct request *r, int operands)
+{
+	bool target = r->targets.npids || r->target.core;
+
+	if (r->list)
+		return operands ? error_new(ERROR_USAGE, "--list takes no FILE") : NULL;
+	if (operands > 1 || (operands == 1) == (r->execute != NULL))
+		return error_hint(
+		        error_new(ERROR_USAGE, "one program is needed: FILE.y, the NAME of an analyser, or -e SOURCE"),
+		        "yrt y --list lists the analysers");
+	if (r->targets.npids && r->target.core)
+		return error_new(ERROR_USAGE, "--core and -p exclude each other");
+	if (r->targets.npids > 1)
+		return error_new(ERROR_USAGE, "one process at a time");
+	if (r->target.root && !r->target.core)
+		return error_new(ERROR_USAGE, "--root takes --core");
+	r->target.only_types = !target && r->target.types && (r->check || r->emit);
+	if (!target && !r->target.only_types)
+		return error_hint(error_new(ERROR_USAGE, "a target is needed: -p PID or --core FILE"),
+		        "--check and --emit also take the types of a file: --types FILE");
+	r->target.pid = r->targets.npids ? r->targets.pids[0] : 0;
+	return NULL;
+}
+
+/* Options may stand behind FILE, as users of -e expect. */
+static struct error *parse(struct request *r, int argc, char **argv, const char **operand)
+{
+	struct manual_getopt g;
+	struct error *err = NULL;
+	int option, operands = 0;
+
+	flame_defaults(&r->targets);
+	manual_getopt(&y_manual, &g);
+	optind = 1;
+	while (!err && optind < argc) {
+		option = getopt_long(argc, argv, g.shorts, g.longs, NULL);
+		if (option != -1) {
+			err = parse_option(r, option);
+		} else if (optind < argc) {
+			*operand = argv[optind++];
+			operands++;
+		}
+	}
+	if (!err)
+		err = add_text(&r->defines, &r->ndefines, NULL);
+	if (!err)
+		err = add_text(&r->includes, &r->nincludes, NULL);
+	return err || r->targets.help ? err : check_request(r, operands);
+}
+
+/* --- the program --- */
+
+static const struct y_library_entry *find_analyser(const char *name)
+{
+	for (const struct y_library_entry *e = y_library; e->name; e++)
+		if (!strcmp(e->name, name))
+			return e;
+	return NULL;
+}
+
+static struct error *no_file(const char *name, int errnum)
+{
+	struct error *err = error_errno(errnum, "%s", name);
+
+	if (strchr(name, '/') || strstr(name, ".y"))
+		return err;
+	return error_hint(err, "nor is it an analyser that comes with yrt: yrt y --list lists them");
+}
+
+static struct error *read_source(const char *name, char **text, size_t *size)
+{
+	cleanup(close) int fd = open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	cleanup(fclose) FILE *file = NULL;
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st))
+		return no_file(name, errno);
+	if (S_ISDIR(st.st_mode))
+		return no_file(name, EISDIR);
+	file = fdopen(dup(fd), "r");
+	*text = malloc(SOURCE_MOST + 1);
+	if (!file || !*text)
+		return &error_no_memory;
+	*size = fread(*text, 1, SOURCE_MOST + 1, file);
+	if (*size > SOURCE_MOST)
+		return error_new(ERROR_USAGE, "%s: a program has at most 16 MiB", name);
+	return NULL;
+}
+
+/* *text is malloc'd. */
+static struct error *load_source(
+        const struct request *r, const char *operand, const char **name, char **text, size_t *size)
+{
+	const struct y_library_entry *e = operand ? find_analyser(operand) : NULL;
+
+	*name = e ? e->name : operand ? operand : "-e";
+	if (!e && operand)
+		return read_source(operand, text, size);
+	*text = strdup(e ? e->text : r->execute);
+	*size = *text ? strlen(*text) : 0;
+	if (e && asprintf((char **)name, "%s.y", e->name) < 0)
+		return &error_no_memory;
+	return *text ? NULL : &error_no_memory;
+}
+
+static int list_analysers(void)
+{
+	for (const struct y_library_entry *e = y_library; e->name; e++) {
+		const char *line = strchr(e->text, '\n');
+
+		line = line ? line + 1 + strspn(line + 1, "/* ") : "";
+		printf("%-16s %.*s\n", e->name, (int)strcspn(line, "\n"), line);
+	}
+	return 0;
+}
+
+/* --- running it --- */
+
+static void say_failures(const struct y_program *p, const struct y_run_stats *s)
+{
+	for (u32 i = 0; i < s->nfailures; i++) {
+		const struct y_failure *f = &s->failures[i];
+		const struct y_place *place = &p->places[f->place];
+
+		fprintf(stderr, "%s:%u:%u: error: %s", place->file, place->line, place->column,
+		        y_status_name(f->status));
+		if (f->at)
+			fprintf(stderr, " at 0x%lx", f->at);
+		fprintf(stderr, "; it ended the handler%s", f->count > 1 ? "" : "\n");
+		if (f->count > 1)
+			fprintf(stderr, " %lu times\n", f->count);
+	}
+}
+
+static void say_last_line(const struct y_run_stats *s)
+{
+	fprintf(stderr, "yrt: %lu handler%s, %lu ended by an error; %lu pages read", s->handlers,
+	        s->handlers == 1 ? "" : "s", s->failed, s->pages);
+	if (s->pages_changed)
+		fprintf(stderr, ", %lu changed meanwhile", s->pages_changed);
+	if (s->lost)
+		fprintf(stderr, "; %lu updates of full maps lost", s->lost);
+	fprintf(stderr, "; %.1f ms of CPU time\n", (double)s->cpu_ns / 1e6);
+}
+
+static int run_program(const struct request *r, struct y_program *p, struct y_target *t)
+{
+	struct y_run_options o = {.out = stdout, .err = stderr, .duration_s = r->duration_s, .stop = &stop_sampling};
+	struct y_run_stats stats;
+	struct error *err;
+	int code;
+
+	p->limits.time_s = r->max_time_s;
+	p->limits.steps = (u64)r->max_steps;
+	catch_signals();
+	err = output_unread(stdout, y_run(p, t, &o, &stats));
+	code = err                                 ? report_error(err)
+	       : stats.error                       ? ERROR_INTERNAL
+	       : 2 * stats.failed > stats.handlers ? ERROR_LOST
+	                                           : 0;
+	say_failures(p, &stats);
+	if (!r->quiet)
+		say_last_line(&stats);
+	y_run_stats_free(&stats);
+	return code;
+}
+
+static int check_program(const struct y_program *p)
+{
+	struct error *err = y_vm_refuses(p, false);
+
+	printf("vm: %s\n", err ? "no, the target's code is not probed yet" : "yes");
+	error_free(err);
+	return 0;
+}
+
+static struct error *emit_program(const struct request *r, const struct y_program *p)
+{
+	if (strcmp(r->emit, "ir"))
+		return error_new(ERROR_USAGE, "--emit takes ir, not \"%s\"", r->emit);
+	y_program_print(p, stdout);
+	return NULL;
+}
+
+/* What is wrong with a program: its place, the line, a caret. Lines of sources are as hostile as other text. */
+static int report_compile_error(struct error *err)
+{
+	char *rest = err->message, *line;
+	int code = err->kind;
+
+	if (!strchr(rest, '\n'))
+		return report_error(err);
+	while ((line = strsep(&rest, "\n"))) {
+		size_t tabs = strspn(line, "\t ");
+		cleanup(free) char *clean = say_clean(line + tabs);
+
+		fprintf(stderr, "%.*s%s\n", (int)tabs, line, clean ? clean : "");
+	}
+	error_free(err);
+	return code;
+}
+
+static int compile_and_run(const struct request *r, const char *operand)
+{
+	cleanup(free) char *text = NULL;
+	struct y_compile_options o = {
+	        .defines = r->defines, .includes = r->includes, .explain = r->explain ? stderr : NULL};
+	struct y_target *t = NULL;
+	struct y_program *p = NULL;
+	struct error *err = load_source(r, operand, &o.name, &text, &o.size);
+	int code = 0;
+
+	o.text = text;
+	if (!err)
+		err = y_target_open(&r->target, &t);
+	if (!err)
+		err = y_compile(&o, t, &p);
+	if (!err && r->emit)
+		err = emit_program(r, p);
+	else if (!err)
+		code = r->check ? check_program(p) : run_program(r, p, t);
+	if (err)
+		code = report_compile_error(err);
+	y_program_free(p);
+	y_target_close(t);
+	return code;
+}
+
+int y_main(const struct command_line *self, int argc, char **argv)
+{
+	struct request r = {.max_time_s = 60, .max_steps = 1e8};
+	const char *operand = NULL;
+	struct error *err = parse(&r, argc, argv, &operand);
+	int code = 0;
+
+	if (err)
+		code = report_error(err);
+	else if (r.targets.help)
+		manual_help(stdout, self);
+	else
+		code = r.list ? list_analysers() : compile_and_run(&r, operand);
+	free(r.defines);
+	free(r.includes);
+	flame_free(&r.targets);
+	return code;
+}

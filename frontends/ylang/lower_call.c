@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls: of the program's functions, and of what Y brings. */
+#include "lower.h"
+
+#include <string.h>
+
+static const struct value nothing = {.kind = V_NOTHING, .type = &y_void};
+
+static void need(struct lower *l, const struct y_node *n, u32 least, u32 most)
+{
+	if (n->n >= least && n->n <= most)
+		return;
+	if (least == most)
+		FAIL(l, n, "%s takes %u argument%s, here are %u", n->name, least, least == 1 ? "" : "s", n->n);
+	FAIL(l, n, "%s takes %u to %u arguments, here are %u", n->name, least, most, n->n);
+}
+
+static u32 string_argument(struct lower *l, const struct y_node *n, u32 i)
+{
+	struct value v = lower_rvalue(l, n->list[i]);
+
+	if (v.type != &y_string_type)
+		FAIL(l, n->list[i], "%s needs a _str, this is %s%s", n->name, y_type_text(l->s, v.type),
+		        v.type->kind == TYPE_POINTER ? "; _str(p) reads it" : "");
+	return to_slot(l, n->list[i], v);
+}
+
+static struct value result(
+        struct lower *l, const struct y_node *n, enum y_op op, const struct type *type, u32 a, u32 b, u64 imm)
+{
+	u32 dst = new_slot(l, type_of_value(l, n, type));
+	struct y_insn *i = emit(l, n, op, l->f->slots[dst]);
+
+	i->dst = dst;
+	i->a = a;
+	i->b = b;
+	i->imm = imm;
+	return in_slot(type, dst);
+}
+
+/* _str(p), _str(p, n) */
+static struct value read_string(struct lower *l, const struct y_node *n)
+{
+	struct value p, length;
+	u32 most = l->in_probe ? Y_STR_MOST_PROBE : Y_STR_MOST, address;
+
+	need(l, n, 1, 2);
+	p = lower_rvalue(l, n->list[0]);
+	if (p.type == &y_string_type && n->n == 1)
+		return p;
+	if (p.type->kind != TYPE_POINTER)
+		FAIL(l, n->list[0], "_str reads where a pointer leads to, this is %s", y_type_text(l->s, p.type));
+	if (n->n == 1 && p.type->to->kind != TYPE_VOID && (p.type->to->kind != TYPE_INT || p.type->to->size != 1))
+		FAIL(l, n->list[0], "_str of %s, which leads to no characters; a cast would say that it is meant",
+		        y_type_text(l->s, p.type));
+	address = to_slot(l, n->list[0], p);
+	if (n->n == 1)
+		return result(l, n, Y_OP_STR_READ, &y_string_type, address, Y_NONE, most);
+	length = lower_rvalue(l, n->list[1]);
+	if (!is_integer(length.type))
+		FAIL(l, n->list[1], "a length of type %s", y_type_text(l->s, length.type));
+	return result(l, n, Y_OP_STR_READ_N, &y_string_type, address,
+	        to_slot(l, n->list[1], cast_to(l, n->list[1], length, &y_long)), most);
+}
+
+static struct value concatenate(struct lower *l, const struct y_node *n)
+{
+	u32 all;
+
+	need(l, n, 2, 16);
+	all = string_argument(l, n, 0);
+	for (u32 i = 1; i < n->n; i++)
+		all = result(l, n, Y_OP_STR_CAT, &y_string_type, all, string_argument(l, n, i), 0).slot;
+	return in_slot(&y_string_type, all);
+}
+
+static struct value valid(struct lower *l, const struct y_node *n)
+{
+	u32 failed = new_block(l), end = new_block(l), dst = new_slot(l, Y_I32), fail = l->fail;
+	struct y_insn *i;
+
+	need(l, n, 1, 1);
+	l->fail = failed;
+	lower_rvalue(l, n->list[0]);
+	l->fail = fail;
+	i = emit(l, NULL, Y_OP_CONST, Y_I32);
+	i->dst = dst;
+	i->imm = 1;
+	emit_jump(l, end);
+	place_block(l, failed);
+	emit(l, NULL, Y_OP_CONST, Y_I32)->dst = dst;
+	place_block(l, end);
+	return in_slot(&y_int, dst);
+}
+
+/* _count(agg), _count(agg[keys]) … */
+static struct value aggregate(struct lower *l, const struct y_node *n, enum y_agg what)
+{
+	struct y_node *a;
+	struct value v;
+	struct y_insn *i;
+	u32 dst;
+
+	need(l, n, 1, 1);
+	a = n->list[0];
+	v = a->kind == Y_N_INDEX ? lower_map_element(l, a) : lower_expression(l, a);
+	if (v.kind != V_MAP || !l->p->maps[v.imm].is_agg)
+		FAIL(l, a, "%s needs an aggregate", n->name);
+	if (v.nkeys != l->p->maps[v.imm].nkeys)
+		FAIL(l, a, "%s needs one element of %s", n->name, l->p->maps[v.imm].name);
+	dst = new_slot(l, Y_I64);
+	i = emit(l, n, Y_OP_AGG_GET, Y_I64);
+	i->dst = dst;
+	i->a = what;
+	i->imm = v.imm;
+	i->args = add_args(l, v.keys, v.nkeys);
+	i->nargs = v.nkeys;
+	return in_slot(&y_long, dst);
+}
+
+static void histogram(struct lower *l, const struct y_node *n)
+{
+	struct value v;
+	struct y_insn *i;
+
+	need(l, n, 1, 1);
+	v = lower_expression(l, n->list[0]);
+	if (v.kind != V_MAP || !l->p->maps[v.imm].is_agg || v.nkeys)
+		FAIL(l, n->list[0], "_hist needs a whole aggregate");
+	i = emit(l, n, Y_OP_PRINT_MAP, Y_VOID);
+	i->a = Y_HIST;
+	i->imm = v.imm;
+}
+
+static struct value to_integer(struct lower *l, const struct y_node *n)
+{
+	struct value v;
+
+	need(l, n, 1, 1);
+	v = lower_rvalue(l, n->list[0]);
+	if (v.type->kind != TYPE_FLOAT)
+		FAIL(l, n->list[0], "_dtoi needs a floating-point number, this is %s", y_type_text(l->s, v.type));
+	return cast_to(l, n, v, &y_long);
+}
+
+static struct value symbol(struct lower *l, const struct y_node *n)
+{
+	struct value v;
+
+	need(l, n, 1, 1);
+	v = lower_rvalue(l, n->list[0]);
+	if (v.type->kind != TYPE_POINTER && !is_integer(v.type))
+		FAIL(l, n->list[0], "_sym needs an address, this is %s", y_type_text(l->s, v.type));
+	return result(l, n, Y_OP_SYMBOL, &y_string_type, to_slot(l, n, cast_to(l, n, v, &y_ulong)), Y_NONE, 0);
+}
+
+enum builtin {
+	B_STR,
+	B_LEN,
+	B_CUT,
+	B_CAT,
+	B_VALID,
+	B_COUNT,
+	B_SUM,
+	B_MIN,
+	B_MAX,
+	B_AVG,
+	B_HIST,
+	B_DTOI,
+	B_SYM,
+	B_PRINTF,
+	B_PRINT,
+	B_WARN,
+	B_ERROR,
+	B_EXIT,
+	B_CLEAR,
+	BUILTINS
+};
+
+static const char *const builtins[] = {"_str", "_len", "_cut", "_cat", "_valid", "_count", "_sum", "_min", "_max",
+        "_avg", "_hist", "_dtoi", "_sym", "printf", "_print", "_warn", "_error", "_exit", "_clear"};
+
+void offer_builtins(struct y_near *near)
+{
+	for (u32 i = 0; i < BUILTINS; i++)
+		y_near_offer(near, builtins[i]);
+}
+
+static struct value act(struct lower *l, const struct y_node *n, enum builtin b)
+{
+	struct value v;
+	u32 slot;
+
+	switch (b) {
+	case B_PRINTF:
+		lower_printf(l, n);
+		break;
+	case B_PRINT:
+		lower_print(l, n);
+		break;
+	case B_HIST:
+		histogram(l, n);
+		break;
+	case B_WARN:
+	case B_ERROR:
+		need(l, n, 1, 1);
+		slot = string_argument(l, n, 0);
+		emit(l, n, b == B_WARN ? Y_OP_WARN : Y_OP_ERROR, Y_VOID)->a = slot;
+		break;
+	case B_CLEAR:
+		need(l, n, 1, 1);
+		v = lower_expression(l, n->list[0]);
+		if (v.kind != V_MAP || v.nkeys)
+			FAIL(l, n, "_clear needs a whole map or aggregate");
+		emit(l, n, Y_OP_MAP_CLEAR, Y_VOID)->imm = v.imm;
+		break;
+	default:
+		need(l, n, 0, 0);
+		emit(l, n, Y_OP_EXIT, Y_VOID);
+	}
+	return nothing;
+}
+
+static struct value call_builtin(struct lower *l, const struct y_node *n, enum builtin b)
+{
+	switch (b) {
+	case B_STR:
+		return read_string(l, n);
+	case B_LEN:
+	case B_CUT:
+		need(l, n, 1, 1);
+		return result(
+		        l, n, b == B_LEN ? Y_OP_STR_LEN : Y_OP_STR_CUT, &y_int, string_argument(l, n, 0), Y_NONE, 0);
+	case B_CAT:
+		return concatenate(l, n);
+	case B_VALID:
+		return valid(l, n);
+	case B_COUNT:
+	case B_SUM:
+	case B_MIN:
+	case B_MAX:
+	case B_AVG:
+		return aggregate(l, n, b - B_COUNT + Y_COUNT);
+	case B_DTOI:
+		return to_integer(l, n);
+	case B_SYM:
+		return symbol(l, n);
+	default:
+		return act(l, n, b);
+	}
+}
+
+static void no_function(struct lower *l, const struct y_node *n)
+{
+	struct y_near near = {.name = n->name};
+	struct y_target_object o;
+
+	if (y_target_object(l->target, n->module, n->name, &o))
+		FAIL(l, n, "%s is the target's: Y reads the target and calls nothing there", n->name);
+	offer_builtins(&near);
+	for (const struct y_tree_function *f = l->tree->functions; f; f = f->next)
+		y_near_offer(&near, f->name);
+	FAIL(l, n, "no function %s%s", n->name, y_near_text(l->s, &near));
+}
+
+static struct value call_own(struct lower *l, const struct y_node *n, const struct y_tree_function *f, u32 number)
+{
+	u32 slots[64], dst = Y_NONE;
+	enum y_type type = f->returns->kind == TYPE_VOID ? Y_VOID : type_of_value(l, n, f->returns);
+	struct y_insn *i;
+
+	if (number == Y_NONE)
+		FAIL(l, n, "function %s is declared, but has no body", n->name);
+	if (n->n != f->nparameters)
+		FAIL(l, n, "%s takes %u argument%s, here are %u", n->name, f->nparameters,
+		        f->nparameters == 1 ? "" : "s", n->n);
+	for (u32 k = 0; k < n->n; k++)
+		slots[k] = to_slot(l, n->list[k],
+		        convert_to(l, n->list[k], lower_expression(l, n->list[k]), f->types[k],
+		                y_format(l->s, "parameter %s", f->names[k])));
+	if (type)
+		dst = new_slot(l, type);
+	i = emit(l, n, Y_OP_CALL, type);
+	i->dst = dst;
+	i->imm = number;
+	i->args = add_args(l, slots, n->n);
+	i->nargs = n->n;
+	return type ? in_slot(f->returns, dst) : nothing;
+}
+
+struct value lower_call(struct lower *l, const struct y_node *n)
+{
+	u32 number;
+	const struct y_tree_function *f = n->module ? NULL : find_function(l, n->name, &number);
+
+	if (f)
+		return call_own(l, n, f, number);
+	for (u32 i = 0; !n->module && i < BUILTINS; i++)
+		if (!strcmp(builtins[i], n->name))
+			return call_builtin(l, n, i);
+	no_function(l, n);
+	return nothing;
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names: Y's own first, then the target's. */
+#include "lower.h"
+
+#include <string.h>
+
+static struct value context(struct lower *l, const struct y_node *n, enum y_context what, const struct type *type)
+{
+	u32 dst = new_slot(l, type_of_value(l, n, type));
+	struct y_insn *i = emit(l, n, Y_OP_CONTEXT, l->f->slots[dst]);
+
+	i->dst = dst;
+	i->imm = what;
+	return in_slot(type, dst);
+}
+
+static struct value failure(struct lower *l, const struct y_node *n, enum y_op op, const struct type *type)
+{
+	u32 dst = new_slot(l, type_of_value(l, n, type));
+
+	if (!l->catches)
+		FAIL(l, n, "%s means something only in a _catch block", n->name);
+	emit(l, n, op, l->f->slots[dst])->dst = dst;
+	return in_slot(type, dst);
+}
+
+static struct value stack(struct lower *l, const struct y_node *n, enum y_stack what)
+{
+	u32 dst = new_slot(l, Y_STACK);
+	struct y_insn *i;
+
+	if (!l->in_probe)
+		FAIL(l, n,
+		        "%s: only a probe in the target's code has a stack; _oneshot, _timer, _begin and _end run "
+		        "outside of it",
+		        n->name);
+	i = emit(l, n, Y_OP_STACK, Y_STACK);
+	i->dst = dst;
+	i->imm = what;
+	return in_slot(&y_stack_type, dst);
+}
+
+static const char *const own_names[] = {"_pid", "_tid", "_comm", "_cpu", "_ns", "_wall", "_prog", "_status", "_at",
+        "_stack", "_ustack", "_lstack", "_FAULT", "_ABSENT", "_OPTIMIZED_OUT", "_LIMIT", "_DIV"};
+
+enum own {
+	O_PID,
+	O_TID,
+	O_COMM,
+	O_CPU,
+	O_NS,
+	O_WALL,
+	O_PROG,
+	O_STATUS,
+	O_AT,
+	O_STACK,
+	O_USTACK,
+	O_LSTACK,
+	O_FAULT,
+	O_ABSENT,
+	O_OPTIMIZED,
+	O_LIMIT,
+	O_DIV,
+	OWN
+};
+
+static struct value own_name(struct lower *l, const struct y_node *n, enum own own)
+{
+	switch (own) {
+	case O_PID:
+		return context(l, n, Y_PID, &y_int);
+	case O_TID:
+		return context(l, n, Y_TID, &y_int);
+	case O_COMM:
+		return context(l, n, Y_COMM, &y_string_type);
+	case O_CPU:
+		return context(l, n, Y_CPU, &y_int);
+	case O_NS:
+		return context(l, n, Y_NS, &y_ulong);
+	case O_WALL:
+		return context(l, n, Y_WALL, &y_ulong);
+	case O_PROG:
+		return context(l, n, Y_PROG, &y_string_type);
+	case O_STATUS:
+		return failure(l, n, Y_OP_STATUS, &y_int);
+	case O_AT:
+		return failure(l, n, Y_OP_AT, &y_ulong);
+	case O_STACK:
+		return stack(l, n, Y_WHOLE_STACK);
+	case O_USTACK:
+		return stack(l, n, Y_USER_STACK);
+	case O_LSTACK:
+		return stack(l, n, Y_LANGUAGE_STACK);
+	default:
+		return constant(&y_int, own - O_FAULT + Y_FAULT);
+	}
+}
+
+static bool find_variable(struct lower *l, const char *name, struct value *ret)
+{
+	for (struct variable *v = l->variables; v; v = v->next)
+		if (!strcmp(v->name, name)) {
+			*ret = v->array ? (struct value){.kind = V_ARRAY, .type = v->type, .imm = v->slot}
+			                : (struct value){.kind = V_LOCAL, .type = v->type, .slot = v->slot};
+			return true;
+		}
+	return false;
+}
+
+static bool find_global(struct lower *l, const char *name, struct value *ret)
+{
+	u32 number = 0;
+
+	for (const struct y_node *g = l->tree->globals; g; g = g->next, number++)
+		if (number < l->p->nglobals && !strcmp(g->name, name)) {
+			*ret = g->value ? (struct value){.kind = V_ARRAY,
+			                          .type = g->type,
+			                          .imm = Y_GLOBAL_ARRAY + number}
+			                : (struct value){
+			                          .kind = V_GLOBAL, .type = g->type, .imm = number, .slot = Y_NONE};
+			return true;
+		}
+	return false;
+}
+
+const struct y_tree_function *find_function(const struct lower *l, const char *name, u32 *number)
+{
+	const struct y_tree_function *declared = NULL;
+	u32 i = 0;
+
+	for (const struct y_tree_function *f = l->tree->functions; f; f = f->next) {
+		if (!strcmp(f->name, name)) {
+			declared = f;
+			if (f->body) {
+				*number = i;
+				return f;
+			}
+		}
+		i += f->body != NULL;
+	}
+	*number = Y_NONE;
+	return declared;
+}
+
+/* --- the target's --- */
+
+static void no_such_name(struct lower *l, const struct y_node *n)
+{
+	struct y_near near = {.name = n->name};
+
+	for (struct variable *v = l->variables; v; v = v->next)
+		y_near_offer(&near, v->name);
+	for (const struct y_node *g = l->tree->globals; g; g = g->next)
+		y_near_offer(&near, g->name);
+	for (u32 i = 0; i < l->p->nmaps; i++)
+		y_near_offer(&near, l->p->maps[i].name);
+	for (u32 i = 0; i < sizeof(own_names) / sizeof(*own_names); i++)
+		y_near_offer(&near, own_names[i]);
+	for (u32 i = 0; i < l->target->nmodules && *n->name != '_'; i++)
+		if (y_target_types(l->target, i)) {
+			types_names(y_target_types(l->target, i), TYPES_VARIABLE, y_near_offer, &near);
+			types_names(y_target_types(l->target, i), TYPES_ENUMERATOR, y_near_offer, &near);
+		}
+	if (n->module)
+		FAIL(l, n, "no module %s of the target has a variable or function %s%s", n->module, n->name,
+		        y_near_text(l->s, &near));
+	FAIL(l, n, "neither the program nor the target has a name %s%s; ##ifdefvar would ask", n->name,
+	        y_near_text(l->s, &near));
+}
+
+static struct value target_object(struct lower *l, const struct y_node *n)
+{
+	struct y_target_object o;
+
+	if (!y_target_object(l->target, n->module, n->name, &o))
+		no_such_name(l, n);
+	if (o.other >= 0)
+		FAIL(l, n, "%s and %s both have a name %s: MODULE`%s chooses", l->target->modules[o.module].path,
+		        l->target->modules[o.other].path, n->name, n->name);
+	if (o.several)
+		FAIL(l, n, "several files of %s have a %s of their own: which one is meant cannot be said yet",
+		        l->target->modules[o.module].path, n->name);
+	if (o.thread)
+		FAIL(l, n, "%s is a thread-local variable: each thread has its own, and these are not found yet",
+		        n->name);
+	if (l->explain)
+		fprintf(l->explain, "%s: %s at 0x%lx of %s\n", n->name, o.type ? y_type_text(l->s, o.type) : "no type",
+		        o.addr, l->target->modules[o.module].path);
+	return (struct value){
+	        .kind = V_TARGET, .type = o.type ? o.type : &y_void, .slot = Y_NONE, .module = o.module, .imm = o.addr};
+}
+
+struct value lower_name(struct lower *l, const struct y_node *n)
+{
+	const struct type *type;
+	struct value v;
+	s64 number;
+	u32 i;
+
+	if (n->module)
+		return target_object(l, n);
+	if (find_variable(l, n->name, &v) || find_global(l, n->name, &v))
+		return v;
+	i = (u32)find_map(l, n->name);
+	if (i != UINT32_MAX)
+		return (struct value){.kind = V_MAP, .imm = i, .type = &y_void};
+	if (find_function(l, n->name, &i))
+		FAIL(l, n, "%s is a function of the program: it is called, and has no address", n->name);
+	for (u32 k = 0; k < OWN; k++)
+		if (!strcmp(own_names[k], n->name))
+			return own_name(l, n, k);
+	if (y_target_enumerator(l->target, n->name, &number, &type))
+		return constant(type->to, y_wrap(type_of_value(l, n, type->to), (u64)number));
+	if (!strcmp(n->name, "NULL"))
+		return constant(y_pointer_to(l->s, &y_void), 0);
+	if (!strcmp(n->name, "true") || !strcmp(n->name, "false"))
+		return constant(&y_int, *n->name == 't');
+	return target_object(l, n);
+}
+
+/* --- $ --- */
+
+static struct value capture(struct lower *l, const struct y_node *n)
+{
+	if (n->name[1])
+		FAIL(l, n, "captures are $0 to $9");
+	if (l->captures[0] == Y_NONE)
+		FAIL(l, n, "$%s: nothing was matched before", n->name);
+	return in_slot(&y_string_type, l->captures[*n->name - '0']);
+}
+
+struct value lower_dollar(struct lower *l, const struct y_node *n)
+{
+	if (*n->name >= '0' && *n->name <= '9')
+		return capture(l, n);
+	if (!l->in_probe)
+		FAIL(l, n, "$%s: only probes of functions have parameters", n->name);
+	FAIL(l, n, "$%s: parameters of probes are not compiled yet", n->name);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parts of the parser share. */
+#ifndef YRT_YLANG_PARSE_H
+#define YRT_YLANG_PARSE_H
+
+#include "ast.h"
+
+#define Y_NESTED_MOST 200u
+
+struct y_name { /* what a name means before the target is asked: a variable hides a type */
+	struct y_name *next;
+	const char *name;
+};
+
+struct y_parser {
+	struct y_source *s;
+	struct y_target *target;
+	struct y_token *t;
+	struct y_name *names;
+	struct y_tree *tree;
+	u32 depth;
+	bool no_division; /* in a predicate, which ends with "/" */
+};
+
+void y_fail_here(struct y_parser *p, const char *format, ...) __attribute__((noreturn, format(printf, 2, 3)));
+bool y_take(struct y_parser *p, const char *text);
+void y_expect(struct y_parser *p, const char *text, const char *where);
+const char *y_take_name(struct y_parser *p, const char *what);
+struct y_node *y_node(struct y_parser *p, enum y_node_kind kind, const struct y_token *at);
+void y_append(struct y_parser *p, struct y_node *to, struct y_node *item);
+void y_deeper(struct y_parser *p);
+void y_declare_name(struct y_parser *p, const char *name);
+
+/* parse_type.c */
+bool y_at_type(struct y_parser *p);
+const struct type *y_parse_base(struct y_parser *p);
+/* Pointers behind a base type. */
+const struct type *y_parse_pointers(struct y_parser *p, const struct type *base);
+const struct type *y_parse_type_name(struct y_parser *p);
+
+/* parse_expression.c */
+struct y_node *y_parse_expression(struct y_parser *p);
+struct y_node *y_parse_assignment(struct y_parser *p);
+struct y_node *y_parse_conditional(struct y_parser *p);
+struct y_node *y_parse_operand(struct y_parser *p, u32 level); /* without operators below a level */
+
+/* parse.c */
+struct y_node *y_parse_block(struct y_parser *p);
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a program asks: a live process, a core file, or only the types of an ELF file. Its modules, with their types
+ * (from the file itself, its separate debug file, or --types), symbols and memory. Nothing here writes to it or stops
+ * it.
+ */
+#ifndef YRT_YLANG_TARGET_H
+#define YRT_YLANG_TARGET_H
+
+#include "unwind/binary/core_file.h"
+#include "unwind/binary/image.h"
+#include "unwind/binary/maps.h"
+#include "unwind/binary/memory.h"
+#include "unwind/dwarf/types.h"
+#include "unwind/error.h"
+
+struct y_target_module {
+	struct image *image;
+	struct image *debug; /* the separate debug file, or --types; NULL: none */
+	const char *path;    /* of the image */
+	u64 bias;
+	struct types *types; /* NULL: none, or not yet asked for */
+	bool asked;
+};
+
+struct y_target {
+	pid_t pid; /* 0: of a core, or none */
+	char comm[17];
+	struct core_file *core;
+	struct memory *memory; /* NULL: only types */
+	struct maps maps;
+	struct y_target_module *modules; /* the program itself first */
+	u32 nmodules;
+	char *root;          /* where separate debug files are looked for */
+	struct image *types; /* --types */
+	bool types_used;
+	struct error *failed; /* the first error of reading types: no memory */
+};
+
+struct y_target_options {
+	pid_t pid;
+	const char *core, *root;
+	const char
+	        *types; /* an ELF file with the debug information of the same build as one of the modules; NULL: none */
+	bool only_types; /* no process: types is the program */
+};
+
+/* ERROR_NO_PROCESS, ERROR_PERMISSION, ERROR_INPUT; ERROR_UNSUPPORTED: --types is of another build than all modules. */
+struct error *y_target_open(const struct y_target_options *o, struct y_target **ret);
+void y_target_close(struct y_target *t);
+
+/* The types of a module; NULL: it has none. */
+struct types *y_target_types(struct y_target *t, u32 module);
+/* Has any module types? */
+bool y_target_has_types(struct y_target *t);
+
+/* The first module that has it; those that have another one of this name are asked, too: *other, or -1. */
+const struct type *y_target_type(struct y_target *t, enum type_space space, const char *name, u32 *module, int *other);
+bool y_target_enumerator(struct y_target *t, const char *name, s64 *value, const struct type **type);
+
+struct y_target_object {         /* a variable or a function */
+	const struct type *type; /* NULL: known by its symbol alone */
+	u32 module;
+	u64 addr; /* the file's own */
+	bool function, thread;
+	int other; /* another library that has the name; -1: none. The program's own wins */
+	bool several; /* in this one */
+};
+/* module: its name, or the end of its path, or NULL: any. */
+bool y_target_object(struct y_target *t, const char *module, const char *name, struct y_target_object *ret);
+
+/* The address of these bytes in read-only data, the first in the order of modules. */
+bool y_target_literal(struct y_target *t, const char *bytes, u32 len, u32 *module, u64 *addr);
+/* "function+0x10"; cut at size. False: nothing is known of the address. */
+bool y_target_symbol(struct y_target *t, u64 addr, char *ret, size_t size);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The engine that defines the language: an interpreter of ir.h over the memory of a live process or a core. It reads by
+ * pages, each once (pages.h), stops nothing, and needs no more than the right to read the process.
+ */
+#ifndef YRT_YLANG_VM_H
+#define YRT_YLANG_VM_H
+
+#include <signal.h>
+#include <stdio.h>
+
+#include "ir.h"
+#include "target.h"
+
+struct y_run_options {
+	FILE *out, *err;
+	double duration_s;           /* of _timer programs; 0: until stopped */
+	volatile sig_atomic_t *stop; /* ends the run; may be NULL */
+};
+
+struct y_failure { /* of handlers, by place and cause */
+	u32 place, status;
+	u64 at, count;
+};
+
+struct y_run_stats {
+	u64 handlers, failed; /* that ran; of them, that ended by an error */
+	u64 steps, pages, pages_changed;
+	u64 lost; /* updates of full maps */
+	u64 cpu_ns;
+	struct y_failure *failures;
+	u32 nfailures;
+	bool error; /* _error ended it */
+};
+
+struct error *y_run(
+        const struct y_program *p, struct y_target *t, const struct y_run_options *o, struct y_run_stats *ret);
+void y_run_stats_free(struct y_run_stats *s);
+/* The kinds of handlers that need another engine: NULL, or what refuses the program. */
+struct error *y_vm_refuses(const struct y_program *p, bool core);
+
+#endif
