@@ -128,7 +128,7 @@ static struct error *parse_option(struct request *r, int option)
 
 static struct error *check_request(struct request *r, int operands)
 {
-	bool target = r->targets.npids || r->target.core;
+	bool target = r->targets.run.npids || r->target.core;
 
 	if (r->list)
 		return operands ? error_new(ERROR_USAGE, "--list takes no FILE") : NULL;
@@ -136,9 +136,9 @@ static struct error *check_request(struct request *r, int operands)
 		return error_hint(
 		        error_new(ERROR_USAGE, "one program is needed: FILE.y, the NAME of an analyser, or -e SOURCE"),
 		        "yrt y --list lists the analysers");
-	if (r->targets.npids && r->target.core)
+	if (r->targets.run.npids && r->target.core)
 		return error_new(ERROR_USAGE, "--core and -p exclude each other");
-	if (r->targets.npids > 1)
+	if (r->targets.run.npids > 1)
 		return error_new(ERROR_USAGE, "one process at a time");
 	if (r->target.root && !r->target.core)
 		return error_new(ERROR_USAGE, "--root takes --core");
@@ -146,7 +146,7 @@ static struct error *check_request(struct request *r, int operands)
 	if (!target && !r->target.only_types)
 		return error_hint(error_new(ERROR_USAGE, "a target is needed: -p PID or --core FILE"),
 		        "--check and --emit also take the types of a file: --types FILE");
-	r->target.pid = r->targets.npids ? r->targets.pids[0] : 0;
+	r->target.pid = r->targets.run.npids ? r->targets.run.pids[0] : 0;
 	return NULL;
 }
 
@@ -320,7 +320,7 @@ static int report_compile_error(struct error *err)
 		return report_error(err);
 	while ((line = strsep(&rest, "\n"))) {
 		size_t tabs = strspn(line, "\t ");
-		cleanup(free) char *clean = say_clean(line + tabs);
+		cleanup(free) char *clean = clean_text(line + tabs);
 
 		fprintf(stderr, "%.*s%s\n", (int)tabs, line, clean ? clean : "");
 	}
