@@ -63,7 +63,7 @@ struct y_target_object {         /* a variable or a function */
 	u32 module;
 	u64 addr; /* the file's own */
 	bool function, thread;
-	int other; /* another library that has the name; -1: none. The program's own wins */
+	int other;    /* another library that has the name; -1: none. The program's own wins */
 	bool several; /* in this one */
 };
 /* module: its name, or the end of its path, or NULL: any. */
