@@ -6,7 +6,7 @@
 
 #include "binary/memory.h"
 
-static const struct allocator *const allocators[] = {&glibc_allocator, NULL};
+static const struct allocator *const allocators[] = {&glibc_allocator, &recognised_allocators, NULL};
 
 /* --- what nobody claims --- */
 

@@ -47,6 +47,7 @@ static void read_version(struct glibc *g, u32 map)
 	static const char words[] = "release version ";
 	const struct map_line *line = &g->space->maps.lines[map];
 	struct image *img = NULL;
+	struct error *err;
 	Elf_Data *data = NULL;
 	const char *found = NULL;
 	u64 addr;
@@ -54,8 +55,11 @@ static void read_version(struct glibc *g, u32 map)
 
 	if (fd < 0)
 		return;
-	if (image_open(fd, line->path, &img))
+	err = image_open(fd, line->path, &img);
+	if (err) {
+		error_free(err);
 		return;
+	}
 	data = image_section(img, ".rodata", &addr);
 	if (data)
 		found = memmem(data->d_buf, data->d_size, words, strlen(words));

@@ -28,9 +28,11 @@
 #define CHUNK_HEADER      16u
 #define CHUNK_SMALL       1024u /* from here on a free chunk is in a large bin */
 
-#define GLIBC_BINS      127 /* pairs of struct malloc_state.bins */
-#define GLIBC_FAST_BINS 10
-#define GLIBC_CLASSES   SIZE_CLASSES
+#define GLIBC_BINS       127 /* pairs of struct malloc_state.bins */
+#define GLIBC_FAST_BINS  10
+#define GLIBC_CLASSES    SIZE_CLASSES
+#define GLIBC_NEXT       (2 * GLIBC_BINS * 8 + 16) /* struct malloc_state.next, from the bins; behind the bins is binmap */
+#define GLIBC_ARENAS_MAX (1u << 16)
 
 enum glibc_state {
 	GLIBC_IN_USE,
@@ -101,13 +103,18 @@ static inline u64 glibc_arena_size(const struct glibc *g)
 
 /* glibc_find.c: main_arena in [start, end) of the target's data, by its structure. False: it is not there. */
 bool glibc_find_arena(struct space *s, u64 start, u64 end, u64 *bins);
-/* Is there such a list of bins at this address? */
-bool glibc_is_bins(struct space *s, u64 bins);
+/*
+ * Do arenas that have their bins at some offset follow each other in a ring that leads back to the one whose bins are
+ * here? A list of bins that is taken for one too early or too late has no such ring.
+ */
+bool glibc_is_ring(struct space *s, u64 bins, u64 *offset);
 /* glibc_arenas.c: all arenas, their free lists and segments. False: main_arena does not hold together. */
 struct error *glibc_read_arenas(struct glibc *g, u64 bins, bool *found);
 void glibc_read_parameters(struct glibc *g, u64 start, u64 end);
 /* Chunks of a list, by the first one; a link leads so many bytes (bias) behind the start of the next chunk. */
 struct error *glibc_read_list(struct glibc *g, u64 first, u64 bias, u64 **ret, u32 *n);
+/* Reads the arena's top again, and where its last segment ends. */
+void glibc_refresh(struct glibc *g, u32 segment);
 /* glibc_chunks.c: counts all chunks of a segment. */
 struct error *glibc_walk(struct glibc *g, u32 segment);
 /* Adds a block to what an arena has in a state. */

@@ -221,6 +221,25 @@ static struct error *add_main(struct glibc *g)
 	return err ? err : add_segment(g, (start + 15) & ~15ull, a->top + size, 0, true);
 }
 
+void glibc_refresh(struct glibc *g, u32 segment)
+{
+	struct glibc_segment *s = &g->segments[segment];
+	struct glibc_arena *a = &g->arenas[s->arena];
+	struct heap_info info;
+	u64 top, size, heap;
+
+	if (!read_word(g, a->at + g->bins + (u64)TOP, &top))
+		return;
+	if (s->arena) {
+		a->top = top;
+		if (find_heap(g, a, &heap, &size, &info) && s->start - heap < size)
+			s->end = heap + info.size;
+	} else if (top >= s->start && read_word(g, top + 8, &size)) {
+		a->top = top;
+		s->end = top + (size & ~(u64)CHUNK_BITS);
+	}
+}
+
 /* --- arenas --- */
 
 static struct error *add_arena(struct glibc *g, u64 at)
@@ -233,46 +252,19 @@ static struct error *add_arena(struct glibc *g, u64 at)
 	return err;
 }
 
-/*
- * Where main_arena begins, from its bins: the ring of arenas leads to its start, if it is the only one; else another
- * arena has its bins as far from its start.
- */
-static bool find_start(struct glibc *g, u64 bins)
-{
-	u64 next;
-
-	if (!read_word(g, bins + NEXT, &next))
-		return false;
-	if (next < bins && bins - next <= BINS_MAX) {
-		g->bins = bins - next;
-		return true;
-	}
-	for (u64 at = 16; at <= BINS_MAX; at += 8)
-		if (glibc_is_bins(g->space, next + at)) {
-			g->bins = at;
-			return true;
-		}
-	return false;
-}
-
 struct error *glibc_read_arenas(struct glibc *g, u64 bins, bool *found)
 {
 	struct error *err;
 	u64 main, next;
 
-	*found = find_start(g, bins);
+	*found = glibc_is_ring(g->space, bins, &g->bins);
 	if (!*found)
 		return NULL;
 	main = bins - g->bins;
 	err = add_arena(g, main);
-	for (u64 at = main; !err && g->narenas && g->narenas < ARENAS_MAX; at = next) {
-		if (!read_word(g, at + g->bins + NEXT, &next) || next == main)
+	for (u64 at = main; !err && g->narenas && g->narenas < GLIBC_ARENAS_MAX; at = next) {
+		if (!read_word(g, at + g->bins + GLIBC_NEXT, &next) || next == main)
 			break;
-		if (!glibc_is_bins(g->space, next + g->bins)) {
-			err = usage_say(g->usage, USAGE_NOTE, "the list of arenas ends at %#llx, which is none",
-			        (unsigned long long)next);
-			break;
-		}
 		err = add_arena(g, next);
 	}
 	for (u32 i = 0; !err && i < g->narenas; i++)

@@ -279,20 +279,48 @@ static void pause_ms(u32 ms)
 	nanosleep(&t, NULL);
 }
 
+/* The end of the last segment of an arena moves with its top. */
+static void refresh(struct walk_state *w)
+{
+	if (w->s->last && w->g->space->pid) {
+		pages_forget(w->g->space->pages);
+		glibc_refresh(w->g, (u32)(w->s - w->g->segments));
+	}
+}
+
 /* Reads a batch until it holds together. False: it never did. */
 static bool read_whole_batch(struct walk_state *w, u64 at)
 {
 	for (u32 i = 0; i < TRIES; i++) {
-		if (read_batch(w, at)) {
+		if (at >= w->s->end || read_batch(w, at)) {
 			w->g->torn += i;
 			return true;
 		}
 		if (!w->g->space->pid)
 			return false; /* a core does not change */
 		pause_ms(1);
-		pages_forget(w->g->space->pages);
+		refresh(w);
 	}
 	return false;
+}
+
+/*
+ * What was taken for the start of a chunk may be none any more: chunks before it became one, or were divided. Goes on
+ * from an earlier one, to the first chunk that begins at `at` or later. 0: that does not hold together either.
+ */
+static u64 rejoin(struct walk_state *w, u64 from, u64 at)
+{
+	while (from < at) {
+		if (!read_whole_batch(w, from))
+			return 0;
+		for (u32 i = 0; i < w->n; i++)
+			if (w->batch[i].at >= at)
+				return w->batch[i].at;
+		if (w->next <= from)
+			return 0;
+		from = w->next;
+	}
+	return from;
 }
 
 static struct error *report(struct walk_state *w, u64 last)
@@ -315,7 +343,7 @@ struct error *glibc_walk(struct glibc *g, u32 segment)
 {
 	cleanup(free) struct batch_chunk *batch = calloc(BATCH, sizeof(*batch));
 	struct walk_state w = {.g = g, .s = &g->segments[segment], .batch = batch};
-	u64 at = w.s->start, last = 0;
+	u64 at = w.s->start, last = 0, before = 0; /* starts of batches: this one, the one before */
 	struct error *err = NULL;
 
 	if (!batch)
@@ -323,12 +351,24 @@ struct error *glibc_walk(struct glibc *g, u32 segment)
 	while (!err && at < w.s->end) {
 		bool whole = read_whole_batch(&w, at);
 
+		if (!whole && before && g->space->pid) {
+			u64 again = rejoin(&w, before, at);
+
+			before = 0; /* once */
+			if (again) {
+				g->torn++;
+				at = again;
+				continue;
+			}
+			whole = read_whole_batch(&w, at);
+		}
 		err = count_batch(&w); /* what comes before a fault is good */
 		if (!err && !whole)
 			err = report(&w, last);
-		if (!whole)
+		if (!whole || !w.n)
 			break;
 		last = w.batch[w.n - 1].at;
+		before = at;
 		at = w.next;
 	}
 	end_page(&w);

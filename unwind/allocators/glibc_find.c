@@ -14,6 +14,9 @@
 #define UNPROVED  4 /* bins whose chunks were just moved */
 #define EMPTY_MIN 8 /* of 127, to look closer */
 #define USER_END  (1ull << 47)
+/* Bytes of struct malloc_state before its bins; 24 to 112 are known. */
+#define OFFSET_MIN 16
+#define OFFSET_MAX 512
 
 static bool is_empty(const u64 *pair, u64 at)
 {
@@ -54,11 +57,29 @@ static bool are_bins(struct space *s, const u64 *words, u64 at)
 	return proved >= EMPTY_MIN && unproved <= UNPROVED;
 }
 
-bool glibc_is_bins(struct space *s, u64 bins)
+/* Does a ring of arenas whose bins lie so far from their start lead back to this one? */
+static bool closes(struct space *s, u64 start, u64 offset)
 {
-	u64 words[2 * GLIBC_BINS];
+	u64 at = start, seen = 0;
 
-	return memory_read(s->memory, words, sizeof(words), bins) && are_bins(s, words, bins);
+	for (u32 i = 0; i < GLIBC_ARENAS_MAX; i++) {
+		if (!memory_read(s->memory, &at, 8, at + offset + GLIBC_NEXT) || !at || at & 7 || at == seen)
+			return false;
+		if (at == start)
+			return true;
+		seen = at;
+	}
+	return false;
+}
+
+bool glibc_is_ring(struct space *s, u64 bins, u64 *offset)
+{
+	for (u64 at = OFFSET_MIN; at <= OFFSET_MAX; at += 8)
+		if (closes(s, bins - at, at)) {
+			*offset = at;
+			return true;
+		}
+	return false;
 }
 
 /* Rough: is there any empty bin at the start of a list? Most words are none, and fail here. */
@@ -90,16 +111,16 @@ bool glibc_find_arena(struct space *s, u64 start, u64 end, u64 *bins)
 {
 	u64 size = end - start < DATA_MAX ? end - start : DATA_MAX;
 	cleanup(free) u64 *words = malloc(size);
+	u64 offset;
 
 	if (!words)
 		return false;
 	read_what_is_there(s, (u8 *)words, start, size);
-	/* two words before the bins are the top and the last remainder; a position one pair off has a wrong end */
 	for (u64 i = 2; i + 2 * GLIBC_BINS + 2 < size / 8; i++) {
 		u64 at = start + 8 * i;
 
 		if (may_begin(words + i, at) && count_empty(words + i, at) >= EMPTY_MIN && are_bins(s, words + i, at) &&
-		        !is_empty(words + i - 2, at - 16)) {
+		        glibc_is_ring(s, at, &offset)) {
 			*bins = at;
 			return true;
 		}
