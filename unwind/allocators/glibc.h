@@ -31,7 +31,7 @@
 #define GLIBC_BINS       127 /* pairs of struct malloc_state.bins */
 #define GLIBC_FAST_BINS  10
 #define GLIBC_CLASSES    SIZE_CLASSES
-#define GLIBC_NEXT       (2 * GLIBC_BINS * 8 + 16) /* struct malloc_state.next, from the bins; behind the bins is binmap */
+#define GLIBC_NEXT       (2 * GLIBC_BINS * 8 + 16) /* struct malloc_state.next, from the bins: behind binmap */
 #define GLIBC_ARENAS_MAX (1u << 16)
 
 enum glibc_state {
