@@ -134,6 +134,8 @@ static bool take(struct walk_state *w, u64 at, const u64 *head)
 	in_use = next[1] & CHUNK_PREV_IN_USE;
 	if (in_use && w->s->arena && !(head[1] & CHUNK_OTHER_ARENA)) /* a free one does not say */
 		return blame(w, at, head, "it says that it is of the main arena");
+	if (!in_use && next[0] != size && wrong_size(w, at + size, next[1]) && !is_fence(w, at + size, next))
+		in_use = true; /* what follows says so, but is itself wrong: it comes next */
 	if (!in_use && next[0] != size)
 		return blame(w, at, head, "it is free, but the size at its end is another");
 	put(w, at, size, state_of(a, at, size, in_use));
