@@ -190,23 +190,16 @@ void heap_notes(const struct heap_view *v)
 
 /* --- a picture --- */
 
-static enum profile_kind kind_of(const struct usage_node *n)
-{
-	switch (n->kind) {
-	case USAGE_GROUP:
-		return KIND_LABEL;
-	case USAGE_MAPPING:
-		return KIND_NATIVE;
-	case USAGE_IN_USE:
-		return KIND_CLASS;
-	case USAGE_METADATA:
-		return KIND_VM;
-	case USAGE_UNREAD:
-		return KIND_UNKNOWN;
-	default:
-		return KIND_STUB;
-	}
-}
+static const enum profile_kind kinds[USAGE_KINDS] = {
+        [USAGE_GROUP] = KIND_MEMORY,
+        [USAGE_MAPPING] = KIND_MEMORY,
+        [USAGE_IN_USE] = KIND_USED,
+        [USAGE_CACHED] = KIND_FREE,
+        [USAGE_FREE] = KIND_FREE,
+        [USAGE_TOP] = KIND_FREE,
+        [USAGE_METADATA] = KIND_VM,
+        [USAGE_UNREAD] = KIND_UNKNOWN,
+};
 
 struct error *heap_draw(const struct heap_view *v, struct profile *ret)
 {
@@ -215,7 +208,7 @@ struct error *heap_draw(const struct heap_view *v, struct profile *ret)
 	struct error *err = places ? NULL : &error_no_memory;
 
 	for (u32 i = 1; !err && i < u->nnodes; i++) {
-		struct profile_function fn = {.name = u->nodes[i].name, .kind = kind_of(&u->nodes[i])};
+		struct profile_function fn = {.name = u->nodes[i].name, .kind = kinds[u->nodes[i].kind]};
 		struct amount own = heap_amount(v, i, false);
 		u32 function;
 

@@ -30,6 +30,9 @@
 	X(KIND_STUB, "stub")                /* machine code of a runtime that does the work of a function */           \
 	X(KIND_WORK, "runtime")             /* what a runtime does of its own, as one frame */                         \
 	X(KIND_CLASS, "class")              /* no code: the type of what was allocated */                              \
+	X(KIND_MEMORY, "memory")            /* no code: a mapping, or a part of an allocator */                        \
+	X(KIND_USED, "used")                /* memory that the program has */                                          \
+	X(KIND_FREE, "free")                /* memory that it gave back to its allocator */                            \
 	X(KIND_LABEL, "label")              /* no code: what the program has labelled its work with */                 \
 	X(KIND_CONTAINER, "container")      /* of processes: containers.h */                                           \
 	X(KIND_PROCESS, "process")          /* process_names.h */                                                      \

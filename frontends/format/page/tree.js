@@ -8,7 +8,7 @@ const GUESS = 1, APPROX = 2, INLINED = 4;
 const HUES = {
 	root: [0.1, 80], kernel: [1, 58], native: [0.8, 245], "c++": [0.9, 285], rust: [1.1, 30], vm: [0.35, 310],
 	script: [1.15, 148], baseline: [0.95, 168], jit: [1.05, 190], cfunc: [1.1, 98], stub: [0.9, 225],
-	runtime: [0.6, 325], class: [0.7, 350], label: [0.2, 200],
+	runtime: [0.6, 325], class: [0.7, 350], memory: [0.3, 230], used: [1, 30], free: [0.8, 150], label: [0.2, 200],
 	container: [0.5, 210], process: [0.3, 250], thread: [0.2, 250], running: [1.5, 25], runnable: [1.4, 95],
 	waiting: [0.12, 265], unknown: [0.25, 20],
 };
