@@ -46,74 +46,16 @@ static __attribute__((always_inline)) inline void wait_walk(
 	wait_walked(task, slot, begin);
 }
 
-/* Counts more, or less, of a short wait that was counted before. */
-static __attribute__((noinline)) bool wait_count_rest(const struct wait_rest *rest)
-{
-	struct wait_stats *ws = wait_stats();
-	struct probe_stats *st = my_stats();
-	s64 ns = rest->ns;
-
-	if (!st || !ws || !ns || !event_add(rest->hash, (u64)ns, 0))
-		return false;
-	st->weights += ns;
-	count_stop(st, rest->stop, (u64)ns);
-	ws->run_queue_ns += rest->runnable ? ns : 0;
-	return true;
-}
-
-static const struct wait_pool wait_no_pool;
-
-/*
- * What a thread leaves that ends: others of its process make up for it. If it was the last one, nobody else will: then
- * waits do that of any that have ended.
- */
-static __attribute__((noinline)) int wait_leave_owed(struct task_struct *task, struct wait_state *w, s64 owed)
-{
-	struct wait_rest rest;
-	struct wait_pool *pool;
-	u32 tgid = tgid_of(task);
-
-	pool = bpf_map_lookup_elem(&wait_owed, &tgid);
-	if (!pool) {
-		bpf_map_update_elem(&wait_owed, &tgid, &wait_no_pool, BPF_NOEXIST);
-		pool = bpf_map_lookup_elem(&wait_owed, &tgid);
-	}
-	if (!pool)
-		return 0;
-	__sync_fetch_and_add(&pool->ns, owed);
-	wait_choose_all(&pool->chosen, &w->chosen);
-	if (BPF_CORE_READ(task, signal, live.counter))
-		return 0;
-	wait_take_rest(&pool->chosen, pool->ns, counts_in_use, &rest);
-	wait_count_rest(&rest);
-	bpf_map_delete_elem(&wait_owed, &tgid);
-	return 0;
-}
-
-/* A thread ends. What one of its waits cannot make up for others do. */
-static __attribute__((noinline)) int wait_leave(struct task_struct *task, struct wait_state *w)
-{
-	struct wait_rest rest;
-
-	wait_rest_of(w, &rest);
-	if (wait_count_rest(&rest)) {
-		w->counted_ns += rest.ns;
-		w->chosen.most.ns += rest.ns < 0 ? rest.ns : 0; /* it cannot give that again */
-	}
-	return wait_leave_owed(task, w, (s64)(w->exact_ns - w->counted_ns));
-}
-
 /* A thread is back whose wait nobody took a stack of, and that was short: most are. */
 static inline bool wait_over_shortly(struct wait_state *w, struct wait_stats *ws, u64 now)
 {
 	u64 ns = wait_span(w->since_ns, now), times = wait_seen_as();
 
-	if (w->hash || w->settled || w->walked || w->unwatched || !w->switches || ns >= WAIT_LONG_NS ||
+	if (w->chosen || w->settled || w->walked || w->unwatched || !w->switches || ns >= WAIT_LONG_NS ||
 	        ns < wait_min_ns || ns > wait_max_ns)
 		return false;
 	w->since_ns = 0;
 	w->waker = 0;
-	w->exact_ns += ns * times;
 	wait_learn(w, ns);
 	ws->off_ns += ns * times;
 	ws->waits += times;
@@ -156,8 +98,8 @@ static __attribute__((noinline)) struct wait_state *wait_state_of_own(struct tas
 WALKING_TABLE(on_switch);
 
 /*
- * The thread leaves the CPU for a wait that is timed, or the first of those that are skipped in bulk. stands: for how
- * much it does if its stack is to be taken. False: the wait does not matter.
+ * The thread leaves the CPU for a wait that is timed, or the first of those that are skipped in bulk. False: the wait
+ * does not matter.
  */
 static inline bool wait_leaves(
         struct task_struct *prev, struct wait_state *w, struct wait_stats *ws, bool preempt, bool skips)
@@ -177,10 +119,10 @@ static inline bool wait_leaves(
 		wait_starts(w, now, prev->nvcsw + prev->nivcsw, !state);
 	if (wait_pauses)
 		w->unwatched = 1;
-	else if (skips)
-		w->skip--;
+	else if (!skips)
+		w->chosen = wait_chance(w, ws);
 	else
-		w->stands = wait_chance(w, ws) * wait_factor;
+		w->skip--;
 	return true;
 }
 
@@ -209,7 +151,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 		w->skip--;
 	} else if (!wait_leaves(prev, w, ws, preempt, skips)) {
 		return 0;
-	} else if (w->stands) {
+	} else if (w->chosen) {
 		bpf_tail_call(ctx, &on_switch_now, 0);
 		return 0;
 	}
@@ -281,8 +223,6 @@ int BPF_PROG(on_thread_exit, struct task_struct *task)
 		wait_over_unseen(task, w, ws, now);
 	if (end)
 		wait_left_late(w, ws, end);
-	else
-		wait_leave(task, w);
 	ws->wall_ns += wait_span(wait_begin(task), now);
 	return 0;
 }

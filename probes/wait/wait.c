@@ -3,6 +3,7 @@
 
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -13,11 +14,9 @@
 #include "sample.skel.h"
 #include "unwind/now.h"
 #include "unwind/profile/collect.h"
-#include "unwind/table.h"
 #include "wait_births.h"
 #include "wait_command.h"
 #include "wait_list.h"
-#include "wait_owed.h"
 #include "wait_reason.h"
 #include "wait_record.h"
 #include "wait_shifts.h"
@@ -30,9 +29,7 @@ struct wait {
 	struct bpf_link *on_exit;
 	struct wait_list list;
 	struct wait_visited visited;
-	struct table unfound; /* ns of short waits that were over before their stacks were taken, by process */
 	struct wait_births births;
-	struct wait_owed owed;
 	struct wait_tasks *tasks; /* NULL: those do not matter */
 	u64 visited_ns, ended_ns;
 	s64 cpu_at_start, cpu_at_end;
@@ -68,9 +65,7 @@ static void destroy(void *event)
 	bpf_link__destroy(w->on_exit);
 	wait_list_close(&w->list);
 	wait_visited_end(&w->visited);
-	table_free(&w->unfound);
 	wait_births_free(&w->births);
-	wait_owed_free(&w->owed);
 	wait_tasks_destroy(w->tasks);
 	free(w);
 }
@@ -131,8 +126,8 @@ static void see(struct wait *w, u32 stop, u64 ns, bool runnable)
 		w->run_queue_ns += ns;
 }
 
-/* Counts more of a wait that has lasted until now. */
-static struct error *count_more(struct wait *w, u32 epoch, u64 hash, u64 ns, bool over)
+/* Counts more of waits that have lasted until now, and are so many that are over. */
+static struct error *count_more(struct wait *w, u32 epoch, u64 hash, u64 ns, u32 over)
 {
 	u64 each = object_skeleton(w->host->object)->data->time_value;
 	struct time_record record = {.type = RECORD_TIME, .hash = hash, .span = ns};
@@ -181,14 +176,6 @@ static struct error *count_visited(struct wait *w, u32 epoch, u64 key, u64 waker
 	return count_with_waker(w, epoch, key, waker, new, over);
 }
 
-/* A short wait was over before its stack was taken: like those that were not looked at, others stand for it. */
-static struct error *leave_to_others(struct wait *w, u32 tgid, u64 ns)
-{
-	u64 *before = table_get(&w->unfound, tgid);
-
-	return table_put(&w->unfound, tgid, ns + (before ? *before : 0));
-}
-
 /* The wait is over: what nobody took a stack of is lost. */
 static struct error *record(void *event, const void *data, size_t size)
 {
@@ -211,8 +198,6 @@ static struct error *record(void *event, const void *data, size_t size)
 		return wait_births_add(&w->births, w->visited.walker, &r);
 	if (wait_visited_get(&w->visited, key, &v))
 		return count_visited(w, epoch, key, r.waker, r.ns, true);
-	if (!r.hash && r.tgid && r.ns < WAIT_LONG_NS)
-		return leave_to_others(w, r.tgid, r.ns);
 	if (!r.hash)
 		return count_visited(w, epoch, key, r.waker, r.ns, true);
 	see(w, r.stop, r.ns, r.runnable); /* it ended in unknown code, and nobody walked it again */
@@ -226,71 +211,29 @@ static struct error *visit_due(void *ctx, const struct wait_thread *t)
 	return t->flags & WAIT_DUE ? wait_visited_take(&w->visited, t, wait_key(t->tid, t->switches)) : NULL;
 }
 
-/* By how much short waits were counted for too little or too much. */
-static void count_rest(struct wait *w, u32 epoch, const struct wait_rest *rest)
-{
-	see(w, rest->stop, (u64)rest->ns, rest->runnable);
-	collector_count(w->host->collector, epoch, rest->hash, (u64)rest->ns, 0);
-}
-
-/* What threads that have ended lack, and waits that were not found. */
-static s64 left_to_others(void *ctx, u32 tgid)
-{
-	struct wait *w = ctx;
-	struct bpf_map *map = object_skeleton(w->host->object)->maps.wait_owed;
-	u64 *unfound = table_get(&w->unfound, tgid);
-	struct wait_pool pool;
-	s64 ns = unfound ? (s64)*unfound : 0;
-
-	return bpf_map__lookup_elem(map, &tgid, sizeof(tgid), &pool, sizeof(pool), 0) ? ns : ns + pool.ns;
-}
-
-/* The run is over, and all threads were seen. */
-static void count_owed(struct wait *w, u32 epoch)
-{
-	wait_owed_share(&w->owed, left_to_others, w);
-	for (u32 i = 0; i < w->owed.n; i++)
-		if (w->owed.all[i].rest.ns)
-			count_rest(w, epoch, &w->owed.all[i].rest);
-	wait_owed_free(&w->owed);
-}
-
 /* What waits: is counted until now, and may be counted again. */
 static struct error *settle(struct wait *w, u32 epoch, const struct wait_thread *t)
 {
-	struct error *err = NULL;
-
 	if (w->ended_ns)
 		w->living_ns += w->ended_ns > t->begin_ns ? w->ended_ns - t->begin_ns : 0;
-	if (w->ended_ns && t->flags & WAIT_DUE)
+	if (w->ended_ns && t->flags & (WAIT_DUE | WAIT_OTHERS))
 		w->settled_ns += t->ns;
-	if (w->ended_ns && t->flags & (WAIT_DUE | WAIT_KNOWN))
+	if (w->ended_ns && t->flags & (WAIT_DUE | WAIT_OTHERS | WAIT_KNOWN))
 		w->under_way++;
-	if (t->rest.ns)
-		count_rest(w, epoch, &t->rest);
-	if (t->owed)
-		err = wait_owed_add(&w->owed, t);
-	if (err)
-		return err;
-	if (t->flags & WAIT_DUE)
+	if (t->flags & WAIT_DUE && t->settled)
 		return count_visited(w, epoch, wait_key(t->tid, t->switches), 0, t->ns, w->ended_ns != 0);
 	if (!(t->flags & WAIT_KNOWN))
 		return NULL;
-	see(w, t->stop, t->ns, wait_is_runnable(t->reason));
+	see(w, t->stop, t->ns * t->stands, wait_is_runnable(t->reason));
 	w->settled_ns += t->ns;
-	return count_more(w, epoch, t->hash, t->ns, w->ended_ns != 0);
+	return count_more(w, epoch, t->hash, t->ns * t->stands, w->ended_ns ? t->stands : 0);
 }
 
 static struct error *carry(struct wait *w, u32 epoch, const struct wait_thread *t)
 {
 	u64 key = t->flags & WAIT_DUE ? wait_key(t->tid, t->switches) : t->hash;
-	struct error *err = NULL;
 
-	if (t->flags & (WAIT_DUE | WAIT_KNOWN))
-		err = collector_carry(w->host->collector, !epoch, key);
-	if (!err)
-		err = collector_carry(w->host->collector, !epoch, t->rest.hash);
-	return err ? err : collector_carry(w->host->collector, !epoch, t->most);
+	return t->flags & (WAIT_DUE | WAIT_KNOWN) ? collector_carry(w->host->collector, !epoch, key) : NULL;
 }
 
 struct settling {
@@ -389,7 +332,6 @@ static struct error *drain(void *event, u32 epoch)
 	see(w, STOP_ROOT, wait_births_drain(&w->births, w->host->collector, epoch), true);
 	err = wait_list_all(&w->list, settle_and_carry, &settling);
 	skel->bss->wait_settling = 0;
-	count_owed(w, epoch);
 	if (!err && w->tasks)
 		wait_tasks_drain(w->tasks, epoch);
 	return err;
@@ -447,6 +389,8 @@ static void stats(void *event, struct sampler_stats *st)
 	w->summary.left_out_s = (double)sum.left_out_ns / 1e9;
 	w->summary.waits = sum.waits + w->under_way;
 	w->summary.skipped = sum.skipped + sum.unwatched;
+	if (sum.estimated_ns && w->summary.off_s > 0)
+		w->summary.off_by = sqrt((double)sum.squares) * (1 << WAIT_SQUARE_BITS) / (w->summary.off_s * 1e9);
 	w->summary.visited = w->visited.taken;
 	w->summary.moved = w->visited.moved;
 	w->summary.watched = wait_shifts_share(&w->shifts, w->ended_ns ? w->ended_ns : now_ns());

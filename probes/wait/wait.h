@@ -6,16 +6,16 @@
  * counts the time for that stack when the thread is back: every wait is exact. Where there are too many switches it is
  * attached in shifts (wait_shifts.h).
  *
- * If threads wait so often that walks would take more than 1 % of a CPU, waits shorter than 50 ms are chosen at random,
- * and stand for others. The longer a thread's waits are on average, the more likely they are chosen. What a thread has
- * too little or too much at its end is made up for by one of its waits, or by others of its process.
+ * If threads wait so often that walks would take more than 1 % of a CPU, waits shorter than some 50 ms are chosen at
+ * random. The longer a thread's waits are on average, the more likely they are chosen. How long a wait will last plays no
+ * part in that, and what is chosen with the probability p counts 1/p times: so each sum is right on average, whatever
+ * waits of different length follow each other in a thread. How far off it may be is said (wait_summary.off_by).
  * sampler_options.cpu_percent 0 lifts that limit. It does not hold for threads whose waits are longer in one of 16
  * cases: to walk them later costs more.
  * Longer waits are always taken: user space looks for threads that wait without a stack (an iterator over tasks) and
  * walks them from outside, by the same walkers and the registers that the kernel saved. If a thread ran meanwhile (by
- * its count of switches), that stack is dropped. The same is done for threads that were asleep before the run began,
- * and for shorter waits as far as that takes 1 % of a CPU (wait_visited.h): those count for themselves, too. A wait
- * that is not over at the end is counted until then.
+ * its count of switches), that stack is dropped. The same is done for threads that were asleep before the run began. A
+ * wait that is not over at the end is counted until then.
  *
  * The thread that ends a wait (wait_options.wakers) is walked when it does (tp_btf/sched_waking), for waits whose
  * stacks are taken.
@@ -51,12 +51,13 @@ struct wait_summary {       /* sampler_stats.of_event */
 	double run_queue_s; /* of that of threads that could run, by what stacks stand for */
 	double left_out_s;  /* of waits shorter or longer than asked for */
 	u64 waits;
-	u64 skipped;                    /* waits that others stand for */
-	double watched;                 /* the part of the time that switches were watched */
-	u64 unseen;                     /* waits whose end the kernel did not report: known when the next began */
-	u64 visited;                    /* stacks that were walked from outside */
-	u64 moved;                      /* of them dropped: the thread ran meanwhile */
-	u64 looks;                      /* at what waits without a thread */
+	u64 skipped;    /* waits that others stand for */
+	double off_by;  /* a share of half of the time may be off by so much (95 %); 0: nothing is estimated */
+	double watched; /* the part of the time that switches were watched */
+	u64 unseen;     /* waits whose end the kernel did not report: known when the next began */
+	u64 visited;    /* stacks that were walked from outside */
+	u64 moved;      /* of them dropped: the thread ran meanwhile */
+	u64 looks;      /* at what waits without a thread */
 	double tasks_s, unseen_tasks_s; /* that waited so; the same of those that could not be read */
 };
 

@@ -56,7 +56,7 @@ static inline void wait_bulk_from(struct wait_state *w, u64 begin, u64 exec_ns, 
 
 static inline void wait_bulk_begin(struct task_struct *task, struct wait_state *w, u64 now)
 {
-	w->stands = 0;
+	w->chosen = 0;
 	wait_bulk_from(w, now, task->se.sum_exec_runtime, task->nvcsw + task->nivcsw, true);
 }
 
@@ -111,7 +111,7 @@ static __attribute__((noinline)) u64 wait_bulk_over(struct wait_state *w, const 
 
 	if (past->single)
 		end = past->came;
-	else if (seen >= WAIT_DUE_NS)
+	else if (seen >= WAIT_BRIEF_NS)
 		end += wait_futexes ? after / 2 : wait_span(past->waits * w->brief_ns, after);
 	if (end < past->begin)
 		end = past->begin;
@@ -144,7 +144,6 @@ static inline void wait_bulk_add(struct wait_state *w, struct wait_stats *ws, u6
 
 	if (!wait_may_bulk())
 		return;
-	__sync_fetch_and_add(&w->exact_ns, ns);
 	__sync_fetch_and_add(&ws->off_ns, ns);
 	__sync_fetch_and_add(&ws->waits, waits);
 	if (waits > counted)

@@ -8,11 +8,13 @@
 
 #include "unwind/shared/record.h"
 
-#define WAIT_LONG_NS                                                                                                   \
-	50000000ull /* of waits that are longer every one counts for itself; shorter ones may stand for others */
-#define WAIT_DUE_NS        5000000ull  /* visited only then, or later: it may be over before */
+#define WAIT_LONG_NS       50000000ull /* to walk such a wait from outside costs more than to take its stack before */
+#define WAIT_BRIEF_NS      5000000ull  /* for bulk: waits like those that a thread has many of */
+#define WAIT_DUE_NS        25000000ull /* visited only then, or later */
+#define WAIT_FOUND_NS      25000000ull /* it is visited so long after that, also if the visit is a little late */
 #define WAIT_VISIT_NS      20000000ull /* user space looks for waits that nobody took a stack of so often */
-#define WAIT_SKIPPED_NS    200ull      /* what a wait costs that is skipped, about */
+#define WAIT_SQUARE_BITS   12
+#define WAIT_SKIPPED_NS    200ull /* what a wait costs that is skipped, about */
 #define WAIT_KERNEL_FRAMES 48
 #define WAIT_PLACES_BITS   14 /* log2 of the places in the array of threads' states */
 
@@ -76,83 +78,23 @@ struct wait_pair {
 	u32 reserved;
 };
 
-/*
- * By how much a thread's short waits were counted for too little, or too much if negative, and the stack of one of them
- * that makes up for it. ns 0: nothing.
- */
-struct wait_rest {
-	s64 ns;
-	u64 hash;
-	u32 stop, runnable;
-};
-
-#define WAIT_CHOSEN_ENOUGH 3u
-
-/* Short waits that were counted, of a thread: the last; the largest of those whose stacks user space knows. */
-struct wait_chosen {
-	struct wait_rest last, most;
-	u32 n;    /* how many */
-	u32 turn; /* counts_in_use at the last one, or when user space last carried their stacks on */
-};
-
-static inline void wait_choose(struct wait_chosen *c, const struct wait_rest *wait, u32 turn)
-{
-	c->last = *wait;
-	if (c->turn != turn || wait->ns >= c->most.ns)
-		c->most = *wait;
-	c->turn = turn;
-	c->n++;
-}
-
-/* Adds those of another thread. */
-static inline void wait_choose_all(struct wait_chosen *c, const struct wait_chosen *others)
-{
-	u32 n = c->n + others->n;
-
-	if (others->n && (!c->n || others->turn >= c->turn)) {
-		wait_choose(c, &others->most, others->turn);
-		c->last = others->last;
-	}
-	c->n = n;
-}
-
-/*
- * What makes up for ns that were counted for too little: the last one, or the largest for too much. None if few were
- * counted: they stand for those of other threads, too. User space knows stacks that were sent since the last turn but
- * one, and those of threads that live (wait_visit_turn()).
- */
-static inline void wait_take_rest(const struct wait_chosen *c, s64 ns, u32 turn, struct wait_rest *ret)
-{
-	*ret = ns > 0 ? c->last : c->most;
-	if (c->n < WAIT_CHOSEN_ENOUGH || turn - c->turn > 1)
-		ret->ns = 0;
-	else
-		ret->ns = ns > -ret->ns ? ns : -ret->ns;
-}
-
-/* What threads of a process that have ended were counted for too little, which others make up for; and their waits. */
-struct wait_pool {
-	s64 ns;
-	struct wait_chosen chosen;
-};
-
 enum wait_thread_flag {
-	WAIT_RUNS = 1,  /* it is on a CPU, or gone: no wait */
-	WAIT_KNOWN = 2, /* hash: its stack was sent, and what was counted of it is settled */
-	WAIT_DUE = 4,   /* nobody took its stack, or only up to unknown code: registers follow */
+	WAIT_RUNS = 1,   /* it is on a CPU, or gone: no wait */
+	WAIT_KNOWN = 2,  /* hash: its stack was sent, and what was counted of it is settled */
+	WAIT_OTHERS = 8, /* others stand for the wait that it is in; at the end of the run */
+	WAIT_DUE = 4,    /* nobody took its stack, or only up to unknown code: registers follow */
 };
 
 /* A thread of a target as the iterator finds it. */
 struct wait_thread {
 	u32 tgid, tid, instance, flags;
-	u64 begin_ns; /* since when it is watched: CLOCK_MONOTONIC */
+	u32 settled;  /* it counts for itself, also while it lasts */
+	u32 stands;   /* WAIT_KNOWN: it counts for so many */
+	u64 begin_ns; /* since when it is watched */
 	u64 ns;       /* of the wait it is in: until now; WAIT_KNOWN: since it was last settled */
 	u64 hash;
 	u64 switches;
-	struct wait_rest rest; /* at the end of the run; at a turn: its hash alone, which user space is to remember */
-	u64 most;              /* at a turn: another such hash */
-	s64 owed;              /* what that leaves; the stack of `rest` is one of its waits, if there is one */
-	u64 object;            /* the futex that it waits for, if only futexes are wanted (lock-flame); else 0 */
+	u64 object; /* the futex that it waits for, if only futexes are wanted (lock-flame); else 0 */
 	u32 stop;
 	u32 reason;
 	u64 reg[ARCH_NREGS];
@@ -169,6 +111,8 @@ struct wait_stats { /* one for each CPU */
 	u64 wall_ns;             /* of threads that have ended: since they were watched */
 	u64 skipped;             /* waits that others stand for */
 	u64 unwatched;           /* the same, in pauses between shifts */
+	u64 estimated_ns;        /* of chosen waits, by what they stand for; and the squares of that, */
+	u64 squares;             /* each value without its last WAIT_SQUARE_BITS */
 	u64 unseen;              /* waits whose end the kernel did not report */
 	u64 clock_ns, behind_ns; /* the scheduler's clock at the last comparison, and what to add for CLOCK_MONOTONIC */
 	/* the budget: since when, skipped until then, on walks; time off the CPU that a walk stands for, at least */

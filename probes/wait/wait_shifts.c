@@ -57,7 +57,6 @@ static void begin_shift(struct wait_shifts *s, u64 now)
 	u64 ns = SHIFT_NS / 2 + (u64)((double)SHIFT_NS * drand48());
 
 	skel->data->wait_factor = s->factor;
-	skel->bss->wait_cycle_ns = s->factor > 1 ? s->factor * SHIFT_NS : 0;
 	s->since_ns = now;
 	s->until_ns = now + ns;
 }

@@ -6,7 +6,6 @@
 #include "wait/wait_record.h"
 #include "wait/wait_why.bpf.h"
 
-#define WAIT_ONE      (1u << 16) /* a wait that stands for itself */
 #define WAIT_CLOCK_NS 1000000ull /* the scheduler's clock is compared with CLOCK_MONOTONIC so often */
 
 #define WAIT_BRIEFS        8
@@ -22,23 +21,22 @@ u32 wait_sampled = 0;          /* there are waits without a stack: user space ha
 u64 wait_due_ns = WAIT_DUE_NS; /* user space takes the stacks of waits without one that have lasted for so long */
 u32 wait_pauses = 0;           /* switches are not watched (wait_bulk.bpf.h) */
 u32 wait_factor = 1;           /* a wait that begins in a shift stands for this many, as the pause has others */
-u64 wait_cycle_ns = 0;         /* a shift and a pause */
 u64 wait_behind_ns = 0; /* wait_stats.behind_ns of the CPU that was compared last: others see no switches of targets */
 
 struct wait_state {   /* of a thread; what each switch needs comes first */
 	u64 owner;    /* of a place: wait_number() of its thread; WAIT_PLACE_TAKEN: about to be */
 	u64 since_ns; /* off the CPU since then, or counted until then; 0: it runs */
 	u64 hash;     /* of its stack; 0: not taken */
-	u64 exact_ns; /* of all its short waits */
 	u64 mean_ns;  /* how long its waits last; long ones count as WAIT_LONG_NS */
 	u64 switches; /* of the thread when it left: which wait it is */
-	u32 stands;   /* for how much this wait does, in WAIT_ONE */
+	u32 stands;   /* of so many waits one is chosen, as this one may be */
 	u32 skip;     /* waits to skip before the next is chosen */
 	u16 settled;  /* some of it was counted already */
 	u16 walked;   /* user space takes its stack */
 	u8 runnable;
 	u8 exited;
 	u8 unwatched; /* nobody saw it begin */
+	u8 chosen;    /* its stack is taken as it begins */
 	u8 bulk_left; /* it had just left the CPU when bulk_ns began */
 	u64 task;     /* its address, for functions that the verifier checks alone: they take no pointer to a task */
 	u64 bulk_ns;  /* since then its switches are not timed (wait_bulk.bpf.h); 0: they are */
@@ -46,13 +44,10 @@ struct wait_state {   /* of a thread; what each switch needs comes first */
 	u32 bulk_skip;    /* skip then */
 	u64 ended_ns;     /* when it exited */
 	u64 waker;        /* of the stack that ended the wait; 0: not taken */
-	u64 counted_ns;   /* of its short waits, by those that were chosen */
-	u64 raw_ns;       /* what one of these stands for, on average */
 	u64 walk_ns;      /* how long it took to take its stack: waits that were not chosen are shorter by that */
-	u64 brief_ns;     /* how long those last that are shorter than WAIT_DUE_NS, on average */
+	u64 brief_ns;     /* how long those last that are shorter than WAIT_BRIEF_NS, on average */
 	u32 drawn;        /* for how many waits that one stands; 0: none was chosen yet */
 	u32 stop;
-	struct wait_chosen chosen;
 	u32 longs;  /* how many of 256 waits are long */
 	u32 briefs; /* how many waits brief_ns is of, up to WAIT_BRIEFS */
 };
@@ -164,7 +159,8 @@ static inline void wait_starts(struct wait_state *w, u64 now, u64 switches, bool
 	w->settled = w->walked = 0;
 	w->runnable = runnable;
 	w->unwatched = 0;
-	w->stands = 0;
+	w->chosen = 0;
+	w->stands = 1;
 	w->switches = switches;
 	w->since_ns = now;
 }
@@ -176,18 +172,12 @@ static inline u64 wait_span(u64 since, u64 now)
 }
 
 /*
- * Does a wait that is over count for itself alone? One does that user space took a stack of, or would have, if it had
- * none. Of waits for futexes only long ones: in a pause others are not known.
+ * Does a wait of ns count for itself alone? User space has looked at threads while it was due, and taken its stack, or
+ * would have, if it had none.
  */
 static inline bool wait_counts_alone(const struct wait_state *w, u64 ns)
 {
-	if (w->settled)
-		return true;
-	if (wait_futexes)
-		return ns >= WAIT_LONG_NS;
-	if (w->walked || (w->hash && ns >= wait_due_ns + WAIT_VISIT_NS / 2))
-		return true;
-	return ns >= WAIT_LONG_NS && ns >= wait_due_ns + WAIT_VISIT_NS;
+	return w->settled || ns >= wait_due_ns + WAIT_FOUND_NS;
 }
 
 /* Since when a thread that runs does so, as the scheduler knows; or_else: it does not. */
@@ -260,7 +250,7 @@ static __attribute__((always_inline)) inline struct wait_state *wait_new(struct 
 }
 
 /*
- * How many waits one stands for that lasts ns, where their sum cannot be known but from those that were seen: the
+ * How many waits one stands for, where their sum cannot be known but from those that were seen: the
  * scheduler's counters do not tell waits for futexes from others.
  */
 static inline u64 wait_seen_as(void)
@@ -294,6 +284,7 @@ static __attribute__((always_inline)) inline struct wait_state *wait_state_of(st
 		return w;
 	w->since_ns = wait_begin(task);
 	w->switches = wait_switches(task);
+	w->settled = 1; /* user space has looked at it as it was first seen */
 	return w;
 }
 

@@ -50,48 +50,27 @@ static inline void wait_visit(struct wait_state *w, struct wait_thread *t, u64 n
 	}
 	t->ns = ns;
 	if (!w || !wait_has_stack(w)) {
-		t->flags = ns >= wait_due_ns || wait_end_ns ? WAIT_DUE : 0;
-		if (w && t->flags && wait_settling)
+		t->flags = ns >= wait_due_ns || (wait_end_ns && !w) ? WAIT_DUE : wait_end_ns ? WAIT_OTHERS : 0;
+		if (w && t->flags && wait_settling && wait_counts_alone(w, ns))
 			w->settled = 1;
+		t->settled = w ? w->settled : 1;
 		if (!t->flags)
 			wait_sampled = 1; /* user space looks once more */
 		return;
 	}
 	t->flags = 0;
-	if (!wait_settling || (ns < WAIT_LONG_NS && !w->settled && !wait_end_ns))
+	if (!wait_settling || (!wait_counts_alone(w, ns) && !wait_end_ns))
 		return;
 	if ((ns < wait_min_ns || ns > wait_max_ns) && !w->settled && wait_end_ns)
 		return;
 	t->stop = w->stop;
 	t->hash = hash;
+	t->stands = wait_counts_alone(w, ns) ? 1 : w->stands | !w->stands;
 	t->reason = w->runnable ? wait_reason(WAIT_RUNNABLE, WAIT_NO_FILE, -1) : 0;
 	if (__sync_val_compare_and_swap(&w->since_ns, since, now) != since)
 		return;
 	w->settled = 1;
 	t->flags = WAIT_KNOWN;
-}
-
-/* The run is over. */
-static inline void wait_visit_rest(const struct wait_state *w, struct wait_thread *t)
-{
-	wait_rest_of(w, &t->rest);
-	t->owed = (s64)(w->exact_ns - w->counted_ns) - t->rest.ns;
-	if (!w->chosen.n || counts_in_use - w->chosen.turn > 1)
-		t->rest.hash = 0;
-	if ((t->rest.ns || t->owed) && !t->flags)
-		t->flags = WAIT_RUNS;
-}
-
-/* A turn begins: user space goes on to know the stacks that make up for too little or too much. */
-static inline void wait_visit_turn(struct wait_state *w, struct wait_thread *t)
-{
-	if (!w->chosen.n || counts_in_use - w->chosen.turn > 1)
-		return;
-	t->rest.hash = w->chosen.last.hash;
-	t->most = w->chosen.most.hash;
-	w->chosen.turn = counts_in_use;
-	if (!t->flags)
-		t->flags = WAIT_RUNS;
 }
 
 /* User space counts for how long it has lived: its end does not. */
@@ -149,7 +128,7 @@ static inline void wait_visit_begin(struct task_struct *task, struct wait_thread
 	t->begin_ns = wait_begin(task);
 	t->switches = wait_switches(task);
 	t->ns = t->hash = 0;
-	t->rest.ns = t->rest.hash = t->most = t->owed = 0;
+	t->settled = 0;
 	t->stop = 0;
 }
 
@@ -197,10 +176,6 @@ int visit_threads(struct bpf_iter__task *ctx)
 			bpf_get_task_stack(task, t->kernel, sizeof(t->kernel) - 8, 0);
 		bpf_probe_read_kernel_str(t->comm, sizeof(t->comm), task->comm);
 	}
-	if (w && wait_end_ns && wait_settling && !w->exited)
-		wait_visit_rest(w, t);
-	if (w && !wait_end_ns && wait_settling)
-		wait_visit_turn(w, t);
 	if (t->flags && bpf_seq_write(ctx->meta->seq, t, sizeof(*t))) { /* no space left: it is visited again */
 		if (w && t->flags & WAIT_KNOWN)
 			__sync_val_compare_and_swap(&w->since_ns, now, now - t->ns);

@@ -9,7 +9,8 @@
 #include "wait_outside.h"
 #include "wait_record.h"
 
-#define WALKS_NS 200000ull /* for walks, of each WAIT_VISIT_NS */
+#define WAIT_DUE_MOST_NS 45000000ull
+#define WALKS_NS         200000ull /* for walks, of each WAIT_VISIT_NS */
 
 struct error *wait_visited_begin(struct wait_visited *v, const struct event_host *host)
 {
@@ -71,8 +72,7 @@ void wait_visited_turn(struct wait_visited *v)
 void wait_visited_tune(struct wait_visited *v)
 {
 	struct sample *skel = object_skeleton(v->host->object);
-	u64 due = skel->data->wait_due_ns,
-	    most = WAIT_LONG_NS - (skel->bss->wait_futexes ? WAIT_VISIT_NS : WAIT_DUE_NS);
+	u64 due = skel->data->wait_due_ns, most = skel->bss->wait_futexes ? WAIT_DUE_NS : WAIT_DUE_MOST_NS;
 
 	if (v->walked_ns > 2 * WALKS_NS)
 		due += due / 2;

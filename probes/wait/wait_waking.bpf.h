@@ -16,7 +16,7 @@ static inline struct wait_state *wait_to_wake(struct task_struct *woken)
 
 	if (!w || !w->since_ns || w->waker || w->runnable)
 		return NULL;
-	if (w->hash || w->stands || w->walked)
+	if (w->hash || w->chosen || w->walked)
 		return w;
 	return wait_span(w->since_ns, bpf_ktime_get_ns()) < WAIT_LONG_NS ? NULL : w;
 }

@@ -49,6 +49,8 @@ static void losses(FILE *out, const struct sampler_stats *st)
 	if (s->skipped)
 		fprintf(out, ", stacks of %.1f %% of the waits, chosen at random, stand for others shorter than 50 ms",
 		        100.0 * (double)(s->waits > s->skipped ? s->waits - s->skipped : 0) / (double)s->waits);
+	if (s->off_by >= 0.0005)
+		fprintf(out, ": shares may be off by %.1f points", 100 * s->off_by);
 	if (s->watched < 0.999)
 		fprintf(out, ", switches were watched for %.0f %% of the time, in shifts", 100 * s->watched);
 	if (s->left_out_s > 0)
@@ -59,12 +61,12 @@ static json_t *to_json(const struct sampler_stats *st)
 {
 	const struct wait_summary *s = st->of_event;
 
-	return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:f}", "tasks_s",
+	return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:f}", "tasks_s",
 	        s->tasks_s, "wall_s", s->wall_s, "on_s", s->on_s, "sampled_on_s", s->sampled_s, "off_s", s->off_s,
-	        "run_queue_s", s->run_queue_s, "left_out_s", s->left_out_s, "waits", (json_int_t)s->waits,
-	        "waits_without_stack", (json_int_t)s->skipped, "returns_not_reported", (json_int_t)s->unseen,
-	        "walked_from_outside", (json_int_t)s->visited, "moved", (json_int_t)s->moved, "looks",
-	        (json_int_t)s->looks, "watched", s->watched);
+	        "run_queue_s", s->run_queue_s, "left_out_s", s->left_out_s, "off_by", s->off_by, "waits",
+	        (json_int_t)s->waits, "waits_without_stack", (json_int_t)s->skipped, "returns_not_reported",
+	        (json_int_t)s->unseen, "walked_from_outside", (json_int_t)s->visited, "moved", (json_int_t)s->moved,
+	        "looks", (json_int_t)s->looks, "watched", s->watched);
 }
 
 /* Waits for locks; others that are shown; others that are not. */

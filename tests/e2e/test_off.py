@@ -97,14 +97,15 @@ def test_limits():
 
 def check_shown(result, off_by):
     """
-    Where a part of the waits stands for all, the sum is right but for this part of it and what was lost. What to
-    report.
+    Where a part of the waits stands for all, the sum is right but for this part of it, what the run itself says that
+    chance may do, and what was lost. What to report.
     """
     off, shown, lost = (
         result.stats["off"],
         sum(ns for _, ns in result.stacks) * 1e-9,
         result.missing(result.stats["off"]["off_s"] * 1e9) * 1e-9,
     )
+    off_by = max(off_by, 3 * off["off_by"])
     assert abs(shown + lost - off["off_s"]) <= off_by * off["off_s"], f"{shown} and {lost} lost: {off}"
     return f"{off['waits']} waits, {off['waits_without_stack']} without a stack: {shown:.3f} of {off['off_s']:.3f} s"
 
@@ -287,8 +288,7 @@ def crowd_shown(seconds, duration):
 @yrt.measured
 def test_crowd_shown():
     """
-    Threads of which few waits were chosen: what their stacks lack at the end is made up for. Waits that are as long as
-    those before are not walked from outside.
+    Threads of which few waits were chosen. Waits that are as long as those before are not walked from outside.
     """
     for result in crowd_shown(0.02, 1):
         off = result.stats["off"]
@@ -357,7 +357,7 @@ def test_frozen():
 
 @yrt.measured
 def test_births():
-    """Threads that end after a wait or two: those that were not chosen are made up for by others."""
+    """Threads that end after a wait or two: others stand for those that were not chosen."""
     with yrt.Fixture("births", seconds=12, wait=True) as fixture:
         fixture.release()
         result = yrt.run("off-flame", "-p", fixture.pid, "-d", 8).expect()
