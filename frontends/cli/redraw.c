@@ -95,6 +95,8 @@ struct error *redraw_load(
 
 	options.threads |= f->threads;
 	err = input_load(path, &options, ret, &recording);
+	if (!err && (*ret)->meta.loss && !(*ret)->meta.command) /* of another tool's file */
+		say_note("%s: %s", path, (*ret)->meta.loss);
 	if (!err && r->async)
 		err = fold(ret);
 	if (err || !recording.cut)

@@ -3,12 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gunzip.h"
 #include "input.h"
 #include "input_perf.h"
 #include "input_pprof.h"
 #include "unwind/cleanup.h"
 
 #define LINE_LONGEST (64u << 20)
+#define WHOLE_MOST   (1ul << 30)
+#define GZIP_FIRST   0x1f
 
 static struct error *bad_line(const char *path, u64 number, const char *what)
 {
@@ -92,8 +95,8 @@ static struct error *read_stack(struct filter *s, char *stack, u64 count)
 	return err;
 }
 
-/* Splits "stack count" in place. */
-static bool split(char *line, u64 *count)
+/* Takes the count from the end of the line. */
+static bool take_count(char *line, u64 *count)
 {
 	char *space = strrchr(line, ' '), *end;
 
@@ -101,8 +104,26 @@ static bool split(char *line, u64 *count)
 		return false;
 	errno = 0;
 	*count = strtoull(space + 1, &end, 10);
+	if (*end || errno || *count > RECORDING_COUNT)
+		return false;
 	*space = 0;
-	return !*end && !errno && *count <= RECORDING_COUNT;
+	return true;
+}
+
+static bool has_fraction(const char *line)
+{
+	const char *space = strrchr(line, ' '), *end = space ? space + 1 : "";
+
+	end += strspn(end, "0123456789");
+	return space && *end == '.' && end[1] && !end[1 + strspn(end + 1, "0123456789")];
+}
+
+/* Splits "stack count", or "stack before after" of a difference, in place. */
+static bool split(char *line, bool pairs, u64 *count)
+{
+	u64 before;
+
+	return take_count(line, count) && (!pairs || take_count(line, &before));
 }
 
 struct line {
@@ -140,31 +161,135 @@ static struct error *read_line(FILE *in, struct line *line)
 	return NULL;
 }
 
+static void drop_returns(struct line *line)
+{
+	while (line->n && line->text[line->n - 1] == '\r')
+		line->text[--line->n] = 0;
+}
+
+/*
+ * Does each line end in two counts, as differences do (difffolded.pl, yrt diff)? Then none of them is a name's end. Of
+ * what cannot be read twice the answer is no.
+ */
+static bool has_pairs(FILE *in)
+{
+	cleanup(line) struct line line = {0};
+	long at = ftell(in);
+	u64 lines = 0, count;
+	bool ret = at >= 0;
+
+	while (ret && !read_line(in, &line) && line.there) {
+		drop_returns(&line);
+		if (!line.n || *line.text == '#')
+			continue;
+		ret = strlen(line.text) == line.n && take_count(line.text, &count) && take_count(line.text, &count);
+		lines++;
+	}
+	if (at >= 0 && fseek(in, at, SEEK_SET))
+		return false;
+	return ret && lines;
+}
+
+static struct error *no_count(const char *path, u64 number, const char *line)
+{
+	if (!has_fraction(line))
+		return bad_line(path, number, "no count at its end");
+	return error_hint(error_new(ERROR_INPUT, "%s, line %lu: a count with a fraction", path, (unsigned long)number),
+	        "counts have to be whole numbers: multiply all of them, by 1000 for example");
+}
+
 static struct error *read_folded(FILE *in, const char *path, struct filter *s)
 {
 	cleanup(line) struct line line = {0};
+	bool pairs = has_pairs(in);
 	struct error *err = read_line(in, &line);
 	u64 count, total = 0;
 
 	for (u64 number = 1; !err && line.there; number++) {
-		while (line.n && line.text[line.n - 1] == '\r')
-			line.text[--line.n] = 0;
+		drop_returns(&line);
 		if (line.n && *line.text != '#') {
 			if (line.n > LINE_LONGEST || strlen(line.text) != line.n)
 				return bad_line(path, number, "this is no text");
 			if (!total && input_perf_is(line.text))
 				return input_perf_read(in, path, line.text, number, s);
-			if (!split(line.text, &count) || count > RECORDING_COUNT - total)
-				return bad_line(path, number, "no count at its end");
+			if (!split(line.text, pairs, &count) || count > RECORDING_COUNT - total)
+				return no_count(path, number, line.text);
 			total += count;
-			err = read_stack(s, line.text, count);
+			err = count || !pairs ? read_stack(s, line.text, count) : NULL;
 		}
 		if (!err)
 			err = read_line(in, &line);
 	}
 	if (!err && ferror(in))
 		err = error_new(ERROR_INPUT, "cannot read %s: %s", path, strerror(errno));
+	if (!err && pairs)
+		err = profile_string(
+		        s->profile, "of each stack's two counts the second is shown", &s->profile->meta.loss);
 	return err;
+}
+
+/* Files of other tools that are recognised, but not read. */
+static struct error *refuse_known(const char *path, const u8 *bytes, size_t n)
+{
+	if (n >= 8 && (!memcmp(bytes, "PERFILE2", 8) || !memcmp(bytes, "2ELIFREP", 8)))
+		return error_hint(
+		        error_new(ERROR_INPUT, "%s is a perf.data file, which only perf itself can read", path),
+		        "perf script -i %s | yrt render - -o out.html", path);
+	if (n >= 4 && !memcmp(bytes, "FLR", 4))
+		return error_hint(error_new(ERROR_INPUT, "%s is a recording of Java Flight Recorder (JFR)", path),
+		        "async-profiler's converter makes folded stacks of it: jfrconv -o collapsed %s out.folded",
+		        path);
+	return NULL;
+}
+
+/* pprof has bytes that no text has; both may begin with a newline. */
+static bool is_text(const u8 *bytes, size_t n)
+{
+	for (size_t i = 0; i < n && i < 512; i++)
+		if (bytes[i] < ' ' && !strchr("\t\n\r", bytes[i]))
+			return false;
+	return !n || memchr("\t\n\r", *bytes, 3) || *bytes >= ' ';
+}
+
+static struct error *read_bytes(u8 *bytes, size_t size, const char *path, struct filter *s)
+{
+	cleanup(fclose) FILE *text = NULL;
+	struct error *err = refuse_known(path, bytes, size);
+
+	if (err || !size || !is_text(bytes, size))
+		return err ? err : input_pprof_read(bytes, size, path, s);
+	text = fmemopen(bytes, size, "r");
+	return text ? read_folded(text, path, s) : &error_no_memory;
+}
+
+static struct error *read_packed(FILE *in, const char *path, struct filter *s)
+{
+	cleanup(free) u8 *bytes = NULL;
+	size_t size = 0;
+	struct error *err = gunzip_all(in, path, &bytes, &size);
+
+	return err ? err : read_bytes(bytes, size, path, s);
+}
+
+/* What begins with a newline: pprof that is not packed, or text. */
+static struct error *read_whole(FILE *in, const char *path, struct filter *s)
+{
+	cleanup(free) char *bytes = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&bytes, &size);
+	char part[65536];
+	size_t n, all = 0;
+
+	if (!out)
+		return &error_no_memory;
+	while (all <= WHOLE_MOST && (n = fread(part, 1, sizeof(part), in)) > 0)
+		all += fwrite(part, 1, n, out);
+	if (fclose(out))
+		return &error_no_memory;
+	if (all > WHOLE_MOST)
+		return error_new(ERROR_INPUT, "%s is larger than 1 GiB", path);
+	return ferror(in) ? error_new(ERROR_INPUT, "cannot read %s: %s", path, strerror(errno))
+	                  : read_bytes((u8 *)bytes, size, path, s);
 }
 
 static struct error *read_any(FILE *in, const char *path, struct filter *s, struct recording *cut)
@@ -176,8 +301,10 @@ static struct error *read_any(FILE *in, const char *path, struct filter *s, stru
 
 	ungetc(first, in);
 	*cut = (struct recording){0};
-	if (first == INPUT_PPROF_FIRST)
-		return input_pprof_read(in, path, s);
+	if (first == GZIP_FIRST)
+		return read_packed(in, path, s);
+	if (first == INPUT_PPROF_FIRST || first == 'P' || first == 'F' || first == '2')
+		return read_whole(in, path, s);
 	if (first != (u8)RECORDING_MAGIC[0])
 		return read_folded(in, path, s);
 	if (fread(header, 1, sizeof(header), in) == sizeof(header))

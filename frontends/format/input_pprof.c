@@ -6,7 +6,6 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "gunzip.h"
 #include "pprof_fields.h"
 #include "protobuf_read.h"
 #include "recording.h"
@@ -241,7 +240,7 @@ static struct error *add_line(struct reader *r, struct pb_span line, struct prof
 		text_of(r, member(r, fn, FUNCTION_NAME), name);
 		text_of(r, member(r, fn, FUNCTION_FILE), file);
 		definition = member(r, fn, FUNCTION_START_LINE);
-		number = definition ?: number;
+		number = definition; /* without it, the line would make many of one function */
 	}
 	f->name = *name ? name : "[unknown]";
 	f->file = file;
@@ -435,12 +434,9 @@ static struct error *read_profile(struct reader *r, struct pb_span all)
 	return err;
 }
 
-struct error *input_pprof_read(FILE *in, const char *name, struct filter *s)
+struct error *input_pprof_read(const u8 *bytes, size_t size, const char *name, struct filter *s)
 {
 	cleanup(reader) struct reader r = {.name = name, .filter = s};
-	cleanup(free) u8 *bytes = NULL;
-	size_t size = 0;
-	struct error *err = gunzip_all(in, name, &bytes, &size);
 
-	return err ? err : read_profile(&r, (struct pb_span){bytes, bytes + size});
+	return read_profile(&r, (struct pb_span){bytes, bytes + size});
 }
