@@ -236,7 +236,7 @@ static struct error *refuse_known(const char *path, const u8 *bytes, size_t n)
 		        error_new(ERROR_INPUT, "%s is a perf.data file, which only perf itself can read", path),
 		        "perf script -i %s | yrt render - -o out.html", path);
 	if (n >= 4 && !memcmp(bytes, "FLR", 4))
-		return error_hint(error_new(ERROR_INPUT, "%s is a recording of Java Flight Recorder (JFR)", path),
+		return error_hint(error_new(ERROR_INPUT, "%s is a JFR file, of a flight recorder", path),
 		        "async-profiler's converter makes folded stacks of it: jfrconv -o collapsed %s out.folded",
 		        path);
 	return NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Profiles from files: recordings, folded stacks as yrt and other profilers write them, text of perf script, pprof.
- * Text and pprof may be packed by gzip. Files of perf and of Java Flight Recorder are refused by name.
+ * Text and pprof may be packed by gzip. perf.data and JFR files are refused by name.
  */
 #ifndef YRT_FORMAT_INPUT_H
 #define YRT_FORMAT_INPUT_H

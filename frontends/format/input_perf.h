@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The text of `perf script`: a line per sample ("comm pid/tid [cpu] time: period event: fields"), below it a line per
- * frame, the leaf first ("address symbol+0xoffset (file)"), and an empty line. Processor, time and period may be missing,
- * and a sample without a call chain has its only frame in its own line. Each sample of the first event counts 1, as in
- * stackcollapse-perf; of other events, and of periods that differ, the profile's meta.loss tells.
+ * frame, the leaf first ("address symbol+0xoffset (file)"), and an empty line. Processor, time and period may be
+ * missing, and a sample without a call chain has its only frame in its own line. Each sample of the first event counts
+ * 1, as in stackcollapse-perf; of other events, and of periods that differ, the profile's meta.loss tells.
  * Format: tools/perf/builtin-script.c, perf_sample__fprintf_start() and sample__fprintf_callchain(), Linux 6.1.
  */
 #ifndef YRT_FORMAT_INPUT_PERF_H

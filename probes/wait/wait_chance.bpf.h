@@ -85,7 +85,8 @@ static __attribute__((noinline)) bool wait_chance(struct wait_state *w, struct w
 
 /*
  * Walks take at most 1 % of a CPU, unless --max-cpu is 0. They take less of it where many waits are skipped, down to a
- * fifth: that many waits make enough samples. It follows slowly, as the more chances differ the less sums are worth. Of a shift they may take more, as nothing is walked in the pause.
+ * fifth: that many waits make enough samples. It follows slowly, as the more chances differ the less sums are worth.
+ * Of a shift they may take more, as nothing is walked in the pause.
  */
 static __attribute__((noinline)) int wait_budget(struct wait_stats *ws, struct wait_state *w, u64 begin)
 {

@@ -84,7 +84,7 @@ def test_others():
     assert "perf.data file" in said and "perf script -i" in said, said
     for data in (b"FLR\0\0\2\0\0", gzip.compress(b"FLR\0\0\2\0\0")):
         said = render("x", data, code=yrt.INPUT)[1]
-        assert "Flight Recorder" in said and "jfrconv" in said, said
+        assert "JFR" in said and "jfrconv" in said, said
 
 
 def test_events():

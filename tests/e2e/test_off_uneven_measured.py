@@ -19,7 +19,8 @@ def test_uneven():
         shown = sum(ns for frames, ns in result.stacks if function in frames) * 1e-9
         yield f"{function}: {shown:.2f} of {due:.2f} s"
         # off_by is of a share, two deviations: of a sum there are more
-        assert abs(shown - due) < (0.03 * due + 3 * off["off_by"] * off["off_s"]), f"{function}: {shown} of {due}: {off}"
+        allowed = 0.03 * due + 3 * off["off_by"] * off["off_s"]
+        assert abs(shown - due) < allowed, f"{function}: {shown} of {due}: {off}"
 
 
 yrt.main(globals())
