@@ -8,8 +8,9 @@
  *
  * If threads wait so often that walks would take more than 1 % of a CPU, waits shorter than some 50 ms are chosen at
  * random. The longer a thread's waits are on average, the more likely they are chosen. How long a wait will last plays
- * no part in that, and what is chosen with the probability p counts 1/p times: so each sum is right on average, whatever
- * waits of different length follow each other in a thread. How far off it may be is said (wait_summary.off_by).
+ * no part in that, and what is chosen with the probability p counts 1/p times. So each sum is right on average,
+ * whatever waits of different length follow each other in a thread. How far off it may be is said
+ * (wait_summary.off_by).
  * sampler_options.cpu_percent 0 lifts that limit. It does not hold for threads whose waits are longer in one of 16
  * cases: to walk them later costs more.
  * Longer waits are always taken: user space looks for threads that wait without a stack (an iterator over tasks) and

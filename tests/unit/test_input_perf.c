@@ -41,7 +41,7 @@ static void test_frames(void **state)
 	expect("a 1 2.3: 4 cycles: \n\na 1 2.4: 4 cycles:\n\n", true, "a (tid 1) 2\n");
 }
 
-/* Without a call chain; a tracepoint with fields; without a time or a period; without a thread; commands with numbers. */
+/* Without a call chain; a tracepoint with fields; without a time or period; without a thread; commands with numbers. */
 static void test_forms(void **state)
 {
 	expect("    app 10  1.000000:   10 cpu-clock:      401000 early+0x0 (/app)\n"
