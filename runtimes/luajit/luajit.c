@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "luajit_bytecode.h"
+#include "luajit_calls.h"
 #include "luajit_check.h"
 #include "luajit_heap.h"
 #include "luajit_image.h"
@@ -364,6 +365,15 @@ static const struct runtime_heap_ops heap = {
         .roots = luajit_heap_roots,
         .object = luajit_heap_object,
 };
+static struct error *list_calls(void *data, const struct runtime_process *p, const char *pattern,
+        struct error *(*add)(void *ctx, const struct runtime_callee *c), void *ctx)
+{
+	const struct luajit_instance *instance = data;
+
+	return luajit_calls(instance->image, instance->bias, instance->names, p, pattern, add, ctx);
+}
+
+static const struct runtime_calls_ops calls = {.form = "lua:FILE:FUNCTION or lua:FILE:LINE", .list = list_calls};
 
 static const struct runtime_tasks_ops tasks = {.kind = "coroutine", .kinds = "coroutines", .list = list_tasks};
 
@@ -391,4 +401,5 @@ const struct runtime_ops luajit_runtime = {
         .inspect = inspect,
         .tasks = &tasks,
         .heap = &heap,
+        .calls = &calls,
 };

@@ -40,6 +40,7 @@ struct listing {
 	struct pages *pages;
 	u32 config;
 	u64 g;
+	u8 type; /* of the objects that are looked for */
 	u64 *found;
 	u32 nfound;
 	struct frame frames[2][DEPTH_MAX];
@@ -82,12 +83,12 @@ static u64 next_of(const struct listing *l, const u8 *head)
 	return next;
 }
 
-static struct error *add_found(struct listing *l, u64 thread)
+static struct error *add_found(struct listing *l, u64 object)
 {
 	struct error *err = grow(&l->found, l->nfound, sizeof(*l->found));
 
 	if (!err)
-		l->found[l->nfound++] = thread;
+		l->found[l->nfound++] = object;
 	return err;
 }
 
@@ -115,7 +116,7 @@ static struct error *pass(struct listing *l, u64 root, u64 main_thread, bool *al
 			*all = true;
 			break;
 		}
-		if (type == LJ_GCT_THREAD && !(marked & ~white & WHITES))
+		if (type == l->type && !(marked & ~white & WHITES))
 			err = add_found(l, at);
 		at = next_of(l, head);
 	}
@@ -264,7 +265,7 @@ struct error *luajit_tasks(const struct luajit_image *image, u64 bias, u32 confi
 
 	if (!err) {
 		*pages = (struct pages){.memory = p->memory, .bytes = bytes};
-		*l = (struct listing){.image = image, .p = p, .pages = pages, .config = config};
+		*l = (struct listing){.image = image, .p = p, .pages = pages, .config = config, .type = LJ_GCT_THREAD};
 	}
 	for (u32 i = 0; !err && i < vms.n; i++) {
 		l->g = vms.g[i];
@@ -273,6 +274,35 @@ struct error *luajit_tasks(const struct luajit_image *image, u64 bias, u32 confi
 	if (!err && !all)
 		err = error_new(ERROR_UNSUPPORTED,
 		        "process %d: objects changed while coroutines were searched: some may be missing", p->pid);
+	free(vms.g);
+	free(l ? l->found : NULL);
+	free(l);
+	free(pages);
+	free(bytes);
+	return err;
+}
+
+struct error *luajit_objects(const struct luajit_image *image, u64 bias, const struct runtime_process *p, u8 type,
+        struct error *(*add)(void *ctx, u64 object), void *ctx)
+{
+	struct listing *l = calloc(1, sizeof(*l));
+	struct pages *pages = calloc(1, sizeof(*pages));
+	u8(*bytes)[PAGE] = calloc(PAGES, PAGE);
+	struct luajit_vms vms = {0};
+	bool all;
+	struct error *err =
+	        l && pages && bytes ? luajit_vms_find(image, bias, p, LUAJIT_VMS_MEMORY, &vms) : &error_no_memory;
+
+	if (!err) {
+		*pages = (struct pages){.memory = p->memory, .bytes = bytes};
+		*l = (struct listing){.image = image, .p = p, .pages = pages, .type = type};
+	}
+	for (u32 i = 0; !err && i < vms.n; i++) {
+		l->g = vms.g[i];
+		err = find(l, &all);
+		for (u32 k = 0; !err && k < l->nfound; k++)
+			err = add(ctx, l->found[k]);
+	}
 	free(vms.g);
 	free(l ? l->found : NULL);
 	free(l);

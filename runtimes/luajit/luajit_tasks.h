@@ -13,4 +13,8 @@
 struct error *luajit_tasks(const struct luajit_image *image, u64 bias, u32 config, const struct runtime_process *p,
         struct error *(*add)(void *ctx, const struct runtime_task *t), void *ctx);
 
+/* Calls add() for each object of a type (~LJ_T* of lj_obj.h) of all VMs. Of a VM that runs some may be missing. */
+struct error *luajit_objects(const struct luajit_image *image, u64 bias, const struct runtime_process *p, u8 type,
+        struct error *(*add)(void *ctx, u64 object), void *ctx);
+
 #endif

@@ -173,6 +173,59 @@ def test_python_latency_refused():
             yrt.clear(result, yrt.UNSUPPORTED, *words)
 
 
+# A function as it is asked for, and the program's own word for it.
+LUA = [
+    ("recursive", "recursive"), ("tail", "tail"), ("raises", "raises"), ("varargs", "varargs"),
+    ("Shop:place", "method"), ("Shop.tax", "tax"), ("Shop.__add", "metamethod"), ("generator", "generator"),
+    ("callback", "callback"), ("loop", "loop"),
+]
+
+
+def lua(program, rounds, *flags):
+    return Program(program, f"{yrt.SOURCE}/fixtures/lua/counted_calls.lua", rounds, *flags)
+
+
+def lua_kinds(program, rounds, *flags):
+    with lua(program, rounds, *flags) as program:
+        program.do("warm")
+        for name, word in LUA:
+            before = program.do("go")
+            result, after = probed(program, f"lua:counted_calls.lua:{name}")
+            due = after[word] - before[word]
+            assert result.expect().samples == due, f"{name}: {due} calls\n{yrt.show(result.stacks)}"
+            assert all(f"counted_calls.lua:" in frames[-1] for frames, _ in result.stacks), yrt.show(result.stacks)
+            yield f"{name}: {due} calls"
+
+
+def test_luajit_interpreted():
+    yield from lua_kinds("/usr/bin/luajit", ROUNDS, "joff")
+
+
+def test_luajit_compiled():
+    """
+    With the JIT compiler calls from C (coroutines, table.sort()) are all seen, also once they go on in a trace; of
+    others those that the interpreter makes, and none twice.
+    """
+    for name, word, whole in (("generator", "generator", True), ("callback", "callback", True),
+                              ("recursive", "recursive", False), ("Shop:place", "method", False)):
+        with lua("/usr/bin/luajit", 300) as program:
+            result, counts = probed(program, f"lua:counted_calls.lua:{name}")
+            seen = result.expect().samples
+            assert 0 < seen <= counts[word] and (not whole or seen == counts[word]), f"{name}: {seen} of {counts[word]}"
+            yield f"{name}: {seen} of {counts[word]} calls"
+
+
+def test_luajit_names():
+    """By the end of a path, by the line of the definition, by no name that is there."""
+    with lua("/usr/bin/luajit", ROUNDS, "joff") as program:
+        line = next(i for i, text in enumerate(open(f"{yrt.SOURCE}/fixtures/lua/counted_calls.lua"), 1)
+                    if "function recursive" in text)
+        result, counts = probed(program, f"lua:counted_calls.lua:{line}")
+        assert result.expect().samples == counts["recursive"], result.stderr
+        result = yrt.run("probe", "-e", "lua:counted_calls.lua:recursiv", "-p", program.pid, "-d", 1)
+        yrt.clear(result, yrt.USAGE, "no function", "near: .*counted_calls.lua:recursive")
+
+
 def versions(program):
     """(3, 11): of the Python that runs it."""
     path = os.readlink(f"/proc/{program.pid}/exe")

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "luajit_calls.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "luajit_bytecode.h"
+#include "luajit_tasks.h"
+
+#define GCT_PROTO 7 /* ~LJ_TPROTO */
+
+struct looking {
+	const struct luajit_image *image;
+	struct luajit_names *names;
+	const struct runtime_process *p;
+	bool by_name, by_line; /* as it is asked for: both, if that is not known */
+	struct error *(*add)(void *ctx, const struct runtime_callee *c);
+	void *ctx;
+};
+
+static bool is_header(u32 instruction)
+{
+	return (u8)instruction >= LUAJIT_OP_FUNCF && (u8)instruction <= LUAJIT_OP_JFUNCV;
+}
+
+/* Does it end in ":LINE"? */
+static bool asks_for_line(const char *pattern)
+{
+	const char *colon = pattern ? strrchr(pattern, ':') : NULL;
+
+	return colon && colon[1] && strspn(colon + 1, "0123456789") == strlen(colon + 1);
+}
+
+static struct error *add_proto(void *ctx, u64 proto)
+{
+	const struct looking *k = ctx;
+	struct runtime_callee c = {.entry = proto + k->image->layout->proto_size.at, .bytes = 4, .nat = 1};
+	struct frame_name name = {0};
+	struct error *err = NULL;
+	u32 header;
+
+	if (!memory_read(k->p->memory, &header, sizeof(header), c.entry) || !is_header(header))
+		return NULL;
+	/* A call has no position yet; an exit from a trace that goes on at the header has. */
+	c.at[0].where = frame_where(FRAME_SCRIPT, RUNTIME_LUAJIT, 0, proto);
+	c.at[0].detail = luajit_detail(LUAJIT_LUA, LUAJIT_NO_POS, luajit_cookie(LUAJIT_OP_PATCHED, header));
+	if (!luajit_name_frame(k->names, k->p, c.at, 0, 1, &name))
+		return NULL;
+	snprintf(c.file, sizeof(c.file), "%s", name.file);
+	c.line = name.definition;
+	if (*name.name && k->by_name) {
+		snprintf(c.name, sizeof(c.name), "%.255s:%.255s", name.file, name.name);
+		err = k->add(k->ctx, &c);
+	}
+	if (err || (*name.name && !k->by_line))
+		return err;
+	snprintf(c.name, sizeof(c.name), "%.400s:%u", name.file, name.definition);
+	return k->add(k->ctx, &c);
+}
+
+struct error *luajit_calls(const struct luajit_image *image, u64 bias, struct luajit_names *names,
+        const struct runtime_process *p, const char *pattern,
+        struct error *(*add)(void *ctx, const struct runtime_callee *c), void *ctx)
+{
+	struct looking k = {.image = image,
+	        .names = names,
+	        .p = p,
+	        .by_name = !asks_for_line(pattern),
+	        .by_line = !pattern || asks_for_line(pattern),
+	        .add = add,
+	        .ctx = ctx};
+
+	return luajit_objects(image, bias, p, GCT_PROTO, add_proto, &k);
+}
