@@ -14,6 +14,8 @@
 #ifndef YRT_EVENT_BPF_H
 #define YRT_EVENT_BPF_H
 
+#include "return_walk.bpf.h"
+
 /* The table of one entry by which NAME calls NAME_walk. */
 #define WALKING_TABLE(name)                                                                                            \
 	struct {                                                                                                       \
@@ -272,6 +274,8 @@ WALK_GLOBAL int walk_goes_on(struct slot *slot, u32 stop)
 
 	if (!slot)
 		return STOP_ARENA;
+	if (stop == STOP_RETURN_PROBE && walk_past_probe(slot) == STOP_NONE)
+		return STOP_NONE;
 	stop = slot->head.stop = walk_end(&slot->walk, stop);
 	tgid = slot->head.tgid;
 	if (!slot->ends++) {

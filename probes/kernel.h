@@ -212,6 +212,23 @@ struct restart_block {
 	} poll;
 };
 
+/* A return probe that was hit (kernel/events/uprobes.c): where the return address was on the stack, and what it was. */
+struct return_instance {
+	unsigned long stack;
+	unsigned long orig_ret_vaddr;
+	struct return_instance *next;
+};
+
+struct uprobe_task {
+	struct return_instance *return_instances; /* the innermost first */
+	union {
+		struct {
+			unsigned long vaddr;
+		};
+	};
+	unsigned long xol_vaddr; /* where the instruction at vaddr is stepped out of its place; 0: none is */
+};
+
 struct task_struct {
 	struct sched_entity se;
 	struct sched_info sched_info;
@@ -234,6 +251,7 @@ struct task_struct {
 	struct mm_struct *mm;
 	struct signal_struct *signal;
 	struct restart_block restart_block;
+	struct uprobe_task *utask; /* NULL: hit no probe yet. CONFIG_UPROBES */
 	struct thread_struct thread;
 };
 

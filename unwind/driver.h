@@ -36,6 +36,8 @@ WALK_GLOBAL int walk_locate(struct walk *w, u64 pc)
 		return w->leaf || !w->nframes ? STOP_NO_REGION : STOP_BAD_RETADDR;
 	if (is_replaced(w, region))
 		return STOP_NO_REGION;
+	if (region->probed)
+		return STOP_RETURN_PROBE;
 	w->region = *region;
 	return STOP_NONE;
 }

@@ -34,6 +34,17 @@ static struct walk *new_walk(const struct process *p, struct memory *mem, struct
 	return w;
 }
 
+/* Takes the true return address for the one that a return probe put there. */
+static int pass_return_probe(struct walk *w, const struct return_probes *probes)
+{
+	for (u32 i = 0; probes && !w->leaf && i < probes->n && i < RETURN_PROBES_KEPT; i++)
+		if (probes->probe[i].at == w->reg[REG_SP] - sizeof(u64)) {
+			w->reg[REG_PC] = probes->probe[i].address;
+			return STOP_NONE;
+		}
+	return STOP_RETURN_PROBE;
+}
+
 enum stop_reason unwind_stack(
         const struct process *p, const struct unwind_registers *regs, struct frame *frames, u32 max, u32 *n)
 {
@@ -48,8 +59,11 @@ enum stop_reason unwind_stack(
 	w->leaf = 1;
 	w->thread_pointer = regs->thread_pointer;
 	do {
-		for (u32 i = 0; i < walk_steps_max(w) && stop == STOP_NONE; i++)
+		for (u32 i = 0; i < walk_steps_max(w) && stop == STOP_NONE; i++) {
 			stop = walk_step(w);
+			if (stop == STOP_RETURN_PROBE)
+				stop = pass_return_probe(w, regs->probes);
+		}
 		stop = walk_resume(w, walk_end(w, (u32)stop), false);
 	} while (stop == STOP_NONE);
 	*n = w->nframes;

@@ -9,10 +9,12 @@
 
 #include "process/process.h"
 #include "shared/frame.h"
+#include "shared/record.h"
 
 struct unwind_registers {
 	u64 reg[ARCH_NREGS]; /* DWARF numbers */
 	u64 thread_pointer;
+	const struct return_probes *probes; /* NULL: none */
 };
 
 /*

@@ -185,7 +185,7 @@ static void find_wait(struct dump_thread *t)
 /* Walks a thread as the kernel reported it, in place of what was walked before. */
 static struct error *walk(struct dump *d, struct dump_thread *t, const struct thread_record *r)
 {
-	struct unwind_registers regs = {.thread_pointer = r->thread_pointer};
+	struct unwind_registers regs = {.thread_pointer = r->thread_pointer, .probes = &r->probes};
 	u32 n = 0, kernel;
 
 	memcpy(regs.reg, r->reg, sizeof(regs.reg));

@@ -9,6 +9,8 @@
 #include <arch.h>
 #include <types.h>
 
+#include "unwind/shared/record.h"
+
 #define THREAD_COMM_LEN      16
 #define THREAD_KERNEL_FRAMES 64
 
@@ -48,6 +50,7 @@ struct thread_record {
 	u32 nkernel; /* frames in kernel[], leaf first: return addresses */
 	u32 reserved;
 	u64 kernel[THREAD_KERNEL_FRAMES];
+	struct return_probes probes;
 };
 
 #endif

@@ -6,6 +6,7 @@
 #include <bpf/bpf_tracing.h>
 
 #include "kernel.h"
+#include "return_probe.bpf.h"
 #include "syscall_of.bpf.h"
 #include "threads/thread.h"
 
@@ -173,6 +174,7 @@ int on_task(struct bpf_iter__task *ctx)
 	fill_registers(r, task);
 	fill_times(r, t);
 	fill_kernel(r, task);
+	fill_return_probes(&r->probes, task);
 	reader_arrival = arrival_of((void *)self);
 	bpf_seq_write(seq, r, sizeof(*r));
 	return 0;

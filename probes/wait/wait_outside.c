@@ -43,7 +43,7 @@ static bool is_still(const struct wait_thread *t)
 /* Frames of a thread that sleeps, walked from outside. */
 static u32 walk(struct wait_walker *w, const struct process *p, const struct wait_thread *t, u32 *stop)
 {
-	struct unwind_registers regs = {.thread_pointer = t->thread_pointer};
+	struct unwind_registers regs = {.thread_pointer = t->thread_pointer, .probes = &t->probes};
 	u32 n = 0, user = 0;
 
 	memcpy(regs.reg, t->reg, sizeof(regs.reg));

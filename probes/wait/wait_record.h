@@ -100,6 +100,7 @@ struct wait_thread {
 	u64 reg[ARCH_NREGS];
 	u64 thread_pointer;
 	u64 kernel[WAIT_KERNEL_FRAMES]; /* up to 0 */
+	struct return_probes probes;
 	char comm[COMM_LEN];
 };
 

@@ -171,6 +171,7 @@ int visit_threads(struct bpf_iter__task *ctx)
 		wait_visit(w, t, now);
 	if (t->flags & WAIT_DUE) {
 		wait_registers(task, t);
+		fill_return_probes(&t->probes, task);
 		__builtin_memset(t->kernel, 0, sizeof(t->kernel));
 		if (with_kernel)
 			bpf_get_task_stack(task, t->kernel, sizeof(t->kernel) - 8, 0);

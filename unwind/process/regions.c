@@ -83,6 +83,15 @@ static u8 unattached(const struct process *p, const struct module *module)
 	return 0;
 }
 
+/* Return addresses are looked up by the byte before them; the one that the kernel writes is the first of the page. */
+static struct error *push_probed(struct list *list, struct region r)
+{
+	r.probed = r.unmapped = 1;
+	if (!list->n || list->items[list->n - 1].end < r.start)
+		r.start--;
+	return push(list, &r);
+}
+
 static struct error *push_mapping(struct list *list, const struct process *p, const struct mapping *m)
 {
 	struct region r = {.start = m->start, .end = m->end, .module = m->module};
@@ -90,6 +99,8 @@ static struct error *push_mapping(struct list *list, const struct process *p, co
 
 	if (!(m->prot & PROT_EXEC) || m->unfinished)
 		return NULL;
+	if (!strcmp(m->name, "[uprobes]"))
+		return push_probed(list, r);
 	if (!module)
 		return push_pieces(list, r, m->anonymous ? p->jit.cfi : NULL, p->jit.tables, 0);
 	r.runtime = unattached(p, module);

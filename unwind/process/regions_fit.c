@@ -44,7 +44,7 @@ static u32 forget_rows(struct region *items, u32 n)
 /* 0 is kept first. */
 static u32 rank(const struct region *r)
 {
-	return r->module ? 0 : r->runtime ? 1 : 2;
+	return r->module || r->probed ? 0 : r->runtime ? 1 : 2;
 }
 
 static u32 leave_out(struct region *items, u32 n, u32 most)

@@ -111,7 +111,8 @@ static inline u64 frame_addr(const struct frame *f)
 	X(STOP_VM_FROZEN, "vm_frozen", "the callers of a virtual thread are still in the heap")                        \
 	X(STOP_RESUMED, "resumed", "native frames are missing in the middle; the runtime knows where its own are")     \
 	X(STOP_NO_WALKER, "no_walker", "the walker of a runtime that had just appeared was still being loaded")        \
-	X(STOP_OWN_STACK, "own_stack", "these frames are on a stack that only their language knows (Haskell)")
+	X(STOP_OWN_STACK, "own_stack", "these frames are on a stack that only their language knows (Haskell)")         \
+	X(STOP_RETURN_PROBE, "return_probe", "a return probe (uretprobe) of another tool hides the return address")
 
 enum stop_reason {
 #define X(name, word, text) name,
@@ -135,7 +136,8 @@ static inline bool stop_has_root(u32 stop)
 static inline bool stop_is_lost(u32 stop)
 {
 	return stop == STOP_NO_REGION || stop == STOP_NO_CFI || stop == STOP_CFI_UNSUPPORTED || stop == STOP_REG_LOST ||
-	       stop == STOP_STACK_ABSENT || stop == STOP_NO_PROGRESS || stop == STOP_BAD_RETADDR;
+	       stop == STOP_STACK_ABSENT || stop == STOP_NO_PROGRESS || stop == STOP_BAD_RETADDR ||
+	       stop == STOP_RETURN_PROBE;
 }
 
 /* Did the walk end in code that may yet become known? */

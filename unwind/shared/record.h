@@ -151,4 +151,16 @@ struct probe_stats { /* one for each CPU; what each tick needs comes first */
 	u64 lost[LOST_MAX];
 };
 
+/*
+ * Return addresses of a thread that a return probe has replaced (STOP_RETURN_PROBE), the innermost first: where each
+ * was on the stack, and what it was.
+ */
+#define RETURN_PROBES_KEPT 16
+struct return_probes {
+	u64 n;
+	struct {
+		u64 at, address;
+	} probe[RETURN_PROBES_KEPT];
+};
+
 #endif

@@ -20,7 +20,7 @@ struct region {
 	u8 runtime;  /* enum runtime_id: whose step function */
 	u8 part;     /* meaning is the runtime's: interpreter, JIT heap, exit stubs, … */
 	u8 unmapped; /* was no code when the maps were read, but may be by now: no place to guess return addresses in */
-	u8 reserved;
+	u8 probed; /* [uprobes]: a return address here is the kernel's, in place of the true one (STOP_RETURN_PROBE) */
 };
 _Static_assert(sizeof(struct region) == 40, "regions are stored as an array");
 
