@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "lua_expand.h"
+#include "lua_heap.h"
 #include "lua_image.h"
 #include "lua_names.h"
 #include "report.h"
@@ -129,6 +130,23 @@ static bool is_runtime_internal(void *data, const char *symbol)
 	return !strncmp(symbol, "luaD_", 5) || !strncmp(symbol, "luaV_execute", 12) || !strncmp(symbol, "luaT_call", 9);
 }
 
+static struct error *heap_open(void *data, const struct runtime_process *p, struct heap *h, void **ret)
+{
+	const struct lua_instance *instance = data;
+
+	return lua_heap_open(instance->image, instance->names, p, h, ret);
+}
+
+static const struct runtime_heap_ops heap = {
+        .objects = "objects",
+        .text = "Of PUC-Lua 5.1 to 5.4 all that the collector marks is read: tables, functions by where they are "
+                "defined, upvalues by name, userdata, threads. Of strings only lengths.",
+        .open = heap_open,
+        .close = lua_heap_close,
+        .roots = lua_heap_roots,
+        .object = lua_heap_object,
+};
+
 static struct error *inspect(void *data, const struct runtime_process *p, struct report *out)
 {
 	const struct lua_instance *instance = data;
@@ -178,5 +196,6 @@ const struct runtime_ops lua_runtime = {
         .c_names = lua_c_names,
         .is_runtime_internal = is_runtime_internal,
         .inspect = inspect,
+        .heap = &heap,
         .tasks = &tasks,
 };
