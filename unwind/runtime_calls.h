@@ -28,6 +28,8 @@ struct runtime_callee {
 	u8 nat;
 	struct frame
 	        at[RUNTIME_CALL_FRAMES]; /* the innermost frame of the language then is one of these, flags aside */
+	u64 loose_detail;                /* bits of that frame's detail that do not count */
+	u8 lead;                         /* so many native frames may precede it: of what has begun to run the entry */
 	/*
 	 * Where RUNTIME_CALL_STAMP words are of which one changes when the interpreter, at the entry, begins the call
 	 * anew: the entry is then read twice. 0: it never does.

@@ -88,7 +88,7 @@ static inline bool callee_is_at(const struct callee_watch *watch, const struct f
 {
 	u64 where = f->where & ~(0xffull << FRAME_ADDR_BITS);
 
-	return (where == watch->at[0].where && f->detail == watch->at[0].detail) ||
+	return (where == watch->at[0].where && !((f->detail ^ watch->at[0].detail) & ~watch->loose)) ||
 	       (watch->nat > 1 && where == watch->at[1].where && f->detail == watch->at[1].detail);
 }
 
@@ -97,10 +97,15 @@ static __attribute__((noinline)) int callee_begins(struct slot *slot, const stru
 {
 	u32 number = slot->walk.target.chunk;
 	struct stack_record *chunk = bpf_map_lookup_elem(&chunks, &number);
+	u64 at;
 
 	if (!chunk || !slot->walk.nframes)
 		return false;
-	return callee_is_at(watch, &chunk->frame[slot->head.reason ? 1 : 0]);
+	at = slot->head.reason ? 1 : 0;
+	if (watch->lead && frame_kind(&chunk->frame[at]) == FRAME_NATIVE)
+		at++;
+	WALK_BARRIER(at);
+	return at < 3 && callee_is_at(watch, &chunk->frame[at]);
 }
 
 #define CALLEE_REGISTERS                                                                                               \

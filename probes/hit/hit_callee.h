@@ -20,6 +20,7 @@ struct callee_watch {
 	u64 stamp_at, stamp;       /* where CALLEE_STAMP words are, and their sum: another one is the same call again */
 	u64 until;                 /* CLOCK_MONOTONIC, ns: later hits do not count */
 	u64 proof_at[2], proof[2]; /* of an entry: words of a frame that is not linked yet; a register points to it */
+	u64 loose;                 /* of an entry: bits of detail that do not count */
 	u64 identity;              /* exits: bits of detail that count; and the frame is not at[1] */
 	u32 reason;
 	u32 each;  /* how many calls a call counts for */
@@ -27,6 +28,8 @@ struct callee_watch {
 	u32 nat;
 	u32 nproof;   /* 0, or 2 */
 	u32 compared; /* by code that does not begin a call; 0: by none */
+	u32 lead;     /* native frames that may precede at[] */
+	u32 reserved;
 	u32 function; /* its number, where calls are measured; 0: they are counted */
 	u32 exit;     /* calls end here */
 };

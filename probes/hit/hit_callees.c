@@ -147,6 +147,8 @@ static struct error *tell(
 	        .compared = i ? 0 : f->callee.compared,
 	        .nproof = i ? 0 : f->callee.nproof,
 	        .function = function,
+	        .loose = f->callee.loose_detail,
+	        .lead = f->callee.lead,
 	        .identity = f->callee.identity,
 	        .exit = i > 0};
 

@@ -70,7 +70,7 @@ static void explain_latency(FILE *out, const struct run_request *r, const struct
 static const struct event_option probe_first[] = {
         {'e', "event", "WHAT",
                 "FILE:FUNCTION, FUNCTION, FILE+0xADDRESS, PROVIDER:PROBE (USDT), CATEGORY:TRACEPOINT, "
-                "python:MODULE.FUNCTION, lua:FILE:FUNCTION or lua:FILE:LINE; up to 16"},
+                "python:MODULE.FUNCTION, lua:FILE:FUNCTION, lua:FILE:LINE or perl:PACKAGE::SUB; up to 16"},
         {0},
 };
 
@@ -84,6 +84,7 @@ static const struct event_example probe_examples[] = {
         {"yrt @ -e python:gc__start -p 4242", "a USDT probe, by its provider and name"},
         {"yrt @ -e python:orders.views.checkout -p 4242", "a function of Python"},
         {"yrt @ -e lua:access.lua:handle -p 4242", "one of Lua, by the end of its file's path"},
+        {"yrt @ -e perl:Shop::Order::place -p 4242", "a sub of Perl"},
         {"yrt @ -e nginx+0x51340 -p 4242", "code without a symbol, as stacks show it"},
         {NULL, NULL},
 };

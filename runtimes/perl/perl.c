@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "now.h"
+#include "perl_calls.h"
 #include "perl_check.h"
 #include "perl_coro.h"
 #include "perl_glue.h"
@@ -223,6 +224,22 @@ static bool is_runtime_internal(void *data, const char *symbol)
 	return perl_is_glue(symbol);
 }
 
+static struct error *list_calls(void *data, const struct runtime_process *p, const char *pattern,
+        struct error *(*add)(void *ctx, const struct runtime_callee *c), void *ctx)
+{
+	const struct perl_instance *instance = data;
+	struct perl_reader r = {.mem = p->memory, .image = instance->image, .bias = instance->bias};
+
+	(void)pattern;
+	if (!instance->believed || !instance->image->interpreter ||
+	        !memory_read(p->memory, &r.interpreter, sizeof(r.interpreter),
+	                instance->bias + instance->image->interpreter))
+		return NULL;
+	return perl_calls(&r, add, ctx);
+}
+
+static const struct runtime_calls_ops calls = {.form = "perl:PACKAGE::SUB", .list = list_calls};
+
 const struct runtime_ops perl_runtime = {
         .name = "perl",
         .view = "perl",
@@ -243,4 +260,5 @@ const struct runtime_ops perl_runtime = {
         .c_names = perl_op_names,
         .is_runtime_internal = is_runtime_internal,
         .inspect = inspect,
+        .calls = &calls,
 };

@@ -226,6 +226,26 @@ def test_luajit_names():
         yrt.clear(result, yrt.USAGE, "no function", "near: .*counted_calls.lua:recursive")
 
 
+PERL = ["main::recursive", "main::raises", "main::loops", "main::tail", "main::redefined", "Shop::Order::new",
+        "Shop::Order::place", "Shop::Order::DESTROY", "main::by_number"]
+
+
+def test_perl_kinds():
+    """Subs, methods, destructors, tail calls by goto, those that sort() and eval call."""
+    with Program("/usr/bin/perl", f"{yrt.SOURCE}/fixtures/perl/counted_calls.pl", ROUNDS) as program:
+        for name in PERL:
+            word = name.rpartition("::")[2].lower()
+            before = program.do("go")
+            result, after = probed(program, f"perl:{name}")
+            due = after[word] - before[word]
+            shown = name.removeprefix("main::")
+            assert result.expect().samples == due, f"{name}: {due} calls\n{yrt.show(result.stacks)}"
+            assert all(any(shown in f for f in frames[-3:]) for frames, _ in result.stacks), yrt.show(result.stacks)
+            yield f"{name}: {due} calls"
+        result = yrt.run("probe", "-e", "perl:main::recursiv", "-p", program.pid, "-d", 1)
+        yrt.clear(result, yrt.USAGE, "no function", "near: main::recursive")
+
+
 def versions(program):
     """(3, 11): of the Python that runs it."""
     path = os.readlink(f"/proc/{program.pid}/exe")

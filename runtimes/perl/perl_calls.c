@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "perl_calls.h"
+
+#include <stdio.h>
+
+#include "table.h"
+
+#define SVt_PVGV     9     /* sv.h */
+#define SVf_ROK      0x800 /* the same */
+#define GP_CV        16    /* gv.h: struct gp: gp_sv, gp_io, gp_cv */
+#define HE_WORDS     3     /* hv.h: struct he: hent_next, hent_hek, hent_val */
+#define PAD_MAX      (1u << 16)
+#define BUCKETS_MAX  (1u << 20)
+#define CHAIN_MAX    1024
+#define PADMAX_AFTER 8 /* intrpvar.h: PL_stashpadmax follows PL_stashpad */
+
+struct looking {
+	const struct perl_reader *r;
+	struct table seen; /* first ops */
+	struct error *(*add)(void *ctx, const struct runtime_callee *c);
+	void *ctx;
+};
+
+static bool word(const struct looking *k, u64 *ret, u64 addr)
+{
+	return addr && memory_read(k->r->mem, ret, sizeof(*ret), addr);
+}
+
+/*
+ * As the first op is run, PL_op is that op, and the current statement still the caller's: of the frame's bits the
+ * statement and the stack of contexts do not count.
+ */
+static void set_frame(const struct perl_cv *cv, u64 at, struct runtime_callee *c)
+{
+	const u64 words[] = {cv->start, cv->root, cv->gv};
+	u32 kind = perl_kind_of_cv(cv->flags), op = perl_op_bits(cv->start, true);
+
+	c->nat = 1;
+	c->lead = 1;
+	c->at[0].where = perl_where(kind == PERL_KIND_CLOSURE ? cv->start : at, op);
+	c->at[0].detail = perl_detail(0, kind, 0, op) | (u64)perl_cookie(cv->body, words, kind) << PERL_COOKIE_SHIFT;
+	c->loose_detail = ((1ull << PERL_COP_BITS) - 1) | ((1ull << PERL_STACK_BITS) - 1) << PERL_STACK_SHIFT;
+}
+
+static struct error *add_cv(struct looking *k, u64 at)
+{
+	struct runtime_callee c = {.bytes = 8};
+	struct perl_cv cv;
+	struct error *err;
+
+	if (!at || !perl_read_cv(k->r, at, &cv) || cv.flags & PERL_CV_ISXSUB || !cv.start || !cv.root || cv.start & 7 ||
+	        table_get(&k->seen, cv.start) || !perl_cv_name(k->r, &cv, c.name, sizeof(c.name)))
+		return NULL;
+	err = table_put(&k->seen, cv.start, 1);
+	c.entry = cv.start + k->r->image->layout->op_ppaddr.at;
+	perl_cop_place(k->r, perl_first_cop(k->r, cv.start), &c.line, c.file, sizeof(c.file));
+	set_frame(&cv, at, &c);
+	return err ? err : k->add(k->ctx, &c);
+}
+
+/* What a package has under a name: a GV, or just a reference to a sub. */
+static struct error *add_value(struct looking *k, u64 sv)
+{
+	const struct perl_layout *l = k->r->image->layout;
+	u64 at, cv;
+	u32 flags;
+
+	if (!sv || !memory_read(k->r->mem, &flags, sizeof(flags), sv + l->sv_flags.at) ||
+	        !word(k, &at, sv + l->sv_u.at))
+		return NULL;
+	if ((flags & PERL_SV_TYPE) == SVt_PVGV)
+		return word(k, &cv, at + GP_CV) ? add_cv(k, cv) : NULL;
+	return flags & SVf_ROK ? add_cv(k, at) : NULL;
+}
+
+static struct error *look_stash(struct looking *k, u64 stash)
+{
+	const struct perl_layout *l = k->r->image->layout;
+	u64 body, array, max, he, entry[HE_WORDS];
+	struct error *err = NULL;
+
+	if (!stash || !word(k, &body, stash + l->sv_any.at) || !word(k, &array, stash + l->sv_u.at) || !array ||
+	        !word(k, &max, body + l->hv_max.at) || max > BUCKETS_MAX)
+		return NULL;
+	for (u64 i = 0; !err && i <= max; i++) {
+		if (!word(k, &he, array + 8 * i))
+			break;
+		for (u32 n = 0; !err && he && n < CHAIN_MAX; n++) {
+			if (!memory_read(k->r->mem, entry, sizeof(entry), he))
+				break;
+			err = add_value(k, entry[2]);
+			he = entry[0];
+		}
+	}
+	return err;
+}
+
+struct error *perl_calls(
+        const struct perl_reader *r, struct error *(*add)(void *ctx, const struct runtime_callee *c), void *ctx)
+{
+	struct looking k = {.r = r, .add = add, .ctx = ctx};
+	u64 at = r->interpreter + r->image->layout->i_stashpad.at, pad, max, stash;
+	struct error *err = NULL;
+
+	if (!r->interpreter || !r->image->layout->i_stashpad.size || !word(&k, &pad, at) ||
+	        !word(&k, &max, at + PADMAX_AFTER))
+		return NULL;
+	for (u64 i = 0; !err && i < max && i < PAD_MAX; i++)
+		if (word(&k, &stash, pad + 8 * i) && stash)
+			err = look_stash(&k, stash);
+	table_free(&k.seen);
+	return err;
+}
