@@ -43,7 +43,8 @@ struct error *no_command(const char *name);                /* that says so, and 
 extern const struct manual flame_manual, java_alloc_manual, symbolize_manual, top_manual, dump_manual, record_manual,
         render_manual, diff_manual;
 extern const struct manual heap_manual, push_manual, watch_manual, report_manual, y_manual;
-extern const struct manual cache_manual, inspect_manual, layout_manual, doctor_manual, runtimes_manual, help_manual;
+extern const struct manual cache_manual, functions_manual, inspect_manual, layout_manual, doctor_manual,
+        runtimes_manual, help_manual;
 
 int flame_main(const struct command_line *self, int argc, char **argv);
 int snapshot_main(const struct command_line *self, int argc, char **argv);
@@ -61,6 +62,7 @@ int top_main(const struct command_line *self, int argc, char **argv);
 int cache_main(const struct command_line *self, int argc, char **argv);
 int doctor_main(const struct command_line *self, int argc, char **argv);
 int runtimes_main(const struct command_line *self, int argc, char **argv);
+int functions_main(const struct command_line *self, int argc, char **argv);
 int inspect_main(const struct command_line *self, int argc, char **argv);
 int y_main(const struct command_line *self, int argc, char **argv);
 int layout_main(const struct command_line *self, int argc, char **argv);

@@ -158,6 +158,7 @@ static __attribute__((noinline)) int callee_counts_as(struct slot *slot, struct 
 	}
 	st->weights += watch->each;
 	counts->calls++;
+	__sync_fetch_and_add(&watch->calls, 1);
 	counts->stand_for += watch->each;
 	return true;
 }
@@ -337,6 +338,7 @@ static __attribute__((noinline)) int callee_measures(struct slot *slot, struct c
 		return false;
 	if (!watch->exit && now < watch->until && callee_begins(slot, watch)) {
 		counts->calls++;
+		__sync_fetch_and_add(&watch->calls, 1);
 		callee_enter(slot, watch->function, now);
 	} else if (watch->exit && callee_ends(slot, watch)) {
 		ns = callee_leave(slot, watch->function, now);

@@ -32,6 +32,7 @@ struct callee_watch {
 	u32 reserved;
 	u32 function; /* its number, where calls are measured; 0: they are counted */
 	u32 exit;     /* calls end here */
+	u64 calls;    /* that began */
 };
 
 /* Calls of a thread that are under way, of one function, outermost first. */

@@ -118,7 +118,7 @@ static struct error *check_one(const struct callee_match *m, const char *text)
 	if (n <= 1)
 		return NULL;
 	return error_hint(error_new(ERROR_USAGE, "-e %s: %u functions have a name that ends so", text, n), "%s%s", list,
-	        n > HIT_NEAR ? ", and others: --list shows all" : "");
+	        n > HIT_NEAR ? ", and others: `yrt functions` lists all" : "");
 }
 
 static struct error *check_count(const struct callee_match *m, const char *text)
@@ -127,7 +127,7 @@ static struct error *check_count(const struct callee_match *m, const char *text)
 		return NULL;
 	return error_hint(error_new(ERROR_USAGE, "-e %s: %u functions match; at most %u can be probed in one run", text,
 	                          m->all, CALLEES_MAX),
-	        "--list shows them");
+	        "`yrt functions` lists them");
 }
 
 struct error *callee_match(

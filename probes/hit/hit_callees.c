@@ -61,9 +61,10 @@ struct hit_callees {
 	u32 nlooked;
 	struct hit_latency *latency; /* NULL: calls are counted */
 	u32 found[HIT_SPECS_MAX];
-	u32 adding, adding_for; /* process and spec of a look */
-	u64 cost_ns;            /* of a trap, without the program; 0: not measured yet */
-	double spent;           /* of a CPU, while functions are watched: a mean of late */
+	u64 calls[HIT_SPECS_MAX]; /* of forms that are not watched any more */
+	u32 adding, adding_for;   /* process and spec of a look */
+	u64 cost_ns;              /* of a trap, without the program; 0: not measured yet */
+	double spent;             /* of a CPU, while functions are watched: a mean of late */
 	double debt;
 	struct callee_counts counts; /* as of */
 	u64 steered_ns, open_ns, opened_ns;
@@ -108,6 +109,7 @@ static void close_watch(struct hit_callees *c, struct form *f)
 	int map = bpf_map__fd(object_skeleton(c->host->object)->maps.callees);
 	const struct process *p = targets_find(c->host->targets, f->process);
 	struct callee_key key = {.tgid = p ? (u32)p->pid : 0};
+	struct callee_watch watch;
 
 	for (u32 i = 0; i < THREAD_WATCHES; i++) {
 		if (!f->watch[i])
@@ -115,6 +117,8 @@ static void close_watch(struct hit_callees *c, struct form *f)
 		thread_watch_close(f->watch[i]);
 		f->watch[i] = NULL;
 		key.addr = address(f, i);
+		if (!bpf_map_lookup_elem(map, &key, &watch))
+			c->calls[f->spec] += watch.calls;
 		bpf_map_delete_elem(map, &key);
 	}
 }
@@ -517,7 +521,7 @@ struct error *hit_callees_missing(struct hit_callees *c, u32 spec)
 	hit_near_text(&match.near, near);
 	err = error_new(ERROR_USAGE, "-e %s: there is no function \"%s\"", s->text, s->name);
 	return match.near.n ? error_hint(err, "near: %s", near)
-	                    : error_hint(err, "%s; --list '%s:*' shows all", callee_form(s->language), s->language);
+	                    : error_hint(err, "%s; `yrt functions -p PID` lists all", callee_form(s->language));
 }
 
 void hit_callees_end(struct hit_callees *c)
@@ -526,6 +530,11 @@ void hit_callees_end(struct hit_callees *c)
 
 	c->ended = now;
 	close_all(c, now);
+	for (u32 i = 0; i < c->options->n; i++)
+		if (c->options->spec[i].language && c->found[i] && !c->calls[i])
+			c->host->options->warn(c->host->options->ctx,
+			        error_new(ERROR_USAGE, "-e %s: seen 0 calls; the function is there",
+			                c->options->spec[i].text));
 }
 
 double hit_callees_hits(const struct hit_callees *c)

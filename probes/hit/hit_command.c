@@ -50,7 +50,7 @@ static void explain(FILE *out, const struct hit_options *o, u64 calls)
 	bool functions = false;
 
 	for (u32 i = 0; i < o->n; i++)
-		functions |= o->spec[i].kind == HIT_ANY || o->spec[i].kind == HIT_FUNCTION;
+		functions |= !o->spec[i].language && (o->spec[i].kind == HIT_ANY || o->spec[i].kind == HIT_FUNCTION);
 	if (!calls && functions)
 		fputs("no hit: calls of a function that is inlined into its callers cannot be seen\n", out);
 }
@@ -96,8 +96,9 @@ const struct event_command hit_command = {
                 "of the name are probed, C++'s with any arguments if none are given. If WHAT is ambiguous, "
                 "put uprobe:, usdt: or tracepoint: in front.\n"
                 "Functions of an interpreter are watched by debug registers, of which each thread has four: more "
-                "functions are watched in turns. The end of a name is enough if it is clear, and * stands for any "
-                "letters. A function that is defined anew during the run is found within a second. A hit costs the "
+                "functions are watched in turns. `yrt functions` lists them. The end of a name is enough if it is "
+                "clear, and * stands for any letters. A function that is defined anew during the run is found within a "
+                "second. A hit costs the "
                 "target 1 us, 15 to 50 us in some virtual machines.\n"
                 "A hit of other functions costs the target 1 to 3 us, 20 us in some virtual machines. If that is more "
                 "than a quarter of "

@@ -121,6 +121,26 @@ def test_python_several():
             "[python:__main__.recursive]": counts["recursive"]}, seen
 
 
+def test_never_called():
+    """A function that is there and was not called is not one that is missing."""
+    with python() as program:
+        result, _ = probed(program, "python:__main__.never")
+        assert result.expect().samples == 0 and "seen 0 calls" in result.stderr, result.stderr
+
+
+def test_list():
+    """`yrt functions`: the names that -e takes, with their places; of a language, or of all."""
+    with python() as program:
+        out = yrt.run("functions", "-p", program.pid, "python:__main__.Shop*", output=False, stats=False).expect().stdout
+        names = [line.split("\t")[0] for line in out.splitlines()]
+        assert names == [f"python:__main__.Shop.{name}" for name in ("Inner.deep", "make", "place", "tax", "total")], out
+        out = yrt.run("functions", "-p", program.pid, "*.generator", output=False, stats=False).expect().stdout
+        line = next(line for line in out.splitlines() if line.startswith("python:__main__.generator\t"))
+        assert re.search(r"calls\.py:\d+", line), out
+        result = yrt.run("functions", "-p", program.pid, "*nowhere*", output=False, stats=False)
+        yrt.clear(result, yrt.USAGE, "no function")
+
+
 def test_python_names():
     """Names that do not lead to one function."""
     with python() as program:

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `yrt functions`: what `yrt probe` can be asked for in a process, of languages whose calls are seen from outside. */
+#include <errno.h>
+#include <fnmatch.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "manual.h"
+#include "output.h"
+#include "say.h"
+#include "probes/hit/hit_callee_match.h"
+#include "unwind/cfi/cfi.h"
+#include "unwind/cleanup.h"
+#include "unwind/grow.h"
+#include "unwind/process/process.h"
+#include "unwind/process/view.h"
+
+static const struct manual_option options[] = {PID_OPTIONS, {0}};
+
+static const char *const usage[] = {"-p PID[,PID...] [PATTERN...]", NULL};
+
+static const struct manual_example examples[] = {
+        {"yrt functions -p 4242 'python:orders.*'", "those of a package, by module and name"},
+        {"yrt functions -p 4242 '*checkout*'", "of any language"},
+        {NULL, NULL},
+};
+
+const struct manual functions_manual = {
+        .usage = usage,
+        .text = "Prints functions of Python, LuaJIT and Perl by the names that `yrt probe -e` and `yrt latency -e` "
+                "take, with the place of their definition. PATTERN is compared with the whole name: * stands for any "
+                "letters; without a language in front, it is looked for in each. The process keeps running.",
+        .options = options,
+        .examples = examples,
+};
+
+struct line {
+	char *text;
+};
+
+struct list {
+	const struct view *view;
+	const char *pattern;
+	struct line *lines;
+	u32 n;
+};
+
+static struct error *add(void *ctx, const struct runtime_callee *c)
+{
+	struct list *list = ctx;
+	cleanup(free) char *name = clean_text(c->name), *file = clean_text(c->file);
+	struct error *err;
+
+	if (fnmatch(list->pattern, c->name, 0))
+		return NULL;
+	err = grow(&list->lines, list->n, sizeof(*list->lines));
+	if (err || !name || !file)
+		return err ? err : &error_no_memory;
+	if (asprintf(&list->lines[list->n].text, "%s:%s\t%s:%u%s%s", list->view->name, name, file, c->line,
+	            c->makes ? "\t" : "", c->makes ? c->makes : "") < 0)
+		return &error_no_memory;
+	list->n++;
+	return NULL;
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(((const struct line *)a)->text, ((const struct line *)b)->text);
+}
+
+/* One that exists several times is printed once. */
+static void print(struct list *list)
+{
+	if (list->n)
+		qsort(list->lines, list->n, sizeof(*list->lines), by_text);
+	for (u32 i = 0; i < list->n; i++)
+		if (!i || strcmp(list->lines[i - 1].text, list->lines[i].text) != 0)
+			puts(list->lines[i].text);
+	for (u32 i = 0; i < list->n; i++)
+		free(list->lines[i].text);
+	free(list->lines);
+	*list = (struct list){.view = list->view};
+}
+
+/* pattern: with its language in front, or of each. *n: how many were printed. */
+static struct error *list_process(const struct process *p, const char *pattern, u32 *n)
+{
+	struct error *err = NULL;
+
+	for (const struct view *v = views(); !err && v->name; v++) {
+		size_t len = strlen(v->name);
+		bool named = !strncmp(pattern, v->name, len) && pattern[len] == ':';
+		struct list list = {.view = v, .pattern = named ? pattern + len + 1 : pattern};
+
+		if (!callee_form(v->name))
+			continue;
+		err = callee_each(p, v->name, list.pattern, add, &list);
+		*n += list.n;
+		print(&list);
+	}
+	return err;
+}
+
+static struct error *list_all(pid_t pid, char *const *patterns, u32 *n)
+{
+	static char *const any[] = {"*", NULL};
+	struct arena *arena = NULL;
+	struct modules *modules = NULL;
+	struct process *p = NULL;
+	struct error *err = arena_create(NULL, &arena);
+
+	if (!err)
+		err = modules_create(arena, cfi_default_cache(), &modules);
+	if (!err)
+		err = process_create(modules, pid, 1, &p);
+	for (char *const *pattern = *patterns ? patterns : any; !err && *pattern; pattern++)
+		err = list_process(p, *pattern, n);
+	process_destroy(p);
+	modules_destroy(modules);
+	if (arena)
+		arena_destroy(arena);
+	return err;
+}
+
+static struct error *parse(int argc, char **argv, struct flame_options *o)
+{
+	struct manual_getopt table;
+	struct error *err = NULL;
+	int c;
+
+	manual_getopt(&functions_manual, &table);
+	optind = 1;
+	while (!err && (c = getopt_long(argc, argv, table.shorts + 1, table.longs, NULL)) != -1) {
+		if (c == 'p')
+			err = flame_add_pids(o, optarg);
+		else if (c == FLAME_SELECT)
+			err = selection_add(&o->selection, optarg);
+		else if (c == 'h')
+			o->help = true;
+		else
+			err = error_hint(error_new(ERROR_USAGE, "see the line above"), "--help lists all options");
+	}
+	if (!err && !o->help)
+		err = flame_select(o);
+	if (!err && !o->run.npids && !o->help)
+		err = error_hint(error_new(ERROR_USAGE, "no process was given"), "give -p PID or --select exe=NAME");
+	return err;
+}
+
+static struct error *finish(u32 n)
+{
+	if (!n)
+		return error_hint(error_new(ERROR_USAGE, "no function of that name was found"),
+		        "`yrt inspect -p PID` shows what languages were recognised");
+	if (fflush(stdout) || ferror(stdout))
+		return output_unread(stdout, error_new(ERROR_OUTPUT, "cannot write the result: %s", strerror(errno)));
+	return NULL;
+}
+
+int functions_main(const struct command_line *self, int argc, char **argv)
+{
+	struct flame_options o = {0};
+	struct error *err = parse(argc, argv, &o);
+	u32 n = 0;
+
+	if (!err && o.help) {
+		manual_help(stdout, self);
+	} else {
+		for (int i = 0; !err && i < o.run.npids; i++)
+			err = list_all(o.run.pids[i], argv + optind, &n);
+		err = err ? err : finish(n);
+	}
+	flame_free(&o);
+	return err ? report_error(err) : 0;
+}

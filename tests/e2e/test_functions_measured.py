@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+Functions of a language where the scheduler decides: more functions than debug registers, a rate beyond the budget, a
+function that is defined anew during the run.
+"""
+
+import subprocess
+import time
+
+import yrt
+
+PYTHON = "/usr/bin/python3"
+BUSY = """
+import json, os, sys, time
+counts = {}
+%s
+print(json.dumps({"pid": os.getpid(), "chain": []}), flush=True)
+sys.stdin.readline()
+end = time.monotonic() + 6
+while time.monotonic() < end:
+    for f in functions:
+        f()
+    time.sleep(%s)
+print(json.dumps(counts), flush=True)
+"""
+FUNCTION = """
+def f%d():
+    counts["f%d"] = counts.get("f%d", 0) + 1
+"""
+
+
+def busy(n, pause):
+    """(result, what the program counted) of n functions, all probed."""
+    text = "".join(FUNCTION % (i, i, i) for i in range(n)) + f"functions = [{', '.join(f'f{i}' for i in range(n))}]"
+    with yrt.Fixture(PYTHON, "-c", BUSY % (text, pause), seconds=None, wait=False) as fixture:
+        result = yrt.Run("probe", "-e", "python:__main__.f*", "-p", fixture.pid, "-d", 30).sampling()
+        fixture.release()
+        truth = fixture.finish()
+        return result.result().expect(), truth
+
+
+def test_turns():
+    """Eight functions in turns: their calls stand for all, about."""
+    result, truth = busy(8, 0.002)
+    whole = sum(truth.values())
+    assert "in turns" in result.stderr, result.stderr
+    assert abs(result.samples - whole) < 0.3 * whole, f"{result.samples} of {whole}"
+    yield f"{result.samples} of {whole} calls"
+
+
+def test_budget():
+    """A function that is called without pause is watched in shifts."""
+    result, truth = busy(1, 0)
+    whole = sum(truth.values())
+    assert "in shifts" in result.stderr, result.stderr
+    yield f"{result.samples:.0f} of {whole} calls; {result.stats['cpu_percent']} % of a CPU"
+
+
+def test_redefined():
+    """A function that is defined anew is found within a second."""
+    calls = f"{yrt.SOURCE}/fixtures/python/calls.py"
+    with subprocess.Popen([PYTHON, calls, "5"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
+        try:
+            program.stdout.readline()
+            at = yrt.Run("probe", "-e", "python:__main__.redefined", "-p", program.pid, "-d", 30).sampling()
+            for word in ("go", "redefine", "go"):
+                program.stdin.write(f"{word}\n")
+                program.stdin.flush()
+                program.stdout.readline()
+                time.sleep(2)
+            at.interrupt()
+            result = at.result().expect()
+            assert result.samples == 10, yrt.show(result.stacks)
+        finally:
+            program.kill()
+
+
+yrt.main(globals())
