@@ -63,39 +63,31 @@ static bool is_alike(const struct frame *a, const struct frame *b)
 }
 
 /* docs/limits.md: where words of the VM are absent, a stack without its frames may count as complete. */
-static bool may_be_left_out(const struct frame *f)
+static bool has_lost_lua(const struct walk_record *r)
 {
-	return frame_kind(f) == FRAME_SCRIPT && (frame_runtime(f) == RUNTIME_LUA || frame_runtime(f) == RUNTIME_LUAJIT);
-}
-
-/* So may one without any of them, and without native ones that lie between them. */
-static bool has_lost_vm(const struct walk_record *r)
-{
-	u32 before = 0, after = 0;
+	s32 lost = 0;
 
 	for (u32 i = 0; i < r->nframes; i++)
-		before += may_be_left_out(&r->frames[i]);
+		lost += frame_runtime(&r->frames[i]) == RUNTIME_LUA || frame_runtime(&r->frames[i]) == RUNTIME_LUAJIT;
 	for (u32 i = 0; i < now.nframes; i++)
-		after += frame_kind(&now.frames[i]) == FRAME_SCRIPT;
-	return before && !after;
+		lost -= frame_runtime(&now.frames[i]) == RUNTIME_LUA || frame_runtime(&now.frames[i]) == RUNTIME_LUAJIT;
+	return lost > 0;
 }
 
 /* A walk that says that it is complete has all frames. What is marked as a guess claims nothing. */
 static bool is_false(const struct walk_record *r)
 {
-	u32 i = 0;
-
-	if (now.stop != STOP_ROOT || has_lost_vm(r))
+	if (now.stop != STOP_ROOT || has_lost_lua(r))
 		return false;
-	for (u32 k = 0; k < r->nframes; k++) {
-		if (i < now.nframes && is_alike(&r->frames[k], &now.frames[i])) {
-			if (frame_flags(&now.frames[i++]) & FRAME_GUESS)
-				return false;
-		} else if (!may_be_left_out(&r->frames[k])) {
+	for (u32 i = 0; i < now.nframes; i++)
+		if (frame_flags(&now.frames[i]) & FRAME_GUESS)
+			return false;
+	if (now.nframes != r->nframes)
+		return true;
+	for (u32 i = 0; i < now.nframes; i++)
+		if (!is_alike(&r->frames[i], &now.frames[i]))
 			return true;
-		}
-	}
-	return i != now.nframes;
+	return false;
 }
 
 static void test_failed_reads(void **state)
