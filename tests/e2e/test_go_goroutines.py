@@ -157,6 +157,7 @@ def test_stripped():
     yield from compare(go.build("moments", STRIPPED, name="moments-stripped"))
 
 
+@yrt.measured
 def test_stopped():
     """Goroutines that have not run yet, of a process that can not run."""
     if go.minor() < 14:

@@ -197,6 +197,7 @@ def native(directory, name, compiler, *flags, source=None):
     return build(directory, name, tool(compiler), "-O2", "-g", *flags, os.path.join(NATIVE, source))
 
 
+@yrt.measured
 def test_forms_of_debug_information():
     with tempfile.TemporaryDirectory() as d:
         for version in ("-gdwarf-4", "-gdwarf-5", "-gdwarf-2"):

@@ -72,6 +72,7 @@ def test_sort_and_rows():
     assert names == sorted(names), names
 
 
+@yrt.measured
 def test_whole_machine():
     """-a needs no process, as in the other commands."""
     with yrt.Fixture("deep30") as f:
