@@ -18,7 +18,9 @@ enum { DUMP_JSON = 512, DUMP_REPEAT, DUMP_INTERVAL, DUMP_LOGICAL, DUMP_CORE, DUM
 
 static const struct manual_option options[] = {
         PID_OPTIONS,
-        {DUMP_CORE, "core", "FILE", "a core file in place of processes; needs no privileges", COMPLETE_FILE},
+        {DUMP_CORE, "core", "FILE",
+                "a core file in place of processes, also packed by gzip, xz or zstd; \"-\": stdin; needs no privileges",
+                COMPLETE_FILE},
         {DUMP_ROOT, "root", "DIR",
                 "where the files are that the process of the core had mapped, if not here: the root of its container's "
                 "image or of its machine",
@@ -72,7 +74,9 @@ const struct manual dump_manual = {
                 "a second.\nA thread that waits for a lock is shown with the holder: for glibc's mutexes, Java's "
                 "monitors and java.util.concurrent locks (with their class), Python's RLock and the GIL. A deadlock "
                 "among them is reported in the first line.\nA core file is read in the same way: the stack of the "
-                "thread that was killed comes first. Pages that the kernel leaves out are read from the files that "
+                "thread that was killed comes first, with its registers, its instruction and what lies at the address "
+                "that it failed on. Frames of a recursion are shown once. Pages that the kernel leaves out are read "
+                "from the files that "
                 "were mapped, if these are still the same.",
         .options = options,
         .examples = examples,
@@ -234,6 +238,7 @@ static struct error *show(const struct request *r, struct dump *d, struct dump_l
         const char *command, struct output *out)
 {
 	struct dump_view v = {0};
+	struct crash crash;
 	struct error *err = dump_name(d, list);
 
 	if (!err)
@@ -241,6 +246,8 @@ static struct error *show(const struct request *r, struct dump *d, struct dump_l
 	if (!err) {
 		v.target = dump_target(d);
 		v.core = dump_core(d);
+		for (u32 i = 0; i < list->n && !v.crash; i++)
+			v.crash = dump_crash(d, &list->items[i], &crash) ? &crash : NULL;
 		v.logical = r->logical;
 		err = output_error(out, write_dump(r, d, &v, command, out->file));
 	}
@@ -248,6 +255,17 @@ static struct error *show(const struct request *r, struct dump *d, struct dump_l
 		err = output_close(out, true);
 	view_free(&v);
 	return err;
+}
+
+/* The core is cut, and with it the stack that matters most. */
+static bool is_lost(const struct dump *d, const struct dump_list *list)
+{
+	const struct core_file *core = dump_core(d);
+
+	for (u32 i = 0; core && (core->missing || core->unpacked_cut) && i < list->n; i++)
+		if (list->items[i].at.flags & THREAD_KILLED && !stop_is_complete(list->items[i].stop))
+			return true;
+	return false;
 }
 
 static int run(const struct request *r, const char *command)
@@ -281,6 +299,8 @@ static int run(const struct request *r, const char *command)
 	stop_sampling = 0;
 	if (!err)
 		err = show(r, d, &list, h, command, &out);
+	if (!err && is_lost(d, &list))
+		code = ERROR_LOST;
 	if (err)
 		code = report_error(err);
 	error_free(output_close(&out, false));

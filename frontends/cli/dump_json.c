@@ -114,6 +114,8 @@ static json_t *json_thread(const struct dump_view *v, const struct view_thread *
 		json_object_set_new(object, "off_cpu_ns", json_integer((json_int_t)d->at.off_ns));
 	if (d->how == DUMP_WALKED || d->how == DUMP_TORN)
 		set_text(object, "walk", stop_word(d->stop));
+	if (d->left_out)
+		json_object_set_new(object, "frames_left_out", json_integer(d->left_out));
 	if (v->dumps > 1) {
 		json_object_set_new(object, "same_stack", json_integer(t->same + 1));
 		json_object_set_new(object, "not_run", json_integer(t->still + 1));
@@ -153,7 +155,7 @@ static void set_tasks(json_t *root, const struct dump_view *v, json_t *stacks)
 	json_object_set_new(root, "all_tasks", json_boolean(!v->partial));
 }
 
-static void set_core(json_t *root, const struct core_file *core)
+static void set_core(json_t *root, const struct core_file *core, const struct crash *crash)
 {
 	json_t *object;
 
@@ -166,6 +168,12 @@ static void set_core(json_t *root, const struct core_file *core)
 		json_object_set_new(object, "signal", json_integer(core->signal));
 		json_object_set_new(object, "thread", json_integer(core->killed));
 	}
+	if (crash && *crash->instruction)
+		set_text(object, "instruction", crash->instruction);
+	if (crash && *crash->about)
+		set_text(object, "address_is", crash->about);
+	if (crash && *crash->message)
+		set_text(object, "message", crash->message);
 	if (core->has_address)
 		json_object_set_new(object, "address", json_integer((json_int_t)core->address));
 	json_object_set_new(object, "missing_bytes", json_integer((json_int_t)core->missing));
@@ -179,7 +187,7 @@ struct error *dump_write_json(const struct dump_view *v, FILE *out)
 	u32 n = 0;
 
 	set_text(root, "target", v->target);
-	set_core(root, v->core);
+	set_core(root, v->core, v->crash);
 	json_object_set_new(root, "dumps", json_integer(v->dumps));
 	for (u32 i = 0, end; i < v->nthreads; i = end, n++) {
 		end = view_group_end(v, i);

@@ -12,6 +12,8 @@
 
 #define THREADS_SHOWN 8 /* of those with one stack, with all that is known of them */
 #define NAME_COLUMNS  200
+#define FOLD_PERIOD   16 /* frames that repeat */
+#define FOLD_TURNS    4  /* of them that are folded, at least */
 
 static void put_clean(FILE *out, const char *text, int most)
 {
@@ -86,6 +88,38 @@ static void put_signal(const struct core_file *core, FILE *out)
 		fprintf(out, " at address 0x%lx", core->address);
 }
 
+/* Registers by their DWARF numbers (System V psABI for AMD64, figure 3.36). */
+static void put_registers(const u64 *reg, FILE *out)
+{
+	static const struct {
+		const char *name;
+		u32 number;
+	} all[] = {{"rip", 16}, {"rsp", 7}, {"rbp", 6}, {"rax", 0}, {"rbx", 3}, {"rcx", 2}, {"rdx", 1}, {"rsi", 4},
+	        {"rdi", 5}, {"r8", 8}, {"r9", 9}, {"r10", 10}, {"r11", 11}, {"r12", 12}, {"r13", 13}, {"r14", 14},
+	        {"r15", 15}};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+		fprintf(out, "%s%-3s 0x%016lx%s", i % 4 ? "  " : "    ", all[i].name, reg[all[i].number],
+		        i % 4 == 3 || i + 1 == sizeof(all) / sizeof(*all) ? "\n" : "");
+}
+
+static void put_crash(const struct crash *c, const struct dump_thread *t, FILE *out)
+{
+	if (*c->about) {
+		fputs("    the address: ", out);
+		put_clean(out, c->about, CRASH_TEXT);
+		fputc('\n', out);
+	}
+	if (*c->message) {
+		fputs("    it said: ", out);
+		put_clean(out, c->message, CRASH_TEXT);
+		fputc('\n', out);
+	}
+	if (*c->instruction)
+		fprintf(out, "    at the instruction: %s\n", c->instruction);
+	put_registers(t->at.reg, out);
+}
+
 static void put_thread(const struct dump_view *v, const struct view_thread *t, FILE *out)
 {
 	const struct dump_thread *d = t->t;
@@ -116,8 +150,12 @@ static void put_thread(const struct dump_view *v, const struct view_thread *t, F
 		fputs(", its most frequent stack in some samples", out);
 	if (d->how == DUMP_UNSEEN)
 		fputs(", but not when samples were taken", out);
+	if (d->left_out)
+		fprintf(out, ", too deep: %u frames in the middle are left out", d->left_out);
 	put_wait(v, t, out);
 	fputc('\n', out);
+	if (d->at.flags & THREAD_KILLED && v->crash)
+		put_crash(v->crash, d, out);
 }
 
 static void put_others(const struct dump_view *v, u32 i, u32 end, FILE *out)
@@ -159,6 +197,29 @@ static void put_frame(const struct profile_function *f, FILE *out)
 	fputc('\n', out);
 }
 
+/* How often do the frames from i on repeat after `period` of them, as whole turns? */
+static u32 turns_of(const u32 *functions, u32 n, u32 i, u32 period)
+{
+	u32 k = i + period;
+
+	while (k < n && functions[k] == functions[k - period])
+		k++;
+	return (k - i) / period;
+}
+
+/* The frames from i on that are shown once, for so many turns; 1 turn: nothing is folded there. */
+static u32 fold_at(const u32 *functions, u32 n, u32 i, u32 *turns)
+{
+	for (u32 period = 1; period <= FOLD_PERIOD; period++) {
+		*turns = turns_of(functions, n, i, period);
+		if (*turns >= FOLD_TURNS)
+			return period;
+	}
+	*turns = 1;
+	return 1;
+}
+
+/* Frames of a recursion are shown once. */
 static struct error *put_stack(const struct dump_view *v, u32 top, FILE *out)
 {
 	u32 n;
@@ -167,7 +228,18 @@ static struct error *put_stack(const struct dump_view *v, u32 top, FILE *out)
 	if (!frames)
 		return &error_no_memory;
 	for (u32 i = 0; i < n; i++)
-		put_frame(&v->profile->functions[v->profile->nodes[frames[i]].function], out);
+		frames[i] = v->profile->nodes[frames[i]].function;
+	for (u32 i = 0, turns, period; i < n; i += period * turns) {
+		period = fold_at(frames, n, i, &turns);
+		for (u32 k = i; k < i + period; k++)
+			put_frame(&v->profile->functions[frames[k]], out);
+		if (turns > 1 && period == 1)
+			fprintf(out, "    %s(%u more of this frame)%s\n", colour(out, COLOUR_FAINT), turns - 1,
+			        colour(out, COLOUR_NONE));
+		else if (turns > 1)
+			fprintf(out, "    %s(these %u frames %u more times)%s\n", colour(out, COLOUR_FAINT), period,
+			        turns - 1, colour(out, COLOUR_NONE));
+	}
 	if (!n)
 		fputs("    (no frames)\n", out);
 	return NULL;

@@ -35,6 +35,7 @@ struct view_task {
 struct dump_view {
 	const char *target;           /* hostile */
 	const struct core_file *core; /* that it is of; NULL: of processes */
+	const struct crash *crash;    /* of the thread that was killed; NULL: none was */
 	const struct profile *profile;
 	struct view_thread *threads; /* those with equal stacks side by side, the most frequent stack first */
 	u32 nthreads;

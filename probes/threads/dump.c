@@ -20,6 +20,8 @@
 #define ROUNDS     3  /* over all threads; then those that still move are looked at one by one */
 #define TRIES      16 /* of one thread alone */
 #define FRAMES_MAX (8192 + THREAD_KERNEL_FRAMES)
+#define DEEPEST    (1u << 20) /* frames of a thread of a core: what began a recursion is its other end */
+#define PERIOD_MAX 16
 #define FILES      64 /* open at a time */
 
 struct dump {
@@ -31,7 +33,7 @@ struct dump {
 	struct core_file *core;
 	struct process **processes;
 	u32 nprocesses;
-	struct frame *frames; /* FRAMES_MAX, of the walk in progress */
+	struct frame *frames; /* of the walk in progress: FRAMES_MAX, or more of a core */
 	char target[128];
 };
 
@@ -70,7 +72,7 @@ struct error *dump_create(const struct dump_options *options, struct dump **ret)
 		return err ? err : &error_no_memory;
 	d->options = *options;
 	d->options.collect.threads = true;
-	d->frames = malloc(FRAMES_MAX * sizeof(*d->frames));
+	d->frames = malloc((FRAMES_MAX + (options->core ? DEEPEST : 0)) * sizeof(*d->frames));
 	err = d->frames ? arena_create(NULL, &d->arena) : &error_no_memory;
 	if (!err)
 		err = modules_create(d->arena, options->cache_dir, &d->modules);
@@ -182,6 +184,36 @@ static void find_wait(struct dump_thread *t)
 		t->waits = syscall_waits_for_futex(&call, &addr, &value) && runtimes_know(t, addr);
 }
 
+/* After how many frames do they repeat, from the first on to the last? 0: they do not. */
+static u32 period_of(const struct frame *frames, u32 n)
+{
+	for (u32 period = 1; period <= PERIOD_MAX && period < n; period++) {
+		u32 i = period;
+
+		while (i < n && frames[i].where == frames[i - period].where)
+			i++;
+		if (i == n)
+			return period;
+	}
+	return 0;
+}
+
+/* Of n frames behind the kernel's, which are too many, both ends stay. */
+static u32 cut_middle(struct dump *d, struct dump_thread *t, u32 kernel, u32 n)
+{
+	struct frame *frames = d->frames + kernel;
+	u32 first = d->options.depth / 2, last = d->options.depth - first, out = n - first - last;
+
+	t->period = period_of(frames + first, out);
+	if (t->period) {
+		out -= out % t->period; /* so that what follows goes on where the frames before stopped */
+		last = n - first - out;
+	}
+	t->left_out = out;
+	memmove(frames + first, frames + n - last, last * sizeof(*frames));
+	return first + last;
+}
+
 /* Walks a thread as the kernel reported it, in place of what was walked before. */
 static struct error *walk(struct dump *d, struct dump_thread *t, const struct thread_record *r)
 {
@@ -207,7 +239,10 @@ static struct error *walk(struct dump *d, struct dump_thread *t, const struct th
 		if (d->options.no_user)
 			t->stop = STOP_ROOT;
 		else
-			t->stop = unwind_stack(t->process, &regs, d->frames + kernel, d->options.depth, &n);
+			t->stop = unwind_stack(
+			        t->process, &regs, d->frames + kernel, d->core ? DEEPEST : d->options.depth, &n);
+		if (n > d->options.depth)
+			n = cut_middle(d, t, kernel, n);
 	}
 	free(t->frames);
 	t->frames = malloc((kernel + n + 1) * sizeof(*t->frames));
@@ -453,6 +488,14 @@ struct error *dump_name(struct dump *d, struct dump_list *list)
 struct profile *dump_profile(struct dump *d)
 {
 	return collector_profile(d->collector);
+}
+
+bool dump_crash(const struct dump *d, const struct dump_thread *t, struct crash *ret)
+{
+	if (!d->core || !(t->at.flags & THREAD_KILLED) || !t->process)
+		return false;
+	crash_describe(d->core, t->process, &t->at, ret);
+	return true;
 }
 
 const struct core_file *dump_core(const struct dump *d)

@@ -7,6 +7,7 @@
 #ifndef YRT_DUMP_H
 #define YRT_DUMP_H
 
+#include "crash.h"
 #include "thread.h"
 #include "unwind/profile/collect.h"
 #include "unwind/runtime.h"
@@ -41,6 +42,8 @@ struct dump_thread {
 	u32 nframes;
 	char *syscall; /* that it is in, as syscall_text() has it; NULL: none */
 	u32 stop;      /* enum stop_reason */
+	u32 left_out;  /* frames in the middle, of a stack that is deeper than the limit; 0: none */
+	u32 period;    /* these are the same so many frames again and again; 0: they are not */
 	bool waits;    /* what it waits for is known: */
 	struct runtime_wait wait;
 	u32 attempts; /* walks that it took */
@@ -74,5 +77,7 @@ struct profile *dump_profile(struct dump *d);
 const char *dump_target(struct dump *d);
 /* What it was taken from; NULL: running processes. */
 const struct core_file *dump_core(const struct dump *d);
+/* How the thread died; false: it is not the one that was killed. */
+bool dump_crash(const struct dump *d, const struct dump_thread *t, struct crash *ret);
 
 #endif

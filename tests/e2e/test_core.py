@@ -240,6 +240,76 @@ def test_crash():
     yield f"{len(said)} frames as its faulthandler has them"
 
 
+def died(how):
+    """(JSON, text) of the core of fixtures/native/dies.c."""
+    with core_directory() as directory:
+        subprocess.run([yrt.fixture_path("dies"), how], capture_output=True)
+        core = core_of(directory)
+        return dumps.told("--core", core), yrt.run("dump", "--core", core, output=False, stats=False).expect().stdout
+
+
+def test_address():
+    """What lies at the address that an instruction failed on, and the instruction."""
+    for how, about in (
+        ("null", "a null pointer, plus 8"),
+        ("wild", "nothing is mapped there"),
+        ("constant", f"it is mapped, but only r--: {yrt.fixture_path('dies')}"),
+    ):
+        told, text = died(how)
+        assert told["core"]["address_is"] == about and f"the address: {about}\n" in text, text
+        assert "mov" in told["core"]["instruction"] and told["core"]["instruction"] in text, text
+        assert re.search(r"rip 0x[0-9a-f]{16}  rsp 0x[0-9a-f]{16}", text), text
+    assert re.search(r"rdi 0x0{16}\n?", died("null")[1])
+
+
+def test_assertion():
+    """The text of assert(), which glibc keeps."""
+    told, text = died("assert")
+    assert "main: Assertion `argc == 7' failed." in told["core"]["message"], told["core"]
+    assert "it said: " in text and "at the instruction" not in text, text
+
+
+def test_recursion():
+    """A stack that overflows: said so, folded, and its outer end is there."""
+    told, text = died("deep")
+    assert told["core"]["address_is"].startswith("stack overflow"), told["core"]
+    stack = [f["name"] for f in told["threads"][0]["frames"]]
+    assert told["threads"][0]["walk"] == "root" and told["threads"][0]["frames_left_out"] > 1000, told["threads"]
+    assert "begin_walk" in stack and "main" in stack and len(stack) < 1200, len(stack)
+    assert all(a != b for a, b in zip(stack, stack[1:])), "a turn was cut in its middle"
+    lines = text.splitlines()
+    assert len(lines) < 40 and "these 2 frames" in text and "left out" in text, text
+    assert [line.split()[0] for line in lines[-5:-2]] == ["begin_walk", "main", "__libc_start_call_main"], text
+
+
+def piped(file):
+    """Stacks of a core that is yrt's stdin."""
+    command = [yrt.YRT, "dump", "--core", "-", "--json"]
+    return json.loads(subprocess.run(command, stdin=file, capture_output=True, check=True).stdout)["stacks"]
+
+
+def test_packed():
+    """Packed cores and stdin; one that is cut says so, also by its exit code where the stack ends early."""
+    with core_directory() as directory:
+        subprocess.run([yrt.fixture_path("dies"), "null"], capture_output=True)
+        core = core_of(directory)
+        plain = dumps.told("--core", core)["stacks"]
+        for tool in ("gzip", "xz", "zstd"):
+            packed = os.path.join(directory, "packed")
+            with open(packed, "wb") as out:
+                subprocess.run([tool, "-c", core], check=True, stdout=out)
+            assert dumps.told("--core", packed)["stacks"] == plain, tool
+            with open(packed, "rb") as file:
+                assert piped(file) == plain, tool
+            os.truncate(packed, os.path.getsize(packed) // 2)
+            result = yrt.run("dump", "--core", packed, output=False, stats=False)
+            assert result.code in (yrt.LOST, yrt.INPUT) and "cut" in result.stderr, (tool, result.code, result.stderr)
+        with open(core, "rb") as file:
+            assert piped(file) == plain
+        with open(core, "rb") as file, subprocess.Popen(["cat"], stdin=file, stdout=subprocess.PIPE) as cat:
+            assert [[f["name"] for f in s if f.get("module") == "dies"] for s in piped(cat.stdout)]
+
+
 @yrt.measured
 def test_elsewhere():
     """A core from another machine or a container: without the program, with another of that name, with --root."""
@@ -296,10 +366,11 @@ def test_bad_input():
                 yrt.run("dump", "--core", path, output=False, stats=False)
         shutil.copy(core, path)
         os.truncate(path, size - 150000)
-        result = yrt.run("dump", "--core", path, "--json", output=False, stats=False).expect()
+        result = yrt.run("dump", "--core", path, "--json", output=False, stats=False).expect(yrt.LOST)
         assert "is cut" in result.stderr and json.loads(result.stdout)["core"]["missing_bytes"] == 150000, result.stderr
-        subprocess.run(["gzip", "-kf", core], check=True)
-        refused(yrt.INPUT, "compressed", "gzip -d", args=("--core", core + ".gz"))
+        with open(path, "wb") as file:
+            file.write(b"\x04\x22\x4d\x18" + bytes(100))
+        refused(yrt.INPUT, "compressed", "lz4 -d")
         refused(yrt.INPUT, "no core file", args=("--core", yrt.YRT))
         refused(yrt.INPUT, "not ELF", args=("--core", "/etc/passwd"))
         refused(yrt.INPUT, "No such file", args=("--core", "/nowhere/core"))

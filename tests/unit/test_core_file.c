@@ -306,7 +306,7 @@ static void test_refused(void **state)
 	eh->e_type = ET_CORE;
 	eh->e_machine = EM_ARM;
 	check_refused(sizeof(bytes), "another architecture");
-	memcpy(bytes, "\x28\xb5\x2f\xfd", 4);
+	memcpy(bytes, "\x04\x22\x4d\x18", 4);
 	check_refused(sizeof(bytes), "compressed");
 	memcpy(bytes, "#!/b", 4);
 	check_refused(sizeof(bytes), "not ELF");

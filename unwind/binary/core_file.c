@@ -11,8 +11,10 @@
 #include <sys/mman.h>
 #include <sys/procfs.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cleanup.h"
+#include "core_unpack.h"
 #include "grow.h"
 #include "mtime.h"
 
@@ -34,27 +36,10 @@ static struct error *refuse(const struct core_file *core, const char *why)
 	return error_new(ERROR_INPUT, "%s %s", core->path, why);
 }
 
-static const char *compressor(const u8 *magic)
-{
-	static const struct {
-		u8 magic[4];
-		const char *name;
-	} known[] = {
-	        {{0x28, 0xb5, 0x2f, 0xfd}, "zstd"}, {{0x04, 0x22, 0x4d, 0x18}, "lz4"}, {{0xfd, '7', 'z', 'X'}, "xz"}};
-
-	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-		if (!memcmp(magic, known[i].magic, 4))
-			return known[i].name;
-	return magic[0] == 0x1f && magic[1] == 0x8b ? "gzip" : NULL;
-}
-
 static struct error *check_header(const struct core_file *core, const Elf64_Ehdr *eh)
 {
-	const char *packed = compressor(eh->e_ident);
-
-	if (packed)
-		return error_hint(refuse(core, "is compressed"),
-		        "decompress it first: %s -d; `coredumpctl dump -o FILE` does both", packed);
+	if (!memcmp(eh->e_ident, "\x04\x22\x4d\x18", 4))
+		return error_hint(refuse(core, "is compressed"), "decompress it first: lz4 -d");
 	if (memcmp(eh->e_ident, ELFMAG, SELFMAG))
 		return refuse(core, "is no core file: it is not ELF");
 	if (eh->e_ident[EI_CLASS] != ELFCLASS64 || eh->e_machine != ARCH_CORE_MACHINE)
@@ -356,28 +341,57 @@ static struct error *read_core(struct core_file *core, const char *root)
 	return err;
 }
 
+/* In place of a pipe, or of a packed file: the file that it becomes. */
+static struct error *unpack(struct core_file *core, bool is_file)
+{
+	u8 magic[8];
+	ssize_t n = is_file ? pread(core->fd, magic, sizeof(magic), 0) : 0;
+	struct error *err;
+	struct stat st;
+	int fd;
+
+	if (is_file && (n <= 0 || !core_is_packed(magic, (size_t)n)))
+		return NULL;
+	err = core_unpack(core->fd, core->path, &fd, &core->unpacked_cut);
+	if (err)
+		return err;
+	close(core->fd);
+	core->fd = fd;
+	if (fstat(fd, &st))
+		return error_errno(errno, "cannot unpack %s", core->path);
+	core->size = (u64)st.st_size;
+	return NULL;
+}
+
+static struct error *open_file(struct core_file *core, const char *path)
+{
+	bool is_stdin = !strcmp(path, "-");
+	struct stat st;
+
+	core->path = strdup(is_stdin ? "stdin" : path);
+	core->fd = is_stdin ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (!core->path)
+		return &error_no_memory;
+	if (core->fd < 0 || fstat(core->fd, &st))
+		return error_new(errno == EACCES || errno == EPERM ? ERROR_PERMISSION : ERROR_INPUT,
+		        "cannot read %s: %s", path, strerror(errno));
+	if (!S_ISREG(st.st_mode) && !is_stdin)
+		return refuse(core, "is no file");
+	core->size = (u64)st.st_size;
+	core->mtime_ns = S_ISREG(st.st_mode) ? mtime_ns(&st) : 0; /* of a pipe: nobody knows */
+	return unpack(core, S_ISREG(st.st_mode));
+}
+
 struct error *core_open(const char *path, const char *root, struct core_file **ret)
 {
 	struct core_file *core = calloc(1, sizeof(*core));
-	struct error *err = NULL;
-	struct stat st;
+	struct error *err;
 
 	if (!core)
 		return &error_no_memory;
-	core->path = strdup(path);
-	core->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (!core->path)
-		err = &error_no_memory;
-	else if (core->fd < 0 || fstat(core->fd, &st))
-		err = error_new(errno == EACCES || errno == EPERM ? ERROR_PERMISSION : ERROR_INPUT,
-		        "cannot read %s: %s", path, strerror(errno));
-	else if (!S_ISREG(st.st_mode))
-		err = refuse(core, "is no file");
-	if (!err) {
-		core->size = (u64)st.st_size;
-		core->mtime_ns = mtime_ns(&st);
+	err = open_file(core, path);
+	if (!err)
 		err = read_core(core, root);
-	}
 	if (err) {
 		core_close(core);
 		return err;

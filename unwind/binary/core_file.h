@@ -51,6 +51,7 @@ struct core_file {
 	int fd;
 	u64 size, missing; /* bytes; missing: that a whole one would have more */
 	u64 mtime_ns;
+	bool unpacked_cut; /* it was packed, and that ended early */
 	u32 pid;
 	char comm[CORE_COMM];
 	u32 signal;  /* that it was written for; 0: none, as with gcore */
@@ -67,6 +68,7 @@ struct core_file {
 };
 
 /*
+ * path may be packed by gzip, xz or zstd, or be "-": stdin.
  * root: a directory with the files of the machine or container that the process ran in; NULL: they are here.
  * ERROR_INPUT: it is no core file of this architecture, or too much of it is missing.
  */

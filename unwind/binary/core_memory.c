@@ -193,6 +193,8 @@ struct error *core_complaint(const struct core_file *core)
 	const struct core_mapped *f = NULL;
 	u32 n = count_unlike(core, &f);
 
+	if (core->unpacked_cut)
+		return error_new(ERROR_INPUT, "%s is cut: its packed data ends early, so stacks may, too", core->path);
 	if (core->missing)
 		return error_new(ERROR_INPUT,
 		        "%s is cut: %lu bytes are missing behind its %lu, so stacks may be, too "
