@@ -282,6 +282,21 @@ def test_recursion():
     assert [line.split()[0] for line in lines[-5:-2]] == ["begin_walk", "main", "__libc_start_call_main"], text
 
 
+def test_missing():
+    """Where the program is not here any more, its frame has the offset in the file."""
+    with core_directory() as directory:
+        program = os.path.join(directory, "my.program")
+        shutil.copy(yrt.fixture_path("dies"), program)
+        subprocess.run([program, "null"], capture_output=True)
+        core = core_of(directory)
+        whole = dumps.told("--core", core)["threads"][0]["frames"][0]
+        os.unlink(program)
+        frame = dumps.told("--core", core)["threads"][0]["frames"][0]
+        symbols = subprocess.run(["nm", yrt.fixture_path("dies")], capture_output=True, text=True, check=True).stdout
+        start = int(re.search(r"(\w+) T sum_of", symbols)[1], 16)
+    assert whole["name"] == "sum_of" and frame["name"] == f"my.program+0x{start:x}", (whole, frame)
+
+
 def piped(file):
     """Stacks of a core that is yrt's stdin."""
     command = [yrt.YRT, "dump", "--core", "-", "--json"]
@@ -321,6 +336,8 @@ def test_elsewhere():
         core = core_of(directory)
         whole = [places(t) for t in told["threads"]]
         moved = root + program
+        notes = subprocess.run(["readelf", "-n", program], capture_output=True, text=True, check=True).stdout
+        build_id = re.search(r"Build ID: (\w+)", notes)[1]
         os.makedirs(os.path.dirname(moved))
         os.rename(program, moved)
         for missing in (True, False):
@@ -328,6 +345,7 @@ def test_elsewhere():
                 shutil.copy("/bin/true", program)
             result = yrt.run("dump", "--core", core, "--json", output=False, stats=False).expect()
             assert "not here" in result.stderr and program in result.stderr, result.stderr
+            assert f"{program} of build-id {build_id}" in result.stderr, result.stderr
             found = json.loads(result.stdout)
             for stack in found["stacks"]:
                 own = [i for i, f in enumerate(stack) if f.get("module") == program]

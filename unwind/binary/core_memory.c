@@ -2,6 +2,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -171,9 +172,59 @@ struct error *core_maps(struct core_file *core, struct maps *ret)
 	return &error_no_memory;
 }
 
-/* Of code: what else is missing is not read by a walk. */
-static u32 count_unlike(const struct core_file *core, const struct core_mapped **first)
+#define NOTES_MOST 4096u
+#define IDS_MOST   20u
+#define FILES_TOLD 4u
+
+/* Notes of a file: <elf.h>'s Elf64_Nhdr, then name and contents, each filled up to 4 bytes. */
+static void take_build_id(const u8 *notes, size_t size, char ret[2 * IDS_MOST + 1])
 {
+	Elf64_Nhdr nh;
+
+	for (size_t at = 0; at + sizeof(nh) <= size;) {
+		size_t desc;
+
+		memcpy(&nh, notes + at, sizeof(nh));
+		desc = at + sizeof(nh) + (((size_t)nh.n_namesz + 3) & ~3ul);
+		if (desc > size || nh.n_descsz > size - desc)
+			return;
+		if (nh.n_type == NT_GNU_BUILD_ID && nh.n_namesz == 4 && !memcmp(notes + at + sizeof(nh), "GNU", 4)) {
+			for (u32 i = 0; i < nh.n_descsz && i < IDS_MOST; i++)
+				snprintf(ret + 2 * i, 3, "%02x", notes[desc + i]);
+			return;
+		}
+		at = desc + (((size_t)nh.n_descsz + 3) & ~3ul);
+	}
+}
+
+/* That the file had which the process had mapped, by the core; empty: the core does not say. */
+static void read_build_id(const struct core_file *core, const struct core_mapped *f, char ret[2 * IDS_MOST + 1])
+{
+	const struct core_segment *s = f->start ? segment_at(core, f->start) : NULL;
+	u8 page[PAGE], notes[NOTES_MOST];
+	Elf64_Ehdr eh;
+	Elf64_Phdr ph;
+
+	*ret = '\0';
+	if (!s || s->start != f->start || !read_kept(core, s, page, sizeof(page), f->start))
+		return;
+	memcpy(&eh, page, sizeof(eh));
+	if (memcmp(eh.e_ident, ELFMAG, SELFMAG) || eh.e_phentsize != sizeof(ph))
+		return;
+	for (u32 i = 0; i < eh.e_phnum && !*ret; i++) {
+		if (eh.e_phoff > PAGE || (i + 1) * sizeof(ph) > PAGE - eh.e_phoff)
+			return;
+		memcpy(&ph, page + eh.e_phoff + i * sizeof(ph), sizeof(ph));
+		if (ph.p_type == PT_NOTE && ph.p_filesz <= NOTES_MOST && /* of the file's first segment */
+		        read_kept(core, s, notes, ph.p_filesz, f->start + ph.p_offset))
+			take_build_id(notes, ph.p_filesz, ret);
+	}
+}
+
+/* Of code: what else is missing is not read by a walk. */
+static u32 list_unlike(const struct core_file *core, FILE *out)
+{
+	char build_id[2 * IDS_MOST + 1];
 	u32 n = 0, last = 0;
 
 	for (u32 i = 0; i < core->nsegments; i++) {
@@ -183,16 +234,40 @@ static u32 count_unlike(const struct core_file *core, const struct core_mapped *
 		if (!f || !(s->prot & PROT_EXEC) || f->match == CORE_SAME || s->file == last)
 			continue;
 		last = s->file;
-		*first = n++ ? *first : f;
+		if (n++ >= FILES_TOLD)
+			continue;
+		read_build_id(core, f, build_id);
+		fprintf(out, "%s%s%s%s", n > 1 ? ", " : "", f->here, *build_id ? " of build-id " : "", build_id);
 	}
+	if (n > FILES_TOLD)
+		fprintf(out, " and %u more", n - FILES_TOLD);
 	return n;
+}
+
+/* NULL: none. */
+static struct error *complain_of_files(const struct core_file *core)
+{
+	cleanup(free) char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+	u32 n;
+
+	if (!out)
+		return &error_no_memory;
+	n = list_unlike(core, out);
+	if (fclose(out))
+		return &error_no_memory;
+	if (!n)
+		return NULL;
+	return error_new(ERROR_INPUT,
+	        "%u file%s of code that %s maps %s not here, or another one here (%s): "
+	        "frames in it are guessed, or stacks end there; "
+	        "--root DIR names a directory with the files of its machine or container",
+	        n, n == 1 ? "" : "s", core->path, n == 1 ? "is" : "are", text);
 }
 
 struct error *core_complaint(const struct core_file *core)
 {
-	const struct core_mapped *f = NULL;
-	u32 n = count_unlike(core, &f);
-
 	if (core->unpacked_cut)
 		return error_new(ERROR_INPUT, "%s is cut: its packed data ends early, so stacks may, too", core->path);
 	if (core->missing)
@@ -200,11 +275,5 @@ struct error *core_complaint(const struct core_file *core)
 		        "%s is cut: %lu bytes are missing behind its %lu, so stacks may be, too "
 		        "(see `ulimit -c`, and the disk that it was written to)",
 		        core->path, core->missing, core->size);
-	if (!n)
-		return NULL;
-	return error_new(ERROR_INPUT,
-	        "%u file%s of code that %s maps %s not here, or another one here (%s): "
-	        "frames in it are guessed, or stacks end there; "
-	        "--root DIR names a directory with the files of its machine or container",
-	        n, n == 1 ? "" : "s", core->path, n == 1 ? "is" : "are", f->here);
+	return complain_of_files(core);
 }

@@ -18,6 +18,8 @@
 #include "symbols/symbols.h"
 #include "symbols/translated.h"
 
+#define PLACE_TEXT 320 /* a file's name, and where in it */
+
 struct names {
 	struct profile *profile;
 	const struct modules *modules;
@@ -171,12 +173,22 @@ static bool is_hidden(
 	return hidden;
 }
 
+/* Of a core, whoever has the file can look the place up: "libx.so.1+0x1149" is an offset in it. */
+static const char *name_missing(const struct process *p, const struct mapping *m, u64 addr, char text[PLACE_TEXT])
+{
+	if (!p->core || *m->name != '/')
+		return m->name[0] ? basename(m->name) : "[anonymous]";
+	snprintf(text, PLACE_TEXT, "%s+0x%lx", basename(m->name), addr - m->start + m->offset);
+	return text;
+}
+
 /* Code that lies in no ELF file: a JIT's, or a file that could not be read. */
 static struct error *name_anonymous(
         struct names *names, const struct process *p, const struct frame *f, struct named *ret)
 {
 	const struct mapping *m = process_mapping(p, frame_addr(f));
 	bool vm = frame_flags(f) & FRAME_VM;
+	char text[PLACE_TEXT];
 	struct profile_function fn = {.module = m && m->name[0] ? m->name : "",
 	        .file = "",
 	        .kind = vm ? KIND_VM : KIND_UNKNOWN,
@@ -190,7 +202,7 @@ static struct error *name_anonymous(
 		fn.kind = KIND_SCRIPT_JIT;
 	ret->unresolved = !vm && !fn.name;
 	if (!fn.name)
-		fn.name = vm ? "[jit]" : !m ? "[unmapped]" : m->name[0] ? basename(m->name) : "[anonymous]";
+		fn.name = vm ? "[jit]" : !m ? "[unmapped]" : name_missing(p, m, addr, text);
 	ret->hidden = is_hidden(names, p, NULL, "", frame_flags(f));
 	if (names->options.addresses) {
 		fn.address = addr;
