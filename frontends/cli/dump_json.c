@@ -90,6 +90,8 @@ static void set_wait(json_t *object, const struct dump_view *v, const struct vie
 	        "deadlock", (int)t->deadlocked);
 	if (*w->type)
 		set_text(wait, "type", w->type);
+	if (t->t->lock)
+		set_text(wait, "name", t->t->lock);
 	if (t->owned)
 		json_object_set_new(wait, "owner", json_integer(v->threads[t->owner].t->at.tid));
 	if (*w->holder_name)

@@ -87,6 +87,8 @@ void view_wait(const struct view_thread *t, char ret[VIEW_WAIT])
 		n = snprintf(ret, VIEW_WAIT, "notification of 0x%lx", w->at);
 	else if (w->kind == LOCK_PARK)
 		n = snprintf(ret, VIEW_WAIT, "0x%lx", w->at);
+	else if (t->t->lock)
+		n = snprintf(ret, VIEW_WAIT, "%s %.200s", lock_kind_awaited(w->kind), t->t->lock);
 	else
 		n = snprintf(ret, VIEW_WAIT, "%s 0x%lx", lock_kind_awaited(w->kind), w->at);
 	if (w->kind != LOCK_VM && *w->type)

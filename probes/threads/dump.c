@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "dump.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,8 @@
 #include "unwind/process/mutex.h"
 #include "unwind/process/process.h"
 #include "unwind/process/syscall.h"
+#include "unwind/profile/locks.h"
+#include "unwind/symbols/symbols.h"
 #include "unwind/unwind.h"
 
 #define ROUNDS     3  /* over all threads; then those that still move are looked at one by one */
@@ -125,6 +128,7 @@ static void forget(struct dump_thread *t)
 {
 	free(t->frames);
 	free(t->syscall);
+	free(t->lock);
 }
 
 void dump_list_free(struct dump_list *list)
@@ -393,6 +397,22 @@ struct error *dump_take(struct dump *d, struct dump_list *ret)
 	return err;
 }
 
+static struct error *name_lock(struct dump_thread *t)
+{
+	char text[LOCK_TEXT], root[64];
+	const struct mapping *m;
+
+	if (!t->waits || t->wait.kind != LOCK_MUTEX || t->lock)
+		return NULL;
+	m = process_mapping(t->process, t->wait.at);
+	snprintf(root, sizeof(root), "/proc/%d/root", t->process->pid);
+	if (m && m->image)
+		error_free(symbols_load(m->image, t->process->pid ? root : ""));
+	locks_name_address(t->process, t->wait.at, text);
+	t->lock = strdup(text);
+	return t->lock ? NULL : &error_no_memory;
+}
+
 static struct error *place(struct dump *d, const struct dump_thread *t)
 {
 	struct stack_record record = {.instance = t->process->number,
@@ -472,6 +492,8 @@ struct error *dump_name(struct dump *d, struct dump_list *list)
 		}
 		if (!err && (t->how == DUMP_TORN || t->how == DUMP_WALKED))
 			err = place(d, t);
+		if (!err)
+			err = name_lock(t);
 	}
 	if (!err)
 		err = logical_name(d->collector, list);

@@ -46,6 +46,7 @@ struct dump_thread {
 	u32 period;    /* these are the same so many frames again and again; 0: they are not */
 	bool waits;    /* what it waits for is known: */
 	struct runtime_wait wait;
+	char *lock;   /* the mutex that it waits for, as lock-flame calls it; NULL: it is none; hostile */
 	u32 attempts; /* walks that it took */
 	enum dump_how how;
 	bool open; /* to be walked, or walked but not yet known to have stood still */

@@ -72,8 +72,9 @@ def test_native():
         for i in range(3):
             lock = threads[told[f"cycle-{i}"]["tid"]]["waits_for"]
             assert lock["owner"] == told[f"cycle-{(i + 1) % 3}"]["tid"] and lock["deadlock"], lock
+            assert lock["name"] == ("cycle+0x28", "cycle+0x50", "cycle")[i], lock
         lock = threads[told["mutex"]["tid"]]["waits_for"]
-        assert lock["owner"] == f.pid and not lock["deadlock"], lock
+        assert lock["owner"] == f.pid and not lock["deadlock"] and lock["name"] == "held", lock
         assert [n for n, t in told.items() if "waits_for" in threads[t["tid"]]] == [
             "mutex",
             "cycle-0",
@@ -82,7 +83,7 @@ def test_native():
         ]
         text = yrt.run("dump", "-p", f.pid, output=False, stats=False).expect().stdout.splitlines()
         assert re.fullmatch(
-            r"DEADLOCK: (thread \d+ cycle-\d,? (which )?waits for mutex 0x[0-9a-f]+ held by ){1}.*", text[0]
+            r"DEADLOCK: (thread \d+ cycle-\d,? (which )?waits for mutex cycle(\+0x(28|50))? held by ){1}.*", text[0]
         ), text[0]
         assert all(f"cycle-{i}" in text[0] for i in range(3)) and "main" not in text[0]
         yield f"{len(threads)} threads, {len({t['stack'] for t in threads.values()})} stacks"

@@ -241,7 +241,7 @@ static void name_memory(const struct mapping *m, u64 addr, char *text)
 		snprintf(text, LOCK_TEXT, "0x%lx", addr);
 }
 
-static void name_address(const struct process *p, u64 addr, char *text)
+void locks_name_address(const struct process *p, u64 addr, char *text)
 {
 	const struct mapping *m = mapping_find(p->mappings, p->maps.nlines, addr), *file;
 	cleanup(free) char *shown = NULL;
@@ -286,7 +286,7 @@ static struct error *describe(
 	if (rule && rule->each && rule->kind != LOCK_VM)
 		err = find_awaited(s, place);
 	else if (addr && s->p && ret->kind < LOCK_OTHERS && !(rule && rule->each))
-		name_address(s->p, rule && rule->back ? (addr & ~7ull) - rule->back : addr, place);
+		locks_name_address(s->p, rule && rule->back ? (addr & ~7ull) - rule->back : addr, place);
 	if (rule && rule->type && !*place)
 		snprintf(place, sizeof(place), "%s", rule->type);
 	snprintf(ret->text, sizeof(ret->text), "%s%s%.480s", word, *place ? " " : "", place);
