@@ -131,9 +131,11 @@ def test_never_called():
 def test_list():
     """`yrt functions`: the names that -e takes, with their places; of a language, or of all."""
     with python() as program:
-        out = yrt.run("functions", "-p", program.pid, "python:__main__.Shop*", output=False, stats=False).expect().stdout
+        flags = {"output": False, "stats": False}
+        out = yrt.run("functions", "-p", program.pid, "python:__main__.Shop*", **flags).expect().stdout
         names = [line.split("\t")[0] for line in out.splitlines()]
-        assert names == [f"python:__main__.Shop.{name}" for name in ("Inner.deep", "make", "place", "tax", "total")], out
+        wanted = [f"python:__main__.Shop.{name}" for name in ("Inner.deep", "make", "place", "tax", "total")]
+        assert names == wanted, out
         out = yrt.run("functions", "-p", program.pid, "*.generator", output=False, stats=False).expect().stdout
         line = next(line for line in out.splitlines() if line.startswith("python:__main__.generator\t"))
         assert re.search(r"calls\.py:\d+", line), out

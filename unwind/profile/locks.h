@@ -29,7 +29,7 @@ struct lock_found {
  */
 struct error *locks_find(struct names *names, const struct profile *profile, const struct process *p,
         const struct frame *frames, u32 n, struct lock_found *ret);
-/* What a lock at this address is called: the variable, else the file or memory and where in it. text: LOCK_TEXT bytes. */
+/* What a lock at this address is called: the variable, else the place in a file or in memory. text: LOCK_TEXT bytes. */
 void locks_name_address(const struct process *p, u64 addr, char *text);
 /* Is this a wait that the rules of a runtime of its process know? */
 struct error *locks_any_of_runtime(const struct rule_stack *s, bool *ret);
