@@ -77,9 +77,11 @@ static __attribute__((noinline)) int wait_count(struct wait_state *w, u64 ns, bo
 	if (!st || !ws)
 		return 0;
 	wait_on_run_queue(w, ws, value);
-	if (!alone) {
+	if (times > 1) {
+		u64 part = value >> WAIT_SQUARE_BITS;
+
 		ws->estimated_ns += value;
-		ws->squares += (value >> WAIT_SQUARE_BITS) * (value >> WAIT_SQUARE_BITS);
+		ws->squares += part * part - part * part / times; /* the variance, by what was chosen */
 	}
 	st->weights += value;
 	count_stop(st, w->stop, value);

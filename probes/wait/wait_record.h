@@ -112,7 +112,7 @@ struct wait_stats { /* one for each CPU */
 	u64 wall_ns;             /* of threads that have ended: since they were watched */
 	u64 skipped;             /* waits that others stand for */
 	u64 unwatched;           /* the same, in pauses between shifts */
-	u64 estimated_ns;        /* of chosen waits, by what they stand for; and the squares of that, */
+	u64 estimated_ns;        /* of chosen waits, by what they stand for; and its variance, */
 	u64 squares;             /* each value without its last WAIT_SQUARE_BITS */
 	u64 unseen;              /* waits whose end the kernel did not report */
 	u64 clock_ns, behind_ns; /* the scheduler's clock at the last comparison, and what to add for CLOCK_MONOTONIC */
