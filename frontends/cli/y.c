@@ -10,6 +10,7 @@
 
 #include "cli.h"
 #include "frontends/ylang/compile.h"
+#include "frontends/ylang/emit/emit.h"
 #include "frontends/ylang/library.h"
 #include "frontends/ylang/vm.h"
 #include "output.h"
@@ -36,7 +37,9 @@ static const struct manual_option options[] = {
         {'d', "duration", "SECS", "how long _timer handlers run; without it until Ctrl-C", COMPLETE_NOTHING},
         {Y_CHECK, "check", NULL, "compile only, and say which engines take the program", COMPLETE_NOTHING},
         {Y_EXPLAIN, "explain", NULL, "where each type, offset and address came from", COMPLETE_NOTHING},
-        {Y_EMIT, "emit", "NAME", "print the program for another engine instead of running it: ir", COMPLETE_NOTHING},
+        {Y_EMIT, "emit", "NAME",
+                "print the program for another engine instead of running it: ir; gdb or lldb: a script of the debugger",
+                COMPLETE_NOTHING},
         {Y_LIST, "list", NULL, "the analysers that come with yrt", COMPLETE_NOTHING},
         {Y_MAX_TIME, "max-time", "SECS", "how long a handler may run (60)", COMPLETE_NOTHING},
         {Y_MAX_STEPS, "max-steps", "N", "rounds of loops and calls that a handler may take (100000000)",
@@ -188,7 +191,7 @@ static const struct y_library_entry *find_analyser(const char *name)
 
 static struct error *no_file(const char *name, int errnum)
 {
-	struct error *err = error_errno(errnum, "%s", name);
+	struct error *err = error_new(ERROR_INPUT, "%s: %s", name, strerror(errnum));
 
 	if (strchr(name, '/') || strstr(name, ".y"))
 		return err;
@@ -302,10 +305,13 @@ static int check_program(const struct y_program *p)
 	return 0;
 }
 
-static struct error *emit_program(const struct request *r, const struct y_program *p)
+static struct error *emit_program(const struct request *r, struct y_program *p)
 {
+	p->limits.steps = (u64)r->max_steps;
+	if (!strcmp(r->emit, "gdb") || !strcmp(r->emit, "lldb"))
+		return y_emit_python(p, *r->emit == 'g' ? Y_GDB : Y_LLDB, stdout);
 	if (strcmp(r->emit, "ir"))
-		return error_new(ERROR_USAGE, "--emit takes ir, not \"%s\"", r->emit);
+		return error_new(ERROR_USAGE, "--emit takes ir, gdb or lldb, not \"%s\"", r->emit);
 	y_program_print(p, stdout);
 	return NULL;
 }

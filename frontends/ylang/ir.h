@@ -125,9 +125,9 @@ enum y_shape { Y_TABLE, Y_HIST };
 enum y_context { Y_PID, Y_TID, Y_COMM, Y_CPU, Y_NS, Y_WALL, Y_PROG };
 enum y_stack { Y_WHOLE_STACK, Y_USER_STACK, Y_LANGUAGE_STACK };
 
-#define Y_GLOBAL_ARRAY (1ull << 32) /* ARRAY_GET, ARRAY_SET: from here on global number imm - this */
-#define Y_NONE         UINT32_MAX   /* no slot */
-#define Y_PROPAGATE    UINT32_MAX   /* no block: struct y_insn.fail */
+#define Y_GLOBAL_ARRAY (1ul << 32) /* ARRAY_GET, ARRAY_SET: from here on global number imm - this */
+#define Y_NONE         UINT32_MAX  /* no slot */
+#define Y_PROPAGATE    UINT32_MAX  /* no block: struct y_insn.fail */
 
 #define Y_STR_MOST       (64u << 10) /* bytes of a string; in a probe: */
 #define Y_STR_MOST_PROBE 255u
@@ -237,7 +237,8 @@ struct y_module {
 	const char *path; /* as the target knows it */
 	u8 build_id[64];
 	u32 build_id_len;
-	u64 bias; /* in the target that the program was compiled for */
+	u64 bias;  /* in the target that the program was compiled for */
+	u64 first; /* the address in the file of its first byte: bias + first is where it is mapped from */
 };
 
 struct y_regex; /* regex.h */

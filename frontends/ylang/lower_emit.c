@@ -128,6 +128,9 @@ u32 add_module(struct lower *l, u32 module)
 	*own = (struct y_module){.path = y_keep(l->s, m->path, strlen(m->path)),
 	        .build_id_len = m->image->build_id_len,
 	        .bias = m->bias};
+	for (u32 i = 0; i < m->image->nsegments; i++)
+		if (!m->image->segments[i].offset)
+			own->first = m->image->segments[i].vaddr;
 	memcpy(own->build_id, m->image->build_id, m->image->build_id_len);
 	return l->p->nmodules++;
 }

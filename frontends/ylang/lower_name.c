@@ -193,9 +193,10 @@ static struct value target_object(struct lower *l, const struct y_node *n)
 struct value lower_name(struct lower *l, const struct y_node *n)
 {
 	const struct type *type;
+	struct y_target_object o = {0};
 	struct value v;
 	s64 number;
-	u32 i;
+	u32 i, module;
 
 	if (n->module)
 		return target_object(l, n);
@@ -209,7 +210,8 @@ struct value lower_name(struct lower *l, const struct y_node *n)
 	for (u32 k = 0; k < OWN; k++)
 		if (!strcmp(own_names[k], n->name))
 			return own_name(l, n, k);
-	if (y_target_enumerator(l->target, n->name, &number, &type))
+	if ((!y_target_object(l->target, NULL, n->name, &o) || o.module) &&
+	        y_target_enumerator(l->target, n->name, &number, &type, &module) && (!o.module || module < o.module))
 		return constant(type->to, y_wrap(type_of_value(l, n, type->to), (u64)number));
 	if (!strcmp(n->name, "NULL"))
 		return constant(y_pointer_to(l->s, &y_void), 0);

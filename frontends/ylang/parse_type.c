@@ -137,6 +137,16 @@ static void check_agreement(
 		        p->target->modules[module].path, p->target->modules[other].path);
 }
 
+/* A variable of the program itself is no type of a library: saves a look at what all libraries have. */
+static bool is_own_variable(struct y_parser *p, const char *name)
+{
+	struct types *types = p->target->nmodules ? y_target_types(p->target, 0) : NULL;
+	struct y_target_object o;
+
+	return types && !types_find(types, TYPES_PLAIN, name) && y_target_object(p->target, NULL, name, &o) &&
+	       !o.module;
+}
+
 static const struct type *named_type(struct y_parser *p, struct y_token *t, struct y_token **behind)
 {
 	const struct type *type;
@@ -153,9 +163,9 @@ static const struct type *named_type(struct y_parser *p, struct y_token *t, stru
 	type = standard_type(name);
 	if (type)
 		return type;
-	type = *name == '_' && !y_is(t->next, "*") && !y_is(t->next, ")") && t->next->kind != Y_T_NAME
-	               ? NULL
-	               : y_target_type(p->target, TYPES_PLAIN, name, &module, &other);
+	if (*name == '_' && !y_is(t->next, "*") && !y_is(t->next, ")") && t->next->kind != Y_T_NAME)
+		return NULL; /* of Y, most likely: libraries need not be asked */
+	type = is_own_variable(p, name) ? NULL : y_target_type(p->target, TYPES_PLAIN, name, &module, &other);
 	if (type)
 		check_agreement(p, t, "type ", name, module, other);
 	return type;
@@ -177,9 +187,9 @@ static void no_such_tag(struct y_parser *p, const struct y_token *at, enum type_
 	for (u32 i = 0; i < p->target->nmodules; i++)
 		if (y_target_types(p->target, i))
 			types_names(y_target_types(p->target, i), space, y_near_offer, &near);
-	if (!y_target_has_types(p->target))
+	if (!p->target->nmodules || !y_target_types(p->target, 0))
 		y_error(p->s, at->pos, at->macro,
-		        "no %s %s: no module of the target has debug information; --types names a file of the same "
+		        "no %s %s: the program itself has no debug information; --types names a file of the same "
 		        "build "
 		        "that has it, or install the debug package of %s",
 		        what, at->text, p->target->nmodules ? p->target->modules[0].path : "the target");

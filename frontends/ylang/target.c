@@ -266,9 +266,9 @@ const struct type *y_target_type(struct y_target *t, enum type_space space, cons
 	return NULL;
 }
 
-bool y_target_enumerator(struct y_target *t, const char *name, s64 *value, const struct type **type)
+bool y_target_enumerator(struct y_target *t, const char *name, s64 *value, const struct type **type, u32 *module)
 {
-	for (u32 i = 0; i < t->nmodules; i++)
+	for (u32 i = *module = 0; i < t->nmodules; i++, *module = i)
 		if (y_target_types(t, i) && types_enumerator(y_target_types(t, i), name, value, type))
 			return true;
 	return false;
@@ -360,7 +360,9 @@ bool y_target_object(struct y_target *t, const char *module, const char *name, s
 				*ret = o;
 				ret->other = -1;
 				found = true;
-			} else if (ret->other < 0 && ret->module) {
+				if (!i)
+					break; /* the program's own */
+			} else if (ret->other < 0) {
 				ret->other = (int)i;
 			}
 		}

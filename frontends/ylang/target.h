@@ -56,7 +56,7 @@ bool y_target_has_types(struct y_target *t);
 
 /* The first module that has it; those that have another one of this name are asked, too: *other, or -1. */
 const struct type *y_target_type(struct y_target *t, enum type_space space, const char *name, u32 *module, int *other);
-bool y_target_enumerator(struct y_target *t, const char *name, s64 *value, const struct type **type);
+bool y_target_enumerator(struct y_target *t, const char *name, s64 *value, const struct type **type, u32 *module);
 
 struct y_target_object {         /* a variable or a function */
 	const struct type *type; /* NULL: known by its symbol alone */

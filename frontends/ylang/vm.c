@@ -152,8 +152,8 @@ static bool read_string(struct vm *vm, const struct y_insn *i, u64 addr, u64 *re
 {
 	char room[4096];
 	struct y_str *s;
-	u64 n = 0, at;
-	bool cut = false;
+	u64 n = 0, at, unused;
+	bool cut = false, faults;
 	char *all = NULL;
 
 	for (;;) { /* page by page, so that what follows the NUL is not needed */
@@ -167,7 +167,12 @@ static bool read_string(struct vm *vm, const struct y_insn *i, u64 addr, u64 *re
 			cut = y_pages_read(&vm->pages, &next, 1, addr + n, &at) && next;
 			break;
 		}
-		if (!y_pages_read(&vm->pages, room, more, addr + n, &at)) {
+		faults = !y_pages_read(&vm->pages, room, more, addr + n, &at);
+		if (faults) { /* the string may end before */
+			more = at - addr - n;
+			faults = !y_pages_read(&vm->pages, room, more, addr + n, &unused) || !memchr(room, 0, more);
+		}
+		if (faults) {
 			free(all);
 			return fail(vm, i, Y_FAULT, at);
 		}

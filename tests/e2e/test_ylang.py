@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+The Y language: what each case of tests/ylang prints in each engine, live and in a core of the same process; random
+expressions against what the C compiler makes of them.
+"""
+
+import contextlib
+import os
+import random
+import re
+import subprocess
+import tempfile
+
+import ylang
+import yrt
+
+
+@contextlib.contextmanager
+def asked():
+    """The fixture, and its core."""
+    with tempfile.TemporaryDirectory(prefix="yrt-y-") as directory, yrt.Fixture("asked", seconds=None, wait=False) as f:
+        core = os.path.join(directory, "core")
+        command = ["gdb", "-nx", "-batch", "-p", str(f.pid), "-ex", f"generate-core-file {core}"]
+        subprocess.run(command, check=True, capture_output=True, timeout=60)
+        yield f.pid, core, directory
+
+
+def check(case, done, where):
+    text = f"{case.name} {where}\n{case.source}\n--- stdout\n{done.stdout}\n--- stderr\n{done.stderr}"
+    if case.refused:
+        assert done.returncode == yrt.USAGE and not done.stdout, text
+        assert all(line in done.stderr for line in case.refused), text
+        return
+    assert done.stdout == case.out, text
+    assert all(line in done.stderr for line in case.err), text
+    assert ("it ended the handler" in done.stderr) == any("it ended" in line for line in case.err), text
+
+
+def test_vm():
+    n = 0
+    with asked() as (pid, core, _):
+        for case in ylang.cases():
+            for where in (["-p", pid], ["--core", core]):
+                check(case, ylang.run("-e", case.source, *ylang.target(*where)), where)
+                n += 1
+    assert n >= 150, n
+    yield f"{n} runs as written"
+
+
+def debugged(debugger, run):
+    """All cases that compile, as scripts of a debugger, in one process of it each for live and core."""
+    if not ylang.available(debugger):
+        raise yrt.Skipped(f"no {debugger} here")
+    with asked() as (pid, core, directory):
+        cases = [c for c in ylang.cases() if not c.refused]
+        program = os.path.realpath(yrt.fixture_path("asked"))
+        texts = [ylang.export(case, debugger, ylang.target("-p", pid, steps=110000)) for case in cases]
+        for where, name in ((["-p", pid], "live"), ([program, "-c", core], "core")):
+            scripts, outputs = [], []
+            for i, text in enumerate(texts):
+                scripts.append(os.path.join(directory, f"{debugger}_{name}_{i}.py"))
+                outputs.append(os.path.join(directory, f"{debugger}_{name}_{i}.txt"))
+                with open(scripts[-1], "w", encoding="utf-8") as f:
+                    f.write(f'import os\nos.environ["YRT_OUT"] = {outputs[-1]!r}\n{text}')
+            said = run(scripts, *where)
+            for case, output in zip(cases, outputs):
+                found = yrt.read(output) if os.path.exists(output) else "nothing was written"
+                text = f"{case.name} {debugger} {name}\n{found}\n---\n{case.out}\n{said.stderr[-3000:]}"
+                assert found == case.out, text
+        return len(cases)
+
+
+def test_gdb():
+    yield f"{debugged('gdb', ylang.gdb)} programs print the same, live and in a core"
+
+
+def test_lldb():
+    yield f"{debugged('lldb', ylang.lldb)} programs print the same, live and in a core"
+
+
+TYPES = ["signed char", "unsigned char", "short", "unsigned short", "int", "unsigned", "long", "unsigned long"]
+HARD = [0, 1, -1, 2, 127, 128, 255, 32767, 65535, 2**31 - 1, -(2**31), 2**32 - 1, 2**63 - 1, -(2**63), 2**64 - 1]
+
+
+def expression(r, names, depth):
+    """A random expression that C defines, but for overflow (-fwrapv)."""
+    if not depth or r.random() < 0.1:
+        return r.choice([*names, f"{r.choice(HARD[:10])}", f"({r.choice(TYPES)}){r.choice(names)}"])
+    a, b, c = (expression(r, names, depth - 1) for _ in range(3))
+    return r.choice([
+        f"({a} {r.choice(['+', '-', '*', '&', '|', '^', '<', '>', '<=', '>=', '==', '!=', '&&', '||'])} {b})",
+        f"({a} {r.choice(['+', '-', '*', '&', '|', '^'])} {b})",
+        f"({a} {r.choice(['/', '%'])} (({b} & 0xff) + 1))",
+        f"({r.choice(['int', 'unsigned', 'long', 'unsigned long'])}){a} {r.choice(['<<', '>>'])} ({b} & 31)",
+        f"({r.choice(['-', '~', '!', '+'])}{a})",
+        f"({a} ? {b} : {c})",
+        f"(({r.choice(TYPES)}){a})",
+    ]).join("()")
+
+
+def test_c_is_the_oracle():
+    """Also with -fwrapv's own width of each operand, as each is printed as a long."""
+    seed, many = int(os.environ.get("YRT_SEED", "7")), int(os.environ.get("YRT_EXPRESSIONS", "1500"))
+    r = random.Random(seed)
+    names = [f"v{i}" for i in range(24)]
+    types = [TYPES[i % 8] for i in range(24)]
+    values = "".join(f"{t} v{i} = ({t}){r.choice(HARD)}UL;\n" for i, t in enumerate(types))
+    all_of = [expression(r, names, r.randint(1, 4)) for _ in range(many)]
+    with tempfile.TemporaryDirectory(prefix="yrt-y-") as directory:
+        source, program = os.path.join(directory, "e.c"), os.path.join(directory, "e")
+        prints = "".join(f'printf("%ld\\n", (long)({e}));\n' for e in all_of)
+        with open(source, "w", encoding="utf-8") as f:
+            f.write("#include <stdio.h>\n#include <unistd.h>\n" + values)
+            f.write(f"int main(void) {{\n{prints}fclose(stdout); pause(); }}\n")
+        subprocess.run(["gcc", "-w", "-O0", "-g", "-fwrapv", "-o", program, source], check=True)
+        with yrt.Program([program], stdout=subprocess.PIPE, text=True) as p:
+            truth = p.stdout.read()
+            parts = [all_of[i : i + 100] for i in range(0, many, 100)]
+            functions = "".join(
+                f"void part{i}(void) {{ " + "".join(f'printf("%ld\\n", (long)({e}));\n' for e in part) + "}\n"
+                for i, part in enumerate(parts)
+            )
+            text = functions + "_probe _oneshot {" + "".join(f"part{i}();" for i in range(len(parts))) + "}"
+            path = os.path.join(directory, "e.y")
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(text)
+            done = ylang.run(path, "-p", p.pid)
+    told, said = truth.splitlines(), done.stdout.splitlines()
+    wrong = [(e, t, s) for e, t, s in zip(all_of, told, said) if t != s]
+    text = f"seed {seed}: {len(said)} of {many}; {wrong[:3]}\n{done.stderr[-2000:]}"
+    assert len(told) == many == len(said) and not wrong, text
+    yield f"{many} expressions as gcc -fwrapv computes them"
+
+
+def test_bad_input():
+    """No debug information, another build's, files that are none, programs that are none."""
+    with asked() as (pid, core, directory), yrt.Fixture("asked_stripped", seconds=None, wait=False) as stripped:
+        program = os.path.realpath(yrt.fixture_path("asked"))
+        ask = "_probe _oneshot { _print(sizeof(struct node)); }"
+
+        def said(code, *words, args=("-e", ask, "-p", pid)):
+            done = ylang.run(*args)
+            assert done.returncode == code and all(w in done.stderr for w in words), f"{args}: {done}"
+
+        said(yrt.USAGE, "the program itself has no debug information", "--types", args=("-e", ask, "-p", stripped.pid))
+        said(yrt.UNSUPPORTED, "of another build", args=("-e", ask, "-p", stripped.pid, "--types", "/bin/ls"))
+        said(yrt.INPUT, "not an ELF file", args=("-e", ask, "-p", pid, "--types", "/etc/passwd"))
+        done = ylang.run("-e", ask, "-p", pid, "--types", program)
+        assert done.stdout == "24\n", done
+        said(yrt.USAGE, "one program is needed", args=("-p", pid))
+        said(yrt.USAGE, "a target is needed", args=("-e", ask))
+        said(yrt.USAGE, "exclude each other", args=("-e", ask, "-p", pid, "--core", core))
+        said(yrt.NO_PROCESS, "999999999", args=("-e", ask, "-p", 999999999))
+        said(yrt.INPUT, "nor is it an analyser", args=("nothing-here", "-p", pid))
+        said(yrt.USAGE, "a '}' is missing", args=("-e", "_probe _oneshot {", "-p", pid))
+        said(yrt.USAGE, "a comment without an end", args=("-e", "/*", "-p", pid))
+        said(yrt.USAGE, "nested more than", args=("-e", "_probe _oneshot { int x = " + "(" * 5000 + "1", "-p", pid))
+        said(yrt.USAGE, "--emit takes", args=("-e", ask, "-p", pid, "--emit", "perl"))
+        with open(os.path.join(directory, "nul.y"), "wb") as f:
+            f.write(b"int x;\0")
+        said(yrt.USAGE, "NUL byte", args=(os.path.join(directory, "nul.y"), "-p", pid))
+        long_program = "int f0(int n) { return n; }\n" + "".join(
+            f"int f{i}(int n) {{ return f{i - 1}(n) + {i}; }}\n" for i in range(1, 2500)) * 1
+        done = ylang.run("-e", long_program + "_probe _oneshot { _print(f200(1)); }", "-p", pid)
+        assert done.stdout == f"{1 + sum(range(1, 201))}\n", done
+
+
+def test_checks():
+    """--check, --explain, --list and --emit ir."""
+    with asked() as (pid, _, _directory):
+        done = ylang.run("-e", "_probe _oneshot { _print(list->value); }", "-p", pid, "--explain", "-q")
+        assert re.search(r"struct node\.value: offset 8, int, from \S*asked", done.stderr), done
+        done = ylang.run("-e", "_probe _oneshot { _print(list->value); }", "-p", pid, "--check")
+        assert done.stdout.startswith("vm: yes\n"), done
+        ir = ylang.run("-e", "_probe _oneshot { _print(list->value); }", "-p", pid, "--emit", "ir").stdout
+        assert "load i32" in ir and "fail @" in ir and "handler 0 oneshot" in ir, ir
+    listed = ylang.run("--list").stdout
+    assert "ngx-requests" in listed, listed
+
+
+yrt.main(globals())

@@ -1,0 +1,85 @@
+//--- writing to the target
+_probe _oneshot { list->value = 3; }
+//! this lies in the target, and Y only reads it
+//--- incrementing the target
+_probe _oneshot { counts[0]++; }
+//! this lies in the target, and Y only reads it
+//--- calling the target
+_probe _oneshot { _print(add(1, 2)); }
+//! add is the target's: Y reads the target and calls nothing there
+//--- no such member
+_probe _oneshot { _print(list->valu); }
+//! struct node has no member 'valu' (it has: next, value, name); near names: value; ##ifdeffield would ask
+//--- no such name
+_probe _oneshot { _print(countz); }
+//! near names: counts
+//--- no such type
+_probe _oneshot { struct nodes *p = 0; }
+//! the target has no struct nodes; near names: node
+//--- an opaque type
+_probe _oneshot { _print(opaque->x); }
+//! is only declared in the target's debug information
+//--- & of a tracer's variable
+_probe _oneshot { int a = 1; _print(&a); }
+//! & of what lies in the tracer: only the target has addresses
+//--- a struct's body
+struct mine { int a; };
+//! a struct has no body here
+//--- a structure as a variable
+_probe _oneshot { struct node n; }
+//! structures stay in the target; use a pointer
+//--- goto
+_probe _oneshot { goto end; }
+//! goto is not supported
+//--- pointers to functions
+int (*f)(int);
+_probe _oneshot { }
+//! pointers to functions and to arrays are not supported
+//--- incompatible pointers
+_probe _oneshot { struct node *p = tree; }
+//! a cast would say that it is meant
+//--- a stack outside of a probe
+_probe _oneshot { _print(_stack); }
+//! only a probe in the target's code has a stack
+//--- two of them
+_probe _oneshot { } _probe _oneshot { }
+//! there can be only one
+//--- a system header
+#include <stdio.h>
+_probe _oneshot { }
+//! there are no system headers here
+//--- a back reference
+_probe _oneshot { _print("aa" ~~ rx/(a)\1/); }
+//! a back reference: these cannot be matched in linear time
+//--- too few values
+_probe _oneshot { printf("%d %d\n", 1); }
+//! the format takes more values than are given (1)
+//--- too many values
+_probe _oneshot { printf("%d\n", 1, 2); }
+//! the format takes 1 value, more are given
+//--- %n
+_probe _oneshot { printf("%n", list); }
+//! %n writes, and Y writes nowhere
+//--- a wrong value
+_probe _oneshot { printf("%s\n", 3); }
+//! %s needs a string, this is int; %d prints a number
+//--- a loop that macros would make
+#define A B B B B B B B B B B
+#define B C C C C C C C C C C
+#define C D D D D D D D D D D
+#define D E E E E E E E E E E
+#define E F F F F F F F F F F
+#define F G G G G G G G G G G
+#define G 1 + 1 + 1 + 1 + 1 + 1 + 1 + 1
+_probe _oneshot { int x = A; }
+//! macros expand to more than
+//--- through a macro
+#define BAD(x) ((x)->nothing)
+_probe _oneshot { _print(BAD(list)); }
+//! (in the expansion of macro BAD)
+//--- nothing runs
+int x;
+//! the program has no _probe: nothing would run
+//--- recursion of types in the program
+_probe _oneshot { int f = 3; f(); }
+//! no function f
