@@ -38,7 +38,8 @@ static const struct manual_option options[] = {
         {Y_CHECK, "check", NULL, "compile only, and say which engines take the program", COMPLETE_NOTHING},
         {Y_EXPLAIN, "explain", NULL, "where each type, offset and address came from", COMPLETE_NOTHING},
         {Y_EMIT, "emit", "NAME",
-                "print the program for another engine instead of running it: ir; gdb or lldb: a script of the debugger",
+                "print the program for another engine instead of running it: tokens, ir; gdb or lldb: a script of the "
+                "debugger",
                 COMPLETE_NOTHING},
         {Y_LIST, "list", NULL, "the analysers that come with yrt", COMPLETE_NOTHING},
         {Y_MAX_TIME, "max-time", "SECS", "how long a handler may run (60)", COMPLETE_NOTHING},
@@ -308,10 +309,12 @@ static int check_program(const struct y_program *p)
 static struct error *emit_program(const struct request *r, struct y_program *p)
 {
 	p->limits.steps = (u64)r->max_steps;
+	if (!strcmp(r->emit, "tokens"))
+		return NULL; /* printed on the way */
 	if (!strcmp(r->emit, "gdb") || !strcmp(r->emit, "lldb"))
 		return y_emit_python(p, *r->emit == 'g' ? Y_GDB : Y_LLDB, stdout);
 	if (strcmp(r->emit, "ir"))
-		return error_new(ERROR_USAGE, "--emit takes ir, gdb or lldb, not \"%s\"", r->emit);
+		return error_new(ERROR_USAGE, "--emit takes ir, tokens, gdb or lldb, not \"%s\"", r->emit);
 	y_program_print(p, stdout);
 	return NULL;
 }
@@ -345,6 +348,7 @@ static int compile_and_run(const struct request *r, const char *operand)
 	int code = 0;
 
 	o.text = text;
+	o.tokens = r->emit && !strcmp(r->emit, "tokens") ? stdout : NULL;
 	if (!err)
 		err = y_target_open(&r->target, &t);
 	if (!err)

@@ -11,7 +11,8 @@ struct y_compile_options {
 	const char *text;
 	size_t size;
 	const char *const *defines, *const *includes; /* of -D and -I, up to NULL; may be NULL */
-	FILE *explain;                                /* where each type and offset came from; NULL: nobody asks */
+	FILE *tokens; /* what the preprocessor leaves; then nothing is compiled, *ret has no handlers. NULL: as usual */
+	FILE *explain; /* where each type and offset came from; NULL: nobody asks */
 };
 
 /* ERROR_USAGE: what is wrong with the program, with its place, the line and a caret. */

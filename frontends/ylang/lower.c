@@ -297,8 +297,15 @@ static void compile(struct y_source *s, const struct y_compile_options *o, struc
 	        .includes = o->includes};
 	struct lower l = {.s = s, .target = target, .p = p, .explain = o->explain};
 	u32 file = y_add_file(s, o->name, o->text, o->size);
+	struct y_token *t;
 
-	l.tree = y_parse(s, target, y_preprocess(&pp, file));
+	t = y_preprocess(&pp, file);
+	if (o->tokens) {
+		for (; t->kind != Y_T_END; t = t->next)
+			fprintf(o->tokens, "%s%s", t->text, t->next->first ? "\n" : " ");
+		return;
+	}
+	l.tree = y_parse(s, target, t);
 	lower_program(&l);
 }
 

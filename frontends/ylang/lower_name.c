@@ -224,11 +224,15 @@ struct value lower_name(struct lower *l, const struct y_node *n)
 
 static struct value capture(struct lower *l, const struct y_node *n)
 {
+	u32 slot;
+
 	if (n->name[1])
 		FAIL(l, n, "captures are $0 to $9");
 	if (l->captures[0] == Y_NONE)
 		FAIL(l, n, "$%s: nothing was matched before", n->name);
-	return in_slot(&y_string_type, l->captures[*n->name - '0']);
+	slot = new_slot(l, Y_STR); /* the next match has captures of its own */
+	emit_move(l, slot, l->captures[*n->name - '0']);
+	return in_slot(&y_string_type, slot);
 }
 
 struct value lower_dollar(struct lower *l, const struct y_node *n)

@@ -342,7 +342,7 @@ static struct y_token *finish(struct output *out, const struct y_token *name, co
 		link = &t->next;
 	}
 	*link = rest;
-	if (out->head.next) {
+	if (out->head.next != rest) {
 		out->head.next->first = name->first;
 		out->head.next->space = name->space;
 	}

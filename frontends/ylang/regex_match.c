@@ -138,7 +138,7 @@ bool y_regex_match(const struct y_regex *r, const char *text, u32 len, u32 saved
 			memset(m.saved, 0xff, sizeof(m.saved));
 			add(&m, now, 0, at);
 		}
-		if (!now->n)
+		if (matched && !now->n)
 			break;
 		m.round++;
 		matched |= step(&m, now, next, at, saved);

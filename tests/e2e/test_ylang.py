@@ -132,6 +132,100 @@ def test_c_is_the_oracle():
     yield f"{many} expressions as gcc -fwrapv computes them"
 
 
+def regex(r, depth):
+    """A random regex that Perl and Y both have. Loops over what may be empty differ in captures, so there are none."""
+    if not depth:
+        return r.choice(["a", "b", "c", ".", "[ab]", "[^a]", "\\w", "\\d", "x"])
+    a, b = regex(r, depth - 1), regex(r, depth - 1)
+    if depth == 1:
+        return a + r.choice(["", "*", "+", "?", "*?", "+?", "{2}"])
+    return r.choice([a + b, a + b, f"(?:{a}|{b})", f"({a})", f"(?:{a}){{1,2}}", f"(?:{a})?{b}", f"^{a}", f"(?:{a}$)",
+                     f"\\b{a}", a + r.choice(["", b])])
+
+
+def test_perl_is_the_oracle():
+    r, many = random.Random(int(os.environ.get("YRT_SEED", "7"))), int(os.environ.get("YRT_REGEXES", "400"))
+    pairs = []
+    while len(pairs) < many:
+        pattern = regex(r, r.randint(1, 4))
+        if pattern.count("(") - pattern.count("(?:") <= 9:
+            pairs.append((pattern, "".join(r.choice("aabbcx1 ") for _ in range(r.randint(0, 12)))))
+    source, script = [], []
+    for pattern, text in pairs:
+        captures = pattern.count("(") - pattern.count("(?:")
+        names = ["$0"] + [f"${i + 1}" for i in range(captures)]
+        form = "<%s>" * len(names)
+        source.append(f'if ("{text}" ~~ rx/{pattern}/) printf("{form}\\n", {", ".join(names)}); else printf("no\\n");')
+        perl = ["$&"] + [f"defined ${i + 1} ? ${i + 1} : ''" for i in range(captures)]
+        shown = f"printf(\"{form}\\n\", {', '.join(perl)})"
+        script.append(f"if ('{text}' =~ m/{pattern}/) {{ {shown} }} else {{ print \"no\\n\" }}")
+    truth = subprocess.run(["perl", "-e", "\n".join(script)], capture_output=True, text=True, check=True).stdout
+    with asked() as (pid, _, directory):
+        path = os.path.join(directory, "r.y")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write("_probe _oneshot {\n" + "\n".join(source) + "\n}\n")
+        done = ylang.run(path, "-p", pid)
+    wrong = [(p, t, s) for p, t, s in zip(pairs, truth.splitlines(), done.stdout.splitlines()) if t != s]
+    assert done.stdout == truth, f"{len(wrong)} of {many}: {wrong[:5]}\n{done.stderr[-1000:]}"
+    yield f"{many} regexes as Perl matches them"
+
+
+PREPROCESSED = r"""
+#define f(a) a*g
+#define g(a) f(a)
+#define x 3
+#define h(x, ...) #x #__VA_ARGS__ x ## 1 (__VA_ARGS__)
+#define EMPTY
+#define cat(a, b) a ## b
+#define xcat(a, b) cat(a, b)
+#define str(s) # s
+#define xstr(s) str(s)
+#define z z[0]
+#define t(x,y,z) x ## y ## z
+#define none(...) [__VA_ARGS__]
+#define two(a, b) <a|b>
+f(2)(9) f(x) g(f)(1) xcat(x, 1) cat(x, 1) xcat(cat(1, 2), 3)
+str(@ "a\n" '\0') xstr(x) h(EMPTY, 1, 2) h(a b,) none() none(1,,2) two((1,2), f(x)) two(,)
+z t(1,2,3) t(,4,5) t(6,,7) t(8,9,) t(10,,) t(,11,) t(,,12) t(,,)
+#if defined(x) && x == 3 && (1 ? 2 : 0/0) > -1 && !(-1 > 0u) == 0
+yes
+#elif 1
+no
+#endif
+#if 0
+#if 1
+no
+#else
+no
+#endif
+#elif x << 2 == 12 || 1/0
+second
+#else
+no
+#endif
+#undef x
+x f
+(3) two
+(1, 2)
+"""
+
+
+def test_gcc_is_the_oracle_of_macros():
+    """Its tokens, as both print them."""
+    text = PREPROCESSED.replace("@", "-")
+    gcc = subprocess.run(["gcc", "-E", "-P", "-w", "-xc", "-"], input=text, capture_output=True, text=True, check=True)
+    tokens = re.findall(r'"(?:\\.|[^"\\])*"|\w+|[^\s\w]', gcc.stdout)
+    marked = text + "_probe _oneshot { }\n"
+    with asked() as (pid, _, directory):
+        path = os.path.join(directory, "m.y")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(marked)
+        done = ylang.run(path, "-p", pid, "--emit", "tokens")
+    assert done.returncode == 0, done
+    found = re.findall(r'"(?:\\.|[^"\\])*"|\w+|[^\s\w]', done.stdout)
+    assert found[: len(tokens)] == tokens, f"{found}\n{tokens}"
+
+
 def test_bad_input():
     """No debug information, another build's, files that are none, programs that are none."""
     with asked() as (pid, core, directory), yrt.Fixture("asked_stripped", seconds=None, wait=False) as stripped:

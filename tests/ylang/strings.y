@@ -18,6 +18,9 @@ _str text_of(int n) { return n ? "one" : "none"; }
 _probe _oneshot { _str s = "GET /a/b?x=1 HTTP/1.1"; if (s ~~ rx/^(\w+) ([^ ?]+)(?:\?(\S*))? HTTP\/(\d)\.(\d)$/) _print($1, $2, $3, $4, $5); _print(s !~~ rx/POST/, s ~~ rx/get/i, s ~~ rx/b(\?|x)+?/, $0); }
 //= GET /a/b x=1 1 1
 //= 1 1 1 b?
+//--- regex: what may only begin later
+_probe _oneshot { _print(" ab " ~~ rx/\bab\b/, $0, "xb" ~~ rx/\bb/, "  x" ~~ rx/\b\d*$/); }
+//= 1 ab 0 1
 //--- in linear time
 _probe _oneshot { _str s = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"; s = _cat(s, s, s, s); _print(s ~~ rx/^(a?a?a?a?a?a?a?a?a?a?)*b$/, s ~~ rx/^(?:a*)*$/); }
 //= 0 1

@@ -347,7 +347,7 @@ def match(regex, text):
     for at in range(len(text) + 1):
         if found is None:
             add(now, seen, 0, at, {})
-        if not now:
+        if found is not None and not now:
             break
         seen, following = set(), []
         for pc, saved in now:
