@@ -312,7 +312,7 @@ static struct error *emit_program(const struct request *r, struct y_program *p)
 	if (!strcmp(r->emit, "tokens"))
 		return NULL; /* printed on the way */
 	if (!strcmp(r->emit, "gdb") || !strcmp(r->emit, "lldb"))
-		return y_emit_python(p, *r->emit == 'g' ? Y_GDB : Y_LLDB, stdout);
+		return y_emit_script(p, *r->emit == 'g' ? Y_GDB : Y_LLDB, stdout);
 	if (strcmp(r->emit, "ir"))
 		return error_new(ERROR_USAGE, "--emit takes ir, tokens, gdb or lldb, not \"%s\"", r->emit);
 	y_program_print(p, stdout);

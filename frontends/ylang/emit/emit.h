@@ -11,6 +11,6 @@
 enum y_debugger { Y_GDB, Y_LLDB };
 
 /* ERROR_UNSUPPORTED: the program has something that the debugger cannot do, by name and place. */
-struct error *y_emit_python(const struct y_program *p, enum y_debugger debugger, FILE *out);
+struct error *y_emit_script(const struct y_program *p, enum y_debugger debugger, FILE *out);
 
 #endif

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# Debian's lldb 14 needs PYTHONPATH=/usr/lib/llvm-14/lib/python3.11/dist-packages.
 import os, struct, sys, time
 
 OK, FAULT, ABSENT, OPTIMIZED_OUT, LIMIT, DIV = range(6)

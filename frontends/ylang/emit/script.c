@@ -7,16 +7,16 @@
 #include "frontends/ylang/library.h"
 #include "frontends/ylang/regex.h"
 
-struct python {
+struct script {
 	const struct y_program *p;
 	const struct y_function *f;
 	FILE *out;
 	u32 indent;
 };
 
-static void line(struct python *y, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void line(struct script *y, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-static void line(struct python *y, const char *format, ...)
+static void line(struct script *y, const char *format, ...)
 {
 	va_list args;
 
@@ -27,7 +27,7 @@ static void line(struct python *y, const char *format, ...)
 	fputc('\n', y->out);
 }
 
-static void put_bytes(struct python *y, const char *bytes, u32 len)
+static void put_bytes(struct script *y, const char *bytes, u32 len)
 {
 	fputs("b\"", y->out);
 	for (u32 i = 0; i < len; i++)
@@ -35,7 +35,7 @@ static void put_bytes(struct python *y, const char *bytes, u32 len)
 	fputc('"', y->out);
 }
 
-static void put_text(struct python *y, const char *text)
+static void put_text(struct script *y, const char *text)
 {
 	fputc('"', y->out);
 	for (; *text; text++)
@@ -55,7 +55,7 @@ static const char *struct_of(enum y_type type)
 
 /* --- values --- */
 
-static void put_const(struct python *y, const struct y_insn *i)
+static void put_const(struct script *y, const struct y_insn *i)
 {
 	if (i->type == Y_STR)
 		line(y, "s%u = b\"\"", i->dst);
@@ -68,7 +68,7 @@ static void put_const(struct python *y, const struct y_insn *i)
 }
 
 /* An expression wrapped at a type. */
-static void put_wrapped(struct python *y, u32 dst, enum y_type type, const char *expression)
+static void put_wrapped(struct script *y, u32 dst, enum y_type type, const char *expression)
 {
 	u32 bits = 8 * y_type_size(type);
 
@@ -83,7 +83,7 @@ static void put_wrapped(struct python *y, u32 dst, enum y_type type, const char 
 		line(y, "s%u = (%s) & 0x%lx", dst, expression, UINT64_MAX >> (64 - bits));
 }
 
-static void put_convert(struct python *y, const struct y_insn *i)
+static void put_convert(struct script *y, const struct y_insn *i)
 {
 	enum y_type from = (enum y_type)i->imm;
 	u32 bits = 8 * y_type_size(i->type);
@@ -103,7 +103,7 @@ static void put_convert(struct python *y, const struct y_insn *i)
 	}
 }
 
-static void put_arithmetic(struct python *y, const struct y_insn *i)
+static void put_arithmetic(struct script *y, const struct y_insn *i)
 {
 	static const char *const signs[Y_OPS_N] = {[Y_OP_ADD] = "+",
 	        [Y_OP_SUB] = "-",
@@ -149,7 +149,7 @@ static void put_arithmetic(struct python *y, const struct y_insn *i)
 }
 
 /* "(s1, s2,)" */
-static void put_slots(struct python *y, const struct y_insn *i)
+static void put_slots(struct script *y, const struct y_insn *i)
 {
 	fputc('(', y->out);
 	for (u32 k = 0; k < i->nargs; k++)
@@ -157,7 +157,7 @@ static void put_slots(struct python *y, const struct y_insn *i)
 	fputc(')', y->out);
 }
 
-static void put_map_op(struct python *y, const struct y_insn *i)
+static void put_map_op(struct script *y, const struct y_insn *i)
 {
 	fprintf(y->out, "%*s", (int)(y->indent * 4), "");
 	if (i->dst != Y_NONE)
@@ -199,7 +199,7 @@ static void put_map_op(struct python *y, const struct y_insn *i)
 	fputs(i->op == Y_OP_MAP_IN ? "))\n" : ")\n", y->out);
 }
 
-static void put_each_next(struct python *y, const struct y_insn *i)
+static void put_each_next(struct script *y, const struct y_insn *i)
 {
 	line(y, "if not e%u:", i->a);
 	line(y, "    b = %u", i->c);
@@ -213,7 +213,7 @@ static void put_each_next(struct python *y, const struct y_insn *i)
 	line(y, "continue");
 }
 
-static void put_match(struct python *y, const struct y_insn *i)
+static void put_match(struct script *y, const struct y_insn *i)
 {
 	line(y, "m = match(REGEXES[%lu], s%u)", i->imm, i->a);
 	line(y, "s%u = int(m is not None)", i->dst);
@@ -223,7 +223,7 @@ static void put_match(struct python *y, const struct y_insn *i)
 		        2 * k + 1, 2 * k + 1);
 }
 
-static void put_print(struct python *y, const struct y_insn *i)
+static void put_print(struct script *y, const struct y_insn *i)
 {
 	fprintf(y->out, "%*sprint_format(FORMATS[%lu], [", (int)(y->indent * 4), "", i->imm);
 	for (u32 k = 0; k < i->nargs; k += 3) {
@@ -234,7 +234,7 @@ static void put_print(struct python *y, const struct y_insn *i)
 	fputs("])\n", y->out);
 }
 
-static void put_call(struct python *y, const struct y_insn *i)
+static void put_call(struct script *y, const struct y_insn *i)
 {
 	fprintf(y->out, "%*s", (int)(y->indent * 4), "");
 	if (i->dst != Y_NONE)
@@ -245,7 +245,7 @@ static void put_call(struct python *y, const struct y_insn *i)
 	fputs(")\n", y->out);
 }
 
-static void put_array(struct python *y, const struct y_insn *i)
+static void put_array(struct script *y, const struct y_insn *i)
 {
 	bool global = i->imm >= Y_GLOBAL_ARRAY;
 	char array[32];
@@ -259,7 +259,7 @@ static void put_array(struct python *y, const struct y_insn *i)
 
 /* --- instructions --- */
 
-static void put_string_op(struct python *y, const struct y_insn *i)
+static void put_string_op(struct script *y, const struct y_insn *i)
 {
 	switch (i->op) {
 	case Y_OP_STR_READ:
@@ -285,7 +285,7 @@ static void put_string_op(struct python *y, const struct y_insn *i)
 	}
 }
 
-static void put_other(struct python *y, const struct y_insn *i)
+static void put_other(struct script *y, const struct y_insn *i)
 {
 	char text[64];
 
@@ -346,7 +346,7 @@ static void put_other(struct python *y, const struct y_insn *i)
 	}
 }
 
-static void put_output(struct python *y, const struct y_insn *i)
+static void put_output(struct script *y, const struct y_insn *i)
 {
 	switch (i->op) {
 	case Y_OP_EACH_BEGIN:
@@ -395,7 +395,7 @@ static bool is_output(u16 op)
 	       op == Y_OP_WARN;
 }
 
-static void put_insn(struct python *y, const struct y_insn *i)
+static void put_insn(struct script *y, const struct y_insn *i)
 {
 	bool guarded = y_op_can_fail(i->op) && i->fail != Y_PROPAGATE;
 
@@ -423,7 +423,7 @@ static void put_insn(struct python *y, const struct y_insn *i)
 }
 
 /* Blocks first to last - 1. */
-static void put_blocks(struct python *y, u32 first, u32 last)
+static void put_blocks(struct script *y, u32 first, u32 last)
 {
 	u32 middle = first + (last - first) / 2;
 
@@ -442,7 +442,7 @@ static void put_blocks(struct python *y, u32 first, u32 last)
 	y->indent--;
 }
 
-static void put_function(struct python *y, u32 number)
+static void put_function(struct script *y, u32 number)
 {
 	const struct y_function *f = y->f = &y->p->functions[number];
 
@@ -464,7 +464,7 @@ static void put_function(struct python *y, u32 number)
 
 /* --- data --- */
 
-static void put_piece(struct python *y, const struct y_piece *p)
+static void put_piece(struct script *y, const struct y_piece *p)
 {
 	static const char *const kinds[] = {"text", "number", "char", "string", "pointer", "number"};
 	char flags[8] = "", *f = flags;
@@ -490,7 +490,7 @@ static void put_piece(struct python *y, const struct y_piece *p)
 	fprintf(y->out, "\"%c\", %u), ", p->conversion, y_type_size(p->type));
 }
 
-static void put_regex(struct python *y, const struct y_regex *r)
+static void put_regex(struct script *y, const struct y_regex *r)
 {
 	fputs("    ([", y->out);
 	for (u32 i = 0; i < r->n; i++)
@@ -505,13 +505,13 @@ static void put_regex(struct python *y, const struct y_regex *r)
 	fputs("]),\n", y->out);
 }
 
-static void put_map(struct python *y, const struct y_map *m)
+static void put_map(struct script *y, const struct y_map *m)
 {
 	fprintf(y->out, "    Map(\"%s\", %s, \"%s\", %u, %u),\n", m->name, m->is_agg ? "True" : "False",
 	        y_type_name(m->value), m->nkeys, m->most);
 }
 
-static void put_tables(struct python *y)
+static void put_tables(struct script *y)
 {
 	const struct y_program *p = y->p;
 
@@ -542,7 +542,7 @@ static void put_tables(struct python *y)
 	fputs("]\n", y->out);
 }
 
-static void put_globals(struct python *y)
+static void put_globals(struct script *y)
 {
 	fputs("G = [", y->out);
 	for (u32 i = 0; i < y->p->nglobals; i++) {
@@ -570,7 +570,7 @@ static void put_globals(struct python *y)
 	fputs("]\n", y->out);
 }
 
-static void put_handlers(struct python *y, const char *name, const enum y_point *points, u32 n)
+static void put_handlers(struct script *y, const char *name, const enum y_point *points, u32 n)
 {
 	fprintf(y->out, "%s = [", name);
 	for (u32 k = 0; k < n; k++)
@@ -651,9 +651,7 @@ static const char heads[][512] = {
         ".py.\n"
         "#\tYRT_OUT=FILE lldb --no-lldbinit --batch -p PID -o 'command script import THIS'\n"
         "#\tYRT_OUT=FILE lldb --no-lldbinit --batch PROGRAM -c CORE -o 'command script import THIS'\n"
-        "# lldb stops the process while it runs. Without YRT_OUT the output is mixed with lldb's own. Debian's lldb 14 "
-        "needs\n"
-        "# PYTHONPATH=/usr/lib/llvm-14/lib/python3.11/dist-packages.\n"};
+        "# lldb stops the process while it runs. Without YRT_OUT the output is mixed with lldb's own.\n"};
 
 static struct error *refuse(const struct y_program *p, enum y_debugger debugger)
 {
@@ -684,10 +682,10 @@ static struct error *refuse(const struct y_program *p, enum y_debugger debugger)
 	return NULL;
 }
 
-struct error *y_emit_python(const struct y_program *p, enum y_debugger debugger, FILE *out)
+struct error *y_emit_script(const struct y_program *p, enum y_debugger debugger, FILE *out)
 {
 	static const enum y_point first[] = {Y_BEGIN, Y_ONESHOT, Y_END}, end[] = {Y_END};
-	struct python y = {.p = p, .out = out};
+	struct script y = {.p = p, .out = out};
 	struct error *err = refuse(p, debugger);
 
 	if (err)
