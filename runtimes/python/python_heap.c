@@ -8,7 +8,8 @@
 #include "python_heap_internal.h"
 
 #define THREADS_MAX   4096
-#define FRAMES_MAX    100000
+#define FRAME_STEPS   16
+#define STEPS_MAX     (1u << 22) /* words of all frames that are looked at; lists of them may loop */
 #define STATE_WORDS   64         /* of a thread state: exceptions that are handled, context, and so on */
 #define INTERP_WORDS  (1u << 16) /* of an interpreter, from 3.12 on: it has the dicts of static types */
 #define INTERP_OLD    1024
@@ -123,7 +124,8 @@ static void frames(struct python_heap *p, u32 thread, u64 ts)
 
 	bool objects = p->r.l->ts_frame_object.size;
 
-	for (u32 i = 0; frame && i < FRAMES_MAX; i++) {
+	while (frame && p->steps < STEPS_MAX) {
+		p->steps += FRAME_STEPS;
 		one_frame(p, thread, frame);
 		frame = python_heap_word(p, frame + (objects ? p->r.l->fo_back.at : p->r.l->f_previous.at));
 	}
@@ -169,7 +171,7 @@ static void threads(struct python_heap *p, u64 interp)
 	u64 ts = python_heap_word(p, interp + head.at);
 	char name[128];
 
-	for (u32 i = 0; ts && i < THREADS_MAX; i++) {
+	for (u32 i = 0; ts && i < THREADS_MAX && p->steps < STEPS_MAX; i++) {
 		u32 root;
 
 		thread_name(p, interp, ts, name, sizeof(name));

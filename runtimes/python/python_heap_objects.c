@@ -13,6 +13,7 @@
 #define DEQUE_ITEMS  64  /* of a block */
 #define BLOCKS_MAX   (1u << 24)
 #define LOG_SIZE_MAX 40
+#define ITEMS_MAX    (1ull << 26) /* of one object */
 #define SHARED_MAX   64
 
 #define STATE_MAX             4096 /* words of a module's state */
@@ -68,6 +69,8 @@ u32 python_heap_label(struct python_heap *p, u64 str, const char *prefix, u32 ot
 
 static bool give_words(struct python_heap *p, u32 label, u64 at, u64 n)
 {
+	if (n > ITEMS_MAX)
+		return false;
 	while (n) {
 		u64 some = n < CHUNK_WORDS ? n : CHUNK_WORDS;
 		const u8 *words = heap_bytes(p->h, at, (u32)some * 8);
@@ -120,7 +123,7 @@ static bool set(struct python_heap *p, u64 addr, u64 *size)
 		return false;
 	mask = word_at(bytes, 32);
 	table = word_at(bytes, 40);
-	if (!sane_count(mask) || (mask & (mask + 1)))
+	if (mask >= ITEMS_MAX || (mask & (mask + 1)))
 		return false;
 	n = mask + 1;
 	if (table != addr + 64) /* else in the object */
@@ -231,6 +234,8 @@ static bool give_entries(struct python_heap *p, const struct keys *k, u64 values
 {
 	u64 entries[CHUNK * 3], own[CHUNK];
 
+	if (k->n > ITEMS_MAX)
+		return false;
 	for (u64 i = 0; i < k->n; i += CHUNK) {
 		u64 n = k->n - i < CHUNK ? k->n - i : CHUNK;
 
@@ -498,6 +503,7 @@ static void give_locals(struct python_heap *p, u64 at, u32 n, u32 nnamed, u64 na
 {
 	const struct python_type *t = names ? python_heap_type(p, python_heap_word(p, names + 8)) : NULL;
 
+	p->steps += p->root ? n : 0;
 	for (u32 i = 0; i < n; i++) {
 		u64 value = untag(p, python_heap_word(p, at + 8ull * i));
 		u32 label = HEAP_ANY;

@@ -12,6 +12,7 @@
 
 #define AHEAD_FROM 256 /* objects of a wave, from which whole blocks are read */
 #define EDGES_MAX  0xfffffff0u
+#define REFS_EACH  256 /* references for each object that there is room for: a process that has more is hostile */
 
 struct walk_of {
 	struct heap *h;
@@ -93,6 +94,14 @@ static void visit(const struct walk_of *w, u32 node)
 		refer(w, node, w->r->found[i].label, w->r->found[i].addr);
 }
 
+static bool is_too_much(const struct walk_of *w)
+{
+	if (w->h->counts.references / REFS_EACH < w->r->room)
+		return false;
+	w->h->counts.refused++;
+	return true;
+}
+
 /* The nodes from `from` up to `to`, in order of address. */
 static struct error *visit_wave(const struct walk_of *w, u32 from, u32 to)
 {
@@ -104,7 +113,7 @@ static struct error *visit_wave(const struct walk_of *w, u32 from, u32 to)
 		places[i - from] = (struct place){w->h->nodes[i].addr, i};
 	sort_keys(places, to - from, sizeof(*places));
 	heap_cache_ahead(w->h->cache, to - from >= AHEAD_FROM);
-	for (u32 i = 0; i < to - from && !w->r->err; i++)
+	for (u32 i = 0; i < to - from && !w->r->err && !is_too_much(w); i++)
 		if (places[i].addr)
 			visit(w, places[i].node);
 	return NULL;
