@@ -274,7 +274,7 @@ static struct error *read_instances(struct heap *h, const struct process *p, con
 static struct error *read_heap(
         const struct request *r, const struct process *p, const struct view *view, struct heap **ret)
 {
-	struct heap_options o = {.memory = (u64)r->memory_mb << 20, .references = r->refs};
+	struct heap_options o = {.memory = (u64)r->memory_mb << 20, .references = r->refs, .ways = r->refs && r->to};
 	struct pause pause = {0};
 	struct error *err = heap_create(p->memory, p->pid, &o, ret);
 

@@ -322,6 +322,7 @@ static struct error *set_up(struct heap *h, struct memory *memory, pid_t pid, co
 	struct error *err = heap_cache_create(memory, pid, o->memory / CACHE_SHARE, &h->cache);
 
 	r->references = o->references;
+	r->ways = o->ways;
 	r->room = (o->memory - o->memory / CACHE_SHARE) / NODE_BYTES;
 	r->room = r->room < NODES_MAX ? r->room : NODES_MAX;
 	if (!err)
@@ -389,6 +390,7 @@ void heap_destroy(struct heap *h)
 	free(h->parents);
 	free(h->labels);
 	free(h->edges);
+	free(h->ways);
 	free(h->dominators);
 	free(h->incoming);
 	free(h->types);

@@ -30,6 +30,11 @@ struct heap_edge {
 	u32 from, to;
 };
 
+/* A reference with its label, whoever it counts for. */
+struct heap_way {
+	u32 from, to, label;
+};
+
 struct heap_type {
 	const char *name; /* hostile */
 	u64 key;
@@ -49,6 +54,8 @@ struct heap {
 	u32 nnodes;
 	struct heap_edge *edges;
 	u64 nedges;
+	struct heap_way *ways; /* with heap_options.ways: all references but those by parents */
+	u64 nways;
 	u32 *dominators; /* heap_settle(): of each node but 0; NULL before */
 	u32 *incoming;   /* heap_settle(): edges to each node */
 	u32 rounds;      /* that this took */
@@ -63,6 +70,7 @@ struct heap {
 struct heap_options {
 	u64 memory;      /* bytes that reading and the graph may take */
 	bool references; /* who keeps what alive is wanted: edges are kept */
+	bool ways;       /* and all ways to some objects */
 };
 
 /* memory: of the process, which stays the caller's. pid: 0 for a core. */

@@ -212,24 +212,36 @@ struct error *heap_draw_types(const struct heap *h, struct profile *ret)
 
 /* --- ways to some --- */
 
-static struct error *draw_way(struct drawing *d, u32 from, u32 target, bool labelled, u64 bytes, bool counts)
+/* The box of a target that is referred to by this label. */
+static struct error *target_box(struct drawing *d, u32 target, u32 label, u32 *ret)
 {
-	cleanup(free) u32 *way = NULL;
+	char type[NAME_BYTES], name[2 * NAME_BYTES];
+	const char *text = heap_label_text(d->h, label);
+	struct profile_function fn = {.name = name, .kind = KIND_CLASS};
+
+	heap_node_text(d->h, target, false, type, sizeof(type));
+	snprintf(name, sizeof(name), "%s%s%s%s", text, label & HEAP_MAYBE ? "?" : "", *text ? ": " : "", type);
+	return profile_function(d->p, 0, &fn, false, ret);
+}
+
+static struct error *draw_way(struct drawing *d, const struct heap_way *way, u64 bytes, bool counts)
+{
+	cleanup(free) u32 *nodes = NULL;
 	struct error *err = NULL;
 	u32 n = 0, at = 0, function;
 
-	for (u32 i = from; !err && i; i = d->h->parents[i]) {
-		err = grow(&way, n, sizeof(*way));
+	for (u32 i = way->from; !err && i; i = d->h->parents[i]) {
+		err = grow(&nodes, n, sizeof(*nodes));
 		if (!err && !(d->h->labels[i] & HEAP_PART))
-			way[n++] = i;
+			nodes[n++] = i;
 	}
-	while (!err && n--) {
-		err = box_of(d, way[n], true, &function);
+	while (!err && n) {
+		err = box_of(d, nodes[--n], true, &function);
 		if (!err && !folds(d->p, &at, function))
 			err = child(d, &at, function);
 	}
 	if (!err)
-		err = box_of(d, target, labelled, &function);
+		err = target_box(d, way->to, way->label, &function);
 	if (!err)
 		err = child(d, &at, function);
 	if (!err) {
@@ -239,20 +251,38 @@ static struct error *draw_way(struct drawing *d, u32 from, u32 target, bool labe
 	return err;
 }
 
+/* So many ways lead to each node, malloc'd. */
+static u32 *count_ways(const struct heap *h)
+{
+	u32 *ret = calloc((size_t)h->nnodes + 1, sizeof(*ret));
+
+	for (u32 i = 0; ret && i < h->nnodes; i++)
+		ret[i] = 1;
+	for (u64 i = 0; ret && i < h->nways; i++)
+		ret[h->ways[i].to]++;
+	return ret;
+}
+
 struct error *heap_draw_ways(const struct heap *h, bool (*wanted)(const void *ctx, const struct heap *h, u32 node),
         const void *ctx, struct profile *ret)
 {
 	struct drawing d = {.h = h, .p = ret};
 	cleanup(free) u64 *kept = NULL;
-	struct error *err = heap_retained(h, &kept);
+	cleanup(free) u32 *n = count_ways(h);
+	struct error *err = n ? heap_retained(h, &kept) : &error_no_memory;
 
-	for (u32 i = 1; !err && i < h->nnodes; i++)
+	for (u32 i = 1; !err && i < h->nnodes; i++) {
+		struct heap_way first = {h->parents[i], i, h->labels[i]};
+
 		if (wanted(ctx, h, i))
-			err = draw_way(&d, h->parents[i], i, true, kept[i] / (h->incoming[i] + 1), true);
-	for (u64 i = 0; !err && i < h->nedges; i++)
-		if (wanted(ctx, h, h->edges[i].to))
-			err = draw_way(&d, h->edges[i].from, h->edges[i].to, false,
-			        kept[h->edges[i].to] / (h->incoming[h->edges[i].to] + 1), false);
+			err = draw_way(&d, &first, kept[i] / n[i], true);
+	}
+	for (u64 i = 0; !err && i < h->nways; i++) {
+		const struct heap_way *way = &h->ways[i];
+
+		if (wanted(ctx, h, way->to))
+			err = draw_way(&d, way, kept[way->to] / n[way->to], false);
+	}
 	finish(&d);
 	return err;
 }

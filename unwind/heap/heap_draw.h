@@ -17,7 +17,8 @@ struct error *heap_draw_refs(const struct heap *h, struct profile *ret);
 
 /*
  * The ways from roots to the objects that wanted() says are meant: the shortest one to each, and one by each other
- * object that refers to it, with the bytes that each target keeps alive, divided among its ways. Needs heap_settle().
+ * object that refers to it, with the bytes that each target keeps alive, divided among its ways. Needs
+ * heap_settle() and heap_options.ways.
  */
 struct error *heap_draw_ways(const struct heap *h, bool (*wanted)(const void *ctx, const struct heap *h, u32 node),
         const void *ctx, struct profile *ret);

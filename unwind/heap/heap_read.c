@@ -40,6 +40,20 @@ static void add_edge(const struct walk_of *w, u32 from, u32 to)
 		w->r->err = err;
 }
 
+static void add_way(const struct walk_of *w, u32 from, u32 to, u32 label)
+{
+	struct heap *h = w->h;
+	struct error *err;
+
+	if (!w->r->ways || h->nways >= EDGES_MAX)
+		return;
+	err = grow(&h->ways, (u32)h->nways, sizeof(*h->ways));
+	if (!err)
+		h->ways[h->nways++] = (struct heap_way){from, to, label};
+	else if (!w->r->err)
+		w->r->err = err;
+}
+
 /*
  * What an earlier rank keeps is not this one's, and what a root itself refers to is the root's: modules import each
  * other, but a module does not live because another uses it.
@@ -57,6 +71,8 @@ static void refer(const struct walk_of *w, u32 from, u32 label, u64 addr)
 	u32 to = heap_discover(w->h, addr, from, label, &fresh);
 
 	w->h->counts.references++;
+	if (!fresh && to)
+		add_way(w, from, to, label);
 	if (!fresh && counts(w, from, to))
 		add_edge(w, from, to);
 }
