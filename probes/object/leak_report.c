@@ -88,11 +88,28 @@ static int by_growth(const void *a, const void *b)
 	return (x->bytes < y->bytes) - (x->bytes > y->bytes);
 }
 
-/* The function that asked for the block, and its callers. */
+/* Code of a language, as its users know it? */
+static bool is_script(const struct profile *p, u32 node)
+{
+	enum profile_kind kind = p->functions[p->nodes[node].function].kind;
+
+	return kind >= KIND_SCRIPT && kind <= KIND_SCRIPT_JIT;
+}
+
+/* The function that asked for the block, and its callers; what a VM does in between is left out. */
 static void print_stack(FILE *out, const struct profile *p, u32 node)
 {
-	for (u32 i = 0; node && i <= CALLERS; i++, node = p->nodes[node].parent)
-		fprintf(out, "%s%s", i ? " < " : "", p->functions[p->nodes[node].function].name);
+	u32 script = node, shown = 0;
+
+	while (script && !is_script(p, script))
+		script = p->nodes[script].parent;
+	for (; node && shown <= CALLERS; node = p->nodes[node].parent) {
+		if (shown == 2 && script && node > script) {
+			fputs(" < …", out);
+			node = script;
+		}
+		fprintf(out, "%s%s", shown++ ? " < " : "", p->functions[p->nodes[node].function].name);
+	}
 	fputs(node ? " …\n" : "\n", out);
 }
 
