@@ -33,6 +33,7 @@ struct sample; /* the BPF object's skeleton */
 struct sampler_options;
 struct sampler_stats;
 struct targets;
+struct view;
 
 /* What an event is about: `yrt --help` groups commands by it. */
 enum event_topic {
@@ -64,6 +65,7 @@ struct event_ops {
 	const char *summary; /* of the command, for help */
 	const char *view;    /* as summary, with %s for a language: each language has such a command, "lua-" before
 	                        command. NULL: none */
+	bool (*has_view)(const struct view *v); /* only these do. NULL: all */
 	enum event_topic topic;
 	const char *unit; /* of the value: "samples", "bytes", "faults", "nanoseconds" */
 	const char *more; /* unit of the second value; NULL: it has none */

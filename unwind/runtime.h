@@ -34,6 +34,7 @@ struct report;
 struct process_entry;
 struct c_names;
 struct runtime_alloc_ops;
+struct runtime_allocator_ops;
 struct runtime_calls_ops;
 struct runtime_heap_ops;
 struct runtime_snapshot_ops;
@@ -376,6 +377,10 @@ struct runtime_ops {
 
 	/* How it allocates, for <view>-alloc (runtime_alloc.h). NULL: there is no such view. */
 	const struct runtime_alloc_ops *alloc;
+
+	/* By which functions its objects are made, for <view>-alloc (runtime_allocator.h). NULL: there is no such view,
+	 * or alloc has it. */
+	const struct runtime_allocator_ops *allocator;
 
 	/* What it shows at one moment, a command <view>-<name> each (runtime_snapshot.h); up to NULL. NULL: nothing. */
 	const struct runtime_snapshot_ops *const *snapshots;

@@ -163,7 +163,7 @@ static bool list_commands(void)
 		if ((*e)->command && !add_event(*e, NULL))
 			return false;
 		for (const struct view *v = views(); v->name; v++)
-			if (((*e)->view && !add_event(*e, v)) ||
+			if (((*e)->view && (!(*e)->has_view || (*e)->has_view(v)) && !add_event(*e, v)) ||
 			        (*e == events[0] && (!add_top(v) || (v->alloc && !add_alloc(v)))))
 				return false;
 	}

@@ -5,7 +5,7 @@
 
 #include "hit/hit.bpf.h"
 #include "object/alloc.h"
-#include "object/alloc_shape.h"
+#include "unwind/shared/alloc_shape.h"
 
 #define ALLOC_MOMENT_NS    10000000ull
 #define ALLOC_INTERVAL_MAX (1ull << 31)
@@ -90,6 +90,9 @@ static inline bool alloc_size(const struct pt_regs *ctx, u32 shape, u64 *size)
 	case ALLOC_RESIZE:
 		*size = ctx->rsi;
 		return !ctx->rdi || *size;
+	case ALLOC_RESIZE_OF:
+		*size = ctx->rcx;
+		return *size && (!ctx->rsi || *size > ctx->rdx);
 	case ALLOC_MAP:
 		*size = (ctx->rsi + 4095) & ~4095ull;
 		return ctx->rcx & ALLOC_ANONYMOUS;

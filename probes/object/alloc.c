@@ -9,6 +9,7 @@
 #include "probes/sampler.h"
 #include "probes/uprobe.h"
 #include "sample.skel.h"
+#include "unwind/process/view.h"
 
 #define INNER_MOST  8192
 #define THREADS     4096
@@ -171,11 +172,18 @@ static void stats(void *event, struct sampler_stats *st)
 	st->of_event = &a->summary;
 }
 
+static bool has_view(const struct view *v)
+{
+	return v->allocator;
+}
+
 const struct event_ops alloc_event = {
         .name = "alloc",
         .command = "alloc",
         .topic = TOPIC_MEMORY,
         .summary = "memory that malloc, new, mmap allocate: bytes and calls, by stack",
+        .view = "memory that %s asks its allocator for: bytes and calls, by stack",
+        .has_view = has_view,
         .unit = "bytes",
         .more = "calls",
         .slots = 4,

@@ -98,30 +98,35 @@ bool alloc_functions_are_all(struct image *img)
 }
 
 /* Versions and aliases of a symbol are one function. */
-static void add(struct alloc_functions *f, const char *name, enum alloc_shape shape, const struct symbol *sym)
+void alloc_functions_add(struct alloc_functions *f, const char *name, enum alloc_shape shape, u64 addr)
 {
 	for (u32 i = 0; i < f->n; i++)
-		if (f->of[i].addr == sym->start)
+		if (f->of[i].addr == addr)
 			return;
 	if (f->n < ALLOC_FUNCTIONS_MAX)
-		f->of[f->n++] = (struct alloc_function){.name = name, .shape = shape, .addr = sym->start};
+		f->of[f->n++] = (struct alloc_function){.name = name, .shape = shape, .addr = addr};
+}
+
+struct error *alloc_functions_read(struct image *img, struct alloc_functions *f)
+{
+	struct error *err = alloc_code_read(img, f);
+
+	for (u32 i = 0; !err && i < f->n; i++)
+		if (!hit_offset(img, f->of[i].place, true, &f->of[i].offset))
+			err = error_new(ERROR_UNSUPPORTED, "%s: %s at 0x%lx is not in its code", img->path,
+			        f->of[i].name, f->of[i].place);
+	return err;
 }
 
 struct error *alloc_functions_find(struct image *img, struct alloc_functions *ret)
 {
 	struct symbol sym;
-	struct error *err;
 
 	ret->n = ret->ninner = ret->noutside = ret->nreturns = 0;
 	if (!symbols_lookup(img, "malloc", &sym))
 		return NULL;
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
 		if (symbols_lookup(img, known[i].name, &sym) && image_has_code(img, sym.start, sym.start + 1))
-			add(ret, known[i].name, known[i].shape, &sym);
-	err = alloc_code_read(img, ret);
-	for (u32 i = 0; !err && i < ret->n; i++)
-		if (!hit_offset(img, ret->of[i].place, true, &ret->of[i].offset))
-			err = error_new(ERROR_UNSUPPORTED, "%s: %s at 0x%lx is not in its code", img->path,
-			        ret->of[i].name, ret->of[i].place);
-	return err;
+			alloc_functions_add(ret, known[i].name, known[i].shape, sym.start);
+	return alloc_functions_read(img, ret);
 }

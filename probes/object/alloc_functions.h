@@ -6,7 +6,7 @@
 #ifndef YRT_ALLOC_FUNCTIONS_H
 #define YRT_ALLOC_FUNCTIONS_H
 
-#include "alloc_shape.h"
+#include "unwind/shared/alloc_shape.h"
 #include "unwind/binary/image.h"
 #include "unwind/error.h"
 
@@ -42,6 +42,10 @@ struct alloc_functions {
 	u32 nreturns;
 };
 
+/* Adds one, unless its code is there already. */
+void alloc_functions_add(struct alloc_functions *f, const char *name, enum alloc_shape shape, u64 addr);
+/* Reads the code of those that were added. */
+struct error *alloc_functions_read(struct image *img, struct alloc_functions *f);
 /* symbols_load() of the image was called. n is 0 if it has no malloc(). Nothing is allocated. */
 struct error *alloc_functions_find(struct image *img, struct alloc_functions *ret);
 /* What replaces malloc() so that its calls say little ("AddressSanitizer"); NULL: nothing does in this file. */

@@ -14,8 +14,12 @@
 #include "sample.skel.h"
 #include "unwind/binary/proc_path.h"
 #include "unwind/cleanup.h"
+#include "unwind/process/view.h"
+#include "unwind/runtime_allocator.h"
 #include "unwind/grow.h"
 #include "unwind/symbols/symbols.h"
+
+#define FOUND_MAX (4 * RUNTIME_ALLOCATORS_MAX)
 
 struct file {
 	struct image *img; /* owned */
@@ -41,7 +45,9 @@ struct alloc_places {
 	u32 nseen;
 	struct looked *looked;
 	u32 nlooked;
-	u32 numbers; /* of functions so far */
+	u32 numbers;                               /* of functions so far */
+	struct runtime_allocator found[FOUND_MAX]; /* of a view of a language, in the process that is looked at */
+	u32 nfound;
 	char text[256];
 };
 
@@ -138,6 +144,67 @@ static struct error *read_file(struct alloc_places *a, struct image *img, const 
 	return NULL;
 }
 
+/* The functions by which runtimes of the view make their objects, in this process. */
+static void find_allocators(struct alloc_places *a, const struct process *p, const struct view *view)
+{
+	struct runtime_process seen = process_view(p);
+	struct symbol sym;
+
+	a->nfound = 0;
+	for (u32 i = 0; i < p->ninstances && a->nfound <= FOUND_MAX - RUNTIME_ALLOCATORS_MAX; i++) {
+		const struct instance *in = &p->instances[i];
+		const struct runtime_allocator_ops *ops = view_has(view, in->ops->id) ? in->ops->allocator : NULL;
+
+		if (ops && ops->find && in->data)
+			a->nfound += ops->find(in->data, &seen, &a->found[a->nfound]);
+		for (const struct runtime_allocator *r = ops ? ops->named : NULL;
+		        r && r->symbol && a->nfound < FOUND_MAX && in->loaded->image; r++)
+			if (symbols_lookup(in->loaded->image, r->symbol, &sym))
+				a->found[a->nfound++] =
+				        (struct runtime_allocator){r->symbol, sym.start + in->bias, r->shape};
+	}
+}
+
+static void gather(
+        const struct alloc_places *a, const struct process *p, const struct mapping *m, struct alloc_functions *f)
+{
+	for (u32 i = 0; i < a->nfound; i++)
+		if (mapping_find(p->mappings, p->maps.nlines, a->found[i].addr) == m)
+			alloc_functions_add(f, a->found[i].symbol, a->found[i].shape, a->found[i].addr - m->bias);
+}
+
+/* Of a view of a language. *ret is NULL if nothing of it is there yet: it is looked for again. */
+static struct error *find_of_runtime(
+        struct alloc_places *a, const struct process *p, const struct mapping *m, const char *root, struct file **ret)
+{
+	cleanup(free) struct file *f = calloc(1, sizeof(*f));
+	struct error *err = f ? symbols_load(m->image, root) : &error_no_memory;
+
+	*ret = NULL;
+	for (u32 i = 0; !err && i < a->nfiles; i++)
+		if (a->files[i]->img == m->image) {
+			*ret = a->files[i];
+			return NULL;
+		}
+	if (!err)
+		gather(a, p, m, &f->functions);
+	if (err || !f->functions.n)
+		return err;
+	err = alloc_functions_read(m->image, &f->functions);
+	if (!err)
+		err = grow(&a->files, a->nfiles, sizeof(*a->files));
+	if (err)
+		return err;
+	f->img = image_get(m->image);
+	f->number = a->numbers;
+	a->numbers += f->functions.n;
+	tell_inner(a, f);
+	name_file(a, f);
+	*ret = f;
+	a->files[a->nfiles++] = TAKE(f);
+	return NULL;
+}
+
 static struct error *find_file(struct alloc_places *a, struct image *img, const char *root, struct file **ret)
 {
 	for (u32 i = 0; i < a->nfiles; i++)
@@ -164,8 +231,9 @@ static struct error *look_at_file(struct alloc_places *a, const struct process *
 
 	snprintf(root, sizeof(root), "/proc/%d/root", tid);
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%lx-%lx", tid, m->start, m->end);
-	err = find_file(a, m->image, root, &f);
-	if (err || !f->functions.n || was_seen(a, p->pid, f))
+	err = a->options.host->options->collect.names.view ? find_of_runtime(a, p, m, root, &f)
+	                                                   : find_file(a, m->image, root, &f);
+	if (err || !f || !f->functions.n || was_seen(a, p->pid, f))
 		return err;
 	err = grow(&a->seen, a->nseen, sizeof(*a->seen));
 	if (err)
@@ -183,9 +251,12 @@ static struct error *look_at_file(struct alloc_places *a, const struct process *
 
 static struct error *look_at(struct alloc_places *a, const struct process *p)
 {
+	const struct view *view = a->options.host->options->collect.names.view;
 	pid_t tid = living_thread(p->pid) ?: p->pid;
 	struct error *err = NULL;
 
+	if (view)
+		find_allocators(a, p, view);
 	for (u32 i = 0; !err && i < p->maps.nlines; i++) {
 		const struct mapping *m = &p->mappings[i];
 
@@ -205,6 +276,7 @@ static struct looked *looked_at(struct alloc_places *a, u32 process)
 
 struct error *alloc_places_look(struct alloc_places *a)
 {
+	const struct view *view = a->options.host->options->collect.names.view;
 	const struct targets *t = a->options.host->targets;
 	struct error *err = NULL;
 
@@ -212,7 +284,7 @@ struct error *alloc_places_look(struct alloc_places *a)
 		const struct process *p = t->processes[i];
 		struct looked *l = looked_at(a, p->number);
 
-		if (p->dead || (l && l->maps_hash == p->maps_hash))
+		if (p->dead || (l && l->maps_hash == p->maps_hash && (a->nseen || !view)))
 			continue;
 		if (!l && (err = grow(&a->looked, a->nlooked, sizeof(*a->looked))))
 			break;
@@ -223,12 +295,28 @@ struct error *alloc_places_look(struct alloc_places *a)
 	return err;
 }
 
+static struct error *no_allocator(const struct process *p, const struct view *view)
+{
+	const char *hint = "`yrt alloc` shows what it asks libc for";
+
+	for (const struct runtime_ops *const *r = runtimes; *r; r++)
+		for (u32 i = 0; i < p->ninstances; i++)
+			if (p->instances[i].ops == *r && view_has(view, (*r)->id) && (*r)->allocator)
+				hint = (*r)->allocator->missing;
+	return error_hint(error_new(ERROR_UNSUPPORTED, "process %d (%s): the allocator of %s was not found", p->pid,
+	                          p->comm, view->language),
+	        "%s", hint);
+}
+
 struct error *alloc_places_check(const struct alloc_places *a)
 {
 	const struct targets *t = a->options.host->targets;
+	const struct view *view = a->options.host->options->collect.names.view;
 
 	if (a->nseen || !t->nprocesses)
 		return NULL;
+	if (view)
+		return no_allocator(t->processes[0], view);
 	return error_hint(error_new(ERROR_UNSUPPORTED, "process %d (%s) has no malloc that has a name",
 	                          t->processes[0]->pid, t->processes[0]->comm),
 	        "it is linked statically and stripped: give its debug file a place below /usr/lib/debug, or a symbol "

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The uprobes of allocation functions in all targets: places them in each process that appears, and in each file that
- * one maps later.
+ * one maps later. In a view of a language (collect_options.names.view) those are the functions of its runtimes.
  */
 #ifndef YRT_ALLOC_PLACES_H
 #define YRT_ALLOC_PLACES_H

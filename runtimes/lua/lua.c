@@ -8,6 +8,7 @@
 #include "lua_names.h"
 #include "report.h"
 #include "runtime.h"
+#include "runtime_allocator.h"
 #include "runtime_tasks.h"
 
 int lua_step(struct walk *w);
@@ -174,6 +175,13 @@ static struct error *list_tasks(void *data, const struct runtime_process *p,
 	return error_new(ERROR_UNSUPPORTED, "process %d: coroutines of PUC-Lua are not listed", p->pid);
 }
 
+/* lmem.c; that of 5.4 makes new objects by luaM_malloc_(). */
+static const struct runtime_allocator allocators[] = {
+        {"luaM_realloc_", 0, ALLOC_RESIZE_OF}, {"luaM_malloc_", 0, ALLOC_SIZE_2}, {NULL, 0, 0}};
+
+static const struct runtime_allocator_ops allocator = {.named = allocators,
+        .missing = "luaM_realloc_() has no name in a stripped build; `yrt alloc` shows what Lua asks libc for"};
+
 static const struct runtime_tasks_ops tasks = {.kind = "coroutine", .kinds = "coroutines", .list = list_tasks};
 
 const struct runtime_ops lua_runtime = {
@@ -198,4 +206,5 @@ const struct runtime_ops lua_runtime = {
         .inspect = inspect,
         .heap = &heap,
         .tasks = &tasks,
+        .allocator = &allocator,
 };

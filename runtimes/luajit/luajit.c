@@ -14,6 +14,7 @@
 #include "luajit_vms.h"
 #include "binary/image_scan.h"
 #include "runtime.h"
+#include "runtime_allocator.h"
 
 #define NEAR_BYTES     (1ull << 31)
 #define CHECK_MEMORY   (64ull << 20) /* bytes to look for a VM in: 15 ms */
@@ -375,6 +376,46 @@ static struct error *list_calls(void *data, const struct runtime_process *p, con
 
 static const struct runtime_calls_ops calls = {.form = "lua:FILE:FUNCTION or lua:FILE:LINE", .list = list_calls};
 
+/*
+ * Its lua_Alloc, through which all objects are made: by lua_newstate(), also LuaJIT's own. It is the first member of
+ * global_State, or comes behind the table of strings (before 2020): whichever is code.
+ */
+static u64 allocator_of(const struct runtime_process *p, u64 g)
+{
+	u64 words[3];
+
+	if (!memory_read(p->memory, words, sizeof(words), g))
+		return 0;
+	for (u32 i = 0; i < 3; i += 2) {
+		const struct mapping *m = mapping_find(p->mappings, p->nmappings, words[i]);
+
+		if (m && m->image && m->prot & PROT_EXEC)
+			return words[i];
+	}
+	return 0;
+}
+
+static u32 find_allocators(
+        void *data, const struct runtime_process *p, struct runtime_allocator ret[RUNTIME_ALLOCATORS_MAX])
+{
+	const struct luajit_instance *instance = data;
+	struct luajit_vms vms = {0};
+	u32 n = 0;
+
+	error_free(luajit_vms_find(instance->image, instance->bias, p, LUAJIT_VMS_MEMORY, &vms));
+	for (u32 i = 0; i < vms.n && n < RUNTIME_ALLOCATORS_MAX; i++) {
+		u64 addr = allocator_of(p, vms.g[i]);
+
+		if (addr && (!n || ret[n - 1].addr != addr))
+			ret[n++] = (struct runtime_allocator){"lua_Alloc", addr, ALLOC_RESIZE_OF};
+	}
+	free(vms.g);
+	return n;
+}
+
+static const struct runtime_allocator_ops allocator = {
+        .find = find_allocators, .missing = "no VM is there yet, or its memory is not read: `yrt inspect` shows VMs"};
+
 static const struct runtime_tasks_ops tasks = {.kind = "coroutine", .kinds = "coroutines", .list = list_tasks};
 
 const struct runtime_ops luajit_runtime = {
@@ -402,4 +443,5 @@ const struct runtime_ops luajit_runtime = {
         .tasks = &tasks,
         .heap = &heap,
         .calls = &calls,
+        .allocator = &allocator,
 };

@@ -20,6 +20,7 @@ const struct view *views(void)
 		v->language = (*r)->language;
 		v->runtimes |= 1u << (*r)->id;
 		v->alloc |= (*r)->alloc != NULL;
+		v->allocator |= (*r)->allocator != NULL;
 	}
 	return all;
 }

@@ -15,6 +15,7 @@ struct view {
 	const char *name;     /* "lua" */
 	const char *language; /* "Lua" */
 	u32 runtimes;         /* bit n: the runtime with id n */
+	bool allocator;       /* the functions are known that make the objects of one of them: the same */
 	bool alloc;           /* one of them reports its allocations: there is a <name>-alloc */
 };
 

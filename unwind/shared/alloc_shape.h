@@ -9,6 +9,7 @@ enum alloc_shape {          /* where the size is */
 	ALLOC_SIZE_3,       /* f(x, y, size) */
 	ALLOC_SIZE_PRODUCT, /* f(n, size) */
 	ALLOC_RESIZE,       /* f(block, size): 0 frees a block */
+	ALLOC_RESIZE_OF,    /* f(x, block, old size, new size), as lua_Alloc: 0 frees a block */
 	ALLOC_MAP,          /* f(address, size, protection, flags, …): only memory without a file */
 	ALLOC_MOVE_END,     /* f(increment) of the heap's end, which may be below 0 */
 	ALLOC_FREE,         /* f(block, …) */
