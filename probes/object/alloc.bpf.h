@@ -171,7 +171,7 @@ static __attribute__((noinline)) int alloc_hit(struct pt_regs *ctx, u64 cookie, 
 	if (ticks != TICKS_TAKEN || !find_target() || !counts || !own)
 		return 0;
 	counts->entries++;
-	if (alloc_is_inner(ctx->rsp, ctx->rip, cookie)) {
+	if (!ALLOC_COOKIE_ALL(cookie) && alloc_is_inner(ctx->rsp, ctx->rip, cookie)) {
 		own->inner++;
 		return 0;
 	}

@@ -50,15 +50,24 @@ static void destroy(void *event)
 	free(a);
 }
 
+/* Is it one of those that are probed? */
+static bool is_wanted(const struct alloc *a, enum alloc_shape shape)
+{
+	if (a->options->growth)
+		return shape == ALLOC_MAP || shape == ALLOC_MOVE_END;
+	return shape != ALLOC_FREE;
+}
+
 static struct error *place(void *ctx, const struct process *p, struct image *img, const char *path,
         const struct alloc_function *f, u32 number)
 {
 	struct alloc *a = ctx;
 	struct hit_uprobe u = {.program = object_skeleton(a->host->object)->progs.on_alloc,
 	        .at.offset = f->offset,
-	        .cookie = f->shape | f->pushed << 8 | (u32)f->tails << 16 | (u64)number << 24};
+	        .cookie = f->shape | f->pushed << 8 | (u32)f->tails << 16 | (u32)a->options->growth << 17 |
+	                  (u64)number << 24};
 
-	return f->shape == ALLOC_FREE ? NULL : hit_shifts_place(a->shifts, p, img, path, &u);
+	return is_wanted(a, f->shape) ? hit_shifts_place(a->shifts, p, img, path, &u) : NULL;
 }
 
 static u64 least(const struct alloc *a)

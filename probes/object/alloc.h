@@ -15,10 +15,12 @@
 #ifndef YRT_ALLOC_H
 #define YRT_ALLOC_H
 
+#include <stdbool.h>
 #include <types.h>
 
 struct alloc_options {   /* sampler_options.of_event */
 	double interval; /* bytes, at least; 0: as said above */
+	bool growth;     /* only mmap() and sbrk(), also of allocators: what makes the process larger */
 };
 
 /* In BPF one for each CPU. */

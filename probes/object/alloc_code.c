@@ -40,6 +40,11 @@ struct reading {
 		u32 from, to; /* parts: a jump from one to another */
 	} jump[EDGES];
 	u32 njumps;
+	struct {
+		u32 to;   /* a part that is called, */
+		u64 back; /* and where it returns */
+	} call[EDGES];
+	u32 ncalls;
 	bool flat; /* what is called is not looked through */
 };
 
@@ -112,6 +117,22 @@ static u64 resolve(struct reading *r, u64 addr, bool *outside)
 	return addr;
 }
 
+static void add_inner(struct alloc_functions *f, u32 function, u64 back)
+{
+	if (f->ninner == ALLOC_INNER_MAX)
+		return;
+	f->inner[f->ninner].function = function;
+	f->inner[f->ninner++].to = back;
+}
+
+static void note_call(struct reading *r, u32 to, u64 back)
+{
+	if (to == NOWHERE || r->ncalls == EDGES)
+		return;
+	r->call[r->ncalls].to = to;
+	r->call[r->ncalls++].back = back;
+}
+
 static void take_call(struct reading *r, u32 from, u64 to, u64 back)
 {
 	struct alloc_functions *f = r->f;
@@ -124,10 +145,9 @@ static void take_call(struct reading *r, u32 from, u64 to, u64 back)
 		if (f->noutside < ALLOC_INNER_MAX)
 			f->outside[f->noutside++] = back;
 	} else if (function == NOWHERE) {
-		part_at(r, to, r->part[from].depth + 1);
-	} else if (f->ninner < ALLOC_INNER_MAX) {
-		f->inner[f->ninner].function = function;
-		f->inner[f->ninner++].to = back;
+		note_call(r, part_at(r, to, r->part[from].depth + 1), back);
+	} else {
+		add_inner(f, function, back);
 	}
 }
 
@@ -298,6 +318,17 @@ static void note_tails(struct reading *r)
 		r->f->of[i].tails = r->part[i].tails;
 }
 
+/*
+ * What is called may go on as one of the family, which then returns to where the call was (glibc's posix_memalign()
+ * calls _mid_memalign(), which jumps to malloc()).
+ */
+static void note_calls_of_tails(struct reading *r)
+{
+	for (u32 i = 0; i < r->ncalls; i++)
+		for (u32 k = 0; r->part[r->call[i].to].tails && k < r->f->n; k++)
+			add_inner(r->f, k, r->call[i].back);
+}
+
 /* Where functions that allocate return, or what they jump to in their place. */
 static void note_returns(struct reading *r)
 {
@@ -352,6 +383,7 @@ static void read_all(struct reading *r)
 	for (u32 i = 0; i < r->n; i++)
 		look_through(r, i, false);
 	note_tails(r);
+	note_calls_of_tails(r);
 	note_returns(r);
 	if (alloc_functions_are_all(r->img))
 		look_through_all(r);

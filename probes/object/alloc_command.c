@@ -4,16 +4,19 @@
 #include "probes/event_command.h"
 #include "probes/run.h"
 
-enum { ALLOC_CALLS = EVENT_KEY, ALLOC_INTERVAL };
+enum { ALLOC_CALLS = EVENT_KEY, ALLOC_INTERVAL, ALLOC_GROWTH };
 
 static const struct event_option options[] = {
         {ALLOC_CALLS, "calls", NULL, "show the number of calls, not their bytes"},
+        {ALLOC_GROWTH, "growth", NULL,
+                "only what makes the process larger: mmap and sbrk, by the program and by its allocators"},
         {ALLOC_INTERVAL, "interval", "BYTES",
                 "blocks smaller than BYTES get a stack with the probability size/BYTES (1, and more where many come)"},
         {0},
 };
 
 static const struct setting own[] = {
+        {ALLOC_GROWTH, SETTING_OF(struct alloc_options, growth), .on = true},
         {ALLOC_INTERVAL, SETTING_OF(struct alloc_options, interval), .name = "--interval", .min = 1, .max = 1e9},
         {0},
 };
@@ -26,6 +29,7 @@ static const struct setting run[] = {
 static const struct event_example examples[] = {
         {"yrt @ -p 4242 -d 10 -o alloc.html", "who allocates how many bytes"},
         {"yrt @ -p 4242 --calls -f txt -o -", "who calls malloc() most often"},
+        {"yrt @ -p 4242 --growth -d 600 -o growth.html", "why it becomes larger; hardly any cost"},
         {"yrt @ -p 4242 -o alloc.pb.gz", "both numbers, for pprof"},
         {NULL, NULL},
 };
@@ -41,7 +45,8 @@ const struct event_command alloc_command = {
                 "--max-cpu, functions are probed in shifts, and calls of a shift stand for those in between; yrt says "
                 "so, and totals are estimates then. Stacks are taken of blocks chosen by size: one of size/interval, "
                 "each weighted to stand for the others, so that bytes and calls are both unbiased. --max-cpu 0 takes "
-                "every stack.",
+                "every stack.\n"
+                "--growth counts what is mapped, not what is touched: fault-flame shows that.",
         .options = options,
         .examples = examples,
 };

@@ -12,7 +12,7 @@
 
 #define ALLOC_FUNCTIONS_MAX 64
 #define ALLOC_RETURNS_MAX   512
-#define ALLOC_INNER_MAX     256
+#define ALLOC_INNER_MAX     1024
 
 struct alloc_function {
 	const char *name; /* as in the file */

@@ -166,8 +166,8 @@ static struct error *take_left(struct leak *l, u32 before)
 		for (u32 i = 0; i < n; i++) {
 			if (blocks[i].shift >= before)
 				continue;
-			leak_stacks_left(&l->stacks, &blocks[i]);
-			bpf_map__delete_elem(map, &keys[i], sizeof(keys[i]), 0);
+			if (!bpf_map__delete_elem(map, &keys[i], sizeof(keys[i]), 0)) /* else it was freed meanwhile */
+				leak_stacks_left(&l->stacks, &blocks[i]);
 		}
 		from = &position;
 	}

@@ -54,6 +54,18 @@ def test_calls():
     yield check(result, sites, 0)
 
 
+def test_growth():
+    """What malloc() of libc maps for large blocks: their pages, with its header."""
+    result, _ = count("--growth", rounds=1)
+    for name, size in (("site_12", 300000), ("site_13", 1 << 20), ("site_14", 10 << 20)):
+        due = (size + 16 + 4095) // 4096 * 4096
+        assert yrt.count(result.stacks, name) == due, f"{name}: not {due}\n{yrt.show(result.stacks)}"
+    small = ("site_0", "site_1", "site_3")
+    assert sum(yrt.count(result.stacks, name) for name in small) % 4096 == 0, yrt.show(result.stacks)
+    leaves = {frames[-1] for frames, _ in result.stacks}
+    assert leaves <= {"mmap", "mmap64", "sbrk", "__sbrk"}, yrt.show(result.stacks)
+
+
 def test_preloaded():
     """Other allocators in its place: jemalloc, gperftools, mimalloc."""
     found = [p for n in ("jemalloc", "tcmalloc", "tcmalloc_minimal", "mimalloc")
