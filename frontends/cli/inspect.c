@@ -15,6 +15,7 @@
 #include "say.h"
 #include "manual.h"
 #include "frontends/format/text.h"
+#include "probes/object/alloc_functions.h"
 #include "unwind/binary/proc_path.h"
 #include "unwind/cfi/cfi.h"
 #include "unwind/cleanup.h"
@@ -30,7 +31,8 @@ enum { INSPECT_JSON = 512 };
 static const struct manual_option options[] = {
         PID_OPTIONS,
         {'s', "subprocesses", NULL, "also their children", COMPLETE_NOTHING},
-        {INSPECT_JSON, "json", NULL, "as JSON: {\"processes\": [{\"pid\", \"program\", \"runtimes\", \"notes\"}]}",
+        {INSPECT_JSON, "json", NULL,
+                "as JSON: {\"processes\": [{\"pid\", \"program\", \"malloc\", \"runtimes\", \"notes\"}]}",
                 COMPLETE_NOTHING},
         {0},
 };
@@ -57,6 +59,7 @@ const struct manual inspect_manual = {
 struct inspection {
 	pid_t pid;
 	char *program;
+	char allocators[256]; /* alloc_functions_text() */
 	u32 nruntimes;
 	const char **runtimes;  /* names */
 	struct report *reports; /* of each */
@@ -151,6 +154,8 @@ static struct error *inspect_process(pid_t pid, struct inspection *in)
 	}
 	if (!err)
 		err = inspect_runtimes(p, in);
+	if (!err)
+		alloc_functions_text(p, in->allocators, sizeof(in->allocators));
 	if (!err)
 		err = check_alive(p);
 	process_destroy(p);
@@ -260,13 +265,15 @@ static void print_note(const struct error *err)
 /* before: the inspection of the same program that was printed; NULL if none was. */
 static void print_text(const struct inspection *in, const struct inspection *before)
 {
-	cleanup(free) char *program = clean_text(in->program);
+	cleanup(free) char *program = clean_text(in->program), *allocators = clean_text(in->allocators);
 
 	printf("process %d  %s\n", in->pid, program ? program : "");
 	for (u32 i = 0; i < in->nruntimes; i++)
 		print_runtime(in, i, before);
 	for (u32 i = 0; i < in->nnotes; i++)
 		print_note(in->notes[i]);
+	if (in->allocators[0])
+		printf("  malloc: %s\n", allocators ? allocators : "");
 	if (!in->nruntimes)
 		printf("  no language runtime that yrt can read: its frames are those of native code\n");
 }
@@ -331,6 +338,7 @@ static json_t *json_inspection(const struct inspection *in, const struct error *
 	json_t *object = json_pack("{s:i}", "pid", in->pid), *runtimes = json_array(), *notes = json_array();
 
 	set_text(object, "program", in->program);
+	set_text(object, "malloc", in->allocators[0] ? in->allocators : NULL);
 	for (u32 i = 0; i < in->nruntimes; i++)
 		json_array_append_new(runtimes, json_runtime(in->runtimes[i], &in->reports[i]));
 	for (u32 i = 0; i < in->nnotes; i++)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "alloc_functions.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "alloc_code.h"
 #include "probes/hit/hit_find.h"
@@ -88,6 +90,29 @@ const char *alloc_functions_kind(struct image *img)
 		if (has(img, kinds[i].symbol))
 			return kinds[i].name;
 	return NULL;
+}
+
+static void add_text(struct image *img, char *text, size_t size)
+{
+	const char *base = strrchr(img->path, '/'), *kind = alloc_functions_kind(img);
+	size_t n = strlen(text);
+
+	snprintf(text + n, size - n, "%s%s%s%s%s", n ? ", " : "", base ? base + 1 : img->path, kind ? " (" : "",
+	        kind ? kind : "", kind ? ")" : "");
+}
+
+void alloc_functions_text(const struct process *p, char *text, size_t size)
+{
+	const struct image *last = NULL;
+
+	*text = 0;
+	for (u32 i = 0; i < p->maps.nlines; i++) {
+		struct image *img = p->mappings[i].prot & PROT_EXEC ? p->mappings[i].image : NULL;
+
+		if (img && img != last && has(img, "malloc"))
+			add_text(img, text, size);
+		last = img ? img : last;
+	}
 }
 
 bool alloc_functions_are_all(struct image *img)

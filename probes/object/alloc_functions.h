@@ -9,6 +9,7 @@
 #include "unwind/shared/alloc_shape.h"
 #include "unwind/binary/image.h"
 #include "unwind/error.h"
+#include "unwind/process/process.h"
 
 #define ALLOC_FUNCTIONS_MAX 64
 #define ALLOC_RETURNS_MAX   512
@@ -53,6 +54,8 @@ const char *alloc_functions_refused(struct image *img);
 /* The allocator that the file is or has, by names that only it exports: "glibc", "jemalloc"; NULL: another one. */
 const char *alloc_functions_kind(struct image *img);
 
+/* "libc.so.6 (glibc), libjemalloc.so.2 (jemalloc)": the files of a process that have malloc(). */
+void alloc_functions_text(const struct process *p, char *text, size_t size);
 /* Is it a library that is nothing but an allocator? Its calls of mmap() are not the program's then. */
 bool alloc_functions_are_all(struct image *img);
 

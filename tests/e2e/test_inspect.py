@@ -38,9 +38,9 @@ class Sleeper:
 def test_no_runtime():
     with Sleeper() as target:
         text = inspect("-p", target.pid).expect().stdout
-        assert re.match(rf"process {target.pid}  /.*\n  no language runtime", text), text
+        assert re.match(rf"process {target.pid}  /.*\n  malloc: .*glibc.*\n  no language runtime", text), text
         process, = json.loads(inspect("-p", target.pid, "--json").expect().stdout)["processes"]
-        assert process["runtimes"] == [] and process["notes"] == [], process
+        assert process["runtimes"] == [] and process["notes"] == [] and "glibc" in process["malloc"], process
 
 
 def test_errors():
