@@ -71,7 +71,7 @@ static bool add_event(const struct event_ops *e, const struct view *v)
 	if (v) {
 		c.name = name;
 		c.summary = summary;
-		c.general = e->command;
+		c.general = e->has_view ? NULL : e->command; /* one of some languages has a row of its own */
 	}
 	add(&c);
 	return true;
