@@ -19,11 +19,12 @@
 #define PROBLEMS 10 /* exit code: there is a problem */
 #define SECONDS  60
 
-enum { REPORT_RULES = 0x700, REPORT_EXPLAIN, REPORT_LIST, REPORT_KEEP };
+enum { REPORT_CORE = 0x700, REPORT_RULES, REPORT_EXPLAIN, REPORT_LIST, REPORT_KEEP };
 
 static const struct manual_option options[] = {
         MANUAL_HEADING("Targets"),
         PID_OPTIONS,
+        {REPORT_CORE, "core", "FILE", "a core file: why the program died", COMPLETE_FILE},
         {'s', "subprocesses", NULL, "also their children", COMPLETE_NOTHING},
         {'d', "duration", "SECS", "for all measurements together (60; at least 5)", COMPLETE_NOTHING},
         MANUAL_HEADING("Output"),
@@ -43,8 +44,8 @@ static const struct manual_option options[] = {
         {0},
 };
 
-static const char *const usage[] = {
-        "-p PID[,PID...] | --select RULE [options]", "FILE.yrt... | DIR [options]", "--list | --explain RULE", NULL};
+static const char *const usage[] = {"-p PID[,PID...] | --select RULE [options]",
+        "--core FILE | FILE.yrt... | DIR [options]", "--list | --explain RULE", NULL};
 
 static const struct manual_example examples[] = {
         {"yrt report -p 4242 -o report.html", "what is wrong with a process, as a page"},
@@ -52,6 +53,8 @@ static const struct manual_example examples[] = {
         {"yrt report -p 4242 --keep /tmp/evidence", "keeps what was measured"},
         {"yrt report /tmp/evidence -o report.html", "and says it again, on any machine"},
         {"yrt report a.yrt", "what a recording tells"},
+        {"yrt report a.yrt b.yrt", "what got worse from a to b"},
+        {"yrt report --core core.4242", "why a program died"},
         {NULL, NULL},
 };
 
@@ -72,7 +75,7 @@ const struct manual report_manual = {
 
 struct report_request {
 	struct flame_options o;
-	const char *rules, *explain, *keep;
+	const char *rules, *explain, *keep, *core;
 	bool list;
 	char **files;
 	int nfiles;
@@ -82,6 +85,7 @@ static const struct setting settings[] = {
         {REPORT_RULES, SETTING_OF(struct report_request, rules)},
         {REPORT_EXPLAIN, SETTING_OF(struct report_request, explain)},
         {REPORT_KEEP, SETTING_OF(struct report_request, keep)},
+        {REPORT_CORE, SETTING_OF(struct report_request, core)},
         {REPORT_LIST, SETTING_OF(struct report_request, list), .on = true},
         {'d', SETTING_OF(struct report_request, o.run.sampler.duration_s), .name = "--duration", .min = 5, .max = 3600},
         {0},
@@ -116,12 +120,12 @@ static struct error *check(struct report_request *r)
 		        "html, md and json are formats");
 	if (r->list || r->explain)
 		return NULL;
-	if (r->nfiles && chosen)
-		return error_new(ERROR_USAGE, "recordings and -p or --select exclude each other");
-	if (!r->nfiles && !chosen)
+	if (!!r->nfiles + chosen + !!r->core > 1)
+		return error_new(ERROR_USAGE, "recordings, --core, and -p or --select exclude each other");
+	if (!r->nfiles && !chosen && !r->core)
 		return error_hint(error_new(ERROR_USAGE, "no process was given"),
-		        "give -p PID or --select exe=NAME, or recordings; --help lists all options");
-	return r->nfiles ? NULL : flame_select(&r->o);
+		        "give -p PID, --select exe=NAME, --core FILE, or recordings; --help lists all options");
+	return r->nfiles || r->core ? NULL : flame_select(&r->o);
 }
 
 static struct error *parse(struct report_request *r, int argc, char **argv)
@@ -178,6 +182,8 @@ static void delete_folder(const struct evidence *e, const char *folder)
 		snprintf(path, sizeof(path), "%s/%s.yrt", folder, events_taken[i]);
 		unlink(path);
 	}
+	snprintf(path, sizeof(path), "%s/dump.json", folder);
+	unlink(path);
 	rmdir(folder);
 }
 
@@ -198,7 +204,9 @@ static struct error *measure_now(struct report_request *r, struct evidence *e)
 		return err;
 	r->o.run.sampler.selection = r->o.selection.nrules ? &r->o.selection : NULL;
 	catch_signals();
-	err = measure(&m, e);
+	err = r->core ? measure_dump(folder, 0, r->core, e) : measure(&m, e);
+	if (!err)
+		evidence_conclude(e);
 	stop_sampling = 0;
 	if (!err && !temporary)
 		err = evidence_write_counters(e, folder);
@@ -241,15 +249,14 @@ static int code_of(const struct findings *f)
 	return 0;
 }
 
-static struct error *write_all(
-        const struct report_request *r, const struct findings *f, const struct evidence *e, const char *command)
+static struct error *write_all(const struct report_request *r, const struct findings *f, const struct evidence *e,
+        const struct report_meta *meta)
 {
-	struct report_meta meta = {.command = command};
 	struct output out;
 	struct error *err = output_open(strdup(r->o.output), &out);
 
 	if (!err)
-		err = output_error(&out, writer_of(&r->o)(f, e, &meta, out.file));
+		err = output_error(&out, writer_of(&r->o)(f, e, meta, out.file));
 	if (!err)
 		err = output_close(&out, true);
 	error_free(output_close(&out, false));
@@ -274,20 +281,71 @@ static struct error *explain(const struct rules *rules, const char *name)
 	return NULL;
 }
 
+/* Two recordings of one event, or two folders, are before and after. */
+static struct error *is_pair(const struct report_request *r, bool *ret)
+{
+	struct evidence e[2] = {0};
+	struct error *err = NULL;
+
+	*ret = false;
+	for (int i = 0; !err && r->nfiles == 2 && i < 2; i++)
+		err = evidence_read(&e[i], r->files[i]);
+	for (u32 i = 0; !err && i < e[0].nviews; i++)
+		*ret |= evidence_view(&e[1], e[0].view[i].name) != NULL;
+	evidence_free(&e[0]);
+	evidence_free(&e[1]);
+	return err;
+}
+
+/* What the earlier of two says, and what has changed since. */
+static struct error *compare_with(const char *path, const struct rules *rules, const struct evidence *after,
+        struct findings *found, struct comparison *ret)
+{
+	struct evidence e = {0};
+	struct findings f = {0};
+	struct error *err = evidence_read(&e, path);
+
+	if (!err) {
+		evidence_conclude(&e);
+		err = findings_make(rules, &e, &f);
+	}
+	if (!err)
+		err = compare(&e, &f, after, found, ret);
+	findings_free(&f);
+	evidence_free(&e);
+	return err;
+}
+
 static struct error *run(struct report_request *r, const struct rules *rules, const char *command, int *code)
 {
 	struct evidence e = {0};
 	struct findings f = {0};
-	struct error *err = r->nfiles ? read_all(r, &e) : measure_now(r, &e);
+	struct comparison changes = {0};
+	struct report_meta meta = {.command = command};
+	const char *before = NULL;
+	bool pair;
+	struct error *err = is_pair(r, &pair);
 
+	if (!err && pair) {
+		before = r->files[0];
+		r->files++;
+		r->nfiles--;
+	}
+	if (!err)
+		err = r->nfiles ? read_all(r, &e) : measure_now(r, &e);
 	if (!err)
 		err = findings_make(rules, &e, &f);
+	if (!err && before) {
+		err = compare_with(before, rules, &e, &f, &changes);
+		meta.changes = &changes;
+	}
 	if (!err)
-		err = write_all(r, &f, &e, command);
+		err = write_all(r, &f, &e, &meta);
 	if (!err)
 		*code = code_of(&f);
 	if (!err && !r->o.quiet && strcmp(r->o.output, "-") != 0)
 		fprintf(stderr, "yrt: wrote %s: %s\n", r->o.output, f.verdict);
+	comparison_free(&changes);
 	findings_free(&f);
 	evidence_free(&e);
 	return err;

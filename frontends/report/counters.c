@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
@@ -187,6 +188,26 @@ static u64 column(const char *text, const char *table, const char *word)
 	}
 }
 
+/* Lines "cpu3 user nice system idle iowait irq softirq …" of /proc/stat. */
+static u64 allowed_busy(const char *text, pid_t pid)
+{
+	cpu_set_t set;
+	u64 sum = 0;
+
+	if (sched_getaffinity(pid, sizeof(set), &set))
+		CPU_ZERO(&set);
+	for (const char *line = strstr(text, "\ncpu"); line; line = strstr(line + 1, "\ncpu")) {
+		u64 user, nice, system, irq, softirq;
+		u32 cpu;
+
+		if (sscanf(line, " cpu%u %lu %lu %lu %*u %*u %lu %lu", &cpu, &user, &nice, &system, &irq, &softirq) ==
+		                6 &&
+		        cpu < CPU_SETSIZE && CPU_ISSET(cpu, &set))
+			sum += user + nice + system + irq + softirq;
+	}
+	return sum;
+}
+
 static void read_machine(struct machine_counters *m, pid_t pid)
 {
 	cleanup(free) char *text = malloc(TEXT_BYTES);
@@ -202,6 +223,7 @@ static void read_machine(struct machine_counters *m, pid_t pid)
 		m->iowait = iowait;
 		m->steal = steal;
 	}
+	m->allowed_busy = allowed_busy(text, pid);
 	m->pressure_cpu = pressure("/proc/pressure/cpu", text, &known);
 	m->pressure_io = pressure("/proc/pressure/io", text, &known);
 	m->pressure_memory = pressure("/proc/pressure/memory", text, &known);
@@ -262,29 +284,95 @@ static void read_limits(struct cgroup_counters *g, const char *folder, char text
 	}
 }
 
-/* Of cgroup v2: the line "0::/path". */
-static void read_cgroup(struct cgroup_counters *g, pid_t pid)
+/* Of cgroup v2. */
+static void read_unified(struct cgroup_counters *g, char *folder, size_t root, char text[TEXT_BYTES])
 {
-	cleanup(free) char *text = malloc(TEXT_BYTES);
-	char folder[PATH_MAX], path[PATH_MAX + 32], *line, *end;
+	char path[PATH_MAX + 32], *end;
 
-	if (!text || !read_of(pid, "cgroup", text) || !(line = strstr(text, "0::/")))
-		return;
-	line[strcspn(line, "\n")] = '\0';
-	if (snprintf(folder, sizeof(folder), "/sys/fs/cgroup%s", line + 3) >= (int)sizeof(folder) ||
-	        strstr(folder, ".."))
-		return;
-	g->known = true;
 	snprintf(path, sizeof(path), "%s/cpu.pressure", folder);
 	g->pressure_cpu = pressure(path, text, &g->pressure);
 	snprintf(path, sizeof(path), "%s/io.pressure", folder);
 	g->pressure_io = pressure(path, text, &g->pressure);
 	snprintf(path, sizeof(path), "%s/memory.pressure", folder);
 	g->pressure_memory = pressure(path, text, &g->pressure);
-	while ((end = strrchr(folder + 14, '/'))) {
+	while ((end = strrchr(folder + root, '/'))) {
 		read_limits(g, folder, text);
 		*end = '\0';
 	}
+}
+
+/* Of cgroup v1: cpu.cfs_*_us, memory.*_in_bytes. */
+static void read_cpu_v1(struct cgroup_counters *g, const char *folder, char text[TEXT_BYTES])
+{
+	u64 quota = number_in(folder, "cpu.cfs_quota_us", text), period = number_in(folder, "cpu.cfs_period_us", text);
+	char path[PATH_MAX + 32];
+
+	if (!period || !quota || quota > 1ull << 40 || (g->cpus > 0 && (double)quota / (double)period >= g->cpus))
+		return; /* -1: no limit */
+	g->cpus = (double)quota / (double)period;
+	snprintf(path, sizeof(path), "%s/cpu.stat", folder);
+	read_file(path, text);
+	g->periods = field(text, "nr_periods");
+	g->throttled = field(text, "nr_throttled");
+	g->throttled_us = field(text, "throttled_time") / 1000;
+}
+
+static void read_memory_v1(struct cgroup_counters *g, const char *folder, char text[TEXT_BYTES])
+{
+	u64 most = number_in(folder, "memory.limit_in_bytes", text);
+
+	if (!most || most > 1ull << 50 || (g->memory_limit && most >= g->memory_limit))
+		return;
+	g->memory_limit = most;
+	g->memory = number_in(folder, "memory.usage_in_bytes", text);
+	g->memory_max_events = number_in(folder, "memory.failcnt", text);
+}
+
+static bool has_word(const char *list, size_t n, const char *word)
+{
+	size_t length = strlen(word);
+
+	for (const char *at = list; at < list + n; at += strcspn(at, ",:") + 1)
+		if (strcspn(at, ",:") == length && !strncmp(at, word, length))
+			return true;
+	return false;
+}
+
+/* A line "N:controllers:/path" of v1, where each has a tree of its own; "0::/path" is v2. */
+static void read_hierarchy(struct cgroup_counters *g, const char *line, char text[TEXT_BYTES])
+{
+	const char *names = strchr(line, ':'), *path = names ? strchr(names + 1, ':') : NULL;
+	char folder[PATH_MAX];
+	size_t n;
+
+	if (!path || strstr(path, ".."))
+		return;
+	n = (size_t)(path - names - 1);
+	if (!n)
+		snprintf(folder, sizeof(folder), "%s%s",
+		        access("/sys/fs/cgroup/unified", F_OK) ? "/sys/fs/cgroup" : "/sys/fs/cgroup/unified", path + 1);
+	else
+		snprintf(folder, sizeof(folder), "/sys/fs/cgroup/%.*s%s", (int)strcspn(names + 1, ",:"), names + 1,
+		        path + 1);
+	g->known = true;
+	if (!n)
+		read_unified(g, folder, strlen(folder) - strlen(path + 1), text);
+	else if (has_word(names + 1, n, "cpu"))
+		read_cpu_v1(g, folder, text);
+	else if (has_word(names + 1, n, "memory"))
+		read_memory_v1(g, folder, text);
+}
+
+static void read_cgroup(struct cgroup_counters *g, pid_t pid)
+{
+	cleanup(free) char *text = malloc(TEXT_BYTES);
+	cleanup(free) char *lines = malloc(TEXT_BYTES);
+	char *at = lines, *line;
+
+	if (!text || !lines || !read_of(pid, "cgroup", lines))
+		return;
+	while ((line = strsep(&at, "\n")))
+		read_hierarchy(g, line, text);
 }
 
 static int by_tid(const void *a, const void *b)

@@ -34,6 +34,7 @@ struct machine_counters {
 	u64 pressure_cpu, pressure_io, pressure_memory; /* microseconds in which some task waited */
 	u64 retransmits, sent_segments, overflows, swapped_in, swapped_out;
 	u64 memory, memory_free;
+	u64 allowed_busy; /* ticks of the CPUs that the first process may run on */
 };
 
 struct cgroup_counters {
@@ -62,6 +63,8 @@ void counters_free(struct counters *c);
 /* What happened between two of them. */
 void counters_facts(const struct counters *before, const struct counters *after, struct facts *ret);
 /* What grew between two of them that lie further apart. */
+/* Bytes of all processes: resident and swapped. */
+double counters_memory(const struct counters *c);
 void counters_growth(const struct counters *before, const struct counters *after, struct facts *ret);
 
 #endif

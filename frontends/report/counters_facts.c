@@ -33,27 +33,35 @@ static double rise(u64 before, u64 after)
 
 static void thread_facts(const struct counters *a, const struct counters *b, double s, struct facts *f)
 {
+	const struct thread_counters *most = NULL;
+	double wanted = 0;
 	u32 busy = 0, alive = 0;
 
 	facts_set(f, "threads", b->nthreads);
 	for (u32 i = 0; i < b->nthreads; i++) {
 		const struct thread_counters *now = &b->threads[i], *then = thread_of(a, now->tid);
-		double cpu;
+		double cpu, queued;
 
 		if (!then)
 			continue;
 		cpu = rise(then->run_ns, now->run_ns) / 1e9 / s;
+		queued = rise(then->queued_ns, now->queued_ns) / 1e9 / s;
+		wanted += cpu + queued;
 		busy += cpu > 0.5;
 		alive += cpu > 0.01;
-		facts_add(f, "queue", rise(then->queued_ns, now->queued_ns) / 1e9 / s);
+		facts_add(f, "queue", queued);
 		facts_add(f, "switches.voluntary", rise(then->voluntary, now->voluntary) / s);
 		facts_add(f, "switches.involuntary", rise(then->involuntary, now->involuntary) / s);
-		if (facts_raise(f, "thread.cpu", cpu)) {
+		if (!most || cpu + queued > facts_number(f, "thread.cpu") + facts_number(f, "thread.queue")) {
+			most = now;
+			facts_set(f, "thread.cpu", cpu);
 			facts_set_text(f, "thread.name", now->comm);
 			facts_set(f, "thread.tid", now->tid);
-			facts_set(f, "thread.queue", rise(then->queued_ns, now->queued_ns) / 1e9 / s);
+			facts_set(f, "thread.queue", queued);
 		}
 	}
+	facts_set(f, "thread.wants", facts_number(f, "thread.cpu") + facts_number(f, "thread.queue"));
+	facts_set(f, "others.want", wanted - facts_number(f, "thread.wants"));
 	facts_set(f, "threads.busy", busy);
 	facts_set(f, "threads.active", alive);
 }
@@ -106,6 +114,10 @@ static void process_facts(const struct counters *a, const struct counters *b, do
 	facts_set(f, "cpu", facts_number(f, "cpu.user") + facts_number(f, "cpu.system"));
 	facts_set(f, "process.cpu", busiest);
 	facts_set(f, "processes.busy", busy);
+	facts_set(f, "io.calls", facts_number(f, "io.read.calls") + facts_number(f, "io.write.calls"));
+	if (facts_number(f, "io.calls") > 0)
+		facts_set(f, "io.size",
+		        (facts_number(f, "io.read") + facts_number(f, "io.written")) / facts_number(f, "io.calls"));
 	if (facts_number(f, "io.read.calls") > 0)
 		facts_set(f, "io.read.size", facts_number(f, "io.read") / facts_number(f, "io.read.calls"));
 	if (facts_number(f, "io.write.calls") > 0)
@@ -128,6 +140,7 @@ static void machine_facts(const struct counters *a, const struct counters *b, do
 	double tick = (double)sysconf(_SC_CLK_TCK), segments = rise(then->sent_segments, now->sent_segments);
 
 	facts_set(f, "cpus", cpus_of(b));
+	facts_set(f, "cpus.used", rise(then->allowed_busy, now->allowed_busy) / tick / s);
 	facts_set(f, "machine.cpus", (double)sysconf(_SC_NPROCESSORS_ONLN));
 	facts_set(f, "machine.cpu", rise(then->busy, now->busy) / tick / s);
 	facts_set(f, "machine.idle", rise(then->idle + then->iowait, now->idle + now->iowait) / tick / s);
@@ -185,6 +198,15 @@ void counters_facts(const struct counters *before, const struct counters *after,
 	cgroup_facts(before, after, s, ret);
 }
 
+double counters_memory(const struct counters *c)
+{
+	double sum = 0;
+
+	for (u32 i = 0; i < c->nprocesses; i++)
+		sum += (double)c->processes[i].rss + (double)c->processes[i].swap;
+	return sum;
+}
+
 void counters_growth(const struct counters *before, const struct counters *after, struct facts *ret)
 {
 	double s = (double)(after->at_ns - before->at_ns) / 1e9, rss = 0, fds = 0, threads = 0;
@@ -203,5 +225,7 @@ void counters_growth(const struct counters *before, const struct counters *after
 	facts_set(ret, "growth.seconds", s);
 	facts_set(ret, "growth.rss", rss / s);
 	facts_set(ret, "growth.fds", fds / s);
+	if (fds > 0)
+		facts_set(ret, "fds.left", (facts_number(ret, "fds.limit") - facts_number(ret, "fds")) / (fds / s));
 	facts_set(ret, "growth.threads", threads / s);
 }

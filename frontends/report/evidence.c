@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "dump_facts.h"
 #include "frontends/format/input.h"
 #include "unwind/clean_text.h"
 #include "unwind/cleanup.h"
@@ -99,6 +100,28 @@ static void read_runtimes(struct evidence *e, const json_t *list)
 	}
 }
 
+static void read_steps(struct evidence *e, const json_t *list, bool missing)
+{
+	size_t i;
+	json_t *text;
+
+	json_array_foreach(list, i, text)
+	{
+		if (json_is_string(text))
+			evidence_step(e, missing, "%s", json_string_value(text));
+	}
+}
+
+static json_t *steps_of(const struct evidence *e, bool missing)
+{
+	json_t *ret = json_array();
+
+	for (u32 i = 0; i < e->nsteps; i++)
+		if (e->step[i].missing == missing)
+			json_array_append_new(ret, json_string(e->step[i].text));
+	return ret;
+}
+
 static struct error *read_counters(struct evidence *e, const char *path)
 {
 	json_error_t where;
@@ -113,6 +136,8 @@ static struct error *read_counters(struct evidence *e, const char *path)
 	if (!err && target && !e->target)
 		e->target = clean_text(target);
 	read_runtimes(e, json_object_get(root, "runtimes"));
+	read_steps(e, json_object_get(root, "steps"), false);
+	read_steps(e, json_object_get(root, "not_looked_at"), true);
 	json_decref(root);
 	return err;
 }
@@ -138,9 +163,16 @@ static bool ends_in(const char *path, const char *suffix)
 	return n >= m && !strcmp(path + n - m, suffix);
 }
 
+static struct error *read_one(struct evidence *e, const char *path)
+{
+	if (ends_in(path, "dump.json"))
+		return dump_facts_read(e, path);
+	return ends_in(path, ".json") ? read_counters(e, path) : read_recording(e, path);
+}
+
 static int is_evidence(const struct dirent *d)
 {
-	return ends_in(d->d_name, ".yrt") || !strcmp(d->d_name, "counters.json");
+	return ends_in(d->d_name, ".yrt") || !strcmp(d->d_name, "counters.json") || !strcmp(d->d_name, "dump.json");
 }
 
 static struct error *read_folder(struct evidence *e, const char *folder)
@@ -155,7 +187,7 @@ static struct error *read_folder(struct evidence *e, const char *folder)
 	for (int i = 0; i < n; i++) {
 		snprintf(path, sizeof(path), "%s/%s", folder, files[i]->d_name);
 		if (!err)
-			err = ends_in(path, ".json") ? read_counters(e, path) : read_recording(e, path);
+			err = read_one(e, path);
 		free(files[i]);
 	}
 	free(files);
@@ -170,7 +202,7 @@ struct error *evidence_read(struct evidence *e, const char *path)
 
 	if (!stat(path, &st) && S_ISDIR(st.st_mode))
 		return read_folder(e, path);
-	return ends_in(path, ".json") ? read_counters(e, path) : read_recording(e, path);
+	return read_one(e, path);
 }
 
 struct error *evidence_write_counters(const struct evidence *e, const char *folder)
@@ -185,6 +217,8 @@ struct error *evidence_write_counters(const struct evidence *e, const char *fold
 	if (e->target)
 		json_object_set_new(root, "target", json_string(e->target));
 	json_object_set_new(root, "runtimes", names);
+	json_object_set_new(root, "steps", steps_of(e, false));
+	json_object_set_new(root, "not_looked_at", steps_of(e, true));
 	json_object_set_new(root, "facts", facts_to_json(&e->facts));
 	snprintf(path, sizeof(path), "%s/counters.json", folder);
 	if (json_dump_file(root, path, JSON_INDENT(2) | JSON_SORT_KEYS | JSON_REAL_PRECISION(6)))

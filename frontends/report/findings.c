@@ -164,8 +164,8 @@ static void set_site(struct evidence *e, const struct profile *p, const struct m
 /* What was known of the stacks of another rule is not known of this one's. */
 static void forget_match(struct evidence *e)
 {
-	static const char *const names[] = {"share", "share.low", "share.high", "value", "value.s", "count",
-	        "per.second", "site", "site.share", "frame"};
+	static const char *const names[] = {"share", "share.low", "threads.of", "share.high", "value", "value.s",
+	        "count", "per.second", "site", "site.share", "frame"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		facts_forget(&e->facts, names[i]);
@@ -181,6 +181,7 @@ static void set_match(struct evidence *e, const struct profile *p, const struct 
 	facts_set(&e->facts, "value", (double)m->value);
 	facts_set(&e->facts, "value.s", (double)m->value / 1e9);
 	facts_set(&e->facts, "count", m->count);
+	facts_set(&e->facts, "threads.of", seconds > 0 ? (double)m->value / 1e9 / seconds : 0);
 	facts_set(&e->facts, "per.second", seconds > 0 ? m->count / seconds : 0);
 	set_site(e, p, m);
 }
@@ -343,6 +344,8 @@ static int by_weight(const void *a, const void *b)
 
 	if (x->rule->severity != y->rule->severity)
 		return (int)x->rule->severity - (int)y->rule->severity;
+	if (x->rule->general != y->rule->general)
+		return x->rule->general - y->rule->general;
 	return (x->share < y->share) - (x->share > y->share);
 }
 
@@ -395,7 +398,7 @@ static struct error *make_verdict(struct findings *f, const struct evidence *e)
 	if (!f->n)
 		n = (u32)asprintf(&f->verdict, "Nothing that a rule knows is wrong with %s.", target);
 	else if (!problems)
-		n = (u32)asprintf(&f->verdict, "%s works. %s", target, f->all[0].title);
+		n = (u32)asprintf(&f->verdict, "No problem in %s. %s", target, f->all[0].title);
 	else
 		n = (u32)asprintf(&f->verdict, "%s", f->all[0].title);
 	if ((int)n < 0)

@@ -20,6 +20,8 @@ struct finding {
 	const struct rule *rule;
 	const struct evidence_view *view; /* NULL: by counters alone */
 	double share, low, high;          /* weight, 0 to 1, and its 95 % interval; of counters low = high */
+	bool compared;                    /* with an earlier report: */
+	double was;                       /* its share then, 0: it was not there */
 	u64 value;                        /* of the matching stacks, in the view's unit */
 	struct finding_site site[MATCH_SITES];
 	u32 nsites;

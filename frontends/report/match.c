@@ -198,7 +198,7 @@ static void note(struct match *m, const struct rule *r, const struct stack_patte
 
 	m->nodes[node] = true;
 	m->value += value;
-	sums->site[site_of(r, p, w, node, first)] += value;
+	sums->site[site_of(r, p, w, node, r->from_last ? last : first)] += value;
 	sums->last[function_at(p, w, node, last)] += value;
 }
 

@@ -11,13 +11,16 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "builds.h"
 #include "counters.h"
+#include "dump_facts.h"
 #include "frontends/format/format.h"
 #include "frontends/format/input.h"
 #include "probes/event_command.h"
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
 #include "unwind/runtime.h"
+#include "unwind/runtime_tasks.h"
 
 #define COUNTERS_S  3.0
 #define VIEW_LEAST  2.0  /* seconds of a view */
@@ -76,15 +79,16 @@ static void ignore(void *ctx, struct error *err)
 	error_free(err);
 }
 
-/* What its values are sums of: calls rather than bytes, where an event has the choice. */
-static struct error *count_calls(struct run_request *r)
+/* Calls rather than bytes; who held a lock; also what waits without a thread: where an event has such a choice. */
+static struct error *choose_options(struct run_request *r)
 {
 	const struct event_command *c = r->sampler.event->command_line;
 	struct error *err = NULL;
 	bool taken;
 
 	for (const struct event_option *o = c ? c->options : NULL; !err && o && o->key; o++)
-		if (o->name && !strcmp(o->name, "calls"))
+		if (o->name &&
+		        (!strcmp(o->name, "calls") || !strcmp(o->name, "logical") || !strcmp(o->name, "holders")))
 			err = run_option(r, o->key, NULL, &taken);
 	return err;
 }
@@ -105,11 +109,11 @@ static struct error *record(const struct measure *m, const struct event_ops *eve
 	if (!err && event->command_line && event->command_line->check)
 		err = event->command_line->check(&r, true);
 	if (!err)
-		err = count_calls(&r);
+		err = choose_options(&r);
 	r.second = false;
 	r.sampler.duration_s = seconds;
 	r.sampler.frequency = RATE;
-	r.sampler.no_idle = event->waits;
+	r.sampler.no_idle = event->waits && event->rated; /* of waits alone, those by design are what there is to see */
 	r.sampler.collect.processes = true;
 	r.sampler.collect.names.inlines = true;
 	r.sampler.collect.names.lines = true;
@@ -208,7 +212,65 @@ static struct error *take_view(struct measure *m, struct evidence *e, const char
 	return NULL;
 }
 
+/* --- a dump --- */
+
+/* This program itself, by its command line: a dump as it is shown needs no other interface. */
+static void dump_and_exit(pid_t pid, const char *core, const char *path)
+{
+	char number[16];
+	const char *arguments[] = {
+	        "yrt", "dump", "-q", "--json", "-o", path, core ? "--core" : "-p", core ? core : number, NULL};
+
+	snprintf(number, sizeof(number), "%d", pid);
+	execv("/proc/self/exe", (char **)arguments);
+	_exit(ERROR_INTERNAL);
+}
+
+struct error *measure_dump(const char *folder, pid_t pid, const char *core, struct evidence *ret)
+{
+	char path[PATH_MAX];
+	int status = 0;
+	pid_t child;
+
+	snprintf(path, sizeof(path), "%s/dump.json", folder);
+	fflush(NULL);
+	child = fork();
+	if (!child)
+		dump_and_exit(pid, core, path);
+	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	if (child < 0)
+		return error_errno(errno, "cannot start a process");
+	if (WIFEXITED(status) && WEXITSTATUS(status))
+		return error_new((enum error_kind)WEXITSTATUS(status),
+		        "the threads could not be dumped (the lines above say why)");
+	return dump_facts_read(ret, path);
+}
+
 /* --- steps --- */
+
+/* After each step: what grows in each of them grows, what grew in one has only started. */
+static void note_growth(struct measure *m, struct evidence *e)
+{
+	struct counters now;
+	double memory, s;
+
+	if (counters_take(m->run->pids, (u32)m->run->npids, &now))
+		return;
+	memory = counters_memory(&now);
+	s = (double)(now.at_ns - m->memory_at) / 1e9;
+	if (m->memory_at && s > 1) {
+		double rate = (memory - m->memory) / s;
+		const struct fact *least = facts_find(&e->facts, "growth.rss.least");
+
+		facts_set(&e->facts, "growth.rss.least", least ? fmin(least->number, rate) : rate);
+	}
+	if (!m->memory_at || s > 1) {
+		m->memory = memory;
+		m->memory_at = now.at_ns;
+	}
+	counters_free(&now);
+}
 
 static void say_counters(struct measure *m, struct evidence *e)
 {
@@ -258,18 +320,29 @@ static double calls_of(const struct facts *f)
 	return facts_number(f, "io.read.calls") + facts_number(f, "io.write.calls");
 }
 
+/* Does what the program waits for have no thread, in one of these runtimes? */
+static bool has_tasks(u32 seen)
+{
+	for (const struct runtime_ops *const *r = runtimes; *r; r++)
+		if (seen & 1u << (*r)->id && (*r)->tasks && (*r)->tasks->all)
+			return true;
+	return false;
+}
+
 /* What the first two steps ask for. */
 static u32 make_plan(const struct evidence *e, struct plan *ret)
 {
 	const struct facts *f = &e->facts;
-	bool waits = facts_number(f, "wall.waiting") > BUSY;
+	bool waits = facts_number(f, "wall.waiting") > BUSY, tasks = has_tasks(e->runtimes);
 	const struct plan all[] = {
 	        {"clock", 3, facts_number(f, "cpu") > BUSY || facts_number(f, "wall.running") > BUSY,
 	                "CPU time is used"},
-	        {"lock", 1, waits && facts_number(f, "threads") > 1, "threads wait"},
+	        {"lock", 1, (waits || tasks) && facts_number(f, "threads") > 1, "threads may wait for locks"},
 	        {"io", 1, calls_of(f) > CALLS_LEAST || waits, "files may be read or written"},
 	        {"net", 1, facts_number(f, "fds.sockets") > 0 && (waits || calls_of(f) > CALLS_LEAST),
 	                "sockets are open"},
+	        {"wait", 1, facts_number(f, "cpu") < BUSY && facts_number(f, "wall.threads") < 2 * BUSY,
+	                "hardly anything happens"},
 	        {"fault", 0.7, facts_number(f, "faults.minor") + facts_number(f, "faults.major") > FAULTS,
 	                "memory is touched for the first time"},
 	};
@@ -295,8 +368,25 @@ static struct error *take_plan(struct measure *m, struct evidence *e, double sec
 
 		say(m, e, false, "%s, so: %s", plan[i].because, event->summary);
 		err = take_view(m, e, plan[i].event, fmax(VIEW_LEAST, seconds * plan[i].part / parts));
+		note_growth(m, e);
 	}
 	return err;
+}
+
+/* Of the first process: who waits for whom. */
+static void take_dump(struct measure *m, struct evidence *e)
+{
+	const struct facts *f = &e->facts;
+	struct error *err;
+
+	if (facts_number(f, "threads") < 2 || facts_number(f, "cpu") > facts_number(f, "threads") / 2 || stopped(m) ||
+	        !m->run->npids)
+		return;
+	say(m, e, false, "several threads wait, so: every thread's stack, and who waits for whom");
+	err = measure_dump(m->folder, m->run->pids[0], NULL, e);
+	if (err)
+		say(m, e, true, "no dump was taken: %s", err->message);
+	error_free(err);
 }
 
 struct error *measure(struct measure *m, struct evidence *ret)
@@ -305,18 +395,24 @@ struct error *measure(struct measure *m, struct evidence *ret)
 	struct counters first = {0}, last = {0};
 	struct error *err = take_counters(m, ret, &first, first_s);
 
+	note_growth(m, ret);
 	if (!err)
 		say_counters(m, ret);
-	if (m->run->npids)
+	if (m->run->npids) {
 		facts_set(&ret->facts, "pid", m->run->pids[0]);
+		builds_facts(m->run->pids[0], &ret->facts);
+	}
 	wall_s = fmax(VIEW_LEAST, (m->seconds - first_s) * 0.3);
 	if (!err)
 		err = take_view(m, ret, "wall", wall_s);
 	evidence_conclude(ret);
+	note_growth(m, ret);
 	if (!err && evidence_view(ret, "wall"))
 		say_states(m, ret);
 	if (!err)
 		err = take_plan(m, ret, m->seconds - first_s - wall_s);
+	if (!err)
+		take_dump(m, ret);
 	if (!err && !counters_take(m->run->pids, (u32)m->run->npids, &last))
 		counters_growth(&first, &last, &ret->facts);
 	evidence_conclude(ret);

@@ -16,8 +16,12 @@ struct measure {
 	void (*say)(void *ctx, const char *step); /* each step as it goes; may be NULL */
 	void *ctx;
 	volatile sig_atomic_t *stop;
+	double memory; /* of the last step; set by measure() */
+	u64 memory_at;
 };
 
 struct error *measure(struct measure *m, struct evidence *ret);
+/* `yrt dump` of a process (core NULL) or of a core file, into folder/dump.json and the evidence. */
+struct error *measure_dump(const char *folder, pid_t pid, const char *core, struct evidence *ret);
 
 #endif

@@ -40,6 +40,21 @@ static u32 trunk_of(const struct profile *p)
 	}
 }
 
+/* Rows of the container and the process, if there is one of each: all of it is theirs. */
+static u32 above(const struct profile *p)
+{
+	u32 node = p->nodes[0].child, depth = 0;
+
+	for (; node && p->nodes[node].total == p->nodes[0].total; node = p->nodes[node].child) {
+		enum profile_kind kind = p->functions[p->nodes[node].function].kind;
+
+		if (kind != KIND_CONTAINER && kind != KIND_PROCESS)
+			break;
+		depth++;
+	}
+	return depth;
+}
+
 /* "c++" is no name of a class. */
 static const char *class_of(enum profile_kind kind)
 {
@@ -123,6 +138,7 @@ struct error *picture_write(const struct profile *p, FILE *out)
 	w.right = right;
 	w.scale = p->nodes[0].total ? WIDTH / (double)p->nodes[0].total : 0;
 	w.first = trunk > TRUNK ? trunk - TRUNK : 1;
+	w.first = w.first > above(p) ? w.first : above(p) + 1;
 	each(&w, false);
 	fprintf(out,
 	        "<svg class=\"g\" viewBox=\"0 0 %.0f %u\" role=\"img\" aria-label=\"Flame graph of these stacks\">\n",

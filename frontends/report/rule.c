@@ -88,7 +88,7 @@ static struct error *parse_string(const struct parser *p, const char **at, struc
 	*at = s + 1;
 	err = n ? pattern_compile(text, ret) : NULL;
 	if (err) {
-		struct error *mine = wrong(p, err->message, text);
+		struct error *mine = wrong(p, "a POSIX extended regular expression", text);
 
 		error_free(err);
 		return mine;
@@ -342,6 +342,14 @@ static struct error *take_key(const struct parser *p, const char *key, const cha
 			return set_text(p, texts[i].to, value);
 	if (!strcmp(key, "severity"))
 		return set_severity(p, value);
+	if (!strcmp(key, "general")) {
+		r->general = !strcmp(value, "yes");
+		return r->general ? NULL : wrong(p, "yes", value);
+	}
+	if (!strcmp(key, "begin")) {
+		r->from_last = !strcmp(value, "last");
+		return r->from_last ? NULL : wrong(p, "last", value);
+	}
 	if (!strcmp(key, "runtime"))
 		return add_words(p, r->runtimes, RULE_CLAUSES_MAX - 1, value);
 	if (!strcmp(key, "view"))

@@ -11,11 +11,13 @@
  *		stack PATTERN		which of its stacks; several: any of them
  *		let NAME VIEW PATTERN	the share of another pattern as a number
  *		site TERM		the caller to name: the nearest one that matches; skip TERM: not these
+ *		begin last		it is looked for from the last matched frame on, not from the first
  *		when EXPRESSION		all must hold
  *		unless EXPRESSION	none may
  *		weight EXPRESSION	0 to 1, of a rule without stacks
  *		doubt EXPRESSION : TEXT	said as what speaks against it, if it holds
  *		replaces NAME…		these say less than this one, of the same
+ *		general yes		others of its severity say more: it comes behind them
  *		why, change, against, show, healthy TEXT
  *
  * Deeper indented lines continue a text. A pattern is frames from the root to the leaf:
@@ -29,6 +31,7 @@
 #ifndef YRT_REPORT_RULE_H
 #define YRT_REPORT_RULE_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "unwind/error.h"
@@ -70,6 +73,7 @@ struct rule_doubt {
 struct rule {
 	char *name, *title, *why, *change, *against, *show, *healthy;
 	enum severity severity;
+	bool general;                     /* others of its severity say more: it comes behind them */
 	char *runtimes[RULE_CLAUSES_MAX]; /* names; the first NULL ends each of these */
 	char *views[RULE_VIEWS_MAX + 1];
 	struct stack_pattern *stacks;
@@ -77,7 +81,7 @@ struct rule {
 	struct rule_let *lets;
 	u32 nlets;
 	struct term site, *skip;
-	bool has_site;
+	bool has_site, from_last;
 	u32 nskip;
 	char *when[RULE_CLAUSES_MAX + 1], *unless[RULE_CLAUSES_MAX + 1], *weight;
 	struct rule_doubt doubts[RULE_CLAUSES_MAX];

@@ -5,11 +5,12 @@
 
 #include <stdio.h>
 
+#include "compare.h"
 #include "findings.h"
 
 struct report_meta {
-	const char *command; /* as typed */
-	const char *loss;    /* what the measurement cost and lost; may be NULL */
+	const char *command;              /* as typed */
+	const struct comparison *changes; /* with an earlier report; NULL: there is none */
 };
 
 struct error *report_write_markdown(

@@ -58,6 +58,8 @@ static void put_mark(const struct page *w, const struct finding *f)
 		fprintf(w->out, "<path class=\"interval\" d=\"M%.1f 4H%.1f\"/>", BAR * f->low, BAR * f->high);
 	fputs("</svg><span>", w->out);
 	put(w, weight);
+	if (f->compared)
+		fprintf(w->out, f->was > 0 ? "; before: %.1f %%" : "; not there before", 100 * f->was);
 	fputs("</span></p>\n", w->out);
 }
 
@@ -173,6 +175,28 @@ static struct error *put_findings(const struct page *w)
 	for (u32 i = 0; !err && i < w->f->n; i++)
 		err = put_finding(w, &w->f->all[i]);
 	return err;
+}
+
+static void put_changes(const struct page *w)
+{
+	const struct comparison *c = w->meta->changes;
+
+	if (!c)
+		return;
+	fputs("<h2>What changed beyond chance</h2>\n<ul>", w->out);
+	for (u32 i = 0; i < c->n; i++) {
+		fputs("<li><code>", w->out);
+		put_clean(w, c->change[i].function);
+		fprintf(w->out, "</code> itself: %.1f %% before, %.1f %% after, &plusmn; %.1f (%s)</li>\n",
+		        100 * c->change[i].before, 100 * c->change[i].after, 100 * c->change[i].error,
+		        c->change[i].view);
+	}
+	for (u32 i = 0; i < c->ngone; i++) {
+		fputs("<li>gone: ", w->out);
+		put_clean(w, c->gone[i]);
+		fputs("</li>\n", w->out);
+	}
+	fputs(c->n + c->ngone ? "</ul>" : "</ul><p>nothing</p>", w->out);
 }
 
 static void put_healthy(const struct page *w)
@@ -316,6 +340,8 @@ static struct error *put_part(const struct page *w, const char *part, size_t len
 		put_clean(w, w->meta->command);
 	else if (IS("facts"))
 		put_facts(w);
+	else if (IS("changes"))
+		put_changes(w);
 	else if (IS("healthy"))
 		put_healthy(w);
 	else if (IS("steps"))

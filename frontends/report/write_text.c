@@ -13,6 +13,7 @@
 #include "write.h"
 
 #define STACKS_LINES 24 /* of the tree below a finding */
+#define TRUNK_SHOWN  5u /* of the rows that all stacks share */
 
 const char *report_severity(enum severity s)
 {
@@ -88,6 +89,26 @@ static void put_sites(FILE *out, const struct finding *f)
 	}
 }
 
+/* The rows that all stacks share say little: but for the last ones they are left out. */
+static char *where_stacks_part(char *tree)
+{
+	char *rows[TRUNK_SHOWN] = {0}, *at = tree;
+
+	for (u32 n = 0; (at = strchr(at, '\n')); n++) {
+		at++;
+		if (strncmp(at, " 100.00", 7) != 0 && rows[0])
+			break;
+		if (!strncmp(at, " 100.00", 7))
+			rows[n % TRUNK_SHOWN] = at;
+	}
+	if (!at)
+		return tree;
+	for (u32 i = 0; i < TRUNK_SHOWN; i++)
+		if (rows[i] && rows[i] < at)
+			at = rows[i];
+	return at;
+}
+
 static struct error *put_stacks(FILE *out, const struct finding *f)
 {
 	char *text = NULL, *at, *line;
@@ -105,7 +126,7 @@ static struct error *put_stacks(FILE *out, const struct finding *f)
 	fclose(tree);
 	if (!err && text) {
 		fputs("\n```\n", out);
-		for (at = text; (line = strsep(&at, "\n")) && n < STACKS_LINES; n++)
+		for (at = where_stacks_part(text); (line = strsep(&at, "\n")) && n < STACKS_LINES; n++)
 			if (*line)
 				fprintf(out, "%s\n", line);
 		fputs("```\n", out);
@@ -131,7 +152,10 @@ static struct error *put_finding(FILE *out, const struct finding *f, u32 number)
 	report_weight(f, weight, sizeof(weight));
 	fprintf(out, "\n## %u. ", number);
 	put_text(out, f->title);
-	fprintf(out, "\n\n%s, %s\n\n", report_severity(f->rule->severity), weight);
+	fprintf(out, "\n\n%s, %s", report_severity(f->rule->severity), weight);
+	if (f->compared)
+		fprintf(out, f->was > 0 ? "; before: %.1f %%" : "; not there before", 100 * f->was);
+	fputs("\n\n", out);
 	put_text(out, f->why);
 	fputs("\n\n", out);
 	put_sites(out, f);
@@ -143,6 +167,21 @@ static struct error *put_finding(FILE *out, const struct finding *f, u32 number)
 	put_code(out, f->show);
 	fprintf(out, "\n- rule: `%s`\n", f->rule->name);
 	return put_stacks(out, f);
+}
+
+static void put_changes(FILE *out, const struct comparison *c)
+{
+	fputs("\n## What changed beyond chance\n\n", out);
+	for (u32 i = 0; i < c->n; i++) {
+		fputs("- ", out);
+		put_code(out, c->change[i].function);
+		fprintf(out, " itself: %.1f %% before, %.1f %% after, ± %.1f (%s)\n", 100 * c->change[i].before,
+		        100 * c->change[i].after, 100 * c->change[i].error, c->change[i].view);
+	}
+	if (!c->n)
+		fputs("- nothing\n", out);
+	for (u32 i = 0; i < c->ngone; i++)
+		fprintf(out, "- gone: %s\n", c->gone[i]);
 }
 
 static void put_lists(FILE *out, const struct findings *f, const struct evidence *e)
@@ -171,6 +210,8 @@ struct error *report_write_markdown(
 	fprintf(out, "\n\n%s; `%s`\n", e->target ? e->target : "recordings", meta->command);
 	for (u32 i = 0; !err && i < f->n; i++)
 		err = put_finding(out, &f->all[i], i + 1);
+	if (!err && meta->changes)
+		put_changes(out, meta->changes);
 	put_lists(out, f, e);
 	return err ? err : text_finish(out, "report");
 }
@@ -225,6 +266,8 @@ static json_t *finding_json(const struct finding *f)
 	json_object_set_new(o, "share", json_real(f->share));
 	json_object_set_new(o, "share_low", json_real(f->low));
 	json_object_set_new(o, "share_high", json_real(f->high));
+	if (f->compared)
+		json_object_set_new(o, "share_before", json_real(f->was));
 	json_object_set_new(o, "value", json_integer((json_int_t)f->value));
 	json_object_set_new(o, "where", sites_json(f));
 	json_object_set_new(o, "why", text(f->why));
@@ -249,6 +292,34 @@ static json_t *views_json(const struct evidence *e)
 		json_object_set_new(o, "loss", text(m->loss));
 		json_array_append_new(ret, o);
 	}
+	return ret;
+}
+
+static json_t *changes_json(const struct comparison *c)
+{
+	json_t *ret = json_array();
+
+	for (u32 i = 0; i < c->n; i++) {
+		const struct change *x = &c->change[i];
+		json_t *o = json_object();
+
+		json_object_set_new(o, "view", text(x->view));
+		json_object_set_new(o, "function", text(x->function));
+		json_object_set_new(o, "before", json_real(x->before));
+		json_object_set_new(o, "after", json_real(x->after));
+		json_object_set_new(o, "error", json_real(x->error));
+		json_object_set_new(o, "p", json_real(x->p));
+		json_array_append_new(ret, o);
+	}
+	return ret;
+}
+
+static json_t *gone_json(const struct comparison *c)
+{
+	json_t *ret = json_array();
+
+	for (u32 i = 0; i < c->ngone; i++)
+		json_array_append_new(ret, text(c->gone[i]));
 	return ret;
 }
 
@@ -282,6 +353,10 @@ struct error *report_write_json(
 	json_object_set_new(root, "runtimes", names);
 	json_object_set_new(root, "findings", findings);
 	json_object_set_new(root, "findings_left_out", json_integer(f->more));
+	if (meta->changes) {
+		json_object_set_new(root, "changes", changes_json(meta->changes));
+		json_object_set_new(root, "gone", gone_json(meta->changes));
+	}
 	json_object_set_new(root, "healthy", healthy);
 	json_object_set_new(root, "rules_not_decided", json_integer(f->unmeasured));
 	json_object_set_new(root, "steps", steps_json(e, false));

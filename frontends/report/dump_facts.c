@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "dump_facts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "unwind/cleanup.h"
+
+#define FRAMES_MAX 65536
+#define STATS      "{\"event\": \"%s\"}"
+
+static const char *text_of(const json_t *o, const char *key)
+{
+	const char *s = json_string_value(json_object_get(o, key));
+
+	return s ? s : "";
+}
+
+static enum profile_kind kind_of(const char *word)
+{
+	static const char *const words[] = {
+#define X(id, word) [id] = word,
+	        PROFILE_KINDS(X)
+#undef X
+	};
+
+	for (u32 i = 0; i < KIND_MAX; i++)
+		if (!strcmp(words[i], word))
+			return i;
+	return KIND_UNKNOWN;
+}
+
+/* A stack, leaf first in the file, as a path of the profile. */
+static struct error *add_stack(struct profile *p, const json_t *stack)
+{
+	size_t n = json_array_size(stack);
+	u32 node = 0, function;
+	struct error *err = NULL;
+
+	for (size_t i = n < FRAMES_MAX ? n : FRAMES_MAX; !err && i-- > 0;) {
+		const json_t *frame = json_array_get(stack, i);
+		struct profile_function f = {.name = text_of(frame, "name"),
+		        .module = text_of(frame, "module"),
+		        .file = text_of(frame, "file"),
+		        .line = (u32)json_integer_value(json_object_get(frame, "line")),
+		        .kind = kind_of(text_of(frame, "kind"))};
+
+		err = profile_function(p, 0, &f, false, &function);
+		if (!err)
+			err = profile_child(p, node, function, &node);
+	}
+	if (!err && node)
+		profile_add(p, node, 1);
+	return err;
+}
+
+/* The stacks of all threads, or of one (tid > 0). */
+static struct error *make_profile(const json_t *root, json_int_t tid, struct profile **ret)
+{
+	const json_t *stacks = json_object_get(root, "stacks");
+	struct error *err = profile_create(ret);
+	json_t *thread;
+	size_t i;
+
+	if (err)
+		return err;
+	json_array_foreach(json_object_get(root, "threads"), i, thread)
+	{
+		json_int_t stack = json_integer_value(json_object_get(thread, "stack"));
+
+		if (err || stack < 0 || (tid && json_integer_value(json_object_get(thread, "tid")) != tid))
+			continue;
+		err = add_stack(*ret, json_array_get(stacks, (size_t)stack));
+	}
+	if (err) {
+		profile_destroy(*ret);
+		return err;
+	}
+	(*ret)->meta.unit = "threads";
+	(*ret)->meta.target = text_of(root, "target");
+	return NULL;
+}
+
+static struct error *add_view(struct evidence *e, const json_t *root, const char *name, json_int_t tid)
+{
+	struct profile *p = NULL;
+	char stats[64];
+	struct error *err = make_profile(root, tid, &p);
+
+	if (err)
+		return err;
+	snprintf(stats, sizeof(stats), STATS, name);
+	err = profile_string(p, stats, &p->meta.stats);
+	if (!err)
+		err = profile_string(p, p->meta.target, &p->meta.target);
+	profile_finish(p);
+	return err ? err : evidence_add(e, name, p);
+}
+
+static const json_t *thread_of(const json_t *root, json_int_t tid)
+{
+	json_t *thread;
+	size_t i;
+
+	json_array_foreach(json_object_get(root, "threads"), i, thread)
+	{
+		if (json_integer_value(json_object_get(thread, "tid")) == tid)
+			return thread;
+	}
+	return NULL;
+}
+
+/* "worker (tid 12) waits for a mutex that worker (tid 13) holds", a sentence for each. */
+static void deadlock_facts(const json_t *root, struct facts *f)
+{
+	char *text = NULL;
+	size_t size, i;
+	FILE *out = open_memstream(&text, &size);
+	json_t *thread;
+	u32 n = 0;
+
+	if (!out)
+		return;
+	json_array_foreach(json_object_get(root, "threads"), i, thread)
+	{
+		const json_t *wait = json_object_get(thread, "waits_for");
+		json_int_t owner = json_integer_value(json_object_get(wait, "owner"));
+		const char *type = text_of(wait, "type");
+
+		if (!json_is_true(json_object_get(wait, "deadlock")) || n++ >= 8)
+			continue;
+		fprintf(out, "%s%s (tid %lld) waits for the %s%s%s%s that tid %lld holds", n > 1 ? "; " : "",
+		        text_of(thread, "name"), (long long)json_integer_value(json_object_get(thread, "tid")),
+		        text_of(wait, "kind"), *type ? " (a " : "", type, *type ? ")" : "", (long long)owner);
+	}
+	fclose(out);
+	facts_set(f, "dump.deadlocked", n);
+	if (n)
+		facts_set_text(f, "dump.deadlock", text);
+	free(text);
+}
+
+static struct error *crash_facts(struct evidence *e, const json_t *root)
+{
+	const json_t *core = json_object_get(root, "core");
+	json_int_t tid = json_integer_value(json_object_get(core, "thread")),
+	           signal = json_integer_value(json_object_get(core, "signal"));
+	const json_t *address = json_object_get(core, "address"), *thread = tid ? thread_of(root, tid) : NULL;
+	char text[64];
+
+	if (!core)
+		return NULL;
+	facts_set(&e->facts, "core.signal", (double)signal);
+	facts_set_text(&e->facts, "core.signal.name", signal ? strsignal((int)signal) : "none");
+	facts_set_text(&e->facts, "core.file", text_of(core, "file"));
+	if (json_is_integer(address)) {
+		snprintf(text, sizeof(text), "0x%llx", (unsigned long long)json_integer_value(address));
+		facts_set_text(&e->facts, "core.address.text", text);
+		facts_set(&e->facts, "core.address", (double)(u64)json_integer_value(address));
+	}
+	if (!thread)
+		return NULL;
+	facts_set_text(&e->facts, "core.thread", text_of(thread, "name"));
+	facts_set(&e->facts, "core.tid", (double)tid);
+	facts_set(&e->facts, "core.frames",
+	        (double)json_array_size(json_array_get(json_object_get(root, "stacks"),
+	                (size_t)json_integer_value(json_object_get(thread, "stack")))));
+	return add_view(e, root, "crash", tid);
+}
+
+struct error *dump_facts_read(struct evidence *e, const char *path)
+{
+	json_error_t where;
+	json_t *root = json_load_file(path, 0, &where);
+	struct error *err;
+
+	if (!root)
+		return error_new(ERROR_INPUT, "%s:%d: %s", path, where.line, where.text);
+	facts_set(&e->facts, "dump.threads", (double)json_array_size(json_object_get(root, "threads")));
+	err = add_view(e, root, "dump", 0);
+	if (!err) {
+		deadlock_facts(root, &e->facts);
+		err = crash_facts(e, root);
+	}
+	json_decref(root);
+	return err ? err : facts_check(&e->facts);
+}

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+yrt report: each rule on what was recorded of its planted program and of its near miss (fixtures/report/record.sh), the
+formats, bad input, and one live run whose cause cannot be missed.
+"""
+
+import json
+import os
+import re
+import subprocess
+import tempfile
+
+import yrt
+from reports import CIRCUMSTANCES, FIXTURES, PROBLEMS, report, rules
+
+
+def findings(folder):
+    return json.loads(report(folder, "-f", "json").stdout)["findings"]
+
+
+def names(folder):
+    return [finding["rule"] for finding in findings(folder) if finding["rule"] not in CIRCUMSTANCES]
+
+
+def test_every_rule_has_its_programs():
+    missing = [f"{rule}/{which}" for rule in rules() if rule not in CIRCUMSTANCES for which in ("planted", "near")
+               if not os.path.isfile(os.path.join(FIXTURES, rule, which, "counters.json"))]
+    assert not missing, f"rules without recorded programs: {missing} (fixtures/report/record.sh)"
+
+
+def test_planted_is_found_first():
+    wrong = []
+    for rule in rules():
+        if rule not in CIRCUMSTANCES:
+            found = names(os.path.join(FIXTURES, rule, "planted"))
+            if found[:1] != [rule]:
+                wrong.append(f"{rule}: {found}")
+    assert not wrong, wrong
+
+
+def test_near_miss_is_not_found():
+    wrong = [rule for rule in rules()
+             if rule not in CIRCUMSTANCES and rule in names(os.path.join(FIXTURES, rule, "near"))]
+    assert not wrong, wrong
+
+
+def test_where_and_words():
+    """A finding names the function and the line, has all texts filled in, and an interval around its share."""
+    bad = []
+    for rule in rules():
+        if rule in CIRCUMSTANCES:
+            continue
+        for finding in findings(os.path.join(FIXTURES, rule, "planted")):
+            texts = [finding[key] for key in ("title", "why", "change", "command")] + finding["against"]
+            if any("not known]" in text or not text for text in texts):
+                bad.append((rule, finding["rule"], texts))
+            if not 0 <= finding["share_low"] <= finding["share"] <= finding["share_high"] <= 1:
+                bad.append((rule, finding["rule"], finding["share"]))
+            if finding["view"] and not finding["where"]:
+                bad.append((rule, finding["rule"], "nowhere"))
+    assert not bad, bad
+
+
+def site(rule):
+    found = findings(os.path.join(FIXTURES, rule, "planted"))
+    return next(f for f in found if f["rule"] == rule)["where"][0]
+
+
+def test_function_and_line():
+    for rule, function, line in (("python-regex-compiled", r"^handle \(planted.py:7\)", 8),
+                                 ("hot-function", r"^slow_hash$", 10),
+                                 ("lock-convoy", r"^update_stats$", 13),
+                                 ("java-exceptions", r"^planted\.parse$", 8),
+                                 ("python-asyncio-blocked", r"^handle \(planted.py:8\)", 9)):
+        where = site(rule)
+        assert re.search(function, where["function"]), (rule, where)
+        assert where["line"] in range(line - 1, line + 3), (rule, where)
+        assert os.path.basename(where["file"]).startswith("planted."), (rule, where)
+
+
+def test_exit_code_is_the_verdict():
+    assert report(os.path.join(FIXTURES, "python-gil", "planted"), "-f", "json").returncode == PROBLEMS
+    assert report(os.path.join(FIXTURES, "idle", "planted"), "-f", "json").returncode == 0
+
+
+def test_markdown():
+    text = report(os.path.join(FIXTURES, "python-regex-compiled", "planted")).stdout
+    assert text.startswith("# "), text[:200]
+    for part in ("handle (planted.py:7)", "- change: ", "- shown alone by: ", "Looked at and found healthy"):
+        assert part in text, (part, text)
+
+
+def test_page():
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "report.html")
+        report(os.path.join(FIXTURES, "python-regex-compiled", "planted"), "-o", path, "-q")
+        with open(path, encoding="utf-8") as file:
+            page = file.read()
+    assert page.count("<article") >= 1 and 'id="view-clock"' in page, page[:500]
+    assert "Content-Security-Policy" in page and "http://" not in re.sub(r"http://www.w3.org/\S*", "", page)
+    for data in re.findall(r'<script id="(?:view-[a-z]+|page)" type="application/json">(.*?)</script>', page, re.S):
+        json.loads(data)
+
+
+def test_hostile_names():
+    """What a target calls itself is text, in every format."""
+    name = '</script><img src=x onerror=alert(1)>`*#\x1b[31m'
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, "counters.json"), "w", encoding="utf-8") as file:
+            json.dump({"target": name, "facts": {"fds.part": 0.99, "fds": 99, "fds.limit": 100, "fds.pid": 7,
+                                                  "fds.sockets": 1, "thread.name": name}}, file)
+        page = report(folder, "-o", "-", "-f", "html").stdout
+        text = report(folder, "-o", "-", "-f", "md").stdout
+        found = json.loads(report(folder, "-f", "json").stdout)
+    assert "<img" not in page and "\x1b" not in page + text and "\x1b" not in json.dumps(found)
+    assert [f["rule"] for f in found["findings"]] == ["fd-limit"], found
+
+
+def test_bad_evidence():
+    with tempfile.TemporaryDirectory() as folder:
+        for text in ("{", '{"facts": 3}', '{"facts": {"cpu": []}}'):
+            with open(os.path.join(folder, "counters.json"), "w", encoding="utf-8") as file:
+                file.write(text)
+            assert "counters.json" in report(folder, codes=(yrt.INPUT,)).stderr
+    report("/nonexistent.yrt", codes=(yrt.INPUT,))
+    report("-p", "1", "/nonexistent.yrt", codes=(yrt.USAGE,))
+    report(codes=(yrt.USAGE,))
+
+
+RULE = """rule mine
+	title A title
+	when fds.part > 50%
+	weight fds.part
+	why Because.
+	change Nothing.
+	show true
+"""
+
+
+def test_rules_of_ones_own():
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "mine.rule")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(RULE)
+        known = os.path.join(FIXTURES, "fd-limit", "planted")
+        found = json.loads(report(known, "--rules", folder, "-f", "json").stdout)["findings"]
+        assert "mine" in [f["rule"] for f in found], found
+        for line, wrong, expected in ((2, "\ttitel A title", "a key of a rule"),
+                                      (3, "\twhen fds.part >", "a number or a name"),
+                                      (3, '\tstack "[" leaf', "regular expression"),
+                                      (3, '\tstack nokind"x"', "a kind of frames"),
+                                      (3, '\tstack "x', "closing quote"),
+                                      (4, "\tseverity awful", "problem, waste or remark")):
+            lines = RULE.splitlines()
+            lines.insert(line - 1, wrong)
+            with open(path, "w", encoding="utf-8") as file:
+                file.write("\n".join(lines))
+            error = report("--list", "--rules", folder, codes=(yrt.INPUT,)).stderr
+            assert f"mine.rule:{line}:" in error and expected in error, (wrong, error)
+
+
+def test_explain():
+    text = report("--explain", "python-gil").stdout
+    assert "rule python-gil" in text and "take_gil" in text and "python.rule" in text, text
+    assert "--list" in report("--explain", "nothing", codes=(yrt.USAGE,)).stderr
+
+
+def test_live():
+    """One function of one thread is all that happens."""
+    with yrt.Fixture("deep30", seconds=60) as fixture, tempfile.TemporaryDirectory() as folder:
+        fixture.release()
+        kept = os.path.join(folder, "kept")
+        found = json.loads(report("-p", fixture.pid, "-d", 6, "-q", "-f", "json", "--keep", kept).stdout)
+        again = json.loads(report(kept, "-f", "json").stdout)
+    assert [v["name"] for v in found["views"]][:2] == ["wall", "clock"], found["views"]
+    assert "hot-function" in [f["rule"] for f in found["findings"]], found
+    hot = next(f for f in found["findings"] if f["rule"] == "hot-function")
+    assert hot["where"][0]["function"] == "burn", hot["where"]  # what the innermost function of the chain does
+    assert [f["rule"] for f in again["findings"]] == [f["rule"] for f in found["findings"]]
+
+
+def test_process_that_is_not_there():
+    report("-p", "999999999", "-d", 5, "-q", codes=(yrt.NO_PROCESS,))
+
+
+def measure(rule, which, folder):
+    environment = {**os.environ, "YRT": yrt.YRT, "RECORD_TO": folder}
+    subprocess.run(["sh", os.path.join(FIXTURES, "record.sh"), rule, which], env=environment, check=True, timeout=120)
+    return names(folder)
+
+
+@yrt.measured
+def test_live_programs():
+    """Each planted program and near miss is measured now."""
+    wrong = []
+    for rule in rules():
+        if rule in CIRCUMSTANCES:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            planted = measure(rule, "planted", os.path.join(folder, "planted"))
+            near = measure(rule, "near", os.path.join(folder, "near"))
+        wrong += [f"{rule}: {planted}"] if planted[:1] != [rule] else []
+        wrong += [f"{rule} in its near miss"] if rule in near else []
+        yield f"{rule}: {planted}; near {near}"
+    assert not wrong, wrong
+
+
+yrt.main(globals())

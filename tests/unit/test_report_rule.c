@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The language of rules: patterns on stacks of a known profile, expressions over known facts, what does not parse. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "frontends/report/expression.h"
+#include "frontends/report/match.h"
+
+static u32 function_of(struct profile *p, enum profile_kind kind, const char *name, const char *file)
+{
+	struct profile_function fn = {.name = name, .module = "program", .file = file, .kind = kind};
+	u32 ret;
+
+	assert_null(profile_function(p, 0, &fn, false, &ret));
+	return ret;
+}
+
+/* "main;k:read;handle/app.py": native functions, k: of the kernel, s: of a script; behind a slash their file. */
+static void add(struct profile *p, const char *path, u64 count)
+{
+	char *copy = strdup(path), *rest = copy, *part;
+	u32 node = 0;
+
+	while ((part = strsep(&rest, ";"))) {
+		enum profile_kind kind = !strncmp(part, "k:", 2)   ? KIND_KERNEL
+		                         : !strncmp(part, "s:", 2) ? KIND_SCRIPT
+		                                                   : KIND_NATIVE;
+		char *name = kind == KIND_NATIVE ? part : part + 2, *file = strchr(name, '/');
+
+		if (file)
+			*file++ = '\0';
+		assert_null(profile_child(p, node, function_of(p, kind, name, file ? file : ""), &node));
+	}
+	profile_add(p, node, count);
+	free(copy);
+}
+
+static int setup(void **state)
+{
+	struct profile *p;
+
+	if (profile_create(&p))
+		return 1;
+	p->meta.unit = "samples";
+	add(p, "main;s:handle/app.py;compile;malloc;k:fault", 30);
+	add(p, "main;s:handle/app.py;compile;parse;match;malloc", 20);
+	add(p, "main;s:other/lib.py;malloc", 10);
+	add(p, "main;s:handle/app.py", 40);
+	profile_finish(p);
+	*state = p;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	profile_destroy(*state);
+	return 0;
+}
+
+static double share(struct profile *p, const char *text)
+{
+	struct stack_pattern pattern;
+	double ret;
+
+	assert_null(stack_pattern_parse(text, "test", &pattern));
+	assert_null(match_share(&pattern, p, &ret));
+	stack_pattern_free(&pattern);
+	return ret;
+}
+
+static void test_patterns(void **state)
+{
+	static const struct {
+		const char *pattern;
+		double share;
+	} cases[] = {{"\"malloc\"", 0.6}, {"\"malloc\" leaf", 0.3}, {"\"malloc\" leaf 2", 0.6},
+	        {"\"compile\" > \"malloc\"", 0.5}, {"\"compile\" >1 \"malloc\"", 0.3},
+	        {"\"compile\" >2 \"malloc\"", 0.3}, {"\"compile\" >3 \"malloc\"", 0.5}, {"\"malloc\" > \"compile\"", 0},
+	        {"kernel\"\" leaf", 0.3}, {"kernel", 0.3}, {"script\"\" leaf", 0.4},
+	        {"\"malloc\" without \"compile\"", 0.1}, {"\"malloc\" without kernel", 0.3},
+	        {"\"\"@\"lib\\.py$\"", 0.1}, {"code > \"malloc\" without \"\"@\"lib\"", 0.5},
+	        {"\"^handle$\" > compiled leaf", 0.2}, {"\"nothing\"", 0},
+	        {"\"main\" > \"handle\" > \"parse\" > \"malloc\"", 0.2}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		if (fabs(share(*state, cases[i].pattern) - cases[i].share) > 1e-9)
+			fail_msg("%s: %g, not %g", cases[i].pattern, share(*state, cases[i].pattern), cases[i].share);
+}
+
+static void test_interval_is_binomial(void **state)
+{
+	struct rules rules = {0};
+	struct match m;
+
+	assert_null(rules_parse(&rules, "test",
+	        "rule x\n\ttitle t\n\twhy w\n\tchange c\n\tshow s\n\tview clock\n\tstack \"malloc\"\n\twhen share > "
+	        "0\n"));
+	assert_null(match_stacks(&rules.all[0], *state, &m));
+	assert_true(m.value == 60 && m.total == 100);
+	assert_true(fabs(m.error - 1.96 * sqrt(0.6 * 0.4 / 100)) < 1e-3);
+	match_free(&m);
+	rules_free(&rules);
+}
+
+/* The site is the nearest code outside of what matched; with site and skip another one. */
+static void test_sites(void **state)
+{
+	static const struct {
+		const char *more, *site;
+		u64 value;
+	} cases[] = {{"", "compile", 30}, {"\tskip \"compile|match|parse|malloc\"\n", "handle", 50},
+	        {"\tsite script\n", "handle", 50}, {"\tsite script\n\tskip \"handle\"\n", "other", 10}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct rules rules = {0};
+		struct profile *p = *state;
+		struct match m;
+		char text[512];
+
+		snprintf(text, sizeof(text),
+		        "rule x\n\ttitle t\n\twhy w\n\tchange c\n\tshow s\n\tview clock\n\tstack \"malloc\"\n\twhen "
+		        "share > 0\n%s"
+		        "\tskip \"malloc\"\n",
+		        cases[i].more);
+		assert_null(rules_parse(&rules, "test", text));
+		assert_null(match_stacks(&rules.all[0], p, &m));
+		if (i == 3) { /* where nothing is left to name, it is what matched */
+			bool found = false;
+
+			for (u32 k = 0; k < m.nsites; k++)
+				found |= !strcmp(p->functions[m.site[k].function].name, "other");
+			assert_true(found);
+		} else {
+			assert_string_equal(p->functions[m.site[0].function].name, cases[i].site);
+			assert_int_equal(m.site[0].value, cases[i].value);
+		}
+		match_free(&m);
+		rules_free(&rules);
+	}
+}
+
+static void test_expressions(void **state)
+{
+	static const struct {
+		const char *text;
+		double value; /* NAN: not known */
+	} cases[] = {{"1 + 2 * 3", 7}, {"(1 + 2) * 3", 9}, {"50%", 0.5}, {"2k", 2048}, {"1m", 1048576}, {"20ms", 0.02},
+	        {"cpu", 2}, {"cpu > 1.5 and threads = 4", 1}, {"cpu > 3 or threads = 4", 1}, {"not cpu > 3", 1},
+	        {"unknown", NAN}, {"unknown > 1", NAN}, {"unknown > 1 and cpu > 3", 0}, {"unknown > 1 or cpu > 1", 1},
+	        {"known unknown", 0}, {"known cpu", 1}, {"not unknown", NAN}, {"name", NAN}, {"-cpu + 3", 1},
+	        {"cpu / 0 > 1", 1}, {"cpu >= 2 and cpu <= 2 and cpu != 3", 1}};
+	static const char *const wrong[] = {"", "1 +", "(1", "1 2", "cpu >", "> 3", "1 ) 2", "cpu & 1", "a$b",
+	        "((((((((((((((((((((((((((((((((((1))))))))))))))))))))))))))))))))))"};
+	struct facts f = {0};
+
+	facts_set(&f, "cpu", 2);
+	facts_set(&f, "threads", 4);
+	facts_set_text(&f, "name", "x");
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		double value;
+
+		assert_null(expression_value(cases[i].text, &f, &value));
+		if (isnan(cases[i].value) ? !isnan(value) : fabs(value - cases[i].value) > 1e-9)
+			fail_msg("%s is %g, not %g", cases[i].text, value, cases[i].value);
+	}
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		struct error *err = expression_check(wrong[i]);
+
+		if (!err)
+			fail_msg("\"%s\" is taken for an expression", wrong[i]);
+		error_free(err);
+	}
+	facts_free(&f);
+}
+
+#define WHOLE "\ttitle t\n\twhy w\n\tchange c\n\tshow s\n\twhen cpu > 0\n\tweight cpu\n"
+
+static void test_what_does_not_parse(void **state)
+{
+	static const struct {
+		const char *text, *line, *expected;
+	} cases[] = {{"title x\n", "f:1:", "rule NAME"}, {"rule A\n", "f:1:", "small letters"},
+	        {"rule a\n\ttitle t\n", "f:2:", "title, why, change and show"},
+	        {"rule a\n" WHOLE "\nrule a\n" WHOLE, "f:9:", "another name"},
+	        {"rule a\n" WHOLE "\tview clock\n", "f:8:", "view and stack"},
+	        {"rule a\n" WHOLE "\tstack \"x\" >0 \"y\"\n", "f:8:", "from 1 on"},
+	        {"rule a\n" WHOLE "\tstack \"x\" \"y\"\n", "f:8:", "the end of the pattern"},
+	        {"rule a\n" WHOLE "\tdoubt cpu > 1\n", "f:8:", "EXPRESSION : TEXT"},
+	        {"rule a\n" WHOLE "\ttitle again\n", "f:8:", "only once"}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct rules rules = {0};
+		struct error *err = rules_parse(&rules, "f", cases[i].text);
+
+		assert_non_null(err);
+		if (!strstr(err->message, cases[i].line) || !strstr(err->message, cases[i].expected))
+			fail_msg("%s: %s", cases[i].text, err->message);
+		error_free(err);
+		rules_free(&rules);
+	}
+}
+
+static void test_continued_lines(void **state)
+{
+	struct rules rules = {0};
+
+	assert_null(rules_parse(&rules, "f",
+	        "# a comment\n\nrule a\n\ttitle one\n\t\ttwo\n\twhy w\n\n\t# within\n\tchange c\n\tshow s\n\twhen cpu "
+	        "> 0\n\t\tand "
+	        "cpu < 9\n\tweight cpu\n\nrule b\n" WHOLE));
+	assert_int_equal(rules.n, 2);
+	assert_string_equal(rules.all[0].title, "one two");
+	assert_string_equal(rules.all[0].when[0], "cpu > 0 and cpu < 9");
+	assert_string_equal(rules.all[1].source, "f:15");
+	assert_non_null(strstr(rules.all[0].text, "weight cpu"));
+	rules_free(&rules);
+}
+
+static void test_builtin_rules(void **state)
+{
+	struct rules rules = {0};
+
+	assert_null(rules_builtin(&rules));
+	assert_true(rules.n > 20);
+	rules_free(&rules);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test_setup_teardown(test_patterns, setup, teardown),
+	        cmocka_unit_test_setup_teardown(test_interval_is_binomial, setup, teardown),
+	        cmocka_unit_test_setup_teardown(test_sites, setup, teardown),
+	        cmocka_unit_test(test_expressions),
+	        cmocka_unit_test(test_what_does_not_parse),
+	        cmocka_unit_test(test_continued_lines),
+	        cmocka_unit_test(test_builtin_rules),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
