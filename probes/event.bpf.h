@@ -352,6 +352,7 @@ static __attribute__((always_inline)) inline void event_user(struct slot *slot, 
 		walk_through(w, process, head->tgid);
 		user_registers(w, user, task, user);
 		slot->ends = 0;
+		slot->return_probe = NULL;
 		slot->defers = deferred;
 		slot->guesses = deferred && with_loop ? DEFERRED_GUESSES : 0;
 		stop = !user && is_newborn(task) ? walk_newborn(w) : STOP_NONE;

@@ -10,7 +10,7 @@
 
 #define PROBED_INSN_MAX     16
 #define RETURN_PROBE_PUSHED (3 * sizeof(u64))
-#define RETURN_PROBES_MAX   64 /* of a thread: the kernel's MAX_URETPROBE_DEPTH */
+#define RETURN_PROBES_EACH  8 /* of a frame, or left behind by longjmp() */
 
 /* For a walk from outside. */
 static inline void fill_return_probes(struct return_probes *ret, struct task_struct *task)

@@ -5,12 +5,18 @@
 
 #include "return_probe.bpf.h"
 
-/* The innermost return probe of a task whose return address was in [from, to] of its stack. */
-static inline struct return_instance *find_return_probe(struct task_struct *task, u64 from, u64 to)
+/*
+ * The innermost return probe whose return address was in [from, to] of the current thread's stack. *next: where the
+ * last search ended; they are in the order of a walk.
+ */
+static inline struct return_instance *find_return_probe(struct return_instance **next, u64 from, u64 to)
 {
-	struct return_instance *at = BPF_CORE_READ(task, utask, return_instances);
+	struct return_instance *at = *next;
 
-	for (u32 i = 0; i < RETURN_PROBES_MAX && at; i++) {
+	if (!at)
+		at = BPF_CORE_READ(bpf_get_current_task_btf(), utask, return_instances);
+	for (u32 i = 0; i < RETURN_PROBES_EACH && at; i++) {
+		*next = at;
 		if (BPF_CORE_READ(at, stack) - from <= to - from)
 			return at;
 		at = BPF_CORE_READ(at, next);
@@ -62,7 +68,7 @@ WALK_GLOBAL int walk_past_probe(struct slot *slot)
 		return STOP_NONE;
 	}
 	sp = w->reg[REG_SP] - sizeof(u64);
-	at = find_return_probe(task, sp, w->leaf ? sp + RETURN_PROBE_PUSHED : sp);
+	at = find_return_probe(&slot->return_probe, sp, w->leaf ? sp + RETURN_PROBE_PUSHED : sp);
 	if (!at)
 		return leave_return_probe(w);
 	w->reg[REG_PC] = BPF_CORE_READ(at, orig_ret_vaddr);

@@ -72,9 +72,10 @@ struct vm_state { /* of a walk: what runtimes keep between their steps */
 
 struct slot { /* one walk in progress */
 	u32 busy;
-	u32 ends;                  /* how often the walk has ended, to go on elsewhere */
-	u32 defers;                /* it may be done again later, if it meets unknown code */
-	u32 guesses;               /* that it may still make there */
+	u32 ends;                             /* how often the walk has ended, to go on elsewhere */
+	u32 defers;                           /* it may be done again later, if it meets unknown code */
+	u32 guesses;                          /* that it may still make there */
+	struct return_instance *return_probe; /* the last that it has passed (return_walk.bpf.h) */
 	struct stack_head head;    /* here, and not on the stack: BPF has 512 bytes of it for a chain of functions */
 	struct alloc_record alloc; /* of tlab_sample.bpf.h */
 	u64 kernel[KERNEL_FRAMES + 1];
