@@ -121,7 +121,8 @@ char *loss_line(const struct sampler_stats *st)
 		fprintf(out, ", rate halved %u times", st->halvings);
 	if (st->probed > 0)
 		fprintf(out, ", probed %.1f %% of the time", 100 * st->probed);
-	fprintf(out, "; %.1f us a sample, %.2f %% of a CPU", st->bpf_ns_per_sample / 1000, st->cpu_percent);
+	fprintf(out, "; %.1f us a sample, %.2f %% of a CPU, at most %lu MB", st->bpf_ns_per_sample / 1000,
+	        st->cpu_percent, (st->max_rss_kb + 1023) / 1024);
 	fclose(out);
 	return text;
 }

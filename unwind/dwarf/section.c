@@ -12,7 +12,6 @@
 #include "binary/elf_table.h"
 
 #define CHDR_TYPE_ZSTD 2u /* ELFCOMPRESS_ZSTD, which elf.h below glibc 2.37 does not have */
-#define HUGE_FROM      (8 * SECTION_CHUNK)
 #define CHUNKS_AHEAD   3u /* what a thread unpacks before it is asked for */
 #define CHUNKS_BEHIND  5u /* what is kept then of what was read */
 #define OLD_MAGIC      "ZLIB"
@@ -96,8 +95,6 @@ void section_open(struct dwarf_section *s, struct image *img, const char *name)
 	        -1, 0);
 	s->place = place == MAP_FAILED ? NULL : place;
 	s->bytes = s->place ? place + (-(uintptr_t)place & (SECTION_CHUNK - 1)) : NULL;
-	if (s->size >= HUGE_FROM)
-		madvise(s->bytes, s->size, MADV_HUGEPAGE); /* where there are none, it fails and nothing is lost */
 	s->used = calloc(s->nchunks, sizeof(*s->used));
 	if (!s->bytes || !s->used)
 		section_close(s);
@@ -143,9 +140,13 @@ static u32 find_oldest(const struct dwarf_section *s, u64 needed_since)
 static void prepare(struct dwarf_section *s, u32 chunk, u64 needed_since)
 {
 	u32 most = s->ahead ? CHUNKS_BEHIND + CHUNKS_AHEAD : SECTION_CHUNKS;
-	u32 oldest = s->present < most ? s->nchunks : find_oldest(s, needed_since);
-	u8 *from = s->bytes + oldest * SECTION_CHUNK, *to = s->bytes + chunk * SECTION_CHUNK;
+	u32 oldest;
+	u8 *from, *to = s->bytes + chunk * SECTION_CHUNK;
 
+	while (s->present > most && (oldest = find_oldest(s, needed_since)) < s->nchunks) /* a thread read ahead */
+		drop(s, oldest);
+	oldest = s->present < most ? s->nchunks : find_oldest(s, needed_since);
+	from = s->bytes + oldest * SECTION_CHUNK;
 	s->present++;
 	if (oldest == s->nchunks)
 		return;

@@ -12,9 +12,9 @@
 
 #include "binary/image.h"
 
-#define SECTION_CHUNK  (2ull << 20)  /* a huge page */
+#define SECTION_CHUNK  (1ull << 20)
 #define SECTION_MAX    (16ull << 30) /* unpacked */
-#define SECTION_CHUNKS 24u           /* in memory at once, unless one request needs more */
+#define SECTION_CHUNKS 6u            /* in memory at once, unless one request needs more */
 
 struct unpacker;   /* unpack.h */
 struct read_ahead; /* ahead.h */
