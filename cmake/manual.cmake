@@ -28,4 +28,5 @@ add_custom_command(OUTPUT ${manual}.stamp
 add_custom_target(manual ALL DEPENDS ${manual}.stamp)
 install(FILES ${manual}/bash/yrt DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
 install(FILES ${manual}/zsh/_yrt DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+install(FILES ${manual}/zsh/_yrt DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions) # where Debian's zsh looks below /usr
 install(FILES ${manual}/fish/yrt.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)

@@ -292,6 +292,8 @@ struct error *flame_parse(const struct command_line *self, int argc, char **argv
 		o.run.sampler.duration_s = o.run.command ? 0 : 30;
 	if (!err)
 		err = flame_set_event(&o);
+	if (!o.format && !strcmp(o.output, "-") && !strcmp(argv[0], "record"))
+		o.format = format_recording.name;
 	if (!err && !o.help)
 		err = flame_check(&o);
 	if (err) {

@@ -5,6 +5,7 @@ import contextlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -300,6 +301,33 @@ def test_usage():
         )
         for command in ("record", "render", "diff"):
             assert command in plain(command, "--help").stdout
+
+
+def test_stdout_gets_a_recording():
+    with yrt.Fixture("deep30", wait=False) as fixture, tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "x.yrt")
+        with open(path, "wb") as out:
+            subprocess.run(
+                [yrt.YRT, "record", "-p", str(fixture.pid), "-d", "1", "-q", "-o", "-"],
+                stdout=out,
+                check=True,
+                timeout=60,
+            )
+        result = yrt.run("render", path, "-f", "folded", "-o", "-", output=False, stats=False).expect()
+        assert "f01" in result.stdout, result.stdout
+
+
+def test_hangup():
+    """It ends a run with what there is, but not one that nohup has started."""
+    with yrt.Fixture("deep30", wait=False) as fixture:
+        for prefix in ((), ("nohup",)):
+            run = yrt.Run("record", "-p", fixture.pid, "-d", 60, prefix=prefix).sampling()
+            run.process.send_signal(signal.SIGHUP)
+            if prefix:
+                ignored = int(re.search(r"SigIgn:\t(\w+)", yrt.read(f"/proc/{run.process.pid}/status"))[1], 16)
+                assert ignored & 1 << signal.SIGHUP - 1, hex(ignored)
+                run.interrupt()
+            run.result(30).expect()
 
 
 yrt.main(globals())
