@@ -172,6 +172,15 @@ static bool is_read(struct lua_heap *r, struct lua_value key, struct lua_value v
 	return *(bool *)ctx;
 }
 
+/* Table.lastfree, behind Table.node, leads into the hash part. */
+static bool has_hash(struct lua_heap *r, const struct lua_table *t)
+{
+	const u8 *bytes = heap_bytes(r->h, t->addr + r->at.node + 8, 8);
+	u64 free = bytes ? lua_word_at(bytes) : 0;
+
+	return t->node && free >= t->node && free <= t->node + (u64)r->at.node_size * t->nodes;
+}
+
 /* Are tables laid out so: are all keys of the registry and of package.loaded what they say? */
 static bool fits(struct lua_heap *r, struct lua_heap_state *s)
 {
@@ -181,8 +190,8 @@ static bool fits(struct lua_heap *r, struct lua_heap_state *s)
 	s->loaded = field_table(r, s->registry, "_LOADED");
 	s->globals = field_table(r, s->loaded, "_G");
 	return s->globals && lua_heap_table(r, s->registry, &registry) && lua_heap_table(r, s->loaded, &loaded) &&
-	       lua_heap_each(r, &registry, is_read, &whole) && whole && lua_heap_each(r, &loaded, is_read, &whole) &&
-	       whole;
+	       has_hash(r, &registry) && has_hash(r, &loaded) && lua_heap_each(r, &registry, is_read, &whole) &&
+	       whole && lua_heap_each(r, &loaded, is_read, &whole) && whole;
 }
 
 static void try_state(struct lua_heap *r, u64 thread, u64 g)

@@ -365,6 +365,7 @@ static const struct runtime_heap_ops heap = {
         .close = luajit_heap_close,
         .roots = luajit_heap_roots,
         .object = luajit_heap_object,
+        .blocks = luajit_heap_own,
 };
 static struct error *list_calls(void *data, const struct runtime_process *p, const char *pattern,
         struct error *(*add)(void *ctx, const struct runtime_callee *c), void *ctx)

@@ -247,11 +247,13 @@ static void add_table(struct luajit_heap *r, const struct luajit_heap_vm *vm, u3
 }
 
 /* Metamethods' names, and metatables of types: references behind the state of C types (gcroot). */
-static void add_vm_roots(struct luajit_heap *r, const struct luajit_heap_vm *vm, u32 parent)
+static void add_vm_roots(struct luajit_heap *r, struct luajit_heap_vm *vm, u32 parent)
 {
 	const struct luajit_layout *l = r->layout;
 	u32 root = heap_root(r->h, parent, HEAP_RUNTIME, "VM"), label = heap_label(r->h, "names, metatables of types");
 
+	vm->own_root = root;
+	vm->strings_root = heap_root(r->h, parent, HEAP_RUNTIME, "strings that no object refers to");
 	for (u32 at = l->g_jit_base.at + 2u * r->at.ref; at + r->at.ref <= l->gg_g.size; at += r->at.ref) {
 		const u8 *bytes = heap_bytes(r->h, vm->g + at, r->at.ref);
 		u64 addr = bytes ? luajit_ref_at(r, bytes) : 0;
@@ -282,7 +284,7 @@ struct error *luajit_heap_roots(void *reader)
 	struct luajit_heap *r = reader;
 
 	for (u32 i = 0; i < r->nvms; i++) {
-		const struct luajit_heap_vm *vm = &r->vms[i];
+		struct luajit_heap_vm *vm = &r->vms[i];
 		u32 parent = r->nvms > 1 ? heap_root(r->h, 0, HEAP_LASTING, vm->name) : 0, threads;
 		struct luajit_table loaded;
 		bool has_loaded = vm->loaded && luajit_heap_table(r, vm->loaded, &loaded);

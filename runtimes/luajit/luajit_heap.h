@@ -21,6 +21,8 @@ struct error *luajit_heap_open(const struct luajit_image *image, u64 bias, struc
         const struct runtime_process *p, struct heap *h, void **ret);
 void luajit_heap_close(void *reader);
 struct error *luajit_heap_roots(void *reader);
+/* Strings that nothing refers to, and the VM's own memory: luajit_heap_own.c. */
+struct error *luajit_heap_own(void *reader);
 enum heap_seen luajit_heap_object(void *reader, u64 addr, u32 label, struct heap_object *ret);
 
 #endif

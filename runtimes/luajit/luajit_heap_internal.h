@@ -40,6 +40,7 @@ struct luajit_objects {
 struct luajit_heap_vm {
 	u64 g, registry, loaded, globals, main_thread;
 	u64 ctypes; /* CTState; 0: no FFI */
+	u32 own_root, strings_root;
 	char name[32];
 };
 
@@ -100,6 +101,8 @@ static inline bool luajit_is_object(u32 type)
 	return type >= GCT_STRING && type < GCT_TYPES;
 }
 
+/* Bytes of a string of this length. */
+u64 luajit_heap_string_size(const struct luajit_heap *r, u64 len);
 /* The string at addr, cut and terminated; len: its whole length. False: there is none. */
 bool luajit_heap_string(struct luajit_heap *r, u64 addr, char *ret, size_t size, u32 *len);
 bool luajit_heap_table(struct luajit_heap *r, u64 addr, struct luajit_table *ret);

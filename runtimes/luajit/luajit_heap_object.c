@@ -338,17 +338,22 @@ static enum heap_seen see_userdata(struct luajit_heap *r, u64 addr, struct heap_
 	return HEAP_OBJECT;
 }
 
-static enum heap_seen see_string(struct luajit_heap *r, u64 addr, struct heap_object *ret)
+/* Since 2020 a string of 4 n bytes is rounded up (lj_str.h: lj_str_size); its id made the length move. */
+u64 luajit_heap_string_size(const struct luajit_heap *r, u64 len)
 {
 	const struct luajit_layout *l = r->layout;
-	const u8 *bytes = heap_bytes(r->h, addr, l->str_size.at);
-	u64 len;
+	bool rounded = l->str_len.at >= l->l_gct.at + 11;
+
+	return l->str_size.at + (rounded ? (len + 4) & ~3ull : len + 1);
+}
+
+static enum heap_seen see_string(struct luajit_heap *r, u64 addr, struct heap_object *ret)
+{
+	const u8 *bytes = heap_bytes(r->h, addr, r->layout->str_size.at);
 
 	if (!bytes)
 		return HEAP_TORN;
-	len = luajit_u32_at(bytes + l->str_len.at);
-	/* since 2020 a string of 4 n bytes is rounded up (lj_str.h: lj_str_size); its id made the length move */
-	ret->size = l->str_len.at >= l->l_gct.at + 11 ? l->str_size.at + ((len + 4) & ~3ull) : l->str_size.at + len + 1;
+	ret->size = luajit_heap_string_size(r, luajit_u32_at(bytes + r->layout->str_len.at));
 	return HEAP_OBJECT;
 }
 
