@@ -59,6 +59,11 @@ static const struct luajit_objects objects_32 = {
         .c_upvalues = 32,
 };
 
+void luajit_heap_shape(struct luajit_heap *r)
+{
+	r->at = luajit_gc64(r->layout) ? objects_64 : objects_32;
+}
+
 /* --- VMs --- */
 
 static u64 table_of(struct luajit_heap *r, u64 value)
@@ -143,12 +148,8 @@ struct error *luajit_heap_open(const struct luajit_image *image, u64 bias, struc
 	*ret = NULL;
 	if (!r)
 		return &error_no_memory;
-	*r = (struct luajit_heap){.h = h,
-	        .p = p,
-	        .image = image,
-	        .names = names,
-	        .layout = image->layout,
-	        .at = luajit_gc64(image->layout) ? objects_64 : objects_32};
+	*r = (struct luajit_heap){.h = h, .p = p, .image = image, .names = names, .layout = image->layout};
+	luajit_heap_shape(r);
 	err = luajit_vms_find(image, bias, p, LUAJIT_VMS_MEMORY, &vms);
 	if (!err && vms.n)
 		r->vms = calloc(vms.n, sizeof(*r->vms));

@@ -101,6 +101,8 @@ static inline bool luajit_is_object(u32 type)
 	return type >= GCT_STRING && type < GCT_TYPES;
 }
 
+/* Sets where members of objects are, by the size of references. */
+void luajit_heap_shape(struct luajit_heap *r);
 /* Bytes of a string of this length. */
 u64 luajit_heap_string_size(const struct luajit_heap *r, u64 len);
 /* The string at addr, cut and terminated; len: its whole length. False: there is none. */
