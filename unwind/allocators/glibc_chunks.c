@@ -27,6 +27,7 @@ struct fault {
 	u64 at, good; /* the chunk, and the last good one before it */
 	u64 size, previous;
 	const char *what; /* NULL: none */
+	bool absent;      /* nothing is wrong: it could not be read */
 };
 
 struct walk_state {
@@ -74,13 +75,15 @@ static const char *wrong_size(const struct walk_state *w, u64 at, u64 field)
 	return NULL;
 }
 
+/* head: NULL if it could not be read. */
 static bool blame(struct walk_state *w, u64 at, const u64 *head, const char *what)
 {
 	w->fault.what = what;
+	w->fault.absent = !head;
 	w->fault.at = at;
 	w->fault.good = w->n ? w->batch[w->n - 1].at : 0;
-	w->fault.previous = head[0];
-	w->fault.size = head[1];
+	w->fault.previous = head ? head[0] : 0;
+	w->fault.size = head ? head[1] : 0;
 	return false;
 }
 
@@ -116,6 +119,8 @@ static bool take(struct walk_state *w, u64 at, const u64 *head)
 		return true;
 	}
 	wrong = wrong_size(w, at, head[1]);
+	if (wrong && !head[1] && pages_at(g->space->pages, at) != PAGE_PRESENT) /* read as zeros */
+		return blame(w, at, NULL, "it is swapped out (--swapped reads it), or not in memory");
 	if (wrong)
 		return blame(w, at, head, wrong);
 	if (at == a->top) {
@@ -130,7 +135,7 @@ static bool take(struct walk_state *w, u64 at, const u64 *head)
 	else if (w->n)
 		return false;
 	else if (!block_reader_read(&g->reader, next, sizeof(next), at + size))
-		return blame(w, at, head, "what follows it cannot be read");
+		return blame(w, at, NULL, "what follows it is not in memory");
 	in_use = next[1] & CHUNK_PREV_IN_USE;
 	if (in_use && w->s->arena && !(head[1] & CHUNK_OTHER_ARENA)) /* a free one does not say */
 		return blame(w, at, head, "it says that it is of the main arena");
@@ -153,7 +158,8 @@ static bool read_batch(struct walk_state *w, u64 at)
 	w->next = at;
 	w->fault.what = NULL;
 	if (!block_reader_fill(r, at, w->s->end))
-		return blame(w, at, words, r->state == BLOCK_SWAPPED ? "it is swapped out" : "it is not in memory");
+		return blame(w, at, NULL,
+		        r->state == BLOCK_SWAPPED ? "it is swapped out; --swapped reads it" : "it is not in memory");
 	while (w->next < w->s->end && w->n < BATCH) {
 		head = block_reader_at(r, w->next, CHUNK_HEADER);
 		if (!head)
@@ -334,6 +340,9 @@ static struct error *report(struct walk_state *w, u64 last)
 
 	if (err)
 		return err;
+	if (f->absent)
+		return usage_say(u, USAGE_NOTE, "arena %u is not read from %#llx to %#llx: %s", w->s->arena,
+		        (unsigned long long)f->at, (unsigned long long)w->s->end, f->what);
 	return usage_say(u, USAGE_CORRUPT,
 	        "corrupt chunk at %#llx (arena %u, heap %#llx-%#llx): %s. Its header: previous size %#llx, size "
 	        "%#llx; the last good chunk before it: %#llx. The rest of this heap is not read",
