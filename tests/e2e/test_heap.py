@@ -176,6 +176,21 @@ def test_formats():
                 assert stacks.get(path, 0) == n, (path, n, stacks.get(path))
 
 
+def test_watch():
+    """What increased between two moments, by size."""
+    with yrt.Fixture(BLOCKS, wait=False) as f:
+        run = yrt.Run("heap", "-p", f.pid, "--watch", 4, "--bytes", "-q", output=False, stats=False)
+        yrt.until(lambda: "clock_nanosleep" in yrt.read(f"/proc/{run.process.pid}/wchan") or
+                  yrt.read(f"/proc/{run.process.pid}/wchan") == "hrtimer_nanosleep", "it waits for the second moment")
+        f.release()
+        assert '"grown": 5000' in f.process.stdout.readline()
+        rows = table(run.result().expect().stdout)
+    grown = {path: row for path, row in rows.items() if path[2:] == ("in use", "528 B")}
+    cached = rows.get((*next(iter(grown))[:2], "free in thread caches", "528 B"))
+    assert not cached and sum(row.blocks for row in grown.values()) == 5000, rows
+    assert sum(row.size for row in grown.values()) == 5000 * 528, rows
+
+
 def test_refused():
     for args, words in (((), "no process was given"), (("-p", "1", "--core", "x"), "excludes"),
                         (("--core", "x", "--watch", "1"), "excludes"), (("-p", "1", "-f", "x"), "no format")):
