@@ -151,6 +151,15 @@ static const char *view_of(const char *name)
 	return NULL;
 }
 
+/* Is it a view of a runtime whose functions are in tables of files? */
+static bool has_tables(const char *name)
+{
+	for (const struct runtime_ops *const *r = runtimes; *r; r++)
+		if (!strcmp((*r)->view, name) && (*r)->functions)
+			return true;
+	return false;
+}
+
 struct error *hit_parse(const char *text, struct hit_spec *ret)
 {
 	struct hit_spec s = {0};
@@ -166,7 +175,10 @@ struct error *hit_parse(const char *text, struct hit_spec *ret)
 		snprintf(s.file, sizeof(s.file), "%.*s", (int)(end - at), at);
 	snprintf(s.name, sizeof(s.name), "%s", end ? end + 1 : at);
 	s.by_addr = end && number(s.name, &s.addr);
-	if (s.kind == HIT_ANY && end && callee_form(s.file)) {
+	if (end && has_tables(s.file)) { /* "go:main.f": in whatever file */
+		*s.file = '\0';
+		end = NULL;
+	} else if (s.kind == HIT_ANY && end && callee_form(s.file)) {
 		s.language = view_of(s.file);
 		*ret = s;
 		return NULL;

@@ -7,6 +7,7 @@
  *	python:gc__start		a USDT probe by its provider, or by its file
  *	sched:sched_process_exec	a tracepoint
  *	python:orders.views.checkout	a function of a language that is interpreted (hit_callees.h)
+ *	go:main.f			one that a language's own table in a file has, of whichever file
  *
  * A prefix "uprobe:", "usdt:" or "tracepoint:" decides where that is not clear.
  */

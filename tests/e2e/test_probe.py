@@ -118,7 +118,7 @@ def test_tables():
     too.
     """
     with yrt.Fixture(go.build("labels", "-ldflags=-s -w", name="labels-stripped"), seconds=None, wait=False) as fixture:
-        result = yrt.run("probe", "-e", "main.burnBoth", "-p", fixture.pid, "-d", 1).expect()
+        result = yrt.run("probe", "-e", "go:main.burnBoth", "-p", fixture.pid, "-d", 1).expect()
         near = yrt.run("probe", "-e", "main.burnBoht", "-p", fixture.pid, "-d", 1).expect(yrt.USAGE)
     assert result.samples > 10 and all(frames[-1] == "main.burnBoth" for frames, _ in result.stacks), yrt.show(
         result.stacks
