@@ -112,11 +112,13 @@ static __attribute__((noinline)) int callee_begins(struct slot *slot, const stru
 	15 /* of struct pt_regs, in its beginning: all but those of the program counter and the stack */
 
 /* Does a register point to the frame of the function as it begins? */
-static __attribute__((noinline)) int callee_is_proven(const struct callee_watch *watch)
+WALK_GLOBAL int callee_is_proven(const struct callee_watch *watch)
 {
 	const u64 *regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
 	u64 at, word;
 
+	if (!watch)
+		return false;
 	for (u32 i = 0; i < CALLEE_REGISTERS; i++)
 		if (!bpf_probe_read_kernel(&at, sizeof(at), regs + i) &&
 		        !bpf_probe_read_user(&word, sizeof(word), (void *)(at + watch->proof_at[0])) &&
@@ -203,14 +205,15 @@ static inline u64 callee_depth(const struct slot *slot)
 }
 
 /* A thread is so deep: calls that are further in have been left, by an exception. Returns how many are not. */
-static __attribute__((noinline)) u32 callee_left(struct callee_line *line, u64 depth)
+WALK_GLOBAL u32 callee_left(struct callee_line *line, u64 depth)
 {
 	struct callee_counts *counts = callee_counts_here();
-	u32 zero = 0, n = line->n;
+	u32 zero = 0, n;
 	struct latency_stats *all = bpf_map_lookup_elem(&latency_counters, &zero);
 
-	if (!all || !counts)
+	if (!all || !counts || !line)
 		return 0;
+	n = line->n;
 	if (line->shift != hit_shift) { /* what became of those is not known */
 		line->shift = hit_shift;
 		return 0;
@@ -229,7 +232,7 @@ static __attribute__((noinline)) u32 callee_left(struct callee_line *line, u64 d
 }
 
 /* A call begins. */
-static __attribute__((noinline)) int callee_enter(const struct slot *slot, u32 function, u64 now)
+WALK_GLOBAL int callee_enter(const struct slot *slot, u32 function, u64 now)
 {
 	struct callee_line *line = callee_line_of(function);
 	struct callee_counts *counts = callee_counts_here();
@@ -237,7 +240,7 @@ static __attribute__((noinline)) int callee_enter(const struct slot *slot, u32 f
 	u32 zero = 0, n;
 	struct latency_stats *all = bpf_map_lookup_elem(&latency_counters, &zero);
 
-	if (!line || !all || !counts)
+	if (!line || !all || !counts || !slot)
 		return 0;
 	n = callee_left(line, callee_depth(slot) - 1);
 	all->entered += hit_each;
@@ -259,7 +262,7 @@ static __attribute__((noinline)) int callee_enter(const struct slot *slot, u32 f
 }
 
 /* Tells user space of a slow call. */
-static __attribute__((noinline)) int callee_tell(u64 began, u64 ns, u32 function)
+WALK_GLOBAL int callee_tell(u64 began, u64 ns, u32 function)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct latency_key key = {0};
@@ -287,7 +290,7 @@ static __attribute__((noinline)) int callee_tell(u64 began, u64 ns, u32 function
 }
 
 /* A call ends here. Returns how long it took if it was slow, else 0. */
-static __attribute__((noinline)) u64 callee_leave(const struct slot *slot, u32 function, u64 now)
+WALK_GLOBAL u64 callee_leave(const struct slot *slot, u32 function, u64 now)
 {
 	struct callee_line *line = callee_line_of(function);
 	struct callee_counts *counts = callee_counts_here();
@@ -295,7 +298,7 @@ static __attribute__((noinline)) u64 callee_leave(const struct slot *slot, u32 f
 	struct latency_stats *all = bpf_map_lookup_elem(&latency_counters, &zero);
 	u64 began;
 
-	if (!line || !all || !counts)
+	if (!line || !all || !counts || !slot)
 		return 0;
 	n = callee_left(line, callee_depth(slot));
 	line->n = n--;
@@ -357,17 +360,19 @@ static __attribute__((noinline)) int callee_measures(struct slot *slot, struct c
 /* A slot for a hit, with its reason; NULL: it is lost. */
 static __attribute__((noinline)) struct slot *callee_slot(const struct callee_watch *watch)
 {
+	struct callee_counts *counts = callee_counts_here();
 	struct probe_stats *st = my_stats();
 	struct slot *slot;
 	u32 number;
 
-	if (!st)
+	if (!st || !counts)
 		return NULL;
 	slot = event_begin(st, (u32)find_target(), tgid_of(bpf_get_current_task_btf()), 0, &number);
 	if (!slot) {
 		st->lost[LOST_SCRATCH] += watch->each;
 		return NULL;
 	}
+	counts->slot = number;
 	slot->head.value = watch->function ? 0 : watch->each;
 	slot->head.reason = watch->reason;
 	event_reason(slot);
@@ -383,31 +388,61 @@ static __attribute__((noinline)) int callee_time(u64 begin)
 	return 0;
 }
 
+/* The number of the slot of a hit that may be a call; < 0: it is none. */
+WALK_GLOBAL int callee_begin(struct callee_watch *watch, u64 addr, u64 rip, u64 now)
+{
+	struct callee_counts *counts = callee_counts_here();
+
+	if (!counts || !watch)
+		return -1;
+	if (counts->again)
+		return (int)counts->slot;
+	counts->traps++;
+	if (!callee_was_read(watch, addr) || callee_is_anew(watch) || callee_is_compared(watch, rip) ||
+	        (!watch->exit && now >= watch->until))
+		return -1;
+	return callee_slot(watch) ? (int)counts->slot : -1;
+}
+
+/* Is its walk to be done a second time? */
+WALK_GLOBAL int callee_again(struct slot *slot, const struct callee_watch *watch)
+{
+	struct callee_counts *counts = callee_counts_here();
+
+	if (!counts || !slot || !watch)
+		return false;
+	counts->again = !counts->again && callee_starts_anew(slot, watch);
+	return counts->again != 0;
+}
+
+WALK_GLOBAL int callee_end(struct slot *slot, struct callee_watch *watch, u64 now)
+{
+	if (!slot || !watch)
+		return false;
+	return watch->function ? callee_measures(slot, watch, now) : callee_counts_as(slot, watch, now);
+}
+
+/* A second walk is by a call of the program itself: two in one program would be too much for the verifier. */
 WALKING("perf_event", on_callee)
 int on_callee_walk(struct bpf_perf_event_data *ctx)
 {
 	u64 begin = bpf_ktime_get_ns();
 	struct callee_watch *watch = callee_of(ctx->addr);
-	struct callee_counts *counts = callee_counts_here();
 	struct probe_stats *st = my_stats();
 	struct slot *slot;
+	u32 number;
 
-	if (!watch || !counts || !st || ticks != TICKS_TAKEN || !find_target())
+	if (!watch || !st || ticks != TICKS_TAKEN || !find_target())
 		return 0;
-	counts->traps++;
-	slot = callee_was_read(watch, ctx->addr) && !callee_is_anew(watch) &&
-	                       !callee_is_compared(watch, ctx->regs.rip) && (watch->exit || begin < watch->until)
-	               ? callee_slot(watch)
-	               : NULL;
+	number = (u32)callee_begin(watch, ctx->addr, ctx->regs.rip, begin);
+	slot = bpf_map_lookup_elem(&slots, &number);
 	if (slot) {
 		struct task_struct *task = bpf_get_current_task_btf();
 
-		for (u32 i = 0; i < 2; i++) {
-			event_user(slot, ctx, task, bpf_map_lookup_elem(&processes, &slot->head.tgid), true);
-			if (i || !callee_starts_anew(slot, watch))
-				break;
-		}
-		if (watch->function ? callee_measures(slot, watch, begin) : callee_counts_as(slot, watch, begin))
+		event_user(slot, ctx, task, bpf_map_lookup_elem(&processes, &slot->head.tgid), true);
+		if (callee_again(slot, watch))
+			bpf_tail_call(ctx, &on_callee_now, 0);
+		if (callee_end(slot, watch, begin))
 			event_end(slot, st, event_emit(slot, st));
 	}
 	callee_time(begin);

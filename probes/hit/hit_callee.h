@@ -52,6 +52,8 @@ struct callee_counts { /* one for each CPU */
 	u64 stand_for; /* calls, each with those that it stands for */
 	u64 walk_ns;   /* spent on traps, by BPF */
 	s64 under_way; /* calls that are measured, and not over */
+	u64 slot;      /* of the hit that is looked at, */
+	u64 again;     /* which is walked a second time */
 };
 
 #endif
