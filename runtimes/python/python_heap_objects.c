@@ -633,14 +633,14 @@ static bool int_size(struct python_heap *p, const struct python_type *t, u64 add
 	return sane_count(n);
 }
 
-/* With items in it, and what precedes it. */
+/* With items in it, and what precedes it. A number of items that is torn leads out of what is mapped. */
 static bool plain_size(struct python_heap *p, const struct python_type *t, u64 addr, u64 *size)
 {
 	s64 n = t->itemsize ? (s64)python_heap_word(p, addr + PYTHON_HEAD) : 0;
 
 	n = n < 0 ? -n : n;
 	*size = t->basicsize + (u64)n * t->itemsize;
-	return sane_count((u64)n);
+	return sane_count((u64)n) && (!n || heap_bytes(p->h, addr + *size - 1, 1));
 }
 
 static u64 before(const struct python_heap *p, const struct python_type *t)
