@@ -3,10 +3,13 @@
  * Blocks with a mapping of their own: large ones, from M_MMAP_THRESHOLD on. The kernel joins neighbouring mappings, so
  * one may hold several. Each begins at a page with its header, or (memalign()) has it a little later.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "binary/memory.h"
 #include "glibc.h"
+#include "grow.h"
+#include "search.h"
 
 #define BLOCKS_MAX (1u << 24)
 
@@ -28,30 +31,55 @@ static u64 block_at(struct glibc *g, u64 at, u64 end)
 	return size <= end - at ? size : 0;
 }
 
-static void count(struct glibc *g, u64 at, u64 size)
+/* Blocks that were found so far; those of the first pass ascend. */
+struct found {
+	u64 *at, bytes;
+	u32 n, first_pass;
+};
+
+static struct error *count(struct glibc *g, u64 at, u64 size, struct found *f)
 {
 	struct amount amount = {.blocks = 1, .size = size};
+	struct error *err = grow(&f->at, f->n, sizeof(*f->at));
 
+	if (err)
+		return err;
+	f->at[f->n++] = at;
+	f->bytes += size;
 	pages_add(g->space->pages, at, at + size, &amount);
 	amount_add(&g->mapped[size_class(size)], &amount);
 	space_claim(g->space, at, at + size);
+	return NULL;
+}
+
+static bool is_counted(const struct found *f, u64 at)
+{
+	u32 i = SEARCH(f->first_pass, k, f->at[k] < at);
+
+	return i < f->first_pass && f->at[i] == at;
 }
 
 /* In a mapping that holds others' memory, too, a block may begin at any page; looked for only if some are missing. */
-static void read_mapping(struct glibc *g, u64 start, u64 end, bool anywhere, u64 *bytes, u32 *blocks)
+static struct error *read_mapping(struct glibc *g, u64 start, u64 end, bool anywhere, struct found *f)
 {
-	for (u64 at = start; at < end && *blocks < BLOCKS_MAX;) {
-		u64 size = block_at(g, at, end);
+	struct error *err = NULL;
 
-		if (size) {
-			count(g, at, size);
-			*bytes += size;
-			++*blocks;
-		} else if (!anywhere) {
-			break;
+	for (u64 at = start; !err && at < end && f->n < BLOCKS_MAX;) {
+		u32 heap = glibc_segment_at(g, at);
+		u64 size;
+
+		if (heap < g->nsegments) { /* the kernel has joined a heap that is full with what lies behind it */
+			at = (g->segments[heap].end + PAGES_SIZE - 1) & ~(PAGES_SIZE - 1);
+			continue;
 		}
+		size = block_at(g, at, end);
+		if (!size && !anywhere)
+			break;
+		if (size && !is_counted(f, at))
+			err = count(g, at, size, f);
 		at += size ? size : PAGES_SIZE;
 	}
+	return err;
 }
 
 static bool belongs_to_arena(const struct glibc *g, const struct map_line *line)
@@ -62,25 +90,33 @@ static bool belongs_to_arena(const struct glibc *g, const struct map_line *line)
 	return false;
 }
 
+static struct error *pass(struct glibc *g, bool anywhere, struct found *f)
+{
+	struct error *err = NULL;
+
+	for (u32 i = 0; !err && i < g->space->maps.nlines; i++) {
+		const struct map_line *line = &g->space->maps.lines[i];
+
+		if (space_is_anonymous(g->space, i) &&
+		        (anywhere || (!space_is_claimed(g->space, i) && !belongs_to_arena(g, line))))
+			err = read_mapping(g, line->start, line->end, anywhere, f);
+	}
+	return err;
+}
+
 struct error *glibc_read_mapped(struct glibc *g)
 {
 	const struct glibc_parameters *p = &g->parameters;
-	u64 bytes = 0;
-	u32 blocks = 0;
+	struct found f = {0};
+	struct error *err = pass(g, false, &f);
 
-	for (u32 pass = 0; pass < 2; pass++)
-		for (u32 i = 0; i < g->space->maps.nlines; i++) {
-			const struct map_line *line = &g->space->maps.lines[i];
-
-			if (pass && (!p->at || blocks >= p->mapped_blocks))
-				break;
-			if (space_is_anonymous(g->space, i) && !space_is_claimed(g->space, i) &&
-			        !belongs_to_arena(g, line))
-				read_mapping(g, line->start, line->end, pass, &bytes, &blocks);
-		}
-	if (p->at && blocks != p->mapped_blocks)
-		return usage_say(g->usage, USAGE_NOTE,
+	f.first_pass = f.n;
+	if (!err && p->at && f.n < p->mapped_blocks)
+		err = pass(g, true, &f);
+	if (!err && p->at && f.n != p->mapped_blocks)
+		err = usage_say(g->usage, USAGE_NOTE,
 		        "malloc counts %u blocks with mappings of their own (%llu bytes); %u (%llu bytes) were found",
-		        p->mapped_blocks, (unsigned long long)p->mapped_bytes, blocks, (unsigned long long)bytes);
-	return NULL;
+		        p->mapped_blocks, (unsigned long long)p->mapped_bytes, f.n, (unsigned long long)f.bytes);
+	free(f.at);
+	return err;
 }
