@@ -56,7 +56,7 @@ def tests():
             if not re.fullmatch(pattern, name):
                 if not is_helper(kind, name):
                     yield f"tests/{path}: neither a test by its name ({pattern}) nor imported by one"
-            elif kind in (("e2e", "bench") if sanitized else ("fuzz",)):  # of the other tree
+            elif kind in (("e2e", "bench", "check") if sanitized else ("fuzz",)):  # of the other tree
                 continue
             elif f"{kind}.{name.split('.')[0]}" not in known:
                 yield f"tests/{path}: not in ctest"

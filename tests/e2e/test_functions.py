@@ -12,7 +12,7 @@ import subprocess
 
 import yrt
 
-CALLS = f"{yrt.SOURCE}/fixtures/python/calls.py"
+CALLS = f"{yrt.SOURCE}/fixtures/python/counted_calls.py"
 ROUNDS = 5
 PYTHON = os.environ.get("YRT_PYTHON", "/usr/bin/python3")
 

@@ -58,7 +58,7 @@ def test_budget():
 
 def test_redefined():
     """A function that is defined anew is found within a second."""
-    calls = f"{yrt.SOURCE}/fixtures/python/calls.py"
+    calls = f"{yrt.SOURCE}/fixtures/python/counted_calls.py"
     with subprocess.Popen([PYTHON, calls, "5"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
         try:
             program.stdout.readline()

@@ -8,7 +8,7 @@
 
 #include "binary/memory.h"
 
-#define MAGIC    "yrtwalk1"
+#define MAGIC    "yrtwalk2"
 #define FILE_MAX (64u << 20)
 #define LEVEL    19
 
@@ -54,7 +54,8 @@ static u32 take_number(struct in *in, u32 max)
 
 static void take_walk(struct in *in, struct walk_record *r)
 {
-	take(in, &r->registers, sizeof(r->registers));
+	take(in, r->registers.reg, sizeof(r->registers.reg));
+	take(in, &r->registers.thread_pointer, sizeof(u64));
 	r->stop = take_number(in, 1000);
 	r->nframes = take_number(in, WALKS_FRAMES_MAX);
 	r->frames = take_memory(r->nframes * sizeof(*r->frames));
@@ -100,7 +101,9 @@ struct walks *walks_load(const char *path)
 	take(&in, magic, sizeof(magic));
 	if (strcmp(magic, MAGIC) != 0)
 		die("is no recording of walks", path);
-	take(&in, &w->entry, sizeof(w->entry));
+	w->entry.regions = take_number(&in, UINT32_MAX);
+	w->entry.nregions = take_number(&in, REGIONS_MAX);
+	take(&in, w->entry.resume, sizeof(w->entry.resume));
 	w->npages = take_number(&in, WALKS_PAGES_MAX);
 	w->nwalks = take_number(&in, WALKS_MAX);
 	for (u32 i = 0; i < w->npages; i++) {
@@ -116,7 +119,8 @@ struct walks *walks_load(const char *path)
 
 static void put_walk(FILE *out, const struct walk_record *r)
 {
-	fwrite(&r->registers, sizeof(r->registers), 1, out);
+	fwrite(r->registers.reg, sizeof(r->registers.reg), 1, out);
+	fwrite(&r->registers.thread_pointer, sizeof(u64), 1, out);
 	fwrite(&r->stop, sizeof(u32), 1, out);
 	fwrite(&r->nframes, sizeof(u32), 1, out);
 	fwrite(r->frames, sizeof(*r->frames), r->nframes, out);
@@ -140,7 +144,9 @@ void walks_save(const struct walks *w, const char *path)
 	void *packed;
 
 	fwrite(MAGIC, sizeof(MAGIC), 1, out);
-	fwrite(&w->entry, sizeof(w->entry), 1, out);
+	fwrite(&w->entry.regions, sizeof(u32), 1, out);
+	fwrite(&w->entry.nregions, sizeof(u32), 1, out);
+	fwrite(w->entry.resume, sizeof(w->entry.resume), 1, out);
 	fwrite(&w->npages, sizeof(u32), 1, out);
 	fwrite(&w->nwalks, sizeof(u32), 1, out);
 	for (u32 i = 0; i < w->npages; i++) {
