@@ -27,7 +27,7 @@ struct watched {
 struct thread_watch {
 	struct thread_watch_options options;
 	struct watched *threads;
-	u32 n, missed;
+	u32 n;
 };
 
 static int open_event(const struct thread_watch_options *o, pid_t tid)
@@ -132,15 +132,13 @@ static void forget(struct thread_watch *w)
 static struct error *watch_all(struct thread_watch *w)
 {
 	struct error *err = NULL;
-	u32 n;
+	u32 n, missed = 1;
 
-	for (u32 i = 0; !err && i < TRIES; i++) {
+	for (u32 i = 0; !err && missed && i < TRIES; i++) {
 		forget(w);
 		err = each_thread(w, true, &n);
 		if (!err)
-			err = each_thread(w, false, &w->missed);
-		if (!w->missed)
-			break;
+			err = each_thread(w, false, &missed);
 	}
 	return err;
 }
@@ -173,21 +171,6 @@ void thread_watch_close(struct thread_watch *w)
 	forget(w);
 	free(w->threads);
 	free(w);
-}
-
-u32 thread_watch_missed(const struct thread_watch *w)
-{
-	return w->missed;
-}
-
-u64 thread_watch_hits(const struct thread_watch *w)
-{
-	u64 sum = 0, n;
-
-	for (u32 i = 0; i < w->n; i++)
-		if (w->threads[i].fd >= 0 && read(w->threads[i].fd, &n, sizeof(n)) == sizeof(n))
-			sum += n;
-	return sum;
 }
 
 u64 thread_watch_cost(void)

@@ -26,10 +26,6 @@ struct thread_watch_options {
 /* Hits from here on run the program. An error says if debug registers are in use, or there are none. */
 struct error *thread_watch_open(const struct thread_watch_options *o, struct thread_watch **ret);
 void thread_watch_close(struct thread_watch *w); /* NULL is fine */
-/* Threads that began while it was being opened, and are not watched. */
-u32 thread_watch_missed(const struct thread_watch *w);
-/* Hits, also those at which the kernel did not run the program. Those of threads that are gone count. */
-u64 thread_watch_hits(const struct thread_watch *w);
 /* What a hit costs the thread without the program, measured on this one. 0: it cannot be measured. */
 u64 thread_watch_cost(void);
 

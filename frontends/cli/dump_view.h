@@ -42,10 +42,9 @@ struct dump_view {
 	u32 nstacks;
 	struct view_task *tasks; /* as the threads are */
 	u32 ntasks, ntask_stacks;
-	bool logical;  /* tasks were asked for */
-	bool partial;  /* there may be more of them */
-	u32 dumps;     /* that were taken (--repeat) */
-	double took_s; /* to take the last one, without naming */
+	bool logical; /* tasks were asked for */
+	bool partial; /* there may be more of them */
+	u32 dumps;    /* that were taken (--repeat) */
 };
 
 /* What was seen of a thread in the dumps before. */

@@ -7,8 +7,7 @@
 #include "match.h"
 #include "rule.h"
 
-#define FINDINGS_MAX  10
-#define FINDING_FACTS 32
+#define FINDINGS_MAX 10
 
 struct finding_site {
 	char *function, *file; /* file: "" if not known */

@@ -40,7 +40,6 @@
 
 #define RULE_TERMS_MAX   8
 #define RULE_VIEWS_MAX   4
-#define RULE_TEXT_MAX    4096
 #define RULE_LINE_MAX    4096
 #define RULES_MAX        1024
 #define RULE_CLAUSES_MAX 16

@@ -227,7 +227,7 @@ static u32 count_handlers(const struct y_program *p, enum y_point point)
 	return n;
 }
 
-void lower_program(struct lower *l)
+static void lower_program(struct lower *l)
 {
 	l->p->places = y_grow(l->s, l->p->places, 0, sizeof(*l->p->places));
 	l->p->places[0] = (struct y_place){.file = ""};

@@ -110,7 +110,6 @@ const struct type *type_of_expression(struct lower *l, const struct y_node *n);
 struct value lower_map_element(struct lower *l, const struct y_node *n);
 int find_map(const struct lower *l, const char *name);
 s64 lower_constant(struct lower *l, const struct y_node *n, const char *what);
-void lower_keys(struct lower *l, const struct y_node *at, u32 map, struct y_node *const *list, u32 n, u32 *slots);
 
 /* lower_name.c */
 struct value lower_name(struct lower *l, const struct y_node *n);
@@ -122,13 +121,9 @@ const struct y_tree_function *find_function(const struct lower *l, const char *n
 struct value lower_call(struct lower *l, const struct y_node *n);
 void lower_printf(struct lower *l, const struct y_node *n);
 void lower_print(struct lower *l, const struct y_node *n);
-void offer_builtins(struct y_near *near);
 
 /* lower_statement.c */
 void lower_statement(struct lower *l, const struct y_node *n);
 void declare_variable(struct lower *l, const char *name, const struct type *type, u32 slot);
-
-/* Compiles a tree. */
-void lower_program(struct lower *l);
 
 #endif

@@ -180,7 +180,7 @@ enum builtin {
 static const char *const builtins[] = {"_str", "_len", "_cut", "_cat", "_valid", "_count", "_sum", "_min", "_max",
         "_avg", "_hist", "_dtoi", "_sym", "printf", "_print", "_warn", "_error", "_exit", "_clear"};
 
-void offer_builtins(struct y_near *near)
+static void offer_builtins(struct y_near *near)
 {
 	for (u32 i = 0; i < BUILTINS; i++)
 		y_near_offer(near, builtins[i]);

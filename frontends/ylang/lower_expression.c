@@ -339,7 +339,7 @@ static const struct y_tree_map *tree_map(const struct lower *l, u32 map)
 	return m;
 }
 
-void lower_keys(struct lower *l, const struct y_node *at, u32 map, struct y_node *const *list, u32 n, u32 *slots)
+static void lower_keys(struct lower *l, const struct y_node *at, u32 map, struct y_node *const *list, u32 n, u32 *slots)
 {
 	const struct y_map *m = &l->p->maps[map];
 	const struct y_tree_map *t = tree_map(l, map);

@@ -67,7 +67,7 @@ void y_deeper(struct y_parser *p)
 		y_fail_here(p, "nested more than %u deep", Y_NESTED_MOST);
 }
 
-void y_declare_name(struct y_parser *p, const char *name)
+static void declare_name(struct y_parser *p, const char *name)
 {
 	struct y_name *n = y_new(p->s, sizeof(*n));
 
@@ -119,7 +119,7 @@ static struct y_node *declarator(struct y_parser *p, const struct type *base)
 		if (y_is(p->t, "["))
 			y_fail_here(p, "arrays of the tracer have one dimension");
 	}
-	y_declare_name(p, n->name);
+	declare_name(p, n->name);
 	if (y_is(p->t, "=") && n->value)
 		y_fail_here(p, "arrays begin as zeros: no initial values");
 	if (y_take(p, "="))
@@ -144,6 +144,7 @@ static struct y_node *declaration(struct y_parser *p)
 /* --- statements --- */
 
 static struct y_node *statement(struct y_parser *p);
+static struct y_node *parse_block(struct y_parser *p);
 
 static struct y_node *paren_expression(struct y_parser *p, const char *what)
 {
@@ -195,13 +196,13 @@ static struct y_node *parse_foreach(struct y_parser *p, struct y_node *n)
 	do {
 		key = y_node(p, Y_N_NAME, p->t);
 		key->name = y_take_name(p, "a key");
-		y_declare_name(p, key->name);
+		declare_name(p, key->name);
 		y_append(p, n, key);
 	} while (y_take(p, ","));
 	if (y_take(p, ":")) {
 		n->b = y_node(p, Y_N_NAME, p->t);
 		n->b->name = y_take_name(p, "a value");
-		y_declare_name(p, n->b->name);
+		declare_name(p, n->b->name);
 	}
 	y_expect(p, "_in", "in _foreach");
 	n->a = y_node(p, Y_N_NAME, p->t);
@@ -259,9 +260,9 @@ static struct y_node *keyword(struct y_parser *p, struct y_node *n)
 		n->b = y_is(p->t, "}") ? y_node(p, Y_N_EMPTY, p->t) : statement(p);
 		return n;
 	case Y_N_TRY:
-		n->a = y_parse_block(p);
+		n->a = parse_block(p);
 		y_expect(p, "_catch", "behind _try's block");
-		n->b = y_parse_block(p);
+		n->b = parse_block(p);
 		return n;
 	case Y_N_RETURN:
 		n->a = y_is(p->t, ";") ? NULL : y_parse_expression(p);
@@ -312,7 +313,7 @@ static struct y_node *statement(struct y_parser *p)
 	if (!n && y_is(at, "asm"))
 		y_fail_here(p, "assembly is not supported");
 	if (!n && y_is(at, "{"))
-		n = y_parse_block(p);
+		n = parse_block(p);
 	if (!n && y_take(p, ";"))
 		n = y_node(p, Y_N_EMPTY, at);
 	if (!n)
@@ -321,7 +322,7 @@ static struct y_node *statement(struct y_parser *p)
 	return n;
 }
 
-struct y_node *y_parse_block(struct y_parser *p)
+static struct y_node *parse_block(struct y_parser *p)
 {
 	struct y_node *n = y_node(p, Y_N_BLOCK, p->t);
 	struct y_name *names = p->names;
@@ -399,7 +400,7 @@ static void parse_map(struct y_parser *p, bool is_agg)
 		y_fail_here(p, "a stack is a key, not a value");
 	m->pos = p->t->pos;
 	m->name = y_take_name(p, is_agg ? "an aggregate" : "a map");
-	y_declare_name(p, m->name);
+	declare_name(p, m->name);
 	if (y_take(p, "["))
 		map_keys(p, m);
 	else if (!is_agg)
@@ -436,12 +437,12 @@ static void parse_function(struct y_parser *p, const struct type *returns, struc
 	struct y_name *names;
 
 	*f = (struct y_tree_function){.name = name->text, .pos = name->pos, .returns = returns};
-	y_declare_name(p, f->name);
+	declare_name(p, f->name);
 	names = p->names;
 	p->t = name->next->next;
 	parse_parameters(p, f);
 	if (!y_take(p, ";"))
-		f->body = y_parse_block(p);
+		f->body = parse_block(p);
 	p->names = names;
 	append(&p->tree->functions, f, offsetof(struct y_tree_function, next));
 }
@@ -498,7 +499,7 @@ static void parse_probe(struct y_parser *p, const struct y_token *at)
 		p->no_division = false;
 		y_expect(p, "/", "behind a predicate");
 	}
-	probe->body = y_parse_block(p);
+	probe->body = parse_block(p);
 	append(&p->tree->probes, probe, offsetof(struct y_tree_probe, next));
 }
 

@@ -29,7 +29,6 @@ const char *y_take_name(struct y_parser *p, const char *what);
 struct y_node *y_node(struct y_parser *p, enum y_node_kind kind, const struct y_token *at);
 void y_append(struct y_parser *p, struct y_node *to, struct y_node *item);
 void y_deeper(struct y_parser *p);
-void y_declare_name(struct y_parser *p, const char *name);
 
 /* parse_type.c */
 bool y_at_type(struct y_parser *p);
@@ -42,9 +41,5 @@ const struct type *y_parse_type_name(struct y_parser *p);
 struct y_node *y_parse_expression(struct y_parser *p);
 struct y_node *y_parse_assignment(struct y_parser *p);
 struct y_node *y_parse_conditional(struct y_parser *p);
-struct y_node *y_parse_operand(struct y_parser *p, u32 level); /* without operators below a level */
-
-/* parse.c */
-struct y_node *y_parse_block(struct y_parser *p);
 
 #endif

@@ -288,7 +288,8 @@ static struct y_node *match(struct y_parser *p, struct y_node *a, const struct y
 	return n;
 }
 
-struct y_node *y_parse_operand(struct y_parser *p, u32 level)
+/* An expression without operators below this level. */
+static struct y_node *operand(struct y_parser *p, u32 level)
 {
 	struct y_node *a = unary(p);
 
@@ -311,7 +312,7 @@ struct y_node *y_parse_operand(struct y_parser *p, u32 level)
 		n = y_node(p, Y_N_BINARY, at);
 		n->op = op;
 		n->a = a;
-		n->b = y_parse_operand(p, own + 1);
+		n->b = operand(p, own + 1);
 		a = n;
 	}
 	p->depth--;
@@ -321,7 +322,7 @@ struct y_node *y_parse_operand(struct y_parser *p, u32 level)
 /* "a ?? b" binds weaker than ||, to the right. */
 static struct y_node *or_else(struct y_parser *p)
 {
-	struct y_node *a = y_parse_operand(p, 1), *n;
+	struct y_node *a = operand(p, 1), *n;
 	const struct y_token *at = p->t;
 
 	if (!y_take(p, "??"))

@@ -241,14 +241,6 @@ struct types *y_target_types(struct y_target *t, u32 module)
 	return m->types;
 }
 
-bool y_target_has_types(struct y_target *t)
-{
-	for (u32 i = 0; i < t->nmodules; i++)
-		if (y_target_types(t, i))
-			return true;
-	return false;
-}
-
 const struct type *y_target_type(struct y_target *t, enum type_space space, const char *name, u32 *module, int *other)
 {
 	*other = -1;

@@ -31,9 +31,8 @@ struct y_target {
 	struct maps maps;
 	struct y_target_module *modules; /* the program itself first */
 	u32 nmodules;
-	char *root;          /* where separate debug files are looked for */
-	struct image *types; /* --types */
-	bool types_used;
+	char *root;           /* where separate debug files are looked for */
+	struct image *types;  /* --types */
 	struct error *failed; /* the first error of reading types: no memory */
 };
 
@@ -51,8 +50,6 @@ void y_target_close(struct y_target *t);
 
 /* The types of a module; NULL: it has none. */
 struct types *y_target_types(struct y_target *t, u32 module);
-/* Has any module types? */
-bool y_target_has_types(struct y_target *t);
 
 /* The first module that has it; those that have another one of this name are asked, too: *other, or -1. */
 const struct type *y_target_type(struct y_target *t, enum type_space space, const char *name, u32 *module, int *other);

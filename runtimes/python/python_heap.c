@@ -7,14 +7,13 @@
 
 #include "python_heap_internal.h"
 
-#define THREADS_MAX   4096
-#define FRAME_STEPS   16
-#define STEPS_MAX     (1u << 22) /* words of all frames that are looked at; lists of them may loop */
-#define STATE_WORDS   64         /* of a thread state: exceptions that are handled, context, and so on */
-#define INTERP_WORDS  (1u << 16) /* of an interpreter, from 3.12 on: it has the dicts of static types */
-#define INTERP_OLD    1024
-#define MODULE_DICT   16 /* PyModuleObject.md_dict */
-#define MODULES_CHUNK 64
+#define THREADS_MAX  4096
+#define FRAME_STEPS  16
+#define STEPS_MAX    (1u << 22) /* words of all frames that are looked at; lists of them may loop */
+#define STATE_WORDS  64         /* of a thread state: exceptions that are handled, context, and so on */
+#define INTERP_WORDS (1u << 16) /* of an interpreter, from 3.12 on: it has the dicts of static types */
+#define INTERP_OLD   1024
+#define MODULE_DICT  16 /* PyModuleObject.md_dict */
 
 struct error *python_heap_open(
         const struct python_image *image, u64 bias, const struct runtime_process *p, struct heap *h, void **ret)

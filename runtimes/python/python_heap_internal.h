@@ -103,12 +103,8 @@ const struct python_type *python_heap_type(struct python_heap *p, u64 addr);
 bool python_heap_is_alive(const struct python_heap *p, u64 count);
 /* Is an object there, as far as can be seen: of a known type, and alive? */
 bool python_heap_is_object(struct python_heap *p, u64 addr);
-/* The label of a str, behind prefix ("." of attributes); other: what is not a name. */
-u32 python_heap_label(struct python_heap *p, u64 str, const char *prefix, u32 other);
 /* The str there as UTF-8, "" if it is none. */
 void python_heap_text(struct python_heap *p, u64 str, char *ret, size_t size);
-
-void python_heap_give(struct python_heap *p, u32 label, u64 addr);
 
 /* operations of runtime_heap.h */
 enum heap_seen python_heap_object(void *reader, u64 addr, u32 label, struct heap_object *ret);

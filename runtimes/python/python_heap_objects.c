@@ -27,7 +27,7 @@ static u64 word_at(const u8 *bytes, u32 at)
 	return ret;
 }
 
-void python_heap_give(struct python_heap *p, u32 label, u64 addr)
+static void give(struct python_heap *p, u32 label, u64 addr)
 {
 	if (p->root)
 		heap_root_ref(p->h, p->root, label, addr);
@@ -49,7 +49,8 @@ static bool is_name(const char *text)
 	return n;
 }
 
-u32 python_heap_label(struct python_heap *p, u64 str, const char *prefix, u32 other)
+/* The label of a str, behind prefix ("." of attributes); other: what is not a name. */
+static u32 label_of(struct python_heap *p, u64 str, const char *prefix, u32 other)
 {
 	u64 key = (str + (u8)*prefix) * 0x9e3779b97f4a7c15ull >> 2, *known = table_get(&p->key_label, key);
 	char text[NAME_BYTES + 8];
@@ -78,7 +79,7 @@ static bool give_words(struct python_heap *p, u32 label, u64 at, u64 n)
 		if (!words)
 			return false;
 		for (u64 i = 0; i < some; i++)
-			python_heap_give(p, label, word_at(words, (u32)i * 8));
+			give(p, label, word_at(words, (u32)i * 8));
 		at += 8 * some;
 		n -= some;
 	}
@@ -136,7 +137,7 @@ static bool set(struct python_heap *p, u64 addr, u64 *size)
 			return false;
 		for (u32 k = 0; k < some; k++)
 			if (word_at(bytes, 16 * k) && word_at(bytes, 16 * k + 8) != ~0ull)
-				python_heap_give(p, HEAP_ITEM, word_at(bytes, 16 * k));
+				give(p, HEAP_ITEM, word_at(bytes, 16 * k));
 	}
 	return true;
 }
@@ -220,13 +221,13 @@ struct naming {
 
 static void give_entry(struct python_heap *p, const struct naming *as, u64 key, u64 value)
 {
-	u32 label = as->names ? python_heap_label(p, key, as->prefix, HEAP_ENTRY) : HEAP_ENTRY;
+	u32 label = as->names ? label_of(p, key, as->prefix, HEAP_ENTRY) : HEAP_ENTRY;
 
 	if (!key || !value)
 		return;
 	if (as->keys)
-		python_heap_give(p, HEAP_KEY, key);
-	python_heap_give(p, label, value);
+		give(p, HEAP_KEY, key);
+	give(p, label, value);
 }
 
 /* values: of a table that shares its keys; 0: they are in the entries. */
@@ -330,7 +331,7 @@ static bool managed_dict(struct python_heap *p, const struct python_type *t, u64
 	} else if (words[0]) {
 		return values(p, t, words[0], size);
 	}
-	python_heap_give(p, p->labels.dict | HEAP_PART, words[1]);
+	give(p, p->labels.dict | HEAP_PART, words[1]);
 	return true;
 }
 
@@ -350,7 +351,7 @@ static bool dict_by_offset(struct python_heap *p, const struct python_type *t, u
 		at += (s64)((t->basicsize + (u64)n * t->itemsize + 7) & ~7ull);
 	}
 	if (at >= PYTHON_HEAD)
-		python_heap_give(p, p->labels.dict | HEAP_PART, python_heap_word(p, addr + (u64)at));
+		give(p, p->labels.dict | HEAP_PART, python_heap_word(p, addr + (u64)at));
 	return true;
 }
 
@@ -379,17 +380,17 @@ static bool type(struct python_heap *p, u64 addr, u64 *size)
 
 	if (!memory_read(p->r.mem, words, sizeof(words), addr))
 		return false;
-	python_heap_give(p, p->labels.dict | HEAP_PART, words[264 / 8]);
+	give(p, p->labels.dict | HEAP_PART, words[264 / 8]);
 	for (u32 i = 0; i < sizeof(members) / sizeof(*members); i++)
 		if (words[members[i].at / 8] > 1u << 16) /* 3.12 on: numbers, of the runtime's own types */
-			python_heap_give(p, heap_label(p->h, members[i].label), words[members[i].at / 8]);
+			give(p, heap_label(p->h, members[i].label), words[members[i].at / 8]);
 	if (!(words[168 / 8] & PYTHON_HEAP_TYPE)) {
 		*size = p->r.version < PYTHON_V3_9 || p->r.version >= PYTHON_V3_12 ? 416 : 408;
 		return true;
 	}
 	for (u32 i = 0; i < sizeof(own) / sizeof(*own); i++)
 		if (own[i])
-			python_heap_give(p, HEAP_ANY, python_heap_word(p, addr + own[i]));
+			give(p, HEAP_ANY, python_heap_word(p, addr + own[i]));
 	if (read_keys(p, python_heap_word(p, addr + l.keys), &k))
 		*size += k.bytes;
 	return true;
@@ -511,8 +512,8 @@ static void give_locals(struct python_heap *p, u64 at, u32 n, u32 nnamed, u64 na
 		if (!python_heap_is_object(p, value))
 			continue;
 		if (i < nnamed && t && t->kind == PYTHON_TUPLE)
-			label = python_heap_label(p, python_heap_word(p, names + t->items + 8ull * i), "", HEAP_ANY);
-		python_heap_give(p, label, value);
+			label = label_of(p, python_heap_word(p, names + t->items + 8ull * i), "", HEAP_ANY);
+		give(p, label, value);
 	}
 }
 
@@ -532,7 +533,7 @@ u64 python_heap_frame(struct python_heap *p, u64 frame)
 	for (u32 i = 0; i < l.nwords; i++) {
 		value = untag(p, python_heap_word(p, frame + l.words[i]));
 		if (python_heap_is_object(p, value))
-			python_heap_give(p, HEAP_ANY, value);
+			give(p, HEAP_ANY, value);
 	}
 	give_locals(p, frame + l.locals, count_stack(p, frame, &l, n), n, names);
 	return code;
@@ -566,7 +567,7 @@ static bool generator(struct python_heap *p, u64 addr, u64 *size)
 	u32 stack = 0;
 
 	if (p->r.version < PYTHON_V3_11) {
-		python_heap_give(p, HEAP_PART, python_heap_word(p, addr + PYTHON_HEAD)); /* gi_frame */
+		give(p, HEAP_PART, python_heap_word(p, addr + PYTHON_HEAD)); /* gi_frame */
 		return true;
 	}
 	code = python_heap_frame(p, frame);
@@ -589,7 +590,7 @@ static bool module(struct python_heap *p, u64 addr)
 		u64 value = python_heap_word(p, state + 8 * i);
 
 		if (python_heap_is_object(p, value))
-			python_heap_give(p, HEAP_ANY, value);
+			give(p, HEAP_ANY, value);
 	}
 	return true;
 }
@@ -708,7 +709,7 @@ static void slots(struct python_heap *p, const struct python_type *t, u64 addr)
 		u64 value = t->slots[i].at < end ? python_heap_word(p, addr + t->slots[i].at) : 0;
 
 		if (value && (t->slots[i].sure || python_heap_is_object(p, value)))
-			python_heap_give(p, t->slots[i].label, value);
+			give(p, t->slots[i].label, value);
 	}
 }
 
@@ -729,7 +730,7 @@ enum heap_seen python_heap_object(void *reader, u64 addr, u32 label, struct heap
 		return HEAP_TORN;
 	slots(p, t, addr);
 	if (t->flags & PYTHON_HEAP_TYPE)
-		python_heap_give(p, p->labels.type, type);
+		give(p, p->labels.type, type);
 	ret->type = t->number;
 	ret->size = size + before(p, t);
 	return HEAP_OBJECT;

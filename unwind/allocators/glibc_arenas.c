@@ -9,11 +9,9 @@
 #include "search.h"
 #include "sort_keys.h"
 
-#define ARENAS_MAX (1u << 16)
 #define HEAPS_MAX  (1u << 20)
 #define LIST_MAX   (1u << 24)
 #define LOOK_AHEAD 64
-#define BINS_MAX   512                       /* bytes of struct malloc_state before its bins; 24 to 112 are known */
 #define NEXT       (2 * GLIBC_BINS * 8 + 16) /* offsets from the bins */
 #define SYSTEM     (NEXT + 3 * 8)
 #define TOP        (-16)

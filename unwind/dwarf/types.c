@@ -31,14 +31,6 @@ static u64 key_of(enum type_space space, const char *name)
 	return key ? key : 1;
 }
 
-const struct types_entry *types_lookup(struct types *t, enum type_space space, const char *name)
-{
-	const u64 *at = types_index(t) ? table_get(&t->names, key_of(space, name)) : NULL;
-	const struct types_entry *e = at ? &t->entries[*at] : NULL;
-
-	return e && e->space == space && !strcmp(e->name, name) ? e : NULL;
-}
-
 static u64 bytes_of(Dwarf_Die *die)
 {
 	int size = dwarf_bytesize(die);
@@ -236,13 +228,21 @@ static bool index_units(struct types *t, Dwarf *dwarf, bool alternate)
 	return true;
 }
 
-bool types_index(struct types *t)
+static bool index_all(struct types *t)
 {
 	if (!t->indexed) {
 		t->indexed = true;
 		t->failed = !index_units(t, t->dwarf, false) || (t->alternate && !index_units(t, t->alternate, true));
 	}
 	return !t->failed;
+}
+
+const struct types_entry *types_lookup(struct types *t, enum type_space space, const char *name)
+{
+	const u64 *at = index_all(t) ? table_get(&t->names, key_of(space, name)) : NULL;
+	const struct types_entry *e = at ? &t->entries[*at] : NULL;
+
+	return e && e->space == space && !strcmp(e->name, name) ? e : NULL;
 }
 
 /* --- questions --- */
@@ -322,7 +322,7 @@ bool types_enumerator(struct types *t, const char *name, s64 *value, const struc
 
 void types_names(struct types *t, enum type_space space, void (*each)(void *ctx, const char *name), void *ctx)
 {
-	if (!types_index(t))
+	if (!index_all(t))
 		return;
 	for (u32 i = 0; i < t->nentries; i++)
 		if (t->entries[i].space == space)

@@ -99,12 +99,5 @@ void types_names(struct types *t, enum type_space space, void (*each)(void *ctx,
 u32 type_members(const struct type *type, const struct type_member **ret);
 /* By name, also within members that have none: offset counts from the start of type. */
 bool type_member(const struct type *type, const char *name, struct type_member *ret);
-/* An enumerator's name by its value; NULL: none. */
-const char *type_enumerator(const struct type *type, s64 value);
-/* The parameters of a function's type, at most max; their number. */
-u32 type_parameters(const struct type *type, const struct type **ret, const char **names, u32 max);
-
-/* A type that points to another: one per target. NULL: out of memory. */
-const struct type *types_pointer(struct types *t, const struct type *to);
 
 #endif

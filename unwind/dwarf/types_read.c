@@ -27,7 +27,8 @@ static const struct type void_type = {.kind = TYPE_VOID, .name = "void"};
 
 /* --- memory --- */
 
-void *types_new(struct types *t, size_t size)
+/* Memory that lives as long as t; zeroed. NULL: none. */
+static void *types_new(struct types *t, size_t size)
 {
 	struct types_chunk *c = t->chunks;
 	void *ret;
@@ -65,7 +66,6 @@ void types_forget(struct types *t)
 		}
 	table_free(&t->members);
 	table_free(&t->read);
-	table_free(&t->pointers);
 	while (t->chunks) {
 		struct types_chunk *c = t->chunks;
 
@@ -371,20 +371,6 @@ const struct type *type_referred(struct types *t, Dwarf_Die *die)
 	return referred(die, &type) ? type_of_die(t, &type) : &void_type;
 }
 
-const struct type *types_pointer(struct types *t, const struct type *to)
-{
-	u64 *known = table_get(&t->pointers, spread((u64)to));
-	struct type *type;
-
-	if (known)
-		return (const struct type *)*known;
-	type = types_new(t, sizeof(*type));
-	if (!type || table_put(&t->pointers, spread((u64)to), (u64)type))
-		return NULL;
-	*type = (struct type){.kind = TYPE_POINTER, .name = "", .size = POINTER, .to = to, .of = t};
-	return type;
-}
-
 /* --- members --- */
 
 /* A bit-field's word: the one of its declared type, or the smallest that holds it. False: none does. */
@@ -506,38 +492,4 @@ static bool find_member(const struct type *type, const char *name, u32 depth, st
 bool type_member(const struct type *type, const char *name, struct type_member *ret)
 {
 	return find_member(type, name, 0, ret);
-}
-
-const char *type_enumerator(const struct type *type, s64 value)
-{
-	struct types *t = type->of;
-	Dwarf_Die die, e;
-
-	if (!t || type->kind != TYPE_ENUM || !types_die(t, type->die, type->alternate, &die))
-		return NULL;
-	for (int err = dwarf_child(&die, &e); !err; err = dwarf_siblingof(&e, &e)) {
-		s64 own;
-
-		if (dwarf_tag(&e) == DW_TAG_enumerator && enumerator_value(&e, type->is_signed, &own) && own == value)
-			return dwarf_diename(&e);
-	}
-	return NULL;
-}
-
-u32 type_parameters(const struct type *type, const struct type **ret, const char **names, u32 max)
-{
-	struct types *t = type->of;
-	Dwarf_Die die, p;
-	u32 n = 0;
-
-	if (!t || type->kind != TYPE_FUNCTION || !types_die(t, type->die, type->alternate, &die))
-		return 0;
-	for (int err = dwarf_child(&die, &p); !err && n < max; err = dwarf_siblingof(&p, &p)) {
-		if (dwarf_tag(&p) != DW_TAG_formal_parameter)
-			continue;
-		ret[n] = type_referred(t, &p);
-		names[n] = dwarf_diename(&p);
-		n += ret[n] != NULL;
-	}
-	return n;
 }

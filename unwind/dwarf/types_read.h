@@ -23,18 +23,14 @@ struct types {
 	bool indexed, failed, cpp;
 	struct types_entry *entries;
 	u32 nentries;
-	struct table names;    /* hash of space and name: index of entries */
-	struct table read;     /* offset of an entry: struct type * */
-	struct table members;  /* struct type *: struct type_list * */
-	struct table pointers; /* struct type *: struct type * that points to it */
+	struct table names;   /* hash of space and name: index of entries */
+	struct table read;    /* offset of an entry: struct type * */
+	struct table members; /* struct type *: struct type_list * */
 	struct types_chunk *chunks;
 	u32 depth; /* of types being read in each other */
 };
 
-bool types_index(struct types *t);
 const struct types_entry *types_lookup(struct types *t, enum type_space space, const char *name);
-/* Memory that lives as long as t; zeroed. NULL: none. */
-void *types_new(struct types *t, size_t size);
 const char *types_keep(struct types *t, const char *text);
 void types_forget(struct types *t);
 bool types_die(struct types *t, u64 offset, bool alternate, Dwarf_Die *ret);

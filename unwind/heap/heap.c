@@ -81,7 +81,8 @@ void heap_set_size(struct heap_node *node, u64 size)
 	node->packed_size = pack_size(size);
 }
 
-u32 heap_add_node(struct heap *h, u32 parent, u32 label, u32 type, u64 size)
+/* A node without an address. 0: no room. */
+static u32 add_node(struct heap *h, u32 parent, u32 label, u32 type, u64 size)
 {
 	struct error *err = h->nnodes < reading(h)->room ? NULL : &error_no_memory;
 
@@ -104,11 +105,6 @@ u32 heap_add_node(struct heap *h, u32 parent, u32 label, u32 type, u64 size)
 	return h->nnodes++;
 }
 
-u32 heap_find(const struct heap *h, u64 addr)
-{
-	return addr && reading(h)->nslots ? *find_slot(h, addr) : 0;
-}
-
 u32 heap_discover(struct heap *h, u64 addr, u32 parent, u32 label, bool *fresh)
 {
 	struct error *err = NULL;
@@ -124,7 +120,7 @@ u32 heap_discover(struct heap *h, u64 addr, u32 parent, u32 label, bool *fresh)
 	slot = find_slot(h, addr);
 	if (*slot)
 		return *slot;
-	node = heap_add_node(h, parent, label, 0, 0);
+	node = add_node(h, parent, label, 0, 0);
 	if (node) {
 		*slot = node;
 		h->nodes[node].addr = addr;
@@ -214,7 +210,7 @@ u32 heap_root(struct heap *h, u32 parent, enum heap_rank rank, const char *name)
 		return (u32)*known;
 	if (r->nroots >= ROOTS_MAX)
 		return 0;
-	node = heap_add_node(h, above, label, HEAP_ROOT_TYPE, 0);
+	node = add_node(h, above, label, HEAP_ROOT_TYPE, 0);
 	err = node || !r->nroots ? grow(&r->root_nodes, r->nroots, sizeof(*r->root_nodes)) : &error_no_memory;
 	if (!err)
 		err = grow(&r->ranks, r->nroots, sizeof(*r->ranks));
@@ -268,7 +264,7 @@ void heap_block(struct heap *h, u32 root, u64 addr, u32 type, u64 size)
 	bool fresh;
 
 	if (!addr) {
-		heap_add_node(h, node, HEAP_ANY, type, size);
+		add_node(h, node, HEAP_ANY, type, size);
 		return;
 	}
 	node = heap_discover(h, addr, node, HEAP_ANY, &fresh);

@@ -84,8 +84,6 @@ struct error *heap_settle(struct heap *h);
 /* Bytes of each node with all that it alone keeps alive, malloc'd; needs heap_settle(). */
 struct error *heap_retained(const struct heap *h, u64 **ret);
 
-/* The node of an address; 0: none. Before heap_settle() only. */
-u32 heap_find(const struct heap *h, u64 addr);
 /* Calls put() with each note and how often it was given. */
 void heap_each_note(const struct heap *h, void (*put)(void *ctx, const char *text, u64 n), void *ctx);
 

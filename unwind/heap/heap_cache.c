@@ -30,7 +30,6 @@ struct heap_cache {
 	struct block *last;
 	u8 *bounce; /* for what lies in several blocks */
 	bool whole;
-	struct heap_cache_stats stats;
 };
 
 static u64 key_of(u64 base)
@@ -59,16 +58,12 @@ static void read_pages(struct heap_cache *c, struct block *b, u64 first, u64 las
 		for (size_t i = 0; i < n; i++)
 			pieces[i] =
 			        (struct memory_piece){b->data + (first + i) * PAGE, b->base + (first + i) * PAGE, PAGE};
-		c->stats.reads++;
 		done = memory_read_pieces(c->below, pieces, n);
-		c->stats.bytes += done * PAGE;
 		for (size_t i = 0; i < done; i++)
 			set(b->have, first + i);
 		first += done;
-		if (first < last) {
+		if (first < last)
 			set(b->failed, first++);
-			c->stats.failed++;
-		}
 	}
 }
 
@@ -78,8 +73,6 @@ static void read_stretch(struct heap_cache *c, struct block *b, u64 first, u64 l
 		read_pages(c, b, first, last);
 		return;
 	}
-	c->stats.reads++;
-	c->stats.bytes += (last - first) * PAGE;
 	for (u64 i = first; i < last; i++)
 		set(b->have, i);
 }
@@ -220,11 +213,6 @@ void heap_cache_forget(struct heap_cache *c, u64 addr, u64 size)
 			c->blocks[*at - 1].failed[i / 64] &= ~(1ull << (i % 64));
 		}
 	}
-}
-
-struct heap_cache_stats heap_cache_stats(const struct heap_cache *c)
-{
-	return c->stats;
 }
 
 struct memory *heap_cache_memory(struct heap_cache *c)

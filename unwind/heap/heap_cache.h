@@ -14,11 +14,6 @@
 
 struct heap_cache;
 
-struct heap_cache_stats {
-	u64 reads, bytes; /* of the memory below */
-	u64 failed;       /* pages that could not be read */
-};
-
 /* pid: read ahead only pages that hold data; 0: all. limit: bytes of blocks kept, at least some. below is not owned. */
 struct error *heap_cache_create(struct memory *below, pid_t pid, u64 limit, struct heap_cache **ret);
 void heap_cache_destroy(struct heap_cache *c); /* NULL is fine */
@@ -31,6 +26,5 @@ const void *heap_cache_bytes(struct heap_cache *c, u64 addr, u32 size);
 void heap_cache_ahead(struct heap_cache *c, bool whole);
 /* These bytes' pages are read again when they are needed. */
 void heap_cache_forget(struct heap_cache *c, u64 addr, u64 size);
-struct heap_cache_stats heap_cache_stats(const struct heap_cache *c);
 
 #endif

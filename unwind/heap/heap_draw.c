@@ -27,7 +27,8 @@ static u64 mix(u64 key)
 	return key ^ key >> 31;
 }
 
-void heap_node_text(const struct heap *h, u32 node, bool label, char *ret, size_t size)
+/* "field: type", or what is known of it. */
+static void node_text(const struct heap *h, u32 node, bool label, char *ret, size_t size)
 {
 	const struct heap_node *n = &h->nodes[node];
 	const char *name = label ? heap_label_text(h, h->labels[node]) : "";
@@ -59,7 +60,7 @@ static struct error *box_of(struct drawing *d, u32 node, bool label, u32 *ret)
 		*ret = (u32)(*known - 1);
 		return NULL;
 	}
-	heap_node_text(d->h, node, label, name, sizeof(name));
+	node_text(d->h, node, label, name, sizeof(name));
 	return function_of(d, key + 1, heap_is_root(n) ? KIND_CONTAINER : KIND_CLASS, name, ret);
 }
 
@@ -219,7 +220,7 @@ static struct error *target_box(struct drawing *d, u32 target, u32 label, u32 *r
 	const char *text = heap_label_text(d->h, label);
 	struct profile_function fn = {.name = name, .kind = KIND_CLASS};
 
-	heap_node_text(d->h, target, false, type, sizeof(type));
+	node_text(d->h, target, false, type, sizeof(type));
 	snprintf(name, sizeof(name), "%s%s%s%s", text, label & HEAP_MAYBE ? "?" : "", *text ? ": " : "", type);
 	return profile_function(d->p, 0, &fn, false, ret);
 }

@@ -23,7 +23,4 @@ struct error *heap_draw_refs(const struct heap *h, struct profile *ret);
 struct error *heap_draw_ways(const struct heap *h, bool (*wanted)(const void *ctx, const struct heap *h, u32 node),
         const void *ctx, struct profile *ret);
 
-/* "field: type", or what is known of it. */
-void heap_node_text(const struct heap *h, u32 node, bool label, char *ret, size_t size);
-
 #endif

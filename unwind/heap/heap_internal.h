@@ -41,8 +41,6 @@ struct heap_reading {
 
 /* Makes the node of an address if it is new. 0: no room. *fresh: it was new. */
 u32 heap_discover(struct heap *h, u64 addr, u32 parent, u32 label, bool *fresh);
-/* A node without an address. 0: no room. */
-u32 heap_add_node(struct heap *h, u32 parent, u32 label, u32 type, u64 size);
 void heap_set_size(struct heap_node *node, u64 size);
 
 #endif
