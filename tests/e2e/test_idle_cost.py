@@ -20,6 +20,7 @@ import servers
 import yrt
 
 SECONDS = 2
+LOOKS = 8
 MOST = 2000  # calls a second; 50 to 900 were seen
 VIEWS = {
     "flame": [],
@@ -76,9 +77,13 @@ def count_calls(pids):
 
 
 def check_idle(pid, views):
+    """Names and tables are read first, which ends; what spins never does."""
     with running(pid, views) as pids:
-        counts = count_calls(list(pids.values()))
-    rates = {view: counts[own] / SECONDS for view, own in pids.items()}
+        for _ in range(LOOKS):
+            counts = count_calls(list(pids.values()))
+            rates = {view: counts[own] / SECONDS for view, own in pids.items()}
+            if max(rates.values()) < MOST:
+                break
     assert all(0 < rate < MOST for rate in rates.values()), f"calls a second: {rates}"
     return ["calls a second: " + ", ".join(f"{view} {rate:.0f}" for view, rate in rates.items())]
 
