@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Fuzz targets, linked with the sanitized tree's libraries, which clang instruments. In the gate each runs for so many inputs, always
 # from one seed: what fails there can be had again. To look for what is new: -DYRT_FUZZ_SEED=0 -DYRT_FUZZ_SECONDS=120.
-set(YRT_FUZZ_SECONDS 3 CACHE STRING "Seconds that each fuzzer runs in the tests, at most")
+set(YRT_FUZZ_SECONDS 2 CACHE STRING "Seconds that each fuzzer runs in the tests, at most")
 set(YRT_FUZZ_SEED 1 CACHE STRING "Seed of the fuzzers; 0: another in each run")
 math(EXPR FUZZ_TIMEOUT "${YRT_FUZZ_SECONDS} + 120")
 # Seeds of those that read whole ELF files, which their first byte says: two units each, of two compilers.

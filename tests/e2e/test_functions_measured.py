@@ -39,6 +39,7 @@ def busy(n, pause):
         return result.result().expect(), truth
 
 
+@yrt.measured
 def test_turns():
     """Eight functions in turns: their calls stand for all, about."""
     result, truth = busy(8, 0.002)
@@ -48,6 +49,7 @@ def test_turns():
     yield f"{result.samples} of {whole} calls"
 
 
+@yrt.measured
 def test_budget():
     """A function that is called without pause is watched in shifts."""
     result, truth = busy(1, 0)
@@ -56,6 +58,7 @@ def test_budget():
     yield f"{result.samples:.0f} of {whole} calls; {result.stats['cpu_percent']} % of a CPU"
 
 
+@yrt.measured
 def test_redefined():
     """A function that is defined anew is found within a second."""
     calls = f"{yrt.SOURCE}/fixtures/python/counted_calls.py"

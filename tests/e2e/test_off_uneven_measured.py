@@ -7,6 +7,7 @@ the time that the program says, but for what the last line allows.
 import yrt
 
 
+@yrt.measured
 def test_uneven():
     with yrt.Fixture("uneven", seconds=6) as fixture:
         at = yrt.Run("off-flame", "-p", fixture.pid, "-d", 60).sampling()

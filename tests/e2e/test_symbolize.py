@@ -246,6 +246,7 @@ def test_libc_with_its_debug_file():
     assert compare(libc, debug)["inlined"] > 100
 
 
+@yrt.measured
 def test_libjvm_where_its_debug_file_is():
     """openjdk-17-dbg in the version of the JVM that is installed; a JVM without it is said."""
     for library in glob.glob("/usr/lib/jvm/*/lib/server/libjvm.so"):

@@ -41,6 +41,7 @@ def tags_of(cache):
     return {program: tags for program, *tags in map(str.split, printed(cache).splitlines())}
 
 
+@yrt.measured
 def test_kernel_types():
     """
     Programs are the same with the kernel's types from the cache as with all of its BTF; a file that is no BTF is made
