@@ -11,7 +11,7 @@
 #define SIZE_CLASS_NAME 48
 
 u32 size_class(u64 size);
-/* "48 bytes", "1,025 to 1,280 bytes". */
+/* The largest size of the class: "48 B", "up to 1280 B". */
 const char *size_class_name(u32 number, char ret[SIZE_CLASS_NAME]);
 
 #endif
