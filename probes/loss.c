@@ -16,6 +16,24 @@ static const char *const lost_words[] = {
 #undef X
 };
 
+const char *loss_amount(double bytes, char ret[LOSS_AMOUNT])
+{
+	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+	u32 i = 0;
+
+	for (; bytes >= 1024 && i < sizeof(units) / sizeof(*units) - 1; i++)
+		bytes /= 1024;
+	snprintf(ret, LOSS_AMOUNT, "%.*f %s", !i || bytes >= 100 ? 0 : bytes < 10 ? 2 : 1, bytes, units[i]);
+	return ret;
+}
+
+void loss_bytes(FILE *out, double bytes)
+{
+	char text[LOSS_AMOUNT];
+
+	fputs(loss_amount(bytes, text), out);
+}
+
 u64 total_lost(const struct sampler_stats *st)
 {
 	u64 sum = st->lost_clock + st->collect.unmatched;

@@ -12,6 +12,10 @@
 u64 total_lost(const struct sampler_stats *st);
 /* ": N % complete"; nothing where nothing was counted. */
 void loss_complete(FILE *out, const struct sampler_stats *st);
+/* Bytes for people: "1.50 MiB". Returns ret. */
+#define LOSS_AMOUNT 32
+const char *loss_amount(double bytes, char ret[LOSS_AMOUNT]);
+void loss_bytes(FILE *out, double bytes);
 /* The loss line, without newline. NULL: out of memory. */
 char *loss_line(const struct sampler_stats *st);
 /* The statistics. NULL: out of memory. */

@@ -172,11 +172,14 @@ void flame_free(struct flame_options *o);
 int flame_run(const struct command_line *self, struct flame_options *o, int argc, char **argv);
 /* The same, and o stays: it may be done again. */
 int flame_once(const struct command_line *self, struct flame_options *o, int argc, char **argv);
+/* "yrt" and the arguments, as typed; malloc'd. NULL: out of memory. */
+char *join_arguments(int argc, char **argv);
 
 /* Set by SIGINT and SIGTERM once they are caught: ends sampling. */
 extern volatile sig_atomic_t stop_sampling;
 extern volatile sig_atomic_t interrupted; /* the same, and stays so */
 void catch_signals(void);
+void sleep_s(double seconds); /* or until stop_sampling is set */
 /* Adds those of a list "1,nginx". */
 struct error *flame_add_pids(struct flame_options *o, const char *list);
 

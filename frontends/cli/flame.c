@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@
 #include "probes/loss.h"
 #include "probes/select_find.h"
 #include "unwind/cleanup.h"
+#include "unwind/now.h"
 #include "unwind/runtime.h"
 #include "unwind/runtime_tasks.h"
 
@@ -41,6 +43,18 @@ void catch_signals(void)
 		sigaction(SIGHUP, &action, NULL); /* the terminal is gone: what was gathered is kept */
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGCHLD, SIG_DFL); /* whoever started yrt may ignore it: commands would have no exit status */
+}
+
+void sleep_s(double seconds)
+{
+	u64 end = now_ns() + (u64)(seconds * 1e9);
+
+	for (u64 now = now_ns(); now < end && !stop_sampling; now = now_ns()) {
+		u64 left = end - now;
+		struct timespec t = {(time_t)(left / 1000000000), (long)(left % 1000000000)};
+
+		nanosleep(&t, NULL);
+	}
 }
 
 static void warn(void *ctx, struct error *err)
@@ -99,7 +113,7 @@ static char *expand_name(const char *pattern, int pid)
 	return text;
 }
 
-static char *join_arguments(int argc, char **argv)
+char *join_arguments(int argc, char **argv)
 {
 	char *text = NULL;
 	size_t size;

@@ -63,7 +63,8 @@ extern const char *const flame_usage[];
 		"_[0] interpreted ones, _[1] C1's, _[j] a JIT's, _[i] inlined ones"), \
 	MANUAL_HEADING("Cost"), \
 	ROW(FLAME_CPU, "max-cpu", "PERCENT", \
-		"of one CPU: if samples take more, the rate is halved (10; 0: no limit, and a stack for each wait)"), \
+		"of one CPU: if samples take more, the rate is halved (10; 0: no limit, and a stack for each wait, " \
+		"call or block)"), \
 	ROW(FLAME_NO_CACHE, "no-cache", NULL, "do not keep compiled unwind tables on disk"), \
 	MANUAL_HEADING("Profile stores"), SEND_OPTIONS,
 /* clang-format on */

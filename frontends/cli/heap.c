@@ -146,18 +146,6 @@ static struct error *take(const struct request *r, struct core_file *core, struc
 	return err;
 }
 
-static void wait_s(double seconds)
-{
-	u64 end = now_ns() + (u64)(seconds * 1e9);
-
-	for (u64 now = now_ns(); now < end && !stop_sampling; now = now_ns()) {
-		u64 left = end - now;
-		struct timespec t = {(time_t)(left / 1000000000), (long)(left % 1000000000)};
-
-		nanosleep(&t, NULL);
-	}
-}
-
 static struct error *draw(const struct heap_view *v, const struct format *format, u64 duration_ns, FILE *out)
 {
 	struct profile *p;
@@ -213,7 +201,7 @@ static struct error *run(const struct request *r)
 	if (!err && r->seconds)
 		err = take(r, core, &before);
 	if (!err && r->seconds)
-		wait_s(r->seconds);
+		sleep_s(r->seconds);
 	if (!err)
 		err = take(r, core, &after);
 	if (!err) {

@@ -102,12 +102,9 @@ static const struct setting settings[] = {
 	"are torn again; --pause stops the process for as long as it takes. "
 #define REFS_TEXT                                                                                                      \
 	"An object is drawn below the one that alone keeps it alive: if that were gone, so would be all below it. "    \
-	"Its "                                                                                                         \
-	"name is the field, then the type; {} is an entry of a map whose keys are data, [] an element of a list. "     \
-	"What "                                                                                                        \
-	"several objects keep alive is in a box \"shared by N paths\", below the nearest that all these paths have "   \
-	"in "                                                                                                          \
-	"common. Threads come after modules and globals: what those keep is not shown below a local variable."
+	"Its name is the field, then the type; {} is an entry of a map whose keys are data, [] an element of a list. " \
+	"What several objects keep alive is in a box \"shared by N paths\", below the nearest that all these paths "   \
+	"have in common. Threads come after modules and globals: what those keep is not shown below a local variable."
 
 static const struct runtime_heap_ops *ops_of(const struct view *view)
 {
@@ -117,17 +114,36 @@ static const struct runtime_heap_ops *ops_of(const struct view *view)
 	return NULL;
 }
 
+/* What the runtimes of a view say of their heaps, in a row. NULL: out of memory. */
+static char *texts_of(const struct view *view)
+{
+	char *ret = NULL;
+	size_t size;
+	FILE *out = open_memstream(&ret, &size);
+
+	if (!out)
+		return NULL;
+	for (const struct runtime_ops *const *r = runtimes; *r; r++)
+		if (view_has(view, (*r)->id) && (*r)->heap && (*r)->heap->text)
+			fprintf(out, "%s%s", ftell(out) ? " " : "", (*r)->heap->text);
+	fclose(out);
+	return ret;
+}
+
 bool objects_manual(const struct view *view, bool refs, const struct manual **ret)
 {
-	const struct runtime_heap_ops *ops = ops_of(view);
+	cleanup(free) char *own = NULL;
 	struct manual *m;
 	char *text;
 
 	*ret = NULL;
-	if (!ops)
+	if (!ops_of(view))
 		return true;
+	own = texts_of(view);
+	if (!own)
+		return false;
 	m = malloc(sizeof(*m));
-	if (!m || asprintf(&text, "%s%s%s", HEAP_TEXT, ops->text ? ops->text : "", refs ? "\n" REFS_TEXT : "") < 0) {
+	if (!m || asprintf(&text, "%s%s%s", HEAP_TEXT, own, refs ? "\n" REFS_TEXT : "") < 0) {
 		free(m);
 		return false;
 	}
@@ -288,18 +304,6 @@ static struct error *read_heap(
 	return err;
 }
 
-static void wait_s(double seconds)
-{
-	u64 end = now_ns() + (u64)(seconds * 1e9);
-
-	for (u64 now = now_ns(); now < end && !stop_sampling; now = now_ns()) {
-		u64 left = end - now;
-		struct timespec t = {(time_t)(left / 1000000000), (long)(left % 1000000000)};
-
-		nanosleep(&t, NULL);
-	}
-}
-
 /* --- results --- */
 
 struct result {
@@ -350,7 +354,7 @@ static struct error *take(struct request *r, struct target *t, const struct view
 	if (r->seconds) {
 		err = read_heap(r, t->p, view, &ret->before);
 		if (!err)
-			wait_s(r->seconds);
+			sleep_s(r->seconds);
 	}
 	ret->start_ns = now_ns();
 	if (!err)

@@ -226,21 +226,6 @@ static struct error *read_all(const struct report_request *r, struct evidence *e
 	return err;
 }
 
-static char *join(int argc, char **argv)
-{
-	char *text = NULL;
-	size_t size;
-	FILE *out = open_memstream(&text, &size);
-
-	if (!out)
-		return NULL;
-	fputs("yrt", out);
-	for (int i = 0; i < argc; i++)
-		fprintf(out, " %s", argv[i]);
-	fclose(out);
-	return text;
-}
-
 static int code_of(const struct findings *f)
 {
 	for (u32 i = 0; i < f->n; i++)
@@ -353,7 +338,7 @@ static struct error *run(struct report_request *r, const struct rules *rules, co
 
 int report_main(const struct command_line *self, int argc, char **argv)
 {
-	cleanup(free) char *command = join(argc, argv);
+	cleanup(free) char *command = join_arguments(argc, argv);
 	struct report_request r = {0};
 	struct rules rules = {0};
 	struct error *err = parse(&r, argc, argv);

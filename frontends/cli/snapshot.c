@@ -205,18 +205,6 @@ static struct error *take_moment(const struct process *p, struct moments *m, u32
 	return err;
 }
 
-static void wait_s(double seconds)
-{
-	u64 end = now_ns() + (u64)(seconds * 1e9);
-
-	for (u64 now = now_ns(); now < end && !stop_sampling; now = now_ns()) {
-		u64 left = end - now;
-		struct timespec t = {(time_t)(left / 1000000000), (long)(left % 1000000000)};
-
-		nanosleep(&t, NULL);
-	}
-}
-
 static struct error *nothing(const struct process *p, const struct view *view)
 {
 	return error_hint(
@@ -233,7 +221,7 @@ static struct error *take_moments(
 	m->start_ns = now_ns();
 	err = take_moment(p, m, r->flags, r->seconds ? m->before : m->after);
 	if (!err && r->seconds) {
-		wait_s(r->seconds);
+		sleep_s(r->seconds);
 		err = take_moment(p, m, r->flags, m->after);
 	}
 	m->end_ns = now_ns();

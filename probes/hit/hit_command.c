@@ -70,7 +70,7 @@ static void explain_latency(FILE *out, const struct run_request *r, const struct
 static const struct event_option probe_first[] = {
         {'e', "event", "WHAT",
                 "FILE:FUNCTION, FUNCTION, FILE+0xADDRESS, PROVIDER:PROBE (USDT), CATEGORY:TRACEPOINT, "
-                "python:MODULE.FUNCTION, lua:FILE:FUNCTION, lua:FILE:LINE or perl:PACKAGE::SUB; up to 16"},
+                "python:MODULE.FUNCTION, lua:FILE:FUNCTION, lua:FILE:LINE, perl:PACKAGE::SUB or go:FUNCTION; up to 16"},
         {0},
 };
 
@@ -98,11 +98,10 @@ const struct event_command hit_command = {
                 "Functions of an interpreter are watched by debug registers, of which each thread has four: more "
                 "functions are watched in turns. `yrt functions` lists them. The end of a name is enough if it is "
                 "clear, and * stands for any letters. A function that is defined anew during the run is found within a "
-                "second. A hit costs the "
-                "target 1 us, 15 to 50 us in some virtual machines.\n"
+                "second. A hit costs the target 1 us, 15 to 50 us in some virtual machines.\n"
                 "A hit of other functions costs the target 1 to 3 us, 20 us in some virtual machines. If that is more "
-                "than a quarter of "
-                "--max-cpu, functions are probed in shifts, and hits of a shift stand for those in between. If stacks "
+                "than a quarter of --max-cpu, functions are probed in shifts, and hits of a shift stand for those in "
+                "between. If stacks "
                 "take more than --max-cpu, every second hit gets one and counts twice, then every fourth, and so on. "
                 "yrt says when it does either. Ctrl-C ends the run early and keeps the result.",
         .size = sizeof(struct hit_options),

@@ -6,13 +6,9 @@
 
 static void print_bytes(FILE *out, u64 n, const char *word)
 {
-	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-	double value = (double)n;
-	u32 i = 0;
-
-	for (; value >= 1024 && i < sizeof(units) / sizeof(*units) - 1; i++)
-		value /= 1024;
-	fprintf(out, ", %.*f %s %s", !i || value >= 100 ? 0 : value < 10 ? 2 : 1, value, units[i], word);
+	fputs(", ", out);
+	loss_bytes(out, (double)n);
+	fprintf(out, " %s", word);
 }
 
 static void head(FILE *out, const struct sampler_stats *st)

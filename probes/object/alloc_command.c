@@ -28,7 +28,7 @@ static const struct setting run[] = {
 
 static const struct event_example examples[] = {
         {"yrt @ -p 4242 -d 10 -o alloc.html", "who allocates how many bytes"},
-        {"yrt @ -p 4242 --calls -f txt -o -", "who calls malloc() most often"},
+        {"yrt @ -p 4242 --calls -f txt -o -", "who allocates most often"},
         {"yrt @ -p 4242 --growth -d 600 -o growth.html", "why it becomes larger; hardly any cost"},
         {"yrt @ -p 4242 -o alloc.pb.gz", "both numbers, for pprof"},
         {NULL, NULL},
@@ -40,12 +40,13 @@ const struct event_command alloc_command = {
         .run = run,
         .text = "Every allocator is seen that has the names of C and C++: malloc, calloc, realloc (its new size), "
                 "posix_memalign and its relatives, new, mmap without a file, sbrk; libc's own, preloaded, or linked "
-                "in with symbols. A call that an allocator makes of itself does not count again.\n"
+                "in with symbols. A call that an allocator makes of itself does not count again. The command of a "
+                "language sees instead the function that its runtime asks for the memory of all its objects.\n"
                 "A uprobe sees each call, for 1 to 3 us of the target's time. If that is more than a quarter of "
                 "--max-cpu, functions are probed in shifts, and calls of a shift stand for those in between; yrt says "
-                "so, and totals are estimates then. Stacks are taken of blocks chosen by size: one of size/interval, "
-                "each weighted to stand for the others, so that bytes and calls are both unbiased. --max-cpu 0 takes "
-                "every stack.\n"
+                "so, and totals are estimates then. A block gets a stack with a probability that grows with its size, "
+                "and "
+                "is weighted by that, so that neither bytes nor calls are biased. --max-cpu 0 takes every stack.\n"
                 "--growth counts what is mapped, not what is touched: fault-flame shows that.",
         .options = options,
         .examples = examples,

@@ -4,23 +4,12 @@
 #include "probes/event_command.h"
 #include "probes/loss.h"
 
-static void print_bytes(FILE *out, u64 n)
-{
-	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-	double value = (double)n;
-	u32 i = 0;
-
-	for (; value >= 1024 && i < sizeof(units) / sizeof(*units) - 1; i++)
-		value /= 1024;
-	fprintf(out, "%.*f %s", !i || value >= 100 ? 0 : value < 10 ? 2 : 1, value, units[i]);
-}
-
 static void head(FILE *out, const struct sampler_stats *st)
 {
 	const struct alloc_summary *s = st->of_event;
 
 	fputs(s->in_shifts ? "about " : "", out);
-	print_bytes(out, s->counters.bytes);
+	loss_bytes(out, (double)s->counters.bytes);
 	fprintf(out, " by %lu calls in %.1f s, %lu stacks", s->counters.calls, st->duration_s, s->counters.taken);
 	if (s->interval > 1)
 		fprintf(out, ", of blocks below %lu bytes by chance", s->interval);

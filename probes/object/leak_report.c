@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "probes/loss.h"
 #include "unwind/cleanup.h"
 
 #define TOLD    10 /* stacks in the text */
@@ -17,17 +18,6 @@ struct judged {
 	u64 young; /* of bytes: of the last third */
 };
 
-static const char *amount(double bytes, char ret[32])
-{
-	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-	u32 i = 0;
-
-	for (; bytes >= 1024 && i < 4; i++)
-		bytes /= 1024;
-	snprintf(ret, 32, "%.*f %s", !i || bytes >= 100 ? 0 : bytes < 10 ? 2 : 1, bytes, units[i]);
-	return ret;
-}
-
 static void describe(const struct leak_summary *s, const struct judged *j, char *text, size_t size)
 {
 	static const char *const words[] = {[LEAK_FEW] = "left: too few to tell",
@@ -38,8 +28,8 @@ static void describe(const struct leak_summary *s, const struct judged *j, char 
 	if (s->in_shifts)
 		snprintf(text, size, "[outlived %.1f s]", s->watch_s);
 	else if (j->growth.verdict == LEAK_GROWS)
-		snprintf(text, size, "[left: grows by %s to %s a minute]", amount(j->growth.low, low),
-		        amount(j->growth.high, high));
+		snprintf(text, size, "[left: grows by %s to %s a minute]", loss_amount(j->growth.low, low),
+		        loss_amount(j->growth.high, high));
 	else
 		snprintf(text, size, "[%s]", words[j->growth.verdict]);
 }
@@ -119,8 +109,8 @@ static void print_one(FILE *out, const struct profile *p, const struct leak_summ
 	char text[128], bytes[32];
 
 	describe(s, j, text, sizeof(text));
-	fprintf(out, "  %s: %s in %lu of %lu blocks%s", text, amount((double)j->bytes, bytes), j->blocks, all->made,
-	        all->lives ? "" : ", none was freed");
+	fprintf(out, "  %s: %s in %lu of %lu blocks%s", text, loss_amount((double)j->bytes, bytes), j->blocks,
+	        all->made, all->lives ? "" : ", none was freed");
 	if (all->lives)
 		fprintf(out, ", the others were freed after %.3g s on average",
 		        (double)all->life_ns / (double)all->lives / 1e9);

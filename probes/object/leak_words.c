@@ -4,17 +4,6 @@
 #include "probes/event_command.h"
 #include "probes/loss.h"
 
-static void print_bytes(FILE *out, u64 n)
-{
-	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-	double value = (double)n;
-	u32 i = 0;
-
-	for (; value >= 1024 && i < sizeof(units) / sizeof(*units) - 1; i++)
-		value /= 1024;
-	fprintf(out, "%.*f %s", !i || value >= 100 ? 0 : value < 10 ? 2 : 1, value, units[i]);
-}
-
 static void head(FILE *out, const struct sampler_stats *st)
 {
 	const struct leak_summary *s = st->of_event;
@@ -56,9 +45,9 @@ static void print_line(FILE *out, const struct leak_summary *s, const char *word
 			fputs(bars[most > least ? (value - least) * 7 / (most - least) : 0], out);
 	}
 	fputs(" from ", out);
-	print_bytes(out, heap ? s->curve[0].heap : s->curve[0].rss);
+	loss_bytes(out, (double)(heap ? s->curve[0].heap : s->curve[0].rss));
 	fputs(" to ", out);
-	print_bytes(out, heap ? s->curve[s->npoints - 1].heap : s->curve[s->npoints - 1].rss);
+	loss_bytes(out, (double)(heap ? s->curve[s->npoints - 1].heap : s->curve[s->npoints - 1].rss));
 	fputc('\n', out);
 }
 
