@@ -16,6 +16,7 @@
 
 #include "error.h"
 
+struct memory;
 struct runtime_process;
 struct heap; /* heap/heap.h: what was collected so far. The functions below, with its name, are the runtime's to call */
 
@@ -70,6 +71,14 @@ void heap_ref(struct heap *h, u32 label, u64 addr);
  */
 void heap_block(struct heap *h, u32 root, u64 addr, u32 type, u64 size);
 
+/*
+ * In blocks(), in place of heap_block(): so many objects of a type, of whom nothing but their number and their bytes is
+ * of interest. They take no room of --memory.
+ */
+void heap_count(struct heap *h, u32 root, u32 type, u64 count, u64 bytes);
+/* In blocks(): something that was no object, or could not be read, where there should be objects. Counted. */
+void heap_torn(struct heap *h);
+
 /* For the notes below the result: "312 strings are not compact". Counted by text. */
 void heap_note(struct heap *h, const char *text);
 
@@ -79,6 +88,11 @@ void heap_note(struct heap *h, const char *text);
  */
 #define HEAP_BYTES_MAX (1u << 20)
 const void *heap_bytes(struct heap *h, u64 addr, u32 size);
+
+/* The process's memory as it is now: for what says whether objects have moved since. It is not read for objects. */
+struct memory *heap_memory_now(const struct heap *h);
+/* What was read so far is read again when it is needed. */
+void heap_forget(struct heap *h);
 
 struct heap_object {
 	u32 type; /* of heap_type() */
@@ -104,7 +118,7 @@ struct runtime_heap_ops {
 	void (*close)(void *reader);
 	struct error *(*roots)(void *reader);
 	/* Calls heap_ref() for each reference; those of an object that is torn are forgotten. label: that it was found
-	 * by first, with its flags. May be NULL if blocks() is not. */
+	 * by first, with its flags. May be NULL if blocks() is not: then there is no <view>-refs. */
 	enum heap_seen (*object)(void *reader, u64 addr, u32 label, struct heap_object *ret);
 	/* Calls heap_block() for each object, in order of address. May be NULL. */
 	struct error *(*blocks)(void *reader);

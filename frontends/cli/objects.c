@@ -97,9 +97,10 @@ static const struct setting settings[] = {
 };
 
 #define HEAP_TEXT                                                                                                      \
-	"Reads the objects of a running process from outside, from its roots on. Nothing is stopped and nothing is "   \
-	"loaded into it. What changes while it is read may be torn: such objects are read again, and counted if they " \
-	"are torn again; --pause stops the process for as long as it takes. "
+	"Reads the objects of a running process from outside, %s. Nothing is stopped and nothing is loaded into it. "  \
+	"What changes while it is read may be torn: %s; --pause stops the process for as long as it takes. "
+#define TORN_OBJECTS "such objects are read again, and counted if they are torn again"
+#define TORN_BLOCKS  "that is counted"
 #define REFS_TEXT                                                                                                      \
 	"An object is drawn below the one that alone keeps it alive: if that were gone, so would be all below it. "    \
 	"Its name is the field, then the type; {} is an entry of a map whose keys are data, [] an element of a list. " \
@@ -132,18 +133,20 @@ static char *texts_of(const struct view *view)
 
 bool objects_manual(const struct view *view, bool refs, const struct manual **ret)
 {
+	const struct runtime_heap_ops *ops = ops_of(view);
 	cleanup(free) char *own = NULL;
 	struct manual *m;
 	char *text;
 
 	*ret = NULL;
-	if (!ops_of(view))
+	if (!ops || (refs && !ops->object))
 		return true;
 	own = texts_of(view);
 	if (!own)
 		return false;
 	m = malloc(sizeof(*m));
-	if (!m || asprintf(&text, "%s%s%s", HEAP_TEXT, own, refs ? "\n" REFS_TEXT : "") < 0) {
+	if (!m || asprintf(&text, HEAP_TEXT "%s%s", ops->object ? "from its roots on" : "in order of address",
+	                  ops->object ? TORN_OBJECTS : TORN_BLOCKS, own, refs ? "\n" REFS_TEXT : "") < 0) {
 		free(m);
 		return false;
 	}
@@ -327,15 +330,21 @@ static void describe(struct result *res, const struct request *r)
 	const struct heap *h = res->after;
 	const struct heap_counts *c = &h->counts;
 	u64 objects = 0, bytes = 0;
+	char references[64] = "";
 
 	for (u32 i = 0; i < h->nnodes; i++)
 		if (heap_is_object(&h->nodes[i])) {
 			objects++;
 			bytes += heap_size(&h->nodes[i]);
 		}
-	snprintf(res->loss, sizeof(res->loss), "%lu %s, %lu bytes, %lu references; %lu torn%s", objects,
-	        res->ops->objects, bytes, c->references, c->torn,
-	        c->refused ? "; INCOMPLETE: --memory is used up" : "");
+	for (u32 i = 0; i < h->ntallies; i++) {
+		objects += h->tallies[i].count;
+		bytes += h->tallies[i].bytes;
+	}
+	if (res->ops->object)
+		snprintf(references, sizeof(references), ", %lu references", c->references);
+	snprintf(res->loss, sizeof(res->loss), "%lu %s, %lu bytes%s; %lu torn%s", objects, res->ops->objects, bytes,
+	        references, c->torn, c->refused ? "; INCOMPLETE: --memory is used up" : "");
 	if (r->quiet)
 		return;
 	fprintf(stderr, "yrt: %s; read in %.2f s\n", res->loss, (double)(res->end_ns - res->start_ns) / 1e9);

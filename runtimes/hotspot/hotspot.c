@@ -419,6 +419,7 @@ const struct runtime_ops hotspot_runtime = {
         .is_thread_entry = begins,
         .inspect = inspect,
         .alloc = &hotspot_alloc_ops,
+        .heap = &hotspot_heap_ops,
         .idle = hotspot_idle,
         .locks = hotspot_locks,
         .role = hotspot_role,

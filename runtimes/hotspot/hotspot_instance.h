@@ -58,5 +58,7 @@ static inline struct error *hotspot_instance_heap(struct hotspot_instance *insta
 
 struct runtime_alloc_ops;
 extern const struct runtime_alloc_ops hotspot_alloc_ops;
+struct runtime_heap_ops;
+extern const struct runtime_heap_ops hotspot_heap_ops; /* hotspot_histogram.c */
 
 #endif

@@ -274,6 +274,23 @@ void heap_block(struct heap *h, u32 root, u64 addr, u32 type, u64 size)
 	}
 }
 
+void heap_count(struct heap *h, u32 root, u32 type, u64 count, u64 bytes)
+{
+	struct heap_reading *r = reading(h);
+	struct error *err = grow(&h->tallies, h->ntallies, sizeof(*h->tallies));
+
+	if (err)
+		fail(h, err);
+	else if (count && type && type < h->ntypes)
+		h->tallies[h->ntallies++] =
+		        (struct heap_tally){root < r->nroots ? r->root_nodes[root] : 0, type, count, bytes};
+}
+
+void heap_torn(struct heap *h)
+{
+	h->counts.torn++;
+}
+
 void heap_note(struct heap *h, const char *text)
 {
 	struct heap_reading *r = reading(h);
@@ -306,6 +323,16 @@ void heap_each_note(const struct heap *h, void (*put)(void *ctx, const char *tex
 const void *heap_bytes(struct heap *h, u64 addr, u32 size)
 {
 	return heap_cache_bytes(h->cache, addr, size);
+}
+
+struct memory *heap_memory_now(const struct heap *h)
+{
+	return heap_cache_below(h->cache);
+}
+
+void heap_forget(struct heap *h)
+{
+	heap_cache_forget_all(h->cache);
 }
 
 /* --- life --- */
@@ -390,6 +417,7 @@ void heap_destroy(struct heap *h)
 	free(h->dominators);
 	free(h->incoming);
 	free(h->types);
+	free(h->tallies);
 	free(h);
 }
 
@@ -453,6 +481,10 @@ struct error *heap_totals(const struct heap *h, struct heap_total **ret, u32 *n)
 			all[h->nodes[i].type].count++;
 			all[h->nodes[i].type].bytes += heap_size(&h->nodes[i]);
 		}
+	for (u32 i = 0; i < h->ntallies; i++) {
+		all[h->tallies[i].type].count += h->tallies[i].count;
+		all[h->tallies[i].type].bytes += h->tallies[i].bytes;
+	}
 	qsort(all, h->ntypes, sizeof(*all), by_name);
 	for (u32 i = 0; i < h->ntypes; i++) {
 		if (!all[i].count)

@@ -35,6 +35,12 @@ struct heap_way {
 	u32 from, to, label;
 };
 
+/* heap_count(): objects without nodes. */
+struct heap_tally {
+	u32 root, type; /* root: a node */
+	u64 count, bytes;
+};
+
 struct heap_type {
 	const char *name; /* hostile */
 	u64 key;
@@ -56,6 +62,8 @@ struct heap {
 	u64 nedges;
 	struct heap_way *ways; /* with heap_options.ways: all references but those by parents */
 	u64 nways;
+	struct heap_tally *tallies;
+	u32 ntallies;
 	u32 *dominators; /* heap_settle(): of each node but 0; NULL before */
 	u32 *incoming;   /* heap_settle(): edges to each node */
 	u32 rounds;      /* that this took */
@@ -107,7 +115,7 @@ struct heap_total {
 	const char *type;
 	u64 count, bytes;
 };
-/* By bytes, largest first; types of one name are one. malloc'd; names are the heap's. */
+/* Of nodes and tallies, by bytes, largest first; types of one name are one. malloc'd; names are the heap's. */
 struct error *heap_totals(const struct heap *h, struct heap_total **ret, u32 *n);
 
 #endif

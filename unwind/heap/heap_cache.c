@@ -215,6 +215,19 @@ void heap_cache_forget(struct heap_cache *c, u64 addr, u64 size)
 	}
 }
 
+void heap_cache_forget_all(struct heap_cache *c)
+{
+	for (u32 i = 0; i < c->nblocks; i++) {
+		memset(c->blocks[i].have, 0, sizeof(c->blocks[i].have));
+		memset(c->blocks[i].failed, 0, sizeof(c->blocks[i].failed));
+	}
+}
+
+struct memory *heap_cache_below(struct heap_cache *c)
+{
+	return c->below;
+}
+
 struct memory *heap_cache_memory(struct heap_cache *c)
 {
 	return &c->mem;

@@ -26,5 +26,8 @@ const void *heap_cache_bytes(struct heap_cache *c, u64 addr, u32 size);
 void heap_cache_ahead(struct heap_cache *c, bool whole);
 /* These bytes' pages are read again when they are needed. */
 void heap_cache_forget(struct heap_cache *c, u64 addr, u64 size);
+void heap_cache_forget_all(struct heap_cache *c);
+/* The memory that it reads. */
+struct memory *heap_cache_below(struct heap_cache *c);
 
 #endif

@@ -190,6 +190,24 @@ static struct error *draw_type(struct drawing *d, u32 node, u32 *root_at)
 	return err;
 }
 
+static struct error *draw_tally(struct drawing *d, const struct heap_tally *t, u32 at)
+{
+	u64 key = ((u64)t->type << 32) + 1;
+	const u64 *known = table_get(&d->functions, mix(key));
+	u32 function = known ? (u32)(*known - 1) : 0;
+	struct error *err = NULL;
+
+	if (!known)
+		err = function_of(d, key, KIND_CLASS, d->h->types[t->type].name, &function);
+	if (!err)
+		err = child(d, &at, function);
+	if (err)
+		return err;
+	profile_add(d->p, at, t->bytes);
+	profile_add_more(d->p, at, t->count);
+	return NULL;
+}
+
 struct error *heap_draw_types(const struct heap *h, struct profile *ret)
 {
 	struct drawing d = {.h = h, .p = ret};
@@ -207,6 +225,8 @@ struct error *heap_draw_types(const struct heap *h, struct profile *ret)
 				err = child(&d, &at[i], function);
 		}
 	}
+	for (u32 i = 0; !err && i < h->ntallies; i++)
+		err = draw_tally(&d, &h->tallies[i], at[h->tallies[i].root]);
 	finish(&d);
 	return err;
 }

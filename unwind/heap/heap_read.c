@@ -162,6 +162,8 @@ static struct error *walk(const struct walk_of *w)
 		err = walk_rank(w, rank);
 	w->r->nrefs = 0;
 	free(TAKE(w->r->refs));
+	if (!w->ops->object)
+		heap_cache_ahead(w->h->cache, true);
 	if (!err && w->ops->blocks)
 		err = w->ops->blocks(w->reader);
 	return err ? err : TAKE(w->r->err);

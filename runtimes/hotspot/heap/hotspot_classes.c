@@ -126,6 +126,13 @@ const struct hotspot_class *hotspot_class_of(struct hotspot_heap_view *h, struct
 	return slot;
 }
 
+void hotspot_classes_forget(struct hotspot_heap_view *h)
+{
+	if (h->capacity)
+		memset(h->classes, 0, h->capacity * sizeof(*h->classes));
+	h->nclasses = 0;
+}
+
 /* Was this its name when it was looked at? Then the name is one. */
 static bool had_name(const struct hotspot_heap_view *h, u64 klass, u64 symbol)
 {

@@ -89,6 +89,8 @@ bool hotspot_heap_ready(struct hotspot_heap_view *h, struct memory *m);
 
 /* hotspot_classes.c: NULL: this is no class (or no memory). Valid until the next call. */
 const struct hotspot_class *hotspot_class_of(struct hotspot_heap_view *h, struct memory *m, u64 klass);
+/* They are looked at again: the address of a class may be another's by now. */
+void hotspot_classes_forget(struct hotspot_heap_view *h);
 bool hotspot_symbol(const struct hotspot_heap_view *h, struct memory *m, u64 symbol, char *ret, size_t size);
 /*
  * The offset of a field that this class declares itself, or that the VM has added to it (21 on), by name and signature

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hotspot_spaces.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "grow.h"
+#include "runtimes/hotspot/layout/hotspot_flags.h"
+
+#define REGIONS_MAX (1u << 21)
+#define PIECE       512
+#define SPACE_MAX   (1ull << 44)
+
+enum collector { NO_COLLECTOR, SERIAL, PARALLEL, G1 };
+
+/* A field of the first of some types that has it. By reference: it holds the address of what it names. */
+struct member {
+	u64 at;
+	bool by_reference;
+};
+
+static bool member(const struct vmstructs *v, const char *const *types, const char *name, struct member *ret)
+{
+	const char *text;
+
+	for (; *types; types++)
+		if (vmstructs_field(v, *types, name, &ret->at, &text)) {
+			ret->by_reference = strchr(text, '*');
+			return true;
+		}
+	return false;
+}
+
+static struct error *missing(const char *what)
+{
+	return error_hint(error_new(ERROR_UNSUPPORTED, "this JVM does not tell where %s is", what),
+	        "its heap is read from JDK 17 on; jmap -histo PID stops the JVM, and works with any");
+}
+
+static struct error *find_collector(struct hotspot_heap_view *h, struct memory *m, enum collector *ret)
+{
+	struct hotspot_flag f[] = {{"UseSerialGC", 1, 0, false}, {"UseParallelGC", 1, 0, false},
+	        {"UseG1GC", 1, 0, false}, {"UseZGC", 1, 0, false}, {"UseShenandoahGC", 1, 0, false},
+	        {"UseConcMarkSweepGC", 1, 0, false}, {"UseEpsilonGC", 1, 0, false}, {"UseNUMA", 1, 0, false}};
+	static const enum collector known[] = {SERIAL, PARALLEL, G1};
+	static const char *const others[] = {"ZGC", "Shenandoah", "CMS", "Epsilon"};
+
+	*ret = NO_COLLECTOR;
+	if (!hotspot_flags_read(h->v, m, f, sizeof(f) / sizeof(*f)))
+		return missing("its flags");
+	if (f[1].value && f[7].value)
+		return error_new(ERROR_UNSUPPORTED, "the heap of the Parallel collector with -XX:+UseNUMA is not read");
+	for (u32 i = 0; i < 4; i++)
+		if (f[3 + i].value)
+			return error_hint(error_new(ERROR_UNSUPPORTED, "the heap of %s is not read", others[i]),
+			        "those of G1, Serial and Parallel are; jmap -histo PID stops the JVM, and works with "
+			        "any");
+	for (u32 i = 0; i < 3; i++)
+		if (f[i].value)
+			*ret = known[i];
+	return *ret ? NULL : error_new(ERROR_UNSUPPORTED, "the heap of this JVM's collector is not read");
+}
+
+static struct error *add(
+        struct hotspot_spaces *s, const struct hotspot_heap_view *h, u64 bottom, u64 top, enum hotspot_space_kind kind)
+{
+	struct error *err;
+
+	if (bottom >= top || top - bottom > SPACE_MAX || (bottom | top) & (h->alignment - 1))
+		return NULL;
+	err = grow(&s->items, s->n, sizeof(*s->items));
+	if (!err)
+		s->items[s->n++] = (struct hotspot_space){bottom, top, kind};
+	return err;
+}
+
+/* --- G1 --- */
+
+struct g1 {
+	struct member manager, regions, bottom, top, type, tag;
+	u64 base, length;
+	s64 eden, survivor, humongous; /* of a tag; -1: not known */
+};
+
+static s64 tag_of(const struct vmstructs *v, const char *name)
+{
+	char text[64];
+	s64 ret;
+
+	snprintf(text, sizeof(text), "HeapRegionType::%s", name);
+	if (vmstructs_constant(v, text, &ret))
+		return ret;
+	snprintf(text, sizeof(text), "G1HeapRegionType::%s", name);
+	return vmstructs_constant(v, text, &ret) ? ret : -1;
+}
+
+/* From 24 on the types begin with G1. */
+static bool find_g1(const struct vmstructs *v, struct g1 *ret)
+{
+	static const char *const heap[] = {"G1CollectedHeap", NULL}, *const table[] = {"G1HeapRegionTable", NULL};
+	static const char *const manager[] = {"HeapRegionManager", "G1HeapRegionManager", NULL};
+	static const char *const region[] = {"HeapRegion", "G1HeapRegion", NULL};
+	static const char *const type[] = {"HeapRegionType", "G1HeapRegionType", NULL};
+	struct member base, length;
+
+	if (!member(v, heap, "_hrm", &ret->manager) || !member(v, manager, "_regions", &ret->regions) ||
+	        !member(v, region, "_bottom", &ret->bottom) || !member(v, region, "_top", &ret->top) ||
+	        !member(v, region, "_type", &ret->type) || !member(v, type, "_tag", &ret->tag) ||
+	        !member(v, table, "_base", &base) || !member(v, table, "_length", &length))
+		return false;
+	ret->base = base.at;
+	ret->length = length.at;
+	ret->eden = tag_of(v, "EdenTag");
+	ret->survivor = tag_of(v, "SurvTag");
+	ret->humongous = tag_of(v, "StartsHumongousTag");
+	return true;
+}
+
+static bool follow(struct memory *m, u64 *at, const struct member *field)
+{
+	*at += field->at;
+	return !field->by_reference || (memory_read(m, at, 8, *at) && *at);
+}
+
+/* Regions that never were in use have no HeapRegion; what is free is empty. */
+static struct error *add_region(
+        struct hotspot_spaces *s, const struct hotspot_heap_view *h, struct memory *m, const struct g1 *g, u64 region)
+{
+	u64 bottom, top;
+	u32 tag;
+
+	if (!region || region & 7 || !memory_read(m, &bottom, 8, region + g->bottom.at) ||
+	        !memory_read(m, &top, 8, region + g->top.at) ||
+	        !memory_read(m, &tag, 4, region + g->type.at + g->tag.at))
+		return NULL;
+	return add(s, h, bottom, top,
+	        tag == g->eden        ? SPACE_EDEN
+	        : tag == g->survivor  ? SPACE_SURVIVOR
+	        : tag == g->humongous ? SPACE_HUMONGOUS
+	                              : SPACE_OLD);
+}
+
+static struct error *read_g1(
+        struct hotspot_heap_view *h, struct memory *m, u64 heap, const struct g1 *g, struct hotspot_spaces *ret)
+{
+	u64 at = heap, base, length, piece[PIECE];
+	struct error *err = NULL;
+
+	if (!follow(m, &at, &g->manager) || !follow(m, &at, &g->regions) || !memory_read(m, &base, 8, at + g->base) ||
+	        !memory_read(m, &length, 8, at + g->length) || length > REGIONS_MAX)
+		return missing("its table of regions");
+	for (u64 i = 0; !err && i < length; i += PIECE) {
+		u64 n = length - i < PIECE ? length - i : PIECE;
+
+		if (!memory_read(m, piece, n * 8, base + i * 8))
+			return missing("its table of regions");
+		for (u64 k = 0; !err && k < n; k++)
+			err = add_region(ret, h, m, g, piece[k]);
+	}
+	return err;
+}
+
+/* --- Serial and Parallel --- */
+
+/* A space that a field of a generation points to. */
+static struct error *add_space(struct hotspot_spaces *s, const struct hotspot_heap_view *h, struct memory *m,
+        u64 generation, const char *const *types, const char *name, enum hotspot_space_kind kind)
+{
+	static const char *const parallel[] = {"MutableSpace", NULL};
+	static const char *const serial[] = {"ContiguousSpace", "Space", NULL};
+	const char *const *space = types[0][0] == 'P' ? parallel : serial;
+	struct member field, bottom_at, top_at;
+	u64 at, bottom, top;
+
+	if (!member(h->v, types, name, &field) || !member(h->v, space, "_bottom", &bottom_at) ||
+	        !member(h->v, space, "_top", &top_at) || !memory_read(m, &at, 8, generation + field.at) || !at ||
+	        !memory_read(m, &bottom, 8, at + bottom_at.at) || !memory_read(m, &top, 8, at + top_at.at))
+		return missing(name);
+	return add(s, h, bottom, top, kind);
+}
+
+/* A generation: a field of the heap, or a static variable of its class. */
+static bool generation(const struct hotspot_heap_view *h, struct memory *m, u64 heap, const char *const *types,
+        const char *name, u64 *ret)
+{
+	struct member field;
+	u64 at;
+
+	if (member(h->v, types, name, &field))
+		at = heap + field.at;
+	else if (!vmstructs_static(h->v, types[0], name, &at))
+		return false;
+	return memory_read(m, ret, 8, at) && *ret;
+}
+
+static struct error *read_generations(
+        struct hotspot_heap_view *h, struct memory *m, u64 heap, bool parallel, struct hotspot_spaces *ret)
+{
+	static const char *const serial_heap[] = {"SerialHeap", "GenCollectedHeap", NULL};
+	static const char *const parallel_heap[] = {"ParallelScavengeHeap", NULL};
+	static const char *const def_new[] = {"DefNewGeneration", NULL}, *const tenured[] = {"TenuredGeneration", NULL};
+	static const char *const ps_young[] = {"PSYoungGen", NULL}, *const ps_old[] = {"PSOldGen", NULL};
+	const char *const *types = parallel ? parallel_heap : serial_heap;
+	const char *const *young_types = parallel ? ps_young : def_new;
+	u64 young, old;
+	struct error *err;
+
+	if (!generation(h, m, heap, types, "_young_gen", &young) || !generation(h, m, heap, types, "_old_gen", &old))
+		return missing("a generation of its heap");
+	err = add_space(ret, h, m, young, young_types, "_eden_space", SPACE_EDEN);
+	if (!err)
+		err = add_space(ret, h, m, young, young_types, "_from_space", SPACE_SURVIVOR);
+	if (!err)
+		err = add_space(ret, h, m, young, young_types, "_to_space", SPACE_SURVIVOR);
+	if (!err)
+		err = add_space(ret, h, m, old, parallel ? ps_old : tenured, parallel ? "_object_space" : "_the_space",
+		        SPACE_OLD);
+	return err;
+}
+
+/* --- all --- */
+
+struct error *hotspot_spaces_check(struct hotspot_heap_view *h, struct memory *m)
+{
+	enum collector collector;
+
+	return find_collector(h, m, &collector);
+}
+
+struct error *hotspot_spaces_read(struct hotspot_heap_view *h, struct memory *m, struct hotspot_spaces *ret)
+{
+	enum collector collector;
+	struct g1 g;
+	struct error *err = find_collector(h, m, &collector);
+	u64 heap;
+
+	*ret = (struct hotspot_spaces){0};
+	if (err)
+		return err;
+	if (!memory_read(m, &heap, 8, h->collected_heap) || !heap)
+		return missing("its heap");
+	if (collector != G1)
+		err = read_generations(h, m, heap, collector == PARALLEL, ret);
+	else
+		err = find_g1(h->v, &g) ? read_g1(h, m, heap, &g, ret) : missing("a region of its heap");
+	if (err)
+		hotspot_spaces_free(ret);
+	return err;
+}
+
+void hotspot_spaces_free(struct hotspot_spaces *s)
+{
+	free(s->items);
+	*s = (struct hotspot_spaces){0};
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where a JVM keeps objects one behind the other, by its vmStructs: regions of G1 (g1HeapRegion.hpp, heapRegion.hpp),
+ * generations of Serial (defNewGeneration.hpp, tenuredGeneration.hpp) and of Parallel (psYoungGen.hpp, psOldGen.hpp).
+ */
+#ifndef YRT_HOTSPOT_SPACES_H
+#define YRT_HOTSPOT_SPACES_H
+
+#include "hotspot_heap_view.h"
+
+enum hotspot_space_kind { SPACE_EDEN, SPACE_SURVIVOR, SPACE_OLD, SPACE_HUMONGOUS, SPACE_KINDS };
+
+/* Objects lie from bottom up to top; a humongous one reaches beyond, over the regions that follow. */
+struct hotspot_space {
+	u64 bottom, top;
+	enum hotspot_space_kind kind;
+};
+
+struct hotspot_spaces {
+	struct hotspot_space *items; /* not empty ones, in order of address for G1; malloc'd */
+	u32 n;
+};
+
+/* NULL: its collector's heap can be read. Else an error that names it. */
+struct error *hotspot_spaces_check(struct hotspot_heap_view *h, struct memory *m);
+/* What makes no sense is left out. An error: where they are is not known, or no memory. */
+struct error *hotspot_spaces_read(struct hotspot_heap_view *h, struct memory *m, struct hotspot_spaces *ret);
+void hotspot_spaces_free(struct hotspot_spaces *s);
+
+#endif

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * java-heap: all objects by class, as jmap -histo counts them, but the program runs on. Spaces are parsed in order of
+ * address, around what threads have not yet filled of their buffers (TLABs).
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cleanup.h"
+#include "grow.h"
+#include "hotspot_instance.h"
+#include "runtime.h"
+#include "runtime_heap.h"
+#include "runtimes/hotspot/heap/hotspot_spaces.h"
+#include "runtimes/hotspot/layout/hotspot_flags.h"
+#include "runtimes/hotspot/names/hotspot_text.h"
+#include "table.h"
+
+#define THREADS_MAX 65536
+#define KINDS_MAX   (1u << 20)
+#define TRIES       3 /* until no collection comes between */
+#define NAME_BYTES  1024
+#define RESERVE_MAX (1u << 16)
+#define PROBES      16 /* objects behind a buffer that show where it ends */
+
+/* A thread's buffer: objects from start up to top, then nothing up to end, and behind it what is kept for a filler. */
+struct buffer {
+	u64 start, top, end;
+};
+
+struct kind {
+	u64 klass, symbol;
+	enum hotspot_space_kind space;
+	u64 count, bytes;
+};
+
+struct histogram {
+	struct heap *h;
+	struct hotspot_heap_view *view;
+	struct memory *m;
+	u64 reserves[2]; /* bytes behind a buffer's end: more likely first */
+	struct buffer *buffers;
+	u32 nbuffers;
+	struct kind *kinds;
+	u32 nkinds;
+	struct table at; /* from key_of() to a kind's number */
+	enum hotspot_space_kind space;
+	u64 torn, torn_bytes, other;
+	struct error *err;
+};
+
+static u64 key_of(u64 klass, enum hotspot_space_kind space)
+{
+	u64 key = (klass + space) * 0x9e3779b97f4a7c15ull;
+
+	return (key ^ key >> 29) | 1ull << 63;
+}
+
+static struct kind *new_kind(struct histogram *g, u64 klass)
+{
+	const struct hotspot_class *c = hotspot_class_of(g->view, g->m, klass);
+	struct error *err = grow(&g->kinds, g->nkinds, sizeof(*g->kinds));
+
+	if (!err)
+		err = table_put(&g->at, key_of(klass, g->space), g->nkinds);
+	if (err) {
+		g->err = err;
+		return NULL;
+	}
+	g->kinds[g->nkinds] = (struct kind){.klass = klass, .symbol = c ? c->symbol : 0, .space = g->space};
+	return &g->kinds[g->nkinds++];
+}
+
+static bool count(void *ctx, u64 object, u64 klass, u64 size)
+{
+	struct histogram *g = ctx;
+	const u64 *known = table_get(&g->at, key_of(klass, g->space));
+	struct kind *k = known ? &g->kinds[*known] : NULL;
+
+	(void)object;
+	if (!k && g->nkinds < KINDS_MAX)
+		k = new_kind(g, klass);
+	if (!k)
+		g->other++;
+	else {
+		k->count++;
+		k->bytes += size;
+	}
+	return !g->err;
+}
+
+/* --- buffers of threads --- */
+
+/*
+ * ThreadLocalAllocBuffer::end_reserve(): room for the header of an array, or with C2 for what it prefetches
+ * (startup_initialization(), 8 to 28).
+ */
+static void find_reserves(struct histogram *g)
+{
+	struct hotspot_flag f[] = {{"AllocatePrefetchDistance", 8, 0, false}, {"AllocatePrefetchStepSize", 8, 0, false},
+	        {"AllocatePrefetchLines", 8, 0, false}, {"AllocateInstancePrefetchLines", 8, 0, false},
+	        {"TieredStopAtLevel", 8, 0, false}, {"UseCompiler", 1, 0, false}};
+	u64 header = hotspot_length_at(g->view) + 4, mask = g->view->alignment - 1, lines, prefetch;
+
+	hotspot_flags_read(g->view->v, g->m, f, sizeof(f) / sizeof(*f));
+	/* up to 24 these are 8 bytes, later some are 4 */
+	for (u32 i = 0; i < 5; i++)
+		f[i].value = (u32)f[i].value;
+	lines = (f[2].value > f[3].value ? f[2].value : f[3].value) + 2;
+	prefetch = (f[0].value + f[1].value * lines) & ~7ull;
+	header = (((header + 7) & ~7ull) + mask) & ~mask;
+	prefetch = ((prefetch > header ? prefetch : header) + mask) & ~mask;
+	if (prefetch > RESERVE_MAX)
+		prefetch = header;
+	g->reserves[0] = f[5].value && f[4].value >= 4 ? prefetch : header;
+	g->reserves[1] = f[5].value && f[4].value >= 4 ? header : prefetch;
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct buffer *x = a, *y = b;
+
+	return (x->start > y->start) - (x->start < y->start);
+}
+
+/* While allocations are sampled, _end comes before _allocation_end, which no JVM exports: it lies behind it. */
+static u64 end_of(const struct histogram *g, const struct hotspot_thread *t)
+{
+	u64 end, desired, own, at = g->view->l->tlab.at + g->view->l->tlab_end.at;
+
+	if (!vmstructs_field(g->view->v, "ThreadLocalAllocBuffer", "_end", &own, NULL) ||
+	        !vmstructs_field(g->view->v, "ThreadLocalAllocBuffer", "_desired_size", &desired, NULL) ||
+	        desired != own + 16 || !memory_read(g->m, &end, 8, t->at + at + 8) || end < t->tlab_end)
+		return t->tlab_end;
+	return end;
+}
+
+static struct error *find_buffers(struct histogram *g)
+{
+	cleanup(free) struct hotspot_thread *threads = calloc(THREADS_MAX, sizeof(*threads));
+	u32 n = threads ? hotspot_threads(g->view, g->m, threads, THREADS_MAX, false) : 0;
+
+	free(g->buffers);
+	g->nbuffers = 0;
+	g->buffers = calloc((size_t)n + 1, sizeof(*g->buffers));
+	if (!threads || !g->buffers)
+		return &error_no_memory;
+	for (u32 i = 0; i < n; i++)
+		if (threads[i].tlab_start)
+			g->buffers[g->nbuffers++] =
+			        (struct buffer){threads[i].tlab_start, threads[i].tlab_top, end_of(g, &threads[i])};
+	qsort(g->buffers, g->nbuffers, sizeof(*g->buffers), by_start);
+	return NULL;
+}
+
+/* The first buffer that ends behind an address. */
+static const struct buffer *buffer_from(const struct histogram *g, u64 addr)
+{
+	u32 low = 0, high = g->nbuffers;
+
+	while (low < high) {
+		u32 middle = low + (high - low) / 2;
+
+		if (g->buffers[middle].end > addr)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low < g->nbuffers ? &g->buffers[low] : NULL;
+}
+
+struct probe {
+	u32 left;
+};
+
+static bool passes(void *ctx, u64 object, u64 klass, u64 size)
+{
+	struct probe *p = ctx;
+
+	(void)object, (void)klass, (void)size;
+	return p->left-- > 1;
+}
+
+/* Do objects begin here, or another buffer, or nothing any more? */
+static bool goes_on(struct histogram *g, u64 at, u64 top)
+{
+	const struct buffer *next = buffer_from(g, at);
+	struct probe p = {PROBES};
+	u64 limit = next && next->top < top ? next->top : top;
+
+	if (at >= top || (next && next->start == at))
+		return at <= top;
+	return hotspot_each_object(g->view, g->m, at, limit, passes, &p) >= limit || !p.left;
+}
+
+static u64 behind(struct histogram *g, const struct buffer *b, u64 top)
+{
+	for (u32 i = 0; i < 2; i++)
+		if (goes_on(g, b->end + g->reserves[i], top))
+			return b->end + g->reserves[i];
+	return b->end + g->reserves[0];
+}
+
+/* --- spaces --- */
+
+/* Objects from at up to end. Returns where they end. */
+static u64 parse(struct histogram *g, u64 at, u64 end)
+{
+	for (u64 next; at < end && !g->err; at = next) {
+		next = hotspot_each_object(g->view, g->m, at, end, count, g);
+		if (next == at)
+			break;
+	}
+	return at;
+}
+
+/* Returns where its last object ends. */
+static u64 read_space(struct histogram *g, const struct hotspot_space *s)
+{
+	u64 at = s->bottom;
+
+	g->space = s->kind;
+	while (at < s->top && !g->err) {
+		const struct buffer *b = buffer_from(g, at);
+		u64 end = b && b->top < s->top && b->top >= s->bottom ? b->top : s->top;
+
+		at = at < end ? parse(g, at, end) : at;
+		if (at < end) {
+			g->torn++;
+			g->torn_bytes += s->top - at;
+			return s->top;
+		}
+		if (b && end == b->top && at < b->end)
+			at = behind(g, b, s->top);
+	}
+	return at;
+}
+
+/* What a humongous object covers of the regions behind its own is no space of its own. */
+static struct error *read_spaces(struct histogram *g)
+{
+	struct hotspot_spaces s;
+	struct error *err = hotspot_spaces_read(g->view, g->m, &s);
+	u64 covered = 0;
+
+	if (!err)
+		err = find_buffers(g);
+	for (u32 i = 0; !err && i < s.n; i++) {
+		if (s.items[i].bottom >= covered || s.items[i].bottom < s.items[i ? i - 1 : 0].bottom)
+			covered = read_space(g, &s.items[i]);
+		err = TAKE(g->err);
+	}
+	hotspot_spaces_free(&s);
+	return err;
+}
+
+static void start_again(struct histogram *g)
+{
+	g->nkinds = 0;
+	free(TAKE(g->kinds));
+	table_free(&g->at);
+	g->at = (struct table){0};
+	g->torn = g->torn_bytes = g->other = 0;
+	heap_forget(g->h);
+}
+
+/* --- result --- */
+
+static u32 type_of(struct histogram *g, const struct kind *k)
+{
+	char symbol[NAME_BYTES], name[NAME_BYTES];
+	u32 type = heap_type(g->h, k->klass, NULL);
+
+	if (type)
+		return type;
+	if (!hotspot_symbol(g->view, g->m, k->symbol, symbol, sizeof(symbol)))
+		return heap_type(g->h, 1, "(class without a name)");
+	hotspot_text_class((const u8 *)symbol, strlen(symbol), name, sizeof(name));
+	return heap_type(g->h, k->klass, name);
+}
+
+static void tell(struct histogram *g, bool moved)
+{
+	static const char *const spaces[SPACE_KINDS] = {"eden", "survivors", "old", "humongous"};
+	char text[160];
+
+	for (u32 i = 0; i < g->nkinds; i++)
+		heap_count(g->h, heap_root(g->h, 0, HEAP_LASTING, spaces[g->kinds[i].space]), type_of(g, &g->kinds[i]),
+		        g->kinds[i].count, g->kinds[i].bytes);
+	for (u64 i = 0; i < g->torn; i++)
+		heap_torn(g->h);
+	if (g->torn) {
+		snprintf(text, sizeof(text), "%lu spaces could not be parsed to their ends: %lu bytes are missing",
+		        g->torn, g->torn_bytes);
+		heap_note(g->h, text);
+	}
+	if (g->other)
+		heap_note(g->h, "there are more classes than are counted: objects are missing");
+	if (moved)
+		heap_note(g->h, "a collection ran while the heap was read: objects may be missing or counted twice; "
+		                "--pause shows one moment");
+	heap_note(g->h, "objects that nothing refers to are counted until they are collected, as by jmap -histo");
+}
+
+static struct error *blocks(void *reader)
+{
+	struct histogram *g = reader;
+	struct memory *now = heap_memory_now(g->h);
+	struct error *err = NULL;
+	bool moved = true;
+
+	for (u32 i = 0; !err && moved && i < TRIES; i++) {
+		bool collecting = hotspot_collecting(g->view, now);
+		u32 collections = hotspot_collections(g->view, now);
+
+		if (i)
+			start_again(g);
+		err = read_spaces(g);
+		moved = collecting || hotspot_collecting(g->view, now) ||
+		        collections != hotspot_collections(g->view, now);
+	}
+	if (!err)
+		tell(g, moved);
+	return err;
+}
+
+static void close_histogram(void *reader)
+{
+	struct histogram *g = reader;
+
+	free(g->buffers);
+	free(g->kinds);
+	table_free(&g->at);
+	free(g);
+}
+
+static struct error *open_histogram(void *data, const struct runtime_process *p, struct heap *h, void **ret)
+{
+	const struct hotspot_instance *instance = data;
+	struct histogram *g;
+	struct error *err;
+
+	*ret = NULL;
+	if (!instance->heap || !hotspot_heap_ready(instance->heap, p->memory))
+		return NULL;
+	err = hotspot_spaces_check(instance->heap, p->memory);
+	if (err)
+		return err;
+	g = calloc(1, sizeof(*g));
+	if (!g)
+		return &error_no_memory;
+	*g = (struct histogram){.h = h, .view = instance->heap, .m = p->memory};
+	hotspot_classes_forget(g->view);
+	find_reserves(g);
+	*ret = g;
+	return NULL;
+}
+
+const struct runtime_heap_ops hotspot_heap_ops = {
+        .objects = "objects",
+        .text = "Java: HotSpot of JDK 17 and later with G1, Serial or Parallel, whose spaces are parsed from their "
+                "beginning to their end: all objects that have not been collected yet, as jmap -histo counts "
+                "them. What threads have not filled of their buffers is no object. If a collection comes between, all "
+                "is read again, up to three times.",
+        .open = open_histogram,
+        .close = close_histogram,
+        .blocks = blocks,
+};

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""java-heap, against what the program counts itself, and against jmap -histo, of a program that waits meanwhile."""
+
+import os
+import re
+import subprocess
+import tempfile
+
+import java
+import yrt
+
+N = 20000
+READ = ("g1", "serial", "parallel")
+NAMES = {"z": "ZGC", "shenandoah": "Shenandoah"}
+WIDE = ["-XX:-UseCompressedOops", "-XX:-UseCompressedClassPointers"]
+SMALL = ["-Xmx256m", "-Xms64m"]
+
+
+def run(*args, code=yrt.OK):
+    return yrt.run("java-heap", *args, output=False, stats=False).expect(code)
+
+
+def types(text):
+    """{class: (count, bytes)} of the table."""
+    ret = {}
+    for line in text.splitlines()[1:]:
+        size, _, count, name = line.split(None, 3)
+        ret[name] = int(count), int(size)
+    return ret
+
+
+def plain(name):
+    """[[Lheaped$Cell; is heaped$Cell[][], and [F is float[]."""
+    found = re.fullmatch(r"(\[+)(?:L(.*);|F)", name)
+    return (found[2] or "float") + "[]" * len(found[1]) if found else name
+
+
+def jmap(pid):
+    jdk = os.path.dirname(os.path.realpath(java.words()[0]))
+    text = subprocess.run([os.path.join(jdk, "jmap"), "-histo:all", str(pid)], capture_output=True, text=True,
+                          check=True, timeout=60).stdout
+    rows = re.findall(r"^ *\d+: +(\d+) +(\d+) +(\S+)", text, re.M)
+    return {plain(name): (int(count), int(size)) for count, size, name in rows}
+
+
+def check(seen, jvm, theirs):
+    """The program's own classes, and float[], which it makes most of."""
+    for name, count in jvm.start["counts"].items():
+        assert seen.get(name, (0, 0))[0] == count, (name, seen.get(name), count)
+        assert seen[name] == theirs[name], (name, seen[name], theirs[name])
+    assert seen["float[]"] == theirs["float[]"] and seen["float[]"][0] >= N, (seen["float[]"], theirs["float[]"])
+
+
+def test_classes():
+    """Counts and bytes, by collector, kind of pointers to classes, and before or after a full collection."""
+    for mode in READ:
+        for options in ([], WIDE):
+            for collect in ([], ["collect"]):
+                with java.Java("heaped", N, *collect, options=java.mode_options(mode) + options + SMALL) as jvm:
+                    result = run("-p", jvm.pid)
+                    check(types(result.stdout), jvm, jmap(jvm.pid))
+                    assert re.search(r"^yrt: \d+ objects, \d+ bytes; 0 torn;", result.stderr, re.M), result.stderr
+                    assert "objects that nothing refers to are counted" in result.stderr, result.stderr
+        yield mode
+
+
+def test_compilers():
+    """Buffers of threads end elsewhere without C2."""
+    for mode in ("interpreter", "c1"):
+        with java.Java("heaped", N, options=java.mode_options(mode) + SMALL) as jvm:
+            result = run("-p", jvm.pid)
+            check(types(result.stdout), jvm, jmap(jvm.pid))
+            assert "; 0 torn;" in result.stderr, result.stderr
+
+
+def test_pause_core_and_page():
+    """The same of a JVM that is stopped for it and runs on, of a core, and in a profile; nothing grows."""
+    with java.Java("heaped", N, options=java.mode_options("g1") + SMALL) as jvm, tempfile.TemporaryDirectory() as d:
+        alive = run("-p", jvm.pid)
+        assert run("-p", jvm.pid, "--pause").stdout == alive.stdout
+        assert len(run("-p", jvm.pid, "--watch", 0.1).stdout.splitlines()) == 1
+        folded = run("-p", jvm.pid, "-f", "folded").stdout.splitlines()
+        sums = {}
+        for line in folded:
+            path, _, size = line.rpartition(" ")
+            sums[path.rpartition(";")[2]] = sums.get(path.rpartition(";")[2], 0) + int(size)
+        seen = types(alive.stdout)
+        assert sum(sums.values()) == seen["(all)"][1]
+        for name in jvm.start["counts"]:
+            assert sums[name] == seen[name][1], (name, sums[name], seen[name])
+        assert any(line.startswith("humongous;heaped$Cell[] ") for line in folded), folded[:20]
+        core = os.path.join(d, "core")
+        subprocess.run(["gcore", "-o", core, str(jvm.pid)], check=True, capture_output=True)
+        assert run("--core", f"{core}.{jvm.pid}").stdout == alive.stdout
+        jvm.release()
+        jvm.process.wait(20)
+
+
+def test_refused():
+    """What moves objects while threads run, by its name. There is no java-refs."""
+    for mode, name in NAMES.items():
+        with java.Java("heaped", 10, options=java.mode_options(mode)) as jvm:
+            yrt.clear(run("-p", jvm.pid, code=yrt.UNSUPPORTED), yrt.UNSUPPORTED, f"the heap of {name} is not read")
+    help_text = yrt.run("--help", output=False, stats=False).expect().stdout
+    assert "java-heap" in help_text and "java-refs" not in help_text
+
+
+yrt.main(globals())
