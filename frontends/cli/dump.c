@@ -2,7 +2,6 @@
 /* dump: the stack of every thread once, of processes or of a core, as text, as JSON, or as the flame commands do. */
 #include <getopt.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who waits for what and whom. */
-#include <string.h>
 #include <xxhash.h>
 
 #include "dump_view.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* java-alloc: those options of flame that make sense here, with bytes instead of time. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* <view>-heap: what is alive, by type. <view>-refs: who keeps it alive. Of what runtimes tell (runtime_heap.h). */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -352,7 +351,7 @@ static void describe(struct result *res, const struct request *r)
 		say_note("%lu references led to objects for which --memory %.0f has no room: they are missing",
 		        c->refused, r->memory_mb);
 	if (r->refs && !h->settled && !r->roots)
-		say_note("who alone keeps what is not exact: it was not settled after %u rounds", h->rounds);
+		say_note("what each object alone keeps alive is not exact: %u rounds were not enough", h->rounds);
 	heap_each_note(h, note, NULL);
 }
 

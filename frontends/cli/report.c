@@ -173,7 +173,7 @@ static struct error *make_folder(const struct report_request *r, char *ret, size
 	return mkdtemp(ret) ? NULL : error_errno(errno, "cannot make a folder %s", ret);
 }
 
-static void delete_folder(const struct evidence *e, const char *folder)
+static void delete_folder(const char *folder)
 {
 	static const char *const events_taken[] = {"wall", "clock", "lock", "io", "net", "fault", "wait"};
 	char path[4096 + 64];
@@ -211,7 +211,7 @@ static struct error *measure_now(struct report_request *r, struct evidence *e)
 	if (!err && !temporary)
 		err = evidence_write_counters(e, folder);
 	if (temporary)
-		delete_folder(e, folder);
+		delete_folder(folder);
 	return err;
 }
 

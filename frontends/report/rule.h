@@ -32,7 +32,6 @@
 #define YRT_REPORT_RULE_H
 
 #include <stdbool.h>
-#include <stdio.h>
 
 #include "unwind/error.h"
 #include "unwind/profile/pattern.h"

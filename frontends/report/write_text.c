@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A report as Markdown, which is also what a terminal gets, and as JSON. */
 #include <errno.h>
-#include <math.h>
 #include <string.h>
 
 #include "frontends/format/format.h"

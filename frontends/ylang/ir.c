@@ -2,7 +2,6 @@
 #include "ir.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "regex.h"
 #include "source.h"

@@ -7,7 +7,7 @@
 
 #include "compile.h"
 
-static enum y_type kept_type(const struct lower *l, const struct type *type)
+static enum y_type kept_type(const struct type *type)
 {
 	if (type == &y_string_type)
 		return Y_STR;
@@ -42,11 +42,11 @@ static void lower_maps(struct lower *l)
 		m = &l->p->maps[l->p->nmaps++];
 		*m = (struct y_map){.name = t->name,
 		        .is_agg = t->is_agg,
-		        .value = t->is_agg ? Y_I64 : kept_type(l, t->value),
+		        .value = t->is_agg ? Y_I64 : kept_type(t->value),
 		        .nkeys = t->nkeys,
 		        .most = t->most ? (u32)t->most : Y_MAP_ENTRIES};
 		for (u32 i = 0; i < t->nkeys; i++)
-			m->keys[i] = kept_type(l, t->keys[i]);
+			m->keys[i] = kept_type(t->keys[i]);
 	}
 }
 

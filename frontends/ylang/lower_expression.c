@@ -420,7 +420,7 @@ static struct value map_add(struct lower *l, const struct y_node *n, struct valu
 	return cast_to(l, n, in_slot(wide, dst), to.type);
 }
 
-static bool adds_atomically(const struct lower *l, const struct y_node *n, struct value to, const char *op)
+static bool adds_atomically(const struct lower *l, struct value to, const char *op)
 {
 	if (strcmp(op, "+") && strcmp(op, "-"))
 		return false;
@@ -461,7 +461,7 @@ static struct value assign(struct lower *l, const struct y_node *n)
 	}
 	memcpy(op, n->op, strlen(n->op) - 1);
 	v = lower_rvalue(l, n->b);
-	if (adds_atomically(l, n, to, op) && is_integer(v.type))
+	if (adds_atomically(l, to, op) && is_integer(v.type))
 		return to.kind == V_MAP ? map_add(l, n, to, v, *op == '-') : global_add(l, n, to, v, *op == '-');
 	v = binary(l, n, op, rvalue(l, n, to), v);
 	store(l, n, to, to.type->kind == TYPE_POINTER ? v : cast_to(l, n, v, to.type));
@@ -475,7 +475,7 @@ static struct value step(struct lower *l, const struct y_node *n)
 
 	if (to.kind == V_TARGET)
 		FAIL(l, n->a, "this lies in the target, and Y only reads it");
-	if (adds_atomically(l, n, to, "+")) {
+	if (adds_atomically(l, to, "+")) {
 		sum = to.kind == V_MAP ? map_add(l, n, to, one, minus) : global_add(l, n, to, one, minus);
 		return behind ? cast_to(l, n, binary(l, n, minus ? "+" : "-", sum, one), to.type) : sum;
 	}

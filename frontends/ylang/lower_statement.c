@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lower.h"
 
-#include <string.h>
-
 void declare_variable(struct lower *l, const char *name, const struct type *type, u32 slot)
 {
 	struct variable *v = y_new(l->s, sizeof(*v));

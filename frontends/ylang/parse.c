@@ -2,9 +2,6 @@
 /* Statements and what stands at the top of a program. */
 #include "parse.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define PARAMETERS_MOST 32u
 
 void y_fail_here(struct y_parser *p, const char *format, ...)

@@ -8,7 +8,6 @@
 #define YRT_YLANG_SOURCE_H
 
 #include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <types.h>
 

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "unwind/binary/proc_path.h"
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
 #include "unwind/process/comm.h"

@@ -2,7 +2,6 @@
 #include "hit_call.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "hit_code.h"

@@ -4,7 +4,6 @@
 #include <ctype.h>
 #include <fnmatch.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "unwind/grow.h"

@@ -79,9 +79,9 @@ static void warn(struct hit_calls *c, struct calls *calls)
 		return;
 	calls->warned = true;
 	c->host->options->warn(c->host->options->ctx,
-	        error_hint(error_new(ERROR_UNSUPPORTED, "calls that it leaves by a jump have no time: %s",
+	        error_hint(error_new(ERROR_UNSUPPORTED, "calls that end in a tail call have no time: %s",
 	                           calls->ways.lost),
-	                "they are counted in the last line; a function that calls it has all"));
+	                "the last line counts them; measure a function that calls it to see all of them"));
 }
 
 static void tell(struct hit_calls *c, const struct calls *calls, const struct process *p, u64 to, u32 state)

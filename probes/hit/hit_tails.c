@@ -77,7 +77,7 @@ static struct error *take(struct hit_ways *ways, struct image *img, const struct
 static struct error *refused_before(const struct hit_ways *ways, u64 start)
 {
 	return error_new(
-	        ERROR_UNSUPPORTED, "-e %s: not all places where it returns are known, behind 0x%lx", ways->what, start);
+	        ERROR_UNSUPPORTED, "-e %s: it jumps to 0x%lx, where not all returns are known", ways->what, start);
 }
 
 /* *slot: it is a stub of the PLT, which leads to what is there; else 0. */
@@ -98,7 +98,7 @@ static struct error *visit(struct hit_ways *ways, struct image *img, u64 start, 
 	if (!err && number && is_stub(exits, start, slot))
 		return NULL;
 	if (!err && number == HIT_TAILS_MAX)
-		err = error_new(ERROR_UNSUPPORTED, "-e %s: it is left to more than %u functions by jumps", ways->what,
+		err = error_new(ERROR_UNSUPPORTED, "-e %s: its tail calls lead to more than %u functions", ways->what,
 		        HIT_TAILS_MAX);
 	if (number < HIT_TAILS_MAX) {
 		ways->visited[number].img = image_get(img);

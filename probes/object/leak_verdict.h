@@ -10,7 +10,6 @@
 #ifndef YRT_LEAK_VERDICT_H
 #define YRT_LEAK_VERDICT_H
 
-#include <stdbool.h>
 #include <types.h>
 
 enum leak_verdict {

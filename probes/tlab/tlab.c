@@ -40,7 +40,7 @@ struct tlab {
 	struct tlab_options options;
 	struct watchpoints *watchpoints; /* NULL: not to be had */
 	struct tlab_classes *classes;
-	struct alloc_budget budget;
+	struct tlab_budget budget;
 	struct tlab_spent before; /* the start */
 	struct uprobe_shifts *sites;
 	u32 nprobes;

@@ -16,7 +16,7 @@ static double mean(double old, double now)
 	return old + (now - old) / MEMORY;
 }
 
-static double spent_on_samples(const struct alloc_budget *b, const struct tlab_spent *from, const struct tlab_spent *to)
+static double spent_on_samples(const struct tlab_budget *b, const struct tlab_spent *from, const struct tlab_spent *to)
 {
 	u64 leaves = to->traps - from->traps + REQUEST_EXITS * (to->requests - from->requests);
 
@@ -24,7 +24,7 @@ static double spent_on_samples(const struct alloc_budget *b, const struct tlab_s
 	       (double)leaves * (double)b->trap_ns;
 }
 
-static void learn(struct alloc_budget *b, const struct tlab_spent *now)
+static void learn(struct tlab_budget *b, const struct tlab_spent *now)
 {
 	double seconds = (double)(now->at_ns - b->last.at_ns) / 1e9;
 	double cpu = now->target_cpu_ns > b->last.target_cpu_ns
@@ -43,7 +43,7 @@ static void learn(struct alloc_budget *b, const struct tlab_spent *now)
 	b->begun = true;
 }
 
-double tlab_budget_rate(struct alloc_budget *b, const struct tlab_spent *now)
+double tlab_budget_rate(struct tlab_budget *b, const struct tlab_spent *now)
 {
 	if (!b->last.at_ns)
 		b->sample_ns = GUESS_NS + (1 + REQUEST_EXITS) * (double)b->trap_ns;
@@ -56,14 +56,14 @@ double tlab_budget_rate(struct alloc_budget *b, const struct tlab_spent *now)
 	                : TLAB_BUDGET_LEAST;
 }
 
-double tlab_budget_duty(const struct alloc_budget *b, double now)
+double tlab_budget_duty(const struct tlab_budget *b, double now)
 {
 	double duty = b->placed_ns ? b->share * b->cpu_ns / 2 / b->placed_ns : 1;
 
 	return b->share ? uprobe_shifts_duty(duty, now, DUTY_LEAST) : 1;
 }
 
-double tlab_budget_share(const struct alloc_budget *b, const struct tlab_spent *from, const struct tlab_spent *to)
+double tlab_budget_share(const struct tlab_budget *b, const struct tlab_spent *from, const struct tlab_spent *to)
 {
 	double cpu = (double)(to->target_cpu_ns - from->target_cpu_ns);
 

@@ -24,7 +24,7 @@ struct tlab_spent {
 	u64 placed_ns; /* while they were placed */
 };
 
-struct alloc_budget {
+struct tlab_budget {
 	double share; /* of the target's CPU time; 0: no limit */
 	u64 trap_ns;  /* what a trap or an interrupt costs */
 	u64 site_ns;  /* what a uprobe that is hit costs, its program without a sample included */
@@ -35,11 +35,11 @@ struct alloc_budget {
 };
 
 /* Samples a second that it allows from now on; to be called every some 100 ms. */
-double tlab_budget_rate(struct alloc_budget *b, const struct tlab_spent *now);
+double tlab_budget_rate(struct tlab_budget *b, const struct tlab_spent *now);
 /* The part of time that sites may be placed, so that half of the share is left for samples; 1: always. now: what it is.
  */
-double tlab_budget_duty(const struct alloc_budget *b, double now);
+double tlab_budget_duty(const struct tlab_budget *b, double now);
 /* The share of the targets' CPU time that was spent between two looks, as estimated. */
-double tlab_budget_share(const struct alloc_budget *b, const struct tlab_spent *from, const struct tlab_spent *to);
+double tlab_budget_share(const struct tlab_budget *b, const struct tlab_spent *from, const struct tlab_spent *to);
 
 #endif

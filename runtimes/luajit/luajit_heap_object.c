@@ -2,7 +2,6 @@
 /* What an object refers to, and by which name. */
 #include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "luajit_heap_internal.h"
 #include "luajit_bytecode.h"

@@ -3,7 +3,6 @@
  * What gc.total counts besides objects that others refer to: strings that only the VM or C code knows, by the table of
  * all strings, and the VM's own memory.
  */
-#include <stdio.h>
 
 #include "luajit_heap_internal.h"
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "perl_calls.h"
 
-#include <stdio.h>
-
 #include "table.h"
 
 #define SVt_PVGV     9     /* sv.h */

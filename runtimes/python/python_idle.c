@@ -3,7 +3,7 @@
 
 /*
  * Lib/ of CPython 3.7 to 3.15, gunicorn 20 to 27, Celery 5. A worker is idle where it asks for work itself: below it is
- * what it works on. asyncio's loop is one frame where it is drawn so (python_expand.h).
+ * what it works on. asyncio's loop is one frame where it is drawn so (python_async.h).
  */
 const struct idle_rule python_idle[] = {
         {.frame = "select", .within = 1, .file = "/selectors.py", .caller = "_run_once"},

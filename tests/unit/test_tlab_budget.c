@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* alloc_budget.h: the rate follows what a sample costs. */
+/* tlab_budget.h: the rate follows what a sample costs. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 
 /* Lets so many samples a second be taken at such costs for some seconds; returns the rate that is allowed then. */
 static double run(
-        struct alloc_budget *b, struct tlab_spent *s, double rate, double walk_ns, double cpus, double sites, int steps)
+        struct tlab_budget *b, struct tlab_spent *s, double rate, double walk_ns, double cpus, double sites, int steps)
 {
 	double allowed = 0;
 
@@ -35,7 +35,7 @@ static double run(
 
 static void test_no_limit(void **state)
 {
-	struct alloc_budget b = {.trap_ns = 15000, .site_ns = 1000};
+	struct tlab_budget b = {.trap_ns = 15000, .site_ns = 1000};
 	struct tlab_spent s = {.at_ns = 1};
 
 	assert_true(isinf(tlab_budget_rate(&b, &s)));
@@ -45,7 +45,7 @@ static void test_no_limit(void **state)
 /* 10 us of walk and seven times 15 us: 2 % of a CPU, less 5 ms for 5,000 sites, is 130 samples a second. */
 static void test_costs(void **state)
 {
-	struct alloc_budget b = {.share = 0.02, .trap_ns = 15000, .site_ns = 1000};
+	struct tlab_budget b = {.share = 0.02, .trap_ns = 15000, .site_ns = 1000};
 	struct tlab_spent s = {.at_ns = 1}, start = s;
 	double allowed;
 
@@ -59,7 +59,7 @@ static void test_costs(void **state)
 
 static void test_least(void **state)
 {
-	struct alloc_budget b = {.share = 0.02, .trap_ns = 15000, .site_ns = 1000};
+	struct tlab_budget b = {.share = 0.02, .trap_ns = 15000, .site_ns = 1000};
 	struct tlab_spent s = {.at_ns = 1};
 
 	assert_true(tlab_budget_rate(&b, &s) == TLAB_BUDGET_LEAST);
@@ -69,7 +69,7 @@ static void test_least(void **state)
 /* Sites are placed for as much of the time as half of the share allows, but not for less than a tenth. */
 static void test_duty(void **state)
 {
-	struct alloc_budget b = {.share = 0.02, .trap_ns = 1000, .site_ns = 5000};
+	struct tlab_budget b = {.share = 0.02, .trap_ns = 1000, .site_ns = 5000};
 	struct tlab_spent s = {.at_ns = 1};
 
 	tlab_budget_rate(&b, &s);
@@ -104,7 +104,7 @@ static void test_duty(void **state)
 /* A target that is gone has no clock any more. */
 static void test_gone(void **state)
 {
-	struct alloc_budget b = {.share = 0.02, .trap_ns = 1000, .site_ns = 1000};
+	struct tlab_budget b = {.share = 0.02, .trap_ns = 1000, .site_ns = 1000};
 	struct tlab_spent s = {.at_ns = 1}, before;
 
 	tlab_budget_rate(&b, &s);

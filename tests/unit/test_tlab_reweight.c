@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* alloc_reweight.h: shares by samples and survey have no bias and less error, also of rare kinds; a survey of other
+/* tlab_reweight.h: shares by samples and survey have no bias and less error, also of rare kinds; a survey of other
  * buffers does no harm. */
 #include <math.h>
 #include <setjmp.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 
 #include "binary/memory.h"
 #include "glibc.h"

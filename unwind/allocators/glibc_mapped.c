@@ -4,7 +4,6 @@
  * one may hold several. Each begins at a page with its header, or (memalign()) has it a little later.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "binary/memory.h"
 #include "glibc.h"

@@ -11,7 +11,6 @@
 
 #define CACHE_BINS_MAX  64
 #define CACHE_COUNT_MAX 65535
-#define AROUND          (64u << 10) /* main_arena and mp_ are both variables of malloc.c, but one may be in .bss */
 
 /*
  * w[0] is sbrk_base. Before it: mapped_mem, max_mapped_mem; before these n_mmaps, n_mmaps_max, max_n_mmaps,

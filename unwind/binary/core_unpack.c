@@ -94,7 +94,7 @@ static struct error *copy(struct unpack *u)
 
 static struct error *corrupt(const struct unpack *u)
 {
-	return error_new(ERROR_INPUT, "%s is packed, but its data does not hold", u->path);
+	return error_new(ERROR_INPUT, "%s is compressed, but its data is corrupt", u->path);
 }
 
 static struct error *unpack_gzip(struct unpack *u)

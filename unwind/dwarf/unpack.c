@@ -3,7 +3,6 @@
 
 #include <isa-l/igzip_lib.h>
 #include <stdlib.h>
-#include <string.h>
 #include <zstd.h>
 
 #include "binary/elf_table.h"

@@ -10,7 +10,6 @@
 #ifndef YRT_HEAP_H
 #define YRT_HEAP_H
 
-#include <stdio.h>
 #include <types.h>
 
 #include "binary/memory.h"

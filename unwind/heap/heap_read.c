@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The walk: breadth-first from the roots, rank by rank; each wave in order of address. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "cleanup.h"
 #include "grow.h"

@@ -2,8 +2,6 @@
 /* Instructions as Python: a function each, whose blocks are chosen by their number, halving the range. */
 #include "emit.h"
 
-#include <string.h>
-
 #include "frontends/ylang/library.h"
 #include "frontends/ylang/regex.h"
 
