@@ -237,7 +237,17 @@ static u64 read_space(struct histogram *g, const struct hotspot_space *s)
 	return at;
 }
 
-/* What a humongous object covers of the regions behind its own is no space of its own. */
+static int by_bottom(const void *a, const void *b)
+{
+	const struct hotspot_space *x = a, *y = b;
+
+	return (x->bottom > y->bottom) - (x->bottom < y->bottom);
+}
+
+/*
+ * What a humongous object covers of the regions behind its own is no space of its own. No address is parsed twice,
+ * whatever the process says.
+ */
 static struct error *read_spaces(struct histogram *g)
 {
 	struct hotspot_spaces s;
@@ -246,8 +256,10 @@ static struct error *read_spaces(struct histogram *g)
 
 	if (!err)
 		err = find_buffers(g);
+	if (s.n)
+		qsort(s.items, s.n, sizeof(*s.items), by_bottom);
 	for (u32 i = 0; !err && i < s.n; i++) {
-		if (s.items[i].bottom >= covered || s.items[i].bottom < s.items[i ? i - 1 : 0].bottom)
+		if (s.items[i].bottom >= covered)
 			covered = read_space(g, &s.items[i]);
 		err = TAKE(g->err);
 	}

@@ -54,20 +54,19 @@ def check(seen, jvm, theirs):
 def test_classes():
     """Counts and bytes, by collector, kind of pointers to classes, and before or after a full collection."""
     for mode in READ:
-        for options in ([], WIDE):
-            for collect in ([], ["collect"]):
-                with java.Java("heaped", N, *collect, options=java.mode_options(mode) + options + SMALL) as jvm:
-                    result = run("-p", jvm.pid)
-                    check(types(result.stdout), jvm, jmap(jvm.pid))
-                    assert re.search(r"^yrt: \d+ objects, \d+ bytes; 0 torn;", result.stderr, re.M), result.stderr
-                    assert "objects that nothing refers to are counted" in result.stderr, result.stderr
+        for options, collect in (([], []), (WIDE, []), ([], ["collect"])):
+            with java.Java("heaped", N, *collect, options=java.mode_options(mode) + options + SMALL) as jvm:
+                result = run("-p", jvm.pid)
+                check(types(result.stdout), jvm, jmap(jvm.pid))
+                assert re.search(r"^yrt: \d+ objects, \d+ bytes; 0 torn;", result.stderr, re.M), result.stderr
+                assert "objects that nothing refers to are counted" in result.stderr, result.stderr
         yield mode
 
 
-def test_compilers():
-    """Buffers of threads end elsewhere without C2."""
-    for mode in ("interpreter", "c1"):
-        with java.Java("heaped", N, options=java.mode_options(mode) + SMALL) as jvm:
+def test_buffers():
+    """Buffers of threads end elsewhere without C2, and if objects are aligned otherwise; or there are none."""
+    for options in (["-Xint"], java.MODES["c1"], ["-XX:ObjectAlignmentInBytes=16"], ["-XX:-UseTLAB"]):
+        with java.Java("heaped", N, options=java.mode_options("g1") + options + SMALL) as jvm:
             result = run("-p", jvm.pid)
             check(types(result.stdout), jvm, jmap(jvm.pid))
             assert "; 0 torn;" in result.stderr, result.stderr

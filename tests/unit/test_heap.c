@@ -309,6 +309,66 @@ static void test_full(void **unused)
 	heap_destroy(h);
 }
 
+/* Word 0 says how many objects of 24 bytes there are: first 1, and once all is forgotten, 5. */
+static struct error *toy_blocks(void *reader)
+{
+	struct heap *h = reader;
+	u32 eden = heap_root(h, 0, HEAP_LASTING, "eden"), type = heap_type(h, 7, "Point");
+
+	for (u32 i = 0; i < 2; i++) {
+		const u64 *now = heap_bytes(h, BASE, 8), seen = *now;
+		u64 direct;
+
+		assert_true(memory_read(heap_memory_now(h), &direct, 8, BASE));
+		assert_int_equal(direct, i ? 5 : 1);
+		assert_int_equal(seen, direct);
+		heap_count(h, i ? eden : 0, type, seen, 24 * seen);
+		*object_at(BASE) = 5;
+		assert_int_equal(*(const u64 *)heap_bytes(h, BASE, 8), seen);
+		heap_forget(h);
+	}
+	heap_count(h, eden, 0, 3, 72);
+	heap_count(h, eden, 1000, 3, 72);
+	heap_count(h, 1000, heap_type(h, 8, "Empty"), 1ull << 40, 1ull << 44);
+	heap_torn(h);
+	return NULL;
+}
+
+/* Objects without nodes count in the table and in the picture; those of no type do not. */
+static void test_tallies(void **unused)
+{
+	static const struct runtime_heap_ops ops = {.open = toy_open, .close = toy_close, .blocks = toy_blocks};
+	struct heap_options o = {.memory = 16 << 20};
+	struct runtime_process p = {.pid = 1, .memory = &fake.mem};
+	struct heap_total *all;
+	struct profile *profile;
+	struct heap *h;
+	bool found;
+	u64 sum = 0;
+	u32 n;
+
+	*object_at(BASE) = 1;
+	assert_null(heap_create(&fake.mem, 0, &o, &h));
+	assert_null(heap_read(h, &ops, NULL, &p, &found));
+	assert_true(found);
+	assert_int_equal(h->counts.torn, 1);
+	assert_null(heap_totals(h, &all, &n));
+	assert_int_equal(n, 2);
+	assert_string_equal(all[0].type, "Empty");
+	assert_true(all[0].count == 1ull << 40 && all[0].bytes == 1ull << 44);
+	assert_string_equal(all[1].type, "Point");
+	assert_true(all[1].count == 6 && all[1].bytes == 144);
+	free(all);
+	assert_null(profile_create(&profile));
+	assert_null(heap_draw_types(h, profile));
+	profile_finish(profile);
+	for (u32 i = 0; i < profile->nnodes; i++)
+		sum += profile->nodes[i].self;
+	assert_true(sum == (1ull << 44) + 144);
+	profile_destroy(profile);
+	heap_destroy(h);
+}
+
 /* The cache gives what is there, of any size and place, with few reads and with few blocks. */
 static void test_cache(void **unused)
 {
@@ -347,6 +407,7 @@ int main(void)
 	        cmocka_unit_test_setup_teardown(test_ranks, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(test_draw, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(test_full, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(test_tallies, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(test_cache, set_up, tear_down),
 	};
 
