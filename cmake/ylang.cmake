@@ -29,4 +29,3 @@ add_custom_command(OUTPUT ${YLANG_TEXTS}
 	COMMAND ${CMAKE_COMMAND} -DOUT=${YLANG_TEXTS} -DSOURCE_DIR=${CMAKE_SOURCE_DIR} -P ${CMAKE_SOURCE_DIR}/cmake/ylang.cmake
 	DEPENDS ${YLANG_LIBRARY} ${CMAKE_SOURCE_DIR}/frontends/ylang/emit/runtime.py ${CMAKE_SOURCE_DIR}/cmake/ylang.cmake VERBATIM)
 file(GLOB YLANG_SOURCES CONFIGURE_DEPENDS frontends/ylang/*.c frontends/ylang/*/*.c)
-list(APPEND FORMAT_SOURCES ${YLANG_SOURCES}) # for fuzzers, which compile these anew; yrt_format has its own list already
