@@ -40,10 +40,12 @@ def compare(path):
         assert large == seen << 20, folded
 
 
+@yrt.measured
 def test_symbols():
     yield from compare(go.build("moments"))
 
 
+@yrt.measured
 def test_stripped():
     yield from compare(go.build("moments", STRIPPED, name="moments-stripped"))
 
