@@ -134,7 +134,10 @@ def test_python():
 def test_java():
     with java_alloc.Sites(2) as sites:
         os.kill(sites.pid, signal.SIGSTOP)
-        return check_idle(sites.pid, {"java-alloc": [], **only("flame", "off-flame")})
+        try:
+            return check_idle(sites.pid, {"java-alloc": [], **only("flame", "off-flame")})
+        finally:
+            os.kill(sites.pid, signal.SIGCONT)
 
 
 yrt.main(globals())

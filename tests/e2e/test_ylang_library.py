@@ -46,7 +46,7 @@ def nginx(clients):
         master = stack.enter_context(yrt.Program([program, "-p", directory, "-e", "error.log", "-c", path]))
         yrt.until(lambda: children(master.pid), "a worker")
         (worker,) = children(master.pid)
-        stack.callback(os.kill, worker, signal.SIGKILL)
+        stack.callback(end, master, worker)
         for i in range(clients):
             s = stack.enter_context(connected(port))
             s.sendall(f"GET /page?number={i} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
@@ -54,6 +54,13 @@ def nginx(clients):
         os.kill(worker, signal.SIGSTOP)
         yrt.until(lambda: yrt.read(f"/proc/{worker}/stat").rsplit(")", 1)[1].split()[0] == "T", "it stands still")
         yield program, worker, directory
+
+
+def end(master, worker):
+    """The master first: it would start another worker, which held what ctest waits for."""
+    master.kill()
+    master.wait()
+    os.kill(worker, signal.SIGKILL)
 
 
 def children(pid):
