@@ -447,7 +447,9 @@ static void test_self(void **state)
 	struct tally t = compare_path("/proc/self/exe");
 
 	assert_int_equal(realigned(3), memory_word(2));
-#ifndef __clang__
+#ifdef __clang__
+	(void)t;
+#else
 	assert_true(t.expressions > 0);
 #endif
 }
