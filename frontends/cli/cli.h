@@ -77,8 +77,10 @@ const struct manual *event_manual(const struct event_ops *e);
 struct runtime_snapshot_ops;
 const struct manual *snapshot_manual(const struct runtime_snapshot_ops *ops);
 
-/* The manual of <view>-heap or <view>-refs; *ret NULL: no runtime of the view tells of its heap. False: out of memory.
- * In objects.c. */
+/*
+ * The manual of <view>-heap or <view>-refs; *ret is NULL if no runtime of the view can be read so. False: out of
+ * memory. In objects.c.
+ */
 struct view;
 bool objects_manual(const struct view *view, bool refs, const struct manual **ret);
 
@@ -164,6 +166,8 @@ struct error *flame_set_event(struct flame_options *o);
 struct error *flame_check_targets(struct flame_options *o);
 /* Adds all processes that match o->selection. Fails if none does, unless o->awaits. */
 struct error *flame_select(struct flame_options *o);
+/* The same for a command that needs a process now: fails if none was given by -p either. */
+struct error *flame_select_now(struct flame_options *o);
 /* Says that none does yet, and what comes close. */
 void flame_note_waiting(const struct flame_options *o);
 void flame_free(struct flame_options *o);

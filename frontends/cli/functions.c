@@ -144,9 +144,7 @@ static struct error *parse(int argc, char **argv, struct flame_options *o)
 			err = error_hint(error_new(ERROR_USAGE, "see the line above"), "--help lists all options");
 	}
 	if (!err && !o->help)
-		err = flame_select(o);
-	if (!err && !o->run.npids && !o->help)
-		err = error_hint(error_new(ERROR_USAGE, "no process was given"), "give -p PID or --select exe=NAME");
+		err = flame_select_now(o);
 	return err;
 }
 

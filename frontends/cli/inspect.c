@@ -446,9 +446,7 @@ static struct error *parse(int argc, char **argv, struct flame_options *o, bool 
 		err = error_hint(error_new(ERROR_USAGE, "unexpected argument \"%s\"", argv[optind]),
 		        "processes are given by -p PID");
 	if (!err && !o->help)
-		err = flame_select(o);
-	if (!err && !o->run.npids && !o->help)
-		err = error_hint(error_new(ERROR_USAGE, "no process was given"), "give -p PID or --select exe=NAME");
+		err = flame_select_now(o);
 	return err ? err : run_add_children(&o->run);
 }
 

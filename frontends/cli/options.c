@@ -205,6 +205,15 @@ struct error *flame_select(struct flame_options *o)
 	return err;
 }
 
+struct error *flame_select_now(struct flame_options *o)
+{
+	struct error *err = flame_select(o);
+
+	if (!err && !o->run.npids)
+		err = error_hint(error_new(ERROR_USAGE, "no process was given"), "give -p PID or --select exe=NAME");
+	return err;
+}
+
 void flame_free(struct flame_options *o)
 {
 	run_free(&o->run);

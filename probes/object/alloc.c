@@ -11,9 +11,7 @@
 #include "sample.skel.h"
 #include "unwind/process/view.h"
 
-#define INNER_MOST  8192
 #define THREADS     4096
-#define MOST        20 /* stacks in 10 ms, before the interval grows */
 #define STEER_NS    100000000ull
 #define IDLE_STACKS 50 /* in that time: so few that the interval may be smaller */
 
@@ -34,9 +32,7 @@ static void prepare(struct object *o)
 	object_want(o, "on_alloc");
 	uprobe_prepare(skel->progs.on_alloc);
 	uprobe_prepare(skel->progs.on_alloc_walk);
-	bpf_map__set_max_entries(skel->maps.alloc_inner, INNER_MOST);
-	bpf_map__set_max_entries(skel->maps.alloc_outside, INNER_MOST);
-	bpf_map__set_max_entries(skel->maps.alloc_tails, THREADS);
+	alloc_places_prepare(skel, THREADS);
 }
 
 static void destroy(void *event)
@@ -70,11 +66,6 @@ static struct error *place(void *ctx, const struct process *p, struct image *img
 	return is_wanted(a, f->shape) ? hit_shifts_place(a->shifts, p, img, path, &u) : NULL;
 }
 
-static u64 least(const struct alloc *a)
-{
-	return a->options->interval >= 1 ? (u64)a->options->interval : 1;
-}
-
 static struct error *create(const struct event_host *host, void **ret)
 {
 	struct alloc *a = calloc(1, sizeof(*a));
@@ -100,15 +91,10 @@ static struct error *create(const struct event_host *host, void **ret)
 static struct error *start(void *event, bool at_exec)
 {
 	struct alloc *a = event;
-	struct sample *skel = object_skeleton(a->host->object);
-	struct error *err = at_exec ? NULL : alloc_places_look(a->places);
+	struct error *err = alloc_places_start(a->places, at_exec);
 
-	if (!err && !at_exec && !a->host->options->selection)
-		err = alloc_places_check(a->places);
 	if (err)
 		return err;
-	skel->data->alloc_interval = least(a);
-	skel->bss->alloc_most = a->host->options->cpu_percent ? MOST : 0;
 	a->started = true;
 	object_take_ticks(a->host->object, at_exec ? TICKS_AT_EXEC : TICKS_TAKEN);
 	return NULL;
@@ -130,7 +116,8 @@ static void steer(struct alloc *a, u64 now)
 	if (now - a->steered_ns < STEER_NS)
 		return;
 	count(a, &counters);
-	if (counters.taken - a->taken < IDLE_STACKS && skel->data->alloc_interval / 2 >= least(a))
+	if (counters.taken - a->taken < IDLE_STACKS &&
+	        skel->data->alloc_interval / 2 >= alloc_interval_least(a->options))
 		skel->data->alloc_interval /= 2;
 	a->taken = counters.taken;
 	a->steered_ns = now;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "alloc.h"
 #include "probes/object.h"
 #include "probes/sampler.h"
 #include "probes/targets.h"
@@ -19,7 +20,9 @@
 #include "unwind/grow.h"
 #include "unwind/symbols/symbols.h"
 
-#define FOUND_MAX (4 * RUNTIME_ALLOCATORS_MAX)
+#define INNER_MOST 8192 /* calls that an allocator makes of itself */
+#define MOST       20   /* stacks in 10 ms, before the interval grows */
+#define FOUND_MAX  (4 * RUNTIME_ALLOCATORS_MAX)
 
 struct file {
 	struct image *img; /* owned */
@@ -50,6 +53,18 @@ struct alloc_places {
 	u32 nfound;
 	char text[256];
 };
+
+void alloc_places_prepare(struct sample *skel, u32 threads)
+{
+	bpf_map__set_max_entries(skel->maps.alloc_inner, INNER_MOST);
+	bpf_map__set_max_entries(skel->maps.alloc_outside, INNER_MOST);
+	bpf_map__set_max_entries(skel->maps.alloc_tails, threads);
+}
+
+u64 alloc_interval_least(const struct alloc_options *options)
+{
+	return options->interval >= 1 ? (u64)options->interval : 1;
+}
 
 struct error *alloc_places_create(const struct alloc_places_options *options, struct alloc_places **ret)
 {
@@ -321,6 +336,21 @@ struct error *alloc_places_check(const struct alloc_places *a)
 	                          t->processes[0]->pid, t->processes[0]->comm),
 	        "it is linked statically and stripped: give its debug file a place below /usr/lib/debug, or a symbol "
 	        "table to the program; Go programs have `yrt go-alloc`");
+}
+
+struct error *alloc_places_start(struct alloc_places *a, bool at_exec)
+{
+	const struct sampler_options *options = a->options.host->options;
+	struct sample *skel = object_skeleton(a->options.host->object);
+	struct error *err = at_exec ? NULL : alloc_places_look(a);
+
+	if (!err && !at_exec && !options->selection)
+		err = alloc_places_check(a);
+	if (err)
+		return err;
+	skel->data->alloc_interval = alloc_interval_least(options->of_event);
+	skel->bss->alloc_most = options->cpu_percent ? MOST : 0;
+	return NULL;
 }
 
 const char *alloc_places_text(const struct alloc_places *a)

@@ -10,7 +10,9 @@
 #include "probes/event.h"
 #include "probes/hit/hit_shifts.h"
 
+struct alloc_options;
 struct alloc_places;
+struct sample;
 
 struct alloc_places_options {
 	const struct event_host *host;
@@ -24,8 +26,14 @@ struct alloc_places_options {
 	void *ctx;
 };
 
+/* Before the object is loaded: the sizes of the maps that all its programs share. */
+void alloc_places_prepare(struct sample *skel, u32 threads);
+/* The smallest interval that was asked for, in bytes. */
+u64 alloc_interval_least(const struct alloc_options *options);
 struct error *alloc_places_create(const struct alloc_places_options *options, struct alloc_places **ret);
 void alloc_places_destroy(struct alloc_places *a); /* NULL is fine */
+/* The first look, and BPF's settings. A program that is only starting (at_exec) has mapped nothing yet. */
+struct error *alloc_places_start(struct alloc_places *a, bool at_exec);
 /* Looks at targets that are new, or have other mappings than before. */
 struct error *alloc_places_look(struct alloc_places *a);
 /* An error that says why, if no target has an allocation function that is known. */

@@ -18,14 +18,12 @@
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
 
-#define INNER_MOST 8192
-#define THREADS    16384
-#define BLOCKS     (1u << 20)
-#define STACKS     16384
-#define MOST       20 /* stacks in 10 ms, before the interval grows */
-#define POINT_NS   500000000ull
-#define AT_ONCE    4096 /* blocks that are read together */
-#define WATCH_S    1.0  /* of a shift's blocks: hit_shifts.c's period, at most */
+#define THREADS  16384
+#define BLOCKS   (1u << 20)
+#define STACKS   16384
+#define POINT_NS 500000000ull
+#define AT_ONCE  4096 /* blocks that are read together */
+#define WATCH_S  1.0  /* of a shift's blocks: hit_shifts.c's period, at most */
 
 struct leak {
 	const struct event_host *host;
@@ -51,9 +49,7 @@ static void prepare(struct object *o)
 	object_want(o, "on_leak_free");
 	for (size_t i = 0; i < sizeof(programs) / sizeof(*programs); i++)
 		uprobe_prepare(programs[i]);
-	bpf_map__set_max_entries(skel->maps.alloc_inner, INNER_MOST);
-	bpf_map__set_max_entries(skel->maps.alloc_outside, INNER_MOST);
-	bpf_map__set_max_entries(skel->maps.alloc_tails, THREADS);
+	alloc_places_prepare(skel, THREADS);
 	bpf_map__set_max_entries(skel->maps.leak_calls, THREADS);
 	bpf_map__set_max_entries(skel->maps.leak_blocks, BLOCKS);
 	bpf_map__set_max_entries(skel->maps.leak_stacks, STACKS);
@@ -129,15 +125,10 @@ static void add_point(struct leak *l, u64 now)
 static struct error *start(void *event, bool at_exec)
 {
 	struct leak *l = event;
-	struct sample *skel = object_skeleton(l->host->object);
-	struct error *err = at_exec ? NULL : alloc_places_look(l->places);
+	struct error *err = alloc_places_start(l->places, at_exec);
 
-	if (!err && !at_exec && !l->host->options->selection)
-		err = alloc_places_check(l->places);
 	if (err)
 		return err;
-	skel->data->alloc_interval = l->options->interval >= 1 ? (u64)l->options->interval : 1;
-	skel->bss->alloc_most = l->host->options->cpu_percent ? MOST : 0;
 	leak_stacks_begin(&l->stacks, now_ns());
 	add_point(l, now_ns());
 	l->started = true;
