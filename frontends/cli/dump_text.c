@@ -207,7 +207,7 @@ static u32 turns_of(const u32 *functions, u32 n, u32 i, u32 period)
 	return (k - i) / period;
 }
 
-/* The frames from i on that are shown once, for so many turns; 1 turn: nothing is folded there. */
+/* The length of the cycle of functions that begins at i, and how often it repeats; 1: it is not folded. */
 static u32 fold_at(const u32 *functions, u32 n, u32 i, u32 *turns)
 {
 	for (u32 period = 1; period <= FOLD_PERIOD; period++) {

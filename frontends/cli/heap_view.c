@@ -8,7 +8,7 @@
 #include "say.h"
 #include "unwind/cleanup.h"
 
-#define SMALL_SHARE 100 /* a row is shown if it has one part in so many */
+#define SMALL_SHARE 100 /* rows below 1/100 of the total are summed up */
 
 /* --- what is shown of a node --- */
 

@@ -63,7 +63,7 @@ static char *skip_cpu(char *at)
 	return *end == ']' && end > at + 1 ? end + 1 + strspn(end + 1, " ") : at;
 }
 
-/* "seconds.micros:". NULL: it is none. */
+/* Skips "seconds.micros:". NULL: this is no timestamp. */
 static char *skip_time(char *at)
 {
 	char *point = skip_number(at), *end = *point == '.' ? skip_number(point + 1) : at;

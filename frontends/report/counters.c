@@ -36,7 +36,7 @@ static bool read_of(pid_t pid, const char *name, char text[TEXT_BYTES])
 	return read_file(path, text);
 }
 
-/* The number behind a word at the beginning of a line; 0: there is none. */
+/* The number that follows a word at the start of a line; 0 if no line starts with it. */
 static u64 field(const char *text, const char *word)
 {
 	size_t n = strlen(word);

@@ -227,7 +227,7 @@ struct error *evidence_write_counters(const struct evidence *e, const char *fold
 	return err;
 }
 
-/* Of threads that are not idle by design: so many on average ran, could have run, waited. */
+/* The average number of threads that ran, were runnable, and waited; idle ones (by design) do not count. */
 static void conclude_states(struct evidence *e, const struct profile *p)
 {
 	double s = (double)p->meta.duration_ns, running = 0, queued = 0, waiting = 0;
