@@ -5,6 +5,7 @@
 
 #include "lua_image.h"
 #include "lua_sweep.h"
+#include "binary/image_pages.h"
 #include "binary/image_scan.h"
 #include "binary/image_words.h"
 #include "symbols/c_names.h"
@@ -19,6 +20,7 @@
 struct reading {
 	struct image *img;
 	struct image_words words;
+	struct image_pages names; /* .rodata */
 	u64 text, text_size; /* .text: no names are there, and most pairs of words of C++ are functions */
 	struct c_names *ret;
 	const char *module; /* whose luaopen_NAME() is looked at */
@@ -47,15 +49,17 @@ static bool is_code(const struct image *img, u64 addr)
 }
 
 /* A name as functions of Lua have them. */
-static bool read_name(struct image *img, u64 addr, char ret[NAME_BYTES])
+static bool read_name(struct reading *r, u64 addr, char ret[NAME_BYTES])
 {
-	u32 i = 0, size = NAME_BYTES;
+	size_t room, n = 0;
+	const u8 *text = image_pages_at(&r->names, addr, &room);
 
-	while (size && !(addr && image_read(img, ret, size, addr)))
-		size /= 2; /* at the end of a segment */
-	while (i < size && (isalnum((u8)ret[i]) || ret[i] == '_'))
-		i++;
-	return i && i < size && !ret[i] && !isdigit((u8)ret[0]);
+	if (!text)
+		return false;
+	for (; n < room && n < NAME_BYTES - 1 && (isalnum(text[n]) || text[n] == '_'); n++)
+		ret[n] = (char)text[n];
+	ret[n] = '\0';
+	return n && n < room && !text[n] && !isdigit(text[0]);
 }
 
 static bool pair_at(const struct reading *r, u64 addr, u64 ret[2])
@@ -73,7 +77,7 @@ static bool pair_at(const struct reading *r, u64 addr, u64 ret[2])
  * How many entries a table of luaL_Reg has at addr, the one of zeroes behind them left out; 0: there is none. *seen:
  * how many pairs could be entries.
  */
-static u32 table_at(const struct reading *r, u64 addr, u32 *seen)
+static u32 table_at(struct reading *r, u64 addr, u32 *seen)
 {
 	char name[NAME_BYTES];
 	u32 functions = 0;
@@ -83,7 +87,7 @@ static u32 table_at(const struct reading *r, u64 addr, u32 *seen)
 		if (!pair[0] && !pair[1])
 			return functions ? *seen : 0;
 		if ((pair[1] && !is_code(r->img, pair[1])) || pair[0] - r->text < r->text_size ||
-		        !read_name(r->img, pair[0], name))
+		        !read_name(r, pair[0], name))
 			return 0;
 		functions += pair[1] != 0; /* a place that is filled in later has none */
 	}
@@ -96,7 +100,7 @@ static void add_table(struct reading *r, u64 addr, u32 n)
 	u64 pair[2];
 
 	for (u32 i = 0; !r->err && i < n && pair_at(r, addr + 16ull * i, pair); i++) {
-		if (!pair[1] || !read_name(r->img, pair[0], name))
+		if (!pair[1] || !read_name(r, pair[0], name))
 			continue;
 		snprintf(whole, sizeof(whole), "%s%s%s", r->module ? r->module : "", r->module ? "." : "", name);
 		r->err = c_names_add(r->ret, pair[1], whole);
@@ -173,6 +177,7 @@ struct error *lua_c_names(struct image *img, struct c_names *ret)
 	if (img->machine != EM_X86_64 || !is_lua(img))
 		return NULL;
 	image_section_range(img, ".text", &r.text, &r.text_size);
+	r.err = image_pages_create(&r.names, img, ".rodata");
 	for (u32 i = 0; !r.err && i < sizeof(sections) / sizeof(*sections); i++)
 		r.err = image_words_add(&r.words, img, sections[i]);
 	if (!r.err)
@@ -183,6 +188,7 @@ struct error *lua_c_names(struct image *img, struct c_names *ret)
 		open_modules(&r, &s);
 		lua_sweep_close(&s);
 	}
+	image_pages_free(&r.names);
 	image_words_free(&r.words);
 	return r.err;
 }
