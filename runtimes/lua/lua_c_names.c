@@ -21,7 +21,7 @@ struct reading {
 	struct image *img;
 	struct image_words words;
 	struct image_pages names; /* .rodata */
-	u64 text, text_size; /* .text: no names are there, and most pairs of words of C++ are functions */
+	u64 text, text_size;      /* .text: no names are there, and most pairs of words of C++ are functions */
 	struct c_names *ret;
 	const char *module; /* whose luaopen_NAME() is looked at */
 	u32 pairs;          /* looked at for modules */
