@@ -4,8 +4,8 @@
 #include <capstone.h>
 #include <string.h>
 
-#include "unwind/cfi/capstone_group.h"
-#include "unwind/cfi/capstone_registers.h"
+#include "unwind/code/capstone_group.h"
+#include "unwind/code/capstone_registers.h"
 #include "unwind/symbols/parameters.h"
 #include "unwind/symbols/symbols.h"
 

@@ -9,10 +9,10 @@
 #include <sys/user.h>
 
 #include "unwind/binary/endbr64.h"
-#include "unwind/cfi/capstone_group.h"
-#include "unwind/cfi/capstone_registers.h"
+#include "unwind/code/capstone_group.h"
+#include "unwind/code/capstone_registers.h"
 #include "unwind/cfi/cfi.h"
-#include "unwind/cfi/insn.h"
+#include "unwind/code/insn.h"
 #include "unwind/cleanup.h"
 #include "unwind/symbols/symbols.h"
 

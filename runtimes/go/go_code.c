@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "go_code.h"
 
-#include <capstone/capstone.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>
 
-#include "cfi/capstone_registers.h"
+#include "code/capstone_registers.h"
 #include "go_code_read.h"
 #include "shared/cfi.h"
 
@@ -16,22 +15,17 @@ struct go_code *go_code_create(void)
 
 	if (!code)
 		return NULL;
-	if (cs_open(CS_ARCH_X86, CS_MODE_64, &code->handle) || cs_option(code->handle, CS_OPT_DETAIL, CS_OPT_ON) ||
-	        !(code->insn = cs_malloc(code->handle))) {
-		go_code_destroy(code);
-		return NULL;
-	}
-	return code;
+	if (disassembler_open(&code->d))
+		return code;
+	free(code);
+	return NULL;
 }
 
 void go_code_destroy(struct go_code *code)
 {
 	if (!code)
 		return;
-	if (code->insn)
-		cs_free(code->insn, 1);
-	if (code->handle)
-		cs_close(&code->handle);
+	disassembler_close(&code->d);
 	free(code);
 }
 
@@ -47,7 +41,7 @@ bool go_code_start(struct go_code *code, struct go_table *t, const struct go_fun
 
 const cs_insn *go_code_next(struct go_code *code)
 {
-	return cs_disasm_iter(code->handle, &code->next, &code->left, &code->addr, code->insn) ? code->insn : NULL;
+	return cs_disasm_iter(code->d.handle, &code->next, &code->left, &code->addr, code->d.in) ? code->d.in : NULL;
 }
 
 bool go_is_move(const cs_insn *in, u32 to, u32 from)

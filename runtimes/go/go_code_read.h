@@ -3,15 +3,13 @@
 #ifndef YRT_GO_CODE_READ_H
 #define YRT_GO_CODE_READ_H
 
-#include <capstone/capstone.h>
-
+#include "code/disassembler.h"
 #include "go_code.h"
 
 #define GO_CODE_MAX 2048 /* bytes of a function that are looked at */
 
 struct go_code {
-	csh handle;
-	cs_insn *insn;
+	struct disassembler d;
 	const u8 *next;
 	size_t left;
 	u64 addr;

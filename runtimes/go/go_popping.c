@@ -4,7 +4,7 @@
 #include <capstone/capstone.h>
 #include <string.h>
 
-#include "cfi/capstone_registers.h"
+#include "code/capstone_registers.h"
 #include "go_code_read.h"
 
 #define FRAME_MAX 4096
@@ -130,7 +130,7 @@ static bool follow(struct go_code *code, struct go_table *t, const struct go_fun
 		pushed |= s.popped && s.pushed != NO_SLOT;
 		if (in->id == X86_INS_RET)
 			return pushed && s.below == -8;
-		if ((in->id != X86_INS_CALL && cs_insn_group(code->handle, in, CS_GRP_JUMP)) || !step(&s, in) ||
+		if ((in->id != X86_INS_CALL && cs_insn_group(code->d.handle, in, CS_GRP_JUMP)) || !step(&s, in) ||
 		        (s.popped && s.reg == CFI_NO_REG))
 			return false;
 	}

@@ -229,7 +229,7 @@ static struct error *no_execute(struct image *img, const char *release, const ch
 
 static struct error *find_parts(struct lua_sweep *s, struct lua_image *ret)
 {
-	struct parts parts = {s->handle, s->img->cfi, ret};
+	struct parts parts = {s->d.handle, s->img->cfi, ret};
 	const struct cfi_fde *fde;
 	struct symbol symbol;
 

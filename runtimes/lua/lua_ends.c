@@ -64,7 +64,7 @@ static bool see(void *ctx, const cs_insn *in)
 
 void lua_ends_find(struct lua_sweep *sweep, u64 start, u64 end, struct lua_vm *ret)
 {
-	struct search s = {.handle = sweep->handle, .start = start, .label = end, .vm = ret};
+	struct search s = {.handle = sweep->d.handle, .start = start, .label = end, .vm = ret};
 
 	lua_sweep(sweep, start, end, see, &s);
 	if (s.label - start <= UINT16_MAX)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "arch.h"
-#include "cfi/capstone_registers.h"
+#include "code/capstone_registers.h"
 #include "lua_image.h"
 #include "lua_sweep.h"
 

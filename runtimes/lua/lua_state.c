@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "arch.h"
-#include "cfi/capstone_registers.h"
+#include "code/capstone_registers.h"
 #include "lua_image.h"
 #include "lua_sweep.h"
 
@@ -185,7 +185,7 @@ static bool is_better(const struct place *p, const struct place *best)
 
 bool lua_state_find(struct lua_sweep *sweep, u64 start, u64 end, struct lua_vm *ret)
 {
-	struct search s = {.handle = sweep->handle, .start = start, .holds = 1u << DWREG_RDI};
+	struct search s = {.handle = sweep->d.handle, .start = start, .holds = 1u << DWREG_RDI};
 	const struct place *best = NULL;
 
 	lua_sweep(sweep, start, end, see_copy, &s);

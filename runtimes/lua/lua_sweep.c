@@ -1,43 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lua_sweep.h"
 
-#include <stdlib.h>
-
 #include "cfi/cfi.h"
-#include "cleanup.h"
 #include "symbols/symbols.h"
-
-#define CODE_MAX (1u << 20) /* of one function */
 
 void lua_sweep_close(struct lua_sweep *s)
 {
-	if (s->in)
-		cs_free(s->in, 1);
-	if (s->handle)
-		cs_close(&s->handle);
+	disassembler_close(&s->d);
 }
 
 struct error *lua_sweep_open(struct image *img, struct lua_sweep *ret)
 {
-	*ret = (struct lua_sweep){.img = img};
-	if (cs_open(CS_ARCH_X86, CS_MODE_64, &ret->handle) != CS_ERR_OK)
-		return &error_no_memory;
-	cs_option(ret->handle, CS_OPT_DETAIL, CS_OPT_ON);
-	ret->in = cs_malloc(ret->handle);
-	return ret->in ? NULL : &error_no_memory;
+	ret->img = img;
+	return disassembler_open(&ret->d) ? NULL : &error_no_memory;
 }
 
-void lua_sweep(struct lua_sweep *s, u64 start, u64 end, bool (*each)(void *ctx, const cs_insn *in), void *ctx)
+void lua_sweep(struct lua_sweep *s, u64 start, u64 end, code_look *look, void *ctx)
 {
-	size_t size = end - start;
-	cleanup(free) u8 *code = end > start && size <= CODE_MAX ? malloc(size) : NULL;
-	const u8 *at = code;
-	u64 addr = start;
-
-	if (!code || !image_read(s->img, code, size, start))
-		return;
-	while (cs_disasm_iter(s->handle, &at, &size, &addr, s->in) && each(ctx, s->in))
-		;
+	disassemble_file(&s->d, s->img, start, end, look, ctx);
 }
 
 bool lua_callees_has(const struct lua_callees *c, u64 start)

@@ -3,22 +3,19 @@
 #ifndef YRT_LUA_SWEEP_H
 #define YRT_LUA_SWEEP_H
 
-#include <capstone/capstone.h>
-
+#include "code/disassembler.h"
 #include "error.h"
-#include "binary/image.h"
 
 struct lua_sweep {
-	csh handle;
 	struct image *img;
-	cs_insn *in;
+	struct disassembler d;
 };
 
 struct error *lua_sweep_open(struct image *img, struct lua_sweep *ret);
 void lua_sweep_close(struct lua_sweep *s); /* also if it could not be opened */
 
-/* Calls each() with the instructions of [start, end), at most 1 MiB, until it returns false. */
-void lua_sweep(struct lua_sweep *s, u64 start, u64 end, bool (*each)(void *ctx, const cs_insn *in), void *ctx);
+/* Shows the instructions of [start, end). */
+void lua_sweep(struct lua_sweep *s, u64 start, u64 end, code_look *look, void *ctx);
 
 /* Functions of the file, by where they start. */
 #define LUA_CALLEES_MAX 64

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "code/disassembler.h"
+
 static u16 wide(u16 reg)
 {
 	static const u16 pairs[][2] = {{X86_REG_EAX, X86_REG_RAX}, {X86_REG_EBX, X86_REG_RBX},
@@ -44,23 +46,30 @@ static bool reduce(const cs_insn *in, struct luajit_access *ret)
 	return found || (in->id == X86_INS_ADD && ret->has_imm);
 }
 
+struct accesses {
+	struct luajit_access *all;
+	u32 n;
+};
+
+static bool keep(void *ctx, const cs_insn *in)
+{
+	struct accesses *a = ctx;
+
+	a->n += reduce(in, &a->all[a->n]);
+	return true;
+}
+
 struct error *luajit_accesses_read(const u8 *bytes, size_t size, u64 addr, struct luajit_access **ret, u32 *n)
 {
-	cs_insn *in;
-	csh handle;
+	struct accesses a = {.all = calloc(size + 1, sizeof(*a.all))};
+	struct disassembler d;
 
+	*ret = a.all;
 	*n = 0;
-	*ret = calloc(size + 1, sizeof(**ret));
-	if (!*ret)
+	if (!a.all || !disassembler_open(&d))
 		return &error_no_memory;
-	if (cs_open(CS_ARCH_X86, CS_MODE_64, &handle) != CS_ERR_OK)
-		return error_new(ERROR_INTERNAL, "capstone cannot disassemble x86-64");
-	cs_option(handle, CS_OPT_DETAIL, CS_OPT_ON);
-	in = cs_malloc(handle);
-	while (in && size && cs_disasm_iter(handle, &bytes, &size, &addr, in))
-		*n += reduce(in, &(*ret)[*n]);
-	if (in)
-		cs_free(in, 1);
-	cs_close(&handle);
+	disassemble(&d, bytes, size, addr, keep, &a);
+	disassembler_close(&d);
+	*n = a.n;
 	return NULL;
 }

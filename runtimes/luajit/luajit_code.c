@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "luajit_code.h"
-#include "cfi/capstone_group.h"
+#include "code/capstone_group.h"
+#include "code/disassembler.h"
 #include "search.h"
 
 #include <arch.h>
@@ -98,28 +99,30 @@ static void reduce(const cs_insn *in, struct code_ins *ret)
 		reduce_transfer(in, op, ret);
 }
 
+static bool keep(void *ctx, const cs_insn *in)
+{
+	struct code *code = ctx;
+
+	reduce(in, &code->ins[code->n++]);
+	return true;
+}
+
 struct error *code_read(const u8 *bytes, u64 addr, size_t size, struct code *ret)
 {
 	struct code code = {.ins = calloc(size + 1, sizeof(*code.ins))};
-	csh handle;
-	cs_insn *in;
+	struct disassembler d;
+	size_t left;
 
-	if (!code.ins)
+	if (!code.ins || !disassembler_open(&d)) {
+		code_free(&code);
 		return &error_no_memory;
-	if (cs_open(CS_ARCH_X86, CS_MODE_64, &handle) != CS_ERR_OK) {
-		code_free(&code);
-		return error_new(ERROR_INTERNAL, "capstone cannot disassemble x86-64");
 	}
-	cs_option(handle, CS_OPT_DETAIL, CS_OPT_ON);
-	in = cs_malloc(handle);
-	while (in && size && cs_disasm_iter(handle, &bytes, &size, &addr, in))
-		reduce(in, &code.ins[code.n++]);
-	if (in)
-		cs_free(in, 1);
-	cs_close(&handle);
-	if (size) {
+	left = disassemble(&d, bytes, size, addr, keep, &code);
+	disassembler_close(&d);
+	if (left) {
 		code_free(&code);
-		return error_new(ERROR_UNSUPPORTED, "LuaJIT's VM has an invalid instruction at 0x%lx", addr);
+		return error_new(
+		        ERROR_UNSUPPORTED, "LuaJIT's VM has an invalid instruction at 0x%lx", addr + size - left);
 	}
 	*ret = code;
 	return NULL;

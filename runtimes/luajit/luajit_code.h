@@ -3,7 +3,7 @@
 #ifndef YRT_LUAJIT_CODE_H
 #define YRT_LUAJIT_CODE_H
 
-#include "cfi/capstone_registers.h"
+#include "code/capstone_registers.h"
 #include "error.h"
 
 #include <types.h>

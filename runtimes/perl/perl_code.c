@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <capstone/capstone.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cfi/capstone_registers.h"
 #include "cfi/cfi.h"
-#include "cleanup.h"
+#include "code/capstone_registers.h"
+#include "code/disassembler.h"
 #include "perl_image.h"
 #include "symbols/symbols.h"
 
 #define CODE_MAX (64u << 10) /* of a function */
 
 struct scan {
+	void (*look)(const cs_insn *in, struct scan *s);
 	struct image *img;
 	const struct perl_layout *l;
 	struct perl_code *code;
@@ -29,34 +29,26 @@ struct scan {
 	bool enters;      /* any other call by a pointer */
 };
 
-typedef void look(const cs_insn *in, struct scan *s);
-
 static void add(struct perl_code *code, u64 start, u64 end, u32 part)
 {
 	if (code->n < PERL_SITES_MAX)
 		code->sites[code->n++] = (struct perl_site){start, end, (u8)part};
 }
 
-/* Feeds the instructions of [s->start, s->end) to look(). */
-static void scan(struct scan *s, look *look)
+static bool look_at(void *ctx, const cs_insn *in)
 {
-	size_t size = s->end - s->start;
-	cleanup(free) u8 *code = size <= CODE_MAX ? malloc(size + 1) : NULL;
-	const u8 *at = code;
-	u64 addr = s->start;
-	csh handle;
-	cs_insn *in;
+	struct scan *s = ctx;
 
-	if (!code || !image_read(s->img, code, size, s->start) ||
-	        cs_open(CS_ARCH_X86, CS_MODE_64, &handle) != CS_ERR_OK)
-		return;
-	cs_option(handle, CS_OPT_DETAIL, CS_OPT_ON);
-	in = cs_malloc(handle);
-	while (in && cs_disasm_iter(handle, &at, &size, &addr, in))
-		look(in, s);
-	if (in)
-		cs_free(in, 1);
-	cs_close(&handle);
+	s->look(in, s);
+	return true;
+}
+
+/* Feeds the instructions of [s->start, s->end) to look(). */
+static void scan(struct scan *s, void (*look)(const cs_insn *in, struct scan *s))
+{
+	s->look = look;
+	if (s->end - s->start <= CODE_MAX)
+		code_each(s->img, s->start, s->end, look_at, s);
 }
 
 static bool function(struct scan *s, const char *name)

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <arch.h>
-#include <capstone/capstone.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 #include "cfi/cfi.h"
-#include "cleanup.h"
+#include "code/disassembler.h"
 #include "python_image.h"
 
 #define BYTES_MAX   512 /* of the beginning that are looked at */
@@ -19,6 +18,8 @@ struct value {
 
 struct entry {
 	const struct python_vm *vm;
+	const struct image *img;
+	bool inlined;
 	u16 ts_cframe;
 	u16 gen_frame; /* of a generator, whose frame is in it; 0: not looked for */
 	bool by_cframe;
@@ -84,7 +85,7 @@ static void store_outside(struct entry *e, const cs_x86_op *to, const cs_x86_op 
 	}
 }
 
-static void look(const struct image *img, const cs_insn *in, struct entry *e)
+static void see(const struct image *img, const cs_insn *in, struct entry *e)
 {
 	const cs_x86 *x = &in->detail->x86;
 	const cs_x86_op *to = &x->operands[0], *from = &x->operands[1];
@@ -126,26 +127,27 @@ static bool goes_on(const cs_insn *in, const struct entry *e)
 	return in->id != X86_INS_JMP && (in->id != X86_INS_CALL || !complete(e));
 }
 
+static bool look(void *ctx, const cs_insn *in)
+{
+	struct entry *e = ctx;
+
+	if (!e->inlined && !goes_on(in, e))
+		return false;
+	see(e->img, in, e);
+	return true;
+}
+
 /* inlined: all up to its end, which lies behind the stores; what precedes them is another function's. */
 static struct error *scan(struct image *img, u64 start, u64 end, bool inlined, struct entry *e)
 {
-	size_t size = end - start < BYTES_MAX || inlined ? end - start : BYTES_MAX;
-	cleanup(free) u8 *code = size < INLINED_MAX ? malloc(size + 1) : NULL;
-	const u8 *at = code;
-	csh handle;
-	cs_insn *in;
+	u64 last = inlined ? end : MIN(end, start + BYTES_MAX);
 
-	if (!code || !image_read(img, code, size, start) || cs_open(CS_ARCH_X86, CS_MODE_64, &handle) != CS_ERR_OK)
-		return error_new(ERROR_UNSUPPORTED, "%s: the eval loop at 0x%lx can not be read", img->path, start);
+	e->img = img;
+	e->inlined = inlined;
 	e->thread = e->cframe_frame = e->entry_previous = e->entry_owner = e->frame_previous = 0;
-	cs_option(handle, CS_OPT_DETAIL, CS_OPT_ON);
-	in = cs_malloc(handle);
-	while (in && cs_disasm_iter(handle, &at, &size, &start, in) && (inlined || goes_on(in, e)))
-		look(img, in, e);
-	if (in)
-		cs_free(in, 1);
-	cs_close(&handle);
-	return in ? NULL : &error_no_memory;
+	if (last - start < INLINED_MAX && code_each(img, start, last, look, e))
+		return NULL;
+	return error_new(ERROR_UNSUPPORTED, "%s: the eval loop at 0x%lx can not be read", img->path, start);
 }
 
 static u64 later(u64 a, u64 b)

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "cleanup.h"
+#include "code/capstone_group.h"
+#include "code/disassembler.h"
 #include "symbols/symbols.h"
 #include "search.h"
 
@@ -46,7 +48,7 @@ static bool never_returns(struct image *img, u64 function)
 	return false;
 }
 
-static struct python_insn describe(struct image *img, csh handle, const cs_insn *in)
+static struct python_insn describe(struct image *img, const cs_insn *in)
 {
 	const cs_x86_op *op = &in->detail->x86.operands[0];
 	struct python_insn ret = {.addr = in->address, .size = in->size, .flags = FLOW_FALLS};
@@ -58,26 +60,25 @@ static struct python_insn describe(struct image *img, csh handle, const cs_insn 
 		ret.flags = 0;
 	else if (in->id == X86_INS_JMP)
 		ret.flags = direct ? 0 : FLOW_DISPATCHES;
-	if (direct && cs_insn_group(handle, in, CS_GRP_JUMP))
+	if (direct && capstone_in_group(in, CS_GRP_JUMP))
 		ret.target = (u64)op->imm;
 	return ret;
 }
 
-static bool decode_range(struct image *img, csh handle, struct python_range r, python_flow_mark *mark, const void *ctx,
-        struct python_flow *f)
-{
-	size_t size = r.end - r.start;
-	cleanup(free) u8 *bytes = malloc(size + 1);
-	const u8 *at = bytes;
-	cs_insn *in;
+struct decoding {
+	struct image *img;
+	struct python_flow *f;
+	python_flow_mark *mark;
+	const void *ctx;
+};
 
-	if (!bytes || !image_read(img, bytes, size, r.start) || !(in = cs_malloc(handle)))
-		return false;
-	while (f->n < INSTRUCTIONS_MAX && cs_disasm_iter(handle, &at, &size, &r.start, in)) {
-		f->insns[f->n] = describe(img, handle, in);
-		f->insns[f->n++].flags |= mark(in, ctx);
-	}
-	cs_free(in, 1);
+static bool decode(void *ctx, const cs_insn *in)
+{
+	struct decoding *d = ctx;
+	struct python_flow *f = d->f;
+
+	f->insns[f->n] = describe(d->img, in);
+	f->insns[f->n++].flags |= d->mark(in, d->ctx);
 	return f->n < INSTRUCTIONS_MAX;
 }
 
@@ -91,17 +92,18 @@ static int by_address(const void *a, const void *b)
 bool python_flow_decode(struct image *img, const struct python_range *ranges, u32 n, python_flow_mark *mark,
         const void *ctx, struct python_flow *f)
 {
+	struct decoding decoding = {img, f, mark, ctx};
+	struct disassembler d;
 	bool ok = true;
-	csh handle;
 
 	f->insns = calloc(INSTRUCTIONS_MAX, sizeof(*f->insns));
 	f->todo = calloc(INSTRUCTIONS_MAX, sizeof(*f->todo));
-	if (!f->insns || !f->todo || cs_open(CS_ARCH_X86, CS_MODE_64, &handle) != CS_ERR_OK)
+	if (!f->insns || !f->todo || !disassembler_open(&d))
 		return false;
-	cs_option(handle, CS_OPT_DETAIL, CS_OPT_ON);
 	for (u32 i = 0; ok && i < n; i++)
-		ok = decode_range(img, handle, ranges[i], mark, ctx, f);
-	cs_close(&handle);
+		ok = disassemble_file(&d, img, ranges[i].start, ranges[i].end, decode, &decoding) &&
+		     f->n < INSTRUCTIONS_MAX;
+	disassembler_close(&d);
 	qsort(f->insns, f->n, sizeof(*f->insns), by_address);
 	for (u32 i = 0; i < f->n;
 	        i++) /* a jump out of the loop's code: to another function, which returns to our caller */

@@ -5,11 +5,11 @@
 
 #include "cfi/cfi.h"
 #include "cleanup.h"
+#include "code/disassembler.h"
 #include "python_flow.h"
 #include "python_image.h"
 
 #define TEXT_MAX  (256u << 20) /* of a segment that is searched */
-#define CODE_MAX  (1u << 20)   /* of a function */
 #define CALLS_MAX 4            /* copies in one function */
 #define LEA       0x8d
 #define GROUP_5   0xff /* by its ModRM byte: jmp, call, … */
@@ -22,7 +22,7 @@ struct search {
 	struct image *img;
 	const struct python_vm *vm;
 	u16 gen_frame;
-	csh handle;
+	struct disassembler d;
 	u64 table;                   /* of the bytecodes' functions; 0: not seen yet */
 	u64 regs[X86_REG_ENDING];    /* addresses that lea has put there */
 	bool loaded[X86_REG_ENDING]; /* a bytecode's function */
@@ -43,39 +43,31 @@ static bool in_table(struct search *s, const cs_x86_op *op)
 	return table == s->table;
 }
 
-static void look(struct search *s, const cs_insn *in)
+static bool look(void *ctx, const cs_insn *in)
 {
 	const cs_x86 *x = &in->detail->x86;
 	const cs_x86_op *to = &x->operands[0], *from = &x->operands[1];
+	struct search *s = ctx;
 
 	if (in->id == X86_INS_CALL && s->ncalls < CALLS_MAX &&
 	        (in_table(s, to) || (to->type == X86_OP_REG && to->reg < X86_REG_ENDING && s->loaded[to->reg])))
 		s->calls[s->ncalls++] = in->address;
 	if (x->op_count != 2 || to->type != X86_OP_REG || to->reg >= X86_REG_ENDING || !(to->access & CS_AC_WRITE))
-		return;
+		return true;
 	s->loaded[to->reg] = s->table && in->id == X86_INS_MOV && in_table(s, from);
 	s->regs[to->reg] = in->id == X86_INS_LEA && from->mem.base == X86_REG_RIP
 	                           ? in->address + in->size + (u64)from->mem.disp
 	                           : 0;
+	return true;
 }
 
 /* Fills s->calls. */
 static bool find_calls(struct search *s, u64 start, u64 end)
 {
-	size_t size = end - start;
-	cleanup(free) u8 *code = size <= CODE_MAX ? malloc(size + 1) : NULL;
-	const u8 *at = code;
-	cs_insn *in;
-
 	s->ncalls = 0;
 	memset(s->regs, 0, sizeof(s->regs));
 	memset(s->loaded, 0, sizeof(s->loaded));
-	if (!code || !image_read(s->img, code, size, start) || !(in = cs_malloc(s->handle)))
-		return false;
-	while (cs_disasm_iter(s->handle, &at, &size, &start, in))
-		look(s, in);
-	cs_free(in, 1);
-	return s->ncalls;
+	return disassemble_file(&s->d, s->img, start, end, look, s) && s->ncalls;
 }
 
 static u32 no_mark(const cs_insn *in, const void *ctx)
@@ -321,14 +313,13 @@ struct error *python_inlined_find(struct image *img, const struct python_vm *vm,
 	struct search s = {.img = img, .vm = vm, .gen_frame = gen_frame};
 	struct error *err = NULL;
 
-	if (cs_open(CS_ARCH_X86, CS_MODE_64, &s.handle) != CS_ERR_OK)
+	if (!disassembler_open(&s.d))
 		return NULL;
-	cs_option(s.handle, CS_OPT_DETAIL, CS_OPT_ON);
 	find_calls(&s, ret->ranges[0].start, ret->ranges[0].end);
 	for (u32 i = 0; !err && s.table && i < img->nsegments; i++)
 		if (img->segments[i].flags & PF_X)
 			err = search_segment(&s, &img->segments[i], ret);
 	sort_bare(ret);
-	cs_close(&s.handle);
+	disassembler_close(&s.d);
 	return err;
 }

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <capstone/capstone.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +6,7 @@
 
 #include "binary/proc_path.h"
 #include "cleanup.h"
+#include "code/disassembler.h"
 #include "python_image.h"
 #include "symbols/symbols.h"
 
@@ -15,18 +15,23 @@
 #define TRAMPOLINES 0x030c0000   /* from 3.12 on */
 #define USER_END    (1ull << 47) /* [vsyscall] lies above */
 
-/* The first instruction of function that calls, or one that makes room on the stack. */
-static bool find(struct image *img, u64 function, unsigned id, cs_insn *in, csh handle)
+static bool look_for_call(void *ctx, const cs_insn *in)
 {
-	u8 code[BYTES_MAX];
-	const u8 *at = code;
-	size_t size = sizeof(code);
+	struct python_jit *ret = ctx;
 
-	if (!image_read(img, code, size, function))
-		return false;
-	while (cs_disasm_iter(handle, &at, &size, &function, in))
-		if (in->id == id && (id != X86_INS_SUB || in->detail->x86.operands[0].reg == X86_REG_RSP))
-			return true;
+	ret->ret = in->id == X86_INS_CALL ? in->address + in->size : 0;
+	return !ret->ret;
+}
+
+/* For what makes room on the stack. */
+static bool look_for_room(void *ctx, const cs_insn *in)
+{
+	const cs_x86_op *op = in->detail->x86.operands;
+	struct python_jit *ret = ctx;
+
+	if (in->id != X86_INS_SUB || op[0].reg != X86_REG_RSP)
+		return true;
+	ret->locals = op[1].type == X86_OP_IMM ? (u32)op[1].imm : 0;
 	return false;
 }
 
@@ -35,22 +40,11 @@ struct python_jit python_jit_find(struct image *img, u64 eval)
 {
 	struct python_jit ret = {0};
 	struct symbol entry;
-	csh handle;
-	cs_insn *in;
 
-	if (cs_open(CS_ARCH_X86, CS_MODE_64, &handle) != CS_ERR_OK)
-		return ret;
-	cs_option(handle, CS_OPT_DETAIL, CS_OPT_ON);
-	in = cs_malloc(handle);
-	if (in && symbols_lookup(img, "_PyJIT_Entry", &entry)) {
-		if (find(img, entry.start, X86_INS_CALL, in, handle))
-			ret.ret = in->address + in->size;
-	} else if (in && find(img, eval, X86_INS_SUB, in, handle) && in->detail->x86.operands[1].type == X86_OP_IMM) {
-		ret.locals = (u32)in->detail->x86.operands[1].imm;
-	}
-	if (in)
-		cs_free(in, 1);
-	cs_close(&handle);
+	if (symbols_lookup(img, "_PyJIT_Entry", &entry))
+		code_each(img, entry.start, entry.start + BYTES_MAX, look_for_call, &ret);
+	else
+		code_each(img, eval, eval + BYTES_MAX, look_for_room, &ret);
 	return ret;
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "python_tls.h"
 
-#include <capstone/capstone.h>
+#include <sys/param.h>
 
+#include "code/disassembler.h"
 #include "symbols/symbols.h"
 
 #define BYTES_MAX     64
@@ -88,44 +89,28 @@ static void look(const cs_insn *in, struct state *s)
 	}
 }
 
-/* Feeds a function's instructions to look() until it says that it has found what it looks for, or the function returns.
- */
-static void disassemble(struct image *img, const char *name, bool (*look)(const cs_insn *in, void *ctx), void *ctx)
+/* Looks at the function that gets the thread's state, up to its return. */
+static void search(struct image *img, code_look *look, void *ctx)
 {
 	struct symbol function;
-	u8 code[BYTES_MAX];
-	const u8 *at = code;
-	size_t size;
-	csh handle;
-	cs_insn *in;
 
-	if (!symbols_lookup(img, name, &function))
-		return;
-	size = function.end - function.start < sizeof(code) ? function.end - function.start : sizeof(code);
-	if (!image_read(img, code, size, function.start) || cs_open(CS_ARCH_X86, CS_MODE_64, &handle) != CS_ERR_OK)
-		return;
-	cs_option(handle, CS_OPT_DETAIL, CS_OPT_ON);
-	in = cs_malloc(handle);
-	while (in && cs_disasm_iter(handle, &at, &size, &function.start, in) && in->id != X86_INS_RET && !look(in, ctx))
-		;
-	if (in)
-		cs_free(in, 1);
-	cs_close(&handle);
+	if (symbols_lookup(img, "PyGILState_GetThisThreadState", &function))
+		code_each(img, function.start, MIN(function.end, function.start + BYTES_MAX), look, ctx);
 }
 
-static bool look_for_variable(const cs_insn *in, void *ctx)
+static bool look_for_variable(void *ctx, const cs_insn *in)
 {
 	struct state *s = ctx;
 
 	look(in, s);
-	return s->found.model;
+	return !s->found.model && in->id != X86_INS_RET;
 }
 
 struct python_tls python_tls_find(struct image *img)
 {
 	struct state s = {.found = {.model = PYTHON_TLS_NONE}};
 
-	disassemble(img, "PyGILState_GetThisThreadState", look_for_variable, &s);
+	search(img, look_for_variable, &s);
 	return s.found;
 }
 
@@ -134,7 +119,7 @@ struct key {
 };
 
 /* What it names of _PyRuntime: by its address, in a register or not, or as a distance from it. */
-static bool look_for_key(const cs_insn *in, void *ctx)
+static bool look_for_key(void *ctx, const cs_insn *in)
 {
 	const cs_x86 *x = &in->detail->x86;
 	struct key *k = ctx;
@@ -151,13 +136,13 @@ static bool look_for_key(const cs_insn *in, void *ctx)
 		if (value >= k->runtime && value - k->runtime < RUNTIME_BYTES)
 			k->found = value;
 	}
-	return k->found;
+	return !k->found && in->id != X86_INS_RET;
 }
 
 u64 python_tls_key(struct image *img, u64 runtime)
 {
 	struct key key = {.runtime = runtime};
 
-	disassemble(img, "PyGILState_GetThisThreadState", look_for_key, &key);
+	search(img, look_for_key, &key);
 	return key.found;
 }

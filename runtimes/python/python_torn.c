@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <arch.h>
-#include <capstone/capstone.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "cfi/cfi.h"
 #include "cfi/cfi_search_cache.h"
 #include "cleanup.h"
+#include "code/disassembler.h"
 #include "python_image.h"
 
 #define AHEAD_MAX 48 /* instructions between the two stores */
@@ -35,7 +35,7 @@ struct made {
 
 struct search {
 	const struct image *img;
-	csh handle;
+	struct disassembler d;
 	s64 current;  /* below the CFA: _PyCFrame.current_frame */
 	s64 previous; /* offset in a frame */
 	struct made made[ARCH_NREGS];
@@ -122,12 +122,12 @@ static bool find_second(
 	struct made link = {callee, s->previous},
 	            other = call ? s->made[number(callee) % ARCH_NREGS] : (struct made){0};
 	u64 addr = first->address + first->size;
-	cs_insn *in = cs_malloc(s->handle);
+	cs_insn *in = cs_malloc(s->d.handle);
 	u32 lost = 0, reg = ARCH_NREGS;
 
 	other.disp += s->previous;
 	ret->start = addr;
-	for (u32 n = 0; in && n < AHEAD_MAX && reg == ARCH_NREGS && cs_disasm_iter(s->handle, &at, &size, &addr, in);
+	for (u32 n = 0; in && n < AHEAD_MAX && reg == ARCH_NREGS && cs_disasm_iter(s->d.handle, &at, &size, &addr, in);
 	        n++) {
 		if (in->id == X86_INS_JMP || in->id == X86_INS_CALL || in->id == X86_INS_RET ||
 		        (!call && unlinks(s, in)))
@@ -149,16 +149,15 @@ static bool scan(struct image *img, struct search *s, struct python_range r, str
 	size_t size = r.end - r.start;
 	cleanup(free) u8 *code = malloc(size + 1);
 	const u8 *at = code;
-	cs_insn *in;
+	const cs_insn *in = s->d.in;
 
-	if (!code || !image_read(img, code, size, r.start) || !(in = cs_malloc(s->handle)))
+	if (!code || !image_read(img, code, size, r.start))
 		return false;
-	while (eval->ntorn < PYTHON_TORN_MAX && cs_disasm_iter(s->handle, &at, &size, &r.start, in)) {
+	while (eval->ntorn < PYTHON_TORN_MAX && cs_disasm_iter(s->d.handle, &at, &size, &r.start, s->d.in)) {
 		follow(s, in);
 		if (sets_current(s, in) || unlinks(s, in))
 			eval->ntorn += find_second(s, in, at, size, &eval->torn[eval->ntorn]);
 	}
-	cs_free(in, 1);
 	return true;
 }
 
@@ -213,12 +212,11 @@ void python_torn_find(struct image *img, const struct python_vm *vm, struct pyth
 
 	eval->ntorn = 0;
 	snprintf(name, sizeof(name), PYTHON_TORN_SEARCH, s.current, s.previous);
-	if (load(img, name, eval) || cs_open(CS_ARCH_X86, CS_MODE_64, &s.handle) != CS_ERR_OK)
+	if (load(img, name, eval) || !disassembler_open(&s.d))
 		return;
-	cs_option(s.handle, CS_OPT_DETAIL, CS_OPT_ON);
 	for (u32 i = 0; i < eval->n; i++)
 		whole &= scan(img, &s, eval->ranges[i], eval);
-	cs_close(&s.handle);
+	disassembler_close(&s.d);
 	if (whole)
 		store(img, name, eval);
 }

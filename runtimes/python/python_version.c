@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <capstone/capstone.h>
 #include <stdio.h>
 
+#include "code/disassembler.h"
 #include "python_image.h"
 #include "symbols/symbols.h"
 
@@ -30,28 +30,28 @@ static u64 address(const cs_insn *in)
 	return in->id == X86_INS_MOV && from->type == X86_OP_IMM ? (u64)from->imm : 0;
 }
 
+struct search {
+	struct image *img;
+	u32 version;
+};
+
+static bool look(void *ctx, const cs_insn *in)
+{
+	struct search *s = ctx;
+
+	s->version = parse(s->img, address(in));
+	return !s->version && in->id != X86_INS_RET;
+}
+
 /* Up to 3.10 only Py_GetVersion() gives it; it puts its text together from constants, of which PY_VERSION is one. */
 static u32 by_code(struct image *img)
 {
+	struct search s = {.img = img};
 	struct symbol function;
-	u8 code[BYTES_MAX];
-	const u8 *at = code;
-	size_t size = sizeof(code);
-	u32 version = 0;
-	csh handle;
-	cs_insn *in;
 
-	if (!symbols_lookup(img, "Py_GetVersion", &function) || !image_read(img, code, size, function.start) ||
-	        cs_open(CS_ARCH_X86, CS_MODE_64, &handle) != CS_ERR_OK)
-		return 0;
-	cs_option(handle, CS_OPT_DETAIL, CS_OPT_ON);
-	in = cs_malloc(handle);
-	while (in && !version && cs_disasm_iter(handle, &at, &size, &function.start, in) && in->id != X86_INS_RET)
-		version = parse(img, address(in));
-	if (in)
-		cs_free(in, 1);
-	cs_close(&handle);
-	return version;
+	if (symbols_lookup(img, "Py_GetVersion", &function))
+		code_each(img, function.start, function.start + BYTES_MAX, look, &s);
+	return s.version;
 }
 
 u32 python_version(struct image *img)

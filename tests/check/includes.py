@@ -40,6 +40,7 @@ LAYERS = [
     ("tools", ["arena", "clean_text", "cleanup", "error", "grow", "hash_text", "known", "now", "open_files",
                "read_text", "report", "search", "sort_keys", "table", "thread_start"]),
     ("binary", ["binary", "target"]),
+    ("code", ["code"]),
     ("runtimes' contract", ["runtime.h", "runtime_alloc.h", "runtime_allocator.h",
                              "runtime_calls.h", "runtime_heap.h", "runtime_snapshot.h",
                             "runtime_tasks.h"]),

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "unwind/binary/image.h"
-#include "unwind/cfi/capstone_registers.h"
+#include "unwind/code/capstone_registers.h"
 #include "unwind/cfi/cfi_code_plain.h"
 #include "unwind/cfi/cfi_code_state.h"
 

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "cfi/insn.h"
+#include "code/insn.h"
 
 struct counts {
 	u64 same, sizes, missed;

@@ -77,11 +77,11 @@ static void sweep(struct code_flow *f)
 			cases = f->at[i];
 		if (f->at[i] || !f->bytes[i] || !code_flow_follows(f, addr) || !code_flow_decode(f, addr))
 			continue; /* padding may be an odd number of zeros */
-		if (is_padding(f->in)) {
-			addr += f->in->size - 1u;
+		if (is_padding(f->d.in)) {
+			addr += f->d.in->size - 1u;
 			continue;
 		}
-		if (cases && !looks_like_start(f->in)) {
+		if (cases && !looks_like_start(f->d.in)) {
 			code_flow_enqueue(f, addr, cases, 0);
 		} else {
 			cases = 0;
@@ -221,15 +221,6 @@ static bool keeps_conventions(const struct code_flow *f)
 	return f->gap || f->nstrays < STRAYS_MIN || f->nstrays < f->nreturns / 4;
 }
 
-static bool disassembler(struct code_flow *f)
-{
-	if (cs_open(CS_ARCH_X86, CS_MODE_64, &f->handle) != CS_ERR_OK)
-		return false;
-	cs_option(f->handle, CS_OPT_DETAIL, CS_OPT_ON);
-	f->in = cs_malloc(f->handle);
-	return f->in;
-}
-
 static void open_flow(struct code_flow *f)
 {
 	u64 size = f->end - f->start;
@@ -240,15 +231,12 @@ static void open_flow(struct code_flow *f)
 	f->at = calloc(size, sizeof(*f->at));
 	f->owner = calloc(size, sizeof(*f->owner));
 	f->steps = size * STEPS;
-	f->no_memory = !f->bytes || !f->marks || !f->at || !f->owner || !disassembler(f);
+	f->no_memory = !f->bytes || !f->marks || !f->at || !f->owner || !disassembler_open(&f->d);
 }
 
 static void close_flow(struct code_flow *f)
 {
-	if (f->in)
-		cs_free(f->in, 1);
-	if (f->handle)
-		cs_close(&f->handle);
+	disassembler_close(&f->d);
 	free(f->copy);
 	free(f->marks);
 	free(f->at);

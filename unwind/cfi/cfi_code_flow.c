@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/param.h>
 
-#include "capstone_registers.h"
+#include "code/capstone_registers.h"
 #include "cfi_code_plain.h"
 #include "cfi_internal.h"
 
@@ -162,18 +162,18 @@ bool code_flow_decode(struct code_flow *f, u64 addr)
 	size_t size = f->end - addr;
 	u32 vector;
 
-	if (code_plain_decode(code, size, addr, f->in))
+	if (code_plain_decode(code, size, addr, f->d.in))
 		return true;
-	if (cs_disasm_iter(f->handle, &code, &size, &addr, f->in))
+	if (cs_disasm_iter(f->d.handle, &code, &size, &addr, f->d.in))
 		return true;
 	vector = code_vector_size(code, size);
 	if (!vector)
 		return false;
-	memset(f->in->detail, 0, sizeof(*f->in->detail));
-	memcpy(f->in->bytes, code, MIN(vector, sizeof(f->in->bytes)));
-	f->in->id = X86_INS_INVALID;
-	f->in->address = addr;
-	f->in->size = (u16)vector;
+	memset(f->d.in->detail, 0, sizeof(*f->d.in->detail));
+	memcpy(f->d.in->bytes, code, MIN(vector, sizeof(f->d.in->bytes)));
+	f->d.in->id = X86_INS_INVALID;
+	f->d.in->address = addr;
+	f->d.in->size = (u16)vector;
 	return true;
 }
 
@@ -231,18 +231,18 @@ static bool through_word(const cs_x86_op *op)
 /* Through a word of the GOT: a function that never returns. */
 static bool through_end(const struct code_flow *f)
 {
-	const cs_x86_op *op = &f->in->detail->x86.operands[0];
+	const cs_x86_op *op = &f->d.in->detail->x86.operands[0];
 
-	return through_word(op) && code_starts_ends(f->starts, f->in->address + f->in->size + (u64)op->mem.disp);
+	return through_word(op) && code_starts_ends(f->starts, f->d.in->address + f->d.in->size + (u64)op->mem.disp);
 }
 
 /* Is at addr the PLT's way to a function that never returns? It has an FDE where no other function has one. */
 static bool leads_to_end(struct code_flow *f, u64 addr)
 {
 	for (u32 n = 0; n < STUB_INSNS && addr >= f->start && addr < f->end && code_flow_decode(f, addr); n++) {
-		if (f->in->id == X86_INS_JMP)
+		if (f->d.in->id == X86_INS_JMP)
 			return through_end(f);
-		addr += f->in->size;
+		addr += f->d.in->size;
 	}
 	return false;
 }
@@ -250,8 +250,8 @@ static bool leads_to_end(struct code_flow *f, u64 addr)
 /* True: the next instruction follows. What is behind a callee that is not known to return waits for that. */
 static bool call(struct code_flow *f, u32 behind, u32 function)
 {
-	const cs_x86_op *op = &f->in->detail->x86.operands[0];
-	u64 next = f->in->address + f->in->size, to = (u64)op->imm;
+	const cs_x86_op *op = &f->d.in->detail->x86.operands[0];
+	u64 next = f->d.in->address + f->d.in->size, to = (u64)op->imm;
 	u32 callee;
 
 	if (op->type != X86_OP_IMM)
@@ -268,7 +268,7 @@ static bool call(struct code_flow *f, u32 behind, u32 function)
 
 static void jump(struct code_flow *f, const struct seen *seen, u32 behind, u32 function)
 {
-	const cs_insn *in = f->in;
+	const cs_insn *in = f->d.in;
 	const cs_x86_op *op = &in->detail->x86.operands[0];
 	bool cases;
 
@@ -289,7 +289,7 @@ static void jump(struct code_flow *f, const struct seen *seen, u32 behind, u32 f
 
 static void leave(struct code_flow *f, u32 function)
 {
-	bool whole = is_whole(f, f->at[f->in->address - f->start]);
+	bool whole = is_whole(f, f->at[f->d.in->address - f->start]);
 
 	f->nreturns += whole;
 	f->nstrays += !whole;
@@ -301,7 +301,7 @@ static void leave(struct code_flow *f, u32 function)
 /* Queues where an instruction may lead to. True: also to the next one. */
 static bool branch(struct code_flow *f, const struct seen *seen, u32 behind, u32 function)
 {
-	const cs_insn *in = f->in;
+	const cs_insn *in = f->d.in;
 
 	if (is_return(in))
 		leave(f, function);
@@ -309,7 +309,7 @@ static bool branch(struct code_flow *f, const struct seen *seen, u32 behind, u32
 		return false;
 	if (in->id == X86_INS_CALL)
 		return call(f, behind, function);
-	if (!cs_insn_group(f->handle, in, X86_GRP_JUMP))
+	if (!cs_insn_group(f->d.handle, in, X86_GRP_JUMP))
 		return true;
 	jump(f, seen, behind, function);
 	return in->id != X86_INS_JMP;
@@ -324,23 +324,23 @@ bool code_is_zero(const cs_insn *in)
  * pointer here. */
 static bool calls_near(const struct code_flow *f)
 {
-	const cs_x86_op *op = &f->in->detail->x86.operands[0];
+	const cs_x86_op *op = &f->d.in->detail->x86.operands[0];
 
-	return f->in->id == X86_INS_CALL && op->type == X86_OP_IMM && code_flow_follows(f, (u64)op->imm);
+	return f->d.in->id == X86_INS_CALL && op->type == X86_OP_IMM && code_flow_follows(f, (u64)op->imm);
 }
 
 /* main(), callbacks: of code that is written by hand it may be any place. */
 static void mark_pointed(struct code_flow *f)
 {
-	const cs_x86 *x = &f->in->detail->x86;
+	const cs_x86 *x = &f->d.in->detail->x86;
 	const cs_x86_op *op = &x->operands[1];
 	u64 to = 0;
 
 	if (f->gap || x->op_count != 2 || x->operands[0].type != X86_OP_REG)
 		return;
-	if (f->in->id == X86_INS_LEA && op->mem.base == X86_REG_RIP && op->mem.index == X86_REG_INVALID)
-		to = f->in->address + f->in->size + (u64)op->mem.disp;
-	else if (f->img->type == ET_EXEC && f->in->id == X86_INS_MOV && op->type == X86_OP_IMM)
+	if (f->d.in->id == X86_INS_LEA && op->mem.base == X86_REG_RIP && op->mem.index == X86_REG_INVALID)
+		to = f->d.in->address + f->d.in->size + (u64)op->mem.disp;
+	else if (f->img->type == ET_EXEC && f->d.in->id == X86_INS_MOV && op->type == X86_OP_IMM)
 		to = (u64)op->imm;
 	if (to >= f->start && to < f->end)
 		f->marks[to - f->start] |= POINTED;
@@ -371,7 +371,7 @@ static bool arrives(struct code_flow *f, struct code_job job, u64 addr, u32 stat
 /* The first instruction of clone()'s child: behind the jump, or behind its caller's return. */
 static bool begins_child(const struct code_flow *f)
 {
-	u64 i = f->in->address - f->start;
+	u64 i = f->d.in->address - f->start;
 
 	i -= i && f->bytes[i - 1] == 0xc3;
 	return i && f->marks[i - 1] & NEWBORN;
@@ -383,7 +383,7 @@ static u32 step(struct code_flow *f, u32 state)
 	struct code_state s = f->states[state - 1];
 	bool was_root = s.root;
 
-	code_state_step(&s, f->in);
+	code_state_step(&s, f->d.in);
 	if (f->gap && !was_root && !begins_child(f))
 		code_state_is_no_root(&s);
 	if (f->gap && calls_near(f) && code_state_rule(&s, true).kind == CFI_NONE)
@@ -403,18 +403,18 @@ static void run(struct code_flow *f, struct code_job job)
 		if (arrives(f, job, addr, state))
 			return;
 		f->steps--;
-		if (!code_flow_decode(f, addr) || code_is_zero(f->in))
+		if (!code_flow_decode(f, addr) || code_is_zero(f->d.in))
 			break;
-		size = f->in->size;
+		size = f->d.in->size;
 		f->at[i] = state;
 		f->owner[i] = job.function;
 		for (u32 k = 1; k < size; k++)
 			f->at[i + k] = CODE_TAIL;
 		state = step(f, state);
-		if (f->in->id == X86_INS_CALL &&
-		        (u64)f->in->detail->x86.operands[0].imm != f->in->address + f->in->size)
+		if (f->d.in->id == X86_INS_CALL &&
+		        (u64)f->d.in->detail->x86.operands[0].imm != f->d.in->address + f->d.in->size)
 			f->at[i] = state; /* a return address is looked up here: what the callee may change is lost */
-		see(&seen, f->in);
+		see(&seen, f->d.in);
 		mark_pointed(f);
 		if (!branch(f, &seen, state, job.function))
 			return;

@@ -6,10 +6,10 @@
 #ifndef YRT_CFI_CODE_FLOW_H
 #define YRT_CFI_CODE_FLOW_H
 
-#include <capstone/capstone.h>
 #include <types.h>
 
 #include "binary/image.h"
+#include "code/disassembler.h"
 #include "cfi_code_starts.h"
 #include "cfi_code_state.h"
 
@@ -77,8 +77,7 @@ struct code_flow {
 	const struct cfi_rule *body; /* what holds in bodies of functions, and where nothing else is known; NULL */
 	bool proves;                 /* one loose way is enough: steps becomes 0 */
 	bool loose; /* a way ends elsewhere, or with a frame that is not undone, or meets with another */
-	csh handle;
-	cs_insn *in;
+	struct disassembler d;
 	bool no_memory;
 };
 
@@ -107,7 +106,7 @@ struct cfi_rule code_signal_rule(void);
 bool code_flow_before_signal(const struct code_flow *f, u64 addr, struct cfi_rule *rule);
 /* Makes roots of what code_bottom_size() finds. */
 void code_flow_bottoms(struct code_flow *f);
-/* Into f->in; false: it is no instruction. */
+/* Into f->d.in; false: it is no instruction. */
 bool code_flow_decode(struct code_flow *f, u64 addr);
 /* No compiler makes it (addb %al, (%rax)): what was never written. */
 bool code_is_zero(const cs_insn *in);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "capstone_registers.h"
+#include "code/capstone_registers.h"
 #include "cfi_internal.h"
 
 #define LOST      CODE_LOST

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cfi_epilogue.h"
 
-#include <capstone/capstone.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>
 
-#include "capstone_registers.h"
+#include "code/capstone_registers.h"
+#include "code/disassembler.h"
 #include "cfi_code_state.h"
 
 #define WINDOW       (1u << 20) /* bytes of code that are read at once */
@@ -27,8 +27,7 @@ struct cfi_epilogues {
 	struct image *img;
 	u8 *bytes;
 	u64 start, end; /* of bytes */
-	csh handle;
-	cs_insn *in;
+	struct disassembler d;
 	struct cfi_rows out;
 	struct step run[RUN_MAX];
 	u32 nrun;
@@ -43,11 +42,7 @@ struct cfi_epilogues *cfi_epilogues_create(struct image *img)
 		return NULL;
 	e->img = img;
 	e->bytes = malloc(WINDOW);
-	if (e->bytes && cs_open(CS_ARCH_X86, CS_MODE_64, &e->handle) == CS_ERR_OK) {
-		cs_option(e->handle, CS_OPT_DETAIL, CS_OPT_ON);
-		e->in = cs_malloc(e->handle);
-	}
-	if (e->in)
+	if (e->bytes && disassembler_open(&e->d))
 		return e;
 	cfi_epilogues_destroy(e);
 	return NULL;
@@ -57,10 +52,7 @@ void cfi_epilogues_destroy(struct cfi_epilogues *e)
 {
 	if (!e)
 		return;
-	if (e->in)
-		cs_free(e->in, 1);
-	if (e->handle)
-		cs_close(&e->handle);
+	disassembler_close(&e->d);
 	free(e->bytes);
 	free(e->out.entry);
 	free(e);
@@ -301,7 +293,7 @@ static u32 unknown_steps(const struct cfi_epilogues *e, const struct cfi_rows *r
 /* Replaces the rows of the last n steps, but the first, and of the way out; behind: those of the file again. */
 static bool mend_run(struct cfi_epilogues *e, const struct cfi_rows *rows, u32 n, u64 end, size_t *hint)
 {
-	struct cfi_rule rule = *rule_at(rows, e->in->address, hint);
+	struct cfi_rule rule = *rule_at(rows, e->d.in->address, hint);
 	s64 off = 8;
 
 	rule.cfa_reg = REG_SP;
@@ -318,9 +310,9 @@ static bool mend_run(struct cfi_epilogues *e, const struct cfi_rows *rows, u32 n
 		off -= step->add;
 	}
 	rule.cfa_off = 8;
-	return put(e, e->in->address, &rule) &&
-	       (e->in->address + e->in->size >= end ||
-	               put(e, e->in->address + e->in->size, rule_at(rows, e->in->address + e->in->size, hint)));
+	return put(e, e->d.in->address, &rule) &&
+	       (e->d.in->address + e->d.in->size >= end ||
+	               put(e, e->d.in->address + e->d.in->size, rule_at(rows, e->d.in->address + e->d.in->size, hint)));
 }
 
 /* Copies the rows up to addr. */
@@ -337,7 +329,7 @@ static bool decode(struct cfi_epilogues *e, u64 addr, u64 end)
 	const u8 *code = e->bytes + (addr - e->start);
 	size_t size = end - addr;
 
-	return cs_disasm_iter(e->handle, &code, &size, &addr, e->in);
+	return cs_disasm_iter(e->d.handle, &code, &size, &addr, e->d.in);
 }
 
 static bool follow(struct cfi_epilogues *e, const struct cfi_function *fn, const struct cfi_rows *rows)
@@ -355,16 +347,16 @@ static bool follow(struct cfi_epilogues *e, const struct cfi_function *fn, const
 			e->nrun = 0;
 			continue;
 		}
-		size = e->in->size;
+		size = e->d.in->size;
 		if (!copy_rows(e, rows, addr, &next))
 			return false;
-		if (take_step(e->in, &step)) {
+		if (take_step(e->d.in, &step)) {
 			if (e->nrun == RUN_MAX)
 				memmove(e->run, e->run + 1, --e->nrun * sizeof(*e->run));
 			e->run[e->nrun++] = step;
 			continue;
 		}
-		if (e->nrun && is_way_out(e->in, fn)) {
+		if (e->nrun && is_way_out(e->d.in, fn)) {
 			u32 n = unknown_steps(e, rows, addr, &hint);
 
 			mended |= n;

@@ -12,7 +12,7 @@
 #include <sys/param.h>
 
 #include "cfi_functions.h"
-#include "insn.h"
+#include "code/insn.h"
 
 #define GAP_MIN   (1u << 20)
 #define GAP_MAX   (128u << 20)

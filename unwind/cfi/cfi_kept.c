@@ -4,12 +4,11 @@
 #include <stdlib.h>
 #include <sys/param.h>
 
-#include <capstone/capstone.h>
-
 #include "binary/image_pages.h"
-#include "capstone_registers.h"
 #include "cleanup.h"
-#include "insn.h"
+#include "code/capstone_registers.h"
+#include "code/disassembler.h"
+#include "code/insn.h"
 
 #define REACH         (16u << 10) /* bytes of a callee */
 #define WAYS_MAX      256         /* that are still to be followed in it */
@@ -19,8 +18,7 @@
 
 struct cfi_kept {
 	struct image *img;
-	csh handle;
-	cs_insn *in;
+	struct disassembler d;
 	struct cfi_rows out;
 	u32 left; /* instructions that may still be looked at */
 };
@@ -40,11 +38,7 @@ struct cfi_kept *cfi_kept_create(struct image *img)
 		return NULL;
 	k->img = img;
 	k->left = LOOKED_AT_MAX;
-	if (cs_open(CS_ARCH_X86, CS_MODE_64, &k->handle) == CS_ERR_OK) {
-		cs_option(k->handle, CS_OPT_DETAIL, CS_OPT_ON);
-		k->in = cs_malloc(k->handle);
-	}
-	if (k->in)
+	if (disassembler_open(&k->d))
 		return k;
 	cfi_kept_destroy(k);
 	return NULL;
@@ -54,10 +48,7 @@ void cfi_kept_destroy(struct cfi_kept *k)
 {
 	if (!k)
 		return;
-	if (k->in)
-		cs_free(k->in, 1);
-	if (k->handle)
-		cs_close(&k->handle);
+	disassembler_close(&k->d);
 	free(k->out.entry);
 	free(k);
 }
@@ -112,7 +103,8 @@ static bool follow_insn(struct cfi_kept *k, struct callee *c, u64 *at, u8 reg, u
 	if (!k->left || insn.kind == INSN_BAD)
 		return false;
 	k->left--;
-	if (!cs_disasm_iter(k->handle, &code, &room, &addr, k->in) || k->in->size != insn.size || names(k->in, reg))
+	if (!cs_disasm_iter(k->d.handle, &code, &room, &addr, k->d.in) || k->d.in->size != insn.size ||
+	        names(k->d.in, reg))
 		return false;
 	*at += insn.size;
 	to = *at + (u64)insn.imm;

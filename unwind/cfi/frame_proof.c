@@ -6,7 +6,7 @@
 #include <sys/param.h>
 
 #include "cleanup.h"
-#include "insn.h"
+#include "code/insn.h"
 
 #define REACH     (32u << 10) /* bytes of a function */
 #define ALIGNMENT 16u

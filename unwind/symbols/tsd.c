@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tsd.h"
 
-#include <capstone/capstone.h>
+#include <sys/param.h>
 
+#include "code/disassembler.h"
 #include "symbols.h"
 
 #define CODE_MAX 64
@@ -13,12 +14,13 @@ struct values {
 	bool found;
 };
 
-static void look(const cs_insn *in, struct values *v)
+static bool look(void *ctx, const cs_insn *in)
 {
 	const cs_x86_op *to = &in->detail->x86.operands[0], *from = &in->detail->x86.operands[1];
+	struct values *v = ctx;
 
 	if (in->id != X86_INS_MOV || to->type != X86_OP_REG || from->type != X86_OP_MEM)
-		return;
+		return in->id != X86_INS_RET;
 	v->found = v->block && from->mem.base == v->block && from->mem.index == X86_REG_RDI && from->mem.scale == 8 &&
 	           !from->mem.disp;
 	if (from->mem.segment == X86_REG_FS) {
@@ -27,30 +29,16 @@ static void look(const cs_insn *in, struct values *v)
 		v->block = to->reg;
 		v->at = from->mem.disp;
 	}
+	return !v->found;
 }
 
 static u16 find_values(struct image *img)
 {
 	struct values v = {.found = false};
 	struct symbol function;
-	u8 code[CODE_MAX];
-	const u8 *at = code;
-	size_t size;
-	csh handle;
-	cs_insn *in;
 
-	if (!symbols_lookup(img, "pthread_getspecific", &function))
-		return 0;
-	size = function.end - function.start < sizeof(code) ? function.end - function.start : sizeof(code);
-	if (!image_read(img, code, size, function.start) || cs_open(CS_ARCH_X86, CS_MODE_64, &handle) != CS_ERR_OK)
-		return 0;
-	cs_option(handle, CS_OPT_DETAIL, CS_OPT_ON);
-	in = cs_malloc(handle);
-	while (in && !v.found && cs_disasm_iter(handle, &at, &size, &function.start, in) && in->id != X86_INS_RET)
-		look(in, &v);
-	if (in)
-		cs_free(in, 1);
-	cs_close(&handle);
+	if (symbols_lookup(img, "pthread_getspecific", &function))
+		code_each(img, function.start, MIN(function.end, function.start + CODE_MAX), look, &v);
 	return v.found && v.at > 0 && v.at < UINT16_MAX && v.at % 8 == 0 ? (u16)v.at : 0;
 }
 

@@ -2,14 +2,14 @@
 #include "hotspot_alloc_code.h"
 
 #include <arch.h>
-#include <capstone/capstone.h>
 #include <elf.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cfi/capstone_registers.h"
 #include "cfi/cfi.h"
 #include "cleanup.h"
+#include "code/capstone_registers.h"
+#include "code/disassembler.h"
 
 #define BEGINNING    256 /* bytes of a function that are looked at */
 #define INSNS        48
@@ -30,8 +30,7 @@ struct tracer {
 
 struct search {
 	struct image *img;
-	csh handle;
-	cs_insn *insn;
+	struct disassembler d;
 	struct tracer *tracers;
 	u32 n;
 };
@@ -83,13 +82,13 @@ static void note_write(struct beginning *b, u32 reg)
 
 static void note_registers(const struct search *s, struct beginning *b)
 {
-	const cs_x86 *x = &s->insn->detail->x86;
-	bool zero = s->insn->id == X86_INS_XOR && x->operands[0].type == X86_OP_REG &&
+	const cs_x86 *x = &s->d.in->detail->x86;
+	bool zero = s->d.in->id == X86_INS_XOR && x->operands[0].type == X86_OP_REG &&
 	            x->operands[1].type == X86_OP_REG && x->operands[0].reg == x->operands[1].reg;
 	cs_regs read, write;
 	u8 nread, nwrite;
 
-	if (cs_regs_access(s->handle, s->insn, read, &nread, write, &nwrite) != CS_ERR_OK)
+	if (cs_regs_access(s->d.handle, s->d.in, read, &nread, write, &nwrite) != CS_ERR_OK)
 		return;
 	for (u8 i = 0; i < nread && !zero && !b->calls; i++) {
 		u8 number = capstone_register(read[i]);
@@ -99,25 +98,25 @@ static void note_registers(const struct search *s, struct beginning *b)
 	}
 	for (u8 i = 0; i < nwrite; i++)
 		note_write(b, write[i]);
-	if (s->insn->id == X86_INS_LEA && x->operands[1].mem.base == X86_REG_RIP) {
+	if (s->d.in->id == X86_INS_LEA && x->operands[1].mem.base == X86_REG_RIP) {
 		u8 number = capstone_register(x->operands[0].reg);
 
 		if (number != CAPSTONE_NO_REG)
-			b->address[number] = s->insn->address + s->insn->size + (u64)x->operands[1].mem.disp;
+			b->address[number] = s->d.in->address + s->d.in->size + (u64)x->operands[1].mem.disp;
 	}
 }
 
 /* "cmpb $0, setting": where that is. */
 static bool compares_setting(const struct search *s, const struct beginning *b, u64 *ret)
 {
-	const cs_x86_op *op = s->insn->detail->x86.operands;
+	const cs_x86_op *op = s->d.in->detail->x86.operands;
 	u8 base;
 
-	if (s->insn->id != X86_INS_CMP || op[0].type != X86_OP_MEM || op[0].size != 1 || op[1].type != X86_OP_IMM ||
+	if (s->d.in->id != X86_INS_CMP || op[0].type != X86_OP_MEM || op[0].size != 1 || op[1].type != X86_OP_IMM ||
 	        op[1].imm || op[0].mem.index != X86_REG_INVALID || op[0].mem.segment != X86_REG_INVALID)
 		return false;
 	if (op[0].mem.base == X86_REG_RIP) {
-		*ret = s->insn->address + s->insn->size + (u64)op[0].mem.disp;
+		*ret = s->d.in->address + s->d.in->size + (u64)op[0].mem.disp;
 		return true;
 	}
 	base = capstone_register(op[0].mem.base);
@@ -129,7 +128,7 @@ static bool compares_setting(const struct search *s, const struct beginning *b, 
 
 static bool is_branch(const struct search *s)
 {
-	return cs_insn_group(s->handle, s->insn, X86_GRP_JUMP) || cs_insn_group(s->handle, s->insn, X86_GRP_RET);
+	return cs_insn_group(s->d.handle, s->d.in, X86_GRP_JUMP) || cs_insn_group(s->d.handle, s->d.in, X86_GRP_RET);
 }
 
 /* Straight on from its start to the test of its event. */
@@ -139,10 +138,10 @@ static bool read_tracer(struct search *s, const u8 *code, size_t size, u64 start
 	u64 addr = start;
 
 	*ret = (struct tracer){.start = start};
-	for (u32 i = 0; i < INSNS && cs_disasm_iter(s->handle, &code, &size, &addr, s->insn) && !is_branch(s); i++) {
-		const cs_x86_op *op = s->insn->detail->x86.operands;
+	for (u32 i = 0; i < INSNS && cs_disasm_iter(s->d.handle, &code, &size, &addr, s->d.in) && !is_branch(s); i++) {
+		const cs_x86_op *op = s->d.in->detail->x86.operands;
 
-		if (s->insn->id == X86_INS_CALL) {
+		if (s->d.in->id == X86_INS_CALL) {
 			if (b.calls++ || op->type != X86_OP_IMM)
 				return false;
 			ret->first_call = (u64)op->imm;
@@ -273,18 +272,11 @@ static bool shares_caller(const struct callers *a, const struct callers *b)
 	return false;
 }
 
-static bool disassemble(struct search *s)
+static bool find_all_tracers(struct search *s)
 {
-	bool found;
+	bool found = disassembler_open(&s->d) && find_tracers(s);
 
-	if (cs_open(CS_ARCH_X86, CS_MODE_64, &s->handle) != CS_ERR_OK)
-		return false;
-	cs_option(s->handle, CS_OPT_DETAIL, CS_OPT_ON);
-	s->insn = cs_malloc(s->handle);
-	found = s->insn && find_tracers(s);
-	if (s->insn)
-		cs_free(s->insn, 1);
-	cs_close(&s->handle);
+	disassembler_close(&s->d);
 	return found;
 }
 
@@ -294,6 +286,6 @@ bool hotspot_alloc_code(struct image *img, struct hotspot_alloc_code *ret)
 	struct search s = {.img = img, .tracers = tracers};
 	struct callers refill = {0}, outside = {0};
 
-	return tracers && img->cfi && disassemble(&s) && find_pair(&s, ret) &&
+	return tracers && img->cfi && find_all_tracers(&s) && find_pair(&s, ret) &&
 	       find_callers(img, ret, &refill, &outside) && shares_caller(&refill, &outside);
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cfi/insn.h"
+#include "code/insn.h"
 #include "cleanup.h"
 #include "runtimes/hotspot/names/hotspot_scopes.h"
 

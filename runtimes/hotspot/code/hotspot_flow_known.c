@@ -4,7 +4,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "cfi/insn.h"
+#include "code/insn.h"
 
 #define KNOWN_BITS 12
 

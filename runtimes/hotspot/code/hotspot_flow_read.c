@@ -2,12 +2,12 @@
 /* Machine code reduced to what changes the stack pointer, saved registers and return addresses. */
 #include "hotspot_flow.h"
 
-#include <capstone/capstone.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cfi/capstone_group.h"
-#include "cfi/capstone_registers.h"
+#include "code/capstone_group.h"
+#include "code/capstone_registers.h"
+#include "code/disassembler.h"
 #include "hotspot_flow_known.h"
 #include "search.h"
 
@@ -204,40 +204,25 @@ static struct flow_ins *next_ins(struct flow *f)
  * Opened once: a handle indexes all instructions at its first one, which takes as long as a hundred others. Processes
  * are read by one thread.
  */
-static struct reader {
-	csh handle; /* 0: not needed until now */
-	cs_insn *in;
-} reader;
+static struct disassembler reader; /* all zeroes: not needed until now */
 
 __attribute__((destructor)) static void close_reader(void)
 {
-	if (reader.in)
-		cs_free(reader.in, 1);
-	if (reader.handle)
-		cs_close(&reader.handle);
-}
-
-static struct error *open_reader(void)
-{
-	if (!reader.handle && cs_open(CS_ARCH_X86, CS_MODE_64, &reader.handle) != CS_ERR_OK)
-		return error_new(ERROR_INTERNAL, "capstone cannot disassemble x86-64");
-	cs_option(reader.handle, CS_OPT_DETAIL, CS_OPT_ON);
-	reader.in = cs_malloc(reader.handle);
-	return reader.in ? NULL : &error_no_memory;
+	disassembler_close(&reader);
 }
 
 /* Decodes the instruction at addr. ret->size is 0 if the bytes are no valid instruction. */
 static struct error *read_one(const u8 *bytes, u64 addr, size_t size, struct flow_ins *ret)
 {
 	const u8 *at = bytes;
-	struct error *err;
 
 	*ret = (struct flow_ins){.addr = addr, .size = vector_length(bytes, size), .dst = FLOW_REGS, .src = FLOW_REGS};
 	if (ret->size || flow_known_find(bytes, size, addr, ret))
 		return NULL;
-	err = reader.in ? NULL : open_reader();
-	if (err || !cs_disasm_iter(reader.handle, &at, &size, &addr, reader.in))
-		return err;
+	if (!reader.in && !disassembler_open(&reader))
+		return &error_no_memory;
+	if (!cs_disasm_iter(reader.handle, &at, &size, &addr, reader.in))
+		return NULL;
 	reduce(reader.in, ret);
 	flow_known_keep(bytes, ret);
 	return NULL;
