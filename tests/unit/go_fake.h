@@ -89,7 +89,7 @@ static inline size_t go_fake_func(struct go_fake *g, enum go_magic magic, const 
 	put32(b, f->pcln);
 	put32(b, npcdata);
 	if (magic >= GO_MAGIC_1_16)
-		put32(b, 0); /* the first unit */
+		put32(b, 1); /* behind the first unit's only file */
 	if (magic == GO_MAGIC_1_20)
 		put32(b, 9); /* the first line */
 	put32(b, nfuncdata << 24);
@@ -155,7 +155,9 @@ static inline void go_fake_parts(struct go_fake *g, enum go_magic magic, struct 
 	inner[1] = go_fake_string(g, "main.innermost[go.shape.struct { a []int }].func1", g->names);
 	go_fake_align(&g->table, 4);
 	g->units = g->table.n;
-	put32(&g->table, 0); /* of 1.2: the number of the first file; later the offset of its name */
+	if (!old)
+		put32(&g->table, 0xffffffff); /* of the first unit: none */
+	put32(&g->table, 0);                  /* of 1.2: the number of the first file; later the offset of its name */
 	g->files = g->table.n;
 	name = go_fake_string(g, "/src/main.go", 0);
 	if (old)
