@@ -4,6 +4,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -14,6 +15,7 @@
 #include "hit_find.h"
 #include "hit_latency.h"
 #include "hit_missing.h"
+#include "hit_price.h"
 #include "hit_shifts.h"
 #include "latency.h"
 #include "probes/object.h"
@@ -28,7 +30,8 @@
 #include "unwind/now.h"
 #include "unwind/profile/names.h"
 
-#define TURNS_MAX 4096 /* threads that are about to begin a turn */
+#define TURNS_MAX   4096 /* threads that are about to begin a turn */
+#define COST_SPREAD 1.5  /* a hit may cost the target so much more than it costs yrt */
 
 struct placed { /* stays where the process executes another program */
 	pid_t pid;
@@ -55,6 +58,9 @@ struct hit {
 	bool started;
 	struct hit_latency *latency; /* NULL: hits are counted */
 	struct hit_calls *calls;     /* the same */
+	struct hit_price *price;     /* the same */
+	s64 cpu_at_start, cpu_at_stop;
+	u64 started_ns, stopped_ns;
 	struct hit_jumps jumps;
 	u32 found[HIT_SPECS_MAX];    /* places of each spec */
 	bool told[HIT_SPECS_MAX];    /* that several functions have its name */
@@ -132,6 +138,7 @@ static void destroy(void *event)
 	hit_callees_destroy(h->callees);
 	hit_latency_destroy(h->latency);
 	hit_calls_destroy(h->calls);
+	hit_price_destroy(h->price);
 	bpf_link__destroy(h->tracepoint);
 	free(h->jumps.of);
 	free(h->placed);
@@ -153,6 +160,8 @@ static struct error *create(const struct event_host *host, void **ret)
 		err = hit_calls_create(host, h->shifts, &h->calls);
 	if (!err && h->options->returns)
 		err = hit_latency_create(host, h->options->over_ns, h->calls, &h->latency);
+	if (!err && h->options->returns)
+		err = hit_price_create(host, &h->price);
 	if (!err && has_language(h->options))
 		err = hit_callees_create(host, h->options, h->latency, &h->callees);
 	if (err)
@@ -246,7 +255,9 @@ static struct error *place_entry(struct hit *h, const struct process *p, u32 spe
 		u.cookie = h->options->n > 1 ? spec + 1 : 0; /* with one, there is no choice of words */
 	if (h->latency)
 		u.cookie = (u64)number << LATENCY_FUNCTION;
-	return err ? err : hit_shifts_place(h->shifts, p, img, path, &u);
+	if (!err)
+		err = hit_shifts_place(h->shifts, p, img, path, &u);
+	return err || !h->price ? err : hit_price_place(h->price, p, img, path, &u.at);
 }
 
 /* A function may be in one file of a process. */
@@ -417,6 +428,8 @@ static struct error *start(void *event, bool at_exec)
 	if (!err && !at_exec && !h->host->options->selection)
 		err = find_missing(h);
 	h->started = !err;
+	h->cpu_at_start = object_cpu_ns(h->host->object);
+	h->started_ns = now_ns();
 	if (!err)
 		object_take_ticks(h->host->object, at_exec ? TICKS_AT_EXEC : TICKS_TAKEN);
 	return err;
@@ -430,6 +443,8 @@ static struct error *poll(void *event, u64 now)
 
 	if (!err && h->calls)
 		err = hit_calls_poll(h->calls);
+	if (h->price)
+		hit_price_poll(h->price);
 	hit_shifts_steer(h->shifts, now);
 	if (!err && h->callees)
 		err = hit_callees_poll(h->callees, now);
@@ -446,6 +461,8 @@ static struct error *stop(void *event)
 
 	object_take_ticks(h->host->object, TICKS_IGNORED);
 	hit_shifts_end(h->shifts);
+	h->cpu_at_stop = object_final_cpu_ns(h->host->object);
+	h->stopped_ns = now_ns();
 	if (h->callees)
 		hit_callees_end(h->callees);
 	err = h->started ? find_missing(h) : NULL;
@@ -504,11 +521,24 @@ const struct event_ops hit_event = {
         .command_line = &hit_command,
 };
 
+/* Which part of the time that the target has a CPU is its own, while hits are counted. */
+static double progress(const struct hit *h)
+{
+	s64 ran = (h->stopped_ns ? h->cpu_at_stop : object_cpu_ns(h->host->object)) - h->cpu_at_start;
+	u64 passed = (h->stopped_ns ? h->stopped_ns : now_ns()) - h->started_ns;
+	double taken = hit_shifts_taken(h->shifts), cpus = passed && ran > 0 ? (double)ran / (double)passed : 0;
+
+	return cpus > 0 ? fmax(0, 1 - COST_SPREAD * taken / cpus) : 1;
+}
+
 static void latency_stats(void *event, struct sampler_stats *st)
 {
 	struct hit *h = event;
+	struct latency_summary *summary = hit_latency_summary(h->latency);
 
-	st->of_event = hit_latency_summary(h->latency);
+	summary->price = hit_price_get(h->price);
+	summary->progress = h->callees ? 1 : progress(h);
+	st->of_event = summary;
 	st->probed = h->callees ? hit_callees_part(h->callees) : hit_shifts_part(h->shifts);
 }
 

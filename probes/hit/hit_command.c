@@ -133,7 +133,10 @@ const struct event_command latency_command = {
         .usage = latency_usage,
         .text = "The histogram is printed on stderr, shown in the page, and written as JSON with --stats; stacks count "
                 "the time of slow calls. Each call costs the target two hits of 1 to 3 us, up to 40 us in some virtual "
-                "machines; the one at the entry is part of the time. If hits take more than a quarter of --max-cpu, "
+                "machines. What they add to its time is measured at the start and subtracted from the mean, the "
+                "median, the "
+                "99 % and the histogram; `under 5 us` is a time that is too short to be known beside them. If hits "
+                "take more than a quarter of --max-cpu, "
                 "the function is probed in shifts of 20 ms and more, and calls of a shift stand for those in between; "
                 "calls that last longer than a second are not seen then. yrt finds the returns in the function's "
                 "code.\n"

@@ -26,6 +26,24 @@ struct { /* where calls were left to by jumps: enum latency_target_state; sized 
 	__type(value, u32);
 } latency_targets SEC(".maps");
 
+/* The last call that was entered on a CPU, while the price of a hit is measured (hit_price.h). */
+struct latency_entry {
+	struct latency_key key;
+	u64 began; /* 0: none, or it was looked at */
+	u64 thread;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct latency_entry);
+} latency_entries SEC(".maps");
+
+u32 latency_pricing = 0;
+u32 latency_nprices = 0; /* hits of on_second(), whether they told a price or not */
+u64 latency_prices[LATENCY_PRICES] = {0};
+
 static inline struct latency_call *latency_find(const struct latency_key *key)
 {
 	struct latency_call *call = bpf_map_lookup_elem(&latency_calls, key);
@@ -59,6 +77,18 @@ static inline void latency_registers(const struct pt_regs *ctx, u64 *reg)
 	reg[DWREG_R11] = ctx->r11;
 }
 
+static inline void latency_entered(const struct latency_key *key, u64 began)
+{
+	u32 zero = 0;
+	struct latency_entry *entry = bpf_map_lookup_elem(&latency_entries, &zero);
+
+	if (!entry)
+		return;
+	entry->key = *key;
+	entry->began = began;
+	entry->thread = bpf_get_current_pid_tgid();
+}
+
 SEC("uprobe")
 int on_enter(struct pt_regs *ctx)
 {
@@ -89,6 +119,33 @@ int on_enter(struct pt_regs *ctx)
 		slow_begin(task, &key, call.began);
 	}
 	bpf_map_update_elem(&latency_calls, &key, &call, BPF_ANY);
+	if (latency_pricing)
+		latency_entered(&key, call.began);
+	return 0;
+}
+
+/* The second instruction: since the entry nothing but hits took time. The call begins here. */
+SEC("uprobe")
+int on_second(struct pt_regs *ctx)
+{
+	u64 now = bpf_ktime_get_ns(), began;
+	u32 zero = 0, number;
+	struct latency_entry *entry = bpf_map_lookup_elem(&latency_entries, &zero);
+	struct latency_call *call;
+
+	if (!latency_pricing || !entry || !find_target())
+		return 0;
+	number = __sync_fetch_and_add(&latency_nprices, 1);
+	began = entry->began;
+	entry->began = 0;
+	if (!began || entry->thread != bpf_get_current_pid_tgid())
+		return 0;
+	WALK_BARRIER(number);
+	if (number < LATENCY_PRICES)
+		latency_prices[number] = now - began;
+	call = latency_find(&entry->key);
+	if (call)
+		call->began = bpf_ktime_get_ns();
 	return 0;
 }
 

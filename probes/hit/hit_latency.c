@@ -34,10 +34,12 @@ void hit_latency_prepare(struct object *o, u64 over_ns)
 	struct sample *skel = object_skeleton(o);
 
 	object_want(o, "on_enter");
+	object_want(o, "on_second");
 	object_want(o, "on_again");
 	object_want(o, "on_tail");
 	object_want(o, "on_return");
 	uprobe_prepare(skel->progs.on_enter);
+	uprobe_prepare(skel->progs.on_second);
 	uprobe_prepare(skel->progs.on_again);
 	uprobe_prepare(skel->progs.on_tail);
 	uprobe_prepare(skel->progs.on_return);
@@ -45,6 +47,7 @@ void hit_latency_prepare(struct object *o, u64 over_ns)
 	bpf_map__set_max_entries(skel->maps.latency_calls, CALLS_MAX);
 	bpf_map__set_max_entries(skel->maps.latency_moving, MOVING_MAX);
 	bpf_map__set_max_entries(skel->maps.latency_targets, TARGETS_MAX);
+	skel->bss->latency_pricing = 1;
 	hit_latency_prepare_jumps(o);
 	hit_latency_prepare_over(o, over_ns);
 }
@@ -236,7 +239,7 @@ static void sum_up(struct object *o, struct latency_stats *ret)
 	}
 }
 
-const struct latency_summary *hit_latency_summary(struct hit_latency *l)
+struct latency_summary *hit_latency_summary(struct hit_latency *l)
 {
 	sum_up(l->host->object, &l->summary.counts);
 	l->summary.slow = &l->slow;

@@ -38,6 +38,6 @@ struct error *hit_latency_watch(struct hit_latency *l);
 /* A struct latency_record or latency_target. */
 struct error *hit_latency_record(struct hit_latency *l, const void *data, size_t size);
 /* So far; valid until it is asked again. */
-const struct latency_summary *hit_latency_summary(struct hit_latency *l);
+struct latency_summary *hit_latency_summary(struct hit_latency *l);
 
 #endif

@@ -222,6 +222,17 @@ double hit_shifts_part(const struct hit_shifts *h)
 	return h->part || !h->warned ? h->part : part(h);
 }
 
+double hit_shifts_taken(const struct hit_shifts *h)
+{
+	u64 open = uprobe_shifts_open_ns(h->shifts);
+	struct hit_counts counts;
+
+	read_counts(h, &counts);
+	return open ? ((double)counts.entries * h->cost_ns[ENTRY] + (double)counts.exits * h->cost_ns[EXIT]) /
+	                       (double)open
+	            : 0;
+}
+
 double hit_shifts_hits(const struct hit_shifts *h)
 {
 	struct hit_counts counts;

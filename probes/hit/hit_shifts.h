@@ -32,6 +32,8 @@ void hit_shifts_steer(struct hit_shifts *h, u64 now);
 void hit_shifts_end(struct hit_shifts *h);
 /* The fraction of the run in which hits were counted; 0: there were no shifts, all were. */
 double hit_shifts_part(const struct hit_shifts *h);
+/* What hits took of the target so far, in CPUs while they were counted; 0: little. */
+double hit_shifts_taken(const struct hit_shifts *h);
 /* Hits so far, with those that were not seen between shifts. */
 double hit_shifts_hits(const struct hit_shifts *h);
 

@@ -7,6 +7,7 @@
 #define YRT_HIT_SLOW_H
 
 #include "hit_call.h"
+#include "hit_price.h"
 #include "latency.h"
 #include "unwind/error.h"
 
@@ -31,6 +32,8 @@ struct slow_calls { /* longest first; all zero at first */
 
 struct latency_summary { /* sampler_stats.of_event */
 	struct latency_stats counts;
+	struct latency_price price;
+	double progress; /* of the target beside its probes, at least; 0: it is not known, 1: they took nothing */
 	const struct slow_calls *slow; /* valid as long as the sampler */
 };
 

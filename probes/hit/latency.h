@@ -15,7 +15,10 @@
 
 #include <types.h>
 
-#define LATENCY_BUCKETS 256 /* four for each power of two */
+/* Buckets of times: exact below LATENCY_STEPS ns, then so many for each power of two, up to 73 minutes. */
+#define LATENCY_STEPS   64
+#define LATENCY_BUCKETS (LATENCY_STEPS * 37)
+#define LATENCY_PRICES  64 /* measured of a run */
 
 struct hit_counts {         /* of uprobes' hits by targets; in BPF one for each CPU */
 	u64 entries, exits; /* that were hit while uprobes were placed */
@@ -88,15 +91,18 @@ static inline u32 latency_bucket(u64 ns)
 	for (u32 step = 32; step; step >>= 1) /* BPF knows no count of leading zeros */
 		if (ns >> power >> step)
 			power += step;
-	if (ns < 4)
-		power = 0;
-	return power ? 4 * (power - 1) + (u32)(ns >> (power - 2) & 3) : (u32)ns;
+	if (ns < LATENCY_STEPS)
+		return (u32)ns;
+	if (power > 41)
+		return LATENCY_BUCKETS - 1;
+	return LATENCY_STEPS * (power - 5) + (u32)(ns >> (power - 6) & (LATENCY_STEPS - 1));
 }
 
 /* The least that is in it. */
 static inline u64 latency_least(u32 bucket)
 {
-	return bucket < 4 ? bucket : (4ull + bucket % 4) << (bucket / 4 - 1);
+	return bucket < LATENCY_STEPS ? bucket
+	                              : ((u64)LATENCY_STEPS + bucket % LATENCY_STEPS) << (bucket / LATENCY_STEPS - 1);
 }
 
 #endif

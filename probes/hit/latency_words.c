@@ -5,11 +5,14 @@
 #include "probes/event_command.h"
 #include "probes/loss.h"
 #include "probes/hit/hit_slow.h"
+#include "probes/hit/latency_times.h"
 #include "probes/wait/wait_reason.h"
 #include "unwind/clean_text.h"
 
 #define BAR   48u
 #define SHOWN 10u /* of the longest calls */
+
+#define PROGRESS_LEAST 0.4 /* of a target beside its probes: below, the number of its calls is not known */
 
 static const struct latency_stats *counts_of(const struct sampler_stats *st)
 {
@@ -35,33 +38,67 @@ static void print_time(FILE *out, u64 ns)
 		fprintf(out, "%.4g ms", (double)ns / 1e6);
 }
 
-/* The middle of the bucket that the call of this rank is in. */
-static u64 quantile(const struct latency_stats *s, double part)
+static void times_of(const struct sampler_stats *st, struct latency_times *ret)
 {
-	u64 rank = (u64)(part * (double)s->returned), seen = 0, ns;
-	u32 i = 0;
+	const struct latency_summary *summary = st->of_event;
 
-	while (i < LATENCY_BUCKETS - 1 && (seen += s->bucket[i]) <= rank)
-		i++;
-	ns = (latency_least(i) + latency_least(i + 1)) / 2;
-	return ns < s->max_ns ? ns : s->max_ns;
+	latency_times(&summary->counts, &summary->price, st->probed > 0 ? st->probed : 1, ret);
+}
+
+/* Calls that the target would have made without the probes if it waits for nothing but a CPU. 0: not known. */
+static u64 calls_most(const struct sampler_stats *st)
+{
+	const struct latency_summary *summary = st->of_event;
+
+	return summary->progress < PROGRESS_LEAST ? 0 : (u64)((double)summary->counts.returned / summary->progress);
+}
+
+static void print_known(FILE *out, u64 ns, u64 known)
+{
+	if (ns < known)
+		fprintf(out, "under %lu us", known / 1000);
+	else
+		print_time(out, ns);
+}
+
+static void print_times(FILE *out, const struct latency_times *t, const struct latency_price *price)
+{
+	fputs(": mean ", out);
+	print_known(out, t->mean, t->known);
+	fputs(", median ", out);
+	print_known(out, t->median, t->known);
+	if (t->median >= t->known) {
+		fputs(" (", out);
+		print_known(out, t->median_low, t->known);
+		fputs(" to ", out);
+		print_time(out, t->median_high);
+		putc(')', out);
+	}
+	fputs(", 99 % ", out);
+	print_known(out, t->part_99, t->known);
+	fputs(", most ", out);
+	print_known(out, t->most, t->known);
+	if (t->known) {
+		fputs(", without the probes' ", out);
+		print_time(out, price->middle);
+	} else {
+		fputs(", with the probes' time", out);
+	}
 }
 
 static void head(FILE *out, const struct sampler_stats *st)
 {
+	const struct latency_summary *summary = st->of_event;
 	const struct latency_stats *s = counts_of(st);
+	u64 most = calls_most(st);
+	struct latency_times times;
 
-	fprintf(out, "%lu calls in %.1f s", s->returned, st->duration_s);
-	if (s->returned) {
-		fputs(": mean ", out);
-		print_time(out, s->sum_ns / s->returned);
-		fputs(", median ", out);
-		print_time(out, quantile(s, 0.5));
-		fputs(", 99 % ", out);
-		print_time(out, quantile(s, 0.99));
-		fputs(", most ", out);
-		print_time(out, s->max_ns);
-	}
+	fprintf(out, "%s%lu calls in %.1f s", most || !s->returned ? "" : "at least ", s->returned, st->duration_s);
+	if (most > s->returned + s->returned / 100)
+		fprintf(out, " (up to %lu without the probes)", most);
+	times_of(st, &times);
+	if (s->returned)
+		print_times(out, &times, &summary->price);
 	fprintf(out, "; stacks of %lu slow ones", s->slow);
 	loss_complete(out, st);
 }
@@ -78,26 +115,29 @@ static void losses(FILE *out, const struct sampler_stats *st)
 		fprintf(out, ", %lu calls not over", s->entered - s->returned - s->left - s->lost);
 }
 
+static void draw_row(FILE *out, u64 from, u64 calls, u64 most)
+{
+	u64 width = (calls * BAR + most - 1) / most;
+	char bar[BAR + 1];
+
+	memset(bar, '#', width);
+	bar[width] = '\0';
+	fprintf(out, "%12.1f us  %10lu  %s\n", (double)from / 1e3, calls, bar);
+}
+
+/* Rows between others that have no calls are one line. */
 static void draw(FILE *out, const struct sampler_stats *st)
 {
-	const struct latency_stats *s = counts_of(st);
-	u32 first = LATENCY_BUCKETS, last = 0;
+	struct latency_times t;
 	u64 most = 0;
 
-	for (u32 i = 0; i < LATENCY_BUCKETS; i++) {
-		if (!s->bucket[i])
-			continue;
-		first = first < i ? first : i;
-		last = i;
-		most = most > s->bucket[i] ? most : s->bucket[i];
-	}
-	for (u32 i = first; i <= last && most; i++) {
-		u64 n = s->bucket[i], width = (n * BAR + most - 1) / most;
-		char bar[BAR + 1];
-
-		memset(bar, '#', width);
-		bar[width] = '\0';
-		fprintf(out, "%12.1f us  %10lu  %s\n", (double)latency_least(i) / 1e3, n, bar);
+	times_of(st, &t);
+	for (u32 i = 0; i < t.nrows; i++)
+		most = most > t.row[i].calls ? most : t.row[i].calls;
+	for (u32 i = 0; i < t.nrows; i++) {
+		draw_row(out, t.row[i].from, t.row[i].calls, most);
+		if (i + 1 < t.nrows && t.row[i + 1].from > t.row[i].to)
+			fprintf(out, "%12s\n", "...");
 	}
 }
 
@@ -188,18 +228,26 @@ static json_t *slow_json(const struct slow_calls *slow)
 
 static json_t *to_json(const struct sampler_stats *st)
 {
+	const struct latency_summary *summary = st->of_event;
 	const struct latency_stats *s = counts_of(st);
 	json_t *buckets = json_array(), *root;
+	struct latency_times t;
 
-	for (u32 i = 0; i < LATENCY_BUCKETS; i++)
-		if (s->bucket[i])
-			json_array_append_new(
-			        buckets, json_pack("{s:I, s:I, s:I}", "from_ns", (json_int_t)latency_least(i), "to_ns",
-			                         (json_int_t)latency_least(i + 1), "calls", (json_int_t)s->bucket[i]));
+	times_of(st, &t);
+	for (u32 i = 0; i < t.nrows; i++)
+		json_array_append_new(
+		        buckets, json_pack("{s:I, s:I, s:I}", "from_ns", (json_int_t)t.row[i].from, "to_ns",
+		                         (json_int_t)t.row[i].to, "calls", (json_int_t)t.row[i].calls));
 	root = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "entered", (json_int_t)s->entered,
 	        "returned", (json_int_t)s->returned, "unpaired", (json_int_t)s->unpaired, "left", (json_int_t)s->left,
 	        "lost", (json_int_t)s->lost, "slow", (json_int_t)s->slow, "sum_ns", (json_int_t)s->sum_ns, "max_ns",
 	        (json_int_t)s->max_ns, "histogram", buckets, "longest", slow_json(slow_of(st)));
+	json_object_set_new(root, "without_probes",
+	        json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "known", t.known != 0, "under_ns",
+	                (json_int_t)t.known, "price_ns", (json_int_t)summary->price.middle, "mean_ns",
+	                (json_int_t)t.mean, "median_ns", (json_int_t)t.median, "median_low_ns",
+	                (json_int_t)t.median_low, "median_high_ns", (json_int_t)t.median_high, "calls_most",
+	                (json_int_t)calls_most(st)));
 	return root;
 }
 

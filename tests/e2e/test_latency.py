@@ -105,6 +105,27 @@ def test_summary():
     yield f"median {median} ms, most {most} ms"
 
 
+@yrt.measured
+def test_known():
+    """
+    A function of known time is shown with that time: the probes' part is subtracted. One that takes nothing has less
+    than can be known.
+    """
+    for us, flags in ((0, ()), (50, ()), (200, ()), (200, ALL), (5000, ALL)):
+        with yrt.Fixture("spans", us, seconds=2) as fixture:
+            at = yrt.Run("latency", "-e", "spans:span", "-p", fixture.pid, "-d", 60, *flags).sampling()
+            fixture.release()
+            fixture.finish()
+            result = at.result().expect()
+        known = result.stats["latency"]["without_probes"]
+        assert known["known"] and known["price_ns"], known
+        if not us:
+            assert known["median_ns"] < known["under_ns"] and "median under " in result.stderr, result.stderr
+        else:
+            assert abs(known["median_ns"] - us * 1000) <= 20000 + us * 10, f"{us} us: {result.stderr}"
+        yield f"{us} us: {known['median_ns'] / 1000:.2f} us, less {known['price_ns']} ns"
+
+
 def test_page():
     """The page has the histogram, also of a recording."""
     with tempfile.TemporaryDirectory() as at, yrt.Fixture("calls") as fixture:
