@@ -13,6 +13,7 @@
 #define STREAM_MAX      65536
 #define ARRAY_DATA      4 /* an int comes before */
 #define SLOTS           6 /* u2 a field: flags, name, signature, initial value, low and high part of the offset */
+#define ACC_STATIC      8 /* JVM_ACC_STATIC */
 #define LH_HEADER_SHIFT 16
 #define LH_ELEMENT_MASK 63
 
@@ -153,40 +154,37 @@ bool hotspot_class_cookie(struct hotspot_heap_view *h, struct memory *m, u64 kla
 	return true;
 }
 
-/* Is the entry of an array of Symbols this text? */
-static bool text_at(const struct hotspot_heap_view *h, struct memory *m, u64 symbols, u32 index, const char *text)
+/* A Symbol that an entry of an array leads to; 0: none. */
+static u64 symbol_at(struct memory *m, u64 symbols, u32 index)
 {
-	u64 symbol;
+	u64 ret;
 
-	return index && index < 65536 && memory_read(m, &symbol, 8, symbols + index * 8ull) &&
-	       has_name(h, m, symbol, text);
+	return symbols && index && index < 65536 && memory_read(m, &ret, 8, symbols + index * 8ull) ? ret : 0;
 }
 
-/* The same for Utf8 entries of a constant pool. */
-static bool pool_text(const struct hotspot_heap_view *h, struct memory *m, u64 pool, u32 index, const char *text)
+static bool each_of_array(struct hotspot_heap_view *h, struct memory *m, u64 klass, u64 pool,
+        bool (*each)(void *ctx, const struct hotspot_declared *f), void *ctx)
 {
-	return text_at(h, m, pool + h->l->pool_size.at, index, text);
-}
-
-static bool field_of_array(struct hotspot_heap_view *h, struct memory *m, u64 klass, u64 pool, const char *name,
-        const char *signature, u32 *offset)
-{
+	u64 fields, symbols = pool + h->l->pool_size.at;
 	u16 count, field[SLOTS];
-	u64 fields;
 
 	if (!memory_read(m, &fields, 8, klass + h->at.fields) ||
 	        !memory_read(m, &count, 2, klass + h->at.fields_count) || count > FIELDS_MAX)
 		return false;
 	fields += h->at.array_data_known ? h->at.array_data : ARRAY_DATA;
 	for (u32 i = 0; i < count; i++) {
+		struct hotspot_declared f;
+
 		if (!memory_read(m, field, sizeof(field), fields + i * sizeof(field)))
 			return false;
-		if (!pool_text(h, m, pool, field[1], name) || !pool_text(h, m, pool, field[2], signature))
-			continue;
-		*offset = ((u32)field[5] << 16 | field[4]) >> 2; /* FIELDINFO_TAG_SIZE */
-		return true;
+		f = (struct hotspot_declared){.name = symbol_at(m, symbols, field[1]),
+		        .signature = symbol_at(m, symbols, field[2]),
+		        .offset = ((u32)field[5] << 16 | field[4]) >> 2, /* FIELDINFO_TAG_SIZE */
+		        .is_static = field[0] & ACC_STATIC};
+		if (!each(ctx, &f))
+			return true;
 	}
-	return false;
+	return true;
 }
 
 /* UNSIGNED5 (unsigned5.hpp, 20 and later): no byte is zero; digits of 6 bits, and 191 values of a first byte end at
@@ -224,24 +222,12 @@ static bool skip_optional(const u8 **p, const u8 *end, u32 flags)
 	return true;
 }
 
-struct wanted {
-	u64 pool;
-	const char *name, *signature;
-};
-
-/* Fields that the VM has added have their names and signatures among the Symbols that it knows itself (fieldInfo.hpp).
+/*
+ * Fields that the VM has added have their names and signatures among the Symbols that it knows itself (fieldInfo.hpp).
+ * each NULL: does the stream end where it should? Read by the wrong flags it does not.
  */
-static bool is_wanted(
-        const struct hotspot_heap_view *h, struct memory *m, const struct wanted *field, bool injected, const u32 v[5])
-{
-	u64 symbols = injected ? h->at.vm_symbols : field->pool + h->l->pool_size.at;
-
-	return symbols && text_at(h, m, symbols, v[0], field->name) && text_at(h, m, symbols, v[1], field->signature);
-}
-
-/* Read by the wrong flags, name and signature do not follow each other. */
-static bool find_in_stream(struct hotspot_heap_view *h, struct memory *m, const u8 *p, const u8 *end, u32 optional,
-        const struct wanted *field, u32 *offset)
+static bool each_in_stream(struct hotspot_heap_view *h, struct memory *m, const u8 *p, const u8 *end, u32 optional,
+        u64 symbols, bool (*each)(void *ctx, const struct hotspot_declared *f), void *ctx)
 {
 	u32 count, injected;
 
@@ -249,46 +235,80 @@ static bool find_in_stream(struct hotspot_heap_view *h, struct memory *m, const 
 	        injected > FIELDS_MAX)
 		return false;
 	for (u32 i = 0; i < count + injected; i++) {
+		u64 names = i < count ? symbols : h->at.vm_symbols;
 		u32 v[5]; /* name, signature, offset, access, flags */
+		struct hotspot_declared f;
 
 		for (u32 k = 0; k < 5; k++)
 			if (!next_uint(&p, end, &v[k]))
 				return false;
 		if (!skip_optional(&p, end, v[4] & optional))
 			return false;
-		if (!is_wanted(h, m, field, i >= count, v))
+		if (!each)
 			continue;
-		*offset = v[2];
-		return true;
+		f = (struct hotspot_declared){.name = symbol_at(m, names, v[0]),
+		        .signature = symbol_at(m, names, v[1]),
+		        .offset = v[2],
+		        .is_static = v[3] & ACC_STATIC};
+		if (!each(ctx, &f))
+			return true;
 	}
-	return false;
+	return p == end || !*p;
 }
 
-static bool field_of_stream(struct hotspot_heap_view *h, struct memory *m, u64 klass, u64 pool, const char *name,
-        const char *signature, u32 *offset)
+static bool each_of_stream(struct hotspot_heap_view *h, struct memory *m, u64 klass, u64 pool,
+        bool (*each)(void *ctx, const struct hotspot_declared *f), void *ctx)
 {
-	const struct wanted field = {pool, name, signature};
+	u64 stream, symbols = pool + h->l->pool_size.at;
 	cleanup(free) u8 *bytes = NULL;
-	u32 length;
-	u64 stream;
+	u32 length, optional;
 
 	if (!memory_read(m, &stream, 8, klass + h->at.fieldinfo) || !memory_read(m, &length, 4, stream) ||
 	        length > STREAM_MAX || !(bytes = malloc(length + 1)) ||
 	        !memory_read(m, bytes, length, stream + (h->at.array_data_known ? h->at.array_data : ARRAY_DATA)))
 		return false;
-	return find_in_stream(h, m, bytes, bytes + length, FLAGS_BEFORE_28, &field, offset) ||
-	       find_in_stream(h, m, bytes, bytes + length, FLAGS_OF_28, &field, offset);
+	optional = each_in_stream(h, m, bytes, bytes + length, FLAGS_BEFORE_28, 0, NULL, NULL) ? FLAGS_BEFORE_28
+	                                                                                       : FLAGS_OF_28;
+	return each_in_stream(h, m, bytes, bytes + length, optional, symbols, each, ctx);
+}
+
+bool hotspot_each_field(struct hotspot_heap_view *h, struct memory *m, u64 klass,
+        bool (*each)(void *ctx, const struct hotspot_declared *f), void *ctx)
+{
+	u64 pool;
+
+	return memory_read(m, &pool, 8, klass + h->at.constants) && pool &&
+	       (h->at.fieldinfo ? each_of_stream : each_of_array)(h, m, klass, pool, each, ctx);
+}
+
+struct wanted {
+	struct hotspot_heap_view *h;
+	struct memory *m;
+	const char *name, *signature;
+	u32 offset;
+	bool found;
+};
+
+static bool is_another(void *ctx, const struct hotspot_declared *f)
+{
+	struct wanted *w = ctx;
+
+	if (!has_name(w->h, w->m, f->name, w->name) || !has_name(w->h, w->m, f->signature, w->signature))
+		return true;
+	w->offset = f->offset;
+	w->found = true;
+	return false;
 }
 
 bool hotspot_java_field(
         struct hotspot_heap_view *h, struct memory *m, u64 klass, const char *name, const char *signature, u32 *offset)
 {
-	u64 pool;
+	struct wanted w = {.h = h, .m = m, .name = name, .signature = signature};
 
-	if (!memory_read(m, &pool, 8, klass + h->at.constants) || !pool)
+	hotspot_each_field(h, m, klass, is_another, &w);
+	if (!w.found)
 		return false;
-	if (!(h->at.fieldinfo ? field_of_stream : field_of_array)(h, m, klass, pool, name, signature, offset))
-		return false;
+	*offset = w.offset;
 	return *offset >= 8 && *offset < 4096;
 }
 

@@ -8,8 +8,6 @@
 #include "hotspot_moved.h"
 
 #define WINDOW       16384
-#define UNKNOWN      0xff
-#define HEADER_MAX   24 /* mark, class, length */
 #define OBJECT_MAX   (1ull << 36)
 #define WALK_OBJECTS (1u << 22)
 #define Z_TRIES_MAX  16
@@ -219,8 +217,8 @@ static bool variable_size(struct hotspot_heap_view *h, struct memory *m, const s
 	}
 }
 
-/* header: HEADER_MAX bytes from addr, UNKNOWN where they can not be read, which is no length that an array has. */
-static bool decode(struct hotspot_heap_view *h, struct memory *m, u64 addr, const u8 *header, u64 *klass, u64 *size)
+bool hotspot_object_size(
+        struct hotspot_heap_view *h, struct memory *m, u64 addr, const u8 *header, u64 *klass, u64 *size)
 {
 	const struct hotspot_class *c;
 
@@ -233,10 +231,10 @@ static bool decode(struct hotspot_heap_view *h, struct memory *m, u64 addr, cons
 }
 
 /* The smallest object has 8 bytes, and may be the last of what is readable. */
-static bool read_header(struct memory *m, u64 addr, u8 header[HEADER_MAX])
+static bool read_header(struct memory *m, u64 addr, u8 header[HOTSPOT_HEADER_MAX])
 {
-	for (u32 n = HEADER_MAX; n; n -= 8) {
-		memset(header, UNKNOWN, HEADER_MAX);
+	for (u32 n = HOTSPOT_HEADER_MAX; n; n -= 8) {
+		memset(header, HOTSPOT_UNKNOWN, HOTSPOT_HEADER_MAX);
 		if (memory_read(m, header, n, addr))
 			return true;
 	}
@@ -250,14 +248,14 @@ struct window {
 	u8 bytes[WINDOW];
 };
 
-/* HEADER_MAX bytes at addr; the window is moved there with at most as much as is wanted up to limit. */
+/* HOTSPOT_HEADER_MAX bytes at addr; the window is moved there with at most as much as is wanted up to limit. */
 static const u8 *window_at(struct window *w, struct memory *m, u64 addr, u64 limit)
 {
-	if (addr >= w->start && addr - w->start + HEADER_MAX <= w->size)
+	if (addr >= w->start && addr - w->start + HOTSPOT_HEADER_MAX <= w->size)
 		return w->bytes + (addr - w->start);
 	w->start = addr;
-	w->size = limit > addr && limit - addr > HEADER_MAX ? (limit - addr < WINDOW ? limit - addr : WINDOW)
-	                                                    : HEADER_MAX;
+	w->size = limit > addr && limit - addr > HOTSPOT_HEADER_MAX ? (limit - addr < WINDOW ? limit - addr : WINDOW)
+	                                                            : HOTSPOT_HEADER_MAX;
 	if (memory_read(m, w->bytes, w->size, addr))
 		return w->bytes;
 	w->size = 0;
@@ -276,7 +274,7 @@ u64 hotspot_each_object(struct hotspot_heap_view *h, struct memory *m, u64 start
 		const u8 *header = window_at(&w, m, at, end);
 		u64 klass, size;
 
-		if (!header || !decode(h, m, at, header, &klass, &size) || !each(ctx, at, klass, size))
+		if (!header || !hotspot_object_size(h, m, at, header, &klass, &size) || !each(ctx, at, klass, size))
 			break;
 		at += size;
 	}
@@ -324,7 +322,7 @@ static bool fresh_mark(const struct hotspot_heap_view *h, const u8 *header)
 	return mark == 1 || mark == 5;
 }
 
-/* The last object that begins in the window, at or before addr, and ends at end. Its bytes up to addr + HEADER_MAX are
+/* The last object that begins in the window, at or before addr, and ends at end. Its bytes up to addr + HOTSPOT_HEADER_MAX are
  * there. */
 static bool ends_in(
         struct hotspot_heap_view *h, struct memory *m, const struct window *w, u64 addr, u64 end, struct covering *ret)
@@ -332,7 +330,7 @@ static bool ends_in(
 	for (u64 at = addr & ~7ull; at >= w->start && at <= addr; at -= 8) {
 		const u8 *header = w->bytes + (at - w->start);
 
-		if (!fresh_mark(h, header) || !decode(h, m, at, header, &ret->klass, &ret->size) ||
+		if (!fresh_mark(h, header) || !hotspot_object_size(h, m, at, header, &ret->klass, &ret->size) ||
 		        at + ret->size != end)
 			continue;
 		ret->object = at;
@@ -350,11 +348,11 @@ bool hotspot_object_ending(
 	if (!hotspot_heap_ready(h, m) || start & 7 || addr < start || addr >= end || end - start > OBJECT_MAX)
 		return false;
 	for (u64 last = addr;; last = w.start - 8) {
-		u64 room = last + HEADER_MAX - start;
+		u64 room = last + HOTSPOT_HEADER_MAX - start;
 
 		w.size = room < WINDOW ? room & ~7ull : WINDOW;
-		w.start = (last & ~7ull) + HEADER_MAX - w.size;
-		memset(w.bytes, UNKNOWN, sizeof(w.bytes));
+		w.start = (last & ~7ull) + HOTSPOT_HEADER_MAX - w.size;
+		memset(w.bytes, HOTSPOT_UNKNOWN, sizeof(w.bytes));
 		if (!memory_read(m, w.bytes, end - w.start < w.size ? end - w.start : w.size, w.start))
 			return false;
 		if (ends_in(h, m, &w, last, end, &c))

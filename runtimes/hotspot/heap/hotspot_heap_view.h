@@ -92,6 +92,19 @@ const struct hotspot_class *hotspot_class_of(struct hotspot_heap_view *h, struct
 /* They are looked at again: the address of a class may be another's by now. */
 void hotspot_classes_forget(struct hotspot_heap_view *h);
 bool hotspot_symbol(const struct hotspot_heap_view *h, struct memory *m, u64 symbol, char *ret, size_t size);
+/* Of a class: name and signature are addresses of Symbols, 0: not readable. offset: in an object; of a static one in the
+ * java.lang.Class. */
+struct hotspot_declared {
+	u64 name, signature;
+	u32 offset;
+	bool is_static;
+};
+/*
+ * Calls each for the fields that a class declares itself, from 21 on also for those that the VM has added to it, until
+ * it returns false. False: they could not be read to the end.
+ */
+bool hotspot_each_field(struct hotspot_heap_view *h, struct memory *m, u64 klass,
+        bool (*each)(void *ctx, const struct hotspot_declared *f), void *ctx);
 /*
  * The offset of a field that this class declares itself, or that the VM has added to it (21 on), by name and signature
  * ("I", "Ljava/lang/String;").
@@ -102,6 +115,12 @@ bool hotspot_java_field(
 /* The class itself or a super class of it, by name ("java/lang/Thread"); 0: none. */
 u64 hotspot_super_named(struct hotspot_heap_view *h, struct memory *m, u64 klass, const char *name);
 
+/* hotspot_heap.c: class and size of the object whose first HOTSPOT_HEADER_MAX bytes are header; false: it is none. What
+ * cannot be read of the header is HOTSPOT_UNKNOWN, which is no length that an array has. */
+#define HOTSPOT_HEADER_MAX 24 /* mark, class, length */
+#define HOTSPOT_UNKNOWN    0xff
+bool hotspot_object_size(
+        struct hotspot_heap_view *h, struct memory *m, u64 addr, const u8 *header, u64 *klass, u64 *size);
 /* hotspot_java.c: the reference at addr in the heap, decoded; 0: null or not readable. */
 u64 hotspot_load_oop(const struct hotspot_heap_view *h, struct memory *m, u64 addr);
 /* Behind an OopHandle, or a plain field of a VM structure (handle false). */
