@@ -45,6 +45,7 @@ const char *heap_label_text(const struct heap *h, u32 label); /* flags do not ma
  * number is asked for. Returns its number, from 1 on; 0: not known and name is NULL, or no room (2^20 types).
  */
 u32 heap_type(struct heap *h, u64 key, const char *name);
+const char *heap_type_name(const struct heap *h, u32 type); /* hostile; stays valid */
 
 /*
  * Roots, in a tree of their own: parent 0 is the top. "threads" → "MainThread" → "main (app.py:12)" → local "x". Equal
@@ -108,6 +109,7 @@ enum heap_seen {
 struct runtime_heap_ops {
 	const char *objects; /* "objects" or "blocks", in text */
 	const char *text;    /* for --help: what is read, what is not, which versions; NULL: nothing to add */
+	const char *walk;    /* the same of <view>-refs, with blocks_are_all; else NULL */
 
 	/*
 	 * p->memory is a cache of 1 MiB blocks over the process's memory: whatever of the runtime takes a struct memory
@@ -122,6 +124,9 @@ struct runtime_heap_ops {
 	enum heap_seen (*object)(void *reader, u64 addr, u32 label, struct heap_object *ret);
 	/* Calls heap_block() for each object, in order of address. May be NULL. */
 	struct error *(*blocks)(void *reader);
+	/* blocks() counts everything, also what nothing refers to: <view>-heap calls only that, but roots() and
+	 * object() with --live; <view>-refs calls only these. */
+	bool blocks_are_all;
 };
 
 #endif

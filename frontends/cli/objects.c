@@ -24,7 +24,7 @@
 
 #define MEMORY_MB 512
 
-enum key { KEY_CORE = 512, KEY_ROOT, KEY_MEMORY, KEY_PAUSE, KEY_WATCH, KEY_TO, KEY_ROOTS };
+enum key { KEY_CORE = 512, KEY_ROOT, KEY_MEMORY, KEY_PAUSE, KEY_WATCH, KEY_TO, KEY_ROOTS, KEY_LIVE };
 
 /* clang-format off */
 #define COMMON \
@@ -39,11 +39,20 @@ enum key { KEY_CORE = 512, KEY_ROOT, KEY_MEMORY, KEY_PAUSE, KEY_WATCH, KEY_TO, K
 		"that yrt may take (512): a quarter of it for blocks of the process's memory, the rest for objects, " \
 		"48 bytes each with their references. What does not fit is counted", COMPLETE_NOTHING}, \
 	{'q', "quiet", NULL, "no notes", COMPLETE_NOTHING}
+#define WATCH {KEY_WATCH, "watch", "SECS", "look again after SECS seconds, and show what has grown", COMPLETE_NOTHING}
 /* clang-format on */
 
 static const struct manual_option heap_options[] = {
         COMMON,
-        {KEY_WATCH, "watch", "SECS", "look again after SECS seconds, and show what has grown", COMPLETE_NOTHING},
+        WATCH,
+        {0},
+};
+
+/* Of runtimes that can be counted without a walk. */
+static const struct manual_option counting_options[] = {
+        COMMON,
+        WATCH,
+        {KEY_LIVE, "live", NULL, "only what the roots reach: not what waits for a collection", COMPLETE_NOTHING},
         {0},
 };
 
@@ -77,7 +86,7 @@ struct request {
 	const char *core, *root;
 	const char *output, *format, *to;
 	double seconds, memory_mb;
-	bool refs, pause, roots, quiet, help;
+	bool refs, pause, roots, live, quiet, help;
 };
 
 static const struct setting settings[] = {
@@ -88,6 +97,7 @@ static const struct setting settings[] = {
         {KEY_TO, SETTING_OF(struct request, to)},
         {KEY_PAUSE, SETTING_OF(struct request, pause), .on = true},
         {KEY_ROOTS, SETTING_OF(struct request, roots), .on = true},
+        {KEY_LIVE, SETTING_OF(struct request, live), .on = true},
         {'q', SETTING_OF(struct request, quiet), .on = true},
         {'h', SETTING_OF(struct request, help), .on = true},
         {KEY_WATCH, SETTING_OF(struct request, seconds), .name = "--watch", .min = 0.01, .max = 1e6},
@@ -114,8 +124,13 @@ static const struct runtime_heap_ops *ops_of(const struct view *view)
 	return NULL;
 }
 
+static const char *text_of(const struct runtime_heap_ops *ops, bool refs)
+{
+	return refs && ops->blocks_are_all ? ops->walk : ops->text;
+}
+
 /* What the runtimes of a view say of their heaps, in a row. NULL: out of memory. */
-static char *texts_of(const struct view *view)
+static char *texts_of(const struct view *view, bool refs)
 {
 	char *ret = NULL;
 	size_t size;
@@ -124,8 +139,8 @@ static char *texts_of(const struct view *view)
 	if (!out)
 		return NULL;
 	for (const struct runtime_ops *const *r = runtimes; *r; r++)
-		if (view_has(view, (*r)->id) && (*r)->heap && (*r)->heap->text)
-			fprintf(out, "%s%s", ftell(out) ? " " : "", (*r)->heap->text);
+		if (view_has(view, (*r)->id) && (*r)->heap && text_of((*r)->heap, refs))
+			fprintf(out, "%s%s", ftell(out) ? " " : "", text_of((*r)->heap, refs));
 	fclose(out);
 	return ret;
 }
@@ -135,23 +150,27 @@ bool objects_manual(const struct view *view, bool refs, const struct manual **re
 	const struct runtime_heap_ops *ops = ops_of(view);
 	cleanup(free) char *own = NULL;
 	struct manual *m;
+	bool walks;
 	char *text;
 
 	*ret = NULL;
 	if (!ops || (refs && !ops->object))
 		return true;
-	own = texts_of(view);
+	walks = ops->object && (refs || !ops->blocks_are_all);
+	own = texts_of(view, refs);
 	if (!own)
 		return false;
 	m = malloc(sizeof(*m));
-	if (!m || asprintf(&text, HEAP_TEXT "%s%s", ops->object ? "from its roots on" : "in order of address",
-	                  ops->object ? TORN_OBJECTS : TORN_BLOCKS, own, refs ? "\n" REFS_TEXT : "") < 0) {
+	if (!m || asprintf(&text, HEAP_TEXT "%s%s", walks ? "from its roots on" : "in order of address",
+	                  walks ? TORN_OBJECTS : TORN_BLOCKS, own, refs ? "\n" REFS_TEXT : "") < 0) {
 		free(m);
 		return false;
 	}
 	*m = (struct manual){.usage = usage,
 	        .text = text,
-	        .options = refs ? refs_options : heap_options,
+	        .options = refs                  ? refs_options
+	                   : ops->blocks_are_all ? counting_options
+	                                         : heap_options,
 	        .examples = refs ? refs_examples : heap_examples};
 	*ret = m;
 	return true;
@@ -292,7 +311,8 @@ static struct error *read_instances(struct heap *h, const struct process *p, con
 static struct error *read_heap(
         const struct request *r, const struct process *p, const struct view *view, struct heap **ret)
 {
-	struct heap_options o = {.memory = (u64)r->memory_mb << 20, .references = r->refs, .ways = r->refs && r->to};
+	struct heap_options o = {
+	        .memory = (u64)r->memory_mb << 20, .references = r->refs, .ways = r->refs && r->to, .live = r->live};
 	struct pause pause = {0};
 	struct error *err = heap_create(p->memory, p->pid, &o, ret);
 
@@ -340,7 +360,7 @@ static void describe(struct result *res, const struct request *r)
 		objects += h->tallies[i].count;
 		bytes += h->tallies[i].bytes;
 	}
-	if (res->ops->object)
+	if (c->references)
 		snprintf(references, sizeof(references), ", %lu references", c->references);
 	snprintf(res->loss, sizeof(res->loss), "%lu %s, %lu bytes%s; %lu torn%s", objects, res->ops->objects, bytes,
 	        references, c->torn, c->refused ? "; INCOMPLETE: --memory is used up" : "");

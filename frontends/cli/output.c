@@ -166,6 +166,8 @@ struct error *output_error(const struct output *o, struct error *err)
 	if (!err && fflush(o->file))
 		err = error_new(ERROR_OUTPUT, "%s", strerror(errno));
 	err = output_unread(o->file, err);
+	if (!err || err->kind != ERROR_OUTPUT)
+		return err;
 	return error_hint(err, "free some space or choose another place with -o: %s is incomplete", o->name);
 }
 

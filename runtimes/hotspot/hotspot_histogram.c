@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * java-heap: all objects by class, as jmap -histo counts them, but the program runs on. Spaces are parsed in order of
- * address, around what threads have not yet filled of their buffers (TLABs).
+ * address, around what threads have not yet filled of their buffers (TLABs). What the roots reach: refs/.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +15,7 @@
 #include "runtimes/hotspot/heap/hotspot_spaces.h"
 #include "runtimes/hotspot/layout/hotspot_flags.h"
 #include "runtimes/hotspot/names/hotspot_text.h"
+#include "runtimes/hotspot/refs/hotspot_refs.h"
 #include "table.h"
 
 #define THREADS_MAX 65536
@@ -22,7 +23,9 @@
 #define TRIES       3 /* until no collection comes between */
 #define NAME_BYTES  1024
 #define RESERVE_MAX (1u << 16)
-#define PROBES      16 /* objects behind a buffer that show where it ends */
+#define MOVED                                                                                                          \
+	"a collection ran while the heap was read: objects may be missing or counted twice; --pause shows one moment"
+#define PROBES 16 /* objects behind a buffer that show where it ends */
 
 /* A thread's buffer: objects from start up to top, then nothing up to end, and behind it what is kept for a filler. */
 struct buffer {
@@ -47,6 +50,8 @@ struct histogram {
 	struct table at; /* from key_of() to a kind's number */
 	enum hotspot_space_kind space;
 	u64 torn, torn_bytes, other;
+	struct hotspot_refs *refs; /* once roots() was called */
+	u32 collections;           /* before */
 	struct error *err;
 };
 
@@ -310,8 +315,7 @@ static void tell(struct histogram *g, bool moved)
 	if (g->other)
 		heap_note(g->h, "there are more classes than are counted: objects are missing");
 	if (moved)
-		heap_note(g->h, "a collection ran while the heap was read: objects may be missing or counted twice; "
-		                "--pause shows one moment");
+		heap_note(g->h, MOVED);
 	heap_note(g->h, "objects that nothing refers to are counted until they are collected, as by jmap -histo");
 }
 
@@ -337,9 +341,31 @@ static struct error *blocks(void *reader)
 	return err;
 }
 
+/* --- from the roots --- */
+
+static struct error *roots(void *reader)
+{
+	struct histogram *g = reader;
+	struct memory *now = heap_memory_now(g->h);
+	struct error *err;
+
+	g->collections = hotspot_collections(g->view, now);
+	err = hotspot_refs_create(g->view, g->m, g->h, &g->refs);
+	return err ? err : hotspot_refs_roots(g->refs);
+}
+
+static enum heap_seen object(void *reader, u64 addr, u32 label, struct heap_object *ret)
+{
+	return hotspot_refs_object(((struct histogram *)reader)->refs, addr, label, ret);
+}
+
 static void close_histogram(void *reader)
 {
 	struct histogram *g = reader;
+
+	if (g->refs && g->collections != hotspot_collections(g->view, heap_memory_now(g->h)))
+		heap_note(g->h, MOVED);
+	hotspot_refs_destroy(g->refs);
 
 	free(g->buffers);
 	free(g->kinds);
@@ -369,13 +395,25 @@ static struct error *open_histogram(void *data, const struct runtime_process *p,
 	return NULL;
 }
 
+#define COLLECTORS "Java: HotSpot of JDK 17 and later with G1, Serial or Parallel"
+
 const struct runtime_heap_ops hotspot_heap_ops = {
         .objects = "objects",
-        .text = "Java: HotSpot of JDK 17 and later with G1, Serial or Parallel, whose spaces are parsed from their "
-                "beginning to their end: all objects that have not been collected yet, as jmap -histo counts "
-                "them. What threads have not filled of their buffers is no object. If a collection comes between, all "
-                "is read again, up to three times.",
+        .text = COLLECTORS
+        ", whose spaces are parsed from their beginning to their end: all objects that have not been collected yet, "
+        "as jmap -histo counts them; with --live those that static fields, threads, their stacks and JNI references "
+        "keep. What threads have not filled of their buffers is no object. If a collection comes between, all is read "
+        "again, up to three times.",
+        .walk = COLLECTORS
+        ". Roots are the static fields of classes that stay loaded, threads with their thread-locals, their stacks, "
+        "and "
+        "JNI references. Stacks are searched for words that may be references: such are marked \"?\". Weak and phantom "
+        "references are not followed, soft ones are. Maps and lists of java.util are drawn with their keys, values "
+        "and items.",
         .open = open_histogram,
         .close = close_histogram,
+        .roots = roots,
+        .object = object,
         .blocks = blocks,
+        .blocks_are_all = true,
 };

@@ -66,6 +66,7 @@ ROOMS = {
         ("waits", ["waits"]),
         ("instance", ["hotspot_instance.h"]),
         ("alloc", ["alloc"]),
+        ("refs", ["refs"]),
         ("operations", ["*"]),
     ]
 }

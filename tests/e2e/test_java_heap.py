@@ -7,40 +7,17 @@ import subprocess
 import tempfile
 
 import java
+import java_heap
 import yrt
 
 N = 20000
 READ = ("g1", "serial", "parallel")
 NAMES = {"z": "ZGC", "shenandoah": "Shenandoah"}
-WIDE = ["-XX:-UseCompressedOops", "-XX:-UseCompressedClassPointers"]
 SMALL = ["-Xmx256m", "-Xms64m"]
 
 
 def run(*args, code=yrt.OK):
     return yrt.run("java-heap", *args, output=False, stats=False).expect(code)
-
-
-def types(text):
-    """{class: (count, bytes)} of the table."""
-    ret = {}
-    for line in text.splitlines()[1:]:
-        size, _, count, name = line.split(None, 3)
-        ret[name] = int(count), int(size)
-    return ret
-
-
-def plain(name):
-    """[[Lheaped$Cell; is heaped$Cell[][], and [F is float[]."""
-    found = re.fullmatch(r"(\[+)(?:L(.*);|F)", name)
-    return (found[2] or "float") + "[]" * len(found[1]) if found else name
-
-
-def jmap(pid):
-    jdk = os.path.dirname(os.path.realpath(java.words()[0]))
-    text = subprocess.run([os.path.join(jdk, "jmap"), "-histo:all", str(pid)], capture_output=True, text=True,
-                          check=True, timeout=60).stdout
-    rows = re.findall(r"^ *\d+: +(\d+) +(\d+) +(\S+)", text, re.M)
-    return {plain(name): (int(count), int(size)) for count, size, name in rows}
 
 
 def check(seen, jvm, theirs):
@@ -54,10 +31,10 @@ def check(seen, jvm, theirs):
 def test_classes():
     """Counts and bytes, by collector, kind of pointers to classes, and before or after a full collection."""
     for mode in READ:
-        for options, collect in (([], []), (WIDE, []), ([], ["collect"])):
+        for options, collect in (([], []), (java_heap.WIDE, []), ([], ["collect"])):
             with java.Java("heaped", N, *collect, options=java.mode_options(mode) + options + SMALL) as jvm:
                 result = run("-p", jvm.pid)
-                check(types(result.stdout), jvm, jmap(jvm.pid))
+                check(java_heap.types(result.stdout), jvm, java_heap.jmap(jvm.pid))
                 assert re.search(r"^yrt: \d+ objects, \d+ bytes; 0 torn;", result.stderr, re.M), result.stderr
                 assert "objects that nothing refers to are counted" in result.stderr, result.stderr
         yield mode
@@ -68,7 +45,7 @@ def test_buffers():
     for options in (["-Xint"], java.MODES["c1"], ["-XX:ObjectAlignmentInBytes=16"], ["-XX:-UseTLAB"]):
         with java.Java("heaped", N, options=java.mode_options("g1") + options + SMALL) as jvm:
             result = run("-p", jvm.pid)
-            check(types(result.stdout), jvm, jmap(jvm.pid))
+            check(java_heap.types(result.stdout), jvm, java_heap.jmap(jvm.pid))
             assert "; 0 torn;" in result.stderr, result.stderr
 
 
@@ -83,7 +60,7 @@ def test_pause_core_and_page():
         for line in folded:
             path, _, size = line.rpartition(" ")
             sums[path.rpartition(";")[2]] = sums.get(path.rpartition(";")[2], 0) + int(size)
-        seen = types(alive.stdout)
+        seen = java_heap.types(alive.stdout)
         assert sum(sums.values()) == seen["(all)"][1]
         for name in jvm.start["counts"]:
             assert sums[name] == seen[name][1], (name, sums[name], seen[name])
@@ -96,12 +73,10 @@ def test_pause_core_and_page():
 
 
 def test_refused():
-    """What moves objects while threads run, by its name. There is no java-refs."""
+    """What moves objects while threads run, by its name."""
     for mode, name in NAMES.items():
         with java.Java("heaped", 10, options=java.mode_options(mode)) as jvm:
             yrt.clear(run("-p", jvm.pid, code=yrt.UNSUPPORTED), yrt.UNSUPPORTED, f"the heap of {name} is not read")
-    help_text = yrt.run("--help", output=False, stats=False).expect().stdout
-    assert "java-heap" in help_text and "java-refs" not in help_text
 
 
 yrt.main(globals())

@@ -198,6 +198,11 @@ u32 heap_type(struct heap *h, u64 key, const char *name)
 	return h->ntypes++;
 }
 
+const char *heap_type_name(const struct heap *h, u32 type)
+{
+	return type < h->ntypes ? h->types[type].name : "";
+}
+
 u32 heap_root(struct heap *h, u32 parent, enum heap_rank rank, const char *name)
 {
 	struct heap_reading *r = reading(h);
@@ -346,6 +351,7 @@ static struct error *set_up(struct heap *h, struct memory *memory, pid_t pid, co
 
 	r->references = o->references;
 	r->ways = o->ways;
+	r->live = o->live || o->references;
 	r->room = (o->memory - o->memory / CACHE_SHARE) / NODE_BYTES;
 	r->room = r->room < NODES_MAX ? r->room : NODES_MAX;
 	if (!err)

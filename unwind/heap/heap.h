@@ -78,6 +78,7 @@ struct heap_options {
 	u64 memory;      /* bytes that reading and the graph may take */
 	bool references; /* who keeps what alive is wanted: edges are kept */
 	bool ways;       /* and all ways to some objects */
+	bool live;       /* only what the roots reach */
 };
 
 /* memory: of the process, which stays the caller's. pid: 0 for a core. */

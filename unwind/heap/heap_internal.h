@@ -35,7 +35,7 @@ struct heap_reading {
 	u32 first_of_rank; /* nodes before it belong to an earlier rank, or are roots */
 	struct note *notes;
 	u32 nnotes;
-	bool references, ways;
+	bool references, ways, live;
 	struct error *err; /* the first one, of calls that return none */
 };
 

@@ -155,15 +155,19 @@ static struct error *walk_rank(const struct walk_of *w, enum heap_rank rank)
 
 static struct error *walk(const struct walk_of *w)
 {
-	struct error *err = NULL;
+	bool walks = w->ops->object && (!w->ops->blocks_are_all || w->r->live),
+	     counts = w->ops->blocks && (!w->ops->blocks_are_all || !w->r->live);
+	struct error *err = walks && w->ops->roots ? w->ops->roots(w->reader) : NULL;
 
-	for (u32 rank = 0; !err && w->ops->object && rank < HEAP_RANKS; rank++)
+	if (!err)
+		err = TAKE(w->r->err);
+	for (u32 rank = 0; !err && walks && rank < HEAP_RANKS; rank++)
 		err = walk_rank(w, rank);
 	w->r->nrefs = 0;
 	free(TAKE(w->r->refs));
-	if (!w->ops->object)
+	if (!walks)
 		heap_cache_ahead(w->h->cache, true);
-	if (!err && w->ops->blocks)
+	if (!err && counts)
 		err = w->ops->blocks(w->reader);
 	return err ? err : TAKE(w->r->err);
 }
@@ -180,11 +184,7 @@ struct error *heap_read(struct heap *h, const struct runtime_heap_ops *ops, void
 	*found = !err && w.reader;
 	if (!*found)
 		return err;
-	err = ops->roots ? ops->roots(w.reader) : NULL;
-	if (!err)
-		err = TAKE(w.r->err);
-	if (!err)
-		err = walk(&w);
+	err = walk(&w);
 	ops->close(w.reader);
 	return err;
 }

@@ -322,8 +322,8 @@ static bool fresh_mark(const struct hotspot_heap_view *h, const u8 *header)
 	return mark == 1 || mark == 5;
 }
 
-/* The last object that begins in the window, at or before addr, and ends at end. Its bytes up to addr + HOTSPOT_HEADER_MAX are
- * there. */
+/* The last object that begins in the window, at or before addr, and ends at end. Its bytes are there up to addr +
+ * HOTSPOT_HEADER_MAX. */
 static bool ends_in(
         struct hotspot_heap_view *h, struct memory *m, const struct window *w, u64 addr, u64 end, struct covering *ret)
 {

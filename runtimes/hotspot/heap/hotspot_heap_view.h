@@ -92,7 +92,7 @@ const struct hotspot_class *hotspot_class_of(struct hotspot_heap_view *h, struct
 /* They are looked at again: the address of a class may be another's by now. */
 void hotspot_classes_forget(struct hotspot_heap_view *h);
 bool hotspot_symbol(const struct hotspot_heap_view *h, struct memory *m, u64 symbol, char *ret, size_t size);
-/* Of a class: name and signature are addresses of Symbols, 0: not readable. offset: in an object; of a static one in the
+/* name and signature: addresses of Symbols, 0: not readable. offset: in an object; of a static field in the
  * java.lang.Class. */
 struct hotspot_declared {
 	u64 name, signature;

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hotspot_refs_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cleanup.h"
+
+#define PIECE (1u << 16) /* of an array that is read at once */
+
+u64 hotspot_refs_word(struct hotspot_refs *r, u64 addr)
+{
+	u64 ret;
+
+	return memory_read(r->m, &ret, 8, addr) ? ret : 0;
+}
+
+/* --- what an object refers to --- */
+
+static u64 decode(const struct hotspot_heap_view *v, const u8 *bytes)
+{
+	u64 word;
+	u32 low;
+
+	if (v->oops == OOP_NARROW) {
+		memcpy(&low, bytes, 4);
+		return low ? v->oop_base + ((u64)low << v->oop_shift) : 0;
+	}
+	memcpy(&word, bytes, 8);
+	return word;
+}
+
+static u32 reference_size(const struct hotspot_refs *r)
+{
+	return r->view->oops == OOP_NARROW ? 4 : 8;
+}
+
+static bool give_words(struct hotspot_refs *r, u64 addr, const struct refs_words *words)
+{
+	u32 end = words->n ? words->items[words->n - 1].at + reference_size(r) : 0;
+	const u8 *bytes = end ? heap_bytes(r->h, addr, end) : NULL;
+
+	for (u32 i = 0; bytes && i < words->n; i++)
+		heap_ref(r->h, words->items[i].label, decode(r->view, bytes + words->items[i].at));
+	return !end || bytes;
+}
+
+static bool give_items(struct hotspot_refs *r, const struct refs_class *c, u64 addr, u64 size)
+{
+	u32 step = reference_size(r);
+
+	for (u64 at = c->size; at + step <= size; at += PIECE) {
+		u32 n = size - at < PIECE ? (u32)(size - at) & ~(step - 1) : PIECE;
+		const u8 *bytes = heap_bytes(r->h, addr + at, n);
+
+		if (!bytes)
+			return false;
+		for (u32 i = 0; i < n; i += step)
+			heap_ref(r->h, c->item, decode(r->view, bytes + i));
+	}
+	return true;
+}
+
+/* A java.lang.Class: also the static fields of the class that it stands for, and its constants. */
+static bool give_class(struct hotspot_refs *r, u64 addr)
+{
+	struct refs_class *c = hotspot_refs_class(r, hotspot_refs_word(r, addr + r->at.mirror_klass));
+
+	if (!c || c->kind == REFS_NONE || c->kind == REFS_OBJECTS)
+		return true;
+	heap_ref(r->h, r->labels.constants, hotspot_refs_constants(r, c));
+	return give_words(r, addr, hotspot_refs_statics(r, c));
+}
+
+static bool give_loaded(void *ctx, struct refs_class *c)
+{
+	struct hotspot_refs *r = ctx;
+
+	if (c->mirror)
+		heap_ref(r->h, hotspot_refs_class_label(r, c), c->mirror);
+	return true;
+}
+
+static void give_maybe(void *ctx, u64 object)
+{
+	struct hotspot_refs *r = ctx;
+
+	heap_ref(r->h, HEAP_MAYBE, object);
+}
+
+static bool give(struct hotspot_refs *r, const struct refs_class *c, u64 addr, u64 size)
+{
+	const u64 *loader = c->is_loader ? table_get(&r->loader_at, hotspot_refs_key(addr)) : NULL;
+	bool ret = true;
+
+	if (c->mortal)
+		heap_ref(r->h, r->labels.class, c->mirror);
+	if (c->kind == REFS_OBJECTS)
+		return give_items(r, c, addr, size);
+	ret = give_words(r, addr, &c->words);
+	if (c->kind == REFS_CLASS)
+		ret &= give_class(r, addr);
+	if (c->kind == REFS_CHUNK)
+		hotspot_refs_scan(r, addr + c->size, size - c->size, give_maybe, r);
+	if (loader && *loader)
+		hotspot_refs_each_class(r, *loader, give_loaded, r);
+	return ret;
+}
+
+/* The smallest object has 8 bytes, and may be the last of what is readable. */
+static bool read_header(struct hotspot_refs *r, u64 addr, u8 header[HOTSPOT_HEADER_MAX])
+{
+	for (u32 n = HOTSPOT_HEADER_MAX; n; n -= 8) {
+		const u8 *bytes = heap_bytes(r->h, addr, n);
+
+		memset(header, HOTSPOT_UNKNOWN, HOTSPOT_HEADER_MAX);
+		if (bytes) {
+			memcpy(header, bytes, n);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* A word of a stack must lead to an object of a class that is known. */
+static bool may_be_class(const struct hotspot_refs *r, u64 klass)
+{
+	const u64 *known = table_get(&r->class_at, hotspot_refs_key(klass));
+
+	return known && *known;
+}
+
+enum heap_seen hotspot_refs_object(struct hotspot_refs *r, u64 addr, u32 label, struct heap_object *ret)
+{
+	bool maybe = label & HEAP_MAYBE;
+	u8 header[HOTSPOT_HEADER_MAX];
+	struct refs_class *c;
+	u64 klass;
+
+	if (addr & 7 || !read_header(r, addr, header))
+		return maybe ? HEAP_NOTHING : HEAP_TORN;
+	klass = hotspot_header_class(r->view, header);
+	if (maybe && !may_be_class(r, klass))
+		return HEAP_NOTHING;
+	c = hotspot_refs_class(r, klass);
+	if (!c || !hotspot_object_size(r->view, r->m, addr, header, &klass, &ret->size))
+		return maybe ? HEAP_NOTHING : HEAP_TORN;
+	ret->type = c->type;
+	return give(r, c, addr, ret->size) ? HEAP_OBJECT : HEAP_TORN;
+}
+
+/* --- words that may be references --- */
+
+static bool is_in(const struct hotspot_spaces *s, u64 addr)
+{
+	u32 low = 0, high = s->n;
+
+	if (!high || addr < s->items[0].bottom)
+		return false;
+	while (high - low > 1) {
+		u32 middle = low + (high - low) / 2;
+
+		if (s->items[middle].bottom <= addr)
+			low = middle;
+		else
+			high = middle;
+	}
+	return addr < s->items[low].top;
+}
+
+/* Behind the end of a space, and in what threads have not filled of their buffers, lie objects that were collected. */
+static bool is_place(const struct hotspot_refs *r, u64 addr)
+{
+	return !(addr & 7) && is_in(&r->spaces, addr) && !is_in(&r->unfilled, addr);
+}
+
+static void scan_word(struct hotspot_refs *r, const u8 *bytes, void (*each)(void *ctx, u64 object), void *ctx)
+{
+	u64 word;
+
+	memcpy(&word, bytes, 8);
+	if (is_place(r, word)) {
+		each(ctx, word);
+		return;
+	}
+	for (u32 i = 0; r->view->oops == OOP_NARROW && i < 8; i += 4)
+		if (is_place(r, decode(r->view, bytes + i)))
+			each(ctx, decode(r->view, bytes + i));
+}
+
+void hotspot_refs_scan(struct hotspot_refs *r, u64 addr, u64 size, void (*each)(void *ctx, u64 object), void *ctx)
+{
+	u8 page[4096];
+
+	for (u64 end = addr + size; addr + 8 <= end;) {
+		u64 n = sizeof(page) - (addr & (sizeof(page) - 1));
+
+		n = (n < end - addr ? n : end - addr) & ~7ull;
+		if (memory_read(r->m, page, n, addr))
+			for (u32 i = 0; i < n; i += 8)
+				scan_word(r, page + i, each, ctx);
+		addr += n;
+	}
+}
+
+/* --- life --- */
+
+static struct error *missing(const char *what)
+{
+	return error_hint(error_new(ERROR_UNSUPPORTED, "this JVM does not tell where %s is", what),
+	        "java-heap shows what is alive; report the version of the JVM");
+}
+
+/* A field, and whether it is an OopHandle. */
+static u64 field(const struct hotspot_refs *r, const char *type, const char *name, bool *handle)
+{
+	const char *text;
+	u64 ret;
+
+	if (!vmstructs_field(r->view->v, type, name, &ret, &text))
+		return 0;
+	if (handle)
+		*handle = strstr(text, "Handle");
+	return ret;
+}
+
+static u64 first_field(const struct hotspot_refs *r, const char *a, const char *b, const char *name)
+{
+	u64 ret = field(r, a, name, NULL);
+
+	return ret ? ret : field(r, b, name, NULL);
+}
+
+static void find_optional(struct hotspot_refs *r)
+{
+	struct refs_offsets *at = &r->at;
+
+	at->hidden = field(r, "ClassLoaderData", "_has_class_mirror_holder", NULL);
+	if (!at->hidden)
+		at->hidden = field(r, "ClassLoaderData", "_is_unsafe_anonymous", NULL);
+	if (!at->hidden)
+		at->hidden = field(r, "ClassLoaderData", "_is_anonymous", NULL);
+	at->cache = field(r, "ConstantPool", "_cache", NULL);
+	at->resolved = field(r, "ConstantPoolCache", "_resolved_references", NULL);
+	at->handles_top = field(r, "JNIHandleBlock", "_top", NULL);
+	at->handles_next = field(r, "JNIHandleBlock", "_next", NULL);
+	at->thread_handles = first_field(r, "JavaThread", "Thread", "_active_handles");
+	at->stack_base = first_field(r, "JavaThread", "Thread", "_stack_base");
+	at->stack_size = first_field(r, "JavaThread", "Thread", "_stack_size");
+	if (!vmstructs_static(r->view->v, "JNIHandles", "_global_handles", &at->global_handles))
+		at->global_handles = 0;
+}
+
+static struct error *find_offsets(struct hotspot_refs *r)
+{
+	struct refs_offsets *at = &r->at;
+	u64 where;
+	u32 low;
+
+	at->next = field(r, "ClassLoaderData", "_next", NULL);
+	at->klasses = field(r, "ClassLoaderData", "_klasses", NULL);
+	at->loader = field(r, "ClassLoaderData", "_class_loader", &at->loader_handle);
+	at->link = field(r, "Klass", "_next_link", NULL);
+	at->of_loader = field(r, "Klass", "_class_loader_data", NULL);
+	at->mirror = field(r, "Klass", "_java_mirror", &at->mirror_handle);
+	at->vtable_length = first_field(r, "Klass", "InstanceKlass", "_vtable_len");
+	at->itable_length = field(r, "InstanceKlass", "_itable_len", NULL);
+	at->oop_map_words = field(r, "InstanceKlass", "_nonstatic_oop_map_size", NULL);
+	if (!vmstructs_static(r->view->v, "ClassLoaderDataGraph", "_head", &at->loaders) || !at->next || !at->klasses ||
+	        !at->loader || !at->link || !at->of_loader || !at->mirror)
+		return missing("its class loaders");
+	if (!at->vtable_length || !at->itable_length || !at->oop_map_words ||
+	        !vmstructs_type_size(r->view->v, "InstanceKlass", &at->instance_klass))
+		return missing("the map of references of a class");
+	if (!vmstructs_static(r->view->v, "java_lang_Class", "_klass_offset", &where) ||
+	        !memory_read(r->m, &low, 4, where) || !low || low > 1024)
+		return missing("the class of a java.lang.Class");
+	at->mirror_klass = low;
+	find_optional(r);
+	return NULL;
+}
+
+static int by_bottom(const void *a, const void *b)
+{
+	const struct hotspot_space *x = a, *y = b;
+
+	return (x->bottom > y->bottom) - (x->bottom < y->bottom);
+}
+
+static void sort_spaces(struct hotspot_spaces *s)
+{
+	if (s->n)
+		qsort(s->items, s->n, sizeof(*s->items), by_bottom);
+}
+
+static struct error *find_unfilled(struct hotspot_refs *r)
+{
+	cleanup(free) struct hotspot_thread *list = calloc(THREADS_MAX, sizeof(*list));
+	u32 n = list ? hotspot_threads(r->view, r->m, list, THREADS_MAX, false) : 0;
+
+	r->unfilled.items = calloc((size_t)n + 1, sizeof(*r->unfilled.items));
+	if (!list || !r->unfilled.items)
+		return &error_no_memory;
+	for (u32 i = 0; i < n; i++)
+		if (list[i].tlab_start)
+			r->unfilled.items[r->unfilled.n++] =
+			        (struct hotspot_space){.bottom = list[i].tlab_top, .top = list[i].tlab_end};
+	sort_spaces(&r->unfilled);
+	return NULL;
+}
+
+/* Where the heap lies, for words that may be references. */
+static struct error *find_spaces(struct hotspot_refs *r)
+{
+	struct error *err = hotspot_spaces_read(r->view, r->m, &r->spaces);
+
+	sort_spaces(&r->spaces);
+	return err ? err : find_unfilled(r);
+}
+
+struct error *hotspot_refs_create(
+        struct hotspot_heap_view *view, struct memory *m, struct heap *h, struct hotspot_refs **ret)
+{
+	struct hotspot_refs *r = calloc(1, sizeof(*r));
+	struct error *err;
+
+	*ret = r;
+	if (!r)
+		return &error_no_memory;
+	r->view = view;
+	r->m = m;
+	r->h = h;
+	r->labels.class = heap_label(h, "(class)");
+	r->labels.constants = heap_label(h, "(constants)");
+	r->labels.referent = heap_label(h, ".referent");
+	err = find_offsets(r);
+	if (!err)
+		err = find_spaces(r);
+	if (err) {
+		hotspot_refs_destroy(r);
+		*ret = NULL;
+	}
+	return err;
+}
+
+void hotspot_refs_destroy(struct hotspot_refs *r)
+{
+	if (!r)
+		return;
+	for (u32 i = 0; i < r->nclasses; i++) {
+		free(r->classes[i]->words.items);
+		free(r->classes[i]->statics.items);
+		free(r->classes[i]);
+	}
+	free(r->classes);
+	hotspot_spaces_free(&r->spaces);
+	hotspot_spaces_free(&r->unfilled);
+	table_free(&r->class_at);
+	table_free(&r->loader_at);
+	free(r);
+}

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""java-refs and java-heap --live, against what the program counts itself, and against jmap -histo:live."""
+
+import os
+import re
+import subprocess
+import tempfile
+
+import java
+import java_heap
+import yrt
+
+N = 2000
+READ = ("g1", "serial", "parallel")
+OPTIONS = ["-Xmx256m", "-Xms64m"]
+CACHE = ("keeps", ".cache: keeps$Cache")
+PLUGIN = ("keeps", ".plugin: keeps$Plugin", "(class): java.lang.Class", ".leaked: java.util.LinkedList")
+# With compressed references: HashMap, its table, its nodes, keys that are not in Integer's cache, ArrayList, its array.
+COLLECTIONS = 48 + 16 + 4 * 4096 + 32 * N + 16 * (N - 128) + 24 + 16 + 4 * 244
+
+
+def run(command, *args, code=yrt.OK):
+    return yrt.run(command, *args, output=False, stats=False).expect(code)
+
+
+def keeps(*options):
+    return java.Java("keeps", N, options=[*options, *OPTIONS])
+
+
+def tree(pid, *args):
+    """{path: (bytes of its own)} of folded stacks"""
+    text = run("java-refs", "-p", pid, "-f", "folded", *args).stdout
+    return {tuple(line.rpartition(" ")[0].split(";")): int(line.rpartition(" ")[2]) for line in text.splitlines()}
+
+
+def below(paths, *begin):
+    return sum(n for p, n in paths.items() if p[: len(begin)] == begin)
+
+
+def check_counts(jvm):
+    """Of the program's own classes what is alive, and nothing of what is dead; jmap counts after a collection."""
+    result = run("java-heap", "--live", "-p", jvm.pid)
+    seen, theirs = java_heap.types(result.stdout), java_heap.jmap(jvm.pid, "live")
+    # a word left on a stack may lead to a dead object, and from there to what was overwritten
+    assert re.search(r" references; \d+ torn;", result.stderr), result.stderr
+    for name, count in jvm.start["counts"].items():
+        if name != "long[]":  # the JVM has some, too
+            assert seen[name][0] == count and seen[name] == theirs[name], (name, seen[name], count, theirs.get(name))
+    assert jvm.start["counts"]["long[]"] <= seen["long[]"][0] <= theirs["long[]"][0], (seen["long[]"], theirs["long[]"])
+    assert not {"keeps$Dead", "keeps$Dead[]", "keeps$Weak"} & set(seen)
+    return seen
+
+
+def check_tree(pid, seen, compressed):
+    """Each object is drawn where it is kept alive, by the names of fields, and counts once."""
+    paths = tree(pid)
+    own = sum(seen[name][1] for name in ("keeps$Cache", "keeps$Record", "keeps$Point", "keeps$Point[]"))
+    if compressed:
+        assert below(paths, *CACHE) == own + COLLECTIONS, (below(paths, *CACHE), own)
+    point = seen["keeps$Point"][1] // (3 * N)
+    leaf = (".points: keeps$Point[]", "[]: keeps$Point")
+    # of ten records one is in the list, too: shared below the cache, which alone keeps both
+    assert paths[(*CACHE, ".entries: java.util.HashMap", "{}: keeps$Record", *leaf)] == N * 9 // 10 * 3 * point
+    assert paths[(*CACHE, "shared by 2 paths", "[]: keeps$Record", *leaf)] == N // 10 * 3 * point
+    assert below(paths, "keeps", ".chain: keeps$Node") == seen["keeps$Node"][1]
+    # an instance keeps its class, whose loader is not the application's
+    assert paths[(*PLUGIN, "[]: long[]")] == N * (96 if compressed else 104)
+    soft = ("keeps", ".soft: java.lang.ref.SoftReference", ".referent: keeps$Soft[]", "[]: keeps$Soft")
+    assert paths[soft] == seen["keeps$Soft"][1]
+
+
+def check_threads(pid):
+    slow, local = tree(pid, "--to", "keeps$Slow"), tree(pid, "--to", "keeps$Local")
+    assert set(slow) == {("(threads)", "waiter", "(stack)", "?keeps$Slow")}, slow
+    ways = {p for p in local if p[:2] == ("(threads)", "waiter")}
+    assert ways == {("(threads)", "waiter", ".threadLocals: java.lang.ThreadLocal$ThreadLocalMap",
+                     "{}: keeps$Local")}, local
+
+
+def test_trees():
+    """Counts, who keeps what, locals and thread-locals: by collector, and by size of references."""
+    for mode in READ:
+        for options in ([], java_heap.WIDE):
+            with keeps(*java.mode_options(mode), *options) as jvm:
+                seen = check_counts(jvm)
+                check_tree(jvm.pid, seen, not options)
+                check_threads(jvm.pid)
+        yield mode
+
+
+def test_roots_core_and_page():
+    """--roots agrees with the tree; a core and a process that is stopped give the same; a page is made."""
+    with keeps(*java.mode_options("serial")) as jvm, tempfile.TemporaryDirectory() as d:
+        roots = java_heap.types(run("java-refs", "-p", jvm.pid, "--roots").stdout)
+        alive = tree(jvm.pid)
+        assert roots["keeps"][1] == below(alive, "keeps"), (roots["keeps"], below(alive, "keeps"))
+        assert "(threads) > waiter" in roots, roots
+        paused = run("java-heap", "--live", "--pause", "-p", jvm.pid)
+        core = os.path.join(d, "core")
+        subprocess.run(["gcore", "-o", core, str(jvm.pid)], check=True, capture_output=True)
+        assert run("java-heap", "--live", "--core", f"{core}.{jvm.pid}").stdout == paused.stdout
+        page = os.path.join(d, "refs.html")
+        run("java-refs", "-p", jvm.pid, "-o", page)
+        assert ".entries: java.util.HashMap" in yrt.read(page)
+        yrt.clear(run("java-refs", "-p", jvm.pid, "--to", "keeps$Dead", code=yrt.INPUT), yrt.INPUT, "no object of type")
+        jvm.release()
+        jvm.process.wait(20)
+
+
+yrt.main(globals())
