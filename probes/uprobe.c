@@ -5,6 +5,8 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/bpf.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -12,11 +14,12 @@
 #include "unwind/binary/proc_path.h"
 #include "unwind/cleanup.h"
 
-#define TRACE_UPROBE_MULTI 48 /* enum bpf_attach_type of Linux 6.6; Debian 12's header ends before */
+#define TRACE_UPROBE_MULTI UPROBE_MULTI
 
 struct uprobe {
-	struct bpf_link *perf; /* NULL: of a multi link */
-	int multi;
+	struct bpf_link *perf; /* NULL: of a multi link, or raw */
+	int multi;             /* or of a perf event's link */
+	int event;             /* that perf event; 0: none */
 };
 
 /* What BPF_LINK_CREATE takes for a multi link (include/uapi/linux/bpf.h of Linux 6.6). */
@@ -60,9 +63,14 @@ static bool has_multi(void)
 	return ret;
 }
 
+bool uprobe_has_multi(void)
+{
+	return !getenv("YRT_NO_MULTI") && has_multi(); /* for tests */
+}
+
 void uprobe_prepare(struct bpf_program *program)
 {
-	if (!getenv("YRT_NO_MULTI") && has_multi()) /* for tests */
+	if (uprobe_has_multi())
 		bpf_program__set_expected_attach_type(program, TRACE_UPROBE_MULTI);
 }
 
@@ -89,6 +97,55 @@ struct error *uprobe_place(const struct bpf_program *program, pid_t pid, const c
 	return NULL;
 }
 
+/* The number of perf's kind of events. */
+static int perf_type(void)
+{
+	FILE *f = fopen("/sys/bus/event_source/devices/uprobe/type", "re");
+	int type = -1;
+
+	if (f && fscanf(f, "%d", &type) != 1)
+		type = -1;
+	if (f)
+		fclose(f);
+	return type;
+}
+
+static int perf_link(struct uprobe *u, int program, pid_t pid, const char *path, u64 offset, u64 counter, u64 cookie)
+{
+	struct perf_event_attr attr = {.size = sizeof(attr),
+	        .type = (u32)perf_type(),
+	        .config = counter << 32, /* PERF_UPROBE_REF_CTR_OFFSET_SHIFT */
+	        .uprobe_path = (u64)path,
+	        .probe_offset = offset};
+	LIBBPF_OPTS(bpf_link_create_opts, options, .perf_event.bpf_cookie = cookie);
+
+	u->event = (int)syscall(
+	        __NR_perf_event_open, &attr, pid > 0 ? pid : -1, pid > 0 ? -1 : 0, -1, PERF_FLAG_FD_CLOEXEC);
+	if (u->event < 0)
+		return -1;
+	return bpf_link_create(program, u->event, BPF_PERF_EVENT, &options);
+}
+
+struct error *uprobe_place_loaded(
+        int program, bool multi, pid_t pid, const char *path, u64 offset, u64 counter, u64 cookie, struct uprobe **ret)
+{
+	cleanup(free) struct uprobe *u = calloc(1, sizeof(*u));
+	struct error *err;
+
+	if (!u)
+		return &error_no_memory;
+	u->multi = multi ? multi_link(program, pid, path, offset, counter, cookie)
+	                 : perf_link(u, program, pid, path, offset, counter, cookie);
+	if (u->multi < 0) {
+		err = error_errno(errno, "cannot place a uprobe in process %d", pid);
+		if (u->event > 0)
+			close(u->event);
+		return err;
+	}
+	*ret = TAKE(u);
+	return NULL;
+}
+
 void uprobe_take_away(struct uprobe *u)
 {
 	if (!u)
@@ -97,5 +154,7 @@ void uprobe_take_away(struct uprobe *u)
 		bpf_link__destroy(u->perf);
 	else
 		close(u->multi);
+	if (u->event > 0)
+		close(u->event);
 	free(u);
 }

@@ -11,6 +11,7 @@
 #ifndef YRT_UPROBE_H
 #define YRT_UPROBE_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 #include <types.h>
 
@@ -28,6 +29,12 @@ void uprobe_prepare(struct bpf_program *program);
  */
 struct error *uprobe_place(const struct bpf_program *program, pid_t pid, const char *path, u64 offset, u64 counter,
         u64 cookie, struct uprobe **ret);
+/* Would uprobe_prepare() choose multi links (BPF_TRACE_UPROBE_MULTI)? */
+bool uprobe_has_multi(void);
+#define UPROBE_MULTI 48 /* that enumerator, which Debian 12's header does not have */
+/* uprobe_place() of a program that was loaded without libbpf's object; multi: for such links. */
+struct error *uprobe_place_loaded(
+        int program, bool multi, pid_t pid, const char *path, u64 offset, u64 counter, u64 cookie, struct uprobe **ret);
 /* May take a tenth of a second. NULL is fine. */
 void uprobe_take_away(struct uprobe *u);
 

@@ -12,6 +12,7 @@
 #include "frontends/ylang/compile.h"
 #include "frontends/ylang/emit/emit.h"
 #include "frontends/ylang/library.h"
+#include "frontends/ylang/probes.h"
 #include "frontends/ylang/vm.h"
 #include "output.h"
 #include "say.h"
@@ -20,7 +21,7 @@
 
 #define SOURCE_MOST (16u << 20)
 
-enum { Y_CORE = 512, Y_ROOT, Y_TYPES, Y_CHECK, Y_EXPLAIN, Y_EMIT, Y_LIST, Y_MAX_TIME, Y_MAX_STEPS };
+enum { Y_CORE = 512, Y_ROOT, Y_TYPES, Y_CHECK, Y_EXPLAIN, Y_EMIT, Y_LIST, Y_MAX_TIME, Y_MAX_STEPS, Y_MAX_HIT };
 
 static const struct manual_option options[] = {
         {'e', "execute", "SOURCE", "a program in place of FILE", COMPLETE_NOTHING},
@@ -44,6 +45,8 @@ static const struct manual_option options[] = {
         {Y_LIST, "list", NULL, "the analysers that come with yrt", COMPLETE_NOTHING},
         {Y_MAX_TIME, "max-time", "SECS", "how long a handler may run (60)", COMPLETE_NOTHING},
         {Y_MAX_STEPS, "max-steps", "N", "rounds of loops and calls that a handler may take (100000000)",
+                COMPLETE_NOTHING},
+        {Y_MAX_HIT, "max-hit", "MS", "how long loops of a probe may hold the target's thread at a hit (1)",
                 COMPLETE_NOTHING},
         {'q', "quiet", NULL, "no last line, no notes", COMPLETE_NOTHING},
         {0},
@@ -77,7 +80,7 @@ struct request {
 	const char **defines, **includes;
 	u32 ndefines, nincludes;
 	bool check, explain, list, quiet;
-	double duration_s, max_time_s, max_steps;
+	double duration_s, max_time_s, max_steps, max_hit_ms;
 };
 
 #define MEMBER(m) SETTING_OF(struct request, m)
@@ -93,6 +96,7 @@ static const struct setting settings[] = {
         {'q', MEMBER(quiet), .on = true},
         {'d', MEMBER(duration_s), .name = "--duration", .min = 0.001, .max = 1e9},
         {Y_MAX_TIME, MEMBER(max_time_s), .name = "--max-time", .min = 0.001, .max = 86400},
+        {Y_MAX_HIT, MEMBER(max_hit_ms), .name = "--max-hit", .min = 0.001, .max = 1000},
         {Y_MAX_STEPS, MEMBER(max_steps), .name = "--max-steps", .min = 1, .max = 1e15},
         {0},
 };
@@ -272,20 +276,34 @@ static void say_last_line(const struct y_run_stats *s)
 		fprintf(stderr, ", %lu changed meanwhile", s->pages_changed);
 	if (s->lost)
 		fprintf(stderr, "; %lu updates of full maps lost", s->lost);
+	if (s->lost_records)
+		fprintf(stderr, "; output of %lu handlers lost", s->lost_records);
+	if (s->not_run)
+		fprintf(stderr, "; %lu hits not handled, as too many threads were in handlers", s->not_run);
 	fprintf(stderr, "; %.1f ms of CPU time\n", (double)s->cpu_ns / 1e6);
 }
 
 static int run_program(const struct request *r, struct y_program *p, struct y_target *t)
 {
 	struct y_run_options o = {.out = stdout, .err = stderr, .duration_s = r->duration_s, .stop = &stop_sampling};
+	struct y_probes *probes = NULL;
 	struct y_run_stats stats;
 	struct error *err;
 	int code;
 
 	p->limits.time_s = r->max_time_s;
 	p->limits.steps = (u64)r->max_steps;
+	p->limits.hit_ns = (u64)(r->max_hit_ms * 1e6);
 	catch_signals();
+	if (y_has_point(p, Y_PROBE) && !t->core) {
+		err = y_probes_new(p, t, &probes);
+		if (err)
+			return report_error(err);
+		o.probes = &y_probes_ops;
+		o.probes_ctx = probes;
+	}
 	err = output_unread(stdout, y_run(p, t, &o, &stats));
+	y_probes_free(probes);
 	code = err                                 ? report_error(err)
 	       : stats.error                       ? ERROR_INTERNAL
 	       : 2 * stats.failed > stats.handlers ? ERROR_LOST
@@ -299,7 +317,7 @@ static int run_program(const struct request *r, struct y_program *p, struct y_ta
 
 static int check_program(const struct y_program *p)
 {
-	struct error *err = y_vm_refuses(p, false);
+	struct error *err = y_vm_refuses(p, false, true);
 
 	printf("vm: %s\n", err ? "no, the target's code is not probed yet" : "yes");
 	error_free(err);
@@ -366,7 +384,7 @@ static int compile_and_run(const struct request *r, const char *operand)
 
 int y_main(const struct command_line *self, int argc, char **argv)
 {
-	struct request r = {.max_time_s = 60, .max_steps = 1e8};
+	struct request r = {.max_time_s = 60, .max_steps = 1e8, .max_hit_ms = 1};
 	const char *operand = NULL;
 	struct error *err = parse(&r, argc, argv, &operand);
 	int code = 0;

@@ -373,3 +373,23 @@ void y_program_print(const struct y_program *p, FILE *out)
 	for (u32 i = 0; i < p->nfunctions; i++)
 		print_function(p, i, out);
 }
+
+bool y_has_point(const struct y_program *p, enum y_point point)
+{
+	for (u32 i = 0; i < p->nhandlers; i++)
+		if (p->handlers[i].point == point)
+			return true;
+	return false;
+}
+
+bool y_prints_histogram(const struct y_program *p, u32 map)
+{
+	for (u32 f = 0; f < p->nfunctions; f++)
+		for (u32 i = 0; i < p->functions[f].ninsns; i++) {
+			const struct y_insn *insn = &p->functions[f].insns[i];
+
+			if (insn->op == Y_OP_PRINT_MAP && insn->imm == map && insn->a == Y_HIST)
+				return true;
+		}
+	return false;
+}

@@ -70,8 +70,7 @@ enum y_status { /* causes of failure; 0: none */
 	X(LE, "le", 0) \
 	X(ADDRESS, "address", 0) /* d (U64) = load bias of module a (its number) + imm */ \
 	X(LOAD, "load", 1) /* d = what the target has at address a + imm, of type T. Fails: FAULT, ABSENT */ \
-	X(PARAM, "param", 1) /* d = parameter number imm of the function that a probe is at */ \
-	X(RETURNED, "returned", 1) /* d = what it returned */ \
+	X(REGISTER, "register", 0) /* d = register imm (DWARF's number) of the thread at the place of a probe */ \
 	X(GLOBAL_GET, "global_get", 0) /* d = global number imm of the program */ \
 	X(GLOBAL_SET, "global_set", 0) /* global number imm = a */ \
 	X(GLOBAL_ADD, "global_add", 0) /* d = global number imm += a, atomic */ \
@@ -129,12 +128,13 @@ enum y_stack { Y_WHOLE_STACK, Y_USER_STACK, Y_LANGUAGE_STACK };
 #define Y_NONE         UINT32_MAX  /* no slot */
 #define Y_PROPAGATE    UINT32_MAX  /* no block: struct y_insn.fail */
 
-#define Y_STR_MOST       (64u << 10) /* bytes of a string; in a probe: */
-#define Y_STR_MOST_PROBE 255u
-#define Y_DEPTH_MOST     256u /* calls in each other */
-#define Y_KEYS_MOST      8u
-#define Y_CAPTURES_MOST  10u
-#define Y_MAP_ENTRIES    (1u << 20) /* of a map that does not say how many */
+#define Y_STR_MOST          (64u << 10) /* bytes of a string; in a probe: */
+#define Y_STR_MOST_PROBE    255u
+#define Y_DEPTH_MOST        256u /* calls in each other */
+#define Y_KEYS_MOST         8u
+#define Y_CAPTURES_MOST     10u
+#define Y_MAP_ENTRIES       (1u << 20) /* of a map that does not say how many; in a program with probes: */
+#define Y_MAP_ENTRIES_PROBE (1u << 16)
 
 struct y_insn {
 	u16 op;   /* enum y_op */
@@ -179,7 +179,8 @@ struct y_handler { /* its predicate is in the function: it returns at once */
 	enum y_point point;
 	u32 function;     /* without parameters */
 	u64 period_ns;    /* of a timer or profile */
-	const char *spec; /* of a probe: as written, as `probe -e` takes it */
+	const char *spec; /* of a probe: as `probe -e` takes it */
+	bool returns;     /* of its function: not where it begins, but where it is left */
 };
 
 struct y_map { /* also an aggregate */
@@ -281,6 +282,11 @@ struct y_program *y_program_new(void); /* NULL: out of memory */
 void y_program_free(struct y_program *p);
 /* The program as text: one instruction a line. */
 void y_program_print(const struct y_program *p, FILE *out);
+
+/* Does it have a handler of this kind? */
+bool y_has_point(const struct y_program *p, enum y_point point);
+/* Does it print a histogram of this aggregate? */
+bool y_prints_histogram(const struct y_program *p, u32 map);
 
 const char *y_op_name(enum y_op op);
 bool y_op_can_fail(enum y_op op);

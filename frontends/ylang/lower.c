@@ -202,6 +202,9 @@ static void lower_handler(struct lower *l, const struct y_tree_probe *probe, con
 
 	h.function = l->p->nfunctions;
 	l->in_probe = h.point == Y_PROBE || h.point == Y_PROFILE;
+	l->probe = h.point == Y_PROBE ? &h : NULL;
+	if (l->probe)
+		lower_point(l, &h, probe->pos);
 	begin_function(l, point->text, &y_void, probe->pos);
 	if (probe->predicate) {
 		u32 yes = new_block(l), no = new_block(l);
@@ -214,6 +217,7 @@ static void lower_handler(struct lower *l, const struct y_tree_probe *probe, con
 	lower_statement(l, probe->body);
 	end_function(l);
 	l->in_probe = false;
+	l->probe = NULL;
 	l->p->handlers = y_grow(l->s, l->p->handlers, l->p->nhandlers, sizeof(*l->p->handlers));
 	l->p->handlers[l->p->nhandlers++] = h;
 }

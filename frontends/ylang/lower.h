@@ -60,7 +60,8 @@ struct lower {
 	u32 captures[Y_CAPTURES_MOST]; /* slots; [0] Y_NONE: nothing was matched so far */
 	u32 catches;                   /* _catch blocks around this */
 	bool in_probe;
-	FILE *explain; /* where types and offsets come from; NULL: nobody asks */
+	struct y_handler *probe; /* of which point; NULL: of none */
+	FILE *explain;           /* where types and offsets come from; NULL: nobody asks */
 };
 
 #define FAIL(l, n, ...) y_error((l)->s, (n)->pos, (n)->macro, __VA_ARGS__)
@@ -110,6 +111,11 @@ const struct type *type_of_expression(struct lower *l, const struct y_node *n);
 struct value lower_map_element(struct lower *l, const struct y_node *n);
 int find_map(const struct lower *l, const char *name);
 s64 lower_constant(struct lower *l, const struct y_node *n, const char *what);
+
+/* lower_probe.c: what a probe sees of its place */
+struct value lower_argument(struct lower *l, const struct y_node *n, u64 number); /* _arg(number) */
+struct value lower_parameter(struct lower *l, const struct y_node *n);            /* $name, $return */
+void lower_point(struct lower *l, struct y_handler *h, struct y_pos pos);
 
 /* lower_name.c */
 struct value lower_name(struct lower *l, const struct y_node *n);

@@ -168,6 +168,7 @@ enum builtin {
 	B_HIST,
 	B_DTOI,
 	B_SYM,
+	B_ARG,
 	B_PRINTF,
 	B_PRINT,
 	B_WARN,
@@ -178,7 +179,7 @@ enum builtin {
 };
 
 static const char *const builtins[] = {"_str", "_len", "_cut", "_cat", "_valid", "_count", "_sum", "_min", "_max",
-        "_avg", "_hist", "_dtoi", "_sym", "printf", "_print", "_warn", "_error", "_exit", "_clear"};
+        "_avg", "_hist", "_dtoi", "_sym", "_arg", "printf", "_print", "_warn", "_error", "_exit", "_clear"};
 
 static void offer_builtins(struct y_near *near)
 {
@@ -245,6 +246,9 @@ static struct value call_builtin(struct lower *l, const struct y_node *n, enum b
 		return to_integer(l, n);
 	case B_SYM:
 		return symbol(l, n);
+	case B_ARG:
+		need(l, n, 1, 1);
+		return lower_argument(l, n, (u64)lower_constant(l, n->list[0], "_arg's number"));
 	default:
 		return act(l, n, b);
 	}

@@ -241,5 +241,5 @@ struct value lower_dollar(struct lower *l, const struct y_node *n)
 		return capture(l, n);
 	if (!l->in_probe)
 		FAIL(l, n, "$%s: only probes of functions have parameters", n->name);
-	FAIL(l, n, "$%s: parameters of probes are not compiled yet", n->name);
+	return lower_parameter(l, n);
 }

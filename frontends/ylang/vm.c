@@ -48,6 +48,7 @@ struct vm {
 	void *regex_room;
 	u64 steps, limit_ns;
 	u32 depth;
+	bool probing; /* probes run meanwhile */
 	/* of the last failure */
 	enum y_status status;
 	u64 at;
@@ -722,7 +723,11 @@ static enum flow run_handler(struct vm *vm, const struct y_handler *h)
 	vm->steps = 0;
 	vm->limit_ns = now_ns() + (u64)(vm->p->limits.time_s * 1e9);
 	vm->stats->handlers++;
+	if (vm->probing)
+		vm->o->probes->take(vm->o->probes_ctx);
 	flow = run_function(vm, h->function, NULL, &ret);
+	if (vm->probing)
+		vm->o->probes->give(vm->o->probes_ctx);
 	vm->stats->steps += vm->steps;
 	if (flow == FLOW_FAILED)
 		count_failure(vm);
@@ -784,6 +789,16 @@ static bool is_gone(const struct vm *vm)
 	return vm->target->memory != NULL;
 }
 
+/* Until then, or somewhat earlier. False: the run ends. */
+static bool sleep_until(struct vm *vm, u64 ns)
+{
+	struct timespec until = now_timespec(ns);
+
+	if (vm->probing)
+		return vm->o->probes->wait(vm->o->probes_ctx, ns) && !is_gone(vm);
+	return clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR || !is_gone(vm);
+}
+
 static void run_timers(struct vm *vm)
 {
 	cleanup(free) u64 *due = calloc(vm->p->nhandlers, sizeof(*due));
@@ -793,15 +808,18 @@ static void run_timers(struct vm *vm)
 
 	for (u32 i = 0; due && i < vm->p->nhandlers; i++)
 		due[i] = now + vm->p->handlers[i].period_ns;
-	while (due && (h = next_timer(vm, due, &number)) && due[number] <= end && !stopped(vm)) {
-		struct timespec until = {
-		        .tv_sec = (time_t)(due[number] / 1000000000), .tv_nsec = (long)(due[number] % 1000000000)};
+	while (due && ((h = next_timer(vm, due, &number)) || vm->probing) && !stopped(vm)) {
+		u64 next = h && due[number] < end ? due[number] : end;
 		enum flow flow;
 
-		if (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
-			continue;
-		if (is_gone(vm))
+		if (!h && next <= now_ns())
 			return;
+		if (h && due[number] > end && (!vm->probing || end <= now_ns()))
+			return;
+		if (!sleep_until(vm, next))
+			return;
+		if (!h || due[number] > now_ns())
+			continue;
 		flow = run_handler(vm, h);
 		end_look(vm);
 		fflush(vm->o->out);
@@ -814,18 +832,6 @@ static void run_timers(struct vm *vm)
 }
 
 /* --- a run --- */
-
-static bool prints_histogram(const struct y_program *p, u32 map)
-{
-	for (u32 f = 0; f < p->nfunctions; f++)
-		for (u32 i = 0; i < p->functions[f].ninsns; i++) {
-			const struct y_insn *insn = &p->functions[f].insns[i];
-
-			if (insn->op == Y_OP_PRINT_MAP && insn->imm == map && insn->a == Y_HIST)
-				return true;
-		}
-	return false;
-}
 
 static bool make_globals(struct vm *vm)
 {
@@ -880,7 +886,7 @@ static bool make(struct vm *vm)
 	vm->regex_room = malloc(room);
 	for (u32 i = 0; vm->tables && i < p->nmaps; i++)
 		vm->tables[i] = (struct y_table){
-		        .map = &p->maps[i], .buckets = prints_histogram(p, i), .bytes = &vm->tracer_bytes};
+		        .map = &p->maps[i], .buckets = y_prints_histogram(p, i), .bytes = &vm->tracer_bytes};
 	y_pages_begin(&vm->pages, vm->target->memory);
 	return vm->stack && vm->tables && vm->regex_room && make_literals(vm) && make_globals(vm);
 }
@@ -911,22 +917,28 @@ static void unmake(struct vm *vm)
 	y_pages_end(&vm->pages);
 }
 
-struct error *y_vm_refuses(const struct y_program *p, bool core)
+static struct error *start_probes(struct vm *vm)
 {
-	for (u32 i = 0; i < p->nhandlers; i++) {
-		const struct y_handler *h = &p->handlers[i];
-		const struct y_place *place = &p->places[p->functions[h->function].place];
+	struct y_share share = {vm->tables, vm->globals, vm->global_arrays, vm->o->out, vm->o->err, vm->stats};
+	struct error *err = vm->o->probes ? vm->o->probes->start(vm->o->probes_ctx, &share) : NULL;
 
-		if (h->point == Y_PROBE || h->point == Y_PROFILE)
-			return error_hint(
-			        error_new(ERROR_UNSUPPORTED, "%s:%u: %s: probes in the target's code are not built yet",
-			                place->file, place->line, p->functions[h->function].name),
-			        "_oneshot, _timer, _begin and _end run now");
-		if (core && h->point == Y_TIMER)
-			return error_new(ERROR_USAGE, "%s: a core does not move: _oneshot reads it once",
-			        p->functions[h->function].name);
-	}
-	return NULL;
+	vm->probing = vm->o->probes && !err;
+	return err;
+}
+
+static void stop_probes(struct vm *vm)
+{
+	if (vm->probing)
+		vm->o->probes->stop(vm->o->probes_ctx);
+	vm->probing = false;
+}
+
+/* A program of probes that says nothing at its end shows what it has gathered. */
+static void print_all(struct vm *vm)
+{
+	for (u32 i = 0; i < vm->p->nmaps; i++)
+		if (vm->tables[i].used)
+			y_print_table(vm->o->out, &vm->tables[i], y_prints_histogram(vm->p, i) ? Y_HIST : Y_TABLE);
 }
 
 static u64 cpu_ns(void)
@@ -942,15 +954,21 @@ struct error *y_run(
 {
 	struct vm vm = {.p = p, .target = t, .o = o, .stats = ret};
 	u64 start = cpu_ns();
-	struct error *err = y_vm_refuses(p, t->core != NULL);
+	struct error *err = y_vm_refuses(p, t->core != NULL, o->probes != NULL);
 
 	*ret = (struct y_run_stats){0};
 	if (err)
 		return err;
 	if (make(&vm)) {
-		if (run_point(&vm, Y_BEGIN) && run_point(&vm, Y_ONESHOT))
-			run_timers(&vm);
-		if (!ret->error)
+		if (run_point(&vm, Y_BEGIN) && run_point(&vm, Y_ONESHOT)) {
+			err = start_probes(&vm);
+			if (!err)
+				run_timers(&vm);
+			stop_probes(&vm);
+		}
+		if (!err && !ret->error && !y_has_point(p, Y_END) && o->probes)
+			print_all(&vm);
+		else if (!err && !ret->error)
 			run_point(&vm, Y_END);
 	} else {
 		err = &error_no_memory;
@@ -960,10 +978,4 @@ struct error *y_run(
 	if (!err)
 		err = text_finish(o->out, "the output");
 	return err;
-}
-
-void y_run_stats_free(struct y_run_stats *s)
-{
-	free(s->failures);
-	s->failures = NULL;
 }

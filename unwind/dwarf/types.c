@@ -309,6 +309,69 @@ bool types_function(struct types *t, const char *name, struct type_function *ret
 	return ret->type;
 }
 
+/* Calls each() with a function's parameters until it says that this is the one: true. */
+static bool each_parameter(
+        struct types *t, const char *function, bool (*each)(void *ctx, u32 n, Dwarf_Die *die), void *ctx)
+{
+	const struct types_entry *e = types_lookup(t, TYPES_FUNCTION, function);
+	Dwarf_Die die, child;
+	u32 n = 0;
+
+	if (!e || !types_die(t, e->die, e->alternate, &die))
+		return false;
+	for (int end = dwarf_child(&die, &child); !end && visit(t); end = dwarf_siblingof(&child, &child))
+		if (dwarf_tag(&child) == DW_TAG_formal_parameter && each(ctx, n++, &child))
+			return true;
+	return false;
+}
+
+struct wanted_parameter {
+	struct types *t;
+	const char *name;
+	int n;
+	const struct type *type;
+	void (*each)(void *ctx, const char *name);
+	void *ctx;
+};
+
+static bool is_wanted(void *ctx, u32 n, Dwarf_Die *die)
+{
+	struct wanted_parameter *w = ctx;
+	const char *name = dwarf_diename(die);
+
+	if (!name || strcmp(name, w->name) != 0)
+		return false;
+	w->n = (int)n;
+	w->type = type_referred(w->t, die);
+	return true;
+}
+
+int types_parameter(struct types *t, const char *function, const char *name, const struct type **type)
+{
+	struct wanted_parameter w = {.t = t, .name = name, .n = -1};
+
+	each_parameter(t, function, is_wanted, &w);
+	*type = w.type;
+	return w.type ? w.n : -1;
+}
+
+static bool tell(void *ctx, u32 n, Dwarf_Die *die)
+{
+	struct wanted_parameter *w = ctx;
+	const char *name = dwarf_diename(die);
+
+	if (name)
+		w->each(w->ctx, name);
+	return false;
+}
+
+void types_parameters(struct types *t, const char *function, void (*each)(void *ctx, const char *name), void *ctx)
+{
+	struct wanted_parameter w = {.each = each, .ctx = ctx};
+
+	each_parameter(t, function, tell, &w);
+}
+
 bool types_enumerator(struct types *t, const char *name, s64 *value, const struct type **type)
 {
 	const struct types_entry *e = types_lookup(t, TYPES_ENUMERATOR, name);

@@ -91,6 +91,10 @@ const struct type *types_find(struct types *t, enum type_space space, const char
 bool types_disagree(struct types *t, enum type_space space, const char *name);
 bool types_variable(struct types *t, const char *name, struct type_variable *ret);
 bool types_function(struct types *t, const char *name, struct type_function *ret);
+/* The number of a function's parameter of this name, and its type; -1: it has none, or is unknown. */
+int types_parameter(struct types *t, const char *function, const char *name, const struct type **type);
+/* Calls each() with the names of all of them. */
+void types_parameters(struct types *t, const char *function, void (*each)(void *ctx, const char *name), void *ctx);
 bool types_enumerator(struct types *t, const char *name, s64 *value, const struct type **type);
 /* Calls each() with all names of a space, in no order. */
 void types_names(struct types *t, enum type_space space, void (*each)(void *ctx, const char *name), void *ctx);

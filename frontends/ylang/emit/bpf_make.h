@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parts of the BPF engine's compiler (bpf*.c) share. */
+#ifndef YRT_YLANG_BPF_MAKE_H
+#define YRT_YLANG_BPF_MAKE_H
+
+#include "bpf.h"
+#include "bpf_code.h"
+
+/* The kernel's numbers of helpers: enum bpf_func_id. All that a program may call. */
+enum bpf_helper {
+	HELPER_MAP_LOOKUP = 1,
+	HELPER_MAP_UPDATE = 2,
+	HELPER_MAP_DELETE = 3,
+	HELPER_KTIME = 5,
+	HELPER_CPU = 8,
+	HELPER_COMM = 16,
+	HELPER_READ_USER = 112,
+	HELPER_READ_KERNEL = 113,
+	HELPER_READ_USER_STR = 114,
+	HELPER_NS_PID = 120,
+	HELPER_RING_OUTPUT = 130,
+	HELPER_COPY_USER = 148,
+};
+
+/* The stack. */
+#define AT_ITER (-8)
+#define AT_WORD (-16)
+#define AT_PID  (-24)
+#define AT_KEY  (-32)
+
+#define R_CTX   R6
+#define R_STATE R7
+
+struct bpf_make {
+	const struct y_program *p;
+	const struct y_bpf_options *o;
+	struct y_bpf *ret;
+	struct bpf_code code;
+	struct error *error;
+	u32 *literal_offsets;
+	/* of the handler */
+	bool loops;
+	u32 keys, keys_size; /* room for a key in the state */
+	u32 used;            /* of the state, so far */
+	u32 end, failed;     /* labels */
+	u32 depth;
+};
+
+struct bpf_call { /* a function where it is inlined */
+	const struct y_function *f;
+	u32 *slots; /* offsets in the state */
+	u32 *arrays;
+	u32 first_block; /* label of block 0; the others follow */
+	u32 returned;    /* offset of what it returns, or Y_NONE */
+	u32 to, fail;    /* labels: where it returns to, where it fails to */
+};
+
+void bpf_refuse(struct bpf_make *m, const struct y_insn *i, const char *what);
+void bpf_state_address(struct bpf_make *m, u8 reg, u32 off);
+void bpf_copy_text(struct bpf_make *m, u32 to, u32 from);
+/* Room in the state. */
+u32 bpf_room(struct bpf_make *m, u32 size);
+/* Fails the instruction; at: a register with an address, or -1. */
+void bpf_fail(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i, enum y_status status, int at);
+void bpf_count(struct bpf_make *m, u32 offset_of_control);
+
+/* bpf_value.c: numbers and reads */
+void bpf_value(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i);
+void bpf_wrap(struct bpf_make *m, u8 reg, enum y_type type);
+/* bpf_text.c */
+void bpf_text(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i);
+void bpf_text_compare(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i);
+/* bpf_table.c: maps and aggregates */
+void bpf_table(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i);
+void bpf_table_describe(struct bpf_make *m);
+u32 bpf_key_size(const struct y_map *map);
+/* bpf_print.c */
+void bpf_print(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i);
+void bpf_flush(struct bpf_make *m);
+
+#endif

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Maps and aggregates. A map is a hash table of the kernel; an aggregate one of each CPU, which user space adds up. A
+ * thread may be preempted by another one of the same CPU, so all updates are atomic.
+ */
+#include "bpf_make.h"
+
+#define RETRIES 4 /* of an extreme that another thread changes meanwhile */
+#define NOEXIST 1
+
+u32 bpf_key_size(const struct y_map *map)
+{
+	u32 size = 0;
+
+	for (u32 i = 0; i < map->nkeys; i++)
+		size += map->keys[i] == Y_STR ? sizeof(struct y_text) : sizeof(u64);
+	return size ? size : sizeof(u64);
+}
+
+void bpf_table_describe(struct bpf_make *m)
+{
+	for (u32 i = 0; i < m->p->nmaps; i++) {
+		const struct y_map *map = &m->p->maps[i];
+		struct y_object_map *own = &m->ret->object.maps[Y_OWN_MAPS + i];
+
+		*own = (struct y_object_map){.type = map->is_agg ? BPF_MAP_TYPE_PERCPU_HASH : BPF_MAP_TYPE_HASH,
+		        .key_size = bpf_key_size(map),
+		        .value_size = sizeof(u64),
+		        .most = !map->nkeys                  ? 1
+		                : map->most == Y_MAP_ENTRIES ? Y_MAP_ENTRIES_PROBE
+		                                             : map->most};
+		if (map->is_agg)
+			own->value_size = y_prints_histogram(m->p, i) ? sizeof(struct y_total) : (u32)Y_TOTAL_SIZE;
+		else if (map->value == Y_STR)
+			own->value_size = sizeof(struct y_text);
+	}
+}
+
+static bool make_key(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i)
+{
+	const struct y_map *map = &m->p->maps[i->imm];
+	u32 at = m->keys;
+
+	if (!i->nargs)
+		bpf_store_imm(&m->code, 8, R_STATE, (s16)at, 0);
+	for (u32 k = 0; k < i->nargs; k++) {
+		u32 slot = c->slots[c->f->args[i->args + k]];
+
+		if (map->keys[k] == Y_STACK) {
+			bpf_refuse(m, i, "stacks as keys");
+			return false;
+		}
+		if (map->keys[k] == Y_STR) {
+			bpf_copy_text(m, at, slot);
+			bpf_state_address(m, R1, at);
+			bpf_store_imm(&m->code, 4, R1, offsetof(struct y_text, cut), 0);
+			at += sizeof(struct y_text);
+		} else {
+			bpf_load(&m->code, 8, R1, R_STATE, (s16)slot);
+			bpf_state_address(m, R2, at);
+			bpf_store(&m->code, 8, R2, 0, R1);
+			at += sizeof(u64);
+		}
+	}
+	return true;
+}
+
+static void map_and_key(struct bpf_make *m, const struct y_insn *i)
+{
+	bpf_map(&m->code, R1, BPF_PSEUDO_MAP_FD, Y_OWN_MAPS + (u32)i->imm, 0);
+	bpf_state_address(m, R2, m->keys);
+}
+
+static void lookup(struct bpf_make *m, const struct y_insn *i)
+{
+	map_and_key(m, i);
+	bpf_call(&m->code, HELPER_MAP_LOOKUP);
+}
+
+/* R3 is set: the value. */
+static void update(struct bpf_make *m, const struct y_insn *i, u32 flags)
+{
+	map_and_key(m, i);
+	bpf_op_imm(&m->code, BPF_MOV, R4, (s32)flags);
+	bpf_call(&m->code, HELPER_MAP_UPDATE);
+}
+
+static void lost(struct bpf_make *m)
+{
+	bpf_count(m, offsetof(struct y_control, lost_updates));
+}
+
+static void get(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i)
+{
+	u32 missing = bpf_label(&m->code), done = bpf_label(&m->code);
+	bool text = m->p->maps[i->imm].value == Y_STR;
+
+	lookup(m, i);
+	bpf_branch_imm(&m->code, BPF_JEQ, R0, 0, missing);
+	if (text) {
+		bpf_state_address(m, R1, c->slots[i->dst]);
+		bpf_op_imm(&m->code, BPF_MOV, R2, (s32)sizeof(struct y_text));
+		bpf_op(&m->code, BPF_MOV, R3, R0);
+		bpf_call(&m->code, HELPER_READ_KERNEL);
+	} else {
+		bpf_load(&m->code, 8, R1, R0, 0);
+		bpf_store(&m->code, 8, R_STATE, (s16)c->slots[i->dst], R1);
+	}
+	bpf_jump(&m->code, done);
+	bpf_place(&m->code, missing);
+	if (text) {
+		bpf_state_address(m, R1, c->slots[i->dst]);
+		bpf_map(&m->code, R3, BPF_PSEUDO_MAP_VALUE, Y_MAP_LITERALS, 0);
+		bpf_op_imm(&m->code, BPF_MOV, R2, (s32)sizeof(struct y_text));
+		bpf_call(&m->code, HELPER_READ_KERNEL);
+	} else {
+		bpf_store_imm(&m->code, 8, R_STATE, (s16)c->slots[i->dst], 0);
+	}
+	bpf_place(&m->code, done);
+}
+
+static void set(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i)
+{
+	u32 done = bpf_label(&m->code);
+
+	bpf_state_address(m, R3, c->slots[i->a]);
+	update(m, i, 0);
+	bpf_branch_imm(&m->code, BPF_JEQ, R0, 0, done);
+	lost(m);
+	bpf_place(&m->code, done);
+}
+
+static void add(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i)
+{
+	u32 have = bpf_label(&m->code), done = bpf_label(&m->code), fresh = bpf_label(&m->code);
+
+	lookup(m, i);
+	bpf_branch_imm(&m->code, BPF_JNE, R0, 0, have);
+	bpf_state_address(m, R3, c->slots[i->a]);
+	update(m, i, NOEXIST);
+	bpf_branch_imm(&m->code, BPF_JEQ, R0, 0, fresh);
+	lookup(m, i);
+	bpf_branch_imm(&m->code, BPF_JNE, R0, 0, have);
+	lost(m);
+	bpf_place(&m->code, fresh);
+	bpf_load(&m->code, 8, R2, R_STATE, (s16)c->slots[i->a]);
+	bpf_store(&m->code, 8, R_STATE, (s16)c->slots[i->dst], R2);
+	bpf_jump(&m->code, done);
+	bpf_place(&m->code, have);
+	bpf_load(&m->code, 8, R1, R_STATE, (s16)c->slots[i->a]);
+	bpf_op(&m->code, BPF_MOV, R2, R1);
+	bpf_atomic(&m->code, 8, R0, 0, R2, BPF_ADD | BPF_FETCH);
+	bpf_op(&m->code, BPF_ADD, R2, R1);
+	bpf_store(&m->code, 8, R_STATE, (s16)c->slots[i->dst], R2);
+	bpf_place(&m->code, done);
+}
+
+/* [R8 + offset] = the larger of it and R2 */
+static void raise(struct bpf_make *m, s16 offset)
+{
+	u32 done = bpf_label(&m->code);
+
+	for (u32 i = 0; i < RETRIES; i++) {
+		bpf_load(&m->code, 8, R0, R8, offset);
+		bpf_branch(&m->code, BPF_JGE, R0, R2, done);
+		bpf_atomic(&m->code, 8, R8, offset, R2, BPF_CMPXCHG);
+	}
+	bpf_place(&m->code, done);
+}
+
+/*
+ * The bucket of R1: 0 below 0, else 1 + bits. It is kept in memory, as the verifier would follow each of its values.
+ */
+static void count_bucket(struct bpf_make *m)
+{
+	const s16 scratch = offsetof(struct y_state, scratch);
+	u32 found = bpf_label(&m->code);
+
+	bpf_store_imm(&m->code, 8, R_STATE, scratch, 0);
+	bpf_branch_imm(&m->code, BPF_JSLT, R1, 0, found);
+	bpf_store_imm(&m->code, 8, R_STATE, scratch, 1);
+	bpf_branch_imm(&m->code, BPF_JEQ, R1, 0, found);
+	bpf_store_imm(&m->code, 8, R_STATE, scratch, 2);
+	for (s32 bits = 32; bits; bits /= 2) {
+		u32 less = bpf_label(&m->code);
+
+		bpf_op(&m->code, BPF_MOV, R2, R1);
+		bpf_op_imm(&m->code, BPF_RSH, R2, bits);
+		bpf_branch_imm(&m->code, BPF_JEQ, R2, 0, less);
+		bpf_op(&m->code, BPF_MOV, R1, R2);
+		bpf_load(&m->code, 8, R3, R_STATE, scratch);
+		bpf_op_imm(&m->code, BPF_ADD, R3, bits);
+		bpf_store(&m->code, 8, R_STATE, scratch, R3);
+		bpf_place(&m->code, less);
+	}
+	bpf_place(&m->code, found);
+	bpf_load(&m->code, 8, R1, R_STATE, scratch);
+	found = bpf_label(&m->code);
+	bpf_branch_imm(&m->code, BPF_JGT, R1, 65, found); /* never, which the verifier does not see */
+	bpf_op_imm(&m->code, BPF_LSH, R1, 3);
+	bpf_op(&m->code, BPF_ADD, R8, R1);
+	bpf_op_imm(&m->code, BPF_MOV, R1, 1);
+	bpf_atomic(&m->code, 8, R8, (s16)Y_TOTAL_SIZE, R1, BPF_ADD);
+	bpf_place(&m->code, found);
+}
+
+static void aggregate(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i)
+{
+	u32 have = bpf_label(&m->code), done = bpf_label(&m->code);
+
+	lookup(m, i);
+	bpf_branch_imm(&m->code, BPF_JNE, R0, 0, have);
+	bpf_map(&m->code, R3, BPF_PSEUDO_MAP_VALUE, Y_MAP_LITERALS, 0);
+	update(m, i, NOEXIST);
+	lookup(m, i);
+	bpf_branch_imm(&m->code, BPF_JNE, R0, 0, have);
+	lost(m);
+	bpf_jump(&m->code, done);
+	bpf_place(&m->code, have);
+	bpf_op(&m->code, BPF_MOV, R8, R0);
+	bpf_load(&m->code, 8, R1, R_STATE, (s16)c->slots[i->a]);
+	bpf_atomic(&m->code, 8, R8, offsetof(struct y_total, sum), R1, BPF_ADD);
+	bpf_imm64(&m->code, R2, 1ull << 63);
+	bpf_op(&m->code, BPF_XOR, R2, R1);
+	raise(m, offsetof(struct y_total, most));
+	bpf_op_imm(&m->code, BPF_XOR, R2, -1);
+	raise(m, offsetof(struct y_total, least));
+	bpf_op_imm(&m->code, BPF_MOV, R2, 1);
+	bpf_atomic(&m->code, 8, R8, offsetof(struct y_total, count), R2, BPF_ADD);
+	if (y_prints_histogram(m->p, (u32)i->imm))
+		count_bucket(m);
+	bpf_place(&m->code, done);
+}
+
+void bpf_table(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i)
+{
+	const struct y_map *map = &m->p->maps[i->imm];
+
+	if (i->op == Y_OP_AGG_GET || i->op == Y_OP_MAP_CLEAR) {
+		bpf_refuse(m, i,
+		        i->op == Y_OP_AGG_GET ? "what an aggregate has so far, as each CPU has a part of it"
+		                              : "clearing a whole map");
+		return;
+	}
+	if (!make_key(m, c, i))
+		return;
+	switch (i->op) {
+	case Y_OP_MAP_GET:
+		get(m, c, i);
+		break;
+	case Y_OP_MAP_SET:
+		set(m, c, i);
+		break;
+	case Y_OP_MAP_ADD:
+		if (map->value == Y_F64)
+			bpf_refuse(m, i, "arithmetic with floating-point numbers");
+		else
+			add(m, c, i);
+		break;
+	case Y_OP_MAP_IN:
+		lookup(m, i);
+		bpf_op(&m->code, BPF_MOV, R1, R0);
+		bpf_op_imm(&m->code, BPF_MOV, R2, 0);
+		{
+			u32 none = bpf_label(&m->code);
+
+			bpf_branch_imm(&m->code, BPF_JEQ, R1, 0, none);
+			bpf_op_imm(&m->code, BPF_MOV, R2, 1);
+			bpf_place(&m->code, none);
+		}
+		bpf_store(&m->code, 8, R_STATE, (s16)c->slots[i->dst], R2);
+		break;
+	case Y_OP_MAP_DELETE:
+		map_and_key(m, i);
+		bpf_call(&m->code, HELPER_MAP_DELETE);
+		break;
+	default:
+		aggregate(m, c, i);
+	}
+}

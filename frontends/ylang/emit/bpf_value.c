@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Numbers: arithmetic as C has it, globals, arrays, registers and what is read of the target. */
+#include "bpf_make.h"
+#include "unwind/arch/x86_64/arch.h"
+
+#define HALF 32
+
+void bpf_wrap(struct bpf_make *m, u8 reg, enum y_type type)
+{
+	s32 bits = 64 - 8 * (s32)y_type_size(type);
+
+	if (type == Y_U32) {
+		bpf_emit(&m->code, BPF_ALU | BPF_MOV | BPF_X, reg, reg, 0, 0);
+	} else if (bits && bits < 64 && !y_type_is_float(type)) {
+		bpf_op_imm(&m->code, BPF_LSH, reg, bits);
+		bpf_op_imm(&m->code, y_type_is_signed(type) ? BPF_ARSH : BPF_RSH, reg, bits);
+	}
+}
+
+static void get(struct bpf_make *m, u8 reg, const struct bpf_call *c, u32 slot)
+{
+	bpf_load(&m->code, 8, reg, R_STATE, (s16)c->slots[slot]);
+}
+
+static void put(struct bpf_make *m, const struct bpf_call *c, u32 slot, u8 reg)
+{
+	bpf_store(&m->code, 8, R_STATE, (s16)c->slots[slot], reg);
+}
+
+static void constant(struct bpf_make *m, const struct bpf_call *c, u32 slot, u64 value)
+{
+	if ((s64)value == (s32)value) {
+		bpf_store_imm(&m->code, 8, R_STATE, (s16)c->slots[slot], (s32)value);
+		return;
+	}
+	bpf_imm64(&m->code, R1, value);
+	put(m, c, slot, R1);
+}
+
+/* BPF divides without signs: by amounts, then the sign. */
+static void divide(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i)
+{
+	u32 ok = bpf_label(&m->code), skip;
+	bool is_signed = y_type_is_signed(i->type);
+	const u8 of_sign = i->op == Y_OP_DIV ? R4 : R3;
+
+	get(m, R1, c, i->a);
+	get(m, R2, c, i->b);
+	bpf_branch_imm(&m->code, BPF_JNE, R2, 0, ok);
+	bpf_fail(m, c, i, Y_DIV, -1);
+	bpf_place(&m->code, ok);
+	if (is_signed) {
+		bpf_op(&m->code, BPF_MOV, R3, R1);
+		bpf_op_imm(&m->code, BPF_ARSH, R3, 63);
+		bpf_op(&m->code, BPF_MOV, R4, R2);
+		bpf_op_imm(&m->code, BPF_ARSH, R4, 63);
+		for (u8 reg = R1; reg <= R2; reg++) { /* (x ^ sign) - sign */
+			bpf_op(&m->code, BPF_XOR, reg, reg + 2);
+			bpf_op(&m->code, BPF_SUB, reg, reg + 2);
+		}
+		bpf_op(&m->code, BPF_XOR, R4, R3);
+	}
+	bpf_op(&m->code, i->op == Y_OP_DIV ? BPF_DIV : BPF_MOD, R1, R2);
+	if (is_signed) {
+		skip = bpf_label(&m->code);
+		bpf_branch_imm(&m->code, BPF_JEQ, of_sign, 0, skip);
+		bpf_emit(&m->code, BPF_ALU64 | BPF_NEG, R1, 0, 0, 0);
+		bpf_place(&m->code, skip);
+	}
+	bpf_wrap(m, R1, i->type);
+	put(m, c, i->dst, R1);
+}
+
+static void compare(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i)
+{
+	bool is_signed = y_type_is_signed(i->type);
+	u32 yes = bpf_label(&m->code);
+	u8 op;
+
+	if (i->type == Y_STR) {
+		bpf_text_compare(m, c, i);
+		return;
+	}
+	switch (i->op) {
+	case Y_OP_EQ:
+		op = BPF_JEQ;
+		break;
+	case Y_OP_NE:
+		op = BPF_JNE;
+		break;
+	case Y_OP_LT:
+		op = is_signed ? BPF_JSLT : BPF_JLT;
+		break;
+	default:
+		op = is_signed ? BPF_JSLE : BPF_JLE;
+	}
+	get(m, R1, c, i->a);
+	get(m, R2, c, i->b);
+	bpf_op_imm(&m->code, BPF_MOV, R3, 1);
+	bpf_branch(&m->code, op, R1, R2, yes);
+	bpf_op_imm(&m->code, BPF_MOV, R3, 0);
+	bpf_place(&m->code, yes);
+	put(m, c, i->dst, R3);
+}
+
+static void compute(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i)
+{
+	static const u8 ops[] = {[Y_OP_ADD] = BPF_ADD,
+	        [Y_OP_SUB] = BPF_SUB,
+	        [Y_OP_MUL] = BPF_MUL,
+	        [Y_OP_AND] = BPF_AND,
+	        [Y_OP_OR] = BPF_OR,
+	        [Y_OP_XOR] = BPF_XOR,
+	        [Y_OP_SHL] = BPF_LSH,
+	        [Y_OP_SHR] = BPF_RSH};
+	u8 op = i->op < sizeof(ops) ? ops[i->op] : 0;
+
+	get(m, R1, c, i->a);
+	if (i->op == Y_OP_NEG) {
+		bpf_emit(&m->code, BPF_ALU64 | BPF_NEG, R1, 0, 0, 0);
+	} else if (i->op == Y_OP_NOT) {
+		bpf_op_imm(&m->code, BPF_XOR, R1, -1);
+	} else {
+		get(m, R2, c, i->b);
+		if (i->op == Y_OP_SHL || i->op == Y_OP_SHR)
+			bpf_op_imm(&m->code, BPF_AND, R2, 8 * (s32)y_type_size(i->type) - 1);
+		if (i->op == Y_OP_SHR && y_type_is_signed(i->type))
+			op = BPF_ARSH;
+		bpf_op(&m->code, op, R1, R2);
+	}
+	bpf_wrap(m, R1, i->type);
+	put(m, c, i->dst, R1);
+}
+
+static void convert(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i)
+{
+	if ((y_type_is_float(i->type) || y_type_is_float((enum y_type)i->imm)) && i->type != i->imm) {
+		bpf_refuse(m, i, "conversions of floating-point numbers");
+		return;
+	}
+	get(m, R1, c, i->a);
+	bpf_wrap(m, R1, i->type);
+	put(m, c, i->dst, R1);
+}
+
+static void load(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i)
+{
+	u32 ok = bpf_label(&m->code), size = y_type_size(i->type);
+
+	get(m, R8, c, i->a);
+	if ((s64)i->imm == (s32)i->imm) {
+		bpf_op_imm(&m->code, BPF_ADD, R8, (s32)i->imm);
+	} else {
+		bpf_imm64(&m->code, R1, i->imm);
+		bpf_op(&m->code, BPF_ADD, R8, R1);
+	}
+	bpf_op(&m->code, BPF_MOV, R1, R10);
+	bpf_op_imm(&m->code, BPF_ADD, R1, AT_WORD);
+	bpf_op_imm(&m->code, BPF_MOV, R2, (s32)size);
+	bpf_op(&m->code, BPF_MOV, R3, R8);
+	bpf_call(&m->code, m->o->sleepable ? HELPER_COPY_USER : HELPER_READ_USER);
+	bpf_branch_imm(&m->code, BPF_JEQ, R0, 0, ok);
+	bpf_fail(m, c, i, m->o->sleepable ? Y_FAULT : Y_ABSENT, R8);
+	bpf_place(&m->code, ok);
+	bpf_load(&m->code, size, R1, R10, AT_WORD);
+	if (y_type_is_signed(i->type))
+		bpf_wrap(m, R1, i->type);
+	put(m, c, i->dst, R1);
+}
+
+/* Of struct pt_regs, by DWARF's numbers. */
+static s16 offset_of_register(u64 number)
+{
+	static const u8 words[ARCH_NREGS] = {[DWREG_RAX] = 10,
+	        [DWREG_RDX] = 12,
+	        [DWREG_RCX] = 11,
+	        [DWREG_RBX] = 5,
+	        [DWREG_RSI] = 13,
+	        [DWREG_RDI] = 14,
+	        [DWREG_RBP] = 4,
+	        [DWREG_RSP] = 19,
+	        [DWREG_R8] = 9,
+	        [DWREG_R9] = 8,
+	        [DWREG_R10] = 7,
+	        [DWREG_R11] = 6,
+	        [DWREG_R12] = 3,
+	        [DWREG_R13] = 2,
+	        [DWREG_R14] = 1,
+	        [DWREG_R15] = 0,
+	        [DWREG_RIP] = 16};
+
+	return number < ARCH_NREGS ? 8 * words[number] : 0;
+}
+
+static void global(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i)
+{
+	bpf_map(&m->code, R1, BPF_PSEUDO_MAP_VALUE, Y_MAP_GLOBALS, m->ret->global_offsets[i->imm]);
+	if (i->op == Y_OP_GLOBAL_SET) {
+		get(m, R2, c, i->a);
+		bpf_store(&m->code, 8, R1, 0, R2);
+		return;
+	}
+	if (i->op == Y_OP_GLOBAL_ADD) {
+		get(m, R3, c, i->a);
+		bpf_op(&m->code, BPF_MOV, R2, R3);
+		bpf_atomic(&m->code, 8, R1, 0, R2, BPF_ADD | BPF_FETCH);
+		bpf_op(&m->code, BPF_ADD, R2, R3);
+	} else {
+		bpf_load(&m->code, 8, R2, R1, 0);
+	}
+	bpf_wrap(m, R2, i->type);
+	put(m, c, i->dst, R2);
+}
+
+static void array(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i)
+{
+	bool is_global = i->imm >= Y_GLOBAL_ARRAY;
+	u64 number = is_global ? i->imm - Y_GLOBAL_ARRAY : i->imm;
+	u32 n = is_global ? m->p->globals[number].n : c->f->arrays[number].n, ok = bpf_label(&m->code);
+
+	if (i->type == Y_STR) {
+		bpf_refuse(m, i, "arrays of strings");
+		return;
+	}
+	get(m, R1, c, i->a);
+	bpf_branch_imm(&m->code, BPF_JLT, R1, (s32)n, ok);
+	bpf_fail(m, c, i, Y_LIMIT, -1);
+	bpf_place(&m->code, ok);
+	bpf_op_imm(&m->code, BPF_LSH, R1, 3);
+	if (is_global)
+		bpf_map(&m->code, R2, BPF_PSEUDO_MAP_VALUE, Y_MAP_GLOBALS, m->ret->global_offsets[number]);
+	else
+		bpf_state_address(m, R2, c->arrays[number]);
+	bpf_op(&m->code, BPF_ADD, R2, R1);
+	if (i->op == Y_OP_ARRAY_GET)
+		bpf_load(&m->code, 8, R3, R2, 0);
+	else
+		get(m, R3, c, i->b);
+	if (i->op == Y_OP_ARRAY_GET)
+		put(m, c, i->dst, R3);
+	else
+		bpf_store(&m->code, 8, R2, 0, R3);
+}
+
+static void context(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i)
+{
+	switch (i->imm) {
+	case Y_PID:
+		constant(m, c, i->dst, m->o->pid);
+		return;
+	case Y_TID:
+		bpf_load(&m->code, 8, R0, R_STATE, offsetof(struct y_state, tid));
+		break;
+	case Y_CPU:
+		bpf_call(&m->code, HELPER_CPU);
+		break;
+	default:
+		bpf_call(&m->code, HELPER_KTIME);
+		if (i->imm == Y_WALL) {
+			bpf_imm64(&m->code, R1, m->o->wall_ns);
+			bpf_op(&m->code, BPF_ADD, R0, R1);
+		}
+	}
+	put(m, c, i->dst, R0);
+}
+
+void bpf_value(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i)
+{
+	if (y_type_is_float(i->type) && i->op >= Y_OP_ADD && i->op <= Y_OP_LE) {
+		bpf_refuse(m, i, "arithmetic with floating-point numbers");
+		return;
+	}
+	switch (i->op) {
+	case Y_OP_CONST:
+		constant(m, c, i->dst, i->imm);
+		break;
+	case Y_OP_MOVE:
+		get(m, R1, c, i->a);
+		put(m, c, i->dst, R1);
+		break;
+	case Y_OP_CONVERT:
+		convert(m, c, i);
+		break;
+	case Y_OP_DIV:
+	case Y_OP_MOD:
+		divide(m, c, i);
+		break;
+	case Y_OP_EQ:
+	case Y_OP_NE:
+	case Y_OP_LT:
+	case Y_OP_LE:
+		compare(m, c, i);
+		break;
+	case Y_OP_ADDRESS:
+		constant(m, c, i->dst, m->p->modules[i->a].bias + i->imm);
+		break;
+	case Y_OP_LOAD:
+		load(m, c, i);
+		break;
+	case Y_OP_REGISTER:
+		bpf_load(&m->code, 8, R1, R_CTX, offset_of_register(i->imm));
+		put(m, c, i->dst, R1);
+		break;
+	case Y_OP_GLOBAL_GET:
+	case Y_OP_GLOBAL_SET:
+	case Y_OP_GLOBAL_ADD:
+		global(m, c, i);
+		break;
+	case Y_OP_ARRAY_GET:
+	case Y_OP_ARRAY_SET:
+		array(m, c, i);
+		break;
+	case Y_OP_STATUS:
+	case Y_OP_AT:
+		bpf_load(&m->code, i->op == Y_OP_AT ? 8 : 4, R1, R_STATE,
+		        i->op == Y_OP_AT ? offsetof(struct y_state, at) : offsetof(struct y_state, status));
+		put(m, c, i->dst, R1);
+		break;
+	case Y_OP_CONTEXT:
+		context(m, c, i);
+		break;
+	default:
+		compute(m, c, i);
+	}
+}

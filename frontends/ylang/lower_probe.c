@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a probe sees of its place: arguments by number and by name, and what a function returns. */
+#include <string.h>
+
+#include "lower.h"
+#include "unwind/arch/x86_64/arch.h"
+#include "unwind/symbols/parameters.h"
+
+#define ARGUMENTS_MOST 64u
+
+static u32 emit_register(struct lower *l, const struct y_node *n, u32 number)
+{
+	u32 dst = new_slot(l, Y_U64);
+	struct y_insn *i = emit(l, n, Y_OP_REGISTER, Y_U64);
+
+	i->dst = dst;
+	i->imm = number;
+	return dst;
+}
+
+/* A word of the caller's at an offset from the stack pointer at the function's entry. */
+static struct value on_stack(struct lower *l, const struct y_node *n, const struct type *type, u32 offset)
+{
+	return (struct value){.kind = V_TARGET, .type = type, .slot = emit_register(l, n, DWREG_RSP), .imm = offset};
+}
+
+struct value lower_argument(struct lower *l, const struct y_node *n, u64 number)
+{
+	if (!l->probe)
+		FAIL(l, n, "_arg: only a probe of a function has arguments");
+	if (l->probe->returns)
+		FAIL(l, n, "_arg: where a function returns, its arguments are gone; keep them in a map at its entry");
+	if (number >= ARGUMENTS_MOST)
+		FAIL(l, n, "_arg takes 0 to %u", ARGUMENTS_MOST - 1);
+	if (number < 6)
+		return in_slot(&y_long, emit_register(l, n, parameter_regs[number]));
+	return rvalue(l, n, on_stack(l, n, &y_long, 8 * (u32)(number - 5)));
+}
+
+/* The function that the point names, in C. */
+static const char *function_name(struct lower *l)
+{
+	const char *name = strrchr(l->probe->spec, ':');
+
+	return name ? name + 1 : l->probe->spec;
+}
+
+static void no_parameter(struct lower *l, const struct y_node *n, struct types *types, const char *function)
+{
+	struct y_near near = {.name = n->name};
+
+	if (!types)
+		FAIL(l, n, "$%s: no debug information describes %s; _arg(0) is its first argument", n->name, function);
+	types_parameters(types, function, y_near_offer, &near);
+	FAIL(l, n, "%s has no parameter %s%s; $return is what it returns", function, n->name, y_near_text(l->s, &near));
+}
+
+static bool is_word(const struct type *type)
+{
+	return (is_integer(type) || type->kind == TYPE_POINTER || type->kind == TYPE_ENUM) && type->size <= 8;
+}
+
+static struct value returned(struct lower *l, const struct y_node *n)
+{
+	const char *function = function_name(l);
+	const struct type *type = &y_long;
+
+	if (!l->probe->returns)
+		FAIL(l, n, "$return: only a probe of a return has it: _probe %s:return", l->probe->spec);
+	for (u32 i = 0; i < l->target->nmodules; i++) {
+		struct types *types = y_target_types(l->target, i);
+		struct type_function f;
+
+		if (types && types_function(types, function, &f) && f.type->to) {
+			type = f.type->to;
+			break;
+		}
+	}
+	if (!is_word(type))
+		FAIL(l, n, "$return: %s returns %s, which is in no general register", function,
+		        y_type_text(l->s, type));
+	return cast_to(l, n, in_slot(&y_ulong, emit_register(l, n, DWREG_RAX)), type);
+}
+
+/* Where it is at the function's first instruction, by debug information. */
+static struct value located(
+        struct lower *l, const struct y_node *n, u32 module, u64 addr, u32 number, const struct type *type)
+{
+	const struct y_target_module *m = &l->target->modules[module];
+	struct parameters all;
+	const struct parameter *p;
+
+	if (!parameters_find(m->debug ? m->debug : m->image, l->target->root ? l->target->root : "", addr, &all) ||
+	        number >= all.n)
+		FAIL(l, n,
+		        "$%s: the debug information does not say where it is; _arg(%u) is what C's convention passes "
+		        "there",
+		        n->name, number);
+	p = &all.of[number];
+	if (!is_word(type))
+		FAIL(l, n, "$%s is of type %s: only integers and pointers can be taken from a register", n->name,
+		        y_type_text(l->s, type));
+	if (p->stack)
+		return on_stack(l, n, type, p->stack);
+	if (p->nregs != 1)
+		FAIL(l, n, "$%s: the compiler has removed it", n->name);
+	return cast_to(l, n, in_slot(&y_ulong, emit_register(l, n, p->reg[0])), type);
+}
+
+struct value lower_parameter(struct lower *l, const struct y_node *n)
+{
+	const char *function;
+	struct types *known = NULL;
+
+	if (!l->probe)
+		FAIL(l, n, "$%s: only probes of functions have parameters", n->name);
+	if (!strcmp(n->name, "return"))
+		return returned(l, n);
+	if (l->probe->returns)
+		FAIL(l, n, "$%s: where a function returns, its parameters are gone; keep them in a map at its entry",
+		        n->name);
+	function = function_name(l);
+	for (u32 i = 0; i < l->target->nmodules; i++) {
+		struct types *types = y_target_types(l->target, i);
+		const struct type *type;
+		struct type_function f;
+		int number;
+
+		if (!types || !types_function(types, function, &f) || !f.addr)
+			continue;
+		known = types;
+		number = types_parameter(types, function, n->name, &type);
+		if (number >= 0)
+			return located(l, n, i, f.addr, (u32)number, type);
+	}
+	no_parameter(l, n, known, function);
+	return (struct value){0};
+}
+
+/* "module:function:return" as `probe -e` takes it. */
+void lower_point(struct lower *l, struct y_handler *h, struct y_pos pos)
+{
+	const char *last = strrchr(h->spec, ':');
+	bool entry = last && !strcmp(last, ":entry");
+
+	h->returns = last && !strcmp(last, ":return");
+	if (last && !strncmp(last, ":line", 5))
+		y_error(l->s, pos, NULL, "_probe %s: lines are no probe points yet", h->spec);
+	if (h->returns || entry)
+		h->spec = y_format(l->s, "%.*s", (int)(last - h->spec), h->spec);
+}

@@ -1,0 +1,516 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "probes.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "probes/y/y_probe.h"
+#include "unwind/cleanup.h"
+#include "unwind/grow.h"
+#include "unwind/now.h"
+#include "vm_state.h"
+
+#define VALUES_MOST   64u
+#define FAILURES_MOST 256u
+#define SLICE_MS      100u /* between two looks at whether the run has ended */
+
+struct y_probes {
+	const struct y_program *p;
+	struct y_target *target;
+	struct y_kernel kernel;
+	struct y_bpf *bpf;
+	struct y_probe *probe;
+	struct y_probe_options options;
+	struct y_probe_file *files;
+	char (*paths)[64];
+	struct y_share share;
+	u8 *values, *key, *next; /* room for an entry of a map */
+	bool *written;           /* of each map: handlers of the VM change it */
+	bool ended;
+};
+
+/* --- making it --- */
+
+static u64 wall_ahead(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (u64)ts.tv_sec * 1000000000 + (u64)ts.tv_nsec - now_ns();
+}
+
+static struct error *make(
+        const struct y_program *p, const struct y_target *t, const struct y_kernel *k, struct y_bpf **ret)
+{
+	struct y_bpf_options o = {.pid = (u32)t->pid,
+	        .program = t->nmodules ? t->modules[0].path : "",
+	        .wall_ns = wall_ahead(),
+	        .sleepable = k->sleepable,
+	        .check_pid = !k->multi,
+	        .cpus = k->cpus};
+	struct stat st;
+
+	if (!stat("/proc/self/ns/pid", &st)) {
+		o.pid_namespace[0] = st.st_dev;
+		o.pid_namespace[1] = st.st_ino;
+	}
+	return y_bpf_make(p, &o, ret);
+}
+
+struct error *y_probes_make(const struct y_program *p, const struct y_target *t, struct y_bpf **ret)
+{
+	struct y_kernel k;
+
+	error_free(y_kernel_ask(&k));
+	return make(p, t, &k, ret);
+}
+
+/* By its mapping, the kernel finds a file in whatever mount namespace, and one that was deleted. */
+static bool path_of(const struct y_target *t, const struct image *img, char path[64])
+{
+	for (u32 i = 0; i < t->maps.nlines; i++) {
+		const struct map_line *l = &t->maps.lines[i];
+
+		if (!(l->prot & PROT_EXEC) || l->ino != img->ino || !l->path || strcmp(l->path, img->path) != 0)
+			continue;
+		snprintf(path, 64, "/proc/%d/map_files/%lx-%lx", (int)t->pid, l->start, l->end);
+		return true;
+	}
+	return false;
+}
+
+static bool find_files(struct y_probes *s)
+{
+	struct y_target *t = s->target;
+
+	s->files = calloc(t->nmodules + 1, sizeof(*s->files));
+	s->paths = calloc(t->nmodules + 1, sizeof(*s->paths));
+	for (u32 i = 0; s->files && s->paths && i < t->nmodules; i++)
+		if (path_of(t, t->modules[i].image, s->paths[i]))
+			s->files[s->options.nfiles++] = (struct y_probe_file){t->modules[i].image, s->paths[i]};
+	s->options.files = s->files;
+	return s->files && s->paths;
+}
+
+static void mark_written(struct y_probes *s, u32 function, u32 depth)
+{
+	const struct y_function *f = &s->p->functions[function];
+
+	for (u32 i = 0; i < f->ninsns; i++) {
+		const struct y_insn *insn = &f->insns[i];
+
+		if (insn->op == Y_OP_CALL && depth < Y_DEPTH_MOST / 8)
+			mark_written(s, (u32)insn->imm, depth + 1);
+		if (insn->op == Y_OP_MAP_SET || insn->op == Y_OP_MAP_ADD || insn->op == Y_OP_MAP_DELETE ||
+		        insn->op == Y_OP_MAP_CLEAR || insn->op == Y_OP_AGG_ADD)
+			s->written[insn->imm] = true;
+	}
+}
+
+static void record(void *ctx, const struct y_record *r);
+
+struct error *y_probes_new(const struct y_program *p, struct y_target *t, struct y_probes **ret)
+{
+	struct y_probes *s = calloc(1, sizeof(*s));
+	struct error *err;
+
+	*ret = NULL;
+	if (!s)
+		return &error_no_memory;
+	s->p = p;
+	s->target = t;
+	err = y_kernel_ask(&s->kernel);
+	if (!err)
+		err = make(p, t, &s->kernel, &s->bpf);
+	s->options = (struct y_probe_options){.pid = t->pid,
+	        .kernel = &s->kernel,
+	        .sleepable = s->kernel.sleepable,
+	        .root = t->root ? t->root : "",
+	        .record = record,
+	        .ctx = s};
+	s->values = calloc(s->kernel.cpus, sizeof(struct y_total) + sizeof(struct y_text));
+	s->key = calloc(2 * Y_KEYS_MOST, sizeof(struct y_text));
+	s->next = s->key + (s->key ? Y_KEYS_MOST * sizeof(struct y_text) : 0);
+	s->written = calloc(p->nmaps + 1, sizeof(*s->written));
+	if (!err && (!s->values || !s->key || !s->written || !find_files(s)))
+		err = &error_no_memory;
+	for (u32 i = 0; !err && i < p->nhandlers; i++)
+		if (p->handlers[i].point != Y_PROBE)
+			mark_written(s, p->handlers[i].function, 0);
+	if (!err)
+		err = y_probe_open(&s->bpf->object, &s->options, &s->probe);
+	if (err)
+		y_probes_free(s);
+	else
+		*ret = s;
+	return err;
+}
+
+void y_probes_free(struct y_probes *s)
+{
+	if (!s)
+		return;
+	y_probe_close(s->probe);
+	y_bpf_free(s->bpf);
+	free(s->files);
+	free(s->paths);
+	free(s->values);
+	free(s->key);
+	free(s->written);
+	free(s);
+}
+
+/* --- strings --- */
+
+struct text_room { /* a string of the VM */
+	u32 len;
+	bool cut;
+	char bytes[sizeof(((struct y_text *)0)->bytes)];
+};
+
+static u64 to_string(struct text_room *room, const void *from)
+{
+	const struct y_text *t = from;
+
+	room->len = t->len < Y_STR_MOST_PROBE ? t->len : Y_STR_MOST_PROBE;
+	room->cut = t->cut;
+	memcpy(room->bytes, t->bytes, room->len);
+	return (u64)room;
+}
+
+static void from_string(struct y_text *ret, u64 string)
+{
+	const struct y_str *s = (const struct y_str *)string;
+
+	*ret = (struct y_text){.len = !s ? 0 : s->len < Y_STR_MOST_PROBE ? s->len : Y_STR_MOST_PROBE};
+	if (s)
+		memcpy(ret->bytes, s->bytes, ret->len);
+}
+
+/* --- maps: from the kernel --- */
+
+static void split_key(const struct y_map *m, const u8 *key, struct text_room *rooms, u64 *keys)
+{
+	for (u32 i = 0; i < m->nkeys; i++) {
+		if (m->keys[i] == Y_STR) {
+			keys[i] = to_string(&rooms[i], key);
+			key += sizeof(struct y_text);
+		} else {
+			memcpy(&keys[i], key, sizeof(u64));
+			key += sizeof(u64);
+		}
+	}
+}
+
+static void join_key(const struct y_map *m, const u64 *keys, u8 *key)
+{
+	memset(key, 0, Y_KEYS_MOST * sizeof(struct y_text));
+	for (u32 i = 0; i < m->nkeys; i++) {
+		if (m->keys[i] == Y_STR) {
+			struct y_text t;
+
+			from_string(&t, keys[i]);
+			memcpy(key, &t, sizeof(t));
+			key += sizeof(t);
+		} else {
+			memcpy(key, &keys[i], sizeof(u64));
+			key += sizeof(u64);
+		}
+	}
+}
+
+/* What all CPUs have together. */
+static void add_up(const struct y_probes *s, u32 size, bool buckets, struct y_aggregate *ret)
+{
+	u64 most = 0, least = 0;
+
+	for (u32 cpu = 0; cpu < s->kernel.cpus; cpu++) {
+		struct y_total t = {0};
+
+		memcpy(&t, s->values + (size_t)cpu * size, size < sizeof(t) ? size : sizeof(t));
+		ret->count += t.count;
+		ret->sum = (s64)((u64)ret->sum + t.sum);
+		most = t.most > most ? t.most : most;
+		least = t.least > least ? t.least : least;
+		for (u32 b = 0; buckets && ret->buckets && b < Y_BUCKETS; b++)
+			ret->buckets[b] += t.bucket[b];
+	}
+	ret->max = (s64)y_ordered(most);
+	ret->min = (s64)y_ordered(~least);
+}
+
+static void take_entry(struct y_probes *s, u32 map, const u8 *key)
+{
+	struct y_table *t = &s->share.tables[map];
+	const struct y_map *m = &s->p->maps[map];
+	struct text_room rooms[Y_KEYS_MOST], value;
+	u64 keys[Y_KEYS_MOST] = {0}, number;
+	struct y_entry *e;
+
+	split_key(m, key, rooms, keys);
+	if (!y_probe_get(s->probe, map, key, s->values))
+		return;
+	e = y_table_add(t, keys);
+	if (!e)
+		return;
+	if (m->is_agg) {
+		add_up(s, s->bpf->object.maps[Y_OWN_MAPS + map].value_size, t->buckets, (struct y_aggregate *)e->value);
+	} else if (m->value == Y_STR) {
+		y_table_set(t, e, to_string(&value, s->values));
+	} else {
+		memcpy(&number, s->values, sizeof(number));
+		y_table_set(t, e, number);
+	}
+}
+
+static void take_map(struct y_probes *s, u32 map)
+{
+	bool more = y_probe_next(s->probe, map, NULL, s->key);
+
+	y_table_clear(&s->share.tables[map]);
+	for (u32 n = 0; more && n <= s->p->maps[map].most; n++) {
+		take_entry(s, map, s->key);
+		more = y_probe_next(s->probe, map, s->key, s->next);
+		memcpy(s->key, s->next, Y_KEYS_MOST * sizeof(struct y_text));
+	}
+}
+
+static void take_globals(struct y_probes *s)
+{
+	const u8 *data = y_probe_globals(s->probe);
+
+	for (u32 i = 0; i < s->p->nglobals; i++) {
+		const struct y_global *g = &s->p->globals[i];
+		const u8 *at = data + s->bpf->global_offsets[i];
+
+		if (g->n) {
+			memcpy(s->share.global_arrays[i], at, g->n * sizeof(u64));
+		} else if (g->type == Y_STR) {
+			struct text_room room;
+			struct y_str *copy;
+
+			to_string(&room, at);
+			copy = malloc(sizeof(*copy) + room.len);
+			if (!copy)
+				continue;
+			*copy = (struct y_str){.len = room.len, .cut = room.cut};
+			memcpy(copy->bytes, room.bytes, room.len);
+			free((void *)s->share.globals[i]);
+			s->share.globals[i] = (u64)copy;
+		} else {
+			memcpy(&s->share.globals[i], at, sizeof(u64));
+			s->share.globals[i] = y_wrap(g->type, s->share.globals[i]);
+		}
+	}
+}
+
+static void take(void *ctx)
+{
+	struct y_probes *s = ctx;
+
+	for (u32 i = 0; i < s->p->nmaps; i++)
+		take_map(s, i);
+	take_globals(s);
+}
+
+/* --- and back --- */
+
+static void give_entry(struct y_probes *s, u32 map, const struct y_entry *e)
+{
+	const struct y_map *m = &s->p->maps[map];
+	u32 size = s->bpf->object.maps[Y_OWN_MAPS + map].value_size;
+
+	join_key(m, e->keys, s->key);
+	memset(s->values, 0, (size_t)s->kernel.cpus * size);
+	if (m->is_agg) {
+		const struct y_aggregate *a = (const struct y_aggregate *)e->value;
+		struct y_total t = {.count = a->count,
+		        .sum = (u64)a->sum,
+		        .most = y_ordered((u64)a->max),
+		        .least = ~y_ordered((u64)a->min)};
+
+		if (a->buckets)
+			memcpy(t.bucket, a->buckets, sizeof(t.bucket));
+		memcpy(s->values, &t, size);
+	} else if (m->value == Y_STR) {
+		from_string((struct y_text *)s->values, e->value);
+	} else {
+		memcpy(s->values, &e->value, sizeof(u64));
+	}
+	y_probe_set(s->probe, map, s->key, s->values);
+}
+
+static void give_map(struct y_probes *s, u32 map)
+{
+	const struct y_table *t = &s->share.tables[map];
+
+	while (y_probe_next(s->probe, map, NULL, s->key))
+		y_probe_delete(s->probe, map, s->key);
+	for (u32 i = 0; i < t->nentries; i++)
+		if (!t->entries[i]->gone)
+			give_entry(s, map, t->entries[i]);
+}
+
+static void give(void *ctx)
+{
+	struct y_probes *s = ctx;
+	u8 *data = y_probe_globals(s->probe);
+
+	for (u32 i = 0; i < s->p->nmaps; i++)
+		if (s->written[i])
+			give_map(s, i);
+	for (u32 i = 0; i < s->p->nglobals; i++) {
+		const struct y_global *g = &s->p->globals[i];
+		u8 *at = data + s->bpf->global_offsets[i];
+
+		if (g->n)
+			memcpy(at, s->share.global_arrays[i], g->n * sizeof(u64));
+		else if (g->type == Y_STR)
+			from_string((struct y_text *)at, s->share.globals[i]);
+		else
+			memcpy(at, &s->share.globals[i], sizeof(u64));
+	}
+}
+
+/* --- records --- */
+
+/* Is value number k of the format a string? */
+static void find_texts(const struct y_format *f, bool texts[VALUES_MOST])
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < f->npieces && n + 2 < VALUES_MOST; i++) {
+		const struct y_piece *p = &f->pieces[i];
+
+		if (p->kind == Y_TEXT)
+			continue;
+		n += (p->width == Y_STAR) + (p->precision == Y_STAR);
+		texts[n++] = p->kind == Y_STRING;
+	}
+}
+
+static void print(struct y_probes *s, const struct y_record *r)
+{
+	const struct y_format *f = &s->p->formats[r->number];
+	cleanup(free) struct text_room *rooms = calloc(VALUES_MOST, sizeof(*rooms));
+	struct y_printed values[VALUES_MOST] = {0};
+	bool texts[VALUES_MOST] = {0};
+	u32 at = sizeof(*r);
+
+	find_texts(f, texts);
+	for (u32 i = 0; rooms && i < f->nvalues && i < VALUES_MOST; i++) {
+		struct y_printed_value v;
+
+		if (at + sizeof(v) + (texts[i] ? sizeof(struct y_text) : 0) > r->size)
+			return;
+		memcpy(&v, (const u8 *)r + at, sizeof(v));
+		at += sizeof(v);
+		values[i] = (struct y_printed){v.value, v.status, v.at};
+		if (texts[i]) {
+			values[i].value = to_string(&rooms[i], (const u8 *)r + at);
+			at += sizeof(struct y_text);
+		}
+	}
+	if (rooms)
+		y_print_format(s->share.out, f, values);
+}
+
+static void say(const struct y_probes *s, const struct y_record *r, const char *kind)
+{
+	const struct y_place *place;
+	struct text_room room;
+
+	if (r->number >= s->p->nplaces || r->size < sizeof(*r) + sizeof(struct y_text))
+		return;
+	place = &s->p->places[r->number];
+	to_string(&room, r + 1);
+	fflush(s->share.out);
+	fprintf(s->share.err, "%s:%u:%u: %s: ", place->file, place->line, place->column, kind);
+	y_put_text(s->share.err, room.bytes, room.len);
+	fputc('\n', s->share.err);
+}
+
+static void record(void *ctx, const struct y_record *r)
+{
+	struct y_probes *s = ctx;
+	u32 map = r->number & ~(1u << 31);
+
+	switch (r->kind) {
+	case Y_RECORD_PRINT:
+		if (r->number < s->p->nformats)
+			print(s, r);
+		break;
+	case Y_RECORD_MAP:
+		if (map < s->p->nmaps) {
+			take_map(s, map);
+			y_print_table(s->share.out, &s->share.tables[map], r->number >> 31 ? Y_HIST : Y_TABLE);
+		}
+		break;
+	case Y_RECORD_WARN:
+		say(s, r, "warning");
+		break;
+	case Y_RECORD_ERROR:
+		say(s, r, "error");
+		s->share.stats->error = true;
+		s->ended = true;
+		break;
+	default:
+		s->ended = true;
+	}
+}
+
+/* --- a run --- */
+
+static struct error *start(void *ctx, const struct y_share *share)
+{
+	struct y_probes *s = ctx;
+
+	s->share = *share;
+	give(s);
+	return y_probe_start(s->probe);
+}
+
+static bool wait_until(void *ctx, u64 until)
+{
+	struct y_probes *s = ctx;
+	u64 now = now_ns(), ms = until > now ? (until - now + 999999) / 1000000 : 0;
+
+	y_probe_wait(s->probe, ms < SLICE_MS ? (u32)ms : SLICE_MS);
+	fflush(s->share.out);
+	return !s->ended;
+}
+
+static void count_failures(struct y_probes *s)
+{
+	struct y_run_stats *stats = s->share.stats;
+	struct y_counted c;
+
+	for (u32 i = 0; i < s->p->nplaces * Y_STATUSES; i++) {
+		if (!y_probe_counted(s->probe, i, &c) || !c.count)
+			continue;
+		stats->failed += c.count;
+		if (stats->nfailures < FAILURES_MOST &&
+		        !grow(&stats->failures, stats->nfailures, sizeof(*stats->failures)))
+			stats->failures[stats->nfailures++] =
+			        (struct y_failure){i / Y_STATUSES, i % Y_STATUSES, c.at, c.count};
+	}
+}
+
+static void stop(void *ctx)
+{
+	struct y_probes *s = ctx;
+	const struct y_control *c = y_probe_globals(s->probe);
+
+	y_probe_stop(s->probe);
+	take(s);
+	s->share.stats->handlers += c->handlers;
+	s->share.stats->lost += c->lost_updates;
+	s->share.stats->lost_records += c->lost_records;
+	s->share.stats->not_run += c->not_run;
+	count_failures(s);
+}
+
+const struct y_probe_ops y_probes_ops = {.start = start, .wait = wait_until, .take = take, .give = give, .stop = stop};

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The probes of a program in the kernel, beside the VM that runs its other handlers: both see the same maps. */
+#ifndef YRT_YLANG_PROBES_H
+#define YRT_YLANG_PROBES_H
+
+#include "emit/bpf.h"
+#include "vm.h"
+
+struct y_probes;
+
+/* For y_run_options.probes; p and t outlive it. */
+struct error *y_probes_new(const struct y_program *p, struct y_target *t, struct y_probes **ret);
+void y_probes_free(struct y_probes *s); /* NULL is fine */
+extern const struct y_probe_ops y_probes_ops;
+
+/* The program's probes as BPF, for this kernel; *ret: y_bpf_free(). t: pid 0: of no process. */
+struct error *y_probes_make(const struct y_program *p, const struct y_target *t, struct y_bpf **ret);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Before and behind a run: what the VM cannot run, and what a run leaves. */
+#include <stdlib.h>
+
+#include "vm.h"
+
+struct error *y_vm_refuses(const struct y_program *p, bool core, bool probes)
+{
+	for (u32 i = 0; i < p->nhandlers; i++) {
+		const struct y_handler *h = &p->handlers[i];
+		const struct y_place *place = &p->places[p->functions[h->function].place];
+
+		if (h->point == Y_PROFILE || (h->point == Y_PROBE && !probes && !core))
+			return error_hint(error_new(ERROR_UNSUPPORTED, "%s:%u: %s: no engine runs this yet",
+			                          place->file, place->line, p->functions[h->function].name),
+			        "functions, _oneshot, _timer, _begin and _end run now");
+		if (core && (h->point == Y_TIMER || h->point == Y_PROBE))
+			return error_new(ERROR_USAGE, "%s: a core does not move: _oneshot reads it once",
+			        p->functions[h->function].name);
+	}
+	return NULL;
+}
+
+void y_run_stats_free(struct y_run_stats *s)
+{
+	free(s->failures);
+	s->failures = NULL;
+}

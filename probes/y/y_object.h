@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A Y program's probes as the kernel takes them: instructions and maps, made by the compiler (frontends/ylang/emit/),
+ * loaded and attached by y_probe.c. Instructions name maps and functions of the kernel by number; the loader puts in
+ * what these are here:
+ *
+ *	BPF_LD | BPF_IMM | BPF_DW, BPF_PSEUDO_MAP_FD or _VALUE	imm: number of a map
+ *	BPF_CALL, BPF_PSEUDO_KFUNC_CALL				imm: enum y_kfunc
+ */
+#ifndef YRT_Y_OBJECT_H
+#define YRT_Y_OBJECT_H
+
+#include <linux/bpf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <types.h>
+
+enum y_kfunc { Y_ITER_NEW, Y_ITER_NEXT, Y_ITER_DESTROY, Y_KFUNCS };
+
+/* The maps that all have; those of the program follow. */
+enum y_own_map { Y_MAP_STATES, Y_MAP_RING, Y_MAP_FAILURES, Y_MAP_GLOBALS, Y_MAP_LITERALS, Y_OWN_MAPS };
+
+/*
+ * Where a handler works. Threads may be preempted within it, so each CPU has some: a handler takes the first that is
+ * free. Slots, strings, arrays and room for keys follow.
+ */
+#define Y_STATES_PER_CPU 8
+#define Y_OUT_SIZE       8192u
+struct y_state {
+	u32 busy, out_used;
+	u32 status, place; /* of the last failure */
+	u64 at;
+	u64 until, steps; /* of loops */
+	u64 scratch;
+	u64 tid;
+	char out[Y_OUT_SIZE]; /* records for user space */
+};
+
+struct y_text { /* a string */
+	u32 len, cut;
+	char bytes[264]; /* 255 at most, and zeros behind them: it is compared as a whole */
+};
+
+enum y_record_kind { Y_RECORD_PRINT = 1, Y_RECORD_MAP, Y_RECORD_WARN, Y_RECORD_ERROR, Y_RECORD_EXIT };
+struct y_record {
+	u16 kind;
+	u16 size;   /* with this head; a multiple of 8 */
+	u32 number; /* of a format or a map; of a warning its place */
+};
+struct y_printed_value { /* behind a PRINT, in the order of the format; of a string its y_text follows */
+	u64 value, status, at;
+};
+
+struct y_counted { /* Y_MAP_FAILURES: [place * Y_STATUSES + status] */
+	u64 count, at;
+};
+#define Y_STATUSES 8
+
+/* The start of Y_MAP_GLOBALS. */
+struct y_control {
+	u64 running; /* 0: handlers do nothing */
+	u64 handlers, lost_records, lost_updates;
+	u64 not_run; /* all states of the CPU were in use */
+};
+
+struct y_total { /* of an aggregate; in the kernel one for each CPU. count 0: it has none */
+	u64 count, sum;
+	u64 most, least; /* unsigned, ~unsigned: y_ordered() */
+	u64 bucket[66];  /* only if a histogram is printed */
+};
+#define Y_TOTAL_SIZE offsetof(struct y_total, bucket)
+/* The order of signed numbers as unsigned ones, so that 0 is the least. */
+static inline u64 y_ordered(u64 value)
+{
+	return value ^ 1ull << 63;
+}
+
+struct y_object_map {
+	u32 type, key_size, value_size, most; /* as BPF_MAP_CREATE takes them */
+};
+
+struct y_object_handler {
+	const char *spec; /* as hit_parse() takes it */
+	bool returns;
+	struct bpf_insn *insns;
+	u32 ninsns;
+};
+
+struct y_object {
+	struct y_object_map *maps;
+	u32 nmaps;
+	struct y_object_handler *handlers;
+	u32 nhandlers;
+	void *globals, *literals; /* contents of their maps at first */
+	bool loops;               /* it calls kernel functions */
+};
+
+#endif

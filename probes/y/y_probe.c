@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "y_probe.h"
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "probes/hit/hit_exits.h"
+#include "probes/hit/hit_find.h"
+#include "probes/uprobe.h"
+#include "unwind/cleanup.h"
+#include "unwind/grow.h"
+
+#define LOG_SIZE (1u << 20)
+
+struct y_probe {
+	const struct y_object *object;
+	const struct y_probe_options *o;
+	int *maps, *programs;
+	u32 *verified;
+	u8 *globals;
+	size_t globals_size;
+	struct ring_buffer *ring;
+	struct uprobe **uprobes;
+	u32 nuprobes;
+	s32 kfuncs[Y_KFUNCS];
+};
+
+/* --- what the kernel has --- */
+
+static int try_load(u32 flags)
+{
+	const struct bpf_insn nothing[] = {{.code = BPF_ALU64 | BPF_MOV | BPF_K}, {.code = BPF_JMP | BPF_EXIT}};
+	LIBBPF_OPTS(bpf_prog_load_opts, options, .prog_flags = flags);
+
+	return bpf_prog_load(BPF_PROG_TYPE_KPROBE, "yrt_y", "GPL", nothing, 2, &options);
+}
+
+struct error *y_kernel_ask(struct y_kernel *ret)
+{
+	int plain = try_load(0), sleepable = try_load(BPF_F_SLEEPABLE), cpus = libbpf_num_possible_cpus();
+	struct error *err = NULL;
+
+	if (plain < 0)
+		err = error_hint(error_errno(errno, "the kernel takes no BPF program"),
+		        "probes need root, or CAP_BPF and CAP_PERFMON; `yrt doctor` says more");
+	*ret = (struct y_kernel){
+	        .multi = uprobe_has_multi(), .sleepable = sleepable >= 0, .cpus = cpus > 0 ? (u32)cpus : 1};
+	ret->sleepable = ret->sleepable && !getenv("YRT_NO_SLEEPABLE"); /* for tests */
+	if (plain >= 0)
+		close(plain);
+	if (sleepable >= 0)
+		close(sleepable);
+	return err;
+}
+
+static struct error *find_kfuncs(struct y_probe *p)
+{
+	static const char *const names[] = {"bpf_iter_num_new", "bpf_iter_num_next", "bpf_iter_num_destroy"};
+	struct btf *btf = btf__load_vmlinux_btf();
+	bool all = btf != NULL;
+
+	for (u32 i = 0; btf && i < Y_KFUNCS; i++) {
+		p->kfuncs[i] = btf__find_by_name_kind(btf, names[i], BTF_KIND_FUNC);
+		all = all && p->kfuncs[i] > 0;
+	}
+	btf__free(btf);
+	if (all)
+		return NULL;
+	return error_hint(error_new(ERROR_UNSUPPORTED, "loops in probes need Linux 6.4 (bpf_iter_num)"),
+	        "handlers of _timer, _begin and _end have loops on all kernels");
+}
+
+/* --- maps --- */
+
+static bool is_hash(const struct y_object_map *m)
+{
+	return m->type == BPF_MAP_TYPE_HASH || m->type == BPF_MAP_TYPE_PERCPU_HASH;
+}
+
+/* Entries are made as they come; before Linux 6.1 that is not safe wherever a probe may be. */
+static int create_map(const struct y_object_map *m, u32 number)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, options);
+	bool demand = libbpf_probe_bpf_map_type(BPF_MAP_TYPE_USER_RINGBUF, NULL) == 1;
+
+	if (is_hash(m) && demand)
+		options.map_flags = BPF_F_NO_PREALLOC;
+	if (number == Y_MAP_GLOBALS)
+		options.map_flags = BPF_F_MMAPABLE;
+	return bpf_map_create((enum bpf_map_type)m->type, "yrt_y", m->key_size, m->value_size, m->most, &options);
+}
+
+static struct error *create_maps(struct y_probe *p)
+{
+	const u32 zero = 0;
+	long page = sysconf(_SC_PAGESIZE);
+
+	for (u32 i = 0; i < p->object->nmaps; i++) {
+		p->maps[i] = create_map(&p->object->maps[i], i);
+		if (p->maps[i] < 0)
+			return error_errno(errno, "the kernel makes no map of %u entries of %u bytes",
+			        p->object->maps[i].most, p->object->maps[i].value_size);
+	}
+	if (bpf_map_update_elem(p->maps[Y_MAP_GLOBALS], &zero, p->object->globals, 0) ||
+	        bpf_map_update_elem(p->maps[Y_MAP_LITERALS], &zero, p->object->literals, 0))
+		return error_errno(errno, "the program's values cannot be put into the kernel");
+	p->globals_size = (p->object->maps[Y_MAP_GLOBALS].value_size + (size_t)page - 1) & ~((size_t)page - 1);
+	p->globals = mmap(NULL, p->globals_size, PROT_READ | PROT_WRITE, MAP_SHARED, p->maps[Y_MAP_GLOBALS], 0);
+	if (p->globals == MAP_FAILED) {
+		p->globals = NULL;
+		return error_errno(errno, "mmap of the program's values");
+	}
+	return NULL;
+}
+
+/* --- programs --- */
+
+static void put_numbers(const struct y_probe *p, struct bpf_insn *insns, u32 n)
+{
+	for (u32 i = 0; i < n; i++) {
+		struct bpf_insn *insn = &insns[i];
+
+		if (insn->code == (BPF_LD | BPF_IMM | BPF_DW)) {
+			if (insn->src_reg)
+				insn->imm = p->maps[insn->imm];
+			i++;
+		} else if (insn->code == (BPF_JMP | BPF_CALL) && insn->src_reg == BPF_PSEUDO_KFUNC_CALL) {
+			insn->imm = p->kfuncs[insn->imm];
+		}
+	}
+}
+
+/* "processed 123 insns (limit …" */
+static u32 verified_of(const char *log)
+{
+	const char *line = strstr(log, "processed ");
+
+	return line ? (u32)strtoul(line + 10, NULL, 10) : 0;
+}
+
+static const char *last_line(char *log)
+{
+	size_t n = strlen(log);
+
+	for (u32 lines = 0; n && lines < 4; n--)
+		lines += log[n - 1] == '\n';
+	return n ? log + n + 1 : log;
+}
+
+static struct error *load_program(struct y_probe *p, u32 number)
+{
+	const struct y_object_handler *h = &p->object->handlers[number];
+	cleanup(free) struct bpf_insn *insns = malloc(h->ninsns * sizeof(*insns));
+	cleanup(free) char *log = calloc(1, LOG_SIZE);
+	LIBBPF_OPTS(bpf_prog_load_opts, options, .prog_flags = p->o->sleepable ? BPF_F_SLEEPABLE : 0,
+	        .log_level = getenv("YRT_Y_LOG") ? 2 : 4, .log_buf = log, .log_size = LOG_SIZE);
+
+	if (!insns || !log)
+		return &error_no_memory;
+	if (p->o->kernel->multi)
+		options.expected_attach_type = UPROBE_MULTI;
+	memcpy(insns, h->insns, h->ninsns * sizeof(*insns));
+	put_numbers(p, insns, h->ninsns);
+	p->programs[number] = bpf_prog_load(BPF_PROG_TYPE_KPROBE, "yrt_y", "GPL", insns, h->ninsns, &options);
+	p->verified[number] = verified_of(log);
+	if (p->programs[number] >= 0)
+		return NULL;
+	if (getenv("YRT_Y_LOG"))
+		fputs(log, stderr);
+	return error_hint(
+	        error_new(ERROR_UNSUPPORTED, "_probe %s: the kernel refuses the program: %s", h->spec, strerror(errno)),
+	        "%s", last_line(log));
+}
+
+static int take_records(void *ctx, void *data, size_t size)
+{
+	const struct y_probe *p = ctx;
+
+	for (size_t at = 0; at + sizeof(struct y_record) <= size;) {
+		const struct y_record *r = (const struct y_record *)((const u8 *)data + at);
+
+		if (r->size < sizeof(*r) || r->size > size - at)
+			break;
+		p->o->record(p->o->ctx, r);
+		at += r->size;
+	}
+	return 0;
+}
+
+struct error *y_probe_open(const struct y_object *object, const struct y_probe_options *o, struct y_probe **ret)
+{
+	struct y_probe *p = calloc(1, sizeof(*p));
+	struct error *err = NULL;
+
+	*ret = NULL;
+	if (!p)
+		return &error_no_memory;
+	p->object = object;
+	p->o = o;
+	p->maps = calloc(object->nmaps, sizeof(*p->maps));
+	p->programs = calloc(object->nhandlers, sizeof(*p->programs));
+	p->verified = calloc(object->nhandlers, sizeof(*p->verified));
+	if (!p->maps || !p->programs || !p->verified)
+		err = &error_no_memory;
+	if (!err && object->loops)
+		err = find_kfuncs(p);
+	if (!err)
+		err = create_maps(p);
+	for (u32 i = 0; !err && i < object->nhandlers; i++)
+		err = load_program(p, i);
+	if (!err) {
+		p->ring = ring_buffer__new(p->maps[Y_MAP_RING], take_records, p, NULL);
+		err = p->ring ? NULL : error_errno(errno, "the kernel's ring of records");
+	}
+	if (err)
+		y_probe_close(p);
+	else
+		*ret = p;
+	return err;
+}
+
+/* --- places --- */
+
+static struct error *place(struct y_probe *p, u32 number, const struct y_probe_file *file, const struct hit_place *at)
+{
+	struct error *err = grow(&p->uprobes, p->nuprobes, sizeof(*p->uprobes));
+
+	if (!err)
+		err = uprobe_place_loaded(p->programs[number], p->o->kernel->multi, p->o->pid, file->path, at->offset,
+		        at->counter, 0, &p->uprobes[p->nuprobes]);
+	p->nuprobes += !err;
+	return err;
+}
+
+/* Where it is left, with its result in the register. */
+static struct error *place_returns(struct y_probe *p, u32 number, const struct y_probe_file *file, u64 addr)
+{
+	const char *spec = p->object->handlers[number].spec;
+	cleanup(free) struct hit_exits *exits = calloc(1, sizeof(*exits));
+	struct error *err = exits ? hit_exits_find(spec, file->image, addr, exits) : &error_no_memory;
+
+	for (u32 i = 0; !err && i < exits->n; i++)
+		if (exits->of[i].tail || exits->of[i].asks)
+			return error_hint(error_new(ERROR_UNSUPPORTED,
+			                          "_probe %s:return: it ends by a jump to another function at 0x%lx",
+			                          spec, exits->of[i].jump.at),
+			        "`yrt latency -e %s` follows such jumps", spec);
+	for (u32 i = 0; !err && i < exits->n; i++) {
+		struct hit_place at = {0};
+
+		if (!exits->of[i].again && hit_offset(file->image, exits->of[i].jump.at, true, &at.offset))
+			err = place(p, number, file, &at);
+	}
+	return err;
+}
+
+static struct error *place_in(
+        struct y_probe *p, u32 number, const struct y_probe_file *file, const struct hit_spec *spec, u32 *n)
+{
+	struct hit_found found;
+	struct error *err = hit_find(spec, file->image, p->o->root, &found);
+
+	for (u32 i = 0; !err && i < found.n; i++, ++*n)
+		err = p->object->handlers[number].returns && !found.usdt ? place_returns(p, number, file, found.addr[i])
+		                                                         : place(p, number, file, &found.place[i]);
+	free(found.others);
+	return err;
+}
+
+static struct error *place_handler(struct y_probe *p, u32 number)
+{
+	const char *text = p->object->handlers[number].spec;
+	struct hit_spec spec;
+	struct hit_near near = {0};
+	struct error *err = hit_parse(text, &spec);
+	char names[HIT_NEAR_TEXT];
+	u32 n = 0, files = 0;
+
+	if (!err && (spec.language || spec.kind == HIT_TRACEPOINT))
+		return error_new(
+		        ERROR_UNSUPPORTED, "_probe %s: only functions and USDT probes of files can be probed", text);
+	for (u32 i = 0; !err && i < p->o->nfiles; i++) {
+		u32 before = n;
+
+		err = place_in(p, number, &p->o->files[i], &spec, &n);
+		files += n > before;
+		if (!err && files > 1)
+			err = error_hint(
+			        error_new(ERROR_USAGE, "_probe %s: several files of the process have it", text),
+			        "_probe FILE:NAME chooses one");
+	}
+	if (err || n)
+		return err;
+	for (u32 i = 0; i < p->o->nfiles; i++)
+		hit_find_near(&spec, p->o->files[i].image, &near);
+	hit_near_text(&near, names);
+	err = error_new(ERROR_USAGE, "_probe %s: no file of the process has such a function", text);
+	return near.n ? error_hint(err, "near: %s", names) : err;
+}
+
+struct error *y_probe_start(struct y_probe *p)
+{
+	struct error *err = NULL;
+
+	for (u32 i = 0; !err && i < p->object->nhandlers; i++)
+		err = place_handler(p, i);
+	if (!err)
+		((struct y_control *)p->globals)->running = 1;
+	return err;
+}
+
+bool y_probe_wait(struct y_probe *p, u32 ms)
+{
+	return ring_buffer__poll(p->ring, (int)ms) >= 0;
+}
+
+void y_probe_stop(struct y_probe *p)
+{
+	((volatile struct y_control *)p->globals)->running = 0;
+	for (u32 i = 0; i < p->nuprobes; i++)
+		uprobe_take_away(p->uprobes[i]);
+	p->nuprobes = 0;
+	ring_buffer__consume(p->ring);
+}
+
+void y_probe_close(struct y_probe *p)
+{
+	if (!p)
+		return;
+	for (u32 i = 0; i < p->nuprobes; i++)
+		uprobe_take_away(p->uprobes[i]);
+	ring_buffer__free(p->ring);
+	for (u32 i = 0; p->programs && i < p->object->nhandlers; i++)
+		if (p->programs[i] > 0)
+			close(p->programs[i]);
+	for (u32 i = 0; p->maps && i < p->object->nmaps; i++)
+		if (p->maps[i] > 0)
+			close(p->maps[i]);
+	if (p->globals)
+		munmap(p->globals, p->globals_size);
+	free(p->uprobes);
+	free(p->programs);
+	free(p->verified);
+	free(p->maps);
+	free(p);
+}
+
+/* --- data --- */
+
+void *y_probe_globals(struct y_probe *p)
+{
+	return p->globals;
+}
+
+bool y_probe_counted(struct y_probe *p, u32 number, struct y_counted *ret)
+{
+	return !bpf_map_lookup_elem(p->maps[Y_MAP_FAILURES], &number, ret);
+}
+
+bool y_probe_next(struct y_probe *p, u32 map, const void *key, void *next)
+{
+	return !bpf_map_get_next_key(p->maps[Y_OWN_MAPS + map], key, next);
+}
+
+bool y_probe_get(struct y_probe *p, u32 map, const void *key, void *value)
+{
+	return !bpf_map_lookup_elem(p->maps[Y_OWN_MAPS + map], key, value);
+}
+
+bool y_probe_set(struct y_probe *p, u32 map, const void *key, const void *value)
+{
+	return !bpf_map_update_elem(p->maps[Y_OWN_MAPS + map], key, value, 0);
+}
+
+void y_probe_delete(struct y_probe *p, u32 map, const void *key)
+{
+	bpf_map_delete_elem(p->maps[Y_OWN_MAPS + map], key);
+}
+
+u32 y_probe_verified(struct y_probe *p, u32 handler)
+{
+	return p->verified[handler];
+}

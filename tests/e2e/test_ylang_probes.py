@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+Probes of Y programs: what they count and print equals the account of the program that is probed. fixtures/native/called.c
+serves as many orders as each line of its input says.
+"""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import time
+
+import yrt
+
+LIMIT_S = 60
+
+
+class Probed:
+    """yrt y beside the fixture: serve() once the probes are placed, then end()."""
+
+    def __init__(self, *arguments, env=None):
+        self.fixture = yrt.Fixture("called", seconds=None, wait=False)
+        self.y = subprocess.Popen(
+            [yrt.YRT, "y", *arguments, "-p", str(self.fixture.pid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            text=True, env=dict(os.environ, **(env or {})))
+        self.ready()
+
+    def ready(self):
+        """Its probes are placed and its handlers run once a first call is seen: the program prints it."""
+        end = time.monotonic() + LIMIT_S
+        self.before = ""
+        while "ready" not in self.before and self.y.poll() is None:
+            assert time.monotonic() < end, "no probe was hit"
+            self.serve(0)
+            if select.select([self.y.stdout], [], [], 0.05)[0]:
+                self.before += os.read(self.y.stdout.fileno(), 65536).decode()
+
+    def serve(self, many):
+        self.fixture.process.stdin.write(f"{many}\n")
+        self.fixture.process.stdin.flush()
+        return json.loads(self.fixture.process.stdout.readline())
+
+    def end(self):
+        self.y.send_signal(signal.SIGINT)
+        out, err = self.y.communicate(timeout=LIMIT_S)
+        return (self.before + out).replace("ready\n", ""), err
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        yrt.stop(self.y, signal.SIGKILL)
+        yrt.stop(self.fixture.process, signal.SIGKILL)
+
+
+READY = '_probe begin_serving { printf("ready\\n"); }\n'
+
+
+def probed(source, **kw):
+    return Probed("-e", READY + source, **kw)
+
+
+KERNELS = [{}, {"YRT_NO_MULTI": "1"}, {"YRT_NO_SLEEPABLE": "1"}]  # as older ones have it
+
+
+def test_counts():
+    for env in KERNELS:
+        with probed("_agg by[short]; _agg number; _probe serve { by[$order->status] <<< $many; number <<< $order->number; }"
+                    " _probe _end { _print(by); _print(number); }", env=env) as p:
+            truth = p.serve(1000)
+            out, err = p.end()
+        rows = [line.split() for line in out.splitlines()]
+        ok, missing, failed = truth["by_status"]
+        assert [(r[0], int(r[1])) for r in rows[1:4]] == [("200", ok), ("404", missing), ("500", failed)], out + err
+        assert sum(int(r[2]) for r in rows[1:4]) == sum(i % 4 for i in range(1000)), out
+        assert rows[5] == ["1000", "499500", "0", "999", "499"], out
+        assert ", 0 ended by an error" in err, err
+    yield "aggregates equal the program's account, as this kernel and older ones place and read"
+
+
+def test_values():
+    """Strings, lists, functions, parameters in registers and on the stack, predicates."""
+    with probed("""
+_map long n[_str];
+long takings;
+int sum(struct item *i) { int s = 0; for (; i; i = i->next) s += i->price; return s; }
+_probe serve { n[_str($order->customer)]++; takings += (long)sum($order->items) * $many; }
+_probe serve / $order->number < 3 / { printf("%s %d %u %d\\n", $order->customer, $many, $flag, sum($order->items)); }
+_probe seven / $g == 8 / { _print(_arg(0), _arg(5), _arg(6), $g); }
+_probe serve:return / $return < 0 / { n["failed"]++; }
+_probe _end { _print(n); _print(takings); }
+""") as p:
+        truth = p.serve(1000)
+        out, err = p.end()
+    lines = out.splitlines()
+    assert sorted(lines[:4]) == ["1 6 8 8", "ada 0 0 22", "bob 1 1 17", "cy 2 2 22"], out + err
+    table = dict(line.split() for line in lines[5:9])
+    assert table == {"ada": "334", "bob": "333", "cy": "333", "failed": str(truth["failures"])}, out
+    assert lines[9] == str(truth["takings"]), (out, truth)
+    yield "strings, lists, parameters, returns and globals"
+
+
+def test_errors():
+    """A read that fails ends a handler, or is handled there, and is counted by place."""
+    with probed("""_map long n[int];
+_probe serve { n[1]++; int x = $order->number % 2 ? ((struct order *)0x18)->status : 0; n[2]++; }
+_probe serve { int x = ((struct order *)0x18)->status ?? -7; n[x]++;
+	_try { long y = 1 / ($order->number - $order->number); } _catch { n[100 + _status]++; } }
+""") as p:
+        p.serve(100)
+        out, err = p.end()
+    table = dict(line.split() for line in out.splitlines()[1:])
+    assert table == {"1": "100", "2": "50", "-7": "100", "105": "100"}, out
+    assert "fault at 0x28; it ended the handler 50 times" in err and "50 ended by an error" in err, err
+    yield "errors end handlers or are handled, and are counted"
+
+
+def test_loops_end():
+    with probed("""_map long n[int];
+_probe serve { n[0]++; int i = 0; while (1) i++; }
+_probe serve { int i = 0; for (int a = 0; a < 3; a++) for (int b = 0; b < 3; b++) if (a != b) i++; n[i]++; }
+""") as p:
+        p.serve(20)
+        out, err = p.end()
+    assert dict(line.split() for line in out.splitlines()[1:]) == {"0": "20", "6": "20"}, out + err
+    assert "limit; it ended the handler 20 times" in err, err
+    yield "a loop without an end has one"
+
+
+def test_exit_and_timer():
+    with probed("""_map long n[int];
+_probe serve { n[1]++; if ($order->number == 9) _exit(); }
+_probe _end { _print(n[1]); }
+""") as p:
+        p.serve(50)
+        out, err = p.y.communicate(timeout=LIMIT_S)
+    assert out.splitlines()[-1] == "10", out + err
+    with probed("""_map long n[int]; long seen;
+_probe serve { n[1]++; }
+_probe _timer(10ms) { seen += n[1]; _clear(n); if (seen == 50) _exit(); }
+_probe _end { _print(seen, n[1]); }
+""") as p:
+        p.serve(50)
+        out, err = p.y.communicate(timeout=LIMIT_S)
+    assert out.splitlines()[-1] == "50 0", out + err
+    yield "_exit ends the run at once; a timer sees and clears what probes count"
+
+
+def test_refused():
+    cases = [
+        ("_probe nowhere { _print(1); }", "no file of the process has such a function"),
+        ("_probe serv { _print(1); }", "near: serve"),
+        ("_probe serve { _print($nothing); }", "serve has no parameter nothing"),
+        ("_probe serve { _print($return); }", "only a probe of a return has it"),
+        ("_probe serve:return { _print($many); }", "its parameters are gone"),
+        ("_map long n[int]; _probe serve { _foreach (k : v _in n) _print(k); }", "a probe cannot do this: _foreach"),
+        ("int f(int n) { return n ? f(n - 1) : 0; } _probe serve { _print(f(3)); }", "functions that call themselves"),
+    ]
+    with yrt.Fixture("called", seconds=None, wait=False) as f:
+        for source, message in cases:
+            done = subprocess.run([yrt.YRT, "y", "-e", source, "-p", str(f.pid)], capture_output=True, text=True,
+                                  timeout=LIMIT_S)
+            assert done.returncode in (yrt.USAGE, yrt.UNSUPPORTED) and message in done.stderr, (source, done)
+    yield f"{len(cases)} programs are refused by what they ask"
+
+
+yrt.main(globals())
