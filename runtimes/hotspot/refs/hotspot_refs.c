@@ -207,8 +207,8 @@ void hotspot_refs_scan(struct hotspot_refs *r, u64 addr, u64 size, void (*each)(
 
 static struct error *missing(const char *what)
 {
-	return error_hint(error_new(ERROR_UNSUPPORTED, "this JVM does not tell where %s is", what),
-	        "java-heap shows what is alive; report the version of the JVM");
+	return error_hint(error_new(ERROR_UNSUPPORTED, "this JVM does not tell %s", what),
+	        "java-refs is for JDK 11 and later; java-heap shows what there is by class from 17 on");
 }
 
 /* A field, and whether it is an OopHandle. */
@@ -268,13 +268,13 @@ static struct error *find_offsets(struct hotspot_refs *r)
 	at->oop_map_words = field(r, "InstanceKlass", "_nonstatic_oop_map_size", NULL);
 	if (!vmstructs_static(r->view->v, "ClassLoaderDataGraph", "_head", &at->loaders) || !at->next || !at->klasses ||
 	        !at->loader || !at->link || !at->of_loader || !at->mirror)
-		return missing("its class loaders");
+		return missing("which class loaders it has");
 	if (!at->vtable_length || !at->itable_length || !at->oop_map_words ||
 	        !vmstructs_type_size(r->view->v, "InstanceKlass", &at->instance_klass))
-		return missing("the map of references of a class");
+		return missing("which fields of a class are references");
 	if (!vmstructs_static(r->view->v, "java_lang_Class", "_klass_offset", &where) ||
 	        !memory_read(r->m, &low, 4, where) || !low || low > 1024)
-		return missing("the class of a java.lang.Class");
+		return missing("which class a java.lang.Class is for");
 	at->mirror_klass = low;
 	find_optional(r);
 	return NULL;
@@ -309,10 +309,30 @@ static struct error *find_unfilled(struct hotspot_refs *r)
 	return NULL;
 }
 
+/* The whole of the heap: JDK 8 to 13. */
+static bool find_reserved(struct hotspot_refs *r, struct hotspot_space *ret)
+{
+	u64 heap, at, start, words;
+
+	return vmstructs_field(r->view->v, "CollectedHeap", "_reserved", &at, NULL) &&
+	       vmstructs_field(r->view->v, "MemRegion", "_start", &start, NULL) &&
+	       vmstructs_field(r->view->v, "MemRegion", "_word_size", &words, NULL) &&
+	       memory_read(r->m, &heap, 8, r->view->collected_heap) &&
+	       memory_read(r->m, &ret->bottom, 8, heap + at + start) &&
+	       memory_read(r->m, &ret->top, 8, heap + at + words) && ret->top < 1ull << 44 &&
+	       (ret->top = ret->bottom + 8 * ret->top, true);
+}
+
 /* Where the heap lies, for words that may be references. */
 static struct error *find_spaces(struct hotspot_refs *r)
 {
 	struct error *err = hotspot_spaces_read(r->view, r->m, &r->spaces);
+
+	if (err && err->kind == ERROR_UNSUPPORTED && (r->spaces.items = calloc(1, sizeof(*r->spaces.items))) &&
+	        find_reserved(r, r->spaces.items)) {
+		error_free(TAKE(err));
+		r->spaces.n = 1;
+	}
 
 	sort_spaces(&r->spaces);
 	return err ? err : find_unfilled(r);
