@@ -8,6 +8,7 @@
 #include "perl_check.h"
 #include "perl_coro.h"
 #include "perl_glue.h"
+#include "perl_heap.h"
 #include "perl_idle.h"
 #include "perl_image.h"
 #include "perl_inspect.h"
@@ -238,6 +239,38 @@ static struct error *list_calls(void *data, const struct runtime_process *p, con
 	return perl_calls(&r, add, ctx);
 }
 
+/* *ret NULL: it has no interpreter yet. */
+static struct error *open_heap(void *data, const struct runtime_process *p, struct heap *h, void **ret)
+{
+	const struct perl_instance *instance = data;
+	u64 interpreter = 0;
+
+	*ret = NULL;
+	if (instance->refused ||
+	        (instance->image->vm.multiple && (!memory_read(p->memory, &interpreter, sizeof(interpreter),
+	                                                  instance->bias + instance->image->interpreter) ||
+	                                                 !interpreter)))
+		return NULL;
+	return perl_heap_open(instance->image, instance->bias, interpreter, p, h, ret);
+}
+
+static const struct runtime_heap_ops heap = {
+        .objects = "values",
+        .text = "Perl: 5.22 to 5.44 with MULTIPLICITY. All values of the interpreter's arenas by package, or else by "
+                "what "
+                "reftype() says; STASH is a package, PAD the lexical variables of a sub at one depth of calls, UNDEF a "
+                "value without one. Sizes are those of head, body, text, elements and keys.",
+        .walk = "Perl: 5.22 to 5.44 with MULTIPLICITY. Roots are packages, the lexical variables of the program, and "
+                "what the interpreter points to. Weak references are not followed. What only C code, or a constant of "
+                "a Perl without threads keeps is missing.",
+        .open = open_heap,
+        .close = perl_heap_close,
+        .roots = perl_heap_roots,
+        .object = perl_heap_object,
+        .blocks = perl_heap_blocks,
+        .blocks_are_all = true,
+};
+
 static const struct runtime_calls_ops calls = {.form = "perl:PACKAGE::SUB", .list = list_calls};
 
 const struct runtime_ops perl_runtime = {
@@ -260,5 +293,6 @@ const struct runtime_ops perl_runtime = {
         .c_names = perl_op_names,
         .is_runtime_internal = is_runtime_internal,
         .inspect = inspect,
+        .heap = &heap,
         .calls = &calls,
 };

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""perl-heap and perl-refs, against what the program counts itself, and against Devel::MAT's dump of the same moment."""
+
+import os
+import re
+import subprocess
+import tempfile
+
+import yrt
+
+PERL = os.environ.get("YRT_PERL", "/usr/bin/perl")
+SCRIPT = os.path.join(yrt.SOURCE, "fixtures", "perl", "keeps.pl")
+N = 500
+CACHE = ("main", "$cache: Cache")
+# As Devel::MAT sorts them, blessed or not.
+KINDS = ("CODE", "GLOB", "INVLIST", "PAD", "REF", "STASH")
+
+
+def keeps(*more):
+    return yrt.Fixture(PERL, SCRIPT, N, *more, seconds=None, wait=False)
+
+
+def run(command, *args, code=yrt.OK):
+    return yrt.run(command, *args, output=False, stats=False).expect(code)
+
+
+def types(text):
+    ret = {}
+    for line in text.splitlines()[1:]:
+        size, _, count, name = line.split(None, 3)
+        ret[name] = int(count), int(size)
+    return ret
+
+
+def tree(pid, *args):
+    """{path: (bytes of its own)} of folded stacks"""
+    ret = {}
+    for line in run("perl-refs", "-p", pid, "-f", "folded", *args).stdout.splitlines():
+        path, _, size = line.rpartition(" ")  # names of some variables are control characters: all the same here
+        ret[tuple(path.split(";"))] = ret.get(tuple(path.split(";")), 0) + int(size)
+    return ret
+
+
+def below(paths, *begin):
+    return sum(n for p, n in paths.items() if p[: len(begin)] == begin)
+
+
+def test_types():
+    """All values of the program's packages; of kinds of values as many as Devel::MAT finds, but for one of its own."""
+    with tempfile.TemporaryDirectory() as d:
+        dump = os.path.join(d, "dump.pmat")
+        with keeps(dump) as f:
+            seen = types(run("perl-heap", "-p", f.pid).stdout)
+        for name, count in f.start["counts"].items():
+            assert seen[name][0] == count, (name, seen[name], count)
+        text = subprocess.run(["pmat", dump, "count"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=120).stdout
+        theirs = {kind: int(n) for kind, n in re.findall(r"^\s+(\w+|\(total\))\s+(\d+)", text, re.M)}
+        for kind in KINDS:
+            assert seen[kind][0] == theirs[kind], (kind, seen[kind], theirs)
+        assert abs(seen["(all)"][0] - theirs["(total)"]) <= 2, (seen["(all)"], theirs)
+
+
+def test_refs():
+    """Each value is drawn where it is kept alive, and counts once; a cycle that nothing reaches is not there."""
+    with keeps() as f:
+        everything = types(run("perl-heap", "-p", f.pid).stdout)
+        result = run("perl-heap", "--live", "-p", f.pid)
+        live, paths = types(result.stdout), tree(f.pid)
+        assert " references; 0 torn;" in result.stderr, result.stderr
+        assert sum(paths.values()) == live["(all)"][1]
+        assert everything["Lost"][0] == 1 and "Lost" not in live
+        for name in ("Point", "Record", "Node", "Cache", "Held"):
+            assert live[name] == everything[name], (name, live[name], everything[name])
+        points = ("{}: Record", "{points}: ARRAY", "[]: Point")
+        alone = below(paths, *CACHE, "{entries}: HASH", *points)
+        shared = below(paths, *CACHE, "shared by 2 paths", *points)
+        each = (alone + shared) // (3 * N)
+        assert each * 3 * N == alone + shared and shared * 9 == alone, (alone, shared)
+        # with its two numbers, a point has what its values have
+        assert each == live["Point"][1] // (3 * N) + 2 * 24, (each, live["Point"])
+        assert below(paths, "main", "$chain: Node") == live["Node"][1] + (N - 1) * 24 + 24, paths
+        held = [p for p in paths if p[-1].endswith(": Held")]
+        # the program and its sub both have %lexical
+        lexical = ("shared by 2 paths", "%lexical: HASH", "{held}: Held")
+        assert set(held) == {lexical, ("main", "$count: CODE", "$kept: Held")}, held
+        assert below(paths, *lexical) > 5000
+
+
+def test_ways_and_core():
+    """--to: by type, and the same of a core."""
+    with keeps() as f, tempfile.TemporaryDirectory() as d:
+        assert list(tree(f.pid, "--to", "Cache")) == [CACHE]
+        alive = run("perl-heap", "-p", f.pid).stdout
+        core = os.path.join(d, "core")
+        subprocess.run(["gcore", "-o", core, str(f.pid)], check=True, capture_output=True)
+        assert run("perl-heap", "--core", f"{core}.{f.pid}").stdout == alive
+
+
+yrt.main(globals())
