@@ -20,6 +20,7 @@ struct uprobe {
 	struct bpf_link *perf; /* NULL: of a multi link, or raw */
 	int multi;             /* or of a perf event's link */
 	int event;             /* that perf event; 0: none */
+	struct uprobe *next;   /* of the same uprobe_place_all() */
 };
 
 /* What BPF_LINK_CREATE takes for a multi link (include/uapi/linux/bpf.h of Linux 6.6). */
@@ -30,18 +31,24 @@ struct multi_attr {
 	u32 n, multi_flags, pid, reserved;
 };
 
-static int multi_link(int program, pid_t pid, const char *path, u64 offset, u64 counter, u64 cookie)
+static int multi_links(
+        int program, pid_t pid, const char *path, const u64 *offsets, const u64 *counters, const u64 *cookies, u32 n)
 {
 	struct multi_attr attr = {.program = (u32)program,
 	        .attach_type = TRACE_UPROBE_MULTI,
 	        .path = (u64)path,
-	        .offsets = (u64)&offset,
-	        .counters = counter ? (u64)&counter : 0,
-	        .cookies = (u64)&cookie,
-	        .n = 1,
+	        .offsets = (u64)offsets,
+	        .counters = (u64)counters,
+	        .cookies = (u64)cookies,
+	        .n = n,
 	        .pid = (u32)pid};
 
 	return (int)syscall(__NR_bpf, BPF_LINK_CREATE, &attr, sizeof(attr));
+}
+
+static int multi_link(int program, pid_t pid, const char *path, u64 offset, u64 counter, u64 cookie)
+{
+	return multi_links(program, pid, path, &offset, counter ? &counter : NULL, &cookie, 1);
 }
 
 /*
@@ -74,6 +81,17 @@ void uprobe_prepare(struct bpf_program *program)
 		bpf_program__set_expected_attach_type(program, TRACE_UPROBE_MULTI);
 }
 
+static bool is_multi(const struct bpf_program *program)
+{
+	return bpf_program__expected_attach_type(program) == TRACE_UPROBE_MULTI;
+}
+
+/* As the kernel wants it: 0 for all processes, if the first thread of this one has ended. */
+static pid_t process_of_link(pid_t pid)
+{
+	return pid && living_thread(pid) != pid ? 0 : pid ? pid : getpid();
+}
+
 struct error *uprobe_place(const struct bpf_program *program, pid_t pid, const char *path, u64 offset, u64 counter,
         u64 cookie, struct uprobe **ret)
 {
@@ -83,16 +101,49 @@ struct error *uprobe_place(const struct bpf_program *program, pid_t pid, const c
 
 	if (!u)
 		return &error_no_memory;
-	if (bpf_program__expected_attach_type(program) == TRACE_UPROBE_MULTI)
-		u->multi = multi_link(bpf_program__fd(program),
-		        all   ? 0
-		        : pid ? pid
-		              : getpid(),
-		        path, offset, counter, cookie);
+	if (is_multi(program))
+		u->multi = multi_link(bpf_program__fd(program), process_of_link(pid), path, offset, counter, cookie);
 	else
 		u->perf = bpf_program__attach_uprobe_opts(program, all ? -1 : pid, path, offset, &options);
 	if (u->multi < 0 || (!u->multi && !u->perf))
 		return error_errno(errno, "cannot place a uprobe in process %d", pid);
+	*ret = TAKE(u);
+	return NULL;
+}
+
+static struct error *place_each(const struct bpf_program *program, pid_t pid, const char *path, const u64 *offsets,
+        const u64 *cookies, u32 n, struct uprobe **ret)
+{
+	struct uprobe *all = NULL, *u;
+	struct error *err = NULL;
+
+	for (u32 i = 0; !err && i < n; i++) {
+		err = uprobe_place(program, pid, path, offsets[i], 0, cookies[i], &u);
+		if (err)
+			break;
+		u->next = all;
+		all = u;
+	}
+	if (err)
+		uprobe_take_away(all);
+	else
+		*ret = all;
+	return err;
+}
+
+struct error *uprobe_place_all(const struct bpf_program *program, pid_t pid, const char *path, const u64 *offsets,
+        const u64 *cookies, u32 n, struct uprobe **ret)
+{
+	cleanup(free) struct uprobe *u = NULL;
+
+	if (!is_multi(program))
+		return place_each(program, pid, path, offsets, cookies, n, ret);
+	u = calloc(1, sizeof(*u));
+	if (!u)
+		return &error_no_memory;
+	u->multi = multi_links(bpf_program__fd(program), process_of_link(pid), path, offsets, NULL, cookies, n);
+	if (u->multi < 0)
+		return error_errno(errno, "cannot place %u uprobes in process %d", n, pid);
 	*ret = TAKE(u);
 	return NULL;
 }
@@ -148,13 +199,16 @@ struct error *uprobe_place_loaded(
 
 void uprobe_take_away(struct uprobe *u)
 {
-	if (!u)
-		return;
-	if (u->perf)
-		bpf_link__destroy(u->perf);
-	else
-		close(u->multi);
-	if (u->event > 0)
-		close(u->event);
-	free(u);
+	while (u) {
+		struct uprobe *next = u->next;
+
+		if (u->perf)
+			bpf_link__destroy(u->perf);
+		else
+			close(u->multi);
+		if (u->event > 0)
+			close(u->event);
+		free(u);
+		u = next;
+	}
 }

@@ -29,6 +29,12 @@ void uprobe_prepare(struct bpf_program *program);
  */
 struct error *uprobe_place(const struct bpf_program *program, pid_t pid, const char *path, u64 offset, u64 counter,
         u64 cookie, struct uprobe **ret);
+/*
+ * The same at several places of a file at once, each with its cookie: where the kernel has multi links, they cost one
+ * grace period together.
+ */
+struct error *uprobe_place_all(const struct bpf_program *program, pid_t pid, const char *path, const u64 *offsets,
+        const u64 *cookies, u32 n, struct uprobe **ret);
 /* Would uprobe_prepare() choose multi links (BPF_TRACE_UPROBE_MULTI)? */
 bool uprobe_has_multi(void);
 #define UPROBE_MULTI 48 /* that enumerator, which Debian 12's header does not have */

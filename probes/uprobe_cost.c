@@ -103,6 +103,9 @@ u64 uprobe_cost(const struct bpf_program *program, bool emulated, bool warm, str
 		return 0;
 	}
 	ret = median(code, cold);
-	uprobe_shifts_take_away(s, u);
+	if (s)
+		uprobe_shifts_take_away(s, u);
+	else
+		uprobe_take_away(u);
 	return ret;
 }

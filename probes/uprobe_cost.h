@@ -20,7 +20,8 @@ struct uprobe_shifts;
 bool uprobe_is_emulated(const u8 code[UPROBE_CODE]);
 /*
  * In ns; 0: unknown. warm: caches are as where one hit follows another, not as a rare hit finds them in a large
- * program. program finds no target there. The uprobe that measures it is taken away with those of s.
+ * program. program finds no target there. The uprobe that measures it is taken away with those of s (NULL: at once,
+ * which may take a tenth of a second).
  */
 u64 uprobe_cost(const struct bpf_program *program, bool emulated, bool warm, struct uprobe_shifts *s);
 

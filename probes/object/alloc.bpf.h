@@ -5,16 +5,22 @@
 
 #include "hit/hit.bpf.h"
 #include "object/alloc.h"
+#include "object/alloc_progress.h"
 #include "unwind/shared/alloc_shape.h"
 
 #define ALLOC_MOMENT_NS    10000000ull
 #define ALLOC_INTERVAL_MAX (1ull << 31)
 #define ALLOC_ANONYMOUS    0x20 /* MAP_ANONYMOUS */
 
+#define ALLOC_PAIR_MOST     3 /* times the mean: what takes longer was interrupted */
+#define ALLOC_PAIR_FIRST_NS 8000
+
 u64 alloc_interval = 1;
 u32 alloc_most = 0; /* stacks in a moment, before the interval grows; 0: any number */
 u32 alloc_of_moment = 0;
 u64 alloc_moment = 0; /* when it began */
+u32 alloc_open = 1;   /* calls count */
+u32 alloc_window = 0; /* they do so in alloc_window_counts, and user space adds them with a weight */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -22,6 +28,33 @@ struct {
 	__type(key, u32);
 	__type(value, struct alloc_counters);
 } alloc_counted SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct alloc_progress);
+} alloc_progressed SEC(".maps");
+
+struct alloc_last { /* hit of a CPU */
+	u64 ended, switches;
+	u32 thread, is_first;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct alloc_last);
+} alloc_lasts SEC(".maps");
+
+struct { /* sized by alloc.c */
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1);
+	__type(key, struct alloc_count_key);
+	__type(value, struct alloc_count);
+} alloc_window_counts SEC(".maps");
 
 struct { /* alloc_inner_key(); sized by alloc.c */
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -139,10 +172,10 @@ static inline void alloc_pace(u64 now)
 /*
  * What a call that was just made counts for, if it is to get a stack: NULL: it is not. *size is what it asked for.
  */
-static __attribute__((noinline)) struct slot *alloc_take(struct pt_regs *ctx, u64 cookie, u64 size, u32 *number)
+static __attribute__((noinline)) struct slot *alloc_take(u64 size, u32 *number)
 {
 	struct probe_stats *st = my_stats();
-	u32 zero = 0, each = hit_each, tgid = tgid_of(bpf_get_current_task_btf());
+	u32 zero = 0, tgid = tgid_of(bpf_get_current_task_btf());
 	struct alloc_counters *own = bpf_map_lookup_elem(&alloc_counted, &zero);
 	int instance = find_target();
 	struct slot *slot;
@@ -150,14 +183,14 @@ static __attribute__((noinline)) struct slot *alloc_take(struct pt_regs *ctx, u6
 
 	if (!own || !st)
 		return NULL;
-	own->calls += each;
-	own->bytes += size * each;
+	own->calls++;
+	own->bytes += size;
 	if (!alloc_choose(size, &value, &calls) || (weight > 1 && bpf_get_prandom_u32() % (u32)weight))
 		return NULL;
 	own->taken++;
-	slot = event_begin(st, instance, tgid, value * each * weight, number);
+	slot = event_begin(st, instance, tgid, value * weight, number);
 	if (slot)
-		slot->head.more = calls * each * weight;
+		slot->head.more = calls * weight;
 	return slot;
 }
 
@@ -184,27 +217,122 @@ static __attribute__((noinline)) int alloc_hit(struct pt_regs *ctx, u64 cookie, 
 	return 1;
 }
 
+/* Counts a stack of a window. False: there is no room. */
+static __attribute__((noinline)) int alloc_count_in_window(u64 hash, u32 epoch, u64 bytes, u64 calls)
+{
+	struct alloc_count_key key = {.hash = hash, .epoch = epoch};
+	struct alloc_count none = {0}, *count;
+
+	count = bpf_map_lookup_elem(&alloc_window_counts, &key);
+	if (!count) {
+		bpf_map_update_elem(&alloc_window_counts, &key, &none, BPF_NOEXIST);
+		count = bpf_map_lookup_elem(&alloc_window_counts, &key);
+	}
+	if (!count)
+		return 0;
+	__sync_fetch_and_add(&count->bytes, bytes);
+	__sync_fetch_and_add(&count->calls, calls);
+	return 1;
+}
+
+/* A stack that is walked again later has a hash of its own, and its record says what it counts for. */
+static __attribute__((always_inline)) inline void alloc_end(
+        struct slot *slot, struct probe_stats *st, struct task_struct *task, u32 tgid)
+{
+	struct stack_head *head = &slot->head;
+	u64 bytes, calls;
+	int lost;
+
+	event_user(slot, NULL, task, bpf_map_lookup_elem(&processes, &tgid), !alloc_window);
+	bytes = head->value;
+	calls = head->more;
+	if (!alloc_window) {
+		event_end(slot, st, event_emit(slot, st));
+		return;
+	}
+	count_stop(st, head->stop, bytes);
+	head->value = head->more = 0; /* the weight is known later */
+	lost = event_emit(slot, st);
+	if (lost < 0 && !alloc_count_in_window(head->hash, head->epoch, bytes, calls))
+		lost = LOST_TABLE;
+	head->value = bytes;
+	event_end(slot, st, lost);
+}
+
+static __attribute__((noinline)) u64 alloc_switches(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	return task->nvcsw + task->nivcsw;
+}
+
+/* The time of programs counts as a cost, what lies between those of a pair tells that of an exception. */
+static __attribute__((noinline)) int alloc_hit_ends(u64 began, u64 cookie)
+{
+	u32 zero = 0, thread = (u32)bpf_get_current_pid_tgid();
+	struct alloc_progress *p = bpf_map_lookup_elem(&alloc_progressed, &zero);
+	struct alloc_last *last = bpf_map_lookup_elem(&alloc_lasts, &zero);
+	u64 switches = alloc_switches();
+
+	if (!p || !last)
+		return 0;
+	if (last->thread == thread && last->switches == switches && began > last->ended) {
+		p->gaps++;
+		p->gap_ns += began - last->ended;
+	}
+	p->hits++;
+	p->stepped += ALLOC_COOKIE_STEPPED(cookie);
+	last->switches = switches;
+	last->thread = thread;
+	last->is_first = true;
+	last->ended = bpf_ktime_get_ns();
+	p->bpf_ns += last->ended - began;
+	return 0;
+}
+
+/* The second place of a pair. An interrupt in between is no part of what a hit costs. */
+SEC("uprobe")
+int on_alloc_pair(struct pt_regs *ctx)
+{
+	u64 began = bpf_ktime_get_ns(), took;
+	u32 zero = 0, thread = (u32)bpf_get_current_pid_tgid();
+	struct alloc_progress *p = bpf_map_lookup_elem(&alloc_progressed, &zero);
+	struct alloc_last *last = bpf_map_lookup_elem(&alloc_lasts, &zero);
+
+	if (ticks != TICKS_TAKEN || !find_target() || !p || !last)
+		return 0;
+	took = began - last->ended;
+	if (last->is_first && last->thread == thread && last->switches == alloc_switches() &&
+	        took * p->paired <= ALLOC_PAIR_MOST * p->pair_ns + ALLOC_PAIR_FIRST_NS) {
+		p->paired++;
+		p->pair_ns += took;
+	}
+	p->pairs++;
+	last->is_first = false;
+	last->ended = bpf_ktime_get_ns();
+	p->bpf_ns += last->ended - began;
+	return 0;
+}
+
 WALKING("uprobe", on_alloc)
 int on_alloc_walk(struct pt_regs *ctx)
 {
+	u64 began = bpf_ktime_get_ns(), cookie = bpf_get_attach_cookie(ctx), size;
 	struct task_struct *task = bpf_get_current_task_btf();
-	u64 cookie = bpf_get_attach_cookie(ctx), size, now;
-	struct hit_counts *counts = hit_counts_here();
 	struct probe_stats *st = my_stats();
 	struct slot *slot;
 	u32 number;
 
-	if (!alloc_hit(ctx, cookie, &size) || !counts || !st)
+	if (ticks != TICKS_TAKEN || !find_target() || !st)
 		return 0;
-	now = bpf_ktime_get_ns();
-	if (now > hit_until)
-		return 0;
-	counts->stand_for += hit_each;
-	slot = alloc_take(ctx, cookie, size, &number);
-	if (!slot)
-		return 0;
-	alloc_pace(now);
-	hit_end(slot, st, task, tgid_of(task));
+	if (alloc_open && alloc_hit(ctx, cookie, &size)) {
+		slot = alloc_take(size, &number);
+		if (slot) {
+			alloc_pace(began);
+			alloc_end(slot, st, task, tgid_of(task));
+		}
+	}
+	alloc_hit_ends(began, cookie);
 	return 0;
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "alloc_places.h"
+#include "alloc_windows.h"
 #include "probes/object.h"
 #include "probes/sampler.h"
 #include "probes/uprobe.h"
@@ -13,15 +14,17 @@
 
 #define THREADS     4096
 #define STEER_NS    100000000ull
-#define IDLE_STACKS 50 /* in that time: so few that the interval may be smaller */
+#define IDLE_STACKS 50   /* in that time: so few that the interval may be smaller */
+#define SHARE       0.25 /* of --max-cpu */
+#define COUNTS      8192 /* stacks of a window */
 
 struct alloc {
 	const struct event_host *host;
 	const struct alloc_options *options;
-	struct hit_shifts *shifts;
+	struct alloc_windows *windows;
 	struct alloc_places *places;
 	u64 steered_ns, taken;
-	bool started;
+	bool started, warned;
 	struct alloc_summary summary;
 };
 
@@ -30,8 +33,11 @@ static void prepare(struct object *o)
 	struct sample *skel = object_skeleton(o);
 
 	object_want(o, "on_alloc");
+	object_want(o, "on_alloc_pair");
 	uprobe_prepare(skel->progs.on_alloc);
 	uprobe_prepare(skel->progs.on_alloc_walk);
+	uprobe_prepare(skel->progs.on_alloc_pair);
+	bpf_map__set_max_entries(skel->maps.alloc_window_counts, COUNTS);
 	alloc_places_prepare(skel, THREADS);
 }
 
@@ -41,7 +47,7 @@ static void destroy(void *event)
 
 	if (!a)
 		return;
-	hit_shifts_destroy(a->shifts);
+	alloc_windows_destroy(a->windows);
 	alloc_places_destroy(a->places);
 	free(a);
 }
@@ -58,26 +64,28 @@ static struct error *place(void *ctx, const struct process *p, struct image *img
         const struct alloc_function *f, u32 number)
 {
 	struct alloc *a = ctx;
-	struct hit_uprobe u = {.program = object_skeleton(a->host->object)->progs.on_alloc,
-	        .at.offset = f->offset,
-	        .cookie = f->shape | f->pushed << 8 | (u32)f->tails << 16 | (u32)a->options->growth << 17 |
-	                  (u64)number << 24};
+	u64 cookie = f->shape | f->pushed << 8 | (u32)f->tails << 16 | (u32)a->options->growth << 17 |
+	             (u32)f->stepped << 18 | (u64)number << 24;
 
-	return is_wanted(a, f->shape) ? hit_shifts_place(a->shifts, p, img, path, &u) : NULL;
+	(void)img;
+	return is_wanted(a, f->shape) ? alloc_windows_add(a->windows, p, path, f, cookie) : NULL;
 }
 
 static struct error *create(const struct event_host *host, void **ret)
 {
 	struct alloc *a = calloc(1, sizeof(*a));
 	struct alloc_places_options places = {.host = host, .place = place, .ctx = a};
+	struct alloc_windows_options windows = {.host = host};
 	struct error *err;
 
 	if (!a)
 		return &error_no_memory;
 	a->host = host;
 	a->options = host->options->of_event;
-	err = hit_shifts_create(host, &a->shifts);
-	places.shifts = a->shifts;
+	windows.program = object_skeleton(host->object)->progs.on_alloc;
+	windows.pair = object_skeleton(host->object)->progs.on_alloc_pair;
+	windows.share = host->options->cpu_percent / 100 * SHARE;
+	err = alloc_windows_create(&windows, &a->windows);
 	if (!err)
 		err = alloc_places_create(&places, &a->places);
 	if (err)
@@ -93,6 +101,8 @@ static struct error *start(void *event, bool at_exec)
 	struct alloc *a = event;
 	struct error *err = alloc_places_start(a->places, at_exec);
 
+	if (!err)
+		err = alloc_windows_place(a->windows);
 	if (err)
 		return err;
 	a->started = true;
@@ -113,7 +123,7 @@ static void steer(struct alloc *a, u64 now)
 	struct sample *skel = object_skeleton(a->host->object);
 	struct alloc_counters counters;
 
-	if (now - a->steered_ns < STEER_NS)
+	if (now - a->steered_ns < STEER_NS || skel->bss->alloc_window)
 		return;
 	count(a, &counters);
 	if (counters.taken - a->taken < IDLE_STACKS &&
@@ -123,13 +133,31 @@ static void steer(struct alloc *a, u64 now)
 	a->steered_ns = now;
 }
 
+static void warn(struct alloc *a)
+{
+	struct alloc_estimate e;
+
+	if (a->warned || !object_skeleton(a->host->object)->bss->alloc_window)
+		return;
+	a->warned = true;
+	alloc_windows_estimate(a->windows, &e);
+	a->host->options->warn(a->host->options->ctx,
+	        error_hint(error_new(ERROR_INTERNAL,
+	                           "hits would cost the target more than %.1f %% of its CPU time, %.1f us each: calls "
+	                           "are seen in windows, and stand for the others",
+	                           a->host->options->cpu_percent * SHARE, e.exception_ns / 1000),
+	                "--max-cpu 0 counts all of them"));
+}
+
 /* A process that came later, or a file: what can not be in it is reported, and the run goes on. */
 static struct error *poll(void *event, u64 now)
 {
 	struct alloc *a = event;
 	struct error *err = alloc_places_look(a->places);
 
-	hit_shifts_steer(a->shifts, now);
+	if (!err)
+		err = alloc_windows_place(a->windows);
+	warn(a);
 	steer(a, now);
 	if (!err || err == &error_no_memory)
 		return err;
@@ -142,12 +170,24 @@ static struct error *stop(void *event)
 	struct alloc *a = event;
 	struct error *err;
 
+	alloc_windows_end(a->windows);
 	object_take_ticks(a->host->object, TICKS_IGNORED);
-	hit_shifts_end(a->shifts);
 	err = a->started ? alloc_places_check(a->places) : NULL;
 	if (err)
 		a->host->options->warn(a->host->options->ctx, err);
 	return NULL;
+}
+
+static void add(void *ctx, u32 epoch, u64 hash, u64 bytes, u64 calls)
+{
+	collector_count(((struct alloc *)ctx)->host->collector, epoch, hash, bytes, calls);
+}
+
+static struct error *drain(void *event, u32 epoch)
+{
+	struct alloc *a = event;
+
+	return alloc_windows_drain(a->windows, epoch, add, a);
 }
 
 /* BPF takes a part of them by its weight. */
@@ -163,8 +203,8 @@ static void stats(void *event, struct sampler_stats *st)
 	count(a, &a->summary.counters);
 	a->summary.interval = object_skeleton(a->host->object)->data->alloc_interval;
 	a->summary.from = alloc_places_text(a->places);
-	st->probed = hit_shifts_part(a->shifts);
-	a->summary.in_shifts = st->probed > 0;
+	alloc_windows_estimate(a->windows, &a->summary.estimate);
+	st->probed = a->summary.estimate.windows ? a->summary.estimate.part : 0;
 	st->of_event = &a->summary;
 }
 
@@ -188,6 +228,7 @@ const struct event_ops alloc_event = {
         .destroy = destroy,
         .start = start,
         .poll = poll,
+        .drain = drain,
         .stop = stop,
         .halve = halve,
         .stats = stats,

@@ -3,8 +3,8 @@
  * Native allocation: calls of malloc() and its relatives, of C++'s new where that is an entry of its own, of mmap() and
  * brk(), in whichever file of a process has them (alloc_functions.h).
  *
- * A uprobe at each sees every call while that is cheap; past a quarter of --max-cpu it is placed in shifts
- * (hit/hit_shifts.h), whose calls stand for those in between. Of the calls that are seen, a stack is taken with the
+ * A uprobe at each sees every call while that is cheap; past a quarter of --max-cpu, as a share of the target's CPU
+ * time, it is placed in windows, whose calls stand for those in between (alloc_windows.h). Of the calls that are seen, a stack is taken with the
  * probability min(1, size/interval), and counts size/probability bytes and 1/probability calls: both sums are unbiased,
  * and each large block is seen. The interval is the one asked for, or 1, as long as few stacks are taken, and doubles
  * where they come fast.
@@ -24,18 +24,29 @@ struct alloc_options {   /* sampler_options.of_event */
 };
 
 /* In BPF one for each CPU. */
-struct alloc_counters { /* of calls that were seen, with those that they stand for */
+struct alloc_counters { /* of calls that were seen */
 	u64 calls, bytes;
 	u64 taken;   /* of them with a stack */
 	u64 inner;   /* calls that an allocator made of itself, which do not count */
 	u64 strange; /* of a size that no address space holds */
 };
 
+struct alloc_estimate {
+	double calls, calls_low, calls_high; /* with 95 % certainty; all the same while every call is seen */
+	double bytes, bytes_low, bytes_high;
+	u32 windows;         /* 0: every call is seen */
+	double part;         /* of the time, in which calls were seen */
+	double share;        /* of the targets' CPU time, that hits took */
+	double exception_ns; /* that a hit costs besides BPF's program; */
+	bool in_target;      /* measured there, by pairs */
+	double own;          /* of the CPU time of windows, that was the program's own */
+};
+
 struct alloc_summary { /* sampler_stats.of_event */
 	struct alloc_counters counters;
+	struct alloc_estimate estimate;
 	u64 interval;     /* at the end */
 	const char *from; /* the files whose functions are probed, by their names */
-	bool in_shifts;   /* bytes and calls are estimates */
 };
 
 /* alloc_command.c, alloc_words.c: probes/event_command.h */

@@ -19,6 +19,7 @@
 #define DEPTH          16  /* of calls: jemalloc's malloc reaches mmap() by some ten */
 #define EDGES          2048
 #define PLACE_INSNS    8
+#define PAIR_INSNS     2
 #define SP             7 /* DWARF's number */
 #define NOWHERE        0xffffffffu
 
@@ -187,6 +188,8 @@ static void keep_first(struct alloc_function *f, u64 to)
 		return;
 	f->place = f->addr;
 	f->pushed = 0;
+	f->pair = 0;
+	f->stepped = true;
 }
 
 static void take_return(struct reading *r)
@@ -263,6 +266,22 @@ static bool keeps_arguments(struct reading *r, u32 *pushed)
 	return true;
 }
 
+/* The next one that it emulates, if nothing but a move lies in between. */
+static void choose_pair(struct reading *r, struct alloc_function *f, const u8 *at, size_t left)
+{
+	u64 addr = f->place;
+
+	for (u32 i = 0; i < PAIR_INSNS; i++) {
+		if (!cs_disasm_iter(r->cs, &at, &left, &addr, r->insn) || capstone_in_group(r->insn, CS_GRP_JUMP) ||
+		        capstone_in_group(r->insn, CS_GRP_CALL) || capstone_in_group(r->insn, CS_GRP_RET))
+			return;
+		if (left < UPROBE_CODE || !uprobe_is_emulated(at))
+			continue;
+		f->pair = addr;
+		return;
+	}
+}
+
 /* The first instruction that the kernel emulates, if one comes before arguments go; else the first. */
 static void choose_place(struct reading *r, struct alloc_function *f)
 {
@@ -272,6 +291,7 @@ static void choose_place(struct reading *r, struct alloc_function *f)
 	const u8 *at = code;
 	u32 pushed = 0;
 
+	f->stepped = true;
 	if (!image_read(r->img, code, left, addr))
 		return;
 	for (u32 i = 0; i < PLACE_INSNS; i++) {
@@ -280,6 +300,8 @@ static void choose_place(struct reading *r, struct alloc_function *f)
 		if (uprobe_is_emulated(at)) {
 			f->place = here;
 			f->pushed = pushed;
+			f->stepped = false;
+			choose_pair(r, f, at, left);
 			return;
 		}
 		if (!cs_disasm_iter(r->cs, &at, &left, &addr, r->insn) || !keeps_arguments(r, &pushed))

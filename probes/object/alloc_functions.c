@@ -136,10 +136,13 @@ struct error *alloc_functions_read(struct image *img, struct alloc_functions *f)
 {
 	struct error *err = alloc_code_read(img, f);
 
-	for (u32 i = 0; !err && i < f->n; i++)
+	for (u32 i = 0; !err && i < f->n; i++) {
 		if (!hit_offset(img, f->of[i].place, true, &f->of[i].offset))
 			err = error_new(ERROR_UNSUPPORTED, "%s: %s at 0x%lx is not in its code", img->path,
 			        f->of[i].name, f->of[i].place);
+		if (f->of[i].pair && !hit_offset(img, f->of[i].pair, true, &f->of[i].pair))
+			f->of[i].pair = 0;
+	}
 	return err;
 }
 

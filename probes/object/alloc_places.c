@@ -21,7 +21,7 @@
 #include "unwind/symbols/symbols.h"
 
 #define INNER_MOST 8192 /* calls that an allocator makes of itself */
-#define MOST       20   /* stacks in 10 ms, before the interval grows */
+#define MOST       10   /* stacks in 10 ms, before the interval grows */
 #define FOUND_MAX  (4 * RUNTIME_ALLOCATORS_MAX)
 
 struct file {

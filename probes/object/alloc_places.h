@@ -16,7 +16,6 @@ struct sample;
 
 struct alloc_places_options {
 	const struct event_host *host;
-	struct hit_shifts *shifts; /* not owned */
 	/* Places what the event needs at a function, whose number is for ALLOC_COOKIE_NUMBER. */
 	struct error *(*place)(void *ctx, const struct process *p, struct image *img, const char *path,
 	        const struct alloc_function *f, u32 number);

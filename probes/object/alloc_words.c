@@ -4,13 +4,27 @@
 #include "probes/event_command.h"
 #include "probes/loss.h"
 
+static void totals(FILE *out, const struct alloc_estimate *e)
+{
+	char low[32], high[32];
+
+	if (!e->windows) {
+		loss_bytes(out, e->bytes);
+		fprintf(out, " by %.0f calls", e->calls);
+		return;
+	}
+	fputs("about ", out);
+	loss_bytes(out, e->bytes);
+	fprintf(out, " (%s-%s) by %.3g calls (%.3g-%.3g), in windows", loss_amount(e->bytes_low, low),
+	        loss_amount(e->bytes_high, high), e->calls, e->calls_low, e->calls_high);
+}
+
 static void head(FILE *out, const struct sampler_stats *st)
 {
 	const struct alloc_summary *s = st->of_event;
 
-	fputs(s->in_shifts ? "about " : "", out);
-	loss_bytes(out, (double)s->counters.bytes);
-	fprintf(out, " by %lu calls in %.1f s, %lu stacks", s->counters.calls, st->duration_s, s->counters.taken);
+	totals(out, &s->estimate);
+	fprintf(out, " in %.1f s, %lu stacks", st->duration_s, s->counters.taken);
 	if (s->interval > 1)
 		fprintf(out, ", of blocks below %lu bytes by chance", s->interval);
 	if (*s->from)
@@ -24,16 +38,25 @@ static void losses(FILE *out, const struct sampler_stats *st)
 
 	if (s->counters.strange)
 		fprintf(out, ", %lu calls asked for more than there is", s->counters.strange);
+	if (s->estimate.windows)
+		fprintf(out,
+		        ", hits took %.1f %% of its CPU time in %u windows (weighed by CPU time without hits, %.2f us "
+		        "each by %s; %.0f %% of windows was its own)",
+		        100 * s->estimate.share, s->estimate.windows, s->estimate.exception_ns / 1000,
+		        s->estimate.in_target ? "pairs" : "yrt itself", 100 * s->estimate.own);
 }
 
 static json_t *to_json(const struct sampler_stats *st)
 {
 	const struct alloc_summary *s = st->of_event;
+	const struct alloc_estimate *e = &s->estimate;
 
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:b}", "calls", (json_int_t)s->counters.calls, "bytes",
-	        (json_int_t)s->counters.bytes, "stacks", (json_int_t)s->counters.taken, "inner_calls",
-	        (json_int_t)s->counters.inner, "impossible_calls", (json_int_t)s->counters.strange, "interval",
-	        (json_int_t)s->interval, "from", s->from, "in_shifts", (int)s->in_shifts);
+	return json_pack("{s:I, s:I, s:[f, f], s:[f, f], s:i, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:s, s:b}", "calls",
+	        (json_int_t)e->calls, "bytes", (json_int_t)e->bytes, "calls_interval", e->calls_low, e->calls_high,
+	        "bytes_interval", e->bytes_low, e->bytes_high, "windows", (int)e->windows, "hits_share", e->share,
+	        "exception_ns", e->exception_ns, "windows_own", e->own, "stacks", (json_int_t)s->counters.taken,
+	        "inner_calls", (json_int_t)s->counters.inner, "impossible_calls", (json_int_t)s->counters.strange,
+	        "interval", (json_int_t)s->interval, "from", s->from, "in_shifts", e->windows > 0);
 }
 
 const struct event_words alloc_words = {

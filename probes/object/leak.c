@@ -106,7 +106,6 @@ static struct error *create(const struct event_host *host, void **ret)
 	l->options = host->options->of_event;
 	l->step_ns = POINT_NS;
 	err = hit_shifts_create(host, &l->shifts);
-	places.shifts = l->shifts;
 	if (!err)
 		err = alloc_places_create(&places, &l->places);
 	if (err)

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* What BPF counts of hits, so that user space knows what they cost, and how far the program got between them. */
+#ifndef YRT_ALLOC_PROGRESS_H
+#define YRT_ALLOC_PROGRESS_H
+
+#include <types.h>
+
+struct alloc_progress { /* in BPF one for each CPU, since the start */
+	u64 hits;
+	u64 stepped; /* of them, at instructions that the kernel does not emulate */
+	u64 bpf_ns;  /* within the programs */
+	u64 gaps;    /* between two hits of a thread that stayed on its CPU: */
+	u64 gap_ns;  /* from the end of one's program to the begin of the other's */
+	u64 pairs;   /* hits of the second place of a pair (alloc_function.pair): */
+	u64 paired;  /* of them, those right after a hit of the first */
+	u64 pair_ns; /* from the end of one program to the begin of the other: an exception, and next to no code */
+};
+
+struct alloc_count { /* of a stack, in a window */
+	u64 bytes, calls;
+};
+
+struct alloc_count_key {
+	u64 hash;
+	u32 epoch, reserved; /* of the stack's record */
+};
+
+#endif

@@ -1,0 +1,724 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "alloc_windows.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "alloc_functions.h"
+#include "alloc_progress.h"
+#include "alloc_weigh.h"
+#include "probes/object.h"
+#include "probes/sampler.h"
+#include "probes/uprobe.h"
+#include "probes/uprobe_cost.h"
+#include "sample.skel.h"
+#include "unwind/cleanup.h"
+#include "unwind/grow.h"
+#include "unwind/now.h"
+#include "unwind/table.h"
+#include "unwind/thread_start.h"
+
+#define A_MS        1000000ull
+#define PERIOD_MS   80
+#define PERIOD_MAX  1000.0
+#define WINDOW_MS   20     /* at most, where hits are not cheap enough to stay */
+#define SOON_MS     1      /* between two looks while the budget is used */
+#define LATER_MS    10     /* and while it is not */
+#define CREDIT_NS   10e6   /* of the budget is there from the start, and can be saved */
+#define LEAST_NS    200e3  /* of it for a window */
+#define ENOUGH      4096   /* pairs: what an exception costs is known for now */
+#define PAIRS_LEAST 200    /* that say something */
+#define PAIRS_EVERY 4      /* windows, where not even half of the time between hits are exceptions; else each */
+#define GUESS_NS    1000.0 /* an exception, until it was measured */
+#define STEPPED_NS  5000.0 /* two of them */
+#define PROGRAM_NS  100    /* of a program that finds no target */
+#define STACKS      128    /* in a window, about */
+#define AT_ONCE     1024   /* counts that are read together */
+#define SLICES      1024   /* before they get their weights */
+#define MEMORY_NS   500e6  /* that a mean goes back, about */
+#define CPU_LEAST   0.6    /* of a CPU: what uses less gets the budget of that, some 10,000 hits a second */
+
+struct group { /* functions of a file in a process */
+	u32 process;
+	pid_t pid;
+	int file;
+	char path[96];
+	u64 offset[ALLOC_FUNCTIONS_MAX], cookie[ALLOC_FUNCTIONS_MAX], pair;
+	u32 n;
+	bool placed; /* it was, once */
+	struct uprobe *uprobe, *second;
+};
+
+struct clock { /* CPU time of a process */
+	pid_t pid;
+	clockid_t id;
+	u64 first, last;
+};
+
+struct look {
+	u64 at, cpu; /* ns */
+	struct alloc_progress progress;
+	struct alloc_counters counters;
+};
+
+struct counted { /* of a stack, in a slice, or with weights */
+	u64 hash;
+	double bytes, calls;
+	u32 epoch, slice;
+};
+
+struct alloc_windows {
+	struct alloc_windows_options options;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	pthread_t thread;
+	bool running, ending, is_open, paired;
+	struct group *groups;
+	u32 ngroups;
+	struct clock *clocks;
+	u32 nclocks;
+	struct look begun, last, opened, closed; /* closed: the end of the last window, or of the time without */
+	double budget;                           /* ns that are left of it */
+	double cpu_rate;                         /* of a CPU, that targets use: a mean of late */
+	double exception_ns, stepped_ns;         /* that a hit costs, besides BPF's program */
+	bool measured, in_target;
+	bool dense;      /* hits of the last window were */
+	double allotted; /* ns, that hits of this window may cost */
+	double length;   /* ns, of the last window */
+	u64 open_ns;
+	u32 windows;
+	double exact_calls, exact_bytes; /* before the first window */
+	double cost;                     /* ns, of all hits */
+	double own, all;                 /* ns: of windows, the program's own, and with hits */
+	struct alloc_slice *slices;      /* that have no weight yet */
+	u32 nslices;
+	struct counted *seen; /* in them */
+	u32 nseen;
+	struct alloc_sums calls, bytes; /* of slices that have one */
+	struct counted *counted[2];     /* by epoch, with their weights */
+	u32 ncounted[2];
+	struct table by_hash[2]; /* places there, + 1 */
+};
+
+static struct sample *skeleton(const struct alloc_windows *w)
+{
+	return object_skeleton(w->options.host->object);
+}
+
+struct error *alloc_windows_create(const struct alloc_windows_options *options, struct alloc_windows **ret)
+{
+	struct alloc_windows *w = calloc(1, sizeof(*w));
+	pthread_condattr_t attr;
+
+	*ret = w;
+	if (!w)
+		return &error_no_memory;
+	w->options = *options;
+	w->exception_ns = GUESS_NS;
+	w->stepped_ns = STEPPED_NS;
+	w->budget = CREDIT_NS;
+	pthread_mutex_init(&w->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&w->changed, &attr);
+	pthread_condattr_destroy(&attr);
+	return NULL;
+}
+
+/* Of all targets: those that have ended keep what they had. */
+static u64 cpu_of_targets(struct alloc_windows *w)
+{
+	u64 sum = 0;
+
+	for (u32 i = 0; i < w->nclocks; i++) {
+		struct clock *c = &w->clocks[i];
+		struct timespec ts;
+
+		if (!clock_gettime(c->id, &ts))
+			c->last = (u64)ts.tv_sec * 1000000000ull + (u64)ts.tv_nsec;
+		sum += c->last > c->first ? c->last - c->first : 0;
+	}
+	return sum;
+}
+
+static struct error *add_clock(struct alloc_windows *w, pid_t pid)
+{
+	struct clock c = {.pid = pid};
+	struct timespec ts;
+	struct error *err;
+
+	for (u32 i = 0; i < w->nclocks; i++)
+		if (w->clocks[i].pid == pid)
+			return NULL;
+	if (clock_getcpuclockid(pid, &c.id) || clock_gettime(c.id, &ts))
+		return NULL;
+	c.first = c.last = (u64)ts.tv_sec * 1000000000ull + (u64)ts.tv_nsec;
+	err = grow(&w->clocks, w->nclocks, sizeof(*w->clocks));
+	if (!err)
+		w->clocks[w->nclocks++] = c;
+	return err;
+}
+
+static void look(struct alloc_windows *w, struct look *ret)
+{
+	struct object *o = w->options.host->object;
+
+	ret->at = now_ns();
+	ret->cpu = cpu_of_targets(w);
+	error_free(object_sum(o, skeleton(w)->maps.alloc_progressed, (u64 *)&ret->progress, sizeof(ret->progress)));
+	error_free(object_sum(o, skeleton(w)->maps.alloc_counted, (u64 *)&ret->counters, sizeof(ret->counters)));
+}
+
+static double exceptions(const struct alloc_windows *w, const struct look *from, const struct look *to)
+{
+	const struct alloc_progress *a = &from->progress, *b = &to->progress;
+	u64 stepped = b->stepped - a->stepped, hits = b->hits - a->hits + b->pairs - a->pairs;
+
+	return (double)stepped * w->stepped_ns + (double)(hits - stepped) * w->exception_ns;
+}
+
+static double cost(const struct alloc_windows *w, const struct look *from, const struct look *to)
+{
+	return exceptions(w, from, to) + (double)(to->progress.bpf_ns - from->progress.bpf_ns);
+}
+
+/* A function of yrt's own is the last resort: its caches are warm. */
+static void measure_here(struct alloc_windows *w, bool emulated)
+{
+	u64 ns = uprobe_cost(w->options.program, emulated, true, NULL);
+
+	if (ns > PROGRAM_NS)
+		*(emulated ? &w->exception_ns : &w->stepped_ns) = (double)(ns - PROGRAM_NS);
+}
+
+/* From the pairs since then, if there are enough: what an exception costs changes with the machine's load. */
+static void learn(struct alloc_windows *w, const struct look *since, const struct look *now)
+{
+	u64 paired = now->progress.paired - since->progress.paired;
+
+	if (paired < PAIRS_LEAST)
+		return;
+	w->exception_ns = (double)(now->progress.pair_ns - since->progress.pair_ns) / (double)paired;
+	w->measured = w->in_target = true;
+}
+
+static void place_pairs(struct alloc_windows *w)
+{
+	u64 cookie = 0;
+
+	for (u32 i = 0; i < w->ngroups; i++) {
+		struct group *g = &w->groups[i];
+		char path[32];
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", g->file);
+		if (g->pair && g->uprobe && !g->second)
+			error_free(uprobe_place_all(w->options.pair, g->pid, path, &g->pair, &cookie, 1, &g->second));
+	}
+	w->paired = true;
+}
+
+static struct error *place_group(struct alloc_windows *w, struct group *g)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", g->file);
+	return g->uprobe || !g->n
+	               ? NULL
+	               : uprobe_place_all(w->options.program, g->pid, path, g->offset, g->cookie, g->n, &g->uprobe);
+}
+
+/* Waiting for a grace period must not delay others. */
+static void *take_away(void *uprobe)
+{
+	uprobe_take_away(uprobe);
+	return NULL;
+}
+
+struct departure {
+	pthread_t thread[16];
+	u32 n;
+};
+
+static void leave(struct departure *d, struct uprobe **u)
+{
+	if (!*u)
+		return;
+	if (d->n == sizeof(d->thread) / sizeof(*d->thread) || thread_start(&d->thread[d->n], NULL, take_away, *u))
+		uprobe_take_away(*u);
+	else
+		d->n++;
+	*u = NULL;
+}
+
+static void wait_for(struct alloc_windows *w, struct departure *d)
+{
+	pthread_mutex_unlock(&w->lock);
+	while (d->n)
+		pthread_join(d->thread[--d->n], NULL);
+	pthread_mutex_lock(&w->lock);
+}
+
+static void take_pairs_away(struct alloc_windows *w, struct departure *d)
+{
+	for (u32 i = 0; i < w->ngroups; i++)
+		leave(d, &w->groups[i].second);
+	w->paired = false;
+}
+
+static struct error *add_count(struct alloc_windows *w, u32 epoch, u64 hash, double bytes, double calls)
+{
+	u64 *place = hash ? table_get(&w->by_hash[epoch], hash) : NULL;
+	struct error *err;
+
+	if (!place && hash) {
+		err = grow(&w->counted[epoch], w->ncounted[epoch], sizeof(**w->counted));
+		if (!err)
+			err = table_put(&w->by_hash[epoch], hash, w->ncounted[epoch] + 1);
+		if (err)
+			return err;
+		w->counted[epoch][w->ncounted[epoch]++] = (struct counted){.hash = hash};
+		place = table_get(&w->by_hash[epoch], hash);
+	}
+	if (!place)
+		return NULL;
+	w->counted[epoch][*place - 1].bytes += bytes;
+	w->counted[epoch][*place - 1].calls += calls;
+	return NULL;
+}
+
+static void keep(struct alloc_windows *w, const struct alloc_count_key *key, const struct alloc_count *count)
+{
+	struct error *err = grow(&w->seen, w->nseen, sizeof(*w->seen));
+
+	error_free(err);
+	if (!err)
+		w->seen[w->nseen++] = (struct counted){.hash = key->hash,
+		        .bytes = (double)count->bytes,
+		        .calls = (double)count->calls,
+		        .epoch = key->epoch & 1,
+		        .slice = w->nslices};
+}
+
+/* What this slice has counted. */
+static void take_counts(struct alloc_windows *w)
+{
+	const struct bpf_map *map = skeleton(w)->maps.alloc_window_counts;
+	cleanup(free) struct alloc_count_key *keys = calloc(AT_ONCE, sizeof(*keys));
+	cleanup(free) struct alloc_count *counts = calloc(AT_ONCE, sizeof(*counts));
+	LIBBPF_OPTS(bpf_map_batch_opts, options);
+	u32 position, n;
+	void *from = NULL;
+	int code = keys && counts ? 0 : -ENOMEM;
+
+	while (!code) {
+		n = AT_ONCE;
+		code = bpf_map_lookup_and_delete_batch(bpf_map__fd(map), from, &position, keys, counts, &n, &options);
+		if (code && code != -ENOENT)
+			break;
+		for (u32 i = 0; i < n; i++)
+			keep(w, &keys[i], &counts[i]);
+		from = &position;
+	}
+}
+
+/* Gives slices their weights. */
+static void settle(struct alloc_windows *w)
+{
+	alloc_weigh(w->slices, w->nslices, &w->calls, &w->bytes);
+	for (u32 i = 0; i < w->nseen; i++) {
+		const struct counted *c = &w->seen[i];
+		double weight = w->slices[c->slice].weight;
+
+		error_free(add_count(w, c->epoch, c->hash, weight * c->bytes, weight * c->calls));
+	}
+	w->nslices = w->nseen = 0;
+}
+
+/* Stacks cost, too: as many as a picture needs. */
+static void choose_interval(struct alloc_windows *w, double bytes)
+{
+	const struct alloc_options *options = w->options.host->options->of_event;
+	double least = options->interval >= 1 ? options->interval : 1;
+
+	skeleton(w)->data->alloc_interval = (u64)fmin(fmax(bytes / STACKS, least), 1e9);
+}
+
+static void end_slice(struct alloc_windows *w, const struct look *now)
+{
+	const struct alloc_progress *a = &w->opened.progress, *b = &now->progress;
+	struct error *err = grow(&w->slices, w->nslices, sizeof(*w->slices));
+	struct alloc_slice s = {.hits = (double)(b->hits - a->hits + b->pairs - a->pairs),
+	        .gaps = (double)(b->gaps - a->gaps),
+	        .gap_ns = (double)(b->gap_ns - a->gap_ns),
+	        .cpu_ns = (double)(now->cpu - w->opened.cpu),
+	        .bpf_ns = (double)(b->bpf_ns - a->bpf_ns),
+	        .stands_for = (double)(now->cpu - w->closed.cpu) - cost(w, &w->closed, now),
+	        .calls = (double)(now->counters.calls - w->opened.counters.calls),
+	        .bytes = (double)(now->counters.bytes - w->opened.counters.bytes)};
+
+	s.exception_ns = s.hits ? exceptions(w, &w->opened, now) / s.hits : w->exception_ns;
+	s.stands_for = fmax(s.stands_for, 0);
+	error_free(err);
+	if (err)
+		return;
+	take_counts(w);
+	w->slices[w->nslices++] = s;
+	w->dense = s.gaps * s.exception_ns > s.gap_ns / 2;
+	w->own += alloc_slice_own(&s);
+	w->all += alloc_slice_own(&s) + s.bpf_ns + s.hits * s.exception_ns;
+	if (w->nslices == SLICES)
+		settle(w);
+	choose_interval(w, s.bytes);
+}
+
+/* The end of the time in which every call was seen. */
+static void begin_windows(struct alloc_windows *w, const struct look *now)
+{
+	w->exact_calls = (double)now->counters.calls;
+	w->exact_bytes = (double)now->counters.bytes;
+	skeleton(w)->bss->alloc_window = 1;
+	skeleton(w)->bss->alloc_most = 2 * STACKS;
+	choose_interval(w, w->exact_bytes);
+}
+
+static void count_now(struct alloc_windows *w, bool open)
+{
+	__atomic_store_n(&skeleton(w)->data->alloc_open, open, __ATOMIC_SEQ_CST);
+}
+
+static void spend(struct alloc_windows *w, struct look *now)
+{
+	double cpu, took, time;
+
+	look(w, now);
+	learn(w, &w->opened, now);
+	cpu = (double)(now->cpu - w->last.cpu);
+	took = cost(w, &w->last, now);
+	time = (double)(now->at - w->last.at);
+	w->cost += took;
+	w->cpu_rate += (cpu - w->cpu_rate * time) / fmax(MEMORY_NS, time);
+	w->budget = fmin(w->budget + w->options.share * fmax(cpu, CPU_LEAST * time) - took, CREDIT_NS);
+	w->last = *now;
+}
+
+static void close_window(struct alloc_windows *w)
+{
+	struct departure leaving = {0};
+	struct look now;
+
+	count_now(w, false);
+	look(w, &now);
+	w->open_ns += now.at - w->opened.at;
+	w->length = (double)(now.at - w->opened.at);
+	take_pairs_away(w, &leaving);
+	for (u32 i = 0; i < w->ngroups; i++)
+		leave(&leaving, &w->groups[i].uprobe);
+	w->is_open = false;
+	spend(w, &now);
+	if (skeleton(w)->bss->alloc_window) {
+		end_slice(w, &now);
+		w->windows++;
+	} else {
+		begin_windows(w, &now);
+	}
+	w->closed = now;
+	wait_for(w, &leaving);
+	if (!w->measured && now.progress.hits > now.progress.stepped)
+		measure_here(w, true);
+	if (!w->measured && now.progress.stepped)
+		measure_here(w, false);
+	w->measured = true;
+}
+
+static void open_window(struct alloc_windows *w)
+{
+	if (w->dense || w->windows % PAIRS_EVERY == 0)
+		w->paired = true;
+	for (u32 i = 0; i < w->ngroups; i++)
+		error_free(place_group(w, &w->groups[i])); /* its process may have ended; else the next one has it */
+	if (w->paired)
+		place_pairs(w);
+	look(w, &w->opened);
+	w->is_open = true;
+	count_now(w, true);
+}
+
+static double random_part(void)
+{
+	u32 number = 0;
+
+	if (getrandom(&number, sizeof(number), GRND_NONBLOCK) < 0)
+		number = (u32)now_ns();
+	return number / 0x1p32;
+}
+
+static void wait_until(struct alloc_windows *w, u64 when)
+{
+	struct timespec ts = now_timespec(when);
+
+	while (!w->ending && now_ns() < when)
+		pthread_cond_timedwait(&w->changed, &w->lock, &ts);
+}
+
+/* Until a window is due: at a random moment of a period after which the budget allows one. */
+static void wait_for_window(struct alloc_windows *w)
+{
+	double rate = w->options.share * fmax(w->cpu_rate, CPU_LEAST), ns;
+	double want = fmax(rate * PERIOD_MS * A_MS, LEAST_NS);
+
+	ns = fmin(fmax((want - w->budget) / rate, PERIOD_MS * (double)A_MS), PERIOD_MAX * (double)A_MS);
+	wait_until(w, now_ns() + (u64)(random_part() * 2 * fmax(ns - w->length, ns / 8)));
+	spend(w, &(struct look){0});
+	w->allotted = fmin(fmax(want, w->budget), 2 * want);
+}
+
+static bool is_over(struct alloc_windows *w, const struct look *now)
+{
+	if (!skeleton(w)->bss->alloc_window)
+		return w->budget < 0;
+	if (cost(w, &w->opened, now) >= w->allotted)
+		return true;
+	return now->at - w->opened.at >= WINDOW_MS * A_MS && w->budget < CREDIT_NS * 0.9;
+}
+
+/* A window that is closed late costs the target. Without that privilege it may be. */
+static void be_prompt(void)
+{
+	struct sched_param param = {.sched_priority = 1};
+
+	pthread_setschedparam(pthread_self(), SCHED_RR, &param);
+}
+
+static void *work(void *arg)
+{
+	struct alloc_windows *w = arg;
+	struct departure leaving;
+	struct look now;
+
+	be_prompt();
+	pthread_mutex_lock(&w->lock);
+	while (!w->ending) {
+		if (!w->is_open) {
+			wait_for_window(w);
+			if (w->ending)
+				break;
+			open_window(w);
+		}
+		wait_until(w, now_ns() + (w->budget < CREDIT_NS / 2 ? SOON_MS : LATER_MS) * A_MS);
+		spend(w, &now);
+		if (w->paired && now.progress.paired >= ENOUGH && !skeleton(w)->bss->alloc_window) {
+			leaving.n = 0;
+			take_pairs_away(w, &leaving);
+			wait_for(w, &leaving);
+		}
+		if (!w->ending && is_over(w, &now))
+			close_window(w);
+	}
+	pthread_mutex_unlock(&w->lock);
+	return NULL;
+}
+
+static struct group *group_of(struct alloc_windows *w, const struct process *p, const char *path)
+{
+	struct group *g;
+
+	for (u32 i = 0; i < w->ngroups; i++) {
+		g = &w->groups[i];
+		if (g->process == p->number && !g->placed && !strcmp(g->path, path))
+			return g;
+	}
+	if (grow(&w->groups, w->ngroups, sizeof(*w->groups)))
+		return NULL;
+	g = &w->groups[w->ngroups];
+	memset(g, 0, sizeof(*g));
+	g->process = p->number;
+	g->pid = p->pid;
+	snprintf(g->path, sizeof(g->path), "%s", path);
+	g->file = open(path, O_PATH | O_CLOEXEC);
+	if (g->file >= 0)
+		w->ngroups++;
+	return g;
+}
+
+static struct error *add(
+        struct alloc_windows *w, const struct process *p, const char *path, const struct alloc_function *f, u64 cookie)
+{
+	struct group *g = group_of(w, p, path);
+
+	if (!g)
+		return &error_no_memory;
+	if (g->file < 0)
+		return errno == ENOENT || errno == ESRCH
+		               ? NULL
+		               : error_errno(errno, "cannot open %s for a uprobe in process %d", path, p->pid);
+	if (g->n == ALLOC_FUNCTIONS_MAX)
+		return NULL;
+	g->offset[g->n] = f->offset;
+	g->cookie[g->n++] = cookie;
+	if (!g->pair)
+		g->pair = f->pair;
+	return add_clock(w, p->pid);
+}
+
+struct error *alloc_windows_add(
+        struct alloc_windows *w, const struct process *p, const char *path, const struct alloc_function *f, u64 cookie)
+{
+	struct error *err;
+
+	pthread_mutex_lock(&w->lock);
+	err = add(w, p, path, f, cookie);
+	pthread_mutex_unlock(&w->lock);
+	return err;
+}
+
+/* Uprobes of a process that has ended are not tried again. */
+static struct error *place_new(struct alloc_windows *w)
+{
+	struct error *err = NULL, *one;
+
+	for (u32 i = 0; i < w->ngroups; i++) {
+		if (w->groups[i].placed)
+			continue;
+		w->groups[i].placed = true;
+		one = place_group(w, &w->groups[i]);
+		if (one && kill(w->groups[i].pid, 0) && errno == ESRCH)
+			w->groups[i].n = 0;
+		else if (one && !err) {
+			err = one;
+			continue;
+		}
+		error_free(one);
+	}
+	return err;
+}
+
+struct error *alloc_windows_place(struct alloc_windows *w)
+{
+	struct error *err = NULL;
+
+	pthread_mutex_lock(&w->lock);
+	if (w->ngroups && !w->running && !w->begun.at) {
+		look(w, &w->begun);
+		w->last = w->opened = w->closed = w->begun;
+		w->is_open = true;
+	}
+	if (w->is_open)
+		err = place_new(w);
+	if (!err && w->ngroups && w->options.share && !w->running) {
+		place_pairs(w);
+		w->running = thread_start(&w->thread, NULL, work, w) == 0;
+	}
+	pthread_mutex_unlock(&w->lock);
+	return err;
+}
+
+void alloc_windows_end(struct alloc_windows *w)
+{
+	pthread_mutex_lock(&w->lock);
+	w->ending = true;
+	pthread_cond_signal(&w->changed);
+	pthread_mutex_unlock(&w->lock);
+	if (w->running)
+		pthread_join(w->thread, NULL);
+	w->running = false;
+	pthread_mutex_lock(&w->lock);
+	if (w->is_open && skeleton(w)->bss->alloc_window)
+		close_window(w);
+	for (u32 i = 0; i < w->ngroups; i++) {
+		uprobe_take_away(w->groups[i].second);
+		uprobe_take_away(w->groups[i].uprobe);
+		w->groups[i].second = w->groups[i].uprobe = NULL;
+	}
+	w->is_open = false;
+	pthread_mutex_unlock(&w->lock);
+}
+
+void alloc_windows_destroy(struct alloc_windows *w)
+{
+	if (!w)
+		return;
+	alloc_windows_end(w);
+	for (u32 i = 0; i < w->ngroups; i++)
+		close(w->groups[i].file);
+	free(w->groups);
+	free(w->clocks);
+	free(w->slices);
+	free(w->seen);
+	for (u32 i = 0; i < 2; i++) {
+		free(w->counted[i]);
+		table_free(&w->by_hash[i]);
+	}
+	pthread_cond_destroy(&w->changed);
+	pthread_mutex_destroy(&w->lock);
+	free(w);
+}
+
+struct error *alloc_windows_drain(struct alloc_windows *w, u32 epoch,
+        void (*count)(void *ctx, u32 epoch, u64 hash, u64 bytes, u64 calls), void *ctx)
+{
+	struct look now;
+
+	epoch &= 1;
+	pthread_mutex_lock(&w->lock);
+	if (w->is_open && skeleton(w)->bss->alloc_window) {
+		look(w, &now);
+		end_slice(w, &now);
+		w->opened = w->closed = now;
+	}
+	settle(w);
+	for (u32 i = 0; i < w->ncounted[epoch]; i++) {
+		const struct counted *c = &w->counted[epoch][i];
+
+		count(ctx, epoch, c->hash, (u64)llround(c->bytes), (u64)llround(c->calls));
+	}
+	w->ncounted[epoch] = 0;
+	table_clear(&w->by_hash[epoch]);
+	pthread_mutex_unlock(&w->lock);
+	return NULL;
+}
+
+static void estimate(double exact, const struct alloc_sums *s, double *ret, double *low, double *high)
+{
+	*ret = exact + s->sum;
+	*low = exact + alloc_sums_low(s);
+	*high = exact + alloc_sums_high(s);
+}
+
+/* Slices that have no weight get one for this alone. */
+static void sum_up(struct alloc_windows *w, struct alloc_estimate *ret)
+{
+	struct alloc_sums calls = w->calls, bytes = w->bytes;
+
+	alloc_weigh(w->slices, w->nslices, &calls, &bytes);
+	estimate(w->exact_calls, &calls, &ret->calls, &ret->calls_low, &ret->calls_high);
+	estimate(w->exact_bytes, &bytes, &ret->bytes, &ret->bytes_low, &ret->bytes_high);
+}
+
+void alloc_windows_estimate(struct alloc_windows *w, struct alloc_estimate *ret)
+{
+	struct look now;
+
+	pthread_mutex_lock(&w->lock);
+	look(w, &now);
+	if (!skeleton(w)->bss->alloc_window) {
+		w->exact_calls = (double)now.counters.calls;
+		w->exact_bytes = (double)now.counters.bytes;
+	}
+	*ret = (struct alloc_estimate){.windows = w->windows,
+	        .part = now.at > w->begun.at ? (double)w->open_ns / (double)(now.at - w->begun.at) : 0,
+	        .share = now.cpu > w->begun.cpu ? w->cost / (double)(now.cpu - w->begun.cpu) : 0,
+	        .exception_ns = w->exception_ns,
+	        .in_target = w->in_target,
+	        .own = w->all > 0 ? w->own / w->all : 1};
+	sum_up(w, ret);
+	pthread_mutex_unlock(&w->lock);
+}
