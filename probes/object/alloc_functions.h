@@ -18,10 +18,10 @@
 struct alloc_function {
 	const char *name; /* as in the file */
 	enum alloc_shape shape;
-	u64 addr;   /* in the file */
-	u64 place;  /* of its uprobe, in the file: arguments have their registers there */
-	u64 offset; /* the same, in the file's bytes */
-	u64 pair; /* of an instruction right behind that, which the kernel emulates like it, in bytes; 0: there is none */
+	u64 addr;     /* in the file */
+	u64 place;    /* of its uprobe, in the file: arguments have their registers there */
+	u64 offset;   /* the same, in the file's bytes */
+	u64 pair;     /* of an instruction right behind it that the kernel emulates, too, in bytes; 0: there is none */
 	u32 pushed;   /* words that it has pushed by then */
 	bool stepped; /* the kernel does not emulate the instruction there */
 	bool tails;   /* it may end in a jump to another one */

@@ -12,7 +12,7 @@
 
 #define SECOND 1e9
 
-/* A window of a program that makes a call each own_ns, whose hits cost exception_ns and bpf_ns, for a second's tenth. */
+/* A window of a program that makes a call each own_ns, which stands for a tenth of a second; ns of a hit. */
 static struct alloc_slice window(double own_ns, double exception_ns, double bpf_ns, double calls)
 {
 	return (struct alloc_slice){.hits = calls,
