@@ -4,10 +4,10 @@
  * brk(), in whichever file of a process has them (alloc_functions.h).
  *
  * A uprobe at each sees every call while that is cheap; past a quarter of --max-cpu, as a share of the target's CPU
- * time, it is placed in windows, whose calls stand for those in between (alloc_windows.h). Of the calls that are seen, a stack is taken with the
- * probability min(1, size/interval), and counts size/probability bytes and 1/probability calls: both sums are unbiased,
- * and each large block is seen. The interval is the one asked for, or 1, as long as few stacks are taken, and doubles
- * where they come fast.
+ * time, it is placed in windows, whose calls stand for those in between (alloc_windows.h). Of the calls that are seen,
+ * a stack is taken with the probability min(1, size/interval), and counts size/probability bytes and 1/probability
+ * calls: both sums are unbiased, and each large block is seen. The interval is the one asked for, or 1, as long as few
+ * stacks are taken, and doubles where they come fast.
  *
  * A call that an allocator makes of itself (memalign() of malloc(), malloc() of mmap()) does not count: it has its
  * return address in the allocator's own code, or its caller's place on the stack (alloc_code.h).
