@@ -11,6 +11,7 @@
 #include "output.h"
 #include "say.h"
 #include "unwind/cleanup.h"
+#include "unwind/binary/core_file.h"
 #include "unwind/now.h"
 
 enum { DUMP_JSON = 512, DUMP_REPEAT, DUMP_INTERVAL, DUMP_LOGICAL, DUMP_CORE, DUMP_ROOT };
@@ -246,7 +247,7 @@ static struct error *show(const struct request *r, struct dump *d, struct dump_l
 		v.target = dump_target(d);
 		v.core = dump_core(d);
 		for (u32 i = 0; i < list->n && !v.crash; i++)
-			v.crash = dump_crash(d, &list->items[i], &crash) ? &crash : NULL;
+			v.crash = dump_crash(d, list, &list->items[i], &crash) ? &crash : NULL;
 		v.logical = r->logical;
 		err = output_error(out, write_dump(r, d, &v, command, out->file));
 	}

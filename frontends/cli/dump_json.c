@@ -157,6 +157,26 @@ static void set_tasks(json_t *root, const struct dump_view *v, json_t *stacks)
 	json_object_set_new(root, "all_tasks", json_boolean(!v->partial));
 }
 
+static void set_crash(json_t *object, const struct crash *c)
+{
+	const char *access = crash_access_word(c->access);
+
+	if (*c->instruction)
+		set_text(object, "instruction", c->instruction);
+	if (*c->about)
+		set_text(object, "address_is", c->about);
+	if (access)
+		set_text(object, "access", access);
+	if (*c->message)
+		set_text(object, "message", c->message);
+	if (c->speaker)
+		json_object_set_new(object, "message_of", json_integer(c->speaker));
+	if (c->first)
+		json_object_set_new(object, "first_signal", json_integer(c->first));
+	if (c->has_address)
+		json_object_set_new(object, "address", json_integer((json_int_t)c->address));
+}
+
 static void set_core(json_t *root, const struct core_file *core, const struct crash *crash)
 {
 	json_t *object;
@@ -170,14 +190,10 @@ static void set_core(json_t *root, const struct core_file *core, const struct cr
 		json_object_set_new(object, "signal", json_integer(core->signal));
 		json_object_set_new(object, "thread", json_integer(core->killed));
 	}
-	if (crash && *crash->instruction)
-		set_text(object, "instruction", crash->instruction);
-	if (crash && *crash->about)
-		set_text(object, "address_is", crash->about);
-	if (crash && *crash->message)
-		set_text(object, "message", crash->message);
 	if (core->has_address)
 		json_object_set_new(object, "address", json_integer((json_int_t)core->address));
+	if (crash)
+		set_crash(object, crash);
 	json_object_set_new(object, "missing_bytes", json_integer((json_int_t)core->missing));
 	json_object_set_new(root, "core", object);
 }

@@ -76,16 +76,37 @@ static void put_wait(const struct dump_view *v, const struct view_thread *t, FIL
 	}
 }
 
-static void put_signal(const struct core_file *core, FILE *out)
+static void put_signal_name(u32 number, FILE *out)
 {
-	const char *name = sigabbrev_np((int)core->signal);
+	const char *name = sigabbrev_np((int)number);
 
 	if (name)
-		fprintf(out, " by SIG%s", name);
+		fprintf(out, "SIG%s", name);
 	else
-		fprintf(out, " by signal %u", core->signal);
-	if (core->has_address)
-		fprintf(out, " at address 0x%lx", core->address);
+		fprintf(out, "signal %u", number);
+}
+
+static void put_signal(const struct core_file *core, const struct crash *c, FILE *out)
+{
+	const char *access = c ? crash_access_word(c->access) : NULL;
+
+	fputs(" by ", out);
+	put_signal_name(core->signal, out);
+	if (c && c->first) {
+		fputs(" after ", out);
+		put_signal_name(c->first, out);
+	}
+	if (c ? c->has_address : core->has_address)
+		fprintf(out, " at address 0x%lx", c ? c->address : core->address);
+	if (access)
+		fprintf(out, " (%s)", access);
+	if (!c || !*c->message)
+		return;
+	fputs(" (", out);
+	put_clean(out, c->message, CRASH_TEXT);
+	if (c->speaker)
+		fprintf(out, ", in thread %u", c->speaker);
+	fputc(')', out);
 }
 
 /* Registers by their DWARF numbers (System V psABI for AMD64, figure 3.36). */
@@ -103,21 +124,18 @@ static void put_registers(const u64 *reg, FILE *out)
 		        i % 4 == 3 || i + 1 == sizeof(all) / sizeof(*all) ? "\n" : "");
 }
 
-static void put_crash(const struct crash *c, const struct dump_thread *t, FILE *out)
+static void put_crash(const struct crash *c, FILE *out)
 {
 	if (*c->about) {
 		fputs("    the address: ", out);
 		put_clean(out, c->about, CRASH_TEXT);
 		fputc('\n', out);
 	}
-	if (*c->message) {
-		fputs("    it said: ", out);
-		put_clean(out, c->message, CRASH_TEXT);
-		fputc('\n', out);
-	}
 	if (*c->instruction)
 		fprintf(out, "    at the instruction: %s\n", c->instruction);
-	put_registers(t->at.reg, out);
+	if (c->first)
+		fputs("    registers of that moment, before the signal was handled:\n", out);
+	put_registers(c->reg, out);
 }
 
 static void put_thread(const struct dump_view *v, const struct view_thread *t, FILE *out)
@@ -134,7 +152,7 @@ static void put_thread(const struct dump_view *v, const struct view_thread *t, F
 	}
 	fprintf(out, ": %s", view_state(d));
 	if (d->at.flags & THREAD_KILLED)
-		put_signal(v->core, out);
+		put_signal(v->core, v->crash, out);
 	if (d->at.off_ns && d->how == DUMP_WALKED) {
 		fputs(" for ", out);
 		put_duration(out, d->at.off_ns);
@@ -155,7 +173,7 @@ static void put_thread(const struct dump_view *v, const struct view_thread *t, F
 	put_wait(v, t, out);
 	fputc('\n', out);
 	if (d->at.flags & THREAD_KILLED && v->crash)
-		put_crash(v->crash, d, out);
+		put_crash(v->crash, out);
 }
 
 static void put_others(const struct dump_view *v, u32 i, u32 end, FILE *out)

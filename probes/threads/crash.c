@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "crash.h"
 
-#include <capstone.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "crash_exception.h"
+#include "crash_signal.h"
+#include "dump.h"
+#include "unwind/binary/core_file.h"
 #include "unwind/process/process.h"
 #include "unwind/symbols/symbols.h"
 
 #define NULL_MOST     65536    /* such an address is that of a member of no object (vm.mmap_min_addr) */
 #define GUARD_MOST    1048576  /* below a stack: of one that grew too large in one step */
-#define INSN_MOST     15       /* bytes */
 #define MESSAGE_SIZES 16777216 /* of glibc's struct abort_msg_s */
 
 static const struct core_segment *segment_near(const struct core_file *core, u64 addr)
@@ -41,42 +43,24 @@ static bool is_overflow(const struct core_file *core, u64 addr, u64 sp)
 	       sp + GUARD_MOST >= above->start && sp - above->start + GUARD_MOST <= 2 * GUARD_MOST;
 }
 
-static void describe_address(const struct core_file *core, const struct thread_record *t, char ret[CRASH_TEXT])
+static void describe_address(const struct core_file *core, struct crash *c)
 {
-	const struct core_segment *s = segment_near(core, core->address);
-	u64 addr = core->address;
+	const struct core_segment *s = segment_near(core, c->address);
+	u64 addr = c->address;
 
 	if (addr == 0)
-		snprintf(ret, CRASH_TEXT, "a null pointer");
+		snprintf(c->about, CRASH_TEXT, "a null pointer");
 	else if (addr < NULL_MOST)
-		snprintf(ret, CRASH_TEXT, "a null pointer, plus %lu", addr);
-	else if (is_overflow(core, addr, t->reg[REG_SP]))
-		snprintf(ret, CRASH_TEXT, "stack overflow: it lies below the end of the thread's stack");
+		snprintf(c->about, CRASH_TEXT, "a null pointer, plus %lu", addr);
+	else if (is_overflow(core, addr, c->reg[REG_SP]))
+		snprintf(c->about, CRASH_TEXT, "stack overflow: it lies below the end of the thread's stack");
 	else if (!s || addr < s->start)
-		snprintf(ret, CRASH_TEXT, "nothing is mapped there");
-	else if (addr == t->reg[REG_PC] && !(s->prot & PROT_EXEC))
-		snprintf(ret, CRASH_TEXT, "no code may run there: %s", file_of(core, s));
+		snprintf(c->about, CRASH_TEXT, "nothing is mapped there");
+	else if (addr == c->reg[REG_PC] && !(s->prot & PROT_EXEC))
+		snprintf(c->about, CRASH_TEXT, "no code may run there: %s", file_of(core, s));
 	else if (s->prot != CORE_PROT_UNKNOWN)
-		snprintf(ret, CRASH_TEXT, "it is mapped, but only %c%c%c: %s", s->prot & PROT_READ ? 'r' : '-',
+		snprintf(c->about, CRASH_TEXT, "it is mapped, but only %c%c%c: %s", s->prot & PROT_READ ? 'r' : '-',
 		        s->prot & PROT_WRITE ? 'w' : '-', s->prot & PROT_EXEC ? 'x' : '-', file_of(core, s));
-}
-
-static void describe_instruction(const struct process *p, u64 pc, char ret[CRASH_INSN])
-{
-	u8 code[INSN_MOST];
-	size_t n = INSN_MOST;
-	cs_insn *insn;
-	csh cs;
-
-	while (n && !memory_read(p->memory, code, n, pc))
-		n--;
-	if (!n || cs_open(CS_ARCH_X86, CS_MODE_64, &cs))
-		return;
-	if (cs_disasm(cs, code, n, pc, 1, &insn)) {
-		snprintf(ret, CRASH_INSN, "%s%s%s", insn->mnemonic, *insn->op_str ? " " : "", insn->op_str);
-		cs_free(insn, 1);
-	}
-	cs_close(&cs);
 }
 
 /* glibc, include/stdlib.h: struct abort_msg_s { unsigned int size; char msg[]; }, the same since 2.8. */
@@ -101,15 +85,66 @@ static void read_message(const struct process *p, char ret[CRASH_TEXT])
 	ret[0] = '\0';
 }
 
-void crash_describe(
-        const struct core_file *core, const struct process *p, const struct thread_record *killed, struct crash *ret)
+/* What a runtime says, of the thread that was killed before all others. */
+static void ask_runtimes(const struct dump_list *list, const struct dump_thread *killed, struct crash *ret)
 {
+	for (u32 i = 0; i <= list->n && !*ret->message; i++) {
+		const struct dump_thread *t = i ? &list->items[i - 1] : killed;
+		struct runtime_process p = process_view(t->process);
+
+		for (u32 k = 0; k < t->process->ninstances && !*ret->message; k++) {
+			const struct instance *in = &t->process->instances[k];
+
+			if (!in->ops->last_words || !in->data ||
+			        !in->ops->last_words(in->data, &p, t->frames, t->nframes, t->at.thread_pointer,
+			                ret->message, CRASH_TEXT))
+				*ret->message = '\0';
+		}
+		if (*ret->message && t != killed)
+			ret->speaker = t->at.tid;
+	}
+}
+
+/* The fault that came first, if a handler of it was running. */
+static u32 take_signal(const struct core_file *core, const struct dump_thread *t, struct crash *ret)
+{
+	struct crash_signal s;
+
+	if (!crash_signal_find(t, &s)) {
+		memcpy(ret->reg, t->at.reg, sizeof(ret->reg));
+		ret->has_address = core->has_address;
+		ret->address = core->address;
+		return core->signal;
+	}
+	memcpy(ret->reg, s.reg, sizeof(ret->reg));
+	ret->first = s.number;
+	ret->has_address = s.has_address;
+	ret->address = s.address;
+	if (s.has_address && s.is_page_fault)
+		ret->access = s.ran ? CRASH_RUN : s.wrote ? CRASH_WRITE : CRASH_READ;
+	return s.number;
+}
+
+void crash_describe(
+        const struct core_file *core, const struct dump_list *list, const struct dump_thread *killed, struct crash *ret)
+{
+	enum crash_access access;
+	u32 fault;
+
 	*ret = (struct crash){0};
-	if (core->signal == SIGSEGV || core->signal == SIGBUS || core->signal == SIGILL || core->signal == SIGFPE ||
-	        core->signal == SIGTRAP)
-		describe_instruction(p, killed->reg[REG_PC], ret->instruction);
-	if (core->has_address && (core->signal == SIGSEGV || core->signal == SIGBUS))
-		describe_address(core, killed, ret->about);
-	if (core->signal == SIGABRT)
-		read_message(p, ret->message);
+	fault = take_signal(core, killed, ret);
+	if (fault == SIGSEGV || fault == SIGBUS || fault == SIGILL || fault == SIGFPE || fault == SIGTRAP) {
+		access = crash_access(
+		        killed->process, ret->reg, killed->at.thread_pointer, ret->address, ret->instruction);
+		if (!ret->access && ret->has_address && (fault == SIGSEGV || fault == SIGBUS))
+			ret->access = access;
+	}
+	if (ret->has_address && (fault == SIGSEGV || fault == SIGBUS))
+		describe_address(core, ret);
+	if (core->signal == SIGABRT && !ret->first)
+		read_message(killed->process, ret->message);
+	if (core->signal == SIGABRT && !*ret->message && !crash_exception(killed, ret->message, CRASH_TEXT))
+		*ret->message = '\0';
+	if (!*ret->message)
+		ask_runtimes(list, killed, ret);
 }

@@ -512,11 +512,11 @@ struct profile *dump_profile(struct dump *d)
 	return collector_profile(d->collector);
 }
 
-bool dump_crash(const struct dump *d, const struct dump_thread *t, struct crash *ret)
+bool dump_crash(const struct dump *d, const struct dump_list *list, const struct dump_thread *t, struct crash *ret)
 {
 	if (!d->core || !(t->at.flags & THREAD_KILLED) || !t->process)
 		return false;
-	crash_describe(d->core, t->process, &t->at, ret);
+	crash_describe(d->core, list, t, ret);
 	return true;
 }
 

@@ -78,7 +78,7 @@ struct profile *dump_profile(struct dump *d);
 const char *dump_target(struct dump *d);
 /* What it was taken from; NULL: running processes. */
 const struct core_file *dump_core(const struct dump *d);
-/* How the thread died; false: it is not the one that was killed. */
-bool dump_crash(const struct dump *d, const struct dump_thread *t, struct crash *ret);
+/* How the thread of this list, which was named, died; false: it is not the one that was killed. */
+bool dump_crash(const struct dump *d, const struct dump_list *list, const struct dump_thread *t, struct crash *ret);
 
 #endif

@@ -9,6 +9,7 @@
 #include "go_inspect.h"
 #include "go_layout.h"
 #include "go_names.h"
+#include "go_panic.h"
 #include "go_root.h"
 #include "go_rows.h"
 #include "go_snapshots.h"
@@ -367,6 +368,18 @@ static const struct idle_rule idle_rules[] = {
         {0},
 };
 
+static bool last_words(void *data, const struct runtime_process *p, const struct frame *frames, u32 n, u64 pointer,
+        char *ret, size_t size)
+{
+	struct go_instance *instance = data;
+	const struct go_config *config =
+	        instance->config ? arena_at(p->arena, instance->config, sizeof(*config)) : NULL;
+	struct go_dying at = {
+	        .p = p, .table = instance->image->table, .bias = instance->bias, .frames = frames, .n = n};
+
+	return go_last_words(&at, config, pointer, ret, size);
+}
+
 const struct runtime_ops go_runtime = {
         .name = "go",
         .view = "go",
@@ -387,6 +400,7 @@ const struct runtime_ops go_runtime = {
         .expand = expand,
         .functions = go_functions,
         .moving_stacks = moving_stacks,
+        .last_words = last_words,
         .inspect = inspect,
         .snapshots = go_snapshots,
         .tasks = &go_tasks,

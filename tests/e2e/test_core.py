@@ -232,7 +232,8 @@ def test_crash():
         if told_by:
             said = [(m[2], int(m[1])) for m in re.finditer(r'File "<string>", line (\d+) in (\S+)', died.stderr)]
             assert len(said) >= 6 and seen == said == first, f"{seen}\n{said}\n{first}"
-            assert "address" not in told["core"] and "killed by SIGSEGV in tgkill" in text.splitlines()[2], text
+            assert told["core"]["first_signal"] == signal.SIGSEGV and told["core"]["address"] == 0x10, told["core"]
+            assert "killed by SIGSEGV after SIGSEGV at address 0x10 (read) in tgkill" in text.splitlines()[2], text
         else:
             first = seen
             assert told["core"]["address"] == 0x10, told["core"]
@@ -240,33 +241,124 @@ def test_crash():
     yield f"{len(said)} frames as its faulthandler has them"
 
 
-def died(how):
-    """(JSON, text) of the core of fixtures/native/dies.c."""
+def core_told(*command, **options):
+    """(JSON, text) of the core of a program that dies."""
     with core_directory() as directory:
-        subprocess.run([yrt.fixture_path("dies"), how], capture_output=True)
+        subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, **options)
         core = core_of(directory)
         return dumps.told("--core", core), yrt.run("dump", "--core", core, output=False, stats=False).expect().stdout
 
 
+def died(how):
+    """The same of fixtures/native/dies.c."""
+    return core_told(yrt.fixture_path("dies"), how)
+
+
 def test_address():
-    """What lies at the address that an instruction failed on, and the instruction."""
-    for how, about in (
-        ("null", "a null pointer, plus 8"),
-        ("wild", "nothing is mapped there"),
-        ("constant", f"it is mapped, but only r--: {yrt.fixture_path('dies')}"),
+    """What lies at the address that an instruction failed on, and the instruction, and what it did there."""
+    for how, about, access in (
+        ("null", "a null pointer, plus 8", "read"),
+        ("wild", "nothing is mapped there", "read"),
+        ("constant", f"it is mapped, but only r--: {yrt.fixture_path('dies')}", "write"),
     ):
         told, text = died(how)
         assert told["core"]["address_is"] == about and f"the address: {about}\n" in text, text
         assert "mov" in told["core"]["instruction"] and told["core"]["instruction"] in text, text
+        assert told["core"]["access"] == access, told["core"]
+        assert f"killed by SIGSEGV at address {told['core']['address']:#x} ({access})" in text.splitlines()[2], text
         assert re.search(r"rip 0x[0-9a-f]{16}  rsp 0x[0-9a-f]{16}", text), text
     assert re.search(r"rdi 0x0{16}\n?", died("null")[1])
+    told, text = died("run")
+    assert told["core"]["access"] == "run" and "no code may run there" in told["core"]["address_is"], told["core"]
+
+
+def test_handled():
+    """A fault whose handler calls abort(): the fault is told, with the registers of its moment."""
+    told, text = died("handled")
+    core = told["core"]
+    assert (core["signal"], core["first_signal"]) == (signal.SIGABRT, signal.SIGSEGV), core
+    assert core["address"] == 0x7654321008 and core["access"] == "read", core
+    assert "killed by SIGABRT after SIGSEGV at address 0x7654321008 (read)" in text.splitlines()[2], text
+    assert "before the signal was handled" in text and "rdi 0x0000007654321000" in text, text
+    symbols = subprocess.run(["nm", yrt.fixture_path("dies")], capture_output=True, text=True, check=True).stdout
+    start = int(re.search(r"(\w+) T sum_of", symbols)[1], 16)
+    assert int(re.search(r"rip 0x(\w+)", text)[1], 16) % 4096 == start % 4096, text
+    assert "first_signal" not in died("assert")[0]["core"]
 
 
 def test_assertion():
     """The text of assert(), which glibc keeps."""
     told, text = died("assert")
     assert "main: Assertion `argc == 7' failed." in told["core"]["message"], told["core"]
-    assert "it said: " in text and "at the instruction" not in text, text
+    assert "SIGABRT (dies: " in text.splitlines()[2] and "at the instruction" not in text, text
+
+
+def test_exception():
+    """A C++ exception that nobody catches: its type, and its text if the class keeps one."""
+    for program in ("throws", "throws_static"):
+        for what, said in (
+            ("range", "std::out_of_range: line 4"),
+            ("second", "Refused: the second base"),
+            ("plain", "Plain"),
+            ("chars", "char const*: a literal"),
+            ("string", "std::string: longer than what fits into the object"),
+            ("int", "int: -42"),
+            ("again", "std::logic_error: thrown again"),
+            ("nothing", "std::terminate() without an exception"),
+        ):
+            told, text = core_told(yrt.fixture_path(program), what)
+            assert told["core"].get("message") == said, (program, what, told["core"])
+            assert f"killed by SIGABRT ({said})" in text.splitlines()[2], text
+    assert "message" not in core_told(yrt.fixture_path("throws"), "handled")[0]["core"]
+
+
+def test_panic():
+    """What Go's runtime said when it ended the program, as it wrote it."""
+    env = {**os.environ, "GOTRACEBACK": "crash"}
+    for program in (go.build("dies"), go.build("dies", "-ldflags", "-s -w", name="dies_stripped")):
+        for how, said in (
+            ("map", "panic: assignment to entry in nil map"),
+            ("nil", "panic: runtime error: invalid memory address or nil pointer dereference"),
+            ("error", "panic: bad 7"),
+            ("index", "panic: runtime error: index out of range [5] with length 2"),
+            ("number", "panic: -42"),
+            ("float", "panic: 2.5"),
+            ("goroutine", "panic: in a goroutine"),
+            ("recovered", "fatal error: sync: unlock of unlocked mutex"),
+        ):
+            told, text = core_told(program, how, env=env)
+            assert told["core"].get("message") == said, (program, how, told["core"])
+            assert said in text.splitlines()[2] and "message_of" not in told["core"], text
+
+
+JAVA_CRASH = """
+class Dies {
+    static void touch(sun.misc.Unsafe u, long at, boolean write) {
+        if (write) u.putInt(at, 1); else u.getInt(at);
+    }
+    public static void main(String[] args) throws Exception {
+        var f = sun.misc.Unsafe.class.getDeclaredField("theUnsafe");
+        f.setAccessible(true);
+        touch((sun.misc.Unsafe) f.get(null), 0x7654321000L, args.length > 0);
+    }
+}
+"""
+
+
+def test_jvm():
+    """A JVM reports its SIGSEGV and calls abort()."""
+    with tempfile.TemporaryDirectory() as directory:
+        source = os.path.join(directory, "Dies.java")
+        with open(source, "w") as out:
+            out.write(JAVA_CRASH)
+        subprocess.run([java.words()[0] + "c", "-nowarn", "-d", directory, source], check=True, capture_output=True)
+        for arguments, access in (([], "read"), (["write"], "write")):
+            options = ["-Xmx64m", "-XX:+UseSerialGC", "-XX:ErrorFile=/dev/null", "-cp", directory]
+            told, text = core_told(*java.words(), *options, "Dies", *arguments)
+            core = told["core"]
+            assert (core["signal"], core["first_signal"]) == (signal.SIGABRT, signal.SIGSEGV), core
+            assert (core["address"], core["access"]) == (0x7654321000, access), core
+            assert "Dies.touch" in {f["name"].split("(")[0] for f in told["threads"][0]["frames"]}, text
 
 
 def test_recursion():
