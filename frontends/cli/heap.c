@@ -55,7 +55,9 @@ const struct manual heap_manual = {
                 "order of address; the process is neither stopped nor changed.\nOf glibc's malloc (2.26 to 2.43), free "
                 "memory is divided by where it waits to be used again: a cache of a thread, fast bins, the unsorted "
                 "list, bins of small and large blocks, the top of an arena. Pages that are free as a whole could go "
-                "back to the system; pages that live blocks share cannot.\nOther allocators are shown as the mappings "
+                "back to the system; pages that live blocks share cannot.\nOf jemalloc (5.0 to 5.3) each size has its "
+                "blocks in use and those "
+                "that are free in slabs, and each arena its free pages.\nOther allocators are shown as the mappings "
                 "that they use, and named in a note.",
         .options = options,
         .examples = examples,

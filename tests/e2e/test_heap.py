@@ -11,31 +11,17 @@ import subprocess
 import tempfile
 import xml.etree.ElementTree
 
+import heap_rows
 import yrt
 
 BLOCKS = os.environ.get("YRT_BLOCKS", "blocks")  # fixtures/native/blocks.c, perhaps linked to another glibc
-ROW = re.compile(r" *(\d+) +(\d+) +(\d+) {1,12}(\d*)   ( *)(\S.*)")
-UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20}
-Row = collections.namedtuple("Row", "resident swapped size blocks")
 FREE = ("free in fast bins", "free, unsorted", "free in small bins", "free in large bins", "top")
 
 
-def table(text):
-    """{path of names: Row}"""
-    rows, path = {}, []
-    for line in text.splitlines():
-        m = ROW.fullmatch(line)
-        if m:
-            path = path[:len(m[5]) // 2] + [m[6]]
-            rows[tuple(path[1:])] = Row(int(m[1]), int(m[2]), int(m[3]), int(m[4] or 0))
-    assert () in rows, text
-    return rows
-
-
 def heap(*args):
-    done = yrt.Run("heap", *args, "--all", "--bytes", output=False, stats=False).result().expect()
-    assert "note" not in done.stderr, done.stderr
-    return table(done.stdout), done.stdout
+    rows, text, notes = heap_rows.heap(*args)
+    assert "note" not in notes, notes
+    return rows, text
 
 
 def malloc_of(rows):
@@ -55,7 +41,7 @@ def by_class(rows, state):
     for path, row in rows.items():
         if len(path) == 4 and path[2] == state:
             n, unit = path[3].removeprefix("up to ").split()
-            ret[int(n) * UNITS[unit]] += row.blocks
+            ret[int(n) * heap_rows.UNITS[unit]] += row.blocks
     return ret
 
 
@@ -184,7 +170,7 @@ def test_watch():
                   yrt.read(f"/proc/{run.process.pid}/wchan") == "hrtimer_nanosleep", "it waits for the second moment")
         f.release()
         assert '"grown": 5000' in f.process.stdout.readline()
-        rows = table(run.result().expect().stdout)
+        rows = heap_rows.table(run.result().expect().stdout)
     grown = {path: row for path, row in rows.items() if path[2:] == ("in use", "528 B")}
     cached = rows.get((*next(iter(grown))[:2], "free in thread caches", "528 B"))
     assert not cached and sum(row.blocks for row in grown.values()) == 5000, rows

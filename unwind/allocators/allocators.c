@@ -6,7 +6,8 @@
 
 #include "binary/memory.h"
 
-static const struct allocator *const allocators[] = {&glibc_allocator, &recognised_allocators, NULL};
+static const struct allocator *const allocators[] = {
+        &glibc_allocator, &jemalloc_allocator, &recognised_allocators, NULL};
 
 /* --- what nobody claims --- */
 

@@ -25,22 +25,6 @@ static bool is_libc(const char *path)
 	return !strcmp(name, "libc.so.6") || (!strncmp(name, "libc-2.", 7) && strstr(name, ".so"));
 }
 
-/* The writable memory of a file's data: what is mapped of it, and the .bss behind. */
-static bool data_of(const struct space *s, u32 map, u64 *start, u64 *end)
-{
-	const struct map_line *l = s->maps.lines;
-	u32 last = map;
-
-	if (!(l[map].prot & PROT_WRITE) || !l[map].ino || s->of[map].shared)
-		return false;
-	if (last + 1 < s->maps.nlines && l[last + 1].start == l[last].end && !l[last + 1].ino &&
-	        l[last + 1].prot & PROT_WRITE && strcmp(l[last + 1].path, "[heap]") != 0)
-		last++;
-	*start = l[map].start;
-	*end = l[last].end;
-	return true;
-}
-
 /* "2.36" behind the words with which libc introduces itself. */
 static void read_version(struct glibc *g, u32 map)
 {
@@ -131,7 +115,7 @@ static struct error *read_one(struct space *s, struct usage *u, u32 map, bool *f
 	struct glibc *g;
 	struct error *err;
 
-	*found = data_of(s, map, &start, &end) && glibc_find_arena(s, start, end, &bins);
+	*found = space_data(s, map, &start, &end) && glibc_find_arena(s, start, end, &bins);
 	if (!*found)
 		return NULL;
 	g = calloc(1, sizeof(*g));

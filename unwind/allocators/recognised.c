@@ -53,6 +53,17 @@ static void look(struct space *s, u32 map, bool *found)
 	image_put(img);
 }
 
+static bool is_read(const struct usage *u, const char *name)
+{
+	static const char of[] = "malloc of ";
+
+	for (u32 i = 1; i < u->nnodes; i++)
+		if (!strncmp(u->nodes[i].name, of, strlen(of)) &&
+		        !strncmp(u->nodes[i].name + strlen(of), name, strlen(name)))
+			return true;
+	return false;
+}
+
 /* The program itself: libraries of allocators are known by their names. */
 static struct error *recognised_read(struct space *s, struct usage *u)
 {
@@ -63,7 +74,7 @@ static struct error *recognised_read(struct space *s, struct usage *u)
 		if (s->maps.lines[i].ino && s->maps.lines[i].path[0] == '/')
 			look(s, i, found);
 	for (u32 i = 0; !err && i < KNOWN; i++)
-		if (found[i])
+		if (found[i] && !is_read(u, known[i].name))
 			err = usage_say(u, USAGE_NOTE,
 			        "%s is in this process: what it holds is not read, and is shown as "
 			        "anonymous memory",

@@ -28,7 +28,7 @@ u32 size_class(u64 size)
 	return number < SIZE_CLASSES ? number : SIZE_CLASSES - 1;
 }
 
-static void put(char *ret, size_t room, u64 bytes)
+void size_text(char *ret, size_t room, u64 bytes)
 {
 	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
 	u32 unit = 0;
@@ -44,7 +44,7 @@ const char *size_class_name(u32 number, char ret[SIZE_CLASS_NAME])
 {
 	char text[24];
 
-	put(text, sizeof(text), largest(number));
+	size_text(text, sizeof(text), largest(number));
 	snprintf(ret, SIZE_CLASS_NAME, number <= EXACT ? "%s" : "up to %s", text);
 	return ret;
 }

@@ -27,6 +27,21 @@ bool space_is_anonymous(const struct space *s, u32 map)
 	       (!line->path[0] || !strcmp(line->path, "[heap]") || !strncmp(line->path, "[anon", 5));
 }
 
+bool space_data(const struct space *s, u32 map, u64 *start, u64 *end)
+{
+	const struct map_line *l = s->maps.lines;
+	u32 last = map;
+
+	if (!(l[map].prot & PROT_WRITE) || !l[map].ino || s->of[map].shared)
+		return false;
+	if (last + 1 < s->maps.nlines && l[last + 1].start == l[last].end && !l[last + 1].ino &&
+	        l[last + 1].prot & PROT_WRITE && strcmp(l[last + 1].path, "[heap]") != 0)
+		last++;
+	*start = l[map].start;
+	*end = l[last].end;
+	return true;
+}
+
 void space_claim(struct space *s, u64 start, u64 end)
 {
 	for (u32 i = SEARCH(s->maps.nlines, k, s->maps.lines[k].end <= start);

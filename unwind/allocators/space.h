@@ -34,6 +34,8 @@ void space_close(struct space *s);
 u32 space_find(const struct space *s, u64 addr);
 /* Private memory without a file that may be written, as allocators use. */
 bool space_is_anonymous(const struct space *s, u32 map);
+/* The writable memory of a file's data, if this mapping begins it: what is mapped of it, and the .bss behind. */
+bool space_data(const struct space *s, u32 map, u64 *start, u64 *end);
 /* [start, end) is accounted for by somebody, with so much of it in memory and swapped out. */
 void space_claim(struct space *s, u64 start, u64 end);
 /* Has anybody claimed a part of it? */
