@@ -95,11 +95,16 @@ struct error *go_heap_take(const struct go_view *v, u32 flags, void **ret)
 	struct go_heap *h;
 	struct error *err;
 
-	if (!v->rate)
+	if (!v->rate && !(flags & GO_HEAP_TYPES))
 		return is_off();
 	h = calloc(1, sizeof(*h));
 	if (!h)
 		return &error_no_memory;
+	if (flags & GO_HEAP_TYPES) {
+		err = go_spans_take(v, &h->spans);
+		*ret = err ? (free(h), NULL) : h;
+		return err;
+	}
 	go_stacks_init(&h->stacks, v->p);
 	h->stacks.logical = true;
 	h->rate = v->rate;
@@ -120,6 +125,7 @@ void go_heap_drop(void *heap)
 
 	if (!h)
 		return;
+	go_spans_drop(h->spans);
 	free(h->buckets);
 	go_stacks_free(&h->stacks);
 	go_places_free(&h->places);

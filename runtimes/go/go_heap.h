@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "go_places.h"
+#include "go_spans.h"
 #include "go_stacks.h"
 #include "go_view.h"
 #include "profile/profile.h"
@@ -28,9 +29,10 @@ struct go_heap {
 	u64 rate;
 	struct go_stacks stacks; /* each pc is one function */
 	struct go_places places;
+	struct go_spans *spans; /* with GO_HEAP_TYPES, in place of all else; else NULL */
 };
 
-enum go_heap_flag { GO_HEAP_ALLOCATED = 1, GO_HEAP_LINES = 2 };
+enum go_heap_flag { GO_HEAP_ALLOCATED = 1, GO_HEAP_LINES = 2, GO_HEAP_TYPES = 4 };
 
 struct error *go_heap_take(const struct go_view *v, u32 flags, void **ret);
 void go_heap_drop(void *heap);

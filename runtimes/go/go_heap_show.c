@@ -85,8 +85,11 @@ struct error *go_heap_print(const void *before, void *after, u32 flags, FILE *ou
 	cleanup(free) struct amount *amounts = NULL;
 	u64 used[2] = {0}, made[2] = {0};
 	u32 n;
-	struct error *err = amounts_of(before, h, &amounts, &n);
+	struct error *err;
 
+	if (h->spans)
+		return go_spans_print(before ? ((const struct go_heap *)before)->spans : NULL, h->spans, out);
+	err = amounts_of(before, h, &amounts, &n);
 	if (err)
 		return err;
 	qsort(amounts, n, sizeof(*amounts), larger_first);
@@ -140,9 +143,12 @@ struct error *go_heap_draw(const void *before, void *after, u32 flags, struct pr
 {
 	const struct go_heap *h = after;
 	cleanup(free) struct amount *amounts = NULL;
+	struct error *err;
 	u32 n;
-	struct error *err = amounts_of(before, h, &amounts, &n);
 
+	if (h->spans)
+		return go_spans_draw(before ? ((const struct go_heap *)before)->spans : NULL, h->spans, ret);
+	err = amounts_of(before, h, &amounts, &n);
 	for (u32 i = 0; !err && i < n; i++) {
 		const struct amount *a = &amounts[i];
 		double scale = scale_of(a->bucket->size, h->rate),

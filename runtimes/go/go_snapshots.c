@@ -72,6 +72,10 @@ static struct error *take_heap(void *instance, const struct runtime_process *p, 
 }
 
 static const struct snapshot_flag heap_flags[] = {
+        {"types",
+                "all objects by type and size class, in place of the profile: also those that wait for a collection "
+                "(Go 1.22 to 1.26; without DWARF only objects of more than 512 bytes with pointers have a type)",
+                GO_HEAP_TYPES},
         {"allocated",
                 "everything allocated since the program began, not only what is in use (in pictures; text has both)",
                 GO_HEAP_ALLOCATED},
@@ -109,7 +113,7 @@ static const struct runtime_snapshot_ops alloc = {
         .unit = "bytes",
         .more = "objects",
         .growth = true,
-        .flags = heap_flags + 1,
+        .flags = heap_flags + 2, /* lines */
         .take = take_heap,
         .free = go_heap_drop,
         .print = go_heap_print,
