@@ -58,6 +58,7 @@ static void check_layout(const struct jemalloc_layout *layout)
 	struct usage *u;
 
 	jemalloc_fake_extent(f, 0, JEMALLOC_ACTIVE, 3, true, 56, 3 * PAGES_SIZE); /* 48 B: 256 in three pages */
+	jemalloc_fake_put(f, FAKE_BASE + 64 + FAKE_NODE - 8, 235ull << 48);       /* what 5.1 leaves behind */
 	jemalloc_fake_extent(f, 0, JEMALLOC_DIRTY, JEMALLOC_CLASSES, false, 0, 5 * PAGES_SIZE);
 	jemalloc_fake_extent(f, 2, JEMALLOC_ACTIVE, 36, false, 0, 5 * PAGES_SIZE);
 	jemalloc_fake_extent(f, 2, JEMALLOC_RETAINED, JEMALLOC_CLASSES, false, 0, 64 * PAGES_SIZE);

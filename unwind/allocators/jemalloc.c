@@ -69,8 +69,8 @@ static u32 leaf_number(struct jemalloc *j, u64 leaf)
 			u64 word = *(const u64 *)block_reader_at(&j->reader, at, 8);
 			u32 i = (u32)((at - leaf) / 8);
 
-			if (!word)
-				continue;
+			if (!extent_of(word))
+				continue; /* of a page without an extent its size class may stay */
 			if (!read_words(j, word, words) || !words[1] || distance(words, i) >= words[2])
 				return JEMALLOC_NODE;
 			if (words[2] <= LEAF_PAGES)

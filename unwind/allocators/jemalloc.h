@@ -21,7 +21,7 @@
 #include "space.h"
 #include "usage.h"
 
-#define JEMALLOC_CLASSES 232
+#define JEMALLOC_CLASSES 236 /* at most; with a quantum of 16 bytes 232 */
 #define JEMALLOC_ARENAS  4096
 #define JEMALLOC_WORDS   1024
 #define JEMALLOC_NODE    (1u << 18) /* words of a node of the tree */
