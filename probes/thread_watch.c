@@ -7,17 +7,20 @@
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
 #include "unwind/now.h"
 
-#define TRIES    8 /* threads may begin while others are being watched: then all over again */
-#define MEASURED 32
+#define TRIES     8        /* threads may begin while others are being watched: then all over again */
+#define SETTLE_NS 20000000 /* two of the ticks in which /proc says when a thread began */
+#define MEASURED  32
 
 struct watched {
 	pid_t tid;
@@ -28,6 +31,8 @@ struct thread_watch {
 	struct thread_watch_options options;
 	struct watched *threads;
 	u32 n;
+	u64 passed; /* when all had been opened (ticks_now()) */
+	u32 missed; /* threads that began meanwhile, and nobody can tell whether they are watched */
 };
 
 static int open_event(const struct thread_watch_options *o, pid_t tid)
@@ -92,29 +97,57 @@ static bool is_watched(const struct thread_watch *w, pid_t tid)
 	return false;
 }
 
-/* Each thread that is there now. *unknown: of them not watched before; they are if watch is set. */
-static struct error *each_thread(struct thread_watch *w, bool watch, u32 *unknown)
+/* Calls each() for all threads that are there now. */
+static struct error *for_threads(struct thread_watch *w, struct error *(*each)(struct thread_watch *w, pid_t tid))
 {
 	struct error *err = NULL;
 	char path[64];
 	DIR *dir;
 
-	*unknown = 0;
 	snprintf(path, sizeof(path), "/proc/%d/task", w->options.pid);
 	dir = opendir(path);
 	if (!dir)
 		return error_new(ERROR_NO_PROCESS, "process %d has ended", w->options.pid);
-	for (struct dirent *e; !err && (e = readdir(dir));) {
-		pid_t tid = atoi(e->d_name);
-
-		if (tid <= 0 || (watch ? false : is_watched(w, tid)))
-			continue;
-		++*unknown;
-		if (watch)
-			err = watch_thread(w, tid);
-	}
+	for (struct dirent *e; !err && (e = readdir(dir));)
+		if (atoi(e->d_name) > 0)
+			err = each(w, atoi(e->d_name));
 	closedir(dir);
 	return err;
+}
+
+/* In clock ticks since the machine started, as /proc/PID/stat has them. */
+static u64 ticks_now(void)
+{
+	struct timespec t;
+	u64 hz = (u64)sysconf(_SC_CLK_TCK);
+
+	clock_gettime(CLOCK_BOOTTIME, &t);
+	return (u64)t.tv_sec * hz + (u64)t.tv_nsec * hz / 1000000000;
+}
+
+/* When a thread began; 0: it has ended. */
+static u64 began(pid_t pid, pid_t tid)
+{
+	cleanup(fclose) FILE *file = NULL;
+	char path[64], line[1024], *end;
+	u64 ticks;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid);
+	file = fopen(path, "re");
+	if (!file || !fgets(line, sizeof(line), file) || !(end = strrchr(line, ')')) ||
+	        sscanf(end, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %lu",
+	                &ticks) != 1)
+		return 0;
+	return ticks;
+}
+
+/* Was it there before all others were watched, and is not itself? What began later inherits the watch. */
+static struct error *check_thread(struct thread_watch *w, pid_t tid)
+{
+	u64 ticks = is_watched(w, tid) ? 0 : began(w->options.pid, tid);
+
+	w->missed += ticks && ticks <= w->passed;
+	return NULL;
 }
 
 static void forget(struct thread_watch *w)
@@ -125,20 +158,31 @@ static void forget(struct thread_watch *w)
 	w->n = 0;
 }
 
+static struct error *count_missed(struct thread_watch *w)
+{
+	w->missed = 0;
+	return for_threads(w, check_thread);
+}
+
 /*
- * All threads, each once. One that begins meanwhile is watched if its creator was then, which nobody can tell: so
- * nothing is enabled until no thread has begun.
+ * All threads, each once. One that begins meanwhile is watched if its creator was then, which nobody can tell: so all
+ * over again, unless it began later or has ended by the time that this is known. What is left is counted.
  */
 static struct error *watch_all(struct thread_watch *w)
 {
 	struct error *err = NULL;
-	u32 n, missed = 1;
 
-	for (u32 i = 0; !err && missed && i < TRIES; i++) {
+	w->missed = 1;
+	for (u32 i = 0; !err && w->missed && i < TRIES; i++) {
 		forget(w);
-		err = each_thread(w, true, &n);
+		err = for_threads(w, watch_thread);
+		w->passed = ticks_now();
 		if (!err)
-			err = each_thread(w, false, &missed);
+			err = count_missed(w);
+		if (!err && w->missed) {
+			nanosleep(&(struct timespec){.tv_nsec = SETTLE_NS}, NULL);
+			err = count_missed(w);
+		}
 	}
 	return err;
 }
@@ -162,6 +206,11 @@ struct error *thread_watch_open(const struct thread_watch_options *o, struct thr
 			ioctl(w->threads[i].fd, PERF_EVENT_IOC_ENABLE);
 	*ret = w;
 	return NULL;
+}
+
+u32 thread_watch_missed(const struct thread_watch *w)
+{
+	return w->missed;
 }
 
 void thread_watch_close(struct thread_watch *w)

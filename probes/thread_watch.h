@@ -25,6 +25,11 @@ struct thread_watch_options {
 
 /* Hits from here on run the program. An error says if debug registers are in use, or there are none. */
 struct error *thread_watch_open(const struct thread_watch_options *o, struct thread_watch **ret);
+/*
+ * Threads that began while the others were being watched, and that may not be: a thread inherits the watch only if its
+ * creator had it. 0 where the process starts none, or where they have ended since.
+ */
+u32 thread_watch_missed(const struct thread_watch *w);
 void thread_watch_close(struct thread_watch *w); /* NULL is fine */
 /* What a hit costs the thread without the program, measured on this one. 0: it cannot be measured. */
 u64 thread_watch_cost(void);

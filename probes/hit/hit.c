@@ -66,6 +66,7 @@ struct hit {
 	bool told[HIT_SPECS_MAX];    /* that several functions have its name */
 	bool matched[HIT_SPECS_MAX]; /* a file of that name was there */
 	char where[HIT_SPECS_MAX][128];
+	struct hit_summary summary;
 };
 
 static const struct hit_options *shown; /* of the run, for words of reasons */
@@ -485,6 +486,8 @@ static void stats(void *event, struct sampler_stats *st)
 	st->probed = hit_shifts_part(h->shifts);
 	if (h->callees && !st->probed)
 		st->probed = hit_callees_part(h->callees);
+	h->summary.unwatched = h->callees ? hit_callees_unwatched(h->callees) : 0;
+	st->of_event = &h->summary;
 }
 
 static u64 due(void *event)
@@ -519,6 +522,7 @@ const struct event_ops hit_event = {
         .reason = reason,
         .leads_to_program = hit_leads_to_program,
         .command_line = &hit_command,
+        .words = &hit_words,
 };
 
 /* Which part of the time that the target has a CPU is its own, while hits are counted. */
@@ -538,6 +542,7 @@ static void latency_stats(void *event, struct sampler_stats *st)
 
 	summary->price = hit_price_get(h->price);
 	summary->progress = h->callees ? 1 : progress(h);
+	summary->unwatched = h->callees ? hit_callees_unwatched(h->callees) : 0;
 	st->of_event = summary;
 	st->probed = h->callees ? hit_callees_part(h->callees) : hit_shifts_part(h->shifts);
 }

@@ -9,6 +9,8 @@
 #ifndef YRT_HIT_H
 #define YRT_HIT_H
 
+#include <stdio.h>
+
 #include "hit_spec.h"
 
 #define HIT_SPECS_MAX 16
@@ -20,11 +22,18 @@ struct hit_options { /* sampler_options.of_event */
 	u64 over_ns;  /* stacks only of calls that take at least so long */
 };
 
+struct hit_summary {   /* sampler_stats.of_event of probe */
+	u32 unwatched; /* hit_callees_unwatched() */
+};
+
 /* Adds what -e says. */
 struct error *hit_add(struct hit_options *o, const char *text);
 
+/* Says that calls of so many threads may be missing. */
+void hit_say_unwatched(FILE *out, u32 unwatched);
+
 /* hit_command.c, latency_words.c: probes/event_command.h */
 extern const struct event_command hit_command, latency_command;
-extern const struct event_words latency_words;
+extern const struct event_words hit_words, latency_words;
 
 #endif

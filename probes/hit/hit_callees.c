@@ -72,6 +72,7 @@ struct hit_callees {
 	u64 shift_end, next_shift;
 	s64 begun; /* calls that were under way before the shift */
 	u64 began, ended;
+	u32 unwatched; /* the most threads that a watch may not have reached */
 	bool warned;
 };
 
@@ -193,6 +194,8 @@ static struct error *open_watch(struct hit_callees *c, struct form *f, u64 until
 			                                .executed = f->callee.executed,
 			                                .program = object_program(c->host->object, "on_callee")},
 			        &f->watch[i]);
+		if (!err && thread_watch_missed(f->watch[i]) > c->unwatched)
+			c->unwatched = thread_watch_missed(f->watch[i]);
 	}
 	if (err && err->kind == ERROR_NO_PROCESS) {
 		error_free(err);
@@ -548,4 +551,9 @@ double hit_callees_hits(const struct hit_callees *c)
 double hit_callees_part(const struct hit_callees *c)
 {
 	return c->each > 1 ? 1.0 / c->each : 0;
+}
+
+u32 hit_callees_unwatched(const struct hit_callees *c)
+{
+	return c->unwatched;
 }

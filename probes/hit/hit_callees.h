@@ -34,5 +34,7 @@ void hit_callees_end(struct hit_callees *c);
 /* As hit_shifts_hits(), hit_shifts_part(). */
 double hit_callees_hits(const struct hit_callees *c);
 double hit_callees_part(const struct hit_callees *c);
+/* Threads whose calls may not be seen: they began while others were being watched (thread_watch_missed()). */
+u32 hit_callees_unwatched(const struct hit_callees *c);
 
 #endif

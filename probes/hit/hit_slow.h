@@ -35,6 +35,7 @@ struct latency_summary { /* sampler_stats.of_event */
 	struct latency_price price;
 	double progress; /* of the target beside its probes, at least; 0: it is not known, 1: they took nothing */
 	const struct slow_calls *slow; /* valid as long as the sampler */
+	u32 unwatched;                 /* hit_callees_unwatched() */
 };
 
 /* Takes it if it is among the longest. began_ns: when sampling did. */

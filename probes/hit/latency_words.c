@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The results of latency: how long calls took, as a histogram, in the last line and as JSON. */
+/* What probe and latency have to say; of latency how long calls took, as a histogram, in the last line and as JSON. */
 #include <string.h>
 
 #include "probes/event_command.h"
 #include "probes/loss.h"
+#include "probes/hit/hit.h"
 #include "probes/hit/hit_slow.h"
 #include "probes/hit/latency_times.h"
 #include "probes/wait/wait_reason.h"
@@ -13,6 +14,26 @@
 #define SHOWN 10u /* of the longest calls */
 
 #define PROGRESS_LEAST 0.4 /* of a target beside its probes: below, the number of its calls is not known */
+
+void hit_say_unwatched(FILE *out, u32 unwatched)
+{
+	if (unwatched)
+		fprintf(out, ", calls of up to %u threads not seen: they began while others were being watched",
+		        unwatched);
+}
+
+static void hit_losses(FILE *out, const struct sampler_stats *st)
+{
+	hit_say_unwatched(out, ((const struct hit_summary *)st->of_event)->unwatched);
+}
+
+static json_t *hit_json(const struct sampler_stats *st)
+{
+	return json_pack(
+	        "{s:I}", "unwatched_threads", (json_int_t)((const struct hit_summary *)st->of_event)->unwatched);
+}
+
+const struct event_words hit_words = {.key = "probe", .losses = hit_losses, .json = hit_json};
 
 static const struct latency_stats *counts_of(const struct sampler_stats *st)
 {
@@ -113,6 +134,7 @@ static void losses(FILE *out, const struct sampler_stats *st)
 		fprintf(out, ", %lu calls left by a jump to where returns are not known", s->lost);
 	if (s->entered > s->returned + s->left + s->lost)
 		fprintf(out, ", %lu calls not over", s->entered - s->returned - s->left - s->lost);
+	hit_say_unwatched(out, ((const struct latency_summary *)st->of_event)->unwatched);
 }
 
 static void draw_row(FILE *out, u64 from, u64 calls, u64 most)
@@ -248,6 +270,7 @@ static json_t *to_json(const struct sampler_stats *st)
 	                (json_int_t)t.mean, "median_ns", (json_int_t)t.median, "median_low_ns",
 	                (json_int_t)t.median_low, "median_high_ns", (json_int_t)t.median_high, "calls_most",
 	                (json_int_t)calls_most(st)));
+	json_object_set_new(root, "unwatched_threads", json_integer((json_int_t)summary->unwatched));
 	return root;
 }
 
