@@ -65,6 +65,7 @@ struct sched_entity {
 
 struct sched_info {
 	unsigned long long last_arrival; /* on a CPU, by the scheduler's clock */
+	unsigned long long run_delay;    /* on run queues so far, in ns; counted as it comes to a CPU */
 };
 
 struct super_block {

@@ -13,3 +13,4 @@ EVENT(io)
 EVENT(net) /* of io/, too */
 EVENT(hit)
 EVENT(latency) /* of hit/, too */
+EVENT(request)

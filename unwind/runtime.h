@@ -341,6 +341,9 @@ struct runtime_ops {
 	/* Where stacks are described, if the runtime moves them. False: not known. NULL: it does not move them. */
 	bool (*moving_stacks)(void *instance, const struct runtime_process *p, struct runtime_stacks *ret);
 
+	/* The function of its VM by which a coroutine gives way until somebody resumes it; NULL: none is exported. */
+	const char *yield;
+
 	/* Its functions that a compiler made in C (symbols/translated.h). NULL: nothing is. */
 	const struct translated_ops *translated;
 

@@ -187,6 +187,7 @@ static const struct runtime_tasks_ops tasks = {.kind = "coroutine", .kinds = "co
 const struct runtime_ops lua_runtime = {
         .name = "lua",
         .view = "lua",
+        .yield = "lua_yield",
         .language = "Lua",
         .id = RUNTIME_LUA,
         .supported = "PUC-Lua 5.1 to 5.5 (x86-64), the plain interpreter, liblua, or linked into a host",

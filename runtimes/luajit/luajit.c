@@ -422,6 +422,7 @@ static const struct runtime_tasks_ops tasks = {.kind = "coroutine", .kinds = "co
 const struct runtime_ops luajit_runtime = {
         .name = "luajit",
         .view = "lua",
+        .yield = "lua_yield",
         .language = "Lua",
         .words = {.interpreted = "Lua interpreted", .jit = "Lua compiled"},
         .id = RUNTIME_LUAJIT,

@@ -41,18 +41,20 @@ def start_wrk(fixtures, port, load, connections, path):
 class Nginx:
     """An nginx of fixtures/nginx, under the load of wrk for a bounded time: of load.lua, or of one path."""
 
-    def __init__(self, workers=1, jit="on", load=60, connections=8, path=None):
+    def __init__(self, workers=1, jit="on", load=60, connections=8, path=None, template="nginx.conf.in"):
         self.dir = tempfile.mkdtemp(prefix="yrt-nginx-")
         os.chmod(self.dir, 0o755)
         self.port = free_port()
         here = os.path.join(yrt.SOURCE, "fixtures", "nginx")
         self.master = subprocess.Popen(
-            ["sh", os.path.join(here, "run.sh"), self.dir, str(self.port), str(workers), jit], stdin=subprocess.DEVNULL
+            ["sh", os.path.join(here, "run.sh"), self.dir, str(self.port), str(workers), jit, template],
+            stdin=subprocess.DEVNULL,
         )
         self.wrk = None
         try:
             self.await_answer()
-            self.wrk = start_wrk(here, self.port, load, connections, path)
+            if load:
+                self.wrk = start_wrk(here, self.port, load, connections, path)
         except BaseException:
             self.close()
             raise

@@ -325,6 +325,19 @@ void collector_count(struct collector *c, u32 epoch, u64 hash, u64 value, u64 mo
 	}
 }
 
+bool collector_find(const struct collector *c, u64 hash, u32 *ret)
+{
+	for (u32 epoch = 0; epoch < 2; epoch++) {
+		const u64 *packed = table_get(&c->nodes[epoch], hash);
+
+		if (!packed || (u32)*packed == NODE_FILTERED || (u32)*packed == NODE_IDLE)
+			continue;
+		*ret = (u32)*packed;
+		return true;
+	}
+	return false;
+}
+
 struct error *collector_carry(struct collector *c, u32 epoch, u64 hash)
 {
 	const u64 *packed = table_get(&c->nodes[!(epoch & 1)], hash);

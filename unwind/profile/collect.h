@@ -89,6 +89,8 @@ struct error *collector_place_task(struct collector *c, const struct stack_recor
 struct error *collector_join(struct collector *c, u32 epoch, u64 hash, u64 waker, u64 both);
 /* Counts come under the epoch (0 or 1) of their stack's record, or the one after that. */
 void collector_count(struct collector *c, u32 epoch, u64 hash, u64 value, u64 more);
+/* The node of a stack that came in this epoch or the one before. False: it is not known, or left out. */
+bool collector_find(const struct collector *c, u64 hash, u32 *ret);
 /* This stack of the other epoch will be counted in this one, too, without being sent again. */
 struct error *collector_carry(struct collector *c, u32 epoch, u64 hash);
 /* Forgets the hashes of this epoch: BPF sends every stack again in the other one. */

@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "request_run.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "probes/capabilities.h"
+#include "probes/event.h"
+#include "probes/hit/hit_exits.h"
+#include "probes/hit/hit_find.h"
+#include "probes/object.h"
+#include "probes/sampler.h"
+#include "probes/targets.h"
+#include "probes/uprobe.h"
+#include "probes/wait/wait_reason.h"
+#include "request_servers.h"
+#include "sample.skel.h"
+#include "unwind/binary/proc_path.h"
+#include "unwind/cleanup.h"
+#include "unwind/grow.h"
+#include "unwind/profile/collect.h"
+#include "unwind/profile/names.h"
+#include "unwind/runtime.h"
+#include "unwind/symbols/symbols.h"
+
+#define LIVES_MAX   16384
+#define THREADS_MAX 4096
+#define TICK_HZ     199
+#define PLACES_MAX  32
+#define FRAMES_MAX  200 /* of a stack that is written out */
+
+struct looked { /* a process as it was looked at last */
+	u32 process;
+	u64 maps_hash;
+	u64 found; /* bit n: place n */
+};
+
+struct wanted { /* a place in code */
+	struct hit_spec spec;
+	u64 cookie;
+	bool returns; /* where the function returns */
+};
+
+struct request {
+	const struct event_host *host;
+	const struct request_options *options;
+	struct wanted place[PLACES_MAX];
+	u32 nplaces, optional; /* the first `optional` may be missing */
+	struct bpf_link *on_switch;
+	int *ticks; /* an event for each CPU */
+	u32 nticks;
+	struct uprobe **probes;
+	u32 nprobes;
+	struct looked *looked;
+	u32 nlooked;
+	u32 serving; /* processes whose requests can be seen */
+	u64 found;   /* by any of them, as looked.found */
+	bool started;
+	struct request_table table;
+	struct request_summary summary;
+};
+
+static void prepare(struct object *o)
+{
+	static const char *const wanted[] = {"on_request", "on_request_park", "on_request_switch", "on_request_tick"};
+	const struct request_options *options = object_of_event(o);
+	struct sample *skel = object_skeleton(o);
+
+	for (size_t i = 0; i < sizeof(wanted) / sizeof(*wanted); i++)
+		object_want(o, wanted[i]);
+	uprobe_prepare(skel->progs.on_request);
+	uprobe_prepare(skel->progs.on_request_park);
+	uprobe_prepare(skel->progs.on_request_park_walk);
+	bpf_map__set_max_entries(skel->maps.request_lives, LIVES_MAX);
+	bpf_map__set_max_entries(skel->maps.request_threads, THREADS_MAX);
+	skel->bss->request_over_ns = options->over_ns;
+	skel->bss->request_tick_ns = 1000000000ull / TICK_HZ;
+}
+
+static void destroy(void *event)
+{
+	struct request *r = event;
+
+	if (!r)
+		return;
+	for (u32 i = 0; i < r->nprobes; i++)
+		uprobe_take_away(r->probes[i]);
+	for (u32 i = 0; i < r->nticks; i++)
+		close(r->ticks[i]);
+	bpf_link__destroy(r->on_switch);
+	request_table_free(&r->table);
+	free(r->probes);
+	free(r->ticks);
+	free(r->looked);
+	free(r);
+}
+
+/* --- places --- */
+
+static const struct bpf_program *program_of(const struct request *r, u64 cookie)
+{
+	const struct sample *skel = object_skeleton(r->host->object);
+
+	return (cookie & REQUEST_ROLE) == REQUEST_PARKS ? skel->progs.on_request_park : skel->progs.on_request;
+}
+
+static struct error *place_at(struct request *r, const struct process *p, const char *path, u64 offset, u64 cookie)
+{
+	struct error *err = grow(&r->probes, r->nprobes, sizeof(struct uprobe *));
+
+	if (!err)
+		err = uprobe_place(program_of(r, cookie), p->pid, path, offset, 0, cookie, &r->probes[r->nprobes]);
+	r->nprobes += !err;
+	return err;
+}
+
+/* Where the function returns. */
+static struct error *place_returns(
+        struct request *r, const struct process *p, struct image *img, const char *path, u64 addr, u64 cookie)
+{
+	cleanup(free) struct hit_exits *exits = calloc(1, sizeof(*exits));
+	struct error *err = exits ? hit_exits_find("requests", img, addr, exits) : &error_no_memory;
+	u64 offset;
+
+	for (u32 i = 0; !err && i < exits->n; i++) {
+		if (exits->of[i].again || exits->of[i].tail || exits->of[i].asks)
+			err = error_new(ERROR_UNSUPPORTED, "requests: the function that begins them leaves by a jump: "
+			                                   "what it returns is not known");
+		else if (hit_offset(img, exits->of[i].jump.at, true, &offset))
+			err = place_at(r, p, path, offset, cookie);
+	}
+	return err;
+}
+
+/* *found: the file has it. */
+static struct error *place(struct request *r, const struct process *p, struct image *img, const char *path,
+        const struct wanted *w, bool *found)
+{
+	struct hit_found at;
+	char root[64];
+	struct error *err;
+
+	proc_path(root, sizeof(root), p->pid, "root");
+	err = hit_find(&w->spec, img, root, &at);
+	*found = !err && at.n;
+	for (u32 i = 0; !err && i < at.n; i++)
+		err = w->returns ? place_returns(r, p, img, path, at.addr[i], w->cookie)
+		                 : place_at(r, p, path, at.place[i].offset, w->cookie);
+	free(at.others);
+	return err;
+}
+
+static void want_place(struct request *r, const struct hit_spec *spec, u64 cookie, bool returns)
+{
+	if (r->nplaces < PLACES_MAX)
+		r->place[r->nplaces++] = (struct wanted){.spec = *spec, .cookie = cookie, .returns = returns};
+}
+
+static void want_function(struct request *r, const char *name, u64 cookie, bool returns)
+{
+	struct hit_spec spec = {.kind = HIT_FUNCTION};
+
+	for (u32 i = 0; i < r->nplaces; i++)
+		if (!strcmp(r->place[i].spec.name, name))
+			return;
+	snprintf(spec.name, sizeof(spec.name), "%s", name);
+	snprintf(spec.text, sizeof(spec.text), "%s", name);
+	want_place(r, &spec, cookie, returns);
+}
+
+/* What is looked for, as asked or of known servers. Where requests begin is the last: then all else is there. */
+static void want_places(struct request *r)
+{
+	const struct request_options *o = r->options;
+	u64 key = (u64)(o->key ? o->key : 1) << REQUEST_ARG;
+
+	for (const struct runtime_ops *const *ops = runtimes; *ops; ops++)
+		if ((*ops)->yield)
+			want_function(r, (*ops)->yield, REQUEST_PARKS, false);
+	r->optional = r->nplaces;
+	for (u32 i = 0; !o->has_begin && request_nginx[i].function; i++)
+		want_function(r, request_nginx[i].function, request_nginx[i].cookie, request_nginx[i].returns);
+	if (!o->has_begin)
+		return;
+	for (u32 i = 0; i < o->nruns; i++)
+		want_place(r, &o->run[i], REQUEST_RUNS | key, false);
+	if (o->has_rest)
+		want_place(r, &o->rest, REQUEST_RESTS, false);
+	want_place(r, &o->end, REQUEST_ENDS | key, false);
+	want_place(r, &o->begin, REQUEST_BEGINS | key, false);
+}
+
+static struct error *create(const struct event_host *host, void **ret)
+{
+	struct request *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return &error_no_memory;
+	r->host = host;
+	r->options = host->options->of_event;
+	r->table.over_ns = r->options->over_ns;
+	want_places(r);
+	*ret = r;
+	return NULL;
+}
+
+/* Places of one kind in the files of a process: one after the other, so that requests begin last. */
+static struct error *look_for(struct request *r, const struct process *p, struct looked *l, u32 i)
+{
+	pid_t tid = living_thread(p->pid) ?: p->pid;
+	const struct wanted *w = &r->place[i];
+	struct error *err = NULL;
+	bool found = false;
+	char path[96];
+
+	for (u32 k = 0; !err && !found && k < p->maps.nlines; k++) {
+		const struct mapping *m = &p->mappings[k];
+
+		if (!m->image || !(m->prot & PROT_EXEC) || m->image->fd < 0)
+			continue;
+		snprintf(path, sizeof(path), "/proc/%d/map_files/%lx-%lx", tid, m->start, m->end);
+		err = place(r, p, m->image, path, w, &found);
+	}
+	if (!err && found) {
+		l->found |= 1ull << i;
+		r->found |= 1ull << i;
+	}
+	if (!err && found && (w->cookie & REQUEST_ROLE) == REQUEST_BEGINS)
+		r->serving++;
+	return err;
+}
+
+static struct looked *looked_at(struct request *r, const struct process *p)
+{
+	for (u32 i = 0; i < r->nlooked; i++)
+		if (r->looked[i].process == p->number)
+			return &r->looked[i];
+	if (grow(&r->looked, r->nlooked, sizeof(*r->looked)))
+		return NULL;
+	r->looked[r->nlooked] = (struct looked){.process = p->number};
+	return &r->looked[r->nlooked++];
+}
+
+/* Processes that are new, or have other mappings than before. */
+static struct error *look(struct request *r)
+{
+	const struct targets *t = r->host->targets;
+	struct error *err = NULL;
+
+	for (u32 i = 0; !err && i < t->nprocesses; i++) {
+		const struct process *p = t->processes[i];
+		struct looked *l = p->dead ? NULL : looked_at(r, p);
+
+		if (!l || l->maps_hash == p->maps_hash)
+			continue;
+		l->maps_hash = p->maps_hash;
+		for (u32 k = 0; !err && k < r->nplaces; k++)
+			if (!(l->found & 1ull << k))
+				err = look_for(r, p, l, k);
+	}
+	return err;
+}
+
+static void find_near(const struct request *r, const struct hit_spec *spec, struct hit_near *near)
+{
+	const struct modules *m = r->host->targets->modules;
+
+	for (u32 i = 0; i < m->nloaded; i++)
+		if (m->loaded[i]->image && m->loaded[i]->image->fd >= 0)
+			hit_find_near(spec, m->loaded[i]->image, near);
+}
+
+/* What is missing in all targets; NULL: nothing. */
+static struct error *missing(const struct request *r)
+{
+	struct hit_near near = {0};
+	char text[HIT_NEAR_TEXT];
+	u32 i = r->optional;
+
+	if (!r->options->has_begin)
+		return r->serving ? NULL
+		                  : error_hint(error_new(ERROR_UNSUPPORTED,
+		                                       "no target is a server whose requests yrt knows (nginx)"),
+		                            "--begin FUNCTION --end FUNCTION says where requests of another one begin "
+		                            "and end");
+	while (i < r->nplaces && r->found & 1ull << i)
+		i++;
+	if (i == r->nplaces)
+		return NULL;
+	find_near(r, &r->place[i].spec, &near);
+	hit_near_text(&near, text);
+	return error_hint(error_new(ERROR_USAGE, "%s: there is no such function in the targets", r->place[i].spec.text),
+	        near.n ? "near: %s" : "FILE:FUNCTION, as profiles show them%s", near.n ? text : "");
+}
+
+/* --- the run --- */
+
+static struct error *open_ticks(struct request *r)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_CONF);
+	struct perf_event_attr attr = {.size = sizeof(attr),
+	        .type = PERF_TYPE_SOFTWARE,
+	        .config = PERF_COUNT_SW_CPU_CLOCK,
+	        .freq = 1,
+	        .sample_freq = TICK_HZ};
+
+	r->ticks = calloc(cpus > 0 ? (size_t)cpus : 1, sizeof(*r->ticks));
+	if (!r->ticks)
+		return &error_no_memory;
+	for (int cpu = 0; cpu < cpus; cpu++) {
+		int fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+
+		if (fd < 0 && errno == ENODEV) /* offline */
+			continue;
+		if (fd < 0)
+			return capabilities_no_event(errno, "sample CPU %d", cpu);
+		r->ticks[r->nticks++] = fd;
+		if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, object_program(r->host->object, "on_request_tick")))
+			return capabilities_no_event(errno, "sample CPU %d", cpu);
+	}
+	return NULL;
+}
+
+static struct error *start(void *event, bool at_exec)
+{
+	struct request *r = event;
+	struct error *err = open_ticks(r);
+
+	if (!err) {
+		r->on_switch = bpf_program__attach(object_skeleton(r->host->object)->progs.on_request_switch);
+		err = r->on_switch ? NULL : error_errno(errno, "cannot attach to the scheduler's tracepoints");
+	}
+	if (!err && !at_exec)
+		err = look(r);
+	if (!err && !at_exec && !r->host->options->selection)
+		err = missing(r);
+	r->started = !err;
+	if (!err)
+		object_take_ticks(r->host->object, at_exec ? TICKS_AT_EXEC : TICKS_TAKEN);
+	return err;
+}
+
+/* Frames from leaf to root of a node. */
+static char *text_of(const struct profile *p, u32 node)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	for (u32 n = 0; out && node && n < FRAMES_MAX; n++, node = p->nodes[node].parent) {
+		const struct profile_function *f = &p->functions[p->nodes[node].function];
+
+		fprintf(out, "%s%s", n ? "; " : "", f->name);
+	}
+	if (out && fclose(out)) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}
+
+/* Stacks of slow requests become text as soon as they are named: their hashes are forgotten later. */
+static void name_stacks(struct request *r)
+{
+	const struct profile *p = collector_profile(r->host->collector);
+	u32 node;
+
+	for (u32 i = 0; i < r->table.nslow; i++) {
+		struct request_slow *s = r->table.slow[i];
+
+		for (u32 k = 0; k < REQUEST_STACKS; k++)
+			if (!s->stack[k] && s->record.stack[k].ns && s->record.stack[k].hash &&
+			        collector_find(r->host->collector, s->record.stack[k].hash, &node))
+				s->stack[k] = text_of(p, node);
+	}
+}
+
+/* A process that came later: what cannot be in it is reported, and the run goes on. */
+static struct error *poll(void *event, u64 now)
+{
+	struct request *r = event;
+	struct error *err = look(r);
+
+	name_stacks(r);
+	if (!err || err == &error_no_memory)
+		return err;
+	r->host->options->warn(r->host->options->ctx, err);
+	return NULL;
+}
+
+static struct error *drain(void *event, u32 epoch)
+{
+	name_stacks(event);
+	return NULL;
+}
+
+static struct error *stop(void *event)
+{
+	struct request *r = event;
+	struct error *err;
+
+	object_take_ticks(r->host->object, TICKS_IGNORED);
+	err = r->started ? missing(r) : NULL;
+	if (err)
+		r->host->options->warn(r->host->options->ctx, err);
+	return NULL;
+}
+
+static struct error *finish(void *event)
+{
+	struct request *r = event;
+
+	name_stacks(r);
+	return NULL;
+}
+
+static void halve(void *event)
+{
+	(void)event;
+}
+
+static struct error *record(void *event, const void *data, size_t size)
+{
+	struct request *r = event;
+
+	return size < sizeof(struct request_record) ? NULL : request_table_add(&r->table, data);
+}
+
+static void stats(void *event, struct sampler_stats *st)
+{
+	struct request *r = event;
+	struct object *o = r->host->object;
+
+	error_free(object_sum(
+	        o, object_skeleton(o)->maps.request_counters, (u64 *)&r->summary.counts, sizeof(r->summary.counts)));
+	request_table_sort(&r->table);
+	r->summary.table = &r->table;
+	r->summary.over_ns = r->options->over_ns;
+	st->of_event = &r->summary;
+}
+
+static void reason(u32 reason, char *text)
+{
+	if (reason == REQUEST_WAITS)
+		snprintf(text, REASON_LEN, "waits for an event");
+	else
+		wait_reason_text(reason, text);
+}
+
+static enum profile_kind kind(u32 reason)
+{
+	return reason == REQUEST_WAITS ? KIND_WAITING : wait_kind(reason);
+}
+
+static bool leads_to_program(const char *symbol)
+{
+	return hit_leads_to_program(symbol) || wait_leads_to_program(symbol);
+}
+
+const struct event_ops request_event = {
+        .name = "request",
+        .command = "requests",
+        .topic = TOPIC_CALLS,
+        .summary = "requests of a server by route: how long, on what, and where the slowest waited",
+        .unit = "nanoseconds",
+        .slots = 4,
+        .prepare = prepare,
+        .create = create,
+        .destroy = destroy,
+        .start = start,
+        .poll = poll,
+        .drain = drain,
+        .stop = stop,
+        .finish = finish,
+        .halve = halve,
+        .record = record,
+        .stats = stats,
+        .reason = reason,
+        .kind = kind,
+        .leads_to_program = leads_to_program,
+        .command_line = &request_command,
+        .words = &request_words,
+};

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * Requests that a server works on, from the function that begins one to the function that ends it. A request is known
+ * by its key: an argument of those functions, or what they return. Many are under way at once, and a thread of an event
+ * loop runs the handlers of one after the other. Its time is charged to the request whose handler runs:
+ *
+ *	cpu      its handlers ran
+ *	queue    they could have run, but other threads had the CPU
+ *	blocked  they waited in the kernel: for a file, a lock, a sleep
+ *	idle     no handler of any request ran on its thread, and the thread slept: the request waited for an event
+ *	others   the rest: the thread was busy with something else
+ *
+ * A handler is known by the functions that it calls with the request (request_servers.c). What the thread did since it
+ * left the loop is charged to the first request that shows. Where the loop begins a turn, none runs.
+ *
+ * nginx is asked in no other way than by its exported functions, so it may be stripped. Where the members of its
+ * ngx_http_request_t are follows from what is in them. In this order (src/http/ngx_http_request.h of nginx 1.0 to 1.29)
+ * it has
+ *
+ *	start_sec, start_msec, method, http_version, request_line, uri, args, exten, unparsed_uri, method_name,
+ *	http_protocol[, schema], out, main, parent
+ *
+ * where method has one bit, http_version is one of five numbers, start_msec is less than 1000, main is the request
+ * itself, and parent is 0. headers_out begins with two lists, of 20 and of 4 elements (since 1.13.2), in the request's
+ * pool, and its status follows. The status that a request ends with is that, or what ngx_http_free_request() is called
+ * with if nothing was sent (ngx_connection_t.sent). The access log has the same.
+ */
+#ifndef YRT_REQUEST_H
+#define YRT_REQUEST_H
+
+#include <types.h>
+
+#define REQUEST_STACKS 16 /* of a request that are kept: the longest. A power of two */
+#define REQUEST_PATH   160
+#define REQUEST_METHOD 16
+#define REQUEST_WORDS  224u /* of ngx_http_request_t that are looked at */
+
+enum request_role { /* of a place in code */
+	REQUEST_BEGINS,
+	REQUEST_RUNS,  /* on behalf of a request */
+	REQUEST_RESTS, /* the loop begins a turn: of none */
+	REQUEST_ENDS,
+	REQUEST_PARKS, /* the request is about to wait: its stack says where */
+};
+
+/* Cookies of uprobes. */
+#define REQUEST_ROLE   0xffull
+#define REQUEST_ARG    8            /* from this bit: 0: what the function returns, from 1 its arguments; 8 bits */
+#define REQUEST_BEHIND (1ull << 16) /* the key is the word that this points to */
+#define REQUEST_NGINX  (1ull << 17) /* the key is an ngx_http_request_t */
+
+/* Reasons of stacks: wait_reason() of wait_record.h, and: */
+#define REQUEST_WAITS 0xff000001u /* for an event, away from its thread */
+
+struct request_stack { /* what a request spent under one stack */
+	u64 hash;      /* 0: no stack was taken */
+	u64 ns;
+	u32 reason, stop;
+};
+
+struct request_counts { /* one for each CPU */
+	u64 begun, ended;
+	u64 unpaired; /* ends of requests that had begun before */
+	u64 left;     /* begun again under the same key, so their ends were not seen */
+	u64 full;     /* there was no room for them */
+	u64 lost;     /* ended, but the ring was full */
+	u64 hits;     /* of places */
+	u64 busy_ns;  /* CPU time of handlers */
+	u64 loop_ns;  /* and of the same threads for no request that is known */
+};
+
+/* A request has ended (RECORD_EVENT). */
+struct request_record {
+	u32 type;
+	u32 tgid, tid; /* in the pid namespace of yrt, as far as known */
+	u32 status;    /* 0: not known */
+	u64 key;
+	u64 began, ns; /* CLOCK_MONOTONIC; how long it took */
+	u64 cpu, queue, blocked, idle, others;
+	u32 epoch, reserved;
+	char method[REQUEST_METHOD];
+	char path[REQUEST_PATH]; /* as the client asked for it, cut; hostile */
+	struct request_stack stack[REQUEST_STACKS];
+};
+
+#endif

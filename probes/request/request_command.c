@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The options and the help of requests. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "probes/event_command.h"
+#include "probes/run.h"
+#include "probes/sampler.h"
+#include "request_run.h"
+
+enum { REQUEST_OVER = EVENT_KEY, REQUEST_BEGIN, REQUEST_END, REQUEST_RUN, REQUEST_LOOP, REQUEST_KEY };
+
+static const struct setting own[] = {
+        {REQUEST_OVER, SETTING_OF(struct request_options, over_ns), .name = "--over"},
+        {0},
+};
+
+static struct error *take_function(const char *option, const char *text, struct hit_spec *ret)
+{
+	struct error *err = hit_parse(text, ret);
+
+	if (err)
+		return err;
+	if (ret->language || ret->kind == HIT_USDT || ret->kind == HIT_TRACEPOINT)
+		return error_hint(
+		        error_new(ERROR_USAGE, "%s %s: not a function of a program or a library", option, text),
+		        "FUNCTION or FILE:FUNCTION, as profiles show them");
+	ret->kind = HIT_FUNCTION;
+	return NULL;
+}
+
+static struct error *take_key(struct request_options *o, const char *text)
+{
+	const char *number = strncmp(text, "arg", 3) ? text : text + 3;
+	char *end;
+	unsigned long n = strtoul(number, &end, 10);
+
+	if (!*number || *end || n < 1 || n > 6)
+		return error_hint(error_new(ERROR_USAGE, "--key %s: not an argument", text),
+		        "arg1 to arg6: what the functions are called with, and all requests have another one of");
+	o->key = (u32)n;
+	return NULL;
+}
+
+static struct error *option(struct run_request *r, int key, const char *argument, bool *taken)
+{
+	struct request_options *o = r->own;
+
+	*taken = true;
+	switch (key) {
+	case REQUEST_BEGIN:
+		o->has_begin = true;
+		return take_function("--begin", argument, &o->begin);
+	case REQUEST_END:
+		o->has_end = true;
+		return take_function("--end", argument, &o->end);
+	case REQUEST_LOOP:
+		o->has_rest = true;
+		return take_function("--loop", argument, &o->rest);
+	case REQUEST_RUN:
+		if (o->nruns == REQUEST_RUNS_MAX)
+			return error_new(ERROR_USAGE, "--run can be given %d times", REQUEST_RUNS_MAX);
+		return take_function("--run", argument, &o->run[o->nruns++]);
+	case REQUEST_KEY:
+		return take_key(o, argument);
+	default:
+		*taken = false;
+		return NULL;
+	}
+}
+
+static void defaults(struct run_request *r)
+{
+	r->sampler.follow = true; /* workers, also of a reload */
+}
+
+static struct error *check(struct run_request *r, bool recorded)
+{
+	const struct request_options *o = r->own;
+
+	if (o->has_begin == o->has_end && (o->has_begin || (!o->nruns && !o->has_rest && !o->key)))
+		return NULL;
+	return error_hint(error_new(ERROR_USAGE, "%s is missing", o->has_begin ? "--end" : "--begin"),
+	        "--begin FUNCTION --end FUNCTION [--key arg1] say where requests begin and end");
+}
+
+static void explain(FILE *out, const struct run_request *r, const struct sampler_stats *st)
+{
+	const struct request_summary *summary = st->of_event;
+
+	if (!summary->counts.begun)
+		fputs("no request began during the run\n", out);
+}
+
+static const char *const usage[] = {"-p PID[,PID...] [--over TIME] [options]",
+        "--begin FUNCTION --end FUNCTION [--key arg1] -p PID [options]", NULL};
+
+static const struct event_option first[] = {
+        {REQUEST_OVER, "over", "TIME", "list, and show stacks of, only requests that last at least TIME (500ms)"},
+        {REQUEST_BEGIN, "begin", "FUNCTION", "of another server: requests begin where this is called"},
+        {REQUEST_END, "end", "FUNCTION", "and end where this is called"},
+        {REQUEST_KEY, "key", "ARG", "the argument of both that tells requests apart: arg1 to arg6; default arg1"},
+        {REQUEST_RUN, "run", "FUNCTION",
+                "works for a request, its key as --key says: of an event loop that serves many; up to 8"},
+        {REQUEST_LOOP, "loop", "FUNCTION", "called where the event loop begins a turn: for no request"},
+        {0},
+};
+
+static const struct event_example examples[] = {
+        {"yrt @ -p 4242 -d 10", "nginx (its master or a worker): requests by route"},
+        {"yrt @ -p 4242 --over 500ms -o slow.html", "what slow ones did, and waited for"},
+        {"yrt @ --begin handle_start --end handle_done -p 4242", "another server"},
+        {NULL, NULL},
+};
+
+const struct event_command request_command = {
+        .size = sizeof(struct request_options),
+        .usage = usage,
+        .text = "Prints a table of requests by route on stderr: how many, how long, and what their time was: on the "
+                "CPU, on the run queue, blocked in the kernel, idle (waiting for a client, an upstream or a timer "
+                "while their thread slept), or their thread was busy with others. Then the slowest, with their "
+                "stacks. An event loop's thread is charged to the request whose handler runs. The page shows both, "
+                "and --stats writes them as JSON; stacks count the time of requests.\n"
+                "nginx and OpenResty are known, also stripped, with Lua, HTTP/2 and subrequests, which are part of "
+                "their request. Children of the process are followed. Requests that began before the run are not "
+                "counted. A request costs the target some 6 hits of 1 to 3 us, 20 us in some virtual machines. "
+                "Ctrl-C ends the run early and keeps the result.",
+        .first = first,
+        .own = own,
+        .option = option,
+        .defaults = defaults,
+        .check = check,
+        .explain = explain,
+        .examples = examples,
+};

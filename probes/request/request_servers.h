@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Servers whose requests are known without being told: the functions that begin, serve and end them. */
+#ifndef YRT_REQUEST_SERVERS_H
+#define YRT_REQUEST_SERVERS_H
+
+#include "request.h"
+
+struct request_place {
+	const char *function;
+	u64 cookie;
+	bool returns; /* the place is where it returns */
+};
+
+/* nginx and what is made of it (OpenResty, Tengine): places up to function NULL, those that begin requests last. */
+extern const struct request_place request_nginx[];
+
+#endif

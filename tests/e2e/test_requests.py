@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+requests: each request of a server once, by route; its status and time as nginx's own access log has them; what slow ones
+waited for.
+"""
+
+import collections
+import concurrent.futures
+import contextlib
+import http.client
+import os
+import re
+import signal
+import socket
+import time
+
+import servers
+import yrt
+
+TIMES = ("cpu", "queue", "blocked", "idle", "others")
+
+
+def get(port, method, *paths):
+    """Requests of one connection, one after the other."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    for path in paths:
+        connection.request(method, path)
+        connection.getresponse().read()
+    connection.close()
+
+
+def raw(port, text):
+    """What is no request, or one that nobody waits for."""
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as s:
+        s.sendall(text)
+        s.shutdown(socket.SHUT_WR)
+        with contextlib.suppress(OSError):
+            while s.recv(4096):
+                pass
+
+
+def logged(nginx):
+    """[(method, path, status, seconds)] of the access log."""
+    lines = yrt.read(os.path.join(nginx.dir, "access.log")).splitlines()
+    return [(m, path, int(status), float(s)) for m, path, status, s in (line.split("|") for line in lines)]
+
+
+def route(method, path):
+    if path == "-":  # nginx could not read it
+        return "(requests)"
+    return method + " " + re.sub(r"(?<=/)\d+(?=/|$)", ":id", path.split("?")[0])
+
+
+@contextlib.contextmanager
+def watched(nginx, *flags):
+    """yrt at work on an nginx whose log is empty; then its result is in .result."""
+    await_log(nginx, 1)  # of await_answer()
+    with open(os.path.join(nginx.dir, "access.log"), "w"):
+        pass
+    run = yrt.Run("requests", "-p", nginx.master.pid, "-d", 300, *flags).sampling()
+    yield run
+    run.process.send_signal(signal.SIGINT)
+    run.done = run.result().expect()
+
+
+def await_log(nginx, n):
+    """nginx writes the log after the response."""
+    for _ in range(200):
+        if len(logged(nginx)) >= n:
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"{len(logged(nginx))} of {n} requests in the log")
+
+
+def check_table(stats, log):
+    """Counts by route and class of status are those of the log, exactly."""
+    wanted = collections.defaultdict(lambda: [0] * 6)
+    for method, path, status, _ in log:
+        wanted[route(method, path)][status // 100] += 1
+    found = {r["route"]: r["status"] for r in stats["routes"]}
+    assert found == dict(wanted), f"in the table {found}\nin the log {dict(wanted)}"
+    assert stats["begun"] == stats["ended"] == len(log), stats
+    assert not any(stats[k] for k in ("unpaired", "left", "full", "lost")), stats
+    for r in stats["routes"]:
+        assert sum(r["status"]) == r["requests"], r
+        assert r["p50_ns"] <= r["p95_ns"] <= r["p99_ns"] <= r["max_ns"] <= r["sum_ns"], r
+
+
+def test_table():
+    """
+    Two workers, many requests at once, of all kinds: keep-alive, redirects, errors, subrequests, upstreams, bad ones,
+    and clients that go away. The table has each once.
+    """
+    with servers.Nginx(workers=2, load=0, template="requests.conf.in") as nginx:
+        with watched(nginx) as run:
+            plain = ["/json", "/old", "/missing", "/page", "/order/17", "/order/4711?x=1", "/refused", "/slow", "/sub"]
+            with concurrent.futures.ThreadPoolExecutor(8) as pool:
+                jobs = [pool.submit(get, nginx.port, "GET", *plain) for _ in range(20)]
+                jobs += [pool.submit(get, nginx.port, "HEAD", "/json", "/missing") for _ in range(10)]
+                jobs += [pool.submit(get, nginx.port, "POST", "/json") for _ in range(10)]
+                jobs += [pool.submit(raw, nginx.port, b"NONSENSE\r\n\r\n") for _ in range(3)]
+                jobs += [pool.submit(raw, nginx.port, b"GET /json HTTP/1.1\r\n\r\n") for _ in range(3)]  # no Host
+                for job in jobs:
+                    job.result()
+            with socket.create_connection(("127.0.0.1", nginx.port)) as s:
+                s.sendall(b"GET /order/9 HTTP/1.1\r\nHost: x\r\n\r\n")
+                time.sleep(0.01)
+            await_log(nginx, 20 * (len(plain) + 2) + 20 + 10 + 3 + 3 + 2)
+        stats, log = run.done.stats["requests"], logged(nginx)
+        check_table(stats, log)
+        assert re.search(rf"{len(log)} requests in", run.done.stderr), run.done.stderr
+        assert "GET /order/:id" in run.done.stderr, run.done.stderr
+        yield f"{len(log)} requests, {len(stats['routes'])} routes"
+
+
+def test_slow():
+    """Slow requests say where they waited: the line of Lua, the upstream; those that spin were on the CPU."""
+    with servers.Nginx(load=0, template="requests.conf.in") as nginx:
+        with watched(nginx, "--over", "40ms") as run:
+            get(nginx.port, "GET", "/json", "/slow?n=1", "/slow?n=2", "/sub?n=3", "/order/7", "/spin", "/json")
+            await_log(nginx, 8)
+        stats, log = run.done.stats["requests"], logged(nginx)
+        check_table(stats, log)
+        slow = {s["request"]: s for s in stats["slowest"]}
+        assert set(slow) >= {"GET /slow?n=1", "GET /slow?n=2", "GET /sub?n=3", "GET /order/7", "GET /backend/7"}, slow
+        for name, least in (("/slow?n=1", 0.1), ("/slow?n=2", 0.1), ("/sub?n=3", 0.1), ("/order/7", 0.025)):
+            s = slow["GET " + name]
+            assert s["ns"] >= least * 1e9 and s["status"] == 200, s
+            assert sum(s["time_ns"][t] for t in TIMES) == s["ns"], s
+            assert s["time_ns"]["idle"] + s["time_ns"]["others"] > 0, s
+            waits = [k for k in s["stacks"] if k["reason"] == "waits for an event"]
+            assert waits and sum(k["ns"] for k in waits) <= s["ns"], s
+            where = "wait_for_stock (content_by_lua" if "order" not in name else "ngx_event_connect_peer"
+            assert any(where in k["frames"] for k in waits), s
+        assert stats["slowest"] == sorted(stats["slowest"], key=lambda s: -s["ns"])
+        assert all(s["ns"] >= 40e6 for s in stats["slowest"]), slow
+        assert "slowest requests:" in run.done.stderr and "wait_for_stock" in run.done.stderr, run.done.stderr
+        assert any("wait_for_stock" in f for frames, _ in run.done.stacks for f in frames), yrt.show(run.done.stacks)
+
+
+def test_workers():
+    """Workers of a reload are followed; what is under way as the run ends, or began before it, is said."""
+    with servers.Nginx(load=0, template="requests.conf.in") as nginx:
+        before = nginx.workers()
+        with socket.create_connection(("127.0.0.1", nginx.port)) as s:
+            s.sendall(b"GET /json HTTP/1.1\r\n")  # begun, and not ended before yrt is there
+            time.sleep(0.3)
+            with watched(nginx) as run:
+                s.sendall(b"Host: x\r\nConnection: close\r\n\r\n")
+                while s.recv(4096):
+                    pass
+                await_log(nginx, 1)
+                nginx.reload()
+                for _ in range(200):
+                    if nginx.workers() and not set(nginx.workers()) & set(before):
+                        break
+                    time.sleep(0.05)
+                time.sleep(1.5)  # yrt sees the new worker
+                get(nginx.port, "GET", "/json", "/json")
+                await_log(nginx, 3)
+                with socket.create_connection(("127.0.0.1", nginx.port)) as other:
+                    other.sendall(b"GET /json HTTP/1.1\r\n")
+                    time.sleep(0.3)
+                    run.process.send_signal(signal.SIGINT)
+                    run.process.wait(60)
+        stats = run.done.stats["requests"]
+        assert stats["unpaired"] == 1 and stats["ended"] == 2 and stats["begun"] == 3, stats
+        assert "1 requests had begun before" in run.done.stderr and "1 not over" in run.done.stderr, run.done.stderr
+
+
+def test_refused():
+    """What has no requests that yrt knows is refused with what to do; so are options that make no sense."""
+    with yrt.Fixture("calls") as fixture:
+        run = yrt.run("requests", "-p", fixture.pid, "-d", 1, output=False, stats=False)
+        assert run.code == yrt.UNSUPPORTED and "--begin FUNCTION" in run.stderr, run.stderr
+        run = yrt.run("requests", "--begin", "calls:loopin", "--end", "calls:work", "-p", fixture.pid, output=False,
+                      stats=False)
+        assert run.code == yrt.USAGE and "near:" in run.stderr and "looping" in run.stderr, run.stderr
+    for flags in (("--begin", "f"), ("--end", "f"), ("--run", "f"), ("--key", "arg2"),
+                  ("--begin", "f", "--end", "g", "--key", "arg7"), ("--begin", "f", "--end", "g", "--key", "x")):
+        run = yrt.run("requests", *flags, "-p", 1, output=False, stats=False)
+        assert run.code == yrt.USAGE, f"{flags}: {run.stderr}"
+
+
+yrt.main(globals())
