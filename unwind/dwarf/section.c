@@ -90,6 +90,7 @@ void section_open(struct dwarf_section *s, struct image *img, const char *name)
 		section_close(s);
 		return;
 	}
+	s->most = strcmp(name, ".debug_str") ? SECTION_CHUNKS : SECTION_RANDOM;
 	s->nchunks = (s->size + SECTION_CHUNK - 1) / SECTION_CHUNK;
 	place = mmap(NULL, s->size + SECTION_CHUNK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
 	        -1, 0);
@@ -139,7 +140,7 @@ static u32 find_oldest(const struct dwarf_section *s, u64 needed_since)
 /* Memory for a chunk: that of an old one, moved there, since fresh memory costs as much as to unpack half as much. */
 static void prepare(struct dwarf_section *s, u32 chunk, u64 needed_since)
 {
-	u32 most = s->ahead ? CHUNKS_BEHIND + CHUNKS_AHEAD : SECTION_CHUNKS;
+	u32 most = s->ahead ? CHUNKS_BEHIND + CHUNKS_AHEAD : s->most;
 	u32 oldest;
 	u8 *from, *to = s->bytes + chunk * SECTION_CHUNK;
 

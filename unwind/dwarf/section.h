@@ -12,9 +12,10 @@
 
 #include "binary/image.h"
 
-#define SECTION_CHUNK  (1ull << 20)
+#define SECTION_CHUNK  (1ull << 18)
 #define SECTION_MAX    (16ull << 30) /* unpacked */
-#define SECTION_CHUNKS 6u            /* in memory at once, unless one request needs more */
+#define SECTION_CHUNKS 8u            /* in memory at once, unless one request needs more */
+#define SECTION_RANDOM 24u           /* of strings, which are read in no order */
 
 struct unpacker;   /* unpack.h */
 struct read_ahead; /* ahead.h */
@@ -27,7 +28,7 @@ struct dwarf_section {
 	void *place;
 	u64 *used; /* of each chunk: when it was last asked for; 0: not in memory */
 	u64 clock;
-	u32 present, nchunks;
+	u32 present, most, nchunks; /* most: at once */
 	struct unpacker *unpacker; /* NULL: not compressed */
 	struct read_ahead *ahead;  /* NULL: none is running */
 	u32 next;                  /* the chunk that the stream gives next */

@@ -9,7 +9,7 @@
 #include "grow.h"
 
 #define INPUT        (128u << 10)
-#define SAVE_EVERY   (8ull << 20) /* a state is 85 KiB */
+#define SAVE_EVERY   (16ull << 20) /* a state is 85 KiB */
 #define ZLIB_HEADER  2u
 #define ZLIB_DEFLATE 8u
 #define ZLIB_DICT    0x20u
