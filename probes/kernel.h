@@ -234,8 +234,9 @@ struct task_struct {
 	struct sched_entity se;
 	struct sched_info sched_info;
 	unsigned int __state;
-	int on_cpu; /* task_is_on_cpu() reads it */
-	int prio;   /* below PRIO_FAIR: not in the fair class */
+	int on_cpu;   /* task_is_on_cpu() reads it */
+	int wake_cpu; /* where it runs, or ran last */
+	int prio;     /* below PRIO_FAIR: not in the fair class */
 	int exit_state;
 	unsigned long jobctl;
 	unsigned long nvcsw, nivcsw;

@@ -3,6 +3,8 @@
 #ifndef YRT_CLOCK_BPF_H
 #define YRT_CLOCK_BPF_H
 
+#include "clock/clock_cpus.bpf.h"
+
 #define LATE_TICK_NS 5000
 #define GAP_PERIODS  3 /* a tick stands for so many at most */
 #define RAN_PERIODS  8 /* and one that follows a wakeup */
@@ -172,7 +174,36 @@ WALK_GLOBAL int adopt(void)
 	return add_target(st, tgid, &entry);
 }
 
-WALKING("perf_event", on_clock)
+/*
+ * Does the tick hit no target? It is noted (tick_time()), by little code that stays in the caches: most ticks of a
+ * machine with many CPUs are such.
+ */
+static inline bool is_foreign(struct bpf_perf_event_data *ctx)
+{
+	struct probe_stats *st;
+	struct perf_event *event;
+
+	if (everyone || find_target())
+		return false;
+	st = my_stats();
+	if (!st)
+		return true;
+	event = BPF_CORE_READ((struct bpf_perf_event_data_kern *)(void *)ctx, event);
+	st->last_ns = bpf_ktime_get_ns();
+	st->last_period = BPF_CORE_READ(event, hw.sample_period);
+	return true;
+}
+
+WALKING_TABLE(on_clock);
+SEC("perf_event")
+int on_clock(struct bpf_perf_event_data *ctx)
+{
+	if (!is_foreign(ctx))
+		bpf_tail_call(ctx, &on_clock_now, 0);
+	return 0;
+}
+
+SEC("perf_event")
 int on_clock_walk(struct bpf_perf_event_data *ctx)
 {
 	struct perf_event *event = BPF_CORE_READ((struct bpf_perf_event_data_kern *)(void *)ctx, event);
@@ -196,6 +227,7 @@ int on_clock_walk(struct bpf_perf_event_data *ctx)
 		return 0;
 	time = time_since_woken(&st->woken, event, task, time);
 	st->ticks++;
+	note_clock_hit(now);
 	if (!take_tick(st, time))
 		return 0;
 	tgid = tgid_of_typed(task);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clock.h"
+#include "clock_cpus.h"
 
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -19,8 +20,8 @@
 #define CHECK_NS   1000000000
 #define SAME_TICKS 16 /* ticks of a CPU with the same period */
 
-struct timers { /* one per CPU that was online */
-	int *fds;
+struct timers {   /* one per CPU that was online */
+	int *fds; /* of each CPU; -1: it has none */
 	u32 n;
 };
 
@@ -29,6 +30,7 @@ struct clock {
 	struct object *object;
 	double frequency;
 	struct timers timers;
+	struct clock_cpus *cpus;
 	long online;
 	u64 created_ns, checked_ns, varied_ns;
 	u32 next;                      /* timer to get another period */
@@ -54,7 +56,8 @@ static u64 tick_ns(const struct clock *c)
 static void close_timers(struct timers *t)
 {
 	for (u32 i = 0; i < t->n; i++)
-		close(t->fds[i]);
+		if (t->fds[i] >= 0)
+			close(t->fds[i]);
 	free(t->fds);
 	*t = (struct timers){0};
 }
@@ -67,10 +70,10 @@ static struct error *open_timer(const struct clock *c, int cpu, struct timers *t
 	        .sample_period = tick_ns(c)};
 	int fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 
+	t->fds[t->n++] = fd;
 	if (fd < 0)
 		return errno == ENODEV ? NULL
 		                       : capabilities_no_event(errno, "sample CPU %d", cpu); /* ENODEV: offline */
-	t->fds[t->n++] = fd;
 	return ioctl(fd, PERF_EVENT_IOC_SET_BPF, object_program(c->object, "on_clock"))
 	               ? capabilities_no_event(errno, "sample CPU %d", cpu)
 	               : NULL;
@@ -93,6 +96,8 @@ static struct error *open_timers(const struct clock *c, struct timers *t)
 static void prepare(struct object *o)
 {
 	object_want(o, "on_clock");
+	object_want(o, "on_migrate");
+	object_want(o, "on_wakeup_new");
 }
 
 static void destroy(void *event)
@@ -101,6 +106,7 @@ static void destroy(void *event)
 
 	if (!c)
 		return;
+	clock_cpus_destroy(c->cpus);
 	close_timers(&c->timers);
 	free(c);
 }
@@ -122,10 +128,13 @@ static struct error *create(const struct event_host *host, void **ret)
 	c->phase_ns = (u64)(random_share() * 1e9 / frequency);
 	object_skeleton(c->object)->data->period_ns = (u64)(1e9 / frequency);
 	err = open_timers(c, &c->timers);
+	if (!err)
+		err = clock_cpus_create(host, &c->cpus);
 	if (err) {
 		destroy(c);
 		return err;
 	}
+	clock_cpus_set(c->cpus, c->timers.fds, c->timers.n, now_ns());
 	*ret = c;
 	return NULL;
 }
@@ -147,12 +156,16 @@ static struct error *start(void *event, bool at_exec)
 static void vary_period(struct clock *c, u64 now)
 {
 	u64 period;
+	u32 cpu;
 
 	if (!c->timers.n || (double)(now - c->varied_ns) * c->frequency < 1e9 * SAME_TICKS / c->timers.n)
 		return;
-	period = tick_ns(c);
+	cpu = c->next++ % c->timers.n;
 	c->varied_ns = now;
-	ioctl(c->timers.fds[c->next++ % c->timers.n], PERF_EVENT_IOC_PERIOD, &period);
+	if (c->timers.fds[cpu] < 0 || clock_cpus_is_stopped(c->cpus, cpu))
+		return;
+	period = tick_ns(c);
+	ioctl(c->timers.fds[cpu], PERF_EVENT_IOC_PERIOD, &period);
 }
 
 /* The kernel ends the timer of a CPU that goes offline for good. */
@@ -170,6 +183,7 @@ static struct error *open_online(struct clock *c)
 		return err;
 	close_timers(&c->timers);
 	c->timers = timers;
+	clock_cpus_set(c->cpus, c->timers.fds, c->timers.n, now_ns());
 	return NULL;
 }
 
@@ -180,6 +194,7 @@ static struct error *poll(void *event, u64 now)
 	struct error *err;
 
 	vary_period(c, now);
+	clock_cpus_poll(c->cpus, now);
 	if (now - c->checked_ns < CHECK_NS)
 		return NULL;
 	c->checked_ns = now;

@@ -30,9 +30,9 @@
  * CPU time demands (on a virtual machine up to 10 us less per wake-up: the interrupt that wakes the thread still runs
  * in idle's context).
  *
- * The cost is an interrupt per tick on CPUs that run something else (1 us, up to 20 us on a virtual machine; an idle
- * CPU wakes up). Also, a target that does not keep a CPU busy gets a number of samples that varies as random choice
- * does (1 / sqrt(n)).
+ * Where no target runs, a CPU's timer is stopped (clock_cpus.h). The cost is an interrupt per tick where others run
+ * beside a target (1 us, up to 20 us on a virtual machine; an idle CPU wakes up). Also, a target that does not keep a
+ * CPU busy gets a number of samples that varies as random choice does (1 / sqrt(n)).
  *
  * Hardware cycles are not used, even with a PMU: they do not measure time (frequency scaling), and in perf's frequency
  * mode a CPU that is mostly idle ticks too often. So kernel code that runs with interrupts off is charged to where they

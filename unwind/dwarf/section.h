@@ -29,10 +29,10 @@ struct dwarf_section {
 	u64 *used; /* of each chunk: when it was last asked for; 0: not in memory */
 	u64 clock;
 	u32 present, most, nchunks; /* most: at once */
-	struct unpacker *unpacker; /* NULL: not compressed */
-	struct read_ahead *ahead;  /* NULL: none is running */
-	u32 next;                  /* the chunk that the stream gives next */
-	u32 granted;               /* the first that the thread may not write to yet */
+	struct unpacker *unpacker;  /* NULL: not compressed */
+	struct read_ahead *ahead;   /* NULL: none is running */
+	u32 next;                   /* the chunk that the stream gives next */
+	u32 granted;                /* the first that the thread may not write to yet */
 };
 
 /* ".debug_info" and so on. img must outlive it. An absent or unreadable section is one of size 0. */

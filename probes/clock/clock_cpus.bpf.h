@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* Where targets come to CPUs whose clock is stopped (clock_cpus.h). */
+#ifndef YRT_CLOCK_CPUS_BPF_H
+#define YRT_CLOCK_CPUS_BPF_H
+
+#include "clock/clock_state.h"
+
+u8 clock_state[CLOCK_CPUS] = {0};   /* enum clock_state */
+u64 clock_hit_ns[CLOCK_CPUS] = {0}; /* of the last tick that hit a target */
+
+static inline void note_clock_hit(u64 now)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+
+	WALK_BARRIER(cpu);
+	if (cpu < CLOCK_CPUS)
+		clock_hit_ns[cpu] = now;
+}
+
+static inline void clock_arrival(struct task_struct *task, u32 cpu)
+{
+	u32 tgid, type = RECORD_EVENT;
+
+	WALK_BARRIER(cpu);
+	if (cpu >= CLOCK_CPUS || clock_state[cpu] != CLOCK_STOPPED)
+		return;
+	tgid = tgid_of(task);
+	if (!bpf_map_lookup_elem(&processes, &tgid))
+		return;
+	clock_state[cpu] = CLOCK_WANTED;
+	bpf_ringbuf_output(&ring, &type, sizeof(type), BPF_RB_FORCE_WAKEUP);
+}
+
+SEC("raw_tp/sched_migrate_task")
+int BPF_PROG(on_migrate, struct task_struct *task, int cpu)
+{
+	clock_arrival(task, (u32)cpu);
+	return 0;
+}
+
+/* A new thread does not migrate to its first CPU. */
+SEC("raw_tp/sched_wakeup_new")
+int BPF_PROG(on_wakeup_new, struct task_struct *task)
+{
+	clock_arrival(task, (u32)BPF_CORE_READ(task, wake_cpu));
+	return 0;
+}
+
+#endif
