@@ -14,3 +14,4 @@ EVENT(net) /* of io/, too */
 EVENT(hit)
 EVENT(latency) /* of hit/, too */
 EVENT(request)
+EVENT(y) /* has no command: frontends/ylang/ */

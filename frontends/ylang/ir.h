@@ -190,6 +190,7 @@ struct y_map { /* also an aggregate */
 	enum y_type keys[Y_KEYS_MOST]; /* Y_I64, Y_U64, Y_STR, Y_STACK */
 	u32 nkeys;                     /* 0: an aggregate that is not an array */
 	u32 most;                      /* entries */
+	u32 stack;                     /* 1 + number of the key that is a stack, as text: "main;serve"; 0: none is */
 };
 
 struct y_global {

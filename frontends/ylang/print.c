@@ -196,16 +196,38 @@ void y_print_format(FILE *out, const struct y_format *f, const struct y_printed 
 
 static void put_key(FILE *out, const struct y_map *m, const struct y_entry *e)
 {
+	bool first = true;
+
 	for (u32 i = 0; i < m->nkeys; i++) {
 		const struct y_str *s = (const struct y_str *)e->keys[i];
 
-		fputs(i ? ", " : "", out);
+		if (i + 1 == m->stack)
+			continue;
+		fputs(first ? "" : ", ", out);
+		first = false;
 		if (m->keys[i] == Y_STR)
 			y_put_text(out, s->bytes, s->len);
 		else if (m->keys[i] == Y_I64)
 			fprintf(out, "%ld", (s64)e->keys[i]);
 		else
 			fprintf(out, "%lu", e->keys[i]);
+	}
+}
+
+/* A map by stack: each row's values and other keys, then the frames below, innermost first. */
+static void put_frames(FILE *out, const struct y_str *stack)
+{
+	u32 end = stack->len;
+
+	while (end) {
+		u32 start = end;
+
+		while (start && stack->bytes[start - 1] != ';')
+			start--;
+		fputs("    ", out);
+		y_put_text(out, stack->bytes + start, end - start);
+		fputc('\n', out);
+		end = start ? start - 1 : 0;
 	}
 }
 
@@ -255,6 +277,8 @@ static void put_row(FILE *out, const struct y_map *m, const char *key, u32 width
 		put_map_value(out, m, e->value);
 	}
 	fputc('\n', out);
+	if (m->stack)
+		put_frames(out, (const struct y_str *)e->keys[m->stack - 1]);
 }
 
 static void put_rows(FILE *out, const struct y_map *m, struct y_entry **entries, u32 n, char **keys)

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "probes/y/y_probe.h"
+#include "probes/y/y_stacks.h"
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
 #include "unwind/now.h"
@@ -29,6 +30,8 @@ struct y_probes {
 	struct y_share share;
 	u8 *values, *key, *next; /* room for an entry of a map */
 	bool *written;           /* of each map: handlers of the VM change it */
+	struct y_stacks *stacks; /* NULL: it has none */
+	u64 *taken;              /* what globals were when the VM got them */
 	bool ended;
 };
 
@@ -112,7 +115,26 @@ static void mark_written(struct y_probes *s, u32 function, u32 depth)
 
 static void record(void *ctx, const struct y_record *r);
 
-struct error *y_probes_new(const struct y_program *p, struct y_target *t, struct y_probes **ret)
+static void name_stacks(struct y_program *p)
+{
+	for (u32 i = 0; i < p->nmaps; i++)
+		for (u32 k = 0; k < p->maps[i].nkeys; k++)
+			if (p->maps[i].keys[k] == Y_STACK) {
+				p->maps[i].stack = k + 1;
+				p->maps[i].keys[k] = Y_STR;
+			}
+}
+
+static bool takes_stacks(const struct y_program *p)
+{
+	for (u32 f = 0; f < p->nfunctions; f++)
+		for (u32 i = 0; i < p->functions[f].ninsns; i++)
+			if (p->functions[f].insns[i].op == Y_OP_STACK)
+				return true;
+	return false;
+}
+
+struct error *y_probes_new(struct y_program *p, struct y_target *t, struct y_probes **ret)
 {
 	struct y_probes *s = calloc(1, sizeof(*s));
 	struct error *err;
@@ -123,6 +145,8 @@ struct error *y_probes_new(const struct y_program *p, struct y_target *t, struct
 	s->p = p;
 	s->target = t;
 	err = y_kernel_ask(&s->kernel);
+	if (takes_stacks(p)) /* a program that may wait cannot call another one */
+		s->kernel.sleepable = false;
 	if (!err)
 		err = make(p, t, &s->kernel, &s->bpf);
 	s->options = (struct y_probe_options){.pid = t->pid,
@@ -135,11 +159,20 @@ struct error *y_probes_new(const struct y_program *p, struct y_target *t, struct
 	s->key = calloc(2 * Y_KEYS_MOST, sizeof(struct y_text));
 	s->next = s->key + (s->key ? Y_KEYS_MOST * sizeof(struct y_text) : 0);
 	s->written = calloc(p->nmaps + 1, sizeof(*s->written));
-	if (!err && (!s->values || !s->key || !s->written || !find_files(s)))
+	s->taken = calloc(p->nglobals + 1, sizeof(*s->taken));
+	for (u32 i = 0; s->taken && i < p->nglobals; i++)
+		s->taken[i] = p->globals[i].value;
+	if (!err && (!s->taken || !s->values || !s->key || !s->written || !find_files(s)))
 		err = &error_no_memory;
 	for (u32 i = 0; !err && i < p->nhandlers; i++)
 		if (p->handlers[i].point != Y_PROBE)
 			mark_written(s, p->handlers[i].function, 0);
+	if (!err)
+		name_stacks(p);
+	if (!err && s->bpf->object.stacks)
+		err = y_stacks_start(t->pid, &s->stacks);
+	if (!err && s->stacks)
+		y_stacks_maps(s->stacks, &s->options.pending, &s->options.on_y);
 	if (!err)
 		err = y_probe_open(&s->bpf->object, &s->options, &s->probe);
 	if (err)
@@ -154,12 +187,14 @@ void y_probes_free(struct y_probes *s)
 	if (!s)
 		return;
 	y_probe_close(s->probe);
+	y_stacks_free(s->stacks);
 	y_bpf_free(s->bpf);
 	free(s->files);
 	free(s->paths);
 	free(s->values);
 	free(s->key);
 	free(s->written);
+	free(s->taken);
 	free(s);
 }
 
@@ -266,11 +301,59 @@ static void take_entry(struct y_probes *s, u32 map, const u8 *key)
 	}
 }
 
+static void take_stack(struct y_probes *s, const struct y_stack_key *key, const struct y_stack_total *total)
+{
+	u32 map = (u32)key->map, stack = s->p->maps[map].stack - 1, n = 0;
+	const struct y_map *m = &s->p->maps[map];
+	const char *text = y_stacks_text(s->stacks, key->hash);
+	size_t len = strlen(text ? text : "[lost]");
+	cleanup(free) struct y_str *string = malloc(sizeof(*string) + len);
+	u64 keys[Y_KEYS_MOST] = {0};
+	struct y_aggregate *a;
+	struct y_entry *e;
+
+	if (!string)
+		return;
+	*string = (struct y_str){.len = (u32)len};
+	memcpy(string->bytes, text ? text : "[lost]", len);
+	for (u32 k = 0; k < m->nkeys; k++)
+		keys[k] = k == stack ? (u64)string : key->keys[n++];
+	e = y_table_add(&s->share.tables[map], keys);
+	if (!e)
+		return;
+	if (!m->is_agg) {
+		e->value += total->sum;
+		return;
+	}
+	a = (struct y_aggregate *)e->value; /* several hashes may have one text */
+	a->min = !a->count || (s64)y_ordered(~total->least) < a->min ? (s64)y_ordered(~total->least) : a->min;
+	a->max = !a->count || (s64)y_ordered(total->most) > a->max ? (s64)y_ordered(total->most) : a->max;
+	a->count += total->count;
+	a->sum = (s64)((u64)a->sum + total->sum);
+}
+
+/* All maps by stack are one in the kernel. */
+static void take_stacks(struct y_probes *s, u32 map)
+{
+	struct y_stack_key key, next;
+	struct y_stack_total total;
+	bool more = y_stacks_next(s->stacks, NULL, &key);
+
+	for (u32 n = 0; more && n <= Y_STACKS_MOST; n++) {
+		if (key.map == map && y_stacks_get(s->stacks, &key, &total))
+			take_stack(s, &key, &total);
+		more = y_stacks_next(s->stacks, &key, &next);
+		key = next;
+	}
+}
+
 static void take_map(struct y_probes *s, u32 map)
 {
 	bool more = y_probe_next(s->probe, map, NULL, s->key);
 
 	y_table_clear(&s->share.tables[map]);
+	if (s->p->maps[map].stack && s->stacks)
+		take_stacks(s, map);
 	for (u32 n = 0; more && n <= s->p->maps[map].most; n++) {
 		take_entry(s, map, s->key);
 		more = y_probe_next(s->probe, map, s->key, s->next);
@@ -301,8 +384,8 @@ static void take_globals(struct y_probes *s)
 			free((void *)s->share.globals[i]);
 			s->share.globals[i] = (u64)copy;
 		} else {
-			memcpy(&s->share.globals[i], at, sizeof(u64));
-			s->share.globals[i] = y_wrap(g->type, s->share.globals[i]);
+			memcpy(&s->taken[i], at, sizeof(u64));
+			s->share.globals[i] = s->taken[i] = y_wrap(g->type, s->taken[i]);
 		}
 	}
 }
@@ -343,10 +426,27 @@ static void give_entry(struct y_probes *s, u32 map, const struct y_entry *e)
 	y_probe_set(s->probe, map, s->key, s->values);
 }
 
+static void clear_stacks(struct y_probes *s, u32 map)
+{
+	struct y_stack_key key, next;
+	bool more = s->stacks && !s->share.tables[map].used && y_stacks_next(s->stacks, NULL, &key);
+
+	for (u32 n = 0; more && n <= Y_STACKS_MOST; n++) {
+		more = y_stacks_next(s->stacks, &key, &next);
+		if (key.map == map)
+			y_stacks_delete(s->stacks, &key);
+		key = next;
+	}
+}
+
 static void give_map(struct y_probes *s, u32 map)
 {
 	const struct y_table *t = &s->share.tables[map];
 
+	if (s->p->maps[map].stack) { /* what a timer makes of it stays there, but for _clear */
+		clear_stacks(s, map);
+		return;
+	}
 	while (y_probe_next(s->probe, map, NULL, s->key))
 		y_probe_delete(s->probe, map, s->key);
 	for (u32 i = 0; i < t->nentries; i++)
@@ -370,8 +470,8 @@ static void give(void *ctx)
 			memcpy(at, s->share.global_arrays[i], g->n * sizeof(u64));
 		else if (g->type == Y_STR)
 			from_string((struct y_text *)at, s->share.globals[i]);
-		else
-			memcpy(at, &s->share.globals[i], sizeof(u64));
+		else /* probes may change it meanwhile */
+			__atomic_fetch_add((u64 *)at, s->share.globals[i] - s->taken[i], __ATOMIC_RELAXED);
 	}
 }
 
@@ -505,6 +605,10 @@ static void stop(void *ctx)
 	const struct y_control *c = y_probe_globals(s->probe);
 
 	y_probe_stop(s->probe);
+	if (s->stacks) {
+		y_stacks_stop(s->stacks);
+		s->share.stats->lost += y_stacks_lost(s->stacks);
+	}
 	take(s);
 	s->share.stats->handlers += c->handlers;
 	s->share.stats->lost += c->lost_updates;

@@ -9,7 +9,8 @@
 struct y_probes;
 
 /* For y_run_options.probes; p and t outlive it. */
-struct error *y_probes_new(const struct y_program *p, struct y_target *t, struct y_probes **ret);
+/* Keys that are stacks become strings in p: that is what the VM sees. */
+struct error *y_probes_new(struct y_program *p, struct y_target *t, struct y_probes **ret);
 void y_probes_free(struct y_probes *s); /* NULL is fine */
 extern const struct y_probe_ops y_probes_ops;
 

@@ -15,10 +15,35 @@
 #include <stddef.h>
 #include <types.h>
 
+#include "y.h"
+
 enum y_kfunc { Y_ITER_NEW, Y_ITER_NEXT, Y_ITER_DESTROY, Y_KFUNCS };
 
 /* The maps that all have; those of the program follow. */
-enum y_own_map { Y_MAP_STATES, Y_MAP_RING, Y_MAP_FAILURES, Y_MAP_GLOBALS, Y_MAP_LITERALS, Y_OWN_MAPS };
+enum y_own_map {
+	Y_MAP_STATES,
+	Y_MAP_RING,
+	Y_MAP_FAILURES,
+	Y_MAP_GLOBALS,
+	Y_MAP_LITERALS,
+	Y_MAP_LEFT,
+	Y_MAP_PENDING,
+	Y_MAP_ON_Y,
+	Y_OWN_MAPS
+};
+/* The last two are those of y_stacks_maps(), where the program has stacks; the loader makes none. */
+
+/*
+ * Cookies of returns. A function may be left by a jump to another one, whose return is its own (hit_tails.h): the jump
+ * marks the call in Y_MAP_LEFT, by the stack pointer, which is that of the entry.
+ */
+#define Y_COOKIE_BORROWED 1 /* of a function that was jumped to: of marked calls only */
+#define Y_COOKIE_JUMP     2 /* such a jump */
+#define Y_LEFT_MOST       4096
+
+struct y_left_key {
+	u64 sp, handler;
+};
 
 /*
  * Where a handler works. Threads may be preempted within it, so each CPU has some: a handler takes the first that is
@@ -33,6 +58,8 @@ struct y_state {
 	u64 until, steps; /* of loops */
 	u64 scratch;
 	u64 tid;
+	u64 pends; /* pending is set */
+	struct y_pending pending;
 	char out[Y_OUT_SIZE]; /* records for user space */
 };
 
@@ -93,6 +120,7 @@ struct y_object {
 	u32 nhandlers;
 	void *globals, *literals; /* contents of their maps at first */
 	bool loops;               /* it calls kernel functions */
+	bool stacks;              /* it has keys that are stacks (y.h) */
 };
 
 #endif

@@ -11,8 +11,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "probes/hit/hit_exits.h"
 #include "probes/hit/hit_find.h"
+#include "probes/hit/hit_tails.h"
 #include "probes/uprobe.h"
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
@@ -103,6 +103,10 @@ static struct error *create_maps(struct y_probe *p)
 	long page = sysconf(_SC_PAGESIZE);
 
 	for (u32 i = 0; i < p->object->nmaps; i++) {
+		if (i == Y_MAP_PENDING || i == Y_MAP_ON_Y) {
+			p->maps[i] = p->object->stacks ? dup(i == Y_MAP_ON_Y ? p->o->on_y : p->o->pending) : 0;
+			continue;
+		}
 		p->maps[i] = create_map(&p->object->maps[i], i);
 		if (p->maps[i] < 0)
 			return error_errno(errno, "the kernel makes no map of %u entries of %u bytes",
@@ -228,36 +232,53 @@ struct error *y_probe_open(const struct y_object *object, const struct y_probe_o
 
 /* --- places --- */
 
-static struct error *place(struct y_probe *p, u32 number, const struct y_probe_file *file, const struct hit_place *at)
+static struct error *place(
+        struct y_probe *p, u32 number, const struct y_probe_file *file, const struct hit_place *at, u64 cookie)
 {
 	struct error *err = grow(&p->uprobes, p->nuprobes, sizeof(*p->uprobes));
 
 	if (!err)
 		err = uprobe_place_loaded(p->programs[number], p->o->kernel->multi, p->o->pid, file->path, at->offset,
-		        at->counter, 0, &p->uprobes[p->nuprobes]);
+		        at->counter, cookie, &p->uprobes[p->nuprobes]);
 	p->nuprobes += !err;
 	return err;
+}
+
+static const struct y_probe_file *file_of(const struct y_probe *p, const struct image *img)
+{
+	for (u32 i = 0; i < p->o->nfiles; i++)
+		if (p->o->files[i].image == img)
+			return &p->o->files[i];
+	return NULL;
+}
+
+static struct error *place_way(struct y_probe *p, u32 number, const struct hit_way *way)
+{
+	const struct y_probe_file *file = file_of(p, way->img);
+	u64 cookie = (way->borrowed ? Y_COOKIE_BORROWED : 0) | (way->kind == WAY_TAIL ? Y_COOKIE_JUMP : 0);
+	struct hit_place at = {0};
+
+	if (way->kind == WAY_AGAIN || !file || !hit_offset(way->img, way->exit.jump.at, true, &at.offset))
+		return NULL;
+	return place(p, number, file, &at, cookie);
 }
 
 /* Where it is left, with its result in the register. */
 static struct error *place_returns(struct y_probe *p, u32 number, const struct y_probe_file *file, u64 addr)
 {
 	const char *spec = p->object->handlers[number].spec;
-	cleanup(free) struct hit_exits *exits = calloc(1, sizeof(*exits));
-	struct error *err = exits ? hit_exits_find(spec, file->image, addr, exits) : &error_no_memory;
+	struct hit_ways ways = {0};
+	struct error *err = hit_tails_find(spec, file->image, addr, &ways);
 
-	for (u32 i = 0; !err && i < exits->n; i++)
-		if (exits->of[i].tail || exits->of[i].asks)
-			return error_hint(error_new(ERROR_UNSUPPORTED,
-			                          "_probe %s:return: it ends by a jump to another function at 0x%lx",
-			                          spec, exits->of[i].jump.at),
+	for (u32 i = 0; !err && i < ways.n; i++)
+		if (ways.of[i].kind == WAY_ASK || ways.of[i].kind == WAY_LOST)
+			err = error_hint(error_new(ERROR_UNSUPPORTED,
+			                         "_probe %s:return: at 0x%lx it jumps to where its code does not tell",
+			                         spec, ways.of[i].exit.jump.at),
 			        "`yrt latency -e %s` follows such jumps", spec);
-	for (u32 i = 0; !err && i < exits->n; i++) {
-		struct hit_place at = {0};
-
-		if (!exits->of[i].again && hit_offset(file->image, exits->of[i].jump.at, true, &at.offset))
-			err = place(p, number, file, &at);
-	}
+	for (u32 i = 0; !err && i < ways.n; i++)
+		err = place_way(p, number, &ways.of[i]);
+	hit_tails_free(&ways);
 	return err;
 }
 
@@ -269,7 +290,7 @@ static struct error *place_in(
 
 	for (u32 i = 0; !err && i < found.n; i++, ++*n)
 		err = p->object->handlers[number].returns && !found.usdt ? place_returns(p, number, file, found.addr[i])
-		                                                         : place(p, number, file, &found.place[i]);
+		                                                         : place(p, number, file, &found.place[i], 0);
 	free(found.others);
 	return err;
 }

@@ -29,7 +29,8 @@ struct y_probe_options {
 	bool sleepable; /* as the object was made */
 	const struct y_probe_file *files;
 	u32 nfiles;
-	const char *root; /* as for symbols_load() */
+	int pending, on_y; /* of y_stacks_maps(), if the object has stacks */
+	const char *root;  /* as for symbols_load() */
 	void (*record)(void *ctx, const struct y_record *record);
 	void *ctx;
 };

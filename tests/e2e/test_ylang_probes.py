@@ -138,13 +138,45 @@ _probe _end { _print(n[1]); }
     assert out.splitlines()[-1] == "10", out + err
     with probed("""_map long n[int]; long seen;
 _probe serve { n[1]++; }
-_probe _timer(10ms) { seen += n[1]; _clear(n); if (seen == 50) _exit(); }
+_probe _timer(10ms) { if (n[1] == 50) { seen = n[1]; _clear(n); _exit(); } }
 _probe _end { _print(seen, n[1]); }
 """) as p:
         p.serve(50)
         out, err = p.y.communicate(timeout=LIMIT_S)
     assert out.splitlines()[-1] == "50 0", out + err
     yield "_exit ends the run at once; a timer sees and clears what probes count"
+
+
+def test_returns():
+    """relay() ends by a jump to twice(), which others call, too."""
+    with probed("""long all, calls;
+_probe relay:return { all += $return; calls++; }
+_probe _end { _print(calls, all); }
+""") as p:
+        p.serve(100)
+        out, err = p.end()
+    assert out.splitlines() == [f"100 {sum(2 * (i + 1) for i in range(100))}"], out + err
+    with probed("#define FUNC serve\n" + yrt.read(os.path.join(yrt.SOURCE, "library", "func-latency.y"))) as p:
+        p.serve(200)
+        out, err = p.end()
+    assert out.split()[0] == "200", out + err
+    yield "returns, also by a jump; func-latency"
+
+
+def test_stacks():
+    with probed("""_agg by[_stack]; _map long n[int, _stack];
+_probe price_of { by[_stack] <<< 5; }
+_probe seven { n[$a, _stack]++; }
+_probe _end { _print(by); _print(n); _foreach (s : v _in by) printf("%s %d\\n", s, v); }
+""") as p:
+        p.serve(1000)
+        out, err = p.end()
+    lines = out.splitlines()
+    rows = [line.split() for line in lines]
+    assert rows[1] == ["1000", "5000", "5", "5", "5"] and rows[2:5] == [["price_of"], ["serve"], ["main"]], out + err
+    assert ["1", "1000"] in rows and rows[rows.index(["1", "1000"]) + 1:][:2] == [["seven"], ["main"]], out
+    assert lines[-1].endswith(";main;serve;price_of 5000"), out
+    yield "counts by stack, with another key, and as text"
 
 
 def test_refused():
@@ -155,6 +187,8 @@ def test_refused():
         ("_probe serve { _print($return); }", "only a probe of a return has it"),
         ("_probe serve:return { _print($many); }", "its parameters are gone"),
         ("_map long n[int]; _probe serve { _foreach (k : v _in n) _print(k); }", "a probe cannot do this: _foreach"),
+        ("_probe serve { printf(\"%s\", _stack); }", "a probe cannot do this: printing a stack"),
+        ("_agg a[_stack]; _probe serve { a[_stack] <<< 1; } _probe _end { _hist(a); }", "without _hist"),
         ("int f(int n) { return n ? f(n - 1) : 0; } _probe serve { _print(f(3)); }", "functions that call themselves"),
     ]
     with yrt.Fixture("called", seconds=None, wait=False) as f:

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "bpf_make.h"
+#include "unwind/arch/x86_64/arch.h"
 #include "unwind/grow.h"
 
 #define STATE_MOST   (1u << 20)
@@ -192,7 +193,9 @@ static void instruction(struct bpf_make *m, const struct bpf_call *c, const stru
 		bpf_refuse(m, i, "_sym");
 		return;
 	case Y_OP_STACK:
-		bpf_refuse(m, i, "stacks");
+		if (i->imm == Y_LANGUAGE_STACK)
+			bpf_refuse(m, i, "_lstack");
+		m->stacks = m->ret->object.stacks = true; /* what it is a key of waits for it */
 		return;
 	default:
 		if (i->op >= Y_OP_MAP_GET && i->op <= Y_OP_AGG_GET)
@@ -265,6 +268,42 @@ static void who(struct bpf_make *m, u32 leave)
 	bpf_branch_imm(&m->code, BPF_JNE, R1, (s32)m->o->pid, leave);
 }
 
+static void left_key(struct bpf_make *m)
+{
+	bpf_map(&m->code, R1, BPF_PSEUDO_MAP_FD, Y_MAP_LEFT, 0);
+	bpf_op(&m->code, BPF_MOV, R2, R10);
+	bpf_op_imm(&m->code, BPF_ADD, R2, AT_LEFT);
+}
+
+/* Where a function is left: jumps are only noted; the returns of others count where they were jumped to. */
+static void returns(struct bpf_make *m, u32 number, u32 leave)
+{
+	u32 run = bpf_label(&m->code), jump = bpf_label(&m->code);
+
+	bpf_op(&m->code, BPF_MOV, R1, R_CTX);
+	bpf_call(&m->code, HELPER_COOKIE);
+	bpf_op(&m->code, BPF_MOV, R9, R0);
+	bpf_load(&m->code, 8, R1, R_CTX, bpf_register_offset(DWREG_RSP));
+	bpf_store(&m->code, 8, R10, AT_LEFT, R1);
+	bpf_store_imm(&m->code, 8, R10, AT_LEFT + 8, (s32)number);
+	bpf_branch_imm(&m->code, BPF_JSET, R9, Y_COOKIE_JUMP, jump);
+	left_key(m);
+	bpf_call(&m->code, HELPER_MAP_DELETE);
+	bpf_branch_imm(&m->code, BPF_JEQ, R9, 0, run);
+	bpf_branch_imm(&m->code, BPF_JEQ, R0, 0, run);
+	bpf_jump(&m->code, leave);
+	bpf_place(&m->code, jump);
+	bpf_branch_imm(&m->code, BPF_JSET, R9, Y_COOKIE_BORROWED, leave); /* marked, or not, it stays */
+	left_key(m);
+	bpf_op(&m->code, BPF_MOV, R3, R2);
+	bpf_op_imm(&m->code, BPF_MOV, R4, 0);
+	bpf_call(&m->code, HELPER_MAP_UPDATE);
+	bpf_branch_imm(&m->code, BPF_JEQ, R0, 0, leave);
+	bpf_count(m, offsetof(struct y_control, lost_updates));
+	bpf_jump(&m->code, leave);
+	bpf_place(&m->code, run);
+}
+
 /* R7: a state that is free. */
 static void take_state(struct bpf_make *m, u32 leave)
 {
@@ -293,7 +332,7 @@ static void take_state(struct bpf_make *m, u32 leave)
 	bpf_place(&m->code, got);
 }
 
-static void begin(struct bpf_make *m, u32 leave, bool threads)
+static void begin(struct bpf_make *m, const struct y_handler *h, u32 leave, bool threads)
 {
 	bpf_op(&m->code, BPF_MOV, R_CTX, R1);
 	bpf_map(&m->code, R1, BPF_PSEUDO_MAP_VALUE, Y_MAP_GLOBALS, offsetof(struct y_control, running));
@@ -302,9 +341,12 @@ static void begin(struct bpf_make *m, u32 leave, bool threads)
 	bpf_op_imm(&m->code, BPF_MOV, R8, 0);
 	if (threads || m->o->check_pid)
 		who(m, leave);
+	if (h->returns)
+		returns(m, m->ret->object.nhandlers - 1, leave);
 	take_state(m, leave);
 	bpf_store(&m->code, 8, R_STATE, offsetof(struct y_state, tid), R8);
 	bpf_store_imm(&m->code, 4, R_STATE, offsetof(struct y_state, out_used), 0);
+	bpf_store_imm(&m->code, 8, R_STATE, offsetof(struct y_state, pends), 0);
 	bpf_count(m, offsetof(struct y_control, handlers));
 	if (!m->loops)
 		return;
@@ -342,6 +384,31 @@ static void count_failure(struct bpf_make *m)
 	bpf_place(&m->code, full);
 }
 
+/* Leaves what is pending to on_y(), which does not come back. */
+static void take_stack(struct bpf_make *m, u32 leave)
+{
+	u32 nothing = bpf_label(&m->code);
+
+	bpf_load(&m->code, 8, R1, R_STATE, offsetof(struct y_state, pends));
+	bpf_branch_imm(&m->code, BPF_JEQ, R1, 0, nothing);
+	bpf_call(&m->code, HELPER_PID_TGID);
+	bpf_store(&m->code, 4, R10, AT_KEY, R0);
+	bpf_map(&m->code, R1, BPF_PSEUDO_MAP_FD, Y_MAP_PENDING, 0);
+	bpf_op(&m->code, BPF_MOV, R2, R10);
+	bpf_op_imm(&m->code, BPF_ADD, R2, AT_KEY);
+	bpf_state_address(m, R3, offsetof(struct y_state, pending));
+	bpf_op_imm(&m->code, BPF_MOV, R4, 0);
+	bpf_call(&m->code, HELPER_MAP_UPDATE);
+	bpf_store_imm(&m->code, 4, R_STATE, offsetof(struct y_state, busy), 0);
+	bpf_op(&m->code, BPF_MOV, R1, R_CTX);
+	bpf_map(&m->code, R2, BPF_PSEUDO_MAP_FD, Y_MAP_ON_Y, 0);
+	bpf_op_imm(&m->code, BPF_MOV, R3, 0);
+	bpf_call(&m->code, HELPER_TAIL_CALL);
+	bpf_count(m, offsetof(struct y_control, lost_updates));
+	bpf_jump(&m->code, leave);
+	bpf_place(&m->code, nothing);
+}
+
 static void end(struct bpf_make *m, u32 leave)
 {
 	bpf_place(&m->code, m->end);
@@ -351,6 +418,8 @@ static void end(struct bpf_make *m, u32 leave)
 		bpf_op_imm(&m->code, BPF_ADD, R1, AT_ITER);
 		bpf_kfunc(&m->code, Y_ITER_DESTROY);
 	}
+	if (m->stacks)
+		take_stack(m, leave);
 	bpf_store_imm(&m->code, 4, R_STATE, offsetof(struct y_state, busy), 0);
 	bpf_place(&m->code, leave);
 	bpf_op_imm(&m->code, BPF_MOV, R0, 0);
@@ -376,6 +445,7 @@ static struct error *handler(struct bpf_make *m, const struct y_handler *h, stru
 	m->used = sizeof(struct y_state);
 	m->keys = bpf_room(m, m->keys_size);
 	m->loops = has_op(m->p, c.f, Y_OP_LOOP, 0);
+	m->stacks = false;
 	m->ret->object.loops |= m->loops;
 	m->end = bpf_label(&m->code);
 	m->failed = bpf_label(&m->code);
@@ -385,7 +455,7 @@ static struct error *handler(struct bpf_make *m, const struct y_handler *h, stru
 	make_room(m, &c);
 	if (!m->code.no_memory)
 		make_large_room(m, &c);
-	begin(m, leave, asks_thread(m->p, c.f, 0));
+	begin(m, h, leave, asks_thread(m->p, c.f, 0));
 	if (!m->code.no_memory && !m->error)
 		function(m, &c);
 	bpf_place(&m->code, m->failed);
@@ -482,6 +552,8 @@ static bool make_maps(struct bpf_make *m)
 		if (m->keys_size < bpf_key_size(&m->p->maps[i]))
 			m->keys_size = bpf_key_size(&m->p->maps[i]);
 	o->maps[Y_MAP_RING] = (struct y_object_map){.type = BPF_MAP_TYPE_RINGBUF, .most = 1u << 20};
+	o->maps[Y_MAP_LEFT] =
+	        (struct y_object_map){BPF_MAP_TYPE_HASH, sizeof(struct y_left_key), sizeof(u64), Y_LEFT_MOST};
 	o->maps[Y_MAP_FAILURES] = (struct y_object_map){
 	        BPF_MAP_TYPE_ARRAY, sizeof(u32), sizeof(struct y_counted), m->p->nplaces * Y_STATUSES};
 	return true;

@@ -13,6 +13,8 @@ enum bpf_helper {
 	HELPER_MAP_DELETE = 3,
 	HELPER_KTIME = 5,
 	HELPER_CPU = 8,
+	HELPER_TAIL_CALL = 12,
+	HELPER_PID_TGID = 14,
 	HELPER_COMM = 16,
 	HELPER_READ_USER = 112,
 	HELPER_READ_KERNEL = 113,
@@ -20,6 +22,7 @@ enum bpf_helper {
 	HELPER_NS_PID = 120,
 	HELPER_RING_OUTPUT = 130,
 	HELPER_COPY_USER = 148,
+	HELPER_COOKIE = 174,
 };
 
 /* The stack. */
@@ -27,6 +30,7 @@ enum bpf_helper {
 #define AT_WORD (-16)
 #define AT_PID  (-24)
 #define AT_KEY  (-32)
+#define AT_LEFT (-48)
 
 #define R_CTX   R6
 #define R_STATE R7
@@ -40,6 +44,7 @@ struct bpf_make {
 	u32 *literal_offsets;
 	/* of the handler */
 	bool loops;
+	bool stacks;         /* it takes its stack */
 	u32 keys, keys_size; /* room for a key in the state */
 	u32 used;            /* of the state, so far */
 	u32 end, failed;     /* labels */
@@ -67,6 +72,7 @@ void bpf_count(struct bpf_make *m, u32 offset_of_control);
 /* bpf_value.c: numbers and reads */
 void bpf_value(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i);
 void bpf_wrap(struct bpf_make *m, u8 reg, enum y_type type);
+s16 bpf_register_offset(u64 number); /* in the context of a probe, by DWARF's number */
 /* bpf_text.c */
 void bpf_text(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i);
 void bpf_text_compare(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i);

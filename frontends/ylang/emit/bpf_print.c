@@ -64,7 +64,7 @@ static void print(struct bpf_make *m, const struct bpf_call *c, const struct y_i
 
 	for (u32 k = 0; k < i->nargs; k += 3) {
 		if (c->f->slots[args[k]] == Y_STACK) {
-			bpf_refuse(m, i, "printing stacks");
+			bpf_refuse(m, i, "printing a stack; as a key of a map it is printed with that");
 			return;
 		}
 		size += size_of(c, args[k]);

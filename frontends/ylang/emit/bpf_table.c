@@ -36,7 +36,7 @@ void bpf_table_describe(struct bpf_make *m)
 	}
 }
 
-static bool make_key(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i)
+static void make_key(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i)
 {
 	const struct y_map *map = &m->p->maps[i->imm];
 	u32 at = m->keys;
@@ -46,10 +46,6 @@ static bool make_key(struct bpf_make *m, const struct bpf_call *c, const struct 
 	for (u32 k = 0; k < i->nargs; k++) {
 		u32 slot = c->slots[c->f->args[i->args + k]];
 
-		if (map->keys[k] == Y_STACK) {
-			bpf_refuse(m, i, "stacks as keys");
-			return false;
-		}
 		if (map->keys[k] == Y_STR) {
 			bpf_copy_text(m, at, slot);
 			bpf_state_address(m, R1, at);
@@ -62,7 +58,6 @@ static bool make_key(struct bpf_make *m, const struct bpf_call *c, const struct 
 			at += sizeof(u64);
 		}
 	}
-	return true;
 }
 
 static void map_and_key(struct bpf_make *m, const struct y_insn *i)
@@ -232,6 +227,58 @@ static void aggregate(struct bpf_make *m, const struct bpf_call *c, const struct
 	bpf_place(&m->code, done);
 }
 
+static bool has_stack(const struct y_map *map)
+{
+	for (u32 k = 0; k < map->nkeys; k++)
+		if (map->keys[k] == Y_STACK)
+			return true;
+	return false;
+}
+
+/* What is counted by stack waits for it. A second such update of a hit is lost. */
+static void pend(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i)
+{
+	const struct y_map *map = &m->p->maps[i->imm];
+	const s16 at = offsetof(struct y_state, pending);
+	u32 done = bpf_label(&m->code), taken = bpf_label(&m->code), n = 0, stacks = 0;
+
+	for (u32 k = 0; k < i->nargs; k++) {
+		n += map->keys[k] != Y_STACK;
+		stacks += map->keys[k] == Y_STACK;
+		if (map->keys[k] == Y_STR || n > Y_STACK_KEYS || stacks > 1) {
+			bpf_refuse(m, i, "such keys beside a stack: at most three numbers");
+			return;
+		}
+	}
+	if ((i->op != Y_OP_AGG_ADD && i->op != Y_OP_MAP_ADD) || y_prints_histogram(m->p, (u32)i->imm)) {
+		bpf_refuse(m, i, "a map by stack: only ++, += and <<<, without _hist");
+		return;
+	}
+	bpf_load(&m->code, 8, R1, R_STATE, offsetof(struct y_state, pends));
+	bpf_branch_imm(&m->code, BPF_JNE, R1, 0, taken);
+	bpf_store_imm(&m->code, 8, R_STATE, offsetof(struct y_state, pends), 1);
+	bpf_store_imm(&m->code, 8, R_STATE, at + (s16)offsetof(struct y_pending, map), (s32)i->imm);
+	bpf_load(&m->code, 8, R1, R_STATE, (s16)c->slots[i->a]);
+	bpf_store(&m->code, 8, R_STATE, at + (s16)offsetof(struct y_pending, value), R1);
+	n = 0;
+	for (u32 k = 0; k < i->nargs; k++) {
+		if (map->keys[k] == Y_STACK)
+			continue;
+		bpf_load(&m->code, 8, R1, R_STATE, (s16)c->slots[c->f->args[i->args + k]]);
+		bpf_store(&m->code, 8, R_STATE, (s16)(at + (s16)offsetof(struct y_pending, keys) + 8 * (s16)n++), R1);
+	}
+	for (; n < Y_STACK_KEYS; n++)
+		bpf_store_imm(&m->code, 8, R_STATE, (s16)(at + (s16)offsetof(struct y_pending, keys) + 8 * (s16)n), 0);
+	bpf_jump(&m->code, done);
+	bpf_place(&m->code, taken);
+	lost(m);
+	bpf_place(&m->code, done);
+	if (i->op == Y_OP_MAP_ADD) {
+		bpf_load(&m->code, 8, R1, R_STATE, (s16)c->slots[i->a]);
+		bpf_store(&m->code, 8, R_STATE, (s16)c->slots[i->dst], R1);
+	}
+}
+
 void bpf_table(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i)
 {
 	const struct y_map *map = &m->p->maps[i->imm];
@@ -242,8 +289,11 @@ void bpf_table(struct bpf_make *m, const struct bpf_call *c, const struct y_insn
 		                              : "clearing a whole map");
 		return;
 	}
-	if (!make_key(m, c, i))
+	if (has_stack(map)) {
+		pend(m, c, i);
 		return;
+	}
+	make_key(m, c, i);
 	switch (i->op) {
 	case Y_OP_MAP_GET:
 		get(m, c, i);

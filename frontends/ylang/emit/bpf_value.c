@@ -169,7 +169,7 @@ static void load(struct bpf_make *m, const struct bpf_call *c, const struct y_in
 }
 
 /* Of struct pt_regs, by DWARF's numbers. */
-static s16 offset_of_register(u64 number)
+s16 bpf_register_offset(u64 number)
 {
 	static const u8 words[ARCH_NREGS] = {[DWREG_RAX] = 10,
 	        [DWREG_RDX] = 12,
@@ -298,7 +298,7 @@ void bpf_value(struct bpf_make *m, const struct bpf_call *c, const struct y_insn
 		load(m, c, i);
 		break;
 	case Y_OP_REGISTER:
-		bpf_load(&m->code, 8, R1, R_CTX, offset_of_register(i->imm));
+		bpf_load(&m->code, 8, R1, R_CTX, bpf_register_offset(i->imm));
 		put(m, c, i->dst, R1);
 		break;
 	case Y_OP_GLOBAL_GET:

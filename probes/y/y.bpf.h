@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* The stack of a Y program's handler (y.h). The program that calls on_y() is made at run time (y_object.h). */
+#ifndef YRT_Y_BPF_H
+#define YRT_Y_BPF_H
+
+#include "y/y.h"
+
+struct { /* sized where stacks are counted */
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, u32); /* the thread */
+	__type(value, struct y_pending);
+} y_pendings SEC(".maps");
+
+struct { /* the same */
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct y_stack_key);
+	__type(value, struct y_stack_total);
+} y_stacks SEC(".maps");
+
+u64 y_stacks_lost = 0; /* updates for which there was no room, or no stack */
+
+static inline void y_raise(u64 *to, u64 value)
+{
+	for (u32 i = 0; i < 4; i++) {
+		u64 old = *(volatile u64 *)to;
+
+		if (old >= value || __sync_val_compare_and_swap(to, old, value) == old)
+			return;
+	}
+}
+
+static __attribute__((noinline)) int y_count(struct y_pending *pending, u64 hash)
+{
+	struct y_stack_key key = {.hash = hash};
+	struct y_stack_total fresh = {0}, *total;
+	u64 ordered;
+
+	if (!pending)
+		return 0;
+	key.map = pending->map;
+	for (u32 i = 0; i < Y_STACK_KEYS; i++)
+		key.keys[i] = pending->keys[i];
+	total = bpf_map_lookup_elem(&y_stacks, &key);
+	if (!total) {
+		bpf_map_update_elem(&y_stacks, &key, &fresh, BPF_NOEXIST);
+		total = bpf_map_lookup_elem(&y_stacks, &key);
+	}
+	if (!total)
+		return 0;
+	ordered = pending->value ^ 1ull << 63;
+	__sync_fetch_and_add(&total->sum, pending->value);
+	y_raise(&total->most, ordered);
+	y_raise(&total->least, ~ordered);
+	__sync_fetch_and_add(&total->count, 1);
+	return 1;
+}
+
+WALKING("uprobe", on_y)
+int on_y_walk(struct pt_regs *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct probe_stats *st = my_stats();
+	u32 tgid = tgid_of(task), thread = (u32)bpf_get_current_pid_tgid(), number;
+	int instance = ticks == TICKS_TAKEN ? find_target() : 0, counted = 0;
+	struct y_pending *pending = bpf_map_lookup_elem(&y_pendings, &thread);
+	struct slot *slot = instance && st && pending ? event_begin(st, instance, tgid, 0, &number) : NULL;
+
+	if (slot) {
+		event_user(slot, NULL, task, bpf_map_lookup_elem(&processes, &tgid), false);
+		event_end(slot, st, event_emit(slot, st));
+		counted = y_count(pending, slot->head.hash);
+	}
+	if (!counted)
+		__sync_fetch_and_add(&y_stacks_lost, 1);
+	bpf_map_delete_elem(&y_pendings, &thread);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is counted by stack. A handler leaves what it wants to count in y_pending, under its thread, and calls on_y() in
+ * its place, which takes the stack and counts under its hash (y.bpf.h). Shared by BPF and user space.
+ */
+#ifndef YRT_Y_H
+#define YRT_Y_H
+
+#include <types.h>
+
+#define Y_STACK_KEYS  3     /* keys beside the stack */
+#define Y_STACKS_MOST 16384 /* that are counted */
+#define Y_PENDING     4096  /* threads that are between the two programs */
+
+struct y_pending {
+	u64 map, value;
+	u64 keys[Y_STACK_KEYS]; /* those that are not there are 0 */
+};
+
+struct y_stack_key {
+	u64 hash, map;
+	u64 keys[Y_STACK_KEYS];
+};
+
+struct y_stack_total {
+	u64 count, sum;
+	u64 most, least; /* as those of struct y_total */
+};
+
+#endif

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "y_stacks.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "probes/object.h"
+#include "probes/run.h"
+#include "probes/sampler.h"
+#include "probes/uprobe.h"
+#include "sample.skel.h"
+#include "unwind/cleanup.h"
+#include "unwind/grow.h"
+#include "unwind/profile/collect.h"
+#include "unwind/table.h"
+#include "unwind/thread_start.h"
+
+#define DEPTH_MOST 512 /* frames in a text */
+
+struct y_stacks {
+	struct run_request request;
+	struct run_result result;
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	bool ready, over;
+	volatile sig_atomic_t stop;
+	struct error *error;
+	const struct event_host *host;
+	int pending, table, stacks; /* descriptors of their own: the run may end before */
+	u64 lost;
+	struct table by_hash; /* 1 + number of a text */
+	char **texts;
+	u32 ntexts;
+};
+
+/* --- the event, in the run's thread --- */
+
+static void prepare(struct object *o)
+{
+	struct sample *skel = object_skeleton(o);
+
+	object_want(o, "on_y");
+	uprobe_prepare(skel->progs.on_y);
+	uprobe_prepare(skel->progs.on_y_walk);
+	bpf_map__set_max_entries(skel->maps.y_pendings, Y_PENDING);
+	bpf_map__set_max_entries(skel->maps.y_stacks, Y_STACKS_MOST);
+}
+
+static struct error *create(const struct event_host *host, void **ret)
+{
+	struct y_stacks *s = (struct y_stacks *)host->options->of_event;
+
+	s->host = host;
+	*ret = s;
+	return NULL;
+}
+
+static void destroy(void *event)
+{
+	(void)event;
+}
+
+static void tell(struct y_stacks *s, bool *what)
+{
+	pthread_mutex_lock(&s->lock);
+	*what = true;
+	pthread_cond_broadcast(&s->changed);
+	pthread_mutex_unlock(&s->lock);
+}
+
+static struct error *start(void *event, bool at_exec)
+{
+	struct y_stacks *s = event;
+	const struct sample *skel = object_skeleton(s->host->object);
+
+	s->pending = dup(bpf_map__fd(skel->maps.y_pendings));
+	s->table = dup(bpf_map__fd(skel->maps.on_y_now));
+	s->stacks = dup(bpf_map__fd(skel->maps.y_stacks));
+	object_take_ticks(s->host->object, at_exec ? TICKS_AT_EXEC : TICKS_TAKEN);
+	tell(s, &s->ready);
+	return NULL;
+}
+
+static struct error *stop(void *event)
+{
+	struct y_stacks *s = event;
+
+	object_take_ticks(s->host->object, TICKS_IGNORED);
+	s->lost = object_skeleton(s->host->object)->bss->y_stacks_lost;
+	return NULL;
+}
+
+static char *text_of(const struct profile *p, u32 node)
+{
+	u32 nodes[DEPTH_MOST], n = 0;
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	for (; node && n < DEPTH_MOST; node = p->nodes[node].parent)
+		nodes[n++] = node;
+	for (u32 i = n; out && i--;)
+		fprintf(out, "%s%s", i + 1 < n ? ";" : "", p->functions[p->nodes[nodes[i]].function].name);
+	if (out && fclose(out)) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}
+
+static struct error *keep(struct y_stacks *s, u64 hash, char *text)
+{
+	struct error *err = text ? grow(&s->texts, s->ntexts, sizeof(*s->texts)) : &error_no_memory;
+
+	if (!err)
+		err = table_put(&s->by_hash, hash, s->ntexts + 1);
+	if (err) {
+		free(text);
+		return err;
+	}
+	s->texts[s->ntexts++] = text;
+	return NULL;
+}
+
+static struct error *stack(void *event, const struct stack_record *record, const struct frame *frames, u32 n)
+{
+	struct y_stacks *s = event;
+	struct error *err;
+	u32 node;
+
+	if (table_get(&s->by_hash, record->hash))
+		return NULL;
+	err = collector_place(s->host->collector, record, frames, n, NULL, &node);
+	if (err || node == COLLECTOR_FILTERED)
+		return err;
+	pthread_mutex_lock(&s->lock);
+	err = keep(s, record->hash, text_of(collector_profile(s->host->collector), node));
+	pthread_mutex_unlock(&s->lock);
+	return err;
+}
+
+static void halve(void *event)
+{
+	(void)event;
+}
+
+static void stats(void *event, struct sampler_stats *st)
+{
+	(void)event;
+	(void)st;
+}
+
+const struct event_ops y_event = {
+        .name = "y",
+        .topic = TOPIC_CALLS,
+        .summary = "stacks of a Y program's handlers",
+        .unit = "hits",
+        .slots = 4,
+        .prepare = prepare,
+        .create = create,
+        .destroy = destroy,
+        .start = start,
+        .stop = stop,
+        .halve = halve,
+        .stack = stack,
+        .stats = stats,
+};
+
+/* --- the run --- */
+
+static void *run(void *ctx)
+{
+	struct y_stacks *s = ctx;
+	struct error *err = run_profile(&s->request, &s->result);
+
+	pthread_mutex_lock(&s->lock);
+	s->error = err;
+	pthread_mutex_unlock(&s->lock);
+	tell(s, &s->over);
+	return NULL;
+}
+
+static void warn(void *ctx, struct error *err)
+{
+	(void)ctx;
+	error_free(err);
+}
+
+struct error *y_stacks_start(pid_t pid, struct y_stacks **ret)
+{
+	struct y_stacks *s = calloc(1, sizeof(*s));
+	struct error *err = s ? NULL : &error_no_memory;
+
+	*ret = NULL;
+	if (!s)
+		return err;
+	s->pending = s->table = s->stacks = -1;
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_cond_init(&s->changed, NULL);
+	run_defaults(&s->request);
+	s->request.sampler.event = &y_event;
+	s->request.sampler.of_event = s;
+	s->request.sampler.duration_s = 0;
+	s->request.sampler.warn = warn;
+	s->request.stop = &s->stop;
+	if (!run_add_pid(&s->request, pid))
+		err = &error_no_memory;
+	s->request.nasked = 1;
+	if (!err && thread_start(&s->thread, NULL, run, s))
+		err = error_new(ERROR_INTERNAL, "no thread for stacks can be started");
+	if (err) {
+		s->over = true;
+		run_free(&s->request);
+		free(s);
+		return err;
+	}
+	pthread_mutex_lock(&s->lock);
+	while (!s->ready && !s->over)
+		pthread_cond_wait(&s->changed, &s->lock);
+	err = s->ready ? NULL : TAKE(s->error);
+	pthread_mutex_unlock(&s->lock);
+	if (!s->ready) {
+		y_stacks_free(s);
+		return err ? err : error_new(ERROR_NO_PROCESS, "process %d has ended", (int)pid);
+	}
+	*ret = s;
+	return NULL;
+}
+
+void y_stacks_stop(struct y_stacks *s)
+{
+	if (s->stop)
+		return;
+	s->stop = 1;
+	pthread_join(s->thread, NULL);
+}
+
+void y_stacks_free(struct y_stacks *s)
+{
+	if (!s)
+		return;
+	y_stacks_stop(s);
+	run_result_free(&s->result);
+	s->request.own = NULL;
+	run_free(&s->request);
+	for (u32 i = 0; i < s->ntexts; i++)
+		free(s->texts[i]);
+	free(s->texts);
+	table_free(&s->by_hash);
+	error_free(s->error);
+	for (u32 i = 0; i < 3; i++)
+		if ((const int[]){s->pending, s->table, s->stacks}[i] >= 0)
+			close((const int[]){s->pending, s->table, s->stacks}[i]);
+	free(s);
+}
+
+/* --- data --- */
+
+void y_stacks_maps(const struct y_stacks *s, int *pending, int *table)
+{
+	*pending = s->pending;
+	*table = s->table;
+}
+
+const char *y_stacks_text(struct y_stacks *s, u64 hash)
+{
+	const u64 *number;
+	const char *text;
+
+	pthread_mutex_lock(&s->lock);
+	number = table_get(&s->by_hash, hash);
+	text = number ? s->texts[*number - 1] : NULL;
+	pthread_mutex_unlock(&s->lock);
+	return text;
+}
+
+bool y_stacks_next(struct y_stacks *s, const struct y_stack_key *key, struct y_stack_key *ret)
+{
+	return !bpf_map_get_next_key(s->stacks, key, ret);
+}
+
+bool y_stacks_get(struct y_stacks *s, const struct y_stack_key *key, struct y_stack_total *ret)
+{
+	return !bpf_map_lookup_elem(s->stacks, key, ret);
+}
+
+void y_stacks_delete(struct y_stacks *s, const struct y_stack_key *key)
+{
+	bpf_map_delete_elem(s->stacks, key);
+}
+
+u64 y_stacks_lost(struct y_stacks *s)
+{
+	return s->lost;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stacks of a Y program's handlers: a run of the sampler, in a thread of its own, whose only event is that a handler
+ * asks for the stack (y.h). Stacks get their text as they arrive.
+ */
+#ifndef YRT_Y_STACKS_H
+#define YRT_Y_STACKS_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "unwind/error.h"
+#include "y.h"
+
+struct y_stacks;
+
+/* Returns once handlers may ask. */
+struct error *y_stacks_start(pid_t pid, struct y_stacks **ret);
+/* No handler asks any more: waits for what has been taken. */
+void y_stacks_stop(struct y_stacks *s);
+void y_stacks_free(struct y_stacks *s); /* NULL is fine */
+
+/* For the program's instructions: the map of struct y_pending, and the table of on_y(). */
+void y_stacks_maps(const struct y_stacks *s, int *pending, int *table);
+/* "main;serve;price_of", in hostile characters; valid until y_stacks_free(). NULL: it has not arrived. */
+const char *y_stacks_text(struct y_stacks *s, u64 hash);
+/* What is counted. key: NULL: the first. False: there is no more. */
+bool y_stacks_next(struct y_stacks *s, const struct y_stack_key *key, struct y_stack_key *ret);
+bool y_stacks_get(struct y_stacks *s, const struct y_stack_key *key, struct y_stack_total *ret);
+void y_stacks_delete(struct y_stacks *s, const struct y_stack_key *key);
+u64 y_stacks_lost(struct y_stacks *s);
+
+#endif
