@@ -112,6 +112,8 @@ struct event_ops {
 	enum profile_kind (*kind)(u32 reason);
 	/* May a wait for this be one by design (--no-idle)? NULL: it is no event of waits. */
 	enum idle_chance (*idle)(u32 reason);
+	/* Is this a wait in futex(2)? Its lock is shown in place of the reason. NULL: it is no event of waits. */
+	bool (*futex)(u32 reason);
 	/*
 	 * Does a kernel function of this name only lead from the event to the BPF program? It is then not shown at the
 	 * leaf. NULL: none.

@@ -171,8 +171,8 @@ int BPF_PROG(on_switch_walk, bool preempt, struct task_struct *prev, struct task
 
 	if (!instance)
 		return 0;
-	if (wait_futexes)
-		wait_for_futex(prev, &object);
+	if (preempt || !prev->__state || !wait_for_futex(prev, &object))
+		object = 0;
 	wait_walk(ctx, prev, instance, preempt ? 0 : state_with_freezer(prev->__state, prev->jobctl), object, begin);
 	return 0;
 }

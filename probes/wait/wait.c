@@ -411,6 +411,7 @@ const struct event_ops wait_event = {
         .summary = "time off the CPU by stack, and what each wait is for",
         .view = "time off the CPU of %s by stack, and what each wait is for",
         .idle = wait_idle,
+        .futex = wait_is_for_futex,
         .command_line = &wait_command,
         .words = &wait_words,
         OPERATIONS,

@@ -72,7 +72,8 @@ const struct event_command wait_command = {
         .run = run,
         .check = wait_check,
         .tasks_hint = tasks_hint,
-        .text = "Each stack ends in what the thread waits for: [futex], [epoll], [sleep], [read of a socket], [page "
+        .text = "Each stack ends in what the thread waits for: [mutex accounts], [GIL] (locks, as in lock-flame), "
+                "[epoll], [sleep], [read of a socket], [page "
                 "fault], [run queue] (it could run, but others had the CPU) and so on. Time is exact, summed over all "
                 "threads, including those that sleep during the whole run. If threads wait so often that a stack for "
                 "each wait would slow them down, waits shorter than 50 ms are sampled at random and weighted.\n"

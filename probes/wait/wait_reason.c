@@ -161,6 +161,16 @@ enum profile_kind wait_kind(u32 reason)
 	return kind == WAIT_RUNNING ? KIND_RUNNING : kind == WAIT_RUNNABLE ? KIND_RUNNABLE : KIND_WAITING;
 }
 
+bool wait_is_for_futex(u32 reason)
+{
+	u32 number = reason & 0xffff;
+
+	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++)
+		if (number && (u32)calls[i].number == number - 1)
+			return reason >> 24 == WAIT_BLOCKED && !strcmp(calls[i].words, "futex");
+	return false;
+}
+
 enum idle_chance wait_idle(u32 reason)
 {
 	u32 number = reason & 0xffff;

@@ -17,6 +17,8 @@ u32 wait_reason_of_task(const char *kind, const char *state);
 enum profile_kind wait_kind(u32 reason);
 /* May it be a wait by design? */
 enum idle_chance wait_idle(u32 reason);
+/* As event_ops.futex. */
+bool wait_is_for_futex(u32 reason);
 /* Does a kernel function of this name only lead from a wait to the program that sees it? */
 bool wait_leads_to_program(const char *symbol);
 

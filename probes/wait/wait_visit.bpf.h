@@ -151,8 +151,11 @@ int visit_threads(struct bpf_iter__task *ctx)
 	if (!process || !t || task->exit_state)
 		return 0;
 	w = wait_known(task);
-	if (wait_futexes && !wait_for_futex(task, &object) && !(w && w->bulk_ns))
-		return 0;
+	if (!wait_for_futex(task, &object)) {
+		if (wait_futexes && !(w && w->bulk_ns))
+			return 0;
+		object = 0;
+	}
 	if (!w && wait_futexes && wait_state_bits(task) & STATE_OF_OTHERS)
 		return 0;
 	if (w ? w->exited && wait_end_ns : wait_is_over(task)) /* its end has counted its life */

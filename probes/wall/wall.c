@@ -137,6 +137,7 @@ const struct event_ops wall_event = {
         .reason = wait_reason_text,
         .kind = wait_kind,
         .idle = wait_idle,
+        .futex = wait_is_for_futex,
         .leads_to_program = wait_leads_to_program,
         .command_line = &wall_command,
         .words = &wall_words,

@@ -25,11 +25,11 @@ REASONS = {
     "wait_socket": "read of a socket",
     "wait_epoll": "epoll",
     "wait_poll": "poll",
-    "wait_lock": "futex",
+    "wait_lock": "mutex lock",
     "wait_child": "wait for a child",
 }
 # What a function waits for besides: fork() takes locks of the memory that other threads use.
-BESIDES = {"wait_child": {"[clone]"}}
+BESIDES = {"wait_child": {"[clone]"}, "wait_lock": {"[semaphore]"}}
 
 
 def whole(*args, seconds=3):
@@ -77,7 +77,9 @@ def test_asleep():
     assert (
         abs(total - result.stats["duration_s"]) <= EXACT * result.stats["duration_s"] + 0.05
     ), f"{total}: {result.stats}"
-    assert all(frames[-1] == "[futex]" and "start_thread" in frames for frames, _ in stacks), yrt.show(stacks)
+    assert all(
+        frames[-1].startswith("[semaphore") and "start_thread" in frames for frames, _ in stacks
+    ), yrt.show(stacks)
     yield (
         f"{total:.3f} of {result.stats['duration_s']:.3f} s, {result.stats['off']['walked_from_outside']} walked from"
         " outside"
@@ -391,7 +393,7 @@ for t in threads: t.join()
 def test_python():
     """Python's functions that wait, by the reason."""
     result = yrt.run("python-off-flame", "-U", "--", "/usr/bin/python3", "-c", PYTHON).expect()
-    for function, reason in (("sleeper", "sleep"), ("locker", "futex"), ("reader", "receive")):
+    for function, reason in (("sleeper", "sleep"), ("locker", "lock"), ("reader", "receive")):
         ns = sum(
             n
             for frames, n in result.stacks
@@ -449,8 +451,8 @@ def test_wakers():
         target.stdin.close()
     for result in shown.values():
         for waiter, reason, waker in (
-            ("consumer", "futex", r"producer \("),
-            ("locker", "futex", r"holder \("),
+            ("consumer", "condition", r"producer \("),
+            ("locker", "lock", r"holder \("),
             ("reader", "read of a pipe", r"\[woken by bash\]"),
             ("receiver", "receive", r"sender \("),
             ("producer", "sleep", r"\[woken by an interrupt\]"),

@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import dumps
+import java
 import yrt
 
 EXACT = 0.02
@@ -109,11 +110,54 @@ def test_restarted():
     for name, (text, reason) in RESTARTED_CALLS.items():
         said = dumped[tids[name]]["syscall"]["text"]
         assert re.fullmatch(text, said), f"{name}: {said}"
-        assert reasons_of(off, tids[name]) == {f"[{reason}]"}, f"{name}: {yrt.show(off.stacks)}"
-        assert bool(reasons_of(lock, tids[name])) == (reason == "futex"), f"{name}: {yrt.show(lock.stacks)}"
+        locks = reasons_of(lock, tids[name])
+        assert bool(locks) == (reason == "futex"), f"{name}: {yrt.show(lock.stacks)}"
+        assert reasons_of(off, tids[name]) == (locks or {f"[{reason}]"}), f"{name}: {yrt.show(off.stacks)}"
     address = dumped[tids["futex"]]["syscall"]["text"].partition("(")[2].partition(",")[0]
     assert any(address in leaf for leaf in reasons_of(lock, tids["futex"])), yrt.show(lock.stacks)
     yield f"{len(tids)} calls"
+
+
+GIL = """
+import ctypes, threading, time
+held = threading.Lock()
+held.acquire()
+for f in (held.acquire, lambda: ctypes.PyDLL(None).pause(), lambda: None):
+    threading.Thread(target=f, daemon=True).start()
+    time.sleep(0.3)
+"""
+
+
+def short(name):
+    """Of dump's words: "the GIL", "monitor 0x7f12 (a Account)"."""
+    return re.sub(r"^(\w+) 0x\w+ \(a (.+)\)$", r"\1 \2", name.removeprefix("the "))
+
+
+def names_of(pid, wanted):
+    """What dump and each view of waits say that threads wait for, of those that `wanted` matches: [{tid: name}]"""
+    dumped = yrt.run("dump", "-p", pid, output=False, stats=False).expect().stdout
+    said = re.findall(r"^thread (\d+) .*\n    waits for (.+?)(?: held by .*)?$", dumped, re.M)
+    views = [{int(tid): {f"[{short(name)}]"} for tid, name in said if re.match(wanted, short(name))}]
+    for view, *more in (("off-flame",), ("wall-flame",), ("lock-flame", "--all-waits")):
+        shown = yrt.run(view, "-t", "-p", pid, "-d", 0.5, *more).expect()
+        views.append({tid: reasons_of(shown, tid) & next(iter(views), {}).get(tid, set()) for tid in views[0]})
+    return views
+
+
+def test_names():
+    """A lock is called the same by dump, off-flame, wall-flame and lock-flame: a mutex's variable, the GIL, a class."""
+    with yrt.Fixture("waits", wait=False) as fixture:
+        yrt.until(lambda: len(names_of(fixture.pid, "mutex")[0]) >= 4, "threads that wait for mutexes")
+        native = names_of(fixture.pid, "mutex")
+    with yrt.Program([sys.executable, "-c", GIL]) as program:
+        yrt.until(lambda: names_of(program.pid, "GIL")[0], "a thread that waits for the GIL")
+        gil = names_of(program.pid, "GIL")
+    with java.Java("waits") as program:
+        yrt.until(lambda: names_of(program.pid, "monitor")[0], "a thread that waits for a monitor")
+        monitors = names_of(program.pid, "monitor")
+    for names in (native, gil, monitors):
+        assert names[0] and all(name == names[0] for name in names), names
+        yield f"{len(names[0])} threads: {', '.join(sorted({n for s in names[0].values() for n in s}))}"
 
 
 yrt.main(globals())

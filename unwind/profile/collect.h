@@ -26,8 +26,9 @@ struct collect_options {
 	const char *exclude; /* no stack with such a frame */
 	/* Leaves out waits by design: what a reason says by itself. NULL: they are shown. */
 	enum idle_chance (*idle)(u32 reason);
-	bool locks;     /* waits are in futex(2): each stack shows what for (locks.h) */
-	bool all_waits; /* and those that are for no lock are shown, whatever they are for */
+	bool locks;                /* waits are in futex(2): each stack shows what for (locks.h) */
+	bool (*futex)(u32 reason); /* Is this a wait in futex(2)? Its stack shows what for, too. NULL: none is */
+	bool all_waits;            /* and those that are for no lock are shown, whatever they are for */
 	/*
 	 * Takes each whole stack, instead of the counts by hash, and calls collector_place(). NULL: samples are
 	 * counted.

@@ -199,6 +199,12 @@ static enum idle_chance depends(u32 reason)
 	return IDLE_MAYBE;
 }
 
+static bool is_futex(const struct collector *c, const struct frame *leaf)
+{
+	return c->options.futex && leaf && frame_kind(leaf) == FRAME_REASON && frame_runtime(leaf) == RUNTIME_NATIVE &&
+	       c->options.futex((u32)leaf->detail);
+}
+
 /* What the stack's thread waits for, as the frame that stands for it. */
 static struct error *find_lock(
         struct collector *c, const struct process *p, const struct frame *frames, u32 n, struct lock_found *ret)
@@ -325,8 +331,9 @@ struct error *collect_place(struct collector *c, const struct stack_record *reco
 		c->expanded[lead] = frame_kind(&reason) == FRAME_REASON ? reason : c->expanded[lead];
 	}
 	c->reason = NODE_FILTERED;
-	if (!err && c->options.locks)
+	if (!err && (c->options.locks || is_futex(c, n > lead ? &c->expanded[lead] : NULL)))
 		err = find_lock(c, p, c->expanded + lead, n - lead, &lock);
+	lock.begun &= c->options.locks;
 	if (!err)
 		err = add_path(c, p, c->expanded + lead, n - lead, before, node, packed);
 	if (!err && (c->options.idle || lock.begun))
