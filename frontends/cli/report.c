@@ -175,7 +175,8 @@ static struct error *make_folder(const struct report_request *r, char *ret, size
 
 static void delete_folder(const char *folder)
 {
-	static const char *const events_taken[] = {"wall", "clock", "lock", "io", "net", "fault", "wait"};
+	static const char *const events_taken[] = {
+	        "wall", "clock", "lock", "io", "net", "fault", "wait", "tlab", "leak", "alloc", "tasks", "again"};
 	char path[4096 + 64];
 
 	for (size_t i = 0; i < sizeof(events_taken) / sizeof(*events_taken); i++) {
@@ -187,7 +188,7 @@ static void delete_folder(const char *folder)
 	rmdir(folder);
 }
 
-static struct error *measure_now(struct report_request *r, struct evidence *e)
+static struct error *measure_now(struct report_request *r, const struct rules *rules, struct evidence *e)
 {
 	char folder[4096];
 	bool temporary;
@@ -195,7 +196,8 @@ static struct error *measure_now(struct report_request *r, struct evidence *e)
 	        .seconds = r->o.run.sampler.duration_s,
 	        .folder = folder,
 	        .say = r->o.quiet ? NULL : say_step,
-	        .stop = &stop_sampling};
+	        .stop = &stop_sampling,
+	        .rules = rules};
 	struct error *err = run_add_children(&r->o.run);
 
 	if (!err)
@@ -317,7 +319,7 @@ static struct error *run(struct report_request *r, const struct rules *rules, co
 		r->nfiles--;
 	}
 	if (!err)
-		err = r->nfiles ? read_all(r, &e) : measure_now(r, &e);
+		err = r->nfiles ? read_all(r, &e) : measure_now(r, rules, &e);
 	if (!err)
 		err = findings_make(rules, &e, &f);
 	if (!err && before) {

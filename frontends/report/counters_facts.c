@@ -198,12 +198,18 @@ void counters_facts(const struct counters *before, const struct counters *after,
 	cgroup_facts(before, after, s, ret);
 }
 
+/* Shared memory is touched by one process after the other, and files come and go: neither is growth. */
+static double own_memory(const struct process_counters *p)
+{
+	return (double)(p->anon ? p->anon : p->rss) + (double)p->swap;
+}
+
 double counters_memory(const struct counters *c)
 {
 	double sum = 0;
 
 	for (u32 i = 0; i < c->nprocesses; i++)
-		sum += (double)c->processes[i].rss + (double)c->processes[i].swap;
+		sum += own_memory(&c->processes[i]);
 	return sum;
 }
 
@@ -216,7 +222,7 @@ void counters_growth(const struct counters *before, const struct counters *after
 
 		if (!then)
 			continue;
-		rss += (double)now->rss + (double)now->swap - (double)then->rss - (double)then->swap;
+		rss += own_memory(now) - own_memory(then);
 		fds += (double)now->fds - (double)then->fds;
 		threads += (double)now->threads - (double)then->threads;
 	}

@@ -14,6 +14,7 @@
 #include "unwind/clean_text.h"
 #include "unwind/cleanup.h"
 #include "unwind/runtime.h"
+#include "unwind/runtime_tasks.h"
 
 const struct profile *evidence_view(const struct evidence *e, const char *name)
 {
@@ -40,11 +41,19 @@ void evidence_step(struct evidence *e, bool missing, const char *format, ...)
 		free(clean);
 }
 
+static bool counts_tasks(const struct profile *p)
+{
+	for (const struct runtime_ops *const *r = runtimes; p->meta.unit && *r; r++)
+		if ((*r)->tasks && !strcmp((*r)->tasks->kinds, p->meta.unit))
+			return true;
+	return false;
+}
+
 /* The event that a profile was made of: its statistics say so; of others the unit tells. */
 static char *name_of(const struct profile *p)
 {
 	json_t *stats = p->meta.stats ? json_loads(p->meta.stats, 0, NULL) : NULL;
-	const char *event = json_string_value(json_object_get(stats, "event"));
+	const char *event = counts_tasks(p) ? "tasks" : json_string_value(json_object_get(stats, "event"));
 	bool known = event && *event && !event[strspn(event, "abcdefghijklmnopqrstuvwxyz-")];
 	char *ret = strdup(known ? event : "clock");
 
@@ -85,6 +94,33 @@ struct error *evidence_add(struct evidence *e, const char *path, struct profile 
 		e->start_unix_ns = p->meta.start_unix_ns;
 	e->view[e->nviews++] = (struct evidence_view){name, p};
 	return NULL;
+}
+
+struct error *evidence_replace(struct evidence *e, const char *path, struct profile *p, bool *better)
+{
+	char *name = name_of(p);
+
+	*better = true;
+	if (!name) {
+		profile_destroy(p);
+		return &error_no_memory;
+	}
+	for (u32 i = 0; i < e->nviews; i++) {
+		if (strcmp(e->view[i].name, name) != 0)
+			continue;
+		free(name);
+		*better = p->nodes[0].total > e->view[i].profile->nodes[0].total;
+		if (*better) {
+			struct profile *old = e->view[i].profile;
+
+			e->view[i].profile = p;
+			p = old;
+		}
+		profile_destroy(p);
+		return NULL;
+	}
+	free(name);
+	return evidence_add(e, path, p);
 }
 
 static void read_runtimes(struct evidence *e, const json_t *list)
@@ -271,6 +307,7 @@ void evidence_conclude(struct evidence *e)
 		if (!strcmp(e->view[i].name, "wall"))
 			conclude_states(e, e->view[i].profile);
 	}
+	facts_set(&e->facts, "runtimes", __builtin_popcount(e->runtimes));
 	if (e->target)
 		facts_set_text(&e->facts, "target", e->target);
 }

@@ -36,6 +36,8 @@ struct evidence { /* zeroed at first */
 
 /* Takes the profile over, also on failure. Its name is that of its event; one of the same name is an error. */
 struct error *evidence_add(struct evidence *e, const char *path, struct profile *p);
+/* The same in place of one of its name, if it has seen more samples; else it is dropped. *better: it has. */
+struct error *evidence_replace(struct evidence *e, const char *path, struct profile *p, bool *better);
 const struct profile *evidence_view(const struct evidence *e, const char *name);
 void evidence_step(struct evidence *e, bool missing, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* A recording, counters.json, or a folder of both. */

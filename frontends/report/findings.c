@@ -7,11 +7,13 @@
 
 #include "expression.h"
 #include "frontends/format/text.h"
+#include "holder.h"
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
 #include "unwind/runtime.h"
 
 #define NAME_LENGTH 512
+#define NOWHERE     "code that was not seen"
 
 /* --- texts --- */
 
@@ -157,7 +159,7 @@ static void set_site(struct evidence *e, const struct profile *p, const struct m
 	char name[NAME_LENGTH];
 
 	facts_set(&e->facts, "site.share", f && m->value ? (double)m->site[0].value / (double)m->total : 0);
-	facts_set_text(&e->facts, "site", f ? text_plain_name(f, name, sizeof(name)) : "");
+	facts_set_text(&e->facts, "site", f ? text_plain_name(f, name, sizeof(name)) : NOWHERE);
 	facts_set_text(&e->facts, "frame", m->function ? p->functions[m->function].name : "");
 }
 
@@ -165,7 +167,7 @@ static void set_site(struct evidence *e, const struct profile *p, const struct m
 static void forget_match(struct evidence *e)
 {
 	static const char *const names[] = {"share", "share.low", "threads.of", "share.high", "value", "value.s",
-	        "count", "per.second", "site", "site.share", "frame"};
+	        "count", "per.second", "site", "site.share", "frame", "holder", "lock.name"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		facts_forget(&e->facts, names[i]);
@@ -184,6 +186,37 @@ static void set_match(struct evidence *e, const struct profile *p, const struct 
 	facts_set(&e->facts, "threads.of", seconds > 0 ? (double)m->value / 1e9 / seconds : 0);
 	facts_set(&e->facts, "per.second", seconds > 0 ? m->count / seconds : 0);
 	set_site(e, p, m);
+}
+
+/* Who released the lock that is waited for in the rule's site, and how often. */
+static struct error *set_holder(struct evidence *e, const struct libraries *l)
+{
+	const struct profile *p = evidence_view(e, "lock");
+	const struct fact *site = facts_find(&e->facts, "site");
+	const struct profile_function *f;
+	cleanup(free) char *text = NULL;
+	struct holders h = {0};
+	char name[NAME_LENGTH];
+	struct error *err = NULL;
+
+	if (p)
+		err = holders_find(p, l, site && site->text ? site->text : "", &h);
+	if (err)
+		return err;
+	facts_set_text(&e->facts, "holder", "Who holds it was not seen.");
+	if (!h.n)
+		return NULL;
+	f = &p->functions[h.all[0].function];
+	text_plain_name(f, name, sizeof(name));
+	if (asprintf(&text, "In %.0f %% of the time of these waits it was %s, line %u%s%s, that released it.",
+	            100 * (double)h.all[0].value / (double)h.total, name, f->line ? f->line : f->definition,
+	            *f->file ? " of " : "", f->file) < 0) {
+		text = NULL;
+		return &error_no_memory;
+	}
+	facts_set_text(&e->facts, "holder", text);
+	facts_set_text(&e->facts, "lock.name", p->functions[h.lock].name);
+	return NULL;
 }
 
 static const struct evidence_view *choose_view(const struct rule *r, const struct evidence *e)
@@ -287,19 +320,58 @@ static struct error *set_weight(struct finding *f, const struct match *m, const 
 	return err;
 }
 
-static struct error *make_finding(const struct rule *r, const struct evidence *e, const struct evidence_view *v,
-        struct match *m, struct finding *ret)
+/* What a rule blames, in a view of its own: who computes while others wait, who makes what grows. */
+struct blamed {
+	const struct evidence_view *view; /* NULL: nothing of it was measured */
+	struct match match;
+};
+
+static struct error *find_blamed(const struct rule *r, struct evidence *e, struct blamed *ret)
 {
+	struct error *err = NULL;
+
+	for (u32 i = 0; !err && i < r->nblames && !ret->view; i++) {
+		struct rule those = {.stacks = &r->blames[i].pattern,
+		        .nstacks = 1,
+		        .has_site = r->has_site,
+		        .site = r->site,
+		        .skip = r->skip,
+		        .nskip = r->nskip,
+		        .from_last = r->from_last,
+		        .libraries = r->libraries};
+
+		for (u32 k = 0; k < e->nviews; k++)
+			if (!strcmp(e->view[k].name, r->blames[i].view))
+				ret->view = &e->view[k];
+		if (ret->view)
+			err = match_stacks(&those, ret->view->profile, &ret->match);
+		if (!err && ret->view && !ret->match.nsites) {
+			match_free(&ret->match);
+			ret->view = NULL;
+		}
+	}
+	if (!err && ret->view)
+		set_site(e, ret->view->profile, &ret->match);
+	else if (!err && r->nblames && !r->views[0])
+		facts_set_text(&e->facts, "site", NOWHERE);
+	return err;
+}
+
+static struct error *make_finding(const struct rule *r, const struct evidence *e, const struct evidence_view *v,
+        struct match *m, const struct blamed *b, struct finding *ret)
+{
+	const struct evidence_view *where = b->view ? b->view : v;
+	const struct match *named = b->view ? &b->match : m;
 	struct error *err;
 
 	*ret = (struct finding){.rule = r, .view = v};
 	err = set_weight(ret, m, &e->facts);
 	if (!err)
 		err = make_texts(ret, &e->facts);
-	if (!err && v)
-		err = make_sites(ret, v->profile, m);
-	if (!err && v)
-		err = match_profile(m, v->profile, &ret->stacks);
+	if (!err && where)
+		err = make_sites(ret, where->profile, named);
+	if (!err && where)
+		err = match_profile(named, where->profile, &ret->stacks);
 	if (err)
 		finding_free(ret);
 	return err;
@@ -310,6 +382,7 @@ static struct error *apply(const struct rule *r, struct evidence *e, enum verdic
 {
 	const struct evidence_view *v = choose_view(r, e);
 	struct match m = {0};
+	struct blamed b = {0};
 	struct error *err = NULL;
 	bool excluded = false;
 
@@ -319,6 +392,10 @@ static struct error *apply(const struct rule *r, struct evidence *e, enum verdic
 		err = match_stacks(r, v->profile, &m);
 	if (!err && *holds == YES && v)
 		set_match(e, v->profile, &m);
+	if (!err && r->holder)
+		err = set_holder(e, r->libraries);
+	if (!err)
+		err = find_blamed(r, e, &b);
 	if (!err)
 		err = set_lets(r, e);
 	if (!err && *holds == YES)
@@ -328,8 +405,9 @@ static struct error *apply(const struct rule *r, struct evidence *e, enum verdic
 	if (!err && excluded)
 		*holds = NO;
 	if (!err && *holds == YES)
-		err = make_finding(r, e, v, &m, ret);
+		err = make_finding(r, e, v, &m, &b, ret);
 	match_free(&m);
+	match_free(&b.match);
 	if (!err)
 		return NULL;
 	error_hint(err, "the rule %s stands in %s", r->name, r->source);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "frontends/format/text.h"
+#include "own.h"
 #include "unwind/cleanup.h"
 #include "unwind/hash_text.h"
 #include "unwind/table.h"
@@ -25,23 +26,14 @@ struct level {
 	bool spoilt;
 };
 
-/* Names are matched without the line that is executed. */
-static bool term_matches(const struct term *t, const struct profile_function *f)
-{
-	char name[MATCH_NAME];
-
-	return (!t->kinds || t->kinds & 1u << f->kind) &&
-	       (!t->name.set || pattern_matches(&t->name, text_plain_name(f, name, sizeof(name)))) &&
-	       (!t->place.set || pattern_matches(&t->place, f->file) || pattern_matches(&t->place, f->module));
-}
-
 static void traits_free(struct traits *t)
 {
 	free(t->terms);
 	free(t->without);
 }
 
-static struct error *traits_make(const struct stack_pattern *s, const struct profile *p, struct traits *ret)
+static struct error *traits_make(
+        const struct stack_pattern *s, const struct libraries *l, const struct profile *p, struct traits *ret)
 {
 	*ret = (struct traits){calloc(p->nfunctions + 1, 1), calloc(p->nfunctions + 1, 1)};
 	if (!ret->terms || !ret->without) {
@@ -50,9 +42,9 @@ static struct error *traits_make(const struct stack_pattern *s, const struct pro
 	}
 	for (u32 i = 1; i < p->nfunctions; i++) {
 		for (u32 k = 0; k < s->n; k++)
-			ret->terms[i] |= (u8)(term_matches(&s->term[k], &p->functions[i]) << k);
+			ret->terms[i] |= (u8)(term_matches(&s->term[k], l, &p->functions[i]) << k);
 		for (u32 k = 0; k < s->nwithout; k++)
-			ret->without[i] |= (u8)(term_matches(&s->without[k], &p->functions[i]) << k);
+			ret->without[i] |= (u8)(term_matches(&s->without[k], l, &p->functions[i]) << k);
 	}
 	return NULL;
 }
@@ -114,7 +106,7 @@ static bool is_match(const struct stack_pattern *s, const struct walk_state *w, 
 static bool is_skipped(const struct rule *r, const struct profile_function *f)
 {
 	for (u32 i = 0; i < r->nskip; i++)
-		if (term_matches(&r->skip[i], f))
+		if (term_matches(&r->skip[i], r->libraries, f))
 			return true;
 	return false;
 }
@@ -135,10 +127,25 @@ static bool is_code(const struct profile_function *f)
 	}
 }
 
-/* The function to name for the stack that ends at a node, from the first term outwards. */
+/* Frames of a language come before those of the machine code that implements it. */
+static bool is_language(const struct profile_function *f)
+{
+	return f->kind != KIND_NATIVE && f->kind != KIND_CXX && f->kind != KIND_RUST;
+}
+
+static bool is_site(const struct rule *r, const struct profile_function *f)
+{
+	return r->has_site ? term_matches(&r->site, r->libraries, f) : is_own(r->libraries, f);
+}
+
+/*
+ * The function to name for the stack that ends at a node, from the first term outwards. Where nothing is a site: the
+ * nearest code that is not skipped, and then the first term itself.
+ */
 static u32 site_of(const struct rule *r, const struct profile *p, const struct walk_state *w, u32 node, u32 first)
 {
-	u32 fallback = 0;
+	u32 at_first = 0, code = 0, native = 0;
+	bool languages_first = !r->has_site || r->site.own;
 
 	for (; node; node = p->nodes[node].parent) {
 		u32 function = p->nodes[node].function;
@@ -146,12 +153,19 @@ static u32 site_of(const struct rule *r, const struct profile *p, const struct w
 
 		if (w->depth[node] > first)
 			continue;
-		if (!fallback && w->depth[node] == first)
-			fallback = function;
-		if (!is_skipped(r, f) && (r->has_site ? term_matches(&r->site, f) : is_code(f)))
+		if (!at_first && w->depth[node] == first)
+			at_first = function;
+		if (is_skipped(r, f))
+			continue;
+		if (!code && is_code(f))
+			code = function;
+		if (!is_site(r, f))
+			continue;
+		if (!languages_first || is_language(f))
 			return function;
+		native = native ? native : function;
 	}
-	return fallback;
+	return native ? native : code ? code : at_first;
 }
 
 /* Where the first term of the match at a node is: with several terms, at the latest place that leads to the others. */
@@ -269,14 +283,33 @@ static struct error *rank(struct match *m, const struct sums *sums, const struct
 	return NULL;
 }
 
+/*
+ * Time on the run queue counts for itself only in rules that ask for it by name. Elsewhere it is shared out among what
+ * the same code does when it has a CPU (share_queue()): what others do with the CPUs must
+ * neither hide nor make findings.
+ */
+static bool is_left_out(const struct rule *r, const struct profile *p, const struct profile_node *n)
+{
+	if (p->functions[n->function].kind != KIND_RUNNABLE)
+		return false;
+	for (u32 i = 0; i < r->nstacks; i++)
+		for (u32 k = 0; k < r->stacks[i].n; k++)
+			if (r->stacks[i].term[k].kinds == 1u << KIND_RUNNABLE)
+				return false;
+	return true;
+}
+
 /* Each sample counts for a value; sums of such have the variance sum of count times value squared. */
-static void measure(struct match *m, const struct profile *p)
+static void measure(struct match *m, const struct rule *r, const struct profile *p)
 {
 	double matched = 0, rest = 0, share;
 
 	for (u32 i = 1; i < p->nnodes; i++) {
 		const struct profile_node *n = &p->nodes[i];
 		double count = n->self ? count_of(p, n) : 0;
+
+		if (is_left_out(r, p, n))
+			continue;
 
 		m->total += n->self;
 		if (count > 0)
@@ -290,18 +323,59 @@ static void measure(struct match *m, const struct profile *p)
 	                    : 0;
 }
 
+/*
+ * A node's time on the run queue goes to what its nearest ancestor with any other time does, in proportion; all of the
+ * rule's sites grow with it.
+ */
+static struct error *share_queue(struct match *m, const struct rule *r, const struct profile *p, struct sums *sums)
+{
+	cleanup(free) double *all = calloc(p->nnodes, sizeof(double));
+	cleanup(free) double *matched = calloc(p->nnodes, sizeof(double));
+	double more = 0, queued = 0, factor;
+
+	if (!all || !matched)
+		return &error_no_memory;
+	for (u32 i = p->nnodes - 1; i > 0; i--) {
+		const struct profile_node *n = &p->nodes[i];
+
+		if (!is_left_out(r, p, n)) {
+			all[i] += (double)n->self;
+			matched[i] += m->nodes[i] ? (double)n->self : 0;
+		}
+		all[n->parent] += all[i];
+		matched[n->parent] += matched[i];
+	}
+	for (u32 i = 1; i < p->nnodes; i++) {
+		u32 at = i;
+
+		if (!p->nodes[i].self || !is_left_out(r, p, &p->nodes[i]))
+			continue;
+		while (at && all[at] <= 0)
+			at = p->nodes[at].parent;
+		queued += (double)p->nodes[i].self;
+		more += all[at] > 0 ? (double)p->nodes[i].self * matched[at] / all[at] : 0;
+	}
+	factor = m->value ? 1 + more / (double)m->value : 1;
+	m->value = (u64)((double)m->value * factor);
+	m->total += (u64)queued;
+	m->share = m->total ? (double)m->value / (double)m->total : 0;
+	for (u32 i = 1; i < p->nfunctions; i++)
+		sums->site[i] = (u64)((double)sums->site[i] * factor);
+	return NULL;
+}
+
 static struct error *match_one(struct match *m, const struct rule *r, const struct stack_pattern *s,
         const struct profile *p, struct sums *sums)
 {
 	struct walk_state w = {0};
 	struct traits t;
-	struct error *err = traits_make(s, p, &t);
+	struct error *err = traits_make(s, r->libraries, p, &t);
 
 	if (err)
 		return err;
 	err = walk_all(s, p, &t, &w);
 	for (u32 i = 1; !err && i < p->nnodes; i++)
-		if (p->nodes[i].self && !m->nodes[i] && is_match(s, &w, i))
+		if (p->nodes[i].self && !m->nodes[i] && !is_left_out(r, p, &p->nodes[i]) && is_match(s, &w, i))
 			note(m, r, s, p, &w, i, sums);
 	walk_free(&w);
 	traits_free(&t);
@@ -319,9 +393,11 @@ struct error *match_stacks(const struct rule *rule, const struct profile *p, str
 	for (u32 i = 0; !err && i < rule->nstacks; i++)
 		err = match_one(ret, rule, &rule->stacks[i], p, &sums);
 	if (!err) {
-		measure(ret, p);
-		err = rank(ret, &sums, p);
+		measure(ret, rule, p);
+		err = share_queue(ret, rule, p, &sums);
 	}
+	if (!err)
+		err = rank(ret, &sums, p);
 	free(sums.site);
 	free(sums.last);
 	if (err)

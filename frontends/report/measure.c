@@ -14,20 +14,27 @@
 #include "builds.h"
 #include "counters.h"
 #include "dump_facts.h"
+#include "findings.h"
 #include "frontends/format/format.h"
 #include "frontends/format/input.h"
 #include "probes/event_command.h"
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
 #include "unwind/runtime.h"
+#include "unwind/runtime_snapshot.h"
 #include "unwind/runtime_tasks.h"
 
 #define COUNTERS_S  3.0
-#define VIEW_LEAST  2.0  /* seconds of a view */
-#define RATE        199  /* samples a second: 10 s of a busy thread give a share of 5 % to 1 point */
-#define BUSY        0.02 /* CPUs, or threads: below that nothing is worth a view of its own */
-#define CALLS_LEAST 20   /* system calls of I/O a second */
-#define FAULTS      500  /* a second */
+#define VIEW_LEAST  2.0    /* seconds of a view */
+#define RATE        199    /* samples a second: 10 s of a busy thread give a share of 5 % to 1 point */
+#define RATE_MOST   1999   /* where a target uses, or gets, little of a CPU */
+#define RATE_AGAIN  997    /* of the second round: a share to 1 point, and lines of what is seen seldom */
+#define AGAIN_PART  0.25   /* of the time that is left after the first two steps */
+#define AGAIN_FIRST 3      /* so many findings may ask for more */
+#define GROWTH      131072 /* bytes a second */
+#define BUSY        0.02   /* CPUs, or threads: below that nothing is worth a view of its own */
+#define CALLS_LEAST 20     /* system calls of I/O a second */
+#define FAULTS      500    /* a second */
 #define MESSAGE_MAX 2048
 
 struct plan {
@@ -93,12 +100,19 @@ static struct error *choose_options(struct run_request *r)
 	return err;
 }
 
-static struct error *record(const struct measure *m, const struct event_ops *event, double seconds, const char *path)
+struct taking {
+	const struct event_ops *event;
+	double seconds, rate;
+	const char *path;
+};
+
+static struct error *record(const struct measure *m, const struct taking *t)
 {
 	struct run_request r = *m->run;
 	struct run_result result = {0};
-	cleanup(fclose) FILE *out = fopen(path, "we");
-	struct error *err = out ? NULL : error_errno(errno, "cannot write %s", path);
+	const struct event_ops *event = t->event;
+	cleanup(fclose) FILE *out = fopen(t->path, "we");
+	struct error *err = out ? NULL : error_errno(errno, "cannot write %s", t->path);
 
 	r.own = NULL;
 	r.sampler.event = NULL;
@@ -111,8 +125,8 @@ static struct error *record(const struct measure *m, const struct event_ops *eve
 	if (!err)
 		err = choose_options(&r);
 	r.second = false;
-	r.sampler.duration_s = seconds;
-	r.sampler.frequency = RATE;
+	r.sampler.duration_s = t->seconds;
+	r.sampler.frequency = t->rate;
 	r.sampler.no_idle = event->waits && event->rated; /* of waits alone, those by design are what there is to see */
 	r.sampler.collect.processes = true;
 	r.sampler.collect.names.inlines = true;
@@ -135,10 +149,9 @@ static struct error *record(const struct measure *m, const struct event_ops *eve
 }
 
 /* In a process of its own; its error comes through a pipe: kind, message, hint, each ended by a zero byte. */
-static void record_and_exit(
-        const struct measure *m, const struct event_ops *event, double seconds, const char *path, int fd)
+static void record_and_exit(const struct measure *m, const struct taking *t, int fd)
 {
-	struct error *err = record(m, event, seconds, path);
+	struct error *err = record(m, t);
 
 	if (err)
 		dprintf(fd, "%s%c%s", err->message, 0, err->hint ? err->hint : "");
@@ -160,7 +173,7 @@ static struct error *failed(int status, int fd)
 	return *hint ? error_hint(err, "%s", hint) : err;
 }
 
-static struct error *run_apart(const struct measure *m, const struct event_ops *event, double seconds, const char *path)
+static struct error *run_apart(const struct measure *m, const struct taking *t)
 {
 	struct error *err;
 	int fds[2], status = 0;
@@ -172,7 +185,7 @@ static struct error *run_apart(const struct measure *m, const struct event_ops *
 	child = fork();
 	if (!child) {
 		close(fds[0]);
-		record_and_exit(m, event, seconds, path, fds[1]);
+		record_and_exit(m, t, fds[1]);
 	}
 	close(fds[1]);
 	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
@@ -182,14 +195,30 @@ static struct error *run_apart(const struct measure *m, const struct event_ops *
 	return err;
 }
 
-static struct error *load(struct evidence *e, const char *path)
+static struct error *read_profile(const char *path, struct profile **ret)
 {
 	struct filter_options options = {0};
 	struct recording cut;
+
+	return input_load(path, &options, ret, &cut);
+}
+
+static struct error *load(struct evidence *e, const char *path)
+{
 	struct profile *p = NULL;
-	struct error *err = input_load(path, &options, &p, &cut);
+	struct error *err = read_profile(path, &p);
 
 	return err ? err : evidence_add(e, path, p);
+}
+
+/* As many samples of a target that gets a tenth of a CPU as of one that has one: they cost the same. */
+static double rate_for(const struct evidence *e, const char *event)
+{
+	const struct fact *cpu = facts_find(&e->facts, "cpu");
+
+	if (strcmp(event, "clock") != 0 || !cpu)
+		return RATE;
+	return fmin(RATE_MOST, fmax(RATE, RATE / fmax(cpu->number, 0.01)));
 }
 
 /* A view that cannot be had is said; without permission nothing can. */
@@ -202,7 +231,7 @@ static struct error *take_view(struct measure *m, struct evidence *e, const char
 	if (!event || stopped(m))
 		return NULL;
 	snprintf(path, sizeof(path), "%s/%s.yrt", m->folder, name);
-	err = run_apart(m, event, seconds, path);
+	err = run_apart(m, &(struct taking){event, seconds, rate_for(e, name), path});
 	if (!err)
 		err = load(e, path);
 	if (!err || (!e->nviews && err->kind != ERROR_NO_PROCESS))
@@ -329,11 +358,16 @@ static bool has_tasks(u32 seen)
 	return false;
 }
 
+static bool is_growing(const struct facts *f)
+{
+	return facts_number(f, "growth.rss.least") > GROWTH;
+}
+
 /* What the first two steps ask for. */
 static u32 make_plan(const struct evidence *e, struct plan *ret)
 {
 	const struct facts *f = &e->facts;
-	bool waits = facts_number(f, "wall.waiting") > BUSY, tasks = has_tasks(e->runtimes);
+	bool waits = facts_number(f, "wall.waiting") > BUSY, tasks = has_tasks(e->runtimes), grows = is_growing(f);
 	const struct plan all[] = {
 	        {"clock", 3, facts_number(f, "cpu") > BUSY || facts_number(f, "wall.running") > BUSY,
 	                "CPU time is used"},
@@ -343,8 +377,8 @@ static u32 make_plan(const struct evidence *e, struct plan *ret)
 	                "sockets are open"},
 	        {"wait", 1, facts_number(f, "cpu") < BUSY && facts_number(f, "wall.threads") < 2 * BUSY,
 	                "hardly anything happens"},
-	        {"fault", 0.7, facts_number(f, "faults.minor") + facts_number(f, "faults.major") > FAULTS,
-	                "memory is touched for the first time"},
+	        {"fault", 0.7, facts_number(f, "faults.minor") + facts_number(f, "faults.major") > FAULTS || grows,
+	                grows ? "memory grows" : "memory is touched for the first time"},
 	};
 	u32 n = 0;
 
@@ -373,6 +407,116 @@ static struct error *take_plan(struct measure *m, struct evidence *e, double sec
 	return err;
 }
 
+/* --- a second round --- */
+
+/* A view that a finding wants for naming its cause, and that nobody has asked for yet. */
+static const struct event_ops *wanted_by(const struct finding *f, const struct evidence *e)
+{
+	for (u32 i = 0; i < f->rule->nblames; i++) {
+		const char *view = f->rule->blames[i].view;
+
+		if (evidence_view(e, view))
+			return NULL;
+		if (event_find(view))
+			return event_find(view);
+	}
+	return NULL;
+}
+
+/* The first finding's CPU time again, at a higher rate, if that makes it sharper. */
+static struct error *look_closer(struct measure *m, struct evidence *e, const struct finding *f, double seconds)
+{
+	char again[PATH_MAX], path[PATH_MAX];
+	struct profile *p = NULL;
+	struct error *err;
+	bool better = false;
+
+	if (!f->view || strcmp(f->view->name, "clock") != 0 || stopped(m))
+		return NULL;
+	say(m, e, false, "%s, so: again at a higher rate", f->title);
+	snprintf(path, sizeof(path), "%s/clock.yrt", m->folder);
+	snprintf(again, sizeof(again), "%s/again.yrt", m->folder);
+	err = run_apart(
+	        m, &(struct taking){event_find("clock"), seconds, fmax(RATE_AGAIN, rate_for(e, "clock")), again});
+	if (!err)
+		err = read_profile(again, &p);
+	if (!err)
+		err = evidence_replace(e, again, p, &better);
+	if (!err && better)
+		rename(again, path);
+	unlink(again);
+	if (err)
+		say(m, e, true, "CPU time was not measured again: %s", err->message);
+	error_free(err);
+	return NULL;
+}
+
+/* Rules on what is known so far say what is worth another look. */
+static struct error *narrow_down(struct measure *m, struct evidence *e, double seconds)
+{
+	struct findings f = {0};
+	bool taken = false;
+	struct error *err = m->rules && !stopped(m) ? findings_make(m->rules, e, &f) : NULL;
+
+	for (u32 i = 0; !err && i < f.n && i < AGAIN_FIRST && !taken; i++) {
+		const struct event_ops *event = wanted_by(&f.all[i], e);
+
+		if (!event)
+			continue;
+		taken = true;
+		say(m, e, false, "%s, so: %s", f.all[i].title, event->summary);
+		err = take_view(m, e, event->name, seconds);
+	}
+	if (!err && !taken && f.n)
+		err = look_closer(m, e, &f.all[0], seconds);
+	findings_free(&f);
+	return err;
+}
+
+/* The command that shows all that waits without a thread in one of these runtimes; false: there is none. */
+static bool tasks_command(u32 seen, char *ret, size_t size)
+{
+	for (const struct runtime_ops *const *r = runtimes; *r; r++) {
+		const struct runtime_tasks_ops *t = (*r)->tasks;
+
+		if (!(seen & 1u << (*r)->id) || !t || !t->all)
+			continue;
+		for (const struct runtime_snapshot_ops *const *s = (*r)->snapshots; s && *s; s++)
+			if (!strcmp((*s)->name, t->kinds)) {
+				snprintf(ret, size, "%s-%s", (*r)->view, t->kinds);
+				return true;
+			}
+	}
+	return false;
+}
+
+/* Which tasks have come and not gone: this program itself, as of a dump. */
+static struct error *take_tasks(struct measure *m, struct evidence *e)
+{
+	char path[PATH_MAX], number[16], command[64];
+	int status = 0;
+	pid_t child;
+
+	if (stopped(m) || !m->run->npids || !tasks_command(e->runtimes, command, sizeof(command)))
+		return NULL;
+	say(m, e, false, "what waits may have no thread, so: %s, those that come and do not go", command);
+	snprintf(path, sizeof(path), "%s/tasks.yrt", m->folder);
+	snprintf(number, sizeof(number), "%d", m->run->pids[0]);
+	fflush(NULL);
+	child = fork();
+	if (!child) {
+		execl("/proc/self/exe", "yrt", command, "-q", "-d", "2", "--creators", "--lines", "-p", number, "-o",
+		        path, NULL);
+		_exit(ERROR_INTERNAL);
+	}
+	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	if (child > 0 && WIFEXITED(status) && !WEXITSTATUS(status))
+		return load(e, path);
+	say(m, e, true, "%s could not be read", command);
+	return NULL;
+}
+
 /* Of the first process: who waits for whom. */
 static void take_dump(struct measure *m, struct evidence *e)
 {
@@ -389,10 +533,21 @@ static void take_dump(struct measure *m, struct evidence *e)
 	error_free(err);
 }
 
+/* What has grown since the first reading. */
+static void take_growth(const struct measure *m, struct evidence *e, const struct counters *first)
+{
+	struct counters now = {0};
+
+	if (!counters_take(m->run->pids, (u32)m->run->npids, &now))
+		counters_growth(first, &now, &e->facts);
+	counters_free(&now);
+	evidence_conclude(e);
+}
+
 struct error *measure(struct measure *m, struct evidence *ret)
 {
-	double first_s = fmin(COUNTERS_S, m->seconds / 5), wall_s;
-	struct counters first = {0}, last = {0};
+	double first_s = fmin(COUNTERS_S, m->seconds / 5), wall_s, left;
+	struct counters first = {0};
 	struct error *err = take_counters(m, ret, &first, first_s);
 
 	note_growth(m, ret);
@@ -409,14 +564,18 @@ struct error *measure(struct measure *m, struct evidence *ret)
 	note_growth(m, ret);
 	if (!err && evidence_view(ret, "wall"))
 		say_states(m, ret);
+	left = (m->seconds - first_s - wall_s) * (1 - AGAIN_PART);
 	if (!err)
-		err = take_plan(m, ret, m->seconds - first_s - wall_s);
+		err = take_plan(m, ret, left);
+	if (!err)
+		err = take_tasks(m, ret);
+	take_growth(m, ret, &first);
+	if (!err)
+		err = narrow_down(m, ret, fmax(VIEW_LEAST, left / (1 - AGAIN_PART) * AGAIN_PART));
 	if (!err)
 		take_dump(m, ret);
-	if (!err && !counters_take(m->run->pids, (u32)m->run->npids, &last))
-		counters_growth(&first, &last, &ret->facts);
-	evidence_conclude(ret);
+	if (!err)
+		take_growth(m, ret, &first);
 	counters_free(&first);
-	counters_free(&last);
 	return err ? err : facts_check(&ret->facts);
 }

@@ -8,6 +8,7 @@
 
 #include "evidence.h"
 #include "probes/run.h"
+#include "rule.h"
 
 struct measure {
 	struct run_request *run;                  /* its targets; .sampler is copied for each run */
@@ -16,7 +17,8 @@ struct measure {
 	void (*say)(void *ctx, const char *step); /* each step as it goes; may be NULL */
 	void *ctx;
 	volatile sig_atomic_t *stop;
-	double memory; /* of the last step; set by measure() */
+	const struct rules *rules; /* what they find decides what is looked at again */
+	double memory;             /* of the last step; set by measure() */
 	u64 memory_at;
 };
 

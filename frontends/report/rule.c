@@ -48,6 +48,8 @@ static const struct {
 } kind_groups[] = {
         {"language", 1u << KIND_SCRIPT | 1u << KIND_SCRIPT_BASELINE | 1u << KIND_SCRIPT_JIT | 1u << KIND_SCRIPT_NATIVE},
         {"code", 1u << KIND_SCRIPT | 1u << KIND_SCRIPT_BASELINE | 1u << KIND_SCRIPT_JIT},
+        {"program", 1u << KIND_SCRIPT | 1u << KIND_SCRIPT_BASELINE | 1u << KIND_SCRIPT_JIT | 1u << KIND_NATIVE |
+                            1u << KIND_CXX | 1u << KIND_RUST},
         {"compiled", 1u << KIND_NATIVE | 1u << KIND_CXX | 1u << KIND_RUST},
         {"state", 1u << KIND_RUNNING | 1u << KIND_RUNNABLE | 1u << KIND_WAITING},
 };
@@ -102,7 +104,8 @@ static struct error *parse_term(const struct parser *p, const char **at, struct 
 	size_t n = strcspn(*at, "\" \t@");
 	struct error *err;
 
-	if (n && !find_kinds(*at, n, &ret->kinds))
+	ret->own = n == 3 && !strncmp(*at, "own", n);
+	if (n && !ret->own && !find_kinds(*at, n, &ret->kinds))
 		return wrong(p, "a kind of frames, or a quoted regular expression", *at);
 	*at += n;
 	if (**at != '"' && **at != '@')
@@ -278,6 +281,19 @@ static struct error *add_let(const struct parser *p, const char *value)
 	return parse_pattern(p, skip_blanks(at + view), &r->lets[r->nlets++].pattern);
 }
 
+/* VIEW PATTERN */
+static struct error *add_blame(const struct parser *p, const char *value)
+{
+	struct rule *r = p->rule;
+	size_t view = strcspn(value, " \t");
+	struct error *err = grow(&r->blames, r->nblames, sizeof(*r->blames));
+
+	if (err)
+		return err;
+	r->blames[r->nblames] = (struct rule_let){.view = strndup(value, view)};
+	return parse_pattern(p, skip_blanks(value + view), &r->blames[r->nblames++].pattern);
+}
+
 /* EXPRESSION : TEXT */
 static struct error *add_doubt(const struct parser *p, const char *value)
 {
@@ -350,6 +366,10 @@ static struct error *take_key(const struct parser *p, const char *key, const cha
 		r->from_last = !strcmp(value, "last");
 		return r->from_last ? NULL : wrong(p, "last", value);
 	}
+	if (!strcmp(key, "holder")) {
+		r->holder = !strcmp(value, "yes");
+		return r->holder ? NULL : wrong(p, "yes", value);
+	}
 	if (!strcmp(key, "runtime"))
 		return add_words(p, r->runtimes, RULE_CLAUSES_MAX - 1, value);
 	if (!strcmp(key, "view"))
@@ -360,6 +380,8 @@ static struct error *take_key(const struct parser *p, const char *key, const cha
 		return add_stack(p, value);
 	if (!strcmp(key, "let"))
 		return add_let(p, value);
+	if (!strcmp(key, "blame"))
+		return add_blame(p, value);
 	if (!strcmp(key, "site"))
 		return set_site(p, value);
 	if (!strcmp(key, "skip"))
@@ -417,6 +439,10 @@ static void rule_free(struct rule *r)
 		free(r->lets[i].view);
 		stack_pattern_free(&r->lets[i].pattern);
 	}
+	for (u32 i = 0; i < r->nblames; i++) {
+		free(r->blames[i].view);
+		stack_pattern_free(&r->blames[i].pattern);
+	}
 	for (u32 i = 0; i < r->ndoubts; i++) {
 		free(r->doubts[i].when);
 		free(r->doubts[i].text);
@@ -426,6 +452,7 @@ static void rule_free(struct rule *r)
 	term_free(&r->site);
 	free(r->stacks);
 	free(r->lets);
+	free(r->blames);
 	free(r->skip);
 	*r = (struct rule){0};
 }
@@ -459,13 +486,28 @@ static struct error *begin_rule(struct parser *p, const char *name)
 	} else {
 		r = &rules->all[rules->n++];
 	}
-	*r = (struct rule){.severity = SEVERITY_WASTE, .name = strdup(name)};
+	*r = (struct rule){.severity = SEVERITY_WASTE, .name = strdup(name), .libraries = rules->libraries};
 	p->rule = r;
 	if (!r->name || asprintf(&r->source, "%s:%u", p->file, p->line) < 0) {
 		r->source = NULL;
 		return &error_no_memory;
 	}
 	return NULL;
+}
+
+/* It holds for all rules, also those before it. */
+static struct error *add_library(struct parser *p, const char *value)
+{
+	struct libraries *l = p->rules->libraries;
+	struct error *err = check_rule(p);
+
+	if (!err)
+		err = grow(&l->all, l->n, sizeof(*l->all));
+	if (err)
+		return err;
+	p->rule = NULL;
+	l->all[l->n] = (struct term){0};
+	return parse_term(p, &value, &l->all[l->n++]);
 }
 
 /* A whole line of a rule: its key, and its value with what continues it. */
@@ -480,6 +522,8 @@ static struct error *take_line(struct parser *p, char *line)
 	if (*value)
 		*value++ = '\0';
 	value += strspn(value, " \t");
+	if (!strcmp(line, "library"))
+		return add_library(p, value);
 	if (strcmp(line, "rule") != 0)
 		return p->rule ? take_key(p, line, value) : wrong(p, "rule NAME", line);
 	return begin_rule(p, value);
@@ -511,6 +555,10 @@ struct error *rules_parse(struct rules *r, const char *file, const char *text)
 	u32 key_indent = 8, number = 0;
 	struct error *err = NULL;
 
+	if (!r->libraries)
+		r->libraries = calloc(1, sizeof(*r->libraries));
+	if (!r->libraries)
+		return &error_no_memory;
 	while (!err) {
 		size_t n = strcspn(at, "\n");
 		const char *s = skip_blanks(at);
@@ -605,5 +653,10 @@ void rules_free(struct rules *r)
 	for (u32 i = 0; i < r->n; i++)
 		rule_free(&r->all[i]);
 	free(r->all);
+	for (u32 i = 0; r->libraries && i < r->libraries->n; i++)
+		term_free(&r->libraries->all[i]);
+	if (r->libraries)
+		free(r->libraries->all);
+	free(r->libraries);
 	*r = (struct rules){0};
 }

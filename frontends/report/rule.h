@@ -11,6 +11,9 @@
  *		stack PATTERN		which of its stacks; several: any of them
  *		let NAME VIEW PATTERN	the share of another pattern as a number
  *		site TERM		the caller to name: the nearest one that matches; skip TERM: not these
+ *		holder yes		facts on who released the lock that is waited for
+ *		blame VIEW PATTERN	the functions to name are those of these stacks; of several lines the
+ *					first that was measured
  *		begin last		it is looked for from the last matched frame on, not from the first
  *		when EXPRESSION		all must hold
  *		unless EXPRESSION	none may
@@ -20,6 +23,8 @@
  *		general yes		others of its severity say more: it comes behind them
  *		why, change, against, show, healthy TEXT
  *
+ * Between rules, `library TERM` says which functions are those of libraries, all that match.
+ *
  * Deeper indented lines continue a text. A pattern is frames from the root to the leaf:
  *
  *	"^json" > "malloc"		the second is called by the first, directly or not
@@ -27,6 +32,7 @@
  *	"x" leaf, "x" leaf 4		it is the leaf, or among the four innermost
  *	"x" without "y"			and no frame of the stack matches y
  *	script"^handle"@"app/"		of a kind (profile.h), in a file or module that matches
+ *	own				code of the program, of no library (own.h)
  */
 #ifndef YRT_REPORT_RULE_H
 #define YRT_REPORT_RULE_H
@@ -45,6 +51,7 @@
 
 struct term {
 	u32 kinds;                  /* bit n: enum profile_kind n; 0: any */
+	bool own;                   /* of the program, not of a library: own.h */
 	struct pattern name, place; /* not set: any */
 	u32 within;                 /* frames from the term before it; 0: any */
 };
@@ -55,6 +62,11 @@ struct stack_pattern {
 	u32 leaf; /* the last one is among so many innermost frames; 0: anywhere */
 	struct term without[RULE_TERMS_MAX];
 	u32 nwithout;
+};
+
+struct libraries {
+	struct term *all;
+	u32 n;
 };
 
 enum severity { SEVERITY_PROBLEM, SEVERITY_WASTE, SEVERITY_REMARK };
@@ -80,18 +92,23 @@ struct rule {
 	u32 nlets;
 	struct term site, *skip;
 	bool has_site, from_last;
+	bool holder;
+	struct rule_let *blames; /* without names */
+	u32 nblames;
 	u32 nskip;
 	char *when[RULE_CLAUSES_MAX + 1], *unless[RULE_CLAUSES_MAX + 1], *weight;
 	struct rule_doubt doubts[RULE_CLAUSES_MAX];
 	u32 ndoubts;
 	char *replaces[RULE_CLAUSES_MAX + 1];
-	char *source; /* "python.rule:12" */
-	char *text;   /* as written, for --explain */
+	const struct libraries *libraries; /* of all rules; not owned */
+	char *source;                      /* "python.rule:12" */
+	char *text;                        /* as written, for --explain */
 };
 
 struct rules { /* zeroed at first */
 	struct rule *all;
 	u32 n;
+	struct libraries *libraries;
 };
 
 /* Adds those of a file's text. An error names file, line, and what was expected there. */

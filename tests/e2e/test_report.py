@@ -165,18 +165,29 @@ def test_explain():
     assert "--list" in report("--explain", "nothing", codes=(yrt.USAGE,)).stderr
 
 
-def test_live():
+def measured_now():
     """One function of one thread is all that happens."""
     with yrt.Fixture("deep30", seconds=60) as fixture, tempfile.TemporaryDirectory() as folder:
         fixture.release()
         kept = os.path.join(folder, "kept")
         found = json.loads(report("-p", fixture.pid, "-d", 6, "-q", "-f", "json", "--keep", kept).stdout)
         again = json.loads(report(kept, "-f", "json").stdout)
-    assert [v["name"] for v in found["views"]][:2] == ["wall", "clock"], found["views"]
+    assert [f["rule"] for f in again["findings"]] == [f["rule"] for f in found["findings"]]
+    return found
+
+
+def test_live():
+    found = measured_now()
+    assert [v["name"] for v in found["views"]][:1] == ["wall"], found["views"]
+    assert found["verdict"] and found["steps"] and "deep30" in found["target"], found
+
+
+@yrt.measured
+def test_live_finding():
+    found = measured_now()
     assert "hot-function" in [f["rule"] for f in found["findings"]], found
     hot = next(f for f in found["findings"] if f["rule"] == "hot-function")
     assert hot["where"][0]["function"] == "burn", hot["where"]  # what the innermost function of the chain does
-    assert [f["rule"] for f in again["findings"]] == [f["rule"] for f in found["findings"]]
 
 
 def test_process_that_is_not_there():

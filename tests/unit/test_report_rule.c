@@ -115,8 +115,9 @@ static void test_sites(void **state)
 	static const struct {
 		const char *more, *site;
 		u64 value;
-	} cases[] = {{"", "compile", 30}, {"\tskip \"compile|match|parse|malloc\"\n", "handle", 50},
-	        {"\tsite script\n", "handle", 50}, {"\tsite script\n\tskip \"handle\"\n", "other", 10}};
+	} cases[] = {{"", "handle", 50}, {"\tsite program\n", "compile", 30},
+	        {"\tskip \"compile|match|parse|malloc\"\n", "handle", 50}, {"\tsite script\n", "handle", 50},
+	        {"\tsite script\n\tskip \"handle\"\n", "other", 10}};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct rules rules = {0};
@@ -131,7 +132,7 @@ static void test_sites(void **state)
 		        cases[i].more);
 		assert_null(rules_parse(&rules, "test", text));
 		assert_null(match_stacks(&rules.all[0], p, &m));
-		if (i == 3) { /* where nothing is left to name, it is what matched */
+		if (i == 4) { /* where nothing is left to name, it is what matched */
 			bool found = false;
 
 			for (u32 k = 0; k < m.nsites; k++)

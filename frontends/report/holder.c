@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "holder.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "frontends/format/text.h"
+#include "own.h"
+#include "unwind/cleanup.h"
+
+#define RELEASED  "[released by "
+#define STACK_MAX 1024
+#define NAME_MAX_ 512
+
+static bool is_release(const struct profile *p, u32 node)
+{
+	return !strncmp(p->functions[p->nodes[node].function].name, RELEASED, strlen(RELEASED));
+}
+
+/* From the node up to the root; the last ones of what is too long are left out. */
+static u32 path_of(const struct profile *p, u32 node, u32 *path)
+{
+	u32 n = 0;
+
+	for (; node && n < STACK_MAX; node = p->nodes[node].parent)
+		path[n++] = node;
+	return n;
+}
+
+static bool waits_in(const struct profile *p, const u32 *path, u32 from, u32 n, const char *waiter)
+{
+	char name[NAME_MAX_];
+
+	for (u32 i = from; i < n; i++)
+		if (!strcmp(text_plain_name(&p->functions[p->nodes[path[i]].function], name, sizeof(name)), waiter))
+			return true;
+	return !*waiter;
+}
+
+/* The stack of the one that released lies behind its name, the leaf first. The nearest own code, scripts before C. */
+static u32 releaser(const struct profile *p, const struct libraries *l, const u32 *path, u32 at)
+{
+	u32 native = 0;
+
+	while (at-- > 0) {
+		u32 function = p->nodes[path[at]].function;
+
+		if (!is_own(l, &p->functions[function]))
+			continue;
+		if (p->functions[function].kind != KIND_NATIVE && p->functions[function].kind != KIND_CXX)
+			return function;
+		native = native ? native : function;
+	}
+	return native;
+}
+
+static void note(const struct profile *p, const struct libraries *l, const char *waiter, u32 node, u64 *sums,
+        struct holders *h, u64 *most)
+{
+	u32 path[STACK_MAX], n = path_of(p, node, path), at = 0, function;
+
+	while (at < n && !is_release(p, path[at]))
+		at++;
+	if (at + 1 >= n || !waits_in(p, path, at + 2, n, waiter))
+		return;
+	h->total += p->nodes[node].self;
+	function = releaser(p, l, path, at);
+	if (!function)
+		return;
+	sums[function] += p->nodes[node].self;
+	if (sums[function] < *most)
+		return;
+	*most = sums[function];
+	h->thread = p->nodes[path[at]].function;
+	h->lock = p->nodes[path[at + 1]].function;
+}
+
+struct error *holders_find(
+        const struct profile *locks, const struct libraries *l, const char *waiter, struct holders *ret)
+{
+	cleanup(free) u64 *sums = calloc(locks->nfunctions + 1, sizeof(*sums));
+	u64 most = 0;
+
+	*ret = (struct holders){0};
+	if (!sums)
+		return &error_no_memory;
+	for (u32 i = 1; i < locks->nnodes; i++)
+		if (locks->nodes[i].self)
+			note(locks, l, waiter, i, sums, ret, &most);
+	while (ret->n < HOLDERS_MAX) {
+		u32 best = 0;
+
+		for (u32 i = 1; i < locks->nfunctions; i++)
+			if (sums[i] > (best ? sums[best] : 0))
+				best = i;
+		if (!best)
+			break;
+		ret->all[ret->n++] = (struct holder){best, sums[best]};
+		sums[best] = 0;
+	}
+	return NULL;
+}

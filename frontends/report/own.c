@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "own.h"
+
+#include <string.h>
+
+#include "frontends/format/text.h"
+
+#define MATCH_NAME 1024
+
+/* A compiler's copies of a function, "f.isra.0", "f.lto_priv.0.cold", are that function. */
+static void cut_suffixes(const struct profile_function *f, char *name)
+{
+	static const char *const suffixes[] = {".lto_priv", ".isra", ".part", ".constprop", ".cold", ".llvm"};
+	size_t end = strlen(name);
+
+	if (f->kind != KIND_NATIVE && f->kind != KIND_CXX && f->kind != KIND_VM && f->kind != KIND_KERNEL)
+		return;
+	for (size_t i = 0; i < sizeof(suffixes) / sizeof(*suffixes); i++) {
+		char *at = strstr(name + 1, suffixes[i]);
+
+		if (at && (size_t)(at - name) < end)
+			end = (size_t)(at - name);
+	}
+	name[end] = '\0';
+}
+
+static bool name_matches(const struct pattern *p, const struct profile_function *f)
+{
+	char name[MATCH_NAME];
+
+	if (text_plain_name(f, name, sizeof(name)) != name)
+		snprintf(name, sizeof(name), "%s", f->name);
+	if (*name)
+		cut_suffixes(f, name);
+	return pattern_matches(p, name);
+}
+
+/* Names are matched without the line that is executed. */
+bool term_matches(const struct term *t, const struct libraries *l, const struct profile_function *f)
+{
+	return (!t->kinds || t->kinds & 1u << f->kind) && (!t->own || is_own(l, f)) &&
+	       (!t->name.set || name_matches(&t->name, f)) &&
+	       (!t->place.set || pattern_matches(&t->place, f->file) || pattern_matches(&t->place, f->module));
+}
+
+/* Frames that are code at all, and no part of a runtime. */
+static bool is_code(const struct profile_function *f)
+{
+	switch (f->kind) {
+	case KIND_NATIVE:
+	case KIND_CXX:
+	case KIND_RUST:
+	case KIND_SCRIPT:
+	case KIND_SCRIPT_BASELINE:
+	case KIND_SCRIPT_JIT:
+		return true;
+	default:
+		return false;
+	}
+}
+
+bool is_own(const struct libraries *l, const struct profile_function *f)
+{
+	if (!is_code(f))
+		return false;
+	for (u32 i = 0; l && i < l->n; i++)
+		if (term_matches(&l->all[i], NULL, f))
+			return false;
+	return true;
+}

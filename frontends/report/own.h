@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Is a function of the program itself, or of a library that it uses? Rules say what is a library (rule.h): by folders
+ * of packages and shared libraries, by packages where a runtime keeps no path. What a program has in its own folder is
+ * its own.
+ */
+#ifndef YRT_REPORT_OWN_H
+#define YRT_REPORT_OWN_H
+
+#include "rule.h"
+
+bool is_own(const struct libraries *l, const struct profile_function *f);
+/* Does it match? Names are compared without the executed line, and without what a compiler adds to its copies. */
+bool term_matches(const struct term *t, const struct libraries *l, const struct profile_function *f);
+
+#endif
