@@ -52,8 +52,12 @@ static void reach(const struct graph *g, u32 without, u32 at, bool *seen)
 static void check(const struct graph *g)
 {
 	static bool dominates[NODES_MAX][NODES_MAX];
-	u32 *dom, *incoming, rounds;
+	struct heap_edge *copy = malloc((g->nedges + 1) * sizeof(*copy));
+	u32 *dom, rounds;
+	u8 *incoming;
 
+	assert_non_null(copy);
+	memcpy(copy, g->edges, g->nedges * sizeof(*copy));
 	for (u32 a = 0; a < g->n; a++) {
 		bool seen[NODES_MAX] = {false};
 
@@ -61,7 +65,8 @@ static void check(const struct graph *g)
 		for (u32 b = 0; b < g->n; b++)
 			dominates[a][b] = !seen[b];
 	}
-	assert_null(heap_dominators(g->parents, g->n, g->edges, g->nedges, &dom, &incoming, &rounds));
+	assert_null(heap_dominators(g->parents, g->n, &copy, g->nedges, &dom, &incoming, &rounds));
+	assert_null(copy);
 	assert_true(rounds < HEAP_ROUNDS_MAX);
 	for (u32 b = 1; b < g->n; b++) {
 		u32 edges = 0;
@@ -96,7 +101,8 @@ static void test_random(void **unused)
 /* A list that is linked both ways, and held by both ends: nobody in it dominates another. */
 static void test_ends(void **unused)
 {
-	u32 n = 100000, *parents = calloc(n, sizeof(*parents)), *dom, *incoming, rounds;
+	u32 n = 100000, *parents = calloc(n, sizeof(*parents)), *dom, rounds;
+	u8 *incoming;
 	struct heap_edge *edges = calloc(2 * n, sizeof(*edges));
 	u64 nedges = 0;
 
@@ -107,25 +113,44 @@ static void test_ends(void **unused)
 	}
 	edges[nedges++] = (struct heap_edge){n - 1, n - 2};
 	edges[nedges++] = (struct heap_edge){n - 2, n - 1};
-	assert_null(heap_dominators(parents, n, edges, nedges, &dom, &incoming, &rounds));
+	assert_null(heap_dominators(parents, n, &edges, nedges, &dom, &incoming, &rounds));
 	for (u32 i = 0; i < n; i++)
 		assert_int_equal(dom[i], 0);
 	assert_true(rounds <= 4);
+	assert_int_equal(incoming[1], 1);
 	free(parents);
-	free(edges);
 	free(dom);
 	free(incoming);
 }
 
 static void test_none(void **unused)
 {
-	u32 parent = 0, *dom, *incoming, rounds;
+	struct heap_edge *none = NULL;
+	u32 parent = 0, *dom, rounds;
+	u8 *incoming;
 
-	assert_null(heap_dominators(&parent, 0, NULL, 0, &dom, &incoming, &rounds));
+	assert_null(heap_dominators(&parent, 0, &none, 0, &dom, &incoming, &rounds));
 	free(dom);
 	free(incoming);
-	assert_null(heap_dominators(&parent, 1, NULL, 0, &dom, &incoming, &rounds));
+	assert_null(heap_dominators(&parent, 1, &none, 0, &dom, &incoming, &rounds));
 	assert_int_equal(dom[0], 0);
+	free(dom);
+	free(incoming);
+}
+
+/* More references than are counted. */
+static void test_popular(void **unused)
+{
+	u32 n = 1000, *parents = calloc(n, sizeof(*parents)), *dom, rounds;
+	struct heap_edge *edges = calloc(n, sizeof(*edges));
+	u8 *incoming;
+
+	for (u32 i = 2; i < n; i++)
+		edges[i - 2] = (struct heap_edge){i, 1};
+	assert_null(heap_dominators(parents, n, &edges, n - 2, &dom, &incoming, &rounds));
+	assert_int_equal(incoming[1], UINT8_MAX);
+	assert_int_equal(incoming[2], 0);
+	free(parents);
 	free(dom);
 	free(incoming);
 }
@@ -133,6 +158,7 @@ static void test_none(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_popular),
 	        cmocka_unit_test(test_random),
 	        cmocka_unit_test(test_ends),
 	        cmocka_unit_test(test_none),

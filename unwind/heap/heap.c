@@ -17,7 +17,7 @@
 #define REFS_MAX    (1u << 26) /* of one object */
 #define NOTES_MAX   64
 #define SLOTS_FIRST (1u << 12)
-#define CACHE_SHARE 4  /* of the memory, for blocks */
+#define CACHE_SHARE 8  /* of the memory, for blocks */
 #define NODE_BYTES  48 /* a node and its edges, until the dominators are known */
 #define NODES_MAX   0x7fffffffu
 #define SIZE_EXACT  0x7fffffffull
@@ -111,7 +111,7 @@ u32 heap_discover(struct heap *h, u64 addr, u32 parent, u32 label, bool *fresh)
 	u32 *slot, node;
 
 	*fresh = false;
-	if (2ull * h->nnodes >= reading(h)->nslots)
+	if (4ull * h->nnodes >= 3 * reading(h)->nslots)
 		err = more_slots(h);
 	if (err) {
 		fail(h, err);
@@ -437,7 +437,7 @@ struct error *heap_settle(struct heap *h)
 	free(TAKE(r->slots));
 	r->nslots = 0;
 	heap_cache_destroy(TAKE(h->cache));
-	err = heap_dominators(h->parents, h->nnodes, h->edges, h->nedges, &h->dominators, &h->incoming, &h->rounds);
+	err = heap_dominators(h->parents, h->nnodes, &h->edges, h->nedges, &h->dominators, &h->incoming, &h->rounds);
 	h->settled = h->rounds < HEAP_ROUNDS_MAX;
 	return err;
 }

@@ -57,14 +57,14 @@ struct heap {
 	struct heap_node *nodes;
 	u32 *parents, *labels; /* of each node; a label with its flags */
 	u32 nnodes;
-	struct heap_edge *edges;
+	struct heap_edge *edges; /* until heap_settle() */
 	u64 nedges;
 	struct heap_way *ways; /* with heap_options.ways: all references but those by parents */
 	u64 nways;
 	struct heap_tally *tallies;
 	u32 ntallies;
 	u32 *dominators; /* heap_settle(): of each node but 0; NULL before */
-	u32 *incoming;   /* heap_settle(): edges to each node */
+	u8 *incoming;    /* heap_settle(): edges to each node, at most UINT8_MAX */
 	u32 rounds;      /* that this took */
 	bool settled;    /* the dominators are exact */
 	struct heap_type *types;

@@ -9,7 +9,8 @@
 #include "runtime.h"
 #include "sort_keys.h"
 
-#define AHEAD_FROM 256 /* objects of a wave, from which whole blocks are read */
+#define AHEAD_FROM 256        /* objects of a wave, from which whole blocks are read */
+#define WAVE_MAX   (1u << 20) /* objects that are put in order at once, in 32 MB */
 #define EDGES_MAX  0xfffffff0u
 #define REFS_EACH  256 /* references for each object that there is room for: a process that has more is hostile */
 
@@ -145,7 +146,7 @@ static struct error *walk_rank(const struct walk_of *w, enum heap_rank rank)
 		if (r->ranks[r->refs[i].node] == rank)
 			refer(w, r->root_nodes[r->refs[i].node], r->refs[i].label, r->refs[i].addr);
 	while (!err && !r->err && done < w->h->nnodes) {
-		u32 end = w->h->nnodes;
+		u32 end = w->h->nnodes - done < WAVE_MAX ? w->h->nnodes : done + WAVE_MAX;
 
 		err = visit_wave(w, done, end);
 		done = end;
