@@ -18,7 +18,8 @@
 /*
  * parents: of n nodes, each but node 0's below its own number. edges: fewer than 2^32 others, in any order; freed, and
  * set to NULL, as soon as they are not needed any more. *ret: the dominator of each node (of node 0: 0), malloc'd;
- * *incoming: how many edges lead to each, at most UINT8_MAX, malloc'd. *rounds: sweeps that it took; HEAP_ROUNDS_MAX: not done, *ret is too far down for some.
+ * *incoming: how many edges lead to each, at most UINT8_MAX, malloc'd. *rounds: sweeps that it took; HEAP_ROUNDS_MAX:
+ * not done, *ret is too far down for some.
  */
 struct error *heap_dominators(
         const u32 *parents, u32 n, struct heap_edge **edges, u64 nedges, u32 **ret, u8 **incoming, u32 *rounds);
