@@ -40,7 +40,7 @@ struct error *clock_cpus_create(const struct event_host *host, struct clock_cpus
 		return &error_no_memory;
 	c->host = host;
 	*ret = c;
-	if (host->options->everyone)
+	if (host->options->everyone || host->options->follow || host->options->selection)
 		return NULL;
 	c->on_migrate = bpf_program__attach(skel->progs.on_migrate);
 	c->on_wakeup_new = c->on_migrate ? bpf_program__attach(skel->progs.on_wakeup_new) : NULL;

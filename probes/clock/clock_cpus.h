@@ -8,7 +8,7 @@
  * to start the timer, once for a CPU and at most each two seconds. Time without ticks counts as lost (clock.bpf.h). A
  * timer that goes on keeps the rest of its period, so its first tick is at a random moment.
  *
- * All CPUs tick where targets are not known before they run (-a).
+ * All CPUs tick where targets are not known before they run (-a, -s, --select).
  */
 #ifndef YRT_CLOCK_CPUS_H
 #define YRT_CLOCK_CPUS_H
