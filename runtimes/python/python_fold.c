@@ -147,13 +147,13 @@ static bool is_native_part(struct folding *f, const struct frame *frame)
 
 static bool is_part(struct folding *f, const struct frame *frame)
 {
-	struct frame_name name;
+	const char *name, *file;
 
 	if (!is_python(frame))
 		return is_native_part(f, frame);
-	if (!python_name_frame(f->names, f->p->memory, frame, &name) || !is_file(f->fold_group, name.file))
+	if (!python_name_code(f->names, f->p->memory, frame, &name, &file) || !is_file(f->fold_group, file))
 		return false;
-	f->running = f->running || runs(f->fold_group, name.name);
+	f->running = f->running || runs(f->fold_group, name);
 	f->certain = true;
 	return true;
 }

@@ -183,18 +183,44 @@ static u32 line_at(const struct python_layout *l, const struct code *k, u32 pos)
 	return python_line(k->table, k->size, k->firstlineno, pos);
 }
 
+static const struct code *code_of(struct python_names *names, struct memory *mem, const struct frame *frame)
+{
+	return find(names, mem, frame_addr(frame), (u32)(frame->detail >> PYTHON_COOKIE_BITS));
+}
+
+bool python_name_code(
+        struct python_names *names, struct memory *mem, const struct frame *frame, const char **name, const char **file)
+{
+	const struct code *k = code_of(names, mem, frame);
+
+	if (!k)
+		return false;
+	*name = k->name;
+	*file = k->file ? k->file : "";
+	return true;
+}
+
+/* What is read is no longer than that. */
+static void copy_text(char ret[NAME_MAX_BYTES], const char *text)
+{
+	size_t n = strnlen(text, NAME_MAX_BYTES - 1);
+
+	memcpy(ret, text, n);
+	ret[n] = '\0';
+}
+
 bool python_name_frame(
         struct python_names *names, struct memory *mem, const struct frame *frame, struct frame_name *ret)
 {
 	u64 code = frame_addr(frame);
 	u32 cookie = (u32)(frame->detail >> PYTHON_COOKIE_BITS), pos = python_pos(frame);
-	const struct code *k = find(names, mem, code, cookie);
+	const struct code *k = code_of(names, mem, frame);
 
 	if (!k)
 		return false;
 	memset(ret, 0, sizeof(*ret));
-	snprintf(ret->name, sizeof(ret->name), "%s", k->name);
-	snprintf(ret->file, sizeof(ret->file), "%s", k->file ? k->file : "");
+	copy_text(ret->name, k->name);
+	copy_text(ret->file, k->file ? k->file : "");
 	ret->definition = k->firstlineno;
 	ret->line = pos == PYTHON_NO_POS ? k->firstlineno : line_at(names->layout, k, pos);
 	ret->identity = code ^ (u64)cookie << 32;

@@ -13,6 +13,9 @@ void python_names_destroy(struct python_names *names);                          
 /* False: the code object is not there any more. */
 bool python_name_frame(
         struct python_names *names, struct memory *mem, const struct frame *frame, struct frame_name *ret);
+/* The same of its code alone: function and file, which are valid until names are asked again. */
+bool python_name_code(struct python_names *names, struct memory *mem, const struct frame *frame, const char **name,
+        const char **file);
 /* The frame that stands for a position in a code object. False: it is none, or cannot be read. */
 bool python_code_frame(struct python_names *names, struct memory *mem, u64 code, u64 pos, struct frame *ret);
 
