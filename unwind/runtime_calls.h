@@ -35,7 +35,8 @@ struct runtime_callee {
 	 * anew: the entry is then read twice. 0: it never does.
 	 */
 	u64 stamp;
-	u8 compared; /* code that compares the entry with this byte does not begin a call; 0: none does so */
+	u64 code_from, code_to; /* only what code from there up to there reads begins a call; code_to 0: any code */
+	u8 compared;            /* code that compares the entry with this byte does not begin a call; 0: none does so */
 	/*
 	 * A compiler may have the entry read before the new frame is linked: the walk then begins with the caller. But
 	 * one of the thread's registers points to the frame, in which these words have these values. nproof is 0: each

@@ -30,9 +30,9 @@ static const struct manual_example examples[] = {
 
 const struct manual functions_manual = {
         .usage = usage,
-        .text = "Prints functions of Python, LuaJIT and Perl by the names that `yrt probe -e` and `yrt latency -e` "
-                "take, with the place of their definition. PATTERN is compared with the whole name: * stands for any "
-                "letters; without a language in front, it is looked for in each. The process keeps running.",
+        .text = "Prints functions of Python, LuaJIT, Perl and Java by the names that `yrt probe -e` and `yrt latency "
+                "-e` take, with the place of their definition. PATTERN is compared with the whole name: * stands for "
+                "any letters; without a language in front, it is looked for in each. The process keeps running.",
         .options = options,
         .examples = examples,
 };

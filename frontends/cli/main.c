@@ -28,7 +28,7 @@ static const struct command_line fixed[] = {
                 .group = GROUP_PROGRAM},
         {"inspect", "the runtimes that yrt recognises in a process, and how", inspect_main, &inspect_manual,
                 .group = GROUP_PROGRAM},
-        {"functions", "functions of Python, Lua and Perl that `yrt probe` can be asked for", functions_main,
+        {"functions", "functions of Python, Lua, Perl and Java that `yrt probe` can be asked for", functions_main,
                 &functions_manual, .group = GROUP_PROGRAM},
         {"y", "asks a process or a core file with a program in Y, C over its own types", y_main, &y_manual,
                 .group = GROUP_PROGRAM},

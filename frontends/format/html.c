@@ -17,6 +17,7 @@
  *	times      when samples were taken (--timeline): step (ms), and in order of time runs of samples:
  *	           after (steps since the run before), node (in preorder), count
  *	histogram  of calls (latency): [[from, to, calls], ...] (histogram.h)
+ *	requests   of a server, by route, and the slowest (requests.h)
  *	longest    of them, with arguments and waits: [[ns, at, thread, call, reason, ns, ...], ...] (histogram.h)
  *	source     lines of functions' files (source.h)
  */
@@ -29,6 +30,7 @@
 #include "histogram.h"
 #include "html.h"
 #include "order.h"
+#include "requests.h"
 #include "source.h"
 #include "text.h"
 #include "unwind/cleanup.h"
@@ -312,8 +314,10 @@ static struct error *put_data(const struct profile *p, FILE *out)
 	if (err)
 		return err;
 	put_nodes(p, order, out);
-	if (!p->base)
+	if (!p->base) {
 		histogram_put(p->meta.stats, out);
+		requests_put(p->meta.stats, out);
+	}
 	err = put_times(p, order, out);
 	if (!err && p->meta.source) {
 		fputs(",\n\"source\":", out);

@@ -69,6 +69,12 @@ static __attribute__((noinline)) int callee_is_compared(const struct callee_watc
 	return false;
 }
 
+/* Does code read the entry that begins no call? rip is behind the instruction. */
+static inline bool callee_is_elsewhere(const struct callee_watch *watch, u64 rip)
+{
+	return watch->code_to && (rip <= watch->code_from || rip > watch->code_to);
+}
+
 /* Was the entry read already by this call? */
 static __attribute__((noinline)) int callee_is_anew(struct callee_watch *watch)
 {
@@ -398,8 +404,8 @@ WALK_GLOBAL int callee_begin(struct callee_watch *watch, u64 addr, u64 rip, u64 
 	if (counts->again)
 		return (int)counts->slot;
 	counts->traps++;
-	if (!callee_was_read(watch, addr) || callee_is_anew(watch) || callee_is_compared(watch, rip) ||
-	        (!watch->exit && now >= watch->until))
+	if (callee_is_elsewhere(watch, rip) || !callee_was_read(watch, addr) || callee_is_anew(watch) ||
+	        callee_is_compared(watch, rip) || (!watch->exit && now >= watch->until))
 		return -1;
 	return callee_slot(watch) ? (int)counts->slot : -1;
 }

@@ -30,9 +30,10 @@ struct callee_watch {
 	u32 compared; /* by code that does not begin a call; 0: by none */
 	u32 lead;     /* native frames that may precede at[] */
 	u32 reserved;
-	u32 function; /* its number, where calls are measured; 0: they are counted */
-	u32 exit;     /* calls end here */
-	u64 calls;    /* that began */
+	u32 function;           /* its number, where calls are measured; 0: they are counted */
+	u32 exit;               /* calls end here */
+	u64 calls;              /* that began */
+	u64 code_from, code_to; /* of the code that reads it to begin a call; code_to 0: any */
 };
 
 /* Calls of a thread that are under way, of one function, outermost first. */

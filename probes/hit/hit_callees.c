@@ -151,6 +151,8 @@ static struct error *tell(
 	        .nat = f->callee.nat,
 	        .compared = i ? 0 : f->callee.compared,
 	        .nproof = i ? 0 : f->callee.nproof,
+	        .code_from = i ? 0 : f->callee.code_from,
+	        .code_to = i ? 0 : f->callee.code_to,
 	        .function = function,
 	        .loose = f->callee.loose_detail,
 	        .lead = f->callee.lead,

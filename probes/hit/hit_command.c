@@ -70,7 +70,8 @@ static void explain_latency(FILE *out, const struct run_request *r, const struct
 static const struct event_option probe_first[] = {
         {'e', "event", "WHAT",
                 "FILE:FUNCTION, FUNCTION, FILE+0xADDRESS, PROVIDER:PROBE (USDT), CATEGORY:TRACEPOINT, "
-                "python:MODULE.FUNCTION, lua:FILE:FUNCTION, lua:FILE:LINE, perl:PACKAGE::SUB or go:FUNCTION; up to 16"},
+                "python:MODULE.FUNCTION, lua:FILE:FUNCTION, lua:FILE:LINE, perl:PACKAGE::SUB, java:CLASS.METHOD or "
+                "go:FUNCTION; up to 16"},
         {0},
 };
 
@@ -85,6 +86,7 @@ static const struct event_example probe_examples[] = {
         {"yrt @ -e python:orders.views.checkout -p 4242", "a function of Python"},
         {"yrt @ -e lua:access.lua:handle -p 4242", "one of Lua, by the end of its file's path"},
         {"yrt @ -e perl:Shop::Order::place -p 4242", "a sub of Perl"},
+        {"yrt @ -e java:com.shop.OrderService.place -p 4242", "a method of Java"},
         {"yrt @ -e nginx+0x51340 -p 4242", "code without a symbol, as stacks show it"},
         {NULL, NULL},
 };

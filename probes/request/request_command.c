@@ -123,7 +123,8 @@ const struct event_command request_command = {
                 "and --stats writes them as JSON; stacks count the time of requests.\n"
                 "nginx and OpenResty are known, also stripped, with Lua, HTTP/2 and subrequests, which are part of "
                 "their request. Children of the process are followed. Requests that began before the run are not "
-                "counted. A request costs the target some 6 hits of 1 to 3 us, 20 us in some virtual machines. "
+                "counted. A request costs the target some 6 hits of 1 to 3 us, 20 us in some virtual machines: too "
+                "much for a worker that answers thousands a second there. "
                 "Ctrl-C ends the run early and keeps the result.",
         .first = first,
         .own = own,

@@ -183,6 +183,7 @@ static json_t *route_json(const struct request_route *r, const char *text)
 	for (u32 i = 0; i < REQUEST_CLASSES; i++)
 		json_array_append_new(status, json_integer((json_int_t)r->status[i]));
 	json_object_set_new(object, "status", status);
+	json_object_set_new(object, "errors", json_integer((json_int_t)(r->status[4] + r->status[5])));
 	return object;
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtimes/hotspot/walk/hotspot.h"
+#include "hotspot_calls.h"
 #include "hotspot_check.h"
 #include "hotspot_frozen.h"
 #include "hotspot_idle.h"
@@ -425,4 +426,5 @@ const struct runtime_ops hotspot_runtime = {
         .role = hotspot_role,
         .waits_for = waits_for,
         .tasks = &hotspot_tasks,
+        .calls = &hotspot_calls,
 };

@@ -8,10 +8,12 @@ import collections
 import concurrent.futures
 import contextlib
 import http.client
+import json
 import os
 import re
 import signal
 import socket
+import tempfile
 import time
 
 import servers
@@ -166,6 +168,56 @@ def test_workers():
         stats = run.done.stats["requests"]
         assert stats["unpaired"] == 1 and stats["ended"] == 2 and stats["begun"] == 3, stats
         assert "1 requests had begun before" in run.done.stderr and "1 not over" in run.done.stderr, run.done.stderr
+
+
+def test_any_server():
+    """A server that yrt does not know: its functions are given. Each request has the time of its own steps."""
+    flags = ("--begin", "request_begin", "--end", "request_end", "--run", "request_work", "--loop", "loop_turn",
+             "--key", "arg2")
+    with yrt.Fixture("serving") as fixture:
+        run = yrt.Run("requests", *flags, "-p", fixture.pid, "-d", 60).sampling()
+        fixture.release()
+        fixture.finish()
+        result = run.result().expect()
+    stats = result.stats["requests"]
+    assert stats["begun"] == stats["ended"] == 24 and [r["requests"] for r in stats["routes"]] == [24], stats
+    assert len(stats["slowest"]) == 24, stats
+    computed, slept = [], []
+    for s in stats["slowest"]:
+        times = s["time_ns"]
+        assert sum(times[t] for t in TIMES) == s["ns"] and times["idle"] + times["others"] > 0, s
+        (computed if times["cpu"] > times["blocked"] else slept).append(times)
+    # a step computes for 1 ms of CPU time, or is 2 ms in the kernel, and a request has three
+    assert len(computed) == len(slept) == 12, stats["slowest"]
+    assert all(t["cpu"] >= 2.9e6 for t in computed), computed
+    assert all(t["cpu"] + t["queue"] + t["blocked"] >= 6e6 for t in slept), slept
+    waits = [k for s in stats["slowest"] for k in s["stacks"] if k["reason"] == "sleep"]
+    assert waits and all("; request_work; serve; main" in k["frames"] for k in waits), stats["slowest"]
+    assert any("request_work" in frames and "[sleep]" in frames for frames, _ in result.stacks), yrt.show(result.stacks)
+
+
+def test_page():
+    """The page, also of a recording, has the table and the slowest with their stacks; hostile paths are harmless."""
+    with servers.Nginx(load=0, template="requests.conf.in") as nginx, tempfile.TemporaryDirectory() as at:
+        path = os.path.join(at, "requests.yrt")
+        await_log(nginx, 1)
+        run = yrt.Run("requests", "-p", nginx.master.pid, "-d", 300, "-o", path, output=False).sampling()
+        get(nginx.port, "GET", "/slow?n=1", "/json")
+        raw(nginx.port, b"GET /</script><b>%22\x1b[31m HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        await_log(nginx, 4)
+        run.process.send_signal(signal.SIGINT)
+        result = run.result().expect()
+        page = yrt.run("render", path, "-f", "html", "-o", "-", output=False, stats=False).expect().stdout
+    data = json.loads(re.search(r'<script id="data"[^>]*>(.*?)</script>', page, re.S)[1])["requests"]
+    stats = result.stats["requests"]
+    assert data["times"] == list(TIMES), data
+    wanted = [[r["route"], r["requests"], r["errors"]] + [r[k] for k in ("p50_ns", "p95_ns", "p99_ns", "max_ns")]
+              + [list(r["time_ns"].values())] for r in stats["routes"]]
+    assert data["routes"] == wanted and len(wanted) == 3, (data, wanted)
+    slowest = [[s[k] for k in ("request", "status", "ns", "pid")] + [list(s["time_ns"].values())]
+               + [[[k["ns"], k["reason"], k["frames"]] for k in s["stacks"]]] for s in stats["slowest"]]
+    assert data["slowest"] == slowest and slowest[0][0] == "GET /slow?n=1", (data, slowest)
+    assert "\x1b" not in result.stderr + page, result.stderr
 
 
 def test_refused():

@@ -201,6 +201,7 @@ function listen() {
 function main() {
 	showBanner();
 	showCalls();
+	showRequests();
 	palette = colours(false);
 	readHash();
 	theme();

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+const requestRow = (tag, ...cells) => element("tr", "", ...cells.map((c) => typeof c == "string" ? element(tag, c) : element(tag, "", c)));
+
+/* A strip of what a request's time was. */
+function requestStrip(parts) {
+	const sum = parts.reduce((n, ns) => n + ns, 0) || 1, strip = element("span", "");
+	strip.className = "strip";
+	parts.forEach((ns, i) => {
+		const part = element("i", "");
+		part.className = "part" + i;
+		part.style.width = 100 * ns / sum + "%";
+		part.title = data.requests.times[i] + " " + callTime(ns);
+		strip.append(part);
+	});
+	return strip;
+}
+
+/* The table of routes. */
+function showRoutes(table) {
+	const { times, routes } = data.requests;
+	table.append(requestRow("th", "requests", "errors", "p50", "p95", "p99", "max", ...times, "", "route"));
+	for (const [route, n, errors, p50, p95, p99, max, parts] of routes)
+		table.append(requestRow("td", n.toLocaleString("en-US"), errors.toLocaleString("en-US"), ...[p50, p95, p99, max, ...parts.map((ns) => ns / n)].map(callTime), requestStrip(parts), route));
+}
+
+/* The slowest: what their time was, and their stacks. */
+function showSlowest(table) {
+	for (const [request, status, ns, pid, parts, stacks] of data.requests.slowest) {
+		const box = element("details", "", element("summary", request + (status ? "  " + status : "")));
+		for (const [part, reason, frames] of stacks) {
+			const names = (frames || "[" + reason + "]").split("; ");
+			box.append(element("p", callTime(part) + "  " + names[0]), element("ol", "", ...names.slice(1).map((name) => element("li", name))));
+		}
+		const said = parts.map((t, i) => t >= ns / 200 ? data.requests.times[i] + " " + callTime(t) : "").filter(Boolean).join(", ");
+		table.append(requestRow("td", callTime(ns), requestStrip(parts), said, "process " + pid, box));
+	}
+}
+
+function showRequests() {
+	const box = $("requests");
+	if (box.hidden = !data.requests)
+		return;
+	const [summary, routes, title, slowest] = box.children, n = data.requests.routes.reduce((sum, r) => sum + r[1], 0);
+	summary.textContent = n.toLocaleString("en-US") + " requests by route, times of one in the mean";
+	showRoutes(routes);
+	title.textContent = data.requests.slowest.length ? "the " + data.requests.slowest.length + " slowest, with their stacks" : "none was slow";
+	showSlowest(slowest);
+}

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+probe of methods of Java: as many hits as the program counts calls itself, interpreted and compiled; overloads are told
+apart, unknown names are refused with those that are near.
+"""
+
+import java
+import yrt
+
+# What is asked for, and the program's own word for it.
+KINDS = [
+    ("counted.place", "place"),
+    ("counted.add(int)", "add(int)"),
+    ("counted.add(int,java.lang.String)", "add(int,java.lang.String)"),
+    ("counted.recursive", "recursive"),
+    ("counted.raises", "raises"),
+    ("counted.looping", "looping"),
+    ("counted$Square.area", "area"),
+    ("counted$Square.locked", "locked"),
+    ("counted$Square.<init>", "init"),
+]
+COMPILED = ["-Xcomp", "-XX:TieredStopAtLevel=1", "-XX:-Inline", "-XX:CompileCommand=quiet",
+            "-XX:CompileCommand=compileonly,counted*::*"]
+
+
+def check(options, each):
+    """each: functions at a time: those that are compiled take two debug registers."""
+    with java.Java("counted", options=options) as jvm:
+        jvm.ask()
+        for first in range(0, len(KINDS), each):
+            kinds = KINDS[first : first + each]
+            names = [word for name, _ in kinds for word in ("-e", f"java:{name}")]
+            before = jvm.ask()
+            run = yrt.Run("probe", *names, "-p", jvm.pid, "-d", 60, "--max-cpu", 0).sampling()
+            after = jvm.ask()
+            run.interrupt()
+            result = run.result().expect()
+            for name, word in kinds:
+                wanted, reason = after[word] - before[word], f"[java:{name}]"
+                hits = [(f, n) for f, n in result.stacks if len(kinds) == 1 or yrt.leaf(f) == reason]
+                seen = sum(n for _, n in hits)
+                assert seen == wanted > 0, f"{name} {options}: {seen} of {wanted}\n{result.stderr}"
+                method = name.partition("(")[0].rpartition(".")[2]
+                assert all(method in f[-1] or method in f[-2] for f, _ in hits), yrt.show(hits)
+        yield f"{len(KINDS)} methods"
+
+
+def test_interpreted():
+    """Calls of the interpreter, of all kinds; a loop that begins with the first bytecode is one call."""
+    yield from check(["-Xint"], 4)
+
+
+def test_compiled():
+    """Calls of compiled code, after it was compiled."""
+    yield from check(COMPILED, 2)
+
+
+def test_names():
+    """Overloads are listed, near names suggested, patterns taken; a method that nobody calls is there."""
+    with java.Java("counted", options=["-Xint"]) as jvm:
+        jvm.ask()
+        for name, near in (("counted.add", "counted.add(int)"), ("counted.plac", "counted.place")):
+            run = yrt.run("probe", "-e", f"java:{name}", "-p", jvm.pid, "-d", 1, output=False, stats=False)
+            assert run.code == yrt.USAGE and near in run.stderr, f"{name}: {run.stderr}"
+        run = yrt.Run("probe", "-e", "java:counted.add*", "-p", jvm.pid, "-d", 60, "--max-cpu", 0).sampling()
+        before = jvm.ask()
+        run.interrupt()
+        assert run.result().expect().samples == before["add(int)"] - 200 + before["add(int,java.lang.String)"] - 200
+        run = yrt.run("probe", "-e", "java:counted.never", "-p", jvm.pid, "-d", 1)
+        assert "no call was seen" in run.stderr, run.stderr
+        listed = yrt.run("functions", "-p", jvm.pid, "java:counted.*", output=False, stats=False)
+        assert "counted.place" in listed.stdout and "counted.add(int)" in listed.stdout, listed.stdout + listed.stderr
+
+
+yrt.main(globals())
