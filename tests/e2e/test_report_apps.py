@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""yrt report on programs of other authors: the planted cause is found first, and none in healthy ones."""
+"""
+yrt report on programs of other authors: the planted cause is found first, and none in healthy ones. The measurements need
+`sh fixtures/setup.sh apps`.
+"""
 
 import yrt
 from report_apps import HEALTHY, NEAR, PROGRAMS, findings, judge, start_of
