@@ -5,6 +5,7 @@ EVENT(clock)
 EVENT(tlab)
 EVENT(alloc) /* of object/ */
 EVENT(leak)  /* of object/, too */
+EVENT(pools) /* of object/, too */
 EVENT(fault)
 EVENT(wait)
 EVENT(wall)

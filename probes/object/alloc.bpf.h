@@ -18,9 +18,10 @@
 u64 alloc_interval = 1;
 u32 alloc_most = 0; /* stacks in a moment, before the interval grows; 0: any number */
 u32 alloc_of_moment = 0;
-u64 alloc_moment = 0; /* when it began */
-u32 alloc_open = 1;   /* calls count */
-u32 alloc_window = 0; /* they do so in alloc_window_counts, and user space adds them with a weight */
+u64 alloc_moment = 0;        /* when it began */
+u32 alloc_open = 1;          /* calls count */
+u32 alloc_each = ALLOC_EACH; /* how many blocks one of a pool counts for, in units of 1/ALLOC_EACH */
+u32 alloc_window = 0;        /* they do so in alloc_window_counts, and user space adds them with a weight */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

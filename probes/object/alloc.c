@@ -84,6 +84,7 @@ static struct error *create(const struct event_host *host, void **ret)
 	a->options = host->options->of_event;
 	windows.program = object_skeleton(host->object)->progs.on_alloc;
 	windows.pair = object_skeleton(host->object)->progs.on_alloc_pair;
+	windows.interval = a->options->interval;
 	windows.share = host->options->cpu_percent / 100 * SHARE;
 	err = alloc_windows_create(&windows, &a->windows);
 	if (!err)

@@ -16,6 +16,8 @@ struct alloc_progress { /* in BPF one for each CPU, since the start */
 	u64 pair_ns; /* from the end of one program to the begin of the other: an exception, and next to no code */
 };
 
+#define ALLOC_EACH 256 /* a power of two */
+
 struct alloc_count { /* of a stack, in a window */
 	u64 bytes, calls;
 };

@@ -45,7 +45,7 @@
 #define AT_ONCE     1024   /* counts that are read together */
 #define SLICES      1024   /* before they get their weights */
 #define MEMORY_NS   500e6  /* that a mean goes back, about */
-#define CPU_LEAST   0.6    /* of a CPU: what uses less gets the budget of that, some 10,000 hits a second */
+#define CPU_LEAST   0.4    /* of a CPU: what uses less gets the budget of that, some 10,000 hits a second */
 
 struct group { /* functions of a file in a process */
 	u32 process;
@@ -98,7 +98,7 @@ struct alloc_windows {
 	u32 windows;
 	double exact_calls, exact_bytes; /* before the first window */
 	double cost;                     /* ns, of all hits */
-	double own, all;                 /* ns: of windows, the program's own, and with hits */
+	double own, all, stood_for;      /* ns: of windows, the program's own, with hits; what they stood for */
 	struct alloc_slice *slices;      /* that have no weight yet */
 	u32 nslices;
 	struct counted *seen; /* in them */
@@ -346,8 +346,7 @@ static void settle(struct alloc_windows *w)
 /* Stacks cost, too: as many as a picture needs. */
 static void choose_interval(struct alloc_windows *w, double bytes)
 {
-	const struct alloc_options *options = w->options.host->options->of_event;
-	double least = options->interval >= 1 ? options->interval : 1;
+	double least = fmax(w->options.interval, 1);
 
 	skeleton(w)->data->alloc_interval = (u64)fmin(fmax(bytes / STACKS, least), 1e9);
 }
@@ -374,6 +373,7 @@ static void end_slice(struct alloc_windows *w, const struct look *now)
 	w->slices[w->nslices++] = s;
 	w->dense = s.gaps * s.exception_ns > s.gap_ns / 2;
 	w->own += alloc_slice_own(&s);
+	w->stood_for += s.stands_for;
 	w->all += alloc_slice_own(&s) + s.bpf_ns + s.hits * s.exception_ns;
 	if (w->nslices == SLICES)
 		settle(w);
@@ -449,6 +449,8 @@ static void open_window(struct alloc_windows *w)
 		place_pairs(w);
 	look(w, &w->opened);
 	w->is_open = true;
+	if (w->own > 0)
+		skeleton(w)->data->alloc_each = (u32)fmin(fmax(w->stood_for / w->own, 1) * ALLOC_EACH, 1e9);
 	count_now(w, true);
 }
 

@@ -27,7 +27,8 @@ struct bpf_program;
 struct alloc_windows_options {
 	const struct event_host *host;
 	const struct bpf_program *program, *pair;
-	double share; /* of the targets' CPU time; 0: uprobes always stay */
+	double share;    /* of the targets' CPU time; 0: uprobes always stay */
+	double interval; /* at least: of stacks, in bytes */
 };
 
 struct error *alloc_windows_create(const struct alloc_windows_options *options, struct alloc_windows **ret);

@@ -85,8 +85,7 @@ static bool is_script(const struct profile *p, u32 node)
 	return kind >= KIND_SCRIPT && kind <= KIND_SCRIPT_JIT;
 }
 
-/* The function that asked for the block, and its callers; what a VM does in between is left out. */
-static void print_stack(FILE *out, const struct profile *p, u32 node)
+void leak_print_stack(FILE *out, const struct profile *p, u32 node)
 {
 	u32 script = node, shown = 0;
 
@@ -114,7 +113,7 @@ static void print_one(FILE *out, const struct profile *p, const struct leak_summ
 		fprintf(out, ", the others were freed after %.3g s on average",
 		        (double)all->life_ns / (double)all->lives / 1e9);
 	fputs("\n    ", out);
-	print_stack(out, p, j->site->node);
+	leak_print_stack(out, p, j->site->node);
 }
 
 struct error *leak_report(struct leak_stacks *stacks, struct profile *p, struct leak_summary *s, u64 now, char **text)

@@ -9,4 +9,7 @@
 /* *text: lines, malloc'd. Adds to s: what grows. */
 struct error *leak_report(struct leak_stacks *stacks, struct profile *p, struct leak_summary *s, u64 now, char **text);
 
+/* A line: the function that asked for a block, and its callers; what a VM does in between is left out. */
+void leak_print_stack(FILE *out, const struct profile *p, u32 node);
+
 #endif

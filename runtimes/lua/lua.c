@@ -141,7 +141,7 @@ static struct error *heap_open(void *data, const struct runtime_process *p, stru
 static const struct runtime_heap_ops heap = {
         .objects = "objects",
         .text = "Of PUC-Lua 5.1 to 5.4 all that the collector marks is read: tables, functions by where they are "
-                "defined, upvalues by name, userdata, threads. Of strings only lengths.",
+                "defined, upvalues by name, userdata, threads.",
         .open = heap_open,
         .close = lua_heap_close,
         .roots = lua_heap_roots,
