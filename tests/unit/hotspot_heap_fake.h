@@ -45,6 +45,7 @@ static u64 fake_array_class(struct fake *f, const char *name, u32 log2)
 struct fake_java_field {
 	const char *name, *signature;
 	u32 offset;
+	bool is_static;
 };
 
 /* A field that the VM adds to each class. */
@@ -62,7 +63,7 @@ static void fake_fields(struct fake *f, u64 klass, const struct fake_java_field 
 {
 	u64 pool = fake_room(f, POOL_BYTES + (2 * n + 3) * 8), array = fake_room(f, 4 + (n + 1) * 12 + 64),
 	    p = array + 4;
-	const struct fake_java_field other = {"other", "J", 16};
+	const struct fake_java_field other = {"other", "J", 16, false};
 
 	fake64(f, klass + KLASS_POOL, pool);
 	fake64(f, klass + (f->is.age == FAKE_8 ? KLASS_FIELDS : KLASS_STREAM), array);
@@ -73,7 +74,8 @@ static void fake_fields(struct fake *f, u64 klass, const struct fake_java_field 
 	}
 	for (u32 i = 0; i <= n; i++) {
 		const struct fake_java_field *d = i ? &fields[i - 1] : &other;
-		u32 name = 1 + 2 * i, words[] = {2, name, name + 1, 0, d->offset << 2, 0};
+		u32 access = d->is_static ? 8 : 2, name = 1 + 2 * i,
+		    words[] = {access, name, name + 1, 0, d->offset << 2, 0};
 
 		fake64(f, pool + POOL_BYTES + name * 8, fake_symbol(f, d->name));
 		fake64(f, pool + POOL_BYTES + name * 8 + 8, fake_symbol(f, d->signature));
@@ -83,7 +85,7 @@ static void fake_fields(struct fake *f, u64 klass, const struct fake_java_field 
 			continue;
 		}
 		for (u32 k = 0; k < 5; k++) /* name, signature, offset, access, flags: the first has an initial value */
-			f->bytes[p++ - FAKE_BASE] = 1 + (u32[]){name, name + 1, d->offset, 2, i == 0}[k];
+			f->bytes[p++ - FAKE_BASE] = 1 + (u32[]){name, name + 1, d->offset, access, i == 0}[k];
 		if (i == 0)
 			f->bytes[p++ - FAKE_BASE] = 1 + 7;
 	}
@@ -141,10 +143,11 @@ static u64 fake_string(struct fake *f, const char *text, bool wide)
 
 static void fake_classes(struct fake *f)
 {
-	const struct fake_java_field thread[] = {{"name", "Ljava/lang/String;", THREAD_NAME_AT}};
-	const struct fake_java_field chunk[] = {{"size", "I", CHUNK_SIZE_AT}};
-	const struct fake_java_field old[] = {{"value", "[C", STRING_VALUE_AT}};
-	const struct fake_java_field coded[] = {{"value", "[B", STRING_VALUE_AT}, {"coder", "B", STRING_CODER_AT}};
+	const struct fake_java_field thread[] = {{"name", "Ljava/lang/String;", THREAD_NAME_AT, false}};
+	const struct fake_java_field chunk[] = {{"size", "I", CHUNK_SIZE_AT, false}};
+	const struct fake_java_field old[] = {{"value", "[C", STRING_VALUE_AT, false}};
+	const struct fake_java_field coded[] = {
+	        {"value", "[B", STRING_VALUE_AT, false}, {"coder", "B", STRING_CODER_AT, false}};
 
 	f->object = fake_class(f, "java/lang/Object", 16, 0);
 	f->bytes_array = fake_array_class(f, "[B", 0);
