@@ -39,8 +39,8 @@ static const struct manual_option options[] = {
         {Y_CHECK, "check", NULL, "compile only, and say which engines take the program", COMPLETE_NOTHING},
         {Y_EXPLAIN, "explain", NULL, "where each type, offset and address came from", COMPLETE_NOTHING},
         {Y_EMIT, "emit", "NAME",
-                "print the program for another engine instead of running it: tokens, ir; gdb or lldb: a script of the "
-                "debugger",
+                "print the program for another engine instead of running it: tokens, ir; bpf: what its probes are in "
+                "the kernel; gdb or lldb: a script of the debugger",
                 COMPLETE_NOTHING},
         {Y_LIST, "list", NULL, "the analysers that come with yrt", COMPLETE_NOTHING},
         {Y_MAX_TIME, "max-time", "SECS", "how long a handler may run (60)", COMPLETE_NOTHING},
@@ -315,24 +315,77 @@ static int run_program(const struct request *r, struct y_program *p, struct y_ta
 	return code;
 }
 
-static int check_program(const struct y_program *p)
+static void say_no(const char *engine, struct error *err)
 {
-	struct error *err = y_vm_refuses(p, false, true);
+	cleanup(free) char *clean = clean_text(err->message);
 
-	printf("vm: %s\n", err ? "no, the target's code is not probed yet" : "yes");
+	printf("%s: no: %s\n", engine, clean ? clean : "");
 	error_free(err);
+}
+
+/* With a process and the right to it, the kernel is asked, too. */
+static void check_probes(struct y_program *p, struct y_target *t)
+{
+	struct y_probes *probes = NULL;
+	struct y_bpf *bpf = NULL;
+	struct error *err = y_probes_make(p, t, &bpf);
+
+	y_bpf_free(bpf);
+	if (!err && t->pid)
+		err = y_probes_new(p, t, &probes);
+	if (err && err->kind == ERROR_PERMISSION) {
+		say_no("bpf: yes, but this kernel", err);
+	} else if (err) {
+		say_no("bpf", err);
+	} else {
+		printf("bpf: yes\n");
+	}
+	if (probes)
+		y_probes_verified(probes, stdout);
+	y_probes_free(probes);
+}
+
+static int check_program(struct y_program *p, struct y_target *t)
+{
+	bool probes = y_has_point(p, Y_PROBE);
+	struct error *err = probes ? NULL : y_vm_refuses(p, false, false);
+
+	if (err)
+		say_no("vm", err);
+	else
+		printf(probes ? "vm: yes, beside bpf\n" : "vm: yes\n");
+	if (probes)
+		check_probes(p, t);
 	return 0;
 }
 
-static struct error *emit_program(const struct request *r, struct y_program *p)
+static struct error *emit_bpf(struct y_program *p, struct y_target *t)
+{
+	struct y_bpf *bpf;
+	struct error *err =
+	        y_has_point(p, Y_PROBE)
+	                ? y_probes_make(p, t, &bpf)
+	                : error_new(ERROR_USAGE, "the program has no probes: nothing of it runs in the kernel");
+
+	if (err)
+		return err;
+	y_bpf_print(bpf, p, stdout);
+	y_bpf_free(bpf);
+	return NULL;
+}
+
+static struct error *emit_program(const struct request *r, struct y_program *p, struct y_target *t)
 {
 	p->limits.steps = (u64)r->max_steps;
+	p->limits.hit_ns = (u64)(r->max_hit_ms * 1e6);
 	if (!strcmp(r->emit, "tokens"))
 		return NULL; /* printed on the way */
 	if (!strcmp(r->emit, "gdb") || !strcmp(r->emit, "lldb"))
 		return y_emit_script(p, *r->emit == 'g' ? Y_GDB : Y_LLDB, stdout);
+	if (!strcmp(r->emit, "bpf"))
+		return emit_bpf(p, t);
 	if (strcmp(r->emit, "ir"))
-		return error_new(ERROR_USAGE, "--emit takes ir, tokens, gdb or lldb, not \"%s\"", r->emit);
+		return error_new(ERROR_USAGE, "--emit takes ir, tokens, bpf, gdb or lldb, not \"%s\"", r->emit);
 	y_program_print(p, stdout);
 	return NULL;
 }
@@ -372,9 +425,9 @@ static int compile_and_run(const struct request *r, const char *operand)
 	if (!err)
 		err = y_compile(&o, t, &p);
 	if (!err && r->emit)
-		err = emit_program(r, p);
+		err = emit_program(r, p, t);
 	else if (!err)
-		code = r->check ? check_program(p) : run_program(r, p, t);
+		code = r->check ? check_program(p, t) : run_program(r, p, t);
 	if (err)
 		code = report_compile_error(err);
 	y_program_free(p);

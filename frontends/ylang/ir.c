@@ -393,3 +393,12 @@ bool y_prints_histogram(const struct y_program *p, u32 map)
 		}
 	return false;
 }
+
+bool y_prints_map(const struct y_program *p)
+{
+	for (u32 f = 0; f < p->nfunctions; f++)
+		for (u32 i = 0; i < p->functions[f].ninsns; i++)
+			if (p->functions[f].insns[i].op == Y_OP_PRINT_MAP)
+				return true;
+	return false;
+}

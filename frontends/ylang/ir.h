@@ -288,6 +288,8 @@ void y_program_print(const struct y_program *p, FILE *out);
 bool y_has_point(const struct y_program *p, enum y_point point);
 /* Does it print a histogram of this aggregate? */
 bool y_prints_histogram(const struct y_program *p, u32 map);
+/* Does it print any map? */
+bool y_prints_map(const struct y_program *p);
 
 const char *y_op_name(enum y_op op);
 bool y_op_can_fail(enum y_op op);

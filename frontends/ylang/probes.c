@@ -63,6 +63,16 @@ static struct error *make(
 	return y_bpf_make(p, &o, ret);
 }
 
+void y_probes_verified(const struct y_probes *s, FILE *out)
+{
+	for (u32 i = 0; i < s->bpf->object.nhandlers; i++) {
+		const struct y_object_handler *h = &s->bpf->object.handlers[i];
+
+		fprintf(out, "  %s%s: %u instructions, the kernel looked at %u\n", h->spec, h->returns ? ":return" : "",
+		        h->ninsns, y_probe_verified(s->probe, i));
+	}
+}
+
 struct error *y_probes_make(const struct y_program *p, const struct y_target *t, struct y_bpf **ret)
 {
 	struct y_kernel k;
@@ -98,19 +108,32 @@ static bool find_files(struct y_probes *s)
 	return s->files && s->paths;
 }
 
-static void mark_written(struct y_probes *s, u32 function, u32 depth)
+static void mark_written(struct y_probes *s, u32 function, bool *seen)
 {
 	const struct y_function *f = &s->p->functions[function];
 
+	if (seen[function])
+		return;
+	seen[function] = true;
 	for (u32 i = 0; i < f->ninsns; i++) {
 		const struct y_insn *insn = &f->insns[i];
 
-		if (insn->op == Y_OP_CALL && depth < Y_DEPTH_MOST / 8)
-			mark_written(s, (u32)insn->imm, depth + 1);
+		if (insn->op == Y_OP_CALL)
+			mark_written(s, (u32)insn->imm, seen);
 		if (insn->op == Y_OP_MAP_SET || insn->op == Y_OP_MAP_ADD || insn->op == Y_OP_MAP_DELETE ||
 		        insn->op == Y_OP_MAP_CLEAR || insn->op == Y_OP_AGG_ADD)
 			s->written[insn->imm] = true;
 	}
+}
+
+static struct error *find_written(struct y_probes *s)
+{
+	cleanup(free) bool *seen = calloc(s->p->nfunctions + 1, sizeof(*seen));
+
+	for (u32 i = 0; seen && i < s->p->nhandlers; i++)
+		if (s->p->handlers[i].point != Y_PROBE)
+			mark_written(s, s->p->handlers[i].function, seen);
+	return seen ? NULL : &error_no_memory;
 }
 
 static void record(void *ctx, const struct y_record *r);
@@ -164,9 +187,8 @@ struct error *y_probes_new(struct y_program *p, struct y_target *t, struct y_pro
 		s->taken[i] = p->globals[i].value;
 	if (!err && (!s->taken || !s->values || !s->key || !s->written || !find_files(s)))
 		err = &error_no_memory;
-	for (u32 i = 0; !err && i < p->nhandlers; i++)
-		if (p->handlers[i].point != Y_PROBE)
-			mark_written(s, p->handlers[i].function, 0);
+	if (!err)
+		err = find_written(s);
 	if (!err)
 		name_stacks(p);
 	if (!err && s->bpf->object.stacks)

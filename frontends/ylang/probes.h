@@ -12,6 +12,8 @@ struct y_probes;
 /* Keys that are stacks become strings in p: that is what the VM sees. */
 struct error *y_probes_new(struct y_program *p, struct y_target *t, struct y_probes **ret);
 void y_probes_free(struct y_probes *s); /* NULL is fine */
+/* How much there was for the kernel's verifier. */
+void y_probes_verified(const struct y_probes *s, FILE *out);
 extern const struct y_probe_ops y_probes_ops;
 
 /* The program's probes as BPF, for this kernel; *ret: y_bpf_free(). t: pid 0: of no process. */

@@ -966,7 +966,7 @@ struct error *y_run(
 				run_timers(&vm);
 			stop_probes(&vm);
 		}
-		if (!err && !ret->error && !y_has_point(p, Y_END) && o->probes)
+		if (!err && !ret->error && !y_has_point(p, Y_END) && o->probes && !y_prints_map(p))
 			print_all(&vm);
 		else if (!err && !ret->error)
 			run_point(&vm, Y_END);

@@ -109,6 +109,7 @@ struct y_object_map {
 struct y_object_handler {
 	const char *spec; /* as hit_parse() takes it */
 	bool returns;
+	bool registers; /* it reads arguments or a result */
 	struct bpf_insn *insns;
 	u32 ninsns;
 };

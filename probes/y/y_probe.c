@@ -288,6 +288,10 @@ static struct error *place_in(
 	struct hit_found found;
 	struct error *err = hit_find(spec, file->image, p->o->root, &found);
 
+	if (!err && found.usdt && (p->object->handlers[number].registers || p->object->handlers[number].returns))
+		err = error_hint(error_new(ERROR_UNSUPPORTED, "_probe %s: arguments of USDT probes are not read yet",
+		                         spec->text),
+		        "it can be counted, and its stack taken");
 	for (u32 i = 0; !err && i < found.n; i++, ++*n)
 		err = p->object->handlers[number].returns && !found.usdt ? place_returns(p, number, file, found.addr[i])
 		                                                         : place(p, number, file, &found.place[i], 0);

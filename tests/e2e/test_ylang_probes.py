@@ -6,11 +6,13 @@ serves as many orders as each line of its input says.
 
 import json
 import os
+import re
 import select
 import signal
 import subprocess
 import time
 
+import ylang
 import yrt
 
 LIMIT_S = 60
@@ -177,6 +179,70 @@ _probe _end { _print(by); _print(n); _foreach (s : v _in by) printf("%s %d\\n", 
     assert ["1", "1000"] in rows and rows[rows.index(["1", "1000"]) + 1:][:2] == [["seven"], ["main"]], out
     assert lines[-1].endswith(";main;serve;price_of 5000"), out
     yield "counts by stack, with another key, and as text"
+
+
+STARTED = (
+    "_probe _end { } int started_; "
+    "_probe _timer(5ms) { if (!started_) { started_ = 1; printf(\"started\\n\"); } }\n"
+)
+REFUSED = {  # what a probe cannot do, of tests/ylang
+    "_foreach", "regular expressions", "functions that call themselves", "the order of strings",
+    "what an aggregate has so far, as each CPU has a part of it", "conversions of floating-point numbers",
+    "arithmetic with floating-point numbers", "clearing a whole map", "_sym",
+}
+
+
+def asked(source):
+    """What a program prints whose handler runs at the only call of add(), at the target's end."""
+    with yrt.Fixture("asked", seconds=None, wait=False) as f:
+        y = subprocess.Popen(
+            [yrt.YRT, "y", "-e", source + STARTED, "-p", str(f.pid), "--max-steps", "110000", "--max-hit", "1000"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace")
+        try:
+            before = ""
+            while (line := y.stdout.readline()) not in ("", "started\n"):
+                before += line
+            f.process.stdin.close()
+            f.process.stdin = None
+            out, err = y.communicate(timeout=LIMIT_S)
+        finally:
+            yrt.stop(y, signal.SIGKILL)
+    return before + out, err
+
+
+def test_conformance():
+    """The cases of tests/ylang print the same as in the VM, or are refused for one of REFUSED."""
+    same, reasons = 0, set()
+    for case in ylang.cases():
+        if case.refused or "_oneshot" not in case.source or "_timer" in case.source:
+            continue
+        out, err = asked(case.source.replace("_probe _oneshot", "_probe add"))
+        refused = re.search("a probe cannot do this: (.*)", err)
+        if refused:
+            reasons.add(refused[1])
+            continue
+        assert out == case.out, f"{case.name}\n{case.source}\n{out}\n--- not\n{case.out}\n{err}"
+        same += 1
+    assert reasons <= REFUSED, reasons - REFUSED
+    assert same >= 40, same
+    yield f"{same} programs print in the kernel what they print in the VM; others: {sorted(reasons)}"
+
+
+def test_listing_and_check():
+    """Only the helpers of the list, and what the verifier looked at is within the budget."""
+    with yrt.Fixture("called", seconds=None, wait=False) as f:
+        where = ["-p", str(f.pid), "-D", "FUNC=serve"]
+        done = subprocess.run([yrt.YRT, "y", "func-latency", "--check", *where], capture_output=True, text=True,
+                              timeout=LIMIT_S)
+        looked = [int(n) for n in re.findall(r"the kernel looked at (\d+)", done.stdout)]
+        assert "bpf: yes" in done.stdout and len(looked) == 2 and all(0 < n <= 200000 for n in looked), done
+        done = subprocess.run([yrt.YRT, "y", "func-latency", "--emit", "bpf", *where], capture_output=True, text=True,
+                              timeout=LIMIT_S)
+        helpers = set(re.findall(r"call bpf_(\w+)", done.stdout))
+        assert "_probe serve:return:" in done.stdout and "map_update_elem" in helpers, done
+        assert helpers <= {"map_lookup_elem", "map_update_elem", "map_delete_elem", "ktime_get_ns", "ringbuf_output",
+                           "get_smp_processor_id", "get_ns_current_pid_tgid", "get_attach_cookie"}, helpers
+    yield f"the kernel looked at {looked} instructions"
 
 
 def test_refused():

@@ -19,7 +19,7 @@
 
 void bpf_refuse(struct bpf_make *m, const struct y_insn *i, const char *what)
 {
-	const struct y_place *place = &m->p->places[i->place];
+	const struct y_place *place = &m->p->places[i->place ? i->place : m->place];
 
 	if (!m->error)
 		m->error = error_hint(error_new(ERROR_UNSUPPORTED, "%s:%u:%u: a probe cannot do this: %s", place->file,
@@ -155,6 +155,7 @@ static void call(struct bpf_make *m, const struct bpf_call *outer, const struct 
 
 static void instruction(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i)
 {
+	m->place = i->place ? i->place : m->place;
 	switch (i->op) {
 	case Y_OP_JUMP:
 		bpf_jump(&m->code, c->first_block + i->b);
@@ -195,8 +196,7 @@ static void instruction(struct bpf_make *m, const struct bpf_call *c, const stru
 	case Y_OP_STACK:
 		if (i->imm == Y_LANGUAGE_STACK)
 			bpf_refuse(m, i, "_lstack");
-		m->stacks = m->ret->object.stacks = true; /* what it is a key of waits for it */
-		return;
+		return; /* what it is a key of waits for it */
 	default:
 		if (i->op >= Y_OP_MAP_GET && i->op <= Y_OP_AGG_GET)
 			bpf_table(m, c, i);
@@ -244,13 +244,39 @@ static void function(struct bpf_make *m, struct bpf_call *c)
 
 /* --- handlers --- */
 
-static bool has_op(const struct y_program *p, const struct y_function *f, u32 op, u32 depth)
+/* Functions that a handler's may call, and itself. */
+static void see_calls(const struct y_program *p, u32 function, bool *seen)
 {
+	const struct y_function *f = &p->functions[function];
+
+	if (seen[function])
+		return;
+	seen[function] = true;
 	for (u32 i = 0; i < f->ninsns; i++)
-		if (f->insns[i].op == op || (f->insns[i].op == Y_OP_CALL && depth < CALLS_MOST &&
-		                                    has_op(p, &p->functions[f->insns[i].imm], op, depth + 1)))
-			return true;
-	return false;
+		if (f->insns[i].op == Y_OP_CALL)
+			see_calls(p, (u32)f->insns[i].imm, seen);
+}
+
+static void look_through(struct bpf_make *m, u32 function)
+{
+	bool *seen = calloc(m->p->nfunctions + 1, sizeof(*seen));
+
+	m->loops = m->stacks = m->threads = m->registers = false;
+	m->code.no_memory |= !seen;
+	if (seen)
+		see_calls(m->p, function, seen);
+	for (u32 k = 0; seen && k < m->p->nfunctions; k++)
+		for (u32 n = 0; seen[k] && n < m->p->functions[k].ninsns; n++) {
+			const struct y_insn *i = &m->p->functions[k].insns[n];
+
+			m->loops |= i->op == Y_OP_LOOP;
+			m->stacks |= i->op == Y_OP_STACK;
+			m->threads |= i->op == Y_OP_CONTEXT && i->imm == Y_TID;
+			m->registers |= i->op == Y_OP_REGISTER;
+		}
+	m->ret->object.loops |= m->loops;
+	m->ret->object.stacks |= m->stacks;
+	free(seen);
 }
 
 /* R8: the thread; others than the target's leave. */
@@ -332,14 +358,14 @@ static void take_state(struct bpf_make *m, u32 leave)
 	bpf_place(&m->code, got);
 }
 
-static void begin(struct bpf_make *m, const struct y_handler *h, u32 leave, bool threads)
+static void begin(struct bpf_make *m, const struct y_handler *h, u32 leave)
 {
 	bpf_op(&m->code, BPF_MOV, R_CTX, R1);
 	bpf_map(&m->code, R1, BPF_PSEUDO_MAP_VALUE, Y_MAP_GLOBALS, offsetof(struct y_control, running));
 	bpf_load(&m->code, 8, R1, R1, 0);
 	bpf_branch_imm(&m->code, BPF_JEQ, R1, 0, leave);
 	bpf_op_imm(&m->code, BPF_MOV, R8, 0);
-	if (threads || m->o->check_pid)
+	if (m->threads || m->o->check_pid)
 		who(m, leave);
 	if (h->returns)
 		returns(m, m->ret->object.nhandlers - 1, leave);
@@ -426,27 +452,16 @@ static void end(struct bpf_make *m, u32 leave)
 	bpf_emit(&m->code, BPF_JMP | BPF_EXIT, 0, 0, 0, 0);
 }
 
-static bool asks_thread(const struct y_program *p, const struct y_function *f, u32 depth)
-{
-	for (u32 i = 0; i < f->ninsns; i++)
-		if ((f->insns[i].op == Y_OP_CONTEXT && f->insns[i].imm == Y_TID) ||
-		        (f->insns[i].op == Y_OP_CALL && depth < CALLS_MOST &&
-		                asks_thread(p, &p->functions[f->insns[i].imm], depth + 1)))
-			return true;
-	return false;
-}
-
 static struct error *handler(struct bpf_make *m, const struct y_handler *h, struct y_object_handler *ret)
 {
 	struct bpf_call c = {.f = &m->p->functions[h->function], .returned = Y_NONE};
 	u32 leave;
 
 	m->code = (struct bpf_code){0};
+	m->place = c.f->place;
 	m->used = sizeof(struct y_state);
 	m->keys = bpf_room(m, m->keys_size);
-	m->loops = has_op(m->p, c.f, Y_OP_LOOP, 0);
-	m->stacks = false;
-	m->ret->object.loops |= m->loops;
+	look_through(m, h->function);
 	m->end = bpf_label(&m->code);
 	m->failed = bpf_label(&m->code);
 	leave = bpf_label(&m->code);
@@ -455,7 +470,7 @@ static struct error *handler(struct bpf_make *m, const struct y_handler *h, stru
 	make_room(m, &c);
 	if (!m->code.no_memory)
 		make_large_room(m, &c);
-	begin(m, h, leave, asks_thread(m->p, c.f, 0));
+	begin(m, h, leave);
 	if (!m->code.no_memory && !m->error)
 		function(m, &c);
 	bpf_place(&m->code, m->failed);
@@ -467,7 +482,8 @@ static struct error *handler(struct bpf_make *m, const struct y_handler *h, stru
 		m->error = error_new(ERROR_UNSUPPORTED, "_probe %s: its code is too large for a probe", h->spec);
 	if (!m->error && m->code.no_memory)
 		m->error = &error_no_memory;
-	*ret = (struct y_object_handler){.spec = h->spec, .returns = h->returns, .ninsns = m->code.n};
+	*ret = (struct y_object_handler){
+	        .spec = h->spec, .returns = h->returns, .registers = m->registers, .ninsns = m->code.n};
 	ret->insns = m->code.insns;
 	m->code.insns = NULL;
 	bpf_code_free(&m->code);

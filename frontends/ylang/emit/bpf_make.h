@@ -44,7 +44,10 @@ struct bpf_make {
 	u32 *literal_offsets;
 	/* of the handler */
 	bool loops;
-	bool stacks;         /* it takes its stack */
+	bool stacks;  /* it takes its stack */
+	bool threads; /* it asks which thread */
+	bool registers;
+	u32 place;           /* the last that was seen */
 	u32 keys, keys_size; /* room for a key in the state */
 	u32 used;            /* of the state, so far */
 	u32 end, failed;     /* labels */
