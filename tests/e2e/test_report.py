@@ -78,6 +78,19 @@ def test_function_and_line():
         assert os.path.basename(where["file"]).startswith("planted."), (rule, where)
 
 
+def test_place_is_the_programs_own():
+    """Not a library's, the interpreter's, or libc's function."""
+    for rule in rules():
+        app = os.path.join(FIXTURES, rule, "planted.app")
+        if os.path.isfile(app) and yrt.read(app).startswith(("flask-", "django-")) and rule != "django-debug":
+            assert site(rule)["file"].endswith(("/flask_app.py", "/django_app.py")), (rule, site(rule))
+
+
+def test_holder():
+    why = findings(os.path.join(FIXTURES, "lock-convoy", "planted"))[0]["why"]
+    assert "update_stats" in why and "that released it" in why, why
+
+
 def test_exit_code_is_the_verdict():
     assert report(os.path.join(FIXTURES, "python-gil", "planted"), "-f", "json").returncode == PROBLEMS
     assert report(os.path.join(FIXTURES, "idle", "planted"), "-f", "json").returncode == 0
