@@ -158,8 +158,8 @@ static void finds_an_owner_without_reads(void **state)
 /* Of 19 and later, where java.lang.Thread has no threadStatus. Returns where the search for one would read. */
 static u64 give_holder(struct fake *f)
 {
-	const struct fake_java_field thread[] = {{"name", "Ljava/lang/String;", THREAD_NAME_AT},
-	        {"holder", "Ljava/lang/Thread$FieldHolder;", HOLDER_AT}};
+	const struct fake_java_field thread[] = {{"name", "Ljava/lang/String;", THREAD_NAME_AT, false},
+	        {"holder", "Ljava/lang/Thread$FieldHolder;", HOLDER_AT, false}};
 	const struct fake_java_field status[] = {{"threadStatus", "I", STATUS_AT}};
 	u64 class = fake_class(f, "java/lang/Thread$FieldHolder", 32, f->object), holder = fake_room(f, 32);
 
