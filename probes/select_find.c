@@ -297,6 +297,17 @@ static char *list_pids(const char *proc, const pid_t *pids, u32 n)
 	return text;
 }
 
+/* Is that the name of the program of all that were found, or only what they call themselves? */
+static bool are_programs(const struct search *s)
+{
+	struct process_facts f;
+
+	for (u32 i = 0; i < s->n; i++)
+		if (facts_read(s->proc, s->pids[i], &f) && strcmp(s->name, name_like(s->name, &f)) != 0)
+			return false;
+	return true;
+}
+
 struct error *find_by_name(const char *name, const char *proc, pid_t *ret)
 {
 	struct search s = {.proc = proc, .name = name};
@@ -315,5 +326,6 @@ struct error *find_by_name(const char *name, const char *proc, pid_t *ret)
 	}
 	list = list_pids(proc, pids, s.n);
 	return error_hint(error_new(ERROR_USAGE, "%u processes are called %s: %s", s.n, name, list ? list : ""),
-	        "give the pid of one, or --select exe=%s for all, also those that start later", name);
+	        "give the pid of one, or --select %s=%s for all, also those that start later",
+	        are_programs(&s) ? "exe" : "comm", name);
 }

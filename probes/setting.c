@@ -4,13 +4,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct error *parse_number(const char *what, const char *text, double min, double max, double *ret)
+/* What a number of seconds is multiplied by; 0: there is no such unit. */
+static double seconds_of(const char *unit)
+{
+	static const struct {
+		const char *word;
+		double s;
+	} units[] = {{"", 1}, {"ms", 1e-3}, {"s", 1}, {"m", 60}, {"min", 60}, {"h", 3600}};
+
+	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
+		if (!strcmp(unit, units[i].word))
+			return units[i].s;
+	return 0;
+}
+
+static struct error *parse_number(const struct setting *s, const char *text, double *ret)
 {
 	char *end;
-	double value = strtod(text, &end);
+	double value = strtod(text, &end), unit = s->seconds ? seconds_of(end) : !*end;
 
-	if (end == text || *end || !(value >= min) || !(value <= max))
-		return error_new(ERROR_USAGE, "%s takes a number from %g to %g, not \"%s\"", what, min, max, text);
+	value *= unit;
+	if (end == text || !unit || !(value >= s->min) || !(value <= s->max))
+		return error_new(ERROR_USAGE, "%s takes %s from %g to %g, not \"%s\"", s->name,
+		        s->seconds ? "seconds (or 500ms, 2m, 1h)" : "a number", s->min, s->max, text);
 	*ret = value;
 	return NULL;
 }
@@ -18,7 +34,7 @@ static struct error *parse_number(const char *what, const char *text, double min
 static struct error *apply_number(const struct setting *s, const char *argument, void *member)
 {
 	double number = 0;
-	struct error *err = parse_number(s->name, argument, s->min, s->max, &number);
+	struct error *err = parse_number(s, argument, &number);
 
 	if (!err && s->kind == SETTING_NUMBER)
 		*(double *)member = number;

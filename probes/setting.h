@@ -28,6 +28,7 @@ struct setting {
 	u32 bits;
 	const char *name; /* of a number or a time, for messages: "--freq" */
 	double min, max;
+	bool seconds;      /* a number that may have a unit: 500ms, 10s, 2m, 1h */
 	double per_number; /* of a time; 0: it has to have a unit */
 };
 

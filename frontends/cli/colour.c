@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "colour.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+bool colour_escapes(FILE *out)
+{
+	const char *term = getenv("TERM");
+
+	return term && strcmp(term, "dumb") != 0 && isatty(fileno(out));
+}
+
 static bool takes_colours(FILE *out)
 {
-	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+	const char *no = getenv("NO_COLOR");
 
-	return !(no && *no) && term && strcmp(term, "dumb") != 0 && isatty(fileno(out));
+	return !(no && *no) && colour_escapes(out);
 }
 
 const char *colour(FILE *out, enum colour c)

@@ -3,6 +3,7 @@
 #ifndef YRT_COLOUR_H
 #define YRT_COLOUR_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 enum colour {
@@ -21,5 +22,8 @@ enum colour {
 
 /* The sequence that switches to it; "" if out takes none. */
 const char *colour(FILE *out, enum colour c);
+
+/* Is it a terminal that a line can be overwritten on? */
+bool colour_escapes(FILE *out);
 
 #endif

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "colour.h"
 #include "idle.h"
 #include "labels.h"
 #include "output.h"
@@ -224,6 +225,10 @@ static char *explain(const struct flame_options *o, const struct run_result *r)
 		c->explain(out, &o->run, st);
 	else if (st->collect.idle && !st->collect.counted)
 		fputs("all that was seen is waits by design: --idle shows them\n", out);
+	if (st->collect.filtered && !st->collect.counted && !st->collect.idle)
+		fputs("no stack matches -I and -X: they are extended regular expressions on names of functions and "
+		      "files\n",
+		        out);
 	fclose(out);
 	return text;
 }
@@ -344,6 +349,9 @@ static struct error *open_output(const struct flame_options *o, struct output *o
 	struct error *err;
 
 	*out = (struct output){0};
+	if (!strcmp(o->output, "-") && isatty(STDOUT_FILENO) && format_find(o->format, o->output)->binary)
+		return error_hint(
+		        error_new(ERROR_USAGE, "this format is not for a terminal"), "give a file with -o, or a pipe");
 	if (!strcmp(o->output, "-"))
 		return output_open(strdup("-"), out);
 	if (!o->send.url || o->named)
@@ -419,7 +427,7 @@ int flame_once(const struct command_line *self, struct flame_options *o, int arg
 	o->run.refused = refused;
 	o->run.begins = begins;
 	o->run.ended = ended;
-	o->run.sampler.progress = isatty(STDERR_FILENO) && !o->quiet ? progress : NULL;
+	o->run.sampler.progress = colour_escapes(stderr) && !o->quiet ? progress : NULL;
 	o->run.sampler.measure = o->stats_file != NULL;
 	catch_signals();
 	return sample(self, o, command);

@@ -71,7 +71,7 @@ struct error *flame_add_pids(struct flame_options *o, const char *list)
 		key, MEMBER(member), .name = option, .min = min_, .max = max_                                          \
 	}
 static const struct setting settings[] = {
-        NUMBER('d', run.sampler.duration_s, "--duration", 0, 1e7),
+        {'d', MEMBER(run.sampler.duration_s), .name = "--duration", .min = 0, .max = 1e7, .seconds = true},
         NUMBER('F', run.sampler.frequency, "--freq", 0.1, FREQUENCY_MAX),
         NUMBER('r', run.sampler.frequency, "--freq", 0.1, FREQUENCY_MAX),
         NUMBER(FLAME_CPU, run.sampler.cpu_percent, "--max-cpu", 0, 1e6),
@@ -114,6 +114,31 @@ static const struct setting settings[] = {
         {0},
 };
 
+/* The command for an event of async-profiler or perf. */
+static const char *instead_of(const char *event)
+{
+	static const struct {
+		const char *event, *hint;
+	} all[] = {{"alloc", "`yrt java-alloc` shows where memory is allocated"},
+	        {"lock", "`yrt lock-flame` shows where threads wait for locks"},
+	        {"wall", "`yrt wall-flame` shows time on and off the CPU"},
+	        {"page-faults", "`yrt fault-flame` shows page faults by stack"},
+	        {"minor-faults", "`yrt fault-flame` shows page faults by stack"},
+	        {"major-faults", "`yrt fault-flame` shows page faults by stack"},
+	        {"context-switches", "`yrt off-flame` shows where threads leave the CPU"},
+	        {"cycles", "yrt reads no counters of the processor; leave -e out for time on the CPU"},
+	        {"instructions", "yrt reads no counters of the processor; leave -e out for time on the CPU"},
+	        {"cache-misses", "yrt reads no counters of the processor; leave -e out for time on the CPU"},
+	        {"branch-misses", "yrt reads no counters of the processor; leave -e out for time on the CPU"}};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+		if (!strcmp(event, all[i].event))
+			return all[i].hint;
+	return strpbrk(event, ":.") ? "`yrt probe -e EVENT` counts calls of functions, USDT probes and tracepoints"
+	                            : "`yrt wall-flame` shows time on and off the CPU, `yrt off-flame` where threads "
+	                              "wait, `yrt probe` who calls a function";
+}
+
 /* -e of async-profiler and perf: only what these commands sample anyway. */
 static struct error *parse_event(const char *name)
 {
@@ -122,11 +147,8 @@ static struct error *parse_event(const char *name)
 	for (size_t i = 0; i < sizeof(same) / sizeof(*same); i++)
 		if (!strcmp(name, same[i]))
 			return NULL;
-	return error_hint(error_new(ERROR_USAGE, "flame samples CPU time (-e cpu), not \"%s\"", name),
-	        !strcmp(name, "alloc") ? "`yrt java-alloc` shows where memory is allocated"
-	                               : "`yrt wall-flame` shows time on and off the CPU, `yrt off-flame` where "
-	                                 "threads wait, `yrt dump` "
-	                                 "the stacks of all of them once");
+	return error_hint(
+	        error_new(ERROR_USAGE, "flame samples CPU time (-e cpu), not \"%s\"", name), "%s", instead_of(name));
 }
 
 struct error *flame_option(int option, struct flame_options *o)

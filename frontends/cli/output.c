@@ -168,7 +168,8 @@ struct error *output_error(const struct output *o, struct error *err)
 	err = output_unread(o->file, err);
 	if (!err || err->kind != ERROR_OUTPUT)
 		return err;
-	return error_hint(err, "free some space or choose another place with -o: %s is incomplete", o->name);
+	return error_hint(err, "free some space or choose another place with -o: %s is %s", o->name,
+	        o->nameless || o->temporary ? "as it was before" : "incomplete");
 }
 
 struct error *output_close(struct output *o, bool keep)

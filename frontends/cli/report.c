@@ -87,7 +87,8 @@ static const struct setting settings[] = {
         {REPORT_KEEP, SETTING_OF(struct report_request, keep)},
         {REPORT_CORE, SETTING_OF(struct report_request, core)},
         {REPORT_LIST, SETTING_OF(struct report_request, list), .on = true},
-        {'d', SETTING_OF(struct report_request, o.run.sampler.duration_s), .name = "--duration", .min = 5, .max = 3600},
+        {'d', SETTING_OF(struct report_request, o.run.sampler.duration_s), .name = "--duration", .min = 5, .max = 3600,
+                .seconds = true},
         {0},
 };
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "colour.h"
 #include "output.h"
 #include "say.h"
 #include "frontends/format/text.h"
@@ -341,7 +342,7 @@ int top_main(const struct command_line *self, int argc, char **argv)
 	if (!err && t.o.help) {
 		manual_help(stdout, self);
 	} else if (!err) {
-		t.live = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && !t.json;
+		t.live = isatty(STDIN_FILENO) && colour_escapes(stdout) && !t.json;
 		flame_set_view(self, &t.o);
 		t.o.run.sampler.duration_s = 0;
 		t.o.run.sampler.selection = t.o.selection.nrules ? &t.o.selection : NULL;

@@ -277,10 +277,14 @@ static bool make_room(const struct watch *w)
 static struct error *check_folder(const char *dir)
 {
 	cleanup(free) char *whole = NULL;
+	bool made = !mkdir(dir, 0777);
 	int code;
 
-	if ((!mkdir(dir, 0777) || errno == EEXIST || errno == EROFS) && !access(dir, W_OK | X_OK))
+	if ((made || errno == EEXIST || errno == EROFS) && !access(dir, W_OK | X_OK)) {
+		if (made)
+			say_note("made the folder %s", dir);
 		return NULL;
+	}
 	code = errno;
 	whole = realpath(dir, NULL); /* of ".", which is anywhere in a container */
 	return error_hint(

@@ -17,6 +17,7 @@ struct format {
 	bool threads;             /* wants a node a thread at the root, and distinguishes them in its own way */
 	enum processes processes; /* the level of processes, if nobody asks for another */
 	bool compares;            /* can show a difference (profile.base) */
+	bool binary;              /* not for a terminal */
 	bool keeps;               /* keeps what is merged to be drawn: the tiers of a function */
 	struct error *(*write)(const struct profile *p, FILE *out);
 };

@@ -414,6 +414,7 @@ static struct error *write_otlp(const struct profile *p, FILE *out)
 
 const struct format format_otlp = {
         .name = "otlp",
+        .binary = true,
         .extension = ".otlp",
         .description = "OpenTelemetry profiles, as a Collector takes them",
         .threads = true,

@@ -33,6 +33,21 @@ static const char *place_of(const struct profile *p, const struct profile_functi
 	return f->image ? p->images[f->image].path : *f->module ? f->module : "[unknown]";
 }
 
+/*
+ * "checkout app.lua:12" of "checkout (app.lua:12)": FlameGraph's stackcollapse-perf.pl cuts names at a bracket; then
+ * functions of one name would be one.
+ */
+static void without_brackets(char *name)
+{
+	size_t n = strlen(name);
+	char *open = strrchr(name, '(');
+
+	if (!n || name[n - 1] != ')' || !open || open == name || open[-1] != ' ' || !strchr(open, ':'))
+		return;
+	memmove(open, open + 1, strlen(open + 1) + 1);
+	name[n - 2] = '\0';
+}
+
 static void put_frames(FILE *out, const struct profile *p, u32 node)
 {
 	char name[TEXT_CLEAN], place[TEXT_CLEAN];
@@ -41,6 +56,7 @@ static void put_frames(FILE *out, const struct profile *p, u32 node)
 		const struct profile_function *f = &p->functions[p->nodes[node].function];
 
 		text_clean(text_name(f), name);
+		without_brackets(name);
 		text_clean(place_of(p, f), place);
 		fprintf(out, "\t%16" PRIx64 " %s (%s)\n", f->address, name, place);
 	}

@@ -474,6 +474,7 @@ static struct error *write_coroot(const struct profile *p, FILE *out)
 
 const struct format format_pprof = {
         .name = "pprof",
+        .binary = true,
         .extension = ".pb.gz",
         .description = "for pprof and the stores that take it",
         .threads = true,
@@ -484,12 +485,14 @@ const struct format format_pprof = {
 
 const struct format format_pprof_series = {
         .name = "pprof",
+        .binary = true,
         .processes = PROCESSES_EACH,
         .write = write_series,
 };
 
 const struct format format_pprof_coroot = {
         .name = "pprof",
+        .binary = true,
         .processes = PROCESSES_EACH,
         .write = write_coroot,
 };

@@ -297,6 +297,7 @@ static struct error *write_recording(const struct profile *p, FILE *out)
 
 const struct format format_recording = {
         .name = "yrt",
+        .binary = true,
         .extension = ".yrt",
         .description = "a recording, for yrt render and yrt diff",
         .threads = true,

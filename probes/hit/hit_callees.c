@@ -538,7 +538,7 @@ void hit_callees_end(struct hit_callees *c)
 	for (u32 i = 0; i < c->options->n; i++)
 		if (c->options->spec[i].language && c->found[i] && !c->calls[i])
 			c->host->options->warn(c->host->options->ctx,
-			        error_new(ERROR_USAGE, "-e %s: the function is there, but no call was seen",
+			        error_new(ERROR_LOST, "-e %s: the function is there, but no call was seen",
 			                c->options->spec[i].text));
 }
 

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 import go
 import java_alloc
@@ -102,6 +103,30 @@ def hidden_lua():
             out.write(IDLE_LUA)
         with yrt.Fixture(host, "-l", library, script, seconds=None) as fixture:
             yield fixture
+
+
+MOST_CPU = 1.0  # per cent of one; what spins takes 50 to 90
+OVER = 10
+
+
+def cpu_seconds(pid):
+    fields = yrt.read(f"/proc/{pid}/stat").rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@yrt.measured
+def test_cpu():
+    """No view of an idle target uses more than 1 % of a CPU, once it waits: of an idle Python, all of them at once."""
+    with yrt.Program([sys.executable, "-c", "import signal; signal.pause()"]) as program:
+        with running(program.pid, VIEWS) as pids:
+            for _ in range(3):  # tables are still being made
+                before = {view: cpu_seconds(pid) for view, pid in pids.items()}
+                time.sleep(OVER)
+                used = {view: 100 * (cpu_seconds(pid) - before[view]) / OVER for view, pid in pids.items()}
+                if max(used.values()) < MOST_CPU:
+                    break
+    assert all(percent < MOST_CPU for percent in used.values()), used
+    yield "per cent of a CPU: " + ", ".join(f"{view} {percent:.2f}" for view, percent in used.items())
 
 
 def test_runtime_that_files_do_not_reveal():

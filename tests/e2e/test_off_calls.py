@@ -133,11 +133,16 @@ def short(name):
     return re.sub(r"^(\w+) 0x\w+ \(a (.+)\)$", r"\1 \2", name.removeprefix("the "))
 
 
-def names_of(pid, wanted):
-    """What dump and each view of waits say that threads wait for, of those that `wanted` matches: [{tid: name}]"""
+def dumped_names(pid, wanted):
+    """What dump says that threads wait for, of those that `wanted` matches: {tid: {name}}"""
     dumped = yrt.run("dump", "-p", pid, output=False, stats=False).expect().stdout
     said = re.findall(r"^thread (\d+) .*\n    waits for (.+?)(?: held by .*)?$", dumped, re.M)
-    views = [{int(tid): {f"[{short(name)}]"} for tid, name in said if re.match(wanted, short(name))}]
+    return {int(tid): {f"[{short(name)}]"} for tid, name in said if re.match(wanted, short(name))}
+
+
+def names_of(pid, wanted):
+    """The same of dump and of each view of waits."""
+    views = [dumped_names(pid, wanted)]
     for view, *more in (("off-flame",), ("wall-flame",), ("lock-flame", "--all-waits")):
         shown = yrt.run(view, "-t", "-p", pid, "-d", 0.5, *more).expect()
         views.append({tid: reasons_of(shown, tid) & next(iter(views), {}).get(tid, set()) for tid in views[0]})
@@ -147,13 +152,13 @@ def names_of(pid, wanted):
 def test_names():
     """A lock is called the same by dump, off-flame, wall-flame and lock-flame: a mutex's variable, the GIL, a class."""
     with yrt.Fixture("waits", wait=False) as fixture:
-        yrt.until(lambda: len(names_of(fixture.pid, "mutex")[0]) >= 4, "threads that wait for mutexes")
+        yrt.until(lambda: len(dumped_names(fixture.pid, "mutex")) >= 4, "threads that wait for mutexes")
         native = names_of(fixture.pid, "mutex")
     with yrt.Program([sys.executable, "-c", GIL]) as program:
-        yrt.until(lambda: names_of(program.pid, "GIL")[0], "a thread that waits for the GIL")
+        yrt.until(lambda: dumped_names(program.pid, "GIL"), "a thread that waits for the GIL")
         gil = names_of(program.pid, "GIL")
     with java.Java("waits") as program:
-        yrt.until(lambda: names_of(program.pid, "monitor")[0], "a thread that waits for a monitor")
+        yrt.until(lambda: dumped_names(program.pid, "monitor"), "a thread that waits for a monitor")
         monitors = names_of(program.pid, "monitor")
     for names in (native, gil, monitors):
         assert names[0] and all(name == names[0] for name in names), names

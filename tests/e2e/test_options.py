@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Flags and commands: what each changes in the result."""
 
+import contextlib
 import json
 import os
+import pty
 import re
+import subprocess
+import sys
 import tempfile
 
 import yrt
@@ -52,6 +56,60 @@ def test_include_and_exclude():
     only, without = syscalls("-I", "^ask$"), syscalls("-X", "^ask$")
     assert only.stacks and all("ask" in frames for frames, _ in only.stacks), yrt.show(only.stacks)
     assert without.samples > 100 and not any("ask" in frames for frames, _ in without.stacks), yrt.show(without.stacks)
+
+
+def test_pattern_of_nothing():
+    """A picture without a stack says why."""
+    result = syscalls("-I", "no_such_function")
+    assert not result.stacks and "no stack matches -I" in result.stderr, result.stderr
+
+
+def test_durations():
+    for text, seconds in (("300ms", 0.3), ("0.5s", 0.5), ("0.4", 0.4)):
+        result = yrt.run("flame", "-p", os.getpid(), "-d", text).expect()
+        assert abs(result.stats["duration_s"] - seconds) < 0.25 or result.stats["duration_s"] > seconds, result.stats
+    for text in ("10x", "s", "1 s", ""):
+        yrt.clear(yrt.run("flame", "-p", os.getpid(), "-d", text), yrt.USAGE, "--duration takes seconds")
+
+
+def test_events_of_others():
+    """-e of perf and async-profiler names the command that shows it."""
+    for event, command in (
+        ("page-faults", "yrt fault-flame"),
+        ("lock", "yrt lock-flame"),
+        ("context-switches", "yrt off-flame"),
+        ("cycles", "no counters"),
+        ("sched:sched_switch", "yrt probe -e"),
+    ):
+        yrt.clear(yrt.run("flame", "-p", os.getpid(), "-d", 1, "-e", event), yrt.USAGE, command)
+
+
+def test_name_of_several():
+    """Names of programs lead to exe=, names that processes gave themselves to comm=: what is suggested matches."""
+    name = "several" + str(os.getpid() % 10**6)
+    code = f"open('/proc/self/comm', 'w').write('{name}'); print('', flush=True); input()"
+    with contextlib.ExitStack() as stack:
+        for _ in range(2):
+            program = yrt.Program([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            stack.enter_context(program).stdout.readline()
+        result = yrt.clear(yrt.run("flame", "-p", name, "-d", 1), yrt.USAGE, f"--select comm={name}")
+        found = yrt.run("flame", "--select", re.search(r"--select (\S+)", result.stderr)[1], "-d", 0.2)
+        assert "no process" not in found.stderr, found.stderr
+
+
+def test_terminal():
+    """A binary format does not go to a terminal; a dumb one gets no escape sequences."""
+    ours, theirs = pty.openpty()
+    command = [yrt.YRT, "flame", "-p", str(os.getpid()), "-d", "0.2", "-o", "-", "-f"]
+    try:
+        refused = subprocess.run([*command, "pprof"], stdout=theirs, stderr=subprocess.PIPE, text=True)
+        assert refused.returncode == yrt.USAGE and "terminal" in refused.stderr, refused
+        env = {**os.environ, "TERM": "dumb"}
+        subprocess.run([*command, "folded"], stdout=subprocess.DEVNULL, stderr=theirs, env=env, check=True)
+        assert b"\033" not in os.read(ours, 65536)
+    finally:
+        os.close(ours)
+        os.close(theirs)
 
 
 def test_bad_pattern():
