@@ -34,6 +34,11 @@ static const struct manual_option options[] = {
         {WATCH_WHEN, "when", "CONDITION",
                 "record only while CONDITION holds: 'cpu > 80% for 5s', 'load > 4', 'rss > 2g', 'exit(COMMAND) > 0'",
                 COMPLETE_NOTHING},
+        {FLAME_EVENT, "event", "NAME",
+                "what to record: clock (time on the CPU, the default), lock (waits for locks), wait (time off the "
+                "CPU), "
+                "wall (both) and the others of record",
+                COMPLETE_NOTHING},
         {'n', "count", "N", "end after N recordings (0: never)", COMPLETE_NOTHING},
         {WATCH_DIR, "dir", "DIR", "directory of the recordings, watch-TIME.yrt, TIME-2.yrt and so on (.)",
                 COMPLETE_FILE},
@@ -56,6 +61,7 @@ static const struct manual_example examples[] = {
         {"yrt watch -p 4242 --when 'cpu > 80% for 5s' -n 3 --dir /var/tmp", "three recordings while the CPU is busy"},
         {"yrt watch --select exe=envoy --when 'exit(curl -fs -m 2 localhost:9901/ready) > 0 for 5s'",
                 "when a check fails for five seconds"},
+        {"yrt watch -p 4242 --event lock --when 'exit(./check) > 0' -n 1", "who waits for whose lock, at that moment"},
         {"yrt watch -a --every 600 --ring 200m --dir /var/lib/yrt", "a machine's last days"},
         {NULL, NULL},
 };
@@ -144,7 +150,11 @@ static struct error *parse(struct watch *w, int argc, char **argv)
 	if (w->o.run.sampler.duration_s <= 0 || w->o.run.sampler.duration_s > w->every_s)
 		return error_new(ERROR_USAGE, "--duration (%g s) has to be more than 0 and no more than --every (%g s)",
 		        w->o.run.sampler.duration_s, w->every_s);
-	err = w->condition ? when_parse(w->condition, &w->when) : NULL;
+	err = flame_set_event(&w->o);
+	if (!err && w->o.run.sampler.everyone && w->o.event && strcmp(w->o.event, "clock") != 0)
+		err = error_hint(error_new(ERROR_USAGE, "-a works for time on the CPU only"), "give -p or --select");
+	if (!err && w->condition)
+		err = when_parse(w->condition, &w->when);
 	if (!err)
 		err = send_check(&w->o.send);
 	return err || !w->o.send.url ? err : curl_load();

@@ -396,4 +396,16 @@ def test_usage():
     assert result.code == yrt.OUTPUT and "/proc/nowhere" in result.stderr, result.stderr
 
 
+def test_event():
+    """What is recorded while a condition holds need not be time on the CPU: the lock that a thread waits for."""
+    with yrt.Fixture("waits", wait=False) as fixture, tempfile.TemporaryDirectory() as directory:
+        options = ("--event", "lock", "--when", "exit(true) < 1", "-n", 1, "-d", 0.5, "--every", 0.5)
+        yrt.run("watch", "-p", fixture.pid, *options, "--dir", directory, output=False, stats=False).expect()
+        (name,) = os.listdir(directory)
+        shown = yrt.run("render", os.path.join(directory, name), "-f", "folded", "-o", "-", output=False, stats=False)
+        assert "[mutex cycle]" in shown.expect().stdout, shown.stdout
+        refused = yrt.run("watch", "-a", "--event", "lock", output=False, stats=False)
+        yrt.clear(refused, yrt.USAGE, "time on the CPU only")
+
+
 yrt.main(globals())
