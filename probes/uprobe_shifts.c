@@ -218,6 +218,8 @@ static void one_period(struct uprobe_shifts *s)
 	end = begin + (u64)((double)took / s->duty);
 	take_some_away(s, FIRST, &leaving);
 	wait_while_under_way(s, end);
+	if (s->options.over)
+		s->options.over(s->options.ctx);
 	take_some_away(s, SHIFTS, &leaving);
 	wait_unlocked(s, &leaving);
 	wait_until(s, end);
@@ -229,6 +231,8 @@ static void begin_shifts(struct uprobe_shifts *s)
 
 	stop_counting(s, 0);
 	s->covered = now_ns();
+	if (s->options.over)
+		s->options.over(s->options.ctx);
 	take_some_away(s, SHIFTS, &leaving);
 	wait_unlocked(s, &leaving);
 }

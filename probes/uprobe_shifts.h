@@ -32,6 +32,8 @@ struct uprobe_shifts_options {
 	void (*open)(void *ctx, u32 each, u64 until);
 	/* Called by the thread after a shift: is there a reason to keep uprobes that are "last"? NULL: never. */
 	bool (*under_way)(void *ctx);
+	/* Called by the thread: what is under way now is not seen to its end. NULL: nobody has to know. */
+	void (*over)(void *ctx);
 	void *ctx;
 };
 

@@ -81,6 +81,14 @@ static bool is_under_way(void *ctx)
 	return counts.under_way > h->begun;
 }
 
+static void close_shift(void *ctx)
+{
+	struct hit_shifts *h = ctx;
+	struct sample *skel = object_skeleton(h->host->object);
+
+	skel->bss->hit_shift_over = skel->bss->hit_shift + 1;
+}
+
 struct error *hit_shifts_create(const struct event_host *host, struct hit_shifts **ret)
 {
 	struct hit_shifts *h = calloc(1, sizeof(*h));
@@ -89,6 +97,7 @@ struct error *hit_shifts_create(const struct event_host *host, struct hit_shifts
 	        .exact = true,
 	        .open = open_shift,
 	        .under_way = is_under_way,
+	        .over = close_shift,
 	        .ctx = h};
 	struct error *err;
 

@@ -31,7 +31,7 @@ struct request_live { /* under way */
 	u64 parked;      /* hash of the stack that it waits with; 0: none */
 	u32 parked_stop;
 	u32 thread;
-	u32 shortest, reserved;
+	u32 shortest, shift;
 	struct request_stack stack[REQUEST_STACKS];
 };
 
@@ -60,7 +60,7 @@ struct request_thread {
 	u64 gap;    /* CPU time for which no request has shown yet */
 	u64 queued; /* the same on a run queue */
 	u32 reason, stop;
-	u32 off_reason, reserved;
+	u32 off_reason, shift;
 };
 
 struct {
@@ -99,6 +99,12 @@ struct {
 	__type(key, u32);
 	__type(value, struct request_words);
 } request_copies SEC(".maps");
+
+/* The number of the shift that lasts, as far as what began in it is concerned. */
+static inline u32 request_shift(void)
+{
+	return hit_shift + (hit_shift_over > hit_shift);
+}
 
 static inline struct request_counts *request_counts_here(void)
 {
@@ -241,6 +247,13 @@ static inline void request_came_back(u64 key, struct request_live *live, u64 now
 		request_add(key, parked, away, REQUEST_WAITS, stop);
 }
 
+static inline void request_forget(struct request_thread *t, u64 now)
+{
+	t->key = t->off = t->gap = t->queued = 0;
+	t->since = now;
+	t->shift = request_shift();
+}
+
 /* The thread that runs here works for this request from now on; 0: for none. */
 WALK_GLOBAL int request_turn(u64 key, u64 now)
 {
@@ -250,13 +263,16 @@ WALK_GLOBAL int request_turn(u64 key, u64 now)
 	struct request_live *live;
 
 	if (!t) {
-		struct request_thread fresh = {.since = now, .delay = BPF_CORE_READ(task, sched_info.run_delay)};
+		struct request_thread fresh = {
+		        .since = now, .delay = BPF_CORE_READ(task, sched_info.run_delay), .shift = request_shift()};
 
 		bpf_map_update_elem(&request_threads, &pid, &fresh, BPF_NOEXIST);
 		t = request_thread_of(pid);
 	}
 	if (!t)
 		return 0;
+	if (t->shift != request_shift()) /* what it did between shifts is not known */
+		request_forget(t, now);
 	request_charge(now);
 	if (key && t->key == key)
 		return 0;
@@ -280,11 +296,27 @@ WALK_GLOBAL int request_turn(u64 key, u64 now)
 
 /* --- begin and end --- */
 
+/* Is there a request under this key, which will not be seen to end? */
+static inline bool request_is_left(const struct request_key *at, struct request_counts *counts)
+{
+	const struct request_live *live = bpf_map_lookup_elem(&request_lives, at);
+
+	if (!live)
+		return false;
+	if (live->shift == request_shift()) {
+		counts->left++;
+		return true;
+	}
+	counts->cut++;
+	return false;
+}
+
 WALK_GLOBAL int request_begin(u64 key, u64 now)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct request_key at = {.key = key, .tgid = tgid_of(task)};
 	struct request_counts *counts = request_counts_here();
+	struct hit_counts *hits = hit_counts_here();
 	struct request_thread *t;
 	struct request_live *live;
 	u32 zero = 0;
@@ -292,11 +324,11 @@ WALK_GLOBAL int request_begin(u64 key, u64 now)
 	request_turn(0, now);
 	t = request_thread_of((u32)task->pid);
 	live = bpf_map_lookup_elem(&request_new, &zero);
-	if (!t || !live || !counts || !key)
+	if (!t || !live || !counts || !hits || !key || now > hit_until)
 		return 0;
 	counts->begun++;
-	if (bpf_map_lookup_elem(&request_lives, &at))
-		counts->left++;
+	if (!request_is_left(&at, counts))
+		hits->under_way++;
 	if (bpf_map_update_elem(&request_lives, &at, live, BPF_ANY)) {
 		counts->full++;
 		return 0;
@@ -305,6 +337,7 @@ WALK_GLOBAL int request_begin(u64 key, u64 now)
 	if (!live)
 		return 0;
 	live->began = now;
+	live->shift = request_shift();
 	live->idle_before = t->idle;
 	live->thread = (u32)task->pid;
 	t->key = key;
@@ -516,18 +549,26 @@ WALK_GLOBAL int request_end(u64 key, u64 now, u64 cookie, u64 rc)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct request_key at = {.key = key, .tgid = tgid_of(task)};
 	struct request_counts *counts = request_counts_here();
+	struct hit_counts *hits = hit_counts_here();
 	struct request_thread *t;
+	struct request_live *live;
 
 	request_turn(key, now);
 	t = request_thread_of((u32)task->pid);
-	if (!counts || !t)
+	if (!counts || !hits || !t)
 		return 0;
-	if (!request_live_of(key)) {
+	live = request_live_of(key);
+	if (!live) {
 		counts->unpaired++;
 		return 0;
 	}
-	counts->ended++;
-	request_tell(key, now, cookie, rc);
+	if (live->shift == request_shift()) {
+		hits->under_way--;
+		counts->ended++;
+		request_tell(key, now, cookie, rc);
+	} else {
+		counts->cut++;
+	}
 	bpf_map_delete_elem(&request_lives, &at);
 	t->key = 0;
 	return 0;
@@ -574,11 +615,16 @@ SEC("uprobe")
 int on_request(struct pt_regs *ctx)
 {
 	struct request_counts *counts = request_counts_here();
+	struct hit_counts *hits = hit_counts_here();
 	u64 now = bpf_ktime_get_ns(), cookie = bpf_get_attach_cookie(ctx), key;
 
-	if (ticks != TICKS_TAKEN || !counts || !find_target())
+	if (ticks != TICKS_TAKEN || !counts || !hits || !find_target())
 		return 0;
 	counts->hits++;
+	if ((cookie & REQUEST_ROLE) == REQUEST_BEGINS)
+		hits->entries++;
+	else
+		hits->exits++;
 	if ((cookie & REQUEST_ROLE) == REQUEST_RESTS)
 		return request_turn(0, now);
 	key = request_key_of(ctx, cookie);

@@ -17,6 +17,7 @@
 #include "probes/event.h"
 #include "probes/hit/hit_exits.h"
 #include "probes/hit/hit_find.h"
+#include "probes/hit/hit_shifts.h"
 #include "probes/object.h"
 #include "probes/sampler.h"
 #include "probes/targets.h"
@@ -58,8 +59,7 @@ struct request {
 	struct bpf_link *on_switch;
 	int *ticks; /* an event for each CPU */
 	u32 nticks;
-	struct uprobe **probes;
-	u32 nprobes;
+	struct hit_shifts *shifts;
 	struct looked *looked;
 	u32 nlooked;
 	u32 serving; /* processes whose requests can be seen */
@@ -92,13 +92,11 @@ static void destroy(void *event)
 
 	if (!r)
 		return;
-	for (u32 i = 0; i < r->nprobes; i++)
-		uprobe_take_away(r->probes[i]);
+	hit_shifts_destroy(r->shifts);
 	for (u32 i = 0; i < r->nticks; i++)
 		close(r->ticks[i]);
 	bpf_link__destroy(r->on_switch);
 	request_table_free(&r->table);
-	free(r->probes);
 	free(r->ticks);
 	free(r->looked);
 	free(r);
@@ -113,14 +111,16 @@ static const struct bpf_program *program_of(const struct request *r, u64 cookie)
 	return (cookie & REQUEST_ROLE) == REQUEST_PARKS ? skel->progs.on_request_park : skel->progs.on_request;
 }
 
-static struct error *place_at(struct request *r, const struct process *p, const char *path, u64 offset, u64 cookie)
+/* In a shift requests begin; the others stay until those are over. */
+static struct error *place_at(
+        struct request *r, const struct process *p, const struct image *img, const char *path, u64 offset, u64 cookie)
 {
-	struct error *err = grow(&r->probes, r->nprobes, sizeof(struct uprobe *));
+	const struct hit_uprobe u = {.program = program_of(r, cookie),
+	        .at = {.offset = offset},
+	        .cookie = cookie,
+	        .exit = (cookie & REQUEST_ROLE) != REQUEST_BEGINS};
 
-	if (!err)
-		err = uprobe_place(program_of(r, cookie), p->pid, path, offset, 0, cookie, &r->probes[r->nprobes]);
-	r->nprobes += !err;
-	return err;
+	return hit_shifts_place(r->shifts, p, img, path, &u);
 }
 
 /* Where the function returns. */
@@ -136,7 +136,7 @@ static struct error *place_returns(
 			err = error_new(ERROR_UNSUPPORTED, "requests: the function that begins them leaves by a jump: "
 			                                   "what it returns is not known");
 		else if (hit_offset(img, exits->of[i].jump.at, true, &offset))
-			err = place_at(r, p, path, offset, cookie);
+			err = place_at(r, p, img, path, offset, cookie);
 	}
 	return err;
 }
@@ -154,7 +154,7 @@ static struct error *place(struct request *r, const struct process *p, struct im
 	*found = !err && at.n;
 	for (u32 i = 0; !err && i < at.n; i++)
 		err = w->returns ? place_returns(r, p, img, path, at.addr[i], w->cookie)
-		                 : place_at(r, p, path, at.place[i].offset, w->cookie);
+		                 : place_at(r, p, img, path, at.place[i].offset, w->cookie);
 	free(at.others);
 	return err;
 }
@@ -210,7 +210,7 @@ static struct error *create(const struct event_host *host, void **ret)
 	r->table.over_ns = r->options->over_ns;
 	want_places(r);
 	*ret = r;
-	return NULL;
+	return hit_shifts_create(host, &r->shifts);
 }
 
 /* Places of one kind in the files of a process: one after the other, so that requests begin last. */
@@ -390,6 +390,7 @@ static struct error *poll(void *event, u64 now)
 	struct request *r = event;
 	struct error *err = look(r);
 
+	hit_shifts_steer(r->shifts, now);
 	name_stacks(r);
 	if (!err || err == &error_no_memory)
 		return err;
@@ -409,6 +410,7 @@ static struct error *stop(void *event)
 	struct error *err;
 
 	object_take_ticks(r->host->object, TICKS_IGNORED);
+	hit_shifts_end(r->shifts);
 	err = r->started ? missing(r) : NULL;
 	if (err)
 		r->host->options->warn(r->host->options->ctx, err);
@@ -445,6 +447,7 @@ static void stats(void *event, struct sampler_stats *st)
 	request_table_sort(&r->table);
 	r->summary.table = &r->table;
 	r->summary.over_ns = r->options->over_ns;
+	r->summary.watched = hit_shifts_part(r->shifts);
 	st->of_event = &r->summary;
 }
 

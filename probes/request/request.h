@@ -61,6 +61,7 @@ struct request_stack { /* what a request spent under one stack */
 struct request_counts { /* one for each CPU */
 	u64 begun, ended;
 	u64 unpaired; /* ends of requests that had begun before */
+	u64 cut;      /* the shift that they began in was over before they were */
 	u64 left;     /* begun again under the same key, so their ends were not seen */
 	u64 full;     /* there was no room for them */
 	u64 lost;     /* ended, but the ring was full */

@@ -123,8 +123,9 @@ const struct event_command request_command = {
                 "and --stats writes them as JSON; stacks count the time of requests.\n"
                 "nginx and OpenResty are known, also stripped, with Lua, HTTP/2 and subrequests, which are part of "
                 "their request. Children of the process are followed. Requests that began before the run are not "
-                "counted. A request costs the target some 6 hits of 1 to 3 us, 20 us in some virtual machines: too "
-                "much for a worker that answers thousands a second there. "
+                "counted. A request costs the target some 6 hits of 1 to 3 us, 20 us in some virtual machines: where "
+                "that "
+                "is too much, requests are followed in shifts (--max-cpu). "
                 "Ctrl-C ends the run early and keeps the result.",
         .first = first,
         .own = own,

@@ -21,6 +21,7 @@ struct request_summary { /* sampler_stats.of_event */
 	struct request_counts counts;
 	const struct request_table *table; /* valid as long as the sampler */
 	u64 over_ns;
+	double watched; /* the part of the time, where requests are followed in shifts; 0: all of it */
 };
 
 struct event_command;

@@ -30,10 +30,13 @@ static const char *milliseconds(u64 ns, char text[16])
 
 static void head(FILE *out, const struct sampler_stats *st)
 {
-	const struct request_route *all = &summary_of(st)->table->all;
+	const struct request_summary *s = summary_of(st);
+	const struct request_route *all = &s->table->all;
 	char a[16], b[16], c[16];
 
 	fprintf(out, "%lu requests in %.1f s", all->n, st->duration_s);
+	if (s->watched)
+		fprintf(out, ", watched for %.1f %% of it", 100 * s->watched);
 	if (all->n)
 		fprintf(out, ": median %s ms, 99 %% %s ms, most %s ms", milliseconds(request_quantile(all, 0.5), a),
 		        milliseconds(request_quantile(all, 0.99), b), milliseconds(all->max_ns, c));
@@ -44,12 +47,14 @@ static void head(FILE *out, const struct sampler_stats *st)
 static void losses(FILE *out, const struct sampler_stats *st)
 {
 	const struct request_counts *c = &summary_of(st)->counts;
-	u64 over = c->ended + c->left + c->full;
+	u64 over = c->ended + c->left + c->full + c->cut;
 
-	if (c->unpaired)
+	if (c->unpaired && !summary_of(st)->watched)
 		fprintf(out, ", %lu requests had begun before", c->unpaired);
 	if (c->begun > over)
 		fprintf(out, ", %lu not over", c->begun - over);
+	if (c->cut)
+		fprintf(out, ", %lu took longer than they were watched for", c->cut);
 	if (c->left)
 		fprintf(out, ", %lu whose end was not seen", c->left);
 	if (c->full)
@@ -238,8 +243,9 @@ static json_t *to_json(const struct sampler_stats *st)
 	const struct request_summary *s = summary_of(st);
 	const struct request_counts *c = &s->counts;
 
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "begun", (json_int_t)c->begun,
-	        "ended", (json_int_t)c->ended, "unpaired", (json_int_t)c->unpaired, "left", (json_int_t)c->left, "full",
+	return json_pack("{s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "watched",
+	        s->watched ? s->watched : 1, "begun", (json_int_t)c->begun, "ended", (json_int_t)c->ended, "unpaired",
+	        (json_int_t)c->unpaired, "cut", (json_int_t)c->cut, "left", (json_int_t)c->left, "full",
 	        (json_int_t)c->full, "lost", (json_int_t)c->lost, "hits", (json_int_t)c->hits, "over_ns",
 	        (json_int_t)s->over_ns, "loop_ns", (json_int_t)c->loop_ns, "routes", routes_json(s->table), "slowest",
 	        slow_json(st, s->table));
