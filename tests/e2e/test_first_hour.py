@@ -270,7 +270,7 @@ def test_terminal():
         ["python3", "-c", f"import ctypes\nctypes.CDLL(None).prctl(15, {name!r}, 0, 0, 0)\nwhile True: pass"]
     )
     try:
-        time.sleep(0.5)
+        yrt.until(lambda: yrt.read(f"/proc/{busy.pid}/comm").startswith("s"), "the process has its name")
         flame = subprocess.run(
             [yrt.YRT, "lua-flame", "-p", str(busy.pid), "-d", "1", "-o", os.devnull, "-f", "txt"], capture_output=True
         )
