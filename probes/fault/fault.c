@@ -141,12 +141,6 @@ static struct error *stop(void *event)
 	return NULL;
 }
 
-/* BPF takes a part of them by its weight. */
-static void halve(void *event)
-{
-	(void)event;
-}
-
 static void stats(void *event, struct sampler_stats *st)
 {
 	const struct fault *f = event;
@@ -182,7 +176,7 @@ const struct event_ops fault_event = {
         .destroy = destroy,
         .start = start,
         .stop = stop,
-        .halve = halve,
+        .halve = event_halve_by_weight,
         .stats = stats,
         .reason = reason,
 };

@@ -472,12 +472,6 @@ static struct error *stop(void *event)
 	return NULL;
 }
 
-/* BPF takes a part of them by its weight. */
-static void halve(void *event)
-{
-	(void)event;
-}
-
 static void stats(void *event, struct sampler_stats *st)
 {
 	struct hit *h = event;
@@ -517,7 +511,7 @@ const struct event_ops hit_event = {
         .poll = poll,
         .due = due,
         .stop = stop,
-        .halve = halve,
+        .halve = event_halve_by_weight,
         .stats = stats,
         .reason = reason,
         .leads_to_program = hit_leads_to_program,
@@ -569,7 +563,7 @@ const struct event_ops latency_event = {
         .poll = poll,
         .stop = stop,
         .due = due,
-        .halve = halve,
+        .halve = event_halve_by_weight,
         .record = latency_record,
         .stats = latency_stats,
         .reason = wait_reason_text,

@@ -191,12 +191,6 @@ static struct error *drain(void *event, u32 epoch)
 	return alloc_windows_drain(a->windows, epoch, add, a);
 }
 
-/* BPF takes a part of them by its weight. */
-static void halve(void *event)
-{
-	(void)event;
-}
-
 static void stats(void *event, struct sampler_stats *st)
 {
 	struct alloc *a = event;
@@ -231,7 +225,7 @@ const struct event_ops alloc_event = {
         .poll = poll,
         .drain = drain,
         .stop = stop,
-        .halve = halve,
+        .halve = event_halve_by_weight,
         .stats = stats,
         .command_line = &alloc_command,
         .words = &alloc_words,

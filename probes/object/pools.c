@@ -166,12 +166,6 @@ static struct error *finish(void *event)
 	return err;
 }
 
-/* BPF takes a part of them by its weight. */
-static void halve(void *event)
-{
-	(void)event;
-}
-
 static void stats(void *event, struct sampler_stats *st)
 {
 	struct pools *p = event;
@@ -202,7 +196,7 @@ const struct event_ops pools_event = {
         .poll = poll,
         .stop = stop,
         .finish = finish,
-        .halve = halve,
+        .halve = event_halve_by_weight,
         .stack = stack,
         .stats = stats,
         .command_line = &pools_command,

@@ -425,11 +425,6 @@ static struct error *finish(void *event)
 	return NULL;
 }
 
-static void halve(void *event)
-{
-	(void)event;
-}
-
 static struct error *record(void *event, const void *data, size_t size)
 {
 	struct request *r = event;
@@ -484,7 +479,6 @@ const struct event_ops request_event = {
         .drain = drain,
         .stop = stop,
         .finish = finish,
-        .halve = halve,
         .record = record,
         .stats = stats,
         .reason = reason,

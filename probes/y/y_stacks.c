@@ -144,11 +144,6 @@ static struct error *stack(void *event, const struct stack_record *record, const
 	return err;
 }
 
-static void halve(void *event)
-{
-	(void)event;
-}
-
 static void stats(void *event, struct sampler_stats *st)
 {
 	(void)event;
@@ -166,7 +161,6 @@ const struct event_ops y_event = {
         .destroy = destroy,
         .start = start,
         .stop = stop,
-        .halve = halve,
         .stack = stack,
         .stats = stats,
 };
