@@ -93,7 +93,7 @@ struct event_ops {
 	struct error *(*stop)(void *event);
 	/* When all stacks and counts are there. NULL: nothing to do. */
 	struct error *(*finish)(void *event);
-	/* Past the budget: half of the events, each for two (the weight of stack.bpf.h). NULL: it is no event that can. */
+	/* Past the budget: half of the events, each for two. NULL: it is no event that can. */
 	void (*halve)(void *event);
 	/* A RECORD_EVENT. NULL: it sends none. */
 	struct error *(*record)(void *event, const void *data, size_t size);
