@@ -100,8 +100,7 @@ static void print_times(FILE *out, const struct latency_times *t, const struct l
 	fputs(", most ", out);
 	print_known(out, t->most, t->known);
 	if (t->known) {
-		fputs(", without the probes' ", out);
-		print_time(out, price->middle);
+		fprintf(out, ", without the probes' %.1f us", (double)price->middle / 1000);
 	} else {
 		fputs(", with the probes' time", out);
 	}

@@ -22,22 +22,26 @@ class Browser:
     def __enter__(self):
         self.home = tempfile.mkdtemp(prefix="yrt-browser-")
         environment = dict(os.environ, HOME=self.home, TMPDIR=self.home)
-        self.driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE,
-                                       stderr=subprocess.DEVNULL, env=environment, text=True)
         try:
-            self.start()
+            self.start(environment)
         except BaseException:
             self.__exit__()
             raise
         return self
 
-    def start(self):
-        for line in self.driver.stdout:
-            if "started successfully on port" in line:
-                self.base = "http://127.0.0.1:%d" % int(line.strip(" .\n").split()[-1])
-                break
-        else:
-            raise RuntimeError("chromedriver did not start")
+    def find_port(self, environment):
+        """chromedriver takes a port that was free a moment before, and ends if another program was faster."""
+        for _ in range(5):
+            self.driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE,
+                                           stderr=subprocess.DEVNULL, env=environment, text=True)
+            for line in self.driver.stdout:
+                if "started successfully on port" in line:
+                    return int(line.strip(" .\n").split()[-1])
+            self.driver.wait()
+        raise RuntimeError("chromedriver did not start")
+
+    def start(self, environment):
+        self.base = "http://127.0.0.1:%d" % self.find_port(environment)
         arguments = ARGUMENTS + ["--user-data-dir=" + self.home, "--window-size=%d,%d" % self.size]
         reply = self.send("POST", "/session", {"capabilities": {"alwaysMatch": {
             "goog:chromeOptions": {"args": arguments}, "goog:loggingPrefs": {"browser": "ALL"}}}})

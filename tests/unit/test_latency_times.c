@@ -111,7 +111,7 @@ static void test_corrected(void **state)
 	assert_true(times.row[0].from <= 100000 && 100000 < times.row[0].to);
 	head();
 	says("1000 calls in 2.0 s: mean 100 us, median ");
-	says("most 100 us, without the probes' 13 us");
+	says("most 100 us, without the probes' 13.0 us");
 }
 
 static void test_under(void **state)
