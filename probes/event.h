@@ -124,6 +124,8 @@ struct event_ops {
 	const struct event_words *words;
 };
 
+/* What poll() met: lack of memory ends the run; anything else (NULL: nothing) is reported, and the run goes on. */
+struct error *event_goes_on(const struct event_host *host, struct error *err);
 /* A halve() of events of which BPF takes a part by its weight: nothing else is to be done. */
 void event_halve_by_weight(void *event);
 

@@ -50,11 +50,6 @@ static double cpu_percent(struct sampler *s, const struct probe_stats *probe, u6
 	return until_ns > s->began_ns ? 100 * used / (double)(until_ns - s->began_ns) : 0;
 }
 
-void event_halve_by_weight(void *event)
-{
-	(void)event;
-}
-
 struct error *sampler_keep_budget(struct sampler *s, u64 now)
 {
 	struct probe_stats probe;

@@ -111,22 +111,6 @@ static bool is_skipped(const struct rule *r, const struct profile_function *f)
 	return false;
 }
 
-/* A frame that people can change something in, if the rule does not say which. */
-static bool is_code(const struct profile_function *f)
-{
-	switch (f->kind) {
-	case KIND_NATIVE:
-	case KIND_CXX:
-	case KIND_RUST:
-	case KIND_SCRIPT:
-	case KIND_SCRIPT_BASELINE:
-	case KIND_SCRIPT_JIT:
-		return true;
-	default:
-		return false;
-	}
-}
-
 /* Frames of a language come before those of the machine code that implements it. */
 static bool is_language(const struct profile_function *f)
 {

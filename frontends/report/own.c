@@ -4,24 +4,20 @@
 #include <string.h>
 
 #include "frontends/format/text.h"
+#include "unwind/symbols/compiler_copy.h"
 
 #define MATCH_NAME 1024
 
-/* A compiler's copies of a function, "f.isra.0", "f.lto_priv.0.cold", are that function. */
+/* A compiler's copies of a function are that function. */
 static void cut_suffixes(const struct profile_function *f, char *name)
 {
-	static const char *const suffixes[] = {".lto_priv", ".isra", ".part", ".constprop", ".cold", ".llvm"};
-	size_t end = strlen(name);
-
 	if (f->kind != KIND_NATIVE && f->kind != KIND_CXX && f->kind != KIND_VM && f->kind != KIND_KERNEL)
 		return;
-	for (size_t i = 0; i < sizeof(suffixes) / sizeof(*suffixes); i++) {
-		char *at = strstr(name + 1, suffixes[i]);
-
-		if (at && (size_t)(at - name) < end)
-			end = (size_t)(at - name);
-	}
-	name[end] = '\0';
+	for (char *at = strchr(name + 1, '.'); at; at = strchr(at + 1, '.'))
+		if (compiler_copy(at, true)) {
+			*at = '\0';
+			return;
+		}
 }
 
 static bool name_matches(const struct pattern *p, const struct profile_function *f)
@@ -43,8 +39,7 @@ bool term_matches(const struct term *t, const struct libraries *l, const struct 
 	       (!t->place.set || pattern_matches(&t->place, f->file) || pattern_matches(&t->place, f->module));
 }
 
-/* Frames that are code at all, and no part of a runtime. */
-static bool is_code(const struct profile_function *f)
+bool is_code(const struct profile_function *f)
 {
 	switch (f->kind) {
 	case KIND_NATIVE:

@@ -9,11 +9,10 @@
 u32 hit_tracepoint = 0; /* the reason of tracepoints */
 
 /* Set by hit_shifts.c. */
-u64 hit_until = ~0ull;  /* the shift's end (CLOCK_MONOTONIC, ns): later hits of uprobes do not count */
-u32 hit_each = 1;       /* how many hits a hit of this shift counts for */
-u32 hit_shift = 0;      /* the number of the shift */
-u32 hit_shift_over = 0; /* 1 + the number of the last one whose uprobes were taken away */
-u32 hit_has_turns = 0;  /* on_turn() is placed */
+u64 hit_until = ~0ull; /* the shift's end (CLOCK_MONOTONIC, ns): later hits of uprobes do not count */
+u32 hit_each = 1;      /* how many hits a hit of this shift counts for */
+u32 hit_shift = 0;     /* the number of the shift: what began in another is not seen to its end */
+u32 hit_has_turns = 0; /* on_turn() is placed */
 
 struct { /* hits of targets, whether they were taken or not */
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

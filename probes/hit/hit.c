@@ -449,10 +449,7 @@ static struct error *poll(void *event, u64 now)
 	hit_shifts_steer(h->shifts, now);
 	if (!err && h->callees)
 		err = hit_callees_poll(h->callees, now);
-	if (!err || err == &error_no_memory)
-		return err;
-	h->host->options->warn(h->host->options->ctx, err);
-	return NULL;
+	return event_goes_on(h->host, err);
 }
 
 static struct error *stop(void *event)

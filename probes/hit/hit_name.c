@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "unwind/cleanup.h"
+#include "unwind/symbols/compiler_copy.h"
 #include "unwind/symbols/symbols.h"
 
 #define ANONYMOUS "(anonymous namespace)"
@@ -57,14 +58,7 @@ void hit_name_set(struct hit_name *n, const char *text)
 /* Behind the name of a function, of a whole copy of it? */
 static bool is_copy(const char *suffix)
 {
-	static const char *const whole[] = {".isra.", ".constprop.", ".lto_priv.", ".llvm."};
-
-	if (strstr(suffix, ".cold") || strstr(suffix, ".part."))
-		return false;
-	for (size_t i = 0; i < sizeof(whole) / sizeof(*whole); i++)
-		if (!strncmp(suffix, whole[i], strlen(whole[i])))
-			return true;
-	return false;
+	return compiler_copy(suffix, false) && !strstr(suffix, ".cold") && !strstr(suffix, ".part.");
 }
 
 /* Where a bracket that closes at `close` was opened. */

@@ -66,7 +66,6 @@ static void open_shift(void *ctx, u32 each, u64 until)
 	if (each) {
 		read_counts(h, &counts);
 		h->begun = counts.under_way;
-		skel->bss->hit_shift++;
 		skel->data->hit_each = each;
 	}
 	skel->data->hit_until = until;
@@ -86,7 +85,7 @@ static void close_shift(void *ctx)
 	struct hit_shifts *h = ctx;
 	struct sample *skel = object_skeleton(h->host->object);
 
-	skel->bss->hit_shift_over = skel->bss->hit_shift + 1;
+	skel->bss->hit_shift++;
 }
 
 struct error *hit_shifts_create(const struct event_host *host, struct hit_shifts **ret)

@@ -8,11 +8,10 @@
 
 #include "hit/hit_key.bpf.h"
 #include "hit/hit_record.h"
+#include "hit/stack_budget.bpf.h"
 #include "wait/wait_why.bpf.h"
 
-#define SLOW_PART       64        /* of a CPU that taking stacks of waits may need: a 64th, */
-#define SLOW_CREDIT_MAX 5000000ll /* and so much at once */
-#define SLOW_ADDRESS    4096      /* nothing is mapped below */
+#define SLOW_ADDRESS 4096 /* nothing is mapped below */
 
 u64 latency_over_ns = 0;
 u64 latency_told_ns = 0; /* only calls that last this long are sent: user space keeps the longest */
@@ -72,18 +71,6 @@ struct { /* threads that left the CPU in a call */
 	__type(key, u32);
 	__type(value, struct slow_off);
 } slow_away SEC(".maps");
-
-struct slow_budget {
-	s64 credit;
-	u64 ns; /* as of then */
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct slow_budget);
-} slow_budgets SEC(".maps");
 
 static inline void slow_line_key(struct task_struct *task, const struct latency_key *key, struct slow_line_key *ret)
 {
@@ -306,20 +293,6 @@ static inline void slow_back(u32 pid)
 	bpf_map_delete_elem(&slow_away, &pid);
 }
 
-static inline bool slow_may_walk(u64 now)
-{
-	u32 zero = 0;
-	struct slow_budget *budget = bpf_map_lookup_elem(&slow_budgets, &zero);
-
-	if (!budget)
-		return false;
-	budget->credit += (s64)((now - budget->ns) / SLOW_PART);
-	if (budget->credit > SLOW_CREDIT_MAX)
-		budget->credit = SLOW_CREDIT_MAX;
-	budget->ns = now;
-	return budget->credit > 0;
-}
-
 /* The thread that runs here leaves the CPU. Is its stack to be taken? */
 static inline bool slow_leaves(struct task_struct *task, bool preempt)
 {
@@ -338,7 +311,7 @@ static inline bool slow_leaves(struct task_struct *task, bool preempt)
 	off.wait.began = bpf_ktime_get_ns();
 	off.wait.reason = wait_why(preempt ? 0 : wait_state_bits(task));
 	bpf_map_update_elem(&slow_away, &pid, &off, BPF_ANY);
-	return slow_may_walk(off.wait.began);
+	return stack_budget_allows(off.wait.began);
 }
 
 WALKING_TABLE(on_call_switch);
@@ -359,15 +332,12 @@ int BPF_PROG(on_call_switch, bool preempt, struct task_struct *prev, struct task
 static __attribute__((noinline)) int slow_walked(u32 pid, const struct slot *slot)
 {
 	struct slow_off *off = bpf_map_lookup_elem(&slow_away, &pid);
-	u32 zero = 0;
-	struct slow_budget *budget = bpf_map_lookup_elem(&slow_budgets, &zero);
 
-	if (!off || !budget)
+	if (!off)
 		return 0;
 	off->wait.hash = slot->head.hash;
 	off->wait.stop = slot->deferred.stop ? slot->deferred.stop : slot->head.stop;
-	budget->credit -= (s64)(bpf_ktime_get_ns() - off->wait.began);
-	return 0;
+	return stack_budget_spend(off->wait.began);
 }
 
 SEC("tp_btf/sched_switch")

@@ -160,10 +160,7 @@ static struct error *poll(void *event, u64 now)
 		err = alloc_windows_place(a->windows);
 	warn(a);
 	steer(a, now);
-	if (!err || err == &error_no_memory)
-		return err;
-	a->host->options->warn(a->host->options->ctx, err);
-	return NULL;
+	return event_goes_on(a->host, err);
 }
 
 static struct error *stop(void *event)

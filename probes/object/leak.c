@@ -176,10 +176,7 @@ static struct error *poll(void *event, u64 now)
 	if (!err && shift != l->shift && hit_shifts_part(l->shifts) > 0)
 		err = take_left(l, shift);
 	l->shift = shift;
-	if (!err || err == &error_no_memory)
-		return err;
-	l->host->options->warn(l->host->options->ctx, err);
-	return NULL;
+	return event_goes_on(l->host, err);
 }
 
 static struct error *stop(void *event)
@@ -199,12 +196,8 @@ static struct error *stop(void *event)
 static struct error *stack(void *event, const struct stack_record *record, const struct frame *frames, u32 n)
 {
 	struct leak *l = event;
-	u32 node;
-	struct error *err = collector_place(l->host->collector, record, frames, n, NULL, &node);
 
-	if (err || node == COLLECTOR_FILTERED)
-		return err;
-	return leak_stacks_add(&l->stacks, record->hash, node);
+	return leak_stacks_place(&l->stacks, l->host->collector, record, frames, n);
 }
 
 /* When all stacks are there. */

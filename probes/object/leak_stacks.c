@@ -40,6 +40,17 @@ struct error *leak_stacks_add(struct leak_stacks *s, u64 hash, u32 node)
 	return NULL;
 }
 
+struct error *leak_stacks_place(struct leak_stacks *s, struct collector *c, const struct stack_record *record,
+        const struct frame *frames, u32 n)
+{
+	u32 node;
+	struct error *err = collector_place(c, record, frames, n, NULL, &node);
+
+	if (err || node == COLLECTOR_FILTERED)
+		return err;
+	return leak_stacks_add(s, record->hash, node);
+}
+
 static void merge(u64 *slots)
 {
 	for (u32 i = 0; i < LEAK_SLOTS / 2; i++)

@@ -5,6 +5,7 @@
 
 #include "leak.h"
 #include "leak_verdict.h"
+#include "unwind/profile/collect.h"
 #include "unwind/profile/profile.h"
 #include "unwind/table.h"
 
@@ -29,6 +30,9 @@ void leak_stacks_begin(struct leak_stacks *s, u64 now);
 void leak_stacks_free(struct leak_stacks *s);
 /* A stack has come, and has its place. */
 struct error *leak_stacks_add(struct leak_stacks *s, u64 hash, u32 node);
+/* The same of one that gets its place now, unless filters hide it. */
+struct error *leak_stacks_place(struct leak_stacks *s, struct collector *c, const struct stack_record *record,
+        const struct frame *frames, u32 n);
 /* A block of one is left; of an unknown one: nothing happens. */
 void leak_stacks_left(struct leak_stacks *s, const struct leak_block *block);
 struct leak_site *leak_stacks_find(const struct leak_stacks *s, u64 hash);

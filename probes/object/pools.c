@@ -118,10 +118,7 @@ static struct error *poll(void *event, u64 now)
 		p->swept_ns = now;
 		err = pools_sweep(p->host->object);
 	}
-	if (!err || err == &error_no_memory)
-		return err;
-	p->host->options->warn(p->host->options->ctx, err);
-	return NULL;
+	return event_goes_on(p->host, err);
 }
 
 static struct error *stop(void *event)
@@ -141,12 +138,8 @@ static struct error *stop(void *event)
 static struct error *stack(void *event, const struct stack_record *record, const struct frame *frames, u32 n)
 {
 	struct pools *p = event;
-	u32 node;
-	struct error *err = collector_place(p->host->collector, record, frames, n, NULL, &node);
 
-	if (err || node == COLLECTOR_FILTERED)
-		return err;
-	return leak_stacks_add(&p->stacks, record->hash, node);
+	return leak_stacks_place(&p->stacks, p->host->collector, record, frames, n);
 }
 
 /* When all stacks are there. */

@@ -4,11 +4,9 @@
 #define YRT_REQUEST_BPF_H
 
 #include "hit/hit.bpf.h"
+#include "hit/stack_budget.bpf.h"
 #include "request/request.h"
 #include "wait/wait_why.bpf.h"
-
-#define REQUEST_PART       64        /* of a CPU that stacks of waits may need: a 64th, */
-#define REQUEST_CREDIT_MAX 5000000ll /* and so much at once */
 
 u64 request_over_ns = 0;
 u64 request_tick_ns = 0; /* what a tick of the clock stands for */
@@ -77,18 +75,6 @@ struct {
 	__type(value, struct request_counts);
 } request_counters SEC(".maps");
 
-struct request_budget {
-	s64 credit;
-	u64 ns; /* as of then */
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct request_budget);
-} request_budgets SEC(".maps");
-
 struct request_words {
 	u64 word[REQUEST_WORDS];
 };
@@ -99,12 +85,6 @@ struct {
 	__type(key, u32);
 	__type(value, struct request_words);
 } request_copies SEC(".maps");
-
-/* The number of the shift that lasts, as far as what began in it is concerned. */
-static inline u32 request_shift(void)
-{
-	return hit_shift + (hit_shift_over > hit_shift);
-}
 
 static inline struct request_counts *request_counts_here(void)
 {
@@ -251,7 +231,7 @@ static inline void request_forget(struct request_thread *t, u64 now)
 {
 	t->key = t->off = t->gap = t->queued = 0;
 	t->since = now;
-	t->shift = request_shift();
+	t->shift = hit_shift;
 }
 
 /* The thread that runs here works for this request from now on; 0: for none. */
@@ -264,14 +244,14 @@ WALK_GLOBAL int request_turn(u64 key, u64 now)
 
 	if (!t) {
 		struct request_thread fresh = {
-		        .since = now, .delay = BPF_CORE_READ(task, sched_info.run_delay), .shift = request_shift()};
+		        .since = now, .delay = BPF_CORE_READ(task, sched_info.run_delay), .shift = hit_shift};
 
 		bpf_map_update_elem(&request_threads, &pid, &fresh, BPF_NOEXIST);
 		t = request_thread_of(pid);
 	}
 	if (!t)
 		return 0;
-	if (t->shift != request_shift()) /* what it did between shifts is not known */
+	if (t->shift != hit_shift) /* what it did between shifts is not known */
 		request_forget(t, now);
 	request_charge(now);
 	if (key && t->key == key)
@@ -303,7 +283,7 @@ static inline bool request_is_left(const struct request_key *at, struct request_
 
 	if (!live)
 		return false;
-	if (live->shift == request_shift()) {
+	if (live->shift == hit_shift) {
 		counts->left++;
 		return true;
 	}
@@ -337,7 +317,7 @@ WALK_GLOBAL int request_begin(u64 key, u64 now)
 	if (!live)
 		return 0;
 	live->began = now;
-	live->shift = request_shift();
+	live->shift = hit_shift;
 	live->idle_before = t->idle;
 	live->thread = (u32)task->pid;
 	t->key = key;
@@ -562,7 +542,7 @@ WALK_GLOBAL int request_end(u64 key, u64 now, u64 cookie, u64 rc)
 		counts->unpaired++;
 		return 0;
 	}
-	if (live->shift == request_shift()) {
+	if (live->shift == hit_shift) {
 		hits->under_way--;
 		counts->ended++;
 		request_tell(key, now, cookie, rc);
@@ -641,30 +621,6 @@ int on_request(struct pt_regs *ctx)
 
 /* --- stacks --- */
 
-static inline bool request_may_walk(u64 now)
-{
-	u32 zero = 0;
-	struct request_budget *budget = bpf_map_lookup_elem(&request_budgets, &zero);
-
-	if (!budget)
-		return false;
-	budget->credit += (s64)((now - budget->ns) / REQUEST_PART);
-	if (budget->credit > REQUEST_CREDIT_MAX)
-		budget->credit = REQUEST_CREDIT_MAX;
-	budget->ns = now;
-	return budget->credit > 0;
-}
-
-static __attribute__((noinline)) int request_spend(u64 begin)
-{
-	u32 zero = 0;
-	struct request_budget *budget = bpf_map_lookup_elem(&request_budgets, &zero);
-
-	if (budget)
-		budget->credit -= (s64)(bpf_ktime_get_ns() - begin);
-	return 0;
-}
-
 /* Looks for it again: the verifier would follow the walk once for each place that it may lie at. */
 static __attribute__((noinline)) int request_parked(u32 pid, const struct slot *slot)
 {
@@ -688,7 +644,7 @@ int on_request_park_walk(struct pt_regs *ctx)
 	struct request_thread *t = request_thread_of(pid);
 	int instance = ticks == TICKS_TAKEN && t && t->key ? find_target() : 0;
 	struct slot *slot =
-	        st && instance && request_may_walk(begin) ? event_begin(st, instance, tgid, 0, &number) : NULL;
+	        st && instance && stack_budget_allows(begin) ? event_begin(st, instance, tgid, 0, &number) : NULL;
 
 	if (!slot)
 		return 0;
@@ -696,7 +652,7 @@ int on_request_park_walk(struct pt_regs *ctx)
 	event_reason(slot);
 	hit_end(slot, st, task, tgid);
 	request_parked(pid, slot);
-	return request_spend(begin);
+	return stack_budget_spend(begin);
 }
 
 WALKING_TABLE(on_request_switch);
@@ -714,7 +670,7 @@ static inline bool request_leaves(struct task_struct *task, bool preempt)
 	t->away = now;
 	t->delay = BPF_CORE_READ(task, sched_info.run_delay);
 	t->off_reason = wait_why(preempt ? 0 : wait_state_bits(task));
-	return t->key && !wait_is_runnable(t->off_reason) && request_may_walk(now);
+	return t->key && !wait_is_runnable(t->off_reason) && stack_budget_allows(now);
 }
 
 SEC("tp_btf/sched_switch")
@@ -764,7 +720,7 @@ int BPF_PROG(on_request_switch_walk, bool preempt, struct task_struct *prev, str
 	event_user(slot, NULL, prev, bpf_map_lookup_elem(&processes, &tgid), true);
 	event_end(slot, st, event_emit(slot, st));
 	request_waits(pid, slot);
-	return request_spend(begin);
+	return stack_budget_spend(begin);
 }
 
 /* Does the thread that runs here work for a request? */

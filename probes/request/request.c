@@ -392,10 +392,7 @@ static struct error *poll(void *event, u64 now)
 
 	hit_shifts_steer(r->shifts, now);
 	name_stacks(r);
-	if (!err || err == &error_no_memory)
-		return err;
-	r->host->options->warn(r->host->options->ctx, err);
-	return NULL;
+	return event_goes_on(r->host, err);
 }
 
 static struct error *drain(void *event, u32 epoch)

@@ -160,7 +160,7 @@ static u64 give_holder(struct fake *f)
 {
 	const struct fake_java_field thread[] = {{"name", "Ljava/lang/String;", THREAD_NAME_AT, false},
 	        {"holder", "Ljava/lang/Thread$FieldHolder;", HOLDER_AT, false}};
-	const struct fake_java_field status[] = {{"threadStatus", "I", STATUS_AT}};
+	const struct fake_java_field status[] = {{"threadStatus", "I", STATUS_AT, false}};
 	u64 class = fake_class(f, "java/lang/Thread$FieldHolder", 32, f->object), holder = fake_room(f, 32);
 
 	fake_fields(f, f->thread, thread, 2);

@@ -12,7 +12,8 @@
  *	size class			17	18		20
  *	free regions of a slab		25	26		28
  *
- * A size class is a number: with a quantum of 16 bytes 8, 16, 32, 48 …; with one of 8 (Redis's own) 8, 16, 24, 32 ….
+ * A size class is a number: with a quantum of 16 bytes they are 8, 16, 32, 48 …; with one of 8, as in Redis's own,
+ * 8, 16, 24, 32 ….
  */
 #ifndef YRT_JEMALLOC_H
 #define YRT_JEMALLOC_H

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "symbols/compiler_copy.h"
+
 /* The name without its first part: Python has classes in names from 3.11 on, Java packages too. */
 static const char *behind_dot(const char *name)
 {
@@ -12,24 +14,13 @@ static const char *behind_dot(const char *name)
 	return NULL;
 }
 
-/* What compilers call a copy of a function, or a part that they made of it (of Debian's Python take_gil.lto_priv.0). */
-static bool is_copy(const char *suffix)
-{
-	static const char *const suffixes[] = {".lto_priv.", ".isra.", ".constprop.", ".part.", ".llvm.", ".cold"};
-
-	for (u32 i = 0; i < sizeof(suffixes) / sizeof(*suffixes); i++)
-		if (!strncmp(suffix, suffixes[i], strlen(suffixes[i])))
-			return true;
-	return false;
-}
-
 static bool is_named(const char *shown, const char *name)
 {
 	size_t len = strlen(name);
 
 	if (!shown || strncmp(shown, name, len))
 		return false;
-	return !shown[len] || is_copy(shown + len) || shown[len] == ' ' || shown[len] == '(' ||
+	return !shown[len] || compiler_copy(shown + len, true) || shown[len] == ' ' || shown[len] == '(' ||
 	       (shown[len] == ':' && shown[len + 1] >= '0' && shown[len + 1] <= '9');
 }
 
