@@ -11,7 +11,7 @@
  *	routes   [[route, requests, errors, p50, p95, p99, max, [sum of each part]], ...] in ns
  *	slowest  [[request, status, ns, pid, [each part], [[ns, reason, frames], ...]], ...]; frames from leaf to root
  *
- * Nothing is written if there are none, or stats is NULL.
+ * Writes nothing if there are no requests or stats is NULL.
  */
 void requests_put(const char *stats, FILE *out);
 

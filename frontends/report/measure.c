@@ -30,7 +30,7 @@
 #define RATE_MOST   1999   /* where a target uses, or gets, little of a CPU */
 #define RATE_AGAIN  997    /* of the second round: a share to 1 point, and lines of what is seen seldom */
 #define AGAIN_PART  0.25   /* of the time that is left after the first two steps */
-#define AGAIN_FIRST 3      /* so many findings may ask for more */
+#define AGAIN_FIRST 3      /* only the first findings, this many, may start another measurement */
 #define GROWTH      131072 /* bytes a second */
 #define BUSY        0.02   /* CPUs, or threads: below that nothing is worth a view of its own */
 #define CALLS_LEAST 20     /* system calls of I/O a second */
@@ -473,7 +473,7 @@ static struct error *narrow_down(struct measure *m, struct evidence *e, double s
 	return err;
 }
 
-/* The command that shows all that waits without a thread in one of these runtimes; false: there is none. */
+/* The command that lists tasks without a thread (goroutines, coroutines) of these runtimes. False: there is none. */
 static bool tasks_command(u32 seen, char *ret, size_t size)
 {
 	for (const struct runtime_ops *const *r = runtimes; *r; r++) {

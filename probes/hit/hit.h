@@ -29,7 +29,7 @@ struct hit_summary {   /* sampler_stats.of_event of probe */
 /* Adds what -e says. */
 struct error *hit_add(struct hit_options *o, const char *text);
 
-/* Says that calls of so many threads may be missing. */
+/* Writes that calls of this many threads may be missing; 0: nothing. */
 void hit_say_unwatched(FILE *out, u32 unwatched);
 
 /* hit_command.c, latency_words.c: probes/event_command.h */

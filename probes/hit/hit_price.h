@@ -35,7 +35,7 @@ struct error *hit_price_place(struct hit_price *h, const struct process *p, cons
 void hit_price_poll(struct hit_price *h);
 struct latency_price hit_price_get(const struct hit_price *h);
 
-/* Sorts the prices; those that are 0 are none. */
+/* Sorts prices in place; those that are 0 were not measured and are left out. */
 struct latency_price latency_price_of(u64 *prices, u32 n);
 
 #endif

@@ -15,7 +15,7 @@
 
 #include <types.h>
 
-/* Buckets of times: exact below LATENCY_STEPS ns, then so many for each power of two, up to 73 minutes. */
+/* Histogram buckets: 1 ns wide below LATENCY_STEPS ns, then LATENCY_STEPS for each power of two, up to 73 minutes. */
 #define LATENCY_STEPS   64
 #define LATENCY_BUCKETS (LATENCY_STEPS * 37)
 #define LATENCY_PRICES  64 /* measured of a run */

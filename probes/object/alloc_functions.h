@@ -21,7 +21,7 @@ struct alloc_function {
 	u64 addr;     /* in the file */
 	u64 place;    /* of its uprobe, in the file: arguments have their registers there */
 	u64 offset;   /* the same, in the file's bytes */
-	u64 pair;     /* of an instruction right behind it that the kernel emulates, too, in bytes; 0: there is none */
+	u64 pair;     /* file offset of the next instruction, if the kernel emulates that as well; 0: it does not */
 	u32 pushed;   /* words that it has pushed by then */
 	bool stepped; /* the kernel does not emulate the instruction there */
 	bool tails;   /* it may end in a jump to another one */

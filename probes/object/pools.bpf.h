@@ -74,7 +74,7 @@ static __attribute__((noinline)) u64 pool_argument(struct pt_regs *ctx, u32 numb
 	return 0;
 }
 
-/* So many times alloc_each; a fraction is rounded by chance. */
+/* n times alloc_each, in units of 1 / ALLOC_EACH; rounded up or down at random, so that the mean is right. */
 static inline u64 pool_weighed(u64 n)
 {
 	return (n * alloc_each + (bpf_get_prandom_u32() & (ALLOC_EACH - 1))) / ALLOC_EACH;
@@ -161,8 +161,8 @@ static __attribute__((noinline)) int pool_adds(u64 addr, u64 hash, u64 size, s64
 }
 
 /*
- * A block is given back to malloc() before its pool ends. Which stack took it is told by its size: glibc has that of
- * the chunk in front of it (malloc.c: request2size()).
+ * A block goes back to malloc() before its pool ends. It is charged to a stack by its size, which glibc keeps in the
+ * word in front of it (malloc.c: request2size()).
  */
 SEC("uprobe")
 int on_pool_free(struct pt_regs *ctx)
