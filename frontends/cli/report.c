@@ -25,7 +25,10 @@ static const struct manual_option options[] = {
         MANUAL_HEADING("Targets"),
         PID_OPTIONS,
         {REPORT_CORE, "core", "FILE", "a core file: why the program died", COMPLETE_FILE},
-        {'s', "subprocesses", NULL, "also their children", COMPLETE_NOTHING},
+        {'s', "subprocesses", NULL,
+                "also their children (of a process that does nothing itself they are looked at anyway)",
+                COMPLETE_NOTHING},
+        {'a', "all", NULL, "the processes of this machine that do something, at most 12", COMPLETE_NOTHING},
         {'d', "duration", "SECS", "for all measurements together (60; at least 5)", COMPLETE_NOTHING},
         MANUAL_HEADING("Output"),
         {'o', "output", "FILE", "report.html, .md or .json; - is stdout (the default)", COMPLETE_FILE},
@@ -44,12 +47,13 @@ static const struct manual_option options[] = {
         {0},
 };
 
-static const char *const usage[] = {"-p PID[,PID...] | --select RULE [options]",
+static const char *const usage[] = {"-p PID[,PID...] | --select RULE | -a [options]",
         "--core FILE | FILE.yrt... | DIR [options]", "--list | --explain RULE", NULL};
 
 static const struct manual_example examples[] = {
         {"yrt report -p 4242 -o report.html", "what is wrong with a process, as a page"},
         {"yrt report --select exe=nginx -d 30 -f json -o -", "for programs; the exit code is 10 if there is a problem"},
+        {"yrt report -a -o report.html", "what is wrong on this machine"},
         {"yrt report -p 4242 --keep /tmp/evidence", "keeps what was measured"},
         {"yrt report /tmp/evidence -o report.html", "and says it again, on any machine"},
         {"yrt report a.yrt", "what a recording tells"},
@@ -113,7 +117,7 @@ static write_report *writer_of(const struct flame_options *o)
 
 static struct error *check(struct report_request *r)
 {
-	bool chosen = r->o.run.npids || r->o.selection.nrules;
+	bool chosen = r->o.run.npids || r->o.selection.nrules || r->o.run.sampler.everyone;
 
 	if (!writer_of(&r->o))
 		return error_hint(
@@ -122,10 +126,12 @@ static struct error *check(struct report_request *r)
 	if (r->list || r->explain)
 		return NULL;
 	if (!!r->nfiles + chosen + !!r->core > 1)
-		return error_new(ERROR_USAGE, "recordings, --core, and -p or --select exclude each other");
+		return error_new(ERROR_USAGE, "recordings, --core, and -p, --select or -a exclude each other");
+	if (r->o.run.sampler.everyone && (r->o.run.npids || r->o.selection.nrules))
+		return error_new(ERROR_USAGE, "-p or --select and -a exclude each other");
 	if (!r->nfiles && !chosen && !r->core)
 		return error_hint(error_new(ERROR_USAGE, "no process was given"),
-		        "give -p PID, --select exe=NAME, --core FILE, or recordings; --help lists all options");
+		        "give -p PID, --select exe=NAME, -a, --core FILE, or recordings; --help lists all options");
 	return r->nfiles || r->core ? NULL : flame_select(&r->o);
 }
 

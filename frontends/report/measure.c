@@ -18,6 +18,7 @@
 #include "frontends/format/format.h"
 #include "frontends/format/input.h"
 #include "probes/event_command.h"
+#include "targets.h"
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
 #include "unwind/runtime.h"
@@ -329,8 +330,69 @@ static struct error *take_counters(struct measure *m, struct evidence *e, struct
 		err = error_new(ERROR_NO_PROCESS, "all targets have exited");
 	else
 		counters_facts(first, &now, &e->facts);
+	if (!err)
+		m->busiest = targets_busiest(first, &now);
 	counters_free(&now);
 	return err;
+}
+
+/* The whole machine: the processes that do something become the targets. */
+static struct error *choose_busy(struct measure *m, struct evidence *e, double seconds)
+{
+	cleanup(free) pid_t *pids = NULL;
+	struct counters before = {0}, after = {0};
+	u32 n = 0;
+	struct error *err = targets_everyone(&pids, &n);
+
+	if (!err)
+		err = counters_take(pids, n, &before);
+	if (!err) {
+		sleep_for(m, seconds);
+		err = counters_take(pids, n, &after);
+	}
+	if (!err)
+		err = targets_busy(m->run, &before, &after);
+	counters_free(&before);
+	counters_free(&after);
+	if (!err)
+		say(m, e, false, "of %u processes of the machine %d do something, so: these", n, m->run->npids);
+	if (!err && !m->run->npids)
+		err = error_new(ERROR_NO_PROCESS, "no process of this machine does anything");
+	m->run->sampler.everyone = false;
+	return err;
+}
+
+/* A master that does nothing itself has workers that do. */
+static struct error *follow_children(struct measure *m, struct evidence *e, struct counters *first, double seconds)
+{
+	struct run_request *r = m->run;
+	int asked = r->npids;
+	struct error *err;
+
+	if (r->sampler.follow || facts_number(&e->facts, "cpu") > BUSY || stopped(m))
+		return NULL;
+	r->sampler.follow = true;
+	err = run_add_children(r);
+	if (err || r->npids == asked) {
+		r->sampler.follow = false;
+		return err;
+	}
+	say(m, e, false, "the process itself does nothing and has %d children, so: with them", r->npids - asked);
+	counters_free(first);
+	facts_free(&e->facts);
+	e->facts = (struct facts){0};
+	return take_counters(m, e, first, seconds);
+}
+
+static void note_target(const struct measure *m, struct facts *f)
+{
+	char text[32];
+
+	if (!m->run->npids)
+		return;
+	snprintf(text, sizeof(text), "%d%s", m->run->pids[0], m->run->sampler.follow ? " -s" : "");
+	facts_set_text(f, "pid", text);
+	builds_facts(m->busiest ? m->busiest : m->run->pids[0], f);
 }
 
 static void say_states(struct measure *m, struct evidence *e)
@@ -501,7 +563,7 @@ static struct error *take_tasks(struct measure *m, struct evidence *e)
 		return NULL;
 	say(m, e, false, "what waits may have no thread, so: %s, those that come and do not go", command);
 	snprintf(path, sizeof(path), "%s/tasks.yrt", m->folder);
-	snprintf(number, sizeof(number), "%d", m->run->pids[0]);
+	snprintf(number, sizeof(number), "%d", m->busiest ? m->busiest : m->run->pids[0]);
 	fflush(NULL);
 	child = fork();
 	if (!child) {
@@ -517,7 +579,7 @@ static struct error *take_tasks(struct measure *m, struct evidence *e)
 	return NULL;
 }
 
-/* Of the first process: who waits for whom. */
+/* Of the busiest process: who waits for whom. */
 static void take_dump(struct measure *m, struct evidence *e)
 {
 	const struct facts *f = &e->facts;
@@ -527,7 +589,7 @@ static void take_dump(struct measure *m, struct evidence *e)
 	        !m->run->npids)
 		return;
 	say(m, e, false, "several threads wait, so: every thread's stack, and who waits for whom");
-	err = measure_dump(m->folder, m->run->pids[0], NULL, e);
+	err = measure_dump(m->folder, m->busiest ? m->busiest : m->run->pids[0], NULL, e);
 	if (err)
 		say(m, e, true, "no dump was taken: %s", err->message);
 	error_free(err);
@@ -548,15 +610,16 @@ struct error *measure(struct measure *m, struct evidence *ret)
 {
 	double first_s = fmin(COUNTERS_S, m->seconds / 5), wall_s, left;
 	struct counters first = {0};
-	struct error *err = take_counters(m, ret, &first, first_s);
+	struct error *err = m->run->sampler.everyone ? choose_busy(m, ret, first_s) : NULL;
 
+	if (!err)
+		err = take_counters(m, ret, &first, first_s);
+	if (!err)
+		err = follow_children(m, ret, &first, first_s / 2);
 	note_growth(m, ret);
 	if (!err)
 		say_counters(m, ret);
-	if (m->run->npids) {
-		facts_set(&ret->facts, "pid", m->run->pids[0]);
-		builds_facts(m->run->pids[0], &ret->facts);
-	}
+	note_target(m, &ret->facts);
 	wall_s = fmax(VIEW_LEAST, (m->seconds - first_s) * 0.3);
 	if (!err)
 		err = take_view(m, ret, "wall", wall_s);

@@ -18,8 +18,10 @@ struct measure {
 	void *ctx;
 	volatile sig_atomic_t *stop;
 	const struct rules *rules; /* what they find decides what is looked at again */
-	double memory;             /* of the last step; set by measure() */
+	/* Set by measure(): */
+	double memory; /* of the last step */
 	u64 memory_at;
+	pid_t busiest; /* of the processes; 0: none ran */
 };
 
 struct error *measure(struct measure *m, struct evidence *ret);

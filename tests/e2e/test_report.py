@@ -7,6 +7,7 @@ formats, bad input, and one live run whose cause cannot be missed.
 import json
 import os
 import re
+import signal
 import subprocess
 import tempfile
 
@@ -138,6 +139,7 @@ def test_bad_evidence():
     report("/nonexistent.yrt", codes=(yrt.INPUT,))
     report("-p", "1", "/nonexistent.yrt", codes=(yrt.USAGE,))
     report(codes=(yrt.USAGE,))
+    report("-a", "-p", "1", codes=(yrt.USAGE,))
 
 
 RULE = """rule mine
@@ -201,6 +203,32 @@ def test_live_finding():
     assert "hot-function" in [f["rule"] for f in found["findings"]], found
     hot = next(f for f in found["findings"] if f["rule"] == "hot-function")
     assert hot["where"][0]["function"] == "burn", hot["where"]  # what the innermost function of the chain does
+
+
+def test_workers():
+    """A master that does nothing is looked at with its children; the commands that are named say so."""
+    master = subprocess.Popen(["sh", "-c", "while :; do :; done & wait"], start_new_session=True)
+    try:
+        yrt.until(lambda: yrt.read(f"/proc/{master.pid}/task/{master.pid}/children").strip(), "a child")
+        found = json.loads(report("-p", master.pid, "-d", 6, "-q", "-f", "json").stdout)
+    finally:
+        os.killpg(master.pid, signal.SIGKILL)
+        master.wait()
+    assert any("has 1 children" in step for step in found["steps"]), found["steps"]
+    assert found["facts"]["processes"] == 2 and found["facts"]["pid"] == f"{master.pid} -s", found["facts"]
+
+
+@yrt.measured
+def test_machine():
+    """-a looks at those that do something: at least at this one."""
+    busy = subprocess.Popen(["sh", "-c", "while :; do :; done"])
+    try:
+        found = json.loads(report("-a", "-d", 6, "-q", "-f", "json").stdout)
+    finally:
+        busy.kill()
+        busy.wait()
+    assert any("of the machine" in step for step in found["steps"]), found["steps"]
+    assert found["facts"]["processes"] >= 1 and [v["name"] for v in found["views"]][:1] == ["wall"], found["views"]
 
 
 def test_process_that_is_not_there():
