@@ -275,6 +275,10 @@ static void close_target(struct target *t)
 
 static struct error *nothing(const struct process *p, const struct view *view)
 {
+	if (p->core)
+		return error_hint(error_new(ERROR_UNSUPPORTED, "no %s was found in the core of %s (pid %u)",
+		                          view->language, p->comm, p->core->pid),
+		        "the files that it had mapped must be here, or below --root");
 	return error_hint(
 	        error_new(ERROR_UNSUPPORTED, "no %s was found in %s (pid %d)", view->language, p->comm, p->pid),
 	        "`yrt inspect -p %d` shows what was found", p->pid);
@@ -465,7 +469,7 @@ static struct error *draw(struct result *res, const struct command_line *self, c
 	struct error *err = profile_of(res->after, r, &after);
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	snprintf(target, sizeof(target), "%s (pid %d)", p->comm, p->pid);
+	snprintf(target, sizeof(target), "%s (pid %d)", p->comm, p->core ? (int)p->core->pid : p->pid);
 	if (!err)
 		after->meta = (struct profile_meta){.title = self->name,
 		        .target = target,

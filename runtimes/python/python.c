@@ -175,7 +175,7 @@ static struct error *believe(struct python_instance *instance, const struct runt
 
 	if (!err)
 		instance->doubted_since_ns = 0;
-	if (!err || now_ns() - instance->doubted_since_ns < DOUBT_MS * 1000000ull) {
+	if (!err || (p->pid && now_ns() - instance->doubted_since_ns < DOUBT_MS * 1000000ull)) { /* a core stays */
 		error_free(err);
 		return NULL;
 	}

@@ -181,17 +181,19 @@ static struct error *add_words(struct python_heap *p, struct python_type *t, con
 	u32 to = (u32)word_at(type, TP_BASICSIZE);
 	char name[NAME_BYTES] = "";
 	struct error *err = add_members(p, t, word_at(type, TP_MEMBERS), from, to);
-	bool python, guess, is_weak;
+	bool python, guess, is_weak, is_code;
 
 	memory_string(p->r.mem, name, sizeof(name), word_at(type, TP_NAME));
 	python = (flags & PYTHON_HEAP_TYPE) && !strchr(name, '.');
 	is_weak = !strncmp(name, "weak", 4) && !(flags & PYTHON_HEAP_TYPE);
+	is_code = !strcmp(name, "code"); /* its last words are no objects, and 3.14 leaves _co_unique_id as it was */
 	guess = strchr(name, '.') || (flags & PYTHON_HEAP_TYPE);
 	if (has_no_words(name))
 		return err;
 	for (u32 at = from; !err && at + 8 <= to; at += 8) {
 		if (at == dict || at == weak || (at == MODULE_STATE && !strcmp(name, "module")) ||
-		        (is_weak && at != WEAK_CALLBACK))
+		        (is_weak && at != WEAK_CALLBACK) ||
+		        (is_code && weak && at > weak && p->r.version >= PYTHON_V3_12))
 			continue;
 		err = add_slot(t, at, false, guess && !python ? HEAP_MAYBE : 0);
 	}

