@@ -4,21 +4,41 @@
 #include <string.h>
 
 #include "binary/image_scan.h"
+#include "cfi/cfi.h"
 #include "cfi/cfi_search_cache.h"
+#include "code/disassembler.h"
 
 #define CALL_OR_JUMP 0xe8 /* e8, e9: a displacement of 32 bits follows */
 #define CALL_BYTES   5
 #define BLOCK        1024 /* bytes that are looked at together */
 
-#define SEARCH "luajit callers 1"
+#define SEARCH "luajit callers 2"
 
 struct search {
+	struct image *img;
 	u64 start, end;
 	struct search_result found; /* each once */
 	bool full;
 };
 
-static void found(struct search *search, u64 target)
+static bool reach(void *ctx, const cs_insn *in)
+{
+	u64 *at = ctx;
+
+	if (in->address == *at)
+		*at = 0;
+	return *at && in->address < *at;
+}
+
+/* Does an instruction begin there, and not lie around it? Where no FDE says how to know, one does. */
+static bool is_instruction(struct image *img, u64 at)
+{
+	const struct cfi_fde *fde = cfi_fde_at(img->cfi, at);
+
+	return !fde || !code_each(img, fde->start, fde->end, reach, &at) || !at;
+}
+
+static void found(struct search *search, u64 at, u64 target)
 {
 	struct search_result *m = &search->found;
 	u32 i = 0;
@@ -26,7 +46,7 @@ static void found(struct search *search, u64 target)
 	while (i < m->n && m->values[i] != target)
 		i++;
 	search->full |= i == SEARCH_RESULT_MAX;
-	if (i == m->n && !search->full)
+	if (i == m->n && !search->full && is_instruction(search->img, at))
 		m->values[m->n++] = target;
 }
 
@@ -59,7 +79,7 @@ static void search_block(struct search *search, const struct image_scan *s, size
 		memcpy(&displacement, s->bytes + i + 1, sizeof(displacement));
 		target = at + CALL_BYTES + (s64)displacement;
 		if (target >= search->start && target < search->end && (at < search->start || at >= search->end))
-			found(search, target);
+			found(search, at, target);
 	}
 }
 
@@ -85,7 +105,7 @@ static bool is_inside(const struct search_result *m, u64 start, u64 end)
 
 void luajit_callers(struct image *img, u64 start, u64 end, void (*each)(void *ctx, u64 target), void *ctx)
 {
-	struct search search = {.start = start, .end = end};
+	struct search search = {.img = img, .start = start, .end = end};
 	struct image_scan s;
 	bool failed;
 

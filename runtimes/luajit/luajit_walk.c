@@ -268,6 +268,31 @@ static inline bool lj_push_mcode(struct walk *w, const struct luajit_vm *vm, u64
 }
 
 /*
+ * The lua_State of a trace that is being left: the handler keeps it in rbp while it calls C. cur_L is another one while
+ * finalizers and handlers of VM events run, which have a lua_State of their own since November 2025.
+ */
+static inline bool lj_read_exited(struct walk *w, const struct luajit_vm *vm, u64 *l, struct lj_thread *ret)
+{
+	*l = lj_reg(w, vm, DWREG_RBP);
+	return w->region.part == LUAJIT_EXIT && !w->leaf && walk_has(w, DWREG_RBP) && *l && !(*l & 7) &&
+	       !lj_read_thread(w, vm, *l, ret) && ret->cframe >= w->reg[REG_SP];
+}
+
+/* The lua_State that runs on a trace, or ran on the one that is left; base: of the trace's function, if it runs. */
+static inline bool lj_find_running(
+        struct walk *w, const struct luajit_vm *vm, u64 *g, u64 *l, u64 *base, struct lj_thread *t)
+{
+	if (lj_read_exited(w, vm, l, t)) {
+		u64 running;
+
+		*g = t->g;
+		return lj_read_running(w, vm, *g, &running, base);
+	}
+	*g = lj_find_global(w, vm);
+	return *g && lj_read_running(w, vm, *g, l, base) && !lj_read_thread(w, vm, *l, t) && t->g == *g;
+}
+
+/*
  * Starts on the frames of a running trace: the global state leads to the lua_State and its cframe. The stack pointer
  * means nothing on a trace, so it is set to that cframe. False: this is not LuaJIT's code.
  */
@@ -284,8 +309,7 @@ WALK_GLOBAL int luajit_trace_top(struct walk *w)
 	vm = walk_arena(w, w->region.vm);
 	if (!vm)
 		return 0;
-	g = lj_find_global(w, vm);
-	if (!g || !lj_read_running(w, vm, g, &l, &base) || lj_read_thread(w, vm, l, &t) || t.g != g)
+	if (!lj_find_running(w, vm, &g, &l, &base, &t))
 		return 0;
 	on_trace = w->region.part == LUAJIT_TRACE || w->region.part == LUAJIT_GAP;
 	if (on_trace && t.steady && !lj_in_stack(&t, base))

@@ -26,6 +26,7 @@
 #define CODE_TRACE  0x401000ull
 #define CODE_C      0x402000ull /* C functions: CFA = rsp + 32 */
 #define CODE_ROOT   0x403000ull
+#define CODE_EXIT   0x404000ull /* the handler of trace exits */
 #define CODE_BYTES  0x1000ull
 
 #define FAKE_CALL_A 3 /* operand A of all calls */
@@ -219,8 +220,8 @@ static inline bool fake_region(
 static inline bool fake_code(struct fake *f)
 {
 	const struct cfi_rule interp = fake_rule(CFI_REG, 80, -16, -24), c = fake_rule(CFI_REG, 32, 0, 0);
-	const struct cfi_rule root = fake_rule(CFI_ROOT, 8, 0, 0);
-	struct region r[4];
+	const struct cfi_rule root = fake_rule(CFI_ROOT, 8, 0, 0), none = fake_rule(CFI_UNSUPPORTED, 8, 0, 0);
+	struct region r[5];
 	u32 vm;
 
 	if (arena_alloc(f->arena, sizeof(fake_vm), &vm) || arena_alloc(f->arena, sizeof(r), &f->regions))
@@ -228,10 +229,11 @@ static inline bool fake_code(struct fake *f)
 	memcpy(arena_at(f->arena, vm, sizeof(fake_vm)), &fake_vm, sizeof(fake_vm));
 	if (!fake_region(f, &r[0], CODE_INTERP, LUAJIT_INTERP, vm, &interp) ||
 	        !fake_region(f, &r[1], CODE_TRACE, LUAJIT_TRACE, vm, NULL) ||
-	        !fake_region(f, &r[2], CODE_C, 0, 0, &c) || !fake_region(f, &r[3], CODE_ROOT, 0, 0, &root))
+	        !fake_region(f, &r[2], CODE_C, 0, 0, &c) || !fake_region(f, &r[3], CODE_ROOT, 0, 0, &root) ||
+	        !fake_region(f, &r[4], CODE_EXIT, LUAJIT_EXIT, vm, &none))
 		return false;
 	memcpy(arena_at(f->arena, f->regions, sizeof(r)), r, sizeof(r));
-	f->nregions = 4;
+	f->nregions = 5;
 	return true;
 }
 
@@ -409,6 +411,13 @@ static inline void fake_cframe(struct fake *f, struct fake_thread *t, u64 saved,
 	t->cframe = cf;
 	f->rsp = cf - 8;
 	put64(f, f->rsp, CODE_INTERP + 64);
+}
+
+/* A trace is left: its spill slots, the registers that the handler has saved, and the handler's call. */
+static inline void fake_exit(struct fake *f)
+{
+	f->rsp -= 256;
+	put64(f, f->rsp, CODE_EXIT + 64);
 }
 
 struct fake_registers {

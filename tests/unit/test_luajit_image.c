@@ -9,8 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cfi/cfi_search_cache.h"
+#include "code/disassembler.h"
+#include "runtimes/luajit/luajit_callers.h"
 #include "runtimes/luajit/luajit_code.h"
 #include "runtimes/luajit/luajit_image.h"
 #include "runtime.h"
@@ -166,6 +169,72 @@ static void test_remembered(void **state)
 	assert_int_equal(system(command), 0);
 }
 
+static bool is_movabs(void *ctx, const cs_insn *in)
+{
+	if (in->size == 10)
+		*(u64 *)ctx = in->address;
+	return in->size != 10;
+}
+
+/* An instruction of ten bytes outside of the VM: eight of them are a number. */
+static u64 find_movabs(struct image *img, u64 start, u64 end)
+{
+	u64 at = 0;
+
+	for (u32 i = 0; i < img->cfi->nfdes && !at; i++) {
+		const struct cfi_fde *fde = &img->cfi->fdes[i];
+
+		if (fde->end <= start || fde->start >= end)
+			code_each(img, fde->start, fde->end, is_movabs, &at);
+	}
+	assert_true(at);
+	return at;
+}
+
+static void see_target(void *ctx, u64 target)
+{
+	u64 *wanted = ctx;
+
+	if (target == *wanted)
+		*wanted = 0;
+}
+
+/* Is this place of the VM called from the rest of a copy of the library, where these bytes stand at `at`? */
+static bool calls_with(u64 at, u64 skip, u64 target)
+{
+	char path[] = "/tmp/yrt-luajit-XXXXXX", command[128];
+	s32 displacement = (s32)(target - (at + skip + 5));
+	u8 call[5] = {0xe8};
+	int fd = mkstemp(path);
+	struct image *img;
+	u64 start, end;
+
+	memcpy(call + 1, &displacement, 4);
+	snprintf(command, sizeof(command), "cp %s %s", LIBRARY, path);
+	assert_int_equal(system(command), 0);
+	assert_int_equal(pwrite(fd, call, 5, (off_t)(at + skip)), 5); /* .text lies where its addresses say */
+	close(fd);
+	img = open_image(path);
+	assert_null(luajit_blob_find(img, &start, &end));
+	luajit_callers(img, start, end, see_target, &target);
+	image_put(img);
+	unlink(path);
+	return !target;
+}
+
+/* Bytes in the middle of an instruction that look like a call of some place in the VM are none. */
+static void test_callers(void **state)
+{
+	struct image *img = open_image(LIBRARY);
+	u64 start, end, at;
+
+	assert_null(luajit_blob_find(img, &start, &end));
+	at = find_movabs(img, start, end);
+	image_put(img);
+	assert_true(calls_with(at, 0, start + 0x123));
+	assert_false(calls_with(at, 2, start + 0x123));
+}
+
 /* The C frame of a build with references of 32 bits is another one. */
 static void test_contradiction(void **state)
 {
@@ -205,6 +274,7 @@ int main(void)
 	        cmocka_unit_test(test_program),
 	        cmocka_unit_test(test_other_files),
 	        cmocka_unit_test(test_remembered),
+	        cmocka_unit_test(test_callers),
 	        cmocka_unit_test(test_contradiction),
 	        cmocka_unit_test(test_hides),
 	};

@@ -238,6 +238,25 @@ static struct scene scene_trace(struct fake *f)
 	return (struct scene){f, {CODE_TRACE + 8, .r14 = f->g + fake_vm.g2disp}, "GTJLVNN", {NO_POS, 5}};
 }
 
+/* A trace is left, and the handler runs a finalizer: in a lua_State of its own, which cur_L is meanwhile. */
+static struct scene scene_finalizer(struct fake *f)
+{
+	SCENE_FUNCTIONS;
+	struct fake_thread own = fake_thread(f);
+
+	fake_native(f);
+	fake_cframe(f, &t, fake_pc(f, one, 11), 1);
+	fake_link(f, &t, one, LINK_C);
+	fake_exit(f);
+	fake_native(f);
+	fake_cframe(f, &own, own.l, 1);
+	put64(f, own.cframe + 64, t.l); /* rbp, as the handler has it */
+	fake_link(f, &own, two, LINK_CP);
+	fake_call(f, &own, c, fake_pc(f, two, 2));
+	put_ref(f, f->g + fake_vm.g_cur_l, own.l);
+	return (struct scene){f, {.pc = CODE_C + 8}, "NCLVNLVNN", {2, NO_POS}};
+}
+
 /* The collector at work. */
 static struct scene scene_gc(struct fake *f)
 {
@@ -250,7 +269,7 @@ static struct scene scene_gc(struct fake *f)
 
 static struct scene (*const scenes[])(struct fake *) = {scene_plain, scene_leaf, scene_returning, scene_types,
         scene_two_cframes, scene_saved_pc, scene_cpcall, scene_ffi_callback, scene_coroutine, scene_waiting,
-        scene_trace, scene_gc};
+        scene_trace, scene_finalizer, scene_gc};
 #define NSCENES (sizeof(scenes) / sizeof(*scenes))
 
 static void test_scenes(void **state)

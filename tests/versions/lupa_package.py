@@ -36,6 +36,19 @@ while True:
     run(first, second, 2000)
 """
 
+# Traces are left because finalizers wait, which then run below the handler of trace exits.
+FINALIZERS = """
+import lupa.luajit21 as luajit
+print("ready", flush=True)
+luajit.LuaRuntime().execute('''
+local kept = {}
+function finalized(k) local s = 0 for i = 1, 3000 do s = s + (i * k) % 7 end kept[k % 8] = s end
+local function make(i) local p = newproxy(true); getmetatable(p).__gc = function() finalized(i) end end
+local function fill(n) for i = 1, n do make(i) end end
+local function burn(n) local t for i = 1, n do t = { i, i + 1 } end return t end
+while true do fill(300); burn(200000) end''')
+"""
+
 
 def install():
     if os.path.isdir(os.path.join(ROOT, "lupa")):
@@ -47,24 +60,36 @@ def install():
         raise yrt.Skipped(f"pip could not install lupa {VERSION} (see above)")
 
 
-def test_lupa():
+def sample(source):
     install()
     with tempfile.NamedTemporaryFile("w", suffix=".py") as script:
-        script.write(PROGRAM)
+        script.write(source)
         script.flush()
         with subprocess.Popen(
             [sys.executable, script.name], env={**os.environ, "PYTHONPATH": ROOT}, stdout=subprocess.PIPE
         ) as program:
             try:
                 assert program.stdout.readline() == b"ready\n"
-                result = lua.Sampling(program.pid, seconds=6).result()
+                return lua.Sampling(program.pid, seconds=6).result()
             finally:
                 program.kill()
+
+
+def test_lupa():
+    result = sample(PROGRAM)
     yield lua.check_complete(result, 1000)
     for name, callback in (("first", "first_callback"), ("second", "second_callback")):
         wrong = [(frames, n) for frames, n in result.stacks if any(f.name.startswith(name + " ") for f in frames)
                  and not any(f.name == callback for f in frames)]
         assert not wrong, f"{name} is not called as {callback}\n{lua.show(wrong)}"
+
+
+def test_finalizers():
+    result = sample(FINALIZERS)
+    yield lua.check_complete(result, 1000)
+    below = {f.name for frames, _ in result.stacks for i, f in enumerate(frames)
+             if any(g.name.startswith("finalized") for g in frames[i + 1:])}
+    assert {"burn", "fill"} <= {name.split(" ")[0] for name in below}, below
 
 
 yrt.main(globals())
