@@ -20,7 +20,8 @@ def test_banner(b):
     equal(b.run("return document.title"), "lua-flame \u00b7 nginx (pid 42)", "document title")
     equal(b.text("#marks"), "? guessed frame", "marks")
     chips = b.run("return [...document.querySelectorAll('#legend button')].map((e) => e.textContent)")
-    equal(chips, ["kernel25.0%", "native15.0%", "vm", "Lua interpreted", "Lua compiled60.0%"], "legend")
+    kinds = ["kernel25.0%", "native15.0%", "vm", "Lua interpreted", "Lua compiled60.0%"]
+    equal(chips, kinds + ["Fold recursion"], "legend")
 
 
 def test_drawn(b):

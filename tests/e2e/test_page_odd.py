@@ -28,7 +28,7 @@ from page import (
 
 def test_size(directory):
     size = os.path.getsize(make_page(directory, "", "empty.html")[7:])
-    assert size <= 96 << 10, "the page without data has %d bytes" % size
+    assert size <= 100 << 10, "the page without data has %d bytes" % size
 
 
 TALL = ";".join("f%d" % i for i in range(100))

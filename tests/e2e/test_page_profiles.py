@@ -11,7 +11,8 @@ import time
 from pathlib import Path
 from xml.etree import ElementTree
 
-from page import MKPROFILE, NODE, STACKS, assert_quiet, equal, main, make_page, names, pixels, rect, settled, table
+from page import (MKPROFILE, NODE, STACKS, assert_quiet, click, equal, main, make_page, names, pixels, rect, settled,
+                  table, zoomed)
 
 
 def test_tiers(b, directory):
@@ -465,6 +466,166 @@ def test_calls(b, directory):
     assert b.run("return $('calls').hidden && $('calls').getBoundingClientRect().height === 0")
 
 
+def shares(b):
+    """What the legend says of own time, by kind."""
+    return b.run(
+        "return Object.fromEntries([...document.querySelectorAll('#legend button:not(.group)')].map((c) =>"
+        " [c.childNodes[1].textContent, c.querySelector('small')?.textContent]))"
+    )
+
+
+def test_inverted(b, directory):
+    """Bottom-up: leaves at the top, their callers below; each sample once; a zoom of its own; stacks from the root."""
+    b.open("about:blank")
+    b.open(make_page(directory, STACKS, "inverted.html"))
+    b.keys("b")
+    equal(b.run("return location.hash"), "#view=inverted", "hash")
+    equal(b.run("return tree.total[0]"), 20, "samples")
+    first = "return [...tree.fn].map((f, i) => [nameOf(f), tree.depth[i], tree.total[i]]).filter((r) => r[1] === 1)"
+    leaves = [["do_syscall_64", 1, 5], ["escape (app.lua:7)", 1, 12], ["guessed", 1, 2], ["main", 1, 1]]
+    equal(sorted([n.replace(" (app.lua:7)", ""), d, t] for n, d, t in b.run(first)),
+          [[n.replace(" (app.lua:7)", ""), d, t] for n, d, t in leaves], "leaves")
+    assert rect(b, "all")["y"] < rect(b, "guessed", 1)["y"] < rect(b, "main", 2)["y"], "it grows down"
+    click(b, "guessed", 1)
+    equal(zoomed(b), "guessed", "zoom")
+    equal(b.run("return [...document.querySelectorAll('#path button')].map((e) => e.textContent)"),
+          ["all", "guessed", "\u21c5 callers"], "path")
+    equal(b.run("return stackOf([...tree.fn].findIndex((f, i) => nameOf(f) === 'main' && tree.parent[i] === zoom))"),
+          "main\n? guessed", "a stack to copy")
+    b.keys("t")
+    own = dict((row[2], row[0]) for row in table(b))
+    equal(own["main"][:5], "5.00%", "own samples in the table are those of leaves")
+    b.keys("t")
+    equal(b.run("return shown"), "inverted", "back from the table")
+    b.keys("b")
+    equal(b.run("return [shown, location.hash]"), ["flame", ""], "back")
+    assert_quiet(b)
+
+
+RECURSION = """\
+main;f;f;f;g 4
+main;f;f 2
+main;even;odd;even;odd;even;odd;leaf 8
+main;even;odd;even;odd;even 1
+main;even;odd;even;other 5
+"""
+
+
+def test_recursion(b, directory):
+    """Frames that repeat those above them are folded into them; what is half a cycle stays; no sample is lost."""
+    b.open(make_page(directory, RECURSION, "recursion.html"))
+    before = b.run("return tree.total[0]")
+    b.keys("u")
+    equal(b.run("return location.hash"), "#recursion=folded", "hash")
+    paths = b.run(
+        "return Object.fromEntries([...tree.now].map((v, i) => [i, v]).filter((r) => r[1]).map(([i, v]) =>"
+        " [stackOf(i).split('\\n').join(';'), v]))"
+    )
+    even = "main;even;odd"
+    wanted = {"main;f": 2, "main;f;g": 4, even + ";leaf": 8, even + ";even": 1, even + ";even;other": 5}
+    equal(paths, wanted, "folded")
+    equal(b.run("return tree.total[0]"), before, "samples")
+    b.keys("u")
+    equal(b.run("return [Math.max(...tree.depth), location.hash]"), [8, ""], "unfolded")
+    b.open("about:blank")
+    b.open(make_page(directory, "a;b;c 1\n", "none.html"))
+    assert not b.run("return [...document.querySelectorAll('.group')].some((e) => e.textContent === 'Fold recursion')")
+
+
+def test_tall(b, directory):
+    """Where stacks are taller than the window: how much lies beyond it, and a way to where the widest one ends."""
+    frames = ";".join("f%d" % i for i in range(100))
+    b.open(make_page(directory, "x 90\n%s;[reason] 9\n%s;other 20\nshort 1\n" % (frames, frames), "tall.html"))
+    click(b, "f0")
+    settled(b)
+    for key, edge in (("f", "top"), ("i", "bottom")):
+        b.keys(key)
+        settled(b)
+        hidden = b.run("return Math.floor((rows * ROW - view.clientHeight) / ROW)")
+        equal(b.text("#more")[2:], "%d more rows" % hidden, "what lies beyond")
+        b.click("#more")
+        equal(b.run("return nameOf(tree.fn[chosen])"), "other", "the end of the widest stack")
+        assert b.run("const r = rectOf(chosen), box = view.getBoundingClientRect();"
+                     "return r.y >= box.top - 1 && r.y + ROW <= box.bottom + 1"), "out of view"
+        assert b.wait("$('more').hidden"), "something beyond the end"
+        b.keys("Escape")
+    b.open(make_page(directory, STACKS))
+    settled(b)
+    assert b.run("return $('more').hidden")
+
+
+def test_wakers(b, directory):
+    """Inside a wait is who ended it: its time is the wait's, whatever the waker's frames are."""
+    stacks = ("main;nap;[sleep]|waiting;[woken by an interrupt]|waiting;hrtimer|kernel 6\n"
+              "main;take;[lock]|waiting;[woken by b]|waiting;unlock|native;loop|script|python 3\nmain;take;[lock]|waiting 1\n")
+    b.open(make_page(directory, stacks, "wakers.html"))
+    said = shares(b)
+    equal((said["waiting"], [v for k, v in said.items() if k != "waiting"]), ("100.0%", [None] * 3), "own time")
+
+
+def with_times(directory, **meta):
+    """A page of two threads for four seconds, a sample every 100 ms in turn."""
+    stacks = "one (tid 1)|thread;a 20\ntwo (tid 2)|thread;b 20\n"
+    url = make_page(directory, stacks, "times.html", duration=4, frequency=10)
+    path = url[len("file://"):]
+    with open(path, encoding="utf-8") as page:
+        text = page.read()
+    times = {"step": 1, "after": [100 if i else 0 for i in range(40)], "node": [2, 4] * 20, "count": [1] * 40}
+    head, tail = text.split("</script>", 1)
+    assert head.endswith("}"), head[-20:]
+    with open(path, "w", encoding="utf-8") as page:
+        page.write(head[:-1] + ',"times":' + json.dumps(times) + "}</script>" + tail)
+    return url
+
+
+def colours_of(b, css):
+    return b.run(
+        "const c = document.querySelector(arguments[0]), copy = new OffscreenCanvas(c.width, c.height),"
+        " g = copy.getContext('2d', { willReadFrequently: true }); g.drawImage(c, 0, 0);"
+        "const d = g.getImageData(0, 0, c.width, c.height).data;"
+        "return [...new Set(new Uint32Array(d.buffer))].sort()", css)
+
+
+def test_time(b, directory):
+    """Heat map and strips: the theme's colours at once, and ranges by keys as by the mouse."""
+    b.open(with_times(directory))
+    light = [colours_of(b, css) for css in ("#heat", "#strips canvas")]
+    b.keys("d")
+    dark = [colours_of(b, css) for css in ("#heat", "#strips canvas")]
+    assert all(not set(a) & set(z) for a, z in zip(light, dark)), "colours of the other theme"
+    b.open("about:blank")
+    b.open(with_times(directory) + "#theme=dark")
+    equal([colours_of(b, css) for css in ("#heat", "#strips canvas")], dark, "as a dark page that opens")
+    part = "return part"
+    b.run("$('heat').focus()")
+    assert b.run("return document.activeElement === $('heat')")
+    b.keys("Right")
+    equal(b.run(part), [0, 1000], "a second")
+    b.keys("Right")
+    equal(b.run(part), [1000, 2000], "the next one")
+    equal(b.run("return whole.nowTotal[0]"), 10, "its samples")
+    b.run("window.shift = (k) => document.activeElement.dispatchEvent("
+          "new KeyboardEvent('keydown', { key: k, shiftKey: true, bubbles: true }))")
+    b.run("shift('ArrowRight'), shift('ArrowRight'), shift('ArrowRight')")
+    equal(b.run(part), [1000, 4000], "extended to the end")
+    b.run("for (let i = 0; i < 4; i++) shift('ArrowLeft')")
+    equal(b.run(part), [0, 2000], "and to the other side of where it began")
+    b.keys("Enter")
+    equal(b.run("return [against, isDiff]"), [True, True], "against the rest")
+    b.keys("Enter", "Escape")
+    equal(b.run("return [part, document.activeElement.id, location.hash]"), [None, "heat", "#theme=dark"], "undone")
+    b.keys("Up", "Up")
+    equal(b.run(part), [20, 40], "cells")
+    b.keys("Escape")
+    b.run("document.querySelector('#strips canvas').focus()")
+    b.keys("Left")
+    equal(b.run(part), [3960, 4000], "a hundredth")
+    b.keys("Down")
+    equal(b.run("return document.activeElement === document.querySelectorAll('#strips canvas')[1]"), True, "next strip")
+    equal(b.run("return [chosen, part]"), [-1, [3960, 4000]], "the graph does not move")
+    assert_quiet(b)
+
+
 def run(b, directory):
     for test in (
         test_export,
@@ -478,6 +639,11 @@ def run(b, directory):
         test_head,
         test_difference,
         test_calls,
+        test_inverted,
+        test_recursion,
+        test_tall,
+        test_wakers,
+        test_time,
     ):
         test(b, directory)
         print("ok", test.__name__)

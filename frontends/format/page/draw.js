@@ -220,7 +220,7 @@ function onLines(first, n, dpr) {
 
 /* The frames between two heights of the graph. */
 function drawFrames(p, [a, b], top, bottom, thin) {
-	const grows = { flame: -1, icicle: 1, callers: 0 }[graphView()], drawn = new Float64Array(rows + 1);
+	const grows = { flame: -1, icicle: 1, inverted: 1, callers: 0 }[graphView()], drawn = new Float64Array(rows + 1);
 	visible(a, b, (i, left, right) => {
 		const y = rowTop(tree.depth[i]);
 		if (grows < 0 ? y + ROW <= top : grows > 0 && y >= bottom)
@@ -241,11 +241,21 @@ function drawFrames(p, [a, b], top, bottom, thin) {
 	drawHandle(p, top);
 }
 
+/* How many rows lie beyond the edge that stacks grow to. */
+function showMore(top) {
+	const up = shown === "flame", box = view.getBoundingClientRect(), low = rows * ROW - top - view.clientHeight;
+	const n = shown === "table" || shown === "callers" || printing ? 0 : Math.floor((up ? top : low) / ROW);
+	$("more").hidden = n < 1;
+	$("more").textContent = (up ? "\u2191 " : "\u2193 ") + n + (n === 1 ? " more row" : " more rows");
+	$("more").style.top = (up ? box.top + 4 : box.bottom - 32) + "px";
+}
+
 function draw(now) {
 	pending = 0;
 	if (stale)
 		layout();
 	const dpr = density(), top = offset();
+	showMore(top);
 	if (shown === "table" && !printing)
 		return fillTable();
 	ctx.setTransform(dpr, 0, 0, dpr, 0, 0);

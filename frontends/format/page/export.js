@@ -15,8 +15,9 @@ function folded() {
 	const path = [], out = [], before = (i) => Math.round(plain.base[i] / (data.baseScale || 1)) + " ";
 	const counts = (i) => (isDiff ? before(i) : "") + plain.now[i];
 	const clean = (s) => s.replace(/;/g, ":").replace(/[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu, " ");
+	const top = tree === plain ? zoom : 0;
 	for (let i = 0; i < plain.n; i++) {
-		const inside = i >= zoom && i < plain.end[zoom];
+		const inside = i >= top && i < plain.end[top];
 		path.length = Math.max(0, plain.depth[i] - 1);
 		if (i)
 			path.push(marksOf(plain.fn[i]) + clean(nameOf(plain.fn[i])));
@@ -48,7 +49,8 @@ function headLines() {
 	return [[m.title || "yrt", m.target].filter(Boolean).join(" \u00b7 "), [amount(whole.nowTotal[0]), ...facts()].join(" \u00b7 "),
 		m.command && "$ " + m.command, m.before && "compared with " + m.before, $("lossBefore").textContent, $("loss").textContent,
 		...filters.map(([what, text]) => FILTER_WORDS[what] + " " + text.replace(/^=/, "")), query && "search " + query + ": " + found,
-		zoom && "zoomed to " + nameOf(tree.fn[zoom]), tree.sandwich && "callers and callees of " + nameOf(focused)].filter(Boolean);
+		zoom && "zoomed to " + nameOf(tree.fn[zoom]), tree.sandwich && "callers and callees of " + nameOf(focused),
+		tree.inverted && "inverted: from the innermost frames to their callers"].filter(Boolean);
 }
 
 function drawHead(p, head) {

@@ -65,7 +65,7 @@ function stackOf(i) {
 		out.push(marksOf(tree.fn[i]) + nameOf(tree.fn[i]));
 	if (tree.sandwich)
 		out.push(nameOf(focused));
-	return (tree.depth[i] < 0 ? out : out.reverse()).join("\n");
+	return (tree.depth[i] < 0 || tree.inverted ? out : out.reverse()).join("\n");
 }
 
 /* What can be done with a function; i: its node in the graph, -1 in the table. */

@@ -65,6 +65,16 @@ function widestChild(i, depth) {
 	return best;
 }
 
+/* Where the widest stack ends, which in a tall graph is out of view. */
+function widest() {
+	let i = zoom;
+	for (let k = i; ; i = k) {
+		k = widestChild(i, tree.depth[i] + 1);
+		if (k === i || tree.total[k] < tree.self[i])
+			return i;
+	}
+}
+
 function arrow(key) {
 	const i = chosen >= 0 ? chosen : zoom, d = tree.depth[i];
 	const step = (key === "ArrowUp") === (shown === "flame") ? 1 : -1;
@@ -81,6 +91,8 @@ const KEYS = {
 	"/": () => ($("search").focus(), $("search").select()),
 	f: () => show("flame"),
 	i: () => show(shown === "icicle" ? "flame" : "icicle"),
+	b: () => show(shown === "inverted" ? "flame" : "inverted"),
+	u: () => hasRecursion() && foldRecursion(),
 	t: () => show(shown === "table" ? came : "table"),
 	c: () => candidate() > 0 && show("callers", canon[tree.fn[candidate()]]),
 	d: () => nextTheme(),
@@ -88,6 +100,7 @@ const KEYS = {
 	m: () => shown !== "table" && menuByKey(),
 	s: () => candidate() > 0 && hasSource(tree.fn[candidate()]) && openSource(tree.fn[candidate()]),
 	r: () => openTrunk(!trunkOpen),
+	w: () => shown !== "table" && choose(widest()),
 	x: () => times && remake(() => (timeShut = !timeShut)),
 };
 
@@ -128,6 +141,7 @@ function unfoldHead() {
 function nextTheme() {
 	look = isDark() ? "light" : "dark";
 	theme();
+	showTime();
 	writeHash(false);
 }
 
@@ -163,6 +177,7 @@ function listenToButtons() {
 	$("reset").onclick = () => (shown === "callers" ? leave() : zoomOut());
 	$("theme").onclick = nextTheme;
 	$("about").onclick = unfoldHead;
+	$("more").onclick = () => (focusGraph(), choose(widest()));
 	$("table").classList.toggle("compares", isDiff);
 	for (const b of document.querySelectorAll("#found button"))
 		b.onclick = () => filter(b.value, query);

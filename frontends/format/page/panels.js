@@ -22,12 +22,12 @@ function show(name, f = focused) {
 		return;
 	if (shown !== "callers")
 		came = name === "callers" || name === "table" ? shown : name;
-	if (shown !== "callers")
+	if (!apart())
 		kept = originOf(zoom);
 	tip.hidden = true;
 	[shown, focused] = [name, f];
 	rebuild();
-	zoom = name === "callers" ? 0 : viewOf(kept);
+	zoom = apart() ? 0 : viewOf(kept);
 	refresh();
 	if (name !== "table")
 		reveal(zoom);
@@ -49,7 +49,7 @@ function button(text, act, title = "") {
 }
 
 function showCrumbs() {
-	const path = [], nav = $("path"), crumb = (i, text) => button(text, () => zoomTo(i), nameOf(plain.fn[i]));
+	const path = [], nav = $("path"), crumb = (i, text) => button(text, () => zoomTo(i), nameOf(tree.fn[i]));
 	nav.replaceChildren();
 	$("crumbs").hidden = $("reset").hidden = shown !== "callers" && !zoom;
 	$("reset").textContent = shown === "callers" ? "Back" : "Reset zoom";
@@ -58,16 +58,16 @@ function showCrumbs() {
 		return nav.append(element("span", "Callers \u2191 callees \u2193 of"),
 			button(nameOf(focused), leave, nameOf(focused)), element("small", share));
 	}
-	for (let i = zoom; i; i = plain.parent[i])
+	for (let i = zoom; i; i = tree.parent[i])
 		path.unshift(i);
-	nav.append(crumb(0, nameOf(plain.fn[0])));
+	nav.append(crumb(0, nameOf(tree.fn[0])));
 	const last = narrow.matches ? 2 : 4;
 	if (path.length > last)
 		nav.append("\u203a", crumb(path[path.length - last - 1], "\u2026"));
 	for (const i of path.slice(-last))
-		nav.append("\u203a", crumb(i, nameOf(plain.fn[i])));
+		nav.append("\u203a", crumb(i, nameOf(tree.fn[i])));
 	if (zoom) {
-		const around = () => show("callers", canon[plain.fn[zoom]]);
+		const around = () => show("callers", canon[tree.fn[zoom]]);
 		const b = button("\u21c5 callers", around, "All callers and callees of this function (c)");
 		b.className = "callers";
 		nav.append(b);
@@ -132,7 +132,7 @@ function numbersOf(i) {
 	const up = tree.parent[i], out = [["", amount(now)], ["of all", percent(now, all)]];
 	if (i)
 		out.push([tree.sandwich ? "of " + nameOf(focused) : "of parent", percent(now, tree.nowTotal[tree.sandwich ? 0 : up])]);
-	return tree.depth[i] < 0 ? out : [...out, ["self", percent(tree.now[i], all)]];
+	return tree.depth[i] < 0 || tree.inverted ? out : [...out, ["self", percent(tree.now[i], all)]];
 }
 
 function describe(i) {
@@ -180,10 +180,10 @@ function choose(i) {
 
 /* Changes what the trees are made by; what is zoomed to stays. */
 function remake(change) {
-	const at = shown === "callers" ? 0 : originOf(zoom);
+	const at = apart() ? 0 : originOf(zoom);
 	change();
 	rebuild();
-	zoom = shown === "callers" ? 0 : viewOf(at);
+	zoom = apart() ? 0 : viewOf(at);
 	refresh();
 	writeHash(false);
 }
@@ -199,11 +199,13 @@ function toggleKind(kind, only) {
 	setOff(next);
 }
 
+/* By kind. Inside a wait is who ended it (--wakers), whose frames have no time of their own. */
 function kindSums() {
-	const self = data.kinds.map(() => 0), frames = data.kinds.map(() => 0);
+	const self = data.kinds.map(() => 0), frames = data.kinds.map(() => 0), state = statesOf(whole);
 	for (let i = 1; i < whole.n; i++) {
-		self[kindOf(whole.fn[i])] += whole.now[i];
-		frames[kindOf(whole.fn[i])]++;
+		const kind = kindOf(whole.fn[i]);
+		self[state[i] || kind] += whole.now[i];
+		frames[kind]++;
 	}
 	return { self, frames };
 }
@@ -226,6 +228,15 @@ function setSpot(kind) {
 	redraw();
 }
 
+function addSwitch(text, on, act, title) {
+	const b = button(text, act, title);
+	b.ariaPressed = String(on);
+	b.className = "group";
+	$("legend").append(b);
+}
+
+const foldRecursion = () => remake(() => (once = !once));
+
 function showLegend() {
 	$("legend").replaceChildren();
 	$("shares").replaceChildren();
@@ -240,20 +251,14 @@ function showLegend() {
 		bar.style.opacity = off.has(kind) ? 0.25 : 1;
 		$("shares").append(bar);
 	});
-	if (groupOf.some((g, f) => g !== f)) {
-		const b = button(data.fn.some((f) => kindOf(f) === PROCESS) ? "Group processes" : "Group threads",
+	if (groupOf.some((g, f) => g !== f))
+		addSwitch(data.fn.some((f) => kindOf(f) === PROCESS) ? "Group processes" : "Group threads", grouped,
 			() => remake(() => (grouped = !grouped)),
 			"Draw processes of one program as one, and threads whose names differ only by numbers");
-		b.ariaPressed = String(grouped);
-		b.className = "group";
-		$("legend").append(b);
-	}
-	if (trunk && tree === plain) {
-		const b = button("Rows at the root", () => openTrunk(!trunkOpen), "Show the rows that most stacks share (r)");
-		b.ariaPressed = String(trunkOpen);
-		b.className = "group";
-		$("legend").append(b);
-	}
+	if (trunk && tree === plain)
+		addSwitch("Rows at the root", trunkOpen, () => openTrunk(!trunkOpen), "Show the rows that most stacks share (r)");
+	if (hasRecursion())
+		addSwitch("Fold recursion", once, foldRecursion, "Draw frames that repeat those under them once: f;f;f as f, a;b;a;b as a;b (u)");
 	if (isDiff)
 		showScale();
 }

@@ -1,35 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is shown: its state, the URL hash that keeps it, numbers and search. */
-const VIEWS = ["flame", "icicle", "table", "callers"], WIDTHS = ["both", "before", "after"];
+const VIEWS = ["flame", "icicle", "inverted", "table", "callers"], WIDTHS = ["both", "before", "after"];
 let widths = "both", grouped = crowded, off = new Set(), shown = "flame", came = "flame";
 let whole = readTree(), plain = whole, tree = whole, zoom = 0, hover = -1, chosen = -1, spot = -1, look = "";
 const rootFn = canon[whole.fn[0]];
 let focused = rootFn, query = "", hits = null, palette, font, width = 0, height = 0, rows = 1, root = 0;
 let from = [0, 1], movedAt = -Infinity;
 let touched = false, stale = true, printing = false, pending = 0, sorted = "", reversed = false, kept = 0; /* kept: node zoomed to before callers */
-let trunk = 0, trunkEnd = 0, trunkOpen = false, picturing = false, filters = [], head = "", by = "function";
+let trunk = 0, trunkEnd = 0, trunkOpen = false, picturing = false, filters = [], head = "", by = "function", once = false; /* once: recursion is folded */
 let isDiff = !!whole.base;
 let part = null, against = false, timeShut = false; /* of time.js; part: of the time, [a, b] in ms */
 const graphView = () => (shown === "table" ? came : shown);
 
+/* Views with a tree of their own, whose zoom is not kept. */
+const apart = (name = shown) => name === "callers" || name === "inverted";
+const ownTree = { callers: () => sandwich(focused), inverted: () => invert() };
+
 /* plain is the tree of flame, icicle and table; tree is what is drawn. */
 function rebuild() {
 	weigh(whole);
-	plain = off.size || grouped || filters.length || part ? foldTree() : whole;
+	plain = off.size || grouped || once || filters.length || part ? foldTree() : whole;
 	trunk = trunkOf(plain);
 	lens = null;
-	tree = shown === "callers" ? sandwich(focused) : plain;
+	tree = apart() ? ownTree[shown]() : plain;
 	hover = chosen = -1;
 }
 
 function readHash() {
 	const h = new URLSearchParams(location.hash.slice(1)), one = (name, known) => known[Math.max(0, known.indexOf(h.get(name)))];
 	shown = one("view", VIEWS);
-	came = shown === "callers" ? one("from", VIEWS.slice(0, 3)) : shown === "table" ? "flame" : shown;
+	came = shown === "callers" ? one("from", VIEWS.slice(0, 4)) : shown === "table" ? "flame" : shown;
 	widths = one("widths", WIDTHS);
 	look = one("theme", ["", "light", "dark"]);
 	grouped = h.has("threads") ? h.get("threads") === "grouped" : crowded;
 	trunkOpen = h.get("rows") === "all";
+	once = h.get("recursion") === "folded";
 	head = one("head", ["", "open"]);
 	by = one("by", ROWS_BY);
 	readRange(h);
@@ -40,14 +45,14 @@ function readHash() {
 	focused = Number.isInteger(f) && f >= 0 && f < nfunctions ? canon[f] : rootFn;
 	rebuild();
 	kept = Number.isInteger(z) && z > 0 && z < whole.n ? z : 0;
-	zoom = shown !== "callers" ? viewOf(kept) : 0;
+	zoom = apart() ? 0 : viewOf(kept);
 	$("search").value = h.get("q") || "";
 	setQuery($("search").value);
 }
 
 function writeHash(push) {
 	const h = new URLSearchParams(), set = (name, value) => value && h.set(name, value);
-	set("zoom", shown === "callers" ? kept : zoom && originOf(zoom));
+	set("zoom", apart() ? kept : zoom && originOf(zoom));
 	set("q", query);
 	set("view", shown !== "flame" && shown);
 	if (shown === "callers")
@@ -57,6 +62,7 @@ function writeHash(push) {
 	set("off", [...off].map((k) => data.kinds[k]).join());
 	set("threads", grouped !== crowded && (grouped ? "grouped" : "each"));
 	set("rows", trunkOpen && "all");
+	set("recursion", once && "folded");
 	set("head", head);
 	set("time", rangeText());
 	set("against", against && part && 1);

@@ -3,9 +3,11 @@
  * Time, of a recording that kept it: a heat map (a column a second, the milliseconds within it from bottom to top) and a
  * strip for each process or thread. What is dragged over is a part: the page shows its samples, or them against the rest.
  */
+const TIME_KEYS = "Arrows choose a range, with Shift they extend it, Enter compares it with the rest, Escape undoes it.";
 const HEAT_ROWS = 50, STRIPS_MOST = 64, SECOND = 1000;
 const everything = whole, times = readTimes();
 let dragging = null; /* { at: ms, on: canvas } */
+let anchor = 0, caret = 0; /* ms: where a range chosen by keys began, and where it goes on */
 
 function readTimes() {
 	const t = data.times;
@@ -79,8 +81,7 @@ function paintCanvas(c, height, draw) {
 }
 
 /* What threads did, of wall-clock time, by innermost frames. Each state with its kind; none: on the CPU, all of it. */
-const STATES = ["running", "runnable", "waiting"].map((k) => data.kinds.indexOf(k));
-const stateOf = (node) => STATES.indexOf(kindOf(everything.fn[node]));
+const states = times && statesOf(everything), stateOf = (node) => STATES.indexOf(states[node]);
 let stateful = null;
 const hasStates = () => (stateful ??= times.node.some((node) => stateOf(node) >= 0));
 
@@ -159,8 +160,8 @@ function showStrips() {
 	strips ||= findStrips();
 	if ($("strips").childElementCount !== strips.n)
 		$("strips").replaceChildren(...strips.names.map((name) => {
-			const row = element("div", "", document.createElement("canvas"), element("span", name));
-			return row;
+			const c = Object.assign(document.createElement("canvas"), { tabIndex: 0, role: "application", ariaLabel: name + ": samples by time. " + TIME_KEYS });
+			return element("div", "", c, element("span", name));
 		}));
 	[...$("strips").querySelectorAll("canvas")].forEach(drawStrip);
 }
@@ -200,7 +201,7 @@ function dragTo(e, done) {
 	const least = dragging.on === $("heat") ? SECOND / HEAT_ROWS : Math.max(times.step, times.end / 1000);
 	const next = [Math.floor(a), Math.ceil(Math.min(times.end, b + least))];
 	if (done)
-		return setRange(next);
+		return void ([anchor, caret] = [next[0], next[1] - least], setRange(next));
 	const keep = part;
 	part = next;
 	drawHeat();
@@ -208,9 +209,40 @@ function dragTo(e, done) {
 	part = keep;
 }
 
+/* As a selection of text: arrows go on by a step, with Shift what they pass is chosen. */
+function stepRange(step, by, extending) {
+	const last = Math.max(0, times.end - step), next = part ? caret + by * step : by < 0 ? last : 0;
+	caret = Math.max(0, Math.min(last, next));
+	if (!part || !extending)
+		anchor = caret;
+	setRange([Math.floor(Math.min(anchor, caret)), Math.ceil(Math.min(times.end, Math.max(anchor, caret) + step))]);
+}
+
+/* On the heat map left and right are a second, up and down a cell; on a strip left and right are a hundredth of it all. */
+function onTimeKey(e) {
+	const heat = e.target === $("heat"), all = [...$("time").querySelectorAll("canvas")];
+	const by = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: 1, ArrowDown: -1 }[e.key], across = /Left|Right/.test(e.key);
+	if (e.ctrlKey || e.metaKey || e.altKey || e.target.localName !== "canvas")
+		return;
+	if (by && (heat || across))
+		stepRange(!heat ? Math.max(times.step, times.end / 100) : across ? SECOND : SECOND / HEAT_ROWS, by, e.shiftKey);
+	else if (by)
+		all[all.indexOf(e.target) - by]?.focus();
+	else if (e.key === "Enter" && part)
+		setRange(part, !against);
+	else if (e.key === "Escape" && part)
+		setRange(null);
+	else
+		return;
+	e.preventDefault();
+	e.stopPropagation();
+}
+
 function listenToTime() {
 	if (!times)
 		return;
+	$("heat").ariaLabel += " " + TIME_KEYS;
+	$("time").addEventListener("keydown", onTimeKey);
 	$("time").addEventListener("pointerdown", (e) => {
 		if (e.button || e.target.localName !== "canvas")
 			return;

@@ -19,6 +19,7 @@ const motion = matchMedia("(prefers-reduced-motion: reduce)"), darkness = matchM
 const narrow = matchMedia("(max-width: 640px)");
 
 const FIELDS = 6, PROCESS = data.kinds.indexOf("process"), THREAD = data.kinds.indexOf("thread"), SCRIPT = data.kinds.indexOf("script");
+const STATES = ["running", "runnable", "waiting"].map((k) => data.kinds.indexOf(k));
 const field = (f, k) => data.functions[f * FIELDS + k];
 const nameOf = (f) => data.strings[field(f, 0)];
 const kindOf = (f) => field(f, 5);
@@ -124,6 +125,14 @@ function readTree() {
 		data.base ? Float64Array.from(data.base, (v) => v * scale) : null, parent);
 }
 
+/* Of each node the kind of state that it is or lies in: inside a wait is who ended it. 0: none. */
+function statesOf(t) {
+	const state = new Uint8Array(t.n);
+	for (let i = 1; i < t.n; i++)
+		state[i] = state[t.parent[i]] || (STATES.includes(kindOf(t.fn[i])) ? kindOf(t.fn[i]) : 0);
+	return state;
+}
+
 /* A tree in the making: nodes with the same parent and function are one. */
 function merger(f) {
 	return { fn: [f], now: [0], base: [0], parent: [0], origin: [0], seen: new Map() };
@@ -176,13 +185,35 @@ function finish(m, of) {
 	return t;
 }
 
+/*
+ * Recursion that is folded: of frames that repeat those right above them in full, as f;f or a;b;a;b, the last goes into
+ * the node that it repeats. Returns that node for function f under node p, or -1.
+ */
+const CYCLE_MOST = 8;
+
+function repeated(fn, parent, p, f) {
+	for (let k = 1, end = p; k <= CYCLE_MOST && end; k++, end = parent[end]) {
+		let a = p, b = parent[end], same = canon[fn[end]] === canon[f] ? 1 : 0;
+		for (; same && same < k && b && canon[fn[a]] === canon[fn[b]]; same++)
+			[a, b] = [parent[a], parent[b]];
+		if (same === k)
+			return end;
+	}
+	return -1;
+}
+
+let recursive = null;
+const hasRecursion = () => (recursive ??= everything.fn.some((f, i) => i && repeated(everything.fn, everything.parent, everything.parent[i], f) >= 0));
+
 /* The whole tree without the kinds that are off, the functions hidden and the stacks left out: their samples go to their callers, and what becomes equal is merged. */
 function foldTree() {
 	const m = merger(whole.fn[0]), of = new Uint32Array(whole.n), some = filters.length ? filterNodes() : null;
 	for (let i = 0; i < whole.n; i++) {
 		const f = grouped ? groupOf[whole.fn[i]] : whole.fn[i], p = of[whole.parent[i]];
 		const there = !part || whole.nowTotal[i] || whole.baseTotal?.[i];
-		of[i] = i && there && !off.has(kindOf(f)) && (!some || (some.live[i] && !some.hidden(whole.fn[i]))) ? childOf(m, p, f, i) : p;
+		const drawn = i && there && !off.has(kindOf(f)) && (!some || (some.live[i] && !some.hidden(whole.fn[i])));
+		const again = drawn && once ? repeated(m.fn, m.parent, p, f) : -1;
+		of[i] = !drawn ? p : again >= 0 ? again : childOf(m, p, f, i);
 		if (!some || some.stays[i])
 			addTo(m, of[i], whole.now[i], whole.base ? whole.base[i] : 0);
 	}
@@ -229,6 +260,20 @@ function sandwich(f) {
 	}
 	t.end[0] = t.n;
 	return t;
+}
+
+/* Bottom-up: from the innermost frames to their callers. */
+function invert() {
+	const m = merger(plain.fn[0]);
+	for (let i = 0; i < plain.n; i++) {
+		let id = 0;
+		if (!plain.now[i] && !plain.base?.[i])
+			continue;
+		for (let p = i; p; p = plain.parent[p])
+			id = childOf(m, id, plain.fn[p], p);
+		addTo(m, id, plain.now[i], plain.base ? plain.base[i] : 0);
+	}
+	return Object.assign(finish(m), { inverted: true });
 }
 
 const originOf = (i) => (plain.origin ? plain.origin[i] : i);

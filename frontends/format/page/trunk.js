@@ -40,7 +40,7 @@ function depthOf(row) {
 }
 
 function openTrunk(open) {
-	if (!trunk)
+	if (!trunk || tree !== plain)
 		return;
 	const last = trunkEnd;
 	changeAround(zoom || last, () => {
