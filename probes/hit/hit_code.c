@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hit_code.h"
 
-#include <capstone.h>
 #include <string.h>
 
 #include "unwind/code/capstone_group.h"
 #include "unwind/code/capstone_registers.h"
+#include "unwind/code/disassembler.h"
 #include "unwind/symbols/parameters.h"
 #include "unwind/symbols/symbols.h"
 
@@ -45,19 +45,20 @@ static u32 arguments_among(csh cs, const u16 *regs, u8 n)
 	return ret;
 }
 
-static u32 count_read(csh cs, cs_insn *insn, const u8 *at, size_t left, u64 addr)
+static u32 count_read(struct disassembler *d, const u8 *at, size_t left, u64 addr)
 {
+	const cs_insn *insn = d->in;
 	u32 written = 0, ret = 0;
 
-	while (left && cs_disasm_iter(cs, &at, &left, &addr, insn) && !is_end(insn)) {
+	while (left && cs_disasm_iter(d->handle, &at, &left, &addr, d->in) && !is_end(insn)) {
 		cs_regs read, write;
 		u8 nread, nwrite;
 		u32 new;
 
-		if (cs_regs_access(cs, insn, read, &nread, write, &nwrite))
+		if (cs_regs_access(d->handle, insn, read, &nread, write, &nwrite))
 			break;
-		new = is_zeroing(insn) ? 0 : arguments_among(cs, read, nread) & ~written;
-		written |= arguments_among(cs, write, nwrite);
+		new = is_zeroing(insn) ? 0 : arguments_among(d->handle, read, nread) & ~written;
+		written |= arguments_among(d->handle, write, nwrite);
 		while (new >> ret)
 			ret++;
 	}
@@ -69,20 +70,14 @@ u32 hit_code_arguments(struct image *img, u64 addr)
 	u8 code[CODE_MAX];
 	struct symbol sym;
 	size_t size = CODE_MAX;
-	cs_insn *insn;
-	u32 ret = 0;
-	csh cs;
+	struct disassembler d;
+	u32 ret;
 
 	if (symbols_find(img, addr, &sym) && sym.end > addr && sym.end - addr < size)
 		size = sym.end - addr;
-	if (!image_read(img, code, size, addr) || cs_open(CS_ARCH_X86, CS_MODE_64, &cs))
+	if (!image_read(img, code, size, addr) || !disassembler_open(&d))
 		return 0;
-	cs_option(cs, CS_OPT_DETAIL, CS_OPT_ON);
-	insn = cs_malloc(cs);
-	if (insn) {
-		ret = count_read(cs, insn, code, size, addr);
-		cs_free(insn, 1);
-	}
-	cs_close(&cs);
+	ret = count_read(&d, code, size, addr);
+	disassembler_close(&d);
 	return ret;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hit_exits.h"
 
-#include <capstone.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 #include "unwind/binary/endbr64.h"
 #include "unwind/code/capstone_group.h"
 #include "unwind/code/capstone_registers.h"
+#include "unwind/code/disassembler.h"
 #include "unwind/cfi/cfi.h"
 #include "unwind/code/insn.h"
 #include "unwind/cleanup.h"
@@ -179,18 +179,19 @@ static struct error *take_jump(struct sweep *s, const cs_insn *insn)
 	return op->type == X86_OP_IMM ? take_direct(s, insn, (u64)op->imm) : take_indirect(s, insn);
 }
 
-static struct error *sweep_part(struct sweep *s, csh cs, cs_insn *insn, u64 start, u64 end)
+static struct error *sweep_part(struct sweep *s, struct disassembler *d, u64 start, u64 end)
 {
 	cleanup(free) u8 *bytes = end > start && end - start <= CODE_MAX ? malloc(end - start) : NULL;
 	size_t left = end - start;
 	const u8 *at = bytes;
 	struct error *err = NULL;
+	const cs_insn *insn = d->in;
 	u64 addr = start;
 
 	if (!bytes || !image_read(s->img, bytes, left, start))
 		return refuse(s, start, "unreadable code");
 	while (!err && left) {
-		if (!cs_disasm_iter(cs, &at, &left, &addr, insn)) {
+		if (!cs_disasm_iter(d->handle, &at, &left, &addr, d->in)) {
 			struct insn plain = insn_decode(at, left); /* capstone 4 knows part of AVX-512 only */
 
 			if (plain.kind != INSN_OTHER)
@@ -253,23 +254,18 @@ struct error *hit_exits_sweep(const char *what, struct image *img, u64 start, st
 {
 	struct sweep s = {.what = what, .img = img, .start = start, .probed = probed_entry(img, start), .exits = ret};
 	struct error *err = NULL;
-	cs_insn *insn;
+	struct disassembler d;
 	u64 end;
-	csh cs;
 
 	ret->n = 0;
 	if (!bounds_of(&s, &end))
 		return refuse(&s, start, "no symbol with its size");
 	add_part(&s, start, end);
-	if (cs_open(CS_ARCH_X86, CS_MODE_64, &cs))
+	if (!disassembler_open(&d))
 		return &error_no_memory;
-	cs_option(cs, CS_OPT_DETAIL, CS_OPT_ON);
-	insn = cs_malloc(cs);
-	for (u32 i = 0; insn && !err && i < s.nparts; i++)
-		err = sweep_part(&s, cs, insn, s.part[i].start, s.part[i].end);
-	if (insn)
-		cs_free(insn, 1);
-	cs_close(&cs);
+	for (u32 i = 0; !err && i < s.nparts; i++)
+		err = sweep_part(&s, &d, s.part[i].start, s.part[i].end);
+	disassembler_close(&d);
 	tell_parts(&s);
 	return err;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "alloc_code.h"
 
-#include <capstone.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +9,7 @@
 #include "unwind/binary/endbr64.h"
 #include "unwind/code/capstone_group.h"
 #include "unwind/code/capstone_registers.h"
+#include "unwind/code/disassembler.h"
 #include "unwind/cfi/cfi.h"
 #include "unwind/cleanup.h"
 #include "unwind/symbols/symbols.h"
@@ -33,8 +33,7 @@ struct part { /* a function that is looked through */
 struct reading {
 	struct image *img;
 	struct alloc_functions *f;
-	csh cs;
-	cs_insn *insn;
+	struct disassembler d;
 	struct part part[ALLOC_CODE_FUNCTIONS]; /* the family first */
 	u32 n;
 	struct {
@@ -194,12 +193,12 @@ static void keep_first(struct alloc_function *f, u64 to)
 
 static void take_return(struct reading *r)
 {
-	const cs_x86_op *op = &r->insn->detail->x86.operands[0];
+	const cs_x86_op *op = &r->d.in->detail->x86.operands[0];
 	struct alloc_functions *f = r->f;
-	bool clearing = r->insn->id == X86_INS_JMP && op->type == X86_OP_IMM && is_clearing(r, (u64)op->imm);
+	bool clearing = r->d.in->id == X86_INS_JMP && op->type == X86_OP_IMM && is_clearing(r, (u64)op->imm);
 
-	if ((!clearing && !capstone_in_group(r->insn, CS_GRP_RET)) || f->nreturns == ALLOC_RETURNS_MAX ||
-	        !hit_offset(r->img, r->insn->address, true, &f->returns[f->nreturns].offset))
+	if ((!clearing && !capstone_in_group(r->d.in, CS_GRP_RET)) || f->nreturns == ALLOC_RETURNS_MAX ||
+	        !hit_offset(r->img, r->d.in->address, true, &f->returns[f->nreturns].offset))
 		return;
 	f->returns[f->nreturns++].clearing = clearing;
 }
@@ -215,18 +214,18 @@ static void look_through(struct reading *r, u32 number, bool returns)
 
 	if (!code || !image_read(r->img, code, left, p.start))
 		return;
-	while (cs_disasm_iter(r->cs, &at, &left, &addr, r->insn)) {
+	while (cs_disasm_iter(r->d.handle, &at, &left, &addr, r->d.in)) {
 		if (returns) {
 			take_return(r);
 			continue;
 		}
-		const cs_x86_op *op = &r->insn->detail->x86.operands[0];
+		const cs_x86_op *op = &r->d.in->detail->x86.operands[0];
 
-		if (!r->insn->detail->x86.op_count || op->type != X86_OP_IMM)
+		if (!r->d.in->detail->x86.op_count || op->type != X86_OP_IMM)
 			continue;
-		if (capstone_in_group(r->insn, CS_GRP_CALL))
+		if (capstone_in_group(r->d.in, CS_GRP_CALL))
 			take_call(r, number, (u64)op->imm, addr);
-		else if (capstone_in_group(r->insn, CS_GRP_JUMP)) {
+		else if (capstone_in_group(r->d.in, CS_GRP_JUMP)) {
 			take_jump(r, number, (u64)op->imm);
 			if (number < r->f->n)
 				keep_first(&r->f->of[number], (u64)op->imm);
@@ -250,10 +249,11 @@ static bool keeps_arguments(struct reading *r, u32 *pushed)
 	cs_regs read, write;
 	u8 nread, nwrite;
 
-	if (capstone_in_group(r->insn, CS_GRP_JUMP) || capstone_in_group(r->insn, CS_GRP_CALL) ||
-	        capstone_in_group(r->insn, CS_GRP_RET) || cs_regs_access(r->cs, r->insn, read, &nread, write, &nwrite))
+	if (capstone_in_group(r->d.in, CS_GRP_JUMP) || capstone_in_group(r->d.in, CS_GRP_CALL) ||
+	        capstone_in_group(r->d.in, CS_GRP_RET) ||
+	        cs_regs_access(r->d.handle, r->d.in, read, &nread, write, &nwrite))
 		return false;
-	if (r->insn->id == X86_INS_PUSH) {
+	if (r->d.in->id == X86_INS_PUSH) {
 		++*pushed;
 		return true;
 	}
@@ -272,8 +272,9 @@ static void choose_pair(struct reading *r, struct alloc_function *f, const u8 *a
 	u64 addr = f->place;
 
 	for (u32 i = 0; i < PAIR_INSNS; i++) {
-		if (!cs_disasm_iter(r->cs, &at, &left, &addr, r->insn) || capstone_in_group(r->insn, CS_GRP_JUMP) ||
-		        capstone_in_group(r->insn, CS_GRP_CALL) || capstone_in_group(r->insn, CS_GRP_RET))
+		if (!cs_disasm_iter(r->d.handle, &at, &left, &addr, r->d.in) ||
+		        capstone_in_group(r->d.in, CS_GRP_JUMP) || capstone_in_group(r->d.in, CS_GRP_CALL) ||
+		        capstone_in_group(r->d.in, CS_GRP_RET))
 			return;
 		if (left < UPROBE_CODE || !uprobe_is_emulated(at))
 			continue;
@@ -304,7 +305,7 @@ static void choose_place(struct reading *r, struct alloc_function *f)
 			choose_pair(r, f, at, left);
 			return;
 		}
-		if (!cs_disasm_iter(r->cs, &at, &left, &addr, r->insn) || !keeps_arguments(r, &pushed))
+		if (!cs_disasm_iter(r->d.handle, &at, &left, &addr, r->d.in) || !keeps_arguments(r, &pushed))
 			return;
 	}
 }
@@ -318,9 +319,9 @@ static void note_wrapper(struct reading *r, struct alloc_function *f)
 	u64 addr = f->addr;
 	bool outside;
 
-	if (image_read(r->img, code, left, addr) && cs_disasm_iter(r->cs, &at, &left, &addr, r->insn) &&
-	        r->insn->id == X86_INS_JMP && r->insn->detail->x86.operands[0].type == X86_OP_IMM)
-		f->wrapper = family_at(r, resolve(r, (u64)r->insn->detail->x86.operands[0].imm, &outside)) != NOWHERE;
+	if (image_read(r->img, code, left, addr) && cs_disasm_iter(r->d.handle, &at, &left, &addr, r->d.in) &&
+	        r->d.in->id == X86_INS_JMP && r->d.in->detail->x86.operands[0].type == X86_OP_IMM)
+		f->wrapper = family_at(r, resolve(r, (u64)r->d.in->detail->x86.operands[0].imm, &outside)) != NOWHERE;
 }
 
 static void note_tails(struct reading *r)
@@ -419,14 +420,9 @@ struct error *alloc_code_read(struct image *img, struct alloc_functions *f)
 		return &error_no_memory;
 	r->img = img;
 	r->f = f;
-	if (cs_open(CS_ARCH_X86, CS_MODE_64, &r->cs))
+	if (!disassembler_open(&r->d))
 		return &error_no_memory;
-	cs_option(r->cs, CS_OPT_DETAIL, CS_OPT_ON);
-	r->insn = cs_malloc(r->cs);
-	if (r->insn) {
-		read_all(r);
-		cs_free(r->insn, 1);
-	}
-	cs_close(&r->cs);
-	return r->insn ? NULL : &error_no_memory;
+	read_all(r);
+	disassembler_close(&r->d);
+	return NULL;
 }

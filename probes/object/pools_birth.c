@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pools_birth.h"
 
-#include <capstone.h>
 #include <stdlib.h>
 
 #include "probes/uprobe_cost.h"
 #include "unwind/code/capstone_group.h"
+#include "unwind/code/disassembler.h"
 #include "unwind/cleanup.h"
 
 #define CODE_MOST 2048
@@ -22,12 +22,12 @@ static bool tests_rax(const cs_insn *insn)
 }
 
 /* Does it leave rax as the call left it? */
-static bool keeps_rax(csh cs, const cs_insn *insn)
+static bool keeps_rax(const struct disassembler *d)
 {
 	cs_regs read, write;
 	u8 nread, nwrite;
 
-	if (cs_regs_access(cs, insn, read, &nread, write, &nwrite))
+	if (cs_regs_access(d->handle, d->in, read, &nread, write, &nwrite))
 		return false;
 	for (u8 i = 0; i < nwrite; i++)
 		if (write[i] == X86_REG_RAX || write[i] == X86_REG_EAX || write[i] == X86_REG_AX ||
@@ -36,18 +36,18 @@ static bool keeps_rax(csh cs, const cs_insn *insn)
 	return true;
 }
 
-static enum state next(csh cs, const cs_insn *insn, enum state state)
+static enum state next(const struct disassembler *d, enum state state)
 {
-	if (capstone_in_group(insn, CS_GRP_CALL))
+	if (capstone_in_group(d->in, CS_GRP_CALL))
 		return CALLED;
-	if (capstone_in_group(insn, CS_GRP_JUMP) || capstone_in_group(insn, CS_GRP_RET))
+	if (capstone_in_group(d->in, CS_GRP_JUMP) || capstone_in_group(d->in, CS_GRP_RET))
 		return BEFORE;
-	if (state == CALLED && tests_rax(insn))
+	if (state == CALLED && tests_rax(d->in))
 		return TESTED;
-	return keeps_rax(cs, insn) ? state : BEFORE;
+	return keeps_rax(d) ? state : BEFORE;
 }
 
-static bool search(csh cs, cs_insn *insn, const u8 *code, size_t size, u64 addr, u64 *ret)
+static bool search(struct disassembler *d, const u8 *code, size_t size, u64 addr, u64 *ret)
 {
 	size_t left = size - UPROBE_CODE;
 	enum state state = BEFORE;
@@ -58,9 +58,9 @@ static bool search(csh cs, cs_insn *insn, const u8 *code, size_t size, u64 addr,
 			*ret = addr;
 			return true;
 		}
-		if (!cs_disasm_iter(cs, &at, &left, &addr, insn))
+		if (!cs_disasm_iter(d->handle, &at, &left, &addr, d->in))
 			return false;
-		state = next(cs, insn, state);
+		state = next(d, state);
 	}
 	return false;
 }
@@ -69,17 +69,12 @@ bool pools_birth(struct image *img, u64 start, u64 end, u64 *ret)
 {
 	size_t n = end - start > CODE_MOST ? CODE_MOST : end - start;
 	cleanup(free) u8 *code = calloc(1, n + UPROBE_CODE);
-	cs_insn *insn;
+	struct disassembler d;
 	bool found;
-	csh cs;
 
-	if (!code || end <= start || !image_read(img, code, n, start) || cs_open(CS_ARCH_X86, CS_MODE_64, &cs))
+	if (!code || end <= start || !image_read(img, code, n, start) || !disassembler_open(&d))
 		return false;
-	cs_option(cs, CS_OPT_DETAIL, CS_OPT_ON);
-	insn = cs_malloc(cs);
-	found = insn && search(cs, insn, code, n + UPROBE_CODE, start, ret);
-	if (insn)
-		cs_free(insn, 1);
-	cs_close(&cs);
+	found = search(&d, code, n + UPROBE_CODE, start, ret);
+	disassembler_close(&d);
 	return found;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "crash_access.h"
 
-#include <capstone.h>
 #include <stdio.h>
 
 #include "unwind/code/capstone_registers.h"
+#include "unwind/code/disassembler.h"
 #include "unwind/process/process.h"
 
 #define INSN_MOST 15 /* bytes */
@@ -80,24 +80,23 @@ enum crash_access crash_access(
 {
 	enum crash_access found = addr == reg[REG_PC] ? CRASH_RUN : CRASH_UNKNOWN;
 	u8 code[INSN_MOST];
+	const u8 *bytes = code;
 	size_t n = INSN_MOST;
-	cs_insn *insn;
-	csh cs;
+	u64 next = reg[REG_PC];
+	struct disassembler d;
 
 	text[0] = '\0';
 	while (n && !memory_read(p->memory, code, n, reg[REG_PC]))
 		n--;
-	if (!n || cs_open(CS_ARCH_X86, CS_MODE_64, &cs))
+	if (!n || !disassembler_open(&d))
 		return found;
-	cs_option(cs, CS_OPT_DETAIL, CS_OPT_ON);
-	if (cs_disasm(cs, code, n, reg[REG_PC], 1, &insn)) {
-		struct moment at = {reg, thread_pointer, reg[REG_PC] + insn->size};
+	if (cs_disasm_iter(d.handle, &bytes, &n, &next, d.in)) {
+		struct moment at = {reg, thread_pointer, next};
 
-		snprintf(text, CRASH_INSN, "%s%s%s", insn->mnemonic, *insn->op_str ? " " : "", insn->op_str);
-		found = found ? found : access_of(&at, insn, addr);
-		cs_free(insn, 1);
+		snprintf(text, CRASH_INSN, "%s%s%s", d.in->mnemonic, *d.in->op_str ? " " : "", d.in->op_str);
+		found = found ? found : access_of(&at, d.in, addr);
 	}
-	cs_close(&cs);
+	disassembler_close(&d);
 	return found;
 }
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "crash_exception.h"
 
-#include <capstone.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "dump.h"
 #include "unwind/cleanup.h"
+#include "unwind/code/disassembler.h"
 #include "unwind/process/process.h"
 #include "unwind/symbols/symbols.h"
 
@@ -48,8 +48,9 @@ static u64 tls_address(const struct tls_code *c)
 }
 
 /* One instruction; false: it ends there. */
-static bool step(struct tls_code *c, const cs_insn *insn)
+static bool step(void *ctx, const cs_insn *insn)
 {
+	struct tls_code *c = ctx;
 	const cs_x86_op *op = insn->detail->x86.operands;
 	bool result = op[0].type == X86_OP_REG && op[0].reg == X86_REG_RAX;
 	u64 relative = insn->address + insn->size + (u64)op[1].mem.disp;
@@ -77,19 +78,12 @@ static u64 run_code(const struct dump_thread *t, u64 code, u32 stride)
 {
 	struct tls_code c = {.t = t, .stride = stride};
 	u8 bytes[CODE_MOST];
-	cs_insn *insn;
-	size_t n;
-	csh cs;
+	struct disassembler d;
 
-	if (!memory_read(t->process->memory, bytes, sizeof(bytes), code) || cs_open(CS_ARCH_X86, CS_MODE_64, &cs))
+	if (!memory_read(t->process->memory, bytes, sizeof(bytes), code) || !disassembler_open(&d))
 		return 0;
-	cs_option(cs, CS_OPT_DETAIL, CS_OPT_ON);
-	n = cs_disasm(cs, bytes, sizeof(bytes), code, 0, &insn);
-	for (size_t i = 0; i < n && step(&c, &insn[i]); i++)
-		;
-	if (n)
-		cs_free(insn, n);
-	cs_close(&cs);
+	disassemble(&d, bytes, sizeof(bytes), code, step, &c);
+	disassembler_close(&d);
 	return c.rax;
 }
 

@@ -48,6 +48,11 @@ def signalled(path, text):
             yield f"{path}:{text.count(chr(10), 0, m.start()) + 1}: a thread that takes signals: thread_start()"
 
 
+def disassemblers(path, text):
+    if not path.startswith(("unwind/code/", "tests/")) and (m := re.search(r"\bcs_open\(", text)):
+        yield f"{path}:{text.count(chr(10), 0, m.start()) + 1}: opens capstone itself: disassembler.h"
+
+
 def files():
     for at, dirs, names in os.walk(SOURCE):
         dirs[:] = [d for d in dirs if d not in ("build", ".git", "__pycache__") and not d.startswith(".cache")]
@@ -141,6 +146,7 @@ for path in sorted(files()):
         wrong += unclean(path, text)
         wrong += late_errno(path, text)
         wrong += signalled(path, text)
+        wrong += disassemblers(path, text)
         wrong += layout(path, text)
         wrong += long_file(path, text)
     if path.endswith(".py"):

@@ -327,7 +327,7 @@ def test_descriptors():
         wanted = {rf"poll\(\[{peer}\], 1, 60 ms\)", rf"pselect6\(\d+, \[{peer}\], 0, 0, 0\.060 s\)"}
         found = set()
         try:
-            for _ in range(20):
+            for _ in range(200):
                 texts = [t.get("syscall", {}).get("text", "") for t in dumps.of(program.pid).values()]
                 found |= {w for w in wanted for text in texts if re.search(w, text)}
                 if found == wanted:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Unwind tables that a thread makes: this process is looked at before it has those of its large files, and after. */
-#include <dirent.h>
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -18,6 +20,7 @@
 
 #define TRIES  6000 /* of 10 ms */
 #define ROUNDS 8
+#define BEGUN  1000000 /* ns of CPU: to start the thread takes less, the largest file more */
 
 static struct {
 	struct arena *arena;
@@ -114,14 +117,10 @@ static void test_dropped(void **state)
 
 static u32 threads(void)
 {
-	DIR *dir = opendir("/proc/self/task");
-	u32 n = 0;
+	struct stat st;
 
-	assert_non_null(dir);
-	while (readdir(dir))
-		n++;
-	closedir(dir);
-	return n;
+	assert_return_code(stat("/proc/self/task", &st), errno);
+	return (u32)st.st_nlink - 2;
 }
 
 /* The largest file of this machine's libraries that this program has, by its mapping. */
@@ -140,29 +139,52 @@ static struct image *largest(const struct process *p)
 	return img;
 }
 
+/* Waits until others have ended, such as those that tests before this one left alone. */
+static void wait_for_threads(u32 n)
+{
+	for (u32 i = 0; threads() > n && i < TRIES; i++)
+		usleep(10000);
+	assert_int_equal(threads(), n);
+}
+
+static u64 clock_ns(clockid_t clock)
+{
+	struct timespec at;
+
+	clock_gettime(clock, &at);
+	return (u64)at.tv_sec * 1000000000 + (u64)at.tv_nsec;
+}
+
+/* How long the other threads have run. */
+static u64 others_ns(void)
+{
+	return clock_ns(CLOCK_PROCESS_CPUTIME_ID) - clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
 /* At the end of a run the file that the thread is at may need some seconds more: it goes on alone, and cleans up. */
 static void test_not_awaited(void **state)
 {
 	const struct cfi_options options = {.cache_dir = NULL};
-	u32 before = threads();
+	u32 before = 2; /* this one, and the one of the process looked at */
 
 	(void)state;
+	wait_for_threads(before);
 	for (u32 i = 0; i < ROUNDS; i++) {
+		u64 since = others_ns();
 		struct table_maker *m = table_maker_create(&options, TABLES_SMALLEST_FIRST);
 		u32 left;
 
 		assert_non_null(m);
 		assert_true(table_maker_put(m, largest(here.process), 1, 1, "/"));
-		usleep(1000u << i); /* until it has begun */
+		for (u32 k = 0; others_ns() - since < BEGUN && k < 100 * TRIES; k++)
+			usleep(100);
 		table_maker_destroy(m);
 		left = threads();
-		for (u32 k = 0; threads() > before && k < TRIES; k++)
-			usleep(10000);
-		assert_int_equal(threads(), before);
+		wait_for_threads(before);
 		if (left > before)
 			return;
 	}
-	fail_msg("each time the thread was awaited, or had not begun");
+	fail_msg("each time the thread was awaited");
 }
 
 /* The image of a library of this process, put under this number. */
