@@ -34,7 +34,7 @@ foreach(source ${E2E_TESTS})
 	list(LENGTH measured nmeasured)
 	if(ntests GREATER nmeasured)
 		add_test(NAME e2e.${name} COMMAND Python3::Interpreter ${source})
-		set_tests_properties(e2e.${name} PROPERTIES LABELS e2e ENVIRONMENT "${TEST_ENVIRONMENT};YRT_TIER=gate" TIMEOUT 600
+		set_tests_properties(e2e.${name} PROPERTIES LABELS e2e ENVIRONMENT "${TEST_ENVIRONMENT};YRT_TIER=gate" TIMEOUT 1200
 			SKIP_RETURN_CODE 77)
 	endif()
 	if(nmeasured)

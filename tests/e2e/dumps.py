@@ -23,7 +23,7 @@ def of(pid, *flags, **kw):
     return {t["tid"]: t for t in told("-p", pid, *flags, **kw)["threads"]}
 
 
-def settle(pid, names, seconds=20):
+def settle(pid, names, seconds=120):
     """Waits until each of the threads of these names is asleep and has not run between two looks."""
     end, before, names = time.monotonic() + seconds, None, {name[:15] for name in names}
     while time.monotonic() < end:

@@ -126,7 +126,7 @@ class Run(yrt.Run):
             errors="replace",
         )
 
-    def result(self, timeout=90):
+    def result(self, timeout=300):
         try:
             out, err = self.process.communicate(timeout=timeout)
         finally:
@@ -135,7 +135,7 @@ class Run(yrt.Run):
         return yrt.Result(self.process.returncode, out, err, "", json.loads(stats) if stats else None, 0)
 
 
-def run(*args, timeout=90, **kw):
+def run(*args, timeout=300, **kw):
     return Run(*args, **kw).result(timeout)
 
 

@@ -71,7 +71,7 @@ def class_path():
 class Java:
     """A JVM that runs a class of fixtures/java; start is the first line of its output, as JSON if it is that."""
 
-    def __init__(self, name, *args, options=(), timeout=60):
+    def __init__(self, name, *args, options=(), timeout=300):
         command = [
             "timeout",
             "--foreground",
@@ -184,7 +184,7 @@ class Sampling:
             prefix=prefix,
         ).sampling(90)
 
-    def result(self, timeout=120):
+    def result(self, timeout=300):
         result = self.run.result(timeout).expect()
         with self.dir:
             result.stacks = lua.parse_page(yrt.read(self.page))

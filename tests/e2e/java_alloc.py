@@ -32,7 +32,7 @@ def options(name):
 class Sites:
     """The fixture with its counts. heap: as -Xmx takes it."""
 
-    def __init__(self, threads, *options, pause=0, heap="2g", timeout=120):
+    def __init__(self, threads, *options, pause=0, heap="2g", timeout=300):
         self.dir = tempfile.TemporaryDirectory(prefix="yrt-alloc-")
         self.path = os.path.join(self.dir.name, "counts")
         self.jvm = java.Java(

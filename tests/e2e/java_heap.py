@@ -30,6 +30,6 @@ def jmap(pid, what="all"):
     """The same of jmap -histo; live: it makes the JVM collect first."""
     jdk = os.path.dirname(os.path.realpath(java.words()[0]))
     text = subprocess.run([os.path.join(jdk, "jmap"), f"-histo:{what}", str(pid)], capture_output=True, text=True,
-                          check=True, timeout=60).stdout
+                          check=True, timeout=300).stdout
     rows = re.findall(r"^ *\d+: +(\d+) +(\d+) +(\S+)", text, re.M)
     return {plain(name): (int(count), int(size)) for count, size, name in rows}

@@ -71,7 +71,7 @@ class Sampling:
             output=False,
         ).sampling()
 
-    def result(self, timeout=120):
+    def result(self, timeout=300):
         result = self.run.result(timeout).expect()
         with self.dir:
             text = yrt.read(self.page)

@@ -48,7 +48,7 @@ class Scene:
         self.processes.append(process)
         return process.pid
 
-    def answers(self, port=None, seconds=40):
+    def answers(self, port=None, seconds=300):
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port or self.port), 1):
@@ -56,7 +56,7 @@ class Scene:
             time.sleep(0.1)
         raise RuntimeError(f"no answer: {self.output()}")
 
-    def exists(self, path, seconds=30):
+    def exists(self, path, seconds=300):
         end = time.monotonic() + seconds
         while not os.path.exists(path):
             if time.monotonic() > end:

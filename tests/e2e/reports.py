@@ -13,7 +13,7 @@ CIRCUMSTANCES = {"machine-busy"}
 
 
 def report(*arguments, codes=(0, PROBLEMS)):
-    result = subprocess.run([yrt.YRT, "report", *map(str, arguments)], capture_output=True, text=True, timeout=120)
+    result = subprocess.run([yrt.YRT, "report", *map(str, arguments)], capture_output=True, text=True, timeout=300)
     assert result.returncode in codes, f"report {arguments} ended with {result.returncode}\n{result.stderr}"
     return result
 

@@ -41,7 +41,7 @@ def start_wrk(fixtures, port, load, connections, path):
 class Nginx:
     """An nginx of fixtures/nginx, under the load of wrk for a bounded time: of load.lua, or of one path."""
 
-    def __init__(self, workers=1, jit="on", load=60, connections=8, path=None, template="nginx.conf.in"):
+    def __init__(self, workers=1, jit="on", load=300, connections=8, path=None, template="nginx.conf.in"):
         self.dir = tempfile.mkdtemp(prefix="yrt-nginx-")
         os.chmod(self.dir, 0o755)
         self.port = free_port()
@@ -69,7 +69,7 @@ class Nginx:
         raise AssertionError("nginx does not answer")
 
     def get(self, path):
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as r:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=60) as r:
             return r.read().decode()
 
     def workers(self):
@@ -117,7 +117,7 @@ def envoy_program(version="1.40.0"):
 class Envoy:
     """An Envoy of fixtures/envoy, under the load of wrk for a bounded time: of load.lua, or of one path."""
 
-    def __init__(self, program, workers=2, jit="on", load=60, connections=8, path=None, options=(), directory=None):
+    def __init__(self, program, workers=2, jit="on", load=300, connections=8, path=None, options=(), directory=None):
         self.dir = directory or tempfile.mkdtemp(prefix="yrt-envoy-")
         self.port = free_port()
         here = os.path.join(yrt.SOURCE, "fixtures", "envoy")
@@ -139,7 +139,7 @@ class Envoy:
         return self.process.pid
 
     @contextlib.contextmanager
-    def load(self, path, connections, seconds=60):
+    def load(self, path, connections, seconds=300):
         """Another wrk, on one path."""
         wrk = start_wrk("", self.port, seconds, connections, path)
         try:
@@ -148,7 +148,7 @@ class Envoy:
             yrt.stop(wrk)
 
     def await_answer(self):
-        for _ in range(200):
+        for _ in range(3000):
             with contextlib.suppress(OSError):
                 self.get("/")
                 return
@@ -157,7 +157,7 @@ class Envoy:
         raise AssertionError("Envoy does not answer: " + self.log())
 
     def get(self, path):
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as r:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=60) as r:
             return r.read().decode()
 
     def admin(self, path):

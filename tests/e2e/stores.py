@@ -74,7 +74,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 def push(*args, env=None, stdin=None):
-    done = subprocess.run([yrt.YRT, "push", *map(str, args)], capture_output=True, text=True, timeout=60, input=stdin,
+    done = subprocess.run([yrt.YRT, "push", *map(str, args)], capture_output=True, text=True, timeout=300, input=stdin,
                           env={**os.environ, **(env or {})})
     return done
 

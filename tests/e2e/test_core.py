@@ -128,7 +128,7 @@ def test_gcore():
         alive = settled(f.pid, 5)
         core = os.path.join(directory, "core")
         command = ["gdb", "-nx", "-batch", "-p", str(f.pid), "-ex", f"generate-core-file {core}"]
-        subprocess.run(command, check=True, capture_output=True, timeout=60)
+        subprocess.run(command, check=True, capture_output=True, timeout=300)
         told = dumps.told("--core", core)
     check_same(alive, told)
     assert "signal" not in told["core"] and not told["core"]["missing_bytes"], told["core"]
@@ -244,7 +244,7 @@ def test_crash():
 def core_told(*command, **options):
     """(JSON, text) of the core of a program that dies."""
     with core_directory() as directory:
-        subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, **options)
+        subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=300, **options)
         core = core_of(directory)
         return dumps.told("--core", core), yrt.run("dump", "--core", core, output=False, stats=False).expect().stdout
 

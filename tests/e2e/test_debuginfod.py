@@ -54,7 +54,7 @@ class Place:
             capture_output=True,
             text=True,
             env={**os.environ, **env},
-            timeout=120,
+            timeout=300,
         )
         assert done.returncode == yrt.OK, done.stderr
         return done.stdout, done.stderr

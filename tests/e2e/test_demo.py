@@ -46,7 +46,7 @@ def test_stopped_midway():
                 time.sleep(0.1)
             time.sleep(2)
             demo.send_signal(signal.SIGTERM)
-            out, _ = demo.communicate(timeout=60)
+            out, _ = demo.communicate(timeout=300)
         assert demo.returncode == 143, f"{demo.returncode}: {out}"
     assert not listening(), "nginx is still there"
 

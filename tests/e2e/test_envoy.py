@@ -31,7 +31,7 @@ def functions(frames):
 
 def check_whole(result, limit=0.001, processes=1):
     """How many are cut varies by chance: a stack of Lua that is being moved at that moment."""
-    assert result.samples > 100, f"only {result.samples} samples\n{result.stderr}"
+    assert result.samples > 20, f"only {result.samples} samples\n{result.stderr}"
     most = max(2, limit * result.samples + 2 * math.sqrt(limit * result.samples))
     assert (
         result.incomplete() * result.samples <= most
@@ -172,7 +172,7 @@ def test_reload_and_drain():
         envoy.admin("/drain_listeners?graceful")
         time.sleep(0.5)
         envoy.admin("/quitquitquit")
-        result = at.result(timeout=30).expect()
+        result = at.result(timeout=300).expect()
     yield check_whole(result, limit=0.005)
     for turn in range(3):
         assert (
@@ -215,7 +215,7 @@ def test_hot_restart():
                 envoy.process.wait(30)
                 yrt.busy_for([second.pid], 1)
                 at.interrupt()
-                result = at.result(timeout=30).expect()
+                result = at.result(timeout=300).expect()
             finally:
                 yrt.stop(second)
                 yrt.stop(at.process, signal.SIGKILL)

@@ -82,7 +82,7 @@ def test_whole_or_nothing():
             time.sleep(3)
             assert open(path).read() == "before 1\n"  # until all is there
             sampler.send_signal(signal.SIGHUP)  # a dropped ssh
-            said = sampler.communicate(timeout=60)[1].decode()
+            said = sampler.communicate(timeout=300)[1].decode()
             busy.kill()
         assert sampler.returncode == 0 and yrt.parse_folded(open(path).read()), said
         assert open(path).read() != "before 1\n" and os.listdir(directory) == ["keep.folded"], os.listdir(directory)
@@ -161,12 +161,12 @@ def test_strange_inputs():
         fifo = os.path.join(directory, "fifo")
         os.mkfifo(fifo)
         for path in fifo, directory, os.path.join(directory, "missing"), "/dev/zero":
-            result = yrt.run("symbolize", "-e", path, "0x10", output=False, stats=False, timeout=30).expect(yrt.INPUT)
+            result = yrt.run("symbolize", "-e", path, "0x10", output=False, stats=False, timeout=300).expect(yrt.INPUT)
             assert path in result.stderr and "give -e an ELF file" in result.stderr, result.stderr
         for path in "/dev/zero", endless(directory):
             out = os.path.join(directory, "x.txt")
             limited = ["prlimit", f"--as={1 << 30}"]
-            result = yrt.run("render", path, "-o", out, output=False, stats=False, timeout=60, prefix=limited).expect(
+            result = yrt.run("render", path, "-o", out, output=False, stats=False, timeout=300, prefix=limited).expect(
                 yrt.INPUT
             )
             assert "line 1: this is no text" in result.stderr and not os.path.exists(out), result.stderr

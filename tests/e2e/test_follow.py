@@ -192,7 +192,7 @@ def test_forked_and_gone():
             program.stdin.close()
         assert yrt.count(result.stacks, "[gone]") == 0, yrt.show(result.stacks)
         work = sum(n for frames, n in result.stacks if any("child_work" in f for f in frames))
-        assert work > result.samples / 2 > 30, f"{work} of {result.samples}\n{yrt.show(result.stacks)}"
+        assert work > result.samples / 2 > 10, f"{work} of {result.samples}\n{yrt.show(result.stacks)}"
 
 
 OVER = "i=0; while [ $i -lt 150000 ]; do i=$((i+1)); done; echo; exec sleep 10"
@@ -312,7 +312,7 @@ def test_pid_namespace():
     for levels in (1, 2):
         command = ["unshare", "--pid", "--fork", "--mount-proc"] * levels
         done = subprocess.run([*command, "sh", "-c", script, "sh", yrt.fixture_path("deep30"), yrt.YRT],
-                              capture_output=True, text=True, timeout=60)
+                              capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stderr
         stacks = [line.rsplit(" ", 1) for line in done.stdout.splitlines()]
         total = sum(int(n) for _, n in stacks)

@@ -73,7 +73,7 @@ def test_templates_of_the_library():
 
 def test_patterns_match_inlined_functions():
     only, without = sample("inlines", "-I", "^thrice$"), sample("inlines", "-X", "^thrice$")
-    assert only.samples > 200 and all("thrice" in frames for frames, _ in only.stacks), yrt.show(only.stacks)
+    assert only.samples > 20 and all("thrice" in frames for frames, _ in only.stacks), yrt.show(only.stacks)
     assert not any("thrice" in frames for frames, _ in without.stacks), yrt.show(without.stacks)
     assert without.samples < 0.1 * only.samples, (without.samples, only.samples)
 
@@ -98,7 +98,7 @@ def test_loop_of_a_vm():
         "import threading\ndef spin():\n n = 0\n while n < 9000000: n += 1\nfor i in range(3):"
         " threading.Thread(target=spin).start()"
     )
-    result = yrt.run("off-flame", "--", sys.executable, "-c", script, timeout=120).expect()
+    result = yrt.run("off-flame", "--", sys.executable, "-c", script, timeout=300).expect()
     waits = [(frames, n) for frames, n in result.stacks if "take_gil" in frames]
     assert waits, yrt.show(result.stacks)
     for frames, n in waits:

@@ -263,7 +263,7 @@ def test_refusals():
 def test_command():
     """A JVM that yrt starts, from its start to its end."""
     words = [*java.words(), "-cp", java.class_path(), "alloc_split", "5"]
-    result = yrt.run("java-alloc", "--", *words, timeout=120).expect()
+    result = yrt.run("java-alloc", "--", *words, timeout=300).expect()
     split = sum(n for frames, n in result.stacks if any("alloc_split" in f for f in frames))
     whole = sum(n for _, n in result.stacks)
     assert whole and split > 0.5 * whole, f"{split} of {whole} bytes\n{result.stderr}"

@@ -172,7 +172,7 @@ def test_many_threads():
 def test_cycle():
     """Rounds of the same 102,400 bytes, and TLABs of a constant size: refill events alone see 78/22/0."""
     truth = {"seventy": 0.7, "twenty": 0.2, "ten": 0.1}
-    with java.Java("alloc_split", 120, timeout=150) as jvm:
+    with java.Java("alloc_split", 120, timeout=300) as jvm:
         result = watch(jvm.pid, "-F", RATE)
     stacks = [([f.replace("alloc_split.", "alloc_sites.") for f in frames], n) for frames, n in result.stacks]
     yield check_shares(truth, stacks, result.stats["alloc"]["effective_samples"])
@@ -184,7 +184,7 @@ def test_grown():
     An inlined allocation whose zeros are written behind all else of the compiled method: it is not that of the methods
     whose code lies there.
     """
-    with java.Java("alloc_grown", 120, timeout=150) as jvm:
+    with java.Java("alloc_grown", 120, timeout=300) as jvm:
         result = watch(jvm.pid, "-F", RATE, seconds=2)
     share = sum(n for frames, n in result.stacks if "alloc_grown.grown" in frames) / yrt.count(result.stacks, "byte[]")
     assert share > 0.9 and not result.share(re.compile("looked_at")), yrt.show(result.stacks)

@@ -159,7 +159,7 @@ def test_handles():
     What the JVM makes of a method handle is not in Java's own view, nor in its stack traces; in that of all it is.
     """
     with java.Java(
-        "frames", 0, options=["-XX:CompileCommand=quiet", "-Dframes.only=handle,handle_bound"], timeout=200
+        "frames", 0, options=["-XX:CompileCommand=quiet", "-Dframes.only=handle,handle_bound"], timeout=300
     ) as jvm:
         java_view, all_view = sample(jvm.pid), sample(jvm.pid, view="flame")
     for kind in ("frames.kind_handle", "frames.kind_handle_bound"):
@@ -177,14 +177,14 @@ def test_script():
             words = shlex.join([*java.words(), *APART, "-cp", java.class_path(), "split", "plain", "3"])
             f.write(f"#!/bin/sh\necho | {words} > /dev/null\ntrue\n")
         os.chmod(script, 0o755)
-        result = yrt.run("java-flame", "-s", "-F", 999, "--", script, timeout=120).expect()
+        result = yrt.run("java-flame", "-s", "-F", 999, "--", script, timeout=300).expect()
     assert result.share(BUSY) > 0.3, yrt.show(result.stacks)
     # Its first moments are over before yrt has looked: they are counted, and said to be unknown.
     cut = {why: n for why, n in result.stats["truncated"].items() if why not in ("no_process", "no_region")}
     assert sum(cut.values()) <= 0.02 * result.samples and "left out" not in result.stderr, f"{cut}\n{result.stderr}"
 
 
-def child_of(pid, program, timeout=20):
+def child_of(pid, program, timeout=300):
     """The process below pid whose program is called so."""
     end = time.monotonic() + timeout
     while time.monotonic() < end:
@@ -267,7 +267,7 @@ def test_stopped():
         try:
             values, notes, _ = inspect(jvm.pid)
             assert not notes and values["threads"]["Java threads"] > 3, notes
-            result = yrt.run("java-flame", "-p", jvm.pid, "-d", 1, timeout=60).expect()
+            result = yrt.run("java-flame", "-p", jvm.pid, "-d", 1, timeout=300).expect()
             assert result.samples <= 1, yrt.show(result.stacks)
         finally:
             os.kill(jvm.pid, signal.SIGCONT)

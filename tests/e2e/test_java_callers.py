@@ -54,7 +54,7 @@ def library_view():
 
 
 def program(options):
-    return java.Java("callers", 120, timeout=120, options=[
+    return java.Java("callers", 120, timeout=300, options=[
         *options, "-Dcallers.library=" + yrt.fixture_path("libframes.so"), "-Xmx256m", "-XX:CompileCommand=quiet",
         "-XX:CompileCommand=dontinline,callers::*"])
 

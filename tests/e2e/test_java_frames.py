@@ -38,7 +38,7 @@ def program(mode):
         *os.environ.get("YRT_JAVA_OPTIONS", "").split(),
     ]
     warm = 0 if mode in ("interpreter", "xcomp") else WARM
-    return java.Java("frames", warm, *os.environ.get("YRT_JAVA_EXTRA", "").split(), options=options, timeout=200)
+    return java.Java("frames", warm, *os.environ.get("YRT_JAVA_EXTRA", "").split(), options=options, timeout=300)
 
 
 Method = collections.namedtuple("Method", "name line approximate")

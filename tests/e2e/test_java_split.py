@@ -12,7 +12,7 @@ OPTIONS = ["-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,split::pat
 
 
 def sample(mode, *options, seconds=SECONDS):
-    with java.Java("split", mode, seconds, options=[*OPTIONS, *options], timeout=120) as jvm:
+    with java.Java("split", mode, seconds, options=[*OPTIONS, *options], timeout=300) as jvm:
         run = java.Sampling(jvm.pid, "-t", seconds=seconds + 20, rate=RATE)
         jvm.release()
         truth = jvm.answer()

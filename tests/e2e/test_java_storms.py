@@ -34,7 +34,7 @@ CALLERS = {
 }
 
 
-def after_cpu(run, pid, seconds=1, timeout=60):
+def after_cpu(run, pid, seconds=1, timeout=300):
     """Ends a run of yrt once the process has used so much CPU time: on a busy machine too there are samples then."""
     used, end = yrt.cpu_seconds(pid), time.monotonic() + timeout
     while yrt.cpu_seconds(pid) < used + seconds and time.monotonic() < end:
@@ -47,7 +47,7 @@ def storm(mode, *options, seconds=SECONDS, view="flame", rate=1999):
     (result, truth) of so much CPU time. yrt is preferred, so it reads names as soon as there are samples: what is freed
     until then is a known limit, and a longer wait for a CPU would be the scheduler's.
     """
-    with java.Java("storm", mode, options=["-Xmx300m", *options], timeout=100) as jvm:
+    with java.Java("storm", mode, options=["-Xmx300m", *options], timeout=300) as jvm:
         time.sleep(1)
         sampling = java.Sampling(jvm.pid, seconds=90, rate=rate, view=view, prefix=("chrt", "-f", "5"))
         after_cpu(sampling.run, jvm.pid, seconds)
@@ -163,7 +163,7 @@ def hostile():
         "hostile",
         *names,
         options=["-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote", "-XX:-Inline"],
-        timeout=100,
+        timeout=300,
     )
 
 
@@ -202,7 +202,7 @@ def test_hostile_names():
 @yrt.measured
 def test_killed():
     """It ends with what was seen."""
-    with java.Java("split", "plain", 60, options=["-XX:CompileCommand=quiet"], timeout=100) as jvm:
+    with java.Java("split", "plain", 60, options=["-XX:CompileCommand=quiet"], timeout=300) as jvm:
         run = java.Sampling(jvm.pid, seconds=30)
         jvm.release()
         time.sleep(2)

@@ -29,7 +29,7 @@ def program(*options, arguments=(SLEEPERS,)):
     return java.Java(
         "virtual_waits",
         *arguments,
-        timeout=120,
+        timeout=300,
         options=[
             "-Djdk.virtualThreadScheduler.parallelism=8",
             *options,

@@ -303,7 +303,7 @@ def test_sidecar():
             f"{yrt.YRT} render {dir}/watch-*.yrt -o -"
         )
         done = subprocess.run(["unshare", "--pid", "--mount", "--fork", "--mount-proc", "bash", "-c",
-                               f"mount --bind {dir} {dir}; {script}"], capture_output=True, text=True, timeout=60)
+                               f"mount --bind {dir} {dir}; {script}"], capture_output=True, text=True, timeout=300)
         stacks = yrt.parse_folded(done.stdout)
         total = sum(n for _, n in stacks)
         assert total > 2 and sum(n for frames, n in stacks if "f30" in frames) > 0.8 * total, (
@@ -392,7 +392,7 @@ def configure(bundle, out, words, seccomp):
 
 def run_container(bundle, name):
     try:
-        return subprocess.run(["runc", "run", "-b", bundle, name], capture_output=True, text=True, timeout=60)
+        return subprocess.run(["runc", "run", "-b", bundle, name], capture_output=True, text=True, timeout=300)
     finally:
         subprocess.run(["runc", "delete", "--force", name], capture_output=True)
 

@@ -98,7 +98,7 @@ def test_exec():
         shell = subprocess.Popen(["sh", "-c", f"read x; {word}python3 -c \"$0\"; :", script], stdin=subprocess.PIPE)
         try:
             at = yrt.Run("flame", "-p", shell.pid, "-d", 60, "-F", RATE, "-U", *ALL, *flags).sampling()
-            shell.communicate(b"\n", timeout=60)
+            shell.communicate(b"\n", timeout=300)
             result = at.result().expect()
         finally:
             yrt.stop(shell)

@@ -16,7 +16,7 @@ KEYS = ("#", "runtime ", "build-id ", "version ")
 
 
 def run(*args, **env):
-    return subprocess.run([yrt.YRT, "layout", *args], text=True, capture_output=True, timeout=60,
+    return subprocess.run([yrt.YRT, "layout", *args], text=True, capture_output=True, timeout=300,
                           env={**os.environ, "LC_ALL": "C", **env})
 
 

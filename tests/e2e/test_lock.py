@@ -175,7 +175,7 @@ def python(mode, *command, interpreter=sys.executable):
     try:
         pid = json.loads(program.stdout.readline())["pid"]
         at = yrt.Run(*command, "-p", pid, "-d", 60, "--max-cpu", 0).sampling()
-        out, _ = program.communicate("\n", timeout=60)
+        out, _ = program.communicate("\n", timeout=300)
         return at.result().expect(), json.loads(out)
     finally:
         yrt.stop(program)

@@ -53,7 +53,7 @@ def check(lua):
         if bad or chain[0] != "0":
             wrong[tuple(bad or chain[:1]), frames[-1]] += count
     total, sum_ = result.samples, sum(wrong.values())
-    assert total > 100, f"{lua}: {total} samples"
+    assert total > 20, f"{lua}: {total} samples"
     assert sum_ <= WRONG * total, f"{lua}: {sum_} of {total} stacks can not be: {wrong.most_common(6)}"
     assert result.incomplete() <= CUT, f"{lua}: {result.stderr}"
     missing = [node for node in callers if not seen[node]]

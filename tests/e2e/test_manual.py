@@ -14,7 +14,7 @@ MANUAL = os.path.join(yrt.BUILD, "manual")
 
 
 def output(*command, **kw):
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, **kw)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, **kw)
     assert done.returncode == 0, f"{command} ended with {done.returncode}: {done.stdout}{done.stderr}"
     return done.stdout
 
@@ -51,7 +51,7 @@ def test_misspelled():
         ("ruby-flame", "flame"),
     ):
         for words in ([wrong], ["help", wrong]):
-            done = subprocess.run([yrt.YRT, *words], capture_output=True, text=True, timeout=60)
+            done = subprocess.run([yrt.YRT, *words], capture_output=True, text=True, timeout=300)
             assert done.returncode == yrt.USAGE and f"`yrt {meant}`" in done.stderr, done
 
 

@@ -88,7 +88,7 @@ def test_plain_screenshot(b, directory):
         ],
         check=True,
         capture_output=True,
-        timeout=60,
+        timeout=300,
     )
     wide, high = pixels(b, Path(png).read_bytes())
     assert wide == 1500 and high > 800, "size of the picture"

@@ -103,7 +103,7 @@ def check_kinds(program):
             (perl_frames(frames), n) for frames, n in result.stacks if any(f.startswith(leaf + " (") for f in frames)
         ]
         samples = sum(n for _, n in mine)
-        assert samples > 20, f"{kind}: {samples} samples"
+        assert samples > 10, f"{kind}: {samples} samples"
         for found, n in mine:
             at = next(i for i, (name, _) in enumerate(found) if name == leaf)
             outer = [(name, line) for name, line in found[:at] if name not in SILENT]

@@ -54,7 +54,7 @@ def test_types():
         for name, count in f.start["counts"].items():
             assert seen[name][0] == count, (name, seen[name], count)
         text = subprocess.run(["pmat", dump, "count"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              timeout=120).stdout
+                              timeout=300).stdout
         theirs = {kind: int(n) for kind, n in re.findall(r"^\s+(\w+|\(total\))\s+(\d+)", text, re.M)}
         for kind in KINDS:
             assert seen[kind][0] == theirs[kind], (kind, seen[kind], theirs)

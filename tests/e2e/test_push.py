@@ -287,7 +287,7 @@ def test_kept_at_once():
             for command in commands
         ]
         for i, at in enumerate(pipes):
-            _, err = at.communicate(f"a;b{i} 5\n", timeout=60)
+            _, err = at.communicate(f"a;b{i} 5\n", timeout=300)
             assert at.returncode == yrt.OUTPUT and "it is kept in" in err, err
         kept = os.listdir(dir)
         assert sum(name.startswith("unsent-") for name in kept) == 4 and len(kept) == 7, kept

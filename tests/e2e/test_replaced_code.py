@@ -89,7 +89,7 @@ def test_replaced_code():
                     yrt.stop(process)
         texts = [(";".join(frames), n) for frames, n in result.stacks]
         whole = sum(n for text, n in texts if ";main;task;[anonymous];work" in text)
-        assert whole > least * result.samples > 99, yrt.show(result.stacks)
+        assert whole > least * result.samples > 20, yrt.show(result.stacks)
         lacking = sum(n for text, n in texts if text.startswith("_start;") and ";main;[anonymous]" in text)
         assert lacking < 0.1 * result.samples, yrt.show(result.stacks)  # read when it was replaced again
         yield f"{whole} of {result.samples} samples below the caller of code that is replaced each {life * 1000:.0f} ms"

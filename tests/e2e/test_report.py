@@ -237,7 +237,7 @@ def test_process_that_is_not_there():
 
 def measure(rule, which, folder):
     environment = {**os.environ, "YRT": yrt.YRT, "RECORD_TO": folder}
-    subprocess.run(["sh", os.path.join(FIXTURES, "record.sh"), rule, which], env=environment, check=True, timeout=120)
+    subprocess.run(["sh", os.path.join(FIXTURES, "record.sh"), rule, which], env=environment, check=True, timeout=300)
     return names(folder)
 
 

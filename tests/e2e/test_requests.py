@@ -24,7 +24,7 @@ TIMES = ("cpu", "queue", "blocked", "idle", "others")
 
 def get(port, method, *paths):
     """Requests of one connection, one after the other."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
     for path in paths:
         connection.request(method, path)
         connection.getresponse().read()
@@ -33,7 +33,7 @@ def get(port, method, *paths):
 
 def raw(port, text):
     """What is no request, or one that nobody waits for."""
-    with socket.create_connection(("127.0.0.1", port), timeout=30) as s:
+    with socket.create_connection(("127.0.0.1", port), timeout=300) as s:
         s.sendall(text)
         s.shutdown(socket.SHUT_WR)
         with contextlib.suppress(OSError):

@@ -51,7 +51,7 @@ def binary():
 
 def run(*args, **kw):
     """Anything that a sanitizer says is a failure, whatever the exit code."""
-    result = yrt.run(*args, binary=binary(), env=OPTIONS, timeout=120, **kw)
+    result = yrt.run(*args, binary=binary(), env=OPTIONS, timeout=300, **kw)
     for word in ("AddressSanitizer", "LeakSanitizer", "runtime error:"):
         assert word not in result.stderr, result.stderr
     return result
@@ -70,7 +70,7 @@ def test_stripped_server():
                     result = run(view, "-p", process.pid, "-d", 2, "-F", 499).expect()
                     chain = ["shop::Image::[virtual 2]", "shop::Page::[virtual 2]"]
                     whole = sum(n for frames, n in result.stacks if frames[-2:] == chain)
-                    assert whole > 0.95 * result.samples > 30, yrt.show(result.stacks)
+                    assert whole > 0.95 * result.samples > 10, yrt.show(result.stacks)
             finally:
                 yrt.stop(process)
 
@@ -110,7 +110,7 @@ def test_python():
 
 
 def test_java():
-    with java.Java("alloc_split", 110, timeout=120) as jvm:
+    with java.Java("alloc_split", 110, timeout=300) as jvm:
         views(jvm.pid, "flame", "java-flame", "java-alloc")
 
 

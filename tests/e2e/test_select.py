@@ -93,7 +93,7 @@ def test_becomes_another_program():
                 env={**os.environ, "FIXTURE_CPU": "1"}
             )
             at = yrt.Run("flame", "--select", "exe=chosen-sh", *flags, "-d", 90, "-F", RATE, "-U").sampling()
-            shell.communicate(b"\n", timeout=80)
+            shell.communicate(b"\n", timeout=300)
             at.interrupt()
             result = at.result().expect()
             assert result.samples > 20, result.stderr

@@ -23,7 +23,7 @@ def cut(result, *but):
 @yrt.measured
 def test_python():
     """All that its imports load is seen: the stacks are whole while files are mapped whose code is not known yet."""
-    result = yrt.run("python-flame", "-F", 1999, "--", sys.executable, "-c", WORK % 0.3, timeout=120).expect()
+    result = yrt.run("python-flame", "-F", 1999, "--", sys.executable, "-c", WORK % 0.3, timeout=300).expect()
     assert cut(result) <= 0.06, result.stats["truncated"]
     yield result.summary()
     assert result.share("<module> (<string>:1)") > 0.6, yrt.show(result.stacks)
@@ -34,7 +34,7 @@ def test_one_program():
     From the command's exec() on there is one program, also while the files that it maps are reported before its exec().
     """
     for _ in range(8):
-        result = yrt.run("flame", "-s", "-F", 9999, "--", sys.executable, "-c", "pass", timeout=120).expect()
+        result = yrt.run("flame", "-s", "-F", 9999, "--", sys.executable, "-c", "pass", timeout=300).expect()
         strangers = [(frames, n) for frames, n in result.stacks if frames[0].startswith("yrt")]
         assert not strangers, yrt.show(strangers)
 
@@ -53,7 +53,7 @@ def test_programs_of_a_shell():
     """
     script = 'for i in 1 2 3 4; do "$@"; done'
     result = yrt.run(
-        "flame", "-s", "-F", 1999, "--", "sh", "-c", script, "sh", sys.executable, "-c", IMPORTS, timeout=120
+        "flame", "-s", "-F", 1999, "--", "sh", "-c", script, "sh", sys.executable, "-c", IMPORTS, timeout=300
     ).expect()
     assert cut(result) <= 0.08, f"{result.samples} samples, {result.stats['truncated']}"
     yield result.summary()
@@ -62,7 +62,7 @@ def test_programs_of_a_shell():
 def test_short_commands():
     """They live for a millisecond: most have ended when yrt comes to look at them."""
     script = "for i in $(seq 100); do ls / >/dev/null; date >/dev/null; done"
-    result = yrt.run("flame", "-s", "-F", 1999, "--", "sh", "-c", script, timeout=120).expect()
+    result = yrt.run("flame", "-s", "-F", 1999, "--", "sh", "-c", script, timeout=300).expect()
     assert cut(result) <= 0.2, f"{result.samples} samples, {result.stats['truncated']}"
     yield result.summary()
 
@@ -77,7 +77,7 @@ def test_threads():
         " [threading.Thread(target=int) for _ in range(20)]\n [t.start() for t in threads]\n [t.join() for t in"
         " threads]"
     )
-    result = yrt.run("flame", "-F", 1999, "--", sys.executable, "-c", threads, timeout=120).expect()
+    result = yrt.run("flame", "-F", 1999, "--", sys.executable, "-c", threads, timeout=300).expect()
     born = [(frames, n) for frames, n in result.stacks if any(f.startswith("ret_from_fork") for f in frames)]
     wrong = [(frames, n) for frames, n in born if not frames[1].startswith("ret_from_fork")]
     assert not wrong, yrt.show(wrong)

@@ -370,7 +370,8 @@ def test_input_as_llvm_takes_it():
 
 
 def fails(*args):
-    done = subprocess.run([yrt.YRT, "symbolize", *map(str, args), "0x1000"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([yrt.YRT, "symbolize", *map(str, args), "0x1000"], capture_output=True, text=True,
+                          timeout=300)
     return done.returncode, done.stderr
 
 
@@ -398,7 +399,7 @@ def test_damaged_files():
             with open(damaged, "wb") as f:
                 f.write(data)
             done = subprocess.run([yrt.YRT, "symbolize", "-e", damaged], input=addrs, capture_output=True, text=True,
-                                  timeout=60, errors="replace")
+                                  timeout=300, errors="replace")
             assert done.returncode in (yrt.OK, yrt.INPUT, yrt.UNSUPPORTED), (i, done.returncode, done.stderr)
 
 

@@ -134,7 +134,7 @@ def test_closed_pipe():
         process.stdout.readline()
         process.stdout.close()
         process.stdout = None
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=300)
     assert process.returncode == 0 and not err, (process.returncode, err)
 
 
@@ -176,7 +176,7 @@ class Terminal:
         last = self.raw.rpartition("\033[H")[2]
         return re.sub(r"\033\[[\d;?]*[A-Za-z]", "", last).replace("\r", "")
 
-    def wait(self, what, seconds=10):
+    def wait(self, what, seconds=120):
         end = time.monotonic() + seconds
         while time.monotonic() < end and not re.search(what, self.screen()):
             self.read(0.1)
@@ -203,7 +203,7 @@ def test_views_and_json():
     assert "spin" in names and not any("PyEval" in n for n in names), names
     assert any("PyEval" in row["function"] for row in whole["rows"]), whole
     for table in whole, view:
-        assert table["samples"] > 20 and 0 < table["cpus"] < 1.3 and "lost" in table["loss"], table
+        assert table["samples"] > 5 and 0 < table["cpus"] < 1.3 and "lost" in table["loss"], table
         assert table["rows"][0]["self"] >= table["rows"][-1]["self"] and f"pid {busy.pid}" in table["target"], table
 
 

@@ -113,7 +113,7 @@ def test_children():
             yrt.stop(parent, signal.SIGKILL)
     own = [(frames, n) for frames, n in result.stacks if any("forker" in f for f in frames[:3])]
     seen, cut = sum(n for _, n in own), sum(n for frames, n in own if any("[truncated" in f for f in frames))
-    assert seen > 20, f"only {seen} samples\n{yrt.show(result.stacks)}"
+    assert seen > 5, f"only {seen} samples\n{yrt.show(result.stacks)}"
     assert cut <= 4 + 0.06 * seen, f"{cut} of {seen} samples are cut\n{yrt.show(own)}"
     unnamed = [s for s in result.stacks if any(re.match(r"\d+ \(pid", f) for f in s[0][:3])]
     assert not unnamed, yrt.show(unnamed)

@@ -21,7 +21,7 @@ def asked():
     with tempfile.TemporaryDirectory(prefix="yrt-y-") as directory, yrt.Fixture("asked", seconds=None, wait=False) as f:
         core = os.path.join(directory, "core")
         command = ["gdb", "-nx", "-batch", "-p", str(f.pid), "-ex", f"generate-core-file {core}"]
-        subprocess.run(command, check=True, capture_output=True, timeout=60)
+        subprocess.run(command, check=True, capture_output=True, timeout=300)
         yield f.pid, core, directory
 
 

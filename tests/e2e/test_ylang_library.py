@@ -70,7 +70,7 @@ def children(pid):
 def connected(port):
     for _ in range(100):
         with contextlib.suppress(ConnectionRefusedError):
-            return socket.create_connection(("127.0.0.1", port), timeout=10)
+            return socket.create_connection(("127.0.0.1", port), timeout=300)
         time.sleep(0.05)
     raise AssertionError("nginx does not listen")
 
@@ -80,7 +80,7 @@ def test_nginx():
     with nginx(5) as (program, worker, directory):
         core = os.path.join(directory, "core")
         command = ["gdb", "-nx", "-batch", "-p", str(worker), "-ex", f"generate-core-file {core}"]
-        subprocess.run(command, check=True, capture_output=True, timeout=60)
+        subprocess.run(command, check=True, capture_output=True, timeout=300)
         told = {}
         for name in ("ngx-requests", "ngx-conns", "ngx-pools", "ngx-timers"):
             live, dead = ylang.run(name, "-p", worker), ylang.run(name, "--core", core)

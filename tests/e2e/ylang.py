@@ -33,7 +33,7 @@ def cases():
 
 def run(*arguments, **kw):
     return subprocess.run(
-        [yrt.YRT, "y", *map(str, arguments)], capture_output=True, text=True, timeout=120, errors="replace", **kw
+        [yrt.YRT, "y", *map(str, arguments)], capture_output=True, text=True, timeout=300, errors="replace", **kw
     )
 
 

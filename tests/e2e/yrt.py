@@ -57,7 +57,7 @@ class Fixture:
     seconds are of CPU time, so that parts of its work have their shares also where others use the machine meanwhile.
     """
 
-    def __init__(self, *command, seconds=60, wait=True, cpu=False):
+    def __init__(self, *command, seconds=300, wait=True, cpu=False):
         path = fixture_path(command[0]) if os.sep not in command[0] else command[0]
         wanted = {"FIXTURE_WAIT": wait, "FIXTURE_CPU": cpu}
         env = {name: value for name, value in os.environ.items() if name not in wanted}
@@ -76,7 +76,7 @@ class Fixture:
         self.process.stdin.write("\n")
         self.process.stdin.flush()
 
-    def finish(self, timeout=60):
+    def finish(self, timeout=300):
         """Waits for the natural end; returns the truth of its last line."""
         out, _ = self.process.communicate(timeout=timeout)
         assert self.process.returncode == 0, f"fixture ended with {self.process.returncode}"
@@ -206,7 +206,7 @@ class Run:
         call = re.match(r"(\d+) ", read(f"/proc/{self.process.pid}/syscall"))
         return call is not None and int(call[1]) in EPOLL_WAITS
 
-    def sampling(self, timeout=60):
+    def sampling(self, timeout=300):
         """Returns once yrt takes samples, or once it ended."""
         end = time.monotonic() + timeout
         while time.monotonic() < end and self.process.poll() is None and not self.is_polling():
@@ -216,7 +216,7 @@ class Run:
     def interrupt(self):
         self.process.send_signal(signal.SIGINT)
 
-    def result(self, timeout=90):
+    def result(self, timeout=300):
         try:
             out, err = self.process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
@@ -237,7 +237,7 @@ class Run:
         )
 
 
-def until(condition, what, seconds=60):
+def until(condition, what, seconds=300):
     """Waits for something to become true."""
     end = time.monotonic() + seconds
     while not condition():
@@ -245,7 +245,7 @@ def until(condition, what, seconds=60):
         time.sleep(0.02)
 
 
-def waiting(pid, n, seconds=20, state="S"):
+def waiting(pid, n, seconds=120, state="S"):
     """Waits until this number of threads, including the main thread, sleep or are in the given state."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -267,7 +267,7 @@ def read(path):
         return ""
 
 
-def run(*args, timeout=90, **kw):
+def run(*args, timeout=300, **kw):
     return Run(*args, **kw).result(timeout)
 
 
@@ -285,7 +285,7 @@ def children(pid, n):
     return list(map(int, read(path).split()))
 
 
-def busy_for(pids, seconds, timeout=90):
+def busy_for(pids, seconds, timeout=300):
     """Returns once processes have together used so much more CPU time, however busy the machine is."""
     end = sum(map(cpu_seconds, pids)) + seconds
     until(lambda: sum(map(cpu_seconds, pids)) >= end, f"{end} s of CPU time used by {pids}", timeout)
@@ -307,7 +307,7 @@ def of_process(result, pid):
     return [(frames[1:], n) for frames, n in result.stacks if frames[0].endswith(f"(pid {pid})")]
 
 
-def sample_whole(fixture, *flags, view="flame", rate=1999, timeout=150, **kw):
+def sample_whole(fixture, *flags, view="flame", rate=1999, timeout=300, **kw):
     """(result, truth): samples a waiting fixture from its release to its end."""
     at = Run(view, "-p", fixture.pid, "-d", timeout, "-F", rate, *flags, **kw).sampling()
     fixture.release()
@@ -392,7 +392,7 @@ def alone(text):
 def unread(*args):
     """Nobody reads what it prints: it says nothing of that."""
     command = ["sh", "-c", '"$@" | true', "sh", YRT, *map(str, args)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert not re.search("cannot|Broken pipe", done.stderr), done.stderr
 
 
