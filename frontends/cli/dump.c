@@ -249,8 +249,10 @@ static struct error *show(const struct request *r, struct dump *d, struct dump_l
 		for (u32 i = 0; i < list->n && !v.crash; i++)
 			v.crash = dump_crash(d, list, &list->items[i], &crash) ? &crash : NULL;
 		v.logical = r->logical;
-		err = output_error(out, write_dump(r, d, &v, command, out->file));
+		err = view_verdict(&v);
 	}
+	if (!err)
+		err = output_error(out, write_dump(r, d, &v, command, out->file));
 	if (!err)
 		err = output_close(out, true);
 	view_free(&v);

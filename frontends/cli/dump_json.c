@@ -107,6 +107,8 @@ static json_t *json_thread(const struct dump_view *v, const struct view_thread *
 
 	set_text(object, "name", t->name);
 	set_text(object, "comm", d->at.comm);
+	if (t->own)
+		set_text(object, "own", t->own);
 	set_text(object, "state", view_state(d));
 	set_text(object, "how", hows[d->how]);
 	json_object_set_new(object, "stack", json_integer(stack));
@@ -177,8 +179,9 @@ static void set_crash(json_t *object, const struct crash *c)
 		json_object_set_new(object, "address", json_integer((json_int_t)c->address));
 }
 
-static void set_core(json_t *root, const struct core_file *core, const struct crash *crash)
+static void set_core(json_t *root, const struct dump_view *v)
 {
+	const struct core_file *core = v->core;
 	json_t *object;
 
 	if (!core)
@@ -192,8 +195,10 @@ static void set_core(json_t *root, const struct core_file *core, const struct cr
 	}
 	if (core->has_address)
 		json_object_set_new(object, "address", json_integer((json_int_t)core->address));
-	if (crash)
-		set_crash(object, crash);
+	if (v->crash)
+		set_crash(object, v->crash);
+	if (v->verdict)
+		set_text(object, "verdict", v->verdict);
 	json_object_set_new(object, "missing_bytes", json_integer((json_int_t)core->missing));
 	json_object_set_new(root, "core", object);
 }
@@ -205,7 +210,7 @@ struct error *dump_write_json(const struct dump_view *v, FILE *out)
 	u32 n = 0;
 
 	set_text(root, "target", v->target);
-	set_core(root, v->core, v->crash);
+	set_core(root, v);
 	json_object_set_new(root, "dumps", json_integer(v->dumps));
 	for (u32 i = 0, end; i < v->nthreads; i = end, n++) {
 		end = view_group_end(v, i);

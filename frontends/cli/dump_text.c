@@ -225,8 +225,7 @@ static u32 turns_of(const u32 *functions, u32 n, u32 i, u32 period)
 	return (k - i) / period;
 }
 
-/* The length of the cycle of functions that begins at i, and how often it repeats; 1: it is not folded. */
-static u32 fold_at(const u32 *functions, u32 n, u32 i, u32 *turns)
+u32 view_fold(const u32 *functions, u32 n, u32 i, u32 *turns)
 {
 	for (u32 period = 1; period <= FOLD_PERIOD; period++) {
 		*turns = turns_of(functions, n, i, period);
@@ -248,7 +247,7 @@ static struct error *put_stack(const struct dump_view *v, u32 top, FILE *out)
 	for (u32 i = 0; i < n; i++)
 		frames[i] = v->profile->nodes[frames[i]].function;
 	for (u32 i = 0, turns, period; i < n; i += period * turns) {
-		period = fold_at(frames, n, i, &turns);
+		period = view_fold(frames, n, i, &turns);
 		for (u32 k = i; k < i + period; k++)
 			put_frame(&v->profile->functions[frames[k]], out);
 		if (turns > 1 && period == 1)
@@ -317,6 +316,10 @@ struct error *dump_write_text(const struct dump_view *v, FILE *out)
 {
 	struct error *err = NULL;
 
+	if (v->verdict) {
+		put_clean(out, v->verdict, VIEW_NAME);
+		fputc('\n', out);
+	}
 	put_deadlocks(v, out);
 	put_head(v, out);
 	for (u32 i = 0, end; !err && i < v->nthreads; i = end) {

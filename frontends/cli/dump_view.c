@@ -235,10 +235,13 @@ struct error *view_make(
 
 void view_free(struct dump_view *v)
 {
-	for (u32 i = 0; v->threads && i < v->nthreads; i++)
+	for (u32 i = 0; v->threads && i < v->nthreads; i++) {
 		free(v->threads[i].name);
+		free(v->threads[i].own);
+	}
 	free(v->threads);
 	free(v->tasks);
+	free(v->verdict);
 	*v = (struct dump_view){0};
 }
 

@@ -12,6 +12,7 @@
 struct view_thread {
 	const struct dump_thread *t;
 	char *name; /* as the runtime or the kernel calls it; hostile */
+	char *own;  /* its innermost frame that is of no library: "sum_of (dies.c:18)"; hostile; NULL: there is none */
 	u32 top;    /* outermost node of its stack in the profile; 0: it has none */
 	u64 stack;  /* the same for equal stacks */
 	bool waits; /* what it waits for is in t->wait */
@@ -36,6 +37,7 @@ struct dump_view {
 	const char *target;           /* hostile */
 	const struct core_file *core; /* that it is of; NULL: of processes */
 	const struct crash *crash;    /* of the thread that was killed; NULL: none was */
+	char *verdict;                /* what it died of, a sentence; hostile; NULL: no thread was killed */
 	const struct profile *profile;
 	struct view_thread *threads; /* those with equal stacks side by side, the most frequent stack first */
 	u32 nthreads;
@@ -77,6 +79,11 @@ const char *view_state(const struct dump_thread *t);
 
 /* Who waits for whom, and deadlocks; in dump_waits.c, as view_wait(). */
 struct error *view_waits(struct dump_view *v);
+
+/* Fills v->verdict, of a core's crash, and each thread's own; in dump_verdict.c. */
+struct error *view_verdict(struct dump_view *v);
+/* The length of the cycle of functions that begins at i, and how often it repeats; 1: it is not folded. */
+u32 view_fold(const u32 *functions, u32 n, u32 i, u32 *turns);
 
 /* Fills v->tasks; in dump_tasks.c, as the next ones. */
 struct error *view_tasks(const struct dump_list *list, struct dump_view *v);

@@ -192,6 +192,8 @@ static void delete_folder(const char *folder)
 	}
 	snprintf(path, sizeof(path), "%s/dump.json", folder);
 	unlink(path);
+	snprintf(path, sizeof(path), "%s/heap.txt", folder);
+	unlink(path);
 	rmdir(folder);
 }
 
@@ -213,7 +215,7 @@ static struct error *measure_now(struct report_request *r, const struct rules *r
 		return err;
 	r->o.run.sampler.selection = r->o.selection.nrules ? &r->o.selection : NULL;
 	catch_signals();
-	err = r->core ? measure_dump(folder, 0, r->core, e) : measure(&m, e);
+	err = r->core ? measure_core(folder, r->core, e) : measure(&m, e);
 	if (!err)
 		evidence_conclude(e);
 	stop_sampling = 0;

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "dump_facts.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "unwind/cleanup.h"
 
-#define FRAMES_MAX 65536
-#define STATS      "{\"event\": \"%s\"}"
+#define FRAMES_MAX  65536
+#define OTHERS_TOLD 4
+#define HEAP_LINES  64
+#define STATS       "{\"event\": \"%s\"}"
 
 static const char *text_of(const json_t *o, const char *key)
 {
@@ -140,6 +143,63 @@ static void deadlock_facts(const json_t *root, struct facts *f)
 	free(text);
 }
 
+/* Of the signal, or of the one that was being handled when abort() was called. */
+static bool is_fault(const json_t *first, json_int_t signal)
+{
+	json_int_t number = json_is_integer(first) ? json_integer_value(first) : signal;
+
+	return number == SIGSEGV || number == SIGBUS || number == SIGILL || number == SIGFPE || number == SIGTRAP;
+}
+
+/* What lies at the address, as numbers for rules: at most one is 1. */
+static void address_facts(const char *about, bool fault, struct facts *f)
+{
+	bool null = !strncmp(about, "a null pointer", 14), overflow = !strncmp(about, "stack overflow", 14);
+
+	facts_set(f, "core.null", fault && null);
+	facts_set(f, "core.overflow", fault && overflow);
+	facts_set(f, "core.wild", fault && *about && !null && !overflow);
+	facts_set(f, "core.fault", fault);
+	facts_set_text(f, "core.about", *about ? about : "not known");
+}
+
+/* "2 in worker (jobs.c:40)", of threads other than the one that died, the greatest group first in the file. */
+static void other_threads(const json_t *root, json_int_t killed, struct facts *f)
+{
+	const json_t *threads = json_object_get(root, "threads");
+	char *text = NULL;
+	const char *before = NULL;
+	size_t size, i, n = json_array_size(threads), group = 0, groups = 0;
+	FILE *out = open_memstream(&text, &size);
+	json_t *thread;
+
+	if (!out)
+		return;
+	for (i = 0; i <= n; i++) {
+		const char *own;
+
+		thread = json_array_get(threads, i);
+		if (thread && json_integer_value(json_object_get(thread, "tid")) == killed)
+			continue;
+		own = thread ? text_of(thread, "own") : NULL;
+		if (group && (!own || strcmp(own, before) != 0)) {
+			if (groups++ < OTHERS_TOLD)
+				fprintf(out, "%s%zu in %s", groups > 1 ? ", " : "", group,
+				        *before ? before : "code of libraries");
+			group = 0;
+		}
+		before = own;
+		group += own != NULL;
+	}
+	if (groups > OTHERS_TOLD)
+		fprintf(out, ", and %zu other groups", groups - OTHERS_TOLD);
+	if (!groups)
+		fputs("there were none", out);
+	fclose(out);
+	facts_set_text(f, "core.others", text);
+	free(text);
+}
+
 static struct error *crash_facts(struct evidence *e, const json_t *root)
 {
 	const json_t *core = json_object_get(root, "core");
@@ -153,6 +213,12 @@ static struct error *crash_facts(struct evidence *e, const json_t *root)
 	facts_set(&e->facts, "core.signal", (double)signal);
 	facts_set_text(&e->facts, "core.signal.name", signal ? strsignal((int)signal) : "none");
 	facts_set_text(&e->facts, "core.file", text_of(core, "file"));
+	facts_set_text(&e->facts, "core.verdict", text_of(core, "verdict"));
+	facts_set_text(&e->facts, "core.message", text_of(core, "message"));
+	facts_set_text(&e->facts, "core.instruction",
+	        *text_of(core, "instruction") ? text_of(core, "instruction") : "not known");
+	address_facts(text_of(core, "address_is"), is_fault(json_object_get(core, "first_signal"), signal), &e->facts);
+	other_threads(root, tid, &e->facts);
 	if (json_is_integer(address)) {
 		snprintf(text, sizeof(text), "0x%llx", (unsigned long long)json_integer_value(address));
 		facts_set_text(&e->facts, "core.address.text", text);
@@ -166,6 +232,29 @@ static struct error *crash_facts(struct evidence *e, const json_t *root)
 	        (double)json_array_size(json_array_get(json_object_get(root, "stacks"),
 	                (size_t)json_integer_value(json_object_get(thread, "stack")))));
 	return add_view(e, root, "crash", tid);
+}
+
+/* The first line of `yrt heap` that says what is broken, and what memory is used for. */
+void heap_facts_read(struct evidence *e, const char *path)
+{
+	cleanup(fclose) FILE *in = fopen(path, "re");
+	cleanup(free) char *line = NULL;
+	size_t size = 0;
+
+	facts_set(&e->facts, "core.heap.broken", 0);
+	for (u32 i = 0; in && i < HEAP_LINES && getline(&line, &size, in) > 0; i++) {
+		const char *memory = strstr(line, " (core of pid "), *rest = memory ? strstr(memory, "): ") : NULL;
+
+		line[strcspn(line, "\n")] = '\0';
+		if (!strncmp(line, "CORRUPT: ", 9) && !facts_number(&e->facts, "core.heap.broken")) {
+			facts_set(&e->facts, "core.heap.broken", 1);
+			facts_set_text(&e->facts, "core.heap", line + 9);
+		} else if (rest) {
+			facts_set_text(&e->facts, "core.memory", rest + 3);
+			evidence_step(e, false, "memory: %s", rest + 3);
+			return;
+		}
+	}
 }
 
 struct error *dump_facts_read(struct evidence *e, const char *path)

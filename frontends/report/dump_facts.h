@@ -9,5 +9,7 @@
 #include "evidence.h"
 
 struct error *dump_facts_read(struct evidence *e, const char *path);
+/* The text of `yrt heap --core`: whether the heap is broken, where, and what memory is used for. */
+void heap_facts_read(struct evidence *e, const char *path);
 
 #endif

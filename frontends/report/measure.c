@@ -244,37 +244,58 @@ static struct error *take_view(struct measure *m, struct evidence *e, const char
 
 /* --- a dump --- */
 
-/* This program itself, by its command line: a dump as it is shown needs no other interface. */
-static void dump_and_exit(pid_t pid, const char *core, const char *path)
+/* This program itself, by its command line. output: a file for what it prints, without its messages; NULL: as it is. */
+static struct error *run_self(const char *const *arguments, const char *output, int *status)
 {
-	char number[16];
-	const char *arguments[] = {
-	        "yrt", "dump", "-q", "--json", "-o", path, core ? "--core" : "-p", core ? core : number, NULL};
-
-	snprintf(number, sizeof(number), "%d", pid);
-	execv("/proc/self/exe", (char **)arguments);
-	_exit(ERROR_INTERNAL);
-}
-
-struct error *measure_dump(const char *folder, pid_t pid, const char *core, struct evidence *ret)
-{
-	char path[PATH_MAX];
-	int status = 0;
 	pid_t child;
 
-	snprintf(path, sizeof(path), "%s/dump.json", folder);
 	fflush(NULL);
 	child = fork();
-	if (!child)
-		dump_and_exit(pid, core, path);
-	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+	if (!child) {
+		if (output && (!freopen(output, "w", stdout) || !freopen("/dev/null", "w", stderr)))
+			_exit(ERROR_OUTPUT);
+		execv("/proc/self/exe", (char **)arguments);
+		_exit(ERROR_INTERNAL);
+	}
+	while (child > 0 && waitpid(child, status, 0) < 0 && errno == EINTR)
 		;
-	if (child < 0)
-		return error_errno(errno, "cannot start a process");
-	if (WIFEXITED(status) && WEXITSTATUS(status))
-		return error_new((enum error_kind)WEXITSTATUS(status),
+	return child < 0 ? error_errno(errno, "cannot start a process") : NULL;
+}
+
+static struct error *measure_dump(const char *folder, pid_t pid, const char *core, struct evidence *ret)
+{
+	char path[PATH_MAX], number[16];
+	const char *arguments[] = {
+	        "yrt", "dump", "-q", "--json", "-o", path, core ? "--core" : "-p", core ? core : number, NULL};
+	int status = 0;
+	struct error *err;
+
+	snprintf(path, sizeof(path), "%s/dump.json", folder);
+	snprintf(number, sizeof(number), "%d", pid);
+	err = run_self(arguments, NULL, &status);
+	if (!err && WIFEXITED(status) && WEXITSTATUS(status))
+		err = error_new((enum error_kind)WEXITSTATUS(status),
 		        "the threads could not be dumped (the lines above say why)");
-	return dump_facts_read(ret, path);
+	return err ? err : dump_facts_read(ret, path);
+}
+
+struct error *measure_core(const char *folder, const char *core, struct evidence *ret)
+{
+	char path[PATH_MAX];
+	const char *arguments[] = {"yrt", "heap", "-q", "--core", core, "--bytes", NULL};
+	int status = 0;
+	struct error *err = measure_dump(folder, 0, core, ret);
+
+	if (err)
+		return err;
+	evidence_step(ret, false, "core: every thread's stack, the instruction, what lies at its address");
+	snprintf(path, sizeof(path), "%s/heap.txt", folder);
+	err = run_self(arguments, path, &status);
+	if (!err && WIFEXITED(status) && !WEXITSTATUS(status))
+		heap_facts_read(ret, path);
+	else
+		evidence_step(ret, true, "the heap could not be read: `yrt heap --core %s` says why", core);
+	return err;
 }
 
 /* --- steps --- */
@@ -556,24 +577,20 @@ static bool tasks_command(u32 seen, char *ret, size_t size)
 static struct error *take_tasks(struct measure *m, struct evidence *e)
 {
 	char path[PATH_MAX], number[16], command[64];
+	const char *arguments[] = {
+	        "yrt", command, "-q", "-d", "2", "--creators", "--lines", "-p", number, "-o", path, NULL};
 	int status = 0;
-	pid_t child;
+	struct error *err;
 
 	if (stopped(m) || !m->run->npids || !tasks_command(e->runtimes, command, sizeof(command)))
 		return NULL;
 	say(m, e, false, "what waits may have no thread, so: %s, those that come and do not go", command);
 	snprintf(path, sizeof(path), "%s/tasks.yrt", m->folder);
 	snprintf(number, sizeof(number), "%d", m->busiest ? m->busiest : m->run->pids[0]);
-	fflush(NULL);
-	child = fork();
-	if (!child) {
-		execl("/proc/self/exe", "yrt", command, "-q", "-d", "2", "--creators", "--lines", "-p", number, "-o",
-		        path, NULL);
-		_exit(ERROR_INTERNAL);
-	}
-	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
-		;
-	if (child > 0 && WIFEXITED(status) && !WEXITSTATUS(status))
+	err = run_self(arguments, NULL, &status);
+	if (err)
+		return err;
+	if (WIFEXITED(status) && !WEXITSTATUS(status))
 		return load(e, path);
 	say(m, e, true, "%s could not be read", command);
 	return NULL;

@@ -25,7 +25,7 @@ struct measure {
 };
 
 struct error *measure(struct measure *m, struct evidence *ret);
-/* `yrt dump` of a process (core NULL) or of a core file, into folder/dump.json and the evidence. */
-struct error *measure_dump(const char *folder, pid_t pid, const char *core, struct evidence *ret);
+/* `yrt dump` and `yrt heap` of a core file, into the folder and the evidence. */
+struct error *measure_core(const char *folder, const char *core, struct evidence *ret);
 
 #endif

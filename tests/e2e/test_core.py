@@ -233,11 +233,11 @@ def test_crash():
             said = [(m[2], int(m[1])) for m in re.finditer(r'File "<string>", line (\d+) in (\S+)', died.stderr)]
             assert len(said) >= 6 and seen == said == first, f"{seen}\n{said}\n{first}"
             assert told["core"]["first_signal"] == signal.SIGSEGV and told["core"]["address"] == 0x10, told["core"]
-            assert "killed by SIGSEGV after SIGSEGV at address 0x10 (read) in tgkill" in text.splitlines()[2], text
+            assert "killed by SIGSEGV after SIGSEGV at address 0x10 (read) in tgkill" in text.splitlines()[3], text
         else:
             first = seen
             assert told["core"]["address"] == 0x10, told["core"]
-            assert "killed by SIGSEGV at address 0x10" in text.splitlines()[2], text
+            assert "killed by SIGSEGV at address 0x10" in text.splitlines()[3], text
     yield f"{len(said)} frames as its faulthandler has them"
 
 
@@ -265,7 +265,7 @@ def test_address():
         assert told["core"]["address_is"] == about and f"the address: {about}\n" in text, text
         assert "mov" in told["core"]["instruction"] and told["core"]["instruction"] in text, text
         assert told["core"]["access"] == access, told["core"]
-        assert f"killed by SIGSEGV at address {told['core']['address']:#x} ({access})" in text.splitlines()[2], text
+        assert f"killed by SIGSEGV at address {told['core']['address']:#x} ({access})" in text.splitlines()[3], text
         assert re.search(r"rip 0x[0-9a-f]{16}  rsp 0x[0-9a-f]{16}", text), text
     assert re.search(r"rdi 0x0{16}\n?", died("null")[1])
     told, text = died("run")
@@ -278,7 +278,7 @@ def test_handled():
     core = told["core"]
     assert (core["signal"], core["first_signal"]) == (signal.SIGABRT, signal.SIGSEGV), core
     assert core["address"] == 0x7654321008 and core["access"] == "read", core
-    assert "killed by SIGABRT after SIGSEGV at address 0x7654321008 (read)" in text.splitlines()[2], text
+    assert "killed by SIGABRT after SIGSEGV at address 0x7654321008 (read)" in text.splitlines()[3], text
     assert "before the signal was handled" in text and "rdi 0x0000007654321000" in text, text
     symbols = subprocess.run(["nm", yrt.fixture_path("dies")], capture_output=True, text=True, check=True).stdout
     start = int(re.search(r"(\w+) T sum_of", symbols)[1], 16)
@@ -290,7 +290,7 @@ def test_assertion():
     """The text of assert(), which glibc keeps."""
     told, text = died("assert")
     assert "main: Assertion `argc == 7' failed." in told["core"]["message"], told["core"]
-    assert "SIGABRT (dies: " in text.splitlines()[2] and "at the instruction" not in text, text
+    assert "SIGABRT (dies: " in text.splitlines()[3] and "at the instruction" not in text, text
 
 
 def test_exception():
@@ -308,7 +308,7 @@ def test_exception():
         ):
             told, text = core_told(yrt.fixture_path(program), what)
             assert told["core"].get("message") == said, (program, what, told["core"])
-            assert f"killed by SIGABRT ({said})" in text.splitlines()[2], text
+            assert f"killed by SIGABRT ({said})" in text.splitlines()[3], text
     assert "message" not in core_told(yrt.fixture_path("throws"), "handled")[0]["core"]
 
 
@@ -328,7 +328,7 @@ def test_panic():
         ):
             told, text = core_told(program, how, env=env)
             assert told["core"].get("message") == said, (program, how, told["core"])
-            assert said in text.splitlines()[2] and "message_of" not in told["core"], text
+            assert said in text.splitlines()[3] and "message_of" not in told["core"], text
 
 
 JAVA_CRASH = """

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a process died of, in one sentence, for `dump --core` and `report --core`; and of each thread the frame that is the
+ * program's own.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dump_view.h"
+#include "frontends/format/text.h"
+#include "frontends/report/own.h"
+#include "probes/threads/crash.h"
+#include "unwind/binary/core_file.h"
+#include "unwind/cleanup.h"
+
+#define CYCLE_NAMED 4
+
+static const struct profile_function *function_at(const struct dump_view *v, u32 node)
+{
+	return &v->profile->functions[v->profile->nodes[node].function];
+}
+
+/* Of the stack, leaf first, the program's own innermost frame, and the innermost of code at all; NULL: there is none. */
+struct places {
+	const struct profile_function *own, *leaf;
+};
+
+static struct places find_places(const struct dump_view *v, const struct libraries *l, const u32 *frames, u32 n)
+{
+	struct places p = {0};
+
+	for (u32 i = 0; i < n && !p.own; i++) {
+		const struct profile_function *f = function_at(v, frames[i]);
+
+		if (!is_code(f))
+			continue;
+		p.leaf = p.leaf ? p.leaf : f;
+		if (is_own(l, f))
+			p.own = f;
+	}
+	return p;
+}
+
+static void put_place(const struct profile_function *f, FILE *out)
+{
+	char name[VIEW_NAME];
+
+	view_name(f, name);
+	fputs(*name ? name : text_name(f), out);
+	if (*f->file && f->line)
+		fprintf(out, " (%s:%u)", view_file(f), f->line);
+}
+
+static void put_places(const struct places *p, FILE *out)
+{
+	const struct profile_function *first = p->leaf ? p->leaf : p->own;
+
+	if (!first) {
+		fputs("code that could not be read", out);
+		return;
+	}
+	put_place(first, out);
+	if (p->own && p->own != first) {
+		fputs(", called below ", out);
+		put_place(p->own, out);
+		fputc(',', out);
+	}
+}
+
+/* "walk_left and walk_right call each other": the first functions that repeat on the stack. False: none does. */
+static bool put_cycle(const struct dump_view *v, u32 *functions, u32 n, FILE *out)
+{
+	u32 turns = 1, period = 1, i = 0, named = 0;
+
+	for (; i < n; i += period * turns) {
+		period = view_fold(functions, n, i, &turns);
+		if (turns > 1)
+			break;
+	}
+	if (i >= n)
+		return false;
+	for (u32 k = i; k < i + period && named < CYCLE_NAMED; k++, named++) {
+		fputs(!named ? "" : k + 1 == i + period ? " and " : ", ", out);
+		put_place(&v->profile->functions[functions[k]], out);
+	}
+	fputs(period == 1 ? " calls itself" : period > named ? ", ... call each other" : " call each other", out);
+	return true;
+}
+
+static const char *verb(const struct crash *c)
+{
+	switch (c->access) {
+	case CRASH_READ:
+		return "reads";
+	case CRASH_WRITE:
+		return "writes";
+	case CRASH_RUN:
+		return "jumps to";
+	default:
+		return "uses";
+	}
+}
+
+/* What the processor refused, by the name of the signal. */
+static const char *refused(const char *signal)
+{
+	return !strcmp(signal, "FPE")    ? "divided by zero, or by -1 the least number"
+	       : !strcmp(signal, "ILL")  ? "ran an instruction that the processor does not have"
+	       : !strcmp(signal, "TRAP") ? "ran into a breakpoint"
+	                                 : "did what the processor does not permit";
+}
+
+static void put_fault(const struct crash *c, const struct places *p, const char *signal, FILE *out)
+{
+	put_places(p, out);
+	if (!c->has_address || !*c->about)
+		fprintf(out, " %s", refused(signal));
+	else if (!strncmp(c->about, "a null pointer", 14))
+		fprintf(out, " %s %s%s", verb(c), c->access == CRASH_RUN ? "" : "through ", c->about);
+	else
+		fprintf(out, " %s 0x%lx: %s", verb(c), c->address, c->about);
+}
+
+static bool is_fault(const char *signal)
+{
+	return signal && (!strcmp(signal, "SEGV") || !strcmp(signal, "BUS") || !strcmp(signal, "ILL") ||
+	                         !strcmp(signal, "FPE") || !strcmp(signal, "TRAP"));
+}
+
+static void put_verdict(
+        const struct dump_view *v, const struct places *p, const struct view_thread *t, u32 *frames, u32 n, FILE *out)
+{
+	const struct crash *c = v->crash;
+	const char *name = sigabbrev_np((int)(c->first ? c->first : v->core->signal));
+
+	for (u32 i = 0; i < n; i++)
+		frames[i] = v->profile->nodes[frames[i]].function;
+	if (*c->message) {
+		fprintf(out, "%s: ended in ", c->message);
+		put_place(p->own ? p->own : p->leaf ? p->leaf : &v->profile->functions[0], out);
+	} else if (!strncmp(c->about, "stack overflow", 14)) {
+		fprintf(out, "the stack of thread %u is full: ", t->t->at.tid);
+		if (!put_cycle(v, frames, n, out))
+			put_fault(c, p, name, out);
+	} else if (is_fault(name)) {
+		put_fault(c, p, name, out);
+	} else if (v->core->signal == SIGABRT) {
+		put_place(p->own ? p->own : p->leaf ? p->leaf : &v->profile->functions[0], out);
+		fputs(" ended the program by abort()", out);
+	} else {
+		put_places(p, out);
+		fputs(" got a signal that ends a program", out);
+	}
+	if (name)
+		fprintf(out, " (SIG%s)", name);
+	else
+		fprintf(out, " (signal %u)", v->core->signal);
+}
+
+/* "sum_of (dies.c:18)" of a thread's own frame; NULL: it has none, or there is no memory. */
+static char *own_text(const struct places *p)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = p->own ? open_memstream(&text, &size) : NULL;
+
+	if (!out)
+		return NULL;
+	put_place(p->own, out);
+	fclose(out);
+	return text;
+}
+
+static struct error *thread_verdict(struct dump_view *v, const struct libraries *l, struct view_thread *t)
+{
+	u32 n = 0;
+	cleanup(free) u32 *frames = view_frames(v, t->top, &n);
+	struct places p;
+	size_t size;
+	FILE *out;
+
+	if (!frames)
+		return &error_no_memory;
+	p = find_places(v, l, frames, n);
+	t->own = own_text(&p);
+	if (!v->crash || v->verdict || !(t->t->at.flags & THREAD_KILLED))
+		return NULL;
+	out = open_memstream(&v->verdict, &size);
+	if (!out)
+		return &error_no_memory;
+	put_verdict(v, &p, t, frames, n, out);
+	fclose(out);
+	return NULL;
+}
+
+struct error *view_verdict(struct dump_view *v)
+{
+	struct rules rules = {0};
+	struct error *err = rules_builtin(&rules);
+
+	for (u32 i = 0; !err && i < v->nthreads; i++)
+		err = thread_verdict(v, rules.libraries, &v->threads[i]);
+	rules_free(&rules);
+	return err;
+}
