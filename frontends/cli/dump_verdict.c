@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a process died of, in one sentence, for `dump --core` and `report --core`; and of each thread the frame that is the
- * program's own.
+ * What a process died of, in one sentence, for `dump --core` and `report --core`; and of each thread the frame that is
+ * the program's own. As hostile as its names are: whoever prints it cleans it.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static const struct profile_function *function_at(const struct dump_view *v, u32
 	return &v->profile->functions[v->profile->nodes[node].function];
 }
 
-/* Of the stack, leaf first, the program's own innermost frame, and the innermost of code at all; NULL: there is none. */
+/* Of a stack, leaf first: the program's own innermost frame, and the innermost of any code. NULL: there is none. */
 struct places {
 	const struct profile_function *own, *leaf;
 };
@@ -137,7 +137,8 @@ static void put_verdict(
 	for (u32 i = 0; i < n; i++)
 		frames[i] = v->profile->nodes[frames[i]].function;
 	if (*c->message) {
-		fprintf(out, "%s: ended in ", c->message);
+		fputs(c->message, out);
+		fputs(": ended in ", out);
 		put_place(p->own ? p->own : p->leaf ? p->leaf : &v->profile->functions[0], out);
 	} else if (!strncmp(c->about, "stack overflow", 14)) {
 		fprintf(out, "the stack of thread %u is full: ", t->t->at.tid);
