@@ -17,6 +17,21 @@
 #define RUNTIME_CALL_STAMP  3
 #define RUNTIME_CALL_EXITS  3 /* debug registers that the entry leaves */
 
+/*
+ * Where a call is, of a language whose functions have a stack of their own that may be left and resumed (coroutines).
+ * While the first instruction and those of exits are read, the part of that stack that belongs to the call begins at
+ * the word in a register, or where the word `call` behind what the owner's word at `top` points to says.
+ */
+struct runtime_place {
+	u8 own; /* 0: calls are on the thread's stack, as deep as they have callers. Else 1 + the number of the walk's
+	            cursor whose key is the stack's owner */
+	u8 reg; /* DWARF number; RUNTIME_NO_REG: not in a register */
+	bool half; /* these words have 4 bytes */
+	u8 moved; /* if the low three bits of the word in front are this, the part was moved by the rest of it. 0: no */
+	u16 top, call, bottom; /* bottom: of the owner, the word where the stack begins */
+};
+#define RUNTIME_NO_REG 0xff
+
 /* A function as it exists now. One that was defined anew, or compiled, has several of these under one name. */
 struct runtime_callee {
 	char name[NAME_MAX_BYTES]; /* in full, as it is asked for behind "<view>:" */
@@ -55,12 +70,24 @@ struct runtime_callee {
 	struct {
 		u64 at;
 		u8 bytes;
+		bool tail; /* another function takes the frame over there: how long that takes is not seen */
 	} exits[RUNTIME_CALL_EXITS];
 	u32 nexits;
+	struct runtime_place place;
 	u64 identity; /* bits of a frame's detail that are the same at any place in the function */
 	struct frame begun;
 	const char *makes; /* a call only makes this ("generator"), and returns at once; NULL */
 };
+
+static inline void runtime_add_exit(struct runtime_callee *c, u64 at, u8 bytes, bool tail)
+{
+	if (c->nexits < RUNTIME_CALL_EXITS) {
+		c->exits[c->nexits].at = at;
+		c->exits[c->nexits].bytes = bytes;
+		c->exits[c->nexits].tail = tail;
+	}
+	c->nexits++;
+}
 
 struct runtime_calls_ops {
 	const char *form; /* for help and errors: "python:MODULE.FUNCTION" */

@@ -174,7 +174,8 @@ static __attribute__((noinline)) int callee_counts_as(struct slot *slot, struct 
 /* --- how long calls take --- */
 
 struct callee_line_key {
-	u32 tid, function;
+	u64 who; /* the thread, or whose stack it is */
+	u32 tgid, function;
 };
 
 struct { /* sized where calls are measured */
@@ -193,7 +194,9 @@ struct { /* a new one: it is too large for BPF's stack */
 
 static __attribute__((noinline)) struct callee_line *callee_line_of(u32 function)
 {
-	struct callee_line_key key = {.tid = (u32)bpf_get_current_pid_tgid(), .function = function};
+	struct callee_counts *counts = callee_counts_here();
+	struct callee_line_key key = {
+	        .who = counts ? counts->who : 0, .tgid = tgid_of(bpf_get_current_task_btf()), .function = function};
 	struct callee_line *line = bpf_map_lookup_elem(&callee_lines, &key);
 	u32 zero = 0;
 
@@ -205,9 +208,49 @@ static __attribute__((noinline)) struct callee_line *callee_line_of(u32 function
 	return bpf_map_lookup_elem(&callee_lines, &key);
 }
 
-static inline u64 callee_depth(const struct slot *slot)
+static __attribute__((noinline)) u64 callee_word(const struct callee_watch *watch, u64 addr)
 {
-	return slot->walk.nframes - (slot->head.reason ? 1 : 0);
+	u64 word = 0;
+
+	bpf_probe_read_user(&word, watch->place.half ? 4 : 8, (const void *)addr);
+	return word;
+}
+
+/* How deep in a stack of the language's own the hit is. */
+static __attribute__((noinline)) u64 callee_depth_of(const struct callee_watch *watch, u64 owner)
+{
+	const u64 *regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	u64 at = 0, link;
+
+	if (watch->place.reg != CALLEE_NO_REG)
+		bpf_probe_read_kernel(&at, sizeof(at), regs + watch->place.reg);
+	else
+		at = callee_word(watch, callee_word(watch, owner + watch->place.top) + watch->place.call);
+	if (watch->place.half)
+		at = (u32)at;
+	link = watch->place.moved ? callee_word(watch, at - (watch->place.half ? 4 : 8)) : 0;
+	if (link && (link & 7) == watch->place.moved)
+		at -= link & ~7ull;
+	return at - callee_word(watch, owner + watch->place.bottom);
+}
+
+/* Where the hit is: on whose stack, and how deep. */
+WALK_GLOBAL int callee_place(const struct slot *slot, const struct callee_watch *watch)
+{
+	struct callee_counts *counts = callee_counts_here();
+	u32 own;
+
+	if (!counts || !slot || !watch)
+		return 0;
+	own = watch->place.own - 1;
+	counts->who = (u32)bpf_get_current_pid_tgid();
+	counts->depth = slot->walk.nframes - (slot->head.reason ? 1 : 0);
+	WALK_BARRIER(own);
+	if (own >= WALK_CURSORS)
+		return 0;
+	counts->who = slot->walk.cursor[own].key;
+	counts->depth = callee_depth_of(watch, counts->who);
+	return 0;
 }
 
 /* A thread is so deep: calls that are further in have been left, by an exception. Returns how many are not. */
@@ -238,7 +281,7 @@ WALK_GLOBAL u32 callee_left(struct callee_line *line, u64 depth)
 }
 
 /* A call begins. */
-WALK_GLOBAL int callee_enter(const struct slot *slot, u32 function, u64 now)
+WALK_GLOBAL int callee_enter(u32 function, u64 now)
 {
 	struct callee_line *line = callee_line_of(function);
 	struct callee_counts *counts = callee_counts_here();
@@ -246,9 +289,9 @@ WALK_GLOBAL int callee_enter(const struct slot *slot, u32 function, u64 now)
 	u32 zero = 0, n;
 	struct latency_stats *all = bpf_map_lookup_elem(&latency_counters, &zero);
 
-	if (!line || !all || !counts || !slot)
+	if (!line || !all || !counts)
 		return 0;
-	n = callee_left(line, callee_depth(slot) - 1);
+	n = callee_left(line, counts->depth - 1);
 	all->entered += hit_each;
 	WALK_BARRIER(n);
 	if (n >= CALLEE_WITHIN) {
@@ -257,7 +300,7 @@ WALK_GLOBAL int callee_enter(const struct slot *slot, u32 function, u64 now)
 		return 0;
 	}
 	line->call[n].began = now;
-	line->call[n].depth = callee_depth(slot);
+	line->call[n].depth = counts->depth;
 	line->n = n + 1;
 	counts->under_way++;
 	if (latency_over_ns) {
@@ -295,8 +338,8 @@ WALK_GLOBAL int callee_tell(u64 began, u64 ns, u32 function)
 	return 0;
 }
 
-/* A call ends here. Returns how long it took if it was slow, else 0. */
-WALK_GLOBAL u64 callee_leave(const struct slot *slot, u32 function, u64 now)
+/* A call ends here. Returns how long it took if it was slow, else 0. tail: it is not known how long. */
+WALK_GLOBAL u64 callee_leave(u32 function, u64 now, u32 tail)
 {
 	struct callee_line *line = callee_line_of(function);
 	struct callee_counts *counts = callee_counts_here();
@@ -304,18 +347,22 @@ WALK_GLOBAL u64 callee_leave(const struct slot *slot, u32 function, u64 now)
 	struct latency_stats *all = bpf_map_lookup_elem(&latency_counters, &zero);
 	u64 began;
 
-	if (!line || !all || !counts || !slot)
+	if (!line || !all || !counts)
 		return 0;
-	n = callee_left(line, callee_depth(slot));
+	n = callee_left(line, counts->depth);
 	line->n = n--;
 	WALK_BARRIER(n);
-	if (n >= CALLEE_WITHIN || line->call[n].depth != callee_depth(slot)) {
+	if (n >= CALLEE_WITHIN || line->call[n].depth != counts->depth) {
 		all->unpaired++;
 		return 0;
 	}
 	line->n = n;
 	counts->under_way--;
 	began = line->call[n].began;
+	if (tail) {
+		all->lost += hit_each;
+		return 0;
+	}
 	if (!latency_count(now - began))
 		return 0;
 	if (latency_over_ns)
@@ -345,12 +392,13 @@ static __attribute__((noinline)) int callee_measures(struct slot *slot, struct c
 
 	if (!counts || !st)
 		return false;
+	callee_place(slot, watch);
 	if (!watch->exit && now < watch->until && callee_begins(slot, watch)) {
 		counts->calls++;
 		__sync_fetch_and_add(&watch->calls, 1);
-		callee_enter(slot, watch->function, now);
+		callee_enter(watch->function, now);
 	} else if (watch->exit && callee_ends(slot, watch)) {
-		ns = callee_leave(slot, watch->function, now);
+		ns = callee_leave(watch->function, now, watch->exit == CALLEE_LEFT);
 	}
 	if (!ns) {
 		st->samples--;

@@ -12,6 +12,24 @@ struct callee_key {
 	u32 tgid, reserved;
 };
 
+enum callee_exit {
+	CALLEE_ENTRY,
+	CALLEE_RETURN, /* calls end here */
+	CALLEE_LEFT,   /* another function takes the frame over: when that returns is not seen */
+};
+
+/* Where a call is on the stack that its language runs on (struct runtime_place). */
+struct callee_place {
+	u32 own;  /* 0: the thread's, by number of frames; else 1 + the walk's cursor whose key is the owner */
+	u32 reg;  /* where the call's part of it begins is in this word of struct pt_regs; CALLEE_NO_REG: in memory, */
+	u32 top;  /* of the owner; */
+	u32 call; /* there is what describes the call, and where its part begins is so far behind it */
+	u32 bottom; /* of the owner: where the stack begins */
+	u32 half;   /* words have 4 bytes */
+	u64 moved;
+};
+#define CALLEE_NO_REG 0xff
+
 #define CALLEE_FRAMES 2
 #define CALLEE_STAMP  3
 struct callee_watch {
@@ -30,31 +48,33 @@ struct callee_watch {
 	u32 compared; /* by code that does not begin a call; 0: by none */
 	u32 lead;     /* native frames that may precede at[] */
 	u32 reserved;
-	u32 function;           /* its number, where calls are measured; 0: they are counted */
-	u32 exit;               /* calls end here */
+	u32 function; /* its number, where calls are measured; 0: they are counted */
+	u32 exit;     /* enum callee_exit */
+	struct callee_place place;
 	u64 calls;              /* that began */
 	u64 code_from, code_to; /* of the code that reads it to begin a call; code_to 0: any */
 };
 
-/* Calls of a thread that are under way, of one function, outermost first. */
+/* Calls on a stack that are under way, of one function, outermost first. */
 #define CALLEE_WITHIN 32 /* of a recursion: calls further in are not measured */
 struct callee_line {
 	u32 n, shift; /* calls of another shift may have ended unseen */
 	struct {
 		u64 began;
-		u64 depth; /* frames from the function to the thread's root */
+		u64 depth; /* how far from the stack's root, in frames or bytes */
 	} call[CALLEE_WITHIN];
 };
 #define CALLEE_LINES 16384
 
-struct callee_counts { /* one for each CPU */
-	u64 traps;     /* of threads of targets */
-	u64 calls;     /* of them, those that were calls */
-	u64 stand_for; /* calls, each with those that it stands for */
-	u64 walk_ns;   /* spent on traps, by BPF */
-	s64 under_way; /* calls that are measured, and not over */
-	u64 slot;      /* of the hit that is looked at, */
-	u64 again;     /* which is walked a second time */
+struct callee_counts {  /* one for each CPU */
+	u64 traps;      /* of threads of targets */
+	u64 calls;      /* of them, those that were calls */
+	u64 stand_for;  /* calls, each with those that it stands for */
+	u64 walk_ns;    /* spent on traps, by BPF */
+	s64 under_way;  /* calls that are measured, and not over */
+	u64 slot;       /* of the hit that is looked at, */
+	u64 again;      /* which is walked a second time */
+	u64 who, depth; /* of that hit: whose stack, how deep */
 };
 
 #endif

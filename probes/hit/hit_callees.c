@@ -135,6 +135,20 @@ void hit_callees_destroy(struct hit_callees *c)
 	free(c);
 }
 
+/* Words of struct pt_regs, by DWARF numbers (System V ABI, 3.38). */
+static struct callee_place place_of(const struct runtime_place *place)
+{
+	static const u8 words[] = {10, 12, 11, 5, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0};
+
+	return (struct callee_place){.own = place->own,
+	        .reg = place->reg < sizeof(words) ? words[place->reg] : CALLEE_NO_REG,
+	        .top = place->top,
+	        .call = place->call,
+	        .bottom = place->bottom,
+	        .half = place->half,
+	        .moved = place->moved};
+}
+
 /* Tells BPF what a hit must find. */
 static struct error *tell(
         struct hit_callees *c, const struct form *f, u32 i, const struct process *p, u32 function, u64 until)
@@ -157,7 +171,10 @@ static struct error *tell(
 	        .loose = f->callee.loose_detail,
 	        .lead = f->callee.lead,
 	        .identity = f->callee.identity,
-	        .exit = i > 0};
+	        .exit = !i                            ? CALLEE_ENTRY
+	                : f->callee.exits[i - 1].tail ? CALLEE_LEFT
+	                                              : CALLEE_RETURN,
+	        .place = place_of(&f->callee.place)};
 
 	memcpy(watch.at, f->callee.at, sizeof(watch.at));
 	if (i)
@@ -206,6 +223,14 @@ static struct error *open_watch(struct hit_callees *c, struct form *f, u64 until
 	return err;
 }
 
+static bool ends_in_tail_calls(const struct runtime_callee *callee)
+{
+	for (u32 i = 0; i < callee->nexits && i < RUNTIME_CALL_EXITS; i++)
+		if (!callee->exits[i].tail)
+			return false;
+	return callee->nexits > 0 && callee->nexits <= RUNTIME_CALL_EXITS;
+}
+
 /* Can its calls be measured? */
 static struct error *check_exits(const struct hit_callees *c, const struct runtime_callee *callee)
 {
@@ -218,6 +243,10 @@ static struct error *check_exits(const struct hit_callees *c, const struct runti
 	if (!callee->nexits)
 		return error_hint(error_new(ERROR_UNSUPPORTED, "where calls of %s end is not known", callee->name),
 		        "yrt probe shows its calls");
+	if (ends_in_tail_calls(callee))
+		return error_hint(error_new(ERROR_UNSUPPORTED,
+		                          "%s ends in tail calls only: how long those take is not seen", callee->name),
+		        "measure a function that it calls, or its caller");
 	if (callee->nexits > RUNTIME_CALL_EXITS)
 		return error_hint(
 		        error_new(ERROR_UNSUPPORTED, "%s returns at %u places: debug registers can watch %u of them",

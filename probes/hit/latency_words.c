@@ -128,9 +128,9 @@ static void losses(FILE *out, const struct sampler_stats *st)
 	const struct latency_stats *s = counts_of(st);
 
 	if (s->left)
-		fprintf(out, ", %lu calls left without a return (exception, longjmp)", s->left);
+		fprintf(out, ", %lu calls left without a return (exception, longjmp, compiled code)", s->left);
 	if (s->lost)
-		fprintf(out, ", %lu calls left by a jump to where returns are not known", s->lost);
+		fprintf(out, ", %lu calls left by a tail call to where returns are not known", s->lost);
 	if (s->entered > s->returned + s->left + s->lost)
 		fprintf(out, ", %lu calls not over", s->entered - s->returned - s->left - s->lost);
 	hit_say_unwatched(out, ((const struct latency_summary *)st->of_event)->unwatched);

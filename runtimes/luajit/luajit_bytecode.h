@@ -6,6 +6,10 @@
 #include <types.h>
 
 #define LUAJIT_OPS        97
+#define LUAJIT_OP_CALLMT  67 /* calls that take the caller's place: CALLMT, CALLT */
+#define LUAJIT_OP_CALLT   68
+#define LUAJIT_OP_RETM    73 /* returns: RETM, RET, RET0, RET1 */
+#define LUAJIT_OP_RET1    76
 #define LUAJIT_OP_FUNCF   89 /* headers of functions: FUNCF, IFUNCF, JFUNCF, FUNCV, IFUNCV, JFUNCV */
 #define LUAJIT_OP_FUNCV   92
 #define LUAJIT_OP_JFUNCV  94

@@ -7,7 +7,10 @@
 #include "luajit_bytecode.h"
 #include "luajit_tasks.h"
 
-#define GCT_PROTO 7 /* ~LJ_TPROTO */
+#define GCT_PROTO  7 /* ~LJ_TPROTO */
+#define FRAME_VARG 3 /* lj_frame.h: the link of a function with ... */
+#define CODE_MAX   (1u << 20)
+#define CODE_BATCH 256
 
 struct looking {
 	const struct luajit_image *image;
@@ -31,6 +34,38 @@ static bool asks_for_line(const char *pattern)
 	return colon && colon[1] && strspn(colon + 1, "0123456789") == strlen(colon + 1);
 }
 
+static bool is_tail(u8 op)
+{
+	return op == LUAJIT_OP_CALLMT || op == LUAJIT_OP_CALLT;
+}
+
+/* Instructions that leave the function. The interpreter has the base of what runs in rdx. */
+static void find_exits(const struct looking *k, u64 proto, struct runtime_callee *c)
+{
+	const struct luajit_layout *l = k->image->layout;
+	u32 code[CODE_BATCH], n = 0;
+
+	if (!memory_read(k->p->memory, &n, sizeof(n), proto + l->proto_sizebc.at) || n > CODE_MAX)
+		return;
+	for (u32 from = 0; from < n; from += CODE_BATCH) {
+		u32 here = n - from < CODE_BATCH ? n - from : CODE_BATCH;
+
+		if (!memory_read(k->p->memory, code, 4ul * here, c->entry + 4ull * from)) {
+			c->nexits = 0;
+			return;
+		}
+		for (u32 i = 0; i < here; i++)
+			if (is_tail((u8)code[i]) || ((u8)code[i] >= LUAJIT_OP_RETM && (u8)code[i] <= LUAJIT_OP_RET1))
+				runtime_add_exit(c, c->entry + 4ull * (from + i), 4, is_tail((u8)code[i]));
+	}
+	c->identity = 3ull << LUAJIT_FUNCTION_BITS;
+	c->place = (struct runtime_place){.own = 1,
+	        .reg = DWREG_RDX,
+	        .bottom = (u16)l->l_stack.at,
+	        .moved = FRAME_VARG,
+	        .half = !k->image->vm.gc64};
+}
+
 static struct error *add_proto(void *ctx, u64 proto)
 {
 	const struct looking *k = ctx;
@@ -46,6 +81,7 @@ static struct error *add_proto(void *ctx, u64 proto)
 	c.at[0].detail = luajit_detail(LUAJIT_LUA, LUAJIT_NO_POS, luajit_cookie(LUAJIT_OP_PATCHED, header));
 	if (!luajit_name_frame(k->names, k->p, c.at, 0, 1, &name))
 		return NULL;
+	find_exits(k, proto, &c);
 	snprintf(c.file, sizeof(c.file), "%s", name.file);
 	c.line = name.definition;
 	if (*name.name && k->by_name) {

@@ -12,6 +12,7 @@
 #define V3_12 0x030c0000
 #define V3_13 0x030d0000
 #define V3_14 0x030e0000
+#define V3_15 0x030f0000
 
 #define READS_MAX   4000000 /* some seconds */
 #define WITHIN_MAX  8       /* functions, classes and wrappers one in the other */
@@ -33,7 +34,6 @@
 #define LOCALS         "<locals>."
 
 /* of 3.11 */
-#define RETURN_VALUE 83
 #define RESUME       151
 #define RESUME_QUICK 150
 #define PREFIX_MAX   32
@@ -181,22 +181,61 @@ static void set_proof(const struct looking *k, u64 code, struct runtime_callee *
 }
 
 /*
- * 3.11: the cache entries (code units) behind each opcode, of the specialised ones as of the one that they stand for
- * (Lib/opcode.py of its source).
+ * The cache entries (code units) behind each opcode, of specialised and instrumented ones as of the one that they stand
+ * for, and the opcodes that return (_PyOpcode_Caches and _PyOpcode_Deopt of a version's headers).
  */
-static u8 caches_311(u8 op)
-{
-	static const struct {
+struct opcodes {
+	u32 from; /* version */
+	u8 returns[4], nreturns;
+	u8 executor; /* hides the instruction that it stands for; 0: none does */
+	struct {
 		u8 first, last, n;
-	} of[] = {{3, 8, 1}, {13, 14, 1}, {16, 16, 1}, {17, 25, 4}, {26, 29, 2}, {39, 43, 4}, {47, 48, 5}, {55, 55, 5},
-	        {56, 59, 10}, {60, 60, 1}, {62, 63, 10}, {64, 67, 1}, {72, 73, 1}, {76, 81, 1}, {92, 92, 1},
-	        {95, 95, 4}, {106, 106, 4}, {107, 107, 2}, {113, 113, 1}, {116, 116, 5}, {121, 122, 1}, {127, 127, 1},
-	        {141, 141, 1}, {143, 143, 1}, {153, 154, 4}, {158, 159, 4}, {160, 160, 10}, {166, 166, 1},
-	        {168, 170, 1}, {171, 171, 4}, {177, 180, 1}};
+	} caches[36]; /* n is 0 behind the last */
+};
 
-	for (u32 i = 0; i < sizeof(of) / sizeof(*of); i++)
-		if (op >= of[i].first && op <= of[i].last)
-			return of[i].n;
+static const struct opcodes opcodes[] = {
+        {V3_14, {35, 246}, 2, 255,
+                {{3, 3, 5}, {38, 38, 1}, {39, 39, 3}, {44, 44, 5}, {52, 52, 3}, {55, 55, 3}, {56, 57, 1}, {70, 70, 1},
+                        {75, 75, 1}, {80, 80, 9}, {92, 92, 4}, {96, 96, 1}, {100, 103, 1}, {106, 106, 1}, {110, 110, 4},
+                        {119, 119, 1}, {129, 142, 5}, {143, 165, 3}, {166, 176, 1}, {177, 189, 9}, {192, 193, 4},
+                        {194, 195, 1}, {197, 197, 1}, {198, 200, 4}, {201, 202, 1}, {203, 208, 3}, {209, 211, 1},
+                        {237, 237, 1}, {241, 244, 1}, {249, 249, 1}, {250, 251, 3}, {253, 253, 1}}},
+        {V3_13, {36, 103, 239, 240}, 4, 70,
+                {{3, 3, 1}, {5, 5, 1}, {39, 39, 1}, {40, 40, 3}, {45, 45, 1}, {53, 53, 3}, {58, 59, 1}, {72, 72, 1},
+                        {77, 77, 1}, {82, 82, 9}, {91, 91, 4}, {93, 93, 1}, {97, 100, 1}, {104, 104, 1}, {108, 108, 4},
+                        {117, 117, 1}, {150, 161, 1}, {162, 181, 3}, {182, 190, 1}, {191, 202, 9}, {203, 204, 4},
+                        {205, 206, 1}, {208, 208, 1}, {209, 211, 4}, {212, 213, 1}, {214, 219, 3}, {220, 222, 1},
+                        {242, 243, 1}, {244, 244, 3}, {249, 253, 1}}},
+        {V3_12, {83, 121, 242, 247}, 4, 0,
+                {{6, 8, 1}, {10, 10, 1}, {13, 14, 1}, {16, 16, 1}, {18, 22, 1}, {23, 24, 3}, {25, 25, 1}, {28, 29, 3},
+                        {34, 34, 3}, {38, 48, 3}, {56, 56, 3}, {57, 60, 1}, {62, 67, 1}, {70, 70, 9}, {72, 73, 9},
+                        {76, 82, 9}, {92, 93, 1}, {95, 95, 4}, {106, 106, 9}, {107, 107, 1}, {111, 113, 4},
+                        {116, 116, 4}, {122, 123, 1}, {141, 141, 1}, {148, 148, 4}, {153, 153, 4}, {159, 161, 1},
+                        {166, 168, 1}, {171, 171, 3}, {237, 237, 1}, {241, 241, 3}, {248, 248, 1}}},
+        {V3_11, {83}, 1, 0,
+                {{3, 8, 1}, {13, 14, 1}, {16, 16, 1}, {17, 25, 4}, {26, 29, 2}, {39, 43, 4}, {47, 48, 5}, {55, 55, 5},
+                        {56, 59, 10}, {60, 60, 1}, {62, 63, 10}, {64, 67, 1}, {72, 73, 1}, {76, 81, 1}, {92, 92, 1},
+                        {95, 95, 4}, {106, 106, 4}, {107, 107, 2}, {113, 113, 1}, {116, 116, 5}, {121, 122, 1},
+                        {127, 127, 1}, {141, 141, 1}, {143, 143, 1}, {153, 154, 4}, {158, 159, 4}, {160, 160, 10},
+                        {166, 166, 1}, {168, 170, 1}, {171, 171, 4}, {177, 180, 1}}},
+        {0, {83}, 1, 0, {{0}}},
+};
+
+/* NULL: of a version that is not known. */
+static const struct opcodes *opcodes_of(u32 version)
+{
+	const struct opcodes *ret = opcodes;
+
+	while (version < ret->from)
+		ret++;
+	return version >= V3_15 ? NULL : ret;
+}
+
+static u8 caches_behind(const struct opcodes *o, u8 op)
+{
+	for (u32 i = 0; i < sizeof(o->caches) / sizeof(*o->caches) && o->caches[i].n; i++)
+		if (op >= o->caches[i].first && op <= o->caches[i].last)
+			return o->caches[i].n;
 	return 0;
 }
 
@@ -212,9 +251,24 @@ static u64 resume_at(const struct looking *k, u64 entry)
 	return 0;
 }
 
-/* RETURN_VALUE is 83 in all versions up to 3.11. Of later ones, where bytecodes have other numbers, nothing is said. */
+/* Takes the returns among n units. Returns the place of the first instruction behind; 0: they cannot be told apart. */
+static u32 take_returns(const struct opcodes *o, const u8 *units, u32 at, u32 n, u64 from, struct runtime_callee *c)
+{
+	u8 op;
+
+	for (; at < n; at += 1 + caches_behind(o, op)) {
+		op = units[2 * at];
+		if (o->executor && op == o->executor)
+			return 0;
+		if (memchr(o->returns, op, o->nreturns))
+			runtime_add_exit(c, from + 2ull * at, 1, false);
+	}
+	return at;
+}
+
 static void find_exits(const struct looking *k, u64 code, struct runtime_callee *c)
 {
+	const struct opcodes *o = opcodes_of(k->r.version);
 	const struct python_layout *l = k->r.l;
 	u64 size, object = l->co_bytes.size ? python_word(&k->r, code + l->co_bytes.at) : code;
 	u8 units[2 * UNITS_READ];
@@ -222,34 +276,27 @@ static void find_exits(const struct looking *k, u64 code, struct runtime_callee 
 
 	size = python_word(&k->r, object + l->ob_size.at);
 	n = (u32)(l->co_bytes.size ? size / 2 : size);
-	if (k->r.version >= V3_12 || !object || size > CODE_MAX)
+	if (!o || !object || size > CODE_MAX)
 		return;
 	for (u32 from = 0; from < n; from += UNITS_READ) {
 		u32 here = n - from < UNITS_READ ? n - from : UNITS_READ;
+		u64 addr = c->entry + 2ull * from;
 
-		if (!python_read(&k->r, units, 2ul * here, c->entry + 2ull * from)) {
+		if (!python_read(&k->r, units, 2ul * here, addr) || !(at = take_returns(o, units, at, here, addr, c))) {
 			c->nexits = 0;
 			return;
 		}
-		for (; at < from + here; at += 1 + (k->r.version >= V3_11 ? caches_311(units[2 * (at - from)]) : 0)) {
-			if (units[2 * (at - from)] != RETURN_VALUE)
-				continue;
-			if (c->nexits < RUNTIME_CALL_EXITS) {
-				c->exits[c->nexits].at = c->entry + 2ull * at;
-				c->exits[c->nexits].bytes = 2;
-			}
-			c->nexits++;
-		}
+		at -= here;
 	}
 	c->identity = ~((1ull << PYTHON_COOKIE_BITS) - 1);
-	if (k->r.version >= V3_11) /* there the bytecode is made ready for being specialised */
+	if (k->r.version >= V3_11 && k->r.version < V3_12) /* there bytecode is made ready for being specialised */
 		python_code_frame(k->names, k->r.mem, code, resume_at(k, c->entry), &c->begun);
 }
 
 static struct error *add_code(struct looking *k, u64 code, const char *module, const char *name)
 {
 	const struct python_layout *l = k->r.l;
-	struct runtime_callee c = {.entry = bytecode(k, code), .bytes = 2};
+	struct runtime_callee c = {.entry = bytecode(k, code), .bytes = 1};
 	u32 flags = code_flags(k, code);
 	s32 line = 0;
 
