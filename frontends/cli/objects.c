@@ -24,7 +24,7 @@
 
 #define MEMORY_MB 512
 
-enum key { KEY_CORE = 512, KEY_ROOT, KEY_MEMORY, KEY_PAUSE, KEY_WATCH, KEY_TO, KEY_ROOTS, KEY_LIVE };
+enum key { KEY_CORE = 512, KEY_ROOT, KEY_MEMORY, KEY_PAUSE, KEY_WATCH, KEY_TO, KEY_ROOTS, KEY_LIVE, KEY_LARGEST };
 
 /* clang-format off */
 #define COMMON \
@@ -62,6 +62,9 @@ static const struct manual_option refs_options[] = {
                 "only the ways to objects of this type, or to the object at this address (0x...), shortest first",
                 COMPLETE_NOTHING},
         {KEY_ROOTS, "roots", NULL, "what each root alone keeps alive: a table", COMPLETE_NOTHING},
+        {KEY_LARGEST, "largest", "N",
+                "the N largest single objects, by their own bytes, each with a shortest way from a root",
+                COMPLETE_NOTHING},
         {0},
 };
 
@@ -78,6 +81,7 @@ static const struct manual_example refs_examples[] = {
         {"yrt @ -p 4242 -o refs.html", "who keeps memory alive"},
         {"yrt @ -p 4242 --to Session", "which ways lead to objects of this type"},
         {"yrt @ -p 4242 --roots", "what would be free without each root"},
+        {"yrt @ -p 4242 --largest 20", "the largest lists, maps and buffers, and the way to each"},
         {NULL, NULL},
 };
 
@@ -85,7 +89,7 @@ struct request {
 	int pid;
 	const char *core, *root;
 	const char *output, *format, *to;
-	double seconds, memory_mb;
+	double seconds, memory_mb, largest;
 	bool refs, pause, roots, live, quiet, help;
 };
 
@@ -101,6 +105,7 @@ static const struct setting settings[] = {
         {'q', SETTING_OF(struct request, quiet), .on = true},
         {'h', SETTING_OF(struct request, help), .on = true},
         {KEY_WATCH, SETTING_OF(struct request, seconds), .name = "--watch", .min = 0.01, .max = 1e6},
+        {KEY_LARGEST, SETTING_OF(struct request, largest), .name = "--largest", .min = 1, .max = 10000},
         {KEY_MEMORY, SETTING_OF(struct request, memory_mb), .name = "--memory", .min = 16, .max = 1 << 20},
         {0},
 };
@@ -198,8 +203,10 @@ static struct error *check(const struct request *r)
 		return error_new(ERROR_USAGE, "--core excludes --watch and --pause");
 	if (r->root && !r->core)
 		return error_new(ERROR_USAGE, "--root takes --core");
-	if (r->roots && (r->to || r->format))
-		return error_new(ERROR_USAGE, "--roots is a table, without --to and --format");
+	if (r->roots && (r->to || r->format || r->largest))
+		return error_new(ERROR_USAGE, "--roots is a table, without --to, --largest and --format");
+	if (r->largest && r->to)
+		return error_new(ERROR_USAGE, "--largest excludes --to");
 	if (r->format && !format_find(r->format, NULL))
 		return error_hint(error_new(ERROR_USAGE, "there is no format \"%s\"", r->format), "--help lists them");
 	return NULL;
@@ -453,6 +460,8 @@ static struct error *profile_of(const struct heap *h, const struct request *r, s
 		err = heap_draw_types(h, *ret);
 	else if (r->to)
 		err = draw_ways(h, r->to, *ret);
+	else if (r->largest)
+		err = heap_draw_largest(h, (u32)r->largest, *ret);
 	else
 		err = heap_draw_refs(h, *ret);
 	profile_finish(*ret);
@@ -501,6 +510,8 @@ static struct error *write_result(
 		return err;
 	if (r->roots)
 		err = objects_print_roots(res->after, out.file);
+	else if (r->largest && !format)
+		err = objects_print_largest(res->after, (u32)r->largest, out.file);
 	else if (format || r->refs)
 		err = draw(res, self, p, r, format ? format : &format_txt, out.file);
 	else

@@ -7,6 +7,7 @@
 
 #include "say.h"
 #include "unwind/cleanup.h"
+#include "unwind/grow.h"
 
 static void put_clean(const char *text, FILE *out)
 {
@@ -188,4 +189,63 @@ struct error *objects_print_roots(const struct heap *h, FILE *out)
 		fputc('\n', out);
 	}
 	return written(out);
+}
+
+/* --- the largest --- */
+
+#define WAY_ENDS 8 /* steps that are shown of both ends of a long way */
+
+static void put_step(const struct heap *h, u32 node, FILE *out)
+{
+	const struct heap_node *n = &h->nodes[node];
+	const char *label = heap_label_text(h, h->labels[node]);
+	cleanup(free) char *field = clean_text(label), *type = clean_text(heap_type_name(h, n->type));
+
+	fputs(field ? field : "?", out);
+	if (!heap_is_root(n))
+		fprintf(out, "%s%s%s", h->labels[node] & HEAP_MAYBE ? "?" : "", *label ? ": " : "", type ? type : "?");
+}
+
+/* Steps that belong to what refers to them are left out, but for the last. */
+static struct error *put_way(const struct heap *h, u32 node, FILE *out)
+{
+	cleanup(free) u32 *way = NULL;
+	struct error *err = NULL;
+	u32 n = 0;
+
+	for (u32 i = node; !err && i; i = h->parents[i]) {
+		if (i != node && (h->labels[i] & HEAP_PART))
+			continue;
+		err = grow(&way, n, sizeof(*way));
+		if (!err)
+			way[n++] = i;
+	}
+	for (u32 i = n; !err && i-- > 0;) {
+		if (n > 2 * WAY_ENDS + 1 && i == n - WAY_ENDS - 1) {
+			fprintf(out, " > (%u more)", n - 2 * WAY_ENDS);
+			i = WAY_ENDS - 1;
+		}
+		fputs(i == n - 1 ? "" : " > ", out);
+		put_step(h, way[i], out);
+	}
+	fputc('\n', out);
+	return err;
+}
+
+struct error *objects_print_largest(const struct heap *h, u32 n, FILE *out)
+{
+	cleanup(free) u32 *nodes = NULL;
+	cleanup(free) u64 *kept = NULL;
+	struct error *err = heap_retained(h, &kept);
+
+	if (!err)
+		err = heap_largest(h, n, &nodes, &n);
+	if (!err)
+		fprintf(out, "%14s %14s  %-18s  way from a root\n", "bytes", "keeps alive", "at");
+	for (u32 i = 0; !err && i < n; i++) {
+		fprintf(out, "%14lu %14lu  0x%-16lx  ", heap_size(&h->nodes[nodes[i]]), kept[nodes[i]],
+		        h->nodes[nodes[i]].addr);
+		err = put_way(h, nodes[i], out);
+	}
+	return err ? err : written(out);
 }

@@ -116,6 +116,22 @@ def test_ways():
         assert "(threads) > listener" in roots, roots
 
 
+def test_largest():
+    """The largest objects by themselves, with the way to each; in a picture their own bytes only."""
+    with keeps() as f:
+        if not read(f):
+            return
+        rows = [line.split(None, 3) for line in run("python-refs", "-p", f.pid, "--largest", 40).stdout.splitlines()[1:]]
+        sizes = [int(row[0]) for row in rows]
+        assert len(rows) == 40 and sizes == sorted(sizes, reverse=True), sizes
+        ways = {row[3]: row for row in rows}
+        for way, size in f.start["large"].items():
+            assert int(ways[way][0]) == size <= int(ways[way][1]), (way, size, ways.get(way))
+        paths = tree(f.pid, "--largest", 40)
+        assert sum(paths.values()) == sum(sizes)
+        assert paths[("__main__", "cache: __main__.Cache", ".entries: dict")] == sizes[0], paths
+
+
 def test_pause_and_core():
     """The same of a process that is stopped for it, which runs on, and of a core."""
     with keeps() as f, tempfile.TemporaryDirectory() as d:

@@ -506,3 +506,59 @@ struct error *heap_totals(const struct heap *h, struct heap_total **ret, u32 *n)
 	*n = kept;
 	return NULL;
 }
+
+/* --- the largest --- */
+
+struct large {
+	u64 bytes;
+	u32 node;
+};
+
+static bool is_above(const struct large *a, const struct large *b)
+{
+	return a->bytes != b->bytes ? a->bytes > b->bytes : a->node < b->node;
+}
+
+/* all[0] is the least of n: something below it is above one of its children, and so on down. */
+static void sink(struct large *all, u32 n)
+{
+	for (u32 i = 0, least; (least = 2 * i + 1) < n; i = least) {
+		struct large moved = all[i];
+
+		if (least + 1 < n && is_above(&all[least], &all[least + 1]))
+			least++;
+		if (!is_above(&moved, &all[least]))
+			return;
+		all[i] = all[least];
+		all[least] = moved;
+	}
+}
+
+static int above_first(const void *a, const void *b)
+{
+	return is_above(a, b) ? -1 : 1;
+}
+
+struct error *heap_largest(const struct heap *h, u32 n, u32 **ret, u32 *found)
+{
+	cleanup(free) struct large *all = calloc((size_t)n + 1, sizeof(*all));
+
+	*found = 0;
+	*ret = calloc((size_t)n + 1, sizeof(**ret));
+	if (!all || !*ret)
+		return &error_no_memory;
+	for (u32 i = 1; n && i < h->nnodes; i++) {
+		struct large it = {heap_size(&h->nodes[i]), i};
+
+		if (!heap_is_object(&h->nodes[i]) || (all[0].node && !is_above(&it, &all[0])))
+			continue;
+		all[0] = it; /* the first ones take the place of empty ones, which are below all others */
+		sink(all, n);
+	}
+	qsort(all, n, sizeof(*all), above_first);
+	while (*found < n && all[*found].node) {
+		(*ret)[*found] = all[*found].node;
+		(*found)++;
+	}
+	return NULL;
+}

@@ -118,4 +118,7 @@ struct heap_total {
 /* Of nodes and tallies, by bytes, largest first; types of one name are one. malloc'd; names are the heap's. */
 struct error *heap_totals(const struct heap *h, struct heap_total **ret, u32 *n);
 
+/* The n objects that are largest by themselves, largest first, or as many as there are. malloc'd. */
+struct error *heap_largest(const struct heap *h, u32 n, u32 **ret, u32 *found);
+
 #endif

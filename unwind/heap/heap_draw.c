@@ -307,3 +307,18 @@ struct error *heap_draw_ways(const struct heap *h, bool (*wanted)(const void *ct
 	finish(&d);
 	return err;
 }
+
+struct error *heap_draw_largest(const struct heap *h, u32 n, struct profile *ret)
+{
+	struct drawing d = {.h = h, .p = ret};
+	cleanup(free) u32 *nodes = NULL;
+	struct error *err = heap_largest(h, n, &nodes, &n);
+
+	for (u32 i = 0; !err && i < n; i++) {
+		struct heap_way way = {h->parents[nodes[i]], nodes[i], h->labels[nodes[i]]};
+
+		err = draw_way(&d, &way, heap_size(&h->nodes[nodes[i]]), true);
+	}
+	finish(&d);
+	return err;
+}

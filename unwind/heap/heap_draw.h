@@ -23,4 +23,7 @@ struct error *heap_draw_refs(const struct heap *h, struct profile *ret);
 struct error *heap_draw_ways(const struct heap *h, bool (*wanted)(const void *ctx, const struct heap *h, u32 node),
         const void *ctx, struct profile *ret);
 
+/* A shortest way to each of the n objects that are largest by themselves, with their own bytes. */
+struct error *heap_draw_largest(const struct heap *h, u32 n, struct profile *ret);
+
 #endif
