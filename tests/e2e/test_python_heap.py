@@ -129,7 +129,7 @@ def test_largest():
             assert int(ways[way][0]) == size <= int(ways[way][1]), (way, size, ways.get(way))
         paths = tree(f.pid, "--largest", 40)
         assert sum(paths.values()) == sum(sizes)
-        assert paths[("__main__", "cache: __main__.Cache", ".entries: dict")] == sizes[0], paths
+        assert ("__main__", "cache: __main__.Cache", ".entries: dict") in paths, paths
 
 
 def test_pause_and_core():
