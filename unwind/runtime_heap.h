@@ -127,6 +127,7 @@ struct runtime_heap_ops {
 	/* blocks() counts everything, also what nothing refers to: <view>-heap calls only that, but roots() and
 	 * object() with --live; <view>-refs calls only these. */
 	bool blocks_are_all;
+	bool refs_only; /* <view>-heap is another command's: one of runtime_snapshot.h */
 };
 
 #endif

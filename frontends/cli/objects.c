@@ -159,7 +159,7 @@ bool objects_manual(const struct view *view, bool refs, const struct manual **re
 	char *text;
 
 	*ret = NULL;
-	if (!ops || (refs && !ops->object))
+	if (!ops || (refs ? !ops->object : ops->refs_only))
 		return true;
 	walks = ops->object && (refs || !ops->blocks_are_all);
 	own = texts_of(view, refs);

@@ -10,6 +10,7 @@
 #include "go_layout.h"
 #include "go_names.h"
 #include "go_panic.h"
+#include "go_refs.h"
 #include "go_root.h"
 #include "go_rows.h"
 #include "go_snapshots.h"
@@ -404,6 +405,7 @@ const struct runtime_ops go_runtime = {
         .inspect = inspect,
         .snapshots = go_snapshots,
         .tasks = &go_tasks,
+        .heap = &go_refs,
         .idle = idle_rules,
         .locks = lock_rules,
 };

@@ -183,6 +183,7 @@ static void fill(const struct go_view *v, const u8 *g, struct go_goroutine *ret)
 	        .since = go_member(g, l->g_waitsince),
 	        .creator = go_member(g, l->g_gopc),
 	        .start = go_member(g, l->g_startpc),
+	        .stack = {go_member(g, l->g_stack_lo), go_member(g, l->g_stack_hi)},
 	        .status = (u8)status_of(v, g),
 	        .reason = (u8)go_member(g, l->g_waitreason),
 	        .locked = go_member(g, l->g_locked)};
@@ -214,6 +215,7 @@ static struct error *take(struct batch *b, u32 i, struct go_goroutine *ret, bool
 		return NULL;
 	}
 	if (b->stands[i]) {
+		ret->stack[0] = b->standing[i].sp;
 		b->standing[i].exact = b->standing[i].pc == ret->start; /* it has not run yet */
 		err = go_stacks_walk(b->stacks, &b->standing[i], &found, &ret->chain);
 	}

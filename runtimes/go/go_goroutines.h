@@ -25,10 +25,11 @@ struct go_goroutine {
 	u64 since;   /* of the process's CLOCK_MONOTONIC, when the collector found it waiting; 0: unknown */
 	u64 creator; /* pc of the go statement, as a return address */
 	u64 start;
-	u64 bubble; /* of testing/synctest: its number, or 0 */
-	u32 chain;  /* if it stands: without functions that the compiler made */
-	u32 walked; /* the same with them */
-	u32 labels; /* as go_labels.h counts them */
+	u64 stack[2]; /* from where it stands, or of all of it, to its end */
+	u64 bubble;   /* of testing/synctest: its number, or 0 */
+	u32 chain;    /* if it stands: without functions that the compiler made */
+	u32 walked;   /* the same with them */
+	u32 labels;   /* as go_labels.h counts them */
 	u8 status, reason;
 	u8 seen;     /* enum go_seen */
 	bool locked; /* to its thread */

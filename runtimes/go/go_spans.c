@@ -16,8 +16,7 @@
 #define PAGE         8192ull
 #define PAGES_MAX    (1ull << 32)
 #define SPAN_BYTES   160
-#define IN_USE       1   /* mSpanInUse */
-#define HEADER_FROM  512 /* minSizeForMallocHeader */
+#define IN_USE       1 /* mSpanInUse */
 #define SPAN_MAX     (1u << 20)
 #define MODULE_WORDS 64
 #define TYPES_MAX    (1u << 20)
@@ -39,6 +38,22 @@ enum {
 	AT_TYPE = 152, /* largeType */
 };
 
+static u64 word(const u8 *span, u32 at)
+{
+	u64 ret;
+
+	memcpy(&ret, span + at, 8);
+	return ret;
+}
+
+static u16 half(const u8 *span, u32 at)
+{
+	u16 ret;
+
+	memcpy(&ret, span + at, 2);
+	return ret;
+}
+
 struct kind {
 	u64 key; /* size << 1 | without pointers, or a type's address */
 	char *name;
@@ -57,25 +72,9 @@ struct go_spans {
 struct reading {
 	const struct go_view *v;
 	struct go_spans *s;
-	u64 types, etypes; /* of moduledata; 0: not known */
+	struct go_module module;
 	u8 *span;
 };
-
-static u64 word(const u8 *span, u32 at)
-{
-	u64 ret;
-
-	memcpy(&ret, span + at, 8);
-	return ret;
-}
-
-static u16 half(const u8 *span, u32 at)
-{
-	u16 ret;
-
-	memcpy(&ret, span + at, 2);
-	return ret;
-}
 
 /* --- where they are --- */
 
@@ -129,7 +128,7 @@ static bool search_heap(const struct go_view *v, u64 heap, u64 slice[3])
 	return false;
 }
 
-static bool find_allspans(const struct go_view *v, u64 slice[3])
+bool go_spans_find(const struct go_view *v, u64 slice[3])
 {
 	struct go_wanted wanted = {.name = "runtime.mallocinit"};
 	struct go_code *code = go_code_create();
@@ -145,20 +144,25 @@ static bool find_allspans(const struct go_view *v, u64 slice[3])
 	return found;
 }
 
-/* types, etypes, rodata, gofunc are in a row in moduledata. */
-static void find_types(struct reading *r)
+/*
+ * In moduledata, in a row: noptrdata, enoptrdata, data, edata, bss, ebss, noptrbss, enoptrbss, covctrs, ecovctrs, end,
+ * gcdata, gcbss, types, etypes, rodata, gofunc.
+ */
+bool go_module_read(const struct go_view *v, struct go_module *ret)
 {
-	const struct go_view *v = r->v;
 	u64 words[MODULE_WORDS];
 
+	*ret = (struct go_module){0};
 	if (!v->table->module || !v->table->gofunc ||
 	        !memory_read(v->p->memory, words, sizeof(words), v->table->module + v->bias))
-		return;
-	for (u32 i = 3; i < MODULE_WORDS; i++)
-		if (words[i] == v->table->gofunc + v->bias && words[i - 3] < words[i - 2]) {
-			r->types = words[i - 3];
-			r->etypes = words[i - 2];
-		}
+		return false;
+	for (u32 i = 16; i < MODULE_WORDS; i++)
+		if (words[i] == v->table->gofunc + v->bias && words[i - 3] < words[i - 2])
+			*ret = (struct go_module){.types = words[i - 3],
+			        .etypes = words[i - 2],
+			        .data = {words[i - 14], words[i - 13]},
+			        .bss = {words[i - 12], words[i - 11]}};
+	return ret->types;
 }
 
 /* --- kinds --- */
@@ -195,22 +199,18 @@ static struct error *kind_of(struct go_spans *s, u64 key, u64 size, const char *
 }
 
 /* A name (internal/abi/type.go: Name): flags, its length in 7 bits a byte, its bytes. */
-static bool type_name(const struct reading *r, u64 type, char *ret, size_t size)
+bool go_type_text(const struct go_view *v, u64 addr, bool star, char *ret, size_t size)
 {
-	u8 head[TYPE_BYTES], name[NAME_BYTES];
-	u32 at = 1, n = 0;
-	s32 offset;
+	u8 name[NAME_BYTES];
+	u32 at = 1, n;
 
-	if (type < r->types || type >= r->etypes || type & 7 || !memory_read(r->v->p->memory, head, sizeof(head), type))
-		return false;
-	memcpy(&offset, head + 40, 4);
-	if (offset <= 0 || (u64)offset >= r->etypes - r->types ||
-	        !memory_read(r->v->p->memory, name, sizeof(name), r->types + (u64)offset))
+	*ret = 0;
+	if (!memory_read(v->p->memory, name, sizeof(name), addr))
 		return false;
 	n = name[at] & 127;
 	if (name[at++] & 128)
 		n |= (u32)name[at++] << 7;
-	if (head[20] & EXTRA_STAR && n) {
+	if (star && n) {
 		at++;
 		n--;
 	}
@@ -221,13 +221,25 @@ static bool type_name(const struct reading *r, u64 type, char *ret, size_t size)
 	return n;
 }
 
+bool go_type_name(const struct go_view *v, const struct go_module *m, u64 type, char *ret, size_t size)
+{
+	u8 head[TYPE_BYTES];
+	s32 offset;
+
+	if (type < m->types || type >= m->etypes || type & 7 || !memory_read(v->p->memory, head, sizeof(head), type))
+		return false;
+	memcpy(&offset, head + 40, 4);
+	return offset > 0 && (u64)offset < m->etypes - m->types &&
+	       go_type_text(v, m->types + (u64)offset, head[20] & EXTRA_STAR, ret, size);
+}
+
 static struct error *count_typed(struct reading *r, u64 type, u64 size)
 {
 	char name[NAME_BYTES];
 	struct error *err;
 	struct kind *k;
 
-	if (!type_name(r, type, name, sizeof(name))) {
+	if (!go_type_name(r->v, &r->module, type, name, sizeof(name))) {
 		type = 1; /* its header is not written yet */
 		strcpy(name, "(no type yet)");
 	}
@@ -283,6 +295,23 @@ static struct error *each_object(struct reading *r, const u8 *span)
 	return err;
 }
 
+bool go_span_read(const struct go_view *v, u64 at, struct go_span *ret)
+{
+	u8 span[SPAN_BYTES];
+
+	if (!is_span(v, at, span))
+		return false;
+	*ret = (struct go_span){.start = word(span, AT_START),
+	        .size = word(span, AT_SIZE),
+	        .bits = word(span, AT_BITS),
+	        .type = word(span, AT_TYPE),
+	        .n = span[AT_STATE] == IN_USE ? half(span, AT_N) : 0,
+	        .free = half(span, AT_FREE),
+	        .plain = span[AT_CLASS] & 1,
+	        .large = span[AT_CLASS] < 2};
+	return true;
+}
+
 static struct error *add_span(struct reading *r, u64 at)
 {
 	u8 span[SPAN_BYTES];
@@ -294,11 +323,11 @@ static struct error *add_span(struct reading *r, u64 at)
 	if (span[AT_STATE] != IN_USE || !half(span, AT_COUNT))
 		return NULL;
 	r->s->spans++;
-	if (span[AT_CLASS] & 1 || !r->types)
+	if (span[AT_CLASS] & 1 || !r->module.types)
 		return count_untyped(r, span);
 	if (span[AT_CLASS] < 2)
 		return count_typed(r, word(span, AT_TYPE), word(span, AT_SIZE));
-	return word(span, AT_SIZE) > HEADER_FROM ? each_object(r, span) : count_untyped(r, span);
+	return word(span, AT_SIZE) > GO_HEADER_FROM ? each_object(r, span) : count_untyped(r, span);
 }
 
 static struct error *read_spans(struct reading *r, const u64 slice[3])
@@ -324,12 +353,12 @@ struct error *go_spans_take(const struct go_view *v, struct go_spans **ret)
 	struct error *err = r.s && r.span ? NULL : &error_no_memory;
 
 	*ret = NULL;
-	if (!err && !find_allspans(v, slice))
+	if (!err && !go_spans_find(v, slice))
 		err = error_hint(error_new(ERROR_UNSUPPORTED, "the spans of %s (%s) were not found",
 		                         v->table->file.img->path, v->release),
 		        "--types is for Go 1.22 to 1.26; go-heap without it shows the heap profile");
 	if (!err) {
-		find_types(&r);
+		go_module_read(v, &r.module);
 		err = read_spans(&r, slice);
 	}
 	free(r.span);

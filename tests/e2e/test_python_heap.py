@@ -121,7 +121,8 @@ def test_largest():
     with keeps() as f:
         if not read(f):
             return
-        rows = [line.split(None, 3) for line in run("python-refs", "-p", f.pid, "--largest", 40).stdout.splitlines()[1:]]
+        text = run("python-refs", "-p", f.pid, "--largest", 40).stdout
+        rows = [line.split(None, 3) for line in text.splitlines()[1:]]
         sizes = [int(row[0]) for row in rows]
         assert len(rows) == 40 and sizes == sorted(sizes, reverse=True), sizes
         ways = {row[3]: row for row in rows}

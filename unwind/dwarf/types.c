@@ -266,10 +266,18 @@ bool types_disagree(struct types *t, enum type_space space, const char *name)
 static bool location(Dwarf_Die *die, struct type_variable *ret)
 {
 	Dwarf_Attribute attr;
+	Dwarf_Block block;
 	Dwarf_Op *ops;
 	size_t n;
 
-	if (!dwarf_attr(die, DW_AT_location, &attr) || dwarf_getlocation(&attr, &ops, &n) || !n)
+	if (!dwarf_attr(die, DW_AT_location, &attr))
+		return false;
+	/* Go has a block of DWARF 5 in the form of DWARF 3, which libdw does not take for a location */
+	if (!dwarf_formblock(&attr, &block) && block.length == 9 && *block.data == DW_OP_addr) {
+		memcpy(&ret->addr, block.data + 1, 8);
+		return true;
+	}
+	if (dwarf_getlocation(&attr, &ops, &n) || !n)
 		return false;
 	ret->thread = ops[n - 1].atom == DW_OP_GNU_push_tls_address || ops[n - 1].atom == DW_OP_form_tls_address;
 	if (n == 1 && ops->atom == DW_OP_addr) {
@@ -294,6 +302,19 @@ bool types_variable(struct types *t, const char *name, struct type_variable *ret
 	*ret = (struct type_variable){.type = type_referred(t, &die), .several = e->several};
 	ret->defined = location(&die, ret);
 	return ret->type;
+}
+
+u64 type_attribute(const struct type *type, u32 attribute)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Word number;
+	Dwarf_Addr addr;
+	Dwarf_Die die;
+
+	if (!type->of || !type->die || !types_die(type->of, type->die, type->alternate, &die) ||
+	        !dwarf_attr(&die, attribute, &attr))
+		return 0;
+	return !dwarf_formaddr(&attr, &addr) ? addr : !dwarf_formudata(&attr, &number) ? number : 0;
 }
 
 bool types_function(struct types *t, const char *name, struct type_function *ret)

@@ -90,6 +90,8 @@ const struct type *types_find(struct types *t, enum type_space space, const char
 /* Has t definitions of this name that differ in size? Then types_find() gives the first one. */
 bool types_disagree(struct types *t, enum type_space space, const char *name);
 bool types_variable(struct types *t, const char *name, struct type_variable *ret);
+/* What an attribute of a type's entry says: a number or an address; 0: it has none. Typedefs are not asked. */
+u64 type_attribute(const struct type *type, u32 attribute);
 bool types_function(struct types *t, const char *name, struct type_function *ret);
 /* The number of a function's parameter of this name, and its type; -1: it has none, or is unknown. */
 int types_parameter(struct types *t, const char *function, const char *name, const struct type **type);
