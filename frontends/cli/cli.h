@@ -92,6 +92,7 @@ struct flame_options {
 	const char *output;
 	const char *format;
 	const char *stats_file;
+	const char *title;
 	bool annotate; /* as profile_meta.annotate */
 	bool source;   /* as profile_meta.source */
 	enum processes processes;
@@ -134,6 +135,7 @@ enum flame_key { /* long options without a letter */
 	FLAME_SELECT,
 	FLAME_WAIT,
 	FLAME_TIMELINE,
+	FLAME_TITLE,
 };
 
 /* For the tables of all commands that look into processes; SELECT_OPTIONS where processes may join later. */

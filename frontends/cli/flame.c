@@ -134,6 +134,7 @@ static struct error *write_profile(const struct flame_options *o, const struct c
 	struct profile_meta *meta = &r->profile->meta;
 
 	meta->title = self->name;
+	meta->heading = o->title;
 	meta->processes = o->processes;
 	meta->command = command;
 	meta->annotate = o->annotate;
@@ -342,10 +343,17 @@ void flame_note_waiting(const struct flame_options *o)
 	error_free(err);
 }
 
+/* A file of the name that a command has where nobody gives another. */
+static void note_replaced(const struct flame_options *o, const char *name)
+{
+	if (name && !o->named && !o->quiet && !access(name, F_OK))
+		say_note("%s is there already and will be replaced: -o gives another name", name);
+}
+
 /* *reserved: a name that yrt chose for what is sent. */
 static struct error *open_output(const struct flame_options *o, struct output *out, char **reserved)
 {
-	char stamp[OUTPUT_STAMP];
+	char stamp[OUTPUT_STAMP], *name;
 	struct error *err;
 
 	*out = (struct output){0};
@@ -354,8 +362,11 @@ static struct error *open_output(const struct flame_options *o, struct output *o
 		        error_new(ERROR_USAGE, "this format is not for a terminal"), "give a file with -o, or a pipe");
 	if (!strcmp(o->output, "-"))
 		return output_open(strdup("-"), out);
-	if (!o->send.url || o->named)
-		return output_open(expand_name(o->output, o->run.npids ? o->run.pids[0] : 0), out);
+	if (!o->send.url || o->named) {
+		name = expand_name(o->output, o->run.npids ? o->run.pids[0] : 0);
+		note_replaced(o, name);
+		return output_open(name, out);
+	}
 	output_stamp(stamp);
 	err = output_reserve(stamp, 1, reserved);
 	return err ? err : output_open(strdup(*reserved), out);

@@ -32,6 +32,7 @@ extern const char *const flame_usage[];
 	FILE_ROW('o', "output", "FILE", \
 		"@.html by default (record: record.yrt); - is stdout; %p is the pid, %t the time"), \
 	{'f', "format", "NAME", "the format, whatever the extension of FILE:", COMPLETE_FORMAT}, \
+	ROW(FLAME_TITLE, "title", "TEXT", "what the picture is called (the command)"), \
 	FILE_ROW(FLAME_STATS, "stats", "FILE", "write counts of samples and losses as JSON (- is stdout)"), \
 	ROW('q', "quiet", NULL, "no progress"), \
 	MANUAL_HEADING("Which stacks"), \

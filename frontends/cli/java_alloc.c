@@ -35,6 +35,7 @@ static const struct manual_option options[] = {
         {FLAME_SIGNATURES, "signatures", NULL, "Java methods with the types of their arguments", COMPLETE_NOTHING},
         {FLAME_NO_INLINE, "no-inline", NULL, "leave out inlined functions of native code", COMPLETE_NOTHING},
         {FLAME_DEPTH, "depth", "N", "at most N frames per stack (1024; up to 8192)", COMPLETE_NOTHING},
+        {FLAME_TITLE, "title", "TEXT", "what the picture is called (the command)", COMPLETE_NOTHING},
         {FLAME_STATS, "stats", "FILE", "write counts of samples and losses as JSON (- is stdout)", COMPLETE_FILE},
         {FLAME_NO_CACHE, "no-cache", NULL, "do not keep compiled unwind tables on disk", COMPLETE_NOTHING},
         {'q', "quiet", NULL, "no progress", COMPLETE_NOTHING},

@@ -82,6 +82,7 @@ static const struct setting settings[] = {
         TEXT('I', run.sampler.collect.include),
         TEXT('X', run.sampler.collect.exclude),
         TEXT(FLAME_STATS, stats_file),
+        TEXT(FLAME_TITLE, title),
         TEXT(FLAME_NO_CACHE, run.sampler.cache_dir),
         ON('t', run.sampler.collect.threads),
         BITS('t', run.sampler.features, FEATURE_TASKS),

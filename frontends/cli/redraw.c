@@ -15,6 +15,7 @@
 static const struct setting settings[] = {
         {'o', SETTING_OF(struct redraw, output)},
         {'f', SETTING_OF(struct redraw, format)},
+        {REDRAW_TITLE, SETTING_OF(struct redraw, title)},
         {'I', SETTING_OF(struct redraw, filter.include)},
         {'X', SETTING_OF(struct redraw, filter.exclude)},
         {'t', SETTING_OF(struct redraw, filter.threads), .on = true},
@@ -111,6 +112,7 @@ struct error *redraw_write(const struct redraw *r, const struct format *f, struc
 	struct error *err = output_open(strdup(r->output), &out), *closing;
 
 	p->meta.annotate = r->annotate;
+	p->meta.heading = r->title ? r->title : p->meta.heading;
 	p->meta.source = r->source;
 	p->meta.processes = r->processes;
 	if (!err)

@@ -13,6 +13,7 @@
 #define REDRAW_OPTIONS \
 	{ 'o', "output", "FILE", "the output; - is stdout", COMPLETE_FILE }, \
 	{ 'f', "format", "NAME", "the format, whatever the extension of FILE:", COMPLETE_FORMAT }, \
+	{ REDRAW_TITLE, "title", "TEXT", "what the picture is called", COMPLETE_NOTHING }, \
 	{ 't', "threads", NULL, "separate threads", COMPLETE_NOTHING }, \
 	{ REDRAW_PROCESSES, "processes", "HOW", \
 		"separate processes: auto (default), each, program, none", COMPLETE_NOTHING }, \
@@ -31,9 +32,10 @@
 #define REDRAW_ASYNC     0x200
 #define REDRAW_PROCESSES 0x201
 #define REDRAW_SOURCE    0x202
+#define REDRAW_TITLE     0x203
 
 struct redraw {
-	const char *output, *format;
+	const char *output, *format, *title;
 	struct filter_options filter;
 	const char *files[REDRAW_FILES];
 	int nfiles;

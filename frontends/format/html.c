@@ -3,7 +3,8 @@
  * The flame graph page: page/page.html with the style and the scripts beside it put in (page/embed.cmake), and the
  * profile as JSON in a script element that is data, not code. Only the text in that element comes from the target.
  *
- *	meta       title, command, target, unit, loss, why (nothing was seen); start (ms), duration (s), frequency
+ *	meta       title (headed: by the user), command, target, unit, loss, why (nothing was seen); start (ms),
+ *	           duration (s), frequency
  *	kinds      names of enum profile_kind, as in the page's address
  *	labels     what people call each, of all functions of the kind
  *	words      what they call script, baseline and jit of a module that is a runtime: {module: [word, word, word]}
@@ -60,13 +61,15 @@ static void put_meta(const struct profile *p, FILE *out)
 	const struct profile_meta *m = &p->meta;
 
 	fputs("{\"meta\":{", out);
-	put_member(out, "title", m->title);
+	put_member(out, "title", text_title(m, ""));
 	put_member(out, "command", m->command);
 	put_member(out, "target", m->target);
 	put_member(out, "unit", m->unit ? m->unit : "samples");
 	put_member(out, "loss", m->loss);
 	if (m->why && *m->why)
 		put_member(out, "why", m->why);
+	if (m->heading)
+		fputs("\"headed\":true,", out);
 	if (m->before)
 		put_member(out, "before", m->before);
 	if (m->loss_before)

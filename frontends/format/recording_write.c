@@ -124,6 +124,7 @@ static json_t *meta(const struct profile *p)
 
 	set_text(o, "yrt", YRT_VERSION);
 	set_text(o, "title", m->title);
+	set_text(o, "heading", m->heading);
 	set_text(o, "command", m->command);
 	set_text(o, "target", m->target);
 	set_text(o, "unit", m->unit);

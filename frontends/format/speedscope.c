@@ -205,7 +205,7 @@ static void put_profiles(struct speedscope *w, const char *whole)
 static struct error *write_speedscope(const struct profile *p, FILE *out)
 {
 	double period = text_period_ns(&p->meta);
-	cleanup(free) char *name = with_loss(p, p->meta.title ? p->meta.title : "yrt");
+	cleanup(free) char *name = with_loss(p, text_title(&p->meta, "yrt"));
 	cleanup(free) char *whole = with_loss(p, p->meta.target ? p->meta.target : "yrt");
 	cleanup(speedscope) struct speedscope w = {.p = p,
 	        .out = out,

@@ -270,7 +270,7 @@ static void put_head(const struct svg *w)
 	u32 height = HEAD + (w->deepest + 1) * ROW + FOOT;
 	char title[512];
 
-	snprintf(title, sizeof(title), "%s%s%s", m->title ? m->title : "flame", m->target ? ": " : "",
+	snprintf(title, sizeof(title), "%s%s%s", text_title(m, "flame"), m->target ? ": " : "",
 	        m->target ? m->target : "");
 	fprintf(w->out,
 	        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"

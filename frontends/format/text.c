@@ -113,6 +113,11 @@ const char *text_tiers(const struct profile_function *fn, char ret[TEXT_TIERS])
 	return ret;
 }
 
+const char *text_title(const struct profile_meta *m, const char *otherwise)
+{
+	return m->heading ? m->heading : m->title ? m->title : otherwise;
+}
+
 const char *text_unit(const struct profile_meta *m)
 {
 	return m->unit && *m->unit ? m->unit : "samples";

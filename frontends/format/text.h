@@ -26,6 +26,8 @@ const char *text_kind(enum profile_kind kind);
 /* What a function is (words.h), or "C2 83 %, C1 10 %, interpreted 7 %" of one that was compiled in several ways. */
 #define TEXT_TIERS 96
 const char *text_tiers(const struct profile_function *fn, char ret[TEXT_TIERS]);
+/* What it is called for people; if nobody says, otherwise. */
+const char *text_title(const struct profile_meta *m, const char *otherwise);
 /* What was counted; "samples" if nobody says. */
 const char *text_unit(const struct profile_meta *m);
 /* Are they nanoseconds? */

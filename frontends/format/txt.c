@@ -182,7 +182,7 @@ static void put_head(const struct txt *w)
 {
 	const struct profile_meta *m = &w->p->meta;
 	bool any = false;
-	const char *const lines[] = {m->target, m->command, m->before, m->loss};
+	const char *const lines[] = {m->heading, m->target, m->command, m->before, m->loss};
 
 	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
 		if (lines[i] && lines[i] == m->before)

@@ -108,6 +108,7 @@ struct profile_time {
 /* How it was made: the banner of pictures and the statistics. Strings may be NULL. */
 struct profile_meta {
 	const char *title;        /* "lua-flame" */
+	const char *heading;      /* for people, in place of title (--title); NULL: none */
 	const char *command;      /* as typed */
 	const char *target;       /* "nginx (pid 42)" */
 	const char *unit;         /* "samples", "bytes", "objects" */

@@ -302,7 +302,7 @@ function facts() {
 
 function showBanner() {
 	const m = data.meta;
-	const title = isDiff ? "difference" : m.title || "yrt";
+	const title = isDiff && !m.headed ? "difference" : m.title || "yrt";
 	document.title = [title, m.target].filter(Boolean).join(" \u00b7 ");
 	$("title").textContent = title;
 	$("target").textContent = m.target || "";
