@@ -8,7 +8,8 @@
 #include "unwind/profile/profile_tiers.h"
 
 const struct format *const formats[] = {&format_folded, &format_html, &format_svg, &format_txt, &format_pprof,
-        &format_otlp, &format_firefox, &format_chrome, &format_speedscope, &format_perf, &format_recording, NULL};
+        &format_otlp, &format_firefox, &format_chrome, &format_speedscope, &format_perf, &format_jfr, &format_recording,
+        NULL};
 
 static bool has_extension(const char *path, const char *extension)
 {

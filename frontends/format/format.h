@@ -33,6 +33,7 @@ extern const struct format format_otlp;
 extern const struct format format_firefox; /* these show time, if the profile has it */
 extern const struct format format_chrome;
 extern const struct format format_perf;
+extern const struct format format_jfr;
 extern const struct format format_txt;       /* a tree for terminals */
 extern const struct format format_recording; /* recording.h */
 

@@ -85,18 +85,6 @@ static void put_samples(FILE *out, const struct profile *p, const struct samples
 	}
 }
 
-/* As perf script prints: samples of all threads by time, not one thread after the other. */
-static int compare_times(const void *a, const void *b)
-{
-	const struct sample_of *x = a, *y = b;
-
-	if (x->ns != y->ns)
-		return x->ns < y->ns ? -1 : 1;
-	if (x->thread != y->thread)
-		return x->thread < y->thread ? -1 : 1;
-	return (x->node > y->node) - (x->node < y->node);
-}
-
 static struct error *write_perf(const struct profile *p, FILE *out)
 {
 	cleanup(order) struct order *order = NULL;
@@ -107,7 +95,7 @@ static struct error *write_perf(const struct profile *p, FILE *out)
 		err = samples_create(p, order, &s);
 	if (err)
 		return err;
-	qsort(s.list, s.n, sizeof(*s.list), compare_times);
+	samples_sort_by_time(&s);
 	put_samples(out, p, &s);
 	return text_finish(out, "text of perf script");
 }

@@ -300,8 +300,8 @@ static struct error *read_texts(struct profile *p, const json_t *o)
 	struct profile_meta *m = &p->meta;
 	const struct {
 		const char *name, **to;
-	} texts[] = {{"title", &m->title}, {"heading", &m->heading}, {"command", &m->command}, {"target", &m->target}, {"unit", &m->unit},
-	        {"more", &m->more}, {"loss", &m->loss}};
+	} texts[] = {{"title", &m->title}, {"heading", &m->heading}, {"command", &m->command}, {"target", &m->target},
+	        {"unit", &m->unit}, {"more", &m->more}, {"loss", &m->loss}};
 	char *stats = json_dumps(json_object_get(o, "stats"), JSON_COMPACT);
 	struct error *err = profile_string(p, stats, &m->stats);
 

@@ -152,6 +152,22 @@ struct error *samples_create(const struct profile *p, const struct order *o, str
 	return NULL;
 }
 
+static int compare_times(const void *a, const void *b)
+{
+	const struct sample_of *x = a, *y = b;
+
+	if (x->ns != y->ns)
+		return x->ns < y->ns ? -1 : 1;
+	if (x->thread != y->thread)
+		return x->thread < y->thread ? -1 : 1;
+	return (x->node > y->node) - (x->node < y->node);
+}
+
+void samples_sort_by_time(struct samples *s)
+{
+	qsort(s->list, s->n, sizeof(*s->list), compare_times);
+}
+
 void samples_free(struct samples *s)
 {
 	free(s->list);

@@ -32,6 +32,8 @@ struct samples {
 };
 
 struct error *samples_create(const struct profile *p, const struct order *o, struct samples *ret);
+/* Samples of all threads by time, not one thread after the other: threads have no ranges then. */
+void samples_sort_by_time(struct samples *s);
 void samples_free(struct samples *s);
 /* The name of a thread without "(tid 42)", of a process without "(pid 42)"; "yrt" where there is none. */
 #define SAMPLES_NAME 256

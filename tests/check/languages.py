@@ -17,6 +17,7 @@ ALLOWED = {
     "frontends/cli/java_alloc.c": "",  # the only <view>-alloc of an event of its own
     "frontends/cli/cli.h": "java_alloc",
     "frontends/cli/main.c": "java_alloc",
+    "frontends/format/jfr.c": "",  # a format whose types have such names
     "probes/tlab/tlab.c": "openjdk",  # the package to install
 }
 

@@ -7,6 +7,7 @@ Chromium. A recording is drawn in all formats, and all must show what the folded
 import collections
 import contextlib
 import functools
+import json
 import os
 import re
 import sys
@@ -214,6 +215,47 @@ def test_txt():
             assert abs(float(shown[name][0]) - 100 * below / samples) < 0.01, (name, shown[name], below)
 
 
+def jfr_stacks(path, event, member=None):
+    """What the JDK's own reader makes of a recording: [(frames from the root, count)]."""
+    text = oracles.run(oracles.tool("jfr"), "print", "--json", "--stack-depth", "1000", "--events", event, path)
+    stacks = []
+    for made in json.loads(text)["recording"]["events"]:
+        frames = [f["method"]["name"] for f in made["values"]["stackTrace"]["frames"]][::-1]
+        stacks.append((frames, made["values"][member] if member else 1))
+    return stacks
+
+
+def test_jfr():
+    with recording() as directory:
+        stacks, path = folded(directory), render(directory, "jfr")
+        equal(jfr_stacks(path, "jdk.ExecutionSample"), stacks)
+        summary = oracles.run(oracles.tool("jfr"), "summary", path)
+        said = json.loads(oracles.run(oracles.tool("jfr"), "print", "--json", "--events", "yrt.Profile", path))
+    assert re.search(rf"jdk.ExecutionSample +{sum(n for _, n in stacks)} ", summary), summary
+    values = said["recording"]["events"][0]["values"]
+    assert values["unit"] == "samples" and " lost" in values["loss"], values
+
+
+def test_jfr_of_other_units():
+    """Numbers of any size; classes and methods of Java; what is there of a profile that has nothing."""
+    java = "com.x.Main$1.run|jit|hotspot|Main.java|7"
+    made = [(["main"], 1), (["main", "run"], (1 << 52) + 3), (["main", "run", "read (f)"], 1 << 50)]
+    text = "main|native|app 1\nmain|native|app;%s %d\nmain|native|app;%s;read (f)|kernel|kernel %d\n" % (
+        java, made[1][1], java, made[2][1])
+    with tempfile.TemporaryDirectory() as directory:
+        yrt.made(directory, "made.yrt", text, "unit=bytes", "title=alloc", "frequency=0")
+        path = render(directory, "jfr", name="made.yrt")
+        equal(jfr_stacks(path, "yrt.Value", "value"), made)
+        printed = oracles.run(oracles.tool("jfr"), "print", "--events", "yrt.Value", path)
+        yrt.made(directory, "time.yrt", text, "unit=nanoseconds", "title=off-flame", "frequency=0")
+        types = oracles.run(oracles.tool("jfr"), "metadata", render(directory, "jfr", name="time.yrt"))
+        yrt.made(directory, "none.yrt", "")
+        empty = oracles.run(oracles.tool("jfr"), "summary", render(directory, "jfr", name="none.yrt"))
+    assert "com.x.Main$1.run()" in printed and "app.main()" in printed, printed
+    assert '@Timespan("NANOSECONDS")' in types, types
+    assert re.search(r"jdk.ExecutionSample +0 ", empty) and re.search(r"yrt.Profile +1 ", empty), empty
+
+
 GEOMETRY = """
     const box = (e) => { const r = e.getBBox(); return [r.x, r.y, r.x + r.width, r.y + r.height]; };
     return [...document.querySelectorAll("g")].map((g) => [g.querySelector("title").textContent, box(g.querySelector("rect")),
@@ -297,7 +339,7 @@ def test_stdout_and_names():
             out = yrt.run("render", path, "-f", name, "-o", "-", output=False, stats=False).expect().stdout
             assert out.lower().lstrip("\n").startswith(begins.lower()) or name == "html", (name, out[:80])
         text = yrt.run("render", "--help", output=False, stats=False).expect().stdout
-        for name in ("folded", "html", "svg", "txt", "pprof", "speedscope", "firefox", "chrome", "perf", "yrt"):
+        for name in ("folded", "html", "svg", "txt", "pprof", "speedscope", "firefox", "chrome", "perf", "jfr", "yrt"):
             assert re.search(rf"^\s+{name} ", text, re.M), text
 
 

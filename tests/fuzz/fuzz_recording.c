@@ -58,7 +58,7 @@ static void put_sections(FILE *to, u8 what, const u8 *data, size_t size)
 static void write_all(const struct profile *p)
 {
 	static const struct format *const all[] = {&format_recording, &format_folded, &format_svg, &format_txt,
-	        &format_speedscope, &format_pprof, &format_firefox, &format_chrome, &format_perf};
+	        &format_speedscope, &format_pprof, &format_firefox, &format_chrome, &format_perf, &format_jfr};
 	FILE *out = fopen("/dev/null", "w");
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)

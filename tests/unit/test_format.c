@@ -23,6 +23,7 @@ static void test_find(void **state)
 	assert_ptr_equal(format_find(NULL, "b.pb.gz"), &format_pprof);
 	assert_ptr_equal(format_find(NULL, "b.json"), &format_speedscope);
 	assert_ptr_equal(format_find(NULL, "b.txt"), &format_txt);
+	assert_ptr_equal(format_find(NULL, "b.jfr"), &format_jfr);
 	assert_ptr_equal(format_find(NULL, "b.yrt"), &format_recording);
 	assert_ptr_equal(format_find("yrt", "-"), &format_recording);
 	assert_null(format_find(NULL, "b.gz"));

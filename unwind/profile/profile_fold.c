@@ -188,8 +188,8 @@ static struct error *draw(struct folding *f, u32 node)
 
 static struct error *copy_meta(const struct profile_meta *m, struct profile *to)
 {
-	const char **strings[] = {&to->meta.title, &to->meta.heading, &to->meta.command, &to->meta.target, &to->meta.unit, &to->meta.more,
-	        &to->meta.loss, &to->meta.stats, &to->meta.before};
+	const char **strings[] = {&to->meta.title, &to->meta.heading, &to->meta.command, &to->meta.target,
+	        &to->meta.unit, &to->meta.more, &to->meta.loss, &to->meta.stats, &to->meta.before};
 	struct error *err = NULL;
 
 	to->meta = *m;
