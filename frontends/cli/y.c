@@ -295,7 +295,7 @@ static int run_program(const struct request *r, struct y_program *p, struct y_ta
 	p->limits.steps = (u64)r->max_steps;
 	p->limits.hit_ns = (u64)(r->max_hit_ms * 1e6);
 	catch_signals();
-	if (y_has_point(p, Y_PROBE) && !t->core) {
+	if (y_has_probes(p) && !t->core) {
 		err = y_probes_new(p, t, &probes);
 		if (err)
 			return report_error(err);
@@ -347,7 +347,7 @@ static void check_probes(struct y_program *p, struct y_target *t)
 
 static int check_program(struct y_program *p, struct y_target *t)
 {
-	bool probes = y_has_point(p, Y_PROBE);
+	bool probes = y_has_probes(p);
 	struct error *err = probes ? NULL : y_vm_refuses(p, false, false);
 
 	if (err)
@@ -363,9 +363,8 @@ static struct error *emit_bpf(struct y_program *p, struct y_target *t)
 {
 	struct y_bpf *bpf;
 	struct error *err =
-	        y_has_point(p, Y_PROBE)
-	                ? y_probes_make(p, t, &bpf)
-	                : error_new(ERROR_USAGE, "the program has no probes: nothing of it runs in the kernel");
+	        y_has_probes(p) ? y_probes_make(p, t, &bpf)
+	                        : error_new(ERROR_USAGE, "the program has no probes: nothing of it runs in the kernel");
 
 	if (err)
 		return err;

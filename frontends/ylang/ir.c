@@ -348,7 +348,8 @@ static void print_function(const struct y_program *p, u32 number, FILE *out)
 
 void y_program_print(const struct y_program *p, FILE *out)
 {
-	static const char *const points[] = {"oneshot", "begin", "end", "timer", "profile", "probe"};
+	static const char *const points[] = {
+	        "oneshot", "begin", "end", "timer", "probe", "tracepoint", "syscall", "profile"};
 
 	for (u32 i = 0; i < p->nmodules; i++) {
 		fprintf(out, "module %u %s ", i, p->modules[i].path);
@@ -378,6 +379,14 @@ bool y_has_point(const struct y_program *p, enum y_point point)
 {
 	for (u32 i = 0; i < p->nhandlers; i++)
 		if (p->handlers[i].point == point)
+			return true;
+	return false;
+}
+
+bool y_has_probes(const struct y_program *p)
+{
+	for (u32 i = 0; i < p->nhandlers; i++)
+		if (y_in_kernel(p->handlers[i].point))
 			return true;
 	return false;
 }

@@ -69,8 +69,10 @@ enum y_status { /* causes of failure; 0: none */
 	X(LT, "lt", 0) \
 	X(LE, "le", 0) \
 	X(ADDRESS, "address", 0) /* d (U64) = load bias of module a (its number) + imm */ \
-	X(LOAD, "load", 1) /* d = what the target has at address a + imm, of type T. Fails: FAULT, ABSENT */ \
+	X(LOAD, "load", 1) /* d = what the target has at address a + imm, of type T; c: KERNEL (no slot): what \
+			the kernel has. Fails: FAULT, ABSENT */ \
 	X(REGISTER, "register", 0) /* d = register imm (DWARF's number) of the thread at the place of a probe */ \
+	X(ARGUMENT, "argument", 0) /* d = argument imm of the tracepoint or system call; RETURNED: its result */ \
 	X(GLOBAL_GET, "global_get", 0) /* d = global number imm of the program */ \
 	X(GLOBAL_SET, "global_set", 0) /* global number imm = a */ \
 	X(GLOBAL_ADD, "global_add", 0) /* d = global number imm += a, atomic */ \
@@ -78,7 +80,7 @@ enum y_status { /* causes of failure; 0: none */
 	X(ARRAY_SET, "array_set", 1) /* array number imm, element a = b */ \
 	X(CALL, "call", 1) /* d = function number imm (args). Fails: as it does; LIMIT: too deep */ \
 	X(LOOP, "loop", 1) /* a round begins. Fails: LIMIT */ \
-	X(STR_READ, "str_read", 1) /* d = the bytes at a up to a NUL, at most imm */ \
+	X(STR_READ, "str_read", 1) /* d = the bytes at a up to a NUL, at most imm; c: as of LOAD */ \
 	X(STR_READ_N, "str_read_n", 1) /* d = b (I64) bytes at a. Fails: also LIMIT, beyond imm */ \
 	X(STR_LEN, "str_len", 0) /* d (I32) = bytes of a */ \
 	X(STR_CUT, "str_cut", 0) /* d (I32) = 1: a was read by STR_READ, and was longer than imm there */ \
@@ -125,6 +127,8 @@ enum y_context { Y_PID, Y_TID, Y_COMM, Y_CPU, Y_NS, Y_WALL, Y_PROG };
 enum y_stack { Y_WHOLE_STACK, Y_USER_STACK, Y_LANGUAGE_STACK };
 
 #define Y_GLOBAL_ARRAY (1ul << 32) /* ARRAY_GET, ARRAY_SET: from here on global number imm - this */
+#define Y_RETURNED     UINT32_MAX  /* ARGUMENT */
+#define Y_KERNEL       1u          /* c of LOAD, STR_READ, STR_READ_N: the address is the kernel's */
 #define Y_NONE         UINT32_MAX  /* no slot */
 #define Y_PROPAGATE    UINT32_MAX  /* no block: struct y_insn.fail */
 
@@ -173,14 +177,24 @@ struct y_function {
 	u32 place;
 };
 
-enum y_point { Y_ONESHOT, Y_BEGIN, Y_END, Y_TIMER, Y_PROFILE, Y_PROBE };
+enum y_point { /* from Y_PROBE on: in the kernel */
+	Y_ONESHOT,
+	Y_BEGIN,
+	Y_END,
+	Y_TIMER,
+	Y_PROBE,
+	Y_TRACEPOINT,
+	Y_SYSCALL,
+	Y_PROFILE
+};
 
 struct y_handler { /* its predicate is in the function: it returns at once */
 	enum y_point point;
 	u32 function;     /* without parameters */
 	u64 period_ns;    /* of a timer or profile */
-	const char *spec; /* of a probe: as `probe -e` takes it */
-	bool returns;     /* of its function: not where it begins, but where it is left */
+	const char *spec; /* of a probe: as `probe -e` takes it; of a tracepoint its name */
+	bool returns;     /* of its function or system call: not where it begins, but where it is left */
+	u32 syscall;      /* its number */
 };
 
 struct y_map { /* also an aggregate */
@@ -286,6 +300,12 @@ void y_program_print(const struct y_program *p, FILE *out);
 
 /* Does it have a handler of this kind? */
 bool y_has_point(const struct y_program *p, enum y_point point);
+static inline bool y_in_kernel(enum y_point point)
+{
+	return point >= Y_PROBE;
+}
+/* Does it have any that runs there? */
+bool y_has_probes(const struct y_program *p);
 /* Does it print a histogram of this aggregate? */
 bool y_prints_histogram(const struct y_program *p, u32 map);
 /* Does it print any map? */

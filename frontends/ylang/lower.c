@@ -185,6 +185,8 @@ static struct y_handler handler_of(struct lower *l, const struct y_tree_point *p
 			y_error(l->s, point->pos, NULL, "_profile needs a rate from 1 to 10000: _profile(99)");
 		return (struct y_handler){.point = Y_PROFILE, .period_ns = 1000000000 / n};
 	}
+	if (lower_kernel_point(l, &h, point->text, point->pos))
+		return h;
 	if (*point->text == '_') {
 		struct y_near near = {.name = point->text};
 		static const char *const all[] = {"_oneshot", "_begin", "_end", "_timer", "_profile"};
@@ -201,9 +203,9 @@ static void lower_handler(struct lower *l, const struct y_tree_probe *probe, con
 	struct y_handler h = handler_of(l, point);
 
 	h.function = l->p->nfunctions;
-	l->in_probe = h.point == Y_PROBE || h.point == Y_PROFILE;
-	l->probe = h.point == Y_PROBE ? &h : NULL;
-	if (l->probe)
+	l->in_probe = y_in_kernel(h.point);
+	l->probe = l->in_probe ? &h : NULL;
+	if (h.point == Y_PROBE)
 		lower_point(l, &h, probe->pos);
 	begin_function(l, point->text, &y_void, probe->pos);
 	if (probe->predicate) {
@@ -244,8 +246,7 @@ static void lower_program(struct lower *l)
 			lower_handler(l, probe, point);
 	if (count_handlers(l->p, Y_ONESHOT) > 1)
 		y_error(l->s, l->tree->probes->pos, NULL, "_oneshot runs once and ends the run: there can be only one");
-	if (count_handlers(l->p, Y_ONESHOT) &&
-	        count_handlers(l->p, Y_TIMER) + count_handlers(l->p, Y_PROBE) + count_handlers(l->p, Y_PROFILE))
+	if (count_handlers(l->p, Y_ONESHOT) && (count_handlers(l->p, Y_TIMER) || y_has_probes(l->p)))
 		y_error(l->s, l->tree->probes->pos, NULL,
 		        "_oneshot ends the run at once: timers and probes would never run beside it; _begin does not "
 		        "end it");

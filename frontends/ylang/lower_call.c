@@ -38,6 +38,13 @@ static struct value result(
 	return in_slot(type, dst);
 }
 
+/* The read just made is of the memory that the pointer leads to. */
+static struct value of_space(struct lower *l, const struct type *pointer, struct value v)
+{
+	l->f->insns[l->f->ninsns - 1].c = pointer->to->kernel ? Y_KERNEL : Y_NONE;
+	return v;
+}
+
 /* _str(p), _str(p, n) */
 static struct value read_string(struct lower *l, const struct y_node *n)
 {
@@ -55,12 +62,13 @@ static struct value read_string(struct lower *l, const struct y_node *n)
 		        y_type_text(l->s, p.type));
 	address = to_slot(l, n->list[0], p);
 	if (n->n == 1)
-		return result(l, n, Y_OP_STR_READ, &y_string_type, address, Y_NONE, most);
+		return of_space(l, p.type, result(l, n, Y_OP_STR_READ, &y_string_type, address, Y_NONE, most));
 	length = lower_rvalue(l, n->list[1]);
 	if (!is_integer(length.type))
 		FAIL(l, n->list[1], "a length of type %s", y_type_text(l->s, length.type));
-	return result(l, n, Y_OP_STR_READ_N, &y_string_type, address,
-	        to_slot(l, n->list[1], cast_to(l, n->list[1], length, &y_long)), most);
+	return of_space(l, p.type,
+	        result(l, n, Y_OP_STR_READ_N, &y_string_type, address,
+	                to_slot(l, n->list[1], cast_to(l, n->list[1], length, &y_long)), most));
 }
 
 static struct value concatenate(struct lower *l, const struct y_node *n)

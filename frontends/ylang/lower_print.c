@@ -116,6 +116,7 @@ static struct value text_of(struct lower *l, const struct y_node *n, struct valu
 	i->dst = dst;
 	i->a = address;
 	i->b = w->at_most_slot;
+	i->c = v.type->to->kernel ? Y_KERNEL : Y_NONE;
 	i->imm = w->at_most < most && w->at_most_slot == Y_NONE ? w->at_most : most;
 	return in_slot(&y_string_type, dst);
 }

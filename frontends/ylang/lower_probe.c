@@ -28,6 +28,8 @@ struct value lower_argument(struct lower *l, const struct y_node *n, u64 number)
 {
 	if (!l->probe)
 		FAIL(l, n, "_arg: only a probe of a function has arguments");
+	if (l->probe->point != Y_PROBE)
+		return lower_kernel_argument(l, n, number);
 	if (l->probe->returns)
 		FAIL(l, n, "_arg: where a function returns, its arguments are gone; keep them in a map at its entry");
 	if (number >= ARGUMENTS_MOST)
@@ -114,6 +116,8 @@ struct value lower_parameter(struct lower *l, const struct y_node *n)
 
 	if (!l->probe)
 		FAIL(l, n, "$%s: only probes of functions have parameters", n->name);
+	if (l->probe->point != Y_PROBE)
+		return lower_kernel_name(l, n);
 	if (!strcmp(n->name, "return"))
 		return returned(l, n);
 	if (l->probe->returns)

@@ -132,6 +132,7 @@ static u32 load(struct lower *l, const struct y_node *at, struct value v, enum y
 	i->dst = dst;
 	i->a = address;
 	i->imm = v.slot == Y_NONE ? 0 : v.imm;
+	i->c = v.type->kernel ? Y_KERNEL : Y_NONE;
 	return dst;
 }
 

@@ -131,7 +131,7 @@ static struct error *find_written(struct y_probes *s)
 	cleanup(free) bool *seen = calloc(s->p->nfunctions + 1, sizeof(*seen));
 
 	for (u32 i = 0; seen && i < s->p->nhandlers; i++)
-		if (s->p->handlers[i].point != Y_PROBE)
+		if (!y_in_kernel(s->p->handlers[i].point))
 			mark_written(s, s->p->handlers[i].function, seen);
 	return seen ? NULL : &error_no_memory;
 }
@@ -148,15 +148,6 @@ static void name_stacks(struct y_program *p)
 			}
 }
 
-static bool takes_stacks(const struct y_program *p)
-{
-	for (u32 f = 0; f < p->nfunctions; f++)
-		for (u32 i = 0; i < p->functions[f].ninsns; i++)
-			if (p->functions[f].insns[i].op == Y_OP_STACK)
-				return true;
-	return false;
-}
-
 struct error *y_probes_new(struct y_program *p, struct y_target *t, struct y_probes **ret)
 {
 	struct y_probes *s = calloc(1, sizeof(*s));
@@ -168,16 +159,10 @@ struct error *y_probes_new(struct y_program *p, struct y_target *t, struct y_pro
 	s->p = p;
 	s->target = t;
 	err = y_kernel_ask(&s->kernel);
-	if (takes_stacks(p)) /* a program that may wait cannot call another one */
-		s->kernel.sleepable = false;
 	if (!err)
 		err = make(p, t, &s->kernel, &s->bpf);
-	s->options = (struct y_probe_options){.pid = t->pid,
-	        .kernel = &s->kernel,
-	        .sleepable = s->kernel.sleepable,
-	        .root = t->root ? t->root : "",
-	        .record = record,
-	        .ctx = s};
+	s->options = (struct y_probe_options){
+	        .pid = t->pid, .kernel = &s->kernel, .root = t->root ? t->root : "", .record = record, .ctx = s};
 	s->values = calloc(s->kernel.cpus, sizeof(struct y_total) + sizeof(struct y_text));
 	s->key = calloc(2 * Y_KEYS_MOST, sizeof(struct y_text));
 	s->next = s->key + (s->key ? Y_KEYS_MOST * sizeof(struct y_text) : 0);
@@ -192,9 +177,9 @@ struct error *y_probes_new(struct y_program *p, struct y_target *t, struct y_pro
 	if (!err)
 		name_stacks(p);
 	if (!err && s->bpf->object.stacks)
-		err = y_stacks_start(t->pid, &s->stacks);
+		err = y_stacks_start(t->pid, s->bpf->object.stacks, &s->stacks);
 	if (!err && s->stacks)
-		y_stacks_maps(s->stacks, &s->options.pending, &s->options.on_y);
+		y_stacks_maps(s->stacks, &s->options.pending, s->options.on_y);
 	if (!err)
 		err = y_probe_open(&s->bpf->object, &s->options, &s->probe);
 	if (err)

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "probes/y/y_kernel_types.h"
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
 #include "unwind/process/comm.h"
@@ -204,6 +205,7 @@ void y_target_close(struct y_target *t)
 	memory_destroy(t->memory);
 	core_close(t->core);
 	free(t->root);
+	y_kernel_types_close(t->kernel);
 	error_free(t->failed);
 	free(t);
 }

@@ -31,9 +31,10 @@ struct y_target {
 	struct maps maps;
 	struct y_target_module *modules; /* the program itself first */
 	u32 nmodules;
-	char *root;           /* where separate debug files are looked for */
-	struct image *types;  /* --types */
-	struct error *failed; /* the first error of reading types: no memory */
+	char *root;                    /* where separate debug files are looked for */
+	struct image *types;           /* --types */
+	struct y_kernel_types *kernel; /* opened when the first tracepoint is asked for */
+	struct error *failed;          /* the first error of reading types: no memory */
 };
 
 struct y_target_options {

@@ -10,11 +10,11 @@ struct error *y_vm_refuses(const struct y_program *p, bool core, bool probes)
 		const struct y_handler *h = &p->handlers[i];
 		const struct y_place *place = &p->places[p->functions[h->function].place];
 
-		if (h->point == Y_PROFILE || (h->point == Y_PROBE && !probes && !core))
+		if (y_in_kernel(h->point) && !probes && !core)
 			return error_hint(error_new(ERROR_UNSUPPORTED, "%s:%u: %s: no engine runs this yet",
 			                          place->file, place->line, p->functions[h->function].name),
 			        "functions, _oneshot, _timer, _begin and _end run now");
-		if (core && (h->point == Y_TIMER || h->point == Y_PROBE))
+		if (core && (h->point == Y_TIMER || y_in_kernel(h->point)))
 			return error_new(ERROR_USAGE, "%s: a core does not move: _oneshot reads it once",
 			        p->functions[h->function].name);
 	}

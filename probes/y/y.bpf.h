@@ -57,24 +57,71 @@ static __attribute__((noinline)) int y_count(struct y_pending *pending, u64 hash
 	return 1;
 }
 
+/* The slot of a stack that is asked for; NULL: there is none. */
+static __attribute__((always_inline)) inline struct slot *y_begin(
+        struct probe_stats *st, u32 tgid, struct y_pending *pending)
+{
+	int instance = ticks == TICKS_TAKEN ? find_target() : 0;
+	u32 number;
+
+	return instance && st && pending ? event_begin(st, instance, tgid, 0, &number) : NULL;
+}
+
+/* What was pending has been counted under the slot's stack, or is lost. */
+static __attribute__((always_inline)) inline void y_end(struct slot *slot, struct y_pending *pending, u32 key)
+{
+	if (!slot || !y_count(pending, slot->head.hash))
+		__sync_fetch_and_add(&y_stacks_lost, 1);
+	bpf_map_delete_elem(&y_pendings, &key);
+}
+
 WALKING("uprobe", on_y)
 int on_y_walk(struct pt_regs *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct probe_stats *st = my_stats();
-	u32 tgid = tgid_of(task), thread = (u32)bpf_get_current_pid_tgid(), number;
-	int instance = ticks == TICKS_TAKEN ? find_target() : 0, counted = 0;
-	struct y_pending *pending = bpf_map_lookup_elem(&y_pendings, &thread);
-	struct slot *slot = instance && st && pending ? event_begin(st, instance, tgid, 0, &number) : NULL;
+	u32 tgid = tgid_of(task), key = Y_PENDING_KEY(bpf_get_current_pid_tgid(), 0);
+	struct y_pending *pending = bpf_map_lookup_elem(&y_pendings, &key);
+	struct slot *slot = y_begin(st, tgid, pending);
 
 	if (slot) {
 		event_user(slot, NULL, task, bpf_map_lookup_elem(&processes, &tgid), false);
 		event_end(slot, st, event_emit(slot, st));
-		counted = y_count(pending, slot->head.hash);
 	}
-	if (!counted)
-		__sync_fetch_and_add(&y_stacks_lost, 1);
-	bpf_map_delete_elem(&y_pendings, &thread);
+	y_end(slot, pending, key);
+	return 0;
+}
+
+WALKING("raw_tp", on_y_point)
+int on_y_point_walk(void *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct probe_stats *st = my_stats();
+	u32 tgid = tgid_of(task), key = Y_PENDING_KEY(bpf_get_current_pid_tgid(), 1);
+	struct y_pending *pending = bpf_map_lookup_elem(&y_pendings, &key);
+	struct slot *slot = y_begin(st, tgid, pending);
+
+	if (slot) {
+		event_kernel(ctx, slot, 0);
+		event_user(slot, NULL, task, bpf_map_lookup_elem(&processes, &tgid), false);
+		event_end(slot, st, event_emit(slot, st));
+	}
+	y_end(slot, pending, key);
+	return 0;
+}
+
+WALKING("perf_event", on_y_tick)
+int on_y_tick_walk(struct bpf_perf_event_data *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct probe_stats *st = my_stats();
+	u32 tgid = tgid_of(task), key = Y_PENDING_KEY(bpf_get_current_pid_tgid(), 2);
+	struct y_pending *pending = bpf_map_lookup_elem(&y_pendings, &key);
+	struct slot *slot = y_begin(st, tgid, pending);
+
+	if (slot)
+		event_hit(slot, st, ctx, task, tgid);
+	y_end(slot, pending, key);
 	return 0;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is counted by stack. A handler leaves what it wants to count in y_pending, under its thread, and calls on_y() in
- * its place, which takes the stack and counts under its hash (y.bpf.h). Shared by BPF and user space.
+ * What is counted by stack. A handler leaves what it wants to count in y_pending, under its thread and kind, and calls
+ * on_y() (on_y_point(), on_y_tick()) in its place, which takes the stack and counts under its hash (y.bpf.h). Shared by
+ * BPF and user space.
  */
 #ifndef YRT_Y_H
 #define YRT_Y_H
@@ -11,6 +12,9 @@
 #define Y_STACK_KEYS  3     /* keys beside the stack */
 #define Y_STACKS_MOST 16384 /* that are counted */
 #define Y_PENDING     4096  /* threads that are between the two programs */
+
+/* A handler of the clock may come while one of the same thread is between the two. */
+#define Y_PENDING_KEY(thread, kind) ((u32)(thread) | (u32)(kind) << 24)
 
 struct y_pending {
 	u64 map, value;

@@ -19,6 +19,14 @@
 
 enum y_kfunc { Y_ITER_NEW, Y_ITER_NEXT, Y_ITER_DESTROY, Y_KFUNCS };
 
+/* What runs a handler. */
+enum y_kind {
+	Y_OF_CODE,   /* uprobes */
+	Y_OF_KERNEL, /* a raw tracepoint */
+	Y_OF_CLOCK,  /* a perf event of each CPU */
+	Y_KINDS
+};
+
 /* The maps that all have; those of the program follow. */
 enum y_own_map {
 	Y_MAP_STATES,
@@ -28,10 +36,10 @@ enum y_own_map {
 	Y_MAP_LITERALS,
 	Y_MAP_LEFT,
 	Y_MAP_PENDING,
-	Y_MAP_ON_Y,
-	Y_OWN_MAPS
+	Y_MAP_ON_Y, /* and one for each other enum y_kind */
+	Y_OWN_MAPS = Y_MAP_ON_Y + Y_KINDS
 };
-/* The last two are those of y_stacks_maps(), where the program has stacks; the loader makes none. */
+/* From Y_MAP_PENDING on they are those of y_stacks_maps(), where the program has stacks; the loader makes none. */
 
 /*
  * Cookies of returns. A function may be left by a jump to another one, whose return is its own (hit_tails.h): the jump
@@ -107,8 +115,11 @@ struct y_object_map {
 };
 
 struct y_object_handler {
-	const char *spec; /* as hit_parse() takes it */
+	enum y_kind kind;
+	const char *spec; /* of code: as hit_parse() takes it; of the kernel: the tracepoint's name */
 	bool returns;
+	bool sleepable; /* it was made so that it may wait for absent pages */
+	u64 period_ns;  /* of the clock */
 	bool registers; /* it reads arguments or a result */
 	struct bpf_insn *insns;
 	u32 ninsns;
@@ -121,7 +132,7 @@ struct y_object {
 	u32 nhandlers;
 	void *globals, *literals; /* contents of their maps at first */
 	bool loops;               /* it calls kernel functions */
-	bool stacks;              /* it has keys that are stacks (y.h) */
+	u32 stacks;               /* bits of enum y_kind: which have keys that are stacks (y.h) */
 };
 
 #endif

@@ -5,10 +5,12 @@
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <linux/perf_event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "probes/hit/hit_find.h"
@@ -29,6 +31,8 @@ struct y_probe {
 	struct ring_buffer *ring;
 	struct uprobe **uprobes;
 	u32 nuprobes;
+	int *links; /* of tracepoints and clocks */
+	u32 nlinks;
 	s32 kfuncs[Y_KFUNCS];
 };
 
@@ -103,8 +107,10 @@ static struct error *create_maps(struct y_probe *p)
 	long page = sysconf(_SC_PAGESIZE);
 
 	for (u32 i = 0; i < p->object->nmaps; i++) {
-		if (i == Y_MAP_PENDING || i == Y_MAP_ON_Y) {
-			p->maps[i] = p->object->stacks ? dup(i == Y_MAP_ON_Y ? p->o->on_y : p->o->pending) : 0;
+		if (i >= Y_MAP_PENDING && i < Y_OWN_MAPS) {
+			int fd = i == Y_MAP_PENDING ? p->o->pending : p->o->on_y[i - Y_MAP_ON_Y];
+
+			p->maps[i] = p->object->stacks && fd >= 0 ? dup(fd) : 0;
 			continue;
 		}
 		p->maps[i] = create_map(&p->object->maps[i], i);
@@ -158,21 +164,25 @@ static const char *last_line(char *log)
 	return n ? log + n + 1 : log;
 }
 
+static const enum bpf_prog_type program_types[] = {[Y_OF_CODE] = BPF_PROG_TYPE_KPROBE,
+        [Y_OF_KERNEL] = BPF_PROG_TYPE_RAW_TRACEPOINT,
+        [Y_OF_CLOCK] = BPF_PROG_TYPE_PERF_EVENT};
+
 static struct error *load_program(struct y_probe *p, u32 number)
 {
 	const struct y_object_handler *h = &p->object->handlers[number];
 	cleanup(free) struct bpf_insn *insns = malloc(h->ninsns * sizeof(*insns));
 	cleanup(free) char *log = calloc(1, LOG_SIZE);
-	LIBBPF_OPTS(bpf_prog_load_opts, options, .prog_flags = p->o->sleepable ? BPF_F_SLEEPABLE : 0,
+	LIBBPF_OPTS(bpf_prog_load_opts, options, .prog_flags = h->sleepable ? BPF_F_SLEEPABLE : 0,
 	        .log_level = getenv("YRT_Y_LOG") ? 2 : 4, .log_buf = log, .log_size = LOG_SIZE);
 
 	if (!insns || !log)
 		return &error_no_memory;
-	if (p->o->kernel->multi)
+	if (h->kind == Y_OF_CODE && p->o->kernel->multi)
 		options.expected_attach_type = UPROBE_MULTI;
 	memcpy(insns, h->insns, h->ninsns * sizeof(*insns));
 	put_numbers(p, insns, h->ninsns);
-	p->programs[number] = bpf_prog_load(BPF_PROG_TYPE_KPROBE, "yrt_y", "GPL", insns, h->ninsns, &options);
+	p->programs[number] = bpf_prog_load(program_types[h->kind], "yrt_y", "GPL", insns, h->ninsns, &options);
 	p->verified[number] = verified_of(log);
 	if (p->programs[number] >= 0)
 		return NULL;
@@ -330,12 +340,81 @@ static struct error *place_handler(struct y_probe *p, u32 number)
 	return near.n ? error_hint(err, "near: %s", names) : err;
 }
 
+/* --- of the kernel, and of the clock --- */
+
+static struct error *keep(struct y_probe *p, int fd)
+{
+	struct error *err = grow(&p->links, p->nlinks, sizeof(*p->links));
+
+	if (err)
+		close(fd);
+	else
+		p->links[p->nlinks++] = fd;
+	return err;
+}
+
+static struct error *attach_tracepoint(struct y_probe *p, u32 number)
+{
+	const char *name = p->object->handlers[number].spec;
+	int fd = bpf_raw_tracepoint_open(name, p->programs[number]);
+
+	return fd < 0 ? error_errno(errno, "the kernel refuses the tracepoint %s", name) : keep(p, fd);
+}
+
+/* A clock of each CPU that runs while a thread has it: the handler asks whose it is. */
+static struct error *attach_clock(struct y_probe *p, u32 number)
+{
+	struct perf_event_attr attr = {.size = sizeof(attr),
+	        .type = PERF_TYPE_SOFTWARE,
+	        .config = PERF_COUNT_SW_CPU_CLOCK,
+	        .sample_period = p->object->handlers[number].period_ns};
+	struct error *err = NULL;
+
+	for (u32 cpu = 0, n = 0; !err && cpu < p->o->kernel->cpus; cpu++) {
+		int event = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC), link;
+
+		if (event < 0 && (errno == ENODEV || errno == ENXIO) && (n || cpu + 1 < p->o->kernel->cpus))
+			continue; /* it is offline */
+		if (event < 0)
+			return error_errno(errno, "perf_event_open of CPU %u", cpu);
+		link = bpf_link_create(p->programs[number], event, BPF_PERF_EVENT, NULL);
+		if (link < 0)
+			err = error_errno(errno, "the kernel attaches no program to a clock");
+		else
+			err = keep(p, link);
+		close(event); /* the link holds it */
+		n++;
+	}
+	return err;
+}
+
+static struct error *attach(struct y_probe *p, u32 number)
+{
+	switch (p->object->handlers[number].kind) {
+	case Y_OF_KERNEL:
+		return attach_tracepoint(p, number);
+	case Y_OF_CLOCK:
+		return attach_clock(p, number);
+	default:
+		return place_handler(p, number);
+	}
+}
+
+static void take_away(struct y_probe *p)
+{
+	for (u32 i = 0; i < p->nuprobes; i++)
+		uprobe_take_away(p->uprobes[i]);
+	for (u32 i = 0; i < p->nlinks; i++)
+		close(p->links[i]);
+	p->nuprobes = p->nlinks = 0;
+}
+
 struct error *y_probe_start(struct y_probe *p)
 {
 	struct error *err = NULL;
 
 	for (u32 i = 0; !err && i < p->object->nhandlers; i++)
-		err = place_handler(p, i);
+		err = attach(p, i);
 	if (!err)
 		((struct y_control *)p->globals)->running = 1;
 	return err;
@@ -349,9 +428,7 @@ bool y_probe_wait(struct y_probe *p, u32 ms)
 void y_probe_stop(struct y_probe *p)
 {
 	((volatile struct y_control *)p->globals)->running = 0;
-	for (u32 i = 0; i < p->nuprobes; i++)
-		uprobe_take_away(p->uprobes[i]);
-	p->nuprobes = 0;
+	take_away(p);
 	ring_buffer__consume(p->ring);
 }
 
@@ -359,8 +436,7 @@ void y_probe_close(struct y_probe *p)
 {
 	if (!p)
 		return;
-	for (u32 i = 0; i < p->nuprobes; i++)
-		uprobe_take_away(p->uprobes[i]);
+	take_away(p);
 	ring_buffer__free(p->ring);
 	for (u32 i = 0; p->programs && i < p->object->nhandlers; i++)
 		if (p->programs[i] > 0)
@@ -371,6 +447,7 @@ void y_probe_close(struct y_probe *p)
 	if (p->globals)
 		munmap(p->globals, p->globals_size);
 	free(p->uprobes);
+	free(p->links);
 	free(p->programs);
 	free(p->verified);
 	free(p->maps);

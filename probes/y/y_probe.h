@@ -26,11 +26,10 @@ struct y_probe_file { /* of the target */
 struct y_probe_options {
 	pid_t pid;
 	const struct y_kernel *kernel;
-	bool sleepable; /* as the object was made */
 	const struct y_probe_file *files;
 	u32 nfiles;
-	int pending, on_y; /* of y_stacks_maps(), if the object has stacks */
-	const char *root;  /* as for symbols_load() */
+	int pending, on_y[Y_KINDS]; /* of y_stacks_maps(), if the object has stacks */
+	const char *root;           /* as for symbols_load() */
 	void (*record)(void *ctx, const struct y_record *record);
 	void *ctx;
 };

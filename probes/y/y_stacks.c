@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "probes/hit/hit_find.h"
 #include "probes/object.h"
 #include "probes/run.h"
 #include "probes/sampler.h"
@@ -20,6 +21,8 @@
 #include "unwind/thread_start.h"
 
 #define DEPTH_MOST 512 /* frames in a text */
+#define PENDING    Y_KINDS
+#define STACKS     (Y_KINDS + 1)
 
 struct y_stacks {
 	struct run_request request;
@@ -31,7 +34,8 @@ struct y_stacks {
 	volatile sig_atomic_t stop;
 	struct error *error;
 	const struct event_host *host;
-	int pending, table, stacks; /* descriptors of their own: the run may end before */
+	u32 kinds;
+	int fds[Y_KINDS + 2]; /* of its own, as the run may end before: tables, pending, stacks */
 	u64 lost;
 	struct table by_hash; /* 1 + number of a text */
 	char **texts;
@@ -43,10 +47,17 @@ struct y_stacks {
 static void prepare(struct object *o)
 {
 	struct sample *skel = object_skeleton(o);
+	u32 wanted = ((const struct y_stacks *)object_of_event(o))->kinds;
 
-	object_want(o, "on_y");
-	uprobe_prepare(skel->progs.on_y);
-	uprobe_prepare(skel->progs.on_y_walk);
+	if (wanted & 1u << Y_OF_CODE) {
+		object_want(o, "on_y");
+		uprobe_prepare(skel->progs.on_y);
+		uprobe_prepare(skel->progs.on_y_walk);
+	}
+	if (wanted & 1u << Y_OF_KERNEL)
+		object_want(o, "on_y_point");
+	if (wanted & 1u << Y_OF_CLOCK)
+		object_want(o, "on_y_tick");
 	bpf_map__set_max_entries(skel->maps.y_pendings, Y_PENDING);
 	bpf_map__set_max_entries(skel->maps.y_stacks, Y_STACKS_MOST);
 }
@@ -78,9 +89,13 @@ static struct error *start(void *event, bool at_exec)
 	struct y_stacks *s = event;
 	const struct sample *skel = object_skeleton(s->host->object);
 
-	s->pending = dup(bpf_map__fd(skel->maps.y_pendings));
-	s->table = dup(bpf_map__fd(skel->maps.on_y_now));
-	s->stacks = dup(bpf_map__fd(skel->maps.y_stacks));
+	const int maps[] = {bpf_map__fd(skel->maps.on_y_now), bpf_map__fd(skel->maps.on_y_point_now),
+	        bpf_map__fd(skel->maps.on_y_tick_now), bpf_map__fd(skel->maps.y_pendings),
+	        bpf_map__fd(skel->maps.y_stacks)};
+
+	for (u32 i = 0; i < Y_KINDS + 2; i++)
+		if (i >= Y_KINDS || s->kinds & 1u << i)
+			s->fds[i] = dup(maps[i]);
 	object_take_ticks(s->host->object, at_exec ? TICKS_AT_EXEC : TICKS_TAKEN);
 	tell(s, &s->ready);
 	return NULL;
@@ -161,6 +176,7 @@ const struct event_ops y_event = {
         .destroy = destroy,
         .start = start,
         .stop = stop,
+        .leads_to_program = hit_leads_to_program,
         .stack = stack,
         .stats = stats,
 };
@@ -185,7 +201,7 @@ static void warn(void *ctx, struct error *err)
 	error_free(err);
 }
 
-struct error *y_stacks_start(pid_t pid, struct y_stacks **ret)
+struct error *y_stacks_start(pid_t pid, u32 kinds, struct y_stacks **ret)
 {
 	struct y_stacks *s = calloc(1, sizeof(*s));
 	struct error *err = s ? NULL : &error_no_memory;
@@ -193,7 +209,9 @@ struct error *y_stacks_start(pid_t pid, struct y_stacks **ret)
 	*ret = NULL;
 	if (!s)
 		return err;
-	s->pending = s->table = s->stacks = -1;
+	s->kinds = kinds;
+	for (u32 i = 0; i < Y_KINDS + 2; i++)
+		s->fds[i] = -1;
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->changed, NULL);
 	run_defaults(&s->request);
@@ -247,18 +265,18 @@ void y_stacks_free(struct y_stacks *s)
 	free(s->texts);
 	table_free(&s->by_hash);
 	error_free(s->error);
-	for (u32 i = 0; i < 3; i++)
-		if ((const int[]){s->pending, s->table, s->stacks}[i] >= 0)
-			close((const int[]){s->pending, s->table, s->stacks}[i]);
+	for (u32 i = 0; i < Y_KINDS + 2; i++)
+		if (s->fds[i] >= 0)
+			close(s->fds[i]);
 	free(s);
 }
 
 /* --- data --- */
 
-void y_stacks_maps(const struct y_stacks *s, int *pending, int *table)
+void y_stacks_maps(const struct y_stacks *s, int *pending, int tables[Y_KINDS])
 {
-	*pending = s->pending;
-	*table = s->table;
+	*pending = s->fds[PENDING];
+	memcpy(tables, s->fds, Y_KINDS * sizeof(*tables));
 }
 
 const char *y_stacks_text(struct y_stacks *s, u64 hash)
@@ -275,17 +293,17 @@ const char *y_stacks_text(struct y_stacks *s, u64 hash)
 
 bool y_stacks_next(struct y_stacks *s, const struct y_stack_key *key, struct y_stack_key *ret)
 {
-	return !bpf_map_get_next_key(s->stacks, key, ret);
+	return !bpf_map_get_next_key(s->fds[STACKS], key, ret);
 }
 
 bool y_stacks_get(struct y_stacks *s, const struct y_stack_key *key, struct y_stack_total *ret)
 {
-	return !bpf_map_lookup_elem(s->stacks, key, ret);
+	return !bpf_map_lookup_elem(s->fds[STACKS], key, ret);
 }
 
 void y_stacks_delete(struct y_stacks *s, const struct y_stack_key *key)
 {
-	bpf_map_delete_elem(s->stacks, key);
+	bpf_map_delete_elem(s->fds[STACKS], key);
 }
 
 u64 y_stacks_lost(struct y_stacks *s)

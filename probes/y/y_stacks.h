@@ -10,18 +10,18 @@
 #include <sys/types.h>
 
 #include "unwind/error.h"
-#include "y.h"
+#include "y_object.h"
 
 struct y_stacks;
 
-/* Returns once handlers may ask. */
-struct error *y_stacks_start(pid_t pid, struct y_stacks **ret);
+/* Returns once handlers of these kinds (bits of enum y_kind) may ask. */
+struct error *y_stacks_start(pid_t pid, u32 kinds, struct y_stacks **ret);
 /* No handler asks any more: waits for what has been taken. */
 void y_stacks_stop(struct y_stacks *s);
 void y_stacks_free(struct y_stacks *s); /* NULL is fine */
 
-/* For the program's instructions: the map of struct y_pending, and the table of on_y(). */
-void y_stacks_maps(const struct y_stacks *s, int *pending, int *table);
+/* For the program's instructions: the map of struct y_pending; the table of on_y() and its like, of those kinds. */
+void y_stacks_maps(const struct y_stacks *s, int *pending, int tables[Y_KINDS]);
 /* "main;serve;price_of", in hostile characters; valid until y_stacks_free(). NULL: it has not arrived. */
 const char *y_stacks_text(struct y_stacks *s, u64 hash);
 /* What is counted. key: NULL: the first. False: there is no more. */

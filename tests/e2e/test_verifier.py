@@ -24,7 +24,8 @@ def test_budgets():
     found = verifier.counted(printed())
     walking = verifier.walking(found)
     assert {"on_clock_walk", "on_tlab_walk", "on_watch_walk", "on_fault_walk", "on_switch_walk", "on_hit_walk",
-            "on_tracepoint_walk", "on_return_walk", "io_exit_walk"} <= set(walking), found
+            "on_tracepoint_walk", "on_return_walk", "io_exit_walk", "on_y_walk", "on_y_point_walk",
+            "on_y_tick_walk"} <= set(walking), found
     for program, of in walking.items():
         assert len(of) > 2, found
         assert not verifier.over_budget(of), f"{program}: {of}"

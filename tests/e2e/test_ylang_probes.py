@@ -4,64 +4,14 @@ Probes of Y programs: what they count and print equals the account of the progra
 serves as many orders as each line of its input says.
 """
 
-import json
 import os
 import re
-import select
 import signal
 import subprocess
-import time
 
 import ylang
 import yrt
-
-LIMIT_S = 60
-
-
-class Probed:
-    """yrt y beside the fixture: serve() once the probes are placed, then end()."""
-
-    def __init__(self, *arguments, env=None):
-        self.fixture = yrt.Fixture("called", seconds=None, wait=False)
-        self.y = subprocess.Popen(
-            [yrt.YRT, "y", *arguments, "-p", str(self.fixture.pid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            text=True, env=dict(os.environ, **(env or {})))
-        self.ready()
-
-    def ready(self):
-        """Its probes are placed and its handlers run once a first call is seen: the program prints it."""
-        end = time.monotonic() + LIMIT_S
-        self.before = ""
-        while "ready" not in self.before and self.y.poll() is None:
-            assert time.monotonic() < end, "no probe was hit"
-            self.serve(0)
-            if select.select([self.y.stdout], [], [], 0.05)[0]:
-                self.before += os.read(self.y.stdout.fileno(), 65536).decode()
-
-    def serve(self, many):
-        self.fixture.process.stdin.write(f"{many}\n")
-        self.fixture.process.stdin.flush()
-        return json.loads(self.fixture.process.stdout.readline())
-
-    def end(self):
-        self.y.send_signal(signal.SIGINT)
-        out, err = self.y.communicate(timeout=LIMIT_S)
-        return (self.before + out).replace("ready\n", ""), err
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        yrt.stop(self.y, signal.SIGKILL)
-        yrt.stop(self.fixture.process, signal.SIGKILL)
-
-
-READY = '_probe begin_serving { printf("ready\\n"); }\n'
-
-
-def probed(source, **kw):
-    return Probed("-e", READY + source, **kw)
-
+from ylang import LIMIT_S, READY, Probed, probed
 
 KERNELS = [{}, {"YRT_NO_MULTI": "1"}, {"YRT_NO_SLEEPABLE": "1"}]  # as older ones have it
 

@@ -33,6 +33,7 @@ enum type_kind {
 };
 
 struct types;
+struct type_member;
 
 struct type {
 	enum type_kind kind;
@@ -44,8 +45,10 @@ struct type {
 	const struct type *to; /* what a pointer leads to, an element, what an enumeration is kept in, what a function
 	                          returns; never NULL but for kinds that have none */
 	struct types *of;      /* who read it; NULL: made by hand */
-	u64 die;               /* its entry there */
-	bool alternate;        /* which is in dwz's file */
+	bool kernel;           /* what has it lies in the kernel's memory, not in the target's */
+	u32 (*members)(const struct type *type, const struct type_member **ret); /* NULL: debug information has them */
+	u64 die;                                                                 /* its entry there */
+	bool alternate;                                                          /* which is in dwz's file */
 };
 
 struct type_member {

@@ -458,6 +458,8 @@ u32 type_members(const struct type *type, const struct type_member **ret)
 	Dwarf_Die die;
 	u64 *known;
 
+	if (type->members)
+		return type->members(type, ret);
 	if (!t || (type->kind != TYPE_STRUCT && type->kind != TYPE_UNION))
 		return 0;
 	known = table_get(&t->members, spread((u64)type));

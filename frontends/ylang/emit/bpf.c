@@ -16,6 +16,7 @@
 #define ITER_ROUNDS  (8 * 1024 * 1024)
 #define CLOCK_ROUNDS 63 /* rounds between two looks at the clock, less one */
 #define ZEROS        1024u
+#define ORIG_AX      120 /* in struct pt_regs: the number of the system call */
 
 void bpf_refuse(struct bpf_make *m, const struct y_insn *i, const char *what)
 {
@@ -257,6 +258,11 @@ static void see_calls(const struct y_program *p, u32 function, bool *seen)
 			see_calls(p, (u32)f->insns[i].imm, seen);
 }
 
+static enum y_kind kind_of(const struct y_handler *h)
+{
+	return h->point == Y_PROBE ? Y_OF_CODE : h->point == Y_PROFILE ? Y_OF_CLOCK : Y_OF_KERNEL;
+}
+
 static void look_through(struct bpf_make *m, u32 function)
 {
 	bool *seen = calloc(m->p->nfunctions + 1, sizeof(*seen));
@@ -275,7 +281,8 @@ static void look_through(struct bpf_make *m, u32 function)
 			m->registers |= i->op == Y_OP_REGISTER;
 		}
 	m->ret->object.loops |= m->loops;
-	m->ret->object.stacks |= m->stacks;
+	if (m->stacks)
+		m->ret->object.stacks |= 1u << kind_of(m->handler);
 	free(seen);
 }
 
@@ -358,6 +365,24 @@ static void take_state(struct bpf_make *m, u32 leave)
 	bpf_place(&m->code, got);
 }
 
+/* All system calls come by. */
+static void is_call(struct bpf_make *m, u32 leave)
+{
+	if (m->handler->returns) {
+		bpf_load(&m->code, 8, R3, R_CTX, 0);
+		bpf_op_imm(&m->code, BPF_ADD, R3, ORIG_AX);
+		bpf_op(&m->code, BPF_MOV, R1, R10);
+		bpf_op_imm(&m->code, BPF_ADD, R1, AT_WORD);
+		bpf_op_imm(&m->code, BPF_MOV, R2, 8);
+		bpf_store_imm(&m->code, 8, R10, AT_WORD, -1);
+		bpf_call(&m->code, HELPER_READ_KERNEL);
+		bpf_load(&m->code, 8, R1, R10, AT_WORD);
+	} else {
+		bpf_load(&m->code, 8, R1, R_CTX, 8);
+	}
+	bpf_branch_imm(&m->code, BPF_JNE, R1, (s32)m->handler->syscall, leave);
+}
+
 static void begin(struct bpf_make *m, const struct y_handler *h, u32 leave)
 {
 	bpf_op(&m->code, BPF_MOV, R_CTX, R1);
@@ -365,9 +390,11 @@ static void begin(struct bpf_make *m, const struct y_handler *h, u32 leave)
 	bpf_load(&m->code, 8, R1, R1, 0);
 	bpf_branch_imm(&m->code, BPF_JEQ, R1, 0, leave);
 	bpf_op_imm(&m->code, BPF_MOV, R8, 0);
-	if (m->threads || m->o->check_pid)
+	if (h->point == Y_SYSCALL)
+		is_call(m, leave);
+	if (m->threads || m->o->check_pid || h->point != Y_PROBE)
 		who(m, leave);
-	if (h->returns)
+	if (h->returns && h->point == Y_PROBE)
 		returns(m, m->ret->object.nhandlers - 1, leave);
 	take_state(m, leave);
 	bpf_store(&m->code, 8, R_STATE, offsetof(struct y_state, tid), R8);
@@ -414,10 +441,14 @@ static void count_failure(struct bpf_make *m)
 static void take_stack(struct bpf_make *m, u32 leave)
 {
 	u32 nothing = bpf_label(&m->code);
+	enum y_kind kind = kind_of(m->handler);
 
 	bpf_load(&m->code, 8, R1, R_STATE, offsetof(struct y_state, pends));
 	bpf_branch_imm(&m->code, BPF_JEQ, R1, 0, nothing);
 	bpf_call(&m->code, HELPER_PID_TGID);
+	bpf_op_imm(&m->code, BPF_LSH, R0, 32);
+	bpf_op_imm(&m->code, BPF_RSH, R0, 32);
+	bpf_op_imm(&m->code, BPF_OR, R0, (s32)Y_PENDING_KEY(0, kind));
 	bpf_store(&m->code, 4, R10, AT_KEY, R0);
 	bpf_map(&m->code, R1, BPF_PSEUDO_MAP_FD, Y_MAP_PENDING, 0);
 	bpf_op(&m->code, BPF_MOV, R2, R10);
@@ -427,7 +458,7 @@ static void take_stack(struct bpf_make *m, u32 leave)
 	bpf_call(&m->code, HELPER_MAP_UPDATE);
 	bpf_store_imm(&m->code, 4, R_STATE, offsetof(struct y_state, busy), 0);
 	bpf_op(&m->code, BPF_MOV, R1, R_CTX);
-	bpf_map(&m->code, R2, BPF_PSEUDO_MAP_FD, Y_MAP_ON_Y, 0);
+	bpf_map(&m->code, R2, BPF_PSEUDO_MAP_FD, Y_MAP_ON_Y + kind, 0);
 	bpf_op_imm(&m->code, BPF_MOV, R3, 0);
 	bpf_call(&m->code, HELPER_TAIL_CALL);
 	bpf_count(m, offsetof(struct y_control, lost_updates));
@@ -458,10 +489,12 @@ static struct error *handler(struct bpf_make *m, const struct y_handler *h, stru
 	u32 leave;
 
 	m->code = (struct bpf_code){0};
+	m->handler = h;
 	m->place = c.f->place;
 	m->used = sizeof(struct y_state);
 	m->keys = bpf_room(m, m->keys_size);
 	look_through(m, h->function);
+	m->sleepable = m->o->sleepable && h->point == Y_PROBE && !m->stacks; /* it could not call on_y() */
 	m->end = bpf_label(&m->code);
 	m->failed = bpf_label(&m->code);
 	leave = bpf_label(&m->code);
@@ -482,8 +515,15 @@ static struct error *handler(struct bpf_make *m, const struct y_handler *h, stru
 		m->error = error_new(ERROR_UNSUPPORTED, "_probe %s: its code is too large for a probe", h->spec);
 	if (!m->error && m->code.no_memory)
 		m->error = &error_no_memory;
-	*ret = (struct y_object_handler){
-	        .spec = h->spec, .returns = h->returns, .registers = m->registers, .ninsns = m->code.n};
+	*ret = (struct y_object_handler){.kind = kind_of(h),
+	        .spec = h->spec,
+	        .returns = h->returns,
+	        .registers = m->registers,
+	        .sleepable = m->sleepable,
+	        .period_ns = h->period_ns,
+	        .ninsns = m->code.n};
+	if (h->point == Y_SYSCALL)
+		ret->spec = h->returns ? "sys_exit" : "sys_enter";
 	ret->insns = m->code.insns;
 	m->code.insns = NULL;
 	bpf_code_free(&m->code);
@@ -588,7 +628,7 @@ struct error *y_bpf_make(const struct y_program *p, const struct y_bpf_options *
 	if (!b->object.handlers || !make_maps(&m))
 		m.error = &error_no_memory;
 	for (u32 i = 0; !m.error && i < p->nhandlers; i++) {
-		if (p->handlers[i].point != Y_PROBE)
+		if (!y_in_kernel(p->handlers[i].point))
 			continue;
 		m.error = handler(&m, &p->handlers[i], &b->object.handlers[b->object.nhandlers++]);
 		state = m.used > state ? m.used : state;

@@ -16,7 +16,7 @@ struct y_bpf_options {
 	const char *program;
 	u64 pid_namespace[2]; /* device and inode of this process's: threads are numbered in it */
 	u64 wall_ns;          /* what the wall clock is ahead of CLOCK_MONOTONIC */
-	bool sleepable;       /* reads may wait for absent pages */
+	bool sleepable;       /* reads of uprobes may wait for absent pages */
 	bool check_pid;       /* other processes may come by */
 	u32 cpus;
 };

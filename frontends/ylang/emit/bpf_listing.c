@@ -33,6 +33,8 @@ static const char *helper_name(s32 helper)
 		return "probe_read_kernel";
 	case HELPER_READ_USER_STR:
 		return "probe_read_user_str";
+	case HELPER_READ_KERNEL_STR:
+		return "probe_read_kernel_str";
 	case HELPER_NS_PID:
 		return "get_ns_current_pid_tgid";
 	case HELPER_RING_OUTPUT:
@@ -48,8 +50,8 @@ static const char *helper_name(s32 helper)
 
 static const char *map_name(const struct y_program *p, u32 map)
 {
-	static const char *const own[] = {
-	        "states", "ring", "failures", "globals", "literals", "left", "pending", "on_y"};
+	static const char *const own[] = {"states", "ring", "failures", "globals", "literals", "left", "pending",
+	        "on_y", "on_y_point", "on_y_tick"};
 
 	return map < Y_OWN_MAPS ? own[map] : map - Y_OWN_MAPS < p->nmaps ? p->maps[map - Y_OWN_MAPS].name : "?";
 }

@@ -19,6 +19,7 @@ enum bpf_helper {
 	HELPER_READ_USER = 112,
 	HELPER_READ_KERNEL = 113,
 	HELPER_READ_USER_STR = 114,
+	HELPER_READ_KERNEL_STR = 115,
 	HELPER_NS_PID = 120,
 	HELPER_RING_OUTPUT = 130,
 	HELPER_COPY_USER = 148,
@@ -43,10 +44,12 @@ struct bpf_make {
 	struct error *error;
 	u32 *literal_offsets;
 	/* of the handler */
+	const struct y_handler *handler;
 	bool loops;
 	bool stacks;  /* it takes its stack */
 	bool threads; /* it asks which thread */
 	bool registers;
+	bool sleepable;      /* reads may wait for absent pages */
 	u32 place;           /* the last that was seen */
 	u32 keys, keys_size; /* room for a key in the state */
 	u32 used;            /* of the state, so far */
@@ -75,6 +78,8 @@ void bpf_count(struct bpf_make *m, u32 offset_of_control);
 /* bpf_value.c: numbers and reads */
 void bpf_value(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i);
 void bpf_wrap(struct bpf_make *m, u8 reg, enum y_type type);
+/* R1 = argument number of a tracepoint, system call, or Y_RETURNED. */
+void bpf_argument(struct bpf_make *m, u64 number);
 s16 bpf_register_offset(u64 number); /* in the context of a probe, by DWARF's number */
 /* bpf_text.c */
 void bpf_text(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i);

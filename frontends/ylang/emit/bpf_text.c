@@ -42,12 +42,12 @@ static void global(struct bpf_make *m, const struct bpf_call *c, const struct y_
 }
 
 /* Where there are no pages yet the helper fails: they are fetched, and it tries again. */
-static void read_user_text(struct bpf_make *m, u32 dst, u32 most)
+static void read_user_text(struct bpf_make *m, u32 dst, u32 most, bool kernel)
 {
 	bpf_state_address(m, R1, dst + BYTES);
 	bpf_op_imm(&m->code, BPF_MOV, R2, (s32)most + 2);
 	bpf_op(&m->code, BPF_MOV, R3, R8);
-	bpf_call(&m->code, HELPER_READ_USER_STR);
+	bpf_call(&m->code, kernel ? HELPER_READ_KERNEL_STR : HELPER_READ_USER_STR);
 }
 
 /* Fetches the page of the address in R8; R0: not 0: it cannot be read. */
@@ -64,12 +64,13 @@ static void read_text(struct bpf_make *m, const struct bpf_call *c, const struct
 {
 	u32 ok = bpf_label(&m->code), bad = bpf_label(&m->code), done = bpf_label(&m->code), most = most_of(i),
 	    dst = c->slots[i->dst];
+	bool kernel = i->c == Y_KERNEL;
 
 	literal(m, dst, 0);
 	bpf_load(&m->code, 8, R8, R_STATE, (s16)c->slots[i->a]);
-	read_user_text(m, dst, most);
+	read_user_text(m, dst, most, kernel);
 	bpf_branch_imm(&m->code, BPF_JSGT, R0, 0, ok);
-	if (m->o->sleepable) {
+	if (m->sleepable && !kernel) {
 		bpf_op(&m->code, BPF_MOV, R9, R8);
 		touch(m);
 		bpf_branch_imm(&m->code, BPF_JNE, R0, 0, bad);
@@ -78,11 +79,11 @@ static void read_text(struct bpf_make *m, const struct bpf_call *c, const struct
 		touch(m);
 		bpf_branch_imm(&m->code, BPF_JNE, R0, 0, bad);
 		bpf_op(&m->code, BPF_MOV, R8, R9);
-		read_user_text(m, dst, most);
+		read_user_text(m, dst, most, kernel);
 		bpf_branch_imm(&m->code, BPF_JSGT, R0, 0, ok);
 	}
 	bpf_place(&m->code, bad);
-	bpf_fail(m, c, i, m->o->sleepable ? Y_FAULT : Y_ABSENT, R8);
+	bpf_fail(m, c, i, i->c == Y_KERNEL || m->sleepable ? Y_FAULT : Y_ABSENT, R8);
 	bpf_place(&m->code, ok);
 	bpf_op_imm(&m->code, BPF_SUB, R0, 1);
 	bpf_state_address(m, R1, dst);
@@ -107,9 +108,9 @@ static void read_bytes(struct bpf_make *m, const struct bpf_call *c, const struc
 	bpf_state_address(m, R1, dst + BYTES);
 	bpf_op(&m->code, BPF_MOV, R2, R9);
 	bpf_op(&m->code, BPF_MOV, R3, R8);
-	bpf_call(&m->code, m->o->sleepable ? HELPER_COPY_USER : HELPER_READ_USER);
+	bpf_call(&m->code, i->c == Y_KERNEL ? HELPER_READ_KERNEL : m->sleepable ? HELPER_COPY_USER : HELPER_READ_USER);
 	bpf_branch_imm(&m->code, BPF_JEQ, R0, 0, ok);
-	bpf_fail(m, c, i, m->o->sleepable ? Y_FAULT : Y_ABSENT, R8);
+	bpf_fail(m, c, i, i->c == Y_KERNEL || m->sleepable ? Y_FAULT : Y_ABSENT, R8);
 	bpf_place(&m->code, ok);
 	bpf_state_address(m, R1, dst);
 	bpf_store(&m->code, 4, R1, offsetof(struct y_text, len), R9);

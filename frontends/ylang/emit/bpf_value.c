@@ -146,6 +146,7 @@ static void convert(struct bpf_make *m, const struct bpf_call *c, const struct y
 static void load(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i)
 {
 	u32 ok = bpf_label(&m->code), size = y_type_size(i->type);
+	bool kernel = i->c == Y_KERNEL;
 
 	get(m, R8, c, i->a);
 	if ((s64)i->imm == (s32)i->imm) {
@@ -158,9 +159,9 @@ static void load(struct bpf_make *m, const struct bpf_call *c, const struct y_in
 	bpf_op_imm(&m->code, BPF_ADD, R1, AT_WORD);
 	bpf_op_imm(&m->code, BPF_MOV, R2, (s32)size);
 	bpf_op(&m->code, BPF_MOV, R3, R8);
-	bpf_call(&m->code, m->o->sleepable ? HELPER_COPY_USER : HELPER_READ_USER);
+	bpf_call(&m->code, kernel ? HELPER_READ_KERNEL : m->sleepable ? HELPER_COPY_USER : HELPER_READ_USER);
 	bpf_branch_imm(&m->code, BPF_JEQ, R0, 0, ok);
-	bpf_fail(m, c, i, m->o->sleepable ? Y_FAULT : Y_ABSENT, R8);
+	bpf_fail(m, c, i, kernel || m->sleepable ? Y_FAULT : Y_ABSENT, R8);
 	bpf_place(&m->code, ok);
 	bpf_load(&m->code, size, R1, R10, AT_WORD);
 	if (y_type_is_signed(i->type))
@@ -190,6 +191,31 @@ s16 bpf_register_offset(u64 number)
 	        [DWREG_RIP] = 16};
 
 	return number < ARCH_NREGS ? 8 * words[number] : 0;
+}
+
+/* Where system calls have their arguments: rdi, rsi, rdx, r10, r8, r9. */
+static s16 syscall_offset(u64 number)
+{
+	static const u8 registers[] = {DWREG_RDI, DWREG_RSI, DWREG_RDX, DWREG_R10, DWREG_R8, DWREG_R9};
+
+	return number < sizeof(registers) ? bpf_register_offset(registers[number]) : 0;
+}
+
+/* A raw tracepoint's context is its arguments; those of system calls have the registers as their first. */
+void bpf_argument(struct bpf_make *m, u64 number)
+{
+	if (m->handler->point != Y_SYSCALL || number == Y_RETURNED) {
+		bpf_load(&m->code, 8, R1, R_CTX, number == Y_RETURNED ? 8 : (s16)(8 * number));
+		return;
+	}
+	bpf_load(&m->code, 8, R3, R_CTX, 0);
+	bpf_op_imm(&m->code, BPF_ADD, R3, syscall_offset(number));
+	bpf_op(&m->code, BPF_MOV, R1, R10);
+	bpf_op_imm(&m->code, BPF_ADD, R1, AT_WORD);
+	bpf_op_imm(&m->code, BPF_MOV, R2, 8);
+	bpf_store_imm(&m->code, 8, R10, AT_WORD, 0);
+	bpf_call(&m->code, HELPER_READ_KERNEL);
+	bpf_load(&m->code, 8, R1, R10, AT_WORD);
 }
 
 static void global(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i)
@@ -264,6 +290,15 @@ static void context(struct bpf_make *m, const struct bpf_call *c, const struct y
 	put(m, c, i->dst, R0);
 }
 
+static void at_place(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i)
+{
+	if (i->op == Y_OP_REGISTER)
+		bpf_load(&m->code, 8, R1, R_CTX, bpf_register_offset(i->imm));
+	else
+		bpf_argument(m, i->imm);
+	put(m, c, i->dst, R1);
+}
+
 void bpf_value(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i)
 {
 	if (y_type_is_float(i->type) && i->op >= Y_OP_ADD && i->op <= Y_OP_LE) {
@@ -298,8 +333,8 @@ void bpf_value(struct bpf_make *m, const struct bpf_call *c, const struct y_insn
 		load(m, c, i);
 		break;
 	case Y_OP_REGISTER:
-		bpf_load(&m->code, 8, R1, R_CTX, bpf_register_offset(i->imm));
-		put(m, c, i->dst, R1);
+	case Y_OP_ARGUMENT:
+		at_place(m, c, i);
 		break;
 	case Y_OP_GLOBAL_GET:
 	case Y_OP_GLOBAL_SET:

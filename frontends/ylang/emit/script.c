@@ -660,7 +660,7 @@ static struct error *refuse(const struct y_program *p, enum y_debugger debugger)
 		const struct y_place *at = &p->places[f->place];
 		enum y_point point = p->handlers[i].point;
 
-		if (point == Y_TIMER || point == Y_PROFILE || point == Y_PROBE)
+		if (point == Y_TIMER || y_in_kernel(point))
 			return error_new(ERROR_UNSUPPORTED,
 			        "%s:%u:%u: %s: %s: the debugger stops the process, so only _oneshot, "
 			        "_begin and _end are exported",

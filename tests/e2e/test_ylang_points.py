@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+Points of the kernel in Y programs: system calls, tracepoints and the clock, with their arguments and stacks.
+fixtures/native/called.c writes a line for each line of its input.
+"""
+
+import subprocess
+import time
+
+import yrt
+from ylang import LIMIT_S, probed
+
+BEHIND = "long on; _probe serve { on = 1; }\n"  # what came before the first order does not count
+
+
+def sleeps(pid):
+    end = time.monotonic() + LIMIT_S
+    while yrt.read(f"/proc/{pid}/stat").rpartition(")")[2].split()[0] != "S":
+        assert time.monotonic() < end, "the fixture never waits"
+        time.sleep(0.01)
+
+
+def serve(p, orders):
+    """How many bytes the fixture wrote."""
+    written = 0
+    for many in orders:
+        p.fixture.process.stdin.write(f"{many}\n")
+        p.fixture.process.stdin.flush()
+        written += len(p.fixture.process.stdout.readline())
+    sleeps(p.fixture.pid)
+    return written
+
+
+def test_system_calls():
+    with probed(BEHIND + """
+_agg bytes; _agg results; _map long others[int]; _map long text[_str];
+_probe syscall:write / on && $fd == 1 / { bytes <<< $count; text[_str((char *)$buf, 2)]++; }
+_probe syscall:write:return / on / { results <<< $return; }
+_probe syscall:read / on && $fd != 0 / { others[$fd]++; }
+_probe _end { _print(_count(bytes), _sum(bytes), _count(results), _sum(results)); _print(text); _print(others); }
+""") as p:
+        written = serve(p, [100, 3, 2, 1])
+        out, err = p.end()
+    lines = out.splitlines()
+    assert lines[0] == f"4 {written} 4 {written}", (out, err, written)
+    assert [line.split() for line in lines[1:3]] == [["text"], ['{"', "4"]], out
+    assert lines[3:] == ["others"], out
+    assert ", 0 ended by an error" in err, err
+    yield "arguments by name and results of system calls equal what was written"
+
+
+def test_tracepoints():
+    """Arguments by their names, and what they lead to in the kernel's memory."""
+    with probed(BEHIND + """
+_map long n[_str];
+_probe tracepoint:raw_syscalls:sys_enter / on && $id == 1 / { n["writes"]++; n["same"] += $regs->orig_ax == _arg(1); }
+_probe tracepoint:sched_switch / on / { n["switches"]++; n["of another"] += _str($prev->comm) != _comm; }
+_probe tracepoint:sched_switch / on && !n["null"] / { n["null"]++; int x = ((struct item *)$preempt)->price; }
+""") as p:
+        serve(p, [100, 3, 2, 1])
+        out, err = p.end()
+    n = dict(line.rsplit(None, 1) for line in out.splitlines()[1:])
+    assert n["writes"] == n["same"] == "4" and int(n["switches"]) > 0 and n["of another"] == "0", out + err
+    assert n["null"] == "1" and "1 ended by an error" in err and "absent at 0x8" in err, (out, err)
+    yield "tracepoints have arguments, and read the kernel's structures and the target's"
+
+
+def test_stacks():
+    with probed(BEHIND + """
+_map long n[_stack, int];
+_probe syscall:write / on / { n[_stack, $fd]++; }
+""") as p:
+        serve(p, [100, 3, 2, 1])
+        out, err = p.end()
+    heads = [line.split() for line in out.splitlines()[1:] if not line.startswith("    ")]
+    frames = [line.strip() for line in out.splitlines() if line.startswith("    ")]
+    assert heads and all(h[0] == "1" for h in heads) and sum(int(h[1]) for h in heads) == 4, out + err
+    assert "main" in frames and "do_syscall_64" in frames and not any(f.startswith("bpf_") for f in frames), out
+    yield "kernel and native frames of a system call, without the probe's own"
+
+
+def test_clock():
+    """Only the target's threads are seen; whether a tick comes is a matter of time, so it is waited for."""
+    with probed("""
+long said; _map long who[_str]; _map long where[_stack];
+_probe _profile(997) { who[_comm]++; where[_stack]++; }
+_probe begin_serving / !said && who["called"] / { said = 1; printf("ticked\\n"); }
+""") as p:
+        end = time.monotonic() + LIMIT_S
+        while "ticked" not in p.before:
+            assert time.monotonic() < end, "no tick"
+            p.serve(500000)
+            p.look()
+        out, err = p.end()
+    assert "called" in out and "    main\n" in out, out + err
+    who = out.split("who\n")[1].split("where")[0].split()
+    assert who[0] == "called" and len(who) == 2 and int(who[1]) > 0, out
+    yield "ticks of the target's threads, with their stacks"
+
+
+def test_refused():
+    cases = [
+        ("_probe syscall:opena { }", "no system call opena; near names: open"),
+        ("_probe syscall:read { _print($nothing); }", "system call read has no argument nothing"),
+        ("_probe syscall:read:return { _print($fd); }", "its arguments are gone"),
+        ("_probe syscall:read { _print(_arg(6)); }", "read has 6 arguments"),
+        ("_probe syscall:read { _print($return); }", "only a return has it"),
+        ("_probe tracepoint:sched_swich { }", "this kernel has no tracepoint sched_swich; near names: sched_switch"),
+        ("_probe tracepoint:sys_enter_openat { }", "syscall:NAME and syscall:NAME:return are system calls"),
+        ("_probe tracepoint:sched_switch { _print($nobody); }", "has no argument nobody"),
+        ("_probe tracepoint:sched_switch { _print($prev->nothing); }", "struct task_struct has no member 'nothing'"),
+        ("_probe _profile(9) { _print(_arg(0)); }", "a tick of the clock has no arguments"),
+        ("_probe _profile(0) { }", "_profile needs a rate"),
+    ]
+    with yrt.Fixture("called", seconds=None, wait=False) as f:
+        for source, message in cases:
+            done = subprocess.run([yrt.YRT, "y", "-e", source, "-p", str(f.pid)], capture_output=True, text=True,
+                                  timeout=LIMIT_S)
+            assert done.returncode in (yrt.USAGE, yrt.UNSUPPORTED) and message in done.stderr, (source, done)
+    yield f"{len(cases)} programs are refused by what they ask"
+
+
+yrt.main(globals())
