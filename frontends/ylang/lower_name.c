@@ -210,13 +210,13 @@ struct value lower_name(struct lower *l, const struct y_node *n)
 	for (u32 k = 0; k < OWN; k++)
 		if (!strcmp(own_names[k], n->name))
 			return own_name(l, n, k);
-	if ((!y_target_object(l->target, NULL, n->name, &o) || o.module) &&
-	        y_target_enumerator(l->target, n->name, &number, &type, &module) && (!o.module || module < o.module))
-		return constant(type->to, y_wrap(type_of_value(l, n, type->to), (u64)number));
 	if (!strcmp(n->name, "NULL"))
 		return constant(y_pointer_to(l->s, &y_void), 0);
 	if (!strcmp(n->name, "true") || !strcmp(n->name, "false"))
 		return constant(&y_int, *n->name == 't');
+	if ((!y_target_object(l->target, NULL, n->name, &o) || o.module) &&
+	        y_target_enumerator(l->target, n->name, &number, &type, &module) && (!o.module || module < o.module))
+		return constant(type->to, y_wrap(type_of_value(l, n, type->to), (u64)number));
 	return target_object(l, n);
 }
 

@@ -147,6 +147,13 @@ static bool is_own_variable(struct y_parser *p, const char *name)
 	       !o.module;
 }
 
+/* What can be behind a type's name. Names of functions and of variables are mostly told by that, before libraries are
+ * asked for a type. */
+static bool follows_type(const struct y_token *t)
+{
+	return t->kind == Y_T_NAME || y_is(t, "*") || y_is(t, ")") || y_is(t, "]") || y_is(t, ",");
+}
+
 static const struct type *named_type(struct y_parser *p, struct y_token *t, struct y_token **behind)
 {
 	const struct type *type;
@@ -163,8 +170,8 @@ static const struct type *named_type(struct y_parser *p, struct y_token *t, stru
 	type = standard_type(name);
 	if (type)
 		return type;
-	if (*name == '_' && !y_is(t->next, "*") && !y_is(t->next, ")") && t->next->kind != Y_T_NAME)
-		return NULL; /* of Y, most likely: libraries need not be asked */
+	if (!follows_type(*behind))
+		return NULL;
 	type = is_own_variable(p, name) ? NULL : y_target_type(p->target, TYPES_PLAIN, name, &module, &other);
 	if (type)
 		check_agreement(p, t, "type ", name, module, other);
