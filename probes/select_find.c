@@ -308,13 +308,35 @@ static bool are_programs(const struct search *s)
 	return true;
 }
 
-struct error *find_by_name(const char *name, const char *proc, pid_t *ret)
+static struct error *several(const struct search *s, const char *what, const char *name)
+{
+	cleanup(free) char *list = list_pids(s->proc, s->pids, s->n);
+
+	return error_new(ERROR_USAGE, "%u processes %s %s: %s", s->n, what, name, list ? list : "");
+}
+
+struct error *selection_find_one(const struct selection *selection, const char *proc, pid_t *ret)
+{
+	struct search s = {.proc = proc, .selection = selection};
+	struct error *err = search(&s);
+	cleanup(free) pid_t *pids = s.pids;
+
+	if (err)
+		return err;
+	if (!s.n)
+		return selection_missed(selection, proc);
+	if (s.n > 1)
+		return error_hint(several(&s, "match", selection->text), "give the pid of one: -p PID");
+	*ret = pids[0];
+	return NULL;
+}
+
+struct error *find_by_name(const char *name, const char *proc, bool one, pid_t *ret)
 {
 	struct search s = {.proc = proc, .name = name};
 	struct near near = {.proc = proc, .key = SELECT_EXE, .value = name};
 	struct error *err = search(&s);
 	cleanup(free) pid_t *pids = s.pids;
-	cleanup(free) char *list = NULL;
 
 	if (err)
 		return err;
@@ -324,8 +346,8 @@ struct error *find_by_name(const char *name, const char *proc, pid_t *ret)
 		*ret = pids[0];
 		return NULL;
 	}
-	list = list_pids(proc, pids, s.n);
-	return error_hint(error_new(ERROR_USAGE, "%u processes are called %s: %s", s.n, name, list ? list : ""),
-	        "give the pid of one, or --select %s=%s for all, also those that start later",
-	        are_programs(&s) ? "exe" : "comm", name);
+	err = several(&s, "are called", name);
+	return one ? error_hint(err, "give the pid of one: -p PID")
+	           : error_hint(err, "give the pid of one, or --select %s=%s for all, also those that start later",
+	                     are_programs(&s) ? "exe" : "comm", name);
 }

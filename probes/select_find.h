@@ -16,7 +16,9 @@ struct error *selection_hidden(const struct selection *s, const char *proc);
 struct error *selection_missed(const struct selection *s, const char *proc);
 /* The same, after waiting for one. */
 struct error *selection_never_matched(const struct selection *s, const char *proc);
-/* The process whose program or comm is name. None, or several, is an error that lists similar ones, or all. */
-struct error *find_by_name(const char *name, const char *proc, pid_t *ret);
+/* The process that matches. None, or several, is an error that lists similar ones, or all. */
+struct error *selection_find_one(const struct selection *selection, const char *proc, pid_t *ret);
+/* The same for the one whose program or comm is name. one: --select is no way to have them all. */
+struct error *find_by_name(const char *name, const char *proc, bool one, pid_t *ret);
 
 #endif

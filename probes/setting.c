@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a number of seconds is multiplied by; 0: there is no such unit. */
+/* What a number of seconds is multiplied by; 0: there is no such unit. Times of calls and waits have the small ones. */
 static double seconds_of(const char *unit)
 {
 	static const struct {
 		const char *word;
 		double s;
-	} units[] = {{"", 1}, {"ms", 1e-3}, {"s", 1}, {"m", 60}, {"min", 60}, {"h", 3600}};
+	} units[] = {{"", 1}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"m", 60}, {"min", 60}, {"h", 3600}};
 
 	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
 		if (!strcmp(unit, units[i].word))
@@ -18,7 +18,7 @@ static double seconds_of(const char *unit)
 	return 0;
 }
 
-static struct error *parse_number(const struct setting *s, const char *text, double *ret)
+struct error *setting_number(const struct setting *s, const char *text, double *ret)
 {
 	char *end;
 	double value = strtod(text, &end), unit = s->seconds ? seconds_of(end) : !*end;
@@ -34,7 +34,7 @@ static struct error *parse_number(const struct setting *s, const char *text, dou
 static struct error *apply_number(const struct setting *s, const char *argument, void *member)
 {
 	double number = 0;
-	struct error *err = parse_number(s, argument, &number);
+	struct error *err = setting_number(s, argument, &number);
 
 	if (!err && s->kind == SETTING_NUMBER)
 		*(double *)member = number;
@@ -49,7 +49,8 @@ static struct error *apply_time(const struct setting *s, const char *argument, u
 	const struct {
 		const char *word;
 		double ns;
-	} units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"", s->per_number}};
+	} units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"min", 60e9}, {"h", 3600e9},
+	        {"", s->per_number}};
 	char *end;
 	double value = strtod(argument, &end);
 

@@ -39,6 +39,8 @@ struct setting {
 		bool: SETTING_BOOL, const char *: SETTING_TEXT, double: SETTING_NUMBER, u64: SETTING_TIME, \
 		u32: SETTING_U32)
 
+/* The number of a row whose member is a double, where an option has no struct. */
+struct error *setting_number(const struct setting *s, const char *text, double *ret);
 /* Applies the rows of an option to a struct; *taken: there were some. An error names the option. */
 struct error *settings_apply(const struct setting *table, int key, const char *argument, void *to, bool *taken);
 

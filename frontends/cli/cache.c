@@ -71,7 +71,7 @@ int cache_main(const struct command_line *self, int argc, char **argv)
 		}
 		remove = c == CACHE_CLEAR;
 		if (!remove)
-			err = error_hint(error_new(ERROR_USAGE, "see the line above"), "--help lists all options");
+			err = manual_bad_option();
 	}
 	if (!err && optind < argc)
 		err = error_hint(error_new(ERROR_USAGE, "what is \"%s\"?", argv[optind]), "--clear is its only option");

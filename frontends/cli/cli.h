@@ -147,10 +147,18 @@ enum flame_key { /* long options without a letter */
 		"processes with this exe=, comm=, cgroup=, pod=, container= or unit=; rules joined by commas " \
 		"must all match, of several --select one", \
 		COMPLETE_NOTHING }
-#define SELECT_OPTIONS \
+/* Of commands that look into one: one_process() takes both. */
+#define ONE_PROCESS_OPTIONS \
+	{ 'p', "pid", "PID", "the process; also its name, if only one has it", COMPLETE_PID }, \
+	{ FLAME_SELECT, "select", "RULE", \
+		"the process with this exe=, comm=, cgroup=, pod=, container= or unit=; several rules, joined by " \
+		"commas, must all match", COMPLETE_NOTHING }
+#define AWAIT_OPTIONS \
 	PID_OPTIONS, \
 	{ FLAME_WAIT, "wait", NULL, \
-		"wait until a process matches --select: --duration begins then", COMPLETE_NOTHING }, \
+		"wait until a process matches --select: --duration begins then", COMPLETE_NOTHING }
+#define SELECT_OPTIONS \
+	AWAIT_OPTIONS, \
 	{ 'a', "all", NULL, "the whole machine: every process that runs (experimental)", COMPLETE_NOTHING }
 /* clang-format on */
 
@@ -188,6 +196,8 @@ void catch_signals(void);
 void sleep_s(double seconds); /* or until stop_sampling is set */
 /* Adds those of a list "1,nginx". */
 struct error *flame_add_pids(struct flame_options *o, const char *list);
+/* The process that -p or --select (key) gives; fails if there are several. */
+struct error *one_process(int key, const char *text, int *ret);
 
 /* Which processes could not be looked into, and why: the first, and how many more. */
 void loss_note_unread(const struct sampler_stats *st);

@@ -96,7 +96,8 @@ static const struct setting settings[] = {
         {DUMP_CORE, SETTING_OF(struct request, core)},
         {DUMP_ROOT, SETTING_OF(struct request, root)},
         {DUMP_REPEAT, SETTING_OF(struct request, repeat), .name = "--repeat", .min = 1, .max = 1000},
-        {DUMP_INTERVAL, SETTING_OF(struct request, interval_s), .name = "--interval", .min = 0.001, .max = 86400},
+        {DUMP_INTERVAL, SETTING_OF(struct request, interval_s), .name = "--interval", .min = 0.001, .max = 86400,
+                .seconds = true},
         {0},
 };
 

@@ -5,7 +5,9 @@
 #include "flame_rows.h"
 #include "probes/event_command.h"
 
-static const struct manual_option target_rows[] = {TARGET_ROWS{0}};
+static const char *const event_usage[] = {
+        "-p PID[,PID...] [options]", "--select RULE [options]", "[options] -- COMMAND [ARGS...]", NULL};
+static const struct manual_option target_rows[] = {TARGET_ROWS(AWAIT_OPTIONS){0}};
 static const struct manual_option rate_rows[] = {RATE_ROWS{0}};
 static const struct manual_option output_rows[] = {OUTPUT_ROWS{0}};
 
@@ -33,6 +35,15 @@ static void add_own(struct manual_option *to, u32 *n, const struct event_option 
 		        (struct manual_option){rows->key, rows->name, rows->argument, rows->text, COMPLETE_NOTHING};
 }
 
+/* Of what is not rated, the budget is kept by leaving out some. */
+static void word_budget(struct manual_option *rows, const struct event_ops *e)
+{
+	for (; rows->key; rows++)
+		if (rows->key == FLAME_CPU && !e->rated)
+			rows->text = "how much of one CPU stacks may take; if all take more, some are taken at random "
+			             "and stand for the others (10; 0: no limit, all are taken)";
+}
+
 static const struct manual_option *all_rows(const struct event_ops *e)
 {
 	static const struct event_command none;
@@ -48,6 +59,7 @@ static const struct manual_option *all_rows(const struct event_ops *e)
 		add_rows(ret, &n, rate_rows);
 	add_own(ret, &n, c->options);
 	add_rows(ret, &n, output_rows);
+	word_budget(ret, e);
 	return ret;
 }
 
@@ -73,7 +85,7 @@ const struct manual *event_manual(const struct event_ops *e)
 
 	if (!ret)
 		return NULL;
-	ret->usage = c && c->usage ? c->usage : flame_usage;
+	ret->usage = c && c->usage ? c->usage : event_usage;
 	ret->text = c && c->text ? c->text : event_text;
 	ret->options = all_rows(e);
 	ret->examples = all_examples(c);

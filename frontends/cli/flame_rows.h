@@ -17,8 +17,9 @@ extern const char *const flame_usage[];
 	}
 
 /* clang-format off */
-#define TARGET_ROWS \
-	MANUAL_HEADING("Targets"), SELECT_OPTIONS, \
+/* LIKE: SELECT_OPTIONS, or without -a AWAIT_OPTIONS. */
+#define TARGET_ROWS(LIKE) \
+	MANUAL_HEADING("Targets"), LIKE, \
 	ROW('s', "subprocesses", NULL, "also their children, present and future"), \
 	ROW('d', "duration", "SECS", "how long to sample (30; 0: until Ctrl-C; a command: until it ends)"),
 
@@ -64,8 +65,7 @@ extern const char *const flame_usage[];
 		"_[0] interpreted ones, _[1] C1's, _[j] a JIT's, _[i] inlined ones"), \
 	MANUAL_HEADING("Cost"), \
 	ROW(FLAME_CPU, "max-cpu", "PERCENT", \
-		"of one CPU: if samples take more, the rate is halved (10; 0: no limit, and a stack for each wait, " \
-		"call or block)"), \
+		"how much of one CPU stacks may take; if they take more, the rate is halved (10; 0: no limit)"), \
 	ROW(FLAME_NO_CACHE, "no-cache", NULL, "do not keep compiled unwind tables on disk"), \
 	MANUAL_HEADING("Profile stores"), SEND_OPTIONS,
 /* clang-format on */

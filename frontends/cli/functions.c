@@ -141,7 +141,7 @@ static struct error *parse(int argc, char **argv, struct flame_options *o)
 		else if (c == 'h')
 			o->help = true;
 		else
-			err = error_hint(error_new(ERROR_USAGE, "see the line above"), "--help lists all options");
+			err = manual_bad_option();
 	}
 	if (!err && !o->help)
 		err = flame_select_now(o);

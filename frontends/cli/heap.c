@@ -15,14 +15,15 @@
 #include "unwind/now.h"
 #include "unwind/process/comm.h"
 
-enum { HEAP_CORE = 512, HEAP_ROOT, HEAP_BYTES, HEAP_ALL, HEAP_SIZE, HEAP_SWAPPED };
+enum { HEAP_CORE = 512, HEAP_ROOT, HEAP_BYTES, HEAP_ALL, HEAP_SIZE, HEAP_SWAPPED, HEAP_WATCH };
 
 static const struct manual_option options[] = {
-        {'p', "pid", "PID", "the process", COMPLETE_PID},
+        ONE_PROCESS_OPTIONS,
         {HEAP_CORE, "core", "FILE", "a core file in place of a process", COMPLETE_FILE},
         {HEAP_ROOT, "root", "DIR", "where the files are that the process of the core had mapped, if not here",
                 COMPLETE_FILE},
-        {'d', "watch", "SECS", "look again after SECS seconds, and show what increased, by size", COMPLETE_NOTHING},
+        {HEAP_WATCH, "watch", "SECS", "look again after SECS seconds, and show what increased, by size",
+                COMPLETE_NOTHING},
         {HEAP_ALL, "all", NULL, "all rows, also those below 1 % of the memory", COMPLETE_NOTHING},
         {HEAP_BYTES, "bytes", NULL, "exact numbers of bytes", COMPLETE_NOTHING},
         {HEAP_SIZE, "size", NULL, "draw and sort by size, whether it is in memory or not", COMPLETE_NOTHING},
@@ -64,15 +65,14 @@ const struct manual heap_manual = {
 };
 
 struct request {
-	double pid;
+	int pid;
 	const char *core, *root, *output, *format;
 	double seconds; /* 0: one moment */
 	bool bytes, all, size, swapped, quiet, help;
 };
 
 static const struct setting settings[] = {
-        {'p', SETTING_OF(struct request, pid), .name = "--pid", .min = 1, .max = 1 << 30},
-        {'d', SETTING_OF(struct request, seconds), .name = "--watch", .min = 0.01, .max = 1e6},
+        {HEAP_WATCH, SETTING_OF(struct request, seconds), .name = "--watch", .min = 0.01, .max = 1e6, .seconds = true},
         {'o', SETTING_OF(struct request, output)},
         {'f', SETTING_OF(struct request, format)},
         {'q', SETTING_OF(struct request, quiet), .on = true},
@@ -113,9 +113,10 @@ static struct error *parse(int argc, char **argv, struct request *r)
 	manual_getopt(&heap_manual, &g);
 	optind = 1;
 	while (!err && (key = getopt_long(argc, argv, g.shorts + 1, g.longs, NULL)) != -1) {
-		err = settings_apply(settings, key, optarg, r, &taken);
+		taken = key == 'p' || key == FLAME_SELECT;
+		err = taken ? one_process(key, optarg, &r->pid) : settings_apply(settings, key, optarg, r, &taken);
 		if (!err && !taken)
-			err = error_hint(error_new(ERROR_USAGE, "see the line above"), "--help lists all options");
+			err = manual_bad_option();
 	}
 	if (err || r->help)
 		return err;
@@ -136,7 +137,7 @@ static const struct format *format_of(const struct request *r)
 static struct error *take(const struct request *r, struct core_file *core, struct usage **ret)
 {
 	struct space space;
-	struct error *err = space_open((pid_t)r->pid, core, &space);
+	struct error *err = space_open(r->pid, core, &space);
 
 	if (err)
 		return err;
@@ -195,8 +196,8 @@ static struct error *run(const struct request *r)
 	if (!err && core)
 		snprintf(target, sizeof(target), "%s (core of pid %u)", core->comm, core->pid);
 	if (!err && !core) {
-		comm_read((pid_t)r->pid, comm);
-		snprintf(target, sizeof(target), "%s (pid %d)", comm, (int)r->pid);
+		comm_read(r->pid, comm);
+		snprintf(target, sizeof(target), "%s (pid %d)", comm, r->pid);
 	}
 	if (!err && r->seconds)
 		err = take(r, core, &before);

@@ -52,8 +52,7 @@ static struct error *parse(const struct manual *m, int argc, char **argv, struct
 		else if (option == 'h')
 			ret->help = true;
 		else
-			return error_hint(
-			        error_new(ERROR_USAGE, "see the line above"), "`yrt help --help` lists all options");
+			return manual_bad_option();
 	}
 	return argc - optind > 1
 	               ? error_new(ERROR_USAGE, "help takes one command; unexpected argument \"%s\"", argv[optind + 1])

@@ -23,7 +23,7 @@ struct place { /* where threads sleep: a function of the kernel */
 };
 
 struct threads {
-	unsigned n, stopped, traced, asleep;
+	unsigned n, stopped, traced, asleep, frozen;
 	struct place places[PLACES];
 	unsigned nplaces;
 };
@@ -62,6 +62,12 @@ static void add_place(struct threads *t, const char *name)
 	t->places[i].threads++;
 }
 
+/* Where the kernel holds the threads of a frozen control group, of version 1 and 2. */
+static bool is_freezer(const char *place)
+{
+	return !strcmp(place, "__refrigerator") || !strcmp(place, "do_freezer_trap");
+}
+
 static void add_thread(struct threads *t, pid_t pid, pid_t tid)
 {
 	char stat[512], place[64], state;
@@ -75,8 +81,10 @@ static void add_thread(struct threads *t, pid_t pid, pid_t tid)
 	t->stopped += state == 'T';
 	t->traced += state == 't';
 	t->asleep += state == 'S' || state == 'D';
-	if (read_line(place, sizeof(place), "/proc/%d/task/%d/wchan", pid, tid) && strcmp(place, "0"))
+	if (read_line(place, sizeof(place), "/proc/%d/task/%d/wchan", pid, tid) && strcmp(place, "0")) {
 		add_place(t, place);
+		t->frozen += is_freezer(place);
+	}
 }
 
 static void read_threads(pid_t pid, struct threads *ret)
@@ -150,13 +158,38 @@ static void put_sleep(FILE *out, const struct threads *t)
 		fprintf(out, ", %u of them in %s", place->threads, place->name);
 }
 
+/* What thaws it: the group of the freezer in version 1, the only one in version 2. */
+static void put_frozen(FILE *out, pid_t pid)
+{
+	cleanup(fclose) FILE *file = NULL;
+	char path[64], line[512], unified[512] = "";
+	const char *group;
+
+	fprintf(out, "process %d is frozen by its control group, or one above it", pid);
+	snprintf(path, sizeof(path), "/proc/%d/cgroup", pid);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file)) {
+		line[strcspn(line, "\n")] = '\0';
+		if (!strncmp(line, "0::", 3))
+			snprintf(unified, sizeof(unified), "%s", line + 3);
+		group = strstr(line, ":freezer:");
+		if (!group)
+			continue;
+		fprintf(out, ": `echo THAWED > /sys/fs/cgroup/freezer%s/freezer.state` resumes it\n", group + 9);
+		return;
+	}
+	fprintf(out, *unified ? ": `echo 0 > /sys/fs/cgroup%s/cgroup.freeze` resumes it\n" : "%s\n", unified);
+}
+
 static bool explain_stopped(FILE *out, pid_t pid, const struct threads *t)
 {
 	if (t->traced)
 		fprintf(out, "a debugger holds process %d\n", pid);
+	else if (t->frozen && t->frozen == t->n)
+		put_frozen(out, pid);
 	else if (t->stopped)
 		fprintf(out, "process %d is stopped; `kill -CONT %d` resumes it\n", pid, pid);
-	return t->traced || t->stopped;
+	return t->traced || t->stopped || (t->frozen && t->frozen == t->n);
 }
 
 static void explain_one(FILE *out, pid_t pid, double seconds, int follows)

@@ -440,7 +440,7 @@ static struct error *parse(int argc, char **argv, struct flame_options *o, bool 
 		else if (c == 'h')
 			o->help = true;
 		else
-			err = error_hint(error_new(ERROR_USAGE, "see the line above"), "--help lists all options");
+			err = manual_bad_option();
 	}
 	if (!err && optind < argc)
 		err = error_hint(error_new(ERROR_USAGE, "unexpected argument \"%s\"", argv[optind]),

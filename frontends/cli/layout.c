@@ -124,8 +124,7 @@ int layout_main(const struct command_line *self, int argc, char **argv)
 			return 0;
 		}
 		if (c != 'r')
-			return report_error(
-			        error_hint(error_new(ERROR_USAGE, "see the line above"), "--help lists all options"));
+			return report_error(manual_bad_option());
 		runtime = optarg;
 	}
 	if (argc - optind != 1)

@@ -200,6 +200,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	c = find_command(argv[1]);
+	manual_arguments(argv + 1);
 	if (c)
 		return c->run(c, argc - 1, argv + 1);
 	return report_error(no_command(argv[1]));

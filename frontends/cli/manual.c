@@ -38,6 +38,7 @@ void manual_getopt(const struct manual *m, struct manual_getopt *ret)
 		if (o->name)
 			add_option(ret, &n, &shorts, o);
 	add_option(ret, &n, &shorts, &manual_help_option);
+	manual_remember(ret);
 }
 
 /* '@' is the name of the command. */

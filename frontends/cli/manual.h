@@ -45,6 +45,7 @@ struct manual {
 };
 
 struct command_line;
+struct error;
 
 #define MANUAL_OPTIONS_MAX 64
 
@@ -59,6 +60,13 @@ struct manual_getopt {
 };
 
 void manual_getopt(const struct manual *m, struct manual_getopt *ret);
+/*
+ * The error for what getopt_long() did not take, with the option that was probably meant: of the table that was made
+ * last, and of these arguments, which main() tells.
+ */
+void manual_arguments(char **argv);
+struct error *manual_bad_option(void);
+void manual_remember(const struct manual_getopt *g);
 
 /* --help of a command, and of yrt. */
 void manual_help(FILE *out, const struct command_line *c);

@@ -111,7 +111,7 @@ static const char *const exit_codes[][2] = {
         {"0", "done"},
         {"1", "internal error"},
         {"2", "usage"},
-        {"3", "no such process"},
+        {"3", "no such process; of several, the others are sampled, and the result is written all the same"},
         {"4", "not permitted"},
         {"5", "not supported: runtime, kernel, a 32-bit target"},
         {"6", "more than half of all samples were lost"},
@@ -124,8 +124,27 @@ static const char *const environment[][2] = {
         {"DEBUGINFOD_URLS", "servers for debug files that are not installed; yrt symbolize asks them at once, other "
                             "commands after sampling. libdebuginfod's other variables work too"},
         {"DEBUGINFOD_TIMEOUT", "seconds without a byte from a server after which yrt gives up on it (10)"},
+        {"HOME, XDG_CACHE_HOME", "where compiled unwind tables are kept: see FILES"},
         {"NO_COLOR", "turns colours off if it is not empty. Only terminals get colours"},
-        {"XDG_CACHE_HOME", "compiled unwind tables are kept in yrt below it; $HOME/.cache by default"},
+        {"TERM", "without it, or if it is dumb, no escape sequences are printed"},
+        {"TMPDIR",
+                "where cores are unpacked (/var/tmp), and where yrt report keeps its recordings while it runs (/tmp)"},
+        {"YRT_CACHE_DIR", "the directory of unwind tables: see FILES"},
+        {"YRT_CACHE_MB",
+                "how many MiB that directory may have (64); the tables that were not used for longest are removed"},
+        {"YRT_LAYOUTS", "a directory with layouts of further builds of runtimes (yrt layout)"},
+        {"YRT_PUSH_URL", "the store of yrt push, if --push is not given"},
+        {"YRT_PUSH_USER, YRT_PUSH_TOKEN", "who one is to the store: a user and a password, or a bearer token alone"},
+        {"YRT_DEBUG", "prints what the kernel's verifier says when it refuses a program"},
+};
+
+static const char *const files[][2] = {
+        {"$YRT_CACHE_DIR, $XDG_CACHE_HOME/yrt, /var/cache/yrt (root), $HOME/.cache/yrt",
+                "compiled unwind tables, by the build-id of files, in the first of these that there is; yrt cache "
+                "--clear "
+                "removes them"},
+        {"/usr/lib/debug/.build-id", "debug files that are installed: names, lines, inlined functions"},
+        {"/tmp/perf-PID.map", "names of code that a JIT made, in the target's root directory"},
 };
 
 static void put_pairs(FILE *out, const char *heading, const char *const (*pairs)[2], size_t n)
@@ -153,6 +172,8 @@ static void put_overview(FILE *out)
 	}
 	put_pairs(out, "EXIT STATUS", exit_codes, sizeof(exit_codes) / sizeof(*exit_codes));
 	put_pairs(out, "ENVIRONMENT", environment, sizeof(environment) / sizeof(*environment));
+	put_pairs(out, "FILES", files, sizeof(files) / sizeof(*files));
+	fputs(".SH SEE ALSO\n.BR perf (1),\n.BR gdb (1),\n.BR core (5),\n.BR proc (5),\n.BR capabilities (7)\n", out);
 }
 
 void manual_page(FILE *out, const struct command_line *c)

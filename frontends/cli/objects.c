@@ -28,7 +28,7 @@ enum key { KEY_CORE = 512, KEY_ROOT, KEY_MEMORY, KEY_PAUSE, KEY_WATCH, KEY_TO, K
 
 /* clang-format off */
 #define COMMON \
-	{'p', "pid", "PID", "the process", COMPLETE_PID}, \
+	ONE_PROCESS_OPTIONS, \
 	{KEY_CORE, "core", "FILE", "a core file in place of a process; needs no privileges", COMPLETE_FILE}, \
 	{KEY_ROOT, "root", "DIR", "where the files are that the process of the core had mapped, if not here", \
 		COMPLETE_FILE}, \
@@ -104,7 +104,7 @@ static const struct setting settings[] = {
         {KEY_LIVE, SETTING_OF(struct request, live), .on = true},
         {'q', SETTING_OF(struct request, quiet), .on = true},
         {'h', SETTING_OF(struct request, help), .on = true},
-        {KEY_WATCH, SETTING_OF(struct request, seconds), .name = "--watch", .min = 0.01, .max = 1e6},
+        {KEY_WATCH, SETTING_OF(struct request, seconds), .name = "--watch", .min = 0.01, .max = 1e6, .seconds = true},
         {KEY_LARGEST, SETTING_OF(struct request, largest), .name = "--largest", .min = 1, .max = 10000},
         {KEY_MEMORY, SETTING_OF(struct request, memory_mb), .name = "--memory", .min = 16, .max = 1 << 20},
         {0},
@@ -183,17 +183,6 @@ bool objects_manual(const struct view *view, bool refs, const struct manual **re
 
 /* --- options --- */
 
-static struct error *take_pid(const char *text, int *ret)
-{
-	char *end;
-	long pid = strtol(text, &end, 10);
-
-	if (end == text || *end || pid < 1 || pid > 1 << 30)
-		return error_new(ERROR_USAGE, "--pid takes the number of a process, not \"%s\"", text);
-	*ret = (int)pid;
-	return NULL;
-}
-
 static struct error *check(const struct request *r)
 {
 	if (!r->pid == !r->core)
@@ -222,9 +211,10 @@ static struct error *parse(const struct command_line *self, int argc, char **arg
 	manual_getopt(self->manual, &g);
 	optind = 1;
 	while (!err && (key = getopt_long(argc, argv, g.shorts + 1, g.longs, NULL)) != -1) {
-		err = key == 'p' ? take_pid(optarg, &r->pid) : settings_apply(settings, key, optarg, r, &taken);
-		if (!err && key != 'p' && !taken)
-			err = error_hint(error_new(ERROR_USAGE, "see the line above"), "--help lists all options");
+		taken = key == 'p' || key == FLAME_SELECT;
+		err = taken ? one_process(key, optarg, &r->pid) : settings_apply(settings, key, optarg, r, &taken);
+		if (!err && !taken)
+			err = manual_bad_option();
 	}
 	if (err || r->help)
 		return err;

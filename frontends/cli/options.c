@@ -15,18 +15,33 @@
 #define DEPTH_MAX     8192
 #define PIDS_MAX      1024
 
-/* "42", or the name of one process. */
-static struct error *find_pid(const char *word, int *ret)
+/* "42", or the name of one process. one: the command takes no more. */
+static struct error *find_pid(const char *word, bool one, int *ret)
 {
 	char *end;
 	long pid = strtol(word, &end, 10);
 
 	if (*word && *end && !strchr("-+", *word))
-		return find_by_name(word, "/proc", ret);
+		return find_by_name(word, "/proc", one, ret);
 	if (!*word || *end || pid <= 0 || pid > 1 << 30)
-		return error_new(ERROR_USAGE, "--pid takes pids or names separated by commas, not \"%s\"", word);
+		return error_new(ERROR_USAGE, "--pid takes %s, not \"%s\"",
+		        one ? "a pid or a name" : "pids or names separated by commas", word);
 	*ret = (int)pid;
 	return NULL;
+}
+
+struct error *one_process(int key, const char *text, int *ret)
+{
+	struct selection selection = {0};
+	struct error *err;
+
+	if (key == 'p')
+		return find_pid(text, true, ret);
+	err = selection_add(&selection, text);
+	if (!err)
+		err = selection_find_one(&selection, "/proc", ret);
+	selection_free(&selection);
+	return err;
 }
 
 struct error *flame_add_pids(struct flame_options *o, const char *list)
@@ -36,7 +51,7 @@ struct error *flame_add_pids(struct flame_options *o, const char *list)
 	while (*list) {
 		size_t n = strcspn(list, ",");
 		cleanup(free) char *word = strndup(list, n);
-		struct error *err = word ? find_pid(word, &pid) : &error_no_memory;
+		struct error *err = word ? find_pid(word, false, &pid) : &error_no_memory;
 
 		if (err)
 			return err;
@@ -176,7 +191,7 @@ struct error *flame_option(int option, struct flame_options *o)
 		err = send_option(option, optarg, &o->send, &taken);
 	if (err || taken)
 		return err;
-	return error_hint(error_new(ERROR_USAGE, "see the line above"), "--help lists all options");
+	return manual_bad_option();
 }
 
 /* Those of -e, for a hint. */

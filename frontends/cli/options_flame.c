@@ -6,7 +6,7 @@ const char *const flame_usage[] = {
         "-p PID[,PID...] [options]", "--select RULE | -a [options]", "[options] -- COMMAND [ARGS...]", NULL};
 
 static const struct manual_option flame_options[] = {
-        TARGET_ROWS RATE_ROWS OUTPUT_ROWS MANUAL_HEADING("Options of other profilers"),
+        TARGET_ROWS(SELECT_OPTIONS) RATE_ROWS OUTPUT_ROWS MANUAL_HEADING("Options of other profilers"),
         {FLAME_AS_ALWAYS, "native", NULL, "of py-spy; native frames are always shown", COMPLETE_NOTHING},
         {FLAME_AS_ALWAYS, "nonblocking", NULL, "of py-spy; targets are never paused", COMPLETE_NOTHING},
         {'e', "event", "NAME", "of async-profiler: only cpu; an error names the command for other events",
@@ -38,7 +38,7 @@ const struct manual flame_manual = {
 };
 
 static const struct manual_option record_options[] = {
-        TARGET_ROWS RATE_ROWS{FLAME_EVENT, "event", "NAME",
+        TARGET_ROWS(SELECT_OPTIONS) RATE_ROWS{FLAME_EVENT, "event", "NAME",
                 "clock (time on the CPU, the default), fault (page faults), wait (time off the CPU), wall (both), io "
                 "(file I/O) or net (sockets)",
                 COMPLETE_NOTHING},

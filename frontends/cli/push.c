@@ -68,7 +68,7 @@ static struct error *parse(int argc, char **argv, struct push *p, int *n)
 		if (!err && !taken)
 			err = send_option(option, optarg, &p->send, &taken);
 		if (!err && !taken)
-			err = error_hint(error_new(ERROR_USAGE, "see the line above"), "--help lists all options");
+			err = manual_bad_option();
 	}
 	*n = argc - optind;
 	if (err || p->help)

@@ -41,7 +41,7 @@ struct error *redraw_parse(
 	optind = 1;
 	while (!err && (option = getopt_long(argc, argv, g.shorts + 1, g.longs, NULL)) != -1) {
 		if (option == '?')
-			return error_hint(error_new(ERROR_USAGE, "see the line above"), "--help lists all options");
+			return manual_bad_option();
 		err = settings_apply(own, option, optarg, to, &taken);
 		if (!err && !taken)
 			err = settings_apply(settings, option, optarg, ret, &taken);

@@ -55,7 +55,8 @@ static const struct setting settings[] = {
         {SEND_PUSH, SETTING_OF(struct send_options, url)},
         {SEND_TENANT, SETTING_OF(struct send_options, tenant)},
         {SEND_CA, SETTING_OF(struct send_options, ca)},
-        {SEND_TIMEOUT, SETTING_OF(struct send_options, timeout_s), .name = "--push-timeout", .min = 0.1, .max = 3600},
+        {SEND_TIMEOUT, SETTING_OF(struct send_options, timeout_s), .name = "--push-timeout", .min = 0.1, .max = 3600,
+                .seconds = true},
         {SEND_TRIES, SETTING_OF(struct send_options, tries), .name = "--push-tries", .min = 1, .max = 100},
         {0},
 };

@@ -21,16 +21,16 @@
 #define SECONDS_MAX   1e6
 #define INSTANCES_MAX 16
 
-enum key { KEY_FLAG = 512 }; /* + the number of a flag */
+enum key { KEY_WATCH = 511, KEY_FLAG }; /* KEY_FLAG + the number of a flag */
 
 static const struct manual_option common[] = {
-        {'p', "pid", "PID", "the process", COMPLETE_PID},
+        ONE_PROCESS_OPTIONS,
         {'o', "output", "FILE", "- is stdout (the default): text", COMPLETE_FILE},
         {'f', "format", "NAME", "text, or a format, whatever the extension of FILE:", COMPLETE_FORMAT},
         {'q', "quiet", NULL, "no notes", COMPLETE_NOTHING},
 };
 static const struct manual_option watch = {
-        'd', "watch", "SECS", "look again after SECS seconds, and show what increased", COMPLETE_NOTHING};
+        KEY_WATCH, "watch", "SECS", "look again after SECS seconds, and show what increased", COMPLETE_NOTHING};
 static const struct manual_option duration = {
         'd', "duration", "SECS", "how long to sample (30); Ctrl-C ends it early", COMPLETE_NOTHING};
 
@@ -104,26 +104,16 @@ static const struct runtime_snapshot_ops *find_ops(const struct command_line *se
 	return NULL;
 }
 
-static struct error *take_number(const char *option, const char *text, double min, double max, double *ret)
-{
-	char *end;
-
-	*ret = strtod(text, &end);
-	if (end == text || *end || !(*ret >= min) || *ret > max)
-		return error_new(ERROR_USAGE, "--%s takes a number from %g to %g, not \"%s\"", option, min, max, text);
-	return NULL;
-}
-
 static struct error *take_option(int key, const struct runtime_snapshot_ops *ops, struct request *r)
 {
-	double number = 0;
+	const struct setting seconds = {
+	        .name = ops->growth ? "--duration" : "--watch", .min = 0.01, .max = SECONDS_MAX, .seconds = true};
 	struct error *err = NULL;
 
-	if (key == 'p') {
-		err = take_number("pid", optarg, 1, 1 << 30, &number);
-		r->pid = (int)number;
-	} else if (key == 'd') {
-		err = take_number(ops->growth ? "duration" : "watch", optarg, 0.01, SECONDS_MAX, &r->seconds);
+	if (key == 'p' || key == FLAME_SELECT) {
+		err = one_process(key, optarg, &r->pid);
+	} else if (key == 'd' || key == KEY_WATCH) {
+		err = setting_number(&seconds, optarg, &r->seconds);
 	} else if (key == 'o') {
 		r->output = optarg;
 	} else if (key == 'f') {
@@ -135,7 +125,7 @@ static struct error *take_option(int key, const struct runtime_snapshot_ops *ops
 	} else if (key >= KEY_FLAG) {
 		r->flags |= ops->flags[key - KEY_FLAG].bit;
 	} else {
-		err = error_hint(error_new(ERROR_USAGE, "see the line above"), "--help lists all options");
+		err = manual_bad_option();
 	}
 	return err;
 }

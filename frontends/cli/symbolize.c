@@ -97,7 +97,7 @@ static struct error *parse_option(int option, struct symbolize_options *o)
 		o->help = true;
 		return NULL;
 	default:
-		return error_hint(error_new(ERROR_USAGE, "see the line above"), "--help lists all options");
+		return manual_bad_option();
 	}
 }
 

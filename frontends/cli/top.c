@@ -25,7 +25,7 @@ static const struct manual_option options[] = {
         {'s', "subprocesses", NULL, "also their children, present and future", COMPLETE_NOTHING},
         {'t', "threads", NULL, "separate rows for each thread", COMPLETE_NOTHING},
         {OPT_PROCESSES, "processes", NULL, "one row per process", COMPLETE_NOTHING},
-        {'d', "delay", "SECS", "seconds between updates (2)", COMPLETE_NOTHING},
+        {'d', "delay", "SECS", "time between updates, as in top(1) (2)", COMPLETE_NOTHING},
         {'n', "count", "N", "end after N updates (0: never)", COMPLETE_NOTHING},
         {'k', "sort", "KEY", "self (default), total, name or module", COMPLETE_NOTHING},
         {'A', "cumulative", NULL, "count from the start, not only the last period", COMPLETE_NOTHING},
@@ -38,7 +38,8 @@ static const struct manual_option options[] = {
         {'I', "include", "REGEX", "only stacks with a frame that matches", COMPLETE_NOTHING},
         {'X', "exclude", "REGEX", "only stacks without a frame that matches", COMPLETE_NOTHING},
         {'g', "gil", NULL, "only threads that hold the GIL of their Python", COMPLETE_NOTHING},
-        {FLAME_CPU, "max-cpu", "PERCENT", "of one CPU: if samples take more, the rate is halved (10; 0: no limit)",
+        {FLAME_CPU, "max-cpu", "PERCENT",
+                "how much of one CPU stacks may take; if they take more, the rate is halved (10; 0: no limit)",
                 COMPLETE_NOTHING},
         {FLAME_NO_CACHE, "no-cache", NULL, "do not keep compiled unwind tables on disk", COMPLETE_NOTHING},
         {0},
@@ -252,7 +253,7 @@ static struct error *parse_sort(const char *text, enum rows_order *ret)
 }
 
 static const struct setting settings[] = {
-        {'d', SETTING_OF(struct top, period_s), .name = "--delay", .min = 0.1, .max = 86400},
+        {'d', SETTING_OF(struct top, period_s), .name = "--delay", .min = 0.1, .max = 86400, .seconds = true},
         {'n', SETTING_OF(struct top, count), .name = "--count", .max = 1e9},
         {OPT_ROWS, SETTING_OF(struct top, max_rows), .name = "--rows", .min = 1, .max = 1e9},
         {'A', SETTING_OF(struct top, all), .on = true},

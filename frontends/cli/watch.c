@@ -47,7 +47,8 @@ static const struct manual_option options[] = {
         {'F', "freq", "HZ", "samples per second of CPU time (99)", COMPLETE_NOTHING},
         {'U', "user", NULL, "leave out kernel frames", COMPLETE_NOTHING},
         {FLAME_DEPTH, "depth", "N", "at most N frames per stack (1024; up to 8192)", COMPLETE_NOTHING},
-        {FLAME_CPU, "max-cpu", "PERCENT", "of one CPU: if samples take more, the rate is halved (10; 0: no limit)",
+        {FLAME_CPU, "max-cpu", "PERCENT",
+                "how much of one CPU stacks may take; if they take more, the rate is halved (10; 0: no limit)",
                 COMPLETE_NOTHING},
         SEND_OPTIONS,
         {'q', "quiet", NULL, "only errors, and one line per recording", COMPLETE_NOTHING},
@@ -95,7 +96,7 @@ struct watch {
 };
 
 static const struct setting settings[] = {
-        {WATCH_EVERY, SETTING_OF(struct watch, every_s), .name = "--every", .min = 0.1, .max = 1e7},
+        {WATCH_EVERY, SETTING_OF(struct watch, every_s), .name = "--every", .min = 0.1, .max = 1e7, .seconds = true},
         {WATCH_WHEN, SETTING_OF(struct watch, condition)},
         {WATCH_DIR, SETTING_OF(struct watch, spool.dir)},
         {'n', SETTING_OF(struct watch, count), .name = "--count", .min = 0, .max = 1e9},

@@ -95,7 +95,7 @@ static const struct setting settings[] = {
         {Y_LIST, MEMBER(list), .on = true},
         {'q', MEMBER(quiet), .on = true},
         {'d', MEMBER(duration_s), .name = "--duration", .min = 0.001, .max = 1e9, .seconds = true},
-        {Y_MAX_TIME, MEMBER(max_time_s), .name = "--max-time", .min = 0.001, .max = 86400},
+        {Y_MAX_TIME, MEMBER(max_time_s), .name = "--max-time", .min = 0.001, .max = 86400, .seconds = true},
         {Y_MAX_HIT, MEMBER(max_hit_ms), .name = "--max-hit", .min = 0.001, .max = 1000},
         {Y_MAX_STEPS, MEMBER(max_steps), .name = "--max-steps", .min = 1, .max = 1e15},
         {0},
@@ -130,7 +130,7 @@ static struct error *parse_option(struct request *r, int option)
 		r->targets.help = true;
 		return NULL;
 	default:
-		return error_hint(error_new(ERROR_USAGE, "see the line above"), "--help lists all options");
+		return manual_bad_option();
 	}
 }
 

@@ -2,6 +2,7 @@
 #include "hit_name.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -189,4 +190,24 @@ char *hit_name_short(const char *symbol)
 	ret = behind_type(name);
 	cut_parameters(ret);
 	return strdup(ret);
+}
+
+void hit_name_last(const char *name, char ret[HIT_NAME_MAX])
+{
+	char *args, *last, *colons;
+	int depth = 0;
+
+	snprintf(ret, HIT_NAME_MAX, "%s", name);
+	args = arguments(ret);
+	if (args)
+		*args = '\0';
+	last = behind_type(ret);
+	cut_parameters(last);
+	colons = operator_in(last);
+	for (char *at = last; *at && at != colons; at++) {
+		depth += depth_by(*at);
+		if (!depth && at[0] == ':' && at[1] == ':')
+			last = at + 2;
+	}
+	memmove(ret, last, strlen(last) + 1);
 }

@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "hit_callee_match.h"
+#include "hit_name.h"
 #include "unwind/process/view.h"
 
 #define TYPEDEF  "btf_trace_" /* the kernel has such a type for each tracepoint */
@@ -42,12 +43,35 @@ static u32 letters(const char *a, const char *b)
 	return row[nb];
 }
 
+static u32 close_letters(const char *wanted, const char *name)
+{
+	u32 distance = letters(wanted, name);
+
+	return distance >= FAR || 2 * distance >= strlen(wanted) ? FAR : distance;
+}
+
+/* Before those that only contain what is wanted come those whose last component is like its. ~0: it is another name. */
+static u32 distance_of(const char *wanted, const char *name)
+{
+	char last[HIT_NAME_MAX], last_wanted[HIT_NAME_MAX];
+	u32 distance = close_letters(wanted, name);
+
+	if (distance < FAR)
+		return distance;
+	if (strstr(wanted, "::") || strstr(name, "::") || strchr(wanted, '(')) {
+		hit_name_last(wanted, last_wanted);
+		hit_name_last(name, last);
+		distance = close_letters(last_wanted, last);
+		if (distance < FAR)
+			return FAR + distance;
+	}
+	return strlen(wanted) > 2 && strcasestr(name, wanted) ? 2 * FAR + min((u32)strlen(name), 1000) : ~0u;
+}
+
 void hit_near(struct hit_near *near, const char *wanted, const char *name)
 {
-	u32 distance = letters(wanted, name), at = near->n;
+	u32 distance = distance_of(wanted, name), at = near->n;
 
-	if (distance >= FAR || 2 * distance >= strlen(wanted))
-		distance = strlen(wanted) > 2 && strcasestr(name, wanted) ? FAR + (u32)min(strlen(name), 1000) : ~0u;
 	for (u32 i = 0; i < near->n; i++)
 		if (!strcmp(near->name[i], name))
 			return;

@@ -15,7 +15,7 @@ static const struct event_option options[] = {
 };
 
 static const struct setting own[] = {
-        {POOL_OLDER, SETTING_OF(struct pool_options, older_s), .name = "--older", .max = 1e6},
+        {POOL_OLDER, SETTING_OF(struct pool_options, older_s), .name = "--older", .max = 1e6, .seconds = true},
         {0},
 };
 

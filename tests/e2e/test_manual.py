@@ -91,6 +91,11 @@ def test_width():
 def test_pages():
     plain = {**os.environ, "MANPAGER": "cat", "MANWIDTH": "200"}
     whole = output("man", "-E", "ascii", "-l", page("yrt.1"), env=plain)
+    for heading in ("EXIT STATUS", "ENVIRONMENT", "FILES", "SEE ALSO"):
+        assert re.search(f"^{heading}", whole, re.M), f"yrt.1: no {heading}"
+    for name in ("XDG_CACHE_HOME", "TMPDIR", "YRT_CACHE_DIR", "YRT_CACHE_MB", "YRT_LAYOUTS", "YRT_PUSH_URL",
+                 "YRT_PUSH_USER", "YRT_PUSH_TOKEN", "DEBUGINFOD_URLS", "NO_COLOR"):
+        assert re.search(rf"^ .*\b{name}\b", whole, re.M), f"yrt.1: no {name}"
     for command in commands():
         assert re.search(rf"yrt-{command}\b", whole), f"yrt.1 does not name {command}"
         text = output("man", "-E", "ascii", "-l", page(f"yrt-{command}.1"), env=plain)

@@ -72,6 +72,114 @@ def test_durations():
         yrt.clear(yrt.run("flame", "-p", os.getpid(), "-d", text), yrt.USAGE, "--duration takes seconds")
 
 
+def test_units_everywhere():
+    """What takes a time takes its units; what is none is refused before anything else is done."""
+    for args in (("go-goroutines", "--watch"), ("go-alloc", "-d"), ("heap", "--watch"), ("python-heap", "--watch"),
+                 ("top", "-d"), ("watch", "--every"), ("watch", "-d"), ("dump", "--interval"), ("pools", "--older"),
+                 ("report", "-d"), ("off-flame", "--min"), ("y", "--max-time")):
+        yrt.clear(yrt.run(*args, "10x", output=False, stats=False), yrt.USAGE, "10x")
+        for text in ("10s", "2m", "500ms" if args[0] != "report" else "1m"):
+            result = yrt.run(*args, text, output=False, stats=False)
+            assert result.code == yrt.USAGE and text not in result.stderr, (args, result.stderr)
+
+
+def test_misspelled_options():
+    for args, words in (
+        (("flame", "--duraton", "5"), ("no option --duraton", "did you mean --duration?")),
+        (("dump", "--jsn"), ("no option --jsn", "did you mean --json?")),
+        (("help", "--lst"), ("no option --lst", "did you mean --list?")),
+        (("flame", "--zzzzzz"), ("no option --zzzzzz", "--help")),
+        (("flame", "--no"), ("no option --no", "several begin so")),
+        (("flame", "-Z"), ("no option -Z",)),
+        (("heap", "-p"), ("--pid takes a value, which is missing",)),
+        (("flame", "--quiet=yes"), ("--quiet takes no value",)),
+    ):
+        yrt.clear(yrt.run(*args, output=False, stats=False), yrt.USAGE, *words)
+
+
+@contextlib.contextmanager
+def calls_itself(name):
+    code = f"open('/proc/self/comm', 'w').write('{name}'); print('', flush=True); input()"
+    with yrt.Program([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+        program.stdout.readline()
+        yield program
+
+
+def test_one_process():
+    """Commands that look into one process take its name or a rule, as others do."""
+    number = os.getpid() % 10**6
+    one, several = f"one{number}", f"several{number}"
+    with calls_itself(one) as target, calls_itself(several), calls_itself(several):
+        for command in ("go-goroutines", "lua-heap"):
+            for args in (("-p", one), ("--select", f"comm={one}"), ("-p", target.pid)):
+                result = yrt.run(command, *args, output=False, stats=False)
+                yrt.clear(result, yrt.UNSUPPORTED, f"pid {target.pid}")
+        for args in (("-p", one), ("--select", f"comm={one}")):
+            assert f"pid {target.pid}" in yrt.run("heap", *args, output=False, stats=False).expect().stdout
+        for args in (("-p", several), ("--select", f"comm={several}")):
+            result = yrt.clear(yrt.run("heap", *args, output=False, stats=False), yrt.USAGE, "give the pid of one")
+            assert "--select comm" not in result.stderr, result.stderr
+        yrt.clear(yrt.run("heap", "-p", f"nobody{number}", output=False, stats=False), yrt.NO_PROCESS)
+
+
+def test_one_is_gone():
+    """Of several processes, those that are there are sampled and the result is written; the exit code tells."""
+    with yrt.Fixture("deep30") as there, yrt.Program(["true"]) as gone, tempfile.TemporaryDirectory() as folder:
+        gone.wait()
+        picture = os.path.join(folder, "x.html")
+        result = yrt.run("flame", "-p", f"{there.pid},{gone.pid}", "-d", "200ms", "-o", picture, output=False)
+        assert result.code == yrt.NO_PROCESS and str(gone.pid) in result.stderr, result.stderr
+        assert f"wrote {picture}" in result.stderr and os.path.getsize(picture) > 1000, result.stderr
+
+
+def test_everyone_where_it_works():
+    """-a is listed by the commands that take it: those of time on the CPU, and report."""
+    languages = [f"{name}-" for name in ("lua", "python", "java", "go", "perl")]
+    takes = {"c-flame", "record", "watch", "report"} | {p + c for c in ("flame", "top") for p in ["", *languages]}
+    for command in yrt.run("help", "--list", output=False, stats=False).expect().stdout.split():
+        text = yrt.run(command, "--help", output=False, stats=False).expect().stdout
+        listed = re.search(r"^  -a, --all\b", text, re.M) is not None
+        assert listed == (command in takes), command
+        assert listed or "-a " not in text.split("\n\n")[0], text
+    yrt.clear(yrt.run("off-flame", "-a", output=False, stats=False), yrt.USAGE, "there is no option -a")
+
+
+def freezer():
+    """A folder of the freezer of version 1, or of the only hierarchy of version 2, and what freezes and thaws it."""
+    for root, file, words in (("/sys/fs/cgroup/freezer", "freezer.state", ("FROZEN", "THAWED")),
+                              ("/sys/fs/cgroup", "cgroup.freeze", ("1", "0"))):
+        folder = os.path.join(root, f"yrt-frozen-{os.getpid()}")
+        with contextlib.suppress(OSError):
+            os.mkdir(folder)
+            if os.path.exists(os.path.join(folder, file)):
+                return folder, os.path.join(folder, file), words
+            os.rmdir(folder)
+    raise yrt.Skipped("no control group can be frozen here")
+
+
+def write(path, text):
+    with open(path, "w", encoding="ascii") as file:
+        file.write(text)
+
+
+def test_frozen_group():
+    """Who is frozen does not sleep in a function of the kernel: it is said what thaws it."""
+    folder, state, (freeze, thaw) = freezer()
+    with yrt.Fixture("deep30") as target:
+        try:
+            write(os.path.join(folder, "cgroup.procs"), str(target.pid))
+            write(state, freeze)
+            wchan = f"/proc/{target.pid}/wchan"
+            yrt.until(lambda: yrt.read(wchan) in ("__refrigerator", "do_freezer_trap"), "frozen")
+            result = yrt.run("flame", "-p", target.pid, "-d", "300ms").expect()
+        finally:
+            write(state, thaw)
+            write(os.path.join(os.path.dirname(folder), "cgroup.procs"), str(target.pid))
+    yrt.until(lambda: not os.rmdir(folder), "removed")
+    assert "is frozen by its control group" in result.stderr and state in result.stderr, result.stderr
+    assert "refrigerator" not in result.stderr and "sleeps" not in result.stderr, result.stderr
+
+
 def test_events_of_others():
     """-e of perf and async-profiler names the command that shows it."""
     for event, command in (
@@ -87,11 +195,7 @@ def test_events_of_others():
 def test_name_of_several():
     """Names of programs lead to exe=, names that processes gave themselves to comm=: what is suggested matches."""
     name = "several" + str(os.getpid() % 10**6)
-    code = f"open('/proc/self/comm', 'w').write('{name}'); print('', flush=True); input()"
-    with contextlib.ExitStack() as stack:
-        for _ in range(2):
-            program = yrt.Program([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-            stack.enter_context(program).stdout.readline()
+    with calls_itself(name), calls_itself(name):
         result = yrt.clear(yrt.run("flame", "-p", name, "-d", 1), yrt.USAGE, f"--select comm={name}")
         found = yrt.run("flame", "--select", re.search(r"--select (\S+)", result.stderr)[1], "-d", 0.2)
         assert "no process" not in found.stderr, found.stderr

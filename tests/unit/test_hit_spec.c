@@ -102,6 +102,23 @@ static void test_near(void **state)
 	assert_true(strlen(text) < sizeof(text));
 }
 
+/* The same function in another namespace, with other arguments, of a template: before what only contains the word. */
+static void test_near_components(void **state)
+{
+	static const char *const wanted[] = {"Book::price", "price(int) const", "Pook::price", "Book::prise",
+	        "price<double>", "a::Book::price(long)"};
+
+	for (size_t i = 0; i < sizeof(wanted) / sizeof(*wanted); i++) {
+		struct hit_near near = {0};
+
+		hit_near(&near, wanted[i], "prices_of_all");
+		hit_near(&near, wanted[i], "shop::Book::price");
+		hit_near(&near, wanted[i], "shop::Book::cost");
+		assert_true(near.n);
+		assert_string_equal(near.name[0], "shop::Book::price");
+	}
+}
+
 /* Whatever it says: an error or a name that fits, and a file that is part of the text. */
 static void test_random(void **state)
 {
@@ -140,6 +157,7 @@ int main(void)
 	        cmocka_unit_test(test_refused),
 	        cmocka_unit_test(test_files),
 	        cmocka_unit_test(test_near),
+	        cmocka_unit_test(test_near_components),
 	        cmocka_unit_test(test_random),
 	};
 
