@@ -39,7 +39,9 @@ static int open_event(const struct thread_watch_options *o, pid_t tid)
 {
 	struct perf_event_attr attr = {.type = PERF_TYPE_BREAKPOINT,
 	        .size = sizeof(attr),
-	        .bp_type = o->executed ? HW_BREAKPOINT_X : HW_BREAKPOINT_RW,
+	        .bp_type = o->executed  ? HW_BREAKPOINT_X
+	                   : o->written ? HW_BREAKPOINT_W
+	                                : HW_BREAKPOINT_RW,
 	        .bp_addr = o->addr,
 	        .bp_len = o->executed ? sizeof(long) : o->bytes,
 	        .sample_period = 1,

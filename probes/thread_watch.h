@@ -19,7 +19,8 @@ struct thread_watch_options {
 	pid_t pid;
 	u64 addr;
 	u32 bytes;     /* 1, 2, 4 or 8; of code 8 */
-	bool executed; /* else it is read or written, by user code */
+	bool executed; /* else it is read or written, by user code; */
+	bool written;  /* or only written */
 	int program;   /* BPF's, that runs at each hit */
 };
 

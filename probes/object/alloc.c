@@ -67,8 +67,13 @@ static struct error *place(void *ctx, const struct process *p, struct image *img
 	u64 cookie = f->shape | f->pushed << 8 | (u32)f->tails << 16 | (u32)a->options->growth << 17 |
 	             (u32)f->stepped << 18 | (u64)number << 24;
 
+	const struct alloc_window_place at = {.program = object_skeleton(a->host->object)->progs.on_alloc,
+	        .offset = f->offset,
+	        .cookie = cookie,
+	        .pair = f->pair};
+
 	(void)img;
-	return is_wanted(a, f->shape) ? alloc_windows_add(a->windows, p, path, f, cookie) : NULL;
+	return is_wanted(a, f->shape) ? alloc_windows_add(a->windows, p, path, &at) : NULL;
 }
 
 static struct error *create(const struct event_host *host, void **ret)
@@ -82,7 +87,6 @@ static struct error *create(const struct event_host *host, void **ret)
 		return &error_no_memory;
 	a->host = host;
 	a->options = host->options->of_event;
-	windows.program = object_skeleton(host->object)->progs.on_alloc;
 	windows.pair = object_skeleton(host->object)->progs.on_alloc_pair;
 	windows.interval = a->options->interval;
 	windows.share = host->options->cpu_percent / 100 * SHARE;

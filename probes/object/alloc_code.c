@@ -18,6 +18,7 @@
 #define PLAIN_BYTES    512 /* of a function whose end nothing tells */
 #define DEPTH          16  /* of calls: jemalloc's malloc reaches mmap() by some ten */
 #define EDGES          2048
+#define NEAR           3 /* calls: what is further away is no part of the allocator (glibc's free() may abort) */
 #define PLACE_INSNS    8
 #define PAIR_INSNS     2
 #define SP             7 /* DWARF's number */
@@ -372,6 +373,57 @@ static void note_returns(struct reading *r)
 			look_through(r, i, true);
 }
 
+static void remove_range(struct alloc_functions *f, u32 i)
+{
+	memmove(&f->code[i], &f->code[i + 1], (--f->ncode - i) * sizeof(*f->code));
+}
+
+/* Where there is no room for one more, the two that are nearest to each other become one. */
+static void make_room(struct alloc_functions *f)
+{
+	u32 nearest = 1;
+
+	for (u32 i = 1; i < f->ncode; i++)
+		if (f->code[i].start - f->code[i - 1].end < f->code[nearest].start - f->code[nearest - 1].end)
+			nearest = i;
+	f->code[nearest - 1].end = f->code[nearest].end;
+	remove_range(f, nearest);
+}
+
+/* Ranges are in order, and apart. */
+static void add_range(struct alloc_functions *f, u64 start, u64 end)
+{
+	u32 i;
+
+	if (f->ncode == ALLOC_RANGES_MAX)
+		make_room(f);
+	for (i = f->ncode++; i && f->code[i - 1].start > start; i--)
+		f->code[i] = f->code[i - 1];
+	f->code[i].start = start;
+	f->code[i].end = end;
+	while (i + 1 < f->ncode && f->code[i + 1].start <= f->code[i].end) {
+		f->code[i].end = f->code[i + 1].end > f->code[i].end ? f->code[i + 1].end : f->code[i].end;
+		remove_range(f, i + 1);
+	}
+	if (i && f->code[i - 1].end >= f->code[i].start) {
+		f->code[i - 1].end = f->code[i].end > f->code[i - 1].end ? f->code[i].end : f->code[i - 1].end;
+		remove_range(f, i);
+	}
+}
+
+static void note_code(struct reading *r)
+{
+	const struct cfi *cfi = r->img->cfi;
+
+	if (alloc_functions_are_all(r->img) && cfi && cfi->nfdes) {
+		add_range(r->f, cfi->fdes[0].start, cfi->fdes[cfi->nfdes - 1].end);
+		return;
+	}
+	for (u32 i = 0; i < r->n; i++)
+		if (r->part[i].depth <= NEAR)
+			add_range(r->f, r->part[i].start, r->part[i].end);
+}
+
 /* Virtual functions of an allocator, too. */
 static void look_through_all(struct reading *r)
 {
@@ -408,6 +460,7 @@ static void read_all(struct reading *r)
 	note_tails(r);
 	note_calls_of_tails(r);
 	note_returns(r);
+	note_code(r);
 	if (alloc_functions_are_all(r->img))
 		look_through_all(r);
 }

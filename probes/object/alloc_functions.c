@@ -150,7 +150,7 @@ struct error *alloc_functions_find(struct image *img, struct alloc_functions *re
 {
 	struct symbol sym;
 
-	ret->n = ret->ninner = ret->noutside = ret->nreturns = 0;
+	ret->n = ret->ninner = ret->noutside = ret->nreturns = ret->ncode = 0;
 	if (!symbols_lookup(img, "malloc", &sym))
 		return NULL;
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)

@@ -14,6 +14,7 @@
 #define ALLOC_FUNCTIONS_MAX 64
 #define ALLOC_RETURNS_MAX   512
 #define ALLOC_INNER_MAX     1024
+#define ALLOC_RANGES_MAX    48
 
 struct alloc_function {
 	const char *name; /* as in the file */
@@ -43,6 +44,10 @@ struct alloc_functions {
 		bool clearing; /* by a jump to memset(), whose first argument is the block */
 	} returns[ALLOC_RETURNS_MAX];
 	u32 nreturns;
+	struct { /* code of the allocator, in the file: of these functions, and what they call */
+		u64 start, end;
+	} code[ALLOC_RANGES_MAX];
+	u32 ncode;
 };
 
 /* Adds one, unless its code is there already. */

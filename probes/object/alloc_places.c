@@ -255,6 +255,8 @@ static struct error *look_at_file(struct alloc_places *a, const struct process *
 		return err;
 	tell_outside(a, f, p, m->bias);
 	a->seen[a->nseen++] = (struct seen){.pid = p->pid, .file = f};
+	if (a->options.allocator)
+		a->options.allocator(a->options.ctx, p, m->image, m->bias, &f->functions);
 	for (u32 i = 0; !err && a->options.place_return && i < f->functions.nreturns; i++)
 		err = a->options.place_return(a->options.ctx, p, m->image, path, f->functions.returns[i].offset,
 		        f->functions.returns[i].clearing);

@@ -22,6 +22,9 @@ struct alloc_places_options {
 	/* The same where one returns. NULL: that does not matter. */
 	struct error *(*place_return)(
 	        void *ctx, const struct process *p, struct image *img, const char *path, u64 offset, bool clearing);
+	/* Before that: a file of a process has allocation functions; bias: of its addresses there. NULL: no matter. */
+	void (*allocator)(
+	        void *ctx, const struct process *p, struct image *img, u64 bias, const struct alloc_functions *f);
 	void *ctx;
 };
 

@@ -14,6 +14,7 @@ struct alloc_progress { /* in BPF one for each CPU, since the start */
 	u64 pairs;   /* hits of the second place of a pair (alloc_function.pair): */
 	u64 paired;  /* of them, those right after a hit of the first */
 	u64 pair_ns; /* from the end of one program to the begin of the other: an exception, and next to no code */
+	u64 traps;   /* hits of debug registers */
 };
 
 #define ALLOC_EACH 256 /* a power of two */

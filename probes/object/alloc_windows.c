@@ -13,7 +13,6 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "alloc_functions.h"
 #include "alloc_progress.h"
 #include "alloc_weigh.h"
 #include "probes/object.h"
@@ -27,34 +26,39 @@
 #include "unwind/table.h"
 #include "unwind/thread_start.h"
 
-#define A_MS        1000000ull
-#define PERIOD_MS   80
-#define PERIOD_MAX  1000.0
-#define WINDOW_MS   20     /* at most, where hits are not cheap enough to stay */
-#define SOON_MS     1      /* between two looks while the budget is used */
-#define LATER_MS    10     /* and while it is not */
-#define CREDIT_NS   10e6   /* of the budget is there from the start, and can be saved */
-#define LEAST_NS    200e3  /* of it for a window */
-#define ENOUGH      4096   /* pairs: what an exception costs is known for now */
-#define PAIRS_LEAST 200    /* that say something */
-#define PAIRS_EVERY 4      /* windows, where not even half of the time between hits are exceptions; else each */
-#define GUESS_NS    1000.0 /* an exception, until it was measured */
-#define STEPPED_NS  5000.0 /* two of them */
-#define PROGRAM_NS  100    /* of a program that finds no target */
-#define STACKS      128    /* in a window, about */
-#define AT_ONCE     1024   /* counts that are read together */
-#define SLICES      1024   /* before they get their weights */
-#define MEMORY_NS   500e6  /* that a mean goes back, about */
-#define CPU_LEAST   0.4    /* of a CPU: what uses less gets the budget of that, some 10,000 hits a second */
+#define A_MS         1000000ull
+#define PERIOD_MS    80
+#define PERIOD_MAX   1000.0
+#define WINDOW_MS    20     /* at most, where hits are not cheap enough to stay */
+#define SOON_MS      1      /* between two looks while the budget is used */
+#define LATER_MS     10     /* and while it is not */
+#define CREDIT_NS    10e6   /* of the budget is there from the start, and can be saved */
+#define LEAST_NS     200e3  /* of it for a window */
+#define ENOUGH       4096   /* pairs: what an exception costs is known for now */
+#define PAIRS_LEAST  200    /* that say something */
+#define PAIRS_EVERY  4      /* windows, where not even half of the time between hits are exceptions; else each */
+#define GUESS_NS     1000.0 /* an exception, until it was measured */
+#define STEPPED_NS   5000.0 /* two of them */
+#define PROGRAM_NS   100    /* of a program that finds no target */
+#define TAIL_WINDOWS 8      /* times as long as a window that follows blocks */
+#define TAIL_MS      50     /* at most */
+#define STACKS       128    /* in a window, about */
+#define AT_ONCE      1024   /* counts that are read together */
+#define SLICES       1024   /* before they get their weights */
+#define MEMORY_NS    500e6  /* that a mean goes back, about */
+#define GROUP_MAX    64     /* uprobes that are placed at once */
+#define CPU_LEAST    0.4    /* of a CPU: what uses less gets the budget of that, some 10,000 hits a second */
 
-struct group { /* functions of a file in a process */
+struct group { /* places of a program in a file of a process */
 	u32 process;
 	pid_t pid;
 	int file;
 	char path[96];
-	u64 offset[ALLOC_FUNCTIONS_MAX], cookie[ALLOC_FUNCTIONS_MAX], pair;
+	const struct bpf_program *program;
+	u64 offset[GROUP_MAX], cookie[GROUP_MAX], pair;
 	u32 n;
 	bool placed; /* it was, once */
+	bool following, tail;
 	struct uprobe *uprobe, *second;
 };
 
@@ -82,6 +86,8 @@ struct alloc_windows {
 	pthread_cond_t changed;
 	pthread_t thread;
 	bool running, ending, is_open, paired;
+	bool following; /* the window does */
+	u64 interval;   /* of windows that count */
 	struct group *groups;
 	u32 ngroups;
 	struct clock *clocks;
@@ -90,6 +96,7 @@ struct alloc_windows {
 	double budget;                           /* ns that are left of it */
 	double cpu_rate;                         /* of a CPU, that targets use: a mean of late */
 	double exception_ns, stepped_ns;         /* that a hit costs, besides BPF's program */
+	double trap_ns;                          /* the same of a debug register */
 	bool measured, in_target;
 	bool dense;      /* hits of the last window were */
 	double allotted; /* ns, that hits of this window may cost */
@@ -126,6 +133,7 @@ struct error *alloc_windows_create(const struct alloc_windows_options *options, 
 	w->exception_ns = GUESS_NS;
 	w->stepped_ns = STEPPED_NS;
 	w->budget = CREDIT_NS;
+	w->following = true;
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -188,13 +196,14 @@ static double exceptions(const struct alloc_windows *w, const struct look *from,
 
 static double cost(const struct alloc_windows *w, const struct look *from, const struct look *to)
 {
-	return exceptions(w, from, to) + (double)(to->progress.bpf_ns - from->progress.bpf_ns);
+	return exceptions(w, from, to) + (double)(to->progress.bpf_ns - from->progress.bpf_ns) +
+	       (double)(to->progress.traps - from->progress.traps) * w->trap_ns;
 }
 
 /* A function of yrt's own is the last resort: its caches are warm. */
 static void measure_here(struct alloc_windows *w, bool emulated)
 {
-	u64 ns = uprobe_cost(w->options.program, emulated, true, NULL);
+	u64 ns = w->ngroups ? uprobe_cost(w->groups[0].program, emulated, true, NULL) : 0;
 
 	if (ns > PROGRAM_NS)
 		*(emulated ? &w->exception_ns : &w->stepped_ns) = (double)(ns - PROGRAM_NS);
@@ -231,9 +240,8 @@ static struct error *place_group(struct alloc_windows *w, struct group *g)
 	char path[32];
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", g->file);
-	return g->uprobe || !g->n
-	               ? NULL
-	               : uprobe_place_all(w->options.program, g->pid, path, g->offset, g->cookie, g->n, &g->uprobe);
+	return g->uprobe || !g->n ? NULL
+	                          : uprobe_place_all(g->program, g->pid, path, g->offset, g->cookie, g->n, &g->uprobe);
 }
 
 /* Waiting for a grace period must not delay others. */
@@ -348,7 +356,8 @@ static void choose_interval(struct alloc_windows *w, double bytes)
 {
 	double least = fmax(w->options.interval, 1);
 
-	skeleton(w)->data->alloc_interval = (u64)fmin(fmax(bytes / STACKS, least), 1e9);
+	w->interval = (u64)fmin(fmax(bytes / STACKS, least), 1e9);
+	skeleton(w)->data->alloc_interval = w->interval;
 }
 
 static void end_slice(struct alloc_windows *w, const struct look *now)
@@ -410,6 +419,36 @@ static void spend(struct alloc_windows *w, struct look *now)
 	w->last = *now;
 }
 
+static void wait_until(struct alloc_windows *w, u64 when)
+{
+	struct timespec ts = now_timespec(when);
+
+	while (!w->ending && now_ns() < when)
+		pthread_cond_timedwait(&w->changed, &w->lock, &ts);
+}
+
+/* A window that follows blocks is none of those that stand for others. */
+static bool counts_nothing(const struct alloc_windows *w)
+{
+	return w->options.open && w->following && skeleton(w)->bss->alloc_window;
+}
+
+/* The tail of a window: for a multiple of its length, if that is not dear. */
+static void follow_to_end(struct alloc_windows *w, const struct look *from, struct departure *leaving)
+{
+	u64 end = from->at + (u64)fmin(w->length * TAIL_WINDOWS, TAIL_MS * (double)A_MS);
+	struct look now = *from;
+
+	for (u32 i = 0; i < w->ngroups; i++)
+		if (!w->groups[i].tail)
+			leave(leaving, &w->groups[i].uprobe);
+	while (!w->ending && now.at < end && cost(w, from, &now) < w->allotted / 2) {
+		wait_until(w, now.at + SOON_MS * A_MS);
+		look(w, &now);
+	}
+	w->options.close(w->options.ctx);
+}
+
 static void close_window(struct alloc_windows *w)
 {
 	struct departure leaving = {0};
@@ -420,17 +459,22 @@ static void close_window(struct alloc_windows *w)
 	w->open_ns += now.at - w->opened.at;
 	w->length = (double)(now.at - w->opened.at);
 	take_pairs_away(w, &leaving);
+	if (w->following && w->options.close) {
+		follow_to_end(w, &now, &leaving);
+		look(w, &now);
+	}
 	for (u32 i = 0; i < w->ngroups; i++)
 		leave(&leaving, &w->groups[i].uprobe);
 	w->is_open = false;
 	spend(w, &now);
-	if (skeleton(w)->bss->alloc_window) {
-		end_slice(w, &now);
-		w->windows++;
-	} else {
+	if (!skeleton(w)->bss->alloc_window) {
 		begin_windows(w, &now);
+		w->closed = now;
+	} else if (!counts_nothing(w)) {
+		end_slice(w, &now);
+		w->closed = now;
 	}
-	w->closed = now;
+	w->windows += skeleton(w)->bss->alloc_window;
 	wait_for(w, &leaving);
 	if (!w->measured && now.progress.hits > now.progress.stepped)
 		measure_here(w, true);
@@ -443,14 +487,22 @@ static void open_window(struct alloc_windows *w)
 {
 	if (w->dense || w->windows % PAIRS_EVERY == 0)
 		w->paired = true;
+	w->following = !w->options.open || !w->following;
 	for (u32 i = 0; i < w->ngroups; i++)
-		error_free(place_group(w, &w->groups[i])); /* its process may have ended; else the next one has it */
+		if (w->following || !w->groups[i].following)
+			error_free(place_group(
+			        w, &w->groups[i])); /* its process may have ended; else the next one has it */
 	if (w->paired)
 		place_pairs(w);
 	look(w, &w->opened);
 	w->is_open = true;
 	if (w->own > 0)
 		skeleton(w)->data->alloc_each = (u32)fmin(fmax(w->stood_for / w->own, 1) * ALLOC_EACH, 1e9);
+	if (w->options.open)
+		w->options.open(w->options.ctx, w->following);
+	if (w->options.open &&
+	        w->interval) /* where calls are followed, their stacks are the smaller part of the cost */
+		skeleton(w)->data->alloc_interval = w->following ? fmax(w->options.interval, 1) : w->interval;
 	count_now(w, true);
 }
 
@@ -461,14 +513,6 @@ static double random_part(void)
 	if (getrandom(&number, sizeof(number), GRND_NONBLOCK) < 0)
 		number = (u32)now_ns();
 	return number / 0x1p32;
-}
-
-static void wait_until(struct alloc_windows *w, u64 when)
-{
-	struct timespec ts = now_timespec(when);
-
-	while (!w->ending && now_ns() < when)
-		pthread_cond_timedwait(&w->changed, &w->lock, &ts);
 }
 
 /* Until a window is due: at a random moment of a period after which the budget allows one. */
@@ -487,7 +531,7 @@ static bool is_over(struct alloc_windows *w, const struct look *now)
 {
 	if (!skeleton(w)->bss->alloc_window)
 		return w->budget < 0;
-	if (cost(w, &w->opened, now) >= w->allotted)
+	if (cost(w, &w->opened, now) >= (counts_nothing(w) ? w->allotted / 2 : w->allotted))
 		return true;
 	return now->at - w->opened.at >= WINDOW_MS * A_MS && w->budget < CREDIT_NS * 0.9;
 }
@@ -529,13 +573,15 @@ static void *work(void *arg)
 	return NULL;
 }
 
-static struct group *group_of(struct alloc_windows *w, const struct process *p, const char *path)
+static struct group *group_of(
+        struct alloc_windows *w, const struct process *p, const char *path, const struct alloc_window_place *place)
 {
 	struct group *g;
 
 	for (u32 i = 0; i < w->ngroups; i++) {
 		g = &w->groups[i];
-		if (g->process == p->number && !g->placed && !strcmp(g->path, path))
+		if (g->process == p->number && g->program == place->program && g->following == place->following &&
+		        g->tail == place->tail && !g->placed && g->n < GROUP_MAX && !strcmp(g->path, path))
 			return g;
 	}
 	if (grow(&w->groups, w->ngroups, sizeof(*w->groups)))
@@ -544,6 +590,9 @@ static struct group *group_of(struct alloc_windows *w, const struct process *p, 
 	memset(g, 0, sizeof(*g));
 	g->process = p->number;
 	g->pid = p->pid;
+	g->program = place->program;
+	g->following = place->following;
+	g->tail = place->tail;
 	snprintf(g->path, sizeof(g->path), "%s", path);
 	g->file = open(path, O_PATH | O_CLOEXEC);
 	if (g->file >= 0)
@@ -552,9 +601,9 @@ static struct group *group_of(struct alloc_windows *w, const struct process *p, 
 }
 
 static struct error *add(
-        struct alloc_windows *w, const struct process *p, const char *path, const struct alloc_function *f, u64 cookie)
+        struct alloc_windows *w, const struct process *p, const char *path, const struct alloc_window_place *place)
 {
-	struct group *g = group_of(w, p, path);
+	struct group *g = group_of(w, p, path, place);
 
 	if (!g)
 		return &error_no_memory;
@@ -562,24 +611,29 @@ static struct error *add(
 		return errno == ENOENT || errno == ESRCH
 		               ? NULL
 		               : error_errno(errno, "cannot open %s for a uprobe in process %d", path, p->pid);
-	if (g->n == ALLOC_FUNCTIONS_MAX)
-		return NULL;
-	g->offset[g->n] = f->offset;
-	g->cookie[g->n++] = cookie;
+	g->offset[g->n] = place->offset;
+	g->cookie[g->n++] = place->cookie;
 	if (!g->pair)
-		g->pair = f->pair;
+		g->pair = place->pair;
 	return add_clock(w, p->pid);
 }
 
 struct error *alloc_windows_add(
-        struct alloc_windows *w, const struct process *p, const char *path, const struct alloc_function *f, u64 cookie)
+        struct alloc_windows *w, const struct process *p, const char *path, const struct alloc_window_place *place)
 {
 	struct error *err;
 
 	pthread_mutex_lock(&w->lock);
-	err = add(w, p, path, f, cookie);
+	err = add(w, p, path, place);
 	pthread_mutex_unlock(&w->lock);
 	return err;
+}
+
+void alloc_windows_set_trap(struct alloc_windows *w, u64 ns)
+{
+	pthread_mutex_lock(&w->lock);
+	w->trap_ns = (double)ns;
+	pthread_mutex_unlock(&w->lock);
 }
 
 /* Uprobes of a process that has ended are not tried again. */
@@ -588,7 +642,7 @@ static struct error *place_new(struct alloc_windows *w)
 	struct error *err = NULL, *one;
 
 	for (u32 i = 0; i < w->ngroups; i++) {
-		if (w->groups[i].placed)
+		if (w->groups[i].placed || (w->groups[i].following && !w->following))
 			continue;
 		w->groups[i].placed = true;
 		one = place_group(w, &w->groups[i]);
@@ -671,7 +725,7 @@ struct error *alloc_windows_drain(struct alloc_windows *w, u32 epoch,
 
 	epoch &= 1;
 	pthread_mutex_lock(&w->lock);
-	if (w->is_open && skeleton(w)->bss->alloc_window) {
+	if (w->is_open && skeleton(w)->bss->alloc_window && !counts_nothing(w)) {
 		look(w, &now);
 		end_slice(w, &now);
 		w->opened = w->closed = now;

@@ -20,22 +20,40 @@
 #include "probes/event.h"
 #include "unwind/process/process.h"
 
-struct alloc_function;
 struct alloc_windows;
 struct bpf_program;
 
 struct alloc_windows_options {
 	const struct event_host *host;
-	const struct bpf_program *program, *pair;
+	const struct bpf_program *pair;
 	double share;    /* of the targets' CPU time; 0: uprobes always stay */
 	double interval; /* at least: of stacks, in bytes */
+	/*
+	 * Each second window is for places that are "following", too: blocks are followed there, but nothing is
+	 * counted, as hits are so dense that progress is hardly known. open(): one begins. It ends with a tail, in
+	 * which calls count no more and only frees are probed, so that most blocks are gone when close() is called:
+	 * those places are probed still. NULL: there are no such windows.
+	 */
+	void (*open)(void *ctx, bool following);
+	void (*close)(void *ctx);
+	void *ctx;
+};
+
+struct alloc_window_place { /* of a uprobe */
+	const struct bpf_program *program;
+	u64 offset, cookie;
+	u64 pair;       /* alloc_function.pair; 0: it has none */
+	bool following; /* only in windows that follow blocks, and while uprobes stay */
+	bool tail;      /* it stays for a while when such a window ends: it says that a block is freed */
 };
 
 struct error *alloc_windows_create(const struct alloc_windows_options *options, struct alloc_windows **ret);
 void alloc_windows_destroy(struct alloc_windows *w); /* NULL is fine */
-/* A function of a file that a process maps; path: of the file, for the kernel. Nothing is placed yet. */
+/* A place in a file that a process maps; path: of the file, for the kernel. Nothing is placed yet. */
 struct error *alloc_windows_add(
-        struct alloc_windows *w, const struct process *p, const char *path, const struct alloc_function *f, u64 cookie);
+        struct alloc_windows *w, const struct process *p, const char *path, const struct alloc_window_place *place);
+/* What a hit of a debug register takes, besides its program: such hits count as a cost, too. */
+void alloc_windows_set_trap(struct alloc_windows *w, u64 ns);
 /* All that was added. A process that has ended is no error. */
 struct error *alloc_windows_place(struct alloc_windows *w);
 /* Uprobes are gone when it returns, and what they saw has its weight. */

@@ -5,15 +5,21 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "alloc.h"
 #include "alloc_places.h"
+#include "alloc_windows.h"
 #include "leak_curve.h"
+#include "leak_heap.h"
 #include "leak_report.h"
 #include "leak_stacks.h"
+#include "leak_trap.h"
+#include "leak_watch.h"
 #include "probes/object.h"
 #include "probes/sampler.h"
 #include "probes/uprobe.h"
+#include "probes/uprobe_cost.h"
 #include "sample.skel.h"
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
@@ -23,17 +29,20 @@
 #define STACKS   16384
 #define POINT_NS 500000000ull
 #define AT_ONCE  4096 /* blocks that are read together */
-#define WATCH_S  1.0  /* of a shift's blocks: hit_shifts.c's period, at most */
+#define COUNTS   8192 /* stacks of a window */
+#define SHARE    0.25 /* of --max-cpu */
+#define WATCHES  10   /* that follow each other in a register, in a run of a known length */
 
 struct leak {
 	const struct event_host *host;
 	const struct alloc_options *options;
-	struct hit_shifts *shifts;
+	struct alloc_windows *windows;
 	struct alloc_places *places;
+	struct leak_watch *watch;
+	struct leak_heap *heap;
 	struct leak_stacks stacks;
 	u64 point_ns, step_ns, ended_ns;
-	u32 shift; /* that was looked at last */
-	bool started;
+	bool started, warned;
 	char *report;
 	struct leak_summary summary;
 };
@@ -42,17 +51,21 @@ static void prepare(struct object *o)
 {
 	struct sample *skel = object_skeleton(o);
 	struct bpf_program *programs[] = {skel->progs.on_leak_enter, skel->progs.on_leak_enter_walk,
-	        skel->progs.on_leak_return, skel->progs.on_leak_free};
+	        skel->progs.on_leak_return, skel->progs.on_leak_free, skel->progs.on_alloc_pair};
 
 	object_want(o, "on_leak_enter");
 	object_want(o, "on_leak_return");
 	object_want(o, "on_leak_free");
+	object_want(o, "on_leak_trap");
+	object_want(o, "on_alloc_pair");
 	for (size_t i = 0; i < sizeof(programs) / sizeof(*programs); i++)
 		uprobe_prepare(programs[i]);
 	alloc_places_prepare(skel, THREADS);
 	bpf_map__set_max_entries(skel->maps.leak_calls, THREADS);
 	bpf_map__set_max_entries(skel->maps.leak_blocks, BLOCKS);
 	bpf_map__set_max_entries(skel->maps.leak_stacks, STACKS);
+	bpf_map__set_max_entries(skel->maps.leak_codes, LEAK_CODES);
+	bpf_map__set_max_entries(skel->maps.alloc_window_counts, COUNTS);
 }
 
 static void destroy(void *event)
@@ -61,8 +74,10 @@ static void destroy(void *event)
 
 	if (!l)
 		return;
-	hit_shifts_destroy(l->shifts);
+	alloc_windows_destroy(l->windows);
 	alloc_places_destroy(l->places);
+	leak_watch_destroy(l->watch);
+	leak_heap_destroy(l->heap);
 	leak_stacks_free(&l->stacks);
 	free(l->report);
 	free(l);
@@ -73,31 +88,62 @@ static struct error *place(void *ctx, const struct process *p, struct image *img
 {
 	struct leak *l = ctx;
 	const struct sample *skel = object_skeleton(l->host->object);
-	bool frees = f->shape == ALLOC_FREE;
-	struct hit_uprobe u = {.program = frees ? skel->progs.on_leak_free : skel->progs.on_leak_enter,
-	        .at.offset = f->offset,
-	        .cookie = f->shape | f->pushed << 8 | (u32)f->tails << 16 | (u64)number << 24,
-	        .exit = frees};
+	u64 code = f->shape < ALLOC_MAP ? leak_watch_code(l->watch, p, img) : 0;
+	struct alloc_window_place at = {
+	        .program = f->shape == ALLOC_FREE ? skel->progs.on_leak_free : skel->progs.on_leak_enter,
+	        .offset = f->offset,
+	        .cookie = f->shape | f->pushed << 8 | (u32)f->tails << 16 | (u32)f->stepped << 18 | (u64)number << 24 |
+	                  code << 56,
+	        .pair = f->shape == ALLOC_FREE ? 0 : f->pair,
+	        .following = f->shape == ALLOC_FREE,
+	        .tail = f->shape == ALLOC_FREE || f->shape == ALLOC_RESIZE};
 
-	return f->shape == ALLOC_MOVE_END ? NULL : hit_shifts_place(l->shifts, p, img, path, &u);
+	return f->shape == ALLOC_MOVE_END ? NULL : alloc_windows_add(l->windows, p, path, &at);
 }
 
 static struct error *place_return(
         void *ctx, const struct process *p, struct image *img, const char *path, u64 offset, bool clearing)
 {
 	struct leak *l = ctx;
-	struct hit_uprobe u = {.program = object_skeleton(l->host->object)->progs.on_leak_return,
-	        .at.offset = offset,
-	        .cookie = clearing,
-	        .exit = true};
+	u8 code[UPROBE_CODE] = {0};
+	bool stepped = pread(img->fd, code, sizeof(code), (off_t)offset) <= 0 || !uprobe_is_emulated(code);
+	struct alloc_window_place at = {.program = object_skeleton(l->host->object)->progs.on_leak_return,
+	        .offset = offset,
+	        .cookie = (u32)clearing | (u32)stepped << 18,
+	        .following = true};
 
-	return hit_shifts_place(l->shifts, p, img, path, &u);
+	return alloc_windows_add(l->windows, p, path, &at);
+}
+
+static void allocator(void *ctx, const struct process *p, struct image *img, u64 bias, const struct alloc_functions *f)
+{
+	leak_watch_allocator(((struct leak *)ctx)->watch, p, img, bias, f);
+}
+
+static void open_window(void *ctx, bool following)
+{
+	struct sample *skel = object_skeleton(((struct leak *)ctx)->host->object);
+
+	skel->bss->leak_window++;
+	skel->data->leak_follows = following;
+}
+
+static void close_window(void *ctx)
+{
+	leak_watch_take(((struct leak *)ctx)->watch);
 }
 
 static struct error *create(const struct event_host *host, void **ret)
 {
 	struct leak *l = calloc(1, sizeof(*l));
-	struct alloc_places_options places = {.host = host, .place = place, .place_return = place_return, .ctx = l};
+	struct alloc_places_options places = {
+	        .host = host, .place = place, .place_return = place_return, .allocator = allocator, .ctx = l};
+	struct alloc_windows_options windows = {.host = host,
+	        .pair = object_skeleton(host->object)->progs.on_alloc_pair,
+	        .share = host->options->cpu_percent / 100 * SHARE,
+	        .open = open_window,
+	        .close = close_window,
+	        .ctx = l};
 	struct error *err;
 
 	if (!l)
@@ -105,7 +151,12 @@ static struct error *create(const struct event_host *host, void **ret)
 	l->host = host;
 	l->options = host->options->of_event;
 	l->step_ns = POINT_NS;
-	err = hit_shifts_create(host, &l->shifts);
+	windows.interval = l->options->interval;
+	err = leak_watch_create(host->object, (u64)(host->options->duration_s / WATCHES * 1e9), &l->watch);
+	if (!err)
+		err = leak_heap_create(&l->heap);
+	if (!err)
+		err = alloc_windows_create(&windows, &l->windows);
 	if (!err)
 		err = alloc_places_create(&places, &l->places);
 	if (err)
@@ -126,6 +177,8 @@ static struct error *start(void *event, bool at_exec)
 	struct leak *l = event;
 	struct error *err = alloc_places_start(l->places, at_exec);
 
+	if (!err)
+		err = alloc_windows_place(l->windows);
 	if (err)
 		return err;
 	leak_stacks_begin(&l->stacks, now_ns());
@@ -135,8 +188,8 @@ static struct error *start(void *event, bool at_exec)
 	return NULL;
 }
 
-/* Blocks of shifts before this one are not watched any more: they are left. */
-static struct error *take_left(struct leak *l, u32 before)
+/* What the ledger has is left. */
+static struct error *take_left(struct leak *l)
 {
 	const struct bpf_map *map = object_skeleton(l->host->object)->maps.leak_blocks;
 	cleanup(free) struct leak_key *keys = calloc(AT_ONCE, sizeof(*keys));
@@ -153,29 +206,44 @@ static struct error *take_left(struct leak *l, u32 before)
 		code = bpf_map_lookup_batch(bpf_map__fd(map), from, &position, keys, blocks, &n, &options);
 		if (code && errno != ENOENT)
 			return error_errno(errno, "cannot read which blocks are left");
-		for (u32 i = 0; i < n; i++) {
-			if (blocks[i].shift >= before)
-				continue;
-			if (!bpf_map__delete_elem(map, &keys[i], sizeof(keys[i]), 0)) /* else it was freed meanwhile */
-				leak_stacks_left(&l->stacks, &blocks[i]);
-		}
+		for (u32 i = 0; i < n; i++)
+			leak_stacks_left(&l->stacks, &blocks[i]);
 		from = &position;
 	}
 	return NULL;
+}
+
+static bool in_windows(const struct leak *l)
+{
+	return object_skeleton(l->host->object)->bss->alloc_window;
+}
+
+static void begin_windows(struct leak *l)
+{
+	if (l->warned || !in_windows(l))
+		return;
+	l->warned = true;
+	alloc_windows_set_trap(l->windows, leak_watch_start(l->watch));
+	l->host->options->warn(l->host->options->ctx,
+	        error_hint(error_new(ERROR_INTERNAL,
+	                           "hits would cost the target more than %.1f %% of its CPU time: calls are seen in "
+	                           "windows, and some blocks are watched by debug registers",
+	                           l->host->options->cpu_percent * SHARE),
+	                "--max-cpu 0 counts all of them"));
 }
 
 static struct error *poll(void *event, u64 now)
 {
 	struct leak *l = event;
 	struct error *err = alloc_places_look(l->places);
-	u32 shift = object_skeleton(l->host->object)->bss->hit_shift;
 
-	hit_shifts_steer(l->shifts, now);
+	if (!err)
+		err = alloc_windows_place(l->windows);
+	begin_windows(l);
+	if (l->started)
+		leak_heap_look(l->heap, l->host->targets, now - l->stacks.began_ns);
 	if (now - l->point_ns >= l->step_ns)
 		add_point(l, now);
-	if (!err && shift != l->shift && hit_shifts_part(l->shifts) > 0)
-		err = take_left(l, shift);
-	l->shift = shift;
 	return event_goes_on(l->host, err);
 }
 
@@ -184,10 +252,12 @@ static struct error *stop(void *event)
 	struct leak *l = event;
 	struct error *err = l->started ? alloc_places_check(l->places) : NULL;
 
-	object_take_ticks(l->host->object, TICKS_IGNORED);
 	l->ended_ns = now_ns();
-	add_point(l, l->ended_ns);
-	hit_shifts_end(l->shifts);
+	alloc_windows_end(l->windows);
+	leak_watch_end(l->watch);
+	object_take_ticks(l->host->object, TICKS_IGNORED);
+	add_point(l, now_ns());
+	leak_heap_end(l->heap);
 	if (err)
 		l->host->options->warn(l->host->options->ctx, err);
 	return NULL;
@@ -200,21 +270,49 @@ static struct error *stack(void *event, const struct stack_record *record, const
 	return leak_stacks_place(&l->stacks, l->host->collector, record, frames, n);
 }
 
+static void add_estimate(void *ctx, u32 epoch, u64 hash, u64 bytes, u64 calls)
+{
+	struct leak_site *site = leak_stacks_find(&((struct leak *)ctx)->stacks, hash);
+
+	(void)epoch;
+	if (!site)
+		return;
+	site->bytes_made += (double)bytes;
+	site->calls_made += (double)calls;
+}
+
+/* What was found of stacks: by BPF, in windows, by debug registers. */
+static struct error *gather(struct leak *l)
+{
+	const struct bpf_map *map = object_skeleton(l->host->object)->maps.leak_stacks;
+	const struct leak_seen *seen;
+
+	for (u32 i = 0; i < l->stacks.n; i++) {
+		struct leak_site *site = &l->stacks.of[i];
+
+		bpf_map__lookup_elem(map, &site->hash, sizeof(u64), &site->all, sizeof(site->all), 0);
+		seen = leak_watch_seen(l->watch, site->hash);
+		if (seen)
+			site->watch = *seen;
+	}
+	return alloc_windows_drain(l->windows, 0, add_estimate, l);
+}
+
 /* When all stacks are there. */
 static struct error *finish(void *event)
 {
 	struct leak *l = event;
-	const struct bpf_map *map = object_skeleton(l->host->object)->maps.leak_stacks;
-	struct error *err = take_left(l, UINT32_MAX);
+	struct error *err = take_left(l);
 
-	for (u32 i = 0; i < l->stacks.n; i++)
-		bpf_map__lookup_elem(
-		        map, &l->stacks.of[i].hash, sizeof(u64), &l->stacks.of[i].all, sizeof(l->stacks.of[i].all), 0);
-	l->summary.in_shifts = hit_shifts_part(l->shifts) > 0;
-	l->summary.watch_s = WATCH_S;
 	if (!err)
-		err = leak_report(
-		        &l->stacks, collector_profile(l->host->collector), &l->summary, l->ended_ns, &l->report);
+		err = gather(l);
+	l->summary.in_windows = in_windows(l);
+	leak_watch_summary(l->watch, &l->summary);
+	leak_heap_points(l->heap, &l->summary);
+	alloc_windows_estimate(l->windows, &l->summary.estimate);
+	if (!err)
+		err = leak_report(&l->stacks, l->heap, collector_profile(l->host->collector), &l->summary, l->ended_ns,
+		        &l->report);
 	l->summary.report = l->report;
 	return err;
 }
@@ -233,7 +331,8 @@ static void stats(void *event, struct sampler_stats *st)
 	l->summary.left = l->stacks.seen;
 	l->summary.left_bytes = l->stacks.bytes;
 	l->summary.from = alloc_places_text(l->places);
-	st->probed = hit_shifts_part(l->shifts);
+	alloc_windows_estimate(l->windows, &l->summary.estimate);
+	st->probed = l->summary.estimate.windows ? l->summary.estimate.part : 0;
 	st->of_event = &l->summary;
 }
 

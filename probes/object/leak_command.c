@@ -42,8 +42,11 @@ const struct event_command leak_command = {
                 "Growth is given with the interval that holds it with 95 % certainty. What was allocated before the "
                 "run is not seen.\n"
                 "Each call and its return, and each free(), is a hit of 1 to 3 us, 20 us in some virtual machines. "
-                "Where that is more than a quarter of --max-cpu, calls are seen in shifts, whose blocks are watched "
-                "for a second each; what is left then is shown as outliving that, and is no leak by itself.\n"
+                "Where that is more than a quarter of --max-cpu, as a share of the target's CPU time, calls are seen "
+                "in windows of some milliseconds. Of the blocks that are there when a window ends, debug registers "
+                "watch some of each stack until they are freed, or for a tenth of the run: what is still there then, "
+                "while memory in use of that size grows, leaks. That works with the malloc of glibc, mimalloc and "
+                "gperftools; blocks of others are known for as long as a window only.\n"
                 "Above the last line: the memory of the process over the run, and the stacks that matter.",
         .options = options,
         .examples = examples,

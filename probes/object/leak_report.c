@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "leak_report.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,12 +11,42 @@
 #define TOLD    10 /* stacks in the text */
 #define CALLERS 4
 
+#define CURVE_LEAST  4   /* points */
+#define GROWN_BLOCKS 16  /* fewer are no growth, */
+#define GROWN_PART   100 /* nor is less than such a part (1/GROWN_PART) of what there is */
+#define HEAP_UNSURE  0.1 /* of what the heap says: blocks have headers, and are rounded up */
+
 struct judged {
 	struct leak_site *site;
 	struct leak_growth growth;
+	struct leak_life life;        /* in windows, as the next */
+	struct leak_heap_growth heap; /* of blocks of its size */
 	u64 seen, blocks, bytes;
-	u64 young; /* of bytes: of the last third */
 };
+
+static void describe_windows(const struct leak_summary *s, const struct judged *j, char *text, size_t size)
+{
+	char low[32], high[32];
+
+	switch (j->growth.verdict) {
+	case LEAK_GROWS:
+		snprintf(text, size, "[leaks %s to %s a minute]", loss_amount(j->growth.low, low),
+		        loss_amount(j->growth.high, high));
+		break;
+	case LEAK_LONG:
+		snprintf(text, size, "[outlived %.1f s; others were freed late]", s->watch_s);
+		break;
+	case LEAK_ENDED:
+		snprintf(text, size, "[outlived %.1f s; memory of its size does not grow]", s->watch_s);
+		break;
+	case LEAK_SHORT:
+		snprintf(text, size, "[outlived %.3g ms: not watched for longer]",
+		        (double)leak_age_begin(j->life.reached) / 1e6);
+		break;
+	default:
+		snprintf(text, size, "[outlived %.1f s: too few to tell]", s->watch_s);
+	}
+}
 
 static void describe(const struct leak_summary *s, const struct judged *j, char *text, size_t size)
 {
@@ -24,8 +55,8 @@ static void describe(const struct leak_summary *s, const struct judged *j, char 
 	        [LEAK_ENDED] = "left: grew, then ended"};
 	char low[32], high[32];
 
-	if (s->in_shifts)
-		snprintf(text, size, "[outlived %.1f s]", s->watch_s);
+	if (s->in_windows)
+		describe_windows(s, j, text, size);
 	else if (j->growth.verdict == LEAK_GROWS)
 		snprintf(text, size, "[left: grows by %s to %s a minute]", loss_amount(j->growth.low, low),
 		        loss_amount(j->growth.high, high));
@@ -40,11 +71,76 @@ static void judge(const struct leak_stacks *stacks, struct leak_site *site, u64 
 	*ret = (struct judged){.site = site};
 	leak_stacks_thirds(stacks, site, now, &left);
 	ret->growth = leak_judge(&left, (double)(now - stacks->began_ns) / 1e9);
-	ret->young = (u64)left.bytes[2];
 	for (u32 i = 0; i < LEAK_SLOTS; i++) {
 		ret->seen += site->seen[i];
 		ret->blocks += site->blocks[i];
 		ret->bytes += site->bytes[i];
+	}
+}
+
+/* How memory has grown that a stack's blocks could be: by their size, or all that is not of files. */
+static void see_growth(const struct leak_site *site, struct leak_heap *heap, const struct leak_summary *s, double run_s,
+        struct leak_windows *w, struct leak_heap_growth *growth)
+{
+	const struct leak_point *first = s->curve, *middle = &s->curve[s->npoints / 2], *last = first + s->npoints - 1;
+
+	w->has_heap = site->watch.in_heap
+	                      ? heap && leak_heap_grew(heap, run_s, site->watch.least, site->watch.most, growth)
+	                      : s->npoints >= CURVE_LEAST;
+	if (!site->watch.in_heap && w->has_heap)
+		*growth = (struct leak_heap_growth){.early = (double)middle->heap - (double)first->heap,
+		        .late = (double)last->heap - (double)middle->heap,
+		        .in_use = (double)last->heap};
+	w->early = growth->early;
+	w->late = growth->late;
+	w->least = fmax(GROWN_BLOCKS * (double)site->watch.most, growth->in_use / GROWN_PART);
+}
+
+static void judge_windows(
+        struct leak_site *site, struct leak_heap *heap, const struct leak_summary *s, double run_s, struct judged *ret)
+{
+	struct leak_windows w = {.life = &ret->life, .bytes = site->bytes_made};
+
+	*ret = (struct judged){.site = site};
+	leak_life(site->all.died, site->watch.cut, (u64)(s->watch_s * 1e9), &ret->life);
+	see_growth(site, heap, s, run_s, &w, &ret->heap);
+	ret->growth = leak_judge_windows(&w, run_s);
+	if (ret->growth.verdict == LEAK_IN_USE)
+		return;
+	for (u32 i = 0; i < LEAK_AGES; i++)
+		ret->seen += site->watch.cut[i];
+	ret->bytes = (u64)(site->bytes_made * ret->life.part);
+	ret->blocks = (u64)(site->calls_made * ret->life.part);
+}
+
+static bool same_size(const struct judged *a, const struct judged *b)
+{
+	return a->site->watch.least <= b->site->watch.most && b->site->watch.least <= a->site->watch.most;
+}
+
+/*
+ * What leaks of a size is what the heap has more of it: exact, while windows know totals only roughly. Where several
+ * stacks of a size leak, it is divided as windows say.
+ */
+static void scale(struct judged *all, u32 n, double run_s)
+{
+	for (u32 i = 0; i < n; i++) {
+		struct judged *j = &all[i];
+		double own = (double)j->bytes, sum = 0, part, a_minute = j->heap.a_minute;
+		bool alone = true;
+
+		if (j->growth.verdict != LEAK_GROWS || a_minute <= 0 || own <= 0)
+			continue;
+		for (u32 k = 0; k < n; k++)
+			if (all[k].growth.verdict == LEAK_GROWS && same_size(&all[k], j)) {
+				sum += all[k].site->bytes_made * all[k].life.part;
+				alone &= k == i;
+			}
+		part = sum > 0 ? fmin(j->site->bytes_made * j->life.part / sum, 1) : 1;
+		j->growth.low = alone ? a_minute * (1 - HEAP_UNSURE) : a_minute * part / 2;
+		j->growth.high = alone ? a_minute * (1 + HEAP_UNSURE) : a_minute * fmin(part * 2, 1);
+		j->blocks = (u64)((double)j->blocks * a_minute * part * run_s / 60 / own);
+		j->bytes = (u64)(a_minute * part * run_s / 60);
 	}
 }
 
@@ -107,6 +203,14 @@ static void print_one(FILE *out, const struct profile *p, const struct leak_summ
 	char text[128], bytes[32];
 
 	describe(s, j, text, sizeof(text));
+	if (s->in_windows) {
+		fprintf(out,
+		        "  %s: about %s in %lu of %.0f blocks; debug registers watched %u, %lu outlived that\n    ",
+		        text, loss_amount((double)j->bytes, bytes), j->blocks, j->site->calls_made,
+		        j->site->watch.watched, j->life.outlived);
+		leak_print_stack(out, p, j->site->node);
+		return;
+	}
 	fprintf(out, "  %s: %s in %lu of %lu blocks%s", text, loss_amount((double)j->bytes, bytes), j->blocks,
 	        all->made, all->lives ? "" : ", none was freed");
 	if (all->lives)
@@ -116,7 +220,8 @@ static void print_one(FILE *out, const struct profile *p, const struct leak_summ
 	leak_print_stack(out, p, j->site->node);
 }
 
-struct error *leak_report(struct leak_stacks *stacks, struct profile *p, struct leak_summary *s, u64 now, char **text)
+struct error *leak_report(struct leak_stacks *stacks, struct leak_heap *heap, struct profile *p, struct leak_summary *s,
+        u64 now, char **text)
 {
 	cleanup(free) struct judged *all = calloc(stacks->n + 1, sizeof(*all));
 	size_t size;
@@ -125,12 +230,19 @@ struct error *leak_report(struct leak_stacks *stacks, struct profile *p, struct 
 	u32 n = 0;
 
 	for (u32 i = 0; !err && i < stacks->n; i++) {
-		judge(stacks, &stacks->of[i], now, &all[n]);
+		if (s->in_windows)
+			judge_windows(&stacks->of[i], heap, s, (double)(now - stacks->began_ns) / 1e9, &all[n]);
+		else
+			judge(stacks, &stacks->of[i], now, &all[n]);
+		s->outlived += all[n].life.outlived;
 		if (!all[n].seen)
 			continue;
-		s->grows += all[n].growth.verdict == LEAK_GROWS && !s->in_shifts;
-		err = show(p, s, &all[n++]);
+		s->grows += all[n++].growth.verdict == LEAK_GROWS;
 	}
+	if (s->in_windows)
+		scale(all, n, (double)(now - stacks->began_ns) / 1e9);
+	for (u32 i = 0; !err && i < n; i++)
+		err = show(p, s, &all[i]);
 	if (!err)
 		qsort(all, n, sizeof(*all), by_growth);
 	for (u32 i = 0; !err && i < n && i < TOLD; i++)

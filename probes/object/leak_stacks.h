@@ -5,6 +5,7 @@
 
 #include "leak.h"
 #include "leak_verdict.h"
+#include "leak_watch.h"
 #include "unwind/profile/collect.h"
 #include "unwind/profile/profile.h"
 #include "unwind/table.h"
@@ -16,6 +17,8 @@ struct leak_site { /* a stack */
 	u32 node;                                                    /* in the profile */
 	u64 seen[LEAK_SLOTS], blocks[LEAK_SLOTS], bytes[LEAK_SLOTS]; /* left, by when they were made */
 	struct leak_stack all;
+	double bytes_made, calls_made; /* in windows, with what they stand for */
+	struct leak_seen watch;        /* what windows left of them */
 };
 
 struct leak_stacks {

@@ -3,9 +3,12 @@
 
 #include <math.h>
 
-#define LEAST  4    /* blocks that say something */
-#define EVEN   3    /* times as many in one third as in another are another rate */
-#define CHANCE 1.96 /* standard errors */
+#define LEAST    4    /* blocks that say something */
+#define EVEN     3    /* times as many in one third as in another are another rate */
+#define CHANCE   1.96 /* standard errors */
+#define OUTLIVED 3    /* blocks that do so are no chance */
+#define LATE     3    /* times as many outlive as are freed late, of a leak */
+#define SLOWER   4    /* times as slow as before is no growth any more */
 
 /* Are there so many more of a than of b that it is no chance? */
 static bool is_more(double a, double b)
@@ -27,4 +30,22 @@ struct leak_growth leak_judge(const struct leak_left *left, double run_s)
 	rate = (left->bytes[0] + left->bytes[1]) / (run_s * 2 / 3) * 60;
 	return (struct leak_growth){
 	        LEAK_GROWS, rate * fmax(0, 1 - CHANCE / sqrt(old)), rate * (1 + CHANCE / sqrt(old))};
+}
+
+struct leak_growth leak_judge_windows(const struct leak_windows *w, double run_s)
+{
+	double a_minute = run_s > 0 ? w->bytes / run_s * 60 : 0;
+	struct leak_growth ret = {LEAK_GROWS, w->life->low * a_minute, w->life->high * a_minute};
+
+	if (!w->life->known)
+		ret.verdict = LEAK_SHORT;
+	else if (!w->life->outlived)
+		ret.verdict = LEAK_IN_USE;
+	else if (w->life->outlived < OUTLIVED)
+		ret.verdict = LEAK_FEW;
+	else if (w->life->outlived < LATE * w->life->died)
+		ret.verdict = LEAK_LONG;
+	else if (w->has_heap && (w->late < w->least || w->late * SLOWER < w->early))
+		ret.verdict = LEAK_ENDED;
+	return ret;
 }

@@ -4,15 +4,21 @@
 #include "probes/event_command.h"
 #include "probes/loss.h"
 
+#define FRAGMENTED 0.1 /* of the heap, that became free */
+#define GROWN      0.1 /* of what was in use */
+
 static void head(FILE *out, const struct sampler_stats *st)
 {
 	const struct leak_summary *s = st->of_event;
 
-	fprintf(out, "watched %lu blocks", s->counters.watched);
-	if (s->in_shifts)
-		fprintf(out, " for up to %.1f s each", s->watch_s);
-	fprintf(out, ": %lu freed, %lu not; %s%lu calls in %.1f s", s->counters.freed, s->left,
-	        s->in_shifts ? "about " : "", s->calls, st->duration_s);
+	fprintf(out, "watched %lu blocks: %lu freed, ", s->counters.watched, s->counters.freed);
+	if (s->in_windows)
+		fprintf(out, "%lu seen in a window only, %lu by debug registers, where %lu outlived %.1f s; about %.3g",
+		        s->cut > s->registers ? s->cut - s->registers : 0, s->registers, s->outlived, s->watch_s,
+		        s->estimate.calls);
+	else
+		fprintf(out, "%lu not; %lu", s->left, s->calls);
+	fprintf(out, " calls in %.1f s", st->duration_s);
 	if (*s->from)
 		fprintf(out, ", from %s", s->from);
 	loss_complete(out, st);
@@ -51,6 +57,37 @@ static void print_line(FILE *out, const struct leak_summary *s, const char *word
 	fputc('\n', out);
 }
 
+static void print_amounts(FILE *out, const char *word, double from, double to)
+{
+	fprintf(out, "%s from ", word);
+	loss_bytes(out, from);
+	fputs(" to ", out);
+	loss_bytes(out, to);
+}
+
+/* Is it a leak at all? Memory in use says so, by the allocators' own books. */
+static void print_heap(FILE *out, const struct leak_summary *s)
+{
+	const struct leak_heap_point *first = s->heap, *last = &s->heap[s->nheap - 1], *middle = &s->heap[s->nheap / 2];
+	double used, more, late, run, half;
+
+	if (s->nheap < 2)
+		return;
+	run = (double)(last->ns - first->ns);
+	half = (double)(last->ns - middle->ns);
+	used = (double)last->in_use - (double)first->in_use;
+	more = (double)last->free - (double)first->free;
+	late = (double)last->in_use - (double)middle->in_use;
+	fputs("yrt: ", out);
+	print_amounts(out, "in use", (double)first->in_use, (double)last->in_use);
+	print_amounts(out, ", free in the heap", (double)first->free, (double)last->free);
+	if (more > FRAGMENTED * (double)(first->in_use + first->free) && used < more / 4)
+		fputs(": it is free memory that grows, not what is in use", out);
+	else if (s->nheap >= 4 && used > GROWN * (double)first->in_use && late * run < used * half / 4)
+		fputs(": it grew, and does so no more", out);
+	fputc('\n', out);
+}
+
 static void print(FILE *out, const struct sampler_stats *st)
 {
 	const struct leak_summary *s = st->of_event;
@@ -59,9 +96,22 @@ static void print(FILE *out, const struct sampler_stats *st)
 		print_line(out, s, "resident ", false);
 		print_line(out, s, "anonymous", true);
 	}
-	if (s->left)
-		fprintf(out, "yrt: left at the end%s:\n%s", s->in_shifts ? " of the time that they were watched" : "",
-		        s->report ? s->report : "");
+	print_heap(out, s);
+	if (s->in_windows && s->no_registers)
+		fprintf(out, "yrt: without debug registers: %s\n", s->no_registers);
+	if (s->left || s->in_windows)
+		fprintf(out, "yrt: left at the end%s:\n%s", s->in_windows ? ", as windows and debug registers say" : "",
+		        s->report && *s->report ? s->report : "  nothing that outlives what was watched\n");
+}
+
+static json_t *heap_json(const struct leak_summary *s)
+{
+	json_t *heap = json_array();
+
+	for (u32 i = 0; i < s->nheap; i++)
+		json_array_append_new(heap, json_pack("[f, I, I]", (double)s->heap[i].ns / 1e9,
+		                                    (json_int_t)s->heap[i].in_use, (json_int_t)s->heap[i].free));
+	return heap;
 }
 
 static json_t *to_json(const struct sampler_stats *st)
@@ -72,12 +122,14 @@ static json_t *to_json(const struct sampler_stats *st)
 	for (u32 i = 0; i < s->npoints; i++)
 		json_array_append_new(curve, json_pack("[f, I, I]", (double)s->curve[i].ns / 1e9,
 		                                     (json_int_t)s->curve[i].rss, (json_int_t)s->curve[i].heap));
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:o}", "calls",
-	        (json_int_t)s->calls, "bytes", (json_int_t)s->bytes, "watched", (json_int_t)s->counters.watched,
-	        "freed", (json_int_t)s->counters.freed, "left", (json_int_t)s->left, "left_bytes",
-	        (json_int_t)s->left_bytes, "failed", (json_int_t)s->counters.failed, "no_room",
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:o, s:o, s:I, s:I, s:I, s:f}",
+	        "calls", (json_int_t)s->calls, "bytes", (json_int_t)s->bytes, "watched",
+	        (json_int_t)s->counters.watched, "freed", (json_int_t)s->counters.freed, "left", (json_int_t)s->left,
+	        "left_bytes", (json_int_t)s->left_bytes, "failed", (json_int_t)s->counters.failed, "no_room",
 	        (json_int_t)s->counters.full, "not_freed_by_free", (json_int_t)s->counters.left, "growing_stacks",
-	        (json_int_t)s->grows, "from", s->from, "in_shifts", (int)s->in_shifts, "curve", curve);
+	        (json_int_t)s->grows, "from", s->from, "in_windows", (int)s->in_windows, "curve", curve, "heap",
+	        heap_json(s), "in_a_window", (json_int_t)s->cut, "in_registers", (json_int_t)s->registers, "outlived",
+	        (json_int_t)s->outlived, "watched_s", s->watch_s);
 }
 
 const struct event_words leak_words = {

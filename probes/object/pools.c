@@ -72,7 +72,6 @@ static struct error *create(const struct event_host *host, void **ret)
 {
 	struct pools *p = calloc(1, sizeof(*p));
 	struct alloc_windows_options windows = {.host = host,
-	        .program = object_skeleton(host->object)->progs.on_pool,
 	        .pair = object_skeleton(host->object)->progs.on_alloc_pair,
 	        .share = host->options->cpu_percent / 100 * SHARE};
 	struct error *err;

@@ -158,8 +158,13 @@ static struct error *place_takers(const struct place *at)
 		u64 cookie = POOL_COOKIE((u64)calls[i]->pool, (u64)calls[i]->size) | (u64)of->pushed << 8 |
 		             (u64)of->tails << 16 | (u64)of->stepped << 18 | (u64)(at->p->numbers + i) << 24;
 
+		const struct alloc_window_place where = {.program = object_skeleton(at->p->host->object)->progs.on_pool,
+		        .offset = of->offset,
+		        .cookie = cookie,
+		        .pair = of->pair};
+
 		if (!of->wrapper && !calls_another(at, f, i))
-			err = alloc_windows_add(at->p->windows, at->process, at->path, of, cookie);
+			err = alloc_windows_add(at->p->windows, at->process, at->path, &where);
 	}
 	if (!err)
 		at->p->numbers += f->n;

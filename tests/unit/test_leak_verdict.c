@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the ages of blocks say: leaks, caches that fill up, blocks in use. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -66,10 +67,81 @@ static void test_slots(void **state)
 	leak_stacks_free(&s);
 }
 
+/* Classes of ages are in order, and meet. */
+static void test_ages(void **state)
+{
+	assert_int_equal(leak_age(0), 0);
+	assert_int_equal(leak_age(UINT64_MAX), LEAK_AGES - 1);
+	for (u32 age = 1; age < LEAK_AGES; age++) {
+		assert_true(leak_age_begin(age) >= leak_age_begin(age - 1));
+		if (leak_age_begin(age) > leak_age_begin(age - 1)) {
+			assert_int_equal(leak_age(leak_age_begin(age)), age);
+			assert_true(leak_age(leak_age_begin(age) - 1) < age);
+		}
+	}
+}
+
+#define MS 1000000ull
+
+/* Of 1,000 blocks 990 are freed within 1 ms, and 10 are watched for 5 s: 1 % lives longer. */
+static void test_life(void **state)
+{
+	u32 died[LEAK_AGES] = {0}, cut[LEAK_AGES] = {0};
+	struct leak_life life;
+
+	died[leak_age(MS)] = 990;
+	cut[leak_age(5000 * MS)] = 10;
+	leak_life(died, cut, 2000 * MS, &life);
+	assert_true(life.known && life.outlived == 10 && !life.died);
+	assert_true(fabs(life.part - 0.01) < 1e-9 && life.low > 0 && life.low < 0.01 && life.high > 0.01);
+	cut[leak_age(5000 * MS)] = 0;
+	leak_life(died, cut, 2000 * MS, &life);
+	assert_true(life.known && life.part == 0 && life.high > 0 && life.high < 0.01);
+}
+
+/* Of 100 blocks half are cut off at 1 ms; half of the others die at 10 ms: half of all live longer. */
+static void test_life_cut(void **state)
+{
+	u32 died[LEAK_AGES] = {0}, cut[LEAK_AGES] = {0};
+	struct leak_life life;
+
+	cut[leak_age(MS)] = 50;
+	died[leak_age(10 * MS)] = 25;
+	cut[leak_age(5000 * MS)] = 25;
+	leak_life(died, cut, 1000 * MS, &life);
+	assert_true(life.known && fabs(life.part - 0.5) < 1e-9);
+	cut[leak_age(5000 * MS)] = 0;
+	died[leak_age(10 * MS)] = 0;
+	leak_life(died, cut, 1000 * MS, &life);
+	assert_false(life.known);
+	assert_int_equal(life.reached, leak_age(MS));
+}
+
+static enum leak_verdict judged(u64 outlived, u64 died, double early, double late)
+{
+	struct leak_life life = {
+	        .part = 0.01, .low = 0.005, .high = 0.02, .known = true, .outlived = outlived, .died = died};
+	struct leak_windows w = {
+	        .life = &life, .bytes = 1e6, .has_heap = true, .early = early, .late = late, .least = 100};
+
+	return leak_judge_windows(&w, 60).verdict;
+}
+
+static void test_windows(void **state)
+{
+	assert_int_equal(judged(10, 0, 5000, 5000), LEAK_GROWS);
+	assert_int_equal(judged(0, 10, 5000, 5000), LEAK_IN_USE);
+	assert_int_equal(judged(2, 0, 5000, 5000), LEAK_FEW);
+	assert_int_equal(judged(10, 10, 5000, 5000), LEAK_LONG);
+	assert_int_equal(judged(10, 0, 5000, 500), LEAK_ENDED); /* a cache that is full */
+	assert_int_equal(judged(10, 0, 0, 50), LEAK_ENDED);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_verdicts), cmocka_unit_test(test_interval), cmocka_unit_test(test_slots)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_ages), cmocka_unit_test(test_life),
+	        cmocka_unit_test(test_life_cut), cmocka_unit_test(test_windows), cmocka_unit_test(test_verdicts),
+	        cmocka_unit_test(test_interval), cmocka_unit_test(test_slots)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

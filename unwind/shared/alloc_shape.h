@@ -16,11 +16,11 @@ enum alloc_shape {          /* where the size is */
 };
 
 #define ALLOC_COOKIE_SHAPE(cookie)   ((cookie)&0xff)
-#define ALLOC_COOKIE_PUSHED(cookie)  ((cookie) >> 8 & 0xff) /* words on the stack above the return address */
-#define ALLOC_COOKIE_TAILS(cookie)   ((cookie) >> 16 & 1)   /* it may end in a jump to another one */
-#define ALLOC_COOKIE_ALL(cookie)     ((cookie) >> 17 & 1)   /* inner calls count, too */
-#define ALLOC_COOKIE_STEPPED(cookie) ((cookie) >> 18 & 1)   /* the kernel does not emulate the instruction */
-#define ALLOC_COOKIE_NUMBER(cookie)  ((cookie) >> 24)       /* of the function */
+#define ALLOC_COOKIE_PUSHED(cookie)  ((cookie) >> 8 & 0xff)        /* words on the stack above the return address */
+#define ALLOC_COOKIE_TAILS(cookie)   ((cookie) >> 16 & 1)          /* it may end in a jump to another one */
+#define ALLOC_COOKIE_ALL(cookie)     ((cookie) >> 17 & 1)          /* inner calls count, too */
+#define ALLOC_COOKIE_STEPPED(cookie) ((cookie) >> 18 & 1)          /* the kernel does not emulate the instruction */
+#define ALLOC_COOKIE_NUMBER(cookie)  ((cookie) >> 24 & 0xffffffff) /* of the function */
 
 /* Where a call of mmap() or sbrk() returns to an allocator that lies in another file. */
 struct alloc_outside {

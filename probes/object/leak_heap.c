@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "leak_heap.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "probes/targets.h"
+#include "unwind/allocators/allocators.h"
+#include "unwind/allocators/size_class.h"
+#include "unwind/grow.h"
+#include "unwind/now.h"
+#include "unwind/thread_start.h"
+
+#define STEP_NS      1000000000ull
+#define EACH         20 /* times as long as a look takes lies between two */
+#define PROCESSES    16
+#define POINTS_LEAST 4
+#define ENOUGH       0.6 /* of the run, that lies between the first point and the last */
+#define MORE         16  /* bytes that an allocator adds to a block, at most, besides */
+#define ROUNDED      4   /* that part of it (1/ROUNDED): jemalloc's classes */
+
+struct point {
+	struct leak_heap_point all;
+	u64 in_use[SIZE_CLASSES];
+};
+
+struct leak_heap {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	pthread_t thread;
+	bool running, ending;
+	pid_t pids[PROCESSES];
+	u32 npids;
+	u64 began_ns, step_ns;
+	struct point *points;
+	u32 n;
+};
+
+struct error *leak_heap_create(struct leak_heap **ret)
+{
+	struct leak_heap *h = calloc(1, sizeof(*h));
+	pthread_condattr_t attr;
+
+	*ret = h;
+	if (!h)
+		return &error_no_memory;
+	h->points = calloc(LEAK_HEAP_POINTS, sizeof(*h->points));
+	h->step_ns = STEP_NS;
+	pthread_mutex_init(&h->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&h->changed, &attr);
+	pthread_condattr_destroy(&attr);
+	return h->points ? NULL : &error_no_memory;
+}
+
+void leak_heap_destroy(struct leak_heap *h)
+{
+	if (!h)
+		return;
+	leak_heap_end(h);
+	free(h->points);
+	pthread_cond_destroy(&h->changed);
+	pthread_mutex_destroy(&h->lock);
+	free(h);
+}
+
+/* Nodes of blocks in use have the names of their classes. */
+static void add_classes(const struct usage *u, struct point *p)
+{
+	char name[SIZE_CLASS_NAME];
+
+	for (u32 i = 0; i < u->nnodes; i++) {
+		const struct usage_node *n = &u->nodes[i];
+
+		for (u32 k = 0; n->kind == USAGE_IN_USE && n->own.blocks && k < SIZE_CLASSES; k++)
+			if (!strcmp(n->name, size_class_name(k, name)))
+				p->in_use[k] += n->own.size;
+	}
+}
+
+static void add_process(pid_t pid, struct point *p)
+{
+	struct usage *u = NULL;
+	struct space space;
+	struct error *err = space_open(pid, NULL, &space);
+
+	if (err) {
+		error_free(err);
+		return;
+	}
+	err = allocators_read(&space, &u);
+	space_close(&space);
+	if (!err) {
+		p->all.in_use += u->facts.in_use;
+		p->all.free += u->facts.free + u->facts.cached;
+		add_classes(u, p);
+	}
+	usage_destroy(u);
+	error_free(err);
+}
+
+/* Past all points each second one goes. */
+static void keep(struct leak_heap *h, const struct point *p)
+{
+	if (h->n == LEAK_HEAP_POINTS) {
+		for (u32 i = 0; i < LEAK_HEAP_POINTS / 2; i++)
+			h->points[i] = h->points[2 * i];
+		h->n /= 2;
+		h->step_ns *= 2;
+	}
+	h->points[h->n++] = *p;
+}
+
+static u64 cpu_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return (u64)ts.tv_sec * 1000000000ull + (u64)ts.tv_nsec;
+}
+
+/* Under the lock, which it gives up meanwhile. Returns when to look again. */
+static u64 look(struct leak_heap *h)
+{
+	struct point *p = calloc(1, sizeof(*p));
+	pid_t pids[PROCESSES];
+	u32 n = h->npids;
+	u64 begin = now_ns(), cpu = cpu_ns(), took;
+
+	memcpy(pids, h->pids, sizeof(pids));
+	pthread_mutex_unlock(&h->lock);
+	for (u32 i = 0; p && i < n; i++)
+		add_process(pids[i], p);
+	took = cpu_ns() - cpu;
+	pthread_mutex_lock(&h->lock);
+	if (p && p->all.in_use) {
+		p->all.ns = begin - h->began_ns;
+		keep(h, p);
+	}
+	free(p);
+	return begin + (took * EACH > h->step_ns ? took * EACH : h->step_ns);
+}
+
+static void *work(void *arg)
+{
+	struct leak_heap *h = arg;
+
+	pthread_mutex_lock(&h->lock);
+	while (!h->ending) {
+		struct timespec ts = now_timespec(look(h));
+
+		if (!h->ending)
+			pthread_cond_timedwait(&h->changed, &h->lock, &ts);
+	}
+	look(h);
+	pthread_mutex_unlock(&h->lock);
+	return NULL;
+}
+
+void leak_heap_look(struct leak_heap *h, const struct targets *t, u64 since_ns)
+{
+	pthread_mutex_lock(&h->lock);
+	h->npids = 0;
+	for (u32 i = 0; i < t->nprocesses && h->npids < PROCESSES; i++)
+		if (!t->processes[i]->dead)
+			h->pids[h->npids++] = t->processes[i]->pid;
+	if (!h->running && !h->ending && h->npids) {
+		h->began_ns = now_ns() - since_ns;
+		h->running = thread_start(&h->thread, NULL, work, h) == 0;
+	}
+	pthread_mutex_unlock(&h->lock);
+}
+
+void leak_heap_end(struct leak_heap *h)
+{
+	pthread_mutex_lock(&h->lock);
+	h->ending = true;
+	pthread_cond_signal(&h->changed);
+	pthread_mutex_unlock(&h->lock);
+	if (h->running)
+		pthread_join(h->thread, NULL);
+	h->running = false;
+}
+
+void leak_heap_points(struct leak_heap *h, struct leak_summary *s)
+{
+	for (u32 i = 0; i < h->n; i++)
+		s->heap[i] = h->points[i].all;
+	s->nheap = h->n;
+}
+
+static u64 bytes_of(const struct point *p, u64 least, u64 most)
+{
+	u32 from = size_class(least), to = size_class(most + most / ROUNDED + MORE);
+	u64 sum = 0;
+
+	for (u32 i = from; i <= to && i < SIZE_CLASSES; i++)
+		sum += p->in_use[i];
+	return sum;
+}
+
+/* The point that is nearest to the middle of the time. */
+static const struct point *middle_of(const struct leak_heap *h)
+{
+	u64 middle = (h->points[0].all.ns + h->points[h->n - 1].all.ns) / 2;
+	u32 i = 1;
+
+	while (i + 2 < h->n && h->points[i].all.ns < middle)
+		i++;
+	return &h->points[i];
+}
+
+bool leak_heap_grew(struct leak_heap *h, double run_s, u64 least, u64 most, struct leak_heap_growth *ret)
+{
+	const struct point *first = h->points, *middle, *last;
+	double before, half, after;
+
+	if (h->n < POINTS_LEAST || least > most || most > UINT32_MAX)
+		return false;
+	middle = middle_of(h);
+	last = &h->points[h->n - 1];
+	before = (double)bytes_of(first, least, most);
+	half = (double)bytes_of(middle, least, most);
+	after = (double)bytes_of(last, least, most);
+	*ret = (struct leak_heap_growth){.early = half - before,
+	        .late = after - half,
+	        .in_use = after,
+	        .a_minute = (after - before) / ((double)(last->all.ns - first->all.ns) / 60e9)};
+	return last->all.ns > middle->all.ns && middle->all.ns > first->all.ns &&
+	       (double)(last->all.ns - first->all.ns) > ENOUGH * run_s * 1e9;
+}

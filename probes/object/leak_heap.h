@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the allocators of the targets have in use and free over a run, and in which sizes of blocks: a thread reads
+ * their heaps (unwind/allocators/), as often as takes little time. A leak is memory in use that grows; a heap that
+ * grows while what is in use does not is fragmented, or caches of threads fill up.
+ */
+#ifndef YRT_LEAK_HEAP_H
+#define YRT_LEAK_HEAP_H
+
+#include "leak.h"
+#include "unwind/error.h"
+
+struct leak_heap;
+struct targets;
+
+struct error *leak_heap_create(struct leak_heap **ret);
+void leak_heap_destroy(struct leak_heap *h); /* NULL is fine */
+/* By the thread that samples, now and then: who is to be read. */
+void leak_heap_look(struct leak_heap *h, const struct targets *t, u64 since_ns);
+/* Reads once more, and ends. */
+void leak_heap_end(struct leak_heap *h);
+void leak_heap_points(struct leak_heap *h, struct leak_summary *s);
+struct leak_heap_growth {   /* of blocks of some sizes */
+	double early, late; /* bytes by which they became more in each half of the run */
+	double in_use;      /* at the end */
+	double a_minute;    /* bytes, over all of the run */
+};
+
+/* Of blocks for which least to most bytes were asked. False: it is not known. */
+bool leak_heap_grew(struct leak_heap *h, double run_s, u64 least, u64 most, struct leak_heap_growth *ret);
+
+#endif

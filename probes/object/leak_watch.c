@@ -1,0 +1,561 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "leak_watch.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "leak_trap.h"
+#include "probes/object.h"
+#include "probes/thread_watch.h"
+#include "sample.skel.h"
+#include "unwind/cleanup.h"
+#include "unwind/grow.h"
+#include "unwind/now.h"
+#include "unwind/table.h"
+#include "unwind/thread_start.h"
+
+#define A_MS         1000000ull
+#define NEW_NS       (20 * A_MS) /* a block that is watched for so short may have a word that is written often */
+#define SOON_MS      1
+#define LATER_MS     10
+#define IDLE_MS      200
+#define TRAPS_MOST   64 /* on a block, that are not the allocator's */
+#define WATCH_LEAST  1000000000ull
+#define WATCH_PART   8     /* of the run */
+#define LINKED_MOST  32768 /* bytes of a block that has a link of mimalloc or tcmalloc */
+#define THREADS_MOST 256   /* of a process: to watch more of them takes too long for a window */
+#define AT_ONCE      1024
+#define BUSY         8 /* times as bad as one that was freed */
+#define TRAPS_BYTES  (LEAK_TRAPS * sizeof(struct leak_trap))
+
+enum words { /* that an allocator writes when a block is freed */
+	WORDS_NONE,
+	WORDS_HEADER, /* the first, or the header of a chunk of glibc */
+	WORDS_LINK,   /* the first */
+};
+
+struct allocator_of {
+	u32 process;
+	const struct image *img;
+	enum words words;
+};
+
+struct slot { /* a block that is watched */
+	struct leak_key key;
+	struct leak_block block;
+	struct thread_watch *first, *header;
+	u64 armed_ns;
+	bool used;
+};
+
+struct candidate {
+	struct leak_key key;
+	struct leak_block block;
+	double worth;
+	bool taken;
+};
+
+struct leak_watch {
+	struct object *object;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	pthread_t thread;
+	bool running, ending;
+	u64 began_ns, ended_ns, watch_ns;
+	struct leak_trap *traps; /* as BPF sees them; one for each slot */
+	struct slot slot[LEAK_TRAPS];
+	struct allocator_of allocator[LEAK_CODES];
+	u32 ncodes;
+	struct leak_seen *seen;
+	u32 nseen;
+	struct table by_hash; /* places in seen, + 1 */
+	struct candidate *candidates;
+	u32 ncandidates;
+	struct thread_watch *held; /* of yrt's own: while there is none, to open the first takes 10 ms */
+	u64 word;
+	u64 trap_ns;
+	u64 cut, registers;
+	char refused[160];
+};
+
+static struct sample *skeleton(const struct leak_watch *w)
+{
+	return object_skeleton(w->object);
+}
+
+struct error *leak_watch_create(struct object *o, u64 watch_ns, struct leak_watch **ret)
+{
+	struct leak_watch *w = calloc(1, sizeof(*w));
+	pthread_condattr_t attr;
+
+	*ret = w;
+	if (!w)
+		return &error_no_memory;
+	w->object = o;
+	w->watch_ns = watch_ns;
+	w->ncodes = 1;
+	w->began_ns = now_ns();
+	pthread_mutex_init(&w->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&w->changed, &attr);
+	pthread_condattr_destroy(&attr);
+	return NULL;
+}
+
+void leak_watch_destroy(struct leak_watch *w)
+{
+	if (!w)
+		return;
+	leak_watch_end(w);
+	free(w->seen);
+	table_free(&w->by_hash);
+	free(w->candidates);
+	pthread_cond_destroy(&w->changed);
+	pthread_mutex_destroy(&w->lock);
+	free(w);
+}
+
+static enum words words_of(struct image *img)
+{
+	const char *kind = alloc_functions_kind(img);
+
+	if (!kind)
+		return WORDS_NONE;
+	if (!strcmp(kind, "glibc"))
+		return WORDS_HEADER;
+	return !strcmp(kind, "mimalloc") || !strncmp(kind, "tcmalloc", 8) ? WORDS_LINK : WORDS_NONE;
+}
+
+void leak_watch_allocator(
+        struct leak_watch *w, const struct process *p, struct image *img, u64 bias, const struct alloc_functions *f)
+{
+	struct leak_code code = {0};
+	u32 number = w->ncodes;
+
+	if (!f->ncode || number == LEAK_CODES || words_of(img) == WORDS_NONE)
+		return;
+	for (u32 i = 0; i < f->ncode && i < LEAK_RANGES; i++) {
+		code.from[i] = f->code[i].start + bias;
+		code.to[i] = f->code[i].end + bias;
+	}
+	if (bpf_map__update_elem(skeleton(w)->maps.leak_codes, &number, sizeof(number), &code, sizeof(code), BPF_ANY))
+		return;
+	w->allocator[number] = (struct allocator_of){.process = p->number, .img = img, .words = words_of(img)};
+	w->ncodes++;
+}
+
+u32 leak_watch_code(const struct leak_watch *w, const struct process *p, const struct image *img)
+{
+	for (u32 i = 1; i < w->ncodes; i++)
+		if (w->allocator[i].process == p->number && w->allocator[i].img == img)
+			return i;
+	return 0;
+}
+
+/* --- what is known of stacks --- */
+
+static struct leak_seen *seen_of(struct leak_watch *w, u64 hash)
+{
+	u64 *place = hash ? table_get(&w->by_hash, hash) : NULL;
+	struct error *err;
+
+	if (place)
+		return &w->seen[*place - 1];
+	err = hash ? grow(&w->seen, w->nseen, sizeof(*w->seen)) : &error_no_memory;
+	if (!err)
+		err = table_put(&w->by_hash, hash, w->nseen + 1);
+	if (err) {
+		error_free(err);
+		return NULL;
+	}
+	w->seen[w->nseen] = (struct leak_seen){.hash = hash, .least = UINT64_MAX};
+	return &w->seen[w->nseen++];
+}
+
+/* A block is not seen any more. False: it was freed before. */
+static bool cut(struct leak_watch *w, const struct leak_key *key, const struct leak_block *block)
+{
+	struct leak_seen *seen = seen_of(w, block->hash);
+	u64 now = now_ns();
+
+	if (bpf_map__delete_elem(skeleton(w)->maps.leak_blocks, key, sizeof(*key), 0))
+		return false;
+	w->cut++;
+	if (seen && now > block->ns)
+		seen->cut[leak_age(now - block->ns)]++;
+	return true;
+}
+
+/* --- blocks that are watched --- */
+
+static struct leak_trap *trap_of(struct leak_watch *w, const struct slot *s)
+{
+	return &w->traps[s - w->slot];
+}
+
+static void let_go(struct leak_watch *w, struct slot *s)
+{
+	__atomic_store_n(&trap_of(w, s)->state, LEAK_TRAP_NONE, __ATOMIC_SEQ_CST);
+	thread_watch_close(s->first);
+	thread_watch_close(s->header);
+	s->first = s->header = NULL;
+	s->used = false;
+}
+
+static u64 watch_ns(const struct leak_watch *w, u64 now)
+{
+	u64 part = (now - w->began_ns) / WATCH_PART;
+
+	return w->watch_ns ? w->watch_ns : part > WATCH_LEAST ? part : WATCH_LEAST;
+}
+
+/* Has the ledger the same block still? */
+static bool is_there(struct leak_watch *w, const struct slot *s)
+{
+	struct leak_block now;
+
+	return !bpf_map__lookup_elem(skeleton(w)->maps.leak_blocks, &s->key, sizeof(s->key), &now, sizeof(now), 0) &&
+	       now.ns == s->block.ns;
+}
+
+static void look_at(struct leak_watch *w, struct slot *s, u64 now)
+{
+	struct leak_trap *t = trap_of(w, s);
+	struct leak_seen *seen = seen_of(w, s->block.hash);
+	u32 state = __atomic_load_n(&t->state, __ATOMIC_SEQ_CST);
+	bool busy = t->traps > TRAPS_MOST, over = now - s->armed_ns >= watch_ns(w, now);
+
+	if (state == LEAK_TRAP_FREED || !is_there(w, s)) {
+		let_go(w, s);
+		return;
+	}
+	if (state == LEAK_TRAP_ARMED && !busy && !over && !w->ending)
+		return;
+	let_go(w, s);
+	if (cut(w, &s->key, &s->block) && seen) {
+		seen->busy += busy;
+		seen->outlived += over;
+	}
+}
+
+static void look_at_all(struct leak_watch *w)
+{
+	for (u32 i = 0; i < LEAK_TRAPS; i++)
+		if (w->slot[i].used)
+			look_at(w, &w->slot[i], now_ns());
+}
+
+static u32 until_look(const struct leak_watch *w)
+{
+	u32 ms = IDLE_MS;
+	u64 now = now_ns();
+
+	for (u32 i = 0; i < LEAK_TRAPS; i++)
+		if (w->slot[i].used)
+			ms = ms == SOON_MS || now - w->slot[i].armed_ns < NEW_NS ? SOON_MS : LATER_MS;
+	return ms;
+}
+
+static void *work(void *arg)
+{
+	struct leak_watch *w = arg;
+	struct timespec ts;
+
+	pthread_mutex_lock(&w->lock);
+	while (!w->ending) {
+		look_at_all(w);
+		ts = now_timespec(now_ns() + until_look(w) * A_MS);
+		pthread_cond_timedwait(&w->changed, &w->lock, &ts);
+	}
+	pthread_mutex_unlock(&w->lock);
+	return NULL;
+}
+
+static void refuse(struct leak_watch *w, struct error *err)
+{
+	if (!w->refused[0])
+		snprintf(w->refused, sizeof(w->refused), "%s", err->message);
+	error_free(err);
+}
+
+static struct error *map_traps(struct leak_watch *w)
+{
+	void *traps = mmap(
+	        NULL, TRAPS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(skeleton(w)->maps.leak_traps), 0);
+
+	if (traps == MAP_FAILED)
+		return error_errno(errno, "cannot map what BPF says of debug registers");
+	w->traps = traps;
+	return NULL;
+}
+
+u64 leak_watch_start(struct leak_watch *w)
+{
+	struct thread_watch_options o = {.pid = getpid(),
+	        .addr = (u64)&w->word,
+	        .bytes = 8,
+	        .written = true,
+	        .program = bpf_program__fd(skeleton(w)->progs.on_leak_trap)};
+	struct error *err = thread_watch_open(&o, &w->held);
+
+	if (!err)
+		err = map_traps(w);
+	if (!err)
+		w->trap_ns = thread_watch_cost();
+	if (!err && thread_start(&w->thread, NULL, work, w) == 0)
+		w->running = true;
+	if (err)
+		refuse(w, err);
+	return w->running ? w->trap_ns : 0;
+}
+
+/* --- which blocks --- */
+
+static u32 registers_of(const struct leak_watch *w, u32 code)
+{
+	return w->allocator[code].words == WORDS_HEADER ? 2 : 1;
+}
+
+static bool has_room(const struct leak_watch *w, const struct candidate *c)
+{
+	u32 used = 0, slots = 0;
+
+	for (u32 i = 0; i < LEAK_TRAPS; i++) {
+		slots += w->slot[i].used;
+		if (w->slot[i].used && w->slot[i].key.tgid == c->key.tgid)
+			used += registers_of(w, w->slot[i].block.code);
+	}
+	return slots < LEAK_TRAPS && used + registers_of(w, c->block.code) <= THREAD_WATCHES;
+}
+
+/* May its end be seen by what is written there? Then *trap says so. */
+static bool is_fit(const struct leak_watch *w, const struct candidate *c, struct leak_trap *trap)
+{
+	u64 header = 0;
+	struct iovec local = {&header, sizeof(header)}, remote = {(void *)(c->key.addr - 8), sizeof(header)};
+	enum words words = c->block.code < LEAK_CODES ? w->allocator[c->block.code].words : WORDS_NONE;
+
+	*trap = (struct leak_trap){
+	        .block = c->key.addr, .word = c->key.addr, .tgid = c->key.tgid, .code = c->block.code};
+	if (c->key.addr % 8 || c->block.size < 8 || words == WORDS_NONE)
+		return false;
+	if (words == WORDS_LINK)
+		return c->block.size <= LINKED_MOST;
+	if (process_vm_readv((pid_t)c->key.tgid, &local, 1, &remote, 1, 0) != sizeof(header))
+		return false;
+	trap->header_at = c->key.addr - 8;
+	trap->header = header;
+	return header & LEAK_HEADER_PREV_IN_USE && !(header & LEAK_HEADER_MAPPED) && header >> 40 == 0 &&
+	       (header & ~LEAK_HEADER_BITS) >= c->block.size + 8;
+}
+
+static struct error *open_registers(struct leak_watch *w, struct slot *s, const struct leak_trap *t)
+{
+	struct thread_watch_options o = {.pid = (pid_t)t->tgid,
+	        .addr = t->word,
+	        .bytes = 8,
+	        .written = true,
+	        .program = bpf_program__fd(skeleton(w)->progs.on_leak_trap)};
+	struct error *err = thread_watch_open(&o, &s->first);
+
+	o.addr = t->header_at;
+	if (!err && o.addr)
+		err = thread_watch_open(&o, &s->header);
+	return err;
+}
+
+static void arm(struct leak_watch *w, struct candidate *c)
+{
+	struct leak_seen *seen = seen_of(w, c->block.hash);
+	struct slot *s = w->slot;
+	struct leak_trap trap;
+	struct error *err;
+
+	if (!seen || !is_fit(w, c, &trap))
+		return;
+	while (s->used)
+		s++;
+	*s = (struct slot){.key = c->key, .block = c->block, .armed_ns = now_ns(), .used = true};
+	*trap_of(w, s) = trap;
+	__atomic_store_n(&trap_of(w, s)->state, LEAK_TRAP_ARMED, __ATOMIC_SEQ_CST);
+	err = open_registers(w, s, &trap);
+	if (err) {
+		refuse(w, err);
+		let_go(w, s);
+		return;
+	}
+	c->taken = true;
+	seen->watched++;
+	w->registers++;
+	look_at(w, s, now_ns()); /* it may have been freed before the registers were set */
+}
+
+/* So many threads that to watch them takes too long? */
+static bool is_large(pid_t pid)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	return stat(path, &st) || st.st_nlink > THREADS_MOST + 2;
+}
+
+/* How many blocks of its stack were freed when they were older. */
+static double freed_later(const struct leak_watch *w, const struct candidate *c, u64 now)
+{
+	struct leak_stack all;
+	double sum = 0;
+
+	if (bpf_map__lookup_elem(
+	            skeleton(w)->maps.leak_stacks, &c->block.hash, sizeof(c->block.hash), &all, sizeof(all), 0))
+		return 0;
+	for (u32 i = leak_age(now > c->block.ns ? now - c->block.ns : 0); i < LEAK_AGES; i++)
+		sum += all.died[i];
+	return sum;
+}
+
+/*
+ * What its stack could explain, the less the more often that was looked at in vain; and the less it is worth the more
+ * blocks lived for longer and were freed still.
+ */
+static double worth(struct leak_watch *w, const struct candidate *c, u64 now)
+{
+	const struct leak_seen *s = seen_of(w, c->block.hash);
+
+	if (!s)
+		return 0;
+	return s->left * (s->outlived + 1.0) / (s->watched + 2.0 + BUSY * s->busy) / sqrt(s->watched + 1.0) /
+	       (1 + freed_later(w, c, now));
+}
+
+static void choose(struct leak_watch *w)
+{
+	u64 now = now_ns();
+
+	for (u32 i = 0; i < w->ncandidates; i++)
+		w->candidates[i].worth = worth(w, &w->candidates[i], now);
+	for (u32 tries = 0; tries < 2 * THREAD_WATCHES; tries++) {
+		struct candidate *best = NULL;
+
+		for (u32 i = 0; i < w->ncandidates; i++) {
+			struct candidate *c = &w->candidates[i];
+
+			if (!c->taken && c->block.code && has_room(w, c) && (!best || c->worth > best->worth))
+				best = c;
+		}
+		if (!best || is_large((pid_t)best->key.tgid))
+			return;
+		arm(w, best);
+		if (!best->taken)
+			best->block.code = 0;
+		for (u32 i = 0; i < w->ncandidates; i++)
+			if (w->candidates[i].block.hash == best->block.hash)
+				w->candidates[i].worth /= 2;
+	}
+}
+
+static void add_candidate(struct leak_watch *w, const struct leak_key *key, const struct leak_block *block)
+{
+	struct leak_seen *seen = seen_of(w, block->hash);
+	struct error *err = grow(&w->candidates, w->ncandidates, sizeof(*w->candidates));
+
+	if (!err && seen) {
+		w->candidates[w->ncandidates++] = (struct candidate){.key = *key, .block = *block};
+		seen->left += (double)block->bytes;
+		seen->least = block->size < seen->least ? block->size : seen->least;
+		seen->most = block->size > seen->most ? block->size : seen->most;
+		seen->in_heap = block->code < LEAK_CODES && w->allocator[block->code].words == WORDS_HEADER;
+	}
+	error_free(err);
+}
+
+static bool is_watched(const struct leak_watch *w, const struct leak_key *key, const struct leak_block *block)
+{
+	for (u32 i = 0; i < LEAK_TRAPS; i++)
+		if (w->slot[i].used && w->slot[i].key.addr == key->addr && w->slot[i].key.tgid == key->tgid &&
+		        w->slot[i].block.ns == block->ns)
+			return true;
+	return false;
+}
+
+static void read_ledger(struct leak_watch *w)
+{
+	const struct bpf_map *map = skeleton(w)->maps.leak_blocks;
+	cleanup(free) struct leak_key *keys = calloc(AT_ONCE, sizeof(*keys));
+	cleanup(free) struct leak_block *blocks = calloc(AT_ONCE, sizeof(*blocks));
+	LIBBPF_OPTS(bpf_map_batch_opts, options);
+	u32 position, n;
+	void *from = NULL;
+	int code = keys && blocks ? 0 : -ENOMEM;
+
+	w->ncandidates = 0;
+	while (!code) {
+		n = AT_ONCE;
+		code = bpf_map_lookup_batch(bpf_map__fd(map), from, &position, keys, blocks, &n, &options);
+		if (code && code != -ENOENT)
+			break;
+		for (u32 i = 0; i < n; i++)
+			if (!is_watched(w, &keys[i], &blocks[i]))
+				add_candidate(w, &keys[i], &blocks[i]);
+		from = &position;
+	}
+}
+
+void leak_watch_take(struct leak_watch *w)
+{
+	pthread_mutex_lock(&w->lock);
+	look_at_all(w);
+	read_ledger(w);
+	if (w->running)
+		choose(w);
+	for (u32 i = 0; i < w->ncandidates; i++)
+		if (!w->candidates[i].taken)
+			cut(w, &w->candidates[i].key, &w->candidates[i].block);
+	pthread_cond_signal(&w->changed);
+	pthread_mutex_unlock(&w->lock);
+}
+
+void leak_watch_end(struct leak_watch *w)
+{
+	pthread_mutex_lock(&w->lock);
+	w->ending = true;
+	w->ended_ns = w->ended_ns ? w->ended_ns : now_ns();
+	look_at_all(w);
+	pthread_cond_signal(&w->changed);
+	pthread_mutex_unlock(&w->lock);
+	if (w->running)
+		pthread_join(w->thread, NULL);
+	w->running = false;
+	thread_watch_close(w->held);
+	w->held = NULL;
+	if (w->traps)
+		munmap(w->traps, TRAPS_BYTES);
+	w->traps = NULL;
+}
+
+const struct leak_seen *leak_watch_seen(const struct leak_watch *w, u64 hash)
+{
+	u64 *place = hash ? table_get(&w->by_hash, hash) : NULL;
+
+	return place ? &w->seen[*place - 1] : NULL;
+}
+
+void leak_watch_summary(const struct leak_watch *w, struct leak_summary *s)
+{
+	s->cut = w->cut;
+	s->registers = w->registers;
+	s->watch_s = (double)watch_ns(w, w->ended_ns ? w->ended_ns : now_ns()) / 2e9;
+	s->no_registers = w->refused[0] ? w->refused : NULL;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Debug registers on blocks, so that their end is seen without a uprobe on free().
+ *
+ * When a window ends, some of the blocks that it saw made and not freed are chosen: of stacks that could explain most,
+ * the oldest, since most blocks live for a moment only. While free() is still probed, a debug register of all threads
+ * is set on the first word of each, which free() writes: glibc's link of caches, fast bins and the unsorted list (from
+ * 2.26 on; malloc/malloc.c), mimalloc's and gperftools' link. A write counts if the allocator's code made it. From then
+ * on nothing is probed.
+ *
+ * A block of glibc's that lies behind a free one may be joined with that, and next to the top with the top: then not
+ * its first word is written, but its header, or none at all. So a second register watches the header. Blocks whose
+ * header says that what lies before them is free (PREV_INUSE is 0) are not watched, or not any more.
+ *
+ * jemalloc and musl write nothing into a block that is freed, nor does munmap(): such blocks are only known in windows.
+ * Each trap costs the target 1 us or, in some virtual machines, 20: a block whose word the program writes often is let
+ * go at once.
+ */
+#ifndef YRT_LEAK_WATCH_H
+#define YRT_LEAK_WATCH_H
+
+#include "alloc_functions.h"
+#include "leak.h"
+#include "unwind/error.h"
+#include "unwind/process/process.h"
+
+struct leak_watch;
+struct object;
+
+struct leak_seen { /* of a stack, in user space */
+	u64 hash;
+	double left;        /* bytes of blocks that were there when windows ended */
+	u64 least, most;    /* sizes of blocks */
+	bool in_heap;       /* of an allocator whose heap can be read */
+	u32 watched;        /* by debug registers, */
+	u32 outlived;       /* of them still there when they were let go */
+	u32 busy;           /* of them let go, since the program writes there */
+	u32 cut[LEAK_AGES]; /* blocks that were not seen any more from some age on */
+};
+
+/* watch_ns: for so long a block is watched at most; 0: an eighth of the run so far. */
+struct error *leak_watch_create(struct object *o, u64 watch_ns, struct leak_watch **ret);
+void leak_watch_destroy(struct leak_watch *w); /* NULL is fine */
+/* Debug registers are needed from now on. Returns what a trap costs, in ns; 0: there are none. */
+u64 leak_watch_start(struct leak_watch *w);
+/* An allocator in a process. */
+void leak_watch_allocator(
+        struct leak_watch *w, const struct process *p, struct image *img, u64 bias, const struct alloc_functions *f);
+/* Its number (LEAK_COOKIE_CODE). 0: its blocks cannot be watched. */
+u32 leak_watch_code(const struct leak_watch *w, const struct process *p, const struct image *img);
+/* At the end of a window, while free() is probed still. The ledger has only blocks that are watched afterwards. */
+void leak_watch_take(struct leak_watch *w);
+/* No block is watched after this. */
+void leak_watch_end(struct leak_watch *w);
+/* After that: of a stack; NULL: no window left a block of it. */
+const struct leak_seen *leak_watch_seen(const struct leak_watch *w, u64 hash);
+/* Sets cut, registers, watch_s, no_registers. */
+void leak_watch_summary(const struct leak_watch *w, struct leak_summary *s);
+
+#endif
