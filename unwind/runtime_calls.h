@@ -51,7 +51,7 @@ struct runtime_callee {
 	 */
 	u64 stamp;
 	u64 code_from, code_to; /* only what code from there up to there reads begins a call; code_to 0: any code */
-	u8 compared;            /* code that compares the entry with this byte does not begin a call; 0: none does so */
+	u8 compared;            /* code that compares the entry with this byte does not begin a call; 0: none does */
 	/*
 	 * A compiler may have the entry read before the new frame is linked: the walk then begins with the caller. But
 	 * one of the thread's registers points to the frame, in which these words have these values. nproof is 0: each
@@ -73,6 +73,11 @@ struct runtime_callee {
 		bool tail; /* another function takes the frame over there: how long that takes is not seen */
 	} exits[RUNTIME_CALL_EXITS];
 	u32 nexits;
+	/*
+	 * Or the language counts the calls of a function that are under way (s32), and writes that as each ends,
+	 * however it does. 0: it does not, and exits are used.
+	 */
+	u64 counter;
 	struct runtime_place place;
 	u64 identity; /* bits of a frame's detail that are the same at any place in the function */
 	struct frame begun;

@@ -52,6 +52,17 @@ static __attribute__((noinline)) int callee_was_read(struct callee_watch *watch,
 	return false;
 }
 
+/* Is it written, and less than before? */
+static __attribute__((noinline)) int callee_falls(struct callee_watch *watch, u64 addr)
+{
+	s32 now = 0, before = (s32)watch->word;
+
+	if (bpf_probe_read_user(&now, sizeof(now), (const void *)addr))
+		return false;
+	watch->word = (u32)now;
+	return now < before;
+}
+
 #define X86_CMP8     0x80 /* with modrm xx 111 xxx: cmp $imm8, memory */
 #define X86_CODE_MAX 8    /* of such an instruction without prefix */
 
@@ -234,6 +245,15 @@ static __attribute__((noinline)) u64 callee_depth_of(const struct callee_watch *
 	return at - callee_word(watch, owner + watch->place.bottom);
 }
 
+/* As deep as there are calls. The one that ends is counted no more. */
+static __attribute__((noinline)) u64 callee_counted(const struct callee_watch *watch)
+{
+	s32 calls = 0;
+
+	bpf_probe_read_user(&calls, sizeof(calls), (const void *)watch->counter);
+	return (u64)(s64)calls + (watch->exit ? 1 : 0);
+}
+
 /* Where the hit is: on whose stack, and how deep. */
 WALK_GLOBAL int callee_place(const struct slot *slot, const struct callee_watch *watch)
 {
@@ -245,6 +265,8 @@ WALK_GLOBAL int callee_place(const struct slot *slot, const struct callee_watch 
 	own = watch->place.own - 1;
 	counts->who = (u32)bpf_get_current_pid_tgid();
 	counts->depth = slot->walk.nframes - (slot->head.reason ? 1 : 0);
+	if (watch->counter)
+		counts->depth = callee_counted(watch);
 	WALK_BARRIER(own);
 	if (own >= WALK_CURSORS)
 		return 0;
@@ -397,7 +419,7 @@ static __attribute__((noinline)) int callee_measures(struct slot *slot, struct c
 		counts->calls++;
 		__sync_fetch_and_add(&watch->calls, 1);
 		callee_enter(watch->function, now);
-	} else if (watch->exit && callee_ends(slot, watch)) {
+	} else if (watch->exit == CALLEE_FALLS || (watch->exit && callee_ends(slot, watch))) {
 		ns = callee_leave(watch->function, now, watch->exit == CALLEE_LEFT);
 	}
 	if (!ns) {
@@ -452,6 +474,8 @@ WALK_GLOBAL int callee_begin(struct callee_watch *watch, u64 addr, u64 rip, u64 
 	if (counts->again)
 		return (int)counts->slot;
 	counts->traps++;
+	if (watch->exit == CALLEE_FALLS)
+		return callee_falls(watch, addr) && callee_slot(watch) ? (int)counts->slot : -1;
 	if (callee_is_elsewhere(watch, rip) || !callee_was_read(watch, addr) || callee_is_anew(watch) ||
 	        callee_is_compared(watch, rip) || (!watch->exit && now >= watch->until))
 		return -1;

@@ -16,6 +16,7 @@ enum callee_exit {
 	CALLEE_ENTRY,
 	CALLEE_RETURN, /* calls end here */
 	CALLEE_LEFT,   /* another function takes the frame over: when that returns is not seen */
+	CALLEE_FALLS,  /* the number of calls that are under way is written: one ends if it falls */
 };
 
 /* Where a call is on the stack that its language runs on (struct runtime_place). */
@@ -51,6 +52,7 @@ struct callee_watch {
 	u32 function; /* its number, where calls are measured; 0: they are counted */
 	u32 exit;     /* enum callee_exit */
 	struct callee_place place;
+	u64 counter;            /* where the number of calls is that are under way; 0: nowhere */
 	u64 calls;              /* that began */
 	u64 code_from, code_to; /* of the code that reads it to begin a call; code_to 0: any */
 };

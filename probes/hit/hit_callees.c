@@ -102,7 +102,28 @@ struct error *hit_callees_create(const struct event_host *host, const struct hit
 /* Of an entry, and from 1 of exits: where it is. */
 static u64 address(const struct form *f, u32 i)
 {
-	return i ? f->callee.exits[i - 1].at : f->callee.entry;
+	return !i ? f->callee.entry : f->callee.counter ? f->callee.counter : f->callee.exits[i - 1].at;
+}
+
+/* How much of it is watched. Of code that is executed 8. */
+static u8 bytes_at(const struct form *f, u32 i)
+{
+	return !i ? f->callee.bytes : f->callee.counter ? 4 : f->callee.exits[i - 1].bytes;
+}
+
+static enum callee_exit kind_at(const struct form *f, u32 i)
+{
+	if (!i)
+		return CALLEE_ENTRY;
+	if (f->callee.counter)
+		return CALLEE_FALLS;
+	return f->callee.exits[i - 1].tail ? CALLEE_LEFT : CALLEE_RETURN;
+}
+
+/* Registers that an end of its calls takes. */
+static u32 exits_of(const struct runtime_callee *callee)
+{
+	return callee->counter ? 1 : callee->nexits;
 }
 
 static void close_watch(struct hit_callees *c, struct form *f)
@@ -159,9 +180,7 @@ static struct error *tell(
 	struct callee_watch watch = {.until = until,
 	        .reason = c->options->n > 1 ? f->spec + 1 : 0,
 	        .each = c->each,
-	        .bytes = f->callee.executed ? 0
-	                 : i                ? f->callee.exits[i - 1].bytes
-	                                    : f->callee.bytes,
+	        .bytes = f->callee.executed ? 0 : bytes_at(f, i),
 	        .nat = f->callee.nat,
 	        .compared = i ? 0 : f->callee.compared,
 	        .nproof = i ? 0 : f->callee.nproof,
@@ -171,9 +190,8 @@ static struct error *tell(
 	        .loose = f->callee.loose_detail,
 	        .lead = f->callee.lead,
 	        .identity = f->callee.identity,
-	        .exit = !i                            ? CALLEE_ENTRY
-	                : f->callee.exits[i - 1].tail ? CALLEE_LEFT
-	                                              : CALLEE_RETURN,
+	        .exit = kind_at(f, i),
+	        .counter = f->callee.counter,
 	        .place = place_of(&f->callee.place)};
 
 	memcpy(watch.at, f->callee.at, sizeof(watch.at));
@@ -197,7 +215,7 @@ static struct error *tell(
 static struct error *open_watch(struct hit_callees *c, struct form *f, u64 until)
 {
 	const struct process *p = targets_find(c->host->targets, f->process);
-	u32 n = c->latency ? 1 + f->callee.nexits : 1, function = 0;
+	u32 n = c->latency ? 1 + exits_of(&f->callee) : 1, function = 0;
 	struct error *err = NULL;
 
 	if (f->watch[0] || !p || p->dead)
@@ -209,7 +227,7 @@ static struct error *open_watch(struct hit_callees *c, struct form *f, u64 until
 		if (!err)
 			err = thread_watch_open(&(struct thread_watch_options){.pid = p->pid,
 			                                .addr = address(f, i),
-			                                .bytes = i ? f->callee.exits[i - 1].bytes : f->callee.bytes,
+			                                .bytes = bytes_at(f, i),
 			                                .executed = f->callee.executed,
 			                                .program = object_program(c->host->object, "on_callee")},
 			        &f->watch[i]);
@@ -240,6 +258,8 @@ static struct error *check_exits(const struct hit_callees *c, const struct runti
 		return error_hint(error_new(ERROR_UNSUPPORTED, "%s makes a %s: its calls return at once", callee->name,
 		                          callee->makes),
 		        "yrt probe shows its calls");
+	if (callee->counter)
+		return NULL;
 	if (!callee->nexits)
 		return error_hint(error_new(ERROR_UNSUPPORTED, "where calls of %s end is not known", callee->name),
 		        "yrt probe shows its calls");
@@ -374,7 +394,7 @@ static u32 at_once(const struct hit_callees *c)
 	u32 each = 1;
 
 	for (u32 i = 0; c->latency && i < c->nforms; i++)
-		each = c->forms[i].callee.nexits + 1 > each ? c->forms[i].callee.nexits + 1 : each;
+		each = exits_of(&c->forms[i].callee) + 1 > each ? exits_of(&c->forms[i].callee) + 1 : each;
 	return THREAD_WATCHES / each;
 }
 

@@ -435,6 +435,67 @@ WALK_GLOBAL int request_text(struct request_record *record)
 	return 0;
 }
 
+#define REQUEST_POOL_FROM   8u /* words of a request that may be its pool */
+#define REQUEST_POOL_TO     16u
+#define REQUEST_STATE_LEAST 48u
+#define REQUEST_STATE_MOST  256u
+
+/* The place behind upstream_states: its pool's, which the lists of headers_out name. 0: not found. */
+WALK_GLOBAL u32 request_pool_at(void)
+{
+	u32 zero = 0, at = request_status_at;
+	const struct request_words *w = bpf_map_lookup_elem(&request_copies, &zero);
+
+	WALK_BARRIER(at);
+	if (!w || !at || at >= REQUEST_WORDS)
+		return 0;
+	for (u32 i = REQUEST_POOL_FROM; i < REQUEST_POOL_TO; i++)
+		if (w->word[i] == w->word[at - 1])
+			return i;
+	return 0;
+}
+
+/* The attempt whose state is at `at`. */
+WALK_GLOBAL int request_attempt(struct request_record *record, u32 i, u64 at, u64 size)
+{
+	struct request_attempt *attempt;
+	u64 words[4], peer, text[2], len;
+
+	if (!record || i >= REQUEST_ATTEMPTS || bpf_probe_read_user(words, sizeof(words), (const void *)at))
+		return 0;
+	attempt = &record->attempt[i];
+	attempt->status = words[0];
+	attempt->response = (s64)words[1];
+	attempt->connect = (s64)words[2];
+	attempt->header = (s64)words[3];
+	if (bpf_probe_read_user(&peer, sizeof(peer), (const void *)(at + size - 8)) ||
+	        bpf_probe_read_user(text, sizeof(text), (const void *)peer))
+		return 0;
+	len = text[0] < REQUEST_PEER ? text[0] : REQUEST_PEER - 1;
+	WALK_BARRIER(len);
+	if (len < REQUEST_PEER)
+		bpf_probe_read_user(attempt->peer, (u32)len, (const void *)text[1]);
+	return 0;
+}
+
+/* ngx_http_request_t.upstream_states: an ngx_array_t, which is elts, nelts, size, nalloc, pool. */
+WALK_GLOBAL int request_attempts(struct request_record *record)
+{
+	u32 zero = 0, at = request_pool_at();
+	const struct request_words *w = bpf_map_lookup_elem(&request_copies, &zero);
+	u64 array[5];
+
+	WALK_BARRIER(at);
+	if (!w || !record || !at || at >= REQUEST_POOL_TO ||
+	        bpf_probe_read_user(array, sizeof(array), (const void *)w->word[at - 1]) || array[4] != w->word[at] ||
+	        array[1] > array[3] || array[2] < REQUEST_STATE_LEAST || array[2] > REQUEST_STATE_MOST)
+		return 0;
+	record->nattempts = array[1] < REQUEST_WORDS ? (u32)array[1] : REQUEST_WORDS;
+	for (u32 i = 0; i < REQUEST_ATTEMPTS && i < array[1]; i++)
+		request_attempt(record, i, array[0] + i * array[2], array[2]);
+	return 0;
+}
+
 /* What nginx knows of it. rc: what it ends with. */
 WALK_GLOBAL int request_read(struct request_record *record, u64 key, u64 rc)
 {
@@ -449,6 +510,7 @@ WALK_GLOBAL int request_read(struct request_record *record, u64 key, u64 rc)
 		return 0;
 	request_find(key);
 	request_text(record);
+	request_attempts(record);
 	connection = w->word[1];
 	bpf_probe_read_user(&sent, sizeof(sent), (const void *)(connection + 72));
 	status = request_status_at ? request_word(w, request_status_at) : 0;

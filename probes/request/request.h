@@ -35,6 +35,9 @@
 #define REQUEST_METHOD 16
 #define REQUEST_WORDS  224u /* of ngx_http_request_t that are looked at */
 
+#define REQUEST_ATTEMPTS 4 /* of upstreams that are kept: the first */
+#define REQUEST_PEER     48
+
 enum request_role { /* of a place in code */
 	REQUEST_BEGINS,
 	REQUEST_RUNS,  /* on behalf of a request */
@@ -58,6 +61,12 @@ struct request_stack { /* what a request spent under one stack */
 	u32 reason, stop;
 };
 
+struct request_attempt { /* an upstream that nginx asked; times in ms as nginx has them, -1: not so far */
+	s64 response, connect, header;
+	u64 status;              /* 0: none */
+	char peer[REQUEST_PEER]; /* hostile */
+};
+
 struct request_counts { /* one for each CPU */
 	u64 begun, ended;
 	u64 unpaired; /* ends of requests that had begun before */
@@ -78,7 +87,9 @@ struct request_record {
 	u64 key;
 	u64 began, ns; /* CLOCK_MONOTONIC; how long it took */
 	u64 cpu, queue, blocked, idle, others;
-	u32 epoch, reserved;
+	u32 epoch;
+	u32 nattempts; /* of the main request; may be more than attempt[] has */
+	struct request_attempt attempt[REQUEST_ATTEMPTS];
 	char method[REQUEST_METHOD];
 	char path[REQUEST_PATH]; /* as the client asked for it, cut; hostile */
 	struct request_stack stack[REQUEST_STACKS];

@@ -135,6 +135,30 @@ static void print_stacks(FILE *out, const struct sampler_stats *st, const struct
 	}
 }
 
+/* The upstreams that nginx asked, as its own log has them. */
+static void print_attempts(FILE *out, const struct request_record *r)
+{
+	char clean[TEXT_CLEAN];
+
+	for (u32 i = 0; i < r->nattempts && i < REQUEST_ATTEMPTS; i++) {
+		const struct request_attempt *at = &r->attempt[i];
+
+		text_clean(at->peer, clean);
+		fprintf(out, "%17s upstream %s", "", *clean ? clean : "(no name)");
+		if (at->status)
+			fprintf(out, "  %lu", at->status);
+		if (at->response >= 0)
+			fprintf(out, "  %ld ms", at->response);
+		if (at->connect >= 0)
+			fprintf(out, ", connected after %ld ms", at->connect);
+		if (at->header >= 0)
+			fprintf(out, ", header after %ld ms", at->header);
+		putc('\n', out);
+	}
+	if (r->nattempts > REQUEST_ATTEMPTS)
+		fprintf(out, "%17s and %u upstreams more\n", "", r->nattempts - REQUEST_ATTEMPTS);
+}
+
 static void print_slow(FILE *out, const struct sampler_stats *st, const struct request_table *t)
 {
 	char clean[TEXT_CLEAN], ms[16];
@@ -154,6 +178,7 @@ static void print_slow(FILE *out, const struct sampler_stats *st, const struct r
 			if (times[k] >= 10000)
 				fprintf(out, ", %s %s ms", request_times[k], milliseconds(times[k], ms));
 		fputs(")\n", out);
+		print_attempts(out, r);
 		print_stacks(out, st, t->slow[i]);
 	}
 }
@@ -220,6 +245,23 @@ static json_t *stacks_json(const struct sampler_stats *st, const struct request_
 	return list;
 }
 
+static json_t *attempts_json(const struct request_record *r)
+{
+	json_t *list = json_array();
+	char clean[TEXT_CLEAN];
+
+	for (u32 i = 0; i < r->nattempts && i < REQUEST_ATTEMPTS; i++) {
+		const struct request_attempt *at = &r->attempt[i];
+
+		text_clean(at->peer, clean);
+		json_array_append_new(
+		        list, json_pack("{s:s, s:I, s:I, s:I, s:I}", "peer", clean, "status", (json_int_t)at->status,
+		                      "response_ms", (json_int_t)at->response, "connect_ms", (json_int_t)at->connect,
+		                      "header_ms", (json_int_t)at->header));
+	}
+	return list;
+}
+
 static json_t *slow_json(const struct sampler_stats *st, const struct request_table *t)
 {
 	json_t *list = json_array();
@@ -231,9 +273,10 @@ static json_t *slow_json(const struct sampler_stats *st, const struct request_ta
 
 		text_clean(t->slow[i]->text, clean);
 		json_array_append_new(
-		        list, json_pack("{s:s, s:i, s:I, s:i, s:i, s:o, s:o}", "request", clean, "status",
+		        list, json_pack("{s:s, s:i, s:I, s:i, s:i, s:o, s:o, s:o}", "request", clean, "status",
 		                      (int)r->status, "ns", (json_int_t)r->ns, "pid", (int)r->tgid, "tid", (int)r->tid,
-		                      "time_ns", times_json(times), "stacks", stacks_json(st, t->slow[i])));
+		                      "time_ns", times_json(times), "stacks", stacks_json(st, t->slow[i]), "upstreams",
+		                      attempts_json(r)));
 	}
 	return list;
 }

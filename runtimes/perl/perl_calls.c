@@ -7,6 +7,7 @@
 #define SVf_ROK      0x800 /* the same */
 #define GP_CV        16    /* gv.h: struct gp: gp_sv, gp_io, gp_cv */
 #define HE_WORDS     3     /* hv.h: struct he: hent_next, hent_hek, hent_val */
+#define DEPTH_MAX    (1 << 24)
 #define PAD_MAX      (1u << 16)
 #define BUCKETS_MAX  (1u << 20)
 #define CHAIN_MAX    1024
@@ -40,6 +41,16 @@ static void set_frame(const struct perl_cv *cv, u64 at, struct runtime_callee *c
 	c->loose_detail = ((1ull << PERL_COP_BITS) - 1) | ((1ull << PERL_STACK_BITS) - 1) << PERL_STACK_SHIFT;
 }
 
+/* CvDEPTH, behind the flags (cv.h): each way out of a sub sets it back. */
+static u64 depth_of(const struct looking *k, const struct perl_cv *cv)
+{
+	struct layout_member flags = k->r->image->layout->cv_flags;
+	u64 at = cv->body + ((flags.at + flags.size + 3u) & ~3u);
+	s32 depth = -1;
+
+	return memory_read(k->r->mem, &depth, sizeof(depth), at) && depth >= 0 && depth < DEPTH_MAX ? at : 0;
+}
+
 static struct error *add_cv(struct looking *k, u64 at)
 {
 	struct runtime_callee c = {.bytes = 8};
@@ -53,6 +64,7 @@ static struct error *add_cv(struct looking *k, u64 at)
 	c.entry = cv.start + k->r->image->layout->op_ppaddr.at;
 	perl_cop_place(k->r, perl_first_cop(k->r, cv.start), &c.line, c.file, sizeof(c.file));
 	set_frame(&cv, at, &c);
+	c.counter = depth_of(k, &cv);
 	return err ? err : k->add(k->ctx, &c);
 }
 

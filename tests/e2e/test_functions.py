@@ -313,6 +313,13 @@ def test_perl_kinds():
         yrt.clear(result, yrt.USAGE, "no function", "near: main::recursive")
 
 
+def test_perl_latency():
+    """Each way out of a sub ends its call: return, die, goto, the end of sort()'s block."""
+    with Program("/usr/bin/perl", f"{yrt.SOURCE}/fixtures/perl/counted_calls.pl", ROUNDS) as program:
+        yield from ends_of(program, "perl:", [(name, {}) for name in [*PERL, "main::several"]])
+        yield within_own_clock(program, "perl:main::timed")
+
+
 def versions(program):
     """(3, 11): of the Python that runs it."""
     path = os.readlink(f"/proc/{program.pid}/exe")

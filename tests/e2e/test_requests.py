@@ -44,7 +44,19 @@ def raw(port, text):
 def logged(nginx):
     """[(method, path, status, seconds)] of the access log."""
     lines = yrt.read(os.path.join(nginx.dir, "access.log")).splitlines()
-    return [(m, path, int(status), float(s)) for m, path, status, s in (line.split("|") for line in lines)]
+    return [(m, path, int(status), float(s)) for m, path, status, s in (line.split("|")[:4] for line in lines)]
+
+
+def attempts(nginx):
+    """{(path, status): [(peer, status, response ms, connect ms, header ms)]} of the access log."""
+    ret = {}
+    for line in yrt.read(os.path.join(nginx.dir, "access.log")).splitlines():
+        _, path, status, _, *columns = line.split("|")
+        words = [[] if column == "-" and columns[0] == "-" else column.split(", ") for column in columns]
+        ret[path, int(status)] = [
+            (peer, int(code), *(-1 if t == "-" else round(1000 * float(t)) for t in times))
+            for peer, code, *times in zip(*words)]
+    return ret
 
 
 def route(method, path):
@@ -138,6 +150,20 @@ def test_slow():
         assert all(s["ns"] >= 40e6 for s in stats["slowest"]), slow
         assert "slowest requests:" in run.done.stderr and "wait_for_stock" in run.done.stderr, run.done.stderr
         assert any("wait_for_stock" in f for frames, _ in run.done.stacks for f in frames), yrt.show(run.done.stacks)
+
+
+def test_upstreams():
+    """Each upstream that was asked for a request, as nginx logs them: its address, status and times."""
+    with servers.Nginx(load=0, template="requests.conf.in") as nginx:
+        with watched(nginx, "--over", "1ns") as run:
+            get(nginx.port, "GET", "/order/1", "/two/1", "/two/2", "/two/3", "/refused", "/json")
+            await_log(nginx, 10)
+        slow, log = run.done.stats["requests"]["slowest"], attempts(nginx)
+        found = {(s["request"].split()[1], s["status"]): [tuple(u.values()) for u in s["upstreams"]] for s in slow}
+        assert found == log, f"{found}\n{log}"
+        assert any(len(asked) == 2 for asked in log.values()) and log["/json", 200] == [], log
+        assert "upstream 127.0.0.1:1  502" in run.done.stderr, run.done.stderr
+        yield f"{sum(map(len, log.values()))} upstreams of {len(log)} requests"
 
 
 def test_workers():
