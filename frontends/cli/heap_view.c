@@ -8,7 +8,8 @@
 #include "say.h"
 #include "unwind/cleanup.h"
 
-#define SMALL_SHARE 100 /* rows below 1/100 of the total are summed up */
+#define SMALL_SHARE  100 /* rows below 1/100 of the total are summed up */
+#define SIDE_BY_SIDE 6   /* so are those behind as many of one parent: arenas are alike */
 
 /* --- what is shown of a node --- */
 
@@ -93,7 +94,7 @@ static struct error *put_children(const struct heap_view *v, FILE *out, u32 pare
 	struct amount rest = {0};
 	cleanup(free) struct row *rows = NULL;
 	struct error *err = NULL;
-	u32 n = 0, small = 0;
+	u32 n = 0, small = 0, most = v->all || v->before ? UINT32_MAX : SIDE_BY_SIDE;
 
 	for (u32 i = nodes[parent].child; i; i = nodes[i].sibling)
 		n++;
@@ -108,7 +109,7 @@ static struct error *put_children(const struct heap_view *v, FILE *out, u32 pare
 	}
 	qsort(rows, n, sizeof(*rows), by_weight);
 	for (u32 i = 0; !err && i < n; i++) {
-		if (rows[i].weight < least || (v->before && !rows[i].weight && !rows[i].amount.size)) {
+		if (rows[i].weight < least || i >= most || (v->before && !rows[i].weight && !rows[i].amount.size)) {
 			amount_add(&rest, &rows[i].amount);
 			small++;
 			continue;

@@ -3,6 +3,7 @@
  * Counts the chunks of a segment in order of address. A batch of them is read at once, checked, and then counted: if it
  * does not hold together it is read again, for a running program changes it. What never holds together is corrupt.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -331,11 +332,20 @@ static u64 rejoin(struct walk_state *w, u64 from, u64 at)
 	return from;
 }
 
+static bool is_text(u64 word)
+{
+	for (u32 i = 0; i < 8; i++)
+		if ((u8)(word >> 8 * i) < ' ' || (u8)(word >> 8 * i) > '~')
+			return false;
+	return true;
+}
+
 static struct error *report(struct walk_state *w, u64 last)
 {
 	const struct fault *f = &w->fault;
 	struct usage *u = w->g->usage;
 	u64 good = f->good ? f->good : last;
+	char neighbour[96] = "";
 	struct error *err = glibc_count(w->g, w->s->arena, GLIBC_UNREAD, f->at, w->s->end - f->at);
 
 	if (err)
@@ -343,11 +353,16 @@ static struct error *report(struct walk_state *w, u64 last)
 	if (f->absent)
 		return usage_say(u, USAGE_NOTE, "arena %u is not read from %#llx to %#llx: %s", w->s->arena,
 		        (unsigned long long)f->at, (unsigned long long)w->s->end, f->what);
+	if (good && good < f->at)
+		snprintf(neighbour, sizeof(neighbour), ", a block of %llu bytes at %#llx: written past its end?",
+		        (unsigned long long)(f->at - good - CHUNK_HEADER / 2),
+		        (unsigned long long)(good + CHUNK_HEADER));
 	return usage_say(u, USAGE_CORRUPT,
 	        "corrupt chunk at %#llx (arena %u, heap %#llx-%#llx): %s. Its header: previous size %#llx, size "
-	        "%#llx; the last good chunk before it: %#llx. The rest of this heap is not read",
+	        "%#llx%s; the last good chunk before it: %#llx%s. The rest of this heap is not read",
 	        (unsigned long long)f->at, w->s->arena, (unsigned long long)w->s->start, (unsigned long long)w->s->end,
-	        f->what, (unsigned long long)f->previous, (unsigned long long)f->size, (unsigned long long)good);
+	        f->what, (unsigned long long)f->previous, (unsigned long long)f->size,
+	        is_text(f->previous) || is_text(f->size) ? " (this is text)" : "", (unsigned long long)good, neighbour);
 }
 
 struct error *glibc_walk(struct glibc *g, u32 segment)
