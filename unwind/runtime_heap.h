@@ -80,6 +80,12 @@ void heap_count(struct heap *h, u32 root, u32 type, u64 count, u64 bytes);
 /* In blocks(): something that was no object, or could not be read, where there should be objects. Counted. */
 void heap_torn(struct heap *h);
 
+/*
+ * In all(): an object that may be there whether a root reaches it or not. count: how many references to it the runtime
+ * counts; 0: it counts none.
+ */
+void heap_candidate(struct heap *h, u64 addr, u64 count);
+
 /* For the notes below the result: "312 strings are not compact". Counted by text. */
 void heap_note(struct heap *h, const char *text);
 
@@ -124,6 +130,8 @@ struct runtime_heap_ops {
 	enum heap_seen (*object)(void *reader, u64 addr, u32 label, struct heap_object *ret);
 	/* Calls heap_block() for each object, in order of address. May be NULL. */
 	struct error *(*blocks)(void *reader);
+	/* Calls heap_candidate() for the objects that it can list without roots, for --unreachable. May be NULL. */
+	struct error *(*all)(void *reader);
 	/* blocks() counts everything, also what nothing refers to: <view>-heap calls only that, but roots() and
 	 * object() with --live; <view>-refs calls only these. */
 	bool blocks_are_all;

@@ -24,7 +24,18 @@
 
 #define MEMORY_MB 512
 
-enum key { KEY_CORE = 512, KEY_ROOT, KEY_MEMORY, KEY_PAUSE, KEY_WATCH, KEY_TO, KEY_ROOTS, KEY_LIVE, KEY_LARGEST };
+enum key {
+	KEY_CORE = 512,
+	KEY_ROOT,
+	KEY_MEMORY,
+	KEY_PAUSE,
+	KEY_WATCH,
+	KEY_TO,
+	KEY_ROOTS,
+	KEY_LIVE,
+	KEY_LARGEST,
+	KEY_UNREACHABLE
+};
 
 /* clang-format off */
 #define COMMON \
@@ -62,6 +73,10 @@ static const struct manual_option refs_options[] = {
                 "only the ways to objects of this type, or to the object at this address (0x...), shortest first",
                 COMPLETE_NOTHING},
         {KEY_ROOTS, "roots", NULL, "what each root alone keeps alive: a table", COMPLETE_NOTHING},
+        {KEY_UNREACHABLE, "unreachable", NULL,
+                "what no root reaches, in place of the rest (Python, Perl): garbage, cycles, and objects that count as "
+                "used though nothing refers to them, as when an extension forgets to give a reference back",
+                COMPLETE_NOTHING},
         {KEY_LARGEST, "largest", "N",
                 "the N largest single objects, by their own bytes, each with a shortest way from a root",
                 COMPLETE_NOTHING},
@@ -90,7 +105,7 @@ struct request {
 	const char *core, *root;
 	const char *output, *format, *to;
 	double seconds, memory_mb, largest;
-	bool refs, pause, roots, live, quiet, help;
+	bool refs, pause, roots, live, unreachable, quiet, help;
 };
 
 static const struct setting settings[] = {
@@ -101,6 +116,7 @@ static const struct setting settings[] = {
         {KEY_TO, SETTING_OF(struct request, to)},
         {KEY_PAUSE, SETTING_OF(struct request, pause), .on = true},
         {KEY_ROOTS, SETTING_OF(struct request, roots), .on = true},
+        {KEY_UNREACHABLE, SETTING_OF(struct request, unreachable), .on = true},
         {KEY_LIVE, SETTING_OF(struct request, live), .on = true},
         {'q', SETTING_OF(struct request, quiet), .on = true},
         {'h', SETTING_OF(struct request, help), .on = true},
@@ -194,6 +210,8 @@ static struct error *check(const struct request *r)
 		return error_new(ERROR_USAGE, "--root takes --core");
 	if (r->roots && (r->to || r->format || r->largest))
 		return error_new(ERROR_USAGE, "--roots is a table, without --to, --largest and --format");
+	if (r->unreachable && (r->to || r->roots))
+		return error_new(ERROR_USAGE, "--unreachable excludes --to and --roots: no root leads there");
 	if (r->largest && r->to)
 		return error_new(ERROR_USAGE, "--largest excludes --to");
 	if (r->format && !format_find(r->format, NULL))
@@ -312,8 +330,11 @@ static struct error *read_instances(struct heap *h, const struct process *p, con
 static struct error *read_heap(
         const struct request *r, const struct process *p, const struct view *view, struct heap **ret)
 {
-	struct heap_options o = {
-	        .memory = (u64)r->memory_mb << 20, .references = r->refs, .ways = r->refs && r->to, .live = r->live};
+	struct heap_options o = {.memory = (u64)r->memory_mb << 20,
+	        .references = r->refs,
+	        .ways = r->refs && r->to,
+	        .live = r->live,
+	        .unreachable = r->unreachable};
 	struct pause pause = {0};
 	struct error *err = heap_create(p->memory, p->pid, &o, ret);
 
@@ -352,7 +373,7 @@ static void describe(struct result *res, const struct request *r)
 	u64 objects = 0, bytes = 0;
 	char references[64] = "";
 
-	for (u32 i = 0; i < h->nnodes; i++)
+	for (u32 i = h->first; i < h->nnodes; i++)
 		if (heap_is_object(&h->nodes[i])) {
 			objects++;
 			bytes += heap_size(&h->nodes[i]);

@@ -268,6 +268,7 @@ static const struct runtime_heap_ops heap = {
         .roots = perl_heap_roots,
         .object = perl_heap_object,
         .blocks = perl_heap_blocks,
+        .all = perl_heap_all,
         .blocks_are_all = true,
 };
 

@@ -366,8 +366,9 @@ struct counting {
 	u32 n;
 };
 
-static struct error *count(struct perl_heap *p, struct counting *c, u64 addr, const struct perl_sv *sv)
+static struct error *count(struct perl_heap *p, void *ctx, u64 addr, const struct perl_sv *sv)
 {
+	struct counting *c = ctx;
 	u32 type = perl_heap_type(p, addr, sv);
 
 	if (type >= c->n) {
@@ -385,8 +386,22 @@ static struct error *count(struct perl_heap *p, struct counting *c, u64 addr, co
 	return NULL;
 }
 
-/* c NULL: only pads are noted. */
-static struct error *each_arena(struct perl_heap *p, struct counting *c)
+static struct error *note_pads(struct perl_heap *p, void *ctx, u64 addr, const struct perl_sv *sv)
+{
+	(void)ctx;
+	(void)addr;
+	return sv->type == PERL_CV || sv->type == PERL_FM ? perl_heap_note_pads(p, sv) : NULL;
+}
+
+static struct error *be_candidate(struct perl_heap *p, void *ctx, u64 addr, const struct perl_sv *sv)
+{
+	(void)ctx;
+	heap_candidate(p->h, addr, sv->count);
+	return NULL;
+}
+
+static struct error *each_arena(struct perl_heap *p,
+        struct error *(*each)(struct perl_heap *p, void *ctx, u64 addr, const struct perl_sv *sv), void *ctx)
 {
 	struct error *err = NULL;
 
@@ -395,12 +410,8 @@ static struct error *each_arena(struct perl_heap *p, struct counting *c)
 			u64 addr = p->arenas[i].at + (u64)k * PERL_HEAD;
 			struct perl_sv sv;
 
-			if (!perl_heap_sv(p, addr, &sv))
-				continue;
-			if (c)
-				err = count(p, c, addr, &sv);
-			else if (sv.type == PERL_CV || sv.type == PERL_FM)
-				err = perl_heap_note_pads(p, &sv);
+			if (perl_heap_sv(p, addr, &sv))
+				err = each(p, ctx, addr, &sv);
 		}
 	return err;
 }
@@ -409,15 +420,20 @@ struct error *perl_heap_blocks(void *reader)
 {
 	struct perl_heap *p = reader;
 	struct counting c = {0};
-	struct error *err = each_arena(p, NULL);
+	struct error *err = each_arena(p, note_pads, NULL);
 
 	if (!err)
-		err = each_arena(p, &c);
+		err = each_arena(p, count, &c);
 	for (u32 i = 0; !err && i < c.n; i++)
 		if (c.items[i].count)
 			heap_count(p->h, 0, i, c.items[i].count, c.items[i].bytes);
 	free(c.items);
 	return err;
+}
+
+struct error *perl_heap_all(void *reader)
+{
+	return each_arena(reader, be_candidate, NULL);
 }
 
 /* --- life --- */

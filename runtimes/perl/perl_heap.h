@@ -21,5 +21,6 @@ void perl_heap_close(void *reader);
 struct error *perl_heap_roots(void *reader);
 enum heap_seen perl_heap_object(void *reader, u64 addr, u32 label, struct heap_object *ret);
 struct error *perl_heap_blocks(void *reader);
+struct error *perl_heap_all(void *reader);
 
 #endif

@@ -358,6 +358,7 @@ static const struct runtime_heap_ops heap = {
         .close = python_heap_close,
         .roots = python_heap_roots,
         .object = python_heap_object,
+        .all = python_heap_all,
 };
 
 static struct error *inspect(void *data, const struct runtime_process *p, struct report *out)

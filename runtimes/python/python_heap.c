@@ -196,3 +196,73 @@ struct error *python_heap_roots(void *reader)
 	}
 	return NULL;
 }
+
+/* --- what the collector knows --- */
+
+#define GENERATION      24 /* struct gc_generation: PyGC_Head, threshold, count */
+#define GENERATIONS_MAX 4  /* in a row: three and the permanent one; from 3.14 on young, two old ones, permanent */
+#define TRACKED_MAX     (1u << 28)
+#define LINK            (~3ull) /* the lowest bits are flags */
+
+static u64 link_at(struct python_heap *p, u64 addr)
+{
+	return python_heap_word(p, addr) & LINK;
+}
+
+/* Is this the head of a list: does what follows lead back to it? */
+static bool is_list(struct python_heap *p, u64 head)
+{
+	u64 next = head ? link_at(p, head) : 0, last = head ? link_at(p, head + 8) : 0;
+
+	return next && last && link_at(p, next + 8) == head && link_at(p, last) == head;
+}
+
+/* Objects lie behind their links; the head of a list has none behind it. 0: the list changed meanwhile. */
+static u64 find_head(struct python_heap *p, u64 object)
+{
+	u64 first = object - PYTHON_GC_HEAD, at = link_at(p, first);
+
+	for (u32 i = 0; at && at != first && i < TRACKED_MAX; i++, at = link_at(p, at))
+		if (!python_heap_is_object(p, at + PYTHON_GC_HEAD))
+			return is_list(p, at) ? at : 0;
+	return 0;
+}
+
+/* An immortal one's count says nothing. */
+static u64 count_of(struct python_heap *p, u64 object)
+{
+	u64 count = python_heap_word(p, object);
+
+	if (p->r.version < PYTHON_V3_12)
+		return count;
+	return (s32)count < 0 ? 0 : (u32)count;
+}
+
+static void give_list(struct python_heap *p, u64 head)
+{
+	u64 at = link_at(p, head);
+
+	for (u32 i = 0; at && at != head && i < TRACKED_MAX; i++, at = link_at(p, at)) {
+		if (!python_heap_is_object(p, at + PYTHON_GC_HEAD)) {
+			heap_torn(p->h);
+			return;
+		}
+		heap_candidate(p->h, at + PYTHON_GC_HEAD, count_of(p, at + PYTHON_GC_HEAD));
+	}
+}
+
+/* The generations lie side by side in the interpreter, or in _PyRuntime. */
+struct error *python_heap_all(void *reader)
+{
+	struct python_heap *p = reader;
+	u64 head = p->tracked ? find_head(p, p->tracked) : 0;
+
+	if (!head)
+		return error_new(ERROR_UNSUPPORTED, "--unreachable: the lists of Python's collector changed while they "
+		                                    "were read: --pause stops the process for it");
+	for (u32 i = 1; i < GENERATIONS_MAX && is_list(p, head - GENERATION); i++)
+		head -= GENERATION;
+	for (u32 i = 0; i < GENERATIONS_MAX && is_list(p, head + i * GENERATION); i++)
+		give_list(p, head + i * GENERATION);
+	return NULL;
+}

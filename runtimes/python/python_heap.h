@@ -11,6 +11,7 @@ struct error *python_heap_open(
         const struct python_image *image, u64 bias, const struct runtime_process *p, struct heap *h, void **ret);
 void python_heap_close(void *reader);
 struct error *python_heap_roots(void *reader);
+struct error *python_heap_all(void *reader);
 enum heap_seen python_heap_object(void *reader, u64 addr, u32 label, struct heap_object *ret);
 
 #endif

@@ -93,8 +93,9 @@ struct python_heap {
 	struct table type_at;   /* from a type's address to its number + 1; 0: it is none */
 	struct table key_label; /* from a str's address, and where it is a key, to its label + 1 */
 	struct python_labels labels;
-	u32 steps; /* words of frames of roots that were looked at */
-	u32 root;  /* what give() gives to: a root; 0: the object being read */
+	u64 tracked; /* an object that is in a list of the collector; 0: none was seen */
+	u32 steps;   /* words of frames of roots that were looked at */
+	u32 root;    /* what give() gives to: a root; 0: the object being read */
 };
 
 /* The type at this address; NULL: there is none. */

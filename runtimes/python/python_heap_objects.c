@@ -729,6 +729,8 @@ enum heap_seen python_heap_object(void *reader, u64 addr, u32 label, struct heap
 	if (!contents(p, t, addr, label, &size) || !attributes(p, t, addr, &size))
 		return HEAP_TORN;
 	slots(p, t, addr);
+	if (!p->tracked && (t->flags & PYTHON_HAVE_GC) && python_heap_word(p, addr - PYTHON_GC_HEAD))
+		p->tracked = addr;
 	if (t->flags & PYTHON_HEAP_TYPE)
 		give(p, p->labels.type, type);
 	ret->type = t->number;

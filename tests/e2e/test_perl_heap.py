@@ -87,6 +87,15 @@ def test_refs():
         assert below(paths, *lexical) > 5000
 
 
+def test_unreachable():
+    """A cycle is drawn below what says so, with what it keeps, and nothing that is reached is there."""
+    with keeps() as f:
+        paths = tree(f.pid, "--unreachable")
+        lost = below(paths, "(cycles that only refer to themselves)", "Lost")
+        assert 3000 < lost < 3500, paths
+        assert not [p for p in paths if p[-1].endswith((": Point", ": Record", ": Held"))], paths
+
+
 def test_ways_and_core():
     """--to: by type, and the same of a core."""
     with keeps() as f, tempfile.TemporaryDirectory() as d:

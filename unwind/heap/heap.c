@@ -52,6 +52,11 @@ static u32 *find_slot(const struct heap *h, u64 addr)
 	return &r->slots[i];
 }
 
+bool heap_has(const struct heap *h, u64 addr)
+{
+	return reading(h)->nslots && *find_slot(h, addr);
+}
+
 static struct error *more_slots(struct heap *h)
 {
 	struct heap_reading *r = reading(h);
@@ -296,6 +301,24 @@ void heap_torn(struct heap *h)
 	h->counts.torn++;
 }
 
+void heap_candidate(struct heap *h, u64 addr, u64 count)
+{
+	struct heap_reading *r = reading(h);
+	struct error *err;
+
+	if (!addr || heap_has(h, addr))
+		return;
+	if (r->ncandidates >= r->room) {
+		h->counts.refused++;
+		return;
+	}
+	err = grow(&r->candidates, r->ncandidates, sizeof(*r->candidates));
+	if (err)
+		fail(h, err);
+	else
+		r->candidates[r->ncandidates++] = (struct candidate){.addr = addr, .count = count};
+}
+
 void heap_note(struct heap *h, const char *text)
 {
 	struct heap_reading *r = reading(h);
@@ -352,6 +375,8 @@ static struct error *set_up(struct heap *h, struct memory *memory, pid_t pid, co
 	r->references = o->references;
 	r->ways = o->ways;
 	r->live = o->live || o->references;
+	r->unreachable = o->unreachable;
+	h->first = 1;
 	r->room = (o->memory - o->memory / CACHE_SHARE) / NODE_BYTES;
 	r->room = r->room < NODES_MAX ? r->room : NODES_MAX;
 	if (!err)
@@ -405,6 +430,7 @@ static void reading_free(struct heap_reading *r)
 	free(r->root_nodes);
 	free(r->refs);
 	free(r->found);
+	free(r->candidates);
 	error_free(r->err);
 	free(r);
 }
@@ -547,7 +573,7 @@ struct error *heap_largest(const struct heap *h, u32 n, u32 **ret, u32 *found)
 	*ret = calloc((size_t)n + 1, sizeof(**ret));
 	if (!all || !*ret)
 		return &error_no_memory;
-	for (u32 i = 1; n && i < h->nnodes; i++) {
+	for (u32 i = h->first; n && i < h->nnodes; i++) {
 		struct large it = {heap_size(&h->nodes[i]), i};
 
 		if (!heap_is_object(&h->nodes[i]) || (all[0].node && !is_above(&it, &all[0])))

@@ -57,6 +57,7 @@ struct heap {
 	struct heap_node *nodes;
 	u32 *parents, *labels; /* of each node; a label with its flags */
 	u32 nnodes;
+	u32 first; /* that is shown: with heap_options.unreachable those before it are what the roots reach */
 	struct heap_edge *edges; /* until heap_settle() */
 	u64 nedges;
 	struct heap_way *ways; /* with heap_options.ways: all references but those by parents */
@@ -75,10 +76,11 @@ struct heap {
 };
 
 struct heap_options {
-	u64 memory;      /* bytes that reading and the graph may take */
-	bool references; /* who keeps what alive is wanted: edges are kept */
-	bool ways;       /* and all ways to some objects */
-	bool live;       /* only what the roots reach */
+	u64 memory;       /* bytes that reading and the graph may take */
+	bool references;  /* who keeps what alive is wanted: edges are kept */
+	bool ways;        /* and all ways to some objects */
+	bool live;        /* only what the roots reach */
+	bool unreachable; /* only what they do not reach */
 };
 
 /* memory: of the process, which stays the caller's. pid: 0 for a core. */

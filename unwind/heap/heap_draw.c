@@ -159,7 +159,7 @@ struct error *heap_draw_refs(const struct heap *h, struct profile *ret)
 	cleanup(free) u32 *at = calloc((size_t)h->nnodes + 1, sizeof(*at));
 	struct error *err = at ? NULL : &error_no_memory;
 
-	for (u32 i = 1; !err && i < h->nnodes; i++) {
+	for (u32 i = h->first; !err && i < h->nnodes; i++) {
 		if (!h->nodes[i].type)
 			continue;
 		at[i] = at[h->dominators[i]];

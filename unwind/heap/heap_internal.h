@@ -17,6 +17,11 @@ struct note {
 	u64 n;
 };
 
+struct candidate {
+	u64 addr, count; /* count 0: unknown */
+	u64 incoming;    /* references from candidates */
+};
+
 struct heap_reading {
 	u32 *slots; /* hash table from address to node number; 0: empty */
 	u64 nslots;
@@ -35,12 +40,16 @@ struct heap_reading {
 	u32 first_of_rank; /* nodes before it belong to an earlier rank, or are roots */
 	struct note *notes;
 	u32 nnotes;
-	bool references, ways, live;
+	struct candidate *candidates;
+	u32 ncandidates;
+	bool references, ways, live, unreachable;
 	struct error *err; /* the first one, of calls that return none */
 };
 
 /* Makes the node of an address if it is new. 0: no room. *fresh: it was new. */
 u32 heap_discover(struct heap *h, u64 addr, u32 parent, u32 label, bool *fresh);
+/* Has an address a node? */
+bool heap_has(const struct heap *h, u64 addr);
 void heap_set_size(struct heap_node *node, u64 size);
 
 #endif

@@ -7,6 +7,7 @@
 #include "heap_cache.h"
 #include "heap_internal.h"
 #include "runtime.h"
+#include "search.h"
 #include "sort_keys.h"
 
 #define AHEAD_FROM 256        /* objects of a wave, from which whole blocks are read */
@@ -135,22 +136,118 @@ static struct error *visit_wave(const struct walk_of *w, u32 from, u32 to)
 	return NULL;
 }
 
-static struct error *walk_rank(const struct walk_of *w, enum heap_rank rank)
+/* From the nodes that were found since on. */
+static struct error *walk_on(const struct walk_of *w, u32 done)
 {
 	struct heap_reading *r = w->r;
-	u32 done = w->h->nnodes;
 	struct error *err = NULL;
 
-	r->first_of_rank = done;
-	for (u32 i = 0; i < r->nrefs; i++)
-		if (r->ranks[r->refs[i].node] == rank)
-			refer(w, r->root_nodes[r->refs[i].node], r->refs[i].label, r->refs[i].addr);
 	while (!err && !r->err && done < w->h->nnodes) {
 		u32 end = w->h->nnodes - done < WAVE_MAX ? w->h->nnodes : done + WAVE_MAX;
 
 		err = visit_wave(w, done, end);
 		done = end;
 	}
+	return err ? err : TAKE(r->err);
+}
+
+static struct error *walk_rank(const struct walk_of *w, enum heap_rank rank)
+{
+	struct heap_reading *r = w->r;
+	u32 done = w->h->nnodes;
+
+	r->first_of_rank = done;
+	for (u32 i = 0; i < r->nrefs; i++)
+		if (r->ranks[r->refs[i].node] == rank)
+			refer(w, r->root_nodes[r->refs[i].node], r->refs[i].label, r->refs[i].addr);
+	return walk_on(w, done);
+}
+
+/* --- what no root reaches --- */
+
+/* Who of the candidates, which are in order of address, is referred to by others of them, and how often. */
+static void count_incoming(const struct walk_of *w)
+{
+	struct heap_reading *r = w->r;
+	struct heap_object object;
+
+	heap_cache_ahead(w->h->cache, true);
+	for (u32 i = 0; i < r->ncandidates && !r->err; i++) {
+		r->nfound = 0;
+		if (w->ops->object(w->reader, r->candidates[i].addr, HEAP_ANY, &object) != HEAP_OBJECT)
+			continue;
+		for (u32 k = 0; k < r->nfound; k++) {
+			u64 to = r->found[k].addr;
+			u32 at = SEARCH(r->ncandidates, j, r->candidates[j].addr < to);
+
+			if (at < r->ncandidates && r->candidates[at].addr == to)
+				r->candidates[at].incoming++;
+		}
+	}
+}
+
+/*
+ * A candidate whose references are not all from candidates is held by something that is no object. Of the others those
+ * that nobody refers to come first; what is left are cycles, of which whoever comes first stands for all.
+ */
+static struct error *walk_candidates(const struct walk_of *w)
+{
+	enum { HELD, UNREFERRED, CYCLES, PASSES };
+	struct heap *h = w->h;
+	struct heap_reading *r = w->r;
+	struct error *err = NULL;
+	u32 root[PASSES];
+
+	h->first = r->first_of_rank = h->nnodes;
+	root[HELD] = heap_root(h, 0, HEAP_RUNTIME, "(counted as used, though nothing that is known refers to it)");
+	root[UNREFERRED] = heap_root(h, 0, HEAP_RUNTIME, "(nothing refers to it)");
+	root[CYCLES] = heap_root(h, 0, HEAP_RUNTIME, "(cycles that only refer to themselves)");
+	for (u32 pass = 0; !err && pass < PASSES; pass++) {
+		u32 begun = h->nnodes;
+
+		for (u32 i = 0; !err && !r->err && i < r->ncandidates; i++) {
+			const struct candidate *c = &r->candidates[i];
+			u32 done = h->nnodes;
+
+			if ((pass == HELD && c->count <= c->incoming) || (pass == UNREFERRED && c->incoming) ||
+			        heap_has(h, c->addr))
+				continue;
+			refer(w, r->root_nodes[root[pass]], HEAP_ANY, c->addr);
+			err = pass == CYCLES ? walk_on(w, done) : NULL;
+		}
+		if (!err && pass != CYCLES)
+			err = walk_on(w, begun);
+	}
+	return err;
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct candidate *x = a, *y = b;
+
+	return (x->addr > y->addr) - (x->addr < y->addr);
+}
+
+static struct error *walk_unreachable(const struct walk_of *w)
+{
+	struct heap_reading *r = w->r;
+	struct error *err;
+
+	if (!w->ops->all)
+		return error_new(ERROR_UNSUPPORTED,
+		        "--unreachable: the objects of this runtime cannot be listed without "
+		        "a walk from the roots");
+	err = w->ops->all(w->reader);
+	if (!err)
+		err = TAKE(r->err);
+	if (err)
+		return err;
+	if (r->ncandidates)
+		qsort(r->candidates, r->ncandidates, sizeof(*r->candidates), by_address);
+	count_incoming(w);
+	err = walk_candidates(w);
+	r->ncandidates = 0;
+	free(TAKE(r->candidates));
 	return err ? err : TAKE(r->err);
 }
 
@@ -166,6 +263,8 @@ static struct error *walk(const struct walk_of *w)
 		err = walk_rank(w, rank);
 	w->r->nrefs = 0;
 	free(TAKE(w->r->refs));
+	if (!err && w->r->unreachable)
+		return walk_unreachable(w);
 	if (!walks)
 		heap_cache_ahead(w->h->cache, true);
 	if (!err && counts)
