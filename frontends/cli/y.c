@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "cli.h"
+#include "frontends/format/format.h"
 #include "frontends/ylang/compile.h"
 #include "frontends/ylang/emit/emit.h"
 #include "frontends/ylang/library.h"
@@ -18,10 +19,23 @@
 #include "say.h"
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
+#include "unwind/profile/profile.h"
 
 #define SOURCE_MOST (16u << 20)
 
-enum { Y_CORE = 512, Y_ROOT, Y_TYPES, Y_CHECK, Y_EXPLAIN, Y_EMIT, Y_LIST, Y_MAX_TIME, Y_MAX_STEPS, Y_MAX_HIT };
+enum {
+	Y_CORE = 512,
+	Y_ROOT,
+	Y_TYPES,
+	Y_CHECK,
+	Y_EXPLAIN,
+	Y_EMIT,
+	Y_LIST,
+	Y_MAX_TIME,
+	Y_MAX_STEPS,
+	Y_MAX_HIT,
+	Y_FORMAT
+};
 
 static const struct manual_option options[] = {
         {'e', "execute", "SOURCE", "a program in place of FILE", COMPLETE_NOTHING},
@@ -48,6 +62,11 @@ static const struct manual_option options[] = {
                 COMPLETE_NOTHING},
         {Y_MAX_HIT, "max-hit", "MS", "how long loops of a probe may hold the target's thread at a hit (1)",
                 COMPLETE_NOTHING},
+        {'o', "output", "FILE",
+                "also write the map or aggregate that is by stack, as a profile; by the name's end a page (.html), a "
+                "recording (.yrt), folded stacks … (see `yrt flame --help`)",
+                COMPLETE_FILE},
+        {Y_FORMAT, "format", "NAME", "the format of -o, if the name does not say it", COMPLETE_NOTHING},
         {'q', "quiet", NULL, "no last line, no notes", COMPLETE_NOTHING},
         {0},
 };
@@ -75,7 +94,7 @@ const struct manual y_manual = {
 
 struct request {
 	struct flame_options targets; /* of it only pids and help are used */
-	const char *execute, *emit;
+	const char *execute, *emit, *output, *format;
 	struct y_target_options target;
 	const char **defines, **includes;
 	u32 ndefines, nincludes;
@@ -94,6 +113,8 @@ static const struct setting settings[] = {
         {Y_EXPLAIN, MEMBER(explain), .on = true},
         {Y_LIST, MEMBER(list), .on = true},
         {'q', MEMBER(quiet), .on = true},
+        {'o', MEMBER(output)},
+        {Y_FORMAT, MEMBER(format)},
         {'d', MEMBER(duration_s), .name = "--duration", .min = 0.001, .max = 1e9, .seconds = true},
         {Y_MAX_TIME, MEMBER(max_time_s), .name = "--max-time", .min = 0.001, .max = 86400, .seconds = true},
         {Y_MAX_HIT, MEMBER(max_hit_ms), .name = "--max-hit", .min = 0.001, .max = 1000},
@@ -283,10 +304,93 @@ static void say_last_line(const struct y_run_stats *s)
 	fprintf(stderr, "; %.1f ms of CPU time\n", (double)s->cpu_ns / 1e6);
 }
 
+/* --- its profile --- */
+
+struct written {
+	struct y_probes *probes; /* NULL: there are none */
+	struct output out;       /* of -o */
+	u32 map;                 /* what it shows */
+};
+
+/* The one map that has stacks. */
+static struct error *find_stacks(const struct y_program *p, u32 *ret)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < p->nmaps; i++)
+		if (p->maps[i].stack) {
+			*ret = i;
+			n++;
+		}
+	if (n == 1)
+		return NULL;
+	return error_hint(error_new(ERROR_USAGE,
+	                          n ? "-o writes one map by stack, the program has %u"
+	                            : "-o writes a map by stack, and the program has none",
+	                          n),
+	        "_map long n[_stack]; and n[_stack]++ in a probe make one");
+}
+
+static struct error *write_profile(
+        const struct request *r, const struct y_program *p, const struct y_target *t, struct written *w)
+{
+	struct profile *profile = y_probes_profile(w->probes, w->map);
+	cleanup(free) char *target = NULL;
+	struct error *err;
+
+	if (!profile)
+		return error_new(ERROR_LOST, "no stacks were gathered: %s is not written", r->output);
+	if (asprintf(&target, "%s (pid %d)", t->comm, (int)t->pid) < 0)
+		return &error_no_memory;
+	profile->meta.title = "y";
+	profile->meta.heading = p->maps[w->map].name;
+	profile->meta.unit = p->maps[w->map].is_agg ? p->maps[w->map].name : "hits";
+	profile->meta.target = target;
+	err = output_error(&w->out, format_write(format_find(r->format, r->output), profile, w->out.file));
+	profile->meta.target = NULL;
+	return err;
+}
+
+static struct error *open_profile(const struct request *r, const struct y_program *p, u32 *map, struct output *ret)
+{
+	struct error *err = find_stacks(p, map);
+
+	if (!err && !format_find(r->format, r->output))
+		err = error_hint(error_new(ERROR_USAGE, "-o %s: no format has this name", r->output),
+		        "`yrt flame --help` lists the formats");
+	return err ? err : output_open(strdup(r->output), ret);
+}
+
+static struct error *close_profile(struct output *out, struct error *err)
+{
+	struct error *closed = output_close(out, !err);
+
+	if (err)
+		error_free(closed);
+	return err ? err : closed;
+}
+
+/* --- a run --- */
+
+/* Probes, and what is to be written of them. */
+static struct error *prepare_run(
+        const struct request *r, struct y_program *p, struct y_target *t, struct y_run_options *o, struct written *w)
+{
+	struct error *err = NULL;
+
+	if (y_has_probes(p) && !t->core)
+		err = y_probes_new(p, t, &w->probes);
+	if (!err && w->probes) {
+		o->probes = &y_probes_ops;
+		o->probes_ctx = w->probes;
+	}
+	return err || !r->output ? err : open_profile(r, p, &w->map, &w->out);
+}
+
 static int run_program(const struct request *r, struct y_program *p, struct y_target *t)
 {
 	struct y_run_options o = {.out = stdout, .err = stderr, .duration_s = r->duration_s, .stop = &stop_sampling};
-	struct y_probes *probes = NULL;
+	struct written w = {0};
 	struct y_run_stats stats;
 	struct error *err;
 	int code;
@@ -295,15 +399,15 @@ static int run_program(const struct request *r, struct y_program *p, struct y_ta
 	p->limits.steps = (u64)r->max_steps;
 	p->limits.hit_ns = (u64)(r->max_hit_ms * 1e6);
 	catch_signals();
-	if (y_has_probes(p) && !t->core) {
-		err = y_probes_new(p, t, &probes);
-		if (err)
-			return report_error(err);
-		o.probes = &y_probes_ops;
-		o.probes_ctx = probes;
+	err = prepare_run(r, p, t, &o, &w);
+	if (err) {
+		y_probes_free(w.probes);
+		return report_error(err);
 	}
 	err = output_unread(stdout, y_run(p, t, &o, &stats));
-	y_probes_free(probes);
+	if (r->output)
+		err = close_profile(&w.out, err ? err : write_profile(r, p, t, &w));
+	y_probes_free(w.probes);
 	code = err                                 ? report_error(err)
 	       : stats.error                       ? ERROR_INTERNAL
 	       : 2 * stats.failed > stats.handlers ? ERROR_LOST

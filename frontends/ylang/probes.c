@@ -569,6 +569,11 @@ static void record(void *ctx, const struct y_record *r)
 	}
 }
 
+struct profile *y_probes_profile(struct y_probes *s, u32 map)
+{
+	return s->stacks ? y_stacks_profile(s->stacks, map) : NULL;
+}
+
 /* --- a run --- */
 
 static struct error *start(void *ctx, const struct y_share *share)

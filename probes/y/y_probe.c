@@ -19,7 +19,8 @@
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
 
-#define LOG_SIZE (1u << 20)
+#define LOG_SIZE   (1u << 20)
+#define AHEAD_MOST (32u << 20) /* bytes of entries that are made before they are needed */
 
 struct y_probe {
 	const struct y_object *object;
@@ -88,13 +89,25 @@ static bool is_hash(const struct y_object_map *m)
 	return m->type == BPF_MAP_TYPE_HASH || m->type == BPF_MAP_TYPE_PERCPU_HASH;
 }
 
-/* Entries are made as they come; before Linux 6.1 that is not safe wherever a probe may be. */
-static int create_map(const struct y_object_map *m, u32 number)
+/* Handlers of the kernel and of the clock run where the kernel may have no memory at hand. */
+static bool needs_entries_ahead(const struct y_probe *p, const struct y_object_map *m)
 {
+	u64 size = (m->type == BPF_MAP_TYPE_PERCPU_HASH ? p->o->kernel->cpus : 1) * (u64)m->value_size + m->key_size;
+	bool all_code = true;
+
+	for (u32 i = 0; i < p->object->nhandlers; i++)
+		all_code = all_code && p->object->handlers[i].kind == Y_OF_CODE;
+	return !all_code && size * m->most <= AHEAD_MOST;
+}
+
+/* Entries are made as they come; before Linux 6.1 that is not safe wherever a probe may be. */
+static int create_map(const struct y_probe *p, u32 number)
+{
+	const struct y_object_map *m = &p->object->maps[number];
 	LIBBPF_OPTS(bpf_map_create_opts, options);
 	bool demand = libbpf_probe_bpf_map_type(BPF_MAP_TYPE_USER_RINGBUF, NULL) == 1;
 
-	if (is_hash(m) && demand)
+	if (is_hash(m) && demand && !needs_entries_ahead(p, m))
 		options.map_flags = BPF_F_NO_PREALLOC;
 	if (number == Y_MAP_GLOBALS)
 		options.map_flags = BPF_F_MMAPABLE;
@@ -113,7 +126,7 @@ static struct error *create_maps(struct y_probe *p)
 			p->maps[i] = p->object->stacks && fd >= 0 ? dup(fd) : 0;
 			continue;
 		}
-		p->maps[i] = create_map(&p->object->maps[i], i);
+		p->maps[i] = create_map(p, i);
 		if (p->maps[i] < 0)
 			return error_errno(errno, "the kernel makes no map of %u entries of %u bytes",
 			        p->object->maps[i].most, p->object->maps[i].value_size);

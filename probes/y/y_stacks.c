@@ -39,6 +39,7 @@ struct y_stacks {
 	u64 lost;
 	struct table by_hash; /* 1 + number of a text */
 	char **texts;
+	u32 *nodes; /* of each, in the run's profile */
 	u32 ntexts;
 };
 
@@ -128,9 +129,12 @@ static char *text_of(const struct profile *p, u32 node)
 	return text;
 }
 
-static struct error *keep(struct y_stacks *s, u64 hash, char *text)
+static struct error *keep(struct y_stacks *s, u64 hash, char *text, u32 node)
 {
 	struct error *err = text ? grow(&s->texts, s->ntexts, sizeof(*s->texts)) : &error_no_memory;
+
+	if (!err)
+		err = grow(&s->nodes, s->ntexts, sizeof(*s->nodes));
 
 	if (!err)
 		err = table_put(&s->by_hash, hash, s->ntexts + 1);
@@ -138,6 +142,7 @@ static struct error *keep(struct y_stacks *s, u64 hash, char *text)
 		free(text);
 		return err;
 	}
+	s->nodes[s->ntexts] = node;
 	s->texts[s->ntexts++] = text;
 	return NULL;
 }
@@ -154,7 +159,7 @@ static struct error *stack(void *event, const struct stack_record *record, const
 	if (err || node == COLLECTOR_FILTERED)
 		return err;
 	pthread_mutex_lock(&s->lock);
-	err = keep(s, record->hash, text_of(collector_profile(s->host->collector), node));
+	err = keep(s, record->hash, text_of(collector_profile(s->host->collector), node), node);
 	pthread_mutex_unlock(&s->lock);
 	return err;
 }
@@ -263,6 +268,7 @@ void y_stacks_free(struct y_stacks *s)
 	for (u32 i = 0; i < s->ntexts; i++)
 		free(s->texts[i]);
 	free(s->texts);
+	free(s->nodes);
 	table_free(&s->by_hash);
 	error_free(s->error);
 	for (u32 i = 0; i < Y_KINDS + 2; i++)
@@ -289,6 +295,25 @@ const char *y_stacks_text(struct y_stacks *s, u64 hash)
 	text = number ? s->texts[*number - 1] : NULL;
 	pthread_mutex_unlock(&s->lock);
 	return text;
+}
+
+struct profile *y_stacks_profile(struct y_stacks *s, u64 map)
+{
+	struct y_stack_key key, next;
+	struct y_stack_total total;
+	bool more = s->result.profile && y_stacks_next(s, NULL, &key);
+
+	for (u32 n = 0; more && n <= Y_STACKS_MOST; n++) {
+		const u64 *number = table_get(&s->by_hash, key.hash);
+
+		if (key.map == map && number && y_stacks_get(s, &key, &total) && (s64)total.sum > 0)
+			profile_add(s->result.profile, s->nodes[*number - 1], total.sum);
+		more = y_stacks_next(s, &key, &next);
+		key = next;
+	}
+	if (s->result.profile)
+		profile_finish(s->result.profile);
+	return s->result.profile;
 }
 
 bool y_stacks_next(struct y_stacks *s, const struct y_stack_key *key, struct y_stack_key *ret)

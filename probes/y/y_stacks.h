@@ -12,6 +12,7 @@
 #include "unwind/error.h"
 #include "y_object.h"
 
+struct profile;
 struct y_stacks;
 
 /* Returns once handlers of these kinds (bits of enum y_kind) may ask. */
@@ -29,5 +30,7 @@ bool y_stacks_next(struct y_stacks *s, const struct y_stack_key *key, struct y_s
 bool y_stacks_get(struct y_stacks *s, const struct y_stack_key *key, struct y_stack_total *ret);
 void y_stacks_delete(struct y_stacks *s, const struct y_stack_key *key);
 u64 y_stacks_lost(struct y_stacks *s);
+/* Behind y_stacks_stop(), once: the stacks, each with what a map has by it; owned by s. NULL: nothing was gathered. */
+struct profile *y_stacks_profile(struct y_stacks *s, u64 map);
 
 #endif

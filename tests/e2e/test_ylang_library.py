@@ -7,6 +7,9 @@ all engines the same bytes; CPython, against its own gc.
 import contextlib
 import glob
 import os
+import re
+import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -123,6 +126,55 @@ input()
 """
 
 
+LOADERS = """
+import java.io.*;
+public class S {
+    static class Own extends ClassLoader {
+        Class<?> load(byte[] code) { return defineClass("S$Loaded", code, 0, code.length); }
+    }
+    static class Loaded { }
+    static Object[] kept = new Object[20];
+    public static void main(String[] a) throws Exception {
+        byte[] code = S.class.getClassLoader().getResourceAsStream("S$Loaded.class").readAllBytes();
+        for (int i = 0; i < 20; i++)
+            kept[i] = new Own().load(code);
+        Runnable r = () -> System.out.println("up");
+        r.run();
+        Thread.sleep(1000000);
+    }
+}
+"""
+
+PILED_LUA = """
+jit.off() collectgarbage() collectgarbage("stop")
+local function says(...) io.stdout:write(table.concat({...}, " "), "\\n") io.stdout:flush() io.stdin:read("*l") end
+io.stdin:read("*l")
+says("ready")
+local t, f, c = {}, {}, {}
+for i = 1, 5000 do t[i] = {i} end
+for i = 1, 300 do f[i] = function() return i end end
+for i = 1, 7 do c[i] = coroutine.create(print) end
+local kb = string.format("%.10f", collectgarbage("count"))
+says(kb)
+local keep, drop = {}, {}
+for i = 1, 200 do keep[i] = string.rep("k", 5000) .. i drop[i] = string.rep("d", 5000) .. i end
+drop = nil collectgarbage("restart") collectgarbage() collectgarbage() collectgarbage("stop")
+says("holes")
+"""
+
+
+CLOSURES_LUA = """
+local f = {}
+local function one() f[1] = function() return f end end
+local function many(n) for i = 1, n do f[i] = function() return i end end return f end
+while true do
+    local n = tonumber(io.stdin:read("*l"))
+    if n == 1 then one() else many(n) end
+    io.stdout:write("done\\n") io.stdout:flush()
+end
+"""
+
+
 def test_python():
     """As many of a class as gc.get_objects() has."""
     if not glob.glob("/usr/lib/debug/.build-id/*/*.debug") or not os.path.exists("/usr/bin/python3.11d"):
@@ -131,6 +183,105 @@ def test_python():
         done = ylang.run("py-gc-types", "-p", f.pid)
     assert f"{f.start['piled']:10d}  Piled\n" in done.stdout and f.start["piled"] == 12345, done
     yield "12345 objects of a class"
+
+
+def test_java():
+    """As many classes of each kind of loader as the JVM's own account has."""
+    jcmd = shutil.which("jcmd")
+    if not jcmd:
+        raise yrt.Skipped("no JDK here")
+    with tempfile.TemporaryDirectory(prefix="yrt-y-") as directory:
+        path = os.path.join(directory, "S.java")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(LOADERS)
+        java = os.path.join(os.path.dirname(os.path.realpath(jcmd)), "java")
+        with yrt.Program([java, "-XX:TieredStopAtLevel=1", "-Xmx64m", path], stdout=subprocess.PIPE, text=True) as p:
+            assert p.stdout.readline() == "up\n"
+            account = [jcmd, str(p.pid), "VM.classloader_stats"]
+            subprocess.run(account, capture_output=True, check=True, timeout=120)  # the command loads classes, too
+            said = subprocess.run(account, capture_output=True, text=True, check=True, timeout=120).stdout
+            done = ylang.run("java-classes", "-p", p.pid)
+    truth, name = {}, ""
+    for words in (line.split() for line in said.splitlines()):
+        if words and words[0].startswith("0x"):
+            name = "(bootstrap)" if "<boot" in words[6] else words[6].replace(".", "/")
+            truth[name] = truth.get(name, 0) + int(words[3])
+        elif words[-2:] == ["hidden", "classes"]:
+            truth[name] += int(words[0])
+    found = {line.split()[2]: int(line.split()[0]) for line in done.stdout.splitlines()[1:]}
+    assert found == truth and len(truth) >= 3, f"{done}\n{said}"
+    assert sum(line.split()[1:] == ["20", "S$Own"] for line in done.stdout.splitlines()) == 1, done
+    yield f"{sum(truth.values())} classes of {len(truth)} kinds of loaders"
+
+
+def luajit(lua):
+    """A LuaJIT with debug information that runs this script, then waits."""
+    script = os.path.join(yrt.SOURCE, "fixtures", "lua", "debug.sh")
+    built = subprocess.run(["sh", script, os.path.join(yrt.BUILD, "luajit-debug")], capture_output=True, text=True)
+    if built.returncode:
+        raise yrt.Skipped("no LuaJIT with debug information can be built here: " + built.stderr.strip()[-200:])
+    return yrt.Program([built.stdout.strip(), "-e", lua], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def stepped(p, line=""):
+    """The next step of the script has been taken: what it says of itself."""
+    p.stdin.write(line + "\n")
+    p.stdin.flush()
+    return p.stdout.readline().split()
+
+
+def objects(pid):
+    """{type: (objects, bytes)}, and the bytes in all."""
+    done = ylang.run("lj-gc-count", "-p", pid)
+    assert done.returncode == 0 and ", 0 ended by an error" in done.stderr, done
+    rows = [line.split() for line in done.stdout.splitlines()[1:]]
+    return {r[2]: (int(r[0]), int(r[1])) for r in rows if len(r) == 3}, int(rows[-1][0]), done.stdout
+
+
+def chunks(pid):
+    """The table of lj-free."""
+    return {r[0]: r[1:] for r in map(str.split, ylang.run("lj-free", "-p", pid).stdout.splitlines()[1:5])}
+
+
+def test_luajit():
+    """Objects that a script makes, the collector's own account, and holes that it leaves in the heap."""
+    with luajit(PILED_LUA) as p:
+        stepped(p)
+        before, _, _ = objects(p.pid)
+        kilobytes = float(stepped(p)[0])
+        after, total, text = objects(p.pid)
+        made = {name: after[name][0] - before.get(name, (0, 0))[0] for name in after}
+        assert made["table"] == 5004 and made["thread"] == 7, (made, text)  # four that hold and print them
+        assert made["function"] == made["upvalue"] == 300, (made, text)
+        assert 0 <= total - round(kilobytes * 1024) < 4096, (total, kilobytes, text)  # what printing made behind it
+        counted = sum(b for _, b in after.values())
+        assert 0.9 * total < counted <= total, text
+        whole = chunks(p.pid)
+        stepped(p)
+        holes = chunks(p.pid)
+        assert int(holes["free"][0]) - int(whole["free"][0]) >= 100, (whole, holes)
+        mapped = sum(int(holes[row][1]) for row in ("used", "free", "top"))
+        assert 0 <= int(holes["segments"][1]) - mapped < 128 * int(holes["segments"][0]), holes
+    yield "objects by type, bytes in all, and free chunks"
+
+
+def test_closures():
+    """Those that a function makes, by their stack."""
+    ready = '_probe lj_func_newL_gc / !said / { said = 1; printf("ready\\n"); }\nlong said;\n'
+    source = ready + yrt.read(os.path.join(yrt.SOURCE, "library", "lj-newfunc.y"))
+    with luajit(CLOSURES_LUA) as p, yrt.Program([yrt.YRT, "y", "-e", source, "-p", str(p.pid)],
+                                                stdout=subprocess.PIPE, text=True) as y:
+        end = time.monotonic() + ylang.LIMIT_S
+        while not select.select([y.stdout], [], [], 0.05)[0]:
+            assert time.monotonic() < end, "no closure was seen"
+            stepped(p, "1")
+        stepped(p, "1000")
+        y.send_signal(signal.SIGINT)
+        out = y.communicate(timeout=ylang.LIMIT_S)[0]
+    stacks = re.findall(r"^ +(\d+)\n((?:    .*\n)+)", out, re.M)
+    many = [int(n) for n, frames in stacks if "    many (" in frames]
+    assert many == [1000] and all("lj_func_newL_gc" in frames for _, frames in stacks), out
+    yield "1000 closures of a function"
 
 
 yrt.main(globals())

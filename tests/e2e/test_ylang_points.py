@@ -4,7 +4,9 @@ Points of the kernel in Y programs: system calls, tracepoints and the clock, wit
 fixtures/native/called.c writes a line for each line of its input.
 """
 
+import os
 import subprocess
+import tempfile
 import time
 
 import yrt
@@ -77,6 +79,28 @@ _probe syscall:write / on / { n[_stack, $fd]++; }
     assert heads and all(h[0] == "1" for h in heads) and sum(int(h[1]) for h in heads) == 4, out + err
     assert "main" in frames and "do_syscall_64" in frames and not any(f.startswith("bpf_") for f in frames), out
     yield "kernel and native frames of a system call, without the probe's own"
+
+
+def test_profile():
+    """-o: the map's counts by stack as folded stacks, which add up to it."""
+    with tempfile.TemporaryDirectory(prefix="yrt-y-") as directory:
+        path = os.path.join(directory, "x.folded")
+        with probed("_map long n[_stack]; _probe serve { n[_stack] += $many; } _probe price_of { n[_stack]++; }",
+                    options=["-o", path]) as p:
+            p.serve(1000)
+            out, err = p.end()
+        rows = dict(line.rsplit(" ", 1) for line in yrt.read(path).splitlines())
+        found = {stack.rpartition(";")[2]: int(n) for stack, n in rows.items()}
+        assert found == {"serve": sum(i % 4 for i in range(1000)), "price_of": 1000}, (rows, out, err)
+        assert all("main;serve" in stack for stack in rows), rows
+        for source, options, said in (("_map long n[int];", ["-o", path], "the program has none"),
+                                      ("_map long a[_stack]; _map long b[_stack];", ["-o", path], "the program has 2"),
+                                      ("_map long a[_stack];", ["-o", path, "--format", "x"], "no format")):
+            with yrt.Fixture("called", seconds=None, wait=False) as f:
+                done = subprocess.run([yrt.YRT, "y", "-e", source + "_probe serve { }", "-p", str(f.pid), *options],
+                                      capture_output=True, text=True, timeout=LIMIT_S)
+                assert done.returncode == yrt.USAGE and said in done.stderr, done
+    yield "a map by stack as a profile"
 
 
 def test_clock():

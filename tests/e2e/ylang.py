@@ -120,5 +120,5 @@ class Probed:
 READY = '_probe begin_serving { printf("ready\\n"); }\n'
 
 
-def probed(source, **kw):
-    return Probed("-e", READY + source, **kw)
+def probed(source, options=(), **kw):
+    return Probed("-e", READY + source, *options, **kw)
