@@ -37,7 +37,7 @@ static void describe_windows(const struct leak_summary *s, const struct judged *
 		snprintf(text, size, "[outlived %.1f s; others were freed late]", s->watch_s);
 		break;
 	case LEAK_ENDED:
-		snprintf(text, size, "[outlived %.1f s; memory of its size does not grow]", s->watch_s);
+		snprintf(text, size, "[outlived %.1f s; memory of its size does not grow so]", s->watch_s);
 		break;
 	case LEAK_SHORT:
 		snprintf(text, size, "[outlived %.3g ms: not watched for longer]",
@@ -100,6 +100,7 @@ static void judge_windows(
         struct leak_site *site, struct leak_heap *heap, const struct leak_summary *s, double run_s, struct judged *ret)
 {
 	struct leak_windows w = {.life = &ret->life, .bytes = site->bytes_made};
+	double part;
 
 	*ret = (struct judged){.site = site};
 	leak_life(site->all.died, site->watch.cut, (u64)(s->watch_s * 1e9), &ret->life);
@@ -109,8 +110,11 @@ static void judge_windows(
 		return;
 	for (u32 i = 0; i < LEAK_AGES; i++)
 		ret->seen += site->watch.cut[i];
-	ret->bytes = (u64)(site->bytes_made * ret->life.part);
-	ret->blocks = (u64)(site->calls_made * ret->life.part);
+	part = ret->life.part;
+	if (site->watch.in_heap && ret->heap.in_use > 0 && site->bytes_made > 0) /* there are not more */
+		part = fmin(part, ret->heap.in_use / site->bytes_made);
+	ret->bytes = (u64)(site->bytes_made * part);
+	ret->blocks = (u64)(site->calls_made * part);
 }
 
 static bool same_size(const struct judged *a, const struct judged *b)

@@ -8,6 +8,7 @@
 #define CHANCE   1.96 /* standard errors */
 #define OUTLIVED 3    /* blocks that do so are no chance */
 #define LATE     3    /* times as many outlive as are freed late, of a leak */
+#define EXPLAINS 3    /* times as much as the heap has more is more than blocks that are all left */
 #define SLOWER   4    /* times as slow as before is no growth any more */
 
 /* Are there so many more of a than of b that it is no chance? */
@@ -45,7 +46,8 @@ struct leak_growth leak_judge_windows(const struct leak_windows *w, double run_s
 		ret.verdict = LEAK_FEW;
 	else if (w->life->outlived < LATE * w->life->died)
 		ret.verdict = LEAK_LONG;
-	else if (w->has_heap && (w->late < w->least || w->late * SLOWER < w->early))
+	else if (w->has_heap && (w->late < w->least || w->late * SLOWER < w->early ||
+	                                w->late * EXPLAINS < w->bytes * w->life->low / 2))
 		ret.verdict = LEAK_ENDED;
 	return ret;
 }

@@ -9,8 +9,8 @@
  *
  * Where calls were seen in windows only, a stack leaks if blocks of it were still there when debug registers had
  * watched them for long, next to none was freed late, and memory in use of their size has grown in the second half of
- * the run, too. The last tells a leak from what is as long-lived but does not grow: a cache
- * that is full.
+ * the run, too, by as much as that explains. The last tells a leak from what is as long-lived but does not grow: a
+ * cache that is full.
  */
 #ifndef YRT_LEAK_VERDICT_H
 #define YRT_LEAK_VERDICT_H

@@ -36,6 +36,7 @@
 #define LINKED_MOST  32768 /* bytes of a block that has a link of mimalloc or tcmalloc */
 #define THREADS_MOST 256   /* of a process: to watch more of them takes too long for a window */
 #define AT_ONCE      1024
+#define OFTEN        4 /* times as often as another */
 #define BUSY         8 /* times as bad as one that was freed */
 #define TRAPS_BYTES  (LEAK_TRAPS * sizeof(struct leak_trap))
 
@@ -436,8 +437,29 @@ static double worth(struct leak_watch *w, const struct candidate *c, u64 now)
 
 	if (!s)
 		return 0;
-	return s->left * (s->outlived + 1.0) / (s->watched + 2.0 + BUSY * s->busy) / sqrt(s->watched + 1.0) /
+	return sqrt(s->left) * (s->outlived + 1.0) / (s->watched + 2.0 + BUSY * s->busy) / (s->watched + 1.0) /
 	       (1 + freed_later(w, c, now));
+}
+
+/* A stack that was watched often gives way to one that was not. True: there is room now. */
+static bool make_room(struct leak_watch *w, const struct candidate *c)
+{
+	const struct leak_seen *seen = seen_of(w, c->block.hash), *other;
+
+	for (u32 i = 0; i < LEAK_TRAPS && seen; i++) {
+		struct slot *s = &w->slot[i];
+
+		if (!s->used || s->key.tgid != c->key.tgid ||
+		        registers_of(w, s->block.code) < registers_of(w, c->block.code))
+			continue;
+		other = seen_of(w, s->block.hash);
+		if (!other || other->watched < OFTEN * (seen->watched + 1))
+			continue;
+		let_go(w, s);
+		cut(w, &s->key, &s->block);
+		return has_room(w, c);
+	}
+	return false;
 }
 
 static void choose(struct leak_watch *w)
@@ -452,12 +474,13 @@ static void choose(struct leak_watch *w)
 		for (u32 i = 0; i < w->ncandidates; i++) {
 			struct candidate *c = &w->candidates[i];
 
-			if (!c->taken && c->block.code && has_room(w, c) && (!best || c->worth > best->worth))
+			if (!c->taken && c->block.code && (!best || c->worth > best->worth))
 				best = c;
 		}
 		if (!best || is_large((pid_t)best->key.tgid))
 			return;
-		arm(w, best);
+		if (has_room(w, best) || make_room(w, best))
+			arm(w, best);
 		if (!best->taken)
 			best->block.code = 0;
 		for (u32 i = 0; i < w->ncandidates; i++)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """
 leak: of three sites in one size class, the blocks that one of them never frees are left, all of them and no others,
-whatever the order in which the others are freed, in each allocator.
+whatever the order in which the others are freed, in each allocator; in windows and by debug registers, too, where a
+cache that is full is none.
 """
 
 import glob
@@ -72,6 +73,44 @@ def test_preloaded():
     for name in ("jemalloc", "tcmalloc", "tcmalloc_minimal", "mimalloc"):
         (path,) = glob.glob(f"{LIBRARIES}/lib{name}.so.[0-9]")
         yield check(*left("l", preload=path))
+
+
+def windows(mode, seconds, program="alloc_sites"):
+    """(result, what the program says, {function: verdict}): in windows, of a program that runs for longer."""
+    arguments = (0, mode) if program == "alloc_sites" else (mode,)
+    with yrt.Fixture(program, *arguments, seconds=seconds + 3) as fixture:
+        run = yrt.Run("leak", "-p", fixture.pid, "-d", seconds).sampling()
+        fixture.release()
+        result = run.result().expect()
+        truth = json.loads(fixture.process.stdout.readline())
+    verdicts = {}
+    for frames, _ in result.stacks:
+        verdicts |= {name: frames[-1] for name in frames if name.startswith(("leak_", "site_", "make_"))}
+    assert result.stats["leak"]["in_windows"], result.stats["leak"]
+    return result, truth, verdicts
+
+
+@yrt.measured
+def test_windows():
+    """Past the budget: debug registers find the site that leaks, and blame no other of its size."""
+    for mode in ("l", "lf", "lm"):
+        result, truth, verdicts = windows(mode, 30)
+        blamed = {name for name, text in verdicts.items() if text.startswith("[leaks ")}
+        assert blamed == {"leak_some"}, (mode, verdicts)
+        leaked = 200 * truth["leaked"] / truth["wall_s"] * result.stats["duration_s"]
+        assert 0.7 * leaked < sum(n for frames, n in result.stacks if "leak_some" in frames) < 1.4 * leaked, (
+            leaked, yrt.show(result.stacks))
+        yield f"{mode}: {verdicts['leak_some']}, {result.stats['leak']['outlived']} blocks outlived"
+
+
+@yrt.measured
+def test_cache():
+    """A cache that is full is no leak, though its blocks outlive what is watched; a leak beside it is no excuse."""
+    for mode in ("c", "cl"):
+        _, _, verdicts = windows(mode, 40, "leak_like")
+        assert verdicts["make_entry"].startswith("[outlived ") and "make_short" not in {
+            name for name, text in verdicts.items() if text.startswith("[leaks ")}, (mode, verdicts)
+        yield f"{mode}: {verdicts}"
 
 
 yrt.main(globals())

@@ -135,6 +135,7 @@ static void test_windows(void **state)
 	assert_int_equal(judged(10, 10, 5000, 5000), LEAK_LONG);
 	assert_int_equal(judged(10, 0, 5000, 500), LEAK_ENDED); /* a cache that is full */
 	assert_int_equal(judged(10, 0, 0, 50), LEAK_ENDED);
+	assert_int_equal(judged(10, 0, 500, 500), LEAK_ENDED); /* it would have to grow by 2,500 */
 }
 
 int main(void)
