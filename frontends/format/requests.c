@@ -75,6 +75,43 @@ static void put_stacks(const json_t *stacks, FILE *out)
 	}
 }
 
+static void put_steps(const json_t *r, FILE *out)
+{
+	const json_t *list = json_object_get(r, "phases"), *s;
+	size_t i, n = 0;
+
+	json_array_foreach(list, i, s)
+	{
+		fputs(n++ ? ",[" : "[", out);
+		put_string(s, "phase", out);
+		putc(',', out);
+		put_number(s, "ns", out);
+		putc(']', out);
+		if (n == STACKS_MAX)
+			break;
+	}
+}
+
+/* "127.0.0.1:80 502", and how many ms. */
+static void put_upstreams(const json_t *r, FILE *out)
+{
+	const json_t *list = json_object_get(r, "upstreams"), *s;
+	size_t i;
+
+	json_array_foreach(list, i, s)
+	{
+		if (i == STACKS_MAX)
+			break;
+		fputs(i ? ",[" : "[", out);
+		put_string(s, "peer", out);
+		putc(',', out);
+		put_number(s, "status", out);
+		putc(',', out);
+		put_number(s, "response_ms", out);
+		putc(']', out);
+	}
+}
+
 static void put_slow(const json_t *r, FILE *out)
 {
 	static const char *const numbers[] = {"status", "ns", "pid"};
@@ -88,6 +125,10 @@ static void put_slow(const json_t *r, FILE *out)
 	put_parts(json_object_get(r, "time_ns"), false, out);
 	fputs(",[", out);
 	put_stacks(json_object_get(r, "stacks"), out);
+	fputs("],[", out);
+	put_steps(r, out);
+	fputs("],[", out);
+	put_upstreams(r, out);
 	putc(']', out);
 }
 

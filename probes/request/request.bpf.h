@@ -30,6 +30,7 @@ struct request_live { /* under way */
 	u32 parked_stop;
 	u32 thread;
 	u32 shortest, shift;
+	struct request_phase phase[REQUEST_PHASES];
 	struct request_stack stack[REQUEST_STACKS];
 };
 
@@ -151,6 +152,70 @@ WALK_GLOBAL int request_add(u64 key, u64 hash, u64 ns, u32 reason, u32 stop)
 	return 0;
 }
 
+/* --- phases of nginx --- */
+
+#define NGINX_MAIN_CONF     24 /* bytes */
+#define NGINX_WRITE_HANDLER 56
+#define NGINX_PHASE_HANDLER 5u /* words behind main */
+#define NGINX_PHASES        40 /* in the configuration of ngx_http_core_module */
+#define NGINX_PHASES_MOST   4096
+#define NGINX_PHASE         24
+
+static inline u64 request_user_word(u64 at)
+{
+	u64 word = 0;
+
+	bpf_probe_read_user(&word, sizeof(word), (const void *)at);
+	return word;
+}
+
+/* The phase that a request is in. */
+static __attribute__((noinline)) int request_phase_of(u64 key, struct request_phase *ret)
+{
+	u64 at[2], words[2];
+
+	if (!request_main_at ||
+	        bpf_probe_read_user(at, sizeof(at), (const void *)(key + 8 * (request_main_at + NGINX_PHASE_HANDLER))))
+		return 0;
+	if (!request_user_word(key + NGINX_WRITE_HANDLER)) {
+		ret->checker = REQUEST_READING;
+		return 0;
+	}
+	words[0] = request_user_word(request_user_word(request_user_word(key + NGINX_MAIN_CONF)) + NGINX_PHASES);
+	if (at[0] >= NGINX_PHASES_MOST ||
+	        bpf_probe_read_user(words, sizeof(words), (const void *)(words[0] + NGINX_PHASE * at[0])))
+		return 0;
+	ret->checker = words[0];
+	ret->handler = words[1];
+	ret->content = at[1];
+	return 0;
+}
+
+/* The request has spent this time in the phase that it is in. */
+WALK_GLOBAL int request_phase_add(u64 key, u64 ns)
+{
+	struct request_live *live = request_live_of(key);
+	struct request_phase now = {0};
+
+	if (!live || !ns)
+		return 0;
+	request_phase_of(key, &now);
+	for (u32 i = 0; i < REQUEST_PHASES; i++) {
+		struct request_phase *phase = &live->phase[i];
+
+		if (phase->ns && (phase->checker != now.checker || phase->handler != now.handler) &&
+		        i < REQUEST_PHASES - 1)
+			continue;
+		if (!phase->ns)
+			*phase = now;
+		else if (phase->checker != now.checker || phase->handler != now.handler)
+			phase->checker = REQUEST_OTHERS;
+		phase->ns += ns;
+		return 0;
+	}
+	return 0;
+}
+
 /* --- whose time it is --- */
 
 /* What a thread was off the CPU. */
@@ -178,10 +243,11 @@ WALK_GLOBAL int request_charge(u64 now)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct request_thread *t = request_thread_of((u32)task->pid);
 	struct request_live *live = t ? request_live_of(t->key) : NULL;
-	u64 ran, blocked = 0;
+	u64 ran, blocked = 0, off;
 
 	if (!t)
 		return 0;
+	off = t->off;
 	if (t->off)
 		request_charge_off(task, t, live, &blocked);
 	ran = now > t->since ? now - t->since : 0;
@@ -190,6 +256,8 @@ WALK_GLOBAL int request_charge(u64 now)
 		live->cpu += ran;
 	else
 		t->gap += ran;
+	if (live)
+		request_phase_add(t->key, ran + off);
 	if (live && blocked)
 		request_add(t->key, t->hash, blocked, t->off_reason, t->stop);
 	t->hash = 0;
@@ -223,8 +291,10 @@ static inline void request_came_back(u64 key, struct request_live *live, u64 now
 	u32 stop = live->parked_stop;
 
 	live->left = 0;
-	if (away)
-		request_add(key, parked, away, REQUEST_WAITS, stop);
+	if (!away)
+		return;
+	request_phase_add(key, away);
+	request_add(key, parked, away, REQUEST_WAITS, stop);
 }
 
 static inline void request_forget(struct request_thread *t, u64 now)
@@ -570,13 +640,16 @@ WALK_GLOBAL int request_tell(u64 key, u64 now, u64 cookie, u64 rc)
 		counts->lost++;
 		return 0;
 	}
-	__builtin_memset(record, 0, sizeof(*record));
+	__builtin_memset(record, 0, offsetof(struct request_record, phase)); /* phases and stacks are copied */
+	__builtin_memset(record->method, 0, sizeof(record->method));
+	__builtin_memset(record->path, 0, sizeof(record->path));
 	record->type = RECORD_EVENT;
 	record->tgid = tgid_of(task);
 	record->tid = pid_of(task, task->pid);
 	record->key = key;
 	record->epoch = counts_in_use & 1;
 	request_times(record, live, now);
+	bpf_probe_read_kernel(record->phase, sizeof(record->phase), live->phase);
 	bpf_probe_read_kernel(record->stack, sizeof(record->stack), live->stack);
 	if (cookie & REQUEST_NGINX)
 		request_read(record, key, rc);
@@ -817,6 +890,7 @@ int on_request_tick_walk(struct bpf_perf_event_data *ctx)
 
 	if (ticks != TICKS_TAKEN || !st || !request_is_served())
 		return 0;
+	request_charge(bpf_ktime_get_ns()); /* to the phase that it is in */
 	instance = find_target();
 	if (!instance)
 		return 0;

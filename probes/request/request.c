@@ -368,6 +368,21 @@ static char *text_of(const struct profile *p, u32 node)
 	return text;
 }
 
+static void name_phases(struct request *r, struct request_slow *s)
+{
+	const struct targets *t = r->host->targets;
+
+	for (u32 i = 0; i < t->nprocesses; i++) {
+		const struct process *p = t->processes[i];
+
+		if (p->dead || (u32)p->pid != s->record.tgid)
+			continue;
+		for (u32 k = 0; k < REQUEST_PHASES && s->record.phase[k].ns; k++)
+			if (!s->phase[k])
+				s->phase[k] = request_phase_text(p, &s->record.phase[k]);
+	}
+}
+
 /* Stacks of slow requests become text as soon as they are named: their hashes are forgotten later. */
 static void name_stacks(struct request *r)
 {
@@ -377,6 +392,7 @@ static void name_stacks(struct request *r)
 	for (u32 i = 0; i < r->table.nslow; i++) {
 		struct request_slow *s = r->table.slow[i];
 
+		name_phases(r, s);
 		for (u32 k = 0; k < REQUEST_STACKS; k++)
 			if (!s->stack[k] && s->record.stack[k].ns && s->record.stack[k].hash &&
 			        collector_find(r->host->collector, s->record.stack[k].hash, &node))

@@ -24,6 +24,14 @@
  * itself, and parent is 0. headers_out begins with two lists, of 20 and of 4 elements (since 1.13.2), in the request's
  * pool, and its status follows. The status that a request ends with is that, or what ngx_http_free_request() is called
  * with if nothing was sent (ngx_connection_t.sent). The access log has the same.
+ *
+ * Upstreams that were asked: the pool is a member behind upstream_states, an array whose elements begin with status,
+ * response_time, connect_time, header_time, and end with the peer's name (since 1.9.1).
+ *
+ * Phases: behind parent are postponed, post_subrequest, posted_requests, phase_handler, content_handler. The first
+ * members are signature, connection, ctx, main_conf, srv_conf, loc_conf, read_event_handler, write_event_handler, of
+ * which the last is set as the phases begin. main_conf[0] is that of ngx_http_core_module, in which
+ * phase_engine.handlers follows an ngx_array_t; its elements are checker, handler, next.
  */
 #ifndef YRT_REQUEST_H
 #define YRT_REQUEST_H
@@ -37,6 +45,7 @@
 
 #define REQUEST_ATTEMPTS 4 /* of upstreams that are kept: the first */
 #define REQUEST_PEER     48
+#define REQUEST_PHASES   12
 
 enum request_role { /* of a place in code */
 	REQUEST_BEGINS,
@@ -67,6 +76,18 @@ struct request_attempt { /* an upstream that nginx asked; times in ms as nginx h
 	char peer[REQUEST_PEER]; /* hostile */
 };
 
+/*
+ * What a request spent in a phase, from when it entered it to when it entered the next: an element of nginx's
+ * phase_engine.handlers, of functions that are called in this order.
+ */
+struct request_phase {
+	u64 checker; /* the phase's function, or one of enum request_no_phase */
+	u64 handler; /* of a module */
+	u64 content; /* the location's handler, which the phase of contents calls if there is one */
+	u64 ns;
+};
+enum request_no_phase { REQUEST_NOT_KNOWN, REQUEST_READING, REQUEST_OTHERS }; /* others: there were too many */
+
 struct request_counts { /* one for each CPU */
 	u64 begun, ended;
 	u64 unpaired; /* ends of requests that had begun before */
@@ -90,6 +111,7 @@ struct request_record {
 	u32 epoch;
 	u32 nattempts; /* of the main request; may be more than attempt[] has */
 	struct request_attempt attempt[REQUEST_ATTEMPTS];
+	struct request_phase phase[REQUEST_PHASES]; /* in order; ns is 0 behind the last */
 	char method[REQUEST_METHOD];
 	char path[REQUEST_PATH]; /* as the client asked for it, cut; hostile */
 	struct request_stack stack[REQUEST_STACKS];

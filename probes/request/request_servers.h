@@ -14,4 +14,9 @@ struct request_place {
 /* nginx and what is made of it (OpenResty, Tengine): places up to function NULL, those that begin requests last. */
 extern const struct request_place request_nginx[];
 
+struct process;
+
+/* "access (ngx_http_access_handler)": a phase of a process's requests; malloc'd. NULL: out of memory. */
+char *request_phase_text(const struct process *p, const struct request_phase *phase);
+
 #endif

@@ -137,6 +137,8 @@ static void free_slow(struct request_slow *s)
 {
 	for (u32 i = 0; s && i < REQUEST_STACKS; i++)
 		free(s->stack[i]);
+	for (u32 i = 0; s && i < REQUEST_PHASES; i++)
+		free(s->phase[i]);
 	if (s)
 		free(s->text);
 	free(s);

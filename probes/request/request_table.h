@@ -28,6 +28,7 @@ struct request_slow {
 	struct request_record record;
 	char *text;                         /* "GET /orders/12?x=1"; hostile. Owned */
 	char *stack[REQUEST_STACKS];        /* frames from leaf to root, "; " between; NULL: not known (yet). Owned */
+	char *phase[REQUEST_PHASES];        /* "access (HANDLER)" of record.phase; NULL: not known. Owned */
 	u32 order[REQUEST_STACKS], nstacks; /* of record.stack, longest first */
 };
 

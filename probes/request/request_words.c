@@ -13,6 +13,7 @@
 #define ROUTES_SHOWN 20
 #define SLOW_SHOWN   10
 #define STACKS_SHOWN 3
+#define PHASE_SHOWN  200 /* a part of the request's time */
 #define FRAMES_SHOWN 8
 
 static const struct request_summary *summary_of(const struct sampler_stats *st)
@@ -135,6 +136,23 @@ static void print_stacks(FILE *out, const struct sampler_stats *st, const struct
 	}
 }
 
+/* What it spent in which phase. */
+static void print_phases(FILE *out, const struct request_slow *s)
+{
+	char clean[TEXT_CLEAN], ms[16];
+	u32 n = 0;
+
+	for (u32 i = 0; i < REQUEST_PHASES && s->record.phase[i].ns; i++) {
+		if (!s->phase[i] || s->record.phase[i].ns < s->record.ns / PHASE_SHOWN)
+			continue;
+		text_clean(s->phase[i], clean);
+		fprintf(out, "%s%s %s ms", n++ ? ", " : "                 phases: ", clean,
+		        milliseconds(s->record.phase[i].ns, ms));
+	}
+	if (n)
+		putc('\n', out);
+}
+
 /* The upstreams that nginx asked, as its own log has them. */
 static void print_attempts(FILE *out, const struct request_record *r)
 {
@@ -178,6 +196,7 @@ static void print_slow(FILE *out, const struct sampler_stats *st, const struct r
 			if (times[k] >= 10000)
 				fprintf(out, ", %s %s ms", request_times[k], milliseconds(times[k], ms));
 		fputs(")\n", out);
+		print_phases(out, t->slow[i]);
 		print_attempts(out, r);
 		print_stacks(out, st, t->slow[i]);
 	}
@@ -245,6 +264,19 @@ static json_t *stacks_json(const struct sampler_stats *st, const struct request_
 	return list;
 }
 
+static json_t *phases_json(const struct request_slow *s)
+{
+	json_t *list = json_array();
+	char clean[TEXT_CLEAN];
+
+	for (u32 i = 0; i < REQUEST_PHASES && s->record.phase[i].ns; i++) {
+		text_clean(s->phase[i] ? s->phase[i] : "not known", clean);
+		json_array_append_new(
+		        list, json_pack("{s:s, s:I}", "phase", clean, "ns", (json_int_t)s->record.phase[i].ns));
+	}
+	return list;
+}
+
 static json_t *attempts_json(const struct request_record *r)
 {
 	json_t *list = json_array();
@@ -273,10 +305,10 @@ static json_t *slow_json(const struct sampler_stats *st, const struct request_ta
 
 		text_clean(t->slow[i]->text, clean);
 		json_array_append_new(
-		        list, json_pack("{s:s, s:i, s:I, s:i, s:i, s:o, s:o, s:o}", "request", clean, "status",
+		        list, json_pack("{s:s, s:i, s:I, s:i, s:i, s:o, s:o, s:o, s:o}", "request", clean, "status",
 		                      (int)r->status, "ns", (json_int_t)r->ns, "pid", (int)r->tgid, "tid", (int)r->tid,
 		                      "time_ns", times_json(times), "stacks", stacks_json(st, t->slow[i]), "upstreams",
-		                      attempts_json(r)));
+		                      attempts_json(r), "phases", phases_json(t->slow[i])));
 	}
 	return list;
 }

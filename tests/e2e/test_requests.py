@@ -166,6 +166,28 @@ def test_upstreams():
         yield f"{sum(map(len, log.values()))} upstreams of {len(log)} requests"
 
 
+def test_phases():
+    """A request's time is that of its phases; each has the handler that it waited in."""
+    with servers.Nginx(load=0, template="requests.conf.in") as nginx:
+        with watched(nginx, "--over", "40ms") as run:
+            get(nginx.port, "GET", "/json")  # where members are is found as the first request ends
+            await_log(nginx, 1)
+            get(nginx.port, "GET", "/phases/1", "/spin")
+            await_log(nginx, 4)
+        slow = {s["request"].split()[1]: s for s in run.done.stats["requests"]["slowest"]}
+        phases = {p["phase"]: p["ns"] for p in slow["/phases/1"]["phases"]}
+        for s in slow.values():
+            assert sum(p["ns"] for p in s["phases"]) == s["ns"], s
+        for phase, least in (("rewrite (ngx_http_lua_rewrite_handler)", 10e6), ("content", 25e6),
+                             ("access (ngx_http_lua_access_handler)", 30e6)):
+            assert any(name.startswith(phase) and ns >= least for name, ns in phases.items()), phases
+        assert "access (ngx_http_lua_access_handler) " in run.done.stderr, run.done.stderr
+        assert any("check_token (access_by_lua" in k["frames"] for k in slow["/phases/1"]["stacks"]), slow
+        spun = max(slow["/spin"]["phases"], key=lambda p: p["ns"])
+        assert spun["phase"] == "content (ngx_http_lua_content_handler)", slow["/spin"]
+        yield ", ".join(f"{name} {ns / 1e6:.1f} ms" for name, ns in phases.items())
+
+
 def test_workers():
     """Workers of a reload are followed; what is under way as the run ends, or began before it, is said."""
     with servers.Nginx(load=0, template="requests.conf.in") as nginx:
@@ -241,7 +263,9 @@ def test_page():
               + [list(r["time_ns"].values())] for r in stats["routes"]]
     assert data["routes"] == wanted and len(wanted) == 3, (data, wanted)
     slowest = [[s[k] for k in ("request", "status", "ns", "pid")] + [list(s["time_ns"].values())]
-               + [[[k["ns"], k["reason"], k["frames"]] for k in s["stacks"]]] for s in stats["slowest"]]
+               + [[[k["ns"], k["reason"], k["frames"]] for k in s["stacks"]]]
+               + [[[k["phase"], k["ns"]] for k in s["phases"]], [list(k.values())[:3] for k in s["upstreams"]]]
+               for s in stats["slowest"]]
     assert data["slowest"] == slowest and slowest[0][0] == "GET /slow?n=1", (data, slowest)
     assert "\x1b" not in result.stderr + page, result.stderr
 

@@ -25,8 +25,13 @@ function showRoutes(table) {
 
 /* The slowest: what their time was, and their stacks. */
 function showSlowest(table) {
-	for (const [request, status, ns, pid, parts, stacks] of data.requests.slowest) {
+	for (const [request, status, ns, pid, parts, stacks, phases, upstreams] of data.requests.slowest) {
 		const box = element("details", "", element("summary", request + (status ? "  " + status : "")));
+		const steps = phases.filter((p) => p[1] >= ns / 200).map(([phase, part]) => phase + " " + callTime(part));
+		if (steps.length)
+			box.append(element("p", "phases: " + steps.join(", ")));
+		for (const [peer, answer, ms] of upstreams)
+			box.append(element("p", "upstream " + peer + (answer ? "  " + answer : "") + (ms >= 0 ? "  " + ms + " ms" : "")));
 		for (const [part, reason, frames] of stacks) {
 			const names = (frames || "[" + reason + "]").split("; ");
 			box.append(element("p", callTime(part) + "  " + names[0]), element("ol", "", ...names.slice(1).map((name) => element("li", name))));
