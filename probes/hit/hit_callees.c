@@ -74,6 +74,7 @@ struct hit_callees {
 	u64 began, ended;
 	u32 unwatched; /* the most threads that a watch may not have reached */
 	bool warned;
+	u64 left_out; /* bit n: a form of spec n */
 };
 
 void hit_callees_prepare(struct object *o, const struct hit_options *options)
@@ -275,6 +276,36 @@ static struct error *check_exits(const struct hit_callees *c, const struct runti
 	return NULL;
 }
 
+/* A form of a function whose calls cannot be measured, unlike those of another one: said once. */
+static struct error *leave_out(struct hit_callees *c, struct error *why)
+{
+	if (c->left_out & 1ull << c->adding_for)
+		error_free(why);
+	else
+		c->host->options->warn(c->host->options->ctx, why);
+	c->left_out |= 1ull << c->adding_for;
+	return NULL;
+}
+
+/*
+ * Once a function is compiled, no call begins in the interpreter: measuring that as well would take the registers of
+ * others. True: this is the form that is left out.
+ */
+static bool is_superseded(struct hit_callees *c, const struct runtime_callee *callee)
+{
+	for (u32 i = 0; c->latency && i < c->nforms; i++) {
+		struct form *f = &c->forms[i];
+
+		if (f->process != c->adding || f->spec != c->adding_for || strcmp(f->callee.name, callee->name) != 0 ||
+		        f->callee.executed == callee->executed)
+			continue;
+		if (!callee->executed)
+			return true;
+		f->seen = false;
+	}
+	return false;
+}
+
 static struct error *add_form(struct hit_callees *c, const struct runtime_callee *callee)
 {
 	struct form *f;
@@ -289,6 +320,10 @@ static struct error *add_form(struct hit_callees *c, const struct runtime_callee
 		}
 	}
 	err = check_exits(c, callee);
+	if (!err && is_superseded(c, callee))
+		return NULL;
+	if (err && c->found[c->adding_for]) /* of another form they can */
+		return leave_out(c, err);
 	err = err ? err : grow(&c->forms, c->nforms, sizeof(*c->forms));
 	if (err)
 		return err;

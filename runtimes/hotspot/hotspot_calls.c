@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cleanup.h"
+#include "code/insn.h"
 #include "runtimes/hotspot/heap/hotspot_heap_view.h"
 #include "table.h"
 
@@ -13,6 +14,8 @@
 #define CLASSES_MAX  (1u << 18)
 #define METHODS_MAX  65535u /* of a class: The Java Virtual Machine Specification, 4.1 */
 #define CODELETS_MAX 4096
+#define CODE_MAX     (1u << 20) /* of a method that was compiled */
+#define BYTECODE_MAX 65535u     /* The Java Virtual Machine Specification, 4.9.1 */
 
 struct looking {
 	struct hotspot_instance *instance;
@@ -20,6 +23,7 @@ struct looking {
 	const char *pattern;
 	u64 head, next, klasses, link, methods; /* where loaders, classes and methods are */
 	u64 verified;                           /* of nmethod: its verified entry, an address */
+	u64 stubs;                              /* and where its code ends, from the nmethod */
 	u64 code_from, code_to;                 /* codelets that methods begin in */
 	u32 left;                               /* classes */
 	struct error *(*add)(void *ctx, const struct runtime_callee *c);
@@ -73,6 +77,114 @@ static void write_name(const struct frame_name *name, bool overloaded, char *ret
 	ret[n < NAME_MAX_BYTES ? n : NAME_MAX_BYTES - 1] = '\0';
 }
 
+#define TABLESWITCH   170
+#define LOOKUPSWITCH  171
+#define RETURN_FIRST  172
+#define RETURN_LAST   177
+#define WIDE          196
+#define IINC          132
+#define LINEARSWITCH  228
+#define BINARYSWITCH  229
+#define RETURN_OBJECT 232 /* of Object's constructor */
+
+/*
+ * Sizes of bytecodes up to a number: those of The Java Virtual Machine Specification, 6.5, then those that the
+ * interpreter puts in their place (src/hotspot/share/interpreter/bytecodes.hpp, JDK 9 to 22). 0: not known.
+ */
+static u32 size_of_bytecode(u8 op)
+{
+	static const struct {
+		u8 last, size;
+	} of[] = {{15, 1}, {16, 2}, {17, 3}, {18, 2}, {20, 3}, {25, 2}, {53, 1}, {58, 2}, {131, 1}, {132, 3}, {152, 1},
+	        {168, 3}, {169, 2}, {171, 0}, {177, 1}, {184, 3}, {186, 5}, {187, 3}, {188, 2}, {189, 3}, {191, 1},
+	        {193, 3}, {195, 1}, {196, 0}, {197, 4}, {199, 3}, {201, 5}, {202, 0}, {219, 3}, {220, 1}, {223, 4},
+	        {224, 2}, {225, 4}, {227, 3}, {229, 0}, {230, 2}, {231, 3}, {232, 1}, {235, 3}, {236, 1}, {237, 2},
+	        {255, 0}};
+	u32 i = 0;
+
+	while (op > of[i].last)
+		i++;
+	return of[i].size;
+}
+
+static u32 big_endian(const u8 *at)
+{
+	return (u32)at[0] << 24 | (u32)at[1] << 16 | (u32)at[2] << 8 | at[3];
+}
+
+/* The size of the instruction at `at`; 0: not known. */
+static u32 size_at(const u8 *code, u32 at, u32 n)
+{
+	u32 operands = (at & ~3u) + 4, low, high;
+
+	switch (code[at]) {
+	case WIDE:
+		return at + 1 >= n ? 0 : code[at + 1] == IINC ? 6 : 4;
+	case TABLESWITCH:
+		if (operands + 12 > n)
+			return 0;
+		low = big_endian(code + operands + 4);
+		high = big_endian(code + operands + 8);
+		return high - low < n ? operands + 12 + 4 * (high - low + 1) - at : 0;
+	case LOOKUPSWITCH:
+	case LINEARSWITCH:
+	case BINARYSWITCH:
+		low = operands + 8 > n ? n : big_endian(code + operands + 4);
+		return low < n ? operands + 8 + 8 * low - at : 0;
+	default:
+		return size_of_bytecode(code[at]);
+	}
+}
+
+/* Bytecodes that return: the interpreter reads each before it runs it. JDK 8 gives other numbers to its own. */
+static void find_bytecode_exits(const struct looking *k, u64 constants, struct runtime_callee *c)
+{
+	const struct hotspot_layout *l = k->instance->layout;
+	u8 code[BYTECODE_MAX];
+	u16 n = 0;
+	u32 size;
+
+	c->identity = 0xffffffffull << 32 | 15;
+	if (!l->blob_code_begin.size || !memory_read(k->p->memory, &n, sizeof(n), constants + l->const_code_size.at) ||
+	        !memory_read(k->p->memory, code, n, c->entry))
+		return;
+	for (u32 at = 0; at < n; at += size) {
+		size = size_at(code, at, n);
+		if (!size) {
+			c->nexits = 0;
+			return;
+		}
+		if ((code[at] >= RETURN_FIRST && code[at] <= RETURN_LAST) || code[at] == RETURN_OBJECT)
+			runtime_add_exit(c, c->entry + at, 1, false);
+	}
+}
+
+/* Instructions that return. */
+static void find_code_exits(const struct looking *k, u64 nmethod, struct runtime_callee *c)
+{
+	cleanup(free) u8 *code = NULL;
+	u32 stubs = 0, size;
+	struct insn insn;
+
+	c->identity = ~((u64)HOTSPOT_PC_MASK << 4);
+	if (!k->stubs || !memory_read(k->p->memory, &stubs, sizeof(stubs), nmethod + k->stubs) ||
+	        nmethod + stubs <= c->entry || nmethod + stubs - c->entry > CODE_MAX)
+		return;
+	size = (u32)(nmethod + stubs - c->entry);
+	code = malloc(size);
+	if (!code || !memory_read(k->p->memory, code, size, c->entry))
+		return;
+	for (u32 at = 0; at < size; at += insn.size) {
+		insn = insn_decode(code + at, size - at);
+		if (insn.kind == INSN_BAD || !insn.size) {
+			c->nexits = 0;
+			return;
+		}
+		if (insn.kind == INSN_RETURN)
+			runtime_add_exit(c, c->entry + at, 8, false);
+	}
+}
+
 static struct error *add_interpreted(const struct looking *k, u64 method, u64 constants, struct runtime_callee c)
 {
 	c.entry = constants + k->instance->layout->const_size.at;
@@ -81,6 +193,7 @@ static struct error *add_interpreted(const struct looking *k, u64 method, u64 co
 	c.code_to = k->code_to;
 	c.at[0].where = frame_where(FRAME_SCRIPT, RUNTIME_HOTSPOT, 0, method);
 	c.at[0].detail = hotspot_method(0, 0, hotspot_method_cookie(constants));
+	find_bytecode_exits(k, constants, &c);
 	return k->code_to ? k->add(k->ctx, &c) : NULL;
 }
 
@@ -100,6 +213,7 @@ static struct error *add_compiled(const struct looking *k, u64 method, struct ru
 	c.at[0].where = frame_where(FRAME_SCRIPT, RUNTIME_HOTSPOT, 0, nmethod);
 	c.at[0].detail = hotspot_nmethod(id, 0);
 	c.loose_detail = (u64)HOTSPOT_PC_MASK << 4;
+	find_code_exits(k, nmethod, &c);
 	return k->add(k->ctx, &c);
 }
 
@@ -220,6 +334,7 @@ static bool find_members(struct looking *k)
 	        !vmstructs_field(v, "InstanceKlass", "_methods", &k->methods, NULL))
 		return false;
 	vmstructs_field(v, "nmethod", "_verified_entry_point", &k->verified, NULL); /* up to 22 */
+	vmstructs_field(v, "nmethod", "_stub_offset", &k->stubs, NULL);
 	find_codelets(k);
 	return true;
 }

@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 
+import java
 import yrt
 
 CALLS = f"{yrt.SOURCE}/fixtures/python/counted_calls.py"
@@ -318,6 +319,32 @@ def test_perl_latency():
     with Program("/usr/bin/perl", f"{yrt.SOURCE}/fixtures/perl/counted_calls.pl", ROUNDS) as program:
         yield from ends_of(program, "perl:", [(name, {}) for name in [*PERL, "main::several"]])
         yield within_own_clock(program, "perl:main::timed")
+
+
+JAVA = [("place", {}), ("recursive", {}), ("raises", {"left": 100}), ("several", {})]
+
+
+def java_latency(*options):
+    with Program(*java.words(), *options, "-cp", java.class_path(), "counted") as program:
+        program.do("go")
+        before = program.do("time")
+        yield from ends_of(program, "java:counted.", JAVA)
+        result, after = probed(program, "java:counted.timed", words=("time",), command="latency")
+        inner, outer = (after[word] - before[word] for word in ("inner_ns", "outer_ns"))
+        seen = latencies(result)
+        assert seen["entered"] == seen["returned"] == 5 and inner <= seen["sum_ns"] <= outer, (inner, outer, seen)
+        yield f"{inner / 1e6:.3f} <= {seen['sum_ns'] / 1e6:.3f} <= {outer / 1e6:.3f} ms"
+
+
+def test_java_latency_interpreted():
+    """As many returns as calls; exceptions leave them."""
+    yield from java_latency("-Xint")
+
+
+def test_java_latency_compiled():
+    """The same of compiled code."""
+    yield from java_latency("-Xcomp", "-XX:TieredStopAtLevel=1", "-XX:CompileCommand=quiet",
+                            "-XX:CompileCommand=compileonly,counted*::*", "-XX:CompileCommand=dontinline,counted*::*")
 
 
 def versions(program):
