@@ -26,19 +26,27 @@ struct places {
 	const struct profile_function *own, *leaf;
 };
 
+/* Frames of a language come before those of the machine code that implements it. */
 static struct places find_places(const struct dump_view *v, const struct libraries *l, const u32 *frames, u32 n)
 {
+	const struct profile_function *native = NULL;
 	struct places p = {0};
 
 	for (u32 i = 0; i < n && !p.own; i++) {
 		const struct profile_function *f = function_at(v, frames[i]);
+		bool machine = f->kind == KIND_NATIVE || f->kind == KIND_CXX || f->kind == KIND_RUST;
 
 		if (!is_code(f))
 			continue;
 		p.leaf = p.leaf ? p.leaf : f;
-		if (is_own(l, f))
+		if (!is_own(l, f))
+			continue;
+		if (machine)
+			native = native ? native : f;
+		else
 			p.own = f;
 	}
+	p.own = p.own ? p.own : native;
 	return p;
 }
 

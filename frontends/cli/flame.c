@@ -89,30 +89,6 @@ static void progress(void *ctx, double elapsed_s, u64 samples)
 		        o->run.sampler.event->unit);
 }
 
-/* "%p" and "%t" in a file name become the pid and the time; "%%" a percent sign. */
-static char *expand_name(const char *pattern, int pid)
-{
-	char *text = NULL, stamp[OUTPUT_STAMP];
-	size_t size;
-	FILE *out = open_memstream(&text, &size);
-
-	if (!out)
-		return NULL;
-	output_stamp(stamp);
-	for (; *pattern; pattern++) {
-		if (*pattern != '%' || !pattern[1])
-			fputc(*pattern, out);
-		else if (*++pattern == 'p')
-			fprintf(out, "%d", pid);
-		else if (*pattern == 't')
-			fputs(stamp, out);
-		else
-			fputc(*pattern, out);
-	}
-	fclose(out);
-	return text;
-}
-
 char *join_arguments(int argc, char **argv)
 {
 	char *text = NULL;
@@ -363,7 +339,7 @@ static struct error *open_output(const struct flame_options *o, struct output *o
 	if (!strcmp(o->output, "-"))
 		return output_open(strdup("-"), out);
 	if (!o->send.url || o->named) {
-		name = expand_name(o->output, o->run.npids ? o->run.pids[0] : 0);
+		name = output_expand(o->output, o->run.npids ? o->run.pids[0] : 0);
 		note_replaced(o, name);
 		return output_open(name, out);
 	}

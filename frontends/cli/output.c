@@ -86,6 +86,29 @@ static FILE *open_beside(const char *name, char **temporary)
 	return NULL;
 }
 
+char *output_expand(const char *pattern, int pid)
+{
+	char *text = NULL, stamp[OUTPUT_STAMP];
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return NULL;
+	output_stamp(stamp);
+	for (; *pattern; pattern++) {
+		if (*pattern != '%' || !pattern[1])
+			fputc(*pattern, out);
+		else if (*++pattern == 'p')
+			fprintf(out, "%d", pid);
+		else if (*pattern == 't')
+			fputs(stamp, out);
+		else
+			fputc(*pattern, out);
+	}
+	fclose(out);
+	return text;
+}
+
 struct error *output_open(char *name, struct output *ret)
 {
 	struct stat st;

@@ -29,6 +29,8 @@ void output_unreserve(const char *path);
 /* The local time as names of files have it: 20260102-030405. */
 #define OUTPUT_STAMP 16
 void output_stamp(char ret[OUTPUT_STAMP]);
+/* "%p" and "%t" in a file name become the pid and the time; "%%" a percent sign. malloc'd. */
+char *output_expand(const char *pattern, int pid);
 /* name is taken over, also on failure. An unwritable place is found out here, before long work. */
 struct error *output_open(char *name, struct output *ret);
 /* Frees err, and returns NULL, if whoever reads this pipe has enough (`| head`). Else returns err. */

@@ -13,13 +13,14 @@
 #include "frontends/report/measure.h"
 #include "frontends/report/write.h"
 #include "output.h"
+#include "report_watch.h"
 #include "say.h"
 #include "unwind/cleanup.h"
 
 #define PROBLEMS 10 /* exit code: there is a problem */
 #define SECONDS  60
 
-enum { REPORT_CORE = 0x700, REPORT_RULES, REPORT_EXPLAIN, REPORT_LIST, REPORT_KEEP };
+enum { REPORT_CORE = 0x700, REPORT_RULES, REPORT_EXPLAIN, REPORT_LIST, REPORT_KEEP, REPORT_WATCH };
 
 static const struct manual_option options[] = {
         MANUAL_HEADING("Targets"),
@@ -30,6 +31,12 @@ static const struct manual_option options[] = {
                 COMPLETE_NOTHING},
         {'a', "all", NULL, "the processes of this machine that do something, at most 12", COMPLETE_NOTHING},
         {'d', "duration", "SECS", "for all measurements together (60; at least 5)", COMPLETE_NOTHING},
+        {REPORT_WATCH, "watch", "COND",
+                "a report whenever this holds: 'cpu > 80% for 5s', 'rss > 2g', 'load > 4', 'exit(COMMAND) != 0', as "
+                "`yrt "
+                "watch --when`",
+                COMPLETE_NOTHING},
+        {'n', "count", "N", "with --watch, end after N reports (0, the default: never)", COMPLETE_NOTHING},
         MANUAL_HEADING("Output"),
         {'o', "output", "FILE", "report.html, .md or .json; - is stdout (the default)", COMPLETE_FILE},
         {'f', "format", "NAME", "html, md or json, whatever the extension of FILE", COMPLETE_NOTHING},
@@ -58,6 +65,7 @@ static const struct manual_example examples[] = {
         {"yrt report /tmp/evidence -o report.html", "and says it again, on any machine"},
         {"yrt report a.yrt", "what a recording tells"},
         {"yrt report a.yrt b.yrt", "what got worse from a to b"},
+        {"yrt report --select exe=nginx --watch 'cpu > 150% for 5s' -o 'report-%t.html'", "whenever it is busy"},
         {"yrt report --core core.4242", "why a program died"},
         {NULL, NULL},
 };
@@ -79,7 +87,8 @@ const struct manual report_manual = {
 
 struct report_request {
 	struct flame_options o;
-	const char *rules, *explain, *keep, *core;
+	const char *rules, *explain, *keep, *core, *watch;
+	u32 count;
 	bool list;
 	char **files;
 	int nfiles;
@@ -90,6 +99,8 @@ static const struct setting settings[] = {
         {REPORT_EXPLAIN, SETTING_OF(struct report_request, explain)},
         {REPORT_KEEP, SETTING_OF(struct report_request, keep)},
         {REPORT_CORE, SETTING_OF(struct report_request, core)},
+        {REPORT_WATCH, SETTING_OF(struct report_request, watch)},
+        {'n', SETTING_OF(struct report_request, count), .name = "--count", .min = 0, .max = 1e9},
         {REPORT_LIST, SETTING_OF(struct report_request, list), .on = true},
         {'d', SETTING_OF(struct report_request, o.run.sampler.duration_s), .name = "--duration", .min = 5, .max = 3600,
                 .seconds = true},
@@ -132,7 +143,9 @@ static struct error *check(struct report_request *r)
 	if (!r->nfiles && !chosen && !r->core)
 		return error_hint(error_new(ERROR_USAGE, "no process was given"),
 		        "give -p PID, --select exe=NAME, -a, --core FILE, or recordings; --help lists all options");
-	return r->nfiles || r->core ? NULL : flame_select(&r->o);
+	if (r->watch && (r->nfiles || r->core))
+		return error_new(ERROR_USAGE, "--watch is for processes, not for recordings or cores");
+	return r->nfiles || r->core || r->watch ? NULL : flame_select(&r->o);
 }
 
 static struct error *parse(struct report_request *r, int argc, char **argv)
@@ -155,6 +168,8 @@ static struct error *parse(struct report_request *r, int argc, char **argv)
 	}
 	r->files = argv + optind;
 	r->nfiles = argc - optind;
+	if (r->watch && !*r->watch)
+		r->watch = NULL;
 	return err || r->o.help ? err : check(r);
 }
 
@@ -237,19 +252,19 @@ static struct error *read_all(const struct report_request *r, struct evidence *e
 	return err;
 }
 
-static int code_of(const struct findings *f)
+static int code_of(const struct findings *f, const struct evidence *e)
 {
 	for (u32 i = 0; i < f->n; i++)
 		if (f->all[i].rule->severity == SEVERITY_PROBLEM)
 			return PROBLEMS;
-	return 0;
+	return e->refused ? ERROR_PERMISSION : 0;
 }
 
 static struct error *write_all(const struct report_request *r, const struct findings *f, const struct evidence *e,
         const struct report_meta *meta)
 {
 	struct output out;
-	struct error *err = output_open(strdup(r->o.output), &out);
+	struct error *err = output_open(output_expand(r->o.output, r->o.run.npids ? r->o.run.pids[0] : 0), &out);
 
 	if (!err)
 		err = output_error(&out, writer_of(&r->o)(f, e, meta, out.file));
@@ -338,7 +353,7 @@ static struct error *run(struct report_request *r, const struct rules *rules, co
 	if (!err)
 		err = write_all(r, &f, &e, &meta);
 	if (!err)
-		*code = code_of(&f);
+		*code = code_of(&f, &e);
 	if (!err && !r->o.quiet && strcmp(r->o.output, "-") != 0)
 		fprintf(stderr, "yrt: wrote %s: %s\n", r->o.output, f.verdict);
 	comparison_free(&changes);
@@ -365,6 +380,8 @@ int report_main(const struct command_line *self, int argc, char **argv)
 		list_rules(&rules);
 	else if (!err && r.explain)
 		err = explain(&rules, r.explain);
+	else if (!err && r.watch)
+		err = report_watch(&r.o, r.watch, r.count, argc, argv, &code);
 	else if (!err)
 		err = run(&r, &rules, command, &code);
 	rules_free(&rules);

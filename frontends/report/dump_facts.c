@@ -234,6 +234,20 @@ static struct error *crash_facts(struct evidence *e, const json_t *root)
 	return add_view(e, root, "crash", tid);
 }
 
+void holder_facts_read(struct evidence *e, const char *path)
+{
+	json_t *root = json_load_file(path, 0, NULL);
+	const json_t *thread = json_array_get(json_object_get(root, "threads"), 0);
+	const char *own = text_of(thread, "own"), *call = text_of(json_object_get(thread, "syscall"), "name");
+	char *text = NULL;
+
+	if (thread && asprintf(&text, "It is %s%s%s%s%s.", text_of(thread, "state"), *call ? " in " : "", call,
+	                      *own ? ", called by " : "", own) >= 0)
+		facts_set_text(&e->facts, "lock.file.does", text);
+	free(text);
+	json_decref(root);
+}
+
 /* The first line of `yrt heap` that says what is broken, and what memory is used for. */
 void heap_facts_read(struct evidence *e, const char *path)
 {

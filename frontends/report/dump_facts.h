@@ -9,6 +9,8 @@
 #include "evidence.h"
 
 struct error *dump_facts_read(struct evidence *e, const char *path);
+/* What the first thread of a dump does, as the fact "lock.file.does": a sentence. */
+void holder_facts_read(struct evidence *e, const char *path);
 /* The text of `yrt heap --core`: whether the heap is broken, where, and what memory is used for. */
 void heap_facts_read(struct evidence *e, const char *path);
 

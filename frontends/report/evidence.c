@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "blockers.h"
 #include "dump_facts.h"
 #include "frontends/format/input.h"
 #include "unwind/clean_text.h"
@@ -308,6 +309,7 @@ void evidence_conclude(struct evidence *e)
 			conclude_states(e, e->view[i].profile);
 	}
 	facts_set(&e->facts, "runtimes", __builtin_popcount(e->runtimes));
+	blockers_unseen(&e->facts);
 	if (e->target)
 		facts_set_text(&e->facts, "target", e->target);
 }

@@ -30,6 +30,7 @@ struct evidence { /* zeroed at first */
 	u32 nsteps;
 	char *target; /* "nginx (pid 42)" */
 	u32 runtimes; /* bit n: that of id n was seen */
+	bool refused; /* no view is permitted: counters alone */
 	u64 start_unix_ns;
 	double seconds;
 };

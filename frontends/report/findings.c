@@ -13,6 +13,7 @@
 #include "unwind/runtime.h"
 
 #define NAME_LENGTH 512
+#define CAUSE       0.4 /* of the CPU time */
 #define NOWHERE     "code that was not seen"
 
 /* --- texts --- */
@@ -416,14 +417,37 @@ static struct error *apply(const struct rule *r, struct evidence *e, enum verdic
 
 /* --- all --- */
 
+/* What follows from computing too much, and goes away with it, comes behind a cause that takes so much of the CPU time. */
+static bool is_cause(const struct finding *f)
+{
+	return f->view && !strcmp(f->view->name, "clock") && f->rule->severity <= SEVERITY_WASTE && !f->rule->general &&
+	       !f->rule->consequence && f->low > CAUSE;
+}
+
+static void put_behind_causes(struct finding *all, u32 n)
+{
+	bool caused = false;
+
+	for (u32 i = 0; i < n; i++)
+		caused |= is_cause(&all[i]);
+	for (u32 i = 0; i < n; i++)
+		all[i].behind = caused && all[i].rule->consequence;
+}
+
+/* The lower, the earlier. */
+static int rank(const struct finding *f)
+{
+	enum severity s = f->behind && f->rule->severity < SEVERITY_WASTE ? SEVERITY_WASTE : f->rule->severity;
+
+	return 4 * (int)s + (f->rule->general ? 2 : f->behind);
+}
+
 static int by_weight(const void *a, const void *b)
 {
 	const struct finding *x = a, *y = b;
 
-	if (x->rule->severity != y->rule->severity)
-		return (int)x->rule->severity - (int)y->rule->severity;
-	if (x->rule->general != y->rule->general)
-		return x->rule->general - y->rule->general;
+	if (rank(x) != rank(y))
+		return rank(x) - rank(y);
 	return (x->share < y->share) - (x->share > y->share);
 }
 
@@ -473,7 +497,9 @@ static struct error *make_verdict(struct findings *f, const struct evidence *e)
 
 	for (u32 i = 0; i < f->n; i++)
 		problems += f->all[i].rule->severity == SEVERITY_PROBLEM;
-	if (!f->n)
+	if (!f->n && e->refused)
+		n = (u32)asprintf(&f->verdict, "Counters alone say nothing of %s; more was not permitted.", target);
+	else if (!f->n)
 		n = (u32)asprintf(&f->verdict, "Nothing that a rule knows is wrong with %s.", target);
 	else if (!problems)
 		n = (u32)asprintf(&f->verdict, "No problem in %s. %s", target, f->all[0].title);
@@ -504,6 +530,7 @@ struct error *findings_make(const struct rules *rules, struct evidence *e, struc
 	}
 	if (!err) {
 		drop_replaced(all, &n);
+		put_behind_causes(all, n);
 		qsort(all, n, sizeof(*all), by_weight);
 		ret->n = n < FINDINGS_MAX ? n : FINDINGS_MAX;
 		ret->more = n - ret->n;

@@ -13,6 +13,7 @@
 
 #define NEVER      UINT32_MAX
 #define Z95        1.96
+#define IDLE_NS    900000000
 #define MATCH_NAME 1024
 
 /* What each function is to the terms of a pattern: bit i of terms, bit i of without. */
@@ -283,6 +284,38 @@ static bool is_left_out(const struct rule *r, const struct profile *p, const str
 	return true;
 }
 
+/*
+ * A thread that waits for a second and more at a time for somebody to give it work is idle, whatever its program calls
+ * that. Such waits would make each share of the others small.
+ */
+static bool is_idle(const struct profile *p, const struct profile_node *n)
+{
+	static const char *const for_work[] = {"[condition]", "[select]", "[poll]", "[epoll]", "[accept]", NULL};
+	const struct profile_function *f = &p->functions[n->function];
+
+	if (f->kind != KIND_WAITING || !n->more || n->self < n->more * (u64)IDLE_NS || !p->meta.more ||
+	        !strcmp(p->meta.more, "bytes"))
+		return false;
+	for (u32 i = 0; for_work[i]; i++)
+		if (!strcmp(f->name, for_work[i]))
+			return true;
+	return false;
+}
+
+static bool counts(const struct match *m, const struct rule *r, const struct profile *p, const struct profile_node *n)
+{
+	return !is_left_out(r, p, n) && !(m->wall && is_idle(p, n));
+}
+
+/* Of waits alone, those of idle threads are what there is to see. */
+static bool has_running(const struct profile *p)
+{
+	for (u32 i = 1; i < p->nfunctions; i++)
+		if (p->functions[i].kind == KIND_RUNNING)
+			return true;
+	return false;
+}
+
 /* Each sample counts for a value; sums of such have the variance sum of count times value squared. */
 static void measure(struct match *m, const struct rule *r, const struct profile *p)
 {
@@ -292,7 +325,7 @@ static void measure(struct match *m, const struct rule *r, const struct profile 
 		const struct profile_node *n = &p->nodes[i];
 		double count = n->self ? count_of(p, n) : 0;
 
-		if (is_left_out(r, p, n))
+		if (!counts(m, r, p, n))
 			continue;
 
 		m->total += n->self;
@@ -322,7 +355,7 @@ static struct error *share_queue(struct match *m, const struct rule *r, const st
 	for (u32 i = p->nnodes - 1; i > 0; i--) {
 		const struct profile_node *n = &p->nodes[i];
 
-		if (!is_left_out(r, p, n)) {
+		if (counts(m, r, p, n)) {
 			all[i] += (double)n->self;
 			matched[i] += m->nodes[i] ? (double)n->self : 0;
 		}
@@ -359,7 +392,7 @@ static struct error *match_one(struct match *m, const struct rule *r, const stru
 		return err;
 	err = walk_all(s, p, &t, &w);
 	for (u32 i = 1; !err && i < p->nnodes; i++)
-		if (p->nodes[i].self && !m->nodes[i] && !is_left_out(r, p, &p->nodes[i]) && is_match(s, &w, i))
+		if (p->nodes[i].self && !m->nodes[i] && counts(m, r, p, &p->nodes[i]) && is_match(s, &w, i))
 			note(m, r, s, p, &w, i, sums);
 	walk_free(&w);
 	traits_free(&t);
@@ -371,7 +404,7 @@ struct error *match_stacks(const struct rule *rule, const struct profile *p, str
 	struct sums sums = {calloc(p->nfunctions + 1, sizeof(u64)), calloc(p->nfunctions + 1, sizeof(u64))};
 	struct error *err = NULL;
 
-	*ret = (struct match){.nodes = calloc(p->nnodes + 1, sizeof(bool))};
+	*ret = (struct match){.nodes = calloc(p->nnodes + 1, sizeof(bool)), .wall = has_running(p)};
 	if (!sums.site || !sums.last || !ret->nodes)
 		err = &error_no_memory;
 	for (u32 i = 0; !err && i < rule->nstacks; i++)

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "blockers.h"
 #include "builds.h"
 #include "counters.h"
 #include "dump_facts.h"
@@ -34,6 +35,7 @@
 #define AGAIN_FIRST 3      /* only the first findings, this many, may start another measurement */
 #define GROWTH      131072 /* bytes a second */
 #define BUSY        0.02   /* CPUs, or threads: below that nothing is worth a view of its own */
+#define MASTER      0.25   /* of the CPU time of a process and its children: a master uses less */
 #define CALLS_LEAST 20     /* system calls of I/O a second */
 #define FAULTS      500    /* a second */
 #define MESSAGE_MAX 2048
@@ -222,20 +224,22 @@ static double rate_for(const struct evidence *e, const char *event)
 	return fmin(RATE_MOST, fmax(RATE, RATE / fmax(cpu->number, 0.01)));
 }
 
-/* A view that cannot be had is said; without permission nothing can. */
+/* A view that cannot be had is said; without permission for the first one only counters can be read. */
 static struct error *take_view(struct measure *m, struct evidence *e, const char *name, double seconds)
 {
 	const struct event_ops *event = event_find(name);
 	char path[PATH_MAX];
 	struct error *err;
 
-	if (!event || stopped(m))
+	if (!event || stopped(m) || e->refused)
 		return NULL;
 	snprintf(path, sizeof(path), "%s/%s.yrt", m->folder, name);
 	err = run_apart(m, &(struct taking){event, seconds, rate_for(e, name), path});
 	if (!err)
 		err = load(e, path);
-	if (!err || (!e->nviews && err->kind != ERROR_NO_PROCESS))
+	if (err && err->kind == ERROR_PERMISSION && !e->nviews)
+		e->refused = true;
+	else if (!err || (!e->nviews && err->kind != ERROR_NO_PROCESS))
 		return err;
 	say(m, e, true, "%s was not measured: %s", event->command ? event->command : name, err->message);
 	error_free(err);
@@ -300,12 +304,13 @@ struct error *measure_core(const char *folder, const char *core, struct evidence
 
 /* --- steps --- */
 
-/* After each step: what grows in each of them grows, what grew in one has only started. */
+/* After each step: what grows in each of them grows, what grew in one has only started; and who keeps whom waiting. */
 static void note_growth(struct measure *m, struct evidence *e)
 {
 	struct counters now;
 	double memory, s;
 
+	blockers_facts(m->run->pids, (u32)m->run->npids, &e->facts);
 	if (counters_take(m->run->pids, (u32)m->run->npids, &now))
 		return;
 	memory = counters_memory(&now);
@@ -383,26 +388,53 @@ static struct error *choose_busy(struct measure *m, struct evidence *e, double s
 	return err;
 }
 
-/* A master that does nothing itself has workers that do. */
+/* A master does little itself, and has workers that do more. */
 static struct error *follow_children(struct measure *m, struct evidence *e, struct counters *first, double seconds)
 {
 	struct run_request *r = m->run;
+	struct evidence all = {0};
+	struct counters since = {0};
 	int asked = r->npids;
-	struct error *err;
+	double own = facts_number(&e->facts, "cpu");
+	struct error *err = NULL;
 
-	if (r->sampler.follow || facts_number(&e->facts, "cpu") > BUSY || stopped(m))
+	if (r->sampler.follow || stopped(m))
 		return NULL;
 	r->sampler.follow = true;
 	err = run_add_children(r);
-	if (err || r->npids == asked) {
-		r->sampler.follow = false;
-		return err;
+	if (!err && r->npids > asked)
+		err = take_counters(m, &all, &since, seconds);
+	if (!err && r->npids > asked && (own < BUSY || own < MASTER * facts_number(&all.facts, "cpu"))) {
+		say(m, e, false, "the process itself does little and has %d children, so: with them", r->npids - asked);
+		counters_free(first);
+		facts_free(&e->facts);
+		*first = since;
+		e->facts = all.facts;
+		return NULL;
 	}
-	say(m, e, false, "the process itself does nothing and has %d children, so: with them", r->npids - asked);
-	counters_free(first);
-	facts_free(&e->facts);
-	e->facts = (struct facts){0};
-	return take_counters(m, e, first, seconds);
+	r->sampler.follow = false;
+	r->npids = asked;
+	counters_free(&since);
+	facts_free(&all.facts);
+	return err;
+}
+
+/* As profiles call it; where none could be made. */
+static void name_target(const struct measure *m, struct evidence *e)
+{
+	char path[64], comm[64] = "";
+	FILE *in;
+
+	if (e->target || !m->run->npids)
+		return;
+	snprintf(path, sizeof(path), "/proc/%d/comm", m->run->pids[0]);
+	in = fopen(path, "re");
+	if (in && fgets(comm, sizeof(comm), in))
+		comm[strcspn(comm, "\n")] = '\0';
+	if (in)
+		fclose(in);
+	if (asprintf(&e->target, "%s (pid %d)", *comm ? comm : "a process", m->run->pids[0]) < 0)
+		e->target = NULL;
 }
 
 static void note_target(const struct measure *m, struct facts *f)
@@ -483,7 +515,8 @@ static struct error *take_plan(struct measure *m, struct evidence *e, double sec
 	for (u32 i = 0; !err && i < n && !stopped(m); i++) {
 		const struct event_ops *event = event_find(plan[i].event);
 
-		say(m, e, false, "%s, so: %s", plan[i].because, event->summary);
+		if (!e->refused)
+			say(m, e, false, "%s, so: %s", plan[i].because, event->summary);
 		err = take_view(m, e, plan[i].event, fmax(VIEW_LEAST, seconds * plan[i].part / parts));
 		note_growth(m, e);
 	}
@@ -603,12 +636,35 @@ static void take_dump(struct measure *m, struct evidence *e)
 	struct error *err;
 
 	if (facts_number(f, "threads") < 2 || facts_number(f, "cpu") > facts_number(f, "threads") / 2 || stopped(m) ||
-	        !m->run->npids)
+	        !m->run->npids || e->refused)
 		return;
 	say(m, e, false, "several threads wait, so: every thread's stack, and who waits for whom");
 	err = measure_dump(m->folder, m->busiest ? m->busiest : m->run->pids[0], NULL, e);
 	if (err)
 		say(m, e, true, "no dump was taken: %s", err->message);
+	error_free(err);
+}
+
+/* What the holder of a file lock does, by a dump of it: "in copy (backup.py:12)". */
+static void take_holder(struct measure *m, struct evidence *e)
+{
+	const struct fact *pid = facts_find(&e->facts, "lock.file.pid");
+	char path[PATH_MAX], number[16];
+	const char *arguments[] = {"yrt", "dump", "-q", "--json", "-p", number, NULL};
+	int status = 0;
+	struct error *err;
+
+	if (!pid || stopped(m) || e->refused)
+		return;
+	say(m, e, false, "a file lock is waited for, so: what pid %.0f does, which holds it", pid->number);
+	snprintf(number, sizeof(number), "%.0f", pid->number);
+	snprintf(path, sizeof(path), "%s/holder.json", m->folder);
+	err = run_self(arguments, path, &status);
+	if (!err && WIFEXITED(status) && !WEXITSTATUS(status))
+		holder_facts_read(e, path);
+	else
+		say(m, e, true, "no dump of pid %s was taken", number);
+	unlink(path);
 	error_free(err);
 }
 
@@ -655,7 +711,10 @@ struct error *measure(struct measure *m, struct evidence *ret)
 	if (!err)
 		take_dump(m, ret);
 	if (!err)
+		take_holder(m, ret);
+	if (!err)
 		take_growth(m, ret, &first);
+	name_target(m, ret);
 	counters_free(&first);
 	return err ? err : facts_check(&ret->facts);
 }

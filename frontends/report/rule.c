@@ -358,6 +358,10 @@ static struct error *take_key(const struct parser *p, const char *key, const cha
 			return set_text(p, texts[i].to, value);
 	if (!strcmp(key, "severity"))
 		return set_severity(p, value);
+	if (!strcmp(key, "consequence")) {
+		r->consequence = !strcmp(value, "yes");
+		return r->consequence ? NULL : wrong(p, "yes", value);
+	}
 	if (!strcmp(key, "general")) {
 		r->general = !strcmp(value, "yes");
 		return r->general ? NULL : wrong(p, "yes", value);

@@ -20,6 +20,7 @@
  *		weight EXPRESSION	0 to 1, of a rule without stacks
  *		doubt EXPRESSION : TEXT	said as what speaks against it, if it holds
  *		replaces NAME…		these say less than this one, of the same
+ *		consequence yes		of computing too much: comes behind what takes 40 % of the CPU time
  *		general yes		others of its severity say more: it comes behind them
  *		why, change, against, show, healthy TEXT
  *
@@ -84,6 +85,7 @@ struct rule {
 	char *name, *title, *why, *change, *against, *show, *healthy;
 	enum severity severity;
 	bool general;                     /* others of its severity say more: it comes behind them */
+	bool consequence;                 /* of computing too much: findings.c */
 	char *runtimes[RULE_CLAUSES_MAX]; /* names; the first NULL ends each of these */
 	char *views[RULE_VIEWS_MAX + 1];
 	struct stack_pattern *stacks;

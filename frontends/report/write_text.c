@@ -43,6 +43,8 @@ void report_weight(const struct finding *f, char *ret, size_t size)
 
 	if (!f->view)
 		snprintf(ret, size, "%.0f %%", 100 * f->share);
+	else if (!strcmp(f->view->name, "crash"))
+		snprintf(ret, size, "of the thread that died");
 	else if (half < 0.5)
 		snprintf(ret, size, "%.1f %% %s", 100 * f->share, whole_of(f->view));
 	else

@@ -33,6 +33,7 @@ const struct idle_rule hotspot_idle[] = {
         {.frame = "org.eclipse.jetty.io.ManagedSelector$SelectorProducer.select", .within = 8},
         {.frame = "org.eclipse.jetty.util.thread.QueuedThreadPool$Runner.idleJobPoll", .within = 10},
         {.frame = "CallJavaMainInNewThread", .within = 6}, /* the launcher waits for main() */
+        {.frame = "jni_DestroyJavaVM", .within = 14},      /* and main() has returned */
         SERVES("java.util.concurrent.ArrayBlockingQueue.take", QUEUE_LOOP),
         SERVES("java.util.concurrent.ArrayBlockingQueue.poll", QUEUE_LOOP),
         SERVES("java.util.concurrent.LinkedBlockingQueue.take", QUEUE_LOOP),

@@ -135,6 +135,9 @@ def redis(load, *options):
         pid, path = redis_server(scene, *options)
         if load in ("keys",):
             scene.start("/usr/bin/python3", os.path.join(APPS, "redis_app.py"), load, path)
+        elif load == "script":
+            text = "local s = 0 for i = 1, 20000 do s = s + i % 7 end return s"
+            scene.start("redis-benchmark", "-s", path, "-q", "-n", "100000000", "-c", "8", "eval", text, "0")
         else:
             scene.start("redis-benchmark", "-s", path, "-q", "-l", "-c", "8", "-t", load)
         return pid
@@ -170,6 +173,37 @@ def pgbench(*options):
         pid = postgres_server(scene)
         scene.start(f"{POSTGRES}/pgbench", "-h", scene.folder, "-p", scene.port, "-T", "200", "-c", "4", *options,
                     "postgres", user="postgres", group="postgres")
+        return pid
+    return start
+
+
+def pgbench_script(text):
+    def start(scene):
+        pid = postgres_server(scene)
+        path = os.path.join(scene.folder, "script.sql")
+        with open(path, "w") as file:
+            file.write(text)
+        scene.start(f"{POSTGRES}/pgbench", "-h", scene.folder, "-p", scene.port, "-T", "200", "-c", "4", "-n", "-f",
+                    path, "postgres", user="postgres", group="postgres")
+        return pid
+    return start
+
+
+def mariadb(statements, clients=4):
+    """Each client runs these, and commits; RND is a row."""
+    def start(scene):
+        data, path = os.path.join(scene.folder, "my"), os.path.join(scene.folder, "my.sock")
+        os.chmod(scene.folder, 0o777)
+        subprocess.run(["mariadb-install-db", "--auth-root-authentication-method=normal", "--user=mysql",
+                        f"--datadir={data}", "--skip-test-db"], check=True, capture_output=True)
+        pid = scene.start("/usr/sbin/mariadbd", "--no-defaults", "--user=mysql", f"--datadir={data}",
+                          f"--socket={path}", "--skip-networking", f"--pid-file={data}/pid")
+        scene.exists(path)
+        rows = "create database t; use t; create table a (id int primary key, b int, c varchar(99)); "
+        rows += "insert into a select seq, seq * 7 mod 1000, repeat('x', 50) from seq_1_to_20000;"
+        subprocess.run(["mariadb", "--no-defaults", "-S", path, "-uroot"], input=rows, text=True, check=True)
+        for _ in range(clients):
+            scene.start("/usr/bin/python3", os.path.join(APPS, "mysql_app.py"), path, statements)
         return pid
     return start
 
@@ -298,6 +332,11 @@ PROGRAMS = {
     "postgres-commit": (pgbench("-N"), "fsync", None, None),
     "redis-aof": (redis("set", "--appendonly", "yes", "--appendfsync", "always"), "fsync", None, None),
     "redis-keys": (redis("keys"), "redis-keys", None, None),
+    "redis-script": (redis("script"), "redis-script", None, None),
+    "mariadb-row-lock": (mariadb("update a set b = b + 1 where id = 7; select sleep(0.02)", 6), "mysql-lock-wait",
+                         None, None),
+    "postgres-scan": (pgbench_script("select count(*) from pgbench_accounts where abalance = 77;"), "database-scan",
+                      None, None),
     "redis-round-trips": (redis_worker("round_trips"), "database-wait", "redis_app.py", "round_trips"),
     "nginx-regex": (nginx("/regex"), "lua-regex-compiled", "regex.lua", "regex"),
     "nginx-popen": (nginx("/popen"), "lua-process", "popen.lua", "popen"),
@@ -356,6 +395,9 @@ NEAR = {
     "database-connect": postgres_worker("nplus1"),
     "postgres-lock-wait": postgres_worker("row_lock_near", True),
     "redis-keys": redis("set,get"),
+    "redis-script": redis("set,get"),
+    "mysql-lock-wait": mariadb("update a set b = b + 1 where id = RND; select c from a where id = RND"),
+    "database-scan": pgbench("-S"),
     "lua-string-building": nginx("/concat_near"),
     "lua-gc": nginx("/tables_near"),
     "gzip-level": nginx("/static"),

@@ -231,6 +231,62 @@ def test_machine():
     assert found["facts"]["processes"] >= 1 and [v["name"] for v in found["views"]][:1] == ["wall"], found["views"]
 
 
+def test_watch():
+    """A report each time that the condition holds; the name of its file has the pid."""
+    busy = subprocess.Popen(["sh", "-c", "while :; do :; done"])
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            report("-p", busy.pid, "--watch", "rss > 1k", "-n", 1, "-d", 5, "-q", "-o", os.path.join(folder, "%p.json"))
+        finally:
+            busy.kill()
+            busy.wait()
+        with open(os.path.join(folder, f"{busy.pid}.json"), encoding="utf-8") as file:
+            assert json.load(file)["facts"]["processes"] == 1
+    report("-p", busy.pid, "--watch", "rss > 1k", codes=(yrt.NO_PROCESS,))
+    report("-p", os.getpid(), "--watch", "nonsense", codes=(yrt.USAGE,))
+    report("--watch", "load > 1", "/nonexistent.yrt", codes=(yrt.USAGE,))
+
+
+def test_not_permitted():
+    """Counters alone: nothing is called healthy that was not seen, and the exit code says so."""
+    busy = subprocess.Popen(["sh", "-c", "while :; do :; done"], user=65534, group=65534)
+    try:
+        result = subprocess.run(
+            [yrt.YRT, "report", "-p", str(busy.pid), "-d", "5", "-q", "-f", "json"], user=65534, group=65534,
+            capture_output=True, text=True, timeout=120, env={"PATH": os.environ["PATH"]})
+    finally:
+        busy.kill()
+        busy.wait()
+    found = json.loads(result.stdout)
+    assert result.returncode == yrt.PERMISSION, result
+    assert "more was not permitted" in found["verdict"] and found["not_looked_at"] and not found["views"], found
+
+
+def test_core():
+    """The verdict is the first line of a dump."""
+    for rule, verdict in (
+            ("core-null", r"^count_of \(planted.c:15\) reads through a null pointer, plus 64 \(SIGSEGV\)$"),
+            ("core-stack-overflow", r"^the stack of thread \d+ is full: sum \(planted.c:11\) calls itself"),
+            ("core-heap", r"^double free or corruption \(out\): ended in ")):
+        found = json.loads(report(os.path.join(FIXTURES, rule, "planted"), "-f", "json").stdout)
+        assert re.search(verdict, found["verdict"]), found["verdict"]
+    assert "the last good chunk before it" in found["findings"][0]["why"], found["findings"][0]["why"]
+
+
+def test_consequences_come_behind():
+    """Waiting for the GIL, or a CPU, follows from what takes the CPU time."""
+    both = findings(os.path.join(FIXTURES, "python-gil", "planted"))
+    assert both[0]["rule"] == "python-gil", both
+    text = RULE.replace("when fds.part > 50%", 'view clock\n\tstack "."\n\twhen share.low > 50%').replace(
+        "weight fds.part\n\t", "")
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, "mine.rule"), "w", encoding="utf-8") as file:
+            file.write(text)
+        found = json.loads(report(os.path.join(FIXTURES, "python-gil", "planted"), "--rules", folder, "-f",
+                                  "json").stdout)["findings"]
+    assert [f["rule"] for f in found][:2] == ["mine", "python-gil"], [f["rule"] for f in found]
+
+
 def test_process_that_is_not_there():
     report("-p", "999999999", "-d", 5, "-q", codes=(yrt.NO_PROCESS,))
 
