@@ -58,6 +58,23 @@ static struct error *find_holders(struct dump_view *v)
 	return err;
 }
 
+/*
+ * Threads were read one after the other, and may have handed a lock on meanwhile. A lock has one holder, so in a cycle no
+ * two wait for the same one: where they do, it never was.
+ */
+static bool is_consistent(const struct dump_view *v, u32 first)
+{
+	u32 i = first;
+
+	do {
+		for (u32 k = v->threads[i].owner; k != first; k = v->threads[k].owner)
+			if (k != i && v->threads[k].t->wait.at == v->threads[i].t->wait.at)
+				return false;
+		i = v->threads[i].owner;
+	} while (i != first);
+	return true;
+}
+
 struct error *view_waits(struct dump_view *v)
 {
 	struct error *err = find_holders(v);
@@ -70,7 +87,7 @@ struct error *view_waits(struct dump_view *v)
 			if (at == i)
 				break;
 		}
-		v->threads[i].deadlocked = v->threads[i].owned && at == i;
+		v->threads[i].deadlocked = v->threads[i].owned && at == i && is_consistent(v, i);
 	}
 	return err;
 }

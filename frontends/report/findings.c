@@ -417,7 +417,7 @@ static struct error *apply(const struct rule *r, struct evidence *e, enum verdic
 
 /* --- all --- */
 
-/* What follows from computing too much, and goes away with it, comes behind a cause that takes so much of the CPU time. */
+/* What follows from computing too much, and goes away with it, comes behind what takes so much of the CPU time. */
 static bool is_cause(const struct finding *f)
 {
 	return f->view && !strcmp(f->view->name, "clock") && f->rule->severity <= SEVERITY_WASTE && !f->rule->general &&

@@ -567,28 +567,6 @@ static struct error *look_closer(struct measure *m, struct evidence *e, const st
 	return NULL;
 }
 
-/* Rules on what is known so far say what is worth another look. */
-static struct error *narrow_down(struct measure *m, struct evidence *e, double seconds)
-{
-	struct findings f = {0};
-	bool taken = false;
-	struct error *err = m->rules && !stopped(m) ? findings_make(m->rules, e, &f) : NULL;
-
-	for (u32 i = 0; !err && i < f.n && i < AGAIN_FIRST && !taken; i++) {
-		const struct event_ops *event = wanted_by(&f.all[i], e);
-
-		if (!event)
-			continue;
-		taken = true;
-		say(m, e, false, "%s, so: %s", f.all[i].title, event->summary);
-		err = take_view(m, e, event->name, seconds);
-	}
-	if (!err && !taken && f.n)
-		err = look_closer(m, e, &f.all[0], seconds);
-	findings_free(&f);
-	return err;
-}
-
 /* The command that lists tasks without a thread (goroutines, coroutines) of these runtimes. False: there is none. */
 static bool tasks_command(u32 seen, char *ret, size_t size)
 {
@@ -606,27 +584,75 @@ static bool tasks_command(u32 seen, char *ret, size_t size)
 	return false;
 }
 
-/* Which tasks have come and not gone: this program itself, as of a dump. */
-static struct error *take_tasks(struct measure *m, struct evidence *e)
+/* A view that a command of its own makes, of the busiest process. */
+static struct error *take_by_command(
+        struct measure *m, struct evidence *e, const char *name, const char *command, double seconds, bool tasks)
 {
-	char path[PATH_MAX], number[16], command[64];
-	const char *arguments[] = {
-	        "yrt", command, "-q", "-d", "2", "--creators", "--lines", "-p", number, "-o", path, NULL};
+	char path[PATH_MAX], pid[16], duration[32];
+	const char *arguments[] = {"yrt", command, "-q", "-d", duration, "-p", pid, "-o", path,
+	        tasks ? "--lines" : NULL, "--creators", NULL};
 	int status = 0;
 	struct error *err;
 
-	if (stopped(m) || !m->run->npids || !tasks_command(e->runtimes, command, sizeof(command)))
-		return NULL;
-	say(m, e, false, "what waits may have no thread, so: %s, those that come and do not go", command);
-	snprintf(path, sizeof(path), "%s/tasks.yrt", m->folder);
-	snprintf(number, sizeof(number), "%d", m->busiest ? m->busiest : m->run->pids[0]);
-	err = run_self(arguments, NULL, &status);
+	snprintf(path, sizeof(path), "%s/%s.yrt", m->folder, name);
+	snprintf(pid, sizeof(pid), "%d", m->busiest ? m->busiest : m->run->pids[0]);
+	snprintf(duration, sizeof(duration), "%.1f", seconds);
+	err = run_self(arguments, "/dev/null", &status);
 	if (err)
 		return err;
 	if (WIFEXITED(status) && !WEXITSTATUS(status))
 		return load(e, path);
 	say(m, e, true, "%s could not be read", command);
 	return NULL;
+}
+
+/* Which tasks have come and not gone. */
+static struct error *take_tasks(struct measure *m, struct evidence *e)
+{
+	char command[64];
+
+	if (stopped(m) || e->refused || !m->run->npids || !tasks_command(e->runtimes, command, sizeof(command)))
+		return NULL;
+	say(m, e, false, "what waits may have no thread, so: %s, those that come and do not go", command);
+	return take_by_command(m, e, "tasks", command, 2, true);
+}
+
+/* Who makes the objects of a runtime's heap. */
+static struct error *take_allocations(struct measure *m, struct evidence *e, const char *event, double seconds)
+{
+	char command[64];
+
+	for (const struct runtime_ops *const *r = runtimes; *r; r++) {
+		if (!(e->runtimes & 1u << (*r)->id) || !(*r)->alloc)
+			continue;
+		snprintf(command, sizeof(command), "%s-alloc", (*r)->view);
+		return take_by_command(m, e, event, command, seconds, false);
+	}
+	return NULL;
+}
+
+/* Rules on what is known so far say what is worth another look. */
+static struct error *narrow_down(struct measure *m, struct evidence *e, double seconds)
+{
+	struct findings f = {0};
+	bool taken = false;
+	struct error *err = m->rules && !stopped(m) ? findings_make(m->rules, e, &f) : NULL;
+
+	for (u32 i = 0; !err && i < f.n && i < AGAIN_FIRST && !taken; i++) {
+		const struct event_ops *event = wanted_by(&f.all[i], e);
+
+		if (!event)
+			continue;
+		taken = true;
+		say(m, e, false, "%s, so: %s", f.all[i].title,
+		        event->summary ? event->summary : "who allocates what has to be collected");
+		err = event->command ? take_view(m, e, event->name, seconds)
+		                     : take_allocations(m, e, event->name, seconds);
+	}
+	if (!err && !taken && f.n)
+		err = look_closer(m, e, &f.all[0], seconds);
+	findings_free(&f);
+	return err;
 }
 
 /* Of the busiest process: who waits for whom. */
