@@ -59,8 +59,8 @@ static struct error *find_holders(struct dump_view *v)
 }
 
 /*
- * Threads were read one after the other, and may have handed a lock on meanwhile. A lock has one holder, so in a cycle no
- * two wait for the same one: where they do, it never was.
+ * Threads were read one after the other, and may have handed a lock on meanwhile. A lock has one holder, so in a cycle
+ * no two wait for the same one: where they do, it never was.
  */
 static bool is_consistent(const struct dump_view *v, u32 first)
 {
