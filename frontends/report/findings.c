@@ -13,7 +13,8 @@
 #include "unwind/runtime.h"
 
 #define NAME_LENGTH 512
-#define CAUSE       0.4 /* of the CPU time */
+#define NOTHING     0.02 /* threads, on average */
+#define CAUSE       0.4  /* of the CPU time */
 #define NOWHERE     "code that was not seen"
 
 /* --- texts --- */
@@ -378,6 +379,14 @@ static struct error *make_finding(const struct rule *r, const struct evidence *e
 	return err;
 }
 
+/* A great share of hardly any time: of a program that does nothing all the time. */
+static bool is_nothing(const struct rule *r, const struct evidence_view *v, const struct facts *f)
+{
+	const struct fact *threads = facts_find(f, "threads.of");
+
+	return r->severity != SEVERITY_REMARK && !strcmp(v->name, "wall") && threads && threads->number < NOTHING;
+}
+
 /* *holds: it does, and *ret is a finding. */
 static struct error *apply(const struct rule *r, struct evidence *e, enum verdict *holds, struct finding *ret)
 {
@@ -401,6 +410,8 @@ static struct error *apply(const struct rule *r, struct evidence *e, enum verdic
 		err = set_lets(r, e);
 	if (!err && *holds == YES)
 		err = all_hold(r->when, &e->facts, holds);
+	if (*holds == YES && v && is_nothing(r, v, &e->facts))
+		*holds = NO;
 	if (!err && *holds == YES)
 		err = any_holds(r->unless, &e->facts, &excluded);
 	if (!err && excluded)

@@ -589,7 +589,7 @@ static struct error *take_by_command(
         struct measure *m, struct evidence *e, const char *name, const char *command, double seconds, bool tasks)
 {
 	char path[PATH_MAX], pid[16], duration[32];
-	const char *arguments[] = {"yrt", command, "-q", "-d", duration, "-p", pid, "-o", path,
+	const char *arguments[] = {"yrt", command, "-q", tasks ? "--watch" : "-d", duration, "-p", pid, "-o", path,
 	        tasks ? "--lines" : NULL, "--creators", NULL};
 	int status = 0;
 	struct error *err;

@@ -287,6 +287,21 @@ def test_consequences_come_behind():
     assert [f["rule"] for f in found][:2] == ["mine", "python-gil"], [f["rule"] for f in found]
 
 
+def test_tasks():
+    """The command that lists goroutines takes what the report asks it for."""
+    with tempfile.TemporaryDirectory() as folder:
+        program = os.path.join(folder, "near")
+        subprocess.run(["go", "build", "-o", program, os.path.join(FIXTURES, "go-allocation", "near.go")],
+                       check=True)
+        running = subprocess.Popen([program])
+        try:
+            found = json.loads(report("-p", running.pid, "-d", 5, "-q", "-f", "json").stdout)
+        finally:
+            running.kill()
+            running.wait()
+    assert "tasks" in [v["name"] for v in found["views"]], (found["not_looked_at"], found["steps"])
+
+
 def test_process_that_is_not_there():
     report("-p", "999999999", "-d", 5, "-q", codes=(yrt.NO_PROCESS,))
 
