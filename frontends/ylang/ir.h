@@ -72,7 +72,8 @@ enum y_status { /* causes of failure; 0: none */
 	X(LOAD, "load", 1) /* d = what the target has at address a + imm, of type T; c: KERNEL (no slot): what \
 			the kernel has. Fails: FAULT, ABSENT */ \
 	X(REGISTER, "register", 0) /* d = register imm (DWARF's number) of the thread at the place of a probe */ \
-	X(ARGUMENT, "argument", 0) /* d = argument imm of the tracepoint or system call; RETURNED: its result */ \
+	X(ARGUMENT, "argument", 1) /* d = argument imm of the tracepoint, system call or USDT probe; RETURNED: \
+			its result. Fails: FAULT, ABSENT, of a USDT probe */ \
 	X(GLOBAL_GET, "global_get", 0) /* d = global number imm of the program */ \
 	X(GLOBAL_SET, "global_set", 0) /* global number imm = a */ \
 	X(GLOBAL_ADD, "global_add", 0) /* d = global number imm += a, atomic */ \
@@ -190,11 +191,13 @@ enum y_point { /* from Y_PROBE on: in the kernel */
 
 struct y_handler { /* its predicate is in the function: it returns at once */
 	enum y_point point;
-	u32 function;     /* without parameters */
-	u64 period_ns;    /* of a timer or profile */
-	const char *spec; /* of a probe: as `probe -e` takes it; of a tracepoint its name */
-	bool returns;     /* of its function or system call: not where it begins, but where it is left */
-	u32 syscall;      /* its number */
+	u32 function;          /* without parameters */
+	u64 period_ns;         /* of a timer or profile */
+	const char *spec;      /* of a probe: as `probe -e` takes it; of a tracepoint its name */
+	bool returns;          /* of its function or system call: not where it begins, but where it is left */
+	u32 syscall;           /* its number */
+	const char **variants; /* of a USDT probe: the different forms of its places' arguments (y_usdt.h) */
+	u32 nvariants;
 };
 
 struct y_map { /* also an aggregate */

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a probe sees of its place: arguments by number and by name, and what a function returns. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "lower.h"
+#include "probes/hit/hit_find.h"
+#include "probes/y/y_usdt.h"
 #include "unwind/arch/x86_64/arch.h"
 #include "unwind/symbols/parameters.h"
 
@@ -24,6 +27,57 @@ static struct value on_stack(struct lower *l, const struct y_node *n, const stru
 	return (struct value){.kind = V_TARGET, .type = type, .slot = emit_register(l, n, DWREG_RSP), .imm = offset};
 }
 
+/* The forms that arguments have, where the point is a USDT probe. */
+static void find_variants(struct lower *l, struct y_handler *h)
+{
+	struct hit_spec spec;
+	struct hit_found found;
+	struct error *err = h->nvariants ? NULL : hit_parse(h->spec, &spec);
+
+	if (err || h->nvariants || spec.language || spec.kind == HIT_FUNCTION || spec.kind == HIT_TRACEPOINT) {
+		error_free(err); /* placing says it */
+		return;
+	}
+	for (u32 i = 0; i < l->target->nmodules; i++) {
+		err = hit_find(&spec, l->target->modules[i].image, l->target->root ? l->target->root : "", &found);
+		for (u32 k = 0; !err && found.usdt && k < found.n; k++) {
+			const char *arguments = found.place[k].arguments ? found.place[k].arguments : "";
+			u32 v = 0;
+
+			while (v < h->nvariants && strcmp(h->variants[v], arguments) != 0)
+				v++;
+			if (v < h->nvariants)
+				continue;
+			h->variants = y_grow(l->s, h->variants, h->nvariants, sizeof(*h->variants));
+			h->variants[h->nvariants++] = y_format(l->s, "%s", arguments);
+		}
+		free(found.others);
+		error_free(err);
+	}
+}
+
+/* _arg(number) of a USDT probe, whose note says where it is. */
+static struct value usdt_argument(struct lower *l, const struct y_node *n, u64 number)
+{
+	u32 dst = new_slot(l, Y_I64);
+	struct y_insn *i;
+
+	for (u32 v = 0; v < l->probe->nvariants; v++) {
+		struct y_usdt_argument all[Y_USDT_ARGUMENTS];
+		u32 many = y_usdt_parse(l->probe->variants[v], all);
+
+		if (number >= many)
+			FAIL(l, n, "_arg: the USDT probe %s has %u arguments, from 0", l->probe->spec, many);
+		if (all[number].kind == Y_USDT_UNKNOWN)
+			FAIL(l, n, "_arg: where argument %lu of %s is cannot be read: \"%s\"", number, l->probe->spec,
+			        l->probe->variants[v]);
+	}
+	i = emit(l, n, Y_OP_ARGUMENT, Y_I64);
+	i->dst = dst;
+	i->imm = number;
+	return in_slot(&y_long, dst);
+}
+
 struct value lower_argument(struct lower *l, const struct y_node *n, u64 number)
 {
 	if (!l->probe)
@@ -32,6 +86,9 @@ struct value lower_argument(struct lower *l, const struct y_node *n, u64 number)
 		return lower_kernel_argument(l, n, number);
 	if (l->probe->returns)
 		FAIL(l, n, "_arg: where a function returns, its arguments are gone; keep them in a map at its entry");
+	find_variants(l, l->probe);
+	if (l->probe->nvariants)
+		return usdt_argument(l, n, number);
 	if (number >= ARGUMENTS_MOST)
 		FAIL(l, n, "_arg takes 0 to %u", ARGUMENTS_MOST - 1);
 	if (number < 6)

@@ -177,6 +177,8 @@ static void take_note(const struct hit_spec *s, struct image *img, const u8 *des
 		return;
 	if (word(desc + 16) && !hit_offset(img, word(desc + 16) + moved, false, &place.counter))
 		return;
+	name += strlen(name) + 1;
+	place.arguments = name < end && memchr(name, 0, (size_t)(end - name)) ? name : NULL;
 	ret->place[ret->n++] = place;
 	ret->usdt = true;
 }

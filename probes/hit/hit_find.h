@@ -9,8 +9,9 @@
 #define HIT_PLACES_MAX 64
 
 struct hit_place {
-	u64 offset;  /* in the file */
-	u64 counter; /* of its semaphore; 0: it has none */
+	u64 offset;            /* in the file */
+	u64 counter;           /* of its semaphore; 0: it has none */
+	const char *arguments; /* of a USDT probe: "-4@%edi 8@16(%rsp)"; of the image. NULL: none */
 };
 
 struct hit_found {

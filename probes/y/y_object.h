@@ -118,8 +118,10 @@ struct y_object_handler {
 	enum y_kind kind;
 	const char *spec; /* of code: as hit_parse() takes it; of the kernel: the tracepoint's name */
 	bool returns;
-	bool sleepable; /* it was made so that it may wait for absent pages */
-	u64 period_ns;  /* of the clock */
+	bool sleepable;              /* it was made so that it may wait for absent pages */
+	u64 period_ns;               /* of the clock */
+	const char *const *variants; /* of a USDT probe: its cookie says which of these its place's arguments are */
+	u32 nvariants;
 	bool registers; /* it reads arguments or a result */
 	struct bpf_insn *insns;
 	u32 ninsns;

@@ -305,19 +305,28 @@ static struct error *place_returns(struct y_probe *p, u32 number, const struct y
 	return err;
 }
 
+static u64 variant_of(const struct y_object_handler *h, const struct hit_place *at)
+{
+	u32 i = 0;
+
+	while (i < h->nvariants && strcmp(h->variants[i], at->arguments ? at->arguments : "") != 0)
+		i++;
+	return i;
+}
+
 static struct error *place_in(
         struct y_probe *p, u32 number, const struct y_probe_file *file, const struct hit_spec *spec, u32 *n)
 {
 	struct hit_found found;
 	struct error *err = hit_find(spec, file->image, p->o->root, &found);
 
-	if (!err && found.usdt && (p->object->handlers[number].registers || p->object->handlers[number].returns))
-		err = error_hint(error_new(ERROR_UNSUPPORTED, "_probe %s: arguments of USDT probes are not read yet",
-		                         spec->text),
-		        "it can be counted, and its stack taken");
+	if (!err && found.usdt && p->object->handlers[number].returns)
+		err = error_new(ERROR_UNSUPPORTED, "_probe %s: a USDT probe has no return", spec->text);
 	for (u32 i = 0; !err && i < found.n; i++, ++*n)
-		err = p->object->handlers[number].returns && !found.usdt ? place_returns(p, number, file, found.addr[i])
-		                                                         : place(p, number, file, &found.place[i], 0);
+		err = p->object->handlers[number].returns && !found.usdt
+		              ? place_returns(p, number, file, found.addr[i])
+		              : place(p, number, file, &found.place[i],
+		                        variant_of(&p->object->handlers[number], &found.place[i]));
 	free(found.others);
 	return err;
 }

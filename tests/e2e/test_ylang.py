@@ -43,7 +43,7 @@ def test_vm():
             for where in (["-p", pid], ["--core", core]):
                 check(case, ylang.run("-e", case.source, *ylang.target(*where)), where)
                 n += 1
-    assert n >= 150, n
+    assert n >= 300, n
     yield f"{n} runs as written"
 
 
@@ -78,58 +78,27 @@ def test_lldb():
     yield f"{debugged('lldb', ylang.lldb)} programs print the same, live and in a core"
 
 
-TYPES = ["signed char", "unsigned char", "short", "unsigned short", "int", "unsigned", "long", "unsigned long"]
-HARD = [0, 1, -1, 2, 127, 128, 255, 32767, 65535, 2**31 - 1, -(2**31), 2**32 - 1, 2**63 - 1, -(2**63), 2**64 - 1]
-
-
-def expression(r, names, depth):
-    """A random expression that C defines, but for overflow (-fwrapv)."""
-    if not depth or r.random() < 0.1:
-        return r.choice([*names, f"{r.choice(HARD[:10])}", f"({r.choice(TYPES)}){r.choice(names)}"])
-    a, b, c = (expression(r, names, depth - 1) for _ in range(3))
-    return r.choice([
-        f"({a} {r.choice(['+', '-', '*', '&', '|', '^', '<', '>', '<=', '>=', '==', '!=', '&&', '||'])} {b})",
-        f"({a} {r.choice(['+', '-', '*', '&', '|', '^'])} {b})",
-        f"({a} {r.choice(['/', '%'])} (({b} & 0xff) + 1))",
-        f"({r.choice(['int', 'unsigned', 'long', 'unsigned long'])}){a} {r.choice(['<<', '>>'])} ({b} & 31)",
-        f"({r.choice(['-', '~', '!', '+'])}{a})",
-        f"({a} ? {b} : {c})",
-        f"(({r.choice(TYPES)}){a})",
-    ]).join("()")
-
-
 def test_c_is_the_oracle():
-    """Also with -fwrapv's own width of each operand, as each is printed as a long."""
+    """Also with -fwrapv's own width of each operand, as each is printed as a long; by the VM and the debuggers."""
     seed, many = int(os.environ.get("YRT_SEED", "7")), int(os.environ.get("YRT_EXPRESSIONS", "1500"))
-    r = random.Random(seed)
-    names = [f"v{i}" for i in range(24)]
-    types = [TYPES[i % 8] for i in range(24)]
-    values = "".join(f"{t} v{i} = ({t}){r.choice(HARD)}UL;\n" for i, t in enumerate(types))
-    all_of = [expression(r, names, r.randint(1, 4)) for _ in range(many)]
-    with tempfile.TemporaryDirectory(prefix="yrt-y-") as directory:
-        source, program = os.path.join(directory, "e.c"), os.path.join(directory, "e")
-        prints = "".join(f'printf("%ld\\n", (long)({e}));\n' for e in all_of)
-        with open(source, "w", encoding="utf-8") as f:
-            f.write("#include <stdio.h>\n#include <unistd.h>\n" + values)
-            f.write(f"int main(void) {{\n{prints}fclose(stdout); pause(); }}\n")
-        subprocess.run(["gcc", "-w", "-O0", "-g", "-fwrapv", "-o", program, source], check=True)
-        with yrt.Program([program], stdout=subprocess.PIPE, text=True) as p:
-            truth = p.stdout.read()
-            parts = [all_of[i : i + 100] for i in range(0, many, 100)]
-            functions = "".join(
-                f"void part{i}(void) {{ " + "".join(f'printf("%ld\\n", (long)({e}));\n' for e in part) + "}\n"
-                for i, part in enumerate(parts)
-            )
-            text = functions + "_probe _oneshot {" + "".join(f"part{i}();" for i in range(len(parts))) + "}"
-            path = os.path.join(directory, "e.y")
-            with open(path, "w", encoding="utf-8") as f:
-                f.write(text)
-            done = ylang.run(path, "-p", p.pid)
-    told, said = truth.splitlines(), done.stdout.splitlines()
-    wrong = [(e, t, s) for e, t, s in zip(all_of, told, said) if t != s]
-    text = f"seed {seed}: {len(said)} of {many}; {wrong[:3]}\n{done.stderr[-2000:]}"
-    assert len(told) == many == len(said) and not wrong, text
-    yield f"{many} expressions as gcc -fwrapv computes them"
+    with ylang.expressions(seed, many) as (p, truth, parts, directory):
+        source, _ = ylang.functions(parts)
+        path = os.path.join(directory, "e.y")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(source + "_probe _oneshot {" + "".join(f"part{i}();" for i in range(len(parts))) + "}")
+        ylang.equal(seed, parts, truth, ylang.run(path, "-p", p.pid))
+        yield f"{many} expressions as gcc -fwrapv computes them"
+        for debugger, run in (("gdb", ylang.gdb), ("lldb", ylang.lldb)):
+            if not ylang.available(debugger):
+                raise yrt.Skipped(f"no {debugger} here")
+            script, output = os.path.join(directory, debugger + "_e.py"), os.path.join(directory, debugger + ".txt")
+            text = ylang.run(path, "-p", p.pid, "--emit", debugger).stdout
+            with open(script, "w", encoding="utf-8") as f:
+                f.write(f'import os\nos.environ["YRT_OUT"] = {output!r}\n{text}')
+            said = run([script], "-p", p.pid)
+            said.stdout = yrt.read(output) if os.path.exists(output) else ""
+            ylang.equal(seed, parts, truth, said)
+            yield f"{debugger}: the same {many}"
 
 
 def regex(r, depth):

@@ -5,6 +5,8 @@ fixtures/native/called.c writes a line for each line of its input.
 """
 
 import os
+import select
+import signal
 import subprocess
 import tempfile
 import time
@@ -120,6 +122,65 @@ _probe begin_serving / !said && who["called"] / { said = 1; printf("ticked\\n");
     who = out.split("who\n")[1].split("where")[0].split()
     assert who[0] == "called" and len(who) == 2 and int(who[1]) > 0, out
     yield "ticks of the target's threads, with their stacks"
+
+
+NOTED = r"""
+#include <stdio.h>
+/* A note as <sys/sdt.h> writes it. */
+#define NOTE(name, operands, ...) __asm__ volatile( \
+	"990: nop\n.pushsection .note.stapsdt,\"?\",\"note\"\n.balign 4\n.4byte 992f-991f, 994f-993f, 3\n" \
+	"991: .asciz \"stapsdt\"\n992: .balign 4\n993: .8byte 990b, _.stapsdt.base, 0\n" \
+	".asciz \"shop\"\n.asciz \"" name "\"\n.asciz \"" operands "\"\n994: .balign 4\n.popsection\n" :: __VA_ARGS__)
+__asm__(".pushsection .stapsdt.base,\"aG\",\"progbits\",.stapsdt.base,comdat\n.weak _.stapsdt.base\n"
+	".hidden _.stapsdt.base\n_.stapsdt.base: .space 1\n.size _.stapsdt.base, 1\n.popsection");
+struct { long a; int b; } pair = {7, -9};
+int main(void)
+{
+	for (int c, i = 0; (c = getchar()) != EOF;) {
+		if (c != 'x') { puts("told"); fflush(stdout); continue; }
+		i++;
+		NOTE("sold", "-4@%0 8@%1 1@$5 -4@8(%2) 8@(%2)", "r"(-i), "r"("apple"), "r"(&pair));
+		NOTE("sold", "-4@$-100 8@%1 -2@%w0 -1@%b0 8@%2", "r"(i), "r"("pear"), "r"(-1L));
+	}
+	return 0;
+}
+"""
+
+
+def test_usdt():
+    """Arguments by the notes of two places that have them elsewhere."""
+    source = """
+_agg first; _map long n[_str]; _agg rest; long said;
+_probe usdt:shop:sold { first <<< _arg(0); n[_str((char *)_arg(1))]++; rest <<< _arg(2) + 1000 * _arg(3) + 1000000 * _arg(4);
+	if (!said++) printf("ready\\n"); }
+_probe _end { _print(n); _print(rest); _print(first); }
+"""
+    with tempfile.TemporaryDirectory(prefix="yrt-y-") as directory:
+        program = os.path.join(directory, "noted")
+        subprocess.run(["gcc", "-O1", "-xc", "-", "-o", program], input=NOTED, text=True, check=True)
+        with yrt.Program([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as p, yrt.Program(
+                [yrt.YRT, "y", "-e", source, "-p", str(p.pid)], stdout=subprocess.PIPE, text=True) as y:
+            sold, end = 0, time.monotonic() + LIMIT_S
+            while not select.select([y.stdout], [], [], 0.05)[0]:
+                assert time.monotonic() < end, "no probe was hit"
+                p.stdin.write("x.")
+                p.stdin.flush()
+                p.stdout.readline()
+                sold += 1
+            y.send_signal(signal.SIGINT)
+            out = y.communicate(timeout=LIMIT_S)[0]
+            for bad, said in (("usdt:shop:sold { _print(_arg(5)); }", "has 5 arguments"),
+                              ("usdt:shop:sold:return { }", "has no return")):
+                done = subprocess.run([yrt.YRT, "y", "-e", "_probe " + bad, "-p", str(p.pid)], capture_output=True,
+                                      text=True, timeout=LIMIT_S)
+                assert done.returncode in (yrt.USAGE, yrt.UNSUPPORTED) and said in done.stderr, done
+    lines = [line.split() for line in out.splitlines()]
+    n = {words[0]: int(words[1]) for words in lines[2:4]}
+    assert lines[0] == ["ready"] and lines[1] == ["n"] and 1 <= n["apple"] == n["pear"] <= sold, out
+    assert int(lines[5][3]) == 5 - 9000 + 7000000, (out, "the largest: a constant, and two words of memory")
+    last = sold - n["apple"] + 1, sold  # those that were seen
+    assert int(lines[7][1]) == -100 * n["pear"] - sum(range(last[0], last[1] + 1)), (out, sold)
+    yield f"{2 * n['pear']} hits with five arguments each"
 
 
 def test_refused():

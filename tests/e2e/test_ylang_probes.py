@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import subprocess
+import time
 
 import ylang
 import yrt
@@ -176,6 +177,52 @@ def test_conformance():
     assert reasons <= REFUSED, reasons - REFUSED
     assert same >= 40, same
     yield f"{same} programs print in the kernel what they print in the VM; others: {sorted(reasons)}"
+
+
+def test_c_is_the_oracle():
+    """Random expressions in the kernel, as gcc -fwrapv computes them: fifty in each of so many probes of a function."""
+    seed, many = int(os.environ.get("YRT_SEED", "11")), int(os.environ.get("YRT_EXPRESSIONS", "1000"))
+    with ylang.expressions(seed, many) as (p, truth, parts, directory):
+        source, names = ylang.functions(parts)
+        path = os.path.join(directory, "e.y")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write("long ended;\n" + source + "".join(f"_probe hit {{ {name}(); if (++ended == {len(names)}) _exit(); }}\n"
+                                                       for name in names))
+        told = os.path.join(directory, "out"), os.path.join(directory, "err")
+        with open(told[0], "w", encoding="utf-8") as out, open(told[1], "w", encoding="utf-8") as err:
+            y = subprocess.Popen([yrt.YRT, "y", path, "-p", str(p.pid)], stdout=out, stderr=err)
+        end = time.monotonic() + 2 * LIMIT_S
+        while y.poll() is None and time.monotonic() < end:
+            p.stdin.write("x")  # hit() is called, whether the probes are placed or not yet
+            p.stdin.flush()
+            time.sleep(0.02)
+        yrt.stop(y, signal.SIGKILL)
+        done = subprocess.CompletedProcess(y.args, y.returncode, yrt.read(told[0]), yrt.read(told[1]))
+    ylang.equal(seed, parts, truth, done)
+    yield f"{many} expressions in {len(names)} probes"
+
+
+ALLOWED = {"map_lookup_elem", "map_update_elem", "map_delete_elem", "ktime_get_ns", "ringbuf_output", "tail_call",
+           "get_smp_processor_id", "get_ns_current_pid_tgid", "get_attach_cookie", "get_current_pid_tgid",
+           "get_current_comm", "probe_read_user", "probe_read_kernel", "probe_read_user_str", "probe_read_kernel_str",
+           "copy_from_user", "iter_num_new", "iter_num_next", "iter_num_destroy"}
+
+
+def test_helpers():
+    """Each case as a probe calls nothing but readers, maps, clocks and the ring: nothing that writes or signals."""
+    seen, programs = set(), 0
+    more = ["_map long n[_stack]; _probe tracepoint:sched_switch { _print($prev->comm[0]); n[_stack]++; }",
+            "_probe syscall:read:return { _print($return, _str((char *)0), _comm, _tid, _cpu, _ns, _wall); }",
+            "_map long n[_stack]; _probe _profile(9) { n[_stack]++; }", "_map long n[_stack]; _probe add { n[_stack]++; }"]
+    with yrt.Fixture("asked", seconds=None, wait=False) as f:
+        for source in [c.source.replace("_probe _oneshot", "_probe add") for c in ylang.cases() if not c.refused] + more:
+            done = ylang.run("-e", source, "-p", f.pid, "--emit", "bpf")
+            called = set(re.findall(r"call bpf_(\S+)", done.stdout))
+            assert called <= ALLOWED and "?" not in "".join(called), (source, called - ALLOWED)
+            seen |= called
+            programs += bool(called)
+    assert programs >= 50 and {"tail_call", "copy_from_user", "probe_read_kernel", "iter_num_next"} <= seen, (programs, seen)
+    yield f"{programs} programs call {len(seen)} helpers, all of the list"
 
 
 def test_listing_and_check():

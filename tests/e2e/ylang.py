@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases of tests/ylang, the engines that run them, and programs that are probed. Not a test itself."""
 
+import contextlib
 import glob
 import json
 import os
+import random
 import re
 import select
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 
 import yrt
@@ -122,3 +125,65 @@ READY = '_probe begin_serving { printf("ready\\n"); }\n'
 
 def probed(source, options=(), **kw):
     return Probed("-e", READY + source, *options, **kw)
+
+
+TYPES = ["signed char", "unsigned char", "short", "unsigned short", "int", "unsigned", "long", "unsigned long"]
+HARD = [0, 1, -1, 2, 127, 128, 255, 32767, 65535, 2**31 - 1, -(2**31), 2**32 - 1, 2**63 - 1, -(2**63), 2**64 - 1]
+
+
+def expression(r, names, depth):
+    """A random expression that C defines, but for overflow (-fwrapv)."""
+    if not depth or r.random() < 0.1:
+        return r.choice([*names, f"{r.choice(HARD[:10])}", f"({r.choice(TYPES)}){r.choice(names)}"])
+    a, b, c = (expression(r, names, depth - 1) for _ in range(3))
+    return r.choice([
+        f"({a} {r.choice(['+', '-', '*', '&', '|', '^', '<', '>', '<=', '>=', '==', '!=', '&&', '||'])} {b})",
+        f"({a} {r.choice(['+', '-', '*', '&', '|', '^'])} {b})",
+        f"({a} {r.choice(['/', '%'])} (({b} & 0xff) + 1))",
+        f"({r.choice(['int', 'unsigned', 'long', 'unsigned long'])}){a} {r.choice(['<<', '>>'])} ({b} & 31)",
+        f"({r.choice(['-', '~', '!', '+'])}{a})",
+        f"({a} ? {b} : {c})",
+        f"(({r.choice(TYPES)}){a})",
+    ]).join("()")
+
+
+PART = 50  # expressions in a function
+
+
+@contextlib.contextmanager
+def expressions(seed, many):
+    """A program that has printed what so many random expressions are; (it, the lines, the expressions in parts, where)."""
+    r = random.Random(seed)
+    names = [f"v{i}" for i in range(24)]
+    types = [TYPES[i % 8] for i in range(24)]
+    values = "".join(f"{t} v{i} = ({t}){r.choice(HARD)}UL;\n" for i, t in enumerate(types))
+    all_of = [expression(r, names, r.randint(1, 4)) for _ in range(many)]
+    with tempfile.TemporaryDirectory(prefix="yrt-y-") as directory:
+        source, program = os.path.join(directory, "e.c"), os.path.join(directory, "e")
+        prints = "".join(f'printf("%ld\\n", (long)({e}));\n' for e in all_of)
+        with open(source, "w", encoding="utf-8") as f:
+            f.write("#include <stdio.h>\n#include <unistd.h>\n" + values)
+            f.write("__attribute__((noinline)) void hit(void) { __asm__ volatile(\"\"); }\n")
+            f.write(f"int main(void) {{\n{prints}fclose(stdout); while (getchar() != EOF) hit(); }}\n")
+        subprocess.run(["gcc", "-w", "-O0", "-g", "-fwrapv", "-o", program, source], check=True)
+        with yrt.Program([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as p:
+            truth = p.stdout.read().splitlines()
+            yield p, truth, [all_of[i : i + PART] for i in range(0, many, PART)], directory
+
+
+def functions(parts):
+    """part0(), part1() …, which print their expressions with their numbers; and their names."""
+    names, texts = [f"part{i}" for i in range(len(parts))], []
+    for i, part in enumerate(parts):
+        prints = "".join(f'printf("{i * PART + k} %ld\\n", (long)({e}));\n' for k, e in enumerate(part))
+        texts.append(f"void {names[i]}(void) {{ {prints} }}\n")
+    return "".join(texts), names
+
+
+def equal(seed, parts, truth, done):
+    """Whatever order the parts ran in."""
+    said = dict(line.split() for line in done.stdout.splitlines())
+    all_of = [e for part in parts for e in part]
+    wrong = [(e, t, said.get(str(i))) for i, (e, t) in enumerate(zip(all_of, truth)) if said.get(str(i)) != t]
+    text = f"seed {seed}: {len(said)} of {len(truth)}; {wrong[:3]}\n{done.stderr[-2000:]}"
+    assert len(truth) == len(all_of) == len(said) and not wrong, text

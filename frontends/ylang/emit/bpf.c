@@ -521,6 +521,8 @@ static struct error *handler(struct bpf_make *m, const struct y_handler *h, stru
 	        .registers = m->registers,
 	        .sleepable = m->sleepable,
 	        .period_ns = h->period_ns,
+	        .variants = h->variants,
+	        .nvariants = h->nvariants,
 	        .ninsns = m->code.n};
 	if (h->point == Y_SYSCALL)
 		ret->spec = h->returns ? "sys_exit" : "sys_enter";

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers: arithmetic as C has it, globals, arrays, registers and what is read of the target. */
 #include "bpf_make.h"
+#include "probes/y/y_usdt.h"
 #include "unwind/arch/x86_64/arch.h"
 
 #define HALF 32
@@ -290,9 +291,70 @@ static void context(struct bpf_make *m, const struct bpf_call *c, const struct y
 	put(m, c, i->dst, R0);
 }
 
+/* R1 = an argument of this form; a failure of the read leads to bad, R8 being its address. */
+static void usdt_variant(struct bpf_make *m, const struct y_usdt_argument *a, u32 bad)
+{
+	if (a->kind == Y_USDT_CONSTANT) {
+		bpf_imm64(&m->code, R1, (u64)a->value);
+		return;
+	}
+	bpf_load(&m->code, 8, R1, R_CTX, bpf_register_offset(a->base));
+	if (a->kind == Y_USDT_REGISTER)
+		return;
+	bpf_op(&m->code, BPF_MOV, R8, R1);
+	if (a->index != Y_USDT_NONE) {
+		bpf_load(&m->code, 8, R1, R_CTX, bpf_register_offset(a->index));
+		bpf_op_imm(&m->code, BPF_MUL, R1, a->scale);
+		bpf_op(&m->code, BPF_ADD, R8, R1);
+	}
+	bpf_imm64(&m->code, R1, (u64)a->value);
+	bpf_op(&m->code, BPF_ADD, R8, R1);
+	bpf_store_imm(&m->code, 8, R10, AT_WORD, 0);
+	bpf_op(&m->code, BPF_MOV, R1, R10);
+	bpf_op_imm(&m->code, BPF_ADD, R1, AT_WORD);
+	bpf_op_imm(&m->code, BPF_MOV, R2, a->size);
+	bpf_op(&m->code, BPF_MOV, R3, R8);
+	bpf_call(&m->code, m->sleepable ? HELPER_COPY_USER : HELPER_READ_USER);
+	bpf_branch_imm(&m->code, BPF_JNE, R0, 0, bad);
+	bpf_load(&m->code, 8, R1, R10, AT_WORD);
+}
+
+/* The cookie says which form the place has. */
+static void usdt_argument(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i)
+{
+	u32 done = bpf_label(&m->code), bad = bpf_label(&m->code);
+
+	bpf_op(&m->code, BPF_MOV, R1, R_CTX);
+	bpf_call(&m->code, HELPER_COOKIE);
+	bpf_op(&m->code, BPF_MOV, R9, R0);
+	for (u32 v = 0; v < m->handler->nvariants; v++) {
+		struct y_usdt_argument all[Y_USDT_ARGUMENTS], *a = &all[i->imm];
+		u32 next = bpf_label(&m->code);
+		s32 bits;
+
+		if (y_usdt_parse(m->handler->variants[v], all) <= i->imm || a->kind == Y_USDT_UNKNOWN)
+			continue; /* such programs are refused before */
+		bits = 64 - 8 * a->size;
+		bpf_branch_imm(&m->code, BPF_JNE, R9, (s32)v, next);
+		usdt_variant(m, a, bad);
+		if (bits) {
+			bpf_op_imm(&m->code, BPF_LSH, R1, bits);
+			bpf_op_imm(&m->code, a->is_signed ? BPF_ARSH : BPF_RSH, R1, bits);
+		}
+		bpf_jump(&m->code, done);
+		bpf_place(&m->code, next);
+	}
+	bpf_op_imm(&m->code, BPF_MOV, R8, 0);
+	bpf_place(&m->code, bad);
+	bpf_fail(m, c, i, m->sleepable ? Y_FAULT : Y_ABSENT, R8);
+	bpf_place(&m->code, done);
+}
+
 static void at_place(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i)
 {
-	if (i->op == Y_OP_REGISTER)
+	if (m->handler->nvariants)
+		usdt_argument(m, c, i);
+	else if (i->op == Y_OP_REGISTER)
 		bpf_load(&m->code, 8, R1, R_CTX, bpf_register_offset(i->imm));
 	else
 		bpf_argument(m, i->imm);
