@@ -34,7 +34,8 @@ enum {
 	Y_MAX_TIME,
 	Y_MAX_STEPS,
 	Y_MAX_HIT,
-	Y_FORMAT
+	Y_FORMAT,
+	Y_JSON
 };
 
 static const struct manual_option options[] = {
@@ -67,6 +68,10 @@ static const struct manual_option options[] = {
                 "recording (.yrt), folded stacks … (see `yrt flame --help`)",
                 COMPLETE_FILE},
         {Y_FORMAT, "format", "NAME", "the format of -o, if the name does not say it", COMPLETE_NOTHING},
+        {Y_JSON, "json", NULL,
+                "what the program prints as JSON, an object a line: {\"kind\": \"text\", \"table\" or \"histogram\", "
+                "…}",
+                COMPLETE_NOTHING},
         {'q', "quiet", NULL, "no last line, no notes", COMPLETE_NOTHING},
         {0},
 };
@@ -98,7 +103,7 @@ struct request {
 	struct y_target_options target;
 	const char **defines, **includes;
 	u32 ndefines, nincludes;
-	bool check, explain, list, quiet;
+	bool check, explain, list, quiet, json;
 	double duration_s, max_time_s, max_steps, max_hit_ms;
 };
 
@@ -113,6 +118,7 @@ static const struct setting settings[] = {
         {Y_EXPLAIN, MEMBER(explain), .on = true},
         {Y_LIST, MEMBER(list), .on = true},
         {'q', MEMBER(quiet), .on = true},
+        {Y_JSON, MEMBER(json), .on = true},
         {'o', MEMBER(output)},
         {Y_FORMAT, MEMBER(format)},
         {'d', MEMBER(duration_s), .name = "--duration", .min = 0.001, .max = 1e9, .seconds = true},
@@ -389,7 +395,8 @@ static struct error *prepare_run(
 
 static int run_program(const struct request *r, struct y_program *p, struct y_target *t)
 {
-	struct y_run_options o = {.out = stdout, .err = stderr, .duration_s = r->duration_s, .stop = &stop_sampling};
+	struct y_run_options o = {
+	        .out = stdout, .err = stderr, .json = r->json, .duration_s = r->duration_s, .stop = &stop_sampling};
 	struct written w = {0};
 	struct y_run_stats stats;
 	struct error *err;

@@ -522,7 +522,7 @@ static void print(struct y_probes *s, const struct y_record *r)
 		}
 	}
 	if (rooms)
-		y_print_format(s->share.out, f, values);
+		(s->share.json ? y_json_format : y_print_format)(s->share.out, f, values);
 }
 
 static void say(const struct y_probes *s, const struct y_record *r, const char *kind)
@@ -553,7 +553,8 @@ static void record(void *ctx, const struct y_record *r)
 	case Y_RECORD_MAP:
 		if (map < s->p->nmaps) {
 			take_map(s, map);
-			y_print_table(s->share.out, &s->share.tables[map], r->number >> 31 ? Y_HIST : Y_TABLE);
+			(s->share.json ? y_json_table : y_print_table)(
+			        s->share.out, &s->share.tables[map], r->number >> 31 ? Y_HIST : Y_TABLE);
 		}
 		break;
 	case Y_RECORD_WARN:

@@ -366,7 +366,7 @@ static void print(struct vm *vm, const struct call_frame *fr, const struct y_ins
 
 		values[k] = (struct y_printed){fr->slots[slots[0]], fr->slots[slots[1]], fr->slots[slots[2]]};
 	}
-	y_print_format(vm->o->out, &vm->p->formats[i->imm], values);
+	(vm->o->json ? y_json_format : y_print_format)(vm->o->out, &vm->p->formats[i->imm], values);
 }
 
 static void say(struct vm *vm, const struct y_insn *i, const char *kind, const struct y_str *s)
@@ -557,7 +557,7 @@ static void run_simple(struct vm *vm, struct call_frame *fr, const struct y_insn
 		print(vm, fr, i);
 		break;
 	case Y_OP_PRINT_MAP:
-		y_print_table(vm->o->out, &vm->tables[i->imm], i->a);
+		(vm->o->json ? y_json_table : y_print_table)(vm->o->out, &vm->tables[i->imm], i->a);
 		break;
 	case Y_OP_WARN:
 		say(vm, i, "warning", string_of(slots[i->a]));
@@ -919,7 +919,13 @@ static void unmake(struct vm *vm)
 
 static struct error *start_probes(struct vm *vm)
 {
-	struct y_share share = {vm->tables, vm->globals, vm->global_arrays, vm->o->out, vm->o->err, vm->stats};
+	struct y_share share = {.tables = vm->tables,
+	        .globals = vm->globals,
+	        .global_arrays = vm->global_arrays,
+	        .out = vm->o->out,
+	        .err = vm->o->err,
+	        .json = vm->o->json,
+	        .stats = vm->stats};
 	struct error *err = vm->o->probes ? vm->o->probes->start(vm->o->probes_ctx, &share) : NULL;
 
 	vm->probing = vm->o->probes && !err;
@@ -938,7 +944,8 @@ static void print_all(struct vm *vm)
 {
 	for (u32 i = 0; i < vm->p->nmaps; i++)
 		if (vm->tables[i].used)
-			y_print_table(vm->o->out, &vm->tables[i], y_prints_histogram(vm->p, i) ? Y_HIST : Y_TABLE);
+			(vm->o->json ? y_json_table : y_print_table)(
+			        vm->o->out, &vm->tables[i], y_prints_histogram(vm->p, i) ? Y_HIST : Y_TABLE);
 }
 
 static u64 cpu_ns(void)

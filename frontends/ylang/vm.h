@@ -19,6 +19,7 @@ struct y_share { /* of the VM with the engine of probes */
 	struct y_table *tables;
 	u64 *globals, **global_arrays;
 	FILE *out, *err;
+	bool json; /* as in y_run_options */
 	struct y_run_stats *stats;
 };
 
@@ -34,6 +35,7 @@ struct y_probe_ops {
 
 struct y_run_options {
 	FILE *out, *err;
+	bool json;                        /* out gets objects of JSON */
 	double duration_s;                /* of _timer programs; 0: until stopped */
 	volatile sig_atomic_t *stop;      /* ends the run; may be NULL */
 	const struct y_probe_ops *probes; /* NULL: the program has none */

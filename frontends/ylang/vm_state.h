@@ -54,6 +54,9 @@ struct y_printed {
 };
 void y_print_format(FILE *out, const struct y_format *f, const struct y_printed *values);
 void y_print_table(FILE *out, const struct y_table *t, enum y_shape shape);
+/* print_json.c: the same as an object of JSON. */
+void y_json_format(FILE *out, const struct y_format *f, const struct y_printed *values);
+void y_json_table(FILE *out, const struct y_table *t, enum y_shape shape);
 /* Text of the target, made safe; the characters that it has. */
 u32 y_put_text(FILE *out, const char *bytes, u32 len);
 

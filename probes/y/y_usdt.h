@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the arguments of a USDT probe are, as its note says: "-4@%edi 8@16(%rsp) 1@$5", one of size@operand for each, in
- * the assembler's syntax (<sys/sdt.h>; stap's UserSpaceProbeImplementation). Untrusted: it is in the target's file.
+ * Where the arguments of a USDT probe are, as its note says: "-4@%edi 8@16(%rsp) 1@$5", a size@operand for each, in the
+ * assembler's syntax (<sys/sdt.h>; stap's UserSpaceProbeImplementation). Untrusted: it is in the target's file.
  */
 #ifndef YRT_Y_USDT_H
 #define YRT_Y_USDT_H

@@ -32,8 +32,8 @@ http {{
 
 
 @contextlib.contextmanager
-def nginx(clients):
-    """A worker that sends slowly to so many clients, and is stopped."""
+def nginx(clients, hold=True):
+    """A worker that sends slowly to so many clients, and is stopped; hold=False: it goes on, the port is yielded."""
     script = os.path.join(yrt.SOURCE, "fixtures", "nginx", "debug.sh")
     built = subprocess.run(["sh", script, os.path.join(yrt.BUILD, "nginx-debug")], capture_output=True, text=True)
     if built.returncode:
@@ -54,6 +54,9 @@ def nginx(clients):
             s = stack.enter_context(connected(port))
             s.sendall(f"GET /page?number={i} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
             assert s.recv(1000).startswith(b"HTTP/1.1 200"), "no answer"
+        if not hold:
+            yield port, worker, directory
+            return
         os.kill(worker, signal.SIGSTOP)
         yrt.until(lambda: yrt.read(f"/proc/{worker}/stat").rsplit(")", 1)[1].split()[0] == "T", "it stands still")
         yield program, worker, directory
@@ -161,6 +164,85 @@ for i = 1, 200 do keep[i] = string.rep("k", 5000) .. i drop[i] = string.rep("d",
 drop = nil collectgarbage("restart") collectgarbage() collectgarbage() collectgarbage("stop")
 says("holes")
 """
+
+
+def fetched(port, path):
+    """The bytes of a whole answer."""
+    with connected(port) as s:
+        s.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+        return sum(map(len, iter(lambda: s.recv(65536), b"")))
+
+
+def counted(name, port, worker):
+    """What an analyser says of 20 requests of a page and 7 of none, and the bytes of both."""
+    source = yrt.read(os.path.join(yrt.SOURCE, "library", name + ".y")) + (
+        'int said; _probe _timer(5ms) { if (!said) { said = 1; printf("started\\n"); } }\n')
+    with yrt.Program([yrt.YRT, "y", "-e", source, "-p", str(worker)], stdout=subprocess.PIPE, text=True) as y:
+        assert y.stdout.readline() == "started\n"
+        found, missing = (sum(fetched(port, path) for _ in range(n)) for path, n in (("/small", 20), ("/none", 7)))
+        y.send_signal(signal.SIGINT)
+        out = y.communicate(timeout=ylang.LIMIT_S)[0]
+    return {r[0]: r for r in map(str.split, out.splitlines()[1:3])}, found, missing, out
+
+
+def test_nginx_counts():
+    """Requests by status: their number and bytes as the clients have them; a time of each."""
+    with nginx(0, hold=False) as (port, worker, directory):
+        with open(os.path.join(directory, "small"), "w", encoding="utf-8") as f:
+            f.write("x" * 100)
+        rows, found, missing, out = counted("ngx-status", port, worker)
+        assert rows["200"][1:3] == ["20", str(found)] and rows["404"][1:3] == ["7", str(missing)], (out, found, missing)
+        rows, _, _, out = counted("ngx-latency", port, worker)
+        assert rows["200"][1] == "20" and rows["404"][1] == "7", out
+        assert "us[200]\n" in out and "us[404]\n" in out, out
+    yield "27 requests by status, with their bytes and times"
+
+
+ARENAS = r"""
+#include <malloc.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+static void *kept[3000];
+static void *work(void *first)
+{
+	for (long i = (long)first; i < (long)first + 1000; i++)
+		kept[i] = malloc(16 + i % 5000);
+	for (long i = (long)first; i < (long)first + 1000; i += 3)
+		free(kept[i]);
+	return NULL;
+}
+int main(void)
+{
+	pthread_t t[2];
+	static char buffer[4096];
+	setvbuf(stdin, buffer, _IOFBF, sizeof(buffer));
+	for (long i = 0; i < 2; i++)
+		pthread_create(&t[i], NULL, work, (void *)(1000 * (i + 1)));
+	for (int i = 0; i < 2; i++)
+		pthread_join(t[i], NULL);
+	work(0);
+	malloc_stats();
+	fputs("end\n", stderr);
+	getchar();
+}
+"""
+
+
+def test_malloc():
+    """Each arena's bytes as malloc_stats() of the process itself has them."""
+    if not glob.glob("/usr/lib/debug/.build-id/*/*.debug"):
+        raise yrt.Skipped("no libc6-dbg here")
+    with tempfile.TemporaryDirectory(prefix="yrt-y-") as directory:
+        program = os.path.join(directory, "arenas")
+        subprocess.run(["gcc", "-O1", "-pthread", "-xc", "-", "-o", program], input=ARENAS, text=True, check=True)
+        with yrt.Program([program], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as p:
+            said = "".join(iter(p.stderr.readline, "end\n"))
+            done = ylang.run("malloc-arenas", "-p", p.pid)
+    truth = re.findall(r"^Arena .*\nsystem bytes += +(\d+)\nin use bytes += +(\d+)", said, re.M)
+    found = [tuple(line.split()[1:3]) for line in done.stdout.splitlines()[1:]]
+    assert found == truth and len(truth) >= 2, f"{said}\n{done}"
+    yield f"{len(truth)} arenas"
 
 
 CLOSURES_LUA = """

@@ -4,6 +4,7 @@ Points of the kernel in Y programs: system calls, tracepoints and the clock, wit
 fixtures/native/called.c writes a line for each line of its input.
 """
 
+import json
 import os
 import select
 import signal
@@ -103,6 +104,31 @@ def test_profile():
                                       capture_output=True, text=True, timeout=LIMIT_S)
                 assert done.returncode == yrt.USAGE and said in done.stderr, done
     yield "a map by stack as a profile"
+
+
+def test_json():
+    """--json: an object a line, of what the VM and probes print."""
+    with probed("""
+_map long n[_str, short]; _map long by[_stack]; _agg a[short]; _agg all;
+_probe serve { n[_str($order->customer), $order->status]++; by[_stack]++; a[$order->status] <<< $many; all <<< $many; }
+_probe serve / $order->number == 2 / { printf("a \\"%s\\"\\n", $order->customer); }
+_probe _end { _print(n); _print(by); _print(a); _hist(a); _print(all); }
+""", options=["--json"]) as p:
+        truth = p.serve(60)
+        out, err = p.end()
+    said = [json.loads(line) for line in out.splitlines()]
+    text = [o["data"] for o in said if o["kind"] == "text"]
+    assert text[0] == "ready\n" and text.count('a "cy"\n') == 1, (text, err)
+    n, by, a, whole = (o for o in said if o["kind"] == "table")
+    assert n["title"] == "n" and n["keys"] == 2 and n["columns"] == ["value"], n
+    assert sum(row[2] for row in n["data"]) == 60 and ["ada", 404] in [row[:2] for row in n["data"]], n
+    (stack, count), = by["data"]
+    assert stack[-2:] == ["main", "serve"] and count == 60, by
+    assert [row[:2] for row in a["data"]] == [[200, truth["by_status"][0]], [404, 12], [500, 12]], (a, truth)
+    assert whole["data"] == [[60, 90, 0, 3, 1]] and whole["columns"][0] == "count", whole
+    histograms = {o["key"][0]: o["data"] for o in said if o["kind"] == "histogram"}
+    assert sum(many for _, _, many in histograms[200]) == 36 and histograms[200][0][:2] == [0, 1], histograms
+    yield f"{len(said)} objects"
 
 
 def test_clock():

@@ -186,8 +186,8 @@ def test_c_is_the_oracle():
         source, names = ylang.functions(parts)
         path = os.path.join(directory, "e.y")
         with open(path, "w", encoding="utf-8") as f:
-            f.write("long ended;\n" + source + "".join(f"_probe hit {{ {name}(); if (++ended == {len(names)}) _exit(); }}\n"
-                                                       for name in names))
+            probes = (f"_probe hit {{ {name}(); if (++ended == {len(names)}) _exit(); }}\n" for name in names)
+            f.write("long ended;\n" + source + "".join(probes))
         told = os.path.join(directory, "out"), os.path.join(directory, "err")
         with open(told[0], "w", encoding="utf-8") as out, open(told[1], "w", encoding="utf-8") as err:
             y = subprocess.Popen([yrt.YRT, "y", path, "-p", str(p.pid)], stdout=out, stderr=err)
@@ -211,17 +211,20 @@ ALLOWED = {"map_lookup_elem", "map_update_elem", "map_delete_elem", "ktime_get_n
 def test_helpers():
     """Each case as a probe calls nothing but readers, maps, clocks and the ring: nothing that writes or signals."""
     seen, programs = set(), 0
-    more = ["_map long n[_stack]; _probe tracepoint:sched_switch { _print($prev->comm[0]); n[_stack]++; }",
+    by_stack = "_map long n[_stack]; "
+    more = [by_stack + "_probe tracepoint:sched_switch { _print($prev->comm[0]); n[_stack]++; }",
             "_probe syscall:read:return { _print($return, _str((char *)0), _comm, _tid, _cpu, _ns, _wall); }",
-            "_map long n[_stack]; _probe _profile(9) { n[_stack]++; }", "_map long n[_stack]; _probe add { n[_stack]++; }"]
+            by_stack + "_probe _profile(9) { n[_stack]++; }", by_stack + "_probe add { n[_stack]++; }"]
+    sources = [c.source.replace("_probe _oneshot", "_probe add") for c in ylang.cases() if not c.refused] + more
     with yrt.Fixture("asked", seconds=None, wait=False) as f:
-        for source in [c.source.replace("_probe _oneshot", "_probe add") for c in ylang.cases() if not c.refused] + more:
+        for source in sources:
             done = ylang.run("-e", source, "-p", f.pid, "--emit", "bpf")
             called = set(re.findall(r"call bpf_(\S+)", done.stdout))
             assert called <= ALLOWED and "?" not in "".join(called), (source, called - ALLOWED)
             seen |= called
             programs += bool(called)
-    assert programs >= 50 and {"tail_call", "copy_from_user", "probe_read_kernel", "iter_num_next"} <= seen, (programs, seen)
+    assert programs >= 50, programs
+    assert {"tail_call", "copy_from_user", "probe_read_kernel", "iter_num_next"} <= seen, seen
     yield f"{programs} programs call {len(seen)} helpers, all of the list"
 
 

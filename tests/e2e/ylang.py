@@ -152,7 +152,7 @@ PART = 50  # expressions in a function
 
 @contextlib.contextmanager
 def expressions(seed, many):
-    """A program that has printed what so many random expressions are; (it, the lines, the expressions in parts, where)."""
+    """A program that has printed what so many random expressions are: it, the lines, the expressions, a directory."""
     r = random.Random(seed)
     names = [f"v{i}" for i in range(24)]
     types = [TYPES[i % 8] for i in range(24)]
