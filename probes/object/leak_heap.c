@@ -91,7 +91,9 @@ static void add_process(pid_t pid, struct point *p)
 		error_free(err);
 		return;
 	}
-	err = allocators_read(&space, &u);
+	err = usage_create(&u);
+	if (!err)
+		err = glibc_allocator.read(&space, u);
 	space_close(&space);
 	if (!err) {
 		p->all.in_use += u->facts.in_use;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the allocators of the targets have in use and free over a run, and in which sizes of blocks: a thread reads
- * their heaps (unwind/allocators/), as often as takes little time. A leak is memory in use that grows; a heap that
- * grows while what is in use does not is fragmented, or caches of threads fill up.
+ * What glibc's malloc has in use and free over a run in the targets, and in which sizes of blocks: a thread reads their
+ * heaps (unwind/allocators/), as often as takes little time. Other allocators are not read: to find out that one is not
+ * there takes longer than all the rest. A leak is memory in use that grows; a heap that grows while what is in use does
+ * not is fragmented, or caches of threads fill up.
  */
 #ifndef YRT_LEAK_HEAP_H
 #define YRT_LEAK_HEAP_H
