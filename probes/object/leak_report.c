@@ -11,6 +11,9 @@
 #define TOLD    10 /* stacks in the text */
 #define CALLERS 4
 
+#define HASH_BEGIN 0xcbf29ce484222325ull /* FNV-1a */
+#define HASH_PRIME 0x100000001b3ull
+
 #define CURVE_LEAST  4   /* points */
 #define GROWN_BLOCKS 16  /* fewer are no growth, */
 #define GROWN_PART   100 /* nor is less than such a part (1/GROWN_PART) of what there is */
@@ -166,6 +169,65 @@ static struct error *show(struct profile *p, const struct leak_summary *s, const
 	return NULL;
 }
 
+/* The same for all stacks that people read as one: of a method before and after it was compiled, of calls in a line. */
+static u64 name_hash(const struct profile *p, u32 node)
+{
+	u64 hash = HASH_BEGIN;
+
+	for (; node; node = p->nodes[node].parent)
+		for (const char *c = p->functions[p->nodes[node].function].name; c; c = *c ? c + 1 : NULL)
+			hash = (hash ^ (u8)*c) * HASH_PRIME;
+	return hash;
+}
+
+static void add_site(struct leak_site *to, const struct leak_site *from)
+{
+	for (u32 i = 0; i < LEAK_SLOTS; i++) {
+		to->seen[i] += from->seen[i];
+		to->blocks[i] += from->blocks[i];
+		to->bytes[i] += from->bytes[i];
+	}
+	for (u32 i = 0; i < LEAK_AGES; i++) {
+		to->all.died[i] += from->all.died[i];
+		to->watch.cut[i] += from->watch.cut[i];
+	}
+	to->all.made += from->all.made;
+	to->all.made_bytes += from->all.made_bytes;
+	to->all.freed += from->all.freed;
+	to->all.freed_bytes += from->all.freed_bytes;
+	to->all.life_ns += from->all.life_ns;
+	to->all.lives += from->all.lives;
+	to->bytes_made += from->bytes_made;
+	to->calls_made += from->calls_made;
+	to->watch.watched += from->watch.watched;
+	to->watch.in_heap |= from->watch.in_heap;
+	if (from->watch.hash && (!to->watch.hash || from->watch.least < to->watch.least))
+		to->watch.least = from->watch.least;
+	to->watch.most = from->watch.most > to->watch.most ? from->watch.most : to->watch.most;
+	to->watch.hash = to->watch.hash ? to->watch.hash : from->watch.hash;
+}
+
+/* Adds each stack to the first one of its names, and leaves nothing in it. */
+static struct error *join_sites(struct leak_stacks *stacks, const struct profile *p)
+{
+	struct table first = {0};
+	struct error *err = NULL;
+
+	for (u32 i = 0; !err && i < stacks->n; i++) {
+		struct leak_site *site = &stacks->of[i];
+		u64 hash = name_hash(p, site->node), *place = table_get(&first, hash);
+
+		if (!place) {
+			err = table_put(&first, hash, i + 1);
+			continue;
+		}
+		add_site(&stacks->of[*place - 1], site);
+		*site = (struct leak_site){.hash = site->hash, .node = site->node};
+	}
+	table_free(&first);
+	return err;
+}
+
 /* What grows first, then by size. */
 static int by_growth(const void *a, const void *b)
 {
@@ -233,6 +295,8 @@ struct error *leak_report(struct leak_stacks *stacks, struct leak_heap *heap, st
 	struct error *err = out ? NULL : &error_no_memory;
 	u32 n = 0;
 
+	if (!err)
+		err = join_sites(stacks, p);
 	for (u32 i = 0; !err && i < stacks->n; i++) {
 		if (s->in_windows)
 			judge_windows(&stacks->of[i], heap, s, (double)(now - stacks->began_ns) / 1e9, &all[n]);
