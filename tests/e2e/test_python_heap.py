@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """python-heap and python-refs, against a walk with the gc module in the same process, which stands still meanwhile."""
 
+import gzip
 import os
 import re
 import subprocess
@@ -175,6 +176,18 @@ def test_memory():
             return
         small = run("python-heap", "-p", f.pid, "--memory", 16)
         assert "INCOMPLETE: --memory is used up" in small.stderr, small.stderr
+
+
+def test_pprof():
+    """Memory in use, as go tool pprof and profile stores call it."""
+    with keeps() as f, tempfile.TemporaryDirectory() as d:
+        if read(f):
+            for command in "python-heap", "python-refs":
+                path = os.path.join(d, command + ".pb.gz")
+                run(command, "-p", f.pid, "-o", path)
+                with gzip.open(path) as file:
+                    text = file.read()
+                assert b"inuse_space" in text and b"inuse_objects" in text and b"alloc_space" not in text, command
 
 
 def test_growth():

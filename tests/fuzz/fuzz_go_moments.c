@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goroutines and the heap profile of a Go program whose memory is any bytes: an address is taken modulo the size of the
- * input, so that every pointer leads somewhere. The first byte chooses the release, the second how many goroutines
- * there are, the third after how many reads they fail: between two reads of the same bytes some of them change.
+ * Goroutines, the heap profile and the objects of a Go program whose memory is any bytes: an address is taken modulo
+ * the size of the input, so that every pointer leads somewhere. The first byte chooses the release, the second how many
+ * goroutines there are, the third after how many reads they fail: between two reads of the same bytes some of them
+ * change.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,10 +11,14 @@
 
 #include "runtimes/go/go_goroutines.h"
 #include "runtimes/go/go_heap.h"
+#include "runtimes/go/go_refs.h"
+#include "runtimes/go/go_refs_internal.h"
 #include "runtimes/go/go_rows.h"
 #include "tests/unit/go_fake.h"
 #include "unwind/cfi/cfi.h"
 #include "unwind/cleanup.h"
+#include "unwind/heap/heap.h"
+#include "unwind/heap/heap_draw.h"
 
 #define ALLGS   0x600000u
 #define BUCKETS 0x700000u
@@ -100,6 +105,96 @@ static void look(const struct go_view *v, u32 flags)
 	go_heap_drop(after);
 }
 
+/* --- objects --- */
+
+#define SPANS 8
+#define TYPES (HEAP + 0x100000)
+#define DATA  (HEAP + 0x200000)
+
+/* Spans of the sizes that the input says, and descriptions of types in any bytes. */
+static struct error *open_refs(void *instance, const struct runtime_process *p, struct heap *h, void **ret)
+{
+	static const u16 sizes[] = {8, 16, 48, 80, 512, 576, 1152, 8192};
+	const struct go_view *v = instance;
+	const u8 *data = ((const struct input *)v->p->memory)->data;
+	struct go_refs *r = calloc(1, sizeof(*r));
+
+	*ret = r;
+	if (!r)
+		return &error_no_memory;
+	*r = (struct go_refs){.h = h,
+	        .p = *p,
+	        .v = calloc(1, sizeof(*v)),
+	        .spans = calloc(SPANS, sizeof(*r->spans)),
+	        .nspans = SPANS,
+	        .module = {TYPES, TYPES + 0x10000, {DATA, DATA + 512}, {DATA + 512, DATA + 1024}}};
+	if (!r->v || !r->spans)
+		abort();
+	*r->v = *v;
+	r->v->layout = NULL; /* is the caller's */
+	for (u32 i = 0; i < SPANS; i++) {
+		u32 size = sizes[data[5 + i] % 8];
+
+		r->spans[i] = (struct go_span){.start = HEAP + i * 8192u,
+		        .size = size,
+		        .bits = HEAP + data[6 + i],
+		        .type = TYPES + data[7 + i] * 8u,
+		        .n = (u16)(8192 / size),
+		        .free = (u16)(data[13 + i] % (8192 / size + 1)),
+		        .plain = data[5 + i] & 64,
+		        .large = size == 8192};
+	}
+	return NULL;
+}
+
+static void close_refs(void *reader)
+{
+	struct go_refs *r = reader;
+
+	go_refs_types_free(r);
+	table_free(&r->hints);
+	free(r->v);
+	free(r->spans);
+	free(r);
+}
+
+static struct error *give_roots(void *reader)
+{
+	struct go_refs *r = reader;
+	const struct go_type *t = go_refs_type(r, TYPES);
+
+	r->root = heap_root(r->h, 0, HEAP_LASTING, "variables");
+	go_refs_give_words(r, DATA, 1024, HEAP_ANY);
+	if (t)
+		go_refs_give_typed(r, t, DATA, HEAP_ITEM);
+	go_refs_give(r, HEAP_ANY, DATA, TYPES);
+	for (u32 i = 0; i < SPANS; i++)
+		go_refs_give(r, HEAP_ANY, HEAP + i * 8192u, TYPES + 48 * i + i % GO_HINTS);
+	r->root = 0;
+	return NULL;
+}
+
+static void look_at_objects(struct go_view *v)
+{
+	const struct heap_options options = {.memory = 1 << 20, .references = true};
+	struct runtime_heap_ops ops = go_refs;
+	struct profile *p;
+	struct heap *h;
+	bool found;
+
+	ops.open = open_refs;
+	ops.close = close_refs;
+	ops.roots = give_roots;
+	if (heap_create(v->p->memory, 0, &options, &h))
+		abort();
+	error_free(heap_read(h, &ops, v, v->p, &found));
+	if (heap_settle(h) || profile_create(&p) || heap_draw_refs(h, p))
+		abort();
+	profile_finish(p);
+	profile_destroy(p);
+	heap_destroy(h);
+}
+
 static struct go_table *open_program(void)
 {
 	const struct cfi_options options = {.providers = {&go_provider}};
@@ -134,5 +229,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	v->layout = layouts[data[0] % 6];
 	v->at = v->layout->values;
 	look(v, data[3]);
+	b.reads = 0;
+	look_at_objects(v);
 	return 0;
 }

@@ -147,17 +147,21 @@ static enum heap_seen toy_object(void *reader, u64 addr, u32 label, struct heap_
 static const struct runtime_heap_ops toy = {
         .objects = "objects", .open = toy_open, .close = toy_close, .roots = toy_roots, .object = toy_object};
 
-static struct heap *read_toy(u64 memory)
+static struct heap *read_toy_as(const struct runtime_heap_ops *ops, struct heap_options o)
 {
-	struct heap_options o = {.memory = memory, .references = true};
 	struct runtime_process p = {.memory = &fake.mem};
 	struct heap *h;
 	bool found;
 
 	assert_null(heap_create(&fake.mem, 0, &o, &h));
-	assert_null(heap_read(h, &toy, NULL, &p, &found));
+	assert_null(heap_read(h, ops, NULL, &p, &found));
 	assert_true(found);
 	return h;
+}
+
+static struct heap *read_toy(u64 memory)
+{
+	return read_toy_as(&toy, (struct heap_options){.memory = memory, .references = true});
 }
 
 static u64 count(const struct heap *h, const char *type, u64 *bytes)
@@ -294,6 +298,81 @@ static void test_draw(void **unused)
 	heap_destroy(h);
 }
 
+/* The n largest, whatever their order in memory; of equal ones the first. */
+static void test_largest(void **unused)
+{
+	u64 a = MAKE(50, 0), b = MAKE(700, 0), c = MAKE(20, 0), d = MAKE(300, 0), e = MAKE(300, 0);
+	u32 *nodes, n;
+	struct heap *h;
+
+	roots[0] = MAKE(1, 5, a, b, c, d, e);
+	roots[1] = 0;
+	h = read_toy(64 << 20);
+	assert_null(heap_largest(h, 3, &nodes, &n));
+	assert_int_equal(n, 3);
+	assert_int_equal(h->nodes[nodes[0]].addr, b);
+	assert_int_equal(h->nodes[nodes[1]].addr, d);
+	assert_int_equal(h->nodes[nodes[2]].addr, e);
+	free(nodes);
+	assert_null(heap_largest(h, 100, &nodes, &n));
+	assert_int_equal(n, 6);
+	assert_int_equal(h->nodes[nodes[5]].addr, roots[0]);
+	free(nodes);
+	heap_destroy(h);
+}
+
+static u64 candidates[4][2]; /* with their counts */
+
+static struct error *toy_all(void *reader)
+{
+	heap_candidate(reader, roots[0], 1); /* is reached */
+	for (u32 i = 0; i < 4; i++)
+		heap_candidate(reader, candidates[i][0], candidates[i][1]);
+	return NULL;
+}
+
+/* A leaked one, one that nobody refers to, and a cycle: each with what it keeps, and nothing that a root reaches. */
+static void test_unreachable(void **unused)
+{
+	struct runtime_heap_ops ops = toy;
+	u64 kept = MAKE(100, 0), live = MAKE(5000, 0), one = MAKE(10, 2, 0ul, live), two = MAKE(20, 1, one);
+	u64 leaked = MAKE(1, 1, kept), garbage = MAKE(2, 1, two);
+	const struct {
+		const char *name;
+		u64 bytes;
+	} expected[] = {
+	        {"(counted as used, though nothing that is known refers to it)", 101}, {"(nothing refers to it)", 2}};
+	struct profile *p;
+	struct heap *h;
+
+	object_at(one)[3] = two; /* a cycle, to which garbage refers */
+	roots[0] = MAKE(1, 1, live);
+	roots[1] = 0;
+	memcpy(candidates, (u64[4][2]){{leaked, 1}, {two, 2}, {one, 1}, {garbage, 0}}, sizeof(candidates));
+	ops.all = toy_all;
+	h = read_toy_as(&ops, (struct heap_options){.memory = 64 << 20, .references = true, .unreachable = true});
+	assert_null(heap_settle(h));
+	assert_null(profile_create(&p));
+	assert_null(heap_draw_refs(h, p));
+	profile_finish(p);
+	assert_int_equal(p->nodes[0].total, 101 + 2 + 30);
+	for (u32 i = 0; i < 2; i++)
+		assert_int_equal(p->nodes[drawn(p, 0, expected[i].name)].total, expected[i].bytes + (i ? 30 : 0));
+	assert_int_equal(p->nodes[drawn(p, 0, "(cycles that only refer to themselves)")].total, 0);
+	profile_destroy(p);
+	heap_destroy(h);
+	candidates[3][0] = 0; /* now nothing refers to the cycle */
+	candidates[1][1] = 1;
+	h = read_toy_as(&ops, (struct heap_options){.memory = 64 << 20, .references = true, .unreachable = true});
+	assert_null(heap_settle(h));
+	assert_null(profile_create(&p));
+	assert_null(heap_draw_refs(h, p));
+	profile_finish(p);
+	assert_int_equal(p->nodes[drawn(p, 0, "(cycles that only refer to themselves)")].total, 30);
+	profile_destroy(p);
+	heap_destroy(h);
+}
+
 static void test_full(void **unused)
 {
 	u64 next = 0;
@@ -406,6 +485,8 @@ int main(void)
 	        cmocka_unit_test_setup_teardown(test_torn, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(test_ranks, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(test_draw, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(test_largest, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(test_unreachable, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(test_full, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(test_tallies, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(test_cache, set_up, tear_down),

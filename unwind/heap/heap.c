@@ -37,9 +37,10 @@ static void fail(struct heap *h, struct error *err)
 
 /* --- nodes --- */
 
+/* Any number of slots, not a power of two: the table grows by a half, and takes less. */
 static u64 slot_of(u64 addr, u64 nslots)
 {
-	return (addr >> 3) * 0x9e3779b97f4a7c15ull >> 20 & (nslots - 1);
+	return ((addr >> 3) * 0x9e3779b97f4a7c15ull >> 32) * nslots >> 32;
 }
 
 static u32 *find_slot(const struct heap *h, u64 addr)
@@ -48,7 +49,7 @@ static u32 *find_slot(const struct heap *h, u64 addr)
 	u64 i = slot_of(addr, r->nslots);
 
 	while (r->slots[i] && h->nodes[r->slots[i]].addr != addr)
-		i = (i + 1) & (r->nslots - 1);
+		i = i + 1 < r->nslots ? i + 1 : 0;
 	return &r->slots[i];
 }
 
@@ -60,14 +61,16 @@ bool heap_has(const struct heap *h, u64 addr)
 static struct error *more_slots(struct heap *h)
 {
 	struct heap_reading *r = reading(h);
-	u64 old = r->nslots;
-	u32 *slots = calloc(old ? 2 * old : SLOTS_FIRST, sizeof(*slots));
+	u64 more = r->nslots ? r->nslots + r->nslots / 2 : SLOTS_FIRST;
+	u32 *slots;
 
+	free(TAKE(r->slots)); /* all is in the nodes */
+	r->nslots = 0;
+	slots = calloc(more, sizeof(*slots));
 	if (!slots)
 		return &error_no_memory;
-	free(r->slots);
 	r->slots = slots;
-	r->nslots = old ? 2 * old : SLOTS_FIRST;
+	r->nslots = more;
 	for (u32 i = 1; i < h->nnodes; i++)
 		if (h->nodes[i].addr)
 			*find_slot(h, h->nodes[i].addr) = i;
@@ -116,7 +119,7 @@ u32 heap_discover(struct heap *h, u64 addr, u32 parent, u32 label, bool *fresh)
 	u32 *slot, node;
 
 	*fresh = false;
-	if (4ull * h->nnodes >= 3 * reading(h)->nslots)
+	if (5ull * h->nnodes >= 4 * reading(h)->nslots)
 		err = more_slots(h);
 	if (err) {
 		fail(h, err);
