@@ -268,34 +268,11 @@ static void check_watch(struct capability_check *c)
 		close(fd);
 }
 
-bool capabilities_kernel_names(void)
-{
-	cleanup(fclose) FILE *file = fopen("/proc/kallsyms", "re");
-	char line[256];
-	unsigned long addr = 0;
-
-	for (u32 i = 0; file && !addr && i < 64 && fgets(line, sizeof(line), file); i++)
-		sscanf(line, "%lx", &addr);
-	return addr;
-}
-
-static void check_kallsyms(struct capability_check *c)
-{
-	bool names = capabilities_kernel_names();
-
-	*c = (struct capability_check){.what = "kernel symbols",
-	        .state = names ? CAPABILITY_OK : CAPABILITY_LESS,
-	        .remedy = names ? NULL
-	                        : "kernel frames of `yrt dump` stay without names: CAP_SYSLOG, or "
-	                          "kernel.kptr_restrict=0"};
-	snprintf(c->found, sizeof(c->found), "%s", names ? "readable" : "hidden");
-}
-
 u32 capabilities_find(struct capability_check *checks)
 {
 	static void (*const all[])(struct capability_check * c) = {check_kernel, check_cap_bpf, check_cap_perfmon,
 	        check_cap_ptrace, check_cap_read, check_cap_restore, check_btf, check_lockdown, check_files, check_bpf,
-	        check_loop, check_clock, check_watch, check_kallsyms};
+	        check_loop, check_clock, check_watch};
 	u32 n = sizeof(all) / sizeof(*all);
 
 	for (u32 i = 0; i < n; i++)

@@ -49,7 +49,4 @@ struct error *capabilities_no_bpf(int code);
 /* Why perf_event_open(), or attaching to its event, failed, with the above if it was refused. to: "sample CPU 1". */
 __attribute__((format(printf, 2, 3))) struct error *capabilities_no_event(int code, const char *to, ...);
 
-/* Does the kernel show where its functions are? Only `dump` needs that (object_name_kernel()). */
-bool capabilities_kernel_names(void);
-
 #endif

@@ -88,10 +88,7 @@ s64 object_cpu_ns(const struct object *o);
  */
 s64 object_final_cpu_ns(struct object *o);
 
-/*
- * Names the kernel function at addr: "name", "name [module]", or "name [bpf]" for a BPF program. Returns false if there
- * is none. Not thread-safe. Unlike reading /proc/kallsyms, it needs neither CAP_SYSLOG nor 30 ms.
- */
+/* As kernel_name() does. */
 bool object_name_kernel(struct object *o, u64 addr, char *text, size_t size);
 
 /* Half of the events are taken from now on: each counts twice as much. */

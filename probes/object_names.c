@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kernel_name.h"
 #include "object_internal.h"
 
 #define TAG_CHARS 16
@@ -20,16 +21,22 @@ static bool is_bpf(const char *name)
 	return !strncmp(name, trampoline, len) && name[len] && !name[len + strspn(name + len, "0123456789")];
 }
 
-bool object_name_kernel(struct object *o, u64 addr, char *text, size_t size)
+bool kernel_name(int program, u64 *named_addr, char *named_text, u64 addr, char *text, size_t size)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, run);
-	struct sample *skel = o->skel;
-	const char *name = skel->bss->named_text;
 
-	skel->bss->named_addr = addr;
-	*skel->bss->named_text = '\0';
-	if (bpf_prog_test_run_opts(bpf_program__fd(skel->progs.name_kernel), &run) || !*name || !strncmp(name, "0x", 2))
+	*named_addr = addr;
+	*named_text = '\0';
+	if (bpf_prog_test_run_opts(program, &run) || !*named_text || !strncmp(named_text, "0x", 2))
 		return false;
-	snprintf(text, size, "%s%s", name, is_bpf(name) ? " [bpf]" : "");
+	snprintf(text, size, "%s%s", named_text, is_bpf(named_text) ? " [bpf]" : "");
 	return true;
+}
+
+bool object_name_kernel(struct object *o, u64 addr, char *text, size_t size)
+{
+	struct sample *skel = o->skel;
+
+	return kernel_name(bpf_program__fd(skel->progs.name_kernel), &skel->bss->named_addr, skel->bss->named_text,
+	        addr, text, size);
 }

@@ -32,7 +32,7 @@ int doctor_main(const struct command_line *self, int argc, char **argv)
 	        "cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search,cap_checkpoint_restore,cap_syslog+ep $(which "
 	        "yrt)\n"
 	        "In Kubernetes, as frontends/job/job.yaml has it:\n"
-	        "  capabilities: {add: [BPF, PERFMON, SYS_PTRACE, SYSLOG, CHECKPOINT_RESTORE, DAC_READ_SEARCH]}\n"
+	        "  capabilities: {add: [BPF, PERFMON, SYS_PTRACE, CHECKPOINT_RESTORE, DAC_READ_SEARCH]}\n"
 	        "  seccompProfile: {type: Unconfined}\n"
 	        "What works without any: render, diff, symbolize, layout, runtimes, help, and inspect of your own "
 	        "processes.";

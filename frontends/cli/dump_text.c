@@ -258,7 +258,7 @@ static struct error *put_stack(const struct dump_view *v, u32 top, FILE *out)
 			        turns - 1, colour(out, COLOUR_NONE));
 	}
 	if (!n)
-		fputs("    (no frames)\n", out);
+		fprintf(out, "    (no frames%s%s)\n", v->language ? " of " : "", v->language ? v->language : "");
 	return NULL;
 }
 

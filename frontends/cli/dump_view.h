@@ -44,9 +44,10 @@ struct dump_view {
 	u32 nstacks;
 	struct view_task *tasks; /* as the threads are */
 	u32 ntasks, ntask_stacks;
-	bool logical; /* tasks were asked for */
-	bool partial; /* there may be more of them */
-	u32 dumps;    /* that were taken (--repeat) */
+	const char *language; /* of which alone it has the frames; NULL: it has all */
+	bool logical;         /* tasks were asked for */
+	bool partial;         /* there may be more of them */
+	u32 dumps;            /* that were taken (--repeat) */
 };
 
 /* What was seen of a thread in the dumps before. */

@@ -45,7 +45,7 @@ static const struct command_line fixed[] = {
         {"help", "help, man pages and completions", help_main, &help_manual, .group = GROUP_PROGRAM},
 };
 
-#define COMMANDS_MAX 96
+#define COMMANDS_MAX 128
 #define FIXED        (sizeof(fixed) / sizeof(*fixed))
 static struct command_line all_commands[COMMANDS_MAX + 1];
 static u32 ncommands;
@@ -84,6 +84,20 @@ static bool add_top(const struct view *v)
 
 	if (asprintf(&name, "%s-top", v->name) < 0 ||
 	        asprintf(&summary, "CPU time of %s by function, live", v->language) < 0)
+		return false;
+	c.name = name;
+	c.summary = summary;
+	add(&c);
+	return true;
+}
+
+static bool add_dump(const struct view *v)
+{
+	struct command_line c = {.run = dump_main, .manual = &dump_manual, .group = GROUP_WAITING, .general = "dump"};
+	char *name, *summary;
+
+	if (asprintf(&name, "%s-dump", v->name) < 0 ||
+	        asprintf(&summary, "every thread's stack of %s now, what it waits for, deadlocks", v->language) < 0)
 		return false;
 	c.name = name;
 	c.summary = summary;
@@ -164,7 +178,7 @@ static bool list_commands(void)
 			return false;
 		for (const struct view *v = views(); v->name; v++)
 			if (((*e)->view && (!(*e)->has_view || (*e)->has_view(v)) && !add_event(*e, v)) ||
-			        (*e == events[0] && (!add_top(v) || (v->alloc && !add_alloc(v)))))
+			        (*e == events[0] && (!add_top(v) || !add_dump(v) || (v->alloc && !add_alloc(v)))))
 				return false;
 	}
 	for (const struct view *v = views(); v->name; v++)
@@ -187,7 +201,7 @@ int main(int argc, char **argv)
 {
 	const struct command_line *c;
 
-	/* tables that were only needed to load (the kernel's BTF, /proc/kallsyms) go back to the system */
+	/* tables that were only needed to load (the kernel's BTF) go back to the system */
 	mallopt(M_MMAP_THRESHOLD, 128 << 10);
 	if (!list_commands())
 		return report_error(&error_no_memory);

@@ -54,6 +54,13 @@ static struct process *find_process(void *ctx, u32 number)
 	return number && number <= d->nprocesses ? d->processes[number - 1] : NULL;
 }
 
+static bool name_kernel(void *ctx, u64 addr, char *text, size_t size)
+{
+	struct dump *d = ctx;
+
+	return d->threads && threads_name_kernel(d->threads, addr, text, size);
+}
+
 static struct error *open_core(struct dump *d)
 {
 	struct error *err = core_open(d->options.core, d->options.root, &d->core);
@@ -75,6 +82,8 @@ struct error *dump_create(const struct dump_options *options, struct dump **ret)
 		return err ? err : &error_no_memory;
 	d->options = *options;
 	d->options.collect.threads = true;
+	d->options.collect.names.kernel = name_kernel;
+	d->options.collect.names.kernel_ctx = d;
 	d->frames = malloc((FRAMES_MAX + (options->core ? DEEPEST : 0)) * sizeof(*d->frames));
 	err = d->frames ? arena_create(NULL, &d->arena) : &error_no_memory;
 	if (!err)

@@ -6,6 +6,7 @@
 #include <bpf/bpf_tracing.h>
 
 #include "kernel.h"
+#include "kernel_name.bpf.h"
 #include "return_probe.bpf.h"
 #include "syscall_of.bpf.h"
 #include "threads/thread.h"

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "probes/capabilities.h"
+#include "probes/kernel_name.h"
 #include "thread_iterator.skel.h"
 #include "unwind/grow.h"
 #include "unwind/now.h"
@@ -67,6 +68,12 @@ void threads_destroy(struct threads *t)
 	bpf_link__destroy(t->link);
 	thread_iterator__destroy(t->skel);
 	free(t);
+}
+
+bool threads_name_kernel(struct threads *t, u64 addr, char *text, size_t size)
+{
+	return kernel_name(bpf_program__fd(t->skel->progs.name_kernel), &t->skel->bss->named_addr,
+	        t->skel->bss->named_text, addr, text, size);
 }
 
 struct error *threads_want(struct threads *t, pid_t pid)

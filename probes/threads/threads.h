@@ -21,6 +21,8 @@ struct thread_list {
 /* ERROR_PERMISSION, ERROR_UNSUPPORTED. no_kernel: leave out kernel frames. */
 struct error *threads_create(bool no_kernel, struct threads **ret);
 void threads_destroy(struct threads *t);
+/* The function of the kernel at an address, as kernel_name() does. */
+bool threads_name_kernel(struct threads *t, u64 addr, char *text, size_t size);
 /* A process whose threads are wanted. */
 struct error *threads_want(struct threads *t, pid_t pid);
 /* All threads of them now. What exits meanwhile may be missing. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names of 10,000 addresses of a large library (an argument, else libjvm.so) beside llvm-symbolizer, which gets the
- * same list in the same run; and the kernel's symbols beside a plain read of their file.
+ * same list in the same run.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -132,38 +132,6 @@ static void bench_library(const char *path)
 	image_put(img);
 }
 
-static double time_read(const char *path)
-{
-	static char buf[64 << 10];
-	double start = now_ms();
-	int fd = open(path, O_RDONLY);
-
-	while (read(fd, buf, sizeof(buf)) > 0)
-		;
-	close(fd);
-	return now_ms() - start;
-}
-
-static void bench_kernel(void)
-{
-	double load[ROUNDS], plain[ROUNDS], start;
-	struct kallsyms *k = NULL;
-	size_t before = 0;
-	u32 i;
-
-	for (i = 0; i < ROUNDS; i++) {
-		kallsyms_destroy(k);
-		plain[i] = time_read("/proc/kallsyms");
-		before = heap();
-		start = now_ms();
-		die(kallsyms_load("/proc/kallsyms", &k));
-		load[i] = now_ms() - start;
-	}
-	printf("kallsyms: %.1f ms, %.2f times a plain read of the file (%.1f ms); %zu KiB\n", median(load, ROUNDS),
-	        median(load, ROUNDS) / median(plain, ROUNDS), median(plain, ROUNDS), (heap() - before) / 1024);
-	kallsyms_destroy(k);
-}
-
 int main(int argc, char **argv)
 {
 	glob_t found = {.gl_pathc = 0};
@@ -175,6 +143,5 @@ int main(int argc, char **argv)
 	else
 		fprintf(stderr, "no libjvm.so here: name a large library, or install openjdk-17-jre-headless\n");
 	globfree(&found);
-	bench_kernel();
 	return argc < 2 && !found.gl_pathc;
 }

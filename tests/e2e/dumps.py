@@ -8,9 +8,9 @@ import time
 import yrt
 
 
-def told(*args, code=yrt.OK, **kw):
+def told(*args, code=yrt.OK, command="dump", **kw):
     """The JSON of a dump, with the frames of each thread in it."""
-    result = yrt.run("dump", *args, "--json", output=False, stats=False, **kw)
+    result = yrt.run(command, *args, "--json", output=False, stats=False, **kw)
     assert result.code == code, result.stderr
     all_of_it = json.loads(result.stdout)
     for thread in all_of_it["threads"]:

@@ -274,6 +274,32 @@ def test_go():
         )
 
 
+SLEEPERS = """
+import threading, time
+def inner(n):
+    return inner(n - 1) if n else time.sleep(1000)
+for i in range(3):
+    threading.Thread(target=inner, args=(i,), daemon=True).start()
+inner(9)
+"""
+
+
+def test_view_of_a_language():
+    """Only the frames of scripts, which are those that dump has, and what each thread waits for."""
+    with yrt.Program([PYTHON, "-c", SLEEPERS]) as program:
+        yrt.waiting(program.pid, 4)
+        whole, own = dumps.of(program.pid), dumps.of(program.pid, command="python-dump")
+        text = yrt.run("python-dump", "-p", program.pid, output=False, stats=False).expect().stdout
+        other = yrt.run("perl-dump", "-p", program.pid, "-K", output=False, stats=False)
+    assert len(own) == 4 and set(own) == set(whole), (own, whole)
+    for tid, thread in own.items():
+        assert {f["kind"] for f in thread["frames"]} == {"script"}, thread
+        assert thread["frames"] == [f for f in whole[tid]["frames"] if f["kind"] == "script"], (thread, whole[tid])
+        assert thread["syscall"]["name"] == whole[tid]["syscall"]["name"], thread
+    assert "[kernel]" not in text and "libc" not in text and "inner  <string>:4" in text, text
+    yrt.clear(other, yrt.USAGE, "leave no frames")
+
+
 def test_perl():
     """Each sub and eval, with the line that it executes, as caller() has it."""
     with yrt.Fixture(

@@ -20,6 +20,7 @@ struct collect_options {
 	bool times;          /* when each sample was taken (profile.times) */
 	bool threads;        /* a node a thread at the root, or below its process */
 	bool native_only;    /* leave out frames of scripts (c-flame) */
+	bool scripts_only;   /* leave out native frames, but those of names.view's own code; with no_kernel */
 	bool no_kernel;      /* leave out kernel frames */
 	bool lock_only;      /* only stacks of threads that hold the lock of a VM (FRAME_LOCK) */
 	const char *include; /* only stacks with a frame that matches this extended regular expression; NULL: all */

@@ -84,6 +84,8 @@ static bool wanted(const struct collector *c, const struct frame *f)
 {
 	if (frame_kind(f) == FRAME_KERNEL)
 		return !c->options.no_kernel;
+	if (frame_kind(f) == FRAME_NATIVE && c->options.scripts_only)
+		return view_has(c->options.names.view, frame_runtime(f)) && !(frame_flags(f) & FRAME_VM);
 	return frame_kind(f) != FRAME_SCRIPT || (!c->options.native_only && !(frame_flags(f) & FRAME_AWAITED));
 }
 
@@ -251,7 +253,7 @@ static struct error *add_path(
 			if (err)
 				return err;
 		}
-		if (names_runs_script(frames, i))
+		if (names_runs_script(frames, i) && !c->options.scripts_only)
 			loop = &frames[i];
 		if (!wanted(c, &frames[i]))
 			continue;
@@ -322,7 +324,7 @@ struct error *collect_place(struct collector *c, const struct stack_record *reco
 		err = child_thread(c, p, node, record, &node);
 	if (!err && !stop_has_root(record->stop))
 		err = child_marker(c, node, record->stop, &node);
-	if (!err)
+	if (!err && !c->options.scripts_only)
 		err = without_start(c, p, c->expanded, &n);
 	if (!err)
 		err = without_lead(c, p, c->expanded, n, false, &lead);

@@ -79,7 +79,6 @@ void names_destroy(struct names *names)
 {
 	if (!names)
 		return;
-	kernel_names_free(&names->kernel);
 	table_free(&names->cache);
 	table_free(&names->files);
 	jit_names_free(&names->jits);

@@ -32,7 +32,7 @@ struct names_options {
 	bool (*leads_to_program)(
 	        const char *symbol); /* kernel functions that hide as innermost ones: event_ops; NULL: none */
 	struct name_reader *reader;  /* NULL: symbols are read when they are needed */
-	kernel_ask *kernel;          /* names the kernel's functions; NULL: /proc/kallsyms does */
+	kernel_ask *kernel;          /* names the kernel's functions; NULL: they have no names */
 	void *kernel_ctx;
 	struct process *(*find)(void *ctx, u32 number); /* by number, NULL if unknown; set by the collector */
 	void *find_ctx;

@@ -105,11 +105,4 @@ char *symbol_demangle_whole(const char *name);
 /* Might it be mangled? */
 bool symbol_is_mangled(const char *name);
 
-/* The kernel's symbols, from /proc/kallsyms, with "name [module]" for modules and BPF programs. */
-struct kallsyms;
-struct error *kallsyms_load(const char *path, struct kallsyms **ret);
-void kallsyms_destroy(struct kallsyms *k);
-/* NULL: none covers addr, or the kernel hides its addresses. */
-const char *kallsyms_find(const struct kallsyms *k, u64 addr);
-
 #endif
