@@ -64,7 +64,8 @@ struct event_command {
 	const char *(*tasks_hint)(const void *own);
 	/* The unit of its second value with these options; NULL: event_ops.more. May be NULL. */
 	const char *(*more)(const void *own);
-	bool no_kernel; /* kernel frames say nothing: they are the same for all */
+	const char *lister; /* the command that does the work of its first option --list; NULL: it has none */
+	bool no_kernel;     /* kernel frames say nothing: they are the same for all */
 };
 
 /* What only one event has to say of a run, of sampler_stats.of_event. What it does not define is as for all events. */

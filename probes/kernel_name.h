@@ -8,9 +8,9 @@
 #include <types.h>
 
 /*
- * The kernel function at addr: "name", "name [module]", or "name [bpf]" for a BPF program. False: there is none. program:
- * of name_kernel(); *named_addr and named_text are its. Not thread-safe. Unlike reading /proc/kallsyms, it needs neither
- * CAP_SYSLOG nor 30 ms.
+ * The kernel function at addr: "name", "name [module]", or "name [bpf]" for a BPF program. False: there is none.
+ * program: of name_kernel(), of which *named_addr and named_text are. Not thread-safe. Unlike reading /proc/kallsyms,
+ * it needs neither CAP_SYSLOG nor 30 ms.
  */
 bool kernel_name(int program, u64 *named_addr, char *named_text, u64 addr, char *text, size_t size);
 

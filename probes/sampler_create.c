@@ -38,7 +38,7 @@ static struct error *create_parts(struct sampler *s)
 	struct object_options object = {.depth = o->depth,
 	        .no_kernel = o->no_kernel,
 	        .no_user = o->no_user,
-	        .by_thread = o->collect.threads,
+	        .by_thread = o->collect.threads || o->collect.ntids,
 	        .times = o->collect.times,
 	        .everyone = o->everyone,
 	        .measure = o->measure,

@@ -97,6 +97,7 @@ struct flame_options {
 	bool source;   /* as profile_meta.source */
 	enum processes processes;
 	bool quiet;
+	u32 *tids;  /* of --tid */
 	u32 denied; /* files of targets that yrt may not read */
 	bool help;
 	bool awaits; /* a process that is selected */
@@ -135,6 +136,7 @@ enum flame_key { /* long options without a letter */
 	FLAME_SELECT,
 	FLAME_WAIT,
 	FLAME_TIMELINE,
+	FLAME_TID,
 	FLAME_TITLE,
 };
 
@@ -142,21 +144,21 @@ enum flame_key { /* long options without a letter */
 /* clang-format off */
 #define PID_OPTIONS \
 	{ 'p', "pid", "LIST", \
-		"processes, separated by commas; also the name of a process, if only one has it", COMPLETE_PID }, \
+		"pids, separated by commas; or the name of a process, if no other has it", COMPLETE_PID }, \
 	{ FLAME_SELECT, "select", "RULE", \
-		"processes with this exe=, comm=, cgroup=, pod=, container= or unit=; rules joined by commas " \
-		"must all match, of several --select one", \
+		"all processes with this exe=, comm=, cgroup=, pod=, container= or unit=. A RULE with commas, as " \
+		"pod=UID,exe=nginx, takes those that match all of it; --select may be given several times", \
 		COMPLETE_NOTHING }
 /* Of commands that look into one: one_process() takes both. */
 #define ONE_PROCESS_OPTIONS \
-	{ 'p', "pid", "PID", "the process; also its name, if only one has it", COMPLETE_PID }, \
+	{ 'p', "pid", "PID", "the process: its pid, or its name, if no other has it", COMPLETE_PID }, \
 	{ FLAME_SELECT, "select", "RULE", \
-		"the process with this exe=, comm=, cgroup=, pod=, container= or unit=; several rules, joined by " \
-		"commas, must all match", COMPLETE_NOTHING }
+		"the only process with this exe=, comm=, cgroup=, pod=, container= or unit=; a RULE with commas must " \
+		"match as a whole", COMPLETE_NOTHING }
 #define AWAIT_OPTIONS \
 	PID_OPTIONS, \
 	{ FLAME_WAIT, "wait", NULL, \
-		"wait until a process matches --select: --duration begins then", COMPLETE_NOTHING }
+		"if no process matches --select yet, wait for one; --duration counts from then on", COMPLETE_NOTHING }
 #define SELECT_OPTIONS \
 	AWAIT_OPTIONS, \
 	{ 'a', "all", NULL, "the whole machine: every process that runs (experimental)", COMPLETE_NOTHING }

@@ -27,6 +27,8 @@ static const struct manual_option options[] = {
                 "image or of its machine",
                 COMPLETE_FILE},
         {'s', "subprocesses", NULL, "also their children", COMPLETE_NOTHING},
+        {FLAME_TID, "tid", "LIST", "only these threads, by number, separated by commas; -p is not needed",
+                COMPLETE_NOTHING},
         {'o', "output", "FILE", "a file instead of stdout; its extension chooses the format", COMPLETE_FILE},
         {'f', "format", "NAME", "other than text and JSON; each thread is one sample:", COMPLETE_FORMAT},
         {DUMP_JSON, "json", NULL,

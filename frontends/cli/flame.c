@@ -202,7 +202,9 @@ static char *explain(const struct flame_options *o, const struct run_result *r)
 		c->explain(out, &o->run, st);
 	else if (st->collect.idle && !st->collect.counted)
 		fputs("all that was seen is waits by design: --idle shows them\n", out);
-	if (st->collect.filtered && !st->collect.counted && !st->collect.idle)
+	if (st->collect.filtered && !st->collect.counted && !st->collect.idle && o->run.sampler.collect.ntids)
+		fputs("the threads of --tid, or what -I and -X ask for, were not seen; others were\n", out);
+	else if (st->collect.filtered && !st->collect.counted && !st->collect.idle)
 		fputs("no stack matches -I and -X: they are extended regular expressions on names of functions and "
 		      "files\n",
 		        out);
@@ -435,8 +437,16 @@ int flame_run(const struct command_line *self, struct flame_options *o, int argc
 
 int flame_main(const struct command_line *self, int argc, char **argv)
 {
+	const struct event_command *c = self->event ? self->event->command_line : NULL;
 	struct flame_options o;
-	struct error *err = flame_parse(self, argc, argv, &o);
+	struct error *err;
+
+	if (c && c->lister && argc > 1 && !strcmp(argv[1], "--list")) {
+		self = find_command(c->lister);
+		manual_arguments(argv + 1);
+		return self->run(self, argc - 1, argv + 1);
+	}
+	err = flame_parse(self, argc, argv, &o);
 
 	return err ? report_error(err) : flame_run(self, &o, argc, argv);
 }

@@ -6,17 +6,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "cli.h"
 #include "manual.h"
 #include "output.h"
 #include "say.h"
 #include "probes/hit/hit_callee_match.h"
+#include "probes/hit/hit_find.h"
 #include "unwind/cfi/cfi.h"
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
 #include "unwind/process/process.h"
 #include "unwind/process/view.h"
+#include "unwind/symbols/symbols.h"
 
 static const struct manual_option options[] = {PID_OPTIONS, {0}};
 
@@ -25,6 +28,8 @@ static const char *const usage[] = {"-p PID[,PID...] [PATTERN...]", NULL};
 static const struct manual_example examples[] = {
         {"yrt functions -p 4242 'python:orders.*'", "those of a package, by module and name"},
         {"yrt functions -p 4242 '*checkout*'", "of any language"},
+        {"yrt functions -p 4242 'libc:mall*'", "of a library"},
+        {"yrt functions -p 4242 'sched:*'", "tracepoints of the kernel"},
         {NULL, NULL},
 };
 
@@ -32,7 +37,9 @@ const struct manual functions_manual = {
         .usage = usage,
         .text = "Prints functions of Python, LuaJIT, Perl and Java by the names that `yrt probe -e` and `yrt latency "
                 "-e` take, with the place of their definition. PATTERN is compared with the whole name: * stands for "
-                "any letters; without a language in front, it is looked for in each. The process keeps running.",
+                "any letters; without a language in front, it is looked for in each. FILE:PATTERN lists functions of a "
+                "mapped program or library, PROVIDER:PATTERN USDT probes, CATEGORY:PATTERN tracepoints. The process "
+                "keeps running.",
         .options = options,
         .examples = examples,
 };
@@ -104,6 +111,115 @@ static struct error *list_process(const struct process *p, const char *pattern, 
 	return err;
 }
 
+/* "libc:mall*": of files, USDT probes and tracepoints. */
+struct native {
+	struct hit_spec spec;
+	const struct image *image;
+	struct list *list;
+	struct error *err;
+};
+
+static void add_native(struct native *n, const char *head, const char *name, const char *kind)
+{
+	cleanup(free) char *clean = clean_text(name);
+
+	if (!n->err)
+		n->err = grow(&n->list->lines, n->list->n, sizeof(*n->list->lines));
+	if (n->err)
+		return;
+	if (!clean || asprintf(&n->list->lines[n->list->n].text, "%s%s%s\t%s", head, *head ? ":" : "", clean, kind) < 0)
+		n->err = &error_no_memory;
+	n->list->n += !n->err;
+}
+
+static bool see_function(void *ctx, const struct symbol_function *f)
+{
+	struct native *n = ctx;
+	const char *slash = strrchr(n->image->path, '/');
+	cleanup(free) char *name = NULL;
+
+	if (f->indirect || !hit_matches(n->spec.name, f->name))
+		return false;
+	name = symbol_is_mangled(f->name) ? symbol_demangle_whole(f->name) : NULL;
+	add_native(n, slash ? slash + 1 : n->image->path, name ? name : f->name, "function");
+	return n->err != NULL;
+}
+
+static void see_usdt(void *ctx, const char *name)
+{
+	struct native *n = ctx;
+	const char *colon = strchr(name, ':');
+	size_t len = (size_t)(colon - name);
+
+	if (strlen(n->spec.file) == len && !strncmp(name, n->spec.file, len) && !fnmatch(n->spec.name, colon + 1, 0))
+		add_native(n, "", name, "USDT probe");
+}
+
+static const char *const event_lists[] = {
+        "/sys/kernel/tracing/available_events", "/sys/kernel/debug/tracing/available_events"};
+
+/* Their categories are not known then, and not compared by -e: of all that are asked for, those named after it. */
+static void see_tracepoint(void *ctx, const char *name)
+{
+	struct native *n = ctx;
+
+	if (!fnmatch(n->spec.name, name, 0) && !strncmp(name, n->spec.file, strlen(n->spec.file)))
+		add_native(n, n->spec.file, name, "tracepoint");
+}
+
+/* The kernel lists them by category where its file system for tracing is mounted; "syscalls" can not be probed. */
+static void list_tracepoints(struct native *n)
+{
+	cleanup(fclose) FILE *file = NULL;
+	char line[256];
+
+	for (size_t i = 0; !file && i < sizeof(event_lists) / sizeof(*event_lists); i++)
+		file = fopen(event_lists[i], "re");
+	if (!file)
+		hit_each_tracepoint(see_tracepoint, n);
+	while (file && !n->err && fgets(line, sizeof(line), file)) {
+		char *colon = strchr(line, ':');
+
+		line[strcspn(line, "\n")] = '\0';
+		if (!colon || !strncmp(line, "syscalls:", 9) || fnmatch(n->spec.name, colon + 1, 0))
+			continue;
+		*colon = '\0';
+		if (strcmp(n->spec.file, line) != 0)
+			continue;
+		*colon = ':';
+		add_native(n, "", line, "tracepoint");
+	}
+}
+
+static struct error *list_native(const struct process *p, const char *pattern, u32 *count)
+{
+	const char *colon = strchr(pattern, ':');
+	struct list list = {0};
+	struct native n = {.list = &list};
+	char root[64];
+
+	if (!colon || colon == pattern || colon[1] == ':' || colon - pattern >= HIT_NAME_MAX)
+		return NULL;
+	snprintf(n.spec.file, sizeof(n.spec.file), "%.*s", (int)(colon - pattern), pattern);
+	snprintf(n.spec.name, sizeof(n.spec.name), "%s", colon + 1);
+	snprintf(root, sizeof(root), "/proc/%d/root", p->pid);
+	for (u32 i = 0; i < p->maps.nlines && !n.err; i++) {
+		struct image *image = p->mappings[i].image;
+
+		if (!image || image == n.image || !(p->mappings[i].prot & PROT_EXEC))
+			continue;
+		n.image = image;
+		if (hit_is_file(&n.spec, image->path) && !(n.err = symbols_load(image, root)))
+			symbols_each(image, see_function, &n);
+		if (!n.err)
+			hit_each_usdt(image, see_usdt, &n);
+	}
+	list_tracepoints(&n);
+	*count += list.n;
+	print(&list);
+	return n.err;
+}
+
 static struct error *list_all(pid_t pid, char *const *patterns, u32 *n)
 {
 	static char *const any[] = {"*", NULL};
@@ -116,8 +232,11 @@ static struct error *list_all(pid_t pid, char *const *patterns, u32 *n)
 		err = modules_create(arena, cfi_default_cache(), &modules);
 	if (!err)
 		err = process_create(modules, pid, 1, &p);
-	for (char *const *pattern = *patterns ? patterns : any; !err && *pattern; pattern++)
+	for (char *const *pattern = *patterns ? patterns : any; !err && *pattern; pattern++) {
 		err = list_process(p, *pattern, n);
+		if (!err && *patterns)
+			err = list_native(p, *pattern, n);
+	}
 	process_destroy(p);
 	modules_destroy(modules);
 	if (arena)
@@ -152,7 +271,7 @@ static struct error *finish(u32 n)
 {
 	if (!n)
 		return error_hint(error_new(ERROR_USAGE, "no function of that name was found"),
-		        "`yrt inspect -p PID` shows what languages were recognised");
+		        "`yrt inspect -p PID` shows what languages were recognised; FILE:PATTERN looks into a file");
 	if (fflush(stdout) || ferror(stdout))
 		return output_unread(stdout, error_new(ERROR_OUTPUT, "cannot write the result: %s", strerror(errno)));
 	return NULL;

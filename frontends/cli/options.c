@@ -10,6 +10,7 @@
 #include "processes.h"
 #include "probes/select_find.h"
 #include "unwind/cleanup.h"
+#include "unwind/grow.h"
 
 #define FREQUENCY_MAX 20000
 #define DEPTH_MAX     8192
@@ -27,6 +28,47 @@ static struct error *find_pid(const char *word, bool one, int *ret)
 		return error_new(ERROR_USAGE, "--pid takes %s, not \"%s\"",
 		        one ? "a pid or a name" : "pids or names separated by commas", word);
 	*ret = (int)pid;
+	return NULL;
+}
+
+/* The process of a thread. */
+static struct error *find_process_of(u32 tid, int *ret)
+{
+	char path[64], line[256];
+	cleanup(fclose) FILE *file = NULL;
+
+	snprintf(path, sizeof(path), "/proc/%u/status", tid);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "Tgid: %d", ret) == 1)
+			return NULL;
+	return error_hint(error_new(ERROR_NO_PROCESS, "there is no thread %u", tid),
+	        "`ls /proc/PID/task` or `yrt dump -p PID` lists those of a process");
+}
+
+static struct error *add_tids(struct flame_options *o, const char *list)
+{
+	struct collect_options *c = &o->run.sampler.collect;
+
+	while (*list) {
+		char *end;
+		unsigned long tid = strtoul(list, &end, 10);
+		struct error *err;
+		int pid;
+
+		if (end == list || (*end && *end != ',') || !tid || tid > 1 << 30)
+			return error_new(ERROR_USAGE, "--tid takes numbers separated by commas, not \"%s\"", list);
+		err = find_process_of((u32)tid, &pid);
+		if (!err)
+			err = grow(&o->tids, c->ntids, sizeof(*o->tids));
+		if (err)
+			return err;
+		o->tids[c->ntids++] = (u32)tid;
+		c->tids = o->tids;
+		if (!run_add_pid(&o->run, pid))
+			return &error_no_memory;
+		list = *end ? end + 1 : end;
+	}
 	return NULL;
 }
 
@@ -174,6 +216,8 @@ struct error *flame_option(int option, struct flame_options *o)
 
 	if (option == 'p')
 		return flame_add_pids(o, optarg);
+	if (option == FLAME_TID)
+		return add_tids(o, optarg);
 	if (option == FLAME_AS_ALWAYS)
 		return NULL;
 	err = run_option(&o->run, option, optarg, &taken);
@@ -257,6 +301,7 @@ void flame_free(struct flame_options *o)
 	run_free(&o->run);
 	selection_free(&o->selection);
 	free(o->send.labels);
+	free(o->tids);
 }
 
 struct error *flame_check_targets(struct flame_options *o)
@@ -273,6 +318,8 @@ struct error *flame_check_targets(struct flame_options *o)
 		        o->run.command ? "a command behind --" : "-a");
 	if (o->run.sampler.everyone && o->run.sampler.event != events[0])
 		return error_hint(error_new(ERROR_USAGE, "-a works for time on the CPU only"), "give -p or --select");
+	if (o->run.sampler.collect.ntids && o->run.sampler.event->stack)
+		return error_new(ERROR_USAGE, "--tid does not work for this command: -t separates threads");
 	if (o->awaits && !o->selection.nrules)
 		return error_new(ERROR_USAGE, "--wait takes --select");
 	return flame_select(o);

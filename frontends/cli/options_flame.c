@@ -7,9 +7,12 @@ const char *const flame_usage[] = {
 
 static const struct manual_option flame_options[] = {
         TARGET_ROWS(SELECT_OPTIONS) RATE_ROWS OUTPUT_ROWS MANUAL_HEADING("Options of other profilers"),
-        {FLAME_AS_ALWAYS, "native", NULL, "of py-spy; native frames are always shown", COMPLETE_NOTHING},
-        {FLAME_AS_ALWAYS, "nonblocking", NULL, "of py-spy; targets are never paused", COMPLETE_NOTHING},
-        {'e', "event", "NAME", "of async-profiler: only cpu; an error names the command for other events",
+        {FLAME_AS_ALWAYS, "native", NULL, "accepted, as py-spy has it: native frames are always shown",
+                COMPLETE_NOTHING},
+        {FLAME_AS_ALWAYS, "nonblocking", NULL, "accepted, as py-spy has it: targets are never paused",
+                COMPLETE_NOTHING},
+        {'e', "event", "NAME",
+                "as async-profiler and perf have it: cpu is what this command does; for others yrt names the command",
                 COMPLETE_NOTHING},
         {0},
 };

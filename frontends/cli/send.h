@@ -32,12 +32,14 @@ enum { SEND_PUSH = 0x400, SEND_TENANT, SEND_CA, SEND_TIMEOUT, SEND_TRIES, SEND_L
 		"send it to a store: pyroscope+http://HOST:4040, parca+…:7070, otlp+…:4318 or coroot+…", \
 		COMPLETE_NOTHING }, \
 	{ SEND_LABEL, "label", "KEY=VALUE", \
-		"one more label, besides host, service, pod, container and build; repeatable", COMPLETE_NOTHING }, \
-	{ SEND_TENANT, "tenant", "ID", "sent as X-Scope-OrgID", COMPLETE_NOTHING }, \
-	{ SEND_CA, "ca", "FILE", "certificates to verify the store with (the system's)", COMPLETE_FILE }, \
-	{ SEND_TIMEOUT, "push-timeout", "SECS", "limit for each attempt (10)", COMPLETE_NOTHING }, \
+		"a label to send with it, besides host, service, pod, container and build; several may be given", \
+		COMPLETE_NOTHING }, \
+	{ SEND_TENANT, "tenant", "ID", "the tenant at the store: the header X-Scope-OrgID", COMPLETE_NOTHING }, \
+	{ SEND_CA, "ca", "FILE", "certificates by which the store is verified (those of the system)", COMPLETE_FILE }, \
+	{ SEND_TIMEOUT, "push-timeout", "SECS", "how long an attempt may take (10)", COMPLETE_NOTHING }, \
 	{ SEND_TRIES, "push-tries", "N", \
-		"attempts if the store is down or busy (5); the delay doubles each time", COMPLETE_NOTHING }
+		"how often to try if the store is down or busy (5); each pause is twice as long as the one before", \
+		COMPLETE_NOTHING }
 /* clang-format on */
 
 #define SEND_DEFAULTS                                                                                                  \

@@ -280,8 +280,11 @@ static void tell_others(struct hit *h, u32 spec, const struct image *img, const 
 		return;
 	h->told[spec] = true;
 	h->host->options->warn(h->host->options->ctx,
-	        error_new(ERROR_USAGE, "-e %s: %s has %u functions of that name, all are taken: %.900s",
-	                h->options->spec[spec].text, img->path, found->n, found->others));
+	        hit_is_pattern(&h->options->spec[spec])
+	                ? error_new(ERROR_USAGE, "-e %s: %u functions of %s match, all are taken%s",
+	                          h->options->spec[spec].text, found->n, img->path, found->others)
+	                : error_new(ERROR_USAGE, "-e %s: %s has %u functions of that name, all are taken: %.900s",
+	                          h->options->spec[spec].text, img->path, found->n, found->others));
 }
 
 /* path: for the kernel; root: of its file system. */

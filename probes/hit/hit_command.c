@@ -7,7 +7,7 @@
 #include "probes/hit/hit.h"
 #include "probes/hit/hit_slow.h"
 
-enum { LATENCY_OVER = EVENT_KEY };
+enum { LATENCY_OVER = EVENT_KEY, HIT_LIST };
 
 static const struct setting latency_own[] = {
         {LATENCY_OVER, SETTING_OF(struct hit_options, over_ns), .name = "--over"},
@@ -16,7 +16,9 @@ static const struct setting latency_own[] = {
 
 static struct error *take_probe(struct run_request *r, int key, const char *argument, bool *taken)
 {
-	*taken = key == 'e';
+	*taken = key == 'e' || key == HIT_LIST;
+	if (key == HIT_LIST)
+		return error_hint(error_new(ERROR_USAGE, "--list comes first"), "yrt probe --list -p PID 'libc:mall*'");
 	return *taken ? hit_add(r->own, argument) : NULL;
 }
 
@@ -39,6 +41,9 @@ static struct error *check_latency(struct run_request *r, bool recorded)
 		        error_new(ERROR_USAGE, "latency takes one function"), "yrt latency -e libc:malloc -p PID");
 	if (o->spec[0].language && !strpbrk(o->spec[0].name, ".:*"))
 		o->spec[0].language = NULL; /* "python:PyObject_Call" is a function of a file */
+	if (!o->spec[0].language && hit_is_pattern(&o->spec[0]))
+		return error_hint(error_new(ERROR_USAGE, "latency takes one function, not a pattern"),
+		        "`yrt probe -e '%s'` counts them; `yrt functions` lists them", o->spec[0].text);
 	if (!o->spec[0].language)
 		o->spec[0].kind = HIT_FUNCTION;
 	o->returns = true;
@@ -71,7 +76,8 @@ static const struct event_option probe_first[] = {
         {'e', "event", "WHAT",
                 "FILE:FUNCTION, FUNCTION, FILE+0xADDRESS, PROVIDER:PROBE (USDT), CATEGORY:TRACEPOINT, "
                 "python:MODULE.FUNCTION, lua:FILE:FUNCTION, lua:FILE:LINE, perl:PACKAGE::SUB, java:CLASS.METHOD or "
-                "go:FUNCTION; up to 16"},
+                "go:FUNCTION; up to 16. In FILE:FUNCTION * stands for any letters: up to 64 functions"},
+        {HIT_LIST, "list", NULL, "list what -e takes, for -p and patterns, as `yrt functions` does"},
         {0},
 };
 
@@ -80,6 +86,8 @@ static const char *const probe_usage[] = {
 
 static const struct event_example probe_examples[] = {
         {"yrt @ -e libc:malloc -p 4242 -d 10 -o malloc.html", "who calls malloc()"},
+        {"yrt @ --list -p 4242 'libc:mall*'", "which functions there are"},
+        {"yrt @ -e 'libc:mall*' -p 4242 -d 10", "all of them"},
         {"yrt @ -e nginx:ngx_http_finalize_request -p 4242", "a function of the program"},
         {"yrt @ -e sched:sched_process_exec -s -p 4242", "a tracepoint: who starts programs"},
         {"yrt @ -e python:gc__start -p 4242", "a USDT probe, by its provider and name"},
@@ -92,6 +100,7 @@ static const struct event_example probe_examples[] = {
 };
 
 const struct event_command hit_command = {
+        .lister = "functions",
         .usage = probe_usage,
         .text = "Each hit counts once for its stack: user, language and kernel frames. FILE is a mapped program or "
                 "library: the beginning of its name (libc for libc.so.6) or the end of its path. All functions "

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hit_find.h"
 
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,25 +14,40 @@
 
 struct search {
 	struct hit_name name;
+	const char *pattern; /* in place of it: whose * stands for any letters */
+	u32 matched, resolvers;
 	struct hit_found *found;
 	char *symbol[HIT_PLACES_MAX]; /* of each */
 	bool indirect, too_many;
 };
+
+/* The name, or what C++ and Rust call it without types. Parts of functions are none. */
+bool hit_matches(const char *pattern, const char *symbol)
+{
+	cleanup(free) char *name = symbol_is_mangled(symbol) ? hit_name_short(symbol) : NULL;
+
+	return !strstr(symbol, ".cold") && !strstr(symbol, ".part.") && !fnmatch(pattern, name ? name : symbol, 0);
+}
 
 static bool take(void *ctx, const struct symbol_function *f)
 {
 	struct search *s = ctx;
 	struct hit_found *found = s->found;
 
-	if (!hit_name_is(&s->name, f->name))
+	if (s->pattern ? !hit_matches(s->pattern, f->name) : !hit_name_is(&s->name, f->name))
 		return false;
-	s->indirect |= f->indirect;
 	for (u32 i = 0; i < found->n; i++)
 		if (found->addr[i] == f->addr)
 			return false;
+	if (s->pattern && f->indirect) { /* it runs once, when the file is loaded */
+		s->resolvers++;
+		return false;
+	}
+	s->indirect |= f->indirect;
+	s->matched++;
 	s->too_many = found->n == HIT_PLACES_MAX;
 	if (s->too_many)
-		return true;
+		return !s->pattern; /* of a pattern all are counted */
 	s->symbol[found->n] = strdup(f->name);
 	found->addr[found->n++] = f->addr;
 	return false;
@@ -92,11 +108,25 @@ static struct error *check(const struct hit_spec *s, struct image *img, struct s
 		return error_hint(error_new(ERROR_UNSUPPORTED,
 		                          "-e %s: this symbol is a resolver (IFUNC), not the function", s->text),
 		        "give the resolved function: a profile shows its name");
+	if (search->too_many && search->pattern)
+		return error_hint(
+		        error_new(ERROR_USAGE, "-e %s: %u functions of %s match, and %u can be probed at a time",
+		                s->text, search->matched, img->path, HIT_PLACES_MAX),
+		        "`yrt functions -p PID '%s:%s'` lists them; make the pattern narrower",
+		        *s->file ? s->file : "*", s->name);
+	if (search->pattern && !ret->n && search->resolvers)
+		return error_hint(error_new(ERROR_UNSUPPORTED,
+		                          "-e %s: all that match are resolvers (IFUNC), not functions", s->text),
+		        "give a resolved function: a profile shows its name");
 	if (search->too_many)
 		return error_hint(error_new(ERROR_USAGE, "-e %s: %s has more than %u functions of that name", s->text,
 		                          img->path, HIT_PLACES_MAX),
 		        "give its arguments, or FILE:ADDRESS");
-	if (ret->n > 1 && !are_one(search))
+	if (search->pattern && ret->n &&
+	        asprintf(&ret->others, search->resolvers ? "; %u resolvers (IFUNC) are not" : "", search->resolvers) <
+	                0)
+		ret->others = NULL;
+	else if (!search->pattern && ret->n > 1 && !are_one(search))
 		ret->others = text_of(search);
 	for (u32 i = 0; i < ret->n; i++)
 		if (!hit_offset(img, probed_entry(img, ret->addr[i]), true, &ret->place[i].offset))
@@ -107,7 +137,7 @@ static struct error *check(const struct hit_spec *s, struct image *img, struct s
 
 static struct error *find_function(const struct hit_spec *s, struct image *img, const char *root, struct hit_found *ret)
 {
-	struct search search = {.found = ret};
+	struct search search = {.found = ret, .pattern = hit_is_pattern(s) ? s->name : NULL};
 	struct error *err = symbols_load(img, root);
 
 	if (err)
@@ -153,10 +183,15 @@ static u32 rounded(u32 n)
 	return (n + 3) & ~3u;
 }
 
+struct usdt_list {
+	void (*each)(void *ctx, const char *name);
+	void *ctx;
+};
+
 /* A note of <sys/sdt.h>: address, base and semaphore, provider, name, arguments. The base moves where a file was
  * prelinked. */
 static void take_note(const struct hit_spec *s, struct image *img, const u8 *desc, u32 size, u64 base,
-        struct hit_found *ret, struct hit_near *near)
+        struct hit_found *ret, struct hit_near *near, const struct usdt_list *list)
 {
 	const char *provider = (const char *)desc + 24, *name, *end = (const char *)desc + size;
 	struct hit_place place = {0};
@@ -169,6 +204,12 @@ static void take_note(const struct hit_spec *s, struct image *img, const u8 *des
 		return;
 	if (near)
 		hit_near(near, s->name, name);
+	if (list) {
+		char both[2 * HIT_NAME_MAX];
+
+		snprintf(both, sizeof(both), "%.500s:%.500s", provider, name);
+		list->each(list->ctx, both);
+	}
 	if (!ret)
 		return;
 	moved = base ? base - word(desc + 8) : 0;
@@ -183,8 +224,9 @@ static void take_note(const struct hit_spec *s, struct image *img, const u8 *des
 	ret->usdt = true;
 }
 
-/* ret, near: NULL: not wanted. */
-static void find_usdt(const struct hit_spec *s, struct image *img, struct hit_found *ret, struct hit_near *near)
+/* ret, near, list: NULL: not wanted. */
+static void find_usdt(const struct hit_spec *s, struct image *img, struct hit_found *ret, struct hit_near *near,
+        const struct usdt_list *list)
 {
 	Elf_Data *notes = image_section(img, ".note.stapsdt", NULL);
 	u64 base = 0;
@@ -202,7 +244,7 @@ static void find_usdt(const struct hit_spec *s, struct image *img, struct hit_fo
 		if (head[0] > notes->d_size || head[1] > notes->d_size || desc + head[1] > notes->d_size)
 			break;
 		if (head[2] == 3 && head[0] == 8 && !memcmp(note + 12, "stapsdt", 8))
-			take_note(s, img, (const u8 *)notes->d_buf + desc, head[1], base, ret, near);
+			take_note(s, img, (const u8 *)notes->d_buf + desc, head[1], base, ret, near, list);
 		at = desc + rounded(head[1]);
 	}
 }
@@ -214,7 +256,15 @@ void hit_find_near(const struct hit_spec *s, struct image *img, struct hit_near 
 	if (s->kind != HIT_USDT && hit_is_file(s, img->path))
 		symbols_each(img, take_near, &search);
 	if (s->kind != HIT_FUNCTION)
-		find_usdt(s, img, NULL, near);
+		find_usdt(s, img, NULL, near, NULL);
+}
+
+void hit_each_usdt(struct image *img, void (*each)(void *ctx, const char *name), void *ctx)
+{
+	static const struct hit_spec any;
+	const struct usdt_list list = {each, ctx};
+
+	find_usdt(&any, img, NULL, NULL, &list);
 }
 
 struct error *hit_find(const struct hit_spec *s, struct image *img, const char *root, struct hit_found *ret)
@@ -236,7 +286,7 @@ struct error *hit_find(const struct hit_spec *s, struct image *img, const char *
 	if (s->kind != HIT_USDT && hit_is_file(s, img->path))
 		err = find_function(s, img, root, ret);
 	if (!err && !ret->n && s->kind != HIT_FUNCTION)
-		find_usdt(s, img, ret, NULL);
+		find_usdt(s, img, ret, NULL, NULL);
 	return err;
 }
 

@@ -19,7 +19,8 @@ struct hit_found {
 	u64 addr[HIT_PLACES_MAX]; /* of functions, in the file */
 	u32 n;
 	bool usdt;
-	char *others; /* the functions, if users would say that they differ; malloc'd. NULL: there is one */
+	char *others; /* the functions, if users would say that they differ; of a pattern, what is left out.
+	               * malloc'd. NULL: there is one */
 };
 
 /*
@@ -29,6 +30,10 @@ struct hit_found {
  * are searched for a USDT probe, because the spec may name the probe's provider instead of a file.
  */
 struct error *hit_find(const struct hit_spec *s, struct image *img, const char *root, struct hit_found *ret);
+/* Does a symbol match a pattern, by the name that `hit_find()` compares it with? */
+bool hit_matches(const char *pattern, const char *symbol);
+/* The USDT probes of a file: of each, "PROVIDER:NAME". */
+void hit_each_usdt(struct image *img, void (*each)(void *ctx, const char *name), void *ctx);
 /* Adds names of the file that are like the one that was not found. symbols_load() was called. */
 void hit_find_near(const struct hit_spec *s, struct image *img, struct hit_near *near);
 

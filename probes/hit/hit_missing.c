@@ -30,8 +30,11 @@ static void files_text(const struct targets *t, char *ret)
 /* What was given is a pattern: no name is like that. */
 static struct error *no_patterns(const struct hit_spec *s)
 {
-	return error_hint(error_new(ERROR_USAGE, "-e %s: no name is \"%s\"", s->text, *s->name ? s->name : s->file),
-	        "patterns (*) are not supported: give full names, with an -e for each");
+	return error_hint(error_new(ERROR_USAGE, "-e %s: no function matches \"%s\"", s->text, s->name),
+	        "patterns (*) are for functions of files; `yrt functions -p PID '%s:%s'` lists functions, USDT probes "
+	        "and "
+	        "tracepoints: give an -e for each",
+	        *s->file ? s->file : "*", s->name);
 }
 
 static struct error *no_file(const struct hit_spec *s, const struct targets *targets)
@@ -63,7 +66,7 @@ struct error *hit_missing(const struct hit_spec *s, bool matched, const struct t
 	char near[HIT_NEAR_TEXT];
 	struct error *err;
 
-	if (strchr(s->text, '*') && !strchr(s->text, '('))
+	if (hit_is_pattern(s))
 		return no_patterns(s);
 	if (!matched)
 		return no_file(s, targets);

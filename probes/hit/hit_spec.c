@@ -97,23 +97,46 @@ void hit_near_text(const struct hit_near *near, char *ret)
 		len += (size_t)snprintf(ret + len, HIT_NEAR_TEXT - len, "%s%s", i ? ", " : "", near->name[i]);
 }
 
-/* Is there such a tracepoint? near: those with a name like that. */
-static bool is_tracepoint(const char *name, struct hit_near *near)
+bool hit_is_pattern(const struct hit_spec *s)
+{
+	return strchr(s->name, '*') && !strpbrk(s->name, "(<") && !strstr(s->name, "operator");
+}
+
+void hit_each_tracepoint(void (*each)(void *ctx, const char *name), void *ctx)
 {
 	struct btf *btf = btf__load_vmlinux_btf();
-	bool found = false;
 
-	for (u32 i = 1; btf && i < btf__type_cnt(btf) && !found; i++) {
+	for (u32 i = 1; btf && i < btf__type_cnt(btf); i++) {
 		const struct btf_type *t = btf__type_by_id(btf, i);
 		const char *type = btf_is_typedef(t) ? btf__name_by_offset(btf, t->name_off) : NULL;
 
-		if (!type || strncmp(type, TYPEDEF, strlen(TYPEDEF)) != 0)
-			continue;
-		found = !strcmp(type + strlen(TYPEDEF), name);
-		hit_near(near, name, type + strlen(TYPEDEF));
+		if (type && !strncmp(type, TYPEDEF, strlen(TYPEDEF)))
+			each(ctx, type + strlen(TYPEDEF));
 	}
 	btf__free(btf);
-	return found;
+}
+
+struct tracepoint_search {
+	const char *name;
+	struct hit_near *near;
+	bool found;
+};
+
+static void look_at_tracepoint(void *ctx, const char *name)
+{
+	struct tracepoint_search *s = ctx;
+
+	s->found |= !strcmp(name, s->name);
+	hit_near(s->near, s->name, name);
+}
+
+/* Is there such a tracepoint? near: those with a name like that. */
+static bool is_tracepoint(const char *name, struct hit_near *near)
+{
+	struct tracepoint_search s = {name, near, false};
+
+	hit_each_tracepoint(look_at_tracepoint, &s);
+	return s.found;
 }
 
 static struct error *no_tracepoint(const struct hit_spec *s, const struct hit_near *near)

@@ -45,6 +45,11 @@ struct error *hit_parse(const char *text, struct hit_spec *ret);
 /* Does the spec mean this file? "libc" is libc.so.6 and libc-2.31.so; with a '/' it is the end of the path. */
 bool hit_is_file(const struct hit_spec *s, const char *path);
 
+/* Is its name a pattern, whose * stands for any letters? Not C++'s operators and pointers. */
+bool hit_is_pattern(const struct hit_spec *s);
+/* The tracepoints of this kernel that can be probed: of each, its name without a category. */
+void hit_each_tracepoint(void (*each)(void *ctx, const char *name), void *ctx);
+
 void hit_near(struct hit_near *near, const char *wanted, const char *name);
 /* "a, b, c" in HIT_NEAR_TEXT bytes. */
 #define HIT_NEAR_TEXT 1024

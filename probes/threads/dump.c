@@ -339,6 +339,8 @@ static struct error *look(struct dump *d, struct dump_list *list)
 		return err;
 	*list = (struct dump_list){0};
 	for (u32 k = 0; !err && k < now.n; k++) {
+		if (!collect_wants_thread(&d->options.collect, now.items[k].tid))
+			continue;
 		while (i < old.n && old.items[i].at.tid < now.items[k].tid)
 			forget(&old.items[i++]);
 		if (i == old.n || old.items[i].at.tid != now.items[k].tid) {

@@ -49,7 +49,8 @@ static const struct event_option off_options[] = {
         {-1, NULL, NULL, "Waits"},
         {WAIT_MIN, "min", "TIME", "only waits of at least TIME: 20ms, 2s; a number alone is microseconds"},
         {WAIT_MAX, "max", "TIME", "only waits of at most TIME"},
-        {WAIT_WAKERS, "wakers", NULL, "show inside each wait the stack of the thread that ended it, leaf first"},
+        {WAIT_WAKERS, "wakers", NULL,
+                "on top of each wait, show the stack of the thread that ended it, from its leaf to its root"},
         {WAIT_LOGICAL, "logical", NULL,
                 "also show what waits without a thread, sampled: goroutines, virtual threads, tasks of asyncio, "
                 "coroutines of LuaJIT"},

@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -81,6 +82,43 @@ def test_units_everywhere():
         for text in ("10s", "2m", "500ms" if args[0] != "report" else "1m"):
             result = yrt.run(*args, text, output=False, stats=False)
             assert result.code == yrt.USAGE and text not in result.stderr, (args, result.stderr)
+
+
+TWO_THREADS = """
+import threading
+def first():
+    while True: pass
+def second():
+    while True: pass
+for f in (first, second):
+    threading.Thread(target=f, daemon=True).start()
+print(*[t.native_id for t in threading.enumerate()], flush=True)
+threading.Event().wait()
+"""
+
+
+def test_thread():
+    """--tid: stacks of that thread alone, whose process need not be named."""
+    with yrt.Program([sys.executable, "-c", TWO_THREADS], stdout=subprocess.PIPE) as program:
+        main, first, second = map(int, program.stdout.readline().split())
+        for tid, own, other in ((first, "first", "second"), (second, "second", "first")):
+            at = yrt.Run("python-flame", "--tid", tid, "-d", 600, "-F", 499).sampling()
+            enough = cpu_of(tid) + 500_000_000
+            yrt.until(lambda: cpu_of(tid) > enough, "it runs", 60)
+            at.process.send_signal(signal.SIGINT)
+            stacks = at.result().expect().stacks
+            assert stacks and all(any(f.split(" ")[0] == own for f in frames) for frames, _ in stacks), yrt.show(stacks)
+            assert not any(f.split(" ")[0] == other for frames, _ in stacks for f in frames), yrt.show(stacks)
+        dump = yrt.run("dump", "--tid", f"{main},{second}", "--json", output=False, stats=False).expect()
+        assert {t["tid"] for t in json.loads(dump.stdout)["threads"]} == {main, second}, dump.stdout
+    yrt.clear(yrt.run("flame", "--tid", 2**30, "-d", 1), yrt.NO_PROCESS, "no thread")
+    yrt.clear(yrt.run("flame", "--tid", "1x", "-d", 1), yrt.USAGE, "--tid takes numbers")
+    yrt.clear(yrt.run("leak", "--tid", os.getpid(), "-d", 1), yrt.USAGE, "--tid does not work")
+
+
+def cpu_of(tid):
+    """Its CPU time in nanoseconds."""
+    return int(yrt.read(f"/proc/{tid}/schedstat").split()[0])
 
 
 def test_misspelled_options():

@@ -4,9 +4,12 @@ probe: each hit of a function, an address, a USDT probe or a tracepoint counts o
 refused by name.
 """
 
+import collections
+import os
 import re
 import signal
 import subprocess
+import tempfile
 import time
 
 import go
@@ -162,6 +165,59 @@ def test_not_called():
             assert "inlined into its callers" in result.stderr, result.stderr
 
 
+SHOP = """
+#include <stdio.h>
+#include <unistd.h>
+__attribute__((noinline)) int shop_price(int n) { asm volatile(""); return n; }
+__attribute__((noinline)) int shop_cost(int n) { asm volatile(""); return n + 1; }
+__attribute__((noinline)) int other(int n) { asm volatile(""); return n + 2; }
+int main(void)
+{
+	volatile int sum = 0;
+	puts("ready"), fflush(stdout);
+	getchar();
+	for (int i = 0; i < 100; i++)
+		sum += shop_price(i) + shop_cost(i) + shop_cost(i) + other(i);
+	puts("done"), fflush(stdout);
+	getchar();
+}
+"""
+
+
+def test_patterns():
+    """A * takes all functions that match and counts each; too many are refused by number. --list names them."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, program = os.path.join(folder, "calls.c"), os.path.join(folder, "calls")
+        with open(source, "w") as out:
+            out.write(SHOP)
+        subprocess.run(["cc", "-O1", "-o", program, source], check=True)
+        with yrt.Program([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as target:
+            target.stdout.readline()
+            at = yrt.Run("probe", "-e", "calls:shop_*", "-p", target.pid, "-d", 600, "--max-cpu", 0).sampling()
+            target.stdin.write(b"\n")
+            target.stdin.flush()
+            assert target.stdout.readline() == b"done\n"
+            at.process.send_signal(signal.SIGINT)
+            result = at.result().expect()
+            counts = collections.Counter()
+            for frames, n in result.stacks:
+                counts[frames[-1]] += n
+            assert counts == {"shop_price": 100, "shop_cost": 200}, yrt.show(result.stacks)
+            assert "2 functions of" in result.stderr and "match, all are taken" in result.stderr, result.stderr
+            many = yrt.run("probe", "-e", "libc:*", "-p", target.pid, "-d", 1)
+            number = int(re.search(r"(\d+) functions of", many.stderr)[1])
+            assert many.code == yrt.USAGE and number > 1000, many.stderr
+            listed = [yrt.run(*words, "-p", target.pid, pattern, output=False, stats=False).expect().stdout.splitlines()
+                      for words in (("probe", "--list"), ("functions",)) for pattern in ("calls:shop_*", "libc:malloc")]
+            assert listed[:2] == listed[2:], listed
+            assert listed[0] == ["calls:shop_cost\tfunction", "calls:shop_price\tfunction"], listed
+            assert [line.split(":")[1] for line in listed[1]] == ["malloc\tfunction"], listed
+            points = yrt.run("probe", "--list", "-p", target.pid, "sched:sched_sw*", output=False, stats=False).expect()
+            assert "sched:sched_switch\ttracepoint" in points.stdout.splitlines(), points.stdout
+            yrt.clear(yrt.run("latency", "-e", "calls:shop_*", "-p", target.pid), yrt.USAGE, "not a pattern")
+            target.kill()
+
+
 def test_refusals():
     """What is not there, or is there twice, is reported, with what comes near."""
     with subprocess.Popen([PYTHON, "-c", "import time; time.sleep(60)"]) as target:
@@ -173,8 +229,9 @@ def test_refusals():
                 ("nothing_like_that", ("no function", "JIT")),
                 ("sched:sched_swich", ("sched_switch",)),
                 ("libc:memcpy", ("IFUNC",)),
-                ("libc:mall*", ("patterns",)),
-                ("sched:*", ("patterns",)),
+                ("libc:no_such*", ("no function matches", "yrt functions -p PID 'libc:no_such*'")),
+                ("sched:*", ("no function matches", "tracepoints")),
+                ("libc:*", ("functions of", "match, and 64 can be probed", "yrt functions")),
                 ("libc:0x10", ("not in the code of",)),
                 ("tracepoint:a:b_c_d", ("no tracepoint",)),
                 (":x", ("name is missing",)),

@@ -129,6 +129,11 @@ static bool holds_lock(const struct frame *frames, u32 n)
 	return false;
 }
 
+static bool is_wanted(const struct collector *c, const struct stack_record *record, const struct frame *frames, u32 n)
+{
+	return collect_wants_thread(&c->options, record->tid) && (!c->options.lock_only || holds_lock(frames, n));
+}
+
 static struct error *skip_stack(struct collector *c, const struct stack_record *record)
 {
 	struct error *err = table_put(&c->nodes[record->epoch & 1], record->hash, pack(NODE_FILTERED, 0, 0, 0, 0));
@@ -169,7 +174,7 @@ static struct error *add_stack(
 	if (c->options.stack)
 		return c->options.stack(c->options.stack_ctx, record, frames, n);
 	c->stats.stacks++;
-	if (c->options.lock_only && !holds_lock(frames, n))
+	if (!is_wanted(c, record, frames, n))
 		return skip_stack(c, record);
 	err = collect_place(c, record, frames, n, NULL, &packed);
 	if (!err)
@@ -354,7 +359,7 @@ static struct error *add_deferred(
 	struct error *err = NULL;
 
 	c->stats.stacks++;
-	if (!c->options.lock_only || holds_lock(frames, n))
+	if (is_wanted(c, record, frames, n))
 		err = collect_place(c, record, frames, n, NULL, &packed);
 	if (err)
 		return err;

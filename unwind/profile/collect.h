@@ -16,12 +16,14 @@
 
 struct collect_options {
 	struct names_options names;
-	bool processes;      /* a node a process at the root, below those of its container (containers.h) */
-	bool times;          /* when each sample was taken (profile.times) */
-	bool threads;        /* a node a thread at the root, or below its process */
-	bool native_only;    /* leave out frames of scripts (c-flame) */
-	bool scripts_only;   /* leave out native frames, but those of names.view's own code; with no_kernel */
-	bool no_kernel;      /* leave out kernel frames */
+	bool processes;    /* a node a process at the root, below those of its container (containers.h) */
+	bool times;        /* when each sample was taken (profile.times) */
+	bool threads;      /* a node a thread at the root, or below its process */
+	bool native_only;  /* leave out frames of scripts (c-flame) */
+	bool scripts_only; /* leave out native frames, but those of names.view's own code; with no_kernel */
+	bool no_kernel;    /* leave out kernel frames */
+	const u32 *tids;   /* only stacks of these threads, whose hashes are by thread; 0: of all */
+	u32 ntids;
 	bool lock_only;      /* only stacks of threads that hold the lock of a VM (FRAME_LOCK) */
 	const char *include; /* only stacks with a frame that matches this extended regular expression; NULL: all */
 	const char *exclude; /* no stack with such a frame */
@@ -37,6 +39,15 @@ struct collect_options {
 	struct error *(*stack)(void *ctx, const struct stack_record *record, const struct frame *frames, u32 n);
 	void *stack_ctx;
 };
+
+static inline bool collect_wants_thread(const struct collect_options *o, u32 tid)
+{
+	u32 i = 0;
+
+	while (i < o->ntids && o->tids[i] != tid)
+		i++;
+	return !o->ntids || i < o->ntids;
+}
 
 struct collector;
 
