@@ -124,7 +124,9 @@ const struct event_command hit_command = {
 };
 
 static const struct event_option latency_first[] = {
-        {'e', "event", "FUNCTION", "FILE:FUNCTION, FUNCTION, FILE+0xADDRESS or python:MODULE.FUNCTION"},
+        {'e', "event", "FUNCTION",
+                "FILE:FUNCTION, FUNCTION, FILE+0xADDRESS, python:MODULE.FUNCTION, lua:FILE:FUNCTION, lua:FILE:LINE, "
+                "perl:PACKAGE::SUB or java:CLASS.METHOD"},
         {LATENCY_OVER, "over", "TIME",
                 "stacks only of calls that last at least TIME (100ms, 5us), with their arguments and waits"},
         {0},
@@ -137,6 +139,7 @@ static const struct event_example latency_examples[] = {
         {"yrt @ -e libc:fsync -p 4242 -d 10", "how long each fsync() took"},
         {"yrt @ -e nginx:ngx_http_process_request --over 100ms -p 4242 -o slow.html",
                 "slow ones: stacks, arguments, waits"},
+        {"yrt @ -e java:shop.Order.place --over 50ms -p 4242", "a method of Java; `yrt functions` lists names"},
         {NULL, NULL},
 };
 
@@ -150,7 +153,9 @@ const struct event_command latency_command = {
                 "take more than a quarter of --max-cpu, "
                 "the function is probed in shifts of 20 ms and more, and calls of a shift stand for those in between; "
                 "calls that last longer than a second are not seen then. yrt finds the returns in the function's "
-                "code.\n"
+                "code. Functions of Python, LuaJIT, Perl and Java are watched by debug registers, those that return at "
+                "more than three places are refused (Perl's are not). A call of Lua that yields lasts until it "
+                "returns.\n"
                 "With --over, the longest calls are listed with their arguments and what they waited for, and stacks "
                 "show where they waited. Debug information gives the arguments names and types. Memory that they "
                 "point to is read as the call returns. Ctrl-C ends the run early and keeps the result.",
