@@ -349,7 +349,7 @@ def test_image_of_buildah():
             ).stdout
         )
         assert config["config"]["Entrypoint"] == ["/usr/bin/yrt"] and config["config"]["WorkingDir"] == "/out", config
-        assert "YRT_CACHE_DIR=/out/cache" in config["config"]["Env"] and os.path.getsize(archive) < 30_000_000, config
+        assert "YRT_CACHE_DIR=/out/cache" in config["config"]["Env"] and os.path.getsize(archive) < 32_000_000, config
 
 
 SECCOMP = "/usr/share/containers/seccomp.json"  # the default of Podman and CRI-O
