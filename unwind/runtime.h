@@ -223,6 +223,7 @@ struct runtime_ops {
 	/* What people call its code, in legends: interpreted, and by which compiler. NULL: by the language. */
 	struct {
 		const char *interpreted, *baseline, *jit;
+		bool ahead; /* what is KIND_SCRIPT_JIT was compiled ahead of time: there is no JIT */
 	} words;
 	enum runtime_id id;
 	const char *supported;              /* one line for `yrt runtimes` */

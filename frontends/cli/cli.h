@@ -104,6 +104,7 @@ struct flame_options {
 	struct selection selection;
 	struct send_options send;
 	bool named;           /* -o was given */
+	char *replaces;       /* the file that is there already, while it runs; NULL: none, or -o names it */
 	char *labels;         /* of labels.h, while it runs */
 	const char *service;  /* what several programs are to a store: the selection, the command */
 	bool async, no_async; /* as given */

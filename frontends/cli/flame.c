@@ -321,15 +321,8 @@ void flame_note_waiting(const struct flame_options *o)
 	error_free(err);
 }
 
-/* A file of the name that a command has where nobody gives another. */
-static void note_replaced(const struct flame_options *o, const char *name)
-{
-	if (name && !o->named && !o->quiet && !access(name, F_OK))
-		say_note("%s is there already and will be replaced: -o gives another name", name);
-}
-
 /* *reserved: a name that yrt chose for what is sent. */
-static struct error *open_output(const struct flame_options *o, struct output *out, char **reserved)
+static struct error *open_output(struct flame_options *o, struct output *out, char **reserved)
 {
 	char stamp[OUTPUT_STAMP], *name;
 	struct error *err;
@@ -342,7 +335,7 @@ static struct error *open_output(const struct flame_options *o, struct output *o
 		return output_open(strdup("-"), out);
 	if (!o->send.url || o->named) {
 		name = output_expand(o->output, o->run.npids ? o->run.pids[0] : 0);
-		note_replaced(o, name);
+		o->replaces = name && !o->named && !access(name, F_OK) ? strdup(name) : NULL;
 		return output_open(name, out);
 	}
 	output_stamp(stamp);
@@ -356,6 +349,8 @@ static void begins(void *ctx)
 
 	if (o->awaits && !o->run.npids && o->selection.nrules && !o->quiet)
 		flame_note_waiting(o);
+	if (o->replaces && !o->quiet) /* nobody gave its name */
+		say_note("%s is there already and will be replaced: -o gives another name", o->replaces);
 	set_labels(o, o->run.pids, o->run.npids);
 }
 
@@ -390,6 +385,7 @@ static int sample(const struct command_line *self, struct flame_options *o, cons
 	}
 	run_result_free(&r);
 	free(TAKE(o->labels));
+	free(TAKE(o->replaces));
 	error_free(output_close(&out, false));
 	output_unreserve(reserved);
 	if (name && !sent && (!code || code == ERROR_LOST)) {

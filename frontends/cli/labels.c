@@ -76,6 +76,18 @@ static bool has_key(const char *text, const char *key, size_t n)
 	return false;
 }
 
+/* The value of the last line with this key; NULL: there is none. */
+static const char *value_of(const char *text, const char *key)
+{
+	size_t n = strlen(key);
+	const char *found = NULL;
+
+	for (; text && *text; text = strchr(text, '\n') ? strchr(text, '\n') + 1 : NULL)
+		if (!strncmp(text, key, n) && text[n] == '=')
+			found = text + n + 1;
+	return found;
+}
+
 /* The build-id of the program whose file's name is the service's. */
 static const char *build_of(const struct profile *p, const char *service, size_t n)
 {
@@ -92,7 +104,8 @@ struct error *labels_merge(struct profile *p, const char *more)
 {
 	static const char build_key[] = "process.executable.build_id.gnu";
 	const char *own = p->meta.labels ? p->meta.labels : "";
-	const char *service = has_key(own, "service.name", 12) ? strstr(own, "service.name=") + 13 : NULL;
+	const char *service = value_of(own, "service.name");
+	const char *given = has_key(more, "service.name", 12) ? NULL : value_of(more, "service"); /* means the same */
 	cleanup(free) char *text = NULL;
 	struct error *err;
 	size_t size;
@@ -106,8 +119,10 @@ struct error *labels_merge(struct profile *p, const char *more)
 		if (!has_key(next, line, strcspn(line, "=")))
 			fprintf(out, "%.*s\n", (int)strcspn(line, "\n"), line);
 	}
+	if (given)
+		fprintf(out, "service.name=%.*s\n", (int)strcspn(given, "\n"), given);
 	for (const char *line = own; *line; line += strcspn(line, "\n"), line += *line == '\n')
-		if (!has_key(more, line, strcspn(line, "=\n")))
+		if (!has_key(more, line, strcspn(line, "=\n")) && !(given && !strncmp(line, "service.name=", 13)))
 			fprintf(out, "%.*s\n", (int)strcspn(line, "\n"), line);
 	if (service && !has_key(more, build_key, sizeof(build_key) - 1) &&
 	        !has_key(own, build_key, sizeof(build_key) - 1))

@@ -5,6 +5,7 @@
 #include "cli.h"
 #include "colour.h"
 #include "frontends/format/format.h"
+#include "probes/event.h"
 #include "unwind/process/view.h"
 
 #define HELP_WIDTH 100
@@ -108,9 +109,20 @@ static int widest(const struct manual *m)
 	return width > 0 ? width : 12;
 }
 
+void manual_format(const struct command_line *c, const struct format *f, char ret[MANUAL_FORMAT])
+{
+	const struct event_ops *e = f == &format_folded ? c->event : NULL;
+
+	if (e)
+		snprintf(ret, MANUAL_FORMAT, "root;...;leaf %s%s%s%s, a line a stack", e->unit, e->more ? " (or " : "",
+		        e->more ? e->more : "", e->more ? ")" : "");
+	else
+		snprintf(ret, MANUAL_FORMAT, "%s", f->description);
+}
+
 static void put_option(FILE *out, const struct command_line *c, const struct manual_option *o, int width)
 {
-	char head[128];
+	char head[128], text[MANUAL_FORMAT];
 
 	if (!o->name) {
 		fprintf(out, "\n %s%s%s\n", colour(out, COLOUR_BOLD), o->text, colour(out, COLOUR_NONE));
@@ -119,8 +131,10 @@ static void put_option(FILE *out, const struct command_line *c, const struct man
 	option_head(o, head, sizeof(head));
 	fprintf(out, "%-*s  ", width, head);
 	put_wrapped(out, c, o->text, width + 2);
-	for (const struct format *const *f = formats; o->completion == COMPLETE_FORMAT && *f; f++)
-		fprintf(out, "%*s%-10s %-13s %s\n", width + 4, "", (*f)->name, (*f)->extension, (*f)->description);
+	for (const struct format *const *f = formats; o->completion == COMPLETE_FORMAT && *f; f++) {
+		manual_format(c, *f, text);
+		fprintf(out, "%*s%-10s %-13s %s\n", width + 4, "", (*f)->name, (*f)->extension, text);
+	}
 }
 
 static void put_heading(FILE *out, const char *text)

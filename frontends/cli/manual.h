@@ -68,6 +68,11 @@ void manual_arguments(char **argv);
 struct error *manual_bad_option(void);
 void manual_remember(const struct manual_getopt *g);
 
+struct format;
+/* What a format is; of folded stacks of an event also what is counted. */
+#define MANUAL_FORMAT 128
+void manual_format(const struct command_line *c, const struct format *f, char ret[MANUAL_FORMAT]);
+
 /* --help of a command, and of yrt. */
 void manual_help(FILE *out, const struct command_line *c);
 void manual_overview(FILE *out);

@@ -48,6 +48,8 @@ static void put_title(FILE *out, const struct command_line *c, const char *summa
 
 static void put_option(FILE *out, const struct command_line *c, const struct manual_option *o)
 {
+	char text[MANUAL_FORMAT];
+
 	if (!o->name) {
 		put_line(out, ".SS ", c, o->text);
 		return;
@@ -67,7 +69,8 @@ static void put_option(FILE *out, const struct command_line *c, const struct man
 	fputs(".RS\n", out);
 	for (const struct format *const *f = formats; *f; f++) {
 		put_line(out, ".TP\n", c, (*f)->name);
-		put_line(out, "", c, (*f)->description);
+		manual_format(c, *f, text);
+		put_line(out, "", c, text);
 	}
 	fputs(".RE\n", out);
 }

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli.h"
 #include "output.h"
@@ -67,6 +68,9 @@ struct error *redraw_check(const struct redraw *r, bool diff, const struct forma
 	if (!*ret)
 		return error_hint(error_new(ERROR_USAGE, "no output format for %s", r->format ? r->format : r->output),
 		        "--help lists the formats and their extensions");
+	if ((*ret)->binary && r->output && !strcmp(r->output, "-") && isatty(STDOUT_FILENO))
+		return error_hint(
+		        error_new(ERROR_USAGE, "this format is not for a terminal"), "give a file with -o, or a pipe");
 	if (diff && !(*ret)->compares)
 		return error_hint(error_new(ERROR_USAGE, "%s cannot show a difference", (*ret)->name),
 		        "html, svg, txt, pprof and folded can");
@@ -86,6 +90,21 @@ static struct error *fold(struct profile **p)
 	return NULL;
 }
 
+/* An empty picture says why it is. */
+static void note_nothing(const struct redraw *r, const char *path, struct profile *p)
+{
+	bool chosen = r->filter.include || r->filter.exclude || r->filter.no_kernel || r->filter.no_user;
+
+	if (p->nodes[0].total)
+		return;
+	if (!p->meta.why || !*p->meta.why)
+		p->meta.why =
+		        chosen ? "no stack is left by -I, -X, -U and -K: -I and -X are extended regular expressions on "
+		                 "names of functions, files and threads"
+		               : "there is no stack in this file";
+	say_note("%s: %s", path, p->meta.why);
+}
+
 struct error *redraw_load(
         const struct redraw *r, const char *path, const struct format *f, struct profile **ret, bool *lost)
 {
@@ -99,6 +118,8 @@ struct error *redraw_load(
 		say_note("%s: %s", path, (*ret)->meta.loss);
 	if (!err && r->async)
 		err = fold(ret);
+	if (!err)
+		note_nothing(r, path, *ret);
 	if (err || !recording.cut)
 		return err;
 	say_note("%s is cut short: %" PRIu64 " samples of it are missing", path, recording.missing);

@@ -65,6 +65,35 @@ const struct manual top_manual = {
         .examples = examples,
 };
 
+/*
+ * Lines at most one column short of the terminal's: in the last one the cursor stays on the character, and some
+ * terminals put what follows over it. Sequences that steer it take no room.
+ */
+static void put_clipped(FILE *out, const char *text, int columns)
+{
+	int n = 0;
+
+	while (*text) {
+		size_t size = 1;
+
+		if (*text == '\033') {
+			size += strcspn(text + 1, "mHJKhl");
+			size += text[size] != '\0';
+		} else if (*text == '\n') {
+			n = 0;
+		} else {
+			const char *next = text;
+
+			text_next(&next);
+			size = next - text;
+			n++;
+		}
+		if (n < columns || *text == '\033')
+			fwrite(text, 1, size, out);
+		text += size;
+	}
+}
+
 static void draw(struct top *t)
 {
 	char *text = NULL;
@@ -82,7 +111,7 @@ static void draw(struct top *t)
 	fputs("\033[J", out);
 	top_put_keys(out, t, t->lines);
 	fclose(out);
-	fwrite(text, 1, size, stdout);
+	put_clipped(stdout, text, t->columns);
 	fflush(stdout);
 	free(text);
 }

@@ -11,6 +11,7 @@
 #include "text.h"
 #include "unwind/cleanup.h"
 #include "unwind/search.h"
+#include "words.h"
 
 #define GAP 2.5 /* periods without a sample: the thread did not run */
 
@@ -59,7 +60,7 @@ static void put_box(struct chrome *w, const struct samples_thread *t, u32 node, 
 
 	begin_event(w, "X", t);
 	fprintf(w->out, "\"ts\":%.3f,\"dur\":%.3f,\"cat\":\"%s\",\"name\":", (double)since / 1e3,
-	        (double)(until - since) / 1e3, text_kind(f->kind));
+	        (double)(until - since) / 1e3, text_kind(words_kind(f)));
 	text_json(w->out, text_name(f));
 	if (*f->module || *f->file) {
 		fputs(",\"args\":{\"in\":", w->out);

@@ -14,6 +14,7 @@
 #include "text.h"
 #include "unwind/cleanup.h"
 #include "unwind/table.h"
+#include "words.h"
 
 #define FORMAT_VERSION 70
 #define GECKO_VERSION  36
@@ -194,7 +195,7 @@ static void put_resource_name(struct firefox *w, u32 i)
 
 static void put_category(struct firefox *w, u32 i)
 {
-	text_number(w->out, function_at(w, i)->kind);
+	text_number(w->out, words_kind(function_at(w, i)));
 }
 
 static void put_length(struct firefox *w, u32 n, const char *end)

@@ -7,6 +7,7 @@
 #include "order.h"
 #include "text.h"
 #include "unwind/cleanup.h"
+#include "words.h"
 
 #define ANNOTATION_MAX 4
 
@@ -34,7 +35,7 @@ static const char *annotation(const struct profile *p, const struct profile_func
 
 	if (!p->meta.annotate)
 		return "";
-	return fn->flags & FRAME_INLINED ? "_[i]" : words[fn->kind] ? words[fn->kind] : "";
+	return fn->flags & FRAME_INLINED ? "_[i]" : words[words_kind(fn)] ? words[words_kind(fn)] : "";
 }
 
 /* Room for a frame at depth, name and what follows it included: no byte of the name becomes more than three. */

@@ -25,6 +25,7 @@
 #include "values.h"
 #include "unwind/cleanup.h"
 #include "unwind/table.h"
+#include "words.h"
 
 #define PAGE_BYTES 4096
 
@@ -234,7 +235,7 @@ static u64 put_annotated(struct pprof *w, const struct profile_function *f)
 {
 	char text[TEXT_CLEAN];
 
-	snprintf(text, sizeof(text), "%.*s_[%s%s%s%s]", TEXT_CLEAN - 64, text_name(f), text_kind(f->kind),
+	snprintf(text, sizeof(text), "%.*s_[%s%s%s%s]", TEXT_CLEAN - 64, text_name(f), text_kind(words_kind(f)),
 	        f->flags & FRAME_INLINED ? " inlined" : "", f->flags & FRAME_APPROX ? " approx" : "",
 	        f->flags & FRAME_GUESS ? " guess" : "");
 	return put_string(w, text);
@@ -373,7 +374,7 @@ static void add_kind(struct pprof *w, u32 depth)
 			break;
 		}
 	add_label(w, &w->message, "runtime", runtime, 0);
-	add_label(w, &w->message, "kind", text_kind(functions[w->path[depth].function].kind), 0);
+	add_label(w, &w->message, "kind", text_kind(words_kind(&functions[w->path[depth].function])), 0);
 }
 
 /* Numbers in the order of put_types(); those from before are below 0. */

@@ -37,6 +37,13 @@ const char *words_of(const char *module, enum profile_kind kind)
 	return ops ? words_of_runtime(ops, kind) : text_kind(kind);
 }
 
+enum profile_kind words_kind(const struct profile_function *f)
+{
+	const struct runtime_ops *ops = f->kind == KIND_SCRIPT_JIT ? runtime_of(f->module) : NULL;
+
+	return ops && ops->words.ahead ? KIND_NATIVE : f->kind;
+}
+
 /* Is there a function of this kind (KIND_ROOT: of any kind of code) and runtime (NULL: of none)? */
 static bool has(const struct profile *p, enum profile_kind kind, const struct runtime_ops *ops)
 {

@@ -7,6 +7,7 @@
 #include "hit_code.h"
 #include "unwind/binary/memory.h"
 #include "unwind/binary/proc_path.h"
+#include "unwind/clean_text.h"
 #include "unwind/process/descriptor.h"
 #include "unwind/process/syscall.h"
 
@@ -100,13 +101,26 @@ static void put_address(FILE *out, u64 value)
 		fputs("NULL", out);
 }
 
-/* Shows text of at least `least` characters as such, anything else as the address. */
+/* Of bytes whose kind nobody knows: the first ones of a structure are seldom UTF-8. What was cut may end anywhere. */
+static bool is_utf8(const u8 *bytes, u32 n)
+{
+	char text[LATENCY_MEMORY + 1] = "";
+	const char *at = text;
+
+	memcpy(text, bytes, n);
+	while (*at)
+		if (text_next(&at) == TEXT_REPLACEMENT && (n < LATENCY_MEMORY || at + 4 < text + n))
+			return false;
+	return true;
+}
+
+/* Shows text of at least `least` characters as such, anything else as the address. least 0: it need not be UTF-8. */
 static void put_string(FILE *out, const struct latency_record *r, u64 addr, u32 least)
 {
 	const u8 *bytes = bytes_of(r, addr);
 	u32 n = bytes ? text_length(bytes, LATENCY_MEMORY) : 0;
 
-	if (bytes && n >= least && (n || !*bytes))
+	if (bytes && n >= least && (n || !*bytes) && (!least || is_utf8(bytes, n)))
 		put_quoted(out, bytes, n, n == LATENCY_MEMORY);
 	else
 		put_address(out, addr);

@@ -57,7 +57,9 @@ static void explain(FILE *out, const struct hit_options *o, u64 calls)
 	for (u32 i = 0; i < o->n; i++)
 		functions |= !o->spec[i].language && (o->spec[i].kind == HIT_ANY || o->spec[i].kind == HIT_FUNCTION);
 	if (!calls && functions)
-		fputs("no hit: calls of a function that is inlined into its callers cannot be seen\n", out);
+		fputs("no hit: nothing called it in this time (copies that the compiler put into callers are no "
+		      "calls)\n",
+		        out);
 }
 
 static void explain_probe(FILE *out, const struct run_request *r, const struct sampler_stats *st)

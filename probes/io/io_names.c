@@ -2,6 +2,7 @@
 #include "io_names.h"
 
 #include <arpa/inet.h>
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,7 +67,19 @@ static void write_unix(FILE *out, const char *text, size_t size)
 		fprintf(out, "unix:%.*s", (int)size, text);
 }
 
-static void write_object(FILE *out, const struct io_object *o)
+/* Of many short-lived ones nobody wants to know each. */
+static void write_pipe(FILE *out, struct io_names *names, const char *text, size_t size)
+{
+	u64 ino = 0;
+
+	memcpy(&ino, text, size < sizeof(ino) ? size : sizeof(ino));
+	if (names->pipes++ < IO_PIPES)
+		fprintf(out, "pipe:[%" PRIu64 "]", ino);
+	else
+		fputs("other pipes", out);
+}
+
+static void write_object(FILE *out, struct io_names *names, const struct io_object *o)
 {
 	struct io_peer peer = {0};
 
@@ -77,6 +90,9 @@ static void write_object(FILE *out, const struct io_object *o)
 		break;
 	case IO_OBJECT_PATH:
 		fprintf(out, "%.*s%s", (int)o->size, o->text, o->flags & IO_CUT ? "..." : "");
+		break;
+	case IO_OBJECT_PIPE:
+		write_pipe(out, names, o->text, o->size);
 		break;
 	case IO_OBJECT_UNIX:
 		write_unix(out, o->text, o->size);
@@ -103,7 +119,7 @@ struct error *io_names_add(struct io_names *names, const void *data, size_t size
 	out = open_memstream(&text, &written);
 	if (!out)
 		return &error_no_memory;
-	write_object(out, &o);
+	write_object(out, names, &o);
 	if (fclose(out)) {
 		free(text);
 		return &error_no_memory;

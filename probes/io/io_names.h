@@ -6,9 +6,12 @@
 #include "unwind/error.h"
 #include "unwind/table.h"
 
+#define IO_PIPES 64 /* have names of their own: pipe:[4711], as in /proc/PID/fd */
+
 struct io_names {           /* all zero at first */
 	struct table texts; /* by key: a string, owned */
 	u32 n;
+	u32 pipes;
 };
 
 /* A struct io_object as it arrived; one that does not hold together is dropped. */

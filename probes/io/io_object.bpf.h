@@ -98,6 +98,12 @@ WALK_GLOBAL int io_path(struct io_object *o, u64 at)
 
 	if (!o)
 		return 0;
+	if (file_mode(file) == MODE_PIPE && BPF_CORE_READ(dentry, d_parent) == dentry) {
+		o->what = IO_OBJECT_PIPE;
+		*(u64 *)o->text = BPF_CORE_READ(file, f_inode, i_ino);
+		o->size = sizeof(u64);
+		return 0;
+	}
 	o->what = IO_OBJECT_FILE;
 	if (!BPF_CORE_READ(dentry, d_hash.pprev) && BPF_CORE_READ(dentry, d_parent) != dentry)
 		o->flags |= IO_DELETED;

@@ -85,6 +85,7 @@ enum io_object_type {
 	IO_OBJECT_PATH, /* text: a path as the call gave it */
 	IO_OBJECT_PEER, /* text: struct io_peer */
 	IO_OBJECT_UNIX, /* text: sun_path */
+	IO_OBJECT_PIPE, /* one without a name; text: u64, its inode's number */
 };
 
 enum io_object_flag {

@@ -385,6 +385,7 @@ const struct runtime_ops go_runtime = {
         .name = "go",
         .view = "go",
         .language = "Go",
+        .words = {.ahead = true},
         .id = RUNTIME_GO,
         .supported = "Go 1.11 to 1.27 (x86-64)",
         .layout = &go_layout_schema,

@@ -54,6 +54,8 @@ def test_files():
         "read_short_lived": {("[read]", at + "/b"): CALLS * 700}})
     hostile = [f for frames, _ in result.stacks if "write_hostile" in frames for f in frames if f.startswith(at)]
     assert hostile and all(ESCAPED.search(f) and "\033" not in f for f in hostile), hostile
+    pipes = {b for frames, _ in result.stacks for a, b in zip(frames, frames[1:]) if a.endswith(" of a pipe]")}
+    assert pipes and all(re.fullmatch(r"pipe:\[\d+\]", name) for name in pipes), pipes
     told = result.stats["io"]
     # pipes, too, and what is sent or spliced: it is read where it comes from
     assert told["in_bytes"] == CALLS * 5200 + 20, told

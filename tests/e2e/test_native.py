@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stacks of native programs: complete, and equal to the chain that the program promises."""
 
+import os
 import re
+import shutil
+import subprocess
+import tempfile
 
 import yrt
 
@@ -84,6 +88,21 @@ def test_deep30_stripped():
     own = [f for f in heaviest if "deep30_stripped" in f]
     assert len(own) >= 31 and len(set(own[-31:])) == 31, f"not 31 distinct functions of deep30_stripped: {heaviest}"
     assert result.near(own[-1], 0.71), f"{own[-1]} has {result.share(own[-1]):.4f}, should be 0.71"
+
+
+def test_link():
+    """What is run by a link has its name, as Debian's redis-server, a link to redis-check-rdb; a shorter one not."""
+    for link, shown in (("deep_link", "deep_link"), ("deep", "deep_file")):
+        with tempfile.TemporaryDirectory() as directory:
+            shutil.copy(yrt.fixture_path("deep30_stripped"), os.path.join(directory, "deep_file"))
+            path = os.path.join(directory, link)
+            os.symlink("deep_file", path)
+            with yrt.Program([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+                program.stdin.write(b"\n")
+                program.stdin.flush()
+                result = yrt.run("flame", "-U", "-p", program.pid, "-d", 1, "-F", 499).expect()
+        files = {f.split("+0x")[0] for frames, _ in result.stacks for f in frames if f.startswith("deep")}
+        assert files == {shown}, files
 
 
 @yrt.measured

@@ -209,6 +209,11 @@ def test_labels():
         labels = dict(pairs)
         assert len(labels) == len(pairs) and labels["job"] == "front" and labels["a_b"] == "2", pairs
         assert labels["service_name"] == "shop" and labels["__name__"] == "process_cpu", pairs
+        with stores.Store() as store:
+            done = push(path, "--push", f"otlp+http://127.0.0.1:{store.port}", "--label", "service=front")
+            assert done.returncode == 0, done.stderr
+            (_, _, body), = store.requests
+        assert oracles.Otlp(body).resource()["service.name"] == "front", "service means service.name"
 
 
 def test_values():

@@ -207,6 +207,16 @@ def test_views_and_json():
         assert table["rows"][0]["self"] >= table["rows"][-1]["self"] and f"pid {busy.pid}" in table["target"], table
 
 
+def test_last_column():
+    """Nothing is in the last column: terminals put what follows, even what only erases, over it."""
+    with yrt.Fixture("deep30") as f, contextlib.closing(Terminal("-p", f.pid, "-d", 0.3, columns=60)) as t:
+        f.release()
+        t.wait(r"f\d\d")
+        t.wait("SELF%")
+        lines = t.screen().split("\n")
+    assert max(map(len, lines)) == 59, [len(line) for line in lines]
+
+
 @yrt.measured
 def test_processes():
     """--processes: a row for each; without it their level is none of the functions."""

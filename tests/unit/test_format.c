@@ -2,6 +2,7 @@
 /* The choice of a format, what all of them share, and those that are text: folded, txt, SVG. */
 #include "format_fake.h"
 #include "frontends/format/text.h"
+#include "frontends/format/words.h"
 
 static void expect_folded(struct profile *p, const char *expected)
 {
@@ -67,6 +68,19 @@ static void test_folded_annotated(void **state)
 	expect_folded(p, "a;a;a;a;a;a 3\n");
 	p->meta.annotate = true;
 	expect_folded(p, "a;a_[0];a_[1];a_[j];a_[i];a_[k] 3\n");
+}
+
+/* There is no JIT in what was compiled ahead of time, whatever its kind is in recordings. */
+static void test_kinds(void **state)
+{
+	struct profile_function of = {.name = "a", .module = "go", .file = "", .kind = KIND_SCRIPT_JIT};
+
+	assert_int_equal(words_kind(&of), KIND_NATIVE);
+	of.module = "luajit";
+	assert_int_equal(words_kind(&of), KIND_SCRIPT_JIT);
+	of.kind = KIND_SCRIPT;
+	of.module = "go";
+	assert_int_equal(words_kind(&of), KIND_SCRIPT);
 }
 
 static void test_folded_empty(void **state)
@@ -294,6 +308,7 @@ int main(void)
 	        T(test_find),
 	        T(test_folded),
 	        T(test_folded_annotated),
+	        T(test_kinds),
 	        T(test_folded_empty),
 	        T(test_folded_without_stack),
 	        T(test_folded_hostile),

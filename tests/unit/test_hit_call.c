@@ -44,6 +44,12 @@ static void test_code(void **state)
 	expect(&f, &r, "f(3, -2, \"a \\\"b\\\"\\n\")");
 	point(&r, DX, 0x7f0000001000, "a\x1b[2J", 6);
 	expect(&f, &r, "f(3, -2, 0x7f0000001000)");
+	point(&r, DX, 0x7f0000001000, " \xef\xbf\xbd", 5); /* bytes of a structure */
+	expect(&f, &r, "f(3, -2, 0x7f0000001000)");
+	point(&r, DX, 0x7f0000001000, "ab\xff", 4);
+	expect(&f, &r, "f(3, -2, 0x7f0000001000)");
+	point(&r, DX, 0x7f0000001000, "M\xc3\xbcller", 8);
+	expect(&f, &r, "f(3, -2, \"M\xc3\xbcller\")");
 	point(&r, DX, 0x7f0000001000, "x", 2); /* one letter may be a number */
 	expect(&f, &r, "f(3, -2, 0x7f0000001000)");
 	f.nregs = 1000;

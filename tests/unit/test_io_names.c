@@ -41,6 +41,7 @@ static void test_files(void **state)
 	expect(IO_OBJECT_FILE, IO_CUT, "x\0y", 4, ".../y/x");
 	expect(IO_OBJECT_FILE, 0, "", 0, "/");
 	expect(IO_OBJECT_PATH, 0, "etc/no such\0\0\0", 14, "etc/no such");
+	expect(IO_OBJECT_PIPE, 0, "\x67\x12\0\0\0\0\0\0", 8, "pipe:[4711]");
 	expect(IO_OBJECT_UNIX, 0, "\0abstract", 9, "unix:@abstract");
 	expect(IO_OBJECT_UNIX, 0, "/run/x.sock\0\0", 13, "unix:/run/x.sock");
 	expect(IO_OBJECT_UNIX, 0, "", 0, "unix socket without a name");

@@ -6,9 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "binary/proc_path.h"
+#include "cleanup.h"
+#include "comm.h"
 #include "table_maker.h"
 
 #define LATER_SIZE (256u << 10) /* tables of smaller files are made in some milliseconds */
@@ -59,6 +62,7 @@ static void loaded_destroy(struct loaded *l)
 	image_put(l->image);
 	free(l->tables);
 	free(l->path);
+	free(l->link);
 	free(l);
 }
 
@@ -121,6 +125,33 @@ static struct error *prepare(struct modules *m, struct loaded *l, pid_t pid)
 	return NULL;
 }
 
+static char *link_of(pid_t pid, const struct map_line *line)
+{
+	const char *slash = strrchr(line->path, '/');
+	char comm[COMM_TEXT] = "", path[64];
+	cleanup(free) char *beside = NULL;
+	struct stat program, link;
+
+	comm_read(pid, comm);
+	proc_path(path, sizeof(path), pid, "exe");
+	if (!slash || !*comm || strchr(comm, '/') || !strncmp(slash + 1, comm, strlen(comm)) || stat(path, &program) ||
+	        program.st_ino != line->ino)
+		return NULL;
+	proc_path(path, sizeof(path), pid, "root");
+	if (asprintf(&beside, "%s%.*s/%s", path, (int)(slash - line->path), line->path, comm) < 0)
+		beside = NULL;
+	if (!beside || stat(beside, &link) || link.st_ino != program.st_ino || link.st_dev != program.st_dev)
+		return NULL;
+	return strdup(comm);
+}
+
+const char *loaded_name(const struct loaded *loaded)
+{
+	const char *slash = strrchr(loaded->path, '/');
+
+	return loaded->link ? loaded->link : slash ? slash + 1 : loaded->path;
+}
+
 static struct error *add_loaded(
         struct modules *m, pid_t pid, const struct map_line *line, struct image *img, struct loaded **ret)
 {
@@ -135,6 +166,7 @@ static struct error *add_loaded(
 		image_put(img);
 		return &error_no_memory;
 	}
+	l->link = link_of(pid, line);
 	l->dev = line->dev;
 	l->ino = line->ino;
 	l->image = img;

@@ -22,6 +22,7 @@ struct loaded {    /* an image in use */
 	dev_t dev; /* as in /proc/PID/maps: the key */
 	u64 ino;
 	char *path;
+	char *link;                  /* loaded_name() */
 	struct image *image;         /* NULL: no ELF file, or one we refuse */
 	u32 *tables;                 /* arena offset of each piece of image->cfi */
 	void *runtime[RUNTIMES_MAX]; /* of image_probe(), by enum runtime_id */
@@ -55,6 +56,11 @@ struct modules {
 };
 
 const struct runtime_ops *runtime_by_id(enum runtime_id id);
+/*
+ * What people call a file: its name, or that of a link beside it by which the first process that has it was started.
+ * Debian's redis-server is a link to redis-check-rdb. A link that says less (python3 for python3.11) is not taken.
+ */
+const char *loaded_name(const struct loaded *loaded);
 
 struct error *modules_create(struct arena *arena, const char *cache_dir, struct modules **ret);
 void modules_destroy(struct modules *m);

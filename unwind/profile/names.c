@@ -264,7 +264,7 @@ static struct error *name_native(
 		return err;
 	ret->unresolved = !name.start;
 	ret->layer = names->options.mangled ? TRANSLATED_NONE : translated_layer(name.mangled);
-	fn.module = basename(m->loaded->path);
+	fn.module = loaded_name(m->loaded);
 	fn.kind = native_kind(name.mangled, flags & FRAME_VM);
 	fn.address = names->options.addresses ? place - m->bias : name.start;
 	err = set_image(names, m->loaded, &fn);

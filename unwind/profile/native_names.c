@@ -150,7 +150,7 @@ static struct error *load_symbols(const struct module *m)
 
 struct error *native_names_find(struct native_names *names, const struct module *m, u64 addr, struct native_name *ret)
 {
-	const char *file = basename(m->loaded->path);
+	const char *file = loaded_name(m->loaded);
 	struct image *img = m->loaded->image;
 	struct error *err = load_symbols(m);
 	const struct cfi_fde *fde;
