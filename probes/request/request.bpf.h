@@ -48,6 +48,8 @@ struct { /* a new one, too large for BPF's stack */
 	__type(value, struct request_live);
 } request_new SEC(".maps");
 
+#define REQUEST_GAP_STACKS 8u
+
 struct request_thread {
 	u64 key;    /* whose handler runs; 0: nobody knows */
 	u64 since;  /* what came before is charged */
@@ -60,6 +62,8 @@ struct request_thread {
 	u64 queued; /* the same on a run queue */
 	u32 reason, stop;
 	u32 off_reason, shift;
+	u32 ngap, reserved;
+	struct request_stack of_gap[REQUEST_GAP_STACKS]; /* what it ran meanwhile, by ticks of the clock */
 };
 
 struct {
@@ -68,6 +72,13 @@ struct {
 	__type(key, u32);
 	__type(value, struct request_thread);
 } request_threads SEC(".maps");
+
+struct { /* a new one */
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct request_thread);
+} request_thread_new SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -271,7 +282,41 @@ static inline void request_drop_gap(struct request_thread *t)
 
 	if (counts)
 		counts->loop_ns += t->gap;
-	t->gap = t->queued = 0;
+	t->gap = t->queued = t->ngap = 0;
+}
+
+/* A tick of the clock while no request is known. */
+static inline void request_gap_ran(struct request_thread *t, u64 hash, u32 reason, u32 stop)
+{
+	u32 i = 0;
+
+	while (i < REQUEST_GAP_STACKS && i < t->ngap && t->of_gap[i].hash != hash)
+		i++;
+	if (i >= REQUEST_GAP_STACKS)
+		return;
+	if (i >= t->ngap) {
+		t->ngap = i + 1;
+		t->of_gap[i] = (struct request_stack){.hash = hash, .reason = reason, .stop = stop};
+	}
+	t->of_gap[i].ns += request_tick_ns;
+}
+
+/* What the thread that runs here did since it left the loop was for this request. Returns how long that took. */
+WALK_GLOBAL u64 request_take_gap(u64 key)
+{
+	struct request_thread *t = request_thread_of((u32)bpf_get_current_task_btf()->pid);
+	struct request_live *live = request_live_of(key);
+	u64 took;
+
+	if (!t || !live)
+		return 0;
+	took = t->gap + t->queued;
+	live->cpu += t->gap;
+	live->queue += t->queued;
+	for (u32 i = 0; i < REQUEST_GAP_STACKS && i < t->ngap; i++)
+		request_add(key, t->of_gap[i].hash, t->of_gap[i].ns, t->of_gap[i].reason, t->of_gap[i].stop);
+	t->gap = t->queued = t->ngap = 0;
+	return took;
 }
 
 /* The request that ran gives way. */
@@ -284,8 +329,8 @@ static inline void request_gives_way(struct request_thread *t, u64 now)
 	t->key = 0;
 }
 
-/* A request is back that gave way. */
-static inline void request_came_back(u64 key, struct request_live *live, u64 now)
+/* A request is back that gave way. gap: how long it had run before it showed. */
+static inline void request_came_back(u64 key, struct request_live *live, u64 now, u64 gap)
 {
 	u64 away = live->left && now > live->left ? now - live->left : 0, parked = live->parked;
 	u32 stop = live->parked_stop;
@@ -294,31 +339,43 @@ static inline void request_came_back(u64 key, struct request_live *live, u64 now
 	if (!away)
 		return;
 	request_phase_add(key, away);
-	request_add(key, parked, away, REQUEST_WAITS, stop);
+	if (away > gap)
+		request_add(key, parked, away - gap, REQUEST_WAITS, stop);
 }
 
 static inline void request_forget(struct request_thread *t, u64 now)
 {
-	t->key = t->off = t->gap = t->queued = 0;
+	t->key = t->off = t->gap = t->queued = t->ngap = 0;
 	t->since = now;
 	t->shift = hit_shift;
+}
+
+/* The thread that runs here, which may be seen for the first time. */
+static __attribute__((noinline)) struct request_thread *request_thread_here(struct task_struct *task, u64 now)
+{
+	u32 pid = (u32)task->pid, zero = 0;
+	struct request_thread *t = request_thread_of(pid), *fresh;
+
+	if (t)
+		return t;
+	fresh = bpf_map_lookup_elem(&request_thread_new, &zero);
+	if (fresh)
+		bpf_map_update_elem(&request_threads, &pid, fresh, BPF_NOEXIST);
+	t = request_thread_of(pid);
+	if (!t)
+		return NULL;
+	t->since = now;
+	t->delay = BPF_CORE_READ(task, sched_info.run_delay);
+	t->shift = hit_shift;
+	return t;
 }
 
 /* The thread that runs here works for this request from now on; 0: for none. */
 WALK_GLOBAL int request_turn(u64 key, u64 now)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	u32 pid = (u32)task->pid;
-	struct request_thread *t = request_thread_of(pid);
+	struct request_thread *t = request_thread_here(bpf_get_current_task_btf(), now);
 	struct request_live *live;
 
-	if (!t) {
-		struct request_thread fresh = {
-		        .since = now, .delay = BPF_CORE_READ(task, sched_info.run_delay), .shift = hit_shift};
-
-		bpf_map_update_elem(&request_threads, &pid, &fresh, BPF_NOEXIST);
-		t = request_thread_of(pid);
-	}
 	if (!t)
 		return 0;
 	if (t->shift != hit_shift) /* what it did between shifts is not known */
@@ -328,7 +385,7 @@ WALK_GLOBAL int request_turn(u64 key, u64 now)
 		return 0;
 	if (t->key) {
 		request_gives_way(t, now);
-		t->gap = t->queued = 0;
+		t->gap = t->queued = t->ngap = 0;
 	}
 	live = request_live_of(key);
 	if (!live) {
@@ -336,11 +393,8 @@ WALK_GLOBAL int request_turn(u64 key, u64 now)
 			request_drop_gap(t);
 		return 0;
 	}
-	live->cpu += t->gap;
-	live->queue += t->queued;
-	t->gap = t->queued = 0;
 	t->key = key;
-	request_came_back(key, live, now);
+	request_came_back(key, live, now, request_take_gap(key));
 	return 0;
 }
 
@@ -858,12 +912,10 @@ int BPF_PROG(on_request_switch_walk, bool preempt, struct task_struct *prev, str
 	return stack_budget_spend(begin);
 }
 
-/* Does the thread that runs here work for a request? */
+/* Does the thread that runs here work for requests? */
 WALK_GLOBAL int request_is_served(void)
 {
-	struct request_thread *t = request_thread_of((u32)bpf_get_current_task_btf()->pid);
-
-	return t && t->key;
+	return request_thread_of((u32)bpf_get_current_task_btf()->pid) != NULL;
 }
 
 /* A tick of the clock hit the handler of a request. */
@@ -871,7 +923,12 @@ WALK_GLOBAL int request_ran(u64 hash, u32 reason, u32 stop)
 {
 	struct request_thread *t = request_thread_of((u32)bpf_get_current_task_btf()->pid);
 
-	return t ? request_add(t->key, hash, request_tick_ns, reason, stop) : 0;
+	if (!t)
+		return 0;
+	if (t->key)
+		return request_add(t->key, hash, request_tick_ns, reason, stop);
+	request_gap_ran(t, hash, reason, stop);
+	return 0;
 }
 
 static inline u32 request_stop_of(const struct slot *slot)

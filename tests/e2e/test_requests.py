@@ -152,6 +152,22 @@ def test_slow():
         assert any("wait_for_stock" in f for frames, _ in run.done.stacks for f in frames), yrt.show(run.done.stacks)
 
 
+def test_later():
+    """What a request runs after its wait is not the wait's time, also before it calls a function that is probed."""
+    with servers.Nginx(load=0, template="requests.conf.in") as nginx:
+        with watched(nginx, "--over", "40ms") as run:
+            get(nginx.port, "GET", "/later")
+            await_log(nginx, 1)
+    (slow,) = run.done.stats["requests"]["slowest"]
+    time_ns = slow["time_ns"]
+    waited, ran = (
+        sum(s["ns"] for s in slow["stacks"] if s["reason"] == reason) for reason in ("waits for an event", "running")
+    )
+    assert 50e6 <= waited <= slow["ns"] - time_ns["cpu"] - time_ns["queue"], slow
+    assert ran > time_ns["cpu"] / 2 and any("count_stock (content_by_lua" in s["frames"] for s in slow["stacks"]), slow
+    yield f"waited {waited / 1e6:.1f} ms, ran {ran / 1e6:.1f} of {time_ns['cpu'] / 1e6:.1f} ms"
+
+
 def test_upstreams():
     """Each upstream that was asked for a request, as nginx logs them: its address, status and times."""
     with servers.Nginx(load=0, template="requests.conf.in") as nginx:
