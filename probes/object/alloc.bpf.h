@@ -83,7 +83,7 @@ struct { /* by thread; sized by alloc.c */
 } alloc_tails SEC(".maps");
 
 /* Is it a call that the allocator makes of itself? */
-static __attribute__((noinline)) int alloc_is_inner(u64 sp, u64 ip, u64 cookie)
+WALK_GLOBAL int alloc_is_inner(u64 sp, u64 ip, u64 cookie)
 {
 	struct alloc_tail here = {.at = sp + 8 * ALLOC_COOKIE_PUSHED(cookie)}, *last;
 	struct alloc_outside outside = {.tgid = tgid_of(bpf_get_current_task_btf())};
@@ -219,7 +219,7 @@ static __attribute__((noinline)) int alloc_hit(struct pt_regs *ctx, u64 cookie, 
 }
 
 /* Counts a stack of a window. False: there is no room. */
-static __attribute__((noinline)) int alloc_count_in_window(u64 hash, u32 epoch, u64 bytes, u64 calls)
+WALK_GLOBAL int alloc_count_in_window(u64 hash, u32 epoch, u64 bytes, u64 calls)
 {
 	struct alloc_count_key key = {.hash = hash, .epoch = epoch};
 	struct alloc_count none = {0}, *count;
@@ -268,7 +268,7 @@ static __attribute__((noinline)) u64 alloc_switches(void)
 }
 
 /* The time of programs counts as a cost, what lies between those of a pair tells that of an exception. */
-static __attribute__((noinline)) int alloc_hit_ends(u64 began, u64 cookie)
+WALK_GLOBAL int alloc_hit_ends(u64 began, u64 cookie)
 {
 	u32 zero = 0, thread = (u32)bpf_get_current_pid_tgid();
 	struct alloc_progress *p = bpf_map_lookup_elem(&alloc_progressed, &zero);

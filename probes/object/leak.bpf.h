@@ -101,7 +101,7 @@ static __attribute__((noinline)) int leak_over(struct leak_block *block)
 	return 0;
 }
 
-static __attribute__((noinline)) int leak_free(u64 addr)
+WALK_GLOBAL int leak_free(u64 addr)
 {
 	struct leak_key key = {.addr = addr, .tgid = tgid_of(bpf_get_current_task_btf())};
 	struct leak_block *block = addr ? bpf_map_lookup_elem(&leak_blocks, &key) : NULL;
@@ -150,7 +150,7 @@ static __attribute__((noinline)) u64 leak_begin(struct pt_regs *ctx, u64 size, u
 }
 
 /* The stack of the call that this thread has begun; 0: it could not be taken. False: there is no room for it. */
-static __attribute__((noinline)) int leak_stack_is(u64 hash)
+WALK_GLOBAL int leak_stack_is(u64 hash)
 {
 	u32 thread = (u32)bpf_get_current_pid_tgid();
 	struct leak_call *call = bpf_map_lookup_elem(&leak_calls, &thread);
