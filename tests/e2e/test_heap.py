@@ -163,6 +163,29 @@ def test_formats():
                 assert stacks.get(path, 0) == n, (path, n, stacks.get(path))
 
 
+def test_fragments():
+    """Free memory that small blocks hold, arena by arena: the first line says so exactly, and the advice what helps."""
+    with yrt.Fixture("fragments", wait=False) as f:
+        done = yrt.Run("heap", "-p", f.pid, output=False, stats=False).result().expect()
+        rows, _ = heap("-p", f.pid)
+    told = f.start
+    free = f"{told['freed'] / 1e6:.1f} MB"
+    first, *advice = done.stdout.split("\n\n")[0].splitlines()
+    assert re.fullmatch(rf"fragments \(pid {f.pid}\): [0-9.]+ MB RSS: malloc has [0-9.]+ kB in use, {free} free in "
+                        rf"{told['arenas'] + 1} arenas \(0 B could go back, {free} lie in pages held by {told['live']} "
+                        r"live blocks\)", first), first
+    assert advice == [
+        f"  - {free} are free in pages that {told['live']} live blocks share: no call gives them back. Blocks that live "
+        "long lie among short-lived ones",
+        f"  - {told['arenas'] + 1} arenas hold {free} of free memory, each for itself: MALLOC_ARENA_MAX=2 in the "
+        "environment, or mallopt(M_ARENA_MAX, 2), lets threads share them"], advice
+    threads = [path[:2] for path in rows if len(path) == 2 and re.fullmatch(r"arena \d+", path[1])]
+    assert len(threads) == told["arenas"], threads
+    for arena in threads:
+        assert rows[(*arena, "free, unsorted")].size == told["freed"] / told["arenas"], (arena, rows)
+        assert rows[(*arena, "in use", "48 B")].blocks == told["live"] / told["arenas"], (arena, rows)
+
+
 def test_watch():
     """What increased between two moments, by size."""
     with yrt.Fixture(BLOCKS, wait=False) as f:
