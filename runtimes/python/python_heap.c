@@ -6,13 +6,12 @@
 
 #include "python_heap_internal.h"
 
-#define THREADS_MAX  4096
-#define FRAME_STEPS  16
-#define STEPS_MAX    (1u << 22) /* words of all frames that are looked at; lists of them may loop */
-#define STATE_WORDS  64         /* of a thread state: exceptions that are handled, context, and so on */
-#define INTERP_WORDS (1u << 16) /* of an interpreter, from 3.12 on: it has the dicts of static types */
-#define INTERP_OLD   1024
-#define MODULE_DICT  16 /* PyModuleObject.md_dict */
+#define THREADS_MAX 4096
+#define FRAME_STEPS 16
+#define STEPS_MAX   (1u << 22) /* words of all frames that are looked at; lists of them may loop */
+#define STATE_MAX   (1u << 12) /* bytes of a thread state */
+#define INTERP_MAX  (1u << 19) /* bytes of an interpreter */
+#define MODULE_DICT 16         /* PyModuleObject.md_dict */
 
 struct error *python_heap_open(
         const struct python_image *image, u64 bias, const struct runtime_process *p, struct heap *h, void **ret)
@@ -129,11 +128,48 @@ static void frames(struct python_heap *p, u32 thread, u64 ts)
 	}
 }
 
-/* Words of a structure that are objects, whatever they are for. */
-static void scan(struct python_heap *p, u32 root, u64 addr, u32 words)
+/*
+ * What of a thread state and of an interpreter is searched for objects, in bytes: PyThreadState, and PyInterpreterState
+ * without its lists of free objects, whose unused places still have the addresses of objects that were taken from them,
+ * and up to 3.11 without the cache of methods, which borrows what is in it. From 3.12 on an interpreter has the dicts
+ * of static types. Up to 3.9 the free lists are not in it; from 3.14 on they are linked.
+ */
+struct extents {
+	u32 thread, interp, free, free_end;
+};
+
+static const struct extents known_extents[] = {
+        [8] = {264, 2720, 0, 0},
+        [9] = {264, 5656, 0, 0},
+        [10] = {280, 9776, 0, 0}, /* up to its free lists */
+        [11] = {360, 9056, 3624, 7128},
+        [12] = {288, 383552, 269824, 273400},
+        [13] = {304, 194968, 10952, 14496},
+};
+
+/* From 3.13 on the sizes are in _Py_DebugOffsets, with which _PyRuntime begins. */
+static struct extents extents(struct python_heap *p)
 {
-	for (u32 i = 0; i < words; i++) {
-		u64 value = python_heap_word(p, addr + 8ull * i);
+	u32 minor = p->r.version >> 16 & 0xff;
+	u64 offsets = p->bias + p->image->runtime, interp, thread;
+	struct extents ret = {0};
+
+	if (minor < sizeof(known_extents) / sizeof(*known_extents))
+		ret = known_extents[minor];
+	if (p->r.version < PYTHON_V3_13)
+		return ret;
+	interp = python_heap_word(p, offsets + 8ull * 6);
+	thread = python_heap_word(p, offsets + 8ull * (p->r.version < PYTHON_V3_14 ? 19 : 22));
+	ret.interp = interp < INTERP_MAX && interp > ret.free_end ? (u32)interp : INTERP_MAX;
+	ret.thread = thread < STATE_MAX ? (u32)thread : STATE_MAX;
+	return ret;
+}
+
+/* Words of a structure that are objects, whatever they are for. */
+static void scan(struct python_heap *p, u32 root, u64 addr, u32 bytes)
+{
+	for (u32 at = 0; at + 8 <= bytes; at += 8) {
+		u64 value = python_heap_word(p, addr + at);
 
 		if (python_heap_is_object(p, value))
 			heap_root_ref(p->h, root, HEAP_MAYBE, value);
@@ -161,7 +197,7 @@ static void thread_name(struct python_heap *p, u64 interp, u64 ts, char *ret, si
 	}
 }
 
-static void threads(struct python_heap *p, u64 interp)
+static void threads(struct python_heap *p, u64 interp, u32 bytes)
 {
 	const struct python_layout *l = p->r.l;
 	struct layout_member head = l->interp_threads.size ? l->interp_threads : l->interp_tstate_head;
@@ -175,7 +211,7 @@ static void threads(struct python_heap *p, u64 interp)
 		thread_name(p, interp, ts, name, sizeof(name));
 		root = heap_root(p->h, all, HEAP_STACKS, name);
 		frames(p, root, ts);
-		scan(p, root, ts, STATE_WORDS);
+		scan(p, root, ts, bytes);
 		ts = python_heap_word(p, ts + l->ts_next.at);
 	}
 }
@@ -185,14 +221,19 @@ struct error *python_heap_roots(void *reader)
 	struct python_heap *p = reader;
 	u64 interp[PYTHON_INTERPRETERS_MAX];
 	u32 n = python_interpreters(&p->r, p->bias + p->image->runtime, interp);
+	struct extents e = extents(p);
 
 	if (!n)
 		return error_new(ERROR_UNSUPPORTED, "Python has no interpreter yet, or ended");
 	for (u32 i = 0; i < n; i++) {
+		u32 root;
+
 		modules(p, interp[i]);
-		threads(p, interp[i]);
-		scan(p, heap_root(p->h, 0, HEAP_RUNTIME, "(interpreter)"), interp[i],
-		        p->r.version < PYTHON_V3_12 ? INTERP_OLD : INTERP_WORDS);
+		threads(p, interp[i], e.thread);
+		root = heap_root(p->h, 0, HEAP_RUNTIME, "(interpreter)");
+		scan(p, root, interp[i], e.free ? e.free : e.interp);
+		if (e.free)
+			scan(p, root, interp[i] + e.free_end, e.interp - e.free_end);
 	}
 	return NULL;
 }

@@ -703,7 +703,8 @@ static bool contents(struct python_heap *p, const struct python_type *t, u64 add
 
 static void slots(struct python_heap *p, const struct python_type *t, u64 addr)
 {
-	u32 end = t->kind == PYTHON_GENERATOR && p->r.version >= PYTHON_V3_11 ? gen_frame(p) : UINT16_MAX;
+	/* the word before a generator's frame has four flags; the rest is what was there before */
+	u32 end = t->kind == PYTHON_GENERATOR && p->r.version >= PYTHON_V3_11 ? gen_frame(p) - 8 : UINT16_MAX;
 
 	for (u32 i = 0; i < t->nslots; i++) {
 		u64 value = t->slots[i].at < end ? python_heap_word(p, addr + t->slots[i].at) : 0;

@@ -28,6 +28,7 @@
 #define MEMBER_BYTES     40 /* PyMemberDef: name, type, offset, flags, doc */
 #define MEMBER_OBJECT    6  /* T_OBJECT */
 #define MEMBER_OBJECT_EX 16
+#define MEMBER_NONE      20 /* those below, but the two above, are numbers and texts */
 #define WEAK_CALLBACK    24 /* PyWeakReference.wr_callback: the only word that is no weak reference */
 #define MODULE_STATE     32 /* PyModuleObject.md_state: a structure of the module's own */
 #define NAME_BYTES       256
@@ -147,21 +148,31 @@ static struct error *add_slot(struct python_type *t, u64 at, bool sure, u32 labe
 	return err;
 }
 
-/* Members that the type declares as objects: __slots__, and what C types show of themselves. */
-static struct error *add_members(struct python_heap *p, struct python_type *t, u64 members, u32 from, u32 to)
+/*
+ * Members that the type declares as objects: __slots__, and what C types show of themselves. *numbers: words, from
+ * `from` on, of which it declares a part as a number (gi_running): the rest is what was there before the object.
+ */
+static struct error *add_members(
+        struct python_heap *p, struct python_type *t, u64 members, u32 from, u32 to, u64 *numbers)
 {
 	struct error *err = NULL;
 	char name[64] = ".";
 
+	*numbers = 0;
 	for (u32 i = 0; !err && members && i < MEMBERS_MAX; i++, members += MEMBER_BYTES) {
 		u64 words[3];
 
 		if (!memory_read(p->r.mem, words, sizeof(words), members) || !words[0])
 			break;
-		if (((u32)words[1] == MEMBER_OBJECT || (u32)words[1] == MEMBER_OBJECT_EX) && words[2] >= from &&
-		        words[2] + 8 <= to && !(words[2] & 7) &&
-		        memory_string(p->r.mem, name + 1, sizeof(name) - 1, words[0]))
+		if (words[2] < from || words[2] >= to)
+			continue;
+		if ((u32)words[1] != MEMBER_OBJECT && (u32)words[1] != MEMBER_OBJECT_EX) {
+			if ((u32)words[1] < MEMBER_NONE && (words[2] - from) / 8 < 64)
+				*numbers |= 1ull << (words[2] - from) / 8;
+		} else if (words[2] + 8 <= to && !(words[2] & 7) &&
+		           memory_string(p->r.mem, name + 1, sizeof(name) - 1, words[0])) {
 			err = add_slot(t, words[2], true, heap_label(p->h, name));
+		}
 	}
 	return err;
 }
@@ -180,7 +191,8 @@ static struct error *add_words(struct python_heap *p, struct python_type *t, con
 	u64 flags = word_at(type, TP_FLAGS), dict = word_at(type, TP_DICTOFFSET), weak = word_at(type, TP_WEAKLIST);
 	u32 to = (u32)word_at(type, TP_BASICSIZE);
 	char name[NAME_BYTES] = "";
-	struct error *err = add_members(p, t, word_at(type, TP_MEMBERS), from, to);
+	u64 numbers;
+	struct error *err = add_members(p, t, word_at(type, TP_MEMBERS), from, to, &numbers);
 	bool python, guess, is_weak, is_code;
 
 	memory_string(p->r.mem, name, sizeof(name), word_at(type, TP_NAME));
@@ -191,8 +203,8 @@ static struct error *add_words(struct python_heap *p, struct python_type *t, con
 	if (has_no_words(name))
 		return err;
 	for (u32 at = from; !err && at + 8 <= to; at += 8) {
-		if (at == dict || at == weak || (at == MODULE_STATE && !strcmp(name, "module")) ||
-		        (is_weak && at != WEAK_CALLBACK) ||
+		if (at == dict || at == weak || ((at - from) / 8 < 64 && numbers >> (at - from) / 8 & 1) ||
+		        (at == MODULE_STATE && !strcmp(name, "module")) || (is_weak && at != WEAK_CALLBACK) ||
 		        (is_code && weak && at > weak && p->r.version >= PYTHON_V3_12))
 			continue;
 		err = add_slot(t, at, false, guess && !python ? HEAP_MAYBE : 0);

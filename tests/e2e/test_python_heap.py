@@ -19,7 +19,10 @@ LOCAL = 70  # Points that only a local variable of a waiting thread keeps alive,
 
 
 def keeps(n=N):
-    return yrt.Fixture(PYTHON, SCRIPT, n, seconds=None, wait=False)
+    """It stands still: what it printed is written, and what reading its input needs is there."""
+    f = yrt.Fixture(PYTHON, SCRIPT, n, seconds=None, wait=False)
+    yrt.until(lambda: "pipe_read" in yrt.read(f"/proc/{f.pid}/wchan"), "it reads its input")
+    return f
 
 
 def run(command, *args, code=yrt.OK):
