@@ -270,9 +270,12 @@ static int list_analysers(void)
 {
 	for (const struct y_library_entry *e = y_library; e->name; e++) {
 		const char *line = strchr(e->text, '\n');
+		size_t len;
 
 		line = line ? line + 1 + strspn(line + 1, "/* ") : "";
-		printf("%-16s %.*s\n", e->name, (int)strcspn(line, "\n"), line);
+		for (len = strcspn(line, "\n"); len && strchr("/* ", line[len - 1]); len--)
+			;
+		printf("%-16s %.*s\n", e->name, (int)len, line);
 	}
 	return 0;
 }
@@ -297,8 +300,8 @@ static void say_failures(const struct y_program *p, const struct y_run_stats *s)
 
 static void say_last_line(const struct y_run_stats *s)
 {
-	fprintf(stderr, "yrt: %lu handler%s, %lu ended by an error; %lu pages read", s->handlers,
-	        s->handlers == 1 ? "" : "s", s->failed, s->pages);
+	fprintf(stderr, "yrt: %lu handler%s, %lu ended by an error; %lu page%s read", s->handlers,
+	        s->handlers == 1 ? "" : "s", s->failed, s->pages, s->pages == 1 ? "" : "s");
 	if (s->pages_changed)
 		fprintf(stderr, ", %lu changed meanwhile", s->pages_changed);
 	if (s->lost)

@@ -238,7 +238,7 @@ def test_checks():
         ir = ylang.run("-e", "_probe _oneshot { _print(list->value); }", "-p", pid, "--emit", "ir").stdout
         assert "load i32" in ir and "fail @" in ir and "handler 0 oneshot" in ir, ir
     listed = ylang.run("--list").stdout
-    assert "ngx-requests" in listed, listed
+    assert "ngx-requests" in listed and "*/" not in listed, listed
 
 
 yrt.main(globals())
