@@ -381,8 +381,26 @@ static struct error *share_queue(struct match *m, const struct rule *r, const st
 	return NULL;
 }
 
+/* Nodes whose stacks match are left out of all that follows. */
+static struct error *mark_excepted(
+        const struct stack_pattern *s, const struct libraries *l, const struct profile *p, bool *ret)
+{
+	struct walk_state w = {0};
+	struct traits t;
+	struct error *err = traits_make(s, l, p, &t);
+
+	if (err)
+		return err;
+	err = walk_all(s, p, &t, &w);
+	for (u32 i = 1; !err && i < p->nnodes; i++)
+		ret[i] |= p->nodes[i].self && is_match(s, &w, i);
+	walk_free(&w);
+	traits_free(&t);
+	return err;
+}
+
 static struct error *match_one(struct match *m, const struct rule *r, const struct stack_pattern *s,
-        const struct profile *p, struct sums *sums)
+        const struct profile *p, const bool *excepted, struct sums *sums)
 {
 	struct walk_state w = {0};
 	struct traits t;
@@ -392,7 +410,8 @@ static struct error *match_one(struct match *m, const struct rule *r, const stru
 		return err;
 	err = walk_all(s, p, &t, &w);
 	for (u32 i = 1; !err && i < p->nnodes; i++)
-		if (p->nodes[i].self && !m->nodes[i] && counts(m, r, p, &p->nodes[i]) && is_match(s, &w, i))
+		if (p->nodes[i].self && !m->nodes[i] && !excepted[i] && counts(m, r, p, &p->nodes[i]) &&
+		        is_match(s, &w, i))
 			note(m, r, s, p, &w, i, sums);
 	walk_free(&w);
 	traits_free(&t);
@@ -402,13 +421,16 @@ static struct error *match_one(struct match *m, const struct rule *r, const stru
 struct error *match_stacks(const struct rule *rule, const struct profile *p, struct match *ret)
 {
 	struct sums sums = {calloc(p->nfunctions + 1, sizeof(u64)), calloc(p->nfunctions + 1, sizeof(u64))};
+	cleanup(free) bool *excepted = calloc(p->nnodes + 1, sizeof(bool));
 	struct error *err = NULL;
 
 	*ret = (struct match){.nodes = calloc(p->nnodes + 1, sizeof(bool)), .wall = has_running(p)};
-	if (!sums.site || !sums.last || !ret->nodes)
+	if (!sums.site || !sums.last || !ret->nodes || !excepted)
 		err = &error_no_memory;
+	for (u32 i = 0; !err && i < rule->nexcepts; i++)
+		err = mark_excepted(&rule->excepts[i], rule->libraries, p, excepted);
 	for (u32 i = 0; !err && i < rule->nstacks; i++)
-		err = match_one(ret, rule, &rule->stacks[i], p, &sums);
+		err = match_one(ret, rule, &rule->stacks[i], p, excepted, &sums);
 	if (!err) {
 		measure(ret, rule, p);
 		err = share_queue(ret, rule, p, &sums);

@@ -590,7 +590,7 @@ static struct error *take_by_command(
 {
 	char path[PATH_MAX], pid[16], duration[32];
 	const char *arguments[] = {"yrt", command, "-q", tasks ? "--watch" : "-d", duration, "-p", pid, "-o", path,
-	        tasks ? "--lines" : NULL, "--creators", NULL};
+	        "--lines", tasks ? "--creators" : NULL, NULL};
 	int status = 0;
 	struct error *err;
 

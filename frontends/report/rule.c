@@ -255,15 +255,14 @@ static struct error *set_expression(const struct parser *p, char **to, const cha
 	return err;
 }
 
-static struct error *add_stack(const struct parser *p, const char *value)
+static struct error *add_stack(const struct parser *p, struct stack_pattern **all, u32 *n, const char *value)
 {
-	struct rule *r = p->rule;
-	struct error *err = grow(&r->stacks, r->nstacks, sizeof(*r->stacks));
+	struct error *err = grow(all, *n, sizeof(**all));
 
 	if (err)
 		return err;
-	r->stacks[r->nstacks] = (struct stack_pattern){0};
-	return parse_pattern(p, value, &r->stacks[r->nstacks++]);
+	(*all)[*n] = (struct stack_pattern){0};
+	return parse_pattern(p, value, &(*all)[(*n)++]);
 }
 
 /* NAME VIEW PATTERN */
@@ -381,7 +380,9 @@ static struct error *take_key(const struct parser *p, const char *key, const cha
 	if (!strcmp(key, "replaces"))
 		return add_words(p, r->replaces, RULE_CLAUSES_MAX, value);
 	if (!strcmp(key, "stack"))
-		return add_stack(p, value);
+		return add_stack(p, &r->stacks, &r->nstacks, value);
+	if (!strcmp(key, "except"))
+		return add_stack(p, &r->excepts, &r->nexcepts, value);
 	if (!strcmp(key, "let"))
 		return add_let(p, value);
 	if (!strcmp(key, "blame"))
@@ -438,6 +439,8 @@ static void rule_free(struct rule *r)
 	free_list(r->replaces);
 	for (u32 i = 0; i < r->nstacks; i++)
 		stack_pattern_free(&r->stacks[i]);
+	for (u32 i = 0; i < r->nexcepts; i++)
+		stack_pattern_free(&r->excepts[i]);
 	for (u32 i = 0; i < r->nlets; i++) {
 		free(r->lets[i].name);
 		free(r->lets[i].view);
@@ -455,6 +458,7 @@ static void rule_free(struct rule *r)
 		term_free(&r->skip[i]);
 	term_free(&r->site);
 	free(r->stacks);
+	free(r->excepts);
 	free(r->lets);
 	free(r->blames);
 	free(r->skip);

@@ -9,6 +9,7 @@
  *		runtime NAME…		only where one of these was seen (runtimes/list.h); leave out: anywhere
  *		view NAME…		the first of these that was measured; leave out: counters only
  *		stack PATTERN		which of its stacks; several: any of them
+ *		except PATTERN		and none of these
  *		let NAME VIEW PATTERN	the share of another pattern as a number
  *		site TERM		the caller to name: the nearest one that matches; skip TERM: not these
  *		holder yes		facts on who released the lock that is waited for
@@ -88,8 +89,8 @@ struct rule {
 	bool consequence;                 /* of computing too much: findings.c */
 	char *runtimes[RULE_CLAUSES_MAX]; /* names; the first NULL ends each of these */
 	char *views[RULE_VIEWS_MAX + 1];
-	struct stack_pattern *stacks;
-	u32 nstacks;
+	struct stack_pattern *stacks, *excepts;
+	u32 nstacks, nexcepts;
 	struct rule_let *lets;
 	u32 nlets;
 	struct term site, *skip;

@@ -147,6 +147,39 @@ static void test_sites(void **state)
 	}
 }
 
+/* What an except matches is no match of the rule, and names no site; of the total it stays a part. */
+static void test_excepts(void **state)
+{
+	static const struct {
+		const char *more, *site;
+		u64 value;
+	} cases[] = {{"\texcept \"compile\" >1 \"malloc\"\n", "handle", 30},
+	        {"\texcept \"compile\" >1 \"malloc\"\n\texcept \"match\"\n", "other", 10},
+	        {"\texcept \"compile\" >1 \"match\"\n", "handle", 60}, {"\texcept \"main\"\n", NULL, 0}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct rules rules = {0};
+		struct profile *p = *state;
+		struct match m;
+		char text[512];
+
+		snprintf(text, sizeof(text),
+		        "rule x\n\ttitle t\n\twhy w\n\tchange c\n\tshow s\n\tview clock\n\tstack \"malloc\"\n\twhen "
+		        "share > 0\n\tsite script\n%s",
+		        cases[i].more);
+		assert_null(rules_parse(&rules, "test", text));
+		assert_null(match_stacks(&rules.all[0], p, &m));
+		assert_int_equal(m.value, cases[i].value);
+		assert_int_equal(m.total, 100);
+		if (cases[i].site)
+			assert_string_equal(p->functions[m.site[0].function].name, cases[i].site);
+		else
+			assert_int_equal(m.nsites, 0);
+		match_free(&m);
+		rules_free(&rules);
+	}
+}
+
 static void test_expressions(void **state)
 {
 	static const struct {
@@ -239,6 +272,7 @@ int main(void)
 	        cmocka_unit_test_setup_teardown(test_patterns, setup, teardown),
 	        cmocka_unit_test_setup_teardown(test_interval_is_binomial, setup, teardown),
 	        cmocka_unit_test_setup_teardown(test_sites, setup, teardown),
+	        cmocka_unit_test_setup_teardown(test_excepts, setup, teardown),
 	        cmocka_unit_test(test_expressions),
 	        cmocka_unit_test(test_what_does_not_parse),
 	        cmocka_unit_test(test_continued_lines),
