@@ -483,6 +483,7 @@ static u32 make_plan(const struct evidence *e, struct plan *ret)
 {
 	const struct facts *f = &e->facts;
 	bool waits = facts_number(f, "wall.waiting") > BUSY, tasks = has_tasks(e->runtimes), grows = is_growing(f);
+	bool idle = facts_number(f, "cpu") < BUSY && facts_number(f, "wall.threads") < 2 * BUSY;
 	const struct plan all[] = {
 	        {"clock", 3, facts_number(f, "cpu") > BUSY || facts_number(f, "wall.running") > BUSY,
 	                "CPU time is used"},
@@ -490,8 +491,8 @@ static u32 make_plan(const struct evidence *e, struct plan *ret)
 	        {"io", 1, calls_of(f) > CALLS_LEAST || waits, "files may be read or written"},
 	        {"net", 1, facts_number(f, "fds.sockets") > 0 && (waits || calls_of(f) > CALLS_LEAST),
 	                "sockets are open"},
-	        {"wait", 1, facts_number(f, "cpu") < BUSY && facts_number(f, "wall.threads") < 2 * BUSY,
-	                "hardly anything happens"},
+	        {"wait", 1, idle || (tasks && !waits),
+	                idle ? "hardly anything happens" : "threads do not wait, but what runs on them may"},
 	        {"fault", 0.7, facts_number(f, "faults.minor") + facts_number(f, "faults.major") > FAULTS || grows,
 	                grows ? "memory grows" : "memory is touched for the first time"},
 	};
