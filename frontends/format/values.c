@@ -19,6 +19,7 @@ static const struct kind {
         {"probe", "probe", "time", "waits"},
         {"alloc", "memory", "alloc", "waits"}, /* memory: time is the prefix of its values */
         {"leak", "memory", "inuse", "waits"},
+        {"pools", "memory", "inuse", "waits"},
         {"heap", "memory", "inuse", "waits"}, /* also of a language */
         {"-refs", "memory", "inuse", "waits"},
 };
