@@ -143,7 +143,7 @@ static void check_corrupt(u64 header, const char *what)
 	struct glibc_fake *f = glibc_fake_create(0x70, false);
 	u64 arena = glibc_fake_begin(f, false), good = glibc_fake_chunk(f, 48, true),
 	    bad = glibc_fake_chunk(f, 64, true);
-	char text[64];
+	char text[128];
 	struct usage *u;
 
 	glibc_fake_chunk(f, 48, true);
@@ -153,7 +153,8 @@ static void check_corrupt(u64 header, const char *what)
 	assert_non_null(strstr(line_of(u, USAGE_CORRUPT), what));
 	snprintf(text, sizeof(text), "corrupt chunk at %#llx ", (unsigned long long)bad);
 	assert_non_null(strstr(line_of(u, USAGE_CORRUPT), text));
-	snprintf(text, sizeof(text), "before it: %#llx.", (unsigned long long)good);
+	snprintf(text, sizeof(text), "before it: %#llx, a block of 40 bytes at %#llx: ", (unsigned long long)good,
+	        (unsigned long long)good + 16);
 	assert_non_null(strstr(line_of(u, USAGE_CORRUPT), text));
 	assert_amount(u, "main arena", "in use", 1, 48);
 	assert_int_equal(amount_of(u, "main arena", "not read: corrupt or unreadable").size, FAKE_SIZE - 48);
