@@ -74,7 +74,11 @@ struct hit_callees {
 	u64 began, ended;
 	u32 unwatched; /* the most threads that a watch may not have reached */
 	bool warned;
-	u64 left_out; /* bit n: a form of spec n */
+	struct refused {           /* by a look: functions whose calls cannot be measured */
+		struct error *why; /* of the first */
+		u32 n, of;
+		bool said;
+	} refused[HIT_SPECS_MAX];
 };
 
 void hit_callees_prepare(struct object *o, const struct hit_options *options)
@@ -152,6 +156,8 @@ void hit_callees_destroy(struct hit_callees *c)
 		return;
 	for (u32 i = 0; i < c->nforms; i++)
 		close_watch(c, &c->forms[i]);
+	for (u32 i = 0; i < HIT_SPECS_MAX; i++)
+		error_free(c->refused[i].why);
 	free(c->forms);
 	free(c->looked);
 	free(c);
@@ -250,6 +256,12 @@ static bool ends_in_tail_calls(const struct runtime_callee *callee)
 	return callee->nexits > 0 && callee->nexits <= RUNTIME_CALL_EXITS;
 }
 
+/* Java's. Compiled code often returns at fewer places. */
+static bool may_be_compiled(const struct runtime_callee *callee)
+{
+	return callee->code_to && !callee->executed;
+}
+
 /* Can its calls be measured? */
 static struct error *check_exits(const struct hit_callees *c, const struct runtime_callee *callee)
 {
@@ -270,39 +282,23 @@ static struct error *check_exits(const struct hit_callees *c, const struct runti
 		        "measure a function that it calls, or its caller");
 	if (callee->nexits > RUNTIME_CALL_EXITS)
 		return error_hint(
-		        error_new(ERROR_UNSUPPORTED, "%s returns at %u places: debug registers can watch %u of them",
-		                callee->name, callee->nexits, RUNTIME_CALL_EXITS),
-		        "measure a function that it calls, or its caller");
-	return NULL;
-}
-
-/* A form of a function whose calls cannot be measured, unlike those of another one: said once. */
-static struct error *leave_out(struct hit_callees *c, struct error *why)
-{
-	if (c->left_out & 1ull << c->adding_for)
-		error_free(why);
-	else
-		c->host->options->warn(c->host->options->ctx, why);
-	c->left_out |= 1ull << c->adding_for;
+		        error_new(ERROR_UNSUPPORTED, "%s%s returns at %u places: debug registers can watch %u of them",
+		                callee->executed ? "compiled code of " : "", callee->name, callee->nexits,
+		                RUNTIME_CALL_EXITS),
+		        "measure a function that it calls, or its caller%s",
+		        may_be_compiled(callee) ? "; or this one again once it is compiled" : "");
 	return NULL;
 }
 
 /*
  * Once a function is compiled, no call begins in the interpreter: measuring that as well would take the registers of
- * others. True: this is the form that is left out.
+ * others, and whether it can be measured does not matter.
  */
-static bool is_superseded(struct hit_callees *c, const struct runtime_callee *callee)
+static bool is_superseded(const struct hit_callees *c, const struct callee_match *m, u32 i)
 {
-	for (u32 i = 0; c->latency && i < c->nforms; i++) {
-		struct form *f = &c->forms[i];
-
-		if (f->process != c->adding || f->spec != c->adding_for || strcmp(f->callee.name, callee->name) != 0 ||
-		        f->callee.executed == callee->executed)
-			continue;
-		if (!callee->executed)
+	for (u32 k = 0; c->latency && !m->of[i].executed && k < m->n; k++)
+		if (m->of[k].executed && !strcmp(m->of[k].name, m->of[i].name))
 			return true;
-		f->seen = false;
-	}
 	return false;
 }
 
@@ -319,17 +315,53 @@ static struct error *add_form(struct hit_callees *c, const struct runtime_callee
 			return NULL;
 		}
 	}
-	err = check_exits(c, callee);
-	if (!err && is_superseded(c, callee))
-		return NULL;
-	if (err && c->found[c->adding_for]) /* of another form they can */
-		return leave_out(c, err);
-	err = err ? err : grow(&c->forms, c->nforms, sizeof(*c->forms));
+	err = grow(&c->forms, c->nforms, sizeof(*c->forms));
 	if (err)
 		return err;
 	c->forms[c->nforms++] =
 	        (struct form){.process = c->adding, .spec = c->adding_for, .callee = *callee, .seen = true};
 	c->found[c->adding_for]++;
+	return NULL;
+}
+
+static struct error *add_or_refuse(struct hit_callees *c, const struct runtime_callee *callee)
+{
+	struct refused *r = &c->refused[c->adding_for];
+	struct error *why = check_exits(c, callee);
+
+	r->of++;
+	if (!why)
+		return add_form(c, callee);
+	r->n++;
+	if (r->why)
+		error_free(why);
+	else
+		r->why = why;
+	return NULL;
+}
+
+/* What of a spec cannot be measured, once: an error if that is all, else a warning. */
+static struct error *settle_refused(struct hit_callees *c, u32 spec)
+{
+	struct refused *r = &c->refused[spec];
+	struct error *err = r->why;
+
+	if (err && r->of > 1) {
+		err = error_hint(error_new(err->kind, "-e %s: %u of %u functions cannot be measured: %s",
+		                         c->options->spec[spec].text, r->n, r->of, err->message),
+		        "%s", r->why->hint ? r->why->hint : "yrt probe shows their calls");
+		error_free(r->why);
+	}
+	r->why = NULL;
+	r->n = r->of = 0;
+	if (!err || r->said) {
+		error_free(err);
+		return NULL;
+	}
+	r->said = true;
+	if (!c->found[spec])
+		return err;
+	c->host->options->warn(c->host->options->ctx, err);
 	return NULL;
 }
 
@@ -343,7 +375,8 @@ static struct error *look_for(struct hit_callees *c, const struct process *p, st
 	c->adding = p->number;
 	c->adding_for = spec;
 	for (u32 i = 0; !err && i < match.n; i++)
-		err = add_form(c, &match.of[i]);
+		if (!is_superseded(c, &match, i))
+			err = add_or_refuse(c, &match.of[i]);
 	if (!err && match.n && !callee_is_pattern(s->name))
 		snprintf(l->of[spec], sizeof(l->of[spec]), "%s", match.of[0].name);
 	free(match.of);
@@ -399,6 +432,8 @@ static struct error *look(struct hit_callees *c, u64 now)
 		l->next_ns = now_ns() + LOOK_NS;
 		l->next_ns += LOOK_EACH * (now_ns() - now);
 	}
+	for (u32 k = 0; !err && k < c->options->n; k++)
+		err = settle_refused(c, k);
 	return err;
 }
 

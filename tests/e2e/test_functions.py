@@ -4,54 +4,18 @@ probe and latency of functions of a language: as many hits as the program counts
 kinds; what is not there, or is not clear, is refused by name.
 """
 
-import json
 import os
 import re
-import signal
-import subprocess
 
-import java
 import yrt
+from counted import ROUNDS, Program, ends_of, latencies, probed, within_own_clock
 
 CALLS = f"{yrt.SOURCE}/fixtures/python/counted_calls.py"
-ROUNDS = 5
 PYTHON = os.environ.get("YRT_PYTHON", "/usr/bin/python3")
-
-
-class Program:
-    """A fixture that counts its own calls, and does what it is told by lines."""
-
-    def __init__(self, *command):
-        self.process = subprocess.Popen(
-            [str(word) for word in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.pid = json.loads(self.process.stdout.readline())["pid"]
-
-    def do(self, word):
-        """Its counts of calls, when it has done that."""
-        self.process.stdin.write(f"{word}\n")
-        self.process.stdin.flush()
-        return json.loads(self.process.stdout.readline())
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        yrt.stop(self.process, signal.SIGKILL)
 
 
 def python(rounds=ROUNDS, threads=1):
     return Program(PYTHON, CALLS, rounds, threads)
-
-
-def probed(program, *what, words=("go",), command="probe", flags=()):
-    """(the result, the program's counts) of what it does while functions are probed, all of them."""
-    args = [arg for name in what for arg in ("-e", name)]
-    at = yrt.Run(command, *args, "-p", program.pid, "-d", 60, "--max-cpu", 0, *flags).sampling()
-    counts = {}
-    for word in words:
-        counts = program.do(word)
-    at.interrupt()
-    return at.result(), counts
 
 
 def leaves(result, function):
@@ -158,10 +122,6 @@ def test_python_names():
         program.do("go")
 
 
-def latencies(result):
-    return result.expect().stats["latency"]
-
-
 def test_python_latency():
     """
     Calls and returns are as many as the program counts; those that an exception ended have no return. What a slow call
@@ -178,15 +138,6 @@ def test_python_latency():
         (call,) = latencies(result)["longest"]
         assert call["call"] == "__main__.slow(...)" and call["ns"] >= 30e6, call
         assert [wait["reason"] for wait in call["waits"]] and yrt.count(result.stacks, re.compile("slow_caller")), call
-
-
-def within_own_clock(program, name):
-    """Times lie between what the program's clock says inside and outside of the calls."""
-    result, counts = probed(program, name, words=("time",), command="latency")
-    seen = latencies(result)
-    inner, outer = counts["inner_ns"], counts["outer_ns"]
-    assert seen["entered"] == seen["returned"] == ROUNDS and inner <= seen["sum_ns"] <= outer, (inner, outer, seen)
-    return f"{inner / 1e6:.3f} <= {seen['sum_ns'] / 1e6:.3f} <= {outer / 1e6:.3f} ms"
 
 
 def test_python_latency_clock():
@@ -239,19 +190,6 @@ ENDS = [
     ("recursive", {}), ("raises", {"left": 2, "open": 1}), ("tail", {"lost": 3 * ROUNDS}), ("Shop:place", {}),
     ("generator", {}), ("paused", {}), ("several", {}), ("closes", {}), ("callback", {}), ("loop", {}),
 ]
-
-
-def ends_of(program, language, ends):
-    for name, due in ends:
-        before = program.do("go")
-        result, after = probed(program, f"{language}{name}", command="latency")
-        seen = latencies(result)
-        word = {"Shop:place": "method"}.get(name, name.rpartition("::")[2].lower())
-        entered = after[word] - before[word]
-        left, lost = due.get("left", 0), due.get("lost", 0)
-        wanted = entered, entered - left - lost - due.get("open", 0), left, lost, 0
-        assert tuple(seen[k] for k in ("entered", "returned", "left", "lost", "unpaired")) == wanted, f"{name}: {seen}"
-        yield f"{name}: {entered} calls, {wanted[1]} returns"
 
 
 def test_luajit_latency():
@@ -319,32 +257,6 @@ def test_perl_latency():
     with Program("/usr/bin/perl", f"{yrt.SOURCE}/fixtures/perl/counted_calls.pl", ROUNDS) as program:
         yield from ends_of(program, "perl:", [(name, {}) for name in [*PERL, "main::several"]])
         yield within_own_clock(program, "perl:main::timed")
-
-
-JAVA = [("place", {}), ("recursive", {}), ("raises", {"left": 100}), ("several", {})]
-
-
-def java_latency(*options):
-    with Program(*java.words(), *options, "-cp", java.class_path(), "counted") as program:
-        program.do("go")
-        before = program.do("time")
-        yield from ends_of(program, "java:counted.", JAVA)
-        result, after = probed(program, "java:counted.timed", words=("time",), command="latency")
-        inner, outer = (after[word] - before[word] for word in ("inner_ns", "outer_ns"))
-        seen = latencies(result)
-        assert seen["entered"] == seen["returned"] == 5 and inner <= seen["sum_ns"] <= outer, (inner, outer, seen)
-        yield f"{inner / 1e6:.3f} <= {seen['sum_ns'] / 1e6:.3f} <= {outer / 1e6:.3f} ms"
-
-
-def test_java_latency_interpreted():
-    """As many returns as calls; exceptions leave them."""
-    yield from java_latency("-Xint")
-
-
-def test_java_latency_compiled():
-    """The same of compiled code."""
-    yield from java_latency("-Xcomp", "-XX:TieredStopAtLevel=1", "-XX:CompileCommand=quiet",
-                            "-XX:CompileCommand=compileonly,counted*::*", "-XX:CompileCommand=dontinline,counted*::*")
 
 
 def versions(program):
