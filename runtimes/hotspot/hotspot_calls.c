@@ -13,6 +13,7 @@
 #define LOADERS_MAX  (1u << 16)
 #define CLASSES_MAX  (1u << 18)
 #define METHODS_MAX  65535u /* of a class: The Java Virtual Machine Specification, 4.1 */
+#define METHODS_ALL  (1u << 22)
 #define CODELETS_MAX 4096
 #define CODE_MAX     (1u << 20) /* of a method that was compiled */
 #define BYTECODE_MAX 65535u     /* The Java Virtual Machine Specification, 4.9.1 */
@@ -25,7 +26,7 @@ struct looking {
 	u64 verified;                           /* of nmethod: its verified entry, an address */
 	u64 stubs;                              /* and where its code ends, from the nmethod */
 	u64 code_from, code_to;                 /* codelets that methods begin in */
-	u32 left;                               /* classes */
+	u32 left, methods_left;                 /* classes; methods of all of them */
 	struct error *(*add)(void *ctx, const struct runtime_callee *c);
 	void *ctx;
 };
@@ -255,7 +256,7 @@ static struct error *count_names(const struct looking *k, struct methods *all)
 }
 
 /* Array<Method*>: its length, then the elements. */
-static struct error *look_class(const struct looking *k, u64 klass)
+static struct error *look_class(struct looking *k, u64 klass)
 {
 	struct methods all = {0};
 	struct error *err;
@@ -263,8 +264,10 @@ static struct error *look_class(const struct looking *k, u64 klass)
 	s32 n;
 
 	if (!word(k, &array, klass + k->methods) || !array || array & 7 ||
-	        !memory_read(k->p->memory, &n, sizeof(n), array) || n <= 0 || (u32)n > METHODS_MAX)
+	        !memory_read(k->p->memory, &n, sizeof(n), array) || n <= 0 || (u32)n > METHODS_MAX ||
+	        (u32)n > k->methods_left)
 		return NULL;
+	k->methods_left -= (u32)n;
 	all.at = calloc((u32)n, sizeof(*all.at));
 	if (!all.at)
 		return &error_no_memory;
@@ -360,8 +363,13 @@ static struct error *list(void *data, const struct runtime_process *p, const cha
         struct error *(*add)(void *ctx, const struct runtime_callee *c), void *ctx)
 {
 	struct hotspot_instance *instance = data;
-	struct looking k = {
-	        .instance = instance, .p = p, .pattern = pattern, .left = CLASSES_MAX, .add = add, .ctx = ctx};
+	struct looking k = {.instance = instance,
+	        .p = p,
+	        .pattern = pattern,
+	        .left = CLASSES_MAX,
+	        .methods_left = METHODS_ALL,
+	        .add = add,
+	        .ctx = ctx};
 	struct error *err = NULL;
 	u64 loader;
 

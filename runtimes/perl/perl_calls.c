@@ -11,11 +11,13 @@
 #define PAD_MAX      (1u << 16)
 #define BUCKETS_MAX  (1u << 20)
 #define CHAIN_MAX    1024
-#define PADMAX_AFTER 8 /* intrpvar.h: PL_stashpadmax follows PL_stashpad */
+#define READS_MAX    (1u << 20) /* of buckets and what is in them, in all packages */
+#define PADMAX_AFTER 8          /* intrpvar.h: PL_stashpadmax follows PL_stashpad */
 
 struct looking {
 	const struct perl_reader *r;
 	struct table seen; /* first ops */
+	u32 left;          /* reads */
 	struct error *(*add)(void *ctx, const struct runtime_callee *c);
 	void *ctx;
 };
@@ -92,10 +94,12 @@ static struct error *look_stash(struct looking *k, u64 stash)
 	if (!stash || !word(k, &body, stash + l->sv_any.at) || !word(k, &array, stash + l->sv_u.at) || !array ||
 	        !word(k, &max, body + l->hv_max.at) || max > BUCKETS_MAX)
 		return NULL;
-	for (u64 i = 0; !err && i <= max; i++) {
+	for (u64 i = 0; !err && i <= max && k->left; i++) {
+		k->left--;
 		if (!word(k, &he, array + 8 * i))
 			break;
-		for (u32 n = 0; !err && he && n < CHAIN_MAX; n++) {
+		for (u32 n = 0; !err && he && n < CHAIN_MAX && k->left; n++) {
+			k->left--;
 			if (!memory_read(k->r->mem, entry, sizeof(entry), he))
 				break;
 			err = add_value(k, entry[2]);
@@ -108,7 +112,7 @@ static struct error *look_stash(struct looking *k, u64 stash)
 struct error *perl_calls(
         const struct perl_reader *r, struct error *(*add)(void *ctx, const struct runtime_callee *c), void *ctx)
 {
-	struct looking k = {.r = r, .add = add, .ctx = ctx};
+	struct looking k = {.r = r, .left = READS_MAX, .add = add, .ctx = ctx};
 	u64 at = r->interpreter + r->image->layout->i_stashpad.at, pad, max, stash;
 	struct error *err = NULL;
 
