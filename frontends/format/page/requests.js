@@ -15,10 +15,18 @@ function requestStrip(parts) {
 	return strip;
 }
 
+/* The head of a column of times, with its colour in the strips. */
+function requestTime(name, i) {
+	const head = element("span", ""), key = element("i", "");
+	key.className = "key part" + i;
+	head.append(key, name);
+	return head;
+}
+
 /* The table of routes. */
 function showRoutes(table) {
 	const { times, routes } = data.requests;
-	table.append(requestRow("th", "requests", "errors", "p50", "p95", "p99", "max", ...times, "", "route"));
+	table.append(requestRow("th", "requests", "errors", "p50", "p95", "p99", "max", ...times.map(requestTime), "", "route"));
 	for (const [route, n, errors, p50, p95, p99, max, parts] of routes)
 		table.append(requestRow("td", n.toLocaleString("en-US"), errors.toLocaleString("en-US"), ...[p50, p95, p99, max, ...parts.map((ns) => ns / n)].map(callTime), requestStrip(parts), route));
 }
@@ -41,6 +49,13 @@ function showSlowest(table) {
 	}
 }
 
+/* What the picture of stacks lacks. */
+function requestsWithoutStack() {
+	const { routes, times } = data.requests, sum = (of) => routes.reduce((ns, r) => ns + of(r[7]), 0);
+	const queue = sum((parts) => parts[1]), all = sum((parts) => parts.reduce((n, ns) => n + ns, 0));
+	return queue > all / 100 ? "; " + callTime(queue) + " in the " + times[1] + " for a CPU have no stack" : "";
+}
+
 function showRequests() {
 	const box = $("requests");
 	if (box.hidden = !data.requests)
@@ -48,6 +63,6 @@ function showRequests() {
 	const [summary, routes, title, slowest] = box.children, n = data.requests.routes.reduce((sum, r) => sum + r[1], 0);
 	summary.textContent = n.toLocaleString("en-US") + " requests by route, times of one in the mean";
 	showRoutes(routes);
-	title.textContent = data.requests.slowest.length ? "the " + data.requests.slowest.length + " slowest, with their stacks" : "none was slow";
+	title.textContent = data.requests.slowest.length ? "the " + data.requests.slowest.length + " slowest, with their stacks" + requestsWithoutStack() : "none was slow";
 	showSlowest(slowest);
 }
