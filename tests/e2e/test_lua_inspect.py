@@ -11,7 +11,7 @@ import yrt
 
 HOST = os.environ.get("YRT_LUA_HOST", yrt.fixture_path("lua_host")).split()
 SCRIPT = os.path.join(yrt.SOURCE, "fixtures", "lua", "inspected.lua")
-SLACK = 2048  # bytes that Lua allocates between counting its heap and waiting
+SLACK = 16384  # bytes that Lua allocates between counting its heap and waiting
 
 
 class Inspected:

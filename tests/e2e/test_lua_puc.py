@@ -165,6 +165,26 @@ def check_names(version, truth, stacks):
     return f"{version}: {' '.join(truth)}"
 
 
+TWICE = """
+local function work() local s = 0 for i = 1, 1e5 do s = s + i % 7 end return s end
+while true do
+	xpcall(work, print)
+	table.sort({2, 1}, function(a, b) work() return a < b end)
+end
+"""
+
+
+def test_once():
+    """A function in C is one frame, whether the language or its code has the name; in the view of Lua, too."""
+    for version, binary in interpreters().items():
+        with yrt.Program([binary, "-e", TWICE]) as program:
+            for view in ("flame", "lua-flame"):
+                result = yrt.run(view, "-U", "-F", 499, "-p", program.pid, "-d", 1).expect()
+                for name in ("xpcall", "sort"):
+                    seen = {tuple(f for f in frames if re.fullmatch(rf"(table\.)?{name}", f)) for frames, _ in result.stacks}
+                    assert max(map(len, seen)) == 1, f"{version}, {view}, {name}: {seen}\n{yrt.show(result.stacks)}"
+
+
 @yrt.measured
 def test_names():
     with running(TABLES) as processes:

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How many instructions the kernel's verifier looks at: yrt-verifier loads each program with no runtime's walker and
- * with all, and those that take stacks with each alone, and prints a line "program runtime instructions" for each load.
+ * with all, and those that take stacks with each alone, and prints a line "program runtime instructions" for each load. Of a
+ * program that the kernel refuses it prints the end of the verifier's log.
  * None has other maps than those that it seems to use (probes/used_maps.h).
  * yrt-verifier DIR: loads each with the types of the kernel that are kept in DIR (probes/kernel_types.h), and with the
  * kernel's own, and prints "program tag tag": the kernel's hash of the instructions that it got.
@@ -19,15 +20,20 @@
 #include "process/module.h"
 #include "sample.skel.h"
 
-#define LOG_STATS 4 /* BPF_LOG_STATS of <linux/bpf_verifier.h> */
+#define LOG_PATH  1 /* <linux/bpf_verifier.h>: BPF_LOG_LEVEL1, BPF_LOG_STATS */
+#define LOG_STATS 4
+#define LOG_SHOWN 4096 /* bytes of the log of a refusal */
+
+static char log_text[16 << 20];
+static bool refused;
 
 static int quiet(enum libbpf_print_level level, const char *format, va_list args)
 {
 	return level == LIBBPF_WARN ? vfprintf(stderr, format, args) : 0;
 }
 
-/* Loads this program alone. log: NULL: none. */
-static struct sample *load(const char *program, unsigned walkers, const char *cache_dir, char *log, size_t size)
+/* Opens the object for this program alone. */
+static struct sample *open_alone(const char *program, unsigned walkers, const char *cache_dir, unsigned log_level)
 {
 	struct sample *skel = skeleton_open(walkers, cache_dir);
 	struct bpf_program *p;
@@ -40,16 +46,39 @@ static struct sample *load(const char *program, unsigned walkers, const char *ca
 		bool wanted = !strcmp(bpf_program__name(p), program);
 
 		bpf_program__set_autoload(p, wanted);
-		if (wanted && log) {
-			bpf_program__set_log_level(p, LOG_STATS);
-			bpf_program__set_log_buf(p, log, size);
+		if (wanted && log_level) {
+			bpf_program__set_log_level(p, log_level);
+			bpf_program__set_log_buf(p, log_text, sizeof(log_text));
 		}
 	}
 	if (!used_maps_only(skel))
 		errx(1, "no memory");
-	if (sample__load(skel))
-		errx(1, "the kernel refuses %s with the walkers %#x:\n%s", program, walkers, log ? log : "");
 	return skel;
+}
+
+static void tell_refusal(const char *program, unsigned walkers)
+{
+	struct sample *skel = open_alone(program, walkers, NULL, LOG_PATH);
+	size_t len;
+
+	sample__load(skel);
+	len = strlen(log_text);
+	fprintf(stderr, "the kernel refuses %s with the walkers %#x:\n%s\n", program, walkers,
+	        log_text + (len > LOG_SHOWN ? len - LOG_SHOWN : 0));
+	sample__destroy(skel);
+	refused = true;
+}
+
+/* NULL: refused. */
+static struct sample *load(const char *program, unsigned walkers, const char *cache_dir, unsigned log_level)
+{
+	struct sample *skel = open_alone(program, walkers, cache_dir, log_level);
+
+	if (!sample__load(skel))
+		return skel;
+	sample__destroy(skel);
+	tell_refusal(program, walkers);
+	return NULL;
 }
 
 static struct bpf_prog_info info_of(struct sample *skel, const char *program)
@@ -66,11 +95,12 @@ static struct bpf_prog_info info_of(struct sample *skel, const char *program)
 /* The kernel's own count, since 5.16. The log of 7.2 leaves out global functions. */
 static unsigned long processed(const char *program, unsigned walkers)
 {
-	static char log[1 << 16];
-	struct sample *skel = load(program, walkers, NULL, log, sizeof(log));
-	unsigned long n = info_of(skel, program).verified_insns;
-	const char *at = strstr(log, "processed ");
+	struct sample *skel = load(program, walkers, NULL, LOG_STATS);
+	unsigned long n = skel ? info_of(skel, program).verified_insns : 0;
+	const char *at = strstr(log_text, "processed ");
 
+	if (!skel)
+		return 0;
 	if (!n && (!at || sscanf(at, "processed %lu", &n) != 1))
 		errx(1, "the verifier does not say how many instructions of %s it looked at", program);
 	sample__destroy(skel);
@@ -79,8 +109,12 @@ static unsigned long processed(const char *program, unsigned walkers)
 
 static void print_tag(const char *program, const char *cache_dir)
 {
-	struct sample *skel = load(program, WALKERS_ALL, cache_dir, NULL, 0);
-	struct bpf_prog_info info = info_of(skel, program);
+	struct sample *skel = load(program, WALKERS_ALL, cache_dir, 0);
+	struct bpf_prog_info info;
+
+	if (!skel)
+		return;
+	info = info_of(skel, program);
 
 	printf(" ");
 	for (size_t i = 0; i < sizeof(info.tag); i++)
@@ -129,5 +163,5 @@ int main(int argc, char **argv)
 			print_counts(bpf_program__name(p));
 	}
 	sample__destroy(skel);
-	return 0;
+	return refused;
 }

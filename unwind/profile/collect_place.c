@@ -89,18 +89,26 @@ static bool wanted(const struct collector *c, const struct frame *f)
 	return frame_kind(f) != FRAME_SCRIPT || (!c->options.native_only && !(frame_flags(f) & FRAME_AWAITED));
 }
 
-/* Is frames[i] native code of this name? */
+/* "sort" is also called "table.sort". */
+static bool is_same_name(const char *name, const char *other)
+{
+	const char *dot = strrchr(name, '.'), *of_other = strrchr(other, '.');
+
+	return !strcmp(dot && !of_other ? dot + 1 : name, of_other && !dot ? of_other + 1 : other);
+}
+
+/* Is frames[i] native code of this name, which is shown? */
 static bool repeats(
         struct collector *c, const struct process *p, const struct frame *frames, u32 i, u32 n, const char *name)
 {
 	struct named named;
 	struct error *err;
 
-	if (frame_kind(&frames[i]) != FRAME_NATIVE)
+	if (frame_kind(&frames[i]) != FRAME_NATIVE || !wanted(c, &frames[i]))
 		return false;
 	err = names_frame(c->names, p, frames, i, n, &named);
 	error_free(err);
-	return !err && !strcmp(c->profile->functions[named.function].name, name);
+	return !err && !named.hidden && is_same_name(c->profile->functions[named.function].name, name);
 }
 
 /* In the view of a language: is frames[i] the wrapper of the function of this name, which runs inside it? */

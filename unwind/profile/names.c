@@ -350,8 +350,8 @@ static struct error *name_script(
 		p = parent_of(names, p);
 	if (!ops || !p)
 		return name_gone(names, ops, ret);
-	ret->by_code = !name.name[0] && name.native_address;
-	if (ret->by_code && (err = name_by_code(names, p, &name)))
+	ret->by_code = name.native_address;
+	if (ret->by_code && !name.name[0] && (err = name_by_code(names, p, &name)))
 		return err;
 	frame_show(&name, &names->options, text, sizeof(text));
 	fn.module = ops->name;
