@@ -530,6 +530,7 @@ WALK_GLOBAL int request_find(u64 key)
 
 static inline u64 request_word(const struct request_words *w, u32 i)
 {
+	WALK_BARRIER(i);
 	return i < REQUEST_WORDS ? w->word[i] : 0;
 }
 

@@ -14,9 +14,10 @@ import sys
 import tempfile
 import time
 
-import go
+import java
 import java_alloc
 import lua
+import report_apps
 import servers
 import yrt
 
@@ -36,6 +37,7 @@ VIEWS = {
     "top": ["-d", 1],
     "record": ["--timeline"],
 }
+ALL_VIEWS = {**VIEWS, "alloc": [], "leak": []}
 IDLE_LUA = """
 local ffi = require("ffi")
 ffi.cdef("int getpid(void);")
@@ -114,19 +116,74 @@ def cpu_seconds(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def check_cpu(pid, views):
+    """Once it waits, no view uses more than 1 % of a CPU; all of them at once."""
+    with running(pid, views) as pids:
+        for _ in range(3):  # tables are still being made
+            before = {view: cpu_seconds(own) for view, own in pids.items()}
+            time.sleep(OVER)
+            used = {view: 100 * (cpu_seconds(own) - before[view]) / OVER for view, own in pids.items()}
+            if max(used.values()) < MOST_CPU:
+                break
+    assert all(percent < MOST_CPU for percent in used.values()), used
+    return ", ".join(f"{view} {percent:.2f}" for view, percent in used.items())
+
+
+@contextlib.contextmanager
+def in_scene(start):
+    scene = report_apps.Scene()
+    try:
+        yield start(scene)
+    finally:
+        scene.close()
+
+
+def idle_java(scene):
+    source = os.path.join(scene.folder, "Idle.java")
+    with open(source, "w") as out:
+        out.write("class Idle { public static void main(String[] a) throws Exception { Thread.sleep(1 << 30); } }")
+    return scene.start(*java.words(), source)
+
+
+def idle_go(scene):
+    source = os.path.join(scene.folder, "idle.go")
+    with open(source, "w") as out:
+        out.write('package main\n\nimport "time"\n\nfunc main() { time.Sleep(time.Hour) }\n')
+    program = os.path.join(scene.folder, "idle")
+    subprocess.run(["go", "build", "-o", program, source], check=True, cwd=scene.folder)
+    return scene.start(program)
+
+
+def idle_gunicorn(scene):
+    address = f"127.0.0.1:{scene.port}"
+    pid = scene.start("/usr/bin/gunicorn", "-b", address, "--chdir", report_apps.APPS, "flask_app:app")
+    scene.answers()
+    return pid
+
+
+IDLE = {
+    "Python": lambda scene: scene.start(sys.executable, "-c", "import signal; signal.pause()"),
+    "Perl": lambda scene: scene.start("perl", "-e", "sleep 1000"),
+    "Node": lambda scene: scene.start("node", "-e", "setInterval(() => {}, 1e6)"),
+    "Java": idle_java,
+    "Go": idle_go,
+    "gunicorn": idle_gunicorn,
+    "Redis": lambda scene: report_apps.redis_server(scene)[0],
+    "PostgreSQL": report_apps.postgres_server,
+}
+
+
 @yrt.measured
 def test_cpu():
-    """No view of an idle target uses more than 1 % of a CPU, once it waits: of an idle Python, all of them at once."""
-    with yrt.Program([sys.executable, "-c", "import signal; signal.pause()"]) as program:
-        with running(program.pid, VIEWS) as pids:
-            for _ in range(3):  # tables are still being made
-                before = {view: cpu_seconds(pid) for view, pid in pids.items()}
-                time.sleep(OVER)
-                used = {view: 100 * (cpu_seconds(pid) - before[view]) / OVER for view, pid in pids.items()}
-                if max(used.values()) < MOST_CPU:
-                    break
-    assert all(percent < MOST_CPU for percent in used.values()), used
-    yield "per cent of a CPU: " + ", ".join(f"{view} {percent:.2f}" for view, percent in used.items())
+    for name, start in IDLE.items():
+        with in_scene(start) as pid:
+            time.sleep(2)  # it begins to be idle
+            yield f"{name}: {check_cpu(pid, ALL_VIEWS)} % of a CPU"
+    with servers.Nginx(load=0) as nginx:
+        views = {**ALL_VIEWS, "requests": [], "pools": []}
+        yield f"nginx: {check_cpu(nginx.master.pid, views)} % of a CPU"
+    with servers.Envoy(servers.envoy_program(), load=0) as envoy:
+        yield f"Envoy: {check_cpu(envoy.pid, ALL_VIEWS)} % of a CPU"
 
 
 def test_runtime_that_files_do_not_reveal():

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How many instructions the kernel's verifier looks at: yrt-verifier loads each program with no runtime's walker and
- * with all, and those that take stacks with each alone, and prints a line "program runtime instructions" for each load. Of a
+ * with all, and those that take stacks with each alone, and prints a line "program runtime instructions" for each. Of a
  * program that the kernel refuses it prints the end of the verifier's log.
  * None has other maps than those that it seems to use (probes/used_maps.h).
  * yrt-verifier DIR: loads each with the types of the kernel that are kept in DIR (probes/kernel_types.h), and with the

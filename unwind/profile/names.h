@@ -44,8 +44,8 @@ struct named {                /* what a frame became */
 	bool hidden;          /* not to be shown in this view */
 	bool leads;           /* not to be shown as long as nothing inside it is: names_options.leads_to_program */
 	bool is_thread_entry; /* hidden, as are the native frames that have called it */
-	bool by_code;    /* a script's frame for C code: the native frame inside it says the same */
-	bool unresolved; /* nothing is known but the address */
+	bool by_code;         /* a script's frame for C code: the native frame inside it says the same */
+	bool unresolved;      /* nothing is known but the address */
 	u8 layer; /* enum translated_layer: it only leads to a native frame of the same name inside it, of a lower layer
 	           */
 };
