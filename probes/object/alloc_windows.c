@@ -32,6 +32,7 @@
 #define WINDOW_MS    20     /* at most, where hits are not cheap enough to stay */
 #define SOON_MS      1      /* between two looks while the budget is used */
 #define LATER_MS     10     /* and while it is not */
+#define IDLE_MS      50     /* and while no target runs */
 #define CREDIT_NS    10e6   /* of the budget is there from the start, and can be saved */
 #define LEAST_NS     200e3  /* of it for a window */
 #define ENOUGH       4096   /* pairs: what an exception costs is known for now */
@@ -99,6 +100,7 @@ struct alloc_windows {
 	double trap_ns;                          /* the same of a debug register */
 	bool measured, in_target;
 	bool dense;      /* hits of the last window were */
+	bool idle;       /* no target has run since the look before */
 	double allotted; /* ns, that hits of this window may cost */
 	double length;   /* ns, of the last window */
 	u64 open_ns;
@@ -413,6 +415,7 @@ static void spend(struct alloc_windows *w, struct look *now)
 	cpu = (double)(now->cpu - w->last.cpu);
 	took = cost(w, &w->last, now);
 	time = (double)(now->at - w->last.at);
+	w->idle = cpu == 0;
 	w->cost += took;
 	w->cpu_rate += (cpu - w->cpu_rate * time) / fmax(MEMORY_NS, time);
 	w->budget = fmin(w->budget + w->options.share * fmax(cpu, CPU_LEAST * time) - took, CREDIT_NS);
@@ -536,6 +539,13 @@ static bool is_over(struct alloc_windows *w, const struct look *now)
 	return now->at - w->opened.at >= WINDOW_MS * A_MS && w->budget < CREDIT_NS * 0.9;
 }
 
+static u64 until_look(const struct alloc_windows *w)
+{
+	if (w->budget < CREDIT_NS / 2)
+		return SOON_MS * A_MS;
+	return (w->idle ? IDLE_MS : LATER_MS) * A_MS;
+}
+
 /* A window that is closed late costs the target. Without that privilege it may be. */
 static void be_prompt(void)
 {
@@ -559,7 +569,7 @@ static void *work(void *arg)
 				break;
 			open_window(w);
 		}
-		wait_until(w, now_ns() + (w->budget < CREDIT_NS / 2 ? SOON_MS : LATER_MS) * A_MS);
+		wait_until(w, now_ns() + until_look(w));
 		spend(w, &now);
 		if (w->paired && now.progress.paired >= ENOUGH && !skeleton(w)->bss->alloc_window) {
 			leaving.n = 0;

@@ -34,6 +34,7 @@ struct leak_heap {
 	pid_t pids[PROCESSES];
 	u32 npids;
 	u64 began_ns, step_ns;
+	u64 cpu_ns; /* of the processes at the last point */
 	struct point *points;
 	u32 n;
 };
@@ -116,12 +117,35 @@ static void keep(struct leak_heap *h, const struct point *p)
 	h->points[h->n++] = *p;
 }
 
-static u64 cpu_ns(void)
+static u64 cpu_ns(clockid_t clock)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return (u64)ts.tv_sec * 1000000000ull + (u64)ts.tv_nsec;
+	return clock_gettime(clock, &ts) ? 0 : (u64)ts.tv_sec * 1000000000ull + (u64)ts.tv_nsec;
+}
+
+static u64 cpu_of(const pid_t *pids, u32 n)
+{
+	u64 sum = 0;
+	clockid_t clock;
+
+	for (u32 i = 0; i < n; i++)
+		sum += clock_getcpuclockid(pids[i], &clock) ? 0 : cpu_ns(clock);
+	return sum;
+}
+
+/* Heaps of processes that have not run since are as they were. */
+static void take_point(struct leak_heap *h, const pid_t *pids, u32 n, struct point *p)
+{
+	u64 cpu = cpu_of(pids, n);
+
+	if (h->n && cpu == h->cpu_ns) {
+		*p = h->points[h->n - 1];
+		return;
+	}
+	h->cpu_ns = cpu;
+	for (u32 i = 0; i < n; i++)
+		add_process(pids[i], p);
 }
 
 /* Under the lock, which it gives up meanwhile. Returns when to look again. */
@@ -130,13 +154,13 @@ static u64 look(struct leak_heap *h)
 	struct point *p = calloc(1, sizeof(*p));
 	pid_t pids[PROCESSES];
 	u32 n = h->npids;
-	u64 begin = now_ns(), cpu = cpu_ns(), took;
+	u64 begin = now_ns(), cpu = cpu_ns(CLOCK_THREAD_CPUTIME_ID), took;
 
 	memcpy(pids, h->pids, sizeof(pids));
 	pthread_mutex_unlock(&h->lock);
-	for (u32 i = 0; p && i < n; i++)
-		add_process(pids[i], p);
-	took = cpu_ns() - cpu;
+	if (p)
+		take_point(h, pids, n, p);
+	took = cpu_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
 	pthread_mutex_lock(&h->lock);
 	if (p && p->all.in_use) {
 		p->all.ns = begin - h->began_ns;

@@ -448,6 +448,12 @@ WALK_GLOBAL int request_begin(u64 key, u64 now)
 	return 0;
 }
 
+static inline u64 request_word(const struct request_words *w, u32 i)
+{
+	WALK_BARRIER(i);
+	return i < REQUEST_WORDS ? w->word[i] : 0;
+}
+
 /* One of the versions that nginx gives a request, behind its method. */
 static inline bool request_is_line(const struct request_words *w, u32 i)
 {
@@ -528,12 +534,6 @@ WALK_GLOBAL int request_find(u64 key)
 	return 0;
 }
 
-static inline u64 request_word(const struct request_words *w, u32 i)
-{
-	WALK_BARRIER(i);
-	return i < REQUEST_WORDS ? w->word[i] : 0;
-}
-
 /* A string of nginx: its length, where it is. */
 WALK_GLOBAL int request_text(struct request_record *record)
 {
@@ -575,7 +575,7 @@ WALK_GLOBAL u32 request_pool_at(void)
 	if (!w || !at || at >= REQUEST_WORDS)
 		return 0;
 	for (u32 i = REQUEST_POOL_FROM; i < REQUEST_POOL_TO; i++)
-		if (w->word[i] == w->word[at - 1])
+		if (w->word[i] == request_word(w, at - 1))
 			return i;
 	return 0;
 }
@@ -612,8 +612,9 @@ WALK_GLOBAL int request_attempts(struct request_record *record)
 
 	WALK_BARRIER(at);
 	if (!w || !record || !at || at >= REQUEST_POOL_TO ||
-	        bpf_probe_read_user(array, sizeof(array), (const void *)w->word[at - 1]) || array[4] != w->word[at] ||
-	        array[1] > array[3] || array[2] < REQUEST_STATE_LEAST || array[2] > REQUEST_STATE_MOST)
+	        bpf_probe_read_user(array, sizeof(array), (const void *)request_word(w, at - 1)) ||
+	        array[4] != w->word[at] || array[1] > array[3] || array[2] < REQUEST_STATE_LEAST ||
+	        array[2] > REQUEST_STATE_MOST)
 		return 0;
 	record->nattempts = array[1] < REQUEST_WORDS ? (u32)array[1] : REQUEST_WORDS;
 	for (u32 i = 0; i < REQUEST_ATTEMPTS && i < array[1]; i++)
