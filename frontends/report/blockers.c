@@ -53,7 +53,8 @@ bool blockers_find_lock(const char *locks, const pid_t *pids, u32 n, struct file
 	struct file_lock held = {0}, line;
 	bool waits;
 
-	for (const char *at = locks; at && *at; at = strchr(at, '\n'), at += at != NULL) {
+	for (const char *at = locks, *end; at && *at; at = end ? end + 1 : NULL) {
+		end = strchr(at, '\n');
 		if (!parse_line(at, &waits, &line))
 			continue;
 		if (!waits) {

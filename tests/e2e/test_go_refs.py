@@ -10,7 +10,7 @@ import yrt
 
 HIDDEN = ["-ldflags=-s -w"]
 SESSION, PAGE, CLOSURE = 80, 4864, 24
-STACKS = 2  # objects that a stale word of another stack may share
+STACKS = 20  # of each, at most, are found on stacks too, where a word may be left from an earlier call
 
 
 def run(command, *args, code=yrt.OK):

@@ -149,7 +149,7 @@ static void test_html_is_small_and_complete(void **state)
 {
 	char *text = text_of(*state, &format_html);
 
-	assert_true(strlen(text) < 96 << 10);
+	assert_true(strlen(text) < 100 << 10);
 	assert_null(strstr(text, "{{"));
 	assert_null(strstr(text, "src="));
 	assert_non_null(strstr(text, "default-src 'none'; script-src 'sha256-"));
