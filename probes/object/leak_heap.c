@@ -15,6 +15,7 @@
 
 #define STEP_NS      1000000000ull
 #define EACH         20 /* times as long as a look takes lies between two */
+#define OWN          2  /* times as long as a look takes must processes have run for the next */
 #define PROCESSES    16
 #define POINTS_LEAST 4
 #define ENOUGH       0.6 /* of the run, that lies between the first point and the last */
@@ -34,7 +35,8 @@ struct leak_heap {
 	pid_t pids[PROCESSES];
 	u32 npids;
 	u64 began_ns, step_ns;
-	u64 cpu_ns; /* of the processes at the last point */
+	u64 cpu_ns;  /* of the processes at the last point that was read, */
+	u64 took_ns; /* and what that took */
 	struct point *points;
 	u32 n;
 };
@@ -134,18 +136,19 @@ static u64 cpu_of(const pid_t *pids, u32 n)
 	return sum;
 }
 
-/* Heaps of processes that have not run since are as they were. */
+/* Heaps of processes that have hardly run since are as they were; the last point tells the rest. */
 static void take_point(struct leak_heap *h, const pid_t *pids, u32 n, struct point *p)
 {
-	u64 cpu = cpu_of(pids, n);
+	u64 cpu = cpu_of(pids, n), begin = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
 
-	if (h->n && cpu == h->cpu_ns) {
+	if (h->n && (cpu == h->cpu_ns || (!h->ending && cpu - h->cpu_ns < OWN * h->took_ns))) {
 		*p = h->points[h->n - 1];
 		return;
 	}
 	h->cpu_ns = cpu;
 	for (u32 i = 0; i < n; i++)
 		add_process(pids[i], p);
+	h->took_ns = cpu_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
 }
 
 /* Under the lock, which it gives up meanwhile. Returns when to look again. */
