@@ -36,9 +36,6 @@ foreach(source ${E2E_TESTS})
 		add_test(NAME e2e.${name} COMMAND Python3::Interpreter ${source})
 		set_tests_properties(e2e.${name} PROPERTIES LABELS e2e ENVIRONMENT "${TEST_ENVIRONMENT};YRT_TIER=gate" TIMEOUT 1200
 			SKIP_RETURN_CODE 77)
-		if(name MATCHES "core|python_hostile|report|ylang_library|watch|latency|sanitized|functions|go_goroutines|verifier")
-			set_tests_properties(e2e.${name} PROPERTIES COST 100) # these begin first: they take the longest
-		endif()
 	endif()
 	if(nmeasured)
 		add_test(NAME measured.${short} COMMAND Python3::Interpreter ${source} CONFIGURATIONS Measured)
