@@ -8,7 +8,7 @@
 #include <types.h>
 
 /*
- * The kernel function at addr: "name", "name [module]", or "name [bpf]" for a BPF program. False: there is none.
+ * The kernel function at addr: "name", "name [module]", or "name [bpf]" for a BPF program. False: no function is there.
  * program: of name_kernel(), of which *named_addr and named_text are. Not thread-safe. Unlike reading /proc/kallsyms,
  * it needs neither CAP_SYSLOG nor 30 ms.
  */

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 
 #include "cpu_time.h"
+#include "map_each.h"
 #include "object_internal.h"
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
 
-#define CPU_BATCH 1024
 #define CPU_TRIES 16
 #define SETTLE_MS 300
 
@@ -28,45 +28,37 @@ static void cleanup_cpu_list(struct cpu_list *l)
 	free(l->list);
 }
 
-static struct cpu living_cpu(const void *key, const void *value)
+static struct error *add_cpu(struct cpu_list *l, struct cpu cpu)
+{
+	struct error *err = grow(&l->list, l->n, sizeof(*l->list));
+
+	if (!err)
+		l->list[l->n++] = cpu;
+	return err;
+}
+
+static struct error *living_cpu(void *list, const void *key, const void *value)
 {
 	u32 tgid = *(const u32 *)key;
 
 	(void)value;
-	return (struct cpu){.tgid = tgid, .ns = cpu_of_process((pid_t)tgid)};
+	return add_cpu(list, (struct cpu){.tgid = tgid, .ns = cpu_of_process((pid_t)tgid)});
 }
 
 /* Nobody can ask the kernel for it once the process was waited for, a while before on_free() counts it. */
-static struct cpu ending_cpu(const void *key, const void *value)
+static struct error *ending_cpu(void *list, const void *key, const void *value)
 {
 	const struct process_ending *ending = value;
 	u64 now = ending->is_final ? 0 : cpu_of_process((pid_t)ending->tgid);
 
 	(void)key;
-	return (struct cpu){ending->tgid, !now && !ending->is_final, now > ending->cpu_ns ? now : ending->cpu_ns};
+	return add_cpu(list,
+	        (struct cpu){ending->tgid, !now && !ending->is_final, now > ending->cpu_ns ? now : ending->cpu_ns});
 }
 
-/* Adds each entry of a hash map. */
-static void list_cpu(
-        struct cpu_list *l, const struct bpf_map *map, struct cpu (*of)(const void *key, const void *value))
+static void list_cpu(struct cpu_list *l, const struct bpf_map *map, map_take *add)
 {
-	LIBBPF_OPTS(bpf_map_batch_opts, options);
-	size_t key = bpf_map__key_size(map), value = bpf_map__value_size(map);
-	cleanup(free) char *keys = calloc(CPU_BATCH, key);
-	cleanup(free) char *values = calloc(CPU_BATCH, value);
-	int code = keys && values ? 0 : -ENOMEM;
-	void *from = NULL;
-	u32 n, position;
-
-	while (!code) {
-		n = CPU_BATCH;
-		code = bpf_map_lookup_batch(bpf_map__fd(map), from, &position, keys, values, &n, &options);
-		if (code && code != -ENOENT) /* ENOENT: these are the last */
-			break;
-		for (u32 i = 0; i < n && !grow(&l->list, l->n, sizeof(*l->list)); i++)
-			l->list[l->n++] = of(keys + i * key, values + i * value);
-		from = &position;
-	}
+	error_free(map_each(map, false, add, l, "the processes"));
 }
 
 static int by_process(const void *a, const void *b)

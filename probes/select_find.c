@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "unwind/cleanup.h"
+#include "unwind/edit_distance.h"
 #include "unwind/grow.h"
 #include "unwind/process/process.h"
 
@@ -105,30 +106,6 @@ struct near {
 	u32 n;
 };
 
-/* How many letters have to be changed, added or left out, at most limit + 1. */
-static u32 distance(const char *a, const char *b, u32 limit)
-{
-	u32 row[64], n = (u32)strlen(b);
-
-	if (n >= 64 || strlen(a) >= 64)
-		return limit + 1;
-	for (u32 j = 0; j <= n; j++)
-		row[j] = j;
-	for (u32 i = 1; a[i - 1]; i++) {
-		u32 diagonal = row[0];
-
-		row[0] = i;
-		for (u32 j = 1; j <= n; j++) {
-			u32 above = row[j], cost = diagonal + (a[i - 1] != b[j - 1]);
-
-			cost = cost < above + 1 ? cost : above + 1;
-			row[j] = cost < row[j - 1] + 1 ? cost : row[j - 1] + 1;
-			diagonal = above;
-		}
-	}
-	return row[n];
-}
-
 /* A third of the letters may be wrong, two at most. */
 static bool is_near(const char *wanted, const char *there)
 {
@@ -138,7 +115,7 @@ static bool is_near(const char *wanted, const char *there)
 	wanted = slash && slash[1] ? slash + 1 : wanted;
 	wrong = (u32)MIN(strlen(wanted) / 3, 2);
 	return strcasestr(there, wanted) || (strlen(there) > 2 && strcasestr(wanted, there)) ||
-	       distance(wanted, there, wrong) <= wrong;
+	       edit_distance(wanted, there) <= wrong;
 }
 
 /* What a process has of the kind that is looked for, and whether it is worth listing. */

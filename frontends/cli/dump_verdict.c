@@ -21,7 +21,7 @@ static const struct profile_function *function_at(const struct dump_view *v, u32
 	return &v->profile->functions[v->profile->nodes[node].function];
 }
 
-/* Of a stack, leaf first: the program's own innermost frame, and the innermost of any code. NULL: there is none. */
+/* Of a stack: the innermost frame of the program's own code, and of any code; NULL if it has none. */
 struct places {
 	const struct profile_function *own, *leaf;
 };

@@ -12,7 +12,7 @@
 struct view_thread {
 	const struct dump_thread *t;
 	char *name; /* as the runtime or the kernel calls it; hostile */
-	char *own;  /* its innermost frame that is of no library: "sum_of (dies.c:18)"; hostile; NULL: there is none */
+	char *own;  /* its innermost frame outside libraries: "sum_of (dies.c:18)"; hostile; NULL if it has none */
 	u32 top;    /* outermost node of its stack in the profile; 0: it has none */
 	u64 stack;  /* the same for equal stacks */
 	bool waits; /* what it waits for is in t->wait */

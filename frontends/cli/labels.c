@@ -76,7 +76,7 @@ static bool has_key(const char *text, const char *key, size_t n)
 	return false;
 }
 
-/* The value of the last line with this key; NULL: there is none. */
+/* The value of the last line with this key; NULL if no line has it. */
 static const char *value_of(const char *text, const char *key)
 {
 	size_t n = strlen(key);

@@ -5,39 +5,9 @@
 #include <string.h>
 
 #include "cli.h"
+#include "unwind/edit_distance.h"
 
 #define NAME_MAX_LEN 32
-
-static u32 least(u32 a, u32 b, u32 c)
-{
-	u32 n = a < b ? a : b;
-
-	return n < c ? n : c;
-}
-
-/* Letters to insert, delete or replace until a is b; NAME_MAX_LEN if either is long. */
-static u32 edits(const char *a, const char *b)
-{
-	size_t na = strlen(a), nb = strlen(b);
-	u32 row[NAME_MAX_LEN + 1];
-
-	if (na > NAME_MAX_LEN || nb > NAME_MAX_LEN)
-		return NAME_MAX_LEN;
-	for (u32 j = 0; j <= nb; j++)
-		row[j] = j;
-	for (u32 i = 1; i <= na; i++) {
-		u32 diagonal = row[0];
-
-		row[0] = i;
-		for (u32 j = 1; j <= nb; j++) {
-			u32 n = least(row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1]));
-
-			diagonal = row[j];
-			row[j] = n;
-		}
-	}
-	return row[nb];
-}
 
 /* What is nearest to a name: a third of its letters may be wrong, three at most. */
 struct nearest {
@@ -47,12 +17,12 @@ struct nearest {
 
 static struct nearest nearest_to(const char *wanted)
 {
-	return (struct nearest){wanted, NULL, least(strlen(wanted) / 3, 3, 3) + 1};
+	return (struct nearest){wanted, NULL, (strlen(wanted) < 9 ? (u32)strlen(wanted) / 3 : 3) + 1};
 }
 
 static void offer(struct nearest *n, const char *name)
 {
-	u32 wrong = edits(n->wanted, name);
+	u32 wrong = edit_distance(n->wanted, name);
 
 	if (wrong >= n->best)
 		return;

@@ -316,7 +316,7 @@ static void say_last_line(const struct y_run_stats *s)
 /* --- its profile --- */
 
 struct written {
-	struct y_probes *probes; /* NULL: there are none */
+	struct y_probes *probes; /* NULL if the program has none */
 	struct output out;       /* of -o */
 	u32 map;                 /* what it shows */
 };

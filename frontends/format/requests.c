@@ -56,58 +56,27 @@ static void put_route(const json_t *r, FILE *out)
 	put_parts(json_object_get(r, "time_ns"), false, out);
 }
 
-static void put_stacks(const json_t *stacks, FILE *out)
+struct column {
+	const char *name;
+	bool text;
+};
+
+/* "[a,b],[a,b]": the first rows of a list; the last column has no name. */
+static void put_rows(const json_t *list, const struct column *columns, FILE *out)
 {
-	const json_t *s;
+	const json_t *row;
 	size_t i;
 
-	json_array_foreach(stacks, i, s)
+	json_array_foreach(list, i, row)
 	{
 		if (i == STACKS_MAX)
 			break;
 		fputs(i ? ",[" : "[", out);
-		put_number(s, "ns", out);
-		putc(',', out);
-		put_string(s, "reason", out);
-		putc(',', out);
-		put_string(s, "frames", out);
-		putc(']', out);
-	}
-}
-
-static void put_steps(const json_t *r, FILE *out)
-{
-	const json_t *list = json_object_get(r, "phases"), *s;
-	size_t i, n = 0;
-
-	json_array_foreach(list, i, s)
-	{
-		fputs(n++ ? ",[" : "[", out);
-		put_string(s, "phase", out);
-		putc(',', out);
-		put_number(s, "ns", out);
-		putc(']', out);
-		if (n == STACKS_MAX)
-			break;
-	}
-}
-
-/* "127.0.0.1:80 502", and how many ms. */
-static void put_upstreams(const json_t *r, FILE *out)
-{
-	const json_t *list = json_object_get(r, "upstreams"), *s;
-	size_t i;
-
-	json_array_foreach(list, i, s)
-	{
-		if (i == STACKS_MAX)
-			break;
-		fputs(i ? ",[" : "[", out);
-		put_string(s, "peer", out);
-		putc(',', out);
-		put_number(s, "status", out);
-		putc(',', out);
-		put_number(s, "response_ms", out);
+		for (const struct column *c = columns; c->name; c++) {
+			if (c != columns)
+				putc(',', out);
+			(c->text ? put_string : put_number)(row, c->name, out);
+		}
 		putc(']', out);
 	}
 }
@@ -115,6 +84,9 @@ static void put_upstreams(const json_t *r, FILE *out)
 static void put_slow(const json_t *r, FILE *out)
 {
 	static const char *const numbers[] = {"status", "ns", "pid"};
+	static const struct column stacks[] = {{"ns", false}, {"reason", true}, {"frames", true}, {0}},
+	                           phases[] = {{"phase", true}, {"ns", false}, {0}},
+	                           upstreams[] = {{"peer", true}, {"status", false}, {"response_ms", false}, {0}};
 
 	put_string(r, "request", out);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
@@ -124,11 +96,11 @@ static void put_slow(const json_t *r, FILE *out)
 	putc(',', out);
 	put_parts(json_object_get(r, "time_ns"), false, out);
 	fputs(",[", out);
-	put_stacks(json_object_get(r, "stacks"), out);
+	put_rows(json_object_get(r, "stacks"), stacks, out);
 	fputs("],[", out);
-	put_steps(r, out);
+	put_rows(json_object_get(r, "phases"), phases, out);
 	fputs("],[", out);
-	put_upstreams(r, out);
+	put_rows(json_object_get(r, "upstreams"), upstreams, out);
 	putc(']', out);
 }
 

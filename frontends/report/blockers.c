@@ -14,7 +14,7 @@
 
 #define LOCKS_MAX  1048576 /* bytes of /proc/locks */
 #define TITLE      256
-#define SESSIONS   3 /* are told */
+#define SESSIONS   3 /* named in the text */
 #define FDS_LOOKED 4096
 
 static bool is_one_of(pid_t pid, const pid_t *pids, u32 n)

@@ -413,6 +413,13 @@ struct error *counters_take(const pid_t *pids, u32 n, struct counters *ret)
 	return err;
 }
 
+const struct thread_counters *counters_thread(const struct counters *c, pid_t tid)
+{
+	const struct thread_counters key = {.tid = tid};
+
+	return c->nthreads ? bsearch(&key, c->threads, c->nthreads, sizeof(*c->threads), by_tid) : NULL;
+}
+
 void counters_free(struct counters *c)
 {
 	free(c->processes);

@@ -59,6 +59,8 @@ struct counters { /* zeroed at first */
 };
 
 struct error *counters_take(const pid_t *pids, u32 n, struct counters *ret);
+/* NULL: there was no such thread. */
+const struct thread_counters *counters_thread(const struct counters *c, pid_t tid);
 void counters_free(struct counters *c);
 /* What happened between two of them. */
 void counters_facts(const struct counters *before, const struct counters *after, struct facts *ret);

@@ -14,18 +14,6 @@ static const struct process_counters *process_of(const struct counters *c, pid_t
 	return NULL;
 }
 
-static int compare_tid(const void *key, const void *thread)
-{
-	pid_t tid = *(const pid_t *)key, other = ((const struct thread_counters *)thread)->tid;
-
-	return (tid > other) - (tid < other);
-}
-
-static const struct thread_counters *thread_of(const struct counters *c, pid_t tid)
-{
-	return c->nthreads ? bsearch(&tid, c->threads, c->nthreads, sizeof(*c->threads), compare_tid) : NULL;
-}
-
 static double rise(u64 before, u64 after)
 {
 	return after > before ? (double)(after - before) : 0;
@@ -39,7 +27,7 @@ static void thread_facts(const struct counters *a, const struct counters *b, dou
 
 	facts_set(f, "threads", b->nthreads);
 	for (u32 i = 0; i < b->nthreads; i++) {
-		const struct thread_counters *now = &b->threads[i], *then = thread_of(a, now->tid);
+		const struct thread_counters *now = &b->threads[i], *then = counters_thread(a, now->tid);
 		double cpu, queued;
 
 		if (!then)

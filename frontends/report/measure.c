@@ -22,6 +22,7 @@
 #include "targets.h"
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
+#include "unwind/process/comm.h"
 #include "unwind/runtime.h"
 #include "unwind/runtime_snapshot.h"
 #include "unwind/runtime_tasks.h"
@@ -304,6 +305,12 @@ struct error *measure_core(const char *folder, const char *core, struct evidence
 
 /* --- steps --- */
 
+/* The one that is looked at where a command takes one process. */
+static pid_t busiest_of(const struct measure *m)
+{
+	return m->busiest ? m->busiest : m->run->pids[0];
+}
+
 /* After each step: what grows in each of them grows, what grew in one has only started; and who keeps whom waiting. */
 static void note_growth(struct measure *m, struct evidence *e)
 {
@@ -422,17 +429,11 @@ static struct error *follow_children(struct measure *m, struct evidence *e, stru
 /* As profiles call it; where none could be made. */
 static void name_target(const struct measure *m, struct evidence *e)
 {
-	char path[64], comm[64] = "";
-	FILE *in;
+	char comm[COMM_TEXT];
 
 	if (e->target || !m->run->npids)
 		return;
-	snprintf(path, sizeof(path), "/proc/%d/comm", m->run->pids[0]);
-	in = fopen(path, "re");
-	if (in && fgets(comm, sizeof(comm), in))
-		comm[strcspn(comm, "\n")] = '\0';
-	if (in)
-		fclose(in);
+	comm_read(m->run->pids[0], comm);
 	if (asprintf(&e->target, "%s (pid %d)", *comm ? comm : "a process", m->run->pids[0]) < 0)
 		e->target = NULL;
 }
@@ -445,7 +446,7 @@ static void note_target(const struct measure *m, struct facts *f)
 		return;
 	snprintf(text, sizeof(text), "%d%s", m->run->pids[0], m->run->sampler.follow ? " -s" : "");
 	facts_set_text(f, "pid", text);
-	builds_facts(m->busiest ? m->busiest : m->run->pids[0], f);
+	builds_facts(busiest_of(m), f);
 }
 
 static void say_states(struct measure *m, struct evidence *e)
@@ -568,7 +569,7 @@ static struct error *look_closer(struct measure *m, struct evidence *e, const st
 	return NULL;
 }
 
-/* The command that lists tasks without a thread (goroutines, coroutines) of these runtimes. False: there is none. */
+/* The command that lists goroutines or coroutines of these runtimes. False: none of them has one. */
 static bool tasks_command(u32 seen, char *ret, size_t size)
 {
 	for (const struct runtime_ops *const *r = runtimes; *r; r++) {
@@ -596,7 +597,7 @@ static struct error *take_by_command(
 	struct error *err;
 
 	snprintf(path, sizeof(path), "%s/%s.yrt", m->folder, name);
-	snprintf(pid, sizeof(pid), "%d", m->busiest ? m->busiest : m->run->pids[0]);
+	snprintf(pid, sizeof(pid), "%d", busiest_of(m));
 	snprintf(duration, sizeof(duration), "%.1f", seconds);
 	err = run_self(arguments, "/dev/null", &status);
 	if (err)
@@ -666,7 +667,7 @@ static void take_dump(struct measure *m, struct evidence *e)
 	        !m->run->npids || e->refused)
 		return;
 	say(m, e, false, "several threads wait, so: every thread's stack, and who waits for whom");
-	err = measure_dump(m->folder, m->busiest ? m->busiest : m->run->pids[0], NULL, e);
+	err = measure_dump(m->folder, busiest_of(m), NULL, e);
 	if (err)
 		say(m, e, true, "no dump was taken: %s", err->message);
 	error_free(err);

@@ -57,21 +57,6 @@ static int heavier(const void *a, const void *b)
 	return (x->weight < y->weight) - (x->weight > y->weight);
 }
 
-static const struct thread_counters *thread_before(const struct counters *c, pid_t tid)
-{
-	u32 low = 0, high = c->nthreads;
-
-	while (low < high) {
-		u32 middle = low + (high - low) / 2;
-
-		if (c->threads[middle].tid < tid)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < c->nthreads && c->threads[low].tid == tid ? &c->threads[low] : NULL;
-}
-
 /* CPUs that a process had or wanted, and its wakes. */
 static double activity_of(pid_t pid, const struct counters *before, const struct counters *after, double *wakes)
 {
@@ -79,7 +64,7 @@ static double activity_of(pid_t pid, const struct counters *before, const struct
 
 	*wakes = 0;
 	for (u32 i = 0; s > 0 && i < after->nthreads; i++) {
-		const struct thread_counters *now = &after->threads[i], *then = thread_before(before, now->tid);
+		const struct thread_counters *now = &after->threads[i], *then = counters_thread(before, now->tid);
 
 		if (now->pid != pid || !then)
 			continue;

@@ -117,7 +117,7 @@ struct value lower_argument(struct lower *l, const struct y_node *n, u64 number)
 struct value lower_parameter(struct lower *l, const struct y_node *n);            /* $name, $return */
 void lower_point(struct lower *l, struct y_handler *h, struct y_pos pos);
 
-/* lower_point.c: tracepoints and system calls. False: the point is none */
+/* lower_point.c: tracepoints and system calls. False: the point is neither */
 bool lower_kernel_point(struct lower *l, struct y_handler *h, const char *text, struct y_pos pos);
 struct value lower_kernel_argument(struct lower *l, const struct y_node *n, u64 number);
 struct value lower_kernel_name(struct lower *l, const struct y_node *n);

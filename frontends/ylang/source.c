@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "unwind/cleanup.h"
+#include "unwind/edit_distance.h"
 
 #define MEMORY_MOST (256u << 20)
 #define CHUNK       (256u << 10)
@@ -164,34 +165,6 @@ void y_error(struct y_source *s, struct y_pos pos, const char *in, const char *f
 
 /* --- near names --- */
 
-static u32 least(u32 a, u32 b)
-{
-	return a < b ? a : b;
-}
-
-/* Levenshtein's distance of two short names. */
-static u32 distance(const char *a, const char *b)
-{
-	u32 row[NEAR_MOST + 1], m = (u32)strlen(a), n = (u32)strlen(b);
-
-	if (m > NEAR_MOST || n > NEAR_MOST)
-		return UINT32_MAX;
-	for (u32 j = 0; j <= n; j++)
-		row[j] = j;
-	for (u32 i = 1; i <= m; i++) {
-		u32 corner = row[0];
-
-		row[0] = i;
-		for (u32 j = 1; j <= n; j++) {
-			u32 above = row[j];
-
-			row[j] = least(least(row[j], row[j - 1]) + 1, corner + (a[i - 1] != b[j - 1]));
-			corner = above;
-		}
-	}
-	return row[n];
-}
-
 void y_near_offer(void *arg, const char *name)
 {
 	struct y_near *near = arg;
@@ -199,7 +172,7 @@ void y_near_offer(void *arg, const char *name)
 
 	if (!*name || strlen(name) > NEAR_MOST)
 		return;
-	d = distance(near->name, name);
+	d = edit_distance(near->name, name);
 	for (u32 i = 0; i < 3; i++)
 		if (!strcmp(near->best[i], name))
 			return;

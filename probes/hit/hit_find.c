@@ -21,7 +21,7 @@ struct search {
 	bool indirect, too_many;
 };
 
-/* The name, or what C++ and Rust call it without types. Parts of functions are none. */
+/* Names of C++ and Rust are compared without types. Parts that the compiler split off (.cold) never match. */
 bool hit_matches(const char *pattern, const char *symbol)
 {
 	cleanup(free) char *name = symbol_is_mangled(symbol) ? hit_name_short(symbol) : NULL;

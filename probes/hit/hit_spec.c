@@ -9,43 +9,20 @@
 
 #include "hit_callee_match.h"
 #include "hit_name.h"
+#include "unwind/edit_distance.h"
 #include "unwind/process/view.h"
 
-#define TYPEDEF  "btf_trace_" /* the kernel has such a type for each tracepoint */
-#define FAR      3u           /* so many letters differ: another name */
-#define WORD_MAX 64u
+#define TYPEDEF "btf_trace_" /* the kernel has such a type for each tracepoint */
+#define FAR     3u           /* so many letters differ: another name */
 
 static u32 min(u32 a, u32 b)
 {
 	return a < b ? a : b;
 }
 
-/* Letters to be changed, added or left out; FAR and more is not exact. */
-static u32 letters(const char *a, const char *b)
-{
-	size_t na = strlen(a), nb = strlen(b);
-	u32 row[WORD_MAX + 1];
-
-	if (na > WORD_MAX || nb > WORD_MAX || na > nb + FAR || nb > na + FAR)
-		return FAR;
-	for (u32 k = 0; k <= nb; k++)
-		row[k] = k;
-	for (u32 i = 1; i <= na; i++) {
-		u32 corner = row[0]++;
-
-		for (u32 k = 1; k <= nb; k++) {
-			u32 old = row[k];
-
-			row[k] = min(corner + (a[i - 1] != b[k - 1]), 1 + min(old, row[k - 1]));
-			corner = old;
-		}
-	}
-	return row[nb];
-}
-
 static u32 close_letters(const char *wanted, const char *name)
 {
-	u32 distance = letters(wanted, name);
+	u32 distance = edit_distance(wanted, name);
 
 	return distance >= FAR || 2 * distance >= strlen(wanted) ? FAR : distance;
 }

@@ -15,6 +15,7 @@
 
 #include "alloc_progress.h"
 #include "alloc_weigh.h"
+#include "probes/map_each.h"
 #include "probes/object.h"
 #include "probes/sampler.h"
 #include "probes/uprobe.h"
@@ -44,7 +45,6 @@
 #define TAIL_WINDOWS 8      /* times as long as a window that follows blocks */
 #define TAIL_MS      50     /* at most */
 #define STACKS       128    /* in a window, about */
-#define AT_ONCE      1024   /* counts that are read together */
 #define SLICES       1024   /* before they get their weights */
 #define MEMORY_NS    500e6  /* that a mean goes back, about */
 #define GROUP_MAX    64     /* uprobes that are placed at once */
@@ -305,39 +305,22 @@ static struct error *add_count(struct alloc_windows *w, u32 epoch, u64 hash, dou
 	return NULL;
 }
 
-static void keep(struct alloc_windows *w, const struct alloc_count_key *key, const struct alloc_count *count)
+/* A count of this slice. */
+static struct error *keep(void *ctx, const void *of, const void *value)
 {
+	struct alloc_windows *w = ctx;
+	const struct alloc_count_key *key = of;
+	const struct alloc_count *count = value;
 	struct error *err = grow(&w->seen, w->nseen, sizeof(*w->seen));
 
-	error_free(err);
 	if (!err)
 		w->seen[w->nseen++] = (struct counted){.hash = key->hash,
 		        .bytes = (double)count->bytes,
 		        .calls = (double)count->calls,
 		        .epoch = key->epoch & 1,
 		        .slice = w->nslices};
-}
-
-/* What this slice has counted. */
-static void take_counts(struct alloc_windows *w)
-{
-	const struct bpf_map *map = skeleton(w)->maps.alloc_window_counts;
-	cleanup(free) struct alloc_count_key *keys = calloc(AT_ONCE, sizeof(*keys));
-	cleanup(free) struct alloc_count *counts = calloc(AT_ONCE, sizeof(*counts));
-	LIBBPF_OPTS(bpf_map_batch_opts, options);
-	u32 position, n;
-	void *from = NULL;
-	int code = keys && counts ? 0 : -ENOMEM;
-
-	while (!code) {
-		n = AT_ONCE;
-		code = bpf_map_lookup_and_delete_batch(bpf_map__fd(map), from, &position, keys, counts, &n, &options);
-		if (code && code != -ENOENT)
-			break;
-		for (u32 i = 0; i < n; i++)
-			keep(w, &keys[i], &counts[i]);
-		from = &position;
-	}
+	error_free(err);
+	return NULL;
 }
 
 /* Gives slices their weights. */
@@ -380,7 +363,7 @@ static void end_slice(struct alloc_windows *w, const struct look *now)
 	error_free(err);
 	if (err)
 		return;
-	take_counts(w);
+	error_free(map_each(skeleton(w)->maps.alloc_window_counts, true, keep, w, "counts of a window"));
 	w->slices[w->nslices++] = s;
 	w->dense = s.gaps * s.exception_ns > s.gap_ns / 2;
 	w->own += alloc_slice_own(&s);
@@ -491,10 +474,9 @@ static void open_window(struct alloc_windows *w)
 	if (w->dense || w->windows % PAIRS_EVERY == 0)
 		w->paired = true;
 	w->following = !w->options.open || !w->following;
-	for (u32 i = 0; i < w->ngroups; i++)
+	for (u32 i = 0; i < w->ngroups; i++) /* a process may have ended; else its group is in the next window */
 		if (w->following || !w->groups[i].following)
-			error_free(place_group(
-			        w, &w->groups[i])); /* its process may have ended; else the next one has it */
+			error_free(place_group(w, &w->groups[i]));
 	if (w->paired)
 		place_pairs(w);
 	look(w, &w->opened);
@@ -503,8 +485,8 @@ static void open_window(struct alloc_windows *w)
 		skeleton(w)->data->alloc_each = (u32)fmin(fmax(w->stood_for / w->own, 1) * ALLOC_EACH, 1e9);
 	if (w->options.open)
 		w->options.open(w->options.ctx, w->following);
-	if (w->options.open &&
-	        w->interval) /* where calls are followed, their stacks are the smaller part of the cost */
+	/* Where calls are followed, their stacks are the smaller part of the cost. */
+	if (w->options.open && w->interval)
 		skeleton(w)->data->alloc_interval = w->following ? fmax(w->options.interval, 1) : w->interval;
 	count_now(w, true);
 }

@@ -16,6 +16,7 @@
 #include "leak_stacks.h"
 #include "leak_trap.h"
 #include "leak_watch.h"
+#include "probes/map_each.h"
 #include "probes/object.h"
 #include "probes/sampler.h"
 #include "probes/uprobe.h"
@@ -28,7 +29,6 @@
 #define BLOCKS   (1u << 20)
 #define STACKS   16384
 #define POINT_NS 500000000ull
-#define AT_ONCE  4096 /* blocks that are read together */
 #define COUNTS   8192 /* stacks of a window */
 #define SHARE    0.25 /* of --max-cpu */
 #define WATCHES  10   /* that follow each other in a register, in a run of a known length */
@@ -188,28 +188,10 @@ static struct error *start(void *event, bool at_exec)
 	return NULL;
 }
 
-/* What the ledger has is left. */
-static struct error *take_left(struct leak *l)
+static struct error *is_left(void *stacks, const void *key, const void *block)
 {
-	const struct bpf_map *map = object_skeleton(l->host->object)->maps.leak_blocks;
-	cleanup(free) struct leak_key *keys = calloc(AT_ONCE, sizeof(*keys));
-	cleanup(free) struct leak_block *blocks = calloc(AT_ONCE, sizeof(*blocks));
-	LIBBPF_OPTS(bpf_map_batch_opts, options);
-	u32 position, n;
-	void *from = NULL;
-	int code = 0;
-
-	if (!keys || !blocks)
-		return &error_no_memory;
-	while (!code) {
-		n = AT_ONCE;
-		code = bpf_map_lookup_batch(bpf_map__fd(map), from, &position, keys, blocks, &n, &options);
-		if (code && errno != ENOENT)
-			return error_errno(errno, "cannot read which blocks are left");
-		for (u32 i = 0; i < n; i++)
-			leak_stacks_left(&l->stacks, &blocks[i]);
-		from = &position;
-	}
+	(void)key;
+	leak_stacks_left(stacks, block);
 	return NULL;
 }
 
@@ -302,7 +284,8 @@ static struct error *gather(struct leak *l)
 static struct error *finish(void *event)
 {
 	struct leak *l = event;
-	struct error *err = take_left(l);
+	struct error *err = map_each(object_skeleton(l->host->object)->maps.leak_blocks, false, is_left, &l->stacks,
+	        "which blocks are left");
 
 	if (!err)
 		err = gather(l);

@@ -7,12 +7,10 @@
 
 #include "probes/loss.h"
 #include "unwind/cleanup.h"
+#include "unwind/hash_text.h"
 
 #define TOLD    10 /* stacks in the text */
 #define CALLERS 4
-
-#define HASH_BEGIN 0xcbf29ce484222325ull /* FNV-1a */
-#define HASH_PRIME 0x100000001b3ull
 
 #define CURVE_LEAST  4   /* points */
 #define GROWN_BLOCKS 16  /* fewer are no growth, */
@@ -172,11 +170,10 @@ static struct error *show(struct profile *p, const struct leak_summary *s, const
 /* The same for all stacks that people read as one: of a method before and after it was compiled, of calls in a line. */
 static u64 name_hash(const struct profile *p, u32 node)
 {
-	u64 hash = HASH_BEGIN;
+	u64 hash = 1; /* 0 is no key of a table */
 
 	for (; node; node = p->nodes[node].parent)
-		for (const char *c = p->functions[p->nodes[node].function].name; c; c = *c ? c + 1 : NULL)
-			hash = (hash ^ (u8)*c) * HASH_PRIME;
+		hash = hash_add_text(hash, p->functions[p->nodes[node].function].name);
 	return hash;
 }
 

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "leak_trap.h"
+#include "probes/map_each.h"
 #include "probes/object.h"
 #include "probes/thread_watch.h"
 #include "sample.skel.h"
@@ -35,9 +36,8 @@
 #define WATCH_PART   8     /* of the run */
 #define LINKED_MOST  32768 /* bytes of a block that has a link of mimalloc or tcmalloc */
 #define THREADS_MOST 256   /* of a process: to watch more of them takes too long for a window */
-#define AT_ONCE      1024
-#define OFTEN        4 /* times as often as another */
-#define BUSY         8 /* times as bad as one that was freed */
+#define OFTEN        4     /* times as often as another */
+#define BUSY         8     /* times as bad as one that was freed */
 #define TRAPS_BYTES  (LEAK_TRAPS * sizeof(struct leak_trap))
 
 enum words { /* that an allocator writes when a block is freed */
@@ -167,13 +167,21 @@ u32 leak_watch_code(const struct leak_watch *w, const struct process *p, const s
 
 /* --- what is known of stacks --- */
 
-static struct leak_seen *seen_of(struct leak_watch *w, u64 hash)
+const struct leak_seen *leak_watch_seen(const struct leak_watch *w, u64 hash)
 {
 	u64 *place = hash ? table_get(&w->by_hash, hash) : NULL;
+
+	return place ? &w->seen[*place - 1] : NULL;
+}
+
+/* The same, made if there is none; NULL: the stack is not known, or there is no memory. */
+static struct leak_seen *seen_of(struct leak_watch *w, u64 hash)
+{
+	struct leak_seen *known = (struct leak_seen *)leak_watch_seen(w, hash);
 	struct error *err;
 
-	if (place)
-		return &w->seen[*place - 1];
+	if (known)
+		return known;
 	err = hash ? grow(&w->seen, w->nseen, sizeof(*w->seen)) : &error_no_memory;
 	if (!err)
 		err = table_put(&w->by_hash, hash, w->nseen + 1);
@@ -489,21 +497,6 @@ static void choose(struct leak_watch *w)
 	}
 }
 
-static void add_candidate(struct leak_watch *w, const struct leak_key *key, const struct leak_block *block)
-{
-	struct leak_seen *seen = seen_of(w, block->hash);
-	struct error *err = grow(&w->candidates, w->ncandidates, sizeof(*w->candidates));
-
-	if (!err && seen) {
-		w->candidates[w->ncandidates++] = (struct candidate){.key = *key, .block = *block};
-		seen->left += (double)block->bytes;
-		seen->least = block->size < seen->least ? block->size : seen->least;
-		seen->most = block->size > seen->most ? block->size : seen->most;
-		seen->in_heap = block->code < LEAK_CODES && w->allocator[block->code].words == WORDS_HEADER;
-	}
-	error_free(err);
-}
-
 static bool is_watched(const struct leak_watch *w, const struct leak_key *key, const struct leak_block *block)
 {
 	for (u32 i = 0; i < LEAK_TRAPS; i++)
@@ -513,34 +506,36 @@ static bool is_watched(const struct leak_watch *w, const struct leak_key *key, c
 	return false;
 }
 
-static void read_ledger(struct leak_watch *w)
+/* A block of the ledger. */
+static struct error *add_candidate(void *ctx, const void *of, const void *value)
 {
-	const struct bpf_map *map = skeleton(w)->maps.leak_blocks;
-	cleanup(free) struct leak_key *keys = calloc(AT_ONCE, sizeof(*keys));
-	cleanup(free) struct leak_block *blocks = calloc(AT_ONCE, sizeof(*blocks));
-	LIBBPF_OPTS(bpf_map_batch_opts, options);
-	u32 position, n;
-	void *from = NULL;
-	int code = keys && blocks ? 0 : -ENOMEM;
+	struct leak_watch *w = ctx;
+	const struct leak_key *key = of;
+	const struct leak_block *block = value;
+	struct leak_seen *seen;
+	struct error *err;
 
-	w->ncandidates = 0;
-	while (!code) {
-		n = AT_ONCE;
-		code = bpf_map_lookup_batch(bpf_map__fd(map), from, &position, keys, blocks, &n, &options);
-		if (code && code != -ENOENT)
-			break;
-		for (u32 i = 0; i < n; i++)
-			if (!is_watched(w, &keys[i], &blocks[i]))
-				add_candidate(w, &keys[i], &blocks[i]);
-		from = &position;
+	if (is_watched(w, key, block))
+		return NULL;
+	seen = seen_of(w, block->hash);
+	err = grow(&w->candidates, w->ncandidates, sizeof(*w->candidates));
+	if (!err && seen) {
+		w->candidates[w->ncandidates++] = (struct candidate){.key = *key, .block = *block};
+		seen->left += (double)block->bytes;
+		seen->least = block->size < seen->least ? block->size : seen->least;
+		seen->most = block->size > seen->most ? block->size : seen->most;
+		seen->in_heap = block->code < LEAK_CODES && w->allocator[block->code].words == WORDS_HEADER;
 	}
+	error_free(err);
+	return NULL;
 }
 
 void leak_watch_take(struct leak_watch *w)
 {
 	pthread_mutex_lock(&w->lock);
 	look_at_all(w);
-	read_ledger(w);
+	w->ncandidates = 0;
+	error_free(map_each(skeleton(w)->maps.leak_blocks, false, add_candidate, w, "which blocks there are"));
 	if (w->running)
 		choose(w);
 	for (u32 i = 0; i < w->ncandidates; i++)
@@ -566,13 +561,6 @@ void leak_watch_end(struct leak_watch *w)
 	if (w->traps)
 		munmap(w->traps, TRAPS_BYTES);
 	w->traps = NULL;
-}
-
-const struct leak_seen *leak_watch_seen(const struct leak_watch *w, u64 hash)
-{
-	u64 *place = hash ? table_get(&w->by_hash, hash) : NULL;
-
-	return place ? &w->seen[*place - 1] : NULL;
 }
 
 void leak_watch_summary(const struct leak_watch *w, struct leak_summary *s)

@@ -11,16 +11,16 @@
 
 #include "leak_report.h"
 #include "probes/loss.h"
+#include "probes/map_each.h"
 #include "probes/object.h"
 #include "sample.skel.h"
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
 #include "unwind/table.h"
 
-#define AT_ONCE 512 /* that are read together */
-#define TOLD    10  /* makers in the text */
-#define UNNAMED 3   /* functions without a name, that are passed over */
-#define GROWING 8   /* blocks at least of a pool that grows */
+#define TOLD    10 /* makers in the text */
+#define UNNAMED 3  /* functions without a name, that are passed over */
+#define GROWING 8  /* blocks at least of a pool that grows */
 
 struct maker { /* the pools that one stack made; hash 0: those that were there before */
 	u64 hash;
@@ -40,32 +40,6 @@ struct reporting {
 	u32 nmakers;
 	struct table alive; /* ids of pools that are shown: their makers, + 1 */
 };
-
-/* Calls take for each element; an error of that ends it. */
-static struct error *each(const struct bpf_map *map, size_t key_size, size_t value_size, void *ctx,
-        struct error *(*take)(void *ctx, const void *key, const void *value))
-{
-	cleanup(free) char *keys = calloc(AT_ONCE, key_size);
-	cleanup(free) char *values = calloc(AT_ONCE, value_size);
-	LIBBPF_OPTS(bpf_map_batch_opts, options);
-	struct error *err = NULL;
-	u32 position, n;
-	void *from = NULL;
-	int code = 0;
-
-	if (!keys || !values)
-		return &error_no_memory;
-	while (!code && !err) {
-		n = AT_ONCE;
-		code = bpf_map_lookup_batch(bpf_map__fd(map), from, &position, keys, values, &n, &options);
-		if (code && errno != ENOENT)
-			return error_errno(errno, "cannot read which pools there are");
-		for (u32 i = 0; !err && i < n; i++)
-			err = take(ctx, keys + i * key_size, values + i * value_size);
-		from = &position;
-	}
-	return err;
-}
 
 static struct error *note_id(void *ctx, const void *key, const void *value)
 {
@@ -96,11 +70,10 @@ struct error *pools_sweep(struct object *o)
 {
 	const struct sample *skel = object_skeleton(o);
 	struct sweeping s = {.more = skel->maps.pool_more, .last = skel->bss->pool_ids};
-	struct error *err =
-	        each(skel->maps.pool_alive, sizeof(struct pool_key), sizeof(struct pool), &s.alive, note_id);
+	struct error *err = map_each(skel->maps.pool_alive, false, note_id, &s.alive, "which pools there are");
 
 	if (!err)
-		err = each(skel->maps.pool_more, sizeof(struct pool_more_key), sizeof(struct pool_part), &s, sweep_one);
+		err = map_each(skel->maps.pool_more, false, sweep_one, &s, "which pools there are");
 	table_free(&s.alive);
 	return err;
 }
@@ -311,11 +284,11 @@ struct error *pools_report(const struct pools_reporting *r, struct pool_summary 
 
 	s->alive = s->older = s->bytes = 0;
 	if (!err)
-		err = each(skel->maps.pool_makers, sizeof(u64), sizeof(struct pool_maker), &g, take_maker);
+		err = map_each(skel->maps.pool_makers, false, take_maker, &g, "which pools there are");
 	if (!err)
-		err = each(skel->maps.pool_alive, sizeof(struct pool_key), sizeof(struct pool), &g, take_pool);
+		err = map_each(skel->maps.pool_alive, false, take_pool, &g, "which pools there are");
 	if (!err)
-		err = each(skel->maps.pool_more, sizeof(struct pool_more_key), sizeof(struct pool_part), &g, take_more);
+		err = map_each(skel->maps.pool_more, false, take_more, &g, "which pools there are");
 	if (!err && g.nmakers)
 		qsort(g.makers, g.nmakers, sizeof(*g.makers), by_growth);
 	for (u32 i = 0; !err && i < g.nmakers && i < TOLD; i++)
