@@ -38,6 +38,8 @@ foreach(line ${JDK_LINES})
 	add_jdk_test(${jdk} preempted - e2e/test_java_preempted.py)
 	add_jdk_test(${jdk} locks - e2e/test_dump_java.py test_java_locks)
 	add_jdk_test(${jdk} lock_classes - e2e/test_lock.py test_java_classes test_java_parked)
+	add_jdk_test(${jdk} calls - e2e/test_java_calls.py)
+	add_jdk_test(${jdk} latency - e2e/test_java_latency.py)
 	add_jdk_test(${jdk} alloc - e2e/test_java_alloc.py test_threads test_objects
 		test_debug_registers_of_threads test_without_debug_registers)
 	add_jdk_test(${jdk} alloc_stripped - e2e/test_java_alloc_stripped.py test_shares)

@@ -23,7 +23,9 @@ struct looking {
 	const struct runtime_process *p;
 	const char *pattern;
 	u64 head, next, klasses, link, methods; /* where loaders, classes and methods are */
-	u64 verified;                           /* of nmethod: its verified entry, an address */
+	u64 object, sub, sibling, super;        /* or, in JDK 8, java.lang.Object, and where classes below it are */
+	u64 entry;                              /* of nmethod: its verified entry, an address, */
+	u64 entry_offset;                       /* or an offset from its code (23 on) */
 	u64 stubs;                              /* and where its code ends, from the nmethod */
 	u64 code_from, code_to;                 /* codelets that methods begin in */
 	u32 left, methods_left;                 /* classes; methods of all of them */
@@ -90,7 +92,8 @@ static void write_name(const struct frame_name *name, bool overloaded, char *ret
 
 /*
  * Sizes of bytecodes up to a number: those of The Java Virtual Machine Specification, 6.5, then those that the
- * interpreter puts in their place (src/hotspot/share/interpreter/bytecodes.hpp, JDK 9 to 22). 0: not known.
+ * interpreter puts in their place (src/hotspot/share/interpreter/bytecodes.hpp, JDK 8u121 to 25; 8 has none behind
+ * 233). 0: not known.
  */
 static u32 size_of_bytecode(u8 op)
 {
@@ -137,7 +140,7 @@ static u32 size_at(const u8 *code, u32 at, u32 n)
 	}
 }
 
-/* Bytecodes that return: the interpreter reads each before it runs it. JDK 8 gives other numbers to its own. */
+/* Bytecodes that return: the interpreter reads each before it runs it. */
 static void find_bytecode_exits(const struct looking *k, u64 constants, struct runtime_callee *c)
 {
 	const struct hotspot_layout *l = k->instance->layout;
@@ -146,7 +149,7 @@ static void find_bytecode_exits(const struct looking *k, u64 constants, struct r
 	u32 size;
 
 	c->identity = 0xffffffffull << 32 | 15;
-	if (!l->blob_code_begin.size || !memory_read(k->p->memory, &n, sizeof(n), constants + l->const_code_size.at) ||
+	if (!memory_read(k->p->memory, &n, sizeof(n), constants + l->const_code_size.at) ||
 	        !memory_read(k->p->memory, code, n, c->entry))
 		return;
 	for (u32 at = 0; at < n; at += size) {
@@ -198,23 +201,35 @@ static struct error *add_interpreted(const struct looking *k, u64 method, u64 co
 	return k->code_to ? k->add(k->ctx, &c) : NULL;
 }
 
+/* Where callers enter an nmethod. */
+static bool find_entry(const struct looking *k, const struct hotspot_nmethod *nm, u64 *ret)
+{
+	u16 offset;
+
+	if (k->entry && !memory_read(k->p->memory, ret, sizeof(*ret), nm->at + k->entry))
+		return false;
+	if (!k->entry && !memory_read(k->p->memory, &offset, sizeof(offset), nm->at + k->entry_offset))
+		return false;
+	if (!k->entry)
+		*ret = nm->code + offset;
+	return *ret >= nm->code && *ret < nm->code_end;
+}
+
 static struct error *add_compiled(const struct looking *k, u64 method, struct runtime_callee c)
 {
-	const struct hotspot_layout *l = k->instance->layout;
-	u64 nmethod, of;
-	u32 id;
+	struct hotspot_nmethod nm;
+	u64 at;
 
-	if (!k->verified || !word(k, &nmethod, method + l->method_code.at) || !nmethod ||
-	        !word(k, &of, nmethod + l->nm_method.at) || of != method ||
-	        !memory_read(k->p->memory, &id, sizeof(id), nmethod + l->nm_compile_id.at) ||
-	        !memory_read(k->p->memory, &c.entry, sizeof(c.entry), nmethod + k->verified) || c.entry < nmethod)
+	if (!word(k, &at, method + k->instance->layout->method_code.at) || !at ||
+	        !hotspot_nmethod_read(k->instance->code, k->p->memory, at, 0, &nm) || nm.method != method ||
+	        !find_entry(k, &nm, &c.entry))
 		return NULL;
 	c.executed = true;
 	c.bytes = 8;
-	c.at[0].where = frame_where(FRAME_SCRIPT, RUNTIME_HOTSPOT, 0, nmethod);
-	c.at[0].detail = hotspot_nmethod(id, 0);
+	c.at[0].where = frame_where(FRAME_SCRIPT, RUNTIME_HOTSPOT, 0, nm.at);
+	c.at[0].detail = hotspot_nmethod(nm.compile_id, 0);
 	c.loose_detail = (u64)HOTSPOT_PC_MASK << 4;
-	find_code_exits(k, nmethod, &c);
+	find_code_exits(k, nm.at, &c);
 	return k->add(k->ctx, &c);
 }
 
@@ -326,17 +341,33 @@ static void find_codelets(struct looking *k)
 	}
 }
 
+/* JDK 8 does not say which classes a loader has, but which are below a class. */
+static bool find_tree(struct looking *k)
+{
+	const struct vmstructs *v = k->instance->v;
+	u64 at;
+
+	return vmstructs_static(
+	               v, "SystemDictionary", "_well_known_klasses[SystemDictionary::Object_klass_knum]", &at) &&
+	       vmstructs_field(v, "Klass", "_subklass", &k->sub, NULL) &&
+	       vmstructs_field(v, "Klass", "_next_sibling", &k->sibling, NULL) &&
+	       vmstructs_field(v, "Klass", "_super", &k->super, NULL) && word(k, &k->object, at) && k->object;
+}
+
 static bool find_members(struct looking *k)
 {
 	const struct vmstructs *v = k->instance->v;
 
-	if (!vmstructs_static(v, "ClassLoaderDataGraph", "_head", &k->head) ||
-	        !vmstructs_field(v, "ClassLoaderData", "_next", &k->next, NULL) ||
-	        !vmstructs_field(v, "ClassLoaderData", "_klasses", &k->klasses, NULL) ||
-	        !vmstructs_field(v, "Klass", "_next_link", &k->link, NULL) ||
-	        !vmstructs_field(v, "InstanceKlass", "_methods", &k->methods, NULL))
+	if (!vmstructs_field(v, "InstanceKlass", "_methods", &k->methods, NULL))
 		return false;
-	vmstructs_field(v, "nmethod", "_verified_entry_point", &k->verified, NULL); /* up to 22 */
+	if ((!vmstructs_static(v, "ClassLoaderDataGraph", "_head", &k->head) ||
+	            !vmstructs_field(v, "ClassLoaderData", "_next", &k->next, NULL) ||
+	            !vmstructs_field(v, "ClassLoaderData", "_klasses", &k->klasses, NULL) ||
+	            !vmstructs_field(v, "Klass", "_next_link", &k->link, NULL)) &&
+	        !find_tree(k))
+		return false;
+	vmstructs_field(v, "nmethod", "_verified_entry_point", &k->entry, NULL);         /* up to 22 */
+	vmstructs_field(v, "nmethod", "_verified_entry_offset", &k->entry_offset, NULL); /* 23 on */
 	vmstructs_field(v, "nmethod", "_stub_offset", &k->stubs, NULL);
 	find_codelets(k);
 	return true;
@@ -359,6 +390,50 @@ static struct error *look_loader(struct looking *k, u64 loader)
 	return err;
 }
 
+static struct error *look_loaders(struct looking *k)
+{
+	struct error *err = NULL;
+	u64 loader;
+
+	if (!word(k, &loader, k->head))
+		return NULL;
+	for (u32 i = 0; !err && i < LOADERS_MAX && loader; i++) {
+		err = look_loader(k, loader);
+		if (!word(k, &loader, loader + k->next))
+			break;
+	}
+	return err;
+}
+
+/* The class behind this one, of all below Object; 0: there are no more. */
+static u64 next_class(struct looking *k, u64 klass)
+{
+	u64 ret;
+
+	if (word(k, &ret, klass + k->sub) && ret)
+		return ret;
+	while (klass && klass != k->object && k->left && word(k, &ret, klass + k->sibling)) {
+		if (ret)
+			return ret;
+		k->left--;
+		if (!word(k, &klass, klass + k->super))
+			break;
+	}
+	return 0;
+}
+
+static struct error *look_tree(struct looking *k)
+{
+	struct error *err = NULL;
+
+	for (u64 klass = k->object; !err && klass && k->left; klass = next_class(k, klass)) {
+		k->left--;
+		if (may_match(k, klass))
+			err = look_class(k, klass);
+	}
+	return err;
+}
+
 static struct error *list(void *data, const struct runtime_process *p, const char *pattern,
         struct error *(*add)(void *ctx, const struct runtime_callee *c), void *ctx)
 {
@@ -370,20 +445,13 @@ static struct error *list(void *data, const struct runtime_process *p, const cha
 	        .methods_left = METHODS_ALL,
 	        .add = add,
 	        .ctx = ctx};
-	struct error *err = NULL;
-	u64 loader;
 
-	if (!instance->names || !instance->heap || !find_members(&k) || !word(&k, &loader, k.head))
+	if (!instance->names || !instance->heap || !find_members(&k))
 		return NULL;
-	if (!k.verified || !k.code_to)
+	if ((!k.entry && !k.entry_offset) || !k.code_to)
 		return error_hint(error_new(ERROR_UNSUPPORTED, "this JVM does not say where its methods begin"),
-		        "yrt finds them up to JDK 22");
-	for (u32 i = 0; !err && i < LOADERS_MAX && loader; i++) {
-		err = look_loader(&k, loader);
-		if (!word(&k, &loader, loader + k.next))
-			break;
-	}
-	return err;
+		        "yrt finds them in HotSpot of JDK 8 to 25");
+	return k.object ? look_tree(&k) : look_loaders(&k);
 }
 
 const struct runtime_calls_ops hotspot_calls = {.form = "java:PACKAGE.CLASS.METHOD", .list = list};

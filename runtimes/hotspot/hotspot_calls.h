@@ -9,7 +9,9 @@
  *
  * Compiled: at the verified entry of the nmethod that Method._code has, which callers reach directly, by an inline
  * cache, or from the interpreter by an adapter. Code that is entered within a loop (OSR) is no call, and another
- * nmethod.
+ * nmethod. That entry is in nmethod::_verified_entry_point up to 22, then at _verified_entry_offset of its code.
+ *
+ * Classes are those of all loaders; JDK 8 does not say which those have, so there they are those below Object.
  */
 #ifndef YRT_HOTSPOT_CALLS_H
 #define YRT_HOTSPOT_CALLS_H

@@ -19,8 +19,7 @@ KINDS = [
     ("counted$Square.locked", "locked"),
     ("counted$Square.<init>", "init"),
 ]
-COMPILED = ["-Xcomp", "-XX:TieredStopAtLevel=1", "-XX:-Inline", "-XX:CompileCommand=quiet",
-            "-XX:CompileCommand=compileonly,counted*::*"]
+COMPILED = ["-Xcomp", "-XX:-Inline", "-XX:CompileCommand=quiet", "-XX:CompileCommand=compileonly,counted*::*"]
 
 
 def check(options, each):
@@ -51,8 +50,9 @@ def test_interpreted():
 
 
 def test_compiled():
-    """Calls of compiled code, after it was compiled."""
-    yield from check(COMPILED, 2)
+    """Calls of compiled code, after it was compiled, by C1 and by C2."""
+    yield from check([*COMPILED, "-XX:TieredStopAtLevel=1"], 2)
+    yield from check([*COMPILED, "-XX:-TieredCompilation"], 2)
 
 
 def test_names():

@@ -56,7 +56,7 @@ class Jdk:
         """
         classes = os.path.join(BUILD, "fixtures", f"java-{self.version}")
         sources = [s for s in glob.glob(os.path.join(SOURCE, "fixtures", "java", "jdk*", "*.java"))
-                   if int(os.path.basename(os.path.dirname(s))[3:]) <= self.version]
+                   if WITH_COMPILER <= int(os.path.basename(os.path.dirname(s))[3:]) <= self.version]
         if self.version < WITH_COMPILER or not sources:
             return []
         os.makedirs(classes, exist_ok=True)
