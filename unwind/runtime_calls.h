@@ -78,6 +78,8 @@ struct runtime_callee {
 	 * however it does. 0: it does not, and exits are used.
 	 */
 	u64 counter;
+	/* A word of 8 bytes that is written as the function gets other code, or loses it. 0: not known. */
+	u64 changes;
 	struct runtime_place place;
 	u64 identity; /* bits of a frame's detail that are the same at any place in the function */
 	struct frame begun;
@@ -101,6 +103,9 @@ struct runtime_calls_ops {
 	 * maybe for others. Reads the target, which keeps running.
 	 */
 	struct error *(*list)(void *instance, const struct runtime_process *p, const char *pattern,
+	        struct error *(*add)(void *ctx, const struct runtime_callee *c), void *ctx);
+	/* Of one that list() has found, with `changes`: calls add() for each of its forms as they are by now. */
+	struct error *(*again)(void *instance, const struct runtime_process *p, const struct runtime_callee *of,
 	        struct error *(*add)(void *ctx, const struct runtime_callee *c), void *ctx);
 };
 

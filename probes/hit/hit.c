@@ -480,8 +480,17 @@ static void stats(void *event, struct sampler_stats *st)
 	st->probed = hit_shifts_part(h->shifts);
 	if (h->callees && !st->probed)
 		st->probed = hit_callees_part(h->callees);
-	h->summary.unwatched = h->callees ? hit_callees_unwatched(h->callees) : 0;
+	h->summary.unseen = h->callees ? hit_callees_unseen(h->callees) : (struct hit_unseen){0};
 	st->of_event = &h->summary;
+}
+
+static struct error *record(void *event, const void *data, size_t size)
+{
+	struct hit *h = event;
+
+	if (h->callees && size == sizeof(struct callee_change))
+		hit_callees_record(h->callees, data);
+	return NULL;
 }
 
 static u64 due(void *event)
@@ -512,6 +521,7 @@ const struct event_ops hit_event = {
         .due = due,
         .stop = stop,
         .halve = event_halve_by_weight,
+        .record = record,
         .stats = stats,
         .reason = reason,
         .leads_to_program = hit_leads_to_program,
@@ -536,7 +546,7 @@ static void latency_stats(void *event, struct sampler_stats *st)
 
 	summary->price = hit_price_get(h->price);
 	summary->progress = h->callees ? 1 : progress(h);
-	summary->unwatched = h->callees ? hit_callees_unwatched(h->callees) : 0;
+	summary->unseen = h->callees ? hit_callees_unseen(h->callees) : (struct hit_unseen){0};
 	st->of_event = summary;
 	st->probed = h->callees ? hit_callees_part(h->callees) : hit_shifts_part(h->shifts);
 }
@@ -545,6 +555,8 @@ static struct error *latency_record(void *event, const void *data, size_t size)
 {
 	struct hit *h = event;
 
+	if (size == sizeof(struct callee_change))
+		return record(event, data, size);
 	return hit_latency_record(h->latency, data, size);
 }
 

@@ -22,15 +22,19 @@ struct hit_options { /* sampler_options.of_event */
 	u64 over_ns;  /* stacks only of calls that take at least so long */
 };
 
-struct hit_summary {   /* sampler_stats.of_event of probe */
-	u32 unwatched; /* hit_callees_unwatched() */
+/* Calls of a language's functions that may not have been seen (hit_callees.h). */
+struct hit_unseen {
+	u32 threads; /* that began while others were being watched (thread_watch_missed()) */
+	u32 changes; /* functions that got other code, and */
+	u64 ns;      /* how long it took until that was watched, together */
+};
+
+struct hit_summary { /* sampler_stats.of_event of probe */
+	struct hit_unseen unseen;
 };
 
 /* Adds what -e says. */
 struct error *hit_add(struct hit_options *o, const char *text);
-
-/* Writes that calls of this many threads may be missing; 0: nothing. */
-void hit_say_unwatched(FILE *out, u32 unwatched);
 
 /* hit_command.c, latency_words.c: probes/event_command.h */
 extern const struct event_command hit_command, latency_command;

@@ -42,7 +42,8 @@ static __attribute__((noinline)) int callee_was_read(struct callee_watch *watch,
 	u64 word = 0;
 
 	if (!bytes)
-		return true;
+		return !watch->word || bpf_probe_read_user(&word, CALLEE_PATCH, (const void *)addr) ||
+		       word == watch->word;
 	WALK_BARRIER(bytes);
 	if (bytes > 8 || bpf_probe_read_user(&word, bytes, (const void *)addr))
 		return true;
@@ -464,6 +465,16 @@ static __attribute__((noinline)) int callee_time(u64 begin)
 	return 0;
 }
 
+/* Tells user space that a function gets other code. */
+static __attribute__((noinline)) int callee_changes(u64 addr, u64 now)
+{
+	struct callee_change change = {
+	        .type = RECORD_EVENT, .tgid = tgid_of(bpf_get_current_task_btf()), .addr = addr, .at = now};
+
+	bpf_ringbuf_output(&ring, &change, sizeof(change), wake());
+	return -1;
+}
+
 /* The number of the slot of a hit that may be a call; < 0: it is none. */
 WALK_GLOBAL int callee_begin(struct callee_watch *watch, u64 addr, u64 rip, u64 now)
 {
@@ -474,6 +485,8 @@ WALK_GLOBAL int callee_begin(struct callee_watch *watch, u64 addr, u64 rip, u64 
 	if (counts->again)
 		return (int)counts->slot;
 	counts->traps++;
+	if (watch->exit == CALLEE_CHANGES)
+		return callee_changes(addr, now);
 	if (watch->exit == CALLEE_FALLS)
 		return callee_falls(watch, addr) && callee_slot(watch) ? (int)counts->slot : -1;
 	if (callee_is_elsewhere(watch, rip) || !callee_was_read(watch, addr) || callee_is_anew(watch) ||

@@ -14,9 +14,10 @@ struct callee_key {
 
 enum callee_exit {
 	CALLEE_ENTRY,
-	CALLEE_RETURN, /* calls end here */
-	CALLEE_LEFT,   /* another function takes the frame over: when that returns is not seen */
-	CALLEE_FALLS,  /* the number of calls that are under way is written: one ends if it falls */
+	CALLEE_RETURN,  /* calls end here */
+	CALLEE_LEFT,    /* another function takes the frame over: when that returns is not seen */
+	CALLEE_FALLS,   /* the number of calls that are under way is written: one ends if it falls */
+	CALLEE_CHANGES, /* the function gets other code */
 };
 
 /* Where a call is on the stack that its language runs on (struct runtime_place). */
@@ -35,7 +36,8 @@ struct callee_place {
 #define CALLEE_STAMP  3
 struct callee_watch {
 	struct frame at[CALLEE_FRAMES]; /* either of them is innermost in its language; flags count as 0 */
-	u64 word;                       /* what is there: a hit that finds something else was a write */
+	u64 word; /* what is there: a hit that finds something else was a write; of code that a call begins with its
+	             first bytes, 0: any */
 	u64 stamp_at, stamp;       /* where CALLEE_STAMP words are, and their sum: another one is the same call again */
 	u64 until;                 /* CLOCK_MONOTONIC, ns: later hits do not count */
 	u64 proof_at[2], proof[2]; /* of an entry: words of a frame that is not linked yet; a register points to it */
@@ -67,6 +69,14 @@ struct callee_line {
 	} call[CALLEE_WITHIN];
 };
 #define CALLEE_LINES 16384
+
+#define CALLEE_PATCH 5 /* bytes of a jump that code of no more use begins with: the call begins where that leads */
+
+struct callee_change { /* a CALLEE_CHANGES was written: RECORD_EVENT, of this size */
+	u32 type, tgid;
+	u64 addr, at; /* CLOCK_MONOTONIC, ns */
+	u64 reserved;
+};
 
 struct callee_counts {  /* one for each CPU */
 	u64 traps;      /* of threads of targets */

@@ -143,3 +143,30 @@ struct error *callee_match(
 	}
 	return err ? err : check_count(ret, text);
 }
+
+static struct error *take(void *ctx, const struct runtime_callee *c)
+{
+	struct callee_match *ret = ctx;
+	struct error *err = grow(&ret->of, ret->n, sizeof(*ret->of));
+
+	if (!err)
+		ret->of[ret->n++] = *c;
+	return err;
+}
+
+struct error *callee_again(
+        const struct process *p, const char *view, const struct runtime_callee *of, struct callee_match *ret)
+{
+	struct runtime_process seen = process_view(p);
+	struct error *err = NULL;
+
+	*ret = (struct callee_match){0};
+	for (u32 i = 0; !err && !ret->n && i < p->ninstances; i++) {
+		const struct instance *instance = &p->instances[i];
+		const struct runtime_calls_ops *calls = instance->ops->calls;
+
+		if (instance->data && calls && calls->again && !strcmp(instance->ops->view, view))
+			err = calls->again(instance->data, &seen, of, take, ret);
+	}
+	return err;
+}

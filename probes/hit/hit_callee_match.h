@@ -25,6 +25,9 @@ struct error *callee_match(
 /* Calls add() for each function of a process that the pattern matches. */
 struct error *callee_each(const struct process *p, const char *view, const char *pattern,
         struct error *(*add)(void *ctx, const struct runtime_callee *c), void *ctx);
+/* All forms of a function that was found in the process, with `changes`, as they are by now. ret->of is malloc'd. */
+struct error *callee_again(
+        const struct process *p, const char *view, const struct runtime_callee *of, struct callee_match *ret);
 /* Is it a pattern? */
 bool callee_is_pattern(const char *name);
 /* Does any runtime of the view say where its functions are? Its form: "python:MODULE.FUNCTION"; NULL: none. */

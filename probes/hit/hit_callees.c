@@ -29,6 +29,7 @@ _Static_assert(CALLEE_FRAMES == RUNTIME_CALL_FRAMES, "BPF compares all frames th
 #define WATCHED_MAX 8192 /* functions of all targets */
 #define LOOK_NS     500000000ull
 #define LOOK_EACH   50 /* times as long as a look takes lies between two */
+#define CHANGES_MAX 64
 #define SHIFT_NS    20000000ull
 #define WAIT_NS     5000000ull /* for calls that are under way */
 #define STEER_NS    100000000ull
@@ -41,13 +42,20 @@ struct form { /* a function as it exists in a process */
 	u32 process, spec;
 	struct runtime_callee callee;
 	bool seen;                                  /* by this look */
+	u64 since;                                  /* it may have been called unseen from then on; 0: it was not */
 	struct thread_watch *watch[THREAD_WATCHES]; /* its entry, then its exits where calls are measured; NULL: it is
 	                                               not its turn */
 };
 
+struct changing { /* a word that is written as a function gets other code */
+	u32 process;
+	u64 addr;
+	struct thread_watch *watch;
+};
+
 struct looked {
 	u32 process;
-	u64 next_ns;
+	u64 next_ns, last_ns;
 	bool refused;                           /* it cannot be watched: said already */
 	char of[HIT_SPECS_MAX][NAME_MAX_BYTES]; /* the whole name, where a part was asked for; "" until it is known */
 };
@@ -72,7 +80,12 @@ struct hit_callees {
 	u64 shift_end, next_shift;
 	s64 begun; /* calls that were under way before the shift */
 	u64 began, ended;
-	u32 unwatched; /* the most threads that a watch may not have reached */
+	struct hit_unseen unseen;
+	u64 since; /* of functions that a look finds */
+	struct changing *changing;
+	u32 nchanging;
+	struct callee_change changes[CHANGES_MAX]; /* to be looked at */
+	u32 nchanges;
 	bool warned;
 	struct refused {           /* by a look: functions whose calls cannot be measured */
 		struct error *why; /* of the first */
@@ -156,6 +169,9 @@ void hit_callees_destroy(struct hit_callees *c)
 		return;
 	for (u32 i = 0; i < c->nforms; i++)
 		close_watch(c, &c->forms[i]);
+	for (u32 i = 0; i < c->nchanging; i++)
+		thread_watch_close(c->changing[i].watch);
+	free(c->changing);
 	for (u32 i = 0; i < HIT_SPECS_MAX; i++)
 		error_free(c->refused[i].why);
 	free(c->forms);
@@ -191,8 +207,8 @@ static struct error *tell(
 	        .nat = f->callee.nat,
 	        .compared = i ? 0 : f->callee.compared,
 	        .nproof = i ? 0 : f->callee.nproof,
-	        .code_from = i ? 0 : f->callee.code_from,
-	        .code_to = i ? 0 : f->callee.code_to,
+	        .code_from = i || f->callee.executed ? 0 : f->callee.code_from,
+	        .code_to = i || f->callee.executed ? 0 : f->callee.code_to,
 	        .function = function,
 	        .loose = f->callee.loose_detail,
 	        .lead = f->callee.lead,
@@ -212,6 +228,8 @@ static struct error *tell(
 		watch.stamp_at = f->callee.stamp;
 		watch.stamp = stamp[0] + stamp[1] + stamp[2];
 	}
+	if (!i && f->callee.executed && !memory_read(p->memory, &watch.word, CALLEE_PATCH, key.addr))
+		return NULL;
 	if (watch.bytes && !memory_read(p->memory, &watch.word, watch.bytes, key.addr))
 		return NULL; /* it is gone: the next look sees that */
 	if (bpf_map_update_elem(map, &key, &watch, BPF_ANY))
@@ -238,9 +256,14 @@ static struct error *open_watch(struct hit_callees *c, struct form *f, u64 until
 			                                .executed = f->callee.executed,
 			                                .program = object_program(c->host->object, "on_callee")},
 			        &f->watch[i]);
-		if (!err && thread_watch_missed(f->watch[i]) > c->unwatched)
-			c->unwatched = thread_watch_missed(f->watch[i]);
+		if (!err && thread_watch_missed(f->watch[i]) > c->unseen.threads)
+			c->unseen.threads = thread_watch_missed(f->watch[i]);
 	}
+	if (!err && f->since && c->each == 1) {
+		c->unseen.changes++;
+		c->unseen.ns += now_ns() - f->since;
+	}
+	f->since = 0;
 	if (err && err->kind == ERROR_NO_PROCESS) {
 		error_free(err);
 		err = NULL;
@@ -318,8 +341,8 @@ static struct error *add_form(struct hit_callees *c, const struct runtime_callee
 	err = grow(&c->forms, c->nforms, sizeof(*c->forms));
 	if (err)
 		return err;
-	c->forms[c->nforms++] =
-	        (struct form){.process = c->adding, .spec = c->adding_for, .callee = *callee, .seen = true};
+	c->forms[c->nforms++] = (struct form){
+	        .process = c->adding, .spec = c->adding_for, .callee = *callee, .seen = true, .since = c->since};
 	c->found[c->adding_for]++;
 	return NULL;
 }
@@ -365,6 +388,18 @@ static struct error *settle_refused(struct hit_callees *c, u32 spec)
 	return NULL;
 }
 
+static struct error *add_all(struct hit_callees *c, const struct process *p, u32 spec, const struct callee_match *m)
+{
+	struct error *err = NULL;
+
+	c->adding = p->number;
+	c->adding_for = spec;
+	for (u32 i = 0; !err && i < m->n; i++)
+		if (!is_superseded(c, m, i))
+			err = add_or_refuse(c, &m->of[i]);
+	return err;
+}
+
 /* Functions of a process that were not there at the last look, or are not any more. */
 static struct error *look_for(struct hit_callees *c, const struct process *p, struct looked *l, u32 spec)
 {
@@ -372,11 +407,8 @@ static struct error *look_for(struct hit_callees *c, const struct process *p, st
 	struct callee_match match;
 	struct error *err = callee_match(p, s->language, s->text, *l->of[spec] ? l->of[spec] : s->name, &match);
 
-	c->adding = p->number;
-	c->adding_for = spec;
-	for (u32 i = 0; !err && i < match.n; i++)
-		if (!is_superseded(c, &match, i))
-			err = add_or_refuse(c, &match.of[i]);
+	if (!err)
+		err = add_all(c, p, spec, &match);
 	if (!err && match.n && !callee_is_pattern(s->name))
 		snprintf(l->of[spec], sizeof(l->of[spec]), "%s", match.of[0].name);
 	free(match.of);
@@ -422,6 +454,8 @@ static struct error *look(struct hit_callees *c, u64 now)
 
 		if (!l || now < l->next_ns)
 			continue;
+		c->since = l->last_ns;
+		l->last_ns = now;
 		for (u32 k = 0; k < c->nforms; k++)
 			c->forms[k].seen &= c->forms[k].process != p->number;
 		for (u32 k = 0; !err && k < c->options->n; k++)
@@ -434,6 +468,59 @@ static struct error *look(struct hit_callees *c, u64 now)
 	}
 	for (u32 k = 0; !err && k < c->options->n; k++)
 		err = settle_refused(c, k);
+	return err;
+}
+
+void hit_callees_record(struct hit_callees *c, const struct callee_change *change)
+{
+	if (c->nchanges < CHANGES_MAX)
+		c->changes[c->nchanges++] = *change;
+	for (u32 i = 0; c->nchanges == CHANGES_MAX && i < c->nlooked; i++)
+		c->looked[i].next_ns = 0;
+}
+
+static bool is_of(const struct form *f, u32 process, u64 changes)
+{
+	return f->process == process && f->callee.changes == changes;
+}
+
+/* The forms that a function has now that it got other code. */
+static struct error *look_again(struct hit_callees *c, const struct process *p, const struct callee_change *change)
+{
+	struct error *err = NULL;
+	bool done[HIT_SPECS_MAX] = {0};
+
+	c->since = change->at;
+	for (u32 i = 0; i < c->nforms; i++)
+		c->forms[i].seen = !is_of(&c->forms[i], p->number, change->addr);
+	for (u32 i = 0, n = c->nforms; !err && i < n; i++) {
+		struct runtime_callee callee = c->forms[i].callee;
+		u32 spec = c->forms[i].spec;
+		struct callee_match match;
+
+		if (done[spec] || !is_of(&c->forms[i], p->number, change->addr))
+			continue;
+		done[spec] = true;
+		err = callee_again(p, c->options->spec[spec].language, &callee, &match);
+		if (!err)
+			err = add_all(c, p, spec, &match);
+		free(match.of);
+	}
+	if (!err)
+		forget(c, p->number);
+	return err;
+}
+
+static struct error *look_at_changes(struct hit_callees *c)
+{
+	const struct targets *t = c->host->targets;
+	struct error *err = NULL;
+
+	for (u32 i = 0; !err && i < c->nchanges; i++)
+		for (u32 k = 0; !err && k < t->nprocesses; k++)
+			if ((u32)t->processes[k]->pid == c->changes[i].tgid && !t->processes[k]->dead)
+				err = look_again(c, t->processes[k], &c->changes[i]);
+	c->nchanges = 0;
 	return err;
 }
 
@@ -586,10 +673,87 @@ static struct error *shift(struct hit_callees *c, u64 now)
 	return open_group(c, (u32)(drand48() * n), c->shift_end);
 }
 
+/* Debug registers that a process's functions take. */
+static u32 registers_of(const struct hit_callees *c, u32 process)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < c->nforms; i++)
+		if (c->forms[i].process == process)
+			n += 1 + (c->latency ? exits_of(&c->forms[i].callee) : 0);
+	return n;
+}
+
+static void close_changing(struct hit_callees *c, u32 i)
+{
+	const struct process *p = targets_find(c->host->targets, c->changing[i].process);
+	struct callee_key key = {.tgid = p ? (u32)p->pid : 0, .addr = c->changing[i].addr};
+
+	thread_watch_close(c->changing[i].watch);
+	bpf_map_delete_elem(bpf_map__fd(object_skeleton(c->host->object)->maps.callees), &key);
+	c->changing[i] = c->changing[--c->nchanging];
+}
+
+/* Where functions get other code is not watched any more if they are gone, or need the registers themselves. */
+static void trim_changing(struct hit_callees *c, bool all)
+{
+	for (u32 i = c->nchanging; i-- > 0;) {
+		u32 used = registers_of(c, c->changing[i].process);
+		bool wanted = false;
+
+		for (u32 k = 0; k < c->nchanging; k++)
+			used += c->changing[k].process == c->changing[i].process;
+		for (u32 k = 0; k < c->nforms; k++)
+			wanted |= is_of(&c->forms[k], c->changing[i].process, c->changing[i].addr);
+		if (all || !wanted || used > THREAD_WATCHES)
+			close_changing(c, i);
+	}
+}
+
+static bool is_changing(const struct hit_callees *c, const struct form *f)
+{
+	for (u32 i = 0; i < c->nchanging; i++)
+		if (is_of(f, c->changing[i].process, c->changing[i].addr))
+			return true;
+	return false;
+}
+
+/* Has a register that is left tell when this function gets other code. What does not work is found by later looks. */
+static struct error *watch_changes(struct hit_callees *c, const struct form *f)
+{
+	const struct process *p = targets_find(c->host->targets, f->process);
+	struct callee_watch watch = {.exit = CALLEE_CHANGES, .bytes = 8};
+	struct changing new = {.process = f->process, .addr = f->callee.changes};
+	struct callee_key key = {.addr = new.addr, .tgid = p ? (u32)p->pid : 0};
+	u32 used = registers_of(c, f->process);
+	struct error *err;
+
+	for (u32 i = 0; i < c->nchanging; i++)
+		used += c->changing[i].process == f->process;
+	if (!new.addr || !p || p->dead || used >= THREAD_WATCHES || is_changing(c, f))
+		return NULL;
+	err = grow(&c->changing, c->nchanging, sizeof(*c->changing));
+	if (err ||
+	        bpf_map_update_elem(bpf_map__fd(object_skeleton(c->host->object)->maps.callees), &key, &watch, BPF_ANY))
+		return err;
+	error_free(thread_watch_open(&(struct thread_watch_options){.pid = p->pid,
+	                                     .addr = new.addr,
+	                                     .bytes = 8,
+	                                     .written = true,
+	                                     .program = object_program(c->host->object, "on_callee")},
+	        &new.watch));
+	if (new.watch)
+		c->changing[c->nchanging++] = new;
+	return NULL;
+}
+
 static struct error *keep_watching(struct hit_callees *c, u64 now)
 {
+	struct error *err;
+
 	if (!c->nforms)
 		return NULL;
+	trim_changing(c, c->each > 1);
 	if (c->each > 1) {
 		if (c->opened_ns && c->shift_end == UINT64_MAX)
 			close_all(c, now);
@@ -598,13 +762,18 @@ static struct error *keep_watching(struct hit_callees *c, u64 now)
 	if (c->opened_ns && c->shift_end != UINT64_MAX)
 		close_all(c, now);
 	c->shift_end = UINT64_MAX;
-	return open_group(c, 0, UINT64_MAX);
+	err = open_group(c, 0, UINT64_MAX);
+	for (u32 i = 0; !err && i < c->nforms; i++)
+		err = watch_changes(c, &c->forms[i]);
+	return err;
 }
 
 struct error *hit_callees_poll(struct hit_callees *c, u64 now)
 {
-	struct error *err = look(c, now);
+	struct error *err = look_at_changes(c);
 
+	if (!err)
+		err = look(c, now);
 	if (!c->began) {
 		c->began = now;
 		c->cost_ns = thread_watch_cost();
@@ -654,6 +823,7 @@ void hit_callees_end(struct hit_callees *c)
 
 	c->ended = now;
 	close_all(c, now);
+	trim_changing(c, true);
 	for (u32 i = 0; i < c->options->n; i++)
 		if (c->options->spec[i].language && c->found[i] && !c->calls[i])
 			c->host->options->warn(c->host->options->ctx,
@@ -674,7 +844,7 @@ double hit_callees_part(const struct hit_callees *c)
 	return c->each > 1 ? 1.0 / c->each : 0;
 }
 
-u32 hit_callees_unwatched(const struct hit_callees *c)
+struct hit_unseen hit_callees_unseen(const struct hit_callees *c)
 {
-	return c->unwatched;
+	return c->unseen;
 }

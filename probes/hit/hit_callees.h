@@ -10,6 +10,7 @@
 #define YRT_HIT_CALLEES_H
 
 #include "hit.h"
+#include "hit_callee.h"
 #include "probes/event.h"
 
 struct hit_callees;
@@ -34,7 +35,8 @@ void hit_callees_end(struct hit_callees *c);
 /* As hit_shifts_hits(), hit_shifts_part(). */
 double hit_callees_hits(const struct hit_callees *c);
 double hit_callees_part(const struct hit_callees *c);
-/* Threads whose calls may not be seen: they began while others were being watched (thread_watch_missed()). */
-u32 hit_callees_unwatched(const struct hit_callees *c);
+struct hit_unseen hit_callees_unseen(const struct hit_callees *c);
+/* A function gets other code. */
+void hit_callees_record(struct hit_callees *c, const struct callee_change *change);
 
 #endif

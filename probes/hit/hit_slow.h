@@ -6,6 +6,7 @@
 #ifndef YRT_HIT_SLOW_H
 #define YRT_HIT_SLOW_H
 
+#include "hit.h"
 #include "hit_call.h"
 #include "hit_price.h"
 #include "latency.h"
@@ -35,7 +36,7 @@ struct latency_summary { /* sampler_stats.of_event */
 	struct latency_price price;
 	double progress; /* of the target beside its probes, at least; 0: it is not known, 1: they took nothing */
 	const struct slow_calls *slow; /* valid as long as the sampler */
-	u32 unwatched;                 /* hit_callees_unwatched() */
+	struct hit_unseen unseen;
 };
 
 /* Takes it if it is among the longest. began_ns: when sampling did. */

@@ -15,22 +15,34 @@
 
 #define PROGRESS_LEAST 0.4 /* of a target beside its probes: below, the number of its calls is not known */
 
-void hit_say_unwatched(FILE *out, u32 unwatched)
+static void say_unseen(FILE *out, const struct hit_unseen *unseen)
 {
-	if (unwatched)
+	if (unseen->threads)
 		fprintf(out, ", calls of up to %u threads not seen: they began while others were being watched",
-		        unwatched);
+		        unseen->threads);
+	if (unseen->changes)
+		fprintf(out, ", calls of at most %.1f ms not seen: a function got new code (%u times)",
+		        (double)unseen->ns / 1e6, unseen->changes);
+}
+
+static void add_unseen(json_t *to, const struct hit_unseen *unseen)
+{
+	json_object_set_new(to, "unwatched_threads", json_integer((json_int_t)unseen->threads));
+	json_object_set_new(to, "code_changes", json_integer((json_int_t)unseen->changes));
+	json_object_set_new(to, "unseen_ns", json_integer((json_int_t)unseen->ns));
 }
 
 static void hit_losses(FILE *out, const struct sampler_stats *st)
 {
-	hit_say_unwatched(out, ((const struct hit_summary *)st->of_event)->unwatched);
+	say_unseen(out, &((const struct hit_summary *)st->of_event)->unseen);
 }
 
 static json_t *hit_json(const struct sampler_stats *st)
 {
-	return json_pack(
-	        "{s:I}", "unwatched_threads", (json_int_t)((const struct hit_summary *)st->of_event)->unwatched);
+	json_t *ret = json_object();
+
+	add_unseen(ret, &((const struct hit_summary *)st->of_event)->unseen);
+	return ret;
 }
 
 const struct event_words hit_words = {.key = "probe", .losses = hit_losses, .json = hit_json};
@@ -133,7 +145,7 @@ static void losses(FILE *out, const struct sampler_stats *st)
 		fprintf(out, ", %lu calls left by a tail call to where returns are not known", s->lost);
 	if (s->entered > s->returned + s->left + s->lost)
 		fprintf(out, ", %lu calls not over", s->entered - s->returned - s->left - s->lost);
-	hit_say_unwatched(out, ((const struct latency_summary *)st->of_event)->unwatched);
+	say_unseen(out, &((const struct latency_summary *)st->of_event)->unseen);
 }
 
 static void draw_row(FILE *out, u64 from, u64 calls, u64 most)
@@ -269,7 +281,7 @@ static json_t *to_json(const struct sampler_stats *st)
 	                (json_int_t)t.mean, "median_ns", (json_int_t)t.median, "median_low_ns",
 	                (json_int_t)t.median_low, "median_high_ns", (json_int_t)t.median_high, "calls_most",
 	                (json_int_t)calls_most(st)));
-	json_object_set_new(root, "unwatched_threads", json_integer((json_int_t)summary->unwatched));
+	add_unseen(root, &summary->unseen);
 	return root;
 }
 

@@ -226,6 +226,8 @@ static struct error *add_compiled(const struct looking *k, u64 method, struct ru
 		return NULL;
 	c.executed = true;
 	c.bytes = 8;
+	c.code_from = k->code_from; /* of its interpreted form */
+	c.code_to = k->code_to;
 	c.at[0].where = frame_where(FRAME_SCRIPT, RUNTIME_HOTSPOT, 0, nm.at);
 	c.at[0].detail = hotspot_nmethod(nm.compile_id, 0);
 	c.loose_detail = (u64)HOTSPOT_PC_MASK << 4;
@@ -233,12 +235,21 @@ static struct error *add_compiled(const struct looking *k, u64 method, struct ru
 	return k->add(k->ctx, &c);
 }
 
+static struct error *add_forms(const struct looking *k, u64 method, u64 constants, struct runtime_callee *c)
+{
+	struct error *err;
+
+	c->nat = 1;
+	c->changes = method + k->instance->layout->method_code.at;
+	err = add_interpreted(k, method, constants, *c);
+	return err ? err : add_compiled(k, method, *c);
+}
+
 static struct error *add_method(const struct looking *k, const struct methods *all, u64 method)
 {
-	struct runtime_callee c = {.nat = 1};
+	struct runtime_callee c = {0};
 	struct frame_name name;
 	const u64 *same;
-	struct error *err;
 	u64 constants;
 
 	if (!read_method(k, method, &constants, &name))
@@ -247,8 +258,7 @@ static struct error *add_method(const struct looking *k, const struct methods *a
 	write_name(&name, same && *same > 1, c.name);
 	snprintf(c.file, sizeof(c.file), "%s", name.file);
 	c.line = name.definition;
-	err = add_interpreted(k, method, constants, c);
-	return err ? err : add_compiled(k, method, c);
+	return add_forms(k, method, constants, &c);
 }
 
 static struct error *count_names(const struct looking *k, struct methods *all)
@@ -369,7 +379,8 @@ static bool find_members(struct looking *k)
 	vmstructs_field(v, "nmethod", "_verified_entry_point", &k->entry, NULL);         /* up to 22 */
 	vmstructs_field(v, "nmethod", "_verified_entry_offset", &k->entry_offset, NULL); /* 23 on */
 	vmstructs_field(v, "nmethod", "_stub_offset", &k->stubs, NULL);
-	find_codelets(k);
+	if (!k->code_to)
+		find_codelets(k);
 	return true;
 }
 
@@ -454,4 +465,26 @@ static struct error *list(void *data, const struct runtime_process *p, const cha
 	return k.object ? look_tree(&k) : look_loaders(&k);
 }
 
-const struct runtime_calls_ops hotspot_calls = {.form = "java:PACKAGE.CLASS.METHOD", .list = list};
+static struct error *again(void *data, const struct runtime_process *p, const struct runtime_callee *of,
+        struct error *(*add)(void *ctx, const struct runtime_callee *c), void *ctx)
+{
+	struct hotspot_instance *instance = data;
+	struct looking k = {.instance = instance,
+	        .p = p,
+	        .code_from = of->code_from,
+	        .code_to = of->code_to,
+	        .add = add,
+	        .ctx = ctx};
+	struct runtime_callee c = {.line = of->line};
+	struct frame_name name;
+	u64 method = of->changes - instance->layout->method_code.at, constants;
+
+	if (!instance->names || !find_members(&k) || !read_method(&k, method, &constants, &name) ||
+	        strncmp(of->name, name.name, strlen(name.name)) != 0)
+		return NULL;
+	memcpy(c.name, of->name, sizeof(c.name));
+	memcpy(c.file, of->file, sizeof(c.file));
+	return add_forms(&k, method, constants, &c);
+}
+
+const struct runtime_calls_ops hotspot_calls = {.form = "java:PACKAGE.CLASS.METHOD", .list = list, .again = again};

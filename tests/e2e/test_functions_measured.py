@@ -7,6 +7,7 @@ function that is defined anew during the run.
 import subprocess
 import time
 
+import java
 import yrt
 
 PYTHON = "/usr/bin/python3"
@@ -37,6 +38,21 @@ def busy(n, pause):
         fixture.release()
         truth = fixture.finish()
         return result.result().expect(), truth
+
+
+@yrt.measured
+def test_tiers():
+    """While a method of Java is compiled by one compiler after the other, a hundredth of its calls is missed."""
+    options = ["-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,counted*::*"]
+    with java.Java("counted", options=options) as jvm:
+        run = yrt.Run("probe", "-e", "java:counted.place", "-p", jvm.pid, "-d", 60, "--max-cpu", 0).sampling()
+        for _ in range(60):
+            calls = jvm.ask()["place"]
+            time.sleep(0.02)
+        run.interrupt()
+        result = run.result().expect()
+        assert 0.97 * calls <= result.samples <= calls, f"{result.samples} of {calls}\n{result.stderr}"
+        yield f"{result.samples} of {calls} calls"
 
 
 @yrt.measured

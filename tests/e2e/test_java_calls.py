@@ -4,6 +4,9 @@ probe of methods of Java: as many hits as the program counts calls itself, inter
 apart, unknown names are refused with those that are near.
 """
 
+import json
+import time
+
 import java
 import yrt
 
@@ -53,6 +56,41 @@ def test_compiled():
     """Calls of compiled code, after it was compiled, by C1 and by C2."""
     yield from check([*COMPILED, "-XX:TieredStopAtLevel=1"], 2)
     yield from check([*COMPILED, "-XX:-TieredCompilation"], 2)
+
+
+class Compiling(java.Java):
+    """Knows when a method was compiled: before the program goes on, by -Xbatch."""
+
+    compiled = 0
+
+    def answer(self):
+        for line in self.process.stdout:
+            if line.startswith("{"):
+                return json.loads(line)
+            self.compiled += "counted::place " in line
+        raise AssertionError(self.said())
+
+
+def test_tiers():
+    """From the interpreter to C1 to C2: but for those right behind a change, all calls are seen."""
+    options = ["-Xbatch", "-XX:+PrintCompilation", "-XX:CompileCommand=quiet",
+               "-XX:CompileCommand=dontinline,counted*::*"]
+    with Compiling("counted", options=options) as jvm:
+        run = yrt.Run("probe", "-e", "java:counted.place", "-p", jvm.pid, "-d", 60, "--max-cpu", 0).sampling()
+        changed = 0
+        for _ in range(100):
+            before = jvm.compiled
+            counts = jvm.ask()
+            if jvm.compiled > before:
+                changed += 1
+                time.sleep(1)  # for yrt, however loaded the machine is
+        run.interrupt()
+        result = run.result().expect()
+        calls, seen, said = counts["place"], result.samples, result.stats["probe"]
+        assert changed >= 2 and said["code_changes"] >= 2 and said["unseen_ns"], (changed, said)
+        assert calls - 200 * changed <= seen <= calls == 20000, f"{seen} of {calls}\n{result.stderr}"
+        assert "a function got new code" in result.stderr, result.stderr
+        yield f"{seen} of {calls} calls, new code in {changed} of 100 rounds"
 
 
 def test_names():
