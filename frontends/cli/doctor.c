@@ -29,8 +29,7 @@ int doctor_main(const struct command_line *self, int argc, char **argv)
 	static const char cannot_sample[] =
 	        "\nyrt can not sample here. Root can, and any user with these capabilities:\n"
 	        "  sudo setcap "
-	        "cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search,cap_checkpoint_restore,cap_syslog+ep $(which "
-	        "yrt)\n"
+	        "cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search,cap_checkpoint_restore+ep $(which yrt)\n"
 	        "In Kubernetes, as frontends/job/job.yaml has it:\n"
 	        "  capabilities: {add: [BPF, PERFMON, SYS_PTRACE, CHECKPOINT_RESTORE, DAC_READ_SEARCH]}\n"
 	        "  seccompProfile: {type: Unconfined}\n"

@@ -265,7 +265,7 @@ static struct error *show(const struct request *r, struct dump *d, struct dump_l
 	struct error *err = dump_name(d, list);
 
 	if (!err)
-		err = view_make(list, dump_profile(d), h, &v);
+		err = view_make(d, list, h, &v);
 	if (!err) {
 		v.target = dump_target(d);
 		v.core = dump_core(d);

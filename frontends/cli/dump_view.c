@@ -203,9 +203,9 @@ static struct error *sort(struct dump_view *v)
 	return NULL;
 }
 
-struct error *view_make(
-        const struct dump_list *list, const struct profile *p, const struct history *h, struct dump_view *ret)
+struct error *view_make(struct dump *d, const struct dump_list *list, const struct history *h, struct dump_view *ret)
 {
+	const struct profile *p = dump_profile(d);
 	struct dump_view v = {.profile = p,
 	        .threads = calloc(list->n + 1, sizeof(*v.threads)),
 	        .nthreads = list->n,
@@ -222,7 +222,7 @@ struct error *view_make(
 	if (!err)
 		err = sort(&v);
 	if (!err)
-		err = view_waits(&v);
+		err = view_waits(d, &v);
 	if (!err)
 		err = view_tasks(list, &v);
 	if (err) {

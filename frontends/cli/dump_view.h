@@ -56,9 +56,8 @@ struct history *history_create(void); /* NULL: out of memory */
 void history_free(struct history *h);
 struct error *history_add(struct history *h, const struct dump_list *list);
 
-/* list: named by dump_name(); it, the profile and the target must outlive the view. */
-struct error *view_make(
-        const struct dump_list *list, const struct profile *p, const struct history *h, struct dump_view *ret);
+/* list: named by dump_name(); it, the dump and the target must outlive the view. */
+struct error *view_make(struct dump *d, const struct dump_list *list, const struct history *h, struct dump_view *ret);
 void view_free(struct dump_view *v);
 
 /* Index behind the last thread with the same stack as thread i. */
@@ -79,7 +78,7 @@ void view_wait(const struct view_thread *t, char ret[VIEW_WAIT]);
 const char *view_state(const struct dump_thread *t);
 
 /* Who waits for whom, and deadlocks; in dump_waits.c, as view_wait(). */
-struct error *view_waits(struct dump_view *v);
+struct error *view_waits(struct dump *d, struct dump_view *v);
 
 /* Fills v->verdict, of a core's crash, and each thread's own; in dump_verdict.c. */
 struct error *view_verdict(struct dump_view *v);

@@ -3,6 +3,7 @@
 #include <xxhash.h>
 
 #include "dump_view.h"
+#include "unwind/cleanup.h"
 #include "unwind/profile/locks.h"
 #include "unwind/table.h"
 
@@ -75,7 +76,43 @@ static bool is_consistent(const struct dump_view *v, u32 first)
 	return true;
 }
 
-struct error *view_waits(struct dump_view *v)
+/* The cycle that begins at first: its threads. */
+static u32 cycle_of(const struct dump_view *v, u32 first, const struct dump_thread **ret)
+{
+	u32 i = first, n = 0;
+
+	do {
+		ret[n++] = v->threads[i].t;
+		i = v->threads[i].owner;
+	} while (i != first);
+	return n;
+}
+
+/* Those on a cycle; what is no deadlock after all is cleared for all of its threads at the first of them. */
+static struct error *settle(struct dump *d, struct dump_view *v)
+{
+	cleanup(free) const struct dump_thread **cycle = calloc(v->nthreads + 1, sizeof(*cycle));
+	cleanup(free) bool *done = calloc(v->nthreads + 1, sizeof(*done));
+	struct error *err = cycle && done ? NULL : &error_no_memory;
+
+	for (u32 i = 0; !err && i < v->nthreads; i++) {
+		u32 at = i;
+		bool still = false;
+
+		if (!v->threads[i].deadlocked || done[i])
+			continue;
+		if (is_consistent(v, i))
+			err = dump_waits_still(d, cycle, cycle_of(v, i, cycle), &still);
+		do {
+			done[at] = true;
+			v->threads[at].deadlocked = still;
+			at = v->threads[at].owner;
+		} while (at != i);
+	}
+	return err;
+}
+
+struct error *view_waits(struct dump *d, struct dump_view *v)
 {
 	struct error *err = find_holders(v);
 
@@ -87,9 +124,9 @@ struct error *view_waits(struct dump_view *v)
 			if (at == i)
 				break;
 		}
-		v->threads[i].deadlocked = v->threads[i].owned && at == i && is_consistent(v, i);
+		v->threads[i].deadlocked = v->threads[i].owned && at == i;
 	}
-	return err;
+	return err ? err : settle(d, v);
 }
 
 void view_wait(const struct view_thread *t, char ret[VIEW_WAIT])

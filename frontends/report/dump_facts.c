@@ -7,7 +7,6 @@
 
 #include "unwind/cleanup.h"
 
-#define SETTLED_NS  100000000
 #define FRAMES_MAX  65536
 #define OTHERS_TOLD 4
 #define HEAP_LINES  64
@@ -114,28 +113,6 @@ static const json_t *thread_of(const json_t *root, json_int_t tid)
 	return NULL;
 }
 
-/*
- * Threads are looked at one after the other, so a lock that is handed round quickly can look like a cycle. Of a real
- * one at least one thread has waited for a while (a core does not say; HotSpot's wake up at most once a second).
- */
-static bool is_settled(const json_t *threads)
-{
-	json_t *thread, *off;
-	bool known = false;
-	size_t i;
-
-	json_array_foreach(threads, i, thread)
-	{
-		if (!json_is_true(json_object_get(json_object_get(thread, "waits_for"), "deadlock")))
-			continue;
-		off = json_object_get(thread, "off_cpu_ns");
-		known |= json_is_integer(off);
-		if (json_integer_value(off) >= SETTLED_NS)
-			return true;
-	}
-	return !known;
-}
-
 /* "worker (tid 12) waits for a mutex that worker (tid 13) holds", a sentence for each. */
 static void deadlock_facts(const json_t *root, struct facts *f)
 {
@@ -160,7 +137,6 @@ static void deadlock_facts(const json_t *root, struct facts *f)
 		        text_of(wait, "kind"), *type ? " (a " : "", type, *type ? ")" : "", (long long)owner);
 	}
 	fclose(out);
-	n = is_settled(json_object_get(root, "threads")) ? n : 0;
 	facts_set(f, "dump.deadlocked", n);
 	if (n)
 		facts_set_text(f, "dump.deadlock", text);

@@ -266,11 +266,11 @@ static struct error *walk(struct dump *d, struct dump_thread *t, const struct th
 	return NULL;
 }
 
-/* Did it stand still from when it was walked until this? */
-static bool stood_still(const struct dump_thread *t, const struct thread_record *now)
+/* Did a thread stand still from one look at it until the next? */
+static bool stood_still(const struct thread_record *then, const struct thread_record *now)
 {
-	return !((t->at.flags | now->flags) & (THREAD_ON_CPU | THREAD_EXITING)) && t->at.switches == now->switches &&
-	       t->at.reg[REG_SP] == now->reg[REG_SP];
+	return !((then->flags | now->flags) & (THREAD_ON_CPU | THREAD_EXITING)) && then->switches == now->switches &&
+	       then->reg[REG_SP] == now->reg[REG_SP];
 }
 
 /* Its code may have been mapped since its process was looked at. */
@@ -307,7 +307,7 @@ static struct error *check(struct dump *d, struct dump_thread *t, const struct t
 	bool changed;
 	struct error *err;
 
-	if (!stood_still(t, now))
+	if (!stood_still(&t->at, now))
 		return walk(d, t, now);
 	err = look_again(d, t, &changed);
 	if (err || changed)
@@ -374,6 +374,51 @@ static struct error *chase(struct dump *d, struct dump_thread *t)
 		if (!err && found)
 			err = check(d, t, &now);
 	}
+	return err;
+}
+
+static bool is_same_wait(const struct runtime_wait *a, const struct runtime_wait *b)
+{
+	return a->kind == b->kind && a->holder == b->holder && a->holder_pointer == b->holder_pointer;
+}
+
+/* Finds them asleep, then who holds what they wait for, then that none of them ran meanwhile: who sleeps keeps what it
+ * holds. */
+static struct error *wait_together(
+        struct dump *d, const struct dump_thread *const *threads, u32 n, struct thread_record *before, bool *still)
+{
+	struct thread_record now;
+	struct error *err = NULL;
+
+	*still = true;
+	for (u32 i = 0; !err && *still && i < n; i++) {
+		err = threads_take_one(d->threads, (pid_t)threads[i]->at.tid, &before[i], still);
+		*still = *still && !(before[i].flags & (THREAD_ON_CPU | THREAD_EXITING));
+	}
+	for (u32 i = 0; !err && *still && i < n; i++) {
+		struct dump_thread t = {.at = before[i], .process = threads[i]->process};
+
+		find_wait(&t);
+		*still = t.waits && is_same_wait(&t.wait, &threads[i]->wait);
+	}
+	for (u32 i = 0; !err && *still && i < n; i++) {
+		err = threads_take_one(d->threads, (pid_t)threads[i]->at.tid, &now, still);
+		*still = *still && stood_still(&before[i], &now);
+	}
+	return err;
+}
+
+/* A JVM's threads wake up now and then to look whether they are still to wait. */
+struct error *dump_waits_still(struct dump *d, const struct dump_thread *const *threads, u32 n, bool *still)
+{
+	cleanup(free) struct thread_record *before = d->core ? NULL : calloc(n, sizeof(*before));
+	struct error *err = NULL;
+
+	*still = d->core;
+	if (!d->core && !before)
+		return &error_no_memory;
+	for (u32 i = 0; !err && !*still && i < ROUNDS; i++)
+		err = wait_together(d, threads, n, before, still);
 	return err;
 }
 

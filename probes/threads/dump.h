@@ -68,6 +68,11 @@ struct error *dump_add(struct dump *d, pid_t pid);
 struct error *dump_take(struct dump *d, struct dump_list *ret);
 void dump_list_free(struct dump_list *list);
 /*
+ * Each of these threads of one list seems to wait for the next. They were read one after the other, so a lock that is
+ * handed round may look so. *still: it is true now, of all of them at one moment. Of a core it always is.
+ */
+struct error *dump_waits_still(struct dump *d, const struct dump_thread *const *threads, u32 n, bool *still);
+/*
  * Names the stacks of a list, each under a node of its thread at the root of dump_profile(), and takes samples of those
  * on a CPU. To be called once, for the last list taken.
  */

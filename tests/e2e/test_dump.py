@@ -89,6 +89,14 @@ def test_native():
         yield f"{len(threads)} threads, {len({t['stack'] for t in threads.values()})} stacks"
 
 
+def test_handed_round():
+    """Threads that are read one after the other, and hand two locks on meanwhile, are in no deadlock."""
+    with yrt.Fixture("handed") as f:
+        for _ in range(20):
+            waits = [t["waits_for"] for t in dumps.of(f.pid).values() if "waits_for" in t]
+            assert not any(w["deadlock"] for w in waits), waits
+
+
 def test_stopped():
     """SIGSTOP: nobody runs, so that everything is read where it is, and stays stopped."""
     with yrt.Fixture("waits", wait=False) as f:
