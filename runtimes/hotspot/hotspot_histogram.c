@@ -299,7 +299,7 @@ static u32 type_of(struct histogram *g, const struct kind *k)
 
 static void tell(struct histogram *g, bool moved)
 {
-	static const char *const spaces[SPACE_KINDS] = {"eden", "survivors", "old", "humongous"};
+	static const char *const spaces[SPACE_KINDS] = {"eden", "survivors", "old", "humongous", "regions"};
 	char text[160];
 
 	for (u32 i = 0; i < g->nkinds; i++)
@@ -395,7 +395,7 @@ static struct error *open_histogram(void *data, const struct runtime_process *p,
 	return NULL;
 }
 
-#define COLLECTORS "Java: HotSpot of JDK 17 and later with G1, Serial or Parallel"
+#define COLLECTORS "Java: HotSpot of JDK 8 and later with G1, Serial or Parallel"
 
 const struct runtime_heap_ops hotspot_heap_ops = {
         .objects = "objects",

@@ -15,6 +15,7 @@ import yrt
 
 RATE = 999
 CLASSES = yrt.fixture_path("java")
+SYSTEM = "/usr/lib/jvm/java-17-openjdk-amd64/bin"
 GUESS, APPROX, INLINED = lua.GUESS, lua.APPROX, lua.INLINED
 SECTIONS = (".note.gnu.build-id", ".gnu_debuglink", ".gnu_debugdata")  # what leads to symbols of a file
 # What the JVM appends to names of hidden classes: a number, an address.
@@ -48,7 +49,7 @@ MODES = {
 
 def words():
     """Words that run a JVM: that of the system, or the one that tests/versions/jdk.py has chosen."""
-    return os.environ.get("YRT_JAVA", "/usr/lib/jvm/java-17-openjdk-amd64/bin/java").split(" ")
+    return os.environ.get("YRT_JAVA", SYSTEM + "/java").split(" ")
 
 
 def version():

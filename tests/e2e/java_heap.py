@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of Java's heap share: tables of yrt and of jmap. Not a test itself."""
 
-import os
 import re
 import subprocess
 
@@ -27,9 +26,9 @@ def plain(name):
 
 
 def jmap(pid, what="all"):
-    """The same of jmap -histo; live: it makes the JVM collect first."""
-    jdk = os.path.dirname(os.path.realpath(java.words()[0]))
-    text = subprocess.run([os.path.join(jdk, "jmap"), f"-histo:{what}", str(pid)], capture_output=True, text=True,
+    """The same of jmap -histo, that of the system for any JVM; live: it makes the JVM collect first."""
+    what = ":live" if what == "live" else ""  # 8 does not know -histo:all
+    text = subprocess.run([java.SYSTEM + "/jmap", f"-histo{what}", str(pid)], capture_output=True, text=True,
                           check=True, timeout=300).stdout
     rows = re.findall(r"^ *\d+: +(\d+) +(\d+) +(\S+)", text, re.M)
     return {plain(name): (int(count), int(size)) for count, size, name in rows}

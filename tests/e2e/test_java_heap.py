@@ -42,7 +42,10 @@ def test_classes():
 
 def test_buffers():
     """Buffers of threads end elsewhere without C2, and if objects are aligned otherwise; or there are none."""
-    for options in (["-Xint"], java.MODES["c1"], ["-XX:ObjectAlignmentInBytes=16"], ["-XX:-UseTLAB"]):
+    known = [["-Xint"], java.MODES["c1"], ["-XX:ObjectAlignmentInBytes=16"]]
+    if java.version() >= 17:  # before, threads without buffers are taken for a JVM that is not understood
+        known.append(["-XX:-UseTLAB"])
+    for options in known:
         with java.Java("heaped", N, options=java.mode_options("g1") + options + SMALL) as jvm:
             result = run("-p", jvm.pid)
             check(java_heap.types(result.stdout), jvm, java_heap.jmap(jvm.pid))
@@ -64,7 +67,8 @@ def test_pause_core_and_page():
         assert sum(sums.values()) == seen["(all)"][1]
         for name in jvm.start["counts"]:
             assert sums[name] == seen[name][1], (name, sums[name], seen[name])
-        assert any(line.startswith("humongous;heaped$Cell[] ") for line in folded), folded[:20]
+        large = "humongous" if java.version() > 8 else "regions"
+        assert any(line.startswith(f"{large};heaped$Cell[] ") for line in folded), folded[:20]
         core = os.path.join(d, "core")
         subprocess.run(["gcore", "-o", core, str(jvm.pid)], check=True, capture_output=True)
         assert run("--core", f"{core}.{jvm.pid}").stdout == alive.stdout
@@ -75,6 +79,8 @@ def test_pause_core_and_page():
 def test_refused():
     """What moves objects while threads run, by its name."""
     for mode, name in NAMES.items():
+        if java.version() < 11:
+            continue
         with java.Java("heaped", 10, options=java.mode_options(mode)) as jvm:
             yrt.clear(run("-p", jvm.pid, code=yrt.UNSUPPORTED), yrt.UNSUPPORTED, f"the heap of {name} is not read")
 

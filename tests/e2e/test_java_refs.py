@@ -23,6 +23,10 @@ def run(command, *args, code=yrt.OK):
     return yrt.run(command, *args, output=False, stats=False).expect(code)
 
 
+def without_dead(text):
+    return {name: seen for name, seen in java_heap.types(text).items() if name not in ("keeps$Dead", "(all)")}
+
+
 def keeps(*options):
     return java.Java("keeps", N, options=[*options, *OPTIONS])
 
@@ -47,7 +51,9 @@ def check_counts(jvm):
         if name != "long[]":  # the JVM has some, too
             assert seen[name][0] == count and seen[name] == theirs[name], (name, seen[name], count, theirs.get(name))
     assert jvm.start["counts"]["long[]"] <= seen["long[]"][0] <= theirs["long[]"][0], (seen["long[]"], theirs["long[]"])
-    assert not {"keeps$Dead", "keeps$Dead[]", "keeps$Weak"} & set(seen)
+    assert not {"keeps$Dead[]", "keeps$Weak"} & set(seen)
+    # in 8 a word of the main thread's stack leads to the last one
+    assert seen.get("keeps$Dead", (0, 0))[0] <= (java.version() == 8), seen.get("keeps$Dead")
     return seen
 
 
@@ -98,11 +104,12 @@ def test_roots_core_and_page():
         paused = run("java-heap", "--live", "--pause", "-p", jvm.pid)
         core = os.path.join(d, "core")
         subprocess.run(["gcore", "-o", core, str(jvm.pid)], check=True, capture_output=True)
-        assert run("java-heap", "--live", "--core", f"{core}.{jvm.pid}").stdout == paused.stdout
+        dumped = run("java-heap", "--live", "--core", f"{core}.{jvm.pid}")
+        assert without_dead(dumped.stdout) == without_dead(paused.stdout)
         page = os.path.join(d, "refs.html")
         run("java-refs", "-p", jvm.pid, "-o", page)
         assert ".entries: java.util.HashMap" in yrt.read(page)
-        yrt.clear(run("java-refs", "-p", jvm.pid, "--to", "keeps$Dead", code=yrt.INPUT), yrt.INPUT, "no object of type")
+        yrt.clear(run("java-refs", "-p", jvm.pid, "--to", "keeps$Weak", code=yrt.INPUT), yrt.INPUT, "no object of type")
         jvm.release()
         jvm.process.wait(20)
 

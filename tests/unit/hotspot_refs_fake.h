@@ -51,12 +51,19 @@ static void refs_describe(struct fake *f, u64 data)
 	fake64(f, e, fake_text(f, "InstanceKlass"));
 	fake64(f, e + 8, REFS_KLASS);
 	fake_field(f, "ClassLoaderDataGraph", "_head", "ClassLoaderData*", true, fake_pointer_to(f, data));
-	fake_field(f, "ClassLoaderData", "_next", "ClassLoaderData*", false, 8);
-	fake_field(f, "ClassLoaderData", "_klasses", "Klass*", false, 16);
-	fake_field(f, "ClassLoaderData", "_class_loader", "OopHandle", false, 24);
-	fake_field(f, "Klass", "_next_link", "Klass*", false, REFS_LINK);
-	fake_field(f, "Klass", "_class_loader_data", "ClassLoaderData*", false, REFS_LOADER);
-	fake_field(f, "Klass", "_java_mirror", "OopHandle", false, REFS_MIRROR);
+	fake_field(f, "ClassLoaderData", "_next", "ClassLoaderData*", false, 48);
+	if (f->is.age == FAKE_8) {
+		fake_field(f, "ClassLoaderData", "_class_loader", "oop", false, 0);
+		fake_field(f, "Klass", "_next_sibling", "Klass*", false, REFS_LINK - 8);
+		fake_field(f, "InstanceKlass", "_class_loader_data", "ClassLoaderData*", false, REFS_LOADER);
+		fake_field(f, "Klass", "_java_mirror", "oop", false, REFS_MIRROR);
+	} else {
+		fake_field(f, "ClassLoaderData", "_klasses", "Klass*", false, 40);
+		fake_field(f, "ClassLoaderData", "_class_loader", "OopHandle", false, 8);
+		fake_field(f, "Klass", "_next_link", "Klass*", false, REFS_LINK);
+		fake_field(f, "Klass", "_class_loader_data", "ClassLoaderData*", false, REFS_LOADER);
+		fake_field(f, "Klass", "_java_mirror", "OopHandle", false, REFS_MIRROR);
+	}
 	fake_field(f, "Klass", "_vtable_len", "int", false, REFS_VTABLE);
 	fake_field(f, "InstanceKlass", "_itable_len", "int", false, REFS_ITABLE);
 	fake_field(f, "InstanceKlass", "_nonstatic_oop_map_size", "int", false, REFS_MAP);
@@ -83,7 +90,7 @@ static void refs_objects(struct refs_fake *r)
 	fake32(f, r->mirror + MIRROR_SIZE_AT, 6);
 	fake64(f, r->mirror + REFS_KLASS_AT, r->cache);
 	fake_oop(f, r->mirror + REFS_STATIC_AT, r->array);
-	fake64(f, r->cache + REFS_MIRROR, fake_pointer_to(f, r->mirror));
+	fake64(f, r->cache + REFS_MIRROR, f->is.age == FAKE_8 ? r->mirror : fake_pointer_to(f, r->mirror));
 }
 
 static struct refs_fake *refs_create(struct fake_options options)
@@ -96,7 +103,7 @@ static struct refs_fake *refs_create(struct fake_options options)
 
 	*f = *plain;
 	fake_destroy(plain);
-	r->data = fake_room(f, 32);
+	r->data = fake_room(f, 56);
 	r->cache = refs_class(f, r->data, "com/foo/Cache", 24, f->object);
 	r->caches = refs_class(f, r->data, "[Lcom/foo/Cache;",
 	        (s32)(2u << 30 | fake_header(f, true) << 16 | (f->is.narrow_oops ? 2 : 3)), f->object);
@@ -104,7 +111,7 @@ static struct refs_fake *refs_create(struct fake_options options)
 	fake32(f, r->cache + REFS_MAP, 1);
 	fake_put(f, r->cache + REFS_KLASS, block, sizeof(block));
 	fake64(f, r->cache + REFS_LINK, r->caches);
-	fake64(f, r->data + 16, r->cache);
+	fake64(f, r->data + 40, r->cache);
 	refs_objects(r);
 	refs_describe(f, r->data);
 	fake_vmstructs(f);

@@ -12,6 +12,7 @@ static const struct fake_options shapes[] = {
         {FAKE_25, .narrow_klass = true, .narrow_oops = true},
         {FAKE_25, .narrow_klass = true},
         {FAKE_25, .narrow_klass = false},
+        {FAKE_8, .narrow_klass = true, .narrow_oops = true},
 };
 #define SHAPES (sizeof(shapes) / sizeof(*shapes))
 

@@ -34,7 +34,7 @@ static bool member(const struct vmstructs *v, const char *const *types, const ch
 static struct error *missing(const char *what)
 {
 	return error_hint(error_new(ERROR_UNSUPPORTED, "this JVM does not tell where %s is", what),
-	        "its heap is read from JDK 17 on; jmap -histo PID stops the JVM, and works with any");
+	        "its heap is read from JDK 8 on; jmap -histo PID stops the JVM, and works with any");
 }
 
 static struct error *find_collector(struct hotspot_heap_view *h, struct memory *m, enum collector *ret)
@@ -79,6 +79,7 @@ static struct error *add(
 struct g1 {
 	struct member manager, regions, bottom, top, type, tag;
 	u64 base, length;
+	bool typed;                    /* up to 8 a region does not say what it is for */
 	s64 eden, survivor, humongous; /* of a tag; -1: not known */
 };
 
@@ -94,22 +95,23 @@ static s64 tag_of(const struct vmstructs *v, const char *name)
 	return vmstructs_constant(v, text, &ret) ? ret : -1;
 }
 
-/* From 24 on the types begin with G1. */
+/* From 24 on the types begin with G1; up to 11 bottom and top are of what a region inherits from. */
 static bool find_g1(const struct vmstructs *v, struct g1 *ret)
 {
 	static const char *const heap[] = {"G1CollectedHeap", NULL}, *const table[] = {"G1HeapRegionTable", NULL};
 	static const char *const manager[] = {"HeapRegionManager", "G1HeapRegionManager", NULL};
-	static const char *const region[] = {"HeapRegion", "G1HeapRegion", NULL};
+	static const char *const region[] = {
+	        "HeapRegion", "G1HeapRegion", "G1ContiguousSpace", "G1OffsetTableContigSpace", "Space", NULL};
 	static const char *const type[] = {"HeapRegionType", "G1HeapRegionType", NULL};
 	struct member base, length;
 
 	if (!member(v, heap, "_hrm", &ret->manager) || !member(v, manager, "_regions", &ret->regions) ||
 	        !member(v, region, "_bottom", &ret->bottom) || !member(v, region, "_top", &ret->top) ||
-	        !member(v, region, "_type", &ret->type) || !member(v, type, "_tag", &ret->tag) ||
 	        !member(v, table, "_base", &base) || !member(v, table, "_length", &length))
 		return false;
 	ret->base = base.at;
 	ret->length = length.at;
+	ret->typed = member(v, region, "_type", &ret->type) && member(v, type, "_tag", &ret->tag);
 	ret->eden = tag_of(v, "EdenTag");
 	ret->survivor = tag_of(v, "SurvTag");
 	ret->humongous = tag_of(v, "StartsHumongousTag");
@@ -130,8 +132,11 @@ static struct error *add_region(
 	u32 tag;
 
 	if (!region || region & 7 || !memory_read(m, &bottom, 8, region + g->bottom.at) ||
-	        !memory_read(m, &top, 8, region + g->top.at) ||
-	        !memory_read(m, &tag, 4, region + g->type.at + g->tag.at))
+	        !memory_read(m, &top, 8, region + g->top.at))
+		return NULL;
+	if (!g->typed)
+		return add(s, h, bottom, top, SPACE_REGION);
+	if (!memory_read(m, &tag, 4, region + g->type.at + g->tag.at))
 		return NULL;
 	return add(s, h, bottom, top,
 	        tag == g->eden        ? SPACE_EDEN
@@ -166,7 +171,7 @@ static struct error *read_g1(
 static struct error *add_space(struct hotspot_spaces *s, const struct hotspot_heap_view *h, struct memory *m,
         u64 generation, const char *const *types, const char *name, enum hotspot_space_kind kind)
 {
-	static const char *const parallel[] = {"MutableSpace", NULL};
+	static const char *const parallel[] = {"MutableSpace", "ImmutableSpace", NULL};
 	static const char *const serial[] = {"ContiguousSpace", "Space", NULL};
 	const char *const *space = types[0][0] == 'P' ? parallel : serial;
 	struct member field, bottom_at, top_at;
@@ -179,15 +184,18 @@ static struct error *add_space(struct hotspot_spaces *s, const struct hotspot_he
 	return add(s, h, bottom, top, kind);
 }
 
-/* A generation: a field of the heap, or a static variable of its class. */
+/* A field of the heap, a static variable of its class, or for Serial in 8 an element of the heap's array. */
 static bool generation(const struct hotspot_heap_view *h, struct memory *m, u64 heap, const char *const *types,
         const char *name, u64 *ret)
 {
+	static const char *const of_8[] = {"GenCollectedHeap", NULL};
 	struct member field;
 	u64 at;
 
 	if (member(h->v, types, name, &field))
 		at = heap + field.at;
+	else if (member(h->v, of_8, "_gens", &field) && types[0][0] == 'S')
+		at = heap + field.at + 8 * !strcmp(name, "_old_gen");
 	else if (!vmstructs_static(h->v, types[0], name, &at))
 		return false;
 	return memory_read(m, ret, 8, at) && *ret;
@@ -198,7 +206,8 @@ static struct error *read_generations(
 {
 	static const char *const serial_heap[] = {"SerialHeap", "GenCollectedHeap", NULL};
 	static const char *const parallel_heap[] = {"ParallelScavengeHeap", NULL};
-	static const char *const def_new[] = {"DefNewGeneration", NULL}, *const tenured[] = {"TenuredGeneration", NULL};
+	static const char *const def_new[] = {"DefNewGeneration", NULL}, *const tenured[] = {"TenuredGeneration",
+	                                                                         "OneContigSpaceCardGeneration", NULL};
 	static const char *const ps_young[] = {"PSYoungGen", NULL}, *const ps_old[] = {"PSOldGen", NULL};
 	const char *const *types = parallel ? parallel_heap : serial_heap;
 	const char *const *young_types = parallel ? ps_young : def_new;

@@ -8,7 +8,7 @@
 
 #include "hotspot_heap_view.h"
 
-enum hotspot_space_kind { SPACE_EDEN, SPACE_SURVIVOR, SPACE_OLD, SPACE_HUMONGOUS, SPACE_KINDS };
+enum hotspot_space_kind { SPACE_EDEN, SPACE_SURVIVOR, SPACE_OLD, SPACE_HUMONGOUS, SPACE_REGION, SPACE_KINDS };
 
 /* Objects lie from bottom up to top; a humongous one reaches beyond, over the regions that follow. */
 struct hotspot_space {

@@ -6,7 +6,9 @@
 
 #include "cleanup.h"
 
-#define PIECE (1u << 16) /* of an array that is read at once */
+#define PIECE         (1u << 16) /* of an array that is read at once */
+#define FIRST_LOADERS 64         /* among which one has classes */
+#define FIRST_MAX     256        /* bytes of a ClassLoaderData of JDK 8 */
 
 u64 hotspot_refs_word(struct hotspot_refs *r, u64 addr)
 {
@@ -208,7 +210,7 @@ void hotspot_refs_scan(struct hotspot_refs *r, u64 addr, u64 size, void (*each)(
 static struct error *missing(const char *what)
 {
 	return error_hint(error_new(ERROR_UNSUPPORTED, "this JVM does not tell %s", what),
-	        "java-refs is for JDK 11 and later; java-heap shows what there is by class from 17 on");
+	        "java-heap shows what there is by class");
 }
 
 /* A field, and whether it is an OopHandle. */
@@ -234,6 +236,7 @@ static u64 first_field(const struct hotspot_refs *r, const char *a, const char *
 static void find_optional(struct hotspot_refs *r)
 {
 	struct refs_offsets *at = &r->at;
+	u64 size;
 
 	at->hidden = field(r, "ClassLoaderData", "_has_class_mirror_holder", NULL);
 	if (!at->hidden)
@@ -242,6 +245,7 @@ static void find_optional(struct hotspot_refs *r)
 		at->hidden = field(r, "ClassLoaderData", "_is_anonymous", NULL);
 	at->cache = field(r, "ConstantPool", "_cache", NULL);
 	at->resolved = field(r, "ConstantPoolCache", "_resolved_references", NULL);
+	at->pool_resolved = field(r, "ConstantPool", "_resolved_references", NULL);
 	at->handles_top = field(r, "JNIHandleBlock", "_top", NULL);
 	at->handles_next = field(r, "JNIHandleBlock", "_next", NULL);
 	at->thread_handles = first_field(r, "JavaThread", "Thread", "_active_handles");
@@ -249,6 +253,39 @@ static void find_optional(struct hotspot_refs *r)
 	at->stack_size = first_field(r, "JavaThread", "Thread", "_stack_size");
 	if (!vmstructs_static(r->view->v, "JNIHandles", "_global_handles", &at->global_handles))
 		at->global_handles = 0;
+	at->has_storages = vmstructs_type_size(r->view->v, "OopStorage", &size);
+}
+
+/* Is a word of a ClassLoaderData the first of its classes, by what these say? */
+static bool leads_to_classes(struct hotspot_refs *r, u64 data, u32 at, u64 link)
+{
+	u64 klass = hotspot_refs_word(r, data + at), next;
+
+	if (!klass || klass & 7 || hotspot_refs_word(r, klass + r->at.of_loader) != data)
+		return false;
+	next = hotspot_refs_word(r, klass + link);
+	return !next || (!(next & 7) && hotspot_refs_word(r, next + r->at.of_loader) == data);
+}
+
+/*
+ * JDK 8 gives neither ClassLoaderData::_klasses, behind three flags and an int, nor Klass::_next_link, between
+ * _next_sibling and _class_loader_data (classLoaderData.hpp, klass.hpp).
+ */
+static void find_classes_of_8(struct hotspot_refs *r)
+{
+	struct refs_offsets *at = &r->at;
+	u64 link = field(r, "Klass", "_next_sibling", NULL) + 8, data = hotspot_refs_word(r, at->loaders);
+
+	at->of_loader = field(r, "InstanceKlass", "_class_loader_data", NULL);
+	if (link + 8 != at->of_loader || at->next > FIRST_MAX)
+		return;
+	for (u32 i = 0; i < FIRST_LOADERS && data && !(data & 7) && !at->klasses; i++) {
+		for (u32 k = 24; k < at->next && !at->klasses; k += 8)
+			at->klasses = leads_to_classes(r, data, k, link) ? k : 0;
+		data = hotspot_refs_word(r, data + at->next);
+	}
+	at->link = at->klasses ? link : 0;
+	at->hidden = at->klasses ? at->klasses - 6 : 0;
 }
 
 static struct error *find_offsets(struct hotspot_refs *r)
@@ -266,9 +303,13 @@ static struct error *find_offsets(struct hotspot_refs *r)
 	at->vtable_length = first_field(r, "Klass", "InstanceKlass", "_vtable_len");
 	at->itable_length = field(r, "InstanceKlass", "_itable_len", NULL);
 	at->oop_map_words = field(r, "InstanceKlass", "_nonstatic_oop_map_size", NULL);
-	if (!vmstructs_static(r->view->v, "ClassLoaderDataGraph", "_head", &at->loaders) || !at->next || !at->klasses ||
-	        !at->loader || !at->link || !at->of_loader || !at->mirror)
+	if (!vmstructs_static(r->view->v, "ClassLoaderDataGraph", "_head", &at->loaders) || !at->next || !at->mirror)
 		return missing("which class loaders it has");
+	find_optional(r);
+	if (!at->klasses)
+		find_classes_of_8(r);
+	if (!at->klasses || !at->link || !at->of_loader)
+		return missing("which classes a loader has");
 	if (!at->vtable_length || !at->itable_length || !at->oop_map_words ||
 	        !vmstructs_type_size(r->view->v, "InstanceKlass", &at->instance_klass))
 		return missing("which fields of a class are references");
@@ -276,7 +317,6 @@ static struct error *find_offsets(struct hotspot_refs *r)
 	        !memory_read(r->m, &low, 4, where) || !low || low > 1024)
 		return missing("which class a java.lang.Class is for");
 	at->mirror_klass = low;
-	find_optional(r);
 	return NULL;
 }
 

@@ -301,5 +301,7 @@ u64 hotspot_refs_constants(struct hotspot_refs *r, const struct refs_class *c)
 	u64 pool = hotspot_refs_word(r, c->klass + r->view->at.constants),
 	    cache = r->at.cache && r->at.resolved && pool ? hotspot_refs_word(r, pool + r->at.cache) : 0;
 
+	if (pool && r->at.pool_resolved)
+		return hotspot_load_handle(r->view, r->m, pool + r->at.pool_resolved, true);
 	return cache ? hotspot_load_handle(r->view, r->m, cache + r->at.resolved, true) : 0;
 }

@@ -45,11 +45,12 @@ struct refs_offsets {
 	u64 next, klasses, loader, hidden; /* ClassLoaderData; hidden: a byte */
 	u64 link, of_loader, mirror;       /* Klass */
 	u64 vtable_length, itable_length, oop_map_words, instance_klass;
-	u64 cache, resolved; /* ConstantPool, ConstantPoolCache */
-	u64 mirror_klass;    /* in a java.lang.Class */
+	u64 cache, resolved, pool_resolved; /* ConstantPool, ConstantPoolCache; the pool itself in 8 */
+	u64 mirror_klass;                   /* in a java.lang.Class */
 	u64 handles_top, handles_next, thread_handles;
 	u64 stack_base, stack_size, global_handles;
 	bool loader_handle, mirror_handle;
+	bool has_storages; /* JNI references are in OopStorages, not in JNIHandleBlocks (10 and later) */
 };
 
 struct hotspot_refs {

@@ -121,9 +121,10 @@ static void stack(struct hotspot_refs *r, const struct hotspot_anchor *anchor, u
 	hotspot_refs_scan(r, sp, base - sp, stack_ref, &s);
 }
 
-static void local_handles(struct hotspot_refs *r, u64 thread, u32 root)
+/* A freed handle leads to the next one that is free: it may be a reference. */
+static void handle_blocks(struct hotspot_refs *r, u64 block, u32 root)
 {
-	u64 block = r->at.thread_handles ? hotspot_refs_word(r, thread + r->at.thread_handles) : 0, oops[HANDLES];
+	u64 oops[HANDLES];
 	u32 top;
 
 	for (u32 i = 0; i < BLOCKS_MAX && block && !(block & 7); i++) {
@@ -156,7 +157,9 @@ static struct error *threads(struct hotspot_refs *r)
 		heap_root_ref(r->h, root, HEAP_PART, object);
 		frames = heap_root(r->h, root, HEAP_STACKS, "(stack)");
 		stack(r, &anchor, list[i].at, frames);
-		local_handles(r, list[i].at, heap_root(r->h, root, HEAP_STACKS, "(JNI local references)"));
+		if (r->at.thread_handles)
+			handle_blocks(r, hotspot_refs_word(r, list[i].at + r->at.thread_handles),
+			        heap_root(r->h, root, HEAP_STACKS, "(JNI local references)"));
 	}
 	return NULL;
 }
@@ -188,7 +191,8 @@ static void global_handles(struct hotspot_refs *r)
 	u64 at = r->at.global_handles ? hotspot_refs_word(r, r->at.global_handles) : 0;
 
 	if (at)
-		storage(r, at, heap_root(r->h, 0, HEAP_RUNTIME, "(JNI global references)"));
+		(r->at.has_storages ? storage : handle_blocks)(
+		        r, at, heap_root(r->h, 0, HEAP_RUNTIME, "(JNI global references)"));
 }
 
 struct error *hotspot_refs_roots(struct hotspot_refs *r)
