@@ -3,9 +3,10 @@
  * default. */
 EVENT(clock)
 EVENT(tlab)
-EVENT(alloc) /* of object/ */
-EVENT(leak)  /* of object/, too */
-EVENT(pools) /* of object/, too */
+EVENT(alloc)  /* of object/ */
+EVENT(leak)   /* of object/, too */
+EVENT(growth) /* of object/, too: leak --growth */
+EVENT(pools)  /* of object/, too */
 EVENT(fault)
 EVENT(wait)
 EVENT(wall)

@@ -129,6 +129,11 @@ static struct error *reserve(struct filter *s, u32 depth)
 	return NULL;
 }
 
+static bool is_left_out(u8 verdict)
+{
+	return !(verdict & FILTER_INCLUDED) || verdict & FILTER_EXCLUDED;
+}
+
 struct error *filter_node(struct filter *s, u32 depth, u32 function, u64 count)
 {
 	struct error *err = reserve(s, depth);
@@ -140,7 +145,7 @@ struct error *filter_node(struct filter *s, u32 depth, u32 function, u64 count)
 	s->path[depth] = (struct filter_level){.function = function, .verdict = verdict};
 	if (!count)
 		return NULL;
-	if (!(verdict & FILTER_INCLUDED) || verdict & FILTER_EXCLUDED) {
+	if (is_left_out(verdict)) {
 		s->filtered += count;
 		return NULL;
 	}
@@ -168,8 +173,15 @@ u32 filter_place(const struct filter *s, u32 depth)
 	return s->path[depth].made ? s->path[depth].node : UINT32_MAX;
 }
 
-void filter_more(struct filter *s, u32 depth, u64 count)
+struct error *filter_more(struct filter *s, u32 depth, u64 count)
 {
-	if (s->path[depth].made)
+	struct error *err = NULL;
+
+	if (!count || (!s->path[depth].made && (!depth || is_left_out(s->path[depth].verdict))))
+		return NULL;
+	if (!s->path[depth].made)
+		err = make_path(s, depth);
+	if (!err)
 		profile_add_more(s->profile, s->path[depth].node, count);
+	return err;
 }

@@ -35,8 +35,8 @@ struct error *filter_create(const struct filter_options *options, struct filter 
 void filter_free(struct filter *s);
 /* The number of a function in the profile. key: as in profile_function(). */
 struct error *filter_function(struct filter *s, u64 key, const struct profile_function *f, u32 *ret);
-/* What else was counted of the node that came last, at this depth. */
-void filter_more(struct filter *s, u32 depth, u64 count);
+/* What else was counted of the node that came last, at this depth; the node itself may have no count. */
+struct error *filter_more(struct filter *s, u32 depth, u64 count);
 /* The profile's node of the node that came last and counts, at this depth; UINT32_MAX: it was left out. */
 u32 filter_place(const struct filter *s, u32 depth);
 /* The nodes above a process of this text (containers.h), each one depth more. */

@@ -428,7 +428,7 @@ static struct error *put_samples(struct pprof *w)
 		u32 depth = order->depth[order->nodes[i]];
 
 		set_level(w, depth, node->function);
-		if (node->self)
+		if (node->self || node->more)
 			put_sample(w, depth, node->self, node->more, false);
 		if (w->p->base && w->p->base[order->nodes[i]])
 			put_sample(w, depth, text_scaled(w->p->base[order->nodes[i]], w->p->base_scale), 0, true);

@@ -192,7 +192,7 @@ static struct error *read_nodes(struct reader *r)
 		else
 			profile_add(r->filter->profile, 0, count);
 		if (!err)
-			filter_more(r->filter, r->depth, more);
+			err = filter_more(r->filter, r->depth, more);
 		if (!err)
 			err = append(&r->nodes, &r->nknown,
 			        !r->depth ? 0

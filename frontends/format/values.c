@@ -72,12 +72,27 @@ static void set_memory(bool in_use, bool of_bytes, struct values *ret)
 	        (struct value){in_use ? "inuse_space" : "alloc_space", "bytes", of_bytes ? VALUE_COUNTED : VALUE_MORE};
 }
 
+/* Both are bytes, of memory that is in use and of addresses: what the second is says which the first is. */
+static bool set_growth(const char *more, struct values *ret)
+{
+	bool of_use = !strcmp(more, "mapped bytes");
+
+	if (!of_use && strcmp(more, "touched bytes"))
+		return false;
+	*ret = (struct values){.kind = "memory", .n = 2};
+	ret->value[0] = (struct value){of_use ? "inuse_space" : "mapped_space", "bytes", VALUE_COUNTED};
+	ret->value[1] = (struct value){of_use ? "mapped_space" : "inuse_space", "bytes", VALUE_MORE};
+	return true;
+}
+
 static void set_values(const struct profile_meta *m, struct values *ret)
 {
 	const char *unit = text_unit(m), *more = m->more && *m->more ? m->more : NULL;
 	const struct kind *kind = kind_of(m);
 
 	*ret = (struct values){.n = 1, .period_ns = text_period_ns(m)};
+	if (more && set_growth(more, ret))
+		return;
 	if (more && (is_pair(unit, more, "bytes", "objects") || (kind && !strcmp(kind->name, "memory")))) {
 		set_memory(kind && !strcmp(kind->time, "inuse"), !strcmp(unit, "bytes"), ret);
 		return;

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fault.h"
 
-#include <errno.h>
-#include <linux/perf_event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#include "probes/capabilities.h"
+#include "fault_events.h"
 #include "probes/object.h"
 #include "probes/sampler.h"
 #include "probes/skeleton.h"
@@ -21,8 +16,7 @@
 
 struct fault {
 	const struct event_host *host;
-	int *fds; /* two of each CPU that is online */
-	u32 n;
+	struct fault_events events;
 	bool at_exec, stopped;
 	u64 before;   /* that targets had when it began */
 	u64 expected; /* at the end */
@@ -38,48 +32,20 @@ static void destroy(void *event)
 {
 	struct fault *f = event;
 
-	for (u32 i = 0; f && i < f->n; i++)
-		close(f->fds[i]);
 	if (f)
-		free(f->fds);
+		fault_events_close(&f->events);
 	free(f);
-}
-
-static struct error *open_one(struct fault *f, int cpu, u64 config)
-{
-	struct perf_event_attr attr = {.size = sizeof(attr),
-	        .type = PERF_TYPE_SOFTWARE,
-	        .config = config,
-	        .sample_period = 1,
-	        .sample_type = PERF_SAMPLE_ADDR};
-	int fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
-
-	if (fd < 0)
-		return errno == ENODEV
-		               ? NULL
-		               : capabilities_no_event(errno, "watch page faults of CPU %d", cpu); /* ENODEV: offline */
-	f->fds[f->n++] = fd;
-	return ioctl(fd, PERF_EVENT_IOC_SET_BPF, object_program(f->host->object, "on_fault"))
-	               ? capabilities_no_event(errno, "watch page faults of CPU %d", cpu)
-	               : NULL;
 }
 
 static struct error *create(const struct event_host *host, void **ret)
 {
-	long cpus = sysconf(_SC_NPROCESSORS_CONF);
 	struct fault *f = calloc(1, sizeof(*f));
 	struct error *err;
 
 	if (!f)
 		return &error_no_memory;
 	f->host = host;
-	f->fds = calloc(cpus > 0 ? (size_t)cpus * 2 : 2, sizeof(*f->fds));
-	err = f->fds ? NULL : &error_no_memory;
-	for (int cpu = 0; !err && cpu < cpus; cpu++) {
-		err = open_one(f, cpu, PERF_COUNT_SW_PAGE_FAULTS_MIN);
-		if (!err)
-			err = open_one(f, cpu, PERF_COUNT_SW_PAGE_FAULTS_MAJ);
-	}
+	err = fault_events_open(object_program(host->object, "on_fault"), &f->events);
 	if (err)
 		destroy(f);
 	else

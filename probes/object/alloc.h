@@ -20,7 +20,8 @@
 
 struct alloc_options {   /* sampler_options.of_event */
 	double interval; /* bytes, at least; 0: as said above */
-	bool growth;     /* only mmap() and sbrk(), also of allocators: what makes the process larger */
+	bool growth; /* only mmap() and sbrk(), also of allocators: what makes the process larger; of leak: growth.h */
+	bool mapped; /* of leak: bytes of addresses are shown */
 };
 
 /* In BPF one for each CPU. */

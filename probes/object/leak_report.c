@@ -49,20 +49,26 @@ static void describe_windows(const struct leak_summary *s, const struct judged *
 	}
 }
 
-static void describe(const struct leak_summary *s, const struct judged *j, char *text, size_t size)
+void leak_describe(const struct leak_growth *growth, char *text, size_t size)
 {
 	static const char *const words[] = {[LEAK_FEW] = "left: too few to tell",
 	        [LEAK_IN_USE] = "left: young",
 	        [LEAK_ENDED] = "left: grew, then ended"};
 	char low[32], high[32];
 
+	if (growth->verdict == LEAK_GROWS)
+		snprintf(text, size, "[left: grows by %s to %s a minute]", loss_amount(growth->low, low),
+		        loss_amount(growth->high, high));
+	else
+		snprintf(text, size, "[%s]", words[growth->verdict]);
+}
+
+static void describe(const struct leak_summary *s, const struct judged *j, char *text, size_t size)
+{
 	if (s->in_windows)
 		describe_windows(s, j, text, size);
-	else if (j->growth.verdict == LEAK_GROWS)
-		snprintf(text, size, "[left: grows by %s to %s a minute]", loss_amount(j->growth.low, low),
-		        loss_amount(j->growth.high, high));
 	else
-		snprintf(text, size, "[%s]", words[j->growth.verdict]);
+		leak_describe(&j->growth, text, size);
 }
 
 static void judge(const struct leak_stacks *stacks, struct leak_site *site, u64 now, struct judged *ret)
@@ -204,8 +210,7 @@ static void add_site(struct leak_site *to, const struct leak_site *from)
 	to->watch.hash = to->watch.hash ? to->watch.hash : from->watch.hash;
 }
 
-/* Adds each stack to the first one of its names, and leaves nothing in it. */
-static struct error *join_sites(struct leak_stacks *stacks, const struct profile *p)
+struct error *leak_join_sites(struct leak_stacks *stacks, const struct profile *p)
 {
 	struct table first = {0};
 	struct error *err = NULL;
@@ -293,7 +298,7 @@ struct error *leak_report(struct leak_stacks *stacks, struct leak_heap *heap, st
 	u32 n = 0;
 
 	if (!err)
-		err = join_sites(stacks, p);
+		err = leak_join_sites(stacks, p);
 	for (u32 i = 0; !err && i < stacks->n; i++) {
 		if (s->in_windows)
 			judge_windows(&stacks->of[i], heap, s, (double)(now - stacks->began_ns) / 1e9, &all[n]);

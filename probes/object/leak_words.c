@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What leak says of a run: the curve of memory, the verdict, the stacks that matter. */
 #include "leak.h"
+#include "leak_words.h"
 #include "probes/event_command.h"
 #include "probes/loss.h"
 
@@ -88,14 +89,19 @@ static void print_heap(FILE *out, const struct leak_summary *s)
 	fputc('\n', out);
 }
 
+void leak_print_curves(FILE *out, const struct leak_summary *s)
+{
+	if (!s->npoints)
+		return;
+	print_line(out, s, "resident ", false);
+	print_line(out, s, "anonymous", true);
+}
+
 static void print(FILE *out, const struct sampler_stats *st)
 {
 	const struct leak_summary *s = st->of_event;
 
-	if (s->npoints) {
-		print_line(out, s, "resident ", false);
-		print_line(out, s, "anonymous", true);
-	}
+	leak_print_curves(out, s);
 	print_heap(out, s);
 	if (s->in_windows && s->no_registers)
 		fprintf(out, "yrt: without debug registers: %s\n", s->no_registers);
@@ -114,22 +120,28 @@ static json_t *heap_json(const struct leak_summary *s)
 	return heap;
 }
 
-static json_t *to_json(const struct sampler_stats *st)
+json_t *leak_curve_json(const struct leak_summary *s)
 {
-	const struct leak_summary *s = st->of_event;
 	json_t *curve = json_array();
 
 	for (u32 i = 0; i < s->npoints; i++)
 		json_array_append_new(curve, json_pack("[f, I, I]", (double)s->curve[i].ns / 1e9,
 		                                     (json_int_t)s->curve[i].rss, (json_int_t)s->curve[i].heap));
+	return curve;
+}
+
+static json_t *to_json(const struct sampler_stats *st)
+{
+	const struct leak_summary *s = st->of_event;
+
 	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:o, s:o, s:I, s:I, s:I, s:f}",
 	        "calls", (json_int_t)s->calls, "bytes", (json_int_t)s->bytes, "watched",
 	        (json_int_t)s->counters.watched, "freed", (json_int_t)s->counters.freed, "left", (json_int_t)s->left,
 	        "left_bytes", (json_int_t)s->left_bytes, "failed", (json_int_t)s->counters.failed, "no_room",
 	        (json_int_t)s->counters.full, "not_freed_by_free", (json_int_t)s->counters.left, "growing_stacks",
-	        (json_int_t)s->grows, "from", s->from, "in_windows", (int)s->in_windows, "curve", curve, "heap",
-	        heap_json(s), "in_a_window", (json_int_t)s->cut, "in_registers", (json_int_t)s->registers, "outlived",
-	        (json_int_t)s->outlived, "watched_s", s->watch_s);
+	        (json_int_t)s->grows, "from", s->from, "in_windows", (int)s->in_windows, "curve", leak_curve_json(s),
+	        "heap", heap_json(s), "in_a_window", (json_int_t)s->cut, "in_registers", (json_int_t)s->registers,
+	        "outlived", (json_int_t)s->outlived, "watched_s", s->watch_s);
 }
 
 const struct event_words leak_words = {

@@ -8,9 +8,6 @@
 #include "binary/proc_path.h"
 #include "search.h"
 
-#define PRESENT (1ull << 63) /* Documentation/admin-guide/mm/pagemap.rst */
-#define SWAPPED (1ull << 62)
-
 void pages_open(struct pages *p, pid_t pid, const struct core_file *core)
 {
 	char path[64];
@@ -44,24 +41,29 @@ static enum page_state core_page(const struct core_file *core, u64 addr)
 	return s && addr >= s->start && addr - s->start < s->kept ? PAGE_PRESENT : PAGE_ABSENT;
 }
 
+u64 pages_entry(struct pages *p, u64 addr)
+{
+	u64 page = addr / PAGES_SIZE;
+	ssize_t size;
+
+	if (page - p->first >= p->n) {
+		size = pread(p->fd, p->entries, sizeof(p->entries), (off_t)(page * sizeof(u64)));
+		p->first = page;
+		p->n = size > 0 ? (u64)size / sizeof(u64) : 0;
+	}
+	return p->n ? p->entries[page - p->first] : 0;
+}
+
 enum page_state pages_at(struct pages *p, u64 addr)
 {
-	u64 page = addr / PAGES_SIZE, entry;
-	ssize_t size;
+	u64 entry;
 
 	if (p->core)
 		return core_page(p->core, addr);
 	if (p->fd < 0)
 		return PAGE_PRESENT;
-	if (page - p->first >= p->n) {
-		size = pread(p->fd, p->entries, sizeof(p->entries), (off_t)(page * sizeof(u64)));
-		p->first = page;
-		p->n = size > 0 ? (u64)size / sizeof(u64) : 0;
-		if (!p->n)
-			return PAGE_ABSENT;
-	}
-	entry = p->entries[page - p->first];
-	return entry & PRESENT ? PAGE_PRESENT : entry & SWAPPED ? PAGE_SWAPPED : PAGE_ABSENT;
+	entry = pages_entry(p, addr);
+	return entry & PAGES_PRESENT ? PAGE_PRESENT : entry & PAGES_SWAPPED ? PAGE_SWAPPED : PAGE_ABSENT;
 }
 
 void pages_add(struct pages *p, u64 start, u64 end, struct amount *to)

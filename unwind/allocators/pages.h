@@ -31,6 +31,12 @@ void pages_close(struct pages *p);
 /* Forgets what was read: the process went on. */
 void pages_forget(struct pages *p);
 enum page_state pages_at(struct pages *p, u64 addr);
+/* Of a live process, as the kernel has it (Documentation/admin-guide/mm/pagemap.rst); 0: it is not there. */
+#define PAGES_PRESENT (1ull << 63)
+#define PAGES_SWAPPED (1ull << 62)
+#define PAGES_FILE    (1ull << 61) /* the page of a file, or of shared memory */
+#define PAGES_FRAME   ((1ull << 55) - 1)
+u64 pages_entry(struct pages *p, u64 addr);
 /* Adds what of [start, end) is in memory, and what is swapped out. */
 void pages_add(struct pages *p, u64 start, u64 end, struct amount *to);
 
