@@ -497,7 +497,8 @@ static struct error *draw(struct result *res, const struct command_line *self, c
 		        .more = res->ops->objects,
 		        .loss = res->loss,
 		        .duration_ns = res->end_ns - res->start_ns,
-		        .start_unix_ns = (u64)now.tv_sec * 1000000000ull + (u64)now.tv_nsec};
+		        .start_unix_ns =
+		                (u64)now.tv_sec * 1000000000ull + (u64)now.tv_nsec - (now_ns() - res->start_ns)};
 	if (!err && res->before && format->compares)
 		err = profile_of(res->before, r, &before);
 	if (!err && before)

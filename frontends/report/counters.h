@@ -64,9 +64,11 @@ const struct thread_counters *counters_thread(const struct counters *c, pid_t ti
 void counters_free(struct counters *c);
 /* What happened between two of them. */
 void counters_facts(const struct counters *before, const struct counters *after, struct facts *ret);
-/* What grew between two of them that lie further apart. */
 /* Bytes of all processes: resident and swapped. */
 double counters_memory(const struct counters *c);
+/* The process whose memory grew most; 0: that of none did. */
+pid_t counters_growing(const struct counters *before, const struct counters *after);
+/* What grew between two of them that lie further apart. */
 void counters_growth(const struct counters *before, const struct counters *after, struct facts *ret);
 
 #endif

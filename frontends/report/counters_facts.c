@@ -201,6 +201,23 @@ double counters_memory(const struct counters *c)
 	return sum;
 }
 
+pid_t counters_growing(const struct counters *before, const struct counters *after)
+{
+	double most = 0;
+	pid_t ret = 0;
+
+	for (u32 i = 0; i < after->nprocesses; i++) {
+		const struct process_counters *then = process_of(before, after->processes[i].pid);
+		double grown = then ? own_memory(&after->processes[i]) - own_memory(then) : 0;
+
+		if (grown <= most)
+			continue;
+		most = grown;
+		ret = after->processes[i].pid;
+	}
+	return ret;
+}
+
 void counters_growth(const struct counters *before, const struct counters *after, struct facts *ret)
 {
 	double s = (double)(after->at_ns - before->at_ns) / 1e9, rss = 0, fds = 0, threads = 0;

@@ -283,6 +283,22 @@ static void conclude_states(struct evidence *e, const struct profile *p)
 	facts_set(&e->facts, "wall.threads", (running + queued + waiting) / s);
 }
 
+/* What malloc's blocks grow by, bytes a second; and what is in use, or free, in its heap. */
+static void conclude_leak(struct evidence *e, const json_t *leak)
+{
+	const json_t *heap = json_object_get(leak, "heap");
+	const json_t *first = json_array_get(heap, 0), *last = json_array_get(heap, json_array_size(heap) - 1);
+	double s = json_number_value(json_array_get(last, 0)) - json_number_value(json_array_get(first, 0));
+
+	facts_set(&e->facts, "leak.low", json_number_value(json_object_get(leak, "growth_low")) / 60);
+	facts_set(&e->facts, "leak.high", json_number_value(json_object_get(leak, "growth_high")) / 60);
+	if (json_array_size(heap) < 2 || s <= 0)
+		return;
+	for (size_t i = 1; i <= 2; i++)
+		facts_set(&e->facts, i == 1 ? "leak.in.use" : "leak.free",
+		        (json_number_value(json_array_get(last, i)) - json_number_value(json_array_get(first, i))) / s);
+}
+
 static void conclude_stats(struct evidence *e, const char *name, const struct profile *p)
 {
 	json_t *stats = p->meta.stats ? json_loads(p->meta.stats, 0, NULL) : NULL;
@@ -298,6 +314,8 @@ static void conclude_stats(struct evidence *e, const char *name, const struct pr
 	if (!strcmp(name, "clock") && p->meta.frequency > 0 && p->meta.duration_ns)
 		facts_set(&e->facts, "clock.cpus",
 		        (double)p->nodes[0].total / p->meta.frequency / ((double)p->meta.duration_ns / 1e9));
+	if (!strcmp(name, "leak"))
+		conclude_leak(e, json_object_get(stats, "leak"));
 	json_decref(stats);
 }
 
@@ -307,6 +325,13 @@ void evidence_conclude(struct evidence *e)
 		conclude_stats(e, e->view[i].name, e->view[i].profile);
 		if (!strcmp(e->view[i].name, "wall"))
 			conclude_states(e, e->view[i].profile);
+	}
+	for (const struct runtime_ops *const *r = runtimes; *r; r++) {
+		char fact[64];
+
+		snprintf(fact, sizeof(fact), "runtime.%s", (*r)->name);
+		if (e->runtimes & 1u << (*r)->id)
+			facts_set(&e->facts, fact, 1);
 	}
 	facts_set(&e->facts, "runtimes", __builtin_popcount(e->runtimes));
 	blockers_unseen(&e->facts);

@@ -43,6 +43,8 @@ static void put_number(FILE *out, double value, const char *format)
 		fprintf(out, value < 0.0995 && value > 0 ? "%.1f %%" : "%.0f %%", 100 * value);
 	else if (*format == 'b')
 		put_scaled(out, value, 1024, bytes);
+	else if (*format == 'm')
+		put_scaled(out, value * 60, 1024, bytes);
 	else if (*format == 't')
 		put_time(out, value);
 	else if (*format >= '0' && *format <= '9')

@@ -13,7 +13,7 @@
 
 #include "blockers.h"
 #include "builds.h"
-#include "counters.h"
+#include "child.h"
 #include "dump_facts.h"
 #include "findings.h"
 #include "frontends/format/format.h"
@@ -28,17 +28,23 @@
 #include "unwind/runtime_tasks.h"
 
 #define COUNTERS_S  3.0
-#define VIEW_LEAST  2.0    /* seconds of a view */
-#define RATE        199    /* samples a second: 10 s of a busy thread give a share of 5 % to 1 point */
-#define RATE_MOST   1999   /* where a target uses, or gets, little of a CPU */
-#define RATE_AGAIN  997    /* of the second round: a share to 1 point, and lines of what is seen seldom */
+#define VIEW_LEAST  2.0  /* seconds of a view, or a thirtieth of the whole if that is less, */
+#define VIEW_FLOOR  0.5  /* but not less than that */
+#define RATE        199  /* samples a second: 10 s of a busy thread give a share of 5 % to 1 point */
+#define RATE_MOST   1999 /* where a target uses, or gets, little of a CPU */
+#define RATE_AGAIN  997  /* of the second round: a share to 1 point, and lines of what is seen seldom */
+#define WALL_PART   0.3
+#define LAST_S      1.0    /* seconds for a dump, */
+#define DUMP_S      0.3    /* which is not begun if less is left */
 #define AGAIN_PART  0.25   /* of the time that is left after the first two steps */
+#define KEPT_PART   0.5    /* of it: between the first and the last reading of a heap */
 #define AGAIN_FIRST 3      /* only the first findings, this many, may start another measurement */
 #define GROWTH      131072 /* bytes a second */
 #define BUSY        0.02   /* CPUs, or threads: below that nothing is worth a view of its own */
 #define MASTER      0.25   /* of the CPU time of a process and its children: a master uses less */
 #define CALLS_LEAST 20     /* system calls of I/O a second */
 #define FAULTS      500    /* a second */
+#define SLOW_S      4.0    /* that a run may be late */
 #define MESSAGE_MAX 2048
 
 struct plan {
@@ -162,13 +168,15 @@ static void record_and_exit(const struct measure *m, const struct taking *t, int
 	_exit(err ? (int)err->kind : 0);
 }
 
-static struct error *failed(int status, int fd)
+static struct error *failed(int status, bool late, int fd)
 {
 	char text[MESSAGE_MAX] = "";
-	ssize_t n = read(fd, text, sizeof(text) - 2);
+	ssize_t n = late ? 0 : read(fd, text, sizeof(text) - 2);
 	const char *hint = n > 0 ? text + strlen(text) + 1 : "";
 	struct error *err;
 
+	if (late)
+		return error_new(ERROR_INTERNAL, "it was not ready in time");
 	if (WIFEXITED(status) && !WEXITSTATUS(status))
 		return NULL;
 	if (!WIFEXITED(status))
@@ -177,10 +185,33 @@ static struct error *failed(int status, int fd)
 	return *hint ? error_hint(err, "%s", hint) : err;
 }
 
-static struct error *run_apart(const struct measure *m, const struct taking *t)
+static double left_of(const struct measure *m)
 {
+	u64 now = now_ns();
+
+	return m->end_ns > now ? (double)(m->end_ns - now) / 1e9 : 0;
+}
+
+static double view_least(const struct measure *m)
+{
+	return fmin(VIEW_LEAST, fmax(VIEW_FLOOR, m->seconds / 30));
+}
+
+/* A run that is slow to begin or to end may take twice its time, but not more than there is. */
+static u64 limit_of(const struct measure *m, double seconds)
+{
+	u64 twice = now_ns() + (u64)((2 * seconds + SLOW_S) * 1e9);
+
+	return twice < m->end_ns ? twice : m->end_ns;
+}
+
+static struct error *run_apart(struct measure *m, const struct taking *t)
+{
+	u64 began = now_ns();
+	double took;
 	struct error *err;
 	int fds[2], status = 0;
+	bool late = false;
 	pid_t child;
 
 	if (pipe(fds))
@@ -192,9 +223,12 @@ static struct error *run_apart(const struct measure *m, const struct taking *t)
 		record_and_exit(m, t, fds[1]);
 	}
 	close(fds[1]);
-	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
-		;
-	err = child < 0 ? error_errno(errno, "cannot start a process") : failed(status, fds[0]);
+	err = child < 0 ? error_errno(errno, "cannot start a process")
+	                : child_wait(child, limit_of(m, t->seconds), &status, &late);
+	if (!err)
+		err = failed(status, late, fds[0]);
+	took = (double)(now_ns() - began) / 1e9 - t->seconds;
+	m->overhead = m->overhead > 0 ? (m->overhead + took) / 2 : took;
 	close(fds[0]);
 	return err;
 }
@@ -234,6 +268,11 @@ static struct error *take_view(struct measure *m, struct evidence *e, const char
 
 	if (!event || stopped(m) || e->refused)
 		return NULL;
+	if (left_of(m) < view_least(m)) {
+		say(m, e, true, "there was no time for: %s (a greater -d has it)",
+		        event->summary ? event->summary : event->name);
+		return NULL;
+	}
 	snprintf(path, sizeof(path), "%s/%s.yrt", m->folder, name);
 	err = run_apart(m, &(struct taking){event, seconds, rate_for(e, name), path});
 	if (!err)
@@ -249,38 +288,16 @@ static struct error *take_view(struct measure *m, struct evidence *e, const char
 
 /* --- a dump --- */
 
-/* This program itself, by its command line. output: a file for what it prints, without its messages; NULL: as it is. */
-static struct error *run_self(const char *const *arguments, const char *output, int *status)
-{
-	pid_t child;
-
-	fflush(NULL);
-	child = fork();
-	if (!child) {
-		if (output && (!freopen(output, "w", stdout) || !freopen("/dev/null", "w", stderr)))
-			_exit(ERROR_OUTPUT);
-		execv("/proc/self/exe", (char **)arguments);
-		_exit(ERROR_INTERNAL);
-	}
-	while (child > 0 && waitpid(child, status, 0) < 0 && errno == EINTR)
-		;
-	return child < 0 ? error_errno(errno, "cannot start a process") : NULL;
-}
-
-static struct error *measure_dump(const char *folder, pid_t pid, const char *core, struct evidence *ret)
+static struct error *measure_dump(const char *folder, pid_t pid, const char *core, u64 until, struct evidence *ret)
 {
 	char path[PATH_MAX], number[16];
 	const char *arguments[] = {
 	        "yrt", "dump", "-q", "--json", "-o", path, core ? "--core" : "-p", core ? core : number, NULL};
-	int status = 0;
 	struct error *err;
 
 	snprintf(path, sizeof(path), "%s/dump.json", folder);
 	snprintf(number, sizeof(number), "%d", pid);
-	err = run_self(arguments, NULL, &status);
-	if (!err && WIFEXITED(status) && WEXITSTATUS(status))
-		err = error_new((enum error_kind)WEXITSTATUS(status),
-		        "the threads could not be dumped (the lines above say why)");
+	err = child_yrt(arguments, NULL, until);
 	return err ? err : dump_facts_read(ret, path);
 }
 
@@ -288,19 +305,19 @@ struct error *measure_core(const char *folder, const char *core, struct evidence
 {
 	char path[PATH_MAX];
 	const char *arguments[] = {"yrt", "heap", "-q", "--core", core, "--bytes", NULL};
-	int status = 0;
-	struct error *err = measure_dump(folder, 0, core, ret);
+	struct error *err = measure_dump(folder, 0, core, 0, ret);
 
 	if (err)
 		return err;
 	evidence_step(ret, false, "core: every thread's stack, the instruction, what lies at its address");
 	snprintf(path, sizeof(path), "%s/heap.txt", folder);
-	err = run_self(arguments, path, &status);
-	if (!err && WIFEXITED(status) && !WEXITSTATUS(status))
+	err = child_yrt(arguments, path, 0);
+	if (!err)
 		heap_facts_read(ret, path);
 	else
 		evidence_step(ret, true, "the heap could not be read: `yrt heap --core %s` says why", core);
-	return err;
+	error_free(err);
+	return NULL;
 }
 
 /* --- steps --- */
@@ -479,8 +496,21 @@ static bool is_growing(const struct facts *f)
 	return facts_number(f, "growth.rss.least") > GROWTH;
 }
 
-/* What the first two steps ask for. */
-static u32 make_plan(const struct evidence *e, struct plan *ret)
+/* Memory pools of servers hide from malloc who took what. */
+static bool has_pools(const struct measure *m)
+{
+	static const char *const servers[] = {"nginx", "openresty", "angie", "tengine", "apache2", "httpd"};
+	char comm[COMM_TEXT];
+
+	comm_read(m->kept.pid ? m->kept.pid : m->run->pids[0], comm);
+	for (size_t i = 0; i < sizeof(servers) / sizeof(*servers); i++)
+		if (!strcmp(comm, servers[i]))
+			return true;
+	return false;
+}
+
+/* What the first two steps ask for, the first things first. */
+static u32 make_plan(const struct measure *m, const struct evidence *e, struct plan *ret)
 {
 	const struct facts *f = &e->facts;
 	bool waits = facts_number(f, "wall.waiting") > BUSY, tasks = has_tasks(e->runtimes), grows = is_growing(f);
@@ -488,14 +518,17 @@ static u32 make_plan(const struct evidence *e, struct plan *ret)
 	const struct plan all[] = {
 	        {"clock", 3, facts_number(f, "cpu") > BUSY || facts_number(f, "wall.running") > BUSY,
 	                "CPU time is used"},
+	        {"leak", 3, grows && (!*m->kept.command || has_pools(m)), "memory grows"},
+	        {"pools", 1.5, grows && has_pools(m), "memory grows"},
+	        {"fault", 0.7, grows, "memory grows"},
 	        {"lock", 1, (waits || tasks) && facts_number(f, "threads") > 1, "threads may wait for locks"},
 	        {"io", 1, calls_of(f) > CALLS_LEAST || waits, "files may be read or written"},
 	        {"net", 1, facts_number(f, "fds.sockets") > 0 && (waits || calls_of(f) > CALLS_LEAST),
 	                "sockets are open"},
 	        {"wait", 1, idle || (tasks && !waits),
 	                idle ? "hardly anything happens" : "threads do not wait, but what runs on them may"},
-	        {"fault", 0.7, facts_number(f, "faults.minor") + facts_number(f, "faults.major") > FAULTS || grows,
-	                grows ? "memory grows" : "memory is touched for the first time"},
+	        {"fault", 0.7, !grows && facts_number(f, "faults.minor") + facts_number(f, "faults.major") > FAULTS,
+	                "memory is touched for the first time"},
 	};
 	u32 n = 0;
 
@@ -505,10 +538,42 @@ static u32 make_plan(const struct evidence *e, struct plan *ret)
 	return n;
 }
 
-static struct error *take_plan(struct measure *m, struct evidence *e, double seconds)
+/* Of the process that grows most, if a language is there whose heap can be read; beside the views of the plan. */
+static void begin_kept(struct measure *m, struct evidence *e)
 {
-	struct plan plan[8];
-	u32 n = make_plan(e, plan);
+	struct counters now = {0};
+	struct error *err;
+
+	if (!is_growing(&e->facts) || e->refused || stopped(m))
+		return;
+	if (!counters_take(m->run->pids, (u32)m->run->npids, &now))
+		m->kept.pid = counters_growing(m->first, &now);
+	counters_free(&now);
+	m->kept.folder = m->folder;
+	if (!m->kept.pid || !kept_choose(&m->kept, e->runtimes))
+		return;
+	say(m, e, false, "memory grows, so: yrt %s of pid %d, %d times: what it keeps more and more of",
+	        m->kept.command, m->kept.pid, KEPT_READINGS);
+	err = kept_begin(&m->kept, left_of(m) * KEPT_PART);
+	if (err)
+		say(m, e, true, "who keeps memory was not read: %s", err->message);
+	error_free(err);
+}
+
+static void end_kept(struct measure *m, struct evidence *e)
+{
+	struct error *err = kept_end(&m->kept, limit_of(m, view_least(m)), e);
+
+	if (err)
+		say(m, e, true, "who keeps memory was not read: %s; `yrt %s -p %d` says more", err->message,
+		        m->kept.command, m->kept.pid);
+	error_free(err);
+}
+
+static struct error *take_plan(struct measure *m, struct evidence *e)
+{
+	struct plan plan[12];
+	u32 n = make_plan(m, e, plan);
 	double parts = 0;
 	struct error *err = NULL;
 
@@ -516,27 +581,38 @@ static struct error *take_plan(struct measure *m, struct evidence *e, double sec
 		parts += plan[i].part;
 	for (u32 i = 0; !err && i < n && !stopped(m); i++) {
 		const struct event_ops *event = event_find(plan[i].event);
+		double seconds = left_of(m) * (1 - AGAIN_PART) * plan[i].part / parts - m->overhead;
 
 		if (!e->refused)
 			say(m, e, false, "%s, so: %s", plan[i].because, event->summary);
-		err = take_view(m, e, plan[i].event, fmax(VIEW_LEAST, seconds * plan[i].part / parts));
+		err = take_view(m, e, plan[i].event, fmax(view_least(m), seconds));
 		note_growth(m, e);
+		parts -= plan[i].part;
 	}
 	return err;
 }
 
 /* --- a second round --- */
 
-/* A view that a finding wants for naming its cause, and that nobody has asked for yet. */
+static bool has_allocations(u32 seen)
+{
+	for (const struct runtime_ops *const *r = runtimes; *r; r++)
+		if (seen & 1u << (*r)->id && (*r)->alloc)
+			return true;
+	return false;
+}
+
+/* A view that a finding wants for naming its cause, and that nobody has asked for yet. "made" is made of another. */
 static const struct event_ops *wanted_by(const struct finding *f, const struct evidence *e)
 {
 	for (u32 i = 0; i < f->rule->nblames; i++) {
 		const char *view = f->rule->blames[i].view;
+		const struct event_ops *event = event_find(strcmp(view, "made") != 0 ? view : "tlab");
 
 		if (evidence_view(e, view))
 			return NULL;
-		if (event_find(view))
-			return event_find(view);
+		if (event && !evidence_view(e, event->name) && (event->command || has_allocations(e->runtimes)))
+			return event;
 	}
 	return NULL;
 }
@@ -549,7 +625,7 @@ static struct error *look_closer(struct measure *m, struct evidence *e, const st
 	struct error *err;
 	bool better = false;
 
-	if (!f->view || strcmp(f->view->name, "clock") != 0 || stopped(m))
+	if (!f->view || strcmp(f->view->name, "clock") != 0 || stopped(m) || left_of(m) < view_least(m))
 		return NULL;
 	say(m, e, false, "%s, so: again at a higher rate", f->title);
 	snprintf(path, sizeof(path), "%s/clock.yrt", m->folder);
@@ -593,18 +669,16 @@ static struct error *take_by_command(
 	char path[PATH_MAX], pid[16], duration[32];
 	const char *arguments[] = {"yrt", command, "-q", tasks ? "--watch" : "-d", duration, "-p", pid, "-o", path,
 	        "--lines", tasks ? "--creators" : NULL, NULL};
-	int status = 0;
 	struct error *err;
 
 	snprintf(path, sizeof(path), "%s/%s.yrt", m->folder, name);
-	snprintf(pid, sizeof(pid), "%d", busiest_of(m));
+	snprintf(pid, sizeof(pid), "%d", m->kept.pid ? m->kept.pid : busiest_of(m));
 	snprintf(duration, sizeof(duration), "%.1f", seconds);
-	err = run_self(arguments, "/dev/null", &status);
-	if (err)
-		return err;
-	if (WIFEXITED(status) && !WEXITSTATUS(status))
+	err = child_yrt(arguments, "/dev/null", limit_of(m, seconds));
+	if (!err)
 		return load(e, path);
-	say(m, e, true, "%s could not be read", command);
+	say(m, e, true, "yrt %s was not measured: %s", command, err->message);
+	error_free(err);
 	return NULL;
 }
 
@@ -616,19 +690,21 @@ static struct error *take_tasks(struct measure *m, struct evidence *e)
 	if (stopped(m) || e->refused || !m->run->npids || !tasks_command(e->runtimes, command, sizeof(command)))
 		return NULL;
 	say(m, e, false, "what waits may have no thread, so: %s, those that come and do not go", command);
-	return take_by_command(m, e, "tasks", command, 2, true);
+	return take_by_command(m, e, "tasks", command, fmin(2, view_least(m) * 3), true);
 }
 
 /* Who makes the objects of a runtime's heap. */
 static struct error *take_allocations(struct measure *m, struct evidence *e, const char *event, double seconds)
 {
 	char command[64];
+	struct error *err;
 
 	for (const struct runtime_ops *const *r = runtimes; *r; r++) {
 		if (!(e->runtimes & 1u << (*r)->id) || !(*r)->alloc)
 			continue;
 		snprintf(command, sizeof(command), "%s-alloc", (*r)->view);
-		return take_by_command(m, e, event, command, seconds, false);
+		err = take_by_command(m, e, event, command, seconds, false);
+		return err ? err : kept_made(m->folder, e);
 	}
 	return NULL;
 }
@@ -666,8 +742,12 @@ static void take_dump(struct measure *m, struct evidence *e)
 	if (facts_number(f, "threads") < 2 || facts_number(f, "cpu") > facts_number(f, "threads") / 2 || stopped(m) ||
 	        !m->run->npids || e->refused)
 		return;
+	if (left_of(m) < DUMP_S) {
+		say(m, e, true, "several threads wait, but there was no time for a dump: deadlocks are not seen");
+		return;
+	}
 	say(m, e, false, "several threads wait, so: every thread's stack, and who waits for whom");
-	err = measure_dump(m->folder, busiest_of(m), NULL, e);
+	err = measure_dump(m->folder, busiest_of(m), NULL, limit_of(m, SLOW_S), e);
 	if (err)
 		say(m, e, true, "no dump was taken: %s", err->message);
 	error_free(err);
@@ -679,19 +759,18 @@ static void take_holder(struct measure *m, struct evidence *e)
 	const struct fact *pid = facts_find(&e->facts, "lock.file.pid");
 	char path[PATH_MAX], number[16];
 	const char *arguments[] = {"yrt", "dump", "-q", "--json", "-p", number, NULL};
-	int status = 0;
 	struct error *err;
 
-	if (!pid || stopped(m) || e->refused)
+	if (!pid || stopped(m) || e->refused || left_of(m) < DUMP_S)
 		return;
 	say(m, e, false, "a file lock is waited for, so: what pid %.0f does, which holds it", pid->number);
 	snprintf(number, sizeof(number), "%.0f", pid->number);
 	snprintf(path, sizeof(path), "%s/holder.json", m->folder);
-	err = run_self(arguments, path, &status);
-	if (!err && WIFEXITED(status) && !WEXITSTATUS(status))
+	err = child_yrt(arguments, path, limit_of(m, SLOW_S));
+	if (!err)
 		holder_facts_read(e, path);
 	else
-		say(m, e, true, "no dump of pid %s was taken", number);
+		say(m, e, true, "no dump of pid %s was taken: %s", number, err->message);
 	unlink(path);
 	error_free(err);
 }
@@ -707,42 +786,60 @@ static void take_growth(const struct measure *m, struct evidence *e, const struc
 	evidence_conclude(e);
 }
 
-struct error *measure(struct measure *m, struct evidence *ret)
+/* The counters, and who is looked at. */
+static struct error *take_first(struct measure *m, struct evidence *ret)
 {
-	double first_s = fmin(COUNTERS_S, m->seconds / 5), wall_s, left;
-	struct counters first = {0};
-	struct error *err = m->run->sampler.everyone ? choose_busy(m, ret, first_s) : NULL;
+	double seconds = fmin(COUNTERS_S, m->seconds / 5);
+	struct error *err = m->run->sampler.everyone ? choose_busy(m, ret, seconds) : NULL;
 
 	if (!err)
-		err = take_counters(m, ret, &first, first_s);
+		err = take_counters(m, ret, m->first, seconds);
 	if (!err)
-		err = follow_children(m, ret, &first, first_s / 2);
+		err = follow_children(m, ret, m->first, seconds / 2);
 	note_growth(m, ret);
 	if (!err)
 		say_counters(m, ret);
 	note_target(m, &ret->facts);
-	wall_s = fmax(VIEW_LEAST, (m->seconds - first_s) * 0.3);
+	return err;
+}
+
+/* What takes little time, and tells of deadlocks. */
+static void take_last(struct measure *m, struct evidence *e)
+{
+	take_dump(m, e);
+	take_holder(m, e);
+	take_growth(m, e, m->first);
+}
+
+struct error *measure(struct measure *m, struct evidence *ret)
+{
+	struct counters first = {0};
+	struct error *err;
+
+	m->end_ns = now_ns() + (u64)(m->seconds * 1e9);
+	m->first = &first;
+	err = take_first(m, ret);
 	if (!err)
-		err = take_view(m, ret, "wall", wall_s);
+		err = take_view(m, ret, "wall", fmax(view_least(m), left_of(m) * WALL_PART));
 	evidence_conclude(ret);
 	note_growth(m, ret);
 	if (!err && evidence_view(ret, "wall"))
 		say_states(m, ret);
-	left = (m->seconds - first_s - wall_s) * (1 - AGAIN_PART);
 	if (!err)
-		err = take_plan(m, ret, left);
+		begin_kept(m, ret);
+	if (!err)
+		err = take_plan(m, ret);
 	if (!err)
 		err = take_tasks(m, ret);
+	if (!err)
+		end_kept(m, ret);
 	take_growth(m, ret, &first);
 	if (!err)
-		err = narrow_down(m, ret, fmax(VIEW_LEAST, left / (1 - AGAIN_PART) * AGAIN_PART));
+		err = narrow_down(m, ret, fmax(view_least(m), left_of(m) - m->overhead - LAST_S));
 	if (!err)
-		take_dump(m, ret);
-	if (!err)
-		take_holder(m, ret);
-	if (!err)
-		take_growth(m, ret, &first);
+		take_last(m, ret);
 	name_target(m, ret);
 	counters_free(&first);
+	m->first = NULL;
 	return err ? err : facts_check(&ret->facts);
 }

@@ -6,7 +6,9 @@
 #ifndef YRT_REPORT_MEASURE_H
 #define YRT_REPORT_MEASURE_H
 
+#include "counters.h"
 #include "evidence.h"
+#include "kept.h"
 #include "probes/run.h"
 #include "rule.h"
 
@@ -21,7 +23,11 @@ struct measure {
 	/* Set by measure(): */
 	double memory; /* of the last step */
 	u64 memory_at;
-	pid_t busiest; /* of the processes; 0: none ran */
+	pid_t busiest;   /* of the processes; 0: none ran */
+	u64 end_ns;      /* then -d is over */
+	double overhead; /* seconds that a view took beyond its own: attaching, reading names */
+	struct counters *first;
+	struct kept kept;
 };
 
 struct error *measure(struct measure *m, struct evidence *ret);

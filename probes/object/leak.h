@@ -77,11 +77,12 @@ struct leak_summary { /* sampler_stats.of_event */
 	u32 npoints;
 	struct leak_heap_point heap[LEAK_HEAP_POINTS];
 	u32 nheap;
-	u32 grows;       /* stacks that are said to grow */
-	bool in_windows; /* not all calls were seen */
-	u64 cut;         /* in windows: blocks that were not seen any more when one ended */
-	u64 registers;   /* blocks that debug registers watched, */
-	u64 outlived;    /* of them, those that were still there watch_s later */
+	u32 grows;                    /* stacks that are said to grow, */
+	double grows_low, grows_high; /* by so many bytes a minute, all together */
+	bool in_windows;              /* not all calls were seen */
+	u64 cut;                      /* in windows: blocks that were not seen any more when one ended */
+	u64 registers;                /* blocks that debug registers watched, */
+	u64 outlived;                 /* of them, those that were still there watch_s later */
 	double watch_s;
 	u64 traps;
 	const char *no_registers; /* why not; NULL: they were used */

@@ -311,8 +311,13 @@ struct error *leak_report(struct leak_stacks *stacks, struct leak_heap *heap, st
 	}
 	if (s->in_windows)
 		scale(all, n, (double)(now - stacks->began_ns) / 1e9);
-	for (u32 i = 0; !err && i < n; i++)
+	for (u32 i = 0; !err && i < n; i++) {
+		bool grows = all[i].growth.verdict == LEAK_GROWS;
+
+		s->grows_low += grows ? all[i].growth.low : 0;
+		s->grows_high += grows ? all[i].growth.high : 0;
 		err = show(p, s, &all[i]);
+	}
 	if (!err)
 		qsort(all, n, sizeof(*all), by_growth);
 	for (u32 i = 0; !err && i < n && i < TOLD; i++)

@@ -72,7 +72,10 @@ def test_function_and_line():
                                  ("hot-function", r"^slow_hash$", 10),
                                  ("lock-convoy", r"^update_stats$", 13),
                                  ("java-exceptions", r"^planted\.parse$", 8),
-                                 ("python-asyncio-blocked", r"^handle \(planted.py:8\)", 9)):
+                                 ("python-asyncio-blocked", r"^handle \(planted.py:8\)", 9),
+                                 ("memory-kept", r"^record \(planted.py:17\)", 18),
+                                 ("memory-kept-collected", r"^planted\.place$", 17),
+                                 ("memory-leak", r"^message_read$", 14)):
         where = site(rule)
         assert re.search(function, where["function"]), (rule, where)
         assert where["line"] in range(line - 1, line + 3), (rule, where)

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kept.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "child.h"
+#include "frontends/format/diff.h"
+#include "frontends/format/format.h"
+#include "frontends/format/input.h"
+#include "frontends/format/text.h"
+#include "match.h"
+#include "probes/loss.h"
+#include "unwind/cleanup.h"
+#include "unwind/now.h"
+#include "unwind/runtime.h"
+#include "unwind/runtime_heap.h"
+
+#define PATH_FRAMES 24
+#define PIECE_NS    50000000
+#define SLOW        0.25 /* of the time between two readings */
+#define MOST_OF     0.5  /* of what has grown: the path is followed as long as so much is below it */
+
+struct path {
+	u32 function[PATH_FRAMES]; /* of the difference */
+	u32 n, keeper;             /* so many up to what is a collection */
+	double growth;             /* below the keeper */
+};
+
+bool kept_choose(struct kept *k, u32 seen)
+{
+	for (const struct runtime_ops *const *r = runtimes; *r; r++)
+		if (seen & 1u << (*r)->id && (*r)->heap && (*r)->heap->object) {
+			snprintf(k->command, sizeof(k->command), "%s-refs", (*r)->view);
+			return true;
+		}
+	return false;
+}
+
+static void path_of(const struct kept *k, u32 reading, char *ret, size_t size)
+{
+	snprintf(ret, size, "%s/kept-%u.yrt", k->folder, reading);
+}
+
+static void sleep_until(u64 when)
+{
+	for (u64 now = now_ns(); now < when; now = now_ns()) {
+		u64 ns = when - now < PIECE_NS ? when - now : PIECE_NS;
+
+		nanosleep(&(struct timespec){.tv_nsec = (long)ns}, NULL);
+	}
+}
+
+/* Two readings of a heap that takes long are enough. Exits with the kind of the first error. */
+static void read_and_exit(const struct kept *k, double seconds)
+{
+	u64 began = now_ns(), step = (u64)(seconds * 1e9) / (KEPT_READINGS - 1);
+
+	signal(SIGINT, SIG_DFL);
+	for (u32 i = 0; i < KEPT_READINGS; i++) {
+		char path[PATH_MAX], pid[16];
+		const char *arguments[] = {"yrt", k->command, "-q", "-p", pid, "-o", path, NULL};
+		struct error *err;
+
+		sleep_until(began + i * step);
+		path_of(k, i, path, sizeof(path));
+		snprintf(pid, sizeof(pid), "%d", k->pid);
+		err = child_yrt(arguments, "/dev/null", 0);
+		if (err)
+			_exit((int)err->kind);
+		i += !i && now_ns() - began > SLOW * step;
+	}
+	_exit(0);
+}
+
+struct error *kept_begin(struct kept *k, double seconds)
+{
+	fflush(NULL);
+	k->reader = fork();
+	if (!k->reader) {
+		setpgid(0, 0);
+		read_and_exit(k, seconds);
+	}
+	if (k->reader > 0) {
+		setpgid(k->reader, k->reader);
+		return NULL;
+	}
+	k->reader = 0;
+	return error_errno(errno, "cannot start a process");
+}
+
+/* "12 tasks: select", "shared by 3 paths": these numbers change while it is the same. */
+static struct error *drop_numbers(struct profile *p)
+{
+	struct error *err = NULL;
+
+	for (u32 i = 1; !err && i < p->nfunctions; i++) {
+		const char *name = p->functions[i].name, *rest = name;
+
+		while (isdigit((unsigned char)*rest))
+			rest++;
+		if (rest != name && *rest == ' ')
+			err = profile_string(p, rest + 1, &p->functions[i].name);
+		else if (!strncmp(name, "shared by ", 10))
+			err = profile_string(p, "shared", &p->functions[i].name);
+	}
+	return err;
+}
+
+static struct error *load_reading(const struct kept *k, u32 reading, struct profile **ret)
+{
+	struct filter_options options = {0};
+	struct recording cut;
+	char path[PATH_MAX];
+	struct error *err;
+
+	path_of(k, reading, path, sizeof(path));
+	err = input_load(path, &options, ret, &cut);
+	return err ? err : drop_numbers(*ret);
+}
+
+static bool is_element(const char *name)
+{
+	return !strncmp(name, "[]", 2) || !strncmp(name, "{}", 2) || !strncmp(name, "{key}", 5) || *name == '?';
+}
+
+/* Down from the root to where most of the growth is. */
+static void follow(const struct profile *p, const double *grown, struct path *ret)
+{
+	u32 node = 0;
+
+	while (ret->n < PATH_FRAMES) {
+		u32 best = 0;
+
+		for (u32 c = p->nodes[node].child; c; c = p->nodes[c].sibling)
+			if (!best || grown[c] > grown[best])
+				best = c;
+		if (!best || grown[best] < MOST_OF * grown[0])
+			break;
+		if (!ret->keeper && ret->n && is_element(p->functions[p->nodes[best].function].name)) {
+			ret->keeper = ret->n;
+			ret->growth = grown[node];
+		}
+		ret->function[ret->n++] = p->nodes[best].function;
+		node = best;
+	}
+	if (!ret->keeper) {
+		ret->keeper = ret->n;
+		ret->growth = grown[node];
+	}
+}
+
+static double *grown_of(const struct profile *p)
+{
+	double *ret = calloc(p->nnodes, sizeof(*ret));
+
+	for (u32 i = p->nnodes; ret && i-- > 0;) {
+		ret[i] += (double)p->nodes[i].self - (double)p->base[i];
+		if (i)
+			ret[p->nodes[i].parent] += ret[i];
+	}
+	return ret;
+}
+
+static char *join(const struct profile *p, const struct path *path, u32 n)
+{
+	char *ret = NULL;
+	size_t size;
+	FILE *out = open_memstream(&ret, &size);
+
+	for (u32 i = 0; out && i < n; i++) {
+		const char *name = p->functions[path->function[i]].name;
+
+		if (strcmp(name, "shared") != 0)
+			fprintf(out, "%s%s", ftell(out) ? " > " : "", name);
+	}
+	if (out)
+		fclose(out);
+	return ret;
+}
+
+static const char *type_of(const char *name)
+{
+	const char *colon = strstr(name, ": ");
+
+	return colon ? colon + 2 : name;
+}
+
+static struct error *name_path(const struct profile *p, const struct path *path, struct facts *f)
+{
+	cleanup(free) char *all = join(p, path, path->n);
+	cleanup(free) char *by = join(p, path, path->keeper);
+	u32 element = path->keeper < path->n ? path->keeper : path->n - 1;
+
+	if (!all || !by)
+		return &error_no_memory;
+	facts_set_text(f, "kept.path", all);
+	facts_set_text(f, "kept.by", by);
+	facts_set_text(f, "kept.what", path->n ? type_of(p->functions[path->function[element]].name) : "");
+	return NULL;
+}
+
+/* What of this profile is below the path from its frame i on. Functions are those of the difference, by name. */
+static double below(const struct profile *p, u32 node, const struct profile *names, const struct path *path, u32 i)
+{
+	double sum = 0;
+
+	if (i == path->keeper)
+		return (double)p->nodes[node].total;
+	for (u32 c = p->nodes[node].child; c; c = p->nodes[c].sibling)
+		if (!strcmp(p->functions[p->nodes[c].function].name, names->functions[path->function[i]].name))
+			sum += below(p, c, names, path, i + 1);
+	return sum;
+}
+
+/* "74.7 MiB to 99.9 MiB", a minute; of two readings "about 74.7 MiB". */
+static void set_amount(double low, double high, u32 parts, struct facts *f)
+{
+	char least[LOSS_AMOUNT], most[LOSS_AMOUNT], text[2 * LOSS_AMOUNT + 8];
+
+	loss_amount(60 * low, least);
+	if (parts > 1)
+		snprintf(text, sizeof(text), "%s to %s", least, loss_amount(60 * high, most));
+	else
+		snprintf(text, sizeof(text), "about %s", least);
+	facts_set_text(f, "kept.amount", text);
+}
+
+static double at(const struct profile *p)
+{
+	return (double)p->meta.start_unix_ns / 1e9;
+}
+
+/* How fast it grew in each of the parts between two readings. */
+static void set_rates(
+        struct profile *const *readings, u32 n, const struct profile *names, const struct path *path, struct facts *f)
+{
+	double low = INFINITY, high = -INFINITY;
+
+	for (u32 i = 1; i < n; i++) {
+		double s = at(readings[i]) - at(readings[i - 1]);
+		double rate = (below(readings[i], 0, names, path, 0) - below(readings[i - 1], 0, names, path, 0)) / s;
+
+		low = s > 0 ? fmin(low, rate) : low;
+		high = s > 0 ? fmax(high, rate) : high;
+	}
+	facts_set(f, "kept.low", low);
+	facts_set(f, "kept.high", high);
+	set_amount(low, high, n - 1, f);
+}
+
+/* As a view of this name, and a recording in the folder. Takes the profile over, also on failure. */
+static struct error *add_view(const char *folder, const char *name, struct profile *p, struct evidence *e)
+{
+	char path[PATH_MAX], stats[64];
+	cleanup(fclose) FILE *out = NULL;
+	struct error *err;
+
+	snprintf(stats, sizeof(stats), "{\"event\": \"%s\"}", name);
+	snprintf(path, sizeof(path), "%s/%s.yrt", folder, name);
+	err = profile_string(p, stats, &p->meta.stats);
+	if (!err && !(out = fopen(path, "we")))
+		err = error_errno(errno, "cannot write %s", path);
+	if (!err)
+		err = format_write(&format_recording, p, out);
+	if (!err)
+		return evidence_add(e, path, p);
+	profile_destroy(p);
+	return err;
+}
+
+/* The difference as a profile of what has grown. Takes it over, also on failure. */
+static struct error *add_grown(const struct kept *k, struct profile *grown, double seconds, struct evidence *e)
+{
+	struct error *err;
+
+	for (u32 i = 0; i < grown->nnodes; i++)
+		grown->nodes[i].self -= grown->base[i] < grown->nodes[i].self ? grown->base[i] : grown->nodes[i].self;
+	free(grown->base);
+	grown->base = NULL;
+	profile_finish(grown);
+	err = profile_string(grown, grown->meta.target, &grown->meta.target);
+	if (!err)
+		err = profile_string(grown, grown->meta.loss, &grown->meta.loss);
+	grown->meta.title = "what has grown, by who keeps it";
+	grown->meta.unit = "bytes";
+	grown->meta.more = grown->meta.before = grown->meta.loss_before = NULL;
+	grown->meta.duration_ns = (u64)(seconds * 1e9);
+	if (!err)
+		return add_view(k->folder, "kept", grown, e);
+	profile_destroy(grown);
+	return err;
+}
+
+static void set_facts(const struct kept *k, const struct profile *last, double seconds, double grown, struct facts *f)
+{
+	facts_set_text(f, "kept.command", k->command);
+	facts_set(f, "kept.pid", k->pid);
+	facts_set(f, "kept.seconds", seconds);
+	facts_set(f, "kept.bytes", (double)last->nodes[0].total);
+	facts_set(f, "kept.growth", grown / seconds);
+	facts_set(f, "kept.low", 0);
+	facts_set(f, "kept.high", 0);
+	facts_set(f, "kept.share", 0);
+}
+
+static struct error *conclude(const struct kept *k, struct profile *const *readings, u32 n, struct evidence *e)
+{
+	struct diff_options options = {.raw = true, .before = "before"};
+	double seconds = at(readings[n - 1]) - at(readings[0]);
+	cleanup(free) double *grown = NULL;
+	struct profile *both = NULL;
+	struct path path = {0};
+	struct error *err = seconds > 0 ? diff_create(readings[0], readings[n - 1], &options, &both) : NULL;
+
+	if (err || !both)
+		return err;
+	grown = grown_of(both);
+	if (!grown) {
+		profile_destroy(both);
+		return &error_no_memory;
+	}
+	set_facts(k, readings[n - 1], seconds, grown[0], &e->facts);
+	follow(both, grown, &path);
+	if (grown[0] > 0 && path.n) {
+		facts_set(&e->facts, "kept.share", path.growth / grown[0]);
+		set_rates(readings, n, both, &path, &e->facts);
+		err = name_path(both, &path, &e->facts);
+	}
+	if (err) {
+		profile_destroy(both);
+		return err;
+	}
+	return add_grown(k, both, seconds, e);
+}
+
+/* Those that there are; it is known of two. */
+static struct error *read_all(const struct kept *k, struct evidence *e)
+{
+	struct profile *readings[KEPT_READINGS] = {0};
+	struct error *err = NULL;
+	char path[PATH_MAX];
+	u32 n = 0;
+
+	for (u32 i = 0; i < KEPT_READINGS; i++) {
+		path_of(k, i, path, sizeof(path));
+		if (!err && !access(path, R_OK))
+			err = load_reading(k, i, &readings[n]);
+		n += readings[n] != NULL;
+		unlink(path);
+	}
+	if (!err && n > 1)
+		err = conclude(k, readings, n, e);
+	else if (!err)
+		err = error_new(ERROR_INTERNAL, "its heap was not read twice in the time that there was");
+	for (u32 i = 0; i < n; i++)
+		profile_destroy(readings[i]);
+	return err;
+}
+
+struct error *kept_end(struct kept *k, u64 until, struct evidence *e)
+{
+	int status = 0;
+	bool late = false;
+	struct error *err;
+
+	if (!k->reader)
+		return NULL;
+	err = child_wait(k->reader, until, &status, &late);
+	kill(-k->reader, SIGKILL); /* what it had started */
+	k->reader = 0;
+	if (!err && !late && WIFEXITED(status) && WEXITSTATUS(status))
+		evidence_step(e, true, "yrt %s -p %d failed: it says why", k->command, k->pid);
+	return err ? err : read_all(k, e);
+}
+
+static bool makes(const struct profile *p, u32 node, const char *type)
+{
+	size_t n = strlen(type);
+	const char *leaf = p->functions[p->nodes[node].function].name;
+
+	for (u32 at = node; at; at = p->nodes[at].parent) {
+		const char *name = p->functions[p->nodes[at].function].name;
+
+		if (!strncmp(name, type, n) && !strncmp(name + n, ".<init>", 7))
+			return true;
+	}
+	return !strcmp(leaf, type);
+}
+
+struct error *kept_made(const char *folder, struct evidence *e)
+{
+	const struct profile *p = evidence_view(e, "tlab");
+	const struct fact *what = facts_find(&e->facts, "kept.what");
+	struct profile *made = NULL;
+	struct match m = {0};
+	struct error *err;
+	bool any = false;
+
+	if (!p || !what || !what->text || !*what->text || evidence_view(e, "made"))
+		return NULL;
+	m.nodes = calloc(p->nnodes, sizeof(*m.nodes));
+	if (!m.nodes)
+		return &error_no_memory;
+	for (u32 i = 1; i < p->nnodes; i++)
+		any |= m.nodes[i] = p->nodes[i].self && makes(p, i, what->text);
+	err = any ? match_profile(&m, p, &made) : NULL;
+	match_free(&m);
+	if (err || !made)
+		return err;
+	err = profile_string(made, p->meta.target, &made->meta.target);
+	if (!err)
+		err = profile_string(made, p->meta.loss, &made->meta.loss);
+	if (!err)
+		return add_view(folder, "made", made, e);
+	profile_destroy(made);
+	return err;
+}
