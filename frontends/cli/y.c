@@ -308,6 +308,11 @@ static void say_last_line(const struct y_run_stats *s)
 		fprintf(stderr, "; %lu updates of full maps lost", s->lost);
 	if (s->lost_records)
 		fprintf(stderr, "; output of %lu handlers lost", s->lost_records);
+	if (s->missed)
+		fprintf(stderr, "; %lu hits kept from handlers by the kernel, as another BPF program ran there",
+		        s->missed);
+	if (s->not_ended)
+		fprintf(stderr, "; %u handlers had not ended", s->not_ended);
 	if (s->not_run)
 		fprintf(stderr, "; %lu hits not handled, as too many threads were in handlers", s->not_run);
 	fprintf(stderr, "; %.1f ms of CPU time\n", (double)s->cpu_ns / 1e6);
@@ -343,7 +348,7 @@ static struct error *find_stacks(const struct y_program *p, u32 *ret)
 static struct error *write_profile(
         const struct request *r, const struct y_program *p, const struct y_target *t, struct written *w)
 {
-	struct profile *profile = y_probes_profile(w->probes, w->map);
+	struct profile *profile = y_probes_profile(w->probes);
 	cleanup(free) char *target = NULL;
 	struct error *err;
 

@@ -411,3 +411,46 @@ bool y_prints_map(const struct y_program *p)
 				return true;
 	return false;
 }
+
+void y_see_calls(const struct y_program *p, u32 function, bool *seen)
+{
+	const struct y_function *f = &p->functions[function];
+
+	if (seen[function])
+		return;
+	seen[function] = true;
+	for (u32 i = 0; i < f->ninsns; i++)
+		if (f->insns[i].op == Y_OP_CALL)
+			y_see_calls(p, (u32)f->insns[i].imm, seen);
+}
+
+static bool reads_slot(const struct y_function *f, const struct y_insn *i, u32 slot)
+{
+	bool no_a = i->op == Y_OP_ADDRESS || i->op == Y_OP_AGG_GET || i->op == Y_OP_EACH_BEGIN ||
+	            i->op == Y_OP_EACH_NEXT || i->op == Y_OP_PRINT_MAP;
+
+	for (u32 k = 0; k < i->nargs; k++)
+		if (f->args[i->args + k] == slot)
+			return true;
+	return (!no_a && i->a == slot) || (i->op != Y_OP_JUMP && !has_c(i->op) && i->b == slot);
+}
+
+#define ARITHMETIC_DEEP 8u
+
+static bool matters(const struct y_function *f, u32 slot, u32 depth)
+{
+	for (u32 n = 0; n < f->ninsns; n++) {
+		const struct y_insn *i = &f->insns[n];
+		bool plain = i->op == Y_OP_MOVE || i->op == Y_OP_CONVERT || (i->op >= Y_OP_ADD && i->op <= Y_OP_LE);
+
+		if (reads_slot(f, i, slot) &&
+		        (!plain || y_op_can_fail(i->op) || depth == ARITHMETIC_DEEP || matters(f, i->dst, depth + 1)))
+			return true;
+	}
+	return false;
+}
+
+bool y_slot_matters(const struct y_function *f, u32 slot)
+{
+	return matters(f, slot, 0);
+}

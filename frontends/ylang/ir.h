@@ -307,6 +307,10 @@ static inline bool y_in_kernel(enum y_point point)
 {
 	return point >= Y_PROBE;
 }
+/* Marks the functions that this one may call, and itself. */
+void y_see_calls(const struct y_program *p, u32 function, bool *seen);
+/* Does anything use the slot but arithmetic whose result nobody uses? */
+bool y_slot_matters(const struct y_function *f, u32 slot);
 /* Does it have any that runs there? */
 bool y_has_probes(const struct y_program *p);
 /* Does it print a histogram of this aggregate? */

@@ -16,6 +16,9 @@
 
 #define VALUES_MOST   64u
 #define FAILURES_MOST 256u
+#define KEY_ROOM      (sizeof(u64) + Y_KEYS_MOST * sizeof(struct y_text)) /* with its generation */
+#define TURN_MS       20u /* how long to wait for handlers that run when maps are taken */
+#define LAST_TURN_MS  1000u
 #define SLICE_MS      100u /* between two looks at whether the run has ended */
 
 struct y_probes {
@@ -29,9 +32,8 @@ struct y_probes {
 	char (*paths)[64];
 	struct y_share share;
 	u8 *values, *key, *next; /* room for an entry of a map */
-	bool *written;           /* of each map: handlers of the VM change it */
 	struct y_stacks *stacks; /* NULL: it has none */
-	u64 *taken;              /* what globals were when the VM got them */
+	u8 *taken;               /* what Y_MAP_GLOBALS was when the VM got it */
 	bool ended;
 };
 
@@ -108,34 +110,6 @@ static bool find_files(struct y_probes *s)
 	return s->files && s->paths;
 }
 
-static void mark_written(struct y_probes *s, u32 function, bool *seen)
-{
-	const struct y_function *f = &s->p->functions[function];
-
-	if (seen[function])
-		return;
-	seen[function] = true;
-	for (u32 i = 0; i < f->ninsns; i++) {
-		const struct y_insn *insn = &f->insns[i];
-
-		if (insn->op == Y_OP_CALL)
-			mark_written(s, (u32)insn->imm, seen);
-		if (insn->op == Y_OP_MAP_SET || insn->op == Y_OP_MAP_ADD || insn->op == Y_OP_MAP_DELETE ||
-		        insn->op == Y_OP_MAP_CLEAR || insn->op == Y_OP_AGG_ADD)
-			s->written[insn->imm] = true;
-	}
-}
-
-static struct error *find_written(struct y_probes *s)
-{
-	cleanup(free) bool *seen = calloc(s->p->nfunctions + 1, sizeof(*seen));
-
-	for (u32 i = 0; seen && i < s->p->nhandlers; i++)
-		if (!y_in_kernel(s->p->handlers[i].point))
-			mark_written(s, s->p->handlers[i].function, seen);
-	return seen ? NULL : &error_no_memory;
-}
-
 static void record(void *ctx, const struct y_record *r);
 
 static void name_stacks(struct y_program *p)
@@ -164,16 +138,13 @@ struct error *y_probes_new(struct y_program *p, struct y_target *t, struct y_pro
 	s->options = (struct y_probe_options){
 	        .pid = t->pid, .kernel = &s->kernel, .root = t->root ? t->root : "", .record = record, .ctx = s};
 	s->values = calloc(s->kernel.cpus, sizeof(struct y_total) + sizeof(struct y_text));
-	s->key = calloc(2 * Y_KEYS_MOST, sizeof(struct y_text));
-	s->next = s->key + (s->key ? Y_KEYS_MOST * sizeof(struct y_text) : 0);
-	s->written = calloc(p->nmaps + 1, sizeof(*s->written));
-	s->taken = calloc(p->nglobals + 1, sizeof(*s->taken));
-	for (u32 i = 0; s->taken && i < p->nglobals; i++)
-		s->taken[i] = p->globals[i].value;
-	if (!err && (!s->taken || !s->values || !s->key || !s->written || !find_files(s)))
+	s->key = calloc(2, KEY_ROOM);
+	s->next = s->key + (s->key ? KEY_ROOM : 0);
+	s->taken = calloc(1, err ? 1 : s->bpf->globals_size);
+	if (!err && (!s->taken || !s->values || !s->key || !find_files(s)))
 		err = &error_no_memory;
 	if (!err)
-		err = find_written(s);
+		memcpy(s->taken, s->bpf->object.globals, s->bpf->globals_size);
 	if (!err)
 		name_stacks(p);
 	if (!err && s->bpf->object.stacks)
@@ -200,7 +171,6 @@ void y_probes_free(struct y_probes *s)
 	free(s->paths);
 	free(s->values);
 	free(s->key);
-	free(s->written);
 	free(s->taken);
 	free(s);
 }
@@ -249,7 +219,7 @@ static void split_key(const struct y_map *m, const u8 *key, struct text_room *ro
 
 static void join_key(const struct y_map *m, const u64 *keys, u8 *key)
 {
-	memset(key, 0, Y_KEYS_MOST * sizeof(struct y_text));
+	memset(key, 0, KEY_ROOM);
 	for (u32 i = 0; i < m->nkeys; i++) {
 		if (m->keys[i] == Y_STR) {
 			struct y_text t;
@@ -264,10 +234,10 @@ static void join_key(const struct y_map *m, const u64 *keys, u8 *key)
 	}
 }
 
-/* What all CPUs have together. */
-static void add_up(const struct y_probes *s, u32 size, bool buckets, struct y_aggregate *ret)
+/* What all CPUs have together is added. */
+static void add_up(const struct y_probes *s, u32 size, struct y_aggregate *ret)
 {
-	u64 most = 0, least = 0;
+	u64 most = ret->count ? y_ordered((u64)ret->max) : 0, least = ret->count ? ~y_ordered((u64)ret->min) : 0;
 
 	for (u32 cpu = 0; cpu < s->kernel.cpus; cpu++) {
 		struct y_total t = {0};
@@ -277,13 +247,14 @@ static void add_up(const struct y_probes *s, u32 size, bool buckets, struct y_ag
 		ret->sum = (s64)((u64)ret->sum + t.sum);
 		most = t.most > most ? t.most : most;
 		least = t.least > least ? t.least : least;
-		for (u32 b = 0; buckets && ret->buckets && b < Y_BUCKETS; b++)
+		for (u32 b = 0; ret->buckets && b < Y_BUCKETS; b++)
 			ret->buckets[b] += t.bucket[b];
 	}
 	ret->max = (s64)y_ordered(most);
 	ret->min = (s64)y_ordered(~least);
 }
 
+/* The value of an entry, s->values, is added to what the VM has of a gathered map; of another one it replaces that. */
 static void take_entry(struct y_probes *s, u32 map, const u8 *key)
 {
 	struct y_table *t = &s->share.tables[map];
@@ -293,27 +264,25 @@ static void take_entry(struct y_probes *s, u32 map, const u8 *key)
 	struct y_entry *e;
 
 	split_key(m, key, rooms, keys);
-	if (!y_probe_get(s->probe, map, key, s->values))
-		return;
 	e = y_table_add(t, keys);
 	if (!e)
 		return;
 	if (m->is_agg) {
-		add_up(s, s->bpf->object.maps[Y_OWN_MAPS + map].value_size, t->buckets, (struct y_aggregate *)e->value);
+		add_up(s, s->bpf->object.maps[Y_OWN_MAPS + map].value_size, (struct y_aggregate *)e->value);
 	} else if (m->value == Y_STR) {
 		y_table_set(t, e, to_string(&value, s->values));
 	} else {
 		memcpy(&number, s->values, sizeof(number));
-		y_table_set(t, e, number);
+		y_table_set(t, e, s->bpf->gathered[map] ? e->value + number : number);
 	}
 }
 
-static void take_stack(struct y_probes *s, const struct y_stack_key *key, const struct y_stack_total *total)
+static void take_stack(
+        struct y_probes *s, const struct y_stack_key *key, const struct y_stack_total *total, const char *text)
 {
 	u32 map = (u32)key->map, stack = s->p->maps[map].stack - 1, n = 0;
 	const struct y_map *m = &s->p->maps[map];
-	const char *text = y_stacks_text(s->stacks, key->hash);
-	size_t len = strlen(text ? text : "[lost]");
+	size_t len = strlen(text);
 	cleanup(free) struct y_str *string = malloc(sizeof(*string) + len);
 	u64 keys[Y_KEYS_MOST] = {0};
 	struct y_aggregate *a;
@@ -322,7 +291,7 @@ static void take_stack(struct y_probes *s, const struct y_stack_key *key, const 
 	if (!string)
 		return;
 	*string = (struct y_str){.len = (u32)len};
-	memcpy(string->bytes, text ? text : "[lost]", len);
+	memcpy(string->bytes, text, len);
 	for (u32 k = 0; k < m->nkeys; k++)
 		keys[k] = k == stack ? (u64)string : key->keys[n++];
 	e = y_table_add(&s->share.tables[map], keys);
@@ -339,42 +308,74 @@ static void take_stack(struct y_probes *s, const struct y_stack_key *key, const 
 	a->sum = (s64)((u64)a->sum + total->sum);
 }
 
-/* All maps by stack are one in the kernel. */
-static void take_stacks(struct y_probes *s, u32 map)
+/* All maps by stack are one in the kernel. A stack whose text is still on its way is left there until the end. */
+static void take_stacks(struct y_probes *s, u64 below)
 {
 	struct y_stack_key key, next;
 	struct y_stack_total total;
-	bool more = y_stacks_next(s->stacks, NULL, &key);
+	bool more = s->stacks && y_stacks_next(s->stacks, NULL, &key);
 
 	for (u32 n = 0; more && n <= Y_STACKS_MOST; n++) {
-		if (key.map == map && y_stacks_get(s->stacks, &key, &total))
-			take_stack(s, &key, &total);
+		const char *text = y_stacks_text(s->stacks, key.hash);
+
 		more = y_stacks_next(s->stacks, &key, &next);
+		if (!text && below == UINT64_MAX)
+			text = "[lost]";
+		if (text && key.generation < below && key.map < s->p->nmaps && s->p->maps[key.map].stack &&
+		        y_stacks_get(s->stacks, &key, &total)) {
+			take_stack(s, &key, &total, text);
+			y_stacks_delete(s->stacks, &key);
+		}
 		key = next;
 	}
 }
 
-static void take_map(struct y_probes *s, u32 map)
+/* What no handler adds to any more becomes the VM's. */
+static void gather(struct y_probes *s, u32 map, u64 below)
 {
+	u32 most = s->bpf->object.maps[Y_OWN_MAPS + map].most;
 	bool more = y_probe_next(s->probe, map, NULL, s->key);
 
-	y_table_clear(&s->share.tables[map]);
-	if (s->p->maps[map].stack && s->stacks)
-		take_stacks(s, map);
-	for (u32 n = 0; more && n <= s->p->maps[map].most; n++) {
-		take_entry(s, map, s->key);
+	for (u32 n = 0; more && n <= most; n++) {
+		u64 generation;
+
 		more = y_probe_next(s->probe, map, s->key, s->next);
-		memcpy(s->key, s->next, Y_KEYS_MOST * sizeof(struct y_text));
+		memcpy(&generation, s->key, sizeof(generation));
+		if (generation < below && y_probe_get(s->probe, map, s->key, s->values)) {
+			take_entry(s, map, s->key + sizeof(generation));
+			y_probe_delete(s->probe, map, s->key);
+		}
+		memcpy(s->key, s->next, KEY_ROOM);
+	}
+}
+
+static void take_map(struct y_probes *s, u32 map, u64 below)
+{
+	u32 most = s->bpf->object.maps[Y_OWN_MAPS + map].most;
+	bool more;
+
+	if (s->p->maps[map].stack)
+		return;
+	if (s->bpf->gathered[map]) {
+		gather(s, map, below);
+		return;
+	}
+	more = y_probe_next(s->probe, map, NULL, s->key);
+	y_table_clear(&s->share.tables[map]);
+	for (u32 n = 0; more && n <= most; n++) {
+		if (y_probe_get(s->probe, map, s->key, s->values))
+			take_entry(s, map, s->key);
+		more = y_probe_next(s->probe, map, s->key, s->next);
+		memcpy(s->key, s->next, KEY_ROOM);
 	}
 }
 
 static void take_globals(struct y_probes *s)
 {
-	const u8 *data = y_probe_globals(s->probe);
-
+	memcpy(s->taken, y_probe_globals(s->probe), s->bpf->globals_size);
 	for (u32 i = 0; i < s->p->nglobals; i++) {
 		const struct y_global *g = &s->p->globals[i];
-		const u8 *at = data + s->bpf->global_offsets[i];
+		const u8 *at = s->taken + s->bpf->global_offsets[i];
 
 		if (g->n) {
 			memcpy(s->share.global_arrays[i], at, g->n * sizeof(u64));
@@ -391,19 +392,25 @@ static void take_globals(struct y_probes *s)
 			free((void *)s->share.globals[i]);
 			s->share.globals[i] = (u64)copy;
 		} else {
-			memcpy(&s->taken[i], at, sizeof(u64));
-			s->share.globals[i] = s->taken[i] = y_wrap(g->type, s->taken[i]);
+			memcpy(&s->share.globals[i], at, sizeof(u64));
+			s->share.globals[i] = y_wrap(g->type, s->share.globals[i]);
 		}
 	}
+}
+
+static void take_below(struct y_probes *s, u64 below)
+{
+	for (u32 i = 0; i < s->p->nmaps; i++)
+		take_map(s, i, below);
+	take_stacks(s, below);
+	take_globals(s);
 }
 
 static void take(void *ctx)
 {
 	struct y_probes *s = ctx;
 
-	for (u32 i = 0; i < s->p->nmaps; i++)
-		take_map(s, i);
-	take_globals(s);
+	take_below(s, y_probe_turn(s->probe, TURN_MS));
 }
 
 /* --- and back --- */
@@ -433,32 +440,25 @@ static void give_entry(struct y_probes *s, u32 map, const struct y_entry *e)
 	y_probe_set(s->probe, map, s->key, s->values);
 }
 
-static void clear_stacks(struct y_probes *s, u32 map)
+/* What _begin and _oneshot made of the maps that handlers read. */
+static void give_maps(struct y_probes *s)
 {
-	struct y_stack_key key, next;
-	bool more = s->stacks && !s->share.tables[map].used && y_stacks_next(s->stacks, NULL, &key);
+	for (u32 map = 0; map < s->p->nmaps; map++) {
+		const struct y_table *t = &s->share.tables[map];
 
-	for (u32 n = 0; more && n <= Y_STACKS_MOST; n++) {
-		more = y_stacks_next(s->stacks, &key, &next);
-		if (key.map == map)
-			y_stacks_delete(s->stacks, &key);
-		key = next;
+		for (u32 i = 0; !s->bpf->gathered[map] && i < t->nentries; i++)
+			if (!t->entries[i]->gone)
+				give_entry(s, map, t->entries[i]);
 	}
 }
 
-static void give_map(struct y_probes *s, u32 map)
+/* Handlers may change it meanwhile: what the VM changed of a number is added. */
+static void give_number(enum y_type type, u64 *at, u64 taken, u64 value)
 {
-	const struct y_table *t = &s->share.tables[map];
-
-	if (s->p->maps[map].stack) { /* what a timer makes of it stays there, but for _clear */
-		clear_stacks(s, map);
-		return;
-	}
-	while (y_probe_next(s->probe, map, NULL, s->key))
-		y_probe_delete(s->probe, map, s->key);
-	for (u32 i = 0; i < t->nentries; i++)
-		if (!t->entries[i]->gone)
-			give_entry(s, map, t->entries[i]);
+	if (type == Y_F64 && value != taken)
+		__atomic_store_n(at, value, __ATOMIC_RELAXED);
+	else if (value != taken)
+		__atomic_fetch_add(at, value - taken, __ATOMIC_RELAXED);
 }
 
 static void give(void *ctx)
@@ -466,19 +466,63 @@ static void give(void *ctx)
 	struct y_probes *s = ctx;
 	u8 *data = y_probe_globals(s->probe);
 
-	for (u32 i = 0; i < s->p->nmaps; i++)
-		if (s->written[i])
-			give_map(s, i);
 	for (u32 i = 0; i < s->p->nglobals; i++) {
 		const struct y_global *g = &s->p->globals[i];
-		u8 *at = data + s->bpf->global_offsets[i];
+		u32 offset = s->bpf->global_offsets[i];
+		const u64 *values = g->n ? s->share.global_arrays[i] : &s->share.globals[i];
+		struct y_text text;
+		u64 taken;
 
-		if (g->n)
-			memcpy(at, s->share.global_arrays[i], g->n * sizeof(u64));
-		else if (g->type == Y_STR)
-			from_string((struct y_text *)at, s->share.globals[i]);
-		else /* probes may change it meanwhile */
-			__atomic_fetch_add((u64 *)at, s->share.globals[i] - s->taken[i], __ATOMIC_RELAXED);
+		if (g->type == Y_STR && !g->n) {
+			from_string(&text, *values);
+			text.cut = *values && ((const struct y_str *)*values)->cut;
+			if (memcmp(&text, s->taken + offset, sizeof(text)) != 0)
+				memcpy(data + offset, &text, sizeof(text));
+			continue;
+		}
+		for (u32 k = 0; k < (g->n ? g->n : 1); k++, offset += sizeof(u64)) {
+			memcpy(&taken, s->taken + offset, sizeof(taken));
+			give_number(g->type, (u64 *)(data + offset), g->n ? taken : y_wrap(g->type, taken), values[k]);
+		}
+	}
+}
+
+/* --- what a timer changes of maps that handlers read --- */
+
+static void take_out(struct y_probes *s, u32 map, const struct y_entry *e)
+{
+	const struct y_map *m = &s->p->maps[map];
+	bool number = !m->is_agg && m->value != Y_STR;
+	u64 now, sum;
+
+	join_key(m, e->keys, s->key);
+	if (!y_probe_take_out(s->probe, map, s->key, s->values) || !number)
+		return;
+	memcpy(&now, s->values, sizeof(now));
+	if (now == e->value)
+		return;
+	if (s->bpf->set[map] || m->value == Y_F64) /* it is a new one */
+		y_probe_set(s->probe, map, s->key, s->values);
+	else
+		y_probe_add(s->probe, map, s->key, now - e->value, &sum);
+}
+
+static void edit(void *ctx, u32 map, enum y_op op, struct y_entry *e, u64 by)
+{
+	struct y_probes *s = ctx;
+	const struct y_map *m = &s->p->maps[map];
+	u64 result;
+
+	if (s->bpf->gathered[map] || m->stack)
+		return;
+	if (op == Y_OP_MAP_DELETE) {
+		take_out(s, map, e);
+	} else if (op == Y_OP_MAP_SET || m->value == Y_STR || m->value == Y_F64) {
+		give_entry(s, map, e);
+	} else {
+		join_key(m, e->keys, s->key);
+		if (y_probe_add(s->probe, map, s->key, by, &result) && !m->is_agg)
+			e->value = result;
 	}
 }
 
@@ -552,7 +596,7 @@ static void record(void *ctx, const struct y_record *r)
 		break;
 	case Y_RECORD_MAP:
 		if (map < s->p->nmaps) {
-			take_map(s, map);
+			take(s);
 			(s->share.json ? y_json_table : y_print_table)(
 			        s->share.out, &s->share.tables[map], r->number >> 31 ? Y_HIST : Y_TABLE);
 		}
@@ -570,9 +614,22 @@ static void record(void *ctx, const struct y_record *r)
 	}
 }
 
-struct profile *y_probes_profile(struct y_probes *s, u32 map)
+/* A map that is by stack alone or not: what it has by each stack. */
+static void weigh(struct y_probes *s, const struct y_table *t)
 {
-	return s->stacks ? y_stacks_profile(s->stacks, map) : NULL;
+	for (u32 i = 0; i < t->nentries; i++) {
+		const struct y_entry *e = t->entries[i];
+		const struct y_str *text = (const struct y_str *)e->keys[t->map->stack - 1];
+
+		if (!e->gone && text)
+			y_stacks_weigh(s->stacks, text->bytes, text->len,
+			        t->map->is_agg ? (u64)((const struct y_aggregate *)e->value)->sum : e->value);
+	}
+}
+
+struct profile *y_probes_profile(struct y_probes *s)
+{
+	return s->stacks ? y_stacks_profile(s->stacks) : NULL;
 }
 
 /* --- a run --- */
@@ -582,6 +639,7 @@ static struct error *start(void *ctx, const struct y_share *share)
 	struct y_probes *s = ctx;
 
 	s->share = *share;
+	give_maps(s);
 	give(s);
 	return y_probe_start(s->probe);
 }
@@ -622,7 +680,13 @@ static void stop(void *ctx)
 		y_stacks_stop(s->stacks);
 		s->share.stats->lost += y_stacks_lost(s->stacks);
 	}
-	take(s);
+	y_probe_turn(s->probe, LAST_TURN_MS);
+	s->share.stats->not_ended = y_probe_running(s->probe);
+	take_below(s, UINT64_MAX);
+	for (u32 i = 0; s->stacks && i < s->p->nmaps; i++)
+		if (s->p->maps[i].stack)
+			weigh(s, &s->share.tables[i]);
+	s->share.stats->missed = y_probe_missed(s->probe);
 	s->share.stats->handlers += c->handlers;
 	s->share.stats->lost += c->lost_updates;
 	s->share.stats->lost_records += c->lost_records;
@@ -630,4 +694,5 @@ static void stop(void *ctx)
 	count_failures(s);
 }
 
-const struct y_probe_ops y_probes_ops = {.start = start, .wait = wait_until, .take = take, .give = give, .stop = stop};
+const struct y_probe_ops y_probes_ops = {
+        .start = start, .wait = wait_until, .take = take, .give = give, .edit = edit, .stop = stop};

@@ -15,8 +15,8 @@ struct error *y_probes_new(struct y_program *p, struct y_target *t, struct y_pro
 void y_probes_free(struct y_probes *s); /* NULL is fine */
 /* How much there was for the kernel's verifier. */
 void y_probes_verified(const struct y_probes *s, FILE *out);
-/* Behind a run: the stacks of the map, as a profile; owned by s. NULL: it has none. */
-struct profile *y_probes_profile(struct y_probes *s, u32 map);
+/* Behind a run: what the program's map by stack has, as a profile; owned by s. NULL: nothing. */
+struct profile *y_probes_profile(struct y_probes *s);
 extern const struct y_probe_ops y_probes_ops;
 
 /* The program's probes as BPF, for this kernel; *ret: y_bpf_free(). t: pid 0: of no process. */

@@ -273,6 +273,14 @@ static u64 own_string(struct vm *vm, u64 v)
 	return copy_string(vm, string_of(v)->bytes, string_of(v)->len);
 }
 
+/* The engine of probes has a part of the map. */
+static void edited(struct vm *vm, const struct y_insn *i, struct y_entry *e, u64 by)
+{
+	if (vm->probing && e)
+		vm->o->probes->edit(
+		        vm->o->probes_ctx, (u32)i->imm, i->op == Y_OP_MAP_CLEAR ? Y_OP_MAP_DELETE : i->op, e, by);
+}
+
 static void map_op(struct vm *vm, struct call_frame *fr, const struct y_insn *i)
 {
 	struct y_table *t = &vm->tables[i->imm];
@@ -289,27 +297,35 @@ static void map_op(struct vm *vm, struct call_frame *fr, const struct y_insn *i)
 		e = y_table_add(t, keys);
 		if (e)
 			y_table_set(t, e, fr->slots[i->a]);
+		edited(vm, i, e, 0);
 		break;
 	case Y_OP_MAP_ADD:
 		e = y_table_add(t, keys);
-		fr->slots[i->dst] = e ? e->value += fr->slots[i->a] : fr->slots[i->a];
+		if (e)
+			e->value += fr->slots[i->a];
+		edited(vm, i, e, fr->slots[i->a]);
+		fr->slots[i->dst] = e ? e->value : fr->slots[i->a];
 		break;
 	case Y_OP_MAP_IN:
 		fr->slots[i->dst] = y_table_find(t, keys) != NULL;
 		break;
 	case Y_OP_MAP_DELETE:
+		edited(vm, i, y_table_find(t, keys), 0);
 		y_table_delete(t, keys);
 		break;
 	case Y_OP_AGG_ADD:
 		e = y_table_add(t, keys);
 		if (e)
 			y_aggregate_add((struct y_aggregate *)e->value, (s64)fr->slots[i->a]);
+		edited(vm, i, e, fr->slots[i->a]);
 		break;
 	case Y_OP_AGG_GET:
 		e = y_table_find(t, keys);
 		fr->slots[i->dst] = e ? (u64)y_aggregate_get((struct y_aggregate *)e->value, i->a) : 0;
 		break;
 	default:
+		for (u32 k = 0; k < t->nentries; k++)
+			edited(vm, i, t->entries[k]->gone ? NULL : t->entries[k], 0);
 		y_table_clear(t);
 	}
 }

@@ -12,6 +12,7 @@
 #include "ir.h"
 #include "target.h"
 
+struct y_entry;
 struct y_table;
 struct y_run_stats;
 
@@ -29,7 +30,12 @@ struct y_probe_ops {
 	/* Takes what probes print, until then or somewhat earlier. False: one of them has ended the run. */
 	bool (*wait)(void *ctx, u64 until_ns);
 	void (*take)(void *ctx); /* its maps and variables become the VM's */
-	void (*give)(void *ctx); /* and what the VM changed its */
+	void (*give)(void *ctx); /* and what the VM changed of variables its */
+	/*
+	 * The VM changes a map. Behind MAP_SET, MAP_ADD and AGG_ADD (by): of e, which it has changed already; before
+	 * MAP_DELETE: e is what it has of the entry.
+	 */
+	void (*edit)(void *ctx, u32 map, enum y_op op, struct y_entry *e, u64 by);
 	void (*stop)(void *ctx); /* with a last take(); stats gets its counts */
 };
 
@@ -52,6 +58,8 @@ struct y_run_stats {
 	u64 steps, pages, pages_changed;
 	u64 lost;                  /* updates of full maps */
 	u64 lost_records, not_run; /* of probes: output, and hits for which there was no room */
+	u64 missed;                /* hits that the kernel kept from them */
+	u32 not_ended;             /* handlers that ran when the run ended: what they add is lost */
 	u64 cpu_ns;
 	struct y_failure *failures;
 	u32 nfailures;

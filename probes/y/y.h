@@ -18,11 +18,13 @@
 
 struct y_pending {
 	u64 map, value;
+	u64 generation;         /* as of struct y_control */
 	u64 keys[Y_STACK_KEYS]; /* those that are not there are 0 */
 };
 
 struct y_stack_key {
 	u64 hash, map;
+	u64 generation;
 	u64 keys[Y_STACK_KEYS];
 };
 

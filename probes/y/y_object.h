@@ -35,6 +35,7 @@ enum y_own_map {
 	Y_MAP_GLOBALS,
 	Y_MAP_LITERALS,
 	Y_MAP_LEFT,
+	Y_MAP_EDIT, /* struct y_edit and a key */
 	Y_MAP_PENDING,
 	Y_MAP_ON_Y, /* and one for each other enum y_kind */
 	Y_OWN_MAPS = Y_MAP_ON_Y + Y_KINDS
@@ -66,9 +67,16 @@ struct y_state {
 	u64 until, steps; /* of loops */
 	u64 scratch;
 	u64 tid;
-	u64 pends; /* pending is set */
+	u64 generation; /* that it began in */
+	u64 pends;      /* pending is set */
 	struct y_pending pending;
 	char out[Y_OUT_SIZE]; /* records for user space */
+};
+
+/* What a timer adds to a map that handlers also read: a program (struct y_object_edit) does it, atomically. */
+struct y_edit {
+	char head[offsetof(struct y_state, tid)]; /* as a state's, whose scratch it uses */
+	u64 by, result;                           /* the key follows */
 };
 
 struct y_text { /* a string */
@@ -96,7 +104,14 @@ struct y_control {
 	u64 running; /* 0: handlers do nothing */
 	u64 handlers, lost_records, lost_updates;
 	u64 not_run; /* all states of the CPU were in use */
+	u64 generation;
 };
+
+/*
+ * Generations. What handlers only add to is gathered: its keys begin with the control's generation, as it was when the
+ * handler began. User space takes a generation once it has begun the next one and no handler that began in it is
+ * running: then nobody adds to it, and what was taken can be deleted without losing a hit.
+ */
 
 struct y_total { /* of an aggregate; in the kernel one for each CPU. count 0: it has none */
 	u64 count, sum;
@@ -112,6 +127,11 @@ static inline u64 y_ordered(u64 value)
 
 struct y_object_map {
 	u32 type, key_size, value_size, most; /* as BPF_MAP_CREATE takes them */
+};
+
+struct y_object_edit {          /* a raw tracepoint's program, run by hand */
+	struct bpf_insn *insns; /* NULL: nobody needs it */
+	u32 ninsns;
 };
 
 struct y_object_handler {
@@ -130,6 +150,7 @@ struct y_object_handler {
 struct y_object {
 	struct y_object_map *maps;
 	u32 nmaps;
+	struct y_object_edit *edits; /* of the program's own maps (struct y_edit) */
 	struct y_object_handler *handlers;
 	u32 nhandlers;
 	void *globals, *literals; /* contents of their maps at first */

@@ -18,15 +18,20 @@
 #include "probes/uprobe.h"
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
+#include "unwind/now.h"
 
 #define LOG_SIZE   (1u << 20)
+#define TURN_US    50
 #define AHEAD_MOST (32u << 20) /* bytes of entries that are made before they are needed */
 
 struct y_probe {
 	const struct y_object *object;
 	const struct y_probe_options *o;
 	int *maps, *programs;
+	int *edits; /* of the program's own maps; 0: none */
 	u32 *verified;
+	const u8 *states;
+	size_t states_size;
 	u8 *globals;
 	size_t globals_size;
 	struct ring_buffer *ring;
@@ -109,9 +114,27 @@ static int create_map(const struct y_probe *p, u32 number)
 
 	if (is_hash(m) && demand && !needs_entries_ahead(p, m))
 		options.map_flags = BPF_F_NO_PREALLOC;
-	if (number == Y_MAP_GLOBALS)
+	if (number == Y_MAP_GLOBALS || number == Y_MAP_STATES)
 		options.map_flags = BPF_F_MMAPABLE;
 	return bpf_map_create((enum bpf_map_type)m->type, "yrt_y", m->key_size, m->value_size, m->most, &options);
+}
+
+static size_t state_size(const struct y_probe *p)
+{
+	return (p->object->maps[Y_MAP_STATES].value_size + 7u) & ~7ul;
+}
+
+static struct error *map_states(struct y_probe *p)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	void *at;
+
+	p->states_size = (state_size(p) * p->object->maps[Y_MAP_STATES].most + page - 1) & ~(page - 1);
+	at = mmap(NULL, p->states_size, PROT_READ, MAP_SHARED, p->maps[Y_MAP_STATES], 0);
+	if (at == MAP_FAILED)
+		return error_errno(errno, "mmap of the handlers' states");
+	p->states = at;
+	return NULL;
 }
 
 static struct error *create_maps(struct y_probe *p)
@@ -140,7 +163,7 @@ static struct error *create_maps(struct y_probe *p)
 		p->globals = NULL;
 		return error_errno(errno, "mmap of the program's values");
 	}
-	return NULL;
+	return map_states(p);
 }
 
 /* --- programs --- */
@@ -206,6 +229,19 @@ static struct error *load_program(struct y_probe *p, u32 number)
 	        "%s", last_line(log));
 }
 
+static struct error *load_edit(struct y_probe *p, u32 map)
+{
+	const struct y_object_edit *e = &p->object->edits[map];
+	cleanup(free) struct bpf_insn *insns = malloc(e->ninsns * sizeof(*insns));
+
+	if (!insns)
+		return &error_no_memory;
+	memcpy(insns, e->insns, e->ninsns * sizeof(*insns));
+	put_numbers(p, insns, e->ninsns);
+	p->edits[map] = bpf_prog_load(BPF_PROG_TYPE_RAW_TRACEPOINT, "yrt_y", "GPL", insns, e->ninsns, NULL);
+	return p->edits[map] > 0 ? NULL : error_errno(errno, "the kernel refuses what changes maps for timers");
+}
+
 static int take_records(void *ctx, void *data, size_t size)
 {
 	const struct y_probe *p = ctx;
@@ -234,7 +270,8 @@ struct error *y_probe_open(const struct y_object *object, const struct y_probe_o
 	p->maps = calloc(object->nmaps, sizeof(*p->maps));
 	p->programs = calloc(object->nhandlers, sizeof(*p->programs));
 	p->verified = calloc(object->nhandlers, sizeof(*p->verified));
-	if (!p->maps || !p->programs || !p->verified)
+	p->edits = calloc(object->nmaps, sizeof(*p->edits));
+	if (!p->maps || !p->programs || !p->verified || !p->edits)
 		err = &error_no_memory;
 	if (!err && object->loops)
 		err = find_kfuncs(p);
@@ -242,6 +279,9 @@ struct error *y_probe_open(const struct y_object *object, const struct y_probe_o
 		err = create_maps(p);
 	for (u32 i = 0; !err && i < object->nhandlers; i++)
 		err = load_program(p, i);
+	for (u32 i = 0; !err && i + Y_OWN_MAPS < object->nmaps; i++)
+		if (object->edits[i].insns)
+			err = load_edit(p, i);
 	if (!err) {
 		p->ring = ring_buffer__new(p->maps[Y_MAP_RING], take_records, p, NULL);
 		err = p->ring ? NULL : error_errno(errno, "the kernel's ring of records");
@@ -454,6 +494,82 @@ void y_probe_stop(struct y_probe *p)
 	ring_buffer__consume(p->ring);
 }
 
+/* --- generations --- */
+
+/* The states of handlers that run. */
+static u32 running(const struct y_probe *p, u64 *oldest)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < p->object->maps[Y_MAP_STATES].most; i++) {
+		const struct y_state *s = (const struct y_state *)(p->states + i * state_size(p));
+
+		if (!__atomic_load_n(&s->busy, __ATOMIC_SEQ_CST))
+			continue;
+		n++;
+		*oldest = s->generation < *oldest ? s->generation : *oldest;
+	}
+	return n;
+}
+
+/* And of those that have ended but for their stack. */
+static void pending(const struct y_probe *p, u64 *oldest)
+{
+	int fd = p->maps[Y_MAP_PENDING];
+	u32 key;
+
+	if (!p->object->stacks || bpf_map_get_next_key(fd, NULL, &key))
+		return;
+	for (u32 n = 0; n < Y_PENDING; n++) {
+		struct y_pending pending;
+
+		if (!bpf_map_lookup_elem(fd, &key, &pending) && pending.generation < *oldest)
+			*oldest = pending.generation;
+		if (bpf_map_get_next_key(fd, &key, &key))
+			return;
+	}
+}
+
+u64 y_probe_turn(struct y_probe *p, u32 ms)
+{
+	struct y_control *control = (struct y_control *)p->globals;
+	u64 next = __atomic_add_fetch(&control->generation, 1, __ATOMIC_SEQ_CST), until = now_ns() + ms * 1000000ull;
+
+	for (;;) {
+		u64 oldest = next;
+
+		running(p, &oldest);
+		pending(p, &oldest);
+		if (oldest == next || now_ns() > until)
+			return oldest;
+		usleep(TURN_US);
+	}
+}
+
+u32 y_probe_running(const struct y_probe *p)
+{
+	u64 oldest = UINT64_MAX;
+
+	return running(p, &oldest);
+}
+
+static u64 misses_of(int program)
+{
+	struct bpf_prog_info info = {0};
+	u32 size = sizeof(info);
+
+	return program > 0 && !bpf_obj_get_info_by_fd(program, &info, &size) ? info.recursion_misses : 0;
+}
+
+u64 y_probe_missed(const struct y_probe *p)
+{
+	u64 n = 0;
+
+	for (u32 i = 0; i < p->object->nhandlers; i++)
+		n += misses_of(p->programs[i]);
+	return n;
+}
+
 void y_probe_close(struct y_probe *p)
 {
 	if (!p)
@@ -466,6 +582,12 @@ void y_probe_close(struct y_probe *p)
 	for (u32 i = 0; p->maps && i < p->object->nmaps; i++)
 		if (p->maps[i] > 0)
 			close(p->maps[i]);
+	for (u32 i = Y_OWN_MAPS; p->edits && i < p->object->nmaps; i++)
+		if (p->edits[i - Y_OWN_MAPS] > 0)
+			close(p->edits[i - Y_OWN_MAPS]);
+	free(p->edits);
+	if (p->states)
+		munmap((void *)p->states, p->states_size);
 	if (p->globals)
 		munmap(p->globals, p->globals_size);
 	free(p->uprobes);
@@ -506,6 +628,35 @@ bool y_probe_set(struct y_probe *p, u32 map, const void *key, const void *value)
 void y_probe_delete(struct y_probe *p, u32 map, const void *key)
 {
 	bpf_map_delete_elem(p->maps[Y_OWN_MAPS + map], key);
+}
+
+bool y_probe_take_out(struct y_probe *p, u32 map, const void *key, void *value)
+{
+	int fd = p->maps[Y_OWN_MAPS + map];
+
+	if (!bpf_map_lookup_and_delete_elem(fd, key, value))
+		return true;
+	return errno != ENOENT && !bpf_map_lookup_elem(fd, key, value) &&
+	       !bpf_map_delete_elem(fd, key); /* Linux 5.13 */
+}
+
+bool y_probe_add(struct y_probe *p, u32 map, const void *key, u64 by, u64 *ret)
+{
+	u32 size = p->object->maps[Y_MAP_EDIT].value_size, zero = 0;
+	cleanup(free) u8 *room = calloc(1, size + sizeof(u64));
+	struct y_edit *edit = (struct y_edit *)room;
+	LIBBPF_OPTS(bpf_test_run_opts, options);
+
+	if (!room || p->edits[map] <= 0)
+		return false;
+	edit->by = by;
+	memcpy(edit + 1, key, p->object->maps[Y_OWN_MAPS + map].key_size);
+	if (bpf_map_update_elem(p->maps[Y_MAP_EDIT], &zero, room, 0) ||
+	        bpf_prog_test_run_opts(p->edits[map], &options) ||
+	        bpf_map_lookup_elem(p->maps[Y_MAP_EDIT], &zero, room))
+		return false;
+	*ret = edit->result;
+	return true;
 }
 
 u32 y_probe_verified(struct y_probe *p, u32 handler)

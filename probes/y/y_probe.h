@@ -43,6 +43,15 @@ struct error *y_probe_start(struct y_probe *p);
 bool y_probe_wait(struct y_probe *p, u32 ms);
 /* Takes the probes away, and the last records. */
 void y_probe_stop(struct y_probe *p);
+/*
+ * Begins a generation (struct y_control), and returns one that no handler is in any more, nor in one before: the
+ * generations below it have all that they will have. Waits at most so long for handlers of the last one.
+ */
+u64 y_probe_turn(struct y_probe *p, u32 ms);
+/* Handlers that have not ended. */
+u32 y_probe_running(const struct y_probe *p);
+/* Hits that the kernel kept from the handlers, as one of them or of another program was running on that CPU. */
+u64 y_probe_missed(const struct y_probe *p);
 
 /* Of Y_MAP_GLOBALS, as handlers see it. */
 void *y_probe_globals(struct y_probe *p);
@@ -54,6 +63,10 @@ bool y_probe_next(struct y_probe *p, u32 map, const void *key, void *next);
 bool y_probe_get(struct y_probe *p, u32 map, const void *key, void *value);
 bool y_probe_set(struct y_probe *p, u32 map, const void *key, const void *value);
 void y_probe_delete(struct y_probe *p, u32 map, const void *key);
+/* The same, and *value is what it was then. False: it was not there. */
+bool y_probe_take_out(struct y_probe *p, u32 map, const void *key, void *value);
+/* Adds to an entry, which is made if need be, beside handlers. *ret is what it is then. False: nothing was added. */
+bool y_probe_add(struct y_probe *p, u32 map, const void *key, u64 by, u64 *ret);
 
 /* How many instructions the verifier looked at for a handler; 0: unknown. */
 u32 y_probe_verified(struct y_probe *p, u32 handler);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "probes/hit/hit_find.h"
 #include "probes/object.h"
@@ -37,7 +38,7 @@ struct y_stacks {
 	u32 kinds;
 	int fds[Y_KINDS + 2]; /* of its own, as the run may end before: tables, pending, stacks */
 	u64 lost;
-	struct table by_hash; /* 1 + number of a text */
+	struct table by_hash, by_text; /* 1 + number of a text */
 	char **texts;
 	u32 *nodes; /* of each, in the run's profile */
 	u32 ntexts;
@@ -138,6 +139,8 @@ static struct error *keep(struct y_stacks *s, u64 hash, char *text, u32 node)
 
 	if (!err)
 		err = table_put(&s->by_hash, hash, s->ntexts + 1);
+	if (!err)
+		err = table_put(&s->by_text, XXH3_64bits(text, strlen(text)), s->ntexts + 1);
 	if (err) {
 		free(text);
 		return err;
@@ -270,6 +273,7 @@ void y_stacks_free(struct y_stacks *s)
 	free(s->texts);
 	free(s->nodes);
 	table_free(&s->by_hash);
+	table_free(&s->by_text);
 	error_free(s->error);
 	for (u32 i = 0; i < Y_KINDS + 2; i++)
 		if (s->fds[i] >= 0)
@@ -297,20 +301,16 @@ const char *y_stacks_text(struct y_stacks *s, u64 hash)
 	return text;
 }
 
-struct profile *y_stacks_profile(struct y_stacks *s, u64 map)
+void y_stacks_weigh(struct y_stacks *s, const char *text, size_t len, u64 weight)
 {
-	struct y_stack_key key, next;
-	struct y_stack_total total;
-	bool more = s->result.profile && y_stacks_next(s, NULL, &key);
+	const u64 *number = table_get(&s->by_text, XXH3_64bits(text, len));
 
-	for (u32 n = 0; more && n <= Y_STACKS_MOST; n++) {
-		const u64 *number = table_get(&s->by_hash, key.hash);
+	if (number && s->result.profile && (s64)weight > 0)
+		profile_add(s->result.profile, s->nodes[*number - 1], weight);
+}
 
-		if (key.map == map && number && y_stacks_get(s, &key, &total) && (s64)total.sum > 0)
-			profile_add(s->result.profile, s->nodes[*number - 1], total.sum);
-		more = y_stacks_next(s, &key, &next);
-		key = next;
-	}
+struct profile *y_stacks_profile(struct y_stacks *s)
+{
 	if (s->result.profile)
 		profile_finish(s->result.profile);
 	return s->result.profile;

@@ -30,7 +30,9 @@ bool y_stacks_next(struct y_stacks *s, const struct y_stack_key *key, struct y_s
 bool y_stacks_get(struct y_stacks *s, const struct y_stack_key *key, struct y_stack_total *ret);
 void y_stacks_delete(struct y_stacks *s, const struct y_stack_key *key);
 u64 y_stacks_lost(struct y_stacks *s);
-/* Behind y_stacks_stop(), once: the stacks, each with what a map has by it; owned by s. NULL: nothing was gathered. */
-struct profile *y_stacks_profile(struct y_stacks *s, u64 map);
+/* Behind y_stacks_stop(): weighs a stack, by its text, in the profile. */
+void y_stacks_weigh(struct y_stacks *s, const char *text, size_t len, u64 weight);
+/* Behind that, once: owned by s. NULL: nothing was gathered. */
+struct profile *y_stacks_profile(struct y_stacks *s);
 
 #endif

@@ -245,19 +245,6 @@ static void function(struct bpf_make *m, struct bpf_call *c)
 
 /* --- handlers --- */
 
-/* Functions that a handler's may call, and itself. */
-static void see_calls(const struct y_program *p, u32 function, bool *seen)
-{
-	const struct y_function *f = &p->functions[function];
-
-	if (seen[function])
-		return;
-	seen[function] = true;
-	for (u32 i = 0; i < f->ninsns; i++)
-		if (f->insns[i].op == Y_OP_CALL)
-			see_calls(p, (u32)f->insns[i].imm, seen);
-}
-
 static enum y_kind kind_of(const struct y_handler *h)
 {
 	return h->point == Y_PROBE ? Y_OF_CODE : h->point == Y_PROFILE ? Y_OF_CLOCK : Y_OF_KERNEL;
@@ -270,7 +257,7 @@ static void look_through(struct bpf_make *m, u32 function)
 	m->loops = m->stacks = m->threads = m->registers = false;
 	m->code.no_memory |= !seen;
 	if (seen)
-		see_calls(m->p, function, seen);
+		y_see_calls(m->p, function, seen);
 	for (u32 k = 0; seen && k < m->p->nfunctions; k++)
 		for (u32 n = 0; seen[k] && n < m->p->functions[k].ninsns; n++) {
 			const struct y_insn *i = &m->p->functions[k].insns[n];
@@ -398,6 +385,9 @@ static void begin(struct bpf_make *m, const struct y_handler *h, u32 leave)
 		returns(m, m->ret->object.nhandlers - 1, leave);
 	take_state(m, leave);
 	bpf_store(&m->code, 8, R_STATE, offsetof(struct y_state, tid), R8);
+	bpf_map(&m->code, R1, BPF_PSEUDO_MAP_VALUE, Y_MAP_GLOBALS, offsetof(struct y_control, generation));
+	bpf_load(&m->code, 8, R1, R1, 0);
+	bpf_store(&m->code, 8, R_STATE, offsetof(struct y_state, generation), R1);
 	bpf_store_imm(&m->code, 4, R_STATE, offsetof(struct y_state, out_used), 0);
 	bpf_store_imm(&m->code, 8, R_STATE, offsetof(struct y_state, pends), 0);
 	bpf_count(m, offsetof(struct y_control, handlers));
@@ -461,6 +451,10 @@ static void take_stack(struct bpf_make *m, u32 leave)
 	bpf_map(&m->code, R2, BPF_PSEUDO_MAP_FD, Y_MAP_ON_Y + kind, 0);
 	bpf_op_imm(&m->code, BPF_MOV, R3, 0);
 	bpf_call(&m->code, HELPER_TAIL_CALL);
+	bpf_map(&m->code, R1, BPF_PSEUDO_MAP_FD, Y_MAP_PENDING, 0);
+	bpf_op(&m->code, BPF_MOV, R2, R10);
+	bpf_op_imm(&m->code, BPF_ADD, R2, AT_KEY);
+	bpf_call(&m->code, HELPER_MAP_DELETE);
 	bpf_count(m, offsetof(struct y_control, lost_updates));
 	bpf_jump(&m->code, leave);
 	bpf_place(&m->code, nothing);
@@ -603,12 +597,15 @@ static bool make_maps(struct bpf_make *m)
 
 	o->nmaps = Y_OWN_MAPS + m->p->nmaps;
 	o->maps = calloc(o->nmaps, sizeof(*o->maps));
-	if (!o->maps || !make_literals(m) || !make_globals(m))
+	o->edits = calloc(m->p->nmaps + 1, sizeof(*o->edits));
+	if (!o->maps || !o->edits || !make_literals(m) || !make_globals(m) || !bpf_table_look(m))
 		return false;
 	bpf_table_describe(m);
 	for (u32 i = 0; i < m->p->nmaps; i++)
-		if (m->keys_size < bpf_key_size(&m->p->maps[i]))
-			m->keys_size = bpf_key_size(&m->p->maps[i]);
+		if (m->keys_size < bpf_key_size(m, i))
+			m->keys_size = bpf_key_size(m, i);
+	o->maps[Y_MAP_EDIT] = (struct y_object_map){
+	        BPF_MAP_TYPE_ARRAY, sizeof(u32), sizeof(struct y_edit) + m->keys_size + sizeof(u64), 1};
 	o->maps[Y_MAP_RING] = (struct y_object_map){.type = BPF_MAP_TYPE_RINGBUF, .most = 1u << 20};
 	o->maps[Y_MAP_LEFT] =
 	        (struct y_object_map){BPF_MAP_TYPE_HASH, sizeof(struct y_left_key), sizeof(u64), Y_LEFT_MOST};
@@ -635,6 +632,8 @@ struct error *y_bpf_make(const struct y_program *p, const struct y_bpf_options *
 		m.error = handler(&m, &p->handlers[i], &b->object.handlers[b->object.nhandlers++]);
 		state = m.used > state ? m.used : state;
 	}
+	if (!m.error)
+		bpf_table_edits(&m);
 	if (b->object.maps) /* 512: what the verifier thinks that strings may reach beyond their own */
 		b->object.maps[Y_MAP_STATES] = (struct y_object_map){
 		        BPF_MAP_TYPE_ARRAY, sizeof(u32), state + 1024, o->cpus * Y_STATES_PER_CPU};
@@ -654,7 +653,12 @@ void y_bpf_free(struct y_bpf *b)
 	for (u32 i = 0; i < b->object.nhandlers; i++)
 		free(b->object.handlers[i].insns);
 	free(b->object.handlers);
+	for (u32 i = 0; b->object.edits && i < b->object.nmaps - Y_OWN_MAPS; i++)
+		free(b->object.edits[i].insns);
+	free(b->object.edits);
 	free(b->object.maps);
+	free(b->gathered);
+	free(b->set);
 	free(b->object.globals);
 	free(b->object.literals);
 	free(b->global_offsets);

@@ -24,6 +24,8 @@ struct y_bpf_options {
 struct y_bpf {
 	struct y_object object;
 	u32 *global_offsets; /* of each global, in Y_MAP_GLOBALS */
+	bool *gathered;      /* of each map: handlers only add to it; its keys begin with a generation */
+	bool *set;           /* of each map: handlers also assign to its entries */
 	u32 globals_size;
 };
 

@@ -86,8 +86,12 @@ void bpf_text(struct bpf_make *m, const struct bpf_call *c, const struct y_insn 
 void bpf_text_compare(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i);
 /* bpf_table.c: maps and aggregates */
 void bpf_table(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i);
+/* How handlers use each map; false: no memory. */
+bool bpf_table_look(struct bpf_make *m);
 void bpf_table_describe(struct bpf_make *m);
-u32 bpf_key_size(const struct y_map *map);
+u32 bpf_key_size(const struct bpf_make *m, u32 map);
+/* The programs by which timers add to maps that handlers read. */
+void bpf_table_edits(struct bpf_make *m);
 /* bpf_print.c */
 void bpf_print(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i);
 void bpf_flush(struct bpf_make *m);

@@ -3,18 +3,72 @@
  * Maps and aggregates. A map is a hash table of the kernel; an aggregate one of each CPU, which user space adds up. A
  * thread may be preempted by another one of the same CPU, so all updates are atomic.
  */
+#include <stdlib.h>
+
 #include "bpf_make.h"
+#include "unwind/cleanup.h"
 
 #define RETRIES 4 /* of an extreme that another thread changes meanwhile */
 #define NOEXIST 1
 
-u32 bpf_key_size(const struct y_map *map)
+static bool has_stack(const struct y_map *map)
 {
-	u32 size = 0;
+	for (u32 k = 0; k < map->nkeys; k++)
+		if (map->keys[k] == Y_STACK)
+			return true;
+	return false;
+}
+
+/* Handlers of the kernel, or timers: the functions that they may call. NULL: no memory. */
+static bool *functions_of(const struct y_program *p, bool in_kernel)
+{
+	bool *seen = calloc(p->nfunctions + 1, sizeof(*seen));
+
+	for (u32 i = 0; seen && i < p->nhandlers; i++)
+		if (in_kernel ? y_in_kernel(p->handlers[i].point) : p->handlers[i].point == Y_TIMER)
+			y_see_calls(p, p->handlers[i].function, seen);
+	return seen;
+}
+
+bool bpf_table_look(struct bpf_make *m)
+{
+	const struct y_program *p = m->p;
+	struct y_bpf *b = m->ret;
+	cleanup(free) bool *seen = functions_of(p, true);
+
+	b->gathered = calloc(p->nmaps + 1, sizeof(*b->gathered));
+	b->set = calloc(p->nmaps + 1, sizeof(*b->set));
+	if (!seen || !b->gathered || !b->set)
+		return false;
+	for (u32 i = 0; i < p->nmaps; i++)
+		b->gathered[i] = true;
+	for (u32 k = 0; k < p->nfunctions; k++)
+		for (u32 n = 0; seen[k] && n < p->functions[k].ninsns; n++) {
+			const struct y_insn *i = &p->functions[k].insns[n];
+
+			if (i->op < Y_OP_MAP_GET || i->op > Y_OP_AGG_ADD || i->op == Y_OP_AGG_ADD)
+				continue;
+			if (i->op != Y_OP_MAP_ADD || y_slot_matters(&p->functions[k], i->dst))
+				b->gathered[i->imm] = has_stack(&p->maps[i->imm]);
+			b->set[i->imm] |= i->op == Y_OP_MAP_SET;
+		}
+	return true;
+}
+
+u32 bpf_key_size(const struct bpf_make *m, u32 number)
+{
+	const struct y_map *map = &m->p->maps[number];
+	u32 size = m->ret->gathered[number] ? sizeof(u64) : 0;
 
 	for (u32 i = 0; i < map->nkeys; i++)
 		size += map->keys[i] == Y_STR ? sizeof(struct y_text) : sizeof(u64);
 	return size ? size : sizeof(u64);
+}
+
+/* Are maps taken before the end? */
+static bool takes_often(const struct y_program *p)
+{
+	return y_has_point(p, Y_TIMER) || y_prints_map(p);
 }
 
 void bpf_table_describe(struct bpf_make *m)
@@ -24,11 +78,13 @@ void bpf_table_describe(struct bpf_make *m)
 		struct y_object_map *own = &m->ret->object.maps[Y_OWN_MAPS + i];
 
 		*own = (struct y_object_map){.type = map->is_agg ? BPF_MAP_TYPE_PERCPU_HASH : BPF_MAP_TYPE_HASH,
-		        .key_size = bpf_key_size(map),
+		        .key_size = bpf_key_size(m, i),
 		        .value_size = sizeof(u64),
 		        .most = !map->nkeys                  ? 1
 		                : map->most == Y_MAP_ENTRIES ? Y_MAP_ENTRIES_PROBE
 		                                             : map->most};
+		if (m->ret->gathered[i] && takes_often(m->p))
+			own->most *= 2; /* a generation that is being taken, and the next */
 		if (map->is_agg)
 			own->value_size = y_prints_histogram(m->p, i) ? sizeof(struct y_total) : (u32)Y_TOTAL_SIZE;
 		else if (map->value == Y_STR)
@@ -43,6 +99,12 @@ static void make_key(struct bpf_make *m, const struct bpf_call *c, const struct 
 
 	if (!i->nargs)
 		bpf_store_imm(&m->code, 8, R_STATE, (s16)at, 0);
+	if (m->ret->gathered[i->imm]) {
+		bpf_load(&m->code, 8, R1, R_STATE, offsetof(struct y_state, generation));
+		bpf_state_address(m, R2, at);
+		bpf_store(&m->code, 8, R2, 0, R1);
+		at += sizeof(u64);
+	}
 	for (u32 k = 0; k < i->nargs; k++) {
 		u32 slot = c->slots[c->f->args[i->args + k]];
 
@@ -227,14 +289,6 @@ static void aggregate(struct bpf_make *m, const struct bpf_call *c, const struct
 	bpf_place(&m->code, done);
 }
 
-static bool has_stack(const struct y_map *map)
-{
-	for (u32 k = 0; k < map->nkeys; k++)
-		if (map->keys[k] == Y_STACK)
-			return true;
-	return false;
-}
-
 /* What is counted by stack waits for it. A second such update of a hit is lost. */
 static void pend(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i)
 {
@@ -260,6 +314,8 @@ static void pend(struct bpf_make *m, const struct bpf_call *c, const struct y_in
 	bpf_store_imm(&m->code, 8, R_STATE, at + (s16)offsetof(struct y_pending, map), (s32)i->imm);
 	bpf_load(&m->code, 8, R1, R_STATE, (s16)c->slots[i->a]);
 	bpf_store(&m->code, 8, R_STATE, at + (s16)offsetof(struct y_pending, value), R1);
+	bpf_load(&m->code, 8, R1, R_STATE, offsetof(struct y_state, generation));
+	bpf_store(&m->code, 8, R_STATE, at + (s16)offsetof(struct y_pending, generation), R1);
 	n = 0;
 	for (u32 k = 0; k < i->nargs; k++) {
 		if (map->keys[k] == Y_STACK)
@@ -327,4 +383,57 @@ void bpf_table(struct bpf_make *m, const struct bpf_call *c, const struct y_insn
 	default:
 		aggregate(m, c, i);
 	}
+}
+
+/* --- edits --- */
+
+/* As a handler does it, with struct y_edit as its state. */
+static void edit(struct bpf_make *m, u32 map)
+{
+	u32 slots[] = {offsetof(struct y_edit, by), offsetof(struct y_edit, result)}, leave;
+	const struct bpf_call c = {.slots = slots};
+	const struct y_insn i = {.a = 0, .dst = 1, .imm = map};
+	struct y_object_edit *ret = &m->ret->object.edits[map];
+
+	m->code = (struct bpf_code){0};
+	m->keys = sizeof(struct y_edit);
+	leave = bpf_label(&m->code);
+	bpf_store_imm(&m->code, 4, R10, AT_KEY, 0);
+	bpf_map(&m->code, R1, BPF_PSEUDO_MAP_FD, Y_MAP_EDIT, 0);
+	bpf_op(&m->code, BPF_MOV, R2, R10);
+	bpf_op_imm(&m->code, BPF_ADD, R2, AT_KEY);
+	bpf_call(&m->code, HELPER_MAP_LOOKUP);
+	bpf_branch_imm(&m->code, BPF_JEQ, R0, 0, leave);
+	bpf_op(&m->code, BPF_MOV, R_STATE, R0);
+	if (m->p->maps[map].is_agg)
+		aggregate(m, &c, &i);
+	else
+		add(m, &c, &i);
+	bpf_place(&m->code, leave);
+	bpf_op_imm(&m->code, BPF_MOV, R0, 0);
+	bpf_emit(&m->code, BPF_JMP | BPF_EXIT, 0, 0, 0, 0);
+	m->code.no_memory |= !bpf_resolve(&m->code);
+	*ret = (struct y_object_edit){m->code.insns, m->code.n};
+	m->code.insns = NULL;
+	if (m->code.no_memory && !m->error)
+		m->error = &error_no_memory;
+	bpf_code_free(&m->code);
+}
+
+void bpf_table_edits(struct bpf_make *m)
+{
+	cleanup(free) bool *seen = functions_of(m->p, false);
+
+	if (!seen && !m->error)
+		m->error = &error_no_memory;
+	for (u32 k = 0; seen && k < m->p->nfunctions; k++)
+		for (u32 n = 0; seen[k] && n < m->p->functions[k].ninsns; n++) {
+			const struct y_insn *i = &m->p->functions[k].insns[n];
+			bool changes = i->op == Y_OP_MAP_ADD || i->op == Y_OP_MAP_DELETE || i->op == Y_OP_MAP_CLEAR ||
+			               i->op == Y_OP_AGG_ADD;
+
+			if (changes && !m->ret->gathered[i->imm] && !m->ret->object.edits[i->imm].insns &&
+			        m->p->maps[i->imm].value != Y_STR && m->p->maps[i->imm].value != Y_F64)
+				edit(m, (u32)i->imm);
+		}
 }
