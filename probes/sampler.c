@@ -374,7 +374,7 @@ static struct error *take_snapshot(struct sampler *s)
 
 static void begin(struct sampler *s, u64 now)
 {
-	s->cpu_at_begin = sampler_cpu_ns();
+	s->cpu_at_begin = process_cpu_ns();
 	s->began_ns = s->budget_ns = s->snapshot_ns = now;
 	collector_begin(s->collector, now);
 }
@@ -447,7 +447,7 @@ struct error *sampler_run(struct sampler *s, volatile sig_atomic_t *stop)
 	if (!late && s->ops->finish)
 		late = s->ops->finish(s->event);
 	s->sampling_rss_kb = sampler_peak_rss_kb();
-	s->cpu_at_end = sampler_cpu_ns();
+	s->cpu_at_end = process_cpu_ns();
 	s->cpu_end_ns = now_ns();
 	set_high_priority(s, false);
 	*stop = 0; /* one more Ctrl-C is for what takes long now */

@@ -10,14 +10,6 @@
 
 #define BUDGET_EVERY_S 1.0
 
-u64 sampler_cpu_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
-}
-
 u64 sampler_peak_rss_kb(void)
 {
 	cleanup(fclose) FILE *file = fopen("/proc/self/status", "re");
@@ -42,7 +34,7 @@ static u64 bpf_ns(struct sampler *s, const struct probe_stats *probe, u64 *other
 
 static double cpu_percent(struct sampler *s, const struct probe_stats *probe, u64 until_ns)
 {
-	u64 own = s->cpu_at_end ? s->cpu_at_end : sampler_cpu_ns(), others;
+	u64 own = s->cpu_at_end ? s->cpu_at_end : process_cpu_ns(), others;
 	double used = (double)(own - s->cpu_at_begin) + (double)bpf_ns(s, probe, &others);
 
 	if (s->cpu_end_ns) /* what was on its way was named after the last sample */

@@ -73,8 +73,6 @@ void sampler_take_all(struct sampler *s);
  */
 struct error *sampler_await_tables(struct sampler *s);
 
-/* CPU time of yrt itself. */
-u64 sampler_cpu_ns(void);
 u64 sampler_peak_rss_kb(void);
 /*
  * Halves the rate if samples took too much in the last second. Reading processes, tables and names does not count:

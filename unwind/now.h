@@ -33,6 +33,15 @@ static inline struct timespec now_timespec(u64 ns)
 	return (struct timespec){.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
 }
 
+/* CPU time of this process since its start. */
+static inline u64 process_cpu_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return (u64)ts.tv_sec * 1000000000ull + (u64)ts.tv_nsec;
+}
+
 /* CPU time of the calling thread since its start. */
 static inline u64 thread_cpu_ns(void)
 {

@@ -964,19 +964,11 @@ static void print_all(struct vm *vm)
 			        vm->o->out, &vm->tables[i], y_prints_histogram(vm->p, i) ? Y_HIST : Y_TABLE);
 }
 
-static u64 cpu_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-	return (u64)ts.tv_sec * 1000000000 + (u64)ts.tv_nsec;
-}
-
 struct error *y_run(
         const struct y_program *p, struct y_target *t, const struct y_run_options *o, struct y_run_stats *ret)
 {
 	struct vm vm = {.p = p, .target = t, .o = o, .stats = ret};
-	u64 start = cpu_ns();
+	u64 start = process_cpu_ns();
 	struct error *err = y_vm_refuses(p, t->core != NULL, o->probes != NULL);
 
 	*ret = (struct y_run_stats){0};
@@ -997,7 +989,7 @@ struct error *y_run(
 		err = &error_no_memory;
 	}
 	unmake(&vm);
-	ret->cpu_ns = cpu_ns() - start;
+	ret->cpu_ns = process_cpu_ns() - start;
 	if (!err)
 		err = text_finish(o->out, "the output");
 	return err;

@@ -50,8 +50,8 @@ static const char *helper_name(s32 helper)
 
 static const char *map_name(const struct y_program *p, u32 map)
 {
-	static const char *const own[] = {"states", "ring", "failures", "globals", "literals", "left", "edit", "pending",
-	        "on_y", "on_y_point", "on_y_tick"};
+	static const char *const own[] = {"states", "ring", "failures", "globals", "literals", "left", "edit",
+	        "pending", "on_y", "on_y_point", "on_y_tick"};
 
 	return map < Y_OWN_MAPS ? own[map] : map - Y_OWN_MAPS < p->nmaps ? p->maps[map - Y_OWN_MAPS].name : "?";
 }
