@@ -7,6 +7,13 @@ foreach(line ${LUA_LINES})
 	string(REGEX MATCH "^[^ ]+" lua "${line}")
 	add_test(NAME luas.${lua} COMMAND Python3::Interpreter ${VERSIONS}/lua_version.py ${lua} ${Python3_EXECUTABLE}
 		${CMAKE_CURRENT_SOURCE_DIR}/e2e/test_lua_puc.py CONFIGURATIONS Luas)
-	set_tests_properties(luas.${lua} PROPERTIES LABELS Luas ENVIRONMENT "${TEST_ENVIRONMENT}"
+	set(names luas.${lua})
+	if(NOT lua MATCHES "^5.5")
+		list(APPEND names luas.${lua}.functions)
+		add_test(NAME luas.${lua}.functions COMMAND Python3::Interpreter ${VERSIONS}/lua_version.py ${lua}
+			${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/e2e/test_functions_lua.py test_puc test_puc_latency
+			CONFIGURATIONS Luas)
+	endif()
+	set_tests_properties(${names} PROPERTIES LABELS Luas ENVIRONMENT "${TEST_ENVIRONMENT}"
 		TIMEOUT 900 SKIP_RETURN_CODE 77 RUN_SERIAL ON) # it downloads its build, or its source
 endforeach()

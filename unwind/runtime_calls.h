@@ -45,6 +45,7 @@ struct runtime_callee {
 	        at[RUNTIME_CALL_FRAMES]; /* the innermost frame of the language then is one of these, flags aside */
 	u64 loose_detail;                /* bits of that frame's detail that do not count */
 	u8 lead;                         /* so many native frames may precede it: of what has begun to run the entry */
+	u64 beside; /* bits of detail that mark frames of the language that are no calls: one may precede it, too */
 	/*
 	 * Where RUNTIME_CALL_STAMP words are of which one changes when the interpreter, at the entry, begins the call
 	 * anew: the entry is then read twice. 0: it never does.

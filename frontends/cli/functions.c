@@ -35,7 +35,7 @@ static const struct manual_example examples[] = {
 
 const struct manual functions_manual = {
         .usage = usage,
-        .text = "Prints functions of Python, LuaJIT, Perl and Java by the names that `yrt probe -e` and `yrt latency "
+        .text = "Prints functions of Python, Lua, Perl and Java by the names that `yrt probe -e` and `yrt latency "
                 "-e` take, with the place of their definition. PATTERN is compared with the whole name: * stands for "
                 "any letters; without a language in front, it is looked for in each. FILE:PATTERN lists functions of a "
                 "mapped program or library, PROVIDER:PATTERN USDT probes, CATEGORY:PATTERN tracepoints. The process "

@@ -110,6 +110,18 @@ static inline bool callee_is_at(const struct callee_watch *watch, const struct f
 	       (watch->nat > 1 && where == watch->at[1].where && f->detail == watch->at[1].detail);
 }
 
+/* Where the innermost frame of a call is in a chunk: behind the reason, and what may precede it. */
+static inline u64 callee_at(const struct slot *slot, const struct callee_watch *watch, const struct stack_record *chunk)
+{
+	u64 at = slot->head.reason ? 1 : 0;
+
+	if (watch->lead && frame_kind(&chunk->frame[at]) == FRAME_NATIVE)
+		at++;
+	if (watch->beside && frame_kind(&chunk->frame[at]) == FRAME_SCRIPT && chunk->frame[at].detail & watch->beside)
+		at++;
+	return at;
+}
+
 /* Is the innermost frame of a walk, but for the reason, that of the function as it begins? */
 static __attribute__((noinline)) int callee_begins(struct slot *slot, const struct callee_watch *watch)
 {
@@ -119,11 +131,9 @@ static __attribute__((noinline)) int callee_begins(struct slot *slot, const stru
 
 	if (!chunk || !slot->walk.nframes)
 		return false;
-	at = slot->head.reason ? 1 : 0;
-	if (watch->lead && frame_kind(&chunk->frame[at]) == FRAME_NATIVE)
-		at++;
+	at = callee_at(slot, watch, chunk);
 	WALK_BARRIER(at);
-	return at < 3 && callee_is_at(watch, &chunk->frame[at]);
+	return at < 4 && callee_is_at(watch, &chunk->frame[at]);
 }
 
 #define CALLEE_REGISTERS                                                                                               \
@@ -398,10 +408,16 @@ static __attribute__((noinline)) int callee_ends(struct slot *slot, const struct
 {
 	u32 number = slot->walk.target.chunk;
 	struct stack_record *chunk = bpf_map_lookup_elem(&chunks, &number);
-	const struct frame *f = chunk ? &chunk->frame[slot->head.reason ? 1 : 0] : NULL;
+	const struct frame *f;
+	u64 at;
 
-	if (!f || !slot->walk.nframes)
+	if (!chunk || !slot->walk.nframes)
 		return false;
+	at = callee_at(slot, watch, chunk);
+	WALK_BARRIER(at);
+	if (at >= 4)
+		return false;
+	f = &chunk->frame[at];
 	return (f->where & ~(0xffull << FRAME_ADDR_BITS)) == watch->at[0].where &&
 	       !((f->detail ^ watch->at[0].detail) & watch->identity) && f->detail != watch->at[1].detail;
 }

@@ -42,6 +42,7 @@ struct callee_watch {
 	u64 until;                 /* CLOCK_MONOTONIC, ns: later hits do not count */
 	u64 proof_at[2], proof[2]; /* of an entry: words of a frame that is not linked yet; a register points to it */
 	u64 loose;                 /* of an entry: bits of detail that do not count */
+	u64 beside;                /* as lead, of the language: bits of detail of a frame that is no call */
 	u64 identity;              /* exits: bits of detail that count; and the frame is not at[1] */
 	u32 reason;
 	u32 each;  /* how many calls a call counts for */

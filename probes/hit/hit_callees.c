@@ -212,6 +212,7 @@ static struct error *tell(
 	        .function = function,
 	        .loose = f->callee.loose_detail,
 	        .lead = f->callee.lead,
+	        .beside = f->callee.beside,
 	        .identity = f->callee.identity,
 	        .exit = kind_at(f, i),
 	        .counter = f->callee.counter,

@@ -155,7 +155,7 @@ const struct event_command latency_command = {
                 "take more than a quarter of --max-cpu, "
                 "the function is probed in shifts of 20 ms and more, and calls of a shift stand for those in between; "
                 "calls that last longer than a second are not seen then. yrt finds the returns in the function's "
-                "code. Functions of Python, LuaJIT, Perl and Java are watched by debug registers, those that return at "
+                "code. Functions of Python, Lua, Perl and Java are watched by debug registers, those that return at "
                 "more than three places are refused (Perl's are not). A call of Lua that yields lasts until it "
                 "returns.\n"
                 "With --over, the longest calls are listed with their arguments and what they waited for, and stacks "

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lua_calls.h"
 #include "lua_expand.h"
 #include "lua_heap.h"
 #include "lua_image.h"
@@ -148,6 +149,16 @@ static const struct runtime_heap_ops heap = {
         .object = lua_heap_object,
 };
 
+static struct error *list_calls(void *data, const struct runtime_process *p, const char *pattern,
+        struct error *(*add)(void *ctx, const struct runtime_callee *c), void *ctx)
+{
+	const struct lua_instance *instance = data;
+
+	return lua_calls(instance->image, instance->bias, instance->names, p, pattern, add, ctx);
+}
+
+static const struct runtime_calls_ops calls = {.form = "lua:FILE:FUNCTION or lua:FILE:LINE", .list = list_calls};
+
 static struct error *inspect(void *data, const struct runtime_process *p, struct report *out)
 {
 	const struct lua_instance *instance = data;
@@ -207,5 +218,6 @@ const struct runtime_ops lua_runtime = {
         .inspect = inspect,
         .heap = &heap,
         .tasks = &tasks,
+        .calls = &calls,
         .allocator = &allocator,
 };

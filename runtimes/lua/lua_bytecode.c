@@ -195,3 +195,112 @@ bool lua_proto_callee(const struct lua_proto *p, struct memory *mem, u32 pos, ch
 	strcpy(ret, "for iterator");
 	return true;
 }
+
+/* --- definitions, and where calls begin and end --- */
+
+/* Numbers of more opcodes. store: into a table with the key B (up to 5.3 behind RK_BIT) and the value C. */
+struct ways {
+	u8 setglobal, settabup, settable, setfield, closure, first_return, last_return, varargprep;
+};
+
+static const struct ways ways[] = {
+        {7, NONE, 9, NONE, 36, 30, 30, NONE},  /* 5.1 */
+        {NONE, 8, 10, NONE, 37, 31, 31, NONE}, /* 5.2 */
+        {NONE, 8, 10, NONE, 44, 38, 38, NONE}, /* 5.3 */
+        {NONE, 15, 16, 18, 79, 70, 72, 81},    /* 5.4 */
+        {NONE, 15, 16, 18, 79, 70, 72, 81},    /* 5.5 */
+};
+
+/* "t" of a store into a field of what is in this register; "" if it has no name, or is all globals. */
+static void table_name(const struct lua_proto *p, struct memory *mem, u32 reg, u32 pos, char ret[LUA_NAME_MAX])
+{
+	if (!register_name(p, mem, reg, pos, ret))
+		ret[0] = '\0';
+}
+
+static bool stored_name(const struct lua_proto *p, struct memory *mem, u32 pos, u32 reg, char ret[LUA_NAME_MAX])
+{
+	const struct ways *w = &ways[p->version - 501];
+	struct operands o = decode(p, pos);
+	char table[LUA_NAME_MAX], key[LUA_NAME_MAX];
+	bool rk = p->version < 504;
+
+	if (o.op == w->setglobal && o.a == reg)
+		return lua_constant_string(p, mem, o.bx, ret, LUA_NAME_MAX);
+	if ((o.op != w->settabup && o.op != w->settable && o.op != w->setfield) || o.c != reg ||
+	        !key_name(p, mem, pos, rk ? o.b & ~RK_BIT : o.b, rk ? o.b & RK_BIT : o.op != w->settable, key))
+		return false;
+	if (o.op == w->settabup && (!upvalue_name(p, mem, o.a, table) || !strcmp(table, "_ENV")))
+		table[0] = '\0';
+	if (o.op != w->settabup)
+		table_name(p, mem, o.a, pos, table);
+	snprintf(ret, LUA_NAME_MAX, "%.120s%s%.120s", table, table[0] ? "." : "", key);
+	return true;
+}
+
+bool lua_proto_defines(const struct lua_proto *p, struct memory *mem, u32 index, char ret[LUA_NAME_MAX])
+{
+	const struct ways *w = &ways[p->version - 501];
+
+	for (u32 pos = 0; pos < p->sizecode; pos++) {
+		struct operands o = decode(p, pos), next;
+		u32 behind = pos + 1;
+
+		if (o.op != w->closure || o.bx != index)
+			continue;
+		for (; p->version == 501 && behind < p->sizecode; behind++) {
+			next = decode(p, behind);
+			if (!is_capture(p, &next))
+				break;
+		}
+		return stored_name(p, mem, behind, o.a, ret) || local_name(p, mem, o.a, behind, ret) ||
+		       local_name(p, mem, o.a, pos + 1, ret);
+	}
+	return false;
+}
+
+static bool is_return(const struct lua_proto *p, u32 pos)
+{
+	const struct ways *w = &ways[p->version - 501];
+	u32 op = decode(p, pos).op;
+
+	return op >= w->first_return && op <= w->last_return;
+}
+
+static bool is_jumped_to(const struct lua_proto *p, u32 pos)
+{
+	for (u32 i = 0; i < p->sizecode; i++) {
+		struct operands o = decode(p, i);
+
+		if (o.op == dialect_of(p)->jmp && (s64)i + 1 + o.jump == pos)
+			return true;
+	}
+	return false;
+}
+
+static void add_exit(struct lua_entry *e, u32 pos, bool tail)
+{
+	if (e->nexits < LUA_EXITS_MAX) {
+		e->exit[e->nexits] = pos;
+		e->tail[e->nexits] = tail;
+	}
+	e->nexits++;
+}
+
+/* Behind each tail call, and at the end of each function, stands a return, whether it is reached or not. */
+bool lua_proto_entry(const struct lua_proto *p, struct lua_entry *ret)
+{
+	const struct ways *w = &ways[p->version - 501];
+
+	*ret = (struct lua_entry){.begin = decode(p, 0).op == w->varargprep};
+	for (u32 pos = 0; pos < p->sizecode; pos++) {
+		bool tail = pos && decode(p, pos - 1).op == dialect_of(p)->tailcall;
+		bool dead = pos + 1 == p->sizecode && pos && is_return(p, pos - 1) && !is_jumped_to(p, pos);
+
+		if (decode(p, pos).op == dialect_of(p)->tailcall)
+			add_exit(ret, pos, true);
+		else if (is_return(p, pos) && !tail && !dead)
+			add_exit(ret, pos, false);
+	}
+	return ret->begin < p->sizecode && !is_jumped_to(p, ret->begin);
+}

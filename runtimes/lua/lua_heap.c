@@ -3,19 +3,14 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
-#include "binary/resident.h"
-#include "cleanup.h"
 #include "lua_heap_internal.h"
 #include "lua_names.h"
+#include "lua_states.h"
 
-#define NEAR            1024 /* between a main thread and its global_State */
 #define STATE           2048 /* bytes of a global_State that are looked at */
 #define TYPES_OF_VALUES 9
 #define METAMETHODS     (25 + TYPES_OF_VALUES)
-#define PIECE           (1u << 20)
-#define SEARCH          (8ull << 30)
 
 /* In the order of struct lua_objects. Redis's 5.1 has a member more in tables; 5.2 is built with either order. */
 static const struct {
@@ -149,19 +144,6 @@ static u64 field_table(struct lua_heap *r, u64 table, const char *name)
 	return value.type == LUA_TABLE ? value.addr : 0;
 }
 
-static bool points_back(struct lua_heap *r, u64 g, u64 thread)
-{
-	u64 words[STATE / 8];
-	u32 n = STATE / 8;
-
-	if (!memory_read(r->p->memory, words, sizeof(words), g))
-		return false;
-	for (u32 i = 0; i < n; i++)
-		if (words[i] == thread)
-			return true;
-	return false;
-}
-
 static bool is_read(struct lua_heap *r, struct lua_value key, struct lua_value value, void *ctx)
 {
 	char text[8];
@@ -194,13 +176,14 @@ static bool fits(struct lua_heap *r, struct lua_heap_state *s)
 	       whole && lua_heap_each(r, &loaded, is_read, &whole) && whole;
 }
 
-static void try_state(struct lua_heap *r, u64 thread, u64 g)
+static void try_state(void *ctx, u64 thread, u64 g)
 {
+	struct lua_heap *r = ctx;
 	struct lua_heap_state s = {.thread = thread, .g = g};
 	u8 registry[VALUE];
 	bool found = false;
 
-	if (r->nstates == STATES_MAX || !points_back(r, g, thread) ||
+	if (r->nstates == STATES_MAX ||
 	        !memory_read(r->p->memory, registry, sizeof(registry), g + r->layout->g_registry.at) ||
 	        (lua_u32_at(registry + 8) & TYPE_BITS) != LUA_TABLE)
 		return;
@@ -216,50 +199,6 @@ static void try_state(struct lua_heap *r, u64 thread, u64 g)
 	snprintf(s.name, sizeof(s.name), "state 0x%lx", thread);
 	r->states[r->nstates++] = s;
 	lua_names_see(r->names, g);
-}
-
-static void search_piece(struct lua_heap *r, const u8 *bytes, u64 start, u64 size)
-{
-	u32 tt = r->layout->l_tt.at, l_g = r->layout->l_g.at;
-
-	for (u64 at = 0; at + l_g + 8 <= size; at += 8) {
-		u64 g;
-
-		if (bytes[at + tt] != LUA_THREAD && bytes[at + tt] != (LUA_THREAD | COLLECTABLE))
-			continue;
-		g = lua_word_at(bytes + at + l_g);
-		if (g > start + at && g - start - at < NEAR)
-			try_state(r, start + at, g);
-	}
-}
-
-static struct error *find_states(struct lua_heap *r)
-{
-	struct resident *resident = malloc(sizeof(*resident));
-	cleanup(free) u8 *bytes = malloc(PIECE);
-	u64 left = SEARCH;
-
-	if (!resident || !bytes) {
-		free(resident);
-		return &error_no_memory;
-	}
-	resident_open(resident, r->p->pid);
-	for (u32 i = 0; i < r->p->nmappings; i++) {
-		const struct mapping *m = &r->p->mappings[i];
-		u64 at = m->start, from, to;
-
-		if (!m->anonymous || !(m->prot & PROT_WRITE))
-			continue;
-		while (left > PIECE && resident_next(resident, at, m->end, PIECE, &from, &to)) {
-			if (memory_read(r->p->memory, bytes, to - from, from))
-				search_piece(r, bytes, from, to - from);
-			left -= to - from;
-			at = to;
-		}
-	}
-	resident_close(resident);
-	free(resident);
-	return NULL;
 }
 
 static void name_types(struct lua_heap *r)
@@ -296,7 +235,7 @@ struct error *lua_heap_open(const struct lua_image *image, struct lua_names *nam
 	r->layout = image->layout;
 	r->names = names;
 	r->version = version;
-	err = find_states(r);
+	err = lua_states(image, p, try_state, r);
 	if (err || !r->nstates) {
 		free(r);
 		return err;

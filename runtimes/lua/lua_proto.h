@@ -41,4 +41,23 @@ bool lua_constant_string(const struct lua_proto *p, struct memory *mem, u32 inde
  */
 bool lua_proto_callee(const struct lua_proto *p, struct memory *mem, u32 pos, char ret[LUA_NAME_MAX]);
 
+/*
+ * What the definition calls the function that is number `index` of those that p makes: the variable or the field that
+ * it is stored in, as "f" or "t.f". False: nothing says. lua_bytecode.c.
+ */
+bool lua_proto_defines(const struct lua_proto *p, struct memory *mem, u32 index, char ret[LUA_NAME_MAX]);
+
+/*
+ * Where calls of the function begin and end, as positions in its code. False: its first statement is a loop, whose
+ * turns are not told from calls. lua_bytecode.c.
+ */
+#define LUA_EXITS_MAX 64
+struct lua_entry {
+	u32 begin;
+	u32 nexits;               /* of all, also of those that exit[] has no room for */
+	u32 exit[LUA_EXITS_MAX];  /* instructions that return */
+	bool tail[LUA_EXITS_MAX]; /* or give the frame to another function */
+};
+bool lua_proto_entry(const struct lua_proto *p, struct lua_entry *ret);
+
 #endif

@@ -44,6 +44,26 @@ def probed(program, *what, words=("go",), command="probe", flags=()):
     return at.result(), counts
 
 
+def kinds_of(program, language, kinds, shows, innermost=1):
+    """
+    Every call of these functions counts once, with its stack: (name, what its frame shows, the program's word), four at
+    a time, as there are four debug registers. shows(frame, what): does one of the innermost frames show it?
+    """
+    for first in range(0, len(kinds), 4):
+        group = kinds[first:first + 4]
+        before = program.do("nothing")
+        result, after = probed(program, *[language + name for name, _, _ in group], words=["go"])
+        for name, shown, word in group:
+            reason = f"[{language}{name}]"
+            calls = [(frames[:-1] if len(group) > 1 else frames, n) for frames, n in result.expect().stacks
+                     if len(group) == 1 or frames[-1] == reason]
+            due, seen = after[word] - before.get(word, 0), sum(n for _, n in calls)
+            assert seen == due > 0, f"{name}: {seen} of {due} calls\n{yrt.show(result.stacks)}"
+            assert all(any(shows(f, shown) for f in frames[-innermost:]) for frames, _ in calls), yrt.show(calls)
+            yield f"{name}: {due} calls"
+        assert result.incomplete() == 0, result.stats
+
+
 def latencies(result):
     return result.expect().stats["latency"]
 

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-probe and latency of functions of a language: as many hits as the program counts calls itself, of functions of all
-kinds; what is not there, or is not clear, is refused by name.
+probe and latency of functions of Python: as many hits as the program counts calls itself, of functions of all kinds;
+what is not there, or is not clear, is refused by name.
 """
 
 import os
 import re
 
 import yrt
-from counted import ROUNDS, Program, ends_of, latencies, probed, within_own_clock
+from counted import ROUNDS, Program, kinds_of, latencies, probed, within_own_clock
 
 CALLS = f"{yrt.SOURCE}/fixtures/python/counted_calls.py"
 PYTHON = os.environ.get("YRT_PYTHON", "/usr/bin/python3")
@@ -18,10 +18,8 @@ def python(rounds=ROUNDS, threads=1):
     return Program(PYTHON, CALLS, rounds, threads)
 
 
-def leaves(result, function):
-    """Hits whose innermost frame is this function."""
-    names = function, function.rpartition(".")[2]  # up to Python 3.10 code objects have only the last part
-    return sum(n for frames, n in result.stacks if frames[-1].partition(" (")[0] in names)
+def names_of(function):
+    return function, function.rpartition(".")[2]  # up to Python 3.10 code objects have only the last part
 
 
 # What is asked for, the name that stacks show, and the program's own word for it.
@@ -44,14 +42,8 @@ KINDS = [
 def test_python_kinds():
     """Each kind of function: every call counts once, with its stack."""
     with python() as program:
-        for name, shown, word in KINDS:
-            before = program.do("nothing")
-            result, after = probed(program, f"python:{name}")
-            result.expect()
-            due = after[word] - before[word]
-            assert leaves(result, shown) == result.samples == due, f"{name}: {due} calls\n{yrt.show(result.stacks)}"
-            assert result.incomplete() == 0, result.stats
-            yield f"{name}: {due} calls"
+        program.do("nothing")
+        yield from kinds_of(program, "python:", KINDS, lambda frame, shown: frame.partition(" (")[0] in names_of(shown))
 
 
 def test_python_recursion():
@@ -69,7 +61,8 @@ def test_python_threads():
     """Threads that begin after yrt are watched from their first instruction on."""
     with python(3, 60) as program:
         result, counts = probed(program, "python:Shop.place")
-        assert leaves(result.expect(), "Shop.place") == counts["method"] == 180, (counts, yrt.show(result.stacks))
+        seen = sum(n for frames, n in result.expect().stacks if frames[-1].partition(" (")[0] in names_of("Shop.place"))
+        assert seen == counts["method"] == 180, (counts, yrt.show(result.stacks))
         yield f"{counts['method']} calls of 60 threads"
 
 
@@ -155,108 +148,6 @@ def test_python_latency_refused():
                 continue
             result = yrt.run("latency", "-e", name, "-p", program.pid, "-d", 1)
             yrt.clear(result, yrt.UNSUPPORTED, *words)
-
-
-# A function as it is asked for, and the program's own word for it.
-LUA = [
-    ("recursive", "recursive"), ("tail", "tail"), ("raises", "raises"), ("varargs", "varargs"),
-    ("Shop:place", "method"), ("Shop.tax", "tax"), ("Shop.__add", "metamethod"), ("generator", "generator"),
-    ("callback", "callback"), ("loop", "loop"),
-]
-
-
-def lua(program, rounds, *flags):
-    return Program(program, f"{yrt.SOURCE}/fixtures/lua/counted_calls.lua", rounds, *flags)
-
-
-def lua_kinds(program, rounds, *flags):
-    with lua(program, rounds, *flags) as program:
-        program.do("warm")
-        for name, word in LUA:
-            before = program.do("go")
-            result, after = probed(program, f"lua:counted_calls.lua:{name}")
-            due = after[word] - before[word]
-            assert result.expect().samples == due, f"{name}: {due} calls\n{yrt.show(result.stacks)}"
-            assert all(f"counted_calls.lua:" in frames[-1] for frames, _ in result.stacks), yrt.show(result.stacks)
-            yield f"{name}: {due} calls"
-
-
-def test_luajit_interpreted():
-    yield from lua_kinds("/usr/bin/luajit", ROUNDS, "joff")
-
-
-# A function, and how its calls end: all return, n by an error or in a tail call, ...
-ENDS = [
-    ("recursive", {}), ("raises", {"left": 2, "open": 1}), ("tail", {"lost": 3 * ROUNDS}), ("Shop:place", {}),
-    ("generator", {}), ("paused", {}), ("several", {}), ("closes", {}), ("callback", {}), ("loop", {}),
-]
-
-
-def test_luajit_latency():
-    """Coroutines that take turns, errors, tail calls: each call is paired with its own end."""
-    with lua("/usr/bin/luajit", ROUNDS, "joff") as program:
-        yield from ends_of(program, "lua:counted_calls.lua:", ENDS)
-        yield within_own_clock(program, "lua:counted_calls.lua:timed")
-        result = yrt.run("latency", "-e", "lua:counted_calls.lua:varargs", "-p", program.pid, "-d", 1)
-        yrt.clear(result, yrt.UNSUPPORTED, "tail calls only")
-
-
-def test_luajit_latency_compiled():
-    """A function that goes on in a trace, and comes back to the interpreter to return."""
-    with lua("/usr/bin/luajit", ROUNDS) as program:
-        yield within_own_clock(program, "lua:counted_calls.lua:timed")
-
-
-def test_luajit_compiled():
-    """
-    With the JIT compiler calls from C (coroutines, table.sort()) are all seen, also once they go on in a trace; of
-    others those that the interpreter makes, and none twice.
-    """
-    for name, word, whole in (("generator", "generator", True), ("callback", "callback", True),
-                              ("recursive", "recursive", False), ("Shop:place", "method", False)):
-        with lua("/usr/bin/luajit", 300) as program:
-            result, counts = probed(program, f"lua:counted_calls.lua:{name}")
-            seen = result.expect().samples
-            assert 0 < seen <= counts[word] and (not whole or seen == counts[word]), f"{name}: {seen} of {counts[word]}"
-            yield f"{name}: {seen} of {counts[word]} calls"
-
-
-def test_luajit_names():
-    """By the end of a path, by the line of the definition, by no name that is there."""
-    with lua("/usr/bin/luajit", ROUNDS, "joff") as program:
-        line = next(i for i, text in enumerate(open(f"{yrt.SOURCE}/fixtures/lua/counted_calls.lua"), 1)
-                    if "function recursive" in text)
-        result, counts = probed(program, f"lua:counted_calls.lua:{line}")
-        assert result.expect().samples == counts["recursive"], result.stderr
-        result = yrt.run("probe", "-e", "lua:counted_calls.lua:recursiv", "-p", program.pid, "-d", 1)
-        yrt.clear(result, yrt.USAGE, "no function", "near: .*counted_calls.lua:recursive")
-
-
-PERL = ["main::recursive", "main::raises", "main::loops", "main::tail", "main::redefined", "Shop::Order::new",
-        "Shop::Order::place", "Shop::Order::DESTROY", "main::by_number"]
-
-
-def test_perl_kinds():
-    """Subs, methods, destructors, tail calls by goto, those that sort() and eval call."""
-    with Program("/usr/bin/perl", f"{yrt.SOURCE}/fixtures/perl/counted_calls.pl", ROUNDS) as program:
-        for name in PERL:
-            word = name.rpartition("::")[2].lower()
-            before = program.do("go")
-            result, after = probed(program, f"perl:{name}")
-            due = after[word] - before[word]
-            shown = name.removeprefix("main::")
-            assert result.expect().samples == due, f"{name}: {due} calls\n{yrt.show(result.stacks)}"
-            assert all(any(shown in f for f in frames[-3:]) for frames, _ in result.stacks), yrt.show(result.stacks)
-            yield f"{name}: {due} calls"
-        result = yrt.run("probe", "-e", "perl:main::recursiv", "-p", program.pid, "-d", 1)
-        yrt.clear(result, yrt.USAGE, "no function", "near: main::recursive")
-
-
-def test_perl_latency():
-    """Each way out of a sub ends its call: return, die, goto, the end of sort()'s block."""
-    with Program("/usr/bin/perl", f"{yrt.SOURCE}/fixtures/perl/counted_calls.pl", ROUNDS) as program:
-        yield from ends_of(program, "perl:", [(name, {}) for name in [*PERL, "main::several"]])
-        yield within_own_clock(program, "perl:main::timed")
 
 
 def versions(program):

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+probe and latency of functions of LuaJIT and PUC-Lua: as many hits as the program counts calls itself.
+"""
+
+import os
+
+import yrt
+from counted import ROUNDS, Program, ends_of, kinds_of, probed, within_own_clock
+
+# A function as it is asked for, a word of its frame, and the program's own word for it.
+PLACE = "(counted_calls.lua:"
+LUA = [
+    ("recursive", PLACE, "recursive"), ("tail", PLACE, "tail"), ("raises", PLACE, "raises"),
+    ("varargs", PLACE, "varargs"), ("Shop:place", PLACE, "method"), ("Shop.tax", PLACE, "tax"),
+    ("Shop.__add", PLACE, "metamethod"), ("generator", PLACE, "generator"), ("callback", PLACE, "callback"),
+    ("loop", PLACE, "loop"), ("paused", PLACE, "paused"), ("several", PLACE, "several"),
+]
+PUC = [os.environ["YRT_PUC_LUA"]] if os.environ.get("YRT_PUC_LUA") else [f"/usr/bin/lua5.{i}" for i in (1, 2, 3, 4)]
+
+
+def lua(program, rounds, *flags):
+    return Program(program, f"{yrt.SOURCE}/fixtures/lua/counted_calls.lua", rounds, *flags)
+
+
+def lua_kinds(program, rounds, *flags):
+    with lua(program, rounds, *flags) as program:
+        program.do("warm")
+        yield from kinds_of(program, "lua:counted_calls.lua:", LUA, lambda frame, shown: shown in frame)
+
+
+def test_luajit_interpreted():
+    yield from lua_kinds("/usr/bin/luajit", ROUNDS, "joff")
+
+
+def test_puc():
+    """All kinds of functions of 5.1 to 5.4."""
+    for program in PUC:
+        yield program
+        yield from lua_kinds(program, ROUNDS)
+
+
+def test_puc_latency():
+    """The same, and how their calls end."""
+    for program in PUC:
+        yield program
+        with lua(program, ROUNDS) as at:
+            yield from ends_of(at, "lua:counted_calls.lua:", ENDS)
+            result = yrt.run("latency", "-e", "lua:counted_calls.lua:varargs", "-p", at.pid, "-d", 1)
+            yrt.clear(result, yrt.UNSUPPORTED, "tail calls only")
+
+
+def test_puc_names():
+    """By the line of the definition; a near name."""
+    program = PUC[-1]
+    with lua(program, ROUNDS) as at:
+        line = next(i for i, text in enumerate(open(f"{yrt.SOURCE}/fixtures/lua/counted_calls.lua"), 1)
+                    if "function recursive" in text)
+        result, counts = probed(at, f"lua:counted_calls.lua:{line}")
+        assert result.expect().samples == counts["recursive"], result.stderr
+        result = yrt.run("probe", "-e", "lua:counted_calls.lua:recursiv", "-p", at.pid, "-d", 1)
+        yrt.clear(result, yrt.USAGE, "no function", "near: .*counted_calls.lua:recursive")
+
+
+# A function, and how its calls end: all return, n by an error or in a tail call, ...
+ENDS = [
+    ("recursive", {}), ("raises", {"left": 2, "open": 1}), ("tail", {"lost": 3 * ROUNDS}), ("Shop:place", {}),
+    ("generator", {}), ("paused", {}), ("several", {}), ("closes", {}), ("callback", {}), ("loop", {}),
+]
+
+
+def test_luajit_latency():
+    """Coroutines that take turns, errors, tail calls: each call is paired with its own end."""
+    with lua("/usr/bin/luajit", ROUNDS, "joff") as program:
+        yield from ends_of(program, "lua:counted_calls.lua:", ENDS)
+        yield within_own_clock(program, "lua:counted_calls.lua:timed")
+        result = yrt.run("latency", "-e", "lua:counted_calls.lua:varargs", "-p", program.pid, "-d", 1)
+        yrt.clear(result, yrt.UNSUPPORTED, "tail calls only")
+
+
+def test_luajit_latency_compiled():
+    """A function that goes on in a trace, and comes back to the interpreter to return."""
+    with lua("/usr/bin/luajit", ROUNDS) as program:
+        yield within_own_clock(program, "lua:counted_calls.lua:timed")
+
+
+def test_luajit_compiled():
+    """
+    With the JIT compiler calls from C (coroutines, table.sort()) are all seen, also once they go on in a trace; of
+    others those that the interpreter makes, and none twice.
+    """
+    for name, word, whole in (("generator", "generator", True), ("callback", "callback", True),
+                              ("recursive", "recursive", False), ("Shop:place", "method", False)):
+        with lua("/usr/bin/luajit", 300) as program:
+            result, counts = probed(program, f"lua:counted_calls.lua:{name}")
+            seen = result.expect().samples
+            assert 0 < seen <= counts[word] and (not whole or seen == counts[word]), f"{name}: {seen} of {counts[word]}"
+            yield f"{name}: {seen} of {counts[word]} calls"
+
+
+def test_luajit_names():
+    """By the end of a path, by the line of the definition, by no name that is there."""
+    with lua("/usr/bin/luajit", ROUNDS, "joff") as program:
+        line = next(i for i, text in enumerate(open(f"{yrt.SOURCE}/fixtures/lua/counted_calls.lua"), 1)
+                    if "function recursive" in text)
+        result, counts = probed(program, f"lua:counted_calls.lua:{line}")
+        assert result.expect().samples == counts["recursive"], result.stderr
+        result = yrt.run("probe", "-e", "lua:counted_calls.lua:recursiv", "-p", program.pid, "-d", 1)
+        yrt.clear(result, yrt.USAGE, "no function", "near: .*counted_calls.lua:recursive")
+
+
+yrt.main(globals())
