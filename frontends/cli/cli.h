@@ -189,6 +189,8 @@ void flame_free(struct flame_options *o);
 int flame_run(const struct command_line *self, struct flame_options *o, int argc, char **argv);
 /* The same, and o stays: it may be done again. */
 int flame_once(const struct command_line *self, struct flame_options *o, int argc, char **argv);
+/* A dump of the processes of o, as text; output: a file. Returns the exit code. */
+int dump_once(const struct flame_options *o, const char *output);
 /* "yrt" and the arguments, as typed; malloc'd. NULL: out of memory. */
 char *join_arguments(int argc, char **argv);
 

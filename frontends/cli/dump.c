@@ -90,7 +90,7 @@ const struct manual dump_manual = {
 
 struct request {
 	struct flame_options o;
-	bool json, logical;
+	bool json, logical, text;
 	const char *core, *root;
 	u32 repeat;
 	double interval_s;
@@ -117,7 +117,7 @@ static struct error *parse_option(struct request *r, int option)
 
 static bool is_text(const struct request *r)
 {
-	return !r->json && !r->o.format && (!strcmp(r->o.output, "-") || !strchr(r->o.output, '.'));
+	return r->text || (!r->json && !r->o.format && (!strcmp(r->o.output, "-") || !strchr(r->o.output, '.')));
 }
 
 static struct error *check_core(const struct request *r)
@@ -334,6 +334,16 @@ static int run(const struct request *r, const char *command)
 	dump_destroy(d);
 	history_free(h);
 	return code;
+}
+
+int dump_once(const struct flame_options *o, const char *output)
+{
+	struct request r = {.o = *o, .text = true, .repeat = 1, .interval_s = 1};
+
+	r.o.output = output;
+	r.o.run.sampler.collect.names.inlines = true;
+	r.o.run.sampler.collect.names.lines = true;
+	return run(&r, "dump");
 }
 
 int dump_main(const struct command_line *self, int argc, char **argv)

@@ -339,7 +339,7 @@ static struct error *open_output(struct flame_options *o, struct output *out, ch
 		return output_open(name, out);
 	}
 	output_stamp(stamp);
-	err = output_reserve(stamp, 1, reserved);
+	err = output_reserve(stamp, ".yrt", 1, reserved);
 	return err ? err : output_open(strdup(*reserved), out);
 }
 

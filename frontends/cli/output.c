@@ -138,7 +138,7 @@ void output_stamp(char ret[OUTPUT_STAMP])
 	strftime(ret, OUTPUT_STAMP, "%Y%m%d-%H%M%S", localtime_r(&now, &tm));
 }
 
-struct error *output_reserve(const char *stem, unsigned long first, char **ret)
+struct error *output_reserve(const char *stem, const char *kind, unsigned long first, char **ret)
 {
 	struct error *err;
 
@@ -148,7 +148,7 @@ struct error *output_reserve(const char *stem, unsigned long first, char **ret)
 
 		if (n > 1)
 			snprintf(number, sizeof(number), "-%lu", n);
-		if (asprintf(ret, "%s%s.yrt", stem, number) < 0) {
+		if (asprintf(ret, "%s%s%s", stem, number, kind) < 0) {
 			*ret = NULL;
 			return &error_no_memory;
 		}
@@ -163,7 +163,7 @@ struct error *output_reserve(const char *stem, unsigned long first, char **ret)
 		if (err)
 			return err;
 	}
-	return error_new(ERROR_OUTPUT, "cannot find a name for a recording like %s.yrt", stem);
+	return error_new(ERROR_OUTPUT, "cannot find a name like %s%s", stem, kind);
 }
 
 void output_unreserve(const char *path)

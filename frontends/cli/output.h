@@ -21,10 +21,11 @@ struct output {
 };
 
 /*
- * Makes an empty recording of a name that nobody has: STEM.yrt, or STEM-N.yrt, N from first on (1: without a number).
+ * Makes an empty file of a name that nobody has: STEM and kind (".yrt"), or STEM-N and kind, N from first on (1: without
+ * a number).
  * *ret is malloc'd. Who leaves it empty deletes it (output_unreserve()).
  */
-struct error *output_reserve(const char *stem, unsigned long first, char **ret);
+struct error *output_reserve(const char *stem, const char *kind, unsigned long first, char **ret);
 void output_unreserve(const char *path);
 /* The local time as names of files have it: 20260102-030405. */
 #define OUTPUT_STAMP 16

@@ -17,17 +17,18 @@
 #define STAMP      (OUTPUT_STAMP - 1)
 #define RESERVED_S (24 * 60 * 60)
 
-/* "watch-20260102-030405.yrt", "watch-20260102-030405-2.yrt" */
+/* "watch-20260102-030405.yrt", "watch-20260102-030405-2.txt" */
 static int is_ours(const struct dirent *entry)
 {
 	const char *name = entry->d_name;
 	size_t n = strlen(name);
 
-	return n > 10 && !strncmp(name, "watch-", 6) && !strcmp(name + n - 4, ".yrt") &&
+	return n > 10 && !strncmp(name, "watch-", 6) &&
+	       (!strcmp(name + n - 4, RING_RECORDING) || !strcmp(name + n - 4, RING_DUMP)) &&
 	       strspn(name + 6, "0123456789-") == n - 10;
 }
 
-/* Without ".yrt", so that TIME-2 comes after TIME and before TIME-10. */
+/* Without what follows the dot, so that TIME-2 comes after TIME and before TIME-10. */
 static int by_age(const struct dirent **a, const struct dirent **b)
 {
 	char stem[2][sizeof((*a)->d_name)];
@@ -69,7 +70,7 @@ struct error *ring_each(const char *dir, struct error *(*found)(void *ctx, const
 	return err;
 }
 
-struct error *ring_reserve(const char *dir, char **ret)
+struct error *ring_reserve(const char *dir, const char *kind, char **ret)
 {
 	struct dirent **list;
 	char stamp[OUTPUT_STAMP];
@@ -87,7 +88,7 @@ struct error *ring_reserve(const char *dir, char **ret)
 	}
 	if (!err)
 		err = asprintf(&stem, "%s/watch-%s", dir, stamp) < 0 ? &error_no_memory
-		                                                     : output_reserve(stem, first, ret);
+		                                                     : output_reserve(stem, kind, first, ret);
 	if (n >= 0)
 		free_list(list, n);
 	return err && n >= 0 ? error_hint(err, "free some space, or give another folder with --dir") : err;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The recordings that watch keeps in a folder: files named watch-….yrt, oldest first by their names, which are times.
+ * What watch keeps in a folder: recordings named watch-….yrt and dumps named watch-….txt, oldest first by their names,
+ * which are times.
  */
 #ifndef YRT_RING_H
 #define YRT_RING_H
@@ -10,10 +11,12 @@
 #include "unwind/error.h"
 
 /*
- * Makes the empty file of the next recording: watch-TIME.yrt, or watch-TIME-N.yrt where one is there that is not older
- * (of the same second, or from before the clock was set back). *ret is malloc'd.
+ * Makes the empty file of the next one: watch-TIME.yrt, or watch-TIME-N.yrt where one is there that is not older (of the
+ * same second, or from before the clock was set back). *ret is malloc'd.
  */
-struct error *ring_reserve(const char *dir, char **ret);
+struct error *ring_reserve(const char *dir, const char *kind, char **ret);
+#define RING_RECORDING ".yrt"
+#define RING_DUMP      ".txt"
 /* Deletes the oldest until what is left is no more than limit bytes; *deleted: so many. The newest stays in any case.
  */
 struct error *ring_trim(const char *dir, u64 limit, u32 *deleted);

@@ -386,7 +386,7 @@ static struct error *keep_unsent(struct profile *p, struct error *why)
 	struct error *err, *closing;
 
 	output_stamp(stem + strlen(stem));
-	err = output_reserve(stem, 1, &name);
+	err = output_reserve(stem, ".yrt", 1, &name);
 	if (!err)
 		err = output_open(strdup(name), &out);
 	if (!err)

@@ -2,6 +2,7 @@
 #include "spool.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,6 +13,13 @@
 
 #define BUSY 4 /* a store that took too long is left alone for this many times as long */
 
+static bool is_recording(const char *path)
+{
+	const char *dot = strrchr(path, '.');
+
+	return dot && !strcmp(dot, RING_RECORDING);
+}
+
 static struct error *send_one(void *ctx, const char *path)
 {
 	struct spool *s = ctx;
@@ -20,7 +28,8 @@ static struct error *send_one(void *ctx, const char *path)
 	struct error *err;
 	struct stat st;
 
-	if (table_get(&s->refused, key) || stat(path, &st) || !st.st_size) /* another one writes it, or could not */
+	if (!is_recording(path) || table_get(&s->refused, key) || stat(path, &st) ||
+	        !st.st_size) /* another one writes it, or could not */
 		return NULL;
 	err = send_file(&s->send, path, &stop_sampling, &result);
 	if (!err)

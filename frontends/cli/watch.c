@@ -38,7 +38,9 @@ static const struct manual_option options[] = {
         {FLAME_EVENT, "event", "NAME",
                 "what to record: clock (time on the CPU, the default), lock (waits for locks), wait (time off the "
                 "CPU), "
-                "wall (both) and the others of record",
+                "wall (both) and the others of record; dump: every thread's stack, what it waits for, and deadlocks at "
+                "one "
+                "moment, as text (watch-TIME.txt)",
                 COMPLETE_NOTHING},
         {'n', "count", "N", "end after N recordings (0: never)", COMPLETE_NOTHING},
         {WATCH_DIR, "dir", "DIR",
@@ -66,6 +68,8 @@ static const struct manual_example examples[] = {
         {"yrt watch --select exe=envoy --when 'exit(curl -fs -m 2 localhost:9901/ready) > 0 for 5s'",
                 "when a check fails for five seconds"},
         {"yrt watch -p 4242 --event lock --when 'exit(./check) > 0' -n 1", "who waits for whose lock, at that moment"},
+        {"yrt watch -p 4242 --event dump --when 'exit(curl -fs -m 2 localhost:8080/health) > 0' -n 3 --every 10",
+                "what all threads do while a service does not answer"},
         {"yrt watch -a --every 600 --ring 200m --dir /var/lib/yrt", "a machine's last days"},
         {NULL, NULL},
 };
@@ -93,6 +97,7 @@ struct watch {
 	struct spool spool;
 	int *given; /* by -p */
 	int ngiven;
+	bool dumps;         /* in place of recordings */
 	bool missed;        /* nothing matched the last time, and it was said */
 	bool obscured;      /* a process that may match may not be looked at, and it was said */
 	struct table known; /* processes that were looked at, by pid: how often */
@@ -129,6 +134,18 @@ static struct error *take_option(struct watch *w, int option)
 	return err || taken ? err : flame_option(option, &w->o);
 }
 
+static struct error *check_dumps(struct watch *w)
+{
+	if (w->o.run.sampler.everyone)
+		return error_hint(error_new(ERROR_USAGE, "--event dump takes no -a"), "give -p or --select");
+	if (w->o.send.url)
+		return error_hint(
+		        error_new(ERROR_USAGE, "--event dump writes text, which a profile store does not take"),
+		        "leave out --push; --event wall is a recording of what threads wait for");
+	w->o.event = NULL;
+	return w->condition ? when_parse(w->condition, &w->when) : NULL;
+}
+
 static struct error *parse(struct watch *w, int argc, char **argv)
 {
 	struct manual_getopt g;
@@ -154,6 +171,9 @@ static struct error *parse(struct watch *w, int argc, char **argv)
 	if (w->o.run.sampler.duration_s <= 0 || w->o.run.sampler.duration_s > w->every_s)
 		return error_new(ERROR_USAGE, "--duration (%g s) has to be more than 0 and no more than --every (%g s)",
 		        w->o.run.sampler.duration_s, w->every_s);
+	w->dumps = w->o.event && !strcmp(w->o.event, "dump");
+	if (w->dumps)
+		return check_dumps(w);
 	err = flame_set_event(&w->o);
 	if (!err && w->o.run.sampler.everyone && w->o.event && strcmp(w->o.event, "clock") != 0)
 		err = error_hint(error_new(ERROR_USAGE, "-a works for time on the CPU only"), "give -p or --select");
@@ -327,7 +347,9 @@ static int record_to(struct watch *w, const struct command_line *self, int argc,
 	if (!output)
 		return report_error(&error_no_memory);
 	w->o.output = output;
-	code = flame_once(self, &w->o, argc, argv);
+	code = w->dumps ? dump_once(&w->o, path) : flame_once(self, &w->o, argc, argv);
+	if (w->dumps && !code)
+		fprintf(stderr, "yrt: wrote %s\n", path);
 	w->o.output = NULL;
 	output_unreserve(path);
 	malloc_trim(0);
@@ -340,7 +362,10 @@ static int record_once(struct watch *w, const struct command_line *self, int arg
 	cleanup(free) char *path = NULL;
 
 	if (find_targets(w, err)) {
-		struct error *full = ring_reserve(w->spool.dir, &path);
+		struct error *full = w->dumps ? run_add_children(&w->o.run) : NULL;
+
+		if (!full)
+			full = ring_reserve(w->spool.dir, w->dumps ? RING_DUMP : RING_RECORDING, &path);
 
 		w->missed = false;
 		return full ? report_error(full) : record_to(w, self, argc, argv, path);

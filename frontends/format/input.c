@@ -228,17 +228,23 @@ static struct error *read_folded(FILE *in, const char *path, struct filter *s)
 	return err;
 }
 
+/* What came by a pipe has a name that the user knows. */
+static const char *given_name(const char *path, const char *other)
+{
+	return strcmp(path, "stdin") ? path : other;
+}
+
 /* Files of other tools that are recognised, but not read. */
 static struct error *refuse_known(const char *path, const u8 *bytes, size_t n)
 {
 	if (n >= 8 && (!memcmp(bytes, "PERFILE2", 8) || !memcmp(bytes, "2ELIFREP", 8)))
 		return error_hint(
 		        error_new(ERROR_INPUT, "%s is a perf.data file, which only perf itself can read", path),
-		        "perf script -i %s | yrt render - -o out.html", path);
+		        "perf script -i %s | yrt render - -o out.html", given_name(path, "perf.data"));
 	if (n >= 4 && !memcmp(bytes, "FLR", 4))
 		return error_hint(error_new(ERROR_INPUT, "%s is a JFR file, of a flight recorder", path),
 		        "async-profiler's converter makes folded stacks of it: jfrconv -o collapsed %s out.folded",
-		        path);
+		        given_name(path, "FILE.jfr"));
 	return NULL;
 }
 

@@ -408,4 +408,24 @@ def test_event():
         yrt.clear(refused, yrt.USAGE, "time on the CPU only")
 
 
+def test_dumps():
+    """A dump at the moment of the condition: a file of text each, within the ring, and never sent as a profile."""
+    with yrt.Fixture("waits", wait=False) as fixture, tempfile.TemporaryDirectory() as directory:
+        options = ("--event", "dump", "--when", "exit(true) < 1", "-n", 3, "-d", 0.1, "--every", 0.1, "--ring", 1)
+        yrt.waiting(fixture.pid, 9)
+        result = yrt.run(
+            "watch", "-p", fixture.pid, *options, "--dir", directory, output=False, stats=False).expect()
+        (name,) = os.listdir(directory)  # the newest stays
+        text = yrt.read(os.path.join(directory, name))
+        assert re.fullmatch(r"watch-[-0-9]+\.txt", name) and f"wrote {os.path.join(directory, name)}" in result.stderr
+        assert text.startswith("DEADLOCK: ") and "wait_accept" in text, text
+        with stores.Store() as store:
+            yrt.run("watch", "-p", fixture.pid, "-n", 1, "-d", 0.1, "--push", f"otlp+http://127.0.0.1:{store.port}", "--dir", directory,
+                    output=False, stats=False).expect()
+        assert os.listdir(directory) == [name]
+    for more, word in (("-a",), "takes no -a"), (("-p", os.getpid(), "--push", "otlp+http://127.0.0.1:1"), "writes text"):
+        refused = yrt.run("watch", "--event", "dump", *more, output=False, stats=False)
+        yrt.clear(refused, yrt.USAGE, word)
+
+
 yrt.main(globals())
