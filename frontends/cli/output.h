@@ -21,8 +21,8 @@ struct output {
 };
 
 /*
- * Makes an empty file of a name that nobody has: STEM and kind (".yrt"), or STEM-N and kind, N from first on (1: without
- * a number).
+ * Makes an empty file of a name that nobody has: STEM and kind (".yrt"), or STEM-N and kind, N from first on (1:
+ * without a number).
  * *ret is malloc'd. Who leaves it empty deletes it (output_unreserve()).
  */
 struct error *output_reserve(const char *stem, const char *kind, unsigned long first, char **ret);

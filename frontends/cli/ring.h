@@ -11,8 +11,8 @@
 #include "unwind/error.h"
 
 /*
- * Makes the empty file of the next one: watch-TIME.yrt, or watch-TIME-N.yrt where one is there that is not older (of the
- * same second, or from before the clock was set back). *ret is malloc'd.
+ * Makes the empty file of the next one: watch-TIME.yrt, or watch-TIME-N.yrt where one is there that is not older (of
+ * the same second, or from before the clock was set back). *ret is malloc'd.
  */
 struct error *ring_reserve(const char *dir, const char *kind, char **ret);
 #define RING_RECORDING ".yrt"

@@ -13,6 +13,7 @@
 #include "unwind/runtime.h"
 
 #define NAME_LENGTH 512
+#define LITTLE      0.03 /* a share: less is nothing to speak of */
 #define NOTHING     0.02 /* threads, on average */
 #define CAUSE       0.4  /* of the CPU time */
 #define NOWHERE     "code that was not seen"
@@ -389,15 +390,51 @@ static bool is_nothing(const struct rule *r, const struct evidence_view *v, cons
 	return r->severity != SEVERITY_REMARK && !strcmp(v->name, "wall") && threads && threads->number < NOTHING;
 }
 
-/* *holds: it does, and *ret is a finding. */
-static struct error *apply(const struct rule *r, struct evidence *e, enum verdict *holds, struct finding *ret)
+/*
+ * What a rule asks for is there, and only its share is too small for a finding: that is no trouble, but neither is it
+ * nothing. *seen: its title as it would be, malloc'd; NULL: another reason speaks against it, or there is hardly any.
+ * *nothing: it may be said that there is none.
+ */
+static struct error *describe_little(
+        const struct rule *r, const struct match *m, const struct facts *f, bool excluded, char **seen, bool *nothing)
 {
+	bool of_share = false, alone = !excluded;
+	struct error *err = NULL;
+	double value;
+
+	for (char *const *when = r->when; !err && *when; when++) {
+		bool share = !strncmp(*when, "share", strlen("share"));
+
+		of_share |= share;
+		if (!share)
+			err = expression_value(*when, f, &value);
+		if (!err && !share)
+			alone &= !isnan(value) && value;
+	}
+	*nothing = !of_share || m->share < LITTLE;
+	if (err || *nothing || !alone)
+		return err;
+	*seen = finding_text(r->title, f);
+	return *seen ? NULL : &error_no_memory;
+}
+
+struct conclusion {
+	enum verdict holds;
+	struct finding finding; /* YES */
+	bool nothing;           /* NO: and there is none of it */
+	char *seen;             /* NO: so much of it; or NULL */
+};
+
+static struct error *apply(const struct rule *r, struct evidence *e, struct conclusion *ret)
+{
+	enum verdict *holds = &ret->holds;
 	const struct evidence_view *v = choose_view(r, e);
 	struct match m = {0};
 	struct blamed b = {0};
 	struct error *err = NULL;
-	bool excluded = false;
+	bool excluded = false, idle;
 
+	*ret = (struct conclusion){.nothing = true};
 	forget_match(e);
 	*holds = v || !r->views[0] ? YES : UNKNOWN;
 	if (*holds == YES && v)
@@ -412,14 +449,17 @@ static struct error *apply(const struct rule *r, struct evidence *e, enum verdic
 		err = set_lets(r, e);
 	if (!err && *holds == YES)
 		err = all_hold(r->when, &e->facts, holds);
-	if (*holds == YES && v && is_nothing(r, v, &e->facts))
+	idle = v && is_nothing(r, v, &e->facts);
+	if (*holds == YES && idle)
 		*holds = NO;
 	if (!err && *holds == YES)
 		err = any_holds(r->unless, &e->facts, &excluded);
 	if (!err && excluded)
 		*holds = NO;
 	if (!err && *holds == YES)
-		err = make_finding(r, e, v, &m, &b, ret);
+		err = make_finding(r, e, v, &m, &b, &ret->finding);
+	if (!err && *holds == NO && !idle)
+		err = describe_little(r, &m, &e->facts, excluded, &ret->seen, &ret->nothing);
 	match_free(&m);
 	match_free(&b.match);
 	if (!err)
@@ -487,19 +527,15 @@ static void drop_replaced(struct finding *all, u32 *n)
 	*n = kept;
 }
 
-static struct error *add_healthy(struct findings *f, const struct rule *r, const struct facts *facts)
+/* text is taken over. */
+static struct error *add_text(char ***texts, u32 *n, char *text)
 {
-	struct error *err;
-	char *text;
+	struct error *err = text ? grow(texts, *n, sizeof(**texts)) : &error_no_memory;
 
-	if (!r->healthy)
-		return NULL;
-	text = finding_text(r->healthy, facts);
-	err = text ? grow(&f->healthy, f->nhealthy, sizeof(*f->healthy)) : &error_no_memory;
 	if (err)
 		free(text);
 	else
-		f->healthy[f->nhealthy++] = text;
+		(*texts)[(*n)++] = text;
 	return err;
 }
 
@@ -531,15 +567,18 @@ struct error *findings_make(const struct rules *rules, struct evidence *e, struc
 
 	*ret = (struct findings){0};
 	for (u32 i = 0; !err && i < rules->n; i++) {
-		enum verdict holds = NO;
+		struct conclusion c;
 
 		if (!is_for(&rules->all[i], e->runtimes))
 			continue;
-		err = apply(&rules->all[i], e, &holds, &all[n]);
-		n += !err && holds == YES;
-		ret->unmeasured += holds == UNKNOWN;
-		if (!err && holds == NO)
-			err = add_healthy(ret, &rules->all[i], &e->facts);
+		err = apply(&rules->all[i], e, &c);
+		if (!err && c.holds == YES)
+			all[n++] = c.finding;
+		ret->unmeasured += c.holds == UNKNOWN;
+		if (!err && c.seen)
+			err = add_text(&ret->seen, &ret->nseen, c.seen);
+		else if (!err && c.holds == NO && c.nothing && rules->all[i].healthy)
+			err = add_text(&ret->healthy, &ret->nhealthy, finding_text(rules->all[i].healthy, &e->facts));
 	}
 	if (!err) {
 		drop_replaced(all, &n);
@@ -566,6 +605,9 @@ void findings_free(struct findings *f)
 	for (u32 i = 0; i < f->nhealthy; i++)
 		free(f->healthy[i]);
 	free(f->healthy);
+	for (u32 i = 0; i < f->nseen; i++)
+		free(f->seen[i]);
+	free(f->seen);
 	free(f->verdict);
 	*f = (struct findings){0};
 }

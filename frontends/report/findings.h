@@ -35,6 +35,8 @@ struct findings { /* zeroed at first */
 	u32 more;       /* that had no room, the lightest */
 	char **healthy; /* texts of rules that were measured and do not hold */
 	u32 nhealthy;
+	char **seen; /* titles of rules that do not hold as their share is too small, but is no nothing */
+	u32 nseen;
 	u32 unmeasured; /* rules that could not be decided, as something was not measured */
 	char *verdict;  /* one sentence */
 };

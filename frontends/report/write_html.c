@@ -199,15 +199,15 @@ static void put_changes(const struct page *w)
 	fputs(c->n + c->ngone ? "</ul>" : "</ul><p>nothing</p>", w->out);
 }
 
-static void put_healthy(const struct page *w)
+static void put_texts(const struct page *w, const char *class, char *const *texts, u32 n)
 {
-	fputs("<ul class=\"healthy\">", w->out);
-	for (u32 i = 0; i < w->f->nhealthy; i++) {
+	fprintf(w->out, "<ul class=\"%s\">", class);
+	for (u32 i = 0; i < n; i++) {
 		fputs("<li>", w->out);
-		put_clean(w, w->f->healthy[i]);
+		put_clean(w, texts[i]);
 		fputs("</li>\n", w->out);
 	}
-	fputs(w->f->nhealthy ? "</ul>" : "</ul><p>nothing</p>", w->out);
+	fputs(n ? "</ul>" : "</ul><p>nothing</p>", w->out);
 }
 
 static void put_steps(const struct page *w)
@@ -343,7 +343,9 @@ static struct error *put_part(const struct page *w, const char *part, size_t len
 	else if (IS("changes"))
 		put_changes(w);
 	else if (IS("healthy"))
-		put_healthy(w);
+		put_texts(w, "healthy", w->f->healthy, w->f->nhealthy);
+	else if (IS("seen"))
+		put_texts(w, "seen", w->f->seen, w->f->nseen);
 	else if (IS("steps"))
 		put_steps(w);
 	else if (IS("findings"))

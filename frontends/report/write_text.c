@@ -187,6 +187,9 @@ static void put_changes(FILE *out, const struct comparison *c)
 
 static void put_lists(FILE *out, const struct findings *f, const struct evidence *e)
 {
+	fputs(f->nseen ? "\n## Seen, but too little for a finding\n\n" : "", out);
+	for (u32 i = 0; i < f->nseen; i++)
+		fprintf(out, "- %s\n", f->seen[i]);
 	fputs("\n## Looked at and found healthy\n\n", out);
 	for (u32 i = 0; i < f->nhealthy; i++)
 		fprintf(out, "- %s\n", f->healthy[i]);
@@ -337,11 +340,14 @@ static json_t *steps_json(const struct evidence *e, bool missing)
 struct error *report_write_json(
         const struct findings *f, const struct evidence *e, const struct report_meta *meta, FILE *out)
 {
-	json_t *root = json_object(), *findings = json_array(), *healthy = json_array(), *names = json_array();
+	json_t *root = json_object(), *findings = json_array(), *healthy = json_array(), *seen = json_array(),
+	       *names = json_array();
 	bool failed;
 
 	for (u32 i = 0; i < f->n; i++)
 		json_array_append_new(findings, finding_json(&f->all[i]));
+	for (u32 i = 0; i < f->nseen; i++)
+		json_array_append_new(seen, text(f->seen[i]));
 	for (u32 i = 0; i < f->nhealthy; i++)
 		json_array_append_new(healthy, text(f->healthy[i]));
 	for (const struct runtime_ops *const *r = runtimes; *r; r++)
@@ -358,6 +364,7 @@ struct error *report_write_json(
 		json_object_set_new(root, "changes", changes_json(meta->changes));
 		json_object_set_new(root, "gone", gone_json(meta->changes));
 	}
+	json_object_set_new(root, "seen", seen);
 	json_object_set_new(root, "healthy", healthy);
 	json_object_set_new(root, "rules_not_decided", json_integer(f->unmeasured));
 	json_object_set_new(root, "steps", steps_json(e, false));

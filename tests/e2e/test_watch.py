@@ -420,10 +420,12 @@ def test_dumps():
         assert re.fullmatch(r"watch-[-0-9]+\.txt", name) and f"wrote {os.path.join(directory, name)}" in result.stderr
         assert text.startswith("DEADLOCK: ") and "wait_accept" in text, text
         with stores.Store() as store:
-            yrt.run("watch", "-p", fixture.pid, "-n", 1, "-d", 0.1, "--push", f"otlp+http://127.0.0.1:{store.port}", "--dir", directory,
-                    output=False, stats=False).expect()
+            url = f"otlp+http://127.0.0.1:{store.port}"
+            sent = ("-n", 1, "-d", 0.1, "--push", url, "--dir", directory)
+            yrt.run("watch", "-p", fixture.pid, *sent, output=False, stats=False).expect()
         assert os.listdir(directory) == [name]
-    for more, word in (("-a",), "takes no -a"), (("-p", os.getpid(), "--push", "otlp+http://127.0.0.1:1"), "writes text"):
+    pushed = ("-p", os.getpid(), "--push", "otlp+http://127.0.0.1:1")
+    for more, word in (("-a",), "takes no -a"), (pushed, "writes text"):
         refused = yrt.run("watch", "--event", "dump", *more, output=False, stats=False)
         yrt.clear(refused, yrt.USAGE, word)
 

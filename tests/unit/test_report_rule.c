@@ -11,6 +11,7 @@
 #include <math.h>
 
 #include "frontends/report/expression.h"
+#include "frontends/report/findings.h"
 #include "frontends/report/match.h"
 
 static u32 function_of(struct profile *p, enum profile_kind kind, const char *name, const char *file)
@@ -241,6 +242,52 @@ static void test_what_does_not_parse(void **state)
 	}
 }
 
+static void conclude(const char *rule, struct findings *ret)
+{
+	struct evidence e = {0};
+	struct rules rules = {0};
+	void *p = NULL;
+
+	assert_int_equal(setup(&p), 0);
+	e.view[0] = (struct evidence_view){.name = strdup("clock"), .profile = p};
+	e.nviews = 1;
+	facts_set(&e.facts, "calls", 7);
+	assert_null(rules_parse(&rules, "test", rule));
+	assert_null(findings_make(&rules, &e, ret));
+	evidence_free(&e);
+	rules_free(&rules);
+}
+
+/* What is there, but too little for a finding, is told with its share, and nobody says that there is none. */
+static void test_little(void **state)
+{
+#define RULE(stack, when)                                                                                              \
+	"rule x\n\ttitle malloc: {share:%}\n\twhy w\n\tchange c\n\tshow s\n\thealthy none\n\tview clock\n\tstack "     \
+	"\"" stack "\"\n\twhen " when "\n"
+	static const struct {
+		const char *rule, *seen;
+		u32 findings;
+		bool healthy;
+	} cases[] = {{RULE("malloc", "share.low > 90%"), "malloc: 60 %", 0, false},
+	        {RULE("malloc", "share.low > 20%"), NULL, 1, false}, {RULE("gone", "share.low > 20%"), NULL, 0, true},
+	        {RULE("malloc", "share.low > 90%\n\twhen calls > 5"), "malloc: 60 %", 0, false},
+	        {RULE("malloc", "share.low > 20%\n\twhen calls > 8"), NULL, 0, false},
+	        {RULE("malloc", "share.low > 20%\n\tunless calls > 5"), NULL, 0, false},
+	        {RULE("malloc", "calls > 8"), NULL, 0, true}};
+#undef RULE
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct findings f = {0};
+
+		conclude(cases[i].rule, &f);
+		if (f.n != cases[i].findings || f.nseen != !!cases[i].seen || f.nhealthy != cases[i].healthy ||
+		        (f.nseen && strcmp(f.seen[0], cases[i].seen) != 0))
+			fail_msg("%s: %u findings, %u healthy, seen %s", cases[i].rule, f.n, f.nhealthy,
+			        f.nseen ? f.seen[0] : "nothing");
+		findings_free(&f);
+	}
+}
+
 static void test_continued_lines(void **state)
 {
 	struct rules rules = {0};
@@ -275,6 +322,7 @@ int main(void)
 	        cmocka_unit_test_setup_teardown(test_excepts, setup, teardown),
 	        cmocka_unit_test(test_expressions),
 	        cmocka_unit_test(test_what_does_not_parse),
+	        cmocka_unit_test(test_little),
 	        cmocka_unit_test(test_continued_lines),
 	        cmocka_unit_test(test_builtin_rules),
 	};
