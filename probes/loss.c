@@ -46,10 +46,12 @@ u64 total_lost(const struct sampler_stats *st)
 /* A number of the event's unit. */
 static void print_amount(FILE *out, const struct sampler_stats *st, u64 n)
 {
-	if (strcmp(st->event->unit, "nanoseconds"))
-		fprintf(out, "%lu", n);
-	else
+	if (!strcmp(st->event->unit, "nanoseconds"))
 		fprintf(out, "%.3f s", (double)n / 1e9);
+	else if (!strcmp(st->event->unit, "bytes") && n)
+		loss_bytes(out, (double)n);
+	else
+		fprintf(out, "%lu", n);
 }
 
 static void print_truncated(FILE *out, const struct sampler_stats *st)

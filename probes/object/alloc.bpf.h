@@ -16,7 +16,8 @@
 #define ALLOC_PAIR_FIRST_NS 8000
 
 u64 alloc_interval = 1;
-u32 alloc_most = 0; /* stacks in a moment, before the interval grows; 0: any number */
+u64 alloc_interval_most = 0; /* that blocks were taken by chance with */
+u32 alloc_most = 0;          /* stacks in a moment, before the interval grows; 0: any number */
 u32 alloc_of_moment = 0;
 u64 alloc_moment = 0;        /* when it began */
 u32 alloc_open = 1;          /* calls count */
@@ -150,6 +151,8 @@ static inline bool alloc_choose(u64 size, u64 *value, u64 *calls)
 	*calls = 1;
 	if (units >= interval)
 		return true;
+	if (interval > alloc_interval_most)
+		alloc_interval_most = interval;
 	if (bpf_get_prandom_u32() >= (units << 32) / interval)
 		return false;
 	*value = size ? interval : 0;

@@ -197,7 +197,7 @@ static void stats(void *event, struct sampler_stats *st)
 	struct alloc *a = event;
 
 	count(a, &a->summary.counters);
-	a->summary.interval = object_skeleton(a->host->object)->data->alloc_interval;
+	a->summary.interval = object_skeleton(a->host->object)->bss->alloc_interval_most;
 	a->summary.from = alloc_places_text(a->places);
 	alloc_windows_estimate(a->windows, &a->summary.estimate);
 	st->probed = a->summary.estimate.windows ? a->summary.estimate.part : 0;

@@ -46,7 +46,7 @@ struct alloc_estimate {
 struct alloc_summary { /* sampler_stats.of_event */
 	struct alloc_counters counters;
 	struct alloc_estimate estimate;
-	u64 interval;     /* at the end */
+	u64 interval;     /* the largest that decided of a block by chance; 0: all have a stack */
 	const char *from; /* the files whose functions are probed, by their names */
 };
 

@@ -25,7 +25,7 @@ static void head(FILE *out, const struct sampler_stats *st)
 
 	totals(out, &s->estimate);
 	fprintf(out, " in %.1f s, %lu stacks", st->duration_s, s->counters.taken);
-	if (s->interval > 1)
+	if (s->interval)
 		fprintf(out, ", of blocks below %lu bytes by chance", s->interval);
 	if (*s->from)
 		fprintf(out, ", from %s", s->from);

@@ -273,9 +273,11 @@ static void print_one(FILE *out, const struct profile *p, const struct leak_summ
 	describe(s, j, text, sizeof(text));
 	if (s->in_windows) {
 		fprintf(out,
-		        "  %s: about %s in %lu of %.0f blocks; debug registers watched %u, %lu outlived that\n    ",
-		        text, loss_amount((double)j->bytes, bytes), j->blocks, j->site->calls_made,
-		        j->site->watch.watched, j->life.outlived);
+		        "  %s: about %s in %lu of %.0f blocks; %lu were seen to outlive %.1f s (debug registers "
+		        "watched "
+		        "%u)\n    ",
+		        text, loss_amount((double)j->bytes, bytes), j->blocks, j->site->calls_made, j->life.outlived,
+		        s->watch_s, j->site->watch.watched);
 		leak_print_stack(out, p, j->site->node);
 		return;
 	}
@@ -286,6 +288,17 @@ static void print_one(FILE *out, const struct profile *p, const struct leak_summ
 		        (double)all->life_ns / (double)all->lives / 1e9);
 	fputs("\n    ", out);
 	leak_print_stack(out, p, j->site->node);
+}
+
+/* In windows a stack may have been seen, of whose blocks less than one is left. */
+static u32 without_none(struct judged *all, u32 n)
+{
+	u32 kept = 0;
+
+	for (u32 i = 0; i < n; i++)
+		if (all[i].blocks)
+			all[kept++] = all[i];
+	return kept;
 }
 
 struct error *leak_report(struct leak_stacks *stacks, struct leak_heap *heap, struct profile *p, struct leak_summary *s,
@@ -320,9 +333,10 @@ struct error *leak_report(struct leak_stacks *stacks, struct leak_heap *heap, st
 	}
 	if (!err)
 		qsort(all, n, sizeof(*all), by_growth);
-	for (u32 i = 0; !err && i < n && i < TOLD; i++)
+	n = err ? 0 : without_none(all, n);
+	for (u32 i = 0; i < n && i < TOLD; i++)
 		print_one(out, p, s, &all[i]);
-	if (!err && n > TOLD)
+	if (n > TOLD)
 		fprintf(out, "  and %u more stacks\n", n - TOLD);
 	if (out)
 		fclose(out);

@@ -14,7 +14,7 @@ static void head(FILE *out, const struct sampler_stats *st)
 
 	fprintf(out, "watched %lu blocks: %lu freed, ", s->counters.watched, s->counters.freed);
 	if (s->in_windows)
-		fprintf(out, "%lu seen in a window only, %lu by debug registers, where %lu outlived %.1f s; about %.3g",
+		fprintf(out, "%lu seen in a window only, %lu by debug registers; %lu outlived %.1f s; about %.3g",
 		        s->cut > s->registers ? s->cut - s->registers : 0, s->registers, s->outlived, s->watch_s,
 		        s->estimate.calls);
 	else

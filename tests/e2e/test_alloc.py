@@ -55,6 +55,29 @@ def test_calls():
     yield check(result, sites, 0)
 
 
+def test_by_chance():
+    """Below which size blocks get a stack by chance is said, whatever the run made of it; above all are counted."""
+    fixed, sites = count("--interval", 1000)
+    assert fixed.stats["alloc"]["interval"] == 1000 and "of blocks below 1000 bytes by chance" in fixed.stderr
+    with yrt.Fixture("alloc_sites", 4096, "", 1) as fixture:
+        at = yrt.Run("alloc", "-p", fixture.pid, "-d", 60, "--max-cpu", 100).sampling()
+        fixture.release()
+        truth = fixture.finish()["sites"]
+        paced = at.result().expect()
+    for result, sites in (fixed, sites), (paced, truth):
+        stats = result.stats["alloc"]
+        large = {n: c for n, c in sites.items() if c[1] >= stats["interval"] * c[0]}
+        assert stats["stacks"] < stats["calls"] and stats["interval"] > 16, stats
+        if not stats["in_shifts"] and "rate halved" not in result.stderr:
+            yield check(result, large, 1)
+
+
+def test_left_out():
+    """What a filter leaves out is bytes, as everything else of that line."""
+    result, sites = count("-X", "site_", rounds=64)
+    assert re.search(r", [0-9.]+ MiB left out as asked", result.stderr), result.stderr
+
+
 def test_growth():
     """What malloc() of libc maps for large blocks: their pages, with its header."""
     result, _ = count("--growth", rounds=1)

@@ -97,6 +97,7 @@ def test_windows():
         result, truth, verdicts = windows(mode, 30)
         blamed = {name for name, text in verdicts.items() if text.startswith("[leaks ")}
         assert blamed == {"leak_some"}, (mode, verdicts)
+        assert "in 0 of" not in result.stderr, result.stderr  # nor tells what is not there
         leaked = 200 * truth["leaked"] / truth["wall_s"] * result.stats["duration_s"]
         assert 0.7 * leaked < sum(n for frames, n in result.stacks if "leak_some" in frames) < 1.4 * leaked, (
             leaked, yrt.show(result.stacks))
