@@ -319,6 +319,16 @@ static void conclude_stats(struct evidence *e, const char *name, const struct pr
 	json_decref(stats);
 }
 
+double evidence_taken(const struct profile *p)
+{
+	json_t *stats = p->meta.stats ? json_loads(p->meta.stats, 0, NULL) : NULL;
+	double ret = json_number_value(json_object_get(stats, "cpu_percent")) / 100 *
+	             json_number_value(json_object_get(stats, "duration_s"));
+
+	json_decref(stats);
+	return ret;
+}
+
 void evidence_conclude(struct evidence *e)
 {
 	for (u32 i = 0; i < e->nviews; i++) {

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -44,7 +45,6 @@
 #define MASTER      0.25   /* of the CPU time of a process and its children: a master uses less */
 #define CALLS_LEAST 20     /* system calls of I/O a second */
 #define FAULTS      500    /* a second */
-#define SLOW_S      4.0    /* that a run may be late */
 #define MESSAGE_MAX 2048
 
 struct plan {
@@ -197,15 +197,16 @@ static double view_least(const struct measure *m)
 	return fmin(VIEW_LEAST, fmax(VIEW_FLOOR, m->seconds / 30));
 }
 
-/* A run that is slow to begin or to end may take twice its time, but not more than there is. */
-static u64 limit_of(const struct measure *m, double seconds)
+/*
+ * Where names are many and CPUs few, most of a run comes after it: it may have all the time that there is. The first
+ * one, without which there is nothing to say, has half of the whole more.
+ */
+static u64 limit_of(const struct measure *m, const struct evidence *e)
 {
-	u64 twice = now_ns() + (u64)((2 * seconds + SLOW_S) * 1e9);
-
-	return twice < m->end_ns ? twice : m->end_ns;
+	return m->end_ns + (e->nviews ? 0 : (u64)(m->seconds / 2 * 1e9));
 }
 
-static struct error *run_apart(struct measure *m, const struct taking *t)
+static struct error *run_apart(struct measure *m, const struct evidence *e, const struct taking *t)
 {
 	u64 began = now_ns();
 	double took;
@@ -224,7 +225,7 @@ static struct error *run_apart(struct measure *m, const struct taking *t)
 	}
 	close(fds[1]);
 	err = child < 0 ? error_errno(errno, "cannot start a process")
-	                : child_wait(child, limit_of(m, t->seconds), &status, &late);
+	                : child_wait(child, limit_of(m, e), &status, &late);
 	if (!err)
 		err = failed(status, late, fds[0]);
 	took = (double)(now_ns() - began) / 1e9 - t->seconds;
@@ -274,12 +275,12 @@ static struct error *take_view(struct measure *m, struct evidence *e, const char
 		return NULL;
 	}
 	snprintf(path, sizeof(path), "%s/%s.yrt", m->folder, name);
-	err = run_apart(m, &(struct taking){event, seconds, rate_for(e, name), path});
+	err = run_apart(m, e, &(struct taking){event, seconds, rate_for(e, name), path});
 	if (!err)
 		err = load(e, path);
 	if (err && err->kind == ERROR_PERMISSION && !e->nviews)
 		e->refused = true;
-	else if (!err || (!e->nviews && err->kind != ERROR_NO_PROCESS))
+	else if (!err || (!e->nviews && (err->kind == ERROR_UNSUPPORTED || err->kind == ERROR_USAGE)))
 		return err;
 	say(m, e, true, "%s was not measured: %s", event->command ? event->command : name, err->message);
 	error_free(err);
@@ -562,7 +563,7 @@ static void begin_kept(struct measure *m, struct evidence *e)
 
 static void end_kept(struct measure *m, struct evidence *e)
 {
-	struct error *err = kept_end(&m->kept, limit_of(m, view_least(m)), e);
+	struct error *err = kept_end(&m->kept, m->end_ns, e);
 
 	if (err)
 		say(m, e, true, "who keeps memory was not read: %s; `yrt %s -p %d` says more", err->message,
@@ -631,7 +632,7 @@ static struct error *look_closer(struct measure *m, struct evidence *e, const st
 	snprintf(path, sizeof(path), "%s/clock.yrt", m->folder);
 	snprintf(again, sizeof(again), "%s/again.yrt", m->folder);
 	err = run_apart(
-	        m, &(struct taking){event_find("clock"), seconds, fmax(RATE_AGAIN, rate_for(e, "clock")), again});
+	        m, e, &(struct taking){event_find("clock"), seconds, fmax(RATE_AGAIN, rate_for(e, "clock")), again});
 	if (!err)
 		err = read_profile(again, &p);
 	if (!err)
@@ -674,7 +675,7 @@ static struct error *take_by_command(
 	snprintf(path, sizeof(path), "%s/%s.yrt", m->folder, name);
 	snprintf(pid, sizeof(pid), "%d", m->kept.pid ? m->kept.pid : busiest_of(m));
 	snprintf(duration, sizeof(duration), "%.1f", seconds);
-	err = child_yrt(arguments, "/dev/null", limit_of(m, seconds));
+	err = child_yrt(arguments, "/dev/null", m->end_ns);
 	if (!err)
 		return load(e, path);
 	say(m, e, true, "yrt %s was not measured: %s", command, err->message);
@@ -747,7 +748,7 @@ static void take_dump(struct measure *m, struct evidence *e)
 		return;
 	}
 	say(m, e, false, "several threads wait, so: every thread's stack, and who waits for whom");
-	err = measure_dump(m->folder, busiest_of(m), NULL, limit_of(m, SLOW_S), e);
+	err = measure_dump(m->folder, busiest_of(m), NULL, m->end_ns, e);
 	if (err)
 		say(m, e, true, "no dump was taken: %s", err->message);
 	error_free(err);
@@ -766,7 +767,7 @@ static void take_holder(struct measure *m, struct evidence *e)
 	say(m, e, false, "a file lock is waited for, so: what pid %.0f does, which holds it", pid->number);
 	snprintf(number, sizeof(number), "%.0f", pid->number);
 	snprintf(path, sizeof(path), "%s/holder.json", m->folder);
-	err = child_yrt(arguments, path, limit_of(m, SLOW_S));
+	err = child_yrt(arguments, path, m->end_ns);
 	if (!err)
 		holder_facts_read(e, path);
 	else
@@ -811,8 +812,40 @@ static void take_last(struct measure *m, struct evidence *e)
 	take_growth(m, e, m->first);
 }
 
+static double used(int who)
+{
+	struct rusage r;
+
+	if (getrusage(who, &r))
+		return 0;
+	return (double)(r.ru_utime.tv_sec + r.ru_stime.tv_sec) +
+	       (double)(r.ru_utime.tv_usec + r.ru_stime.tv_usec) / 1e6;
+}
+
+static double used_by_all(void)
+{
+	return used(RUSAGE_SELF) + used(RUSAGE_CHILDREN);
+}
+
+/* What the report itself took: yrt's own processes, and the work in the kernel while the target was interrupted. */
+static void note_cost(struct measure *m, struct evidence *e, double cpu_s, double seconds)
+{
+	double taken = 0;
+
+	for (u32 i = 0; i < e->nviews; i++)
+		taken += evidence_taken(e->view[i].profile);
+	facts_set(&e->facts, "cost.yrt", cpu_s / seconds);
+	facts_set(&e->facts, "cost.target", taken / seconds);
+	say(m, e, false,
+	        "all of it took %.0f s; yrt used %.1f %% of a CPU, and interrupted the target for %.2f %% of a CPU's "
+	        "time",
+	        seconds, 100 * cpu_s / seconds, 100 * taken / seconds);
+}
+
 struct error *measure(struct measure *m, struct evidence *ret)
 {
+	u64 began = now_ns();
+	double before = used_by_all();
 	struct counters first = {0};
 	struct error *err;
 
@@ -839,6 +872,8 @@ struct error *measure(struct measure *m, struct evidence *ret)
 	if (!err)
 		take_last(m, ret);
 	name_target(m, ret);
+	if (!err)
+		note_cost(m, ret, used_by_all() - before, (double)(now_ns() - began) / 1e9);
 	counters_free(&first);
 	m->first = NULL;
 	return err ? err : facts_check(&ret->facts);
