@@ -103,6 +103,7 @@ struct error *hit_shifts_create(const struct event_host *host, struct hit_shifts
 	if (!h)
 		return &error_no_memory;
 	h->host = host;
+	object_skeleton(host->object)->bss->stack_budget_unlimited = !host->options->cpu_percent;
 	h->duty = 1;
 	err = uprobe_shifts_create(&options, &h->shifts);
 	if (err)
