@@ -9,12 +9,13 @@
 
 struct runtime_process;
 
-#define RUNTIME_ALLOCATORS_MAX 16
+#define RUNTIME_ALLOCATORS_MAX 512
 
 struct runtime_allocator {
 	const char *symbol; /* of the runtime's file; what people call it if addr is set */
 	u64 addr;           /* in the process; 0: where the symbol is */
 	enum alloc_shape shape;
+	u32 operand; /* of ALLOC_AT and ALLOC_BEFORE: ALLOC_COOKIE_OPERAND */
 };
 
 struct runtime_allocator_ops {

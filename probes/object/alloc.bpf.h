@@ -10,6 +10,7 @@
 
 #define ALLOC_MOMENT_NS    10000000ull
 #define ALLOC_INTERVAL_MAX (1ull << 31)
+#define ALLOC_CALL_BYTES   5    /* of a direct call */
 #define ALLOC_ANONYMOUS    0x20 /* MAP_ANONYMOUS */
 
 #define ALLOC_PAIR_MOST     3 /* times the mean: what takes longer was interrupted */
@@ -74,6 +75,7 @@ struct { /* sized by alloc.c */
 
 struct alloc_tail { /* a call that may go on as one of another function: its place on the stack, and where it returns */
 	u64 at, to;
+	u64 sure; /* it does: what begins there is no other call */
 };
 
 struct { /* by thread; sized by alloc.c */
@@ -100,7 +102,7 @@ WALK_GLOBAL int alloc_is_inner(u64 sp, u64 ip, u64 cookie)
 	if (ALLOC_COOKIE_SHAPE(cookie) >= ALLOC_MAP && bpf_map_lookup_elem(&alloc_outside, &outside))
 		return 1;
 	last = bpf_map_lookup_elem(&alloc_tails, &thread);
-	if (last && last->at == here.at && last->to == here.to && !ALLOC_COOKIE_TAILS(cookie)) {
+	if (last && last->at == here.at && last->to == here.to && (last->sure || !ALLOC_COOKIE_TAILS(cookie))) {
 		last->at = 0;
 		return 1;
 	}
@@ -109,10 +111,53 @@ WALK_GLOBAL int alloc_is_inner(u64 sp, u64 ip, u64 cookie)
 	return 0;
 }
 
-/* False: it allocates nothing. */
-static inline bool alloc_size(const struct pt_regs *ctx, u32 shape, u64 *size)
+/* The function that is called, or jumped to, next. */
+WALK_GLOBAL int alloc_goes_on(u64 sp, u64 ip, u64 cookie)
 {
-	switch (shape) {
+	struct alloc_tail next = {.at = sp, .sure = 1};
+	u32 thread = (u32)bpf_get_current_pid_tgid();
+
+	if (ALLOC_COOKIE_OPERAND(cookie)) {
+		next.at = sp - 8;
+		next.to = ip + ALLOC_CALL_BYTES;
+	} else if (bpf_probe_read_user(&next.to, sizeof(next.to), (const void *)sp)) {
+		return 0;
+	}
+	bpf_map_update_elem(&alloc_tails, &thread, &next, BPF_ANY);
+	return 0;
+}
+
+/* Where struct pt_regs has the general registers, by their DWARF numbers, in words. */
+static const volatile u8 alloc_register_words[16] = {10, 12, 11, 5, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0};
+
+/* A variable place in the context is none that the verifier lets a program read; these are the same registers. */
+static inline u64 alloc_register(u32 number)
+{
+	const u64 *words = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	u64 value = 0;
+
+	bpf_probe_read_kernel(&value, sizeof(value), words + alloc_register_words[number & 15]);
+	return value;
+}
+
+static __attribute__((noinline)) u64 alloc_operand(const struct pt_regs *ctx, u32 operand)
+{
+	u64 value = operand & ALLOC_OPERAND_VALUE;
+
+	if (operand & ALLOC_OPERAND_REGISTER)
+		return alloc_register((u32)value);
+	if (operand & ALLOC_OPERAND_PRODUCT)
+		return alloc_register((u32)value) * alloc_register((u32)value >> 8);
+	if (operand & ALLOC_OPERAND_STACK &&
+	        bpf_probe_read_user(&value, sizeof(value), (const void *)(ctx->rsp + value)))
+		return 0;
+	return value;
+}
+
+/* False: it allocates nothing. */
+static inline bool alloc_size(const struct pt_regs *ctx, u64 cookie, u64 *size)
+{
+	switch (ALLOC_COOKIE_SHAPE(cookie)) {
 	case ALLOC_SIZE_1:
 		*size = ctx->rdi;
 		return true;
@@ -125,6 +170,15 @@ static inline bool alloc_size(const struct pt_regs *ctx, u32 shape, u64 *size)
 	case ALLOC_RESIZE:
 		*size = ctx->rsi;
 		return !ctx->rdi || *size;
+	case ALLOC_PRODUCT_2:
+		*size = ctx->rsi * ctx->rdx;
+		return true;
+	case ALLOC_RESIZE_2:
+		*size = ctx->rdx;
+		return !ctx->rsi || *size;
+	case ALLOC_AT:
+		*size = alloc_operand(ctx, ALLOC_COOKIE_OPERAND(cookie));
+		return true;
 	case ALLOC_RESIZE_OF:
 		*size = ctx->rcx;
 		return *size && (!ctx->rsi || *size > ctx->rdx);
@@ -208,11 +262,15 @@ static __attribute__((noinline)) int alloc_hit(struct pt_regs *ctx, u64 cookie, 
 	if (ticks != TICKS_TAKEN || !find_target() || !counts || !own)
 		return 0;
 	counts->entries++;
+	if (ALLOC_COOKIE_SHAPE(cookie) == ALLOC_BEFORE) {
+		alloc_goes_on(ctx->rsp, ctx->rip, cookie);
+		return 0;
+	}
 	if (!ALLOC_COOKIE_ALL(cookie) && alloc_is_inner(ctx->rsp, ctx->rip, cookie)) {
 		own->inner++;
 		return 0;
 	}
-	if (!alloc_size(ctx, ALLOC_COOKIE_SHAPE(cookie), size))
+	if (!alloc_size(ctx, cookie, size))
 		return 0;
 	if (*size >> 47) {
 		own->strange++;

@@ -64,8 +64,10 @@ static struct error *place(void *ctx, const struct process *p, struct image *img
         const struct alloc_function *f, u32 number)
 {
 	struct alloc *a = ctx;
-	u64 cookie = f->shape | f->pushed << 8 | (u32)f->tails << 16 | (u32)a->options->growth << 17 |
-	             (u32)f->stepped << 18 | (u64)number << 24;
+	bool instruction = f->shape == ALLOC_AT || f->shape == ALLOC_BEFORE;
+	bool inner = a->options->growth || f->shape == ALLOC_AT; /* calls count, too */
+	u64 cookie = f->shape | f->pushed << 8 | (u32)f->tails << 16 | (u32)inner << 17 | (u32)f->stepped << 18 |
+	             (u64)(instruction ? f->operand : number) << 24;
 
 	const struct alloc_window_place at = {.program = object_skeleton(a->host->object)->progs.on_alloc,
 	        .offset = f->offset,

@@ -26,6 +26,7 @@ struct alloc_function {
 	u32 pushed;   /* words that it has pushed by then */
 	bool stepped; /* the kernel does not emulate the instruction there */
 	bool tails;   /* it may end in a jump to another one */
+	u32 operand;  /* of ALLOC_AT: what has the size */
 	bool wrapper; /* it does nothing but jump to another one: that one is probed */
 };
 

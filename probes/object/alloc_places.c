@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #include "alloc.h"
+#include "probes/hit/hit_find.h"
 #include "probes/object.h"
 #include "probes/sampler.h"
 #include "probes/targets.h"
@@ -176,15 +177,20 @@ static void find_allocators(struct alloc_places *a, const struct process *p, con
 		        r && r->symbol && a->nfound < FOUND_MAX && in->loaded->image; r++)
 			if (symbols_lookup(in->loaded->image, r->symbol, &sym))
 				a->found[a->nfound++] =
-				        (struct runtime_allocator){r->symbol, sym.start + in->bias, r->shape};
+				        (struct runtime_allocator){r->symbol, sym.start + in->bias, r->shape, 0};
 	}
+}
+
+static bool is_instruction(const struct runtime_allocator *r)
+{
+	return r->shape == ALLOC_AT || r->shape == ALLOC_BEFORE;
 }
 
 static void gather(
         const struct alloc_places *a, const struct process *p, const struct mapping *m, struct alloc_functions *f)
 {
 	for (u32 i = 0; i < a->nfound; i++)
-		if (mapping_find(p->mappings, p->maps.nlines, a->found[i].addr) == m)
+		if (!is_instruction(&a->found[i]) && mapping_find(p->mappings, p->maps.nlines, a->found[i].addr) == m)
 			alloc_functions_add(f, a->found[i].symbol, a->found[i].shape, a->found[i].addr - m->bias);
 }
 
@@ -238,6 +244,23 @@ static bool was_seen(const struct alloc_places *a, pid_t pid, const struct file 
 	return false;
 }
 
+/* Instructions that allocate in place of a function. */
+static struct error *place_at(
+        const struct alloc_places *a, const struct process *p, const struct mapping *m, const char *path)
+{
+	struct error *err = NULL;
+
+	for (u32 i = 0; !err && i < a->nfound; i++) {
+		struct alloc_function f = {
+		        .name = a->found[i].symbol, .shape = a->found[i].shape, .operand = a->found[i].operand};
+
+		if (is_instruction(&a->found[i]) && mapping_find(p->mappings, p->maps.nlines, a->found[i].addr) == m &&
+		        hit_offset(m->image, a->found[i].addr - m->bias, true, &f.offset))
+			err = a->options.place(a->options.ctx, p, m->image, path, &f, 0);
+	}
+	return err;
+}
+
 static struct error *look_at_file(struct alloc_places *a, const struct process *p, const struct mapping *m, pid_t tid)
 {
 	char path[96], root[64];
@@ -263,7 +286,7 @@ static struct error *look_at_file(struct alloc_places *a, const struct process *
 	for (u32 i = 0; !err && i < f->functions.n; i++)
 		if (!f->functions.of[i].wrapper)
 			err = a->options.place(a->options.ctx, p, m->image, path, &f->functions.of[i], f->number + i);
-	return err;
+	return err || !a->nfound ? err : place_at(a, p, m, path);
 }
 
 static struct error *look_at(struct alloc_places *a, const struct process *p)

@@ -188,7 +188,7 @@ static struct error *list_tasks(void *data, const struct runtime_process *p,
 
 /* lmem.c; that of 5.4 makes new objects by luaM_malloc_(). */
 static const struct runtime_allocator allocators[] = {
-        {"luaM_realloc_", 0, ALLOC_RESIZE_OF}, {"luaM_malloc_", 0, ALLOC_SIZE_2}, {NULL, 0, 0}};
+        {"luaM_realloc_", 0, ALLOC_RESIZE_OF, 0}, {"luaM_malloc_", 0, ALLOC_SIZE_2, 0}, {NULL, 0, 0, 0}};
 
 static const struct runtime_allocator_ops allocator = {.named = allocators,
         .missing = "luaM_realloc_() has no name in a stripped build; `yrt alloc` shows what Lua asks libc for"};

@@ -408,7 +408,7 @@ static u32 find_allocators(
 		u64 addr = allocator_of(p, vms.g[i]);
 
 		if (addr && (!n || ret[n - 1].addr != addr))
-			ret[n++] = (struct runtime_allocator){"lua_Alloc", addr, ALLOC_RESIZE_OF};
+			ret[n++] = (struct runtime_allocator){"lua_Alloc", addr, ALLOC_RESIZE_OF, 0};
 	}
 	free(vms.g);
 	return n;

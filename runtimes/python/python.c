@@ -5,6 +5,7 @@
 
 #include "now.h"
 #include "process/own_tid.h"
+#include "python_alloc.h"
 #include "python_async.h"
 #include "python_calls.h"
 #include "python_check.h"
@@ -394,6 +395,15 @@ static struct error *c_names(struct image *img, struct c_names *ret)
 	return err ? err : python_take_gil(img, ret);
 }
 
+static u32 find_allocators(
+        void *data, const struct runtime_process *p, struct runtime_allocator ret[RUNTIME_ALLOCATORS_MAX])
+{
+	return python_allocators(((const struct python_instance *)data)->bias, p, ret);
+}
+
+static const struct runtime_allocator_ops allocator = {.find = find_allocators,
+        .missing = "PyObject_Malloc() is not as in any known build; `yrt alloc` shows what Python asks libc for"};
+
 const struct runtime_ops python_runtime = {
         .name = "python",
         .view = "python",
@@ -424,6 +434,7 @@ const struct runtime_ops python_runtime = {
         .tasks = &tasks,
         .calls = &calls,
         .heap = &heap,
+        .allocator = &allocator,
         .idle = python_idle,
         .locks = python_locks,
         .waits_for = waits_for,

@@ -9,6 +9,10 @@ enum alloc_shape {          /* where the size is */
 	ALLOC_SIZE_3,       /* f(x, y, size) */
 	ALLOC_SIZE_PRODUCT, /* f(n, size) */
 	ALLOC_RESIZE,       /* f(block, size): 0 frees a block */
+	ALLOC_PRODUCT_2,    /* f(x, n, size) */
+	ALLOC_RESIZE_2,     /* f(x, block, size) */
+	ALLOC_AT,           /* no function's entry: an instruction, where ALLOC_COOKIE_OPERAND says */
+	ALLOC_BEFORE,       /* a direct call (operand 1) or jump (0) to one of the functions, which counts elsewhere */
 	ALLOC_RESIZE_OF,    /* f(x, block, old size, new size), as lua_Alloc: 0 frees a block */
 	ALLOC_MAP,          /* f(address, size, protection, flags, …): only memory without a file */
 	ALLOC_MOVE_END,     /* f(increment) of the heap's end, which may be below 0 */
@@ -21,6 +25,15 @@ enum alloc_shape {          /* where the size is */
 #define ALLOC_COOKIE_ALL(cookie)     ((cookie) >> 17 & 1)          /* inner calls count, too */
 #define ALLOC_COOKIE_STEPPED(cookie) ((cookie) >> 18 & 1)          /* the kernel does not emulate the instruction */
 #define ALLOC_COOKIE_NUMBER(cookie)  ((cookie) >> 24 & 0xffffffff) /* of the function */
+
+/*
+ * Of ALLOC_AT: what has the size; of ALLOC_BEFORE as said there. In place of the number: such a place is no function's.
+ */
+#define ALLOC_COOKIE_OPERAND(cookie) ((cookie) >> 24 & 0xffffffff)
+#define ALLOC_OPERAND_REGISTER       0x80000000u /* | DWARF number of a register */
+#define ALLOC_OPERAND_STACK          0x40000000u /* | distance of the word above the stack pointer */
+#define ALLOC_OPERAND_PRODUCT        0x20000000u /* | one register | another one << 8: of both */
+#define ALLOC_OPERAND_VALUE          0x1fffffffu /* what these have, else the size itself */
 
 /* Where a call of mmap() or sbrk() returns to an allocator that lies in another file. */
 struct alloc_outside {
