@@ -99,6 +99,8 @@ u64 object_run_time(const struct object *o, u64 *others)
 	u64 sum = 0;
 
 	*others = 0;
+	if (o->stats_fd < 0) /* somebody else may have the kernel measure for a while */
+		return 0;
 	bpf_object__for_each_program(p, o->skel->obj) * (object_is_of_event(o, p) ? &sum : others) +=
 	        run_time(bpf_program__fd(p));
 	return sum;

@@ -6,6 +6,7 @@
 #ifndef YRT_RUNTIME_TASKS_H
 #define YRT_RUNTIME_TASKS_H
 
+#include <stdbool.h>
 #include <types.h>
 
 #include "error.h"
@@ -18,10 +19,11 @@ struct runtime_process;
 
 /* One of them, valid during the call of add() only. Text may be hostile. */
 struct runtime_task {
-	u64 id;                                /* distinguishes it from others of the same runtime instance */
-	char name[RUNTIME_TASK_TEXT];          /* "" if it has none */
-	char state[RUNTIME_TASK_TEXT];         /* "waits for a future" */
-	u64 awaits;                            /* id of the task that it waits for; 0: none, or not known */
+	u64 id;                        /* distinguishes it from others of the same runtime instance */
+	char name[RUNTIME_TASK_TEXT];  /* "" if it has none */
+	char state[RUNTIME_TASK_TEXT]; /* "waits for a future" */
+	bool on_thread; /* it runs, or its thread waits in a system call: it has its stack there, and waits there */
+	u64 awaits;     /* id of the task that it waits for; 0: none, or not known */
 	u64 awaited_by[RUNTIME_TASK_AWAITERS]; /* ids of tasks that are known to wait for it */
 	u32 nawaited_by;
 	const struct frame *frames; /* leaf first. Only what was there at one moment: of a task that runs, or moved

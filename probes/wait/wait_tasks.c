@@ -101,8 +101,8 @@ static struct error *add(void *ctx, const struct runtime_task *task)
 	struct error *err = NULL;
 	u64 hash, *count;
 
-	if (!strncmp(task->state, "running", strlen("running")))
-		return NULL; /* it has its stack on its thread */
+	if (task->on_thread)
+		return NULL;
 	if (!task->nframes && task->stop != STOP_ROOT_RUNTIME) {
 		t->summary.unseen_ns += t->span_ns;
 		return NULL;

@@ -44,7 +44,8 @@ static struct runtime_task describe(struct listing *l, const struct go_goroutine
 	        [GO_ON_CPU] = STOP_NO_USER,
 	        [GO_TORN] = STOP_VM_BROKEN,
 	        [GO_UNWALKED] = STOP_VM_BROKEN};
-	struct runtime_task ret = {.id = g->id, .stop = stops[g->seen]};
+	struct runtime_task ret = {
+	        .id = g->id, .stop = stops[g->seen], .on_thread = g->status == GO_RUNNING || g->status == GO_SYSCALL};
 	u64 minutes = go_goroutine_minutes(l->s, g);
 	int n;
 

@@ -208,9 +208,10 @@ static bool add_thread(void *ctx, struct memory *m, u64 thread)
 		return false;
 	if (stands && activity == ENDED)
 		return true;
+	t.on_thread = stands && (activity == RUNS || activity == PINNED);
 	if (!stands)
 		snprintf(t.state, sizeof(t.state), "moved whenever it was read");
-	else if (activity == RUNS || activity == PINNED)
+	else if (t.on_thread)
 		tell_thread(l, m, thread, &t);
 	else if (activity == PARKED)
 		tell_blocker(l, l->p->memory, thread, &parked, &t);

@@ -213,7 +213,8 @@ static void report_task(const struct reading *w, const struct python_chain *c, u
 {
 	u64 object = waiter ? waiter : c->awaits;
 
-	if (c->state == PYTHON_RUNNING)
+	t->on_thread = c->state == PYTHON_RUNNING;
+	if (t->on_thread)
 		snprintf(t->state, sizeof(t->state), "running");
 	else if (c->state == PYTHON_CREATED && c->n == 1)
 		snprintf(t->state, sizeof(t->state), "not started");

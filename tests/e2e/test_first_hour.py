@@ -5,6 +5,7 @@ terminal.
 """
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -191,6 +192,18 @@ def test_everything_is_counted():
         stats = yrt.run("flame", "-s", "-p", busy.pid, "-d", "1").expect().stats
         busy.kill()
     assert stats["max_rss_kb"] >= stats["sampling_rss_kb"] > 1000 and stats["bpf_other_ns"] > 1000, stats
+
+
+def test_measured_by_another():
+    """The kernel measures BPF for whoever asks: what it did so for another yrt says nothing of the cost of this one."""
+    with yrt.Program(BUSY) as busy:
+        at = yrt.Run("flame", "-p", busy.pid, "-F", 999, "-d", 60, stats=False).sampling()
+        yrt.busy_for([busy.pid], 1)
+        yrt.run("flame", "-p", busy.pid, "-d", 0.05).expect()
+        at.interrupt()
+        said = at.result().expect().stderr
+        busy.kill()
+    assert float(re.search(r"([0-9.]+) us a sample", said)[1]) >= 0.5, said
 
 
 def test_cache():

@@ -82,6 +82,16 @@ def test_goroutines():
         yield f"{dict(states)} of {dict(want)} in {run:.3f} s"
 
 
+def test_on_a_thread():
+    """A goroutine in a system call waits on its thread, and so counts once."""
+    with yrt.Fixture(go.build("waits"), seconds=None, wait=False) as f:
+        yrt.waiting(f.pid, 4)
+        result = yrt.run("off-flame", "-p", f.pid, "--logical", "-d", 0.5, "--idle").expect()
+        waits = {frames[-1] for frames, _ in result.stacks if "main.wait" in frames}
+        assert waits and result.stats["off"]["looks"], yrt.show(result.stacks)
+        assert not any("goroutine" in wait for wait in waits), waits
+
+
 @yrt.measured
 def test_locks():
     """Goroutines among lock-flame's locks: those that wait for one of package sync, and no others."""
