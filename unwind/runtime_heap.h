@@ -86,6 +86,9 @@ void heap_torn(struct heap *h);
  */
 void heap_candidate(struct heap *h, u64 addr, u64 count);
 
+/* In open(): blocks() would not do for this instance. Its objects are those that the roots reach. */
+void heap_live_only(struct heap *h);
+
 /* For the notes below the result: "312 strings are not compact". Counted by text. */
 void heap_note(struct heap *h, const char *text);
 

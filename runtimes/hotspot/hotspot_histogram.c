@@ -378,13 +378,16 @@ static struct error *open_histogram(void *data, const struct runtime_process *p,
 	const struct hotspot_instance *instance = data;
 	struct histogram *g;
 	struct error *err;
+	bool parsed;
 
 	*ret = NULL;
 	if (!instance->heap || !hotspot_heap_ready(instance->heap, p->memory))
 		return NULL;
-	err = hotspot_spaces_check(instance->heap, p->memory);
+	err = hotspot_spaces_check(instance->heap, p->memory, &parsed);
 	if (err)
 		return err;
+	if (!parsed)
+		heap_live_only(h);
 	g = calloc(1, sizeof(*g));
 	if (!g)
 		return &error_no_memory;
@@ -395,14 +398,15 @@ static struct error *open_histogram(void *data, const struct runtime_process *p,
 	return NULL;
 }
 
-#define COLLECTORS "Java: HotSpot of JDK 8 and later with G1, Serial or Parallel"
+#define COLLECTORS "Java: HotSpot of JDK 8 and later with G1, Serial or Parallel, and of 15 and later with ZGC"
 
 const struct runtime_heap_ops hotspot_heap_ops = {
         .objects = "objects",
         .text = COLLECTORS
-        ", whose spaces are parsed from their beginning to their end: all objects that have not been collected yet, "
+        ". Spaces are parsed from their beginning to their end: all objects that have not been collected yet, "
         "as jmap -histo counts them; with --live those that static fields, threads, their stacks and JNI references "
-        "keep. What threads have not filled of their buffers is no object. If a collection comes between, all is read "
+        "keep, as always with ZGC. What threads have not filled of their buffers is no object. If a collection comes "
+        "between, all is read "
         "again, up to three times.",
         .walk = COLLECTORS
         ". Roots are the static fields of classes that stay loaded, threads with their thread-locals, their stacks, "

@@ -322,6 +322,11 @@ void heap_candidate(struct heap *h, u64 addr, u64 count)
 		r->candidates[r->ncandidates++] = (struct candidate){.addr = addr, .count = count};
 }
 
+void heap_live_only(struct heap *h)
+{
+	reading(h)->live = true;
+}
+
 void heap_note(struct heap *h, const char *text)
 {
 	struct heap_reading *r = reading(h);

@@ -11,6 +11,7 @@
 #include "sort_keys.h"
 
 #define AHEAD_FROM 256        /* objects of a wave, from which whole blocks are read */
+#define TORN_MAX   4096       /* objects; then it must have helped some to read them once more */
 #define WAVE_MAX   (1u << 20) /* objects that are put in order at once, in 32 MB */
 #define EDGES_MAX  0xfffffff0u
 #define REFS_EACH  256 /* references for each object that there is room for: a process that has more is hostile */
@@ -85,6 +86,12 @@ static enum heap_seen look(const struct walk_of *w, u32 node, struct heap_object
 	return w->ops->object(w->reader, w->h->nodes[node].addr, w->h->labels[node], ret);
 }
 
+/* What was moved away as a whole is not there a moment later either. */
+static bool helps(const struct heap_counts *c)
+{
+	return c->torn < TORN_MAX || c->torn / 16 < c->mended;
+}
+
 /* What does not fit together may have been read while it changed: its page, once more. */
 static enum heap_seen look_twice(const struct walk_of *w, u32 node, struct heap_object *ret)
 {
@@ -92,8 +99,10 @@ static enum heap_seen look_twice(const struct walk_of *w, u32 node, struct heap_
 
 	if (seen != HEAP_TORN || (w->h->labels[node] & HEAP_MAYBE))
 		return seen;
-	heap_cache_forget(w->h->cache, w->h->nodes[node].addr, 64);
-	seen = look(w, node, ret);
+	if (helps(&w->h->counts)) {
+		heap_cache_forget(w->h->cache, w->h->nodes[node].addr, 64);
+		seen = look(w, node, ret);
+	}
 	w->h->counts.mended += seen == HEAP_OBJECT;
 	w->h->counts.torn += seen == HEAP_TORN;
 	return seen;

@@ -15,6 +15,7 @@
 #define WORDS_MAX   65536      /* references of an object */
 #define TABLE_MAX   (1u << 20) /* words of a vtable or itable */
 #define NAME_BYTES  1024
+#define UNKNOWN_MAX 1024 /* words that are no class, after which no more are tried: objects have moved away */
 
 static const char *const immortal_loaders[] = {"jdk/internal/loader/ClassLoaders$AppClassLoader",
         "jdk/internal/loader/ClassLoaders$PlatformClassLoader", "jdk/internal/loader/ClassLoaders$BootClassLoader",
@@ -279,7 +280,8 @@ struct refs_class *hotspot_refs_class(struct hotspot_refs *r, u64 klass)
 
 	if (known)
 		return *known ? r->classes[*known - 1] : NULL;
-	ret = klass ? make(r, klass) : NULL;
+	ret = klass && r->unknown < UNKNOWN_MAX ? make(r, klass) : NULL;
+	r->unknown += klass && !ret;
 	if (!ret && klass && r->class_at.used < CLASSES_MAX) {
 		err = table_put(&r->class_at, hotspot_refs_key(klass), 0);
 		error_free(err);

@@ -14,6 +14,7 @@
 #include "table.h"
 
 #define THREADS_MAX 65536
+#define PIECE       (1u << 16) /* of an array that is read at once */
 
 /* A word of an object, or a static field's of a java.lang.Class. */
 struct refs_word {
@@ -60,12 +61,14 @@ struct hotspot_refs {
 	struct refs_offsets at;
 	struct refs_class **classes; /* each stays where it is */
 	u32 nclasses;
+	u32 unknown;                            /* looked for, and none */
 	struct table class_at;                  /* from a Klass to its number + 1; 0: it is none */
 	struct table loader_at;                 /* from a loader's object to its ClassLoaderData */
 	struct hotspot_spaces spaces, unfilled; /* the heap; in it buffers of threads. In order of address */
 	struct {
 		u32 class, constants, referent;
 	} labels;
+	u8 piece[PIECE];
 };
 
 /* May the classes of a ClassLoaderData be unloaded? */
@@ -84,6 +87,8 @@ u64 hotspot_refs_constants(struct hotspot_refs *r, const struct refs_class *c);
 /* Calls each for the words from addr that may refer to objects, as full and as compressed references. */
 void hotspot_refs_scan(struct hotspot_refs *r, u64 addr, u64 size, void (*each)(void *ctx, u64 object), void *ctx);
 
+/* Of a word that may be the address of an object: the one by which objects are known (ZGC may have three). 0: none. */
+u64 hotspot_refs_place(const struct hotspot_refs *r, u64 word);
 u64 hotspot_refs_word(struct hotspot_refs *r, u64 addr); /* 0: unreadable, too */
 
 static inline u64 hotspot_refs_key(u64 addr)
