@@ -49,7 +49,9 @@ struct histogram {
 	u32 nkinds;
 	struct table at; /* from key_of() to a kind's number */
 	enum hotspot_space_kind space;
+	bool listing; /* objects are told one by one, in place of being counted */
 	u64 torn, torn_bytes, other;
+	bool parsed;               /* its spaces are, from bottom to top */
 	struct hotspot_refs *refs; /* once roots() was called */
 	u32 collections;           /* before */
 	struct error *err;
@@ -83,7 +85,10 @@ static bool count(void *ctx, u64 object, u64 klass, u64 size)
 	const u64 *known = table_get(&g->at, key_of(klass, g->space));
 	struct kind *k = known ? &g->kinds[*known] : NULL;
 
-	(void)object;
+	if (g->listing) {
+		heap_candidate(g->h, object, 0);
+		return true;
+	}
 	if (!k && g->nkinds < KINDS_MAX)
 		k = new_kind(g, klass);
 	if (!k)
@@ -359,6 +364,21 @@ static enum heap_seen object(void *reader, u64 addr, u32 label, struct heap_obje
 	return hotspot_refs_object(((struct histogram *)reader)->refs, addr, label, ret);
 }
 
+static struct error *all(void *reader)
+{
+	struct histogram *g = reader;
+	struct error *err;
+
+	if (!g->parsed)
+		return error_new(ERROR_UNSUPPORTED, "--unreachable: what ZGC has not collected yet is not listed");
+	g->listing = true;
+	err = read_spaces(g);
+	g->listing = false;
+	if (g->torn)
+		heap_note(g->h, "spaces that could not be parsed to their ends: what lies there is missing");
+	return err;
+}
+
 static void close_histogram(void *reader)
 {
 	struct histogram *g = reader;
@@ -391,7 +411,7 @@ static struct error *open_histogram(void *data, const struct runtime_process *p,
 	g = calloc(1, sizeof(*g));
 	if (!g)
 		return &error_no_memory;
-	*g = (struct histogram){.h = h, .view = instance->heap, .m = p->memory};
+	*g = (struct histogram){.h = h, .view = instance->heap, .m = p->memory, .parsed = parsed};
 	hotspot_classes_forget(g->view);
 	find_reserves(g);
 	*ret = g;
@@ -419,5 +439,6 @@ const struct runtime_heap_ops hotspot_heap_ops = {
         .roots = roots,
         .object = object,
         .blocks = blocks,
+        .all = all,
         .blocks_are_all = true,
 };

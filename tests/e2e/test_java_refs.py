@@ -96,6 +96,25 @@ def test_trees():
         yield mode
 
 
+def test_unreachable():
+    """What is there and the roots do not reach is garbage: each object is in one of the two, and counts once."""
+    for mode in READ:
+        if mode == "z" and java.version() < 15:
+            continue
+        with keeps(*java.mode_options(mode)) as jvm:
+            if mode == "z":
+                refused = run("java-refs", "-p", jvm.pid, "--unreachable", code=yrt.UNSUPPORTED)
+                yrt.clear(refused, yrt.UNSUPPORTED, "ZGC")
+                continue
+            there = java_heap.types(run("java-heap", "-p", jvm.pid).stdout)
+            alive = java_heap.types(run("java-heap", "--live", "-p", jvm.pid).stdout)
+            paths = tree(jvm.pid, "--unreachable")
+            assert sum(paths.values()) == there["(all)"][1] - alive["(all)"][1], (there["(all)"], alive["(all)"])
+            dead = paths[("(nothing refers to it)", "keeps$Dead[]", "[]: keeps$Dead")]
+            assert dead == there["keeps$Dead"][1] - alive.get("keeps$Dead", (0, 0))[1], (dead, there["keeps$Dead"])
+        yield mode
+
+
 def test_roots_core_and_page():
     """--roots agrees with the tree; a core and a process that is stopped give the same; a page is made."""
     with keeps(*java.mode_options("serial")) as jvm, tempfile.TemporaryDirectory() as d:

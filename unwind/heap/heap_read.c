@@ -294,6 +294,7 @@ struct error *heap_read(struct heap *h, const struct runtime_heap_ops *ops, void
 	if (!*found)
 		return err;
 	err = walk(&w);
+	*found = !err;
 	ops->close(w.reader);
 	return err;
 }
