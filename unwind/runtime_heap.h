@@ -86,6 +86,14 @@ void heap_torn(struct heap *h);
  */
 void heap_candidate(struct heap *h, u64 addr, u64 count);
 
+/*
+ * In all(): candidates of a collector's list, whose objects begin with the address of the next, in size bytes.
+ * It starts at one of the words from begin up to end: the first from which objects follow one another to member,
+ * which is known to be in the list. False: none does.
+ */
+bool heap_candidate_list(
+        struct heap *h, u64 begin, u64 end, u32 size, u64 member, bool (*is_object)(void *ctx, u64 addr), void *ctx);
+
 /* In open(): blocks() would not do for this instance. Its objects are those that the roots reach. */
 void heap_live_only(struct heap *h);
 

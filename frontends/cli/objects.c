@@ -74,8 +74,9 @@ static const struct manual_option refs_options[] = {
                 COMPLETE_NOTHING},
         {KEY_ROOTS, "roots", NULL, "what each root alone keeps alive: a table", COMPLETE_NOTHING},
         {KEY_UNREACHABLE, "unreachable", NULL,
-                "what no root reaches, in place of the rest (Java, Lua, Perl, Python): garbage, cycles, and objects that count as "
-                "used though nothing refers to them, as when an extension forgets to give a reference back",
+                "what no root reaches, in place of the rest (Java, Lua, Perl, Python): garbage, cycles, and "
+                "objects that count as used though nothing refers to them, as when an extension forgets to give a "
+                "reference back",
                 COMPLETE_NOTHING},
         {KEY_LARGEST, "largest", "N",
                 "the N largest single objects, by their own bytes, each with a shortest way from a root",

@@ -146,6 +146,7 @@ static const struct runtime_heap_ops heap = {
         .open = heap_open,
         .close = lua_heap_close,
         .roots = lua_heap_roots,
+        .all = lua_heap_all,
         .object = lua_heap_object,
 };
 

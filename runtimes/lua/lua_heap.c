@@ -350,3 +350,26 @@ struct error *lua_heap_roots(void *reader)
 	}
 	return NULL;
 }
+
+/* --- what a collection would free --- */
+
+static bool is_listed(void *ctx, u64 addr)
+{
+	struct lua_heap *r = ctx;
+	const u8 *bytes = heap_bytes(r->h, addr, HEAD_TT + 1);
+	u32 type = bytes ? lua_object_type(r, bytes[HEAD_TT]) : 0;
+
+	return type >= LUA_STRING && type < LUA_TYPES;
+}
+
+struct error *lua_heap_all(void *reader)
+{
+	struct lua_heap *r = reader;
+
+	for (u32 i = 0; i < r->nstates; i++)
+		if (!heap_candidate_list(
+		            r->h, r->states[i].g, r->states[i].g + STATE, 8, r->states[i].registry, is_listed, r))
+			return error_new(ERROR_UNSUPPORTED, "--unreachable: the collector's list of %s was not found",
+			        r->states[i].name);
+	return NULL;
+}

@@ -109,6 +109,14 @@ static bool is_root_table(const struct lua_heap *r, u64 addr)
 	return false;
 }
 
+/* A single node may be the one that all tables without a hash part share: that has no key, and never had. */
+static u32 own_nodes(struct lua_heap *r, const struct lua_table *t)
+{
+	const u8 *node = t->nodes == 1 ? heap_bytes(r->h, t->node, r->at.node_size) : NULL;
+
+	return t->nodes > 1 || (node && node[r->at.key_tag] & TYPE_BITS) ? t->nodes : 0;
+}
+
 static enum heap_seen see_table(struct lua_heap *r, u64 addr, struct heap_object *ret)
 {
 	struct lua_table t;
@@ -116,7 +124,7 @@ static enum heap_seen see_table(struct lua_heap *r, u64 addr, struct heap_object
 
 	if (!lua_heap_table(r, addr, &t))
 		return HEAP_TORN;
-	ret->size = r->at.table + (u64)VALUE * t.asize + (t.nodes > 1 ? (u64)r->at.node_size * t.nodes : 0);
+	ret->size = r->at.table + (u64)VALUE * t.asize + (u64)r->at.node_size * own_nodes(r, &t);
 	if (is_root_table(r, addr))
 		return HEAP_OBJECT; /* its entries are roots */
 	read_weakness(r, &e);

@@ -364,6 +364,7 @@ static const struct runtime_heap_ops heap = {
         .open = heap_open,
         .close = luajit_heap_close,
         .roots = luajit_heap_roots,
+        .all = luajit_heap_all,
         .object = luajit_heap_object,
         .blocks = luajit_heap_own,
 };

@@ -300,3 +300,29 @@ struct error *luajit_heap_roots(void *reader)
 	}
 	return NULL;
 }
+
+/* --- what a collection would free --- */
+
+static bool is_listed(void *ctx, u64 addr)
+{
+	struct luajit_heap *r = ctx;
+	u32 gct = r->layout->l_gct.at;
+	const u8 *bytes = heap_bytes(r->h, addr, gct + 1);
+
+	return bytes && luajit_is_object(bytes[gct]);
+}
+
+struct error *luajit_heap_all(void *reader)
+{
+	struct luajit_heap *r = reader;
+
+	for (u32 i = 0; i < r->nvms; i++) {
+		const struct luajit_heap_vm *vm = &r->vms[i];
+
+		if (!vm->registry || !heap_candidate_list(r->h, vm->g, vm->g + r->layout->gg_g.size, r->at.ref,
+		                             vm->registry, is_listed, r))
+			return error_new(
+			        ERROR_UNSUPPORTED, "--unreachable: the collector's list of %s was not found", vm->name);
+	}
+	return NULL;
+}

@@ -23,6 +23,8 @@ void luajit_heap_close(void *reader);
 struct error *luajit_heap_roots(void *reader);
 /* Strings that nothing refers to, and the VM's own memory: luajit_heap_own.c. */
 struct error *luajit_heap_own(void *reader);
+/* The collector's list (GCState.root), in which the registry is. */
+struct error *luajit_heap_all(void *reader);
 enum heap_seen luajit_heap_object(void *reader, u64 addr, u32 label, struct heap_object *ret);
 
 #endif

@@ -81,4 +81,23 @@ def test_paths():
         compare_paths(host)
 
 
+def compare_lost(host):
+    """Pairs: one stands for both. What is still on the stack, or in a register of a trace, is not garbage."""
+    with yrt.Fixture("/usr/bin/env", host, *(["-joff"] if "luajit" in host else []), lua.path("lost.lua"),
+                     seconds=None) as f:
+        done = yrt.Run("lua-refs", "-p", f.pid, "--unreachable", "-f", "folded", output=False, stats=False).result()
+    stacks = {tuple(path): n for path, n in yrt.parse_folded(done.expect().stdout)}
+    cycle = ("(cycles that only refer to themselves)", "table")
+    single = ("(nothing refers to it)", "table")
+    pairs, leaves = stacks[*cycle, ".lost_other: table"], stacks[*single, ".lost_leaf: table"]
+    assert pairs == stacks[cycle] and not pairs % 500, (host, stacks)
+    assert not leaves % 300 and 0 < leaves / 300 < pairs / 500, (host, stacks)
+    return f"{host}: {pairs} bytes in pairs, {leaves} in leaves"
+
+
+def test_unreachable():
+    for host in HOSTS:
+        yield compare_lost(host)
+
+
 yrt.main(globals())

@@ -16,6 +16,7 @@
 #define ROOTS_MAX   (1u << 20)
 #define REFS_MAX    (1u << 26) /* of one object */
 #define NOTES_MAX   64
+#define LIST_MAX    (1u << 27) /* objects of a collector's list */
 #define SLOTS_FIRST (1u << 12)
 #define CACHE_SHARE 8  /* of the memory, for blocks */
 #define NODE_BYTES  48 /* a node and its edges, until the dominators are known */
@@ -320,6 +321,43 @@ void heap_candidate(struct heap *h, u64 addr, u64 count)
 		fail(h, err);
 	else
 		r->candidates[r->ncandidates++] = (struct candidate){.addr = addr, .count = count};
+}
+
+/* What the list has from first on, up to something else. Is the member among it? */
+static bool follow_list(
+        struct heap *h, u64 first, u32 size, u64 member, bool (*is_object)(void *ctx, u64 addr), void *ctx, bool add)
+{
+	bool found = false;
+	u64 at = first;
+
+	for (u32 i = 0; i < LIST_MAX && at && !(at & 7) && is_object(ctx, at) && (add || !found); i++) {
+		const u8 *bytes = heap_bytes(h, at, size);
+
+		found |= at == member;
+		if (add)
+			heap_candidate(h, at, 0);
+		at = 0;
+		if (bytes)
+			memcpy(&at, bytes, size);
+		if (at == first)
+			break;
+	}
+	return found;
+}
+
+bool heap_candidate_list(
+        struct heap *h, u64 begin, u64 end, u32 size, u64 member, bool (*is_object)(void *ctx, u64 addr), void *ctx)
+{
+	for (u64 at = begin; size <= 8 && at + size <= end; at += size) {
+		const u8 *bytes = heap_bytes(h, at, size);
+		u64 first = 0;
+
+		if (bytes)
+			memcpy(&first, bytes, size);
+		if (first && first != member && follow_list(h, first, size, member, is_object, ctx, false))
+			return follow_list(h, first, size, member, is_object, ctx, true);
+	}
+	return false;
 }
 
 void heap_live_only(struct heap *h)
