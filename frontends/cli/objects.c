@@ -69,6 +69,7 @@ static const struct manual_option counting_options[] = {
 
 static const struct manual_option refs_options[] = {
         COMMON,
+        WATCH,
         {KEY_TO, "to", "WHAT",
                 "only the ways to objects of this type, or to the object at this address (0x...), shortest first",
                 COMPLETE_NOTHING},
@@ -96,6 +97,7 @@ static const struct manual_example heap_examples[] = {
 static const struct manual_example refs_examples[] = {
         {"yrt @ -p 4242 -o refs.html", "who keeps memory alive"},
         {"yrt @ -p 4242 --to Session", "which ways lead to objects of this type"},
+        {"yrt @ -p 4242 --watch 60 -o grew.html", "what has grown in a minute, and who keeps it"},
         {"yrt @ -p 4242 --roots", "what would be free without each root"},
         {"yrt @ -p 4242 --largest 20", "the largest lists, maps and buffers, and the way to each"},
         {NULL, NULL},
@@ -209,8 +211,10 @@ static struct error *check(const struct request *r)
 		return error_new(ERROR_USAGE, "--core excludes --watch and --pause");
 	if (r->root && !r->core)
 		return error_new(ERROR_USAGE, "--root takes --core");
-	if (r->roots && (r->to || r->format || r->largest))
-		return error_new(ERROR_USAGE, "--roots is a table, without --to, --largest and --format");
+	if (r->roots && (r->to || r->format || r->largest || r->seconds))
+		return error_new(ERROR_USAGE, "--roots is a table, without --to, --largest, --format and --watch");
+	if ((r->largest || r->to) && r->seconds)
+		return error_new(ERROR_USAGE, "--watch excludes --largest and --to");
 	if (r->unreachable && (r->to || r->roots))
 		return error_new(ERROR_USAGE, "--unreachable excludes --to and --roots: no root leads there");
 	if (r->largest && r->to)
@@ -404,6 +408,8 @@ static struct error *take(struct request *r, struct target *t, const struct view
 
 	if (r->seconds) {
 		err = read_heap(r, t->p, view, &ret->before);
+		if (!err && r->refs)
+			err = heap_settle(ret->before);
 		if (!err)
 			sleep_s(r->seconds);
 	}

@@ -193,6 +193,41 @@ def test_pprof():
                 assert b"inuse_space" in text and b"inuse_objects" in text and b"alloc_space" not in text, command
 
 
+def folded(path):
+    text = run("render", path, "-f", "folded", "-o", "-").stdout
+    return {tuple(line.rpartition(" ")[0].split(";")): int(line.rpartition(" ")[2]) for line in text.splitlines()}
+
+
+def test_diff():
+    """What is recorded keeps its roots and shared boxes in each format, and its bytes; a difference is by path."""
+    with keeps() as f, keeps(2 * N) as g, tempfile.TemporaryDirectory() as d:
+        if not read(f):
+            return
+        for extension in "yrt", "pb.gz", "folded":
+            one, two = os.path.join(d, "one." + extension), os.path.join(d, "two." + extension)
+            run("python-refs", "-p", f.pid, "-o", one)
+            run("python-refs", "-p", g.pid, "-o", two)
+            cache = ("__main__", "cache: __main__.Cache")
+            entry = (*cache, ".entries: dict", "{}: __main__.Record", ".points: list", "[]: __main__.Point")
+            have = folded(one)
+            assert any(p[:3] == (*cache, "shared by 2 paths") for p in have), (extension, list(have)[:20])
+            point = have[entry] // (N * 9 // 10 * 3)
+            result = run("diff", "--raw", one, two, "-f", "folded", "-o", "-")
+            row = next(line for line in result.stdout.splitlines() if line.startswith(";".join(entry) + " "))
+            assert row.split(" ")[-2:] == [str(N * 9 // 10 * 3 * point), str(2 * N * 9 // 10 * 3 * point)], row
+
+
+def test_refs_growth():
+    """python-refs --watch: each path with its bytes before and after; in a program that stands still they are equal."""
+    with keeps() as f:
+        if not read(f):
+            return
+        text = run("python-refs", "-p", f.pid, "--watch", 0.1, "-f", "folded").stdout
+        rows = [line.rsplit(" ", 2) for line in text.splitlines()]
+        assert len(rows) > 100 and all(before == after for _, before, after in rows), rows[:5]
+        yrt.clear(run("python-refs", "-p", f.pid, "--watch", 1, "--roots", code=yrt.USAGE), yrt.USAGE, "--watch")
+
+
 def test_growth():
     """--watch shows what has grown, and only that: here nothing."""
     with keeps() as f:

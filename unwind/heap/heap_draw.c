@@ -61,7 +61,7 @@ static struct error *box_of(struct drawing *d, u32 node, bool label, u32 *ret)
 		return NULL;
 	}
 	node_text(d->h, node, label, name, sizeof(name));
-	return function_of(d, key + 1, heap_is_root(n) ? KIND_CONTAINER : KIND_CLASS, name, ret);
+	return function_of(d, key + 1, heap_is_root(n) ? KIND_MEMORY : KIND_CLASS, name, ret);
 }
 
 static struct error *shared_box(struct drawing *d, u32 paths, u32 *ret)
@@ -76,7 +76,7 @@ static struct error *shared_box(struct drawing *d, u32 paths, u32 *ret)
 		return NULL;
 	}
 	snprintf(name, sizeof(name), "shared by %u paths%s", shown, paths > SHARED_EXACT ? " or more" : "");
-	return function_of(d, key, KIND_LABEL, name, ret);
+	return function_of(d, key, KIND_MEMORY, name, ret);
 }
 
 static struct error *child(struct drawing *d, u32 *at, u32 function)
