@@ -14,13 +14,16 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "unwind/binary/proc_path.h"
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
 #include "unwind/now.h"
+#include "unwind/process/comm.h"
 
-#define TRIES     8        /* threads may begin while others are being watched: then all over again */
-#define SETTLE_NS 20000000 /* two of the ticks in which /proc says when a thread began */
-#define MEASURED  32
+#define TRIES       8        /* threads may begin while others are being watched: then all over again */
+#define SETTLE_NS   20000000 /* two of the ticks in which /proc says when a thread began */
+#define MEASURED    32
+#define HOLDERS_MAX 4 /* processes that are named */
 
 struct watched {
 	pid_t tid;
@@ -65,12 +68,77 @@ static void want_files(void)
 	}
 }
 
+/* Who traces it, as a debugger does; 0: nobody, as far as it can be read. */
+static pid_t tracer_of(pid_t pid)
+{
+	cleanup(fclose) FILE *file = NULL;
+	char path[64], line[256];
+	int ret;
+
+	proc_path(path, sizeof(path), pid, "status");
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "TracerPid: %d", &ret) == 1)
+			return ret;
+	return 0;
+}
+
+/* Has it events of perf_event_open()? Debug registers are such. */
+static bool has_events(pid_t pid)
+{
+	char path[64], link[64];
+	bool ret = false;
+	DIR *dir;
+
+	proc_path(path, sizeof(path), pid, "fd");
+	dir = opendir(path);
+	for (struct dirent *e; dir && !ret && (e = readdir(dir));) {
+		ssize_t n = readlinkat(dirfd(dir), e->d_name, link, sizeof(link) - 1);
+
+		link[n > 0 ? n : 0] = '\0';
+		ret = !strcmp(link, "anon_inode:[perf_event]");
+	}
+	if (dir)
+		closedir(dir);
+	return ret;
+}
+
+/* "gdb (4242), perf (4243)": who may have them; "" if nobody is found. */
+static void find_holders(pid_t pid, char *ret, size_t size)
+{
+	pid_t tracer = tracer_of(pid), other;
+	char comm[COMM_TEXT];
+	DIR *dir = opendir("/proc");
+	size_t len = 0;
+	u32 n = 0;
+
+	*ret = '\0';
+	for (struct dirent *e; dir && n < HOLDERS_MAX && (e = readdir(dir));) {
+		other = atoi(e->d_name);
+		if (other <= 0 || other == getpid() || (other != tracer && !has_events(other)))
+			continue;
+		comm_read(other, comm);
+		len += (size_t)snprintf(ret + len, size - len, "%s%s (%d)", n++ ? ", " : "", comm, other);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+static struct error *refuse_all(pid_t pid)
+{
+	struct error *err = error_new(ERROR_UNSUPPORTED, "all debug registers of process %d are in use", pid);
+	char holders[HOLDERS_MAX * (COMM_TEXT + 16)];
+
+	find_holders(pid, holders, sizeof(holders));
+	if (*holders)
+		return error_hint(err, "each thread has four, for all tools together; who may have them: %s", holders);
+	return error_hint(err, "a debugger or another profiler has them: each thread has four");
+}
+
 static struct error *refuse(const struct thread_watch *w, int code)
 {
 	if (code == ENOSPC)
-		return error_hint(
-		        error_new(ERROR_UNSUPPORTED, "all debug registers of process %d are in use", w->options.pid),
-		        "a debugger or another profiler has them: each thread has four");
+		return refuse_all(w->options.pid);
 	if (code == EMFILE)
 		return error_hint(error_errno(code, "cannot watch all threads of process %d", w->options.pid),
 		        "raise the limit of open files (ulimit -n)");

@@ -84,6 +84,7 @@ struct runtime_callee {
 	struct runtime_place place;
 	u64 identity; /* bits of a frame's detail that are the same at any place in the function */
 	struct frame begun;
+	const char *unseen; /* which of its calls are never seen, for people; NULL: none */
 	const char *makes; /* a call only makes this ("generator"), and returns at once; NULL */
 };
 

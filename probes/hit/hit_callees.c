@@ -69,6 +69,7 @@ struct hit_callees {
 	u32 nlooked;
 	struct hit_latency *latency; /* NULL: calls are counted */
 	u32 found[HIT_SPECS_MAX];
+	const char *unseen_why[HIT_SPECS_MAX];
 	u64 calls[HIT_SPECS_MAX]; /* of forms that are not watched any more */
 	u32 adding, adding_for;   /* process and spec of a look */
 	u64 cost_ns;              /* of a trap, without the program; 0: not measured yet */
@@ -345,6 +346,7 @@ static struct error *add_form(struct hit_callees *c, const struct runtime_callee
 	c->forms[c->nforms++] = (struct form){
 	        .process = c->adding, .spec = c->adding_for, .callee = *callee, .seen = true, .since = c->since};
 	c->found[c->adding_for]++;
+	c->unseen_why[c->adding_for] = callee->unseen;
 	return NULL;
 }
 
@@ -818,6 +820,15 @@ struct error *hit_callees_missing(struct hit_callees *c, u32 spec)
 	                    : error_hint(err, "%s; `yrt functions -p PID` lists all", callee_form(s->language));
 }
 
+/* Its functions are there, but no call was seen. */
+static struct error *not_called(const struct hit_callees *c, u32 spec)
+{
+	const char *why = c->unseen_why[spec];
+
+	return error_new(ERROR_LOST, "-e %s: the function is there, but no call was seen%s%s",
+	        c->options->spec[spec].text, why ? "; " : "", why ? why : "");
+}
+
 void hit_callees_end(struct hit_callees *c)
 {
 	u64 now = now_ns();
@@ -827,9 +838,7 @@ void hit_callees_end(struct hit_callees *c)
 	trim_changing(c, true);
 	for (u32 i = 0; i < c->options->n; i++)
 		if (c->options->spec[i].language && c->found[i] && !c->calls[i])
-			c->host->options->warn(c->host->options->ctx,
-			        error_new(ERROR_LOST, "-e %s: the function is there, but no call was seen",
-			                c->options->spec[i].text));
+			c->host->options->warn(c->host->options->ctx, not_called(c, i));
 }
 
 double hit_callees_hits(const struct hit_callees *c)

@@ -240,6 +240,7 @@ static struct error *add_forms(const struct looking *k, u64 method, u64 constant
 	struct error *err;
 
 	c->nat = 1;
+	c->unseen = "calls that a compiler inlined into the caller are not seen: `yrt java-flame` shows their time";
 	c->changes = method + k->instance->layout->method_code.at;
 	err = add_interpreted(k, method, constants, *c);
 	return err ? err : add_compiled(k, method, *c);

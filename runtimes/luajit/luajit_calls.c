@@ -69,7 +69,10 @@ static void find_exits(const struct looking *k, u64 proto, struct runtime_callee
 static struct error *add_proto(void *ctx, u64 proto)
 {
 	const struct looking *k = ctx;
-	struct runtime_callee c = {.entry = proto + k->image->layout->proto_size.at, .bytes = 4, .nat = 1};
+	struct runtime_callee c = {.entry = proto + k->image->layout->proto_size.at,
+	        .bytes = 4,
+	        .nat = 1,
+	        .unseen = "calls in compiled traces are not seen: `yrt lua-flame` shows their time"};
 	struct frame_name name = {0};
 	struct error *err = NULL;
 	u32 header;

@@ -6,6 +6,8 @@ what is not there, or is not clear, is refused by name.
 
 import os
 import re
+import subprocess
+import sys
 
 import yrt
 from counted import ROUNDS, Program, kinds_of, latencies, probed, within_own_clock
@@ -21,6 +23,20 @@ def python(rounds=ROUNDS, threads=1):
 def names_of(function):
     return function, function.rpartition(".")[2]  # up to Python 3.10 code objects have only the last part
 
+
+# Takes the four debug registers of a process, until it is killed.
+HOLDER = """
+import ctypes, struct, sys, time
+libc, word, fds = ctypes.CDLL(None, use_errno=True), ctypes.c_uint64(), []
+for _ in range(4):
+    attr = bytearray(128)
+    struct.pack_into("<IIQQ", attr, 0, 5, len(attr), 0, 1)  # PERF_TYPE_BREAKPOINT
+    struct.pack_into("<IQQ", attr, 52, 2, ctypes.addressof(word), 8)  # HW_BREAKPOINT_W
+    fds.append(libc.syscall(298, (ctypes.c_char * len(attr)).from_buffer(attr), int(sys.argv[1]), -1, -1, 0))
+assert all(fd >= 0 for fd in fds), ctypes.get_errno()
+print("held", flush=True)
+time.sleep(60)
+"""
 
 # What is asked for, the name that stacks show, and the program's own word for it.
 KINDS = [
@@ -84,6 +100,19 @@ def test_never_called():
     with python() as program:
         result, _ = probed(program, "python:__main__.never")
         assert result.expect().samples == 0 and "no call was seen" in result.stderr, result.stderr
+
+
+def test_registers_in_use():
+    """Who may have the debug registers is said by name."""
+    with python() as program:
+        holder = subprocess.Popen([sys.executable, "-c", HOLDER, str(program.pid)], stdout=subprocess.PIPE, text=True)
+        try:
+            assert holder.stdout.readline() == "held\n"
+            result = yrt.run("probe", "-e", "python:__main__.recursive", "-p", program.pid, "-d", 1)
+            yrt.clear(result, yrt.UNSUPPORTED, "all debug registers of process .* are in use",
+                      rf"who may have them: .*python3[^,]* \({holder.pid}\)")
+        finally:
+            yrt.stop(holder)
 
 
 def test_list():
