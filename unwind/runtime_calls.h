@@ -85,7 +85,7 @@ struct runtime_callee {
 	u64 identity; /* bits of a frame's detail that are the same at any place in the function */
 	struct frame begun;
 	const char *unseen; /* which of its calls are never seen, for people; NULL: none */
-	const char *makes; /* a call only makes this ("generator"), and returns at once; NULL */
+	const char *makes;  /* a call only makes this ("generator"), and returns at once; NULL */
 };
 
 static inline void runtime_add_exit(struct runtime_callee *c, u64 at, u8 bytes, bool tail)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "hit_callee_match.h"
 #include "hit_find.h"
 
 #define FILES_TEXT 256
@@ -43,6 +44,9 @@ static struct error *no_file(const struct hit_spec *s, const struct targets *tar
 	struct error *err = error_new(ERROR_USAGE,
 	        "-e %s: there is no file \"%s\" with code, USDT provider or tracepoint of that name", s->text, s->file);
 
+	if (callee_form(s->file))
+		return error_hint(err, "functions of the language are %s; `yrt functions -p PID '%s:*%s*'` lists them",
+		        callee_form(s->file), s->file, s->name);
 	files_text(targets, files);
 	hit_near_text(&s->near, near);
 	if (s->near.n)

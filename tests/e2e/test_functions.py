@@ -141,6 +141,8 @@ def test_python_names():
         ):
             result = yrt.run("probe", "-e", name, "-p", program.pid, "-d", 1)
             yrt.clear(result, yrt.USAGE, *words)
+        result = yrt.run("latency", "-e", "perl:recursive", "-p", program.pid, "-d", 1)
+        yrt.clear(result, yrt.USAGE, "no file \"perl\"", "of the language are perl:PACKAGE")
         program.do("go")
 
 
