@@ -2,10 +2,13 @@
 #include "luajit_calls.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "luajit_bytecode.h"
+#include "grow.h"
+#include "luajit_proto.h"
 #include "luajit_tasks.h"
+#include "table.h"
 
 #define GCT_PROTO  7 /* ~LJ_TPROTO */
 #define FRAME_VARG 3 /* lj_frame.h: the link of a function with ... */
@@ -17,6 +20,10 @@ struct looking {
 	struct luajit_names *names;
 	const struct runtime_process *p;
 	bool by_name, by_line; /* as it is asked for: both, if that is not known */
+	u64 *protos;
+	u32 n;
+	struct table makers;        /* from a prototype to the one that makes its function */
+	struct luajit_proto *maker; /* that was read last */
 	struct error *(*add)(void *ctx, const struct runtime_callee *c);
 	void *ctx;
 };
@@ -66,9 +73,55 @@ static void find_exits(const struct looking *k, u64 proto, struct runtime_callee
 	        .half = !k->image->vm.gc64};
 }
 
-static struct error *add_proto(void *ctx, u64 proto)
+static struct error *add_maker(void *ctx, u64 maker, u64 inner)
 {
-	const struct looking *k = ctx;
+	return table_put(&((struct looking *)ctx)->makers, inner, maker);
+}
+
+static struct error *keep_proto(void *ctx, u64 addr)
+{
+	struct looking *k = ctx;
+	struct error *err = grow(&k->protos, k->n, sizeof(*k->protos));
+	struct luajit_proto *pt;
+
+	if (err)
+		return err;
+	k->protos[k->n++] = addr;
+	pt = k->by_name ? luajit_proto_read(k->image->layout, k->p->memory, addr) : NULL;
+	if (!pt)
+		return NULL;
+	err = luajit_proto_inner(pt, add_maker, k);
+	luajit_proto_free(pt);
+	return err;
+}
+
+/* A function whose source is not there, as of a block of nginx.conf, is called as what makes it stores it. */
+static void name_by_maker(struct looking *k, u64 proto, struct frame_name *ret)
+{
+	const u64 *maker = table_get(&k->makers, proto);
+	char name[LUAJIT_NAME_MAX], *dot;
+	struct luajit_proto *pt;
+
+	if (!maker)
+		return;
+	if (!k->maker || k->maker->addr != *maker) {
+		if (k->maker)
+			luajit_proto_free(k->maker);
+		k->maker = luajit_proto_read(k->image->layout, k->p->memory, *maker);
+	}
+	if (!k->maker || !luajit_proto_defines(k->maker, k->p->memory, proto, name))
+		return;
+	dot = strrchr(name, '.');
+	pt = dot ? luajit_proto_read(k->image->layout, k->p->memory, proto) : NULL;
+	if (pt && luajit_proto_is_method(pt))
+		*dot = ':';
+	if (pt)
+		luajit_proto_free(pt);
+	snprintf(ret->name, sizeof(ret->name), "%.400s", name);
+}
+
+static struct error *add_proto(struct looking *k, u64 proto)
+{
 	struct runtime_callee c = {.entry = proto + k->image->layout->proto_size.at,
 	        .bytes = 4,
 	        .nat = 1,
@@ -84,6 +137,8 @@ static struct error *add_proto(void *ctx, u64 proto)
 	c.at[0].detail = luajit_detail(LUAJIT_LUA, LUAJIT_NO_POS, luajit_cookie(LUAJIT_OP_PATCHED, header));
 	if (!luajit_name_frame(k->names, k->p, c.at, 0, 1, &name))
 		return NULL;
+	if (!*name.name)
+		name_by_maker(k, proto, &name);
 	find_exits(k, proto, &c);
 	snprintf(c.file, sizeof(c.file), "%s", name.file);
 	c.line = name.definition;
@@ -108,6 +163,13 @@ struct error *luajit_calls(const struct luajit_image *image, u64 bias, struct lu
 	        .by_line = !pattern || asks_for_line(pattern),
 	        .add = add,
 	        .ctx = ctx};
+	struct error *err = luajit_objects(image, bias, p, GCT_PROTO, keep_proto, &k);
 
-	return luajit_objects(image, bias, p, GCT_PROTO, add_proto, &k);
+	for (u32 i = 0; !err && i < k.n; i++)
+		err = add_proto(&k, k.protos[i]);
+	if (k.maker)
+		luajit_proto_free(k.maker);
+	table_free(&k.makers);
+	free(k.protos);
+	return err;
 }

@@ -252,16 +252,21 @@ static bool upvalue_name(const struct luajit_proto *pt, u32 number, char *ret)
 	return ret[0];
 }
 
-/* A string constant: collectable constants lie below k, the first right below. */
-static bool constant_name(const struct luajit_proto *pt, struct memory *mem, u32 number, char *ret)
+/* A collectable constant: they lie below k, the first right below. 0: there is none of this number. */
+static u64 constant(const struct luajit_proto *pt, u32 number)
 {
 	struct layout_member k = pt->layout->proto_k;
 	u64 offset = get_ref(pt->bytes, k) - pt->addr - (u64)k.size * (number + 1);
 
-	if (offset > pt->size - k.size)
-		return false;
 	k.at = 0;
-	return read_string(pt->layout, mem, get_ref(pt->bytes + offset, k), ret);
+	return offset > pt->size - k.size ? 0 : get_ref(pt->bytes + offset, k);
+}
+
+static bool constant_name(const struct luajit_proto *pt, struct memory *mem, u32 number, char *ret)
+{
+	u64 addr = constant(pt, number);
+
+	return addr && read_string(pt->layout, mem, addr, ret);
 }
 
 enum origin { ORIGIN_NONE, ORIGIN_NAMED, ORIGIN_MOVED };
@@ -326,4 +331,55 @@ bool luajit_proto_callee(const struct luajit_proto *pt, struct memory *mem, u32 
 	}
 	/* the iterator of a `for` was copied up from three slots below */
 	return slot_name(pt, mem, pos, luajit_operand_a(instruction) - (is_op(instruction, "ITERC") ? 3 : 0), ret);
+}
+
+struct error *luajit_proto_inner(
+        const struct luajit_proto *pt, struct error *(*each)(void *ctx, u64 maker, u64 inner), void *ctx)
+{
+	struct error *err = NULL;
+
+	for (u32 pos = 1; !err && pos < pt->sizebc; pos++) {
+		u32 instruction = luajit_proto_instruction(pt, pos);
+		u64 inner = is_op(instruction, "FNEW") ? constant(pt, luajit_operand_d(instruction)) : 0;
+
+		if (inner)
+			err = each(ctx, pt->addr, inner);
+	}
+	return err;
+}
+
+bool luajit_proto_is_method(const struct luajit_proto *pt)
+{
+	char first[LUAJIT_NAME_MAX];
+
+	return variable_name(pt, 1, 0, first) && !strcmp(first, "self");
+}
+
+/* The instruction behind the one that makes a function may store it. */
+static bool stored_name(const struct luajit_proto *pt, struct memory *mem, u32 pos, u32 slot, char *ret)
+{
+	u32 instruction = luajit_proto_instruction(pt, pos);
+	char table[LUAJIT_NAME_MAX], key[LUAJIT_NAME_MAX];
+
+	if (luajit_operand_a(instruction) != slot)
+		return false;
+	if (is_op(instruction, "GSET"))
+		return constant_name(pt, mem, luajit_operand_d(instruction), ret);
+	if (!is_op(instruction, "TSETS") || !constant_name(pt, mem, luajit_operand_c(instruction), key))
+		return false;
+	if (!slot_name(pt, mem, pos, instruction >> 24, table))
+		table[0] = '\0';
+	snprintf(ret, LUAJIT_NAME_MAX, "%.200s%s%.200s", table, table[0] ? "." : "", key);
+	return true;
+}
+
+bool luajit_proto_defines(const struct luajit_proto *pt, struct memory *mem, u64 inner, char *ret)
+{
+	for (u32 pos = 1; pos < pt->sizebc; pos++) {
+		u32 instruction = luajit_proto_instruction(pt, pos), slot = luajit_operand_a(instruction);
+
+		if (is_op(instruction, "FNEW") && constant(pt, luajit_operand_d(instruction)) == inner)
+			return stored_name(pt, mem, pos + 1, slot, ret) || variable_name(pt, pos + 1, slot, ret);
+	}
+	return false;
 }

@@ -45,4 +45,12 @@ u32 luajit_proto_line(const struct luajit_proto *pt, u32 pos);
 /* What the function that is called (or the metamethod that is run) at pos is called there. False: unknown. */
 bool luajit_proto_callee(const struct luajit_proto *pt, struct memory *mem, u32 pos, char *ret);
 
+/* Calls each() with the prototype of each function that it makes. */
+struct error *luajit_proto_inner(
+        const struct luajit_proto *pt, struct error *(*each)(void *ctx, u64 maker, u64 inner), void *ctx);
+/* Is its first argument called self? */
+bool luajit_proto_is_method(const struct luajit_proto *pt);
+/* What the variable or field is called that it stores this function in, which it makes: "f", "t.f". False: unknown. */
+bool luajit_proto_defines(const struct luajit_proto *pt, struct memory *mem, u64 inner, char *ret);
+
 #endif

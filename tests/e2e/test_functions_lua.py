@@ -33,6 +33,15 @@ def test_luajit_interpreted():
     yield from lua_kinds("/usr/bin/luajit", ROUNDS, "joff")
 
 
+def test_luajit_block():
+    """Functions whose source is no file, as in a block of nginx.conf: by what their bytecode stores them in."""
+    path = f"{yrt.SOURCE}/fixtures/lua/counted_calls.lua"
+    load = f"arg = {{'{ROUNDS}', 'joff'}} loadstring(io.open('{path}'):read('*a'), '=block')()"
+    with Program("/usr/bin/luajit", "-e", load) as program:
+        program.do("warm")
+        yield from kinds_of(program, "lua:block:", LUA, lambda frame, _: "(block:" in frame)
+
+
 def test_puc():
     """All kinds of functions of 5.1 to 5.4."""
     for program in PUC:

@@ -23,6 +23,8 @@
 #define UNITS  600
 #define ROOT   24 /* gc.root, from gc.total */
 #define ADDVV  32 /* returns nothing */
+#define FNEW   51 /* makes the function of the first constant */
+#define GSET   55
 #define ROUNDS 400
 
 struct listing {
@@ -34,6 +36,7 @@ struct listing {
 	struct luajit_names *names;
 	struct runtime_callee last;
 	u32 n;
+	const char *pattern;
 };
 
 static bool read_target(struct memory *mem, void *dst, size_t size, uint64_t addr)
@@ -79,7 +82,7 @@ static void list(struct listing *k)
 	struct runtime_process p = {.pid = -1, .memory = &k->memory, .mappings = &m, .nmappings = 1};
 
 	k->n = 0;
-	error_free(luajit_calls(&k->image, 0, k->names, &p, "x.lua:7", add, k));
+	error_free(luajit_calls(&k->image, 0, k->names, &p, k->pattern, add, k));
 }
 
 /* A VM whose list of objects has one prototype, then the main thread. */
@@ -104,6 +107,7 @@ static void make_vm(struct listing *k)
 	put(k, PROTO, l->proto_sizebc, UNITS);
 	put(k, PROTO, l->proto_sizept, l->proto_size.at + 4 * UNITS);
 	put(k, PROTO, l->proto_chunkname, CHUNK);
+	put(k, PROTO, l->proto_k, entry_of(k) + 4 * UNITS);
 	put(k, PROTO, l->proto_firstline, 7);
 	put(k, PROTO, l->proto_numline, 3);
 	put(k, CHUNK, l->l_gct, 4);
@@ -111,6 +115,7 @@ static void make_vm(struct listing *k)
 	memcpy(k->bytes + (CHUNK + l->str_size.at - BASE), "@x.lua", 6);
 	for (u32 i = 0; i < UNITS; i++)
 		put32(k, entry_of(k) + 4ull * i, i ? ADDVV : LUAJIT_OP_FUNCF);
+	put(k, entry_of(k) + 4 * UNITS - l->proto_k.size, (struct layout_member){0, l->proto_k.size}, PROTO);
 }
 
 static int setup(void **state)
@@ -119,6 +124,7 @@ static int setup(void **state)
 	u32 i = 0;
 
 	k->memory.read = read_target;
+	k->pattern = "x.lua:7";
 	if (layout_library_load(&luajit_layout_schema, &k->library))
 		return -1;
 	for (; i < k->library.n; i++) {
@@ -191,6 +197,9 @@ static void test_hostile(void **state)
 	u32 whole_ones = 0;
 
 	put32(k, entry_of(k) + 4 * 20, LUAJIT_OP_RET1);
+	put32(k, entry_of(k) + 4 * 30, FNEW);
+	put32(k, entry_of(k) + 4 * 31, GSET);
+	k->pattern = "x.lua:f"; /* also by the names that what makes functions gives them */
 	k->reads = 0;
 	list(k);
 	for (u32 n = k->reads; n; n--) {
@@ -205,6 +214,7 @@ static void test_hostile(void **state)
 			seed = seed * 6364136223846793005ull + 1442695040888963407ull;
 			k->bytes[(b ? PROTO : GG) - BASE + (seed >> 40) % (b ? 256 : 4096)] = (u8)(seed >> 32);
 		}
+		k->pattern = i % 2 ? "x.lua:f" : "x.lua:7";
 		list(k);
 		whole_ones += k->n == 1 && k->last.nexits == 1;
 		if (i % 8 == 7)
