@@ -19,7 +19,7 @@ struct runtime_allocator {
 };
 
 struct runtime_allocator_ops {
-	const struct runtime_allocator *named; /* up to symbol NULL; NULL: none has a name */
+	const struct runtime_allocator *named; /* up to symbol NULL, where find() knows none; may be NULL */
 	/* Those that only the running program knows: how many. NULL: there are none. */
 	u32 (*find)(
 	        void *instance, const struct runtime_process *p, struct runtime_allocator ret[RUNTIME_ALLOCATORS_MAX]);

@@ -171,9 +171,10 @@ static void find_allocators(struct alloc_places *a, const struct process *p, con
 		const struct instance *in = &p->instances[i];
 		const struct runtime_allocator_ops *ops = view_has(view, in->ops->id) ? in->ops->allocator : NULL;
 
-		if (ops && ops->find && in->data)
-			a->nfound += ops->find(in->data, &seen, &a->found[a->nfound]);
-		for (const struct runtime_allocator *r = ops ? ops->named : NULL;
+		u32 n = ops && ops->find && in->data ? ops->find(in->data, &seen, &a->found[a->nfound]) : 0;
+
+		a->nfound += n;
+		for (const struct runtime_allocator *r = ops && !n ? ops->named : NULL;
 		        r && r->symbol && a->nfound < FOUND_MAX && in->loaded->image; r++)
 			if (symbols_lookup(in->loaded->image, r->symbol, &sym))
 				a->found[a->nfound++] =

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "lua_calls.h"
 #include "lua_expand.h"
 #include "lua_heap.h"
 #include "lua_image.h"
 #include "lua_names.h"
+#include "lua_states.h"
 #include "report.h"
 #include "runtime.h"
 #include "runtime_allocator.h"
@@ -188,11 +190,54 @@ static struct error *list_tasks(void *data, const struct runtime_process *p,
 }
 
 /* lmem.c; that of 5.4 makes new objects by luaM_malloc_(). */
+static bool is_code(const struct runtime_process *p, u64 addr)
+{
+	const struct mapping *m = mapping_find(p->mappings, p->nmappings, addr);
+
+	return m && m->image && m->prot & PROT_EXEC;
+}
+
+struct allocators {
+	const struct runtime_process *p;
+	struct runtime_allocator *ret;
+	u32 n;
+};
+
+/* The lua_Alloc of a state is global_State's first member, or, in 5.1, comes behind the table of strings. */
+static void add_allocator(void *ctx, u64 thread, u64 g)
+{
+	struct allocators *a = ctx;
+	u64 words[3];
+
+	(void)thread;
+	if (!memory_read(a->p->memory, words, sizeof(words), g))
+		return;
+	for (u32 i = 0; i < 3; i += 2) {
+		bool known = !is_code(a->p, words[i]) || a->n == RUNTIME_ALLOCATORS_MAX;
+
+		for (u32 k = 0; k < a->n; k++)
+			known |= a->ret[k].addr == words[i];
+		if (!known)
+			a->ret[a->n++] = (struct runtime_allocator){"lua_Alloc", words[i], ALLOC_RESIZE_OF, 0};
+	}
+}
+
+static u32 find_allocators(
+        void *data, const struct runtime_process *p, struct runtime_allocator ret[RUNTIME_ALLOCATORS_MAX])
+{
+	struct allocators a = {.p = p, .ret = ret};
+
+	error_free(lua_states(((const struct lua_instance *)data)->image, p, add_allocator, &a));
+	return a.n;
+}
+
 static const struct runtime_allocator allocators[] = {
         {"luaM_realloc_", 0, ALLOC_RESIZE_OF, 0}, {"luaM_malloc_", 0, ALLOC_SIZE_2, 0}, {NULL, 0, 0, 0}};
 
-static const struct runtime_allocator_ops allocator = {.named = allocators,
-        .missing = "luaM_realloc_() has no name in a stripped build; `yrt alloc` shows what Lua asks libc for"};
+static const struct runtime_allocator_ops allocator = {.find = find_allocators,
+        .named = allocators,
+        .missing = "no state of Lua is there yet, and luaM_realloc_() has no name; `yrt alloc` shows what Lua asks "
+                   "libc for"};
 
 static const struct runtime_tasks_ops tasks = {.kind = "coroutine", .kinds = "coroutines", .list = list_tasks};
 
