@@ -5,6 +5,7 @@ programs, and which do not.
 """
 
 import os
+import re
 import subprocess
 import tempfile
 
@@ -87,7 +88,8 @@ def hides(command, pid, work, idle, floor):
     ), f"{shown} and {hidden}: {stats}"
     # Each of floor idle threads waits nearly always; more threads than those may.
     assert hidden > 0.9 * floor * stats["duration_s"], f"{hidden}: {stats}"
-    assert "hidden as idle" in result.stderr, result.stderr
+    assert sum(stats["idle_by"].values()) == stats["idle_samples"] and "" not in stats["idle_by"], stats
+    assert re.search(r"hidden as idle \([0-9.]+ s in .*; --idle shows it\)", result.stderr), result.stderr
     known = sum(ns for frames, ns in result.stacks if any(w in f for f in frames for w in work)) * 1e-9
     assert known > 1.8 * stats["duration_s"] and known > 0.9 * (
         shown - stats["off"]["run_queue_s"]
@@ -216,6 +218,25 @@ def test_idle_native():
         for frame in ("main", "needs_answer"):
             ns = sum(n for frames, n in result.stacks if frame in frames)
             assert abs(ns / 1e9 - run) < EXACT * run, yrt.show(result.stacks, 9)
+
+
+POOL = """
+import concurrent.futures, time
+pool = concurrent.futures.ThreadPoolExecutor(2)
+list(pool.map(time.sleep, [0.1, 0.1]))
+print(flush=True)
+while True: time.sleep(0.01)
+"""
+
+
+def test_rule_is_named():
+    """What hid waits, each by its name."""
+    with yrt.Program(["/usr/bin/python3", "-c", POOL], stdout=subprocess.PIPE) as p:
+        p.stdout.readline()
+        result = yrt.run("off-flame", "--no-idle", "-p", p.pid, "-d", 1).expect()
+    hidden = result.stats["idle_by"]
+    assert list(hidden) == ["_worker"] and hidden["_worker"] == result.stats["idle_samples"], result.stats
+    assert re.search(r"hidden as idle \([0-9.]+ s in _worker; --idle shows it\)", result.stderr), result.stderr
 
 
 yrt.main(globals())

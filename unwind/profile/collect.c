@@ -304,6 +304,7 @@ static void count_at(struct collector *c, u64 packed, u64 value, u64 more)
 	c->stats.lock[packed_lock(packed)].more += more;
 	if ((u32)packed == NODE_IDLE) {
 		c->stats.idle += value;
+		c->stats.idle_by[packed_idle(packed)].value += value;
 		c->stats.lock[packed_lock(packed)].hidden += value;
 		c->stats.lock[packed_lock(packed)].hidden_more += more;
 		return;

@@ -51,6 +51,12 @@ static inline enum lock_kind packed_lock(u64 packed)
 }
 _Static_assert(LOCK_KINDS <= 16, "four bits");
 
+/* By which rule the stack of a NODE_IDLE is idle, where others have the number of their frames. */
+static inline u32 packed_idle(u64 packed)
+{
+	return packed >> 32 & PACKED_FRAMES;
+}
+
 struct collector {
 	struct collect_options options;
 	struct process *(*find)(void *ctx, u32 number);

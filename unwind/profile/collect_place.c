@@ -310,6 +310,23 @@ static u32 without_wrong_guess(const struct frame *frames, u32 n, u32 stop)
 	return n;
 }
 
+/* Where a rule, NULL: none has a name, counts what it hides. */
+static u32 idle_number(struct collector *c, const char *rule)
+{
+	struct collect_stats *st = &c->stats;
+	u32 i = 1;
+
+	if (!rule)
+		return 0;
+	while (i <= st->nidle_by && strcmp(st->idle_by[i].rule, rule))
+		i++;
+	if (i == COLLECT_IDLE_RULES)
+		return 0;
+	st->nidle_by = i > st->nidle_by ? i : st->nidle_by;
+	st->idle_by[i].rule = rule;
+	return i;
+}
+
 struct error *collect_place(struct collector *c, const struct stack_record *record, const struct frame *frames, u32 n,
         const struct frame *inside, u64 *packed)
 {
@@ -318,7 +335,8 @@ struct error *collect_place(struct collector *c, const struct stack_record *reco
 	struct lock_found lock = {.kind = LOCK_FUTEX};
 	struct frame reason;
 	struct error *err = NULL;
-	bool idle = false;
+	const char *by = NULL; /* a rule */
+	bool idle;
 
 	if (inside)
 		c->expanded[0] = *inside;
@@ -348,11 +366,11 @@ struct error *collect_place(struct collector *c, const struct stack_record *reco
 		err = add_path(c, p, c->expanded + lead, n - lead, before, node, packed);
 	if (!err && (c->options.idle || lock.begun))
 		err = idle_find(c->names, c->profile, p, c->expanded + lead, n - lead, record->comm,
-		        stop_has_root(record->stop), lock.begun ? depends : c->options.idle, &idle);
-	idle |= c->options.locks && lock.kind >= LOCK_OTHERS && !lock.begun;
+		        stop_has_root(record->stop), lock.begun ? depends : c->options.idle, &by);
+	idle = by || (c->options.locks && lock.kind >= LOCK_OTHERS && !lock.begun);
 	idle &= !c->options.all_waits;
 	if (idle && (u32)*packed != NODE_FILTERED)
-		*packed = NODE_IDLE;
+		*packed = pack(NODE_IDLE, idle_number(c, by), 0, 0, 0);
 	*packed |= pack_lock(lock.kind);
 	return err;
 }

@@ -60,6 +60,11 @@ static const struct idle_rule first_thread[] = {
         {0},
 };
 
+static const char *word(const struct idle_rule *rule)
+{
+	return rule->frame ? rule->frame : rule->thread;
+}
+
 static bool is_thread(const struct rule_stack *s, const struct idle_rule *rule)
 {
 	return rule->thread && !s->scripts && !strncmp(s->comm, rule->thread, strlen(rule->thread));
@@ -67,13 +72,14 @@ static bool is_thread(const struct rule_stack *s, const struct idle_rule *rule)
 
 /* scripts: runtime the rules are of; native code alone is looked at if there is none. */
 static struct error *match_rules(
-        const struct rule_stack *s, const struct idle_rule *rules, const struct runtime_ops *ops, bool *ret)
+        const struct rule_stack *s, const struct idle_rule *rules, const struct runtime_ops *ops, const char **ret)
 {
 	struct error *err = NULL;
 	u32 depth[2] = {0};
+	bool is = false;
 
 	for (const struct idle_rule *r = rules; !*ret && (r->frame || r->thread); r++)
-		*ret = is_thread(s, r);
+		*ret = is_thread(s, r) ? word(r) : NULL;
 	for (u32 i = 0; !err && !*ret && i < s->n; i++) {
 		bool script = frame_kind(&s->frames[i]) == FRAME_SCRIPT;
 
@@ -81,57 +87,76 @@ static struct error *match_rules(
 			continue;
 		if (script && (!ops || frame_runtime(&s->frames[i]) != ops->id))
 			break;
-		for (const struct idle_rule *r = rules; !err && !*ret && (r->frame || r->thread); r++)
-			err = rule_matches(s, i, depth[script], r, ret);
+		for (const struct idle_rule *r = rules; !err && !*ret && (r->frame || r->thread); r++) {
+			err = rule_matches(s, i, depth[script], r, &is);
+			*ret = !err && is ? word(r) : NULL;
+		}
 		depth[script]++;
 	}
 	return err;
 }
 
-static struct error *is_any(const struct rule_stack *s, u32 i, u32 depth, const struct idle_rule *rules, bool *ret)
+static struct error *find_any(
+        const struct rule_stack *s, u32 i, u32 depth, const struct idle_rule *rules, const char **ret)
 {
 	struct error *err = NULL;
+	bool is = false;
 
-	for (*ret = false; !err && !*ret && rules->frame; rules++)
-		err = rule_matches(s, i, depth, rules, ret);
+	for (*ret = NULL; !err && !*ret && rules->frame; rules++) {
+		err = rule_matches(s, i, depth, rules, &is);
+		*ret = !err && is ? word(rules) : NULL;
+	}
 	return err;
 }
 
-static struct error *is_service(const struct rule_stack *s, bool *ret)
+static struct error *find_service(const struct rule_stack *s, const char **ret)
 {
+	const char *waits = NULL, *first = NULL;
 	u32 depth = 0, outside = 0;
 	struct error *err = NULL;
-	bool waits = false, first = false, known = false;
+	bool known = false;
 
 	for (u32 i = 0; !err && !first && outside <= SERVICE_FRAMES && i < s->n; i++) {
-		bool is = false;
+		const char *is = NULL;
 
 		if (!rule_is_code(&s->frames[i]))
 			continue;
-		err = is_any(s, i, depth++, conditions, &is);
-		outside = is ? 0 : outside + waits;
-		waits |= is;
+		err = find_any(s, i, depth++, conditions, &is);
+		outside = is ? 0 : outside + !!waits;
+		waits = is ? is : waits;
 		if (!err && waits)
-			err = is_any(s, i, 0, first_thread, &first);
+			err = find_any(s, i, 0, first_thread, &first);
 	}
-	*ret = waits && !first && outside <= SERVICE_FRAMES;
-	if (*ret && !err) {
-		err = locks_any_of_runtime(s, &known);
-		*ret = !known;
-	}
+	if (err || !waits || first || outside > SERVICE_FRAMES)
+		return err;
+	err = locks_any_of_runtime(s, &known);
+	*ret = err || known ? NULL : waits;
+	return err;
+}
+
+/* A reason that is idle whatever the frames are: "accept". */
+static struct error *find_reason(const struct rule_stack *s, const char **ret)
+{
+	struct named named;
+	struct error *err = names_frame(s->names, s->p, s->frames, 0, s->n, &named);
+
+	if (!err)
+		*ret = s->profile->functions[named.function].name;
 	return err;
 }
 
 struct error *idle_find(struct names *names, const struct profile *profile, const struct process *p,
         const struct frame *frames, u32 n, const char *comm, bool whole, enum idle_chance (*chance)(u32 reason),
-        bool *ret)
+        const char **ret)
 {
 	struct rule_stack s = {
 	        .names = names, .profile = profile, .p = p, .frames = frames, .n = n, .comm = comm, .whole = whole};
 	struct error *err = NULL;
 	enum idle_chance c = n && frame_kind(&frames[0]) == FRAME_REASON ? chance((u32)frames[0].detail) : IDLE_NEVER;
 
-	*ret = c == IDLE_ALWAYS;
+	*ret = NULL;
+	if (c == IDLE_ALWAYS)
+		return find_reason(&s, ret);
 	if (c != IDLE_MAYBE || !p)
 		return NULL;
 	for (u32 i = 0; i < n; i++)
@@ -141,5 +166,5 @@ struct error *idle_find(struct names *names, const struct profile *profile, cons
 			err = match_rules(&s, p->instances[k].ops->idle, p->instances[k].ops, ret);
 	if (!err && !*ret)
 		err = match_rules(&s, native_rules, NULL, ret);
-	return err || *ret || s.scripts || !whole ? err : is_service(&s, ret);
+	return err || *ret || s.scripts || !whole ? err : find_service(&s, ret);
 }

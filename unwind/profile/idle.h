@@ -17,11 +17,12 @@ enum idle_chance {
 };
 
 /*
- * Is this stack, leaf first, one of a wait by design? p may be NULL. profile: where names puts functions; comm: what
- * the kernel calls its thread, COMM_LEN bytes.
+ * The rule by which this stack, leaf first, is a wait by design: its function or the begin of a thread's name, which
+ * live as long as the profile, or NULL. p may be NULL. profile: where names puts functions; comm: what the kernel calls
+ * its thread, COMM_LEN bytes.
  */
 struct error *idle_find(struct names *names, const struct profile *profile, const struct process *p,
         const struct frame *frames, u32 n, const char *comm, bool whole, enum idle_chance (*chance)(u32 reason),
-        bool *ret);
+        const char **ret);
 
 #endif
