@@ -13,6 +13,7 @@
 #include "probes/threads/crash.h"
 #include "unwind/binary/core_file.h"
 #include "unwind/cleanup.h"
+#include "unwind/process/process.h"
 
 #define CYCLE_NAMED 4
 
@@ -181,9 +182,44 @@ static char *own_text(const struct places *p)
 	return text;
 }
 
+static bool ends_with(const char *text, const char *end)
+{
+	size_t n = strlen(text), m = strlen(end);
+
+	return n >= m && !strcmp(text + n - m, end);
+}
+
+/*
+ * A fault that the thread was handling lies behind the handler, and behind what the handler returns to: so many frames
+ * of the stack come before it. That has no name in a stripped libc.
+ */
+static u32 handler_frames(const struct dump_view *v, const struct dump_thread *t, const u32 *frames, u32 n)
+{
+	const struct mapping *m;
+	char offset[32];
+	u32 at = 0;
+
+	if (!v->crash || !v->crash->first || !(t->at.flags & THREAD_KILLED))
+		return 0;
+	while (at < t->nframes &&
+	        (frame_flags(&t->frames[at]) & FRAME_RETADDR || frame_addr(&t->frames[at]) != v->crash->reg[REG_PC]))
+		at++;
+	m = at && at < t->nframes ? process_mapping(t->process, frame_addr(&t->frames[at - 1])) : NULL;
+	if (!m)
+		return 0;
+	snprintf(offset, sizeof(offset), "+0x%lx", frame_addr(&t->frames[at - 1]) - 1 - m->bias);
+	for (u32 i = 0; i + 1 < n; i++) {
+		const char *name = function_at(v, frames[i])->name;
+
+		if (!strcmp(name, "__restore_rt") || ends_with(name, offset))
+			return i + 1;
+	}
+	return 0;
+}
+
 static struct error *thread_verdict(struct dump_view *v, const struct libraries *l, struct view_thread *t)
 {
-	u32 n = 0;
+	u32 n = 0, first;
 	cleanup(free) u32 *frames = view_frames(v, t->top, &n);
 	struct places p;
 	size_t size;
@@ -191,7 +227,8 @@ static struct error *thread_verdict(struct dump_view *v, const struct libraries 
 
 	if (!frames)
 		return &error_no_memory;
-	p = find_places(v, l, frames, n);
+	first = handler_frames(v, t->t, frames, n);
+	p = find_places(v, l, frames + first, n - first);
 	t->own = own_text(&p);
 	if (!v->crash || v->verdict || !(t->t->at.flags & THREAD_KILLED))
 		return NULL;

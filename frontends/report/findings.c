@@ -542,16 +542,20 @@ static struct error *add_text(char ***texts, u32 *n, char *text)
 static struct error *make_verdict(struct findings *f, const struct evidence *e)
 {
 	const char *target = e->target ? e->target : "the target";
-	u32 problems = 0, n;
+	const char *all = ", but not all was looked at";
+	u32 problems = 0, missing = 0, n;
 
+	for (u32 i = 0; i < e->nsteps; i++)
+		missing += e->step[i].missing;
+	all = missing ? all : "";
 	for (u32 i = 0; i < f->n; i++)
 		problems += f->all[i].rule->severity == SEVERITY_PROBLEM;
 	if (!f->n && e->refused)
 		n = (u32)asprintf(&f->verdict, "Counters alone say nothing of %s; more was not permitted.", target);
 	else if (!f->n)
-		n = (u32)asprintf(&f->verdict, "Nothing that a rule knows is wrong with %s.", target);
+		n = (u32)asprintf(&f->verdict, "Nothing that a rule knows is wrong with %s%s.", target, all);
 	else if (!problems)
-		n = (u32)asprintf(&f->verdict, "No problem in %s. %s", target, f->all[0].title);
+		n = (u32)asprintf(&f->verdict, "No problem in %s%s. %s", target, all, f->all[0].title);
 	else
 		n = (u32)asprintf(&f->verdict, "%s", f->all[0].title);
 	if ((int)n < 0)

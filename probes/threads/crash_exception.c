@@ -212,15 +212,36 @@ static char *shown_type(const char *type)
 
 /* --- */
 
-static bool is_terminate(const struct process *p, const struct frame *f)
+/* The function that a frame is in, as its file calls it; "": not known. */
+static const char *function_of(const struct process *p, const struct frame *f)
 {
 	const struct mapping *m = process_mapping(p, frame_addr(f));
 	struct symbol sym;
 
 	return frame_kind(f) == FRAME_NATIVE && m && m->image &&
-	       symbols_find(m->image, frame_addr(f) - 1 - m->bias, &sym) &&
-	       (!strcmp(sym.name, "_ZSt9terminatev") || !strncmp(sym.name, "_ZN10__cxxabiv111__terminate", 28) ||
-	               !strncmp(sym.name, "_ZSt11__terminate", 17));
+	                       symbols_find(m->image, frame_addr(f) - 1 - m->bias, &sym)
+	               ? sym.name
+	               : "";
+}
+
+static bool is_terminate(const struct process *p, const struct frame *f)
+{
+	const char *name = function_of(p, f);
+
+	return !strcmp(name, "_ZSt9terminatev") || !strncmp(name, "_ZN10__cxxabiv111__terminate", 28) ||
+	       !strncmp(name, "_ZSt11__terminate", 17);
+}
+
+/* Who called std::terminate(), in the frames from i on, where no exception did. */
+static const char *no_exception(const struct dump_thread *t, u32 i)
+{
+	while (i < t->nframes && is_terminate(t->process, &t->frames[i]))
+		i++;
+	if (i < t->nframes && !strcmp(function_of(t->process, &t->frames[i]), "__cxa_pure_virtual"))
+		return "a pure virtual function was called";
+	if (i < t->nframes && !strcmp(function_of(t->process, &t->frames[i]), "__cxa_deleted_virtual"))
+		return "a deleted virtual function was called";
+	return "std::terminate() without an exception";
 }
 
 bool crash_exception(const struct dump_thread *t, char *ret, size_t size)
@@ -236,7 +257,7 @@ bool crash_exception(const struct dump_thread *t, char *ret, size_t size)
 		return false;
 	header = find_header(t);
 	if (!header || !type_name(t->process, word(t->process, header), type)) {
-		snprintf(ret, size, "std::terminate() without an exception");
+		snprintf(ret, size, "%s", no_exception(t, i));
 		return true;
 	}
 	shown = shown_type(type);

@@ -279,6 +279,7 @@ def test_handled():
     assert (core["signal"], core["first_signal"]) == (signal.SIGABRT, signal.SIGSEGV), core
     assert core["address"] == 0x7654321008 and core["access"] == "read", core
     assert "killed by SIGABRT after SIGSEGV at address 0x7654321008 (read)" in text.splitlines()[3], text
+    assert re.match(r"sum_of \(dies\.c:17\) reads 0x7654321008", text), text  # not the handler
     assert "before the signal was handled" in text and "rdi 0x0000007654321000" in text, text
     symbols = subprocess.run(["nm", yrt.fixture_path("dies")], capture_output=True, text=True, check=True).stdout
     start = int(re.search(r"(\w+) T sum_of", symbols)[1], 16)
@@ -309,6 +310,8 @@ def test_exception():
             told, text = core_told(yrt.fixture_path(program), what)
             assert told["core"].get("message") == said, (program, what, told["core"])
             assert f"killed by SIGABRT ({said})" in text.splitlines()[3], text
+    told, text = core_told(yrt.fixture_path("throws"), "virtual")
+    assert told["core"].get("message") == "a pure virtual function was called", told["core"]
     assert "message" not in core_told(yrt.fixture_path("throws"), "handled")[0]["core"]
 
 
