@@ -98,6 +98,10 @@ static const struct event_example probe_examples[] = {
         {"yrt @ -e perl:Shop::Order::place -p 4242", "a sub of Perl"},
         {"yrt @ -e java:com.shop.OrderService.place -p 4242", "a method of Java"},
         {"yrt @ -e nginx+0x51340 -p 4242", "code without a symbol, as stacks show it"},
+        {"yrt y -e '_map long n[_stack]; _probe libc:malloc { if (_arg(0) > 1000) n[_stack]++; }' -p 4242 -o big.html",
+                "calls by their arguments: large blocks alone, as Y says it"},
+        {"yrt y -e '_map long n[_stack, long]; _probe libc:malloc { n[_stack, _arg(0)]++; }' -p 4242",
+                "stacks with the first argument of each call"},
         {NULL, NULL},
 };
 
