@@ -61,7 +61,9 @@ struct lower {
 	u32 catches;                   /* _catch blocks around this */
 	bool in_probe;
 	struct y_handler *probe; /* of which point; NULL: of none */
-	FILE *explain;           /* where types and offsets come from; NULL: nobody asks */
+	const char *untyped;     /* the last of the target's names of which no type is known, and where it is */
+	u32 untyped_module;
+	FILE *explain; /* where types and offsets come from; NULL: nobody asks */
 };
 
 #define FAIL(l, n, ...) y_error((l)->s, (n)->pos, (n)->macro, __VA_ARGS__)
@@ -124,6 +126,8 @@ struct value lower_kernel_name(struct lower *l, const struct y_node *n);
 
 /* lower_name.c */
 struct value lower_name(struct lower *l, const struct y_node *n);
+/* Is n a name that a module of the target exports? Where it is, without its type, which takes no debug information. */
+bool lower_exported(struct lower *l, const struct y_node *n, struct value *ret);
 struct value lower_dollar(struct lower *l, const struct y_node *n);
 /* NULL: it is none of the program's. */
 const struct y_tree_function *find_function(const struct lower *l, const char *name, u32 *number);

@@ -765,6 +765,8 @@ struct value lower_expression(struct lower *l, const struct y_node *n)
 	case Y_N_ARROW:
 		return member_of(l, n, dereference(l, n, lower_expression(l, n->a)), n->name);
 	case Y_N_CAST:
+		if (n->a->kind == Y_N_UNARY && is(n->a, "&") && lower_exported(l, n->a->a, &v))
+			return cast_to(l, n, in_slot(y_pointer_to(l->s, &y_void), address_slot(l, n, v)), n->type);
 		return cast_to(l, n,
 		        n->a->kind == Y_N_STRING && n->type->kind == TYPE_POINTER ? literal_address(l, n->a)
 		                                                                  : lower_expression(l, n->a),

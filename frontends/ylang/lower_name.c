@@ -147,6 +147,7 @@ const struct y_tree_function *find_function(const struct lower *l, const char *n
 static void no_such_name(struct lower *l, const struct y_node *n)
 {
 	struct y_near near = {.name = n->name};
+	char lacks[Y_LACKS];
 
 	for (struct variable *v = l->variables; v; v = v->next)
 		y_near_offer(&near, v->name);
@@ -164,8 +165,8 @@ static void no_such_name(struct lower *l, const struct y_node *n)
 	if (n->module)
 		FAIL(l, n, "no module %s of the target has a variable or function %s%s", n->module, n->name,
 		        y_near_text(l->s, &near));
-	FAIL(l, n, "neither the program nor the target has a name %s%s; ##ifdefvar would ask", n->name,
-	        y_near_text(l->s, &near));
+	FAIL(l, n, "neither the program nor the target has a name %s%s; ##ifdefvar would ask%s", n->name,
+	        y_near_text(l->s, &near), y_target_lacks(l->target, 0, lacks));
 }
 
 static struct value target_object(struct lower *l, const struct y_node *n)
@@ -183,11 +184,42 @@ static struct value target_object(struct lower *l, const struct y_node *n)
 	if (o.thread)
 		FAIL(l, n, "%s is a thread-local variable: each thread has its own, and these are not found yet",
 		        n->name);
+	if (!o.type) {
+		l->untyped = n->name;
+		l->untyped_module = o.module;
+	}
 	if (l->explain)
 		fprintf(l->explain, "%s: %s at 0x%lx of %s\n", n->name, o.type ? y_type_text(l->s, o.type) : "no type",
 		        o.addr, l->target->modules[o.module].path);
 	return (struct value){
 	        .kind = V_TARGET, .type = o.type ? o.type : &y_void, .slot = Y_NONE, .module = o.module, .imm = o.addr};
+}
+
+static bool is_own(struct lower *l, const struct y_node *n)
+{
+	struct value v;
+	u32 number;
+
+	if (n->module)
+		return false;
+	for (u32 k = 0; k < OWN; k++)
+		if (!strcmp(own_names[k], n->name))
+			return true;
+	return find_variable(l, n->name, &v) || find_global(l, n->name, &v) || find_map(l, n->name) >= 0 ||
+	       find_function(l, n->name, &number);
+}
+
+bool lower_exported(struct lower *l, const struct y_node *n, struct value *ret)
+{
+	struct y_target_object o;
+
+	if (n->kind != Y_N_NAME || is_own(l, n) || !y_target_place(l->target, n->module, n->name, &o) || !o.exported ||
+	        o.other >= 0)
+		return false;
+	if (l->explain)
+		fprintf(l->explain, "%s: at 0x%lx of %s\n", n->name, o.addr, l->target->modules[o.module].path);
+	*ret = (struct value){.kind = V_TARGET, .type = &y_void, .slot = Y_NONE, .module = o.module, .imm = o.addr};
+	return true;
 }
 
 struct value lower_name(struct lower *l, const struct y_node *n)
@@ -196,7 +228,7 @@ struct value lower_name(struct lower *l, const struct y_node *n)
 	struct y_target_object o = {0};
 	struct value v;
 	s64 number;
-	u32 i, module;
+	u32 i;
 
 	if (n->module)
 		return target_object(l, n);
@@ -214,8 +246,8 @@ struct value lower_name(struct lower *l, const struct y_node *n)
 		return constant(y_pointer_to(l->s, &y_void), 0);
 	if (!strcmp(n->name, "true") || !strcmp(n->name, "false"))
 		return constant(&y_int, *n->name == 't');
-	if ((!y_target_object(l->target, NULL, n->name, &o) || o.module) &&
-	        y_target_enumerator(l->target, n->name, &number, &type, &module) && (!o.module || module < o.module))
+	if ((!y_target_place(l->target, NULL, n->name, &o) || o.module) &&
+	        y_target_enumerator(l->target, o.module ? o.module : UINT32_MAX, n->name, &number, &type))
 		return constant(type->to, y_wrap(type_of_value(l, n, type->to), (u64)number));
 	return target_object(l, n);
 }

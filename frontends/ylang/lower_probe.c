@@ -107,9 +107,11 @@ static const char *function_name(struct lower *l)
 static void no_parameter(struct lower *l, const struct y_node *n, struct types *types, const char *function)
 {
 	struct y_near near = {.name = n->name};
+	char lacks[Y_LACKS];
 
 	if (!types)
-		FAIL(l, n, "$%s: no debug information describes %s; _arg(0) is its first argument", n->name, function);
+		FAIL(l, n, "$%s: no debug information describes %s; _arg(0) is its first argument%s", n->name, function,
+		        y_target_lacks(l->target, Y_MODULES, lacks));
 	types_parameters(types, function, y_near_offer, &near);
 	FAIL(l, n, "%s has no parameter %s%s; $return is what it returns", function, n->name, y_near_text(l->s, &near));
 }

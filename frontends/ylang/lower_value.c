@@ -28,6 +28,16 @@ static enum y_type integer_type(u64 size, bool is_signed)
 	}
 }
 
+static _Noreturn void no_value(const struct lower *l, const struct y_node *at)
+{
+	char lacks[Y_LACKS];
+
+	if (!l->untyped || at->kind != Y_N_NAME || strcmp(at->name, l->untyped) != 0)
+		FAIL(l, at, "this has no value");
+	FAIL(l, at, "the type of %s is not known: *(long *)&%s says what it is%s", l->untyped, l->untyped,
+	        y_target_lacks(l->target, l->untyped_module, lacks));
+}
+
 enum y_type type_of_value(const struct lower *l, const struct y_node *at, const struct type *type)
 {
 	if (type == &y_string_type)
@@ -43,7 +53,7 @@ enum y_type type_of_value(const struct lower *l, const struct y_node *at, const 
 	case TYPE_POINTER:
 		return Y_U64;
 	case TYPE_VOID:
-		FAIL(l, at, "this has no value");
+		no_value(l, at);
 	case TYPE_STRUCT:
 	case TYPE_UNION:
 		FAIL(l, at, "a whole %s is no value here: use its members, or & for its address",

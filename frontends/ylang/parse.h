@@ -35,6 +35,8 @@ bool y_at_type(struct y_parser *p);
 const struct type *y_parse_base(struct y_parser *p);
 /* Pointers behind a base type. */
 const struct type *y_parse_pointers(struct y_parser *p, const struct type *base);
+/* Says that the target has no such "struct" (what), and what comes close. */
+_Noreturn void y_no_such_type(struct y_parser *p, const struct y_token *at, enum type_space space, const char *what);
 const struct type *y_parse_type_name(struct y_parser *p);
 
 /* parse_expression.c */

@@ -226,6 +226,16 @@ static struct y_node *cast(struct y_parser *p, struct y_token *paren)
 	return n;
 }
 
+/* "name *)" or "name **)". */
+static bool is_unknown_cast(const struct y_token *t)
+{
+	const struct y_token *star = t->next;
+
+	while (y_is(star, "*"))
+		star = star->next;
+	return t->kind == Y_T_NAME && *t->text != '$' && star != t->next && y_is(star, ")");
+}
+
 static struct y_node *unary(struct y_parser *p)
 {
 	static const char *const operators[] = {"+", "-", "!", "~", "*", "&", "++", "--", "&&"};
@@ -247,6 +257,8 @@ static struct y_node *unary(struct y_parser *p)
 		p->t = at->next;
 		if (y_at_type(p))
 			n = cast(p, at);
+		else if (is_unknown_cast(p->t))
+			y_no_such_type(p, p->t, TYPES_PLAIN, "type");
 		else
 			p->t = at;
 	}

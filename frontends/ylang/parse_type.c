@@ -143,8 +143,7 @@ static bool is_own_variable(struct y_parser *p, const char *name)
 	struct types *types = p->target->nmodules ? y_target_types(p->target, 0) : NULL;
 	struct y_target_object o;
 
-	return types && !types_find(types, TYPES_PLAIN, name) && y_target_object(p->target, NULL, name, &o) &&
-	       !o.module;
+	return types && !types_find(types, TYPES_PLAIN, name) && y_target_place(p->target, NULL, name, &o) && !o.module;
 }
 
 /* What can be behind a type's name. Names of functions and of variables are mostly told by that, before libraries are
@@ -187,19 +186,16 @@ bool y_at_type(struct y_parser *p)
 
 /* --- base types --- */
 
-static void no_such_tag(struct y_parser *p, const struct y_token *at, enum type_space space, const char *what)
+void y_no_such_type(struct y_parser *p, const struct y_token *at, enum type_space space, const char *what)
 {
 	struct y_near near = {.name = at->text};
+	char lacks[Y_LACKS];
 
 	for (u32 i = 0; i < p->target->nmodules; i++)
 		if (y_target_types(p->target, i))
 			types_names(y_target_types(p->target, i), space, y_near_offer, &near);
-	if (!p->target->nmodules || !y_target_types(p->target, 0))
-		y_error(p->s, at->pos, at->macro,
-		        "no %s %s: the program itself has no debug information; --types names a file of the same "
-		        "build "
-		        "that has it, or install the debug package of %s",
-		        what, at->text, p->target->nmodules ? p->target->modules[0].path : "the target");
+	if (*y_target_lacks(p->target, 0, lacks))
+		y_error(p->s, at->pos, at->macro, "the target has no %s %s%s", what, at->text, lacks);
 	y_error(p->s, at->pos, at->macro, "the target has no %s %s%s; ##ifdeftype would ask", what, at->text,
 	        y_near_text(p->s, &near));
 }
@@ -224,7 +220,7 @@ static const struct type *tagged_type(struct y_parser *p, int word)
 		y_fail_here(p, "a %s has no body here: its members are the target's", words[word]);
 	type = y_target_type(p->target, space, name, &module, &other);
 	if (!type)
-		no_such_tag(p, at, space, words[word]);
+		y_no_such_type(p, at, space, words[word]);
 	check_agreement(p, at, y_format(p->s, "%s ", words[word]), name, module, other);
 	return type;
 }

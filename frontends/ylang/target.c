@@ -4,6 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <dirent.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -242,6 +245,78 @@ struct types *y_target_types(struct y_target *t, u32 module)
 	return m->types;
 }
 
+/* --- what is missing --- */
+
+#define PACKAGES "/var/lib/dpkg/info"
+
+static bool lists(const char *list, const char *path)
+{
+	cleanup(fclose) FILE *f = fopen(list, "re");
+	char line[PATH_MAX];
+	bool found = false;
+
+	while (f && !found && fgets(line, sizeof(line), f)) {
+		line[strcspn(line, "\n")] = '\0';
+		found = !strcmp(line, path) || (!strncmp(path, "/usr/", 5) && !strcmp(line, path + 4));
+	}
+	return found;
+}
+
+/* Debian's package that has the file: "nginx-core". */
+static bool package_of(const char *root, const char *path, char *ret, size_t size)
+{
+	char directory[PATH_MAX], list[PATH_MAX + 256];
+	DIR *d;
+	bool found = false;
+
+	snprintf(directory, sizeof(directory), "%s" PACKAGES, root);
+	d = opendir(directory);
+	for (const struct dirent *e; d && !found && (e = readdir(d));) {
+		size_t len = strcspn(e->d_name, ":.");
+
+		if (!strstr(e->d_name, ".list"))
+			continue;
+		snprintf(list, sizeof(list), "%s/%s", directory, e->d_name);
+		if (strstr(e->d_name, ":") == NULL)
+			len = (size_t)(strstr(e->d_name, ".list") - e->d_name);
+		found = lists(list, path);
+		if (found)
+			snprintf(ret, size, "%.*s", (int)len, e->d_name);
+	}
+	if (d)
+		closedir(d);
+	return found;
+}
+
+const char *y_target_lacks(struct y_target *t, u32 module, char ret[Y_LACKS])
+{
+	const struct image *img;
+	char package[128], hex[2 * BUILD_ID_MAX + 1] = "";
+	bool known;
+
+	*ret = '\0';
+	for (u32 i = 0; module == Y_MODULES && i < t->nmodules; i++)
+		if (!y_target_types(t, i))
+			module = i;
+	if (module >= t->nmodules || y_target_types(t, module))
+		return ret;
+	img = t->modules[module].image;
+	known = package_of(t->root ? t->root : "", t->modules[module].path, package, sizeof(package));
+	for (u32 i = 0; i < img->build_id_len; i++)
+		snprintf(hex + 2 * i, 3, "%02x", img->build_id[i]);
+	if (img->build_id_len > 1)
+		snprintf(ret, Y_LACKS,
+		        "; %s has no debug information: /usr/lib/debug/.build-id/%.2s/%s.debug is where it would be "
+		        "found%s%s%s, or --types FILE names a file of the same build that has it",
+		        t->modules[module].path, hex, hex + 2, known ? " (package " : "", known ? package : "",
+		        known ? "-dbgsym or -dbg)" : "");
+	else
+		snprintf(ret, Y_LACKS,
+		        "; %s has no debug information, and no build-id by which to find it: build it with -g",
+		        t->modules[module].path);
+	return ret;
+}
+
 const struct type *y_target_type(struct y_target *t, enum type_space space, const char *name, u32 *module, int *other)
 {
 	*other = -1;
@@ -259,9 +334,9 @@ const struct type *y_target_type(struct y_target *t, enum type_space space, cons
 	return NULL;
 }
 
-bool y_target_enumerator(struct y_target *t, const char *name, s64 *value, const struct type **type, u32 *module)
+bool y_target_enumerator(struct y_target *t, u32 nmodules, const char *name, s64 *value, const struct type **type)
 {
-	for (u32 i = *module = 0; i < t->nmodules; i++, *module = i)
+	for (u32 i = 0; i < nmodules && i < t->nmodules; i++)
 		if (y_target_types(t, i) && types_enumerator(y_target_types(t, i), name, value, type))
 			return true;
 	return false;
@@ -279,7 +354,7 @@ static bool is_module(const struct y_target_module *m, const char *name)
 	       (!strncmp(base, name, len) && (base[len] == '.' || base[len] == '-'));
 }
 
-static bool symbol_of(struct y_target *t, u32 module, const char *name, u64 *addr)
+static bool symbol_of(struct y_target *t, u32 module, const char *name, struct y_target_object *o)
 {
 	struct image *img = t->modules[module].image;
 	struct symbol symbol;
@@ -293,7 +368,8 @@ static bool symbol_of(struct y_target *t, u32 module, const char *name, u64 *add
 		symbols_use_debug(img, t->modules[module].debug);
 	if (!symbols_lookup(img, name, &symbol))
 		return false;
-	*addr = symbol.start;
+	o->addr = symbol.start;
+	o->exported = symbol.exported;
 	return true;
 }
 
@@ -337,7 +413,7 @@ static bool object_of_types(struct y_target *t, u32 i, const char *name, struct 
 	return false;
 }
 
-bool y_target_object(struct y_target *t, const char *module, const char *name, struct y_target_object *ret)
+bool y_target_place(struct y_target *t, const char *module, const char *name, struct y_target_object *ret)
 {
 	bool found = false;
 
@@ -347,7 +423,7 @@ bool y_target_object(struct y_target *t, const char *module, const char *name, s
 
 			if (module && !is_module(&t->modules[i], module))
 				continue;
-			if (pass ? !object_of_types(t, i, name, &o) : !symbol_of(t, i, name, &o.addr))
+			if (pass ? !object_of_types(t, i, name, &o) : !symbol_of(t, i, name, &o))
 				continue;
 			if (!found) {
 				*ret = o;
@@ -360,6 +436,13 @@ bool y_target_object(struct y_target *t, const char *module, const char *name, s
 			}
 		}
 	}
+	return found;
+}
+
+bool y_target_object(struct y_target *t, const char *module, const char *name, struct y_target_object *ret)
+{
+	bool found = y_target_place(t, module, name, ret);
+
 	if (found && !ret->type)
 		type_object(t, ret->module, name, ret);
 	return found;

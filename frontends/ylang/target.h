@@ -52,20 +52,32 @@ void y_target_close(struct y_target *t);
 /* The types of a module; NULL: it has none. */
 struct types *y_target_types(struct y_target *t, u32 module);
 
+/*
+ * What would tell the types of a module that has none: "; PATH has no debug information: …"; "" if it has. Y_MODULES:
+ * of the first that has none.
+ */
+#define Y_MODULES UINT32_MAX
+#define Y_LACKS   640
+const char *y_target_lacks(struct y_target *t, u32 module, char ret[Y_LACKS]);
+
 /* The first module that has it; those that have another one of this name are asked, too: *other, or -1. */
 const struct type *y_target_type(struct y_target *t, enum type_space space, const char *name, u32 *module, int *other);
-bool y_target_enumerator(struct y_target *t, const char *name, s64 *value, const struct type **type, u32 *module);
+/* In the first so many modules. */
+bool y_target_enumerator(struct y_target *t, u32 nmodules, const char *name, s64 *value, const struct type **type);
 
 struct y_target_object {         /* a variable or a function */
 	const struct type *type; /* NULL: known by its symbol alone */
 	u32 module;
 	u64 addr; /* the file's own */
 	bool function, thread;
-	int other;    /* another library that has the name; -1: none. The program's own wins */
-	bool several; /* in this one */
+	bool exported; /* known by a symbol that the module exports */
+	int other;     /* another library that has the name; -1: none. The program's own wins */
+	bool several;  /* in this one */
 };
 /* module: its name, or the end of its path, or NULL: any. */
 bool y_target_object(struct y_target *t, const char *module, const char *name, struct y_target_object *ret);
+/* The same, without asking debug information what a symbol stands for: type, function, thread, several are not known. */
+bool y_target_place(struct y_target *t, const char *module, const char *name, struct y_target_object *ret);
 
 /* The address of these bytes in read-only data, the first in the order of modules. */
 bool y_target_literal(struct y_target *t, const char *bytes, u32 len, u32 *module, u64 *addr);

@@ -205,7 +205,11 @@ def test_bad_input():
             done = ylang.run(*args)
             assert done.returncode == code and all(w in done.stderr for w in words), f"{args}: {done}"
 
-        said(yrt.USAGE, "the program itself has no debug information", "--types", args=("-e", ask, "-p", stripped.pid))
+        said(yrt.USAGE, "has no debug information", "/usr/lib/debug/.build-id/", "--types FILE",
+             args=("-e", ask, "-p", stripped.pid))
+        for unknown, message in (("(node_t *)8", "the target has no type node_t"), ("nobody", "a name nobody")):
+            said(yrt.USAGE, message, "has no debug information",
+                 args=("-e", f"_probe _oneshot {{ _print({unknown}); }}", "-p", stripped.pid))
         said(yrt.UNSUPPORTED, "of another build", args=("-e", ask, "-p", stripped.pid, "--types", "/bin/ls"))
         said(yrt.INPUT, "not an ELF file", args=("-e", ask, "-p", pid, "--types", "/etc/passwd"))
         done = ylang.run("-e", ask, "-p", pid, "--types", program)

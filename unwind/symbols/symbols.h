@@ -17,6 +17,7 @@ struct symbol {
 	u64 start, end;
 	const char *name; /* as in the file (mangled) without the version, owned by the table */
 	bool unsized;     /* end is where the next symbol begins: of symbols_find() */
+	bool exported;    /* other files see it, so it is the file's only one of its name: of symbols_lookup() */
 };
 
 /*

@@ -114,8 +114,10 @@ bool symbols_lookup(struct image *img, const char *name, struct symbol *ret)
 
 	if (!*name || strlen(name) > LOOKUP_MAX)
 		return false;
-	if (elf_table_find(img, SHT_DYNSYM, &table) && lookup_table(img, &table, name, ret))
+	if (elf_table_find(img, SHT_DYNSYM, &table) && lookup_table(img, &table, name, ret)) {
+		ret->exported = true;
 		return true;
+	}
 	if (elf_table_find(img, SHT_SYMTAB, &table) && lookup_table(img, &table, name, ret))
 		return true;
 	return debug && debug->img && lookup_table(debug->img, &debug->table, name, ret);
