@@ -20,6 +20,7 @@
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
 #include "unwind/profile/profile.h"
+#include "y_several.h"
 
 #define SOURCE_MOST (16u << 20)
 
@@ -40,7 +41,8 @@ enum {
 
 static const struct manual_option options[] = {
         {'e', "execute", "SOURCE", "a program in place of FILE", COMPLETE_NOTHING},
-        {'p', "pid", "PID", "the process, by number or name", COMPLETE_PID},
+        PID_OPTIONS,
+        {'s', "subprocesses", NULL, "also their children", COMPLETE_NOTHING},
         {Y_CORE, "core", "FILE", "a core file in place of a process; needs no privileges", COMPLETE_FILE},
         {Y_ROOT, "root", "DIR", "where the files are that the process of the core had mapped, if not here",
                 COMPLETE_FILE},
@@ -76,12 +78,13 @@ static const struct manual_option options[] = {
         {0},
 };
 
-static const char *const usage[] = {"FILE.y|NAME -p PID [options]", "-e SOURCE --core FILE [options]", "--list", NULL};
+static const char *const usage[] = {"FILE.y|NAME -p LIST [options]", "-e SOURCE --core FILE [options]", "--list", NULL};
 
 static const struct manual_example examples[] = {
         {"yrt y ngx-requests -p 4242", "the requests that an nginx worker has now, an analyser that comes with yrt"},
         {"yrt y ngx-requests --core core.4242", "the same of a core file"},
         {"yrt y -e '_probe _oneshot { printf(\"%d\\n\", counter); }' -p 4242", "a global variable of the process"},
+        {"yrt y ngx-status -s -p 4240 -d 10", "of an nginx and its workers: each process by itself"},
         {"yrt y --list", "all analysers"},
         {NULL, NULL},
 };
@@ -98,7 +101,8 @@ const struct manual y_manual = {
 };
 
 struct request {
-	struct flame_options targets; /* of it only pids and help are used */
+	struct flame_options targets; /* of it only pids, the selection and help are used */
+	const char *operand;          /* the program's file or name */
 	const char *execute, *emit, *output, *format;
 	struct y_target_options target;
 	const char **defines, **includes;
@@ -118,6 +122,7 @@ static const struct setting settings[] = {
         {Y_EXPLAIN, MEMBER(explain), .on = true},
         {Y_LIST, MEMBER(list), .on = true},
         {'q', MEMBER(quiet), .on = true},
+        {'s', MEMBER(targets.run.sampler.follow), .on = true},
         {Y_JSON, MEMBER(json), .on = true},
         {'o', MEMBER(output)},
         {Y_FORMAT, MEMBER(format)},
@@ -153,6 +158,8 @@ static struct error *parse_option(struct request *r, int option)
 		return add_text(&r->includes, &r->nincludes, optarg);
 	case 'p':
 		return flame_add_pids(&r->targets, optarg);
+	case FLAME_SELECT:
+		return selection_add(&r->targets.selection, optarg);
 	case 'h':
 		r->targets.help = true;
 		return NULL;
@@ -161,10 +168,34 @@ static struct error *parse_option(struct request *r, int option)
 	}
 }
 
+/* The processes of -p, --select and -s. */
+static struct error *find_targets(struct request *r)
+{
+	struct error *err = flame_select(&r->targets);
+
+	if (!err)
+		err = run_add_children(&r->targets.run);
+	if (err || r->targets.run.npids <= 1)
+		return err;
+	if (r->check || r->emit || r->output)
+		return error_new(ERROR_USAGE, "%s takes one process, and there are %d",
+		        r->check  ? "--check"
+		        : r->emit ? "--emit"
+		                  : "-o",
+		        r->targets.run.npids);
+	if ((u32)r->targets.run.npids > Y_SEVERAL_MOST)
+		return error_new(
+		        ERROR_USAGE, "%d processes; %u at most at a time", r->targets.run.npids, Y_SEVERAL_MOST);
+	return NULL;
+}
+
 static struct error *check_request(struct request *r, int operands)
 {
+	struct error *err = r->list ? NULL : find_targets(r);
 	bool target = r->targets.run.npids || r->target.core;
 
+	if (err)
+		return err;
 	if (r->list)
 		return operands ? error_new(ERROR_USAGE, "--list takes no FILE") : NULL;
 	if (operands > 1 || (operands == 1) == (r->execute != NULL))
@@ -173,13 +204,11 @@ static struct error *check_request(struct request *r, int operands)
 		        "yrt y --list lists the analysers");
 	if (r->targets.run.npids && r->target.core)
 		return error_new(ERROR_USAGE, "--core and -p exclude each other");
-	if (r->targets.run.npids > 1)
-		return error_new(ERROR_USAGE, "one process at a time");
 	if (r->target.root && !r->target.core)
 		return error_new(ERROR_USAGE, "--root takes --core");
 	r->target.only_types = !target && r->target.types && (r->check || r->emit);
 	if (!target && !r->target.only_types)
-		return error_hint(error_new(ERROR_USAGE, "a target is needed: -p PID or --core FILE"),
+		return error_hint(error_new(ERROR_USAGE, "a target is needed: -p PID, --select RULE or --core FILE"),
 		        "--check and --emit also take the types of a file: --types FILE");
 	r->target.pid = r->targets.run.npids ? r->targets.run.pids[0] : 0;
 	return NULL;
@@ -553,11 +582,25 @@ static int compile_and_run(const struct request *r, const char *operand)
 	return code;
 }
 
+static int run_one(void *ctx, pid_t pid)
+{
+	struct request *r = ctx;
+
+	r->target.pid = pid;
+	return compile_and_run(r, r->operand);
+}
+
+static int run_all(struct request *r)
+{
+	if (r->targets.run.npids <= 1)
+		return compile_and_run(r, r->operand);
+	return y_several(r->targets.run.pids, (u32)r->targets.run.npids, r->json, run_one, r);
+}
+
 int y_main(const struct command_line *self, int argc, char **argv)
 {
 	struct request r = {.max_time_s = 60, .max_steps = 1e8, .max_hit_ms = 1};
-	const char *operand = NULL;
-	struct error *err = parse(&r, argc, argv, &operand);
+	struct error *err = parse(&r, argc, argv, &r.operand);
 	int code = 0;
 
 	if (err)
@@ -565,7 +608,7 @@ int y_main(const struct command_line *self, int argc, char **argv)
 	else if (r.targets.help)
 		manual_help(stdout, self);
 	else
-		code = r.list ? list_analysers() : compile_and_run(&r, operand);
+		code = r.list ? list_analysers() : run_all(&r);
 	free(r.defines);
 	free(r.includes);
 	flame_free(&r.targets);

@@ -5,9 +5,12 @@ expressions against what the C compiler makes of them.
 """
 
 import contextlib
+import json
 import os
 import random
 import re
+import shutil
+import signal
 import subprocess
 import tempfile
 
@@ -230,6 +233,30 @@ def test_bad_input():
             f"int f{i}(int n) {{ return f{i - 1}(n) + {i}; }}\n" for i in range(1, 2500)) * 1
         done = ylang.run("-e", long_program + "_probe _oneshot { _print(f200(1)); }", "-p", pid)
         assert done.stdout == f"{1 + sum(range(1, 201))}\n", done
+
+
+def test_several_processes():
+    """-p LIST, --select and -s: each process by itself, in the order of pids, behind its name."""
+    ask = ["-q", "-e", "_probe _oneshot { _print(_pid, counts[5]); }"]
+    with tempfile.TemporaryDirectory(prefix="yrt-y-") as directory:
+        own = os.path.join(directory, f"asked{os.getpid()}")
+        shutil.copy(yrt.fixture_path("asked"), own)
+        with yrt.Fixture(own, seconds=None, wait=False) as a, yrt.Fixture(own, seconds=None, wait=False) as b:
+            name = os.path.basename(own)
+            said = {pid: f"==> {name[:15]} (pid {pid}) <==\n{pid} 9\n" for pid in (a.pid, b.pid)}
+            done = ylang.run(*ask, "-p", f"{a.pid},{b.pid}")
+            assert done.stdout == said[a.pid] + said[b.pid], done
+            done = ylang.run(*ask, "--select", f"exe={name}")
+            assert done.stdout in (said[a.pid] + said[b.pid], said[b.pid] + said[a.pid]), done
+            lines = ylang.run(*ask, "--json", "-p", f"{a.pid},{b.pid}").stdout.splitlines()
+            assert [json.loads(line)["kind"] for line in lines] == ["process", "text"] * 2, lines
+            done = ylang.run(*ask, "-p", f"{a.pid},{b.pid}", "--check")
+            assert done.returncode == yrt.USAGE and "--check takes one process" in done.stderr, done
+        with yrt.Program(["sh", "-c", f"{own}; :"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as p:
+            child = json.loads(p.stdout.readline())["pid"]
+            done = ylang.run("-q", "-e", "_probe _oneshot { _print(_pid); }", "-s", "-p", p.pid)
+            assert [int(line) for line in done.stdout.splitlines()[1::2]] == [p.pid, child], done
+            os.kill(child, signal.SIGTERM)
 
 
 def test_checks():
