@@ -59,7 +59,7 @@ static u32 size_of(const struct bpf_call *c, u32 slot)
 
 static void print(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i)
 {
-	const u32 *args = &c->f->args[i->args];
+	const u32 *args = i->nargs ? &c->f->args[i->args] : NULL;
 	u32 size = sizeof(struct y_record), at = size;
 
 	for (u32 k = 0; k < i->nargs; k += 3) {
