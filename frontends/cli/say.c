@@ -23,21 +23,29 @@ void say_note(const char *format, ...)
 	fprintf(stderr, "yrt: note: %s\n", safe ? safe : "");
 }
 
+static void say_hint(const char *hint)
+{
+	cleanup(free) char *safe = clean_text(hint);
+
+	if (safe)
+		fprintf(stderr, "     %s\n", safe);
+}
+
 void say_note_error(struct error *err)
 {
 	say_note("%s", err->message);
+	say_hint(err->hint);
 	error_free(err);
 }
 
 int report_error(struct error *err)
 {
-	cleanup(free) char *message = clean_text(err->message), *hint = clean_text(err->hint);
+	cleanup(free) char *message = clean_text(err->message);
 	int code = err->kind;
 
 	fprintf(stderr, "%syrt:%s %s\n", colour(stderr, COLOUR_RED), colour(stderr, COLOUR_NONE),
 	        message ? message : "");
-	if (hint)
-		fprintf(stderr, "     %s\n", hint);
+	say_hint(err->hint);
 	error_free(err);
 	return code;
 }

@@ -12,7 +12,7 @@
 
 /* "yrt: note: …" on stderr, a line. */
 void say_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* The same of an error, which it frees. */
+/* The same of an error, its hint on a line below. Frees it. */
 void say_note_error(struct error *err);
 
 #endif
