@@ -141,6 +141,7 @@ static struct error *record(const struct measure *m, const struct taking *t)
 	r.sampler.collect.processes = true;
 	r.sampler.collect.names.inlines = true;
 	r.sampler.collect.names.lines = true;
+	r.sampler.collect.names.own_inlines = true;
 	r.sampler.warn = ignore;
 	r.stop = m->stop;
 	if (!err)

@@ -11,6 +11,7 @@
 #include "dump.h"
 #include "unwind/binary/core_file.h"
 #include "unwind/process/process.h"
+#include "unwind/symbols/pointed_member.h"
 #include "unwind/symbols/symbols.h"
 
 #define NULL_MOST     65536    /* such an address is that of a member of no object (vm.mmap_min_addr) */
@@ -41,6 +42,20 @@ static bool is_overflow(const struct core_file *core, u64 addr, u64 sp)
 	above = guard ? segment_near(core, s->end) : s;
 	return above && above->prot & PROT_WRITE && above->start - addr <= GUARD_MOST && sp < above->end &&
 	       sp + GUARD_MOST >= above->start && sp - above->start + GUARD_MOST <= 2 * GUARD_MOST;
+}
+
+/* "a null pointer, plus 16: field `next` of `struct node`" */
+static void name_member(const struct dump_thread *t, int base, struct crash *c)
+{
+	u64 pc = c->reg[REG_PC];
+	const struct mapping *m = process_mapping(t->process, pc);
+	size_t n = strlen(c->about);
+	char text[160];
+
+	if (c->address >= NULL_MOST || !m || !m->image || (base >= 0 && base < ARCH_NREGS && c->reg[base]))
+		return;
+	if (pointed_member(m->image, "", pc - m->bias, base, c->address, text, sizeof(text)))
+		snprintf(c->about + n, CRASH_TEXT - n, ": %s", text);
 }
 
 static void describe_address(const struct core_file *core, struct crash *c)
@@ -129,18 +144,21 @@ void crash_describe(
         const struct core_file *core, const struct dump_list *list, const struct dump_thread *killed, struct crash *ret)
 {
 	enum crash_access access;
+	int base = -1;
 	u32 fault;
 
 	*ret = (struct crash){0};
 	fault = take_signal(core, killed, ret);
 	if (fault == SIGSEGV || fault == SIGBUS || fault == SIGILL || fault == SIGFPE || fault == SIGTRAP) {
 		access = crash_access(
-		        killed->process, ret->reg, killed->at.thread_pointer, ret->address, ret->instruction);
+		        killed->process, ret->reg, killed->at.thread_pointer, ret->address, ret->instruction, &base);
 		if (!ret->access && ret->has_address && (fault == SIGSEGV || fault == SIGBUS))
 			ret->access = access;
 	}
 	if (ret->has_address && (fault == SIGSEGV || fault == SIGBUS))
 		describe_address(core, ret);
+	if (ret->has_address && fault == SIGSEGV && ret->access != CRASH_RUN)
+		name_member(killed, base, ret);
 	if (core->signal == SIGABRT && !ret->first)
 		read_message(killed->process, ret->message);
 	if (core->signal == SIGABRT && !*ret->message && !crash_exception(killed, ret->message, CRASH_TEXT))

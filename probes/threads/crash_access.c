@@ -60,7 +60,14 @@ static enum crash_access access_of_stack(const cs_insn *insn, u64 sp, u64 addr)
 	}
 }
 
-static enum crash_access access_of(const struct moment *at, const cs_insn *insn, u64 addr)
+static int base_of(const cs_x86_op *op)
+{
+	u8 number = op->mem.index == X86_REG_INVALID ? capstone_register(op->mem.base) : CAPSTONE_NO_REG;
+
+	return number != CAPSTONE_NO_REG ? number : -1;
+}
+
+static enum crash_access access_of(const struct moment *at, const cs_insn *insn, u64 addr, int *base)
 {
 	const cs_x86 *x = &insn->detail->x86;
 	enum crash_access found = CRASH_UNKNOWN;
@@ -68,6 +75,7 @@ static enum crash_access access_of(const struct moment *at, const cs_insn *insn,
 	for (u8 i = 0; i < x->op_count; i++) {
 		if (!lies_at(at, &x->operands[i], addr))
 			continue;
+		*base = base_of(&x->operands[i]);
 		if (x->operands[i].access & CS_AC_WRITE)
 			return CRASH_WRITE;
 		found = CRASH_READ;
@@ -75,8 +83,8 @@ static enum crash_access access_of(const struct moment *at, const cs_insn *insn,
 	return found ? found : access_of_stack(insn, at->reg[REG_SP], addr);
 }
 
-enum crash_access crash_access(
-        const struct process *p, const u64 reg[ARCH_NREGS], u64 thread_pointer, u64 addr, char text[CRASH_INSN])
+enum crash_access crash_access(const struct process *p, const u64 reg[ARCH_NREGS], u64 thread_pointer, u64 addr,
+        char text[CRASH_INSN], int *base)
 {
 	enum crash_access found = addr == reg[REG_PC] ? CRASH_RUN : CRASH_UNKNOWN;
 	u8 code[INSN_MOST];
@@ -86,6 +94,7 @@ enum crash_access crash_access(
 	struct disassembler d;
 
 	text[0] = '\0';
+	*base = -1;
 	while (n && !memory_read(p->memory, code, n, reg[REG_PC]))
 		n--;
 	if (!n || !disassembler_open(&d))
@@ -94,7 +103,7 @@ enum crash_access crash_access(
 		struct moment at = {reg, thread_pointer, next};
 
 		snprintf(text, CRASH_INSN, "%s%s%s", d.in->mnemonic, *d.in->op_str ? " " : "", d.in->op_str);
-		found = found ? found : access_of(&at, d.in, addr);
+		found = found ? found : access_of(&at, d.in, addr, base);
 	}
 	disassembler_close(&d);
 	return found;

@@ -71,6 +71,7 @@ static bool take_fault(const struct dump_thread *t, const struct kernel_frame *f
 {
 	bool told = is_fault(&f->info);
 	char text[CRASH_INSN];
+	int base;
 
 	take(f, ret);
 	ret->number = told ? (u32)f->info.si_signo : SIGSEGV;
@@ -78,7 +79,7 @@ static bool take_fault(const struct dump_thread *t, const struct kernel_frame *f
 	ret->address = !told ? f->gregs[REG_CR2] : ret->has_address ? (u64)(uintptr_t)f->info.si_addr : 0;
 	if (told || !ret->is_page_fault)
 		return told;
-	return crash_access(t->process, ret->reg, t->at.thread_pointer, ret->address, text) || !*text;
+	return crash_access(t->process, ret->reg, t->at.thread_pointer, ret->address, text, &base) || !*text;
 }
 
 /* Reads as much of the stack as there is. */

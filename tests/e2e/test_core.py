@@ -257,7 +257,7 @@ def died(how):
 def test_address():
     """What lies at the address that an instruction failed on, and the instruction, and what it did there."""
     for how, about, access in (
-        ("null", "a null pointer, plus 8", "read"),
+        ("null", "a null pointer, plus 8: field `sum` of `struct order`", "read"),
         ("wild", "nothing is mapped there", "read"),
         ("constant", f"it is mapped, but only r--: {yrt.fixture_path('dies')}", "write"),
     ):

@@ -246,6 +246,17 @@ static enum site_part site_part(const struct frame *frames, u32 i)
 	return names_runs_script(frames, i) ? SITE_OUTERMOST : SITE_WHOLE;
 }
 
+/* A library that is a runtime, or a program that has its name; not one that a runtime is a part of. */
+static bool is_runtime_file(const struct process *p, const struct loaded *loaded)
+{
+	const char *file = basename(loaded->path);
+
+	for (u32 i = 0; p && i < p->ninstances; i++)
+		if (p->instances[i].loaded == loaded)
+			return strstr(file, ".so") || strstr(file, p->instances[i].ops->name);
+	return false;
+}
+
 static struct error *name_native(
         struct names *names, const struct process *p, const struct frame *frames, u32 i, struct named *ret)
 {
@@ -273,7 +284,7 @@ static struct error *name_native(
 	ret->is_thread_entry = view_is_thread_entry(names->options.view, name.mangled);
 	ret->hidden = ret->is_thread_entry || is_hidden(names, p, m->loaded, name.mangled, flags) ||
 	              (names->options.view && translated_is_glue(name.mangled));
-	if (names->sites && !ret->hidden)
+	if (names->sites && !ret->hidden && !(names->options.own_inlines && is_runtime_file(p, m->loaded)))
 		return name_site(names, m, &fn, name.addr, site_part(frames, i), ret);
 	return profile_function(names->profile,
 	        identity_key(fn.kind | fn.flags << 8, (u64)(uintptr_t)m->loaded, fn.address, 0), &fn, false,

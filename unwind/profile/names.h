@@ -18,12 +18,13 @@ struct names;
 #define REASON_LEN 256
 
 struct names_options {
-	u32 expand;      /* enum expand_flag of runtime.h */
-	bool lines;      /* split functions by the line being executed */
-	bool addresses;  /* split native functions by the place being executed, which is their address */
-	bool inlines;    /* add inlined functions and lines of native code, by names_expand() */
-	bool mangled;    /* native names as they are in the file */
-	bool signatures; /* names of functions with their arguments, in languages where they have them */
+	u32 expand;       /* enum expand_flag of runtime.h */
+	bool lines;       /* split functions by the line being executed */
+	bool addresses;   /* split native functions by the place being executed, which is their address */
+	bool inlines;     /* add inlined functions and lines of native code, by names_expand() */
+	bool own_inlines; /* but not in files that are a runtime's alone, whose debug information is large */
+	bool mangled;     /* native names as they are in the file */
+	bool signatures;  /* names of functions with their arguments, in languages where they have them */
 	bool objects; /* stacks end in an object: hide what only leads to one (runtime_alloc_ops.is_runtime_internal) */
 	void (*reason)(u32 reason,
 	        char *text); /* the words of a FRAME_REASON, at most REASON_LEN bytes; NULL: there is none */
