@@ -268,7 +268,8 @@ def test_not_permitted():
 def test_core():
     """The verdict is the first line of a dump."""
     for rule, verdict in (
-            ("core-null", r"^count_of \(planted.c:15\) reads through a null pointer, plus 64: field `count` of `struct order` \(SIGSEGV\)$"),
+            ("core-null", r"^count_of \(planted.c:15\) reads through a null pointer, plus 64: "
+                          r"field `count` of `struct order` \(SIGSEGV\)$"),
             ("core-stack-overflow", r"^the stack of thread \d+ is full: sum \(planted.c:11\) calls itself"),
             ("core-heap", r"^double free or corruption \(out\): ended in ")):
         found = json.loads(report(os.path.join(FIXTURES, rule, "planted"), "-f", "json").stdout)
