@@ -369,7 +369,7 @@ static struct error *make_finding(const struct rule *r, const struct evidence *e
 	const struct match *named = b->view ? &b->match : m;
 	struct error *err;
 
-	*ret = (struct finding){.rule = r, .view = v};
+	*ret = (struct finding){.rule = r, .view = v, .seen = where};
 	err = set_weight(ret, m, &e->facts);
 	if (!err)
 		err = make_texts(ret, &e->facts);

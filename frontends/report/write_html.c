@@ -129,7 +129,7 @@ static struct error *put_graph(const struct page *w, const struct finding *f)
 	fputs("<figure><figcaption><span>the stacks that say so, from where they part</span><button type=\"button\" "
 	      "data-view=\"",
 	        w->out);
-	put(w, f->view->name);
+	put(w, f->seen ? f->seen->name : "");
 	fputs("\" data-query=\"", w->out);
 	put_query(w, f->nsites ? f->site[0].function : "");
 	fputs("\">Open in full</button></figcaption>\n", w->out);

@@ -119,6 +119,15 @@ def test_page():
         json.loads(data)
 
 
+def test_page_of_counters():
+    """Findings by counters alone whose stacks are those of another view."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "report.html")
+        for rule, view in (("memory-leak", "leak"), ("memory-kept", "fault"), ("memory-kept-collected", "made")):
+            report(os.path.join(FIXTURES, rule, "planted"), "-o", path, "-q")
+            assert f'data-view="{view}"' in yrt.read(path), rule
+
+
 def test_hostile_names():
     """What a target calls itself is text, in every format."""
     name = '</script><img src=x onerror=alert(1)>`*#\x1b[31m'
