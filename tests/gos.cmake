@@ -4,7 +4,7 @@ set(GOS ${CMAKE_CURRENT_SOURCE_DIR}/versions)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${GOS}/gos.txt)
 file(STRINGS ${GOS}/gos.txt GO_VERSIONS REGEX "^[0-9]")
 foreach(version ${GO_VERSIONS})
-	set(GO_TESTS go go_storms go_goroutines go_heap go_labels)
+	set(GO_TESTS go go_storms go_goroutines go_heap go_refs go_labels)
 	foreach(test ${GO_TESTS})
 		add_test(NAME gos.${version}.${test} COMMAND Python3::Interpreter ${GOS}/go_version.py ${version}
 			${CMAKE_CURRENT_SOURCE_DIR}/e2e/test_${test}.py CONFIGURATIONS Versions)
