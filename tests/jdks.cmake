@@ -40,6 +40,8 @@ foreach(line ${JDK_LINES})
 	add_jdk_test(${jdk} lock_classes - e2e/test_lock.py test_java_classes test_java_parked)
 	add_jdk_test(${jdk} calls - e2e/test_java_calls.py)
 	add_jdk_test(${jdk} latency - e2e/test_java_latency.py)
+	add_jdk_test(${jdk} heap - e2e/test_java_heap.py)
+	add_jdk_test(${jdk} refs - e2e/test_java_refs.py)
 	add_jdk_test(${jdk} alloc - e2e/test_java_alloc.py test_threads test_objects
 		test_debug_registers_of_threads test_without_debug_registers)
 	add_jdk_test(${jdk} alloc_stripped - e2e/test_java_alloc_stripped.py test_shares)
