@@ -397,8 +397,6 @@ static void describe(struct result *res, const struct request *r)
 	if (c->refused)
 		say_note("%lu references led to objects for which --memory %.0f has no room: they are missing",
 		        c->refused, r->memory_mb);
-	if (r->refs && !h->settled && !r->roots)
-		say_note("what each object alone keeps alive is not exact: %u rounds were not enough", h->rounds);
 	heap_each_note(h, note, NULL);
 }
 

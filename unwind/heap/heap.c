@@ -504,14 +504,12 @@ void heap_destroy(struct heap *h)
 struct error *heap_settle(struct heap *h)
 {
 	struct heap_reading *r = reading(h);
-	struct error *err;
 
 	free(TAKE(r->slots));
 	r->nslots = 0;
 	heap_cache_destroy(TAKE(h->cache));
-	err = heap_dominators(h->parents, h->nnodes, &h->edges, h->nedges, &h->dominators, &h->incoming, &h->rounds);
-	h->settled = h->rounds < HEAP_ROUNDS_MAX;
-	return err;
+	return heap_dominators(
+	        h->parents, h->nnodes, &h->edges, h->nedges, HEAP_PATIENCE, &h->dominators, &h->incoming);
 }
 
 struct error *heap_retained(const struct heap *h, u64 **ret)

@@ -66,8 +66,6 @@ struct heap {
 	u32 ntallies;
 	u32 *dominators; /* heap_settle(): of each node but 0; NULL before */
 	u8 *incoming;    /* heap_settle(): edges to each node, at most UINT8_MAX */
-	u32 rounds;      /* that this took */
-	bool settled;    /* the dominators are exact */
 	struct heap_type *types;
 	u32 ntypes; /* type 0 is none */
 	struct heap_counts counts;

@@ -29,69 +29,205 @@ static struct error *turn(const struct heap_edge *edges, u32 nedges, u32 n, u8 *
 	return NULL;
 }
 
+struct sweeps {
+	const struct references *references;
+	const u32 *parents;
+	u32 *dom, n;
+	u64 steps; /* from a node to its dominator, that may still be taken */
+};
+
 /* The innermost that dominates both. A dominator's number is below that of what it dominates. */
-static u32 meet(const u32 *dom, u32 a, u32 b)
+static u32 meet(struct sweeps *s, u32 a, u32 b)
 {
-	while (a != b) {
+	while (a != b && s->steps) {
 		if (a > b)
-			a = dom[a];
+			a = s->dom[a];
 		else
-			b = dom[b];
+			b = s->dom[b];
+		s->steps--;
 	}
 	return a;
 }
 
-static bool improve(const struct references *r, const u32 *parents, u32 *dom, u32 i)
+static bool improve(struct sweeps *s, u32 i)
 {
-	u32 best = dom[i] ? meet(dom, dom[i], parents[i]) : 0;
+	const struct references *r = s->references;
+	u32 best = s->dom[i] ? meet(s, s->dom[i], s->parents[i]) : 0;
 
 	for (u32 k = r->start[i]; best && k < r->start[i + 1]; k++)
 		if (r->from[k] != i)
-			best = meet(dom, best, r->from[k]);
-	if (best == dom[i])
+			best = meet(s, best, r->from[k]);
+	if (best == s->dom[i])
 		return false;
-	dom[i] = best;
+	s->dom[i] = best;
 	return true;
 }
 
-static bool sweep(const struct references *r, const u32 *parents, u32 *dom, u32 n, bool up)
+static bool sweep(struct sweeps *s, bool up)
 {
 	bool changed = false;
 
-	for (u32 k = 1; k < n; k++)
-		changed |= improve(r, parents, dom, up ? k : n - k);
+	for (u32 k = 1; k < s->n && s->steps; k++)
+		changed |= improve(s, up ? k : s->n - k);
 	return changed;
 }
 
-static u32 sweeps(const struct references *r, const u32 *parents, u32 *dom, u32 n)
+/* Is it done? Else it would take too long. */
+static bool by_sweeps(struct sweeps *s)
 {
-	u32 rounds = 0;
-
-	memcpy(dom, parents, n * sizeof(*dom));
-	dom[0] = 0;
-	while (++rounds < HEAP_ROUNDS_MAX && sweep(r, parents, dom, n, rounds & 1))
+	memcpy(s->dom, s->parents, s->n * sizeof(*s->dom));
+	s->dom[0] = 0;
+	for (bool up = true; sweep(s, up) && s->steps; up = !up)
 		;
-	return rounds;
+	return s->steps;
+}
+
+/* Nodes numbered by a search in depth; all that follows but node and number is by such numbers. */
+struct search {
+	u32 n, *node, *number, *parent;
+	u32 *semi, *label, *dom, *stack;
+};
+
+/* Whom node i refers to, as references have who refers to it; the tree's edges are among them. */
+static bool turn_back(const struct references *r, const u32 *parents, u32 n, struct references *ret)
+{
+	ret->start = calloc((size_t)n + 3, sizeof(*ret->start));
+	ret->from = malloc(((size_t)r->start[n] + n) * sizeof(*ret->from));
+	if (!ret->start || !ret->from)
+		return false;
+	for (u32 i = 1; i < n; i++)
+		ret->start[parents[i] + 2]++;
+	for (u32 k = 0; k < r->start[n]; k++)
+		ret->start[r->from[k] + 2]++;
+	for (u32 i = 0; i < n; i++)
+		ret->start[i + 2] += ret->start[i + 1];
+	for (u32 i = 1; i < n; i++)
+		ret->from[ret->start[parents[i] + 1]++] = i;
+	for (u32 i = 0; i < n; i++)
+		for (u32 k = r->start[i]; k < r->start[i + 1]; k++)
+			ret->from[ret->start[r->from[k] + 1]++] = i;
+	return true;
+}
+
+/* next: of each node the reference to follow next. */
+static void search(struct search *s, const struct references *to, u32 *next)
+{
+	u32 at = 0, count = 1;
+
+	memcpy(next, to->start, s->n * sizeof(*next));
+	memset(s->number, 0xff, s->n * sizeof(*s->number));
+	s->number[0] = s->node[0] = s->parent[0] = 0;
+	for (;;) {
+		if (next[at] < to->start[at + 1]) {
+			u32 child = to->from[next[at]++];
+
+			if (s->number[child] != UINT32_MAX)
+				continue;
+			s->parent[count] = s->number[at];
+			s->node[count] = at = child;
+			s->number[child] = count++;
+		} else if (!at) {
+			return;
+		} else {
+			at = s->node[s->parent[s->number[at]]];
+		}
+	}
+}
+
+/*
+ * Of v and those above it, down from the first that is not below last, the one of the least semidominator. Parents
+ * become the outermost of these, so that no way is walked twice.
+ */
+static u32 least(struct search *s, u32 v, u32 last)
+{
+	u32 n = 0, above, best;
+
+	for (; s->parent[v] >= last; v = s->parent[v])
+		s->stack[n++] = v;
+	above = v;
+	best = s->label[v];
+	while (n) {
+		v = s->stack[--n];
+		s->parent[v] = s->parent[above];
+		if (s->semi[best] < s->semi[s->label[v]])
+			s->label[v] = best;
+		else
+			best = s->label[v];
+		above = v;
+	}
+	return s->label[v];
+}
+
+static void find_semidominators(struct search *s, const struct references *r, const u32 *parents)
+{
+	for (u32 k = 0; k < s->n; k++)
+		s->semi[k] = s->label[k] = k;
+	memcpy(s->dom, s->parent, s->n * sizeof(*s->dom));
+	for (u32 k = s->n; k-- > 1;) {
+		u32 i = s->node[k], semi = s->semi[least(s, s->number[parents[i]], k + 1)];
+
+		semi = semi < s->parent[k] ? semi : s->parent[k];
+		for (u32 at = r->start[i]; at < r->start[i + 1]; at++) {
+			u32 of = s->semi[least(s, s->number[r->from[at]], k + 1)];
+
+			semi = of < semi ? of : semi;
+		}
+		s->semi[k] = semi;
+	}
+}
+
+/* ret: what by_sweeps() gives up is free to be used. */
+static struct error *by_semidominators(const struct references *r, const u32 *parents, u32 n, u32 *ret)
+{
+	cleanup(free) u32 *room = malloc(7 * (size_t)n * sizeof(*room));
+	struct references to = {0};
+	struct search s = {.n = n, .node = room};
+	bool turned = room && turn_back(r, parents, n, &to);
+
+	if (turned) {
+		s.number = room + n;
+		s.parent = s.number + n;
+		s.semi = s.parent + n;
+		s.label = s.semi + n;
+		s.dom = s.label + n;
+		s.stack = s.dom + n;
+		search(&s, &to, ret);
+	}
+	free(to.start);
+	free(to.from);
+	if (!turned)
+		return &error_no_memory;
+	find_semidominators(&s, r, parents);
+	ret[0] = 0;
+	for (u32 k = 1; k < n; k++) {
+		while (s.dom[k] > s.semi[k])
+			s.dom[k] = s.dom[s.dom[k]];
+		ret[s.node[k]] = s.node[s.dom[k]];
+	}
+	return NULL;
 }
 
 struct error *heap_dominators(
-        const u32 *parents, u32 n, struct heap_edge **edges, u64 nedges, u32 **ret, u8 **incoming, u32 *rounds)
+        const u32 *parents, u32 n, struct heap_edge **edges, u64 nedges, u32 patience, u32 **ret, u8 **incoming)
 {
 	struct references r = {0};
 	cleanup(free) u32 *dom = NULL;
 	cleanup(free) u8 *in = calloc((size_t)n + 1, sizeof(*in));
-	struct error *err = in && nedges < UINT32_MAX ? turn(*edges, (u32)nedges, n, in, &r) : &error_no_memory;
+	struct error *err = in && nedges < UINT32_MAX - n ? turn(*edges, (u32)nedges, n, in, &r) : &error_no_memory;
 
 	*ret = NULL;
 	*incoming = NULL;
-	*rounds = 0;
 	if (!err) {
 		free(TAKE(*edges));
 		dom = malloc(((size_t)n + 1) * sizeof(*dom));
 		err = dom ? NULL : &error_no_memory;
 	}
+	if (!err && n) {
+		struct sweeps s = {&r, parents, dom, n, patience * (n + nedges) + 1};
+
+		err = by_sweeps(&s) ? NULL : by_semidominators(&r, parents, n, dom);
+	}
 	if (!err) {
-		*rounds = sweeps(&r, parents, dom, n);
 		*ret = TAKE(dom);
 		*incoming = TAKE(in);
 	}
