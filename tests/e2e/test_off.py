@@ -94,7 +94,7 @@ def test_limits():
     assert result.stats["off"]["left_out_s"] > 5, result.stats
     yrt.run("off-flame", "-p", 1, "--min", 10, "--max", 5).expect(yrt.USAGE)
     yrt.run("off-flame", "-p", 1, "--min", "10ms", "--max", "9999us").expect(yrt.USAGE)
-    yrt.run("off-flame", "-p", 1, "--min", "10m").expect(yrt.USAGE)
+    yrt.run("off-flame", "-p", 1, "--min", "10x").expect(yrt.USAGE)
 
 
 def check_shown(result, off_by):
