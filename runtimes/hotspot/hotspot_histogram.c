@@ -418,14 +418,14 @@ static struct error *open_histogram(void *data, const struct runtime_process *p,
 	return NULL;
 }
 
-#define COLLECTORS "Java: HotSpot of JDK 8 and later with G1, Serial or Parallel, and of 15 and later with ZGC"
+#define COLLECTORS "Java: HotSpot of JDK 8 and later with G1, Serial or Parallel"
 
 const struct runtime_heap_ops hotspot_heap_ops = {
         .objects = "objects",
         .text = COLLECTORS
         ". Spaces are parsed from their beginning to their end: all objects that have not been collected yet, "
         "as jmap -histo counts them; with --live those that static fields, threads, their stacks and JNI references "
-        "keep, as always with ZGC. What threads have not filled of their buffers is no object. If a collection comes "
+        "keep. What threads have not filled of their buffers is no object. If a collection comes "
         "between, all is read "
         "again, up to three times.",
         .walk = COLLECTORS

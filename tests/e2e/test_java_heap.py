@@ -12,7 +12,7 @@ import yrt
 
 N = 20000
 READ = ("g1", "serial", "parallel")
-NAMES = {"shenandoah": "Shenandoah"}
+NAMES = {"shenandoah": "Shenandoah", "z": "ZGC"}
 SMALL = ["-Xmx256m", "-Xms64m"]
 
 
@@ -74,17 +74,6 @@ def test_pause_core_and_page():
         assert run("--core", f"{core}.{jvm.pid}").stdout == alive.stdout
         jvm.release()
         jvm.process.wait(20)
-
-
-def test_z():
-    """Found from the roots: what is dead is not counted by jmap either. Where the JDK has two kinds, both."""
-    kinds = {11: [], 17: [[]], 21: [["-XX:+ZGenerational"], ["-XX:-ZGenerational"]]}
-    for options in kinds.get(java.version(), [[]] if java.version() > 17 else []):
-        with java.Java("heaped", N, options=java.MODES["z"] + options + SMALL) as jvm:
-            result = run("-p", jvm.pid)
-            check(java_heap.types(result.stdout), jvm, java_heap.jmap(jvm.pid))
-            assert re.search(r"^yrt: \d+ objects, \d+ bytes, \d+ references; 0 torn;", result.stderr, re.M), options
-        yield str(options)
 
 
 def test_refused():

@@ -11,7 +11,7 @@ import java_heap
 import yrt
 
 N = 2000
-READ = ("g1", "serial", "parallel", "z")
+READ = ("g1", "serial", "parallel")
 OPTIONS = ["-Xmx256m", "-Xms64m"]
 CACHE = ("keeps", ".cache: keeps$Cache")
 PLUGIN = ("keeps", ".plugin: keeps$Plugin", "(class): java.lang.Class", ".leaked: java.util.LinkedList")
@@ -86,12 +86,10 @@ def check_threads(pid):
 def test_trees():
     """Counts, who keeps what, locals and thread-locals: by collector, and by size of references."""
     for mode in READ:
-        if mode == "z" and java.version() < 15:
-            continue
-        for options in ([], java_heap.WIDE) if mode != "z" else ([],):
+        for options in ([], java_heap.WIDE):
             with keeps(*java.mode_options(mode), *options) as jvm:
                 seen = check_counts(jvm)
-                check_tree(jvm.pid, seen, not options and mode != "z", 104 if options else 96)
+                check_tree(jvm.pid, seen, not options, 104 if options else 96)
                 check_threads(jvm.pid)
         yield mode
 
@@ -99,13 +97,7 @@ def test_trees():
 def test_unreachable():
     """What is there and the roots do not reach is garbage: each object is in one of the two, and counts once."""
     for mode in READ:
-        if mode == "z" and java.version() < 15:
-            continue
         with keeps(*java.mode_options(mode)) as jvm:
-            if mode == "z":
-                refused = run("java-refs", "-p", jvm.pid, "--unreachable", code=yrt.UNSUPPORTED)
-                yrt.clear(refused, yrt.UNSUPPORTED, "ZGC")
-                continue
             there = java_heap.types(run("java-heap", "-p", jvm.pid).stdout)
             alive = java_heap.types(run("java-heap", "--live", "-p", jvm.pid).stdout)
             paths = tree(jvm.pid, "--unreachable")
