@@ -36,6 +36,9 @@ foreach(source ${E2E_TESTS})
 		add_test(NAME e2e.${name} COMMAND Python3::Interpreter ${source})
 		set_tests_properties(e2e.${name} PROPERTIES LABELS e2e ENVIRONMENT "${TEST_ENVIRONMENT};YRT_TIER=gate" TIMEOUT 1200
 			SKIP_RETURN_CODE 77)
+		if(short MATCHES "^(ylang_library|core|report|watch|latency|sanitized|verifier|ylang|first_hour_document)$")
+			set_tests_properties(e2e.${name} PROPERTIES COST 100) # the longest begin first
+		endif()
 	endif()
 	if(nmeasured)
 		add_test(NAME measured.${short} COMMAND Python3::Interpreter ${source} CONFIGURATIONS Measured)

@@ -140,9 +140,15 @@ def dumped_names(pid, wanted):
     return {int(tid): {f"[{short(name)}]"} for tid, name in said if re.match(wanted, short(name))}
 
 
-def names_of(pid, wanted):
-    """The same of dump and of each view of waits."""
-    views = [dumped_names(pid, wanted)]
+def names_of(pid, wanted, threads=1):
+    """The same of dump, as soon as it has so many threads, and of each view of waits."""
+    views = [{}]
+
+    def are_there():
+        views[0] = dumped_names(pid, wanted)
+        return len(views[0]) >= threads
+
+    yrt.until(are_there, f"{threads} threads that wait for {wanted}")
     for view, *more in (("off-flame",), ("wall-flame",), ("lock-flame", "--all-waits")):
         shown = yrt.run(view, "-t", "-p", pid, "-d", 0.5, *more).expect()
         views.append({tid: reasons_of(shown, tid) & next(iter(views), {}).get(tid, set()) for tid in views[0]})
@@ -152,13 +158,10 @@ def names_of(pid, wanted):
 def test_names():
     """A lock is called the same by dump, off-flame, wall-flame and lock-flame: a mutex's variable, the GIL, a class."""
     with yrt.Fixture("waits", wait=False) as fixture:
-        yrt.until(lambda: len(dumped_names(fixture.pid, "mutex")) >= 4, "threads that wait for mutexes")
-        native = names_of(fixture.pid, "mutex")
+        native = names_of(fixture.pid, "mutex", 4)
     with yrt.Program([sys.executable, "-c", GIL]) as program:
-        yrt.until(lambda: dumped_names(program.pid, "GIL"), "a thread that waits for the GIL")
         gil = names_of(program.pid, "GIL")
     with java.Java("waits") as program:
-        yrt.until(lambda: dumped_names(program.pid, "monitor"), "a thread that waits for a monitor")
         monitors = names_of(program.pid, "monitor")
     for names in (native, gil, monitors):
         assert names[0] and all(name == names[0] for name in names), names
