@@ -51,7 +51,6 @@ struct histogram {
 	enum hotspot_space_kind space;
 	bool listing; /* objects are told one by one, in place of being counted */
 	u64 torn, torn_bytes, other;
-	bool parsed;               /* its spaces are, from bottom to top */
 	struct hotspot_refs *refs; /* once roots() was called */
 	u32 collections;           /* before */
 	struct error *err;
@@ -369,8 +368,6 @@ static struct error *all(void *reader)
 	struct histogram *g = reader;
 	struct error *err;
 
-	if (!g->parsed)
-		return error_new(ERROR_UNSUPPORTED, "--unreachable: what ZGC has not collected yet is not listed");
 	g->listing = true;
 	err = read_spaces(g);
 	g->listing = false;
@@ -398,20 +395,17 @@ static struct error *open_histogram(void *data, const struct runtime_process *p,
 	const struct hotspot_instance *instance = data;
 	struct histogram *g;
 	struct error *err;
-	bool parsed;
 
 	*ret = NULL;
 	if (!instance->heap || !hotspot_heap_ready(instance->heap, p->memory))
 		return NULL;
-	err = hotspot_spaces_check(instance->heap, p->memory, &parsed);
+	err = hotspot_spaces_check(instance->heap, p->memory);
 	if (err)
 		return err;
-	if (!parsed)
-		heap_live_only(h);
 	g = calloc(1, sizeof(*g));
 	if (!g)
 		return &error_no_memory;
-	*g = (struct histogram){.h = h, .view = instance->heap, .m = p->memory, .parsed = parsed};
+	*g = (struct histogram){.h = h, .view = instance->heap, .m = p->memory};
 	hotspot_classes_forget(g->view);
 	find_reserves(g);
 	*ret = g;
@@ -423,10 +417,9 @@ static struct error *open_histogram(void *data, const struct runtime_process *p,
 const struct runtime_heap_ops hotspot_heap_ops = {
         .objects = "objects",
         .text = COLLECTORS
-        ". Spaces are parsed from their beginning to their end: all objects that have not been collected yet, "
+        ", whose spaces are parsed from their beginning to their end: all objects that have not been collected yet, "
         "as jmap -histo counts them; with --live those that static fields, threads, their stacks and JNI references "
-        "keep. What threads have not filled of their buffers is no object. If a collection comes "
-        "between, all is read "
+        "keep. What threads have not filled of their buffers is no object. If a collection comes between, all is read "
         "again, up to three times.",
         .walk = COLLECTORS
         ". Roots are the static fields of classes that stay loaded, threads with their thread-locals, their stacks, "

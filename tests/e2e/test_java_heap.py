@@ -12,7 +12,7 @@ import yrt
 
 N = 20000
 READ = ("g1", "serial", "parallel")
-NAMES = {"shenandoah": "Shenandoah", "z": "ZGC"}
+NAMES = {"z": "ZGC", "shenandoah": "Shenandoah"}
 SMALL = ["-Xmx256m", "-Xms64m"]
 
 

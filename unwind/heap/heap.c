@@ -360,11 +360,6 @@ bool heap_candidate_list(
 	return false;
 }
 
-void heap_live_only(struct heap *h)
-{
-	reading(h)->live = true;
-}
-
 void heap_note(struct heap *h, const char *text)
 {
 	struct heap_reading *r = reading(h);

@@ -6,8 +6,9 @@
 
 #include "cleanup.h"
 
-#define FIRST_LOADERS 64  /* among which one has classes */
-#define FIRST_MAX     256 /* bytes of a ClassLoaderData of JDK 8 */
+#define PIECE         (1u << 16) /* of an array that is read at once */
+#define FIRST_LOADERS 64         /* among which one has classes */
+#define FIRST_MAX     256        /* bytes of a ClassLoaderData of JDK 8 */
 
 u64 hotspot_refs_word(struct hotspot_refs *r, u64 addr)
 {
@@ -18,9 +19,8 @@ u64 hotspot_refs_word(struct hotspot_refs *r, u64 addr)
 
 /* --- what an object refers to --- */
 
-static u64 decode(const struct hotspot_refs *r, const u8 *bytes)
+static u64 decode(const struct hotspot_heap_view *v, const u8 *bytes)
 {
-	const struct hotspot_heap_view *v = r->view;
 	u64 word;
 	u32 low;
 
@@ -29,7 +29,7 @@ static u64 decode(const struct hotspot_refs *r, const u8 *bytes)
 		return low ? v->oop_base + ((u64)low << v->oop_shift) : 0;
 	}
 	memcpy(&word, bytes, 8);
-	return v->heap_base ? hotspot_decode_oop(v, r->m, word) : word;
+	return word;
 }
 
 static u32 reference_size(const struct hotspot_refs *r)
@@ -42,12 +42,8 @@ static bool give_words(struct hotspot_refs *r, u64 addr, const struct refs_words
 	u32 end = words->n ? words->items[words->n - 1].at + reference_size(r) : 0;
 	const u8 *bytes = end ? heap_bytes(r->h, addr, end) : NULL;
 
-	for (u32 i = 0; bytes && r->view->heap_base && i < words->n; i++)
-		heap_ref(r->h, words->items[i].label, hotspot_load_oop(r->view, r->m, addr + words->items[i].at));
-	if (r->view->heap_base)
-		return !end || bytes;
 	for (u32 i = 0; bytes && i < words->n; i++)
-		heap_ref(r->h, words->items[i].label, decode(r, bytes + words->items[i].at));
+		heap_ref(r->h, words->items[i].label, decode(r->view, bytes + words->items[i].at));
 	return !end || bytes;
 }
 
@@ -61,10 +57,8 @@ static bool give_items(struct hotspot_refs *r, const struct refs_class *c, u64 a
 
 		if (!bytes)
 			return false;
-		if (r->view->heap_base) /* to decode is to read */
-			bytes = memcpy(r->piece, bytes, n);
 		for (u32 i = 0; i < n; i += step)
-			heap_ref(r->h, c->item, decode(r, bytes + i));
+			heap_ref(r->h, c->item, decode(r->view, bytes + i));
 	}
 	return true;
 }
@@ -177,13 +171,6 @@ static bool is_in(const struct hotspot_spaces *s, u64 addr)
 }
 
 /* Behind the end of a space, and in what threads have not filled of their buffers, lie objects that were collected. */
-u64 hotspot_refs_place(const struct hotspot_refs *r, u64 word)
-{
-	if (r->view->views)
-		return hotspot_decode_oop(r->view, r->m, word);
-	return !r->view->heap_base || (word & ~r->view->z.offset_mask) == r->view->heap_base ? word : 0;
-}
-
 static bool is_place(const struct hotspot_refs *r, u64 addr)
 {
 	return !(addr & 7) && is_in(&r->spaces, addr) && !is_in(&r->unfilled, addr);
@@ -194,13 +181,13 @@ static void scan_word(struct hotspot_refs *r, const u8 *bytes, void (*each)(void
 	u64 word;
 
 	memcpy(&word, bytes, 8);
-	if (is_place(r, hotspot_refs_place(r, word))) {
-		each(ctx, hotspot_refs_place(r, word));
+	if (is_place(r, word)) {
+		each(ctx, word);
 		return;
 	}
 	for (u32 i = 0; r->view->oops == OOP_NARROW && i < 8; i += 4)
-		if (is_place(r, decode(r, bytes + i)))
-			each(ctx, decode(r, bytes + i));
+		if (is_place(r, decode(r->view, bytes + i)))
+			each(ctx, decode(r->view, bytes + i));
 }
 
 void hotspot_refs_scan(struct hotspot_refs *r, u64 addr, u64 size, void (*each)(void *ctx, u64 object), void *ctx)
@@ -357,8 +344,7 @@ static struct error *find_unfilled(struct hotspot_refs *r)
 	for (u32 i = 0; i < n; i++)
 		if (list[i].tlab_start)
 			r->unfilled.items[r->unfilled.n++] =
-			        (struct hotspot_space){.bottom = hotspot_refs_place(r, list[i].tlab_top),
-			                .top = hotspot_refs_place(r, list[i].tlab_end)};
+			        (struct hotspot_space){.bottom = list[i].tlab_top, .top = list[i].tlab_end};
 	sort_spaces(&r->unfilled);
 	return NULL;
 }

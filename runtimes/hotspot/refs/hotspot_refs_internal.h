@@ -14,7 +14,6 @@
 #include "table.h"
 
 #define THREADS_MAX 65536
-#define PIECE       (1u << 16) /* of an array that is read at once */
 
 /* A word of an object, or a static field's of a java.lang.Class. */
 struct refs_word {
@@ -68,7 +67,6 @@ struct hotspot_refs {
 	struct {
 		u32 class, constants, referent;
 	} labels;
-	u8 piece[PIECE];
 };
 
 /* May the classes of a ClassLoaderData be unloaded? */
@@ -87,8 +85,6 @@ u64 hotspot_refs_constants(struct hotspot_refs *r, const struct refs_class *c);
 /* Calls each for the words from addr that may refer to objects, as full and as compressed references. */
 void hotspot_refs_scan(struct hotspot_refs *r, u64 addr, u64 size, void (*each)(void *ctx, u64 object), void *ctx);
 
-/* Of a word that may be the address of an object: the one by which objects are known (ZGC may have three). 0: none. */
-u64 hotspot_refs_place(const struct hotspot_refs *r, u64 word);
 u64 hotspot_refs_word(struct hotspot_refs *r, u64 addr); /* 0: unreadable, too */
 
 static inline u64 hotspot_refs_key(u64 addr)

@@ -133,7 +133,7 @@ static void handle_blocks(struct hotspot_refs *r, u64 block, u32 root)
 			return;
 		for (u32 k = 0; k < top; k++)
 			if (!(oops[k] & 7))
-				heap_root_ref(r->h, root, HEAP_MAYBE, hotspot_refs_place(r, oops[k]));
+				heap_root_ref(r->h, root, HEAP_MAYBE, oops[k]);
 		block = hotspot_refs_word(r, block + r->at.handles_next);
 	}
 }
@@ -182,7 +182,7 @@ static void storage(struct hotspot_refs *r, u64 at, u32 root)
 			return;
 		for (u32 k = 0; k < STORAGE_BITS; k++)
 			if (words[STORAGE_BITS] >> k & 1)
-				heap_root_ref(r->h, root, HEAP_ANY, hotspot_decode_oop(r->view, r->m, words[k]));
+				heap_root_ref(r->h, root, HEAP_ANY, words[k]);
 	}
 }
 
