@@ -6,6 +6,7 @@
 #ifndef YRT_NOW_H
 #define YRT_NOW_H
 
+#include <errno.h>
 #include <sys/types.h>
 #include <time.h>
 
@@ -31,6 +32,15 @@ static inline struct timespec now_timespec(u64 ns)
 {
 	ns += (u64)now_ahead_ns;
 	return (struct timespec){.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
+}
+
+/* Signals do not end it. */
+static inline void sleep_until_ns(u64 when)
+{
+	struct timespec until = now_timespec(when);
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
+		;
 }
 
 /* CPU time of this process since its start. */

@@ -190,8 +190,8 @@ static bool ends_with(const char *text, const char *end)
 }
 
 /*
- * A fault that the thread was handling lies behind the handler, and behind what the handler returns to: so many frames
- * of the stack come before it. That has no name in a stripped libc.
+ * The frames of a signal handler in which the process died: those inside the fault that it handled, up to and including
+ * the trampoline (__restore_rt), which has no name in a stripped libc. 0: it died in no handler.
  */
 static u32 handler_frames(const struct dump_view *v, const struct dump_thread *t, const u32 *frames, u32 n)
 {

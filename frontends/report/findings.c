@@ -393,7 +393,7 @@ static bool is_nothing(const struct rule *r, const struct evidence_view *v, cons
 /*
  * What a rule asks for is there, and only its share is too small for a finding: that is no trouble, but neither is it
  * nothing. *seen: its title as it would be, malloc'd; NULL: another reason speaks against it, or there is hardly any.
- * *nothing: it may be said that there is none.
+ * *nothing: the report may say that this does not occur.
  */
 static struct error *describe_little(
         const struct rule *r, const struct match *m, const struct facts *f, bool excluded, char **seen, bool *nothing)
@@ -421,8 +421,8 @@ static struct error *describe_little(
 struct conclusion {
 	enum verdict holds;
 	struct finding finding; /* YES */
-	bool nothing;           /* NO: and there is none of it */
-	char *seen;             /* NO: so much of it; or NULL */
+	bool nothing;           /* NO: it does not occur */
+	char *seen;             /* NO: the title, where it occurs but too little; or NULL */
 };
 
 static struct error *apply(const struct rule *r, struct evidence *e, struct conclusion *ret)

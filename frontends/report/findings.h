@@ -18,7 +18,7 @@ struct finding_site {
 struct finding {
 	const struct rule *rule;
 	const struct evidence_view *view; /* NULL: by counters alone */
-	const struct evidence_view *seen; /* that the stacks are from; NULL: there are none */
+	const struct evidence_view *seen; /* whose stacks are shown; NULL: none are */
 	double share, low, high;          /* weight, 0 to 1, and its 95 % interval; of counters low = high */
 	bool compared;                    /* with an earlier report: */
 	bool behind;                      /* it follows from another one, which comes first */

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "child.h"
@@ -25,14 +24,13 @@
 #include "unwind/runtime_heap.h"
 
 #define PATH_FRAMES 24
-#define PIECE_NS    50000000
 #define SLOW        0.25 /* of the time between two readings */
 #define MOST_OF     0.5  /* of what has grown: the path is followed as long as so much is below it */
 
 struct path {
 	u32 function[PATH_FRAMES]; /* of the difference */
-	u32 n, keeper;             /* so many up to what is a collection */
-	double growth;             /* below the keeper */
+	u32 n, keeper;             /* all of them; those that lead to the collection whose elements grow */
+	double growth;             /* below the collection */
 };
 
 bool kept_choose(struct kept *k, u32 seen)
@@ -50,15 +48,6 @@ static void path_of(const struct kept *k, u32 reading, char *ret, size_t size)
 	snprintf(ret, size, "%s/kept-%u.yrt", k->folder, reading);
 }
 
-static void sleep_until(u64 when)
-{
-	for (u64 now = now_ns(); now < when; now = now_ns()) {
-		u64 ns = when - now < PIECE_NS ? when - now : PIECE_NS;
-
-		nanosleep(&(struct timespec){.tv_nsec = (long)ns}, NULL);
-	}
-}
-
 /* Two readings of a heap that takes long are enough. Exits with the kind of the first error. */
 static void read_and_exit(const struct kept *k, double seconds)
 {
@@ -70,7 +59,7 @@ static void read_and_exit(const struct kept *k, double seconds)
 		const char *arguments[] = {"yrt", k->command, "-q", "-p", pid, "-o", path, NULL};
 		struct error *err;
 
-		sleep_until(began + i * step);
+		sleep_until_ns(began + i * step);
 		path_of(k, i, path, sizeof(path));
 		snprintf(pid, sizeof(pid), "%d", k->pid);
 		err = child_yrt(arguments, "/dev/null", 0);
@@ -257,7 +246,10 @@ static void set_rates(
 	set_amount(low, high, n - 1, f);
 }
 
-/* As a view of this name, and a recording in the folder. Takes the profile over, also on failure. */
+/*
+ * As a view of this name, and a recording in the folder. Takes the profile over, also on failure. Its target and loss
+ * may be strings of another profile.
+ */
 static struct error *add_view(const char *folder, const char *name, struct profile *p, struct evidence *e)
 {
 	char path[PATH_MAX], stats[64];
@@ -267,6 +259,10 @@ static struct error *add_view(const char *folder, const char *name, struct profi
 	snprintf(stats, sizeof(stats), "{\"event\": \"%s\"}", name);
 	snprintf(path, sizeof(path), "%s/%s.yrt", folder, name);
 	err = profile_string(p, stats, &p->meta.stats);
+	if (!err)
+		err = profile_string(p, p->meta.target, &p->meta.target);
+	if (!err)
+		err = profile_string(p, p->meta.loss, &p->meta.loss);
 	if (!err && !(out = fopen(path, "we")))
 		err = error_errno(errno, "cannot write %s", path);
 	if (!err)
@@ -280,24 +276,16 @@ static struct error *add_view(const char *folder, const char *name, struct profi
 /* The difference as a profile of what has grown. Takes it over, also on failure. */
 static struct error *add_grown(const struct kept *k, struct profile *grown, double seconds, struct evidence *e)
 {
-	struct error *err;
-
 	for (u32 i = 0; i < grown->nnodes; i++)
 		grown->nodes[i].self -= grown->base[i] < grown->nodes[i].self ? grown->base[i] : grown->nodes[i].self;
 	free(grown->base);
 	grown->base = NULL;
 	profile_finish(grown);
-	err = profile_string(grown, grown->meta.target, &grown->meta.target);
-	if (!err)
-		err = profile_string(grown, grown->meta.loss, &grown->meta.loss);
 	grown->meta.title = "what has grown, by who keeps it";
 	grown->meta.unit = "bytes";
 	grown->meta.more = grown->meta.before = grown->meta.loss_before = NULL;
 	grown->meta.duration_ns = (u64)(seconds * 1e9);
-	if (!err)
-		return add_view(k->folder, "kept", grown, e);
-	profile_destroy(grown);
-	return err;
+	return add_view(k->folder, "kept", grown, e);
 }
 
 static void set_facts(const struct kept *k, const struct profile *last, double seconds, double grown, struct facts *f)
@@ -416,11 +404,7 @@ struct error *kept_made(const char *folder, struct evidence *e)
 	match_free(&m);
 	if (err || !made)
 		return err;
-	err = profile_string(made, p->meta.target, &made->meta.target);
-	if (!err)
-		err = profile_string(made, p->meta.loss, &made->meta.loss);
-	if (!err)
-		return add_view(folder, "made", made, e);
-	profile_destroy(made);
-	return err;
+	made->meta.target = p->meta.target;
+	made->meta.loss = p->meta.loss;
+	return add_view(folder, "made", made, e);
 }

@@ -30,7 +30,7 @@ struct error *kept_begin(struct kept *k, double seconds);
 struct error *kept_end(struct kept *k, u64 until, struct evidence *e);
 /*
  * Where what is kept is made: of the view "tlab" (allocations by class) the stacks that end in the type of the
- * elements, or are in its constructor, as the view "made". Nothing, if there are none.
+ * elements, or are in its constructor, as the view "made", which is not added if there are none.
  */
 struct error *kept_made(const char *folder, struct evidence *e);
 

@@ -805,7 +805,7 @@ static struct error *take_first(struct measure *m, struct evidence *ret)
 	return err;
 }
 
-/* What takes little time, and tells of deadlocks. */
+/* At the end, as they take little time: a dump, which tells of deadlocks; who holds what; what has grown. */
 static void take_last(struct measure *m, struct evidence *e)
 {
 	take_dump(m, e);

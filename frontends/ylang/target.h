@@ -62,7 +62,7 @@ const char *y_target_lacks(struct y_target *t, u32 module, char ret[Y_LACKS]);
 
 /* The first module that has it; those that have another one of this name are asked, too: *other, or -1. */
 const struct type *y_target_type(struct y_target *t, enum type_space space, const char *name, u32 *module, int *other);
-/* In the first so many modules. */
+/* In the first nmodules modules. */
 bool y_target_enumerator(struct y_target *t, u32 nmodules, const char *name, s64 *value, const struct type **type);
 
 struct y_target_object {         /* a variable or a function */

@@ -143,10 +143,8 @@ static struct error *create(const struct event_host *host, void **ret)
 static struct error *start(void *event, bool at_exec)
 {
 	struct clock *c = event;
-	struct timespec until = now_timespec(c->created_ns + c->phase_ns);
 
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
-		;
+	sleep_until_ns(c->created_ns + c->phase_ns);
 	c->cpu_at_start = object_cpu_ns(c->object);
 	object_take_ticks(c->object, at_exec ? TICKS_AT_EXEC : TICKS_TAKEN);
 	return NULL;

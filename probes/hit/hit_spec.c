@@ -13,7 +13,7 @@
 #include "unwind/process/view.h"
 
 #define TYPEDEF "btf_trace_" /* the kernel has such a type for each tracepoint */
-#define FAR     3u           /* so many letters differ: another name */
+#define FAR     3u           /* edits from which on a name is not a near one */
 
 static u32 min(u32 a, u32 b)
 {

@@ -130,7 +130,7 @@ WALK_GLOBAL int alloc_goes_on(u64 sp, u64 ip, u64 cookie)
 /* Where struct pt_regs has the general registers, by their DWARF numbers, in words. */
 static const volatile u8 alloc_register_words[16] = {10, 12, 11, 5, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0};
 
-/* A variable place in the context is none that the verifier lets a program read; these are the same registers. */
+/* The verifier refuses to read the context at a variable offset; the task has a copy of the registers. */
 static inline u64 alloc_register(u32 number)
 {
 	const u64 *words = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());

@@ -10,7 +10,7 @@ struct growth_summary { /* sampler_stats.of_event */
 	struct growth_counters counters;
 	struct growth_left left;
 	struct leak_summary memory; /* its curve */
-	u64 part;                   /* one of so many pages is taken, at the end */
+	u64 part;                   /* at the end one page in this many is taken */
 	u64 no_room;                /* ranges */
 	u32 grows;                  /* stacks that are said to grow */
 	const char *report;         /* lines for people; NULL: it is not made yet */

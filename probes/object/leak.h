@@ -78,7 +78,7 @@ struct leak_summary { /* sampler_stats.of_event */
 	struct leak_heap_point heap[LEAK_HEAP_POINTS];
 	u32 nheap;
 	u32 grows;                    /* stacks that are said to grow, */
-	double grows_low, grows_high; /* by so many bytes a minute, all together */
+	double grows_low, grows_high; /* all together, in bytes a minute: the interval */
 	bool in_windows;              /* not all calls were seen */
 	u64 cut;                      /* in windows: blocks that were not seen any more when one ended */
 	u64 registers;                /* blocks that debug registers watched, */
