@@ -71,6 +71,7 @@ class Compiling(java.Java):
         raise AssertionError(self.said())
 
 
+@yrt.measured
 def test_tiers():
     """From the interpreter to C1 to C2: but for those right behind a change, all calls are seen."""
     options = ["-Xbatch", "-XX:+PrintCompilation", "-XX:CompileCommand=quiet",
