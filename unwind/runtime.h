@@ -375,10 +375,11 @@ struct runtime_ops {
 
 	/*
 	 * Why the runtime itself ended the process, if it did so in this thread of a core ("panic: …"); frames: as
-	 * walked. ret is terminated, and hostile. False: it did not, or does not tell. May be NULL.
+	 * walked; sp: of the innermost. ret is terminated, and hostile. False: it did not, or does not tell. May be
+	 * NULL.
 	 */
 	bool (*last_words)(void *instance, const struct runtime_process *p, const struct frame *frames, u32 n,
-	        u64 thread_pointer, char *ret, size_t size);
+	        u64 thread_pointer, u64 sp, char *ret, size_t size);
 
 	/*
 	 * Adds to out what the runtime was recognised as, its current state, each offset with its origin, and each

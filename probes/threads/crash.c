@@ -112,7 +112,7 @@ static void ask_runtimes(const struct dump_list *list, const struct dump_thread 
 
 			if (!in->ops->last_words || !in->data ||
 			        !in->ops->last_words(in->data, &p, t->frames, t->nframes, t->at.thread_pointer,
-			                ret->message, CRASH_TEXT))
+			                t->at.reg[REG_SP], ret->message, CRASH_TEXT))
 				*ret->message = '\0';
 		}
 		if (*ret->message && t != killed)

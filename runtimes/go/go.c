@@ -370,7 +370,7 @@ static const struct idle_rule idle_rules[] = {
 };
 
 static bool last_words(void *data, const struct runtime_process *p, const struct frame *frames, u32 n, u64 pointer,
-        char *ret, size_t size)
+        u64 sp, char *ret, size_t size)
 {
 	struct go_instance *instance = data;
 	const struct go_config *config =
@@ -378,6 +378,7 @@ static bool last_words(void *data, const struct runtime_process *p, const struct
 	struct go_dying at = {
 	        .p = p, .table = instance->image->table, .bias = instance->bias, .frames = frames, .n = n};
 
+	(void)sp;
 	return go_last_words(&at, config, pointer, ret, size);
 }
 

@@ -9,6 +9,7 @@
 #include "python_async.h"
 #include "python_calls.h"
 #include "python_check.h"
+#include "python_fatal.h"
 #include "python_fold.h"
 #include "python_gc.h"
 #include "python_gil.h"
@@ -388,6 +389,14 @@ static bool is_runtime_internal(void *data, const char *symbol)
 	return python_is_glue(symbol);
 }
 
+static bool last_words(void *data, const struct runtime_process *p, const struct frame *frames, u32 n, u64 pointer,
+        u64 sp, char *ret, size_t size)
+{
+	(void)data;
+	(void)pointer;
+	return python_last_words(p, frames, n, sp, ret, size);
+}
+
 static struct error *c_names(struct image *img, struct c_names *ret)
 {
 	struct error *err = python_methods(img, ret);
@@ -430,6 +439,7 @@ const struct runtime_ops python_runtime = {
         .c_names = c_names,
         .translated = &python_translated,
         .is_runtime_internal = is_runtime_internal,
+        .last_words = last_words,
         .inspect = inspect,
         .tasks = &tasks,
         .calls = &calls,

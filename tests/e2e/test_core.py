@@ -280,6 +280,7 @@ def test_handled():
     assert core["address"] == 0x7654321008 and core["access"] == "read", core
     assert "killed by SIGABRT after SIGSEGV at address 0x7654321008 (read)" in text.splitlines()[3], text
     assert re.match(r"sum_of \(dies\.c:17\) reads 0x7654321008", text), text  # not the handler
+    assert "__restore_rt" in {f["name"] for f in told["threads"][0]["frames"]}, text
     assert "before the signal was handled" in text and "rdi 0x0000007654321000" in text, text
     symbols = subprocess.run(["nm", yrt.fixture_path("dies")], capture_output=True, text=True, check=True).stdout
     start = int(re.search(r"(\w+) T sum_of", symbols)[1], 16)
@@ -362,6 +363,41 @@ def test_jvm():
             assert (core["signal"], core["first_signal"]) == (signal.SIGABRT, signal.SIGSEGV), core
             assert (core["address"], core["access"]) == (0x7654321000, access), core
             assert "Dies.touch" in {f["name"].split("(")[0] for f in told["threads"][0]["frames"]}, text
+
+
+FATAL = """
+import ctypes, sys
+def says():
+    ctypes.pythonapi.Py_FatalError(b"the cache is inconsistent")
+def loses_gil():
+    ctypes.CDLL(None).PyThreadState_Get()
+{"says": says, "loses_gil": loses_gil}[sys.argv[1]]()
+"""
+
+
+def test_python_fatal():
+    """What Py_FatalError() wrote: a text that only a register has, and a constant of CPython's own code."""
+    for how in ("says", "loses_gil"):
+        with core_directory() as directory:
+            command = ["/usr/bin/python3", "-c", FATAL, how]
+            ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=300, text=True)
+            message = dumps.told("--core", core_of(directory))["core"]["message"]
+        wrote = ended.stderr.splitlines()[0].replace("PyThreadState_Get: ", "")
+        assert message == wrote and message.startswith("Fatal Python error: the "), (message, ended.stderr)
+
+
+def test_java_memory():
+    """What a JVM's report says of the OutOfMemoryError that ended it."""
+    source = "class Fills { public static void main(String[] a) { long[] all = new long[1 << 30]; } }"
+    with tempfile.TemporaryDirectory() as directory:
+        with open(os.path.join(directory, "Fills.java"), "w") as out:
+            out.write(source)
+        subprocess.run([java.words()[0] + "c", "-d", directory, out.name], check=True, capture_output=True)
+        options = ["-Xmx64m", "-XX:+UseSerialGC", "-XX:ErrorFile=/dev/null", "-XX:+CrashOnOutOfMemoryError"]
+        told, text = core_told(*java.words(), *options, "-cp", directory, "Fills")
+    said = "fatal error: OutOfMemory encountered: Java heap space"
+    assert told["core"].get("message") == said and "message_of" not in told["core"], told["core"]
+    assert text.startswith(f"{said}: ended in Fills.main (Fills.java:1) (SIGABRT)"), text
 
 
 def test_recursion():

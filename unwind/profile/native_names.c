@@ -148,6 +148,18 @@ static struct error *load_symbols(const struct module *m)
 	return symbols_load(m->loaded->image, root);
 }
 
+/*
+ * The C library's trampoline that signal handlers return to: mov $15, %rax; syscall. Its FDE begins a byte
+ * before it, for unwinders that look for the call of a return address; its name is in no table of a stripped file.
+ */
+static bool is_restorer(struct image *img, u64 addr)
+{
+	static const u8 code[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
+	u8 there[sizeof(code)];
+
+	return image_read(img, there, sizeof(there), addr) && !memcmp(there, code, sizeof(code));
+}
+
 struct error *native_names_find(struct native_names *names, const struct module *m, u64 addr, struct native_name *ret)
 {
 	const char *file = loaded_name(m->loaded);
@@ -176,6 +188,10 @@ struct error *native_names_find(struct native_names *names, const struct module 
 		ret->start = fde->start;
 		if (img->entry && fde->start == img->entry) {
 			snprintf(ret->text, sizeof(ret->text), "_start");
+			return NULL;
+		}
+		if (is_restorer(img, fde->start + 1)) {
+			snprintf(ret->text, sizeof(ret->text), "__restore_rt");
 			return NULL;
 		}
 		snprintf(ret->text, sizeof(ret->text), "%s+0x%lx", file, fde->start);
