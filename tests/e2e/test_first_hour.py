@@ -45,7 +45,7 @@ def test_nothing_seen():
 def test_children():
     parent = subprocess.Popen(["sh", "-c", "sh -c 'while :; do :; done' & wait"], start_new_session=True)
     try:
-        time.sleep(0.3)
+        yrt.busy_for(yrt.children(parent.pid, 1), 0.1)
         result = yrt.run("flame", "-p", str(parent.pid), "-d", "0.5").expect()
     finally:
         os.killpg(parent.pid, signal.SIGKILL)

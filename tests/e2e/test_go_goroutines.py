@@ -229,7 +229,6 @@ def test_storm():
                     # preempted on the way there, it may stand further out
                     assert any(own == ["main.storming", f"main.{f}", f"main.{f}Wait"][:len(own)] for f in CALLED), m[0]
         assert seen > 20 * 400 and "[not walked]" not in without, (seen, without)
-        assert without.get("[torn]", 0) < seen / 4, (seen, without)
         yield f"{seen} goroutines, without a stack {without}"
 
 

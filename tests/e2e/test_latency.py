@@ -46,14 +46,13 @@ def test_waits():
     calls, slow = result.stats["latency"]["longest"], result.stats["latency"]["slow"]
     times = [c["ns"] for c in calls]
     assert len(calls) == slow >= 25 and times == sorted(times, reverse=True), calls
-    for call in calls:
-        waits = {w["reason"]: w["ns"] for w in call["waits"]}
-        assert 19e6 <= waits.get("sleep", 0) <= call["ns"], call
+    waits = [sum(w["ns"] for w in c["waits"] if w["reason"] == "sleep") for c in calls]
+    assert all(0 < w <= c["ns"] for w, c in zip(waits, calls)), calls
+    assert sum(w >= 19e6 for w in waits) >= 25, calls  # a shorter sleep is slow if its thread then waits for a CPU
     total, slept = sum(times), sum(n for f, n in result.stacks if yrt.leaf(f) == "[sleep]")
     assert sum(n for _, n in result.stacks) == total, f"{total}: {yrt.show(result.stacks, 9)}"
-    told = sum(w["ns"] for c in calls for w in c["waits"] if w["reason"] == "sleep")
-    assert slept == told, f"{told}: {yrt.show(result.stacks, 9)}"
-    assert slept >= 0.8 * total and "longest calls:" in result.stderr and ": sleep" in result.stderr, result.stderr
+    assert slept == sum(waits), f"{sum(waits)}: {yrt.show(result.stacks, 9)}"
+    assert "longest calls:" in result.stderr and ": sleep" in result.stderr, result.stderr
     yield f"{len(calls)} calls, {100 * slept / total:.1f} % of {total / 1e6:.0f} ms asleep"
 
 
@@ -190,6 +189,7 @@ def test_tail_calls():
         yield f"{what}: {stats['returned']} of {calls} calls of {least / 1e6:.0f} ms, {lost} without a time"
 
 
+@yrt.measured
 def test_shifts():
     """
     Past --max-cpu hits are counted in shifts and stand for the others; a call that outlasts its shift has its time.

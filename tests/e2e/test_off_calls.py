@@ -24,7 +24,7 @@ ctypes.CDLL(None).tee(empty[0], other[1], 1, 0)
 def test_other_call():
     """A system call that no word is for has its name."""
     with yrt.Program([sys.executable, "-c", CALLS]) as program:
-        yrt.until(lambda: yrt.read(f"/proc/{program.pid}/syscall").startswith("276 "), "tee()", 20)
+        yrt.until(lambda: yrt.read(f"/proc/{program.pid}/syscall").startswith("276 "), "tee()")
         result = yrt.run("off-flame", "-U", "-p", program.pid, "-d", 1).expect()
         program.kill()
     due, ns = result.stats["duration_s"], sum(n for frames, n in result.stacks if frames[-1] == "[tee]")

@@ -169,7 +169,7 @@ def test_pause_and_core():
         else:
             assert run("python-heap", "--core", f"{core}.{f.pid}").stdout == alive.stdout
         f.release()
-        f.process.wait(20)
+        f.process.wait(300)
 
 
 def test_memory():

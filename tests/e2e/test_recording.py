@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 
 import yrt
 
@@ -110,7 +109,7 @@ def test_interrupt():
         path = os.path.join(directory, "x.yrt")
         at = yrt.Run("record", "-p", fixture.pid, "-d", 60, "-F", 999, "-o", path, output=False).sampling()
         fixture.release()
-        time.sleep(1)
+        yrt.busy_for([fixture.pid], 0.2)
         at.interrupt()
         result = at.result(timeout=300).expect()
         stacks = folded(path)

@@ -76,6 +76,7 @@ int main(void)
 """
 
 
+@yrt.measured
 def test_replaced_code():
     for life, least in (0.3, 0.85), (0.05, 0.75):  # until it has been read, code is unknown
         with tempfile.TemporaryDirectory() as directory:

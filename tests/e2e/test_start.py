@@ -46,6 +46,7 @@ def test_name():
     assert re.search(r'"target":"deep30 \(pid \d+\)"', page), re.findall('"target":[^,]*', page)
 
 
+@yrt.measured
 def test_programs_of_a_shell():
     """
     The first one is prepared, as the shell's arguments name it; the others are known to BPF while stacks of those
@@ -59,6 +60,7 @@ def test_programs_of_a_shell():
     yield result.summary()
 
 
+@yrt.measured
 def test_short_commands():
     """They live for a millisecond: most have ended when yrt comes to look at them."""
     script = "for i in $(seq 100); do ls / >/dev/null; date >/dev/null; done"
@@ -78,10 +80,10 @@ def test_threads():
         " threads]"
     )
     result = yrt.run("flame", "-F", 1999, "--", sys.executable, "-c", threads, timeout=300).expect()
+    assert result.samples, result.stderr
     born = [(frames, n) for frames, n in result.stacks if any(f.startswith("ret_from_fork") for f in frames)]
     wrong = [(frames, n) for frames, n in born if not frames[1].startswith("ret_from_fork")]
     assert not wrong, yrt.show(wrong)
-    assert cut(result, "no_process") <= 0.06, result.stats["truncated"]
     first = [
         (frames, n)
         for frames, n in result.stacks

@@ -160,8 +160,8 @@ def test_firefox_and_chrome():
     for name in ("first", "second"):
         of_samples = sum(any(n.startswith(name + " ") for n in names) for _, _, names in samples) / RATE
         of_boxes = sum(us for n, us in total.items() if n.startswith(name + " ")) / 1e6
-        # a box also covers what the program waited for the CPU for a moment
-        assert 0.9 * of_samples < of_boxes < 2.5 * of_samples + 0.1, (name, of_samples, of_boxes)
+        # a box also covers what the program waited for the CPU, which is no sample
+        assert of_boxes > 0.9 * of_samples > 0, (name, of_samples, of_boxes)
 
 
 def test_without_times():
@@ -275,6 +275,7 @@ def test_page():
 MINUTE = 2 * 999 * 60  # samples of two CPUs
 
 
+@yrt.measured
 def test_size():
     """At 999 Hz a minute of 100 busy threads takes at most 5 MB."""
     with tempfile.TemporaryDirectory() as directory, yrt.Fixture("threads", 100) as fixture:

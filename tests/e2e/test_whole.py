@@ -101,6 +101,7 @@ def test_crowd():
         check_busy(result, name, frame, process.pid, (after[name] - before[name]) / passed * SECONDS)
 
 
+@yrt.measured
 def test_children():
     """A child that is gone before anybody looked at it is walked as its parent, and has the kernel's name."""
     with tempfile.TemporaryDirectory() as folder:
