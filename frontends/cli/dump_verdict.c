@@ -27,6 +27,11 @@ struct places {
 	const struct profile_function *own, *leaf;
 };
 
+static bool is_machine(const struct profile_function *f)
+{
+	return f->kind == KIND_NATIVE || f->kind == KIND_CXX || f->kind == KIND_RUST;
+}
+
 /* Frames of a language come before those of the machine code that implements it. */
 static struct places find_places(const struct dump_view *v, const struct libraries *l, const u32 *frames, u32 n)
 {
@@ -35,14 +40,13 @@ static struct places find_places(const struct dump_view *v, const struct librari
 
 	for (u32 i = 0; i < n && !p.own; i++) {
 		const struct profile_function *f = function_at(v, frames[i]);
-		bool machine = f->kind == KIND_NATIVE || f->kind == KIND_CXX || f->kind == KIND_RUST;
 
 		if (!is_code(f))
 			continue;
 		p.leaf = p.leaf ? p.leaf : f;
 		if (!is_own(l, f))
 			continue;
-		if (machine)
+		if (is_machine(f))
 			native = native ? native : f;
 		else
 			p.own = f;
@@ -77,8 +81,37 @@ static void put_places(const struct places *p, FILE *out)
 	}
 }
 
+/* How much a function of a cycle says: a language's more than machine code, the program's own more than a library's. */
+static u32 weight(const struct libraries *l, const struct profile_function *f)
+{
+	bool script = f->kind == KIND_SCRIPT || f->kind == KIND_SCRIPT_BASELINE || f->kind == KIND_SCRIPT_JIT;
+
+	return 2 * script + is_own(l, f);
+}
+
+/* Of the n functions of a cycle, those that say most, each once. Returns how many are left. */
+static u32 pick(const struct dump_view *v, const struct libraries *l, u32 *functions, u32 n)
+{
+	u32 most = 0, kept = 0, k;
+
+	for (u32 i = 0; i < n; i++) {
+		u32 w = weight(l, &v->profile->functions[functions[i]]);
+
+		most = w > most ? w : most;
+	}
+	for (u32 i = 0; i < n; i++) {
+		if (weight(l, &v->profile->functions[functions[i]]) < most)
+			continue;
+		for (k = 0; k < kept && functions[k] != functions[i]; k++)
+			;
+		if (k == kept)
+			functions[kept++] = functions[i];
+	}
+	return kept;
+}
+
 /* "walk_left and walk_right call each other": the first functions that repeat on the stack. False: none does. */
-static bool put_cycle(const struct dump_view *v, u32 *functions, u32 n, FILE *out)
+static bool put_cycle(const struct dump_view *v, const struct libraries *l, u32 *functions, u32 n, FILE *out)
 {
 	u32 turns = 1, period = 1, i = 0, named = 0;
 
@@ -89,6 +122,7 @@ static bool put_cycle(const struct dump_view *v, u32 *functions, u32 n, FILE *ou
 	}
 	if (i >= n)
 		return false;
+	period = pick(v, l, functions + i, period);
 	for (u32 k = i; k < i + period && named < CYCLE_NAMED; k++, named++) {
 		fputs(!named ? "" : k + 1 == i + period ? " and " : ", ", out);
 		put_place(&v->profile->functions[functions[k]], out);
@@ -137,8 +171,8 @@ static bool is_fault(const char *signal)
 	                         !strcmp(signal, "FPE") || !strcmp(signal, "TRAP"));
 }
 
-static void put_verdict(
-        const struct dump_view *v, const struct places *p, const struct view_thread *t, u32 *frames, u32 n, FILE *out)
+static void put_verdict(const struct dump_view *v, const struct libraries *l, const struct places *p,
+        const struct view_thread *t, u32 *frames, u32 n, FILE *out)
 {
 	const struct crash *c = v->crash;
 	const char *name = sigabbrev_np((int)(c->first ? c->first : v->core->signal));
@@ -147,11 +181,13 @@ static void put_verdict(
 		frames[i] = v->profile->nodes[frames[i]].function;
 	if (*c->message) {
 		fputs(c->message, out);
-		fputs(": ended in ", out);
-		put_place(p->own ? p->own : p->leaf ? p->leaf : &v->profile->functions[0], out);
+		if (p->own) { /* else the runtime's own threads, which only noticed it */
+			fputs(": ended in ", out);
+			put_place(p->own, out);
+		}
 	} else if (!strncmp(c->about, "stack overflow", 14)) {
 		fprintf(out, "the stack of thread %u is full: ", t->t->at.tid);
-		if (!put_cycle(v, frames, n, out))
+		if (!put_cycle(v, l, frames, n, out))
 			put_fault(c, p, name, out);
 	} else if (is_fault(name)) {
 		put_fault(c, p, name, out);
@@ -235,7 +271,7 @@ static struct error *thread_verdict(struct dump_view *v, const struct libraries 
 	out = open_memstream(&v->verdict, &size);
 	if (!out)
 		return &error_no_memory;
-	put_verdict(v, &p, t, frames, n, out);
+	put_verdict(v, l, &p, t, frames, n, out);
 	fclose(out);
 	return NULL;
 }

@@ -329,10 +329,12 @@ def test_panic():
             ("float", "panic: 2.5"),
             ("goroutine", "panic: in a goroutine"),
             ("recovered", "fatal error: sync: unlock of unlocked mutex"),
+            ("deadlock", "fatal error: all goroutines are asleep - deadlock!"),
         ):
             told, text = core_told(program, how, env=env)
             assert told["core"].get("message") == said, (program, how, told["core"])
             assert said in text.splitlines()[3] and "message_of" not in told["core"], text
+            assert how != "deadlock" or text.startswith(f"{said} (SIGABRT)\n"), text  # no thread's fault
 
 
 JAVA_CRASH = """
@@ -411,6 +413,45 @@ def test_recursion():
     lines = text.splitlines()
     assert len(lines) < 40 and "these 2 frames" in text and "left out" in text, text
     assert [line.split()[0] for line in lines[-5:-2]] == ["begin_walk", "main", "__libc_start_call_main"], text
+
+
+RECURSION = """
+import sys
+sys.setrecursionlimit(10**7)
+class Node:
+    def __repr__(self):
+        return repr(self)
+repr(Node())
+"""
+
+
+def test_python_recursion():
+    """The function of the language is named, not those of the interpreter between its calls."""
+    text = core_told("/usr/bin/python3", "-c", RECURSION)[1]
+    verdict = r"the stack of thread \d+ is full: Node\.__repr__ \(<string>:6\) calls itself \(SIGSEGV\)\n"
+    assert re.match(verdict, text), text
+
+
+RUST = """
+#[inline(never)]
+fn pay(n: usize) -> usize { let all = vec![1, 2, 3]; all[n] }
+fn main() { println!("{}", pay(std::env::args().count() + 6)); }
+"""
+
+
+def test_rust():
+    """A panic ends in the program's function, not in the standard library."""
+    if not shutil.which("rustc"):
+        print("     no rustc here: a panic of Rust is not looked at")
+        return
+    with tempfile.TemporaryDirectory() as directory:
+        source, program = os.path.join(directory, "pays.rs"), os.path.join(directory, "pays")
+        with open(source, "w") as out:
+            out.write(RUST)
+        command = ["rustc", "-g", "-O", "-C", "panic=abort", "-o", program, source]
+        subprocess.run(command, check=True, capture_output=True)
+        text = core_told(program)[1]
+    assert text.startswith("pays::pay (pays.rs:3) ended the program by abort() (SIGABRT)\n"), text
 
 
 def test_missing():

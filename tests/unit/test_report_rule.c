@@ -313,6 +313,32 @@ static void test_builtin_rules(void **state)
 	rules_free(&rules);
 }
 
+/* Integer.toString() is no string that is put together; the same digits in a concatenation are. */
+static void test_strings(void **state)
+{
+	struct rules rules = {0};
+	const struct rule *rule;
+	struct profile *p;
+	double sum = 0, part;
+
+	(void)state;
+	assert_null(rules_builtin(&rules));
+	rule = rules_find(&rules, "java-string-building");
+	assert_non_null(rule);
+	assert_null(profile_create(&p));
+	p->meta.unit = "samples";
+	add(p, "s:Shop.price;s:java.lang.Integer.toString;s:java.lang.Integer.getChars", 75);
+	add(p, "s:Shop.name;s:java.lang.StringConcatHelper.prepend;s:java.lang.Integer.getChars", 25);
+	profile_finish(p);
+	for (u32 i = 0; i < rule->nstacks; i++) {
+		assert_null(match_share(&rule->stacks[i], p, &part));
+		sum += part;
+	}
+	assert_true(fabs(sum - 0.25) < 1e-9);
+	profile_destroy(p);
+	rules_free(&rules);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -325,6 +351,7 @@ int main(void)
 	        cmocka_unit_test(test_little),
 	        cmocka_unit_test(test_continued_lines),
 	        cmocka_unit_test(test_builtin_rules),
+	        cmocka_unit_test(test_strings),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
