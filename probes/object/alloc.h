@@ -47,6 +47,7 @@ struct alloc_summary { /* sampler_stats.of_event */
 	struct alloc_counters counters;
 	struct alloc_estimate estimate;
 	u64 interval;     /* the largest that decided of a block by chance; 0: all have a stack */
+	u32 unknown;      /* places that allocate and are not seen: alloc_places_unknown() */
 	const char *from; /* the files whose functions are probed, by their names */
 };
 

@@ -39,6 +39,7 @@ struct seen { /* a file in a process */
 struct looked { /* a process as it was looked at last */
 	u32 process;
 	u64 maps_hash;
+	u32 unknown; /* alloc_places_unknown() */
 };
 
 struct alloc_places {
@@ -50,6 +51,7 @@ struct alloc_places {
 	struct looked *looked;
 	u32 nlooked;
 	u32 numbers;                               /* of functions so far */
+	u32 unknown;                               /* of that process: runtime_allocator_ops.find */
 	struct runtime_allocator found[FOUND_MAX]; /* of a view of a language, in the process that is looked at */
 	u32 nfound;
 	char text[256];
@@ -166,12 +168,13 @@ static void find_allocators(struct alloc_places *a, const struct process *p, con
 	struct runtime_process seen = process_view(p);
 	struct symbol sym;
 
-	a->nfound = 0;
+	a->nfound = a->unknown = 0;
 	for (u32 i = 0; i < p->ninstances && a->nfound <= FOUND_MAX - RUNTIME_ALLOCATORS_MAX; i++) {
 		const struct instance *in = &p->instances[i];
 		const struct runtime_allocator_ops *ops = view_has(view, in->ops->id) ? in->ops->allocator : NULL;
 
-		u32 n = ops && ops->find && in->data ? ops->find(in->data, &seen, &a->found[a->nfound]) : 0;
+		u32 n = ops && ops->find && in->data ? ops->find(in->data, &seen, &a->found[a->nfound], &a->unknown)
+		                                     : 0;
 
 		a->nfound += n;
 		for (const struct runtime_allocator *r = ops && !n ? ops->named : NULL;
@@ -332,6 +335,7 @@ struct error *alloc_places_look(struct alloc_places *a)
 		l = l ? l : &a->looked[a->nlooked++];
 		*l = (struct looked){.process = p->number, .maps_hash = p->maps_hash};
 		err = look_at(a, p);
+		l->unknown = a->unknown;
 	}
 	return err;
 }
@@ -382,4 +386,13 @@ struct error *alloc_places_start(struct alloc_places *a, bool at_exec)
 const char *alloc_places_text(const struct alloc_places *a)
 {
 	return a->text;
+}
+
+u32 alloc_places_unknown(const struct alloc_places *a)
+{
+	u32 sum = 0;
+
+	for (u32 i = 0; i < a->nlooked; i++)
+		sum += a->looked[i].unknown;
+	return sum;
 }

@@ -40,6 +40,8 @@ struct error *alloc_places_start(struct alloc_places *a, bool at_exec);
 struct error *alloc_places_look(struct alloc_places *a);
 /* An error that says why, if no target has an allocation function that is known. */
 struct error *alloc_places_check(const struct alloc_places *a);
+/* Places of runtimes that allocate, too, and are not seen (runtime_allocator_ops.find). */
+u32 alloc_places_unknown(const struct alloc_places *a);
 /* "libc.so.6 (glibc), libjemalloc.so.2 (jemalloc)"; valid until the next look. */
 const char *alloc_places_text(const struct alloc_places *a);
 

@@ -38,6 +38,8 @@ static void losses(FILE *out, const struct sampler_stats *st)
 
 	if (s->counters.strange)
 		fprintf(out, ", %lu calls asked for more than there is", s->counters.strange);
+	if (s->unknown)
+		fprintf(out, ", %u places in its code allocate sizes that are not known: not seen", s->unknown);
 	if (s->estimate.windows)
 		fprintf(out,
 		        ", hits took %.1f %% of its CPU time in %u windows (weighed by CPU time without hits, %.2f us "
@@ -51,12 +53,13 @@ static json_t *to_json(const struct sampler_stats *st)
 	const struct alloc_summary *s = st->of_event;
 	const struct alloc_estimate *e = &s->estimate;
 
-	return json_pack("{s:I, s:I, s:[f, f], s:[f, f], s:i, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:s, s:b}", "calls",
-	        (json_int_t)e->calls, "bytes", (json_int_t)e->bytes, "calls_interval", e->calls_low, e->calls_high,
-	        "bytes_interval", e->bytes_low, e->bytes_high, "windows", (int)e->windows, "hits_share", e->share,
-	        "exception_ns", e->exception_ns, "windows_own", e->own, "stacks", (json_int_t)s->counters.taken,
-	        "inner_calls", (json_int_t)s->counters.inner, "impossible_calls", (json_int_t)s->counters.strange,
-	        "interval", (json_int_t)s->interval, "from", s->from, "in_shifts", e->windows > 0);
+	return json_pack("{s:I, s:I, s:[f, f], s:[f, f], s:i, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:s, s:b, s:i}",
+	        "calls", (json_int_t)e->calls, "bytes", (json_int_t)e->bytes, "calls_interval", e->calls_low,
+	        e->calls_high, "bytes_interval", e->bytes_low, e->bytes_high, "windows", (int)e->windows, "hits_share",
+	        e->share, "exception_ns", e->exception_ns, "windows_own", e->own, "stacks",
+	        (json_int_t)s->counters.taken, "inner_calls", (json_int_t)s->counters.inner, "impossible_calls",
+	        (json_int_t)s->counters.strange, "interval", (json_int_t)s->interval, "from", s->from, "in_shifts",
+	        e->windows > 0, "unknown_places", (int)s->unknown);
 }
 
 const struct event_words alloc_words = {

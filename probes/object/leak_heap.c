@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "leak_heap.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,10 +22,16 @@
 #define ENOUGH       0.6 /* of the run, that lies between the first point and the last */
 #define MORE         16  /* bytes that an allocator adds to a block, at most, besides */
 #define ROUNDED      4   /* that part of it (1/ROUNDED): jemalloc's classes */
+#define TRIES_FIRST  2   /* to read a heap: a program that allocates all the time changes it meanwhile; */
+#define TRIES        8   /* of one that was read before */
+#define CHUNK_HEADER 8   /* of glibc's malloc, besides a block, both together a multiple of */
+#define CHUNK_ALIGN  16
+#define CHUNK_LEAST  32
 
 struct point {
 	struct leak_heap_point all;
 	u64 in_use[SIZE_CLASSES];
+	u32 processes, failed; /* of them, whose heaps could not be read */
 };
 
 struct leak_heap {
@@ -84,32 +91,65 @@ static void add_classes(const struct usage *u, struct point *p)
 	}
 }
 
-static void add_process(pid_t pid, struct point *p)
+static bool is_whole(const struct usage *u)
+{
+	for (u32 i = 0; i < u->nlines; i++)
+		if (u->lines[i].kind == USAGE_CORRUPT)
+			return false;
+	return u->facts.in_use;
+}
+
+/* False: nothing was found, or what does not hold together. */
+static bool read_process(pid_t pid, struct point *p)
 {
 	struct usage *u = NULL;
 	struct space space;
 	struct error *err = space_open(pid, NULL, &space);
+	bool whole;
 
 	if (err) {
 		error_free(err);
-		return;
+		return false;
 	}
 	err = usage_create(&u);
 	if (!err)
 		err = glibc_allocator.read(&space, u);
 	space_close(&space);
-	if (!err) {
+	whole = !err && is_whole(u);
+	if (whole) {
 		p->all.in_use += u->facts.in_use;
 		p->all.free += u->facts.free + u->facts.cached;
 		add_classes(u, p);
 	}
 	usage_destroy(u);
 	error_free(err);
+	return whole;
 }
 
-/* Past all points each second one goes. */
+static void read_all(const pid_t *pids, u32 n, u32 tries, struct point *p)
+{
+	for (u32 i = 0; i < n; i++) {
+		u32 k = 0;
+
+		while (!read_process(pids[i], p) && ++k < tries)
+			;
+		p->failed += k == tries;
+	}
+	p->processes = n;
+}
+
+/*
+ * A heap that could be read before, or can be now for the first time, is no growth: such a point is left out, or the
+ * first one. Past all points each second one goes.
+ */
 static void keep(struct leak_heap *h, const struct point *p)
 {
+	const struct point *before = h->n ? &h->points[h->n - 1] : p;
+
+	if (p->processes == before->processes && p->failed > before->failed)
+		return;
+	if (p->processes == before->processes && p->failed < before->failed)
+		h->n = 0;
 	if (h->n == LEAK_HEAP_POINTS) {
 		for (u32 i = 0; i < LEAK_HEAP_POINTS / 2; i++)
 			h->points[i] = h->points[2 * i];
@@ -139,15 +179,16 @@ static u64 cpu_of(const pid_t *pids, u32 n)
 /* Heaps of processes that have hardly run since are as they were; the last point tells the rest. */
 static void take_point(struct leak_heap *h, const pid_t *pids, u32 n, struct point *p)
 {
-	u64 cpu = cpu_of(pids, n), begin = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
+	u64 cpu = cpu_of(pids, n), begin = cpu_ns(CLOCK_THREAD_CPUTIME_ID), since = now_ns();
 
 	if (h->n && (cpu == h->cpu_ns || (!h->ending && cpu - h->cpu_ns < OWN * h->took_ns))) {
 		*p = h->points[h->n - 1];
+		p->all.ns = since - h->began_ns;
 		return;
 	}
 	h->cpu_ns = cpu;
-	for (u32 i = 0; i < n; i++)
-		add_process(pids[i], p);
+	read_all(pids, n, h->n ? TRIES : TRIES_FIRST, p);
+	p->all.ns = (since + now_ns()) / 2 - h->began_ns;
 	h->took_ns = cpu_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
 }
 
@@ -165,10 +206,8 @@ static u64 look(struct leak_heap *h)
 		take_point(h, pids, n, p);
 	took = cpu_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
 	pthread_mutex_lock(&h->lock);
-	if (p && p->all.in_use) {
-		p->all.ns = begin - h->began_ns;
+	if (p && p->all.in_use)
 		keep(h, p);
-	}
 	free(p);
 	return begin + (took * EACH > h->step_ns ? took * EACH : h->step_ns);
 }
@@ -242,22 +281,38 @@ static const struct point *middle_of(const struct leak_heap *h)
 	return &h->points[i];
 }
 
-bool leak_heap_grew(struct leak_heap *h, double run_s, u64 least, u64 most, struct leak_heap_growth *ret)
+/* What part of a chunk is the block. */
+static double part_of_chunk(double size)
+{
+	double chunk = ceil((size + CHUNK_HEADER) / CHUNK_ALIGN) * CHUNK_ALIGN;
+
+	return size > 0 ? size / fmax(chunk, CHUNK_LEAST) : 1;
+}
+
+static double a_minute(double bytes, const struct point *from, const struct point *to)
+{
+	return bytes / ((double)(to->all.ns - from->all.ns) / 60e9);
+}
+
+bool leak_heap_grew(struct leak_heap *h, double run_s, u64 least, u64 most, double mean, struct leak_heap_growth *ret)
 {
 	const struct point *first = h->points, *middle, *last;
-	double before, half, after;
+	double before, half, after, part = part_of_chunk(mean);
 
 	if (h->n < POINTS_LEAST || least > most || most > UINT32_MAX)
 		return false;
 	middle = middle_of(h);
 	last = &h->points[h->n - 1];
-	before = (double)bytes_of(first, least, most);
-	half = (double)bytes_of(middle, least, most);
-	after = (double)bytes_of(last, least, most);
+	if (last->all.ns <= middle->all.ns || middle->all.ns <= first->all.ns ||
+	        (double)(last->all.ns - first->all.ns) <= ENOUGH * run_s * 1e9)
+		return false;
+	before = (double)bytes_of(first, least, most) * part;
+	half = (double)bytes_of(middle, least, most) * part;
+	after = (double)bytes_of(last, least, most) * part;
 	*ret = (struct leak_heap_growth){.early = half - before,
 	        .late = after - half,
 	        .in_use = after,
-	        .a_minute = (after - before) / ((double)(last->all.ns - first->all.ns) / 60e9)};
-	return last->all.ns > middle->all.ns && middle->all.ns > first->all.ns &&
-	       (double)(last->all.ns - first->all.ns) > ENOUGH * run_s * 1e9;
+	        .a_minute = a_minute(after - before, first, last),
+	        .late_a_minute = a_minute(after - half, middle, last)};
+	return true;
 }

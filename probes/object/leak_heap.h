@@ -21,13 +21,17 @@ void leak_heap_look(struct leak_heap *h, const struct targets *t, u64 since_ns);
 /* Reads once more, and ends. */
 void leak_heap_end(struct leak_heap *h);
 void leak_heap_points(struct leak_heap *h, struct leak_summary *s);
-struct leak_heap_growth {   /* of blocks of some sizes */
-	double early, late; /* bytes by which they became more in each half of the run */
-	double in_use;      /* at the end */
-	double a_minute;    /* bytes, over all of the run */
+struct leak_heap_growth {     /* of blocks of some sizes */
+	double early, late;   /* bytes by which they became more in each half of the run */
+	double in_use;        /* at the end */
+	double a_minute;      /* bytes, over all of the run, */
+	double late_a_minute; /* and over its second half */
 };
 
-/* Of blocks for which least to most bytes were asked. False: it is not known. */
-bool leak_heap_grew(struct leak_heap *h, double run_s, u64 least, u64 most, struct leak_heap_growth *ret);
+/*
+ * Of blocks for which least to most bytes were asked, mean on average: bytes that were asked for, not what glibc's
+ * chunks have (16 bytes take 32: malloc/malloc.c, request2size()). False: it is not known.
+ */
+bool leak_heap_grew(struct leak_heap *h, double run_s, u64 least, u64 most, double mean, struct leak_heap_growth *ret);
 
 #endif

@@ -12,10 +12,11 @@
 #define TOLD    10 /* stacks in the text */
 #define CALLERS 4
 
-#define CURVE_LEAST  4   /* points */
-#define GROWN_BLOCKS 16  /* fewer are no growth, */
-#define GROWN_PART   100 /* nor is less than such a part (1/GROWN_PART) of what there is */
-#define HEAP_UNSURE  0.1 /* of what the heap says: blocks have headers, and are rounded up */
+#define CURVE_LEAST  4    /* points */
+#define GROWN_BLOCKS 16   /* fewer are no growth, */
+#define GROWN_PART   100  /* nor is less than such a part (1/GROWN_PART) of what there is */
+#define HEAP_UNSURE  0.1  /* of what the heap says: it is read while it changes, and at other moments than yrt's */
+#define STEADY       0.75 /* of the rate over all, that a leak still has in the second half */
 
 struct judged {
 	struct leak_site *site;
@@ -85,15 +86,20 @@ static void judge(const struct leak_stacks *stacks, struct leak_site *site, u64 
 	}
 }
 
+static double mean_size(const struct leak_site *site)
+{
+	return site->calls_made > 0 ? site->bytes_made / site->calls_made : 0;
+}
+
 /* How memory has grown that a stack's blocks could be: by their size, or all that is not of files. */
 static void see_growth(const struct leak_site *site, struct leak_heap *heap, const struct leak_summary *s, double run_s,
         struct leak_windows *w, struct leak_heap_growth *growth)
 {
 	const struct leak_point *first = s->curve, *middle = &s->curve[s->npoints / 2], *last = first + s->npoints - 1;
 
-	w->has_heap = site->watch.in_heap
-	                      ? heap && leak_heap_grew(heap, run_s, site->watch.least, site->watch.most, growth)
-	                      : s->npoints >= CURVE_LEAST;
+	w->has_heap = site->watch.in_heap ? heap && leak_heap_grew(heap, run_s, site->watch.least, site->watch.most,
+	                                                    mean_size(site), growth)
+	                                  : s->npoints >= CURVE_LEAST;
 	if (!site->watch.in_heap && w->has_heap)
 		*growth = (struct leak_heap_growth){.early = (double)middle->heap - (double)first->heap,
 		        .late = (double)last->heap - (double)middle->heap,
@@ -106,7 +112,11 @@ static void see_growth(const struct leak_site *site, struct leak_heap *heap, con
 static void judge_windows(
         struct leak_site *site, struct leak_heap *heap, const struct leak_summary *s, double run_s, struct judged *ret)
 {
-	struct leak_windows w = {.life = &ret->life, .bytes = site->bytes_made};
+	const struct alloc_estimate *e = &s->estimate;
+	struct leak_windows w = {.life = &ret->life,
+	        .bytes = site->bytes_made,
+	        .below = e->bytes > 0 ? e->bytes_low / e->bytes : 1,
+	        .above = e->bytes > 0 ? e->bytes_high / e->bytes : 1};
 	double part;
 
 	*ret = (struct judged){.site = site};
@@ -130,14 +140,17 @@ static bool same_size(const struct judged *a, const struct judged *b)
 }
 
 /*
- * What leaks of a size is what the heap has more of it: exact, while windows know totals only roughly. Where several
- * stacks of a size leak, it is divided as windows say.
+ * What leaks of a size is what the heap has more of it: exact, while windows know totals only roughly. What became more
+ * in the first half alone may be a cache that filled up: then the second half counts, and the interval has both. Where
+ * several stacks of a size leak, it is divided as windows say.
  */
 static void scale(struct judged *all, u32 n, double run_s)
 {
 	for (u32 i = 0; i < n; i++) {
 		struct judged *j = &all[i];
-		double own = (double)j->bytes, sum = 0, part, a_minute = j->heap.a_minute;
+		double own = (double)j->bytes, sum = 0, part, late = j->heap.late_a_minute;
+		double a_minute = late < STEADY * j->heap.a_minute ? late : j->heap.a_minute;
+		double least = fmin(late, j->heap.a_minute), most = fmax(late, j->heap.a_minute);
 		bool alone = true;
 
 		if (j->growth.verdict != LEAK_GROWS || a_minute <= 0 || own <= 0)
@@ -148,8 +161,8 @@ static void scale(struct judged *all, u32 n, double run_s)
 				alone &= k == i;
 			}
 		part = sum > 0 ? fmin(j->site->bytes_made * j->life.part / sum, 1) : 1;
-		j->growth.low = alone ? a_minute * (1 - HEAP_UNSURE) : a_minute * part / 2;
-		j->growth.high = alone ? a_minute * (1 + HEAP_UNSURE) : a_minute * fmin(part * 2, 1);
+		j->growth.low = least * (alone ? 1 - HEAP_UNSURE : part / 2);
+		j->growth.high = most * (alone ? 1 + HEAP_UNSURE : fmin(part * 2, 1));
 		j->blocks = (u64)((double)j->blocks * a_minute * part * run_s / 60 / own);
 		j->bytes = (u64)(a_minute * part * run_s / 60);
 	}

@@ -36,7 +36,7 @@ struct leak_growth leak_judge(const struct leak_left *left, double run_s)
 struct leak_growth leak_judge_windows(const struct leak_windows *w, double run_s)
 {
 	double a_minute = run_s > 0 ? w->bytes / run_s * 60 : 0;
-	struct leak_growth ret = {LEAK_GROWS, w->life->low * a_minute, w->life->high * a_minute};
+	struct leak_growth ret = {LEAK_GROWS, w->life->low * w->below * a_minute, w->life->high * w->above * a_minute};
 
 	if (!w->life->known)
 		ret.verdict = LEAK_SHORT;

@@ -223,10 +223,11 @@ static void add_allocator(void *ctx, u64 thread, u64 g)
 }
 
 static u32 find_allocators(
-        void *data, const struct runtime_process *p, struct runtime_allocator ret[RUNTIME_ALLOCATORS_MAX])
+        void *data, const struct runtime_process *p, struct runtime_allocator ret[RUNTIME_ALLOCATORS_MAX], u32 *unknown)
 {
 	struct allocators a = {.p = p, .ret = ret};
 
+	(void)unknown;
 	error_free(lua_states(((const struct lua_instance *)data)->image, p, add_allocator, &a));
 	return a.n;
 }

@@ -398,12 +398,13 @@ static u64 allocator_of(const struct runtime_process *p, u64 g)
 }
 
 static u32 find_allocators(
-        void *data, const struct runtime_process *p, struct runtime_allocator ret[RUNTIME_ALLOCATORS_MAX])
+        void *data, const struct runtime_process *p, struct runtime_allocator ret[RUNTIME_ALLOCATORS_MAX], u32 *unknown)
 {
 	const struct luajit_instance *instance = data;
 	struct luajit_vms vms = {0};
 	u32 n = 0;
 
+	(void)unknown;
 	error_free(luajit_vms_find(instance->image, instance->bias, p, LUAJIT_VMS_MEMORY, &vms));
 	for (u32 i = 0; i < vms.n && n < RUNTIME_ALLOCATORS_MAX; i++) {
 		u64 addr = allocator_of(p, vms.g[i]);

@@ -405,9 +405,9 @@ static struct error *c_names(struct image *img, struct c_names *ret)
 }
 
 static u32 find_allocators(
-        void *data, const struct runtime_process *p, struct runtime_allocator ret[RUNTIME_ALLOCATORS_MAX])
+        void *data, const struct runtime_process *p, struct runtime_allocator ret[RUNTIME_ALLOCATORS_MAX], u32 *unknown)
 {
-	return python_allocators(((const struct python_instance *)data)->bias, p, ret);
+	return python_allocators(((const struct python_instance *)data)->bias, p, ret, unknown);
 }
 
 static const struct runtime_allocator_ops allocator = {.find = find_allocators,

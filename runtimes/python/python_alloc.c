@@ -120,14 +120,15 @@ static u32 add(struct runtime_allocator *ret, u32 n, const struct runtime_alloca
 }
 
 /* Copies of the function in others, where the file has some. */
-static u32 add_copies(
-        struct image *img, u64 bias, u64 function, enum python_allocating kind, struct runtime_allocator *ret, u32 n)
+static u32 add_copies(struct image *img, u64 bias, u64 function, enum python_allocating kind,
+        struct runtime_allocator *ret, u32 n, u32 *unknown)
 {
 	cleanup(free) struct python_guards *guards = calloc(1, sizeof(*guards));
 
 	if (!guards)
 		return n;
 	error_free(python_guards_find(img, function - bias, kind, guards));
+	*unknown += guards->unknown;
 	for (u32 i = 0; i < guards->n; i++) {
 		const struct python_guard *g = &guards->of[i];
 
@@ -142,7 +143,7 @@ static u32 add_copies(
 }
 
 static u32 add_table(const struct runtime_process *p, const struct mapping *m, const u64 *table,
-        struct runtime_allocator *ret, u32 n)
+        struct runtime_allocator *ret, u32 n, u32 *unknown)
 {
 	static const struct {
 		const char *name;
@@ -156,12 +157,13 @@ static u32 add_table(const struct runtime_process *p, const struct mapping *m, c
 
 		n = add(ret, n, &(struct runtime_allocator){of[i].name, table[i], of[i].shape, 0});
 		if (n > before && mapping_find(p->mappings, p->nmappings, table[i])->image == m->image)
-			n = add_copies(m->image, m->bias, table[i], (enum python_allocating)i, ret, n);
+			n = add_copies(m->image, m->bias, table[i], (enum python_allocating)i, ret, n, unknown);
 	}
 	return n;
 }
 
-u32 python_allocators(u64 bias, const struct runtime_process *p, struct runtime_allocator ret[RUNTIME_ALLOCATORS_MAX])
+u32 python_allocators(
+        u64 bias, const struct runtime_process *p, struct runtime_allocator ret[RUNTIME_ALLOCATORS_MAX], u32 *unknown)
 {
 	static const char *const by[] = {"PyObject_Malloc", "PyMem_Malloc"};
 	u64 table[TABLE_WORDS];
@@ -174,7 +176,7 @@ u32 python_allocators(u64 bias, const struct runtime_process *p, struct runtime_
 			continue;
 		for (u32 k = 0; k < 2; k++)
 			if (find_table(p, m, by[k], table))
-				n = add_table(p, m, table, ret, n);
+				n = add_table(p, m, table, ret, n, unknown);
 	}
 	return n;
 }

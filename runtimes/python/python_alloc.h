@@ -32,7 +32,7 @@ struct python_guards {
 		bool call; /* a jump otherwise */
 	} direct[PYTHON_DIRECT_MAX];
 	u32 ndirect;
-	u32 unknown; /* more of them, whose sizes nobody knows */
+	u32 unknown; /* more of them, whose sizes nobody knows, or that there was no room for */
 };
 
 enum python_allocating { PYTHON_MALLOC = 1, PYTHON_CALLOC, PYTHON_REALLOC }; /* places in the table */
@@ -42,6 +42,7 @@ struct error *python_guards_find(
         struct image *img, u64 function, enum python_allocating kind, struct python_guards *ret);
 
 /* runtime_allocator_ops.find; bias: of the interpreter's file */
-u32 python_allocators(u64 bias, const struct runtime_process *p, struct runtime_allocator ret[RUNTIME_ALLOCATORS_MAX]);
+u32 python_allocators(
+        u64 bias, const struct runtime_process *p, struct runtime_allocator ret[RUNTIME_ALLOCATORS_MAX], u32 *unknown);
 
 #endif

@@ -191,11 +191,15 @@ static void try_direct(struct reading *r, size_t i)
 	struct python_guards *all = r->ret;
 	s32 distance;
 
-	if (!i || (r->code[i - 1] & 0xfe) != 0xe8 || all->ndirect == PYTHON_DIRECT_MAX)
+	if (!i || (r->code[i - 1] & 0xfe) != 0xe8)
 		return;
 	memcpy(&distance, r->code + i, sizeof(distance));
 	if (r->start + i + 4 + (u64)(s64)distance != r->function)
 		return;
+	if (all->ndirect == PYTHON_DIRECT_MAX) {
+		all->unknown++;
+		return;
+	}
 	all->direct[all->ndirect].at = r->start + i - 1;
 	all->direct[all->ndirect++].call = r->code[i - 1] == 0xe8;
 }

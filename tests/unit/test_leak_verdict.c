@@ -138,10 +138,22 @@ static void test_windows(void **state)
 	assert_int_equal(judged(10, 0, 500, 500), LEAK_ENDED); /* it would have to grow by 2,500 */
 }
 
+/* What windows know of totals widens what is known of lives. */
+static void test_windows_interval(void **state)
+{
+	struct leak_life life = {.part = 0.01, .low = 0.005, .high = 0.02, .known = true, .outlived = 10};
+	struct leak_windows w = {.life = &life, .bytes = 1e6, .below = 0.5, .above = 2};
+	struct leak_growth g = leak_judge_windows(&w, 60);
+
+	assert_int_equal(g.verdict, LEAK_GROWS);
+	assert_true(fabs(g.low - 2500) < 1e-6 && fabs(g.high - 40000) < 1e-6);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_ages), cmocka_unit_test(test_life),
-	        cmocka_unit_test(test_life_cut), cmocka_unit_test(test_windows), cmocka_unit_test(test_verdicts),
+	        cmocka_unit_test(test_life_cut), cmocka_unit_test(test_windows),
+	        cmocka_unit_test(test_windows_interval), cmocka_unit_test(test_verdicts),
 	        cmocka_unit_test(test_interval), cmocka_unit_test(test_slots)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,8 @@
 #include "binary/image.h"
 #include "cleanup.h"
 
+#define TRIES 4
+
 /* --- where it is --- */
 
 static const char *file_name(const char *path)
@@ -109,13 +111,17 @@ static void release(struct glibc *g)
 	free(g);
 }
 
-static struct error *read_one(struct space *s, struct usage *u, u32 map, bool *found)
+/* tries: a program that allocates all the time changes its bins meanwhile. */
+static struct error *read_one(struct space *s, struct usage *u, u32 map, u32 tries, bool *found)
 {
 	u64 start, end, bins;
 	struct glibc *g;
 	struct error *err;
 
-	*found = space_data(s, map, &start, &end) && glibc_find_arena(s, start, end, &bins);
+	*found = false;
+	if (space_data(s, map, &start, &end))
+		for (u32 i = 0; !*found && i < tries; i++)
+			*found = glibc_find_arena(s, start, end, &bins);
 	if (!*found)
 		return NULL;
 	g = calloc(1, sizeof(*g));
@@ -140,11 +146,11 @@ static struct error *glibc_read(struct space *s, struct usage *u)
 		if (!is_libc(s->maps.lines[i].path))
 			continue;
 		libc = true;
-		err = read_one(s, u, i, &found);
+		err = read_one(s, u, i, TRIES, &found);
 		any |= found;
 	}
 	for (u32 i = 0; !err && !libc && !any && i < s->maps.nlines; i++)
-		err = read_one(s, u, i, &any);
+		err = read_one(s, u, i, 1, &any);
 	if (!err && libc && !any)
 		err = usage_say(u, USAGE_NOTE, "glibc's malloc has not been used, or its layout is unknown: not read");
 	return err;
