@@ -192,8 +192,10 @@ static void put_verdict(const struct dump_view *v, const struct libraries *l, co
 	} else if (is_fault(name)) {
 		put_fault(c, p, name, out);
 	} else if (v->core->signal == SIGABRT) {
-		put_place(p->own ? p->own : p->leaf ? p->leaf : &v->profile->functions[0], out);
-		fputs(" ended the program by abort()", out);
+		if (p->own)
+			put_place(p->own, out);
+		fputs(p->own ? " ended the program by abort()" : "abort() was called; the stack does not say by whom",
+		        out);
 	} else {
 		put_places(p, out);
 		fputs(" got a signal that ends a program", out);

@@ -497,6 +497,17 @@ def test_packed():
             assert [[f["name"] for f in s if f.get("module") == "dies"] for s in piped(cat.stdout)]
 
 
+def test_cut_stack():
+    """Without its stack, nobody in a core called abort(): not the function of libc that it ended in."""
+    with core_directory() as directory:
+        subprocess.run([yrt.fixture_path("dies"), "assert"], capture_output=True)
+        core = core_of(directory)
+        os.truncate(core, os.path.getsize(core) // 4)
+        result = yrt.run("dump", "--core", core, output=False, stats=False).expect(yrt.LOST)
+    assert "is cut" in result.stderr, result.stderr
+    assert result.stdout.startswith("abort() was called; the stack does not say by whom (SIGABRT)\n"), result.stdout
+
+
 @yrt.measured
 def test_elsewhere():
     """A core from another machine or a container: without the program, with another of that name, with --root."""
