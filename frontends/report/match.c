@@ -285,12 +285,13 @@ static bool is_left_out(const struct rule *r, const struct profile *p, const str
 }
 
 /*
- * A thread that waits for a second and more at a time for somebody to give it work is idle, whatever its program calls
- * that. Such waits would make each share of the others small.
+ * A thread that waits for a second and more at a time for somebody to give it work, or for the end of another one, is
+ * idle, whatever its program calls that. Such waits would make each share of the others small, and its interval wide.
  */
 static bool is_idle(const struct profile *p, const struct profile_node *n)
 {
-	static const char *const for_work[] = {"[condition]", "[select]", "[poll]", "[epoll]", "[accept]", NULL};
+	static const char *const for_work[] = {
+	        "[condition]", "[select]", "[poll]", "[epoll]", "[accept]", "[join]", NULL};
 	const struct profile_function *f = &p->functions[n->function];
 
 	if (f->kind != KIND_WAITING || !n->more || n->self < n->more * (u64)IDLE_NS || !p->meta.more ||

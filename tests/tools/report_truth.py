@@ -120,6 +120,8 @@ PROGRAMS = {
     "threads-gil": (alone("/usr/bin/python3", unseen("crawler.py")), "python-gil", "crawler.py", "gil"),
     "c-fsync": (c("journal.c", "sync", "DIR/journal"), "fsync", "journal.c", "fsync"),
     "c-strcat": (c("inverted.c"), "hot-function", "inverted.c", "strcat"),
+    "cxx-sort": (c("parts.cc", compiler=("g++", "-O2", "-g")), "hot-function", "parts.cc", "sort"),
+    "c-cache": (c("slots.c"), "lock-convoy", "slots.c", "cache"),
     "cxx-mutex": (c("bank.cc", "lock", compiler=("g++", "-O2", "-g")), "lock-convoy", "bank.cc", "lock"),
     "cxx-cycle": (c("bank.cc", "cycle", compiler=("g++", "-O2", "-g")), "memory-leak", "bank.cc", "cycle"),
     "java-tickets": (java("/ticket", "-Xmx3g"), "memory-kept-collected", "Desk.java", "ticket"),
