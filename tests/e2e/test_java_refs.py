@@ -14,7 +14,7 @@ N = 2000
 READ = ("g1", "serial", "parallel")
 OPTIONS = ["-Xmx256m", "-Xms64m"]
 CACHE = ("keeps", ".cache: keeps$Cache")
-PLUGIN = ("keeps", ".plugin: keeps$Plugin", "(class): java.lang.Class", ".leaked: java.util.LinkedList")
+PLUGIN = ("keeps", ".plugin: keeps$Plugin", "class keeps$Plugin: java.lang.Class", ".leaked: java.util.LinkedList")
 # With compressed references: HashMap, its table, its nodes, keys that are not in Integer's cache, ArrayList, its array.
 COLLECTIONS = 48 + 16 + 4 * 4096 + 32 * N + 16 * (N - 128) + 24 + 16 + 4 * 244
 

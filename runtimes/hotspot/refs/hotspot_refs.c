@@ -96,7 +96,7 @@ static bool give(struct hotspot_refs *r, const struct refs_class *c, u64 addr, u
 	bool ret = true;
 
 	if (c->mortal)
-		heap_ref(r->h, r->labels.class, c->mirror);
+		heap_ref(r->h, c->named, c->mirror);
 	if (c->kind == REFS_OBJECTS)
 		return give_items(r, c, addr, size);
 	ret = give_words(r, addr, &c->words);
@@ -390,7 +390,6 @@ struct error *hotspot_refs_create(
 	r->view = view;
 	r->m = m;
 	r->h = h;
-	r->labels.class = heap_label(h, "(class)");
 	r->labels.constants = heap_label(h, "(constants)");
 	r->labels.referent = heap_label(h, ".referent");
 	err = find_offsets(r);

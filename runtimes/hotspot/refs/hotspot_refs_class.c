@@ -227,6 +227,7 @@ static struct error *fill(struct hotspot_refs *r, struct refs_class *c, const ch
 	c->type = heap_type(r->h, c->klass, text);
 	c->mortal = data && hotspot_refs_is_mortal(r, data);
 	c->mirror = hotspot_load_handle(r->view, r->m, c->klass + r->at.mirror, r->at.mirror_handle);
+	c->named = c->mortal ? hotspot_refs_class_label(r, c) : HEAP_ANY;
 	c->item = HEAP_ITEM | (name[0] == '[' && name[1] == 'L' && hotspot_refs_is_node(name + 2) ? HEAP_PART : 0);
 	if (c->kind == REFS_OBJECTS || c->kind == REFS_NONE)
 		return NULL;

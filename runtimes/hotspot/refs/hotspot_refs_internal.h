@@ -37,6 +37,7 @@ struct refs_class {
 	enum refs_kind kind;
 	struct refs_words words, statics;
 	u64 mirror; /* address of its java.lang.Class; 0: not known */
+	u32 named;  /* if mortal: hotspot_refs_class_label() */
 };
 
 /* Where the JVM says things; 0: it does not. */
@@ -65,7 +66,7 @@ struct hotspot_refs {
 	struct table loader_at;                 /* from a loader's object to its ClassLoaderData */
 	struct hotspot_spaces spaces, unfilled; /* the heap; in it buffers of threads. In order of address */
 	struct {
-		u32 class, constants, referent;
+		u32 constants, referent;
 	} labels;
 };
 
