@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "runtimes/hotspot/layout/hotspot_flags.h"
 #include "runtimes/hotspot/memory/hotspot_blocks.h"
 
 #define ATTEMPTS     5
@@ -29,6 +30,7 @@ struct subject {
 	u32 nnmethods, nblobs;
 	u32 scanned; /* blobs of this heap */
 	bool bad_blob, bad_segment;
+	bool no_tlabs; /* -XX:-UseTLAB: what JDK 8 to 11 have in the fields was never set */
 };
 
 /* The JVM goes on: what was read before is not compared with what is read now. */
@@ -265,10 +267,12 @@ static bool is_thread(struct subject *s, u64 thread)
 
 	if (!read_pointer(s, thread, l->osthread, &os)) /* it is only starting, or ends */
 		return memory_read(s->m, &os, 8, thread + l->osthread.at);
-	return read_number(s, os, l->os_thread_id, &id) && id <= 1 << 22 &&
-	       read_number(s, thread + l->tlab.at, l->tlab_start, &start) &&
-	       read_number(s, thread + l->tlab.at, l->tlab_top, &top) &&
-	       read_number(s, thread + l->tlab.at, l->tlab_end, &end) && start <= top && top <= end;
+	if (!read_number(s, os, l->os_thread_id, &id) || id > 1 << 22)
+		return false;
+	return s->no_tlabs ||
+	       (read_number(s, thread + l->tlab.at, l->tlab_start, &start) &&
+	               read_number(s, thread + l->tlab.at, l->tlab_top, &top) &&
+	               read_number(s, thread + l->tlab.at, l->tlab_end, &end) && start <= top && top <= end);
 }
 
 /* JDK 10 on: an array that is replaced whole; before: a chain. */
@@ -353,7 +357,9 @@ u32 hotspot_check(const struct vmstructs *v, const struct hotspot_layout *l, con
         struct memory *m, struct hotspot_check ret[HOTSPOT_CHECKS])
 {
 	struct subject s = {.v = v, .l = l, .code = code, .live = m, .m = m, .blocks = hotspot_blocks_create()};
+	struct hotspot_flag tlabs = {"UseTLAB", 1, 0, false};
 
+	s.no_tlabs = hotspot_flags_read(v, m, &tlabs, 1) && tlabs.found && !tlabs.value;
 	for (u32 i = 0; i < ATTEMPTS && !run_all(&s, ret); i++)
 		;
 	hotspot_blocks_destroy(s.blocks);

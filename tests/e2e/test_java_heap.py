@@ -42,10 +42,7 @@ def test_classes():
 
 def test_buffers():
     """Buffers of threads end elsewhere without C2, and if objects are aligned otherwise; or there are none."""
-    known = [["-Xint"], java.MODES["c1"], ["-XX:ObjectAlignmentInBytes=16"]]
-    if java.version() >= 17:  # before, threads without buffers are taken for a JVM that is not understood
-        known.append(["-XX:-UseTLAB"])
-    for options in known:
+    for options in (["-Xint"], java.MODES["c1"], ["-XX:ObjectAlignmentInBytes=16"], ["-XX:-UseTLAB"]):
         with java.Java("heaped", N, options=java.mode_options("g1") + options + SMALL) as jvm:
             result = run("-p", jvm.pid)
             check(java_heap.types(result.stdout), jvm, java_heap.jmap(jvm.pid))

@@ -112,7 +112,7 @@ static bool read_flags(struct hotspot_heap_view *h, struct memory *m)
 	struct hotspot_flag f[] = {{"UseCompressedOops", 1, 0, false}, {"UseCompressedClassPointers", 1, 0, false},
 	        {"UseCompactObjectHeaders", 1, 0, false}, {"ObjectAlignmentInBytes", 4, 0, false},
 	        {"UseZGC", 1, 0, false}, {"UseShenandoahGC", 1, 0, false}, {"FastTLABRefill", 1, 0, false},
-	        {"UseG1GC", 1, 0, false}, {"ZGenerational", 1, 0, false}};
+	        {"UseG1GC", 1, 0, false}, {"ZGenerational", 1, 0, false}, {"UseTLAB", 1, 0, false}};
 	u64 shift_at, at;
 	s64 shift = 0;
 
@@ -120,6 +120,7 @@ static bool read_flags(struct hotspot_heap_view *h, struct memory *m)
 		return false;
 	h->alignment = f[3].found ? f[3].value : 8;
 	h->concurrent = f[4].value || f[5].value;
+	h->no_tlabs = f[9].found && !f[9].value;
 	h->silent_refills =
 	        f[6].value && !f[7].value && !h->concurrent; /* CollectedHeap::supports_inline_contig_alloc() */
 	if (f[2].value && !(vmstructs_constant(h->v, "markWord::klass_shift", &shift) && shift >= 32 && shift < 64))

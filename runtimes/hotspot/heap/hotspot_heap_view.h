@@ -67,6 +67,7 @@ struct hotspot_heap_view {
 	bool narrow_klass;
 	bool silent_refills;  /* C1's code takes TLABs and memory from eden by itself (FastTLABRefill, up to 10) */
 	bool concurrent;      /* its collector moves objects while threads go on */
+	bool no_tlabs;        /* -XX:-UseTLAB: what JDK 8 to 11 have in the fields was never set */
 	u32 mark_klass_shift; /* compact headers: where the class is in the mark word; 0: not compact */
 	u32 alignment;
 	struct hotspot_z z; /* coloured references: how to find where objects are now; granules 0: not known (yet) */

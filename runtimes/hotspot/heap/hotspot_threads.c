@@ -65,7 +65,7 @@ static bool fill_thread(
 	t->tlab_start = word(s, l->tlab.at + l->tlab_start.at);
 	t->tlab_top = word(s, l->tlab.at + l->tlab_top.at);
 	t->tlab_end = word(s, l->tlab.at + l->tlab_end.at);
-	if (!t->tlab_start || t->tlab_start > t->tlab_top || t->tlab_top > t->tlab_end ||
+	if (h->no_tlabs || !t->tlab_start || t->tlab_start > t->tlab_top || t->tlab_top > t->tlab_end ||
 	        t->tlab_end - t->tlab_start > TLAB_MAX)
 		t->tlab_start = t->tlab_top = t->tlab_end = 0;
 	t->allocated += t->tlab_top - t->tlab_start;
