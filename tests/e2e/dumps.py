@@ -23,17 +23,18 @@ def of(pid, *flags, **kw):
     return {t["tid"]: t for t in told("-p", pid, *flags, **kw)["threads"]}
 
 
-def settle(pid, names, seconds=120):
-    """Waits until each of the threads of these names is asleep and has not run between two looks."""
-    end, before, names = time.monotonic() + seconds, None, {name[:15] for name in names}
+def settle(pid, names=None, seconds=120):
+    """Waits until each thread, or each of these names, is asleep and has not run between two looks."""
+    end, before, names = time.monotonic() + seconds, None, names and {name[:15] for name in names}
     while time.monotonic() < end:
-        seen = {}
-        for tid in os.listdir(f"/proc/{pid}/task"):
+        seen, tids = {}, os.listdir(f"/proc/{pid}/task")
+        for tid in tids:
             status = yrt.read(f"/proc/{pid}/task/{tid}/status")
             fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
-            if fields.get("Name") in names and fields["State"].startswith("S"):
-                seen[fields["Name"]] = fields["voluntary_ctxt_switches"], fields["nonvoluntary_ctxt_switches"]
-        if seen == before and seen.keys() == names:
+            if fields.get("State", "").startswith("S") and (not names or fields["Name"] in names):
+                switches = fields["voluntary_ctxt_switches"], fields["nonvoluntary_ctxt_switches"]
+                seen[fields["Name"] if names else tid] = switches
+        if seen == before and seen.keys() == (names or set(tids)):
             return
         before = seen
         time.sleep(0.1)

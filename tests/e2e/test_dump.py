@@ -30,6 +30,11 @@ def chain_of(name):
     return [f"wait_{kind}", "third", "second", "first"]
 
 
+def settle(pid, told):
+    """Those that wait do so: no thread is on its way there any more."""
+    dumps.settle(pid, [name for name, thread in told.items() if thread["call"]])
+
+
 def check_native(threads, told):
     for name, truth in told.items():
         thread = threads[truth["tid"]]
@@ -100,8 +105,7 @@ def test_handed_round():
 def test_stopped():
     """SIGSTOP: nobody runs, so that everything is read where it is, and stays stopped."""
     with yrt.Fixture("waits", wait=False) as f:
-        yrt.waiting(f.pid, 9)
-        time.sleep(0.3)  # those that sleep may still be on their way to where they wait
+        settle(f.pid, f.start["threads"])
         os.kill(f.pid, signal.SIGSTOP)
         yrt.waiting(f.pid, len(os.listdir(f"/proc/{f.pid}/task")), state="T")
         threads = dumps.of(f.pid)
@@ -113,8 +117,8 @@ def test_stopped():
 def test_repeat():
     """Who is stuck: a thread that waits did not run between dumps, one that works did."""
     with yrt.Fixture("waits", wait=False) as f:
-        yrt.waiting(f.pid, 9)
         told = f.start["threads"]
+        settle(f.pid, told)
         threads = dumps.of(f.pid, "--repeat", 3, "--interval", 0.2)
         assert all(
             threads[t["tid"]]["not_run"] == 3 and threads[t["tid"]]["same_stack"] == 3
@@ -131,7 +135,7 @@ def test_namespace():
     try:
         told = json.loads(process.stdout.readline())["threads"]
         pid = int(yrt.read(f"/proc/{process.pid}/task/{process.pid}/children").split()[0])
-        yrt.waiting(pid, 9)
+        settle(pid, told)
         threads = {t["own_tid"]: t for t in dumps.of(pid).values()}
         check_native(threads, told)
         lock = threads[told["cycle-0"]["tid"]]["waits_for"]
@@ -184,7 +188,7 @@ def test_bad_input():
 def test_python():
     """Each frame of each thread, with its line, as sys._current_frames() has it; threads by the names of threading."""
     with yrt.Fixture(PYTHON, os.path.join(yrt.SOURCE, "fixtures", "python", "waits.py"), seconds=None, wait=False) as f:
-        yrt.waiting(f.pid, 9)
+        dumps.settle(f.pid)
         threads = dumps.of(f.pid)
         f.release()
         told = json.loads(f.process.stdout.readline())
