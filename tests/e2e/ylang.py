@@ -63,7 +63,8 @@ def gdb(scripts, *where):
 
 
 def lldb(scripts, *where):
-    command = ["lldb", "--no-lldbinit", "--batch", *map(str, where)]
+    command = ["lldb", "--no-lldbinit", "--batch",
+               "-O", "settings set plugin.process.gdb-remote.packet-timeout 300", *map(str, where)]
     for script in scripts:
         command += ["-o", f"command script import {script}"]
     modules = [p for p in glob.glob("/usr/lib/llvm-*/lib/python3.*/dist-packages") if os.path.isdir(p + "/lldb")]
