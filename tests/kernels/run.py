@@ -47,7 +47,7 @@ BOOT_SECONDS = 1800
 # that yrt starts itself run for a while before an emulated yrt has read their libraries.
 DEEP30 = [f"f{i:02d}" for i in range(1, 31)] + ["main"]
 JAVA = "java/bin/java -XX:+UseSerialGC -Xmx128m -XX:-Inline -cp java"
-FIXTURES = ("deep30", "threads", "syscalls", "forks", "waits", "files", "faults")
+FIXTURES = ("deep30", "threads", "syscalls", "forks", "waits", "files", "faults", "alloc_sites")
 CASES = {
     "deep30": ("./deep30 900", "flame -U -F 49 -d 6", [DEEP30], "f03;f02;f01(;burn)?$", 0.999),
     "threads": ("./threads 900 4", "flame -U -F 49 -d 6", [["work", "worker"]], "worker;work(;burn)?$", 0.999),
@@ -67,11 +67,39 @@ CASES = {
         r"(rate\.below(_\[.\])*;){5}.*rate\.work",
         0.99,
     ),
-    "alloc": (
+    "java-alloc": (
         f"{JAVA} alloc_split 900",
         "java-alloc -d 10",
         None,
         r"alloc_split\.main(_\[.\])*;.*alloc_split\.seventy.*;byte\[\]",
+        0.99,
+    ),
+    "alloc": (
+        "./alloc_sites 900 0 q 1 <>/tmp/never",
+        "alloc --max-cpu 0 -d 5",
+        None,
+        "main;work;one_round;use;site_7;malloc$",
+        0.99,
+    ),
+    "leak": (
+        "./alloc_sites 900 0 lq 1 <>/tmp/never",
+        "leak --max-cpu 0 -d 10",
+        None,
+        "main;.*;leak_some;malloc;",
+        0.99,
+    ),
+    "growth": (
+        "./alloc_sites 900 0 q 1 <>/tmp/never",
+        "leak --growth -d 5",
+        None,
+        r"main;work;one_round;use;.*;\[touched: heap\]",
+        0.99,
+    ),
+    "python-alloc": (
+        "python3 -u -c 'print(1)\nwhile True: [bytes(700) for _ in range(200)]'",
+        "python-alloc -d 5",
+        None,
+        r"<module> \(<string>:1\)(;.*listcomp.*)?;bytes",
         0.99,
     ),
     "off": ("./waits 900 <>/tmp/never", "off-flame -d 5", None, r"first;second;third;wait_sleep;.*sleep", 0.98),
@@ -112,9 +140,16 @@ for part in code folded.folded stats out; do put %(name)s.${part%%%%.*} /tmp/$pa
 """
 
 
-DUMP = """
-./waits 900 <>/tmp/never >/tmp/first 2>&1 & pid=$!; %s; sleep 3
-yrt dump -p $pid >/tmp/out 2>&1; echo $? >/tmp/code; put dump.code /tmp/code; put dump.out /tmp/out
+# Commands without a profile: what is run, on which target, and what it must print.
+TEXTS = {
+    "dump": ("./waits 900", "dump", [rf"wait_{name}\b(.*\n)+?.*\bfirst\b"
+                                     for name in ("pipe", "sleep", "epoll", "accept", "cond", "mutex")]),
+    "y": ("./syscalls 900", "y -d 5 -e '_agg calls; _probe ask { calls <<< 1; } _probe _end { _print(calls); }'",
+          [r"^ *[1-9]\d+ +[1-9]\d+ +1 +1 +1$"]),
+}
+TEXT = """
+rm -f /tmp/first; %(start)s <>/tmp/never >/tmp/first 2>&1 & pid=$!; %(wait)s; sleep 3
+yrt %(flags)s -p $pid >/tmp/out 2>&1; echo $? >/tmp/code; put %(name)s.code /tmp/code; put %(name)s.out /tmp/out
 kill $pid
 """
 FIRST_LINE = "i=0; until [ -s /tmp/first ] || [ $i -ge 120 ]; do sleep 1; i=$((i + 1)); done"
@@ -206,8 +241,10 @@ def script(cases):
                                 "flags": flags, "rest": f"-- {rest}" if rest else "-p $pid"})
             if start:
                 # it should live; its last words
-                lines.append("kill $pid || head -c 4000 /tmp/first; wait $pid 2>/dev/null\n")
-    return "".join([*lines, DUMP % FIRST_LINE, "poweroff -f\n"])
+                lines.append("kill $pid || head -c 4000 /tmp/first; wait $pid 2>/dev/null; echo $pid ended with $?\n")
+    for name, (start, flags, _) in TEXTS.items():
+        lines.append(TEXT % {"name": name, "start": start, "wait": FIRST_LINE, "flags": flags})
+    return "".join([*lines, "poweroff -f\n"])
 
 
 def python_modules():
@@ -333,12 +370,13 @@ def judge(said, name):
     return f"{samples} samples, {100 * complete / samples:.2f} % complete", wrong
 
 
-def wrong_dump(said):
-    """Each thread that sleeps must be there with its stack, read where it sleeps."""
-    waits = ("pipe", "sleep", "epoll", "accept", "cond", "mutex")
-    missing = [name for name in waits if not re.search(rf"wait_{name}\b(.*\n)+?.*\bfirst\b", said["dump.out"])]
-    failed = said["dump.code"] != str(OK) or missing
-    return [f"dump: exit code {said['dump.code']}, without {missing}\n{said['dump.out'][-3000:]}"] if failed else []
+def wrong_texts(said):
+    """dump: each thread that sleeps must be there with its stack, read where it sleeps. y: what it counts."""
+    for name, (_, _, patterns) in TEXTS.items():
+        code, out = said[f"{name}.code"], said[f"{name}.out"]
+        missing = [pattern for pattern in patterns if not re.search(pattern, out, re.M)]
+        if code != str(OK) or missing:
+            yield f"{name}: exit code {code}, without {missing}\n{out[-3000:]}"
 
 
 def over_budgets(suite, release, said):
@@ -378,7 +416,7 @@ def check(suite, args, at, archive):
         print(f"{suite:20} {release:32} refused: {'no' if wrong else 'yes'}", flush=True)
     else:
         wrong = [] if int(said["doctor.code"]) == OK else [f"doctor:\n{said['doctor.out'][-3000:]}"]
-        wrong += over_budgets(suite, release, said) + wrong_dump(said)
+        wrong += over_budgets(suite, release, said) + [*wrong_texts(said)]
         for name in [again + name for again in ("", "noloop.") for name in args.cases]:
             line, more = judge(said, name)
             wrong += more
