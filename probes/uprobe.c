@@ -4,15 +4,18 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/bpf.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "unwind/binary/proc_path.h"
 #include "unwind/cleanup.h"
+#include "unwind/code/insn.h"
 
 #define TRACE_UPROBE_MULTI UPROBE_MULTI
 
@@ -92,15 +95,54 @@ static pid_t process_of_link(pid_t pid)
 	return pid && living_thread(pid) != pid ? 0 : pid ? pid : getpid();
 }
 
+static bool is_prefix(u8 byte)
+{
+	static const u8 prefixes[] = {0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0x66, 0x67, 0xf2, 0xf3};
+
+	return (byte & 0xf0) == 0x40 /* REX */ || memchr(prefixes, byte, sizeof(prefixes));
+}
+
+static bool is_syscall(int fd, u64 offset)
+{
+	u8 code[INSN_MAX];
+	ssize_t n = pread(fd, code, sizeof(code), (off_t)offset), at = 0;
+
+	while (at < n && is_prefix(code[at]))
+		at++;
+	return at + 1 < n && code[at] == 0x0f && code[at + 1] == 0x05;
+}
+
+bool uprobe_is_safe(const char *path, u64 offset)
+{
+	cleanup(close) int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 || !is_syscall(fd, offset);
+}
+
+static struct error *check_places(const char *path, const u64 *offsets, u32 n)
+{
+	cleanup(close) int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	for (u32 i = 0; fd >= 0 && i < n; i++)
+		if (is_syscall(fd, offsets[i]))
+			return error_hint(error_new(ERROR_UNSUPPORTED,
+			                          "the instruction at offset 0x%lx is a system call: a probe there "
+			                          "would end the process",
+			                          offsets[i]),
+			        "probe the function that contains it, or the tracepoint of the system call");
+	return NULL;
+}
+
 struct error *uprobe_place(const struct bpf_program *program, pid_t pid, const char *path, u64 offset, u64 counter,
         u64 cookie, struct uprobe **ret)
 {
 	LIBBPF_OPTS(bpf_uprobe_opts, options, .bpf_cookie = cookie, .ref_ctr_offset = counter);
 	cleanup(free) struct uprobe *u = calloc(1, sizeof(*u));
 	bool all = pid && living_thread(pid) != pid;
+	struct error *err = check_places(path, &offset, 1);
 
-	if (!u)
-		return &error_no_memory;
+	if (err || !u)
+		return err ? err : &error_no_memory;
 	if (is_multi(program))
 		u->multi = multi_link(bpf_program__fd(program), process_of_link(pid), path, offset, counter, cookie);
 	else
@@ -135,9 +177,13 @@ struct error *uprobe_place_all(const struct bpf_program *program, pid_t pid, con
         const u64 *cookies, u32 n, struct uprobe **ret)
 {
 	cleanup(free) struct uprobe *u = NULL;
+	struct error *err;
 
 	if (!is_multi(program))
 		return place_each(program, pid, path, offsets, cookies, n, ret);
+	err = check_places(path, offsets, n);
+	if (err)
+		return err;
 	u = calloc(1, sizeof(*u));
 	if (!u)
 		return &error_no_memory;
@@ -181,10 +227,10 @@ struct error *uprobe_place_loaded(
         int program, bool multi, pid_t pid, const char *path, u64 offset, u64 counter, u64 cookie, struct uprobe **ret)
 {
 	cleanup(free) struct uprobe *u = calloc(1, sizeof(*u));
-	struct error *err;
+	struct error *err = check_places(path, &offset, 1);
 
-	if (!u)
-		return &error_no_memory;
+	if (err || !u)
+		return err ? err : &error_no_memory;
 	u->multi = multi ? multi_link(program, pid, path, offset, counter, cookie)
 	                 : perf_link(u, program, pid, path, offset, counter, cookie);
 	if (u->multi < 0) {

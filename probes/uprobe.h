@@ -7,6 +7,9 @@
  * kernel/events/uprobes.c of Linux 6.18, where a perf event's filter says "remove"). Uprobes of "multi" links (Linux
  * 6.6) do neither. Before 6.10, and before stable releases with its fix, a multi link reports only the main thread of
  * its process, so it is not used there.
+ *
+ * Most instructions are executed a step at a time in a copy elsewhere. The kernel takes SYSCALL, too, but a thread that
+ * comes back from it goes on in the copy, and dies of a SIGSEGV (seen with Linux 6.1 and 6.18). It is refused here.
  */
 #ifndef YRT_UPROBE_H
 #define YRT_UPROBE_H
@@ -20,6 +23,8 @@
 struct bpf_program;
 struct uprobe;
 
+/* May a uprobe be at this offset of a file? Yes if it cannot be read: the kernel says why. */
+bool uprobe_is_safe(const char *path, u64 offset);
 /* Call before a program for uprobes is loaded: chooses the better kind that this kernel has. */
 void uprobe_prepare(struct bpf_program *program);
 /*

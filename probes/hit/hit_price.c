@@ -89,7 +89,7 @@ struct error *hit_price_place(struct hit_price *h, const struct process *p, cons
 	u32 size = got > 0 ? goes_on(code, (size_t)got) : 0;
 	struct error *err;
 
-	if (!size)
+	if (!size || !uprobe_is_safe(path, entry->offset + size)) /* SYSCALL in wrappers of libc */
 		return NULL;
 	err = uprobe_place(program, p->pid, path, entry->offset + size, 0, 0, &h->probe[h->nprobes]);
 	h->nprobes += !err;

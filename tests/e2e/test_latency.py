@@ -145,6 +145,23 @@ def test_page():
         assert [c[4:] for c in longest] == waits, (longest, waits)
 
 
+def test_system_call():
+    """A function whose second instruction is a system call, which no probe may be at: the program lives, all returns."""
+    with yrt.Fixture("syscalls", seconds=2) as fixture:
+        at = yrt.Run("latency", "-e", "libc:getppid", "-p", fixture.pid, "-d", 60, *ALL).sampling()
+        fixture.release()
+        fixture.finish()
+        stats = at.result().expect().stats["latency"]
+    assert stats["entered"] == stats["returned"] >= 60 and not stats["without_probes"]["known"], stats
+    libc = next(p for p in yrt.read("/proc/self/maps").split() if re.search(r"/libc\.so\.6$", p))
+    with open(libc, "rb") as f:
+        at = f.read().index(b"\xb8\x6e\x00\x00\x00\x0f\x05\xc3") + 5  # getppid
+    with yrt.Fixture("syscalls") as fixture:
+        refused = yrt.run("probe", "-e", f"libc+{at:#x}", "-p", fixture.pid, "-d", 1)
+        assert refused.code == yrt.UNSUPPORTED and "system call" in refused.stderr, refused.stderr
+    yield f"{stats['returned']} calls of getppid()"
+
+
 def test_recursion():
     """Each activation of a function that calls itself has its own time."""
     result = latency("calls:deep")
