@@ -30,6 +30,7 @@ def wanted(a, b, of):
     return {key: of(*of_it) for key, of_it in all_of.items() if of(*of_it)}
 
 
+@yrt.measured  # at load one of 100 that the program takes out of the ring by itself was not seen (limits.md)
 def test_bytes_and_requests():
     """Whoever awaits a request, and however many are submitted at once; not those that the kernel refuses."""
     found, result, a, b = requests_of("io-flame", "--files", "--bytes")

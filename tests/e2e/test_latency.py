@@ -146,7 +146,7 @@ def test_page():
 
 
 def test_system_call():
-    """A function whose second instruction is a system call, which no probe may be at: the program lives, all returns."""
+    """The second instruction is a system call, which no probe may be at: the program lives, each call returns."""
     with yrt.Fixture("syscalls", seconds=2) as fixture:
         at = yrt.Run("latency", "-e", "libc:getppid", "-p", fixture.pid, "-d", 60, *ALL).sampling()
         fixture.release()
