@@ -102,34 +102,32 @@ static bool is_prefix(u8 byte)
 	return (byte & 0xf0) == 0x40 /* REX */ || memchr(prefixes, byte, sizeof(prefixes));
 }
 
-static bool is_syscall(int fd, u64 offset)
+bool uprobe_is_safe(const u8 *code, size_t size)
 {
-	u8 code[INSN_MAX];
-	ssize_t n = pread(fd, code, sizeof(code), (off_t)offset), at = 0;
+	size_t at = 0;
 
-	while (at < n && is_prefix(code[at]))
+	while (at < size && is_prefix(code[at]))
 		at++;
-	return at + 1 < n && code[at] == 0x0f && code[at + 1] == 0x05;
+	return at + 1 >= size || code[at] != 0x0f || code[at + 1] != 0x05;
 }
 
-bool uprobe_is_safe(const char *path, u64 offset)
-{
-	cleanup(close) int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-	return fd < 0 || !is_syscall(fd, offset);
-}
-
+/* Of what can not be read the kernel says why. */
 static struct error *check_places(const char *path, const u64 *offsets, u32 n)
 {
 	cleanup(close) int fd = open(path, O_RDONLY | O_CLOEXEC);
 
-	for (u32 i = 0; fd >= 0 && i < n; i++)
-		if (is_syscall(fd, offsets[i]))
-			return error_hint(error_new(ERROR_UNSUPPORTED,
-			                          "the instruction at offset 0x%lx is a system call: a probe there "
-			                          "would end the process",
-			                          offsets[i]),
-			        "probe the function that contains it, or the tracepoint of the system call");
+	for (u32 i = 0; fd >= 0 && i < n; i++) {
+		u8 code[INSN_MAX];
+		ssize_t got = pread(fd, code, sizeof(code), (off_t)offsets[i]);
+
+		if (got <= 0 || uprobe_is_safe(code, (size_t)got))
+			continue;
+		return error_hint(error_new(ERROR_UNSUPPORTED,
+		                          "the instruction at offset 0x%lx is a system call: a probe there would end "
+		                          "the process",
+		                          offsets[i]),
+		        "probe the function that contains it, or the tracepoint of the system call");
+	}
 	return NULL;
 }
 

@@ -23,8 +23,8 @@
 struct bpf_program;
 struct uprobe;
 
-/* May a uprobe be at this offset of a file? Yes if it cannot be read: the kernel says why. */
-bool uprobe_is_safe(const char *path, u64 offset);
+/* May a uprobe be at the instruction that these bytes begin with? */
+bool uprobe_is_safe(const u8 *code, size_t size);
 /* Call before a program for uprobes is loaded: chooses the better kind that this kernel has. */
 void uprobe_prepare(struct bpf_program *program);
 /*

@@ -84,12 +84,12 @@ struct error *hit_price_place(struct hit_price *h, const struct process *p, cons
         const struct hit_place *entry)
 {
 	const struct bpf_program *program = object_skeleton(h->host->object)->progs.on_second;
-	u8 code[INSN_MAX];
+	u8 code[2 * INSN_MAX];
 	ssize_t got = h->leaving || h->nprobes == PLACES ? 0 : pread(img->fd, code, sizeof(code), (off_t)entry->offset);
 	u32 size = got > 0 ? goes_on(code, (size_t)got) : 0;
 	struct error *err;
 
-	if (!size || !uprobe_is_safe(path, entry->offset + size)) /* SYSCALL in wrappers of libc */
+	if (!size || !uprobe_is_safe(code + size, (size_t)got - size)) /* SYSCALL in wrappers of libc */
 		return NULL;
 	err = uprobe_place(program, p->pid, path, entry->offset + size, 0, 0, &h->probe[h->nprobes]);
 	h->nprobes += !err;
