@@ -80,6 +80,14 @@ struct runtime_process {
 	              else 0 */
 };
 
+/* A thread of a core in which the process may have ended. */
+struct runtime_dying {
+	const struct runtime_process *p;
+	const struct frame *frames; /* as walked */
+	u32 n;
+	u64 thread_pointer, sp; /* of the innermost frame */
+};
+
 /*
  * Code that the runtime claims. It overrides or splits what the mappings say. entries (may be NULL) are CFI rows of the
  * runtime, in file addresses if module is set, else in process addresses. They must stay valid until detach.
@@ -374,12 +382,10 @@ struct runtime_ops {
 	        struct runtime_wait *ret);
 
 	/*
-	 * Why the runtime itself ended the process, if it did so in this thread of a core ("panic: …"); frames: as
-	 * walked; sp: of the innermost. ret is terminated, and hostile. False: it did not, or does not tell. May be
-	 * NULL.
+	 * Why the runtime itself ended the process, if it did so in this thread of a core ("panic: …"). ret is
+	 * terminated, and hostile. False: it did not, or does not tell. May be NULL.
 	 */
-	bool (*last_words)(void *instance, const struct runtime_process *p, const struct frame *frames, u32 n,
-	        u64 thread_pointer, u64 sp, char *ret, size_t size);
+	bool (*last_words)(void *instance, const struct runtime_dying *t, char *ret, size_t size);
 
 	/*
 	 * Adds to out what the runtime was recognised as, its current state, each offset with its origin, and each

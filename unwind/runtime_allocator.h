@@ -21,8 +21,9 @@ struct runtime_allocator {
 struct runtime_allocator_ops {
 	const struct runtime_allocator *named; /* up to symbol NULL, where find() knows none; may be NULL */
 	/*
-	 * Those that only the running program knows: how many. *unknown is increased by the places that allocate, too,
-	 * but whose sizes nobody can tell, or for which there was no room. NULL: there are none.
+	 * Finds those that only the running program knows, and returns their number. Adds to *unknown the number of
+	 * places that also allocate but are not in ret: their sizes are not known, or ret is full. NULL: there are
+	 * none.
 	 */
 	u32 (*find)(void *instance, const struct runtime_process *p,
 	        struct runtime_allocator ret[RUNTIME_ALLOCATORS_MAX], u32 *unknown);

@@ -55,9 +55,9 @@ static bool add_part(struct sweep *s, u64 start, u64 end)
 	return true;
 }
 
-enum frame { FRAME_UNKNOWN, FRAME_NONE /* the stack is as at the entry */, FRAME_OPEN };
+enum frame_state { FRAME_UNKNOWN, FRAME_NONE /* the stack is as at the entry */, FRAME_OPEN };
 
-static enum frame frame_at(const struct sweep *s, u64 addr)
+static enum frame_state frame_at(const struct sweep *s, u64 addr)
 {
 	struct cfi_rule rule;
 
@@ -71,7 +71,7 @@ static enum frame frame_at(const struct sweep *s, u64 addr)
  * Is it a part of the function that lies elsewhere? That is swept, too. Without a symbol it is one if there is a frame,
  * and if compilers do not call so: no caller passes a function that has no name by a conditional jump.
  */
-static bool is_part(struct sweep *s, u64 addr, enum frame frame, bool conditional)
+static bool is_part(struct sweep *s, u64 addr, enum frame_state frame, bool conditional)
 {
 	size_t len = strlen(s->name);
 	const struct cfi_fde *fde;
@@ -111,7 +111,7 @@ static u8 condition_of(const cs_insn *insn)
 static struct error *take_direct(struct sweep *s, const cs_insn *insn, u64 to)
 {
 	struct hit_exit exit = {.again = to == s->start || to == s->probed, .asks = insn->id != X86_INS_JMP, .to = to};
-	enum frame frame = frame_at(s, insn->address);
+	enum frame_state frame = frame_at(s, insn->address);
 
 	if (!exit.again && (is_inside(s, to) || is_part(s, to, frame, exit.asks)))
 		return NULL;

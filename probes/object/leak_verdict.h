@@ -43,7 +43,7 @@ struct leak_growth leak_judge(const struct leak_left *left, double run_s);
 struct leak_windows {                 /* of a stack, as windows and debug registers say */
 	const struct leak_life *life; /* up to the age that blocks were watched */
 	double bytes;                 /* that it made in the run, as windows say; */
-	double below, above;          /* so many times of that they may be, with 95 % certainty */
+	double below, above;          /* 95 % confidence interval of bytes, as factors of it */
 	bool has_heap;                /* it is known how memory in use of its size has grown: */
 	double early, late;           /* by so many bytes, in each half of the run; */
 	double least;                 /* so many are no chance */

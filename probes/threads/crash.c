@@ -92,10 +92,8 @@ static void read_message(const struct process *p, char ret[CRASH_TEXT])
 			continue;
 		if (memory_read(p->memory, &at, sizeof(at), sym.start + m->bias) && at &&
 		        memory_read(p->memory, &size, sizeof(size), at) && size <= MESSAGE_SIZES &&
-		        memory_string(p->memory, ret, CRASH_TEXT, at + sizeof(size))) {
-			ret[strcspn(ret, "\n")] = '\0';
+		        memory_line(p->memory, ret, CRASH_TEXT, at + sizeof(size)))
 			return;
-		}
 	}
 	ret[0] = '\0';
 }
@@ -106,13 +104,17 @@ static void ask_runtimes(const struct dump_list *list, const struct dump_thread 
 	for (u32 i = 0; i <= list->n && !*ret->message; i++) {
 		const struct dump_thread *t = i ? &list->items[i - 1] : killed;
 		struct runtime_process p = process_view(t->process);
+		const struct runtime_dying dying = {.p = &p,
+		        .frames = t->frames,
+		        .n = t->nframes,
+		        .thread_pointer = t->at.thread_pointer,
+		        .sp = t->at.reg[REG_SP]};
 
 		for (u32 k = 0; k < t->process->ninstances && !*ret->message; k++) {
 			const struct instance *in = &t->process->instances[k];
 
 			if (!in->ops->last_words || !in->data ||
-			        !in->ops->last_words(in->data, &p, t->frames, t->nframes, t->at.thread_pointer,
-			                t->at.reg[REG_SP], ret->message, CRASH_TEXT))
+			        !in->ops->last_words(in->data, &dying, ret->message, CRASH_TEXT))
 				*ret->message = '\0';
 		}
 		if (*ret->message && t != killed)

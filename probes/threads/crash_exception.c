@@ -215,13 +215,9 @@ static char *shown_type(const char *type)
 /* The function that a frame is in, as its file calls it; "": not known. */
 static const char *function_of(const struct process *p, const struct frame *f)
 {
-	const struct mapping *m = process_mapping(p, frame_addr(f));
 	struct symbol sym;
 
-	return frame_kind(f) == FRAME_NATIVE && m && m->image &&
-	                       symbols_find(m->image, frame_addr(f) - 1 - m->bias, &sym)
-	               ? sym.name
-	               : "";
+	return symbols_of_frame(p->mappings, p->maps.nlines, f, &sym) ? sym.name : "";
 }
 
 static bool is_terminate(const struct process *p, const struct frame *f)

@@ -369,17 +369,15 @@ static const struct idle_rule idle_rules[] = {
         {0},
 };
 
-static bool last_words(void *data, const struct runtime_process *p, const struct frame *frames, u32 n, u64 pointer,
-        u64 sp, char *ret, size_t size)
+static bool last_words(void *data, const struct runtime_dying *t, char *ret, size_t size)
 {
 	struct go_instance *instance = data;
 	const struct go_config *config =
-	        instance->config ? arena_at(p->arena, instance->config, sizeof(*config)) : NULL;
+	        instance->config ? arena_at(t->p->arena, instance->config, sizeof(*config)) : NULL;
 	struct go_dying at = {
-	        .p = p, .table = instance->image->table, .bias = instance->bias, .frames = frames, .n = n};
+	        .p = t->p, .table = instance->image->table, .bias = instance->bias, .frames = t->frames, .n = t->n};
 
-	(void)sp;
-	return go_last_words(&at, config, pointer, ret, size);
+	return go_last_words(&at, config, t->thread_pointer, ret, size);
 }
 
 const struct runtime_ops go_runtime = {

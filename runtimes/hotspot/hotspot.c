@@ -393,14 +393,6 @@ static struct error *inspect(void *data, const struct runtime_process *p, struct
 	return hotspot_inspect(data, p, out);
 }
 
-static bool last_words(void *data, const struct runtime_process *p, const struct frame *frames, u32 n, u64 pointer,
-        u64 sp, char *ret, size_t size)
-{
-	(void)pointer;
-	(void)sp;
-	return hotspot_last_words(data, p, frames, n, ret, size);
-}
-
 const struct runtime_ops hotspot_runtime = {
         .name = "hotspot",
         .view = "java",
@@ -427,7 +419,7 @@ const struct runtime_ops hotspot_runtime = {
         .thread_name = thread_name,
         .is_runtime_internal = is_runtime_internal,
         .is_thread_entry = begins,
-        .last_words = last_words,
+        .last_words = hotspot_last_words,
         .inspect = inspect,
         .alloc = &hotspot_alloc_ops,
         .heap = &hotspot_heap_ops,

@@ -8,8 +8,7 @@
 
 #include "hotspot_instance.h"
 
-/* As runtime_ops.last_words: "fatal error: OutOfMemory encountered: Java heap space". */
-bool hotspot_last_words(const struct hotspot_instance *instance, const struct runtime_process *p,
-        const struct frame *frames, u32 n, char *ret, size_t size);
+/* runtime_ops.last_words: "fatal error: OutOfMemory encountered: Java heap space" */
+bool hotspot_last_words(void *instance, const struct runtime_dying *t, char *ret, size_t size);
 
 #endif

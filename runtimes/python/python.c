@@ -389,14 +389,6 @@ static bool is_runtime_internal(void *data, const char *symbol)
 	return python_is_glue(symbol);
 }
 
-static bool last_words(void *data, const struct runtime_process *p, const struct frame *frames, u32 n, u64 pointer,
-        u64 sp, char *ret, size_t size)
-{
-	(void)data;
-	(void)pointer;
-	return python_last_words(p, frames, n, sp, ret, size);
-}
-
 static struct error *c_names(struct image *img, struct c_names *ret)
 {
 	struct error *err = python_methods(img, ret);
@@ -439,7 +431,7 @@ const struct runtime_ops python_runtime = {
         .c_names = c_names,
         .translated = &python_translated,
         .is_runtime_internal = is_runtime_internal,
-        .last_words = last_words,
+        .last_words = python_last_words,
         .inspect = inspect,
         .tasks = &tasks,
         .calls = &calls,

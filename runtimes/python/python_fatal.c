@@ -170,11 +170,9 @@ static const struct fatal {
 
 static const struct fatal *fatal_of(const struct runtime_process *p, const struct frame *f)
 {
-	u64 addr = frame_addr(f) - 1;
-	const struct mapping *m = frame_kind(f) == FRAME_NATIVE ? mapping_find(p->mappings, p->nmappings, addr) : NULL;
 	struct symbol sym;
 
-	if (!m || !m->image || !symbols_find(m->image, addr - m->bias, &sym))
+	if (!symbols_of_frame(p->mappings, p->nmappings, f, &sym))
 		return NULL;
 	for (u32 i = 0; i < sizeof(fatals) / sizeof(*fatals); i++)
 		if (!strcmp(sym.name, fatals[i].name))
@@ -184,36 +182,36 @@ static const struct fatal *fatal_of(const struct runtime_process *p, const struc
 
 static bool read_text(const struct runtime_process *p, u64 addr, char ret[TEXT_MOST])
 {
-	if (!memory_string(p->memory, ret, TEXT_MOST, addr))
+	if (!memory_line(p->memory, ret, TEXT_MOST, addr))
 		return false;
-	ret[strcspn(ret, "\n")] = '\0';
 	for (const char *c = ret; *c; c++)
 		if ((unsigned char)*c < ' ')
 			return false;
 	return *ret;
 }
 
-bool python_last_words(
-        const struct runtime_process *p, const struct frame *frames, u32 n, u64 sp, char *ret, size_t size)
+bool python_last_words(void *instance, const struct runtime_dying *t, char *ret, size_t size)
 {
+	const struct runtime_process *p = t->p;
 	const struct fatal *fatal = NULL;
 	char text[TEXT_MOST] = "";
 	struct argument a;
 	u64 pc, addr;
 	u32 i = 0;
 
-	while (i < n && !(fatal = fatal_of(p, &frames[i])))
+	(void)instance;
+	while (i < t->n && !(fatal = fatal_of(p, &t->frames[i])))
 		i++;
 	if (!fatal)
 		return false;
-	pc = frame_addr(&frames[i]);
+	pc = frame_addr(&t->frames[i]);
 	if (fatal->passes && find_argument(p, pc, X86_REG_RCX, &a) && a.origin == ORIGIN_SAVED &&
-	        read_saved(p, sp, pc, a.saved, &addr) && read_text(p, addr, text)) {
+	        read_saved(p, t->sp, pc, a.saved, &addr) && read_text(p, addr, text)) {
 		snprintf(ret, size, "Fatal Python error: %s", text);
 		return true;
 	}
-	if (i + 1 == n || frame_kind(&frames[i + 1]) != FRAME_NATIVE ||
-	        !find_argument(p, frame_addr(&frames[i + 1]), fatal->text, &a) || a.origin != ORIGIN_CONSTANT ||
+	if (i + 1 == t->n || frame_kind(&t->frames[i + 1]) != FRAME_NATIVE ||
+	        !find_argument(p, frame_addr(&t->frames[i + 1]), fatal->text, &a) || a.origin != ORIGIN_CONSTANT ||
 	        !read_text(p, a.constant, text) || (fatal->formats && strchr(text, '%')))
 		return false;
 	snprintf(ret, size, "Fatal Python error: %s", text);

@@ -10,8 +10,7 @@
 
 #include "runtime.h"
 
-/* As runtime_ops.last_words; sp: the thread's stack pointer. */
-bool python_last_words(
-        const struct runtime_process *p, const struct frame *frames, u32 n, u64 sp, char *ret, size_t size);
+/* runtime_ops.last_words */
+bool python_last_words(void *instance, const struct runtime_dying *t, char *ret, size_t size);
 
 #endif

@@ -109,3 +109,11 @@ bool memory_string(struct memory *mem, char *dst, size_t max, uint64_t addr)
 	dst[len] = 0;
 	return len > 0;
 }
+
+bool memory_line(struct memory *mem, char *dst, size_t max, uint64_t addr)
+{
+	if (!memory_string(mem, dst, max, addr))
+		return false;
+	dst[strcspn(dst, "\n")] = 0;
+	return true;
+}

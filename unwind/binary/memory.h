@@ -46,5 +46,7 @@ size_t memory_read_pieces(struct memory *mem, const struct memory_piece *pieces,
 
 /* A C string of at most max - 1 bytes, cut there; always terminated. False: not even one byte was readable. */
 bool memory_string(struct memory *mem, char *dst, size_t max, uint64_t addr);
+/* The same, up to the end of its first line. */
+bool memory_line(struct memory *mem, char *dst, size_t max, uint64_t addr);
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "grow.h"
+#include "runtime.h"
 #include "symbols_table.h"
 
 #define SYMBOL_NAME_SHORT 256u
@@ -323,6 +324,14 @@ bool symbols_find(struct image *img, u64 addr, struct symbol *ret)
 	ret->name = s->names[e->name];
 	ret->unsized = entry_rank(e) & RANK_UNSIZED;
 	return true;
+}
+
+const struct mapping *symbols_of_frame(const struct mapping *mappings, u32 n, const struct frame *f, struct symbol *ret)
+{
+	u64 addr = frame_addr(f) - 1;
+	const struct mapping *m = frame_kind(f) == FRAME_NATIVE ? mapping_find(mappings, n, addr) : NULL;
+
+	return m && m->image && symbols_find(m->image, addr - m->bias, ret) ? m : NULL;
 }
 
 bool symbols_own(const struct image *img)

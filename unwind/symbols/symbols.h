@@ -13,6 +13,9 @@
 #include "error.h"
 #include "binary/image.h"
 
+struct frame;
+struct mapping;
+
 struct symbol {
 	u64 start, end;
 	const char *name; /* as in the file (mangled) without the version, owned by the table */
@@ -42,6 +45,9 @@ void symbols_use_debug(struct image *img, struct image *debug);
  * __write and _IO_puts. False without symbols_load().
  */
 bool symbols_find(struct image *img, u64 addr, struct symbol *ret);
+/* The function that a native frame returns into. Returns its mapping; NULL: not known, or not a native frame. */
+const struct mapping *symbols_of_frame(
+        const struct mapping *mappings, u32 n, const struct frame *f, struct symbol *ret);
 /* Does the file itself have a .symtab? Then its names are the linker's, with those of clones (".cold"). */
 bool symbols_own(const struct image *img);
 /*
