@@ -248,6 +248,7 @@ def test_python_locks():
         assert wait["kind"] == "VM lock" and wait["type"] == "GIL" and threads[wait["owner"]]["name"] == "spins", wait
 
 
+@yrt.both_tiers
 def test_moving():
     """Threads that take the GIL from each other: whatever stack they are caught in, it is one that they have."""
     seen = collections.Counter()
@@ -265,7 +266,7 @@ def test_moving():
                 chains = [chain[i:] + ["loop"] for chain in f.start["chains"] for i in range(len(chain) + 1)]
                 assert own in chains or thread["how"] == "unseen", f"{thread['how']}: {own}"
                 seen[thread["how"]] += 1
-    assert seen["walked"], seen
+    assert seen["walked"] > (sum(seen.values()) / 2 if yrt.measuring() else 0), seen
     yield dict(seen)
 
 

@@ -143,6 +143,7 @@ def boxes(trace):
     return total
 
 
+@yrt.both_tiers
 def test_firefox_and_chrome():
     with recording("--timeline") as path:
         timed = {name: json.loads(render(path, name)) for name in ("firefox", "chrome")}
@@ -162,6 +163,7 @@ def test_firefox_and_chrome():
         of_boxes = sum(us for n, us in total.items() if n.startswith(name + " ")) / 1e6
         # a box also covers what the program waited for the CPU, which is no sample
         assert of_boxes > 0.9 * of_samples > 0, (name, of_samples, of_boxes)
+        assert not yrt.measuring() or of_boxes < 2.5 * of_samples + 0.1, (name, of_samples, of_boxes)
 
 
 def test_without_times():
