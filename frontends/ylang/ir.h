@@ -79,6 +79,7 @@ enum y_status { /* causes of failure; 0: none */
 	X(GLOBAL_ADD, "global_add", 0) /* d = global number imm += a, atomic */ \
 	X(ARRAY_GET, "array_get", 1) /* d = array number imm, element a (I64). Fails: LIMIT */ \
 	X(ARRAY_SET, "array_set", 1) /* array number imm, element a = b */ \
+	X(ARRAY_ADD, "array_add", 1) /* d = array number imm (a global one), element a += b, atomic. Fails: LIMIT */ \
 	X(CALL, "call", 1) /* d = function number imm (args). Fails: as it does; LIMIT: too deep */ \
 	X(LOOP, "loop", 1) /* a round begins. Fails: LIMIT */ \
 	X(STR_READ, "str_read", 1) /* d = the bytes at a up to a NUL, at most imm; c: as of LOAD */ \
@@ -127,7 +128,7 @@ enum y_shape { Y_TABLE, Y_HIST };
 enum y_context { Y_PID, Y_TID, Y_COMM, Y_CPU, Y_NS, Y_WALL, Y_PROG };
 enum y_stack { Y_WHOLE_STACK, Y_USER_STACK, Y_LANGUAGE_STACK };
 
-#define Y_GLOBAL_ARRAY (1ul << 32) /* ARRAY_GET, ARRAY_SET: from here on global number imm - this */
+#define Y_GLOBAL_ARRAY (1ul << 32) /* ARRAY_GET, _SET, _ADD: from here on global number imm - this */
 #define Y_RETURNED     UINT32_MAX  /* ARGUMENT */
 #define Y_KERNEL       1u          /* c of LOAD, STR_READ, STR_READ_N: the address is the kernel's */
 #define Y_NONE         UINT32_MAX  /* no slot */

@@ -426,9 +426,12 @@ static bool adds_atomically(const struct lower *l, struct value to, const char *
 		return false;
 	if (to.kind == V_MAP)
 		return to.nkeys && !l->p->maps[to.imm].is_agg && is_integer(to.type);
-	return to.kind == V_GLOBAL && is_integer(to.type);
+	if (to.kind == V_ELEMENT && to.imm < Y_GLOBAL_ARRAY)
+		return false;
+	return (to.kind == V_GLOBAL || to.kind == V_ELEMENT) && is_integer(to.type) && !to.type->is_bool;
 }
 
+/* Of a variable or an element. */
 static struct value global_add(struct lower *l, const struct y_node *n, struct value to, struct value by, bool minus)
 {
 	enum y_type type = type_of_value(l, n, to.type);
@@ -440,9 +443,10 @@ static struct value global_add(struct lower *l, const struct y_node *n, struct v
 		by = compute(l, n, Y_OP_SUB, to.type, constant(to.type, 0), by, to.type);
 	slot = to_slot(l, n, by);
 	dst = new_slot(l, type);
-	i = emit(l, n, Y_OP_GLOBAL_ADD, type);
+	i = emit(l, n, to.kind == V_GLOBAL ? Y_OP_GLOBAL_ADD : Y_OP_ARRAY_ADD, type);
 	i->dst = dst;
-	i->a = slot;
+	i->a = to.kind == V_GLOBAL ? slot : to.slot;
+	i->b = to.kind == V_GLOBAL ? Y_NONE : slot;
 	i->imm = to.imm;
 	return in_slot(to.type, dst);
 }

@@ -379,6 +379,8 @@ static void take_globals(struct y_probes *s)
 
 		if (g->n) {
 			memcpy(s->share.global_arrays[i], at, g->n * sizeof(u64));
+			for (u32 k = 0; k < g->n; k++)
+				s->share.global_arrays[i][k] = y_wrap(g->type, s->share.global_arrays[i][k]);
 		} else if (g->type == Y_STR) {
 			struct text_room room;
 			struct y_str *copy;
@@ -482,7 +484,7 @@ static void give(void *ctx)
 		}
 		for (u32 k = 0; k < (g->n ? g->n : 1); k++, offset += sizeof(u64)) {
 			memcpy(&taken, s->taken + offset, sizeof(taken));
-			give_number(g->type, (u64 *)(data + offset), g->n ? taken : y_wrap(g->type, taken), values[k]);
+			give_number(g->type, (u64 *)(data + offset), y_wrap(g->type, taken), values[k]);
 		}
 	}
 }

@@ -441,15 +441,21 @@ static bool step(struct vm *vm, const struct y_insn *i)
 	return now_ns() < vm->limit_ns || fail(vm, i, Y_LIMIT, 0);
 }
 
-static bool array_at(struct vm *vm, struct call_frame *fr, const struct y_insn *i, u64 **ret)
+static bool run_array(struct vm *vm, struct call_frame *fr, const struct y_insn *i)
 {
 	bool global = i->imm >= Y_GLOBAL_ARRAY;
 	u32 n = global ? vm->p->globals[i->imm - Y_GLOBAL_ARRAY].n : fr->f->arrays[i->imm].n;
-	u64 *array = global ? vm->global_arrays[i->imm - Y_GLOBAL_ARRAY] : fr->arrays[i->imm], index = fr->slots[i->a];
+	u64 *array = global ? vm->global_arrays[i->imm - Y_GLOBAL_ARRAY] : fr->arrays[i->imm];
+	u64 *slots = fr->slots, index = slots[i->a];
 
 	if (index >= n)
 		return fail(vm, i, Y_LIMIT, 0);
-	*ret = &array[index];
+	if (i->op == Y_OP_ARRAY_SET)
+		array[index] = slots[i->b];
+	else if (i->op == Y_OP_ARRAY_GET)
+		slots[i->dst] = array[index];
+	else
+		slots[i->dst] = array[index] = y_wrap(i->type, array[index] + slots[i->b]);
 	return true;
 }
 
@@ -489,7 +495,7 @@ static enum flow call(struct vm *vm, struct call_frame *fr, const struct y_insn 
 /* What can fail, and does not end a block. */
 static bool run_failing(struct vm *vm, struct call_frame *fr, const struct y_insn *i)
 {
-	u64 *slots = fr->slots, *element;
+	u64 *slots = fr->slots;
 	enum y_status status;
 
 	switch (i->op) {
@@ -502,15 +508,9 @@ static bool run_failing(struct vm *vm, struct call_frame *fr, const struct y_ins
 		status = y_compute(i->op, i->type, slots[i->a], slots[i->b], &slots[i->dst]);
 		return status == Y_OK || fail(vm, i, status, 0);
 	case Y_OP_ARRAY_GET:
-		if (!array_at(vm, fr, i, &element))
-			return false;
-		slots[i->dst] = *element;
-		return true;
 	case Y_OP_ARRAY_SET:
-		if (!array_at(vm, fr, i, &element))
-			return false;
-		*element = slots[i->b];
-		return true;
+	case Y_OP_ARRAY_ADD:
+		return run_array(vm, fr, i);
 	case Y_OP_STR_READ:
 		return read_string(vm, i, slots[i->a], &slots[i->dst]);
 	case Y_OP_STR_READ_N:

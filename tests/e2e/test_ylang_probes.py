@@ -127,6 +127,22 @@ def test_timers_lose_no_hit():
     yield f"{len(LOSSLESS)} programs count {calls * rounds} calls beside a timer of 1 ms that changes what they count"
 
 
+def test_threads_lose_no_hit():
+    """Threads on all CPUs add to the same elements, variable and entries of a map."""
+    calls, threads, parts = 20000, 8, 4
+    with probed("""long n[5], all; unsigned char small[4]; _map long m[int];
+_probe crowd { n[$n % 4]++; n[4] += 3; all++; small[$n % 4] -= 3; m[(int)($n % 4)]++; }
+_probe _timer(1ms) { n[4] += 0; small[0] += 256; }
+_probe _end { for (int i = 0; i < 4; i++) _print(n[i], m[i], small[i]); _print(n[4], all); }
+""") as p:
+        p.serve(f"{calls} {threads}")
+        out, err = p.end()
+    each = calls * threads // parts
+    expected = f"{each} {each} {-3 * each % 256}\n" * parts + f"{3 * calls * threads} {calls * threads}\n"
+    assert out == expected and "lost" not in err and "not handled" not in err, out + err
+    yield f"{threads} threads with {calls} calls each: elements of arrays, a variable and a map have them all"
+
+
 def test_returns():
     """relay() ends by a jump to twice(), which others call, too."""
     with probed("""long all, calls;

@@ -63,3 +63,28 @@ _probe _oneshot { for (int i = 0; i < 100; i++) m[i] = i; int n = 0; _foreach (k
 int seen[4];
 _probe _oneshot { for (int i = 0; i < 8; i++) seen[counts[i] % 4]++; _print(seen[0], seen[1], seen[2], seen[3], seen[4]); }
 //= 1 4 2 1 <limit>
+//--- adding to elements of arrays
+long a[3]; unsigned char small[2]; short s[2]; unsigned u[1];
+int at(void) { a[2] += 100; return 1; }
+_probe _oneshot {
+	small[1] = 250;
+	for (int i = 0; i < 10; i++) {
+		a[i % 2]++;
+		small[1] += 3;
+		s[1] -= 7000;
+		--u[0];
+	}
+	_print(a[0]++, ++a[0], a[0]--, --a[0], a[1], small[1], small[1]++, s[1], u[0]);
+	a[at()] += 5;
+	_print(a[1], a[2], small[1] - 25, small[0]);
+	_print(a[1] += small[1], (s[0] += 40000), u[0] += 11);
+	_print((a[7]++) ?? -1, (a[-1] += 1) ?? -2, _valid(a[3]--));
+}
+//= 5 7 7 5 5 24 24 -4464 4294967286
+//= 10 100 0 0
+//= 35 -25536 1
+//= -1 -2 0
+//--- adding to truth
+_Bool b, c[2];
+_probe _oneshot { b++; b++; c[1] += 5; c[1]++; b += -2; _print(b, c[0], c[1]); }
+//= 1 0 1

@@ -259,14 +259,21 @@ static void array(struct bpf_make *m, const struct bpf_call *c, const struct y_i
 	else
 		bpf_state_address(m, R2, c->arrays[number]);
 	bpf_op(&m->code, BPF_ADD, R2, R1);
-	if (i->op == Y_OP_ARRAY_GET)
-		bpf_load(&m->code, 8, R3, R2, 0);
-	else
+	if (i->op == Y_OP_ARRAY_SET) {
 		get(m, R3, c, i->b);
-	if (i->op == Y_OP_ARRAY_GET)
-		put(m, c, i->dst, R3);
-	else
 		bpf_store(&m->code, 8, R2, 0, R3);
+		return;
+	}
+	if (i->op == Y_OP_ARRAY_ADD) {
+		get(m, R1, c, i->b);
+		bpf_op(&m->code, BPF_MOV, R3, R1);
+		bpf_atomic(&m->code, 8, R2, 0, R3, BPF_ADD | BPF_FETCH);
+		bpf_op(&m->code, BPF_ADD, R3, R1);
+	} else {
+		bpf_load(&m->code, 8, R3, R2, 0);
+	}
+	bpf_wrap(m, R3, i->type); /* what was added may be beyond the type */
+	put(m, c, i->dst, R3);
 }
 
 static void context(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i)
@@ -405,6 +412,7 @@ void bpf_value(struct bpf_make *m, const struct bpf_call *c, const struct y_insn
 		break;
 	case Y_OP_ARRAY_GET:
 	case Y_OP_ARRAY_SET:
+	case Y_OP_ARRAY_ADD:
 		array(m, c, i);
 		break;
 	case Y_OP_STATUS:

@@ -246,13 +246,18 @@ static void put_call(struct script *y, const struct y_insn *i)
 static void put_array(struct script *y, const struct y_insn *i)
 {
 	bool global = i->imm >= Y_GLOBAL_ARRAY;
-	char array[32];
+	char array[32], sum[96];
 
 	snprintf(array, sizeof(array), global ? "G[%lu]" : "a%lu", global ? i->imm - Y_GLOBAL_ARRAY : i->imm);
 	if (i->op == Y_OP_ARRAY_GET)
 		line(y, "s%u = %s[element(%s, s%u, %u)]", i->dst, array, array, i->a, i->place);
-	else
+	else if (i->op == Y_OP_ARRAY_SET)
 		line(y, "%s[element(%s, s%u, %u)] = s%u", array, array, i->a, i->place, i->b);
+	if (i->op != Y_OP_ARRAY_ADD)
+		return;
+	snprintf(sum, sizeof(sum), "%s[element(%s, s%u, %u)] + s%u", array, array, i->a, i->place, i->b);
+	put_wrapped(y, i->dst, i->type, sum);
+	line(y, "%s[s%u] = s%u", array, i->a, i->dst);
 }
 
 /* --- instructions --- */
@@ -316,6 +321,7 @@ static void put_other(struct script *y, const struct y_insn *i)
 		break;
 	case Y_OP_ARRAY_GET:
 	case Y_OP_ARRAY_SET:
+	case Y_OP_ARRAY_ADD:
 		put_array(y, i);
 		break;
 	case Y_OP_CALL:
