@@ -47,8 +47,9 @@ enum key {
 	{'f', "format", "NAME", "text, or a format, whatever the extension of FILE:", COMPLETE_FORMAT}, \
 	{KEY_PAUSE, "pause", NULL, "stop the process while it is read: then nothing is torn", COMPLETE_NOTHING}, \
 	{KEY_MEMORY, "memory", "MB", \
-		"that yrt may take (512): an eighth of it for blocks of the process's memory, the rest for objects, " \
-		"48 bytes each with their references. What does not fit is counted", COMPLETE_NOTHING}, \
+		"that yrt may take (512): an eighth of it, at most 64 MB, for blocks of the process's memory, " \
+		"the rest for objects, 48 bytes each with their references. What does not fit is counted", \
+		COMPLETE_NOTHING}, \
 	{'q', "quiet", NULL, "no notes", COMPLETE_NOTHING}
 #define WATCH {KEY_WATCH, "watch", "SECS", "look again after SECS seconds, and show what has grown", COMPLETE_NOTHING}
 /* clang-format on */

@@ -477,6 +477,48 @@ static void test_cache(void **unused)
 	heap_cache_destroy(c);
 }
 
+static u32 blocks_read;
+
+static bool zeros_read(struct memory *mem, void *dst, size_t size, u64 addr)
+{
+	(void)mem;
+	(void)addr;
+	blocks_read++;
+	memset(dst, 0, size);
+	return true;
+}
+
+/* How many of the blocks that lie one behind the other are still there when the first one is asked for again? */
+static u32 blocks_kept(u64 memory)
+{
+	struct memory zeros = {.read = zeros_read};
+	struct heap_options o = {.memory = memory};
+
+	for (u32 n = 1;; n++) {
+		struct heap *h;
+		u32 again;
+
+		assert_null(heap_create(&zeros, 0, &o, &h));
+		heap_cache_ahead(h->cache, true);
+		for (u32 i = 0; i < n; i++)
+			assert_non_null(heap_bytes(h, BASE + ((u64)i << 20), 8));
+		again = blocks_read;
+		assert_non_null(heap_bytes(h, BASE, 8));
+		again = blocks_read - again;
+		heap_destroy(h);
+		if (again)
+			return n - 1;
+	}
+}
+
+/* An eighth of the memory is for blocks, but not more than 64 MiB. */
+static void test_cache_limit(void **unused)
+{
+	assert_int_equal(blocks_kept(80 << 20), 10);
+	assert_int_equal(blocks_kept(512 << 20), 64);
+	assert_int_equal(blocks_kept(4096ull << 20), 64);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -490,6 +532,7 @@ int main(void)
 	        cmocka_unit_test_setup_teardown(test_full, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(test_tallies, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(test_cache, set_up, tear_down),
+	        cmocka_unit_test(test_cache_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,8 +18,9 @@
 #define NOTES_MAX   64
 #define LIST_MAX    (1u << 27) /* objects of a collector's list */
 #define SLOTS_FIRST (1u << 12)
-#define CACHE_SHARE 8  /* of the memory, for blocks */
-#define NODE_BYTES  48 /* a node and its edges, until the dominators are known */
+#define CACHE_SHARE 8             /* of the memory, for blocks */
+#define CACHE_MAX   (64ull << 20) /* more was not faster */
+#define NODE_BYTES  48            /* a node and its edges, until the dominators are known */
 #define NODES_MAX   0x7fffffffu
 #define SIZE_EXACT  0x7fffffffull
 
@@ -411,14 +412,15 @@ static struct error *set_up(struct heap *h, struct memory *memory, pid_t pid, co
 	static const char *const labels[HEAP_LABELS] = {
 	        [HEAP_ANY] = "", [HEAP_ITEM] = "[]", [HEAP_ENTRY] = "{}", [HEAP_KEY] = "{key}"};
 	struct heap_reading *r = reading(h);
-	struct error *err = heap_cache_create(memory, pid, o->memory / CACHE_SHARE, &h->cache);
+	u64 cache = o->memory / CACHE_SHARE < CACHE_MAX ? o->memory / CACHE_SHARE : CACHE_MAX;
+	struct error *err = heap_cache_create(memory, pid, cache, &h->cache);
 
 	r->references = o->references;
 	r->ways = o->ways;
 	r->live = o->live || o->references;
 	r->unreachable = o->unreachable;
 	h->first = 1;
-	r->room = (o->memory - o->memory / CACHE_SHARE) / NODE_BYTES;
+	r->room = (o->memory - cache) / NODE_BYTES;
 	r->room = r->room < NODES_MAX ? r->room : NODES_MAX;
 	if (!err)
 		err = grow(&r->label_texts, 0, sizeof(*r->label_texts));
