@@ -8,6 +8,7 @@
 #include "cli.h"
 #include "heap_view.h"
 #include "frontends/format/format.h"
+#include "one_target.h"
 #include "output.h"
 #include "say.h"
 #include "unwind/allocators/allocators.h"
@@ -19,9 +20,7 @@ enum { HEAP_CORE = 512, HEAP_ROOT, HEAP_BYTES, HEAP_ALL, HEAP_SIZE, HEAP_SWAPPED
 
 static const struct manual_option options[] = {
         ONE_PROCESS_OPTIONS,
-        {HEAP_CORE, "core", "FILE", "a core file in place of a process", COMPLETE_FILE},
-        {HEAP_ROOT, "root", "DIR", "where the files are that the process of the core had mapped, if not here",
-                COMPLETE_FILE},
+        CORE_OPTIONS(HEAP_CORE, HEAP_ROOT),
         {HEAP_WATCH, "watch", "SECS", "look again after SECS seconds, and show what increased, by size",
                 COMPLETE_NOTHING},
         {HEAP_ALL, "all", NULL, "all rows, also those below 1 % of the memory", COMPLETE_NOTHING},
@@ -92,14 +91,9 @@ static struct error *check(struct request *r)
 		r->format = NULL;
 	else if (r->format && !format_find(r->format, NULL))
 		return error_hint(error_new(ERROR_USAGE, "there is no format \"%s\"", r->format), "--help lists them");
-	if (!r->pid == !r->core)
-		return error_hint(error_new(ERROR_USAGE, r->pid ? "--core excludes -p" : "no process was given"),
-		        "give -p PID or --core FILE");
 	if (r->core && r->seconds)
 		return error_new(ERROR_USAGE, "--core excludes --watch: a core does not grow");
-	if (r->root && !r->core)
-		return error_new(ERROR_USAGE, "--root takes --core");
-	return NULL;
+	return one_target_check(r->pid, r->core, r->root);
 }
 
 static struct error *parse(int argc, char **argv, struct request *r)

@@ -7,20 +7,17 @@
 
 #include "cli.h"
 #include "objects_text.h"
+#include "one_target.h"
 #include "output.h"
 #include "say.h"
 #include "frontends/format/diff.h"
 #include "frontends/format/format.h"
-#include "unwind/binary/core_file.h"
-#include "unwind/cfi/cfi.h"
 #include "unwind/cleanup.h"
 #include "unwind/heap/heap.h"
 #include "unwind/heap/heap_cache.h"
 #include "unwind/heap/heap_draw.h"
 #include "unwind/now.h"
 #include "unwind/process/pause.h"
-#include "unwind/process/process.h"
-#include "unwind/process/view.h"
 
 #define MEMORY_MB 512
 
@@ -40,9 +37,7 @@ enum key {
 /* clang-format off */
 #define COMMON \
 	ONE_PROCESS_OPTIONS, \
-	{KEY_CORE, "core", "FILE", "a core file in place of a process; needs no privileges", COMPLETE_FILE}, \
-	{KEY_ROOT, "root", "DIR", "where the files are that the process of the core had mapped, if not here", \
-		COMPLETE_FILE}, \
+	CORE_OPTIONS(KEY_CORE, KEY_ROOT), \
 	{'o', "output", "FILE", "- is stdout (the default): text", COMPLETE_FILE}, \
 	{'f', "format", "NAME", "text, or a format, whatever the extension of FILE:", COMPLETE_FORMAT}, \
 	{KEY_PAUSE, "pause", NULL, "stop the process while it is read: then nothing is torn", COMPLETE_NOTHING}, \
@@ -76,7 +71,7 @@ static const struct manual_option refs_options[] = {
                 COMPLETE_NOTHING},
         {KEY_ROOTS, "roots", NULL, "what each root alone keeps alive: a table", COMPLETE_NOTHING},
         {KEY_UNREACHABLE, "unreachable", NULL,
-                "what no root reaches, in place of the rest (Java, Lua, Perl, Python): garbage, cycles, and "
+                "what no root reaches, in place of the rest: garbage, cycles, and "
                 "objects that count as used though nothing refers to them, as when an extension forgets to give a "
                 "reference back",
                 COMPLETE_NOTHING},
@@ -205,13 +200,12 @@ bool objects_manual(const struct view *view, bool refs, const struct manual **re
 
 static struct error *check(const struct request *r)
 {
-	if (!r->pid == !r->core)
-		return error_hint(error_new(ERROR_USAGE, r->pid ? "--core excludes -p" : "no process was given"),
-		        "give -p PID or --core FILE");
+	struct error *err = one_target_check(r->pid, r->core, r->root);
+
+	if (err)
+		return err;
 	if (r->core && (r->seconds || r->pause))
 		return error_new(ERROR_USAGE, "--core excludes --watch and --pause");
-	if (r->root && !r->core)
-		return error_new(ERROR_USAGE, "--root takes --core");
 	if (r->roots && (r->to || r->format || r->largest || r->seconds))
 		return error_new(ERROR_USAGE, "--roots is a table, without --to, --largest, --format and --watch");
 	if ((r->largest || r->to) && r->seconds)
@@ -252,62 +246,10 @@ static struct error *parse(const struct command_line *self, int argc, char **arg
 
 /* --- the process --- */
 
-struct target {
-	struct arena *arena;
-	struct modules *modules;
-	struct core_file *core;
-	struct process *p;
-};
-
-static void warn(void *ctx, struct error *err)
-{
-	const struct request *r = ctx;
-
-	if (r->quiet)
-		error_free(err);
-	else
-		say_note_error(err);
-}
-
-static struct error *open_target(struct request *r, struct target *t)
-{
-	struct error *err = arena_create(NULL, &t->arena);
-
-	if (!err)
-		err = modules_create(t->arena, cfi_default_cache(), &t->modules);
-	if (err)
-		return err;
-	t->modules->complain = warn;
-	t->modules->complain_ctx = r;
-	if (!r->core)
-		return process_create(t->modules, r->pid, 1, &t->p);
-	err = core_open(r->core, r->root, &t->core);
-	return err ? err : process_create_core(t->modules, t->core, 1, &t->p);
-}
-
-static void close_target(struct target *t)
-{
-	process_destroy(t->p);
-	modules_destroy(t->modules);
-	core_close(t->core);
-	if (t->arena)
-		arena_destroy(t->arena);
-}
-
-static struct error *nothing(const struct process *p, const struct view *view)
-{
-	if (p->core)
-		return error_hint(error_new(ERROR_UNSUPPORTED, "no %s was found in the core of %s (pid %u)",
-		                          view->language, p->comm, p->core->pid),
-		        "the files that it had mapped must be here, or below --root");
-	return error_hint(
-	        error_new(ERROR_UNSUPPORTED, "no %s was found in %s (pid %d)", view->language, p->comm, p->pid),
-	        "`yrt inspect -p %d` shows what was found", p->pid);
-}
-
 /* Several instances of a runtime are one heap. An error of one counts only if there is no other. */
-static struct error *read_instances(struct heap *h, const struct process *p, const struct view *view)
+static struct error *read_instances(struct heap *h, const struct one_target *t, const struct view *view)
 {
+	const struct process *p = t->p;
 	struct runtime_process seen = process_view(p);
 	struct error *err = NULL;
 	bool any = false;
@@ -330,12 +272,13 @@ static struct error *read_instances(struct heap *h, const struct process *p, con
 		say_note_error(err);
 		err = NULL;
 	}
-	return err || any ? err : nothing(p, view);
+	return err || any ? err : one_target_lacks(t, view);
 }
 
 static struct error *read_heap(
-        const struct request *r, const struct process *p, const struct view *view, struct heap **ret)
+        const struct request *r, const struct one_target *t, const struct view *view, struct heap **ret)
 {
+	const struct process *p = t->p;
 	struct heap_options o = {.memory = (u64)r->memory_mb << 20,
 	        .references = r->refs,
 	        .ways = r->refs && r->to,
@@ -349,7 +292,7 @@ static struct error *read_heap(
 	if (!err && r->pause)
 		err = pause_begin(p->pid, &pause);
 	if (!err)
-		err = read_instances(*ret, p, view);
+		err = read_instances(*ret, t, view);
 	pause_end(&pause);
 	return err;
 }
@@ -401,12 +344,13 @@ static void describe(struct result *res, const struct request *r)
 	heap_each_note(h, note, NULL);
 }
 
-static struct error *take(struct request *r, struct target *t, const struct view *view, struct result *ret)
+static struct error *take(
+        const struct request *r, const struct one_target *t, const struct view *view, struct result *ret)
 {
 	struct error *err = NULL;
 
 	if (r->seconds) {
-		err = read_heap(r, t->p, view, &ret->before);
+		err = read_heap(r, t, view, &ret->before);
 		if (!err && r->refs)
 			err = heap_settle(ret->before);
 		if (!err)
@@ -414,7 +358,7 @@ static struct error *take(struct request *r, struct target *t, const struct view
 	}
 	ret->start_ns = now_ns();
 	if (!err)
-		err = read_heap(r, t->p, view, &ret->after);
+		err = read_heap(r, t, view, &ret->after);
 	ret->end_ns = now_ns();
 	if (!err && r->refs)
 		err = heap_settle(ret->after);
@@ -485,7 +429,7 @@ static struct error *profile_of(const struct heap *h, const struct request *r, s
 	return err;
 }
 
-static struct error *draw(struct result *res, const struct command_line *self, const struct process *p,
+static struct error *draw(struct result *res, const struct command_line *self, const struct one_target *t,
         const struct request *r, const struct format *format, FILE *out)
 {
 	struct profile *before = NULL, *after = NULL, *both = NULL;
@@ -495,7 +439,7 @@ static struct error *draw(struct result *res, const struct command_line *self, c
 	struct error *err = profile_of(res->after, r, &after);
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	snprintf(target, sizeof(target), "%s (pid %d)", p->comm, p->core ? (int)p->core->pid : p->pid);
+	snprintf(target, sizeof(target), "%s (pid %d)", t->p->comm, one_target_pid(t));
 	if (!err)
 		after->meta = (struct profile_meta){.title = self->name,
 		        .target = target,
@@ -518,7 +462,7 @@ static struct error *draw(struct result *res, const struct command_line *self, c
 }
 
 static struct error *write_result(
-        struct result *res, const struct command_line *self, const struct process *p, const struct request *r)
+        struct result *res, const struct command_line *self, const struct one_target *t, const struct request *r)
 {
 	const struct format *format = format_of(r);
 	struct output out;
@@ -531,7 +475,7 @@ static struct error *write_result(
 	else if (r->largest && !format)
 		err = objects_print_largest(res->after, (u32)r->largest, out.file);
 	else if (format || r->refs)
-		err = draw(res, self, p, r, format ? format : &format_txt, out.file);
+		err = draw(res, self, t, r, format ? format : &format_txt, out.file);
 	else
 		err = objects_print_types(res->before, res->after, out.file);
 	err = output_error(&out, err);
@@ -547,7 +491,7 @@ int objects_main(const struct command_line *self, int argc, char **argv)
 	struct request r = {
 	        .output = "-", .memory_mb = MEMORY_MB, .refs = !strcmp(self->name + strlen(view->name), "-refs")};
 	struct result res = {.ops = ops_of(view)};
-	struct target t = {0};
+	struct one_target t = {0};
 	struct error *err = parse(self, argc, argv, &r);
 
 	if (!err && r.help) {
@@ -555,14 +499,15 @@ int objects_main(const struct command_line *self, int argc, char **argv)
 		return 0;
 	}
 	catch_signals();
+	t = (struct one_target){.pid = r.pid, .core = r.core, .root = r.root, .quiet = r.quiet};
 	if (!err)
-		err = open_target(&r, &t);
+		err = one_target_open(&t);
 	if (!err)
 		err = take(&r, &t, view, &res);
 	if (!err)
-		err = write_result(&res, self, t.p, &r);
+		err = write_result(&res, self, &t, &r);
 	heap_destroy(res.before);
 	heap_destroy(res.after);
-	close_target(&t);
+	one_target_close(&t);
 	return err ? report_error(err) : 0;
 }

@@ -7,21 +7,19 @@
 #include <time.h>
 
 #include "cli.h"
+#include "one_target.h"
 #include "output.h"
 #include "say.h"
 #include "frontends/format/format.h"
-#include "unwind/cfi/cfi.h"
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
-#include "unwind/process/process.h"
-#include "unwind/process/view.h"
 #include "unwind/runtime_snapshot.h"
 
 #define GROWTH_S      30 /* between two moments, where there are always two */
 #define SECONDS_MAX   1e6
 #define INSTANCES_MAX 16
 
-enum key { KEY_WATCH = 511, KEY_FLAG }; /* KEY_FLAG + the number of a flag */
+enum key { KEY_CORE = 508, KEY_ROOT, KEY_WATCH, KEY_FLAG }; /* KEY_FLAG + the number of a flag */
 
 static const struct manual_option common[] = {
         ONE_PROCESS_OPTIONS,
@@ -29,14 +27,18 @@ static const struct manual_option common[] = {
         {'f', "format", "NAME", "text, or a format, whatever the extension of FILE:", COMPLETE_FORMAT},
         {'q', "quiet", NULL, "no notes", COMPLETE_NOTHING},
 };
-static const struct manual_option watch = {
-        KEY_WATCH, "watch", "SECS", "look again after SECS seconds, and show what increased", COMPLETE_NOTHING};
+/* Where one moment is enough. */
+static const struct manual_option moment[] = {
+        {KEY_WATCH, "watch", "SECS", "look again after SECS seconds, and show what increased", COMPLETE_NOTHING},
+        CORE_OPTIONS(KEY_CORE, KEY_ROOT),
+};
 static const struct manual_option duration = {
         'd', "duration", "SECS", "how long to sample (30); Ctrl-C ends it early", COMPLETE_NOTHING};
 
-#define COMMON (sizeof(common) / sizeof(*common))
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
 static const char *const usage[] = {"-p PID [options]", NULL};
+static const char *const moment_usage[] = {"-p PID [options]", "--core FILE [options]", NULL};
 
 static const struct manual_example examples[] = {
         {"yrt @ -p 4242 | less", NULL},
@@ -47,6 +49,7 @@ static const struct manual_example examples[] = {
 
 struct request {
 	int pid;
+	const char *core, *root;
 	const char *output, *format;
 	double seconds; /* 0: one moment */
 	u32 flags;
@@ -73,7 +76,7 @@ static u32 count_flags(const struct runtime_snapshot_ops *ops)
 const struct manual *snapshot_manual(const struct runtime_snapshot_ops *ops)
 {
 	u32 nflags = count_flags(ops), n = 0;
-	struct manual_option *options = calloc(COMMON + nflags + 2, sizeof(*options));
+	struct manual_option *options = calloc(COUNT(common) + COUNT(moment) + nflags + 1, sizeof(*options));
 	struct manual *ret = calloc(1, sizeof(*ret));
 
 	if (!options || !ret) {
@@ -81,13 +84,19 @@ const struct manual *snapshot_manual(const struct runtime_snapshot_ops *ops)
 		free(ret);
 		return NULL;
 	}
-	for (u32 i = 0; i < COMMON; i++)
+	for (u32 i = 0; i < COUNT(common); i++)
 		options[n++] = common[i];
-	options[n++] = ops->growth ? duration : watch;
+	for (u32 i = 0; !ops->growth && i < COUNT(moment); i++)
+		options[n++] = moment[i];
+	if (ops->growth)
+		options[n++] = duration;
 	for (u32 i = 0; i < nflags; i++)
 		options[n++] = (struct manual_option){
 		        KEY_FLAG + (int)i, ops->flags[i].name, NULL, ops->flags[i].text, COMPLETE_NOTHING};
-	*ret = (struct manual){.usage = usage, .text = ops->text, .options = options, .examples = examples};
+	*ret = (struct manual){.usage = ops->growth ? usage : moment_usage,
+	        .text = ops->text,
+	        .options = options,
+	        .examples = examples};
 	return ret;
 }
 
@@ -114,6 +123,10 @@ static struct error *take_option(int key, const struct runtime_snapshot_ops *ops
 		err = one_process(key, optarg, &r->pid);
 	} else if (key == 'd' || key == KEY_WATCH) {
 		err = setting_number(&seconds, optarg, &r->seconds);
+	} else if (key == KEY_CORE) {
+		r->core = optarg;
+	} else if (key == KEY_ROOT) {
+		r->root = optarg;
 	} else if (key == 'o') {
 		r->output = optarg;
 	} else if (key == 'f') {
@@ -147,8 +160,12 @@ static struct error *parse(const struct command_line *self, const struct runtime
 	if (optind < argc)
 		return error_hint(error_new(ERROR_USAGE, "unexpected argument \"%s\"", argv[optind]),
 		        "a process is given by -p PID");
-	if (!r->pid)
-		return error_hint(error_new(ERROR_USAGE, "no process was given"), "give -p PID");
+	err = ops->growth && !r->pid ? error_hint(error_new(ERROR_USAGE, "no process was given"), "give -p PID")
+	                             : one_target_check(r->pid, r->core, r->root);
+	if (err)
+		return err;
+	if (r->core && r->seconds)
+		return error_new(ERROR_USAGE, "--core excludes --watch: a core does not grow");
 	if (r->format && !format_find(r->format, NULL))
 		return error_hint(error_new(ERROR_USAGE, "there is no format \"%s\"", r->format), "--help lists them");
 	return NULL;
@@ -164,16 +181,6 @@ static const struct format *format_of(const struct request *r)
 }
 
 /* --- the process --- */
-
-static void warn(void *ctx, struct error *err)
-{
-	const struct request *r = ctx;
-
-	if (r->quiet)
-		error_free(err);
-	else
-		say_note_error(err);
-}
 
 static bool has_snapshot(const struct runtime_ops *ops, const struct runtime_snapshot_ops *wanted)
 {
@@ -195,29 +202,22 @@ static struct error *take_moment(const struct process *p, struct moments *m, u32
 	return err;
 }
 
-static struct error *nothing(const struct process *p, const struct view *view)
-{
-	return error_hint(
-	        error_new(ERROR_UNSUPPORTED, "no %s was found in %s (pid %d)", view->language, p->comm, p->pid),
-	        "`yrt inspect -p %d` shows what was found", p->pid);
-}
-
 static struct error *take_moments(
-        struct process *p, const struct view *view, const struct request *r, struct moments *m)
+        const struct one_target *t, const struct view *view, const struct request *r, struct moments *m)
 {
 	struct error *err;
 	bool any = false;
 
 	m->start_ns = now_ns();
-	err = take_moment(p, m, r->flags, r->seconds ? m->before : m->after);
+	err = take_moment(t->p, m, r->flags, r->seconds ? m->before : m->after);
 	if (!err && r->seconds) {
 		sleep_s(r->seconds);
-		err = take_moment(p, m, r->flags, m->after);
+		err = take_moment(t->p, m, r->flags, m->after);
 	}
 	m->end_ns = now_ns();
 	for (u32 i = 0; i < m->n; i++)
 		any |= m->after[i] != NULL;
-	return err || any ? err : nothing(p, view);
+	return err || any ? err : one_target_lacks(t, view);
 }
 
 /* --- output --- */
@@ -278,8 +278,8 @@ static struct error *print(const struct moments *m, u32 flags, FILE *to)
 	return err;
 }
 
-static struct error *draw(const struct moments *m, const struct command_line *self, const struct process *p, u32 flags,
-        const struct format *format, FILE *out)
+static struct error *draw(const struct moments *m, const struct command_line *self, const struct one_target *t,
+        u32 flags, const struct format *format, FILE *out)
 {
 	struct profile *profile;
 	struct error *err = profile_create(&profile);
@@ -292,7 +292,7 @@ static struct error *draw(const struct moments *m, const struct command_line *se
 		if (m->after[i])
 			err = m->ops->draw(m->before[i], m->after[i], flags, profile);
 	clock_gettime(CLOCK_REALTIME, &now);
-	snprintf(target, sizeof(target), "%s (pid %d)", p->comm, p->pid);
+	snprintf(target, sizeof(target), "%s (pid %d)", t->p->comm, one_target_pid(t));
 	profile->meta = (struct profile_meta){.title = self->name,
 	        .target = target,
 	        .unit = m->ops->unit,
@@ -307,7 +307,7 @@ static struct error *draw(const struct moments *m, const struct command_line *se
 }
 
 static struct error *write_result(
-        const struct moments *m, const struct command_line *self, const struct process *p, const struct request *r)
+        const struct moments *m, const struct command_line *self, const struct one_target *t, const struct request *r)
 {
 	const struct format *format = format_of(r);
 	struct output out;
@@ -315,7 +315,7 @@ static struct error *write_result(
 
 	if (err)
 		return err;
-	err = format ? draw(m, self, p, r->flags, format, out.file) : print(m, r->flags, out.file);
+	err = format ? draw(m, self, t, r->flags, format, out.file) : print(m, r->flags, out.file);
 	err = output_error(&out, err);
 	if (!err)
 		return output_close(&out, true);
@@ -326,30 +326,18 @@ static struct error *write_result(
 static struct error *run(const struct command_line *self, const struct runtime_snapshot_ops *ops, struct request *r)
 {
 	struct moments m = {.ops = ops};
-	struct arena *arena = NULL;
-	struct modules *modules = NULL;
-	struct process *p = NULL;
-	struct error *err = arena_create(NULL, &arena);
+	struct one_target t = {.pid = r->pid, .core = r->core, .root = r->root, .quiet = r->quiet};
+	struct error *err = one_target_open(&t);
 
 	if (!err)
-		err = modules_create(arena, cfi_default_cache(), &modules);
-	if (!err) {
-		modules->complain = warn;
-		modules->complain_ctx = r;
-		err = process_create(modules, r->pid, 1, &p);
-	}
+		err = take_moments(&t, view_of_command(self->name), r, &m);
 	if (!err)
-		err = take_moments(p, view_of_command(self->name), r, &m);
-	if (!err)
-		err = write_result(&m, self, p, r);
+		err = write_result(&m, self, &t, r);
 	for (u32 i = 0; i < INSTANCES_MAX; i++) {
 		ops->free(m.before[i]);
 		ops->free(m.after[i]);
 	}
-	process_destroy(p);
-	modules_destroy(modules);
-	if (arena)
-		arena_destroy(arena);
+	one_target_close(&t);
 	return err;
 }
 

@@ -340,7 +340,9 @@ struct error *go_goroutines_read(const struct go_view *v, struct go_stacks *stac
 	struct error *err;
 	u32 n = 0;
 
-	*ret = (struct go_goroutines){.now = now_ns() + (u64)now_ahead_of(v->p->pid, CLOCK_MONOTONIC)};
+	*ret = (struct go_goroutines){0};
+	if (v->p->pid)
+		ret->now = now_ns() + (u64)now_ahead_of(v->p->pid, CLOCK_MONOTONIC);
 	err = b ? read_slice(v, &addr, &n) : &error_no_memory;
 	if (err)
 		return err;

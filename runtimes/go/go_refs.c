@@ -65,22 +65,26 @@ static struct error *read_spans(struct go_refs *r)
 	return err;
 }
 
+/* Is the object with this number allocated? The first ones are, of the others bits say so (mspan.isFree()). */
+static bool is_allocated(struct go_refs *r, const struct go_span *s, u64 index)
+{
+	const u8 *bits = index < s->free ? NULL : heap_bytes(r->h, s->bits + index / 8, 1);
+
+	return index < s->free || (bits && *bits >> (index & 7) & 1);
+}
+
 /* The span of an object at this address, and *base where it begins; NULL: there is none. */
 static const struct go_span *find_object(struct go_refs *r, u64 addr, u64 *base)
 {
 	u32 i = SEARCH(r->nspans, k, r->spans[k].start <= addr);
 	const struct go_span *s = i ? &r->spans[i - 1] : NULL;
-	const u8 *bits;
 	u64 index;
 
 	if (!s || addr - s->start >= s->size * s->n)
 		return NULL;
 	index = (addr - s->start) / s->size;
 	*base = s->start + index * s->size;
-	if (index < s->free)
-		return s;
-	bits = heap_bytes(r->h, s->bits + index / 8, 1);
-	return bits && *bits >> (index & 7) & 1 ? s : NULL;
+	return is_allocated(r, s, index) ? s : NULL;
 }
 
 /* --- references --- */
@@ -333,6 +337,17 @@ static enum heap_seen object(void *reader, u64 addr, u32 label, struct heap_obje
 	return HEAP_OBJECT;
 }
 
+static struct error *all(void *reader)
+{
+	struct go_refs *r = reader;
+
+	for (u32 i = 0; i < r->nspans; i++)
+		for (u64 k = 0; k < r->spans[i].n; k++)
+			if (is_allocated(r, &r->spans[i], k))
+				heap_candidate(r->h, r->spans[i].start + k * r->spans[i].size, 0);
+	return NULL;
+}
+
 /* --- life --- */
 
 static void close_refs(void *reader)
@@ -384,4 +399,5 @@ const struct runtime_heap_ops go_refs = {
         .close = close_refs,
         .roots = go_refs_roots,
         .object = object,
+        .all = all,
 };
