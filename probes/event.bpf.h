@@ -44,6 +44,15 @@
 #define YOUNG_NS       10000000000ULL
 #define WOKEN_NS       5000000ULL /* what comes so soon after an urgent stack waits for the next one, or a poll */
 
+/* A word of the target; 0: it cannot be read. */
+static inline u64 user_word(u64 addr)
+{
+	u64 value = 0;
+
+	bpf_probe_read_user(&value, sizeof(value), (void *)addr);
+	return value;
+}
+
 static inline struct probe_stats *my_stats(void)
 {
 	u32 zero = 0;

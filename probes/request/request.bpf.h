@@ -6,6 +6,7 @@
 #include "hit/hit.bpf.h"
 #include "hit/stack_budget.bpf.h"
 #include "request/request.h"
+#include "request/request_envoy.bpf.h"
 #include "wait/wait_why.bpf.h"
 
 u64 request_over_ns = 0;
@@ -172,14 +173,6 @@ WALK_GLOBAL int request_add(u64 key, u64 hash, u64 ns, u32 reason, u32 stop)
 #define NGINX_PHASES_MOST   4096
 #define NGINX_PHASE         24
 
-static inline u64 request_user_word(u64 at)
-{
-	u64 word = 0;
-
-	bpf_probe_read_user(&word, sizeof(word), (const void *)at);
-	return word;
-}
-
 /* The phase that a request is in. */
 static __attribute__((noinline)) int request_phase_of(u64 key, struct request_phase *ret)
 {
@@ -188,11 +181,11 @@ static __attribute__((noinline)) int request_phase_of(u64 key, struct request_ph
 	if (!request_main_at ||
 	        bpf_probe_read_user(at, sizeof(at), (const void *)(key + 8 * (request_main_at + NGINX_PHASE_HANDLER))))
 		return 0;
-	if (!request_user_word(key + NGINX_WRITE_HANDLER)) {
+	if (!user_word(key + NGINX_WRITE_HANDLER)) {
 		ret->checker = REQUEST_READING;
 		return 0;
 	}
-	words[0] = request_user_word(request_user_word(request_user_word(key + NGINX_MAIN_CONF)) + NGINX_PHASES);
+	words[0] = user_word(user_word(user_word(key + NGINX_MAIN_CONF)) + NGINX_PHASES);
 	if (at[0] >= NGINX_PHASES_MOST ||
 	        bpf_probe_read_user(words, sizeof(words), (const void *)(words[0] + NGINX_PHASE * at[0])))
 		return 0;
@@ -709,6 +702,8 @@ WALK_GLOBAL int request_tell(u64 key, u64 now, u64 cookie, u64 rc)
 	bpf_probe_read_kernel(record->stack, sizeof(record->stack), live->stack);
 	if (cookie & REQUEST_NGINX)
 		request_read(record, key, rc);
+	if (cookie & REQUEST_ENVOY)
+		request_read_envoy(record, key, cookie);
 	if (record->ns >= request_over_ns)
 		request_count(record);
 	bpf_ringbuf_submit(record, wake_flags());
@@ -773,6 +768,10 @@ static inline u64 request_key_of(const struct pt_regs *ctx, u64 cookie)
 		key = ctx->r9;
 		break;
 	}
+	if (cookie & REQUEST_ENVOY && user_word(key) != ctx->rip + (u64)((s64)cookie >> REQUEST_TABLE))
+		return 0;
+	if (cookie & REQUEST_ENVOY && (cookie & REQUEST_ROLE) == REQUEST_BEGINS)
+		return key - (cookie >> REQUEST_OFFSET & REQUEST_OFFSET_MAX);
 	if (cookie & REQUEST_BEHIND && bpf_probe_read_user(&key, sizeof(key), (const void *)key))
 		return 0;
 	if (cookie & REQUEST_NGINX && request_main_at && !request_live_of(key) &&
@@ -799,6 +798,8 @@ int on_request(struct pt_regs *ctx)
 	if ((cookie & REQUEST_ROLE) == REQUEST_RESTS)
 		return request_turn(0, now);
 	key = request_key_of(ctx, cookie);
+	if (cookie & REQUEST_ENVOY && !key)
+		return 0;
 	switch (cookie & REQUEST_ROLE) {
 	case REQUEST_BEGINS:
 		return request_begin(key, now);

@@ -23,6 +23,7 @@
 #include "probes/targets.h"
 #include "probes/uprobe.h"
 #include "probes/wait/wait_reason.h"
+#include "request_envoy.h"
 #include "request_servers.h"
 #include "sample.skel.h"
 #include "unwind/binary/proc_path.h"
@@ -42,7 +43,8 @@
 struct looked { /* a process as it was looked at last */
 	u32 process;
 	u64 maps_hash;
-	u64 found; /* bit n: place n */
+	u64 found;  /* bit n: place n */
+	bool envoy; /* its places are there */
 };
 
 struct wanted { /* a place in code */
@@ -62,8 +64,9 @@ struct request {
 	struct hit_shifts *shifts;
 	struct looked *looked;
 	u32 nlooked;
-	u32 serving; /* processes whose requests can be seen */
-	u64 found;   /* by any of them, as looked.found */
+	u32 serving;        /* processes whose requests can be seen */
+	u64 found;          /* by any of them, as looked.found */
+	struct wanted turn; /* of Envoy's event loop, in the C library */
 	bool started;
 	struct request_table table;
 	struct request_summary summary;
@@ -123,9 +126,15 @@ static struct error *place_at(
 	return hit_shifts_place(r->shifts, p, img, path, &u);
 }
 
-/* Where the function returns. */
-static struct error *place_returns(
-        struct request *r, const struct process *p, struct image *img, const char *path, u64 addr, u64 cookie)
+/* What a hit at `addr` is to know: also where the key's virtual table is, if that is to be checked. */
+static u64 with_table(u64 cookie, u64 table, u64 addr)
+{
+	return table ? cookie | (u64)(u32)(table - addr) << REQUEST_TABLE : cookie;
+}
+
+/* Where the function returns. table: of what it returns; 0: not known. */
+static struct error *place_returns(struct request *r, const struct process *p, struct image *img, const char *path,
+        u64 addr, u64 cookie, u64 table)
 {
 	cleanup(free) struct hit_exits *exits = calloc(1, sizeof(*exits));
 	struct error *err = exits ? hit_exits_find("requests", img, addr, exits) : &error_no_memory;
@@ -136,7 +145,7 @@ static struct error *place_returns(
 			err = error_new(ERROR_UNSUPPORTED, "requests: the function that begins them leaves by a jump: "
 			                                   "what it returns is not known");
 		else if (hit_offset(img, exits->of[i].jump.at, true, &offset))
-			err = place_at(r, p, img, path, offset, cookie);
+			err = place_at(r, p, img, path, offset, with_table(cookie, table, exits->of[i].jump.at));
 	}
 	return err;
 }
@@ -153,7 +162,7 @@ static struct error *place(struct request *r, const struct process *p, struct im
 	err = hit_find(&w->spec, img, root, &at);
 	*found = !err && at.n;
 	for (u32 i = 0; !err && i < at.n; i++)
-		err = w->returns ? place_returns(r, p, img, path, at.addr[i], w->cookie)
+		err = w->returns ? place_returns(r, p, img, path, at.addr[i], w->cookie, 0)
 		                 : place_at(r, p, img, path, at.place[i].offset, w->cookie);
 	free(at.others);
 	return err;
@@ -209,6 +218,8 @@ static struct error *create(const struct event_host *host, void **ret)
 	r->options = host->options->of_event;
 	r->table.over_ns = r->options->over_ns;
 	want_places(r);
+	r->turn = (struct wanted){.spec = {.kind = HIT_FUNCTION, .name = "epoll_wait", .text = "epoll_wait"},
+	        .cookie = REQUEST_ENVOY | REQUEST_RESTS};
 	*ret = r;
 	return hit_shifts_create(host, &r->shifts);
 }
@@ -239,6 +250,70 @@ static struct error *look_for(struct request *r, const struct process *p, struct
 	return err;
 }
 
+/* Where the event loops of a process begin a turn. */
+static struct error *place_turns(struct request *r, const struct process *p, pid_t tid)
+{
+	struct error *err = NULL;
+	bool found = false;
+	char path[96];
+
+	for (u32 k = 0; !err && !found && k < p->maps.nlines; k++) {
+		const struct mapping *m = &p->mappings[k];
+
+		if (!m->image || !(m->prot & PROT_EXEC) || m->image->fd < 0)
+			continue;
+		snprintf(path, sizeof(path), "/proc/%d/map_files/%lx-%lx", tid, m->start, m->end);
+		err = place(r, p, m->image, path, &r->turn, &found);
+	}
+	if (!err && !found)
+		err = error_new(ERROR_UNSUPPORTED, "requests: Envoy's C library has no symbol %s", r->turn.spec.name);
+	return err;
+}
+
+/* An Envoy's places, those where requests begin last. */
+static struct error *place_envoy(
+        struct request *r, const struct process *p, struct image *img, const char *path, const struct request_envoy *e)
+{
+	struct error *err = NULL;
+	u64 offset;
+
+	for (u32 i = 0; !err && i < e->n; i++) {
+		u64 addr = e->place[i].addr, table = e->place[i].table, cookie = e->place[i].cookie;
+
+		if (i + 1 == e->n)
+			err = place_returns(r, p, img, path, addr, cookie, table);
+		else if (hit_offset(img, addr, true, &offset))
+			err = place_at(r, p, img, path, offset, with_table(cookie, table, addr));
+	}
+	return err;
+}
+
+/* Is this process an Envoy? It is the program itself then: the first file that is mapped. */
+static struct error *look_for_envoy(struct request *r, const struct process *p, struct looked *l)
+{
+	pid_t tid = living_thread(p->pid) ?: p->pid;
+	struct request_envoy envoy = {0};
+	const struct mapping *m = NULL;
+	struct error *err;
+	char path[96];
+
+	for (u32 k = 0; k < p->maps.nlines && !m; k++)
+		if (p->mappings[k].image && p->mappings[k].prot & PROT_EXEC && p->mappings[k].image->fd >= 0)
+			m = &p->mappings[k];
+	err = m ? request_envoy_find(m->image, &envoy) : NULL;
+	if (err || !envoy.n)
+		return err;
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%lx-%lx", tid, m->start, m->end);
+	err = place_turns(r, p, tid);
+	if (!err)
+		err = place_envoy(r, p, m->image, path, &envoy);
+	if (err)
+		return err;
+	l->envoy = true;
+	r->serving++;
+	return NULL;
+}
+
 static struct looked *looked_at(struct request *r, const struct process *p)
 {
 	for (u32 i = 0; i < r->nlooked; i++)
@@ -266,6 +341,8 @@ static struct error *look(struct request *r)
 		for (u32 k = 0; !err && k < r->nplaces; k++)
 			if (!(l->found & 1ull << k))
 				err = look_for(r, p, l, k);
+		if (!err && !r->options->has_begin && !l->envoy)
+			err = look_for_envoy(r, p, l);
 	}
 	return err;
 }
@@ -289,7 +366,7 @@ static struct error *missing(const struct request *r)
 	if (!r->options->has_begin)
 		return r->serving ? NULL
 		                  : error_hint(error_new(ERROR_UNSUPPORTED,
-		                                       "no target is a server whose requests yrt knows (nginx)"),
+		                                       "no target is a server whose requests yrt knows (nginx, Envoy)"),
 		                            "--begin FUNCTION --end FUNCTION says where requests of another one begin "
 		                            "and end");
 	while (i < r->nplaces && r->found & 1ull << i)

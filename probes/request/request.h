@@ -28,6 +28,12 @@
  * Upstreams that were asked: the pool is a member behind upstream_states, an array whose elements begin with status,
  * response_time, connect_time, header_time, and end with the peer's name (since 1.9.1).
  *
+ * Envoy (request_envoy.h): ActiveStream has pointers to the RequestHeaderMap and the ResponseHeaderMap among its first
+ * members. Those are bases of objects that begin with a virtual table and a std::list of headers: its end, which is a
+ * node's prev and next. A key counts only if its virtual table is ActiveStream's; a header only if its list is one.
+ * A node (libc++) is prev, next, virtual table, key, value; key and value are 18 words: an absl::variant of a
+ * string_view and an InlinedVector of 128 bytes, then which of them it is. A pseudo-header's key is a string_view.
+ *
  * Phases: behind parent are postponed, post_subrequest, posted_requests, phase_handler, content_handler. The first
  * members are signature, connection, ctx, main_conf, srv_conf, loc_conf, read_event_handler, write_event_handler, of
  * which the last is set as the phases begin. main_conf[0] is that of ngx_http_core_module, in which
@@ -56,10 +62,14 @@ enum request_role { /* of a place in code */
 };
 
 /* Cookies of uprobes. */
-#define REQUEST_ROLE   0xffull
-#define REQUEST_ARG    8            /* from this bit: 0: what the function returns, from 1 its arguments; 8 bits */
-#define REQUEST_BEHIND (1ull << 16) /* the key is the word that this points to */
-#define REQUEST_NGINX  (1ull << 17) /* the key is an ngx_http_request_t */
+#define REQUEST_ROLE       0xffull
+#define REQUEST_ARG        8            /* from this bit: 0: what the function returns, from 1 its arguments; 8 bits */
+#define REQUEST_BEHIND     (1ull << 16) /* the key is the word that this points to */
+#define REQUEST_NGINX      (1ull << 17) /* the key is an ngx_http_request_t */
+#define REQUEST_ENVOY      (1ull << 18) /* the key is an Envoy::Http::ConnectionManagerImpl::ActiveStream */
+#define REQUEST_OFFSET     24           /* from this bit: of the base class that newStream() returns, or of headers */
+#define REQUEST_OFFSET_MAX 255u
+#define REQUEST_TABLE      32 /* from this bit: how far behind the place the key's virtual table is; Envoy's only */
 
 /* Reasons of stacks: wait_reason() of wait_record.h, and: */
 #define REQUEST_WAITS 0xff000001u /* for an event, away from its thread */

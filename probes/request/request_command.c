@@ -107,7 +107,7 @@ static const struct event_option first[] = {
 };
 
 static const struct event_example examples[] = {
-        {"yrt @ -p 4242 -d 10", "nginx (its master or a worker): requests by route"},
+        {"yrt @ -p 4242 -d 10", "nginx (its master or a worker), Envoy: requests by route"},
         {"yrt @ -p 4242 --over 500ms -o slow.html", "what slow ones did, and waited for"},
         {"yrt @ --begin handle_start --end handle_done -p 4242", "another server"},
         {NULL, NULL},
@@ -122,10 +122,11 @@ const struct event_command request_command = {
                 "stacks. An event loop's thread is charged to the request whose handler runs. The page shows both, "
                 "and --stats writes them as JSON; stacks count the time of requests.\n"
                 "nginx and OpenResty are known, also stripped, with Lua, HTTP/2 and subrequests, which are part of "
-                "their request. Children of the process are followed. Requests that began before the run are not "
-                "counted. A request costs the target some 6 hits of 1 to 3 us, 20 us in some virtual machines: where "
-                "that "
-                "is too much, requests are followed in shifts (--max-cpu). "
+                "their request; and Envoy 1.36 to 1.40, also its stripped releases: a request goes by the path that is "
+                "sent to the upstream, and lasts until its memory is freed. Children of the process are followed. "
+                "Requests that began before the run are not counted. A request costs the target some 6 hits of 1 to 3 "
+                "us, 20 us in some virtual machines: where that is too much, requests are followed in shifts "
+                "(--max-cpu). "
                 "Ctrl-C ends the run early and keeps the result.",
         .first = first,
         .own = own,

@@ -136,13 +136,24 @@ static void print_stacks(FILE *out, const struct sampler_stats *st, const struct
 	}
 }
 
+/* How many phases it had; 0: none is known. */
+static u32 phases_of(const struct request_slow *s)
+{
+	u32 n = 0;
+	bool known = false;
+
+	for (; n < REQUEST_PHASES && s->record.phase[n].ns; n++)
+		known |= s->record.phase[n].checker != REQUEST_NOT_KNOWN;
+	return known ? n : 0;
+}
+
 /* What it spent in which phase. */
 static void print_phases(FILE *out, const struct request_slow *s)
 {
 	char clean[TEXT_CLEAN], ms[16];
 	u32 n = 0;
 
-	for (u32 i = 0; i < REQUEST_PHASES && s->record.phase[i].ns; i++) {
+	for (u32 i = 0; i < phases_of(s); i++) {
 		if (!s->phase[i] || s->record.phase[i].ns < s->record.ns / PHASE_SHOWN)
 			continue;
 		text_clean(s->phase[i], clean);
@@ -269,7 +280,7 @@ static json_t *phases_json(const struct request_slow *s)
 	json_t *list = json_array();
 	char clean[TEXT_CLEAN];
 
-	for (u32 i = 0; i < REQUEST_PHASES && s->record.phase[i].ns; i++) {
+	for (u32 i = 0; i < phases_of(s); i++) {
 		text_clean(s->phase[i] ? s->phase[i] : "not known", clean);
 		json_array_append_new(
 		        list, json_pack("{s:s, s:I}", "phase", clean, "ns", (json_int_t)s->record.phase[i].ns));

@@ -92,14 +92,6 @@ static inline u64 saved_register(struct task_struct *task, u16 offset)
 	return value;
 }
 
-static inline u64 user_word(u64 addr)
-{
-	u64 value = 0;
-
-	bpf_probe_read_user(&value, sizeof(value), (void *)addr);
-	return value;
-}
-
 /* A burst must not hold up the target. */
 static inline bool within_window(struct alloc_stats *st)
 {

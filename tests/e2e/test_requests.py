@@ -127,6 +127,61 @@ def test_table():
         yield f"{len(log)} requests, {len(stats['routes'])} routes"
 
 
+def answered(envoy, least=0):
+    """{statistic: n} of Envoy's own and of its upstream, once it has begun so many requests and none is under way."""
+    for _ in range(1200):
+        text = envoy.admin("/stats?filter=^http.(front|upstream).downstream_rq_")
+        stats = collections.Counter()
+        for server, name, n in re.findall(r"^http\.(\w+)\.downstream_rq_(\w+): (\d+)", text, re.M):
+            stats[name] += int(n)
+            stats[server] += int(n) if name == "total" else 0
+        if stats["front"] >= least and not stats["active"]:
+            return stats
+        time.sleep(0.05)
+    raise AssertionError(f"not {least} requests: {stats}")
+
+
+def test_envoy():
+    """
+    A stripped Envoy: each request once, with the status that Envoy's statistics count; those of its administration
+    interface are listed, too. The line of Lua that asks another server is where a request waits.
+    """
+    plain = ["/", "/call", "/old", "/missing/4711", "/refused", "/inline", "/fail", "/respond/x"]
+    with servers.Envoy(servers.envoy_program(), load=0) as envoy:
+        before = answered(envoy)
+        run = yrt.Run("requests", "-p", envoy.pid, "-d", 300, "--max-cpu", 0).sampling()
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            jobs = [pool.submit(get, envoy.port, "GET", *plain) for _ in range(10)]
+            jobs += [pool.submit(get, envoy.port, "HEAD", "/", "/missing/1") for _ in range(5)]
+            jobs += [pool.submit(get, envoy.port, "POST", "/call") for _ in range(5)]
+            jobs += [pool.submit(raw, envoy.port, b"GET / HTTP/1.1\r\n\r\n") for _ in range(3)]  # no Host
+            jobs += [pool.submit(raw, envoy.port, b"NONSENSE\r\n\r\n") for _ in range(3)]
+            for job in jobs:
+                job.result()
+        for _ in range(3):
+            with socket.create_connection(("127.0.0.1", envoy.port)) as s:  # gone before it has asked
+                s.sendall(b"GET /call HTTP/1.1\r\nHost: x\r\n")
+        truth = answered(envoy, before["front"] + 10 * len(plain) + 5 * 2 + 5 + 3 + 3 + 3) - before
+        run.process.send_signal(signal.SIGINT)
+        result = run.result().expect()
+    stats = result.stats["requests"]
+    routes = {r["route"]: r for r in stats["routes"]}
+    own = routes.pop("POST /stats")
+    found = [sum(r["status"][i] for r in routes.values()) for i in range(1, 6)]
+    assert found == [truth[f"{i}xx"] for i in range(1, 6)], f"{found}\n{truth}\n{routes}"
+    assert own["status"][2] == own["requests"] and stats["begun"] == stats["ended"], own
+    assert not any(stats[k] for k in ("unpaired", "left", "full", "lost")), stats["begun"]
+    assert sum(r["requests"] for r in routes.values()) == truth["total"], f"{routes}\n{truth}"
+    for name, n in (("GET /old", 10), ("GET /missing/:id", 10), ("GET /refused", 10), ("HEAD /missing/:id", 5),
+                    ("GET /fail", 10)):
+        assert routes[name]["requests"] == n, (name, routes)
+    calls = [s for s in stats["slowest"] if s["request"].endswith(" /call") and s["status"] == 200]
+    waits = [k["frames"] for s in calls for k in s["stacks"] if k["reason"] == "waits for an event"]
+    assert any("ask_upstream ([routes/call" in frames for frames in waits), waits
+    assert "phases:" not in result.stderr, result.stderr
+    yield f"{truth['total']} requests: {dict(truth)}"
+
+
 def test_slow():
     """Slow requests say where they waited: the line of Lua, the upstream; those that spin were on the CPU."""
     with servers.Nginx(load=0, template="requests.conf.in") as nginx:
