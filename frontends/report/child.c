@@ -26,15 +26,19 @@ static pid_t wait_until(pid_t child, u64 until, int *status)
 
 struct error *child_wait(pid_t child, u64 until, int *status, bool *late)
 {
+	pid_t ended = wait_until(child, until, status);
+
 	*late = false;
-	if (wait_until(child, until, status))
-		return NULL;
-	kill(child, SIGINT);
-	if (wait_until(child, now_ns() + (u64)(CHILD_GRACE_S * 1e9), status))
-		return NULL;
-	*late = true;
-	kill(child, SIGKILL);
-	return wait_until(child, 0, status) < 0 ? error_errno(errno, "cannot wait for pid %d", child) : NULL;
+	if (!ended) {
+		kill(child, SIGINT);
+		ended = wait_until(child, now_ns() + (u64)(CHILD_GRACE_S * 1e9), status);
+	}
+	if (!ended) {
+		*late = true;
+		kill(child, SIGKILL);
+		ended = wait_until(child, 0, status);
+	}
+	return ended < 0 ? error_errno(errno, "cannot wait for pid %d", child) : NULL;
 }
 
 struct error *child_yrt(const char *const *arguments, const char *output, u64 until)

@@ -12,6 +12,7 @@
 #include "blockers.h"
 #include "dump_facts.h"
 #include "frontends/format/input.h"
+#include "probes/event.h"
 #include "unwind/clean_text.h"
 #include "unwind/cleanup.h"
 #include "unwind/runtime.h"
@@ -50,14 +51,31 @@ static bool counts_tasks(const struct profile *p)
 	return false;
 }
 
-/* The event that a profile was made of: its statistics say so; of others the unit tells. */
-static char *name_of(const struct profile *p)
+/* "DIR/io.yrt" is one of the event io. */
+static const char *event_of_path(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	char event[64];
+	const struct event_ops *found;
+
+	snprintf(event, sizeof(event), "%.*s", (int)strcspn(name, "."), name);
+	found = event_find(event);
+	return found ? found->name : NULL;
+}
+
+/*
+ * The event that a profile was made of: its statistics say so; where they are lost, the file's name. Of others the unit
+ * tells.
+ */
+static char *name_of(const struct profile *p, const char *path)
 {
 	json_t *stats = p->meta.stats ? json_loads(p->meta.stats, 0, NULL) : NULL;
 	const char *event = counts_tasks(p) ? "tasks" : json_string_value(json_object_get(stats, "event"));
-	bool known = event && *event && !event[strspn(event, "abcdefghijklmnopqrstuvwxyz-")];
-	char *ret = strdup(known ? event : "clock");
+	char *ret;
 
+	if (!event || !*event || event[strspn(event, "abcdefghijklmnopqrstuvwxyz-")])
+		event = event_of_path(path);
+	ret = strdup(event ? event : "clock");
 	json_decref(stats);
 	return ret;
 }
@@ -76,7 +94,7 @@ static u32 runtimes_in(const struct profile *p)
 
 struct error *evidence_add(struct evidence *e, const char *path, struct profile *p)
 {
-	char *name = name_of(p);
+	char *name = name_of(p, path);
 	struct error *err = name ? NULL : &error_no_memory;
 
 	if (!err && e->nviews == EVIDENCE_VIEWS)
@@ -99,7 +117,7 @@ struct error *evidence_add(struct evidence *e, const char *path, struct profile 
 
 struct error *evidence_replace(struct evidence *e, const char *path, struct profile *p, bool *better)
 {
-	char *name = name_of(p);
+	char *name = name_of(p, path);
 
 	*better = true;
 	if (!name) {
@@ -179,13 +197,25 @@ static struct error *read_counters(struct evidence *e, const char *path)
 	return err;
 }
 
+bool evidence_is_empty(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) && S_ISREG(st.st_mode) && !st.st_size;
+}
+
 static struct error *read_recording(struct evidence *e, const char *path)
 {
 	struct filter_options options = {0};
 	struct recording cut;
 	struct profile *p = NULL;
-	struct error *err = input_load(path, &options, &p, &cut);
+	struct error *err;
 
+	if (evidence_is_empty(path)) {
+		evidence_step(e, true, "%s is empty", path);
+		return NULL;
+	}
+	err = input_load(path, &options, &p, &cut);
 	if (err)
 		return err;
 	if (cut.cut)
@@ -237,9 +267,11 @@ struct error *evidence_read(struct evidence *e, const char *path)
 {
 	struct stat st;
 
-	if (!stat(path, &st) && S_ISDIR(st.st_mode))
-		return read_folder(e, path);
-	return read_one(e, path);
+	struct error *err = !stat(path, &st) && S_ISDIR(st.st_mode) ? read_folder(e, path) : read_one(e, path);
+
+	if (err || e->nviews || e->facts.n)
+		return err;
+	return error_new(ERROR_INPUT, "%s is empty: there is nothing to report on", path);
 }
 
 struct error *evidence_write_counters(const struct evidence *e, const char *folder)

@@ -41,7 +41,9 @@ struct error *evidence_add(struct evidence *e, const char *path, struct profile 
 struct error *evidence_replace(struct evidence *e, const char *path, struct profile *p, bool *better);
 const struct profile *evidence_view(const struct evidence *e, const char *name);
 void evidence_step(struct evidence *e, bool missing, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* A recording, counters.json, or a folder of both. */
+/* A file without a byte: folded text of no stacks to other readers, but no run leaves such a thing. */
+bool evidence_is_empty(const char *path);
+/* A recording, counters.json, or a folder of both. Empty recordings become steps that are missing. */
 struct error *evidence_read(struct evidence *e, const char *path);
 /* counters.json of a folder; recordings are there already. */
 struct error *evidence_write_counters(const struct evidence *e, const char *folder);

@@ -35,16 +35,18 @@
 #define RATE_MOST   1999 /* where a target uses, or gets, little of a CPU */
 #define RATE_AGAIN  997  /* of the second round: a share to 1 point, and lines of what is seen seldom */
 #define WALL_PART   0.3
-#define LAST_S      1.0    /* seconds for a dump, */
-#define DUMP_S      0.3    /* which is not begun if less is left */
-#define AGAIN_PART  0.25   /* of the time that is left after the first two steps */
-#define KEPT_PART   0.5    /* of it: between the first and the last reading of a heap */
-#define AGAIN_FIRST 3      /* only the first findings, this many, may start another measurement */
-#define GROWTH      131072 /* bytes a second */
-#define BUSY        0.02   /* CPUs, or threads: below that nothing is worth a view of its own */
-#define MASTER      0.25   /* of the CPU time of a process and its children: a master uses less */
-#define CALLS_LEAST 20     /* system calls of I/O a second */
-#define FAULTS      500    /* a second */
+#define LAST_S      1.0     /* seconds for a dump, */
+#define DUMP_S      0.3     /* which is not begun if less is left */
+#define AGAIN_PART  0.25    /* of the time that is left after the first two steps */
+#define KEPT_PART   0.5     /* of it: between the first and the last reading of a heap */
+#define AGAIN_FIRST 3       /* only the first findings, this many, may start another measurement */
+#define GROWTH      131072  /* bytes a second */
+#define GROWTH_FAST 2097152 /* then each second makes a heap longer to read: it is read early, and again soon */
+#define SOON_PART   0.2
+#define BUSY        0.02 /* CPUs, or threads: below that nothing is worth a view of its own */
+#define MASTER      0.25 /* of the CPU time of a process and its children: a master uses less */
+#define CALLS_LEAST 20   /* system calls of I/O a second */
+#define FAULTS      500  /* a second */
 #define MESSAGE_MAX 2048
 
 struct plan {
@@ -151,6 +153,8 @@ static struct error *record(const struct measure *m, const struct taking *t)
 
 		result.profile->meta.title = event->command ? event->command : event->name;
 		unwritten = format_write(&format_recording, result.profile, out);
+		if (!unwritten && fflush(out))
+			unwritten = error_errno(errno, "cannot write %s", t->path);
 		error_free(err);
 		err = unwritten;
 	}
@@ -240,6 +244,8 @@ static struct error *read_profile(const char *path, struct profile **ret)
 	struct filter_options options = {0};
 	struct recording cut;
 
+	if (evidence_is_empty(path))
+		return error_new(ERROR_INTERNAL, "its run left no recording");
 	return input_load(path, &options, ret, &cut);
 }
 
@@ -498,6 +504,19 @@ static bool is_growing(const struct facts *f)
 	return facts_number(f, "growth.rss.least") > GROWTH;
 }
 
+/* Known from the counters on. */
+static bool is_growing_fast(const struct measure *m)
+{
+	struct counters now = {0};
+	double bytes = 0;
+
+	if (!counters_take(m->run->pids, (u32)m->run->npids, &now) && now.at_ns > m->first->at_ns)
+		bytes = (counters_memory(&now) - counters_memory(m->first)) * 1e9 /
+		        (double)(now.at_ns - m->first->at_ns);
+	counters_free(&now);
+	return bytes > GROWTH_FAST;
+}
+
 /* Memory pools of servers hide from malloc who took what. */
 static bool has_pools(const struct measure *m)
 {
@@ -556,7 +575,7 @@ static void begin_kept(struct measure *m, struct evidence *e)
 		return;
 	say(m, e, false, "memory grows, so: yrt %s of pid %d, %d times: what it keeps more and more of",
 	        m->kept.command, m->kept.pid, KEPT_READINGS);
-	err = kept_begin(&m->kept, left_of(m) * KEPT_PART);
+	err = kept_begin(&m->kept, left_of(m) * (is_growing_fast(m) ? SOON_PART : KEPT_PART));
 	if (err)
 		say(m, e, true, "who keeps memory was not read: %s", err->message);
 	error_free(err);
@@ -847,6 +866,7 @@ struct error *measure(struct measure *m, struct evidence *ret)
 {
 	u64 began = now_ns();
 	double before = used_by_all();
+	double least = view_least(m);
 	struct counters first = {0};
 	struct error *err;
 
@@ -854,7 +874,7 @@ struct error *measure(struct measure *m, struct evidence *ret)
 	m->first = &first;
 	err = take_first(m, ret);
 	if (!err)
-		err = take_view(m, ret, "wall", fmax(view_least(m), left_of(m) * WALL_PART));
+		err = take_view(m, ret, "wall", is_growing_fast(m) ? least : fmax(least, left_of(m) * WALL_PART));
 	evidence_conclude(ret);
 	note_growth(m, ret);
 	if (!err && evidence_view(ret, "wall"))
