@@ -24,8 +24,8 @@
 #include "unwind/runtime_heap.h"
 
 #define PATH_FRAMES 24
-#define SLOW        0.25 /* of the time between two readings */
-#define MOST_OF     0.5  /* of what has grown: the path is followed as long as so much is below it */
+#define SLOW        0.8 /* of the time between two readings */
+#define MOST_OF     0.5 /* of what has grown: the path is followed as long as so much is below it */
 
 struct path {
 	u32 function[PATH_FRAMES]; /* of the difference */
@@ -317,6 +317,7 @@ static struct error *conclude(const struct kept *k, struct profile *const *readi
 		return &error_no_memory;
 	}
 	set_facts(k, readings[n - 1], seconds, grown[0], &e->facts);
+	facts_set(&e->facts, "kept.readings", n);
 	follow(both, grown, &path);
 	if (grown[0] > 0 && path.n) {
 		facts_set(&e->facts, "kept.share", path.growth / grown[0]);

@@ -11,10 +11,11 @@
 #include "unwind/hash_text.h"
 #include "unwind/table.h"
 
-#define NEVER      UINT32_MAX
-#define Z95        1.96
-#define IDLE_NS    900000000
-#define MATCH_NAME 1024
+#define NEVER       UINT32_MAX
+#define Z95         1.96
+#define IDLE_NS     900000000
+#define MATCH_NAME  1024
+#define SITES_LEAST 0.1 /* of what matches: then functions that are sites come first */
 
 /* What each function is to the terms of a pattern: bit i of terms, bit i of without. */
 struct traits {
@@ -125,11 +126,11 @@ static bool is_site(const struct rule *r, const struct profile_function *f)
 
 /*
  * The function to name for the stack that ends at a node, from the first term outwards. Where nothing is a site: the
- * nearest code that is not skipped, and then the first term itself.
+ * nearest code that is not skipped, that of a language first, and then the first term itself.
  */
 static u32 site_of(const struct rule *r, const struct profile *p, const struct walk_state *w, u32 node, u32 first)
 {
-	u32 at_first = 0, code = 0, native = 0;
+	u32 at_first = 0, code = 0, script = 0, native = 0;
 	bool languages_first = !r->has_site || r->site.own;
 
 	for (; node; node = p->nodes[node].parent) {
@@ -144,13 +145,15 @@ static u32 site_of(const struct rule *r, const struct profile *p, const struct w
 			continue;
 		if (!code && is_code(f))
 			code = function;
+		if (!script && languages_first && is_code(f) && is_language(f))
+			script = function;
 		if (!is_site(r, f))
 			continue;
 		if (!languages_first || is_language(f))
 			return function;
 		native = native ? native : function;
 	}
-	return native ? native : code ? code : at_first;
+	return native ? native : script ? script : code ? code : at_first;
 }
 
 /* Where the first term of the match at a node is: with several terms, at the latest place that leads to the others. */
@@ -245,26 +248,48 @@ static void unite(const u64 *sums, const u32 *same, u32 n, u64 *ret, u32 *line)
 	}
 }
 
-static struct error *rank(struct match *m, const struct sums *sums, const struct profile *p)
+/* What was named in the absence of a site goes to the rest, unless there is hardly any site. */
+static void split(const struct match *m, const struct rule *r, const struct profile *p, u64 *sites, u64 *rest)
+{
+	u64 sum = 0;
+
+	for (u32 i = 1; i < p->nfunctions; i++)
+		if (sites[i] && !is_skipped(r, &p->functions[i]) && is_site(r, &p->functions[i]))
+			sum += sites[i];
+	for (u32 i = 1; (double)sum > SITES_LEAST * (double)m->value && i < p->nfunctions; i++)
+		if (sites[i] && (is_skipped(r, &p->functions[i]) || !is_site(r, &p->functions[i]))) {
+			rest[i] = sites[i];
+			sites[i] = 0;
+		}
+}
+
+/* The greatest first; line: the function that stands for each of them. */
+static void take_sites(struct match *m, u64 *sums, const u32 *line, u32 n)
+{
+	u32 best;
+
+	while (m->nsites < MATCH_SITES && (best = greatest(sums, n)) != 0) {
+		m->site[m->nsites++] = (struct match_site){line[best], sums[best]};
+		sums[best] = 0;
+	}
+}
+
+static struct error *rank(struct match *m, const struct rule *r, const struct sums *sums, const struct profile *p)
 {
 	u32 n = p->nfunctions;
 	cleanup(free) u32 *same = calloc(n + 1, sizeof(u32));
 	cleanup(free) u32 *line = calloc(n + 1, sizeof(u32));
 	cleanup(free) u64 *united = calloc(n + 1, sizeof(u64));
-	struct error *err = same && line && united ? unite_lines(p, same) : &error_no_memory;
+	cleanup(free) u64 *rest = calloc(n + 1, sizeof(u64));
+	struct error *err = same && line && united && rest ? unite_lines(p, same) : &error_no_memory;
 
 	if (err)
 		return err;
 	m->function = greatest(sums->last, n);
 	unite(sums->site, same, n, united, line);
-	while (m->nsites < MATCH_SITES) {
-		u32 best = greatest(united, n);
-
-		if (!best)
-			break;
-		m->site[m->nsites++] = (struct match_site){line[best], united[best]};
-		united[best] = 0;
-	}
+	split(m, r, p, united, rest);
+	take_sites(m, united, line, n);
+	take_sites(m, rest, line, n);
 	return NULL;
 }
 
@@ -437,7 +462,7 @@ struct error *match_stacks(const struct rule *rule, const struct profile *p, str
 		err = share_queue(ret, rule, p, &sums);
 	}
 	if (!err)
-		err = rank(ret, &sums, p);
+		err = rank(ret, rule, &sums, p);
 	free(sums.site);
 	free(sums.last);
 	if (err)

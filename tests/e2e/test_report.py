@@ -7,6 +7,7 @@ formats, bad input, and one live run whose cause cannot be missed.
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -45,6 +46,14 @@ def test_near_miss_is_not_found():
     assert not wrong, wrong
 
 
+def test_computing_is_no_fault():
+    """Where the CPU time goes, and that there is no more of it, is remarked on: that alone is no waste."""
+    for name in ("hot-function/planted", "hot-function/near", "busy-thread/planted", "run-queue/planted",
+                 "string-scanned/near", "list-searched/near"):
+        found = findings(os.path.join(FIXTURES, name))
+        assert found and {f["severity"] for f in found} == {"remark"}, (name, found)
+
+
 def test_where_and_words():
     """A finding names the function and the line, has all texts filled in, and an interval around its share."""
     bad = []
@@ -75,6 +84,10 @@ def test_function_and_line():
                                  ("python-asyncio-blocked", r"^handle \(planted.py:8\)", 9),
                                  ("memory-kept", r"^record \(planted.py:17\)", 18),
                                  ("memory-kept-collected", r"^planted\.place$", 17),
+                                 ("string-scanned", r"^words$", 11),
+                                 ("list-searched", r"^unique \(planted.py:5\)", 8),
+                                 ("connection-pool", r"^order \(planted.py:17\)", 18),
+                                 ("go-connection-pool", r"^main\.order$", 37),
                                  ("memory-leak", r"^message_read$", 14)):
         where = site(rule)
         assert re.search(function, where["function"]), (rule, where)
@@ -148,6 +161,14 @@ def test_bad_evidence():
             with open(os.path.join(folder, "counters.json"), "w", encoding="utf-8") as file:
                 file.write(text)
             assert "counters.json" in report(folder, codes=(yrt.INPUT,)).stderr
+        os.remove(os.path.join(folder, "counters.json"))
+        shutil.copy(os.path.join(FIXTURES, "hot-function", "planted", "clock.yrt"), folder)
+        with open(os.path.join(folder, "io.yrt"), "wb"):
+            pass
+        found = json.loads(report(folder, "-f", "json").stdout)
+        assert [v["name"] for v in found["views"]] == ["clock"], found["views"]
+        assert [s for s in found["not_looked_at"] if s.endswith("io.yrt is empty")], found["not_looked_at"]
+        assert "io.yrt is empty" in report(os.path.join(folder, "io.yrt"), codes=(yrt.INPUT,)).stderr
     report("/nonexistent.yrt", codes=(yrt.INPUT,))
     report("-p", "1", "/nonexistent.yrt", codes=(yrt.USAGE,))
     report(codes=(yrt.USAGE,))

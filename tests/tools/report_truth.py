@@ -119,7 +119,7 @@ PROGRAMS = {
                            "python-asyncio-blocked python-subprocess", "poller.py", "blocked"),
     "threads-gil": (alone("/usr/bin/python3", unseen("crawler.py")), "python-gil", "crawler.py", "gil"),
     "c-fsync": (c("journal.c", "sync", "DIR/journal"), "fsync", "journal.c", "fsync"),
-    "c-strcat": (c("inverted.c"), "hot-function", "inverted.c", "strcat"),
+    "c-strcat": (c("inverted.c"), "string-scanned", "inverted.c", "strcat"),
     "cxx-sort": (c("parts.cc", compiler=("g++", "-O2", "-g")), "hot-function", "parts.cc", "sort"),
     "c-cache": (c("slots.c"), "lock-convoy", "slots.c", "cache"),
     "cxx-mutex": (c("bank.cc", "lock", compiler=("g++", "-O2", "-g")), "lock-convoy", "bank.cc", "lock"),
