@@ -91,20 +91,22 @@ static void refuse(const struct run_request *r, struct error *err, bool asked)
 
 struct error *run_attach(struct sampler *s, const struct run_request *r, enum error_kind *refused)
 {
-	struct error *err = NULL;
+	bool more = r->sampler.selection != NULL; /* may come */
+	int attached = 0;
 
 	*refused = 0;
 	if (r->command)
 		return sampler_start_command(s, r->command);
 	for (int i = 0; i < r->npids; i++) {
 		bool asked = i < r->nasked;
+		struct error *err = sampler_attach(s, r->pids[i], r->npids == 1);
 
-		err = sampler_attach(s, r->pids[i], r->npids == 1);
+		attached += !err;
 		if (!err)
 			continue;
-		if (asked && r->npids == 1)
+		if (asked && !attached && i == r->npids - 1 && (!more || r->npids == 1))
 			return err;
-		if (asked)
+		if (asked && err->kind != ERROR_NO_PROCESS) /* one that has ended needs nobody's help */
 			*refused = err->kind;
 		if (asked || err->kind != ERROR_NO_PROCESS) /* a child that was found may be gone by now */
 			refuse(r, err, asked);

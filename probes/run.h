@@ -38,7 +38,7 @@ struct run_result {
 	struct sampler_stats stats;
 	char *loss, *stats_text; /* of loss.h; owned */
 	u32 runtimes;            /* as sampler_runtimes() */
-	enum error_kind refused; /* of a target of several; 0: none */
+	enum error_kind refused; /* of a target of several that is there; 0: none */
 };
 
 /* What a run has unless asked otherwise: CPU time at 99 Hz, inlined functions, the cache. Free with run_free(). */

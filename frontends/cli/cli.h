@@ -177,7 +177,9 @@ struct error *flame_check(struct flame_options *o); /* targets and output */
 /* The event that -e names, and its options. */
 struct error *flame_set_event(struct flame_options *o);
 struct error *flame_check_targets(struct flame_options *o);
-/* Adds all processes that match o->selection. Fails if none does, unless o->awaits. */
+/* Of the processes of -p, those that have ended are left out with a note. Fails if all have and none is selected. */
+struct error *flame_leave_out_gone(struct flame_options *o);
+/* That, and adds all processes that match o->selection. Fails if none does, unless o->awaits. */
 struct error *flame_select(struct flame_options *o);
 /* The same for a command that needs a process now: fails if none was given by -p either. */
 struct error *flame_select_now(struct flame_options *o);

@@ -202,9 +202,11 @@ static struct error *add_all(struct dump *d, const struct request *r, int *code)
 
 		if (err && r->o.run.npids == 1)
 			return err;
-		if (err)
-			*code = report_error(err);
 		added += !err;
+		if (err && err->kind == ERROR_NO_PROCESS)
+			say_note_error(err);
+		else if (err)
+			*code = report_error(err);
 	}
 	return added ? NULL : error_new(ERROR_NO_PROCESS, "none of the processes can be read");
 }

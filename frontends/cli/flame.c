@@ -124,9 +124,9 @@ static void refused(void *ctx, struct error *err, bool asked)
 {
 	const struct flame_options *o = ctx;
 
-	if (asked)
+	if (asked && err->kind != ERROR_NO_PROCESS)
 		report_error(err);
-	else if (o->quiet)
+	else if (o->quiet && !asked)
 		error_free(err);
 	else
 		say_note_error(err);

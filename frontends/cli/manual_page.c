@@ -114,7 +114,7 @@ static const char *const exit_codes[][2] = {
         {"0", "done"},
         {"1", "internal error"},
         {"2", "usage"},
-        {"3", "no such process; of several, the others are sampled, and the result is written all the same"},
+        {"3", "no such process. Of several, those that are there are shown and a note names the others: that is 0"},
         {"4", "not permitted"},
         {"5", "not supported: runtime, kernel, a 32-bit target"},
         {"6", "more than half of all samples were lost"},

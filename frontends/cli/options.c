@@ -9,8 +9,11 @@
 #include "probes/event_command.h"
 #include "processes.h"
 #include "probes/select_find.h"
+#include "say.h"
+#include "unwind/binary/proc_path.h"
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
+#include "unwind/process/process_refused.h"
 
 #define FREQUENCY_MAX 20000
 #define DEPTH_MAX     8192
@@ -46,28 +49,37 @@ static struct error *find_process_of(u32 tid, int *ret)
 	        "`ls /proc/PID/task` or `yrt dump -p PID` lists those of a process");
 }
 
-static struct error *add_tids(struct flame_options *o, const char *list)
+static struct error *add_tid(struct flame_options *o, u32 tid)
 {
 	struct collect_options *c = &o->run.sampler.collect;
+	int pid;
+	struct error *err = find_process_of(tid, &pid);
 
+	if (!err)
+		err = grow(&o->tids, c->ntids, sizeof(*o->tids));
+	if (err)
+		return err;
+	o->tids[c->ntids++] = tid;
+	c->tids = o->tids;
+	return run_add_pid(&o->run, pid) ? NULL : &error_no_memory;
+}
+
+/* Of several, those that have ended are left out. */
+static struct error *add_tids(struct flame_options *o, const char *list)
+{
 	while (*list) {
 		char *end;
 		unsigned long tid = strtoul(list, &end, 10);
 		struct error *err;
-		int pid;
 
 		if (end == list || (*end && *end != ',') || !tid || tid > 1 << 30)
 			return error_new(ERROR_USAGE, "--tid takes numbers separated by commas, not \"%s\"", list);
-		err = find_process_of((u32)tid, &pid);
-		if (!err)
-			err = grow(&o->tids, c->ntids, sizeof(*o->tids));
-		if (err)
-			return err;
-		o->tids[c->ntids++] = (u32)tid;
-		c->tids = o->tids;
-		if (!run_add_pid(&o->run, pid))
-			return &error_no_memory;
 		list = *end ? end + 1 : end;
+		err = add_tid(o, (u32)tid);
+		if (err && (err->kind != ERROR_NO_PROCESS || (!*list && !o->run.sampler.collect.ntids)))
+			return err;
+		if (err)
+			say_note_error(err);
 	}
 	return NULL;
 }
@@ -271,14 +283,42 @@ struct error *flame_set_event(struct flame_options *o)
 	return err || o->help || !c || !c->check ? err : c->check(&o->run, o->event != NULL);
 }
 
+struct error *flame_leave_out_gone(struct flame_options *o)
+{
+	cleanup(free) struct error **gone = calloc((size_t)o->run.npids + 1, sizeof(*gone));
+	int left = 0, ngone = 0;
+	bool fails;
+
+	if (!gone)
+		return &error_no_memory;
+	for (int i = 0; i < o->run.npids; i++) {
+		pid_t pid = o->run.pids[i];
+		struct error *err = living_thread(pid) ? NULL : process_explain_empty(pid);
+
+		if (err && err->kind == ERROR_NO_PROCESS) {
+			gone[ngone++] = err;
+			continue;
+		}
+		error_free(err);
+		o->run.pids[left++] = pid;
+	}
+	o->run.npids = left;
+	fails = ngone && !left && !o->selection.nrules;
+	for (int i = 0; i < ngone - fails; i++) {
+		say_note("%s%s", gone[i]->message, left ? "; only the others are shown" : "");
+		error_free(gone[i]);
+	}
+	return fails ? gone[ngone - 1] : NULL;
+}
+
 struct error *flame_select(struct flame_options *o)
 {
 	cleanup(free) pid_t *pids = NULL;
-	struct error *err;
+	struct error *err = flame_leave_out_gone(o);
 	u32 n = 0;
 
-	if (!o->selection.nrules)
-		return NULL;
+	if (err || !o->selection.nrules)
+		return err;
 	err = selection_find(&o->selection, "/proc", &pids, &n);
 	if (!err && !n)
 		return o->awaits ? selection_hidden(&o->selection, "/proc") : selection_missed(&o->selection, "/proc");

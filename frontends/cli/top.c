@@ -333,10 +333,12 @@ static void refused(void *ctx, struct error *err, bool asked)
 {
 	const struct top *t = ctx;
 
-	if (asked && !t->live)
-		report_error(err);
-	else
+	if (t->live || !asked)
 		error_free(err);
+	else if (err->kind == ERROR_NO_PROCESS)
+		say_note_error(err);
+	else
+		report_error(err);
 }
 
 static struct error *run(struct top *t)

@@ -201,10 +201,13 @@ static bool find_targets(struct watch *w, struct error **err)
 {
 	w->o.run.npids = 0;
 	for (int i = 0; i < w->ngiven; i++)
-		if (!kill(w->given[i], 0) && !run_add_pid(&w->o.run, w->given[i]))
+		if (!run_add_pid(&w->o.run, w->given[i]))
 			*err = &error_no_memory;
-	if (!*err && w->ngiven && !w->o.run.npids && !w->o.selection.nrules)
-		*err = error_new(ERROR_NO_PROCESS, "all processes of -p have exited");
+	if (!*err)
+		*err = flame_leave_out_gone(&w->o); /* each is said once */
+	w->ngiven = w->o.run.npids;
+	for (int i = 0; i < w->ngiven; i++)
+		w->given[i] = w->o.run.pids[i];
 	w->o.awaits = true;
 	if (!*err)
 		*err = note_hidden(w, flame_select(&w->o));

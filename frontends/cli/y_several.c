@@ -90,7 +90,7 @@ static void show(const struct part *p, bool json)
 int y_several(const pid_t *pids, u32 n, bool json, int (*run)(void *ctx, pid_t pid), void *ctx)
 {
 	cleanup(free) struct part *parts = calloc(n, sizeof(*parts));
-	int code = 0;
+	int code = ERROR_NO_PROCESS; /* of all: one that has ended meanwhile is none of several */
 
 	if (!parts)
 		return report_error(&error_no_memory);
@@ -105,7 +105,8 @@ int y_several(const pid_t *pids, u32 n, bool json, int (*run)(void *ctx, pid_t p
 		show(&parts[i], json);
 		if (parts[i].out)
 			fclose(parts[i].out);
-		code = code ? code : parts[i].code;
+		if ((!code || code == ERROR_NO_PROCESS) && parts[i].code != ERROR_NO_PROCESS)
+			code = parts[i].code;
 	}
 	return code;
 }

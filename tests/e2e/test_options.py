@@ -160,14 +160,30 @@ def test_one_process():
         yrt.clear(yrt.run("heap", "-p", f"nobody{number}", output=False, stats=False), yrt.NO_PROCESS)
 
 
+GONE = 1 << 30  # no kernel gives such numbers
+
+
+def one_is_gone(command, *pids):
+    listed = ",".join(map(str, pids))
+    return yrt.run(*command, "-p", listed, output="flame" in command[0], stats=False)
+
+
 def test_one_is_gone():
-    """Of several processes, those that are there are sampled and the result is written; the exit code tells."""
-    with yrt.Fixture("deep30") as there, yrt.Program(["true"]) as gone, tempfile.TemporaryDirectory() as folder:
-        gone.wait()
-        picture = os.path.join(folder, "x.html")
-        result = yrt.run("flame", "-p", f"{there.pid},{gone.pid}", "-d", "200ms", "-o", picture, output=False)
-        assert result.code == yrt.NO_PROCESS and str(gone.pid) in result.stderr, result.stderr
-        assert f"wrote {picture}" in result.stderr and os.path.getsize(picture) > 1000, result.stderr
+    """Of several processes, those that are there are shown and a note names the others, which is a success."""
+    seconds, program = ["-d", "200ms"], ["y", "-e", '_probe _oneshot { printf("is there"); }']
+    with yrt.Fixture("deep30") as there, yrt.Program(["true"]) as zombie, tempfile.TemporaryDirectory() as folder:
+        yrt.waiting(zombie.pid, 1, state="Z")
+        for command in (["flame", *seconds], ["off-flame", *seconds], ["top", *seconds, "-n", 1], ["dump"],
+                        ["inspect"], ["watch", *seconds, "-n", 1, "--dir", folder], program):
+            result = one_is_gone(command, GONE, there.pid, zombie.pid).expect()
+            for note in (f"there is no process {GONE};", f"process {zombie.pid} is a zombie:"):
+                assert f"note: {note}" in result.stderr, result.stderr
+            result = one_is_gone(command, GONE, zombie.pid)
+            yrt.clear(result, yrt.NO_PROCESS, f"note: there is no process {GONE}\n", f"yrt: process {zombie.pid} is")
+        result = yrt.run("flame", "--tid", f"{GONE},{there.pid}", *seconds).expect()
+        assert f"note: there is no thread {GONE}" in result.stderr, result.stderr
+        result = yrt.run("flame", "--tid", f"{GONE},{GONE - 1}")
+        yrt.clear(result, yrt.NO_PROCESS, f"yrt: there is no thread {GONE - 1}")
 
 
 def test_everyone_where_it_works():
