@@ -253,15 +253,19 @@ static void name_outermost(struct symbolizer *s, u64 addr, struct inline_frame *
 		frame->name = sym.name;
 }
 
-static struct error *resolve(struct symbolizer *s, struct answer *a)
+struct resolving {
+	struct symbolizer *s;
+	const u32 *asked; /* answers */
+};
+
+static struct error *resolve(void *ctx, u32 index, const struct inline_frame *frames, u32 n)
 {
-	const struct inline_frame *frames = NULL;
+	struct resolving *r = ctx;
+	struct symbolizer *s = r->s;
+	struct answer *a = &s->answers[r->asked[index]];
 	struct inline_frame outermost = {0};
 	struct error *err = NULL;
-	u32 n = 0;
 
-	if (s->inlines)
-		err = inlines_find(s->inlines, a->addr, &frames, &n);
 	a->first = s->nframes;
 	for (u32 i = 0; !err && s->options.inlines && i + 1 < n; i++)
 		err = add_frame(s, a, &frames[i]);
@@ -277,24 +281,26 @@ static struct error *resolve(struct symbolizer *s, struct answer *a)
 	return add_frame(s, a, &outermost);
 }
 
-/* In the order that is best for the file; printed is in the order of input. */
 static struct error *resolve_all(struct symbolizer *s)
 {
 	cleanup(free) u64 *addrs = calloc(s->nanswers + 1, sizeof(*addrs));
-	cleanup(free) u32 *order = calloc(s->nanswers + 1, sizeof(*order));
+	cleanup(free) u32 *asked = calloc(s->nanswers + 1, sizeof(*asked));
+	struct resolving r = {s, asked};
 	struct error *err = NULL;
+	u32 n = 0;
 
-	if (!addrs || !order)
+	if (!addrs || !asked)
 		return &error_no_memory;
 	for (u32 i = 0; i < s->nanswers; i++) {
-		addrs[i] = s->answers[i].addr;
-		order[i] = i;
+		if (s->answers[i].echo)
+			continue;
+		addrs[n] = s->answers[i].addr;
+		asked[n++] = i;
 	}
 	if (s->inlines)
-		err = inlines_order(s->inlines, addrs, s->nanswers, order);
-	for (u32 i = 0; i < s->nanswers && !err; i++)
-		if (!s->answers[order[i]].echo)
-			err = resolve(s, &s->answers[order[i]]);
+		return inlines_find_all(s->inlines, addrs, n, resolve, &r);
+	for (u32 i = 0; i < n && !err; i++)
+		err = resolve(&r, i, NULL, 0);
 	return err;
 }
 

@@ -216,19 +216,37 @@ static inline struct inlines *open_made(struct image **img)
 	return in;
 }
 
-/* The functions at an address, innermost first, as one line: "inner /src/inc/b.h:31:3|middle …". */
-static const char *chain_at(struct inlines *in, u64 addr)
+#define CHAIN_ROOM 4096
+
+static struct error *write_chain(void *ctx, u32 index, const struct inline_frame *f, u32 n)
 {
-	static char text[4096];
-	const struct inline_frame *f;
+	char *text = (char *)ctx + index * CHAIN_ROOM;
 	size_t at = 0;
-	u32 n;
 
 	text[0] = 0;
-	assert_null(inlines_find(in, addr, &f, &n));
 	for (u32 i = 0; i < n; i++)
-		at += snprintf(text + at, sizeof(text) - at, "%s%s %s:%u:%u", i ? "|" : "", f[i].name ? f[i].name : "?",
+		at += snprintf(text + at, CHAIN_ROOM - at, "%s%s %s:%u:%u", i ? "|" : "", f[i].name ? f[i].name : "?",
 		        f[i].file ? f[i].file : "?", f[i].line, f[i].column);
+	return NULL;
+}
+
+/*
+ * The functions at an address, innermost first, as one line: "inner /src/inc/b.h:31:3|middle …". The same whether it is
+ * looked up alone or with others, and after a rest.
+ */
+static const char *chain_at(struct inlines *in, u64 addr)
+{
+	static char text[CHAIN_ROOM], all[2][CHAIN_ROOM];
+	const struct inline_frame *f;
+	u32 n;
+
+	assert_null(inlines_find(in, addr, &f, &n));
+	write_chain(text, 0, f, n);
+	for (u32 i = 0; i < 2; i++) {
+		assert_null(inlines_find_all(in, (u64[]){addr, 0x1010}, 2, write_chain, all));
+		assert_string_equal(all[0], text);
+		inlines_rest(in);
+	}
 	return text;
 }
 

@@ -78,9 +78,12 @@ static void check_walks(struct image *img, bool sequential)
 	srandom(1);
 	for (u32 i = 0; i < 30; i++)
 		check_section(&s, (u64)random() % (LARGE / 4) * 4);
-	assert_true(s.present <= SECTION_CHUNKS + 1);
+	assert_true(s.present <= SECTION_WIDE + 1);
 	assert_null(section_need(&s, LARGE - 2, 4));
 	assert_null(section_need(&s, UINT64_MAX, 1));
+	section_rest(&s);
+	assert_int_equal(s.present, 0);
+	check_section(&s, 0);
 	section_close(&s);
 }
 

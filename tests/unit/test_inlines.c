@@ -95,6 +95,31 @@ static void test_ranges(void **state)
 	check_ranges();
 }
 
+/* Longer than what is looked at at once; what is inlined is in the last one. */
+static void test_many_ranges(void **state)
+{
+	put_by_ranges(4);
+	for (u32 i = 0; i < 600; i++) {
+		put64(&ranges, 0x80 + i % 16);
+		put64(&ranges, 0x81 + i % 16);
+	}
+	put64(&ranges, 0x20);
+	put64(&ranges, 0x28);
+	put64(&ranges, 0);
+	put64(&ranges, 0);
+	check(0x1020, "inner /src/inc/b.h:31:3|outer ?:15:0");
+	put_by_ranges(5);
+	for (u32 i = 0; i < 3000; i++) {
+		put8(&ranges, DW_RLE_offset_pair);
+		put(&ranges, "\x70\x72", 2);
+	}
+	put8(&ranges, DW_RLE_start_length);
+	put64(&ranges, 0x1020);
+	put8(&ranges, 8);
+	put8(&ranges, DW_RLE_end_of_list);
+	check(0x1020, "inner /src/inc/b.h:31:3|outer ?:15:0");
+}
+
 static void test_ranges_that_lie(void **state)
 {
 	put_by_ranges(4);
@@ -282,6 +307,7 @@ int main(void)
 	        cmocka_unit_test(test_chain),
 	        cmocka_unit_test(test_definition),
 	        cmocka_unit_test(test_ranges),
+	        cmocka_unit_test(test_many_ranges),
 	        cmocka_unit_test(test_ranges_that_lie),
 	        cmocka_unit_test(test_second_unit),
 	        cmocka_unit_test(test_another_unit),

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 
 #define TABLE_MAX  (8ull << 20) /* bytes */
+#define ALL_MOST   (1ull << 20) /* bytes of all tables that are kept */
+#define TABLE_ONCE (1ull << 17) /* what most of them fit in */
 #define ABBREV_MAX (1u << 16)
 #define ATTRS_MAX  (1u << 20)
 
@@ -119,11 +121,20 @@ void abbrevs_destroy(struct abbrevs *a)
 	free(a);
 }
 
-static struct abbrevs *make(struct dwarf_file *f, const struct dwarf_unit *unit)
+static void shrink(void *array, u32 n, u32 *room, size_t size)
 {
-	struct dwarf_section *s = &f->sections[DWARF_ABBREV];
-	u64 left = unit->abbrevs < s->size ? s->size - unit->abbrevs : 0, size = left < TABLE_MAX ? left : TABLE_MAX;
-	const u8 *bytes = size ? section_need(s, unit->abbrevs, size) : NULL;
+	void *smaller = n ? realloc(*(void **)array, n * size) : NULL;
+
+	if (smaller) {
+		*(void **)array = smaller;
+		*room = n;
+	}
+}
+
+/* *whole: it ends within size. */
+static struct abbrevs *read_table(struct dwarf_section *s, const struct dwarf_unit *unit, u64 size, bool *whole)
+{
+	const u8 *bytes = section_need(s, unit->abbrevs, size);
 	struct abbrevs *a = bytes ? calloc(1, sizeof(*a)) : NULL;
 	struct dwarf_cursor c = {bytes, bytes ? bytes + size : NULL};
 
@@ -132,6 +143,29 @@ static struct abbrevs *make(struct dwarf_file *f, const struct dwarf_unit *unit)
 	a->offset = unit->abbrevs;
 	a->sizes = dwarf_sizes(unit);
 	parse(a, &c);
+	*whole = c.p < c.end;
+	return a;
+}
+
+static struct abbrevs *make(struct dwarf_file *f, const struct dwarf_unit *unit)
+{
+	struct dwarf_section *s = &f->sections[DWARF_ABBREV];
+	u64 left = unit->abbrevs < s->size ? s->size - unit->abbrevs : 0, most = left < TABLE_MAX ? left : TABLE_MAX;
+	struct abbrevs *a = NULL;
+	bool whole = false;
+
+	for (u64 size = most < TABLE_ONCE ? most : TABLE_ONCE; size && !whole; size = most) {
+		abbrevs_destroy(a);
+		a = read_table(s, unit, size, &whole);
+		if (!a)
+			return NULL;
+		whole = whole || size == most;
+	}
+	if (!a)
+		return NULL;
+	shrink(&a->list, a->n, &a->room, sizeof(*a->list));
+	shrink(&a->attrs, a->nattrs, &a->attrs_room, sizeof(*a->attrs));
+	shrink(&a->steps, a->nsteps, &a->steps_room, sizeof(*a->steps));
 	dwarf_spend(f, a->nattrs);
 	return a;
 }
@@ -142,9 +176,38 @@ static bool fits(const struct abbrevs *a, const struct dwarf_unit *unit)
 	       a->sizes.version == unit->version;
 }
 
+static u64 size_of(const struct abbrevs *a)
+{
+	return sizeof(*a) + a->room * sizeof(*a->list) + a->attrs_room * sizeof(*a->attrs) +
+	       a->steps_room * sizeof(*a->steps);
+}
+
+/* A free place, with memory for a table. */
+static u32 make_room(struct dwarf_file *f)
+{
+	for (;;) {
+		u32 free_at = DWARF_ABBREVS_KEPT, oldest = DWARF_ABBREVS_KEPT;
+		u64 size = 0;
+
+		for (u32 i = 0; i < DWARF_ABBREVS_KEPT; i++) {
+			if (!f->abbrevs[i]) {
+				free_at = i;
+				continue;
+			}
+			size += size_of(f->abbrevs[i]);
+			if (oldest == DWARF_ABBREVS_KEPT || f->abbrevs[i]->used < f->abbrevs[oldest]->used)
+				oldest = i;
+		}
+		if (free_at < DWARF_ABBREVS_KEPT && (size < ALL_MOST || oldest == DWARF_ABBREVS_KEPT))
+			return free_at;
+		abbrevs_destroy(f->abbrevs[oldest]);
+		f->abbrevs[oldest] = NULL;
+	}
+}
+
 const struct abbrevs *abbrevs_of(struct dwarf_file *f, const struct dwarf_unit *unit)
 {
-	u32 oldest = 0;
+	u32 at;
 
 	if (f->last_abbrevs && fits(f->last_abbrevs, unit))
 		return f->last_abbrevs;
@@ -155,12 +218,10 @@ const struct abbrevs *abbrevs_of(struct dwarf_file *f, const struct dwarf_unit *
 			a->used = ++f->clock;
 			return f->last_abbrevs = a;
 		}
-		if (f->abbrevs[oldest] && (!a || a->used < f->abbrevs[oldest]->used))
-			oldest = i;
 	}
-	abbrevs_destroy(f->abbrevs[oldest]);
-	f->abbrevs[oldest] = make(f, unit);
-	if (f->abbrevs[oldest])
-		f->abbrevs[oldest]->used = ++f->clock;
-	return f->last_abbrevs = f->abbrevs[oldest];
+	at = make_room(f);
+	f->abbrevs[at] = make(f, unit);
+	if (f->abbrevs[at])
+		f->abbrevs[at]->used = ++f->clock;
+	return f->last_abbrevs = f->abbrevs[at];
 }

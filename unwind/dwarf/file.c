@@ -7,8 +7,6 @@
 #include "abbrev.h"
 #include "line.h"
 
-#define STRING_MAX (64u << 10)
-
 static const char *const names[DWARF_SECTIONS] = {
         [DWARF_INFO] = ".debug_info",
         [DWARF_ABBREV] = ".debug_abbrev",
@@ -43,11 +41,9 @@ struct error *dwarf_open(struct image *img, struct dwarf_file **ret)
 	return NULL;
 }
 
-void dwarf_close(struct dwarf_file *f)
+/* All that was made of what the sections say. */
+static void forget(struct dwarf_file *f)
 {
-	if (!f)
-		return;
-	dwarf_close(f->alternate);
 	for (u32 i = 0; i < DWARF_ABBREVS_KEPT; i++)
 		abbrevs_destroy(f->abbrevs[i]);
 	for (u32 i = 0; i < DWARF_LINES_KEPT; i++)
@@ -56,11 +52,36 @@ void dwarf_close(struct dwarf_file *f)
 		free(f->units[i]->functions);
 		free(f->units[i]);
 	}
-	for (u32 i = 0; i < DWARF_SECTIONS; i++)
-		section_close(&f->sections[i]);
 	free(f->spare_rows);
 	free(f->units);
 	free(f->ranges);
+	memset(f->abbrevs, 0, sizeof(f->abbrevs));
+	memset(f->lines, 0, sizeof(f->lines));
+	f->last_abbrevs = NULL;
+	f->spare_rows = NULL;
+	f->units = NULL;
+	f->ranges = NULL;
+	f->spare_room = f->nunits = f->nranges = 0;
+	f->ranges_read = f->ranges_all = false;
+}
+
+void dwarf_rest(struct dwarf_file *f)
+{
+	for (; f; f = f->alternate) {
+		forget(f);
+		for (u32 i = 0; i < DWARF_SECTIONS; i++)
+			section_rest(&f->sections[i]);
+	}
+}
+
+void dwarf_close(struct dwarf_file *f)
+{
+	if (!f)
+		return;
+	dwarf_close(f->alternate);
+	forget(f);
+	for (u32 i = 0; i < DWARF_SECTIONS; i++)
+		section_close(&f->sections[i]);
 	image_put(f->img);
 	free(f);
 }
@@ -80,34 +101,38 @@ static bool string_offset(struct dwarf_file *f, const struct dwarf_unit *unit, u
 	return p;
 }
 
-const char *dwarf_string(struct dwarf_file *f, const struct dwarf_unit *unit, const struct dwarf_value *v, u64 *ret_len)
+struct dwarf_section *dwarf_string_at(
+        struct dwarf_file *f, const struct dwarf_unit *unit, const struct dwarf_value *v, u64 *ret_offset)
 {
-	u64 offset = v->value;
-
+	*ret_offset = v->value;
 	switch (v->form) {
 	case DW_FORM_string:
-		return section_string(&f->sections[DWARF_INFO], offset, STRING_MAX, ret_len);
+		return &f->sections[DWARF_INFO];
 	case DWARF_FORM_LINE:
-		return section_string(&f->sections[DWARF_LINE], offset, STRING_MAX, ret_len);
+		return &f->sections[DWARF_LINE];
 	case DW_FORM_line_strp:
-		return section_string(&f->sections[DWARF_LINE_STR], offset, STRING_MAX, ret_len);
+		return &f->sections[DWARF_LINE_STR];
 	case DW_FORM_GNU_strp_alt:
 	case DW_FORM_strp_sup:
-		f = f->alternate;
-		break;
+		return f->alternate ? &f->alternate->sections[DWARF_STR] : NULL;
 	case DW_FORM_strx:
 	case DW_FORM_strx1:
 	case DW_FORM_strx2:
 	case DW_FORM_strx3:
 	case DW_FORM_strx4:
 	case DW_FORM_GNU_str_index:
-		if (!string_offset(f, unit, v->value, &offset))
-			return NULL;
-		break;
+		return string_offset(f, unit, v->value, ret_offset) ? &f->sections[DWARF_STR] : NULL;
 	case DW_FORM_strp:
-		break;
+		return &f->sections[DWARF_STR];
 	default:
 		return NULL;
 	}
-	return f ? section_string(&f->sections[DWARF_STR], offset, STRING_MAX, ret_len) : NULL;
+}
+
+const char *dwarf_string(struct dwarf_file *f, const struct dwarf_unit *unit, const struct dwarf_value *v, u64 *ret_len)
+{
+	u64 offset;
+	struct dwarf_section *s = dwarf_string_at(f, unit, v, &offset);
+
+	return s ? section_string(s, offset, DWARF_STRING_MAX, ret_len) : NULL;
 }

@@ -31,7 +31,8 @@ enum dwarf_section_id {
 	DWARF_SECTIONS
 };
 
-#define DWARF_FORM_LINE 0xffffu /* a string at an offset of .debug_line, where DW_FORM_string means .debug_info */
+#define DWARF_STRING_MAX (64u << 10)
+#define DWARF_FORM_LINE  0xffffu /* a string at an offset of .debug_line, where DW_FORM_string means .debug_info */
 
 /* A value of an attribute. form is DW_FORM_*, 0: the attribute is absent. Inline strings are given by their offset. */
 struct dwarf_value {
@@ -99,6 +100,8 @@ struct dwarf_file {
 /* img: referenced. *ret is NULL if there is no .debug_info in it. */
 struct error *dwarf_open(struct image *img, struct dwarf_file **ret);
 void dwarf_close(struct dwarf_file *f);
+/* Gives back all memory for what was read; it can be read again. Units that it gave are gone. */
+void dwarf_rest(struct dwarf_file *f);
 
 /* unit.c. The unit that starts at offset, or that covers it; NULL: none, or of a form that is not supported. */
 struct dwarf_unit *dwarf_unit_at(struct dwarf_file *f, u64 offset);
@@ -118,6 +121,9 @@ bool dwarf_each_range(struct dwarf_file *f, const struct dwarf_unit *unit, const
 /* An address, direct or by index. */
 bool dwarf_address(struct dwarf_file *f, const struct dwarf_unit *unit, const struct dwarf_value *v, u64 *ret);
 
+/* Where a string value is: its section; NULL: absent. */
+struct dwarf_section *dwarf_string_at(
+        struct dwarf_file *f, const struct dwarf_unit *unit, const struct dwarf_value *v, u64 *ret_offset);
 /* The bytes of a string value (valid until the next read) and their number; NULL: absent. */
 const char *dwarf_string(
         struct dwarf_file *f, const struct dwarf_unit *unit, const struct dwarf_value *v, u64 *ret_len);

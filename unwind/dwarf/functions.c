@@ -7,7 +7,8 @@
 #include "grow.h"
 #include "search.h"
 
-#define FUNCTIONS_MAX (1u << 22)
+#define FUNCTIONS_MAX  (1u << 22)
+#define FUNCTIONS_KEPT (1u << 15) /* of all units together */
 
 struct index {
 	struct dwarf_file *f;
@@ -80,6 +81,25 @@ static void read_function(struct index *x, const struct die_walk *w, const struc
 		dwarf_each_range(x->f, x->unit, &die.low, &die.high, &die.ranges, add_function, x);
 }
 
+static void forget(struct dwarf_unit *unit)
+{
+	free(unit->functions);
+	unit->functions = NULL;
+	unit->nfunctions = 0;
+	unit->indexed = unit->indexed_deep = false;
+}
+
+/* Addresses come by unit, as a rule: what other units have is dropped as a whole. */
+static void make_room(struct dwarf_file *f)
+{
+	u64 n = 0;
+
+	for (u32 i = 0; i < f->nunits; i++)
+		n += f->units[i]->nfunctions;
+	for (u32 i = 0; i < f->nunits && n > FUNCTIONS_KEPT; i++)
+		forget(f->units[i]);
+}
+
 static void make_index(struct dwarf_file *f, struct dwarf_unit *unit, bool deep)
 {
 	struct index x = {.f = f, .unit = unit};
@@ -87,9 +107,8 @@ static void make_index(struct dwarf_file *f, struct dwarf_unit *unit, bool deep)
 	struct die_head head;
 	struct die_walk w;
 
-	free(unit->functions);
-	unit->functions = NULL;
-	unit->nfunctions = 0;
+	make_room(f);
+	forget(unit);
 	unit->indexed = true;
 	if (!dwarf_unit_root(f, unit) || !die_walk_start(&w, f, unit, unit->dies))
 		return;

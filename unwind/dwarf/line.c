@@ -9,7 +9,7 @@
 #include "line_read.h"
 #include "search.h"
 
-#define ROWS_KEPT (1u << 20) /* of all tables together, 16 bytes each */
+#define ROWS_KEPT (1u << 17) /* of all tables together, 16 bytes each */
 #define PATH_ROOM 4096u
 
 void line_table_destroy(struct line_table *t)

@@ -4,15 +4,33 @@
 
 #include "file.h"
 
-#define LIST_MAX (1ull << 20) /* bytes of one list */
+#define LIST_MAX  (1ull << 20) /* bytes of one list */
+#define WINDOW    (1ull << 12) /* what is looked at at once */
+#define ENTRY_MAX 32u          /* bytes */
 
 struct range_list {
 	struct dwarf_file *f;
 	const struct dwarf_unit *unit;
 	u64 base;
+	struct dwarf_section *s;
+	u64 at, left; /* what lies behind the window */
 	bool (*add)(void *ctx, u64 low, u64 high);
 	void *ctx;
 };
+
+/* Keeps an entry within the window c. False: the list ends, or it cannot be read. */
+static bool look(struct range_list *l, struct dwarf_cursor *c)
+{
+	u64 seen = cursor_left(c), size = seen + l->left < WINDOW ? seen + l->left : WINDOW;
+
+	if (seen < ENTRY_MAX && l->left) {
+		c->p = section_need(l->s, l->at - seen, size);
+		c->end = c->p ? c->p + size : NULL;
+		l->at += size - seen;
+		l->left = c->p ? l->left - (size - seen) : 0;
+	}
+	return c->p < c->end;
+}
 
 static bool address_at(struct dwarf_file *f, const struct dwarf_unit *unit, u64 index, u64 *ret)
 {
@@ -51,12 +69,13 @@ static bool add_one(const struct range_list *l, u64 low, u64 high)
 }
 
 /* Version 2 to 4: pairs of addresses; all ones before a new base; zeroes at the end. */
-static bool read_pairs(struct range_list *l, struct dwarf_cursor c)
+static bool read_pairs(struct range_list *l)
 {
+	struct dwarf_cursor c = {0};
 	u32 size = l->unit->addr_size;
 	u64 ones = size == 8 ? UINT64_MAX : UINT32_MAX;
 
-	while (cursor_left(&c) >= 2 * size && dwarf_spend(l->f, 1)) {
+	while (look(l, &c) && cursor_left(&c) >= 2 * size && dwarf_spend(l->f, 1)) {
 		u64 low = cursor_fixed(&c, size), high = cursor_fixed(&c, size);
 
 		if (!low && !high)
@@ -110,11 +129,12 @@ static bool read_entry(struct range_list *l, struct dwarf_cursor *c, bool *bad)
 	}
 }
 
-static bool read_entries(struct range_list *l, struct dwarf_cursor c)
+static bool read_entries(struct range_list *l)
 {
+	struct dwarf_cursor c = {0};
 	bool bad = false;
 
-	while (c.p < c.end && dwarf_spend(l->f, 1))
+	while (look(l, &c) && dwarf_spend(l->f, 1))
 		if (!read_entry(l, &c, &bad))
 			return !bad;
 	return false;
@@ -142,17 +162,12 @@ static bool list_offset(struct dwarf_file *f, const struct dwarf_unit *unit, con
 static bool each_of_list(struct range_list *l, const struct dwarf_value *ranges)
 {
 	struct dwarf_section *s = &l->f->sections[l->unit->version >= 5 ? DWARF_RNGLISTS : DWARF_RANGES];
-	u64 offset, size;
-	struct dwarf_cursor c;
 
-	if (!list_offset(l->f, l->unit, ranges, &offset) || offset >= s->size)
+	if (!list_offset(l->f, l->unit, ranges, &l->at) || l->at >= s->size)
 		return false;
-	size = s->size - offset < LIST_MAX ? s->size - offset : LIST_MAX;
-	c.p = section_need(s, offset, size);
-	if (!c.p)
-		return false;
-	c.end = c.p + size;
-	return l->unit->version >= 5 ? read_entries(l, c) : read_pairs(l, c);
+	l->s = s;
+	l->left = s->size - l->at < LIST_MAX ? s->size - l->at : LIST_MAX;
+	return l->unit->version >= 5 ? read_entries(l) : read_pairs(l);
 }
 
 bool dwarf_each_range(struct dwarf_file *f, const struct dwarf_unit *unit, const struct dwarf_value *low,

@@ -69,6 +69,13 @@ static bool open_old(struct dwarf_section *s, const GElf_Shdr *sh)
 	return s->unpacker;
 }
 
+static u32 chunks_for(const char *name)
+{
+	if (!strcmp(name, ".debug_str"))
+		return SECTION_RANDOM;
+	return strcmp(name, ".debug_info") ? SECTION_CHUNKS : SECTION_WIDE;
+}
+
 static bool open_any(struct dwarf_section *s, const char *name)
 {
 	GElf_Shdr sh;
@@ -90,7 +97,7 @@ void section_open(struct dwarf_section *s, struct image *img, const char *name)
 		section_close(s);
 		return;
 	}
-	s->most = strcmp(name, ".debug_str") ? SECTION_CHUNKS : SECTION_RANDOM;
+	s->most = chunks_for(name);
 	s->nchunks = (s->size + SECTION_CHUNK - 1) / SECTION_CHUNK;
 	place = mmap(NULL, s->size + SECTION_CHUNK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
 	        -1, 0);
@@ -232,6 +239,17 @@ static bool fill(struct dwarf_section *s, u32 chunk, u64 needed_since)
 	return true;
 }
 
+void section_rest(struct dwarf_section *s)
+{
+	stop_ahead(s);
+	for (u32 i = 0; i < s->nchunks; i++)
+		if (s->used[i])
+			drop(s, i);
+	if (s->unpacker)
+		unpacker_rest(s->unpacker);
+	s->next = 0;
+}
+
 void section_sequential(struct dwarf_section *s)
 {
 	if (!s->unpacker || s->ahead || s->nchunks < CHUNKS_AHEAD)
@@ -241,6 +259,11 @@ void section_sequential(struct dwarf_section *s)
 		if (s->used[i])
 			drop(s, i);
 	s->ahead = read_ahead_start(s->unpacker, s->bytes, s->size);
+}
+
+void section_ordered(struct dwarf_section *s)
+{
+	s->most = SECTION_CHUNKS;
 }
 
 const u8 *section_need(struct dwarf_section *s, u64 offset, u64 len)

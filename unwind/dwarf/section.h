@@ -14,7 +14,8 @@
 
 #define SECTION_CHUNK  (1ull << 18)
 #define SECTION_MAX    (16ull << 30) /* unpacked */
-#define SECTION_CHUNKS 8u            /* in memory at once, unless one request needs more */
+#define SECTION_CHUNKS 4u            /* in memory at once, unless one request needs more */
+#define SECTION_WIDE   8u            /* of entries, which refer to each other */
 #define SECTION_RANDOM 24u           /* of strings, which are read in no order */
 
 struct unpacker;   /* unpack.h */
@@ -38,8 +39,12 @@ struct dwarf_section {
 /* ".debug_info" and so on. img must outlive it. An absent or unreadable section is one of size 0. */
 void section_open(struct dwarf_section *s, struct image *img, const char *name);
 void section_close(struct dwarf_section *s);
+/* Gives its memory back; it can be read again, from the start. */
+void section_rest(struct dwarf_section *s);
 /* Announces that the section will be read from start to end: a thread unpacks ahead. */
 void section_sequential(struct dwarf_section *s);
+/* Announces offsets in order, though with gaps: little is kept. */
+void section_ordered(struct dwarf_section *s);
 /* len bytes at offset, valid until the next call; NULL: not within the section, or the file is corrupt there. */
 const u8 *section_need(struct dwarf_section *s, u64 offset, u64 len);
 /* A string, at most max bytes of it: its bytes (valid until the next call) and length. NULL: no string there. */

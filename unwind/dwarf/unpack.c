@@ -24,9 +24,9 @@ struct unpacker {
 	enum packing packing;
 	u64 offset, size, unpacked;
 	u64 in, out; /* in: of what input[] has not */
-	u8 *input;
+	u8 *input;   /* NULL: at rest, neither of what follows is there */
 	size_t next, have;
-	struct inflate_state state;
+	struct inflate_state *state;
 	ZSTD_DCtx *zstd;
 	struct saved **saved; /* [n]: at or behind n * SAVE_EVERY */
 	u32 nsaved;
@@ -44,10 +44,43 @@ static void restart(struct unpacker *u)
 {
 	u->in = u->packing == PACKING_ZLIB ? ZLIB_HEADER : 0;
 	u->out = u->next = u->have = 0;
-	if (u->packing == PACKING_ZLIB)
-		isal_inflate_init(&u->state);
-	else
+	if (u->state)
+		isal_inflate_init(u->state);
+	if (u->zstd)
 		ZSTD_DCtx_reset(u->zstd, ZSTD_reset_session_only);
+}
+
+void unpacker_rest(struct unpacker *u)
+{
+	for (u32 i = 0; i < u->nsaved; i++)
+		free(u->saved[i]);
+	free(u->saved);
+	free(u->input);
+	free(u->state);
+	ZSTD_freeDCtx(u->zstd);
+	u->saved = NULL;
+	u->nsaved = 0;
+	u->input = NULL;
+	u->state = NULL;
+	u->zstd = NULL;
+	restart(u);
+}
+
+static bool wake(struct unpacker *u)
+{
+	if (u->input)
+		return true;
+	u->input = malloc(INPUT);
+	if (u->packing == PACKING_ZLIB)
+		u->state = malloc(sizeof(*u->state));
+	else
+		u->zstd = ZSTD_createDCtx();
+	if (u->input && (u->state || u->zstd)) {
+		restart(u);
+		return true;
+	}
+	unpacker_rest(u);
+	return false;
 }
 
 struct unpacker *unpacker_create(struct image *img, enum packing packing, u64 offset, u64 size, u64 unpacked)
@@ -65,25 +98,14 @@ struct unpacker *unpacker_create(struct image *img, enum packing packing, u64 of
 	u->offset = offset;
 	u->size = size;
 	u->unpacked = unpacked;
-	u->input = malloc(INPUT);
-	u->zstd = packing == PACKING_ZSTD ? ZSTD_createDCtx() : NULL;
-	if (!u->input || (packing == PACKING_ZSTD && !u->zstd)) {
-		unpacker_destroy(u);
-		return NULL;
-	}
 	restart(u);
 	return u;
 }
 
 void unpacker_destroy(struct unpacker *u)
 {
-	if (!u)
-		return;
-	for (u32 i = 0; i < u->nsaved; i++)
-		free(u->saved[i]);
-	free(u->saved);
-	free(u->input);
-	ZSTD_freeDCtx(u->zstd);
+	if (u)
+		unpacker_rest(u);
 	free(u);
 }
 
@@ -102,7 +124,7 @@ static void save(struct unpacker *u)
 	s = grow(&u->saved, u->nsaved, sizeof(*u->saved)) ? NULL : malloc(sizeof(*s));
 	if (!s)
 		return;
-	s->state = u->state;
+	s->state = *u->state;
 	s->in = u->in - (u->have - u->next);
 	s->out = u->out;
 	u->saved[u->nsaved++] = s;
@@ -118,7 +140,7 @@ void unpacker_seek(struct unpacker *u, u64 offset)
 		return;
 	restart(u);
 	if (best) {
-		u->state = u->saved[best - 1]->state;
+		*u->state = u->saved[best - 1]->state;
 		u->in = u->saved[best - 1]->in;
 		u->out = u->saved[best - 1]->out;
 	}
@@ -144,14 +166,14 @@ static size_t inflate_some(struct unpacker *u, u8 *dst, size_t size)
 {
 	bool more = refill(u);
 
-	u->state.next_in = u->input + u->next;
-	u->state.avail_in = more ? u->have - u->next : 0;
-	u->state.next_out = dst;
-	u->state.avail_out = size;
-	if (isal_inflate(&u->state) != ISAL_DECOMP_OK)
+	u->state->next_in = u->input + u->next;
+	u->state->avail_in = more ? u->have - u->next : 0;
+	u->state->next_out = dst;
+	u->state->avail_out = size;
+	if (isal_inflate(u->state) != ISAL_DECOMP_OK)
 		return 0;
-	u->next = u->have - u->state.avail_in;
-	return !more && u->state.avail_out == size ? 0 : size - u->state.avail_out;
+	u->next = u->have - u->state->avail_in;
+	return !more && u->state->avail_out == size ? 0 : size - u->state->avail_out;
 }
 
 static size_t zstd_some(struct unpacker *u, u8 *dst, size_t size)
@@ -171,6 +193,8 @@ bool unpacker_next(struct unpacker *u, u8 *dst, size_t size)
 	u64 idle = 0, before;
 	size_t done = 0, n;
 
+	if (!wake(u))
+		return false;
 	while (done < size) {
 		before = u->in;
 		n = u->packing == PACKING_ZLIB ? inflate_some(u, dst + done, size - done)

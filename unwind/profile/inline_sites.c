@@ -152,6 +152,18 @@ static struct site *find_site(struct inline_sites *s, u32 function)
 	return at && s->sites[*at].function == function ? &s->sites[*at] : NULL;
 }
 
+static struct error *keep(struct inline_sites *s, struct site *site, const struct inline_frame *frames, u32 n)
+{
+	if (!reserve(&s->frames, s->nframes, n, &s->frames_room, sizeof(*s->frames)))
+		return &error_no_memory;
+	memcpy(s->frames + s->nframes, frames, n * sizeof(*frames));
+	site->known = true;
+	site->first = s->nframes;
+	site->n = n;
+	s->nframes += n;
+	return NULL;
+}
+
 static struct error *look_up(struct inline_sites *s, struct site *site)
 {
 	struct inlines *inlines = s->images[site->image].inlines;
@@ -162,16 +174,7 @@ static struct error *look_up(struct inline_sites *s, struct site *site)
 	if (site->known || !inlines)
 		return NULL;
 	err = inlines_find(inlines, site->addr, &frames, &n);
-	if (!err && !reserve(&s->frames, s->nframes, n, &s->frames_room, sizeof(*s->frames)))
-		err = &error_no_memory;
-	if (err)
-		return err;
-	memcpy(s->frames + s->nframes, frames, n * sizeof(*frames));
-	site->known = true;
-	site->first = s->nframes;
-	site->n = n;
-	s->nframes += n;
-	return NULL;
+	return err ? err : keep(s, site, frames, n);
 }
 
 static struct error *show(struct inline_sites *s, const struct inline_frame *f, const char **ret)
@@ -192,28 +195,39 @@ struct error *inline_sites_names(struct inline_sites *s, u32 function, const cha
 	return err;
 }
 
-/* All places of one image, in the order that is best for its file. */
+struct look_up {
+	struct inline_sites *s;
+	const u32 *sites;
+};
+
+static struct error *found(void *ctx, u32 index, const struct inline_frame *frames, u32 n)
+{
+	struct look_up *l = ctx;
+
+	return keep(l->s, &l->s->sites[l->sites[index]], frames, n);
+}
+
+/* All places of one image. */
 static struct error *look_up_image(struct inline_sites *s, u32 image)
 {
 	cleanup(free) u64 *addrs = calloc(s->nsites + 1, sizeof(*addrs));
 	cleanup(free) u32 *sites = calloc(s->nsites + 1, sizeof(*sites));
-	cleanup(free) u32 *order = calloc(s->nsites + 1, sizeof(*order));
+	struct look_up l = {s, sites};
 	struct error *err;
 	u32 n = 0;
 
-	if (!addrs || !sites || !order)
+	if (!addrs || !sites)
 		return &error_no_memory;
 	for (u32 i = 0; i < s->nsites; i++) {
-		if (s->sites[i].image != image)
+		if (s->sites[i].image != image || s->sites[i].known)
 			continue;
 		sites[n] = i;
 		addrs[n++] = s->sites[i].addr;
 	}
 	if (!n)
 		return NULL;
-	err = inlines_order(s->images[image].inlines, addrs, n, order);
-	for (u32 i = 0; i < n && !err; i++)
-		err = look_up(s, &s->sites[sites[order[i]]]);
+	err = inlines_find_all(s->images[image].inlines, addrs, n, found, &l);
+	inlines_rest(s->images[image].inlines);
 	return err;
 }
 

@@ -15,22 +15,36 @@
 #include "table.h"
 
 #define ENTRIES      (DWARF_FORM_LINE + 1)
-#define MANY         1000u /* addresses that make it worth a thread to read ahead */
-#define FOLLOWED_MAX 16u   /* references from a function to what it is an instance of */
+#define MANY         1000u      /* addresses that make it worth a thread to read ahead */
+#define WAITING      (1u << 16) /* frames, at most, that wait for names at once */
+#define FOLLOWED_MAX 16u        /* references from a function to what it is an instance of */
 
-struct function { /* what is known of one */
-	const char *name;
+struct text {
+	struct dwarf_section *section; /* NULL: it was looked at */
+	u64 offset;
+	const char *bytes; /* NULL: not yet read, or nothing there */
+};
+
+struct function {               /* what is known of one */
+	u32 linkage_name, name; /* numbers of texts, from 1; 0: none */
 	u32 definition;
+};
+
+struct found {
+	u32 index, first, n; /* of an address, in frames and their functions */
 };
 
 struct inlines {
 	struct dwarf_file *dwarf;
-	struct table names;   /* a string by the hash of where it is, or of its bytes */
+	struct table names; /* the number of a text by the hash of where it is; a path by that of its bytes */
+	struct text *texts;
+	u32 ntexts, nread;    /* nread: all before were looked at */
 	struct table entries; /* an index into functions by the hash of where its entry is */
 	struct function *functions;
 	u32 nfunctions;
 	struct dwarf_die chain[CHAIN_MAX];
 	struct inline_frame frames[INLINES_MAX];
+	u32 of[INLINES_MAX]; /* the function of a frame, from 1; 0: unknown */
 	char **strings;
 	u32 nstrings;
 };
@@ -86,48 +100,119 @@ void inlines_close(struct inlines *in)
 	for (u32 i = 0; i < in->nstrings; i++)
 		free(in->strings[i]);
 	free(in->strings);
+	free(in->texts);
 	free(in->functions);
 	table_free(&in->names);
 	table_free(&in->entries);
 	free(in);
 }
 
-/* Takes over text, also on failure. */
-static struct error *keep(struct inlines *in, u64 key, char *text, const char **ret)
+void inlines_rest(struct inlines *in)
 {
-	if (!text || grow(&in->strings, in->nstrings, sizeof(*in->strings))) {
-		free(text);
-		return &error_no_memory;
-	}
-	in->strings[in->nstrings++] = text;
-	*ret = text;
-	return table_put(&in->names, key, (u64)(uintptr_t)text);
+	dwarf_rest(in->dwarf);
+	free(in->functions);
+	free(in->texts);
+	in->functions = NULL;
+	in->texts = NULL;
+	in->nfunctions = in->ntexts = in->nread = 0;
+	table_free(&in->names); /* its keys and those of entries are addresses of units */
+	table_free(&in->entries);
 }
 
-/* The string of a value, kept once. */
-static struct error *intern(struct inlines *in, struct dwarf_file *f, const struct dwarf_unit *unit,
-        const struct dwarf_value *v, const char **ret)
+/* Takes over string, also on failure. */
+static struct error *own(struct inlines *in, char *string)
 {
-	bool of_file = v->form == DW_FORM_strp || v->form == DW_FORM_string;
-	u64 key = place_key(v->form, of_file ? (const void *)f : unit, v->value), len;
-	const u64 *known = table_get(&in->names, key);
-	const char *text;
+	if (!string || grow(&in->strings, in->nstrings, sizeof(*in->strings))) {
+		free(string);
+		return &error_no_memory;
+	}
+	in->strings[in->nstrings++] = string;
+	return NULL;
+}
+
+static struct error *read_text(struct inlines *in, struct text *text)
+{
+	u64 len;
+	const char *bytes = section_string(text->section, text->offset, DWARF_STRING_MAX, &len);
+	struct error *err;
 	char *copy;
 
-	if (known) {
-		*ret = (const char *)(uintptr_t)*known;
-		return NULL;
-	}
-	*ret = NULL;
-	text = dwarf_string(f, unit, v, &len);
-	if (!text || !len)
+	text->section = NULL;
+	if (!bytes || !len)
 		return NULL;
 	copy = malloc(len + 1);
 	if (copy) {
-		memcpy(copy, text, len);
+		memcpy(copy, bytes, len);
 		copy[len] = 0;
 	}
-	return keep(in, key, copy, ret);
+	err = own(in, copy);
+	if (!err)
+		text->bytes = copy;
+	return err;
+}
+
+static int compare_texts(const void *left, const void *right)
+{
+	const struct text *a = *(struct text *const *)left, *b = *(struct text *const *)right;
+
+	if (a->section != b->section)
+		return a->section < b->section ? -1 : 1;
+	return (a->offset > b->offset) - (a->offset < b->offset);
+}
+
+/* Reads the texts that were met, in the order of the file: a compressed section is unpacked once. */
+static struct error *read_texts(struct inlines *in)
+{
+	u32 n = in->ntexts - in->nread;
+	cleanup(free) struct text **list = malloc((n + 1) * sizeof(*list));
+	struct error *err = list ? NULL : &error_no_memory;
+
+	for (u32 i = 0; i < n && !err; i++)
+		list[i] = &in->texts[in->nread + i];
+	if (n && !err)
+		qsort(list, n, sizeof(*list), compare_texts);
+	for (u32 i = 0; i < n && !err; i++)
+		if (list[i]->section)
+			err = read_text(in, list[i]);
+	in->nread = in->ntexts;
+	return err;
+}
+
+/* The number of the text that a value is, which is read later, unless it lies among the entries. 0: there is none. */
+static struct error *text_of(
+        struct inlines *in, struct dwarf_file *f, const struct dwarf_unit *unit, const struct dwarf_value *v, u32 *ret)
+{
+	bool of_file = v->form == DW_FORM_strp || v->form == DW_FORM_string;
+	u64 key = place_key(v->form, of_file ? (const void *)f : unit, v->value);
+	const u64 *known = table_get(&in->names, key);
+	struct text text = {0};
+	struct error *err = NULL;
+
+	*ret = known ? *known : 0;
+	if (known)
+		return NULL;
+	text.section = dwarf_string_at(f, unit, v, &text.offset);
+	if (!text.section || text.offset >= text.section->size)
+		return NULL;
+	if (text.section == &f->sections[DWARF_INFO]) {
+		err = read_text(in, &text);
+		if (err || !text.bytes)
+			return err;
+	}
+	err = grow(&in->texts, in->ntexts, sizeof(*in->texts));
+	if (err)
+		return err;
+	in->texts[in->ntexts++] = text;
+	*ret = in->ntexts;
+	return table_put(&in->names, key, in->ntexts);
+}
+
+static const char *name_of(const struct inlines *in, u32 function)
+{
+	const struct function *fn = function ? &in->functions[function - 1] : NULL;
+	const char *name = fn && fn->linkage_name ? in->texts[fn->linkage_name - 1].bytes : NULL;
+
+	return name || !fn || !fn->name ? name : in->texts[fn->name - 1].bytes;
 }
 
 /* What may still give the name of a function: entries to be read, the last one first. */
@@ -138,8 +223,7 @@ struct name_search {
 		u64 offset;
 	} todo[FOLLOWED_MAX * 2 + 2];
 	u32 ntodo, followed;
-	const char *name; /* the first plain one */
-	struct function found;
+	struct function found; /* the first of each */
 };
 
 static void follow(struct name_search *s, struct dwarf_file *f, struct dwarf_unit *unit, const struct dwarf_value *ref)
@@ -159,13 +243,13 @@ static struct error *name_entry(struct inlines *in, struct name_search *s, struc
 {
 	struct error *err = NULL;
 
-	if (die->linkage_name.form && !s->found.name)
-		err = intern(in, f, unit, &die->linkage_name, &s->found.name);
-	if (!err && !s->name && die->name.form)
-		err = intern(in, f, unit, &die->name, &s->name);
+	if (die->linkage_name.form && !s->found.linkage_name)
+		err = text_of(in, f, unit, &die->linkage_name, &s->found.linkage_name);
+	if (!err && !s->found.name && die->name.form)
+		err = text_of(in, f, unit, &die->name, &s->found.name);
 	if (!s->found.definition)
 		s->found.definition = die->decl_line.value;
-	if (err || (s->found.name && s->found.definition))
+	if (err || (s->found.linkage_name && s->found.definition))
 		return err;
 	follow(s, f, unit, &die->origin);
 	follow(s, f, unit, &die->specification);
@@ -178,7 +262,7 @@ static struct error *find_function(
 	struct name_search s = {.ntodo = 0};
 	struct error *err = name_entry(in, &s, in->dwarf, unit, die);
 
-	while (!err && !(s.found.name && s.found.definition) && s.ntodo) {
+	while (!err && !(s.found.linkage_name && s.found.definition) && s.ntodo) {
 		struct dwarf_file *f = s.todo[--s.ntodo].f;
 		struct dwarf_unit *u = s.todo[s.ntodo].unit;
 		struct dwarf_die next;
@@ -189,8 +273,6 @@ static struct error *find_function(
 			err = name_entry(in, &s, f, u, &next);
 	}
 	*ret = s.found;
-	if (!ret->name)
-		ret->name = s.name;
 	return err;
 }
 
@@ -206,7 +288,7 @@ static struct error *keep_function(struct inlines *in, u64 key, const struct fun
 
 /* Instances of one function share what is known of it: found once. */
 static struct error *describe_function(
-        struct inlines *in, struct dwarf_unit *unit, const struct dwarf_die *die, struct inline_frame *ret)
+        struct inlines *in, struct dwarf_unit *unit, const struct dwarf_die *die, u32 *ret)
 {
 	bool instance = die->origin.form && !die->name.form && !die->linkage_name.form && !die->specification.form;
 	u64 key = place_key(ENTRIES + die->origin.form * instance, unit, instance ? die->origin.value : die->offset);
@@ -214,15 +296,14 @@ static struct error *describe_function(
 	struct error *err = NULL;
 	struct function fn;
 
-	if (known) {
-		fn = in->functions[*known];
-	} else {
-		err = find_function(in, unit, die, &fn);
-		if (!err)
-			err = keep_function(in, key, &fn);
-	}
-	ret->name = fn.name;
-	ret->definition = fn.definition;
+	*ret = known ? *known + 1 : 0;
+	if (known)
+		return NULL;
+	err = find_function(in, unit, die, &fn);
+	if (!err)
+		err = keep_function(in, key, &fn);
+	if (!err)
+		*ret = in->nfunctions;
 	return err;
 }
 
@@ -248,9 +329,12 @@ static struct error *path_of(
 		free(path);
 		*ret = (const char *)(uintptr_t)*known;
 	} else {
-		err = keep(in, key ? key : 2, path, ret);
+		err = own(in, path);
+		if (!err)
+			err = table_put(&in->names, key ? key : 2, (u64)(uintptr_t)path);
 		if (err)
 			return err;
+		*ret = path;
 	}
 	t->paths[file] = *ret;
 	return NULL;
@@ -277,12 +361,12 @@ static struct error *place_frames(struct inlines *in, struct dwarf_unit *unit, u
 	return err;
 }
 
-struct error *inlines_find(struct inlines *in, u64 addr, const struct inline_frame **ret, u32 *n)
+/* All but the names. */
+static struct error *look_up(struct inlines *in, u64 addr, u32 *n)
 {
 	struct dwarf_unit *unit;
 	struct error *err = NULL;
 
-	*ret = in->frames;
 	*n = 0;
 	dwarf_refill(in->dwarf);
 	unit = dwarf_unit_by_address(in->dwarf, addr);
@@ -290,12 +374,28 @@ struct error *inlines_find(struct inlines *in, u64 addr, const struct inline_fra
 		return NULL;
 	*n = dwarf_chain(in->dwarf, unit, addr, in->chain);
 	memset(in->frames, 0, (*n ? *n : 1) * sizeof(*in->frames));
-	for (u32 i = 0; i < *n && !err; i++)
-		err = describe_function(in, unit, &in->chain[i], &in->frames[i]);
+	in->of[0] = 0;
+	for (u32 i = 0; i < *n && !err; i++) {
+		err = describe_function(in, unit, &in->chain[i], &in->of[i]);
+		if (!err)
+			in->frames[i].definition = in->functions[in->of[i] - 1].definition;
+	}
 	if (!err)
 		err = place_frames(in, unit, addr, *n);
 	if (!err && !*n)
 		*n = in->frames[0].file != NULL;
+	return err;
+}
+
+struct error *inlines_find(struct inlines *in, u64 addr, const struct inline_frame **ret, u32 *n)
+{
+	struct error *err = look_up(in, addr, n);
+
+	*ret = in->frames;
+	if (!err)
+		err = read_texts(in);
+	for (u32 i = 0; i < *n && !err; i++)
+		in->frames[i].name = name_of(in, in->of[i]);
 	return err;
 }
 
@@ -313,20 +413,73 @@ static int compare(const void *left, const void *right)
 	return (a->addr > b->addr) - (a->addr < b->addr);
 }
 
-struct error *inlines_order(struct inlines *in, const u64 *addrs, u32 n, u32 *order)
+static struct ordered *order(struct inlines *in, const u64 *addrs, u32 n)
 {
-	cleanup(free) struct ordered *list = malloc((n + 1) * sizeof(*list));
+	struct ordered *list = malloc((n + 1) * sizeof(*list));
 
 	if (!list)
-		return &error_no_memory;
+		return NULL;
 	dwarf_refill(in->dwarf);
 	for (u32 i = 0; i < n; i++)
 		list[i] = (struct ordered){dwarf_unit_guess(in->dwarf, addrs[i]), addrs[i], i};
 	if (n)
 		qsort(list, n, sizeof(*list), compare);
-	for (u32 i = 0; i < n; i++)
-		order[i] = list[i].index;
 	if (n >= MANY)
 		section_sequential(&in->dwarf->sections[DWARF_INFO]);
-	return NULL;
+	for (struct dwarf_file *f = in->dwarf; f; f = f->alternate)
+		section_ordered(&f->sections[DWARF_STR]);
+	return list;
+}
+
+/* What was looked up and waits for its names. */
+struct waiting {
+	struct found *list;
+	u32 n;
+	struct inline_frame *frames;
+	u32 *of;
+	u32 nframes;
+	struct error *(*found)(void *ctx, u32 index, const struct inline_frame *frames, u32 n);
+	void *ctx;
+};
+
+static void wait_for_names(struct inlines *in, struct waiting *w, u32 index, u32 n)
+{
+	memcpy(w->frames + w->nframes, in->frames, n * sizeof(*w->frames));
+	memcpy(w->of + w->nframes, in->of, n * sizeof(*w->of));
+	w->list[w->n++] = (struct found){index, w->nframes, n};
+	w->nframes += n;
+}
+
+static struct error *hand_out(struct inlines *in, struct waiting *w)
+{
+	struct error *err = read_texts(in);
+
+	for (u32 i = 0; i < w->nframes && !err; i++)
+		w->frames[i].name = name_of(in, w->of[i]);
+	for (u32 i = 0; i < w->n && !err; i++)
+		err = w->found(w->ctx, w->list[i].index, w->frames + w->list[i].first, w->list[i].n);
+	w->n = w->nframes = 0;
+	return err;
+}
+
+struct error *inlines_find_all(struct inlines *in, const u64 *addrs, u32 n,
+        struct error *(*found)(void *ctx, u32 index, const struct inline_frame *frames, u32 n), void *ctx)
+{
+	cleanup(free) struct ordered *list = order(in, addrs, n);
+	cleanup(free) struct found *waiting = malloc((n + 1) * sizeof(*waiting));
+	cleanup(free) struct inline_frame *frames = malloc(WAITING * sizeof(*frames));
+	cleanup(free) u32 *of = malloc(WAITING * sizeof(*of));
+	struct waiting w = {waiting, 0, frames, of, 0, found, ctx};
+	struct error *err = list && waiting && frames && of ? NULL : &error_no_memory;
+	u32 depth;
+
+	for (u32 i = 0; i < n && !err; i++) {
+		if (w.nframes + INLINES_MAX > WAITING)
+			err = hand_out(in, &w);
+		if (!err)
+			err = look_up(in, list[i].addr, &depth);
+		if (!err)
+			wait_for_names(in, &w, list[i].index, depth);
+	}
+	return err ? err : hand_out(in, &w);
 }

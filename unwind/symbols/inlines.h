@@ -30,6 +30,8 @@ struct error *inlines_open(struct image *img, const char *root, struct inlines *
 /* The same of a separate debug file that came from elsewhere. */
 struct error *inlines_open_debug(struct image *debug, const char *root, struct inlines **ret);
 void inlines_close(struct inlines *in);
+/* Gives back all memory but that of names and files that were returned; more can be looked up. */
+void inlines_rest(struct inlines *in);
 /*
  * The frames at addr (file address), innermost first; the last one is the function itself. At most INLINES_MAX, valid
  * until the next call. *n is 0 if nothing is known about addr; it is one frame without a name if only the line is
@@ -37,9 +39,10 @@ void inlines_close(struct inlines *in);
  */
 struct error *inlines_find(struct inlines *in, u64 addr, const struct inline_frame **ret, u32 *n);
 /*
- * Sorts indices of n addresses so that looking them up in this order reads the file once, from start to end. order is
- * the caller's, of n.
+ * The same for n addresses, in the order that reads the file once, from start to end, and names after that in the order
+ * of the strings: calls found with the index of each address.
  */
-struct error *inlines_order(struct inlines *in, const u64 *addrs, u32 n, u32 *order);
+struct error *inlines_find_all(struct inlines *in, const u64 *addrs, u32 n,
+        struct error *(*found)(void *ctx, u32 index, const struct inline_frame *frames, u32 n), void *ctx);
 
 #endif
