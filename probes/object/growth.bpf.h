@@ -11,6 +11,13 @@ enum growth_call_number { /* arch/x86/entry/syscalls/syscall_64.tbl */
 	GROWTH_CALL_MUNMAP = 11,
 	GROWTH_CALL_BRK = 12,
 	GROWTH_CALL_MREMAP = 25,
+	GROWTH_CALL_MADVISE = 28,
+};
+
+enum growth_advice { /* include/uapi/asm-generic/mman-common.h: pages that are gone at once */
+	GROWTH_DONTNEED = 4,
+	GROWTH_REMOVE = 9,
+	GROWTH_DONTNEED_LOCKED = 24,
 };
 
 #define GROWTH_MAP_SHARED    1 /* MAP_SHARED, and a bit of MAP_SHARED_VALIDATE */
@@ -58,16 +65,28 @@ static inline u64 growth_up(u64 addr)
 	return (addr + GROWTH_PAGE - 1) & ~(GROWTH_PAGE - 1);
 }
 
+static inline bool growth_is_call(struct pt_regs___kernel *regs, long number)
+{
+	switch (number) {
+	case GROWTH_CALL_MMAP:
+	case GROWTH_CALL_MUNMAP:
+	case GROWTH_CALL_BRK:
+	case GROWTH_CALL_MREMAP:
+		return true;
+	case GROWTH_CALL_MADVISE:
+		return regs->dx == GROWTH_DONTNEED || regs->dx == GROWTH_REMOVE || regs->dx == GROWTH_DONTNEED_LOCKED;
+	default:
+		return false;
+	}
+}
+
 SEC("tp_btf/sys_enter")
 int BPF_PROG(growth_enter, struct pt_regs___kernel *regs, long number)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct growth_call *call;
 
-	if (ticks != TICKS_TAKEN || (number != GROWTH_CALL_MMAP && number != GROWTH_CALL_MUNMAP &&
-	                                    number != GROWTH_CALL_BRK && number != GROWTH_CALL_MREMAP))
-		return 0;
-	if (!find_target())
+	if (ticks != TICKS_TAKEN || !growth_is_call(regs, number) || !find_target())
 		return 0;
 	call = bpf_task_storage_get(&growth_calls, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!call)
@@ -101,9 +120,11 @@ static inline void growth_of_mremap(struct growth_call *call, u64 from, u64 from
 		r->gone_size = from_size - size;
 		return;
 	}
-	r->gone = from;
-	r->gone_size = from_size < size ? from_size : size;
-	r->moved = to;
+	if (to != from) {
+		r->gone = from;
+		r->gone_size = from_size < size ? from_size : size;
+		r->moved = to;
+	}
 	if (size > from_size) {
 		r->added = to + from_size;
 		r->added_size = size - from_size;
@@ -132,6 +153,10 @@ static inline void growth_fill(struct growth_call *call, struct pt_regs___kernel
 		break;
 	case GROWTH_CALL_MREMAP:
 		growth_of_mremap(call, regs->di, growth_up(regs->si), growth_up(regs->dx), ret);
+		break;
+	case GROWTH_CALL_MADVISE:
+		call->record.gone = call->record.moved = regs->di;
+		call->record.gone_size = growth_up(regs->si);
 	}
 }
 
@@ -169,7 +194,7 @@ int BPF_PROG(growth_exit, struct pt_regs___kernel *regs, long ret)
 		own->mapped_bytes += call->record.added_size;
 		bpf_tail_call(ctx, &growth_exit_now, 0);
 	} else if (call->record.gone_size) {
-		own->unmapped++;
+		own->unmapped += call->record.moved != call->record.gone;
 		growth_send(call, 0);
 	}
 	return 0;

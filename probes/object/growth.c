@@ -31,7 +31,7 @@ struct growth {
 	const struct event_host *host;
 	struct bpf_link *on_enter, *on_exit;
 	struct fault_events faults;
-	struct growth_ledger ledger;
+	struct growth_ledgers ledgers;
 	struct leak_stacks stacks;
 	struct table mapping; /* hashes of stacks that map */
 	u64 point_ns, step_ns, ended_ns;
@@ -59,7 +59,7 @@ static void destroy(void *event)
 	bpf_link__destroy(g->on_enter);
 	bpf_link__destroy(g->on_exit);
 	fault_events_close(&g->faults);
-	growth_ledger_free(&g->ledger);
+	growth_ledgers_free(&g->ledgers);
 	leak_stacks_free(&g->stacks);
 	table_free(&g->mapping);
 	free(g->report);
@@ -104,6 +104,7 @@ static struct error *start(void *event, bool at_exec)
 {
 	struct growth *g = event;
 
+	g->summary.left.at_exec = at_exec;
 	leak_stacks_begin(&g->stacks, now_ns());
 	add_point(g, now_ns());
 	object_take_ticks(g->host->object, at_exec ? TICKS_AT_EXEC : TICKS_TAKEN);
@@ -140,7 +141,7 @@ static struct error *record(void *event, const void *data, size_t size)
 	memcpy(&r, data, sizeof(r));
 	if (r.added_size && r.hash)
 		err = table_put(&g->mapping, r.hash, 1);
-	return err ? err : growth_ledger_add(&g->ledger, &r);
+	return err ? err : growth_ledgers_add(&g->ledgers, &r);
 }
 
 static struct error *stack(void *event, const struct stack_record *record, const struct frame *frames, u32 n)
@@ -188,7 +189,8 @@ static int by_size(const void *a, const void *b)
 	return (x->bytes < y->bytes) - (x->bytes > y->bytes);
 }
 
-static void print_part(FILE *out, const struct profile *p, const struct grown *all, u32 n, bool mapped)
+static void print_part(
+        FILE *out, const struct profile *p, const struct grown *all, u32 n, bool mapped, const char *still)
 {
 	char text[128], bytes[LOSS_AMOUNT];
 	u32 told = 0, of = 0;
@@ -197,8 +199,8 @@ static void print_part(FILE *out, const struct profile *p, const struct grown *a
 		if (all[i].mapped != mapped || ++of > TOLD)
 			continue;
 		if (!told++)
-			fprintf(out, "yrt: %s:\n",
-			        mapped ? "mapped, and still mapped" : "touched, and still in memory");
+			fprintf(out, "yrt: %s, and %s %s:\n", mapped ? "mapped" : "touched", still,
+			        mapped ? "mapped" : "in memory");
 		leak_describe(&all[i].growth, text, sizeof(text));
 		fprintf(out, "  %s: %s in %lu %s\n    ", text, loss_amount((double)all[i].bytes, bytes), all[i].blocks,
 		        mapped ? "mappings" : "pages");
@@ -225,6 +227,7 @@ static struct error *report(struct growth *g, struct profile *p)
 {
 	const struct alloc_options *options = g->host->options->of_event;
 	cleanup(free) struct grown *all = calloc(g->stacks.n + 1, sizeof(*all));
+	const char *still = g->summary.left.at_their_end ? "at the end" : "still";
 	size_t size;
 	FILE *out = all ? open_memstream(&g->report, &size) : NULL;
 	struct error *err = out ? leak_join_sites(&g->stacks, p) : &error_no_memory;
@@ -239,8 +242,8 @@ static struct error *report(struct growth *g, struct profile *p)
 	}
 	if (!err) {
 		qsort(all, n, sizeof(*all), by_size);
-		print_part(out, p, all, n, false);
-		print_part(out, p, all, n, true);
+		print_part(out, p, all, n, false, still);
+		print_part(out, p, all, n, true, still);
 	}
 	if (out)
 		fclose(out);
@@ -250,7 +253,7 @@ static struct error *report(struct growth *g, struct profile *p)
 static struct error *finish(void *event)
 {
 	struct growth *g = event;
-	struct error *err = growth_left(g->host, &g->ledger, &g->stacks, &g->summary.left);
+	struct error *err = growth_left(g->host, &g->ledgers, &g->stacks, &g->summary.left);
 
 	if (!err)
 		err = report(g, collector_profile(g->host->collector));
@@ -266,7 +269,7 @@ static void stats(void *event, struct sampler_stats *st)
 	error_free(object_sum(
 	        o, object_skeleton(o)->maps.growth_counted, (u64 *)&g->summary.counters, sizeof(g->summary.counters)));
 	g->summary.part = object_skeleton(o)->data->weight;
-	g->summary.no_room = g->ledger.full;
+	g->summary.no_room = g->ledgers.mapped.full;
 	st->of_event = &g->summary;
 }
 

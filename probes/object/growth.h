@@ -34,7 +34,7 @@ struct growth_record {
 	u64 hash;            /* of its stack; 0: it is not known, or nothing was added */
 	u64 began_ns, ns;    /* the call: what others mapped meanwhile is not meant by it */
 	u64 gone, gone_size; /* is not mapped any more; */
-	u64 moved;           /* it is there now, as far as it fits; 0: it is nowhere */
+	u64 moved;           /* it is there now, as far as it fits; 0: it is nowhere; gone: only its pages are */
 	u64 added, added_size;
 };
 

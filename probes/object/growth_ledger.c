@@ -7,6 +7,7 @@
 #include "unwind/grow.h"
 
 #define ADDRESS_END (1ull << 57)
+#define MOVES       1024 /* of a page, that are followed */
 
 u32 growth_ledger_at(const struct growth_ledger *l, u32 instance, u64 addr)
 {
@@ -127,15 +128,56 @@ struct error *growth_ledger_add(struct growth_ledger *l, const struct growth_rec
 
 	if (!is_range(r->gone, r->gone_size) || !is_range(r->added, r->added_size) || !is_range(r->moved, r->gone_size))
 		return NULL;
-	if (r->gone_size && r->moved)
+	if (r->gone_size && r->moved && r->moved != r->gone)
 		err = move(l, r);
-	else if (r->gone_size)
+	else if (r->gone_size && !r->moved)
 		err = cut(l, r->instance, r->gone, r->gone + r->gone_size, r->began_ns);
 	return err || !r->added_size ? err : put(l, &added);
+}
+
+/* What happened to an address after that moment; NULL: nothing. */
+static const struct growth_range *since(const struct growth_ledger *l, u32 instance, u64 addr, u64 ns)
+{
+	u32 i = growth_ledger_at(l, instance, addr);
+	const struct growth_range *r = i < l->n ? &l->ranges[i] : NULL;
+
+	return r && r->instance == instance && r->start <= addr && r->ns > ns ? r : NULL;
+}
+
+u64 growth_ledger_page(const struct growth_ledgers *of, u32 instance, u64 addr, u64 ns)
+{
+	const struct growth_range *went;
+
+	for (u32 i = 0; i < MOVES && (went = since(&of->gone, instance, addr, ns)); i++) {
+		if (!went->hash)
+			return 0;
+		addr += went->hash;
+		ns = went->ns;
+	}
+	return since(&of->gone, instance, addr, ns) || since(&of->mapped, instance, addr, ns) ? 0 : addr;
+}
+
+struct error *growth_ledgers_add(struct growth_ledgers *of, const struct growth_record *r)
+{
+	/* a page that is touched while the call runs belongs to who gets the address after it */
+	struct growth_record gone = {.instance = r->instance,
+	        .hash = r->moved ? r->moved - r->gone : 0,
+	        .ns = r->began_ns,
+	        .added = r->gone,
+	        .added_size = r->gone_size};
+	struct error *err = growth_ledger_add(&of->mapped, r);
+
+	return err || !r->gone_size ? err : growth_ledger_add(&of->gone, &gone);
 }
 
 void growth_ledger_free(struct growth_ledger *l)
 {
 	free(l->ranges);
 	*l = (struct growth_ledger){0};
+}
+
+void growth_ledgers_free(struct growth_ledgers *of)
+{
+	growth_ledger_free(&of->mapped);
+	growth_ledger_free(&of->gone);
 }

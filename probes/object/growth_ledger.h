@@ -31,4 +31,14 @@ struct error *growth_ledger_add(struct growth_ledger *l, const struct growth_rec
 u32 growth_ledger_at(const struct growth_ledger *l, u32 instance, u64 addr);
 void growth_ledger_free(struct growth_ledger *l);
 
+struct growth_ledgers {
+	struct growth_ledger mapped;
+	struct growth_ledger gone; /* when an address was unmapped, moved or dropped last; hash: how far it was moved */
+};
+
+struct error *growth_ledgers_add(struct growth_ledgers *of, const struct growth_record *r);
+/* Where a page is that was touched at that moment; 0: it was unmapped, dropped or replaced since. */
+u64 growth_ledger_page(const struct growth_ledgers *of, u32 instance, u64 addr, u64 ns);
+void growth_ledgers_free(struct growth_ledgers *of);
+
 #endif

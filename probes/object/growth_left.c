@@ -56,6 +56,12 @@ static const struct process *living(const struct event_host *host, u32 instance)
 	return p && !p->dead && p->pid ? p : NULL;
 }
 
+/* Of a program that has ended. The first target of a run that starts a command is yrt, until it becomes the command. */
+static bool counts_ended(const struct event_host *host, u32 instance, const struct growth_left *ret)
+{
+	return ret->at_their_end && !(ret->at_exec && instance == host->targets->processes[0]->number);
+}
+
 static u64 huge_of(const struct touched *t)
 {
 	return t->key.page * GROWTH_PAGE / GROWTH_HUGE;
@@ -79,51 +85,70 @@ static bool is_huge(const struct touched_all *all, u32 i, int frames, u64 entry)
 	       flags & FRAME_HUGE;
 }
 
-static void add_page(const struct touched_all *all, u32 i, struct pages *pages, int frames, struct leak_stacks *stacks,
-        struct growth_left *ret)
+static void add_block(const struct touched *t, u64 size, struct leak_stacks *stacks, struct growth_left *ret)
 {
-	const struct touched *t = &all->of[i];
-	u64 entry = pages_entry(pages, t->key.page * GROWTH_PAGE);
-	struct leak_block block = {.hash = t->page.hash, .blocks = t->page.weight, .ns = t->page.ns};
+	struct leak_block block = {
+	        .hash = t->page.hash, .bytes = t->page.weight * size, .blocks = t->page.weight, .ns = t->page.ns};
 
-	if (!(entry & (PAGES_PRESENT | PAGES_SWAPPED)) || (entry & PAGES_FILE && t->page.memory == FAULT_FILE))
-		return;
-	block.bytes = t->page.weight * (is_huge(all, i, frames, entry) ? GROWTH_HUGE : GROWTH_PAGE);
 	ret->touched_bytes += block.bytes;
 	ret->touched++;
 	leak_stacks_left(stacks, &block);
 }
 
-static struct error *add_pages(const struct event_host *host, struct leak_stacks *stacks, struct growth_left *ret)
+/* addr: where it is now */
+static void add_page(const struct touched_all *all, u32 i, u64 addr, struct pages *pages, int frames,
+        struct leak_stacks *stacks, struct growth_left *ret)
 {
-	cleanup(free) struct pages *pages = calloc(1, sizeof(*pages));
-	struct touched_all all = {0};
-	struct error *err = pages ? NULL : &error_no_memory;
-	const struct process *p = NULL;
-	int frames = open("/proc/kpageflags", O_RDONLY | O_CLOEXEC);
-	bool opened = false;
+	const struct touched *t = &all->of[i];
+	u64 entry = pages_entry(pages, addr);
 
-	if (!err)
-		err = map_each(object_skeleton(host->object)->maps.growth_pages, false, gather, &all,
-		        "which pages were touched");
-	if (all.n)
-		qsort(all.of, all.n, sizeof(*all.of), by_address);
-	for (u32 i = 0; !err && i < all.n; i++) {
-		if (!i || all.of[i].key.instance != all.of[i - 1].key.instance) {
-			if (opened)
-				pages_close(pages);
-			p = living(host, all.of[i].key.instance);
-			opened = p;
-			if (p)
-				pages_open(pages, p->pid, NULL);
-		}
-		if (p)
-			add_page(&all, i, pages, frames, stacks, ret);
+	if (!(entry & (PAGES_PRESENT | PAGES_SWAPPED)) || (entry & PAGES_FILE && t->page.memory == FAULT_FILE))
+		return;
+	add_block(t, is_huge(all, i, frames, entry) ? GROWTH_HUGE : GROWTH_PAGE, stacks, ret);
+}
+
+/* Pages of one process, [from, to). */
+static void add_pages_of(const struct event_host *host, const struct touched_all *all, u32 from, u32 to,
+        const struct growth_ledgers *of, struct leak_stacks *stacks, struct growth_left *ret)
+{
+	static struct pages pages; /* large */
+	u32 instance = all->of[from].key.instance;
+	const struct process *p = living(host, instance);
+	int frames = p ? open("/proc/kpageflags", O_RDONLY | O_CLOEXEC) : -1;
+
+	if (!p && !counts_ended(host, instance, ret))
+		return;
+	if (p)
+		pages_open(&pages, p->pid, NULL);
+	for (u32 i = from; i < to; i++) {
+		const struct touched *t = &all->of[i];
+		u64 addr = growth_ledger_page(of, instance, t->key.page * GROWTH_PAGE, t->page.ns);
+
+		if (addr && p)
+			add_page(all, i, addr, &pages, frames, stacks, ret);
+		else if (addr)
+			add_block(t, GROWTH_PAGE, stacks, ret);
 	}
-	if (opened)
-		pages_close(pages);
+	if (p)
+		pages_close(&pages);
 	if (frames >= 0)
 		close(frames);
+}
+
+static struct error *add_pages(const struct event_host *host, const struct growth_ledgers *of,
+        struct leak_stacks *stacks, struct growth_left *ret)
+{
+	struct touched_all all = {0};
+	struct error *err = map_each(
+	        object_skeleton(host->object)->maps.growth_pages, false, gather, &all, "which pages were touched");
+
+	if (all.n)
+		qsort(all.of, all.n, sizeof(*all.of), by_address);
+	for (u32 from = 0, to; !err && from < all.n; from = to) {
+		for (to = from; to < all.n && all.of[to].key.instance == all.of[from].key.instance;)
+			to++;
+		add_pages_of(host, &all, from, to, of, stacks, ret);
+	}
 	free(all.of);
 	return err;
 }
@@ -144,6 +169,7 @@ static u64 mapped_of(const struct maps *maps, u32 *line, const struct growth_ran
 	return sum;
 }
 
+/* maps: NULL: of a process that has ended */
 static void add_ranges_of(struct growth_ledger *l, u32 from, u32 to, const struct maps *maps,
         struct leak_stacks *stacks, struct growth_left *ret)
 {
@@ -151,8 +177,8 @@ static void add_ranges_of(struct growth_ledger *l, u32 from, u32 to, const struc
 
 	for (u32 i = from; i < to; i++) {
 		const struct growth_range *r = &l->ranges[i];
-		struct leak_block block = {
-		        .hash = r->hash, .bytes = mapped_of(maps, &line, r), .blocks = 1, .ns = r->ns};
+		u64 bytes = maps ? mapped_of(maps, &line, r) : r->end - r->start;
+		struct leak_block block = {.hash = r->hash, .bytes = bytes, .blocks = 1, .ns = r->ns};
 
 		ret->unseen_bytes += r->end - r->start - block.bytes;
 		if (!block.bytes)
@@ -174,6 +200,8 @@ static struct error *add_ranges(
 
 		for (to = from; to < l->n && l->ranges[to].instance == l->ranges[from].instance;)
 			to++;
+		if (counts_ended(host, l->ranges[from].instance, ret))
+			add_ranges_of(l, from, to, NULL, stacks, ret);
 		if (!p || maps_read(p->pid, &maps))
 			continue;
 		add_ranges_of(l, from, to, &maps, stacks, ret);
@@ -182,13 +210,14 @@ static struct error *add_ranges(
 	return err;
 }
 
-struct error *growth_left(const struct event_host *host, struct growth_ledger *ledger, struct leak_stacks *stacks,
-        struct growth_left *ret)
+struct error *growth_left(
+        const struct event_host *host, struct growth_ledgers *of, struct leak_stacks *stacks, struct growth_left *ret)
 {
 	struct error *err;
 
 	for (u32 i = 0; i < host->targets->nprocesses; i++)
 		ret->ended += host->targets->processes[i]->dead;
-	err = add_ranges(host, ledger, stacks, ret);
-	return err ? err : add_pages(host, stacks, ret);
+	ret->at_their_end = targets_are_over(host->targets);
+	err = add_ranges(host, &of->mapped, stacks, ret);
+	return err ? err : add_pages(host, of, stacks, ret);
 }

@@ -15,13 +15,16 @@ sys.path.append(os.path.join(yrt.SOURCE, "tests", "tools"))
 import oracles  # noqa: E402
 
 
-def grown(*args, rounds=10, **options):
-    """(result, what the program says it has left)"""
+def grown(*args, rounds=10, to_its_end=False, **options):
+    """(result, what the program says it has left); to_its_end: yrt ends with the program."""
     with yrt.Fixture("grows", rounds) as fixture:
         at = yrt.Run("leak", "--growth", "-p", fixture.pid, "-d", 60, "--max-cpu", 0, *args, **options).sampling()
         fixture.release()
         truth = json.loads(fixture.process.stdout.readline())
-        at.interrupt()
+        if to_its_end:
+            fixture.process.stdin.close()
+        else:
+            at.interrupt()
         return at.result().expect(), truth
 
 
@@ -51,6 +54,21 @@ def test_touched():
     kinds = {name: {frame for frames, _ in result.stacks if name in frames for frame in frames if ": " in frame}
              for name in ("grow_heap", "touch_late")}
     assert "[touched: heap]" in kinds["grow_heap"] and "[touched: anonymous memory]" in kinds["touch_late"], kinds
+
+
+def test_ended():
+    """What a program had when it ended, one that was there before and one that yrt starts."""
+    result, truth = grown(to_its_end=True)
+    assert by_function(result, truth["touched"], "touched") == truth["touched"], yrt.show(result.stacks)
+    result, truth = grown("--mapped", to_its_end=True)
+    assert by_function(result, truth["mapped"], "mapped") == truth["mapped"], yrt.show(result.stacks)
+    result = yrt.run("leak", "--growth", "--max-cpu", 0, "--", yrt.fixture_path("grows"), 1, 100).expect()
+    truth, stats = json.loads(result.stdout.splitlines()[-1]), result.stats["growth"]
+    before = 100 * 16 * 4096  # what it maps before its work begins
+    for name, due in (("still_mapped_bytes", before + sum(truth["mapped"].values())),
+                      ("touched_bytes", sum(truth["touched"].values()))):
+        assert due <= stats[name] < due + (4 << 20), (name, stats, truth)  # and what the loader leaves
+    assert stats["at_their_end"] and ", as it was when the program ended" in result.stderr, result.stderr
 
 
 def test_words():

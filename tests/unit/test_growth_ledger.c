@@ -134,6 +134,56 @@ static void test_hostile(void **state)
 	growth_ledger_free(&l);
 }
 
+static u64 page_at(const struct growth_ledgers *of, u64 page, u64 ns)
+{
+	return growth_ledger_page(of, 1, at(page), ns);
+}
+
+static void change(struct growth_ledgers *of, struct growth_record r)
+{
+	r.instance = 1;
+	assert_null(growth_ledgers_add(of, &r));
+}
+
+/* Where a page is that was touched at a moment. */
+static void test_page(void **state)
+{
+	struct growth_ledgers of = {0};
+
+	change(&of, (struct growth_record){.began_ns = 10, .ns = 11, .added = at(0), .added_size = 8 * GROWTH_PAGE});
+	assert_int_equal(page_at(&of, 1, 12), at(1));
+	assert_int_equal(page_at(&of, 1, 9), 0); /* of what was there before */
+	change(&of, (struct growth_record){.began_ns = 20, .ns = 24, .gone = at(1), .gone_size = GROWTH_PAGE});
+	assert_int_equal(page_at(&of, 1, 12), 0);
+	assert_int_equal(page_at(&of, 1, 22), at(1)); /* meanwhile: it is the next one's */
+	assert_int_equal(page_at(&of, 2, 12), at(2));
+	/* its pages were dropped */
+	change(&of, (struct growth_record){
+	                    .began_ns = 30, .ns = 31, .gone = at(2), .gone_size = GROWTH_PAGE, .moved = at(2)});
+	assert_int_equal(page_at(&of, 2, 12), 0);
+	assert_int_equal(page_at(&of, 2, 32), at(2));
+	assert_int_equal(of.mapped.n, 2);
+	/* moved twice */
+	change(&of, (struct growth_record){
+	                    .began_ns = 40, .ns = 41, .gone = at(4), .gone_size = 2 * GROWTH_PAGE, .moved = at(20)});
+	change(&of, (struct growth_record){
+	                    .began_ns = 50, .ns = 51, .gone = at(20), .gone_size = 2 * GROWTH_PAGE, .moved = at(16)});
+	assert_int_equal(page_at(&of, 5, 12), at(17));
+	assert_int_equal(page_at(&of, 20, 42), at(16));
+	assert_int_equal(page_at(&of, 5, 52), at(5));
+	change(&of, (struct growth_record){.began_ns = 60, .ns = 61, .gone = at(17), .gone_size = GROWTH_PAGE});
+	assert_int_equal(page_at(&of, 5, 12), 0);
+	assert_int_equal(page_at(&of, 4, 12), at(16));
+	assert_int_equal(growth_ledger_page(&of, 2, at(4), 12), at(4));
+	/* round and round at one moment */
+	change(&of, (struct growth_record){
+	                    .began_ns = 70, .ns = 70, .gone = at(30), .gone_size = GROWTH_PAGE, .moved = at(31)});
+	change(&of, (struct growth_record){
+	                    .began_ns = 70, .ns = 70, .gone = at(31), .gone_size = GROWTH_PAGE, .moved = at(30)});
+	assert_int_equal(page_at(&of, 30, 1), at(31));
+	growth_ledgers_free(&of);
+}
+
 static void test_many(void **state)
 {
 	struct growth_ledger l = {0};
@@ -176,6 +226,7 @@ int main(void)
 	        cmocka_unit_test(test_meanwhile),
 	        cmocka_unit_test(test_move),
 	        cmocka_unit_test(test_hostile),
+	        cmocka_unit_test(test_page),
 	        cmocka_unit_test(test_many),
 	};
 
