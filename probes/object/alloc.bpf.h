@@ -145,7 +145,7 @@ static __attribute__((noinline)) u64 alloc_operand(const struct pt_regs *ctx, u3
 	u64 value = operand & ALLOC_OPERAND_VALUE;
 
 	if (operand & ALLOC_OPERAND_REGISTER)
-		return alloc_register((u32)value);
+		return alloc_register((u32)value) * (value >> 8 ?: 1);
 	if (operand & ALLOC_OPERAND_PRODUCT)
 		return alloc_register((u32)value) * alloc_register((u32)value >> 8);
 	if (operand & ALLOC_OPERAND_STACK &&

@@ -16,6 +16,8 @@
 #define RDX           1
 #define RSP           7
 #define UNKNOWN       0
+#define ZERO          ALLOC_OPERAND_VALUE /* is asked for: it takes as much as one byte */
+#define TIMES_MAX     (1u << 21)
 
 struct reading {
 	struct disassembler d;
@@ -52,12 +54,22 @@ static u32 source_of(const struct reading *r, const u32 *has)
 
 	if (reg < REGISTERS)
 		return has[reg];
-	if (from->type == X86_OP_IMM && from->imm > 0 && from->imm < 1 << 29)
-		return (u32)from->imm;
+	if (from->type == X86_OP_IMM && from->imm >= 0 && from->imm < ZERO)
+		return from->imm ? (u32)from->imm : ZERO;
 	if (from->type == X86_OP_MEM && capstone_register(from->mem.base) == RSP && !from->mem.index &&
 	        from->mem.disp >= 0 && from->mem.disp < 1 << 20 && from->size == 8)
 		return ALLOC_OPERAND_STACK | (u32)from->mem.disp;
 	return UNKNOWN;
+}
+
+/* What an instruction puts into a register. */
+static u32 put_by(const struct reading *r, u8 to, const u32 *has)
+{
+	if (r->d.in->detail->x86.op_count != 2 || to >= REGISTERS)
+		return UNKNOWN;
+	if (r->d.in->id == X86_INS_XOR && register_of(operand(r, 1)) == to)
+		return ZERO;
+	return r->d.in->id == X86_INS_MOV ? source_of(r, has) : UNKNOWN;
 }
 
 static void follow(struct reading *r, u32 *has)
@@ -65,7 +77,7 @@ static void follow(struct reading *r, u32 *has)
 	const cs_x86 *x = &r->d.in->detail->x86;
 	cs_regs read, write;
 	u8 nread, nwrite, to = x->op_count ? register_of(&x->operands[0]) : CAPSTONE_NO_REG;
-	u32 value = r->d.in->id == X86_INS_MOV && x->op_count == 2 && to < REGISTERS ? source_of(r, has) : UNKNOWN;
+	u32 value = put_by(r, to, has);
 
 	if (cs_regs_access(r->d.handle, r->d.in, read, &nread, write, &nwrite))
 		return;
@@ -76,18 +88,28 @@ static void follow(struct reading *r, u32 *has)
 		has[to] = value;
 }
 
-/* The size that a call with these arguments asks for. */
-static u32 size_of(const struct reading *r, const u32 *has)
+static u32 product_of(u32 n, u32 each)
 {
-	u32 n = has[RSI], each = has[RDX];
+	u32 reg = n & ALLOC_OPERAND_REGISTER ? n : each, times = n & ALLOC_OPERAND_REGISTER ? each : n;
 
-	if (r->kind != PYTHON_CALLOC)
-		return has[r->kind == PYTHON_MALLOC ? RSI : RDX];
+	if (n == ZERO || each == ZERO)
+		return ZERO;
 	if (n == 1 || each == 1)
 		return n == 1 ? each : n;
 	if (n & each & ALLOC_OPERAND_REGISTER)
 		return ALLOC_OPERAND_PRODUCT | (n & 15) | (each & 15) << 8;
+	if (reg & ALLOC_OPERAND_REGISTER)
+		return times != UNKNOWN && times < TIMES_MAX ? reg | times << 8 : UNKNOWN;
 	return n && each && n < 1 << 14 && each < 1 << 14 ? n * each : UNKNOWN;
+}
+
+/* The size that a call with these arguments asks for. */
+static u32 size_of(const struct reading *r, const u32 *has)
+{
+	u32 size =
+	        r->kind == PYTHON_CALLOC ? product_of(has[RSI], has[RDX]) : has[r->kind == PYTHON_MALLOC ? RSI : RDX];
+
+	return size == ZERO ? 1 : size;
 }
 
 /* The case in which the table has another function: up to its call. */

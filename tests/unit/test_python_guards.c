@@ -48,6 +48,24 @@ __asm__(".text\n"
         "1:	mov 24(%rsp), %rsi\n"
         "	call *%rax\n"
         "	ret\n"
+        /* none is asked for */
+        "	lea guards_malloc(%rip), %rdx\n"
+        "	cmp %rax, %rdx\n"
+        ".globl guards_zero\nguards_zero: jne 1f\n"
+        "	ret\n"
+        "1:	xor %ebp, %ebp\n"
+        "	mov %rbp, %rsi\n"
+        "	call *%rax\n"
+        "	ret\n"
+        /* so many of 40 bytes each */
+        "	lea guards_malloc(%rip), %rdx\n"
+        "	cmp %rax, %rdx\n"
+        ".globl guards_times\nguards_times: jne 1f\n"
+        "	ret\n"
+        "1:	mov %rdi, %rsi\n"
+        "	mov $40, %edx\n"
+        "	call *%rax\n"
+        "	ret\n"
         /* it is not known: computed in between */
         "	lea guards_malloc(%rip), %rdx\n"
         "	cmp %rax, %rdx\n"
@@ -110,7 +128,8 @@ static void test_one_size(void **state)
 	assert_int_equal(operand_at(&s, "guards_register"), ALLOC_OPERAND_REGISTER | 3);
 	assert_int_equal(operand_at(&s, "guards_constant"), 48);
 	assert_int_equal(operand_at(&s, "guards_stack"), ALLOC_OPERAND_STACK | 24);
-	assert_int_equal(s.guards->n, 3);
+	assert_int_equal(operand_at(&s, "guards_zero"), 1);
+	assert_int_equal(s.guards->n, 5);
 	assert_int_equal(s.guards->unknown, 1);
 	assert_int_equal(s.guards->ndirect, 1);
 	assert_int_equal(s.guards->direct[0].at, in_file(&s, "guards_direct"));
@@ -126,6 +145,7 @@ static void test_product(void **state)
 	open_own(&s);
 	assert_null(python_guards_find(s.img, in_file(&s, "guards_malloc"), PYTHON_CALLOC, s.guards));
 	assert_int_equal(operand_at(&s, "guards_register"), ALLOC_OPERAND_PRODUCT | 3 | 1 << 8);
+	assert_int_equal(operand_at(&s, "guards_times"), ALLOC_OPERAND_REGISTER | 5 | 40 << 8);
 	free(s.guards);
 	image_put(s.img);
 }

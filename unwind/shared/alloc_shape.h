@@ -30,7 +30,7 @@ enum alloc_shape {          /* where the size is */
  * Of ALLOC_AT: what has the size; of ALLOC_BEFORE as said there. In place of the number: such a place is no function's.
  */
 #define ALLOC_COOKIE_OPERAND(cookie) ((cookie) >> 24 & 0xffffffff)
-#define ALLOC_OPERAND_REGISTER       0x80000000u /* | DWARF number of a register */
+#define ALLOC_OPERAND_REGISTER       0x80000000u /* | DWARF number of a register | times what << 8 (0: 1) */
 #define ALLOC_OPERAND_STACK          0x40000000u /* | distance of the word above the stack pointer */
 #define ALLOC_OPERAND_PRODUCT        0x20000000u /* | one register | another one << 8: of both */
 #define ALLOC_OPERAND_VALUE          0x1fffffffu /* what these have, else the size itself */
