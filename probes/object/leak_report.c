@@ -18,12 +18,15 @@
 #define HEAP_UNSURE  0.1  /* of what the heap says: it is read while it changes, and at other moments than yrt's */
 #define STEADY       0.75 /* of the rate over all, that a leak still has in the second half */
 
+#define DOUBTFUL 3 /* times as much outlives, of stacks of a size, as there is more of it: not all leak */
+
 struct judged {
 	struct leak_site *site;
 	struct leak_growth growth;
 	struct leak_life life;        /* in windows, as the next */
 	struct leak_heap_growth heap; /* of blocks of its size */
 	u64 seen, blocks, bytes;
+	bool in_doubt; /* it leaks, or another one of its size does */
 };
 
 static void describe_windows(const struct leak_summary *s, const struct judged *j, char *text, size_t size)
@@ -32,8 +35,10 @@ static void describe_windows(const struct leak_summary *s, const struct judged *
 
 	switch (j->growth.verdict) {
 	case LEAK_GROWS:
-		snprintf(text, size, "[leaks %s to %s a minute]", loss_amount(j->growth.low, low),
-		        loss_amount(j->growth.high, high));
+		snprintf(text, size,
+		        j->in_doubt ? "[it or another of its size leaks %s to %s a minute]"
+		                    : "[leaks %s to %s a minute]",
+		        loss_amount(j->growth.low, low), loss_amount(j->growth.high, high));
 		break;
 	case LEAK_LONG:
 		snprintf(text, size, "[outlived %.1f s; others were freed late]", s->watch_s);
@@ -160,6 +165,7 @@ static void scale(struct judged *all, u32 n, double run_s)
 				sum += all[k].site->bytes_made * all[k].life.part;
 				alone &= k == i;
 			}
+		j->in_doubt = !alone && sum > DOUBTFUL * a_minute * run_s / 60;
 		part = sum > 0 ? fmin(j->site->bytes_made * j->life.part / sum, 1) : 1;
 		j->growth.low = least * (alone ? 1 - HEAP_UNSURE : part / 2);
 		j->growth.high = most * (alone ? 1 + HEAP_UNSURE : fmin(part * 2, 1));

@@ -37,6 +37,7 @@
 #define LINKED_MOST  32768 /* bytes of a block that has a link of mimalloc or tcmalloc */
 #define THREADS_MOST 256   /* of a process: to watch more of them takes too long for a window */
 #define OFTEN        4     /* times as often as another */
+#define SETTLED      6     /* blocks that outlive are enough: twice what a verdict needs */
 #define BUSY         8     /* times as bad as one that was freed */
 #define TRAPS_BYTES  (LEAK_TRAPS * sizeof(struct leak_trap))
 
@@ -449,6 +450,12 @@ static double worth(struct leak_watch *w, const struct candidate *c, u64 now)
 	       (1 + freed_later(w, c, now));
 }
 
+/* Of blocks that all live for long enough is known, of the others is not: a cache that is full has many such. */
+static bool is_settled(const struct leak_seen *s, const struct leak_seen *other)
+{
+	return s->outlived >= SETTLED && other->outlived < SETTLED && s->watched > other->watched;
+}
+
 /* A stack that was watched often gives way to one that was not. True: there is room now. */
 static bool make_room(struct leak_watch *w, const struct candidate *c)
 {
@@ -461,7 +468,7 @@ static bool make_room(struct leak_watch *w, const struct candidate *c)
 		        registers_of(w, s->block.code) < registers_of(w, c->block.code))
 			continue;
 		other = seen_of(w, s->block.hash);
-		if (!other || other->watched < OFTEN * (seen->watched + 1))
+		if (!other || (other->watched < OFTEN * (seen->watched + 1) && !is_settled(other, seen)))
 			continue;
 		let_go(w, s);
 		cut(w, &s->key, &s->block);

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What leak says of a run: the curve of memory, the verdict, the stacks that matter. */
 #include "leak.h"
+
+#include <math.h>
+
 #include "leak_words.h"
 #include "probes/event_command.h"
 #include "probes/loss.h"
 
 #define FRAGMENTED 0.1 /* of the heap, that became free */
 #define GROWN      0.1 /* of what was in use */
+#define MORE       0.01
+#define LONGER     4 /* times as long a run watches more blocks, and each for longer */
 
 static void head(FILE *out, const struct sampler_stats *st)
 {
@@ -67,8 +72,9 @@ static void print_amounts(FILE *out, const char *word, double from, double to)
 }
 
 /* Is it a leak at all? Memory in use says so, by the allocators' own books. */
-static void print_heap(FILE *out, const struct leak_summary *s)
+static void print_heap(FILE *out, const struct sampler_stats *st)
 {
+	const struct leak_summary *s = st->of_event;
 	const struct leak_heap_point *first = s->heap, *last = &s->heap[s->nheap - 1], *middle = &s->heap[s->nheap / 2];
 	double used, more, late, run, half;
 
@@ -85,7 +91,13 @@ static void print_heap(FILE *out, const struct leak_summary *s)
 	if (more > FRAGMENTED * (double)(first->in_use + first->free) && used < more / 4)
 		fputs(": it is free memory that grows, not what is in use", out);
 	else if (s->nheap >= 4 && used > GROWN * (double)first->in_use && late * run < used * half / 4)
-		fputs(": it grew, and does so no more", out);
+		fputs(late > MORE * (double)last->in_use
+		                ? ": it grew fast at first, and grows still; a run that begins now tells what"
+		                : ": it grew, and does so no more",
+		        out);
+	else if (s->in_windows && !s->grows && used > MORE * (double)first->in_use && late > used / 4)
+		fprintf(out, ": it grows, and what makes it grow was not seen for long enough; -d %.0f may tell",
+		        LONGER * round(st->duration_s));
 	fputc('\n', out);
 }
 
@@ -102,7 +114,7 @@ static void print(FILE *out, const struct sampler_stats *st)
 	const struct leak_summary *s = st->of_event;
 
 	leak_print_curves(out, s);
-	print_heap(out, s);
+	print_heap(out, st);
 	if (s->in_windows && s->no_registers)
 		fprintf(out, "yrt: without debug registers: %s\n", s->no_registers);
 	if (s->left || s->in_windows)
