@@ -178,11 +178,12 @@ static struct error *find_targets(struct request *r)
 	if (err || r->targets.run.npids <= 1)
 		return err;
 	if (r->check || r->emit || r->output)
-		return error_new(ERROR_USAGE, "%s takes one process, and there are %d",
-		        r->check  ? "--check"
-		        : r->emit ? "--emit"
-		                  : "-o",
-		        r->targets.run.npids);
+		return error_hint(error_new(ERROR_USAGE, "%s takes one process, and there are %d",
+		                          r->check  ? "--check"
+		                          : r->emit ? "--emit"
+		                                    : "-o",
+		                          r->targets.run.npids),
+		        "-p %d takes the first", (int)r->targets.run.pids[0]);
 	if ((u32)r->targets.run.npids > Y_SEVERAL_MOST)
 		return error_new(
 		        ERROR_USAGE, "%d processes; %u at most at a time", r->targets.run.npids, Y_SEVERAL_MOST);
@@ -327,9 +328,16 @@ static void say_failures(const struct y_program *p, const struct y_run_stats *s)
 	}
 }
 
-static void say_last_line(const struct y_run_stats *s)
+/* of: the process, where there are several. */
+static void say_last_line(const struct y_run_stats *s, const struct y_target *of)
 {
-	fprintf(stderr, "yrt: %lu handler%s, %lu ended by an error; %lu page%s read", s->handlers,
+	cleanup(free) char *name = of ? clean_text(of->comm) : NULL;
+
+	if (name)
+		fprintf(stderr, "yrt: %s (pid %d): ", name, (int)of->pid);
+	else
+		fputs("yrt: ", stderr);
+	fprintf(stderr, "%lu handler%s, %lu ended by an error; %lu page%s read", s->handlers,
 	        s->handlers == 1 ? "" : "s", s->failed, s->pages, s->pages == 1 ? "" : "s");
 	if (s->pages_changed)
 		fprintf(stderr, ", %lu changed meanwhile", s->pages_changed);
@@ -458,7 +466,7 @@ static int run_program(const struct request *r, struct y_program *p, struct y_ta
 	                                           : 0;
 	say_failures(p, &stats);
 	if (!r->quiet)
-		say_last_line(&stats);
+		say_last_line(&stats, r->targets.run.npids > 1 ? t : NULL);
 	y_run_stats_free(&stats);
 	return code;
 }
@@ -467,8 +475,20 @@ static void say_no(const char *engine, struct error *err)
 {
 	cleanup(free) char *clean = clean_text(err->message);
 
+	cleanup(free) char *hint = clean_text(err->hint ? err->hint : "");
+
 	printf("%s: no: %s\n", engine, clean ? clean : "");
+	if (err->hint)
+		printf("\tinstead: %s\n", hint ? hint : "");
 	error_free(err);
+}
+
+static void say_taken(const char *engine, struct error *err)
+{
+	if (err)
+		say_no(engine, err);
+	else
+		printf("%s: yes\n", engine);
 }
 
 /* With a process and the right to it, the kernel is asked, too. */
@@ -501,9 +521,12 @@ static int check_program(struct y_program *p, struct y_target *t)
 	if (err)
 		say_no("vm", err);
 	else
-		printf(probes ? "vm: yes, beside bpf\n" : "vm: yes\n");
+		printf(probes ? "vm: yes, but for the probes\n" : "vm: yes\n");
 	if (probes)
 		check_probes(p, t);
+	say_taken("core", y_vm_refuses(p, true, false));
+	say_taken("gdb", y_script_refuses(p, Y_GDB));
+	say_taken("lldb", y_script_refuses(p, Y_LLDB));
 	return 0;
 }
 

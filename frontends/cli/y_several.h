@@ -11,8 +11,8 @@
 
 /*
  * Calls run() once for each process, all at the same time, each in a child of this process; prints what each wrote to
- * stdout, in the order of pids, behind its name (json: an object of kind "process"). Returns the first exit code that
- * is not 0. SIGINT and SIGTERM end all runs.
+ * stdout, behind its name (json: an object of kind "process"): in the order of pids, but what has waited for a second
+ * at once, in whole lines. Returns the first exit code that is not 0. SIGINT and SIGTERM end all runs.
  */
 int y_several(const pid_t *pids, u32 n, bool json, int (*run)(void *ctx, pid_t pid), void *ctx);
 

@@ -15,8 +15,11 @@ struct error *y_vm_refuses(const struct y_program *p, bool core, bool probes)
 			                          place->file, place->line, p->functions[h->function].name),
 			        "functions, _oneshot, _timer, _begin and _end run now");
 		if (core && (h->point == Y_TIMER || y_in_kernel(h->point)))
-			return error_new(ERROR_USAGE, "%s: a core does not move: _oneshot reads it once",
-			        p->functions[h->function].name);
+			return error_hint(
+			        error_new(ERROR_USAGE,
+			                "%s:%u:%u: %s: nothing moves in a core: no handler of this kind would run",
+			                place->file, place->line, place->column, p->functions[h->function].name),
+			        "_probe _oneshot reads it once; the rest of the program may stay for a process");
 	}
 	return NULL;
 }

@@ -6,8 +6,10 @@ serves as many orders as each line of its input says.
 
 import os
 import re
+import shutil
 import signal
 import subprocess
+import tempfile
 import time
 
 import ylang
@@ -288,6 +290,39 @@ def test_listing_and_check():
     yield f"the kernel looked at {looked} instructions"
 
 
+def test_several_processes():
+    """-p A,B and --select with probes: each process has its own maps, timers print while they run, one may end."""
+    program = READY + """_map long n[short]; int done;
+_probe serve { n[$order->status]++; }
+_probe _timer(10ms) { if (!done && n[200] >= 60) { done = 1; printf("many\\n"); } }
+_probe _end { _print(n); }"""
+    with tempfile.TemporaryDirectory(prefix="yrt-y-") as directory:
+        own = os.path.join(directory, f"called{os.getpid()}")
+        shutil.copy(yrt.fixture_path("called"), own)
+        name = os.path.basename(own)[:15]
+        for select in (False, True):
+            with yrt.Fixture(own, seconds=None, wait=False) as a, yrt.Fixture(own, seconds=None, wait=False) as b:
+                where = ["--select", f"exe={os.path.basename(own)}"] if select else ["-p", f"{a.pid},{b.pid}"]
+                with ylang.Several(["-e", program, *where], [a, b]) as y:
+                    ylang.serve(a, 100)
+                    ylang.serve(b, 30)
+                    y.until("many")  # while both run
+                    a.process.stdin.close()
+                    a.process.stdin = None
+                    y.until("200  60")  # it has ended, the other one goes on
+                    ylang.serve(b, 5)
+                    out, err = y.end()
+            heads = {f: f"==> {name} (pid {f.pid}) <==\n" for f in (a, b)}
+            tables = {a: "n\n200  60\n404  20\n500  20\n", b: "n\n200  21\n404  7\n500  7\n"}
+            for f in (a, b):
+                parts = [part for part in re.split("(?===> )", out) if part.startswith(heads[f])]
+                text = "".join(part.replace(heads[f], "") for part in parts)
+                assert text == "many\n" * (f is a) + tables[f], (select, out, err)
+                assert f"yrt: {name} (pid {f.pid}): " in err, err
+            assert err.count(", 0 ended by an error") == 2, err
+    yield "two processes, by their ids and by --select: their own counts, as they come, one ends before the other"
+
+
 def test_refused():
     cases = [
         ("_probe nowhere { _print(1); }", "no file of the process has such a function"),
@@ -305,7 +340,16 @@ def test_refused():
             done = subprocess.run([yrt.YRT, "y", "-e", source, "-p", str(f.pid)], capture_output=True, text=True,
                                   timeout=LIMIT_S)
             assert done.returncode in (yrt.USAGE, yrt.UNSUPPORTED) and message in done.stderr, (source, done)
-    yield f"{len(cases)} programs are refused by what they ask"
+        sources = [c.source.replace("_probe _oneshot", "_probe add") for c in ylang.cases() if not c.refused]
+        refused = set()
+        with yrt.Fixture("asked", seconds=None, wait=False) as other:
+            for source, pid in [(s, f.pid) for s, _ in cases] + [(s, other.pid) for s in sources]:
+                done = ylang.run("--check", "-e", source, "-p", pid)
+                for engine, why, hint in re.findall(r"^(\w+): no: \S+ (.*)\n(\t?.*)", done.stdout, re.M):
+                    assert hint.startswith("\tinstead: "), (source, done.stdout)
+                    refused.add((engine, why))
+        assert {engine for engine, _ in refused} == {"bpf", "core", "gdb", "lldb"}, refused
+    yield f"{len(cases)} programs are refused by what they ask; {len(refused)} refusals of engines say what to do instead"
 
 
 yrt.main(globals())

@@ -80,6 +80,50 @@ def available(debugger):
 LIMIT_S = 60
 
 
+def serve(fixture, many):
+    """Has the fixture serve so many orders; its own account of them."""
+    fixture.process.stdin.write(f"{many}\n")
+    fixture.process.stdin.flush()
+    return json.loads(fixture.process.stdout.readline())
+
+
+class Several:
+    """yrt y beside several of these fixtures, once each of them has had a hit: the program prints "ready" then."""
+
+    def __init__(self, arguments, fixtures):
+        self.y = subprocess.Popen([yrt.YRT, "y", *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  text=True)
+        self.out = ""
+        end = time.monotonic() + LIMIT_S
+        while self.out.count("ready") < len(fixtures) and self.y.poll() is None:
+            assert time.monotonic() < end, f"no probe was hit: {self.out}"
+            for fixture in fixtures:
+                if not re.search(rf"\(pid {fixture.pid}\) <==\nready", self.out):
+                    serve(fixture, 0)
+            self.look()
+
+    def look(self):
+        if select.select([self.y.stdout], [], [], 0.05)[0]:
+            self.out += os.read(self.y.stdout.fileno(), 65536).decode()
+
+    def until(self, text):
+        end = time.monotonic() + LIMIT_S
+        while text not in self.out:
+            assert time.monotonic() < end and self.y.poll() is None, f"no {text}: {self.out}"
+            self.look()
+
+    def end(self):
+        self.y.send_signal(signal.SIGINT)
+        out, err = self.y.communicate(timeout=LIMIT_S)
+        return (self.out + out).replace("ready\n", ""), err
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        yrt.stop(self.y, signal.SIGKILL)
+
+
 class Probed:
     """yrt y beside the fixture: serve() once the probes are placed, then end()."""
 
@@ -104,9 +148,7 @@ class Probed:
             self.before += os.read(self.y.stdout.fileno(), 65536).decode()
 
     def serve(self, many):
-        self.fixture.process.stdin.write(f"{many}\n")
-        self.fixture.process.stdin.flush()
-        return json.loads(self.fixture.process.stdout.readline())
+        return serve(self.fixture, many)
 
     def end(self):
         self.y.send_signal(signal.SIGINT)

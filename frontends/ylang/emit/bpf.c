@@ -18,14 +18,14 @@
 #define ZEROS        1024u
 #define ORIG_AX      120 /* in struct pt_regs: the number of the system call */
 
-void bpf_refuse(struct bpf_make *m, const struct y_insn *i, const char *what)
+void bpf_refuse(struct bpf_make *m, const struct y_insn *i, const char *what, const char *hint)
 {
 	const struct y_place *place = &m->p->places[i->place ? i->place : m->place];
 
 	if (!m->error)
 		m->error = error_hint(error_new(ERROR_UNSUPPORTED, "%s:%u:%u: a probe cannot do this: %s", place->file,
 		                              place->line, place->column, what),
-		        "handlers of _timer, _begin and _end can: they see the same maps");
+		        "%s", hint);
 }
 
 void bpf_state_address(struct bpf_make *m, u8 reg, u32 off)
@@ -113,7 +113,10 @@ static void make_room(struct bpf_make *m, struct bpf_call *c)
 		if (f->slots[i] != Y_STR)
 			c->slots[i] = bpf_room(m, sizeof(u64));
 	if (m->used > SLOTS_END && !m->error)
-		m->error = error_new(ERROR_UNSUPPORTED, "%s: too many values for a probe", f->name);
+		m->error = error_hint(error_new(ERROR_UNSUPPORTED, "%s: too many values for a probe", f->name),
+		        "functions stand where they are called: call fewer here, and let _timer or _end do the rest "
+		        "with "
+		        "the same maps");
 }
 
 /* Behind all slots of numbers, whose offsets are short. */
@@ -125,8 +128,9 @@ static void make_large_room(struct bpf_make *m, struct bpf_call *c)
 	for (u32 i = 0; i < c->f->narrays; i++)
 		c->arrays[i] = bpf_room(m, c->f->arrays[i].n * (u32)sizeof(u64));
 	if (m->used > STATE_MOST && !m->error)
-		m->error = error_new(
-		        ERROR_UNSUPPORTED, "%s: arrays and strings that are too large for a probe", c->f->name);
+		m->error = error_hint(error_new(ERROR_UNSUPPORTED,
+		                              "%s: arrays and strings that are too large for a probe", c->f->name),
+		        "an array of the program, outside of the handler, or a map");
 }
 
 static void call(struct bpf_make *m, const struct bpf_call *outer, const struct y_insn *i)
@@ -134,7 +138,15 @@ static void call(struct bpf_make *m, const struct bpf_call *outer, const struct 
 	struct bpf_call c = {.f = &m->p->functions[i->imm], .to = bpf_label(&m->code), .fail = bpf_label(&m->code)};
 
 	if (m->depth == CALLS_MOST || m->code.n > INSNS_MOST) {
-		bpf_refuse(m, i, m->depth == CALLS_MOST ? "functions that call themselves" : "so large a program");
+		if (m->depth == CALLS_MOST)
+			bpf_refuse(m, i, "functions that call themselves",
+			        "a loop with an array as its stack (long todo[64]; in the handler), or _oneshot, "
+			        "_timer "
+			        "and _end, where functions may");
+		else
+			bpf_refuse(m, i, "so large a program",
+			        "functions stand where they are called: call fewer here, and let _timer or _end do the "
+			        "rest with the same maps");
 		return;
 	}
 	m->depth++;
@@ -186,17 +198,20 @@ static void instruction(struct bpf_make *m, const struct bpf_call *c, const stru
 		return;
 	case Y_OP_EACH_BEGIN:
 	case Y_OP_EACH_NEXT:
-		bpf_refuse(m, i, "_foreach");
+		bpf_refuse(m, i, "_foreach", "_foreach in _timer(1s) or _end, which see the maps that probes fill");
 		return;
 	case Y_OP_MATCH:
-		bpf_refuse(m, i, "regular expressions");
+		bpf_refuse(m, i, "regular expressions",
+		        "count by the string, n[_str(p)]++, and match the keys in _timer or _end; here == and s[i] "
+		        "take "
+		        "it");
 		return;
 	case Y_OP_SYMBOL:
-		bpf_refuse(m, i, "_sym");
+		bpf_refuse(m, i, "_sym", "count by the address, n[p]++, and take _sym of the keys in _timer or _end");
 		return;
 	case Y_OP_STACK:
 		if (i->imm == Y_LANGUAGE_STACK)
-			bpf_refuse(m, i, "_lstack");
+			bpf_refuse(m, i, "_lstack", "_stack has the language's frames, too");
 		return; /* what it is a key of waits for it */
 	default:
 		if (i->op >= Y_OP_MAP_GET && i->op <= Y_OP_AGG_GET)

@@ -66,7 +66,10 @@ struct bpf_call { /* a function where it is inlined */
 	u32 to, fail;    /* labels: where it returns to, where it fails to */
 };
 
-void bpf_refuse(struct bpf_make *m, const struct y_insn *i, const char *what);
+#define BPF_FLOATS "print it, or keep it in a map as it is and compute in _timer or _end"
+
+/* hint: what to write instead. */
+void bpf_refuse(struct bpf_make *m, const struct y_insn *i, const char *what, const char *hint);
 void bpf_state_address(struct bpf_make *m, u8 reg, u32 off);
 void bpf_copy_text(struct bpf_make *m, u32 to, u32 from);
 /* Room in the state. */

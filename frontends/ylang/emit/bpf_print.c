@@ -64,13 +64,16 @@ static void print(struct bpf_make *m, const struct bpf_call *c, const struct y_i
 
 	for (u32 k = 0; k < i->nargs; k += 3) {
 		if (c->f->slots[args[k]] == Y_STACK) {
-			bpf_refuse(m, i, "printing a stack; as a key of a map it is printed with that");
+			bpf_refuse(m, i, "printing a stack",
+			        "_map long n[_stack]; and n[_stack]++ here: the map is printed at the end, or by "
+			        "_print(n) in "
+			        "_timer or _end");
 			return;
 		}
 		size += size_of(c, args[k]);
 	}
 	if (size > RECORD_MOST) {
-		bpf_refuse(m, i, "printing so many values at once");
+		bpf_refuse(m, i, "printing so many values at once", "several printf, one behind the other");
 		return;
 	}
 	begin(m, Y_RECORD_PRINT, size, (u32)i->imm);

@@ -300,12 +300,14 @@ static void pend(struct bpf_make *m, const struct bpf_call *c, const struct y_in
 		n += map->keys[k] != Y_STACK;
 		stacks += map->keys[k] == Y_STACK;
 		if (map->keys[k] == Y_STR || n > Y_STACK_KEYS || stacks > 1) {
-			bpf_refuse(m, i, "such keys beside a stack: at most three numbers");
+			bpf_refuse(m, i, "such keys beside a stack: at most three numbers",
+			        "a number in place of the string (a pointer, a status), or a second map by the string");
 			return;
 		}
 	}
 	if ((i->op != Y_OP_AGG_ADD && i->op != Y_OP_MAP_ADD) || y_prints_histogram(m->p, (u32)i->imm)) {
-		bpf_refuse(m, i, "a map by stack: only ++, += and <<<, without _hist");
+		bpf_refuse(m, i, "a map by stack: only ++, += and <<<, without _hist",
+		        "_hist of a second aggregate, without the stack");
 		return;
 	}
 	bpf_load(&m->code, 8, R1, R_STATE, offsetof(struct y_state, pends));
@@ -340,9 +342,12 @@ void bpf_table(struct bpf_make *m, const struct bpf_call *c, const struct y_insn
 	const struct y_map *map = &m->p->maps[i->imm];
 
 	if (i->op == Y_OP_AGG_GET || i->op == Y_OP_MAP_CLEAR) {
-		bpf_refuse(m, i,
-		        i->op == Y_OP_AGG_GET ? "what an aggregate has so far, as each CPU has a part of it"
-		                              : "clearing a whole map");
+		if (i->op == Y_OP_AGG_GET)
+			bpf_refuse(m, i, "what an aggregate has so far, as each CPU has a part of it",
+			        "ask in _timer or _end; here a variable or a map has its sum at once: sum += x");
+		else
+			bpf_refuse(m, i, "clearing a whole map",
+			        "_clear in _timer or _end; here _delete(m[key]) takes out one entry");
 		return;
 	}
 	if (has_stack(map)) {
@@ -359,7 +364,7 @@ void bpf_table(struct bpf_make *m, const struct bpf_call *c, const struct y_insn
 		break;
 	case Y_OP_MAP_ADD:
 		if (map->value == Y_F64)
-			bpf_refuse(m, i, "arithmetic with floating-point numbers");
+			bpf_refuse(m, i, "arithmetic with floating-point numbers", BPF_FLOATS);
 		else
 			add(m, c, i);
 		break;

@@ -163,7 +163,8 @@ void bpf_text_compare(struct bpf_make *m, const struct bpf_call *c, const struct
 	u32 differ = bpf_label(&m->code), done = bpf_label(&m->code);
 
 	if (i->op != Y_OP_EQ && i->op != Y_OP_NE) {
-		bpf_refuse(m, i, "the order of strings");
+		bpf_refuse(m, i, "the order of strings",
+		        "== and != take strings here, and s[i] is a number; maps are printed in order");
 		return;
 	}
 	bpf_state_address(m, R1, c->slots[i->a]);
@@ -239,7 +240,11 @@ void bpf_text(struct bpf_make *m, const struct bpf_call *c, const struct y_insn 
 		else
 			literal(m, c->slots[i->dst], m->literal_offsets[m->p->nliterals]);
 		break;
+	case Y_OP_ARRAY_GET:
+	case Y_OP_ARRAY_SET:
+		bpf_refuse(m, i, "arrays of strings", "_map _str m[int]; has strings by their number");
+		break;
 	default:
-		bpf_refuse(m, i, y_op_name(i->op));
+		bpf_refuse(m, i, y_op_name(i->op), "_timer, _begin and _end can: they see the same maps");
 	}
 }

@@ -136,7 +136,7 @@ static void compute(struct bpf_make *m, const struct bpf_call *c, const struct y
 static void convert(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i)
 {
 	if ((y_type_is_float(i->type) || y_type_is_float((enum y_type)i->imm)) && i->type != i->imm) {
-		bpf_refuse(m, i, "conversions of floating-point numbers");
+		bpf_refuse(m, i, "conversions of floating-point numbers", BPF_FLOATS);
 		return;
 	}
 	get(m, R1, c, i->a);
@@ -245,10 +245,6 @@ static void array(struct bpf_make *m, const struct bpf_call *c, const struct y_i
 	u64 number = is_global ? i->imm - Y_GLOBAL_ARRAY : i->imm;
 	u32 n = is_global ? m->p->globals[number].n : c->f->arrays[number].n, ok = bpf_label(&m->code);
 
-	if (i->type == Y_STR) {
-		bpf_refuse(m, i, "arrays of strings");
-		return;
-	}
 	get(m, R1, c, i->a);
 	bpf_branch_imm(&m->code, BPF_JLT, R1, (s32)n, ok);
 	bpf_fail(m, c, i, Y_LIMIT, -1);
@@ -371,7 +367,7 @@ static void at_place(struct bpf_make *m, const struct bpf_call *c, const struct 
 void bpf_value(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i)
 {
 	if (y_type_is_float(i->type) && i->op >= Y_OP_ADD && i->op <= Y_OP_LE) {
-		bpf_refuse(m, i, "arithmetic with floating-point numbers");
+		bpf_refuse(m, i, "arithmetic with floating-point numbers", BPF_FLOATS);
 		return;
 	}
 	switch (i->op) {

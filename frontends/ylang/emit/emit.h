@@ -10,6 +10,7 @@
 
 enum y_debugger { Y_GDB, Y_LLDB };
 
+struct error *y_script_refuses(const struct y_program *p, enum y_debugger debugger);
 /* ERROR_UNSUPPORTED: the program has something that the debugger cannot do, by name and place. */
 struct error *y_emit_script(const struct y_program *p, enum y_debugger debugger, FILE *out);
 

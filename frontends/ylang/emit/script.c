@@ -657,7 +657,7 @@ static const char heads[][512] = {
         "#\tYRT_OUT=FILE lldb --no-lldbinit --batch PROGRAM -c CORE -o 'command script import THIS'\n"
         "# lldb stops the process while it runs. Without YRT_OUT the output is mixed with lldb's own.\n"};
 
-static struct error *refuse(const struct y_program *p, enum y_debugger debugger)
+struct error *y_script_refuses(const struct y_program *p, enum y_debugger debugger)
 {
 	const char *name = debugger == Y_GDB ? "gdb" : "lldb";
 
@@ -667,10 +667,13 @@ static struct error *refuse(const struct y_program *p, enum y_debugger debugger)
 		enum y_point point = p->handlers[i].point;
 
 		if (point == Y_TIMER || y_in_kernel(point))
-			return error_new(ERROR_UNSUPPORTED,
-			        "%s:%u:%u: %s: %s: the debugger stops the process, so only _oneshot, "
-			        "_begin and _end are exported",
-			        at->file, at->line, at->column, name, f->name);
+			return error_hint(error_new(ERROR_UNSUPPORTED,
+			                          "%s:%u:%u: %s: %s: the debugger stops the process, so only _oneshot, "
+			                          "_begin and _end are exported",
+			                          at->file, at->line, at->column, name, f->name),
+			        "what a probe or timer asks of the target's data, _oneshot can ask, too; yrt y runs "
+			        "the rest "
+			        "by itself");
 	}
 	for (u32 k = 0; k < p->nfunctions; k++)
 		for (u32 i = 0; i < p->functions[k].ninsns; i++) {
@@ -679,9 +682,10 @@ static struct error *refuse(const struct y_program *p, enum y_debugger debugger)
 
 			if (insn->op == Y_OP_CONTEXT &&
 			        (insn->imm == Y_COMM || insn->imm == Y_PROG || insn->imm == Y_CPU))
-				return error_new(ERROR_UNSUPPORTED,
-				        "%s:%u:%u: %s: _comm, _prog and _cpu are not known there (vm takes it)",
-				        at->file, at->line, at->column, name);
+				return error_hint(error_new(ERROR_UNSUPPORTED,
+				                          "%s:%u:%u: %s: _comm, _prog and _cpu are not known there",
+				                          at->file, at->line, at->column, name),
+				        "leave it out, or define it where the script is made: -D NAME='\"nginx\"'");
 		}
 	return NULL;
 }
@@ -690,7 +694,7 @@ struct error *y_emit_script(const struct y_program *p, enum y_debugger debugger,
 {
 	static const enum y_point first[] = {Y_BEGIN, Y_ONESHOT, Y_END}, end[] = {Y_END};
 	struct script y = {.p = p, .out = out};
-	struct error *err = refuse(p, debugger);
+	struct error *err = y_script_refuses(p, debugger);
 
 	if (err)
 		return err;
