@@ -138,6 +138,9 @@ static const char *lex_punctuation(struct lexer *l)
 	for (u32 i = 0; i < sizeof(all) / sizeof(*all); i++)
 		if (!strncmp(l->p, all[i], strlen(all[i])) && (size_t)(l->end - l->p) >= strlen(all[i]))
 			return l->p + strlen(all[i]);
+	if (*l->p == '@')
+		y_error(l->s, here(l, l->p), NULL,
+		        "'@' means nothing here: a map has a name, `_map long n[long];`, and is n[key]++ then");
 	if (isprint((unsigned char)*l->p))
 		y_error(l->s, here(l, l->p), NULL, "'%c' means nothing here", *l->p);
 	y_error(l->s, here(l, l->p), NULL, "the byte 0x%02x means nothing here", (unsigned char)*l->p);

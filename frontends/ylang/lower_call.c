@@ -262,13 +262,27 @@ static struct value call_builtin(struct lower *l, const struct y_node *n, enum b
 	}
 }
 
+/* What Y has in place of a function that a user of C has at hand. */
+static const char *instead_of(struct lower *l, const struct y_node *n)
+{
+	const char *own = y_format(l->s, "_%s", n->name);
+
+	for (u32 i = 0; i < BUILTINS; i++)
+		if (!strcmp(builtins[i], own))
+			return y_format(l->s, "; Y's own is %s", own);
+	if (!strncmp(n->name, "str", 3) || !strncmp(n->name, "mem", 3))
+		return "; _str(p) or _str(p, n) is a value: ==, <, ~~ rx/…/, s[i] and _len take it";
+	return "";
+}
+
 static void no_function(struct lower *l, const struct y_node *n)
 {
 	struct y_near near = {.name = n->name};
 	struct y_target_object o;
 
 	if (y_target_object(l->target, n->module, n->name, &o))
-		FAIL(l, n, "%s is the target's: Y reads the target and calls nothing there", n->name);
+		FAIL(l, n, "%s is the target's: Y reads the target and calls nothing there%s", n->name,
+		        instead_of(l, n));
 	offer_builtins(&near);
 	for (const struct y_tree_function *f = l->tree->functions; f; f = f->next)
 		y_near_offer(&near, f->name);

@@ -165,8 +165,10 @@ static void no_such_name(struct lower *l, const struct y_node *n)
 	if (n->module)
 		FAIL(l, n, "no module %s of the target has a variable or function %s%s", n->module, n->name,
 		        y_near_text(l->s, &near));
-	FAIL(l, n, "neither the program nor the target has a name %s%s; ##ifdefvar would ask%s", n->name,
-	        y_near_text(l->s, &near), y_target_lacks(l->target, 0, lacks));
+	FAIL(l, n,
+	        "neither the program nor the target has a name %s%s; the program's own are declared (long n; _map long "
+	        "n[_str];), ##ifdefvar asks for the target's%s",
+	        n->name, y_near_text(l->s, &near), y_target_lacks(l->target, 0, lacks));
 }
 
 static struct value target_object(struct lower *l, const struct y_node *n)

@@ -286,6 +286,11 @@ static struct y_node *simple(struct y_parser *p)
 		add->b = y_parse_expression(p);
 		n = add;
 	}
+	if (n->a && n->a->kind == Y_N_NAME && p->t->kind == Y_T_NAME)
+		y_error(p->s, n->a->pos, n->a->macro,
+		        "'%s' stands before a name as a type would, and the target has no "
+		        "such type; a string of the program is a _str",
+		        n->a->name);
 	y_expect(p, ";", "behind a statement");
 	return n;
 }
@@ -356,6 +361,11 @@ static const struct type *map_type(struct y_parser *p, const char *what)
 		p->t = at->next;
 		return &y_stack_type;
 	}
+	if (!y_at_type(p))
+		y_fail_here(p,
+		        "the type of a map's %s is missing: '%s' is none; `_map long n[_str, int];` counts, and `_map "
+		        "long n[_stack];` does so by stack",
+		        what, p->t->text);
 	type = y_parse_type_name(p);
 	if (type->kind != TYPE_INT && type->kind != TYPE_POINTER && type->kind != TYPE_ENUM && type != &y_string_type &&
 	        (*what != 'v' || type->kind != TYPE_FLOAT))
@@ -516,7 +526,8 @@ struct y_tree *y_parse(struct y_source *s, struct y_target *target, struct y_tok
 		else if (y_at_type(&p))
 			parse_declarations(&p);
 		else if (!y_take(&p, ";"))
-			y_fail_here(&p, "a declaration, a function or _probe is missing before '%s'", at->text);
+			y_fail_here(
+			        &p, "a declaration, a function or _probe POINT { … } is missing before '%s'", at->text);
 	}
 	if (!p.tree->probes)
 		y_error(s, t->pos, NULL, "the program has no _probe: nothing would run");

@@ -205,7 +205,8 @@ static struct y_node *postfix(struct y_parser *p)
 			outer->op = y_is(at, "++") ? "p++" : "p--";
 			p->t = at->next;
 		} else if (y_is(at, "(")) {
-			y_fail_here(p, "only functions are called, by their names");
+			y_fail_here(p, "only the program's own functions are called, by their names: nothing of the "
+			               "target is, nor its methods");
 		} else {
 			return n;
 		}

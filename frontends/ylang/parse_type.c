@@ -280,7 +280,7 @@ const struct type *y_parse_base(struct y_parser *p)
 	if (type && arithmetic)
 		y_error(p->s, at->pos, at->macro, "these words make no type of C");
 	if (!type && !arithmetic)
-		y_fail_here(p, "a type is missing");
+		y_fail_here(p, "a type is missing before '%s'", p->t->text);
 	return type ? type : of_words(p, n, at);
 }
 

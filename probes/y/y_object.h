@@ -137,6 +137,8 @@ struct y_object_edit {          /* a raw tracepoint's program, run by hand */
 struct y_object_handler {
 	enum y_kind kind;
 	const char *spec; /* of code: as hit_parse() takes it; of the kernel: the tracepoint's name */
+	const char *file; /* of the program, and where this stands there */
+	u32 line, column;
 	bool returns;
 	bool sleepable;              /* it was made so that it may wait for absent pages */
 	u64 period_ns;               /* of the clock */

@@ -371,18 +371,57 @@ static struct error *place_in(
 	return err;
 }
 
+/* What users of other tools write, and what it is here. */
+static const char *other_words(const char *text)
+{
+	static const char *const words[][2] = {{"begin", "_probe _begin { … }"}, {"end", "_probe _end { … }"},
+	        {"oneshot", "_probe _oneshot { … }"}, {"timer", "_probe _timer(1s) { … }"},
+	        {"interval", "_probe _timer(1s) { … }"}, {"tick", "_probe _timer(1s) { … }"},
+	        {"profile", "_probe _profile(99) { … }"},
+	        {"kprobe", "functions of the kernel are not probed; tracepoint:NAME and syscall:NAME are"},
+	        {"kretprobe", "functions of the kernel are not probed; tracepoint:NAME and syscall:NAME:return are"},
+	        {"uretprobe", "_probe NAME:return { … }"}, {"sched", "_probe tracepoint:sched:NAME { … }"},
+	        {"syscalls", "_probe syscall:NAME { … }"}};
+	size_t len = strcspn(text, ":(-");
+
+	for (u32 i = 0; i < sizeof(words) / sizeof(*words); i++)
+		if (len == strlen(words[i][0]) && !strncasecmp(text, words[i][0], len))
+			return words[i][1];
+	return NULL;
+}
+
+static struct error *nothing_there(const struct y_probe *p, u32 number, const struct hit_spec *spec)
+{
+	const struct y_object_handler *h = &p->object->handlers[number];
+	const char *other = other_words(h->spec);
+	struct hit_near near = {0};
+	char names[HIT_NEAR_TEXT];
+	struct error *err = error_new(ERROR_USAGE, "%s:%u:%u: _probe %s: no file of the process has such a function",
+	        h->file, h->line, h->column, h->spec);
+
+	if (other)
+		return error_hint(err, "%s", other);
+	for (u32 i = 0; i < p->o->nfiles; i++)
+		hit_find_near(spec, p->o->files[i].image, &near);
+	hit_near_text(&near, names);
+	return near.n ? error_hint(err, "near: %s", names) : err;
+}
+
 static struct error *place_handler(struct y_probe *p, u32 number)
 {
-	const char *text = p->object->handlers[number].spec;
+	const struct y_object_handler *h = &p->object->handlers[number];
+	const char *text = h->spec, *other = other_words(text);
 	struct hit_spec spec;
-	struct hit_near near = {0};
 	struct error *err = hit_parse(text, &spec);
-	char names[HIT_NEAR_TEXT];
 	u32 n = 0, files = 0;
 
-	if (!err && (spec.language || spec.kind == HIT_TRACEPOINT))
-		return error_new(
-		        ERROR_UNSUPPORTED, "_probe %s: only functions and USDT probes of files can be probed", text);
+	if (!err && (spec.language || spec.kind == HIT_TRACEPOINT)) {
+		err = error_new(ERROR_UNSUPPORTED,
+		        "%s:%u:%u: _probe %s: only functions and USDT probes of files can be probed", h->file, h->line,
+		        h->column, text);
+		return error_hint(err, "%s",
+		        other ? other : "functions of Lua, Python, Java and others: `yrt probe -e`; `yrt latency -e`");
+	}
 	for (u32 i = 0; !err && i < p->o->nfiles; i++) {
 		u32 before = n;
 
@@ -393,13 +432,7 @@ static struct error *place_handler(struct y_probe *p, u32 number)
 			        error_new(ERROR_USAGE, "_probe %s: several files of the process have it", text),
 			        "_probe FILE:NAME chooses one");
 	}
-	if (err || n)
-		return err;
-	for (u32 i = 0; i < p->o->nfiles; i++)
-		hit_find_near(&spec, p->o->files[i].image, &near);
-	hit_near_text(&near, names);
-	err = error_new(ERROR_USAGE, "_probe %s: no file of the process has such a function", text);
-	return near.n ? error_hint(err, "near: %s", names) : err;
+	return err || n ? err : nothing_there(p, number, &spec);
 }
 
 /* --- of the kernel, and of the clock --- */

@@ -235,6 +235,50 @@ def test_bad_input():
         assert done.stdout == f"{1 + sum(range(1, 201))}\n", done
 
 
+CPP = """
+#include <cstdio>
+#include <string>
+#include <unistd.h>
+namespace shop {
+enum class State : short { New = -1, Paid = 1000 };
+enum Colour { Red = 5, Blue };
+struct Base { int id; virtual ~Base() = default; };
+struct Order : Base { State state; Colour colour; std::string who; static long made; enum { Small, Large = 7 } size; };
+long Order::made = 42;
+namespace { struct Hidden { static int deep; }; int Hidden::deep = -3; }
+}
+shop::Order first;
+int main() {
+	first.id = shop::Hidden::deep + 10; first.state = shop::State::Paid; first.colour = shop::Blue; first.who = "ada";
+	first.size = shop::Order::Large;
+	printf("%d\\n", getpid()); fflush(stdout); getchar(); return (int)shop::Order::made + shop::Hidden::deep;
+}
+"""
+ASKS_CPP = """
+_probe _oneshot {
+	_print(shop::Order::made, first.id, first.state == shop::State::Paid, shop::State::New, shop::State::Paid);
+	_print(first.colour == shop::Blue, first.colour == shop::Colour::Blue, Red, sizeof(shop::State));
+	_print(_str(first.who._M_dataplus._M_p, (long)first.who._M_string_length), first.size == shop::Order::Large);
+	shop::Base *base = (shop::Base *)&first;
+	_print(base->id);
+}
+"""
+
+
+def test_cpp():
+    """Scoped enumerators, classes' variables, bases and members, by DWARF 4 and 5."""
+    with tempfile.TemporaryDirectory(prefix="yrt-y-") as directory:
+        source, program = os.path.join(directory, "shop.cc"), os.path.join(directory, "shop")
+        with open(source, "w", encoding="utf-8") as f:
+            f.write(CPP)
+        for version in (4, 5):
+            subprocess.run(["g++", f"-gdwarf-{version}", "-O1", "-o", program, source], check=True)
+            with yrt.Program([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as p:
+                pid = int(p.stdout.readline())
+                done = ylang.run("-e", ASKS_CPP, "-p", pid)
+                assert done.stdout == "42 7 1 -1 1000\n1 1 5 2\nada 1\n7\n", (version, done)
+
+
 def test_several_processes():
     """-p LIST, --select and -s: each process by itself, in the order of pids, behind its name."""
     ask = ["-q", "-e", "_probe _oneshot { _print(_pid, counts[5]); }"]

@@ -83,3 +83,24 @@ int x;
 //--- recursion of types in the program
 _probe _oneshot { int f = 3; f(); }
 //! no function f
+//--- a map of bpftrace
+_probe _oneshot { @[1] = 2; }
+//! a map has a name, `_map long n[long];`
+//--- a map without its type
+_map n[_str];
+//! the type of a map's value is missing: 'n' is none
+//--- a key that is no type
+_map long n[stack];
+//! the type of a map's key is missing: 'stack' is none
+//--- a type that is none
+_probe _oneshot { string s = text; }
+//! 'string' stands before a name as a type would, and the target has no such type
+//--- a function of C
+_probe _oneshot { _print(strcmp(text, "a")); }
+//! ; _str(p) or _str(p, n) is a value
+//--- a method
+_probe _oneshot { _print(list->size()); }
+//! nothing of the target is, nor its methods
+//--- a name that nobody declared
+_probe _oneshot { hits++; }
+//! the program's own are declared (long n; _map long n[_str];)

@@ -93,13 +93,16 @@ static const char *full_name(const char *prefix, const char *name, char room[NAM
 	return n < (int)NAME_MOST ? room : NULL;
 }
 
-static bool add_enumerators(struct types *t, Dwarf_Die *list, bool alternate)
+/* of: "" or what stands before its "::" in C++. */
+static bool add_enumerators(struct types *t, Dwarf_Die *list, const char *of, bool alternate)
 {
+	char room[NAME_MOST];
 	Dwarf_Die e;
 
 	for (int err = dwarf_child(list, &e); !err && visit(t); err = dwarf_siblingof(&e, &e)) {
 		const char *name = dwarf_tag(&e) == DW_TAG_enumerator ? dwarf_diename(&e) : NULL;
 
+		name = name ? full_name(of, name, room) : NULL;
 		if (name && !add_entry(t, (struct types_entry){.name = name,
 		                                  .space = TYPES_ENUMERATOR,
 		                                  .die = dwarf_dieoffset(&e),
@@ -108,6 +111,36 @@ static bool add_enumerators(struct types *t, Dwarf_Die *list, bool alternate)
 			return false;
 	}
 	return true;
+}
+
+/* C++: ns::Enum::NAME, and ns::NAME unless the enumeration is scoped; by itself, too, where that is clear. */
+static bool index_enumerators(struct types *t, Dwarf_Die *list, const char *prefix, const char *full, bool alternate)
+{
+	if (!add_enumerators(t, list, "", alternate))
+		return false;
+	if (full != prefix && t->cpp && !add_enumerators(t, list, full, alternate))
+		return false;
+	return !*prefix || flag(list, DW_AT_enum_class) || add_enumerators(t, list, prefix, alternate);
+}
+
+/* C++: a class's variable has its place outside of the class: DW_AT_specification leads to where it has its name. */
+static bool remember_static(struct types *t, Dwarf_Die *die, const char *full)
+{
+	u64 *at = table_get(&t->names, key_of(TYPES_VARIABLE, full));
+
+	return !at || !table_put(&t->statics, dwarf_dieoffset(die), *at);
+}
+
+static const char *name_of_static(struct types *t, Dwarf_Die *die, const char *full)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Die declared;
+	const u64 *at;
+
+	if (!dwarf_attr(die, DW_AT_specification, &attr) || !dwarf_formref_die(&attr, &declared))
+		return full;
+	at = table_get(&t->statics, dwarf_dieoffset(&declared));
+	return at ? t->entries[*at].name : full;
 }
 
 static int space_of(int tag)
@@ -125,6 +158,7 @@ static int space_of(int tag)
 	case DW_TAG_unspecified_type:
 		return TYPES_PLAIN;
 	case DW_TAG_variable:
+	case DW_TAG_member: /* until DWARF 4, where it has no place of its own */
 		return TYPES_VARIABLE;
 	case DW_TAG_subprogram:
 		return TYPES_FUNCTION;
@@ -160,6 +194,8 @@ static bool index_named(
 		e.size = bytes_of(die);
 	if (!add_entry(t, e))
 		return false;
+	if (cpp && space == TYPES_VARIABLE && !e.defined && !alternate)
+		return remember_static(t, die, name);
 	if (!cpp || space > TYPES_ENUM)
 		return true;
 	e.space = TYPES_PLAIN;
@@ -172,14 +208,16 @@ static bool index_one(struct types *t, Dwarf_Die *die, const char *prefix, bool 
 	char room[NAME_MOST];
 	const char *name, *full;
 
-	if (space < 0 && tag != DW_TAG_namespace)
+	if ((space < 0 && tag != DW_TAG_namespace) || (tag == DW_TAG_member && !flag(die, DW_AT_external)))
 		return true;
-	if (tag == DW_TAG_enumeration_type && !add_enumerators(t, die, alternate))
-		return false;
 	name = name_of(die);
 	full = name ? full_name(prefix, name, room) : prefix;
 	if (!full)
 		return true;
+	if (tag == DW_TAG_enumeration_type && !index_enumerators(t, die, prefix, full, alternate))
+		return false;
+	if (cpp && space == TYPES_VARIABLE && !alternate)
+		full = name_of_static(t, die, full);
 	if (tag == DW_TAG_namespace)
 		return index_children(t, die, full, alternate, depth + 1);
 	return !name || index_named(t, die, (enum type_space)space, full, alternate, cpp, depth);
@@ -447,6 +485,7 @@ void types_close(struct types *t)
 		return;
 	types_forget(t);
 	table_free(&t->names);
+	table_free(&t->statics);
 	free(t->entries);
 	dwarf_end(t->dwarf);
 	elf_end(t->elf);

@@ -24,6 +24,7 @@ struct types {
 	struct types_entry *entries;
 	u32 nentries;
 	struct table names;   /* hash of space and name: index of entries */
+	struct table statics; /* C++: offset of a class's variable where it is declared: index of entries */
 	struct table read;    /* offset of an entry: struct type * */
 	struct table members; /* struct type *: struct type_list * */
 	struct types_chunk *chunks;

@@ -526,6 +526,9 @@ static struct error *handler(struct bpf_make *m, const struct y_handler *h, stru
 		m->error = &error_no_memory;
 	*ret = (struct y_object_handler){.kind = kind_of(h),
 	        .spec = h->spec,
+	        .file = m->p->places[c.f->place].file,
+	        .line = m->p->places[c.f->place].line,
+	        .column = m->p->places[c.f->place].column,
 	        .returns = h->returns,
 	        .registers = m->registers,
 	        .sleepable = m->sleepable,
