@@ -196,8 +196,8 @@ void y_no_such_type(struct y_parser *p, const struct y_token *at, enum type_spac
 			types_names(y_target_types(p->target, i), space, y_near_offer, &near);
 	if (*y_target_lacks(p->target, 0, lacks))
 		y_error(p->s, at->pos, at->macro, "the target has no %s %s%s", what, at->text, lacks);
-	y_error(p->s, at->pos, at->macro, "the target has no %s %s%s; ##ifdeftype would ask", what, at->text,
-	        y_near_text(p->s, &near));
+	y_error(p->s, at->pos, at->macro, "the target has no %s %s%s; ##ifdeftype would ask%s", what, at->text,
+	        y_near_text(p->s, &near), y_target_bare(p->target, lacks));
 }
 
 static const struct type *tagged_type(struct y_parser *p, int word)
@@ -279,6 +279,8 @@ const struct type *y_parse_base(struct y_parser *p)
 	}
 	if (type && arithmetic)
 		y_error(p->s, at->pos, at->macro, "these words make no type of C");
+	if (!type && !arithmetic && p->t->kind == Y_T_NAME && *p->t->text != '_' && *p->t->text != '$')
+		y_no_such_type(p, p->t, TYPES_PLAIN, "type");
 	if (!type && !arithmetic)
 		y_fail_here(p, "a type is missing before '%s'", p->t->text);
 	return type ? type : of_words(p, n, at);

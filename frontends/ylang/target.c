@@ -317,6 +317,25 @@ const char *y_target_lacks(struct y_target *t, u32 module, char ret[Y_LACKS])
 	return ret;
 }
 
+const char *y_target_bare(struct y_target *t, char ret[Y_LACKS])
+{
+	u32 n = 0, most = 5;
+	size_t len = 0;
+
+	*ret = '\0';
+	for (u32 i = 0; i < t->nmodules; i++) {
+		const char *name = strrchr(t->modules[i].path, '/');
+
+		if (*t->modules[i].path == '[' || y_target_types(t, i) || n++ >= most || len > Y_LACKS / 2)
+			continue;
+		len += (size_t)snprintf(ret + len, Y_LACKS - len, "%s%s",
+		        len ? ", " : "; without debug information are ", name ? name + 1 : t->modules[i].path);
+	}
+	if (n > most)
+		snprintf(ret + len, Y_LACKS - len, " and %u others", n - most);
+	return ret;
+}
+
 const struct type *y_target_type(struct y_target *t, enum type_space space, const char *name, u32 *module, int *other)
 {
 	*other = -1;

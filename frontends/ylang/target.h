@@ -59,6 +59,8 @@ struct types *y_target_types(struct y_target *t, u32 module);
 #define Y_MODULES UINT32_MAX
 #define Y_LACKS   640
 const char *y_target_lacks(struct y_target *t, u32 module, char ret[Y_LACKS]);
+/* "; without debug information are NAME, … and 3 others"; "" if all have it. */
+const char *y_target_bare(struct y_target *t, char ret[Y_LACKS]);
 
 /* The first module that has it; those that have another one of this name are asked, too: *other, or -1. */
 const struct type *y_target_type(struct y_target *t, enum type_space space, const char *name, u32 *module, int *other);
