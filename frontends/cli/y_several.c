@@ -52,6 +52,7 @@ static void start(struct part *p, int (*run)(void *ctx, pid_t pid), void *ctx)
 	if (getppid() != parent || dup2(ends[1], STDOUT_FILENO) < 0)
 		_exit(ERROR_INTERNAL);
 	close(ends[0]);
+	setvbuf(stderr, NULL, _IOLBF, 0); /* lines of several processes side by side */
 	p->code = run(ctx, p->pid);
 	fflush(NULL);
 	_exit(p->code);

@@ -493,6 +493,8 @@ static struct value step(struct lower *l, const struct y_node *n)
 
 static struct value dereference(struct lower *l, const struct y_node *n, struct value v)
 {
+	if (n->kind == Y_N_ARROW && (v.type->kind == TYPE_STRUCT || v.type->kind == TYPE_UNION))
+		FAIL(l, n, "'->' of %s, which is no pointer: '.' follows it", y_type_text(l->s, v.type));
 	v = rvalue(l, n, v);
 	if (v.type == &y_string_type)
 		FAIL(l, n, "a _str is no pointer: s[i] is its byte i");

@@ -83,6 +83,8 @@ bool same_type(const struct type *a, const struct type *b)
 	case TYPE_OTHER:
 		return false;
 	default:
+		if (!*a->name && !*b->name)
+			return a->alias && b->alias && a->size == b->size && !strcmp(a->alias, b->alias);
 		return *a->name && a->size == b->size && !strcmp(a->name, b->name);
 	}
 }

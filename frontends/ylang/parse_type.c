@@ -37,6 +37,8 @@ const char *y_type_text(struct y_source *s, const struct type *type)
 {
 	const char *name = *type->name ? type->name : "(without a name)", *to;
 
+	if (!*type->name && type->alias)
+		return type->alias;
 	switch (type->kind) {
 	case TYPE_STRUCT:
 		return y_format(s, "struct %s", name);

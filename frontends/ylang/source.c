@@ -170,7 +170,7 @@ void y_near_offer(void *arg, const char *name)
 	struct y_near *near = arg;
 	u32 most = ((u32)strlen(near->name) + 2) / 3, d;
 
-	if (!*name || strlen(name) > NEAR_MOST)
+	if (!*name || strlen(name) > NEAR_MOST || strlen(near->name) < 2)
 		return;
 	d = edit_distance(near->name, name);
 	for (u32 i = 0; i < 3; i++)

@@ -404,7 +404,12 @@ static struct error *nothing_there(const struct y_probe *p, u32 number, const st
 	for (u32 i = 0; i < p->o->nfiles; i++)
 		hit_find_near(spec, p->o->files[i].image, &near);
 	hit_near_text(&near, names);
-	return near.n ? error_hint(err, "near: %s", names) : err;
+	if (near.n)
+		return error_hint(err, "near: %s", names);
+	return error_hint(err,
+	        "`yrt functions -p PID '*%s*'` lists what can be probed; a file without symbols takes places "
+	        "as stacks show them: nginx+0x51340",
+	        spec->name);
 }
 
 static struct error *place_handler(struct y_probe *p, u32 number)
@@ -419,8 +424,8 @@ static struct error *place_handler(struct y_probe *p, u32 number)
 		err = error_new(ERROR_UNSUPPORTED,
 		        "%s:%u:%u: _probe %s: only functions and USDT probes of files can be probed", h->file, h->line,
 		        h->column, text);
-		return error_hint(err, "%s",
-		        other ? other : "functions of Lua, Python, Java and others: `yrt probe -e`; `yrt latency -e`");
+		return error_hint(
+		        err, "%s", other ? other : "`yrt probe -e` and `yrt latency -e` take functions of languages");
 	}
 	for (u32 i = 0; !err && i < p->o->nfiles; i++) {
 		u32 before = n;

@@ -279,6 +279,33 @@ def test_cpp():
                 assert done.stdout == "42 7 1 -1 1000\n1 1 5 2\nada 1\n7\n", (version, done)
 
 
+def test_names_by_typedef():
+    """A structure that has its name by a typedef is the same one in each file of a program, as C has it."""
+    head = "typedef struct { long len; const char *data; } text_t; typedef struct { text_t name; int n; } line_t;\n"
+    main = head + """#include <stdio.h>
+    #include <unistd.h>
+    extern text_t *other; extern void *line; text_t own = {3, "own"};
+    int main(void) { printf("%d\\n", getpid()); fflush(stdout); return getchar() && !other && !line; }"""
+    second = head + 'line_t lines = {{5, "other"}, 7}; text_t *other = &lines.name; void *line = &lines;\n'
+    ask = """long length(text_t *t) { return t->len; }
+    _probe _oneshot { text_t *t = &lines.name; text_t *all[2]; all[0] = &own; all[1] = t;
+        for (int i = 0; i < 2; i++) _print(_str(all[i]->data), length(all[i]));
+        _print(length(other), lines.n, length(&((line_t *)line)->name)); }"""
+    with tempfile.TemporaryDirectory(prefix="yrt-y-") as directory:
+        paths = [os.path.join(directory, name) for name in ("a.c", "b.c")]
+        for path, text in zip(paths, (main, second)):
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(text)
+        program = os.path.join(directory, "two")
+        subprocess.run(["gcc", "-g", "-o", program, *paths], check=True)
+        with yrt.Program([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as p:
+            pid = int(p.stdout.readline())
+            done = ylang.run("-q", "-e", ask, "-p", pid)
+            assert done.stdout == "own 3\nother 5\n5 7 5\n", done
+            done = ylang.run("-e", "_probe _oneshot { text_t t = own; }", "-p", pid)
+            assert "a variable of type text_t" in done.stderr, done
+
+
 def test_several_processes():
     """-p LIST, --select and -s: each process by itself, in the order of pids, behind its name."""
     ask = ["-q", "-e", "_probe _oneshot { _print(_pid, counts[5]); }"]

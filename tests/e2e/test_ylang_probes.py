@@ -349,7 +349,7 @@ def test_refused():
                     assert hint.startswith("\tinstead: "), (source, done.stdout)
                     refused.add((engine, why))
         assert {engine for engine, _ in refused} == {"bpf", "core", "gdb", "lldb"}, refused
-    yield f"{len(cases)} programs are refused by what they ask; {len(refused)} refusals of engines say what to do instead"
+    yield f"{len(cases)} programs are refused by what they ask; {len(refused)} refusals say what to do instead"
 
 
 yrt.main(globals())

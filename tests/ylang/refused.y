@@ -104,3 +104,6 @@ _probe _oneshot { _print(list->size()); }
 //--- a name that nobody declared
 _probe _oneshot { hits++; }
 //! the program's own are declared (long n; _map long n[_str];)
+//--- an arrow behind a structure
+_probe _oneshot { _print(torn->value); }
+//! '->' of struct node, which is no pointer: '.' follows it

@@ -40,6 +40,7 @@ struct type {
 	bool is_signed, is_bool, is_char;
 	bool is_declared;      /* only: nobody here says what is in it */
 	const char *name;      /* "" if it has none */
+	const char *alias;     /* of its first typedef; NULL: none is known */
 	u64 size;              /* in bytes; of an array: of all its elements */
 	u64 count;             /* of an array's elements; 0: open */
 	const struct type *to; /* what a pointer leads to, an element, what an enumeration is kept in, what a function

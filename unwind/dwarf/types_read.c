@@ -128,15 +128,18 @@ bool enumerator_value(Dwarf_Die *die, bool is_signed, s64 *ret)
 	return true;
 }
 
-/* What typedefs and qualifiers lead to. 1: found, 0: to void, -1: to nothing. */
-static int strip(Dwarf_Die *die)
+/* What typedefs and qualifiers lead to. 1: found, 0: to void, -1: to nothing. alias: the last typedef, or NULL. */
+static int strip(Dwarf_Die *die, const char **alias)
 {
+	*alias = NULL;
 	for (u32 i = 0; i < CHAIN_MOST; i++) {
 		Dwarf_Attribute attr;
 		Dwarf_Die next;
 
 		switch (dwarf_tag(die)) {
 		case DW_TAG_typedef:
+			*alias = dwarf_diename(die);
+			/* fallthrough */
 		case DW_TAG_const_type:
 		case DW_TAG_volatile_type:
 		case DW_TAG_restrict_type:
@@ -245,9 +248,10 @@ static void fill_enum(struct type *type, Dwarf_Die *die)
 {
 	Dwarf_Die base, e;
 	bool is_signed = false;
+	const char *alias;
 
 	type->kind = TYPE_ENUM;
-	if (referred(die, &base) && strip(&base) == 1) {
+	if (referred(die, &base) && strip(&base, &alias) == 1) {
 		is_signed = number(&base, DW_AT_encoding, 0) == DW_ATE_signed;
 	} else {
 		for (int err = dwarf_child(die, &e); !err; err = dwarf_siblingof(&e, &e)) {
@@ -326,6 +330,22 @@ static void canonical(struct types *t, Dwarf_Die *die)
 		*die = other;
 }
 
+/* C: a structure that has a name by its typedef only is one, too, in whichever file of the program it is met. */
+static void canonical_alias(struct types *t, Dwarf_Die *die, const char *alias)
+{
+	int tag = dwarf_tag(die);
+	const struct types_entry *e;
+	const char *other_alias;
+	Dwarf_Die other;
+
+	if (t->cpp || !alias || dwarf_diename(die) || (tag != DW_TAG_structure_type && tag != DW_TAG_union_type))
+		return;
+	e = types_lookup(t, TYPES_PLAIN, alias);
+	if (e && types_die(t, e->die, e->alternate, &other) && strip(&other, &other_alias) == 1 &&
+	        dwarf_tag(&other) == tag && !dwarf_diename(&other) && dwarf_bytesize(&other) == dwarf_bytesize(die))
+		*die = other;
+}
+
 static u64 read_key(const struct types *t, Dwarf_Die *die)
 {
 	return spread(dwarf_dieoffset(die) << 1 | is_alternate(t, die));
@@ -334,14 +354,15 @@ static u64 read_key(const struct types *t, Dwarf_Die *die)
 /* Types lead to each other, so one is known before what it leads to is read. */
 const struct type *type_of_die(struct types *t, Dwarf_Die *die)
 {
-	int found = strip(die);
+	const char *name, *alias;
+	int found = strip(die, &alias);
 	struct type *type;
-	const char *name;
 	u64 *known;
 
 	if (found != 1)
 		return found ? NULL : &void_type;
 	canonical(t, die);
+	canonical_alias(t, die, alias);
 	known = table_get(&t->read, read_key(t, die));
 	if (known)
 		return (const struct type *)*known;
@@ -351,6 +372,7 @@ const struct type *type_of_die(struct types *t, Dwarf_Die *die)
 	name = dwarf_diename(die);
 	*type = (struct type){.kind = TYPE_OTHER,
 	        .name = name ? name : "",
+	        .alias = alias ? types_keep(t, alias) : NULL,
 	        .size = dwarf_bytesize(die) < 0 ? 0 : (u64)dwarf_bytesize(die),
 	        .of = t,
 	        .die = dwarf_dieoffset(die),
