@@ -232,9 +232,11 @@ static bool is_unknown_cast(const struct y_token *t)
 {
 	const struct y_token *star = t->next;
 
+	if (t->kind != Y_T_NAME || *t->text == '$')
+		return false;
 	while (y_is(star, "*"))
 		star = star->next;
-	return t->kind == Y_T_NAME && *t->text != '$' && star != t->next && y_is(star, ")");
+	return star != t->next && y_is(star, ")");
 }
 
 static struct y_node *unary(struct y_parser *p)

@@ -107,3 +107,6 @@ _probe _oneshot { hits++; }
 //--- an arrow behind a structure
 _probe _oneshot { _print(torn->value); }
 //! '->' of struct node, which is no pointer: '.' follows it
+//--- an end behind a parenthesis
+_probe _oneshot { int x = (
+//! an expression is missing at the end of the program
