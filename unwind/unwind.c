@@ -56,7 +56,7 @@ enum stop_reason unwind_stack(
 		return STOP_ARENA;
 	memcpy(w->reg, regs->reg, sizeof(w->reg));
 	w->valid = (1u << ARCH_NREGS) - 1;
-	w->leaf = 1;
+	w->leaf = !regs->called;
 	w->thread_pointer = regs->thread_pointer;
 	do {
 		for (u32 i = 0; i < walk_steps_max(w) && stop == STOP_NONE; i++) {

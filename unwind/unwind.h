@@ -15,6 +15,7 @@ struct unwind_registers {
 	u64 reg[ARCH_NREGS]; /* DWARF numbers */
 	u64 thread_pointer;
 	const struct return_probes *probes; /* NULL: none */
+	bool called;                        /* reg[REG_PC] is a return address, that of what was called */
 };
 
 /*

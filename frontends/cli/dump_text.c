@@ -5,6 +5,7 @@
 
 #include "colour.h"
 #include "dump_view.h"
+#include "frontends/format/repeats.h"
 #include "frontends/format/text.h"
 #include "say.h"
 #include "unwind/binary/core_file.h"
@@ -12,8 +13,6 @@
 
 #define THREADS_SHOWN 8 /* of those with one stack, with all that is known of them */
 #define NAME_COLUMNS  200
-#define FOLD_PERIOD   16 /* frames that repeat */
-#define FOLD_TURNS    4  /* of them that are folded, at least */
 
 static void put_clean(FILE *out, const char *text, int most)
 {
@@ -215,27 +214,6 @@ static void put_frame(const struct profile_function *f, FILE *out)
 	fputc('\n', out);
 }
 
-/* How often do the frames from i on repeat after `period` of them, as whole turns? */
-static u32 turns_of(const u32 *functions, u32 n, u32 i, u32 period)
-{
-	u32 k = i + period;
-
-	while (k < n && functions[k] == functions[k - period])
-		k++;
-	return (k - i) / period;
-}
-
-u32 view_fold(const u32 *functions, u32 n, u32 i, u32 *turns)
-{
-	for (u32 period = 1; period <= FOLD_PERIOD; period++) {
-		*turns = turns_of(functions, n, i, period);
-		if (*turns >= FOLD_TURNS)
-			return period;
-	}
-	*turns = 1;
-	return 1;
-}
-
 /* Frames of a recursion are shown once. */
 static struct error *put_stack(const struct dump_view *v, u32 top, FILE *out)
 {
@@ -247,7 +225,7 @@ static struct error *put_stack(const struct dump_view *v, u32 top, FILE *out)
 	for (u32 i = 0; i < n; i++)
 		frames[i] = v->profile->nodes[frames[i]].function;
 	for (u32 i = 0, turns, period; i < n; i += period * turns) {
-		period = view_fold(frames, n, i, &turns);
+		period = repeats(frames, n, i, &turns);
 		for (u32 k = i; k < i + period; k++)
 			put_frame(&v->profile->functions[frames[k]], out);
 		if (turns > 1 && period == 1)

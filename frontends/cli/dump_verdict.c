@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "dump_view.h"
+#include "frontends/format/repeats.h"
 #include "frontends/format/text.h"
 #include "frontends/report/own.h"
 #include "probes/threads/crash.h"
@@ -89,6 +90,12 @@ static u32 weight(const struct libraries *l, const struct profile_function *f)
 	return 2 * script + is_own(l, f);
 }
 
+/* Of one name at one place: the other one is inlined. */
+static bool is_same(const struct profile_function *a, const struct profile_function *b)
+{
+	return a == b || (a->line == b->line && !strcmp(a->name, b->name) && !strcmp(a->file, b->file));
+}
+
 /* Of the n functions of a cycle, those that say most, each once. Returns how many are left. */
 static u32 pick(const struct dump_view *v, const struct libraries *l, u32 *functions, u32 n)
 {
@@ -102,8 +109,9 @@ static u32 pick(const struct dump_view *v, const struct libraries *l, u32 *funct
 	for (u32 i = 0; i < n; i++) {
 		if (weight(l, &v->profile->functions[functions[i]]) < most)
 			continue;
-		for (k = 0; k < kept && functions[k] != functions[i]; k++)
-			;
+		for (k = 0; k < kept; k++)
+			if (is_same(&v->profile->functions[functions[k]], &v->profile->functions[functions[i]]))
+				break;
 		if (k == kept)
 			functions[kept++] = functions[i];
 	}
@@ -116,7 +124,7 @@ static bool put_cycle(const struct dump_view *v, const struct libraries *l, u32 
 	u32 turns = 1, period = 1, i = 0, named = 0;
 
 	for (; i < n; i += period * turns) {
-		period = view_fold(functions, n, i, &turns);
+		period = repeats(functions, n, i, &turns);
 		if (turns > 1)
 			break;
 	}
@@ -160,7 +168,8 @@ static void put_fault(const struct crash *c, const struct places *p, const char 
 	if (!c->has_address || !*c->about)
 		fprintf(out, " %s", refused(signal));
 	else if (!strncmp(c->about, "a null pointer", 14))
-		fprintf(out, " %s %s%s", verb(c), c->access == CRASH_RUN ? "" : "through ", c->about);
+		fprintf(out, " %s %s%s", verb(c), c->access == CRASH_READ || c->access == CRASH_WRITE ? "through " : "",
+		        c->about);
 	else
 		fprintf(out, " %s 0x%lx: %s", verb(c), c->address, c->about);
 }

@@ -82,8 +82,6 @@ struct error *view_waits(struct dump *d, struct dump_view *v);
 
 /* Fills v->verdict, of a core's crash, and each thread's own; in dump_verdict.c. */
 struct error *view_verdict(struct dump_view *v);
-/* The length of the cycle of functions that begins at i, and how often it repeats; 1: it is not folded. */
-u32 view_fold(const u32 *functions, u32 n, u32 i, u32 *turns);
 
 /* Fills v->tasks; in dump_tasks.c, as the next ones. */
 struct error *view_tasks(const struct dump_list *list, struct dump_view *v);

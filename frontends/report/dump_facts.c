@@ -206,6 +206,8 @@ static struct error *crash_facts(struct evidence *e, const json_t *root)
 	json_int_t tid = json_integer_value(json_object_get(core, "thread")),
 	           signal = json_integer_value(json_object_get(core, "signal"));
 	const json_t *address = json_object_get(core, "address"), *thread = tid ? thread_of(root, tid) : NULL;
+	const char *instruction = text_of(core, "instruction");
+	bool run = !strcmp(text_of(core, "access"), "run");
 	char text[64];
 
 	if (!core)
@@ -216,7 +218,9 @@ static struct error *crash_facts(struct evidence *e, const json_t *root)
 	facts_set_text(&e->facts, "core.verdict", text_of(core, "verdict"));
 	facts_set_text(&e->facts, "core.message", text_of(core, "message"));
 	facts_set_text(&e->facts, "core.instruction",
-	        *text_of(core, "instruction") ? text_of(core, "instruction") : "not known");
+	        *instruction ? instruction
+	        : run        ? "a call or a jump"
+	                     : "an unknown one");
 	address_facts(text_of(core, "address_is"), is_fault(json_object_get(core, "first_signal"), signal), &e->facts);
 	other_threads(root, tid, &e->facts);
 	if (json_is_integer(address)) {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "crash_stack.h"
 #include "frontends/format/format.h"
 #include "frontends/format/html.h"
 #include "frontends/format/text.h"
@@ -120,12 +121,36 @@ static void put_query(const struct page *w, const char *name)
 	}
 }
 
+/* Of one stack a picture says less than its lines. */
+static struct error *put_crash(const struct page *w, const struct finding *f)
+{
+	char *text = NULL, *at, *line;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+	struct error *err;
+
+	if (!out)
+		return &error_no_memory;
+	err = crash_stack_write(f->stacks, f->rule->libraries, out);
+	fclose(out);
+	fputs("<pre class=\"stack\">", w->out);
+	for (at = text; (line = strsep(&at, "\n")) && (at || *line);) {
+		text_xml(w->out, line);
+		fputs(at && *at ? "\n" : "", w->out);
+	}
+	fputs("</pre>\n", w->out);
+	free(text);
+	return err;
+}
+
 static struct error *put_graph(const struct page *w, const struct finding *f)
 {
 	struct error *err;
 
 	if (!f->stacks || !f->stacks->nodes[0].total)
 		return NULL;
+	if (f->seen && !strcmp(f->seen->name, CRASH_VIEW))
+		return put_crash(w, f);
 	fputs("<figure><figcaption><span>the stacks that say so, from where they part</span><button type=\"button\" "
 	      "data-view=\"",
 	        w->out);

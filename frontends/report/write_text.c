@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "crash_stack.h"
 #include "frontends/format/format.h"
 #include "frontends/format/text.h"
 #include "probes/event.h"
@@ -120,6 +121,12 @@ static struct error *put_stacks(FILE *out, const struct finding *f)
 
 	if (!f->stacks)
 		return NULL;
+	if (f->seen && !strcmp(f->seen->name, CRASH_VIEW)) {
+		fputs("\n```\n", out);
+		err = crash_stack_write(f->stacks, f->rule->libraries, out);
+		fputs("```\n", out);
+		return err;
+	}
 	tree = open_memstream(&text, &size);
 	if (!tree)
 		return &error_no_memory;

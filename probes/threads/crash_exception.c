@@ -240,16 +240,39 @@ static const char *no_exception(const struct dump_thread *t, u32 i)
 	return "std::terminate() without an exception";
 }
 
+#define END_FRAMES 4 /* from std::terminate() to who called it */
+
+/* An exception that may not leave a function: the personality ends the program. */
+static bool is_personality(const struct process *p, const struct frame *f)
+{
+	const char *name = function_of(p, f);
+
+	return !strcmp(name, "__gxx_personality_v0") || !strcmp(name, "__cxa_call_terminate");
+}
+
+/* The frame at which the library's own end of the program begins; false: there is none. */
+static bool find_end(const struct dump_thread *t, u32 *i, bool *may_not_leave)
+{
+	const struct process *p = t->process;
+
+	*may_not_leave = false;
+	for (*i = 0; *i < t->nframes; ++*i)
+		if (is_terminate(p, &t->frames[*i]) || is_personality(p, &t->frames[*i]))
+			break;
+	for (u32 k = *i; k < t->nframes && k < *i + END_FRAMES; k++)
+		*may_not_leave |= is_personality(p, &t->frames[k]);
+	return *i < t->nframes;
+}
+
 bool crash_exception(const struct dump_thread *t, char *ret, size_t size)
 {
 	char type[TYPE_MOST], text[CRASH_TEXT] = "";
 	cleanup(free) char *shown = NULL;
+	bool may_not_leave;
 	u64 header;
-	u32 i = 0;
+	u32 i;
 
-	while (i < t->nframes && !is_terminate(t->process, &t->frames[i]))
-		i++;
-	if (i == t->nframes)
+	if (!find_end(t, &i, &may_not_leave))
 		return false;
 	header = find_header(t);
 	if (!header || !type_name(t->process, word(t->process, header), type)) {
@@ -260,6 +283,7 @@ bool crash_exception(const struct dump_thread *t, char *ret, size_t size)
 	if (!read_text(t->process, header, type, text))
 		*text = '\0';
 	text[strcspn(text, "\n")] = '\0';
-	snprintf(ret, size, "%s%s%s", shown ? shown : type, *text ? ": " : "", text);
+	snprintf(ret, size, "%s%s%s%s", shown ? shown : type, *text ? ": " : "", text,
+	        may_not_leave ? ", thrown through a noexcept function" : "");
 	return true;
 }

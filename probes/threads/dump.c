@@ -227,6 +227,45 @@ static u32 cut_middle(struct dump *d, struct dump_thread *t, u32 kernel, u32 n)
 	return first + last;
 }
 
+/* Do the bytes before an address end in a call? e8 and four bytes, or ff /2 with up to five behind its ModRM. */
+static bool follows_call(const struct process *p, u64 addr)
+{
+	u8 code[7];
+
+	if (!process_mapping(p, addr - 1) || !memory_read(p->memory, code, sizeof(code), addr - sizeof(code)))
+		return false;
+	if (code[2] == 0xe8)
+		return true;
+	for (u32 i = 0; i + 1 < sizeof(code); i++)
+		if (code[i] == 0xff && (code[i + 1] >> 3 & 7) == 2)
+			return true;
+	return false;
+}
+
+/* A thread that died where no code is has called that: the walk begins at the return address, which is all it left. */
+static void leave_no_code(const struct process *p, struct unwind_registers *r)
+{
+	u64 caller;
+
+	if (memory_read(p->memory, &caller, sizeof(caller), r->reg[REG_SP]) && follows_call(p, caller)) {
+		r->reg[REG_PC] = caller;
+		r->reg[REG_SP] += sizeof(caller);
+		r->called = true;
+	}
+}
+
+static enum stop_reason walk_user(
+        struct dump *d, const struct dump_thread *t, struct unwind_registers *r, struct frame *frames, u32 *n)
+{
+	u32 most = d->core ? DEEPEST : d->options.depth;
+	enum stop_reason stop = unwind_stack(t->process, r, frames, most, n);
+
+	if (!d->core || stop != STOP_NO_REGION || *n)
+		return stop;
+	leave_no_code(t->process, r);
+	return r->called ? unwind_stack(t->process, r, frames, most, n) : stop;
+}
+
 /* Walks a thread as the kernel reported it, in place of what was walked before. */
 static struct error *walk(struct dump *d, struct dump_thread *t, const struct thread_record *r)
 {
@@ -252,8 +291,7 @@ static struct error *walk(struct dump *d, struct dump_thread *t, const struct th
 		if (d->options.no_user)
 			t->stop = STOP_ROOT;
 		else
-			t->stop = unwind_stack(
-			        t->process, &regs, d->frames + kernel, d->core ? DEEPEST : d->options.depth, &n);
+			t->stop = walk_user(d, t, &regs, d->frames + kernel, &n);
 		if (n > d->options.depth)
 			n = cut_middle(d, t, kernel, n);
 	}

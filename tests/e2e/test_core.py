@@ -270,6 +270,11 @@ def test_address():
     assert re.search(r"rdi 0x0{16}\n?", died("null")[1])
     told, text = died("run")
     assert told["core"]["access"] == "run" and "no code may run there" in told["core"]["address_is"], told["core"]
+    assert re.match(r"jump_to \(dies\.c:\d+\) jumps to 0x\w+: no code may run there", text), text
+    told, text = died("run_null")
+    assert re.match(r"jump_to \(dies\.c:\d+\) jumps to a null pointer \(SIGSEGV\)", text), text
+    names = [f["name"] for f in told["threads"][0]["frames"]]
+    assert names[:2] == ["jump_to", "main"] and told["threads"][0]["walk"] == "root", told["threads"][0]
 
 
 def test_handled():
@@ -307,10 +312,13 @@ def test_exception():
             ("int", "int: -42"),
             ("again", "std::logic_error: thrown again"),
             ("nothing", "std::terminate() without an exception"),
+            ("noexcept", "std::invalid_argument: no items, thrown through a noexcept function"),
         ):
             told, text = core_told(yrt.fixture_path(program), what)
             assert told["core"].get("message") == said, (program, what, told["core"])
             assert f"killed by SIGABRT ({said})" in text.splitlines()[3], text
+            place = r"refuse\(\)" if what == "noexcept" else "main"
+            assert re.match(rf"{re.escape(said)}: ended in {place}[ (.]", text), text
     told, text = core_told(yrt.fixture_path("throws"), "virtual")
     assert told["core"].get("message") == "a pure virtual function was called", told["core"]
     assert "message" not in core_told(yrt.fixture_path("throws"), "handled")[0]["core"]

@@ -4,6 +4,7 @@ yrt report: each rule on what was recorded of its planted program and of its nea
 formats, bad input, and one live run whose cause cannot be missed.
 """
 
+import html
 import json
 import os
 import re
@@ -305,6 +306,14 @@ def test_core():
         found = json.loads(report(os.path.join(FIXTURES, rule, "planted"), "-f", "json").stdout)
         assert re.search(verdict, found["verdict"]), found["verdict"]
     assert "the last good chunk before it" in found["findings"][0]["why"], found["findings"][0]["why"]
+    for rule, marked in (("core-null", ["count_of  planted.c:15"]), ("core-heap", ["main  planted.c:21"]),
+                         ("core-stack-overflow", ["sum  planted.c:11", "main  planted.c:19"])):
+        folder = os.path.join(FIXTURES, rule, "planted")
+        rows = report(folder, "-f", "md").stdout.split("```")[1].strip("\n")
+        assert [r[2:] for r in rows.split("\n") if r[0] == ">"] == [f"{place}  [planted]" for place in marked], rows
+        assert "  (4 frames of libraries" in rows or rule != "core-heap", rows
+        assert "  (this frame 1019 more times)" in rows or rule != "core-stack-overflow", rows
+        assert rows in html.unescape(report(folder, "-f", "html").stdout), rows
 
 
 def test_consequences_come_behind():
