@@ -100,6 +100,7 @@ struct near {
 	const char *proc;
 	enum select_key key;
 	const char *value;
+	bool by_name;                    /* any name of a process is looked for, not one of a kind */
 	const struct select_rule *rest;  /* the other terms of this one match; NULL: they need not */
 	const struct select_rule *begin; /* programs where its first term matches; NULL: what is similar */
 	char *text;                      /* of what was found so far */
@@ -135,8 +136,12 @@ static bool near_value(const struct near *near, const struct process_facts *f, c
 		snprintf(ret, SELECT_ID, "%s", f->comm);
 		return is_near(near->value, f->comm);
 	default:
-		snprintf(ret, SELECT_ID, "%.*s", SELECT_ID - 1, name_like(near->value, f));
-		return is_near(near->value, facts_name(f)) || is_near(near->value, f->comm);
+		if (is_near(near->value, facts_name(f))) {
+			snprintf(ret, SELECT_ID, "%.*s", SELECT_ID - 1, name_like(near->value, f));
+			return true;
+		}
+		snprintf(ret, SELECT_ID, "%s%s", near->by_name ? "" : "comm=", f->comm); /* what exe= does not match */
+		return is_near(near->value, f->comm);
 	}
 }
 
@@ -311,7 +316,7 @@ struct error *selection_find_one(const struct selection *selection, const char *
 struct error *find_by_name(const char *name, const char *proc, bool one, pid_t *ret)
 {
 	struct search s = {.proc = proc, .name = name};
-	struct near near = {.proc = proc, .key = SELECT_EXE, .value = name};
+	struct near near = {.proc = proc, .key = SELECT_EXE, .value = name, .by_name = true};
 	struct error *err = search(&s);
 	cleanup(free) pid_t *pids = s.pids;
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -322,6 +323,14 @@ void flame_note_waiting(const struct flame_options *o)
 }
 
 /* *reserved: a name that yrt chose for what is sent. */
+/* An empty one holds only the name's place. */
+static bool is_file(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) && st.st_size;
+}
+
 static struct error *open_output(struct flame_options *o, struct output *out, char **reserved)
 {
 	char stamp[OUTPUT_STAMP], *name;
@@ -335,7 +344,7 @@ static struct error *open_output(struct flame_options *o, struct output *out, ch
 		return output_open(strdup("-"), out);
 	if (!o->send.url || o->named) {
 		name = output_expand(o->output, o->run.npids ? o->run.pids[0] : 0);
-		o->replaces = name && !o->named && !access(name, F_OK) ? strdup(name) : NULL;
+		o->replaces = name && !o->named && is_file(name) ? strdup(name) : NULL;
 		return output_open(name, out);
 	}
 	output_stamp(stamp);

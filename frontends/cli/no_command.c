@@ -53,7 +53,7 @@ struct error *no_command(const char *name)
 	const struct command_line *all = general(name);
 	const char *near = nearest(name);
 
-	if (all)
+	if (all && (!near || edit_distance(name, near) > 1))
 		return error_hint(err, "`yrt %s` shows programs in any language; `yrt runtimes` lists those with views",
 		        all->name);
 	if (near)
@@ -106,6 +106,26 @@ static struct error *bad_long(const char *word)
 	return error_hint(err, "--help lists all options");
 }
 
+/* "-e" of a command that has --event alone. */
+static struct error *bad_letter(char letter)
+{
+	struct error *err = error_new(ERROR_USAGE, "there is no option -%c", letter);
+	const char *near = NULL;
+	u32 begin = 0;
+
+	for (const struct option *o = table ? table->longs : NULL; o && o->name; o++) {
+		bool has_letter = o->val > ' ' && o->val < 127; /* it is written with that one */
+
+		if (*o->name != letter || has_letter)
+			continue;
+		near = o->name;
+		begin++;
+	}
+	if (begin == 1)
+		return error_hint(err, "did you mean --%s? --help lists all options", near);
+	return error_hint(err, "--help lists all options");
+}
+
 /* optopt: the letter, or the key of an option whose argument is missing or too much; 0: a long one is not known. */
 struct error *manual_bad_option(void)
 {
@@ -119,6 +139,5 @@ struct error *manual_bad_option(void)
 		return error_new(ERROR_USAGE, "--%s takes no value", o->name);
 	if (!optopt && table && !strncmp(word, "--", 2) && word[2])
 		return bad_long(word);
-	return error_hint(error_new(ERROR_USAGE, "there is no option -%c", optopt > ' ' && optopt < 127 ? optopt : '?'),
-	        "--help lists all options");
+	return bad_letter(optopt > ' ' && optopt < 127 ? (char)optopt : '?');
 }

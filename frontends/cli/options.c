@@ -189,7 +189,11 @@ static const char *instead_of(const char *event)
 {
 	static const struct {
 		const char *event, *hint;
-	} all[] = {{"alloc", "`yrt java-alloc` shows where memory is allocated"},
+	} all[] = {{"alloc", "`yrt alloc` shows who calls malloc, `yrt java-alloc` where a JVM allocates objects"},
+	        {"malloc", "`yrt alloc` shows who calls malloc"},
+	        {"io", "`yrt io-flame` shows time and bytes of file I/O"},
+	        {"net", "`yrt net-flame` shows bytes sent and received"},
+	        {"mutex", "`yrt lock-flame` shows where threads wait for locks"},
 	        {"lock", "`yrt lock-flame` shows where threads wait for locks"},
 	        {"wall", "`yrt wall-flame` shows time on and off the CPU"},
 	        {"page-faults", "`yrt fault-flame` shows page faults by stack"},
@@ -207,6 +211,21 @@ static const char *instead_of(const char *event)
 	return strpbrk(event, ":.") ? "`yrt probe -e EVENT` counts calls of functions, USDT probes and tracepoints"
 	                            : "`yrt wall-flame` shows time on and off the CPU, `yrt off-flame` where threads "
 	                              "wait, `yrt probe` who calls a function";
+}
+
+/* The event of `record` for the name that async-profiler or perf has; NULL: none. */
+static const char *own_name(const char *event)
+{
+	static const struct {
+		const char *theirs, *own;
+	} all[] = {{"cpu", "clock"}, {"cpu-clock", "clock"}, {"itimer", "clock"}, {"page-faults", "fault"},
+	        {"minor-faults", "fault"}, {"major-faults", "fault"}, {"context-switches", "wait"}, {"malloc", "alloc"},
+	        {"mutex", "lock"}};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+		if (!strcmp(event, all[i].theirs))
+			return all[i].own;
+	return NULL;
 }
 
 /* -e of async-profiler and perf: only what these commands sample anyway. */
@@ -254,6 +273,7 @@ struct error *flame_option(int option, struct flame_options *o)
 static struct error *no_event(const char *name)
 {
 	cleanup(free) char *list = NULL;
+	const char *own;
 	size_t size;
 	FILE *out = open_memstream(&list, &size);
 
@@ -263,7 +283,9 @@ static struct error *no_event(const char *name)
 		if ((*e)->command)
 			fprintf(out, "%s%s", e == events ? "" : ", ", (*e)->name);
 	fclose(out);
-	return error_hint(error_new(ERROR_USAGE, "there is no event \"%s\"", name), "events are %s", list);
+	own = own_name(name);
+	return error_hint(error_new(ERROR_USAGE, "there is no event \"%s\"", name), "%s%s%sevents are %s",
+	        own ? "it is called " : "", own ? own : "", own ? " here; " : "", list);
 }
 
 struct error *flame_set_event(struct flame_options *o)

@@ -46,13 +46,19 @@ def test_overview():
 def test_misspelled():
     for wrong, meant in (
         ("lua-flam", "lua-flame"),
-        ("lau-flame", "flame"),
+        ("lau-flame", "lua-flame"),
+        ("flmae", "flame"),
+        ("pyton-flame", "python-flame"),
         ("inspct", "inspect"),
         ("ruby-flame", "flame"),
     ):
         for words in ([wrong], ["help", wrong]):
             done = subprocess.run([yrt.YRT, *words], capture_output=True, text=True, timeout=300)
             assert done.returncode == yrt.USAGE and f"`yrt {meant}`" in done.stderr, done
+    for words, meant in ((["record", "-e", "fault"], "did you mean --event?"),
+                         (["record", "--event", "page-faults", "-p", "1"], "it is called fault here; ")):
+        done = subprocess.run([yrt.YRT, *words], capture_output=True, text=True, timeout=300)
+        assert done.returncode == yrt.USAGE and meant in done.stderr, done
 
 
 def test_examples():

@@ -273,6 +273,9 @@ static void test_near(void **state)
 	put_process(5, "pause\n", "/pause", "0::/kubepods/pod" OTHER_UID "/" ID_B "\n");
 	missed("pod=99999999-5f60-7182-93a4-b5c6d7e8f901,exe=pause", "similar: " OTHER_UID " (pid 5)");
 	missed("pod=99999999-5f60-7182-93a4-b5c6d7e8f901,exe=envoy", "similar: " UID " (pid 1");
+	put_process(6, "gunicorn\n", "/usr/bin/python3.11", "0::/\n");
+	missed("exe=gunicorn", "similar: comm=gunicorn (pid 6)");
+	missed("exe=python3", "similar: python3.11 (pid 6)");
 	missed("pod=99999999-5f60-7182-93a4-b5c6d7e8f901,exe=none", OTHER_UID);
 	missed("pod=" UID ",exe=none", "pod=" UID " has envoy (pid 1");
 	missed("unit=apache2", "nginx.service");
