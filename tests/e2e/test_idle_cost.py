@@ -59,7 +59,7 @@ def running(pid, views):
             runs[view] = yrt.Run(view, "-p", pid, *seconds, *options, output=output, stats=output)
         for view, run in runs.items():
             ready = lambda run=run: run.process.poll() is not None or run.is_polling()
-            yrt.until(ready, f"{view} waits for samples", 30)
+            yrt.until(ready, f"{view} waits for samples", 120)
             assert run.process.poll() is None, f"{view}: {run.result().stderr}"
         yield {view: run.process.pid for view, run in runs.items()}
     finally:
