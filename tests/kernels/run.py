@@ -434,6 +434,8 @@ def main():
     parser.add_argument("--cases", default=list(CASES), type=lambda text: text.split(","))
     parser.add_argument("suites", nargs="*", default=SUITES)
     args = parser.parse_args()
+    if unknown := set(args.cases) - set(CASES):
+        parser.error(f"no case {', '.join(sorted(unknown))}: there are {', '.join(CASES)}")
     at = os.path.abspath(args.keep) if args.keep else tempfile.mkdtemp(prefix="yrt-kernels-")
     failed = []
     try:
