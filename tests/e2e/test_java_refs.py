@@ -52,8 +52,8 @@ def check_counts(jvm):
             assert seen[name][0] == count and seen[name] == theirs[name], (name, seen[name], count, theirs.get(name))
     assert jvm.start["counts"]["long[]"] <= seen["long[]"][0] <= theirs["long[]"][0], (seen["long[]"], theirs["long[]"])
     assert not {"keeps$Dead[]", "keeps$Weak"} & set(seen)
-    # words left on threads' stacks may lead to the last ones
-    assert seen.get("keeps$Dead", (0, 0))[0] <= 4, seen.get("keeps$Dead")
+    # words left on threads' stacks may lead to the last ones: a compiled loop leaves as many as it was unrolled
+    assert seen.get("keeps$Dead", (0, 0))[0] <= 100, seen.get("keeps$Dead")
     return seen
 
 
