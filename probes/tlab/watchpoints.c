@@ -250,7 +250,7 @@ static void watch(struct watchpoints *w, const struct watch_request *r)
 			return;
 		}
 		w->late++;
-		now.addr = (top - (u64)(log(drand48()) * (double)now.interval)) & ~7ull;
+		now.addr = (top + (u64)(-log1p(-drand48()) * (double)now.interval)) & ~7ull;
 		if (now.addr >= r->end || i + 1 == TRIES)
 			now.addr = 0;
 		tlab_object_set_watch(w->object, r->key, &now);
