@@ -101,7 +101,7 @@ static inline void runtime_add_exit(struct runtime_callee *c, u64 at, u8 bytes, 
 struct runtime_calls_ops {
 	const char *form; /* for help and errors: "python:MODULE.FUNCTION" */
 	/*
-	 * Calls add() for each function that may have a name of this pattern (with * as in the shell; NULL: any), and
+	 * Calls add() for each function that may have a name of this pattern (* stands for any letters; NULL: any), and
 	 * maybe for others. Reads the target, which keeps running.
 	 */
 	struct error *(*list)(void *instance, const struct runtime_process *p, const char *pattern,

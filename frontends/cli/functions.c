@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `yrt functions`: what `yrt probe` can be asked for in a process, of languages whose calls are seen from outside. */
 #include <errno.h>
-#include <fnmatch.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 #include "say.h"
 #include "probes/hit/hit_callee_match.h"
 #include "probes/hit/hit_find.h"
+#include "probes/hit/hit_name.h"
 #include "unwind/cfi/cfi.h"
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
@@ -61,7 +61,7 @@ static struct error *add(void *ctx, const struct runtime_callee *c)
 	cleanup(free) char *name = clean_text(c->name), *file = clean_text(c->file);
 	struct error *err;
 
-	if (fnmatch(list->pattern, c->name, 0))
+	if (!hit_name_fits(list->pattern, c->name))
 		return NULL;
 	err = grow(&list->lines, list->n, sizeof(*list->lines));
 	if (err || !name || !file)
@@ -151,7 +151,7 @@ static void see_usdt(void *ctx, const char *name)
 	const char *colon = strchr(name, ':');
 	size_t len = (size_t)(colon - name);
 
-	if (strlen(n->spec.file) == len && !strncmp(name, n->spec.file, len) && !fnmatch(n->spec.name, colon + 1, 0))
+	if (strlen(n->spec.file) == len && !strncmp(name, n->spec.file, len) && hit_name_fits(n->spec.name, colon + 1))
 		add_native(n, "", name, "USDT probe");
 }
 
@@ -163,7 +163,7 @@ static void see_tracepoint(void *ctx, const char *name)
 {
 	struct native *n = ctx;
 
-	if (!fnmatch(n->spec.name, name, 0) && !strncmp(name, n->spec.file, strlen(n->spec.file)))
+	if (hit_name_fits(n->spec.name, name) && !strncmp(name, n->spec.file, strlen(n->spec.file)))
 		add_native(n, n->spec.file, name, "tracepoint");
 }
 
@@ -181,7 +181,7 @@ static void list_tracepoints(struct native *n)
 		char *colon = strchr(line, ':');
 
 		line[strcspn(line, "\n")] = '\0';
-		if (!colon || !strncmp(line, "syscalls:", 9) || fnmatch(n->spec.name, colon + 1, 0))
+		if (!colon || !strncmp(line, "syscalls:", 9) || !hit_name_fits(n->spec.name, colon + 1))
 			continue;
 		*colon = '\0';
 		if (strcmp(n->spec.file, line) != 0)

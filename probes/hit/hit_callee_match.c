@@ -2,10 +2,10 @@
 #include "hit_callee_match.h"
 
 #include <ctype.h>
-#include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "hit_name.h"
 #include "unwind/grow.h"
 
 enum how { EXACTLY, BY_PATTERN, BY_END };
@@ -18,7 +18,7 @@ struct matching {
 
 bool callee_is_pattern(const char *name)
 {
-	return strpbrk(name, "*?[") != NULL;
+	return strchr(name, '*') != NULL;
 }
 
 const char *callee_form(const char *view)
@@ -60,7 +60,7 @@ static bool matches(const struct matching *m, const char *full)
 	case EXACTLY:
 		return !strcmp(full, m->name);
 	case BY_PATTERN:
-		return !fnmatch(m->name, full, 0);
+		return hit_name_fits(m->name, full);
 	default:
 		return ends_so(full, m->name);
 	}

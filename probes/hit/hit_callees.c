@@ -56,6 +56,7 @@ struct changing { /* a word that is written as a function gets other code */
 struct looked {
 	u32 process;
 	u64 next_ns, last_ns;
+	bool found;                             /* by this look: the whole name of what a part was asked for */
 	bool refused;                           /* it cannot be watched: said already */
 	char of[HIT_SPECS_MAX][NAME_MAX_BYTES]; /* the whole name, where a part was asked for; "" until it is known */
 };
@@ -412,6 +413,7 @@ static struct error *look_for(struct hit_callees *c, const struct process *p, st
 
 	if (!err)
 		err = add_all(c, p, spec, &match);
+	l->found |= !err && match.n && !callee_is_pattern(s->name) && !*l->of[spec];
 	if (!err && match.n && !callee_is_pattern(s->name))
 		snprintf(l->of[spec], sizeof(l->of[spec]), "%s", match.of[0].name);
 	free(match.of);
@@ -459,6 +461,7 @@ static struct error *look(struct hit_callees *c, u64 now)
 			continue;
 		c->since = l->last_ns;
 		l->last_ns = now;
+		l->found = false;
 		for (u32 k = 0; k < c->nforms; k++)
 			c->forms[k].seen &= c->forms[k].process != p->number;
 		for (u32 k = 0; !err && k < c->options->n; k++)
@@ -467,7 +470,8 @@ static struct error *look(struct hit_callees *c, u64 now)
 		if (!err)
 			forget(c, p->number);
 		l->next_ns = now_ns() + LOOK_NS;
-		l->next_ns += LOOK_EACH * (now_ns() - now);
+		if (!l->found) /* looks for the whole name take less */
+			l->next_ns += LOOK_EACH * (now_ns() - now);
 	}
 	for (u32 k = 0; !err && k < c->options->n; k++)
 		err = settle_refused(c, k);

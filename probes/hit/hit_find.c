@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hit_find.h"
 
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +25,7 @@ bool hit_matches(const char *pattern, const char *symbol)
 {
 	cleanup(free) char *name = symbol_is_mangled(symbol) ? hit_name_short(symbol) : NULL;
 
-	return !strstr(symbol, ".cold") && !strstr(symbol, ".part.") && !fnmatch(pattern, name ? name : symbol, 0);
+	return !strstr(symbol, ".cold") && !strstr(symbol, ".part.") && hit_name_fits(pattern, name ? name : symbol);
 }
 
 static bool take(void *ctx, const struct symbol_function *f)

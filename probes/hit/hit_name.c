@@ -211,3 +211,24 @@ void hit_name_last(const char *name, char ret[HIT_NAME_MAX])
 	}
 	memmove(ret, last, strlen(last) + 1);
 }
+
+bool hit_name_fits(const char *pattern, const char *name)
+{
+	const char *star = NULL, *from = name;
+
+	while (*name) {
+		if (*pattern == '*') {
+			star = ++pattern;
+			from = name;
+		} else if (*pattern == *name) {
+			pattern++;
+			name++;
+		} else if (star) {
+			pattern = star;
+			name = ++from;
+		} else {
+			return false;
+		}
+	}
+	return !pattern[strspn(pattern, "*")];
+}

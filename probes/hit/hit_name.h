@@ -21,6 +21,8 @@ void hit_name_set(struct hit_name *n, const char *text);
 bool hit_name_is(const struct hit_name *n, const char *symbol);
 /* What it is called without namespaces, classes, parameters and arguments: "f" of "a::f<int>(int) const". */
 void hit_name_last(const char *name, char ret[HIT_NAME_MAX]);
+/* Does a pattern, whose * stands for any letters, match? All others are themselves: int[], Sum[...]. */
+bool hit_name_fits(const char *pattern, const char *name);
 /* The shortest way to ask for it; malloc'd. NULL: no memory. */
 char *hit_name_short(const char *symbol);
 

@@ -309,7 +309,7 @@ static struct error *look_class(struct looking *k, u64 klass)
 /* May this class have methods of such a name? */
 static bool may_match(const struct looking *k, u64 klass)
 {
-	size_t literal = k->pattern ? strcspn(k->pattern, "*?[(") : 0, n;
+	size_t literal = k->pattern ? strcspn(k->pattern, "*(") : 0, n;
 	char name[NAME_MAX_BYTES];
 	s32 shape;
 	u64 symbol;

@@ -53,14 +53,23 @@ static u64 depth_of(const struct looking *k, const struct perl_cv *cv)
 	return memory_read(k->r->mem, &depth, sizeof(depth), at) && depth >= 0 && depth < DEPTH_MAX ? at : 0;
 }
 
-static struct error *add_cv(struct looking *k, u64 at)
+/* That of a sub without one is its glob's: *place = sub { ... }. */
+static bool name_cv(const struct looking *k, const struct perl_cv *cv, u64 gv, char *ret, size_t size)
+{
+	if (cv->flags & PERL_CV_ANON && gv)
+		return perl_gv_name(k->r, gv, ret, size);
+	return perl_cv_name(k->r, cv, ret, size);
+}
+
+/* gv: the glob that has it; 0: none. */
+static struct error *add_cv(struct looking *k, u64 at, u64 gv)
 {
 	struct runtime_callee c = {.bytes = 8};
 	struct perl_cv cv;
 	struct error *err;
 
 	if (!at || !perl_read_cv(k->r, at, &cv) || cv.flags & PERL_CV_ISXSUB || !cv.start || !cv.root || cv.start & 7 ||
-	        table_get(&k->seen, cv.start) || !perl_cv_name(k->r, &cv, c.name, sizeof(c.name)))
+	        table_get(&k->seen, cv.start) || !name_cv(k, &cv, gv, c.name, sizeof(c.name)))
 		return NULL;
 	err = table_put(&k->seen, cv.start, 1);
 	c.entry = cv.start + k->r->image->layout->op_ppaddr.at;
@@ -81,8 +90,8 @@ static struct error *add_value(struct looking *k, u64 sv)
 	        !word(k, &at, sv + l->sv_u.at))
 		return NULL;
 	if ((flags & PERL_SV_TYPE) == SVt_PVGV)
-		return word(k, &cv, at + GP_CV) ? add_cv(k, cv) : NULL;
-	return flags & SVf_ROK ? add_cv(k, at) : NULL;
+		return word(k, &cv, at + GP_CV) ? add_cv(k, cv, sv) : NULL;
+	return flags & SVf_ROK ? add_cv(k, at, 0) : NULL;
 }
 
 static struct error *look_stash(struct looking *k, u64 stash)

@@ -116,17 +116,22 @@ static bool join(const struct perl_reader *r, u64 stash, u64 name, char *ret, si
 	return n < size && hek(r, name, ret + n, size - n);
 }
 
-bool perl_cv_name(const struct perl_reader *r, const struct perl_cv *cv, char *ret, size_t size)
+bool perl_gv_name(const struct perl_reader *r, u64 gv, char *ret, size_t size)
 {
 	const struct perl_layout *l = r->image->layout;
 	u64 body, name, stash;
 
+	return word(r, &body, gv + l->sv_any.at) && word(r, &name, body + l->gv_namehek.at) &&
+	       word(r, &stash, body + l->gv_stash.at) && join(r, stash, name, ret, size);
+}
+
+bool perl_cv_name(const struct perl_reader *r, const struct perl_cv *cv, char *ret, size_t size)
+{
 	if (!cv->gv)
 		return false;
 	if (cv->flags & PERL_CV_NAMED)
 		return cv->flags & PERL_CV_LEXICAL ? hek(r, cv->gv, ret, size) : join(r, cv->stash, cv->gv, ret, size);
-	return word(r, &body, cv->gv + l->sv_any.at) && word(r, &name, body + l->gv_namehek.at) &&
-	       word(r, &stash, body + l->gv_stash.at) && join(r, stash, name, ret, size);
+	return perl_gv_name(r, cv->gv, ret, size);
 }
 
 bool perl_sv_text(const struct perl_reader *r, u64 sv, char *ret, size_t size)

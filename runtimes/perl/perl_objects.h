@@ -30,6 +30,8 @@ bool perl_is_cv(const struct perl_reader *r, u64 sv);
 bool perl_read_cv(const struct perl_reader *r, u64 cv, struct perl_cv *ret);
 /* "Package::name", "name" of a lexical sub; false: it has no name that can be read. */
 bool perl_cv_name(const struct perl_reader *r, const struct perl_cv *cv, char *ret, size_t size);
+/* The same of a glob. */
+bool perl_gv_name(const struct perl_reader *r, u64 gv, char *ret, size_t size);
 /* The name of a package. */
 bool perl_stash_name(const struct perl_reader *r, u64 stash, char *ret, size_t size);
 /* The package that a statement is in. */

@@ -19,7 +19,9 @@
 #define OBJECT_MAX  14      /* words of an object that may be another function's wrapper */
 #define TUPLE_MAX   4096
 #define MODULES_MAX 65536
+#define WRAPPER_MAX 16
 #define TYPE_NAME   8   /* of PyTypeObject, from its head on: tp_name, */
+#define TYPE_SIZE   16  /* tp_basicsize, */
 #define TYPE_FLAGS  152 /* tp_flags, */
 #define TYPE_DICT   248 /* tp_dict */
 
@@ -430,17 +432,20 @@ static struct error *look_class(struct looking *k, u64 class, const struct place
 	return look_dict(k, python_word(&k->r, class + python_head(&k->r) + TYPE_DICT), &inner);
 }
 
-/* What wraps a function: a static method, a property, functools.partial and the like. */
-static struct error *look_wrapper(struct looking *k, u64 object, const struct place *at)
+/* What wraps a function: a static method, a property, functools.partial, lru_cache and the like. */
+static struct error *look_wrapper(struct looking *k, u64 object, u64 type, const struct place *at)
 {
+	u64 words[WRAPPER_MAX], size = python_word(&k->r, type + python_head(&k->r) + TYPE_SIZE);
 	struct place inner = *at;
-	u64 words[6];
 	struct error *err = NULL;
+	u32 n;
 
+	size = size > python_head(&k->r) ? size - python_head(&k->r) : 0;
+	n = size / 8 < WRAPPER_MAX ? (u32)(size / 8) : WRAPPER_MAX;
 	inner.depth++;
-	if (!is_new(k, object, &err) || !python_read(&k->r, words, sizeof(words), object + python_head(&k->r)))
+	if (!n || !is_new(k, object, &err) || !python_read(&k->r, words, 8ul * n, object + python_head(&k->r)))
 		return err;
-	for (u32 i = 0; !err && i < 6; i++)
+	for (u32 i = 0; !err && i < n; i++)
 		if (is(k, words[i], k->image->types.function))
 			err = look_function(k, words[i], &inner);
 	return err;
@@ -458,13 +463,13 @@ static struct error *look_object(struct looking *k, u64 object, const struct pla
 	flags = flags_of(k, type);
 	if (flags & IS_PLAIN)
 		return NULL;
-	return flags & IS_TYPE ? look_class(k, object, at) : look_wrapper(k, object, at);
+	return flags & IS_TYPE ? look_class(k, object, at) : look_wrapper(k, object, type, at);
 }
 
 /* May the module have a function of this name? */
 static bool may_have(const char *module, const char *pattern)
 {
-	size_t literal = pattern ? strcspn(pattern, "*?[") : 0, len = strlen(module);
+	size_t literal = pattern ? strcspn(pattern, "*") : 0, len = strlen(module);
 
 	if (!pattern || (pattern[literal] && len >= literal))
 		return !pattern || !strncmp(module, pattern, literal);

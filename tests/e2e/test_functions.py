@@ -46,6 +46,7 @@ KINDS = [
     ("__main__.coroutine", "coroutine", "coroutine"),
     ("outer.closure", "outer.<locals>.closure", "closure"),
     ("__main__.decorated", "decorated", "decorated"),
+    ("__main__.cached", "cached", "cached"),
     ("Shop.place", "Shop.place", "method"),
     ("Shop.make", "Shop.make", "class_method"),
     ("Shop.tax", "Shop.tax", "static_method"),

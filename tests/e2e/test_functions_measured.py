@@ -4,11 +4,11 @@ Functions of a language where the scheduler decides: more functions than debug r
 function that is defined anew during the run.
 """
 
-import subprocess
 import time
 
 import java
 import yrt
+from counted import Program
 
 PYTHON = "/usr/bin/python3"
 BUSY = """
@@ -76,22 +76,16 @@ def test_budget():
 
 @yrt.measured
 def test_redefined():
-    """A function that is defined anew is found within a second."""
-    calls = f"{yrt.SOURCE}/fixtures/python/counted_calls.py"
-    with subprocess.Popen([PYTHON, calls, "5"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
-        try:
-            program.stdout.readline()
-            at = yrt.Run("probe", "-e", "python:__main__.redefined", "-p", program.pid, "-d", 30).sampling()
+    """A function that is defined anew is found within a second, also if the end of its name was given."""
+    for name in "python:__main__.redefined", "python:redefined":
+        with Program(PYTHON, f"{yrt.SOURCE}/fixtures/python/counted_calls.py", 5) as program:
+            at = yrt.Run("probe", "-e", name, "-p", program.pid, "-d", 30).sampling()
             for word in ("go", "redefine", "go"):
-                program.stdin.write(f"{word}\n")
-                program.stdin.flush()
-                program.stdout.readline()
+                program.do(word)
                 time.sleep(2)
             at.interrupt()
             result = at.result().expect()
-            assert result.samples == 10, yrt.show(result.stacks)
-        finally:
-            program.kill()
+            assert result.samples == 10, f"{name}\n{yrt.show(result.stacks)}"
 
 
 yrt.main(globals())

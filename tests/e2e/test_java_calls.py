@@ -14,7 +14,7 @@ import yrt
 KINDS = [
     ("counted.place", "place"),
     ("counted.add(int)", "add(int)"),
-    ("counted.add(int,java.lang.String)", "add(int,java.lang.String)"),
+    ("counted.add(int[],java.lang.String)", "add(int[],java.lang.String)"),
     ("counted.recursive", "recursive"),
     ("counted.raises", "raises"),
     ("counted.looping", "looping"),
@@ -104,7 +104,7 @@ def test_names():
         run = yrt.Run("probe", "-e", "java:counted.add*", "-p", jvm.pid, "-d", 60, "--max-cpu", 0).sampling()
         before = jvm.ask()
         run.interrupt()
-        assert run.result().expect().samples == before["add(int)"] - 200 + before["add(int,java.lang.String)"] - 200
+        assert run.result().expect().samples == before["add(int)"] - 200 + before["add(int[],java.lang.String)"] - 200
         run = yrt.run("probe", "-e", "java:counted.never", "-p", jvm.pid, "-d", 1)
         assert "no call was seen" in run.stderr and "inlined into the caller" in run.stderr, run.stderr
         listed = yrt.run("functions", "-p", jvm.pid, "java:counted.*", output=False, stats=False)

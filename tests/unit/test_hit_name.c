@@ -95,12 +95,24 @@ static void test_random(void **state)
 	}
 }
 
+static void test_patterns(void **state)
+{
+	assert_true(hit_name_fits("*", "") && hit_name_fits("", "") && hit_name_fits("a*", "a") &&
+	            hit_name_fits("**", "a"));
+	assert_true(hit_name_fits("mall*", "malloc") && hit_name_fits("*checkout*", "python.checkout.all"));
+	assert_true(hit_name_fits("*ab*ab", "ababab") && hit_name_fits("*.put(long[],*)", "a.B.put(long[],int)"));
+	assert_true(hit_name_fits("main.S*[...]", "main.Sum[...]") && hit_name_fits("a[b]?", "a[b]?"));
+	assert_false(hit_name_fits("a[b]", "ab") || hit_name_fits("a?", "ab") || hit_name_fits("", "a"));
+	assert_false(hit_name_fits("mall*x", "malloc") || hit_name_fits("*a", "ab") || hit_name_fits("a*b", "a"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_forms),
 	        cmocka_unit_test(test_short),
 	        cmocka_unit_test(test_random),
+	        cmocka_unit_test(test_patterns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
