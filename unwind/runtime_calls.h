@@ -109,6 +109,12 @@ struct runtime_calls_ops {
 	/* Of one that list() has found, with `changes`: calls add() for each of its forms as they are by now. */
 	struct error *(*again)(void *instance, const struct runtime_process *p, const struct runtime_callee *of,
 	        struct error *(*add)(void *ctx, const struct runtime_callee *c), void *ctx);
+	/*
+	 * Of one that list() has found: calls add() for each function whose compiled code has it inlined by now, maybe
+	 * several times for one. Such calls are not seen. NULL: it is not known.
+	 */
+	void (*inlined)(void *instance, const struct runtime_process *p, const struct runtime_callee *of,
+	        void (*add)(void *ctx, const char *into), void *ctx);
 };
 
 #endif

@@ -170,3 +170,17 @@ struct error *callee_again(
 	}
 	return err;
 }
+
+void callee_inlined(const struct process *p, const char *view, const struct runtime_callee *of,
+        void (*add)(void *ctx, const char *into), void *ctx)
+{
+	struct runtime_process seen = process_view(p);
+
+	for (u32 i = 0; i < p->ninstances; i++) {
+		const struct instance *instance = &p->instances[i];
+		const struct runtime_calls_ops *calls = instance->ops->calls;
+
+		if (instance->data && calls && calls->inlined && !strcmp(instance->ops->view, view))
+			calls->inlined(instance->data, &seen, of, add, ctx);
+	}
+}

@@ -33,4 +33,8 @@ bool callee_is_pattern(const char *name);
 /* Does any runtime of the view say where its functions are? Its form: "python:MODULE.FUNCTION"; NULL: none. */
 const char *callee_form(const char *view);
 
+/* Which functions have one of the process's inlined (runtime_calls.h). */
+void callee_inlined(const struct process *p, const char *view, const struct runtime_callee *of,
+        void (*add)(void *ctx, const char *into), void *ctx);
+
 #endif

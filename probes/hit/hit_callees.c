@@ -824,6 +824,67 @@ struct error *hit_callees_missing(struct hit_callees *c, u32 spec)
 	                    : error_hint(err, "%s; `yrt functions -p PID` lists all", callee_form(s->language));
 }
 
+#define INLINED_NAMES 3
+#define INLINED_OF    16 /* functions of a pattern that are looked for */
+
+struct inlined { /* into which functions */
+	char into[INLINED_NAMES][NAME_MAX_BYTES];
+	u32 n, more;
+};
+
+static void add_inlined(void *ctx, const char *into)
+{
+	struct inlined *in = ctx;
+
+	for (u32 i = 0; i < in->n; i++)
+		if (!strcmp(in->into[i], into))
+			return;
+	if (in->n < INLINED_NAMES)
+		snprintf(in->into[in->n++], NAME_MAX_BYTES, "%s", into);
+	else
+		in->more++;
+}
+
+static bool is_first_form(const struct hit_callees *c, u32 i)
+{
+	for (u32 k = 0; k < i; k++)
+		if (c->forms[k].process == c->forms[i].process &&
+		        c->forms[k].callee.changes == c->forms[i].callee.changes)
+			return false;
+	return c->forms[i].callee.changes;
+}
+
+/* Functions that have those of a spec inlined by now. */
+static void find_inlined(const struct hit_callees *c, u32 spec, struct inlined *ret)
+{
+	const struct targets *t = c->host->targets;
+	u32 left = INLINED_OF;
+
+	for (u32 i = 0; i < c->nforms && left; i++) {
+		if (c->forms[i].spec != spec || !is_first_form(c, i))
+			continue;
+		left--;
+		for (u32 k = 0; k < t->nprocesses; k++)
+			if (!t->processes[k]->dead && t->processes[k]->number == c->forms[i].process)
+				callee_inlined(t->processes[k], c->options->spec[spec].language, &c->forms[i].callee,
+				        add_inlined, ret);
+	}
+}
+
+/* Calls that cannot be seen are said, with the functions that they are in. */
+static void say_inlined(const struct hit_callees *c, u32 spec)
+{
+	struct inlined in = {0};
+
+	find_inlined(c, spec, &in);
+	if (in.n)
+		c->host->options->warn(c->host->options->ctx,
+		        error_new(ERROR_LOST,
+		                "-e %s: calls that are inlined into compiled code are not counted: of %s%s%s%s%s%s",
+		                c->options->spec[spec].text, in.into[0], in.n > 1 ? ", " : "", in.into[1],
+		                in.n > 2 ? ", " : "", in.into[2], in.more ? " and others" : ""));
+}
+
 /* Its functions are there, but no call was seen. */
 static struct error *not_called(const struct hit_callees *c, u32 spec)
 {
@@ -840,9 +901,13 @@ void hit_callees_end(struct hit_callees *c)
 	c->ended = now;
 	close_all(c, now);
 	trim_changing(c, true);
-	for (u32 i = 0; i < c->options->n; i++)
-		if (c->options->spec[i].language && c->found[i] && !c->calls[i])
+	for (u32 i = 0; i < c->options->n; i++) {
+		if (!c->options->spec[i].language || !c->found[i])
+			continue;
+		if (!c->calls[i])
 			c->host->options->warn(c->host->options->ctx, not_called(c, i));
+		say_inlined(c, i);
+	}
 }
 
 double hit_callees_hits(const struct hit_callees *c)

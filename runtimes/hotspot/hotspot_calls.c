@@ -15,6 +15,7 @@
 #define METHODS_MAX  65535u /* of a class: The Java Virtual Machine Specification, 4.1 */
 #define METHODS_ALL  (1u << 22)
 #define CODELETS_MAX 4096
+#define BLOBS_MAX    (1u << 18) /* of the code cache, that are looked at */
 #define CODE_MAX     (1u << 20) /* of a method that was compiled */
 #define BYTECODE_MAX 65535u     /* The Java Virtual Machine Specification, 4.9.1 */
 
@@ -488,4 +489,42 @@ static struct error *again(void *data, const struct runtime_process *p, const st
 	return add_forms(&k, method, constants, &c);
 }
 
-const struct runtime_calls_ops hotspot_calls = {.form = "java:PACKAGE.CLASS.METHOD", .list = list, .again = again};
+struct inlining {
+	struct looking k;
+	u64 method;
+	u32 left; /* blobs */
+	void (*add)(void *ctx, const char *into);
+	void *ctx;
+};
+
+static bool look_blob(void *ctx, const struct hotspot_blob *blob)
+{
+	struct inlining *in = ctx;
+	struct frame_name name;
+	u64 into, constants;
+
+	if (blob->kind == BLOB_NMETHOD &&
+	        hotspot_has_inlined(in->k.instance->names, in->k.p->memory, blob->at, in->method, &into) &&
+	        read_method(&in->k, into, &constants, &name))
+		in->add(in->ctx, name.name);
+	return --in->left;
+}
+
+static void inlined(void *data, const struct runtime_process *p, const struct runtime_callee *of,
+        void (*add)(void *ctx, const char *into), void *ctx)
+{
+	struct hotspot_instance *instance = data;
+	struct hotspot_heap heaps[HOTSPOT_HEAPS_MAX];
+	struct inlining in = {.k = {.instance = instance, .p = p}, .left = BLOBS_MAX, .add = add, .ctx = ctx};
+	u32 n;
+
+	if (!instance->names || !instance->code)
+		return;
+	in.method = of->changes - instance->layout->method_code.at;
+	n = hotspot_heaps(instance->code, p->memory, heaps);
+	for (u32 i = 0; i < n && in.left; i++)
+		hotspot_each_blob(instance->code, p->memory, &heaps[i], look_blob, &in);
+}
+
+const struct runtime_calls_ops hotspot_calls = {
+        .form = "java:PACKAGE.CLASS.METHOD", .list = list, .again = again, .inlined = inlined};

@@ -5,6 +5,7 @@ apart, unknown names are refused with those that are near.
 """
 
 import json
+import re
 import time
 
 import java
@@ -44,6 +45,7 @@ def check(options, each):
                 assert seen == wanted > 0, f"{name} {options}: {seen} of {wanted}\n{result.stderr}"
                 method = name.partition("(")[0].rpartition(".")[2]
                 assert all(method in f[-1] or method in f[-2] for f, _ in hits), yrt.show(hits)
+            assert "calls that are inlined" not in result.stderr, result.stderr
         yield f"{len(KINDS)} methods"
 
 
@@ -69,6 +71,20 @@ class Compiling(java.Java):
                 return json.loads(line)
             self.compiled += "counted::place " in line
         raise AssertionError(self.said())
+
+
+def test_inlined():
+    """Calls that are not seen, as a compiler has inlined them, are said, with the methods that they are in."""
+    options = [o for o in COMPILED if "Inline" not in o]
+    with java.Java("counted", options=[*options, "-XX:TieredStopAtLevel=1"]) as jvm:
+        before = jvm.ask()["recursive"]
+        run = yrt.Run("probe", "-e", "java:counted.recursive", "-p", jvm.pid, "-d", 60, "--max-cpu", 0).sampling()
+        calls = jvm.ask()["recursive"] - before
+        run.interrupt()
+        result = run.result().expect()
+    assert result.samples < calls, result.stderr
+    note = r"counted\.recursive: calls that are inlined into compiled code are not counted: of .*counted\.round"
+    assert re.search(note, result.stderr), result.stderr
 
 
 @yrt.measured

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cleanup.h"
 #include "runtimes/hotspot/memory/hotspot_prefetch.h"
 #include "hotspot_names_state.h"
 #include "hotspot_scopes.h"
@@ -260,4 +261,30 @@ u32 hotspot_expand(struct hotspot_names *n, struct memory *m, const struct frame
 	}
 	memcpy(ret, site->frames, site->n * sizeof(*ret));
 	return site->n;
+}
+
+static bool is_inlined_at(const struct hotspot_tables *t, const struct hotspot_pc *pc, u64 method)
+{
+	struct hotspot_scope scopes[HOTSPOT_SCOPES_MAX];
+	u32 n = hotspot_scopes_at(t, pc, scopes);
+
+	for (u32 i = 0; i + 1 < n; i++) /* the last is the root */
+		if (scopes[i].method == method)
+			return true;
+	return false;
+}
+
+bool hotspot_has_inlined(struct hotspot_names *n, struct memory *m, u64 nmethod, u64 method, u64 *into)
+{
+	cleanup(free) struct hotspot_tables *t =
+	        hotspot_names_ready(n, m) ? hotspot_tables_read(n->l, n->code, m, nmethod, 0, n->no_zero) : NULL;
+	bool named = false;
+
+	for (u32 i = 0; t && i < t->nmetadata && !named; i++)
+		named = t->metadata[i] == method;
+	*into = t ? t->method : 0;
+	for (u32 i = 0; named && i < t->npcs; i++)
+		if (is_inlined_at(t, &t->pcs[i], method))
+			return true;
+	return false;
 }

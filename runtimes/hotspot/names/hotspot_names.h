@@ -54,4 +54,7 @@ bool hotspot_is_handle(const char *method);
 /* As runtime_alloc_ops.is_runtime_internal: the VM's slow path from a method to its new object. */
 bool hotspot_alloc_is_internal(const char *symbol);
 
+/* Has an nmethod this method inlined? *into: what was compiled. */
+bool hotspot_has_inlined(struct hotspot_names *n, struct memory *m, u64 nmethod, u64 method, u64 *into);
+
 #endif
