@@ -43,7 +43,8 @@ enum key {
 	{KEY_PAUSE, "pause", NULL, "stop the process while it is read: then nothing is torn", COMPLETE_NOTHING}, \
 	{KEY_MEMORY, "memory", "MB", \
 		"that yrt may take (512): an eighth of it, at most 64 MB, for blocks of the process's memory, " \
-		"the rest for objects, 48 bytes each with their references. What does not fit is counted", \
+		"the rest for objects, 37 bytes each, and 12 for each reference but the first to an object. What does " \
+		"not fit is counted", \
 		COMPLETE_NOTHING}, \
 	{'q', "quiet", NULL, "no notes", COMPLETE_NOTHING}
 #define WATCH {KEY_WATCH, "watch", "SECS", "look again after SECS seconds, and show what has grown", COMPLETE_NOTHING}
@@ -279,7 +280,7 @@ static struct error *read_heap(
         const struct request *r, const struct one_target *t, const struct view *view, struct heap **ret)
 {
 	const struct process *p = t->p;
-	struct heap_options o = {.memory = (u64)r->memory_mb << 20,
+	struct heap_options o = {.memory = ((u64)r->memory_mb << 20) / (r->seconds ? 2 : 1), /* --watch has two */
 	        .references = r->refs,
 	        .ways = r->refs && r->to,
 	        .live = r->live,
@@ -339,7 +340,8 @@ static void describe(struct result *res, const struct request *r)
 		return;
 	fprintf(stderr, "yrt: %s; read in %.2f s\n", res->loss, (double)(res->end_ns - res->start_ns) / 1e9);
 	if (c->refused)
-		say_note("%lu references led to objects for which --memory %.0f has no room: they are missing",
+		say_note("%lu references, or the objects that they lead to, did not fit into --memory %.0f: they are "
+		         "missing, and so may be who keeps an object alive",
 		        c->refused, r->memory_mb);
 	heap_each_note(h, note, NULL);
 }
@@ -353,6 +355,8 @@ static struct error *take(
 		err = read_heap(r, t, view, &ret->before);
 		if (!err && r->refs)
 			err = heap_settle(ret->before);
+		if (!err)
+			heap_end(ret->before);
 		if (!err)
 			sleep_s(r->seconds);
 	}

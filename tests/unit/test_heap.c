@@ -20,6 +20,7 @@
 #define BASE  0x7f0000000000ull
 #define SIZE  (8u << 20)
 #define PAGE  4096u
+#define BLOCK (32ull << 10) /* of the cache */
 #define MAGIC 0x4b43554b43554bull
 
 struct fake {
@@ -384,7 +385,7 @@ static void test_full(void **unused)
 	roots[1] = 0;
 	h = read_toy(1 << 20);
 	assert_true(h->counts.refused > 0);
-	assert_true(h->nnodes < 20000);
+	assert_true(h->nnodes < 30000 && h->nnodes * 37ull <= 1 << 20);
 	heap_destroy(h);
 }
 
@@ -488,35 +489,61 @@ static bool zeros_read(struct memory *mem, void *dst, size_t size, u64 addr)
 	return true;
 }
 
-/* How many of the blocks that lie one behind the other are still there when the first one is asked for again? */
-static u32 blocks_kept(u64 memory)
+/* Are n blocks still there when the first one is asked for again? */
+static bool are_kept(u64 memory, u32 n)
 {
 	struct memory zeros = {.read = zeros_read};
 	struct heap_options o = {.memory = memory};
+	struct heap *h;
+	u32 before;
 
-	for (u32 n = 1;; n++) {
-		struct heap *h;
-		u32 again;
-
-		assert_null(heap_create(&zeros, 0, &o, &h));
-		heap_cache_ahead(h->cache, true);
-		for (u32 i = 0; i < n; i++)
-			assert_non_null(heap_bytes(h, BASE + ((u64)i << 20), 8));
-		again = blocks_read;
-		assert_non_null(heap_bytes(h, BASE, 8));
-		again = blocks_read - again;
-		heap_destroy(h);
-		if (again)
-			return n - 1;
-	}
+	assert_null(heap_create(&zeros, 0, &o, &h));
+	heap_cache_ahead(h->cache, true);
+	for (u32 i = 0; i < n; i++)
+		assert_non_null(heap_bytes(h, BASE + i * BLOCK, 8));
+	before = blocks_read;
+	assert_non_null(heap_bytes(h, BASE, 8));
+	heap_destroy(h);
+	return blocks_read == before;
 }
 
 /* An eighth of the memory is for blocks, but not more than 64 MiB. */
 static void test_cache_limit(void **unused)
 {
-	assert_int_equal(blocks_kept(80 << 20), 10);
-	assert_int_equal(blocks_kept(512 << 20), 64);
-	assert_int_equal(blocks_kept(4096ull << 20), 64);
+	static const u64 limits[][2] = {{80 << 20, 10 << 20}, {512 << 20, 64 << 20}, {4096ull << 20, 64 << 20}};
+
+	for (u32 i = 0; i < 3; i++) {
+		assert_true(are_kept(limits[i][0], (u32)(limits[i][1] / BLOCK)));
+		assert_false(are_kept(limits[i][0], (u32)(limits[i][1] / BLOCK) + 1));
+	}
+}
+
+/* References count against the memory, too, of whatever object they are. */
+static void test_dense(void **unused)
+{
+	enum { OBJECTS = 600, EACH = 29 };
+	u64 at[OBJECTS];
+	u32 n = 0;
+	struct heap *h;
+
+	for (u32 i = 0; i < OBJECTS; i++)
+		at[i] = MAKE(1, 0);
+	for (u32 i = 0; i < OBJECTS; i++)
+		for (u32 k = 0; k < EACH; k++) {
+			*(object_at(at[i]) + 2) = EACH;
+			*(object_at(at[i]) + 3 + k) = at[(i + k * k + 1) % OBJECTS];
+		}
+	roots[0] = at[0];
+	roots[1] = 0;
+	h = read_toy(4 << 20);
+	assert_int_equal(h->counts.refused, 0);
+	assert_int_equal(h->counts.references, 1 + OBJECTS * EACH);
+	n = (u32)h->nedges;
+	heap_destroy(h);
+	h = read_toy(200 << 10);
+	assert_true(h->counts.refused > 0);
+	assert_true(h->nedges < n && h->nnodes * 37 + h->nedges * 12 <= 200 << 10);
+	heap_destroy(h);
 }
 
 int main(void)
@@ -533,6 +560,7 @@ int main(void)
 	        cmocka_unit_test_setup_teardown(test_tallies, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(test_cache, set_up, tear_down),
 	        cmocka_unit_test(test_cache_limit),
+	        cmocka_unit_test_setup_teardown(test_dense, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,7 +17,7 @@ void resident_open(struct resident *r, pid_t pid)
 	proc_path(path, sizeof(path), pid, "pagemap");
 	r->fd = open(path, O_RDONLY | O_CLOEXEC);
 	r->page = (u64)sysconf(_SC_PAGESIZE);
-	r->first = r->n = 0;
+	r->first = r->n = r->ahead = 0;
 }
 
 void resident_close(struct resident *r)
@@ -28,12 +28,13 @@ void resident_close(struct resident *r)
 
 static bool holds(struct resident *r, u64 page)
 {
+	u64 n = r->ahead && r->ahead < ENTRIES ? r->ahead : ENTRIES;
 	ssize_t size;
 
 	if (r->fd < 0)
 		return true;
 	if (page - r->first >= r->n) {
-		size = pread(r->fd, r->entries, sizeof(r->entries), (off_t)(page * sizeof(u64)));
+		size = pread(r->fd, r->entries, n * sizeof(u64), (off_t)(page * sizeof(u64)));
 		r->first = page;
 		r->n = size > 0 ? (u64)size / sizeof(u64) : 0;
 	}

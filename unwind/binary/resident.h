@@ -13,9 +13,11 @@ struct resident {
 	int fd; /* -1: the kernel does not say, all pages count */
 	u64 page;
 	u64 first, n; /* pages that entries[] is of */
+	u64 ahead;    /* so many are asked for at once: fewer where they are looked up here and there; 0: all of them */
 	u64 entries[4096];
 };
 
+/* The caller may set ahead afterwards. */
 void resident_open(struct resident *r, pid_t pid);
 void resident_close(struct resident *r);
 /* The first stretch of such pages in [start, end), both page-aligned, of at most max bytes. False: there is none. */

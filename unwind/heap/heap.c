@@ -20,9 +20,12 @@
 #define SLOTS_FIRST (1u << 12)
 #define CACHE_SHARE 8             /* of the memory, for blocks */
 #define CACHE_MAX   (64ull << 20) /* more was not faster */
-#define NODE_BYTES  48            /* a node and its edges, until the dominators are known */
-#define NODES_MAX   0x7fffffffu
-#define SIZE_EXACT  0x7fffffffull
+/* With what it takes until the dominators are known, and to draw: */
+#define NODE_BYTES      37 /* its place in the table of addresses, then its dominator and where it is drawn */
+#define EDGE_BYTES      12 /* and turned */
+#define CANDIDATE_BYTES (2 * sizeof(struct candidate)) /* to sort them */
+#define NODES_MAX       0x7fffffffu
+#define SIZE_EXACT      0x7fffffffull
 
 static struct heap_reading *reading(const struct heap *h)
 {
@@ -91,10 +94,20 @@ void heap_set_size(struct heap_node *node, u64 size)
 	node->packed_size = pack_size(size);
 }
 
-/* A node without an address. 0: no room. */
+bool heap_has_room(const struct heap *h, u64 bytes)
+{
+	const struct heap_reading *r = reading(h);
+	u64 used = h->nnodes * (u64)NODE_BYTES + h->nedges * EDGE_BYTES + h->nways * sizeof(*h->ways) +
+	           r->ncandidates * (u64)CANDIDATE_BYTES + ((u64)r->nrefs + r->nfound) * sizeof(*r->refs);
+
+	return used + bytes <= r->room;
+}
+
+/* A node without an address. 0: no room. Roots are few, and always have some. */
 static u32 add_node(struct heap *h, u32 parent, u32 label, u32 type, u64 size)
 {
-	struct error *err = h->nnodes < reading(h)->room ? NULL : &error_no_memory;
+	bool fits = type == HEAP_ROOT_TYPE || heap_has_room(h, NODE_BYTES);
+	struct error *err = fits && h->nnodes < NODES_MAX ? NULL : &error_no_memory;
 
 	if (err) {
 		h->counts.refused++;
@@ -260,8 +273,13 @@ void heap_ref(struct heap *h, u32 label, u64 addr)
 		return;
 	if (r->nfound == r->found_room) {
 		u32 room = r->found_room ? 2 * r->found_room : 1024;
-		struct root_ref *found = reallocarray(r->found, room, sizeof(*found));
+		bool fits = room <= HEAP_FOUND_KEPT || heap_has_room(h, (room - r->nfound) * sizeof(*r->found));
+		struct root_ref *found = fits ? reallocarray(r->found, room, sizeof(*found)) : NULL;
 
+		if (!fits) {
+			h->counts.refused++;
+			return;
+		}
 		if (!found) {
 			fail(h, &error_no_memory);
 			return;
@@ -313,7 +331,7 @@ void heap_candidate(struct heap *h, u64 addr, u64 count)
 
 	if (!addr || heap_has(h, addr))
 		return;
-	if (r->ncandidates >= r->room) {
+	if (!heap_has_room(h, CANDIDATE_BYTES)) {
 		h->counts.refused++;
 		return;
 	}
@@ -420,8 +438,7 @@ static struct error *set_up(struct heap *h, struct memory *memory, pid_t pid, co
 	r->live = o->live || o->references;
 	r->unreachable = o->unreachable;
 	h->first = 1;
-	r->room = (o->memory - cache) / NODE_BYTES;
-	r->room = r->room < NODES_MAX ? r->room : NODES_MAX;
+	r->room = o->memory - cache;
 	if (!err)
 		err = grow(&r->label_texts, 0, sizeof(*r->label_texts));
 	if (!err)
@@ -498,13 +515,20 @@ void heap_destroy(struct heap *h)
 
 /* --- results --- */
 
-struct error *heap_settle(struct heap *h)
+void heap_end(struct heap *h)
 {
 	struct heap_reading *r = reading(h);
 
 	free(TAKE(r->slots));
 	r->nslots = 0;
+	free(TAKE(r->found));
+	r->found_room = 0;
 	heap_cache_destroy(TAKE(h->cache));
+}
+
+struct error *heap_settle(struct heap *h)
+{
+	heap_end(h);
 	return heap_dominators(
 	        h->parents, h->nnodes, &h->edges, h->nedges, HEAP_PATIENCE, &h->dominators, &h->incoming);
 }

@@ -48,7 +48,7 @@ struct heap_type {
 struct heap_counts {
 	u64 references;
 	u64 torn, mended; /* objects that did not fit together: each time; but did when read once more */
-	u64 refused;      /* references to objects for which there was no room (heap_options.memory) */
+	u64 refused;      /* references that did not fit into heap_options.memory, or whose object did not */
 };
 
 struct heap_cache;
@@ -87,7 +87,9 @@ void heap_destroy(struct heap *h); /* NULL is fine */
 /* Reads one instance of a runtime. *found: it has a heap. Calls for several add to one heap. */
 struct error *heap_read(struct heap *h, const struct runtime_heap_ops *ops, void *instance,
         const struct runtime_process *p, bool *found);
-/* Computes what dominates each node. After it nothing may be read any more. */
+/* Gives back what only reading takes: nothing may be read any more. */
+void heap_end(struct heap *h);
+/* The same, and computes what dominates each node. */
 struct error *heap_settle(struct heap *h);
 /* Bytes of each node with all that it alone keeps alive, malloc'd; needs heap_settle(). */
 struct error *heap_retained(const struct heap *h, u64 **ret);

@@ -8,16 +8,16 @@
 #include "runtime_heap.h"
 #include "table.h"
 
-#define BLOCK      (1ull << 20)
+#define BLOCK      (32ull << 10)
 #define PAGE       4096u
 #define PAGES      (BLOCK / PAGE)
-#define BLOCKS_MIN 4
+#define BLOCKS_MIN 128
 
 struct block {
 	u64 base; /* 1: unused */
 	u8 *data;
-	u64 have[PAGES / 64], failed[PAGES / 64];
-	bool used; /* since the hand came by */
+	u64 have, failed; /* a bit of each page */
+	bool used;        /* since the hand came by */
 };
 
 struct heap_cache {
@@ -37,14 +37,16 @@ static u64 key_of(u64 base)
 	return base / BLOCK + 1;
 }
 
-static bool bit(const u64 *bits, u64 i)
+_Static_assert(PAGES <= 64, "a word has a bit of each page");
+
+static bool bit(u64 bits, u64 i)
 {
-	return bits[i / 64] >> (i % 64) & 1;
+	return bits >> i & 1;
 }
 
 static void set(u64 *bits, u64 i)
 {
-	bits[i / 64] |= 1ull << (i % 64);
+	*bits |= 1ull << i;
 }
 
 /* Pages [first, last) of a block: what cannot be read is passed over, a page at a time. */
@@ -60,10 +62,10 @@ static void read_pages(struct heap_cache *c, struct block *b, u64 first, u64 las
 			        (struct memory_piece){b->data + (first + i) * PAGE, b->base + (first + i) * PAGE, PAGE};
 		done = memory_read_pieces(c->below, pieces, n);
 		for (size_t i = 0; i < done; i++)
-			set(b->have, first + i);
+			set(&b->have, first + i);
 		first += done;
 		if (first < last)
-			set(b->failed, first++);
+			set(&b->failed, first++);
 	}
 }
 
@@ -74,7 +76,7 @@ static void read_stretch(struct heap_cache *c, struct block *b, u64 first, u64 l
 		return;
 	}
 	for (u64 i = first; i < last; i++)
-		set(b->have, i);
+		set(&b->have, i);
 }
 
 /* What holds data, in one read for each stretch. The wanted page is read in any case. */
@@ -132,8 +134,8 @@ static struct block *block_at(struct heap_cache *c, u64 base)
 		if (!b || table_put(&c->at, key_of(base), (u64)(b - c->blocks) + 1))
 			return NULL;
 		b->base = base;
-		memset(b->have, 0, sizeof(b->have));
-		memset(b->failed, 0, sizeof(b->failed));
+		memset(&b->have, 0, sizeof(b->have));
+		memset(&b->failed, 0, sizeof(b->failed));
 	}
 	b->used = true;
 	return c->last = b;
@@ -209,18 +211,16 @@ void heap_cache_forget(struct heap_cache *c, u64 addr, u64 size)
 		u64 *at = table_get(&c->at, key_of(base));
 
 		if (at && *at) {
-			c->blocks[*at - 1].have[i / 64] &= ~(1ull << (i % 64));
-			c->blocks[*at - 1].failed[i / 64] &= ~(1ull << (i % 64));
+			c->blocks[*at - 1].have &= ~(1ull << i);
+			c->blocks[*at - 1].failed &= ~(1ull << i);
 		}
 	}
 }
 
 void heap_cache_forget_all(struct heap_cache *c)
 {
-	for (u32 i = 0; i < c->nblocks; i++) {
-		memset(c->blocks[i].have, 0, sizeof(c->blocks[i].have));
-		memset(c->blocks[i].failed, 0, sizeof(c->blocks[i].failed));
-	}
+	for (u32 i = 0; i < c->nblocks; i++)
+		c->blocks[i].have = c->blocks[i].failed = 0;
 }
 
 struct memory *heap_cache_below(struct heap_cache *c)
@@ -259,6 +259,7 @@ struct error *heap_cache_create(struct memory *below, pid_t pid, u64 limit, stru
 	}
 	if (pid)
 		resident_open(&c->resident, pid);
+	c->resident.ahead = PAGES;
 	return NULL;
 }
 

@@ -7,6 +7,8 @@
 #include "profile/string_pool.h"
 #include "table.h"
 
+#define HEAP_FOUND_KEPT (1u << 20) /* more room for the references of one object is given back */
+
 struct root_ref {
 	u32 node, label;
 	u64 addr;
@@ -25,7 +27,7 @@ struct candidate {
 struct heap_reading {
 	u32 *slots; /* hash table from address to node number; 0: empty */
 	u64 nslots;
-	u64 room; /* nodes that may be made */
+	u64 room; /* bytes for all that heap_has_room() counts */
 	struct string_pool names;
 	struct table labels, types, roots; /* from a name's address in names, a key, (parent, name) to a number */
 	const char **label_texts;
@@ -48,6 +50,8 @@ struct heap_reading {
 
 /* Makes the node of an address if it is new. 0: no room. *fresh: it was new. */
 u32 heap_discover(struct heap *h, u64 addr, u32 parent, u32 label, bool *fresh);
+/* Does so much more still fit into --memory, beside the nodes and references that there are? */
+bool heap_has_room(const struct heap *h, u64 bytes);
 /* Has an address a node? */
 bool heap_has(const struct heap *h, u64 addr);
 void heap_set_size(struct heap_node *node, u64 size);

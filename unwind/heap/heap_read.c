@@ -33,8 +33,12 @@ static void add_edge(const struct walk_of *w, u32 from, u32 to)
 	struct heap *h = w->h;
 	struct error *err;
 
-	if (!w->r->references || h->nedges >= EDGES_MAX || from == to)
+	if (!w->r->references || from == to)
 		return;
+	if (h->nedges >= EDGES_MAX || !heap_has_room(h, sizeof(*h->edges))) {
+		h->counts.refused++;
+		return;
+	}
 	err = grow(&h->edges, (u32)h->nedges, sizeof(*h->edges));
 	if (!err)
 		h->edges[h->nedges++] = (struct heap_edge){from, to};
@@ -47,8 +51,12 @@ static void add_way(const struct walk_of *w, u32 from, u32 to, u32 label)
 	struct heap *h = w->h;
 	struct error *err;
 
-	if (!w->r->ways || h->nways >= EDGES_MAX)
+	if (!w->r->ways)
 		return;
+	if (h->nways >= EDGES_MAX || !heap_has_room(h, sizeof(*h->ways))) {
+		h->counts.refused++;
+		return;
+	}
 	err = grow(&h->ways, (u32)h->nways, sizeof(*h->ways));
 	if (!err)
 		h->ways[h->nways++] = (struct heap_way){from, to, label};
@@ -118,11 +126,16 @@ static void visit(const struct walk_of *w, u32 node)
 	heap_set_size(&w->h->nodes[node], object.size);
 	for (u32 i = 0; i < w->r->nfound; i++)
 		refer(w, node, w->r->found[i].label, w->r->found[i].addr);
+	w->r->nfound = 0;
+	if (w->r->found_room > HEAP_FOUND_KEPT) {
+		free(TAKE(w->r->found));
+		w->r->found_room = 0;
+	}
 }
 
 static bool is_too_much(const struct walk_of *w)
 {
-	if (w->h->counts.references / REFS_EACH < w->r->room)
+	if (w->h->counts.references / REFS_EACH * sizeof(struct heap_node) < w->r->room)
 		return false;
 	w->h->counts.refused++;
 	return true;
