@@ -137,6 +137,20 @@ def test_largest():
         assert ("__main__", "cache: __main__.Cache", ".entries: dict") in paths, paths
 
 
+def test_retained():
+    """What each list of a random graph alone keeps alive, against what is lost without it."""
+    script = os.path.join(yrt.SOURCE, "fixtures", "python", "retained.py")
+    with yrt.Fixture(PYTHON, script, seconds=None, wait=False) as f:
+        if not read(f):
+            return
+        truth = {int(at): size for at, size in f.start["retained"].items()}
+        text = run("python-refs", "-p", f.pid, "--largest", len(truth) + 100).stdout
+        rows = [line.split(None, 3) for line in text.splitlines()[1:]]
+        kept = {int(at, 16): int(size) for _, size, at, _ in rows}
+        assert {at: kept.get(at) for at in truth} == truth
+        yield f"{len(truth)} lists"
+
+
 def test_unreachable():
     """A cycle that nothing reaches, and an object that is counted once too often, each with what it keeps."""
     with keeps() as f:
