@@ -539,15 +539,28 @@ u64 python_heap_frame(struct python_heap *p, u64 frame)
 	return code;
 }
 
-static bool frame(struct python_heap *p, u64 addr)
+/* Bytes of the locals and the stack of a frame from 3.11 on: co_stacksize precedes the first line. */
+static u64 slots_size(struct python_heap *p, u64 code)
 {
-	u64 own = python_heap_word(p, addr + PYTHON_HEAD + 8);
+	u64 names;
+	u32 stack = 0;
+
+	(void)!memory_read(p->r.mem, &stack, sizeof(stack), code + p->r.l->co_firstlineno.at - 4u);
+	return stack < 1u << 16 ? 8ull * (count_locals(p, code, &names) + stack) : 0;
+}
+
+static bool frame(struct python_heap *p, u64 addr, u64 *size)
+{
+	u64 own = python_heap_word(p, addr + PYTHON_HEAD + 8), code;
 	const u8 *owner;
 
 	if (p->r.version < PYTHON_V3_11) {
 		python_heap_frame(p, addr);
 		return true;
 	}
+	code = own ? python_heap_frame_code(p, own) : 0;
+	if (code)
+		*size += slots_size(p, code) - 8; /* basicsize has one */
 	owner = own ? heap_bytes(p->h, own + frame_layout(p->r.version).owner, 1) : NULL;
 	if (owner && *owner == OWNED_BY_FRAME_OBJECT)
 		python_heap_frame(p, own);
@@ -560,11 +573,10 @@ static u32 gen_frame(const struct python_heap *p)
 	return p->r.l->gen_frame.size ? p->r.l->gen_frame.at : PYTHON_HEAD + 56;
 }
 
-/* From 3.11 on its frame is in it, at its end; co_stacksize precedes the first line. */
+/* From 3.11 on its frame is in it, at its end. */
 static bool generator(struct python_heap *p, u64 addr, u64 *size)
 {
-	u64 frame = addr + gen_frame(p), code, names;
-	u32 stack = 0;
+	u64 frame = addr + gen_frame(p), code, slots;
 
 	if (p->r.version < PYTHON_V3_11) {
 		give(p, HEAP_PART, python_heap_word(p, addr + PYTHON_HEAD)); /* gi_frame */
@@ -573,10 +585,9 @@ static bool generator(struct python_heap *p, u64 addr, u64 *size)
 	code = python_heap_frame(p, frame);
 	if (!code)
 		return true;
-	(void)!memory_read(p->r.mem, &stack, sizeof(stack), code + p->r.l->co_firstlineno.at - 4u);
-	if (stack < 1u << 16)
-		*size = gen_frame(p) + frame_layout(p->r.version).locals +
-		        8ull * (count_locals(p, code, &names) + stack);
+	slots = slots_size(p, code);
+	if (slots)
+		*size = gen_frame(p) + frame_layout(p->r.version).locals + slots;
 	return true;
 }
 
@@ -664,6 +675,9 @@ static bool own_size(struct python_heap *p, const struct python_type *t, u64 add
 	case PYTHON_GENERATOR:
 		*size = t->basicsize;
 		return true;
+	case PYTHON_FRAME: /* from 3.11 on it does not say how many items it has */
+		*size = t->basicsize;
+		return p->r.version >= PYTHON_V3_11 || plain_size(p, t, addr, size);
 	default:
 		return plain_size(p, t, addr, size);
 	}
@@ -687,7 +701,7 @@ static bool contents(struct python_heap *p, const struct python_type *t, u64 add
 	case PYTHON_DEQUE:
 		return deque(p, addr, size);
 	case PYTHON_FRAME:
-		return frame(p, addr);
+		return frame(p, addr, size);
 	case PYTHON_GENERATOR:
 		return generator(p, addr, size);
 	case PYTHON_MODULE:

@@ -15,6 +15,7 @@ OWN = ("Point", "Record", "Node", "Named", "Pair", "Cache")
 # Nothing refers to these that the gc module does not show, nor has a size that it does not say.
 EXACT = ("collections.deque", "cell", "property", "threading.Lock")
 N = 1000
+FAILED = 30  # Points that only a frame of an exception's traceback keeps alive
 LOCAL = 70  # Points that only a local variable of a waiting thread keeps alive, where the gc module sees none
 
 
@@ -98,6 +99,8 @@ def test_refs():
         assert sum(chain.values()) == f.start["chain_bytes"], (chain, f.start["chain_bytes"])
         held = [p for p in paths if p[-3:] == ("mine: list", "[]: __main__.Point") or p[-1] == "[]: __main__.Point"]
         assert any(p[:2] == ("__main__", "waiting: generator") and p[2] == "mine: list" for p in held), held
+        kept = below(paths, "__main__", "failed: ValueError")
+        assert sum(n for p, n in kept.items() if p[-2:] == ("rows: list", "[]: __main__.Point")) == FAILED * points, kept
         local = [p for p in held if p[:2] == ("(threads)", "listener") and p[3] == "points: list"]
         assert local and local[0][2].startswith("listen (keeps.py:"), held
         assert any(p[:3] == (*cache, ".names: __main__.Named") and p[-1] == "first: bytearray" for p in paths), paths
