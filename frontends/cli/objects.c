@@ -43,8 +43,8 @@ enum key {
 	{KEY_PAUSE, "pause", NULL, "stop the process while it is read: then nothing is torn", COMPLETE_NOTHING}, \
 	{KEY_MEMORY, "memory", "MB", \
 		"that yrt may take (512): an eighth of it, at most 64 MB, for blocks of the process's memory, " \
-		"the rest for objects, 37 bytes each, and 12 for each reference but the first to an object. What does " \
-		"not fit is counted", \
+		"the rest for objects, 37 bytes each, and 12 for each reference but the first to an object. " \
+		"What does not fit is counted", \
 		COMPLETE_NOTHING}, \
 	{'q', "quiet", NULL, "no notes", COMPLETE_NOTHING}
 #define WATCH {KEY_WATCH, "watch", "SECS", "look again after SECS seconds, and show what has grown", COMPLETE_NOTHING}

@@ -100,7 +100,8 @@ def test_refs():
         held = [p for p in paths if p[-3:] == ("mine: list", "[]: __main__.Point") or p[-1] == "[]: __main__.Point"]
         assert any(p[:2] == ("__main__", "waiting: generator") and p[2] == "mine: list" for p in held), held
         kept = below(paths, "__main__", "failed: ValueError")
-        assert sum(n for p, n in kept.items() if p[-2:] == ("rows: list", "[]: __main__.Point")) == FAILED * points, kept
+        rows = sum(n for p, n in kept.items() if p[-2:] == ("rows: list", "[]: __main__.Point"))
+        assert rows == FAILED * points, kept
         local = [p for p in held if p[:2] == ("(threads)", "listener") and p[3] == "points: list"]
         assert local and local[0][2].startswith("listen (keeps.py:"), held
         assert any(p[:3] == (*cache, ".names: __main__.Named") and p[-1] == "first: bytearray" for p in paths), paths
