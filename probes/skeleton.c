@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "kernel_types.h"
@@ -131,12 +132,27 @@ void skeleton_fit_fault(struct sample *skel)
 	skel->rodata->with_find_vma = libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_find_vma, NULL) == 1;
 }
 
+/* A copy of the object. The pages of yrt's file that it was read from need not stay: they are a tenth of its memory. */
+static void *copy_object(size_t *ret_size)
+{
+	const u8 *whole = sample__elf_bytes(ret_size);
+	uintptr_t page = sysconf(_SC_PAGESIZE), start = ((uintptr_t)whole + page - 1) & -page;
+	uintptr_t end = ((uintptr_t)whole + *ret_size) & -page;
+	void *bytes = malloc(*ret_size);
+
+	if (!bytes)
+		return NULL;
+	memcpy(bytes, whole, *ret_size);
+	if (start < end)
+		madvise((void *)start, end - start, MADV_DONTNEED);
+	return bytes;
+}
+
 struct sample *skeleton_open(u32 walkers, const char *cache_dir)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, options);
 	size_t size;
-	const void *whole = sample__elf_bytes(&size);
-	cleanup(free) void *bytes = malloc(size);
+	cleanup(free) void *bytes = copy_object(&size);
 	cleanup(free) char *types = NULL;
 	const Elf64_Shdr *btf;
 	struct sample *skel;
@@ -146,7 +162,6 @@ struct sample *skeleton_open(u32 walkers, const char *cache_dir)
 		errno = ENOMEM;
 		return NULL;
 	}
-	memcpy(bytes, whole, size);
 	elf = elf_of(bytes);
 	cut_calls(&elf, walkers);
 	btf = find_section(&elf, ".BTF");
