@@ -77,12 +77,16 @@ static u64 count_fds(pid_t pid, u64 *sockets)
 	return n;
 }
 
+/* False: there is none, or it has ended and nobody has waited for it. */
 static bool read_stat(struct process_counters *p, char text[TEXT_BYTES])
 {
 	const char *end = read_of(p->pid, "stat", text) ? strrchr(text, ')') : NULL;
+	char state;
 
-	return end && sscanf(end, ") %*c %*d %*d %*d %*d %*d %*u %lu %*u %lu %*u %lu %lu %*d %*d %*d %*d %lu",
-	                      &p->minor, &p->major, &p->user, &p->system, &p->threads) == 5;
+	return end &&
+	       sscanf(end, ") %c %*d %*d %*d %*d %*d %*u %lu %*u %lu %*u %lu %lu %*d %*d %*d %*d %lu", &state,
+	               &p->minor, &p->major, &p->user, &p->system, &p->threads) == 6 &&
+	       !(strchr("ZX", state) && p->threads < 2);
 }
 
 static bool read_process(struct process_counters *p)

@@ -231,7 +231,7 @@ void counters_growth(const struct counters *before, const struct counters *after
 		fds += (double)now->fds - (double)then->fds;
 		threads += (double)now->threads - (double)then->threads;
 	}
-	if (s <= 0)
+	if (s <= 0 || !after->nprocesses)
 		return;
 	facts_set(ret, "growth.seconds", s);
 	facts_set(ret, "growth.rss", rss / s);

@@ -107,7 +107,7 @@ struct error *evidence_add(struct evidence *e, const char *path, struct profile 
 		return err;
 	}
 	e->runtimes |= runtimes_in(p);
-	if (!e->target)
+	if (!e->target && p->meta.target && *p->meta.target)
 		e->target = clean_text(p->meta.target);
 	if (!e->start_unix_ns)
 		e->start_unix_ns = p->meta.start_unix_ns;

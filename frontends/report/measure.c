@@ -77,7 +77,7 @@ static void say(struct measure *m, struct evidence *e, bool missing, const char 
 
 static bool stopped(const struct measure *m)
 {
-	return m->stop && *m->stop;
+	return m->ended || (m->stop && *m->stop);
 }
 
 static void sleep_for(const struct measure *m, double seconds)
@@ -336,6 +336,16 @@ static pid_t busiest_of(const struct measure *m)
 	return m->busiest ? m->busiest : m->run->pids[0];
 }
 
+/* Of what was seen until then the report is made. New processes may take the place of those that are followed. */
+static void note_ended(struct measure *m, struct evidence *e, const struct counters *now)
+{
+	if (now->nprocesses || m->ended || m->run->sampler.follow || m->run->sampler.selection)
+		return;
+	m->ended = true;
+	say(m, e, true, "the target ended while it was looked at, after %.0f of %.0f s", m->seconds - left_of(m),
+	        m->seconds);
+}
+
 /* After each step: what grows in each of them grows, what grew in one has only started; and who keeps whom waiting. */
 static void note_growth(struct measure *m, struct evidence *e)
 {
@@ -345,6 +355,11 @@ static void note_growth(struct measure *m, struct evidence *e)
 	blockers_facts(m->run->pids, (u32)m->run->npids, &e->facts);
 	if (counters_take(m->run->pids, (u32)m->run->npids, &now))
 		return;
+	note_ended(m, e, &now);
+	if (m->ended) {
+		counters_free(&now);
+		return;
+	}
 	memory = counters_memory(&now);
 	s = (double)(now.at_ns - m->memory_at) / 1e9;
 	if (m->memory_at && s > 1) {
@@ -458,7 +473,9 @@ static void name_target(const struct measure *m, struct evidence *e)
 
 	if (e->target || !m->run->npids)
 		return;
-	comm_read(m->run->pids[0], comm);
+	snprintf(comm, sizeof(comm), "%s", m->comm);
+	if (!*comm)
+		comm_read(m->run->pids[0], comm);
 	if (asprintf(&e->target, "%s (pid %d)", *comm ? comm : "a process", m->run->pids[0]) < 0)
 		e->target = NULL;
 }
@@ -872,6 +889,8 @@ struct error *measure(struct measure *m, struct evidence *ret)
 
 	m->end_ns = now_ns() + (u64)(m->seconds * 1e9);
 	m->first = &first;
+	if (m->run->npids)
+		comm_read(m->run->pids[0], m->comm);
 	err = take_first(m, ret);
 	if (!err)
 		err = take_view(m, ret, "wall", is_growing_fast(m) ? least : fmax(least, left_of(m) * WALL_PART));

@@ -11,6 +11,7 @@
 #include "kept.h"
 #include "probes/run.h"
 #include "rule.h"
+#include "unwind/process/comm.h"
 
 struct measure {
 	struct run_request *run;                  /* its targets; .sampler is copied for each run */
@@ -28,6 +29,8 @@ struct measure {
 	double overhead; /* seconds that a view took beyond its own: attaching, reading names */
 	struct counters *first;
 	struct kept kept;
+	char comm[COMM_TEXT]; /* of the first target, read before it can end */
+	bool ended;           /* all targets have */
 };
 
 struct error *measure(struct measure *m, struct evidence *ret);

@@ -307,7 +307,7 @@ PROGRAMS = {
     "flask-gil": (flask("/gil", *THREADS), "python-gil", PY, "gil"),
     "flask-lock": (flask("/lock", *THREADS), "lock-convoy", PY, "lock"),
     "flask-fsync": (flask("/fsync"), "fsync", PY, "fsync"),
-    "flask-sleep": (flask("/sleep"), "sleep-in-work", PY, "sleep"),
+    "flask-sleep": (flask("/sleep"), "sleep-in-request", PY, "sleep"),
     "flask-import": (flask("/import"), "python-import", PY, "import"),
     "flask-backtrack": (flask("/regex_backtrack"), "python-regex-matching", PY, "regex_backtrack"),
     "flask-small-io": (flask("/small_io"), "small-io", PY, "small_io"),
@@ -351,7 +351,7 @@ PROGRAMS = {
     "mojo-eval": (perl(PL, "/eval"), "perl-eval-string", PL, "eval"),
     "mojo-template": (perl(PL, "/template"), "perl-eval-string", PL, "template"),
     "mojo-nplus1": (perl(PL, "/nplus1"), "sql-prepared", PL, "nplus1"),
-    "mojo-sleep": (perl(PL, "/sleep"), "sleep-in-work", PL, "sleep"),
+    "mojo-sleep": (perl(PL, "/sleep"), "sleep-in-request", PL, "sleep"),
     "mojo-process": (perl(PL, "/process"), "perl-process", PL, "process"),
     "dancer-json": (perl("dancer_app.pl", "/json", *STARMAN), "perl-json", "dancer_app.pl", "json"),
     "go-regex": (go("/regex"), "go-regex-compiled", GO, "regex"),
@@ -470,7 +470,7 @@ def judge(name, report):
     if name.startswith("near-"):
         return " ".join(f["rule"] for f in found if f["rule"] == name[5:])
     if name in HEALTHY:
-        return " ".join(f["rule"] for f in found if f["severity"] == "problem")
+        return " ".join(f["rule"] for f in found if f["severity"] != "remark")
     _, rule, file, marker = PROGRAMS[name]
     if not found or found[0]["rule"] != rule:
         return f"not {rule}"
