@@ -68,6 +68,13 @@ bool facts_raise(struct facts *f, const char *name, double number)
 	return true;
 }
 
+void facts_lower(struct facts *f, const char *name, double number)
+{
+	const struct fact *known = facts_find(f, name);
+
+	facts_set(f, name, known ? fmin(known->number, number) : number);
+}
+
 void facts_forget(struct facts *f, const char *name)
 {
 	struct fact *fact = (struct fact *)facts_find(f, name);

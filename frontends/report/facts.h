@@ -31,6 +31,8 @@ void facts_set(struct facts *f, const char *name, double number);
 void facts_set_text(struct facts *f, const char *name, const char *text);
 /* The greater of this and what there is. True: it was set. */
 bool facts_raise(struct facts *f, const char *name, double number);
+/* The lesser of this and what there is. */
+void facts_lower(struct facts *f, const char *name, double number);
 void facts_forget(struct facts *f, const char *name);
 void facts_add(struct facts *f, const char *name, double number);
 /* NULL: it is not known. */
