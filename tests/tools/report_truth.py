@@ -111,7 +111,7 @@ http {{
     return start
 
 
-# name: (start, rules of which one has to be the first, file and marker of the line; None: nothing may be more than a remark)
+# name: (start, rules of which one has to be the first, file and marker of the line; None: remarks alone may be said)
 PROGRAMS = {
     "gunicorn-visits": (gunicorn("/visit"), "memory-kept", "audit_wsgi.py", "note"),
     "gunicorn-deepcopy": (gunicorn("/profile"), "python-deepcopy", "audit_wsgi.py", "profile"),
