@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "go_inspect.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "go_release.h"
@@ -10,14 +9,9 @@ static const char *const layouts[GO_MAGICS] = {"1.2", "1.16", "1.18", "1.20"};
 
 static void report_module(struct go_table *t, u64 bias, struct report *out)
 {
-	const struct image *img = t->file.img;
-	char id[2 * BUILD_ID_MAX + 1] = "none", version[GO_RELEASE_MAX];
+	char version[GO_RELEASE_MAX];
 
-	report_section(out, "module", NULL);
-	for (u32 i = 0; i < img->build_id_len; i++)
-		snprintf(id + 2 * i, 3, "%02x", img->build_id[i]);
-	report_text(out, "file", NULL, "%s", img->path);
-	report_text(out, "build-id", NULL, "%s", id);
+	image_report(t->file.img, out);
 	if (go_release(t, version))
 		report_text(out, "version", NULL, "%s", version);
 	report_text(out, "load bias", NULL, "0x%lx", bias);

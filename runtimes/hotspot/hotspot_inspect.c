@@ -28,14 +28,7 @@ static void report_static_text(const struct hotspot_instance *instance, struct m
 
 static void report_module(const struct hotspot_instance *instance, const struct runtime_process *p, struct report *out)
 {
-	const struct image *file = instance->image->file;
-	char id[2 * BUILD_ID_MAX + 1] = "none";
-
-	report_section(out, "module", NULL);
-	for (u32 i = 0; i < file->build_id_len; i++)
-		snprintf(id + 2 * i, 3, "%02x", file->build_id[i]);
-	report_text(out, "file", NULL, "%s", file->path);
-	report_text(out, "build-id", NULL, "%s", id);
+	image_report(instance->image->file, out);
 	report_text(out, "load bias", NULL, "0x%lx", instance->bias);
 	if (!instance->v) {
 		report_text(

@@ -25,25 +25,12 @@ struct vm {
 	u64 gg, g, j;
 };
 
-static const struct mapping *find_mapping(const struct runtime_process *p, u64 address)
-{
-	for (u32 i = 0; i < p->nmappings; i++)
-		if (address >= p->mappings[i].start && address < p->mappings[i].end)
-			return &p->mappings[i];
-	return NULL;
-}
-
 static void report_module(
         const struct luajit_image *image, u64 bias, const struct runtime_process *p, struct report *out)
 {
-	const struct mapping *m = find_mapping(p, image->blob.start + bias);
-	char id[2 * BUILD_ID_MAX + 1] = "none";
+	const struct mapping *m = mapping_find(p->mappings, p->nmappings, image->blob.start + bias);
 
-	report_section(out, "module", NULL);
-	for (u32 i = 0; m && m->image && i < m->image->build_id_len; i++)
-		snprintf(id + 2 * i, 3, "%02x", m->image->build_id[i]);
-	report_text(out, "file", NULL, "%s", m && m->image ? m->image->path : "?");
-	report_text(out, "build-id", NULL, "%s", id);
+	image_report(m ? m->image : NULL, out);
 	report_text(out, "version", NULL, "%s", image->version);
 	report_text(out, "GC64", luajit_gc64(image->layout) ? "references have 64 bits" : "references have 32 bits",
 	        "%s", luajit_gc64(image->layout) ? "yes" : "no");

@@ -1,21 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "perl_inspect.h"
 
-#include <stdio.h>
-
 #include "perl_check.h"
 
 static void report_module(const struct perl_image *image, u64 bias, const struct runtime_process *p, struct report *out)
 {
 	const struct mapping *m = mapping_find(p->mappings, p->nmappings, image->start + bias);
 	const struct perl_build *b = &image->build;
-	char id[2 * BUILD_ID_MAX + 1] = "none";
 
-	report_section(out, "module", NULL);
-	for (u32 i = 0; m && m->image && i < m->image->build_id_len; i++)
-		snprintf(id + 2 * i, 3, "%02x", m->image->build_id[i]);
-	report_text(out, "file", NULL, "%s", m && m->image ? m->image->path : "?");
-	report_text(out, "build-id", NULL, "%s", id);
+	image_report(m ? m->image : NULL, out);
 	report_text(out, "version", NULL, "%u.%u.%u", b->revision, b->version, b->subversion);
 	report_text(out, "options", "those that change the layout", "%s", b->options);
 	report_text(out, "load bias", NULL, "0x%lx", bias);

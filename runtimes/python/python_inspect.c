@@ -1,33 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "python_inspect.h"
 
-#include <stdio.h>
-
 #include "python_check.h"
 #include "python_threads.h"
 
 #define THREADS_MAX 512
 
-static const struct mapping *find_mapping(const struct runtime_process *p, u64 address)
-{
-	for (u32 i = 0; i < p->nmappings; i++)
-		if (address >= p->mappings[i].start && address < p->mappings[i].end)
-			return &p->mappings[i];
-	return NULL;
-}
-
 static void report_module(
         const struct python_image *image, u64 bias, const struct runtime_process *p, struct report *out)
 {
-	const struct mapping *m = find_mapping(p, image->eval.ranges[0].start + bias);
+	const struct mapping *m = mapping_find(p->mappings, p->nmappings, image->eval.ranges[0].start + bias);
 	u32 v = image->version;
-	char id[2 * BUILD_ID_MAX + 1] = "none";
 
-	report_section(out, "module", NULL);
-	for (u32 i = 0; m && m->image && i < m->image->build_id_len; i++)
-		snprintf(id + 2 * i, 3, "%02x", m->image->build_id[i]);
-	report_text(out, "file", NULL, "%s", m && m->image ? m->image->path : "?");
-	report_text(out, "build-id", NULL, "%s", id);
+	image_report(m ? m->image : NULL, out);
 	report_text(out, "version", NULL, "%u.%u.%u", v >> 24, v >> 16 & 0xff, v >> 8 & 0xff);
 	report_text(out, "load bias", NULL, "0x%lx", bias);
 	report_text(out, "_PyRuntime", NULL, "0x%lx", image->runtime + bias);

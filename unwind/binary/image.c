@@ -4,6 +4,7 @@
 #include <elf.h>
 #include <gelf.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>
@@ -14,6 +15,7 @@
 #include "cleanup.h"
 #include "elf_table.h"
 #include "mtime.h"
+#include "report.h"
 
 #define SEGMENTS_MAX      4096
 #define NOTES_MAX         (64u << 10) /* bytes of a PT_NOTE that are searched */
@@ -306,6 +308,24 @@ u32 image_identity(const struct image *img, u8 *ret)
 		return 0;
 	memcpy(ret, id, sizeof(id));
 	return sizeof(id);
+}
+
+void image_id_text(const struct image *img, char ret[IMAGE_ID_TEXT])
+{
+	*ret = 0;
+	for (u32 i = 0; i < img->build_id_len && i < BUILD_ID_MAX; i++)
+		snprintf(ret + 2 * i, 3, "%02x", img->build_id[i]);
+}
+
+void image_report(const struct image *img, struct report *out)
+{
+	char id[IMAGE_ID_TEXT] = "";
+
+	if (img)
+		image_id_text(img, id);
+	report_section(out, "module", NULL);
+	report_text(out, "file", NULL, "%s", img ? img->path : "?");
+	report_text(out, "build-id", NULL, "%s", *id ? id : "none");
 }
 
 struct image *image_get(struct image *img)

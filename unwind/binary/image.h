@@ -14,6 +14,8 @@
 
 #include "error.h"
 
+struct report; /* report.h */
+
 #define BUILD_ID_MAX 64
 
 struct image_segment { /* PT_LOAD */
@@ -66,6 +68,11 @@ struct error *image_from_memory(void *bytes, size_t size, const char *path, stru
  * Returns the number of bytes.
  */
 u32 image_identity(const struct image *img, u8 *ret);
+#define IMAGE_ID_TEXT (2 * BUILD_ID_MAX + 1)
+/* Its build-id in hexadecimal digits; "" if it has none. */
+void image_id_text(const struct image *img, char ret[IMAGE_ID_TEXT]);
+/* Begins a section "module" with the file and its build-id. img may be NULL: unknown. */
+void image_report(const struct image *img, struct report *out);
 struct image *image_get(struct image *img);
 void image_put(struct image *img);
 

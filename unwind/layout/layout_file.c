@@ -290,10 +290,9 @@ void layout_file_destroy(struct layout_file *file)
 
 bool layout_file_has_build_id(const struct layout_file *file, const struct image *img)
 {
-	char hex[2 * BUILD_ID_MAX + 1] = "";
+	char hex[IMAGE_ID_TEXT];
 
-	for (u32 i = 0; i < img->build_id_len && i < BUILD_ID_MAX; i++)
-		snprintf(hex + 2 * i, 3, "%02x", img->build_id[i]);
+	image_id_text(img, hex);
 	for (u32 i = 0; *hex && i < file->nbuild_ids; i++)
 		if (!strcmp(file->build_ids[i], hex))
 			return true;

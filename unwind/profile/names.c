@@ -214,10 +214,9 @@ static struct error *name_anonymous(
 static struct error *set_image(struct names *names, const struct loaded *loaded, struct profile_function *fn)
 {
 	const struct image *img = loaded->image;
-	char build_id[2 * BUILD_ID_MAX + 1] = "";
+	char build_id[IMAGE_ID_TEXT];
 
-	for (u32 i = 0; i < img->build_id_len && i < BUILD_ID_MAX; i++)
-		snprintf(build_id + 2 * i, 3, "%02x", img->build_id[i]);
+	image_id_text(img, build_id);
 	return profile_image(names->profile, loaded->path, build_id, &fn->image);
 }
 

@@ -53,12 +53,11 @@ static struct error *set_image(struct profile *profile, const struct process *p,
 {
 	for (u32 i = 0; i < p->maps.nlines; i++) {
 		const struct module *m = module_at(p->modules, p->mappings[i].module);
-		char build_id[2 * BUILD_ID_MAX + 1] = "";
+		char build_id[IMAGE_ID_TEXT];
 
 		if (!m || !m->loaded->image || strcmp(p->maps.lines[i].path, program))
 			continue;
-		for (u32 k = 0; k < m->loaded->image->build_id_len && k < BUILD_ID_MAX; k++)
-			snprintf(build_id + 2 * k, 3, "%02x", m->loaded->image->build_id[k]);
+		image_id_text(m->loaded->image, build_id);
 		return profile_image(profile, program, build_id, ret);
 	}
 	return NULL;

@@ -10,7 +10,6 @@
 #include "passing.h"
 #include "symbols.h"
 
-#define UNITS_MAX   1000000
 #define MEMBERS_MAX 256
 #define STACK_MAX   4096
 
@@ -256,27 +255,13 @@ static bool read_function(Dwarf_Die *unit, Dwarf_Die *function, u64 entry, struc
 	return true;
 }
 
-static bool find_unit(Dwarf *dwarf, u64 addr, Dwarf_Die *ret)
-{
-	Dwarf_CU *cu = NULL;
-	Dwarf_Die split;
-	u8 type;
-
-	if (dwarf_addrdie(dwarf, addr, ret))
-		return true;
-	for (u32 i = 0; i < UNITS_MAX && !dwarf_get_units(dwarf, cu, &cu, NULL, &type, ret, &split); i++)
-		if (type != DW_UT_type && type != DW_UT_split_type && dwarf_haspc(ret, addr) == 1)
-			return true;
-	return false;
-}
-
 static bool find_in(struct image *img, u64 addr, struct parameters *ret)
 {
 	Elf *elf = img->copy ? elf_memory(img->copy, img->size) : elf_begin(img->fd, ELF_C_READ, NULL);
 	Dwarf *dwarf = elf ? dwarf_begin_elf(elf, DWARF_C_READ, NULL) : NULL;
 	Dwarf_Die unit, *scopes = NULL;
 	bool found = false;
-	int n = dwarf && find_unit(dwarf, addr, &unit) ? dwarf_getscopes(&unit, addr, &scopes) : 0;
+	int n = dwarf && debug_unit(dwarf, addr, &unit) ? dwarf_getscopes(&unit, addr, &scopes) : 0;
 
 	for (int i = 0; i < n && !found; i++) {
 		Dwarf_Addr entry;

@@ -9,7 +9,6 @@
 #include "debug_type.h"
 #include "symbols.h"
 
-#define UNITS_MAX   1000000
 #define ENTRIES_MAX 4096
 #define DEEP        4 /* structures within structures */
 
@@ -132,20 +131,6 @@ static void look_at(struct search *s, Dwarf_Die *scope, bool registers)
 	}
 }
 
-static bool find_unit(Dwarf *dwarf, u64 addr, Dwarf_Die *ret)
-{
-	Dwarf_CU *cu = NULL;
-	Dwarf_Die split;
-	u8 type;
-
-	if (dwarf_addrdie(dwarf, addr, ret))
-		return true;
-	for (u32 i = 0; i < UNITS_MAX && !dwarf_get_units(dwarf, cu, &cu, NULL, &type, ret, &split); i++)
-		if (type != DW_UT_type && type != DW_UT_split_type && dwarf_haspc(ret, addr) == 1)
-			return true;
-	return false;
-}
-
 /* Up to the function that it is in, and what that is inlined into. */
 static void look_in(struct search *s, Dwarf_Die *scopes, int n, bool registers)
 {
@@ -161,7 +146,7 @@ static bool find_in(struct image *img, struct search *s)
 	Elf *elf = img->copy ? elf_memory(img->copy, img->size) : elf_begin(img->fd, ELF_C_READ, NULL);
 	Dwarf *dwarf = elf ? dwarf_begin_elf(elf, DWARF_C_READ, NULL) : NULL;
 	Dwarf_Die unit, *scopes = NULL;
-	int n = dwarf && find_unit(dwarf, s->addr, &unit) ? dwarf_getscopes(&unit, s->addr, &scopes) : 0;
+	int n = dwarf && debug_unit(dwarf, s->addr, &unit) ? dwarf_getscopes(&unit, s->addr, &scopes) : 0;
 
 	if (n > 0) {
 		look_in(s, scopes, n, true);

@@ -95,30 +95,24 @@ static bool try_path(struct search *search, struct error **err, const char *form
 	return false;
 }
 
-static void hex_of(const struct image *img, char *ret)
-{
-	for (u32 i = 0; i < img->build_id_len; i++)
-		sprintf(ret + i * 2, "%02x", img->build_id[i]);
-}
-
 static bool try_build_id(struct search *search, struct error **err)
 {
-	char hex[BUILD_ID_MAX * 2 + 1];
+	char hex[IMAGE_ID_TEXT];
 
 	if (search->img->build_id_len < 2)
 		return false;
-	hex_of(search->img, hex);
+	image_id_text(search->img, hex);
 	return try_path(search, err, DEBUG_DIR "/.build-id/%.2s/%s.debug", hex, hex + 2);
 }
 
 static bool try_cache_in(struct search *search, struct error **err, const char *variable, const char *below)
 {
 	const char *dir = getenv(variable);
-	char hex[BUILD_ID_MAX * 2 + 1];
+	char hex[IMAGE_ID_TEXT];
 
 	if (!dir || !*dir)
 		return false;
-	hex_of(search->img, hex);
+	image_id_text(search->img, hex);
 	return try_path(search, err, "%s%s/%s/debuginfo", dir, below, hex);
 }
 
