@@ -97,6 +97,8 @@ struct event_ops {
 	void (*halve)(void *event);
 	/* A RECORD_EVENT. NULL: it sends none. */
 	struct error *(*record)(void *event, const void *data, size_t size);
+	/* True: takes this RECORD_EVENT ahead of stacks that wait, and is to be polled at once. NULL: none is. */
+	bool (*urgent)(void *event, const void *data, size_t size);
 	/* What was expected, and what was lost outside of BPF, so far; and .summary, which only this event knows. */
 	void (*stats)(void *event, struct sampler_stats *st);
 	/* Takes each whole stack instead of counts by hash: collect_options.stack. NULL: stacks are counted. */

@@ -56,6 +56,10 @@ void sampler_record(void *ctx, const void *data, size_t size)
 			keep_failure(s, err);
 		return;
 	}
+	if (type == RECORD_EVENT && s->ops->urgent && s->ops->urgent(s->event, data, size)) {
+		s->urgent = true;
+		return;
+	}
 	if (type == RECORD_STACK && (backlog_bytes(&s->backlog) || !collector_ready(s->collector, data, size)))
 		collector_prefetch(s->collector, data, size);
 	if (type == RECORD_STACK || type == RECORD_DEFERRED || type == RECORD_EXIT || type == RECORD_EVENT)
@@ -111,6 +115,8 @@ static void take_some(struct sampler *s)
 
 	for (u32 n = 0; n < RECORDS_AT_ONCE && more && now_ns() < until; n++) {
 		object_consume(s->object, RECORDS_AT_ONCE, sampler_record, s);
+		if (s->urgent)
+			break;
 		more = take_next(s, backlog_bytes(&s->backlog) < BACKLOG_MAX);
 	}
 	s->behind = more;
@@ -286,8 +292,10 @@ static int until_due(const struct sampler *s, u64 now, int ms)
 static struct error *poll_event(struct sampler *s, u64 now)
 {
 	u64 begin = thread_cpu_ns();
-	struct error *err = s->ops->poll(s->event, now);
+	struct error *err;
 
+	s->urgent = false;
+	err = s->ops->poll(s->event, now);
 	s->samples_ns += thread_cpu_ns() - begin;
 	return err;
 }

@@ -43,6 +43,7 @@ struct sampler {
 	u64 samples_ns;               /* that the main thread spent on records of samples */
 	u64 stacks_at_drain;
 	bool behind; /* stacks wait, not for symbols */
+	bool urgent; /* the event is to be polled before more stacks are taken */
 	u64 gone;    /* collect_stats.gone when last looked at */
 	u64 eager_until_ns, loading_until_ns;
 	u64 loaded_ns; /* when the last file was loaded */

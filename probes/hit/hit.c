@@ -484,13 +484,15 @@ static void stats(void *event, struct sampler_stats *st)
 	st->of_event = &h->summary;
 }
 
-static struct error *record(void *event, const void *data, size_t size)
+/* Until its new code is watched, calls of a function are not seen. */
+static bool urgent(void *event, const void *data, size_t size)
 {
 	struct hit *h = event;
 
-	if (h->callees && size == sizeof(struct callee_change))
-		hit_callees_record(h->callees, data);
-	return NULL;
+	if (!h->callees || size != sizeof(struct callee_change))
+		return false;
+	hit_callees_record(h->callees, data);
+	return true;
 }
 
 static u64 due(void *event)
@@ -521,7 +523,7 @@ const struct event_ops hit_event = {
         .due = due,
         .stop = stop,
         .halve = event_halve_by_weight,
-        .record = record,
+        .urgent = urgent,
         .stats = stats,
         .reason = reason,
         .leads_to_program = hit_leads_to_program,
@@ -555,8 +557,6 @@ static struct error *latency_record(void *event, const void *data, size_t size)
 {
 	struct hit *h = event;
 
-	if (size == sizeof(struct callee_change))
-		return record(event, data, size);
 	return hit_latency_record(h->latency, data, size);
 }
 
@@ -577,6 +577,7 @@ const struct event_ops latency_event = {
         .due = due,
         .halve = event_halve_by_weight,
         .record = latency_record,
+        .urgent = urgent,
         .stats = latency_stats,
         .reason = wait_reason_text,
         .kind = wait_kind,

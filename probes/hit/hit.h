@@ -26,7 +26,8 @@ struct hit_options { /* sampler_options.of_event */
 struct hit_unseen {
 	u32 threads; /* that began while others were being watched (thread_watch_missed()) */
 	u32 changes; /* functions that got other code, and */
-	u64 ns;      /* how long it took until that was watched, together */
+	u64 ns;      /* how long it took until that was watched, or the run was over, together */
+	u64 of_ns;   /* of so much time of such functions */
 };
 
 struct hit_summary { /* sampler_stats.of_event of probe */

@@ -81,7 +81,7 @@ struct hit_callees {
 	u32 each; /* 1: all are watched all the time */
 	u64 shift_end, next_shift;
 	s64 begun; /* calls that were under way before the shift */
-	u64 began, ended;
+	u64 began, ended, polled;
 	struct hit_unseen unseen;
 	u64 since; /* of functions that a look finds */
 	struct changing *changing;
@@ -531,6 +531,15 @@ static struct error *look_at_changes(struct hit_callees *c)
 	return err;
 }
 
+static bool is_first_form(const struct hit_callees *c, u32 i)
+{
+	for (u32 k = 0; k < i; k++)
+		if (c->forms[k].process == c->forms[i].process &&
+		        c->forms[k].callee.changes == c->forms[i].callee.changes)
+			return false;
+	return c->forms[i].callee.changes;
+}
+
 static void read_counts(const struct hit_callees *c, struct callee_counts *ret)
 {
 	struct object *o = c->host->object;
@@ -779,6 +788,7 @@ struct error *hit_callees_poll(struct hit_callees *c, u64 now)
 {
 	struct error *err = look_at_changes(c);
 
+	c->polled = now;
 	if (!err)
 		err = look(c, now);
 	if (!c->began) {
@@ -845,15 +855,6 @@ static void add_inlined(void *ctx, const char *into)
 		in->more++;
 }
 
-static bool is_first_form(const struct hit_callees *c, u32 i)
-{
-	for (u32 k = 0; k < i; k++)
-		if (c->forms[k].process == c->forms[i].process &&
-		        c->forms[k].callee.changes == c->forms[i].callee.changes)
-			return false;
-	return c->forms[i].callee.changes;
-}
-
 /* Functions that have those of a spec inlined by now. */
 static void find_inlined(const struct hit_callees *c, u32 spec, struct inlined *ret)
 {
@@ -894,12 +895,40 @@ static struct error *not_called(const struct hit_callees *c, u32 spec)
 	        c->options->spec[spec].text, why ? "; " : "", why ? why : "");
 }
 
+/* Changes that nobody has told yet: they came behind the last look, or poll. */
+static void suspect_changes(struct hit_callees *c)
+{
+	for (u32 i = 0; i < c->nforms; i++) {
+		const struct form *f = &c->forms[i];
+		const struct process *p = targets_find(c->host->targets, f->process);
+		struct looked *l = looked_at(c, f->process);
+
+		if (p && l && c->nchanges < CHANGES_MAX && is_first_form(c, i))
+			c->changes[c->nchanges++] = (struct callee_change){.tgid = (u32)p->pid,
+			        .addr = f->callee.changes,
+			        .at = is_changing(c, f) ? c->polled : l->last_ns};
+	}
+}
+
+/* New code that could not be watched before the end. */
+static void count_unwatched(struct hit_callees *c, u64 now)
+{
+	suspect_changes(c);
+	error_free(look_at_changes(c));
+	for (u32 i = 0; i < c->nforms && c->each == 1; i++) {
+		c->unseen.changes += c->forms[i].since != 0;
+		c->unseen.ns += c->forms[i].since ? now - c->forms[i].since : 0;
+		c->unseen.of_ns += is_first_form(c, i) ? now - c->began : 0;
+	}
+}
+
 void hit_callees_end(struct hit_callees *c)
 {
 	u64 now = now_ns();
 
 	c->ended = now;
 	close_all(c, now);
+	count_unwatched(c, now);
 	trim_changing(c, true);
 	for (u32 i = 0; i < c->options->n; i++) {
 		if (!c->options->spec[i].language || !c->found[i])

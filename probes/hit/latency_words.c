@@ -21,8 +21,10 @@ static void say_unseen(FILE *out, const struct hit_unseen *unseen)
 		fprintf(out, ", calls of up to %u threads not seen: they began while others were being watched",
 		        unseen->threads);
 	if (unseen->changes)
-		fprintf(out, ", calls of at most %.1f ms not seen: a function got new code (%u times)",
-		        (double)unseen->ns / 1e6, unseen->changes);
+		fprintf(out,
+		        ", calls of at most %.1f ms (%.2f %% of the time) not seen: a function got new code (%u times)",
+		        (double)unseen->ns / 1e6,
+		        unseen->of_ns ? 100.0 * (double)unseen->ns / (double)unseen->of_ns : 0, unseen->changes);
 }
 
 static void add_unseen(json_t *to, const struct hit_unseen *unseen)
@@ -30,6 +32,7 @@ static void add_unseen(json_t *to, const struct hit_unseen *unseen)
 	json_object_set_new(to, "unwatched_threads", json_integer((json_int_t)unseen->threads));
 	json_object_set_new(to, "code_changes", json_integer((json_int_t)unseen->changes));
 	json_object_set_new(to, "unseen_ns", json_integer((json_int_t)unseen->ns));
+	json_object_set_new(to, "unseen_of_ns", json_integer((json_int_t)unseen->of_ns));
 }
 
 static void hit_losses(FILE *out, const struct sampler_stats *st)

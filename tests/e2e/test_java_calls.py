@@ -87,6 +87,19 @@ def test_inlined():
     assert re.search(note, result.stderr), result.stderr
 
 
+def test_ends_early():
+    """A run that is over before new code is watched says how much of it is missing."""
+    options = ["-Xbatch", "-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,counted*::*"]
+    with java.Java("counted", options=options) as jvm:
+        run = yrt.Run("probe", "-e", "java:counted.place", "-p", jvm.pid, "-d", 60, "--max-cpu", 0).sampling()
+        calls = [jvm.ask()["place"] for _ in range(2)][-1]
+        run.interrupt()
+        result = run.result().expect()
+        said = result.stats["probe"]
+        assert said["code_changes"] and 0 < said["unseen_ns"] <= said["unseen_of_ns"], result.stderr
+        yield f"{result.samples} of {calls} calls, at most {said['unseen_ns'] / 1e6:.1f} ms are missing"
+
+
 @yrt.measured
 def test_tiers():
     """From the interpreter to C1 to C2: but for those right behind a change, all calls are seen."""
