@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# Fuzz targets, linked with the sanitized tree's libraries, which clang instruments. In the gate each runs for so many inputs, always
-# from one seed: what fails there can be had again. To look for what is new: -DYRT_FUZZ_SEED=0 -DYRT_FUZZ_SECONDS=120.
+# Fuzz targets, linked with the sanitized tree's libraries, which clang instruments. In the gate each runs for so many
+# inputs, always from one seed: what fails there can be had again. To look for what is new:
+# -DYRT_FUZZ_SEED=0 -DYRT_FUZZ_RUNS=-1 -DYRT_FUZZ_SECONDS=120.
+set(YRT_FUZZ_RUNS 500 CACHE STRING "Inputs that each fuzzer runs in the tests; -1: as many as there is time for")
 set(YRT_FUZZ_SECONDS 2 CACHE STRING "Seconds that each fuzzer runs in the tests, at most")
 set(YRT_FUZZ_SEED 1 CACHE STRING "Seed of the fuzzers; 0: another in each run")
 math(EXPR FUZZ_TIMEOUT "${YRT_FUZZ_SECONDS} + 120")
@@ -31,7 +33,7 @@ foreach(source ${FUZZERS})
 	if(name IN_LIST WHOLE_FILE_FUZZERS)
 		set(seeds -seed_inputs=${SEED_LIST})
 	endif()
-	add_test(NAME fuzz.${name} COMMAND ${name} -seed=${YRT_FUZZ_SEED} -max_total_time=${YRT_FUZZ_SECONDS} -max_len=65536 -rss_limit_mb=4096 -timeout=60
-		-artifact_prefix=${CMAKE_BINARY_DIR}/fuzz/ ${seeds})
+	add_test(NAME fuzz.${name} COMMAND ${name} -seed=${YRT_FUZZ_SEED} -runs=${YRT_FUZZ_RUNS} -max_total_time=${YRT_FUZZ_SECONDS}
+		-max_len=65536 -rss_limit_mb=4096 -timeout=60 -artifact_prefix=${CMAKE_BINARY_DIR}/fuzz/ ${seeds})
 	set_tests_properties(fuzz.${name} PROPERTIES LABELS fuzz TIMEOUT ${FUZZ_TIMEOUT})
 endforeach()

@@ -230,18 +230,24 @@ static struct error *write_chain(void *ctx, u32 index, const struct inline_frame
 	return NULL;
 }
 
-/*
- * The functions at an address, innermost first, as one line: "inner /src/inc/b.h:31:3|middle …". The same whether it is
- * looked up alone or with others, and after a rest.
- */
-static const char *chain_at(struct inlines *in, u64 addr)
+/* The functions at an address, innermost first, as one line: "inner /src/inc/b.h:31:3|middle …". */
+static const char *chain_alone(struct inlines *in, u64 addr)
 {
-	static char text[CHAIN_ROOM], all[2][CHAIN_ROOM];
+	static char text[CHAIN_ROOM];
 	const struct inline_frame *f;
 	u32 n;
 
 	assert_null(inlines_find(in, addr, &f, &n));
 	write_chain(text, 0, f, n);
+	return text;
+}
+
+/* The same, which it must be as well if it is looked up with others, and after a rest. */
+static const char *chain_at(struct inlines *in, u64 addr)
+{
+	static char all[2][CHAIN_ROOM];
+	const char *text = chain_alone(in, addr);
+
 	for (u32 i = 0; i < 2; i++) {
 		assert_null(inlines_find_all(in, (u64[]){addr, 0x1010}, 2, write_chain, all));
 		assert_string_equal(all[0], text);
