@@ -34,7 +34,9 @@ static u64 name_at(struct tables *t, u64 begin, u64 size, const char *name)
 	for (u64 at = begin; at < begin + size; at += STEP) {
 		const u8 *bytes = image_pages_at(&t->names, at, &room), *found;
 
-		found = bytes ? memmem(bytes, room, name, len) : NULL;
+		if (!bytes) /* the section is not as long as it says */
+			return 0;
+		found = memmem(bytes, room, name, len);
 		if (found && (found == bytes || !found[-1]))
 			return at + (u64)(found - bytes);
 	}

@@ -19,7 +19,7 @@ struct error *image_words_add(struct image_words *w, struct image *img, const ch
 	err = image_copy_section(img, section, &bytes, &size, &to->addr);
 	if (err || !bytes)
 		return err;
-	if (to->addr & 7) {
+	if (to->addr & 7 || to->addr + size < to->addr) { /* addresses only grow in it */
 		free(bytes);
 		return NULL;
 	}
