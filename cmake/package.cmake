@@ -34,6 +34,8 @@ add_custom_command(OUTPUT ${package_documents}.stamp
 add_custom_target(package_documents ALL DEPENDS ${package_documents}.stamp)
 install(DIRECTORY ${package_documents}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR})
 install(DIRECTORY ${package_documents}/doc/ DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/yrt)
+install(FILES ${CMAKE_SOURCE_DIR}/cmake/lintian-overrides DESTINATION ${CMAKE_INSTALL_DATADIR}/lintian/overrides
+	RENAME yrt)
 
 # What the tarball takes along: libisal, of which Debian has no archive.
 if(YRT_STATIC)

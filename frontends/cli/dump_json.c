@@ -193,6 +193,8 @@ static void set_core(json_t *root, const struct dump_view *v)
 		json_object_set_new(object, "signal", json_integer(core->signal));
 		json_object_set_new(object, "thread", json_integer(core->killed));
 	}
+	if (core->sent)
+		json_object_set_new(object, "sent_by", json_integer(core->sender));
 	if (core->has_address)
 		json_object_set_new(object, "address", json_integer((json_int_t)core->address));
 	if (v->crash)

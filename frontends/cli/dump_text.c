@@ -99,6 +99,8 @@ static void put_signal(const struct core_file *core, const struct crash *c, FILE
 		fprintf(out, " at address 0x%lx", c ? c->address : core->address);
 	if (access)
 		fprintf(out, " (%s)", access);
+	if (core->sent && core->sender && core->sender != core->pid)
+		fprintf(out, ", sent by process %u", core->sender);
 	if (!c || !*c->message)
 		return;
 	fputs(" (", out);

@@ -154,9 +154,10 @@ static const char *verb(const struct crash *c)
 }
 
 /* What the processor refused, by the name of the signal. */
-static const char *refused(const char *signal)
+static const char *refused(const struct crash *c, const char *signal)
 {
-	return !strcmp(signal, "FPE")    ? "divided by zero, or by -1 the least number"
+	return *c->refused               ? c->refused
+	       : !strcmp(signal, "FPE")  ? "divided by zero, or by -1 the least number"
 	       : !strcmp(signal, "ILL")  ? "ran an instruction that the processor does not have"
 	       : !strcmp(signal, "TRAP") ? "ran into a breakpoint"
 	                                 : "did what the processor does not permit";
@@ -166,7 +167,7 @@ static void put_fault(const struct crash *c, const struct places *p, const char 
 {
 	put_places(p, out);
 	if (!c->has_address || !*c->about)
-		fprintf(out, " %s", refused(signal));
+		fprintf(out, " %s", refused(c, signal));
 	else if (!strncmp(c->about, "a null pointer", 14))
 		fprintf(out, " %s %s%s", verb(c), c->access == CRASH_READ || c->access == CRASH_WRITE ? "through " : "",
 		        c->about);
@@ -178,6 +179,25 @@ static bool is_fault(const char *signal)
 {
 	return signal && (!strcmp(signal, "SEGV") || !strcmp(signal, "BUS") || !strcmp(signal, "ILL") ||
 	                         !strcmp(signal, "FPE") || !strcmp(signal, "TRAP"));
+}
+
+/* Not by the kernel for what the thread did, nor by the program itself as abort() does. */
+static bool is_from_outside(const struct dump_view *v)
+{
+	return !v->crash->first && v->core->sent && v->core->sender != v->core->pid;
+}
+
+static void put_sent(const struct dump_view *v, const struct places *p, FILE *out)
+{
+	put_places(p, out);
+	if (!v->core->sent)
+		fputs(" got a signal that ends a program", out);
+	else if (v->core->sender == v->core->pid)
+		fputs(" sent the program a signal that ends it, by kill() or raise()", out);
+	else if (v->core->sender)
+		fprintf(out, " was running when process %u sent a signal that ends the program", v->core->sender);
+	else
+		fputs(" was running when a signal that ends the program was sent to it", out);
 }
 
 static void put_verdict(const struct dump_view *v, const struct libraries *l, const struct places *p,
@@ -198,16 +218,15 @@ static void put_verdict(const struct dump_view *v, const struct libraries *l, co
 		fprintf(out, "the stack of thread %u is full: ", t->t->at.tid);
 		if (!put_cycle(v, l, frames, n, out))
 			put_fault(c, p, name, out);
-	} else if (is_fault(name)) {
+	} else if (is_fault(name) && (c->first || !v->core->sent)) {
 		put_fault(c, p, name, out);
-	} else if (v->core->signal == SIGABRT) {
+	} else if (v->core->signal == SIGABRT && !is_from_outside(v)) {
 		if (p->own)
 			put_place(p->own, out);
 		fputs(p->own ? " ended the program by abort()" : "abort() was called; the stack does not say by whom",
 		        out);
 	} else {
-		put_places(p, out);
-		fputs(" got a signal that ends a program", out);
+		put_sent(v, p, out);
 	}
 	if (name)
 		fprintf(out, " (SIG%s)", name);

@@ -143,22 +143,35 @@ static void deadlock_facts(const json_t *root, struct facts *f)
 	free(text);
 }
 
-/* Of the signal, or of the one that was being handled when abort() was called. */
-static bool is_fault(const json_t *first, json_int_t signal)
+/* Of the signal, unless a process sent it, or of the one that was being handled when abort() was called. */
+static bool is_fault(const json_t *core, json_int_t signal)
 {
+	const json_t *first = json_object_get(core, "first_signal");
 	json_int_t number = json_is_integer(first) ? json_integer_value(first) : signal;
 
+	if (!json_is_integer(first) && json_object_get(core, "sent_by"))
+		return false;
 	return number == SIGSEGV || number == SIGBUS || number == SIGILL || number == SIGFPE || number == SIGTRAP;
+}
+
+/* abort() was called. A supervisor sends SIGABRT, too, to what does not answer. */
+static bool is_abort(const json_t *core, json_int_t signal)
+{
+	const json_t *sender = json_object_get(core, "sent_by");
+
+	return signal == SIGABRT &&
+	       (!sender || json_integer_value(sender) == json_integer_value(json_object_get(core, "pid")));
 }
 
 /* What lies at the address, as numbers for rules: at most one is 1. */
 static void address_facts(const char *about, bool fault, struct facts *f)
 {
-	bool null = !strncmp(about, "a null pointer", 14), overflow = !strncmp(about, "stack overflow", 14);
+	bool null = !strncmp(about, "a null pointer", 14), overflow = !strncmp(about, "stack overflow", 14),
+	     wild = *about && strncmp(about, "it is not aligned", 17);
 
 	facts_set(f, "core.null", fault && null);
 	facts_set(f, "core.overflow", fault && overflow);
-	facts_set(f, "core.wild", fault && *about && !null && !overflow);
+	facts_set(f, "core.wild", fault && wild && !null && !overflow);
 	facts_set(f, "core.fault", fault);
 	facts_set_text(f, "core.about", *about ? about : "not known");
 }
@@ -213,6 +226,7 @@ static struct error *crash_facts(struct evidence *e, const json_t *root)
 	if (!core)
 		return NULL;
 	facts_set(&e->facts, "core.signal", (double)signal);
+	facts_set(&e->facts, "core.abort", is_abort(core, signal));
 	facts_set_text(&e->facts, "core.signal.name", signal ? strsignal((int)signal) : "none");
 	facts_set_text(&e->facts, "core.file", text_of(core, "file"));
 	facts_set_text(&e->facts, "core.verdict", text_of(core, "verdict"));
@@ -221,7 +235,7 @@ static struct error *crash_facts(struct evidence *e, const json_t *root)
 	        *instruction ? instruction
 	        : run        ? "a call or a jump"
 	                     : "an unknown one");
-	address_facts(text_of(core, "address_is"), is_fault(json_object_get(core, "first_signal"), signal), &e->facts);
+	address_facts(text_of(core, "address_is"), is_fault(core, signal), &e->facts);
 	other_threads(root, tid, &e->facts);
 	if (json_is_integer(address)) {
 		snprintf(text, sizeof(text), "0x%llx", (unsigned long long)json_integer_value(address));

@@ -123,10 +123,11 @@ static void ask_runtimes(const struct dump_list *list, const struct dump_thread 
 }
 
 /* The fault that came first, if a handler of it was running. */
-static u32 take_signal(const struct core_file *core, const struct dump_thread *t, struct crash *ret)
+static u32 take_signal(const struct core_file *core, const struct dump_thread *t, struct crash *ret, s32 *code)
 {
 	struct crash_signal s;
 
+	*code = core->signal_code;
 	if (!crash_signal_find(t, &s)) {
 		memcpy(ret->reg, t->at.reg, sizeof(ret->reg));
 		ret->has_address = core->has_address;
@@ -134,6 +135,7 @@ static u32 take_signal(const struct core_file *core, const struct dump_thread *t
 		return core->signal;
 	}
 	memcpy(ret->reg, s.reg, sizeof(ret->reg));
+	*code = s.code;
 	ret->first = s.number;
 	ret->has_address = s.has_address;
 	ret->address = s.address;
@@ -142,25 +144,54 @@ static u32 take_signal(const struct core_file *core, const struct dump_thread *t
 	return s.number;
 }
 
+static void take_refusal(const struct dump_thread *t, u32 fault, s32 code, struct crash *ret)
+{
+	struct crash_refusal r;
+
+	crash_refusal(t->process, ret->reg, t->at.thread_pointer, fault, code, &r);
+	memcpy(ret->refused, r.what, sizeof(ret->refused));
+	if (!r.has_address)
+		return;
+	ret->has_address = true;
+	ret->address = r.address;
+	ret->access = r.access;
+	snprintf(ret->about, CRASH_TEXT, "%s", r.about);
+}
+
+static void describe_fault(
+        const struct core_file *core, const struct dump_thread *t, u32 fault, s32 code, struct crash *ret)
+{
+	bool of_memory = fault == SIGSEGV || fault == SIGBUS;
+	enum crash_access access;
+	int base = -1;
+
+	if (fault == SIGTRAP && code == SI_KERNEL) { /* behind int3 */
+		snprintf(ret->instruction, CRASH_INSN, "int3");
+		return;
+	}
+	access = crash_access(t->process, ret->reg, t->at.thread_pointer, ret->address, ret->instruction, &base);
+	if (!of_memory || !ret->has_address) {
+		take_refusal(t, fault, code, ret);
+		return;
+	}
+	if (!ret->access)
+		ret->access = access;
+	describe_address(core, ret);
+	if (fault == SIGSEGV && ret->access != CRASH_RUN)
+		name_member(t, base, ret);
+}
+
 void crash_describe(
         const struct core_file *core, const struct dump_list *list, const struct dump_thread *killed, struct crash *ret)
 {
-	enum crash_access access;
-	int base = -1;
+	s32 code;
 	u32 fault;
 
 	*ret = (struct crash){0};
-	fault = take_signal(core, killed, ret);
-	if (fault == SIGSEGV || fault == SIGBUS || fault == SIGILL || fault == SIGFPE || fault == SIGTRAP) {
-		access = crash_access(
-		        killed->process, ret->reg, killed->at.thread_pointer, ret->address, ret->instruction, &base);
-		if (!ret->access && ret->has_address && (fault == SIGSEGV || fault == SIGBUS))
-			ret->access = access;
-	}
-	if (ret->has_address && (fault == SIGSEGV || fault == SIGBUS))
-		describe_address(core, ret);
-	if (ret->has_address && fault == SIGSEGV && ret->access != CRASH_RUN)
-		name_member(killed, base, ret);
+	fault = take_signal(core, killed, ret, &code);
+	if ((ret->first || !core->sent) &&
+	        (fault == SIGSEGV || fault == SIGBUS || fault == SIGILL || fault == SIGFPE || fault == SIGTRAP))
+		describe_fault(core, killed, fault, code, ret);
 	if (core->signal == SIGABRT && !ret->first)
 		read_message(killed->process, ret->message);
 	if (core->signal == SIGABRT && !*ret->message && !crash_exception(killed, ret->message, CRASH_TEXT))

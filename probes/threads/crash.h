@@ -25,9 +25,10 @@ struct crash {
 	u64 reg[ARCH_NREGS];
 	char instruction[CRASH_INSN]; /* "mov eax, dword ptr [rdi + 16]"; empty: it is not known, or did not cause it */
 	char about[CRASH_TEXT];       /* the address: "a null pointer, plus 16"; empty: nothing is known */
-	char message[CRASH_TEXT];     /* why the program ended itself: glibc's __abort_msg, an exception of C++, what a
+	char refused[CRASH_REFUSED]; /* what the thread did, if no address says it: "divided by zero"; empty: unknown */
+	char message[CRASH_TEXT];    /* why the program ended itself: glibc's __abort_msg, an exception of C++, what a
 	                                 runtime says; empty: nothing; hostile */
-	u32 speaker;                  /* the thread whose message it is, if another one got the signal; else 0 */
+	u32 speaker;                 /* the thread whose message it is, if another one got the signal; else 0 */
 };
 
 /* killed: the thread, one of the list. Never fails: what is not known is empty. */

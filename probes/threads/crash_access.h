@@ -19,6 +19,20 @@ enum crash_access { CRASH_UNKNOWN, CRASH_READ, CRASH_WRITE, CRASH_RUN };
  */
 enum crash_access crash_access(const struct process *p, const u64 reg[ARCH_NREGS], u64 thread_pointer, u64 addr,
         char text[CRASH_INSN], int *base);
+
+#define CRASH_REFUSED 128
+
+struct crash_refusal {
+	char what[CRASH_REFUSED]; /* the thread did: "divided by zero"; empty: not known */
+	bool has_address;         /* the address that it failed on, which the signal does not have */
+	u64 address;
+	char about[CRASH_REFUSED]; /* it */
+	enum crash_access access;
+};
+
+/* Of a signal that is not about an address. code: si_code; 0: not known. */
+void crash_refusal(const struct process *p, const u64 reg[ARCH_NREGS], u64 thread_pointer, u32 signal, s32 code,
+        struct crash_refusal *ret);
 /* "read", …; NULL: unknown. */
 const char *crash_access_word(enum crash_access access);
 

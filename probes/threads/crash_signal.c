@@ -75,6 +75,7 @@ static bool take_fault(const struct dump_thread *t, const struct kernel_frame *f
 
 	take(f, ret);
 	ret->number = told ? (u32)f->info.si_signo : SIGSEGV;
+	ret->code = told ? f->info.si_code : SEGV_MAPERR;
 	ret->has_address = !told || f->info.si_code != SI_KERNEL;
 	ret->address = !told ? f->gregs[REG_CR2] : ret->has_address ? (u64)(uintptr_t)f->info.si_addr : 0;
 	if (told || !ret->is_page_fault)

@@ -15,6 +15,7 @@ struct dump_thread;
 
 struct crash_signal {
 	u32 number;
+	s32 code; /* si_code */
 	bool has_address;
 	u64 address;
 	u64 reg[ARCH_NREGS]; /* DWARF numbers */

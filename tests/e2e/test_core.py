@@ -277,6 +277,40 @@ def test_address():
     assert names[:2] == ["jump_to", "main"] and told["threads"][0]["walk"] == "root", told["threads"][0]
 
 
+def test_refused():
+    """What the processor refused for another reason than an address that is not mapped, and signals that were sent."""
+    far = "0x4141414141414141: no memory can be there (it is not canonical)"
+    for how, says, instruction in (
+        ("divide", "divided by zero (SIGFPE)", "idiv esi"),
+        ("divide_least", "divided the least number of its type by -1 (SIGFPE)", "idiv qword ptr [rsi]"),
+        ("divide_bytes", "divided by zero (SIGFPE)", "div sil"),
+        ("divide_numbers", "divided a floating-point number by zero (SIGFPE)", "divsd xmm0, xmm1"),
+        ("aligned", "it is not aligned, and this instruction demands it (SIGSEGV)", "movaps xmmword ptr [rdi], xmm0"),
+        ("overwritten", f"sum_of (dies.c:21) reads {far.replace('4141:', '4149:')} (SIGSEGV)",
+         "mov rax, qword ptr [rdi + 8]"),
+        ("returned", f"jumps to {far} (SIGSEGV)", "ret"),
+        ("trap", "ended the program by a trap (ud2), as of __builtin_trap() or where no way should lead (SIGILL)", "ud2"),
+        ("breakpoint", "ran into a breakpoint (SIGTRAP)", "int3"),
+        ("privileged", "ran an instruction that only the kernel may run (SIGSEGV)", "hlt"),
+        ("raise", "sent the program a signal that ends it, by kill() or raise() (SIGSEGV)", None),
+    ):
+        told, text = died(how)
+        assert text.splitlines()[0].endswith(says), text
+        assert told["core"].get("instruction") == instruction, told["core"]
+        assert ("sent_by" in told["core"]) == (how == "raise"), told["core"]
+    with core_directory() as directory:
+        slept = subprocess.Popen([yrt.fixture_path("dies"), "sleep"])
+        yrt.until(lambda: "pause" in yrt.read(f"/proc/{slept.pid}/wchan") or
+                  yrt.read(f"/proc/{slept.pid}/syscall").startswith("34 "), "pause()")
+        slept.send_signal(signal.SIGABRT)
+        slept.wait()
+        told = dumps.told("--core", core_of(directory))
+        said = yrt.run("report", "--core", core_of(directory), output=False, stats=False).stdout
+    sent = f"was running when process {os.getpid()} sent a signal that ends the program (SIGABRT)"
+    assert told["core"]["verdict"].endswith(sent) and told["core"]["sent_by"] == os.getpid(), told["core"]
+    assert "rule: `core-signal`" in said and "ended itself" not in said, said
+
+
 def test_handled():
     """A fault whose handler calls abort(): the fault is told, with the registers of its moment."""
     told, text = died("handled")
@@ -284,7 +318,7 @@ def test_handled():
     assert (core["signal"], core["first_signal"]) == (signal.SIGABRT, signal.SIGSEGV), core
     assert core["address"] == 0x7654321008 and core["access"] == "read", core
     assert "killed by SIGABRT after SIGSEGV at address 0x7654321008 (read)" in text.splitlines()[3], text
-    assert re.match(r"sum_of \(dies\.c:17\) reads 0x7654321008", text), text  # not the handler
+    assert re.match(r"sum_of \(dies\.c:21\) reads 0x7654321008", text), text  # not the handler
     assert "__restore_rt" in {f["name"] for f in told["threads"][0]["frames"]}, text
     assert "before the signal was handled" in text and "rdi 0x0000007654321000" in text, text
     symbols = subprocess.run(["nm", yrt.fixture_path("dies")], capture_output=True, text=True, check=True).stdout

@@ -159,7 +159,7 @@ static void take_process(struct core_file *core, const void *desc, size_t size)
 	snprintf(core->comm, sizeof(core->comm), "%.*s", (int)sizeof(info.pr_fname), info.pr_fname);
 }
 
-/* A signal that a process sent has no address. */
+/* A signal that a process sent has no address. Its note comes behind that of the first thread. */
 static void take_signal(struct core_file *core, const void *desc, size_t size)
 {
 	siginfo_t info;
@@ -171,6 +171,12 @@ static void take_signal(struct core_file *core, const void *desc, size_t size)
 	                    (info.si_signo == SIGSEGV || info.si_signo == SIGBUS || info.si_signo == SIGFPE ||
 	                            info.si_signo == SIGILL || info.si_signo == SIGTRAP);
 	core->address = core->has_address ? (u64)(uintptr_t)info.si_addr : 0;
+	if ((u32)info.si_signo != core->signal)
+		return;
+	core->signal_code = info.si_code;
+	core->sent = info.si_code <= 0;
+	if (info.si_code == SI_USER || info.si_code == SI_TKILL || info.si_code == SI_QUEUE)
+		core->sender = (u32)info.si_pid;
 }
 
 static void take_auxv(struct core_file *core, const u8 *desc, size_t size)

@@ -58,7 +58,10 @@ struct core_file {
 	u32 killed;  /* the thread that got it */
 	u64 address; /* that the signal is about, if has_address */
 	bool has_address;
-	u64 vdso;                    /* 0: none */
+	s32 signal_code; /* si_code; 0 without sent: not known */
+	bool sent;       /* by kill() or its like, not by the kernel for what the thread did */
+	u32 sender;      /* the process, as the program would call it; 0: outside its container, or not known */
+	u64 vdso;        /* 0: none */
 	struct core_thread *threads; /* as they come */
 	u32 nthreads;
 	struct core_segment *segments; /* ascending */

@@ -9,5 +9,7 @@
 
 /* The DWARF number of an x86_reg, a general register of 64 bits or its lower half; CAPSTONE_NO_REG: another one. */
 u8 capstone_register(u32 reg);
+/* The same also of its low 16 or 8 bits ("sil"; not of the second byte, "ah"). */
+u8 capstone_register_part(u32 reg);
 
 #endif
