@@ -56,13 +56,32 @@ static struct places find_places(const struct dump_view *v, const struct librari
 	return p;
 }
 
+/* How long a name is without the place of its definition, which Lua's have: "total (app.lua:2)". */
+static int name_length(const struct profile_function *f, const char *name)
+{
+	size_t n = strlen(f->file);
+	const char *at = name;
+
+	while (n && (at = strstr(at, " ("))) {
+		if (!strncmp(at + 2, f->file, n) && at[2 + n + strcspn(at + 2 + n, ")")] == ')' &&
+		        !at[2 + n + strcspn(at + 2 + n, ")") + 1])
+			return (int)(at - name);
+		at += 2;
+	}
+	return (int)strlen(name);
+}
+
 static void put_place(const struct profile_function *f, FILE *out)
 {
-	char name[VIEW_NAME];
+	char buffer[VIEW_NAME];
+	const char *name = buffer;
+	bool has_line = *f->file && f->line;
 
-	view_name(f, name);
-	fputs(*name ? name : text_name(f), out);
-	if (*f->file && f->line)
+	view_name(f, buffer);
+	if (!*name)
+		name = text_name(f);
+	fprintf(out, "%.*s", has_line ? name_length(f, name) : (int)strlen(name), name);
+	if (has_line)
 		fprintf(out, " (%s:%u)", view_file(f), f->line);
 }
 
@@ -181,6 +200,38 @@ static bool is_fault(const char *signal)
 	                         !strcmp(signal, "FPE") || !strcmp(signal, "TRAP"));
 }
 
+/* Who called abort(), if that is not the program's own code: a library of it, a function behind JNI. */
+static const struct profile_function *caller_of_abort(const struct dump_view *v, const u32 *functions, u32 n)
+{
+	static const char *const names[] = {"abort", "raise", "gsignal", "pthread_kill", "kill", "tgkill"};
+
+	for (u32 i = 0; i < n; i++) {
+		const struct profile_function *f = &v->profile->functions[functions[i]];
+		const char *name = f->name + strspn(f->name, "_");
+		bool part = !is_code(f) || !strncmp(f->module, "libc.so", 7) || !strncmp(f->module, "libc-", 5);
+
+		name += !strncmp(name, "GI_", 3) ? 3 : 0;
+		for (size_t k = 0; k < sizeof(names) / sizeof(*names) && !part; k++)
+			part = !strncmp(name, names[k], strlen(names[k]));
+		if (!part)
+			return f;
+	}
+	return NULL;
+}
+
+static void put_abort(const struct dump_view *v, const struct places *p, const u32 *functions, u32 n, FILE *out)
+{
+	struct places by = {.own = p->own, .leaf = caller_of_abort(v, functions, n)};
+
+	if (by.leaf && by.own && !strcmp(by.leaf->module, by.own->module)) /* what is linked into it: Rust's std */
+		by.leaf = by.own;
+	if (by.own || by.leaf)
+		put_places(&by, out);
+	fputs(by.own || by.leaf ? " ended the program by abort()"
+	                        : "abort() was called; the stack does not say by whom",
+	        out);
+}
+
 /* Not by the kernel for what the thread did, nor by the program itself as abort() does. */
 static bool is_from_outside(const struct dump_view *v)
 {
@@ -221,13 +272,12 @@ static void put_verdict(const struct dump_view *v, const struct libraries *l, co
 	} else if (is_fault(name) && (c->first || !v->core->sent)) {
 		put_fault(c, p, name, out);
 	} else if (v->core->signal == SIGABRT && !is_from_outside(v)) {
-		if (p->own)
-			put_place(p->own, out);
-		fputs(p->own ? " ended the program by abort()" : "abort() was called; the stack does not say by whom",
-		        out);
+		put_abort(v, p, frames, n, out);
 	} else {
 		put_sent(v, p, out);
 	}
+	if (t->t->left_out)
+		fprintf(out, ", %u frames deep", n + t->t->left_out);
 	if (name)
 		fprintf(out, " (SIG%s)", name);
 	else

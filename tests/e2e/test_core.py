@@ -289,7 +289,8 @@ def test_refused():
         ("overwritten", f"sum_of (dies.c:21) reads {far.replace('4141:', '4149:')} (SIGSEGV)",
          "mov rax, qword ptr [rdi + 8]"),
         ("returned", f"jumps to {far} (SIGSEGV)", "ret"),
-        ("trap", "ended the program by a trap (ud2), as of __builtin_trap() or where no way should lead (SIGILL)", "ud2"),
+        ("trap", "ended the program by a trap (ud2), as of __builtin_trap() or where no way should lead (SIGILL)",
+         "ud2"),
         ("breakpoint", "ran into a breakpoint (SIGTRAP)", "int3"),
         ("privileged", "ran an instruction that only the kernel may run (SIGSEGV)", "hlt"),
         ("raise", "sent the program a signal that ends it, by kill() or raise() (SIGSEGV)", None),
@@ -470,7 +471,8 @@ repr(Node())
 def test_python_recursion():
     """The function of the language is named, not those of the interpreter between its calls."""
     text = core_told("/usr/bin/python3", "-c", RECURSION)[1]
-    verdict = r"the stack of thread \d+ is full: Node\.__repr__ \(<string>:6\) calls itself \(SIGSEGV\)\n"
+    verdict = (r"the stack of thread \d+ is full: Node\.__repr__ \(<string>:6\)"
+               r" calls itself(, \d+ frames deep)? \(SIGSEGV\)\n")
     assert re.match(verdict, text), text
 
 
@@ -479,6 +481,41 @@ RUST = """
 fn pay(n: usize) -> usize { let all = vec![1, 2, 3]; all[n] }
 fn main() { println!("{}", pay(std::env::args().count() + 6)); }
 """
+
+
+ABORTS = """
+local ffi = require "ffi"
+ffi.cdef "void abort(void);"
+function checkout()
+	local done = ffi.C.abort()
+	return done
+end
+checkout()
+"""
+
+
+def test_called_below():
+    """Names that have the place of their definition; abort() by a library that the program called."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "aborts.lua")
+        with open(path, "w", encoding="ascii") as f:
+            f.write(ABORTS)
+        said = core_told("luajit", "-joff", path)[0]["core"]["verdict"]
+        assert said == "checkout (aborts.lua:5) ended the program by abort() (SIGABRT)", said
+        path = os.path.join(directory, "aborts.py")
+        with open(path, "w", encoding="ascii") as f:
+            f.write("import ctypes\ndef checkout():\n    ctypes.CDLL(None).abort()\ncheckout()\n")
+        said = core_told(PYTHON, path)[0]["core"]["verdict"]
+    below = r"\S+, called below checkout \(aborts\.py:3\), ended the program by abort\(\) \(SIGABRT\)"
+    assert re.fullmatch(below, said), said
+
+
+def test_deep_go():
+    """The depth of a stack of which only the ends are kept: each frame of deep() is one of its calls."""
+    told, text = core_told(go.build("dies"), "deep", env={**os.environ, "GOTRACEBACK": "crash"})
+    thread = told["threads"][0]
+    depth = len(thread["frames"]) + thread["frames_left_out"]
+    assert text.splitlines()[0].endswith(f"main.deep (main.go:29), {depth} frames deep (SIGABRT)"), text
 
 
 def test_rust():
