@@ -16,7 +16,7 @@
 
 struct found {
 	struct runtime_callee of[FOUND_MAX];
-	u32 n;
+	u32 n, into;
 };
 
 struct listing {
@@ -46,6 +46,31 @@ static void list(struct listing *k)
 
 	k->found.n = 0;
 	error_free(hotspot_calls.list(&k->instance, &p, NULL, add, &k->found));
+}
+
+static void add_into(void *ctx, const char *into)
+{
+	struct found *found = ctx;
+
+	assert_true(strlen(into) < NAME_MAX_BYTES);
+	found->into++;
+}
+
+/* The same, then again for the first one of them, and what has each method inlined. */
+static void list_all(struct listing *k)
+{
+	struct runtime_process p = {.memory = &k->jvm.f.memory};
+	struct found again = {0};
+	struct runtime_callee of = {0};
+
+	list(k);
+	if (k->found.n)
+		error_free(hotspot_calls.again(&k->instance, &p, &k->found.of[0], add, &again));
+	k->found.into = 0;
+	for (u32 i = 0; i < sizeof(k->jvm.f.method) / sizeof(*k->jvm.f.method); i++) {
+		of.changes = k->jvm.f.method[i] + k->jvm.l->method_code.at;
+		hotspot_calls.inlined(&k->instance, &p, &of, add_into, &k->found);
+	}
 }
 
 /* The rows of vmStructs, a loader with one class, the codelet of methods' entries. */
@@ -227,17 +252,18 @@ static void test_hostile(void **state)
 
 	set_bytecode(k, (const u8[]){0x1a, 0xac}, 2);
 	f->reads = 0;
-	list(k);
+	list_all(k);
+	assert_int_equal(k->found.into, 1);
 	for (u32 n = f->reads; n; n--) {
 		f->reads = 0;
 		f->fail = n;
-		list(k);
+		list_all(k);
 	}
 	f->fail = 0;
 	memcpy(whole, f->bytes, FAKE_BYTES);
 	for (u32 i = 0; i < ROUNDS; i++) {
 		damage(k, &seed);
-		list(k);
+		list_all(k);
 		whole_ones += k->found.n == 2 && k->found.of[0].nexits == 1;
 		if (i % 8 == 7)
 			memcpy(f->bytes, whole, FAKE_BYTES);
