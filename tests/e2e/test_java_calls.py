@@ -92,7 +92,7 @@ def test_ends_early():
     options = ["-Xbatch", "-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,counted*::*"]
     with java.Java("counted", options=options) as jvm:
         run = yrt.Run("probe", "-e", "java:counted.place", "-p", jvm.pid, "-d", 60, "--max-cpu", 0).sampling()
-        calls = [jvm.ask()["place"] for _ in range(2)][-1]
+        calls = [jvm.ask()["place"] for _ in range(4)][-1]
         run.interrupt()
         result = run.result().expect()
         said = result.stats["probe"]
