@@ -504,20 +504,23 @@ static int by_weight(const void *a, const void *b)
 	return (x->share < y->share) - (x->share > y->share);
 }
 
-/* Those of which another finding says more. */
+/* Does a finding say more than this rule would? */
+static bool is_replaced(const struct finding *all, u32 n, const struct rule *rule)
+{
+	for (u32 i = 0; i < n; i++)
+		for (char *const *name = all[i].rule->replaces; name && *name; name++)
+			if (!strcmp(*name, rule->name))
+				return true;
+	return false;
+}
+
 static void drop_replaced(struct finding *all, u32 *n)
 {
 	u32 kept = 0;
 
-	for (u32 i = 0; i < *n; i++) {
-		bool replaced = false;
-
-		for (u32 k = 0; k < *n; k++)
-			for (char *const *name = all[k].rule ? all[k].rule->replaces : NULL; name && *name; name++)
-				replaced |= k != i && !strcmp(*name, all[i].rule->name);
-		if (replaced)
+	for (u32 i = 0; i < *n; i++)
+		if (is_replaced(all, *n, all[i].rule))
 			all[i].share = -1;
-	}
 	for (u32 i = 0; i < *n; i++) {
 		if (all[i].share >= 0)
 			all[kept++] = all[i];
@@ -563,10 +566,23 @@ static struct error *make_verdict(struct findings *f, const struct evidence *e)
 	return f->verdict ? NULL : &error_no_memory;
 }
 
+/* healthy[i]: nothing of rule i was seen. Where a finding replaces the rule, that is no praise. */
+static struct error *add_healthy(const struct rules *rules, const bool *healthy, const struct evidence *e,
+        const struct finding *all, u32 n, struct findings *ret)
+{
+	struct error *err = NULL;
+
+	for (u32 i = 0; !err && i < rules->n; i++)
+		if (healthy[i] && !is_replaced(all, n, &rules->all[i]))
+			err = add_text(&ret->healthy, &ret->nhealthy, finding_text(rules->all[i].healthy, &e->facts));
+	return err;
+}
+
 struct error *findings_make(const struct rules *rules, struct evidence *e, struct findings *ret)
 {
 	cleanup(free) struct finding *all = calloc(rules->n + 1, sizeof(*all));
-	struct error *err = all ? NULL : &error_no_memory;
+	cleanup(free) bool *healthy = calloc(rules->n + 1, sizeof(*healthy));
+	struct error *err = all && healthy ? NULL : &error_no_memory;
 	u32 n = 0;
 
 	*ret = (struct findings){0};
@@ -581,9 +597,11 @@ struct error *findings_make(const struct rules *rules, struct evidence *e, struc
 		ret->unmeasured += c.holds == UNKNOWN;
 		if (!err && c.seen)
 			err = add_text(&ret->seen, &ret->nseen, c.seen);
-		else if (!err && c.holds == NO && c.nothing && rules->all[i].healthy)
-			err = add_text(&ret->healthy, &ret->nhealthy, finding_text(rules->all[i].healthy, &e->facts));
+		else
+			healthy[i] = !err && c.holds == NO && c.nothing && rules->all[i].healthy;
 	}
+	if (!err)
+		err = add_healthy(rules, healthy, e, all, n, ret);
 	if (!err) {
 		drop_replaced(all, &n);
 		put_behind_causes(all, n);

@@ -109,6 +109,13 @@ def test_holder():
     assert "update_stats" in why and "that released it" in why, why
 
 
+def test_what_a_finding_replaces_is_not_healthy():
+    healthy = [json.loads(report(os.path.join(FIXTURES, "go-connection-pool", which), "-f", "json").stdout)["healthy"]
+               for which in ("planted", "near")]
+    praised = ["Threads get a connection of the pool when they want one." in texts for texts in healthy]
+    assert praised == [False, True], healthy
+
+
 def test_exit_code_is_the_verdict():
     assert report(os.path.join(FIXTURES, "python-gil", "planted"), "-f", "json").returncode == PROBLEMS
     assert report(os.path.join(FIXTURES, "idle", "planted"), "-f", "json").returncode == 0
