@@ -259,6 +259,25 @@ static struct error *write_dump(
 	return format_write(format_find(r->o.format, r->o.output), p, out);
 }
 
+/* Threads of some languages wait only for work: what the program waits for has none. */
+static void note_tasks(const struct dump_list *list)
+{
+	u64 seen = 0;
+
+	for (u32 i = 0; i < list->n; i++) {
+		const struct process *p = list->items[i].process;
+
+		for (u32 k = 0; p && k < p->ninstances; k++) {
+			const struct runtime_ops *ops = p->instances[k].ops;
+
+			if (!ops->tasks || !ops->tasks->all || seen & 1ull << ops->id)
+				continue;
+			seen |= 1ull << ops->id;
+			say_note("%s that have no thread are not shown: --logical shows them", ops->tasks->kinds);
+		}
+	}
+}
+
 static struct error *show(const struct request *r, struct dump *d, struct dump_list *list, const struct history *h,
         const char *command, struct output *out)
 {
@@ -276,6 +295,8 @@ static struct error *show(const struct request *r, struct dump *d, struct dump_l
 		v.logical = r->logical;
 		v.language = r->o.run.sampler.collect.names.view ? r->o.run.sampler.collect.names.view->language : NULL;
 		err = view_verdict(&v);
+		if (!v.ntasks && !r->logical && !r->json)
+			note_tasks(list);
 	}
 	if (!err)
 		err = output_error(out, write_dump(r, d, &v, command, out->file));

@@ -186,9 +186,13 @@ def test_goroutines():
     with core_directory() as directory, yrt.Fixture(*quiet, seconds=None, wait=False) as f:
         yrt.until(lambda: len(still(f.pid)) >= 3, "threads that sleep")
         alive = dumps.told("-p", f.pid, "--logical")
+        noted = yrt.run("dump", "-p", f.pid, output=False, stats=False).expect().stderr
         os.kill(f.pid, signal.SIGABRT)
         yrt.until(lambda: f.process.poll() is not None, "its end")
         told = dumps.told("--core", core_of(directory), "--logical")
+        silent = yrt.run("dump", "--core", core_of(directory), "--logical", output=False, stats=False).expect().stderr
+    assert noted == "yrt: note: goroutines that have no thread are not shown: --logical shows them\n", noted
+    assert not silent, silent
     before, after = parked(alive), parked(told)
     assert len(before) >= 3, alive
     for name, stack in before.items():
