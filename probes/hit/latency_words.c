@@ -130,7 +130,7 @@ static void head(FILE *out, const struct sampler_stats *st)
 
 	fprintf(out, "%s%lu calls in %.1f s", most || !s->returned ? "" : "at least ", s->returned, st->duration_s);
 	if (most > s->returned + s->returned / 100)
-		fprintf(out, " (up to %lu without the probes)", most);
+		fprintf(out, " (up to %lu without the probes if it never waits)", most);
 	times_of(st, &times);
 	if (s->returned)
 		print_times(out, &times, &summary->price);

@@ -152,7 +152,7 @@ static void test_calls(void **state)
 	measure(ns, 4, 900, 1000, 1100);
 	summary.progress = 0.5;
 	head();
-	says("4 calls in 2.0 s (up to 8 without the probes): mean 19 us");
+	says("4 calls in 2.0 s (up to 8 without the probes if it never waits): mean 19 us");
 	summary.progress = 0.1;
 	head();
 	says("at least 4 calls in 2.0 s: mean");
