@@ -13,11 +13,10 @@ struct match_site {
 };
 
 struct match {
-	u64 value, total;    /* in the profile's unit: of the stacks that match, of all */
-	double share, error; /* of the whole; half of the 95 % interval */
-	double count;        /* samples, or waits, that it was seen by */
-	struct match_site
-	        site[MATCH_SITES]; /* the rule's sites, the greatest first; then what was named where there is none */
+	u64 value, total;                    /* in the profile's unit: of the stacks that match, of all */
+	double share, error;                 /* of the whole; half of the 95 % interval */
+	double count;                        /* samples, or waits, that it was seen by */
+	struct match_site site[MATCH_SITES]; /* the rule's sites, the greatest first; then what stands in for them */
 	u32 nsites;
 	u32 function; /* that most of the last term's matches are; 0: none */
 	bool *nodes;  /* of the profile: is it the end of a stack that matches? Owned */

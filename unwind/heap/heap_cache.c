@@ -134,8 +134,7 @@ static struct block *block_at(struct heap_cache *c, u64 base)
 		if (!b || table_put(&c->at, key_of(base), (u64)(b - c->blocks) + 1))
 			return NULL;
 		b->base = base;
-		memset(&b->have, 0, sizeof(b->have));
-		memset(&b->failed, 0, sizeof(b->failed));
+		b->have = b->failed = 0;
 	}
 	b->used = true;
 	return c->last = b;
