@@ -159,6 +159,15 @@ static void set_tasks(json_t *root, const struct dump_view *v, json_t *stacks)
 	json_object_set_new(root, "all_tasks", json_boolean(!v->partial));
 }
 
+/* As text: a number of JSON has 53 bits. */
+static void set_address(json_t *object, u64 addr)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "0x%lx", addr);
+	set_text(object, "address", text);
+}
+
 static void set_crash(json_t *object, const struct crash *c)
 {
 	const char *access = crash_access_word(c->access);
@@ -176,7 +185,7 @@ static void set_crash(json_t *object, const struct crash *c)
 	if (c->first)
 		json_object_set_new(object, "first_signal", json_integer(c->first));
 	if (c->has_address)
-		json_object_set_new(object, "address", json_integer((json_int_t)c->address));
+		set_address(object, c->address);
 }
 
 static void set_core(json_t *root, const struct dump_view *v)
@@ -196,7 +205,7 @@ static void set_core(json_t *root, const struct dump_view *v)
 	if (core->sent)
 		json_object_set_new(object, "sent_by", json_integer(core->sender));
 	if (core->has_address)
-		json_object_set_new(object, "address", json_integer((json_int_t)core->address));
+		set_address(object, core->address);
 	if (v->crash)
 		set_crash(object, v->crash);
 	if (v->verdict)

@@ -218,10 +218,9 @@ static struct error *crash_facts(struct evidence *e, const json_t *root)
 	const json_t *core = json_object_get(root, "core");
 	json_int_t tid = json_integer_value(json_object_get(core, "thread")),
 	           signal = json_integer_value(json_object_get(core, "signal"));
-	const json_t *address = json_object_get(core, "address"), *thread = tid ? thread_of(root, tid) : NULL;
+	const json_t *thread = tid ? thread_of(root, tid) : NULL;
 	const char *instruction = text_of(core, "instruction");
 	bool run = !strcmp(text_of(core, "access"), "run");
-	char text[64];
 
 	if (!core)
 		return NULL;
@@ -237,11 +236,8 @@ static struct error *crash_facts(struct evidence *e, const json_t *root)
 	                     : "an unknown one");
 	address_facts(text_of(core, "address_is"), is_fault(core, signal), &e->facts);
 	other_threads(root, tid, &e->facts);
-	if (json_is_integer(address)) {
-		snprintf(text, sizeof(text), "0x%llx", (unsigned long long)json_integer_value(address));
-		facts_set_text(&e->facts, "core.address.text", text);
-		facts_set(&e->facts, "core.address", (double)(u64)json_integer_value(address));
-	}
+	if (json_object_get(core, "address"))
+		facts_set_text(&e->facts, "core.address.text", text_of(core, "address"));
 	if (!thread)
 		return NULL;
 	facts_set_text(&e->facts, "core.thread", text_of(thread, "name"));
