@@ -328,11 +328,11 @@ static struct error *look_at_process(struct hit *h, const struct process *p)
 		hit_latency_tell(h->host->object, p);
 	for (u32 i = 0; !err && i < p->maps.nlines; i++) {
 		const struct mapping *m = &p->mappings[i];
-		char path[96];
+		char path[PROC_MAP_PATH];
 
 		if (!m->image || !(m->prot & PROT_EXEC))
 			continue;
-		snprintf(path, sizeof(path), "/proc/%d/map_files/%lx-%lx", tid, m->start, m->end);
+		proc_map_path(path, tid, m->start, m->end);
 		for (u32 k = 0; !err && k < h->options->n; k++)
 			err = look_at(h, p, k, m->image, path, root);
 	}

@@ -146,7 +146,7 @@ static struct error *place(struct hit_calls *c, struct calls *calls, const struc
 	const struct mapping *m = way->img == calls->ways.visited[0].img ? NULL : code_of(p, way->img);
 	struct hit_uprobe u = {.program = program_of(c, way->kind), .exit = true};
 	struct error *err = NULL;
-	char path[96];
+	char path[PROC_MAP_PATH];
 	u64 jump = 0;
 
 	if (way->exit.asks || way->exit.jump.slot)
@@ -157,8 +157,7 @@ static struct error *place(struct hit_calls *c, struct calls *calls, const struc
 	           (way->kind == WAY_ASK ? LATENCY_ASK : 0) | (way->kind == WAY_LOST ? LATENCY_LOST : 0);
 	snprintf(path, sizeof(path), "%s", calls->path);
 	if (m)
-		snprintf(path, sizeof(path), "/proc/%d/map_files/%lx-%lx", living_thread(p->pid) ?: p->pid, m->start,
-		        m->end);
+		proc_map_path(path, living_thread(p->pid) ?: p->pid, m->start, m->end);
 	return hit_shifts_place(c->shifts, p, way->img, path, &u);
 }
 

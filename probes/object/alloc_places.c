@@ -267,12 +267,12 @@ static struct error *place_at(
 
 static struct error *look_at_file(struct alloc_places *a, const struct process *p, const struct mapping *m, pid_t tid)
 {
-	char path[96], root[64];
+	char path[PROC_MAP_PATH], root[64];
 	struct error *err;
 	struct file *f;
 
 	snprintf(root, sizeof(root), "/proc/%d/root", tid);
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%lx-%lx", tid, m->start, m->end);
+	proc_map_path(path, tid, m->start, m->end);
 	err = a->options.host->options->collect.names.view ? find_of_runtime(a, p, m, root, &f)
 	                                                   : find_file(a, m->image, root, &f);
 	if (err || !f || !f->functions.n || was_seen(a, p->pid, f))

@@ -278,7 +278,7 @@ static struct error *look_at_file(struct pool_places *p, const struct process *p
 {
 	pid_t tid = living_thread(process->pid) ?: process->pid;
 	struct place at = {.p = p, .process = process, .img = m->image};
-	char path[96], root[64];
+	char path[PROC_MAP_PATH], root[64];
 	struct error *err;
 
 	if (was_seen(p, process->pid, m->image))
@@ -288,7 +288,7 @@ static struct error *look_at_file(struct pool_places *p, const struct process *p
 		return err;
 	p->seen[p->nseen++] = (struct seen){.pid = process->pid, .img = m->image};
 	snprintf(root, sizeof(root), "/proc/%d/root", tid);
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%lx-%lx", tid, m->start, m->end);
+	proc_map_path(path, tid, m->start, m->end);
 	at.path = path;
 	err = symbols_load(m->image, root);
 	for (u32 i = 0; !err && i < p->nspecs; i++) {

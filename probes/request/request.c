@@ -224,23 +224,37 @@ static struct error *create(const struct event_host *host, void **ret)
 	return hit_shifts_create(host, &r->shifts);
 }
 
+static bool is_code(const struct mapping *m)
+{
+	return m->image && m->prot & PROT_EXEC && m->image->fd >= 0;
+}
+
+/* In the first file of a process that has the place. */
+static struct error *place_somewhere(struct request *r, const struct process *p, const struct wanted *w, bool *found)
+{
+	pid_t tid = living_thread(p->pid) ?: p->pid;
+	struct error *err = NULL;
+	char path[PROC_MAP_PATH];
+
+	*found = false;
+	for (u32 k = 0; !err && !*found && k < p->maps.nlines; k++) {
+		const struct mapping *m = &p->mappings[k];
+
+		if (!is_code(m))
+			continue;
+		proc_map_path(path, tid, m->start, m->end);
+		err = place(r, p, m->image, path, w, found);
+	}
+	return err;
+}
+
 /* Places of one kind in the files of a process: one after the other, so that requests begin last. */
 static struct error *look_for(struct request *r, const struct process *p, struct looked *l, u32 i)
 {
-	pid_t tid = living_thread(p->pid) ?: p->pid;
 	const struct wanted *w = &r->place[i];
-	struct error *err = NULL;
 	bool found = false;
-	char path[96];
+	struct error *err = place_somewhere(r, p, w, &found);
 
-	for (u32 k = 0; !err && !found && k < p->maps.nlines; k++) {
-		const struct mapping *m = &p->mappings[k];
-
-		if (!m->image || !(m->prot & PROT_EXEC) || m->image->fd < 0)
-			continue;
-		snprintf(path, sizeof(path), "/proc/%d/map_files/%lx-%lx", tid, m->start, m->end);
-		err = place(r, p, m->image, path, w, &found);
-	}
 	if (!err && found) {
 		l->found |= 1ull << i;
 		r->found |= 1ull << i;
@@ -251,20 +265,11 @@ static struct error *look_for(struct request *r, const struct process *p, struct
 }
 
 /* Where the event loops of a process begin a turn. */
-static struct error *place_turns(struct request *r, const struct process *p, pid_t tid)
+static struct error *place_turns(struct request *r, const struct process *p)
 {
-	struct error *err = NULL;
-	bool found = false;
-	char path[96];
+	bool found;
+	struct error *err = place_somewhere(r, p, &r->turn, &found);
 
-	for (u32 k = 0; !err && !found && k < p->maps.nlines; k++) {
-		const struct mapping *m = &p->mappings[k];
-
-		if (!m->image || !(m->prot & PROT_EXEC) || m->image->fd < 0)
-			continue;
-		snprintf(path, sizeof(path), "/proc/%d/map_files/%lx-%lx", tid, m->start, m->end);
-		err = place(r, p, m->image, path, &r->turn, &found);
-	}
 	if (!err && !found)
 		err = error_new(ERROR_UNSUPPORTED, "requests: Envoy's C library has no symbol %s", r->turn.spec.name);
 	return err;
@@ -291,20 +296,19 @@ static struct error *place_envoy(
 /* Is this process an Envoy? It is the program itself then: the first file that is mapped. */
 static struct error *look_for_envoy(struct request *r, const struct process *p, struct looked *l)
 {
-	pid_t tid = living_thread(p->pid) ?: p->pid;
 	struct request_envoy envoy = {0};
 	const struct mapping *m = NULL;
 	struct error *err;
-	char path[96];
+	char path[PROC_MAP_PATH];
 
 	for (u32 k = 0; k < p->maps.nlines && !m; k++)
-		if (p->mappings[k].image && p->mappings[k].prot & PROT_EXEC && p->mappings[k].image->fd >= 0)
+		if (is_code(&p->mappings[k]))
 			m = &p->mappings[k];
 	err = m ? request_envoy_find(m->image, &envoy) : NULL;
 	if (err || !envoy.n)
 		return err;
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%lx-%lx", tid, m->start, m->end);
-	err = place_turns(r, p, tid);
+	proc_map_path(path, living_thread(p->pid) ?: p->pid, m->start, m->end);
+	err = place_turns(r, p);
 	if (!err)
 		err = place_envoy(r, p, m->image, path, &envoy);
 	if (err)

@@ -246,7 +246,7 @@ static int open_by(pid_t tid, const struct map_line *line)
 	char path[PATH_MAX + 64];
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%lx-%lx", tid, line->file_end ? line->file_start : line->start,
+	proc_map_path(path, tid, line->file_end ? line->file_start : line->start,
 	        line->file_end ? line->file_end : line->end);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd >= 0)

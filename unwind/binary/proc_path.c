@@ -69,3 +69,8 @@ void proc_path(char *ret, size_t size, pid_t pid, const char *name)
 
 	snprintf(ret, size, "/proc/%d/%s", tid ? tid : pid, name);
 }
+
+void proc_map_path(char ret[PROC_MAP_PATH], pid_t tid, u64 start, u64 end)
+{
+	snprintf(ret, PROC_MAP_PATH, "/proc/%d/map_files/%lx-%lx", tid, start, end);
+}

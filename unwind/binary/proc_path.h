@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
+#include <types.h>
 
 /*
  * By which number /proc shows what the process has: pid, or another thread's once the first one has ended. 0: all of
@@ -22,5 +23,8 @@ pid_t living_thread_in(const char *proc, pid_t pid);
 bool process_is_gone(pid_t pid);
 /* "/proc/PID/name" of a thread that lives; of the first one, if none does. */
 void proc_path(char *ret, size_t size, pid_t pid, const char *name);
+#define PROC_MAP_PATH 96
+/* What thread tid has mapped from start to end: the kernel finds the file, whatever became of its name. */
+void proc_map_path(char ret[PROC_MAP_PATH], pid_t tid, u64 start, u64 end);
 
 #endif
