@@ -266,7 +266,6 @@ static struct error *read_folder(struct evidence *e, const char *folder)
 struct error *evidence_read(struct evidence *e, const char *path)
 {
 	struct stat st;
-
 	struct error *err = !stat(path, &st) && S_ISDIR(st.st_mode) ? read_folder(e, path) : read_one(e, path);
 
 	if (err || e->nviews || e->facts.n)

@@ -520,17 +520,11 @@ static bool is_growing(const struct facts *f)
 	return facts_number(f, "growth.rss.least") > GROWTH;
 }
 
-/* Known from the counters on. */
+/* From the first counters up to the last step. */
 static bool is_growing_fast(const struct measure *m)
 {
-	struct counters now = {0};
-	double bytes = 0;
-
-	if (!counters_take(m->run->pids, (u32)m->run->npids, &now) && now.at_ns > m->first->at_ns)
-		bytes = (counters_memory(&now) - counters_memory(m->first)) * 1e9 /
-		        (double)(now.at_ns - m->first->at_ns);
-	counters_free(&now);
-	return bytes > GROWTH_FAST;
+	return m->memory_at > m->first->at_ns &&
+	       (m->memory - counters_memory(m->first)) * 1e9 / (double)(m->memory_at - m->first->at_ns) > GROWTH_FAST;
 }
 
 /* Memory pools of servers hide from malloc who took what. */
