@@ -14,17 +14,6 @@
 #define THREADS_SHOWN 8 /* of those with one stack, with all that is known of them */
 #define NAME_COLUMNS  200
 
-static void put_clean(FILE *out, const char *text, int most)
-{
-	char clean[TEXT_CLEAN];
-	const char *end = clean;
-
-	text_clean(text, clean);
-	for (int i = 0; i < most && *end; i++)
-		text_next(&end);
-	fprintf(out, "%.*s%s", (int)(end - clean), clean, *end ? "\xe2\x80\xa6" : "");
-}
-
 static void put_duration(FILE *out, u64 ns)
 {
 	double s = (double)ns / 1e9;
@@ -52,7 +41,7 @@ static void put_stuck(const struct dump_view *v, const struct view_thread *t, FI
 static void put_reference(const struct view_thread *t, FILE *out)
 {
 	fprintf(out, "thread %u ", t->t->at.tid);
-	put_clean(out, t->name, NAME_COLUMNS);
+	text_put_clean(out, t->name, NAME_COLUMNS);
 }
 
 static void put_wait(const struct dump_view *v, const struct view_thread *t, FILE *out)
@@ -64,11 +53,11 @@ static void put_wait(const struct dump_view *v, const struct view_thread *t, FIL
 		return;
 	view_wait(t, what);
 	fputs("\n    waits for ", out);
-	put_clean(out, what, VIEW_WAIT);
+	text_put_clean(out, what, VIEW_WAIT);
 	if (!t->owned && !*name)
 		return;
 	fputs(" held by ", out);
-	put_clean(out, name, NAME_COLUMNS);
+	text_put_clean(out, name, NAME_COLUMNS);
 	if (t->owned) {
 		fputs(*name ? " on " : "", out);
 		put_reference(&v->threads[t->owner], out);
@@ -104,7 +93,7 @@ static void put_signal(const struct core_file *core, const struct crash *c, FILE
 	if (!c || !*c->message)
 		return;
 	fputs(" (", out);
-	put_clean(out, c->message, CRASH_TEXT);
+	text_put_clean(out, c->message, CRASH_TEXT);
 	if (c->speaker)
 		fprintf(out, ", in thread %u", c->speaker);
 	fputc(')', out);
@@ -129,7 +118,7 @@ static void put_crash(const struct crash *c, FILE *out)
 {
 	if (*c->about) {
 		fputs("    the address: ", out);
-		put_clean(out, c->about, CRASH_TEXT);
+		text_put_clean(out, c->about, CRASH_TEXT);
 		fputc('\n', out);
 	}
 	if (*c->instruction)
@@ -144,11 +133,11 @@ static void put_thread(const struct dump_view *v, const struct view_thread *t, F
 	const struct dump_thread *d = t->t;
 
 	fprintf(out, "%sthread %u ", colour(out, COLOUR_BOLD), d->at.tid);
-	put_clean(out, t->name, NAME_COLUMNS);
+	text_put_clean(out, t->name, NAME_COLUMNS);
 	fputs(colour(out, COLOUR_NONE), out);
 	if (strcmp(t->name, d->at.comm)) {
 		fputs(" (", out);
-		put_clean(out, d->at.comm, THREAD_COMM_LEN);
+		text_put_clean(out, d->at.comm, THREAD_COMM_LEN);
 		fputs(")", out);
 	}
 	fprintf(out, ": %s", view_state(d));
@@ -160,7 +149,7 @@ static void put_thread(const struct dump_view *v, const struct view_thread *t, F
 	}
 	if (d->syscall) {
 		fputs(" in ", out);
-		put_clean(out, d->syscall, 2 * NAME_COLUMNS);
+		text_put_clean(out, d->syscall, 2 * NAME_COLUMNS);
 	}
 	put_stuck(v, t, out);
 	if (d->how == DUMP_TORN)
@@ -200,17 +189,17 @@ static void put_frame(const struct profile_function *f, FILE *out)
 	view_name(f, name);
 	fputs("    ", out);
 	fputs(text_marks(f->flags), out);
-	put_clean(out, *name ? name : text_name(f), NAME_COLUMNS);
+	text_put_clean(out, *name ? name : text_name(f), NAME_COLUMNS);
 	if (*f->file && f->line) {
 		fputs("  ", out);
-		put_clean(out, view_file(f), NAME_COLUMNS);
+		text_put_clean(out, view_file(f), NAME_COLUMNS);
 		fprintf(out, ":%u", f->line);
 	}
 	if (f->kind == KIND_KERNEL) {
 		fprintf(out, "  %s[kernel]%s", colour(out, COLOUR_FAINT), colour(out, COLOUR_NONE));
 	} else if (*f->module) {
 		fprintf(out, "  %s[", colour(out, COLOUR_FAINT));
-		put_clean(out, f->module, NAME_COLUMNS);
+		text_put_clean(out, f->module, NAME_COLUMNS);
 		fprintf(out, "]%s", colour(out, COLOUR_NONE));
 	}
 	fputc('\n', out);
@@ -252,7 +241,7 @@ static void put_cycle(const struct dump_view *v, u32 first, FILE *out)
 	do {
 		view_wait(&v->threads[at], what);
 		fputs(at == first ? " waits for " : ", which waits for ", out);
-		put_clean(out, what, VIEW_WAIT);
+		text_put_clean(out, what, VIEW_WAIT);
 		fputs(" held by ", out);
 		at = v->threads[at].owner;
 		put_reference(&v->threads[at], out);
@@ -284,7 +273,7 @@ static u32 count_running(const struct dump_view *v)
 
 static void put_head(const struct dump_view *v, FILE *out)
 {
-	put_clean(out, v->target, NAME_COLUMNS);
+	text_put_clean(out, v->target, NAME_COLUMNS);
 	fprintf(out, ": %u thread%s, %u different stack%s", v->nthreads, v->nthreads == 1 ? "" : "s", v->nstacks,
 	        v->nstacks == 1 ? "" : "s");
 	if (!v->core)
@@ -297,7 +286,7 @@ struct error *dump_write_text(const struct dump_view *v, FILE *out)
 	struct error *err = NULL;
 
 	if (v->verdict) {
-		put_clean(out, v->verdict, VIEW_NAME);
+		text_put_clean(out, v->verdict, VIEW_NAME);
 		fputc('\n', out);
 	}
 	put_deadlocks(v, out);

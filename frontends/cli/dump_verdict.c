@@ -56,32 +56,13 @@ static struct places find_places(const struct dump_view *v, const struct librari
 	return p;
 }
 
-/* How long a name is without the place of its definition, which Lua's have: "total (app.lua:2)". */
-static int name_length(const struct profile_function *f, const char *name)
-{
-	size_t n = strlen(f->file);
-	const char *at = name;
-
-	while (n && (at = strstr(at, " ("))) {
-		if (!strncmp(at + 2, f->file, n) && at[2 + n + strcspn(at + 2 + n, ")")] == ')' &&
-		        !at[2 + n + strcspn(at + 2 + n, ")") + 1])
-			return (int)(at - name);
-		at += 2;
-	}
-	return (int)strlen(name);
-}
-
 static void put_place(const struct profile_function *f, FILE *out)
 {
-	char buffer[VIEW_NAME];
-	const char *name = buffer;
-	bool has_line = *f->file && f->line;
+	char name[VIEW_NAME];
 
-	view_name(f, buffer);
-	if (!*name)
-		name = text_name(f);
-	fprintf(out, "%.*s", has_line ? name_length(f, name) : (int)strlen(name), name);
-	if (has_line)
+	view_name(f, name);
+	fputs(*name ? name : text_name(f), out);
+	if (*f->file && f->line)
 		fprintf(out, " (%s:%u)", view_file(f), f->line);
 }
 

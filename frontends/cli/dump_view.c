@@ -265,17 +265,28 @@ const char *view_file(const struct profile_function *f)
 	return slash ? slash + 1 : f->file;
 }
 
+/* "FILE:LINE)", or "FILE)" of a chunk: the rest of a name. */
+static bool is_place(const char *text, const char *file)
+{
+	size_t n = strlen(file);
+
+	if (!n || strncmp(text, file, n))
+		return false;
+	text += n;
+	if (*text == ':')
+		text += 1 + strspn(text + 1, "0123456789");
+	return !strcmp(text, ")");
+}
+
 /* "A.run (app.py:7):9" is A.run at app.py, line 9; "read:26" of C is read at that line of its file. */
 void view_name(const struct profile_function *f, char ret[VIEW_NAME])
 {
-	size_t place = strlen(view_file(f));
-	char *open;
-
 	text_plain_name(f, ret, VIEW_NAME);
-	open = place ? strrchr(ret, '(') : NULL;
-	if (open && open > ret + 1 && open[-1] == ' ' && !strncmp(open + 1, view_file(f), place) &&
-	        open[1 + place] == ':' && open[2 + place + strspn(open + 2 + place, "0123456789")] == ')')
-		open[-1] = '\0';
+	for (char *open = ret; f->line && (open = strstr(open, " (")); open += 2)
+		if (open > ret && (is_place(open + 2, view_file(f)) || is_place(open + 2, f->file))) {
+			*open = '\0';
+			return;
+		}
 }
 
 const char *view_state(const struct dump_thread *t)

@@ -45,6 +45,17 @@ void text_xml(FILE *out, const char *s)
 	}
 }
 
+void text_put_clean(FILE *out, const char *s, int most)
+{
+	char clean[TEXT_CLEAN];
+	const char *end = clean;
+
+	text_clean(s, clean);
+	for (int i = 0; i < most && *end; i++)
+		text_next(&end);
+	fprintf(out, "%.*s%s", (int)(end - clean), clean, *end ? "\xe2\x80\xa6" : "");
+}
+
 const char *text_name(const struct profile_function *fn)
 {
 	return *fn->name ? fn->name : "[unknown]";

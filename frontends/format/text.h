@@ -12,6 +12,8 @@
 void text_json(FILE *out, const char *s);
 /* s as text or an attribute's value of XML. */
 void text_xml(FILE *out, const char *s);
+/* Cleaned, at most this many characters of it. */
+void text_put_clean(FILE *out, const char *s, int most);
 /* The name to show: "[unknown]" if there is none. */
 const char *text_name(const struct profile_function *fn);
 /* The same without the line that is executed: "read" of "read:26" (--lines). Cut at size; returns ret. */

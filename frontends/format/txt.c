@@ -90,12 +90,9 @@ static void put_indent(const struct txt *w, const struct row *row)
 static void put_name(const struct txt *w, const struct profile_function *f)
 {
 	char text[TEXT_CLEAN];
-	const char *end = text;
 
-	text_clean(text_name(f), text);
-	for (u32 i = 0; i < NAME_MAX_COLUMNS && *end; i++)
-		text_next(&end);
-	fprintf(w->out, "%s%.*s%s", text_marks(f->flags), (int)(end - text), text, *end ? "\xe2\x80\xa6" : "");
+	fputs(text_marks(f->flags), w->out);
+	text_put_clean(w->out, text_name(f), NAME_MAX_COLUMNS);
 	if (*f->module && f->kind != KIND_KERNEL && f->kind != KIND_PROCESS) {
 		text_clean(f->module, text);
 		fprintf(w->out, "  [%.80s]", text);

@@ -7,12 +7,11 @@
 #include "frontends/format/repeats.h"
 #include "frontends/format/text.h"
 #include "own.h"
-#include "unwind/clean_text.h"
 #include "unwind/cleanup.h"
 
-#define OTHERS     4 /* frames that are not the program's own, in a row, and are all shown */
-#define OWN_SHOWN  48
-#define NAME_BYTES 160
+#define OTHERS    4 /* frames that are not the program's own, in a row, and are all shown */
+#define OWN_SHOWN 48
+#define NAME_MOST 160 /* characters */
 
 struct writer {
 	const struct profile *p;
@@ -38,17 +37,6 @@ static u32 *functions_of(const struct profile *p, u32 *n)
 	return all;
 }
 
-static void put_name(const char *name, FILE *out)
-{
-	cleanup(free) char *clean = clean_text(name);
-	size_t n = clean ? strlen(clean) : 0;
-	bool cut = n > NAME_BYTES;
-
-	for (n = cut ? NAME_BYTES : n; cut && n && ((unsigned char)clean[n] & 0xc0) == 0x80; n--)
-		;
-	fprintf(out, "%.*s%s", (int)n, clean ? clean : "", cut ? "…" : "");
-}
-
 static void put_frame(struct writer *w, u32 function)
 {
 	const struct profile_function *f = &w->p->functions[function];
@@ -57,15 +45,15 @@ static void put_frame(struct writer *w, u32 function)
 
 	fputs(is_own(w->libraries, f) ? "> " : "  ", w->out);
 	fputs(text_marks(f->flags), w->out);
-	put_name(text_plain_name(f, name, sizeof(name)), w->out);
+	text_put_clean(w->out, text_plain_name(f, name, sizeof(name)), NAME_MOST);
 	if (*f->file && f->line) {
 		fputs("  ", w->out);
-		put_name(slash ? slash + 1 : f->file, w->out);
+		text_put_clean(w->out, slash ? slash + 1 : f->file, NAME_MOST);
 		fprintf(w->out, ":%u", f->line);
 	}
 	if (*f->module) {
 		fputs("  [", w->out);
-		put_name(f->module, w->out);
+		text_put_clean(w->out, f->module, NAME_MOST);
 		fputs("]", w->out);
 	}
 	fputc('\n', w->out);

@@ -157,8 +157,8 @@ static void refused_division(const struct process *p, const struct moment *at, c
 
 	if ((!is_signed && insn->id != X86_INS_DIV) || x->op_count != 1 ||
 	        !divisor_of(p, at, &x->operands[0], &divisor))
-		snprintf(ret, CRASH_REFUSED, "divided by zero, or by -1 the least number");
-	else if (!divisor)
+		return;
+	if (!divisor)
 		snprintf(ret, CRASH_REFUSED, "divided by zero");
 	else if (is_signed && divisor == -1)
 		snprintf(ret, CRASH_REFUSED, "divided the least number of its type by -1");
