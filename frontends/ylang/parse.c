@@ -363,8 +363,8 @@ static const struct type *map_type(struct y_parser *p, const char *what)
 	}
 	if (!y_at_type(p))
 		y_fail_here(p,
-		        "the type of a map's %s is missing: '%s' is none; `_map long n[_str, int];` counts, and `_map "
-		        "long n[_stack];` does so by stack",
+		        "a map's %s needs a type: '%s' is not one; `_map long n[_str, int];` counts by two keys, "
+		        "`_map long n[_stack];` by stack",
 		        what, p->t->text);
 	type = y_parse_type_name(p);
 	if (type->kind != TYPE_INT && type->kind != TYPE_POINTER && type->kind != TYPE_ENUM && type != &y_string_type &&

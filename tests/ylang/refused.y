@@ -88,10 +88,10 @@ _probe _oneshot { @[1] = 2; }
 //! a map has a name, `_map long n[long];`
 //--- a map without its type
 _map n[_str];
-//! the type of a map's value is missing: 'n' is none
+//! a map's value needs a type: 'n' is not one
 //--- a key that is no type
 _map long n[stack];
-//! the type of a map's key is missing: 'stack' is none
+//! a map's key needs a type: 'stack' is not one
 //--- a type that is none
 _probe _oneshot { string s = text; }
 //! 'string' stands before a name as a type would, and the target has no such type

@@ -113,10 +113,8 @@ static void make_room(struct bpf_make *m, struct bpf_call *c)
 		if (f->slots[i] != Y_STR)
 			c->slots[i] = bpf_room(m, sizeof(u64));
 	if (m->used > SLOTS_END && !m->error)
-		m->error = error_hint(error_new(ERROR_UNSUPPORTED, "%s: too many values for a probe", f->name),
-		        "functions stand where they are called: call fewer here, and let _timer or _end do the rest "
-		        "with "
-		        "the same maps");
+		m->error = error_hint(
+		        error_new(ERROR_UNSUPPORTED, "%s: too many values for a probe", f->name), BPF_SMALLER);
 }
 
 /* Behind all slots of numbers, whose offsets are short. */
@@ -141,12 +139,9 @@ static void call(struct bpf_make *m, const struct bpf_call *outer, const struct 
 		if (m->depth == CALLS_MOST)
 			bpf_refuse(m, i, "functions that call themselves",
 			        "a loop with an array as its stack (long todo[64]; in the handler), or _oneshot, "
-			        "_timer "
-			        "and _end, where functions may");
+			        "_timer and _end, where functions may");
 		else
-			bpf_refuse(m, i, "so large a program",
-			        "functions stand where they are called: call fewer here, and let _timer or _end do the "
-			        "rest with the same maps");
+			bpf_refuse(m, i, "so large a program", BPF_SMALLER);
 		return;
 	}
 	m->depth++;
@@ -203,8 +198,7 @@ static void instruction(struct bpf_make *m, const struct bpf_call *c, const stru
 	case Y_OP_MATCH:
 		bpf_refuse(m, i, "regular expressions",
 		        "count by the string, n[_str(p)]++, and match the keys in _timer or _end; here == and s[i] "
-		        "take "
-		        "it");
+		        "take it");
 		return;
 	case Y_OP_SYMBOL:
 		bpf_refuse(m, i, "_sym", "count by the address, n[p]++, and take _sym of the keys in _timer or _end");

@@ -66,6 +66,9 @@ struct bpf_call { /* a function where it is inlined */
 	u32 to, fail;    /* labels: where it returns to, where it fails to */
 };
 
+#define BPF_SMALLER                                                                                                    \
+	"functions are inlined where they are called: call fewer here, and let _timer or _end do the rest with the "   \
+	"same maps"
 #define BPF_FLOATS "print it, or keep it in a map as it is and compute in _timer or _end"
 
 /* hint: what to write instead. */

@@ -66,14 +66,13 @@ static void print(struct bpf_make *m, const struct bpf_call *c, const struct y_i
 		if (c->f->slots[args[k]] == Y_STACK) {
 			bpf_refuse(m, i, "printing a stack",
 			        "_map long n[_stack]; and n[_stack]++ here: the map is printed at the end, or by "
-			        "_print(n) in "
-			        "_timer or _end");
+			        "_print(n) in _timer or _end");
 			return;
 		}
 		size += size_of(c, args[k]);
 	}
 	if (size > RECORD_MOST) {
-		bpf_refuse(m, i, "printing so many values at once", "several printf, one behind the other");
+		bpf_refuse(m, i, "printing so many values at once", "split it into several printf");
 		return;
 	}
 	begin(m, Y_RECORD_PRINT, size, (u32)i->imm);

@@ -308,8 +308,7 @@ static void pend(struct bpf_make *m, const struct bpf_call *c, const struct y_in
 	if ((i->op != Y_OP_AGG_ADD && i->op != Y_OP_MAP_ADD) || y_prints_histogram(m->p, (u32)i->imm)) {
 		bpf_refuse(m, i, "a map by stack: only ++, += and <<<, without _hist",
 		        "n[_stack]++ counts, n[_stack] += x and a[_stack] <<< x sum up; _hist takes a second "
-		        "aggregate, "
-		        "without the stack");
+		        "aggregate, without the stack");
 		return;
 	}
 	bpf_load(&m->code, 8, R1, R_STATE, offsetof(struct y_state, pends));

@@ -673,8 +673,7 @@ struct error *y_script_refuses(const struct y_program *p, enum y_debugger debugg
 			                          "_begin and _end are exported",
 			                          at->file, at->line, at->column, name, f->name),
 			        "what a probe or timer asks of the target's data, _oneshot can ask, too; yrt y runs "
-			        "the rest "
-			        "by itself");
+			        "the rest by itself");
 	}
 	for (u32 k = 0; k < p->nfunctions; k++)
 		for (u32 i = 0; i < p->functions[k].ninsns; i++) {
