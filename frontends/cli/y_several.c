@@ -165,7 +165,7 @@ int y_several(const pid_t *pids, u32 n, bool json, int (*run)(void *ctx, pid_t p
 	cleanup(free) struct part *parts = calloc(n, sizeof(*parts));
 	const struct part *speaker = NULL;
 	bool told = false;
-	int code = ERROR_NO_PROCESS; /* of all: one that has ended meanwhile is none of several */
+	int code = ERROR_NO_PROCESS; /* if none of them could be looked at */
 
 	if (!parts)
 		return report_error(&error_no_memory);

@@ -77,7 +77,7 @@ static u64 count_fds(pid_t pid, u64 *sockets)
 	return n;
 }
 
-/* False: there is none, or it has ended and nobody has waited for it. */
+/* False: there is no such process, or it is a zombie. */
 static bool read_stat(struct process_counters *p, char text[TEXT_BYTES])
 {
 	const char *end = read_of(p->pid, "stat", text) ? strrchr(text, ')') : NULL;

@@ -250,7 +250,7 @@ static bool is_personality(const struct process *p, const struct frame *f)
 	return !strcmp(name, "__gxx_personality_v0") || !strcmp(name, "__cxa_call_terminate");
 }
 
-/* The frame at which the library's own end of the program begins; false: there is none. */
+/* The outermost frame of what the C++ library does to end the program; false: none. */
 static bool find_end(const struct dump_thread *t, u32 *i, bool *may_not_leave)
 {
 	const struct process *p = t->process;

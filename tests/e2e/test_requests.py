@@ -128,7 +128,7 @@ def test_table():
 
 
 def answered(envoy, least=0):
-    """{statistic: n} of Envoy's own and of its upstream, once it has begun so many requests and none is under way."""
+    """Envoy's own counters, {name: n}, as soon as `least` requests have come to the listener and none is active."""
     for _ in range(1200):
         text = envoy.admin("/stats?filter=^http.(front|upstream).downstream_rq_")
         stats = collections.Counter()

@@ -81,7 +81,7 @@ LIMIT_S = 60
 
 
 def serve(fixture, many):
-    """Has the fixture serve so many orders; its own account of them."""
+    """Tells the fixture to serve `many` orders; returns its own account of them."""
     fixture.process.stdin.write(f"{many}\n")
     fixture.process.stdin.flush()
     return json.loads(fixture.process.stdout.readline())

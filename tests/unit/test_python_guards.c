@@ -57,7 +57,7 @@ __asm__(".text\n"
         "	mov %rbp, %rsi\n"
         "	call *%rax\n"
         "	ret\n"
-        /* so many of 40 bytes each */
+        /* rdi objects of 40 bytes */
         "	lea guards_malloc(%rip), %rdx\n"
         "	cmp %rax, %rdx\n"
         ".globl guards_times\nguards_times: jne 1f\n"

@@ -13,7 +13,7 @@ struct resident {
 	int fd; /* -1: the kernel does not say, all pages count */
 	u64 page;
 	u64 first, n; /* pages that entries[] is of */
-	u64 ahead;    /* so many are asked for at once: fewer where they are looked up here and there; 0: all of them */
+	u64 ahead;    /* pages per read of pagemap: few for random access; 0: as many as entries[] holds */
 	u64 entries[4096];
 };
 

@@ -178,7 +178,7 @@ static struct error *read_texts(struct inlines *in)
 	return err;
 }
 
-/* The number of the text that a value is, which is read later, unless it lies among the entries. 0: there is none. */
+/* Numbers the string of an attribute. Its bytes are read later, those of .debug_info now. *ret 0: there is none. */
 static struct error *text_of(
         struct inlines *in, struct dwarf_file *f, const struct dwarf_unit *unit, const struct dwarf_value *v, u32 *ret)
 {
