@@ -128,6 +128,15 @@ for f in (held.acquire, lambda: ctypes.PyDLL(None).pause(), lambda: None):
 """
 
 
+PAUSE = 34
+
+
+def in_call(pid, number):
+    """Whether one of its threads is in this system call."""
+    calls = (yrt.read(f"/proc/{pid}/task/{t}/syscall") for t in os.listdir(f"/proc/{pid}/task"))
+    return any(call.startswith(f"{number} ") for call in calls)
+
+
 def short(name):
     """Of dump's words: "the GIL", "monitor 0x7f12 (a Account)"."""
     return re.sub(r"^(\w+) 0x\w+ \(a (.+)\)$", r"\1 \2", name.removeprefix("the "))
@@ -160,6 +169,7 @@ def test_names():
     with yrt.Fixture("waits", wait=False) as fixture:
         native = names_of(fixture.pid, "mutex", 4)
     with yrt.Program([sys.executable, "-c", GIL]) as program:
+        yrt.until(lambda: in_call(program.pid, PAUSE), "pause(), for which the GIL is kept for good")
         gil = names_of(program.pid, "GIL")
     with java.Java("waits") as program:
         monitors = names_of(program.pid, "monitor")
