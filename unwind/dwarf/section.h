@@ -15,7 +15,7 @@
 #define SECTION_CHUNK  (1ull << 18)
 #define SECTION_MAX    (16ull << 30) /* unpacked */
 #define SECTION_CHUNKS 4u            /* in memory at once, unless one request needs more */
-#define SECTION_WIDE   8u            /* of entries, which refer to each other */
+#define SECTION_WIDE   24u           /* of entries: those of inlined functions lie anywhere */
 #define SECTION_RANDOM 24u           /* of strings, which are read in no order */
 
 struct unpacker;   /* unpack.h */
