@@ -6,6 +6,7 @@
 #include "fault/fault.h"
 
 #define CONFIG_FAULTS_MAJOR 6 /* PERF_COUNT_SW_PAGE_FAULTS_MAJ */
+#define FLAG_WRITE          2 /* VM_WRITE */
 #define FLAG_SHARED         8 /* VM_SHARED */
 
 const volatile bool with_find_vma = true;
@@ -14,11 +15,11 @@ static long fault_mapping(struct task_struct *task, struct vm_area_struct *vma, 
 {
 	struct mm_struct *mm = BPF_CORE_READ(task, mm);
 	u64 start = BPF_CORE_READ(vma, vm_start), end = BPF_CORE_READ(vma, vm_end),
-	    top = BPF_CORE_READ(mm, start_stack);
+	    top = BPF_CORE_READ(mm, start_stack), flags = BPF_CORE_READ(vma, vm_flags);
 	struct pt_regs___kernel *r = (void *)bpf_task_pt_regs(task);
 	u64 sp = BPF_CORE_READ(r, sp);
 
-	if (BPF_CORE_READ(vma, vm_flags) & FLAG_SHARED)
+	if (flags & FLAG_SHARED)
 		*kind = FAULT_SHARED;
 	else if (BPF_CORE_READ(vma, vm_file))
 		*kind = FAULT_FILE;
@@ -28,6 +29,8 @@ static long fault_mapping(struct task_struct *task, struct vm_area_struct *vma, 
 		*kind = FAULT_HEAP;
 	else
 		*kind = FAULT_ANONYMOUS;
+	if (!(flags & FLAG_WRITE))
+		*kind |= FAULT_READ_ONLY;
 	return 0;
 }
 
@@ -60,7 +63,7 @@ int on_fault_walk(struct bpf_perf_event_data *ctx)
 	slot = event_begin(st, instance, tgid, each, &number);
 	if (!slot)
 		return 0;
-	slot->head.reason = fault_reason(ctx, task);
+	slot->head.reason = fault_reason(ctx, task) & ~FAULT_READ_ONLY;
 	event_reason(slot);
 	event_hit(slot, st, ctx, task, tgid);
 	return 0;

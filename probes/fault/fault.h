@@ -17,7 +17,8 @@ enum fault_memory {
 	FAULT_FILE,   /* private mapping of a file: code, data that is read, or copied when it is written */
 	FAULT_SHARED, /* shared mapping of a file, shared memory */
 	FAULT_MEMORIES,
-	FAULT_MAJOR = 16, /* and it was read from disk */
+	FAULT_MAJOR = 16,     /* and it was read from disk */
+	FAULT_READ_ONLY = 32, /* and the program may not write there: it gets no memory of its own */
 };
 
 #endif

@@ -254,11 +254,14 @@ static __attribute__((noinline)) struct slot *growth_begin(struct bpf_perf_event
 	struct growth_counters *own = growth_counters_here();
 	u64 each = weight;
 	struct slot *slot;
-	u32 number;
+	u32 number, reason;
 
 	if (!own || !key.instance)
 		return NULL;
 	own->faults++;
+	reason = fault_reason(ctx, task) & ~FAULT_MAJOR;
+	if (reason == (FAULT_FILE | FAULT_READ_ONLY)) /* code, say: the file's own page */
+		return NULL;
 	if (!growth_chosen(&key, each)) {
 		bpf_map_delete_elem(&growth_pages, &key);
 		return NULL;
@@ -266,7 +269,7 @@ static __attribute__((noinline)) struct slot *growth_begin(struct bpf_perf_event
 	slot = event_begin(st, key.instance, tgid_of(task), (each ?: 1) * GROWTH_PAGE, &number);
 	if (!slot)
 		return NULL;
-	slot->head.reason = fault_reason(ctx, task) & ~FAULT_MAJOR;
+	slot->head.reason = reason & ~FAULT_READ_ONLY;
 	event_reason(slot);
 	slot->head.object = key.page;
 	return slot;
