@@ -15,6 +15,7 @@ import time
 import yrt
 
 BUSY = ["sh", "-c", "while :; do :; done"]
+CLOCK_NANOSLEEP = "230 "  # of x86-64
 
 
 def is_sampling(pid):
@@ -24,6 +25,7 @@ def is_sampling(pid):
 def test_nothing_seen():
     sleeper = subprocess.Popen(["sleep", "60"])
     try:
+        yrt.until(lambda: yrt.read(f"/proc/{sleeper.pid}/syscall").startswith(CLOCK_NANOSLEEP), "it sleeps")
         asleep = yrt.run("flame", "-p", str(sleeper.pid), "-d", "0.5").expect()
         sleeper.send_signal(signal.SIGSTOP)
         stopped = [
@@ -250,15 +252,15 @@ def test_options_of_peers():
 def noted(*command):
     """What yrt says of a program that keeps a CPU busy."""
     with tempfile.TemporaryDirectory() as directory, yrt.Program(command, cwd=directory) as busy:
-        time.sleep(1)
-        result = yrt.run("flame", "-p", busy.pid, "-d", "1")
+        yrt.until(lambda: "running" in yrt.read(os.path.join(directory, "state")), "the program runs")
+        said = yrt.sample_busy("flame", [busy.pid], seconds=0.3).stderr
         busy.kill()
-    return result.expect().stderr
+    return said
 
 
 def test_names_of_a_jit():
     """Node writes the names of what it compiled only if it is asked to."""
-    script = ["-e", "while (1) Math.sqrt(Math.random())"]
+    script = ["-e", "require('fs').writeFileSync('state', 'running'); while (1) Math.sqrt(Math.random())"]
     without, given = noted("node", *script), noted("node", "--perf-basic-prof", *script)
     assert "runs JavaScript" in without and "--perf-basic-prof" in without and "runs JavaScript" not in given, (
         without,
@@ -272,7 +274,7 @@ def test_other_interpreter():
         for name, note in ("tclsh8.6", True), ("tclsh_exporter", False):
             path = os.path.join(directory, name)
             shutil.copy("/usr/bin/dash", path)
-            said = noted(path, "-c", "while :; do :; done")
+            said = noted(path, "-c", "echo running >state; while :; do :; done")
             assert ("runs Tcl, which yrt does not support" in said) == note, said
 
 

@@ -59,9 +59,12 @@ int main(void) { for (volatile long sum = 0;;) sum += work(0) + work(1); }
 
 
 def test_fixed_frames():
-    result, texts = assembled.sample(FIXED_FRAMES, FIXED_CALLS, "-d", 1)
+    result, texts = assembled.sample(FIXED_FRAMES, FIXED_CALLS)
     found = sum(n for text, n in texts if ";main;work;outer;middle;inner;leaf;" in text)
-    assert found > 0.99 * result.samples > 20 and not result.stats["truncated"], yrt.show(result.stacks)
+    assert found > 0.9 * result.samples and not result.stats["truncated"], yrt.show(result.stacks)
+    wrong = yrt.wrong_chains(result, ["leaf", "inner", "middle", "outer", "work", "main"],
+                             names=lambda name: name.removesuffix("@plt"))
+    assert not wrong, yrt.show(wrong)
     assert ";?" not in result.text, result.text  # nothing is a guess
     return [f"{found} of {result.samples} samples below all callers in 5 MB of code without unwind information"]
 

@@ -55,7 +55,7 @@ def sample(compiler, *args):
         subprocess.run([compiler, *FLAGS, "-o", program, program + ".c"], check=True)
         with subprocess.Popen([program, *args]) as process:
             try:
-                return yrt.run("flame", "-p", process.pid, "-d", 1, "-F", 499).expect()
+                return yrt.sample_busy("flame", [process.pid], seconds=0.5, rate=499)
             finally:
                 yrt.stop(process)
 

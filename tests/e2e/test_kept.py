@@ -69,7 +69,7 @@ def test_kept():
         library = LIBRARY
         for word, directive in WORDS.items():
             library = library.replace("{" + word + "}", directive if told else "")
-        result, texts = assembled.sample(library, PROGRAM, "-d", 0.5)
+        result, texts = assembled.sample(library, PROGRAM)
         below = sum(n for text, n in texts if ";main;work;seal;rounds;" in text)
         deep = sum(n for text, n in texts if ";main;work;seal;rounds;mix;" in text)
         assert min(below - deep, deep) > 9 and below > 0.98 * result.samples, yrt.show(result.stacks)

@@ -360,11 +360,12 @@ def test_list_of_pids():
     assert 0.2 < result.share("f01") < 0.5 and 0.3 < result.share("spin") < 0.7, yrt.show(result.stacks)
 
 
+@yrt.both_tiers
 def test_idle_target():
     """A target that sleeps costs nothing and gives an empty result, which is said and is no error."""
     with yrt.Fixture("deep30") as fixture:
         result = yrt.run("flame", "-p", fixture.pid, "-d", 2, "-F", 999).expect()
-    assert result.samples == 0 and result.stats["cpu_percent"] < 5, result.stats
+    assert result.samples == 0 and (not yrt.measuring() or result.stats["cpu_percent"] < 5), result.stats
 
 
 def test_doctor():

@@ -79,11 +79,28 @@ def watched(nginx, *flags):
 
 def await_log(nginx, n):
     """nginx writes the log after the response."""
-    for _ in range(200):
-        if len(logged(nginx)) >= n:
-            return
-        time.sleep(0.05)
-    raise AssertionError(f"{len(logged(nginx))} of {n} requests in the log")
+    yrt.until(lambda: len(logged(nginx)) >= n, f"{n} requests in the log")
+
+
+def await_read(nginx, s):
+    """Waits until nginx has read what a client has sent, and waits for more."""
+    peer = f":{s.getsockname()[1]:04X}"
+
+    def is_read():
+        rows = (line.split() for line in yrt.read("/proc/net/tcp").splitlines()[1:])
+        return any(row[2].endswith(peer) and row[4].endswith(":00000000") and row[9] != "0" for row in rows)
+    yrt.until(is_read, "nginx has read it")
+    for worker in nginx.workers():
+        yrt.waiting(worker, 1)
+
+
+def links(run):
+    """How many probes yrt has placed."""
+    names = []
+    for fd in os.listdir(f"/proc/{run.process.pid}/fd"):
+        with contextlib.suppress(OSError):
+            names.append(os.readlink(f"/proc/{run.process.pid}/fd/{fd}"))
+    return names.count("anon_inode:bpf_link")
 
 
 def check_table(stats, log):
@@ -265,23 +282,21 @@ def test_workers():
         before = nginx.workers()
         with socket.create_connection(("127.0.0.1", nginx.port)) as s:
             s.sendall(b"GET /json HTTP/1.1\r\n")  # begun, and not ended before yrt is there
-            time.sleep(0.3)
+            await_read(nginx, s)
             with watched(nginx) as run:
                 s.sendall(b"Host: x\r\nConnection: close\r\n\r\n")
                 while s.recv(4096):
                     pass
                 await_log(nginx, 1)
+                placed = links(run)
                 nginx.reload()
-                for _ in range(200):
-                    if nginx.workers() and not set(nginx.workers()) & set(before):
-                        break
-                    time.sleep(0.05)
-                time.sleep(1.5)  # yrt sees the new worker
+                yrt.until(lambda: nginx.workers() and not set(nginx.workers()) & set(before), "a new worker")
+                yrt.until(lambda: links(run) > placed and run.is_polling(), "yrt watches the new worker")
                 get(nginx.port, "GET", "/json", "/json")
                 await_log(nginx, 3)
                 with socket.create_connection(("127.0.0.1", nginx.port)) as other:
                     other.sendall(b"GET /json HTTP/1.1\r\n")
-                    time.sleep(0.3)
+                    await_read(nginx, other)
                     run.process.send_signal(signal.SIGINT)
                     run.process.wait(60)
         stats = run.done.stats["requests"]

@@ -15,13 +15,14 @@ import stores
 import yrt
 
 BUSY = "import time\nwhile True: sum(range(1000))"
+PAUSE = "34 "  # of x86-64
 BUSY_CHILD = "while True: sum(range(1000))"
 IDLE = "import time\ntime.sleep(300)"
 RISES = """
-import time
-time.sleep(4)
-end = time.monotonic() + 60
-while time.monotonic() < end: sum(range(1000))
+import signal
+signal.signal(signal.SIGUSR1, lambda *_: None)
+signal.pause()
+while True: sum(range(1000))
 """
 
 
@@ -66,6 +67,15 @@ def is_asleep(pid):
     return yrt.read(f"/proc/{pid}/syscall").partition(" ")[0] in ("35", "230")
 
 
+def looks(at, n):
+    """Waits until yrt has slept so many times more, as it does between its looks at a condition."""
+    def slept():
+        return int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", yrt.read(f"/proc/{at.process.pid}/status"), re.M)[1])
+    yrt.until(lambda: is_asleep(at.process.pid), "yrt waits")
+    enough = slept() + n
+    yrt.until(lambda: slept() >= enough, "yrt looks")
+
+
 def cpu_s(pid):
     with open(f"/proc/{pid}/schedstat") as file:
         return int(file.read().split()[0]) / 1e9
@@ -107,15 +117,18 @@ def test_ring():
 
 
 def test_names():
-    """Each recording has one of its own: of the same second, of two that watch at once."""
+    """Each recording has one of its own: of the same second, as of a clock that was set back, of two that watch at once."""
     with tempfile.TemporaryDirectory() as above, Python(BUSY) as target:
         dir = os.path.join(above, "%t")
+        os.mkdir(dir)
+        with open(os.path.join(dir, "watch-20990101-000000.yrt"), "w") as file:
+            file.write("x")
         both = [watch(dir, "-p", target.pid, "-d", 0.1, "--every", 0.1, "-n", 3) for _ in range(2)]
         wrote = [line for at in both for line in at.result().expect().stderr.splitlines() if "wrote" in line]
         assert len(wrote) == len(set(wrote)) == 6, wrote
         files = kept(dir)
-        assert len(files) == 6 and all(os.path.getsize(path) for path in files), files
-        assert len({os.path.basename(path)[:21] for path in files}) < 6, files  # some are of one second
+        assert len(files) == 7 and all(os.path.getsize(path) for path in files), files
+        assert {os.path.basename(path)[:21] for path in files} == {"watch-20990101-000000"}, files
 
 
 @yrt.measured
@@ -151,15 +164,18 @@ def test_full():
 def test_condition():
     """Nothing is recorded before the CPU is used for as long as was said."""
     with tempfile.TemporaryDirectory() as dir, Python(RISES) as target:
+        yrt.until(lambda: yrt.read(f"/proc/{target.pid}/syscall").startswith(PAUSE), "it waits")
         at = watch(dir, "-p", target.pid, "-d", 1, "--every", 2, "-n", 1, "--when", "cpu > 2% for 2s")
-        time.sleep(3)
+        looks(at, 3)
         assert not kept(dir) and at.process.poll() is None
+        target.process.send_signal(signal.SIGUSR1)
         result = at.result().expect()
         assert len(kept(dir)) == 1 and "cpu > 2% for 2s: it is" in result.stderr, result.stderr
     with tempfile.TemporaryDirectory() as dir, Python(IDLE) as target:
         result = watch(dir, "-p", target.pid, "-d", 0.3, "--every", 1, "-n", 1, "--when", "rss > 1m").result().expect()
+        yrt.until(lambda: is_asleep(target.pid), "it sleeps")
         at = watch(dir, "-p", target.pid, "-d", 0.3, "--every", 1, "--when", "cpu > 50%")
-        time.sleep(3)
+        looks(at, 3)
         assert len(kept(dir)) == 1  # that of the memory
         at.interrupt()
         assert at.result().code == 0
@@ -369,11 +385,12 @@ def test_selected_later():
     """A program that does not run yet is waited for; that it is not there is said once."""
     with tempfile.TemporaryDirectory() as dir:
         at = watch(dir, "--select", f"comm=late{os.getpid()}", "-d", 1, "--every", 1, "-n", 1)
-        time.sleep(2.5)
+        assert "no process matches" in at.process.stderr.readline()
+        looks(at, 3)
         assert not kept(dir)
         with Python(f"open('/proc/self/comm', 'w').write('late{os.getpid()}')\n{BUSY}"):
             result = at.result().expect()
-        assert len(kept(dir)) == 1 and result.stderr.count("no process matches") == 1, result.stderr
+        assert len(kept(dir)) == 1 and "no process matches" not in result.stderr, result.stderr
 
 
 def test_usage():

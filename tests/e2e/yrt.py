@@ -494,6 +494,7 @@ def main(scope):
     Runs the test_* functions of a module, those of the tier that YRT_TIER says ("gate", "measured"; without it all), or
     those named on the command line, and says what failed.
     """
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever started the tests may ignore it, as nohup does
     tests = {name: f for name, f in scope.items() if name.startswith("test_") and callable(f)}
     tier = os.environ.get("YRT_TIER")
     wanted = sys.argv[1:] or [
