@@ -117,7 +117,7 @@ def test_ring():
 
 
 def test_names():
-    """Each recording has one of its own: of the same second, as of a clock that was set back, of two that watch at once."""
+    """Each recording has one of its own: of one second, or of a clock that was set back, of two that watch at once."""
     with tempfile.TemporaryDirectory() as above, Python(BUSY) as target:
         dir = os.path.join(above, "%t")
         os.mkdir(dir)

@@ -40,17 +40,13 @@ class Slow:
     """A control group whose processes stand still once they have used their part of a second."""
 
     def __init__(self, cpu):
-        self.dir, self.v1 = tempfile.mkdtemp(prefix="yrt-shake-", dir=self.parent()), os.path.isdir("/sys/fs/cgroup/cpu")
-        if self.v1:
+        v1 = "/sys/fs/cgroup/cpu"
+        self.dir = tempfile.mkdtemp(prefix="yrt-shake-", dir=v1 if os.path.isdir(v1) else "/sys/fs/cgroup")
+        if self.dir.startswith(v1):
             self.write("cpu.cfs_period_us", 1000000)
             self.write("cpu.cfs_quota_us", int(cpu * 1000000))
         else:
             self.write("cpu.max", f"{int(cpu * 1000000)} 1000000")
-
-    @staticmethod
-    def parent():
-        v1 = "/sys/fs/cgroup/cpu"
-        return v1 if os.path.isdir(v1) else "/sys/fs/cgroup"
 
     def write(self, name, value):
         with open(os.path.join(self.dir, name), "w") as f:
