@@ -66,8 +66,10 @@ void counters_free(struct counters *c);
 void counters_facts(const struct counters *before, const struct counters *after, struct facts *ret);
 /* Bytes of all processes: resident and swapped. */
 double counters_memory(const struct counters *c);
-/* The process whose memory grew most; 0: that of none did. */
-pid_t counters_growing(const struct counters *before, const struct counters *after);
+/* The process whose memory grew most, and what it had before; 0: that of none did. */
+pid_t counters_growing(const struct counters *before, const struct counters *after, double *had);
+/* Bytes of its own of one process; 0: it is gone. */
+double counters_memory_of(const struct counters *c, pid_t pid);
 /* What grew between two of them that lie further apart. */
 void counters_growth(const struct counters *before, const struct counters *after, struct facts *ret);
 

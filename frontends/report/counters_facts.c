@@ -201,7 +201,14 @@ double counters_memory(const struct counters *c)
 	return sum;
 }
 
-pid_t counters_growing(const struct counters *before, const struct counters *after)
+double counters_memory_of(const struct counters *c, pid_t pid)
+{
+	const struct process_counters *p = process_of(c, pid);
+
+	return p ? own_memory(p) : 0;
+}
+
+pid_t counters_growing(const struct counters *before, const struct counters *after, double *had)
 {
 	double most = 0;
 	pid_t ret = 0;
@@ -213,6 +220,7 @@ pid_t counters_growing(const struct counters *before, const struct counters *aft
 		if (grown <= most)
 			continue;
 		most = grown;
+		*had = own_memory(then);
 		ret = after->processes[i].pid;
 	}
 	return ret;

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "blockers.h"
+#include "kept.h"
 #include "dump_facts.h"
 #include "frontends/format/input.h"
 #include "probes/event.h"
@@ -376,6 +377,7 @@ void evidence_conclude(struct evidence *e)
 	}
 	facts_set(&e->facts, "runtimes", __builtin_popcount(e->runtimes));
 	blockers_unseen(&e->facts);
+	kept_conclude(&e->facts);
 	if (e->target)
 		facts_set_text(&e->facts, "target", e->target);
 }

@@ -18,14 +18,18 @@
 #include "frontends/format/text.h"
 #include "match.h"
 #include "probes/loss.h"
+#include "unwind/arena.h"
+#include "unwind/cfi/cfi.h"
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
+#include "unwind/process/process.h"
 #include "unwind/runtime.h"
 #include "unwind/runtime_heap.h"
 
 #define PATH_FRAMES 24
-#define SLOW        0.8 /* of the time between two readings */
-#define MOST_OF     0.5 /* of what has grown: the path is followed as long as so much is below it */
+#define CHEAP_NS    500000000 /* a reading that took less may be repeated more often */
+#define LONGER      1.5       /* the next reading takes so much longer: the heap has grown */
+#define MOST_OF     0.5       /* of what has grown: the path is followed as long as so much is below it */
 
 struct path {
 	u32 function[PATH_FRAMES]; /* of the difference */
@@ -48,35 +52,68 @@ static void path_of(const struct kept *k, u32 reading, char *ret, size_t size)
 	snprintf(ret, size, "%s/kept-%u.yrt", k->folder, reading);
 }
 
-/* Two readings of a heap that takes long are enough. Exits with the kind of the first error. */
-static void read_and_exit(const struct kept *k, double seconds)
+/* Of the first runtime in the process whose objects tell who keeps them. */
+static bool recognise(struct kept *k)
 {
-	u64 began = now_ns(), step = (u64)(seconds * 1e9) / (KEPT_READINGS - 1);
+	struct arena *arena;
+	struct modules *modules = NULL;
+	struct process *p = NULL;
+	u32 seen = 0;
+	struct error *err = arena_create(NULL, &arena);
+
+	if (!err)
+		err = modules_create(arena, cfi_default_cache(), &modules);
+	if (!err)
+		err = process_create(modules, k->pid, 1, &p);
+	for (u32 i = 0; !err && i < p->ninstances; i++)
+		seen |= 1u << p->instances[i].ops->id;
+	error_free(err);
+	return kept_choose(k, seen);
+}
+
+static struct error *read_once(const struct kept *k, u32 reading)
+{
+	char path[PATH_MAX], pid[16];
+	const char *arguments[] = {"yrt", k->command, "-q", "-p", pid, "-o", path, NULL};
+
+	path_of(k, reading, path, sizeof(path));
+	snprintf(pid, sizeof(pid), "%d", k->pid);
+	return child_yrt(arguments, "/dev/null", 0);
+}
+
+/* Exits with the kind of the first error. */
+static void read_and_exit(struct kept *k, double seconds, u64 until)
+{
+	u64 began = now_ns(), step = (u64)(seconds * 1e9) / (KEPT_READINGS - 1), took = 0;
 
 	signal(SIGINT, SIG_DFL);
+	if (!*k->command && !recognise(k))
+		_exit(0);
 	for (u32 i = 0; i < KEPT_READINGS; i++) {
-		char path[PATH_MAX], pid[16];
-		const char *arguments[] = {"yrt", k->command, "-q", "-p", pid, "-o", path, NULL};
+		u64 now = now_ns(), at = began + i * step, room = (u64)((double)took * LONGER);
 		struct error *err;
 
-		sleep_until_ns(began + i * step);
-		path_of(k, i, path, sizeof(path));
-		snprintf(pid, sizeof(pid), "%d", k->pid);
-		err = child_yrt(arguments, "/dev/null", 0);
+		if (i && now + room > until)
+			break;
+		if (i && i + 1 < KEPT_READINGS && took > CHEAP_NS)
+			continue;
+		sleep_until_ns(at + room < until ? at : until - room);
+		now = now_ns();
+		err = read_once(k, i);
 		if (err)
 			_exit((int)err->kind);
-		i += !i && now_ns() - began > SLOW * step;
+		took = now_ns() - now;
 	}
 	_exit(0);
 }
 
-struct error *kept_begin(struct kept *k, double seconds)
+struct error *kept_begin(struct kept *k, double seconds, u64 until)
 {
 	fflush(NULL);
 	k->reader = fork();
 	if (!k->reader) {
 		setpgid(0, 0);
-		read_and_exit(k, seconds);
+		read_and_exit(k, seconds, until);
 	}
 	if (k->reader > 0) {
 		setpgid(k->reader, k->reader);
@@ -84,6 +121,26 @@ struct error *kept_begin(struct kept *k, double seconds)
 	}
 	k->reader = 0;
 	return error_errno(errno, "cannot start a process");
+}
+
+static void delete_readings(const struct kept *k)
+{
+	char path[PATH_MAX];
+
+	for (u32 i = 0; i < KEPT_READINGS; i++) {
+		path_of(k, i, path, sizeof(path));
+		unlink(path);
+	}
+}
+
+void kept_cancel(struct kept *k)
+{
+	if (!k->reader)
+		return;
+	kill(-k->reader, SIGKILL);
+	waitpid(k->reader, NULL, 0);
+	k->reader = 0;
+	delete_readings(k);
 }
 
 /* "12 tasks: select", "shared by 3 paths": these numbers change while it is the same. */
@@ -152,7 +209,7 @@ static double *grown_of(const struct profile *p)
 	double *ret = calloc(p->nnodes, sizeof(*ret));
 
 	for (u32 i = p->nnodes; ret && i-- > 0;) {
-		ret[i] += (double)p->nodes[i].self - (double)p->base[i];
+		ret[i] += (double)p->nodes[i].self - (p->base ? (double)p->base[i] : 0);
 		if (i)
 			ret[p->nodes[i].parent] += ret[i];
 	}
@@ -210,7 +267,7 @@ static double below(const struct profile *p, u32 node, const struct profile *nam
 	return sum;
 }
 
-/* "74.7 MiB to 99.9 MiB", a minute; of two readings "about 74.7 MiB". */
+/* "74.7 MiB to 99.9 MiB", a minute; of two readings "about 74.7 MiB", of one "at least 74.7 MiB". */
 static void set_amount(double low, double high, u32 parts, struct facts *f)
 {
 	char least[LOSS_AMOUNT], most[LOSS_AMOUNT], text[2 * LOSS_AMOUNT + 8];
@@ -219,7 +276,7 @@ static void set_amount(double low, double high, u32 parts, struct facts *f)
 	if (parts > 1)
 		snprintf(text, sizeof(text), "%s to %s", least, loss_amount(60 * high, most));
 	else
-		snprintf(text, sizeof(text), "about %s", least);
+		snprintf(text, sizeof(text), "%s %s", parts ? "about" : "at least", least);
 	facts_set_text(f, "kept.amount", text);
 }
 
@@ -244,6 +301,43 @@ static void set_rates(
 	facts_set(f, "kept.low", low);
 	facts_set(f, "kept.high", high);
 	set_amount(low, high, n - 1, f);
+}
+
+/* Of one reading: what the collection has beyond all that the process had before. */
+static void set_least(const struct kept *k, const struct path *path, double seconds, struct facts *f)
+{
+	double rate = fmin(k->rate, (path->growth - k->before) / seconds);
+
+	facts_set(f, "kept.below", path->growth);
+	facts_set(f, "kept.before", k->before);
+	facts_set(f, "kept.growth", rate);
+	facts_set(f, "kept.low", rate);
+	facts_set(f, "kept.high", rate);
+	set_amount(rate, rate, 0, f);
+}
+
+void kept_conclude(struct facts *f)
+{
+	const struct fact *by = facts_find(f, "kept.by"), *readings = facts_find(f, "kept.readings");
+	double seconds = facts_number(f, "kept.seconds");
+	char amount[LOSS_AMOUNT], all[LOSS_AMOUNT];
+	cleanup(free) char *text = NULL;
+	int length;
+
+	if (!by || !by->text)
+		return;
+	if (!readings || readings->number > 1)
+		length = asprintf(&text, "that grew by %s a second through %.0f seconds, %.0f %% of it below %s",
+		        loss_amount(facts_number(f, "kept.growth"), amount), seconds,
+		        100 * facts_number(f, "kept.share"), by->text);
+	else
+		length = asprintf(&text, "%s of that are below %s, while the whole process had %s %.0f seconds before",
+		        loss_amount(facts_number(f, "kept.below"), amount), by->text,
+		        loss_amount(facts_number(f, "kept.before"), all), seconds);
+	if (length < 0)
+		text = NULL;
+	else
+		facts_set_text(f, "kept.how", text);
 }
 
 /*
@@ -273,10 +367,10 @@ static struct error *add_view(const char *folder, const char *name, struct profi
 	return err;
 }
 
-/* The difference as a profile of what has grown. Takes it over, also on failure. */
+/* The difference (without a base: all) as a profile of what has grown. Takes it over, also on failure. */
 static struct error *add_grown(const struct kept *k, struct profile *grown, double seconds, struct evidence *e)
 {
-	for (u32 i = 0; i < grown->nnodes; i++)
+	for (u32 i = 0; grown->base && i < grown->nnodes; i++)
 		grown->nodes[i].self -= grown->base[i] < grown->nodes[i].self ? grown->base[i] : grown->nodes[i].self;
 	free(grown->base);
 	grown->base = NULL;
@@ -288,27 +382,59 @@ static struct error *add_grown(const struct kept *k, struct profile *grown, doub
 	return add_view(k->folder, "kept", grown, e);
 }
 
-static void set_facts(const struct kept *k, const struct profile *last, double seconds, double grown, struct facts *f)
+static void set_facts(const struct kept *k, const struct profile *last, double seconds, struct facts *f)
 {
 	facts_set_text(f, "kept.command", k->command);
 	facts_set(f, "kept.pid", k->pid);
 	facts_set(f, "kept.seconds", seconds);
 	facts_set(f, "kept.bytes", (double)last->nodes[0].total);
-	facts_set(f, "kept.growth", grown / seconds);
+	facts_set(f, "kept.growth", 0);
 	facts_set(f, "kept.low", 0);
 	facts_set(f, "kept.high", 0);
 	facts_set(f, "kept.share", 0);
 }
 
-static struct error *conclude(const struct kept *k, struct profile *const *readings, u32 n, struct evidence *e)
+static struct error *conclude_path(const struct kept *k, struct profile *const *readings, u32 n,
+        const struct profile *grown, const struct path *path, double all, struct facts *f)
+{
+	facts_set(f, "kept.share", path->growth / all);
+	if (n > 1)
+		set_rates(readings, n, grown, path, f);
+	else
+		set_least(k, path, facts_number(f, "kept.seconds"), f);
+	return name_path(grown, path, f);
+}
+
+/* The profile of what has grown, which may be the only reading. */
+static struct error *difference(struct profile **readings, u32 n, struct profile **ret)
 {
 	struct diff_options options = {.raw = true, .before = "before"};
-	double seconds = at(readings[n - 1]) - at(readings[0]);
+
+	if (n > 1)
+		return diff_create(readings[0], readings[n - 1], &options, ret);
+	*ret = readings[0];
+	readings[0] = NULL;
+	return NULL;
+}
+
+static double ended_at(const struct profile *p)
+{
+	return at(p) + (double)p->meta.duration_ns / 1e9;
+}
+
+static struct error *conclude(const struct kept *k, struct profile **readings, u32 n, struct evidence *e)
+{
+	double seconds =
+	        n > 1 ? at(readings[n - 1]) - at(readings[0]) : ended_at(readings[0]) - (double)k->before_unix_ns / 1e9;
 	cleanup(free) double *grown = NULL;
 	struct profile *both = NULL;
 	struct path path = {0};
-	struct error *err = seconds > 0 ? diff_create(readings[0], readings[n - 1], &options, &both) : NULL;
+	struct error *err = NULL;
 
+	if (seconds <= 0)
+		return NULL;
+	set_facts(k, readings[n - 1], seconds, &e->facts);
+	err = difference(readings, n, &both);
 	if (err || !both)
 		return err;
 	grown = grown_of(both);
@@ -316,14 +442,14 @@ static struct error *conclude(const struct kept *k, struct profile *const *readi
 		profile_destroy(both);
 		return &error_no_memory;
 	}
-	set_facts(k, readings[n - 1], seconds, grown[0], &e->facts);
-	facts_set(&e->facts, "kept.readings", n);
 	follow(both, grown, &path);
-	if (grown[0] > 0 && path.n) {
-		facts_set(&e->facts, "kept.share", path.growth / grown[0]);
-		set_rates(readings, n, both, &path, &e->facts);
-		err = name_path(both, &path, &e->facts);
-	}
+	facts_set(&e->facts, "kept.readings", n);
+	if (n > 1)
+		facts_set(&e->facts, "kept.growth", grown[0] / seconds);
+	if (grown[0] > 0 && path.n && (n > 1 || (path.growth > k->before && k->rate > 0)))
+		err = conclude_path(k, readings, n, both, &path, grown[0], &e->facts);
+	else if (n == 1)
+		err = error_new(ERROR_INTERNAL, "its heap was not read twice in the time that there was");
 	if (err) {
 		profile_destroy(both);
 		return err;
@@ -331,7 +457,7 @@ static struct error *conclude(const struct kept *k, struct profile *const *readi
 	return add_grown(k, both, seconds, e);
 }
 
-/* Those that there are; it is known of two. */
+/* Those that there are. */
 static struct error *read_all(const struct kept *k, struct evidence *e)
 {
 	struct profile *readings[KEPT_READINGS] = {0};
@@ -344,12 +470,12 @@ static struct error *read_all(const struct kept *k, struct evidence *e)
 		if (!err && !access(path, R_OK))
 			err = load_reading(k, i, &readings[n]);
 		n += readings[n] != NULL;
-		unlink(path);
 	}
-	if (!err && n > 1)
+	delete_readings(k);
+	if (!err && n)
 		err = conclude(k, readings, n, e);
 	else if (!err)
-		err = error_new(ERROR_INTERNAL, "its heap was not read twice in the time that there was");
+		err = error_new(ERROR_INTERNAL, "its heap was not read in the time that there was");
 	for (u32 i = 0; i < n; i++)
 		profile_destroy(readings[i]);
 	return err;

@@ -569,32 +569,84 @@ static u32 make_plan(const struct measure *m, const struct evidence *e, struct p
 	return n;
 }
 
-/* Of the process that grows most, if a language is there whose heap can be read; beside the views of the plan. */
-static void begin_kept(struct measure *m, struct evidence *e)
+/* Of the process that grows most; beside the views that follow. */
+static void start_reader(struct measure *m, struct evidence *e, double bytes)
 {
-	struct counters now = {0};
-	struct error *err;
+	u64 last = now_ns() + (u64)(left_of(m) * (1 - AGAIN_PART) * 1e9);
+	double rate = (bytes - counters_memory(m->first)) * 1e9 / (double)(now_ns() - m->first->at_ns);
+	struct error *err = kept_begin(&m->kept, left_of(m) * (rate > GROWTH_FAST ? SOON_PART : KEPT_PART), last);
 
-	if (!is_growing(&e->facts) || e->refused || stopped(m))
-		return;
-	if (!counters_take(m->run->pids, (u32)m->run->npids, &now))
-		m->kept.pid = counters_growing(m->first, &now);
-	counters_free(&now);
-	m->kept.folder = m->folder;
-	if (!m->kept.pid || !kept_choose(&m->kept, e->runtimes))
-		return;
-	say(m, e, false, "memory grows, so: yrt %s of pid %d, %d times: what it keeps more and more of",
-	        m->kept.command, m->kept.pid, KEPT_READINGS);
-	err = kept_begin(&m->kept, left_of(m) * (is_growing_fast(m) ? SOON_PART : KEPT_PART));
 	if (err)
 		say(m, e, true, "who keeps memory was not read: %s", err->message);
 	error_free(err);
 }
 
+/* Who grows most, and how much memory of its own all have. */
+static double find_growing(struct measure *m)
+{
+	struct counters now = {0};
+	struct timespec t;
+	double bytes = 0;
+
+	if (counters_take(m->run->pids, (u32)m->run->npids, &now))
+		return 0;
+	clock_gettime(CLOCK_REALTIME, &t);
+	m->kept.folder = m->folder;
+	m->kept.pid = counters_growing(m->first, &now, &m->kept.before);
+	m->kept.before_unix_ns = (u64)t.tv_sec * 1000000000 + (u64)t.tv_nsec - (now_ns() - m->first->at_ns);
+	bytes = counters_memory(&now);
+	counters_free(&now);
+	return bytes;
+}
+
+/*
+ * What the counters say may have come to an end in the next step; but a heap that does grow is read before it is large,
+ * and there is more time for the second reading. Not where the only CPU is wanted for what the next step looks at.
+ */
+static void begin_kept_early(struct measure *m, struct evidence *e)
+{
+	double bytes, s;
+
+	if (e->refused || stopped(m) || facts_number(&e->facts, "cpus") < 2)
+		return;
+	bytes = find_growing(m);
+	s = (double)(now_ns() - m->first->at_ns) / 1e9;
+	if (m->kept.pid && bytes < KEPT_MOST && (bytes - counters_memory(m->first)) / s > GROWTH)
+		start_reader(m, e, bytes);
+}
+
+/* If a language is there whose heap can be read. */
+static void begin_kept(struct measure *m, struct evidence *e)
+{
+	bool early = m->kept.reader;
+	double bytes = early ? 0 : find_growing(m);
+
+	if (!is_growing(&e->facts) || e->refused || stopped(m) || !m->kept.pid || !kept_choose(&m->kept, e->runtimes)) {
+		kept_cancel(&m->kept);
+		return;
+	}
+	if (bytes > KEPT_MOST) {
+		say(m, e, true,
+		        "who keeps memory was not read: pid %d has %.1f GiB, which takes long; `yrt %s -p %d` does it",
+		        m->kept.pid, bytes / (1 << 30), m->kept.command, m->kept.pid);
+		return;
+	}
+	say(m, e, false, "memory grows, so: yrt %s of pid %d, up to %d times%s: what it keeps more and more of",
+	        m->kept.command, m->kept.pid, KEPT_READINGS, early ? ", since the first step" : "");
+	if (!early)
+		start_reader(m, e, bytes);
+}
+
 static void end_kept(struct measure *m, struct evidence *e)
 {
-	struct error *err = kept_end(&m->kept, m->end_ns, e);
+	struct counters now = {0};
+	struct error *err;
 
+	if (m->kept.reader && !counters_take(&m->kept.pid, 1, &now))
+		m->kept.rate = (counters_memory_of(&now, m->kept.pid) - m->kept.before) * 1e9 /
+		               (double)(now.at_ns - m->first->at_ns);
+	counters_free(&now);
+	err = kept_end(&m->kept, m->end_ns, e);
 	if (err)
 		say(m, e, true, "who keeps memory was not read: %s; `yrt %s -p %d` says more", err->message,
 		        m->kept.command, m->kept.pid);
@@ -887,6 +939,8 @@ struct error *measure(struct measure *m, struct evidence *ret)
 		comm_read(m->run->pids[0], m->comm);
 	err = take_first(m, ret);
 	if (!err)
+		begin_kept_early(m, ret);
+	if (!err)
 		err = take_view(m, ret, "wall", is_growing_fast(m) ? least : fmax(least, left_of(m) * WALL_PART));
 	evidence_conclude(ret);
 	note_growth(m, ret);
@@ -908,6 +962,7 @@ struct error *measure(struct measure *m, struct evidence *ret)
 		err = narrow_down(m, ret, fmax(view_least(m), left_of(m) - m->overhead - LAST_S));
 	if (!err)
 		take_last(m, ret);
+	kept_cancel(&m->kept);
 	name_target(m, ret);
 	if (!err)
 		note_cost(m, ret, used_by_all() - before, (double)(now_ns() - began) / 1e9);
