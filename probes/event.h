@@ -103,6 +103,8 @@ struct event_ops {
 	void (*stats)(void *event, struct sampler_stats *st);
 	/* Takes each whole stack instead of counts by hash: collect_options.stack. NULL: stacks are counted. */
 	struct error *(*stack)(void *event, const struct stack_record *record, const struct frame *frames, u32 n);
+	/* A whole stack has come for the first time, also if filters hide it. NULL: the event does not look at it. */
+	struct error *(*seen)(void *event, const struct stack_record *record, const struct frame *frames, u32 n);
 	/*
 	 * The text of a reason (struct stack_head.reason), such as "page fault: stack", in REASON_LEN bytes. NULL: the
 	 * event has none.

@@ -27,6 +27,13 @@ static struct error *stack_of_event(void *ctx, const struct stack_record *record
 	return s->ops->stack(s->event, record, frames, n);
 }
 
+static struct error *seen_by_event(void *ctx, const struct stack_record *record, const struct frame *frames, u32 n)
+{
+	struct sampler *s = ctx;
+
+	return s->ops->seen(s->event, record, frames, n);
+}
+
 static bool name_kernel(void *ctx, u64 addr, char *text, size_t size)
 {
 	return object_name_kernel(((struct sampler *)ctx)->object, addr, text, size);
@@ -62,6 +69,7 @@ static struct error *create_parts(struct sampler *s)
 	s->modules->complain = o->warn;
 	s->modules->complain_ctx = o->ctx;
 	s->options.collect.stack = s->ops->stack ? stack_of_event : NULL;
+	s->options.collect.seen = s->ops->seen ? seen_by_event : NULL;
 	s->options.collect.stack_ctx = s;
 	s->options.collect.names.reason = s->ops->reason;
 	s->options.collect.names.object = s->ops->object;

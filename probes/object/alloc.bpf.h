@@ -39,6 +39,13 @@ struct {
 	__type(value, struct alloc_progress);
 } alloc_progressed SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct alloc_mark_hits);
+} alloc_marks_hit SEC(".maps");
+
 struct alloc_last { /* hit of a CPU */
 	u64 ended, switches;
 	u32 thread, is_first;
@@ -373,6 +380,23 @@ int on_alloc_pair(struct pt_regs *ctx)
 	last->is_first = false;
 	last->ended = bpf_ktime_get_ns();
 	p->bpf_ns += last->ended - began;
+	return 0;
+}
+
+/* A landmark; the cookie is its number. */
+SEC("uprobe")
+int on_alloc_mark(struct pt_regs *ctx)
+{
+	u64 began = bpf_ktime_get_ns(), number = bpf_get_attach_cookie(ctx) & (ALLOC_MARKS - 1);
+	u32 zero = 0;
+	struct alloc_progress *p = bpf_map_lookup_elem(&alloc_progressed, &zero);
+	struct alloc_mark_hits *hits = bpf_map_lookup_elem(&alloc_marks_hit, &zero);
+
+	if (ticks != TICKS_TAKEN || !find_target() || !p || !hits)
+		return 0;
+	p->marks++;
+	hits->of[number]++;
+	alloc_hit_ends(began, 0);
 	return 0;
 }
 

@@ -8,6 +8,7 @@
 #include "alloc_windows.h"
 #include "probes/object.h"
 #include "probes/sampler.h"
+#include "probes/targets.h"
 #include "probes/uprobe.h"
 #include "sample.skel.h"
 #include "unwind/process/view.h"
@@ -33,10 +34,9 @@ static void prepare(struct object *o)
 	struct sample *skel = object_skeleton(o);
 
 	object_want(o, "on_alloc");
-	object_want(o, "on_alloc_pair");
+	alloc_windows_prepare(o);
 	uprobe_prepare(skel->progs.on_alloc);
 	uprobe_prepare(skel->progs.on_alloc_walk);
-	uprobe_prepare(skel->progs.on_alloc_pair);
 	bpf_map__set_max_entries(skel->maps.alloc_window_counts, COUNTS);
 	alloc_places_prepare(skel, THREADS);
 }
@@ -89,7 +89,6 @@ static struct error *create(const struct event_host *host, void **ret)
 		return &error_no_memory;
 	a->host = host;
 	a->options = host->options->of_event;
-	windows.pair = object_skeleton(host->object)->progs.on_alloc_pair;
 	windows.interval = a->options->interval;
 	windows.share = host->options->cpu_percent / 100 * SHARE;
 	err = alloc_windows_create(&windows, &a->windows);
@@ -194,6 +193,14 @@ static struct error *drain(void *event, u32 epoch)
 	return alloc_windows_drain(a->windows, epoch, add, a);
 }
 
+static struct error *seen(void *event, const struct stack_record *record, const struct frame *frames, u32 n)
+{
+	struct alloc *a = event;
+	const struct process *target = targets_find(a->host->targets, record->instance);
+
+	return target ? alloc_windows_see(a->windows, target, frames, n) : NULL;
+}
+
 static void stats(void *event, struct sampler_stats *st)
 {
 	struct alloc *a = event;
@@ -230,6 +237,7 @@ const struct event_ops alloc_event = {
         .drain = drain,
         .stop = stop,
         .halve = event_halve_by_weight,
+        .seen = seen,
         .stats = stats,
         .command_line = &alloc_command,
         .words = &alloc_words,

@@ -35,12 +35,14 @@ struct alloc_counters { /* of calls that were seen */
 struct alloc_estimate {
 	double calls, calls_low, calls_high; /* with 95 % certainty; all the same while every call is seen */
 	double bytes, bytes_low, bytes_high;
-	u32 windows;         /* 0: every call is seen */
-	double part;         /* of the time, in which calls were seen */
-	double share;        /* of the targets' CPU time, that hits took */
-	double exception_ns; /* that a hit costs besides BPF's program; */
-	bool in_target;      /* measured there, by pairs */
-	double own;          /* of the CPU time of windows, that was the program's own */
+	u32 windows;                         /* 0: every call is seen */
+	double part;                         /* of the time, in which calls were seen */
+	double share;                        /* of the targets' CPU time, that hits took */
+	double exception_ns;                 /* that a hit costs besides BPF's program; */
+	bool in_target;                      /* measured there, by pairs */
+	double cold_ns, cold_low, cold_high; /* that the program's code is slower by behind a hit (alloc_cold.h), */
+	u32 marks;                           /* measured by so many landmarks; 0: it is a guess */
+	double own;                          /* of the CPU time of windows, that was the program's own */
 };
 
 struct alloc_summary { /* sampler_stats.of_event */

@@ -15,6 +15,13 @@ struct alloc_progress { /* in BPF one for each CPU, since the start */
 	u64 paired;  /* of them, those right after a hit of the first */
 	u64 pair_ns; /* from the end of one program to the begin of the other: an exception, and next to no code */
 	u64 traps;   /* hits of debug registers */
+	u64 marks;   /* hits of landmarks (alloc_marks.h) */
+};
+
+#define ALLOC_MARKS 16 /* landmarks with uprobes at a time */
+
+struct alloc_mark_hits { /* in BPF one for each CPU */
+	u64 of[ALLOC_MARKS];
 };
 
 #define ALLOC_EACH 256 /* a power of two */

@@ -2,12 +2,30 @@
 #include "alloc_weigh.h"
 
 #include <math.h>
+#include <stdlib.h>
 
-#define WHOLE  0.95 /* of hits follow another one: the rest of CPU time is not worth to be looked at */
-#define LEAST  5.0  /* ns of progress between two hits, whatever was measured */
-#define SPARSE 0.3  /* the part of the time between hits that are exceptions: below it a slice speaks for itself, */
-#define DENSE  0.7  /* and above it, all of its density do */
-#define MOST   5.0  /* times as many calls at most, by what is not known of exceptions */
+#include "unwind/cleanup.h"
+
+#define WHOLE      0.95 /* of hits follow another one: the rest of CPU time is not worth to be looked at */
+#define SPARSE     0.3  /* the part of the time between hits that are exceptions: below it a slice speaks for itself, */
+#define DENSE      0.7  /* and above it, all of its density do */
+#define WARM_LEAST 0.3  /* of the time that code takes right behind a hit, it takes without */
+#define OCTAVE     8    /* bins: slices of a like density are together */
+#define BINS       (64 * OCTAVE)
+
+struct bin { /* sums over its slices */
+	double hits, own, own_own, own_hits, hits_hits;
+};
+
+/* own: ns, as they passed behind so many hits. What is slower is code that runs: little code is little slower. */
+static double without_cold(const struct alloc_slice *s, double own, double hits, double cold_ns)
+{
+	double cold = s->hits > 0 ? cold_ns * hits * (1 - s->pairs / s->hits) : 0;
+
+	if (cold > 0)
+		cold *= 1 - exp(-(1 - WARM_LEAST) * fmax(own, 0) / cold);
+	return fmax(own - cold, hits * ALLOC_OWN_LEAST);
+}
 
 static double exceptions_part(const struct alloc_slice *s)
 {
@@ -22,93 +40,160 @@ double alloc_slice_own(const struct alloc_slice *s)
 	return s->gaps < WHOLE * s->hits ? own + fmax(rest, 0) : own;
 }
 
-static double density(const struct alloc_slice *s)
+double alloc_slice_stands_for(const struct alloc_slice *s, double cold_ns)
 {
-	return s->gaps > 0 && s->gap_ns > 0 ? log2(s->gap_ns / s->gaps) : 0;
+	return fmax(s->stands_for - s->behind * cold_ns, 0);
+}
+
+static int bin_of(const struct alloc_slice *s)
+{
+	double density = s->gaps > 0 && s->gap_ns > s->gaps ? log2(s->gap_ns / s->gaps) : 0;
+
+	return (int)fmin(density * OCTAVE, BINS - 1);
 }
 
 /* 1 up to half an octave, 0 from a whole one on. */
-static double nearness(double a, double b)
+static double nearness(int bins)
 {
-	return fmin(fmax(2 * (1 - fabs(a - b)), 0), 1);
+	return fmin(fmax(2 * (1 - fabs((double)bins / OCTAVE)), 0), 1);
+}
+
+static void fill(struct bin *bins, const struct alloc_slice *slices, u32 n)
+{
+	for (u32 i = 0; i < n; i++) {
+		const struct alloc_slice *s = &slices[i];
+		struct bin *b = &bins[bin_of(s)];
+		double own = alloc_slice_own(s);
+
+		b->hits += s->hits;
+		b->own += own;
+		b->own_own += own * own;
+		b->own_hits += own * s->hits;
+		b->hits_hits += s->hits * s->hits;
+	}
 }
 
 /* ns of progress for a hit, as slices of a like density say together. *error: of that, by chance. */
-static double pooled(const struct alloc_slice *slices, u32 n, double at, double *error)
+static double pooled(const struct bin *bins, int at, double *error)
 {
-	double hits = 0, own = 0, squares = 0;
+	int first = at > OCTAVE ? at - OCTAVE : 0, last = at + OCTAVE < BINS ? at + OCTAVE : BINS - 1;
+	double hits = 0, own = 0, squares = 0, each;
 
-	for (u32 i = 0; i < n; i++) {
-		double near = nearness(density(&slices[i]), at);
-
-		hits += near * slices[i].hits;
-		own += near * alloc_slice_own(&slices[i]);
+	for (int i = first; i <= last; i++) {
+		hits += nearness(i - at) * bins[i].hits;
+		own += nearness(i - at) * bins[i].own;
 	}
-	for (u32 i = 0; i < n && hits > 0; i++) {
-		double near = nearness(density(&slices[i]), at);
-
-		squares += pow(near * (alloc_slice_own(&slices[i]) - slices[i].hits * own / hits), 2);
-	}
-	*error = hits > 0 ? sqrt(squares) / hits : 0;
-	return hits > 0 ? fmax(own / hits, LEAST) : LEAST;
+	each = hits > 0 ? own / hits : 0;
+	for (int i = first; i <= last; i++)
+		squares += pow(nearness(i - at), 2) *
+		           (bins[i].own_own - 2 * each * bins[i].own_hits + each * each * bins[i].hits_hits);
+	*error = hits > 0 ? sqrt(fmax(squares, 0)) / hits : 0;
+	return each;
 }
 
-static double progress(const struct alloc_slice *slices, u32 n, const struct alloc_slice *s, double *error)
+static double progress(const struct bin *bins, const struct alloc_slice *s, double cold_ns, double *error)
 {
 	double dense = fmin(fmax((exceptions_part(s) - SPARSE) / (DENSE - SPARSE), 0), 1), each;
-	double own = fmax(alloc_slice_own(s), s->hits * LEAST);
+	double own = without_cold(s, alloc_slice_own(s), s->hits, cold_ns);
 
-	each = dense > 0 ? pooled(slices, n, density(s), error) : 0;
+	*error = 0;
+	each = dense > 0 ? pooled(bins, bin_of(s), error) : 0;
 	*error *= dense * s->hits;
-	return dense * s->hits * each + (1 - dense) * own;
+	return dense * s->hits * without_cold(s, each, 1, cold_ns) + (1 - dense) * own;
+}
+
+/* errors: of weights, by chance, as parts of them; NULL: they do not matter. */
+static void weights(const struct alloc_slice *slices, u32 n, double cold_ns, double *ret, double *errors)
+{
+	struct bin bins[BINS] = {0};
+
+	fill(bins, slices, n);
+	for (u32 i = 0; i < n; i++) {
+		double error, own = progress(bins, &slices[i], cold_ns, &error);
+
+		ret[i] = own > 0 ? alloc_slice_stands_for(&slices[i], cold_ns) / own : 0;
+		if (errors)
+			errors[i] = own > 0 ? error / own : 0;
+	}
+}
+
+void alloc_weights(const struct alloc_slice *slices, u32 n, double cold_ns, double *ret)
+{
+	weights(slices, n, cold_ns, ret, NULL);
 }
 
 /* As a ratio estimate: what differs is the rate of calls, not the size of what a slice stands for. */
-static void add_chance(const struct alloc_slice *slices, u32 n, struct alloc_sums *calls, struct alloc_sums *bytes)
+static void add_chance(
+        const struct alloc_slice *slices, u32 n, double cold_ns, struct alloc_sums *calls, struct alloc_sums *bytes)
 {
 	double all = 0, of_calls = 0, of_bytes = 0, c = 0, b = 0;
 
 	for (u32 i = 0; i < n; i++) {
-		all += slices[i].stands_for;
+		all += alloc_slice_stands_for(&slices[i], cold_ns);
 		of_calls += slices[i].weight * slices[i].calls;
 		of_bytes += slices[i].weight * slices[i].bytes;
 	}
 	for (u32 i = 0; i < n && all > 0; i++) {
 		const struct alloc_slice *s = &slices[i];
+		double part = alloc_slice_stands_for(s, cold_ns) / all;
 
-		c += pow(s->weight * s->calls - s->stands_for * of_calls / all, 2);
-		b += pow(s->weight * s->bytes - s->stands_for * of_bytes / all, 2);
+		c += pow(s->weight * s->calls - part * of_calls, 2);
+		b += pow(s->weight * s->bytes - part * of_bytes, 2);
 	}
 	calls->chance += n > 1 ? c * n / (n - 1) : of_calls * of_calls;
 	bytes->chance += n > 1 ? b * n / (n - 1) : of_bytes * of_bytes;
 }
 
-/* x: what a slice stands for; own: its progress; error: of that, by chance. Returns x's error by chance. */
-static double add(struct alloc_sums *sums, double x, double own, double error, const struct alloc_slice *s)
-{
-	double part = own > 0 ? s->hits * s->exception_ns / own : 0;
+struct found { /* sums with weights of another slowness */
+	double calls, bytes;
+};
 
-	sums->sum += x;
-	sums->less += x * (1 - 1 / (1 + ALLOC_UNSURE_LESS * part));
-	sums->more += x * (1 / fmax(1 - ALLOC_UNSURE_MORE * part, 1 / MOST) - 1);
-	return own > 0 ? x * error / own : 0;
+static struct found sum_at(const struct alloc_slice *slices, u32 n, double cold_ns, double *weight)
+{
+	struct found ret = {0};
+
+	alloc_weights(slices, n, cold_ns, weight);
+	for (u32 i = 0; i < n; i++) {
+		ret.calls += fmax(weight[i], 1) * slices[i].calls;
+		ret.bytes += fmax(weight[i], 1) * slices[i].bytes;
+	}
+	return ret;
 }
 
-void alloc_weigh(struct alloc_slice *slices, u32 n, struct alloc_sums *calls, struct alloc_sums *bytes)
+static void add(struct alloc_sums *sums, double sum, double low, double high, double off)
 {
-	double off_calls = 0, off_bytes = 0;
+	sums->sum += sum;
+	sums->less += fmax(sum - low, 0);
+	sums->more += fmax(high - sum, 0);
+	sums->chance += off * off;
+}
 
+void alloc_weigh(struct alloc_slice *slices, u32 n, const struct alloc_cold *cold, struct alloc_sums *calls,
+        struct alloc_sums *bytes)
+{
+	cleanup(free) double *weight = calloc(n + 1, sizeof(*weight)), *error = calloc(n + 1, sizeof(*error));
+	double off_calls = 0, off_bytes = 0;
+	struct found sum = {0}, low, high;
+
+	for (u32 i = 0; i < n; i++)
+		slices[i].weight = 1;
+	if (!weight || !error)
+		return;
+	low = sum_at(slices, n, cold->low, weight);
+	high = sum_at(slices, n, cold->high, weight);
+	weights(slices, n, cold->ns, weight, error);
 	for (u32 i = 0; i < n; i++) {
 		struct alloc_slice *s = &slices[i];
-		double error = 0, own = progress(slices, n, s, &error);
 
-		s->weight = own > 0 ? fmax(s->stands_for / own, 1) : 1;
-		off_calls += add(calls, s->weight * s->calls, own, error, s);
-		off_bytes += add(bytes, s->weight * s->bytes, own, error, s);
+		s->weight = fmax(weight[i], 1);
+		sum.calls += s->weight * s->calls;
+		sum.bytes += s->weight * s->bytes;
+		off_calls += error[i] * s->weight * s->calls;
+		off_bytes += error[i] * s->weight * s->bytes;
 	}
-	calls->chance += off_calls * off_calls;
-	bytes->chance += off_bytes * off_bytes;
-	add_chance(slices, n, calls, bytes);
+	add(calls, sum.calls, low.calls, high.calls, off_calls);
+	add(bytes, sum.bytes, low.bytes, high.bytes, off_bytes);
+	add_chance(slices, n, cold->ns, calls, bytes);
 }
 
 double alloc_sums_low(const struct alloc_sums *s)

@@ -11,43 +11,54 @@
  * density, by their hits.
  *
  * Totals have two errors: by chance, since rates differ between windows and progress is not measured exactly; and by
- * what an exception costs, of which a part is not known.
+ * how much slower code is behind a hit, of which a part is not known (alloc_cold.h).
  */
 #ifndef YRT_ALLOC_WEIGH_H
 #define YRT_ALLOC_WEIGH_H
 
+#include <stdbool.h>
 #include <types.h>
 
-/*
- * Of what an exception costs is not known: code behind one runs slower, and its caches and predictions are cold. A C++
- * program whose count was known had 10 % of its windows for itself where 25 to 43 % were measured, on a loaded machine.
- */
-#define ALLOC_UNSURE_MORE 0.75 /* so much may be no progress, */
-#define ALLOC_UNSURE_LESS 0.05 /* or is */
+#define ALLOC_COLD_SLICES 512 /* the last ones of each kind tell how slow code is behind a hit */
+#define ALLOC_OWN_LEAST   5.0 /* ns of progress between two hits, whatever was measured */
+
+struct alloc_cold {           /* ns, that the program's own code is slower by behind a hit */
+	double ns, low, high; /* with 95 % certainty */
+	bool measured;        /* by landmarks */
+};
 
 struct alloc_slice { /* a window, or a part of one */
 	double hits;
+	double pairs;        /* of them, at second places: no code lies before those */
 	double gaps, gap_ns; /* between two hits of a thread that stayed on its CPU */
 	double exception_ns; /* of each hit */
 	double cpu_ns;       /* of the window, to a tick */
 	double bpf_ns;       /* of that, in programs */
-	double stands_for;   /* ns of progress */
+	double stands_for;   /* ns of progress, if code behind hits were not slower, */
+	double behind;       /* and so many hits are behind that */
 	double calls, bytes; /* seen */
+	double marks;        /* hits of landmarks, */
+	u32 choice;          /* which are these (alloc_marks_choice()); 0: none */
 	double weight;       /* set by alloc_weigh() */
 };
 
 struct alloc_sums {
 	double sum;
 	double chance;     /* the square of an error */
-	double less, more; /* that it may be, by what an exception costs */
+	double less, more; /* that it may be, by what is not known of code behind hits */
 };
 
 /* Sets the weight of each, 1 at least, and adds to the sums of what they stand for. */
-void alloc_weigh(struct alloc_slice *slices, u32 n, struct alloc_sums *calls, struct alloc_sums *bytes);
+void alloc_weigh(struct alloc_slice *slices, u32 n, const struct alloc_cold *cold, struct alloc_sums *calls,
+        struct alloc_sums *bytes);
+/* The weights alone, not to be less than 1 or not. */
+void alloc_weights(const struct alloc_slice *slices, u32 n, double cold_ns, double *ret);
 /* Where the sum is with 95 % certainty. */
 double alloc_sums_low(const struct alloc_sums *s);
 double alloc_sums_high(const struct alloc_sums *s);
-/* ns of a slice that were the program's own, as that slice alone says. */
+/* ns of a slice that were the program's own, as that slice alone says, if code behind hits were not slower. */
 double alloc_slice_own(const struct alloc_slice *s);
+/* ns of progress that it stands for. */
+double alloc_slice_stands_for(const struct alloc_slice *s, double cold_ns);
 
 #endif

@@ -13,6 +13,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "alloc_cold.h"
+#include "alloc_marks.h"
 #include "alloc_progress.h"
 #include "alloc_weigh.h"
 #include "probes/map_each.h"
@@ -47,6 +49,9 @@
 #define STACKS       128    /* in a window, about */
 #define SLICES       1024   /* before they get their weights */
 #define MEMORY_NS    500e6  /* that a mean goes back, about */
+#define ALONE_DENSE  2      /* each so many windows is one with landmarks alone, where hits are dense, */
+#define ALONE_SPARSE 4      /* and where they are not */
+#define KEPT         4096   /* windows that tell how slow code is behind a hit */
 #define GROUP_MAX    64     /* uprobes that are placed at once */
 #define CPU_LEAST    0.4    /* of a CPU: what uses less gets the budget of that, some 10,000 hits a second */
 
@@ -88,12 +93,14 @@ struct alloc_windows {
 	pthread_t thread;
 	bool running, ending, is_open, paired;
 	bool following; /* the window does */
+	bool alone;     /* it has landmarks alone */
 	u64 interval;   /* of windows that count */
 	struct group *groups;
 	u32 ngroups;
 	struct clock *clocks;
 	u32 nclocks;
 	struct look begun, last, opened, closed; /* closed: the end of the last window, or of the time without */
+	struct look closed_alone;                /* the same of windows with landmarks alone */
 	double budget;                           /* ns that are left of it */
 	double cpu_rate;                         /* of a CPU, that targets use: a mean of late */
 	double exception_ns, stepped_ns;         /* that a hit costs, besides BPF's program */
@@ -104,13 +111,17 @@ struct alloc_windows {
 	double allotted; /* ns, that hits of this window may cost */
 	double length;   /* ns, of the last window */
 	u64 open_ns;
-	u32 windows;
+	u32 windows, turn;
 	double exact_calls, exact_bytes; /* before the first window */
 	double cost;                     /* ns, of all hits */
 	double own, all, stood_for;      /* ns: of windows, the program's own, with hits; what they stood for */
 	struct alloc_slice *slices;      /* that have no weight yet */
 	u32 nslices;
-	struct counted *seen; /* in them */
+	struct alloc_marks *marks;
+	struct alloc_slice *with, *without; /* windows of all uprobes and landmarks; with these alone */
+	struct alloc_mark_hits hits_before; /* of landmarks, when the window began */
+	u32 nwith, nwithout, choice;        /* choice: of landmarks, in the last of the latter */
+	struct counted *seen;               /* in them */
 	u32 nseen;
 	struct alloc_sums calls, bytes; /* of slices that have one */
 	struct counted *counted[2];     /* by epoch, with their weights */
@@ -121,6 +132,16 @@ struct alloc_windows {
 static struct sample *skeleton(const struct alloc_windows *w)
 {
 	return object_skeleton(w->options.host->object);
+}
+
+void alloc_windows_prepare(struct object *o)
+{
+	struct sample *skel = object_skeleton(o);
+
+	object_want(o, "on_alloc_pair");
+	object_want(o, "on_alloc_mark");
+	uprobe_prepare(skel->progs.on_alloc_pair);
+	uprobe_prepare(skel->progs.on_alloc_mark);
 }
 
 struct error *alloc_windows_create(const struct alloc_windows_options *options, struct alloc_windows **ret)
@@ -141,7 +162,7 @@ struct error *alloc_windows_create(const struct alloc_windows_options *options, 
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&w->changed, &attr);
 	pthread_condattr_destroy(&attr);
-	return NULL;
+	return alloc_marks_create(skeleton(w)->progs.on_alloc_mark, &w->marks);
 }
 
 /* Of all targets: those that have ended keep what they had. */
@@ -232,7 +253,8 @@ static void place_pairs(struct alloc_windows *w)
 
 		snprintf(path, sizeof(path), "/proc/self/fd/%d", g->file);
 		if (g->pair && g->uprobe && !g->second)
-			error_free(uprobe_place_all(w->options.pair, g->pid, path, &g->pair, &cookie, 1, &g->second));
+			error_free(uprobe_place_all(
+			        skeleton(w)->progs.on_alloc_pair, g->pid, path, &g->pair, &cookie, 1, &g->second));
 	}
 	w->paired = true;
 }
@@ -323,10 +345,20 @@ static struct error *keep(void *ctx, const void *of, const void *value)
 	return NULL;
 }
 
+static void fit(const struct alloc_windows *w, struct alloc_cold *ret)
+{
+	alloc_cold_fit(w->with, w->nwith, w->without, w->nwithout, w->exception_ns, ret);
+}
+
 /* Gives slices their weights. */
 static void settle(struct alloc_windows *w)
 {
-	alloc_weigh(w->slices, w->nslices, &w->calls, &w->bytes);
+	struct alloc_cold cold;
+
+	if (!w->nslices)
+		return;
+	fit(w, &cold);
+	alloc_weigh(w->slices, w->nslices, &cold, &w->calls, &w->bytes);
 	for (u32 i = 0; i < w->nseen; i++) {
 		const struct counted *c = &w->seen[i];
 		double weight = w->slices[c->slice].weight;
@@ -345,33 +377,73 @@ static void choose_interval(struct alloc_windows *w, double bytes)
 	skeleton(w)->data->alloc_interval = w->interval;
 }
 
-static void end_slice(struct alloc_windows *w, const struct look *now)
+static struct alloc_slice slice_of(const struct alloc_windows *w, const struct look *closed, const struct look *now)
 {
-	const struct alloc_progress *a = &w->opened.progress, *b = &now->progress;
-	struct error *err = grow(&w->slices, w->nslices, sizeof(*w->slices));
+	const struct alloc_progress *a = &w->opened.progress, *b = &now->progress, *c = &closed->progress;
 	struct alloc_slice s = {.hits = (double)(b->hits - a->hits + b->pairs - a->pairs),
+	        .pairs = (double)(b->pairs - a->pairs),
 	        .gaps = (double)(b->gaps - a->gaps),
 	        .gap_ns = (double)(b->gap_ns - a->gap_ns),
 	        .cpu_ns = (double)(now->cpu - w->opened.cpu),
 	        .bpf_ns = (double)(b->bpf_ns - a->bpf_ns),
-	        .stands_for = (double)(now->cpu - w->closed.cpu) - cost(w, &w->closed, now),
+	        .stands_for = fmax((double)(now->cpu - closed->cpu) - cost(w, closed, now), 0),
+	        .behind = (double)(b->hits - c->hits),
 	        .calls = (double)(now->counters.calls - w->opened.counters.calls),
-	        .bytes = (double)(now->counters.bytes - w->opened.counters.bytes)};
+	        .bytes = (double)(now->counters.bytes - w->opened.counters.bytes),
+	        .marks = (double)(b->marks - a->marks)};
 
 	s.exception_ns = s.hits ? exceptions(w, &w->opened, now) / s.hits : w->exception_ns;
-	s.stands_for = fmax(s.stands_for, 0);
+	return s;
+}
+
+/* Copies a window that tells how slow code is behind a hit. */
+static void keep_slice(struct alloc_slice **all, u32 *n, const struct alloc_slice *s)
+{
+	struct error *err = *n < KEPT && s->choice ? grow(all, *n, sizeof(**all)) : NULL;
+
+	if (!err && *n < KEPT && s->choice)
+		(*all)[(*n)++] = *s;
+	error_free(err);
+}
+
+static void end_slice(struct alloc_windows *w, const struct look *now)
+{
+	struct error *err = grow(&w->slices, w->nslices, sizeof(*w->slices));
+	struct alloc_slice s = slice_of(w, &w->closed, now);
+	double own = alloc_slice_own(&s);
+
 	error_free(err);
 	if (err)
 		return;
 	error_free(map_each(skeleton(w)->maps.alloc_window_counts, true, keep, w, "counts of a window"));
+	s.choice = w->choice;
 	w->slices[w->nslices++] = s;
+	keep_slice(&w->with, &w->nwith, &s);
 	w->dense = s.gaps * s.exception_ns > s.gap_ns / 2;
-	w->own += alloc_slice_own(&s);
+	w->own += own;
 	w->stood_for += s.stands_for;
-	w->all += alloc_slice_own(&s) + s.bpf_ns + s.hits * s.exception_ns;
+	w->all += own + s.bpf_ns + s.hits * s.exception_ns;
 	if (w->nslices == SLICES)
 		settle(w);
 	choose_interval(w, s.bytes);
+}
+
+/* Of a window with landmarks alone. */
+static void end_alone(struct alloc_windows *w, const struct look *now)
+{
+	struct alloc_slice s = slice_of(w, &w->closed_alone, now);
+	struct alloc_mark_hits hits;
+	double own = s.gaps > s.hits / 2 ? (s.gap_ns - s.gaps * s.exception_ns) * s.hits / s.gaps
+	                                 : s.cpu_ns - s.bpf_ns - s.hits * s.exception_ns;
+
+	error_free(object_sum(w->options.host->object, skeleton(w)->maps.alloc_marks_hit, (u64 *)&hits, sizeof(hits)));
+	for (u32 i = 0; i < ALLOC_MARKS; i++)
+		hits.of[i] -= w->hits_before.of[i];
+	s.choice = w->choice;
+	keep_slice(&w->without, &w->nwithout, &s);
+	alloc_marks_learn(w->marks, &hits, fmax(own, 1), w->exception_ns);
+	w->choice = alloc_marks_choice(w->marks);
+	w->closed_alone = *now;
 }
 
 /* The end of the time in which every call was seen. */
@@ -416,7 +488,7 @@ static void wait_until(struct alloc_windows *w, u64 when)
 /* A window that follows blocks is none of those that stand for others. */
 static bool counts_nothing(const struct alloc_windows *w)
 {
-	return w->options.open && w->following && skeleton(w)->bss->alloc_window;
+	return w->alone || (w->options.open && w->following && skeleton(w)->bss->alloc_window);
 }
 
 /* The tail of a window: for a multiple of its length, if that is not dear. */
@@ -435,6 +507,11 @@ static void follow_to_end(struct alloc_windows *w, const struct look *from, stru
 	w->options.close(w->options.ctx);
 }
 
+static void leave_mark(void *ctx, struct uprobe **u)
+{
+	leave(ctx, u);
+}
+
 static void close_window(struct alloc_windows *w)
 {
 	struct departure leaving = {0};
@@ -445,7 +522,10 @@ static void close_window(struct alloc_windows *w)
 	w->open_ns += now.at - w->opened.at;
 	w->length = (double)(now.at - w->opened.at);
 	take_pairs_away(w, &leaving);
-	if (w->following && w->options.close) {
+	alloc_marks_leave(w->marks, leave_mark, &leaving);
+	if (w->alone)
+		end_alone(w, &now);
+	else if (w->following && w->options.close) {
 		follow_to_end(w, &now, &leaving);
 		look(w, &now);
 	}
@@ -469,8 +549,23 @@ static void close_window(struct alloc_windows *w)
 	w->measured = true;
 }
 
+/* Landmarks alone: what they are passed by says how often that is so. */
+static void open_alone(struct alloc_windows *w)
+{
+	alloc_marks_place(w->marks);
+	error_free(object_sum(w->options.host->object, skeleton(w)->maps.alloc_marks_hit, (u64 *)&w->hits_before,
+	        sizeof(w->hits_before)));
+	look(w, &w->opened);
+	w->is_open = true;
+}
+
 static void open_window(struct alloc_windows *w)
 {
+	w->alone = ++w->turn % (w->dense ? ALONE_DENSE : ALONE_SPARSE) == 0 && alloc_marks_any(w->marks);
+	if (w->alone) {
+		open_alone(w);
+		return;
+	}
 	if (w->dense || w->windows % PAIRS_EVERY == 0)
 		w->paired = true;
 	w->following = !w->options.open || !w->following;
@@ -479,6 +574,8 @@ static void open_window(struct alloc_windows *w)
 			error_free(place_group(w, &w->groups[i]));
 	if (w->paired)
 		place_pairs(w);
+	if (w->choice && !counts_nothing(w))
+		alloc_marks_place(w->marks);
 	look(w, &w->opened);
 	w->is_open = true;
 	if (w->own > 0)
@@ -516,7 +613,7 @@ static bool is_over(struct alloc_windows *w, const struct look *now)
 {
 	if (!skeleton(w)->bss->alloc_window)
 		return w->budget < 0;
-	if (cost(w, &w->opened, now) >= (counts_nothing(w) ? w->allotted / 2 : w->allotted))
+	if (cost(w, &w->opened, now) >= w->allotted / (w->alone ? 4 : counts_nothing(w) ? 2 : 1))
 		return true;
 	return now->at - w->opened.at >= WINDOW_MS * A_MS && w->budget < CREDIT_NS * 0.9;
 }
@@ -621,6 +718,18 @@ struct error *alloc_windows_add(
 	return err;
 }
 
+struct error *alloc_windows_see(struct alloc_windows *w, const struct process *p, const struct frame *frames, u32 n)
+{
+	struct error *err;
+
+	if (!w->options.share)
+		return NULL;
+	pthread_mutex_lock(&w->lock);
+	err = alloc_marks_see(w->marks, p, frames, n);
+	pthread_mutex_unlock(&w->lock);
+	return err;
+}
+
 void alloc_windows_set_trap(struct alloc_windows *w, u64 ns)
 {
 	pthread_mutex_lock(&w->lock);
@@ -659,7 +768,7 @@ struct error *alloc_windows_place(struct alloc_windows *w)
 		w->last = w->opened = w->closed = w->begun;
 		w->is_open = true;
 	}
-	if (w->is_open)
+	if (w->is_open && !w->alone)
 		err = place_new(w);
 	if (!err && w->ngroups && w->options.share && !w->running) {
 		place_pairs(w);
@@ -667,6 +776,20 @@ struct error *alloc_windows_place(struct alloc_windows *w)
 	}
 	pthread_mutex_unlock(&w->lock);
 	return err;
+}
+
+/* What comes after the last window, the last window stands for. */
+static void stand_for_rest(struct alloc_windows *w)
+{
+	struct alloc_slice *s = w->nslices ? &w->slices[w->nslices - 1] : NULL;
+	struct look now;
+
+	if (!s)
+		return;
+	look(w, &now);
+	s->stands_for += fmax((double)(now.cpu - w->closed.cpu) - cost(w, &w->closed, &now), 0);
+	s->behind += (double)(now.progress.hits - w->closed.progress.hits);
+	w->closed = now;
 }
 
 void alloc_windows_end(struct alloc_windows *w)
@@ -681,6 +804,7 @@ void alloc_windows_end(struct alloc_windows *w)
 	pthread_mutex_lock(&w->lock);
 	if (w->is_open && skeleton(w)->bss->alloc_window)
 		close_window(w);
+	stand_for_rest(w);
 	for (u32 i = 0; i < w->ngroups; i++) {
 		uprobe_take_away(w->groups[i].second);
 		uprobe_take_away(w->groups[i].uprobe);
@@ -699,7 +823,10 @@ void alloc_windows_destroy(struct alloc_windows *w)
 		close(w->groups[i].file);
 	free(w->groups);
 	free(w->clocks);
+	alloc_marks_destroy(w->marks);
 	free(w->slices);
+	free(w->with);
+	free(w->without);
 	free(w->seen);
 	for (u32 i = 0; i < 2; i++) {
 		free(w->counted[i]);
@@ -745,8 +872,14 @@ static void estimate(double exact, const struct alloc_sums *s, double *ret, doub
 static void sum_up(struct alloc_windows *w, struct alloc_estimate *ret)
 {
 	struct alloc_sums calls = w->calls, bytes = w->bytes;
+	struct alloc_cold cold;
 
-	alloc_weigh(w->slices, w->nslices, &calls, &bytes);
+	fit(w, &cold);
+	alloc_weigh(w->slices, w->nslices, &cold, &calls, &bytes);
+	ret->cold_ns = cold.ns;
+	ret->cold_low = cold.low;
+	ret->cold_high = cold.high;
+	ret->marks = cold.measured ? alloc_marks_count(w->marks) : 0;
 	estimate(w->exact_calls, &calls, &ret->calls, &ret->calls_low, &ret->calls_high);
 	estimate(w->exact_bytes, &bytes, &ret->bytes, &ret->bytes_low, &ret->bytes_high);
 }

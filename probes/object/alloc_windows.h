@@ -8,7 +8,8 @@
  * since the window before, not for the time: CPU time without what hits cost. That is BPF's own time, which the
  * programs measure, and the exception around it. What an exception costs is measured in the target: now and then a
  * second uprobe is placed right behind the first one of a function, and what lies between the two programs is one
- * exception and an instruction or two. Where code does not permit that, it is measured in yrt itself.
+ * exception and an instruction or two. Where code does not permit that, it is measured in yrt itself. By how much the
+ * program's own code is slower behind an exception, windows with few other uprobes tell (alloc_marks.h).
  *
  * A thread does the work. It counts stacks with their weights once these are known, and hands them to the sampler when
  * that moves counts out.
@@ -25,7 +26,6 @@ struct bpf_program;
 
 struct alloc_windows_options {
 	const struct event_host *host;
-	const struct bpf_program *pair;
 	double share;    /* of the targets' CPU time; 0: uprobes always stay */
 	double interval; /* at least: of stacks, in bytes */
 	/*
@@ -47,11 +47,15 @@ struct alloc_window_place { /* of a uprobe */
 	bool tail;      /* it stays for a while when such a window ends: it says that a block is freed */
 };
 
+/* Before the object is loaded. */
+void alloc_windows_prepare(struct object *o);
 struct error *alloc_windows_create(const struct alloc_windows_options *options, struct alloc_windows **ret);
 void alloc_windows_destroy(struct alloc_windows *w); /* NULL is fine */
 /* A place in a file that a process maps; path: of the file, for the kernel. Nothing is placed yet. */
 struct error *alloc_windows_add(
         struct alloc_windows *w, const struct process *p, const char *path, const struct alloc_window_place *place);
+/* A stack of the process was taken, leaf first: what lies on it may be a landmark (alloc_marks.h). */
+struct error *alloc_windows_see(struct alloc_windows *w, const struct process *p, const struct frame *frames, u32 n);
 /* What a hit of a debug register takes, besides its program: such hits count as a cost, too. */
 void alloc_windows_set_trap(struct alloc_windows *w, u64 ns);
 /* All that was added. A process that has ended is no error. */

@@ -19,6 +19,7 @@
 #include "probes/map_each.h"
 #include "probes/object.h"
 #include "probes/sampler.h"
+#include "probes/targets.h"
 #include "probes/uprobe.h"
 #include "probes/uprobe_cost.h"
 #include "sample.skel.h"
@@ -51,13 +52,13 @@ static void prepare(struct object *o)
 {
 	struct sample *skel = object_skeleton(o);
 	struct bpf_program *programs[] = {skel->progs.on_leak_enter, skel->progs.on_leak_enter_walk,
-	        skel->progs.on_leak_return, skel->progs.on_leak_free, skel->progs.on_alloc_pair};
+	        skel->progs.on_leak_return, skel->progs.on_leak_free};
 
 	object_want(o, "on_leak_enter");
 	object_want(o, "on_leak_return");
 	object_want(o, "on_leak_free");
 	object_want(o, "on_leak_trap");
-	object_want(o, "on_alloc_pair");
+	alloc_windows_prepare(o);
 	for (size_t i = 0; i < sizeof(programs) / sizeof(*programs); i++)
 		uprobe_prepare(programs[i]);
 	alloc_places_prepare(skel, THREADS);
@@ -139,7 +140,6 @@ static struct error *create(const struct event_host *host, void **ret)
 	struct alloc_places_options places = {
 	        .host = host, .place = place, .place_return = place_return, .allocator = allocator, .ctx = l};
 	struct alloc_windows_options windows = {.host = host,
-	        .pair = object_skeleton(host->object)->progs.on_alloc_pair,
 	        .share = host->options->cpu_percent / 100 * SHARE,
 	        .open = open_window,
 	        .close = close_window,
@@ -300,6 +300,14 @@ static struct error *finish(void *event)
 	return err;
 }
 
+static struct error *seen(void *event, const struct stack_record *record, const struct frame *frames, u32 n)
+{
+	struct leak *l = event;
+	const struct process *target = targets_find(l->host->targets, record->instance);
+
+	return target ? alloc_windows_see(l->windows, target, frames, n) : NULL;
+}
+
 static void stats(void *event, struct sampler_stats *st)
 {
 	struct leak *l = event;
@@ -335,6 +343,7 @@ const struct event_ops leak_event = {
         .stop = stop,
         .finish = finish,
         .halve = event_halve_by_weight,
+        .seen = seen,
         .stack = stack,
         .stats = stats,
         .command_line = &leak_command,

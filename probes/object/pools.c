@@ -11,6 +11,7 @@
 #include "pools_report.h"
 #include "probes/object.h"
 #include "probes/sampler.h"
+#include "probes/targets.h"
 #include "probes/uprobe.h"
 #include "sample.skel.h"
 #include "unwind/now.h"
@@ -39,13 +40,13 @@ static void prepare(struct object *o)
 {
 	struct sample *skel = object_skeleton(o);
 	struct bpf_program *programs[] = {skel->progs.on_pool, skel->progs.on_pool_walk, skel->progs.on_pool_end,
-	        skel->progs.on_pool_free, skel->progs.on_pool_out, skel->progs.on_alloc_pair};
+	        skel->progs.on_pool_free, skel->progs.on_pool_out};
 
 	object_want(o, "on_pool");
 	object_want(o, "on_pool_end");
 	object_want(o, "on_pool_free");
 	object_want(o, "on_pool_out");
-	object_want(o, "on_alloc_pair");
+	alloc_windows_prepare(o);
 	for (size_t i = 0; i < sizeof(programs) / sizeof(*programs); i++)
 		uprobe_prepare(programs[i]);
 	alloc_places_prepare(skel, THREADS);
@@ -71,9 +72,7 @@ static void destroy(void *event)
 static struct error *create(const struct event_host *host, void **ret)
 {
 	struct pools *p = calloc(1, sizeof(*p));
-	struct alloc_windows_options windows = {.host = host,
-	        .pair = object_skeleton(host->object)->progs.on_alloc_pair,
-	        .share = host->options->cpu_percent / 100 * SHARE};
+	struct alloc_windows_options windows = {.host = host, .share = host->options->cpu_percent / 100 * SHARE};
 	struct error *err;
 
 	if (!p)
@@ -158,6 +157,14 @@ static struct error *finish(void *event)
 	return err;
 }
 
+static struct error *seen(void *event, const struct stack_record *record, const struct frame *frames, u32 n)
+{
+	struct pools *p = event;
+	const struct process *target = targets_find(p->host->targets, record->instance);
+
+	return target ? alloc_windows_see(p->windows, target, frames, n) : NULL;
+}
+
 static void stats(void *event, struct sampler_stats *st)
 {
 	struct pools *p = event;
@@ -189,6 +196,7 @@ const struct event_ops pools_event = {
         .stop = stop,
         .finish = finish,
         .halve = event_halve_by_weight,
+        .seen = seen,
         .stack = stack,
         .stats = stats,
         .command_line = &pools_command,

@@ -123,4 +123,20 @@ def test_other_builds():
             assert refused.code == yrt.UNSUPPORTED and word in refused.stderr, refused.stderr
 
 
+@yrt.measured
+def test_windows():
+    """Past the budget: calls in windows, weighed by landmarks, come to what the program counts."""
+    for mode, within in (("m", 0.15), ("", 0.3)):
+        with yrt.Fixture("alloc_sites", 0, mode, seconds=15) as fixture:
+            at = yrt.Run("alloc", "-p", fixture.pid, "-d", 60).sampling()
+            fixture.release()
+            sites = fixture.finish()["sites"]
+            result = at.result().expect()
+        calls, stats = sum(n for n, _ in sites.values()), result.stats["alloc"]
+        low, high = stats["calls_interval"]
+        assert stats["in_shifts"] and stats["landmarks"], stats
+        assert low <= calls <= high and abs(stats["calls"] / calls - 1) < within, (mode, calls, stats)
+        yield f"{mode}: {stats['calls'] / calls:.2f} of {calls} calls ({low / calls:.2f}-{high / calls:.2f})"
+
+
 yrt.main(globals())

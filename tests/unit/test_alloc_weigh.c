@@ -8,9 +8,12 @@
 
 #include <cmocka.h>
 
+#include "probes/object/alloc_cold.h"
 #include "probes/object/alloc_weigh.h"
 
 #define SECOND 1e9
+
+static const struct alloc_cold warm; /* code is as fast behind a hit as elsewhere */
 
 /* A window of a program that makes a call each own_ns, which stands for a tenth of a second; ns of a hit. */
 static struct alloc_slice window(double own_ns, double exception_ns, double bpf_ns, double calls)
@@ -43,7 +46,7 @@ static void test_steady(void **state)
 
 		for (int i = 0; i < 10; i++)
 			s[i] = window(own[k], 600, 250, 500);
-		alloc_weigh(s, 10, &calls, &bytes);
+		alloc_weigh(s, 10, &warm, &calls, &bytes);
 		check(calls.sum, SECOND / own[k], &calls);
 		check(bytes.sum, 100 * SECOND / own[k], &bytes);
 	}
@@ -57,7 +60,7 @@ static void test_phases(void **state)
 
 	for (int i = 0; i < 10; i++)
 		s[i] = i % 2 ? window(200, 600, 250, 2000) : window(20000, 600, 250, 100);
-	alloc_weigh(s, 10, &calls, &bytes);
+	alloc_weigh(s, 10, &warm, &calls, &bytes);
 	check(calls.sum, SECOND / 2 / 200 + SECOND / 2 / 20000, &calls);
 	assert_true(alloc_sums_high(&calls) > 1.3 * calls.sum && alloc_sums_low(&calls) < calls.sum / 1.3);
 }
@@ -72,7 +75,7 @@ static void test_dense(void **state)
 		s[i] = window(100, 600, 250, 2000);
 		s[i].gap_ns += i % 2 ? 2000 * 120.0 : -2000 * 120.0;
 	}
-	alloc_weigh(s, 8, &calls, &bytes);
+	alloc_weigh(s, 8, &warm, &calls, &bytes);
 	assert_true(alloc_slice_own(&s[0]) < 0);
 	assert_true(calls.sum > 0.9 * 8 * SECOND / 10 / 100 && calls.sum < 1.1 * 8 * SECOND / 10 / 100);
 	assert_true(alloc_sums_high(&calls) > 8 * SECOND / 10 / 100);
@@ -88,7 +91,7 @@ static void test_sparse(void **state)
 		s[i] = window(50000, 600, 250, 300);
 		s[i].gaps = s[i].gap_ns = 0;
 	}
-	alloc_weigh(s, 4, &calls, &bytes);
+	alloc_weigh(s, 4, &warm, &calls, &bytes);
 	check(calls.sum, 4 * SECOND / 10 / 50000, &calls);
 }
 
@@ -98,20 +101,80 @@ static void test_least(void **state)
 	struct alloc_slice s = window(1000, 600, 250, 500);
 	struct alloc_sums calls = {0}, bytes = {0};
 
-	alloc_weigh(&s, 0, &calls, &bytes);
+	alloc_weigh(&s, 0, &warm, &calls, &bytes);
 	assert_true(calls.sum == 0 && alloc_sums_low(&calls) == 0 && alloc_sums_high(&calls) == 0);
 	s.stands_for = 0;
-	alloc_weigh(&s, 1, &calls, &bytes);
+	alloc_weigh(&s, 1, &warm, &calls, &bytes);
 	assert_true(s.weight == 1 && calls.sum == 500);
 	s = (struct alloc_slice){0};
-	alloc_weigh(&s, 1, &calls, &bytes);
+	alloc_weigh(&s, 1, &warm, &calls, &bytes);
 	assert_true(s.weight == 1 && isfinite(alloc_sums_high(&calls)));
+}
+
+#define EXCEPTION 600.0
+#define COLD      200.0
+#define BEHIND    350.0 /* ns between two hits, as slow as code is there: */
+#define EACH      100   /* calls for a landmark */
+
+/* What is left of it where code is fast: little code is little slower (alloc_weigh.c). */
+static double own_ns(void)
+{
+	return BEHIND - COLD * (1 - exp(-0.7 * BEHIND / COLD));
+}
+
+/* Windows of a program that passes a landmark each EACH calls; and those in which the landmark alone has a uprobe. */
+static void make_cold(struct alloc_slice *with, struct alloc_slice *alone, u32 n)
+{
+	for (u32 i = 0; i < n; i++) {
+		with[i] = window(BEHIND, EXCEPTION, 250, 2000);
+		with[i].marks = 2000.0 / EACH;
+		alone[i] = window(own_ns() * EACH + COLD, EXCEPTION, 250, 200);
+		alone[i].marks = 200;
+		with[i].choice = alone[i].choice = 1;
+	}
+}
+
+/* By how much code is slower behind hits comes from landmarks, and the calls of a second come out. */
+static void test_cold(void **state)
+{
+	struct alloc_slice with[30], alone[30];
+	struct alloc_sums calls = {0}, bytes = {0};
+	double due = 30 * SECOND / 10 / own_ns();
+	struct alloc_cold cold;
+
+	make_cold(with, alone, 30);
+	alloc_cold_fit(with, 30, alone, 30, EXCEPTION, &cold);
+	assert_true(cold.measured && cold.low < COLD && COLD < cold.high && fabs(cold.ns - COLD) < COLD / 10);
+	alloc_weigh(with, 30, &cold, &calls, &bytes);
+	assert_true(fabs(calls.sum - due) < due / 20);
+	assert_true(
+	        alloc_sums_low(&calls) < due && due < alloc_sums_high(&calls) && alloc_sums_high(&calls) < 1.5 * due);
+}
+
+/* Without landmarks, or where they are hardly hit, it is a guess, with a wide interval that has it. */
+static void test_no_landmarks(void **state)
+{
+	struct alloc_slice with[30], alone[30];
+	struct alloc_cold cold;
+
+	make_cold(with, alone, 30);
+	alloc_cold_fit(with, 30, NULL, 0, EXCEPTION, &cold);
+	assert_true(!cold.measured && cold.low < COLD && COLD < cold.high && cold.high - cold.low > COLD);
+	for (int i = 0; i < 30; i++)
+		with[i].marks = i < 4;
+	alloc_cold_fit(with, 30, alone, 30, EXCEPTION, &cold);
+	assert_false(cold.measured);
+	for (int i = 0; i < 30; i++)
+		with[i] = alone[i] = (struct alloc_slice){.choice = 1};
+	alloc_cold_fit(with, 30, alone, 30, EXCEPTION, &cold);
+	assert_true(!cold.measured && isfinite(cold.ns) && isfinite(cold.low) && isfinite(cold.high));
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_steady), cmocka_unit_test(test_phases),
-	        cmocka_unit_test(test_dense), cmocka_unit_test(test_sparse), cmocka_unit_test(test_least)};
+	        cmocka_unit_test(test_dense), cmocka_unit_test(test_sparse), cmocka_unit_test(test_least),
+	        cmocka_unit_test(test_cold), cmocka_unit_test(test_no_landmarks)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

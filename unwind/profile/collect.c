@@ -169,6 +169,9 @@ static struct error *add_stack(
 	if (err || held)
 		return err;
 	report_made_code(c, record, frames, n);
+	err = c->options.seen ? c->options.seen(c->options.stack_ctx, record, frames, n) : NULL;
+	if (err)
+		return err;
 	if (record->role == STACK_OF_WAKER)
 		return wakers_keep(&c->wakers, record, frames, n);
 	if (c->options.stack)

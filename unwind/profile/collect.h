@@ -37,7 +37,9 @@ struct collect_options {
 	 * counted.
 	 */
 	struct error *(*stack)(void *ctx, const struct stack_record *record, const struct frame *frames, u32 n);
-	void *stack_ctx;
+	/* Sees each whole stack, whatever becomes of it. NULL: nobody does. */
+	struct error *(*seen)(void *ctx, const struct stack_record *record, const struct frame *frames, u32 n);
+	void *stack_ctx; /* of both */
 };
 
 static inline bool collect_wants_thread(const struct collect_options *o, u32 tid)
