@@ -133,7 +133,7 @@ static void judge_windows(
 	for (u32 i = 0; i < LEAK_AGES; i++)
 		ret->seen += site->watch.cut[i];
 	part = ret->life.part;
-	if (site->watch.in_heap && ret->heap.in_use > 0 && site->bytes_made > 0) /* there are not more */
+	if (ret->heap.in_use > 0 && site->bytes_made > 0) /* there are not more */
 		part = fmin(part, ret->heap.in_use / site->bytes_made);
 	ret->bytes = (u64)(site->bytes_made * part);
 	ret->blocks = (u64)(site->calls_made * part);
