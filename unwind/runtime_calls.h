@@ -10,12 +10,16 @@
 #ifndef YRT_RUNTIME_CALLS_H
 #define YRT_RUNTIME_CALLS_H
 
+#include <stdio.h>
+
 #include "runtime.h"
+#include "shared/value.h"
 
 #define RUNTIME_CALL_FRAMES 2
 #define RUNTIME_CALL_PROOF  2
 #define RUNTIME_CALL_STAMP  3
 #define RUNTIME_CALL_EXITS  3 /* debug registers that the entry leaves */
+#define RUNTIME_CALL_NAMES  128
 
 /*
  * Where a call is, of a language whose functions have a stack of their own that may be left and resumed (coroutines).
@@ -84,8 +88,18 @@ struct runtime_callee {
 	struct runtime_place place;
 	u64 identity; /* bits of a frame's detail that are the same at any place in the function */
 	struct frame begun;
-	const char *unseen; /* which of its calls are never seen, for people; NULL: none */
-	const char *makes;  /* a call only makes this ("generator"), and returns at once; NULL */
+	const char *unseen;                 /* which of its calls are never seen, for people; NULL: none */
+	const char *makes;                  /* a call only makes this ("generator"), and returns at once; NULL */
+	struct value_places values;         /* its arguments; base VALUE_NOWHERE: not known */
+	char arguments[RUNTIME_CALL_NAMES]; /* their names, each behind the other: "self,n"; those of the first ones */
+	bool takes_more;                    /* than `values` has */
+};
+
+/* An argument as it was read, in BPF. */
+struct runtime_value {
+	u64 word, type;  /* its slot, and its type as struct value_places says */
+	const u8 *bytes; /* of the object that it is; untrusted, as all here */
+	u32 size;
 };
 
 static inline void runtime_add_exit(struct runtime_callee *c, u64 at, u8 bytes, bool tail)
@@ -115,6 +129,8 @@ struct runtime_calls_ops {
 	 */
 	void (*inlined)(void *instance, const struct runtime_process *p, const struct runtime_callee *of,
 	        void (*add)(void *ctx, const char *into), void *ctx);
+	/* Writes an argument as the language would, or as "<Type>". NULL: no arguments are told. */
+	void (*value)(void *instance, const struct runtime_process *p, const struct runtime_value *v, FILE *out);
 };
 
 #endif

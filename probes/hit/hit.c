@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "hit_arguments.h"
 #include "hit_callees.h"
 #include "hit_calls.h"
 #include "hit_exits.h"
@@ -50,7 +51,8 @@ struct hit {
 	const struct hit_options *options;
 	struct bpf_link *tracepoint;
 	struct hit_shifts *shifts;
-	struct hit_callees *callees; /* NULL: no spec means a function of a language */
+	struct hit_callees *callees;     /* NULL: no spec means a function of a language */
+	struct hit_arguments *arguments; /* NULL: they are not told */
 	struct placed *placed;
 	u32 nplaced;
 	struct looked *looked;
@@ -69,7 +71,8 @@ struct hit {
 	struct hit_summary summary;
 };
 
-static const struct hit_options *shown; /* of the run, for words of reasons */
+static const struct hit_options *shown;  /* of the run, for words of reasons */
+static const struct hit_arguments *told; /* the same, of objects */
 
 struct error *hit_add(struct hit_options *o, const char *text)
 {
@@ -108,6 +111,8 @@ static void prepare(struct object *o)
 
 	if (has_language(options))
 		hit_callees_prepare(o, options);
+	if (has_language(options) && options->arguments)
+		hit_arguments_prepare(o);
 	if (has_language(options) && options->returns) {
 		hit_latency_prepare_over(o, options->over_ns);
 		return;
@@ -137,6 +142,9 @@ static void destroy(void *event)
 		return;
 	hit_shifts_destroy(h->shifts);
 	hit_callees_destroy(h->callees);
+	hit_arguments_destroy(h->arguments);
+	free(h->summary.calls);
+	told = NULL;
 	hit_latency_destroy(h->latency);
 	hit_calls_destroy(h->calls);
 	hit_price_destroy(h->price);
@@ -163,8 +171,11 @@ static struct error *create(const struct event_host *host, void **ret)
 		err = hit_latency_create(host, h->options->over_ns, h->calls, &h->latency);
 	if (!err && h->options->returns)
 		err = hit_price_create(host, &h->price);
+	if (!err && has_language(h->options) && h->options->arguments)
+		err = hit_arguments_create(host, &h->arguments);
 	if (!err && has_language(h->options))
-		err = hit_callees_create(host, h->options, h->latency, &h->callees);
+		err = hit_callees_create(host, h->options, h->latency, h->arguments, &h->callees);
+	told = h->arguments;
 	if (err)
 		destroy(h);
 	else
@@ -481,6 +492,10 @@ static void stats(void *event, struct sampler_stats *st)
 	if (h->callees && !st->probed)
 		st->probed = hit_callees_part(h->callees);
 	h->summary.unseen = h->callees ? hit_callees_unseen(h->callees) : (struct hit_unseen){0};
+	if (h->arguments) {
+		free(h->summary.calls);
+		error_free(hit_arguments_counts(h->arguments, &h->summary.calls, &h->summary.ncalls));
+	}
 	st->of_event = &h->summary;
 }
 
@@ -508,6 +523,21 @@ static void reason(u32 reason, char *text)
 		snprintf(text, REASON_LEN, "%.*s", REASON_LEN - 1, shown->spec[reason - 1].text);
 }
 
+/* With what a call was made. */
+static void object(u64 key, char *text)
+{
+	const char *call = told ? hit_arguments_text(told, key) : NULL;
+
+	snprintf(text, REASON_LEN, "%s", call ? call : "(other arguments)");
+}
+
+static struct error *record(void *event, const void *data, size_t size)
+{
+	struct hit *h = event;
+
+	return h->arguments && size == sizeof(struct values_record) ? hit_arguments_record(h->arguments, data) : NULL;
+}
+
 const struct event_ops hit_event = {
         .name = "hit",
         .command = "probe",
@@ -523,9 +553,11 @@ const struct event_ops hit_event = {
         .due = due,
         .stop = stop,
         .halve = event_halve_by_weight,
+        .record = record,
         .urgent = urgent,
         .stats = stats,
         .reason = reason,
+        .object = object,
         .leads_to_program = hit_leads_to_program,
         .command_line = &hit_command,
         .words = &hit_words,

@@ -18,8 +18,9 @@
 struct hit_options { /* sampler_options.of_event */
 	struct hit_spec spec[HIT_SPECS_MAX];
 	u32 n;
-	bool returns; /* latency: how long calls take, of one function */
-	u64 over_ns;  /* stacks only of calls that take at least so long */
+	bool returns;   /* latency: how long calls take, of one function */
+	u64 over_ns;    /* stacks only of calls that take at least so long */
+	bool arguments; /* calls of a language's functions are told apart by them */
 };
 
 /* Calls of a language's functions that may not have been seen (hit_callees.h). */
@@ -30,8 +31,12 @@ struct hit_unseen {
 	u64 of_ns;   /* of so much time of such functions */
 };
 
+struct hit_call_count;
+
 struct hit_summary { /* sampler_stats.of_event of probe */
 	struct hit_unseen unseen;
+	struct hit_call_count *calls; /* by their arguments (hit_arguments.h); owned by the event */
+	u32 ncalls;
 };
 
 /* Adds what -e says. */

@@ -5,6 +5,7 @@
 
 #include "hit/hit_callee.h"
 #include "hit/hit_latency.bpf.h"
+#include "hit/hit_values.bpf.h"
 
 struct { /* sized where functions of a language are probed */
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -20,7 +21,10 @@ struct {
 	__type(value, struct callee_counts);
 } callee_counters SEC(".maps");
 
-/* Of the current process. Out of line, as all here: the chain of functions below a program needs all of the stack. */
+/*
+ * Of the current process. Out of line, as most here: the chain of functions below a program needs all of the stack. But
+ * the kernel takes 256 functions of a program, and on_callee() has nearly that many.
+ */
 static __attribute__((noinline)) struct callee_watch *callee_of(u64 addr)
 {
 	struct callee_key key = {.addr = addr, .tgid = tgid_of(bpf_get_current_task_btf())};
@@ -36,7 +40,7 @@ static __attribute__((noinline)) struct callee_counts *callee_counts_here(void)
 }
 
 /* Was the address read, not written? */
-static __attribute__((noinline)) int callee_was_read(struct callee_watch *watch, u64 addr)
+static inline int callee_was_read(struct callee_watch *watch, u64 addr)
 {
 	u32 bytes = watch->bytes;
 	u64 word = 0;
@@ -54,7 +58,7 @@ static __attribute__((noinline)) int callee_was_read(struct callee_watch *watch,
 }
 
 /* Is it written, and less than before? */
-static __attribute__((noinline)) int callee_falls(struct callee_watch *watch, u64 addr)
+static inline int callee_falls(struct callee_watch *watch, u64 addr)
 {
 	s32 now = 0, before = (s32)watch->word;
 
@@ -68,7 +72,7 @@ static __attribute__((noinline)) int callee_falls(struct callee_watch *watch, u6
 #define X86_CODE_MAX 8    /* of such an instruction without prefix */
 
 /* Does the instruction before rip compare what it reads with a constant? */
-static __attribute__((noinline)) int callee_is_compared(const struct callee_watch *watch, u64 rip)
+static inline int callee_is_compared(const struct callee_watch *watch, u64 rip)
 {
 	u8 code[X86_CODE_MAX];
 
@@ -88,7 +92,7 @@ static inline bool callee_is_elsewhere(const struct callee_watch *watch, u64 rip
 }
 
 /* Was the entry read already by this call? */
-static __attribute__((noinline)) int callee_is_anew(struct callee_watch *watch)
+static inline int callee_is_anew(struct callee_watch *watch)
 {
 	u64 words[CALLEE_STAMP], sum;
 
@@ -110,10 +114,24 @@ static inline bool callee_is_at(const struct callee_watch *watch, const struct f
 	       (watch->nat > 1 && where == watch->at[1].where && f->detail == watch->at[1].detail);
 }
 
-/* Where the innermost frame of a call is in a chunk: behind the reason, and what may precede it. */
+/* Frames that are no code, in front of all others: the arguments, the reason. */
+static inline u64 callee_heads(const struct slot *slot, const struct callee_watch *watch)
+{
+	return (slot->head.reason ? 1 : 0) + (watch->values && !watch->function ? 1 : 0);
+}
+
+/* Their frames; what the arguments are is not known yet. */
+static inline int callee_head(struct slot *slot, const struct callee_watch *watch)
+{
+	if (watch->values && !watch->function)
+		walk_push(&slot->walk, frame_where(FRAME_OBJECT, RUNTIME_NATIVE, 0, 0), 0);
+	return event_reason(slot);
+}
+
+/* Where the innermost frame of a call is in a chunk: behind what is no code, and what may precede it. */
 static inline u64 callee_at(const struct slot *slot, const struct callee_watch *watch, const struct stack_record *chunk)
 {
-	u64 at = slot->head.reason ? 1 : 0;
+	u64 at = callee_heads(slot, watch);
 
 	if (watch->lead && frame_kind(&chunk->frame[at]) == FRAME_NATIVE)
 		at++;
@@ -121,6 +139,8 @@ static inline u64 callee_at(const struct slot *slot, const struct callee_watch *
 		at++;
 	return at;
 }
+
+#define CALLEE_AT_MAX 5
 
 /* Is the innermost frame of a walk, but for the reason, that of the function as it begins? */
 static __attribute__((noinline)) int callee_begins(struct slot *slot, const struct callee_watch *watch)
@@ -133,7 +153,7 @@ static __attribute__((noinline)) int callee_begins(struct slot *slot, const stru
 		return false;
 	at = callee_at(slot, watch, chunk);
 	WALK_BARRIER(at);
-	return at < 4 && callee_is_at(watch, &chunk->frame[at]);
+	return at < CALLEE_AT_MAX && callee_is_at(watch, &chunk->frame[at]);
 }
 
 #define CALLEE_REGISTERS                                                                                               \
@@ -143,17 +163,20 @@ static __attribute__((noinline)) int callee_begins(struct slot *slot, const stru
 WALK_GLOBAL int callee_is_proven(const struct callee_watch *watch)
 {
 	const u64 *regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	struct callee_counts *counts = callee_counts_here();
 	u64 at, word;
 
-	if (!watch)
+	if (!watch || !counts)
 		return false;
 	for (u32 i = 0; i < CALLEE_REGISTERS; i++)
 		if (!bpf_probe_read_kernel(&at, sizeof(at), regs + i) &&
 		        !bpf_probe_read_user(&word, sizeof(word), (void *)(at + watch->proof_at[0])) &&
 		        word == watch->proof[0] &&
 		        !bpf_probe_read_user(&word, sizeof(word), (void *)(at + watch->proof_at[1])) &&
-		        word == watch->proof[1])
+		        word == watch->proof[1]) {
+			counts->frame = at;
 			return true;
+		}
 	return false;
 }
 
@@ -169,8 +192,80 @@ static __attribute__((noinline)) int callee_starts_anew(struct slot *slot, const
 		return false;
 	walk_start(&slot->walk, slot->walk.target.chunk / each, slot->head.instance);
 	slot->deferred.stop = 0;
-	event_reason(slot);
+	callee_head(slot, watch);
 	return walk_push(&slot->walk, watch->at[0].where, watch->at[0].detail);
+}
+
+static inline u64 callee_word(const struct callee_watch *watch, u64 addr)
+{
+	u64 word = 0;
+
+	bpf_probe_read_user(&word, watch->place.half ? 4 : 8, (const void *)addr);
+	return word;
+}
+
+/* Where the call's part of its language's own stack begins. */
+static __attribute__((noinline)) u64 callee_part(const struct callee_watch *watch, u64 owner)
+{
+	const u64 *regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	u64 at = 0;
+
+	if (watch->place.reg != CALLEE_NO_REG)
+		bpf_probe_read_kernel(&at, sizeof(at), regs + watch->place.reg);
+	else
+		at = callee_word(watch, callee_word(watch, owner + watch->place.top) + watch->place.call);
+	return watch->place.half ? (u32)at : at;
+}
+
+/* Of the frame of a call that begins: the word that a cursor has for it. */
+static inline u64 callee_frame(const struct slot *slot, const struct value_places *p)
+{
+	struct callee_counts *counts = callee_counts_here();
+	u32 word = p->word;
+
+	if (!counts)
+		return 0;
+	WALK_BARRIER(word);
+	for (u32 i = 0; i < WALK_CURSORS && !counts->frame && word < 7; i++)
+		if (i < slot->walk.ncursors && slot->walk.cursor[i].key == p->cursor)
+			counts->frame = slot->walk.cursor[i].more[word];
+	return counts->frame;
+}
+
+/* Where the arguments of the call lie that begins; 0: it is not known. */
+static inline u64 callee_arguments(const struct slot *slot, const struct callee_watch *watch)
+{
+	const struct value_places *p = values_places(watch->values);
+	u32 own = watch->place.own - 1;
+	u64 at = 0;
+
+	if (!p)
+		return 0;
+	WALK_BARRIER(own);
+	if (p->base == VALUE_FRAME)
+		at = callee_frame(slot, p);
+	else if (p->base == VALUE_PLACE)
+		at = callee_part(watch, own < WALK_CURSORS ? slot->walk.cursor[own].key : 0);
+	return at ? at + (u64)(s64)p->at : 0;
+}
+
+/* The call's stack is told apart from others by what it was called with. */
+WALK_GLOBAL int callee_values(struct slot *slot, const struct callee_watch *watch)
+{
+	struct stack_record *chunk;
+	u32 number;
+	u64 key;
+
+	if (!slot || !watch || !watch->values)
+		return 0;
+	number = slot->walk.target.chunk;
+	values_take(watch->values, callee_arguments(slot, watch));
+	key = values_count(slot->head.tgid, watch->each);
+	chunk = bpf_map_lookup_elem(&chunks, &number);
+	if (chunk)
+		chunk->frame[0].detail = key;
+	slot->head.hash = walk_mix(slot->head.hash, key);
+	return 0;
 }
 
 /* A hit is over. Is it a call? Then it counts. */
@@ -190,6 +285,7 @@ static __attribute__((noinline)) int callee_counts_as(struct slot *slot, struct 
 	counts->calls++;
 	__sync_fetch_and_add(&watch->calls, 1);
 	counts->stand_for += watch->each;
+	callee_values(slot, watch);
 	return true;
 }
 
@@ -230,26 +326,11 @@ static __attribute__((noinline)) struct callee_line *callee_line_of(u32 function
 	return bpf_map_lookup_elem(&callee_lines, &key);
 }
 
-static __attribute__((noinline)) u64 callee_word(const struct callee_watch *watch, u64 addr)
-{
-	u64 word = 0;
-
-	bpf_probe_read_user(&word, watch->place.half ? 4 : 8, (const void *)addr);
-	return word;
-}
-
 /* How deep in a stack of the language's own the hit is. */
 static __attribute__((noinline)) u64 callee_depth_of(const struct callee_watch *watch, u64 owner)
 {
-	const u64 *regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
-	u64 at = 0, link;
+	u64 at = callee_part(watch, owner), link;
 
-	if (watch->place.reg != CALLEE_NO_REG)
-		bpf_probe_read_kernel(&at, sizeof(at), regs + watch->place.reg);
-	else
-		at = callee_word(watch, callee_word(watch, owner + watch->place.top) + watch->place.call);
-	if (watch->place.half)
-		at = (u32)at;
 	link = watch->place.moved ? callee_word(watch, at - (watch->place.half ? 4 : 8)) : 0;
 	if (link && (link & 7) == watch->place.moved)
 		at -= link & ~7ull;
@@ -257,7 +338,7 @@ static __attribute__((noinline)) u64 callee_depth_of(const struct callee_watch *
 }
 
 /* As deep as there are calls. The one that ends is counted no more. */
-static __attribute__((noinline)) u64 callee_counted(const struct callee_watch *watch)
+static inline u64 callee_counted(const struct callee_watch *watch)
 {
 	s32 calls = 0;
 
@@ -275,7 +356,7 @@ WALK_GLOBAL int callee_place(const struct slot *slot, const struct callee_watch 
 		return 0;
 	own = watch->place.own - 1;
 	counts->who = (u32)bpf_get_current_pid_tgid();
-	counts->depth = slot->walk.nframes - (slot->head.reason ? 1 : 0);
+	counts->depth = slot->walk.nframes - callee_heads(slot, watch);
 	if (watch->counter)
 		counts->depth = callee_counted(watch);
 	WALK_BARRIER(own);
@@ -415,7 +496,7 @@ static __attribute__((noinline)) int callee_ends(struct slot *slot, const struct
 		return false;
 	at = callee_at(slot, watch, chunk);
 	WALK_BARRIER(at);
-	if (at >= 4)
+	if (at >= CALLEE_AT_MAX)
 		return false;
 	f = &chunk->frame[at];
 	return (f->where & ~(0xffull << FRAME_ADDR_BITS)) == watch->at[0].where &&
@@ -468,7 +549,7 @@ static __attribute__((noinline)) struct slot *callee_slot(const struct callee_wa
 	counts->slot = number;
 	slot->head.value = watch->function ? 0 : watch->each;
 	slot->head.reason = watch->reason;
-	event_reason(slot);
+	callee_head(slot, watch);
 	return slot;
 }
 
@@ -482,7 +563,7 @@ static __attribute__((noinline)) int callee_time(u64 begin)
 }
 
 /* Tells user space that a function gets other code. */
-static __attribute__((noinline)) int callee_changes(u64 addr, u64 now)
+static inline int callee_changes(u64 addr, u64 now)
 {
 	struct callee_change change = {
 	        .type = RECORD_EVENT, .tgid = tgid_of(bpf_get_current_task_btf()), .addr = addr, .at = now};
@@ -501,6 +582,7 @@ WALK_GLOBAL int callee_begin(struct callee_watch *watch, u64 addr, u64 rip, u64 
 	if (counts->again)
 		return (int)counts->slot;
 	counts->traps++;
+	counts->frame = 0;
 	if (watch->exit == CALLEE_CHANGES)
 		return callee_changes(addr, now);
 	if (watch->exit == CALLEE_FALLS)

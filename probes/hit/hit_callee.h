@@ -51,7 +51,7 @@ struct callee_watch {
 	u32 nproof;   /* 0, or 2 */
 	u32 compared; /* by code that does not begin a call; 0: by none */
 	u32 lead;     /* native frames that may precede at[] */
-	u32 reserved;
+	u32 values;   /* the number by which its arguments are told (hit_values.h); 0: they are not */
 	u32 function; /* its number, where calls are measured; 0: they are counted */
 	u32 exit;     /* enum callee_exit */
 	struct callee_place place;
@@ -88,6 +88,7 @@ struct callee_counts {  /* one for each CPU */
 	u64 slot;       /* of the hit that is looked at, */
 	u64 again;      /* which is walked a second time */
 	u64 who, depth; /* of that hit: whose stack, how deep */
+	u64 frame;      /* the call's, if a register proved it; else 0 */
 };
 
 #endif

@@ -184,3 +184,19 @@ void callee_inlined(const struct process *p, const char *view, const struct runt
 			calls->inlined(instance->data, &seen, of, add, ctx);
 	}
 }
+
+void callee_value(const struct process *p, const char *view, const struct runtime_value *v, FILE *out)
+{
+	struct runtime_process seen = process_view(p);
+
+	for (u32 i = 0; i < p->ninstances; i++) {
+		const struct instance *instance = &p->instances[i];
+		const struct runtime_calls_ops *calls = instance->ops->calls;
+
+		if (!instance->data || !calls || !calls->value || strcmp(instance->ops->view, view) != 0)
+			continue;
+		calls->value(instance->data, &seen, v, out);
+		return;
+	}
+	putc('?', out);
+}

@@ -37,4 +37,7 @@ const char *callee_form(const char *view);
 void callee_inlined(const struct process *p, const char *view, const struct runtime_callee *of,
         void (*add)(void *ctx, const char *into), void *ctx);
 
+/* Writes an argument as the view's language does; "?" if none of the process's runtimes can. */
+void callee_value(const struct process *p, const char *view, const struct runtime_value *v, FILE *out);
+
 #endif

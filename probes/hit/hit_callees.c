@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hit_arguments.h"
 #include "hit_callee.h"
 #include "hit_callee_match.h"
 #include "hit_latency.h"
@@ -68,7 +69,8 @@ struct hit_callees {
 	u32 nforms;
 	struct looked *looked;
 	u32 nlooked;
-	struct hit_latency *latency; /* NULL: calls are counted */
+	struct hit_latency *latency;     /* NULL: calls are counted */
+	struct hit_arguments *arguments; /* NULL: they are not told */
 	u32 found[HIT_SPECS_MAX];
 	const char *unseen_why[HIT_SPECS_MAX];
 	u64 calls[HIT_SPECS_MAX]; /* of forms that are not watched any more */
@@ -105,7 +107,7 @@ void hit_callees_prepare(struct object *o, const struct hit_options *options)
 }
 
 struct error *hit_callees_create(const struct event_host *host, const struct hit_options *options,
-        struct hit_latency *latency, struct hit_callees **ret)
+        struct hit_latency *latency, struct hit_arguments *arguments, struct hit_callees **ret)
 {
 	struct hit_callees *c = calloc(1, sizeof(*c));
 
@@ -114,6 +116,7 @@ struct error *hit_callees_create(const struct event_host *host, const struct hit
 	c->host = host;
 	c->options = options;
 	c->latency = latency;
+	c->arguments = arguments;
 	c->each = 1;
 	*ret = c;
 	return NULL;
@@ -195,9 +198,9 @@ static struct callee_place place_of(const struct runtime_place *place)
 	        .moved = place->moved};
 }
 
-/* Tells BPF what a hit must find. */
+/* Tells BPF what a hit must find. numbers: of the function where it is measured, and where its arguments are told. */
 static struct error *tell(
-        struct hit_callees *c, const struct form *f, u32 i, const struct process *p, u32 function, u64 until)
+        struct hit_callees *c, const struct form *f, u32 i, const struct process *p, const u32 numbers[2], u64 until)
 {
 	int map = bpf_map__fd(object_skeleton(c->host->object)->maps.callees);
 	u64 stamp[RUNTIME_CALL_STAMP];
@@ -211,7 +214,8 @@ static struct error *tell(
 	        .nproof = i ? 0 : f->callee.nproof,
 	        .code_from = i || f->callee.executed ? 0 : f->callee.code_from,
 	        .code_to = i || f->callee.executed ? 0 : f->callee.code_to,
-	        .function = function,
+	        .function = numbers[0],
+	        .values = numbers[1],
 	        .loose = f->callee.loose_detail,
 	        .lead = f->callee.lead,
 	        .beside = f->callee.beside,
@@ -243,15 +247,17 @@ static struct error *tell(
 static struct error *open_watch(struct hit_callees *c, struct form *f, u64 until)
 {
 	const struct process *p = targets_find(c->host->targets, f->process);
-	u32 n = c->latency ? 1 + exits_of(&f->callee) : 1, function = 0;
+	u32 n = c->latency ? 1 + exits_of(&f->callee) : 1, numbers[2] = {0};
 	struct error *err = NULL;
 
 	if (f->watch[0] || !p || p->dead)
 		return NULL;
 	if (c->latency)
-		err = hit_latency_add_callee(c->latency, f->callee.name, &function);
+		err = hit_latency_add_callee(c->latency, f->callee.name, &numbers[0]);
+	if (!err && c->arguments)
+		err = hit_arguments_add(c->arguments, p, c->options->spec[f->spec].language, &f->callee, &numbers[1]);
 	for (u32 i = n; !err && i-- > 0;) { /* exits first: a call that is entered then has all of them */
-		err = tell(c, f, i, p, function, until);
+		err = tell(c, f, i, p, numbers, until);
 		if (!err)
 			err = thread_watch_open(&(struct thread_watch_options){.pid = p->pid,
 			                                .addr = address(f, i),

@@ -14,12 +14,13 @@
 #include "probes/event.h"
 
 struct hit_callees;
+struct hit_arguments;
 struct hit_latency;
 
 void hit_callees_prepare(struct object *o, const struct hit_options *options);
-/* latency: where calls are measured, else NULL; outlives it. */
+/* latency: where calls are measured, else NULL; arguments: where they are told, else NULL. Both outlive it. */
 struct error *hit_callees_create(const struct event_host *host, const struct hit_options *options,
-        struct hit_latency *latency, struct hit_callees **ret);
+        struct hit_latency *latency, struct hit_arguments *arguments, struct hit_callees **ret);
 void hit_callees_destroy(struct hit_callees *c); /* NULL is fine */
 /*
  * Looks for functions where that is due, and steers. An error says what a spec may not mean, or why nothing is watched.

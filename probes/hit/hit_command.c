@@ -7,10 +7,15 @@
 #include "probes/hit/hit.h"
 #include "probes/hit/hit_slow.h"
 
-enum { LATENCY_OVER = EVENT_KEY, HIT_LIST };
+enum { LATENCY_OVER = EVENT_KEY, HIT_LIST, HIT_ARGUMENTS };
 
 static const struct setting latency_own[] = {
         {LATENCY_OVER, SETTING_OF(struct hit_options, over_ns), .name = "--over"},
+        {0},
+};
+
+static const struct setting hit_own[] = {
+        {HIT_ARGUMENTS, SETTING_OF(struct hit_options, arguments), .on = true},
         {0},
 };
 
@@ -26,6 +31,13 @@ static struct error *check_probe(struct run_request *r, bool recorded)
 {
 	const struct hit_options *o = r->own;
 
+	for (u32 i = 0; o->arguments && i < o->n; i++)
+		if (!o->spec[i].language)
+			return error_hint(
+			        error_new(ERROR_USAGE, "-e %s: --arguments shows those of functions of Python",
+			                o->spec[i].text),
+			        "of others `yrt y` shows them: yrt y -e '_map long n[_stack, long]; _probe "
+			        "libc:malloc { n[_stack, _arg(0)]++; }'");
 	if (o->n)
 		return NULL;
 	return error_hint(error_new(ERROR_USAGE, "no probe was given"),
@@ -79,6 +91,9 @@ static const struct event_option probe_first[] = {
                 "FILE:FUNCTION, FUNCTION, FILE+0xADDRESS, PROVIDER:PROBE (USDT), CATEGORY:TRACEPOINT, "
                 "python:MODULE.FUNCTION, lua:FILE:FUNCTION, lua:FILE:LINE, perl:PACKAGE::SUB, java:CLASS.METHOD or "
                 "go:FUNCTION; up to 16. In FILE:FUNCTION * stands for any letters: up to 64 functions"},
+        {HIT_ARGUMENTS, "arguments", NULL,
+                "calls of Python functions by their arguments: each set of values is a frame, and the most frequent "
+                "are listed"},
         {HIT_LIST, "list", NULL, "list what -e takes, for -p and patterns, as `yrt functions` does"},
         {0},
 };
@@ -94,6 +109,7 @@ static const struct event_example probe_examples[] = {
         {"yrt @ -e sched:sched_process_exec -s -p 4242", "a tracepoint: who starts programs"},
         {"yrt @ -e python:gc__start -p 4242", "a USDT probe, by its provider and name"},
         {"yrt @ -e python:orders.views.checkout -p 4242", "a function of Python"},
+        {"yrt @ -e python:orders.views.checkout --arguments -p 4242", "with which arguments"},
         {"yrt @ -e lua:access.lua:handle -p 4242", "one of Lua, by the end of its file's path"},
         {"yrt @ -e perl:Shop::Order::place -p 4242", "a sub of Perl"},
         {"yrt @ -e java:com.shop.OrderService.place -p 4242", "a method of Java"},
@@ -123,6 +139,7 @@ const struct event_command hit_command = {
                 "yrt says when it does either. Ctrl-C ends the run early and keeps the result.",
         .size = sizeof(struct hit_options),
         .first = probe_first,
+        .own = hit_own,
         .option = take_probe,
         .check = check_probe,
         .explain = explain_probe,

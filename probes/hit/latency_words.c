@@ -5,6 +5,7 @@
 #include "probes/event_command.h"
 #include "probes/loss.h"
 #include "probes/hit/hit.h"
+#include "probes/hit/hit_arguments.h"
 #include "probes/hit/hit_slow.h"
 #include "probes/hit/latency_times.h"
 #include "probes/wait/wait_reason.h"
@@ -44,11 +45,35 @@ static json_t *hit_json(const struct sampler_stats *st)
 {
 	json_t *ret = json_object();
 
-	add_unseen(ret, &((const struct hit_summary *)st->of_event)->unseen);
+	const struct hit_summary *summary = st->of_event;
+	json_t *calls = json_array();
+	char text[TEXT_CLEAN];
+
+	add_unseen(ret, &summary->unseen);
+	for (u32 i = 0; i < summary->ncalls; i++) {
+		text_clean(summary->calls[i].text, text);
+		json_array_append_new(
+		        calls, json_pack("{s:s, s:I}", "call", text, "hits", (json_int_t)summary->calls[i].calls));
+	}
+	json_object_set_new(ret, "calls", calls);
 	return ret;
 }
 
-const struct event_words hit_words = {.key = "probe", .losses = hit_losses, .json = hit_json};
+/* Calls by their arguments, the most frequent. */
+static void hit_print(FILE *out, const struct sampler_stats *st)
+{
+	const struct hit_summary *summary = st->of_event;
+	char text[TEXT_CLEAN];
+
+	for (u32 i = 0; i < summary->ncalls && i < SHOWN; i++) {
+		text_clean(summary->calls[i].text, text);
+		fprintf(out, "%10lu  %s\n", summary->calls[i].calls, text);
+	}
+	if (summary->ncalls > SHOWN)
+		fprintf(out, "%10s  and %u more in the page and in --stats\n", "", summary->ncalls - SHOWN);
+}
+
+const struct event_words hit_words = {.key = "probe", .print = hit_print, .losses = hit_losses, .json = hit_json};
 
 static const struct latency_stats *counts_of(const struct sampler_stats *st)
 {

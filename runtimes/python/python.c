@@ -8,6 +8,7 @@
 #include "python_alloc.h"
 #include "python_async.h"
 #include "python_calls.h"
+#include "python_values.h"
 #include "python_check.h"
 #include "python_fatal.h"
 #include "python_fold.h"
@@ -338,7 +339,18 @@ static struct error *list_calls(void *data, const struct runtime_process *p, con
 	               : NULL;
 }
 
-static const struct runtime_calls_ops calls = {.form = "python:MODULE.FUNCTION", .list = list_calls};
+static void write_value(void *data, const struct runtime_process *p, const struct runtime_value *v, FILE *out)
+{
+	struct python_instance *instance = data;
+	const struct python_image *image = instance->image;
+	u32 left = PYTHON_VALUE_READS;
+	struct python_reader r = {.mem = p->memory, .l = image->layout, .version = image->version, .left = &left};
+
+	python_value(&r, image, instance->bias, v, out);
+}
+
+static const struct runtime_calls_ops calls = {
+        .form = "python:MODULE.FUNCTION", .list = list_calls, .value = write_value};
 
 static const struct runtime_tasks_ops tasks = {.kind = "asyncio task", .kinds = "asyncio tasks", .list = list_tasks};
 

@@ -6,6 +6,7 @@
 
 #include "grow.h"
 #include "python_objects.h"
+#include "python_values.h"
 #include "table.h"
 
 #define V3_11 0x030b0000
@@ -321,6 +322,7 @@ static struct error *add_code(struct looking *k, u64 code, const char *module, c
 		c.stamp = code + l->co_code.at - 40;
 	c.compared = k->r.version < V3_13 ? 0 : k->r.version < V3_14 ? RESUME_313 : RESUME_314;
 	find_exits(k, code, &c);
+	python_places(&k->r, k->image, k->bias, code, flags, &c);
 	return k->add(k->ctx, &c);
 }
 

@@ -24,6 +24,11 @@ static const struct copies_variable variables[] = {
         {"PyBytes_Type", offsetof(struct python_image, types.bytes)},
         {"PyUnicode_Type", offsetof(struct python_image, types.str)},
         {"PyFunction_Type", offsetof(struct python_image, types.function)},
+        {"PyLong_Type", offsetof(struct python_image, types.integer)},
+        {"PyBool_Type", offsetof(struct python_image, types.boolean)},
+        {"PyFloat_Type", offsetof(struct python_image, types.real)},
+        {"PyList_Type", offsetof(struct python_image, types.list)},
+        {"PyDict_Type", offsetof(struct python_image, types.dict)},
         {"PyCoro_Type", offsetof(struct python_image, coro_type)},
         {"_PyRuntime", offsetof(struct python_image, runtime)},
 };

@@ -77,7 +77,7 @@ struct python_image {
 	u64 frame_type;        /* PyFrame_Type, up to 3.10 */
 	u64 coro_type;         /* PyCoro_Type */
 	struct {
-		u64 type, tuple, bytes, str, function;
+		u64 type, tuple, bytes, str, function, integer, boolean, real, list, dict;
 	} types; /* PyType_Type … */
 };
 

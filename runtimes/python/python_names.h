@@ -26,6 +26,9 @@ struct python_str_state {
 
 struct python_str_state python_str_state(u32 bits); /* of PyASCIIObject.state; in python_str.c */
 
+/* n characters of so many bytes each as UTF-8, cut at size. In python_str.c. */
+void python_str_encode(const u8 *chars, u32 n, u32 kind, char *ret, size_t size);
+
 /* A str of the target as UTF-8, cut at size; false: it is none, or unreadable. In python_str.c. */
 bool python_str(struct memory *mem, const struct python_layout *l, u64 addr, char *ret, size_t size);
 

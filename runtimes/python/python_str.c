@@ -44,7 +44,7 @@ static u32 printable(u32 c)
 	return !c || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff ? 0xfffd : c;
 }
 
-static void encode(const u8 *chars, u32 n, u32 kind, char *ret, size_t size)
+void python_str_encode(const u8 *chars, u32 n, u32 kind, char *ret, size_t size)
 {
 	size_t len = 0;
 
@@ -74,6 +74,6 @@ bool python_str(struct memory *mem, const struct python_layout *l, u64 addr, cha
 	if (n && !memory_read(mem, chars, (size_t)n * state.kind,
 	                 addr + (state.ascii ? l->str_ascii.at : l->str_compact.at)))
 		return false;
-	encode(chars, n, state.kind, ret, size);
+	python_str_encode(chars, n, state.kind, ret, size);
 	return true;
 }

@@ -46,6 +46,8 @@ WALK_GLOBAL int python_object(struct walk *w)
 		return STOP_VM_ABSENT;
 	if (words[0] != vm->frame_type)
 		return STOP_VM_BROKEN;
+	if (!c->more[3])
+		c->more[3] = c->at;
 	code = py_word_at(words, vm->f_code - vm->ob_type);
 	lasti = py_half_at(words, vm->f_instr - vm->ob_type);
 	c->at = py_word_at(words, vm->f_previous - vm->ob_type);
@@ -233,6 +235,8 @@ WALK_GLOBAL int python_one(struct walk *w, const struct python_vm *vm, struct wa
 		i = (u64)found;
 	}
 	c->more[2] = at;
+	if (!c->more[3])
+		c->more[3] = at;
 	if (vm->linkage == PYTHON_ENTRY_FLAG)
 		stop = py_is_last_by_flag(w, vm, at, i, &last);
 	else

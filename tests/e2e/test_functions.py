@@ -96,6 +96,33 @@ def test_python_several():
             "[python:__main__.recursive]": counts["recursive"]}, seen
 
 
+def test_python_arguments():
+    """Each value of each kind of argument, with the calls that had it; in stacks and in the list."""
+    with python() as program:
+        name = "python:__main__.takes"
+        result, counts = probed(program, name, words=["values"], flags=["--arguments"])
+        due = {f"__main__.{word}": n for word, n in counts.items() if word.startswith("takes(")}
+        wide = next(text for text in due if "xxx" in text)  # how much of a text is read depends on its head
+        calls = {call["call"]: call["hits"] for call in result.expect().stats["probe"]["calls"]}
+        shown = next((text for text in calls if "xxx" in text), "")
+        assert re.search(r"'x{70,90}'\.\.\.", shown), calls
+        due[shown] = due.pop(wide)
+        assert calls == due, {k: (due.get(k), calls.get(k)) for k in due.keys() | calls.keys() if due.get(k) != calls.get(k)}
+        leaves = {}
+        for frames, n in result.stacks:
+            leaves[frames[-1]] = leaves.get(frames[-1], 0) + n
+            assert any(frame.startswith("takes (") for frame in frames[-3:-1]), frames
+        assert leaves == due, leaves
+        assert "__main__.takes(value = 'many'" in result.stderr, result.stderr
+        yield f"{len(calls)} kinds of values"
+        result, _ = probed(program, "python:__main__.encloses", words=["values"], flags=["--arguments"])
+        (call,) = result.expect().stats["probe"]["calls"]
+        first = "7" if versions(program) >= (3, 11) else "?"  # older Pythons put it into a cell before
+        assert call == {"call": f"__main__.encloses(n = {first}, word = 'word')", "hits": 3}, call
+        result = yrt.run("probe", "-e", "libc:malloc", "--arguments", "-p", program.pid, "-d", 1)
+        yrt.clear(result, yrt.USAGE, "--arguments", "yrt y")
+
+
 def test_never_called():
     """A function that is there and was not called is not one that is missing."""
     with python() as program:

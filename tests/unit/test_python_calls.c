@@ -11,6 +11,7 @@
 #include "runtime.h"
 #include "runtimes/python/python_calls.h"
 #include "runtimes/python/python_image.h"
+#include "runtimes/python/python_values.h"
 
 #define HEAD          16
 #define FUNCTION_TYPE (PYTHON_HEAP + 32)
@@ -213,6 +214,89 @@ static void test_hostile(void **state)
 	free(whole);
 }
 
+/* "text" as a value of this type, with these bytes behind its head. */
+static void written(struct listing *k, u64 type, const void *bytes, u32 size, char *ret)
+{
+	u32 left = PYTHON_VALUE_READS;
+	struct python_reader r = {
+	        .mem = &k->p->f->memory, .l = &k->p->layout, .version = k->image.version, .left = &left};
+	u8 object[VALUE_BYTES] = {0};
+	struct runtime_value v = {.word = PYTHON_HEAP, .type = type, .bytes = object, .size = size};
+	char *text;
+	size_t n;
+	FILE *out = open_memstream(&text, &n);
+
+	memcpy(object + HEAD, bytes, size > HEAD ? size - HEAD : 0);
+	python_value(&r, &k->image, 0, &v, out);
+	fclose(out);
+	snprintf(ret, 256, "%s", text);
+	free(text);
+}
+
+/* Objects as they were read; then bytes that no object has. */
+static void test_values(void **state)
+{
+	static const u64 minus[] = {-2ull, 5 | 1ull << 32}, wrong[] = {1ull << 63, 0};
+	struct listing *k = *state;
+	u8 bytes[VALUE_BYTES], seed = 1;
+	double real = 0.1;
+	char text[256];
+
+	k->image.types.integer = 1000;
+	k->image.types.real = 1001;
+	k->image.types.str = 1002;
+	k->image.types.bytes = 1003;
+	k->image.types.list = 1004;
+	written(k, 1000, minus, 32, text);
+	assert_string_equal(text, "-1073741829");
+	written(k, 1000, wrong, 32, text);
+	assert_string_equal(text, "<int of 9223372036854775808 digits of 30 bits>");
+	written(k, 1001, &real, 24, text);
+	assert_string_equal(text, "0.1");
+	written(k, 1004, minus, 24, text);
+	assert_string_equal(text, "<list of 18446744073709551614>");
+	written(k, 0, minus, 0, text); /* an empty slot */
+	assert_string_equal(text, "?");
+	written(k, 12345, minus, 0, text); /* a type that is not there */
+	assert_string_equal(text, "?");
+	for (u32 i = 0; i < ROUNDS; i++) {
+		for (u32 b = 0; b < sizeof(bytes); b++)
+			bytes[b] = seed = (u8)(seed * 73 + 41 + i);
+		written(k, 1000 + i % 5, bytes, i % (VALUE_BYTES + 1), text);
+		assert_true(*text);
+	}
+}
+
+/* Names and number of arguments: by position, by keyword, *args and **kwargs. */
+static void test_arguments(void **state)
+{
+	struct listing *k = *state;
+	struct fake *f = k->p->f;
+	u64 names = python_fake_alloc(k->p, 24 + 8 * 4);
+	u32 counts[3] = {1, 0, 1};
+
+	fake_put(f, k->code + k->p->layout.co_filename.at - 16, names);
+	fake_put(f, names + 16, 4);
+	for (u32 i = 0; i < 4; i++)
+		fake_put(f, names + 24 + 8 * i,
+		        python_fake_ascii(k->p, (const char *[]){"self", "flag", "rest", "more"}[i]));
+	python_fake_put(k->p, k->code + k->p->layout.co_firstlineno.at - 16, counts, sizeof(counts));
+	fake_put(f, k->code + k->p->layout.co_names.at + 16, 1 | 4 | 8);
+	list(k);
+	assert_int_equal(k->last.values.n, 4);
+	assert_string_equal(k->last.arguments, "self,flag,*rest,**more");
+	assert_false(k->last.takes_more);
+	counts[0] = 7;
+	python_fake_put(k->p, k->code + k->p->layout.co_firstlineno.at - 16, counts, sizeof(counts));
+	list(k);
+	assert_int_equal(k->last.values.n, VALUES_MAX);
+	assert_true(k->last.takes_more);
+	counts[0] = UINT32_MAX;
+	python_fake_put(k->p, k->code + k->p->layout.co_firstlineno.at - 16, counts, sizeof(counts));
+	list(k);
+	assert_in_range(k->last.values.n, 0, VALUES_MAX);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -220,6 +304,8 @@ int main(void)
 	        cmocka_unit_test_setup_teardown(test_sizes, setup, teardown),
 	        cmocka_unit_test_setup_teardown(test_cycles, setup, teardown),
 	        cmocka_unit_test_setup_teardown(test_hostile, setup, teardown),
+	        cmocka_unit_test_setup_teardown(test_values, setup, teardown),
+	        cmocka_unit_test_setup_teardown(test_arguments, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hit_arguments.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hit_callee_match.h"
+#include "probes/object.h"
+#include "probes/targets.h"
+#include "sample.skel.h"
+#include "unwind/cleanup.h"
+#include "unwind/grow.h"
+#include "unwind/table.h"
+
+#define TEXTS_MAX 65536 /* of a run */
+
+struct function {
+	u32 process;
+	u64 entry;
+	const char *view;
+	char *name, *arguments; /* owned */
+	bool takes_more;
+};
+
+struct hit_arguments {
+	const struct event_host *host;
+	struct function functions[VALUES_FUNCTIONS];
+	u32 n;
+	struct table texts; /* by key: a string, owned */
+	u32 ntexts;
+};
+
+void hit_arguments_prepare(struct object *o)
+{
+	struct sample *skel = object_skeleton(o);
+
+	bpf_map__set_max_entries(skel->maps.values_functions, VALUES_FUNCTIONS);
+	bpf_map__set_max_entries(skel->maps.values_known, VALUES_KNOWN);
+}
+
+struct error *hit_arguments_create(const struct event_host *host, struct hit_arguments **ret)
+{
+	struct hit_arguments *a = calloc(1, sizeof(*a));
+
+	if (!a)
+		return &error_no_memory;
+	a->host = host;
+	*ret = a;
+	return NULL;
+}
+
+void hit_arguments_destroy(struct hit_arguments *a)
+{
+	if (!a)
+		return;
+	for (u32 i = 0; i < a->n; i++) {
+		free(a->functions[i].name);
+		free(a->functions[i].arguments);
+	}
+	for (size_t i = 0; i < a->texts.capacity; i++)
+		if (a->texts.entries[i].key)
+			free((void *)(uintptr_t)a->texts.entries[i].value);
+	table_free(&a->texts);
+	free(a);
+}
+
+struct error *hit_arguments_add(struct hit_arguments *a, const struct process *p, const char *view,
+        const struct runtime_callee *callee, u32 *number)
+{
+	struct function *f = &a->functions[a->n];
+
+	*number = 0;
+	if (callee->values.base == VALUE_NOWHERE)
+		return NULL;
+	for (u32 i = 0; i < a->n; i++)
+		if (a->functions[i].process == p->number && a->functions[i].entry == callee->entry &&
+		        !strcmp(a->functions[i].name, callee->name)) {
+			*number = i + 1;
+			return NULL;
+		}
+	if (a->n == VALUES_FUNCTIONS)
+		return NULL;
+	*f = (struct function){.process = p->number,
+	        .entry = callee->entry,
+	        .view = view,
+	        .name = strdup(callee->name),
+	        .arguments = strdup(callee->arguments),
+	        .takes_more = callee->takes_more};
+	if (!f->name || !f->arguments)
+		return &error_no_memory;
+	if (bpf_map_update_elem(bpf_map__fd(object_skeleton(a->host->object)->maps.values_functions), &a->n,
+	            &callee->values, BPF_ANY))
+		return error_errno(errno, "cannot tell BPF of a function's arguments");
+	*number = ++a->n;
+	return NULL;
+}
+
+/* "name = value", the names one after the other. */
+static void write_arguments(
+        const struct hit_arguments *a, const struct function *f, const struct values_record *r, FILE *out)
+{
+	const struct process *p = targets_find(a->host->targets, f->process);
+	const char *name = f->arguments;
+
+	for (u32 i = 0; i < r->n && i < VALUES_MAX; i++) {
+		struct runtime_value v = {.word = r->word[i],
+		        .type = r->kind[i],
+		        .bytes = r->bytes[i],
+		        .size = r->size[i] <= VALUE_BYTES ? r->size[i] : 0};
+		size_t len = strcspn(name, ",");
+
+		fputs(i ? ", " : "", out);
+		if (len)
+			fprintf(out, "%.*s = ", (int)len, name);
+		name += len + (name[len] == ',');
+		if (p && !p->dead)
+			callee_value(p, f->view, &v, out);
+		else
+			putc('?', out);
+	}
+	fputs(f->takes_more && r->n ? ", ..." : "", out);
+}
+
+struct error *hit_arguments_record(struct hit_arguments *a, const struct values_record *r)
+{
+	char *text = NULL;
+	struct error *err;
+	size_t size;
+	FILE *out;
+
+	if (!r->key || !r->function || r->function > a->n || a->ntexts == TEXTS_MAX || table_get(&a->texts, r->key))
+		return NULL;
+	out = open_memstream(&text, &size);
+	if (!out)
+		return &error_no_memory;
+	fprintf(out, "%s(", a->functions[r->function - 1].name);
+	write_arguments(a, &a->functions[r->function - 1], r, out);
+	putc(')', out);
+	fclose(out);
+	if (!text)
+		return &error_no_memory;
+	err = table_put(&a->texts, r->key, (u64)(uintptr_t)text);
+	if (err)
+		free(text);
+	a->ntexts += !err;
+	return err;
+}
+
+const char *hit_arguments_text(const struct hit_arguments *a, u64 key)
+{
+	const u64 *known = key ? table_get(&a->texts, key) : NULL;
+
+	return known ? (const char *)(uintptr_t)*known : NULL;
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(((const struct hit_call_count *)a)->text, ((const struct hit_call_count *)b)->text);
+}
+
+static int by_calls(const void *a, const void *b)
+{
+	u64 left = ((const struct hit_call_count *)a)->calls, right = ((const struct hit_call_count *)b)->calls;
+
+	return left < right ? 1 : left > right ? -1 : by_text(a, b);
+}
+
+/* Different keys may have the same text: of an object only its class is told. */
+static u32 join(struct hit_call_count *all, u32 n)
+{
+	u32 left = 0;
+
+	qsort(all, n, sizeof(*all), by_text);
+	for (u32 i = 0; i < n; i++)
+		if (left && !strcmp(all[left - 1].text, all[i].text))
+			all[left - 1].calls += all[i].calls;
+		else
+			all[left++] = all[i];
+	qsort(all, left, sizeof(*all), by_calls);
+	return left;
+}
+
+struct error *hit_arguments_counts(struct hit_arguments *a, struct hit_call_count **ret, u32 *n)
+{
+	int map = bpf_map__fd(object_skeleton(a->host->object)->maps.values_known);
+	struct hit_call_count *all = calloc(VALUES_KNOWN, sizeof(*all));
+	u64 key, *at = NULL, calls;
+
+	*n = 0;
+	*ret = all;
+	if (!all)
+		return &error_no_memory;
+	for (; *n < VALUES_KNOWN && !bpf_map_get_next_key(map, at, &key); at = &key) {
+		all[*n].text = hit_arguments_text(a, key);
+		if (all[*n].text && !bpf_map_lookup_elem(map, &key, &calls))
+			all[(*n)++].calls = calls;
+	}
+	*n = join(all, *n);
+	return NULL;
+}

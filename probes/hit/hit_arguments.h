@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Calls of a language's functions with their arguments, as text: what BPF has read of them (hit_values.h), in the
+ * language's words.
+ */
+#ifndef YRT_HIT_ARGUMENTS_H
+#define YRT_HIT_ARGUMENTS_H
+
+#include "hit_values.h"
+#include "probes/event.h"
+#include "unwind/process/process.h"
+#include "unwind/runtime_calls.h"
+
+struct hit_call_count {
+	const char *text; /* "orders.views.checkout(id = 3)", hostile */
+	u64 calls;
+};
+
+struct hit_arguments; /* of a run */
+
+void hit_arguments_prepare(struct object *o);
+struct error *hit_arguments_create(const struct event_host *host, struct hit_arguments **ret);
+void hit_arguments_destroy(struct hit_arguments *a); /* NULL is fine */
+/* *number: for BPF; 0: its arguments cannot be told, or there is no room for more functions. */
+struct error *hit_arguments_add(struct hit_arguments *a, const struct process *p, const char *view,
+        const struct runtime_callee *callee, u32 *number);
+/* A struct values_record. */
+struct error *hit_arguments_record(struct hit_arguments *a, const struct values_record *record);
+/* The call of this key; NULL: it is not known, or there was no room for it. */
+const char *hit_arguments_text(const struct hit_arguments *a, u64 key);
+/* All calls by their texts, the most frequent first; *n of them. malloc'd, texts live as long as `a`. */
+struct error *hit_arguments_counts(struct hit_arguments *a, struct hit_call_count **ret, u32 *n);
+
+#endif

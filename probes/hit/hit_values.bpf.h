@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* Reads the arguments of a call as it begins. Each slot takes up to four reads, of at most 128 bytes. */
+#ifndef YRT_HIT_VALUES_BPF_H
+#define YRT_HIT_VALUES_BPF_H
+
+#include "hit/hit_values.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct values_record);
+} values_scratch SEC(".maps");
+
+struct { /* sized where arguments are wanted, as the next: by number of the function */
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct value_places);
+} values_functions SEC(".maps");
+
+struct { /* keys that user space was told, and how many calls had them */
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, u64);
+	__type(value, u64);
+} values_known SEC(".maps");
+
+static inline struct values_record *values_here(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&values_scratch, &zero);
+}
+
+static inline struct value_places *values_places(u32 function)
+{
+	u32 number = function - 1;
+
+	return bpf_map_lookup_elem(&values_functions, &number);
+}
+
+/* How much of a text is read: all of it, or as much as there is room for. */
+static inline u32 values_extent(const struct values_record *r, const struct value_shape *s, u32 i)
+{
+	const u64 *words = (const u64 *)r->bytes[i];
+	u32 length = (u32)words[s->length_at >> 3 & (VALUE_BYTES / 8 - 1)], to;
+
+	if (length > VALUE_BYTES)
+		length = VALUE_BYTES;
+	if (s->narrow && !(r->bytes[i][s->narrow_at & (VALUE_BYTES - 1)] & s->narrow))
+		length = 4 * length + VALUE_WIDE_HEAD;
+	to = s->data_at + length;
+	return to < VALUE_BYTES ? to : VALUE_BYTES;
+}
+
+/* The object of slot i, at `at`. */
+static inline void values_object(struct values_record *r, const struct value_shape *s, u32 i, u64 at)
+{
+	u32 to = s->to;
+
+	WALK_BARRIER(to);
+	if (!to || to > VALUE_BYTES || bpf_probe_read_user(r->bytes[i], to, (const void *)at))
+		return;
+	r->size[i] = to;
+	if (!s->data_at)
+		return;
+	to = values_extent(r, s, i);
+	WALK_BARRIER(to);
+	if (to <= VALUE_BYTES && !bpf_probe_read_user(r->bytes[i], to, (const void *)at))
+		r->size[i] = to;
+}
+
+/* Of all bytes: behind what was read there are zeros. Without a branch, each of which the verifier would follow. */
+static inline u64 values_mix(const struct values_record *r, u32 i, u64 hash)
+{
+	const u64 *words = (const u64 *)r->bytes[i];
+
+	for (u32 k = 0; k < VALUE_BYTES / 8; k++)
+		hash = walk_mix(hash, words[k]);
+	return hash;
+}
+
+/* What changes without changing the value: a count of references, links of the collector. */
+static inline void values_clear_head(struct values_record *r, const struct value_shape *s, u32 i)
+{
+	u64 *words = (u64 *)r->bytes[i];
+
+	for (u32 k = 0; k < VALUE_HEAD_MAX / 8; k++)
+		if (8 * k < s->from)
+			words[k] = 0;
+}
+
+static inline u64 values_type(const struct value_places *p, u64 at, u64 word)
+{
+	u64 type = 0;
+
+	if (p->typing == VALUE_TYPE_IN_WORD)
+		return word >> (p->type_at & 63);
+	if (p->typing == VALUE_TYPE_BESIDE)
+		return bpf_probe_read_user(&type, 1, (const void *)(at + 8)) ? 0 : type & ~(u64)p->type_at;
+	if (word & p->mask)
+		bpf_probe_read_user(&type, sizeof(type), (const void *)((word & p->mask) + p->type_at));
+	return type;
+}
+
+/* VALUE_SHAPES: there is none. */
+WALK_GLOBAL u32 values_shape(const struct value_places *p, u64 type)
+{
+	if (!p)
+		return VALUE_SHAPES;
+	for (u32 i = 0; i < VALUE_SHAPES; i++)
+		if (type && p->shape[i].type == type)
+			return i;
+	return VALUE_SHAPES;
+}
+
+/* Takes slot i, and goes on with the hash. */
+WALK_GLOBAL u64 values_slot(u32 function, u32 i, u64 at, u64 hash)
+{
+	struct values_record *r = values_here();
+	struct value_places *p = values_places(function);
+	const struct value_shape *s;
+	u64 word = 0;
+	u32 shape;
+
+	if (!r || !p || i >= VALUES_MAX)
+		return hash;
+	bpf_probe_read_user(&word, sizeof(word), (const void *)at);
+	r->word[i] = word;
+	r->kind[i] = values_type(p, at, word);
+	r->size[i] = 0;
+	hash = walk_mix(hash, r->kind[i]);
+	shape = values_shape(p, r->kind[i]);
+	WALK_BARRIER(shape);
+	if (shape >= VALUE_SHAPES)
+		return p->others_plain ? walk_mix(hash, word) : hash;
+	s = &p->shape[shape];
+	if (s->plain)
+		return walk_mix(hash, word);
+	__builtin_memset(r->bytes[i], 0, VALUE_BYTES);
+	values_object(r, s, i, word & p->mask);
+	values_clear_head(r, s, i);
+	return values_mix(r, i, hash);
+}
+
+/* All of them, from the first slot on. Returns their key; never 0. */
+static inline u64 values_take(u32 function, u64 first)
+{
+	struct values_record *r = values_here();
+	struct value_places *p = values_places(function);
+	u64 hash = function;
+
+	if (!r || !p)
+		return 1;
+	r->type = RECORD_EVENT;
+	r->function = function;
+	r->n = first ? p->n : 0;
+	for (u32 i = 0; i < VALUES_MAX; i++)
+		if (i < r->n)
+			hash = values_slot(function, i, first + (s64)p->step * i, hash);
+	r->key = walk_mix(hash, first != 0) | 1;
+	return r->key;
+}
+
+/* Counts calls with what was taken. User space is told of the first. 0: there is no room for more. */
+static inline u64 values_count(u32 tgid, u64 calls)
+{
+	struct values_record *r = values_here();
+	u64 key = r ? r->key : 0, *known = bpf_map_lookup_elem(&values_known, &key);
+
+	if (!known && r) {
+		u64 none = 0;
+
+		r->tgid = tgid;
+		if (!bpf_map_update_elem(&values_known, &key, &none, BPF_NOEXIST) &&
+		        bpf_ringbuf_output(&ring, r, sizeof(*r), wake_flags())) {
+			bpf_map_delete_elem(&values_known, &key);
+			return 0;
+		}
+		known = bpf_map_lookup_elem(&values_known, &key);
+	}
+	if (!known)
+		return 0;
+	__sync_fetch_and_add(known, calls);
+	return key;
+}
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* The arguments of a call of a language's function, as BPF reads them (unwind/shared/value.h) and tells them. */
+#ifndef YRT_HIT_VALUES_H
+#define YRT_HIT_VALUES_H
+
+#include <types.h>
+
+#include "unwind/shared/record.h"
+#include "unwind/shared/value.h"
+
+#define VALUES_FUNCTIONS 256  /* whose arguments are told */
+#define VALUES_KNOWN     4096 /* calls with different arguments that are told apart */
+
+struct values_record { /* RECORD_EVENT, of this size */
+	u32 type, tgid;
+	u64 key;                                /* equal: the arguments are */
+	u32 function, n;                        /* its number, from 1; slots that were looked at */
+	u64 word[VALUES_MAX], kind[VALUES_MAX]; /* the slot, its type */
+	u32 size[VALUES_MAX];                   /* of bytes[] that are there */
+	u8 bytes[VALUES_MAX][VALUE_BYTES];
+};
+
+#endif

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "python_values.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "python_names.h"
+
+#define V3_8  0x03080000
+#define V3_11 0x030b0000
+#define V3_12 0x030c0000
+#define V3_14 0x030e0000
+
+#define HEAD        16         /* sizeof(PyObject) */
+#define SIZE        16         /* PyVarObject.ob_size, ma_used, PyASCIIObject.length */
+#define DATA        (HEAD + 8) /* ob_digit, from 3.12 on: behind long_value.lv_tag */
+#define TYPE_NAME   (HEAD + 8) /* PyTypeObject, as the next */
+#define TYPE_SIZE   (HEAD + 16)
+#define DIGIT_BITS  30
+#define ASCII       0x40 /* of the first byte of PyASCIIObject.state */
+#define VARARGS     4    /* co_flags */
+#define VARKEYWORDS 8
+#define NAMES_MAX   65536
+#define FRAME_MAX   4096
+#define CURSOR_WORD 3 /* of a walk's cursor: its first frame */
+
+/* Where the locals of a frame begin: _PyInterpreterFrame.localsplus, PyFrameObject.f_localsplus. */
+static u32 locals_at(const struct python_reader *r, u64 frame_type)
+{
+	u64 size;
+
+	if (r->version >= V3_11)
+		return r->version < V3_14 ? 72 : 80;
+	size = python_word(r, frame_type + TYPE_SIZE);
+	return size > 8 && size < FRAME_MAX ? (u32)size - 8 : 0;
+}
+
+/* How many arguments there are by position and by keyword, and their names: co_localsplusnames, co_varnames. */
+static u32 count_arguments(const struct python_reader *r, u64 code, u64 *names)
+{
+	const struct python_layout *l = r->l;
+	bool old = r->version < V3_11;
+	u32 by_position = 0, by_keyword = 0, line = l->co_firstlineno.at;
+
+	python_read(r, &by_position, sizeof(u32), code + line - (old ? 24 : 16));
+	python_read(r, &by_keyword, sizeof(u32), code + line - (old ? 16 : 8));
+	*names = python_word(r, code + (old ? l->co_names.at + 8u : l->co_filename.at - 16u));
+	return by_position < NAMES_MAX && by_keyword < NAMES_MAX ? by_position + by_keyword : 0;
+}
+
+static void add_names(const struct python_reader *r, u64 names, u32 n, u32 plain, bool has_args, char *ret)
+{
+	u64 first = names + r->l->ob_size.at + (r->version >= V3_14 ? 16 : 8), have;
+	size_t len = 0;
+
+	have = names ? python_word(r, names + r->l->ob_size.at) : 0;
+	for (u32 i = 0; i < n && i < have; i++) {
+		char name[64];
+		const char *stars = i < plain ? "" : i == plain && has_args ? "*" : "**";
+
+		if (!python_str(r->mem, r->l, python_word(r, first + 8ull * i), name, sizeof(name)) ||
+		        len + strlen(name) + 4 > RUNTIME_CALL_NAMES)
+			return;
+		len += (size_t)snprintf(ret + len, RUNTIME_CALL_NAMES - len, "%s%s%s", i ? "," : "", stars, name);
+	}
+}
+
+static void set_shapes(
+        const struct python_image *image, u64 bias, const struct python_layout *l, struct value_places *v)
+{
+	const struct value_shape shapes[] = {
+	        {.type = image->types.integer, .from = HEAD, .to = DATA + 8},
+	        {.type = image->types.boolean, .from = HEAD, .to = DATA + 8},
+	        {.type = image->types.real, .from = HEAD, .to = HEAD + 8},
+	        {.type = image->types.list, .from = HEAD, .to = SIZE + 8},
+	        {.type = image->types.tuple, .from = HEAD, .to = SIZE + 8},
+	        {.type = image->types.dict, .from = HEAD, .to = SIZE + 8},
+	        {.type = image->types.bytes,
+	                .from = HEAD,
+	                .to = HEAD + 16,
+	                .length_at = SIZE,
+	                .data_at = l->bytes_data.at},
+	        {.type = image->types.str,
+	                .from = HEAD,
+	                .to = HEAD + 24,
+	                .length_at = SIZE,
+	                .data_at = l->str_ascii.at,
+	                .narrow_at = l->str_state.at,
+	                .narrow = ASCII},
+	        {.type = image->types.type, .plain = 1},
+	};
+
+	_Static_assert(sizeof(shapes) <= sizeof(v->shape), "room for all");
+	memcpy(v->shape, shapes, sizeof(shapes));
+	for (u32 i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)
+		v->shape[i].type += bias;
+}
+
+void python_places(const struct python_reader *r, const struct python_image *image, u64 bias, u64 code, u32 flags,
+        struct runtime_callee *c)
+{
+	u32 plain, all, locals = locals_at(r, image->frame_type + bias);
+	u64 names;
+
+	if (r->version < V3_8 || python_head(r) != HEAD || !locals || r->l->str_length.at != SIZE)
+		return;
+	plain = count_arguments(r, code, &names);
+	all = plain + !!(flags & VARARGS) + !!(flags & VARKEYWORDS);
+	c->takes_more = all > VALUES_MAX;
+	c->values = (struct value_places){.n = all < VALUES_MAX ? all : VALUES_MAX,
+	        .base = VALUE_FRAME,
+	        .cursor = image->code_type + bias,
+	        .word = CURSOR_WORD,
+	        .at = (s32)locals,
+	        .step = 8,
+	        .typing = VALUE_TYPE_OF_OBJECT,
+	        .type_at = r->l->ob_type.at,
+	        .mask = ~7ull};
+	set_shapes(image, bias, r->l, &c->values);
+	add_names(r, names, c->values.n, plain, flags & VARARGS, c->arguments);
+}
+
+static u64 word_of(const struct runtime_value *v, u32 at)
+{
+	u64 word = 0;
+
+	if (at + sizeof(word) <= v->size)
+		memcpy(&word, v->bytes + at, sizeof(word));
+	return word;
+}
+
+/* Up to two digits of 30 bits; the number of digits has the sign up to 3.11, the lowest bits of the tag from then on. */
+static void write_integer(const struct python_reader *r, const struct runtime_value *v, bool boolean, FILE *out)
+{
+	u64 tag = word_of(v, SIZE), digits = word_of(v, DATA), n = r->version >= V3_12 ? tag >> 3 : tag, value;
+	bool negative = r->version >= V3_12 ? (tag & 3) == 2 : (s64)tag < 0;
+
+	if (r->version < V3_12 && negative)
+		n = -n;
+	if (v->size < DATA + 8 || n > 2) {
+		fprintf(out, "<int of %lu digits of %u bits>", n, DIGIT_BITS);
+		return;
+	}
+	value = n ? digits & ((1u << DIGIT_BITS) - 1) : 0;
+	value |= n > 1 ? (digits >> 32 & ((1u << DIGIT_BITS) - 1)) << DIGIT_BITS : 0;
+	if (boolean)
+		fputs(value ? "True" : "False", out);
+	else
+		fprintf(out, "%s%lu", negative && value ? "-" : "", value);
+}
+
+/* In as few digits as give the same number. */
+static void write_real(double value, FILE *out)
+{
+	char text[40];
+
+	for (int digits = 15; digits <= 17; digits++) {
+		snprintf(text, sizeof(text), "%.*g", digits, value);
+		if (strtod(text, NULL) == value)
+			break;
+	}
+	fputs(text, out);
+	if (!strpbrk(text, ".en"))
+		fputs(".0", out);
+}
+
+static void write_quoted(const char *text, const char *cut, FILE *out)
+{
+	putc('\'', out);
+	for (; *text; text++) {
+		if (*text == '\n' || *text == '\t')
+			fputs(*text == '\n' ? "\\n" : "\\t", out);
+		else if (*text == '\'' || *text == '\\')
+			fprintf(out, "\\%c", *text);
+		else
+			putc(*text, out);
+	}
+	fprintf(out, "'%s", cut);
+}
+
+static void write_str(const struct python_layout *l, const struct runtime_value *v, FILE *out)
+{
+	struct python_str_state state = python_str_state((u32)word_of(v, l->str_state.at));
+	u32 at = state.ascii ? l->str_ascii.at : l->str_compact.at, have;
+	u64 length = word_of(v, SIZE);
+	char text[4 * VALUE_BYTES];
+
+	if (!state.compact || (state.kind != 1 && state.kind != 2 && state.kind != 4) || (length && v->size <= at)) {
+		fputs("<str>", out);
+		return;
+	}
+	have = length ? (v->size - at) / state.kind : 0;
+	python_str_encode(v->bytes + at, length < have ? (u32)length : have, state.kind, text, sizeof(text));
+	write_quoted(text, length > have ? "..." : "", out);
+}
+
+static void write_bytes(const struct python_layout *l, const struct runtime_value *v, FILE *out)
+{
+	u32 at = l->bytes_data.at, have = v->size > at ? v->size - at : 0;
+	u64 length = word_of(v, SIZE);
+
+	fputs("b'", out);
+	for (u32 i = 0; i < have && i < length; i++)
+		if (v->bytes[at + i] < ' ' || v->bytes[at + i] >= 0x7f)
+			fprintf(out, "\\x%02x", v->bytes[at + i]);
+		else
+			fprintf(out, "%s%c", strchr("'\\", v->bytes[at + i]) ? "\\" : "", v->bytes[at + i]);
+	fprintf(out, "'%s", length > have ? "..." : "");
+}
+
+/* The last part of a class's name, "module.Class" of one that C defines. */
+static bool class_name(const struct python_reader *r, u64 type, char *ret, size_t size)
+{
+	char name[128] = "", *dot;
+	u64 at = python_word(r, type + TYPE_NAME);
+
+	for (u32 i = 0; at && i < sizeof(name) - 8; i += 8) /* it may end just before a page that is absent */
+		if (!python_read(r, name + i, 8, at + i) || memchr(name + i, 0, 8))
+			break;
+	dot = strrchr(name, '.');
+	snprintf(ret, size, "%s", dot ? dot + 1 : name);
+	return *ret;
+}
+
+static void write_type(const struct python_reader *r, u64 type, const char *before, FILE *out)
+{
+	char name[128];
+
+	if (!type || !class_name(r, type, name, sizeof(name)))
+		fputs("?", out);
+	else if (!strcmp(name, "NoneType") && !*before)
+		fputs("None", out);
+	else
+		fprintf(out, "<%s%s>", before, name);
+}
+
+void python_value(const struct python_reader *r, const struct python_image *image, u64 bias,
+        const struct runtime_value *v, FILE *out)
+{
+	u64 type = v->type - bias, bits = word_of(v, HEAD);
+	double real;
+
+	if (type == image->types.type)
+		write_type(r, v->word & ~7ull, "class ", out);
+	else if (!v->size)
+		write_type(r, v->type, "", out);
+	else if (type == image->types.integer || type == image->types.boolean)
+		write_integer(r, v, type == image->types.boolean, out);
+	else if (type == image->types.real)
+		memcpy(&real, &bits, sizeof(real)), write_real(real, out);
+	else if (type == image->types.str)
+		write_str(r->l, v, out);
+	else if (type == image->types.bytes)
+		write_bytes(r->l, v, out);
+	else
+		fprintf(out, "<%s of %lu>",
+		        type == image->types.list    ? "list"
+		        : type == image->types.tuple ? "tuple"
+		                                     : "dict",
+		        word_of(v, SIZE));
+}

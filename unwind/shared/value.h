@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * Where the arguments of a call lie as it begins, and what is read of each, for BPF: plain data that a runtime fills
+ * (unwind/runtime_calls.h). Arguments lie in slots, one after the other. Nothing is called in the target.
+ */
+#ifndef YRT_SHARED_VALUE_H
+#define YRT_SHARED_VALUE_H
+
+#include <types.h>
+
+#define VALUES_MAX   8   /* arguments of a call that are read; of others their number is not even counted */
+#define VALUE_BYTES  128 /* of an object; a multiple of 8 */
+#define VALUE_SHAPES 12  /* types of which more than the type is read */
+
+/* An object of one type. Offsets in bytes, from its beginning. */
+struct value_shape {
+	u64 type;
+	u16 from, to; /* these bytes tell its value. from: a multiple of 8, up to VALUE_HEAD_MAX. to 0: it has none, its
+	                 type is all */
+	/* It has text from data_at on, as long as the u32 at length_at (a multiple of 8) says. data_at 0: it has none. */
+	u16 length_at, data_at;
+	u16 narrow_at, narrow; /* if none of these bits is set in that byte, each character may take 4 bytes, and more
+	                          precedes them */
+	u32 plain;             /* there is no object: the slot is the value */
+};
+
+#define VALUE_HEAD_MAX  32
+#define VALUE_WIDE_HEAD 24 /* so much may precede wide characters */
+
+enum value_base {
+	VALUE_NOWHERE, /* it is not known where they are */
+	VALUE_FRAME,   /* behind the call's frame: a word of the walk's cursor, or what proves the call */
+	VALUE_PLACE,   /* where the call's part of its language's stack begins (struct runtime_place) */
+};
+
+enum value_typing {
+	VALUE_TYPE_OF_OBJECT, /* a word of the object, at type_at */
+	VALUE_TYPE_IN_WORD,   /* the slot's first word, shifted to the right by type_at */
+	VALUE_TYPE_BESIDE,    /* the low byte of the word behind that, without the bits of type_at */
+};
+
+struct value_places {
+	u32 n, base;  /* enum value_base */
+	u64 cursor;   /* VALUE_FRAME: the key of the cursor, */
+	u32 word;     /* and which of its more[] has the frame */
+	s32 at, step; /* from there to the first slot, and from each to the next */
+	u32 typing;   /* enum value_typing */
+	u32 type_at;
+	u32 others_plain; /* slots of a type without a shape are values */
+	u64 mask;         /* of a slot: the object's address */
+	struct value_shape shape[VALUE_SHAPES];
+};
+
+#endif
