@@ -552,6 +552,7 @@ static void close_window(struct alloc_windows *w)
 /* Landmarks alone: what they are passed by says how often that is so. */
 static void open_alone(struct alloc_windows *w)
 {
+	w->following = !w->options.open; /* the next one does: this is in place of one that counts */
 	alloc_marks_place(w->marks);
 	error_free(object_sum(w->options.host->object, skeleton(w)->maps.alloc_marks_hit, (u64 *)&w->hits_before,
 	        sizeof(w->hits_before)));
@@ -561,7 +562,8 @@ static void open_alone(struct alloc_windows *w)
 
 static void open_window(struct alloc_windows *w)
 {
-	w->alone = ++w->turn % (w->dense ? ALONE_DENSE : ALONE_SPARSE) == 0 && alloc_marks_any(w->marks);
+	w->alone = (!w->options.open || w->following) && ++w->turn % (w->dense ? ALONE_DENSE : ALONE_SPARSE) == 0 &&
+	           alloc_marks_any(w->marks);
 	if (w->alone) {
 		open_alone(w);
 		return;
