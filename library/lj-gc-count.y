@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // LuaJIT 2.1: objects of the collector by type, and their bytes
 //
-// Needs LuaJIT's debug information. Finds the state by luajit's own variable, or by nginx's Lua module; -D STATE=EXPR
-// names another. Reads each object's head, some 30 bytes. What the buffers, the compiler and cdata take is "other".
+// Works without debug information, by what yrt knows of LuaJIT's builds. Takes the process's first VM; -D
+// 'STATE=_luajit(1)' its second one. Reads each object's head, some 30 bytes. What the buffers, the compiler and cdata
+// take is "other".
 
 #ifndef STATE
-##ifdefvar globalL
-#define STATE globalL
-##else
-#define MAIN_CONF(module) (((ngx_http_conf_ctx_t *)ngx_cycle->conf_ctx[ngx_http_module.index])->main_conf[(module).ctx_index])
-#define STATE (((ngx_http_lua_main_conf_t *)MAIN_CONF(ngx_http_lua_module))->lua)
-##endif
+#define STATE _luajit
 #endif
 
 ##ifdeffield GCRef gcptr64

@@ -39,6 +39,7 @@ struct runtime_calls_ops;
 struct runtime_heap_ops;
 struct runtime_snapshot_ops;
 struct runtime_tasks_ops;
+struct runtime_types_ops;
 struct cfi_provider;
 
 /* A mapping of the process, from /proc/PID/maps or a core's notes. */
@@ -411,6 +412,9 @@ struct runtime_ops {
 
 	/* How calls of its functions are seen (runtime_calls.h). NULL: they are not, or have uprobes. */
 	const struct runtime_calls_ops *calls;
+
+	/* Its structures, for `yrt y` (runtime_types.h). NULL: only debug information has them. */
+	const struct runtime_types_ops *types;
 };
 
 #define RUNTIME(id, name) extern const struct runtime_ops name##_runtime;

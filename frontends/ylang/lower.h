@@ -129,6 +129,8 @@ struct value lower_name(struct lower *l, const struct y_node *n);
 /* Is n a name that a module of the target exports? Where it is, without its type, which takes no debug information. */
 bool lower_exported(struct lower *l, const struct y_node *n, struct value *ret);
 struct value lower_dollar(struct lower *l, const struct y_node *n);
+/* "_luajit", the first of them, or with a number: what a runtime is found from. False: n has no such name. */
+bool lower_root(struct lower *l, const struct y_node *n, struct value *ret);
 /* NULL: it is none of the program's. */
 const struct y_tree_function *find_function(const struct lower *l, const char *name, u32 *number);
 

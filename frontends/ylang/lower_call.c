@@ -316,6 +316,7 @@ static struct value call_own(struct lower *l, const struct y_node *n, const stru
 
 struct value lower_call(struct lower *l, const struct y_node *n)
 {
+	struct value root;
 	u32 number;
 	const struct y_tree_function *f = n->module ? NULL : find_function(l, n->name, &number);
 
@@ -324,6 +325,8 @@ struct value lower_call(struct lower *l, const struct y_node *n)
 	for (u32 i = 0; !n->module && i < BUILTINS; i++)
 		if (!strcmp(builtins[i], n->name))
 			return call_builtin(l, n, i);
+	if (lower_root(l, n, &root))
+		return root;
 	no_function(l, n);
 	return nothing;
 }

@@ -171,6 +171,33 @@ static void no_such_name(struct lower *l, const struct y_node *n)
 	        n->name, y_near_text(l->s, &near), y_target_lacks(l->target, 0, lacks));
 }
 
+bool lower_root(struct lower *l, const struct y_node *n, struct value *ret)
+{
+	const char *runtime, *name;
+	const struct type *type;
+	u64 roots[Y_ROOTS_MOST];
+	u32 found, module;
+	s64 number = 0;
+	int other;
+
+	if (n->module || !y_runtimes_root(n->name, &runtime, &name))
+		return false;
+	if (n->kind == Y_N_CALL && n->n != 1)
+		FAIL(l, n, "%s takes a number: %s(0) is the first", n->name, n->name);
+	if (n->kind == Y_N_CALL)
+		number = lower_constant(l, n->list[0], "the number");
+	type = y_target_type(l->target, TYPES_PLAIN, name, &module, &other);
+	found = y_runtimes_roots(l->target, n->name, roots);
+	if (!found || !type)
+		FAIL(l, n, "no %s was found in the target%s%s", runtime, y_runtimes_complaint(l->target) ? ": " : "",
+		        y_runtimes_complaint(l->target) ? y_runtimes_complaint(l->target) : "");
+	if (l->explain && (u64)number < found)
+		fprintf(l->explain, "%s: %s * 0x%lx, number %ld of %u that were found in memory\n", n->name,
+		        y_type_text(l->s, type), roots[number], number, found);
+	*ret = constant(y_pointer_to(l->s, type), (u64)number < found ? roots[number] : 0);
+	return true;
+}
+
 static struct value target_object(struct lower *l, const struct y_node *n)
 {
 	struct y_target_object o;
@@ -244,6 +271,8 @@ struct value lower_name(struct lower *l, const struct y_node *n)
 	for (u32 k = 0; k < OWN; k++)
 		if (!strcmp(own_names[k], n->name))
 			return own_name(l, n, k);
+	if (lower_root(l, n, &v))
+		return v;
 	if (!strcmp(n->name, "NULL"))
 		return constant(y_pointer_to(l->s, &y_void), 0);
 	if (!strcmp(n->name, "true") || !strcmp(n->name, "false"))

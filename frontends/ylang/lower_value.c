@@ -392,7 +392,10 @@ struct value member_of(struct lower *l, const struct y_node *at, struct value v,
 		no_member(l, at, v.type, name);
 	if (l->explain)
 		fprintf(l->explain, "%s.%s: offset %lu, %s, from %s\n", y_type_text(l->s, v.type), name, m.offset,
-		        y_type_text(l->s, m.type), types_image((struct types *)v.type->of)->path);
+		        y_type_text(l->s, m.type),
+		        m.from       ? m.from
+		        : v.type->of ? types_image(v.type->of)->path
+		                     : "the kernel's BTF");
 	v.type = m.type;
 	v.imm += m.offset;
 	v.bits = m.bits;

@@ -196,6 +196,13 @@ void y_no_such_type(struct y_parser *p, const struct y_token *at, enum type_spac
 	for (u32 i = 0; i < p->target->nmodules; i++)
 		if (y_target_types(p->target, i))
 			types_names(y_target_types(p->target, i), space, y_near_offer, &near);
+	if (y_runtimes_of_type(at->text) && !y_runtimes_complaint(p->target))
+		y_error(p->s, at->pos, at->macro,
+		        "the target has no %s %s, nor %s, whose type it is: no %s was found there", what, at->text,
+		        y_runtimes_of_type(at->text), y_runtimes_of_type(at->text));
+	if (y_runtimes_complaint(p->target))
+		y_error(p->s, at->pos, at->macro, "the target has no %s %s; %s", what, at->text,
+		        y_runtimes_complaint(p->target));
 	if (*y_target_lacks(p->target, 0, lacks))
 		y_error(p->s, at->pos, at->macro, "the target has no %s %s%s", what, at->text, lacks);
 	y_error(p->s, at->pos, at->macro, "the target has no %s %s%s; ##ifdeftype would ask%s", what, at->text,

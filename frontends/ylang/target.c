@@ -197,6 +197,7 @@ void y_target_close(struct y_target *t)
 {
 	if (!t)
 		return;
+	y_runtimes_free(t->runtimes);
 	for (u32 i = 0; i < t->nmodules; i++) {
 		types_close(t->modules[i].types);
 		image_put(t->modules[i].debug);
@@ -350,7 +351,8 @@ const struct type *y_target_type(struct y_target *t, enum type_space space, cons
 			*other = (int)i;
 		return type;
 	}
-	return NULL;
+	*module = 0;
+	return y_runtimes_type(t, space, name);
 }
 
 bool y_target_enumerator(struct y_target *t, u32 nmodules, const char *name, s64 *value, const struct type **type)

@@ -34,6 +34,7 @@ struct y_target {
 	char *root;                    /* where separate debug files are looked for */
 	struct image *types;           /* --types */
 	struct y_kernel_types *kernel; /* opened when the first tracepoint is asked for */
+	struct y_runtimes *runtimes;   /* opened when the first name is asked for that only they may know */
 	struct error *failed;          /* the first error of reading types: no memory */
 };
 
@@ -62,7 +63,21 @@ const char *y_target_lacks(struct y_target *t, u32 module, char ret[Y_LACKS]);
 /* "; without debug information are NAME, … and 3 others"; "" if all have it. */
 const char *y_target_bare(struct y_target *t, char ret[Y_LACKS]);
 
-/* The first module that has it; those that have another one of this name are asked, too: *other, or -1. */
+/*
+ * What runtimes know of themselves (runtimes.c): types that debug information lacks; "_luajit", the name of what all
+ * else is found from, with the runtime's name and the type that these addresses lead to. complaint: why yrt does not
+ * know the layout of a runtime that is there; NULL: it knows.
+ */
+#define Y_ROOTS_MOST 256
+const struct type *y_runtimes_type(struct y_target *t, enum type_space space, const char *name);
+bool y_runtimes_root(const char *name, const char **runtime, const char **type);
+u32 y_runtimes_roots(struct y_target *t, const char *name, u64 ret[Y_ROOTS_MOST]);
+/* The runtime whose type it is; NULL: no one's. */
+const char *y_runtimes_of_type(const char *name);
+const char *y_runtimes_complaint(const struct y_target *t);
+void y_runtimes_free(struct y_runtimes *r);
+
+/* The first module that has it, or else a runtime (module: 0); those that have another one of this name are asked, too: *other, or -1. */
 const struct type *y_target_type(struct y_target *t, enum type_space space, const char *name, u32 *module, int *other);
 /* In the first nmodules modules. */
 bool y_target_enumerator(struct y_target *t, u32 nmodules, const char *name, s64 *value, const struct type **type);

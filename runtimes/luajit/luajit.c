@@ -11,10 +11,12 @@
 #include "luajit_inspect.h"
 #include "luajit_tasks.h"
 #include "luajit_trace.h"
+#include "luajit_types.h"
 #include "luajit_vms.h"
 #include "binary/image_scan.h"
 #include "runtime.h"
 #include "runtime_allocator.h"
+#include "runtime_types.h"
 
 #define NEAR_BYTES     (1ull << 31)
 #define CHECK_MEMORY   (64ull << 20) /* bytes to look for a VM in: 15 ms */
@@ -421,6 +423,34 @@ static const struct runtime_allocator_ops allocator = {
 
 static const struct runtime_tasks_ops tasks = {.kind = "coroutine", .kinds = "coroutines", .list = list_tasks};
 
+static const struct layout *layout_of(const void *data)
+{
+	const struct luajit_instance *instance = data;
+
+	return instance->image->origins;
+}
+
+/* The main thread of each VM, which begins its GG_State. */
+static u32 find_roots(const void *data, const struct runtime_process *p, u64 ret[RUNTIME_ROOTS_MAX])
+{
+	const struct luajit_instance *instance = data;
+	struct luajit_vms vms = {0};
+	u32 n = 0;
+
+	error_free(luajit_vms_find(instance->image, instance->bias, p, LUAJIT_VMS_MEMORY, &vms));
+	for (; n < vms.n && n < RUNTIME_ROOTS_MAX; n++)
+		ret[n] = vms.g[n] - instance->image->layout->gg_g.at;
+	free(vms.g);
+	return n;
+}
+
+static const struct runtime_types_ops types = {.types = luajit_types,
+        .place = luajit_types_place,
+        .layout = layout_of,
+        .root = "_luajit",
+        .root_type = "lua_State",
+        .roots = find_roots};
+
 const struct runtime_ops luajit_runtime = {
         .name = "luajit",
         .view = "lua",
@@ -448,4 +478,5 @@ const struct runtime_ops luajit_runtime = {
         .heap = &heap,
         .calls = &calls,
         .allocator = &allocator,
+        .types = &types,
 };

@@ -349,6 +349,59 @@ def test_luajit():
     yield "objects by type, bytes in all, and free chunks"
 
 
+# Of LuaJIT's structures what programs use, by yrt's own layouts as by debug information.
+LAYOUT = {
+    "MRef": "ptr64", "GCRef": "gcptr64", "TValue": "u64 it64 n gcr i it", "Node": "val key next",
+    "GChead": "nextgc marked gct unused1 unused2 env gclist metatable", "GCstr": "nextgc gct reserved len",
+    "GCudata": "udtype unused2 env len metatable align1", "GCcdata": "ctypeid",
+    "GCproto": "numparams framesize sizebc k uv sizekgc sizekn sizept sizeuv flags trace chunkname firstline numline "
+               "lineinfo uvinfo varinfo",
+    "GCupval": "closed immutable tv v dhash", "GCfuncC": "ffid nupvalues env gclist pc f upvalue",
+    "GCfuncL": "ffid nupvalues env gclist pc uvptr", "GCfunc": "c l",
+    "GCtab": "nomm colo array gclist metatable node asize hmask freetop",
+    "lua_State": "dummy_ffid status glref gclist base top maxstack stack openupval env cframe stacksize",
+    "GCobj": "gch str uv th pt fn cd tab ud", "StrInternState": "tab mask num",
+    "global_State": "allocf allocd gc str vmstate hookmask mainthref cur_L jit_base",
+    "GCState": "total threshold currentwhite state nocdatafin lightudnum sweepstr root",
+}
+WITHOUT_SIZE = ("StrInternState", "GCState")  # of which yrt knows the beginning
+
+
+def test_luajit_stripped():
+    """Without debug information the same bytes as with it, live, in a core and in gdb; each offset and size, too."""
+    with luajit(PILED_LUA) as p, tempfile.TemporaryDirectory(prefix="yrt-y-") as directory:
+        whole, stripped = f"/proc/{p.pid}/exe", os.path.join(directory, "luajit")
+        subprocess.run(["strip", "-s", "-o", stripped, whole], check=True)
+        asked = "".join(
+            f'printf("{t}{"" if t in WITHOUT_SIZE else " %ld"}{" %ld" * len(members.split())}\\n"' +
+            ("" if t in WITHOUT_SIZE else f", sizeof({t})") +
+            "".join(f", offsetof({t}, {m})" for m in members.split()) + ");\n" for t, members in LAYOUT.items())
+        with yrt.Program([stripped, "-e", PILED_LUA], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as s:
+            stepped(s)
+            stepped(s)
+            os.kill(s.pid, signal.SIGSTOP)
+            core, script, out = (os.path.join(directory, name) for name in ("core", "s.py", "out"))
+            subprocess.run(["gdb", "-nx", "-batch", "-p", str(s.pid), "-ex", f"generate-core-file {core}"], check=True,
+                           capture_output=True, timeout=300)
+            env = dict(os.environ, XDG_CACHE_HOME=directory)  # no layout of the same build by its debug information
+            for program in (["lj-gc-count"], ["lj-free"], ["-e", f"_probe _oneshot {{ {asked} }}"]):
+                done = ylang.run(*program, "-p", s.pid, env=env)
+                assert done.returncode == 0 and done.stdout, done
+                for where in (["--core", core], ["-p", s.pid, "--types", os.path.realpath(whole)]):
+                    other = ylang.run(*program, *where, env=env)
+                    assert other.stdout == done.stdout, f"{where}\n{done}\n{other}"
+            done = ylang.run("lj-gc-count", "-p", s.pid, "--explain", env=env)
+            assert re.search(r"^struct GCproto\.sizept: offset 56, .* library debian", done.stderr, re.M), done.stderr
+            assert re.search(r"^_luajit: struct lua_State \* 0x\w+, number 0 of 1 ", done.stderr, re.M), done.stderr
+            with open(script, "w", encoding="utf-8") as f:
+                f.write(f"import os\nos.environ['YRT_OUT'] = {out!r}\n")
+                f.write(ylang.run("lj-gc-count", "-p", s.pid, "--emit", "gdb", env=env).stdout)
+            said = ylang.gdb([script], stripped, "-c", core)
+            assert yrt.read(out) == done.stdout, said
+            assert "whose type it is: no luajit was found" in ylang.run("lj-free", "-p", os.getpid()).stderr
+    yield f"{sum(len(m.split()) for m in LAYOUT.values())} offsets, objects and chunks without debug information"
+
+
 def test_closures():
     """Those that a function makes, by their stack."""
     ready = '_probe lj_func_newL_gc / !said / { said = 1; printf("ready\\n"); }\nlong said;\n'

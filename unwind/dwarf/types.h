@@ -55,9 +55,10 @@ struct type {
 struct type_member {
 	const char *name; /* NULL: none; its own members count as the structure's */
 	const struct type *type;
-	u64 offset;      /* in bytes */
-	u32 bits, shift; /* of a bit-field: how many, above which of the word at offset; bits 0: it is none */
-	u32 word;        /* of a bit-field: bytes of that word */
+	u64 offset;       /* in bytes */
+	u32 bits, shift;  /* of a bit-field: how many, above which of the word at offset; bits 0: it is none */
+	u32 word;         /* of a bit-field: bytes of that word */
+	const char *from; /* where the offset came from; NULL: debug information */
 };
 
 struct type_variable {
