@@ -3,15 +3,18 @@
 #ifndef YRT_RUNTIME_TYPES_H
 #define YRT_RUNTIME_TYPES_H
 
-#include "layout/layout_types.h"
+#include <types.h>
 
+struct layout;
+struct layout_type;
 struct runtime_process;
 
 #define RUNTIME_ROOTS_MAX 256
 
 struct runtime_types_ops {
+	/* layout/layout_types.h: the structures, and the places in their texts, which may be NULL. */
 	const struct layout_type *types;
-	layout_place *place; /* of their texts; may be NULL */
+	s64 (*place)(const void *values, const char *name);
 	/* The layout of the file, which lives as long as the instance (runtime.h: attach). */
 	const struct layout *(*layout)(const void *instance);
 	/*

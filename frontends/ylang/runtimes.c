@@ -7,6 +7,7 @@
 #include "unwind/arena.h"
 #include "unwind/cfi/cfi.h"
 #include "unwind/cleanup.h"
+#include "unwind/layout/layout_types.h"
 #include "unwind/process/process.h"
 #include "unwind/runtime.h"
 #include "unwind/runtime_types.h"

@@ -77,7 +77,10 @@ const char *y_runtimes_of_type(const char *name);
 const char *y_runtimes_complaint(const struct y_target *t);
 void y_runtimes_free(struct y_runtimes *r);
 
-/* The first module that has it, or else a runtime (module: 0); those that have another one of this name are asked, too: *other, or -1. */
+/*
+ * The first module that has it, or else a runtime (module: 0); those that have another one of this name are asked, too:
+ * *other, or -1.
+ */
 const struct type *y_target_type(struct y_target *t, enum type_space space, const char *name, u32 *module, int *other);
 /* In the first nmodules modules. */
 bool y_target_enumerator(struct y_target *t, u32 nmodules, const char *name, s64 *value, const struct type **type);

@@ -43,7 +43,7 @@ LAYERS = [
     ("code", ["code"]),
     ("runtimes' contract", ["runtime.h", "runtime_alloc.h", "runtime_allocator.h",
                              "runtime_calls.h", "runtime_heap.h", "runtime_snapshot.h",
-                            "runtime_tasks.h"]),
+                            "runtime_tasks.h", "runtime_types.h"]),
     ("dwarf", ["dwarf"]),
     ("cfi", ["cfi"]),
     ("symbols", ["symbols"]),
