@@ -12,6 +12,7 @@
 #include "frontends/format/format.h"
 #include "frontends/ylang/compile.h"
 #include "frontends/ylang/emit/emit.h"
+#include "frontends/ylang/emit/stap.h"
 #include "frontends/ylang/library.h"
 #include "frontends/ylang/probes.h"
 #include "frontends/ylang/vm.h"
@@ -57,7 +58,7 @@ static const struct manual_option options[] = {
         {Y_EXPLAIN, "explain", NULL, "where each type, offset and address came from", COMPLETE_NOTHING},
         {Y_EMIT, "emit", "NAME",
                 "print the program for another engine instead of running it: tokens, ir; bpf: what its probes are in "
-                "the kernel; gdb or lldb: a script of the debugger",
+                "the kernel; gdb or lldb: a script of the debugger; stap: of SystemTap",
                 COMPLETE_NOTHING},
         {Y_LIST, "list", NULL, "the analysers that come with yrt", COMPLETE_NOTHING},
         {Y_MAX_TIME, "max-time", "SECS", "how long a handler may run (60)", COMPLETE_NOTHING},
@@ -527,6 +528,7 @@ static int check_program(struct y_program *p, struct y_target *t)
 	say_taken("core", y_vm_refuses(p, true, false));
 	say_taken("gdb", y_script_refuses(p, Y_GDB));
 	say_taken("lldb", y_script_refuses(p, Y_LLDB));
+	say_taken("stap", y_stap_refuses(p, t));
 	return 0;
 }
 
@@ -552,10 +554,12 @@ static struct error *emit_program(const struct request *r, struct y_program *p, 
 		return NULL; /* printed on the way */
 	if (!strcmp(r->emit, "gdb") || !strcmp(r->emit, "lldb"))
 		return y_emit_script(p, *r->emit == 'g' ? Y_GDB : Y_LLDB, stdout);
+	if (!strcmp(r->emit, "stap"))
+		return y_emit_stap(p, t, stdout);
 	if (!strcmp(r->emit, "bpf"))
 		return emit_bpf(p, t);
 	if (strcmp(r->emit, "ir"))
-		return error_new(ERROR_USAGE, "--emit takes ir, tokens, bpf, gdb or lldb, not \"%s\"", r->emit);
+		return error_new(ERROR_USAGE, "--emit takes ir, tokens, bpf, gdb, lldb or stap, not \"%s\"", r->emit);
 	y_program_print(p, stdout);
 	return NULL;
 }

@@ -330,6 +330,176 @@ def test_several_processes():
             os.kill(child, signal.SIGTERM)
 
 
+STAP = """
+_map long n[long];
+unsigned char last;
+_probe _oneshot {
+	for (int i = 0; i < 3; i++)
+		last += 100 / i ?? 7;
+	n[last]++;
+	printf("%3d|%x\\n", last, (short)-1);
+}
+"""
+STAP_SAYS = """
+global m0[10000] # n
+global g0 = 0 # last
+
+function f0:long () { /* _oneshot */
+  b = 0
+  while (1) {
+    if (b < 5) {
+      if (b < 2) {
+        if (b < 1) {
+          s1 = 0
+          s0 = s1
+          b = 1; continue
+        } else {
+          s2 = s0
+          s3 = 3
+          s4 = s2 < s3
+          b = s4 ? 2 : 4; continue
+        }
+      } else {
+        if (b < 3) {
+          s6 = s0
+          s7 = 100
+          try {
+            s8 = (((yrt_div(s7, s6, 5)) & 0xffffffff) ^ 0x80000000) - 0x80000000
+          } catch { b = 5; continue }
+          s5 = s8
+          b = 6; continue
+        } else {
+          if (b < 4) {
+            s12 = s0
+            s13 = 1
+            s14 = (((s12 + s13) & 0xffffffff) ^ 0x80000000) - 0x80000000
+            s0 = s14
+            b = 1; continue
+          } else {
+            s15 = g0
+            s16 = s15
+            s17 = 1
+            m0[s16] = m0[s16] + s17
+            s18 = m0[s16]
+            s19 = 1
+            s20 = s18 - s19
+            s21 = 0
+            s22 = 0
+            s23 = g0
+            b = 8; continue
+          }
+        }
+      }
+    } else {
+      if (b < 8) {
+        if (b < 6) {
+          s9 = 7
+          s5 = s9
+          b = 6; continue
+        } else {
+          if (b < 7) {
+            s10 = (s5) & 0xff
+            s11 = (g0 + s10) & 0xff
+            g0 = s11
+            b = 3; continue
+          } else {
+            s21 = yrt_status
+            s22 = yrt_at
+            b = 8; continue
+          }
+        }
+      } else {
+        if (b < 9) {
+          s24 = 0
+          s25 = 0
+          s26 = -1
+          b = 10; continue
+        } else {
+          if (b < 10) {
+            s24 = yrt_status
+            s25 = yrt_at
+            b = 10; continue
+          } else {
+            if (s21) print(yrt_value(s21, s22)) else printf("%3d", s23)
+            print("|")
+            if (s24) print(yrt_value(s24, s25)) else printf("%x", s26 & 0xffff)
+            print("\\n")
+            return 0
+          }
+        }
+      }
+    }
+  }
+}
+
+probe timer.profile {
+  if (pid() != target() || yrt_once++) next
+  try { f0() } catch (message) { yrt_ended(message) }
+  exit()
+}
+
+"""
+
+
+def stapped(source, *where):
+    done = ylang.run("-e", source, *where, "--emit", "stap")
+    return done.stdout, done.stderr
+
+
+def test_stap():
+    """A script as it is meant to be; each fourth case is one, or refused with its place and why; none writes."""
+    with asked() as (pid, _, _directory):
+        text, why = stapped(STAP, "-p", pid)
+        code = re.sub(r"^ +s\d+ = (0|\"\")\n(?=( +s\d+ = (0|\"\")\n)*  b = 0)", "", text, flags=re.M)
+        assert STAP_SAYS in code, f"{why}\n{code}"
+        assert f"# Made by yrt y --emit stap, for process {pid}" in text and f"stap -x {pid} " in text, text
+        assert 'if (place == 5) return "-e" . ":6:15"' in text, text
+        scripts = refused = 0
+        for case in [c for c in ylang.cases() if not c.refused][::4]:
+            text, why = stapped(case.source, "-p", pid)
+            assert bool(text) != (": stap: " in why or "stap: a string with" in why), f"{case.source}\n{text}\n{why}"
+            assert not re.search(r"%\{|set_u|@cast|assert\(", text), text
+            scripts += bool(text)
+            refused += not text
+        assert scripts > 25 and refused < scripts / 4, (scripts, refused)
+        yield f"{scripts} scripts, {refused} refused"
+        for source, said in (
+                ("_probe _end { _print(list->value); }", ":1:28: stap: _end: it runs in no process there"),
+                ('_probe _oneshot { _print(_str(text) ~~ rx/a/); }', "stap: match: regular expressions are others"),
+                ("_map long n[_stack]; _probe add { n[_stack]++; }", "stap: stack: its stacks have no frames of"),
+                ("_probe add:return { _print($return); }", "its probes of returns put another address"),
+                ("_probe syscall:openat { _print(_tid); }", "tracepoints and system calls have other names"),
+                ("_map long n[int]; _probe _oneshot { _print(n[1]); }", "nothing is ever put into n")):
+            text, why = stapped(source, "-p", pid)
+            assert not text and said in why, f"{source}\n{text}\n{why}"
+        check = ylang.run("-e", "_probe add { _print(_tid); }", "-p", pid, "--check").stdout
+        assert "\nstap: yes\n" in check, check
+
+
+@yrt.measured
+def test_stap_compiles():
+    """stap itself takes the scripts, up to its pass 2: names, types and probe points are right."""
+    headers = sorted(os.listdir("/lib/modules")) if os.path.isdir("/lib/modules") else []
+    if not shutil.which("stap") or not headers:
+        raise yrt.Skipped("no stap, or no kernel headers here")
+    n = 0
+    with asked() as (pid, _, directory), yrt.Fixture("called", seconds=None, wait=False) as called:
+        sources = [(case.source, pid) for case in ylang.cases() if not case.refused]
+        sources.append(("_agg a[short]; _probe serve { a[$order->status] <<< $many; } _probe _timer(1s) { _print(a); }"
+                        " _probe _profile(99) { a[1] <<< 1; } _probe _end { _hist(a); }", called.pid))
+        for source, target in sources:
+            text, _why = stapped(source, "-p", target)
+            if not text:
+                continue
+            path = os.path.join(directory, "y.stp")
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(text)
+            done = subprocess.run(["stap", "-r", headers[-1], "-p2", path], capture_output=True, text=True, timeout=300)
+            assert done.returncode == 0, f"{source}\n{text}\n{done.stderr}"
+            n += 1
+    yield f"{n} scripts pass stap -p2"
+
+
 def test_checks():
     """--check, --explain, --list and --emit ir."""
     with asked() as (pid, _, _directory):
