@@ -402,6 +402,154 @@ def test_luajit_stripped():
     yield f"{sum(len(m.split()) for m in LAYOUT.values())} offsets, objects and chunks without debug information"
 
 
+COROUTINES_LUA = """
+jit.off()
+local function waits() coroutine.yield() end
+local function ends() return 1 end
+local function fails() error("x") end
+local kept, says = {}, function() io.stdout:write("ready\\n") io.stdout:flush() io.stdin:read("*l") end
+local function make(n, f, runs)
+    for i = 1, n do
+        local c = coroutine.create(f)
+        kept[#kept + 1] = c
+        for k = 1, runs do coroutine.resume(c) end
+    end
+end
+make(30, waits, 1) make(5, waits, 0) make(4, waits, 2) make(11, ends, 1) make(3, fails, 1) make(2, print, 0)
+long = string.rep("long one ", 2000)
+io.stdin:read("*l")
+make(1, says, 1)
+"""
+
+
+def exported(name, where, directory):
+    """What the script of an analyser prints in gdb."""
+    script, out = os.path.join(directory, "e.py"), os.path.join(directory, "e.out")
+    with open(script, "w", encoding="utf-8") as f:
+        f.write(f"import os\nos.environ['YRT_OUT'] = {out!r}\n" + ylang.run(name, *where, "--emit", "gdb").stdout)
+    said = ylang.gdb([script], *where)
+    return yrt.read(out) if os.path.exists(out) else str(said)
+
+
+def test_coroutines_and_strings():
+    """As many of each state as the script has made, by the line of their function; its longest string."""
+    with luajit(COROUTINES_LUA) as p, tempfile.TemporaryDirectory(prefix="yrt-y-") as directory:
+        stepped(p)
+        done = ylang.run("lj-coroutines", "-p", p.pid)
+        rows = {(r[2], r[3].rsplit(":", 1)[-1]): int(r[0]) for r in
+                (line.split(None, 3) for line in done.stdout.splitlines()[1:])}
+        assert rows == {("suspended", "3"): 35, ("dead", "returned"): 15, ("dead", "5"): 3, ("active", "6"): 1,
+                        ("suspended", "a function of C"): 2}, done
+        assert exported("lj-coroutines", ["-p", p.pid], directory) == done.stdout
+        done = ylang.run("lj-strings", "-p", p.pid)
+        assert re.search(r"^\d+ strings of \d+ bytes, the longest of 18000\n", done.stdout), done
+        assert "\n     18000  long one long one " in done.stdout, done
+    yield "56 coroutines by state and function"
+
+
+STREAMS = r"""
+#include <stdio.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	char line[100];
+	FILE *written = fopen(argv[1], "w"), *read = fopen(argv[2], "r"), *full = fopen("/dev/full", "w");
+	setvbuf(full, NULL, _IONBF, 0);
+	fputs("x", full);
+	fgets(line, sizeof(line), read);
+	fprintf(written, "%0123d", 5);
+	puts("ready");
+	fflush(stdout);
+	printf("abc");
+	for (;;)
+		pause();
+}
+"""
+
+
+def test_streams():
+    """What a program has not written yet, and has read ahead."""
+    if not glob.glob("/usr/lib/debug/.build-id/*/*.debug"):
+        raise yrt.Skipped("no libc6-dbg here")
+    with tempfile.TemporaryDirectory(prefix="yrt-y-") as directory:
+        program, source = os.path.join(directory, "streams"), os.path.join(directory, "text")
+        subprocess.run(["gcc", "-O1", "-w", "-xc", "-", "-o", program], input=STREAMS, text=True, check=True)
+        with open(source, "w", encoding="utf-8") as f:
+            f.write("one line\n" + "x" * 1000)
+        command = [program, os.path.join(directory, "out"), source]
+        with yrt.Program(command, stdout=subprocess.PIPE, text=True) as p:
+            assert p.stdout.readline() == "ready\n"
+            yrt.until(lambda: yrt.read(f"/proc/{p.pid}/stat").rsplit(")", 1)[1].split()[0] == "S", "it waits")
+            done = ylang.run("stdio-buffers", "-p", p.pid)
+            assert exported("stdio-buffers", ["-p", p.pid], directory) == done.stdout
+    rows = [line.split() for line in done.stdout.splitlines()[1:]]
+    assert [r[:3] for r in rows] == [["5", "0", "0"], ["4", "0", "1000"], ["3", "123", "0"], ["2", "0", "0"],
+                                     ["1", "3", "0"], ["0", "0", "0"]], done
+    assert rows[0][4:] == ["unbuffered", "failed"], done
+    yield "six streams"
+
+
+def rows_of(text, n):
+    return [line.split(None, n) for line in text.splitlines()]
+
+
+@yrt.measured
+def test_redis():
+    """Keys by type and encoding, and clients, as Redis itself has them. (Its build takes minutes.)"""
+    script = os.path.join(yrt.SOURCE, "fixtures", "redis", "debug.sh")
+    built = subprocess.run(["sh", script, os.path.join(yrt.BUILD, "redis-debug")], capture_output=True, text=True)
+    if built.returncode or not shutil.which("redis-cli"):
+        raise yrt.Skipped("no Redis with debug information can be built here: " + built.stderr.strip()[-200:])
+    port = servers.free_port()
+
+    def cli(*words):
+        done = subprocess.run(["redis-cli", "-p", str(port), *words], capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    ping = ["redis-cli", "-p", str(port), "ping"]
+    with tempfile.TemporaryDirectory(prefix="yrt-y-") as directory, yrt.Program(
+            [built.stdout.strip(), "--port", str(port), "--save", "", "--dir", directory],
+            stdout=subprocess.DEVNULL) as p:
+        yrt.until(lambda: subprocess.run(ping, capture_output=True).stdout == b"PONG\n", "Redis answers")
+        cli("eval", """
+            for i = 1, 1000 do redis.call("set", "n" .. i, i) redis.call("set", "s" .. i, "text " .. i) end
+            local call = redis.call
+            for i = 1, 7 do call("set", "big" .. i, string.rep("x", 1000 * i)) call("expire", "big" .. i, 10000) end
+            for i = 1, 300 do call("rpush", "list", i) call("hset", "hash", "field" .. i, string.rep("v", 100)) end
+            for i = 1, 200 do call("sadd", "ints", i) call("sadd", "words", "w" .. i) call("zadd", "z", i, i) end
+            redis.call("hset", "small", "a", 1, "b", 2) redis.call("xadd", "stream", "*", "a", 1)""", "0")
+        keys = cli("keys", "*").split()
+        truth = {}
+        for key in keys:
+            kind = "string", "int" if key[0] == "n" else "embstr"  # not 2,000 questions to it
+            if key[0] not in "ns" or key in ("small", "stream"):
+                kind = cli("type", key), cli("object", "encoding", key)
+            truth[kind] = truth.get(kind, 0) + 1
+        done = ylang.run("redis-keys", "-p", p.pid)
+        rows = rows_of(done.stdout, 5)
+        found = {(r[1], r[2]): int(r[3]) for r in rows[1:] if len(r) == 6}
+        assert found == truth, (found, truth, done)
+        assert "db0: 7 keys expire\n" in done.stdout and sum(found.values()) == int(cli("dbsize")), done
+        largest = [(int(r[0]), r[2]) for r in rows[1:] if len(r) == 3 and r[1] == "db0"]
+        assert largest[:2] == [(7000, "big7"), (6000, "big6")] and (300, "list") in largest, done
+        lengths = {r[2]: int(r[4]) for r in rows[1:] if len(r) == 6 and r[1] != "string"}
+        assert lengths["quicklist"] == 300 and lengths["intset"] == 200 and lengths["listpack"] == 2, done
+        with socket.create_connection(("127.0.0.1", port)) as named:
+            named.sendall(b"CLIENT SETNAME someone\r\n")
+            assert named.recv(100) == b"+OK\r\n"
+            listed = cli("client", "list").splitlines()
+            (mine,) = [dict(w.split("=", 1) for w in line.split()) for line in listed if "name=someone" in line]
+            done = ylang.run("redis-clients", "-p", p.pid)
+            (row,) = [r for r in rows_of(done.stdout, 6) if r[-1] == "someone"]
+            assert row[0] == mine["id"] and row[1] == mine["db"] and row[5] == mine["cmd"], (row, mine)
+            assert done.stdout.startswith("1 clients\n"), done
+        with tempfile.TemporaryDirectory(prefix="yrt-y-") as here:
+            for name in ("redis-keys", "redis-clients"):
+                live = ylang.run(name, "-p", p.pid)
+                assert exported(name, ["-p", p.pid], here) == live.stdout, live
+    yield f"{len(keys)} keys of {len(truth)} kinds"
+
+
 def test_closures():
     """Those that a function makes, by their stack."""
     ready = '_probe lj_func_newL_gc / !said / { said = 1; printf("ready\\n"); }\nlong said;\n'

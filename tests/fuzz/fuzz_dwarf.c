@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inlined functions and lines of a hostile file: either the input is the whole file, or a sound ELF header is put in
- * front of sections that are cut out of it, so that their parsers are reached at once. Whatever is found must be within
- * bounds, and the same when asked again.
+ * Inlined functions, lines, types, variables and parameters of a hostile file: either the input is the whole file, or a
+ * sound ELF header is put in front of sections that are cut out of it, so that their parsers are reached at once.
+ * Whatever is found must be within bounds, and the same when asked again.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "elf_head.h"
+#include "unwind/dwarf/types.h"
 #include "unwind/symbols/inlines.h"
 
-#define ASKED 96u
+#define ASKED    96u
+#define ANSWERED 200u /* names of each space */
+#define NESTED   4u
 
 static const char *const names[] = {"", ".debug_info", ".debug_abbrev", ".debug_line", ".debug_str", ".debug_line_str",
         ".debug_ranges", ".debug_rnglists", ".debug_addr", ".debug_str_offsets", ".debug_aranges", ".shstrtab"};
@@ -112,6 +115,81 @@ static void ask(struct image *img)
 	inlines_close(in);
 }
 
+struct asking {
+	struct types *types;
+	enum type_space space;
+	u32 left;
+};
+
+/* Touches all of it, and aborts where two ways of asking disagree. */
+static void look_at(const struct type *type, u32 depth)
+{
+	const struct type_member *members = NULL;
+	struct type_member found;
+	u32 n;
+
+	if (!type || !depth)
+		return;
+	n = type_members(type, &members);
+	if (!type->name || (type->kind == TYPE_POINTER && !type->to))
+		abort();
+	type_attribute(type, 0x1c); /* DW_AT_const_value */
+	for (u32 i = 0; i < n && i < ASKED; i++) {
+		if (!members[i].type || members[i].bits > 64 || members[i].word > 8)
+			abort();
+		if (members[i].name && (!type_member(type, members[i].name, &found) || !found.type))
+			abort();
+		look_at(members[i].type, depth - 1);
+	}
+	look_at(type->to, depth - 1);
+}
+
+static void look_at_parameter(void *ctx, const char *name)
+{
+	(void)ctx;
+	if (!name)
+		abort();
+}
+
+static void look_at_name(void *ctx, const char *name)
+{
+	struct asking *a = ctx;
+	struct type_variable v;
+	struct type_function f;
+	const struct type *type;
+	s64 number;
+
+	if (!a->left || !a->left--)
+		return;
+	if (a->space <= TYPES_PLAIN) {
+		look_at(types_find(a->types, a->space, name), NESTED);
+		types_disagree(a->types, a->space, name);
+	} else if (a->space == TYPES_VARIABLE && types_variable(a->types, name, &v)) {
+		look_at(v.type, NESTED);
+	} else if (a->space == TYPES_FUNCTION && types_function(a->types, name, &f)) {
+		look_at(f.type, NESTED);
+		types_parameters(a->types, name, look_at_parameter, NULL);
+		types_parameter(a->types, name, "n", &type);
+	} else if (types_enumerator(a->types, name, &number, &type)) {
+		look_at(type, NESTED);
+	}
+}
+
+static void ask_types(struct image *img)
+{
+	struct asking a = {0};
+
+	if (types_open(img, &a.types))
+		abort();
+	if (!a.types)
+		return;
+	for (a.space = TYPES_STRUCT; a.space <= TYPES_ENUMERATOR; a.space++) {
+		a.left = ANSWERED;
+		types_names(a.types, a.space, look_at_name, &a);
+	}
+	types_close(a.types);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	bool framed = size > 2 * SECTIONS && data[0] & 1;
@@ -132,6 +210,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	}
 	ask(img);
+	ask_types(img);
 	image_put(img);
 	return 0;
 }
