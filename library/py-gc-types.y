@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// CPython 3.11 and 3.12: objects that the garbage collector tracks, by type, of all generations
+// CPython 3.10 to 3.12: objects that the garbage collector tracks, by type, of all generations
 //
-// Needs the interpreter's debug information. Walks the collector's lists: some 20 bytes of each object, its page at
-// most. What is not tracked (numbers, strings) is not counted; gc.get_objects() counts the same ones.
+// Works without debug information. Takes the main interpreter; -D 'INTERPRETER=_python(1)' another one. Walks the
+// collector's lists: some 20 bytes of each object, its page at most. What is not tracked (numbers, strings) is not
+// counted; gc.get_objects() counts the same ones.
+
+#ifndef INTERPRETER
+#define INTERPRETER _python
+#endif
 
 _map long count_of[PyTypeObject *];
 
 _probe _oneshot {
-	PyInterpreterState *interpreter = _PyRuntime.interpreters.head;
+	PyInterpreterState *interpreter = INTERPRETER;
 	long total = 0;
 
 	for (int i = 0; i < 3; i++) {

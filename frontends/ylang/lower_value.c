@@ -105,6 +105,9 @@ u64 size_of_type(struct lower *l, const struct y_node *at, const struct type *ty
 		return 1; /* GNU's */
 	if (type->is_declared || (type->kind == TYPE_ARRAY && !type->size && !type->count))
 		FAIL(l, at, "the size of %s is not known in the target", y_type_text(l->s, type));
+	if (type->kind == TYPE_STRUCT && !type->size && type->members && !type->kernel)
+		FAIL(l, at, "the size of %s is not known: yrt's own layout has only some of its members",
+		        y_type_text(l->s, type));
 	if (type == &y_string_type || type == &y_stack_type)
 		FAIL(l, at, "%s has no size in the target; _len(s) is a string's length", type->name);
 	return type->size;

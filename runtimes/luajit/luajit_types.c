@@ -43,8 +43,8 @@ const struct layout_type luajit_types[] = {
         {LAYOUT_STRUCT, "GCState",
                 "@gc64 u64 total; @gc32 u32 total; @threshold64 u64 threshold; @threshold32 u32 threshold; "
                 "u8 currentwhite; u8 state; u8 nocdatafin; u8 lightudnum; u32 sweepstr; GCRef root",
-                NULL},
-        {LAYOUT_STRUCT, "StrInternState", "GCRef *tab; u32 mask; u32 num", NULL},
+                LAYOUT_PART},
+        {LAYOUT_STRUCT, "StrInternState", "GCRef *tab; u32 mask; u32 num", LAYOUT_PART},
         {LAYOUT_STRUCT, "global_State",
                 "@old GCRef *strhash; @old_mask u32 strmask; @old_number u32 strnum; @allocf void *allocf; "
                 "@allocd void *allocd; @gc GCState gc; @strings StrInternState str; s32 vmstate; u8 hookmask; "

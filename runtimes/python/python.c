@@ -27,8 +27,10 @@
 #include "python_thread_names.h"
 #include "python_threads.h"
 #include "python_translated.h"
+#include "python_types.h"
 #include "python_waits.h"
 #include "runtime.h"
+#include "runtime_types.h"
 #include "symbols/symbols.h"
 #include "symbols/tsd.h"
 
@@ -417,6 +419,28 @@ static u32 find_allocators(
 static const struct runtime_allocator_ops allocator = {.find = find_allocators,
         .missing = "PyObject_Malloc() is not as in any known build; `yrt alloc` shows what Python asks libc for"};
 
+static const struct layout *layout_of(const void *data)
+{
+	return ((const struct python_instance *)data)->image->origins;
+}
+
+static u32 find_roots(const void *data, const struct runtime_process *p, u64 ret[RUNTIME_ROOTS_MAX])
+{
+	const struct python_instance *instance = data;
+	const struct python_image *image = instance->image;
+	u32 left = PYTHON_READS_MAX;
+	struct python_reader r = {.mem = p->memory, .l = image->layout, .version = image->version, .left = &left};
+
+	return python_interpreters(&r, instance->bias + image->runtime, ret);
+}
+
+static const struct runtime_types_ops types = {.types = python_types,
+        .place = python_types_place,
+        .layout = layout_of,
+        .root = "_python",
+        .root_type = "PyInterpreterState",
+        .roots = find_roots};
+
 const struct runtime_ops python_runtime = {
         .name = "python",
         .view = "python",
@@ -449,6 +473,7 @@ const struct runtime_ops python_runtime = {
         .calls = &calls,
         .heap = &heap,
         .allocator = &allocator,
+        .types = &types,
         .idle = python_idle,
         .locks = python_locks,
         .waits_for = waits_for,

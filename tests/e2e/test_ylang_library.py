@@ -265,6 +265,15 @@ def test_python():
         done = ylang.run("py-gc-types", "-p", f.pid)
     assert f"{f.start['piled']:10d}  Piled\n" in done.stdout and f.start["piled"] == 12345, done
     yield "12345 objects of a class"
+    with tempfile.TemporaryDirectory(prefix="yrt-y-") as directory:
+        bare = os.path.join(directory, "python3.11")
+        subprocess.run(["objcopy", "-R", ".note.gnu.build-id", "-R", ".gnu_debuglink", "/usr/bin/python3.11", bare],
+                       check=True)
+        with yrt.Fixture(bare, "-c", PILED, seconds=None, wait=False) as f:
+            other = ylang.run("py-gc-types", "--explain", "-p", f.pid)
+    assert other.stdout == done.stdout, f"{done}\n{other}"
+    assert "PyInterpreterState.gc: offset 648, struct _gc_runtime_state, from what yrt" in other.stderr, other
+    yield "the same without debug information"
 
 
 def test_java():

@@ -188,6 +188,7 @@ static bool read_member(struct layout_types *t, struct made *m, const char **p)
 	s64 at = read_place(t, p);
 	const struct type *type = read_type(t, p);
 	struct piece *name = type ? new_piece(t) : NULL;
+	u32 field;
 
 	if (!name || m->nmembers == MEMBERS_MOST)
 		return false;
@@ -198,7 +199,7 @@ static bool read_member(struct layout_types *t, struct made *m, const char **p)
 		type = derived(t, TYPE_ARRAY, type, strtoul(*p + 1, NULL, 10));
 		*p += strcspn(*p, ";");
 	}
-	if (type && at != -1)
+	if (type && (at != -1 || field_of(t, m->from->name, name->name, &field)))
 		put_member(t, m, type, name->name, at);
 	return type;
 }
@@ -210,6 +211,8 @@ static u64 size_of(const struct layout_types *t, const struct made *m, u64 end)
 	u32 field;
 
 	known = field_of(t, m->from->name, NULL, &field);
+	if (!known && m->from->size && !strcmp(m->from->size, LAYOUT_PART))
+		return 0;
 	return known ? known->at : place >= 0 ? (u64)place : (end + m->align - 1) / m->align * m->align;
 }
 

@@ -11,15 +11,18 @@
 
 enum layout_type_kind { LAYOUT_END, LAYOUT_STRUCT, LAYOUT_UNION, LAYOUT_TYPEDEF };
 
+#define LAYOUT_PART "?" /* a size */
+
 /*
  * A structure, in the order in which they contain each other; the last one has kind LAYOUT_END.
  *
  *	text: "u8 gct; MRef array; TValue *base; u32 pad[2]; @8 void *allocd; @string_table GCRef *tab"
  *
  * A member lies where the layout has a field "NAME.member"; else behind "@" is its offset, a number or the name of a
- * place; a place that the build does not have leaves the member out. All others lie where C puts them. Numbers are u8,
- * s8 … u64, s64, char and double. Of a typedef text is a type. size: the name of a place; NULL: "sizeof NAME" of the
- * layout, or what C makes of the members.
+ * place; a place that the build does not have leaves the member out ("@layout" names none: only the layout has it). All
+ * others lie where C puts them. Numbers are u8, s8 … u64, s64, char and double. Of a typedef text is a type. size:
+ * the name of a place; NULL: "sizeof NAME" of the layout, or what C makes of the members; LAYOUT_PART: unknown, these
+ * are not all of it.
  */
 struct layout_type {
 	enum layout_type_kind kind;
