@@ -13,6 +13,13 @@
 #include "rule.h"
 #include "unwind/process/comm.h"
 
+#define MEASURE_PARTS 24
+
+struct measure_part { /* what yrt itself used for it */
+	char name[48];
+	double cpu_s;
+};
+
 struct measure {
 	struct run_request *run;                  /* its targets; .sampler is copied for each run */
 	double seconds;                           /* for all of it */
@@ -31,6 +38,9 @@ struct measure {
 	struct kept kept;
 	char comm[COMM_TEXT]; /* of the first target, read before it can end */
 	bool ended;           /* all targets have */
+	struct measure_part part[MEASURE_PARTS];
+	u32 nparts;
+	double used_s; /* up to the last part */
 };
 
 struct error *measure(struct measure *m, struct evidence *ret);
