@@ -11,15 +11,16 @@
 #define MODE_SOCKET    12
 
 /*
- * NULL: it is not open. Another thread may close it at any time, so it must be read by probe reads only. task: with its
- * BTF type, so most of the way costs plain loads.
+ * NULL: it is not open. Another thread may close it at any time, so it must be read by probe reads only; so is the way
+ * to it, see tgid_of_typed().
  */
 static inline struct file *file_of(struct task_struct *task, u64 fd)
 {
-	struct fdtable *table = task->files->fdt;
+	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
 	struct file *file = NULL;
 
-	if (fd >= table->max_fds || bpf_probe_read_kernel(&file, sizeof(file), table->fd + fd))
+	if (fd >= BPF_CORE_READ(table, max_fds) ||
+	        bpf_probe_read_kernel(&file, sizeof(file), BPF_CORE_READ(table, fd) + fd))
 		return NULL;
 	return file;
 }

@@ -115,6 +115,7 @@ struct wait_stats { /* one for each CPU */
 	u64 estimated_ns;        /* of chosen waits, by what they stand for; and its variance, */
 	u64 squares;             /* each value without its last WAIT_SQUARE_BITS */
 	u64 unseen;              /* waits whose end the kernel did not report */
+	u64 queue;               /* the address of its struct rq, once that was read */
 	u64 clock_ns, behind_ns; /* the scheduler's clock at the last comparison, and what to add for CLOCK_MONOTONIC */
 	/* the budget: since when, skipped until then, on walks; time off the CPU that a walk stands for, at least */
 	u64 window_ns, window_skipped, spent_ns, each_ns;

@@ -118,9 +118,14 @@ static inline void wait_compare(struct wait_stats *ws, u64 clock)
 static inline u64 wait_now(struct wait_stats *ws, struct task_struct *prev)
 {
 	u64 clock = 0;
+	struct rq *queue;
 
-	if (bpf_core_field_exists(prev->se.cfs_rq) && bpf_core_field_exists(prev->se.cfs_rq->rq))
-		clock = prev->se.cfs_rq->rq->clock;
+	if (bpf_core_field_exists(prev->se.cfs_rq) && bpf_core_field_exists(prev->se.cfs_rq->rq)) {
+		if (!ws->queue)
+			ws->queue = (u64)BPF_CORE_READ(prev, se.cfs_rq, rq);
+		queue = (struct rq *)ws->queue;
+		bpf_core_read(&clock, sizeof(clock), &queue->clock);
+	}
 	if (!clock)
 		return bpf_ktime_get_ns();
 	if (clock - ws->clock_ns >= WAIT_CLOCK_NS)
