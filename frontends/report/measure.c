@@ -45,7 +45,7 @@
 #define SOON_PART   0.2
 #define BUSY        0.02 /* CPUs, or threads: below that nothing is worth a view of its own */
 #define MASTER      0.25 /* of the CPU time of a process and its children: a master uses less */
-#define CALLS_LEAST 20   /* system calls of I/O a second */
+#define CALLS_LEAST 500  /* system calls of I/O a second, where hardly a thread waits */
 #define FAULTS      500  /* a second */
 #define MESSAGE_MAX 2048
 #define PARTS_SHOWN 4 /* of what the report itself used */
@@ -607,7 +607,7 @@ static u32 make_plan(const struct measure *m, const struct evidence *e, struct p
 	        {"pools", 1.5, grows && has_pools(m), "memory grows"},
 	        {"fault", 0.7, grows, "memory grows"},
 	        {"lock", 1, (waits || tasks) && facts_number(f, "threads") > 1, "threads may wait for locks"},
-	        {"io", 1, calls_of(f) > CALLS_LEAST || waits, "files may be read or written"},
+	        {"io", 1, waits || calls_of(f) > CALLS_LEAST, "files may be read or written"},
 	        {"net", 1, facts_number(f, "fds.sockets") > 0 && (waits || calls_of(f) > CALLS_LEAST),
 	                "sockets are open"},
 	        {"wait", 1, idle || (tasks && !waits),
