@@ -121,7 +121,7 @@ static const struct setting settings[] = {
         {'q', SETTING_OF(struct request, quiet), .on = true},
         {'h', SETTING_OF(struct request, help), .on = true},
         {KEY_WATCH, SETTING_OF(struct request, seconds), .name = "--watch", .min = 0.01, .max = 1e6, .seconds = true},
-        {KEY_LARGEST, SETTING_OF(struct request, largest), .name = "--largest", .min = 1, .max = 10000},
+        {KEY_LARGEST, SETTING_OF(struct request, largest), .name = "--largest", .min = 1, .max = 1 << 20},
         {KEY_MEMORY, SETTING_OF(struct request, memory_mb), .name = "--memory", .min = 16, .max = 1 << 20},
         {0},
 };

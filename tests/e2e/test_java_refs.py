@@ -6,6 +6,7 @@ import re
 import subprocess
 import tempfile
 
+import hprof
 import java
 import java_heap
 import yrt
@@ -104,6 +105,28 @@ def test_unreachable():
             assert sum(paths.values()) == there["(all)"][1] - alive["(all)"][1], (there["(all)"], alive["(all)"])
             dead = paths[("(nothing refers to it)", "keeps$Dead[]", "[]: keeps$Dead")]
             assert dead == there["keeps$Dead"][1] - alive.get("keeps$Dead", (0, 0))[1], (dead, there["keeps$Dead"])
+        yield mode
+
+
+def dump(pid, folder):
+    path = os.path.join(folder, "heap.hprof")
+    subprocess.run([java.SYSTEM + "/jmap", f"-dump:format=b,file={path}", str(pid)], check=True, capture_output=True)
+    return hprof.Hprof(path)
+
+
+def test_retained():
+    """What an object alone keeps alive, against a search of another kind in a dump that the JVM itself wrote."""
+    for mode in READ:
+        with keeps(*java.mode_options(mode)) as jvm, tempfile.TemporaryDirectory() as d:
+            rows = [line.split(None, 3) for line in
+                    run("java-refs", "-p", jvm.pid, "--largest", 1 << 20).stdout.splitlines()[1:]]
+            sizes = {name: size // n for name, (n, size) in java_heap.jmap(jvm.pid).items()}
+            theirs = dump(jvm.pid, d)
+            kept = hprof.retained(theirs.refs, theirs.lasting(), lambda obj: theirs.size(obj, sizes))
+            ours = [(int(at, 16), int(n), way) for _, n, at, way in rows
+                    if re.match(r"keeps > \.(cache|chain|soft): ", way)]
+            wrong = [(way, n, kept.get(at)) for at, n, way in ours if kept.get(at) != n]
+            assert not wrong and len(ours) > 7 * N, (len(ours), wrong[:5])
         yield mode
 
 
