@@ -72,7 +72,7 @@ class Place:
 
 def wait_for(process, url):
     """Until the server has found the file: it scans when it starts."""
-    for _ in range(300):
+    for _ in range(3000):
         assert process.poll() is None, "debuginfod ended: see fixtures/setup.sh"
         with contextlib.suppress(urllib.error.URLError, ConnectionError):
             with urllib.request.urlopen(url) as answer:

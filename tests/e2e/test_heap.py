@@ -189,11 +189,12 @@ def test_fragments():
 def test_watch():
     """What increased between two moments, by size."""
     with yrt.Fixture(BLOCKS, wait=False) as f:
-        run = yrt.Run("heap", "-p", f.pid, "--watch", 4, "--bytes", "-q", output=False, stats=False)
+        run = yrt.Run("heap", "-p", f.pid, "--watch", 300, "--bytes", "-q", output=False, stats=False)
         yrt.until(lambda: "clock_nanosleep" in yrt.read(f"/proc/{run.process.pid}/wchan") or
                   yrt.read(f"/proc/{run.process.pid}/wchan") == "hrtimer_nanosleep", "it waits for the second moment")
         f.release()
         assert '"grown": 5000' in f.process.stdout.readline()
+        run.interrupt()
         rows = heap_rows.table(run.result().expect().stdout)
     grown = {path: row for path, row in rows.items() if path[2:] == ("in use", "528 B")}
     cached = rows.get((*next(iter(grown))[:2], "free in thread caches", "528 B"))

@@ -99,7 +99,8 @@ def test_nginx():
     """
     A VM in the master and in each worker; machine code of traces is distinguished from that of regular expressions.
     """
-    with servers.Nginx(workers=2, load=20) as nginx:
+    with servers.Nginx(workers=2) as nginx:
+        yrt.busy_for(nginx.workers(), 0.5)  # traces are compiled
         wanted = [nginx.master.pid, *nginx.workers()]
         result = inspect("-p", nginx.master.pid, "-s", "--json").expect()
         processes = json.loads(result.stdout)["processes"]

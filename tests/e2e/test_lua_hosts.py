@@ -18,6 +18,7 @@ import sys
 import threading
 import time
 
+import servers
 import yrt
 
 SECONDS, RATE = 4, 999
@@ -41,12 +42,6 @@ redis.register_function("first_function", first)
 redis.register_function("second_function", function() local x = spin(100000) return x end)
 """
 LUA = re.compile(r" \((?:haproxy\.lua|user_script|f_[0-9a-f]{40})(?::(\d+))?\)$")
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def command(s, *words):
@@ -144,7 +139,7 @@ def check(pid, legal, names):
 
 @yrt.measured
 def test_redis():
-    port = free_port()
+    port = servers.free_port()
     with tempfile.TemporaryDirectory() as directory:
         words = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", directory]
         with serving(words, port, ask_redis) as pid:
@@ -157,7 +152,7 @@ def test_redis():
 @yrt.measured
 def test_redis_functions():
     """By the names that they were registered by: those of the callbacks, which are met while they run."""
-    port = free_port()
+    port = servers.free_port()
     with tempfile.TemporaryDirectory() as directory:
         words = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", directory]
         with serving(words, port, ask_functions) as pid:
@@ -180,7 +175,7 @@ def lines_of(text):
 
 @yrt.measured
 def test_haproxy():
-    port = free_port()
+    port = servers.free_port()
     spin, by_length, words, action, service, task = (
         lines_of(text)[0]
         for text in (

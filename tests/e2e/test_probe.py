@@ -99,10 +99,12 @@ def test_running():
     """In a process that runs, past the budget: a part of the hits stands for all."""
     with subprocess.Popen([PYTHON, "-c", BUSY]) as target:
         try:
-            time.sleep(0.5)
-            result = yrt.run(
-                "probe", "-e", "raw_syscalls:sys_enter", "-p", target.pid, "-d", 5, "--max-cpu", 0.5
-            ).expect()
+            at = yrt.Run(
+                "probe", "-e", "raw_syscalls:sys_enter", "-p", target.pid, "-d", 60, "--max-cpu", 0.5
+            ).sampling()
+            yrt.busy_for([target.pid], 1)
+            at.interrupt()
+            result = at.result().expect()
         finally:
             target.send_signal(signal.SIGKILL)
     halved, expected = result.stats["rate_halved"], result.stats["expected_samples"]

@@ -80,6 +80,7 @@ def test_moving():
     legal = {("leaf", "one", "forever"), ("leaf", "two", "forever"), ("main",), ()}
     seen, torn = 0, 0
     with yrt.Fixture(PYTHON, "-c", program, seconds=None, wait=False) as f:
+        yrt.until(lambda: len(dump(f.pid)) > 200, "all tasks are there")
         for _ in range(5):
             for task in dump(f.pid):
                 names = [n["name"] for n in task["frames"]]

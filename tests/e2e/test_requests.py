@@ -135,7 +135,7 @@ def test_table():
                     job.result()
             with socket.create_connection(("127.0.0.1", nginx.port)) as s:
                 s.sendall(b"GET /order/9 HTTP/1.1\r\nHost: x\r\n\r\n")
-                time.sleep(0.01)
+                await_read(nginx, s)
             await_log(nginx, 20 * (len(plain) + 2) + 20 + 10 + 3 + 3 + 2)
         stats, log = run.done.stats["requests"], logged(nginx)
         check_table(stats, log)

@@ -68,6 +68,7 @@ class Shaker:
         self.args, self.counts, self.lock = args, {}, threading.Lock()
         self.groups = [Slow(args.cpu) for _ in range(args.jobs if args.cpu else 0)]
         self.logs = tempfile.mkdtemp(prefix="yrt-shake-")
+        os.chmod(self.logs, 0o755)
         self.yrt = shutil.copy(os.path.join(args.tree, "yrt"), self.logs)  # the tree may be built anew meanwhile
 
     def run(self, name, command, environment):

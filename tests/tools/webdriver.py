@@ -63,7 +63,7 @@ class Browser:
         request = urllib.request.Request(self.base + path, data, {"Content-Type": "application/json"}, method=method)
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
-            with opener.open(request, timeout=120) as reply:
+            with opener.open(request, timeout=300) as reply:
                 return json.load(reply)["value"]
         except urllib.error.HTTPError as error:
             raise RuntimeError(json.load(error)["value"]["message"]) from None
@@ -75,13 +75,13 @@ class Browser:
         return self.send("POST", "/execute/sync", {"script": script, "args": list(arguments)})
 
     def wait(self, script, *arguments):
-        """The value of the expression as soon as it is true; false after five seconds."""
+        """The value of the expression as soon as it is true; false after 25 seconds."""
         return self.send("POST", "/execute/async", {"args": list(arguments), "script": """
             const done = arguments[arguments.length - 1], started = performance.now();
             const test = () => { return %s; };
             (function look() {
                 const value = test();
-                if (value || performance.now() - started > 5000) done(value); else setTimeout(look, 20);
+                if (value || performance.now() - started > 25000) done(value); else setTimeout(look, 20);
             })();""" % script})
 
     def element(self, css):
