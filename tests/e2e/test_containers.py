@@ -84,6 +84,15 @@ class Machine:
         self.stack.close()
 
 
+def record(recording, *pids):
+    """Until each process has some samples."""
+    at = yrt.Run("record", "-p", ",".join(map(str, pids)), "-F", 499, "-o", recording, output=False).sampling()
+    for pid in pids:
+        yrt.busy_for([pid], 0.05)
+    at.interrupt()
+    at.result().expect()
+
+
 def render(recording, form, *more):
     to = recording + ".rendered"
     yrt.run("render", recording, "-f", form, "-o", to, *more, output=False, stats=False).expect()
@@ -122,7 +131,7 @@ def test_levels():
     with tempfile.TemporaryDirectory() as directory, Machine(directory) as machine:
         recording, pids = os.path.join(directory, "x.yrt"), [p.pid for p in machine.processes.values()]
         own = pods.own_cgroup()
-        yrt.run("record", "-p", ",".join(map(str, pids)), "-d", 3, "-o", recording, output=False).expect()
+        record(recording, *pids)
         found = where(levels(render(recording, "folded")))
         wanted = expected(machine)
         if own != pods.root():
@@ -167,12 +176,12 @@ def check_one(directory, machine):
     """Processes of one container alone have no such level, those of one pod that of its containers."""
     recording = os.path.join(directory, "y.yrt")
     pair = [machine.processes[name].pid for name in ("envoy", "app")]
-    yrt.run("record", "-p", ",".join(map(str, pair)), "-d", 1, "-o", recording, output=False).expect()
+    record(recording, *pair)
     assert where(levels(render(recording, "folded"))) == {"envoy": ["container envoy"], "app": ["container app"]}
     machine.web.add(pair[1], 0)
     machine.web.add(machine.processes["bare"].pid, 0)
     pids = [machine.processes[name].pid for name in ("envoy", "bare")]
-    yrt.run("record", "-p", ",".join(map(str, pids)), "-d", 1, "-o", recording, output=False).expect()
+    record(recording, *pids)
     assert where(levels(render(recording, "folded"))) == {"envoy": [], "bare": []}
 
 

@@ -169,7 +169,7 @@ def test_lua():
 
 
 def test_java():
-    yield told_of(lambda: java.Java("waits"), 15)[1]
+    yield told_of(lambda: java.Java("waits"), 9)[1]  # others, as the compilers', wake up again and again
 
 
 def parked(told):

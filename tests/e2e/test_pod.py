@@ -30,7 +30,7 @@ def envoy_pod(**kw):
         root, out = image.build(directory), os.path.join(directory, "out")
         os.mkdir(out)
         with image.Envoy(
-            servers.envoy_program(), directory, **{"connections": 2, "load": 30, **kw}
+            servers.envoy_program(), directory, **{"connections": 2, **kw}
         ) as envoy, pods.Pod() as pod:
             pod.add(envoy.pid)
             yield root, out, envoy, pod
@@ -69,6 +69,7 @@ def test_job():
         with open(os.path.join(out, "x.pb.gz"), "wb") as file:
             file.write(body)
         stacks = oracles.merge(oracles.Pprof(file.name).stacks())
+        assert glob.glob(f"{out}/cache/*.cfi") and len(glob.glob(f"{out}/cache/*.search")) >= 2, os.listdir(out)
         kept = os.listdir(out)
         assert "x.pb.gz" in kept and not [name for name in kept if name.endswith(".yrt")], kept
     total = sum(stacks.values())
@@ -130,6 +131,7 @@ def test_sidecar():
         assert len(store.requests) == 2 and not glob.glob(f"{out}/*.yrt"), (len(store.requests), os.listdir(out))
 
 
+@yrt.measured
 def test_first_sample():
     """
     From the start of the container's process to the first sample, with an empty and a filled cache, which is where the
