@@ -205,6 +205,12 @@ void sleep_s(double seconds); /* or until stop_sampling is set */
 struct error *flame_add_pids(struct flame_options *o, const char *list);
 /* The process that -p or --select (key) gives; fails if there are several. */
 struct error *one_process(int key, const char *text, int *ret);
+/*
+ * The arguments of a command that looks into one: of these settings and ONE_PROCESS_OPTIONS; no operands, unless *help
+ * is set, which is one of the settings.
+ */
+struct error *one_process_parse(const struct manual *manual, const struct setting *settings, int argc, char **argv,
+        void *request, int *pid, const bool *help);
 
 /* Which processes could not be looked into, and why: the first, and how many more. */
 void loss_note_unread(const struct sampler_stats *st);

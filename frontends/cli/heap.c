@@ -98,26 +98,11 @@ static struct error *check(struct request *r)
 
 static struct error *parse(int argc, char **argv, struct request *r)
 {
-	struct manual_getopt g;
-	struct error *err = NULL;
-	bool taken;
-	int key;
+	struct error *err;
 
 	*r = (struct request){.output = "-"};
-	manual_getopt(&heap_manual, &g);
-	optind = 1;
-	while (!err && (key = getopt_long(argc, argv, g.shorts + 1, g.longs, NULL)) != -1) {
-		taken = key == 'p' || key == FLAME_SELECT;
-		err = taken ? one_process(key, optarg, &r->pid) : settings_apply(settings, key, optarg, r, &taken);
-		if (!err && !taken)
-			err = manual_bad_option();
-	}
-	if (err || r->help)
-		return err;
-	if (optind < argc)
-		return error_hint(error_new(ERROR_USAGE, "unexpected argument \"%s\"", argv[optind]),
-		        "a process is given by -p PID");
-	return check(r);
+	err = one_process_parse(&heap_manual, settings, argc, argv, r, &r->pid, &r->help);
+	return err || r->help ? err : check(r);
 }
 
 /* What it is drawn as; NULL: text. */

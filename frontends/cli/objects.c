@@ -222,24 +222,10 @@ static struct error *check(const struct request *r)
 
 static struct error *parse(const struct command_line *self, int argc, char **argv, struct request *r)
 {
-	struct manual_getopt g;
-	struct error *err = NULL;
-	bool taken;
-	int key;
+	struct error *err = one_process_parse(self->manual, settings, argc, argv, r, &r->pid, &r->help);
 
-	manual_getopt(self->manual, &g);
-	optind = 1;
-	while (!err && (key = getopt_long(argc, argv, g.shorts + 1, g.longs, NULL)) != -1) {
-		taken = key == 'p' || key == FLAME_SELECT;
-		err = taken ? one_process(key, optarg, &r->pid) : settings_apply(settings, key, optarg, r, &taken);
-		if (!err && !taken)
-			err = manual_bad_option();
-	}
 	if (err || r->help)
 		return err;
-	if (optind < argc)
-		return error_hint(error_new(ERROR_USAGE, "unexpected argument \"%s\"", argv[optind]),
-		        "a process is given by -p PID");
 	if (r->format && !strcmp(r->format, "text"))
 		r->format = NULL;
 	return check(r);

@@ -98,6 +98,28 @@ struct error *one_process(int key, const char *text, int *ret)
 	return err;
 }
 
+struct error *one_process_parse(const struct manual *manual, const struct setting *settings, int argc, char **argv,
+        void *request, int *pid, const bool *help)
+{
+	struct manual_getopt g;
+	struct error *err = NULL;
+	bool taken;
+	int key;
+
+	manual_getopt(manual, &g);
+	optind = 1;
+	while (!err && (key = getopt_long(argc, argv, g.shorts + 1, g.longs, NULL)) != -1) {
+		taken = key == 'p' || key == FLAME_SELECT;
+		err = taken ? one_process(key, optarg, pid) : settings_apply(settings, key, optarg, request, &taken);
+		if (!err && !taken)
+			err = manual_bad_option();
+	}
+	if (err || *help || optind >= argc)
+		return err;
+	return error_hint(
+	        error_new(ERROR_USAGE, "unexpected argument \"%s\"", argv[optind]), "a process is given by -p PID");
+}
+
 struct error *flame_add_pids(struct flame_options *o, const char *list)
 {
 	int pid;

@@ -9,6 +9,7 @@
 
 #include "probes/y/y_probe.h"
 #include "probes/y/y_stacks.h"
+#include "unwind/binary/proc_path.h"
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
 #include "unwind/now.h"
@@ -29,7 +30,7 @@ struct y_probes {
 	struct y_probe *probe;
 	struct y_probe_options options;
 	struct y_probe_file *files;
-	char (*paths)[64];
+	char (*paths)[PROC_MAP_PATH];
 	struct y_share share;
 	u8 *values, *key, *next; /* room for an entry of a map */
 	struct y_stacks *stacks; /* NULL: it has none */
@@ -84,14 +85,14 @@ struct error *y_probes_make(const struct y_program *p, const struct y_target *t,
 }
 
 /* By its mapping, the kernel finds a file in whatever mount namespace, and one that was deleted. */
-static bool path_of(const struct y_target *t, const struct image *img, char path[64])
+static bool path_of(const struct y_target *t, const struct image *img, char path[PROC_MAP_PATH])
 {
 	for (u32 i = 0; i < t->maps.nlines; i++) {
 		const struct map_line *l = &t->maps.lines[i];
 
 		if (!(l->prot & PROT_EXEC) || l->ino != img->ino || !l->path || strcmp(l->path, img->path) != 0)
 			continue;
-		snprintf(path, 64, "/proc/%d/map_files/%lx-%lx", (int)t->pid, l->start, l->end);
+		proc_map_path(path, (pid_t)t->pid, l->start, l->end);
 		return true;
 	}
 	return false;

@@ -159,15 +159,13 @@ static u16 offset_in_regs(u8 reg)
 }
 
 /* The file of a runtime as the kernel finds it, whatever became of its name. */
-static bool path_of(const struct process *p, const struct instance *in, char *ret, size_t size)
+static bool path_of(const struct process *p, const struct instance *in, char ret[PROC_MAP_PATH])
 {
 	for (u32 i = 0; i < p->maps.nlines; i++) {
 		const struct mapping *m = &p->mappings[i];
-		char name[64];
 
 		if (m->image && m->image == in->loaded->image && m->bias == in->bias) {
-			snprintf(name, sizeof(name), "map_files/%lx-%lx", m->start, m->end);
-			proc_path(ret, size, p->pid, name);
+			proc_map_path(ret, living_thread(p->pid), m->start, m->end);
 			return true;
 		}
 	}
@@ -224,12 +222,12 @@ static struct error *place_sites(struct tlab *a, const struct process *p, const 
 	struct runtime_process view = process_view(p);
 	struct runtime_alloc r = {0};
 	struct error *err = in->ops->alloc->sites(in->data, &view, &r);
-	char path[128];
+	char path[PROC_MAP_PATH];
 	void *reader;
 
 	if (err)
 		return err;
-	if (!path_of(p, in, path, sizeof(path)))
+	if (!path_of(p, in, path))
 		return error_new(ERROR_NO_PROCESS, "process %d has unloaded its %s", p->pid, in->ops->name);
 	err = in->ops->alloc->open(in->data, &view, &reader);
 	if (!err)

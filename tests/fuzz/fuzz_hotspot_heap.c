@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 
+#include "overwrite.h"
 #include "tests/unit/hotspot_heap_fake.h"
 #include "runtimes/hotspot/alloc/hotspot_alloc_survey.h"
 #include "runtimes/hotspot/waits/hotspot_waits.h"
@@ -21,21 +22,6 @@ static const struct fake_options shapes[SHAPES] = {
         {FAKE_25, .narrow_klass = true, .compact = true, .narrow_oops = true},
         {FAKE_25, .narrow_klass = true, .compact = true, .coloured = true},
 };
-
-static void overwrite(struct fake *f, const uint8_t *data, size_t size)
-{
-	while (size >= 3) {
-		size_t at = (data[0] | data[1] << 8) % f->used, n = data[2] & 15;
-
-		data += 3;
-		size -= 3;
-		n = n < size ? n : size;
-		n = n < f->used - at ? n : f->used - at;
-		memcpy(f->bytes + at, data, n);
-		data += n;
-		size -= n;
-	}
-}
 
 static bool advance(void *ctx, u64 object, u64 klass, u64 size)
 {
@@ -118,7 +104,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fake_check(hotspot_heap_view_create(f.v, &f.layout, &h));
 	f.reads = 0;
 	f.fail_at = data[1] | (data[2] & 3) << 8;
-	overwrite(&f, data + 3, size - 3);
+	overwrite(f.bytes, f.used, data + 3, size - 3);
 	ask(&f, h);
 	ask_waits(&f, h);
 	hotspot_heap_view_destroy(h);

@@ -5,6 +5,7 @@
  * bytes.
  */
 #include "heap/heap_draw.h"
+#include "overwrite.h"
 #include "tests/unit/hotspot_refs_fake.h"
 
 static const struct fake_options shapes[] = {
@@ -13,21 +14,6 @@ static const struct fake_options shapes[] = {
         {FAKE_25, .narrow_klass = false},
 };
 #define SHAPES (sizeof(shapes) / sizeof(*shapes))
-
-static void overwrite(struct fake *f, const uint8_t *data, size_t size)
-{
-	while (size >= 3) {
-		size_t at = (data[0] | data[1] << 8) % f->used, n = data[2] & 15;
-
-		data += 3;
-		size -= 3;
-		n = n < size ? n : size;
-		n = n < f->used - at ? n : f->used - at;
-		memcpy(f->bytes + at, data, n);
-		data += n;
-		size -= n;
-	}
-}
 
 static void draw(struct heap *h)
 {
@@ -59,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	hotspot_heap_ready(view, &r.f.memory);
 	r.f.reads = 0;
 	r.f.fail_at = data[1];
-	overwrite(&r.f, data + 2, size - 2);
+	overwrite(r.f.bytes, r.f.used, data + 2, size - 2);
 	h = refs_heap(&r, view, &err);
 	error_free(err);
 	draw(h);

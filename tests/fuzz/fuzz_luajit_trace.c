@@ -3,23 +3,8 @@
  * Traces of any bytes, expanded. Of the input the first byte chooses the build (64-bit references, places kept) and the
  * next two where in the code; the rest overwrites a working trace, three bytes (where, how many) before each piece.
  */
+#include "overwrite.h"
 #include "tests/unit/trace_fake.h"
-
-static void overwrite(struct trace_fake *f, const uint8_t *data, size_t size)
-{
-	u32 used = (u32)(f->free - FAKE_START - 4096);
-
-	while (size >= 3) {
-		u32 at = 4096 + (u32)(data[0] | data[1] << 8) % used, n = data[2] & 15;
-
-		data += 3;
-		size -= 3;
-		n = n < size ? n : (u32)size;
-		memcpy(f->bytes + at, data, n);
-		data += n;
-		size -= n;
-	}
-}
 
 static void check(const struct frame *ret, u32 n, u32 eaten)
 {
@@ -43,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (data[0] & 2)
 		f->layout.snap_mcofs.size = 0;
 	fake_frames(f, f->code + data[1], data[2], frames);
-	overwrite(f, data + 3, size - 3);
+	overwrite(f->bytes + 4096, f->free - FAKE_START - 4096, data + 3, size - 3);
 	fake_member(f, FAKE_G, f->layout.g_mainthref, FAKE_START + 4096);
 	fake_member(f, FAKE_START + 4096, f->layout.l_glref, FAKE_G);
 	traces = luajit_traces_create(&f->image);

@@ -6,22 +6,8 @@
 #include <stdlib.h>
 
 #include "heap/heap_draw.h"
+#include "overwrite.h"
 #include "tests/unit/perl_heap_fake.h"
-
-static void overwrite(struct values *v, const uint8_t *data, size_t size)
-{
-	while (size >= 3) {
-		size_t at = (data[0] | data[1] << 8) % VALUES_BYTES, n = data[2] & 15;
-
-		data += 3;
-		size -= 3;
-		n = n < size ? n : size;
-		n = n < VALUES_BYTES - at ? n : VALUES_BYTES - at;
-		memcpy(v->bytes + at, data, n);
-		data += n;
-		size -= n;
-	}
-}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -34,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	values_make(&v);
 	v.fail_at = data[1];
-	overwrite(&v, data + 2, size - 2);
+	overwrite(v.bytes, VALUES_BYTES, data + 2, size - 2);
 	h = values_heap(&v, data[0] & 1, &err);
 	error_free(err);
 	if (data[0] & 1) {

@@ -3,6 +3,7 @@
  * The Perl walker and its naming over a heap of any bytes. Of the input the first bytes choose where the walk begins
  * and a read that fails; the rest overwrites memory.
  */
+#include "overwrite.h"
 #include "tests/unit/perl_fake.h"
 
 static void build(struct perl_fake *p)
@@ -31,24 +32,6 @@ static void build(struct perl_fake *p)
 	perl_fake_context(p, 11 | PERL_CX_BLOCK, 0, 8, 6);
 	perl_fake_call(p, p->runops);
 	perl_fake_call(p, p->c);
-}
-
-/* Stacks of native frames and everything above are damaged in words and bytes. */
-static void overwrite(struct perl_fake *p, const uint8_t *data, size_t size)
-{
-	u64 from = p->sp - FAKE_STACK, room = p->heap - FAKE_STACK - from;
-
-	while (size >= 3) {
-		size_t at = (data[0] | data[1] << 8) % room, n = data[2] & 15;
-
-		data += 3;
-		size -= 3;
-		n = n < size ? n : size;
-		n = n < room - at ? n : room - at;
-		memcpy(p->f->stack + from + at, data, n);
-		data += n;
-		size -= n;
-	}
 }
 
 static void name_all(struct perl_fake *p)
@@ -84,7 +67,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		p.pc = (data[0] & 2 ? p.pushing : p.runops) + FAKE_RETURN;
 	p.f->fail = data[1];
 	p.f->failures = data[2] & 3;
-	overwrite(&p, data + 3, size - 3);
+	/* stacks of native frames and everything above */
+	overwrite(p.f->stack + (p.sp - FAKE_STACK), p.heap - p.sp, data + 3, size - 3);
 	stop = perl_fake_walk(&p);
 	if (stop <= STOP_NONE || stop >= STOP_MAX)
 		abort();

@@ -1,31 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Dicts, instances, ints and names of threads of a Python whose memory is any bytes: an address is taken modulo the
- * size of the input, so that every pointer leads somewhere. The first byte chooses the version, the second where a read
- * fails.
+ * Dicts, instances, ints and names of threads of a Python whose memory is any bytes (any_bytes.h). The first
+ * byte chooses the version, the second where a read fails.
  */
 #include <string.h>
 
+#include "any_bytes.h"
 #include "runtimes/python/python_names.h"
 #include "runtimes/python/python_thread_names.h"
-
-struct bytes {
-	struct memory memory;
-	const u8 *data;
-	size_t size;
-	u32 fail; /* reads until one fails; 0: none does */
-};
-
-static bool read_bytes(struct memory *mem, void *dst, size_t size, uint64_t addr)
-{
-	struct bytes *b = (struct bytes *)mem;
-
-	if (b->fail && !--b->fail)
-		return false;
-	for (size_t i = 0; i < size; i++)
-		((u8 *)dst)[i] = b->data[(addr + i) % b->size];
-	return true;
-}
 
 static struct python_layout layout(bool free_threaded)
 {

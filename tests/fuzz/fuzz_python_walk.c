@@ -3,6 +3,7 @@
  * The Python walker and its naming over a heap of any bytes. Of the input the first bytes choose the version, where the
  * walk begins and a read that fails; the rest overwrites memory.
  */
+#include "overwrite.h"
 #include "tests/unit/python_fake.h"
 
 #define IMAGES 4 /* linkages */
@@ -42,24 +43,6 @@ static void build(struct python_fake *p)
 	python_fake_call(p, p->c, PYTHON_C_BYTES);
 }
 
-/* Stacks of native frames and everything above are damaged in words and bytes. */
-static void overwrite(struct python_fake *p, const uint8_t *data, size_t size)
-{
-	u64 from = p->sp - FAKE_STACK, room = p->heap - FAKE_STACK - from;
-
-	while (size >= 3) {
-		size_t at = (data[0] | data[1] << 8) % room, n = data[2] & 15;
-
-		data += 3;
-		size -= 3;
-		n = n < size ? n : size;
-		n = n < room - at ? n : room - at;
-		memcpy(p->f->stack + from + at, data, n);
-		data += n;
-		size -= n;
-	}
-}
-
 static void name_all(struct python_fake *p)
 {
 	struct python_names *names = python_names_create(&p->layout, PYTHON_TYPE);
@@ -86,7 +69,8 @@ static void walk(struct image_of *image, const uint8_t *data, size_t size)
 	}
 	p.f->fail = data[2];
 	p.f->failures = data[1] >> 2 & 3;
-	overwrite(&p, data + 3, size - 3);
+	/* stacks of native frames and everything above */
+	overwrite(p.f->stack + (p.sp - FAKE_STACK), p.heap - p.sp, data + 3, size - 3);
 	stop = python_fake_walk(&p);
 	if (stop <= STOP_NONE || stop >= STOP_MAX)
 		abort();

@@ -76,20 +76,10 @@ static struct c_names names_of(const char *file)
 
 static u64 address_of(const char *symbol)
 {
-	char path[256], name[64];
-	unsigned long addr;
-	FILE *file;
+	char path[256];
 
 	snprintf(path, sizeof(path), "%s/nm", dir);
-	file = fopen(path, "r");
-	assert_non_null(file);
-	while (fscanf(file, "%lx %*c %63s\n", &addr, name) == 2 || fscanf(file, "%*[^\n]\n") != EOF)
-		if (!strcmp(name, symbol)) {
-			fclose(file);
-			return addr;
-		}
-	fail_msg("nm knows no %s", symbol);
-	return 0;
+	return address_in(path, symbol);
 }
 
 static void test_module(void **state)
