@@ -286,14 +286,17 @@ static struct error *load_source(
         const struct request *r, const char *operand, const char **name, char **text, size_t *size)
 {
 	const struct y_library_entry *e = operand ? find_analyser(operand) : NULL;
+	static char file[64];
 
 	*name = e ? e->name : operand ? operand : "-e";
 	if (!e && operand)
 		return read_source(operand, text, size);
 	*text = strdup(e ? e->text : r->execute);
 	*size = *text ? strlen(*text) : 0;
-	if (e && asprintf((char **)name, "%s.y", e->name) < 0)
-		return &error_no_memory;
+	if (e) {
+		snprintf(file, sizeof(file), "%s.y", e->name);
+		*name = file;
+	}
 	return *text ? NULL : &error_no_memory;
 }
 

@@ -420,9 +420,9 @@ function f0:long () { /* _oneshot */
             s25 = yrt_at
             b = 10; continue
           } else {
-            if (s21) print(yrt_value(s21, s22)) else printf("%3d", s23)
+            if (s21) printf("%3s", yrt_value(s21, s22)) else printf("%3d", s23)
             print("|")
-            if (s24) print(yrt_value(s24, s25)) else printf("%x", s26 & 0xffff)
+            if (s24) printf("%s", yrt_value(s24, s25)) else printf("%x", s26 & 0xffff)
             print("\\n")
             return 0
           }

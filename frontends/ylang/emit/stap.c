@@ -390,7 +390,7 @@ static void put_table(struct stap *y, u32 number)
 		line(y, "foreach ([%s] in m%u @sum -) printf(\"%s%%d\\t%%d\\n\", %s@count(m%u[%s]), @sum(m%u[%s]))",
 		        keys, number, formats, values, number, keys, number, keys);
 	else
-		line(y, "foreach ([%s] in m%u-) printf(\"%s%s\\n\", %sm%u[%s])", keys, number, formats,
+		line(y, "foreach ([k0+%s] in m%u) printf(\"%s%s\\n\", %sm%u[%s])", keys + 2, number, formats,
 		        m->value == Y_STR ? "%s" : "%d", values, number, keys);
 }
 
@@ -429,25 +429,45 @@ static void put_conversion(struct stap *y, const struct y_piece *p, char convers
 	fputc(conversion, y->out);
 }
 
-static void put_value(struct stap *y, const struct y_piece *p, const u32 *a)
+static void put_stars(struct stap *y, const struct y_piece *p, const u32 *a)
 {
-	bool text = p->kind == Y_STRING, octal = strchr("xXo", p->conversion) != NULL;
-	u32 bits = 8 * y_type_size(p->type);
-
-	fprintf(y->out, "%*sif (s%u) print(yrt_value(s%u, s%u)) else printf(\"%s", (int)(y->indent * 2), "", a[1], a[1],
-	        a[2], p->kind == Y_POINTER ? "0x" : "");
-	put_conversion(y, p, text ? 's' : p->kind == Y_POINTER ? 'x' : p->conversion);
-	fputs("\", ", y->out);
 	if (p->width == Y_STAR)
 		fprintf(y->out, "s%u, ", a[p->precision == Y_STAR ? -6 : -3]);
 	if (p->precision == Y_STAR)
 		fprintf(y->out, "s%u, ", a[-3]);
-	if (text)
-		fprintf(y->out, "text_str(s%u))\n", a[0]);
-	else if (octal && bits && bits < 64)
-		fprintf(y->out, "s%u & 0x%lx)\n", a[0], UINT64_MAX >> (64 - bits));
+}
+
+/* Of unsigned conversions with the value's own width. */
+static void put_operand(struct stap *y, const struct y_piece *p, u32 slot)
+{
+	u32 bits = 8 * y_type_size(p->type);
+
+	if (p->kind == Y_STRING)
+		fprintf(y->out, "text_str(s%u)", slot);
+	else if (p->kind == Y_POINTER)
+		fprintf(y->out, "s%u ? sprintf(\"0x%%x\", s%u) : \"(nil)\"", slot, slot);
+	else if (strchr("uxXo", p->conversion) && bits && bits < 64)
+		fprintf(y->out, "s%u & 0x%lx", slot, UINT64_MAX >> (64 - bits));
 	else
-		fprintf(y->out, "s%u)\n", a[0]);
+		fprintf(y->out, "s%u", slot);
+}
+
+static void put_value(struct stap *y, const struct y_piece *p, const u32 *a)
+{
+	struct y_piece failed = {.left = p->left, .width = p->width, .precision = -1};
+	bool text = p->kind == Y_STRING || p->kind == Y_POINTER;
+
+	fprintf(y->out, "%*sif (s%u) printf(\"", (int)(y->indent * 2), "", a[1]);
+	put_conversion(y, &failed, 's');
+	fputs("\", ", y->out);
+	if (p->width == Y_STAR)
+		put_stars(y, &failed, p->precision == Y_STAR ? a - 3 : a);
+	fprintf(y->out, "yrt_value(s%u, s%u)) else printf(\"", a[1], a[2]);
+	put_conversion(y, p, text ? 's' : p->conversion);
+	fputs("\", ", y->out);
+	put_stars(y, p, a);
+	put_operand(y, p, a[0]);
+	fputs(")\n", y->out);
 }
 
 static void put_print(struct stap *y, const struct y_insn *i)
@@ -517,6 +537,7 @@ static void put_string_op(struct stap *y, const struct y_insn *i)
 		line(y, "s%u = yrt_string(s%u, %lu, %u)", i->dst, i->a, i->imm, i->place);
 		break;
 	case Y_OP_STR_READ_N:
+		line(y, "if (s%u < 0 || s%u > %lu) yrt_fail(%u, 0, %u)", i->b, i->b, i->imm, Y_LIMIT, i->place);
 		line(y, "s%u = yrt_string(s%u, s%u, %u)", i->dst, i->a, i->b, i->place);
 		break;
 	case Y_OP_STR_LEN:
