@@ -146,10 +146,31 @@ WALK_GLOBAL int send_stack(struct walk *w, struct stack_head *head)
 	return sent == SENT_LAST;
 }
 
-/* Adds to what is counted of a stack in this epoch. False: nothing is yet. */
-static inline bool event_add_known(u32 epoch, u64 *hash, u64 value, u64 more)
+/*
+ * Where a stack is counted in this epoch; NULL: nothing is yet, or (make) there is no room. Places are never freed
+ * while an epoch is in use, so the first free one ends the search.
+ */
+static inline struct stack_count *count_of(u32 epoch, u64 hash, bool make)
 {
-	struct stack_count *count = epoch ? bpf_map_lookup_elem(&counts_b, hash) : bpf_map_lookup_elem(&counts_a, hash);
+	for (u32 i = 0; i < COUNTS_NEAR; i++) {
+		u32 place = (epoch & 1) * COUNTS_PLACES + ((u32)(hash + i) & (COUNTS_PLACES - 1));
+		struct stack_count *count = bpf_map_lookup_elem(&counts, &place);
+		u64 found = count ? count->hash : 0;
+
+		if (!count || (!found && !make))
+			return NULL;
+		if (!found)
+			found = __sync_val_compare_and_swap(&count->hash, 0, hash);
+		if (!found || found == hash)
+			return count;
+	}
+	return NULL;
+}
+
+/* Adds to what is counted of a stack in this epoch. False: nothing is yet, or (make) there is no room. */
+static inline bool event_count(u32 epoch, u64 hash, u64 value, u64 more, bool make)
+{
+	struct stack_count *count = count_of(epoch, hash, make);
 
 	if (!count)
 		return false;
@@ -160,38 +181,37 @@ static inline bool event_add_known(u32 epoch, u64 *hash, u64 value, u64 more)
 	return true;
 }
 
-static inline bool event_add_new(u32 epoch, u64 *hash, u64 value, u64 more)
-{
-	struct stack_count count = {.value = value, .more = more};
-
-	return (epoch ? bpf_map_update_elem(&counts_b, hash, &count, BPF_NOEXIST)
-	              : bpf_map_update_elem(&counts_a, hash, &count, BPF_NOEXIST)) == 0;
-}
-
 /* Counts more of a stack that was sent, in this epoch or before. False: there is no room. */
 static inline bool event_add(u64 hash, u64 value, u64 more)
 {
-	u32 epoch = counts_in_use & 1;
+	return event_count(counts_in_use, hash, value, more, true);
+}
 
-	return event_add_known(epoch, &hash, value, more) || event_add_new(epoch, &hash, value, more) ||
-	       event_add_known(epoch, &hash, value, more);
+/* Sends a stack that is new in this epoch, and counts it. Returns the cause of a loss, or -1. */
+WALK_GLOBAL int send_new(struct slot *slot)
+{
+	struct stack_head *head;
+
+	if (!slot)
+		return LOST_RING;
+	head = &slot->head;
+	if (!send_stack(&slot->walk, head))
+		return LOST_RING;
+	if (event_count(head->epoch, head->hash, head->value, head->more, true) || !head->value)
+		return -1;
+	/* The table is full there: the stack carries its own count. */
+	head->weight = head->value;
+	head->weight_more = head->more;
+	return send_stack(&slot->walk, head) ? -1 : LOST_TABLE;
 }
 
 /* Counts a stack, and sends it first if it is new. Returns the cause of a loss, or -1. */
-static inline int count_stack(struct walk *w, struct stack_head *head)
+static inline int count_stack(struct slot *slot)
 {
-	u32 epoch = head->epoch = counts_in_use & 1;
+	struct stack_head *head = &slot->head;
 
-	if (event_add_known(epoch, &head->hash, head->value, head->more))
-		return -1;
-	if (!send_stack(w, head))
-		return LOST_RING;
-	if (event_add_new(epoch, &head->hash, head->value, head->more) || !head->value)
-		return -1;
-	/* Another CPU may have been first, or the map is full: the stack then carries its own count. */
-	head->weight = head->value;
-	head->weight_more = head->more;
-	return send_stack(w, head) ? -1 : LOST_TABLE;
+	head->epoch = counts_in_use & 1;
+	return event_count(head->epoch, head->hash, head->value, head->more, false) ? -1 : send_new(slot);
 }
 
 /* Wakes user space, which makes or forgets the process. */
@@ -249,8 +269,13 @@ WALK_GLOBAL int send_deferred(struct slot *slot, u32 i)
 }
 
 /* Sends a stack that is to be walked again, with what that needs. */
-static inline int send_again(struct slot *slot, struct stack_head *head)
+WALK_GLOBAL int send_again(struct slot *slot)
 {
+	struct stack_head *head;
+
+	if (!slot)
+		return LOST_RING;
+	head = &slot->head;
 	head->hash = walk_mix(walk_mix(slot->walk.hash, bpf_ktime_get_ns()), head->tid);
 	head->weight = head->value;
 	head->weight_more = head->more;
@@ -317,7 +342,6 @@ static __attribute__((noinline)) struct slot *event_begin(
 	}
 	slot->head = (struct stack_head){
 	        .instance = instance, .tgid = tgid, .value = value, .begin_ns = begin, .tid = pid_of(task, task->pid)};
-	slot->deferred.stop = 0;
 	walk_start(&slot->walk, *number, instance);
 	return slot;
 }
@@ -375,6 +399,12 @@ static __attribute__((always_inline)) inline void event_user(struct slot *slot, 
 	head->hash = w->hash;
 }
 
+/* Why the walk has ended, or first ended. */
+static inline u32 event_stop(const struct slot *slot)
+{
+	return slot->head.noted ? slot->head.noted : slot->head.stop;
+}
+
 static inline void count_stop(struct probe_stats *st, u32 stop, u64 value)
 {
 	WALK_BARRIER(stop);
@@ -397,12 +427,11 @@ static inline void send_time(u64 hash, u64 value, u64 now, u64 span)
 static inline int event_emit(struct slot *slot, struct probe_stats *st)
 {
 	struct stack_head *head = &slot->head;
-	u32 stop = slot->deferred.stop ? slot->deferred.stop : head->stop;
 	int lost;
 
 	st->frames += slot->walk.nframes;
-	count_stop(st, stop, head->value);
-	lost = slot->deferred.stop ? send_again(slot, head) : count_stack(&slot->walk, head);
+	count_stop(st, event_stop(slot), head->value);
+	lost = head->noted ? send_again(slot) : count_stack(slot);
 	if (with_times && lost < 0)
 		send_time(head->hash, head->value, bpf_ktime_get_ns(), 0);
 	return lost;

@@ -68,8 +68,7 @@ static void set_knobs(struct object *o)
 	bpf_map__set_max_entries(skel->maps.slots, nslots);
 	bpf_map__set_max_entries(skel->maps.chunks, nslots * chunks);
 	bpf_map__set_max_entries(skel->maps.ring, ring);
-	bpf_map__set_max_entries(skel->maps.counts_a, COUNTS_CAPACITY);
-	bpf_map__set_max_entries(skel->maps.counts_b, COUNTS_CAPACITY);
+	skel->bss->weight = 1;
 }
 
 struct error *object_explain_load(int code)
@@ -117,8 +116,7 @@ static void choose_maps(struct object *o)
 {
 	if (!used_maps_only(o->skel))
 		return;
-	bpf_map__set_autocreate(o->skel->maps.counts_a, true);
-	bpf_map__set_autocreate(o->skel->maps.counts_b, true);
+	bpf_map__set_autocreate(o->skel->maps.counts, true);
 	bpf_map__set_autocreate(o->skel->maps.stats, true);
 	bpf_map__set_autocreate(o->skel->maps.code_changes, true);
 }
@@ -388,7 +386,7 @@ u64 object_taken_ns(const struct object *o)
 
 void object_halve(struct object *o)
 {
-	o->skel->data->weight *= 2;
+	o->skel->bss->weight *= 2;
 }
 
 void object_eager(struct object *o, bool eager)

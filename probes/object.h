@@ -98,15 +98,17 @@ void object_halve(struct object *o);
 void object_eager(struct object *o, bool eager);
 
 /*
- * To move counts out: flip switches the probes to the other map and returns the epoch that has ended (no program counts
- * in it any more; its last records may still be in the ring). drain empties its map and calls add for each hash. In the
- * new epoch stacks are sent again.
+ * To move counts out: flip switches the probes to the other table and returns the epoch that has ended (no program
+ * counts in it any more; its last records may still be in the ring). drain empties its table and calls add for each
+ * hash. In the new epoch stacks are sent again.
  */
 u32 object_epoch(const struct object *o); /* the one that programs count in */
 u32 object_flip(struct object *o);
 struct error *object_drain(struct object *o, u32 epoch,
         void (*add)(void *ctx, u32 epoch, u64 hash, const struct stack_count *count), void *ctx);
 u32 object_counts_capacity(const struct object *o);
+/* What each possible CPU counted, to be freed; NULL, and errno. */
+struct probe_stats *object_cpu_stats(const struct object *o);
 
 struct error *object_stats(struct object *o, struct probe_stats *ret);
 /* The sum over all CPUs of a per-CPU array's one element, which is words of 64 bits; all 0 if there is an error. */

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "object_internal.h"
 #include "unwind/cleanup.h"
@@ -41,36 +43,40 @@ u32 object_flip(struct object *o)
 struct error *object_drain(struct object *o, u32 epoch,
         void (*add)(void *ctx, u32 epoch, u64 hash, const struct stack_count *count), void *ctx)
 {
-	LIBBPF_OPTS(bpf_map_batch_opts, options);
-	u32 n, position;
-	int fd = bpf_map__fd(epoch ? o->skel->maps.counts_b : o->skel->maps.counts_a), code = 0;
-	static struct stack_count values[COUNTS_CAPACITY];
-	static u64 keys[COUNTS_CAPACITY];
-	void *from = NULL;
+	size_t each = COUNTS_PLACES * sizeof(struct stack_count), page = sysconf(_SC_PAGESIZE);
+	size_t size = (2 * each + page - 1) & -page;
+	/* It is mapped for a moment: its pages count as memory of this process. */
+	struct stack_count *all =
+	        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(o->skel->maps.counts), 0);
 
-	while (!code) {
-		n = COUNTS_CAPACITY;
-		code = bpf_map_lookup_and_delete_batch(fd, from, &position, keys, values, &n, &options);
-		if (code && errno != ENOENT)
-			return error_errno(errno, "cannot read the counts");
-		for (u32 i = 0; i < n; i++)
-			add(ctx, epoch, keys[i], &values[i]);
-		from = &position;
+	if (all == MAP_FAILED)
+		return error_errno(errno, "cannot read the counts");
+	for (u32 i = (epoch & 1) * COUNTS_PLACES, end = i + COUNTS_PLACES; i < end; i++) {
+		if (!all[i].hash)
+			continue;
+		add(ctx, epoch, all[i].hash, &all[i]);
+		all[i] = (struct stack_count){0};
 	}
+	munmap(all, size);
 	return NULL;
 }
 
-struct error *object_stats(struct object *o, struct probe_stats *ret)
+struct probe_stats *object_cpu_stats(const struct object *o)
 {
 	struct probe_stats *each = calloc(o->ncpus, sizeof(*each));
 	u32 zero = 0;
 
+	if (each && bpf_map_lookup_elem(bpf_map__fd(o->skel->maps.stats), &zero, each))
+		free(TAKE(each));
+	return each;
+}
+
+struct error *object_stats(struct object *o, struct probe_stats *ret)
+{
+	struct probe_stats *each = object_cpu_stats(o);
+
 	if (!each)
-		return &error_no_memory;
-	if (bpf_map_lookup_elem(bpf_map__fd(o->skel->maps.stats), &zero, each)) {
-		free(each);
 		return error_errno(errno, "cannot read the counters");
-	}
 	memset(ret, 0, sizeof(*ret));
 	for (int i = 0; i < o->ncpus; i++) {
 		const u64 *from = (const u64 *)&each[i];

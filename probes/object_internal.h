@@ -10,7 +10,7 @@
 #include "object.h"
 #include "sample.skel.h"
 
-#define COUNTS_CAPACITY 16384u
+#define COUNTS_CAPACITY (COUNTS_PLACES / 2)
 
 struct slabs { /* object_slabs.c */
 	struct arena_source source;

@@ -38,12 +38,12 @@ __u32 eager = 0;             /* wake user space for each new stack: what it name
 __u32 ticks = TICKS_IGNORED; /* what becomes of events */
 __u64 taken_ns = 0;          /* since when */
 __u64 woken_ns = 0;          /* when an urgent stack last woke user space */
-__u64 weight = 1;            /* what an event counts, more than 1 once the rate was halved */
+__u64 weight = 0;            /* what an event counts: 1, and more once the rate was halved */
 __u64 time_value = 1;        /* what a sample of --timeline stands for, in the unit of the event */
 __u64 ended_ns = 0;          /* CPU time of processes that were targets and are gone */
 __u32 any_ending = 0;        /* was there ever one in the map of endings? */
 __u32 keep_ended = 0;        /* processes that are gone stay in that map, with all of their CPU time */
-__u32 counts_in_use = 0;     /* its lowest bit: which of the two count maps; counts how often that changed */
+__u32 counts_in_use = 0;     /* its lowest bit: which half of the table; counts how often that changed */
 __u32 last_instance = 0;
 __u32 code_watched = 0; /* code_changes is kept */
 
@@ -59,6 +59,7 @@ struct stack_head { /* what happened (event.bpf.h), and what a walk's stack_reco
 	u32 epoch;
 	u64 object;   /* what the reason is about: an address of the process; 0: nothing is known */
 	u32 role;     /* enum stack_role */
+	u32 noted;    /* enum stop_reason: why the walk first ended in unknown code (slot.deferred); 0: it did not */
 	u64 begin_ns; /* 0: it is not timed */
 };
 
@@ -76,13 +77,13 @@ struct slot { /* one walk in progress */
 	u32 defers;                           /* it may be done again later, if it meets unknown code */
 	u32 guesses;                          /* that it may still make there */
 	struct return_instance *return_probe; /* the last that it has passed (return_walk.bpf.h) */
-	struct stack_head head;    /* here, and not on the stack: BPF has 512 bytes of it for a chain of functions */
-	struct alloc_record alloc; /* of tlab_sample.bpf.h */
-	u64 kernel[KERNEL_FRAMES + 1];
+	struct stack_head head; /* here, and not on the stack: BPF has 512 bytes of it for a chain of functions */
 	struct walk walk;
-	struct deferred_record deferred; /* stop 0: the walk met no unknown code */
+	u64 kernel[KERNEL_FRAMES + 1];
+	struct alloc_record alloc;       /* of tlab_sample.bpf.h */
+	struct deferred_record deferred; /* if head.noted */
 	struct vm_state vm;              /* at that code */
-};
+} __attribute__((aligned(4096)));        /* what each walk needs is in one page */
 
 struct { /* CPUs * slots_per_cpu: too large for a per-CPU map */
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -91,13 +92,18 @@ struct { /* CPUs * slots_per_cpu: too large for a per-CPU map */
 	__type(value, struct slot);
 } slots SEC(".maps");
 
-struct counts_map {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 16384);
-	__type(key, u64); /* struct stack_record.hash */
+/*
+ * A table of both epochs, each of COUNTS_PLACES, in which a stack is at the place that its hash says or at one of the
+ * next (count_of() of event.bpf.h). The kernel's own hash tables take a call, and three times as many lines of the
+ * cache and pages, which are cold in each sample.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 2 * COUNTS_PLACES);
+	__type(key, u32);
 	__type(value, struct stack_count);
-};
-struct counts_map counts_a SEC(".maps"), counts_b SEC(".maps");
+} counts SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -185,8 +191,12 @@ static inline void walk_start(struct walk *w, u32 slot, u32 instance)
 	w->resumes = 0;
 	w->proof.guessed = 0;
 	w->region.start = w->region.end = 0;
-	w->stack.len = w->vm.len = w->calls.len = 0;
-	w->stack.start = w->vm.start = w->calls.start = 0;
+	w->stack.len = w->stack.start = 0;
+	if (w->others) { /* else the last walk left them alone, and their pages are cold */
+		w->vm.len = w->calls.len = 0;
+		w->vm.start = w->calls.start = 0;
+	}
+	w->others = 0;
 	w->target.chunk = slot * chunks_per_slot;
 }
 
@@ -416,7 +426,7 @@ WALK_GLOBAL int deferred_note(struct slot *slot, u32 stop)
 	deferred->leaf = w->leaf;
 	deferred->thread_pointer = w->thread_pointer;
 	deferred->before = w->nframes;
-	deferred->stop = stop;
+	deferred->stop = slot->head.noted = stop;
 	deferred->pc = deferred->sp = deferred->fp = 0;
 	deferred->resume = 0;
 	slot->vm.ncursors = w->ncursors;
@@ -468,7 +478,7 @@ WALK_GLOBAL int deferred_guess(struct slot *slot)
 	deferred = &slot->deferred;
 	left = slot->guesses;
 	slot->guesses = 0; /* one that fails is the last one */
-	if (!left || !w->nregions || !deferred->stop || !stop_is_unknown_code(slot->head.stop))
+	if (!left || !w->nregions || !slot->head.noted || !stop_is_unknown_code(slot->head.stop))
 		return STOP_NO_PROCESS;
 	sp = w->reg[REG_SP];
 	ret = deferred_pointers(w);

@@ -66,6 +66,7 @@ static inline __attribute__((always_inline)) int walk_step(struct walk *w)
 		if (stop)
 			return stop;
 	}
+	w->others |= w->region.runtime;
 	stop = walk_step_by(w);
 	if (w->region.runtime && !stop && !w->lost)
 		w->proof.guessed = 0; /* its frames are there: what led here was right */
@@ -106,6 +107,7 @@ static inline __attribute__((always_inline)) int walk_resume(struct walk *w, u32
 	if (w->resumes >= WALK_RESUMES)
 		return (int)stop;
 	w->resumes++;
+	w->others = 1;
 	w->vm_state = 0;
 	for (i = 0; i < PROCESS_RESUMES; i++) {
 		by = w->resume[i];

@@ -114,6 +114,7 @@ struct walk {
 	u32 laundry;  /* of walk_launder() */
 	u32 resumes;  /* how often a runtime has said where to go on */
 	u32 single;   /* 1: whoever walks looks at each frame, so that a step is one; never in BPF */
+	u32 others;   /* not 0: a runtime has stepped, which may have used the windows of VMs */
 	u64 jumped;   /* the first word of a scan that may be a return address after a jump; 0: none (native_guess.h) */
 	struct walk_proof proof;
 	struct region_resume resume[PROCESS_RESUMES];

@@ -9,9 +9,9 @@
 #define GAP_PERIODS  3 /* a tick stands for so many at most */
 #define RAN_PERIODS  8 /* and one that follows a wakeup */
 
-__u64 period_ns = 1000000; /* CPU time that a sample stands for */
-__u64 clock_value = 1;     /* what it counts */
-__u32 clock_reason = 0;    /* of all samples */
+__u64 period_ns = 0;    /* CPU time that a sample stands for */
+__u64 clock_value = 0;  /* what it counts */
+__u32 clock_reason = 0; /* of all samples */
 
 /* For how long has this task had this CPU? ~0: the kernel does not say. */
 static inline u64 time_here(struct perf_event *event, struct task_struct *task)
@@ -227,7 +227,7 @@ int on_clock_walk(struct bpf_perf_event_data *ctx)
 		return 0;
 	time = time_since_woken(&st->woken, event, task, time);
 	st->ticks++;
-	note_clock_hit(now);
+	st->hit_ns = now;
 	if (!take_tick(st, time))
 		return 0;
 	tgid = tgid_of_typed(task);

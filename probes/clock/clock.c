@@ -126,7 +126,8 @@ static struct error *create(const struct event_host *host, void **ret)
 	c->online = sysconf(_SC_NPROCESSORS_ONLN);
 	c->created_ns = now_ns();
 	c->phase_ns = (u64)(random_share() * 1e9 / frequency);
-	object_skeleton(c->object)->data->period_ns = (u64)(1e9 / frequency);
+	object_skeleton(c->object)->bss->period_ns = (u64)(1e9 / frequency);
+	object_skeleton(c->object)->bss->clock_value = 1;
 	err = open_timers(c, &c->timers);
 	if (!err)
 		err = clock_cpus_create(host, &c->cpus);
@@ -215,7 +216,7 @@ static void halve(void *event)
 {
 	struct clock *c = event;
 
-	object_skeleton(c->object)->data->period_ns *= 2;
+	object_skeleton(c->object)->bss->period_ns *= 2;
 }
 
 /*

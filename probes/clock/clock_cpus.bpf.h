@@ -5,17 +5,7 @@
 
 #include "clock/clock_state.h"
 
-u8 clock_state[CLOCK_CPUS] = {0};   /* enum clock_state */
-u64 clock_hit_ns[CLOCK_CPUS] = {0}; /* of the last tick that hit a target */
-
-static inline void note_clock_hit(u64 now)
-{
-	u32 cpu = bpf_get_smp_processor_id();
-
-	WALK_BARRIER(cpu);
-	if (cpu < CLOCK_CPUS)
-		clock_hit_ns[cpu] = now;
-}
+u8 clock_state[CLOCK_CPUS] = {0}; /* enum clock_state */
 
 static inline void clock_arrival(struct task_struct *task, u32 cpu)
 {

@@ -29,6 +29,7 @@ struct clock_cpus {
 	u32 n;
 	u64 due;
 	u8 used[CLOCK_CPUS];
+	u64 since[CLOCK_CPUS]; /* its timer was started; 0: it was not stopped yet */
 };
 
 struct error *clock_cpus_create(const struct event_host *host, struct clock_cpus **ret)
@@ -76,7 +77,7 @@ bool clock_cpus_is_stopped(const struct clock_cpus *c, u32 cpu)
 
 static void start_timer(struct clock_cpus *c, u32 cpu, u64 now)
 {
-	object_skeleton(c->host->object)->bss->clock_hit_ns[cpu] = now;
+	c->since[cpu] = now;
 	states(c)[cpu] = CLOCK_TICKS;
 	ioctl(c->fds[cpu], PERF_EVENT_IOC_ENABLE, 0);
 }
@@ -131,11 +132,13 @@ static bool mark_threads(struct clock_cpus *c, pid_t pid, u32 *threads)
 /* Which CPUs do targets use? False: it is not known. */
 static bool look(struct clock_cpus *c, u64 now, u32 *threads)
 {
-	const u64 *hit = object_skeleton(c->host->object)->bss->clock_hit_ns;
+	cleanup(free) struct probe_stats *each = object_cpu_stats(c->host->object);
 	const struct targets *t = c->host->targets;
 
+	if (!each)
+		return false;
 	for (u32 i = 0; i < c->n && i < CLOCK_CPUS; i++)
-		c->used[i] = now < hit[i] + UNUSED_NS;
+		c->used[i] = now < each[i].hit_ns + UNUSED_NS || now < c->since[i] + UNUSED_NS;
 	for (u32 i = 0; i < t->nprocesses; i++)
 		if (!t->processes[i]->dead && !mark_threads(c, t->processes[i]->pid, threads))
 			return false;

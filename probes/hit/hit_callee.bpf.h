@@ -191,7 +191,7 @@ static __attribute__((noinline)) int callee_starts_anew(struct slot *slot, const
 	if (!watch->nproof || callee_begins(slot, watch) || !callee_is_proven(watch))
 		return false;
 	walk_start(&slot->walk, slot->walk.target.chunk / each, slot->head.instance);
-	slot->deferred.stop = 0;
+	slot->head.noted = 0;
 	callee_head(slot, watch);
 	return walk_push(&slot->walk, watch->at[0].where, watch->at[0].detail);
 }

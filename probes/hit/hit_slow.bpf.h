@@ -336,7 +336,7 @@ static __attribute__((noinline)) int slow_walked(u32 pid, const struct slot *slo
 	if (!off)
 		return 0;
 	off->wait.hash = slot->head.hash;
-	off->wait.stop = slot->deferred.stop ? slot->deferred.stop : slot->head.stop;
+	off->wait.stop = event_stop(slot);
 	return stack_budget_spend(off->wait.began);
 }
 

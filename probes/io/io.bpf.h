@@ -285,7 +285,7 @@ static __attribute__((always_inline)) inline struct slot *io_walk(
 
 static inline u32 io_stop(const struct slot *slot)
 {
-	return slot->deferred.stop ? slot->deferred.stop : slot->head.stop;
+	return event_stop(slot);
 }
 
 SEC("tp_btf/sys_exit")

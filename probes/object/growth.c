@@ -268,7 +268,7 @@ static void stats(void *event, struct sampler_stats *st)
 
 	error_free(object_sum(
 	        o, object_skeleton(o)->maps.growth_counted, (u64 *)&g->summary.counters, sizeof(g->summary.counters)));
-	g->summary.part = object_skeleton(o)->data->weight;
+	g->summary.part = object_skeleton(o)->bss->weight;
 	g->summary.no_room = g->ledgers.mapped.full;
 	st->of_event = &g->summary;
 }

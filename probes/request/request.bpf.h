@@ -822,7 +822,7 @@ static __attribute__((noinline)) int request_parked(u32 pid, const struct slot *
 	if (!live)
 		return 0;
 	live->parked = slot->head.hash;
-	live->parked_stop = slot->deferred.stop ? slot->deferred.stop : slot->head.stop;
+	live->parked_stop = event_stop(slot);
 	return 0;
 }
 
@@ -890,7 +890,7 @@ static __attribute__((noinline)) int request_waits(u32 pid, const struct slot *s
 	if (!t)
 		return 0;
 	t->hash = slot->head.hash;
-	t->stop = slot->deferred.stop ? slot->deferred.stop : slot->head.stop;
+	t->stop = event_stop(slot);
 	return 0;
 }
 
@@ -936,7 +936,7 @@ WALK_GLOBAL int request_ran(u64 hash, u32 reason, u32 stop)
 
 static inline u32 request_stop_of(const struct slot *slot)
 {
-	return slot->deferred.stop ? slot->deferred.stop : slot->head.stop;
+	return event_stop(slot);
 }
 
 WALKING("perf_event", on_request_tick)

@@ -17,7 +17,7 @@ static __attribute__((noinline)) int wait_walked(struct task_struct *task, struc
 	if (!w || !ws)
 		return 0;
 	w->hash = slot->head.hash;
-	w->stop = slot->deferred.stop ? slot->deferred.stop : slot->head.stop;
+	w->stop = event_stop(slot);
 	if (!wait_has_stack(w))
 		wait_is_sampled();
 	wait_budget(ws, w, begin);

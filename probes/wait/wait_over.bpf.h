@@ -20,7 +20,7 @@ static __attribute__((noinline)) u64 wait_with_waker(u64 hash, u64 waker)
 
 	pair.epoch = counts_in_use & 1;
 	pair.both = both;
-	if (!waker || event_add_known(pair.epoch, &both, 0, 0))
+	if (!waker || event_count(pair.epoch, both, 0, 0, false))
 		return both;
 	return bpf_ringbuf_output(&ring, &pair, sizeof(pair), BPF_RB_NO_WAKEUP) ? hash : both;
 }

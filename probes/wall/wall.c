@@ -47,9 +47,9 @@ static struct error *create(const struct event_host *host, void **ret)
 		destroy(w);
 		return err;
 	}
-	skel->data->clock_value = skel->data->time_value = skel->data->period_ns;
+	skel->bss->clock_value = skel->data->time_value = skel->bss->period_ns;
 	skel->bss->clock_reason = wait_reason(WAIT_RUNNING, WAIT_NO_FILE, -1);
-	w->each_ns = (double)skel->data->period_ns;
+	w->each_ns = (double)skel->bss->period_ns;
 	*ret = w;
 	return NULL;
 }

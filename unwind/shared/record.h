@@ -25,7 +25,7 @@ enum record_type {
 
 /*
  * A stack crosses in chunks of CHUNK_FRAMES frames, leaf first, all with the same head; the last one has `last` set.
- * Samples of a stack that crossed are counted in the counts map under its hash.
+ * Samples of a stack that crossed are counted in the table of counts under its hash.
  */
 struct stack_record {
 	u32 type;
@@ -35,10 +35,10 @@ struct stack_record {
 	u32 tgid, tid;    /* in the pid namespace of yrt, as far as known */
 	u16 stop;         /* enum stop_reason */
 	u16 first;        /* chunk number */
-	u64 weight, more; /* count this at once: the counts map had no room. weight 0: it is in the counts map, or comes
+	u64 weight, more; /* count this at once: the table had no room. weight 0: it is in the table, or comes
 	                     later */
 	u16 last;         /* 1: no more chunks */
-	u16 epoch;        /* which of the two count maps has it */
+	u16 epoch;        /* in which half of the table it is */
 	u32 role;         /* enum stack_role */
 	char comm[COMM_LEN];
 	struct frame frame[CHUNK_FRAMES];
@@ -50,8 +50,12 @@ enum stack_role {
 	STACK_OF_WAKER, /* it is counted behind others only (collector_join()) */
 };
 
+#define COUNTS_PLACES 32768u /* of one epoch; power of two */
+#define COUNTS_NEAR   8u     /* places where a stack may be */
+
 /* What is counted of a stack, in the unit of the event, and what else (event_ops.unit, .more). */
 struct stack_count {
+	u64 hash; /* 0: the place is free */
 	u64 value, more;
 };
 
@@ -130,25 +134,26 @@ struct clock_woken {    /* the last thread whose tick on this CPU woke user spac
 	u32 reserved;
 };
 
-struct probe_stats { /* one for each CPU; what each tick needs comes first */
+struct probe_stats { /* one for each CPU; what each tick and each sample needs comes first */
 	u64 at;      /* CPU time of targets that ticks covered, and the moment of the next sample in it */
 	u64 chosen;
 	u64 ticks;       /* clock interrupts that hit a target */
 	u64 last_ns;     /* CLOCK_MONOTONIC of the last interrupt */
+	u64 hit_ns;      /* of the last that hit a target */
 	u64 last_period; /* of the clock, then */
 	u64 woke;        /* user space was woken */
 	struct clock_woken woken;
-	u64 lost_ns; /* CPU time of targets without an interrupt */
-	u64 samples; /* events that were taken (of ticks: as samples), each counting a value */
-	u64 weights; /* sum of their values */
-	u64 clocked; /* samples of the clock, weighted */
-	u64 frames;
-	u64 records;  /* stacks sent */
+	u64 samples;  /* events that were taken (of ticks: as samples), each counting a value */
+	u64 weights;  /* sum of their values */
+	u64 clocked;  /* samples of the clock, weighted */
 	u64 first_ns; /* CLOCK_MONOTONIC of the first sample; 0: none yet */
-	u64 timed_ns; /* duration of the samples that were timed, and their number */
-	u64 timed;
+	u64 frames;
 	u64 stop[STOP_MAX]; /* values by why the walk ended */
 	u64 lost[LOST_MAX];
+	u64 lost_ns;  /* CPU time of targets without an interrupt */
+	u64 records;  /* stacks sent */
+	u64 timed_ns; /* duration of the samples that were timed, and their number */
+	u64 timed;
 };
 
 /*
