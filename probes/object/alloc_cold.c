@@ -5,7 +5,7 @@
 
 #define GUESS   0.25 /* of an exception, */
 #define UNSURE  0.2  /* and a standard deviation: what C and C++ programs had */
-#define LEAST   0.25 /* below 0 of it, that is looked for: an exception's cost is a measurement, too */
+#define LEAST   0.5  /* below 0 of it, that is looked for: an exception's cost is a measurement, too */
 #define MOST    3.0
 #define STEPS   130
 #define FINER   40

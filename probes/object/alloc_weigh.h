@@ -19,8 +19,8 @@
 #include <stdbool.h>
 #include <types.h>
 
-#define ALLOC_COLD_SLICES 512 /* the last ones of each kind tell how slow code is behind a hit */
-#define ALLOC_OWN_LEAST   5.0 /* ns of progress between two hits, whatever was measured */
+#define ALLOC_COLD_SLICES 512  /* the last ones of each kind tell how slow code is behind a hit */
+#define ALLOC_OWN_LEAST   20.0 /* ns of progress between two hits, whatever was measured: no program allocates faster */
 
 struct alloc_cold {           /* ns, that the program's own code is slower by behind a hit */
 	double ns, low, high; /* with 95 % certainty */

@@ -323,7 +323,9 @@ function showBanner() {
 /* What of the head must be seen while it is folded: how much there is, and how much of it is whole. */
 function showBrief() {
 	const wholeness = [data.meta.lossBefore, data.meta.loss].map((s) => /([\d.]+) % complete/.exec(s || "")?.[1]).filter(Boolean);
-	const [first, ...rest] = [amount(whole.nowTotal[0]), ...(data.meta.duration ? [facts()[0]] : [])];
+	const spread = data.meta.before ? null : /^about \S+ \S+ \(([^)]+)\) by \S+ calls \(([^)]+)\), in windows/.exec(data.meta.loss || "");
+	const total = spread ? `about ${amount(whole.nowTotal[0])} (${spread[data.meta.unit === "bytes" ? 1 : 2]})` : amount(whole.nowTotal[0]);
+	const [first, ...rest] = [total, ...(data.meta.duration ? [facts()[0]] : [])];
 	$("brief").replaceChildren(Object.assign(element("span", first + rest.map((s) => " \u00b7 " + s).join("")), { className: "long" }));
 	if (wholeness.length)
 		$("brief").append(element("b", " " + wholeness.join(" % \u2192 ") + " %"), Object.assign(element("span", " complete"), { className: "word" }));
