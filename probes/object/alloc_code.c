@@ -21,7 +21,8 @@
 #define NEAR           3 /* calls: what is further away is no part of the allocator (glibc's free() may abort) */
 #define PLACE_INSNS    8
 #define PAIR_INSNS     2
-#define SP             7 /* DWARF's number */
+#define RSI            4 /* DWARF's numbers */
+#define SP             7
 #define NOWHERE        0xffffffffu
 
 struct part { /* a function that is looked through */
@@ -187,6 +188,7 @@ static void keep_first(struct alloc_function *f, u64 to)
 	if (to <= f->addr || to > f->place)
 		return;
 	f->place = f->addr;
+	f->moved = false;
 	f->pushed = 0;
 	f->pair = 0;
 	f->stepped = true;
@@ -244,11 +246,25 @@ static bool is_argument(u8 reg)
 	return false;
 }
 
+/* mimalloc's malloc() moves the size to where its second argument would be, and only then comes to a jump. */
+static bool moves_size(const cs_insn *in)
+{
+	const cs_x86_op *op = in->detail->x86.operands;
+
+	return in->id == X86_INS_MOV && in->detail->x86.op_count == 2 && op[0].type == X86_OP_REG &&
+	       op[0].reg == X86_REG_RSI && op[1].type == X86_OP_REG && op[1].reg == X86_REG_RDI;
+}
+
 /* Is all that a hit reads still there behind it? A push moves the stack by a word that is counted. */
-static bool keeps_arguments(struct reading *r, u32 *pushed)
+static bool keeps_arguments(struct reading *r, struct alloc_function *f, u32 *pushed)
 {
 	cs_regs read, write;
 	u8 nread, nwrite;
+
+	if (f->shape == ALLOC_SIZE_1 && !f->moved && moves_size(r->d.in)) {
+		f->moved = true;
+		return true;
+	}
 
 	if (capstone_in_group(r->d.in, CS_GRP_JUMP) || capstone_in_group(r->d.in, CS_GRP_CALL) ||
 	        capstone_in_group(r->d.in, CS_GRP_RET) ||
@@ -261,7 +277,7 @@ static bool keeps_arguments(struct reading *r, u32 *pushed)
 	for (u8 i = 0; i < nwrite; i++) {
 		u8 reg = capstone_register(write[i]);
 
-		if (reg == SP || is_argument(reg))
+		if (reg == SP || (is_argument(reg) && (!f->moved || reg == RSI)))
 			return false;
 	}
 	return true;
@@ -294,6 +310,7 @@ static void choose_place(struct reading *r, struct alloc_function *f)
 	u32 pushed = 0;
 
 	f->stepped = true;
+	f->moved = false;
 	if (!image_read(r->img, code, left, addr))
 		return;
 	for (u32 i = 0; i < PLACE_INSNS; i++) {
@@ -306,9 +323,10 @@ static void choose_place(struct reading *r, struct alloc_function *f)
 			choose_pair(r, f, at, left);
 			return;
 		}
-		if (!cs_disasm_iter(r->d.handle, &at, &left, &addr, r->d.in) || !keeps_arguments(r, &pushed))
-			return;
+		if (!cs_disasm_iter(r->d.handle, &at, &left, &addr, r->d.in) || !keeps_arguments(r, f, &pushed))
+			break;
 	}
+	f->moved = false;
 }
 
 /* Is a jump to another one all that it does? */
@@ -457,6 +475,9 @@ static void read_all(struct reading *r)
 	}
 	for (u32 i = 0; i < r->n; i++)
 		look_through(r, i, false);
+	for (u32 i = 0; i < r->f->n; i++)
+		if (r->f->of[i].moved)
+			r->f->of[i].shape = ALLOC_SIZE_2;
 	note_tails(r);
 	note_calls_of_tails(r);
 	note_returns(r);

@@ -24,6 +24,7 @@ struct alloc_function {
 	u64 offset;   /* the same, in the file's bytes */
 	u64 pair;     /* file offset of the next instruction, if the kernel emulates that as well; 0: it does not */
 	u32 pushed;   /* words that it has pushed by then */
+	bool moved;   /* ALLOC_SIZE_1, but there the size is in the second argument's register */
 	bool stepped; /* the kernel does not emulate the instruction there */
 	bool tails;   /* it may end in a jump to another one */
 	u32 operand;  /* of ALLOC_AT: what has the size */

@@ -105,7 +105,7 @@ struct alloc_windows {
 	double cpu_rate;                         /* of a CPU, that targets use: a mean of late */
 	double exception_ns, stepped_ns;         /* that a hit costs, besides BPF's program */
 	double trap_ns;                          /* the same of a debug register */
-	bool measured, in_target;
+	bool measured, in_target, stepped_measured;
 	bool dense;      /* hits of the last window were */
 	bool idle;       /* no target has run since the look before */
 	double allotted; /* ns, that hits of this window may cost */
@@ -347,7 +347,11 @@ static struct error *keep(void *ctx, const void *of, const void *value)
 
 static void fit(const struct alloc_windows *w, struct alloc_cold *ret)
 {
-	alloc_cold_fit(w->with, w->nwith, w->without, w->nwithout, w->exception_ns, ret);
+	u64 stepped = w->last.progress.stepped, hits = w->last.progress.hits;
+	double part = hits ? (double)stepped / (double)hits : 0;
+	double exception = part * w->stepped_ns + (1 - part) * w->exception_ns;
+
+	alloc_cold_fit(w->with, w->nwith, w->without, w->nwithout, exception, ret);
 }
 
 /* Gives slices their weights. */
@@ -544,8 +548,9 @@ static void close_window(struct alloc_windows *w)
 	wait_for(w, &leaving);
 	if (!w->measured && now.progress.hits > now.progress.stepped)
 		measure_here(w, true);
-	if (!w->measured && now.progress.stepped)
+	if (!w->stepped_measured && now.progress.stepped)
 		measure_here(w, false);
+	w->stepped_measured |= now.progress.stepped > 0;
 	w->measured = true;
 }
 
