@@ -23,6 +23,7 @@
 #define DEPTH       12                /* frames of a stack that are looked at */
 #define INSNS       8                 /* of a function, in which its uprobe has a place */
 #define SLOWS       0.2               /* chosen ones take this part of the program's own time, at most */
+#define MUCH        0.5               /* and this, where there are no such */
 #define WORTH       (1.0 / 4)         /* of that, at least: else more are tried, */
 #define MANY        (3 * ALLOC_MARKS) /* up to so many, */
 #define WORTH_LEAST (1.0 / 32)        /* after which this will do */
@@ -168,7 +169,7 @@ static double rate(const struct mark *k)
 }
 
 /* Of those that were tried, the most frequent that cost little together. Returns what part they cost. */
-static double choose(struct alloc_marks *m, double hit_ns)
+static double choose(struct alloc_marks *m, double hit_ns, double most)
 {
 	double sum = 0;
 
@@ -182,7 +183,7 @@ static double choose(struct alloc_marks *m, double hit_ns)
 			for (u32 k = 0; k < m->nplaced; k++)
 				has |= m->placed[k] == i;
 			if (!has && !m->of[i].dense && is_tried(&m->of[i]) && m->of[i].hits > 0 &&
-			        sum + rate(&m->of[i]) * hit_ns <= SLOWS &&
+			        sum + rate(&m->of[i]) * hit_ns <= most &&
 			        (best == m->n || rate(&m->of[i]) > rate(&m->of[best])))
 				best = i;
 		}
@@ -257,7 +258,7 @@ void alloc_marks_leave(struct alloc_marks *m, void (*leave)(void *ctx, struct up
 static bool has_changed(struct alloc_marks *m, double hits, double own_ns, double hit_ns)
 {
 	m->silent_ns = hits > 0 ? 0 : m->silent_ns + own_ns;
-	return m->silent_ns > SILENT_NS || (hits > TRIED_HITS && hits * hit_ns > CHANGED * SLOWS * own_ns);
+	return m->silent_ns > SILENT_NS || (hits > TRIED_HITS && hits * hit_ns > CHANGED * MUCH * own_ns);
 }
 
 static void forget_trials(struct alloc_marks *m)
@@ -289,7 +290,7 @@ void alloc_marks_learn(struct alloc_marks *m, const struct alloc_mark_hits *hits
 		sum += (double)hits->of[i];
 		k->hits += (double)hits->of[i];
 		k->ns += own_ns;
-		k->dense |= k->hits >= TRIED_HITS && rate(k) * hit_ns > SLOWS;
+		k->dense |= k->hits >= TRIED_HITS && rate(k) * hit_ns > MUCH;
 	}
 	if (m->choice) {
 		if (has_changed(m, sum, own_ns, hit_ns))
@@ -298,6 +299,6 @@ void alloc_marks_learn(struct alloc_marks *m, const struct alloc_mark_hits *hits
 	}
 	for (u32 i = 0; i < m->n; i++)
 		left += !m->of[i].dense && !is_tried(&m->of[i]);
-	if (is_worth(m, choose(m, hit_ns), left))
+	if (is_worth(m, choose(m, hit_ns, SLOWS), left) || is_worth(m, choose(m, hit_ns, MUCH), left))
 		m->choice = ++m->choices;
 }
