@@ -115,6 +115,8 @@ static void add_part(struct measure *m, const char *name)
 	double all = used_by_all();
 	u32 i = 0;
 
+	if (!*name)
+		return;
 	while (i < m->nparts && strcmp(m->part[i].name, name) != 0)
 		i++;
 	if (i == MEASURE_PARTS)
@@ -139,7 +141,7 @@ static void most_parts(struct measure *m, char *ret, size_t size)
 
 	*ret = '\0';
 	qsort(m->part, m->nparts, sizeof(*m->part), by_cpu);
-	for (u32 i = 0; i < m->nparts && i < PARTS_SHOWN && at < size; i++)
+	for (u32 i = 0; i < m->nparts && i < PARTS_SHOWN && at < size && (!i || m->part[i].cpu_s >= 0.01); i++)
 		at += (size_t)snprintf(
 		        ret + at, size - at, "%s%s %.2f s", i ? ", " : "", m->part[i].name, m->part[i].cpu_s);
 }
