@@ -178,6 +178,7 @@ def test_two_libraries():
     yield f"{result.summary()}; {inner} in the innermost of four calls"
 
 
+@yrt.both_tiers
 def test_two_libraries_latency():
     """A call during which the stack is copied is paired in each of two libraries."""
     host = os.path.join(yrt.SOURCE, "fixtures", "go", "shared", "two.py")
@@ -186,8 +187,9 @@ def test_two_libraries_latency():
             run = yrt.run("latency", "-e", f"{library}:main.grown", "-p", f.pid, "-d", 2)
             stats = run.expect().stats["latency"]
             told = {name: stats[name] for name in ("entered", "returned", "unpaired", "left")}
-            # Some calls return while probes are attached, whose beginning was not seen.
-            assert told["returned"] > 100 and told["unpaired"] < 0.01 * told["entered"] and not told["left"], told
+            assert told["returned"] > 100 and told["returned"] >= 0.99 * told["entered"] and not told["left"], told
+            # While probes are attached calls return whose beginning was not seen: the longer, the more.
+            assert not yrt.measuring() or told["unpaired"] < 0.01 * told["entered"], told
             yield f"{os.path.basename(library)}: {told}"
 
 

@@ -56,7 +56,10 @@ def test_pprof():
         go.build("labels", STRIPPED, name="labels-stripped"), seconds=None, wait=False
     ) as f:
         path = os.path.join(folder, "labels.pb.gz")
-        yrt.Run("go-flame", "--labels", "-p", f.pid, "-d", 2, "-F", RATE, "-o", path, output=False).result().expect()
+        at = yrt.Run("go-flame", "--labels", "-p", f.pid, "-F", RATE, "-o", path, output=False).sampling()
+        yrt.busy_for([f.pid], 2)
+        at.interrupt()
+        at.result().expect()
         tags, top = (
             subprocess.run([*PPROF, *what, path], capture_output=True, text=True, check=True, env=ENV).stdout
             for what in (["-tags"], ["-top", "-cum"])

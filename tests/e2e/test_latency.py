@@ -260,6 +260,7 @@ def test_growing_stacks():
         yield f"{stats['returned']} of {stats['entered']} returned, {stats['unpaired']} were not paired"
 
 
+@yrt.both_tiers
 def test_moving_stacks():
     """
     A goroutine whose stack is copied elsewhere during the call is paired, and the call that made it grow counts once.
@@ -269,16 +270,18 @@ def test_moving_stacks():
             go.build("storms", "-ldflags=-s -w", name="storms-stripped"), "grow", 600, seconds=None, wait=False
         ) as fixture:
             result = yrt.run("latency", "-e", what, "-p", fixture.pid, "-d", 3, *ALL).expect()
-        # when it begins, and when it ends: three, and as many that have just started the next one
+        # when it ends: three, and as many that have just started the next one
         stats, under_way = result.stats["latency"], 6 * depth
         assert stats["returned"] > depth and not stats["left"], stats
-        assert stats["entered"] - stats["returned"] <= under_way and stats["unpaired"] <= under_way, stats
+        assert stats["entered"] - stats["returned"] <= under_way, stats
+        assert not yrt.measuring() or stats["unpaired"] <= under_way, stats  # and those of the time of attaching
         yield (
             f"{what}: {stats['returned']} of {stats['entered']} returned, {stats['unpaired']} were not paired,"
             f" {stats['left']} left"
         )
 
 
+@yrt.both_tiers
 def test_other_thread():
     """A goroutine that returns on another thread than the one that it called on is paired."""
     with yrt.Fixture(
@@ -287,11 +290,8 @@ def test_other_thread():
         result = yrt.run("latency", "-e", "main.alpha", "-p", fixture.pid, "-d", 2, *ALL).expect()
     stats = result.stats["latency"]
     under_way = 400  # goroutines, when it begins and when it ends
-    assert (
-        stats["returned"] > 1000
-        and stats["entered"] - stats["returned"] <= under_way
-        and stats["unpaired"] <= under_way
-    ), stats
+    assert stats["returned"] > 1000 and stats["entered"] - stats["returned"] <= under_way, stats
+    assert not yrt.measuring() or stats["unpaired"] <= under_way, stats
     yield (
         f"{stats['returned']} of {stats['entered']} returned, {stats['unpaired']} were not paired, {stats['left']} left"
     )
