@@ -17,7 +17,7 @@ import yrt
 
 
 def free_port():
-    """One that the kernel gives to nobody who does not ask for it: connections that are made meanwhile leave it free."""
+    """One that the kernel gives to nobody who does not ask for it: connections made meanwhile leave it free."""
     above = int(yrt.read("/proc/sys/net/ipv4/ip_local_port_range").split()[0])
     for port in random.sample(range(20000, max(above, 30000)), 1000):
         with socket.socket() as s, contextlib.suppress(OSError):
