@@ -17,7 +17,7 @@ struct value_shape {
 	u64 type;
 	u16 from, to; /* these bytes tell its value. from: a multiple of 8, up to VALUE_HEAD_MAX. to 0: it has none, its
 	                 type is all */
-	/* It has text from data_at on, as long as the u32 at length_at (a multiple of 8) says. data_at 0: it has none. */
+	/* It has text from data_at on, as long as the u32 at length_at (a multiple of 8) says. data_at 0: none. */
 	u16 length_at, data_at;
 	u16 narrow_at, narrow; /* if none of these bits is set in that byte, each character may take 4 bytes, and more
 	                          precedes them */
