@@ -129,7 +129,7 @@ static u64 word_of(const struct runtime_value *v, u32 at)
 	return word;
 }
 
-/* Up to two digits of 30 bits; the sign is in their number up to 3.11, then in the lowest bits of the tag. */
+/* Up to two digits of 30 bits. Their number has the sign up to 3.11, the lowest bits of the tag from then on. */
 static void write_integer(const struct python_reader *r, const struct runtime_value *v, bool boolean, FILE *out)
 {
 	u64 tag = word_of(v, SIZE), digits = word_of(v, DATA), n = r->version >= V3_12 ? tag >> 3 : tag, value;
