@@ -7,7 +7,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -48,7 +47,6 @@
 #define CALLS_LEAST 500  /* system calls of I/O a second, where hardly a thread waits */
 #define FAULTS      500  /* a second */
 #define MESSAGE_MAX 2048
-#define PARTS_SHOWN 4 /* of what the report itself used */
 
 struct plan {
 	const char *event;
@@ -90,60 +88,6 @@ static void sleep_for(const struct measure *m, double seconds)
 
 		nanosleep(&piece, NULL);
 	}
-}
-
-/* --- cost --- */
-
-static double used(int who)
-{
-	struct rusage r;
-
-	if (getrusage(who, &r))
-		return 0;
-	return (double)(r.ru_utime.tv_sec + r.ru_stime.tv_sec) +
-	       (double)(r.ru_utime.tv_usec + r.ru_stime.tv_usec) / 1e6;
-}
-
-static double used_by_all(void)
-{
-	return used(RUSAGE_SELF) + used(RUSAGE_CHILDREN);
-}
-
-/* What yrt used since the last part was for this. */
-static void add_part(struct measure *m, const char *name)
-{
-	double all = used_by_all();
-	u32 i = 0;
-
-	if (!*name)
-		return;
-	while (i < m->nparts && strcmp(m->part[i].name, name) != 0)
-		i++;
-	if (i == MEASURE_PARTS)
-		return;
-	m->nparts += i == m->nparts;
-	snprintf(m->part[i].name, sizeof(m->part[i].name), "%s", name);
-	m->part[i].cpu_s += all - m->used_s;
-	m->used_s = all;
-}
-
-static int by_cpu(const void *left, const void *right)
-{
-	const struct measure_part *a = left, *b = right;
-
-	return (a->cpu_s < b->cpu_s) - (a->cpu_s > b->cpu_s);
-}
-
-/* "flame 0.31 s, go-refs 0.20 s": the parts that used most. */
-static void most_parts(struct measure *m, char *ret, size_t size)
-{
-	size_t at = 0;
-
-	*ret = '\0';
-	qsort(m->part, m->nparts, sizeof(*m->part), by_cpu);
-	for (u32 i = 0; i < m->nparts && i < PARTS_SHOWN && at < size && (!i || m->part[i].cpu_s >= 0.01); i++)
-		at += (size_t)snprintf(
-		        ret + at, size - at, "%s%s %.2f s", i ? ", " : "", m->part[i].name, m->part[i].cpu_s);
 }
 
 /* --- a run --- */
@@ -340,7 +284,7 @@ static struct error *take_view(struct measure *m, struct evidence *e, const char
 	err = run_apart(m, e, &(struct taking){event, seconds, rate_for(e, name), path});
 	if (!err)
 		err = load(e, path);
-	add_part(m, event->command ? event->command : name);
+	cost_add(&m->cost, event->command ? event->command : name);
 	if (err && err->kind == ERROR_PERMISSION && !e->nviews)
 		e->refused = true;
 	else if (!err || (!e->nviews && (err->kind == ERROR_UNSUPPORTED || err->kind == ERROR_USAGE)))
@@ -702,9 +646,9 @@ static void end_kept(struct measure *m, struct evidence *e)
 		m->kept.rate = (counters_memory_of(&now, m->kept.pid) - m->kept.before) * 1e9 /
 		               (double)(now.at_ns - m->first->at_ns);
 	counters_free(&now);
-	add_part(m, "the rest");
+	cost_add(&m->cost, "the rest");
 	err = kept_end(&m->kept, m->end_ns, e);
-	add_part(m, m->kept.command);
+	cost_add(&m->cost, m->kept.command);
 	if (err)
 		say(m, e, true, "who keeps memory was not read: %s; `yrt %s -p %d` says more", err->message,
 		        m->kept.command, m->kept.pid);
@@ -780,7 +724,7 @@ static struct error *look_closer(struct measure *m, struct evidence *e, const st
 	if (!err && better)
 		rename(again, path);
 	unlink(again);
-	add_part(m, "flame");
+	cost_add(&m->cost, "flame");
 	if (err)
 		say(m, e, true, "CPU time was not measured again: %s", err->message);
 	error_free(err);
@@ -817,7 +761,7 @@ static struct error *take_by_command(
 	snprintf(pid, sizeof(pid), "%d", m->kept.pid ? m->kept.pid : busiest_of(m));
 	snprintf(duration, sizeof(duration), "%.1f", seconds);
 	err = child_yrt(arguments, "/dev/null", m->end_ns);
-	add_part(m, command);
+	cost_add(&m->cost, command);
 	if (!err)
 		return load(e, path);
 	say(m, e, true, "yrt %s was not measured: %s", command, err->message);
@@ -891,7 +835,7 @@ static void take_dump(struct measure *m, struct evidence *e)
 	}
 	say(m, e, false, "several threads wait, so: every thread's stack, and who waits for whom");
 	err = measure_dump(m->folder, busiest_of(m), NULL, m->end_ns, e);
-	add_part(m, "dump");
+	cost_add(&m->cost, "dump");
 	if (err)
 		say(m, e, true, "no dump was taken: %s", err->message);
 	error_free(err);
@@ -956,16 +900,16 @@ static void take_last(struct measure *m, struct evidence *e)
 }
 
 /* What the report itself took: yrt's own processes, and the work in the kernel while the target was interrupted. */
-static void note_cost(struct measure *m, struct evidence *e, double before, double seconds)
+static void note_cost(struct measure *m, struct evidence *e, double seconds)
 {
 	double taken = 0, cpu_s;
 	char parts[256];
 
 	for (u32 i = 0; i < e->nviews; i++)
 		taken += evidence_taken(e->view[i].profile);
-	add_part(m, "the rest");
-	cpu_s = m->used_s - before;
-	most_parts(m, parts, sizeof(parts));
+	cost_add(&m->cost, "the rest");
+	cpu_s = m->cost.used_s - m->cost.began_s;
+	cost_most(&m->cost, parts, sizeof(parts));
 	facts_set(&e->facts, "cost.yrt", cpu_s / seconds);
 	facts_set(&e->facts, "cost.target", taken / seconds);
 	say(m, e, false,
@@ -977,11 +921,12 @@ static void note_cost(struct measure *m, struct evidence *e, double before, doub
 struct error *measure(struct measure *m, struct evidence *ret)
 {
 	u64 began = now_ns();
-	double least = view_least(m), before = m->used_s = used_by_all();
+	double least = view_least(m);
 	struct counters first = {0};
 	struct error *err;
 	bool grows;
 
+	cost_begin(&m->cost);
 	m->end_ns = now_ns() + (u64)(m->seconds * 1e9);
 	m->first = &first;
 	if (m->run->npids)
@@ -1014,7 +959,7 @@ struct error *measure(struct measure *m, struct evidence *ret)
 	kept_cancel(&m->kept);
 	name_target(m, ret);
 	if (!err)
-		note_cost(m, ret, before, (double)(now_ns() - began) / 1e9);
+		note_cost(m, ret, (double)(now_ns() - began) / 1e9);
 	counters_free(&first);
 	m->first = NULL;
 	return err ? err : facts_check(&ret->facts);

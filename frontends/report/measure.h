@@ -6,19 +6,13 @@
 #ifndef YRT_REPORT_MEASURE_H
 #define YRT_REPORT_MEASURE_H
 
+#include "cost.h"
 #include "counters.h"
 #include "evidence.h"
 #include "kept.h"
 #include "probes/run.h"
 #include "rule.h"
 #include "unwind/process/comm.h"
-
-#define MEASURE_PARTS 24
-
-struct measure_part { /* what yrt itself used for it */
-	char name[48];
-	double cpu_s;
-};
 
 struct measure {
 	struct run_request *run;                  /* its targets; .sampler is copied for each run */
@@ -38,9 +32,7 @@ struct measure {
 	struct kept kept;
 	char comm[COMM_TEXT]; /* of the first target, read before it can end */
 	bool ended;           /* all targets have */
-	struct measure_part part[MEASURE_PARTS];
-	u32 nparts;
-	double used_s; /* up to the last part */
+	struct cost cost;
 };
 
 struct error *measure(struct measure *m, struct evidence *ret);
