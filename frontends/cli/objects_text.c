@@ -151,15 +151,27 @@ static void put_root(const struct heap *h, u32 node, FILE *out)
 	fprintf(out, "%s%s", h->parents[node] ? " > " : "", clean ? clean : "?");
 }
 
-static struct error *retained_counts(const struct heap *h, u64 **ret)
+/* bytes and counts of each root with all that it alone keeps; malloc'd. Pages without roots are not touched. */
+static struct error *retained_by_roots(const struct heap *h, u64 **bytes, u64 **counts)
 {
-	*ret = calloc((size_t)h->nnodes + 1, sizeof(**ret));
-	if (!*ret)
+	cleanup(free) u32 *under = calloc((size_t)h->nnodes + 1, sizeof(*under)); /* which root */
+
+	*bytes = calloc((size_t)h->nnodes + 1, sizeof(**bytes));
+	*counts = calloc((size_t)h->nnodes + 1, sizeof(**counts));
+	if (!under || !*bytes || !*counts)
 		return &error_no_memory;
-	for (u32 i = h->nnodes; i-- > 1;) {
-		(*ret)[i] += heap_is_object(&h->nodes[i]);
-		(*ret)[h->dominators[i]] += (*ret)[i];
+	for (u32 i = 1; i < h->nnodes; i++) {
+		under[i] = heap_is_root(&h->nodes[i]) ? i : under[h->dominators[i]];
+		if (heap_is_object(&h->nodes[i])) {
+			(*bytes)[under[i]] += heap_size(&h->nodes[i]);
+			(*counts)[under[i]]++;
+		}
 	}
+	for (u32 i = h->nnodes; i-- > 1;)
+		if (heap_is_root(&h->nodes[i])) {
+			(*bytes)[h->dominators[i]] += (*bytes)[i];
+			(*counts)[h->dominators[i]] += (*counts)[i];
+		}
 	return NULL;
 }
 
@@ -168,18 +180,17 @@ struct error *objects_print_roots(const struct heap *h, FILE *out)
 	cleanup(free) u64 *bytes = NULL, *counts = NULL;
 	cleanup(free) struct root *roots = NULL;
 	u32 n = 0;
-	struct error *err = heap_retained(h, &bytes);
+	struct error *err = retained_by_roots(h, &bytes, &counts);
 
-	if (!err)
-		err = retained_counts(h, &counts);
-	roots = calloc((size_t)h->nnodes + 1, sizeof(*roots));
-	if (!err && !roots)
-		err = &error_no_memory;
+	for (u32 i = 1; !err && i < h->nnodes; i++) {
+		if (!heap_is_root(&h->nodes[i]) || !bytes[i])
+			continue;
+		err = grow(&roots, n, sizeof(*roots));
+		if (!err)
+			roots[n++] = (struct root){bytes[i], counts[i], i};
+	}
 	if (err)
 		return err;
-	for (u32 i = 1; i < h->nnodes; i++)
-		if (heap_is_root(&h->nodes[i]) && bytes[i])
-			roots[n++] = (struct root){bytes[i], counts[i], i};
 	if (n)
 		qsort(roots, n, sizeof(*roots), keeps_most);
 	fprintf(out, "%14s %6s %12s  root, which alone keeps them\n", "bytes", "%", "objects");

@@ -231,12 +231,16 @@ bool luajit_source_parse(const char *text, size_t len, const struct luajit_defin
 
 /* --- files --- */
 
+/* Of a core its path is what is known: not where a relative one began. */
 static int open_source(pid_t pid, const char *path)
 {
-	char base[64], whole[4096];
+	char base[64] = "", whole[4096];
 	int n;
 
-	proc_path(base, sizeof(base), pid, *path == '/' ? "root" : "cwd");
+	if (!pid && *path != '/')
+		return -1;
+	if (pid)
+		proc_path(base, sizeof(base), pid, *path == '/' ? "root" : "cwd");
 	n = snprintf(whole, sizeof(whole), "%s/%s", base, path);
 	return n < (int)sizeof(whole) ? open(whole, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
 }
@@ -282,7 +286,7 @@ static const struct source *find_source(struct luajit_sources *sources, pid_t pi
 
 const char *luajit_source_text(struct luajit_sources *sources, pid_t pid, const char *path, size_t *len)
 {
-	const struct source *s = pid > 0 ? find_source(sources, pid, path) : NULL;
+	const struct source *s = pid >= 0 ? find_source(sources, pid, path) : NULL;
 
 	*len = s ? s->len : 0;
 	return s ? s->text : NULL;

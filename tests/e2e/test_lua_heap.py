@@ -7,6 +7,8 @@ cache is kept.
 import collections
 import os
 import re
+import subprocess
+import tempfile
 
 import lua
 import yrt
@@ -63,9 +65,16 @@ def test_total():
             yield f"{host}: {have} of {want} bytes"
 
 
+def refs(*target):
+    return yrt.Run("lua-refs", *target, "-f", "folded", output=False, stats=False).result().expect().stdout
+
+
 def compare_paths(host):
-    with start(host) as f:
-        folded = yrt.Run("lua-refs", "-p", f.pid, "-f", "folded", output=False, stats=False).result().expect().stdout
+    with start(host) as f, tempfile.TemporaryDirectory() as d:
+        folded = refs("-p", f.pid)
+        subprocess.run(["gcore", "-o", f"{d}/core", str(f.pid)], check=True, capture_output=True)
+        dumped = refs("--core", f"{d}/core.{f.pid}")
+    assert dumped == folded, (host, sorted(set(dumped.splitlines()) ^ set(folded.splitlines()))[:10])
     stacks = {tuple(path): n for path, n in yrt.parse_folded(folded)}
     entry = ("package.loaded", "app.cache: table", ".entries: table", "{}: table")
     assert stacks[entry] and stacks[*entry, ".points: table"] and stacks[*entry, ".points: table", "[]: table"], folded
@@ -76,7 +85,7 @@ def compare_paths(host):
 
 
 def test_paths():
-    """Modules by their names, tables by fields, upvalues by name, what a coroutine holds by its functions."""
+    """Modules by names, tables by fields, upvalues by name, a coroutine's by its functions; a core says the same."""
     for host in HOSTS:
         compare_paths(host)
 
