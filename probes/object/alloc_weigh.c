@@ -32,12 +32,38 @@ static double exceptions_part(const struct alloc_slice *s)
 	return s->gap_ns > 0 ? fmin(s->gaps * s->exception_ns / s->gap_ns, 1) : 0;
 }
 
+/* CPU time that lies in no gap: the thread waited between two hits. */
+static double rest_of(const struct alloc_slice *s)
+{
+	return s->cpu_ns - s->gap_ns - s->bpf_ns - (s->hits - s->gaps) * s->exception_ns;
+}
+
+static bool has_rest(const struct alloc_slice *s)
+{
+	return s->gaps < WHOLE * s->hits;
+}
+
 double alloc_slice_own(const struct alloc_slice *s)
 {
-	double own = s->gap_ns - s->gaps * s->exception_ns, rest;
+	return s->gap_ns - s->gaps * s->exception_ns + (has_rest(s) ? fmax(rest_of(s), 0) : 0);
+}
 
-	rest = s->cpu_ns - s->gap_ns - s->bpf_ns - (s->hits - s->gaps) * s->exception_ns;
-	return s->gaps < WHOLE * s->hits ? own + fmax(rest, 0) : own;
+/* Of each hit that ends no gap, in all slices together: in one, a tick may be more than all of it. */
+static double rest_of_each(const struct alloc_slice *slices, u32 n)
+{
+	double rest = 0, hits = 0;
+
+	for (u32 i = 0; i < n; i++)
+		if (has_rest(&slices[i])) {
+			rest += rest_of(&slices[i]);
+			hits += slices[i].hits - slices[i].gaps;
+		}
+	return hits > 0 ? fmax(rest, 0) / hits : 0;
+}
+
+static double own_of(const struct alloc_slice *s, double rest_of_each)
+{
+	return s->gap_ns - s->gaps * s->exception_ns + (has_rest(s) ? (s->hits - s->gaps) * rest_of_each : 0);
 }
 
 double alloc_slice_stands_for(const struct alloc_slice *s, double cold_ns)
@@ -58,12 +84,12 @@ static double nearness(int bins)
 	return fmin(fmax(2 * (1 - fabs((double)bins / OCTAVE)), 0), 1);
 }
 
-static void fill(struct bin *bins, const struct alloc_slice *slices, u32 n)
+static void fill(struct bin *bins, const struct alloc_slice *slices, u32 n, double rest)
 {
 	for (u32 i = 0; i < n; i++) {
 		const struct alloc_slice *s = &slices[i];
 		struct bin *b = &bins[bin_of(s)];
-		double own = alloc_slice_own(s);
+		double own = own_of(s, rest);
 
 		b->hits += s->hits;
 		b->own += own;
@@ -91,10 +117,10 @@ static double pooled(const struct bin *bins, int at, double *error)
 	return each;
 }
 
-static double progress(const struct bin *bins, const struct alloc_slice *s, double cold_ns, double *error)
+static double progress(const struct bin *bins, const struct alloc_slice *s, double rest, double cold_ns, double *error)
 {
 	double dense = fmin(fmax((exceptions_part(s) - SPARSE) / (DENSE - SPARSE), 0), 1), each;
-	double own = without_cold(s, alloc_slice_own(s), s->hits, cold_ns);
+	double own = without_cold(s, own_of(s, rest), s->hits, cold_ns);
 
 	*error = 0;
 	each = dense > 0 ? pooled(bins, bin_of(s), error) : 0;
@@ -106,10 +132,11 @@ static double progress(const struct bin *bins, const struct alloc_slice *s, doub
 static void weights(const struct alloc_slice *slices, u32 n, double cold_ns, double *ret, double *errors)
 {
 	struct bin bins[BINS] = {0};
+	double rest = rest_of_each(slices, n);
 
-	fill(bins, slices, n);
+	fill(bins, slices, n, rest);
 	for (u32 i = 0; i < n; i++) {
-		double error, own = progress(bins, &slices[i], cold_ns, &error);
+		double error, own = progress(bins, &slices[i], rest, cold_ns, &error);
 
 		ret[i] = own > 0 ? alloc_slice_stands_for(&slices[i], cold_ns) / own : 0;
 		if (errors)
