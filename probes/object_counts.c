@@ -43,15 +43,14 @@ u32 object_flip(struct object *o)
 struct error *object_drain(struct object *o, u32 epoch,
         void (*add)(void *ctx, u32 epoch, u64 hash, const struct stack_count *count), void *ctx)
 {
-	size_t each = COUNTS_PLACES * sizeof(struct stack_count), page = sysconf(_SC_PAGESIZE);
-	size_t size = (2 * each + page - 1) & -page;
+	size_t size = COUNTS_PLACES * sizeof(struct stack_count); /* whole pages */
 	/* It is mapped for a moment: its pages count as memory of this process. */
-	struct stack_count *all =
-	        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(o->skel->maps.counts), 0);
+	struct stack_count *all = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED,
+	        bpf_map__fd(o->skel->maps.counts), (off_t)((epoch & 1) * size));
 
 	if (all == MAP_FAILED)
 		return error_errno(errno, "cannot read the counts");
-	for (u32 i = (epoch & 1) * COUNTS_PLACES, end = i + COUNTS_PLACES; i < end; i++) {
+	for (u32 i = 0; i < COUNTS_PLACES; i++) {
 		if (!all[i].hash)
 			continue;
 		add(ctx, epoch, all[i].hash, &all[i]);
