@@ -44,30 +44,45 @@ def c(file, *arguments, compiler=("gcc", "-O2", "-g")):
     return start
 
 
-def gunicorn(path):
+def gunicorn(path, module="audit_wsgi:application", options=("-w", "2"), backend=False):
     def start(scene):
-        pid = scene.start("/usr/bin/gunicorn", "-w", "2", "-b", f"127.0.0.1:{scene.port}", "--chdir", UNSEEN,
-                          "audit_wsgi:application", extra={"PYTHONDONTWRITEBYTECODE": "1"})
+        extra = {"PYTHONDONTWRITEBYTECODE": "1", "APP_FOLDER": scene.folder}
+        if backend:
+            port = report_apps.free_port()
+            scene.start("/usr/bin/python3", unseen("slow_backend.py"), port)
+            scene.answers(port)
+            extra["BACKEND"] = f"http://127.0.0.1:{port}/"
+        pid = scene.start("/usr/bin/gunicorn", *options, "-b", f"127.0.0.1:{scene.port}", "--chdir", UNSEEN, module,
+                          extra=extra)
         scene.load(path, 4)
         return pid
     return start
 
 
-def java(path, *options):
+def flask(path):
+    return gunicorn(path, "rates_flask:app", ("-w", "1", "-k", "gthread", "--threads", "8"), True)
+
+
+def django(path):
+    return gunicorn(path, "stock_django:application", ("-w", "2", "--preload"))
+
+
+def java(path, *options, program="Desk"):
     def start(scene):
-        subprocess.run(["javac", "-g", "-d", scene.folder, unseen("Desk.java")], check=True)
-        pid = scene.start("java", "-Dsun.net.httpserver.nodelay=true", *options, "-cp", scene.folder, "Desk",
+        subprocess.run(["javac", "-g", "-d", scene.folder, unseen(f"{program}.java")], check=True)
+        pid = scene.start("java", "-Dsun.net.httpserver.nodelay=true", *options, "-cp", scene.folder, program,
                           scene.port)
-        scene.load(path, 4)
+        if path:
+            scene.load(path, 4)
         return pid
     return start
 
 
-def go(path):
+def go(path, source="feed.go"):
     def start(scene):
-        program = os.path.join(scene.folder, "feed")
-        subprocess.run(["go", "build", "-o", program, unseen("feed.go")], check=True)
-        pid = scene.start(program, scene.port)
+        program = os.path.join(scene.folder, "server")
+        subprocess.run(["go", "build", "-o", program, unseen(source)], check=True)
+        pid = scene.start(program, scene.port, os.path.join(scene.folder, "log"))
         scene.load(path, 4)
         return pid
     return start
@@ -82,10 +97,31 @@ def perl(path):
     return start
 
 
+def starman(path):
+    def start(scene):
+        pid = scene.start("/usr/bin/starman", "--workers", "2", "--listen", f"127.0.0.1:{scene.port}",
+                          unseen("notes.psgi"), extra={"APP_FOLDER": scene.folder})
+        scene.load(path, 4)
+        return pid
+    return start
+
+
+def ledger(scene):
+    return scene.start("/usr/bin/perl", unseen("ledger.pl"), os.path.join(scene.folder, "ledger.txt"))
+
+
+def redis(how):
+    def start(scene):
+        _, path = report_apps.redis_server(scene)
+        return scene.start("/usr/bin/python3", unseen("counter_redis.py"), how, path)
+    return start
+
+
 def nginx(path):
     def start(scene):
         modules = re.search(r"--modules-path=(\S+)", subprocess.run(
             ["nginx", "-V"], capture_output=True, text=True, check=True).stderr)[1]
+        os.chmod(scene.folder, 0o777)
         with open(os.path.join(scene.folder, "nginx.conf"), "w") as file:
             file.write(f"""load_module {modules}/ndk_http_module.so;
 load_module {modules}/ngx_http_lua_module.so;
@@ -102,6 +138,8 @@ http {{
 		listen 127.0.0.1:{scene.port};
 		location /put {{ content_by_lua_block {{ ngx.say(require("shop").put()) }} }}
 		location /price {{ content_by_lua_block {{ ngx.say(require("shop").price()) }} }}
+		location /write {{ content_by_lua_block {{ ngx.say(require("visit").write("{scene.folder}")) }} }}
+		location /keep {{ content_by_lua_block {{ ngx.say(require("visit").keep()) }} }}
 	}}
 }}
 """)
@@ -131,6 +169,28 @@ PROGRAMS = {
     "plack-versions": (perl("/edit"), "memory-kept", "wiki.psgi", "edit"),
     "plack-json": (perl("/export"), "perl-json", "wiki.psgi", "export"),
     "nginx-baskets": (nginx("/put"), "memory-kept-collected", None, "baskets"),
+    "flask-lock": (flask("/rates"), "lock-convoy", "rates_flask.py", "rates"),
+    "django-rows": (django("/value"), "python-gc-collections hot-function", "stock_django.py", "value"),
+    "nginx-write": (nginx("/write"), "small-io lua-file-read", "visit.lua", "write"),
+    "go-mutex-write": (go("/sync", "audit.go"), "go-mutex fsync", "audit.go", "sync"),
+    "starman-connect": (starman("/connect"), "sql-prepared database-connect", "notes.psgi", "count"),
+    "redis-connect": (redis("each"), "database-wait connect-per-request", "counter_redis.py", "each"),
+    "cxx-endl": (c("echo.cc", "flush", "DIR/log", compiler=("g++", "-O2", "-g")), "small-io", "echo.cc", "endl"),
+    "cxx-copy": (c("scores.cc", compiler=("g++", "-O2", "-g")), "malloc-churn", "scores.cc", "copy"),
+    "java-linked-list": (java(None, program="Basket"), "list-searched", "Basket.java", "total"),
+    "lua-front": (alone("lua5.4", unseen("front.lua")), "list-searched", "front.lua", "drain"),
+    "perl-sync": (ledger, "fsync", "ledger.pl", "append"),
+    "python-files": (alone("/usr/bin/python3", unseen("exports.py")), "fd-leak", "exports.py", "export"),
+    "ok-flask-each": (flask("/each"), None),
+    "ok-django-count": (django("/count"), None),
+    "ok-nginx-keep": (nginx("/keep"), None),
+    "ok-go-buffered": (go("/buffered", "audit.go"), None),
+    "ok-java-queued": (java("/queued", program="Mailer"), None),
+    "ok-starman-kept": (starman("/kept"), None),
+    "ok-redis-pipeline": (redis("pipeline"), None),
+    "ok-cxx-buffered": (c("echo.cc", "full", "DIR/log", compiler=("g++", "-O2", "-g")), None),
+    "ok-ticker": (alone("/usr/bin/python3", unseen("ticker.py")), None),
+    "ok-lua-words": (alone("lua5.4", unseen("words.lua")), None),
     "ok-gunicorn": (gunicorn("/ok"), None),
     "ok-asyncio": (alone("/usr/bin/python3", unseen("poller.py"), "cached"), None),
     "ok-java-recent": (java("/recent"), None),
