@@ -173,7 +173,7 @@ PROGRAMS = {
     "django-rows": (django("/value"), "python-gc-collections hot-function", "stock_django.py", "value"),
     "nginx-write": (nginx("/write"), "small-io lua-file-read", "visit.lua", "write"),
     "go-mutex-write": (go("/sync", "audit.go"), "go-mutex fsync", "audit.go", "sync"),
-    "starman-connect": (starman("/connect"), "sql-prepared database-connect", "notes.psgi", "count"),
+    "starman-connect": (starman("/connect"), "database-reconnect", "notes.psgi", "connect"),
     "redis-connect": (redis("each"), "database-wait connect-per-request", "counter_redis.py", "each"),
     "cxx-endl": (c("echo.cc", "flush", "DIR/log", compiler=("g++", "-O2", "-g")), "small-io", "echo.cc", "endl"),
     "cxx-copy": (c("scores.cc", compiler=("g++", "-O2", "-g")), "malloc-churn", "scores.cc", "copy"),
