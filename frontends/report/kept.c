@@ -331,7 +331,8 @@ void kept_conclude(struct facts *f)
 		        loss_amount(facts_number(f, "kept.growth"), amount), seconds,
 		        100 * facts_number(f, "kept.share"), by->text);
 	else
-		length = asprintf(&text, "%s of that are below %s, while the whole process had %s %.0f seconds before",
+		length = asprintf(&text,
+		        "%s of that are below %s, while the whole process had %s in memory %.0f seconds before",
 		        loss_amount(facts_number(f, "kept.below"), amount), by->text,
 		        loss_amount(facts_number(f, "kept.before"), all), seconds);
 	if (length < 0)
