@@ -441,6 +441,8 @@ static struct error *draw(struct result *res, const struct command_line *self, c
 		                (u64)now.tv_sec * 1000000000ull + (u64)now.tv_nsec - (now_ns() - res->start_ns)};
 	if (!err && res->before && format->compares)
 		err = profile_of(res->before, r, &before);
+	if (before)
+		before->meta.unit = after->meta.unit;
 	if (!err && before)
 		err = diff_create(before, after, &options, &both);
 	if (!err)

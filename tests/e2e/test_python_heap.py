@@ -243,6 +243,8 @@ def test_refs_growth():
         text = run("python-refs", "-p", f.pid, "--watch", 0.1, "-f", "folded").stdout
         rows = [line.rsplit(" ", 2) for line in text.splitlines()]
         assert len(rows) > 100 and all(before == after for _, before, after in rows), rows[:5]
+        text = run("python-refs", "-p", f.pid, "--watch", 0.1, "-f", "txt").stdout
+        assert re.search(r"^compared with before: \d+ bytes$", text, re.M), text[:500]
         yrt.clear(run("python-refs", "-p", f.pid, "--watch", 1, "--roots", code=yrt.USAGE), yrt.USAGE, "--watch")
 
 
