@@ -23,7 +23,7 @@
 #define TRIES       8        /* threads may begin while others are being watched: then all over again */
 #define SETTLE_NS   20000000 /* two of the ticks in which /proc says when a thread began */
 #define MEASURED    32
-#define HOLDERS_MAX 4 /* processes that are named */
+#define HOLDERS_MAX 16 /* processes that are named */
 
 struct watched {
 	pid_t tid;
