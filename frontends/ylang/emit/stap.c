@@ -32,6 +32,8 @@ static void line(struct stap *y, const char *format, ...)
 
 /* --- what it refuses --- */
 
+#define BY_ITSELF "yrt y runs it by itself"
+
 static const char *no_operation(const struct y_insn *i)
 {
 	if (y_type_is_float(i->type) || (i->op == Y_OP_CONVERT && y_type_is_float((enum y_type)i->imm)))
@@ -69,7 +71,7 @@ static struct error *refused(const struct y_place *at, const char *what, const c
 {
 	return error_hint(
 	        error_new(ERROR_UNSUPPORTED, "%s:%u:%u: stap: %s: %s", at->file, at->line, at->column, what, why),
-	        "yrt y runs it by itself");
+	        BY_ITSELF);
 }
 
 static bool reads(const struct y_insn *i)
@@ -167,11 +169,15 @@ struct error *y_stap_refuses(const struct y_program *p, struct y_target *t)
 	}
 	for (u32 i = 0; !err && i < p->nliterals; i++)
 		if (memchr(p->literals[i].bytes, 0, p->literals[i].len))
-			err = error_new(ERROR_UNSUPPORTED, "stap: a string with a NUL byte: its strings end there");
+			err = error_hint(
+			        error_new(ERROR_UNSUPPORTED, "stap: a string with a NUL byte: its strings end there"),
+			        BY_ITSELF);
 	for (u32 i = 0; !err && i < p->nmaps; i++)
 		if (!is_used(p, i, true))
-			err = error_new(ERROR_UNSUPPORTED,
-			        "stap: nothing is ever put into %s: its type is not known there", p->maps[i].name);
+			err = error_hint(error_new(ERROR_UNSUPPORTED,
+			                         "stap: nothing is ever put into %s: its type is not known there",
+			                         p->maps[i].name),
+			        BY_ITSELF);
 	return err;
 }
 
