@@ -15,11 +15,12 @@
 #include "runtime.h"
 #include "shared/value.h"
 
-#define RUNTIME_CALL_FRAMES 2
-#define RUNTIME_CALL_PROOF  2
-#define RUNTIME_CALL_STAMP  3
-#define RUNTIME_CALL_EXITS  3 /* debug registers that the entry leaves */
-#define RUNTIME_CALL_NAMES  128
+#define RUNTIME_CALL_FRAMES  2
+#define RUNTIME_CALL_PROOF   2
+#define RUNTIME_CALL_STAMP   3
+#define RUNTIME_CALL_EXITS   3 /* debug registers that the entry leaves */
+#define RUNTIME_CALL_RETURNS 4
+#define RUNTIME_CALL_NAMES   128
 
 /*
  * Where a call is, of a language whose functions have a stack of their own that may be left and resumed (coroutines).
@@ -88,8 +89,18 @@ struct runtime_callee {
 	struct runtime_place place;
 	u64 identity; /* bits of a frame's detail that are the same at any place in the function */
 	struct frame begun;
-	const char *unseen;                 /* which of its calls are never seen, for people; NULL: none */
-	const char *makes;                  /* a call only makes this ("generator"), and returns at once; NULL */
+	const char *unseen; /* which of its calls are never seen, for people; NULL: none */
+	const char *makes;  /* a call only makes this ("generator"), and returns at once; NULL */
+	/*
+	 * Or, of a language whose calls have frames that a walk's cursor tells (frame_cursor: its key; in more[] of
+	 * frame_word the innermost one, behind it the caller's; 0: it does not): a word of references (s32), of which a
+	 * call has one until it ends, and one that is read as an exception is about to leave the call, or is handled in
+	 * it. A call has returned if, where proof[1] is, there is the address of one of these bytes. 0: not known.
+	 */
+	u64 references, raises;
+	u8 returns[RUNTIME_CALL_RETURNS], nreturns;
+	u64 frame_cursor;
+	u8 frame_word;
 	struct value_places values;         /* its arguments; base VALUE_NOWHERE: not known */
 	char arguments[RUNTIME_CALL_NAMES]; /* their names, each behind the other: "self,n"; those of the first ones */
 	bool takes_more;                    /* than `values` has */

@@ -72,7 +72,7 @@ static inline int callee_falls(struct callee_watch *watch, u64 addr)
 #define X86_CODE_MAX 8    /* of such an instruction without prefix */
 
 /* Does the instruction before rip compare what it reads with a constant? */
-static inline int callee_is_compared(const struct callee_watch *watch, u64 rip)
+static __attribute__((always_inline)) inline int callee_is_compared(const struct callee_watch *watch, u64 rip)
 {
 	u8 code[X86_CODE_MAX];
 
@@ -92,7 +92,7 @@ static inline bool callee_is_elsewhere(const struct callee_watch *watch, u64 rip
 }
 
 /* Was the entry read already by this call? */
-static inline int callee_is_anew(struct callee_watch *watch)
+static __attribute__((always_inline)) inline int callee_is_anew(struct callee_watch *watch)
 {
 	u64 words[CALLEE_STAMP], sum;
 
@@ -120,12 +120,13 @@ static inline u64 callee_heads(const struct slot *slot, const struct callee_watc
 	return (slot->head.reason ? 1 : 0) + (watch->values && !watch->function ? 1 : 0);
 }
 
-/* Their frames; what the arguments are is not known yet. */
+/* Their frames; what the arguments are is not known yet. And that of a call that is gone: a walk finds its caller. */
 static inline int callee_head(struct slot *slot, const struct callee_watch *watch)
 {
 	if (watch->values && !watch->function)
 		walk_push(&slot->walk, frame_where(FRAME_OBJECT, RUNTIME_NATIVE, 0, 0), 0);
-	return event_reason(slot);
+	event_reason(slot);
+	return watch->exit == CALLEE_GONE && walk_push(&slot->walk, watch->at[0].where, watch->at[0].detail);
 }
 
 /* Where the innermost frame of a call is in a chunk: behind what is no code, and what may precede it. */
@@ -174,7 +175,7 @@ WALK_GLOBAL int callee_is_proven(const struct callee_watch *watch)
 		        word == watch->proof[0] &&
 		        !bpf_probe_read_user(&word, sizeof(word), (void *)(at + watch->proof_at[1])) &&
 		        word == watch->proof[1]) {
-			counts->frame = at;
+			counts->proven = at;
 			return true;
 		}
 	return false;
@@ -217,33 +218,44 @@ static __attribute__((noinline)) u64 callee_part(const struct callee_watch *watc
 	return watch->place.half ? (u32)at : at;
 }
 
-/* Of the frame of a call that begins: the word that a cursor has for it. */
-static inline u64 callee_frame(const struct slot *slot, const struct value_places *p)
+/* The innermost frame of the language, and its caller's, as the walk or a register told. */
+WALK_GLOBAL int callee_frames(const struct slot *slot, const struct callee_watch *watch)
 {
 	struct callee_counts *counts = callee_counts_here();
-	u32 word = p->word;
+	u32 word;
 
-	if (!counts)
+	if (!slot || !watch || !counts)
 		return 0;
+	counts->frame = counts->proven;
+	counts->caller = 0;
+	word = watch->frame_word;
 	WALK_BARRIER(word);
-	for (u32 i = 0; i < WALK_CURSORS && !counts->frame && word < 7; i++)
-		if (i < slot->walk.ncursors && slot->walk.cursor[i].key == p->cursor)
+	for (u32 i = 0; i < WALK_CURSORS && word && word < 6; i++) {
+		if (i >= slot->walk.ncursors || slot->walk.cursor[i].key != watch->frame_cursor)
+			continue;
+		counts->caller = slot->walk.cursor[i].more[word + 1];
+		if (!counts->frame)
 			counts->frame = slot->walk.cursor[i].more[word];
-	return counts->frame;
+		else
+			counts->caller = slot->walk.cursor[i].more[word];
+	}
+	return 0;
 }
 
 /* Where the arguments of the call lie that begins; 0: it is not known. */
 static inline u64 callee_arguments(const struct slot *slot, const struct callee_watch *watch)
 {
 	const struct value_places *p = values_places(watch->values);
+	struct callee_counts *counts = callee_counts_here();
 	u32 own = watch->place.own - 1;
 	u64 at = 0;
 
-	if (!p)
+	if (!p || !counts)
 		return 0;
 	WALK_BARRIER(own);
+	callee_frames(slot, watch);
 	if (p->base == VALUE_FRAME)
-		at = callee_frame(slot, p);
+		at = counts->frame;
 	else if (p->base == VALUE_PLACE)
 		at = callee_part(watch, own < WALK_CURSORS ? slot->walk.cursor[own].key : 0);
 	return at ? at + (u64)(s64)p->at : 0;
@@ -354,6 +366,7 @@ WALK_GLOBAL int callee_place(const struct slot *slot, const struct callee_watch 
 
 	if (!counts || !slot || !watch)
 		return 0;
+	callee_frames(slot, watch);
 	own = watch->place.own - 1;
 	counts->who = (u32)bpf_get_current_pid_tgid();
 	counts->depth = slot->walk.nframes - callee_heads(slot, watch);
@@ -365,6 +378,22 @@ WALK_GLOBAL int callee_place(const struct slot *slot, const struct callee_watch 
 	counts->who = slot->walk.cursor[own].key;
 	counts->depth = callee_depth_of(watch, counts->who);
 	return 0;
+}
+
+/* A call is over that has not returned. */
+WALK_GLOBAL int callee_dropped(u64 began, u64 raised)
+{
+	u32 zero = 0;
+	struct latency_stats *all = bpf_map_lookup_elem(&latency_counters, &zero);
+
+	if (!all)
+		return 0;
+	if (!raised) {
+		all->left += hit_each;
+		return 0;
+	}
+	all->raised += hit_each;
+	return latency_count(raised - began);
 }
 
 /* A thread is so deep: calls that are further in have been left, by an exception. Returns how many are not. */
@@ -388,7 +417,7 @@ WALK_GLOBAL u32 callee_left(struct callee_line *line, u64 depth)
 		if (last >= CALLEE_WITHIN || line->call[last].depth <= depth)
 			break;
 		n--;
-		all->left += hit_each;
+		callee_dropped(line->call[last].began, line->call[last].raised);
 		counts->under_way--;
 	}
 	return n;
@@ -415,6 +444,9 @@ WALK_GLOBAL int callee_enter(u32 function, u64 now)
 	}
 	line->call[n].began = now;
 	line->call[n].depth = counts->depth;
+	line->call[n].frame = counts->frame;
+	line->call[n].caller = counts->caller;
+	line->call[n].raised = 0;
 	line->n = n + 1;
 	counts->under_way++;
 	if (latency_over_ns) {
@@ -484,6 +516,73 @@ WALK_GLOBAL u64 callee_leave(u32 function, u64 now, u32 tail)
 	return now - began;
 }
 
+/* Has the call in this frame come to one of its returns? */
+static inline bool callee_returned(const struct callee_watch *watch, u64 frame)
+{
+	u64 code = 0, at = 0;
+	u8 op = 0;
+
+	if (bpf_probe_read_user(&code, sizeof(code), (const void *)(frame + watch->proof_at[0])) ||
+	        code != watch->proof[0] ||
+	        bpf_probe_read_user(&at, sizeof(at), (const void *)(frame + watch->proof_at[1])) ||
+	        bpf_probe_read_user(&op, 1, (const void *)at))
+		return false;
+	return op && (op == watch->returns[0] || op == watch->returns[1] || op == watch->returns[2] ||
+	                     op == watch->returns[3]);
+}
+
+/*
+ * The outermost of the thread's calls from the frame that it runs; CALLEE_WITHIN: there is none. Or, with `raised`,
+ * the call that it runs is marked so. What is found, and how many there are, goes through memory: the verifier would
+ * follow each value of a variable.
+ */
+WALK_GLOBAL u32 callee_find(struct callee_line *line, u64 raised)
+{
+	struct callee_counts *counts = callee_counts_here();
+
+	if (!line || !counts)
+		return CALLEE_WITHIN;
+	counts->found = CALLEE_WITHIN;
+	for (u32 i = CALLEE_WITHIN; i-- > 0;) {
+		if (i >= *(volatile u32 *)&line->n)
+			continue;
+		if (raised && line->call[i].frame == counts->frame)
+			line->call[i].raised = raised;
+		else if (!raised && line->call[i].caller == counts->frame)
+			counts->found = i;
+	}
+	return (u32)counts->found;
+}
+
+/* The thread runs a frame again that has called the function: that call is over. Returns as callee_leave(). */
+WALK_GLOBAL u64 callee_gone(const struct callee_watch *watch, u64 now)
+{
+	struct callee_counts *counts = callee_counts_here();
+	u32 zero = 0, n;
+	struct latency_stats *all = bpf_map_lookup_elem(&latency_counters, &zero);
+	struct callee_line *line = watch ? callee_line_of(watch->function) : NULL;
+	u64 began;
+
+	if (!line || !all || !counts || !watch || !counts->frame)
+		return 0;
+	n = callee_find(line, 0);
+	WALK_BARRIER(n);
+	if (n >= CALLEE_WITHIN || !callee_left(line, line->call[n].depth))
+		return 0;
+	line->n = n;
+	counts->under_way--;
+	began = line->call[n].began;
+	if (!callee_returned(watch, line->call[n].frame)) {
+		callee_dropped(began, line->call[n].raised);
+		return 0;
+	}
+	if (!latency_count(now - began))
+		return 0;
+	if (latency_over_ns)
+		callee_tell(began, now - began, watch->function);
+	return now - began;
+}
+
 /* Does the function end here? */
 static __attribute__((noinline)) int callee_ends(struct slot *slot, const struct callee_watch *watch)
 {
@@ -517,6 +616,10 @@ static __attribute__((noinline)) int callee_measures(struct slot *slot, struct c
 		counts->calls++;
 		__sync_fetch_and_add(&watch->calls, 1);
 		callee_enter(watch->function, now);
+	} else if (watch->exit == CALLEE_GONE) {
+		ns = callee_gone(watch, now);
+	} else if (watch->exit == CALLEE_RAISES && counts->frame) {
+		callee_find(callee_line_of(watch->function), now);
 	} else if (watch->exit == CALLEE_FALLS || (watch->exit && callee_ends(slot, watch))) {
 		ns = callee_leave(watch->function, now, watch->exit == CALLEE_LEFT);
 	}
@@ -582,10 +685,10 @@ WALK_GLOBAL int callee_begin(struct callee_watch *watch, u64 addr, u64 rip, u64 
 	if (counts->again)
 		return (int)counts->slot;
 	counts->traps++;
-	counts->frame = 0;
+	counts->proven = 0;
 	if (watch->exit == CALLEE_CHANGES)
 		return callee_changes(addr, now);
-	if (watch->exit == CALLEE_FALLS)
+	if (watch->exit == CALLEE_FALLS || watch->exit == CALLEE_GONE)
 		return callee_falls(watch, addr) && callee_slot(watch) ? (int)counts->slot : -1;
 	if (callee_is_elsewhere(watch, rip) || !callee_was_read(watch, addr) || callee_is_anew(watch) ||
 	        callee_is_compared(watch, rip) || (!watch->exit && now >= watch->until))

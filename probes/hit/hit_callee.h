@@ -18,6 +18,8 @@ enum callee_exit {
 	CALLEE_LEFT,    /* another function takes the frame over: when that returns is not seen */
 	CALLEE_FALLS,   /* the number of calls that are under way is written: one ends if it falls */
 	CALLEE_CHANGES, /* the function gets other code */
+	CALLEE_GONE,    /* references are written: a call may be over */
+	CALLEE_RAISES,  /* an exception is about to leave a call, or is handled in it */
 };
 
 /* Where a call is on the stack that its language runs on (struct runtime_place). */
@@ -57,19 +59,24 @@ struct callee_watch {
 	struct callee_place place;
 	u64 counter;            /* where the number of calls is that are under way; 0: nowhere */
 	u64 calls;              /* that began */
+	u64 frame_cursor;       /* of walks: the key of the one that has the call's frame in more[], */
+	u32 frame_word;         /* here; 0: none has */
+	u8 returns[4];          /* CALLEE_GONE: one of these is where proof_at[1] says, if it returned */
 	u64 code_from, code_to; /* of the code that reads it to begin a call; code_to 0: any */
 };
 
 /* Calls on a stack that are under way, of one function, outermost first. */
-#define CALLEE_WITHIN 32 /* of a recursion: calls further in are not measured */
+#define CALLEE_WITHIN 20 /* of a recursion: calls further in are not measured */
 struct callee_line {
 	u32 n, shift; /* calls of another shift may have ended unseen */
 	struct {
 		u64 began;
-		u64 depth; /* how far from the stack's root, in frames or bytes */
+		u64 depth;         /* how far from the stack's root, in frames or bytes */
+		u64 frame, caller; /* where the language has them; 0: not known */
+		u64 raised;        /* when an exception was about to leave it, last; 0: none was */
 	} call[CALLEE_WITHIN];
 };
-#define CALLEE_LINES 16384
+#define CALLEE_LINES 8192
 
 #define CALLEE_PATCH 5 /* bytes of a jump that code of no more use begins with: the call begins where that leads */
 
@@ -88,7 +95,9 @@ struct callee_counts {  /* one for each CPU */
 	u64 slot;       /* of the hit that is looked at, */
 	u64 again;      /* which is walked a second time */
 	u64 who, depth; /* of that hit: whose stack, how deep */
-	u64 frame;      /* the call's, if a register proved it; else 0 */
+	u64 frame;      /* the call's; if a register proved it it is known before, else 0 */
+	u64 caller;     /* its caller's */
+	u64 proven, found;
 };
 
 #endif

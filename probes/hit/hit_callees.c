@@ -24,6 +24,7 @@
 #include "unwind/now.h"
 
 _Static_assert(RUNTIME_CALL_STAMP == CALLEE_STAMP && CALLEE_STAMP == 3, "words that are summed up");
+_Static_assert(RUNTIME_CALL_RETURNS == sizeof(((struct callee_watch *)0)->returns), "BPF compares all of them");
 _Static_assert(RUNTIME_CALL_PROOF == 2, "BPF compares so many words");
 _Static_assert(CALLEE_FRAMES == RUNTIME_CALL_FRAMES, "BPF compares all frames that a runtime gives");
 
@@ -122,31 +123,53 @@ struct error *hit_callees_create(const struct event_host *host, const struct hit
 	return NULL;
 }
 
-/* Of an entry, and from 1 of exits: where it is. */
+#define RETURNS_MAX 2 /* that are watched, where exceptions are told by a register, too */
+
+struct end { /* of a call, or of some of them */
+	u64 at;
+	u8 bytes;
+	enum callee_exit kind;
+};
+
+/* Its calls' ends are told by references to it: it has more returns than registers, or none. */
+static bool by_references(const struct runtime_callee *callee)
+{
+	return callee->references && (!callee->nexits || callee->nexits > RETURNS_MAX);
+}
+
+/* What the i-th register but the first watches. */
+static struct end end_of(const struct runtime_callee *c, u32 i)
+{
+	if (c->counter)
+		return (struct end){c->counter, 4, CALLEE_FALLS};
+	if (by_references(c))
+		return i ? (struct end){c->raises, 8, CALLEE_RAISES} : (struct end){c->references, 4, CALLEE_GONE};
+	if (i == c->nexits)
+		return (struct end){c->raises, 8, CALLEE_RAISES};
+	return (struct end){c->exits[i].at, c->exits[i].bytes, c->exits[i].tail ? CALLEE_LEFT : CALLEE_RETURN};
+}
+
+/* Of an entry, and from 1 of ends: where it is. */
 static u64 address(const struct form *f, u32 i)
 {
-	return !i ? f->callee.entry : f->callee.counter ? f->callee.counter : f->callee.exits[i - 1].at;
+	return i ? end_of(&f->callee, i - 1).at : f->callee.entry;
 }
 
 /* How much of it is watched. Of code that is executed 8. */
 static u8 bytes_at(const struct form *f, u32 i)
 {
-	return !i ? f->callee.bytes : f->callee.counter ? 4 : f->callee.exits[i - 1].bytes;
+	return i ? end_of(&f->callee, i - 1).bytes : f->callee.bytes;
 }
 
 static enum callee_exit kind_at(const struct form *f, u32 i)
 {
-	if (!i)
-		return CALLEE_ENTRY;
-	if (f->callee.counter)
-		return CALLEE_FALLS;
-	return f->callee.exits[i - 1].tail ? CALLEE_LEFT : CALLEE_RETURN;
+	return i ? end_of(&f->callee, i - 1).kind : CALLEE_ENTRY;
 }
 
-/* Registers that an end of its calls takes. */
+/* Registers that the ends of its calls take. */
 static u32 exits_of(const struct runtime_callee *callee)
 {
-	return callee->counter ? 1 : callee->nexits;
+	return callee->counter ? 1 : by_references(callee) ? 2 : callee->nexits + (callee->raises ? 1 : 0);
 }
 
 static void close_watch(struct hit_callees *c, struct form *f)
@@ -222,9 +245,12 @@ static struct error *tell(
 	        .identity = f->callee.identity,
 	        .exit = kind_at(f, i),
 	        .counter = f->callee.counter,
+	        .frame_cursor = f->callee.frame_cursor,
+	        .frame_word = f->callee.frame_word,
 	        .place = place_of(&f->callee.place)};
 
 	memcpy(watch.at, f->callee.at, sizeof(watch.at));
+	memcpy(watch.returns, f->callee.returns, sizeof(watch.returns));
 	if (i)
 		watch.at[1] = f->callee.begun;
 	for (u32 k = 0; k < RUNTIME_CALL_PROOF; k++) {
@@ -263,6 +289,7 @@ static struct error *open_watch(struct hit_callees *c, struct form *f, u64 until
 			                                .addr = address(f, i),
 			                                .bytes = bytes_at(f, i),
 			                                .executed = f->callee.executed,
+			                                .written = kind_at(f, i) == CALLEE_GONE,
 			                                .program = object_program(c->host->object, "on_callee")},
 			        &f->watch[i]);
 		if (!err && thread_watch_missed(f->watch[i]) > c->unseen.threads)
@@ -303,7 +330,7 @@ static struct error *check_exits(const struct hit_callees *c, const struct runti
 		return error_hint(error_new(ERROR_UNSUPPORTED, "%s makes a %s: its calls return at once", callee->name,
 		                          callee->makes),
 		        "yrt probe shows its calls");
-	if (callee->counter)
+	if (callee->counter || by_references(callee))
 		return NULL;
 	if (!callee->nexits)
 		return error_hint(error_new(ERROR_UNSUPPORTED, "where calls of %s end is not known", callee->name),

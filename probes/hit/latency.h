@@ -30,6 +30,7 @@ struct latency_stats { /* sampler_stats.of_event; in BPF one for each CPU. Calls
 	u64 entered, returned;
 	u64 unpaired; /* returns of calls that began before */
 	u64 left;     /* calls that were left without a return: others had their place on the stack */
+	u64 raised;   /* of those that returned: an exception left them */
 	u64 lost;     /* left by a jump to where returns are not known */
 	u64 slow;     /* of those that returned: at least over_ns */
 	u64 sum_ns, max_ns;

@@ -167,6 +167,8 @@ static void losses(FILE *out, const struct sampler_stats *st)
 {
 	const struct latency_stats *s = counts_of(st);
 
+	if (s->raised)
+		fprintf(out, ", %lu of the calls were left by an exception", s->raised);
 	if (s->left)
 		fprintf(out, ", %lu calls left without a return (exception, longjmp, compiled code)", s->left);
 	if (s->lost)
@@ -309,6 +311,7 @@ static json_t *to_json(const struct sampler_stats *st)
 	                (json_int_t)t.mean, "median_ns", (json_int_t)t.median, "median_low_ns",
 	                (json_int_t)t.median_low, "median_high_ns", (json_int_t)t.median_high, "calls_most",
 	                (json_int_t)calls_most(st)));
+	json_object_set_new(root, "raised", json_integer((json_int_t)s->raised));
 	add_unseen(root, &summary->unseen);
 	return root;
 }

@@ -34,6 +34,7 @@
 #define CODE_GENERATOR 0x20
 #define CODE_COROUTINE 0x80
 #define CODE_ASYNC     0x200
+#define CURSOR_FRAME   3 /* of a walk's cursor: the first frame */
 #define LOCALS         "<locals>."
 
 /* of 3.11 */
@@ -296,6 +297,22 @@ static void find_exits(const struct looking *k, u64 code, struct runtime_callee 
 		python_code_frame(k->names, k->r.mem, code, resume_at(k, c->entry), &c->begun);
 }
 
+/* What tells the end of a call beside its returns. co_exceptiontable follows co_names. */
+static void find_ends(const struct looking *k, u64 code, struct runtime_callee *c)
+{
+	const struct opcodes *o = opcodes_of(k->r.version);
+
+	c->frame_cursor = k->image->code_type + k->bias;
+	c->frame_word = CURSOR_FRAME;
+	if (!o || k->r.version < V3_11 || k->r.version >= V3_14 || python_head(&k->r) != 16)
+		return;
+	c->references = code;
+	c->raises = code + k->r.l->co_names.at + 8;
+	c->nreturns = o->nreturns;
+	memcpy(c->returns, o->returns, sizeof(c->returns));
+	c->identity = ~((1ull << PYTHON_COOKIE_BITS) - 1);
+}
+
 static struct error *add_code(struct looking *k, u64 code, const char *module, const char *name)
 {
 	const struct python_layout *l = k->r.l;
@@ -322,6 +339,7 @@ static struct error *add_code(struct looking *k, u64 code, const char *module, c
 		c.stamp = code + l->co_code.at - 40;
 	c.compared = k->r.version < V3_13 ? 0 : k->r.version < V3_14 ? RESUME_313 : RESUME_314;
 	find_exits(k, code, &c);
+	find_ends(k, code, &c);
 	python_places(&k->r, k->image, k->bias, code, flags, &c);
 	return k->add(k->ctx, &c);
 }

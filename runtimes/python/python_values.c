@@ -22,7 +22,6 @@
 #define VARKEYWORDS 8
 #define NAMES_MAX   65536
 #define FRAME_MAX   4096
-#define CURSOR_WORD 3 /* of a walk's cursor: its first frame */
 
 /* Where the locals of a frame begin: _PyInterpreterFrame.localsplus, PyFrameObject.f_localsplus. */
 static u32 locals_at(const struct python_reader *r, u64 frame_type)
@@ -109,8 +108,6 @@ void python_places(const struct python_reader *r, const struct python_image *ima
 	c->takes_more = all > VALUES_MAX;
 	c->values = (struct value_places){.n = all < VALUES_MAX ? all : VALUES_MAX,
 	        .base = VALUE_FRAME,
-	        .cursor = image->code_type + bias,
-	        .word = CURSOR_WORD,
 	        .at = (s32)locals,
 	        .step = 8,
 	        .typing = VALUE_TYPE_OF_OBJECT,

@@ -24,6 +24,15 @@ static inline int py_is_thrown_through(struct walk *w, u64 outer, bool *ret)
 	return STOP_NONE;
 }
 
+/* The innermost frame of the walk, and its caller's. */
+static inline void py_note(struct walk_cursor *c, u64 at)
+{
+	if (!c->more[3])
+		c->more[3] = at;
+	else if (!c->more[4])
+		c->more[4] = at;
+}
+
 /* The one frame object of a native frame; or one before that which has none. */
 WALK_GLOBAL int python_object(struct walk *w)
 {
@@ -46,8 +55,7 @@ WALK_GLOBAL int python_object(struct walk *w)
 		return STOP_VM_ABSENT;
 	if (words[0] != vm->frame_type)
 		return STOP_VM_BROKEN;
-	if (!c->more[3])
-		c->more[3] = c->at;
+	py_note(c, c->at);
 	code = py_word_at(words, vm->f_code - vm->ob_type);
 	lasti = py_half_at(words, vm->f_instr - vm->ob_type);
 	c->at = py_word_at(words, vm->f_previous - vm->ob_type);
@@ -235,8 +243,7 @@ WALK_GLOBAL int python_one(struct walk *w, const struct python_vm *vm, struct wa
 		i = (u64)found;
 	}
 	c->more[2] = at;
-	if (!c->more[3])
-		c->more[3] = at;
+	py_note(c, at);
 	if (vm->linkage == PYTHON_ENTRY_FLAG)
 		stop = py_is_last_by_flag(w, vm, at, i, &last);
 	else

@@ -144,6 +144,9 @@ static void test_returns(void **state)
 	set_unit(k, 30, RETURN_VALUE);
 	list(k);
 	assert_int_equal(k->last.nexits, 4); /* more than there is room for */
+	assert_int_equal(k->last.references, k->code);
+	assert_int_equal(k->last.raises, k->code + k->p->layout.co_names.at + 8);
+	assert_int_equal(k->last.returns[0], RETURN_VALUE);
 }
 
 /* A size that cannot be, or that leads out of what can be read, makes returns unknown. */

@@ -29,7 +29,7 @@ struct value_shape {
 
 enum value_base {
 	VALUE_NOWHERE, /* it is not known where they are */
-	VALUE_FRAME,   /* behind the call's frame: a word of the walk's cursor, or what proves the call */
+	VALUE_FRAME,   /* behind the call's frame (struct runtime_callee's frame_cursor) */
 	VALUE_PLACE,   /* where the call's part of its language's stack begins (struct runtime_place) */
 };
 
@@ -41,8 +41,6 @@ enum value_typing {
 
 struct value_places {
 	u32 n, base;  /* enum value_base */
-	u64 cursor;   /* VALUE_FRAME: the key of the cursor, */
-	u32 word;     /* and which of its more[] has the frame */
 	s32 at, step; /* from there to the first slot, and from each to the next */
 	u32 typing;   /* enum value_typing */
 	u32 type_at;
