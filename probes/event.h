@@ -112,6 +112,7 @@ struct event_ops {
 	void (*reason)(u32 reason, char *text);
 	/* What a FRAME_OBJECT of this key is called, in REASON_LEN bytes. NULL: it has none. */
 	void (*object)(u64 key, char *text);
+	enum profile_kind object_kind; /* and what it is; 0: kernel */
 	/* What it is to people: its colour. NULL: kernel. */
 	enum profile_kind (*kind)(u32 reason);
 	/* May a wait for this be one by design (--no-idle)? NULL: it is no event of waits. */

@@ -558,6 +558,7 @@ const struct event_ops hit_event = {
         .stats = stats,
         .reason = reason,
         .object = object,
+        .object_kind = KIND_LABEL,
         .leads_to_program = hit_leads_to_program,
         .command_line = &hit_command,
         .words = &hit_words,

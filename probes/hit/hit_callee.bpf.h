@@ -228,11 +228,13 @@ WALK_GLOBAL int callee_frames(const struct slot *slot, const struct callee_watch
 		return 0;
 	counts->frame = counts->proven;
 	counts->caller = 0;
-	word = watch->frame_word;
-	WALK_BARRIER(word);
-	for (u32 i = 0; i < WALK_CURSORS && word && word < 6; i++) {
+	for (u32 i = 0; i < WALK_CURSORS && watch->frame_word; i++) {
 		if (i >= slot->walk.ncursors || slot->walk.cursor[i].key != watch->frame_cursor)
 			continue;
+		word = watch->frame_word; /* in the loop: older kernels forget the bounds of what is kept on the stack */
+		WALK_BARRIER(word);
+		if (word > 5)
+			break;
 		counts->caller = slot->walk.cursor[i].more[word + 1];
 		if (!counts->frame)
 			counts->frame = slot->walk.cursor[i].more[word];

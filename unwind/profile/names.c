@@ -436,6 +436,8 @@ static struct error *name_reason(struct names *names, const struct frame *f, str
 		names->options.reason((u32)f->detail, text);
 	if (!object && names->options.reason_kind)
 		fn.kind = names->options.reason_kind((u32)f->detail);
+	if (object && names->options.object_kind)
+		fn.kind = names->options.object_kind;
 	snprintf(shown, sizeof(shown), object && *text ? "%s" : "[%s]", *text ? text : object ? "others" : "?");
 	return profile_function(names->profile, 0, &fn, false, &ret->function);
 }

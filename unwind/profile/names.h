@@ -30,6 +30,7 @@ struct names_options {
 	        char *text); /* the words of a FRAME_REASON, at most REASON_LEN bytes; NULL: there is none */
 	void (*object)(u64 key, char *text);          /* those of a FRAME_OBJECT, as long; NULL: there is none */
 	enum profile_kind (*reason_kind)(u32 reason); /* and what it is; NULL: kernel */
+	enum profile_kind object_kind;                /* what FRAME_OBJECTs are; 0: kernel */
 	bool (*leads_to_program)(
 	        const char *symbol); /* kernel functions that hide as innermost ones: event_ops; NULL: none */
 	struct name_reader *reader;  /* NULL: symbols are read when they are needed */
