@@ -231,7 +231,7 @@ WALK_GLOBAL int callee_frames(const struct slot *slot, const struct callee_watch
 	for (u32 i = 0; i < WALK_CURSORS && watch->frame_word; i++) {
 		if (i >= slot->walk.ncursors || slot->walk.cursor[i].key != watch->frame_cursor)
 			continue;
-		word = watch->frame_word; /* in the loop: older kernels forget the bounds of what is kept on the stack */
+		word = watch->frame_word; /* here: Linux 6.1 forgets the bounds of what is kept on the stack */
 		WALK_BARRIER(word);
 		if (word > 5)
 			break;
