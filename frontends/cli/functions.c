@@ -14,10 +14,9 @@
 #include "probes/hit/hit_callee_match.h"
 #include "probes/hit/hit_find.h"
 #include "probes/hit/hit_name.h"
-#include "unwind/cfi/cfi.h"
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
-#include "unwind/process/process.h"
+#include "unwind/process/alone.h"
 #include "unwind/process/view.h"
 #include "unwind/symbols/symbols.h"
 
@@ -223,24 +222,15 @@ static struct error *list_native(const struct process *p, const char *pattern, u
 static struct error *list_all(pid_t pid, char *const *patterns, u32 *n)
 {
 	static char *const any[] = {"*", NULL};
-	struct arena *arena = NULL;
-	struct modules *modules = NULL;
-	struct process *p = NULL;
-	struct error *err = arena_create(NULL, &arena);
+	struct process_alone a = {0};
+	struct error *err = process_alone_open(&a, pid, NULL, NULL, NULL);
 
-	if (!err)
-		err = modules_create(arena, cfi_default_cache(), &modules);
-	if (!err)
-		err = process_create(modules, pid, 1, &p);
 	for (char *const *pattern = *patterns ? patterns : any; !err && *pattern; pattern++) {
-		err = list_process(p, *pattern, n);
+		err = list_process(a.p, *pattern, n);
 		if (!err && *patterns)
-			err = list_native(p, *pattern, n);
+			err = list_native(a.p, *pattern, n);
 	}
-	process_destroy(p);
-	modules_destroy(modules);
-	if (arena)
-		arena_destroy(arena);
+	process_alone_close(&a);
 	return err;
 }
 

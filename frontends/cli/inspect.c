@@ -17,10 +17,9 @@
 #include "frontends/format/text.h"
 #include "probes/object/alloc_functions.h"
 #include "unwind/binary/proc_path.h"
-#include "unwind/cfi/cfi.h"
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
-#include "unwind/process/process.h"
+#include "unwind/process/alone.h"
 #include "unwind/report.h"
 
 #define KEY_WIDTH_MAX   32
@@ -139,29 +138,17 @@ static struct error *check_alive(const struct process *p)
 /* Modules are not shared between processes: complaints come once a module, and belong to a process here. */
 static struct error *inspect_process(pid_t pid, struct inspection *in)
 {
-	struct arena *arena = NULL;
-	struct modules *modules = NULL;
-	struct process *p = NULL;
-	struct error *err = arena_create(NULL, &arena);
+	struct process_alone a = {0};
+	struct error *err = process_alone_open(&a, pid, NULL, note, in);
 
 	in->pid = pid;
 	if (!err)
-		err = modules_create(arena, cfi_default_cache(), &modules);
-	if (!err) {
-		modules->complain = note;
-		modules->complain_ctx = in;
-		err = process_create(modules, pid, 1, &p);
-	}
+		err = inspect_runtimes(a.p, in);
 	if (!err)
-		err = inspect_runtimes(p, in);
+		alloc_functions_text(a.p, in->allocators, sizeof(in->allocators));
 	if (!err)
-		alloc_functions_text(p, in->allocators, sizeof(in->allocators));
-	if (!err)
-		err = check_alive(p);
-	process_destroy(p);
-	modules_destroy(modules);
-	if (arena)
-		arena_destroy(arena);
+		err = check_alive(a.p);
+	process_alone_close(&a);
 	return err;
 }
 

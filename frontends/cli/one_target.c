@@ -3,7 +3,6 @@
 
 #include "say.h"
 #include "unwind/binary/core_file.h"
-#include "unwind/cfi/cfi.h"
 
 struct error *one_target_check(int pid, const char *core, const char *root)
 {
@@ -27,27 +26,18 @@ static void warn(void *ctx, struct error *err)
 
 struct error *one_target_open(struct one_target *t)
 {
-	struct error *err = arena_create(NULL, &t->arena);
+	struct error *err = t->core ? core_open(t->core, t->root, &t->file) : NULL;
 
 	if (!err)
-		err = modules_create(t->arena, cfi_default_cache(), &t->modules);
-	if (err)
-		return err;
-	t->modules->complain = warn;
-	t->modules->complain_ctx = t;
-	if (!t->core)
-		return process_create(t->modules, t->pid, 1, &t->p);
-	err = core_open(t->core, t->root, &t->file);
-	return err ? err : process_create_core(t->modules, t->file, 1, &t->p);
+		err = process_alone_open(&t->alone, t->pid, t->file, warn, t);
+	t->p = t->alone.p;
+	return err;
 }
 
 void one_target_close(struct one_target *t)
 {
-	process_destroy(t->p);
-	modules_destroy(t->modules);
+	process_alone_close(&t->alone);
 	core_close(t->file);
-	if (t->arena)
-		arena_destroy(t->arena);
 }
 
 int one_target_pid(const struct one_target *t)

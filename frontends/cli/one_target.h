@@ -4,7 +4,7 @@
 #define YRT_ONE_TARGET_H
 
 #include "cli.h"
-#include "unwind/process/process.h"
+#include "unwind/process/alone.h"
 #include "unwind/process/view.h"
 
 /* The options of a core, by the command's own numbers for them. */
@@ -19,10 +19,9 @@ struct one_target {
 	int pid;                 /* as the user gave it, */
 	const char *core, *root; /* or this, and NULL or where its files are */
 	bool quiet;              /* no notes */
-	struct arena *arena;
-	struct modules *modules;
 	struct core_file *file;
-	struct process *p;
+	struct process_alone alone;
+	struct process *p; /* of it */
 };
 
 /* A process or a core was given, not both. */

@@ -18,11 +18,9 @@
 #include "frontends/format/text.h"
 #include "match.h"
 #include "probes/loss.h"
-#include "unwind/arena.h"
-#include "unwind/cfi/cfi.h"
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
-#include "unwind/process/process.h"
+#include "unwind/process/alone.h"
 #include "unwind/runtime.h"
 #include "unwind/runtime_heap.h"
 
@@ -55,19 +53,14 @@ static void path_of(const struct kept *k, u32 reading, char *ret, size_t size)
 /* Of the first runtime in the process whose objects tell who keeps them. */
 static bool recognise(struct kept *k)
 {
-	struct arena *arena;
-	struct modules *modules = NULL;
-	struct process *p = NULL;
+	struct process_alone a = {0};
+	struct error *err = process_alone_open(&a, k->pid, NULL, NULL, NULL);
 	u32 seen = 0;
-	struct error *err = arena_create(NULL, &arena);
 
-	if (!err)
-		err = modules_create(arena, cfi_default_cache(), &modules);
-	if (!err)
-		err = process_create(modules, k->pid, 1, &p);
-	for (u32 i = 0; !err && i < p->ninstances; i++)
-		seen |= 1u << p->instances[i].ops->id;
+	for (u32 i = 0; !err && i < a.p->ninstances; i++)
+		seen |= 1u << a.p->instances[i].ops->id;
 	error_free(err);
+	process_alone_close(&a);
 	return kept_choose(k, seen);
 }
 

@@ -4,18 +4,13 @@
 #include <string.h>
 
 #include "target.h"
-#include "unwind/arena.h"
-#include "unwind/cfi/cfi.h"
-#include "unwind/cleanup.h"
 #include "unwind/layout/layout_types.h"
-#include "unwind/process/process.h"
+#include "unwind/process/alone.h"
 #include "unwind/runtime.h"
 #include "unwind/runtime_types.h"
 
 struct y_runtimes {
-	struct arena *arena;
-	struct modules *modules;
-	struct process *process;
+	struct process_alone alone;
 	struct layout_types *types[RUNTIMES_MAX]; /* by runtime_ops.id */
 	struct error *complaint;                  /* the first one; NULL: none */
 };
@@ -30,26 +25,12 @@ static void complain(void *ctx, struct error *err)
 		r->complaint = err;
 }
 
-static struct error *open_process(struct y_target *t, struct y_runtimes *r)
-{
-	struct error *err = arena_create(NULL, &r->arena);
-
-	if (!err)
-		err = modules_create(r->arena, cfi_default_cache(), &r->modules);
-	if (err)
-		return err;
-	r->modules->complain = complain;
-	r->modules->complain_ctx = r;
-	return t->core ? process_create_core(r->modules, t->core, 1, &r->process)
-	               : process_create(r->modules, t->pid, 1, &r->process);
-}
-
 static struct error *make_types(struct y_runtimes *r)
 {
 	struct error *err = NULL;
 
-	for (u32 i = 0; !err && i < r->process->ninstances; i++) {
-		const struct instance *one = &r->process->instances[i];
+	for (u32 i = 0; !err && i < r->alone.p->ninstances; i++) {
+		const struct instance *one = &r->alone.p->instances[i];
 		const struct runtime_types_ops *ops = one->ops->types;
 
 		if (one->data && ops && !r->types[one->ops->id])
@@ -65,10 +46,7 @@ void y_runtimes_free(struct y_runtimes *r)
 		return;
 	for (u32 i = 0; i < RUNTIMES_MAX; i++)
 		layout_types_free(r->types[i]);
-	process_destroy(r->process);
-	modules_destroy(r->modules);
-	if (r->arena)
-		arena_destroy(r->arena);
+	process_alone_close(&r->alone);
 	error_free(r->complaint);
 	free(r);
 }
@@ -83,7 +61,7 @@ static struct y_runtimes *runtimes_of(struct y_target *t)
 	t->runtimes = calloc(1, sizeof(*t->runtimes));
 	if (!t->runtimes)
 		return NULL;
-	err = open_process(t, t->runtimes);
+	err = process_alone_open(&t->runtimes->alone, t->pid, t->core, complain, t->runtimes);
 	if (!err)
 		err = make_types(t->runtimes);
 	if (err)
@@ -132,12 +110,13 @@ bool y_runtimes_root(const char *name, const char **language, const char **type)
 u32 y_runtimes_roots(struct y_target *t, const char *name, u64 ret[Y_ROOTS_MOST])
 {
 	struct y_runtimes *r = runtimes_of(t);
+	const struct process *p = r ? r->alone.p : NULL;
 	u64 room[RUNTIME_ROOTS_MAX];
 	u32 n = 0, found;
 
-	for (u32 i = 0; r && r->process && i < r->process->ninstances; i++) {
-		const struct instance *one = &r->process->instances[i];
-		struct runtime_process view = process_view(r->process);
+	for (u32 i = 0; p && i < p->ninstances; i++) {
+		const struct instance *one = &p->instances[i];
+		struct runtime_process view = process_view(p);
 
 		if (!one->data || !one->ops->types || strcmp(one->ops->types->root, name) != 0)
 			continue;
