@@ -17,6 +17,24 @@ const char *y_op_name(enum y_op op)
 	return names[op];
 }
 
+const char *y_op_sign(enum y_op op)
+{
+	static const char *const signs[Y_OPS_N] = {[Y_OP_ADD] = "+",
+	        [Y_OP_SUB] = "-",
+	        [Y_OP_MUL] = "*",
+	        [Y_OP_AND] = "&",
+	        [Y_OP_OR] = "|",
+	        [Y_OP_XOR] = "^",
+	        [Y_OP_SHL] = "<<",
+	        [Y_OP_SHR] = ">>",
+	        [Y_OP_EQ] = "==",
+	        [Y_OP_NE] = "!=",
+	        [Y_OP_LT] = "<",
+	        [Y_OP_LE] = "<="};
+
+	return signs[op];
+}
+
 bool y_op_can_fail(enum y_op op)
 {
 	static const bool can[] = {

@@ -320,6 +320,7 @@ bool y_prints_histogram(const struct y_program *p, u32 map);
 bool y_prints_map(const struct y_program *p);
 
 const char *y_op_name(enum y_op op);
+const char *y_op_sign(enum y_op op); /* of arithmetic and comparisons, as in C, but for division; NULL: it has none */
 bool y_op_can_fail(enum y_op op);
 bool y_op_ends_block(enum y_op op);
 const char *y_type_name(enum y_type type);

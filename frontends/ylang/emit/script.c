@@ -103,18 +103,6 @@ static void put_convert(struct script *y, const struct y_insn *i)
 
 static void put_arithmetic(struct script *y, const struct y_insn *i)
 {
-	static const char *const signs[Y_OPS_N] = {[Y_OP_ADD] = "+",
-	        [Y_OP_SUB] = "-",
-	        [Y_OP_MUL] = "*",
-	        [Y_OP_AND] = "&",
-	        [Y_OP_OR] = "|",
-	        [Y_OP_XOR] = "^",
-	        [Y_OP_SHL] = "<<",
-	        [Y_OP_SHR] = ">>",
-	        [Y_OP_EQ] = "==",
-	        [Y_OP_NE] = "!=",
-	        [Y_OP_LT] = "<",
-	        [Y_OP_LE] = "<="};
 	char text[128];
 
 	switch (i->op) {
@@ -122,7 +110,7 @@ static void put_arithmetic(struct script *y, const struct y_insn *i)
 	case Y_OP_NE:
 	case Y_OP_LT:
 	case Y_OP_LE:
-		line(y, "s%u = int(s%u %s s%u)", i->dst, i->a, signs[i->op], i->b);
+		line(y, "s%u = int(s%u %s s%u)", i->dst, i->a, y_op_sign(i->op), i->b);
 		return;
 	case Y_OP_NEG:
 	case Y_OP_NOT:
@@ -130,7 +118,7 @@ static void put_arithmetic(struct script *y, const struct y_insn *i)
 		break;
 	case Y_OP_SHL:
 	case Y_OP_SHR:
-		snprintf(text, sizeof(text), "s%u %s (s%u & %u)", i->a, signs[i->op], i->b,
+		snprintf(text, sizeof(text), "s%u %s (s%u & %u)", i->a, y_op_sign(i->op), i->b,
 		        8 * y_type_size(i->type) - 1);
 		break;
 	case Y_OP_DIV:
@@ -141,7 +129,7 @@ static void put_arithmetic(struct script *y, const struct y_insn *i)
 			snprintf(text, sizeof(text), "%s(s%u, s%u, %u)", y_op_name(i->op), i->a, i->b, i->place);
 		break;
 	default:
-		snprintf(text, sizeof(text), "s%u %s s%u", i->a, signs[i->op], i->b);
+		snprintf(text, sizeof(text), "s%u %s s%u", i->a, y_op_sign(i->op), i->b);
 	}
 	put_wrapped(y, i->dst, i->type, text);
 }

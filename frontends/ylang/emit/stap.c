@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAP_MOST 10000u /* entries: it takes their memory at the start */
+#define KEY_NAMES 128
+#define MAP_MOST  10000u /* entries: it takes their memory at the start */
 
 struct stap {
 	const struct y_program *p;
@@ -17,13 +18,18 @@ struct stap {
 	u32 indent;
 };
 
+static void indent(struct stap *y)
+{
+	fprintf(y->out, "%*s", (int)(y->indent * 2), "");
+}
+
 static void line(struct stap *y, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 static void line(struct stap *y, const char *format, ...)
 {
 	va_list args;
 
-	fprintf(y->out, "%*s", (int)(y->indent * 2), "");
+	indent(y);
 	va_start(args, format);
 	vfprintf(y->out, format, args);
 	va_end(args);
@@ -223,25 +229,15 @@ static void put_wrapped(struct stap *y, u32 dst, enum y_type type, const char *e
 
 static void put_comparison(struct stap *y, const struct y_insn *i)
 {
-	const char *sign = i->op == Y_OP_EQ ? "==" : i->op == Y_OP_NE ? "!=" : i->op == Y_OP_LT ? "<" : "<=";
-
 	if (i->type == Y_U64 && (i->op == Y_OP_LT || i->op == Y_OP_LE))
 		line(y, "s%u = %syrt_below(s%u, s%u)", i->dst, i->op == Y_OP_LE ? "!" : "",
 		        i->op == Y_OP_LE ? i->b : i->a, i->op == Y_OP_LE ? i->a : i->b);
 	else
-		line(y, "s%u = s%u %s s%u", i->dst, i->a, sign, i->b);
+		line(y, "s%u = s%u %s s%u", i->dst, i->a, y_op_sign(i->op), i->b);
 }
 
 static void put_arithmetic(struct stap *y, const struct y_insn *i)
 {
-	static const char *const signs[Y_OPS_N] = {[Y_OP_ADD] = "+",
-	        [Y_OP_SUB] = "-",
-	        [Y_OP_MUL] = "*",
-	        [Y_OP_AND] = "&",
-	        [Y_OP_OR] = "|",
-	        [Y_OP_XOR] = "^",
-	        [Y_OP_SHL] = "<<",
-	        [Y_OP_SHR] = ">>"};
 	char text[128];
 
 	switch (i->op) {
@@ -260,7 +256,7 @@ static void put_arithmetic(struct stap *y, const struct y_insn *i)
 		if (i->op == Y_OP_SHR && i->type == Y_U64)
 			snprintf(text, sizeof(text), "yrt_shift(s%u, s%u & 63)", i->a, i->b);
 		else
-			snprintf(text, sizeof(text), "s%u %s (s%u & %u)", i->a, signs[i->op], i->b,
+			snprintf(text, sizeof(text), "s%u %s (s%u & %u)", i->a, y_op_sign(i->op), i->b,
 			        8 * y_type_size(i->type) - 1);
 		break;
 	case Y_OP_DIV:
@@ -269,7 +265,7 @@ static void put_arithmetic(struct stap *y, const struct y_insn *i)
 		        i->a, i->b, i->place);
 		break;
 	default:
-		snprintf(text, sizeof(text), "s%u %s s%u", i->a, signs[i->op], i->b);
+		snprintf(text, sizeof(text), "s%u %s s%u", i->a, y_op_sign(i->op), i->b);
 	}
 	put_wrapped(y, i->dst, i->type, text);
 }
@@ -326,13 +322,25 @@ static void put_map_op(struct stap *y, const struct y_insn *i)
 		line(y, "delete m%lu", i->imm);
 		break;
 	default:
-		fprintf(y->out, "%*ss%u = ", (int)(y->indent * 2), "", i->dst);
+		indent(y);
+		fprintf(y->out, "s%u = ", i->dst);
 		put_has(y, i, at);
 		if (i->op == Y_OP_MAP_IN)
 			fputs(" ? 1 : 0\n", y->out);
 		else
 			fprintf(y->out, " ? @%s(%s) : 0\n", aggregates[i->a], at);
 	}
+}
+
+/* "k0, k1": the keys of an entry of a map, in foreach. */
+static const char *key_names(const struct y_map *m, char ret[KEY_NAMES])
+{
+	size_t n = 0;
+
+	*ret = '\0';
+	for (u32 k = 0; k < m->nkeys; k++)
+		n += (size_t)snprintf(ret + n, KEY_NAMES - n, "%sk%u", k ? ", " : "", k);
+	return ret;
 }
 
 static const char *value_of(const struct y_map *m, u32 number, const char *keys, char ret[256])
@@ -345,11 +353,9 @@ static const char *value_of(const struct y_map *m, u32 number, const char *keys,
 static void put_each_begin(struct stap *y, const struct y_insn *i)
 {
 	const struct y_map *m = &y->p->maps[i->imm];
-	char keys[128] = "", value[256];
-	size_t n = 0;
+	char room[KEY_NAMES], value[256];
+	const char *keys = key_names(m, room);
 
-	for (u32 k = 0; k < m->nkeys; k++)
-		n += (size_t)snprintf(keys + n, sizeof(keys) - n, "%sk%u", k ? ", " : "", k);
 	line(y, "e%u_%u = 0", y->number, i->a);
 	line(y, "e%u_%u_at = 0", y->number, i->a);
 	if (i->b == Y_NONE)
@@ -379,13 +385,13 @@ static void put_each_next(struct stap *y, const struct y_insn *i)
 static void put_table(struct stap *y, u32 number)
 {
 	const struct y_map *m = &y->p->maps[number];
-	char keys[128] = "", formats[64] = "", values[192] = "";
-	size_t n = 0, f = 0, v = 0;
+	char room[KEY_NAMES], formats[64] = "", values[192] = "";
+	const char *keys = key_names(m, room);
+	size_t f = 0, v = 0;
 
 	for (u32 k = 0; k < m->nkeys; k++) {
 		bool text = m->keys[k] == Y_STR;
 
-		n += (size_t)snprintf(keys + n, sizeof(keys) - n, "%sk%u", k ? ", " : "", k);
 		f += (size_t)snprintf(formats + f, sizeof(formats) - f, text ? "%%s\\t" : "%%d\\t");
 		v += (size_t)snprintf(values + v, sizeof(values) - v, text ? "text_str(k%u), " : "k%u, ", k);
 	}
@@ -403,11 +409,9 @@ static void put_table(struct stap *y, u32 number)
 static void put_histogram(struct stap *y, u32 number)
 {
 	const struct y_map *m = &y->p->maps[number];
-	char keys[128] = "";
-	size_t n = 0;
+	char room[KEY_NAMES];
+	const char *keys = key_names(m, room);
 
-	for (u32 k = 0; k < m->nkeys; k++)
-		n += (size_t)snprintf(keys + n, sizeof(keys) - n, "%sk%u", k ? ", " : "", k);
 	if (m->nkeys)
 		line(y, "foreach ([k0+%s] in m%u) { println(\"%s[\", k0, \"]\"); print(@hist_log(m%u[%s])) }", keys + 2,
 		        number, m->name, number, keys);
@@ -463,7 +467,8 @@ static void put_value(struct stap *y, const struct y_piece *p, const u32 *a)
 	struct y_piece failed = {.left = p->left, .width = p->width, .precision = -1};
 	bool text = p->kind == Y_STRING || p->kind == Y_POINTER;
 
-	fprintf(y->out, "%*sif (s%u) printf(\"", (int)(y->indent * 2), "", a[1]);
+	indent(y);
+	fprintf(y->out, "if (s%u) printf(\"", a[1]);
 	put_conversion(y, &failed, 's');
 	fputs("\", ", y->out);
 	if (p->width == Y_STAR)
@@ -485,7 +490,8 @@ static void put_print(struct stap *y, const struct y_insn *i)
 		const struct y_piece *p = &f->pieces[k];
 
 		if (p->kind == Y_TEXT) {
-			fprintf(y->out, "%*sprint(", (int)(y->indent * 2), "");
+			indent(y);
+			fputs("print(", y->out);
 			put_text(y, p->text, p->len);
 			fputs(")\n", y->out);
 			continue;
@@ -560,7 +566,7 @@ static void put_string_op(struct stap *y, const struct y_insn *i)
 
 static void put_call(struct stap *y, const struct y_insn *i)
 {
-	fprintf(y->out, "%*s", (int)(y->indent * 2), "");
+	indent(y);
 	if (i->dst != Y_NONE)
 		fprintf(y->out, "s%u = ", i->dst);
 	fprintf(y->out, "f%lu(", i->imm);
@@ -614,7 +620,7 @@ static void put_end(struct stap *y, const struct y_insn *i)
 	}
 }
 
-/* False: it is none of these. */
+/* Constants, moves, addresses, globals. False: i is another instruction. */
 static bool put_simple(struct stap *y, const struct y_insn *i)
 {
 	char text[64];
@@ -627,7 +633,8 @@ static bool put_simple(struct stap *y, const struct y_insn *i)
 			put_number(y, i->dst, (s64)i->imm);
 		break;
 	case Y_OP_LITERAL:
-		fprintf(y->out, "%*ss%u = ", (int)(y->indent * 2), "", i->dst);
+		indent(y);
+		fprintf(y->out, "s%u = ", i->dst);
 		put_text(y, y->p->literals[i->imm].bytes, y->p->literals[i->imm].len);
 		fputc('\n', y->out);
 		break;
