@@ -283,11 +283,6 @@ static __attribute__((always_inline)) inline struct slot *io_walk(
 	return slot;
 }
 
-static inline u32 io_stop(const struct slot *slot)
-{
-	return event_stop(slot);
-}
-
 SEC("tp_btf/sys_exit")
 int BPF_PROG(io_exit_walk, struct pt_regs___kernel *regs, long ret)
 {
@@ -306,7 +301,7 @@ int BPF_PROG(io_exit_walk, struct pt_regs___kernel *regs, long ret)
 		io_budget(t);
 	if (regs->orig_ax != IO_SUBMIT)
 		return 0;
-	if (io_aio_walked(t, slot ? slot->head.hash : 0, slot ? io_stop(slot) : 0))
+	if (io_aio_walked(t, slot ? slot->head.hash : 0, slot ? event_stop(slot) : 0))
 		bpf_tail_call(ctx, &io_exit_now, 0);
 	return 0;
 }

@@ -137,7 +137,7 @@ static __attribute__((noinline)) int io_walked(struct io_thread *t, struct slot 
 	struct io_pending *pending = bpf_map_lookup_elem(&io_pending, &key);
 
 	if (pending) {
-		pending->stop = io_stop(slot);
+		pending->stop = event_stop(slot);
 		pending->hash = slot->head.hash;
 	}
 	return 0;

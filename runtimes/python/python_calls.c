@@ -446,7 +446,7 @@ static struct error *look_class(struct looking *k, u64 class, const struct place
 
 	if (!is_new(k, class, &err))
 		return err;
-	python_read(&k->r, name, sizeof(name) - 1, python_word(&k->r, class + python_head(&k->r) + TYPE_NAME));
+	memory_string(k->r.mem, name, sizeof(name), python_word(&k->r, class + python_head(&k->r) + TYPE_NAME));
 	dot = strrchr(name, '.');
 	snprintf(within, sizeof(within), "%.300s%s.", at->within, dot ? dot + 1 : name);
 	return look_dict(k, python_word(&k->r, class + python_head(&k->r) + TYPE_DICT), &inner);

@@ -209,11 +209,8 @@ static void write_bytes(const struct python_layout *l, const struct runtime_valu
 static bool class_name(const struct python_reader *r, u64 type, char *ret, size_t size)
 {
 	char name[128] = "", *dot;
-	u64 at = python_word(r, type + TYPE_NAME);
 
-	for (u32 i = 0; at && i < sizeof(name) - 8; i += 8) /* it may end just before a page that is absent */
-		if (!python_read(r, name + i, 8, at + i) || memchr(name + i, 0, 8))
-			break;
+	memory_string(r->mem, name, sizeof(name), python_word(r, type + TYPE_NAME));
 	dot = strrchr(name, '.');
 	snprintf(ret, size, "%s", dot ? dot + 1 : name);
 	return *ret;
