@@ -140,7 +140,7 @@ struct runtime_calls_ops {
 	 */
 	void (*inlined)(void *instance, const struct runtime_process *p, const struct runtime_callee *of,
 	        void (*add)(void *ctx, const char *into), void *ctx);
-	/* Writes an argument as the language would, or as "<Type>". NULL: no arguments are told. */
+	/* Writes an argument as the language would, or as "<Type>". NULL: arguments are not read. */
 	void (*value)(void *instance, const struct runtime_process *p, const struct runtime_value *v, FILE *out);
 };
 

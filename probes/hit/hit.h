@@ -20,7 +20,7 @@ struct hit_options { /* sampler_options.of_event */
 	u32 n;
 	bool returns;   /* latency: how long calls take, of one function */
 	u64 over_ns;    /* stacks only of calls that take at least so long */
-	bool arguments; /* calls of a language's functions are told apart by them */
+	bool arguments; /* count calls of a language's functions by their arguments */
 };
 
 /* Calls of a language's functions that may not have been seen (hit_callees.h). */

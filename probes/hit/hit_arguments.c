@@ -169,7 +169,7 @@ static int by_calls(const void *a, const void *b)
 	return left < right ? 1 : left > right ? -1 : by_text(a, b);
 }
 
-/* Different keys may have the same text: of an object only its class is told. */
+/* Different keys may have the same text: of an object it has only the class. */
 static u32 join(struct hit_call_count *all, u32 n)
 {
 	u32 left = 0;

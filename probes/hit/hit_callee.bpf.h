@@ -263,7 +263,7 @@ static inline u64 callee_arguments(const struct slot *slot, const struct callee_
 	return at ? at + (u64)(s64)p->at : 0;
 }
 
-/* The call's stack is told apart from others by what it was called with. */
+/* Makes the arguments part of the stack's hash: calls with others are another stack. */
 WALK_GLOBAL int callee_values(struct slot *slot, const struct callee_watch *watch)
 {
 	struct stack_record *chunk;
@@ -534,9 +534,9 @@ static inline bool callee_returned(const struct callee_watch *watch, u64 frame)
 }
 
 /*
- * The outermost of the thread's calls from the frame that it runs; CALLEE_WITHIN: there is none. Or, with `raised`,
- * the call that it runs is marked so. What is found, and how many there are, goes through memory: the verifier would
- * follow each value of a variable.
+ * raised 0: finds the outermost call of the thread that was made from its current frame; CALLEE_WITHIN: there is none.
+ * Else marks the call of that frame: an exception was raised then. The result and line->n are read through memory, as
+ * the verifier would otherwise follow each value that they may have.
  */
 WALK_GLOBAL u32 callee_find(struct callee_line *line, u64 raised)
 {

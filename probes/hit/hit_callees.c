@@ -123,7 +123,7 @@ struct error *hit_callees_create(const struct event_host *host, const struct hit
 	return NULL;
 }
 
-#define RETURNS_MAX 2 /* that are watched, where exceptions are told by a register, too */
+#define RETURNS_MAX 2 /* that have a register each: one more watches for exceptions */
 
 struct end { /* of a call, or of some of them */
 	u64 at;
@@ -131,7 +131,7 @@ struct end { /* of a call, or of some of them */
 	enum callee_exit kind;
 };
 
-/* Its calls' ends are told by references to it: it has more returns than registers, or none. */
+/* Its returns are too many for the registers, or none is known: watch its reference count for the ends of calls. */
 static bool by_references(const struct runtime_callee *callee)
 {
 	return callee->references && (!callee->nexits || callee->nexits > RETURNS_MAX);
@@ -221,7 +221,7 @@ static struct callee_place place_of(const struct runtime_place *place)
 	        .moved = place->moved};
 }
 
-/* Tells BPF what a hit must find. numbers: of the function where it is measured, and where its arguments are told. */
+/* Tells BPF what a hit must find. numbers: of the function for latency, and for arguments; 0: neither is wanted. */
 static struct error *tell(
         struct hit_callees *c, const struct form *f, u32 i, const struct process *p, const u32 numbers[2], u64 until)
 {

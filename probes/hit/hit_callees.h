@@ -18,7 +18,7 @@ struct hit_arguments;
 struct hit_latency;
 
 void hit_callees_prepare(struct object *o, const struct hit_options *options);
-/* latency: where calls are measured, else NULL; arguments: where they are told, else NULL. Both outlive it. */
+/* latency: where calls are measured, else NULL; arguments: where they are read, else NULL. Both outlive it. */
 struct error *hit_callees_create(const struct event_host *host, const struct hit_options *options,
         struct hit_latency *latency, struct hit_arguments *arguments, struct hit_callees **ret);
 void hit_callees_destroy(struct hit_callees *c); /* NULL is fine */

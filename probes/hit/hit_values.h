@@ -8,8 +8,8 @@
 #include "unwind/shared/record.h"
 #include "unwind/shared/value.h"
 
-#define VALUES_FUNCTIONS 256  /* whose arguments are told */
-#define VALUES_KNOWN     4096 /* calls with different arguments that are told apart */
+#define VALUES_FUNCTIONS 256  /* whose arguments are read */
+#define VALUES_KNOWN     4096 /* different calls that are kept apart */
 
 struct values_record { /* RECORD_EVENT, of this size */
 	u32 type, tgid;
