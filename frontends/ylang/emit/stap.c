@@ -36,157 +36,6 @@ static void line(struct stap *y, const char *format, ...)
 	fputc('\n', y->out);
 }
 
-/* --- what it refuses --- */
-
-#define BY_ITSELF "yrt y runs it by itself"
-
-static const char *no_operation(const struct y_insn *i)
-{
-	if (y_type_is_float(i->type) || (i->op == Y_OP_CONVERT && y_type_is_float((enum y_type)i->imm)))
-		return "SystemTap has no floating-point numbers";
-	if (i->c == Y_KERNEL && (i->op == Y_OP_LOAD || i->op == Y_OP_STR_READ || i->op == Y_OP_STR_READ_N))
-		return "what the kernel has is read by the kernel's own debug information there";
-	switch (i->op) {
-	case Y_OP_ARGUMENT:
-		return "arguments of tracepoints, system calls and USDT probes have other names there";
-	case Y_OP_MATCH:
-		return "regular expressions are others there, and keep no captures";
-	case Y_OP_STR_CUT:
-		return "nothing says whether a string was cut";
-	case Y_OP_STACK:
-		return "its stacks have no frames of languages";
-	case Y_OP_SYMBOL:
-		return "it names no addresses of data";
-	case Y_OP_CONTEXT:
-		return i->imm == Y_PROG ? "it does not know _prog" : NULL;
-	default:
-		return NULL;
-	}
-}
-
-static const char *no_point(const struct y_handler *h)
-{
-	if (h->returns)
-		return "its probes of returns put another address on the target's stack";
-	if (h->point == Y_TRACEPOINT || h->point == Y_SYSCALL)
-		return "tracepoints and system calls have other names and arguments there";
-	return h->nvariants ? "USDT probes have other arguments there" : NULL;
-}
-
-static struct error *refused(const struct y_place *at, const char *what, const char *why)
-{
-	return error_hint(
-	        error_new(ERROR_UNSUPPORTED, "%s:%u:%u: stap: %s: %s", at->file, at->line, at->column, what, why),
-	        BY_ITSELF);
-}
-
-static bool reads(const struct y_insn *i)
-{
-	return i->op == Y_OP_LOAD || i->op == Y_OP_STR_READ || i->op == Y_OP_STR_READ_N;
-}
-
-/* A function that is called: not by itself, and what reads the target not outside of it. */
-static struct error *check_calls(const struct y_program *p, const struct y_handler *h)
-{
-	bool *seen = calloc(p->nfunctions, sizeof(*seen));
-	bool outside = h->point == Y_BEGIN || h->point == Y_END || h->point == Y_TIMER;
-	struct error *err = seen ? NULL : &error_no_memory;
-
-	if (seen)
-		y_see_calls(p, h->function, seen);
-	for (u32 k = 0; !err && k < p->nfunctions; k++)
-		for (u32 i = 0; !err && seen[k] && outside && i < p->functions[k].ninsns; i++)
-			if (reads(&p->functions[k].insns[i]))
-				err = refused(&p->places[p->functions[k].insns[i].place],
-				        p->functions[h->function].name,
-				        "it runs in no process there, so that nothing of the target can be read");
-	free(seen);
-	return err;
-}
-
-static struct error *check_recursion(const struct y_program *p, u32 number)
-{
-	const struct y_function *f = &p->functions[number];
-	struct error *err = NULL;
-
-	for (u32 i = 0; !err && i < f->ninsns; i++) {
-		bool *seen = f->insns[i].op == Y_OP_CALL ? calloc(p->nfunctions, sizeof(*seen)) : NULL;
-
-		if (!seen)
-			continue;
-		y_see_calls(p, (u32)f->insns[i].imm, seen);
-		if (seen[number])
-			err = refused(&p->places[f->insns[i].place], f->name, "functions that call themselves");
-		free(seen);
-	}
-	return err;
-}
-
-static bool find_function(const struct y_handler *h, struct y_target *t, struct y_target_object *ret)
-{
-	const char *last = strrchr(h->spec, ':'), *name = last ? last + 1 : h->spec;
-	char module[256];
-
-	snprintf(module, sizeof(module), "%.*s", last ? (int)(last - h->spec) : 0, h->spec);
-	return y_target_object(t, last ? module : NULL, name, ret) && (ret->function || !ret->type);
-}
-
-static bool is_used(const struct y_program *p, u64 number, bool map)
-{
-	for (u32 k = 0; k < p->nfunctions; k++)
-		for (u32 i = 0; i < p->functions[k].ninsns; i++) {
-			const struct y_insn *insn = &p->functions[k].insns[i];
-			bool of_map = insn->op == Y_OP_MAP_SET || insn->op == Y_OP_MAP_ADD || insn->op == Y_OP_AGG_ADD;
-			bool of_global = insn->op >= Y_OP_GLOBAL_GET && insn->op <= Y_OP_ARRAY_ADD;
-
-			if (map ? of_map && insn->imm == number
-			        : of_global && (insn->imm == number || insn->imm == number + Y_GLOBAL_ARRAY))
-				return true;
-		}
-	return false;
-}
-
-struct error *y_stap_refuses(const struct y_program *p, struct y_target *t)
-{
-	struct error *err = NULL;
-
-	for (u32 i = 0; !err && i < p->nhandlers; i++) {
-		const struct y_handler *h = &p->handlers[i];
-		const struct y_function *f = &p->functions[h->function];
-		struct y_target_object o;
-
-		if (no_point(h))
-			err = refused(&p->places[f->place], f->name, no_point(h));
-		else if (h->point == Y_PROBE && !find_function(h, t, &o))
-			err = refused(
-			        &p->places[f->place], f->name, "only one function, by its name, is a point there");
-		else
-			err = check_calls(p, h);
-	}
-	for (u32 k = 0; !err && k < p->nfunctions; k++) {
-		const struct y_function *f = &p->functions[k];
-
-		for (u32 i = 0; !err && i < f->ninsns; i++)
-			if (no_operation(&f->insns[i]))
-				err = refused(&p->places[f->insns[i].place ? f->insns[i].place : f->place],
-				        y_op_name(f->insns[i].op), no_operation(&f->insns[i]));
-		if (!err)
-			err = check_recursion(p, k);
-	}
-	for (u32 i = 0; !err && i < p->nliterals; i++)
-		if (memchr(p->literals[i].bytes, 0, p->literals[i].len))
-			err = error_hint(
-			        error_new(ERROR_UNSUPPORTED, "stap: a string with a NUL byte: its strings end there"),
-			        BY_ITSELF);
-	for (u32 i = 0; !err && i < p->nmaps; i++)
-		if (!is_used(p, i, true))
-			err = error_hint(error_new(ERROR_UNSUPPORTED,
-			                         "stap: nothing is ever put into %s: its type is not known there",
-			                         p->maps[i].name),
-			        BY_ITSELF);
-	return err;
-}
-
 /* --- values --- */
 
 static void put_text(struct stap *y, const char *text, u32 len)
@@ -871,7 +720,7 @@ static void put_globals(struct stap *y)
 	for (u32 i = 0; i < y->p->nglobals; i++) {
 		const struct y_global *g = &y->p->globals[i];
 
-		if (!is_used(y->p, i, false))
+		if (!stap_is_used(y->p, i, false))
 			continue;
 		fprintf(y->out, "global g%u", i);
 		if (g->n) {
@@ -921,7 +770,7 @@ static void put_place(struct stap *y, const struct y_handler *h)
 {
 	struct y_target_object o;
 
-	if (!find_function(h, y->t, &o))
+	if (!stap_find_function(h, y->t, &o))
 		return;
 	fputs("process(", y->out);
 	put_text(y, y->t->modules[o.module].path, (u32)strlen(y->t->modules[o.module].path));
