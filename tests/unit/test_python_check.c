@@ -54,7 +54,9 @@ static void test_holds(void **state)
 	assert_int_equal(count(&f, f.image->layout, PYTHON_CHECK_HOLDS), PYTHON_CHECKS);
 	ptrace(PTRACE_CONT, f.t->pid, 0, 0);
 	for (u32 i = 0; i < RUNNING; i++)
-		assert_int_equal(count(&f, f.image->layout, PYTHON_CHECK_FAILS), 0);
+		while (count(
+		        &f, f.image->layout, PYTHON_CHECK_FAILS)) /* a layout that never holds ends in ctest's limit */
+			usleep(1000);
 	end(&f);
 }
 
