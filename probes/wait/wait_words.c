@@ -144,7 +144,7 @@ static void lock_losses(FILE *out, const struct sampler_stats *st)
 
 	losses(out, st);
 	if (shown) {
-		fprintf(out, ", %.3f s %sfor what is no lock", (double)shown / 1e9,
+		fprintf(out, ", %.3f s of other waits %samid work", (double)shown / 1e9,
 		        ((const struct wait_summary *)st->of_event)->looks ? "" : "in futex() ");
 		kinds(out, st, OTHERS);
 	}

@@ -134,16 +134,19 @@ def test_native():
 
 @yrt.measured
 def test_deep():
-    """A condition that twenty native functions led to is something that is needed; workers and main() wait for work."""
+    """
+    A condition that twenty native functions led to is something that is needed, and a semaphore below LWLockAcquire() a
+    lock; workers and main() wait for work.
+    """
     with yrt.Fixture("workers", seconds=None) as fixture:
         fixture.release()
-        yrt.waiting(fixture.pid, 6)
+        yrt.waiting(fixture.pid, 7)
         result = yrt.run("lock-flame", "-p", fixture.pid, "-d", 1).expect()
     run = result.stats["duration_s"]
-    assert {frames[-1] for frames, _ in result.stacks} == {"[condition]"}, yrt.show(result.stacks)
-    assert all("needs_answer" in frames for frames, _ in result.stacks), yrt.show(result.stacks)
-    shown = sum(ns for _, ns in result.stacks) * 1e-9
-    assert abs(shown - run) < EXACT * run, f"{shown} of {run}"
+    for leaf, function in ("[condition]", "needs_answer"), ("[LWLock]", "LWLockAcquire"):
+        shown = sum(ns for frames, ns in result.stacks if frames[-1] == leaf and function in frames) * 1e-9
+        assert abs(shown - run) < EXACT * run, f"{leaf}: {shown} of {run}\n{yrt.show(result.stacks)}"
+    assert {frames[-1] for frames, _ in result.stacks} == {"[condition]", "[LWLock]"}, yrt.show(result.stacks)
 
 
 @yrt.measured

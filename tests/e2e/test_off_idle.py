@@ -211,7 +211,7 @@ def test_idle_native():
     """
     with yrt.Fixture("workers", seconds=None) as fixture:
         fixture.release()
-        yrt.waiting(fixture.pid, 6)
+        yrt.waiting(fixture.pid, 7)
         result = yrt.run("off-flame", "--no-idle", "-p", fixture.pid, "-d", 1).expect()
         run = result.stats["duration_s"]
         assert abs(result.stats["idle_samples"] / 1e9 - 4 * run) < 4 * EXACT * run, result.stats

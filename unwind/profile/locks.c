@@ -23,15 +23,20 @@
 	{                                                                                                              \
 		.at = {.frame = name, .within = WITHIN}, .kind = LOCK_RWLOCK, .word = what, .back = inside             \
 	}
+/* PostgreSQL: a backend sleeps at a semaphore of its own, which says nothing about the lock. */
+#define LWLOCK(name)                                                                                                   \
+	{                                                                                                              \
+		.at = {.frame = name, .within = WITHIN}, .kind = LOCK_RWLOCK, .word = "LWLock", .each = true           \
+	}
 #define OTHER(name, of)                                                                                                \
 	{                                                                                                              \
 		.at = {.frame = name, .within = WITHIN}, .kind = of                                                    \
 	}
 
 /*
- * glibc 2.17 to 2.41, musl 1.1 and 1.2, Rust's std and parking_lot, Abseil, TCMalloc. Locks come first: a condition's
- * function takes its mutex again. In glibc's rwlock (struct_rwlock.h of x86) both futexes lie in the second word of 8
- * bytes.
+ * glibc 2.17 to 2.41, musl 1.1 and 1.2, Rust's std and parking_lot, Abseil, TCMalloc, PostgreSQL 10 to 18. Locks come
+ * first: a condition's function takes its mutex again. In glibc's rwlock (struct_rwlock.h of x86) both futexes lie in
+ * the second word of 8 bytes.
  */
 static const struct lock_rule native_rules[] = {
         MUTEX("__lll_lock_wait_private"), /* malloc's arenas, stdio */
@@ -66,6 +71,9 @@ static const struct lock_rule native_rules[] = {
         RWLOCK("std::sys::sync::rwlock::futex::RwLock::write_contended", "write lock", 0),
         RWLOCK("parking_lot::raw_rwlock::RawRwLock::lock_shared_slow", "read lock", 0),
         RWLOCK("parking_lot::raw_rwlock::RawRwLock::lock_exclusive_slow", "write lock", 0),
+        LWLOCK("LWLockAcquire"),
+        LWLOCK("LWLockAcquireOrWait"),
+        LWLOCK("LWLockWaitForVar"),
         OTHER("__condvar_quiesce_and_switch_g1", LOCK_CONDITION), /* pthread_cond_signal(): for waiters to leave */
         OTHER("pthread_cond_wait", LOCK_CONDITION),
         OTHER("__pthread_cond_wait", LOCK_CONDITION),
