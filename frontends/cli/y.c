@@ -44,6 +44,8 @@ static const struct manual_option options[] = {
         {'e', "execute", "SOURCE", "a program in place of FILE", COMPLETE_NOTHING},
         PID_OPTIONS,
         {'s', "subprocesses", NULL, "also their children", COMPLETE_NOTHING},
+        {'a', "all", NULL, "the whole machine but yrt: of programs that probe system calls, tracepoints and the clock",
+                COMPLETE_NOTHING},
         {Y_CORE, "core", "FILE", "a core file in place of a process; needs no privileges", COMPLETE_FILE},
         {Y_ROOT, "root", "DIR", "where the files are that the process of the core had mapped, if not here",
                 COMPLETE_FILE},
@@ -79,13 +81,16 @@ static const struct manual_option options[] = {
         {0},
 };
 
-static const char *const usage[] = {"FILE.y|NAME -p LIST [options]", "-e SOURCE --core FILE [options]", "--list", NULL};
+static const char *const usage[] = {
+        "FILE.y|NAME -p LIST [options]", "-e SOURCE --core FILE [options]", "-e SOURCE -a [options]", "--list", NULL};
 
 static const struct manual_example examples[] = {
         {"yrt y ngx-requests -p 4242", "the requests that an nginx worker has now, an analyser that comes with yrt"},
         {"yrt y ngx-requests --core core.4242", "the same of a core file"},
         {"yrt y -e '_probe _oneshot { printf(\"%d\\n\", counter); }' -p 4242", "a global variable of the process"},
         {"yrt y ngx-status -s -p 4240 -d 10", "of an nginx and its workers: each process by itself"},
+        {"yrt y -a -d 10 -e '_map long n[_str]; _probe syscall:openat { n[_comm]++; }'",
+                "who opens files, on the whole machine"},
         {"yrt y --list", "all analysers"},
         {NULL, NULL},
 };
@@ -123,6 +128,7 @@ static const struct setting settings[] = {
         {Y_EXPLAIN, MEMBER(explain), .on = true},
         {Y_LIST, MEMBER(list), .on = true},
         {'q', MEMBER(quiet), .on = true},
+        {'a', MEMBER(target.machine), .on = true},
         {'s', MEMBER(targets.run.sampler.follow), .on = true},
         {Y_JSON, MEMBER(json), .on = true},
         {'o', MEMBER(output)},
@@ -194,7 +200,7 @@ static struct error *find_targets(struct request *r)
 static struct error *check_request(struct request *r, int operands)
 {
 	struct error *err = r->list ? NULL : find_targets(r);
-	bool target = r->targets.run.npids || r->target.core;
+	bool target = r->targets.run.npids || r->target.core || r->target.machine;
 
 	if (err)
 		return err;
@@ -206,11 +212,14 @@ static struct error *check_request(struct request *r, int operands)
 		        "yrt y --list lists the analysers");
 	if (r->targets.run.npids && r->target.core)
 		return error_new(ERROR_USAGE, "--core and -p exclude each other");
+	if (r->target.machine && (r->targets.run.npids || r->target.core || r->target.types))
+		return error_new(ERROR_USAGE, "-a is all processes: it excludes -p, --select, --core and --types");
 	if (r->target.root && !r->target.core)
 		return error_new(ERROR_USAGE, "--root takes --core");
 	r->target.only_types = !target && r->target.types && (r->check || r->emit);
 	if (!target && !r->target.only_types)
-		return error_hint(error_new(ERROR_USAGE, "a target is needed: -p PID, --select RULE or --core FILE"),
+		return error_hint(
+		        error_new(ERROR_USAGE, "a target is needed: -p PID, --select RULE, -a or --core FILE"),
 		        "--check and --emit also take the types of a file: --types FILE");
 	r->target.pid = r->targets.run.npids ? r->targets.run.pids[0] : 0;
 	return NULL;

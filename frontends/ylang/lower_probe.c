@@ -206,6 +206,11 @@ void lower_point(struct lower *l, struct y_handler *h, struct y_pos pos)
 	const char *last = strrchr(h->spec, ':');
 	bool entry = last && !strcmp(last, ":entry");
 
+	if (l->target->machine)
+		y_error(l->s, pos, NULL,
+		        "_probe %s: functions belong to a process: -p PID or --select; with -a there are system calls, "
+		        "tracepoints, _profile and _timer",
+		        h->spec);
 	h->returns = last && !strcmp(last, ":return");
 	if (last && !strncmp(last, ":line", 5))
 		y_error(l->s, pos, NULL, "_probe %s: lines are no probe points yet", h->spec);

@@ -52,6 +52,11 @@ static u8 *new_chunk(struct y_pages *p, u32 pages)
 	return chunk;
 }
 
+static bool get(const struct y_pages *p, u8 *dst, u64 size, u64 addr)
+{
+	return p->memory && memory_read(p->memory, dst, size, addr);
+}
+
 /* Reads up to n pages; how many came. */
 static u32 read_pages(struct y_pages *p, u64 number, u32 n)
 {
@@ -59,7 +64,7 @@ static u32 read_pages(struct y_pages *p, u64 number, u32 n)
 
 	if (!chunk)
 		return 0;
-	while (n && !memory_read(p->memory, chunk, (size_t)n * Y_PAGE, number * Y_PAGE))
+	while (n && !get(p, chunk, (size_t)n * Y_PAGE, number * Y_PAGE))
 		n = n > 1 ? 1 : 0;
 	for (u32 i = 0; i < n; i++)
 		if (!table_get(&p->table, key_of(number + i)) &&
@@ -91,9 +96,9 @@ static const u8 *page(struct y_pages *p, u64 number)
 /* Of a page that cannot be read whole. */
 static bool read_part(struct y_pages *p, u8 *dst, u64 size, u64 addr, u64 *at)
 {
-	if (memory_read(p->memory, dst, size, addr))
+	if (get(p, dst, size, addr))
 		return true;
-	for (*at = addr; size && memory_read(p->memory, dst, 1, *at); size--)
+	for (*at = addr; size && get(p, dst, 1, *at); size--)
 		++*at;
 	return false;
 }

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "probes/y/y_probe.h"
 #include "probes/y/y_stacks.h"
@@ -52,6 +53,7 @@ static struct error *make(
         const struct y_program *p, const struct y_target *t, const struct y_kernel *k, struct y_bpf **ret)
 {
 	struct y_bpf_options o = {.pid = (u32)t->pid,
+	        .own = (u32)getpid(),
 	        .program = t->nmodules ? t->modules[0].path : "",
 	        .wall_ns = wall_ahead(),
 	        .sleepable = k->sleepable,

@@ -179,7 +179,8 @@ struct error *y_target_open(const struct y_target_options *o, struct y_target **
 	*ret = NULL;
 	if (!t)
 		return &error_no_memory;
-	if (!o->only_types)
+	t->machine = o->machine;
+	if (!o->only_types && !o->machine)
 		err = o->core ? open_core(t, o) : open_live(t, o);
 	if (!err)
 		err = add_modules(t);

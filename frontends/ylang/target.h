@@ -24,7 +24,8 @@ struct y_target_module {
 };
 
 struct y_target {
-	pid_t pid; /* 0: of a core, or none */
+	pid_t pid;    /* 0: of a core, or none */
+	bool machine; /* all processes: no files, no memory, only what the kernel's points bring */
 	char comm[17];
 	struct core_file *core;
 	struct memory *memory; /* NULL: only types */
@@ -44,6 +45,7 @@ struct y_target_options {
 	const char
 	        *types; /* an ELF file with the debug information of the same build as one of the modules; NULL: none */
 	bool only_types; /* no process: types is the program */
+	bool machine;    /* of struct y_target */
 };
 
 /* ERROR_NO_PROCESS, ERROR_PERMISSION, ERROR_INPUT; ERROR_UNSUPPORTED: --types is of another build than all modules. */

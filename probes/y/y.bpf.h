@@ -65,6 +65,8 @@ static __attribute__((always_inline)) inline struct slot *y_begin(
 	int instance = ticks == TICKS_TAKEN ? find_target() : 0;
 	u32 number;
 
+	if (!instance && everyone && ticks == TICKS_TAKEN)
+		instance = adopt();
 	return instance && st && pending ? event_begin(st, instance, tgid, 0, &number) : NULL;
 }
 

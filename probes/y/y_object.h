@@ -66,7 +66,7 @@ struct y_state {
 	u64 at;
 	u64 until, steps; /* of loops */
 	u64 scratch;
-	u64 tid;
+	u64 thread;     /* its number; from bit 32 on its process's */
 	u64 generation; /* that it began in */
 	u64 pends;      /* pending is set */
 	struct y_pending pending;
@@ -75,8 +75,8 @@ struct y_state {
 
 /* What a timer adds to a map that handlers also read: a program (struct y_object_edit) does it, atomically. */
 struct y_edit {
-	char head[offsetof(struct y_state, tid)]; /* as a state's, whose scratch it uses */
-	u64 by, result;                           /* the key follows */
+	char head[offsetof(struct y_state, thread)]; /* as a state's, whose scratch it uses */
+	u64 by, result;                              /* the key follows */
 };
 
 struct y_text { /* a string */

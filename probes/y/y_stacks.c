@@ -228,9 +228,10 @@ struct error *y_stacks_start(pid_t pid, u32 kinds, struct y_stacks **ret)
 	s->request.sampler.duration_s = 0;
 	s->request.sampler.warn = warn;
 	s->request.stop = &s->stop;
-	if (!run_add_pid(&s->request, pid))
+	s->request.sampler.everyone = !pid;
+	if (pid && !run_add_pid(&s->request, pid))
 		err = &error_no_memory;
-	s->request.nasked = 1;
+	s->request.nasked = pid != 0;
 	if (!err && thread_start(&s->thread, NULL, run, s))
 		err = error_new(ERROR_INTERNAL, "no thread for stacks can be started");
 	if (err) {

@@ -15,7 +15,7 @@
 struct profile;
 struct y_stacks;
 
-/* Returns once handlers of these kinds (bits of enum y_kind) may ask. */
+/* Returns once handlers of these kinds (bits of enum y_kind) may ask. pid: 0: all processes. */
 struct error *y_stacks_start(pid_t pid, u32 kinds, struct y_stacks **ret);
 /* No handler asks any more: waits for what has been taken. */
 void y_stacks_stop(struct y_stacks *s);

@@ -282,7 +282,23 @@ static void look_through(struct bpf_make *m, u32 function)
 	free(seen);
 }
 
-/* R8: the thread; others than the target's leave. */
+/* R0: whether it is numbered there. Threads of other namespaces have the kernel's own numbers. */
+static void anyone(struct bpf_make *m, u32 leave)
+{
+	u32 other = bpf_label(&m->code), known = bpf_label(&m->code);
+
+	bpf_branch_imm(&m->code, BPF_JNE, R0, 0, other);
+	bpf_load(&m->code, 8, R8, R10, AT_PID);
+	bpf_load(&m->code, 4, R1, R10, AT_PID + 4);
+	bpf_branch_imm(&m->code, BPF_JEQ, R1, (s32)m->o->own, leave);
+	bpf_jump(&m->code, known);
+	bpf_place(&m->code, other);
+	bpf_call(&m->code, HELPER_PID_TGID);
+	bpf_op(&m->code, BPF_MOV, R8, R0);
+	bpf_place(&m->code, known);
+}
+
+/* R8: struct y_state's thread; others than the target's leave. */
 static void who(struct bpf_make *m, u32 leave)
 {
 	bpf_imm64(&m->code, R1, m->o->pid_namespace[0]);
@@ -291,8 +307,12 @@ static void who(struct bpf_make *m, u32 leave)
 	bpf_op_imm(&m->code, BPF_ADD, R3, AT_PID);
 	bpf_op_imm(&m->code, BPF_MOV, R4, 8);
 	bpf_call(&m->code, HELPER_NS_PID);
+	if (!m->o->pid) {
+		anyone(m, leave);
+		return;
+	}
 	bpf_branch_imm(&m->code, BPF_JNE, R0, 0, leave);
-	bpf_load(&m->code, 4, R8, R10, AT_PID);
+	bpf_load(&m->code, 8, R8, R10, AT_PID);
 	bpf_load(&m->code, 4, R1, R10, AT_PID + 4);
 	bpf_branch_imm(&m->code, BPF_JNE, R1, (s32)m->o->pid, leave);
 }
@@ -393,7 +413,7 @@ static void begin(struct bpf_make *m, const struct y_handler *h, u32 leave)
 	if (h->returns && h->point == Y_PROBE)
 		returns(m, m->ret->object.nhandlers - 1, leave);
 	take_state(m, leave);
-	bpf_store(&m->code, 8, R_STATE, offsetof(struct y_state, tid), R8);
+	bpf_store(&m->code, 8, R_STATE, offsetof(struct y_state, thread), R8);
 	bpf_map(&m->code, R1, BPF_PSEUDO_MAP_VALUE, Y_MAP_GLOBALS, offsetof(struct y_control, generation));
 	bpf_load(&m->code, 8, R1, R1, 0);
 	bpf_store(&m->code, 8, R_STATE, offsetof(struct y_state, generation), R1);

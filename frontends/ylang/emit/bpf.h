@@ -12,7 +12,8 @@
 #include "probes/y/y_object.h"
 
 struct y_bpf_options {
-	u32 pid; /* of the target, as this process knows it */
+	u32 pid; /* of the target, as this process knows it; 0: all but own */
+	u32 own;
 	const char *program;
 	u64 pid_namespace[2]; /* device and inode of this process's: threads are numbered in it */
 	u64 wall_ns;          /* what the wall clock is ahead of CLOCK_MONOTONIC */

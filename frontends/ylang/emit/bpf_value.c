@@ -276,10 +276,14 @@ static void context(struct bpf_make *m, const struct bpf_call *c, const struct y
 {
 	switch (i->imm) {
 	case Y_PID:
-		constant(m, c, i->dst, m->o->pid);
-		return;
+		if (m->o->pid) {
+			constant(m, c, i->dst, m->o->pid);
+			return;
+		}
+		bpf_load(&m->code, 4, R0, R_STATE, offsetof(struct y_state, thread) + 4);
+		break;
 	case Y_TID:
-		bpf_load(&m->code, 8, R0, R_STATE, offsetof(struct y_state, tid));
+		bpf_load(&m->code, 4, R0, R_STATE, offsetof(struct y_state, thread));
 		break;
 	case Y_CPU:
 		bpf_call(&m->code, HELPER_CPU);
