@@ -144,7 +144,7 @@ def test_corrupt():
     first = text.splitlines()[0]
     assert first.startswith(f"CORRUPT: corrupt chunk at {f.start['corrupt']:#x} (arena 0"), first
     assert f"the last good chunk before it: {f.start['before']:#x}" in first, first
-    assert "size 0x4141414141414141 (this is text)" in first, first
+    assert "size 0x4141414141414141 \"AAAAAAAA\"" in first, first
     assert f"a block of {f.start['corrupt'] - f.start['before'] - 8} bytes at {f.start['before'] + 16:#x}" in first
     assert rows[malloc_of(rows), "main arena", "not read: corrupt or unreadable"].size
     assert sum(1 for path in rows if len(path) == 3 and path[2] == "in use") == 4, rows.keys()

@@ -172,6 +172,29 @@ static void test_corrupt(void **state)
 	check_corrupt((FAKE_SIZE - 48) | 1, "which only the top does");
 }
 
+/* An overflow of the last block reaches the header of the top, and its text is shown. */
+static void test_corrupt_top(void **state)
+{
+	struct glibc_fake *f = glibc_fake_create(0x70, false);
+	u64 arena = glibc_fake_begin(f, false), good = glibc_fake_chunk(f, 48, true), top = f->at;
+	char text[128];
+	struct usage *u;
+
+	(void)state;
+	glibc_fake_top(f, arena, FAKE_HEAP + FAKE_SIZE);
+	glibc_fake_put(f, top, 0x6f636c65772d7369);     /* is-welco */
+	glibc_fake_put(f, top + 8, 0x0000006c6c61656d); /* meall */
+	u = read_usage(f);
+	snprintf(text, sizeof(text), "corrupt chunk at %#llx ", (unsigned long long)top);
+	assert_non_null(strstr(line_of(u, USAGE_CORRUPT), text));
+	assert_non_null(
+	        strstr(line_of(u, USAGE_CORRUPT), "6f636c65772d7369 \"is-welco\", size 0x6c6c61656d \"meall\""));
+	snprintf(text, sizeof(text), "before it: %#llx, a block of 40 bytes at", (unsigned long long)good);
+	assert_non_null(strstr(line_of(u, USAGE_CORRUPT), text));
+	assert_amount(u, "main arena", "in use", 1, 48);
+	usage_destroy(u);
+}
+
 static void test_size_classes(void **state)
 {
 	char name[SIZE_CLASS_NAME];
@@ -197,6 +220,7 @@ int main(void)
 	        cmocka_unit_test(test_lists),
 	        cmocka_unit_test(test_cache),
 	        cmocka_unit_test(test_corrupt),
+	        cmocka_unit_test(test_corrupt_top),
 	        cmocka_unit_test(test_size_classes),
 	};
 

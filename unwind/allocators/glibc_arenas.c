@@ -211,8 +211,8 @@ static struct error *add_main(struct glibc *g)
 	if (g->parameters.sbrk_base >= start && g->parameters.sbrk_base <= a->top)
 		start = g->parameters.sbrk_base;
 	size &= ~(u64)CHUNK_BITS;
-	if (size > end - a->top)
-		return NULL;
+	if (size > end - a->top) /* the walk says that it is corrupt */
+		size = end - a->top;
 	err = claim_head(g, 0, start, (start + 15) & ~15ull);
 	return err ? err : add_segment(g, (start + 15) & ~15ull, a->top + size, 0, true);
 }
@@ -230,7 +230,7 @@ void glibc_refresh(struct glibc *g, u32 segment)
 		a->top = top;
 		if (find_heap(g, a, &heap, &size, &info) && s->start - heap < size)
 			s->end = heap + info.size;
-	} else if (top >= s->start && read_word(g, top + 8, &size)) {
+	} else if (top >= s->start && read_word(g, top + 8, &size) && size < 1ull << 47) {
 		a->top = top;
 		s->end = top + (size & ~(u64)CHUNK_BITS);
 	}

@@ -14,10 +14,11 @@
 #include "grow.h"
 #include "search.h"
 
-#define BATCH     (BLOCK_READER_SIZE / CHUNK_LEAST + 1)
-#define TRIES     8
-#define FENCE     32
-#define FAST_MOST 176
+#define BATCH      (BLOCK_READER_SIZE / CHUNK_LEAST + 1)
+#define TRIES      8
+#define FENCE      32
+#define FAST_MOST  176
+#define TEXT_LEAST 4 /* characters */
 
 struct batch_chunk {
 	u64 at, size;
@@ -332,12 +333,17 @@ static u64 rejoin(struct walk_state *w, u64 from, u64 at)
 	return from;
 }
 
-static bool is_text(u64 word)
+/* A word that a string was written over: ` "of it"`; "": it has none. */
+static const char *text_in(u64 word, char ret[12])
 {
-	for (u32 i = 0; i < 8; i++)
-		if ((u8)(word >> 8 * i) < ' ' || (u8)(word >> 8 * i) > '~')
-			return false;
-	return true;
+	u32 n = 0;
+
+	while (n < 8 && (u8)(word >> 8 * n) >= ' ' && (u8)(word >> 8 * n) <= '~')
+		n++;
+	if (n < TEXT_LEAST || (n < 8 && word >> 8 * n))
+		return "";
+	snprintf(ret, 12, " \"%.*s\"", (int)n, (const char *)&word);
+	return ret;
 }
 
 static struct error *report(struct walk_state *w, u64 last)
@@ -345,7 +351,7 @@ static struct error *report(struct walk_state *w, u64 last)
 	const struct fault *f = &w->fault;
 	struct usage *u = w->g->usage;
 	u64 good = f->good ? f->good : last;
-	char neighbour[96] = "";
+	char neighbour[96] = "", previous[12], size[12];
 	struct error *err = glibc_count(w->g, w->s->arena, GLIBC_UNREAD, f->at, w->s->end - f->at);
 
 	if (err)
@@ -358,11 +364,11 @@ static struct error *report(struct walk_state *w, u64 last)
 		        (unsigned long long)(f->at - good - CHUNK_HEADER / 2),
 		        (unsigned long long)(good + CHUNK_HEADER));
 	return usage_say(u, USAGE_CORRUPT,
-	        "corrupt chunk at %#llx (arena %u, heap %#llx-%#llx): %s. Its header: previous size %#llx, size "
+	        "corrupt chunk at %#llx (arena %u, heap %#llx-%#llx): %s. Its header: previous size %#llx%s, size "
 	        "%#llx%s; the last good chunk before it: %#llx%s. The rest of this heap is not read",
 	        (unsigned long long)f->at, w->s->arena, (unsigned long long)w->s->start, (unsigned long long)w->s->end,
-	        f->what, (unsigned long long)f->previous, (unsigned long long)f->size,
-	        is_text(f->previous) || is_text(f->size) ? " (this is text)" : "", (unsigned long long)good, neighbour);
+	        f->what, (unsigned long long)f->previous, text_in(f->previous, previous), (unsigned long long)f->size,
+	        text_in(f->size, size), (unsigned long long)good, neighbour);
 }
 
 struct error *glibc_walk(struct glibc *g, u32 segment)

@@ -3,9 +3,12 @@
  * The trunk: the rows at the root that most stacks share, one frame above the other. They are drawn as one row, the
  * handle, so that what differs is in view; a click on it opens them. Tables, searches and files heed them as ever.
  */
-const SHARED = 0.9, TRUNK_LEAST = 3, LANGUAGE = ["script", "baseline", "jit", "cfunc"];
+const SHARED = 0.9, TRUNK_LEAST = 3, NAMED = ["script", "baseline", "jit", "cfunc", "class", "memory"];
 
-/* The depth of the last frame that is shared, which stays, as does the first of a language. 0: there is nothing to fold. */
+/*
+ * The depth of the last frame that is shared, which stays, as does the first of a language. Of who keeps memory alive
+ * all rows stay: they are the answer. 0: there is nothing to fold.
+ */
 function trunkOf(t) {
 	let i = 0, next = 0, depth = 0;
 	do {
@@ -14,7 +17,7 @@ function trunkOf(t) {
 		for (let k = i + 1; k < t.end[i] && !next; k = t.end[k])
 			next = t.total[k] >= SHARED * t.total[0] ? k : 0;
 		depth = t.depth[i];
-	} while (next && !LANGUAGE.includes(data.kinds[kindOf(t.fn[i])]));
+	} while (next && !NAMED.includes(data.kinds[kindOf(t.fn[i])]));
 	trunkEnd = i;
 	return t.end[i] > i + 1 && depth > TRUNK_LEAST ? depth : 0;
 }
