@@ -11,6 +11,7 @@
 #define YRT_RUNTIME_CALLS_H
 
 #include <stdio.h>
+#include <string.h>
 
 #include "runtime.h"
 #include "shared/value.h"
@@ -121,6 +122,15 @@ static inline void runtime_add_exit(struct runtime_callee *c, u64 at, u8 bytes, 
 		c->exits[c->nexits].tail = tail;
 	}
 	c->nexits++;
+}
+
+/* The name of the next one; those behind one that there is no room for have none. */
+static inline void runtime_add_argument(struct runtime_callee *c, const char *name)
+{
+	size_t len = strlen(c->arguments);
+
+	if (len + strlen(name) + 2 <= sizeof(c->arguments))
+		snprintf(c->arguments + len, sizeof(c->arguments) - len, "%s%s", len ? "," : "", name);
 }
 
 struct runtime_calls_ops {

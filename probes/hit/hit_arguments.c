@@ -72,6 +72,7 @@ struct error *hit_arguments_add(struct hit_arguments *a, const struct process *p
         const struct runtime_callee *callee, u32 *number)
 {
 	struct function *f = &a->functions[a->n];
+	struct value_places values = callee->values;
 
 	*number = 0;
 	if (callee->values.base == VALUE_NOWHERE)
@@ -92,8 +93,10 @@ struct error *hit_arguments_add(struct hit_arguments *a, const struct process *p
 	        .takes_more = callee->takes_more};
 	if (!f->name || !f->arguments)
 		return &error_no_memory;
-	if (bpf_map_update_elem(bpf_map__fd(object_skeleton(a->host->object)->maps.values_functions), &a->n,
-	            &callee->values, BPF_ANY))
+	if (values.given)
+		values.given = 1 + callee_register((u8)(values.given - 1));
+	if (bpf_map_update_elem(
+	            bpf_map__fd(object_skeleton(a->host->object)->maps.values_functions), &a->n, &values, BPF_ANY))
 		return error_errno(errno, "cannot tell BPF of a function's arguments");
 	*number = ++a->n;
 	return NULL;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "hit_callee.h"
 #include "hit_name.h"
 #include "unwind/grow.h"
 
@@ -183,6 +184,13 @@ void callee_inlined(const struct process *p, const char *view, const struct runt
 		if (instance->data && calls && calls->inlined && !strcmp(instance->ops->view, view))
 			calls->inlined(instance->data, &seen, of, add, ctx);
 	}
+}
+
+u32 callee_register(u8 number)
+{
+	static const u8 words[] = {10, 12, 11, 5, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0}; /* System V ABI, 3.38 */
+
+	return number < sizeof(words) ? words[number] : CALLEE_NO_REG;
 }
 
 void callee_value(const struct process *p, const char *view, const struct runtime_value *v, FILE *out)

@@ -28,6 +28,8 @@ struct error *callee_each(const struct process *p, const char *view, const char 
 /* All forms of a function that was found in the process, with `changes`, as they are by now. ret->of is malloc'd. */
 struct error *callee_again(
         const struct process *p, const char *view, const struct runtime_callee *of, struct callee_match *ret);
+/* The word of struct pt_regs that has a register, by its DWARF number; CALLEE_NO_REG: none has. */
+u32 callee_register(u8 number);
 /* Is it a pattern? */
 bool callee_is_pattern(const char *name);
 /* Does any runtime of the view say where its functions are? Its form: "python:MODULE.FUNCTION"; NULL: none. */

@@ -207,13 +207,10 @@ void hit_callees_destroy(struct hit_callees *c)
 	free(c);
 }
 
-/* Words of struct pt_regs, by DWARF numbers (System V ABI, 3.38). */
 static struct callee_place place_of(const struct runtime_place *place)
 {
-	static const u8 words[] = {10, 12, 11, 5, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0};
-
 	return (struct callee_place){.own = place->own,
-	        .reg = place->reg < sizeof(words) ? words[place->reg] : CALLEE_NO_REG,
+	        .reg = callee_register(place->reg),
 	        .top = place->top,
 	        .call = place->call,
 	        .bottom = place->bottom,

@@ -44,8 +44,9 @@ static inline struct value_places *values_places(u32 function)
 static inline u32 values_extent(const struct values_record *r, const struct value_shape *s, u32 i)
 {
 	const u64 *words = (const u64 *)r->bytes[i];
-	u32 length = (u32)words[s->length_at >> 3 & (VALUE_BYTES / 8 - 1)], to;
+	u32 to, length = (u32)(words[s->length_at >> 3 & (VALUE_BYTES / 8 - 1)] >> 8 * (s->length_at & 7));
 
+	length &= s->length_bits;
 	if (length > VALUE_BYTES)
 		length = VALUE_BYTES;
 	if (s->narrow && !(r->bytes[i][s->narrow_at & (VALUE_BYTES - 1)] & s->narrow))
@@ -98,7 +99,8 @@ static inline u64 values_type(const struct value_places *p, u64 at, u64 word)
 	if (p->typing == VALUE_TYPE_IN_WORD)
 		return word >> (p->type_at & 63);
 	if (p->typing == VALUE_TYPE_BESIDE)
-		return bpf_probe_read_user(&type, 1, (const void *)(at + 8)) ? 0 : type & ~(u64)p->type_at;
+		return bpf_probe_read_user(&type, 1, (const void *)(at + 8)) ? 0
+		                                                             : (type & ~(u64)p->type_at) | VALUE_BESIDE;
 	if (word & p->mask)
 		bpf_probe_read_user(&type, sizeof(type), (const void *)((word & p->mask) + p->type_at));
 	return type;
@@ -115,18 +117,31 @@ WALK_GLOBAL u32 values_shape(const struct value_places *p, u64 type)
 	return VALUE_SHAPES;
 }
 
-/* Takes slot i, and goes on with the hash. */
+/* How many slots there are. */
+static inline u32 values_given(const struct value_places *p)
+{
+	const u64 *regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	u64 given = 0;
+
+	if (!p->given)
+		return VALUES_MAX;
+	bpf_probe_read_kernel(&given, sizeof(given), regs + p->given - 1);
+	return (u32)given - 1;
+}
+
+/* Takes slot i, and goes on with the hash. at 0: it was not given. */
 WALK_GLOBAL u64 values_slot(u32 function, u32 i, u64 at, u64 hash)
 {
 	struct values_record *r = values_here();
 	struct value_places *p = values_places(function);
 	const struct value_shape *s;
-	u64 word = 0;
+	u64 word = at ? 0 : ~0ull;
 	u32 shape;
 
 	if (!r || !p || i >= VALUES_MAX)
 		return hash;
-	bpf_probe_read_user(&word, sizeof(word), (const void *)at);
+	if (at)
+		bpf_probe_read_user(&word, sizeof(word), (const void *)at);
 	r->word[i] = word;
 	r->kind[i] = values_type(p, at, word);
 	r->size[i] = 0;
@@ -137,11 +152,11 @@ WALK_GLOBAL u64 values_slot(u32 function, u32 i, u64 at, u64 hash)
 		return p->others_plain ? walk_mix(hash, word) : hash;
 	s = &p->shape[shape];
 	if (s->plain)
-		return walk_mix(hash, word);
+		return walk_mix(hash, word << ((64 - 8 * s->plain) & 63));
 	__builtin_memset(r->bytes[i], 0, VALUE_BYTES);
 	values_object(r, s, i, word & p->mask);
 	values_clear_head(r, s, i);
-	return values_mix(r, i, hash);
+	return values_mix(r, i, walk_mix(hash, r->size[i]));
 }
 
 /* All of them, from the first slot on. Returns their key; never 0. */
@@ -150,15 +165,17 @@ static inline u64 values_take(u32 function, u64 first)
 	struct values_record *r = values_here();
 	struct value_places *p = values_places(function);
 	u64 hash = function;
+	u32 given;
 
 	if (!r || !p)
 		return 1;
 	r->type = RECORD_EVENT;
 	r->function = function;
 	r->n = first ? p->n : 0;
+	given = values_given(p);
 	for (u32 i = 0; i < VALUES_MAX; i++)
 		if (i < r->n)
-			hash = values_slot(function, i, first + (s64)p->step * i, hash);
+			hash = values_slot(function, i, i < given ? first + (s64)p->step * i : 0, hash);
 	r->key = walk_mix(hash, first != 0) | 1;
 	return r->key;
 }

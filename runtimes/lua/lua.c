@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "lua_calls.h"
+#include "lua_values.h"
 #include "lua_expand.h"
 #include "lua_heap.h"
 #include "lua_image.h"
@@ -160,7 +161,16 @@ static struct error *list_calls(void *data, const struct runtime_process *p, con
 	return lua_calls(instance->image, instance->bias, instance->names, p, pattern, add, ctx);
 }
 
-static const struct runtime_calls_ops calls = {.form = "lua:FILE:FUNCTION or lua:FILE:LINE", .list = list_calls};
+static void write_value(void *data, const struct runtime_process *p, const struct runtime_value *v, FILE *out)
+{
+	struct lua_instance *instance = data;
+
+	(void)p;
+	lua_value(instance->image, v, out);
+}
+
+static const struct runtime_calls_ops calls = {
+        .form = "lua:FILE:FUNCTION or lua:FILE:LINE", .list = list_calls, .value = write_value};
 
 static struct error *inspect(void *data, const struct runtime_process *p, struct report *out)
 {

@@ -9,6 +9,7 @@
 #include "grow.h"
 #include "lua_proto.h"
 #include "lua_states.h"
+#include "lua_values.h"
 #include "table.h"
 
 #define STATES_MAX 256
@@ -121,6 +122,16 @@ static bool name_by_maker(struct looking *k, const struct lua_proto *p, char ret
 	return true;
 }
 
+/* Of CallInfo, where its part of the stack begins: base, which is in front of savedpc in 5.2 and 5.3; from 5.4 func. */
+static u16 call_at(const struct lua_image *image)
+{
+	const struct lua_vm *vm = &image->vm;
+
+	if (vm->version >= 504)
+		return vm->ci_func;
+	return vm->version == 501 ? image->layout->ci_base.at : vm->ci_savedpc - 8;
+}
+
 static void add_exits(const struct looking *k, const struct lua_entry *e, u64 code, struct runtime_callee *c)
 {
 	const struct lua_vm *vm = &k->image->vm;
@@ -130,7 +141,7 @@ static void add_exits(const struct looking *k, const struct lua_entry *e, u64 co
 		        c, i < LUA_EXITS_MAX ? code + 4ull * e->exit[i] : 0, 4, i < LUA_EXITS_MAX && e->tail[i]);
 	c->identity = 0xffffffffull << LUA_COOKIE_BITS | LUA_C_FUNCTION;
 	c->place = (struct runtime_place){
-	        .own = 2, .reg = RUNTIME_NO_REG, .top = vm->l_ci, .call = vm->ci_func, .bottom = vm->l_stack};
+	        .own = 2, .reg = RUNTIME_NO_REG, .top = vm->l_ci, .call = call_at(k->image), .bottom = vm->l_stack};
 }
 
 /*
@@ -187,6 +198,7 @@ static struct error *look_at(struct looking *k, u64 addr)
 		c.beside = LUA_STATE;
 		add_exits(k, &entry, code, &c);
 		add_proof(k, &c);
+		lua_places(k->image, k->p->memory, p, &c);
 		err = add_named(k, p, &c);
 	}
 	lua_proto_free(p);

@@ -5,6 +5,7 @@
 
 #include "luajit_bytecode.h"
 #include "luajit_calls.h"
+#include "luajit_values.h"
 #include "luajit_check.h"
 #include "luajit_heap.h"
 #include "luajit_image.h"
@@ -378,7 +379,16 @@ static struct error *list_calls(void *data, const struct runtime_process *p, con
 	return luajit_calls(instance->image, instance->bias, instance->names, p, pattern, add, ctx);
 }
 
-static const struct runtime_calls_ops calls = {.form = "lua:FILE:FUNCTION or lua:FILE:LINE", .list = list_calls};
+static void write_value(void *data, const struct runtime_process *p, const struct runtime_value *v, FILE *out)
+{
+	struct luajit_instance *instance = data;
+
+	(void)p;
+	luajit_value(instance->image, v, out);
+}
+
+static const struct runtime_calls_ops calls = {
+        .form = "lua:FILE:FUNCTION or lua:FILE:LINE", .list = list_calls, .value = write_value};
 
 /*
  * Its lua_Alloc, through which all objects are made: by lua_newstate(), also LuaJIT's own. It is the first member of

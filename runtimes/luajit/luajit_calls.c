@@ -8,6 +8,7 @@
 #include "grow.h"
 #include "luajit_proto.h"
 #include "luajit_tasks.h"
+#include "luajit_values.h"
 #include "table.h"
 
 #define GCT_PROTO  7 /* ~LJ_TPROTO */
@@ -140,6 +141,7 @@ static struct error *add_proto(struct looking *k, u64 proto)
 	if (!*name.name)
 		name_by_maker(k, proto, &name);
 	find_exits(k, proto, &c);
+	luajit_places(k->image, k->p->memory, proto, &c);
 	snprintf(c.file, sizeof(c.file), "%s", name.file);
 	c.line = name.definition;
 	if (*name.name && k->by_name) {

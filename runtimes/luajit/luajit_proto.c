@@ -348,6 +348,11 @@ struct error *luajit_proto_inner(
 	return err;
 }
 
+bool luajit_proto_parameter(const struct luajit_proto *pt, u32 number, char *ret)
+{
+	return variable_name(pt, 1, number, ret);
+}
+
 bool luajit_proto_is_method(const struct luajit_proto *pt)
 {
 	char first[LUAJIT_NAME_MAX];

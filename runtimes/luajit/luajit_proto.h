@@ -48,6 +48,8 @@ bool luajit_proto_callee(const struct luajit_proto *pt, struct memory *mem, u32 
 /* Calls each() with the prototype of each function that it makes. */
 struct error *luajit_proto_inner(
         const struct luajit_proto *pt, struct error *(*each)(void *ctx, u64 maker, u64 inner), void *ctx);
+/* What parameter `number` is called. False: unknown. */
+bool luajit_proto_parameter(const struct luajit_proto *pt, u32 number, char *ret);
 /* Is its first argument called self? */
 bool luajit_proto_is_method(const struct luajit_proto *pt);
 /* What the variable or field is called that it stores this function in, which it makes: "f", "t.f". False: unknown. */

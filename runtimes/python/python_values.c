@@ -78,15 +78,17 @@ static void set_shapes(
 	                .from = HEAD,
 	                .to = HEAD + 16,
 	                .length_at = SIZE,
+	                .length_bits = UINT32_MAX,
 	                .data_at = l->bytes_data.at},
 	        {.type = image->types.str,
 	                .from = HEAD,
 	                .to = HEAD + 24,
 	                .length_at = SIZE,
+	                .length_bits = UINT32_MAX,
 	                .data_at = l->str_ascii.at,
 	                .narrow_at = l->str_state.at,
 	                .narrow = ASCII},
-	        {.type = image->types.type, .plain = 1},
+	        {.type = image->types.type, .plain = 8},
 	};
 
 	_Static_assert(sizeof(shapes) <= sizeof(v->shape), "room for all");

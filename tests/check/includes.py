@@ -41,7 +41,7 @@ LAYERS = [
                "open_files", "read_text", "report", "search", "sort_keys", "table", "thread_start"]),
     ("binary", ["binary", "target"]),
     ("code", ["code"]),
-    ("runtimes' contract", ["runtime.h", "runtime_alloc.h", "runtime_allocator.h",
+    ("runtimes' contract", ["argument_text", "runtime.h", "runtime_alloc.h", "runtime_allocator.h",
                              "runtime_calls.h", "runtime_heap.h", "runtime_snapshot.h",
                             "runtime_tasks.h", "runtime_types.h"]),
     ("dwarf", ["dwarf"]),

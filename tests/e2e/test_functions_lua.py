@@ -19,8 +19,11 @@ LUA = [
 PUC = [os.environ["YRT_PUC_LUA"]] if os.environ.get("YRT_PUC_LUA") else [f"/usr/bin/lua5.{i}" for i in (1, 2, 3, 4)]
 
 
+SCRIPT = f"{yrt.SOURCE}/fixtures/lua/counted_calls.lua"
+
+
 def lua(program, rounds, *flags):
-    return Program(program, f"{yrt.SOURCE}/fixtures/lua/counted_calls.lua", rounds, *flags)
+    return Program(program, SCRIPT, rounds, *flags)
 
 
 def lua_kinds(program, rounds, *flags):
@@ -35,8 +38,7 @@ def test_luajit_interpreted():
 
 def test_luajit_block():
     """Functions whose source is no file, as in a block of nginx.conf: by what their bytecode stores them in."""
-    path = f"{yrt.SOURCE}/fixtures/lua/counted_calls.lua"
-    load = f"arg = {{'{ROUNDS}', 'joff'}} loadstring(io.open('{path}'):read('*a'), '=block')()"
+    load = f"arg = {{'{ROUNDS}', 'joff'}} loadstring(io.open('{SCRIPT}'):read('*a'), '=block')()"
     with Program("/usr/bin/luajit", "-e", load) as program:
         program.do("warm")
         yield from kinds_of(program, "lua:block:", LUA, lambda frame, _: "(block:" in frame)
@@ -63,12 +65,46 @@ def test_puc_names():
     """By the line of the definition; a near name."""
     program = PUC[-1]
     with lua(program, ROUNDS) as at:
-        line = next(i for i, text in enumerate(open(f"{yrt.SOURCE}/fixtures/lua/counted_calls.lua"), 1)
+        line = next(i for i, text in enumerate(open(SCRIPT), 1)
                     if "function recursive" in text)
         result, counts = probed(at, f"lua:counted_calls.lua:{line}")
         assert result.expect().samples == counts["recursive"], result.stderr
         result = yrt.run("probe", "-e", "lua:counted_calls.lua:recursiv", "-p", at.pid, "-d", 1)
         yrt.clear(result, yrt.USAGE, "no function", "near: .*counted_calls.lua:recursive")
+
+
+def lua_arguments(program):
+    """Each value of each kind of argument, with the calls that had it; what is not given; "..."; in coroutines."""
+    for name in ("takes", "takes_more"):
+        before = program.do("nothing")
+        result, counts = probed(
+            program, f"lua:counted_calls.lua:{name}", words=["values"], flags=["--arguments"])
+        due = {f"{SCRIPT}:{call}": n - before.get(call, 0) for call, n in counts.items() if call.startswith(f"{name}(")}
+        calls = {call["call"]: call["hits"] for call in result.expect().stats["probe"]["calls"]}
+        assert len(due) > 20 and calls == due, {k for k in due.keys() | calls.keys() if due.get(k) != calls.get(k)}
+        yield f"{name}: {len(calls)} kinds of calls"
+
+
+def test_luajit_arguments():
+    with lua("/usr/bin/luajit", ROUNDS, "joff") as program:
+        yield from lua_arguments(program)
+
+
+def test_luajit_arguments_compiled():
+    """With the JIT compiler no call has arguments that it was not given."""
+    with lua("/usr/bin/luajit", ROUNDS) as program:
+        name = "lua:counted_calls.lua:takes"
+        result, due = probed(program, name, words=["values"] * 8, flags=["--arguments"])
+        calls = result.expect().stats["probe"]["calls"]
+        assert calls and all(call["hits"] <= due[call["call"].removeprefix(f"{SCRIPT}:")] for call in calls), calls
+        yield f"{sum(call['hits'] for call in calls)} calls"
+
+
+def test_puc_arguments():
+    for program in PUC:
+        yield program
+        with lua(program, ROUNDS) as at:
+            yield from lua_arguments(at)
 
 
 # A function, and how its calls end: all return, n by an error or in a tail call, ...
@@ -110,7 +146,7 @@ def test_luajit_compiled():
 def test_luajit_names():
     """By the end of a path, by the line of the definition, by no name that is there."""
     with lua("/usr/bin/luajit", ROUNDS, "joff") as program:
-        line = next(i for i, text in enumerate(open(f"{yrt.SOURCE}/fixtures/lua/counted_calls.lua"), 1)
+        line = next(i for i, text in enumerate(open(SCRIPT), 1)
                     if "function recursive" in text)
         result, counts = probed(program, f"lua:counted_calls.lua:{line}")
         assert result.expect().samples == counts["recursive"], result.stderr

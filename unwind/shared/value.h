@@ -17,11 +17,15 @@ struct value_shape {
 	u64 type;
 	u16 from, to; /* these bytes tell its value. from: a multiple of 8, up to VALUE_HEAD_MAX. to 0: it has none, its
 	                 type is all */
-	/* It has text from data_at on, as long as the u32 at length_at (a multiple of 8) says. data_at 0: none. */
+	/*
+	 * It has text from data_at on, as long as the integer at length_at says: those bits of it, in one word of 8
+	 * bytes. data_at 0: none.
+	 */
 	u16 length_at, data_at;
+	u32 length_bits;
 	u16 narrow_at, narrow; /* if none of these bits is set in that byte, each character may take 4 bytes, and more
 	                          precedes them */
-	u32 plain;             /* there is no object: the slot is the value */
+	u32 plain;             /* not 0: there is no object, so many bytes of the slot are the value */
 };
 
 #define VALUE_HEAD_MAX  32
@@ -36,8 +40,9 @@ enum value_base {
 enum value_typing {
 	VALUE_TYPE_OF_OBJECT, /* a word of the object, at type_at */
 	VALUE_TYPE_IN_WORD,   /* the slot's first word, shifted to the right by type_at */
-	VALUE_TYPE_BESIDE,    /* the low byte of the word behind that, without the bits of type_at */
+	VALUE_TYPE_BESIDE,    /* the low byte of the word behind that, without the bits of type_at, and with this: */
 };
+#define VALUE_BESIDE 0x100 /* each has a type: 0 is none */
 
 struct value_places {
 	u32 n, base;  /* enum value_base */
@@ -45,7 +50,12 @@ struct value_places {
 	u32 typing;   /* enum value_typing */
 	u32 type_at;
 	u32 others_plain; /* slots of a type without a shape are values */
-	u64 mask;         /* of a slot: the object's address */
+	/*
+	 * 1 + the register (DWARF number) that has 1 + how many slots there are (u32); of the others all bits are set.
+	 * 0: all are there.
+	 */
+	u32 given;
+	u64 mask; /* of a slot: the object's address */
 	struct value_shape shape[VALUE_SHAPES];
 };
 

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "argument_text.h"
+
+#include <string.h>
+
+static void write_byte(u8 c, FILE *out)
+{
+	if (c == '\n')
+		fputs("\\n", out);
+	else if (c == '"' || c == '\\')
+		fprintf(out, "\\%c", c);
+	else if (c < ' ' || c == 0x7f)
+		fprintf(out, "\\%u", c);
+	else
+		putc(c, out);
+}
+
+void argument_text(const struct runtime_value *v, u32 data_at, FILE *out)
+{
+	if (v->size < data_at) {
+		fputs("<string>", out);
+		return;
+	}
+	putc('"', out);
+	for (u32 i = data_at; i < v->size; i++)
+		write_byte(v->bytes[i], out);
+	fputs(v->size == VALUE_BYTES ? "\"..." : "\"", out);
+}
+
+void argument_number(u64 word, const char *whole, FILE *out)
+{
+	char text[40];
+	double d;
+
+	memcpy(&d, &word, sizeof(d));
+	snprintf(text, sizeof(text), "%.14g", d);
+	fprintf(out, "%s%s", text, strpbrk(text, ".en") ? "" : whole);
+}
