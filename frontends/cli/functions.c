@@ -34,9 +34,9 @@ static const struct manual_example examples[] = {
 
 const struct manual functions_manual = {
         .usage = usage,
-        .text = "Prints functions of Python, Lua, Perl and Java by the names that `yrt probe -e` and `yrt latency "
-                "-e` take, with the place of their definition. PATTERN is compared with the whole name: * stands for "
-                "any letters; without a language in front, it is looked for in each. FILE:PATTERN lists functions of a "
+        .text = "Prints functions of Python, Lua, Perl and Java by the names that `yrt probe -e` and `yrt latency -e` "
+                "take, with the place of their definition. PATTERN is compared with the whole name: * stands for any "
+                "characters. Without a language in front, it is looked for in each. FILE:PATTERN lists functions of a "
                 "mapped program or library, PROVIDER:PATTERN USDT probes, CATEGORY:PATTERN tracepoints. The process "
                 "keeps running.",
         .options = options,

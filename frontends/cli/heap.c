@@ -49,16 +49,15 @@ static const struct manual_example examples[] = {
 const struct manual heap_manual = {
         .usage = usage_lines,
         .text = "Shows all memory of a process as one tree: kinds of mappings, allocators, their arenas, what is in "
-                "use "
-                "and what is free, and the sizes of blocks (with their headers of 8 bytes). It is read from outside, "
-                "in "
-                "order of address; the process is neither stopped nor changed.\nOf glibc's malloc (2.26 to 2.43), free "
-                "memory is divided by where it waits to be used again: a cache of a thread, fast bins, the unsorted "
-                "list, bins of small and large blocks, the top of an arena. Pages that are free as a whole could go "
-                "back to the system; pages that live blocks share cannot.\nOf jemalloc (5.0 to 5.3) each size has its "
-                "blocks in use and those "
-                "that are free in slabs, and each arena its free pages.\nOther allocators are shown as the mappings "
-                "that they use, and named in a note.",
+                "use and what is free, and the sizes of blocks (with their headers of 8 bytes). It is read from "
+                "outside, in order of address; the process is neither stopped nor changed.\n"
+                "For glibc's malloc (2.26 or later), free memory is divided by where it waits to be used again: a "
+                "cache of a thread, fast bins, the unsorted list, bins of small and large blocks, the top of an "
+                "arena. Pages that are free as a whole could go back to the system; pages that live blocks share "
+                "cannot.\n"
+                "For jemalloc (5.0 to 5.3) it shows by size the blocks in use and those that are free in slabs, and "
+                "the free pages of each arena.\n"
+                "Other allocators are shown as the mappings that they use, and named in a note.",
         .options = options,
         .examples = examples,
 };

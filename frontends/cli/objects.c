@@ -135,7 +135,7 @@ static const struct setting settings[] = {
 	"An object is drawn below the one that alone keeps it alive: if that were gone, so would be all below it. "    \
 	"Its name is the field, then the type; {} is an entry of a map whose keys are data, [] an element of a list. " \
 	"What several objects keep alive is in a box \"shared by N paths\", below the nearest that all these paths "   \
-	"have in common. Threads come after modules and globals: what those keep is not shown below a local variable."
+	"have in common. Modules and globals come before threads: what they keep is not shown below a local variable."
 
 static const struct runtime_heap_ops *ops_of(const struct view *view)
 {

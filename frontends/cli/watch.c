@@ -77,13 +77,14 @@ static const struct manual_example examples[] = {
 const struct manual watch_manual = {
         .usage = usage,
         .text = "Recordings are those of yrt record. Between two of them no BPF program is loaded, and yrt sleeps. "
-                "Processes are selected again each time. With --push each recording is sent and then deleted; one that "
-                "the store does not accept is kept within --ring and sent with the next one, or, if the store refuses "
-                "that very one (as too large), not by this run. A store that hangs or asks for a pause does not hold "
-                "up recordings: it is tried less often. If one is left at the end, the exit code is 8.\ncpu "
-                "and rss are the sums of all targets (of the machine with -a); 100 % is one CPU. exit() is the exit "
-                "code of a shell command, which runs every second without stdout; after 10 s it is killed and counts "
-                "as 137.",
+                "Processes are selected again each time. With --push each recording is sent and then deleted; one "
+                "that the store does not accept is kept within --ring and sent again with the next. One that the "
+                "store refuses for what it is (too large, say) is kept, but not sent again by this run. A store that "
+                "hangs or asks for a pause is tried less often and does not hold up recordings. If unsent recordings "
+                "are left at the end, the exit code is 8.\n"
+                "cpu and rss are the sums of all targets (of the machine with -a); 100 % is one CPU. exit() is the "
+                "exit code of a shell command, which runs every second without stdout; after 10 s it is killed and "
+                "counts as 137.",
         .options = options,
         .examples = examples,
 };

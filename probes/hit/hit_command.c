@@ -90,7 +90,7 @@ static const struct event_option probe_first[] = {
         {'e', "event", "WHAT",
                 "FILE:FUNCTION, FUNCTION, FILE+0xADDRESS, PROVIDER:PROBE (USDT), CATEGORY:TRACEPOINT, "
                 "python:MODULE.FUNCTION, lua:FILE:FUNCTION, lua:FILE:LINE, perl:PACKAGE::SUB, java:CLASS.METHOD or "
-                "go:FUNCTION; up to 16. In FILE:FUNCTION * stands for any letters: up to 64 functions"},
+                "go:FUNCTION; up to 16. In FILE:FUNCTION * stands for any characters: up to 64 functions"},
         {HIT_ARGUMENTS, "arguments", NULL,
                 "calls of Python functions by their arguments: each set of values is a frame, and the most frequent "
                 "are listed"},
@@ -125,18 +125,17 @@ const struct event_command hit_command = {
         .lister = "functions",
         .usage = probe_usage,
         .text = "Each hit counts once for its stack: user, language and kernel frames. FILE is a mapped program or "
-                "library: the beginning of its name (libc for libc.so.6) or the end of its path. All functions "
-                "of the name are probed, C++'s with any arguments if none are given. If WHAT is ambiguous, "
-                "put uprobe:, usdt: or tracepoint: in front.\n"
+                "library: the beginning of its name (libc for libc.so.6) or the end of its path. All functions of the "
+                "name are probed, C++'s with any arguments if none are given. If WHAT is ambiguous, put uprobe:, "
+                "usdt: or tracepoint: in front.\n"
                 "Functions of an interpreter are watched by debug registers, of which each thread has four: more "
-                "functions are watched in turns. `yrt functions` lists them. The end of a name is enough if it is "
-                "clear, and * stands for any letters. A function that is defined anew during the run is found within a "
-                "second. A hit costs the target 1 us, 15 to 50 us in some virtual machines.\n"
+                "functions are watched in turns. `yrt functions` lists them. The end of a name is enough if only one "
+                "function has it, and * stands for any characters. A function that is defined anew during the run is "
+                "found within a second. A hit costs the target 1 us, 15 to 50 us in some virtual machines.\n"
                 "A hit of other functions costs the target 1 to 3 us, 20 us in some virtual machines. If that is more "
                 "than a quarter of --max-cpu, functions are probed in shifts, and hits of a shift stand for those in "
-                "between. If stacks "
-                "take more than --max-cpu, every second hit gets one and counts twice, then every fourth, and so on. "
-                "yrt says when it does either. Ctrl-C ends the run early and keeps the result.",
+                "between. If stacks take more than --max-cpu, every second hit gets one and counts twice, then every "
+                "fourth, and so on. yrt says when it does either. Ctrl-C ends the run early and keeps the result.",
         .size = sizeof(struct hit_options),
         .first = probe_first,
         .own = hit_own,
@@ -168,18 +167,16 @@ static const struct event_example latency_examples[] = {
 
 const struct event_command latency_command = {
         .usage = latency_usage,
-        .text = "The histogram is printed on stderr, shown in the page, and written as JSON with --stats; stacks count "
-                "the time of slow calls. Each call costs the target two hits of 1 to 3 us, up to 40 us in some virtual "
-                "machines. What they add to its time is measured at the start and subtracted from the mean, the "
-                "median, the "
-                "99 % and the histogram; `under 5 us` is a time that is too short to be known beside them. If hits "
-                "take more than a quarter of --max-cpu, "
-                "the function is probed in shifts of 20 ms and more, and calls of a shift stand for those in between; "
-                "calls that last longer than a second are not seen then. yrt finds the returns in the function's "
-                "code. Functions of Python, Lua, Perl and Java are watched by debug registers, those that return at "
-                "more than three places are refused (not Perl's, nor Python's from 3.11 on). There a call that an "
-                "exception ends is a return, and counted apart, too. A call of Lua that yields lasts until it "
-                "returns.\n"
+        .text = "The histogram is printed on stderr, shown in the page, and written as JSON with --stats; stacks "
+                "count the time of slow calls. Each call costs the target two hits of 1 to 3 us, up to 40 us in some "
+                "virtual machines. What they add to its time is measured at the start and subtracted from the mean, "
+                "the median, the 99th percentile and the histogram; `under 5 us` is a time too short to be told from "
+                "it. If hits take more than a quarter of --max-cpu, the function is probed in shifts of 20 ms and "
+                "more, and calls of a shift stand for those in between; calls that last longer than a second are not "
+                "seen then. yrt finds the returns in the function's code. Functions of Python, Lua, Perl and Java are "
+                "watched by debug registers. Those that return at more than three places are refused, except Perl's "
+                "and those of Python 3.11 to 3.13: there a call that an exception ends counts as a return, and is "
+                "also counted separately. A call of Lua that yields lasts until it returns.\n"
                 "With --over, the longest calls are listed with their arguments and what they waited for, and stacks "
                 "show where they waited. Debug information gives the arguments names and types. Memory that they "
                 "point to is read as the call returns. Ctrl-C ends the run early and keeps the result.",

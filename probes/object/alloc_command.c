@@ -38,15 +38,14 @@ const struct event_command alloc_command = {
         .size = sizeof(struct alloc_options),
         .own = own,
         .run = run,
-        .text = "Every allocator is seen that has the names of C and C++: malloc, calloc, realloc (its new size), "
+        .text = "Every allocator that has the names of C and C++ is seen: malloc, calloc, realloc (its new size), "
                 "posix_memalign and its relatives, new, mmap without a file, sbrk; libc's own, preloaded, or linked "
-                "in with symbols. A call that an allocator makes of itself does not count again. The command of a "
-                "language sees instead the function that its runtime asks for the memory of all its objects.\n"
+                "in with symbols. A call by the allocator itself does not count again. python-alloc and lua-alloc see "
+                "instead the function by which the runtime gets the memory of all its objects.\n"
                 "A uprobe sees each call, for 1 to 3 us of the target's time. If that is more than a quarter of "
                 "--max-cpu, functions are probed in shifts, and calls of a shift stand for those in between; yrt says "
                 "so, and totals are estimates then. A block gets a stack with a probability that grows with its size, "
-                "and "
-                "is weighted by that, so that neither bytes nor calls are biased. --max-cpu 0 takes every stack.\n"
+                "and is weighted by that, so that neither bytes nor calls are biased. --max-cpu 0 takes every stack.\n"
                 "--growth counts what is mapped, not what is touched: fault-flame shows that.",
         .options = options,
         .examples = examples,

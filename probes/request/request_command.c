@@ -116,18 +116,17 @@ static const struct event_example examples[] = {
 const struct event_command request_command = {
         .size = sizeof(struct request_options),
         .usage = usage,
-        .text = "Prints a table of requests by route on stderr: how many, how long, and what their time was: on the "
+        .text = "Prints a table of requests by route on stderr: how many, how long, and where their time went: on the "
                 "CPU, on the run queue, blocked in the kernel, idle (waiting for a client, an upstream or a timer "
-                "while their thread slept), or their thread was busy with others. Then the slowest, with their "
+                "while the thread slept), or waiting while the thread worked for others. Then the slowest, with their "
                 "stacks. An event loop's thread is charged to the request whose handler runs. The page shows both, "
                 "and --stats writes them as JSON; stacks count the time of requests.\n"
-                "nginx and OpenResty are known, also stripped, with Lua, HTTP/2 and subrequests, which are part of "
-                "their request; and Envoy 1.36 to 1.40, also its stripped releases: a request goes by the path that is "
+                "nginx and OpenResty are known, also stripped, with Lua, HTTP/2 and subrequests (part of their "
+                "request), and so is Envoy 1.36 to 1.40, also stripped: there a request is named by the path that is "
                 "sent to the upstream, and lasts until its memory is freed. Children of the process are followed. "
                 "Requests that began before the run are not counted. A request costs the target some 6 hits of 1 to 3 "
                 "us, 20 us in some virtual machines: where that is too much, requests are followed in shifts "
-                "(--max-cpu). "
-                "Ctrl-C ends the run early and keeps the result.",
+                "(--max-cpu). Ctrl-C ends the run early and keeps the result.",
         .first = first,
         .own = own,
         .option = option,

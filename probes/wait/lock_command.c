@@ -61,11 +61,11 @@ const struct event_command lock_command = {
         .text = "Each stack ends in the lock that the thread waits for: [mutex stats_lock], [read lock heap "
                 "0x55d0c8a4], [GIL], or [futex 0x7f12...] if its use is not known. Functions on the stack distinguish "
                 "locks from other waits in futex(2): conditions, semaphores, joins, idle pools. Those are summed in "
-                "the last line and shown by --all-waits. In Java, those of a thread that is in the midst of something "
-                "are shown among the locks: a request that needs a connection of a pool.\nA wait is the time off the "
-                "CPU: spinning and uncontended "
-                "locks are not seen. If threads wait so often that a stack for each wait would slow them down, waits "
-                "shorter than 50 ms are sampled at random and weighted.",
+                "the last line and shown by --all-waits. In Java, such a wait counts as one for a lock if the thread "
+                "is in the middle of its work: a request that needs a connection from a pool.\n"
+                "A wait is the time off the CPU: spinning and uncontended locks are not seen. If threads wait so "
+                "often that a stack for each wait would slow them down, waits shorter than 50 ms are sampled at "
+                "random and weighted.",
         .options = lock_options,
         .examples = lock_examples,
 };

@@ -88,11 +88,11 @@ static const struct runtime_snapshot_ops heap = {
         .summary = "the heap of a Go program in use, by the stack that allocated it",
         .memory = true,
         .text = "Reads the heap profile that Go's runtime always keeps, of one object in 512 KiB (MemProfileRate), "
-                "while the program runs. As in runtime/pprof, what is in use is as of the last garbage collection but "
-                "one. Numbers in front of stacks are the recorded samples, as in net/http/pprof's debug=1; comments "
-                "and pictures have the estimates made from them. A program that sets MemProfileRate to 0, or never "
-                "refers to runtime.MemProfile, keeps no profile; yrt says so. With --watch: what was allocated in "
-                "between.",
+                "while the program runs. As in runtime/pprof, what is in use is as of the last but one garbage "
+                "collection. Numbers in front of stacks are the recorded samples, as in net/http/pprof's debug=1; "
+                "comments and pictures have the estimates made from them. A program that sets MemProfileRate to 0, or "
+                "never refers to runtime.MemProfile, keeps no profile; yrt says so. With --watch: what was allocated "
+                "in between.",
         .unit = "bytes",
         .more = "objects",
         .flags = heap_flags,

@@ -418,9 +418,9 @@ const struct runtime_heap_ops hotspot_heap_ops = {
         .objects = "objects",
         .text = COLLECTORS
         ", whose spaces are parsed from their beginning to their end: all objects that have not been collected yet, "
-        "as jmap -histo counts them; with --live those that static fields, threads, their stacks and JNI references "
-        "keep. What threads have not filled of their buffers is no object. If a collection comes between, all is read "
-        "again, up to three times.",
+        "as jmap -histo counts them; with --live those that static fields, threads, their stacks and JNI "
+        "references keep. The part of a thread's buffer that is not filled yet does not count. If a "
+        "collection happens meanwhile, all is read again, up to three times.",
         .walk = COLLECTORS
         ". Roots are the static fields of classes that stay loaded, threads with their thread-locals, their stacks, "
         "and "

@@ -261,8 +261,8 @@ static const struct runtime_heap_ops heap = {
                 "reftype() says; STASH is a package, PAD the lexical variables of a sub at one depth of calls, UNDEF a "
                 "value without one. Sizes are those of head, body, text, elements and keys.",
         .walk = "Perl: 5.22 to 5.44 with MULTIPLICITY. Roots are packages, the lexical variables of the program, and "
-                "what the interpreter points to. Weak references are not followed. What only C code, or a constant of "
-                "a Perl without threads keeps is missing.",
+                "what the interpreter points to. Weak references are not followed. What only C code keeps, or a "
+                "constant in a Perl without threads, is missing.",
         .open = open_heap,
         .close = perl_heap_close,
         .roots = perl_heap_roots,

@@ -187,9 +187,9 @@ def test_one_is_gone():
 
 
 def test_everyone_where_it_works():
-    """-a is listed by the commands that take it: those of time on the CPU, and report."""
+    """-a is listed by the commands that take it: those of time on the CPU, report, and y."""
     languages = [f"{name}-" for name in ("lua", "python", "java", "go", "perl")]
-    takes = {"c-flame", "record", "watch", "report"} | {p + c for c in ("flame", "top") for p in ["", *languages]}
+    takes = {"c-flame", "record", "watch", "report", "y"} | {p + c for c in ("flame", "top") for p in ["", *languages]}
     for command in yrt.run("help", "--list", output=False, stats=False).expect().stdout.split():
         text = yrt.run(command, "--help", output=False, stats=False).expect().stdout
         listed = re.search(r"^  -a, --all\b", text, re.M) is not None
