@@ -6,15 +6,19 @@
 #include "python_heap_internal.h"
 #include "python_names.h"
 
-#define CHUNK_WORDS  1024
-#define CHUNK        128 /* entries of a dict or a set read at once */
-#define NAMED_KEYS   64  /* a larger dict's keys are data, unless it holds attributes */
-#define NAME_BYTES   64  /* a longer key is data */
-#define DEQUE_ITEMS  64  /* of a block */
-#define BLOCKS_MAX   (1u << 24)
-#define LOG_SIZE_MAX 40
-#define ITEMS_MAX    (1ull << 26) /* of one object */
-#define SHARED_MAX   64
+#define CHUNK_WORDS   1024
+#define CHUNK         128 /* entries of a dict or a set read at once */
+#define NAMED_KEYS    64  /* a larger dict's keys are data, unless it holds attributes */
+#define NAME_BYTES    64  /* a longer key is data */
+#define DEQUE_ITEMS   64  /* of a block */
+#define BLOCKS_MAX    (1u << 24)
+#define LOG_SIZE_MAX  40
+#define ITEMS_MAX     (1ull << 26) /* of one object */
+#define SHARED_MAX    64
+#define NPY_MAXDIMS   64
+#define NPY_OWNDATA   4  /* NPY_ARRAY_OWNDATA of flags */
+#define NPY_OBJECT    17 /* a number of a type */
+#define ALIGNMENT_MAX 64
 
 #define STATE_MAX             4096 /* words of a module's state */
 #define OWNED_BY_FRAME_OBJECT 2    /* _PyInterpreterFrame.owner */
@@ -163,6 +167,47 @@ static bool deque(struct python_heap *p, u64 addr, u64 *size)
 		*size += left ? 8 * (DEQUE_ITEMS + 2) : 0;
 	}
 	return true;
+}
+
+/*
+ * PyArrayObject_fields of NumPy 1 and 2: data, dimensions, dtype, flags. Of a dtype the number of its type and the size
+ * of an element: in NumPy 2 (npy_intp elsize, alignment) behind 64 bits of flags, where NumPy 1 has no number.
+ */
+static u64 element_size(struct python_heap *p, u64 dtype, bool *objects)
+{
+	const u8 *bytes = heap_bytes(p->h, dtype, 56);
+	u64 size, alignment;
+
+	if (!bytes)
+		return 0;
+	size = word_at(bytes, 40);
+	alignment = word_at(bytes, 48);
+	*objects = (u32)word_at(bytes, 28) == NPY_OBJECT;
+	return size && size < 1u << 31 && alignment && alignment <= ALIGNMENT_MAX ? size : (u32)word_at(bytes, 32);
+}
+
+/* Data of its own: size is what sys.getsizeof() says, and it may hold objects. Else its base has it. */
+static bool ndarray(struct python_heap *p, u64 addr, u64 *size)
+{
+	u64 words[9], dims[NPY_MAXDIMS], n, each;
+	bool objects = false;
+
+	if (!memory_read(p->r.mem, words, sizeof(words), addr))
+		return false;
+	n = (u32)words[3];
+	*size += 16 * n; /* dimensions and strides */
+	if (!((u32)words[8] & NPY_OWNDATA))
+		return n <= NPY_MAXDIMS;
+	each = element_size(p, words[7], &objects);
+	if (n > NPY_MAXDIMS || (n && !memory_read(p->r.mem, dims, n * 8, words[4])))
+		return false;
+	for (u64 i = 0, count = each; i < n; i++) {
+		if (!sane_count(dims[i]) || (count && dims[i] > (1ull << LOG_SIZE_MAX) / count))
+			return false;
+		each = count *= dims[i];
+	}
+	*size += each;
+	return !objects || give_words(p, HEAP_ITEM, words[2], each / 8);
 }
 
 /* --- dicts --- */
@@ -700,6 +745,8 @@ static bool contents(struct python_heap *p, const struct python_type *t, u64 add
 		return type(p, addr, size);
 	case PYTHON_DEQUE:
 		return deque(p, addr, size);
+	case PYTHON_NDARRAY:
+		return ndarray(p, addr, size);
 	case PYTHON_FRAME:
 		return frame(p, addr, size);
 	case PYTHON_GENERATOR:
@@ -728,6 +775,30 @@ static void slots(struct python_heap *p, const struct python_type *t, u64 addr)
 	}
 }
 
+/* Frames, generators and coroutines are named by their function: who holds one wants to know which. */
+static u32 type_number(struct python_heap *p, const struct python_type *t, u64 addr)
+{
+	u64 code = 0, frame = addr + gen_frame(p);
+	char name[512], of[320];
+	u32 ret;
+
+	if (t->kind == PYTHON_FRAME)
+		frame = p->r.version < PYTHON_V3_11 ? addr : python_heap_word(p, addr + PYTHON_HEAD + 8);
+	else if (p->r.version < PYTHON_V3_11)
+		frame = python_heap_word(p, addr + PYTHON_HEAD);
+	if (t->kind == PYTHON_FRAME || t->kind == PYTHON_GENERATOR)
+		code = frame ? python_heap_frame_code(p, frame) : 0;
+	if (!code)
+		return t->number;
+	code |= t->kind == PYTHON_FRAME; /* a key of its own */
+	ret = heap_type(p->h, code | 2, NULL);
+	if (ret)
+		return ret;
+	python_heap_code_name(p, code & ~1ull, of, sizeof(of));
+	snprintf(name, sizeof(name), "%s of %s", heap_type_name(p->h, t->number), of);
+	return heap_type(p->h, code | 2, name);
+}
+
 enum heap_seen python_heap_object(void *reader, u64 addr, u32 label, struct heap_object *ret)
 {
 	struct python_heap *p = reader;
@@ -748,7 +819,7 @@ enum heap_seen python_heap_object(void *reader, u64 addr, u32 label, struct heap
 		p->tracked = addr;
 	if (t->flags & PYTHON_HEAP_TYPE)
 		give(p, p->labels.type, type);
-	ret->type = t->number;
+	ret->type = type_number(p, t, addr);
 	ret->size = size + before(p, t);
 	return HEAP_OBJECT;
 }

@@ -44,6 +44,7 @@ static const struct {
         {"bytearray", PYTHON_BYTEARRAY},
         {"array.array", PYTHON_ARRAY},
         {"collections.deque", PYTHON_DEQUE},
+        {"numpy.ndarray", PYTHON_NDARRAY},
         {"frame", PYTHON_FRAME},
         {"module", PYTHON_MODULE},
         {"generator", PYTHON_GENERATOR},

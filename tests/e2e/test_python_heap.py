@@ -44,7 +44,9 @@ def types(text):
     ret = {}
     for line in text.splitlines()[1:]:
         size, _, count, name = line.split(None, 3)
-        ret[name] = int(count), int(size)
+        name = re.sub(r"^(frame|generator|coroutine|async_generator) of .*", r"\1", name)
+        before = ret.get(name, (0, 0))
+        ret[name] = before[0] + int(count), before[1] + int(size)
     return ret
 
 
@@ -98,13 +100,29 @@ def test_refs():
         chain = below(paths, "__main__", "chain: __main__.Node")
         assert sum(chain.values()) == f.start["chain_bytes"], (chain, f.start["chain_bytes"])
         held = [p for p in paths if p[-3:] == ("mine: list", "[]: __main__.Point") or p[-1] == "[]: __main__.Point"]
-        assert any(p[:2] == ("__main__", "waiting: generator") and p[2] == "mine: list" for p in held), held
+        waiting = [p for p in held if p[0] == "__main__" and p[1].startswith("waiting: generator of held (keeps.py:")]
+        assert any(p[2] == "mine: list" for p in waiting), held
         kept = below(paths, "__main__", "failed: ValueError")
         rows = sum(n for p, n in kept.items() if p[-2:] == ("rows: list", "[]: __main__.Point"))
         assert rows == FAILED * points, kept
         local = [p for p in held if p[:2] == ("(threads)", "listener") and p[3] == "points: list"]
         assert local and local[0][2].startswith("listen (keeps.py:"), held
         assert any(p[:3] == (*cache, ".names: __main__.Named") and p[-1] == "first: bytearray" for p in paths), paths
+
+
+def test_arrays():
+    """NumPy's arrays count their data, as sys.getsizeof() says, and lead to the objects in them."""
+    script = os.path.join(yrt.SOURCE, "fixtures", "python", "arrays.py")
+    if PYTHON != "/usr/bin/python3":
+        return  # the others have no NumPy
+    with yrt.Fixture(PYTHON, script, seconds=None) as f:
+        paths = tree(f.pid)
+        seen = {p[2][1:].partition(":")[0]: n for p, n in paths.items() if p[:2] == ("__main__", "kept: __main__.Kept")
+                and len(p) == 3 and p[2].endswith(": numpy.ndarray")}
+        assert seen == f.start["sizes"]
+        texts = paths["__main__", "kept: __main__.Kept", ".objects: numpy.ndarray", "[]: str"]
+        assert texts == f.start["texts"]
+        yield f"{len(seen)} arrays"
 
 
 def test_ways():
