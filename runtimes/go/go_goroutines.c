@@ -174,11 +174,12 @@ static bool same(const struct go_view *v, const u8 *a, const u8 *b)
 	return status_of(v, a) == status_of(v, b);
 }
 
-static void fill(const struct go_view *v, const u8 *g, struct go_goroutine *ret)
+static void fill(const struct go_view *v, u64 at, const u8 *g, struct go_goroutine *ret)
 {
 	const struct go_layout *l = v->at;
 
-	*ret = (struct go_goroutine){.id = go_member(g, l->g_goid),
+	*ret = (struct go_goroutine){.at = at,
+	        .id = go_member(g, l->g_goid),
 	        .parent = go_member(g, l->g_parent),
 	        .since = go_member(g, l->g_waitsince),
 	        .creator = go_member(g, l->g_gopc),
@@ -205,7 +206,7 @@ static struct error *take(struct batch *b, u32 i, struct go_goroutine *ret, bool
 	struct error *err = NULL;
 
 	*again = !b->there[i] || !same(b->v, before, after);
-	fill(b->v, after, ret);
+	fill(b->v, b->addr[i], after, ret);
 	*dead = b->there[i] && is_dead(ret->status);
 	ret->seen = *again ? GO_TORN : GO_STANDS;
 	if (*dead || *again)

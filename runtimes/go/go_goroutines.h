@@ -21,6 +21,7 @@ enum go_seen {
 };
 
 struct go_goroutine {
+	u64 at; /* its g */
 	u64 id, parent;
 	u64 since;   /* of the process's CLOCK_MONOTONIC, when the collector found it waiting; 0: unknown */
 	u64 creator; /* pc of the go statement, as a return address */

@@ -192,7 +192,17 @@ void go_refs_give_typed(struct go_refs *r, const struct go_type *t, u64 at, u32 
 		go_refs_give_words(r, at, t->size, HEAP_ANY);
 }
 
-/* The address of a type's description before an address makes an interface of both. */
+/* Do objects of this type fill those of the span about? Classes of sizes lie less than a quarter apart. */
+static bool may_be(struct go_refs *r, u64 type, u64 addr)
+{
+	const struct go_type *t = go_refs_type(r, type);
+	u64 base;
+	const struct go_span *s = t ? find_object(r, addr, &base) : NULL;
+
+	return s && t->size <= s->size && s->size - t->size < (s->size / 4 > 16 ? s->size / 4 : 16);
+}
+
+/* The address of a type's description before an address makes an interface of both, unless either is left over. */
 static void give_word(struct go_refs *r, u32 label, u64 before, u64 word)
 {
 	bool direct;
@@ -201,6 +211,7 @@ static void give_word(struct go_refs *r, u32 label, u64 before, u64 word)
 	if (before >= r->module.types && before < r->module.etypes) {
 		hint = go_refs_interface(r, before, &direct);
 		hint = direct ? go_refs_pointee(r, hint) : hint;
+		hint = may_be(r, hint, word) ? hint : 0;
 	}
 	go_refs_give(r, label | HEAP_MAYBE, word, hint);
 }

@@ -84,8 +84,45 @@ static u32 root_of_chain(struct go_refs *r, const struct go_goroutine_snapshot *
 	return root;
 }
 
-static void give_goroutine(
-        struct go_refs *r, const struct go_goroutine_snapshot *s, const struct go_goroutine *g, u32 all)
+/* Where the runtime keeps what a goroutine that waits to send sends; by DWARF. */
+struct sending {
+	u64 waiting, value, channel, type; /* in g, sudog (twice), hchan */
+	bool known;
+};
+
+/* A pointer, or from 1.26 on maybeTraceablePtr and its like (runtime2.go), whose second word it is. */
+static bool find_word(struct types *t, const char *of, const char *name, u64 *at)
+{
+	const struct type *type = types_find(t, TYPES_STRUCT, of);
+	struct type_member m;
+
+	if (!type || !type_member(type, name, &m))
+		return false;
+	*at = m.offset + (m.type->kind == TYPE_STRUCT && m.type->size == 16 ? 8 : 0);
+	return true;
+}
+
+static void find_sending(struct types *t, struct sending *s)
+{
+	s->known = t && find_word(t, "runtime.g", "waiting", &s->waiting) &&
+	           find_word(t, "runtime.sudog", "elem", &s->value) &&
+	           find_word(t, "runtime.sudog", "c", &s->channel) &&
+	           find_word(t, "runtime.hchan", "elemtype", &s->type);
+}
+
+/* The value lies on the stack, where its words would be of unknown type. */
+static void give_sent(struct go_refs *r, const struct sending *s, const struct go_goroutine *g)
+{
+	u64 sudog = go_refs_word(r, g->at + s->waiting), value = go_refs_word(r, sudog + s->value),
+	    channel = go_refs_word(r, sudog + s->channel);
+	const struct go_type *t = channel ? go_refs_type(r, go_refs_word(r, channel + s->type)) : NULL;
+
+	if (t && value >= g->stack[0] && value < g->stack[1] && t->size <= g->stack[1] - value)
+		go_refs_give_typed(r, t, value, HEAP_ANY);
+}
+
+static void give_goroutine(struct go_refs *r, const struct go_goroutine_snapshot *s, const struct go_goroutine *g,
+        u32 all, const struct sending *sending)
 {
 	char state[NAME_BYTES];
 	u32 root = all, n;
@@ -100,6 +137,8 @@ static void give_goroutine(
 		snprintf(state, sizeof(state), "(%s)", go_goroutine_state(s, g));
 	}
 	r->root = heap_root(r->h, root, HEAP_STACKS, state);
+	if (sending->known && !strcmp(go_goroutine_state(s, g), "chan send"))
+		give_sent(r, sending, g);
 	go_refs_give_words(r, g->stack[0], g->stack[1] - g->stack[0], HEAP_ANY);
 	r->root = 0;
 }
@@ -109,17 +148,19 @@ struct error *go_refs_roots(void *reader)
 	struct go_refs *r = reader;
 	void *taken;
 	const struct go_goroutine_snapshot *s;
+	struct sending sending;
 	struct error *err;
 	u32 all;
 
 	give_variables(r);
+	find_sending(r->dwarf, &sending);
 	err = go_goroutines_take(r->v, GO_SYSTEM, &taken);
 	if (err)
 		return err;
 	s = taken;
 	all = heap_root(r->h, 0, HEAP_STACKS, "(goroutines)");
 	for (u32 i = 0; i < s->goroutines.n; i++)
-		give_goroutine(r, s, &s->goroutines.all[i], all);
+		give_goroutine(r, s, &s->goroutines.all[i], all, &sending);
 	go_goroutines_drop(taken);
 	return NULL;
 }

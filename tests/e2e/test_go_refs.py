@@ -35,6 +35,13 @@ def check_leak(paths, told):
     assert (told["waiting"] - STACKS) * told["buffer"] <= held <= told["waiting"] * told["buffer"], held
 
 
+def check_unsent(paths, told):
+    """What goroutines send that nobody receives has its type, from the channel, and is below their function."""
+    place = ("(goroutines)", "main.send", f"{told['unsent']} goroutines: chan send", ".done: main.report")
+    held = paths[(*place, ".body: []uint8")]
+    assert (told["unsent"] - STACKS) * told["body"] <= held <= told["unsent"] * told["body"], (held, told)
+
+
 def check_cache(paths, told):
     """Below its variable, by fields and types; each object once."""
     assert all_of(paths, "main.session") == told["sessions"] * SESSION
@@ -65,6 +72,7 @@ def test_held():
     with yrt.Fixture(go.build("held"), seconds=None, wait=False) as f, tempfile.TemporaryDirectory() as d:
         paths = tree("-p", f.pid)
         check_leak(paths, f.start)
+        check_unsent(paths, f.start)
         check_cache(paths, f.start)
         everything = int(run("go-heap", "--types", "-p", f.pid).stdout.splitlines()[-1].split()[0])
         dropped = f.start["lost"] * PAGE
