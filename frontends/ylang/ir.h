@@ -70,7 +70,7 @@ enum y_status { /* causes of failure; 0: none */
 	X(LE, "le", 0) \
 	X(ADDRESS, "address", 0) /* d (U64) = load bias of module a (its number) + imm */ \
 	X(LOAD, "load", 1) /* d = what the target has at address a + imm, of type T; c: KERNEL (no slot): what \
-			the kernel has. Fails: FAULT, ABSENT */ \
+			the kernel has, if the address is one of its own. Fails: FAULT, ABSENT */ \
 	X(REGISTER, "register", 0) /* d = register imm (DWARF's number) of the thread at the place of a probe */ \
 	X(ARGUMENT, "argument", 1) /* d = argument imm of the tracepoint, system call or USDT probe; RETURNED: \
 			its result. Fails: FAULT, ABSENT, of a USDT probe */ \

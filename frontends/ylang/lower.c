@@ -205,6 +205,7 @@ static void lower_handler(struct lower *l, const struct y_tree_probe *probe, con
 	h.function = l->p->nfunctions;
 	l->in_probe = y_in_kernel(h.point);
 	l->probe = l->in_probe ? &h : NULL;
+	l->target->asks_kernel = h.point > Y_PROBE;
 	if (h.point == Y_PROBE)
 		lower_point(l, &h, probe->pos);
 	begin_function(l, point->text, &y_void, probe->pos);
@@ -218,7 +219,7 @@ static void lower_handler(struct lower *l, const struct y_tree_probe *probe, con
 	}
 	lower_statement(l, probe->body);
 	end_function(l);
-	l->in_probe = false;
+	l->in_probe = l->target->asks_kernel = false;
 	l->probe = NULL;
 	l->p->handlers = y_grow(l->s, l->p->handlers, l->p->nhandlers, sizeof(*l->p->handlers));
 	l->p->handlers[l->p->nhandlers++] = h;

@@ -45,7 +45,11 @@ static struct value of_space(struct lower *l, const struct type *pointer, struct
 	return v;
 }
 
-/* _str(p), _str(p, n) */
+/* Of the kernel, if the address is its own. */
+static const struct type any_char = {
+        .kind = TYPE_INT, .name = "char", .size = 1, .is_signed = true, .is_char = true, .kernel = true};
+
+/* _str(p), _str(p, n), of an address, too */
 static struct value read_string(struct lower *l, const struct y_node *n)
 {
 	struct value p, length;
@@ -55,6 +59,8 @@ static struct value read_string(struct lower *l, const struct y_node *n)
 	p = lower_rvalue(l, n->list[0]);
 	if (p.type == &y_string_type && n->n == 1)
 		return p;
+	if (is_integer(p.type) && p.type->size == 8) /* as _arg() and words of unknown type are */
+		p = cast_to(l, n, p, y_pointer_to(l->s, l->target->asks_kernel ? &any_char : &y_char));
 	if (p.type->kind != TYPE_POINTER)
 		FAIL(l, n->list[0], "_str reads where a pointer leads to, this is %s", y_type_text(l->s, p.type));
 	if (n->n == 1 && p.type->to->kind != TYPE_VOID && (p.type->to->kind != TYPE_INT || p.type->to->size != 1))

@@ -8,12 +8,14 @@
 
 #define SYSCALLS_MOST     512
 #define SYSCALL_ARGUMENTS 6u
+#define MARKS             "*^&+-"
 
 /* --- system calls --- */
 
 /*
- * Arguments as the manual's section 2 has them. Before the name: * a pointer to characters, & to anything, + an
- * unsigned long, - a long; else it is an int.
+ * Arguments as the manual's section 2 names them, and as the kernel's tracepoints do where that differs: "a|b". Before
+ * the name: * a pointer to characters, ^ to pointers to them, & to anything, or to the kernel's structure behind ":",
+ * + an unsigned long, - a long; else it is an int.
  */
 static const struct {
 	const char *name, *arguments;
@@ -22,24 +24,24 @@ static const struct {
         {"write", "fd &buf +count"},
         {"pread64", "fd &buf +count -offset"},
         {"pwrite64", "fd &buf +count -offset"},
-        {"readv", "fd &iov iovcnt"},
-        {"writev", "fd &iov iovcnt"},
-        {"open", "*pathname flags mode"},
-        {"openat", "dirfd *pathname flags mode"},
-        {"openat2", "dirfd *pathname &how +size"},
-        {"creat", "*pathname mode"},
+        {"readv", "fd &iov|vec:iovec iovcnt|vlen"},
+        {"writev", "fd &iov|vec:iovec iovcnt|vlen"},
+        {"open", "*pathname|filename flags mode"},
+        {"openat", "dirfd|dfd *pathname|filename flags mode"},
+        {"openat2", "dirfd|dfd *pathname|filename &how:open_how +size"},
+        {"creat", "*pathname|filename mode"},
         {"close", "fd"},
-        {"stat", "*pathname &statbuf"},
-        {"lstat", "*pathname &statbuf"},
-        {"fstat", "fd &statbuf"},
-        {"newfstatat", "dirfd *pathname &statbuf flags"},
-        {"statx", "dirfd *pathname flags mask &statxbuf"},
-        {"access", "*pathname mode"},
-        {"faccessat", "dirfd *pathname mode"},
-        {"faccessat2", "dirfd *pathname mode flags"},
-        {"readlink", "*pathname *buf +bufsiz"},
+        {"stat", "*pathname|filename &statbuf:stat"},
+        {"lstat", "*pathname|filename &statbuf:stat"},
+        {"fstat", "fd &statbuf:stat"},
+        {"newfstatat", "dirfd|dfd *pathname|filename &statbuf:stat flags"},
+        {"statx", "dirfd|dfd *pathname|filename flags mask &statxbuf|buffer:statx"},
+        {"access", "*pathname|filename mode"},
+        {"faccessat", "dirfd|dfd *pathname|filename mode"},
+        {"faccessat2", "dirfd|dfd *pathname|filename mode flags"},
+        {"readlink", "*pathname|filename *buf +bufsiz"},
         {"unlink", "*pathname"},
-        {"unlinkat", "dirfd *pathname flags"},
+        {"unlinkat", "dirfd|dfd *pathname flags"},
         {"rename", "*oldpath *newpath"},
         {"mkdir", "*pathname mode"},
         {"rmdir", "*pathname"},
@@ -62,29 +64,32 @@ static const struct {
         {"mremap", "&old_address +old_size +new_size flags &new_address"},
         {"brk", "&addr"},
         {"socket", "domain type protocol"},
-        {"connect", "sockfd &addr addrlen"},
-        {"bind", "sockfd &addr addrlen"},
+        {"connect", "sockfd|fd &addr|uservaddr:sockaddr addrlen"},
+        {"bind", "sockfd|fd &addr|umyaddr:sockaddr addrlen"},
         {"listen", "sockfd backlog"},
-        {"accept", "sockfd &addr &addrlen"},
-        {"accept4", "sockfd &addr &addrlen flags"},
-        {"sendto", "sockfd &buf +len flags &dest_addr addrlen"},
-        {"recvfrom", "sockfd &buf +len flags &src_addr &addrlen"},
-        {"sendmsg", "sockfd &msg flags"},
-        {"recvmsg", "sockfd &msg flags"},
+        {"accept", "sockfd|fd &addr|upeer_sockaddr:sockaddr &addrlen"},
+        {"accept4", "sockfd|fd &addr|upeer_sockaddr:sockaddr &addrlen flags"},
+        {"sendto", "sockfd|fd &buf|buff +len flags &dest_addr|addr:sockaddr addrlen"},
+        {"recvfrom", "sockfd|fd &buf|ubuf +len flags &src_addr|addr:sockaddr &addrlen"},
+        {"sendmsg", "sockfd|fd &msg:user_msghdr flags"},
+        {"recvmsg", "sockfd|fd &msg:user_msghdr flags"},
         {"sendfile", "out_fd in_fd &offset +count"},
         {"setsockopt", "sockfd level optname &optval optlen"},
         {"getsockopt", "sockfd level optname &optval &optlen"},
         {"shutdown", "sockfd how"},
-        {"poll", "&fds nfds timeout"},
-        {"ppoll", "&fds nfds &tmo_p &sigmask"},
+        {"poll", "&fds|ufds:pollfd nfds timeout"},
+        {"ppoll", "&fds|ufds:pollfd nfds &tmo_p|tsp:__kernel_timespec &sigmask"},
         {"select", "nfds &readfds &writefds &exceptfds &timeout"},
-        {"epoll_wait", "epfd &events maxevents timeout"},
-        {"epoll_pwait", "epfd &events maxevents timeout &sigmask"},
-        {"epoll_ctl", "epfd op fd &event"},
+        {"epoll_wait", "epfd &events:epoll_event maxevents timeout"},
+        {"epoll_pwait", "epfd &events:epoll_event maxevents timeout &sigmask"},
+        {"epoll_ctl", "epfd op fd &event:epoll_event"},
+        {"execveat", "dirfd|dfd *pathname|filename ^argv ^envp flags"},
+        {"renameat2", "olddirfd *oldpath|oldname newdirfd *newpath|newname flags"},
+        {"clone3", "&cl_args|uargs:clone_args +size"},
         {"futex", "&uaddr futex_op val &timeout &uaddr2 val3"},
-        {"nanosleep", "&duration &rem"},
-        {"clock_nanosleep", "clockid flags &t &remain"},
-        {"execve", "*pathname &argv &envp"},
+        {"nanosleep", "&duration|rqtp:__kernel_timespec &rem|rmtp:__kernel_timespec"},
+        {"clock_nanosleep", "clockid|which_clock flags &t|rqtp:__kernel_timespec &remain|rmtp:__kernel_timespec"},
+        {"execve", "*pathname|filename ^argv ^envp"},
         {"wait4", "pid &wstatus options &rusage"},
         {"kill", "pid sig"},
         {"tgkill", "tgid tid sig"},
@@ -118,14 +123,22 @@ static void find_call(struct lower *l, struct y_handler *h, const char *name, st
 	        y_near_text(l->s, &near));
 }
 
-/* The type that stands before a name in calls. */
-static const struct type *type_before(struct lower *l, char mark)
+/* The type of the argument that stands here in calls. */
+static const struct type *type_at(struct lower *l, const char *at)
 {
-	switch (mark) {
+	const struct type *type = NULL;
+	const char *structure = at + strcspn(at, ": ");
+
+	switch (*at) {
 	case '*':
 		return y_pointer_to(l->s, &y_char);
+	case '^':
+		return y_pointer_to(l->s, y_pointer_to(l->s, &y_char));
 	case '&':
-		return y_pointer_to(l->s, &y_void);
+		if (*structure == ':' && y_target_kernel(l->target))
+			type = y_kernel_type(l->target->kernel, TYPES_STRUCT,
+			        y_format(l->s, "%.*s", (int)strcspn(structure + 1, " "), structure + 1));
+		return y_pointer_to(l->s, type ? type : &y_void);
 	case '+':
 		return &y_ulong;
 	case '-':
@@ -135,16 +148,38 @@ static const struct type *type_before(struct lower *l, char mark)
 	}
 }
 
+/* "fd, buf, count" */
+static const char *names_of(struct lower *l, const char *at)
+{
+	const char *all = "";
+
+	while (*at) {
+		at += strspn(at, MARKS);
+		all = y_format(l->s, "%s%s%.*s", all, *all ? ", " : "", (int)strcspn(at, "|: "), at);
+		at += strcspn(at, " ");
+		at += *at == ' ';
+	}
+	return *all ? all : "names that yrt does not know";
+}
+
+/* Is it one of "a|b"? */
+static bool is_named(const char *at, const char *name)
+{
+	for (size_t len;; at += len + 1) {
+		len = strcspn(at, "|: ");
+		if (strlen(name) == len && !strncmp(at, name, len))
+			return true;
+		if (at[len] != '|')
+			return false;
+	}
+}
+
 /* --- tracepoints --- */
 
 static struct y_kernel_types *kernel_types(struct lower *l, struct y_pos pos)
 {
-	struct error *err = NULL;
-
-	if (!l->target->kernel)
-		err = y_kernel_types_open(&l->target->kernel);
-	if (err)
-		y_error(l->s, pos, NULL, "%s", err->message);
+	if (!y_target_kernel(l->target))
+		y_error(l->s, pos, NULL, "the kernel has no BTF: /sys/kernel/btf/vmlinux describes its tracepoints");
 	return l->target->kernel;
 }
 
@@ -156,32 +191,41 @@ static void find_tracepoint(struct lower *l, const char *name, struct y_pos pos)
 	if (y_kernel_tracepoint(k, name) >= 0)
 		return;
 	y_kernel_tracepoints(k, y_near_offer, &near);
-	y_error(l->s, pos, NULL, "this kernel has no tracepoint %s%s%s", name, y_near_text(l->s, &near),
-	        !strncmp(name, "sys_enter_", 10) || !strncmp(name, "sys_exit_", 9)
-	                ? "; syscall:NAME and syscall:NAME:return are system calls"
-	                : "");
+	y_error(l->s, pos, NULL, "this kernel has no tracepoint %s%s", name, y_near_text(l->s, &near));
 }
 
 /* --- both --- */
 
-/* "tracepoint:sched:sched_switch", "tracepoint:sched_switch", "syscall:openat", "syscall:openat:return" */
+static bool system_call(struct lower *l, struct y_handler *h, const char *name, bool returns, struct y_pos pos)
+{
+	*h = (struct y_handler){.point = Y_SYSCALL, .spec = name, .returns = returns};
+	find_call(l, h, name, pos);
+	return true;
+}
+
+/*
+ * "tracepoint:sched:sched_switch", "tracepoint:sched_switch", "syscall:openat", "syscall:openat:return"; those that the
+ * kernel has for each system call (sys_enter_openat) are made of two tracepoints of all of them, and so are here.
+ */
 bool lower_kernel_point(struct lower *l, struct y_handler *h, const char *text, struct y_pos pos)
 {
-	const char *colon = strrchr(text, ':');
+	const char *colon = strrchr(text, ':'), *last = colon ? colon + 1 : text;
 
 	if (!strncmp(text, "tracepoint:", 11)) {
-		*h = (struct y_handler){.point = Y_TRACEPOINT, .spec = colon + 1};
+		if (!strncmp(last, "sys_enter_", 10))
+			return system_call(l, h, last + 10, false, pos);
+		if (!strncmp(last, "sys_exit_", 9))
+			return system_call(l, h, last + 9, true, pos);
+		*h = (struct y_handler){.point = Y_TRACEPOINT, .spec = last};
 		find_tracepoint(l, h->spec, pos);
 		return true;
 	}
 	if (strncmp(text, "syscall:", 8) != 0)
 		return false;
-	*h = (struct y_handler){.point = Y_SYSCALL, .spec = text + 8};
-	h->returns = !strcmp(colon, ":return");
-	if (h->returns || !strcmp(colon, ":entry"))
-		h->spec = y_format(l->s, "%.*s", (int)(colon - h->spec), h->spec);
-	find_call(l, h, h->spec, pos);
-	return true;
+	text += 8;
+	if (strcmp(last, "return") != 0 && strcmp(last, "entry") != 0)
+		return system_call(l, h, text, false, pos);
+	return system_call(l, h, y_format(l->s, "%.*s", (int)(last - 1 - text), text), *last == 'r', pos);
 }
 
 static struct value argument(struct lower *l, const struct y_node *n, u32 number, const struct type *type)
@@ -233,21 +277,16 @@ static struct value tracepoint_name(struct lower *l, const struct y_node *n)
 
 static struct value call_name(struct lower *l, const struct y_node *n)
 {
-	const char *at = arguments_of(l->probe->syscall);
+	const char *all = arguments_of(l->probe->syscall), *at = all;
 
 	for (u32 i = 0; *at; i++) {
-		const struct type *type = type_before(l, *at);
-		size_t len;
-
-		at += strspn(at, "*&+-");
-		len = strcspn(at, " ");
-		if (strlen(n->name) == len && !strncmp(at, n->name, len))
-			return argument(l, n, i, type);
-		at += len;
+		if (is_named(at + strspn(at, MARKS), n->name))
+			return argument(l, n, i, type_at(l, at));
+		at += strcspn(at, " ");
 		at += *at == ' ';
 	}
 	FAIL(l, n, "system call %s has no argument %s (it has: %s); _arg(0) is its first", l->probe->spec, n->name,
-	        *arguments_of(l->probe->syscall) ? arguments_of(l->probe->syscall) : "names that yrt does not know");
+	        names_of(l, all));
 }
 
 /* $name, $return */

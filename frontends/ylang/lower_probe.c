@@ -211,9 +211,11 @@ void lower_point(struct lower *l, struct y_handler *h, struct y_pos pos)
 		        "_probe %s: functions belong to a process: -p PID or --select; with -a there are system calls, "
 		        "tracepoints, _profile and _timer",
 		        h->spec);
-	h->returns = last && !strcmp(last, ":return");
+	h->returns = (last && !strcmp(last, ":return")) || !strncmp(h->spec, "uretprobe:", 10);
 	if (last && !strncmp(last, ":line", 5))
 		y_error(l->s, pos, NULL, "_probe %s: lines are no probe points yet", h->spec);
-	if (h->returns || entry)
+	if (entry || !strcmp(last ? last : "", ":return"))
 		h->spec = y_format(l->s, "%.*s", (int)(last - h->spec), h->spec);
+	if (h->returns && !strncmp(h->spec, "uretprobe:", 10))
+		h->spec += 10;
 }

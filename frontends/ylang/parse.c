@@ -2,6 +2,8 @@
 /* Statements and what stands at the top of a program. */
 #include "parse.h"
 
+#include <string.h>
+
 #define PARAMETERS_MOST 32u
 
 void y_fail_here(struct y_parser *p, const char *format, ...)
@@ -492,6 +494,11 @@ static struct y_tree_point *parse_point(struct y_parser *p)
 	return point;
 }
 
+static bool is_of_kernel(const char *point)
+{
+	return !strncmp(point, "syscall:", 8) || !strncmp(point, "tracepoint:", 11) || !strncmp(point, "_profile", 8);
+}
+
 static void parse_probe(struct y_parser *p, const struct y_token *at)
 {
 	struct y_tree_probe *probe = y_new(p->s, sizeof(*probe));
@@ -500,6 +507,7 @@ static void parse_probe(struct y_parser *p, const struct y_token *at)
 	do
 		append(&probe->points, parse_point(p), offsetof(struct y_tree_point, next));
 	while (y_take(p, ","));
+	p->target->asks_kernel = is_of_kernel(probe->points->text);
 	if (y_take(p, "/")) {
 		p->no_division = true;
 		probe->predicate = y_parse_conditional(p);
@@ -507,6 +515,7 @@ static void parse_probe(struct y_parser *p, const struct y_token *at)
 		y_expect(p, "/", "behind a predicate");
 	}
 	probe->body = parse_block(p);
+	p->target->asks_kernel = false;
 	append(&p->tree->probes, probe, offsetof(struct y_tree_probe, next));
 }
 

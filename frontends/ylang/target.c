@@ -338,13 +338,27 @@ const char *y_target_bare(struct y_target *t, char ret[Y_LACKS])
 	return ret;
 }
 
+struct y_kernel_types *y_target_kernel(struct y_target *t)
+{
+	if (!t->kernel)
+		error_free(y_kernel_types_open(&t->kernel));
+	return t->kernel;
+}
+
+static bool asks_kernel(struct y_target *t)
+{
+	return (t->asks_kernel || t->machine) && y_target_kernel(t);
+}
+
 const struct type *y_target_type(struct y_target *t, enum type_space space, const char *name, u32 *module, int *other)
 {
+	const struct type *type;
+
 	*other = -1;
 	for (u32 i = 0; i < t->nmodules; i++) {
 		struct types *types = y_target_types(t, i);
-		const struct type *type = types ? types_find(types, space, name) : NULL;
 
+		type = types ? types_find(types, space, name) : NULL;
 		if (!type || type->is_declared)
 			continue;
 		*module = i;
@@ -353,7 +367,8 @@ const struct type *y_target_type(struct y_target *t, enum type_space space, cons
 		return type;
 	}
 	*module = 0;
-	return y_runtimes_type(t, space, name);
+	type = y_runtimes_type(t, space, name);
+	return type || !asks_kernel(t) ? type : y_kernel_type(t->kernel, space, name);
 }
 
 bool y_target_enumerator(struct y_target *t, u32 nmodules, const char *name, s64 *value, const struct type **type)
@@ -361,7 +376,7 @@ bool y_target_enumerator(struct y_target *t, u32 nmodules, const char *name, s64
 	for (u32 i = 0; i < nmodules && i < t->nmodules; i++)
 		if (y_target_types(t, i) && types_enumerator(y_target_types(t, i), name, value, type))
 			return true;
-	return false;
+	return asks_kernel(t) && y_kernel_enumerator(t->kernel, name, value, type);
 }
 
 /* --- variables and functions --- */

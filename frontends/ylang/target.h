@@ -34,7 +34,8 @@ struct y_target {
 	u32 nmodules;
 	char *root;                    /* where separate debug files are looked for */
 	struct image *types;           /* --types */
-	struct y_kernel_types *kernel; /* opened when the first tracepoint is asked for */
+	struct y_kernel_types *kernel; /* opened by the first question for it */
+	bool asks_kernel;              /* for types: in handlers of the kernel's points, and of the whole machine */
 	struct y_runtimes *runtimes;   /* opened when the first name is asked for that only they may know */
 	struct error *failed;          /* the first error of reading types: no memory */
 };
@@ -79,9 +80,12 @@ const char *y_runtimes_of_type(const char *name);
 const char *y_runtimes_complaint(const struct y_target *t);
 void y_runtimes_free(struct y_runtimes *r);
 
+/* The kernel's; NULL: it has no BTF. */
+struct y_kernel_types *y_target_kernel(struct y_target *t);
+
 /*
- * The first module that has it, or else a runtime (module: 0); those that have another one of this name are asked, too:
- * *other, or -1.
+ * The first module that has it, or else a runtime, or the kernel (asks_kernel), then module: 0; those that have another
+ * one of this name are asked, too: *other, or -1.
  */
 const struct type *y_target_type(struct y_target *t, enum type_space space, const char *name, u32 *module, int *other);
 /* In the first nmodules modules. */

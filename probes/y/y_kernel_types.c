@@ -202,6 +202,33 @@ static const struct type *type_of(struct y_kernel_types *k, u32 id, bool user)
 	return &t->type;
 }
 
+const struct type *y_kernel_type(struct y_kernel_types *k, enum type_space space, const char *name)
+{
+	static const u32 kinds[] = {[TYPES_STRUCT] = BTF_KIND_STRUCT,
+	        [TYPES_UNION] = BTF_KIND_UNION,
+	        [TYPES_ENUM] = BTF_KIND_ENUM,
+	        [TYPES_PLAIN] = BTF_KIND_TYPEDEF};
+	s32 id = space <= TYPES_PLAIN ? btf__find_by_name_kind(k->btf, name, kinds[space]) : -1;
+
+	return id > 0 ? type_of(k, (u32)id, false) : NULL;
+}
+
+bool y_kernel_enumerator(struct y_kernel_types *k, const char *name, s64 *value, const struct type **type)
+{
+	for (u32 id = 1; id < btf__type_cnt(k->btf); id++) {
+		const struct btf_type *t = btf__type_by_id(k->btf, id);
+
+		for (u32 i = 0; btf_is_enum(t) && i < btf_vlen(t); i++) {
+			if (strcmp(btf__name_by_offset(k->btf, btf_enum(t)[i].name_off), name) != 0)
+				continue;
+			*value = btf_kflag(t) ? btf_enum(t)[i].val : (s64)(u32)btf_enum(t)[i].val;
+			*type = type_of(k, id, false);
+			return true;
+		}
+	}
+	return false;
+}
+
 /* --- tracepoints --- */
 
 static const struct btf_type *iterator_of(const struct y_kernel_types *k, const char *tracepoint)

@@ -15,6 +15,10 @@ struct y_kernel_types;
 struct error *y_kernel_types_open(struct y_kernel_types **ret);
 void y_kernel_types_close(struct y_kernel_types *k); /* NULL is fine. Its types are gone then */
 
+/* A structure, union, enumeration or (TYPES_PLAIN) typedef; NULL: the kernel has none. */
+const struct type *y_kernel_type(struct y_kernel_types *k, enum type_space space, const char *name);
+bool y_kernel_enumerator(struct y_kernel_types *k, const char *name, s64 *value, const struct type **type);
+
 /* How many arguments has a tracepoint? < 0: there is none of this name. */
 int y_kernel_tracepoint(struct y_kernel_types *k, const char *name);
 /* One of them; number: below y_kernel_tracepoint(). */

@@ -70,6 +70,37 @@ _probe tracepoint:sched_switch / on && !n["null"] / { n["null"]++; int x = ((str
     yield "tracepoints have arguments, and read the kernel's structures and the target's"
 
 
+def test_as_bpftrace_has_them():
+    """The kernel's names of points and arguments; its types by name, of addresses of its own and of the target's."""
+    with probed(BEHIND + """
+_map long n[_str]; _map _str s[_str];
+_probe tracepoint:syscalls:sys_enter_write / on / {
+	struct iovec *pair = (struct iovec *)$buf;
+	n["bytes"] += $count;
+	n["same"] += (long)pair->iov_base == *(long *)$buf;
+	s[_str(_arg(1), 9)] = _str((long)$buf, 1);
+}
+_probe tracepoint:syscalls:sys_exit_write / on / { n["written"] += $return; }
+_probe uretprobe:twice / on && $return < 4 / { n["twice"] += $return; }
+_probe tracepoint:sched:sched_switch / on && !n["null"] / {
+	struct task_struct *t = $prev;
+	n["leader"] = ((struct task_struct *)(long)t->group_leader)->tgid == t->tgid && TASK_COMM_LEN == 16;
+	s["comm"] = _str((long)t->comm);
+	n["null"]++;
+	n["of null"] = ((struct task_struct *)0x10)->pid;
+}
+_probe _end { _print(n); _print(s); }
+""") as p:
+        written = serve(p, [100, 3, 2, 1])
+        out, err = p.end()
+    n = dict(line.rsplit(None, 1) for line in out.splitlines() if " " in line)
+    assert n["bytes"] == n["written"] == str(written) and n["same"] == "4" and n["leader"] == "1", out + err
+    assert n["twice"] == str(3 * (0 + 2 + 2) + (0 + 2)), out
+    assert n['{"served"'] == "{" and n["comm"] == "called", out
+    assert "of null" not in n and "absent at 0x" in err, (out, err)
+    yield "points, arguments and types of the kernel by their names"
+
+
 def test_stacks():
     with probed(BEHIND + """
 _map long n[_stack, int];
@@ -217,7 +248,10 @@ def test_refused():
         ("_probe syscall:read { _print(_arg(6)); }", "read has 6 arguments"),
         ("_probe syscall:read { _print($return); }", "only a return has it"),
         ("_probe tracepoint:sched_swich { }", "this kernel has no tracepoint sched_swich; near names: sched_switch"),
-        ("_probe tracepoint:sys_enter_openat { }", "syscall:NAME and syscall:NAME:return are system calls"),
+        ("_probe tracepoint:syscalls:sys_enter_opena { }", "no system call opena; near names: open"),
+        ("_probe syscall:read { _print($x); }", "(it has: fd, buf, count)"),
+        ("_probe syscall:read { struct task_structs *t = 0; }", "the target has no struct task_structs"),
+        ("_probe _oneshot { struct task_struct *t = 0; }", "the target has no struct task_struct"),
         ("_probe tracepoint:sched_switch { _print($nobody); }", "has no argument nobody"),
         ("_probe tracepoint:sched_switch { _print($prev->nothing); }", "struct task_struct has no member 'nothing'"),
         ("_probe _profile(9) { _print(_arg(0)); }", "a tick of the clock has no arguments"),

@@ -47,7 +47,7 @@ static void read_user_text(struct bpf_make *m, u32 dst, u32 most, bool kernel)
 	bpf_state_address(m, R1, dst + BYTES);
 	bpf_op_imm(&m->code, BPF_MOV, R2, (s32)most + 2);
 	bpf_op(&m->code, BPF_MOV, R3, R8);
-	bpf_call(&m->code, kernel ? HELPER_READ_KERNEL_STR : HELPER_READ_USER_STR);
+	bpf_read(m, kernel, true);
 }
 
 /* Fetches the page of the address in R8; R0: not 0: it cannot be read. */
@@ -83,7 +83,7 @@ static void read_text(struct bpf_make *m, const struct bpf_call *c, const struct
 		bpf_branch_imm(&m->code, BPF_JSGT, R0, 0, ok);
 	}
 	bpf_place(&m->code, bad);
-	bpf_fail(m, c, i, i->c == Y_KERNEL || m->sleepable ? Y_FAULT : Y_ABSENT, R8);
+	bpf_fail_read(m, c, i);
 	bpf_place(&m->code, ok);
 	bpf_op_imm(&m->code, BPF_SUB, R0, 1);
 	bpf_state_address(m, R1, dst);
@@ -108,9 +108,9 @@ static void read_bytes(struct bpf_make *m, const struct bpf_call *c, const struc
 	bpf_state_address(m, R1, dst + BYTES);
 	bpf_op(&m->code, BPF_MOV, R2, R9);
 	bpf_op(&m->code, BPF_MOV, R3, R8);
-	bpf_call(&m->code, i->c == Y_KERNEL ? HELPER_READ_KERNEL : m->sleepable ? HELPER_COPY_USER : HELPER_READ_USER);
+	bpf_read(m, i->c == Y_KERNEL, false);
 	bpf_branch_imm(&m->code, BPF_JEQ, R0, 0, ok);
-	bpf_fail(m, c, i, i->c == Y_KERNEL || m->sleepable ? Y_FAULT : Y_ABSENT, R8);
+	bpf_fail_read(m, c, i);
 	bpf_place(&m->code, ok);
 	bpf_state_address(m, R1, dst);
 	bpf_store(&m->code, 4, R1, offsetof(struct y_text, len), R9);

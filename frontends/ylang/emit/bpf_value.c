@@ -144,10 +144,35 @@ static void convert(struct bpf_make *m, const struct bpf_call *c, const struct y
 	put(m, c, i->dst, R1);
 }
 
+void bpf_read(struct bpf_make *m, bool kernel, bool text)
+{
+	u32 user = bpf_label(&m->code), done = bpf_label(&m->code);
+
+	if (kernel) {
+		bpf_branch_imm(&m->code, BPF_JSGE, R8, 0, user);
+		bpf_call(&m->code, text ? HELPER_READ_KERNEL_STR : HELPER_READ_KERNEL);
+		bpf_jump(&m->code, done);
+	}
+	bpf_place(&m->code, user);
+	bpf_call(&m->code, text ? HELPER_READ_USER_STR : m->sleepable ? HELPER_COPY_USER : HELPER_READ_USER);
+	bpf_place(&m->code, done);
+}
+
+void bpf_fail_read(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i)
+{
+	u32 user = bpf_label(&m->code);
+
+	if (i->c == Y_KERNEL) {
+		bpf_branch_imm(&m->code, BPF_JSGE, R8, 0, user);
+		bpf_fail(m, c, i, Y_FAULT, R8);
+	}
+	bpf_place(&m->code, user);
+	bpf_fail(m, c, i, m->sleepable ? Y_FAULT : Y_ABSENT, R8);
+}
+
 static void load(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i)
 {
 	u32 ok = bpf_label(&m->code), size = y_type_size(i->type);
-	bool kernel = i->c == Y_KERNEL;
 
 	get(m, R8, c, i->a);
 	if ((s64)i->imm == (s32)i->imm) {
@@ -160,9 +185,9 @@ static void load(struct bpf_make *m, const struct bpf_call *c, const struct y_in
 	bpf_op_imm(&m->code, BPF_ADD, R1, AT_WORD);
 	bpf_op_imm(&m->code, BPF_MOV, R2, (s32)size);
 	bpf_op(&m->code, BPF_MOV, R3, R8);
-	bpf_call(&m->code, kernel ? HELPER_READ_KERNEL : m->sleepable ? HELPER_COPY_USER : HELPER_READ_USER);
+	bpf_read(m, i->c == Y_KERNEL, false);
 	bpf_branch_imm(&m->code, BPF_JEQ, R0, 0, ok);
-	bpf_fail(m, c, i, kernel || m->sleepable ? Y_FAULT : Y_ABSENT, R8);
+	bpf_fail_read(m, c, i);
 	bpf_place(&m->code, ok);
 	bpf_load(&m->code, size, R1, R10, AT_WORD);
 	if (y_type_is_signed(i->type))
