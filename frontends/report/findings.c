@@ -128,8 +128,21 @@ static struct error *any_holds(char *const *unless, const struct facts *f, bool 
 	return err;
 }
 
-static bool is_for(const struct rule *r, u32 seen)
+static bool has_module(const struct evidence *e, const struct pattern *module)
 {
+	for (u32 i = 0; i < e->nviews; i++)
+		for (u32 k = 0; k < e->view[i].profile->nfunctions; k++)
+			if (pattern_matches(module, e->view[i].profile->functions[k].module))
+				return true;
+	return false;
+}
+
+static bool is_for(const struct rule *r, const struct evidence *e)
+{
+	u32 seen = e->runtimes;
+
+	if (r->module.set && !has_module(e, &r->module))
+		return false;
 	if (!r->runtimes[0])
 		return true;
 	for (char *const *name = r->runtimes; *name; name++)
@@ -566,15 +579,35 @@ static struct error *make_verdict(struct findings *f, const struct evidence *e)
 	return f->verdict ? NULL : &error_no_memory;
 }
 
-/* healthy[i]: nothing of rule i was seen. Where a finding replaces the rule, that is no praise. */
-static struct error *add_healthy(const struct rules *rules, const bool *healthy, const struct evidence *e,
-        const struct finding *all, u32 n, struct findings *ret)
+/* Was something of a rule seen that says more than this one would? */
+static bool is_seen_by_another(const struct rules *rules, char *const *seen, const struct rule *rule)
+{
+	for (u32 i = 0; i < rules->n; i++)
+		for (char *const *name = seen[i] ? rules->all[i].replaces : NULL; name && *name; name++)
+			if (!strcmp(*name, rule->name))
+				return true;
+	return false;
+}
+
+/*
+ * seen[i]: the title of rule i, of which there is too little; healthy[i]: nothing of it was seen. Where a finding
+ * replaces the rule, neither says more, and the latter is no praise.
+ */
+static struct error *add_rest(const struct rules *rules, char *const *seen, const bool *healthy,
+        const struct evidence *e, const struct finding *all, u32 n, struct findings *ret)
 {
 	struct error *err = NULL;
 
-	for (u32 i = 0; !err && i < rules->n; i++)
-		if (healthy[i] && !is_replaced(all, n, &rules->all[i]))
-			err = add_text(&ret->healthy, &ret->nhealthy, finding_text(rules->all[i].healthy, &e->facts));
+	for (u32 i = 0; !err && i < rules->n; i++) {
+		const struct rule *r = &rules->all[i];
+
+		if (is_replaced(all, n, r))
+			continue;
+		if (seen[i] && !is_seen_by_another(rules, seen, r))
+			err = add_text(&ret->seen, &ret->nseen, strdup(seen[i]));
+		if (!err && healthy[i])
+			err = add_text(&ret->healthy, &ret->nhealthy, finding_text(r->healthy, &e->facts));
+	}
 	return err;
 }
 
@@ -582,26 +615,30 @@ struct error *findings_make(const struct rules *rules, struct evidence *e, struc
 {
 	cleanup(free) struct finding *all = calloc(rules->n + 1, sizeof(*all));
 	cleanup(free) bool *healthy = calloc(rules->n + 1, sizeof(*healthy));
-	struct error *err = all && healthy ? NULL : &error_no_memory;
+	char **seen = calloc(rules->n + 1, sizeof(*seen));
+	struct error *err = all && healthy && seen ? NULL : &error_no_memory;
 	u32 n = 0;
 
 	*ret = (struct findings){0};
 	for (u32 i = 0; !err && i < rules->n; i++) {
 		struct conclusion c;
 
-		if (!is_for(&rules->all[i], e->runtimes))
+		if (!is_for(&rules->all[i], e))
 			continue;
 		err = apply(&rules->all[i], e, &c);
 		if (!err && c.holds == YES)
 			all[n++] = c.finding;
 		ret->unmeasured += c.holds == UNKNOWN;
-		if (!err && c.seen)
-			err = add_text(&ret->seen, &ret->nseen, c.seen);
-		else
-			healthy[i] = !err && c.holds == NO && c.nothing && rules->all[i].healthy;
+		if (err)
+			break;
+		seen[i] = c.seen;
+		healthy[i] = !c.seen && c.holds == NO && c.nothing && rules->all[i].healthy;
 	}
 	if (!err)
-		err = add_healthy(rules, healthy, e, all, n, ret);
+		err = add_rest(rules, seen, healthy, e, all, n, ret);
+	for (u32 i = 0; seen && i < rules->n; i++)
+		free(seen[i]);
+	free(seen);
 	if (!err) {
 		drop_replaced(all, &n);
 		put_behind_causes(all, n);

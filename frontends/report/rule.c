@@ -343,6 +343,15 @@ static struct error *add_skip(const struct parser *p, const char *value)
 	return parse_term(p, &value, &r->skip[r->nskip++]);
 }
 
+static struct error *set_module(const struct parser *p, const char *value)
+{
+	if (p->rule->module.set)
+		return wrong(p, "this key only once", value);
+	if (*value != '"')
+		return wrong(p, "a quoted regular expression", value);
+	return parse_string(p, &value, &p->rule->module);
+}
+
 static struct error *take_key(const struct parser *p, const char *key, const char *value)
 {
 	struct rule *r = p->rule;
@@ -375,6 +384,8 @@ static struct error *take_key(const struct parser *p, const char *key, const cha
 	}
 	if (!strcmp(key, "runtime"))
 		return add_words(p, r->runtimes, RULE_CLAUSES_MAX - 1, value);
+	if (!strcmp(key, "module"))
+		return set_module(p, value);
 	if (!strcmp(key, "view"))
 		return add_words(p, r->views, RULE_VIEWS_MAX, value);
 	if (!strcmp(key, "replaces"))
@@ -457,6 +468,7 @@ static void rule_free(struct rule *r)
 	for (u32 i = 0; i < r->nskip; i++)
 		term_free(&r->skip[i]);
 	term_free(&r->site);
+	pattern_free(&r->module);
 	free(r->stacks);
 	free(r->excepts);
 	free(r->lets);

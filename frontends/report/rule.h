@@ -7,6 +7,7 @@
  *		title TEXT
  *		severity problem | waste | remark
  *		runtime NAME…		only where one of these was seen (runtimes/list.h); leave out: anywhere
+ *		module REGEX		only where code of such a module was seen: of a server, a library
  *		view NAME…		the first of these that was measured; leave out: counters only
  *		stack PATTERN		which of its stacks; several: any of them
  *		except PATTERN		and none of these
@@ -88,6 +89,7 @@ struct rule {
 	bool general;                     /* others of its severity say more: it comes behind them */
 	bool consequence;                 /* of computing too much: findings.c */
 	char *runtimes[RULE_CLAUSES_MAX]; /* names; the first NULL ends each of these */
+	struct pattern module;
 	char *views[RULE_VIEWS_MAX + 1];
 	struct stack_pattern *stacks, *excepts;
 	u32 nstacks, nexcepts;

@@ -91,13 +91,23 @@ static void put_sites(FILE *out, const struct finding *f)
 	}
 }
 
-/* The rows that all stacks share say little: but for the last ones they are left out. */
-static char *where_stacks_part(char *tree)
+/* "  100.00    NAME:LINE  [module]" */
+static bool is_row_of(const char *row, const char *name)
+{
+	const char *at = strstr(row, name), *end = strchr(row, '\n');
+
+	return at && at > row && at[-1] == ' ' && (!end || at < end) && strchr(" :\n", at[strlen(name)]);
+}
+
+/* Rows that all stacks share say little: but for the last ones, and those from this function on, they are left out. */
+static char *where_stacks_part(char *tree, const char *function)
 {
 	char *rows[TRUNK_SHOWN] = {0}, *at = tree;
 
 	for (u32 n = 0; (at = strchr(at, '\n')); n++) {
 		at++;
+		if (is_row_of(at, function))
+			return at;
 		if (strncmp(at, " 100.00", 7) != 0 && rows[0])
 			break;
 		if (!strncmp(at, " 100.00", 7))
@@ -134,7 +144,8 @@ static struct error *put_stacks(FILE *out, const struct finding *f)
 	fclose(tree);
 	if (!err && text) {
 		fputs("\n```\n", out);
-		for (at = where_stacks_part(text); (line = strsep(&at, "\n")) && n < STACKS_LINES; n++)
+		for (at = where_stacks_part(text, f->nsites ? f->site[0].function : "");
+		        (line = strsep(&at, "\n")) && n < STACKS_LINES; n++)
 			if (*line)
 				fprintf(out, "%s\n", line);
 		fputs("```\n", out);

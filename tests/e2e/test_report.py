@@ -116,6 +116,19 @@ def test_what_a_finding_replaces_is_not_healthy():
     assert praised == [False, True], healthy
 
 
+def test_servers_that_are_not_there_are_not_praised():
+    of_servers = [json.loads(report(os.path.join(FIXTURES, rule, "near"), "-f", "json").stdout)["healthy"]
+                  for rule in ("redis-keys", "python-xml-parsed")]
+    praised = ["No command of Redis visits many elements." in texts for texts in of_servers]
+    assert praised == [True, False], of_servers
+
+
+def test_what_is_seen_is_said_once():
+    """Of two rules of which there is too little, the one that says more."""
+    seen = json.loads(report(os.path.join(FIXTURES, "sleep-in-request", "near"), "-f", "json").stdout)["seen"]
+    assert len([text for text in seen if "sleep on purpose" in text]) < 2, seen
+
+
 def test_exit_code_is_the_verdict():
     assert report(os.path.join(FIXTURES, "python-gil", "planted"), "-f", "json").returncode == PROBLEMS
     assert report(os.path.join(FIXTURES, "idle", "planted"), "-f", "json").returncode == 0
@@ -206,6 +219,7 @@ def test_rules_of_ones_own():
                                       (3, '\tstack "[" leaf', "regular expression"),
                                       (3, '\tstack nokind"x"', "a kind of frames"),
                                       (3, '\tstack "x', "closing quote"),
+                                      (3, "\tmodule x", "a quoted regular expression"),
                                       (4, "\tseverity awful", "problem, waste or remark")):
             lines = RULE.splitlines()
             lines.insert(line - 1, wrong)
