@@ -13,18 +13,15 @@
 #include "sample.skel.h"
 #include "unwind/process/view.h"
 
-#define THREADS     4096
-#define STEER_NS    100000000ull
-#define IDLE_STACKS 50   /* in that time: so few that the interval may be smaller */
-#define SHARE       0.25 /* of --max-cpu */
-#define COUNTS      8192 /* stacks of a window */
+#define THREADS 4096
+#define SHARE   0.25 /* of --max-cpu */
+#define COUNTS  8192 /* stacks of a window */
 
 struct alloc {
 	const struct event_host *host;
 	const struct alloc_options *options;
 	struct alloc_windows *windows;
 	struct alloc_places *places;
-	u64 steered_ns, taken;
 	bool started, warned;
 	struct alloc_summary summary;
 };
@@ -91,6 +88,7 @@ static struct error *create(const struct event_host *host, void **ret)
 	a->options = host->options->of_event;
 	windows.interval = a->options->interval;
 	windows.share = host->options->cpu_percent / 100 * SHARE;
+	windows.cpu_least = ALLOC_CPU_LEAST;
 	err = alloc_windows_create(&windows, &a->windows);
 	if (!err)
 		err = alloc_places_create(&places, &a->places);
@@ -123,22 +121,6 @@ static void count(const struct alloc *a, struct alloc_counters *ret)
 	error_free(object_sum(o, object_skeleton(o)->maps.alloc_counted, (u64 *)ret, sizeof(*ret)));
 }
 
-/* Where few stacks come, they are to come by smaller blocks, too. */
-static void steer(struct alloc *a, u64 now)
-{
-	struct sample *skel = object_skeleton(a->host->object);
-	struct alloc_counters counters;
-
-	if (now - a->steered_ns < STEER_NS || skel->bss->alloc_window)
-		return;
-	count(a, &counters);
-	if (counters.taken - a->taken < IDLE_STACKS &&
-	        skel->data->alloc_interval / 2 >= alloc_interval_least(a->options))
-		skel->data->alloc_interval /= 2;
-	a->taken = counters.taken;
-	a->steered_ns = now;
-}
-
 static void warn(struct alloc *a)
 {
 	struct alloc_estimate e;
@@ -164,7 +146,7 @@ static struct error *poll(void *event, u64 now)
 	if (!err)
 		err = alloc_windows_place(a->windows);
 	warn(a);
-	steer(a, now);
+	alloc_places_steer(a->places, now);
 	return event_goes_on(a->host, err);
 }
 

@@ -23,6 +23,8 @@
 
 #define INNER_MOST 8192 /* calls that an allocator makes of itself */
 #define MOST       10   /* stacks in 10 ms, before the interval grows */
+#define STEER_NS   100000000ull
+#define IDLE       50 /* stacks in that time: so few that the interval may be smaller */
 #define FOUND_MAX  (4 * RUNTIME_ALLOCATORS_MAX)
 
 struct file {
@@ -55,6 +57,7 @@ struct alloc_places {
 	struct runtime_allocator found[FOUND_MAX]; /* of a view of a language, in the process that is looked at */
 	u32 nfound;
 	char text[256];
+	u64 steered_ns, taken; /* stacks, until then */
 };
 
 void alloc_places_prepare(struct sample *skel, u32 threads)
@@ -381,6 +384,22 @@ struct error *alloc_places_start(struct alloc_places *a, bool at_exec)
 	skel->data->alloc_interval = alloc_interval_least(options->of_event);
 	skel->bss->alloc_most = options->cpu_percent ? MOST : 0;
 	return NULL;
+}
+
+void alloc_places_steer(struct alloc_places *a, u64 now)
+{
+	struct object *o = a->options.host->object;
+	struct sample *skel = object_skeleton(o);
+	struct alloc_counters counters;
+
+	if (now - a->steered_ns < STEER_NS || skel->bss->alloc_window)
+		return;
+	error_free(object_sum(o, skel->maps.alloc_counted, (u64 *)&counters, sizeof(counters)));
+	if (counters.taken - a->taken < IDLE &&
+	        skel->data->alloc_interval / 2 >= alloc_interval_least(a->options.host->options->of_event))
+		skel->data->alloc_interval /= 2;
+	a->taken = counters.taken;
+	a->steered_ns = now;
 }
 
 const char *alloc_places_text(const struct alloc_places *a)

@@ -38,6 +38,8 @@ void alloc_places_destroy(struct alloc_places *a); /* NULL is fine */
 struct error *alloc_places_start(struct alloc_places *a, bool at_exec);
 /* Looks at targets that are new, or have other mappings than before. */
 struct error *alloc_places_look(struct alloc_places *a);
+/* Now and then: where few stacks come, they are to come by smaller blocks, too. */
+void alloc_places_steer(struct alloc_places *a, u64 now);
 /* An error that says why, if no target has an allocation function that is known. */
 struct error *alloc_places_check(const struct alloc_places *a);
 /* Places of runtimes that allocate, too, and are not seen (runtime_allocator_ops.find). */

@@ -53,7 +53,6 @@
 #define ALONE_SPARSE 4      /* and where they are not */
 #define KEPT         4096   /* windows that tell how slow code is behind a hit */
 #define GROUP_MAX    64     /* uprobes that are placed at once */
-#define CPU_LEAST    0.4    /* of a CPU: what uses less gets the budget of that, some 10,000 hits a second */
 
 struct group { /* places of a program in a file of a process */
 	u32 process;
@@ -477,7 +476,7 @@ static void spend(struct alloc_windows *w, struct look *now)
 	w->idle = cpu == 0;
 	w->cost += took;
 	w->cpu_rate += (cpu - w->cpu_rate * time) / fmax(MEMORY_NS, time);
-	w->budget = fmin(w->budget + w->options.share * fmax(cpu, CPU_LEAST * time) - took, CREDIT_NS);
+	w->budget = fmin(w->budget + w->options.share * fmax(cpu, w->options.cpu_least * time) - took, CREDIT_NS);
 	w->last = *now;
 }
 
@@ -607,7 +606,7 @@ static double random_part(void)
 /* Until a window is due: at a random moment of a period after which the budget allows one. */
 static void wait_for_window(struct alloc_windows *w)
 {
-	double rate = w->options.share * fmax(w->cpu_rate, CPU_LEAST), ns;
+	double rate = w->options.share * fmax(w->cpu_rate, w->options.cpu_least), ns;
 	double want = fmax(rate * PERIOD_MS * A_MS, LEAST_NS);
 
 	ns = fmin(fmax((want - w->budget) / rate, PERIOD_MS * (double)A_MS), PERIOD_MAX * (double)A_MS);
@@ -622,7 +621,8 @@ static bool is_over(struct alloc_windows *w, const struct look *now)
 		return w->budget < 0;
 	if (cost(w, &w->opened, now) >= w->allotted / (w->alone ? 4 : counts_nothing(w) ? 2 : 1))
 		return true;
-	return now->at - w->opened.at >= WINDOW_MS * A_MS && w->budget < CREDIT_NS * 0.9;
+	return now->at - w->opened.at >= WINDOW_MS * A_MS &&
+	       (w->budget < CREDIT_NS * 0.9 || (w->options.open && !w->following));
 }
 
 static u64 until_look(const struct alloc_windows *w)

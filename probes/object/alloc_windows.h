@@ -24,10 +24,13 @@
 struct alloc_windows;
 struct bpf_program;
 
+#define ALLOC_CPU_LEAST 0.4 /* some 10,000 hits a second */
+
 struct alloc_windows_options {
 	const struct event_host *host;
-	double share;    /* of the targets' CPU time; 0: uprobes always stay */
-	double interval; /* at least: of stacks, in bytes */
+	double share;     /* of the targets' CPU time; 0: uprobes always stay */
+	double cpu_least; /* of a CPU: what uses less gets the budget of that */
+	double interval;  /* at least: of stacks, in bytes */
 	/*
 	 * Each second window is for places that are "following", too: blocks are followed there, but nothing is
 	 * counted, as hits are so dense that progress is hardly known. open(): one begins. It ends with a tail, in

@@ -26,13 +26,14 @@
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
 
-#define THREADS  16384
-#define BLOCKS   (1u << 20)
-#define STACKS   16384
-#define POINT_NS 500000000ull
-#define COUNTS   8192 /* stacks of a window */
-#define SHARE    0.25 /* of --max-cpu */
-#define WATCHES  10   /* that follow each other in a register, in a run of a known length */
+#define THREADS   16384
+#define BLOCKS    (1u << 20)
+#define STACKS    16384
+#define POINT_NS  500000000ull
+#define COUNTS    8192 /* stacks of a window */
+#define SHARE     0.25 /* of --max-cpu */
+#define CPU_LEAST 1    /* with it some thousand calls a second are all followed */
+#define WATCHES   10   /* that follow each other in a register, in a run of a known length */
 
 struct leak {
 	const struct event_host *host;
@@ -141,6 +142,7 @@ static struct error *create(const struct event_host *host, void **ret)
 	        .host = host, .place = place, .place_return = place_return, .allocator = allocator, .ctx = l};
 	struct alloc_windows_options windows = {.host = host,
 	        .share = host->options->cpu_percent / 100 * SHARE,
+	        .cpu_least = CPU_LEAST,
 	        .open = open_window,
 	        .close = close_window,
 	        .ctx = l};
@@ -222,6 +224,7 @@ static struct error *poll(void *event, u64 now)
 	if (!err)
 		err = alloc_windows_place(l->windows);
 	begin_windows(l);
+	alloc_places_steer(l->places, now);
 	if (l->started)
 		leak_heap_look(l->heap, l->host->targets, now - l->stacks.began_ns);
 	if (now - l->point_ns >= l->step_ns)

@@ -81,8 +81,9 @@ struct leak_summary { /* sampler_stats.of_event */
 	double grows_low, grows_high; /* all together, in bytes a minute: the interval */
 	bool in_windows;              /* not all calls were seen */
 	u64 cut;                      /* in windows: blocks that were not seen any more when one ended */
+	u64 looked_at;                /* others that were looked at again (leak_again.h) */
 	u64 registers;                /* blocks that debug registers watched, */
-	u64 outlived;                 /* of them, those that were still there watch_s later */
+	u64 outlived;                 /* of them, those that were still there when they were let go */
 	double watch_s;
 	u64 traps;
 	const char *no_registers; /* why not; NULL: they were used */

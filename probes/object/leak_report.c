@@ -18,18 +18,22 @@
 #define HEAP_UNSURE  0.1  /* of what the heap says: it is read while it changes, and at other moments than yrt's */
 #define STEADY       0.75 /* of the rate over all, that a leak still has in the second half */
 
+#define LONG   0.25 /* of the run, that blocks are looked at again for, */
+#define ENOUGH 3    /* if so many are */
+
 #define DOUBTFUL 3 /* times as much outlives, of stacks of a size, as there is more of it: not all leak */
 
 struct judged {
 	struct leak_site *site;
 	struct leak_growth growth;
-	struct leak_life life;        /* in windows, as the next */
+	struct leak_life life;        /* in windows, as the next two: */
+	double age_s;                 /* that blocks outlived, as it seems; for some it is proven */
 	struct leak_heap_growth heap; /* of blocks of its size */
 	u64 seen, blocks, bytes;
 	bool in_doubt; /* it leaks, or another one of its size does */
 };
 
-static void describe_windows(const struct leak_summary *s, const struct judged *j, char *text, size_t size)
+static void describe_windows(const struct judged *j, char *text, size_t size)
 {
 	char low[32], high[32];
 
@@ -41,17 +45,17 @@ static void describe_windows(const struct leak_summary *s, const struct judged *
 		        loss_amount(j->growth.low, low), loss_amount(j->growth.high, high));
 		break;
 	case LEAK_LONG:
-		snprintf(text, size, "[outlived %.1f s; others were freed late]", s->watch_s);
+		snprintf(text, size, "[outlived %.1f s; others were freed late]", j->age_s);
 		break;
 	case LEAK_ENDED:
-		snprintf(text, size, "[outlived %.1f s; memory of its size does not grow so]", s->watch_s);
+		snprintf(text, size, "[outlived %.1f s; memory of its size does not grow so]", j->age_s);
 		break;
 	case LEAK_SHORT:
 		snprintf(text, size, "[outlived %.3g ms: not watched for longer]",
 		        (double)leak_age_begin(j->life.reached) / 1e6);
 		break;
 	default:
-		snprintf(text, size, "[outlived %.1f s: too few to tell]", s->watch_s);
+		snprintf(text, size, "[outlived %.1f s: too few to tell]", j->age_s);
 	}
 }
 
@@ -72,7 +76,7 @@ void leak_describe(const struct leak_growth *growth, char *text, size_t size)
 static void describe(const struct leak_summary *s, const struct judged *j, char *text, size_t size)
 {
 	if (s->in_windows)
-		describe_windows(s, j, text, size);
+		describe_windows(j, text, size);
 	else
 		leak_describe(&j->growth, text, size);
 }
@@ -114,18 +118,45 @@ static void see_growth(const struct leak_site *site, struct leak_heap *heap, con
 	w->least = fmax(GROWN_BLOCKS * (double)site->watch.most, growth->in_use / GROWN_PART);
 }
 
+/*
+ * Up to the longest age that says something. Not all that seemed to be there were so when they had registers: that part
+ * of the others is none, either.
+ */
+static void see_life(const struct leak_site *site, const struct leak_summary *s, double run_s, struct judged *ret)
+{
+	u32 died[LEAK_AGES];
+	double true_part;
+
+	for (u32 i = 0; i < LEAK_AGES; i++)
+		died[i] = site->all.died[i] + site->watch.died[i];
+	ret->age_s = run_s * LONG;
+	leak_life(died, site->watch.cut, (u64)(ret->age_s * 1e9), &ret->life);
+	if (!ret->life.known || ret->life.outlived < ENOUGH) {
+		ret->age_s = s->watch_s;
+		leak_life(died, site->watch.cut, (u64)(ret->age_s * 1e9), &ret->life);
+	}
+	if (!site->watch.late)
+		return;
+	true_part = (double)site->watch.outlived / (site->watch.outlived + site->watch.late);
+	ret->life.part *= true_part;
+	ret->life.low *= true_part;
+	ret->life.high *= true_part;
+}
+
 static void judge_windows(
         struct leak_site *site, struct leak_heap *heap, const struct leak_summary *s, double run_s, struct judged *ret)
 {
 	const struct alloc_estimate *e = &s->estimate;
 	struct leak_windows w = {.life = &ret->life,
+	        .stayed = site->watch.outlived,
+	        .gone = site->watch.late,
 	        .bytes = site->bytes_made,
 	        .below = e->bytes > 0 ? e->bytes_low / e->bytes : 1,
 	        .above = e->bytes > 0 ? e->bytes_high / e->bytes : 1};
 	double part;
 
 	*ret = (struct judged){.site = site};
-	leak_life(site->all.died, site->watch.cut, (u64)(s->watch_s * 1e9), &ret->life);
+	see_life(site, s, run_s, ret);
 	see_growth(site, heap, s, run_s, &w, &ret->heap);
 	ret->growth = leak_judge_windows(&w, run_s);
 	if (ret->growth.verdict == LEAK_IN_USE)
@@ -212,6 +243,7 @@ static void add_site(struct leak_site *to, const struct leak_site *from)
 	for (u32 i = 0; i < LEAK_AGES; i++) {
 		to->all.died[i] += from->all.died[i];
 		to->watch.cut[i] += from->watch.cut[i];
+		to->watch.died[i] += from->watch.died[i];
 	}
 	to->all.made += from->all.made;
 	to->all.made_bytes += from->all.made_bytes;
@@ -222,6 +254,8 @@ static void add_site(struct leak_site *to, const struct leak_site *from)
 	to->bytes_made += from->bytes_made;
 	to->calls_made += from->calls_made;
 	to->watch.watched += from->watch.watched;
+	to->watch.outlived += from->watch.outlived;
+	to->watch.late += from->watch.late;
 	to->watch.in_heap |= from->watch.in_heap;
 	if (from->watch.hash && (!to->watch.hash || from->watch.least < to->watch.least))
 		to->watch.least = from->watch.least;
@@ -292,11 +326,9 @@ static void print_one(FILE *out, const struct profile *p, const struct leak_summ
 	describe(s, j, text, sizeof(text));
 	if (s->in_windows) {
 		fprintf(out,
-		        "  %s: about %s in %lu of %.0f blocks; %lu were seen to outlive %.1f s (debug registers "
-		        "watched "
-		        "%u)\n    ",
-		        text, loss_amount((double)j->bytes, bytes), j->blocks, j->site->calls_made, j->life.outlived,
-		        s->watch_s, j->site->watch.watched);
+		        "  %s: about %s in %lu of %.0f blocks; debug registers watched %u: %u were still there\n    ",
+		        text, loss_amount((double)j->bytes, bytes), j->blocks, j->site->calls_made,
+		        j->site->watch.watched, j->site->watch.outlived);
 		leak_print_stack(out, p, j->site->node);
 		return;
 	}
@@ -336,7 +368,7 @@ struct error *leak_report(struct leak_stacks *stacks, struct leak_heap *heap, st
 			judge_windows(&stacks->of[i], heap, s, (double)(now - stacks->began_ns) / 1e9, &all[n]);
 		else
 			judge(stacks, &stacks->of[i], now, &all[n]);
-		s->outlived += all[n].life.outlived;
+		s->outlived += stacks->of[i].watch.outlived;
 		if (!all[n].seen)
 			continue;
 		s->grows += all[n++].growth.verdict == LEAK_GROWS;

@@ -17,9 +17,18 @@ static bool is_more(double a, double b)
 	return a > EVEN * b && a - b > CHANCE * sqrt(a + b);
 }
 
+/* Blocks that were chosen with other weights than before are not as many as the others of what they stand for. */
+static double seen_of(const struct leak_left *left, u32 third)
+{
+	double seen = (double)(left->seen[0] + left->seen[1] + left->seen[2]);
+	double bytes = left->bytes[0] + left->bytes[1] + left->bytes[2];
+
+	return bytes > 0 ? left->bytes[third] / bytes * seen : (double)left->seen[third];
+}
+
 struct leak_growth leak_judge(const struct leak_left *left, double run_s)
 {
-	double first = (double)left->seen[0], middle = (double)left->seen[1], last = (double)left->seen[2];
+	double first = seen_of(left, 0), middle = seen_of(left, 1), last = seen_of(left, 2);
 	double old = first + middle, rate;
 
 	if (old + last < LEAST)
@@ -42,10 +51,10 @@ struct leak_growth leak_judge_windows(const struct leak_windows *w, double run_s
 		ret.verdict = LEAK_SHORT;
 	else if (!w->life->outlived)
 		ret.verdict = LEAK_IN_USE;
-	else if (w->life->outlived < OUTLIVED)
-		ret.verdict = LEAK_FEW;
-	else if (w->life->outlived < LATE * w->life->died)
+	else if (w->life->outlived < LATE * w->life->died || w->stayed < LATE * w->gone)
 		ret.verdict = LEAK_LONG;
+	else if (w->stayed < OUTLIVED)
+		ret.verdict = LEAK_FEW;
 	else if (w->has_heap && (w->late < w->least || w->late * SLOWER < w->early ||
 	                                w->late * EXPLAINS < w->bytes * w->life->low / 2))
 		ret.verdict = LEAK_ENDED;

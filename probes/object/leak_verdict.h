@@ -8,9 +8,9 @@
  * use, and freed later. With n blocks left of those two the growth has the standard error 1/sqrt(n).
  *
  * Where calls were seen in windows only, a stack leaks if blocks of it were still there when debug registers had
- * watched them for long, next to none was freed late, and memory in use of their size has grown in the second half of
- * the run, too, by as much as that explains. The last tells a leak from what is as long-lived but does not grow: a
- * cache that is full.
+ * watched them for long, next to none was freed late, be it seen by these or when it was looked at again, and memory in
+ * use of their size has grown in the second half of the run, too, by as much as that explains. The last tells a leak
+ * from what is as long-lived but does not grow: a cache that is full.
  */
 #ifndef YRT_LEAK_VERDICT_H
 #define YRT_LEAK_VERDICT_H
@@ -42,6 +42,7 @@ struct leak_growth leak_judge(const struct leak_left *left, double run_s);
 
 struct leak_windows {                 /* of a stack, as windows and debug registers say */
 	const struct leak_life *life; /* up to the age that blocks were watched */
+	u32 stayed, gone;             /* blocks that had registers late: there still, freed */
 	double bytes;                 /* that it made in the run, as windows say; */
 	double below, above;          /* 95 % confidence interval of bytes, as factors of it */
 	bool has_heap;                /* it is known how memory in use of its size has grown: */

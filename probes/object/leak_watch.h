@@ -2,17 +2,20 @@
 /*
  * Debug registers on blocks, so that their end is seen without a uprobe on free().
  *
- * When a window ends, some of the blocks that it saw made and not freed are chosen: of stacks that could explain most,
- * the oldest, since most blocks live for a moment only. While free() is still probed, a debug register of all threads
- * is set on the first word of each, which free() writes: glibc's link of caches, fast bins and the unsorted list (from
- * 2.26 on; malloc/malloc.c), mimalloc's and gperftools' link. A write counts if the allocator's code made it. From then
- * on nothing is probed.
+ * What is left of a window's blocks when it ends is looked at again and again, by what it holds (leak_again.h). Of
+ * those that seem to be there still after a while a debug register of all threads is set on the first word, which
+ * free() writes: glibc's link of caches, fast bins and the unsorted list (from 2.26 on; malloc/malloc.c), mimalloc's
+ * and gperftools' link. A write counts if the allocator's code made it. What is there still after some time more has
+ * outlived: stacks are blamed for such blocks alone. Of a stack whose blocks change, registers are set at the end of
+ * the window, while free() is still probed, on the oldest, since most blocks live for a moment only.
  *
  * A block of glibc's that lies behind a free one may be joined with that, and next to the top with the top: then not
  * its first word is written, but its header, or none at all. So a second register watches the header. Blocks whose
  * header says that what lies before them is free (PREV_INUSE is 0) are not watched, or not any more.
  *
- * jemalloc and musl write nothing into a block that is freed, nor does munmap(): such blocks are only known in windows.
+ * jemalloc and musl write nothing into a block that is freed: there any write to the word, which a new owner makes,
+ * ends the watch as if the block had been freed. One that nobody writes to or that nobody gets again looks as if it
+ * were there: whether memory of that size grows tells the rest.
  * Each trap costs the target 1 us or, in some virtual machines, 20: a block whose word the program writes often is let
  * go at once.
  */
@@ -29,13 +32,16 @@ struct object;
 
 struct leak_seen { /* of a stack, in user space */
 	u64 hash;
-	double left;        /* bytes of blocks that were there when windows ended */
-	u64 least, most;    /* sizes of blocks */
-	bool in_heap;       /* of an allocator whose heap can be read */
-	u32 watched;        /* by debug registers, */
-	u32 outlived;       /* of them still there when they were let go */
-	u32 busy;           /* of them let go, since the program writes there */
-	u32 cut[LEAK_AGES]; /* blocks that were not seen any more from some age on */
+	double left;         /* bytes of blocks that were there when windows ended */
+	u64 least, most;     /* sizes of blocks */
+	bool in_heap;        /* of an allocator whose heap can be read */
+	u32 watched;         /* by debug registers, */
+	u32 outlived;        /* of them still there when they were let go, */
+	u32 late;            /* and of them freed, that were chosen when they were old */
+	u32 busy;            /* of them let go, since the program writes there */
+	u32 again;           /* that are looked at again, and are old enough for a register */
+	u32 cut[LEAK_AGES];  /* blocks that were not seen any more from some age on */
+	u32 died[LEAK_AGES]; /* that were freed between two looks */
 };
 
 /* watch_ns: for so long a block is watched at most; 0: an eighth of the run so far. */

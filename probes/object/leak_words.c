@@ -19,9 +19,10 @@ static void head(FILE *out, const struct sampler_stats *st)
 
 	fprintf(out, "watched %lu blocks: %lu freed, ", s->counters.watched, s->counters.freed);
 	if (s->in_windows)
-		fprintf(out, "%lu seen in a window only, %lu by debug registers; %lu outlived %.1f s; about %.3g",
-		        s->cut > s->registers ? s->cut - s->registers : 0, s->registers, s->outlived, s->watch_s,
-		        s->estimate.calls);
+		fprintf(out,
+		        "%lu seen in a window only, %lu looked at again, %lu by debug registers; %lu outlived; about "
+		        "%.3g",
+		        s->cut, s->looked_at, s->registers, s->outlived, s->estimate.calls);
 	else
 		fprintf(out, "%lu not; %lu", s->left, s->calls);
 	fprintf(out, " calls in %.1f s", st->duration_s);
@@ -36,7 +37,7 @@ static void losses(FILE *out, const struct sampler_stats *st)
 
 	if (s->counters.full)
 		fprintf(out, ", no room to watch %lu blocks", s->counters.full);
-	if (s->counters.left)
+	if (s->counters.left && !s->in_windows)
 		fprintf(out, ", %lu blocks were freed by what yrt does not know", s->counters.left);
 }
 
@@ -146,16 +147,17 @@ static json_t *to_json(const struct sampler_stats *st)
 {
 	const struct leak_summary *s = st->of_event;
 
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:o, s:o, s:I, s:I, s:I, s:f, "
-	                 "s:f, s:f}",
+	return json_pack(
+	        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:o, s:o, s:I, s:I, s:I, s:I, s:f, "
+	        "s:f, s:f}",
 	        "calls", (json_int_t)s->calls, "bytes", (json_int_t)s->bytes, "watched",
 	        (json_int_t)s->counters.watched, "freed", (json_int_t)s->counters.freed, "left", (json_int_t)s->left,
 	        "left_bytes", (json_int_t)s->left_bytes, "failed", (json_int_t)s->counters.failed, "no_room",
 	        (json_int_t)s->counters.full, "not_freed_by_free", (json_int_t)s->counters.left, "growing_stacks",
 	        (json_int_t)s->grows, "from", s->from, "in_windows", (int)s->in_windows, "curve", leak_curve_json(s),
-	        "heap", heap_json(s), "in_a_window", (json_int_t)s->cut, "in_registers", (json_int_t)s->registers,
-	        "outlived", (json_int_t)s->outlived, "watched_s", s->watch_s, "growth_low", s->grows_low, "growth_high",
-	        s->grows_high);
+	        "heap", heap_json(s), "in_a_window", (json_int_t)s->cut, "looked_at_again", (json_int_t)s->looked_at,
+	        "in_registers", (json_int_t)s->registers, "outlived", (json_int_t)s->outlived, "watched_s", s->watch_s,
+	        "growth_low", s->grows_low, "growth_high", s->grows_high);
 }
 
 const struct event_words leak_words = {

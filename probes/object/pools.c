@@ -72,7 +72,8 @@ static void destroy(void *event)
 static struct error *create(const struct event_host *host, void **ret)
 {
 	struct pools *p = calloc(1, sizeof(*p));
-	struct alloc_windows_options windows = {.host = host, .share = host->options->cpu_percent / 100 * SHARE};
+	struct alloc_windows_options windows = {
+	        .host = host, .share = host->options->cpu_percent / 100 * SHARE, .cpu_least = ALLOC_CPU_LEAST};
 	struct error *err;
 
 	if (!p)

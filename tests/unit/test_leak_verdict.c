@@ -42,6 +42,14 @@ static void test_interval(void **state)
 	assert_true(g.low >= 0 && g.low < 100 && g.high > 1000);
 }
 
+/* Where the middle third's blocks were chosen more rarely, each stands for more. */
+static void test_weights(void **state)
+{
+	struct leak_left left = {.seen = {160, 10, 10}, .bytes = {16000, 16000, 16000}};
+
+	assert_int_equal(leak_judge(&left, 60).verdict, LEAK_GROWS);
+}
+
 /* Slots of time become longer with the run; no block is lost by that. */
 static void test_slots(void **state)
 {
@@ -117,14 +125,25 @@ static void test_life_cut(void **state)
 	assert_int_equal(life.reached, leak_age(MS));
 }
 
-static enum leak_verdict judged(u64 outlived, u64 died, double early, double late)
+static enum leak_verdict judged_with(u64 outlived, u64 died, double early, double late, u32 stayed, u32 gone)
 {
 	struct leak_life life = {
 	        .part = 0.01, .low = 0.005, .high = 0.02, .known = true, .outlived = outlived, .died = died};
-	struct leak_windows w = {
-	        .life = &life, .bytes = 1e6, .has_heap = true, .early = early, .late = late, .least = 100};
+	struct leak_windows w = {.life = &life,
+	        .stayed = stayed,
+	        .gone = gone,
+	        .bytes = 1e6,
+	        .has_heap = true,
+	        .early = early,
+	        .late = late,
+	        .least = 100};
 
 	return leak_judge_windows(&w, 60).verdict;
+}
+
+static enum leak_verdict judged(u64 outlived, u64 died, double early, double late)
+{
+	return judged_with(outlived, died, early, late, (u32)outlived, 0);
 }
 
 static void test_windows(void **state)
@@ -135,14 +154,17 @@ static void test_windows(void **state)
 	assert_int_equal(judged(10, 10, 5000, 5000), LEAK_LONG);
 	assert_int_equal(judged(10, 0, 5000, 500), LEAK_ENDED); /* a cache that is full */
 	assert_int_equal(judged(10, 0, 0, 50), LEAK_ENDED);
-	assert_int_equal(judged(10, 0, 500, 500), LEAK_ENDED); /* it would have to grow by 2,500 */
+	assert_int_equal(judged(10, 0, 500, 500), LEAK_ENDED);             /* it would have to grow by 2,500 */
+	assert_int_equal(judged_with(100, 0, 5000, 5000, 2, 0), LEAK_FEW); /* the others seem to be there */
+	assert_int_equal(judged_with(100, 0, 5000, 5000, 0, 1), LEAK_LONG);
+	assert_int_equal(judged_with(100, 0, 5000, 5000, 4, 2), LEAK_LONG);
 }
 
 /* What windows know of totals widens what is known of lives. */
 static void test_windows_interval(void **state)
 {
 	struct leak_life life = {.part = 0.01, .low = 0.005, .high = 0.02, .known = true, .outlived = 10};
-	struct leak_windows w = {.life = &life, .bytes = 1e6, .below = 0.5, .above = 2};
+	struct leak_windows w = {.life = &life, .stayed = 10, .bytes = 1e6, .below = 0.5, .above = 2};
 	struct leak_growth g = leak_judge_windows(&w, 60);
 
 	assert_int_equal(g.verdict, LEAK_GROWS);
@@ -154,7 +176,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_ages), cmocka_unit_test(test_life),
 	        cmocka_unit_test(test_life_cut), cmocka_unit_test(test_windows),
 	        cmocka_unit_test(test_windows_interval), cmocka_unit_test(test_verdicts),
-	        cmocka_unit_test(test_interval), cmocka_unit_test(test_slots)};
+	        cmocka_unit_test(test_interval), cmocka_unit_test(test_weights), cmocka_unit_test(test_slots)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
