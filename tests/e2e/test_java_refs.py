@@ -81,7 +81,10 @@ def check_threads(pid):
     assert set(slow) == {("(threads)", "waiter", "(stack)", "?keeps$Slow")}, slow
     ways = {p for p in local if p[:2] == ("(threads)", "waiter")}
     assert ways == {("(threads)", "waiter", ".threadLocals: java.lang.ThreadLocal$ThreadLocalMap",
-                     "{}: keeps$Local")}, local
+                     "keeps.local: keeps$Local")}, local
+    pooled = tree(pid, "--to", "keeps$Pooled")
+    assert set(pooled) == {("(threads)", "idle-* (3 threads)", ".threadLocals: java.lang.ThreadLocal$ThreadLocalMap",
+                            "keeps.pooled: keeps$Pooled")}, pooled
 
 
 def test_trees():

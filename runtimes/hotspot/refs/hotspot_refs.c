@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hotspot_refs_internal.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +9,8 @@
 
 #define PIECE         (1u << 16) /* of an array that is read at once */
 #define FIRST_LOADERS 64         /* among which one has classes */
-#define FIRST_MAX     256        /* bytes of a ClassLoaderData of JDK 8 */
+#define LABEL_BYTES   512
+#define FIRST_MAX     256 /* bytes of a ClassLoaderData of JDK 8 */
 
 u64 hotspot_refs_word(struct hotspot_refs *r, u64 addr)
 {
@@ -37,14 +39,47 @@ static u32 reference_size(const struct hotspot_refs *r)
 	return r->view->oops == OOP_NARROW ? 4 : 8;
 }
 
-static bool give_words(struct hotspot_refs *r, u64 addr, const struct refs_words *words)
+/* entry: the label of what is an entry of a map. */
+static bool give_words(struct hotspot_refs *r, u64 addr, const struct refs_words *words, u32 entry)
 {
 	u32 end = words->n ? words->items[words->n - 1].at + reference_size(r) : 0;
 	const u8 *bytes = end ? heap_bytes(r->h, addr, end) : NULL;
 
-	for (u32 i = 0; bytes && i < words->n; i++)
-		heap_ref(r->h, words->items[i].label, decode(r->view, bytes + words->items[i].at));
+	for (u32 i = 0; bytes && i < words->n; i++) {
+		u32 label = words->items[i].label;
+
+		heap_ref(r->h, label == HEAP_ENTRY ? entry : label, decode(r->view, bytes + words->items[i].at));
+	}
 	return !end || bytes;
+}
+
+/* The static fields of a class, in its java.lang.Class. What is in a ThreadLocal of one is called by it. */
+static bool give_statics(struct hotspot_refs *r, u64 addr, struct refs_class *c)
+{
+	const struct refs_words *words = hotspot_refs_statics(r, c);
+	char text[LABEL_BYTES];
+	const u8 *bytes;
+
+	for (u32 i = 0; i < words->n; i++) {
+		bytes = words->items[i].thread_local ? heap_bytes(r->h, addr + words->items[i].at, reference_size(r))
+		                                     : NULL;
+		if (!bytes)
+			continue;
+		snprintf(text, sizeof(text), "%s%s", heap_type_name(r->h, c->type),
+		        heap_label_text(r->h, words->items[i].label));
+		error_free(
+		        table_put(&r->thread_locals, hotspot_refs_key(decode(r->view, bytes)), heap_label(r->h, text)));
+	}
+	return give_words(r, addr, words, HEAP_ENTRY);
+}
+
+/* What a value of a thread is called: the static field that has its ThreadLocal. */
+static u32 entry_label(struct hotspot_refs *r, const struct refs_class *c, u64 addr)
+{
+	const u8 *bytes = c->referent ? heap_bytes(r->h, addr + c->referent, reference_size(r)) : NULL;
+	const u64 *label = bytes ? table_get(&r->thread_locals, hotspot_refs_key(decode(r->view, bytes))) : NULL;
+
+	return label ? (u32)*label : HEAP_ENTRY;
 }
 
 static bool give_items(struct hotspot_refs *r, const struct refs_class *c, u64 addr, u64 size)
@@ -71,7 +106,7 @@ static bool give_class(struct hotspot_refs *r, u64 addr)
 	if (!c || c->kind == REFS_NONE || c->kind == REFS_OBJECTS)
 		return true;
 	heap_ref(r->h, r->labels.constants, hotspot_refs_constants(r, c));
-	return give_words(r, addr, hotspot_refs_statics(r, c));
+	return give_statics(r, addr, c);
 }
 
 static bool give_loaded(void *ctx, struct refs_class *c)
@@ -99,7 +134,7 @@ static bool give(struct hotspot_refs *r, const struct refs_class *c, u64 addr, u
 		heap_ref(r->h, c->named, c->mirror);
 	if (c->kind == REFS_OBJECTS)
 		return give_items(r, c, addr, size);
-	ret = give_words(r, addr, &c->words);
+	ret = give_words(r, addr, &c->words, entry_label(r, c, addr));
 	if (c->kind == REFS_CLASS)
 		ret &= give_class(r, addr);
 	if (c->kind == REFS_CHUNK)
@@ -416,5 +451,6 @@ void hotspot_refs_destroy(struct hotspot_refs *r)
 	hotspot_spaces_free(&r->unfilled);
 	table_free(&r->class_at);
 	table_free(&r->loader_at);
+	table_free(&r->thread_locals);
 	free(r);
 }

@@ -28,7 +28,7 @@ static struct error *add_word(struct refs_words *words, u32 at, u32 label)
 	struct error *err = grow(&words->items, words->n, sizeof(*words->items));
 
 	if (!err)
-		words->items[words->n++] = (struct refs_word){at, label};
+		words->items[words->n++] = (struct refs_word){.at = at, .label = label};
 	return err;
 }
 
@@ -109,10 +109,16 @@ static u32 label_of(struct hotspot_refs *r, const char *class, const char *field
 	return heap_label(r->h, text) | label;
 }
 
+static bool is_thread_local(const char *signature)
+{
+	return !strcmp(signature, "Ljava/lang/ThreadLocal;") ||
+	       !strcmp(signature, "Ljava/lang/InheritableThreadLocal;");
+}
+
 static bool name_field(void *ctx, const struct hotspot_declared *f)
 {
 	struct naming *n = ctx;
-	char signature[2] = "", name[256];
+	char signature[48] = "", name[256];
 	struct refs_word key = {.at = f->offset}, *word;
 
 	if (f->is_static != n->statics ||
@@ -123,6 +129,8 @@ static bool name_field(void *ctx, const struct hotspot_declared *f)
 	if (n->statics) {
 		if (f->offset >= 8 && f->offset < HEAP_BYTES_MAX - 8 && n->words->n < WORDS_MAX)
 			n->err = add_word(n->words, f->offset, label_of(n->r, n->class, name));
+		if (!n->err && n->words->n)
+			n->words->items[n->words->n - 1].thread_local |= is_thread_local(signature);
 		return !n->err;
 	}
 	word = n->words->n ? bsearch(&key, n->words->items, n->words->n, sizeof(key), by_place) : NULL;
@@ -232,6 +240,8 @@ static struct error *fill(struct hotspot_refs *r, struct refs_class *c, const ch
 	if (c->kind == REFS_OBJECTS || c->kind == REFS_NONE)
 		return NULL;
 	c->is_loader = hotspot_super_named(r->view, r->m, c->klass, "java/lang/ClassLoader");
+	if (!strcmp(name, "java/lang/ThreadLocal$ThreadLocalMap$Entry"))
+		hotspot_inherited_field(r->view, r->m, c->klass, "referent", "Ljava/lang/Object;", &c->referent);
 	err = read_oop_map(r, c);
 	if (!err)
 		err = name_words(r, c);

@@ -18,6 +18,7 @@
 /* A word of an object, or a static field's of a java.lang.Class. */
 struct refs_word {
 	u32 at, label;
+	bool thread_local; /* a static field, declared as a ThreadLocal */
 };
 
 struct refs_words {
@@ -34,6 +35,7 @@ struct refs_class {
 	u32 size;    /* of an instance, or of an array's header */
 	bool mortal; /* its loader may be unloaded, and is not as long as there is an object */
 	bool statics_read, is_loader;
+	u32 referent; /* of the entry of a thread's ThreadLocals: where its ThreadLocal is; else 0 */
 	enum refs_kind kind;
 	struct refs_words words, statics;
 	u64 mirror; /* address of its java.lang.Class; 0: not known */
@@ -64,6 +66,7 @@ struct hotspot_refs {
 	u32 unknown;                            /* looked for, and none */
 	struct table class_at;                  /* from a Klass to its number + 1; 0: it is none */
 	struct table loader_at;                 /* from a loader's object to its ClassLoaderData */
+	struct table thread_locals;             /* from a ThreadLocal to the label of the static field that has it */
 	struct hotspot_spaces spaces, unfilled; /* the heap; in it buffers of threads. In order of address */
 	struct {
 		u32 constants, referent;

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Roots: classes of loaders that stay, threads with their stacks, JNI references. */
+#include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cleanup.h"
 #include "hotspot_refs_internal.h"
+#include "search.h"
 
-#define LOADERS_MAX  (1u << 20)
-#define KLASSES_MAX  (1u << 20) /* of a loader */
-#define HANDLES      32         /* of a JNIHandleBlock */
-#define BLOCKS_MAX   (1u << 16)
-#define STACK_MAX    (1ull << 30)
-#define STORAGE_BITS 64 /* oops of a block of an OopStorage */
-#define STORAGE_MAX  (1u << 20)
+#define LOADERS_MAX   (1u << 20)
+#define KLASSES_MAX   (1u << 20) /* of a loader */
+#define HANDLES       32         /* of a JNIHandleBlock */
+#define BLOCKS_MAX    (1u << 16)
+#define STACK_MAX     (1ull << 30)
+#define STORAGE_BITS  64 /* oops of a block of an OopStorage */
+#define STORAGE_MAX   (1u << 20)
+#define THREAD_FAMILY 136 /* bytes of a name */
 
 /* --- class loaders --- */
 
@@ -138,21 +142,64 @@ static void handle_blocks(struct hotspot_refs *r, u64 block, u32 root)
 	}
 }
 
+/* --- pools of threads --- */
+
+struct family {
+	char text[THREAD_FAMILY];
+};
+
+/* Threads of a pool are told apart by the last number in their name: "exec-17" is of "exec-*". */
+static void find_family(const char *name, struct family *ret)
+{
+	size_t end = strlen(name), begin;
+
+	while (end && !isdigit((u8)name[end - 1]))
+		end--;
+	for (begin = end; begin && isdigit((u8)name[begin - 1]);)
+		begin--;
+	if (end)
+		snprintf(ret->text, sizeof(ret->text), "%.*s*%s", (int)begin, name, name + end);
+	else
+		snprintf(ret->text, sizeof(ret->text), "%s", *name ? name : "(no name)");
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(((const struct family *)a)->text, ((const struct family *)b)->text);
+}
+
+/* Threads of one family are one root. all: of all threads, sorted. */
+static u32 root_of_thread(struct hotspot_refs *r, u32 above, const char *name, const struct family *all, u32 n)
+{
+	char text[THREAD_FAMILY + 24];
+	struct family own;
+	u32 alike;
+
+	find_family(name, &own);
+	alike = SEARCH(n, k, by_text(&all[k], &own) <= 0) - SEARCH(n, k, by_text(&all[k], &own) < 0);
+	snprintf(text, sizeof(text), "%s (%u threads)", own.text, alike);
+	return heap_root(r->h, above, HEAP_LASTING, alike > 1 ? text : *name ? name : "(no name)");
+}
+
 /* A thread itself keeps its thread-locals, as a static field would. */
 static struct error *threads(struct hotspot_refs *r)
 {
 	cleanup(free) struct hotspot_thread *list = calloc(THREADS_MAX, sizeof(*list));
-	u32 n = list ? hotspot_threads(r->view, r->m, list, THREADS_MAX, true) : 0,
-	    all = heap_root(r->h, 0, HEAP_LASTING, "(threads)");
+	u32 n = list ? hotspot_threads(r->view, r->m, list, THREADS_MAX, true) : 0;
+	cleanup(free) struct family *families = calloc((size_t)n + 1, sizeof(*families));
+	u32 all = heap_root(r->h, 0, HEAP_LASTING, "(threads)");
 	struct hotspot_anchor anchor;
 
-	if (!list)
+	if (!list || !families)
 		return &error_no_memory;
+	for (u32 i = 0; i < n; i++)
+		find_family(list[i].name, &families[i]);
+	qsort(families, n, sizeof(*families), by_text);
 	hotspot_anchor_find(r->view, &anchor);
 	for (u32 i = 0; i < n; i++) {
 		u64 object = hotspot_load_handle(
 		        r->view, r->m, list[i].at + r->view->l->thread_obj.at, r->view->at.thread_handle);
-		u32 root = heap_root(r->h, all, HEAP_LASTING, *list[i].name ? list[i].name : "(no name)"), frames;
+		u32 root = root_of_thread(r, all, list[i].name, families, n), frames;
 
 		heap_root_ref(r->h, root, HEAP_PART, object);
 		frames = heap_root(r->h, root, HEAP_STACKS, "(stack)");
