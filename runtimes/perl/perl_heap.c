@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "perl_heap.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,7 @@
 #define MAGIC_BACKREF    '<' /* its object has weak references */
 #define CV_WEAKOUTSIDE   0x10
 #define BY_TYPE_MAX      (1u << 20)
+#define UNREACHED_SHARE  10 /* of what is reached there may be 1/10 more */
 
 /* --- what values refer to --- */
 
@@ -223,6 +225,7 @@ enum heap_seen perl_heap_object(void *reader, u64 addr, u32 label, struct heap_o
 		return HEAP_TORN;
 	ret->type = perl_heap_type(p, addr, &sv);
 	ret->size = perl_heap_size(p, addr, &sv);
+	p->reached++;
 	return give(p, addr, &sv, label) ? HEAP_OBJECT : HEAP_TORN;
 }
 
@@ -433,7 +436,33 @@ struct error *perl_heap_blocks(void *reader)
 
 struct error *perl_heap_all(void *reader)
 {
+	((struct perl_heap *)reader)->listed = true;
 	return each_arena(reader, be_candidate, NULL);
+}
+
+static struct error *add_one(struct perl_heap *p, void *ctx, u64 addr, const struct perl_sv *sv)
+{
+	(void)p, (void)addr, (void)sv;
+	++*(u64 *)ctx;
+	return NULL;
+}
+
+/* Nothing frees a cycle: who sees only what the roots reach would miss such a leak. */
+static void note_unreached(struct perl_heap *p)
+{
+	u64 all = 0;
+	char text[160];
+
+	if (!p->reached || p->listed)
+		return;
+	error_free(each_arena(p, add_one, &all));
+	if (all <= p->reached + p->reached / UNREACHED_SHARE)
+		return;
+	snprintf(text, sizeof(text),
+	        "no root leads to %" PRIu64 " of %" PRIu64 " values: cycles, which nothing frees, or what only C code "
+	        "keeps. perl-refs --unreachable shows them",
+	        all - p->reached, all);
+	heap_note(p->h, text);
 }
 
 /* --- life --- */
@@ -480,6 +509,7 @@ void perl_heap_close(void *reader)
 {
 	struct perl_heap *p = reader;
 
+	note_unreached(p);
 	free(p->arenas);
 	table_free(&p->pads);
 	free(p);

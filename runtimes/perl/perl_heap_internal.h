@@ -63,6 +63,8 @@ struct perl_heap {
 	struct perl_arena *arenas; /* in order of address */
 	u32 narenas;
 	struct table pads; /* from a pad's address to that of its names */
+	u64 reached;       /* values that were looked at because something leads to them */
+	bool listed;       /* all were given, for --unreachable */
 	struct {
 		u32 arguments, outer, tied;
 	} labels;

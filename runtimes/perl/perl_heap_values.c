@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Values: heads, types, sizes, entries of hashes, globs, pads; and the arenas that they lie in. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -194,6 +195,23 @@ static u32 basic_type(struct perl_heap *p, u64 addr, const struct perl_sv *sv)
 	return sv->flags & 0xff00 ? SCALAR : UNDEF;
 }
 
+/* A sub without a name is called by its first statement: it has nothing else. 0: it is none. */
+static u32 closure_type(struct perl_heap *p, u64 addr)
+{
+	char name[NAME_BYTES], file[NAME_BYTES], text[2 * NAME_BYTES + 32];
+	struct perl_cv cv;
+	u32 ret, line;
+
+	if (!perl_read_cv(&p->r, addr, &cv) || !(cv.flags & PERL_CV_ANON) || cv.flags & PERL_CV_ISXSUB || !cv.start)
+		return 0;
+	ret = heap_type(p->h, cv.start, NULL);
+	if (ret || !perl_cv_name(&p->r, &cv, name, sizeof(name)) ||
+	        !perl_cop_place(&p->r, perl_first_cop(&p->r, cv.start), &line, file, sizeof(file)))
+		return ret;
+	snprintf(text, sizeof(text), "CODE of %s (%s:%u)", name, file, line);
+	return heap_type(p->h, cv.start, text);
+}
+
 u32 perl_heap_type(struct perl_heap *p, u64 addr, const struct perl_sv *sv)
 {
 	char name[NAME_BYTES];
@@ -204,6 +222,9 @@ u32 perl_heap_type(struct perl_heap *p, u64 addr, const struct perl_sv *sv)
 		return type;
 	if (stash && perl_stash_name(&p->r, stash, name, sizeof(name)))
 		return heap_type(p->h, stash, name);
+	type = sv->type == PERL_CV ? closure_type(p, addr) : 0;
+	if (type)
+		return type;
 	basic = basic_type(p, addr, sv);
 	return heap_type(p->h, basic + 1, type_names[basic]);
 }

@@ -12,12 +12,19 @@ PERL = os.environ.get("YRT_PERL", "/usr/bin/perl")
 SCRIPT = os.path.join(yrt.SOURCE, "fixtures", "perl", "keeps.pl")
 N = 500
 CACHE = ("main", "$cache: Cache")
+CYCLES = """package Session; sub new { my $self = bless {n => $_[1]}, 'Session'; $self->{end} = sub { $self->{n} } }
+new('Session', $_) for 1 .. 5000; $| = 1; print qq({"pid": $$, "chain": []}\n); <STDIN>"""
 # As Devel::MAT sorts them, blessed or not.
 KINDS = ("CODE", "GLOB", "INVLIST", "PAD", "REF", "STASH")
 
 
 def keeps(*more):
     return yrt.Fixture(PERL, SCRIPT, N, *more, seconds=None, wait=False)
+
+
+def keeps_cycles():
+    """5,000 sessions, each with a closure that refers to it."""
+    return yrt.Fixture(PERL, "-e", CYCLES, seconds=None, wait=False)
 
 
 def run(command, *args, code=yrt.OK):
@@ -28,7 +35,9 @@ def types(text):
     ret = {}
     for line in text.splitlines()[1:]:
         size, _, count, name = line.split(None, 3)
-        ret[name] = int(count), int(size)
+        name = re.sub("^CODE of .*", "CODE", name)
+        before = ret.get(name, (0, 0))
+        ret[name] = before[0] + int(count), before[1] + int(size)
     return ret
 
 
@@ -83,7 +92,9 @@ def test_refs():
         held = [p for p in paths if p[-1].endswith(": Held")]
         # the program and its sub both have %lexical
         lexical = ("shared by 2 paths", "%lexical: HASH", "{held}: Held")
-        assert set(held) == {lexical, ("main", "$count: CODE", "$kept: Held")}, held
+        line = 1 + yrt.read(SCRIPT)[: yrt.read(SCRIPT).index("return sub { $kept }")].count("\n")
+        code = f"$count: CODE of main::__ANON__ ({SCRIPT}:{line})"
+        assert set(held) == {lexical, ("main", code, "$kept: Held")}, held
         assert below(paths, *lexical) > 5000
 
 
@@ -94,6 +105,16 @@ def test_unreachable():
         lost = below(paths, "(cycles that only refer to themselves)", "Lost")
         assert 3000 < lost < 3500, paths
         assert not [p for p in paths if p[-1].endswith((": Point", ": Record", ": Held"))], paths
+        assert "no root leads to" not in run("perl-refs", "-p", f.pid).stderr
+    with keeps_cycles() as f:
+        alive, dead = run("perl-refs", "-p", f.pid), run("perl-refs", "--unreachable", "-p", f.pid)
+        told = re.search(r"note: no root leads to (\d+) of (\d+) values: cycles", alive.stderr)
+        assert told and int(told[1]) == int(re.search(r"yrt: (\d+) values", dead.stderr)[1]) > 20000, alive.stderr
+        paths = tree(f.pid, "--unreachable")
+        code = "CODE of Session::__ANON__ (-e:1)"  # either may be the first of a cycle
+        cycles = sum(n for p, n in paths.items() if p[0] == "(cycles that only refer to themselves)"
+                     and any(name.endswith(code) or name.endswith("Session") for name in p))
+        assert cycles > 0.9 * sum(paths.values()) and any(name.endswith(code) for p in paths for name in p), paths
 
 
 def test_ways_and_core():
