@@ -105,14 +105,20 @@ static bool has_language(const struct hit_options *o)
 	return false;
 }
 
+/* Of the functions of a language: all calls', or those of slow ones. */
+static bool has_arguments(const struct hit_options *o)
+{
+	return has_language(o) && (o->arguments || o->over_ns);
+}
+
 static void prepare(struct object *o)
 {
 	const struct hit_options *options = object_of_event(o);
 
 	if (has_language(options))
 		hit_callees_prepare(o, options);
-	if (has_language(options) && options->arguments)
-		hit_arguments_prepare(o);
+	if (has_arguments(options))
+		hit_arguments_prepare(o, options->returns);
 	if (has_language(options) && options->returns) {
 		hit_latency_prepare_over(o, options->over_ns);
 		return;
@@ -171,7 +177,7 @@ static struct error *create(const struct event_host *host, void **ret)
 		err = hit_latency_create(host, h->options->over_ns, h->calls, &h->latency);
 	if (!err && h->options->returns)
 		err = hit_price_create(host, &h->price);
-	if (!err && has_language(h->options) && h->options->arguments)
+	if (!err && has_arguments(h->options))
 		err = hit_arguments_create(host, &h->arguments);
 	if (!err && has_language(h->options))
 		err = hit_callees_create(host, h->options, h->latency, h->arguments, &h->callees);
@@ -590,7 +596,9 @@ static struct error *latency_record(void *event, const void *data, size_t size)
 {
 	struct hit *h = event;
 
-	return hit_latency_record(h->latency, data, size);
+	if (h->arguments && size == sizeof(struct values_record))
+		return hit_arguments_record(h->arguments, data);
+	return hit_latency_record(h->latency, data, size, h->arguments);
 }
 
 const struct event_ops latency_event = {

@@ -34,12 +34,13 @@ struct hit_arguments {
 	u32 ntexts;
 };
 
-void hit_arguments_prepare(struct object *o)
+void hit_arguments_prepare(struct object *o, bool slow)
 {
 	struct sample *skel = object_skeleton(o);
 
 	bpf_map__set_max_entries(skel->maps.values_functions, VALUES_FUNCTIONS);
-	bpf_map__set_max_entries(skel->maps.values_known, VALUES_KNOWN);
+	bpf_map__set_max_entries(
+	        slow ? skel->maps.values_calls : skel->maps.values_known, slow ? VALUES_CALLS : VALUES_KNOWN);
 }
 
 struct error *hit_arguments_create(const struct event_host *host, struct hit_arguments **ret)

@@ -18,7 +18,7 @@ struct hit_call_count {
 
 struct hit_arguments; /* of a run */
 
-void hit_arguments_prepare(struct object *o);
+void hit_arguments_prepare(struct object *o, bool slow); /* only those of slow calls */
 struct error *hit_arguments_create(const struct event_host *host, struct hit_arguments **ret);
 void hit_arguments_destroy(struct hit_arguments *a); /* NULL is fine */
 /* *number: for BPF; 0: its arguments cannot be told, or there is no room for more functions. */

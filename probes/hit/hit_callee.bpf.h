@@ -263,8 +263,27 @@ static inline u64 callee_arguments(const struct slot *slot, const struct callee_
 	return at ? at + (u64)(s64)p->at : 0;
 }
 
+static __attribute__((always_inline)) inline struct values_call callee_call(u64 began)
+{
+	const struct callee_counts *counts = callee_counts_here();
+
+	return (struct values_call){
+	        .who = counts ? counts->who : 0, .began = began, .tgid = tgid_of(bpf_get_current_task_btf())};
+}
+
+/* Keeps the arguments until the call is over. */
+static inline int callee_keep(u64 now)
+{
+	struct values_call key = callee_call(now);
+	struct values_record *r = values_here();
+
+	if (r && latency_over_ns)
+		bpf_map_update_elem(&values_calls, &key, r, BPF_ANY);
+	return 0;
+}
+
 /* Makes the arguments part of the stack's hash: calls with others are another stack. */
-WALK_GLOBAL int callee_values(struct slot *slot, const struct callee_watch *watch)
+WALK_GLOBAL int callee_values(struct slot *slot, const struct callee_watch *watch, u64 now)
 {
 	struct stack_record *chunk;
 	u32 number;
@@ -274,6 +293,8 @@ WALK_GLOBAL int callee_values(struct slot *slot, const struct callee_watch *watc
 		return 0;
 	number = slot->walk.target.chunk;
 	values_take(watch->values, callee_arguments(slot, watch));
+	if (watch->function)
+		return callee_keep(now);
 	key = values_count(slot->head.tgid, watch->each);
 	chunk = bpf_map_lookup_elem(&chunks, &number);
 	if (chunk)
@@ -283,12 +304,12 @@ WALK_GLOBAL int callee_values(struct slot *slot, const struct callee_watch *watc
 }
 
 /* A hit is over. Is it a call? Then it counts. */
-static __attribute__((noinline)) int callee_counts_as(struct slot *slot, struct callee_watch *watch, u64 now)
+WALK_GLOBAL int callee_counts_as(struct slot *slot, struct callee_watch *watch, u64 now)
 {
 	struct callee_counts *counts = callee_counts_here();
 	struct probe_stats *st = my_stats();
 
-	if (!counts || !st)
+	if (!slot || !watch || !counts || !st)
 		return false;
 	if (now >= watch->until || !callee_begins(slot, watch)) {
 		st->samples--;
@@ -299,7 +320,7 @@ static __attribute__((noinline)) int callee_counts_as(struct slot *slot, struct 
 	counts->calls++;
 	__sync_fetch_and_add(&watch->calls, 1);
 	counts->stand_for += watch->each;
-	callee_values(slot, watch);
+	callee_values(slot, watch, now);
 	return true;
 }
 
@@ -382,20 +403,73 @@ WALK_GLOBAL int callee_place(const struct slot *slot, const struct callee_watch 
 	return 0;
 }
 
+/* Tells user space of a slow call, and before that of its arguments. */
+WALK_GLOBAL int callee_tell(u64 began, u64 ns)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct callee_counts *counts = callee_counts_here();
+	struct values_call call = callee_call(began);
+	struct latency_key key = {0};
+	struct values_record *values;
+	struct latency_record *record;
+	struct slow_line *line;
+
+	latency_where(&key);
+	line = slow_line_of(task, &key);
+	if (!line || !counts)
+		return 0;
+	line->began = began;
+	if (ns < latency_told_ns)
+		return 0;
+	values = bpf_map_lookup_elem(&values_calls, &call);
+	if (values)
+		bpf_ringbuf_output(&ring, values, sizeof(*values), 0);
+	record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
+	if (!record)
+		return 0;
+	record->type = RECORD_EVENT;
+	record->which = (u32)counts->function;
+	record->tgid = (u32)key.tgid;
+	record->tid = pid_of(task, task->pid);
+	record->began = began;
+	record->ns = ns;
+	record->call = values ? values->key : 0;
+	record->read = record->text = record->followed = 0;
+	record->nwaits = line->n;
+	bpf_probe_read_kernel(record->wait, sizeof(record->wait), line->wait);
+	bpf_get_current_comm(record->comm, sizeof(record->comm));
+	bpf_ringbuf_submit(record, wake());
+	return 0;
+}
+
+/* A call is over, and took so long; 0: how long is not known. Returns ns if it was slow, else 0. */
+WALK_GLOBAL u64 callee_over(u64 began, u64 ns)
+{
+	struct values_call key = callee_call(began);
+	u64 slow = ns && latency_count(ns) ? ns : 0;
+
+	if (!latency_over_ns)
+		return slow;
+	if (slow)
+		callee_tell(began, ns);
+	bpf_map_delete_elem(&values_calls, &key);
+	return slow;
+}
+
 /* A call is over that has not returned. */
-WALK_GLOBAL int callee_dropped(u64 began, u64 raised)
+static __attribute__((always_inline)) inline u64 callee_dropped(u64 began, u64 raised)
 {
 	u32 zero = 0;
 	struct latency_stats *all = bpf_map_lookup_elem(&latency_counters, &zero);
 
 	if (!all)
 		return 0;
-	if (!raised) {
-		all->left += hit_each;
-		return 0;
+	if (raised) {
+		all->raised += hit_each;
+		return callee_over(began, raised - began);
 	}
-	all->raised += hit_each;
-	return latency_count(raised - began);
+	all->left += hit_each;
+	return callee_over(began, 0);
 }
 
 /* A thread is so deep: calls that are further in have been left, by an exception. Returns how many are not. */
@@ -458,34 +532,6 @@ WALK_GLOBAL int callee_enter(u32 function, u64 now)
 	return 0;
 }
 
-/* Tells user space of a slow call. */
-WALK_GLOBAL int callee_tell(u64 began, u64 ns, u32 function)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct latency_key key = {0};
-	struct slow_line *line;
-	struct latency_record *record;
-
-	latency_where(&key);
-	line = slow_line_of(task, &key);
-	record = line && ns >= latency_told_ns ? bpf_ringbuf_reserve(&ring, sizeof(*record), 0) : NULL;
-	if (!record)
-		return 0;
-	record->type = RECORD_EVENT;
-	record->which = function;
-	record->tgid = (u32)key.tgid;
-	record->tid = pid_of(task, task->pid);
-	record->began = began;
-	record->ns = ns;
-	record->read = record->text = record->followed = 0;
-	record->nwaits = line->n;
-	bpf_probe_read_kernel(record->wait, sizeof(record->wait), line->wait);
-	bpf_get_current_comm(record->comm, sizeof(record->comm));
-	bpf_ringbuf_submit(record, wake());
-	line->began = began;
-	return 0;
-}
-
 /* A call ends here. Returns how long it took if it was slow, else 0. tail: it is not known how long. */
 WALK_GLOBAL u64 callee_leave(u32 function, u64 now, u32 tail)
 {
@@ -507,15 +553,8 @@ WALK_GLOBAL u64 callee_leave(u32 function, u64 now, u32 tail)
 	line->n = n;
 	counts->under_way--;
 	began = line->call[n].began;
-	if (tail) {
-		all->lost += hit_each;
-		return 0;
-	}
-	if (!latency_count(now - began))
-		return 0;
-	if (latency_over_ns)
-		callee_tell(began, now - began, function);
-	return now - began;
+	all->lost += tail ? hit_each : 0;
+	return callee_over(began, tail ? 0 : now - began);
 }
 
 /* Has the call in this frame come to one of its returns? */
@@ -574,15 +613,8 @@ WALK_GLOBAL u64 callee_gone(const struct callee_watch *watch, u64 now)
 	line->n = n;
 	counts->under_way--;
 	began = line->call[n].began;
-	if (!callee_returned(watch, line->call[n].frame)) {
-		callee_dropped(began, line->call[n].raised);
-		return 0;
-	}
-	if (!latency_count(now - began))
-		return 0;
-	if (latency_over_ns)
-		callee_tell(began, now - began, watch->function);
-	return now - began;
+	return callee_returned(watch, line->call[n].frame) ? callee_over(began, now - began)
+	                                                   : callee_dropped(began, line->call[n].raised);
 }
 
 /* Does the function end here? */
@@ -605,18 +637,20 @@ static __attribute__((noinline)) int callee_ends(struct slot *slot, const struct
 }
 
 /* A hit of a function whose calls are measured. True: a slow call is over, and its stack is to be sent. */
-static __attribute__((noinline)) int callee_measures(struct slot *slot, struct callee_watch *watch, u64 now)
+WALK_GLOBAL int callee_measures(struct slot *slot, struct callee_watch *watch, u64 now)
 {
 	struct callee_counts *counts = callee_counts_here();
 	struct probe_stats *st = my_stats();
 	u64 ns = 0;
 
-	if (!counts || !st)
+	if (!slot || !watch || !counts || !st)
 		return false;
 	callee_place(slot, watch);
+	counts->function = watch->function;
 	if (!watch->exit && now < watch->until && callee_begins(slot, watch)) {
 		counts->calls++;
 		__sync_fetch_and_add(&watch->calls, 1);
+		callee_values(slot, watch, now);
 		callee_enter(watch->function, now);
 	} else if (watch->exit == CALLEE_GONE) {
 		ns = callee_gone(watch, now);
@@ -709,13 +743,6 @@ WALK_GLOBAL int callee_again(struct slot *slot, const struct callee_watch *watch
 	return counts->again != 0;
 }
 
-WALK_GLOBAL int callee_end(struct slot *slot, struct callee_watch *watch, u64 now)
-{
-	if (!slot || !watch)
-		return false;
-	return watch->function ? callee_measures(slot, watch, now) : callee_counts_as(slot, watch, now);
-}
-
 /* A second walk is by a call of the program itself: two in one program would be too much for the verifier. */
 WALKING("perf_event", on_callee)
 int on_callee_walk(struct bpf_perf_event_data *ctx)
@@ -736,7 +763,7 @@ int on_callee_walk(struct bpf_perf_event_data *ctx)
 		event_user(slot, ctx, task, bpf_map_lookup_elem(&processes, &slot->head.tgid), true);
 		if (callee_again(slot, watch))
 			bpf_tail_call(ctx, &on_callee_now, 0);
-		if (callee_end(slot, watch, begin))
+		if (watch->function ? callee_measures(slot, watch, begin) : callee_counts_as(slot, watch, begin))
 			event_end(slot, st, event_emit(slot, st));
 	}
 	callee_time(begin);

@@ -98,6 +98,7 @@ struct callee_counts {  /* one for each CPU */
 	u64 frame;      /* the call's; if a register proved it it is known before, else 0 */
 	u64 caller;     /* its caller's */
 	u64 proven, found;
+	u64 function; /* its number */
 };
 
 #endif

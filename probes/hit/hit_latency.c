@@ -207,7 +207,8 @@ struct error *hit_latency_watch(struct hit_latency *l)
 	return l->on_switch ? NULL : error_errno(errno, "cannot attach to the scheduler's tracepoints");
 }
 
-struct error *hit_latency_record(struct hit_latency *l, const void *data, size_t size)
+struct error *hit_latency_record(
+        struct hit_latency *l, const void *data, size_t size, const struct hit_arguments *arguments)
 {
 	struct sample *skel = object_skeleton(l->host->object);
 	const struct latency_record *record = data;
@@ -217,7 +218,8 @@ struct error *hit_latency_record(struct hit_latency *l, const void *data, size_t
 		return hit_calls_ask(l->calls, data);
 	if (size < sizeof(*record) || !record->which || record->which > l->nfunctions)
 		return NULL;
-	err = slow_calls_add(&l->slow, &l->functions[record->which - 1], record, skel->bss->taken_ns);
+	err = slow_calls_add(&l->slow, &l->functions[record->which - 1],
+	        arguments ? hit_arguments_text(arguments, record->call) : NULL, record, skel->bss->taken_ns);
 	skel->bss->latency_told_ns = slow_calls_least(&l->slow);
 	return err;
 }

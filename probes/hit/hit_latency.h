@@ -3,6 +3,7 @@
 #ifndef YRT_HIT_LATENCY_H
 #define YRT_HIT_LATENCY_H
 
+#include "hit_arguments.h"
 #include "hit_calls.h"
 #include "hit_slow.h"
 #include "latency.h"
@@ -35,8 +36,9 @@ struct error *hit_latency_add(
 struct error *hit_latency_add_callee(struct hit_latency *l, const char *name, u32 *number);
 /* Watches switches, if --over wants to know what calls wait for. */
 struct error *hit_latency_watch(struct hit_latency *l);
-/* A struct latency_record or latency_target. */
-struct error *hit_latency_record(struct hit_latency *l, const void *data, size_t size);
+/* A struct latency_record or latency_target. arguments: has those of calls of languages; or NULL. */
+struct error *hit_latency_record(
+        struct hit_latency *l, const void *data, size_t size, const struct hit_arguments *arguments);
 /* So far; valid until it is asked again. */
 struct latency_summary *hit_latency_summary(struct hit_latency *l);
 

@@ -28,6 +28,7 @@ struct latency_record {
 	u32 tgid, tid;         /* in the pid namespace of yrt, as far as known */
 	u32 which;             /* the function, by the cookie of its entry */
 	u64 began, ns;         /* CLOCK_MONOTONIC; how long it took */
+	u64 call;              /* the key of its struct values_record, which was told before; 0: none was */
 	u64 reg[LATENCY_REGS]; /* as it began */
 	u32 read, text;        /* bit n: memory[n] is there; the same, up to a 0 only */
 	u32 followed;          /* bit n: behind[n] is there */

@@ -165,6 +165,7 @@ WALK_GLOBAL int slow_tell(u64 ns, u64 function)
 	record->tid = pid_of(task, task->pid);
 	record->began = call->began;
 	record->ns = ns;
+	record->call = 0;
 	record->read = record->text = record->followed = 0;
 	record->nwaits = line->n;
 	for (u32 i = 0; i < LATENCY_REGS; i++)
@@ -223,7 +224,7 @@ WALK_GLOBAL u64 slow_rest(u64 ns, u64 times)
 	for (u32 i = 0; i < LATENCY_WAITS && i < line->n; i++) {
 		const struct latency_wait *wait = &line->wait[i];
 
-		if (wait->began < line->began || !wait->hash)
+		if (wait->began < line->began || wait->began >= line->began + ns || !wait->hash)
 			continue;
 		slow_count_wait(wait->hash, wait->ns * times, wait->stop);
 		sum += wait->ns;

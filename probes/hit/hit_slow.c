@@ -26,22 +26,22 @@ u64 slow_calls_least(const struct slow_calls *calls)
 	return calls->n < SLOW_CALLS_MAX ? 0 : calls->of[calls->n - 1].ns;
 }
 
-struct error *slow_calls_add(
-        struct slow_calls *calls, struct hit_function *function, const struct latency_record *record, u64 began_ns)
+struct error *slow_calls_add(struct slow_calls *calls, struct hit_function *function, const char *text,
+        const struct latency_record *record, u64 began_ns)
 {
 	struct slow_call new = {.ns = record->ns, .tgid = record->tgid, .tid = record->tid};
 	u32 at = calls->n;
 
 	if (record->ns <= slow_calls_least(calls))
 		return NULL;
-	new.text = hit_call_text(function, record);
+	new.text = text ? strdup(text) : hit_call_text(function, record);
 	if (!new.text)
 		return &error_no_memory;
 	new.at_ns = record->began > began_ns ? record->began - began_ns : 0;
 	memcpy(new.comm, record->comm, sizeof(new.comm));
 	new.comm[sizeof(new.comm) - 1] = '\0';
 	for (u32 i = 0; i < record->nwaits && i < LATENCY_WAITS; i++)
-		if (record->wait[i].began >= record->began)
+		if (record->wait[i].began >= record->began && record->wait[i].began < record->began + record->ns)
 			add_wait(&new, record->wait[i].ns, record->wait[i].reason);
 	if (calls->n == SLOW_CALLS_MAX)
 		free(calls->of[--at].text);

@@ -39,9 +39,9 @@ struct latency_summary { /* sampler_stats.of_event */
 	struct hit_unseen unseen;
 };
 
-/* Takes it if it is among the longest. began_ns: when sampling did. */
-struct error *slow_calls_add(
-        struct slow_calls *calls, struct hit_function *function, const struct latency_record *record, u64 began_ns);
+/* Takes it if it is among the longest. text: it with its arguments; or NULL. began_ns: when sampling did. */
+struct error *slow_calls_add(struct slow_calls *calls, struct hit_function *function, const char *text,
+        const struct latency_record *record, u64 began_ns);
 /* A call has to last so long to be among them. */
 u64 slow_calls_least(const struct slow_calls *calls);
 void slow_calls_free(struct slow_calls *calls);

@@ -26,6 +26,13 @@ struct { /* keys that user space was told, and how many calls had them */
 	__type(value, u64);
 } values_known SEC(".maps");
 
+struct { /* sized where arguments of slow calls are wanted */
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct values_call);
+	__type(value, struct values_record);
+} values_calls SEC(".maps");
+
 static inline struct values_record *values_here(void)
 {
 	u32 zero = 0;

@@ -11,6 +11,13 @@
 #define VALUES_FUNCTIONS 256  /* whose arguments are read */
 #define VALUES_KNOWN     4096 /* different calls that are kept apart */
 
+/* A call that is under way, of whose arguments only slow ones are told: whose, and since when. */
+struct values_call {
+	u64 who, began;
+	u32 tgid, reserved;
+};
+#define VALUES_CALLS 2048 /* 1.2 KB each */
+
 struct values_record { /* RECORD_EVENT, of this size */
 	u32 type, tgid;
 	u64 key;                                /* equal: the arguments are */

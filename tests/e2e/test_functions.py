@@ -190,8 +190,22 @@ def test_python_latency():
         assert seen["entered"] == ROUNDS and ends == ((ROUNDS, 2, 0) if newer else (3, 0, 2)), seen
         result, _ = probed(program, "python:__main__.slow", words=["slow"], command="latency", flags=["--over", "20ms"])
         (call,) = latencies(result)["longest"]
-        assert call["call"] == "__main__.slow(...)" and call["ns"] >= 30e6, call
+        given = {(3, 14): "..."}.get(versions(program), "seconds = 0.03")
+        assert call["call"] == f"__main__.slow({given})" and call["ns"] >= 30e6, call
         assert [wait["reason"] for wait in call["waits"]] and yrt.count(result.stacks, re.compile("slow_caller")), call
+
+
+def test_python_latency_arguments():
+    """Slow calls have their own arguments, also those that an exception ended, with waits of within the call."""
+    with python() as program:
+        if not (3, 11) <= versions(program) < (3, 14):
+            return
+        result, _ = probed(
+            program, "python:__main__.fails", words=["failures"], command="latency", flags=["--over", "1ms"])
+        calls = latencies(result)["longest"]
+        assert sorted(call["call"] for call in calls) == [f"__main__.fails(n = {n})" for n in range(ROUNDS)], calls
+        assert all(sum(wait["ns"] for wait in call["waits"]) <= call["ns"] for call in calls), calls
+        yield calls[0]["call"]
 
 
 def test_python_latency_references():

@@ -6,7 +6,7 @@ probe and latency of functions of LuaJIT and PUC-Lua: as many hits as the progra
 import os
 
 import yrt
-from counted import ROUNDS, Program, ends_of, kinds_of, probed, within_own_clock
+from counted import ROUNDS, Program, ends_of, kinds_of, latencies, probed, within_own_clock
 
 # A function as it is asked for, a word of its frame, and the program's own word for it.
 PLACE = "(counted_calls.lua:"
@@ -85,9 +85,21 @@ def lua_arguments(program):
         yield f"{name}: {len(calls)} kinds of calls"
 
 
+def lua_slow_arguments(program):
+    """The longest calls, of all that there are, have arguments that as many calls had."""
+    name = "lua:counted_calls.lua:takes"
+    result, due = probed(program, name, words=["values"], command="latency", flags=["--over", "1us"])
+    seen, calls = latencies(result), [call["call"].removeprefix(f"{SCRIPT}:") for call in latencies(result)["longest"]]
+    assert seen["entered"] == seen["returned"] == sum(n for call, n in due.items() if call.startswith("takes(")), seen
+    assert len(calls) == 100 and all(calls.count(call) <= due[call] for call in calls), calls
+    yield f"{len(set(calls))} kinds of calls"
+
+
 def test_luajit_arguments():
     with lua("/usr/bin/luajit", ROUNDS, "joff") as program:
         yield from lua_arguments(program)
+    with lua("/usr/bin/luajit", ROUNDS, "joff") as program:
+        yield from lua_slow_arguments(program)
 
 
 def test_luajit_arguments_compiled():
@@ -105,6 +117,8 @@ def test_puc_arguments():
         yield program
         with lua(program, ROUNDS) as at:
             yield from lua_arguments(at)
+    with lua(PUC[-1], ROUNDS) as at:
+        yield from lua_slow_arguments(at)
 
 
 # A function, and how its calls end: all return, n by an error or in a tail call, ...
