@@ -14,7 +14,8 @@ import resource
 import subprocess
 import sys
 
-YRT = os.environ["YRT"]
+SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+YRT = os.environ.get("YRT") or os.path.join(SOURCE, "build", "release", "yrt")
 PYTHON = os.environ.get("YRT_PYTHON", "/usr/bin/python3")
 TARGET = """
 import gc, json, sys, time

@@ -17,7 +17,8 @@ import subprocess
 import sys
 import tempfile
 
-YRT = os.environ["YRT"]
+SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+YRT = os.environ.get("YRT") or os.path.join(SOURCE, "build", "release", "yrt")
 LLVM = shutil.which("llvm-symbolizer") or shutil.which("llvm-symbolizer-14")
 ADDRESSES, ROUNDS = 10000, 3
 SPEED_LIMIT, MEMORY_LIMIT_MB = 5, 250

@@ -14,9 +14,9 @@ import tempfile
 import time
 import traceback
 
-YRT = os.environ["YRT"]
-BUILD = os.environ["YRT_BUILD"]
 SOURCE = os.environ.get("YRT_SOURCE") or os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.environ.setdefault("YRT_BUILD", os.path.join(SOURCE, "build", "release"))
+YRT = os.environ.setdefault("YRT", os.path.join(BUILD, "yrt"))
 
 EPOLL_WAITS = 232, 281  # of x86-64: epoll_wait, epoll_pwait
 

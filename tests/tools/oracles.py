@@ -12,7 +12,7 @@ import tarfile
 from xml.etree import ElementTree
 
 SOURCE = os.environ.get("YRT_SOURCE") or os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BUILD = os.environ["YRT_BUILD"]
+BUILD = os.environ.get("YRT_BUILD") or os.path.join(SOURCE, "build", "release")
 SPEEDSCOPE = "1.25.0"
 
 

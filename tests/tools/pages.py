@@ -4,7 +4,9 @@
 import os
 import random
 
-MKPROFILE = os.path.join(os.environ["YRT_BUILD"], "yrt-mkprofile")
+SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.environ.get("YRT_BUILD") or os.path.join(SOURCE, "build", "release")
+MKPROFILE = os.path.join(BUILD, "yrt-mkprofile")
 
 
 def big_profile(nodes, seed=7):
