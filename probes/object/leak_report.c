@@ -12,11 +12,13 @@
 #define TOLD    10 /* stacks in the text */
 #define CALLERS 4
 
-#define CURVE_LEAST  4    /* points */
-#define GROWN_BLOCKS 16   /* fewer are no growth, */
-#define GROWN_PART   100  /* nor is less than such a part (1/GROWN_PART) of what there is */
-#define HEAP_UNSURE  0.1  /* of what the heap says: it is read while it changes, and at other moments than yrt's */
-#define STEADY       0.75 /* of the rate over all, that a leak still has in the second half */
+#define CURVE_LEAST  4        /* points */
+#define GROWN_BLOCKS 16       /* fewer are no growth, */
+#define GROWN_PART   100      /* nor is less than such a part (1/GROWN_PART) of what there is */
+#define HEAP_UNSURE  0.1      /* of what the heap says: it is read while it changes, and at other moments than yrt's */
+#define CURVE_UNSURE 0.4      /* the same of resident memory: allocators round up, and take whole pages; */
+#define CURVE_SLACK  524288.0 /* bytes that were resident before they were in use, */
+#define STEADY       0.75     /* of the rate over all, that a leak still has in the second half */
 
 #define LONG   0.25 /* of the run, that blocks are looked at again for, */
 #define ENOUGH 3    /* if so many are */
@@ -112,7 +114,8 @@ static void see_growth(const struct leak_site *site, struct leak_heap *heap, con
 	if (!site->watch.in_heap && w->has_heap)
 		*growth = (struct leak_heap_growth){.early = (double)middle->heap - (double)first->heap,
 		        .late = (double)last->heap - (double)middle->heap,
-		        .in_use = (double)last->heap};
+		        .in_use = (double)last->heap,
+		        .a_minute = ((double)last->heap - (double)first->heap) / run_s * 60};
 	w->early = growth->early;
 	w->late = growth->late;
 	w->least = fmax(GROWN_BLOCKS * (double)site->watch.most, growth->in_use / GROWN_PART);
@@ -148,6 +151,7 @@ static void judge_windows(
 {
 	const struct alloc_estimate *e = &s->estimate;
 	struct leak_windows w = {.life = &ret->life,
+	        .watched = site->watch.watched - site->watch.busy,
 	        .stayed = site->watch.outlived,
 	        .gone = site->watch.late,
 	        .bytes = site->bytes_made,
@@ -175,6 +179,17 @@ static bool same_size(const struct judged *a, const struct judged *b)
 	return a->site->watch.least <= b->site->watch.most && b->site->watch.least <= a->site->watch.most;
 }
 
+/* It is no more than all memory that is not of files grows by. Blocks take more room than was asked for. */
+static void limit(struct judged *j, double a_minute, double run_s)
+{
+	double most = a_minute + CURVE_SLACK / run_s * 60, part = fmin(most * run_s / 60 / (double)j->bytes, 1);
+
+	j->growth.low = fmin(j->growth.low, a_minute * (1 - CURVE_UNSURE));
+	j->growth.high = fmin(j->growth.high, most * (1 + HEAP_UNSURE));
+	j->blocks = (u64)((double)j->blocks * part);
+	j->bytes = (u64)((double)j->bytes * part);
+}
+
 /*
  * What leaks of a size is what the heap has more of it: exact, while windows know totals only roughly. What became more
  * in the first half alone may be a cache that filled up: then the second half counts, and the interval has both. Where
@@ -189,7 +204,13 @@ static void scale(struct judged *all, u32 n, double run_s)
 		double least = fmin(late, j->heap.a_minute), most = fmax(late, j->heap.a_minute);
 		bool alone = true;
 
-		if (j->growth.verdict != LEAK_GROWS || a_minute <= 0 || own <= 0)
+		if (j->growth.verdict != LEAK_GROWS || j->heap.a_minute <= 0 || own <= 0)
+			continue;
+		if (!j->site->watch.in_heap) {
+			limit(j, j->heap.a_minute, run_s);
+			continue;
+		}
+		if (a_minute <= 0)
 			continue;
 		for (u32 k = 0; k < n; k++)
 			if (all[k].growth.verdict == LEAK_GROWS && same_size(&all[k], j)) {
@@ -256,6 +277,7 @@ static void add_site(struct leak_site *to, const struct leak_site *from)
 	to->watch.watched += from->watch.watched;
 	to->watch.outlived += from->watch.outlived;
 	to->watch.late += from->watch.late;
+	to->watch.busy += from->watch.busy;
 	to->watch.in_heap |= from->watch.in_heap;
 	if (from->watch.hash && (!to->watch.hash || from->watch.least < to->watch.least))
 		to->watch.least = from->watch.least;

@@ -48,7 +48,7 @@ struct leak_growth leak_judge_windows(const struct leak_windows *w, double run_s
 	struct leak_growth ret = {LEAK_GROWS, w->life->low * w->below * a_minute, w->life->high * w->above * a_minute};
 
 	if (!w->life->known)
-		ret.verdict = LEAK_SHORT;
+		ret.verdict = w->watched >= OUTLIVED && !w->stayed ? LEAK_IN_USE : LEAK_SHORT;
 	else if (!w->life->outlived)
 		ret.verdict = LEAK_IN_USE;
 	else if (w->life->outlived < LATE * w->life->died || w->stayed < LATE * w->gone)
@@ -56,7 +56,7 @@ struct leak_growth leak_judge_windows(const struct leak_windows *w, double run_s
 	else if (w->stayed < OUTLIVED)
 		ret.verdict = LEAK_FEW;
 	else if (w->has_heap && (w->late < w->least || w->late * SLOWER < w->early ||
-	                                w->late * EXPLAINS < w->bytes * w->life->low / 2))
+	                                w->late * EXPLAINS < w->bytes * w->below * w->life->low / 2))
 		ret.verdict = LEAK_ENDED;
 	return ret;
 }

@@ -42,7 +42,8 @@ struct leak_growth leak_judge(const struct leak_left *left, double run_s);
 
 struct leak_windows {                 /* of a stack, as windows and debug registers say */
 	const struct leak_life *life; /* up to the age that blocks were watched */
-	u32 stayed, gone;             /* blocks that had registers late: there still, freed */
+	u32 watched;                  /* blocks that had registers; */
+	u32 stayed, gone;             /* of them: there still; freed though they had seemed to be there for long */
 	double bytes;                 /* that it made in the run, as windows say; */
 	double below, above;          /* 95 % confidence interval of bytes, as factors of it */
 	bool has_heap;                /* it is known how memory in use of its size has grown: */

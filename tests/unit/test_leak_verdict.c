@@ -132,6 +132,7 @@ static enum leak_verdict judged_with(u64 outlived, u64 died, double early, doubl
 	struct leak_windows w = {.life = &life,
 	        .stayed = stayed,
 	        .gone = gone,
+	        .below = 1,
 	        .bytes = 1e6,
 	        .has_heap = true,
 	        .early = early,
@@ -160,6 +161,19 @@ static void test_windows(void **state)
 	assert_int_equal(judged_with(100, 0, 5000, 5000, 4, 2), LEAK_LONG);
 }
 
+/* No block was followed for long: registers saw all of them freed, or there were too few. */
+static void test_windows_short(void **state)
+{
+	struct leak_life life = {.part = 1, .high = 1};
+	struct leak_windows w = {.life = &life, .watched = 2, .bytes = 1e6};
+
+	assert_int_equal(leak_judge_windows(&w, 60).verdict, LEAK_SHORT);
+	w.watched = 9;
+	assert_int_equal(leak_judge_windows(&w, 60).verdict, LEAK_IN_USE);
+	w.stayed = 1;
+	assert_int_equal(leak_judge_windows(&w, 60).verdict, LEAK_SHORT);
+}
+
 /* What windows know of totals widens what is known of lives. */
 static void test_windows_interval(void **state)
 {
@@ -174,7 +188,7 @@ static void test_windows_interval(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_ages), cmocka_unit_test(test_life),
-	        cmocka_unit_test(test_life_cut), cmocka_unit_test(test_windows),
+	        cmocka_unit_test(test_life_cut), cmocka_unit_test(test_windows), cmocka_unit_test(test_windows_short),
 	        cmocka_unit_test(test_windows_interval), cmocka_unit_test(test_verdicts),
 	        cmocka_unit_test(test_interval), cmocka_unit_test(test_weights), cmocka_unit_test(test_slots)};
 
