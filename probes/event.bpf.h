@@ -319,6 +319,8 @@ WALK_GLOBAL int walk_goes_on(struct slot *slot, u32 stop)
 		if (process && take_deferred(process, stop))
 			exact = deferred_note(slot, stop);
 	}
+	exact = walk_launder(&slot->walk, exact);
+	stop = walk_launder(&slot->walk, stop);
 	if (!exact && !deferred_guess(slot))
 		return STOP_NONE;
 	ret = walk_resume(&slot->walk, stop, exact);

@@ -9,6 +9,7 @@
 #include "targets.bpf.h"
 
 #define KERNEL_FRAMES     127  /* PERF_MAX_STACK_DEPTH */
+#define KERNEL_GROUP      16   /* of them in one function */
 #define STEPS_NO_LOOP     2200 /* where there is no bpf_loop, the verifier must see the end */
 #define DEFERRED_GUESSES  4
 #define WALK_PARTS        (1 + DEFERRED_GUESSES + WALK_RESUMES)
@@ -200,22 +201,29 @@ static inline void walk_start(struct walk *w, u32 slot, u32 instance)
 	w->target.chunk = slot * chunks_per_slot;
 }
 
-/* Out of line, so that the verifier looks at one frame and not at all paths through 127. */
-WALK_GLOBAL int push_kernel_frame(struct slot *slot, u32 i)
+/* Some of n frames. Out of line, so that the verifier looks at a group of them once, and not at all 127. */
+WALK_GLOBAL int push_kernel_frames(struct slot *slot, u32 first, u32 n)
 {
+	u32 flags;
+
 	if (!slot)
 		return 0;
-	WALK_BARRIER(i);
-	if (i >= KERNEL_FRAMES)
-		return 0;
-	return walk_push(
-	        &slot->walk, frame_where(FRAME_KERNEL, RUNTIME_NATIVE, i ? FRAME_RETADDR : 0, slot->kernel[i]), 0);
+	flags = walk_launder(&slot->walk, first ? FRAME_RETADDR : 0);
+	for (u32 k = 0; k < KERNEL_GROUP; k++, flags = FRAME_RETADDR) {
+		u32 i = first + k;
+
+		WALK_BARRIER(i);
+		if (i >= n || i >= KERNEL_FRAMES)
+			break;
+		walk_push(&slot->walk, frame_where(FRAME_KERNEL, RUNTIME_NATIVE, flags, slot->kernel[i]), 0);
+	}
+	return 0;
 }
 
 static inline void push_kernel(struct slot *slot, u32 bytes)
 {
-	for (u32 i = 0; i < KERNEL_FRAMES && i < bytes / 8; i++)
-		push_kernel_frame(slot, i);
+	for (u32 i = 0; i < KERNEL_FRAMES && i < bytes / 8; i += KERNEL_GROUP)
+		push_kernel_frames(slot, i, bytes / 8);
 }
 
 #define REGS(p, ax, dx, cx, bx, si, di, bp, sp, ip)                                                                    \
@@ -433,7 +441,7 @@ WALK_GLOBAL int deferred_note(struct slot *slot, u32 stop)
 	slot->vm.state = w->vm_state;
 	slot->vm.mark = w->vm_mark;
 	slot->vm.lost = w->lost;
-	__builtin_memcpy(slot->vm.cursor, w->cursor, sizeof(w->cursor));
+	bpf_probe_read_kernel(slot->vm.cursor, sizeof(w->cursor), w->cursor); /* shorter than a copy of words */
 	_Static_assert(PROCESS_RESUMES == 2, "all are looked at");
 	return w->resume[0].exact | w->resume[1].exact;
 }
@@ -495,7 +503,7 @@ WALK_GLOBAL int deferred_guess(struct slot *slot)
 	w->vm_state = slot->vm.state;
 	w->vm_mark = slot->vm.mark;
 	w->lost = slot->vm.lost;
-	__builtin_memcpy(w->cursor, slot->vm.cursor, sizeof(w->cursor));
+	bpf_probe_read_kernel(w->cursor, sizeof(w->cursor), slot->vm.cursor);
 	deferred->pc = w->reg[REG_PC];
 	deferred->sp = w->reg[REG_SP];
 	slot->guesses = left - 1;

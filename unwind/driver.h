@@ -91,14 +91,14 @@ static inline __attribute__((always_inline)) int walk_resume_by(struct walk *w, 
 /*
  * The end of a walk, for this reason. If it was lost among native frames, a runtime may know its own innermost native
  * frame: then the walk goes on there (STOP_NONE), behind a frame that stands for the missing ones. Otherwise the reason
- * for which the stack ends; frames that were only guessed are dropped. exact: only by a runtime that makes guesses
- * needless. Inlined: BPF's chain of calls is as long as it may be.
+ * for which the stack ends; frames that were only guessed are dropped. exact: 1: only by a runtime that makes guesses
+ * needless; else 0. Inlined: BPF's chain of calls is as long as it may be.
  */
-static inline __attribute__((always_inline)) int walk_resume(struct walk *w, u32 stop, bool exact)
+static inline __attribute__((always_inline)) int walk_resume(struct walk *w, u32 stop, u32 exact)
 {
 	struct region_resume by;
 	u64 sp;
-	u32 i;
+	u32 i, any = walk_launder(w, exact) ^ 1;
 
 	if (!stop_is_lost(stop))
 		return (int)stop;
@@ -111,7 +111,7 @@ static inline __attribute__((always_inline)) int walk_resume(struct walk *w, u32
 	w->vm_state = 0;
 	for (i = 0; i < PROCESS_RESUMES; i++) {
 		by = w->resume[i];
-		by.runtime &= (u16) - (u16)(by.exact | !exact); /* no branch: the verifier would follow both */
+		by.runtime &= (u16) - (u16)(by.exact | any); /* no branch: the verifier would follow both */
 		w->region.start = w->region.end = 0;
 		w->region.vm = by.vm;
 		if (walk_resume_by(w, by.runtime) || w->reg[REG_SP] < sp)

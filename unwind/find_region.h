@@ -7,7 +7,8 @@
 
 #define REGIONS_SEARCH_STEPS 13 /* 2^13 > REGIONS_MAX */
 
-/* slab: of w->regions, which lie in one. NULL: pc is in none. Sums may overflow, as in find_rule.h. */
+/* slab: of w->regions, which lie in one. NULL: pc is in none. Sums may overflow, and nothing branches, as in
+ * find_rule.h. */
 static inline __attribute__((always_inline)) const struct region *find_region(
         const struct walk *w, const u8 *slab, u64 pc)
 {
@@ -15,11 +16,17 @@ static inline __attribute__((always_inline)) const struct region *find_region(
 	u32 lo = w->regions, n = w->nregions;
 
 	for (u32 i = 0; i < REGIONS_SEARCH_STEPS && n > 1; i++) {
-		u32 mid = lo + n / 2 * (u32)sizeof(*region);
+		u32 skip = n / 2 * (u32)sizeof(*region);
+		u64 start;
+		s64 before; /* its sign: the borrow of pc - start */
 
-		region = slab_at(slab, mid);
-		if (region->start <= pc)
-			lo = mid;
+		region = slab_at(slab, lo + skip);
+		start = region->start;
+		before = (s64)((~pc & start) | ((~pc | start) & (pc - start)));
+		WALK_BARRIER(before);
+		before >>= 63;
+		WALK_BARRIER(before);
+		lo += skip & ~(u32)before;
 		n -= n / 2;
 	}
 	region = slab_at(slab, lo);

@@ -176,17 +176,19 @@ static inline __attribute__((always_inline)) bool is_framed(struct walk *w, u64 
  */
 WALK_GLOBAL int step_frame_pointer(struct walk *w)
 {
-	u64 fp, pc = 0, next = 0, at, end;
+	u64 fp, pc, next, at;
 	int found = SCAN_NONE;
-	bool framed;
+	u32 framed, n;
 
 	WALK_CHECK(w);
-	fp = w->reg[REG_FP];
-	at = w->reg[REG_SP];
+	fp = next = w->reg[REG_FP];
+	at = pc = w->reg[REG_SP];
 	framed = is_framed(w, &next, &pc);
-	end = !framed ? ~0ULL : calls_unknown(w, pc) ? 0 : fp;
+	n = !framed ? SCAN_WORDS : calls_unknown(w, pc) ? 0 : (u32)(fp - at + 7) / 8;
+	framed = walk_launder(w, framed);
+	n = walk_launder(w, n);
 	w->jumped = 0;
-	for (u32 i = 0; i < SCAN_WORDS && found < SCAN_CALLED && at < end; i++, at += 8)
+	for (u32 i = 0; i < SCAN_WORDS && i < n && found < SCAN_CALLED; i++, at += 8)
 		found = scan_word(w, at);
 	if (found == SCAN_ABSENT)
 		return STOP_STACK_ABSENT;

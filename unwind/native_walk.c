@@ -103,10 +103,14 @@ WALK_GLOBAL int step_context(struct walk *w, u64 at)
 	return stop;
 }
 
-static inline int find_cfa(struct walk *w, const struct cfi_rule *rule, u64 *ret)
+WALK_GLOBAL int find_cfa(struct walk *w, const struct cfi_rule *rule, u64 *ret)
 {
-	u64 base = reg_get(w, rule->cfa_reg) + (s64)rule->cfa_off;
+	u64 base;
 
+	WALK_CHECK(w);
+	WALK_CHECK(rule);
+	WALK_CHECK(ret);
+	base = reg_get(w, rule->cfa_reg) + (s64)rule->cfa_off;
 	/*
 	 * A callee without any rule for a register that the ABI lets it clobber mostly did not: assembly by hand relies
 	 * on that (libcrypto keeps its CFA in rax across calls of its own). Near the stack pointer it is taken, as a

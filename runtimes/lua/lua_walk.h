@@ -141,10 +141,12 @@ static const u8 lua_saved[] = {DWREG_RBX, DWREG_RBP, DWREG_R12, DWREG_R13, DWREG
  * The position that luaV_execute() has in a register: the one that is known to hold it, else the highest callee-saved
  * register that points into the bytecode.
  */
-static inline u64 lua_register_pc(const struct walk *w, const struct lua_vm *vm, u64 code, u64 end)
+WALK_GLOBAL u64 lua_register_pc(struct walk *w, const struct lua_vm *vm, u64 code, u64 end)
 {
 	u64 best = 0;
 
+	WALK_CHECK(w);
+	WALK_CHECK(vm);
 	if (vm->pc_reg && (vm->pc_kept || w->leaf)) {
 		best = walk_has(w, vm->pc_reg) ? lua_register(w, vm->pc_reg) : 0;
 		best = best > code && best <= end && !(best & 3) ? best : 0;

@@ -26,6 +26,7 @@ static inline bool lj_select_cursor(struct walk *w, u64 l)
 			w->cursor[j].more[0] = w->cursor[j].more[1] = 0;
 		}
 	}
+	i = walk_launder(w, i);
 	w->vm_state = i + 1;
 	return i < WALK_CURSORS;
 }
@@ -142,10 +143,12 @@ static inline bool lj_between_cframes(const struct walk *w, const struct luajit_
  * What the VM itself is busy with, as a frame above the function that has to wait for it: only where it has called into
  * C, because the state is not always set back at once.
  */
-static inline int lj_push_work(struct walk *w, const struct luajit_vm *vm, u64 g)
+WALK_GLOBAL int luajit_push_work(struct walk *w, const struct luajit_vm *vm, u64 g)
 {
 	s32 state;
 
+	WALK_CHECK(w);
+	WALK_CHECK(vm);
 	if (w->leaf || !walk_read(w, &state, sizeof(state), g + vm->g_vmstate))
 		return STOP_NONE;
 	state = ~state;
@@ -176,7 +179,7 @@ WALK_GLOBAL int luajit_top(struct walk *w, u64 cf)
 		stop = STOP_VM_BROKEN;
 	if (!stop && w->ncursors == 1) {
 		luajit_note(w, t.g, cf);
-		stop = lj_push_work(w, vm, t.g);
+		stop = luajit_push_work(w, vm, t.g);
 	}
 	if (stop)
 		return stop;
@@ -251,12 +254,15 @@ static inline u64 lj_find_global(struct walk *w, const struct luajit_vm *vm)
 }
 
 /* Pushes the VM and the trace itself. */
-static inline bool lj_push_mcode(struct walk *w, const struct luajit_vm *vm, u64 g)
+WALK_GLOBAL int luajit_push_mcode(struct walk *w, const struct luajit_vm *vm, u64 g)
 {
-	u64 pc = w->reg[REG_PC], where, detail;
+	u64 pc, where, detail;
 	s32 trace;
 	u32 code;
 
+	WALK_CHECK(w);
+	WALK_CHECK(vm);
+	pc = w->reg[REG_PC];
 	if (!walk_read(w, &code, sizeof(code), pc) || !walk_read(w, &trace, sizeof(trace), g + vm->g_vmstate))
 		return false;
 	trace = trace > 0 ? trace & 0xffff : 0;
@@ -311,7 +317,7 @@ WALK_GLOBAL int luajit_trace_top(struct walk *w)
 		return 0;
 	if (!lj_find_running(w, vm, &g, &l, &base, &t))
 		return 0;
-	on_trace = w->region.part == LUAJIT_TRACE || w->region.part == LUAJIT_GAP;
+	on_trace = walk_launder(w, w->region.part == LUAJIT_TRACE || w->region.part == LUAJIT_GAP);
 	if (on_trace && t.steady && !lj_in_stack(&t, base))
 		return 0;
 	sp = w->reg[REG_SP];
@@ -328,14 +334,14 @@ WALK_GLOBAL int luajit_trace_top(struct walk *w)
 		return 1;
 	if (w->ncursors == 1) {
 		luajit_note(w, g, t.cframe);
-		if (lj_push_work(w, vm, g))
+		if (luajit_push_work(w, vm, g))
 			return 0;
 	}
 	if (!t.steady) {
 		lj_lose(w, STOP_VM_BROKEN);
 		return 1;
 	}
-	if (on_trace && !lj_push_mcode(w, vm, g))
+	if (on_trace && !luajit_push_mcode(w, vm, g))
 		return 0;
 	c->at = (lj_in_stack(&t, base) ? base : t.base) - 8;
 	c->more[0] = t.cframe;

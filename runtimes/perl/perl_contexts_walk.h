@@ -145,10 +145,15 @@ static inline struct walk_cache *pl_known_interpreter(struct walk *w, const stru
 /* Interpreters are passed on as an argument: native frames have theirs in a register. */
 static inline bool pl_is_passed(const struct walk *w, u64 interpreter)
 {
-	for (u32 i = 0; i < ARCH_NREGS; i++)
-		if (walk_has(w, i) && w->reg[i] == interpreter)
-			return true;
-	return false;
+	u64 differ = 1; /* no branches: the verifier would follow both ways of each */
+
+	for (u32 i = 0; i < ARCH_NREGS; i++) {
+		u64 more = w->reg[i] - interpreter, less = interpreter - w->reg[i];
+
+		WALK_BARRIER(less);
+		differ &= (more | less) >> 63 | (~w->valid >> i & 1);
+	}
+	return !differ;
 }
 
 /* Puts the address of this thread's interpreter into scratch[0]; without MULTIPLICITY 0, and offsets are addresses. */

@@ -67,8 +67,9 @@ WALK_GLOBAL int python_coroutines(struct walk *w, u64 coro)
 		coro = w->scratch[0];
 	}
 	n = walk_launder(w, n);
-	for (i = 0; i < PY_AWAITS_MAX && i < n && !stop; i++)
-		stop = python_push_coroutine(w, n - 1 - i);
+	found = walk_launder(w, found);
+	for (i = 0; i < PY_AWAITS_MAX && n && !stop; i++)
+		stop = python_push_coroutine(w, --n);
 	return !stop && found == PY_UNREADABLE ? STOP_VM_ABSENT : stop;
 }
 

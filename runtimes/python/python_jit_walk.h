@@ -12,11 +12,13 @@
  * Goes to the loop that called 3.14's stub, whose return address is at `at` of the stack. The loop's frame has a frame
  * pointer.
  */
-static inline int py_leave_stub(struct walk *w, const struct python_vm *vm, u64 at)
+WALK_GLOBAL int python_leave_stub(struct walk *w, const struct python_vm *vm, u64 at)
 {
 	const u32 regs[] = {DWREG_RBX, DWREG_R12, DWREG_R13, DWREG_R14, DWREG_R15, REG_PC};
 	u32 i;
 
+	WALK_CHECK(w);
+	WALK_CHECK(vm);
 	for (i = 0; i < PYTHON_JIT_STUB_WORDS; i++)
 		if (!walk_stack(w, at + 8 + 8 * i, &w->reg[regs[i]]))
 			return STOP_STACK_ABSENT;
@@ -49,7 +51,7 @@ WALK_GLOBAL int python_jit_word(struct walk *w, u64 at)
 	if (!vm->jit_return)
 		return vm->jit_locals && py_may_be_stub(vm, word) && walk_read(w, &code, sizeof(code), word) &&
 		                       code == PYTHON_JIT_STUB
-		               ? py_leave_stub(w, vm, at)
+		               ? python_leave_stub(w, vm, at)
 		               : PY_NOT_OURS;
 	if (word != vm->jit_return)
 		return PY_NOT_OURS;

@@ -17,8 +17,8 @@
 WALK_GLOBAL int python_seek(struct walk *w)
 {
 	const struct python_vm *vm;
-	u64 at, link;
-	u32 i;
+	u64 at, link, entry = 0;
+	u32 i, always = PYTHON_OWNER_NONE; /* each of them counts */
 	u8 owner;
 
 	WALK_CHECK(w);
@@ -26,17 +26,20 @@ WALK_GLOBAL int python_seek(struct walk *w)
 	if (!vm)
 		return STOP_ARENA;
 	at = w->scratch[0];
-	link = vm->linkage == PYTHON_NO_CFRAME ? vm->f_previous
-	                                       : vm->cf_frame + 8; /* _PyCFrame.previous lies behind current_frame */
+	link = vm->cf_frame + 8; /* _PyCFrame.previous lies behind current_frame */
+	if (vm->linkage == PYTHON_NO_CFRAME) {
+		link = vm->f_previous;
+		entry = vm->f_entry;
+		always = 0;
+	}
+	always = walk_launder(w, always);
 	for (i = 0; i < PY_LINKS_A_SEEK; i++) {
 		if (!at || at == PYTHON_AT_END)
 			return STOP_VM_UNKNOWN;
 		w->scratch[0] = at;
-		if (vm->linkage != PYTHON_NO_CFRAME)
-			owner = PYTHON_OWNER_NONE;
-		else if (!walk_read(w, &owner, sizeof(owner), at + vm->f_entry))
+		if (!walk_read(w, &owner, sizeof(owner), at + entry))
 			return STOP_VM_ABSENT;
-		if (owner >= PYTHON_OWNER_NONE && at - w->reg[REG_SP] < PY_STACK_MAX)
+		if ((owner | always) >= PYTHON_OWNER_NONE && at - w->reg[REG_SP] < PY_STACK_MAX)
 			return STOP_NONE;
 		if (!walk_read(w, &at, sizeof(at), at + link))
 			return STOP_VM_ABSENT;

@@ -339,9 +339,10 @@ WALK_GLOBAL int python_lock(struct walk *w)
 		return python_holds(w, vm, vm->gil) ? FRAME_LOCK : 0;
 	at = vm->interpreters;
 	for (i = 0; i < PYTHON_GILS_MAX; i++) {
-		if (!walk_read(w, &interp, sizeof(interp), at) || !interp)
+		if (!walk_read(w, &interp, sizeof(interp), at) || !interp ||
+		        !walk_read(w, &gil, sizeof(gil), interp + vm->interp_gil))
 			return 0;
-		if (walk_read(w, &gil, sizeof(gil), interp + vm->interp_gil) && python_holds(w, vm, gil))
+		if (python_holds(w, vm, gil))
 			return FRAME_LOCK;
 		at = interp + vm->interp_next;
 	}

@@ -374,7 +374,7 @@ WALK_GLOBAL int hotspot_leave_guessed(struct walk *w)
 		w->reg[REG_PC] = 0; /* the frame is pushed: who goes on later does not do so at it */
 		return STOP_BAD_RETADDR;
 	}
-	stop = hs_return(w, cfa, cfa - 16);
+	stop = hotspot_return(w, cfa, cfa - 16);
 	w->flags = FRAME_GUESS;
 	return stop;
 }
@@ -386,7 +386,7 @@ static inline int hs_try(struct walk *w, u64 cfa)
 
 	if (call == CALL_ABSENT)
 		return STOP_VM_ABSENT;
-	return call ? hs_return(w, cfa, cfa - 16) : LEAF_STANDS;
+	return call ? hotspot_return(w, cfa, cfa - 16) : LEAF_STANDS;
 }
 
 /*
@@ -461,7 +461,7 @@ WALK_GLOBAL int hotspot_leave_frameless(struct walk *w, u64 begin)
 			break;
 		if (w->scratch[SCRATCH_PC] - vm->interpreter_low < vm->interpreter_size ||
 		        hs_called_at(w, cfa) > CALL_NONE)
-			return hs_return(w, cfa, 0);
+			return hotspot_return(w, cfa, 0);
 	}
 	w->reg[REG_PC] = 0; /* see hotspot_leave_guessed() */
 	return STOP_BAD_RETADDR;

@@ -427,12 +427,12 @@ WALK_GLOBAL int hotspot_lands(struct walk *w, u64 left)
 	WALK_CHECK(w);
 	sp = left > HOTSPOT_LANDING ? w->reg[DWREG_RBX] : w->reg[REG_SP];
 	if (!left)
-		return hs_return(w, sp + 8, 0);
+		return hotspot_return(w, sp + 8, 0);
 	if (left > 1) {
 		sp -= 16;
 		w->reg[REG_SP] = sp;
 	}
-	return hs_return(w, sp + 16, sp);
+	return hotspot_return(w, sp + 16, sp);
 }
 
 /* Called by enterSpecial, whose frame is above the stack pointer: what is thawed is not yet this thread's frame. */
@@ -461,9 +461,9 @@ WALK_GLOBAL int hotspot_preempted(struct walk *w)
 	offset = w->reg[REG_PC] - vm->preempt;
 	sp = w->reg[REG_SP];
 	if (offset == vm->preempt_left)
-		return hs_return(w, sp + 16, sp);
+		return hotspot_return(w, sp + 16, sp);
 	if (offset == vm->preempt_left + 1)
-		return hs_return(w, sp + 8, 0);
+		return hotspot_return(w, sp + 8, 0);
 	return hs_enter_special(w, &vm->frozen, offset < vm->preempt_moved ? hotspot_entry(w) : sp);
 }
 

@@ -43,10 +43,11 @@ static inline int hs_arrive(struct walk *w, u64 cfa, u64 pc, u64 fp)
 }
 
 /* The same, by the return address below cfa. */
-static inline int hs_return(struct walk *w, u64 cfa, u64 fp)
+WALK_GLOBAL int hotspot_return(struct walk *w, u64 cfa, u64 fp)
 {
 	u64 pc;
 
+	WALK_CHECK(w);
 	if (cfa <= w->reg[REG_SP] || cfa - w->reg[REG_SP] > FRAME_MAX)
 		return STOP_NO_PROGRESS;
 	return walk_stack(w, cfa - 8, &pc) ? hs_arrive(w, cfa, pc, fp) : STOP_STACK_ABSENT;
@@ -162,16 +163,16 @@ WALK_GLOBAL int hotspot_leave_leaf(struct walk *w, u64 code)
 	if (stop != LEAF_STANDS)
 		return stop;
 	if (hs_deoptimises(w, vm, w->scratch[0]))
-		return hs_return(w, sp + 8 + frame, sp + 8 + frame - 16);
+		return hotspot_return(w, sp + 8 + frame, sp + 8 + frame - 16);
 	if (frame < 16)
 		return LEAF_STANDS;
 	switch (hotspot_leaf(w, offset < complete && complete < 0x8000 ? complete - offset : 0, frame)) {
 	case FRAME_NONE_YET:
-		return hs_return(w, sp + 8, 0);
+		return hotspot_return(w, sp + 8, 0);
 	case FRAME_RBP:
-		return hs_return(w, sp + 16, sp);
+		return hotspot_return(w, sp + 16, sp);
 	case FRAME_RBP_UNSAVED:
-		return hs_return(w, sp + frame, 0);
+		return hotspot_return(w, sp + frame, 0);
 	default:
 		return LEAF_STANDS;
 	}
@@ -224,7 +225,7 @@ static inline int hs_unknown(struct walk *w, const struct hotspot_vm *vm)
 	if (!hs_push_stub(w, 0))
 		return STOP_DEPTH;
 	if (!w->leaf && frame >= 16)
-		return hs_return(w, w->reg[REG_SP] + frame, w->reg[REG_SP] + frame - 16);
+		return hotspot_return(w, w->reg[REG_SP] + frame, w->reg[REG_SP] + frame - 16);
 	return native_step(w, NATIVE_NO_FRAME);
 }
 
@@ -339,7 +340,7 @@ WALK_GLOBAL int hotspot_interpreted(struct walk *w)
 	if (sender - fp > FRAME_MAX)
 		return STOP_VM_BROKEN;
 	w->reg[REG_SP] = fp;
-	stop = hs_return(w, fp + 16, 0);
+	stop = hotspot_return(w, fp + 16, 0);
 	w->reg[REG_FP] = next;
 	w->reg[REG_SP] = sender;
 	w->vm_state = hs_called(sender);
