@@ -380,6 +380,8 @@ void y_program_print(const struct y_program *p, FILE *out)
 		        y_type_name(p->maps[i].value), p->maps[i].most);
 		for (u32 k = 0; k < p->maps[i].nkeys; k++)
 			fprintf(out, " %s", y_type_name(p->maps[i].keys[k]));
+		if (p->maps[i].steps)
+			fprintf(out, " from %ld by %lu, %u steps", p->maps[i].low, p->maps[i].step, p->maps[i].steps);
 		fputc('\n', out);
 	}
 	for (u32 i = 0; i < p->nglobals; i++)

@@ -109,7 +109,7 @@ enum y_status { /* causes of failure; 0: none */
 	X(AT, "at", 0) /* d (U64) = its address; 0: it has none */ \
 	X(CONTEXT, "context", 0) /* d = enum y_context imm */ \
 	X(STACK, "stack", 0) /* d = enum y_stack imm; a deferred value: a key or printed, no operand */ \
-	X(SYMBOL, "symbol", 0) /* d (STR) = "name+0x10" of address a; "" if nothing is known */ \
+	X(SYMBOL, "symbol", 0) /* d (STR) = "name+0x10" of address a; imm 1: name of system call a; "": not known */ \
 	X(JUMP, "jump", 0) /* to block b. These end a block */ \
 	X(BRANCH, "branch", 0) /* to block b if a (an integer) is not 0, else to block c */ \
 	X(RETURN, "return", 0) /* a, or Y_NONE */ \
@@ -125,8 +125,8 @@ enum y_op {
 
 enum y_agg { Y_COUNT, Y_SUM, Y_MIN, Y_MAX, Y_AVG };
 enum y_shape { Y_TABLE, Y_HIST };
-enum y_context { Y_PID, Y_TID, Y_COMM, Y_CPU, Y_NS, Y_WALL, Y_PROG };
-enum y_stack { Y_WHOLE_STACK, Y_USER_STACK, Y_LANGUAGE_STACK };
+enum y_context { Y_PID, Y_TID, Y_COMM, Y_CPU, Y_NS, Y_WALL, Y_PROG, Y_UID, Y_GID, Y_CGROUP };
+enum y_stack { Y_WHOLE_STACK, Y_LANGUAGE_STACK };
 
 #define Y_GLOBAL_ARRAY (1ul << 32) /* ARRAY_GET, _SET, _ADD: from here on global number imm - this */
 #define Y_RETURNED     UINT32_MAX  /* ARGUMENT */
@@ -209,7 +209,28 @@ struct y_map { /* also an aggregate */
 	u32 nkeys;                     /* 0: an aggregate that is not an array */
 	u32 most;                      /* entries */
 	u32 stack;                     /* 1 + number of the key that is a stack, as text: "main;serve"; 0: none is */
+	s64 low;                       /* of its histogram by equal steps (_lhist): where the first one begins */
+	u64 step;
+	u32 steps; /* 0: its histogram, if it has any, is by powers of two */
 };
+
+/*
+ * Buckets of histograms. By powers of two: below 0, 0, then by the number of bits. By steps: below the first one, each,
+ * and from the last one's end on.
+ */
+#define Y_STEPS_MOST 256u
+static inline u32 y_buckets(const struct y_map *m)
+{
+	return m->steps ? m->steps + 2 : 66;
+}
+static inline u32 y_bucket(const struct y_map *m, s64 value)
+{
+	u64 step = m->steps ? ((u64)value - (u64)m->low) / m->step : 0;
+
+	if (m->steps)
+		return value < m->low ? 0 : 1 + (u32)(step < m->steps ? step : m->steps);
+	return value < 0 ? 0 : value ? 65 - (u32)__builtin_clzll((u64)value) : 1;
+}
 
 struct y_global {
 	const char *name;

@@ -3,6 +3,7 @@
 #include "lower.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 static const struct value nothing = {.kind = V_NOTHING, .type = &y_void};
 
@@ -132,15 +133,39 @@ static struct value aggregate(struct lower *l, const struct y_node *n, enum y_ag
 	return in_slot(&y_long, dst);
 }
 
+/* _lhist(agg, low, high, step) */
+static void set_steps(struct lower *l, const struct y_node *n, struct y_map *m)
+{
+	s64 low = lower_constant(l, n->list[1], "where it begins"),
+	    high = lower_constant(l, n->list[2], "where it ends"), step = lower_constant(l, n->list[3], "the step");
+	u64 steps = step > 0 && high > low ? ((u64)high - (u64)low - 1) / (u64)step + 1 : 0;
+
+	if (!steps || steps > Y_STEPS_MOST)
+		FAIL(l, n, "_lhist(a, low, high, step) has 1 to %u steps, here are %lu", Y_STEPS_MOST, steps);
+	m->low = low;
+	m->step = (u64)step;
+	m->steps = (u32)steps;
+}
+
+/* All of one aggregate have the same buckets. */
 static void histogram(struct lower *l, const struct y_node *n)
 {
+	bool linear = !strcmp(n->name, "_lhist");
+	struct y_map *m, before;
 	struct value v;
 	struct y_insn *i;
 
-	need(l, n, 1, 1);
+	need(l, n, linear ? 4 : 1, linear ? 4 : 1);
 	v = lower_expression(l, n->list[0]);
 	if (v.kind != V_MAP || !l->p->maps[v.imm].is_agg || v.nkeys)
-		FAIL(l, n->list[0], "_hist needs a whole aggregate");
+		FAIL(l, n->list[0], "%s needs a whole aggregate", n->name);
+	m = &l->p->maps[v.imm];
+	before = *m;
+	if (linear)
+		set_steps(l, n, m);
+	if (y_prints_histogram(l->p, (u32)v.imm) &&
+	        (before.steps != (linear ? m->steps : 0) || before.low != m->low || before.step != m->step))
+		FAIL(l, n, "%s has other buckets elsewhere: a second aggregate takes the same values", m->name);
 	i = emit(l, n, Y_OP_PRINT_MAP, Y_VOID);
 	i->a = Y_HIST;
 	i->imm = v.imm;
@@ -168,6 +193,33 @@ static struct value symbol(struct lower *l, const struct y_node *n)
 	return result(l, n, Y_OP_SYMBOL, &y_string_type, to_slot(l, n, cast_to(l, n, v, &y_ulong)), Y_NONE, 0);
 }
 
+/* _syscall(number) */
+static struct value call_of(struct lower *l, const struct y_node *n)
+{
+	struct value v;
+
+	need(l, n, 1, 1);
+	v = lower_rvalue(l, n->list[0]);
+	if (!is_integer(v.type))
+		FAIL(l, n->list[0], "_syscall needs a system call's number, this is %s", y_type_text(l->s, v.type));
+	return result(l, n, Y_OP_SYMBOL, &y_string_type, to_slot(l, n, cast_to(l, n, v, &y_ulong)), Y_NONE, 1);
+}
+
+/* _cgroupid("/sys/fs/cgroup/…"): what _cgroup is of processes in it. The directory's inode is that of kernfs. */
+static struct value cgroup_of(struct lower *l, const struct y_node *n)
+{
+	const char *path;
+	struct stat st;
+
+	need(l, n, 1, 1);
+	if (n->list[0]->kind != Y_N_STRING)
+		FAIL(l, n, "_cgroupid needs a path, as it stands: _cgroupid(\"/sys/fs/cgroup/…\")");
+	path = y_format(l->s, "%.*s", (int)n->list[0]->len, n->list[0]->bytes);
+	if (stat(path, &st) || !S_ISDIR(st.st_mode))
+		FAIL(l, n->list[0], "there is no cgroup %s", path);
+	return constant(&y_ulong, st.st_ino);
+}
+
 enum builtin {
 	B_STR,
 	B_LEN,
@@ -180,8 +232,11 @@ enum builtin {
 	B_MAX,
 	B_AVG,
 	B_HIST,
+	B_LHIST,
 	B_DTOI,
 	B_SYM,
+	B_SYSCALL,
+	B_CGROUPID,
 	B_ARG,
 	B_PRINTF,
 	B_PRINT,
@@ -193,7 +248,8 @@ enum builtin {
 };
 
 static const char *const builtins[] = {"_str", "_len", "_cut", "_cat", "_valid", "_count", "_sum", "_min", "_max",
-        "_avg", "_hist", "_dtoi", "_sym", "_arg", "printf", "_print", "_warn", "_error", "_exit", "_clear"};
+        "_avg", "_hist", "_lhist", "_dtoi", "_sym", "_syscall", "_cgroupid", "_arg", "printf", "_print", "_warn",
+        "_error", "_exit", "_clear"};
 
 static void offer_builtins(struct y_near *near)
 {
@@ -214,6 +270,7 @@ static struct value act(struct lower *l, const struct y_node *n, enum builtin b)
 		lower_print(l, n);
 		break;
 	case B_HIST:
+	case B_LHIST:
 		histogram(l, n);
 		break;
 	case B_WARN:
@@ -260,6 +317,10 @@ static struct value call_builtin(struct lower *l, const struct y_node *n, enum b
 		return to_integer(l, n);
 	case B_SYM:
 		return symbol(l, n);
+	case B_SYSCALL:
+		return call_of(l, n);
+	case B_CGROUPID:
+		return cgroup_of(l, n);
 	case B_ARG:
 		need(l, n, 1, 1);
 		return lower_argument(l, n, (u64)lower_constant(l, n->list[0], "_arg's number"));

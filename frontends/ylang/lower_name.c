@@ -40,8 +40,9 @@ static struct value stack(struct lower *l, const struct y_node *n, enum y_stack 
 	return in_slot(&y_stack_type, dst);
 }
 
-static const char *const own_names[] = {"_pid", "_tid", "_comm", "_cpu", "_ns", "_wall", "_prog", "_status", "_at",
-        "_stack", "_ustack", "_lstack", "_FAULT", "_ABSENT", "_OPTIMIZED_OUT", "_LIMIT", "_DIV"};
+static const char *const own_names[] = {"_pid", "_tid", "_comm", "_cpu", "_ns", "_wall", "_prog", "_uid", "_gid",
+        "_cgroup", "_status", "_at", "_stack", "_ustack", "_lstack", "_FAULT", "_ABSENT", "_OPTIMIZED_OUT", "_LIMIT",
+        "_DIV"};
 
 enum own {
 	O_PID,
@@ -51,6 +52,9 @@ enum own {
 	O_NS,
 	O_WALL,
 	O_PROG,
+	O_UID,
+	O_GID,
+	O_CGROUP,
 	O_STATUS,
 	O_AT,
 	O_STACK,
@@ -81,6 +85,12 @@ static struct value own_name(struct lower *l, const struct y_node *n, enum own o
 		return context(l, n, Y_WALL, &y_ulong);
 	case O_PROG:
 		return context(l, n, Y_PROG, &y_string_type);
+	case O_UID:
+	case O_GID:
+	case O_CGROUP:
+		if (!l->in_probe)
+			FAIL(l, n, "%s is of a thread: a probe has it", n->name);
+		return context(l, n, own - O_UID + Y_UID, own == O_CGROUP ? &y_ulong : &y_uint);
 	case O_STATUS:
 		return failure(l, n, Y_OP_STATUS, &y_int);
 	case O_AT:
@@ -88,7 +98,9 @@ static struct value own_name(struct lower *l, const struct y_node *n, enum own o
 	case O_STACK:
 		return stack(l, n, Y_WHOLE_STACK);
 	case O_USTACK:
-		return stack(l, n, Y_USER_STACK);
+		FAIL(l, n,
+		        "_ustack: _stack is the whole stack, kernel, native and language; its parts are not told "
+		        "apart");
 	case O_LSTACK:
 		return stack(l, n, Y_LANGUAGE_STACK);
 	default:

@@ -298,14 +298,19 @@ static void put_rows(FILE *out, const struct y_map *m, struct y_entry **entries,
 		put_row(out, m, keys[i], width, entries[i]);
 }
 
-static void put_bucket(FILE *out, u32 bucket, u64 count, u64 most)
+static void put_bucket(FILE *out, const struct y_map *m, u32 bucket, u64 count, u64 most)
 {
+	s64 from = m->low + (s64)((bucket - 1) * m->step);
 	char range[64];
 	u32 bar = most ? (u32)(count * BAR / most) : 0;
 	u64 low = bucket > 1 ? 1ull << (bucket - 2) : 0;
 
 	if (!bucket)
-		snprintf(range, sizeof(range), "(..., 0)");
+		snprintf(range, sizeof(range), "(..., %ld)", m->low);
+	else if (m->steps && bucket > m->steps)
+		snprintf(range, sizeof(range), "[%ld, ...)", from);
+	else if (m->steps)
+		snprintf(range, sizeof(range), "[%ld, %ld)", from, from + (s64)m->step);
 	else if (bucket < 3)
 		snprintf(range, sizeof(range), "[%u]", bucket - 1);
 	else
@@ -318,19 +323,19 @@ static void put_bucket(FILE *out, u32 bucket, u64 count, u64 most)
 
 static void put_histogram(FILE *out, const struct y_map *m, const char *key, const struct y_aggregate *a)
 {
-	u32 first = Y_BUCKETS, last = 0;
+	u32 all = y_buckets(m), first = all, last = 0;
 	u64 most = 0;
 
 	fprintf(out, m->nkeys ? "%s[%s]\n" : "%s\n", m->name, key);
-	for (u32 i = 0; i < Y_BUCKETS; i++) {
+	for (u32 i = 0; i < all; i++) {
 		if (!a->buckets[i])
 			continue;
 		first = i < first ? i : first;
 		last = i;
 		most = a->buckets[i] > most ? a->buckets[i] : most;
 	}
-	for (u32 i = first; i <= last && i < Y_BUCKETS; i++)
-		put_bucket(out, i, a->buckets[i], most);
+	for (u32 i = first; i <= last && i < all; i++)
+		put_bucket(out, m, i, a->buckets[i], most);
 }
 
 void y_print_table(FILE *out, const struct y_table *t, enum y_shape shape)

@@ -107,7 +107,8 @@ static void put_histogram(FILE *out, const struct y_map *m, const struct y_entry
 	fputs(", \"key\": [", out);
 	put_keys(out, m, e);
 	fputs("], \"data\": [", out);
-	for (u32 i = 0; i < Y_BUCKETS; i++) {
+	for (u32 i = 0; i < y_buckets(m); i++) {
+		s64 from = m->low + (s64)((i - 1) * m->step);
 		u64 low = i > 1 ? 1ul << (i - 2) : 0;
 
 		if (!a->buckets[i])
@@ -115,9 +116,13 @@ static void put_histogram(FILE *out, const struct y_map *m, const struct y_entry
 		fprintf(out, first ? "[" : ", [");
 		first = false;
 		if (!i)
-			fputs("null, 0", out);
+			fprintf(out, "null, %ld", m->low);
+		else if (m->steps && i > m->steps)
+			fprintf(out, "%ld, null", from);
+		else if (m->steps)
+			fprintf(out, "%ld, %ld", from, from + (s64)m->step);
 		else
-			fprintf(out, i + 1 < Y_BUCKETS ? "%lu, %lu" : "%lu, null", low, i == 1 ? 1 : 2 * low);
+			fprintf(out, i + 1 < y_buckets(m) ? "%lu, %lu" : "%lu, null", low, i == 1 ? 1 : 2 * low);
 		fprintf(out, ", %lu]", a->buckets[i]);
 	}
 	fputs("]}\n", out);

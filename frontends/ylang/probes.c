@@ -238,7 +238,7 @@ static void join_key(const struct y_map *m, const u64 *keys, u8 *key)
 }
 
 /* What all CPUs have together is added. */
-static void add_up(const struct y_probes *s, u32 size, struct y_aggregate *ret)
+static void add_up(const struct y_probes *s, const struct y_map *m, u32 size, struct y_aggregate *ret)
 {
 	u64 most = ret->count ? y_ordered((u64)ret->max) : 0, least = ret->count ? ~y_ordered((u64)ret->min) : 0;
 
@@ -250,7 +250,7 @@ static void add_up(const struct y_probes *s, u32 size, struct y_aggregate *ret)
 		ret->sum = (s64)((u64)ret->sum + t.sum);
 		most = t.most > most ? t.most : most;
 		least = t.least > least ? t.least : least;
-		for (u32 b = 0; ret->buckets && b < Y_BUCKETS; b++)
+		for (u32 b = 0; ret->buckets && b < y_buckets(m); b++)
 			ret->buckets[b] += t.bucket[b];
 	}
 	ret->max = (s64)y_ordered(most);
@@ -271,7 +271,7 @@ static void take_entry(struct y_probes *s, u32 map, const u8 *key)
 	if (!e)
 		return;
 	if (m->is_agg) {
-		add_up(s, s->bpf->object.maps[Y_OWN_MAPS + map].value_size, (struct y_aggregate *)e->value);
+		add_up(s, m, s->bpf->object.maps[Y_OWN_MAPS + map].value_size, (struct y_aggregate *)e->value);
 	} else if (m->value == Y_STR) {
 		y_table_set(t, e, to_string(&value, s->values));
 	} else {
@@ -435,7 +435,7 @@ static void give_entry(struct y_probes *s, u32 map, const struct y_entry *e)
 		        .least = ~y_ordered((u64)a->min)};
 
 		if (a->buckets)
-			memcpy(t.bucket, a->buckets, sizeof(t.bucket));
+			memcpy(t.bucket, a->buckets, y_buckets(m) * sizeof(*t.bucket));
 		memcpy(s->values, &t, size);
 	} else if (m->value == Y_STR) {
 		from_string((struct y_text *)s->values, e->value);

@@ -11,6 +11,7 @@
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
 #include "unwind/now.h"
+#include "unwind/process/syscall.h"
 #include "vm_state.h"
 
 #define STACK_MOST    (64u << 20) /* bytes of slots and arrays of all functions that run */
@@ -316,7 +317,7 @@ static void map_op(struct vm *vm, struct call_frame *fr, const struct y_insn *i)
 	case Y_OP_AGG_ADD:
 		e = y_table_add(t, keys);
 		if (e)
-			y_aggregate_add((struct y_aggregate *)e->value, (s64)fr->slots[i->a]);
+			y_aggregate_add(&vm->p->maps[i->imm], (struct y_aggregate *)e->value, (s64)fr->slots[i->a]);
 		edited(vm, i, e, fr->slots[i->a]);
 		break;
 	case Y_OP_AGG_GET:
@@ -419,11 +420,14 @@ static u64 context(struct vm *vm, enum y_context what)
 	}
 }
 
-static u64 symbol(struct vm *vm, u64 addr)
+static u64 symbol(struct vm *vm, u64 what, bool call)
 {
-	char name[600];
+	char room[600];
+	const char *name = call                                                    ? syscall_name((int)what)
+	                   : y_target_symbol(vm->target, what, room, sizeof(room)) ? room
+	                                                                           : NULL;
 
-	return y_target_symbol(vm->target, addr, name, sizeof(name)) ? copy_string(vm, name, (u32)strlen(name)) : 0;
+	return name ? copy_string(vm, name, (u32)strlen(name)) : 0;
 }
 
 /* --- functions --- */
@@ -588,7 +592,7 @@ static void run_simple(struct vm *vm, struct call_frame *fr, const struct y_insn
 		slots[i->dst] = context(vm, (enum y_context)i->imm);
 		break;
 	case Y_OP_SYMBOL:
-		slots[i->dst] = symbol(vm, slots[i->a]);
+		slots[i->dst] = symbol(vm, slots[i->a], i->imm);
 		break;
 	default:
 		map_op(vm, fr, i);

@@ -152,8 +152,8 @@ static struct y_entry *make_entry(struct y_table *t, const u64 *keys)
 	a = calloc(1, sizeof(*a));
 	e->value = (u64)a;
 	if (a && t->buckets)
-		a->buckets = calloc(Y_BUCKETS, sizeof(*a->buckets));
-	*t->bytes += sizeof(*a) + (t->buckets ? Y_BUCKETS * sizeof(*a->buckets) : 0);
+		a->buckets = calloc(y_buckets(t->map), sizeof(*a->buckets));
+	*t->bytes += sizeof(*a) + (t->buckets ? y_buckets(t->map) * sizeof(*a->buckets) : 0);
 	if (!a || (t->buckets && !a->buckets)) {
 		free_entry(t, e);
 		return NULL;
@@ -219,14 +219,14 @@ void y_table_clear(struct y_table *t)
 	t->nentries = t->used = t->index_size = 0;
 }
 
-void y_aggregate_add(struct y_aggregate *a, s64 value)
+void y_aggregate_add(const struct y_map *m, struct y_aggregate *a, s64 value)
 {
 	a->min = !a->count || value < a->min ? value : a->min;
 	a->max = !a->count || value > a->max ? value : a->max;
 	a->count++;
 	a->sum = (s64)((u64)a->sum + (u64)value);
 	if (a->buckets)
-		a->buckets[value < 0 ? 0 : value ? 65 - __builtin_clzll((u64)value) : 1]++;
+		a->buckets[y_bucket(m, value)]++;
 }
 
 s64 y_aggregate_get(const struct y_aggregate *a, enum y_agg what)

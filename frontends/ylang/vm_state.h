@@ -6,7 +6,6 @@
 #include "pages.h"
 #include "vm.h"
 
-#define Y_BUCKETS     66u /* of a histogram: below 0, 0, then by the number of bits */
 #define Y_TRACER_MOST (256ull << 20)
 
 struct y_str { /* never changed once it is made */
@@ -42,7 +41,7 @@ struct y_entry *y_table_add(struct y_table *t, const u64 *keys);
 bool y_table_set(struct y_table *t, struct y_entry *e, u64 value);
 void y_table_delete(struct y_table *t, const u64 *keys);
 void y_table_clear(struct y_table *t);
-void y_aggregate_add(struct y_aggregate *a, s64 value);
+void y_aggregate_add(const struct y_map *m, struct y_aggregate *a, s64 value);
 s64 y_aggregate_get(const struct y_aggregate *a, enum y_agg what);
 /* The entries as _foreach has them; malloc'd; NULL: none, or no memory. top: UINT64_MAX: by key, all. */
 struct y_entry **y_table_sorted(const struct y_table *t, u64 top, u32 *n);

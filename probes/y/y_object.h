@@ -116,7 +116,7 @@ struct y_control {
 struct y_total { /* of an aggregate; in the kernel one for each CPU. count 0: it has none */
 	u64 count, sum;
 	u64 most, least; /* unsigned, ~unsigned: y_ordered() */
-	u64 bucket[66];  /* only if a histogram is printed */
+	u64 bucket[258]; /* of the program's histogram, which may have fewer */
 };
 #define Y_TOTAL_SIZE offsetof(struct y_total, bucket)
 /* The order of signed numbers as unsigned ones, so that 0 is the least. */

@@ -101,6 +101,30 @@ _probe _end { _print(n); _print(s); }
     yield "points, arguments and types of the kernel by their names"
 
 
+def test_who():
+    """System calls by name; the thread's user and cgroup."""
+    with probed(BEHIND + """
+_map long n[long]; _map long who[unsigned, unsigned]; long inside, calls;
+_probe tracepoint:raw_syscalls:sys_enter / on && ($id == 0 || $id == 1) / { n[$id]++; }
+_probe syscall:write / on / { who[_uid, _gid]++; calls++; inside += _cgroup == _cgroupid("/sys/fs/cgroup%s"); }
+_probe _end {
+	_foreach (id : many _in n) printf("%%s %%d\\n", _syscall(id), many);
+	_print(who);
+	_print(calls - inside, _syscall(-1), _syscall(1 << 20));
+}
+""" % cgroup()) as p:
+        serve(p, [100, 3, 2, 1])
+        out, err = p.end()
+    assert out.splitlines() == ["read 4", "write 4", "who", f"{os.getuid()}, {os.getgid()}  4", "0  "], out + err
+    yield "calls by name, and whose they are"
+
+
+def cgroup():
+    """The path of this process's cgroup (version 2), and so of its children's."""
+    path = yrt.read("/proc/self/cgroup").split("0::")[1].splitlines()[0]
+    return "" if path == "/" else path
+
+
 def test_stacks():
     with probed(BEHIND + """
 _map long n[_stack, int];
@@ -256,6 +280,11 @@ def test_refused():
         ("_probe tracepoint:sched_switch { _print($prev->nothing); }", "struct task_struct has no member 'nothing'"),
         ("_probe _profile(9) { _print(_arg(0)); }", "a tick of the clock has no arguments"),
         ("_probe _profile(0) { }", "_profile needs a rate"),
+        ("_probe _oneshot { _print(_uid); }", "_uid is of a thread: a probe has it"),
+        ("_probe syscall:read / _cgroup == _cgroupid(\"/nope\") / { }", "there is no cgroup /nope"),
+        ("_map long n[_stack]; _probe serve { n[_ustack]++; }", "_stack is the whole stack"),
+        ("_map long n[_str]; _probe tracepoint:sys_enter { n[_syscall($id)]++; }",
+         "take _syscall of the keys in _timer"),
     ]
     with yrt.Fixture("called", seconds=None, wait=False) as f:
         for source, message in cases:

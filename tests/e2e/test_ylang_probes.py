@@ -34,6 +34,26 @@ def test_counts():
     yield "aggregates equal the program's account, as this kernel and older ones place and read"
 
 
+def test_steps():
+    with probed("""_agg far; _agg near[short];
+_probe serve { far <<< (long)$order->number - 10; near[$order->status] <<< $many; }
+_probe _end { _lhist(far, 0, 256, 1); _lhist(near, -5, 1, 3); }
+""") as p:
+        truth = p.serve(1000)
+        out, err = p.end()
+    far, near = out.split("near", 1)
+    rows = [line.split("|")[0].rsplit(None, 1) for line in far.splitlines()[1:]]
+    ranges = ["(..., 0)", *(f"[{i}, {i + 1})" for i in range(256)), "[256, ...)"]
+    assert [r[0].strip() for r in rows] == ranges, far + err
+    assert [int(r[1]) for r in rows] == [10, *[1] * 256, 734], far
+    ok = near.split("near[", 1)[0].splitlines()[1:]
+    assert [line.split("|")[0].split()[-1] for line in ok] == [str(sum(i % 5 in (0, 1, 3) and i % 4 == 0
+                                                                       for i in range(1000))),
+                                                               str(sum(i % 5 in (0, 1, 3) and i % 4 > 0
+                                                                       for i in range(1000)))], (near, truth)
+    yield "histograms by equal steps"
+
+
 def test_values():
     """Strings, lists, functions, parameters in registers and on the stack, predicates."""
     with probed("""
@@ -249,7 +269,8 @@ def test_c_is_the_oracle():
 
 ALLOWED = {"map_lookup_elem", "map_update_elem", "map_delete_elem", "ktime_get_ns", "ringbuf_output", "tail_call",
            "get_smp_processor_id", "get_ns_current_pid_tgid", "get_attach_cookie", "get_current_pid_tgid",
-           "get_current_comm", "probe_read_user", "probe_read_kernel", "probe_read_user_str", "probe_read_kernel_str",
+           "get_current_comm", "get_current_uid_gid", "get_current_cgroup_id", "probe_read_user",
+           "probe_read_kernel", "probe_read_user_str", "probe_read_kernel_str",
            "copy_from_user", "iter_num_new", "iter_num_next", "iter_num_destroy"}
 
 
@@ -259,6 +280,7 @@ def test_helpers():
     by_stack = "_map long n[_stack]; "
     more = [by_stack + "_probe tracepoint:sched_switch { _print($prev->comm[0]); n[_stack]++; }",
             "_probe syscall:read:return { _print($return, _str((char *)0), _comm, _tid, _cpu, _ns, _wall); }",
+            "_probe syscall:read { _print(_uid, _gid, _cgroup); }",
             by_stack + "_probe _profile(9) { n[_stack]++; }", by_stack + "_probe add { n[_stack]++; }"]
     sources = [c.source.replace("_probe _oneshot", "_probe add") for c in ylang.cases() if not c.refused] + more
     with yrt.Fixture("asked", seconds=None, wait=False) as f:

@@ -110,3 +110,9 @@ _probe _oneshot { _print(torn->value); }
 //--- an end behind a parenthesis
 _probe _oneshot { int x = (
 //! an expression is missing at the end of the program
+//--- two kinds of a histogram
+_agg a; _probe _oneshot { a <<< 1; _hist(a); _lhist(a, 0, 9, 1); }
+//! a has other buckets elsewhere
+//--- too many steps
+_agg a; _probe _oneshot { a <<< 1; _lhist(a, 0, 1000, 1); }
+//! _lhist(a, low, high, step) has 1 to 256 steps, here are 1000

@@ -14,9 +14,9 @@
 #define INSNS_MOST   30000u /* so have jumps */
 #define CALLS_MOST   32u
 #define ITER_ROUNDS  (8 * 1024 * 1024)
-#define CLOCK_ROUNDS 63 /* rounds between two looks at the clock, less one */
-#define ZEROS        1024u
-#define ORIG_AX      120 /* in struct pt_regs: the number of the system call */
+#define CLOCK_ROUNDS 63    /* rounds between two looks at the clock, less one */
+#define ZEROS        3072u /* a new aggregate is made of them */
+#define ORIG_AX      120   /* in struct pt_regs: the number of the system call */
 
 void bpf_refuse(struct bpf_make *m, const struct y_insn *i, const char *what, const char *hint)
 {
@@ -201,7 +201,9 @@ static void instruction(struct bpf_make *m, const struct bpf_call *c, const stru
 		        "take it");
 		return;
 	case Y_OP_SYMBOL:
-		bpf_refuse(m, i, "_sym", "count by the address, n[p]++, and take _sym of the keys in _timer or _end");
+		bpf_refuse(m, i, i->imm ? "_syscall" : "_sym",
+		        i->imm ? "count by the number, n[$id]++, and take _syscall of the keys in _timer or _end"
+		               : "count by the address, n[p]++, and take _sym of the keys in _timer or _end");
 		return;
 	case Y_OP_STACK:
 		if (i->imm == Y_LANGUAGE_STACK)

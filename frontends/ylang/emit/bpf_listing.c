@@ -25,6 +25,10 @@ static const char *helper_name(s32 helper)
 		return "tail_call";
 	case HELPER_PID_TGID:
 		return "get_current_pid_tgid";
+	case HELPER_UID_GID:
+		return "get_current_uid_gid";
+	case HELPER_CGROUP:
+		return "get_current_cgroup_id";
 	case HELPER_COMM:
 		return "get_current_comm";
 	case HELPER_READ_USER:

@@ -86,7 +86,8 @@ void bpf_table_describe(struct bpf_make *m)
 		if (m->ret->gathered[i] && takes_often(m->p))
 			own->most *= 2; /* a generation that is being taken, and the next */
 		if (map->is_agg)
-			own->value_size = y_prints_histogram(m->p, i) ? sizeof(struct y_total) : (u32)Y_TOTAL_SIZE;
+			own->value_size = (u32)Y_TOTAL_SIZE +
+			                  (y_prints_histogram(m->p, i) ? y_buckets(map) * (u32)sizeof(u64) : 0);
 		else if (map->value == Y_STR)
 			own->value_size = sizeof(struct y_text);
 	}
@@ -225,10 +226,26 @@ static void raise(struct bpf_make *m, s16 offset)
 	bpf_place(&m->code, done);
 }
 
-/*
- * The bucket of R1: 0 below 0, else 1 + bits. It is kept in memory, as the verifier would follow each of its values.
- */
-static void count_bucket(struct bpf_make *m)
+/* scratch = the bucket of R1, y_bucket(). */
+static void step_of(struct bpf_make *m, const struct y_map *map)
+{
+	u32 done = bpf_label(&m->code);
+
+	bpf_op_imm(&m->code, BPF_MOV, R3, 0);
+	bpf_imm64(&m->code, R2, (u64)map->low);
+	bpf_branch(&m->code, BPF_JSLT, R1, R2, done);
+	bpf_op(&m->code, BPF_SUB, R1, R2);
+	bpf_imm64(&m->code, R2, map->step);
+	bpf_op(&m->code, BPF_DIV, R1, R2);
+	bpf_op_imm(&m->code, BPF_MOV, R3, (s32)map->steps + 1);
+	bpf_branch_imm(&m->code, BPF_JGE, R1, (s32)map->steps, done);
+	bpf_op(&m->code, BPF_MOV, R3, R1);
+	bpf_op_imm(&m->code, BPF_ADD, R3, 1);
+	bpf_place(&m->code, done);
+	bpf_store(&m->code, 8, R_STATE, offsetof(struct y_state, scratch), R3);
+}
+
+static void power_of(struct bpf_make *m)
 {
 	const s16 scratch = offsetof(struct y_state, scratch);
 	u32 found = bpf_label(&m->code);
@@ -251,9 +268,20 @@ static void count_bucket(struct bpf_make *m)
 		bpf_place(&m->code, less);
 	}
 	bpf_place(&m->code, found);
-	bpf_load(&m->code, 8, R1, R_STATE, scratch);
-	found = bpf_label(&m->code);
-	bpf_branch_imm(&m->code, BPF_JGT, R1, 65, found); /* never, which the verifier does not see */
+}
+
+/* The bucket is kept in memory, as the verifier would follow each of its values. */
+static void count_bucket(struct bpf_make *m, const struct y_map *map)
+{
+	u32 found = bpf_label(&m->code);
+
+	if (map->steps)
+		step_of(m, map);
+	else
+		power_of(m);
+	bpf_load(&m->code, 8, R1, R_STATE, offsetof(struct y_state, scratch));
+	/* never, which the verifier does not see */
+	bpf_branch_imm(&m->code, BPF_JGE, R1, (s32)y_buckets(map), found);
 	bpf_op_imm(&m->code, BPF_LSH, R1, 3);
 	bpf_op(&m->code, BPF_ADD, R8, R1);
 	bpf_op_imm(&m->code, BPF_MOV, R1, 1);
@@ -285,7 +313,7 @@ static void aggregate(struct bpf_make *m, const struct bpf_call *c, const struct
 	bpf_op_imm(&m->code, BPF_MOV, R2, 1);
 	bpf_atomic(&m->code, 8, R8, offsetof(struct y_total, count), R2, BPF_ADD);
 	if (y_prints_histogram(m->p, (u32)i->imm))
-		count_bucket(m);
+		count_bucket(m, &m->p->maps[i->imm]);
 	bpf_place(&m->code, done);
 }
 

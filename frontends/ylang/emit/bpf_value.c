@@ -313,6 +313,16 @@ static void context(struct bpf_make *m, const struct bpf_call *c, const struct y
 	case Y_CPU:
 		bpf_call(&m->code, HELPER_CPU);
 		break;
+	case Y_UID:
+	case Y_GID:
+		bpf_call(&m->code, HELPER_UID_GID);
+		if (i->imm == Y_GID)
+			bpf_op_imm(&m->code, BPF_RSH, R0, 32);
+		bpf_wrap(m, R0, Y_U32);
+		break;
+	case Y_CGROUP:
+		bpf_call(&m->code, HELPER_CGROUP);
+		break;
 	default:
 		bpf_call(&m->code, HELPER_KTIME);
 		if (i->imm == Y_WALL) {

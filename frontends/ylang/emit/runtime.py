@@ -241,8 +241,9 @@ def star(values):
 # --- maps ---
 
 class Map:
-    def __init__(self, name, is_agg, value, keys, most):
+    def __init__(self, name, is_agg, value, keys, most, low=0, step=0, steps=0):
         self.name, self.is_agg, self.value, self.keys, self.most = name, is_agg, value, keys, most
+        self.low, self.step, self.steps = low, step, steps
         self.of, self.lost = {}, 0
 
     def get(self, key):
@@ -269,9 +270,22 @@ class Map:
     def record(self, key, value):
         if not self.room(key):
             return
-        a = self.of.setdefault(key, [0, 0, value, value, [0] * 66])
+        a = self.of.setdefault(key, [0, 0, value, value, [0] * (self.steps + 2 if self.steps else 66)])
         a[0], a[1], a[2], a[3] = a[0] + 1, signed(a[1] + value, 64), min(a[2], value), max(a[3], value)
-        a[4][0 if value < 0 else value.bit_length() + 1] += 1
+        a[4][self.bucket(value)] += 1
+
+    def bucket(self, value):
+        if self.steps:
+            return 0 if value < self.low else 1 + min((value - self.low) // self.step, self.steps)
+        return 0 if value < 0 else value.bit_length() + 1
+
+    def span(self, i):
+        low = self.low + (i - 1) * self.step if self.steps else 1 << (i - 2) if i > 1 else 0
+        if not i:
+            return "(..., %d)" % self.low
+        if self.steps:
+            return "[%d, ...)" % low if i > self.steps else "[%d, %d)" % (low, low + self.step)
+        return "[%d]" % (i - 1) if i < 3 else "[%d, %d)" % (low, 2 * low)
 
     def read(self, key, what):
         a = self.of.get(key)
@@ -306,12 +320,10 @@ class Map:
         for key, _ in self.sorted(1 << 32):
             put((self.name + "[%s]" % self.key(key) if self.keys else self.name) + "\n")
             buckets = self.of[key][4]
-            filled = [i for i in range(66) if buckets[i]]
+            filled = [i for i in range(len(buckets)) if buckets[i]]
             for i in range(filled[0], filled[-1] + 1):
-                low = 1 << (i - 2) if i > 1 else 0
-                span = "(..., 0)" if not i else "[%d]" % (i - 1) if i < 3 else "[%d, %d)" % (low, 2 * low)
                 bar = "@" * (buckets[i] * 40 // max(buckets))
-                put("%-24s %10d |%-40s|\n" % (span, buckets[i], bar))
+                put("%-24s %10d |%-40s|\n" % (self.span(i), buckets[i], bar))
 
 
 # --- regular expressions: all ways side by side ---

@@ -499,8 +499,8 @@ static void put_regex(struct script *y, const struct y_regex *r)
 
 static void put_map(struct script *y, const struct y_map *m)
 {
-	fprintf(y->out, "    Map(\"%s\", %s, \"%s\", %u, %u),\n", m->name, m->is_agg ? "True" : "False",
-	        y_type_name(m->value), m->nkeys, m->most);
+	fprintf(y->out, "    Map(\"%s\", %s, \"%s\", %u, %u, %ld, %lu, %u),\n", m->name, m->is_agg ? "True" : "False",
+	        y_type_name(m->value), m->nkeys, m->most, m->low, m->step, m->steps);
 }
 
 static void put_tables(struct script *y)
@@ -668,6 +668,11 @@ struct error *y_script_refuses(const struct y_program *p, enum y_debugger debugg
 			const struct y_insn *insn = &p->functions[k].insns[i];
 			const struct y_place *at = &p->places[insn->place];
 
+			if (insn->op == Y_OP_SYMBOL && insn->imm)
+				return error_hint(
+				        error_new(ERROR_UNSUPPORTED, "%s:%u:%u: %s: _syscall is not known there",
+				                at->file, at->line, at->column, name),
+				        "print the number");
 			if (insn->op == Y_OP_CONTEXT &&
 			        (insn->imm == Y_COMM || insn->imm == Y_PROG || insn->imm == Y_CPU))
 				return error_hint(error_new(ERROR_UNSUPPORTED,

@@ -259,13 +259,18 @@ static void put_histogram(struct stap *y, u32 number)
 {
 	const struct y_map *m = &y->p->maps[number];
 	char room[KEY_NAMES];
-	const char *keys = key_names(m, room);
+	const char *keys = key_names(m, room), *shape = m->steps ? "hist_linear" : "hist_log";
+	char bounds[96] = "";
 
+	if (m->steps)
+		snprintf(
+		        bounds, sizeof(bounds), ", %ld, %ld, %lu", m->low, m->low + (s64)(m->steps * m->step), m->step);
 	if (m->nkeys)
-		line(y, "foreach ([k0+%s] in m%u) { println(\"%s[\", k0, \"]\"); print(@hist_log(m%u[%s])) }", keys + 2,
-		        number, m->name, number, keys);
+		line(y, "foreach ([k0+%s] in m%u) { println(\"%s[\", k0, \"]\"); print(@%s(m%u[%s]%s)) }", keys + 2,
+		        number, m->name, shape, number, keys, bounds);
 	else
-		line(y, "if (@count(m%u)) { println(\"%s\"); print(@hist_log(m%u)) }", number, m->name, number);
+		line(y, "if (@count(m%u)) { println(\"%s\"); print(@%s(m%u%s)) }", number, m->name, shape, number,
+		        bounds);
 }
 
 /* "%-*d", and what it takes before the value. */

@@ -25,7 +25,9 @@ static const char *no_operation(const struct y_insn *i)
 	case Y_OP_SYMBOL:
 		return "it names no addresses of data";
 	case Y_OP_CONTEXT:
-		return i->imm == Y_PROG ? "it does not know _prog" : NULL;
+		return i->imm == Y_PROG  ? "it does not know _prog"
+		       : i->imm >= Y_UID ? "it is written otherwise there"
+		                         : NULL;
 	default:
 		return NULL;
 	}
