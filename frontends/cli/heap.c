@@ -125,6 +125,36 @@ static struct error *take(const struct request *r, struct core_file *core, struc
 	return err;
 }
 
+static bool has_objects(const struct process *p, const struct view *v)
+{
+	for (u32 i = 0; i < p->ninstances; i++)
+		if (p->instances[i].data && p->instances[i].ops->heap && view_has(v, p->instances[i].ops->id))
+			return true;
+	return false;
+}
+
+/*
+ * The objects of languages are mostly in memory that malloc does not know: who looks here for them is told where. NULL:
+ * there are none. Before memory is counted: a page that is looked at comes into memory.
+ */
+static char *lead(const struct request *r)
+{
+	struct one_target t = {.pid = r->pid, .core = r->core, .root = r->root, .quiet = true};
+	struct error *err = one_target_open(&t);
+	char where[32] = "--core FILE", *ret = NULL;
+
+	if (!r->core)
+		snprintf(where, sizeof(where), "-p %d", r->pid);
+	for (const struct view *v = views(); !err && !ret && v->name; v++)
+		if (has_objects(t.p, v) &&
+		        asprintf(&ret, "it runs %s: `yrt %s-refs %s` shows its objects and who keeps them", v->language,
+		                v->name, where) < 0)
+			ret = NULL;
+	error_free(err);
+	one_target_close(&t);
+	return ret;
+}
+
 static struct error *draw(const struct heap_view *v, const struct format *format, u64 duration_ns, FILE *out)
 {
 	struct profile *p;
@@ -168,6 +198,7 @@ static struct error *run(const struct request *r)
 	char comm[COMM_TEXT] = "", target[128];
 	struct usage *before = NULL, *after = NULL;
 	struct core_file *core = NULL;
+	cleanup(free) char *advice = lead(r);
 	u64 start = now_ns();
 	struct error *err = r->core ? core_open(r->core, r->root, &core) : NULL;
 
@@ -183,6 +214,8 @@ static struct error *run(const struct request *r)
 		sleep_s(r->seconds);
 	if (!err)
 		err = take(r, core, &after);
+	if (!err && advice)
+		err = usage_say(after, USAGE_ADVICE, "%s", advice);
 	if (!err) {
 		struct heap_view v = {before, after, target, r->bytes, r->all, r->size, core != NULL};
 

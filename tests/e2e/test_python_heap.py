@@ -136,6 +136,8 @@ def test_ways():
                               (*cache, ".recent: collections.deque", "[]: __main__.Record")}, paths
         paths = tree(f.pid, "--to", hex(f.start["cache"]))
         assert list(paths) == [("__main__", "cache: __main__.Cache")], paths
+        lead = f"  - it runs Python: `yrt python-refs -p {f.pid}` shows its objects and who keeps them\n"
+        assert lead in run("heap", "-p", f.pid).stdout
         yrt.clear(run("python-refs", "-p", f.pid, "--to", "Nothing", code=yrt.INPUT), yrt.INPUT, "no object of type")
         roots = types(run("python-refs", "-p", f.pid, "--roots").stdout)
         assert roots["__main__"][1] == sum(n for p, n in tree(f.pid).items() if p[0] == "__main__"), roots

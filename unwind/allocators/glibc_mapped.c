@@ -63,7 +63,9 @@ static struct error *read_mapping(struct glibc *g, u64 start, u64 end, bool anyw
 {
 	struct error *err = NULL;
 
-	for (u64 at = start; !err && at < end && f->n < BLOCKS_MAX;) {
+	u32 most = anywhere ? g->parameters.mapped_blocks : BLOCKS_MAX;
+
+	for (u64 at = start; !err && at < end && f->n < most;) {
 		u32 heap = glibc_segment_at(g, at);
 		u64 size;
 

@@ -10,6 +10,7 @@
 #include "cleanup.h"
 #include "grow.h"
 #include "sort_keys.h"
+#include "table.h"
 
 #define NODE_BYTES  (8ull * JEMALLOC_NODE)
 #define LEAF_SHIFT  30 /* a leaf has the pages of 1 GiB */
@@ -63,7 +64,8 @@ static u32 leaf_number(struct jemalloc *j, u64 leaf)
 	u64 words[WORDS];
 
 	for (u64 at = leaf; at < leaf + NODE_BYTES && seen < SAMPLES;) {
-		if (!block_reader_fill(&j->reader, at, leaf + NODE_BYTES)) {
+		/* what is none mostly says so in its first page */
+		if (!block_reader_fill(&j->reader, at, leaf + (at == leaf ? PAGES_SIZE : NODE_BYTES))) {
 			at = whole_pages(at) + PAGES_SIZE;
 			continue;
 		}
@@ -91,7 +93,18 @@ static bool may_be_leaf(const struct space *s, u64 addr)
 	return map < s->maps.nlines && space_is_anonymous(s, map) && s->maps.lines[map].end - addr >= NODE_BYTES;
 }
 
-u64 jemalloc_find_root(struct jemalloc *j, u64 start, u64 end)
+/* The same, of what has not been refused yet: vtables of a JVM lead to one address 25,000 times. */
+static u32 new_leaf_number(struct jemalloc *j, u64 leaf, struct table *refused)
+{
+	u64 key = (leaf * 0x9e3779b97f4a7c15ull) | 1;
+	u32 ret = table_get(refused, key) ? JEMALLOC_NODE : leaf_number(j, leaf);
+
+	if (ret == JEMALLOC_NODE)
+		error_free(table_put(refused, key, 1));
+	return ret;
+}
+
+static u64 find_root(struct jemalloc *j, u64 start, u64 end, struct table *refused)
 {
 	cleanup(free) u64 *words = malloc(BLOCK_READER_SIZE);
 
@@ -106,7 +119,8 @@ u64 jemalloc_find_root(struct jemalloc *j, u64 start, u64 end)
 		n = (at - from) / 8;
 		memcpy(words, j->reader.block, n * 8);
 		for (u64 i = 0; i < n; i++) {
-			u32 number = may_be_leaf(j->space, words[i]) ? leaf_number(j, words[i]) : JEMALLOC_NODE;
+			u32 number =
+			        may_be_leaf(j->space, words[i]) ? new_leaf_number(j, words[i], refused) : JEMALLOC_NODE;
 			u64 root = from + 8 * i - 8ull * number;
 
 			if (number < JEMALLOC_NODE && root >= start && root < end && end - root >= NODE_BYTES)
@@ -114,6 +128,15 @@ u64 jemalloc_find_root(struct jemalloc *j, u64 start, u64 end)
 		}
 	}
 	return 0;
+}
+
+u64 jemalloc_find_root(struct jemalloc *j, u64 start, u64 end)
+{
+	struct table refused = {0};
+	u64 ret = find_root(j, start, end, &refused);
+
+	table_free(&refused);
+	return ret;
 }
 
 static struct error *add_extent(struct jemalloc *j, u64 at)
