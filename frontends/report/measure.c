@@ -45,7 +45,6 @@
 #define BUSY        0.02 /* CPUs, or threads: below that nothing is worth a view of its own */
 #define MASTER      0.25 /* of the CPU time of a process and its children: a master uses less */
 #define CALLS_LEAST 500  /* system calls of I/O a second, where hardly a thread waits */
-#define FAULTS      500  /* a second */
 #define MESSAGE_MAX 2048
 
 struct plan {
@@ -540,7 +539,7 @@ static bool has_pools(const struct measure *m)
 	return false;
 }
 
-/* What the first two steps ask for, the first things first. */
+/* What the first two steps ask for, and a rule looks at, the first things first. */
 static u32 make_plan(const struct measure *m, const struct evidence *e, struct plan *ret)
 {
 	const struct facts *f = &e->facts;
@@ -558,13 +557,11 @@ static u32 make_plan(const struct measure *m, const struct evidence *e, struct p
 	                "sockets are open"},
 	        {"wait", 1, idle || (tasks && !waits),
 	                idle ? "hardly anything happens" : "threads do not wait, but what runs on them may"},
-	        {"fault", 0.7, !grows && facts_number(f, "faults.minor") + facts_number(f, "faults.major") > FAULTS,
-	                "memory is touched for the first time"},
 	};
 	u32 n = 0;
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
-		if (all[i].wanted)
+		if (all[i].wanted && (!m->rules || rules_ask_for(m->rules, all[i].event)))
 			ret[n++] = all[i];
 	return n;
 }

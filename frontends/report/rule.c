@@ -614,6 +614,27 @@ struct error *rules_parse(struct rules *r, const char *file, const char *text)
 	return err;
 }
 
+static bool asks_for(const struct rule *r, const char *view)
+{
+	bool asked = r->holder && !strcmp(view, "lock");
+
+	for (char *const *name = r->views; *name; name++)
+		asked |= !strcmp(*name, view);
+	for (u32 i = 0; i < r->nlets; i++)
+		asked |= !strcmp(r->lets[i].view, view);
+	for (u32 i = 0; i < r->nblames; i++)
+		asked |= !strcmp(r->blames[i].view, view);
+	return asked;
+}
+
+bool rules_ask_for(const struct rules *r, const char *view)
+{
+	for (u32 i = 0; i < r->n; i++)
+		if (asks_for(&r->all[i], view))
+			return true;
+	return false;
+}
+
 struct error *rules_builtin(struct rules *r)
 {
 	struct error *err = NULL;

@@ -288,6 +288,41 @@ static void test_little(void **state)
 	}
 }
 
+/* Of two rules of which there is too little, only the one that says more than the other. */
+static void test_little_of_two(void **state)
+{
+#define RULE(name, more)                                                                                               \
+	"rule " name "\n\ttitle " name "\n\twhy w\n\tchange c\n\tshow s\n\tview clock\n\tstack \"malloc\"\n" more      \
+	"\twhen share.low > 90%\n"
+	struct findings f = {0};
+
+	(void)state;
+	conclude(RULE("a", "") RULE("b", "\treplaces a\n"), &f);
+	assert_int_equal(f.nseen, 1);
+	assert_string_equal(f.seen[0], "b");
+	findings_free(&f);
+	conclude(RULE("a", "") RULE("b", ""), &f);
+	assert_int_equal(f.nseen, 2);
+	findings_free(&f);
+#undef RULE
+}
+
+static void test_views_that_are_asked_for(void **state)
+{
+	static const char *const asked[] = {"wall", "lock", "io", "net"};
+	struct rules rules = {0};
+
+	(void)state;
+	assert_null(rules_parse(&rules, "f",
+	        "rule a\n" WHOLE "rule b\n\ttitle t\n\twhy w\n\tchange c\n\tshow s\n\tholder yes\n\tview wall\n\tstack "
+	        "\"x\"\n\tlet l io \"x\"\n\tblame net \"x\"\n\twhen l > 1\n"));
+	for (size_t i = 0; i < sizeof(asked) / sizeof(*asked); i++)
+		assert_true(rules_ask_for(&rules, asked[i]));
+	assert_false(rules_ask_for(&rules, "clock"));
+	assert_false(rules_ask_for(&rules, "fault"));
+	rules_free(&rules);
+}
+
 static void test_continued_lines(void **state)
 {
 	struct rules rules = {0};
@@ -349,6 +384,8 @@ int main(void)
 	        cmocka_unit_test(test_expressions),
 	        cmocka_unit_test(test_what_does_not_parse),
 	        cmocka_unit_test(test_little),
+	        cmocka_unit_test(test_little_of_two),
+	        cmocka_unit_test(test_views_that_are_asked_for),
 	        cmocka_unit_test(test_continued_lines),
 	        cmocka_unit_test(test_builtin_rules),
 	        cmocka_unit_test(test_strings),
