@@ -195,9 +195,10 @@ static double choose(struct alloc_marks *m, double hit_ns, double most)
 	return sum;
 }
 
-/* Some that were not. */
-static void try_more(struct alloc_marks *m)
+void alloc_marks_next(struct alloc_marks *m)
 {
+	if (m->choice)
+		return;
 	m->nplaced = 0;
 	for (u32 i = 0; i < m->n && m->nplaced < ALLOC_MARKS; i++)
 		if (!m->of[i].dense && !is_tried(&m->of[i]))
@@ -242,8 +243,6 @@ static void place_in(struct alloc_marks *m, u32 file)
 
 void alloc_marks_place(struct alloc_marks *m)
 {
-	if (!m->choice)
-		try_more(m);
 	for (u32 i = 0; i < m->nfiles; i++)
 		place_in(m, i);
 }

@@ -33,6 +33,8 @@ bool alloc_marks_any(const struct alloc_marks *m);
 /* They are chosen, and stay so: the number of this choice; 0: some are still tried. */
 u32 alloc_marks_choice(const struct alloc_marks *m);
 u32 alloc_marks_count(const struct alloc_marks *m); /* that are chosen, or tried */
+/* If none are chosen: some that were not tried are to be, in the window that begins, which has landmarks alone. */
+void alloc_marks_next(struct alloc_marks *m);
 void alloc_marks_place(struct alloc_marks *m);
 /* leave() gets each uprobe and sets it to NULL. */
 void alloc_marks_leave(struct alloc_marks *m, void (*leave)(void *ctx, struct uprobe **u), void *ctx);

@@ -557,6 +557,7 @@ static void close_window(struct alloc_windows *w)
 static void open_alone(struct alloc_windows *w)
 {
 	w->following = !w->options.open; /* the next one does: this is in place of one that counts */
+	alloc_marks_next(w->marks);
 	alloc_marks_place(w->marks);
 	error_free(object_sum(w->options.host->object, skeleton(w)->maps.alloc_marks_hit, (u64 *)&w->hits_before,
 	        sizeof(w->hits_before)));

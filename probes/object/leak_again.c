@@ -13,6 +13,8 @@
 #define EACH       32 /* of a stack */
 #define TRIES      8  /* to find a stack that has more than another */
 #define TURN       7919
+#define OWNERS     65536
+#define SEVERAL    1
 #define AT_ONCE    64 /* that one call reads */
 #define LATER_PART 8  /* a block is looked at again after that part (1/LATER_PART) of the time that it was watched, */
 #define SOON_NS    5000000ull
@@ -22,6 +24,7 @@ struct leak_again {
 	struct leak_again_options options;
 	struct leak_again_block *of;
 	u32 n, turn;
+	struct table owner;  /* stack by what its blocks held; SEVERAL: of more than one */
 	struct table by_key; /* places in of, + 1, at the begin of a look at the ledger */
 };
 
@@ -40,6 +43,7 @@ void leak_again_destroy(struct leak_again *a)
 {
 	if (!a)
 		return;
+	table_free(&a->owner);
 	table_free(&a->by_key);
 	free(a->of);
 	free(a);
@@ -98,19 +102,53 @@ static bool make_room(struct leak_again *a, u32 own)
 	return a->n < BLOCKS;
 }
 
+static u64 content_hash(const struct leak_again_block *b)
+{
+	u64 hash = b->key.tgid ^ b->block.size << 32;
+
+	for (u32 i = 1; i < b->words; i++)
+		hash = (hash ^ b->holds[i]) * 0x9e3779b97f4a7c15ull, hash ^= hash >> 29;
+	return hash | 1;
+}
+
+/* Blocks of another stack hold the same: nobody could tell one from the other, once it has got its address. */
+static bool is_of_several(struct leak_again *a, const struct leak_again_block *b)
+{
+	u64 hash = content_hash(b), *known = table_get(&a->owner, hash);
+
+	if (known && *known == b->block.hash)
+		return false;
+	if (!known) {
+		if (a->owner.used >= OWNERS)
+			table_clear(&a->owner);
+		error_free(table_put(&a->owner, hash, b->block.hash));
+		return false;
+	}
+	if (*known != SEVERAL)
+		for (u32 i = a->n; i-- > 0;)
+			if (content_hash(&a->of[i]) == hash)
+				end(a, i, LEAK_AGAIN_OUT);
+	*known = SEVERAL;
+	return true;
+}
+
 bool leak_again_add(struct leak_again *a, const struct leak_key *key, const struct leak_block *block, bool header)
 {
 	struct leak_again_block b = {.key = *key, .block = *block, .since_ns = now_ns(), .there = true};
 	const struct leak_again_block *one = &b;
 	u64 words = block->size / sizeof(u64);
 	u32 own = count_of(a, block->hash);
+	bool several;
 
 	/* Past its end a block has what is its neighbour's. In glibc's chunks there is room for three words. */
 	b.words = header || words >= LEAK_AGAIN_WORDS - 1 ? LEAK_AGAIN_WORDS : (u32)words + 1;
-	if (own >= EACH || b.words < 2 || key->addr < sizeof(u64) || read_blocks(&one, 1, &b.holds) != 1)
+	if (b.words < 2 || key->addr < sizeof(u64) || read_blocks(&one, 1, &b.holds) != 1)
 		return false;
 	if (!header)
 		b.holds[0] = 0;
+	several = is_of_several(a, &b);
+	if (several || own >= EACH)
+		return false;
 	if (!make_room(a, own))
 		return false;
 	b.due_ns = b.since_ns + SOON_NS;

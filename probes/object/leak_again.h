@@ -2,8 +2,8 @@
 /*
  * Blocks that are looked at again and again from outside, by what they hold: there are far more of them than debug
  * registers. One that holds what it held in its window, when free() was still probed, is likely to be the same block: a
- * free one has the allocator's links in it, and a new owner writes there. That is no proof (two owners may write the
- * same), so it blames no stack: it says which few blocks are worth a register.
+ * free one has the allocator's links in it, and a new owner writes there. That is no proof, so it blames no stack: it
+ * says which few blocks are worth a register. Blocks that hold what those of another stack do are left alone.
  */
 #ifndef YRT_LEAK_AGAIN_H
 #define YRT_LEAK_AGAIN_H
@@ -41,7 +41,7 @@ struct leak_again_options {
 
 struct error *leak_again_create(const struct leak_again_options *options, struct leak_again **ret);
 void leak_again_destroy(struct leak_again *a); /* NULL is fine */
-/* A block, as it is now. False: others are worth more, or it cannot be read. */
+/* A block, as it is now. False: others are worth more, another stack's hold the same, or it cannot be read. */
 bool leak_again_add(struct leak_again *a, const struct leak_key *key, const struct leak_block *block, bool header);
 /* Looks at those that are due. */
 void leak_again_look(struct leak_again *a, u64 now);

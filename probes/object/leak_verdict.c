@@ -42,6 +42,19 @@ struct leak_growth leak_judge(const struct leak_left *left, double run_s)
 	        LEAK_GROWS, rate * fmax(0, 1 - CHANCE / sqrt(old)), rate * (1 + CHANCE / sqrt(old))};
 }
 
+/*
+ * Does memory of its size grow in the second half, too, by what it explains? Where that is far less than in the first,
+ * a cache has filled up, unless it is just what this stack leaves.
+ */
+static bool is_growth(const struct leak_windows *w)
+{
+	double half = w->bytes * w->below / 2;
+
+	if (w->late < w->least || w->late * EXPLAINS < half * w->life->low)
+		return false;
+	return w->late * SLOWER >= w->early || w->late * 2 >= half * w->life->part;
+}
+
 struct leak_growth leak_judge_windows(const struct leak_windows *w, double run_s)
 {
 	double a_minute = run_s > 0 ? w->bytes / run_s * 60 : 0;
@@ -55,8 +68,7 @@ struct leak_growth leak_judge_windows(const struct leak_windows *w, double run_s
 		ret.verdict = LEAK_LONG;
 	else if (w->stayed < OUTLIVED)
 		ret.verdict = LEAK_FEW;
-	else if (w->has_heap && (w->late < w->least || w->late * SLOWER < w->early ||
-	                                w->late * EXPLAINS < w->bytes * w->below * w->life->low / 2))
+	else if (w->has_heap && !is_growth(w))
 		ret.verdict = LEAK_ENDED;
 	return ret;
 }

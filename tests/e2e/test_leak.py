@@ -105,6 +105,33 @@ def test_windows():
 
 
 @yrt.measured
+def test_rates():
+    """From a thousand calls a second on to a million, in each allocator: the leak is found, and none where none is."""
+    size, seconds = 200, 10
+    for library, rate, every in (("", 1000, 50), ("", 10_000, 50), ("", 100_000, 50), ("", 1_000_000, 50),
+                                 ("", 100_000, 0), ("jemalloc", 10_000, 50), ("jemalloc", 1_000_000, 50),
+                                 ("mimalloc", 100_000, 50), ("tcmalloc", 100_000, 50)):
+        if library:
+            (os.environ["LD_PRELOAD"],) = glob.glob(f"{LIBRARIES}/lib{library}.so.[0-9]")
+        try:
+            fixture = yrt.Fixture("leak_rate", rate, every, seconds=seconds + 3)
+        finally:
+            os.environ.pop("LD_PRELOAD", None)
+        with fixture:
+            run = yrt.Run("leak", "-p", fixture.pid, "-d", seconds).sampling()
+            fixture.release()
+            result = run.result().expect()
+            truth = json.loads(fixture.process.stdout.readline())
+        a_minute = truth["leaked"] * size / truth["wall_s"] * 60
+        stats = result.stats["leak"]
+        blamed = {next(name for name in frames if name.startswith("make_")) for frames, _ in result.stacks
+                  if "leaks " in frames[-1] or "grows by" in frames[-1]}
+        assert blamed - {"make_entry"} == ({"make_leak"} if every else set()), (library, rate, blamed, result.stderr)
+        yield (f"{library or 'glibc'}, {rate}: {a_minute:.0f} bytes a minute, {stats['growth_low']:.0f} to "
+               f"{stats['growth_high']:.0f} said, {stats['outlived']} blocks outlived")
+
+
+@yrt.measured
 def test_cache():
     """A cache that is full is no leak, though its blocks outlive what is watched; a leak beside it is no excuse."""
     for mode in ("c", "cl"):

@@ -136,22 +136,41 @@ static void test_unmapped(void **state)
 /* A stack has few of them, and gives way to those that have less. */
 static void test_room(void **state)
 {
-	static char memory[1 << 20];
+	static u32 memory[1 << 18];
 	struct ended e;
 	struct leak_again *a = open_again(&e);
 	u32 full, added = 0;
 
+	for (u32 i = 0; i < sizeof(memory) / sizeof(*memory); i++)
+		memory[i] = i;
 	for (u32 i = 0; i < 100; i++)
-		added += add(a, memory + 64 + i * 64, 7, !HEADER);
+		added += add(a, memory + 16 + i * 16, 7, !HEADER);
 	assert_int_equal(added, left(a));
 	assert_true(added < 100);
 	for (u32 i = 0; i < 4096; i++)
-		add(a, memory + 64 + i * 64, 100 + i / 16, !HEADER);
+		add(a, memory + 16384 + i * 16, 100 + i / 16, !HEADER);
 	full = left(a);
 	assert_true(full < 4096);
-	assert_true(add(a, memory + 64, 8, !HEADER));
+	assert_true(add(a, memory + 8192, 8, !HEADER));
 	assert_int_equal(left(a), full);
 	assert_true(e.n[LEAK_AGAIN_OUT] > 0);
+	leak_again_destroy(a);
+}
+
+/* Two stacks write the same into their blocks: neither is looked at, from then on. */
+static void test_same(void **state)
+{
+	static char memory[4096];
+	struct ended e;
+	struct leak_again *a = open_again(&e);
+
+	assert_true(add(a, memory + 64, 7, !HEADER) && add(a, memory + 128, 7, !HEADER));
+	memory[256] = 1;
+	assert_true(add(a, memory + 256, 8, !HEADER));
+	assert_false(add(a, memory + 512, 8, !HEADER));
+	assert_int_equal(e.n[LEAK_AGAIN_OUT], 2);
+	assert_int_equal(left(a), 1);
+	assert_false(add(a, memory + 64, 7, !HEADER));
 	leak_again_destroy(a);
 }
 
@@ -188,7 +207,8 @@ static void test_ledger(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_ends), cmocka_unit_test(test_due),
-	        cmocka_unit_test(test_unmapped), cmocka_unit_test(test_room), cmocka_unit_test(test_ledger)};
+	        cmocka_unit_test(test_unmapped), cmocka_unit_test(test_room), cmocka_unit_test(test_same),
+	        cmocka_unit_test(test_ledger)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
