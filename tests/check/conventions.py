@@ -121,6 +121,30 @@ def large_readme(path, text):
             yield f"{path}:{number}: {len(row)} columns; {README_WIDEST} at most"
 
 
+LINK = re.compile(r"\]\(([^)\s:]+)\)")
+PLACE = re.compile(r"`((?:docs|fixtures|frontends|library|probes|runtimes|tests|unwind)/[\w./-]+)`")
+HEADING = re.compile(r"^#+ (.*)$", re.M)
+
+
+def anchors(path):
+    """Of the headings of a page, as GitHub makes them."""
+    with open(os.path.join(SOURCE, path)) as f:
+        headings = HEADING.findall(f.read())
+    return {re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+
+
+def dead_links(path, text):
+    """Links of a page, and files and folders that it names from the top: without NAME or a star."""
+    for link in LINK.findall(text):
+        name, _, anchor = link.partition("#")
+        target = os.path.normpath(os.path.join(os.path.dirname(path), name)) if name else path
+        if not os.path.exists(os.path.join(SOURCE, target)) or anchor and anchor not in anchors(target):
+            yield f"{path}: a link to {link}, which is not there"
+    for place in PLACE.findall(text):
+        if "NAME" not in place and not os.path.exists(os.path.join(SOURCE, place)):
+            yield f"{path}: names {place}, which is not there"
+
+
 def lines(path, text):
     for number, line in enumerate(text.splitlines(), 1):
         if UNDONE.search(line):
@@ -152,6 +176,8 @@ for path in sorted(files()):
     if path.endswith(".py"):
         wrong += wide_python(path, text)
         wrong += long_file(path, text)
+    if path.endswith(".md"):
+        wrong += dead_links(path, text)
     if path == "README.md":
         wrong += large_readme(path, text)
     wrong += lines(path, text)
