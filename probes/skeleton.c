@@ -49,14 +49,16 @@ static u64 find_missing(const struct elf *elf, const Elf64_Shdr *symbols)
 
 static void cut_calls(const struct elf *elf, u32 walkers)
 {
+	u64 missing = 0;
+
 	for (u32 i = 0; i < elf->n; i++) {
 		const Elf64_Shdr *s = &elf->sections[i], *symbols = &elf->sections[s->sh_link];
 		Elf64_Rel *rel = (Elf64_Rel *)(elf->bytes + s->sh_offset);
-		u64 missing;
 
 		if (!relocates_code(elf, s))
 			continue;
-		missing = find_missing(elf, symbols);
+		if (!missing) /* all have the same symbols */
+			missing = find_missing(elf, symbols);
 		for (u64 k = 0; k < s->sh_size / sizeof(*rel); k++)
 			if (is_unwanted(symbol_name(elf, symbols, ELF64_R_SYM(rel[k].r_info)), walkers))
 				rel[k].r_info = ELF64_R_INFO(missing, ELF64_R_TYPE(rel[k].r_info));
