@@ -212,8 +212,11 @@ void lower_point(struct lower *l, struct y_handler *h, struct y_pos pos)
 		        "tracepoints, _profile and _timer",
 		        h->spec);
 	h->returns = (last && !strcmp(last, ":return")) || !strncmp(h->spec, "uretprobe:", 10);
-	if (last && !strncmp(last, ":line", 5))
-		y_error(l->s, pos, NULL, "_probe %s: lines are no probe points yet", h->spec);
+	if (last && (strstr(h->spec, ":line:") || (last[1] && !last[1 + strspn(last + 1, "0123456789")])))
+		y_error(l->s, pos, NULL,
+		        "_probe %s: lines are no probe points yet; FILE+0x1234 is, the place of an instruction as "
+		        "stacks and `objdump -dl` show it",
+		        h->spec);
 	if (entry || !strcmp(last ? last : "", ":return"))
 		h->spec = y_format(l->s, "%.*s", (int)(last - h->spec), h->spec);
 	if (h->returns && !strncmp(h->spec, "uretprobe:", 10))

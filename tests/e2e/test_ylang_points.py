@@ -280,6 +280,8 @@ def test_refused():
         ("_probe tracepoint:sched_switch { _print($prev->nothing); }", "struct task_struct has no member 'nothing'"),
         ("_probe _profile(9) { _print(_arg(0)); }", "a tick of the clock has no arguments"),
         ("_probe _profile(0) { }", "_profile needs a rate"),
+        ("_probe called.c:40 { }", "lines are no probe points yet"),
+        ("_probe serve:line:40 { }", "lines are no probe points yet"),
         ("_probe _oneshot { _print(_uid); }", "_uid is of a thread: a probe has it"),
         ("_probe syscall:read / _cgroup == _cgroupid(\"/nope\") / { }", "there is no cgroup /nope"),
         ("_map long n[_stack]; _probe serve { n[_ustack]++; }", "_stack is the whole stack"),
