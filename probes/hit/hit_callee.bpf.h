@@ -422,6 +422,7 @@ WALK_GLOBAL int callee_tell(u64 began, u64 ns)
 	if (ns < latency_told_ns)
 		return 0;
 	values = bpf_map_lookup_elem(&values_calls, &call);
+	counts->found = values ? values->key : 0;
 	if (values)
 		bpf_ringbuf_output(&ring, values, sizeof(*values), 0);
 	record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
@@ -433,7 +434,7 @@ WALK_GLOBAL int callee_tell(u64 began, u64 ns)
 	record->tid = pid_of(task, task->pid);
 	record->began = began;
 	record->ns = ns;
-	record->call = values ? values->key : 0;
+	record->call = counts->found;
 	record->read = record->text = record->followed = 0;
 	record->nwaits = line->n;
 	bpf_probe_read_kernel(record->wait, sizeof(record->wait), line->wait);
@@ -442,34 +443,28 @@ WALK_GLOBAL int callee_tell(u64 began, u64 ns)
 	return 0;
 }
 
-/* A call is over, and took so long; 0: how long is not known. Returns ns if it was slow, else 0. */
-WALK_GLOBAL u64 callee_over(u64 began, u64 ns)
+enum callee_way { CALLEE_RETURNED, CALLEE_TAIL_CALLED, CALLEE_DROPPED };
+
+/* A call is over, at `end`; 0: it is not known when. Returns how long it took if it was slow, else 0. */
+WALK_GLOBAL u64 callee_over(u64 began, u64 end, u32 way)
 {
 	struct values_call key = callee_call(began);
-	u64 slow = ns && latency_count(ns) ? ns : 0;
+	u64 ns = end ? end - began : 0, slow = ns && latency_count(ns) ? ns : 0;
+	u32 zero = 0;
+	struct latency_stats *all = bpf_map_lookup_elem(&latency_counters, &zero);
 
+	if (!all)
+		return 0;
+	if (way == CALLEE_TAIL_CALLED)
+		all->lost += hit_each;
+	else if (way == CALLEE_DROPPED)
+		*(end ? &all->raised : &all->left) += hit_each;
 	if (!latency_over_ns)
 		return slow;
 	if (slow)
 		callee_tell(began, ns);
 	bpf_map_delete_elem(&values_calls, &key);
 	return slow;
-}
-
-/* A call is over that has not returned. */
-static __attribute__((always_inline)) inline u64 callee_dropped(u64 began, u64 raised)
-{
-	u32 zero = 0;
-	struct latency_stats *all = bpf_map_lookup_elem(&latency_counters, &zero);
-
-	if (!all)
-		return 0;
-	if (raised) {
-		all->raised += hit_each;
-		return callee_over(began, raised - began);
-	}
-	all->left += hit_each;
-	return callee_over(began, 0);
 }
 
 /* A thread is so deep: calls that are further in have been left, by an exception. Returns how many are not. */
@@ -493,7 +488,7 @@ WALK_GLOBAL u32 callee_left(struct callee_line *line, u64 depth)
 		if (last >= CALLEE_WITHIN || line->call[last].depth <= depth)
 			break;
 		n--;
-		callee_dropped(line->call[last].began, line->call[last].raised);
+		callee_over(line->call[last].began, line->call[last].raised, CALLEE_DROPPED);
 		counts->under_way--;
 	}
 	return n;
@@ -553,8 +548,7 @@ WALK_GLOBAL u64 callee_leave(u32 function, u64 now, u32 tail)
 	line->n = n;
 	counts->under_way--;
 	began = line->call[n].began;
-	all->lost += tail ? hit_each : 0;
-	return callee_over(began, tail ? 0 : now - began);
+	return tail ? callee_over(began, 0, CALLEE_TAIL_CALLED) : callee_over(began, now, CALLEE_RETURNED);
 }
 
 /* Has the call in this frame come to one of its returns? */
@@ -613,8 +607,8 @@ WALK_GLOBAL u64 callee_gone(const struct callee_watch *watch, u64 now)
 	line->n = n;
 	counts->under_way--;
 	began = line->call[n].began;
-	return callee_returned(watch, line->call[n].frame) ? callee_over(began, now - began)
-	                                                   : callee_dropped(began, line->call[n].raised);
+	return callee_returned(watch, line->call[n].frame) ? callee_over(began, now, CALLEE_RETURNED)
+	                                                   : callee_over(began, line->call[n].raised, CALLEE_DROPPED);
 }
 
 /* Does the function end here? */
@@ -636,8 +630,8 @@ static __attribute__((noinline)) int callee_ends(struct slot *slot, const struct
 	       !((f->detail ^ watch->at[0].detail) & watch->identity) && f->detail != watch->at[1].detail;
 }
 
-/* A hit of a function whose calls are measured. True: a slow call is over, and its stack is to be sent. */
-WALK_GLOBAL int callee_measures(struct slot *slot, struct callee_watch *watch, u64 now)
+/* A hit is over. True: it is a call, or a slow one has ended, and its stack is to be sent. */
+WALK_GLOBAL int callee_end(struct slot *slot, struct callee_watch *watch, u64 now)
 {
 	struct callee_counts *counts = callee_counts_here();
 	struct probe_stats *st = my_stats();
@@ -645,6 +639,8 @@ WALK_GLOBAL int callee_measures(struct slot *slot, struct callee_watch *watch, u
 
 	if (!slot || !watch || !counts || !st)
 		return false;
+	if (!watch->function)
+		return callee_counts_as(slot, watch, now);
 	callee_place(slot, watch);
 	counts->function = watch->function;
 	if (!watch->exit && now < watch->until && callee_begins(slot, watch)) {
@@ -763,7 +759,7 @@ int on_callee_walk(struct bpf_perf_event_data *ctx)
 		event_user(slot, ctx, task, bpf_map_lookup_elem(&processes, &slot->head.tgid), true);
 		if (callee_again(slot, watch))
 			bpf_tail_call(ctx, &on_callee_now, 0);
-		if (watch->function ? callee_measures(slot, watch, begin) : callee_counts_as(slot, watch, begin))
+		if (callee_end(slot, watch, begin))
 			event_end(slot, st, event_emit(slot, st));
 	}
 	callee_time(begin);

@@ -38,6 +38,15 @@ static struct error *no_patterns(const struct hit_spec *s)
 	        *s->file ? s->file : "*", s->name);
 }
 
+/* What was given as a file is also a language. */
+static struct error *of_language(struct error *err, const struct hit_spec *s)
+{
+	return error_hint(err,
+	        "functions of the language are %s, or %s:*.%s; "
+	        "`yrt functions -p PID '%s:*%s*'` lists them",
+	        callee_form(s->file), s->file, s->name, s->file, s->name);
+}
+
 static struct error *no_file(const struct hit_spec *s, const struct targets *targets)
 {
 	char files[FILES_TEXT], near[HIT_NEAR_TEXT];
@@ -45,8 +54,7 @@ static struct error *no_file(const struct hit_spec *s, const struct targets *tar
 	        "-e %s: there is no file \"%s\" with code, USDT provider or tracepoint of that name", s->text, s->file);
 
 	if (callee_form(s->file))
-		return error_hint(err, "functions of the language are %s; `yrt functions -p PID '%s:*%s*'` lists them",
-		        callee_form(s->file), s->file, s->name);
+		return of_language(err, s);
 	files_text(targets, files);
 	hit_near_text(&s->near, near);
 	if (s->near.n)
@@ -75,6 +83,8 @@ struct error *hit_missing(const struct hit_spec *s, bool matched, const struct t
 	if (!matched)
 		return no_file(s, targets);
 	err = error_new(ERROR_USAGE, "-e %s: there is no function or USDT probe \"%s\"", s->text, s->name);
+	if (callee_form(s->file))
+		return of_language(err, s);
 	find_near(s, targets, &names);
 	hit_near_text(&names, near);
 	if (names.n)

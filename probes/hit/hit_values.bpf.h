@@ -116,10 +116,10 @@ static inline u64 values_type(const struct value_places *p, u64 at, u64 word)
 /* VALUE_SHAPES: there is none. */
 WALK_GLOBAL u32 values_shape(const struct value_places *p, u64 type)
 {
-	if (!p)
+	if (!p || !type)
 		return VALUE_SHAPES;
 	for (u32 i = 0; i < VALUE_SHAPES; i++)
-		if (type && p->shape[i].type == type)
+		if (p->shape[i].type == type)
 			return i;
 	return VALUE_SHAPES;
 }
@@ -136,18 +136,20 @@ static inline u32 values_given(const struct value_places *p)
 	return (u32)given - 1;
 }
 
-/* Takes slot i, and goes on with the hash. at 0: it was not given. */
+/* Takes slot i, if there is one, and goes on with the hash. */
 WALK_GLOBAL u64 values_slot(u32 function, u32 i, u64 at, u64 hash)
 {
 	struct values_record *r = values_here();
 	struct value_places *p = values_places(function);
 	const struct value_shape *s;
-	u64 word = at ? 0 : ~0ull;
+	u64 word = 0;
 	u32 shape;
 
-	if (!r || !p || i >= VALUES_MAX)
+	if (!r || !p || i >= VALUES_MAX || i >= r->n)
 		return hash;
-	if (at)
+	if (i >= r->given)
+		word = ~0ull;
+	else
 		bpf_probe_read_user(&word, sizeof(word), (const void *)at);
 	r->word[i] = word;
 	r->kind[i] = values_type(p, at, word);
@@ -172,17 +174,15 @@ static inline u64 values_take(u32 function, u64 first)
 	struct values_record *r = values_here();
 	struct value_places *p = values_places(function);
 	u64 hash = function;
-	u32 given;
 
 	if (!r || !p)
 		return 1;
 	r->type = RECORD_EVENT;
 	r->function = function;
 	r->n = first ? p->n : 0;
-	given = values_given(p);
+	r->given = values_given(p);
 	for (u32 i = 0; i < VALUES_MAX; i++)
-		if (i < r->n)
-			hash = values_slot(function, i, i < given ? first + (s64)p->step * i : 0, hash);
+		hash = values_slot(function, i, first + (s64)p->step * i, hash);
 	r->key = walk_mix(hash, first != 0) | 1;
 	return r->key;
 }

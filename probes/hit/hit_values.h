@@ -21,7 +21,8 @@ struct values_call {
 struct values_record { /* RECORD_EVENT, of this size */
 	u32 type, tgid;
 	u64 key;                                /* equal: the arguments are */
-	u32 function, n;                        /* its number, from 1; slots that were looked at */
+	u32 function, n;                        /* its number, from 1; slots that were looked at, */
+	u32 given, reserved;                    /* and how many there are */
 	u64 word[VALUES_MAX], kind[VALUES_MAX]; /* the slot, its type */
 	u32 size[VALUES_MAX];                   /* of bytes[] that are there */
 	u8 bytes[VALUES_MAX][VALUE_BYTES];

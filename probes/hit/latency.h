@@ -89,9 +89,12 @@ static inline u32 latency_bucket(u64 ns)
 {
 	u32 power = 0;
 
-	for (u32 step = 32; step; step >>= 1) /* BPF knows no count of leading zeros */
-		if (ns >> power >> step)
-			power += step;
+	for (u32 step = 32; step; step >>= 1) { /* BPF knows no count of leading zeros */
+		u64 above = ns >> power >> step, sign = above | -above;
+
+		__asm__("" : "+r"(sign)); /* no branch, both ways of which the verifier would follow */
+		power += step & -(u32)(sign >> 63);
+	}
 	if (ns < LATENCY_STEPS)
 		return (u32)ns;
 	if (power > 41)

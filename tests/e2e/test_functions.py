@@ -171,6 +171,8 @@ def test_python_names():
             yrt.clear(result, yrt.USAGE, *words)
         result = yrt.run("latency", "-e", "perl:recursive", "-p", program.pid, "-d", 1)
         yrt.clear(result, yrt.USAGE, "no file \"perl\"", "of the language are perl:PACKAGE")
+        result = yrt.run("latency", "-e", "python:recursive", "-p", program.pid, "-d", 1)
+        yrt.clear(result, yrt.USAGE, "no (function|file)", r"of the language are python:MODULE.*, or python:\*\.recursive;")
         program.do("go")
 
 
