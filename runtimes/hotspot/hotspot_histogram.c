@@ -53,6 +53,7 @@ struct histogram {
 	u64 torn, torn_bytes, other;
 	struct hotspot_refs *refs; /* once roots() was called */
 	u32 collections;           /* before */
+	bool collecting;           /* one was at work then, for as long as it was waited for */
 	struct error *err;
 };
 
@@ -328,12 +329,15 @@ static struct error *blocks(void *reader)
 	struct histogram *g = reader;
 	struct memory *now = heap_memory_now(g->h);
 	struct error *err = NULL;
-	bool moved = true;
+	bool moved = true, stuck = false;
 
-	for (u32 i = 0; !err && moved && i < TRIES; i++) {
-		bool collecting = hotspot_collecting(g->view, now);
-		u32 collections = hotspot_collections(g->view, now);
+	for (u32 i = 0; !err && moved && !stuck && i < TRIES; i++) {
+		u32 collections;
+		bool collecting;
 
+		stuck = !hotspot_await_collection(g->view, now);
+		collections = hotspot_collections(g->view, now);
+		collecting = hotspot_collecting(g->view, now);
 		if (i)
 			start_again(g);
 		err = read_spaces(g);
@@ -353,7 +357,9 @@ static struct error *roots(void *reader)
 	struct memory *now = heap_memory_now(g->h);
 	struct error *err;
 
+	g->collecting = !hotspot_await_collection(g->view, now);
 	g->collections = hotspot_collections(g->view, now);
+	g->collecting |= hotspot_collecting(g->view, now); /* it is before it is counted */
 	err = hotspot_refs_create(g->view, g->m, g->h, &g->refs);
 	return err ? err : hotspot_refs_roots(g->refs);
 }
@@ -380,7 +386,7 @@ static void close_histogram(void *reader)
 {
 	struct histogram *g = reader;
 
-	if (g->refs && g->collections != hotspot_collections(g->view, heap_memory_now(g->h)))
+	if (g->refs && (g->collecting || g->collections != hotspot_collections(g->view, heap_memory_now(g->h))))
 		heap_note(g->h, MOVED);
 	hotspot_refs_destroy(g->refs);
 

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <xxhash.h>
 
 #include "hotspot_frozen.h"
@@ -14,12 +13,11 @@
 #include "runtimes/hotspot/memory/hotspot_blocks.h"
 #include "table.h"
 
-#define DEPTH_MAX     1024
-#define TASKS_MAX     262144
-#define TRIES         4
-#define ROUNDS        64
-#define SUSPENDED     (1u << 8)
-#define COLLECTION_MS 2000 /* is waited for so long */
+#define DEPTH_MAX 1024
+#define TASKS_MAX 262144
+#define TRIES     4
+#define ROUNDS    64
+#define SUSPENDED (1u << 8)
 
 /* VirtualThread's states have other numbers in each JDK: they are its static fields. */
 enum activity { ENDED, UNSTARTED, RUNS, PINNED, READY, PARKED };
@@ -178,16 +176,6 @@ static bool moved(const struct listing *l)
 	       hotspot_collecting(l->instance->heap, l->p->memory);
 }
 
-/* While all threads stand for a collection, objects are in two places. False: it does not end, as in a stopped JVM. */
-static bool await_collection(const struct listing *l)
-{
-	const struct timespec pause = {.tv_nsec = 1000000};
-
-	for (u32 i = 0; i < COLLECTION_MS && hotspot_collecting(l->instance->heap, l->p->memory); i++)
-		nanosleep(&pause, NULL);
-	return !hotspot_collecting(l->instance->heap, l->p->memory);
-}
-
 static bool add_thread(void *ctx, struct memory *m, u64 thread)
 {
 	struct listing *l = ctx;
@@ -229,7 +217,7 @@ static struct error *search(struct listing *l, struct hotspot_blocks *blocks)
 	for (u32 i = 0; !l->err && !all && i < ROUNDS && l->seen.used < TASKS_MAX; i++) {
 		struct memory *m;
 
-		if (!await_collection(l))
+		if (!hotspot_await_collection(l->instance->heap, l->p->memory))
 			break;
 		l->fields = false; /* they were read from what may have moved */
 		m = hotspot_blocks_renew(blocks, l->p->memory);

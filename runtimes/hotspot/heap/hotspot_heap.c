@@ -2,15 +2,17 @@
 /* Objects: classes, sizes, and walks from object to object (oop.inline.hpp: size_given_klass()). */
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "runtimes/hotspot/layout/hotspot_flags.h"
 #include "hotspot_heap_view.h"
 #include "hotspot_moved.h"
 
-#define WINDOW       16384
-#define OBJECT_MAX   (1ull << 36)
-#define WALK_OBJECTS (1u << 22)
-#define Z_TRIES_MAX  16
+#define WINDOW        16384
+#define OBJECT_MAX    (1ull << 36)
+#define WALK_OBJECTS  (1u << 22)
+#define Z_TRIES_MAX   16
+#define COLLECTION_MS 2000 /* is waited for so long */
 
 static struct error *missing(const char *what)
 {
@@ -394,4 +396,13 @@ bool hotspot_collecting(struct hotspot_heap_view *h, struct memory *m)
 
 	return h->at.collecting && memory_read(m, &heap, 8, h->collected_heap) && heap &&
 	       memory_read(m, &active, 1, heap + h->at.collecting) && active == 1;
+}
+
+bool hotspot_await_collection(struct hotspot_heap_view *h, struct memory *m)
+{
+	const struct timespec pause = {.tv_nsec = 1000000};
+
+	for (u32 i = 0; i < COLLECTION_MS && hotspot_collecting(h, m); i++)
+		nanosleep(&pause, NULL);
+	return !hotspot_collecting(h, m);
 }

@@ -63,5 +63,7 @@ u32 hotspot_collections(struct hotspot_heap_view *h, struct memory *m);
 bool hotspot_stops_to_collect(struct hotspot_heap_view *h, struct memory *m);
 /* All threads stand for a collection: from just before it is counted until it is over. */
 bool hotspot_collecting(struct hotspot_heap_view *h, struct memory *m);
+/* Until it is over: meanwhile objects are in two places. False: it does not end for long, as in a stopped JVM. */
+bool hotspot_await_collection(struct hotspot_heap_view *h, struct memory *m);
 
 #endif
