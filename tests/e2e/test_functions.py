@@ -172,7 +172,8 @@ def test_python_names():
         result = yrt.run("latency", "-e", "perl:recursive", "-p", program.pid, "-d", 1)
         yrt.clear(result, yrt.USAGE, "no file \"perl\"", "of the language are perl:PACKAGE")
         result = yrt.run("latency", "-e", "python:recursive", "-p", program.pid, "-d", 1)
-        yrt.clear(result, yrt.USAGE, "no (function|file)", r"of the language are python:MODULE.*, or python:\*\.recursive;")
+        words = "no (function|file)", r"of the language are python:MODULE.*, or python:\*\.recursive;"
+        yrt.clear(result, yrt.USAGE, *words)
         program.do("go")
 
 
