@@ -12,6 +12,7 @@
 #include "frontends/format/format.h"
 #include "frontends/ylang/compile.h"
 #include "frontends/ylang/emit/emit.h"
+#include "frontends/ylang/emit/d.h"
 #include "frontends/ylang/emit/stap.h"
 #include "frontends/ylang/library.h"
 #include "frontends/ylang/probes.h"
@@ -60,7 +61,7 @@ static const struct manual_option options[] = {
         {Y_EXPLAIN, "explain", NULL, "where each type, offset and address came from", COMPLETE_NOTHING},
         {Y_EMIT, "emit", "NAME",
                 "print the program for another engine instead of running it: tokens, ir; bpf: what its probes are in "
-                "the kernel; gdb or lldb: a script of the debugger; stap: of SystemTap",
+                "the kernel; gdb or lldb: a script of the debugger; stap: of SystemTap; d: of DTrace",
                 COMPLETE_NOTHING},
         {Y_LIST, "list", NULL, "the analysers that come with yrt", COMPLETE_NOTHING},
         {Y_MAX_TIME, "max-time", "SECS", "how long a handler may run (60)", COMPLETE_NOTHING},
@@ -541,6 +542,7 @@ static int check_program(struct y_program *p, struct y_target *t)
 	say_taken("gdb", y_script_refuses(p, Y_GDB));
 	say_taken("lldb", y_script_refuses(p, Y_LLDB));
 	say_taken("stap", y_stap_refuses(p, t));
+	say_taken("d", y_d_refuses(p, t));
 	return 0;
 }
 
@@ -568,10 +570,13 @@ static struct error *emit_program(const struct request *r, struct y_program *p, 
 		return y_emit_script(p, *r->emit == 'g' ? Y_GDB : Y_LLDB, stdout);
 	if (!strcmp(r->emit, "stap"))
 		return y_emit_stap(p, t, stdout);
+	if (!strcmp(r->emit, "d"))
+		return y_emit_d(p, t, stdout);
 	if (!strcmp(r->emit, "bpf"))
 		return emit_bpf(p, t);
 	if (strcmp(r->emit, "ir"))
-		return error_new(ERROR_USAGE, "--emit takes ir, tokens, bpf, gdb, lldb or stap, not \"%s\"", r->emit);
+		return error_new(
+		        ERROR_USAGE, "--emit takes ir, tokens, bpf, gdb, lldb, stap or d, not \"%s\"", r->emit);
 	y_program_print(p, stdout);
 	return NULL;
 }

@@ -370,7 +370,7 @@ def test_refused():
                 for engine, why, hint in re.findall(r"^(\w+): no: \S+ (.*)\n(\t?.*)", done.stdout, re.M):
                     assert hint.startswith("\tinstead: "), (source, done.stdout)
                     refused.add((engine, why))
-        assert {engine for engine, _ in refused} == {"bpf", "core", "gdb", "lldb", "stap"}, refused
+        assert {engine for engine, _ in refused} == {"bpf", "core", "d", "gdb", "lldb", "stap"}, refused
     yield f"{len(cases)} programs are refused by what they ask; {len(refused)} refusals say what to do instead"
 
 

@@ -15,6 +15,7 @@ _probe _oneshot { _print(four(3)); }
 //--- predicates
 _probe _oneshot / counts[0] == 3 && (8 / 2 == 4) / { _print("yes"); }
 _probe _begin / hidden == 1 / { _print("no"); }
+//x d
 //= yes
 //--- exit
 _probe _begin { _print("begin"); _exit(); }

@@ -63,6 +63,7 @@ _probe _oneshot { int i = 5; int a = i++ + 10; int b = ++i + 10; int c = i-- - 1
 //= 15 17 6 5 5
 //--- a bool is 0 or 1
 _probe _oneshot { bool b = 5; b += 3; _Bool c = 0; _print(b, c, (bool)256, (bool)0.5); }
+//x d
 //= 1 0 1 1
 //--- sizes
 _probe _oneshot { _print(sizeof(char), sizeof(short), sizeof(int), sizeof(long), sizeof(void *), sizeof(struct node), sizeof(counts), sizeof inner.grid); }
@@ -78,6 +79,7 @@ _probe _oneshot { struct node *n = &first; int *c = counts; _print((char *)(n + 
 //= 24 1 4 3 1
 //--- floats print and compare
 _probe _oneshot { _print(f32 == 1.5, f64 < 0, f64 == -2.25, f32 > f64); printf("%.2f %g\n", f64, f32); }
+//x d
 //= 1 1 1 1
 //= -2.25 1.5
 //--- enumerators

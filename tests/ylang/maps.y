@@ -1,12 +1,14 @@
 //--- a missing key reads 0
 _map int m[int];
 _probe _oneshot { _print(m[5], 5 _in m); m[5] = 0; _print(m[5], 5 _in m); _delete(m[5]); _print(5 _in m); }
+//x d
 //= 0 0
 //= 0 1
 //= 0
 //--- counting, in order of keys
 _map long n[_str];
 _probe _oneshot { for (int i = 0; i < 6; i++) n[_str(words[i])]++; _foreach (w : k _in n) _print(w, k); _print(n); }
+//x d
 //= alpha 2
 //= beta 3
 //= gamma 1
@@ -17,11 +19,13 @@ _probe _oneshot { for (int i = 0; i < 6; i++) n[_str(words[i])]++; _foreach (w :
 //--- the largest first
 _map long n[_str];
 _probe _oneshot { for (int i = 0; i < 6; i++) n[_str(words[i])]++; _foreach (w : k _in n, _top 2) _print(w, k); }
+//x d
 //= beta 3
 //= alpha 2
 //--- keys of numbers ascend by value
 _map int m[int, _str];
 _probe _oneshot { m[-1, "b"] = 1; m[10, "a"] = 2; m[2, "z"] = 3; m[-1, "a"] = 4; _foreach (k, s : v _in m) _print(k, s, v); m[2, "z"] += 5; m[2, "z"]--; _print(m[2, "z"], (2, "z") _in m); }
+//x d
 //= -1 a 4
 //= -1 b 1
 //= 2 z 3
@@ -30,6 +34,7 @@ _probe _oneshot { m[-1, "b"] = 1; m[10, "a"] = 2; m[2, "z"] = 3; m[-1, "a"] = 4;
 //--- values of strings
 _map _str names[long];
 _probe _oneshot { for (struct node *p = list; p; p = p->next) names[p->value] = _str(p->name); _print(names[20], names[21] == ""); _print(names); }
+//x d
 //= two 1
 //= names
 //= 10     one
@@ -38,11 +43,13 @@ _probe _oneshot { for (struct node *p = list; p; p = p->next) names[p->value] = 
 //--- a full map loses
 _map(2) int m[int];
 _probe _oneshot { for (int i = 0; i < 5; i++) m[i] = i; _print(m[1], m[4]); }
+//x d
 //= 1 0
 //--- aggregates
 _agg a[_str];
 _agg all;
 _probe _oneshot { for (int i = 0; i < 6; i++) { a[_str(words[i])] <<< counts[i]; all <<< counts[i] - 4; } _print(_count(a["beta"]), _sum(a["beta"]), _min(a["beta"]), _max(a["beta"]), _avg(a["beta"]), _count(a["none"])); _print(a); _hist(all); }
+//x d
 //= 3 11 1 9 3 0
 //= a            count          sum          min          max          avg
 //= beta             3           11            1            9            3
@@ -57,6 +64,7 @@ _probe _oneshot { for (int i = 0; i < 6; i++) { a[_str(words[i])] <<< counts[i];
 //--- changing a map in its own loop
 _map int m[int];
 _probe _oneshot { for (int i = 0; i < 100; i++) m[i] = i; int n = 0; _foreach (k : v _in m) { _delete(m[k]); m[k + 1000] = v; n += v; } _print(n, m[1099], 99 _in m); _clear(m); _print(1099 _in m); }
+//x d
 //= 4950 99 0
 //= 0
 //--- arrays of the program

@@ -30,10 +30,12 @@ _probe _oneshot { _print(0x10, 010, 0b11, 'a', '\n', '\x41', 0xffffffff, 4294967
 //= 16 8 3 97 10 65 4294967295 4294967296 1 4 8
 //--- floating point
 _probe _oneshot { _print(f32, f64, f32 * 2, f64 + 0.25, f64 < 0, _dtoi(f64), (int)2.9, (unsigned char)300.5); printf("%.3f|%8.2e|%g|%5.1f|\n", f64, 12345.678, 0.1, f32); }
+//x d
 //= 1.5 -2.25 3 -2 1 -2 2 255
 //= -2.250|1.23e+04|0.1|  1.5|
 //--- conditions
 _probe _oneshot { _print(!0, !5, 1 && 0, 0 || 2, list && list->next, 1 ? 2 : 3, f64 ? 1 : 0, none ? 1 : 0); }
+//x d
 //= 1 0 0 1 1 2 1 0
 //--- short circuits read nothing
 _probe _oneshot { struct node *p = (struct node *)0x18; _print(0 && p->value, 1 || p->value, none && none->value); }

@@ -6,12 +6,14 @@ _probe _oneshot { _print(bits.a, bits.b, bits.c, bits.d, bits.e, bits.b < 0, bit
 //= 5 -7 737894400291 1 -200 1 1
 //--- a list
 _probe _oneshot { for (struct node *n = list; n; n = n->next) printf("%d %s\n", n->value, n->name); }
+//x d
 //= 10 one
 //= 20 two
 //= 30 three
 //--- a tree, by recursion
 long sum(tree_t *t) { return t ? t->key + sum(t->left) + sum(t->right) : 0; }
 _probe _oneshot { _print(sum(tree)); }
+//x d
 //= 6
 //--- pointers
 _probe _oneshot { struct node *p = &second; _print(p - &second, &counts[5] - counts, *(counts + 2), p == first.next, (&root)->key, p > &second, offsetof(struct node, name), _container_of(&p->value, struct node, value)->value); }
@@ -30,6 +32,7 @@ _probe _oneshot { _print(hidden); }
 //= 77
 //--- functions have addresses
 _probe _oneshot { _print(pointer == add, pointer == &add, _sym(pointer), _sym((char *)add + 3)); }
+//x d
 //= 1 1 add add+0x3
 //--- a local may hide a global of the target
 _probe _oneshot { int counts = 3; _print(counts); { long counts = 4; _print(counts); } _print(counts); }

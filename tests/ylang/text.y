@@ -15,6 +15,7 @@ _probe _oneshot { _str a = "abc"; _print(a == "abc", a < "abd", a < "abcd", "" <
 //= 1 1 1 1 1 1
 //--- a string's bytes
 _probe _oneshot { _str s = "hey"; int sum = 0; for (int i = 0; i < _len(s); i++) sum += s[i]; _print(sum, s[0], _len(""), s[9] ?? -1); }
+//x d
 //= 326 104 0 -1
 //--- strings join
 _probe _oneshot { _str s = ""; for (int i = 0; i < 3; i++) s = _cat(s, _str(words[i]), i < 2 ? "," : "."); _print(s, _len(s)); }

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What D cannot say, but for loops (d_flat.h). */
+#include "d_make.h"
+
+#include <string.h>
+
+#include "stap.h"
+
+static const char *no_operation(const struct y_insn *i)
+{
+	if (y_type_is_float((enum y_type)i->type) || (i->op == Y_OP_CONVERT && y_type_is_float((enum y_type)i->imm)))
+		return "D has no floating-point numbers";
+	switch (i->op) {
+	case Y_OP_STR_READ:
+	case Y_OP_STR_READ_N:
+		return i->c == Y_KERNEL ? "strings of the kernel have other types there" : NULL;
+	case Y_OP_MATCH:
+		return "D has no regular expressions";
+	case Y_OP_STR_CUT:
+		return "nothing says whether a string was cut";
+	case Y_OP_STACK:
+		return "its stacks have no frames of languages";
+	case Y_OP_SYMBOL:
+		return "it names addresses only where it prints them";
+	case Y_OP_EACH_BEGIN:
+	case Y_OP_EACH_NEXT:
+		return "D cannot walk over its maps";
+	case Y_OP_MAP_IN:
+		return "a missing key and 0 are the same there";
+	case Y_OP_AGG_GET:
+		return "D's aggregations can only be printed";
+	case Y_OP_CONTEXT:
+		return i->imm == Y_PROG ? "it does not know _prog" : NULL;
+	default:
+		return NULL;
+	}
+}
+
+static const char *no_point(const struct y_handler *h)
+{
+	if (h->returns && h->point == Y_PROBE)
+		return "its probes of returns put another address on the target's stack";
+	return h->nvariants ? "USDT probes have other arguments there" : NULL;
+}
+
+static bool reads(const struct y_insn *i)
+{
+	return (i->op == Y_OP_LOAD || i->op == Y_OP_STR_READ || i->op == Y_OP_STR_READ_N) && i->c != Y_KERNEL;
+}
+
+static void check_handler(struct d *y, const struct y_handler *h)
+{
+	const struct y_function *f = &y->p->functions[h->function];
+	bool outside = h->point == Y_BEGIN || h->point == Y_END || h->point == Y_TIMER;
+	bool *seen = y_new(y->s, y->p->nfunctions + 1);
+	struct y_target_object o;
+
+	if (no_point(h))
+		d_refuse(&y->f, f->place, f->name, no_point(h));
+	if (h->point == Y_PROBE && !stap_find_function(h, y->t, &o))
+		d_refuse(&y->f, f->place, f->name, "only one function, by its name, is a point there");
+	y_see_calls(y->p, h->function, seen);
+	for (u32 k = 0; outside && k < y->p->nfunctions; k++)
+		for (u32 i = 0; seen[k] && i < y->p->functions[k].ninsns; i++)
+			if (reads(&y->p->functions[k].insns[i]))
+				d_refuse(&y->f, y->p->functions[k].insns[i].place, f->name,
+				        "it runs in no process there, so that nothing of the target can be read");
+}
+
+static void check_map(struct d *y, u32 map)
+{
+	const struct y_map *m = &y->p->maps[map];
+	const char *why = NULL;
+
+	if (!stap_is_used(y->p, map, true))
+		why = "nothing is ever put into it: its type is not known there";
+	else if (m->most != Y_MAP_ENTRIES && m->most != Y_MAP_ENTRIES_PROBE)
+		why = "its associative arrays have no limit of their own";
+	else if (!d_is_added(y->p, map) && (d_prints_map(y->p, map) || d_prints_at_end(y->p)))
+		why = "D prints what is only added to, or reads it, not both";
+	if (why)
+		y_leave(y->s,
+		        error_hint(error_new(ERROR_UNSUPPORTED, "d: %s: %s", m->name, why), "yrt y runs it by itself"));
+}
+
+bool d_prints_map(const struct y_program *p, u32 map)
+{
+	for (u32 k = 0; k < p->nfunctions; k++)
+		for (u32 i = 0; i < p->functions[k].ninsns; i++)
+			if (p->functions[k].insns[i].op == Y_OP_PRINT_MAP && p->functions[k].insns[i].imm == map)
+				return true;
+	return false;
+}
+
+void d_check_program(struct d *y)
+{
+	y->f = (struct d_flat){.p = y->p, .s = y->s};
+	if (!y->t->pid && !y->t->machine)
+		y_leave(y->s, error_hint(error_new(ERROR_UNSUPPORTED, "d: a core: it looks at processes that run"),
+		                      "yrt y runs it by itself"));
+	for (u32 i = 0; i < y->p->nhandlers; i++)
+		check_handler(y, &y->p->handlers[i]);
+	for (u32 k = 0; k < y->p->nfunctions; k++) {
+		const struct y_function *f = &y->p->functions[k];
+
+		for (u32 i = 0; i < f->ninsns; i++)
+			if (no_operation(&f->insns[i]))
+				d_refuse(&y->f, f->insns[i].place ? f->insns[i].place : f->place,
+				        y_op_name((enum y_op)f->insns[i].op), no_operation(&f->insns[i]));
+		for (u32 i = 0; i < f->narrays; i++)
+			if (f->arrays[i].n > D_ROUNDS)
+				d_refuse(&y->f, f->place, f->name, "an array of more than 64 elements");
+	}
+	for (u32 i = 0; i < y->p->nliterals; i++)
+		if (memchr(y->p->literals[i].bytes, 0, y->p->literals[i].len))
+			y_leave(y->s, error_hint(error_new(ERROR_UNSUPPORTED,
+			                                 "d: a string with a NUL byte: its strings end there"),
+			                      "yrt y runs it by itself"));
+	for (u32 i = 0; i < y->p->nmaps; i++)
+		check_map(y, i);
+}
