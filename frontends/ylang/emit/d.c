@@ -355,6 +355,18 @@ static const char *function_point(struct d *y)
 	return y_format(y->s, "pid%d:%s:%s:entry", (int)y->t->pid, o.module ? file : "a.out", name);
 }
 
+/* Where the kernel's function has another name than the system call. */
+static const char *syscall_name(const char *name)
+{
+	static const char *const others[][2] = {{"stat", "newstat"}, {"fstat", "newfstat"}, {"lstat", "newlstat"},
+	        {"uname", "newuname"}, {"sendfile", "sendfile64"}, {"umount2", "umount"}};
+
+	for (u32 i = 0; i < sizeof(others) / sizeof(*others); i++)
+		if (!strcmp(name, others[i][0]))
+			return others[i][1];
+	return name;
+}
+
 static const char *point(struct d *y)
 {
 	const struct y_handler *h = y->h;
@@ -373,7 +385,7 @@ static const char *point(struct d *y)
 	case Y_TRACEPOINT:
 		return y_format(y->s, "rawtp:::%s", strrchr(h->spec, ':') ? strrchr(h->spec, ':') + 1 : h->spec);
 	case Y_SYSCALL:
-		return y_format(y->s, "syscall::%s:%s", h->spec, h->returns ? "return" : "entry");
+		return y_format(y->s, "syscall::%s:%s", syscall_name(h->spec), h->returns ? "return" : "entry");
 	default:
 		return function_point(y);
 	}

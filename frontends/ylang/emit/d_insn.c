@@ -118,7 +118,9 @@ static void put_load(struct d *y, const struct y_insn *i)
 		snprintf(at, sizeof(at), "%s", d_slot(y, i->a, a));
 	d_expect(y, i, Y_FAULT, at);
 	if (i->c == Y_KERNEL)
-		snprintf(text, sizeof(text), "(int64_t)*(uint%u_t *)(%s)", 8 * size, at);
+		snprintf(text, sizeof(text),
+		        "%s < 0 ? (int64_t)*(uint%u_t *)(%s) : (int64_t)*(uint%u_t *)copyin(%s, %u)", at, 8 * size, at,
+		        8 * size, at, size);
 	else
 		snprintf(text, sizeof(text), "(int64_t)*(uint%u_t *)copyin(%s, %u)", 8 * size, at, size);
 	d_wrapped(y, i->dst, y_type_is_signed((enum y_type)i->type) ? (enum y_type)i->type : Y_I64, text);
@@ -167,7 +169,6 @@ static void put_context(struct d *y, const struct y_insn *i)
 	static const char *const names[] = {[Y_PID] = "pid",
 	        [Y_TID] = "tid",
 	        [Y_COMM] = "execname",
-	        [Y_CPU] = "cpu",
 	        [Y_NS] = "timestamp",
 	        [Y_WALL] = "walltimestamp"};
 

@@ -76,6 +76,7 @@ void d_put_insn(struct d *y, const struct y_insn *i);
 bool d_is_added(const struct y_program *p, u32 map);
 /* Leaves with what D cannot do, but for what only shows when loops are unrolled. */
 void d_check_program(struct d *y);
+/* Does it print this map as a table? DTrace prints at its end what nothing has printed: it may not have more. */
 bool d_prints_map(const struct y_program *p, u32 map);
 /* Does it print its maps at its end, as nothing else does? */
 bool d_prints_at_end(const struct y_program *p);

@@ -245,16 +245,20 @@ static const char *const aggregations[] = {"count", "sum", "min", "max", "avg"};
 static void put_aggregation(struct d *y, const struct y_insn *i, const char *keys)
 {
 	u32 map = (u32)i->imm;
+	const struct y_map *m = &y->p->maps[map];
 	char a[D_TEXT];
 
 	d_slot(y, i->a, a);
-	if (!y->p->maps[map].is_agg) {
+	if (!m->is_agg) {
 		fprintf(y->out, "\t@m%u%s = sum(%s);\n", map, keys, a);
 		return;
 	}
-	for (u32 k = 0; k < 5; k++)
+	for (u32 k = 0; d_prints_map(y->p, map) && k < 5; k++)
 		fprintf(y->out, "\t@m%u_%s%s = %s(%s);\n", map, aggregations[k], keys, aggregations[k], k ? a : "");
-	if (y_prints_histogram(y->p, map))
+	if (y_prints_histogram(y->p, map) && m->steps)
+		fprintf(y->out, "\t@m%u_hist%s = lquantize(%s, %ld, %ld, %lu);\n", map, keys, a, m->low,
+		        m->low + (s64)(m->steps * m->step), m->step);
+	else if (y_prints_histogram(y->p, map))
 		fprintf(y->out, "\t@m%u_hist%s = quantize(%s);\n", map, keys, a);
 }
 
@@ -262,7 +266,7 @@ static void put_clear(struct d *y, u32 map)
 {
 	if (!y->p->maps[map].is_agg)
 		fprintf(y->out, "\ttrunc(@m%u);\n", map);
-	for (u32 k = 0; y->p->maps[map].is_agg && k < 5; k++)
+	for (u32 k = 0; y->p->maps[map].is_agg && d_prints_map(y->p, map) && k < 5; k++)
 		fprintf(y->out, "\ttrunc(@m%u_%s);\n", map, aggregations[k]);
 	if (y->p->maps[map].is_agg && y_prints_histogram(y->p, map))
 		fprintf(y->out, "\ttrunc(@m%u_hist);\n", map);

@@ -30,7 +30,7 @@ static const char *no_operation(const struct y_insn *i)
 	case Y_OP_AGG_GET:
 		return "D's aggregations can only be printed";
 	case Y_OP_CONTEXT:
-		return i->imm == Y_PROG ? "it does not know _prog" : NULL;
+		return i->imm == Y_CPU || i->imm > Y_WALL ? "it does not know this without its libraries" : NULL;
 	default:
 		return NULL;
 	}
@@ -41,6 +41,12 @@ static const char *no_point(const struct y_handler *h)
 	if (h->returns && h->point == Y_PROBE)
 		return "its probes of returns put another address on the target's stack";
 	return h->nvariants ? "USDT probes have other arguments there" : NULL;
+}
+
+/* Others would be patterns, or end the name. */
+static bool is_plain(const char *name)
+{
+	return !name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.$@+-")];
 }
 
 static bool reads(const struct y_insn *i)
@@ -59,6 +65,8 @@ static void check_handler(struct d *y, const struct y_handler *h)
 		d_refuse(&y->f, f->place, f->name, no_point(h));
 	if (h->point == Y_PROBE && !stap_find_function(h, y->t, &o))
 		d_refuse(&y->f, f->place, f->name, "only one function, by its name, is a point there");
+	if (h->point == Y_PROBE && !is_plain(strrchr(h->spec, ':') ? strrchr(h->spec, ':') + 1 : h->spec))
+		d_refuse(&y->f, f->place, f->name, "a name with signs that stand for something else there");
 	y_see_calls(y->p, h->function, seen);
 	for (u32 k = 0; outside && k < y->p->nfunctions; k++)
 		for (u32 i = 0; seen[k] && i < y->p->functions[k].ninsns; i++)
@@ -76,7 +84,10 @@ static void check_map(struct d *y, u32 map)
 		why = "nothing is ever put into it: its type is not known there";
 	else if (m->most != Y_MAP_ENTRIES && m->most != Y_MAP_ENTRIES_PROBE)
 		why = "its associative arrays have no limit of their own";
-	else if (!d_is_added(y->p, map) && (d_prints_map(y->p, map) || d_prints_at_end(y->p)))
+	else if (m->steps && (m->low != (s32)m->low || m->step != (u64)(s32)m->step ||
+	                             m->low + (s64)(m->steps * m->step) > INT32_MAX))
+		why = "steps of its histograms have 32 bits";
+	else if (!d_is_added(y->p, map) && d_prints_map(y->p, map))
 		why = "D prints what is only added to, or reads it, not both";
 	if (why)
 		y_leave(y->s,
@@ -86,10 +97,13 @@ static void check_map(struct d *y, u32 map)
 bool d_prints_map(const struct y_program *p, u32 map)
 {
 	for (u32 k = 0; k < p->nfunctions; k++)
-		for (u32 i = 0; i < p->functions[k].ninsns; i++)
-			if (p->functions[k].insns[i].op == Y_OP_PRINT_MAP && p->functions[k].insns[i].imm == map)
+		for (u32 i = 0; i < p->functions[k].ninsns; i++) {
+			const struct y_insn *insn = &p->functions[k].insns[i];
+
+			if (insn->op == Y_OP_PRINT_MAP && insn->imm == map && insn->a == Y_TABLE)
 				return true;
-	return false;
+		}
+	return d_prints_at_end(p);
 }
 
 void d_check_program(struct d *y)
