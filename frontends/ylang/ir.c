@@ -35,6 +35,25 @@ const char *y_op_sign(enum y_op op)
 	return signs[op];
 }
 
+void y_piece_write(const struct y_piece *p, char conversion, FILE *out)
+{
+	const bool flags[] = {p->left, p->zero, p->plus, p->space, p->alternate};
+
+	fputc('%', out);
+	for (u32 i = 0; i < 5; i++)
+		if (flags[i])
+			fputc("-0+ #"[i], out);
+	if (p->width == Y_STAR)
+		fputc('*', out);
+	else if (p->width)
+		fprintf(out, "%d", p->width);
+	if (p->precision == Y_STAR)
+		fputs(".*", out);
+	else if (p->precision >= 0)
+		fprintf(out, ".%d", p->precision);
+	fputc(conversion, out);
+}
+
 bool y_op_can_fail(enum y_op op)
 {
 	static const bool can[] = {

@@ -343,6 +343,8 @@ bool y_prints_map(const struct y_program *p);
 const char *y_op_name(enum y_op op);
 const char *y_op_sign(enum y_op op); /* of arithmetic and comparisons, as in C, but for division; NULL: it has none */
 bool y_op_can_fail(enum y_op op);
+/* "%-*d", with this conversion in place of its own. */
+void y_piece_write(const struct y_piece *p, char conversion, FILE *out);
 bool y_op_ends_block(enum y_op op);
 const char *y_type_name(enum y_type type);
 const char *y_status_name(enum y_status status); /* "fault", "division by zero" */

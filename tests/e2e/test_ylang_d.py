@@ -182,6 +182,7 @@ REFUSED = (
     ("_probe _end { _print(list->value); }", ":1:28: d: _end: it runs in no process there"),
     ("_probe _oneshot { _print(_str(text) ~~ rx/a/); }", "d: match: D has no regular expressions"),
     ("_map long n[_stack]; _probe add { n[_stack]++; }", "d: stack: its stacks have no frames of languages"),
+    ("_probe add { printf(\"%s\\n\", _comm); }", ":1:29: d: add: DTrace takes it from types of the kernel there"),
     ("_probe add:return { _print($return); }", "d: add:return: its probes of returns put another address"),
     ("_probe _oneshot { for (int i = 0; i < 65; i++) _print(i); }", ":1:19: d: loop: no constant says that it ends"),
     ("_probe _oneshot { for (struct node *n = list; n; n = n->next) { } }", ":1:19: d: loop: no constant says that"),

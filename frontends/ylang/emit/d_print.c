@@ -29,25 +29,6 @@ static void put_format_text(struct d *y, const char *text, u32 len)
 			fputc(text[i], y->out);
 }
 
-static void put_conversion(struct d *y, const struct y_piece *p, char conversion)
-{
-	const bool flags[] = {p->left, p->zero, p->plus, p->space, p->alternate};
-
-	fputc('%', y->out);
-	for (u32 i = 0; i < 5; i++)
-		if (flags[i])
-			fputc("-0+ #"[i], y -> out);
-	if (p->width == Y_STAR)
-		fputc('*', y->out);
-	else if (p->width)
-		fprintf(y->out, "%d", p->width);
-	if (p->precision == Y_STAR)
-		fputs(".*", y->out);
-	else if (p->precision >= 0)
-		fprintf(y->out, ".%d", p->precision);
-	fputc(conversion, y->out);
-}
-
 /* A pointer as a number or as a text. */
 static struct y_piece pointer_as(const struct y_piece *p, bool nil)
 {
@@ -92,9 +73,9 @@ static void put_pieces(struct d *y, const struct y_format *f, u32 first, u32 las
 		if (p->kind == Y_TEXT)
 			put_format_text(y, p->text, p->len);
 		else if (p->kind == Y_POINTER)
-			put_conversion(y, &as, as.conversion);
+			y_piece_write(&as, as.conversion, y->out);
 		else
-			put_conversion(y, p, p->kind == Y_STRING ? 's' : p->conversion);
+			y_piece_write(p, p->kind == Y_STRING ? 's' : p->conversion, y->out);
 	}
 	fputc('"', y->out);
 	for (u32 k = first; k < last; k++) {

@@ -54,10 +54,19 @@ static bool reads(const struct y_insn *i)
 	return (i->op == Y_OP_LOAD || i->op == Y_OP_STR_READ || i->op == Y_OP_STR_READ_N) && i->c != Y_KERNEL;
 }
 
+/* What it cannot do at this point alone. */
+static const char *no_operation_at(enum y_point point, const struct y_insn *i)
+{
+	if (reads(i) && (point == Y_BEGIN || point == Y_END || point == Y_TIMER))
+		return "it runs in no process there, so that nothing of the target can be read";
+	if (point == Y_PROBE && i->op == Y_OP_CONTEXT && i->imm == Y_COMM)
+		return "DTrace takes it from types of the kernel there, which Linux does not bring in its form";
+	return NULL;
+}
+
 static void check_handler(struct d *y, const struct y_handler *h)
 {
 	const struct y_function *f = &y->p->functions[h->function];
-	bool outside = h->point == Y_BEGIN || h->point == Y_END || h->point == Y_TIMER;
 	bool *seen = y_new(y->s, y->p->nfunctions + 1);
 	struct y_target_object o;
 
@@ -68,11 +77,14 @@ static void check_handler(struct d *y, const struct y_handler *h)
 	if (h->point == Y_PROBE && !is_plain(strrchr(h->spec, ':') ? strrchr(h->spec, ':') + 1 : h->spec))
 		d_refuse(&y->f, f->place, f->name, "a name with signs that stand for something else there");
 	y_see_calls(y->p, h->function, seen);
-	for (u32 k = 0; outside && k < y->p->nfunctions; k++)
-		for (u32 i = 0; seen[k] && i < y->p->functions[k].ninsns; i++)
-			if (reads(&y->p->functions[k].insns[i]))
-				d_refuse(&y->f, y->p->functions[k].insns[i].place, f->name,
-				        "it runs in no process there, so that nothing of the target can be read");
+	for (u32 k = 0; k < y->p->nfunctions; k++)
+		for (u32 i = 0; seen[k] && i < y->p->functions[k].ninsns; i++) {
+			const struct y_insn *insn = &y->p->functions[k].insns[i];
+			const char *why = no_operation_at(h->point, insn);
+
+			if (why)
+				d_refuse(&y->f, insn->place ? insn->place : f->place, f->name, why);
+		}
 }
 
 static void check_map(struct d *y, u32 map)

@@ -273,26 +273,6 @@ static void put_histogram(struct stap *y, u32 number)
 		        bounds);
 }
 
-/* "%-*d", and what it takes before the value. */
-static void put_conversion(struct stap *y, const struct y_piece *p, char conversion)
-{
-	const bool flags[] = {p->left, p->zero, p->plus, p->space, p->alternate};
-
-	fputc('%', y->out);
-	for (u32 i = 0; i < 5; i++)
-		if (flags[i])
-			fputc("-0+ #"[i], y -> out);
-	if (p->width == Y_STAR)
-		fputc('*', y->out);
-	else if (p->width)
-		fprintf(y->out, "%d", p->width);
-	if (p->precision == Y_STAR)
-		fputs(".*", y->out);
-	else if (p->precision >= 0)
-		fprintf(y->out, ".%d", p->precision);
-	fputc(conversion, y->out);
-}
-
 static void put_stars(struct stap *y, const struct y_piece *p, const u32 *a)
 {
 	if (p->width == Y_STAR)
@@ -323,12 +303,12 @@ static void put_value(struct stap *y, const struct y_piece *p, const u32 *a)
 
 	indent(y);
 	fprintf(y->out, "if (s%u) printf(\"", a[1]);
-	put_conversion(y, &failed, 's');
+	y_piece_write(&failed, 's', y->out);
 	fputs("\", ", y->out);
 	if (p->width == Y_STAR)
 		put_stars(y, &failed, p->precision == Y_STAR ? a - 3 : a);
 	fprintf(y->out, "yrt_value(s%u, s%u)) else printf(\"", a[1], a[2]);
-	put_conversion(y, p, text ? 's' : p->conversion);
+	y_piece_write(p, text ? 's' : p->conversion, y->out);
 	fputs("\", ", y->out);
 	put_stars(y, p, a);
 	put_operand(y, p, a[0]);
