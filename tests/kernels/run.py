@@ -142,14 +142,23 @@ for part in code folded.folded stats out; do put %(name)s.${part%%%%.*} /tmp/$pa
 
 # Commands without a profile: what is run, on which target, and what it must print.
 TEXTS = {
-    "dump": ("./waits 900", "dump", [rf"wait_{name}\b(.*\n)+?.*\bfirst\b"
-                                     for name in ("pipe", "sleep", "epoll", "accept", "cond", "mutex")]),
-    "y": ("./syscalls 900", "y -d 5 -e '_agg calls; _probe ask { calls <<< 1; } _probe _end { _print(calls); }'",
-          [r"^ *[1-9]\d+ +[1-9]\d+ +1 +1 +1$"]),
+    "dump": ("./waits 900", "dump -p $pid", [rf"wait_{name}\b(.*\n)+?.*\bfirst\b"
+                                             for name in ("pipe", "sleep", "epoll", "accept", "cond", "mutex")]),
+    "y": (
+        "./syscalls 900",
+        "y -p $pid -d 5 -e '_agg calls; _probe ask { calls <<< 1; } _probe _end { _print(calls); }'",
+        [r"^ *[1-9]\d+ +[1-9]\d+ +1 +1 +1$"],
+    ),
+    "y-machine": (
+        "./syscalls 900",
+        "y -a -d 5 -e '_map long n[int, _stack]; _probe syscall:getppid { n[_pid, _stack]++; } "
+        "_probe _end { _print(n); }'",
+        [r"\bgetppid\n +ask\n +main\n"],
+    ),
 }
 TEXT = """
 rm -f /tmp/first; %(start)s <>/tmp/never >/tmp/first 2>&1 & pid=$!; %(wait)s; sleep 3
-yrt %(flags)s -p $pid >/tmp/out 2>&1; echo $? >/tmp/code; put %(name)s.code /tmp/code; put %(name)s.out /tmp/out
+yrt %(flags)s >/tmp/out 2>&1; echo $? >/tmp/code; put %(name)s.code /tmp/code; put %(name)s.out /tmp/out
 kill $pid
 """
 FIRST_LINE = "i=0; until [ -s /tmp/first ] || [ $i -ge 120 ]; do sleep 1; i=$((i + 1)); done"
