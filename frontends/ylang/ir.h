@@ -197,6 +197,7 @@ struct y_handler { /* its predicate is in the function: it returns at once */
 	const char *spec;      /* of a probe: as `probe -e` takes it; of a tracepoint its name */
 	bool returns;          /* of its function or system call: not where it begins, but where it is left */
 	u32 syscall;           /* its number */
+	bool line;             /* spec is a place in a line, not a function */
 	const char **variants; /* of a USDT probe: the different forms of its places' arguments (y_usdt.h) */
 	u32 nvariants;
 };

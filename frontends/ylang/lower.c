@@ -198,17 +198,15 @@ static struct y_handler handler_of(struct lower *l, const struct y_tree_point *p
 	return h;
 }
 
-static void lower_handler(struct lower *l, const struct y_tree_probe *probe, const struct y_tree_point *point)
+static void add_handler(struct lower *l, const struct y_tree_probe *probe, const char *name, struct y_handler h)
 {
-	struct y_handler h = handler_of(l, point);
-
 	h.function = l->p->nfunctions;
 	l->in_probe = y_in_kernel(h.point);
 	l->probe = l->in_probe ? &h : NULL;
 	l->target->asks_kernel = h.point > Y_PROBE;
-	if (h.point == Y_PROBE)
+	if (h.point == Y_PROBE && !h.line)
 		lower_point(l, &h, probe->pos);
-	begin_function(l, point->text, &y_void, probe->pos);
+	begin_function(l, name, &y_void, probe->pos);
 	if (probe->predicate) {
 		u32 yes = new_block(l), no = new_block(l);
 
@@ -223,6 +221,24 @@ static void lower_handler(struct lower *l, const struct y_tree_probe *probe, con
 	l->probe = NULL;
 	l->p->handlers = y_grow(l->s, l->p->handlers, l->p->nhandlers, sizeof(*l->p->handlers));
 	l->p->handlers[l->p->nhandlers++] = h;
+}
+
+/* A line may be in several functions, and in each more than once: a handler for each place. */
+static void lower_handler(struct lower *l, const struct y_tree_probe *probe, const struct y_tree_point *point)
+{
+	struct y_handler h = handler_of(l, point);
+	struct line_places places;
+	u32 module = 0;
+
+	if (h.point != Y_PROBE || !lower_line(l, h.spec, probe->pos, &module, &places)) {
+		add_handler(l, probe, point->text, h);
+		return;
+	}
+	h.line = true;
+	for (u32 i = 0; i < places.n; i++) {
+		h.spec = y_format(l->s, "%s+0x%lx", l->target->modules[module].path, places.addr[i]);
+		add_handler(l, probe, point->text, h);
+	}
 }
 
 static u32 count_handlers(const struct y_program *p, enum y_point point)

@@ -5,6 +5,7 @@
 
 #include "ast.h"
 #include "ir.h"
+#include "unwind/symbols/source_line.h"
 
 enum value_kind {
 	V_NOTHING,
@@ -118,6 +119,8 @@ s64 lower_constant(struct lower *l, const struct y_node *n, const char *what);
 struct value lower_argument(struct lower *l, const struct y_node *n, u64 number); /* _arg(number) */
 struct value lower_parameter(struct lower *l, const struct y_node *n);            /* $name, $return */
 void lower_point(struct lower *l, struct y_handler *h, struct y_pos pos);
+/* "file.c:120": where the code of that line begins, in the first module that has any. False: spec is no line. */
+bool lower_line(struct lower *l, const char *spec, struct y_pos pos, u32 *module, struct line_places *ret);
 
 /* lower_point.c: tracepoints and system calls. False: the point is neither */
 bool lower_kernel_point(struct lower *l, struct y_handler *h, const char *text, struct y_pos pos);

@@ -8,6 +8,7 @@
 #include "probes/y/y_usdt.h"
 #include "unwind/arch/x86_64/arch.h"
 #include "unwind/symbols/parameters.h"
+#include "unwind/symbols/symbols.h"
 
 #define ARGUMENTS_MOST 64u
 
@@ -86,6 +87,8 @@ struct value lower_argument(struct lower *l, const struct y_node *n, u64 number)
 		return lower_kernel_argument(l, n, number);
 	if (l->probe->returns)
 		FAIL(l, n, "_arg: where a function returns, its arguments are gone; keep them in a map at its entry");
+	if (l->probe->line)
+		FAIL(l, n, "_arg: registers hold other things in a line; a probe of the function has its arguments");
 	find_variants(l, l->probe);
 	if (l->probe->nvariants)
 		return usdt_argument(l, n, number);
@@ -177,6 +180,9 @@ struct value lower_parameter(struct lower *l, const struct y_node *n)
 		FAIL(l, n, "$%s: only probes of functions have parameters", n->name);
 	if (l->probe->point != Y_PROBE)
 		return lower_kernel_name(l, n);
+	if (l->probe->line)
+		FAIL(l, n, "$%s: variables are not known in a line; a probe of the function has its parameters",
+		        n->name);
 	if (!strcmp(n->name, "return"))
 		return returned(l, n);
 	if (l->probe->returns)
@@ -200,6 +206,46 @@ struct value lower_parameter(struct lower *l, const struct y_node *n)
 	return (struct value){0};
 }
 
+static void no_line(struct lower *l, struct y_pos pos, const char *file, u32 line, u32 next)
+{
+	char bare[Y_LACKS];
+
+	if (next)
+		y_error(l->s, pos, NULL, "_probe %s:%u: no code begins in this line; the next one that has is %u", file,
+		        line, next);
+	y_error(l->s, pos, NULL, "_probe %s:%u: no debug information has code of this file from that line on%s", file,
+	        line, y_target_bare(l->target, bare));
+}
+
+bool lower_line(struct lower *l, const char *spec, struct y_pos pos, u32 *module, struct line_places *ret)
+{
+	const char *last = strrchr(spec, ':');
+	u32 line, next = 0;
+	const char *file;
+
+	if (!last || !last[1] || last[1 + strspn(last + 1, "0123456789")])
+		return false;
+	line = (u32)strtoul(last + 1, NULL, 10);
+	file = y_format(l->s, "%.*s", (int)(last - spec), spec);
+	if (l->target->machine)
+		y_error(l->s, pos, NULL, "_probe %s: lines belong to a process: -p PID or --select", spec);
+	for (*module = 0; *module < l->target->nmodules; ++*module) {
+		const struct y_target_module *m = &l->target->modules[*module];
+
+		y_target_types(l->target, *module); /* finds m->debug */
+		error_free(symbols_load(m->image, l->target->root ? l->target->root : ""));
+		if (!source_line_find(m->image, m->debug ? m->debug : m->image, file, line, ret))
+			continue;
+		if (ret->line == line && ret->more)
+			y_error(l->s, pos, NULL, "_probe %s: it is in more than %u functions", spec, LINE_PLACES_MAX);
+		if (ret->line == line)
+			return true;
+		next = next ? next : ret->line;
+	}
+	no_line(l, pos, file, line, next);
+	return false;
+}
+
 /* "module:function:return" as `probe -e` takes it. */
 void lower_point(struct lower *l, struct y_handler *h, struct y_pos pos)
 {
@@ -212,11 +258,6 @@ void lower_point(struct lower *l, struct y_handler *h, struct y_pos pos)
 		        "tracepoints, _profile and _timer",
 		        h->spec);
 	h->returns = (last && !strcmp(last, ":return")) || !strncmp(h->spec, "uretprobe:", 10);
-	if (last && (strstr(h->spec, ":line:") || (last[1] && !last[1 + strspn(last + 1, "0123456789")])))
-		y_error(l->s, pos, NULL,
-		        "_probe %s: lines are no probe points yet; FILE+0x1234 is, the place of an instruction as "
-		        "stacks and `objdump -dl` show it",
-		        h->spec);
 	if (entry || !strcmp(last ? last : "", ":return"))
 		h->spec = y_format(l->s, "%.*s", (int)(last - h->spec), h->spec);
 	if (h->returns && !strncmp(h->spec, "uretprobe:", 10))

@@ -70,6 +70,24 @@ _probe tracepoint:sched_switch / on && !n["null"] / { n["null"]++; int x = ((str
     yield "tracepoints have arguments, and read the kernel's structures and the target's"
 
 
+def test_lines():
+    """A line's code is counted as often as it runs: once a call, in a loop, where a jump leads, in two functions."""
+    with probed("""
+_map long n[_str];
+_probe called.c:43 { n["serve"]++; }
+_probe called.c:36 { n["items"]++; }
+_probe native/called.c:59 { n["twice"]++; }
+_probe _end { _print(n); }
+""") as p:
+        serve(p, [100, 3, 2, 1])
+        out, err = p.end()
+    n = dict(line.split() for line in out.splitlines() if " " in line)
+    calls = 100 + 3 + 2 + 1
+    items = sum(3 - i % 2 for many in (100, 3, 2, 1) for i in range(many))
+    assert n == {"serve": str(calls), "items": str(items), "twice": str(2 * calls)}, (out, err)
+    yield f"{items} rounds of a loop"
+
+
 def test_as_bpftrace_has_them():
     """The kernel's names of points and arguments; its types by name, of addresses of its own and of the target's."""
     with probed(BEHIND + """
@@ -280,8 +298,10 @@ def test_refused():
         ("_probe tracepoint:sched_switch { _print($prev->nothing); }", "struct task_struct has no member 'nothing'"),
         ("_probe _profile(9) { _print(_arg(0)); }", "a tick of the clock has no arguments"),
         ("_probe _profile(0) { }", "_profile needs a rate"),
-        ("_probe called.c:40 { }", "lines are no probe points yet"),
-        ("_probe serve:line:40 { }", "lines are no probe points yet"),
+        ("_probe called.c:40 { }", "called.c:40: no code begins in this line; the next one that has is 42"),
+        ("_probe alled.c:43 { }", "alled.c:43: no debug information has code of this file from that line on"),
+        ("_probe called.c:43 { _print(_arg(0)); }", "registers hold other things in a line"),
+        ("_probe called.c:43 { _print($many); }", "variables are not known in a line"),
         ("_probe _oneshot { _print(_uid); }", "_uid is of a thread: a probe has it"),
         ("_probe syscall:read / _cgroup == _cgroupid(\"/nope\") / { }", "there is no cgroup /nope"),
         ("_map long n[_stack]; _probe serve { n[_ustack]++; }", "_stack is the whole stack"),
