@@ -108,8 +108,9 @@ static bool find_standing(const struct go_view *v, const u8 *g, struct go_standi
 }
 
 /*
- * Up to 1.16 a goroutine that moved on and came to stand at the same place is the same by its g. Its stack is read once
- * more, and right behind it its g, in one system call: it cannot have come back in between.
+ * A goroutine that moved on and came to stand at the same place may be the same by its g: up to 1.16, and later after
+ * 256 moves. Its stack is read once more, and right behind it its g, in one system call: it cannot have come back in
+ * between.
  */
 static void read_together(struct batch *b, u32 first, u32 end)
 {
@@ -127,8 +128,10 @@ static void read_together(struct batch *b, u32 first, u32 end)
 	for (u32 i = first; i < end; i++) {
 		size_t at = (size_t)i * COPY, size = b->stands[i] ? b->pieces[n++].size : 0;
 
-		b->stands[i] = size && !memcmp(b->copies + at, b->again + at, size);
-		b->there[i] = b->there[i] && b->pieces[n++].size;
+		bool moved = size && memcmp(b->copies + at, b->again + at, size);
+
+		b->stands[i] = size && !moved;
+		b->there[i] = b->pieces[n++].size && b->there[i] && !moved;
 	}
 }
 
@@ -136,9 +139,7 @@ static void read_again(struct batch *b)
 {
 	const u32 most = BATCH / 2;
 
-	if (b->v->at->g_moves.size)
-		read_structures(b, b->after);
-	for (u32 i = 0; !b->v->at->g_moves.size && i < b->n; i += most)
+	for (u32 i = 0; i < b->n; i += most)
 		read_together(b, i, i + most < b->n ? i + most : b->n);
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All goroutines of a process, read while it runs: runtime.allgs, and each g before and after its stack. If the g has
- * changed it is read again, and if that does not help it is GO_TORN and has no stack. The runtime counts how often a
- * goroutine stopped running (g.trackingSeq, 1.17 on), so a goroutine that came back to the same place is noticed too.
+ * All goroutines of a process, read while it runs: runtime.allgs, each g before and after its stack, and the stack
+ * twice. If either has changed it is read again, and if that does not help it is GO_TORN and has no stack. The runtime
+ * counts how often a goroutine stopped running (g.trackingSeq, 1.17 on, modulo 256), so one that came back to the same
+ * place is noticed too.
  */
 #ifndef YRT_GO_GOROUTINES_H
 #define YRT_GO_GOROUTINES_H

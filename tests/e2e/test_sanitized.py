@@ -69,7 +69,8 @@ def test_stripped_server():
                 for view in ("flame", "c-flame"):
                     result = run(view, "-p", process.pid, "-d", 2, "-F", 499).expect()
                     chain = ["shop::Image::[virtual 2]", "shop::Page::[virtual 2]"]
-                    whole = sum(n for frames, n in result.stacks if frames[-2:] == chain)
+                    # the kernel's interrupts may come behind it
+                    whole = sum(n for frames, n in result.stacks if [f for f in frames if "shop::" in f] == chain)
                     assert whole > 0.95 * result.samples > 10, yrt.show(result.stacks)
             finally:
                 yrt.stop(process)
