@@ -134,8 +134,8 @@ static bool has_objects(const struct process *p, const struct view *v)
 }
 
 /*
- * The objects of languages are mostly in memory that malloc does not know: who looks here for them is told where. NULL:
- * there are none. Before memory is counted: a page that is looked at comes into memory.
+ * A note that names the view of a language's objects, most of which are not in malloc's memory; NULL: no language.
+ * Call it before memory is counted: reading a page makes it resident.
  */
 static char *lead(const struct request *r)
 {

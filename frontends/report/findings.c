@@ -590,8 +590,8 @@ static bool is_seen_by_another(const struct rules *rules, char *const *seen, con
 }
 
 /*
- * seen[i]: the title of rule i, of which there is too little; healthy[i]: nothing of it was seen. Where a finding
- * replaces the rule, neither says more, and the latter is no praise.
+ * seen[i]: the title of rule i, if some of it was seen, but less than it asks for; healthy[i]: nothing was. Both are
+ * left out where a finding replaces the rule.
  */
 static struct error *add_rest(const struct rules *rules, char *const *seen, const bool *healthy,
         const struct evidence *e, const struct finding *all, u32 n, struct findings *ret)

@@ -442,6 +442,21 @@ bool y_prints_histogram(const struct y_program *p, u32 map)
 	return false;
 }
 
+bool y_is_used(const struct y_program *p, u64 number, bool map)
+{
+	for (u32 k = 0; k < p->nfunctions; k++)
+		for (u32 i = 0; i < p->functions[k].ninsns; i++) {
+			const struct y_insn *insn = &p->functions[k].insns[i];
+			bool of_map = insn->op == Y_OP_MAP_SET || insn->op == Y_OP_MAP_ADD || insn->op == Y_OP_AGG_ADD;
+			bool of_global = insn->op >= Y_OP_GLOBAL_GET && insn->op <= Y_OP_ARRAY_ADD;
+
+			if (map ? of_map && insn->imm == number
+			        : of_global && (insn->imm == number || insn->imm == number + Y_GLOBAL_ARRAY))
+				return true;
+		}
+	return false;
+}
+
 bool y_prints_map(const struct y_program *p)
 {
 	for (u32 f = 0; f < p->nfunctions; f++)

@@ -330,6 +330,11 @@ static inline bool y_in_kernel(enum y_point point)
 {
 	return point >= Y_PROBE;
 }
+/* Does it run in no thread of the target? */
+static inline bool y_is_outside(enum y_point point)
+{
+	return point == Y_BEGIN || point == Y_END || point == Y_TIMER;
+}
 /* Marks the functions that this one may call, and itself. */
 void y_see_calls(const struct y_program *p, u32 function, bool *seen);
 /* Does anything use the slot but arithmetic whose result nobody uses? */
@@ -338,6 +343,8 @@ bool y_slot_matters(const struct y_function *f, u32 slot);
 bool y_has_probes(const struct y_program *p);
 /* Does it print a histogram of this aggregate? */
 bool y_prints_histogram(const struct y_program *p, u32 map);
+/* Does it use this global, or put anything into this map? */
+bool y_is_used(const struct y_program *p, u64 number, bool map);
 /* Does it print any map? */
 bool y_prints_map(const struct y_program *p);
 

@@ -485,6 +485,15 @@ bool y_target_object(struct y_target *t, const char *module, const char *name, s
 	return found;
 }
 
+bool y_target_function(struct y_target *t, const char *spec, struct y_target_object *ret)
+{
+	const char *last = strrchr(spec, ':'), *name = last ? last + 1 : spec;
+	char module[256];
+
+	snprintf(module, sizeof(module), "%.*s", last ? (int)(last - spec) : 0, spec);
+	return y_target_object(t, last ? module : NULL, name, ret) && (ret->function || !ret->type);
+}
+
 /* --- literals and addresses --- */
 
 bool y_target_literal(struct y_target *t, const char *bytes, u32 len, u32 *module, u64 *addr)

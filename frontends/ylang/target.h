@@ -102,7 +102,9 @@ struct y_target_object {         /* a variable or a function */
 };
 /* module: its name, or the end of its path, or NULL: any. */
 bool y_target_object(struct y_target *t, const char *module, const char *name, struct y_target_object *ret);
-/* The same, without asking debug information what a symbol is: type, function, thread, several are not known. */
+/* The one function that a point names: "serve", "libc:malloc". False: it is none. */
+bool y_target_function(struct y_target *t, const char *spec, struct y_target_object *ret);
+/* As y_target_object(), without asking debug information: type, function, thread, several are not known. */
 bool y_target_place(struct y_target *t, const char *module, const char *name, struct y_target_object *ret);
 
 /* The address of these bytes in read-only data, the first in the order of modules. */

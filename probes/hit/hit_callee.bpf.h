@@ -567,7 +567,7 @@ static inline bool callee_returned(const struct callee_watch *watch, u64 frame)
 }
 
 /*
- * raised 0: finds the outermost call of the thread that was made from its current frame; CALLEE_WITHIN: there is none.
+ * raised 0: finds the thread's outermost call made from its current frame. CALLEE_WITHIN: there is none.
  * Else marks the call of that frame: an exception was raised then. The result and line->n are read through memory, as
  * the verifier would otherwise follow each value that they may have.
  */

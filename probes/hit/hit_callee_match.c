@@ -7,6 +7,7 @@
 
 #include "hit_callee.h"
 #include "hit_name.h"
+#include "unwind/arch/x86_64/arch.h"
 #include "unwind/grow.h"
 
 enum how { EXACTLY, BY_PATTERN, BY_END };
@@ -188,7 +189,7 @@ void callee_inlined(const struct process *p, const char *view, const struct runt
 
 u32 callee_register(u8 number)
 {
-	static const u8 words[] = {10, 12, 11, 5, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0}; /* System V ABI, 3.38 */
+	static const u8 words[] = ARCH_PT_REGS_WORDS;
 
 	return number < sizeof(words) ? words[number] : CALLEE_NO_REG;
 }

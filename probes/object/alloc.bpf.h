@@ -134,8 +134,7 @@ WALK_GLOBAL int alloc_goes_on(u64 sp, u64 ip, u64 cookie)
 	return 0;
 }
 
-/* Where struct pt_regs has the general registers, by their DWARF numbers, in words. */
-static const volatile u8 alloc_register_words[16] = {10, 12, 11, 5, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0};
+static const volatile u8 alloc_register_words[] = ARCH_PT_REGS_WORDS;
 
 /* The verifier refuses to read the context at a variable offset; the task has a copy of the registers. */
 static inline u64 alloc_register(u32 number)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
+#include <xxhash.h>
 
 #include "unwind/now.h"
 #include "unwind/table.h"
@@ -104,11 +105,9 @@ static bool make_room(struct leak_again *a, u32 own)
 
 static u64 content_hash(const struct leak_again_block *b)
 {
-	u64 hash = b->key.tgid ^ b->block.size << 32;
-
-	for (u32 i = 1; i < b->words; i++)
-		hash = (hash ^ b->holds[i]) * 0x9e3779b97f4a7c15ull, hash ^= hash >> 29;
-	return hash | 1;
+	return XXH3_64bits_withSeed(
+	               b->holds + 1, (b->words - 1) * sizeof(*b->holds), b->key.tgid ^ b->block.size << 32) |
+	       1;
 }
 
 /* Blocks of another stack hold the same: nobody could tell one from the other, once it has got its address. */
@@ -138,7 +137,6 @@ bool leak_again_add(struct leak_again *a, const struct leak_key *key, const stru
 	const struct leak_again_block *one = &b;
 	u64 words = block->size / sizeof(u64);
 	u32 own = count_of(a, block->hash);
-	bool several;
 
 	/* Past its end a block has what is its neighbour's. In glibc's chunks there is room for three words. */
 	b.words = header || words >= LEAK_AGAIN_WORDS - 1 ? LEAK_AGAIN_WORDS : (u32)words + 1;
@@ -146,10 +144,7 @@ bool leak_again_add(struct leak_again *a, const struct leak_key *key, const stru
 		return false;
 	if (!header)
 		b.holds[0] = 0;
-	several = is_of_several(a, &b);
-	if (several || own >= EACH)
-		return false;
-	if (!make_room(a, own))
+	if (is_of_several(a, &b) || own >= EACH || !make_room(a, own))
 		return false;
 	b.due_ns = b.since_ns + SOON_NS;
 	a->of[a->n++] = b;
@@ -236,7 +231,7 @@ void leak_again_look(struct leak_again *a, u64 now)
 
 static u64 key_hash(const struct leak_key *key)
 {
-	return (key->addr ^ (u64)key->tgid << 48) * 0x9e3779b97f4a7c15ull | 1;
+	return XXH3_64bits(key, sizeof(*key)) | 1;
 }
 
 void leak_again_begin_ledger(struct leak_again *a)

@@ -55,7 +55,7 @@ static int ascending(const void *a, const void *b)
 }
 
 /* g's lie side by side, mostly: those are one piece. */
-static void read_structures(struct batch *b, u8 *to)
+static void read_structures(struct batch *b)
 {
 	u32 n = 0, used = 0;
 
@@ -67,7 +67,7 @@ static void read_structures(struct batch *b, u8 *to)
 			used += (u32)(into - last->size) + b->size;
 			last->size = into + b->size;
 		} else {
-			b->pieces[n++] = (struct memory_piece){to + used, b->addr[i], b->size};
+			b->pieces[n++] = (struct memory_piece){b->before + used, b->addr[i], b->size};
 			used += b->size;
 		}
 		b->at[i] = used - b->size;
@@ -270,7 +270,7 @@ static struct error *read_batch(struct batch *b, bool last, struct go_goroutines
 	struct error *err = NULL;
 
 	qsort(b->addr, b->n, sizeof(*b->addr), ascending);
-	read_structures(b, b->before);
+	read_structures(b);
 	read_stacks(b);
 	read_again(b);
 	memset(b->labels, 0, sizeof(b->labels));

@@ -197,6 +197,11 @@ static void read_id_section(struct image *img)
 		find_build_id(img, data->d_buf, data->d_size);
 }
 
+Elf *image_open_elf(const struct image *img)
+{
+	return img->copy ? elf_memory(img->copy, img->size) : elf_begin(img->fd, ELF_C_READ, NULL);
+}
+
 static struct error *read_image(struct image *img)
 {
 	struct error *err = check_header(img);
@@ -204,7 +209,7 @@ static struct error *read_image(struct image *img)
 	if (err)
 		return err;
 	elf_version(EV_CURRENT);
-	img->elf = img->copy ? elf_memory(img->copy, img->size) : elf_begin(img->fd, ELF_C_READ, NULL);
+	img->elf = image_open_elf(img);
 	if (!img->elf || elf_kind(img->elf) != ELF_K_ELF)
 		return error_new(ERROR_INPUT, "%s: a corrupt ELF file", img->path);
 	if (!img->sections_only)

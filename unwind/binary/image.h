@@ -59,6 +59,8 @@ struct image {
 
 /* Takes over fd, also on failure. path is copied. */
 struct error *image_open(int fd, const char *path, struct image **ret);
+/* The file once more, for who changes what libelf has of it; elf_end() it. NULL: it cannot be. */
+Elf *image_open_elf(const struct image *img);
 /* The same for a file that is no program, such as one made by dwz: sections and a build-id. */
 struct error *image_open_sections(int fd, const char *path, struct image **ret);
 /* From a copy of an ELF file's bytes. Takes ownership of the bytes, also on failure. */

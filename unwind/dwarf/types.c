@@ -462,7 +462,7 @@ struct error *types_open(struct image *img, struct types **ret)
 	if (!t)
 		return &error_no_memory;
 	t->image = image_get(img);
-	t->elf = img->copy ? elf_memory(img->copy, img->size) : elf_begin(img->fd, ELF_C_READ, NULL);
+	t->elf = image_open_elf(img);
 	t->dwarf = t->elf ? dwarf_begin_elf(t->elf, DWARF_C_READ, NULL) : NULL;
 	if (!t->dwarf || dwarf_get_units(t->dwarf, NULL, &cu, NULL, NULL, NULL, NULL)) {
 		types_close(t);

@@ -387,7 +387,7 @@ struct error *layout_from_dwarf(struct image *img, enum layout_source source, st
 		return &error_no_memory;
 	for (u32 i = 0; i < l->schema->n; i++)
 		wanted[i] = split_name(l->schema->fields[i].name);
-	elf = img->copy ? elf_memory(img->copy, img->size) : elf_begin(img->fd, ELF_C_READ, NULL);
+	elf = image_open_elf(img);
 	dwarf = elf ? dwarf_begin_elf(elf, DWARF_C_READ, NULL) : NULL;
 	if (!dwarf) {
 		elf_end(elf);

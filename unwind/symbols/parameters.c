@@ -257,7 +257,7 @@ static bool read_function(Dwarf_Die *unit, Dwarf_Die *function, u64 entry, struc
 
 static bool find_in(struct image *img, u64 addr, struct parameters *ret)
 {
-	Elf *elf = img->copy ? elf_memory(img->copy, img->size) : elf_begin(img->fd, ELF_C_READ, NULL);
+	Elf *elf = image_open_elf(img);
 	Dwarf *dwarf = elf ? dwarf_begin_elf(elf, DWARF_C_READ, NULL) : NULL;
 	Dwarf_Die unit, *scopes = NULL;
 	bool found = false;

@@ -143,7 +143,7 @@ static void look_in(struct search *s, Dwarf_Die *scopes, int n, bool registers)
 
 static bool find_in(struct image *img, struct search *s)
 {
-	Elf *elf = img->copy ? elf_memory(img->copy, img->size) : elf_begin(img->fd, ELF_C_READ, NULL);
+	Elf *elf = image_open_elf(img);
 	Dwarf *dwarf = elf ? dwarf_begin_elf(elf, DWARF_C_READ, NULL) : NULL;
 	Dwarf_Die unit, *scopes = NULL;
 	int n = dwarf && debug_unit(dwarf, s->addr, &unit) ? dwarf_getscopes(&unit, s->addr, &scopes) : 0;

@@ -72,7 +72,7 @@ static void take(struct image *img, Dwarf_Line **lines, size_t n, const char *fi
 
 bool source_line_find(struct image *img, struct image *debug, const char *file, u32 line, struct line_places *ret)
 {
-	Elf *elf = debug->copy ? elf_memory(debug->copy, debug->size) : elf_begin(debug->fd, ELF_C_READ, NULL);
+	Elf *elf = image_open_elf(debug);
 	Dwarf *dwarf = elf ? dwarf_begin_elf(elf, DWARF_C_READ, NULL) : NULL;
 	const char *slash = strrchr(file, '/');
 	Dwarf_Line **lines = NULL;

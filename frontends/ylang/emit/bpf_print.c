@@ -72,7 +72,7 @@ static void print(struct bpf_make *m, const struct bpf_call *c, const struct y_i
 		size += size_of(c, args[k]);
 	}
 	if (size > RECORD_MOST) {
-		bpf_refuse(m, i, "printing so many values at once", "use several printf()");
+		bpf_refuse(m, i, "too many values in one printf()", "use several");
 		return;
 	}
 	begin(m, Y_RECORD_PRINT, size, (u32)i->imm);

@@ -2,8 +2,6 @@
 /* From blocks to clauses: each round of a loop by itself, as far as constants say how many there are. */
 #include "d_make.h"
 
-#include "stap.h"
-
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,14 +29,10 @@ const char *d_slot(struct d *y, u32 slot, char ret[D_TEXT])
 {
 	u64 v;
 
-	if (!d_known(y, slot, &v)) {
-		snprintf(ret, D_TEXT, "this->s%u", y->first_slot + slot);
-		use(y, slot);
-	} else if ((s64)v == INT64_MIN) {
-		snprintf(ret, D_TEXT, "(-9223372036854775807 - 1)");
-	} else {
-		snprintf(ret, D_TEXT, (s64)v < 0 ? "(%ld)" : "%ld", (s64)v);
-	}
+	if (d_known(y, slot, &v))
+		return d_number(v, ret);
+	snprintf(ret, D_TEXT, "this->s%u", y->first_slot + slot);
+	use(y, slot);
 	return ret;
 }
 
@@ -348,7 +342,7 @@ static const char *function_point(struct d *y)
 	const char *last = strrchr(h->spec, ':'), *name = last ? last + 1 : h->spec, *file;
 	struct y_target_object o = {};
 
-	stap_find_function(h, y->t, &o);
+	y_target_function(y->t, h->spec, &o);
 	file = y->t->modules[o.module].path;
 	if (o.module)
 		file = strrchr(file, '/') ? strrchr(file, '/') + 1 : file;
@@ -422,7 +416,7 @@ static void put_failed(struct d *y)
 
 static void put_handler(struct d *y, const struct y_handler *h)
 {
-	bool outside = h->point == Y_BEGIN || h->point == Y_END || h->point == Y_TIMER, once = h->point == Y_ONESHOT;
+	bool outside = y_is_outside(h->point), once = h->point == Y_ONESHOT;
 	const char *of;
 
 	y->h = h;
@@ -526,16 +520,15 @@ static void put_globals(struct d *y, FILE *out)
 	fputs("\ndtrace:::BEGIN\n{\n\tonce = 0;\n", out);
 	for (u32 i = 0; i < y->p->nglobals; i++) {
 		const struct y_global *g = &y->p->globals[i];
+		char text[D_TEXT];
 
 		if (g->n || (g->type != Y_STR && !g->value))
 			continue;
 		fprintf(out, "\tg%u = ", i);
 		if (g->type == Y_STR)
 			d_text(out, y->p->literals[g->value].bytes, y->p->literals[g->value].len);
-		else if ((s64)g->value == INT64_MIN)
-			fputs("-9223372036854775807 - 1", out);
 		else
-			fprintf(out, "%ld", (s64)g->value);
+			fputs(d_number(g->value, text), out);
 		fputs(";\n", out);
 	}
 	fputs("}\n", out);

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "unwind/arch/x86_64/arch.h"
+
 static const char *const type_names[] = {[Y_I8] = "int8_t",
         [Y_U8] = "uint8_t",
         [Y_I16] = "int16_t",
@@ -13,27 +15,35 @@ static const char *const type_names[] = {[Y_I8] = "int8_t",
         [Y_I64] = "int64_t",
         [Y_U64] = "uint64_t"};
 
-void d_text(FILE *out, const char *text, u32 len)
+void d_characters(FILE *out, const char *text, u32 len, bool format)
 {
-	fputc('"', out);
 	for (u32 i = 0; i < len; i++)
 		if (text[i] == '"' || text[i] == '\\')
 			fprintf(out, "\\%c", text[i]);
+		else if (text[i] == '%' && format)
+			fputs("%%", out);
 		else if (text[i] == '\n')
 			fputs("\\n", out);
 		else if ((u8)text[i] < ' ' || (u8)text[i] > '~')
 			fprintf(out, "\\%03o", (u8)text[i]);
 		else
 			fputc(text[i], out);
+}
+
+void d_text(FILE *out, const char *text, u32 len)
+{
+	fputc('"', out);
+	d_characters(out, text, len, false);
 	fputc('"', out);
 }
 
-static void number_text(u64 v, char ret[D_TEXT])
+const char *d_number(u64 v, char ret[D_TEXT])
 {
 	if ((s64)v == INT64_MIN)
 		strcpy(ret, "(-9223372036854775807 - 1)");
 	else
 		snprintf(ret, D_TEXT, (s64)v < 0 ? "(%ld)" : "%ld", (s64)v);
+	return ret;
 }
 
 void d_wrapped(struct d *y, u32 dst, enum y_type type, const char *expression)
@@ -111,7 +121,7 @@ static void put_load(struct d *y, const struct y_insn *i)
 	u64 known;
 
 	if (d_known(y, i->a, &known))
-		number_text(known + i->imm, at);
+		d_number(known + i->imm, at);
 	else if (i->imm)
 		snprintf(at, sizeof(at), "%s + %ld", d_slot(y, i->a, a), (s64)i->imm);
 	else
@@ -177,10 +187,9 @@ static void put_context(struct d *y, const struct y_insn *i)
 
 static void put_register(struct d *y, const struct y_insn *i)
 {
-	/* DWARF's rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp, r8 … in struct pt_regs */
-	static const u8 places[] = {10, 12, 11, 5, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0};
+	static const u8 words[] = ARCH_PT_REGS_WORDS;
 
-	d_set(y, i->dst, "(int64_t)uregs[%u]", places[i->imm & 15]);
+	d_set(y, i->dst, "(int64_t)uregs[%u]", words[i->imm & 15]);
 }
 
 /* --- variables of the program --- */

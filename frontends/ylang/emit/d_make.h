@@ -53,7 +53,10 @@ bool d_known(const struct d *y, u32 slot, u64 *ret);
 /* "\tthis->s1 = ": the slot is not known from here on. */
 void d_assign(struct d *y, u32 dst);
 void d_set(struct d *y, u32 dst, const char *format, ...) __attribute__((format(printf, 3, 4)));
+const char *d_number(u64 v, char ret[D_TEXT]);
+/* A literal; the inside of one, or of a format. */
 void d_text(FILE *out, const char *text, u32 len);
+void d_characters(FILE *out, const char *text, u32 len, bool format);
 void d_wrapped(struct d *y, u32 dst, enum y_type type, const char *expression);
 
 /* A clause, in a condition of its own besides the others; or "". */

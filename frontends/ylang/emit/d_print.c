@@ -14,21 +14,6 @@ static bool varies(const struct d *y, const struct y_piece *p, const u32 *a)
 	return !d_known(y, a[1], &known) || known || (p->kind == Y_POINTER && !(d_known(y, a[0], &known) && known));
 }
 
-static void put_format_text(struct d *y, const char *text, u32 len)
-{
-	for (u32 i = 0; i < len; i++)
-		if (text[i] == '%')
-			fputs("%%", y->out);
-		else if (text[i] == '"' || text[i] == '\\')
-			fprintf(y->out, "\\%c", text[i]);
-		else if (text[i] == '\n')
-			fputs("\\n", y->out);
-		else if ((u8)text[i] < ' ' || (u8)text[i] > '~')
-			fprintf(y->out, "\\%03o", (u8)text[i]);
-		else
-			fputc(text[i], y->out);
-}
-
 /* A pointer as a number or as a text. */
 static struct y_piece pointer_as(const struct y_piece *p, bool nil)
 {
@@ -71,7 +56,7 @@ static void put_pieces(struct d *y, const struct y_format *f, u32 first, u32 las
 		const struct y_piece *p = &f->pieces[k], as = pointer_as(p, nil);
 
 		if (p->kind == Y_TEXT)
-			put_format_text(y, p->text, p->len);
+			d_characters(y->out, p->text, p->len, true);
 		else if (p->kind == Y_POINTER)
 			y_piece_write(&as, as.conversion, y->out);
 		else
@@ -114,7 +99,7 @@ static void put_failed(struct d *y, const struct y_piece *p, const u32 *a, bool 
 		fputs("\tprintf(\"%*s\", (int)(this->pad > 0 ? this->pad : 0), \"\");\n", y->out);
 }
 
-/* A value, if its status is none and the other slot is (not) 0. */
+/* A clause that prints a value which was read without an error. Of a pointer: one that is 0 (nil), or is not. */
 static void put_where(struct d *y, const struct y_format *f, u32 k, const u32 *const *values, bool nil)
 {
 	char status[D_TEXT], value[D_TEXT], condition[D_LONG];

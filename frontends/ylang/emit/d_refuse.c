@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#include "stap.h"
-
 static const char *no_operation(const struct y_insn *i)
 {
 	if (y_type_is_float((enum y_type)i->type) || (i->op == Y_OP_CONVERT && y_type_is_float((enum y_type)i->imm)))
@@ -57,7 +55,7 @@ static bool reads(const struct y_insn *i)
 /* What it cannot do at this point alone. */
 static const char *no_operation_at(enum y_point point, const struct y_insn *i)
 {
-	if (reads(i) && (point == Y_BEGIN || point == Y_END || point == Y_TIMER))
+	if (reads(i) && y_is_outside(point))
 		return "it runs in no process there, so that nothing of the target can be read";
 	if (point == Y_PROBE && i->op == Y_OP_CONTEXT && i->imm == Y_COMM)
 		return "DTrace takes it from types of the kernel there, which Linux does not bring in its form";
@@ -72,7 +70,7 @@ static void check_handler(struct d *y, const struct y_handler *h)
 
 	if (no_point(h))
 		d_refuse(&y->f, f->place, f->name, no_point(h));
-	if (h->point == Y_PROBE && !stap_find_function(h, y->t, &o))
+	if (h->point == Y_PROBE && !y_target_function(y->t, h->spec, &o))
 		d_refuse(&y->f, f->place, f->name, "only one function, by its name, is a point there");
 	if (h->point == Y_PROBE && !is_plain(strrchr(h->spec, ':') ? strrchr(h->spec, ':') + 1 : h->spec))
 		d_refuse(&y->f, f->place, f->name, "a name with signs that stand for something else there");
@@ -92,7 +90,7 @@ static void check_map(struct d *y, u32 map)
 	const struct y_map *m = &y->p->maps[map];
 	const char *why = NULL;
 
-	if (!stap_is_used(y->p, map, true))
+	if (!y_is_used(y->p, map, true))
 		why = "nothing is ever put into it: its type is not known there";
 	else if (m->most != Y_MAP_ENTRIES && m->most != Y_MAP_ENTRIES_PROBE)
 		why = "its associative arrays have no limit of their own";

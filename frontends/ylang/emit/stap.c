@@ -705,7 +705,7 @@ static void put_globals(struct stap *y)
 	for (u32 i = 0; i < y->p->nglobals; i++) {
 		const struct y_global *g = &y->p->globals[i];
 
-		if (!stap_is_used(y->p, i, false))
+		if (!y_is_used(y->p, i, false))
 			continue;
 		fprintf(y->out, "global g%u", i);
 		if (g->n) {
@@ -755,7 +755,7 @@ static void put_place(struct stap *y, const struct y_handler *h)
 {
 	struct y_target_object o;
 
-	if (!stap_find_function(h, y->t, &o))
+	if (!y_target_function(y->t, h->spec, &o))
 		return;
 	fputs("process(", y->out);
 	put_text(y, y->t->modules[o.module].path, (u32)strlen(y->t->modules[o.module].path));

@@ -16,9 +16,4 @@
 struct error *y_stap_refuses(const struct y_program *p, struct y_target *t);
 struct error *y_emit_stap(const struct y_program *p, struct y_target *t, FILE *out);
 
-/* The function that a handler of Y_PROBE names, which must be one. False: it is none, or several. */
-bool stap_find_function(const struct y_handler *h, struct y_target *t, struct y_target_object *ret);
-/* Does the program use this global, or put anything into this map? */
-bool stap_is_used(const struct y_program *p, u64 number, bool map);
-
 #endif

@@ -58,7 +58,7 @@ static bool reads(const struct y_insn *i)
 static struct error *check_calls(const struct y_program *p, const struct y_handler *h)
 {
 	bool *seen = calloc(p->nfunctions, sizeof(*seen));
-	bool outside = h->point == Y_BEGIN || h->point == Y_END || h->point == Y_TIMER;
+	bool outside = y_is_outside(h->point);
 	struct error *err = seen ? NULL : &error_no_memory;
 
 	if (seen)
@@ -91,30 +91,6 @@ static struct error *check_recursion(const struct y_program *p, u32 number)
 	return err;
 }
 
-bool stap_find_function(const struct y_handler *h, struct y_target *t, struct y_target_object *ret)
-{
-	const char *last = strrchr(h->spec, ':'), *name = last ? last + 1 : h->spec;
-	char module[256];
-
-	snprintf(module, sizeof(module), "%.*s", last ? (int)(last - h->spec) : 0, h->spec);
-	return y_target_object(t, last ? module : NULL, name, ret) && (ret->function || !ret->type);
-}
-
-bool stap_is_used(const struct y_program *p, u64 number, bool map)
-{
-	for (u32 k = 0; k < p->nfunctions; k++)
-		for (u32 i = 0; i < p->functions[k].ninsns; i++) {
-			const struct y_insn *insn = &p->functions[k].insns[i];
-			bool of_map = insn->op == Y_OP_MAP_SET || insn->op == Y_OP_MAP_ADD || insn->op == Y_OP_AGG_ADD;
-			bool of_global = insn->op >= Y_OP_GLOBAL_GET && insn->op <= Y_OP_ARRAY_ADD;
-
-			if (map ? of_map && insn->imm == number
-			        : of_global && (insn->imm == number || insn->imm == number + Y_GLOBAL_ARRAY))
-				return true;
-		}
-	return false;
-}
-
 struct error *y_stap_refuses(const struct y_program *p, struct y_target *t)
 {
 	struct error *err = NULL;
@@ -126,7 +102,7 @@ struct error *y_stap_refuses(const struct y_program *p, struct y_target *t)
 
 		if (no_point(h))
 			err = refused(&p->places[f->place], f->name, no_point(h));
-		else if (h->point == Y_PROBE && !stap_find_function(h, t, &o))
+		else if (h->point == Y_PROBE && !y_target_function(t, h->spec, &o))
 			err = refused(
 			        &p->places[f->place], f->name, "only one function, by its name, is a point there");
 		else
@@ -148,7 +124,7 @@ struct error *y_stap_refuses(const struct y_program *p, struct y_target *t)
 			        error_new(ERROR_UNSUPPORTED, "stap: a string with a NUL byte: its strings end there"),
 			        BY_ITSELF);
 	for (u32 i = 0; !err && i < p->nmaps; i++)
-		if (!stap_is_used(p, i, true))
+		if (!y_is_used(p, i, true))
 			err = error_hint(error_new(ERROR_UNSUPPORTED,
 			                         "stap: nothing is ever put into %s: its type is not known there",
 			                         p->maps[i].name),

@@ -29,6 +29,12 @@ enum {
 	ARCH_NREGS,
 };
 
+/* The words of struct pt_regs (Linux) that have the general registers, by their numbers. */
+#define ARCH_PT_REGS_WORDS                                                                                             \
+	{                                                                                                              \
+		10, 12, 11, 5, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0                                                   \
+	}
+
 #define REG_PC     DWREG_RIP
 #define REG_SP     DWREG_RSP
 #define REG_FP     DWREG_RBP
