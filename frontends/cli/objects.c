@@ -43,7 +43,7 @@ enum key {
 	{KEY_PAUSE, "pause", NULL, "stop the process while it is read: then nothing is torn", COMPLETE_NOTHING}, \
 	{KEY_MEMORY, "memory", "MB", \
 		"that yrt may take (512): an eighth of it, at most 64 MB, for blocks of the process's memory, " \
-		"the rest for objects, 37 bytes each, and 12 for each reference but the first to an object. " \
+		"the rest for objects, 22 bytes each, and about 8 for each reference but the first to an object. " \
 		"What does not fit is counted", \
 		COMPLETE_NOTHING}, \
 	{'q', "quiet", NULL, "no notes", COMPLETE_NOTHING}
@@ -309,10 +309,10 @@ static void describe(struct result *res, const struct request *r)
 	u64 objects = 0, bytes = 0;
 	char references[64] = "";
 
-	for (u32 i = h->first; i < h->nnodes; i++)
-		if (heap_is_object(&h->nodes[i])) {
+	for (u32 i = h->first; i < h->nodes.n; i++)
+		if (heap_is_object(h, i)) {
 			objects++;
-			bytes += heap_size(&h->nodes[i]);
+			bytes += heap_kind(h, i)->size;
 		}
 	for (u32 i = 0; i < h->ntallies; i++) {
 		objects += h->tallies[i].count;
@@ -377,11 +377,11 @@ static bool is_wanted(const void *ctx, const struct heap *h, u32 node)
 	const struct wanted *w = ctx;
 	const char *name, *dot;
 
-	if (!heap_is_object(&h->nodes[node]))
+	if (!heap_is_object(h, node))
 		return false;
 	if (w->addr)
-		return h->nodes[node].addr == w->addr;
-	name = h->types[h->nodes[node].type].name;
+		return heap_addr(h, node) == w->addr;
+	name = h->types[heap_kind(h, node)->type].name;
 	dot = strrchr(name, '.');
 	return !strcmp(name, w->type) || (dot && !strcmp(dot + 1, w->type));
 }
@@ -393,7 +393,7 @@ static struct error *draw_ways(const struct heap *h, const char *to, struct prof
 
 	if (!strncmp(to, "0x", 2))
 		w.addr = strtoull(to, NULL, 16);
-	for (u32 i = 1; !any && i < h->nnodes; i++)
+	for (u32 i = 1; !any && i < h->nodes.n; i++)
 		any = is_wanted(&w, h, i);
 	if (!any)
 		return error_hint(error_new(ERROR_INPUT, "no object %s %s was found", w.addr ? "at" : "of type", to),

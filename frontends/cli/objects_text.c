@@ -144,31 +144,31 @@ static int keeps_most(const void *a, const void *b)
 
 static void put_root(const struct heap *h, u32 node, FILE *out)
 {
-	if (h->parents[node])
-		put_root(h, h->parents[node], out);
-	cleanup(free) char *clean = clean_text(heap_label_text(h, h->labels[node]));
+	if (h->nodes.parents[node])
+		put_root(h, h->nodes.parents[node], out);
+	cleanup(free) char *clean = clean_text(heap_label_text(h, heap_kind(h, node)->label));
 
-	fprintf(out, "%s%s", h->parents[node] ? " > " : "", clean ? clean : "?");
+	fprintf(out, "%s%s", h->nodes.parents[node] ? " > " : "", clean ? clean : "?");
 }
 
 /* bytes and counts of each root with all that it alone keeps; malloc'd. Pages without roots are not touched. */
 static struct error *retained_by_roots(const struct heap *h, u64 **bytes, u64 **counts)
 {
-	cleanup(free) u32 *under = calloc((size_t)h->nnodes + 1, sizeof(*under)); /* which root */
+	cleanup(free) u32 *under = calloc((size_t)h->nodes.n + 1, sizeof(*under)); /* which root */
 
-	*bytes = calloc((size_t)h->nnodes + 1, sizeof(**bytes));
-	*counts = calloc((size_t)h->nnodes + 1, sizeof(**counts));
+	*bytes = calloc((size_t)h->nodes.n + 1, sizeof(**bytes));
+	*counts = calloc((size_t)h->nodes.n + 1, sizeof(**counts));
 	if (!under || !*bytes || !*counts)
 		return &error_no_memory;
-	for (u32 i = 1; i < h->nnodes; i++) {
-		under[i] = heap_is_root(&h->nodes[i]) ? i : under[h->dominators[i]];
-		if (heap_is_object(&h->nodes[i])) {
-			(*bytes)[under[i]] += heap_size(&h->nodes[i]);
+	for (u32 i = 1; i < h->nodes.n; i++) {
+		under[i] = heap_is_root(h, i) ? i : under[h->dominators[i]];
+		if (heap_is_object(h, i)) {
+			(*bytes)[under[i]] += heap_kind(h, i)->size;
 			(*counts)[under[i]]++;
 		}
 	}
-	for (u32 i = h->nnodes; i-- > 1;)
-		if (heap_is_root(&h->nodes[i])) {
+	for (u32 i = h->nodes.n; i-- > 1;)
+		if (heap_is_root(h, i)) {
 			(*bytes)[h->dominators[i]] += (*bytes)[i];
 			(*counts)[h->dominators[i]] += (*counts)[i];
 		}
@@ -182,8 +182,8 @@ struct error *objects_print_roots(const struct heap *h, FILE *out)
 	u32 n = 0;
 	struct error *err = retained_by_roots(h, &bytes, &counts);
 
-	for (u32 i = 1; !err && i < h->nnodes; i++) {
-		if (!heap_is_root(&h->nodes[i]) || !bytes[i])
+	for (u32 i = 1; !err && i < h->nodes.n; i++) {
+		if (!heap_is_root(h, i) || !bytes[i])
 			continue;
 		err = grow(&roots, n, sizeof(*roots));
 		if (!err)
@@ -208,13 +208,13 @@ struct error *objects_print_roots(const struct heap *h, FILE *out)
 
 static void put_step(const struct heap *h, u32 node, FILE *out)
 {
-	const struct heap_node *n = &h->nodes[node];
-	const char *label = heap_label_text(h, h->labels[node]);
-	cleanup(free) char *field = clean_text(label), *type = clean_text(heap_type_name(h, n->type));
+	const struct heap_kind *kind = heap_kind(h, node);
+	const char *label = heap_label_text(h, kind->label);
+	cleanup(free) char *field = clean_text(label), *type = clean_text(heap_type_name(h, kind->type));
 
 	fputs(field ? field : "?", out);
-	if (!heap_is_root(n))
-		fprintf(out, "%s%s%s", h->labels[node] & HEAP_MAYBE ? "?" : "", *label ? ": " : "", type ? type : "?");
+	if (!heap_is_root(h, node))
+		fprintf(out, "%s%s%s", kind->label & HEAP_MAYBE ? "?" : "", *label ? ": " : "", type ? type : "?");
 }
 
 /* Steps that belong to what refers to them are left out, but for the last. */
@@ -224,8 +224,8 @@ static struct error *put_way(const struct heap *h, u32 node, FILE *out)
 	struct error *err = NULL;
 	u32 n = 0;
 
-	for (u32 i = node; !err && i; i = h->parents[i]) {
-		if (i != node && (h->labels[i] & HEAP_PART))
+	for (u32 i = node; !err && i; i = h->nodes.parents[i]) {
+		if (i != node && (heap_kind(h, i)->label & HEAP_PART))
 			continue;
 		err = grow(&way, n, sizeof(*way));
 		if (!err)
@@ -254,8 +254,8 @@ struct error *objects_print_largest(const struct heap *h, u32 n, FILE *out)
 	if (!err)
 		fprintf(out, "%14s %14s  %-18s  way from a root\n", "bytes", "keeps alive", "at");
 	for (u32 i = 0; !err && i < n; i++) {
-		fprintf(out, "%14lu %14lu  0x%-16lx  ", heap_size(&h->nodes[nodes[i]]), kept[nodes[i]],
-		        h->nodes[nodes[i]].addr);
+		fprintf(out, "%14lu %14lu  0x%-16lx  ", heap_kind(h, nodes[i])->size, kept[nodes[i]],
+		        heap_addr(h, nodes[i]));
 		err = put_way(h, nodes[i], out);
 	}
 	return err ? err : written(out);

@@ -65,14 +65,14 @@ static void find_dominators(const struct graph *g)
 
 static void check(const struct graph *g, u32 patience)
 {
-	struct heap_edge *copy = malloc((g->nedges + 1) * sizeof(*copy));
+	struct heap_edges edges = {0};
 	u8 *incoming;
 	u32 *dom;
 
-	assert_non_null(copy);
-	memcpy(copy, g->edges, g->nedges * sizeof(*copy));
-	assert_null(heap_dominators(g->parents, g->n, &copy, g->nedges, patience, &dom, &incoming));
-	assert_null(copy);
+	for (u32 i = 0; i < g->nedges; i++)
+		assert_null(heap_edges_add(&edges, g->edges[i].from, g->edges[i].to));
+	assert_null(heap_dominators(g->parents, g->n, &edges, patience, &dom, &incoming));
+	assert_null(edges.first);
 	for (u32 b = 1; b < g->n; b++) {
 		u32 edges = 0;
 
@@ -110,17 +110,16 @@ static void test_ends(void **unused)
 {
 	u32 n = 1000000, *parents = calloc(n, sizeof(*parents)), *dom;
 	u8 *incoming;
-	struct heap_edge *edges = calloc(2 * n, sizeof(*edges));
-	u64 nedges = 0;
+	struct heap_edges edges = {0};
 
 	/* found from both ends in turn: 1, 3, 5 ... from the first, 2, 4, 6 ... from the last */
 	for (u32 i = 3; i < n; i++) {
 		parents[i] = i - 2;
-		edges[nedges++] = (struct heap_edge){i, i - 2};
+		assert_null(heap_edges_add(&edges, i, i - 2));
 	}
-	edges[nedges++] = (struct heap_edge){n - 1, n - 2};
-	edges[nedges++] = (struct heap_edge){n - 2, n - 1};
-	assert_null(heap_dominators(parents, n, &edges, nedges, HEAP_PATIENCE, &dom, &incoming));
+	assert_null(heap_edges_add(&edges, n - 1, n - 2));
+	assert_null(heap_edges_add(&edges, n - 2, n - 1));
+	assert_null(heap_dominators(parents, n, &edges, HEAP_PATIENCE, &dom, &incoming));
 	for (u32 i = 0; i < n; i++)
 		assert_int_equal(dom[i], 0);
 	assert_int_equal(incoming[1], 1);
@@ -131,14 +130,14 @@ static void test_ends(void **unused)
 
 static void test_none(void **unused)
 {
-	struct heap_edge *none = NULL;
+	struct heap_edges none = {0};
 	u32 parent = 0, *dom;
 	u8 *incoming;
 
-	assert_null(heap_dominators(&parent, 0, &none, 0, HEAP_PATIENCE, &dom, &incoming));
+	assert_null(heap_dominators(&parent, 0, &none, HEAP_PATIENCE, &dom, &incoming));
 	free(dom);
 	free(incoming);
-	assert_null(heap_dominators(&parent, 1, &none, 0, HEAP_PATIENCE, &dom, &incoming));
+	assert_null(heap_dominators(&parent, 1, &none, HEAP_PATIENCE, &dom, &incoming));
 	assert_int_equal(dom[0], 0);
 	free(dom);
 	free(incoming);
@@ -148,12 +147,12 @@ static void test_none(void **unused)
 static void test_popular(void **unused)
 {
 	u32 n = 1000, *parents = calloc(n, sizeof(*parents)), *dom;
-	struct heap_edge *edges = calloc(n, sizeof(*edges));
+	struct heap_edges edges = {0};
 	u8 *incoming;
 
 	for (u32 i = 2; i < n; i++)
-		edges[i - 2] = (struct heap_edge){i, 1};
-	assert_null(heap_dominators(parents, n, &edges, n - 2, HEAP_PATIENCE, &dom, &incoming));
+		assert_null(heap_edges_add(&edges, i, 1));
+	assert_null(heap_dominators(parents, n, &edges, HEAP_PATIENCE, &dom, &incoming));
 	assert_int_equal(incoming[1], UINT8_MAX);
 	assert_int_equal(incoming[2], 0);
 	free(parents);
@@ -161,10 +160,38 @@ static void test_popular(void **unused)
 	free(incoming);
 }
 
+/* Edges of all distances are read as they were added, over and over; a hundred thousand take more than one block. */
+static void test_edges(void **unused)
+{
+	static struct heap_edge all[400000];
+	const u32 n = sizeof(all) / sizeof(*all);
+	struct heap_edges edges = {0};
+	struct heap_edge edge;
+
+	for (u32 i = 0; i < n; i++) {
+		all[i].from = i && chance(3) ? all[i - 1].from : chance(2) ? UINT32_MAX - chance(1000) : chance(1000);
+		all[i].to = chance(2) ? chance(UINT32_MAX) : all[i ? i - 1 : 0].to - chance(100) + 50;
+		assert_null(heap_edges_add(&edges, all[i].from, all[i].to));
+	}
+	assert_true(edges.n == n && edges.bytes < 8 * n);
+	for (u32 round = 0; round < 3; round++) {
+		struct heap_edges_at at = {0};
+
+		for (u32 i = 0; i < n; i++) {
+			assert_true(
+			        round == 2 ? heap_edges_take(&edges, &at, &edge) : heap_edges_next(&edges, &at, &edge));
+			assert_true(edge.from == all[i].from && edge.to == all[i].to);
+		}
+		assert_false(round == 2 ? heap_edges_take(&edges, &at, &edge) : heap_edges_next(&edges, &at, &edge));
+	}
+	assert_true(!edges.first && !edges.n);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_popular),
+	        cmocka_unit_test(test_edges),
 	        cmocka_unit_test(test_random),
 	        cmocka_unit_test(test_ends),
 	        cmocka_unit_test(test_none),

@@ -27,8 +27,8 @@ static struct hotspot_heap_view *view_of(struct refs_fake *r)
 
 static u32 node_at(const struct heap *h, u64 addr)
 {
-	for (u32 i = 1; i < h->nnodes; i++)
-		if (h->nodes[i].addr == addr && heap_is_object(&h->nodes[i]))
+	for (u32 i = 1; i < h->nodes.n; i++)
+		if (heap_addr(h, i) == addr && heap_is_object(h, i))
 			return i;
 	return 0;
 }
@@ -38,10 +38,10 @@ static void expect(const struct heap *h, u64 addr, u64 parent, const char *label
 	u32 node = node_at(h, addr);
 
 	assert_int_not_equal(node, 0);
-	assert_string_equal(heap_label_text(h, h->labels[node]), label);
-	assert_string_equal(h->types[h->nodes[node].type].name, type);
-	assert_int_equal(heap_size(&h->nodes[node]), size);
-	assert_int_equal(h->nodes[h->parents[node]].addr, parent);
+	assert_string_equal(heap_label_text(h, heap_kind(h, node)->label), label);
+	assert_string_equal(h->types[heap_kind(h, node)->type].name, type);
+	assert_int_equal(heap_kind(h, node)->size, size);
+	assert_int_equal(heap_addr(h, h->nodes.parents[node]), parent);
 }
 
 static void follows_fields(void **state)

@@ -51,8 +51,8 @@ static void counts_arenas(void **state)
 
 static bool has_way(const struct heap *h, const char *const *labels, u32 node)
 {
-	for (; *labels; labels++, node = h->parents[node])
-		if (!node || strcmp(heap_label_text(h, h->labels[node]), *labels) != 0)
+	for (; *labels; labels++, node = h->nodes.parents[node])
+		if (!node || strcmp(heap_label_text(h, heap_kind(h, node)->label), *labels) != 0)
 			return false;
 	return node == 0;
 }
@@ -72,9 +72,9 @@ static void walks_from_roots(void **state)
 	expect(h, "STASH", 1, 0);
 	expect(h, "ARRAY", 0, 0);
 	assert_int_equal(h->counts.torn, 0);
-	for (u32 i = 1; i < h->nnodes; i++) {
-		ways += h->nodes[i].addr == values_sv(POINT) && has_way(h, point, i);
-		ways += h->nodes[i].addr == values_sv(VARIABLE) && has_way(h, variable, i);
+	for (u32 i = 1; i < h->nodes.n; i++) {
+		ways += heap_addr(h, i) == values_sv(POINT) && has_way(h, point, i);
+		ways += heap_addr(h, i) == values_sv(VARIABLE) && has_way(h, variable, i);
 	}
 	assert_int_equal(ways, 2);
 	heap_destroy(h);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of a heap: nodes by address, labels, types, roots. */
+/* The tables of a heap: labels, types, roots. */
 #include "heap.h"
 
 #include <stdlib.h>
@@ -11,21 +11,18 @@
 #include "heap_dominators.h"
 #include "heap_internal.h"
 
-#define LABELS_MAX  (1u << 20)
-#define TYPES_MAX   (1u << 20)
-#define ROOTS_MAX   (1u << 20)
-#define REFS_MAX    (1u << 26) /* of one object */
-#define NOTES_MAX   64
-#define LIST_MAX    (1u << 27) /* objects of a collector's list */
-#define SLOTS_FIRST (1u << 12)
-#define CACHE_SHARE 8             /* of the memory, for blocks */
-#define CACHE_MAX   (64ull << 20) /* more was not faster */
-/* With what it takes until the dominators are known, and to draw: */
-#define NODE_BYTES      37 /* its place in the table of addresses, then its dominator and where it is drawn */
-#define EDGE_BYTES      12 /* and turned */
+#define LABELS_MAX      (1u << 20)
+#define TYPES_MAX       (1u << 20)
+#define ROOTS_MAX       (1u << 20)
+#define REFS_MAX        (1u << 26) /* of one object */
+#define NOTES_MAX       64
+#define LIST_MAX        (1u << 27)                     /* objects of a collector's list */
+#define CACHE_SHARE     8                              /* of the memory, for blocks */
+#define CACHE_MAX       (64ull << 20)                  /* more was not faster */
+#define SIZE_MOST       (1ull << 43)                   /* of an object: sums are below 2^64 */
+#define EDGE_BYTES      4                              /* turned */
 #define CANDIDATE_BYTES (2 * sizeof(struct candidate)) /* to sort them */
 #define NODES_MAX       0x7fffffffu
-#define SIZE_EXACT      0x7fffffffull
 
 static struct heap_reading *reading(const struct heap *h)
 {
@@ -42,114 +39,62 @@ static void fail(struct heap *h, struct error *err)
 
 /* --- nodes --- */
 
-/* Any number of slots, not a power of two: the table grows by a half, and takes less. */
-static u64 slot_of(u64 addr, u64 nslots)
-{
-	return ((addr >> 3) * 0x9e3779b97f4a7c15ull >> 32) * nslots >> 32;
-}
-
-static u32 *find_slot(const struct heap *h, u64 addr)
-{
-	const struct heap_reading *r = reading(h);
-	u64 i = slot_of(addr, r->nslots);
-
-	while (r->slots[i] && h->nodes[r->slots[i]].addr != addr)
-		i = i + 1 < r->nslots ? i + 1 : 0;
-	return &r->slots[i];
-}
-
 bool heap_has(const struct heap *h, u64 addr)
 {
-	return reading(h)->nslots && *find_slot(h, addr);
+	return heap_nodes_find(&h->nodes, addr);
 }
 
-static struct error *more_slots(struct heap *h)
+static u64 used_bytes(const struct heap *h, u64 nodes)
 {
-	struct heap_reading *r = reading(h);
-	u64 more = r->nslots ? r->nslots + r->nslots / 2 : SLOTS_FIRST;
-	u32 *slots;
+	const struct heap_reading *r = reading(h);
 
-	free(TAKE(r->slots)); /* all is in the nodes */
-	r->nslots = 0;
-	slots = calloc(more, sizeof(*slots));
-	if (!slots)
-		return &error_no_memory;
-	r->slots = slots;
-	r->nslots = more;
-	for (u32 i = 1; i < h->nnodes; i++)
-		if (h->nodes[i].addr)
-			*find_slot(h, h->nodes[i].addr) = i;
-	return NULL;
-}
-
-static u32 pack_size(u64 size)
-{
-	u64 pages = size >> 12;
-
-	return size <= SIZE_EXACT ? (u32)size : 1u << 31 | (u32)(pages < SIZE_EXACT ? pages : SIZE_EXACT);
-}
-
-void heap_set_size(struct heap_node *node, u64 size)
-{
-	node->packed_size = pack_size(size);
+	return heap_nodes_bytes(&h->nodes, nodes) + h->edges.bytes + h->edges.n * EDGE_BYTES +
+	       h->nways * sizeof(*h->ways) + r->ncandidates * (u64)CANDIDATE_BYTES +
+	       ((u64)r->nrefs + r->nfound) * sizeof(*r->refs);
 }
 
 bool heap_has_room(const struct heap *h, u64 bytes)
 {
-	const struct heap_reading *r = reading(h);
-	u64 used = h->nnodes * (u64)NODE_BYTES + h->nedges * EDGE_BYTES + h->nways * sizeof(*h->ways) +
-	           r->ncandidates * (u64)CANDIDATE_BYTES + ((u64)r->nrefs + r->nfound) * sizeof(*r->refs);
-
-	return used + bytes <= r->room;
+	return used_bytes(h, 0) + bytes <= reading(h)->room;
 }
 
-/* A node without an address. 0: no room. Roots are few, and always have some. */
-static u32 add_node(struct heap *h, u32 parent, u32 label, u32 type, u64 size)
+/* 0: no room. Roots are few, and always have some. */
+static u32 add_node(struct heap *h, u64 addr, u32 parent, const struct heap_kind *kind)
 {
-	bool fits = type == HEAP_ROOT_TYPE || heap_has_room(h, NODE_BYTES);
-	struct error *err = fits && h->nnodes < NODES_MAX ? NULL : &error_no_memory;
+	bool fits = kind->type == HEAP_ROOT_TYPE || used_bytes(h, 1) <= reading(h)->room;
+	struct error *err;
 
-	if (err) {
+	if (!fits || h->nodes.n >= NODES_MAX) {
 		h->counts.refused++;
 		return 0;
 	}
-	err = grow(&h->nodes, h->nnodes, sizeof(*h->nodes));
-	if (!err)
-		err = grow(&h->parents, h->nnodes, sizeof(*h->parents));
-	if (!err)
-		err = grow(&h->labels, h->nnodes, sizeof(*h->labels));
-	if (err) {
+	err = heap_nodes_add(&h->nodes, addr, parent, kind);
+	if (err)
 		fail(h, err);
-		return 0;
-	}
-	h->nodes[h->nnodes] = (struct heap_node){.type = type, .packed_size = pack_size(size)};
-	h->parents[h->nnodes] = parent;
-	h->labels[h->nnodes] = label;
-	return h->nnodes++;
+	return err ? 0 : h->nodes.n - 1;
 }
 
 u32 heap_discover(struct heap *h, u64 addr, u32 parent, u32 label, bool *fresh)
 {
-	struct error *err = NULL;
-	u32 *slot, node;
+	u32 node = heap_nodes_find(&h->nodes, addr);
 
 	*fresh = false;
-	if (5ull * h->nnodes >= 4 * reading(h)->nslots)
-		err = more_slots(h);
-	if (err) {
-		fail(h, err);
-		return 0;
-	}
-	slot = find_slot(h, addr);
-	if (*slot)
-		return *slot;
-	node = add_node(h, parent, label, 0, 0);
-	if (node) {
-		*slot = node;
-		h->nodes[node].addr = addr;
-		*fresh = true;
-	}
+	if (node)
+		return node;
+	node = add_node(h, addr, parent, &(struct heap_kind){.label = label});
+	*fresh = node;
 	return node;
+}
+
+bool heap_describe(struct heap *h, u32 node, u32 type, u64 size)
+{
+	struct heap_kind kind = {size < SIZE_MOST ? size : SIZE_MOST, type, heap_kind(h, node)->label};
+	struct error *err = used_bytes(h, 0) <= reading(h)->room ? heap_nodes_set(&h->nodes, node, &kind) : NULL;
+
+	if (err)
+		fail(h, err);
+	h->counts.refused += heap_kind(h, node)->type != type;
+	return heap_kind(h, node)->type == type;
 }
 
 /* --- what a runtime calls --- */
@@ -238,7 +183,7 @@ u32 heap_root(struct heap *h, u32 parent, enum heap_rank rank, const char *name)
 		return (u32)*known;
 	if (r->nroots >= ROOTS_MAX)
 		return 0;
-	node = add_node(h, above, label, HEAP_ROOT_TYPE, 0);
+	node = add_node(h, 0, above, &(struct heap_kind){.type = HEAP_ROOT_TYPE, .label = label});
 	err = node || !r->nroots ? grow(&r->root_nodes, r->nroots, sizeof(*r->root_nodes)) : &error_no_memory;
 	if (!err)
 		err = grow(&r->ranks, r->nroots, sizeof(*r->ranks));
@@ -297,14 +242,12 @@ void heap_block(struct heap *h, u32 root, u64 addr, u32 type, u64 size)
 	bool fresh;
 
 	if (!addr) {
-		add_node(h, node, HEAP_ANY, type, size);
+		add_node(h, 0, node, &(struct heap_kind){.type = type, .size = size < SIZE_MOST ? size : SIZE_MOST});
 		return;
 	}
 	node = heap_discover(h, addr, node, HEAP_ANY, &fresh);
-	if (node && (fresh || !h->nodes[node].type)) {
-		h->nodes[node].type = type;
-		heap_set_size(&h->nodes[node], size);
-	}
+	if (node && !heap_kind(h, node)->type)
+		heap_describe(h, node, type, size);
 }
 
 void heap_count(struct heap *h, u32 root, u32 type, u64 count, u64 bytes)
@@ -451,7 +394,6 @@ static struct error *set_up(struct heap *h, struct memory *memory, pid_t pid, co
 		heap_label(h, labels[i]);
 	h->types[0] = (struct heap_type){.name = "?"};
 	h->ntypes = 1;
-	h->nnodes = 0;
 	heap_root(h, 0, HEAP_LASTING, "");
 	return r->err ? TAKE(r->err) : NULL;
 }
@@ -480,7 +422,6 @@ static void reading_free(struct heap_reading *r)
 	for (u32 i = 0; i < r->nnotes; i++)
 		free(r->notes[i].text);
 	free(r->notes);
-	free(r->slots);
 	string_pool_free(&r->names);
 	table_free(&r->labels);
 	table_free(&r->types);
@@ -501,10 +442,8 @@ void heap_destroy(struct heap *h)
 		return;
 	heap_cache_destroy(h->cache);
 	reading_free(h->private);
-	free(h->nodes);
-	free(h->parents);
-	free(h->labels);
-	free(h->edges);
+	heap_nodes_free(&h->nodes);
+	heap_edges_free(&h->edges);
 	free(h->ways);
 	free(h->dominators);
 	free(h->incoming);
@@ -519,8 +458,7 @@ void heap_end(struct heap *h)
 {
 	struct heap_reading *r = reading(h);
 
-	free(TAKE(r->slots));
-	r->nslots = 0;
+	heap_nodes_end(&h->nodes);
 	free(TAKE(r->found));
 	r->found_room = 0;
 	heap_cache_destroy(TAKE(h->cache));
@@ -529,17 +467,16 @@ void heap_end(struct heap *h)
 struct error *heap_settle(struct heap *h)
 {
 	heap_end(h);
-	return heap_dominators(
-	        h->parents, h->nnodes, &h->edges, h->nedges, HEAP_PATIENCE, &h->dominators, &h->incoming);
+	return heap_dominators(h->nodes.parents, h->nodes.n, &h->edges, HEAP_PATIENCE, &h->dominators, &h->incoming);
 }
 
 struct error *heap_retained(const struct heap *h, u64 **ret)
 {
-	*ret = calloc((size_t)h->nnodes + 1, sizeof(**ret));
+	*ret = calloc((size_t)h->nodes.n + 1, sizeof(**ret));
 	if (!*ret)
 		return &error_no_memory;
-	for (u32 i = h->nnodes; i-- > 0;) {
-		(*ret)[i] += heap_is_object(&h->nodes[i]) ? heap_size(&h->nodes[i]) : 0;
+	for (u32 i = h->nodes.n; i-- > 0;) {
+		(*ret)[i] += heap_is_object(h, i) ? heap_kind(h, i)->size : 0;
 		if (i)
 			(*ret)[h->dominators[i]] += (*ret)[i];
 	}
@@ -573,10 +510,10 @@ struct error *heap_totals(const struct heap *h, struct heap_total **ret, u32 *n)
 		return &error_no_memory;
 	for (u32 i = 0; i < h->ntypes; i++)
 		all[i].type = h->types[i].name;
-	for (u32 i = 0; i < h->nnodes; i++)
-		if (heap_is_object(&h->nodes[i])) {
-			all[h->nodes[i].type].count++;
-			all[h->nodes[i].type].bytes += heap_size(&h->nodes[i]);
+	for (u32 i = 0; i < h->nodes.n; i++)
+		if (heap_is_object(h, i)) {
+			all[heap_kind(h, i)->type].count++;
+			all[heap_kind(h, i)->type].bytes += heap_kind(h, i)->size;
 		}
 	for (u32 i = 0; i < h->ntallies; i++) {
 		all[h->tallies[i].type].count += h->tallies[i].count;
@@ -638,10 +575,10 @@ struct error *heap_largest(const struct heap *h, u32 n, u32 **ret, u32 *found)
 	*ret = calloc((size_t)n + 1, sizeof(**ret));
 	if (!all || !*ret)
 		return &error_no_memory;
-	for (u32 i = h->first; n && i < h->nnodes; i++) {
-		struct large it = {heap_size(&h->nodes[i]), i};
+	for (u32 i = h->first; n && i < h->nodes.n; i++) {
+		struct large it = {heap_kind(h, i)->size, i};
 
-		if (!heap_is_object(&h->nodes[i]) || (all[0].node && !is_above(&it, &all[0])))
+		if (!heap_is_object(h, i) || (all[0].node && !is_above(&it, &all[0])))
 			continue;
 		all[0] = it; /* the first ones take the place of empty ones, which are below all others */
 		sink(all, n);

@@ -14,20 +14,9 @@
 
 #include "binary/memory.h"
 #include "error.h"
+#include "heap_edges.h"
+#include "heap_nodes.h"
 #include "runtime_heap.h"
-
-#define HEAP_ROOT_TYPE UINT32_MAX /* heap_node.type of roots */
-
-struct heap_node { /* 16 bytes, as there may be 10^8 */
-	u64 addr;
-	u32 type;        /* 0: there was no object */
-	u32 packed_size; /* heap_size() */
-};
-
-/* References other than by parents. */
-struct heap_edge {
-	u32 from, to;
-};
 
 /* A reference with its label, whoever it counts for. */
 struct heap_way {
@@ -54,13 +43,10 @@ struct heap_counts {
 struct heap_cache;
 
 struct heap {
-	struct heap_node *nodes;
-	u32 *parents, *labels; /* of each node; a label with its flags */
-	u32 nnodes;
+	struct heap_nodes nodes;
 	u32 first; /* that is shown: with heap_options.unreachable those before it are what the roots reach */
-	struct heap_edge *edges; /* until heap_settle() */
-	u64 nedges;
-	struct heap_way *ways; /* with heap_options.ways: all references but those by parents */
+	struct heap_edges edges; /* references other than by parents, until heap_settle() */
+	struct heap_way *ways;   /* with heap_options.ways: all references but those by parents */
 	u64 nways;
 	struct heap_tally *tallies;
 	u32 ntallies;
@@ -97,19 +83,26 @@ struct error *heap_retained(const struct heap *h, u64 **ret);
 /* Calls put() with each note and how often it was given. */
 void heap_each_note(const struct heap *h, void (*put)(void *ctx, const char *text, u64 n), void *ctx);
 
-static inline u64 heap_size(const struct heap_node *n)
+static inline const struct heap_kind *heap_kind(const struct heap *h, u32 node)
 {
-	return n->packed_size >> 31 ? (u64)(n->packed_size & 0x7fffffffu) << 12 : n->packed_size;
+	return &h->nodes.kinds[h->nodes.kind_of[node]];
 }
 
-static inline bool heap_is_root(const struct heap_node *n)
+static inline u64 heap_addr(const struct heap *h, u32 node)
 {
-	return n->type == HEAP_ROOT_TYPE;
+	return heap_nodes_addr(&h->nodes, node);
 }
 
-static inline bool heap_is_object(const struct heap_node *n)
+static inline bool heap_is_root(const struct heap *h, u32 node)
 {
-	return n->type && n->type != HEAP_ROOT_TYPE;
+	return heap_kind(h, node)->type == HEAP_ROOT_TYPE;
+}
+
+static inline bool heap_is_object(const struct heap *h, u32 node)
+{
+	u32 type = heap_kind(h, node)->type;
+
+	return type && type != HEAP_ROOT_TYPE;
 }
 
 /* Count and bytes by type. */

@@ -11,21 +11,25 @@ struct references {
 	u32 *start, *from;
 };
 
-/* incoming: up to UINT8_MAX. */
-static struct error *turn(const struct heap_edge *edges, u32 nedges, u32 n, u8 *incoming, struct references *ret)
+/* incoming: up to UINT8_MAX. Edges are freed while they are read. */
+static struct error *turn(struct heap_edges *edges, u32 n, u8 *incoming, struct references *ret)
 {
+	struct heap_edges_at at = {0};
+	struct heap_edge edge;
+
 	ret->start = calloc((size_t)n + 3, sizeof(*ret->start));
-	ret->from = malloc(((size_t)nedges + 1) * sizeof(*ret->from));
+	ret->from = malloc(((size_t)edges->n + 1) * sizeof(*ret->from));
 	if (!ret->start || !ret->from)
 		return &error_no_memory;
-	for (u32 i = 0; i < nedges; i++)
-		ret->start[edges[i].to + 2]++;
+	while (heap_edges_next(edges, &at, &edge))
+		ret->start[edge.to + 2]++;
 	for (u32 i = 0; i < n; i++) {
 		incoming[i] = ret->start[i + 2] < UINT8_MAX ? (u8)ret->start[i + 2] : UINT8_MAX;
 		ret->start[i + 2] += ret->start[i + 1]; /* of i + 1 here, and counted up below */
 	}
-	for (u32 i = 0; i < nedges; i++)
-		ret->from[ret->start[edges[i].to + 1]++] = edges[i].from;
+	at = (struct heap_edges_at){0};
+	while (heap_edges_take(edges, &at, &edge))
+		ret->from[ret->start[edge.to + 1]++] = edge.from;
 	return NULL;
 }
 
@@ -208,17 +212,17 @@ static struct error *by_semidominators(const struct references *r, const u32 *pa
 }
 
 struct error *heap_dominators(
-        const u32 *parents, u32 n, struct heap_edge **edges, u64 nedges, u32 patience, u32 **ret, u8 **incoming)
+        const u32 *parents, u32 n, struct heap_edges *edges, u32 patience, u32 **ret, u8 **incoming)
 {
+	u64 nedges = edges->n;
 	struct references r = {0};
 	cleanup(free) u32 *dom = NULL;
 	cleanup(free) u8 *in = calloc((size_t)n + 1, sizeof(*in));
-	struct error *err = in && nedges < UINT32_MAX - n ? turn(*edges, (u32)nedges, n, in, &r) : &error_no_memory;
+	struct error *err = in && nedges < UINT32_MAX - n ? turn(edges, n, in, &r) : &error_no_memory;
 
 	*ret = NULL;
 	*incoming = NULL;
 	if (!err) {
-		free(TAKE(*edges));
 		dom = malloc(((size_t)n + 1) * sizeof(*dom));
 		err = dom ? NULL : &error_no_memory;
 	}

@@ -14,17 +14,16 @@
 #include <types.h>
 
 #include "error.h"
-#include "heap.h"
+#include "heap_edges.h"
 
 #define HEAP_PATIENCE 64
 
 /*
- * parents: of n nodes, each but node 0's below its own number. edges: fewer than 2^32 - n others, in any order; freed,
- * and set to NULL, as soon as they are not needed any more. patience: steps that sweeps may take, for each node and
- * edge. *ret: the dominator of each node (of node 0: 0), malloc'd; *incoming: how many edges lead to each, at most
- * UINT8_MAX, malloc'd.
+ * parents: of n nodes, each but node 0's below its own number. edges: fewer than 2^32 - n others, in any order; freed.
+ * patience: steps that sweeps may take, for each node and edge. *ret: the dominator of each node (of node 0: 0),
+ * malloc'd; *incoming: how many edges lead to each, at most UINT8_MAX, malloc'd.
  */
 struct error *heap_dominators(
-        const u32 *parents, u32 n, struct heap_edge **edges, u64 nedges, u32 patience, u32 **ret, u8 **incoming);
+        const u32 *parents, u32 n, struct heap_edges *edges, u32 patience, u32 **ret, u8 **incoming);
 
 #endif

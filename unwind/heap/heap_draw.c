@@ -30,14 +30,14 @@ static u64 mix(u64 key)
 /* "field: type", or what is known of it. */
 static void node_text(const struct heap *h, u32 node, bool label, char *ret, size_t size)
 {
-	const struct heap_node *n = &h->nodes[node];
-	const char *name = label ? heap_label_text(h, h->labels[node]) : "";
+	const struct heap_kind *kind = heap_kind(h, node);
+	const char *name = label ? heap_label_text(h, kind->label) : "";
 
-	if (heap_is_root(n))
-		snprintf(ret, size, "%s", heap_label_text(h, h->labels[node]));
+	if (heap_is_root(h, node))
+		snprintf(ret, size, "%s", heap_label_text(h, kind->label));
 	else
-		snprintf(ret, size, "%s%s%s%s", name, label && h->labels[node] & HEAP_MAYBE ? "?" : "",
-		        *name ? ": " : "", h->types[n->type].name);
+		snprintf(ret, size, "%s%s%s%s", name, label && kind->label & HEAP_MAYBE ? "?" : "", *name ? ": " : "",
+		        h->types[kind->type].name);
 }
 
 static struct error *function_of(struct drawing *d, u64 key, enum profile_kind kind, const char *name, u32 *ret)
@@ -51,8 +51,8 @@ static struct error *function_of(struct drawing *d, u64 key, enum profile_kind k
 /* The box of a node: its label and its type. */
 static struct error *box_of(struct drawing *d, u32 node, bool label, u32 *ret)
 {
-	const struct heap_node *n = &d->h->nodes[node];
-	u64 key = (label ? (u64)(d->h->labels[node] & ~HEAP_PART) : 0) | (u64)n->type << 32;
+	const struct heap_kind *kind = heap_kind(d->h, node);
+	u64 key = (label ? (u64)(kind->label & ~HEAP_PART) : 0) | (u64)kind->type << 32;
 	const u64 *known = table_get(&d->functions, mix(key + 1));
 	char name[NAME_BYTES];
 
@@ -61,7 +61,7 @@ static struct error *box_of(struct drawing *d, u32 node, bool label, u32 *ret)
 		return NULL;
 	}
 	node_text(d->h, node, label, name, sizeof(name));
-	return function_of(d, key + 1, heap_is_root(n) ? KIND_MEMORY : KIND_CLASS, name, ret);
+	return function_of(d, key + 1, heap_is_root(d->h, node) ? KIND_MEMORY : KIND_CLASS, name, ret);
 }
 
 static struct error *shared_box(struct drawing *d, u32 paths, u32 *ret)
@@ -125,11 +125,11 @@ static bool folds(const struct profile *p, u32 *at, u32 function)
 static struct error *place(struct drawing *d, u32 node, u32 *at)
 {
 	const struct heap *h = d->h;
-	bool own = h->parents[node] == h->dominators[node];
+	bool own = h->nodes.parents[node] == h->dominators[node];
 	struct error *err = NULL;
 	u32 function;
 
-	if (own && (h->labels[node] & HEAP_PART))
+	if (own && (heap_kind(h, node)->label & HEAP_PART))
 		return NULL;
 	if (!own) {
 		err = shared_box(d, h->incoming[node] + 1, &function);
@@ -143,7 +143,7 @@ static struct error *place(struct drawing *d, u32 node, u32 *at)
 
 static void put(struct drawing *d, u32 node, u32 at)
 {
-	profile_add(d->p, at, heap_size(&d->h->nodes[node]));
+	profile_add(d->p, at, heap_kind(d->h, node)->size);
 	profile_add_more(d->p, at, 1);
 }
 
@@ -156,15 +156,15 @@ static void finish(struct drawing *d)
 struct error *heap_draw_refs(const struct heap *h, struct profile *ret)
 {
 	struct drawing d = {.h = h, .p = ret};
-	cleanup(free) u32 *at = calloc((size_t)h->nnodes + 1, sizeof(*at));
+	cleanup(free) u32 *at = calloc((size_t)h->nodes.n + 1, sizeof(*at));
 	struct error *err = at ? NULL : &error_no_memory;
 
-	for (u32 i = h->first; !err && i < h->nnodes; i++) {
-		if (!h->nodes[i].type)
+	for (u32 i = h->first; !err && i < h->nodes.n; i++) {
+		if (!heap_kind(h, i)->type)
 			continue;
 		at[i] = at[h->dominators[i]];
 		err = place(&d, i, &at[i]);
-		if (!err && heap_is_object(&h->nodes[i]))
+		if (!err && heap_is_object(h, i))
 			put(&d, i, at[i]);
 	}
 	finish(&d);
@@ -176,11 +176,11 @@ struct error *heap_draw_refs(const struct heap *h, struct profile *ret)
 static struct error *draw_type(struct drawing *d, u32 node, u32 *root_at)
 {
 	const struct heap *h = d->h;
-	u32 parent = h->parents[node], at = 0, function;
+	u32 parent = h->nodes.parents[node], at = 0, function;
 	struct error *err;
 
 	/* found by its place: below that */
-	if (parent && heap_is_root(&h->nodes[parent]) && !(h->labels[node] & ~HEAP_FLAGS))
+	if (parent && heap_is_root(h, parent) && !(heap_kind(h, node)->label & ~HEAP_FLAGS))
 		at = root_at[parent];
 	err = box_of(d, node, false, &function);
 	if (!err)
@@ -211,15 +211,15 @@ static struct error *draw_tally(struct drawing *d, const struct heap_tally *t, u
 struct error *heap_draw_types(const struct heap *h, struct profile *ret)
 {
 	struct drawing d = {.h = h, .p = ret};
-	cleanup(free) u32 *at = calloc((size_t)h->nnodes + 1, sizeof(*at));
+	cleanup(free) u32 *at = calloc((size_t)h->nodes.n + 1, sizeof(*at));
 	struct error *err = at ? NULL : &error_no_memory;
 	u32 function;
 
-	for (u32 i = 1; !err && i < h->nnodes; i++) {
-		if (heap_is_object(&h->nodes[i])) {
+	for (u32 i = 1; !err && i < h->nodes.n; i++) {
+		if (heap_is_object(h, i)) {
 			err = draw_type(&d, i, at);
-		} else if (heap_is_root(&h->nodes[i])) {
-			at[i] = at[h->parents[i]];
+		} else if (heap_is_root(h, i)) {
+			at[i] = at[h->nodes.parents[i]];
 			err = box_of(&d, i, true, &function);
 			if (!err)
 				err = child(&d, &at[i], function);
@@ -251,9 +251,9 @@ static struct error *draw_way(struct drawing *d, const struct heap_way *way, u64
 	struct error *err = NULL;
 	u32 n = 0, at = 0, function;
 
-	for (u32 i = way->from; !err && i; i = d->h->parents[i]) {
+	for (u32 i = way->from; !err && i; i = d->h->nodes.parents[i]) {
 		err = grow(&nodes, n, sizeof(*nodes));
-		if (!err && !(d->h->labels[i] & HEAP_PART))
+		if (!err && !(heap_kind(d->h, i)->label & HEAP_PART))
 			nodes[n++] = i;
 	}
 	while (!err && n) {
@@ -275,9 +275,9 @@ static struct error *draw_way(struct drawing *d, const struct heap_way *way, u64
 /* So many ways lead to each node, malloc'd. */
 static u32 *count_ways(const struct heap *h)
 {
-	u32 *ret = calloc((size_t)h->nnodes + 1, sizeof(*ret));
+	u32 *ret = calloc((size_t)h->nodes.n + 1, sizeof(*ret));
 
-	for (u32 i = 0; ret && i < h->nnodes; i++)
+	for (u32 i = 0; ret && i < h->nodes.n; i++)
 		ret[i] = 1;
 	for (u64 i = 0; ret && i < h->nways; i++)
 		ret[h->ways[i].to]++;
@@ -292,8 +292,8 @@ struct error *heap_draw_ways(const struct heap *h, bool (*wanted)(const void *ct
 	cleanup(free) u32 *n = count_ways(h);
 	struct error *err = n ? heap_retained(h, &kept) : &error_no_memory;
 
-	for (u32 i = 1; !err && i < h->nnodes; i++) {
-		struct heap_way first = {h->parents[i], i, h->labels[i]};
+	for (u32 i = 1; !err && i < h->nodes.n; i++) {
+		struct heap_way first = {h->nodes.parents[i], i, heap_kind(h, i)->label};
 
 		if (wanted(ctx, h, i))
 			err = draw_way(&d, &first, kept[i] / n[i], true);
@@ -315,9 +315,9 @@ struct error *heap_draw_largest(const struct heap *h, u32 n, struct profile *ret
 	struct error *err = heap_largest(h, n, &nodes, &n);
 
 	for (u32 i = 0; !err && i < n; i++) {
-		struct heap_way way = {h->parents[nodes[i]], nodes[i], h->labels[nodes[i]]};
+		struct heap_way way = {h->nodes.parents[nodes[i]], nodes[i], heap_kind(h, nodes[i])->label};
 
-		err = draw_way(&d, &way, heap_size(&h->nodes[nodes[i]]), true);
+		err = draw_way(&d, &way, heap_kind(h, nodes[i])->size, true);
 	}
 	finish(&d);
 	return err;

@@ -25,8 +25,6 @@ struct candidate {
 };
 
 struct heap_reading {
-	u32 *slots; /* hash table from address to node number; 0: empty */
-	u64 nslots;
 	u64 room; /* bytes for all that heap_has_room() counts */
 	struct string_pool names;
 	struct table labels, types, roots; /* from a name's address in names, a key, (parent, name) to a number */
@@ -54,6 +52,7 @@ u32 heap_discover(struct heap *h, u64 addr, u32 parent, u32 label, bool *fresh);
 bool heap_has_room(const struct heap *h, u64 bytes);
 /* Has an address a node? */
 bool heap_has(const struct heap *h, u64 addr);
-void heap_set_size(struct heap_node *node, u64 size);
+/* What the object of a node is; false: no room. */
+bool heap_describe(struct heap *h, u32 node, u32 type, u64 size);
 
 #endif

@@ -14,6 +14,8 @@
 #define TORN_MAX   4096       /* objects; then it must have helped some to read them once more */
 #define WAVE_MAX   (1u << 20) /* objects that are put in order at once, in 32 MB */
 #define EDGES_MAX  0xfffffff0u
+#define EDGE_BYTES 12 /* at most, as it is read and turned */
+#define NODE_BYTES 16
 #define REFS_EACH  256 /* references for each object that there is room for: a process that has more is hostile */
 
 struct walk_of {
@@ -35,14 +37,12 @@ static void add_edge(const struct walk_of *w, u32 from, u32 to)
 
 	if (!w->r->references || from == to)
 		return;
-	if (h->nedges >= EDGES_MAX || !heap_has_room(h, sizeof(*h->edges))) {
+	if (h->edges.n >= EDGES_MAX || !heap_has_room(h, EDGE_BYTES)) {
 		h->counts.refused++;
 		return;
 	}
-	err = grow(&h->edges, (u32)h->nedges, sizeof(*h->edges));
-	if (!err)
-		h->edges[h->nedges++] = (struct heap_edge){from, to};
-	else if (!w->r->err)
+	err = heap_edges_add(&h->edges, from, to);
+	if (err && !w->r->err)
 		w->r->err = err;
 }
 
@@ -72,7 +72,7 @@ static bool counts(const struct walk_of *w, u32 from, u32 to)
 {
 	const struct heap *h = w->h;
 
-	return to >= w->r->first_of_rank && (!heap_is_root(&h->nodes[h->parents[to]]) || heap_is_root(&h->nodes[from]));
+	return to >= w->r->first_of_rank && (!heap_is_root(h, h->nodes.parents[to]) || heap_is_root(h, from));
 }
 
 static void refer(const struct walk_of *w, u32 from, u32 label, u64 addr)
@@ -91,7 +91,7 @@ static enum heap_seen look(const struct walk_of *w, u32 node, struct heap_object
 {
 	*ret = (struct heap_object){0};
 	w->r->nfound = 0;
-	return w->ops->object(w->reader, w->h->nodes[node].addr, w->h->labels[node], ret);
+	return w->ops->object(w->reader, heap_addr(w->h, node), heap_kind(w->h, node)->label, ret);
 }
 
 /* What was moved away as a whole is not there a moment later either. */
@@ -105,10 +105,10 @@ static enum heap_seen look_twice(const struct walk_of *w, u32 node, struct heap_
 {
 	enum heap_seen seen = look(w, node, ret);
 
-	if (seen != HEAP_TORN || (w->h->labels[node] & HEAP_MAYBE))
+	if (seen != HEAP_TORN || (heap_kind(w->h, node)->label & HEAP_MAYBE))
 		return seen;
 	if (helps(&w->h->counts)) {
-		heap_cache_forget(w->h->cache, w->h->nodes[node].addr, 64);
+		heap_cache_forget(w->h->cache, heap_addr(w->h, node), 64);
 		seen = look(w, node, ret);
 	}
 	w->h->counts.mended += seen == HEAP_OBJECT;
@@ -120,10 +120,9 @@ static void visit(const struct walk_of *w, u32 node)
 {
 	struct heap_object object;
 
-	if (look_twice(w, node, &object) != HEAP_OBJECT || !object.type || object.type >= w->h->ntypes)
+	if (look_twice(w, node, &object) != HEAP_OBJECT || !object.type || object.type >= w->h->ntypes ||
+	        !heap_describe(w->h, node, object.type, object.size))
 		return;
-	w->h->nodes[node].type = object.type;
-	heap_set_size(&w->h->nodes[node], object.size);
 	for (u32 i = 0; i < w->r->nfound; i++)
 		refer(w, node, w->r->found[i].label, w->r->found[i].addr);
 	w->r->nfound = 0;
@@ -135,7 +134,7 @@ static void visit(const struct walk_of *w, u32 node)
 
 static bool is_too_much(const struct walk_of *w)
 {
-	if (w->h->counts.references / REFS_EACH * sizeof(struct heap_node) < w->r->room)
+	if (w->h->counts.references / REFS_EACH * NODE_BYTES < w->r->room)
 		return false;
 	w->h->counts.refused++;
 	return true;
@@ -149,7 +148,7 @@ static struct error *visit_wave(const struct walk_of *w, u32 from, u32 to)
 	if (!places)
 		return &error_no_memory;
 	for (u32 i = from; i < to; i++)
-		places[i - from] = (struct place){w->h->nodes[i].addr, i};
+		places[i - from] = (struct place){heap_addr(w->h, i), i};
 	sort_keys(places, to - from, sizeof(*places));
 	heap_cache_ahead(w->h->cache, to - from >= AHEAD_FROM);
 	for (u32 i = 0; i < to - from && !w->r->err && !is_too_much(w); i++)
@@ -164,8 +163,8 @@ static struct error *walk_on(const struct walk_of *w, u32 done)
 	struct heap_reading *r = w->r;
 	struct error *err = NULL;
 
-	while (!err && !r->err && done < w->h->nnodes) {
-		u32 end = w->h->nnodes - done < WAVE_MAX ? w->h->nnodes : done + WAVE_MAX;
+	while (!err && !r->err && done < w->h->nodes.n) {
+		u32 end = w->h->nodes.n - done < WAVE_MAX ? w->h->nodes.n : done + WAVE_MAX;
 
 		err = visit_wave(w, done, end);
 		done = end;
@@ -176,7 +175,7 @@ static struct error *walk_on(const struct walk_of *w, u32 done)
 static struct error *walk_rank(const struct walk_of *w, enum heap_rank rank)
 {
 	struct heap_reading *r = w->r;
-	u32 done = w->h->nnodes;
+	u32 done = w->h->nodes.n;
 
 	r->first_of_rank = done;
 	for (u32 i = 0; i < r->nrefs; i++)
@@ -220,16 +219,16 @@ static struct error *walk_candidates(const struct walk_of *w)
 	struct error *err = NULL;
 	u32 root[PASSES];
 
-	h->first = r->first_of_rank = h->nnodes;
+	h->first = r->first_of_rank = h->nodes.n;
 	root[HELD] = heap_root(h, 0, HEAP_RUNTIME, "(counted as used, though nothing that is known refers to it)");
 	root[UNREFERRED] = heap_root(h, 0, HEAP_RUNTIME, "(nothing refers to it)");
 	root[CYCLES] = heap_root(h, 0, HEAP_RUNTIME, "(cycles that only refer to themselves)");
 	for (u32 pass = 0; !err && pass < PASSES; pass++) {
-		u32 begun = h->nnodes;
+		u32 begun = h->nodes.n;
 
 		for (u32 i = 0; !err && !r->err && i < r->ncandidates; i++) {
 			const struct candidate *c = &r->candidates[i];
-			u32 done = h->nnodes;
+			u32 done = h->nodes.n;
 
 			if ((pass == HELD && c->count <= c->incoming) || (pass == UNREFERRED && c->incoming) ||
 			        heap_has(h, c->addr))
