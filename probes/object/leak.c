@@ -119,7 +119,10 @@ static struct error *place_return(
 
 static void allocator(void *ctx, const struct process *p, struct image *img, u64 bias, const struct alloc_functions *f)
 {
-	leak_watch_allocator(((struct leak *)ctx)->watch, p, img, bias, f);
+	struct leak *l = ctx;
+
+	leak_watch_allocator(l->watch, p, img, bias, f);
+	leak_heap_want(l->heap, leak_heap_books(img));
 }
 
 static void open_window(void *ctx, bool following)

@@ -55,6 +55,9 @@ struct leak_counters { /* in BPF one for each CPU */
 #define LEAK_COOKIE_CODE(cookie)  ((cookie) >> 56)
 #define LEAK_COOKIE_RETURN_CLEARS 1 /* of a return: it goes on as memset() */
 
+/* An allocator whose books can be read (leak_heap.h). */
+enum leak_books { LEAK_BOOKS_NONE, LEAK_BOOKS_GLIBC, LEAK_BOOKS_JEMALLOC, LEAK_BOOKS };
+
 #define LEAK_CURVE 128 /* points */
 struct leak_point {
 	u64 ns;        /* since the begin */

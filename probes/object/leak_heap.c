@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "alloc_functions.h"
 #include "probes/targets.h"
 #include "unwind/allocators/allocators.h"
 #include "unwind/allocators/size_class.h"
@@ -14,23 +15,26 @@
 #include "unwind/now.h"
 #include "unwind/thread_start.h"
 
-#define STEP_NS      1000000000ull
-#define EACH         20 /* times as long as a look takes lies between two */
-#define OWN          2  /* times as long as a look takes must processes have run for the next */
-#define PROCESSES    16
-#define POINTS_LEAST 4
-#define ENOUGH       0.6 /* of the run, that lies between the first point and the last */
-#define MORE         16  /* bytes that an allocator adds to a block, at most, besides */
-#define ROUNDED      4   /* that part of it (1/ROUNDED): jemalloc's classes */
-#define TRIES_FIRST  2   /* to read a heap: a program that allocates all the time changes it meanwhile; */
-#define TRIES        8   /* of one that was read before */
-#define CHUNK_HEADER 8   /* of glibc's malloc, besides a block, both together a multiple of */
-#define CHUNK_ALIGN  16
-#define CHUNK_LEAST  32
+#define STEP_NS          1000000000ull
+#define EACH             20 /* times as long as a look takes lies between two */
+#define OWN              2  /* times as long as a look takes must processes have run for the next */
+#define PROCESSES        16
+#define POINTS_LEAST     4
+#define ENOUGH           0.6 /* of the run, that lies between the first point and the last */
+#define TRIES_FIRST      2   /* to read a heap: a program that allocates all the time changes it meanwhile; */
+#define TRIES            8   /* of one that was read before */
+#define CHUNK_HEADER     8   /* of glibc's malloc, besides a block, both together a multiple of */
+#define CHUNK_ALIGN      16
+#define CHUNK_LEAST      32
+#define JEMALLOC_QUANTUM 16 /* at most, between classes up to JEMALLOC_SMALL; above there are four to a doubling */
+#define JEMALLOC_SMALL   128
+
+static const struct allocator *const books[LEAK_BOOKS] = {
+        [LEAK_BOOKS_GLIBC] = &glibc_allocator, [LEAK_BOOKS_JEMALLOC] = &jemalloc_allocator};
 
 struct point {
 	struct leak_heap_point all;
-	u64 in_use[SIZE_CLASSES];
+	u64 in_use[LEAK_BOOKS][SIZE_CLASSES];
 	u32 processes, failed; /* of them, whose heaps could not be read */
 };
 
@@ -39,6 +43,7 @@ struct leak_heap {
 	pthread_cond_t changed;
 	pthread_t thread;
 	bool running, ending;
+	bool wanted[LEAK_BOOKS];
 	pid_t pids[PROCESSES];
 	u32 npids;
 	u64 began_ns, step_ns;
@@ -58,6 +63,7 @@ struct error *leak_heap_create(struct leak_heap **ret)
 		return &error_no_memory;
 	h->points = calloc(LEAK_HEAP_POINTS, sizeof(*h->points));
 	h->step_ns = STEP_NS;
+	h->wanted[LEAK_BOOKS_GLIBC] = true;
 	pthread_mutex_init(&h->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -77,61 +83,76 @@ void leak_heap_destroy(struct leak_heap *h)
 	free(h);
 }
 
-/* Nodes of blocks in use have the names of their classes. */
-static void add_classes(const struct usage *u, struct point *p)
+enum leak_books leak_heap_books(struct image *img)
 {
-	char name[SIZE_CLASS_NAME];
+	const char *kind = alloc_functions_kind(img);
 
-	for (u32 i = 0; i < u->nnodes; i++) {
-		const struct usage_node *n = &u->nodes[i];
-
-		for (u32 k = 0; n->kind == USAGE_IN_USE && n->own.blocks && k < SIZE_CLASSES; k++)
-			if (!strcmp(n->name, size_class_name(k, name)))
-				p->in_use[k] += n->own.size;
-	}
+	for (u32 i = LEAK_BOOKS_NONE + 1; kind && i < LEAK_BOOKS; i++)
+		if (!strcmp(kind, books[i]->name))
+			return i;
+	return LEAK_BOOKS_NONE;
 }
 
-static bool is_whole(const struct usage *u)
+void leak_heap_want(struct leak_heap *h, enum leak_books of)
+{
+	pthread_mutex_lock(&h->lock);
+	h->wanted[of] = true;
+	pthread_mutex_unlock(&h->lock);
+}
+
+static bool is_corrupt(const struct usage *u)
 {
 	for (u32 i = 0; i < u->nlines; i++)
 		if (u->lines[i].kind == USAGE_CORRUPT)
-			return false;
-	return u->facts.in_use;
+			return true;
+	return false;
 }
 
 /* False: nothing was found, or what does not hold together. */
-static bool read_process(pid_t pid, struct point *p)
+static bool read_books(struct space *space, enum leak_books of, struct point *p)
 {
 	struct usage *u = NULL;
-	struct space space;
-	struct error *err = space_open(pid, NULL, &space);
+	struct error *err = usage_create(&u);
 	bool whole;
 
-	if (err) {
-		error_free(err);
-		return false;
-	}
-	err = usage_create(&u);
 	if (!err)
-		err = glibc_allocator.read(&space, u);
-	space_close(&space);
-	whole = !err && is_whole(u);
+		err = books[of]->read(space, u);
+	whole = !err && u->facts.in_use && !is_corrupt(u);
 	if (whole) {
 		p->all.in_use += u->facts.in_use;
 		p->all.free += u->facts.free + u->facts.cached;
-		add_classes(u, p);
+		for (u32 i = 0; i < SIZE_CLASSES; i++)
+			p->in_use[of][i] += u->in_use_of[i];
 	}
 	usage_destroy(u);
 	error_free(err);
 	return whole;
 }
 
-static void read_all(const pid_t *pids, u32 n, u32 tries, struct point *p)
+/* The same, of all allocators. */
+static bool read_process(const struct leak_heap *h, pid_t pid, struct point *p)
+{
+	struct space space;
+	struct error *err = space_open(pid, NULL, &space);
+	bool whole = false;
+
+	if (err) {
+		error_free(err);
+		return false;
+	}
+	for (u32 i = LEAK_BOOKS_NONE + 1; i < LEAK_BOOKS; i++)
+		if (h->wanted[i])
+			whole |= read_books(&space, i, p);
+	space_close(&space);
+	return whole;
+}
+
+static void read_all(const struct leak_heap *h, const pid_t *pids, u32 n, u32 tries, struct point *p)
 {
 	for (u32 i = 0; i < n; i++) {
 		u32 k = 0;
 
-		while (!read_process(pids[i], p) && ++k < tries)
+		while (!read_process(h, pids[i], p) && ++k < tries)
 			;
 		p->failed += k == tries;
 	}
@@ -187,7 +208,7 @@ static void take_point(struct leak_heap *h, const pid_t *pids, u32 n, struct poi
 		return;
 	}
 	h->cpu_ns = cpu;
-	read_all(pids, n, h->n ? TRIES : TRIES_FIRST, p);
+	read_all(h, pids, n, h->n ? TRIES : TRIES_FIRST, p);
 	p->all.ns = (since + now_ns()) / 2 - h->began_ns;
 	h->took_ns = cpu_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
 }
@@ -260,13 +281,34 @@ void leak_heap_points(struct leak_heap *h, struct leak_summary *s)
 	s->nheap = h->n;
 }
 
-static u64 bytes_of(const struct point *p, u64 least, u64 most)
+static u64 glibc_room(u64 size)
 {
-	u32 from = size_class(least), to = size_class(most + most / ROUNDED + MORE);
+	u64 chunk = (size + CHUNK_HEADER + CHUNK_ALIGN - 1) / CHUNK_ALIGN * CHUNK_ALIGN;
+
+	return chunk > CHUNK_LEAST ? chunk : CHUNK_LEAST;
+}
+
+static u64 jemalloc_room(u64 size)
+{
+	u64 step = size > JEMALLOC_SMALL ? 1ull << (61 - __builtin_clzll(size - 1)) : JEMALLOC_QUANTUM;
+
+	return (size + step - 1) / step * step;
+}
+
+u64 leak_heap_room(enum leak_books of, u64 size)
+{
+	if (of == LEAK_BOOKS_NONE || size > UINT32_MAX)
+		return size;
+	return of == LEAK_BOOKS_GLIBC ? glibc_room(size) : jemalloc_room(size);
+}
+
+static u64 bytes_of(const struct point *p, const struct leak_heap_blocks *of)
+{
+	u32 from = size_class(of->least), to = size_class(leak_heap_room(of->books, of->most));
 	u64 sum = 0;
 
 	for (u32 i = from; i <= to && i < SIZE_CLASSES; i++)
-		sum += p->in_use[i];
+		sum += p->in_use[of->books][i];
 	return sum;
 }
 
@@ -281,34 +323,28 @@ static const struct point *middle_of(const struct leak_heap *h)
 	return &h->points[i];
 }
 
-/* What part of a chunk is the block. */
-static double part_of_chunk(double size)
-{
-	double chunk = ceil((size + CHUNK_HEADER) / CHUNK_ALIGN) * CHUNK_ALIGN;
-
-	return size > 0 ? size / fmax(chunk, CHUNK_LEAST) : 1;
-}
-
 static double a_minute(double bytes, const struct point *from, const struct point *to)
 {
 	return bytes / ((double)(to->all.ns - from->all.ns) / 60e9);
 }
 
-bool leak_heap_grew(struct leak_heap *h, double run_s, u64 least, u64 most, double mean, struct leak_heap_growth *ret)
+bool leak_heap_grew(struct leak_heap *h, double run_s, const struct leak_heap_blocks *of, struct leak_heap_growth *ret)
 {
+	const struct leak_heap_blocks any = {of->books, 0, UINT32_MAX, 0};
 	const struct point *first = h->points, *middle, *last;
-	double before, half, after, part = part_of_chunk(mean);
+	double before, half, after,
+	        part = of->mean > 0 ? of->mean / (double)leak_heap_room(of->books, (u64)ceil(of->mean)) : 1;
 
-	if (h->n < POINTS_LEAST || least > most || most > UINT32_MAX)
+	if (h->n < POINTS_LEAST || of->least > of->most || of->most > UINT32_MAX || !bytes_of(first, &any))
 		return false;
 	middle = middle_of(h);
 	last = &h->points[h->n - 1];
 	if (last->all.ns <= middle->all.ns || middle->all.ns <= first->all.ns ||
 	        (double)(last->all.ns - first->all.ns) <= ENOUGH * run_s * 1e9)
 		return false;
-	before = (double)bytes_of(first, least, most) * part;
-	half = (double)bytes_of(middle, least, most) * part;
-	after = (double)bytes_of(last, least, most) * part;
+	before = (double)bytes_of(first, of) * part;
+	half = (double)bytes_of(middle, of) * part;
+	after = (double)bytes_of(last, of) * part;
 	*ret = (struct leak_heap_growth){.early = half - before,
 	        .late = after - half,
 	        .in_use = after,

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What glibc's malloc has in use and free over a run in the targets, and in which sizes of blocks: a thread reads their
- * heaps (unwind/allocators/), as often as takes little time. Other allocators are not read: to find out that one is not
- * there takes longer than all the rest. A leak is memory in use that grows; a heap that grows while what is in use does
- * not is fragmented, or caches of threads fill up.
+ * What glibc's malloc and jemalloc have in use and free over a run in the targets, and in which sizes of blocks: a
+ * thread reads their heaps (unwind/allocators/), as often as takes little time. Jemalloc's is read where its functions
+ * are: to find out that it is not there takes longer than all the rest. A leak is memory in use that grows; a heap that
+ * grows while what is in use does not is fragmented, or caches of threads fill up.
  */
 #ifndef YRT_LEAK_HEAP_H
 #define YRT_LEAK_HEAP_H
 
 #include "leak.h"
+#include "unwind/binary/image.h"
 #include "unwind/error.h"
 
 struct leak_heap;
@@ -16,6 +17,10 @@ struct targets;
 
 struct error *leak_heap_create(struct leak_heap **ret);
 void leak_heap_destroy(struct leak_heap *h); /* NULL is fine */
+/* Whose books an allocator's file has; symbols_load() of it was called. */
+enum leak_books leak_heap_books(struct image *img);
+/* A target has such a heap. Glibc's is looked for in all. */
+void leak_heap_want(struct leak_heap *h, enum leak_books books);
 /* By the thread that samples, now and then: who is to be read. */
 void leak_heap_look(struct leak_heap *h, const struct targets *t, u64 since_ns);
 /* Reads once more, and ends. */
@@ -28,10 +33,19 @@ struct leak_heap_growth {     /* of blocks of some sizes */
 	double late_a_minute; /* and over its second half */
 };
 
+/* Bytes that a block of such a size takes there. */
+u64 leak_heap_room(enum leak_books books, u64 size);
+
+struct leak_heap_blocks { /* for which least to most bytes were asked, mean on average */
+	enum leak_books books;
+	u64 least, most;
+	double mean;
+};
+
 /*
- * Of blocks for which least to most bytes were asked, mean on average: bytes that were asked for, not what glibc's
- * chunks have (16 bytes take 32: malloc/malloc.c, request2size()). False: it is not known.
+ * Bytes that were asked for, not what the allocator gives (glibc's chunks take 32 bytes for 16: malloc/malloc.c,
+ * request2size(); jemalloc's classes are four to a doubling: sc.h). False: it is not known.
  */
-bool leak_heap_grew(struct leak_heap *h, double run_s, u64 least, u64 most, double mean, struct leak_heap_growth *ret);
+bool leak_heap_grew(struct leak_heap *h, double run_s, const struct leak_heap_blocks *of, struct leak_heap_growth *ret);
 
 #endif

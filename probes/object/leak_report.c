@@ -30,7 +30,8 @@ struct judged {
 	struct leak_growth growth;
 	struct leak_life life;        /* in windows, as the next two: */
 	double age_s;                 /* that blocks outlived, as it seems; for some it is proven */
-	struct leak_heap_growth heap; /* of blocks of its size */
+	struct leak_heap_growth heap; /* of blocks of its size, or, if that is not known, of all memory */
+	bool of_size;
 	u64 seen, blocks, bytes;
 	bool in_doubt; /* it leaks, or another one of its size does */
 };
@@ -104,14 +105,14 @@ static double mean_size(const struct leak_site *site)
 
 /* How memory has grown that a stack's blocks could be: by their size, or all that is not of files. */
 static void see_growth(const struct leak_site *site, struct leak_heap *heap, const struct leak_summary *s, double run_s,
-        struct leak_windows *w, struct leak_heap_growth *growth)
+        struct leak_windows *w, struct leak_heap_growth *growth, bool *of_size)
 {
 	const struct leak_point *first = s->curve, *middle = &s->curve[s->npoints / 2], *last = first + s->npoints - 1;
+	struct leak_heap_blocks of = {site->watch.books, site->watch.least, site->watch.most, mean_size(site)};
 
-	w->has_heap = site->watch.in_heap ? heap && leak_heap_grew(heap, run_s, site->watch.least, site->watch.most,
-	                                                    mean_size(site), growth)
-	                                  : s->npoints >= CURVE_LEAST;
-	if (!site->watch.in_heap && w->has_heap)
+	*of_size = of.books != LEAK_BOOKS_NONE && heap && leak_heap_grew(heap, run_s, &of, growth);
+	w->has_heap = *of_size || s->npoints >= CURVE_LEAST;
+	if (!*of_size && w->has_heap)
 		*growth = (struct leak_heap_growth){.early = (double)middle->heap - (double)first->heap,
 		        .late = (double)last->heap - (double)middle->heap,
 		        .in_use = (double)last->heap,
@@ -161,7 +162,7 @@ static void judge_windows(
 
 	*ret = (struct judged){.site = site};
 	see_life(site, s, run_s, ret);
-	see_growth(site, heap, s, run_s, &w, &ret->heap);
+	see_growth(site, heap, s, run_s, &w, &ret->heap, &ret->of_size);
 	ret->growth = leak_judge_windows(&w, run_s);
 	if (ret->growth.verdict == LEAK_IN_USE)
 		return;
@@ -176,7 +177,10 @@ static void judge_windows(
 
 static bool same_size(const struct judged *a, const struct judged *b)
 {
-	return a->site->watch.least <= b->site->watch.most && b->site->watch.least <= a->site->watch.most;
+	const struct leak_seen *x = &a->site->watch, *y = &b->site->watch;
+
+	return x->books == y->books && x->least <= leak_heap_room(y->books, y->most) &&
+	       y->least <= leak_heap_room(x->books, x->most);
 }
 
 /* It is no more than all memory that is not of files grows by. Blocks take more room than was asked for. */
@@ -206,7 +210,7 @@ static void scale(struct judged *all, u32 n, double run_s)
 
 		if (j->growth.verdict != LEAK_GROWS || j->heap.a_minute <= 0 || own <= 0)
 			continue;
-		if (!j->site->watch.in_heap) {
+		if (!j->of_size) {
 			limit(j, j->heap.a_minute, run_s);
 			continue;
 		}
@@ -278,7 +282,8 @@ static void add_site(struct leak_site *to, const struct leak_site *from)
 	to->watch.outlived += from->watch.outlived;
 	to->watch.late += from->watch.late;
 	to->watch.busy += from->watch.busy;
-	to->watch.in_heap |= from->watch.in_heap;
+	to->watch.in_window += from->watch.in_window;
+	to->watch.books = from->watch.books ? from->watch.books : to->watch.books;
 	if (from->watch.hash && (!to->watch.hash || from->watch.least < to->watch.least))
 		to->watch.least = from->watch.least;
 	to->watch.most = from->watch.most > to->watch.most ? from->watch.most : to->watch.most;
@@ -347,10 +352,13 @@ static void print_one(FILE *out, const struct profile *p, const struct leak_summ
 
 	describe(s, j, text, sizeof(text));
 	if (s->in_windows) {
-		fprintf(out,
-		        "  %s: about %s in %lu of %.0f blocks; debug registers watched %u: %u were still there\n    ",
-		        text, loss_amount((double)j->bytes, bytes), j->blocks, j->site->calls_made,
-		        j->site->watch.watched, j->site->watch.outlived);
+		fprintf(out, "  %s: about %s in %lu of %.0f blocks; debug registers watched %u: %u were still there",
+		        text, loss_amount((double)j->bytes, bytes), j->blocks,
+		        fmax(j->site->calls_made, (double)j->blocks), j->site->watch.watched,
+		        j->site->watch.outlived - j->site->watch.in_window);
+		if (j->site->watch.in_window)
+			fprintf(out, "; windows, %u more", j->site->watch.in_window);
+		fputs("\n    ", out);
 		leak_print_stack(out, p, j->site->node);
 		return;
 	}

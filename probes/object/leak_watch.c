@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "leak_again.h"
+#include "leak_heap.h"
 #include "leak_trap.h"
 #include "probes/map_each.h"
 #include "probes/object.h"
@@ -57,6 +58,7 @@ struct allocator_of {
 	u32 process;
 	const struct image *img;
 	enum words words;
+	enum leak_books books;
 };
 
 struct slot { /* a block that is watched */
@@ -165,7 +167,7 @@ void leak_watch_allocator(
 	}
 	if (bpf_map__update_elem(skeleton(w)->maps.leak_codes, &number, sizeof(number), &code, sizeof(code), BPF_ANY))
 		return;
-	w->allocator[number] = (struct allocator_of){.process = p->number, .img = img, .words = words};
+	w->allocator[number] = (struct allocator_of){p->number, img, words, leak_heap_books(img)};
 	w->ncodes++;
 }
 
@@ -656,6 +658,7 @@ static struct error *add_candidate(void *ctx, const void *of, const void *value)
 	const struct leak_block *block = value;
 	struct leak_seen *seen;
 	struct error *err;
+	bool stayed;
 
 	if (is_watched(w, key, block) || is_again(w, key, block))
 		return NULL;
@@ -666,8 +669,10 @@ static struct error *add_candidate(void *ctx, const void *of, const void *value)
 		seen->left += (double)block->bytes;
 		seen->least = block->size < seen->least ? block->size : seen->least;
 		seen->most = block->size > seen->most ? block->size : seen->most;
-		seen->outlived += now_ns() - block->ns >= watch_ns(w, now_ns()); /* in a window that was so long */
-		seen->in_heap = block->code < LEAK_CODES && w->allocator[block->code].words == WORDS_HEADER;
+		stayed = now_ns() - block->ns >= watch_ns(w, now_ns());
+		seen->outlived += stayed;
+		seen->in_window += stayed;
+		seen->books = block->code < LEAK_CODES ? w->allocator[block->code].books : LEAK_BOOKS_NONE;
 	}
 	error_free(err);
 	return NULL;

@@ -32,12 +32,13 @@ struct object;
 
 struct leak_seen { /* of a stack, in user space */
 	u64 hash;
-	double left;         /* bytes of blocks that were there when windows ended */
-	u64 least, most;     /* sizes of blocks */
-	bool in_heap;        /* of an allocator whose heap can be read */
+	double left;     /* bytes of blocks that were there when windows ended */
+	u64 least, most; /* sizes of blocks */
+	enum leak_books books;
 	u32 watched;         /* by debug registers, */
-	u32 outlived;        /* of them still there when they were let go, */
-	u32 late;            /* and of them freed, that were chosen when they were old */
+	u32 outlived;        /* of them still there when they were let go; and */
+	u32 in_window;       /* more of those, that a window saw for as long */
+	u32 late;            /* of those with registers freed, though they were chosen when they were old */
 	u32 busy;            /* of them let go, since the program writes there */
 	u32 again;           /* that are looked at again, and are old enough for a register */
 	u32 cut[LEAK_AGES];  /* blocks that were not seen any more from some age on */

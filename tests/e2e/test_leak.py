@@ -75,10 +75,20 @@ def test_preloaded():
         yield check(*left("l", preload=path))
 
 
-def windows(mode, seconds, program="alloc_sites"):
+def preloading(library, program, *args, seconds):
+    """The program, with that allocator."""
+    if library:
+        (os.environ["LD_PRELOAD"],) = glob.glob(f"{LIBRARIES}/lib{library}.so.[0-9]")
+    try:
+        return yrt.Fixture(program, *args, seconds=seconds)
+    finally:
+        os.environ.pop("LD_PRELOAD", None)
+
+
+def windows(mode, seconds, program="alloc_sites", library=""):
     """(result, what the program says, {function: verdict}): in windows, of a program that runs for longer."""
     arguments = (0, mode) if program == "alloc_sites" else (mode,)
-    with yrt.Fixture(program, *arguments, seconds=seconds + 3) as fixture:
+    with preloading(library, program, *arguments, seconds=seconds + 3) as fixture:
         run = yrt.Run("leak", "-p", fixture.pid, "-d", seconds).sampling()
         fixture.release()
         result = run.result().expect()
@@ -111,13 +121,7 @@ def test_rates():
     for library, rate, every in (("", 1000, 50), ("", 10_000, 50), ("", 100_000, 50), ("", 1_000_000, 50),
                                  ("", 100_000, 0), ("jemalloc", 10_000, 50), ("jemalloc", 1_000_000, 50),
                                  ("mimalloc", 100_000, 50), ("tcmalloc", 100_000, 50)):
-        if library:
-            (os.environ["LD_PRELOAD"],) = glob.glob(f"{LIBRARIES}/lib{library}.so.[0-9]")
-        try:
-            fixture = yrt.Fixture("leak_rate", rate, every, seconds=seconds + 3)
-        finally:
-            os.environ.pop("LD_PRELOAD", None)
-        with fixture:
+        with preloading(library, "leak_rate", rate, every, seconds=seconds + 3) as fixture:
             run = yrt.Run("leak", "-p", fixture.pid, "-d", seconds).sampling()
             fixture.release()
             result = run.result().expect()
@@ -134,11 +138,12 @@ def test_rates():
 @yrt.measured
 def test_cache():
     """A cache that is full is no leak, though its blocks outlive what is watched; a leak beside it is no excuse."""
-    for mode in ("c", "cl"):
-        _, _, verdicts = windows(mode, 40, "leak_like")
-        assert verdicts["make_entry"].startswith("[outlived ") and "make_short" not in {
-            name for name, text in verdicts.items() if text.startswith("[leaks ")}, (mode, verdicts)
-        yield f"{mode}: {verdicts}"
+    for library in ("", "jemalloc"):
+        for mode in ("c", "cl"):
+            _, _, verdicts = windows(mode, 40, "leak_like", library)
+            assert verdicts["make_entry"].startswith("[outlived ") and "make_short" not in {
+                name for name, text in verdicts.items() if text.startswith("[leaks ")}, (library, mode, verdicts)
+            yield f"{library or 'glibc'}, {mode}: {verdicts}"
 
 
 yrt.main(globals())

@@ -28,6 +28,8 @@ static struct error *show_classes(struct glibc *g, u32 parent, enum usage_kind k
 		err = usage_child(g->usage, parent, kind, &node, "%s", size_class_name(i, name));
 		if (!err)
 			usage_add(g->usage, node, &of[i]);
+		if (kind == USAGE_IN_USE)
+			g->usage->in_use_of[i] += of[i].size;
 	}
 	return err;
 }

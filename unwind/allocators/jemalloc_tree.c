@@ -82,6 +82,7 @@ static struct error *show_classes(
 	struct error *err;
 	u32 group, node;
 	char size[24];
+	u64 bytes;
 
 	for (u32 i = 0; i < JEMALLOC_CLASSES; i++)
 		amount_add(&sum, &of[i]);
@@ -91,10 +92,13 @@ static struct error *show_classes(
 	for (u32 i = 0; !err && i < JEMALLOC_CLASSES; i++) {
 		if (!of[i].size)
 			continue;
-		size_text(size, sizeof(size), jemalloc_class_size(i, t->j->lg_quantum));
+		bytes = jemalloc_class_size(i, t->j->lg_quantum);
+		size_text(size, sizeof(size), bytes);
 		err = usage_child(u, group, kind, &node, "%s", size);
 		if (!err)
 			usage_add(u, node, &of[i]);
+		if (kind == USAGE_IN_USE)
+			u->in_use_of[size_class(bytes)] += of[i].size;
 	}
 	return err;
 }

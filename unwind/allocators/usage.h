@@ -9,6 +9,7 @@
 #include <types.h>
 
 #include "error.h"
+#include "size_class.h"
 
 struct amount {
 	u64 blocks;   /* 0: of memory that has none */
@@ -55,6 +56,7 @@ struct usage {
 	struct usage_node *nodes;
 	u32 nnodes;
 	struct usage_facts facts;
+	u64 in_use_of[SIZE_CLASSES]; /* bytes of addresses in use, by class of size */
 	struct usage_line {
 		enum usage_remark kind;
 		char *text;
