@@ -32,6 +32,9 @@ WALK_GLOBAL int walk_locate(struct walk *w, u64 pc)
 	if (!slab || !w->nregions)
 		return STOP_NO_PROCESS;
 	region = find_region(w, slab, pc);
+	/* copy_thread() since 5.12 gives neither to a thread that runs in the kernel only, as io_uring's do. */
+	if (!region && !pc && !w->reg[REG_SP])
+		return STOP_ROOT;
 	if (!region)
 		return w->leaf || !w->nframes ? STOP_NO_REGION : STOP_BAD_RETADDR;
 	if (is_replaced(w, region))

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """io-flame and net-flame of what io_uring does: each request in the function that submits it, with bytes and time."""
 
+import tempfile
+
 import asynchronous
 import yrt
 
@@ -33,6 +35,18 @@ def test_files():
     assert 0 < slow <= result.stats["duration_s"], found
     assert not yrt.measuring() or 0.02 < slow < 0.5, found
     yield f"20 reads of a pipe that is written each 2 ms: {slow:.3f} s"
+
+
+def test_workers():
+    """Threads of io_uring have no user stack: theirs end at the kernel's root."""
+    with tempfile.TemporaryDirectory() as directory, yrt.Fixture("rings", REQUESTS, directory) as fixture:
+        at = yrt.Run("off-flame", "--max-cpu", 0, "-p", fixture.pid, "-d", 60).sampling()
+        fixture.release()
+        fixture.finish()
+        result = at.result().expect()
+    roots = {frames[0] for frames, _ in result.stacks if {"io_wq_worker", "io_sq_thread"} & {*frames}}
+    assert roots == {"ret_from_fork_asm"}, yrt.show(result.stacks)
+    assert "no_region" not in result.stats["truncated"], result.stats
 
 
 def pipe(found):

@@ -12,6 +12,9 @@ static void test_no_region(void **state)
 	reg[REG_PC] = leaf - 1;
 	assert_int_equal(fake_walk(f, reg), STOP_NO_REGION);
 	assert_int_equal(f->walk.nframes, 0);
+	assert_int_equal(fake_walk(f, (u64[ARCH_NREGS]){[REG_SP] = SP}), STOP_NO_REGION); /* called a null pointer */
+	assert_int_equal(fake_walk(f, (u64[ARCH_NREGS]){}), STOP_ROOT);
+	assert_int_equal(f->walk.nframes, 0);
 	reg[REG_PC] = leaf;
 	fake_put(f, SP + 8, leaf); /* one byte back lies before the code */
 	assert_int_equal(fake_walk(f, reg), STOP_BAD_RETADDR);
