@@ -160,6 +160,20 @@ _start;__libc_start_main;main;cycle;events;idle 16
 """
 
 
+DEEP = "".join(f"up{i}|script|python|/srv/a.py|{i};" for i in range(20))
+SERVER = f"_start;main;run;{DEEP}serve;parse 60\n_start;main;run;{DEEP}serve;send 39\n_start;main;end 1\n"
+
+
+def test_long_trunk(b, directory):
+    """A server's many rows of a language below its work are folded, too, where nearly all samples share them; few stay."""
+    for profile, wanted, last in ((SERVER, 23, "serve"), (SERVER.replace(DEEP, DEEP[: DEEP.index("up5")]), 3, "up0")):
+        b.open("about:blank")
+        b.open(make_page(directory, profile, "long.html"))
+        settled(b)
+        got = b.run("return [foldedRows(), nameOf(plain.fn[trunkEnd])]")
+        equal(got, [wanted, last], "rows folded, the last")
+
+
 def test_trunk(b, directory):
     """The rows that most stacks share are one, which opens; what differs is in view, and nothing is lost."""
     url = make_page(directory, TRUNK, "trunk.html")
@@ -633,6 +647,7 @@ def run(b, directory):
         test_tiers,
         test_approximate,
         test_trunk,
+        test_long_trunk,
         test_menu,
         test_lens,
         test_rows_by,

@@ -3,23 +3,30 @@
  * The trunk: the rows at the root that most stacks share, one frame above the other. They are drawn as one row, the
  * handle, so that what differs is in view; a click on it opens them. Tables, searches and files heed them as ever.
  */
-const SHARED = 0.9, TRUNK_LEAST = 3, NAMED = ["script", "baseline", "jit", "cfunc", "class", "memory"];
+const SHARED = 0.9, NEARLY_ALL = 0.98, TRUNK_LEAST = 3, TRUNK_LONG = 12,
+	CODE = ["script", "baseline", "jit", "cfunc"], REFERENCES = ["class", "memory"];
 
 /*
- * The depth of the last frame that is shared, which stays, as does the first of a language. Of who keeps memory alive
- * all rows stay: they are the answer. 0: there is nothing to fold.
+ * The depth of the last frame that is shared, which stays, as do those from the first of a language on, unless they are
+ * many: a server has a hundred rows below its own work. Of who keeps memory alive all rows stay: they are the answer.
+ * 0: there is nothing to fold.
  */
 function trunkOf(t) {
-	let i = 0, next = 0, depth = 0;
+	let i = 0, next = 0, named = 0;
 	do {
 		i = next;
 		next = 0;
+		const kind = data.kinds[kindOf(t.fn[i])];
+		if (REFERENCES.includes(kind))
+			break;
+		named ||= CODE.includes(kind) ? i : 0;
 		for (let k = i + 1; k < t.end[i] && !next; k = t.end[k])
-			next = t.total[k] >= SHARED * t.total[0] ? k : 0;
-		depth = t.depth[i];
-	} while (next && !NAMED.includes(data.kinds[kindOf(t.fn[i])]));
+			next = t.total[k] >= (named ? NEARLY_ALL : SHARED) * t.total[0] ? k : 0;
+	} while (next);
+	if (named && (t.depth[i] - t.depth[named] < TRUNK_LONG || t.end[i] === i + 1))
+		i = named;
 	trunkEnd = i;
-	return t.end[i] > i + 1 && depth > TRUNK_LEAST ? depth : 0;
+	return t.end[i] > i + 1 && t.depth[i] > TRUNK_LEAST ? t.depth[i] : 0;
 }
 
 /* How many rows above the root are folded now. */
