@@ -165,7 +165,7 @@ SERVER = f"_start;main;run;{DEEP}serve;parse 60\n_start;main;run;{DEEP}serve;sen
 
 
 def test_long_trunk(b, directory):
-    """A server's many rows of a language below its work are folded, too, where nearly all samples share them; few stay."""
+    """Many rows of a language that nearly all samples share are folded, too; few stay."""
     for profile, wanted, last in ((SERVER, 23, "serve"), (SERVER.replace(DEEP, DEEP[: DEEP.index("up5")]), 3, "up0")):
         b.open("about:blank")
         b.open(make_page(directory, profile, "long.html"))
