@@ -121,7 +121,7 @@ def test_repeat():
     with yrt.Fixture("waits", wait=False) as f:
         told = f.start["threads"]
         settle(f.pid, told)
-        threads = dumps.of(f.pid, "--repeat", 3, "--interval", 0.2)
+        threads = dumps.of(f.pid, "--repeat", 3, "--interval", 1)
         assert all(
             threads[t["tid"]]["not_run"] == 3 and threads[t["tid"]]["same_stack"] == 3
             for t in told.values()
@@ -149,7 +149,7 @@ def test_namespace():
 def test_formats():
     """Besides text and JSON a thread is a sample of the formats of flame."""
     with yrt.Fixture("waits", wait=False) as f, tempfile.TemporaryDirectory() as at:
-        yrt.waiting(f.pid, 9)
+        settle(f.pid, f.start["threads"])
         path = os.path.join(at, "x.folded")
         yrt.run("dump", "-p", f.pid, "-U", "-o", path, output=False, stats=False).expect()
         stacks = yrt.parse_folded(yrt.read(path))
@@ -277,7 +277,8 @@ def test_go():
     Each frame of goroutines that hold a thread, inlined ones too, with its line, as runtime.CallersFrames() has it.
     """
     with yrt.Fixture(go.build("waits"), seconds=None, wait=False) as f:
-        yrt.waiting(f.pid, 4)
+        for tid in f.start["threads"]:
+            yrt.in_call(tid, yrt.READ)
         threads = dumps.of(f.pid)
         for tid, stack in f.start["threads"].items():
             own = [[x["name"], x["line"]] for x in threads[int(tid)]["frames"] if x["module"] == "go"]
@@ -305,6 +306,7 @@ def test_view_of_a_language():
     """Only the frames of scripts, which are those that dump has, and what each thread waits for."""
     with yrt.Program([PYTHON, "-c", SLEEPERS]) as program:
         yrt.waiting(program.pid, 4)
+        dumps.settle(program.pid)
         whole, own = dumps.of(program.pid), dumps.of(program.pid, command="python-dump")
         text = yrt.run("python-dump", "-p", program.pid, output=False, stats=False).expect().stdout
         other = yrt.run("perl-dump", "-p", program.pid, "-K", output=False, stats=False)
@@ -322,7 +324,7 @@ def test_perl():
     with yrt.Fixture(
         "/usr/bin/perl", os.path.join(yrt.SOURCE, "fixtures", "perl", "waits.pl"), seconds=None, wait=False
     ) as f:
-        yrt.waiting(f.pid, 1)
+        dumps.settle(f.pid)
         thread = dumps.of(f.pid)[f.pid]
         own = [[x["name"], x["line"]] for x in thread["frames"] if x["module"] == "perl" and x["kind"] == "script"]
         words = {"(eval)": "eval {...}", "main": "main program"}
@@ -335,7 +337,7 @@ def test_luajit():
     with yrt.Fixture(
         "/usr/bin/luajit", os.path.join(yrt.SOURCE, "fixtures", "lua", "waits.lua"), seconds=None, wait=False
     ) as f:
-        yrt.waiting(f.pid, 1)
+        dumps.settle(f.pid)
         thread = dumps.of(f.pid)[f.pid]
         own = [
             x["line"] for x in thread["frames"] if x["module"] == "luajit" and x.get("file", "").endswith("waits.lua")
@@ -405,7 +407,8 @@ def test_logical_unknown():
 def test_crowd():
     """A thousand threads with one stack are one group."""
     with yrt.Fixture("waits", 1000, wait=False) as f:
-        yrt.waiting(f.pid, 1001, 60)
+        yrt.waiting(f.pid, 1001, 300)
+        dumps.settle(f.pid)
         result = yrt.run("dump", "-p", f.pid, output=False, stats=False).expect()
         assert re.match(
             r"waits \(pid \d+\): 1001 threads, 2 different stacks, 0 on a CPU\n", result.stdout

@@ -15,6 +15,7 @@ import time
 import yrt
 
 BUSY = ["sh", "-c", "while :; do :; done"]
+SOME_WORK = "sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'"
 CLOCK_NANOSLEEP = "230 "  # of x86-64
 
 
@@ -23,11 +24,12 @@ def is_sampling(pid):
 
 
 def test_nothing_seen():
-    sleeper = subprocess.Popen(["sleep", "60"])
+    sleeper = subprocess.Popen(["sleep", "1000"])
     try:
         yrt.until(lambda: yrt.read(f"/proc/{sleeper.pid}/syscall").startswith(CLOCK_NANOSLEEP), "it sleeps")
         asleep = yrt.run("flame", "-p", str(sleeper.pid), "-d", "0.5").expect()
         sleeper.send_signal(signal.SIGSTOP)
+        yrt.waiting(sleeper.pid, 1, state="T")
         stopped = [
             yrt.run(*command, "-p", sleeper.pid, "-d", 0.2).expect()
             for command in (("flame",), ("io-flame",), ("latency", "-e", "libc:malloc"))
@@ -47,8 +49,10 @@ def test_nothing_seen():
 def test_children():
     parent = subprocess.Popen(["sh", "-c", "sh -c 'while :; do :; done' & wait"], start_new_session=True)
     try:
-        yrt.busy_for(yrt.children(parent.pid, 1), 0.1)
-        result = yrt.run("flame", "-p", str(parent.pid), "-d", "0.5").expect()
+        at = yrt.Run("flame", "-p", parent.pid, "-d", 600).sampling()
+        yrt.busy_for(yrt.children(parent.pid, 1), 0.5)
+        at.interrupt()
+        result = at.result().expect()
     finally:
         os.killpg(parent.pid, signal.SIGKILL)
         parent.wait()
@@ -58,7 +62,8 @@ def test_children():
 def test_other_language():
     busy = subprocess.Popen(["python3", "-c", "while True: pass"])
     try:
-        result = yrt.run("lua-flame", "-p", str(busy.pid), "-d", "1").expect()
+        yrt.busy_for([busy.pid], 0.1)
+        result = yrt.run_busy("lua-flame", [busy.pid], seconds=0.3)
     finally:
         busy.kill()
         busy.wait()
@@ -77,7 +82,7 @@ def test_whole_or_nothing():
         assert open(path).read() == "before 1\n" and os.listdir(directory) == ["keep.folded"], os.listdir(directory)
         with yrt.Program(BUSY) as busy:
             sampler = subprocess.Popen(
-                [yrt.YRT, "flame", "-p", str(busy.pid), "-d", "60", "-o", path], stderr=subprocess.PIPE
+                [yrt.YRT, "flame", "-p", str(busy.pid), "-d", "600", "-o", path], stderr=subprocess.PIPE
             )
             deadline = time.monotonic() + 60
             while not is_sampling(sampler.pid) and time.monotonic() < deadline:
@@ -111,10 +116,8 @@ def test_program_status():
 
 def test_reader_has_enough():
     """`| head -1` is no error."""
-    with yrt.Program(BUSY) as busy:
-        command = f"{yrt.YRT} flame -p {busy.pid} -d 1 -f folded -o - | true; exit ${{PIPESTATUS[0]}}"
-        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
-        busy.kill()
+    command = f"{yrt.YRT} flame -f folded -o - -- {SOME_WORK} | true; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
     assert done.returncode == 0 and len(yrt.alone(done.stderr)) == 1 and " samples of " in done.stderr, (
         done.returncode,
         done.stderr,
@@ -140,7 +143,7 @@ def test_forks_all_the_time():
 def test_terminated():
     """SIGTERM ends as Ctrl-C does: with the result."""
     with yrt.Program(BUSY) as busy:
-        at = yrt.Run("flame", "-p", busy.pid, "-d", "60").sampling()
+        at = yrt.Run("flame", "-p", busy.pid, "-d", "600").sampling()
         yrt.busy_for([busy.pid], 0.5, 50)
         at.process.terminate()
         result = at.result().expect()
@@ -151,11 +154,11 @@ def test_terminated():
 def test_early_end():
     """The cost of a run that was ended at once is relative to the time that it took."""
     with yrt.Program(BUSY) as busy:
-        at = yrt.Run("flame", "-p", busy.pid, "-d", "60", "-o", os.devnull, "-f", "txt", output=False).sampling()
+        at = yrt.Run("flame", "-p", busy.pid, "-d", "600", "-o", os.devnull, "-f", "txt", output=False).sampling()
         at.interrupt()
         result = at.result().expect()
         busy.kill()
-    assert result.stats["cpu_percent"] <= 150, result.stderr  # of one CPU: it has a second thread
+    assert result.stats["cpu_percent"] <= 300, result.stderr  # of one CPU: it has a second thread, and BPF
 
 
 def test_strange_inputs():
@@ -191,7 +194,7 @@ def test_cut_file():
 def test_everything_is_counted():
     """Memory with that of naming, maps with spare ones, BPF with the programs that follow processes."""
     with yrt.Program(["sh", "-c", "while :; do /bin/true; done"]) as busy:
-        stats = yrt.run("flame", "-s", "-p", busy.pid, "-d", "1").expect().stats
+        stats = yrt.run_busy("flame", [busy.pid], "-s", seconds=0.1).stats
         busy.kill()
     assert stats["max_rss_kb"] >= stats["sampling_rss_kb"] > 1000 and stats["bpf_other_ns"] > 1000, stats
 
@@ -199,7 +202,7 @@ def test_everything_is_counted():
 def test_measured_by_another():
     """The kernel measures BPF for whoever asks: what it did so for another yrt says nothing of the cost of this one."""
     with yrt.Program(BUSY) as busy:
-        at = yrt.Run("flame", "-p", busy.pid, "-F", 999, "-d", 60, stats=False).sampling()
+        at = yrt.Run("flame", "-p", busy.pid, "-F", 999, "-d", 600, stats=False).sampling()
         yrt.busy_for([busy.pid], 1)
         yrt.run("flame", "-p", busy.pid, "-d", 0.05).expect()
         at.interrupt()
@@ -212,7 +215,7 @@ def test_cache():
     """It is shown, cleared, and nothing but its files goes."""
     with tempfile.TemporaryDirectory() as directory, yrt.Program(BUSY) as busy:
         cache = {"YRT_CACHE_DIR": os.path.join(directory, "cache")}
-        yrt.run("flame", "-p", busy.pid, "-d", "0.2", env=cache).expect()
+        yrt.run_busy("flame", [busy.pid], seconds=0.3, env=cache)
         busy.kill()
         with open(os.path.join(cache["YRT_CACHE_DIR"], "other"), "w"):
             pass
@@ -240,10 +243,10 @@ def test_options_of_peers():
     What hands type that know py-spy, asprof and perf is taken where it means the same, and answered where it does not.
     """
     with yrt.Program(BUSY) as busy:
-        same = yrt.run("flame", "--native", "--nonblocking", "-e", "cpu", "-p", busy.pid, "-d", "2")
+        same = yrt.run_busy("flame", [busy.pid], "--native", "--nonblocking", "-e", "cpu", seconds=0.5)
         alloc, wall = (yrt.run("flame", "-e", event, "-p", busy.pid) for event in ("alloc", "wall"))
         busy.kill()
-    assert same.expect().samples > 0, same.stderr
+    assert same.samples > 0, same.stderr
     assert (
         alloc.code == wall.code == yrt.USAGE and "yrt java-alloc" in alloc.stderr and "yrt wall-flame" in wall.stderr
     ), (alloc.stderr, wall.stderr)

@@ -30,8 +30,10 @@ def recorded():
     """The recording of three threads, made once for all tests."""
     with tempfile.TemporaryDirectory() as directory, yrt.Fixture("threads", 3) as fixture:
         path = os.path.join(directory, "x.yrt")
-        at = yrt.Run("record", "-p", fixture.pid, "-d", 2, "-F", 999, "-o", path, output=False).sampling()
+        at = yrt.Run("record", "-p", fixture.pid, "-d", 600, "-F", 999, "-o", path, output=False).sampling()
         fixture.release()
+        yrt.until(lambda: all(yrt.thread_cpu_seconds(fixture.pid, f"worker-{n}") > 0.3 for n in range(3)), "all work")
+        at.interrupt()
         at.result().expect()
         with open(path, "rb") as file:
             return file.read()
@@ -85,9 +87,9 @@ def test_pprof():
     threads = collections.Counter(
         profile.labels(s)["thread"] for s in profile.profile["sample"] for _ in range(s["value"][0])
     )
-    assert all(threads[f"worker-{n}"] > counts / 20 for n in range(3)), threads
+    assert all(threads[f"worker-{n}"] > 50 for n in range(3)), threads
     assert {profile.labels(s)["runtime"] for s in profile.profile["sample"]} == {"native"}
-    assert 1.9e9 < profile.profile["duration_nanos"][0] < 10e9, profile.profile["duration_nanos"]
+    assert profile.profile["duration_nanos"][0] > 0.3e9, profile.profile["duration_nanos"]
 
 
 def test_pprof_mappings():

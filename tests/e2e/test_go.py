@@ -54,10 +54,7 @@ def test_stripped():
 
 def test_top():
     with yrt.Fixture(go.build("chains"), seconds=None, wait=False) as f:
-        run = yrt.run("go-top", "-p", f.pid, "-d", 0.3, "-n", 1, "-F", RATE, output=False, stats=False)
-        table = run.expect().stdout
-    row = re.search(r"^ +(\S+) +(\S+) +\d+  Go +main\.\S+ .*go$", table, re.M)
-    assert row, table
+        row = yrt.says(r"^ +(\S+) +(\S+) +\d+  Go +main\.\S+ .*go$", "go-top", "-p", f.pid, "-d", 0.3, "-F", RATE)
     yield row[0]
 
 
@@ -78,11 +75,11 @@ def test_profile_guided():
     with open(os.path.join(folder, "split.go")) as source:
         true = {m[1]: n for n, line in enumerate(source, 1) if (m := re.match(r"func (\w+)\(", line))}
     path = go.build("split", "-ldflags=-s -w", name="split-stripped")
-    with tempfile.TemporaryDirectory() as at, yrt.Fixture(path, 60, os.path.join(at, "own"), seconds=None) as f:
+    with tempfile.TemporaryDirectory() as at, yrt.Fixture(path, 1000, os.path.join(at, "own"), seconds=None) as f:
         paths = [os.path.join(at, name) for name in ("a.pgo", "a.yrt", "b.pgo")]
         f.release()
         for flags in (("-f", "pprof", "-o", paths[0]), ("-f", "yrt", "-o", paths[1])):
-            yrt.run("go-flame", "--lines", "-F", RATE, "-p", f.pid, "-d", 1, *flags, output=False).expect()
+            yrt.sample_busy("go-flame", [f.pid], "--lines", *flags, seconds=0.5, rate=RATE, output=False)
         yrt.run("render", paths[1], "-f", "pprof", "-o", paths[2], output=False, stats=False).expect()
         for profile in (paths[0], paths[2]):
             found = starts(profile)
@@ -184,10 +181,11 @@ def test_two_libraries_latency():
     host = os.path.join(yrt.SOURCE, "fixtures", "go", "shared", "two.py")
     with yrt.Fixture(sys.executable, host, *(both := two_libraries()), "grow", seconds=None, wait=False) as f:
         for library in both:
-            run = yrt.run("latency", "-e", f"{library}:main.grown", "-p", f.pid, "-d", 2)
-            stats = run.expect().stats["latency"]
+            run = yrt.run_busy("latency", [f.pid], "-e", f"{library}:main.grown", "--max-cpu", 0, seconds=1)
+            stats = run.stats["latency"]
             told = {name: stats[name] for name in ("entered", "returned", "unpaired", "left")}
-            assert told["returned"] > 100 and told["returned"] >= 0.99 * told["entered"] and not told["left"], told
+            # one thread: of its calls one is under way as the run ends
+            assert told["returned"] > 100 and told["returned"] >= told["entered"] - 1 and not told["left"], told
             # While probes are attached calls return whose beginning was not seen: the longer, the more.
             assert not yrt.measuring() or told["unpaired"] < 0.01 * told["entered"], told
             yield f"{os.path.basename(library)}: {told}"

@@ -139,7 +139,10 @@ def test_from_start():
     stripped = go.build("labels", STRIPPED, name="labels-stripped")
     other = next(minor for minor in (18, 24) if layout(minor) != layout(go.minor()))
     for path, right in (stripped, True), (claim(stripped, other), False):
-        done = yrt.run("go-flame", "-U", "--creators", "-d", 2, "-F", RATE, "--", path).expect()
+        at = yrt.Run("go-flame", "-U", "--creators", "-d", 600, "-F", RATE, "--", path).sampling()
+        yrt.busy_for(yrt.children(at.process.pid, 1), 2)
+        at.interrupt()
+        done = at.result().expect()
         burnt = [(frames, n) for frames, n in done.stacks if "main.burnNone" in frames]
         shown = sum(n for frames, n in burnt if frames[0] == "created by main.start")
         whole = sum(n for _, n in burnt)
@@ -153,8 +156,8 @@ def test_own_work():
     """Collecting garbage is one frame in the view of Go, and all of its functions in that of everything."""
     path = go.build("labels")
     with yrt.Fixture(path, "garbage", seconds=None, wait=False) as f:
-        folded = yrt.sample(f, "-U", view="go-flame", seconds=3, rate=RATE)
-        whole = yrt.sample(f, "-U", seconds=3, rate=RATE)
+        folded = yrt.sample(f, "-U", view="go-flame", seconds=6, rate=RATE)
+        whole = yrt.sample(f, "-U", seconds=6, rate=RATE)
     workers = [(frames, n) for frames, n in whole.stacks if "runtime.gcBgMarkWorker" in frames]
     have, want = sum(n for frames, n in folded.stacks if frames[0] == "(gc)"), sum(n for _, n in workers)
     assert have and want, yrt.show(whole.stacks, 9)

@@ -43,16 +43,15 @@ def line_of(text):
         return next(i for i, line in enumerate(f, 1) if text in line)
 
 
+@yrt.both_tiers
 def test_lines():
     result = sample("inlines", "--lines")
     wanted = [f"main:{line_of('sink += work')}", f"work:{line_of('sum += twice')}", f"twice:{line_of('return thrice')}",
               f"thrice:{line_of('burn((unsigned')}"]
-    found = sum(
-        n
-        for frames, n in result.stacks
-        if [f for f in frames if f in wanted] == wanted and frames[-1].startswith("burn:")
-    )
-    assert found > 0.95 * result.samples, f"{wanted}\n" + yrt.show(result.stacks)
+    burnt = [(frames, n) for frames, n in result.stacks if frames[-1].startswith("burn:")]
+    wrong = [(frames, n) for frames, n in burnt if [f for f in frames if f in wanted] != wanted]
+    assert burnt and not wrong, f"{wanted}\n" + yrt.show(wrong or result.stacks)
+    assert not yrt.measuring() or sum(n for _, n in burnt) > 0.95 * result.samples, yrt.show(result.stacks)
 
 
 @yrt.measured
@@ -71,11 +70,12 @@ def test_templates_of_the_library():
     assert result.share(re.compile("std::")) > 0.5, yrt.show(result.stacks)
 
 
+@yrt.both_tiers
 def test_patterns_match_inlined_functions():
     only, without = sample("inlines", "-I", "^thrice$"), sample("inlines", "-X", "^thrice$")
     assert only.samples > 20 and all("thrice" in frames for frames, _ in only.stacks), yrt.show(only.stacks)
     assert not any("thrice" in frames for frames, _ in without.stacks), yrt.show(without.stacks)
-    assert without.samples < 0.1 * only.samples, (without.samples, only.samples)
+    assert not yrt.measuring() or without.samples < 0.1 * only.samples, (without.samples, only.samples)
 
 
 @yrt.measured
@@ -86,6 +86,7 @@ def test_without_debug_information():
         assert result.share("fixture::work(long)") == 0
 
 
+@yrt.both_tiers
 def test_loop_of_a_vm():
     """
     What is inlined in a VM's loop is called by the frames that it runs: the wait for the lock lies above them, not
@@ -109,7 +110,7 @@ def test_loop_of_a_vm():
             function = re.fullmatch(r".+ \(.+:\d+\)", frames[at - 1])  # spin, mostly; or threading's own at its ends
             assert function and frames[at + 1] in ("take_gil", "drop_gil"), yrt.show([(frames, n)])
     spinning = sum(n for frames, n in waits if any(f.startswith("spin (") for f in frames))
-    assert spinning > 0.8 * sum(n for _, n in waits), yrt.show(waits)
+    assert spinning > (0.8 * sum(n for _, n in waits) if yrt.measuring() else 0), yrt.show(waits)
     yield (
         f"{sum(n for frames, n in waits if 'eval_frame_handle_pending' in frames) / 1e9:.3f} s of"
         f" {sum(n for _, n in waits) / 1e9:.3f} s where it is inlined"

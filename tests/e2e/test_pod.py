@@ -62,8 +62,11 @@ def test_job():
             w.replace("POD-UID", pod.uid).replace("pyroscope:4040", f"127.0.0.1:{store.port}")
             for w in image.arguments("job.yaml")
         ]
-        words[words.index("-d") + 1] = "4"
-        image.run(root, *words, "-F", "499", out=out).expect()
+        words[words.index("-d") + 1] = "600"
+        at = image.Run(root, *words, "-F", "499", out=out).sampling()
+        yrt.busy_for([envoy.pid], 1)
+        at.interrupt()
+        at.result().expect()
         (at, _, body), = store.requests
         assert "k8s_pod_uid%3D" + pod.uid in at and "name=envoy" in at, at
         with open(os.path.join(out, "x.pb.gz"), "wb") as file:

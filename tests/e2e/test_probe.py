@@ -10,7 +10,6 @@ import re
 import signal
 import subprocess
 import tempfile
-import time
 
 import go
 import yrt
@@ -46,7 +45,7 @@ while True:
 
 
 def probe(*what, command, flags=()):
-    flags = [f for w in what for f in ("-e", w)] + list(flags)
+    flags = ["--max-cpu", 0, *(f for w in what for f in ("-e", w)), *flags]
     return yrt.run("probe", *flags, "--", PYTHON, "-c", command).expect()
 
 
@@ -100,7 +99,7 @@ def test_running():
     with subprocess.Popen([PYTHON, "-c", BUSY]) as target:
         try:
             at = yrt.Run(
-                "probe", "-e", "raw_syscalls:sys_enter", "-p", target.pid, "-d", 60, "--max-cpu", 0.5
+                "probe", "-e", "raw_syscalls:sys_enter", "-p", target.pid, "-d", 600, "--max-cpu", 0.5
             ).sampling()
             yrt.busy_for([target.pid], 1)
             at.interrupt()
@@ -141,7 +140,7 @@ def test_names():
         "ordering::operator()": 70, "ordering::operator<": 70, "copied": 70}
     for name, n in forms.items():
         with yrt.Fixture("names") as fixture:
-            at = yrt.Run("probe", "-e", f"names:{name}", "-p", fixture.pid, "-d", 60).sampling()
+            at = yrt.Run("probe", "-e", f"names:{name}", "-p", fixture.pid, "-d", 600, "--max-cpu", 0).sampling()
             fixture.release()
             fixture.finish()
             result = at.result().expect()
@@ -222,9 +221,9 @@ def test_patterns():
 
 def test_refusals():
     """What is not there, or is there twice, is reported, with what comes near."""
-    with subprocess.Popen([PYTHON, "-c", "import time; time.sleep(60)"]) as target:
+    with subprocess.Popen([PYTHON, "-c", "import time; time.sleep(1000)"]) as target:
         try:
-            time.sleep(0.3)
+            yrt.in_call(target.pid, yrt.CLOCK_NANOSLEEP)
             for what, words in (
                 ("libc:mallocx", ("no function", "malloc")),
                 ("nothing:f", ("no file", "libc.so.6", "JIT")),

@@ -26,14 +26,16 @@ def share(stacks, frame):
 
 
 @contextlib.contextmanager
-def recorded(program, *flags, seconds=2, rate=999, argument=()):
+def recorded(program, *flags, seconds=1, rate=999, argument=()):
     """x.yrt of a program, and the result of the command."""
     with tempfile.TemporaryDirectory() as directory, yrt.Fixture(program, *argument) as fixture:
         path = os.path.join(directory, "x.yrt")
         at = yrt.Run(
-            "record", "-p", fixture.pid, "-d", seconds, "-F", rate, "-o", path, *flags, output=False
+            "record", "-p", fixture.pid, "-d", 600, "-F", rate, "-o", path, *flags, output=False
         ).sampling()
         fixture.release()
+        yrt.busy_for([fixture.pid], seconds)
+        at.interrupt()
         yield path, at.result().expect()
 
 
@@ -88,26 +90,29 @@ def test_elsewhere():
     assert sum(n for _, n in stacks) > 30 and share(stacks, "f17") > 0.3, yrt.show(stacks)
 
 
+# Half a second of CPU time, and nothing on stdout.
+BRIEF = "sh", "-c", f"FIXTURE_CPU=1 exec {yrt.fixture_path('deep30')} 0.5 >/dev/null"
+
+
 def test_pipe():
     """From one yrt into another."""
-    with yrt.Fixture("deep30") as fixture, tempfile.TemporaryDirectory() as directory:
-        fixture.release()
+    with tempfile.TemporaryDirectory() as directory:
         path = os.path.join(directory, "x.svg")
         record = subprocess.Popen(
-            [yrt.YRT, "record", "-p", str(fixture.pid), "-d", "1", "-F", "999", "-q", "-o", "-", "-f", "yrt"],
+            [yrt.YRT, "record", "-F", "999", "-q", "-o", "-", "-f", "yrt", "--", *BRIEF],
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
         render = subprocess.run([yrt.YRT, "render", "-", "-o", path], stdin=record.stdout, timeout=300)
         record.stdout.close()
-        assert record.wait(60) == 0 and render.returncode == 0
+        assert record.wait(300) == 0 and render.returncode == 0
         assert ">f17" in yrt.read(path) and yrt.read(path).endswith("</svg>\n")
 
 
 def test_interrupt():
     with yrt.Fixture("deep30") as fixture, tempfile.TemporaryDirectory() as directory:
         path = os.path.join(directory, "x.yrt")
-        at = yrt.Run("record", "-p", fixture.pid, "-d", 60, "-F", 999, "-o", path, output=False).sampling()
+        at = yrt.Run("record", "-p", fixture.pid, "-d", 600, "-F", 999, "-o", path, output=False).sampling()
         fixture.release()
         yrt.busy_for([fixture.pid], 0.2)
         at.interrupt()
@@ -303,15 +308,10 @@ def test_usage():
 
 
 def test_stdout_gets_a_recording():
-    with yrt.Fixture("deep30", wait=False) as fixture, tempfile.TemporaryDirectory() as directory:
+    with tempfile.TemporaryDirectory() as directory:
         path = os.path.join(directory, "x.yrt")
         with open(path, "wb") as out:
-            subprocess.run(
-                [yrt.YRT, "record", "-p", str(fixture.pid), "-d", "1", "-q", "-o", "-"],
-                stdout=out,
-                check=True,
-                timeout=300,
-            )
+            subprocess.run([yrt.YRT, "record", "-q", "-o", "-", "--", *BRIEF], stdout=out, check=True, timeout=300)
         result = yrt.run("render", path, "-f", "folded", "-o", "-", output=False, stats=False).expect()
         assert "f01" in result.stdout, result.stdout
 
@@ -320,13 +320,13 @@ def test_hangup():
     """It ends a run with what there is, but not one that nohup has started."""
     with yrt.Fixture("deep30", wait=False) as fixture:
         for prefix in ((), ("nohup",)):
-            run = yrt.Run("record", "-p", fixture.pid, "-d", 60, prefix=prefix).sampling()
+            run = yrt.Run("record", "-p", fixture.pid, "-d", 600, prefix=prefix).sampling()
             run.process.send_signal(signal.SIGHUP)
             if prefix:
                 ignored = int(re.search(r"SigIgn:\t(\w+)", yrt.read(f"/proc/{run.process.pid}/status"))[1], 16)
                 assert ignored & 1 << signal.SIGHUP - 1, hex(ignored)
                 run.interrupt()
-            run.result(30).expect()
+            run.result().expect()
 
 
 yrt.main(globals())

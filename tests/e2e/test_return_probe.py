@@ -67,11 +67,12 @@ def check(result, chain):
 def test_on_the_stack():
     with probed() as fixture:
         for view in ("flame", "wall-flame"):
-            check(yrt.run(view, "-U", "-p", fixture.pid, "-d", 1, "-F", 999).expect(), fixture.chain)
+            check(yrt.sample_busy(view, [fixture.pid], "-U", seconds=0.5, rate=999), fixture.chain)
 
 
 def test_wait_below_probes():
     with probed("waits") as fixture:
+        yrt.in_call(fixture.pid, yrt.READ)
         result = yrt.run("off-flame", "-U", "-p", fixture.pid, "-d", 1).expect()
         assert result.incomplete() == 0 and len(result.stacks) == 1, (result.stats, result.text)
         frames = [f for f in result.stacks[0][0] if f in fixture.chain]
@@ -80,7 +81,7 @@ def test_wait_below_probes():
 
 def test_dump():
     with probed("waits") as fixture:
-        yrt.waiting(fixture.pid, 1)
+        yrt.in_call(fixture.pid, yrt.READ)
         result = yrt.run("dump", "-p", fixture.pid, output=False, stats=False).expect()
         names = [line.split()[0] for line in result.stdout.splitlines() if line.startswith("    ")]
         at = names.index("inner")

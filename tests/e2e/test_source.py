@@ -48,19 +48,8 @@ def record(directory):
         with open(name, "w", opener=lambda path, flags, mode=mode: os.open(path, flags, mode)) as f:
             f.write(text)
     with subprocess.Popen([sys.executable, program, secret]) as busy:
-        yrt.run(
-            "record",
-            "--lines",
-            "-p",
-            busy.pid,
-            "-d",
-            2,
-            "-F",
-            499,
-            "-o",
-            os.path.join(directory, "x.yrt"),
-            output=False,
-        ).expect()
+        yrt.sample_busy("record", [busy.pid], "--lines", "-o", os.path.join(directory, "x.yrt"), seconds=1, rate=499,
+                        output=False)
         busy.kill()
     return program, secret
 

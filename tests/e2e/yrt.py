@@ -259,6 +259,14 @@ def waiting(pid, n, seconds=120, state="S"):
     raise AssertionError(f"{states} of {pid}: {n} threads are not in state {state}")
 
 
+def in_call(pid, number):
+    """Waits until the first thread of a process is in this system call of x86-64."""
+    until(lambda: read(f"/proc/{pid}/syscall").startswith(f"{number} "), f"{pid} is in system call {number}")
+
+
+READ, PAUSE, CLOCK_NANOSLEEP = 0, 34, 230
+
+
 def read(path):
     try:
         with open(path, errors="replace") as f:
@@ -272,10 +280,26 @@ def run(*args, timeout=300, **kw):
 
 
 def sample(fixture, *flags, view="flame", seconds=3, rate=1999, env=None):
-    """Samples a waiting fixture for some seconds from the moment of its release."""
-    at = Run(view, "-p", fixture.pid, "-d", seconds, "-F", rate, *flags, env=env).sampling()
+    """
+    Samples a waiting fixture, which computes all the time, from the moment of its release: for some seconds; in the
+    gate, where others have the CPUs, too, until it has used a third of that.
+    """
+    at = Run(view, "-p", fixture.pid, "-d", seconds if measuring() else 600, "-F", rate, *flags, env=env).sampling()
     fixture.release()
-    return at.result(seconds + 60).expect()
+    if not measuring():
+        busy_for([fixture.pid], seconds / 3)
+        at.interrupt()
+    return at.result().expect()
+
+
+def says(pattern, *args):
+    """The match of the first line that yrt prints of this kind; then it ends."""
+    command = [YRT, *map(str, args)]
+    with Program(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        for line in process.stdout:
+            if found := re.search(pattern, line):
+                return found
+    raise AssertionError(f"{' '.join(command)} ended without {pattern}")
 
 
 def children(pid, n):
@@ -291,15 +315,19 @@ def busy_for(pids, seconds, timeout=300):
     until(lambda: sum(map(cpu_seconds, pids)) >= end, f"{end} s of CPU time used by {pids}", timeout)
 
 
-def sample_busy(view, pids, *flags, seconds, rate=1999):
-    """Samples processes that are at work until they have together used so much more CPU time."""
-    at = Run(view, "-p", ",".join(map(str, pids)), "-d", 120, "-F", rate, *flags).sampling()
+def run_busy(command, pids, *flags, seconds, **kw):
+    """Looks at processes that are at work until they have together used so much more CPU time."""
+    at = Run(command, "-p", ",".join(map(str, pids)), "-d", 600, *flags, **kw).sampling()
     try:
         busy_for(pids, seconds)
         at.interrupt()
         return at.result().expect()
     finally:
         stop(at.process, signal.SIGKILL)
+
+
+def sample_busy(view, pids, *flags, seconds, rate=1999, **kw):
+    return run_busy(view, pids, "-F", rate, *flags, seconds=seconds, **kw)
 
 
 def of_process(result, pid):
@@ -403,6 +431,12 @@ def cpu_seconds(pid):
         with contextlib.suppress(OSError, IndexError):  # it has ended just now
             total += int(read(f"/proc/{pid}/task/{tid}/schedstat").split()[0])
     return total * 1e-9
+
+
+def thread_cpu_seconds(pid, name):
+    """Of its thread of this name; 0 if there is none."""
+    tids = [t for t in os.listdir(f"/proc/{pid}/task") if read(f"/proc/{pid}/task/{t}/comm") == name + "\n"]
+    return int(read(f"/proc/{pid}/task/{tids[0]}/schedstat").split()[0]) * 1e-9 if tids else 0
 
 
 def clear(result, code, *words):

@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/user.h>
 #include <sys/wait.h>
@@ -94,6 +95,7 @@ static inline struct target *target_start(const char *script, const char *argume
 	fcntl(pipes[1], F_SETPIPE_SZ, 1 << 20);
 	t->pid = fork();
 	if (!t->pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failed test leaves nobody who holds its output */
 		target_exec(pipes[1], script, argument, options);
 		_exit(127);
 	}

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/user.h>
 #include <sys/wait.h>
@@ -74,6 +75,7 @@ static struct target *target_start(const char *script)
 	fcntl(pipes[1], F_SETPIPE_SZ, 1 << 20);
 	t->pid = fork();
 	if (!t->pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failed test leaves nobody who holds its output */
 		target_exec(pipes[1], script);
 		_exit(127);
 	}

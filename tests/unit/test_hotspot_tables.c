@@ -8,7 +8,7 @@
 #include "runtimes/hotspot/names/hotspot_names_state.h"
 #include "runtimes/hotspot/names/hotspot_scopes.h"
 
-#define ROUNDS 3
+#define ROUNDS 3000 /* of 10 ms */
 
 struct counts {
 	u32 nmethods, natives, pcs, methods, inlined, lines;

@@ -7,8 +7,7 @@
 #include "runtimes/luajit/luajit_facts.h"
 #include "runtimes/luajit/luajit_vms.h"
 
-#define WARM_UP_US 400000
-#define READS_MAX  7000
+#define READS_MAX 7000
 
 struct subject {
 	struct target *target;
@@ -24,7 +23,7 @@ static int setup(void **state)
 	struct luajit_vms vms;
 
 	s->target = target_start("layout.lua", "", NULL);
-	assert_true(target_continue(s->target, WARM_UP_US));
+	assert_true(target_continue(s->target, 0));
 	assert_int_equal(s->target->process->ninstances, 1);
 	s->image = s->target->process->instances[0].loaded->runtime[RUNTIME_LUAJIT];
 	s->view = process_view(s->target->process);

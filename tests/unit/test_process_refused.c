@@ -100,6 +100,7 @@ static void test_zombie_and_dead(void **state)
 
 static void *sleep_on(void *arg)
 {
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	pause();
 	return arg;
 }
@@ -133,7 +134,7 @@ static u32 count_living(pid_t pid)
 
 static void until_living(pid_t pid, u32 n)
 {
-	for (int i = 0; i < 10000 && count_living(pid) != n; i++)
+	for (int i = 0; i < 100000 && count_living(pid) != n; i++)
 		usleep(1000);
 	assert_int_equal(count_living(pid), n);
 }
