@@ -40,7 +40,8 @@ const struct event_command alloc_command = {
         .run = run,
         .text = "Every allocator that has the names of C and C++ is seen: malloc, calloc, realloc (its new size), "
                 "posix_memalign and its relatives, new, mmap without a file, sbrk; libc's own, preloaded, or linked "
-                "in with symbols. A call by the allocator itself does not count again. python-alloc and lua-alloc see "
+                "in with symbols; and those that mimalloc and jemalloc have in Rust and Redis (mi_malloc, je_malloc, "
+                "_rjem_malloc). A call by the allocator itself does not count again. python-alloc and lua-alloc see "
                 "instead the function by which the runtime gets the memory of all its objects.\n"
                 "A uprobe sees each call, for 1 to 3 us of the target's time. If that is more than a quarter of "
                 "--max-cpu, functions are probed in shifts, and calls of a shift stand for those in between; yrt says "

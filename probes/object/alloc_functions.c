@@ -52,7 +52,56 @@ static const struct {
         {"_ZdaPvSt11align_val_t", ALLOC_FREE},
         {"_ZdlPvmSt11align_val_t", ALLOC_FREE},
         {"_ZdaPvmSt11align_val_t", ALLOC_FREE},
+        /* mimalloc's own (mimalloc.h): a Rust program has only these */
+        {"mi_malloc", ALLOC_SIZE_1},
+        {"mi_malloc_small", ALLOC_SIZE_1},
+        {"mi_malloc_aligned", ALLOC_SIZE_1},
+        {"mi_malloc_aligned_at", ALLOC_SIZE_1},
+        {"mi_zalloc", ALLOC_SIZE_1},
+        {"mi_zalloc_small", ALLOC_SIZE_1},
+        {"mi_zalloc_aligned", ALLOC_SIZE_1},
+        {"mi_calloc", ALLOC_SIZE_PRODUCT},
+        {"mi_mallocn", ALLOC_SIZE_PRODUCT},
+        {"mi_calloc_aligned", ALLOC_SIZE_PRODUCT},
+        {"mi_realloc", ALLOC_RESIZE},
+        {"mi_realloc_aligned", ALLOC_RESIZE},
+        {"mi_rezalloc", ALLOC_RESIZE},
+        {"mi_memalign", ALLOC_SIZE_2},
+        {"mi_aligned_alloc", ALLOC_SIZE_2},
+        {"mi_posix_memalign", ALLOC_SIZE_3},
+        {"mi_new", ALLOC_SIZE_1},
+        {"mi_new_nothrow", ALLOC_SIZE_1},
+        {"mi_new_aligned", ALLOC_SIZE_1},
+        {"mi_free", ALLOC_FREE},
+        {"mi_free_size", ALLOC_FREE},
+        {"mi_free_aligned", ALLOC_FREE},
+        {"mi_free_size_aligned", ALLOC_FREE},
+        /* jemalloc with a prefix (configure --with-jemalloc-prefix): Redis has je_, Rust _rjem_ */
+        {"je_malloc", ALLOC_SIZE_1},
+        {"je_calloc", ALLOC_SIZE_PRODUCT},
+        {"je_realloc", ALLOC_RESIZE},
+        {"je_aligned_alloc", ALLOC_SIZE_2},
+        {"je_memalign", ALLOC_SIZE_2},
+        {"je_posix_memalign", ALLOC_SIZE_3},
+        {"je_mallocx", ALLOC_SIZE_1},
+        {"je_rallocx", ALLOC_RESIZE},
+        {"je_free", ALLOC_FREE},
+        {"je_dallocx", ALLOC_FREE},
+        {"je_sdallocx", ALLOC_FREE},
+        {"_rjem_malloc", ALLOC_SIZE_1},
+        {"_rjem_calloc", ALLOC_SIZE_PRODUCT},
+        {"_rjem_realloc", ALLOC_RESIZE},
+        {"_rjem_aligned_alloc", ALLOC_SIZE_2},
+        {"_rjem_posix_memalign", ALLOC_SIZE_3},
+        {"_rjem_mallocx", ALLOC_SIZE_1},
+        {"_rjem_rallocx", ALLOC_RESIZE},
+        {"_rjem_free", ALLOC_FREE},
+        {"_rjem_dallocx", ALLOC_FREE},
+        {"_rjem_sdallocx", ALLOC_FREE},
 };
+
+/* A file with one of these is an allocator. */
+static const char *const roots[] = {"malloc", "mi_malloc", "mi_malloc_aligned", "je_malloc", "_rjem_malloc"};
 
 static bool has(struct image *img, const char *name)
 {
@@ -82,7 +131,8 @@ const char *alloc_functions_kind(struct image *img)
 {
 	static const struct {
 		const char *symbol, *name;
-	} kinds[] = {{"mallctl", "jemalloc"}, {"je_mallctl", "jemalloc"}, {"mi_malloc", "mimalloc"},
+	} kinds[] = {{"mallctl", "jemalloc"}, {"je_mallctl", "jemalloc"}, {"_rjem_mallctl", "jemalloc"},
+	        {"mi_malloc", "mimalloc"}, {"mi_malloc_aligned", "mimalloc"},
 	        {"MallocExtension_Internal_GetStats", "tcmalloc"}, {"tc_malloc", "tcmalloc (gperftools)"},
 	        {"_IO_2_1_stdout_", "glibc"}, {"__malloc_donate", "musl"}, {"__libc_start_main", "musl"}};
 
@@ -90,6 +140,15 @@ const char *alloc_functions_kind(struct image *img)
 		if (has(img, kinds[i].symbol))
 			return kinds[i].name;
 	return NULL;
+}
+
+static bool is_allocator(struct image *img)
+{
+	bool ret = false;
+
+	for (size_t i = 0; !ret && i < sizeof(roots) / sizeof(*roots); i++)
+		ret = has(img, roots[i]);
+	return ret;
 }
 
 static void add_text(struct image *img, char *text, size_t size)
@@ -109,7 +168,7 @@ void alloc_functions_text(const struct process *p, char *text, size_t size)
 	for (u32 i = 0; i < p->maps.nlines; i++) {
 		struct image *img = p->mappings[i].prot & PROT_EXEC ? p->mappings[i].image : NULL;
 
-		if (img && img != last && has(img, "malloc"))
+		if (img && img != last && is_allocator(img))
 			add_text(img, text, size);
 		last = img ? img : last;
 	}
@@ -151,7 +210,7 @@ struct error *alloc_functions_find(struct image *img, struct alloc_functions *re
 	struct symbol sym;
 
 	ret->n = ret->ninner = ret->noutside = ret->nreturns = ret->ncode = 0;
-	if (!symbols_lookup(img, "malloc", &sym))
+	if (!is_allocator(img))
 		return NULL;
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
 		if (symbols_lookup(img, known[i].name, &sym) && image_has_code(img, sym.start, sym.start + 1))

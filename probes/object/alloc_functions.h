@@ -11,7 +11,7 @@
 #include "unwind/error.h"
 #include "unwind/process/process.h"
 
-#define ALLOC_FUNCTIONS_MAX 64
+#define ALLOC_FUNCTIONS_MAX 128
 #define ALLOC_RETURNS_MAX   512
 #define ALLOC_INNER_MAX     1024
 #define ALLOC_RANGES_MAX    48

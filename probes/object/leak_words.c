@@ -11,6 +11,7 @@
 #define FRAGMENTED 0.1 /* of the heap, that became free */
 #define GROWN      0.1 /* of what was in use */
 #define MORE       0.01
+#define SMALL      16 /* a heap of less than that part of memory (1/SMALL) says nothing: another allocator has the rest */
 #define LONGER     4 /* times as long a run watches more blocks, and each for longer */
 
 static void head(FILE *out, const struct sampler_stats *st)
@@ -79,7 +80,7 @@ static void print_heap(FILE *out, const struct sampler_stats *st)
 	const struct leak_heap_point *first = s->heap, *last = &s->heap[s->nheap - 1], *middle = &s->heap[s->nheap / 2];
 	double used, more, late, run, half;
 
-	if (s->nheap < 2)
+	if (s->nheap < 2 || (s->npoints && last->in_use + last->free < s->curve[s->npoints - 1].heap / SMALL))
 		return;
 	run = (double)(last->ns - first->ns);
 	half = (double)(last->ns - middle->ns);
