@@ -11,8 +11,8 @@
 #define FRAGMENTED 0.1 /* of the heap, that became free */
 #define GROWN      0.1 /* of what was in use */
 #define MORE       0.01
-#define SMALL      16 /* a heap of less than that part of memory (1/SMALL) says nothing: another allocator has the rest */
-#define LONGER     4 /* times as long a run watches more blocks, and each for longer */
+#define SMALL      16 /* such a part of memory (1/SMALL) in a heap says nothing: another allocator has the rest */
+#define LONGER     4  /* times as long a run watches more blocks, and each for longer */
 
 static void head(FILE *out, const struct sampler_stats *st)
 {
