@@ -24,6 +24,7 @@
 
 #include "arena.h"
 #include "error.h"
+#include "runtime_rules.h"
 #include "binary/image.h"
 #include "binary/memory.h"
 #include "shared/frame.h"
@@ -156,54 +157,6 @@ enum expand_flag {
 	        32, /* lines are shown: where only the function is certain, but not the line, it is FRAME_APPROX */
 };
 #define RUNTIME_EXPAND_MAX 256
-
-/*
- * A wait by design: in this function of the language, or of the runtime's own code, a thread waits for work. Names are
- * compared without arguments, file and line, and a class before a dot may be left out.
- */
-struct idle_rule {
-	const char *frame;  /* a function; NULL: the thread decides */
-	u8 within;          /* among so many innermost frames of the language, or native ones */
-	const char *file;   /* the end of its file's path; NULL: any */
-	const char *caller; /* the next frame of its kind; NULL: any */
-	const char *thread; /* a thread without frames of the language, whose name in the kernel begins so */
-	u8 near; /* at most this many callers of its kind: so near its start, a thread waits for work. 0: any number */
-	const char *first; /* with near: but not if this is one of them, as in the program's first thread */
-};
-
-/* What a thread that sleeps in futex(2) waits for. */
-enum lock_kind {
-	LOCK_FUTEX, /* no rule knows */
-	LOCK_MUTEX,
-	LOCK_RWLOCK,
-	LOCK_MONITOR, /* an object's own lock */
-	LOCK_OBJECT,  /* a lock that is an object of the language */
-	LOCK_VM,      /* the one of a whole VM */
-	LOCK_OTHERS,  /* those from here on are not held by anybody: no contention */
-	LOCK_CONDITION = LOCK_OTHERS,
-	LOCK_SEMAPHORE,
-	LOCK_JOIN, /* the end of a thread */
-	LOCK_PARK, /* work: parked, or a queue is empty */
-	LOCK_KINDS,
-};
-
-/* What a function is on the way from a thread's start to where it waits. */
-enum function_role {
-	ROLE_PROGRAM,
-	ROLE_LIBRARY, /* the language's own, or it only leads to another */
-	ROLE_RUNS,    /* a pool's, which runs a task in it */
-};
-
-/* What a stack waits for, by its functions: the first rule that matches. Rules of runtimes come before native ones. */
-struct lock_rule {
-	struct idle_rule at; /* but for .thread */
-	enum lock_kind kind;
-	const char *leaf; /* the innermost function of a language, by the last parts of its name; NULL: any or none */
-	const char *word; /* shown: "read lock"; NULL: the kind's */
-	const char *type; /* shown behind it where the runtime does not say what the thread waits for; NULL: nothing */
-	u8 back;          /* the futex lies so many bytes inside the lock, rounded down to 8 */
-	bool each;        /* the futex is the thread's own, not the lock: its address says nothing */
-};
 
 /* A thread that sleeps in futex(2). */
 struct runtime_thread {
@@ -369,12 +322,8 @@ struct runtime_ops {
 	 */
 	bool (*is_thread_entry)(const char *symbol);
 
-	/* Waits by design: its pools' and event loops'; up to an empty one (profile/idle.h). NULL: it has none. */
-	const struct idle_rule *idle;
-	/* Its locks, up to one without .at.frame (profile/locks.h). NULL: only native ones are known. */
-	const struct lock_rule *locks;
-	/* Tells whether a thread that waits without a lock has begun something (profile/locks.h). NULL: unknown. */
-	enum function_role (*role)(const char *function);
+	/* Its rules on stacks: waits by design, and locks (runtime_rules.h). NULL: only native ones are known. */
+	const struct stack_rule *rules;
 	/*
 	 * What a thread waits for, by the runtime's own data, for `yrt dump`. The caller discards the answer if the
 	 * thread did not sleep all the time. False: it waits for nothing that the runtime knows. May be NULL.

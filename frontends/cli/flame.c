@@ -139,7 +139,7 @@ void flame_set_view(const struct command_line *self, struct flame_options *o)
 	o->run.sampler.collect.names.view = view_of_command(self->name);
 	if (o->run.sampler.collect.names.view)
 		o->run.sampler.collect.names.expand |= EXPAND_IMPORTS;
-	if (o->run.sampler.collect.names.view && !o->run.sampler.event->waits) /* waits in there are idle_rule's */
+	if (o->run.sampler.collect.names.view && !o->run.sampler.event->waits) /* waits in there are for rules */
 		o->run.sampler.collect.names.expand |= EXPAND_OWN;
 	o->run.sampler.no_idle |= o->run.sampler.collect.names.view && !o->run.idle;
 	if (o->async || (o->run.sampler.collect.names.view && !o->no_async))

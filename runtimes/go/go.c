@@ -309,66 +309,6 @@ static bool moving_stacks(void *data, const struct runtime_process *p, struct ru
 	return config;
 }
 
-#define SYNC(name, of, what, of_type)                                                                                  \
-	{                                                                                                              \
-		.at = {.frame = name, .within = 10}, .kind = of, .word = what, .type = of_type, .each = true           \
-	}
-
-/*
- * runtime/lock_futex.go of 1.5 to 1.26: of threads. Since 1.24 (lock_spinbit.go) each sleeps at a word of its own m.
- * Goroutines that wait for a lock of package sync park without one (lock-flame --logical); its own Mutex is in
- * internal/sync since 1.24, and has had lockSlow() since 1.13.
- */
-static const struct lock_rule lock_rules[] = {
-        {.at = {.frame = "runtime.semasleep", .within = 4}, .kind = LOCK_MUTEX, .word = "runtime lock", .each = true},
-        {.at = {.frame = "runtime.lock2", .within = 4}, .kind = LOCK_MUTEX, .word = "runtime lock"},
-        {.at = {.frame = "runtime.lock", .within = 4}, .kind = LOCK_MUTEX, .word = "runtime lock"},
-        SYNC("sync.(*RWMutex).RLock", LOCK_RWLOCK, "read lock", "sync.RWMutex"),
-        SYNC("sync.(*RWMutex).Lock", LOCK_RWLOCK, "write lock", "sync.RWMutex"),
-        SYNC("internal/sync.(*Mutex).lockSlow", LOCK_MUTEX, NULL, "sync.Mutex"),
-        SYNC("sync.(*Mutex).lockSlow", LOCK_MUTEX, NULL, "sync.Mutex"),
-        SYNC("sync.(*Mutex).Lock", LOCK_MUTEX, NULL, "sync.Mutex"),
-        {.at = {.frame = "runtime.notesleep", .within = 4}, .kind = LOCK_PARK},
-        {.at = {.frame = "runtime.notetsleep_internal", .within = 4}, .kind = LOCK_PARK},
-        {.at = {0}},
-};
-
-/* A goroutine that others hand work to: its own loop is a function or two. */
-#define SERVES(name)                                                                                                   \
-	{                                                                                                              \
-		.frame = name, .within = 4, .near = 4, .first = "runtime.main"                                         \
-	}
-
-/* Goroutines wait without a thread; threads wait in the scheduler. runtime/proc.go of Go 1.26. */
-static const struct idle_rule idle_rules[] = {
-        {.frame = "runtime.findRunnable", .within = 10},
-        {.frame = "runtime.findrunnable", .within = 10}, /* up to 1.18 */
-        {.frame = "runtime.stopm", .within = 10}, /* also behind a system call, when there is no P to go on with */
-        {.frame = "runtime.stoplockedm", .within = 10},
-        {.frame = "runtime.sysmon", .within = 8},
-        {.frame = "runtime.templateThread", .within = 6},
-        {.frame = "os/signal.signal_recv", .within = 8},
-        /* goroutines (off-flame --logical): servers without a request, connections without a use */
-        {.frame = "os/signal.loop", .within = 6},
-        {.frame = "net.(*netFD).accept", .within = 8},
-        {.frame = "net/http.(*connReader).backgroundRead", .within = 14},
-        {.frame = "net/http.(*persistConn).readLoop", .within = 3},
-        {.frame = "net/http.(*persistConn).writeLoop", .within = 3},
-        {.frame = "bufio.(*Reader).Peek", .within = 12, .caller = "net/http.(*conn).serve"},
-        {.frame = "bufio.(*Reader).Peek", .within = 14, .caller = "net/http.(*persistConn).readLoop"},
-        {.frame = "net/http.(*http2serverConn).serve", .within = 3},
-        {.frame = "net/http.(*http2serverConn).readFrames", .within = 3},
-        {.frame = "net/http.(*http2ClientConn).readLoop", .within = 16},
-        {.frame = "database/sql.(*DB).connectionOpener", .within = 3},
-        {.frame = "database/sql.(*DB).connectionCleaner", .within = 3},
-        {.frame = "runtime.block", .within = 3}, /* select without cases: nothing ends it */
-        SERVES("runtime.selectgo"),
-        SERVES("runtime.chanrecv1"),
-        SERVES("runtime.chanrecv2"),
-        SERVES("sync.(*Cond).Wait"),
-        {0},
-};
-
 static bool last_words(void *data, const struct runtime_dying *t, char *ret, size_t size)
 {
 	struct go_instance *instance = data;
@@ -406,6 +346,5 @@ const struct runtime_ops go_runtime = {
         .snapshots = go_snapshots,
         .tasks = &go_tasks,
         .heap = &go_refs,
-        .idle = idle_rules,
-        .locks = lock_rules,
+        .rules = go_rules,
 };

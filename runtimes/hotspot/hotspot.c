@@ -7,8 +7,6 @@
 #include "hotspot_check.h"
 #include "hotspot_fatal.h"
 #include "hotspot_frozen.h"
-#include "hotspot_idle.h"
-#include "hotspot_locks.h"
 #include "hotspot_inspect.h"
 #include "hotspot_instance.h"
 #include "hotspot_natives.h"
@@ -423,9 +421,7 @@ const struct runtime_ops hotspot_runtime = {
         .inspect = inspect,
         .alloc = &hotspot_alloc_ops,
         .heap = &hotspot_heap_ops,
-        .idle = hotspot_idle,
-        .locks = hotspot_locks,
-        .role = hotspot_role,
+        .rules = hotspot_rules,
         .waits_for = waits_for,
         .tasks = &hotspot_tasks,
         .calls = &hotspot_calls,

@@ -9,7 +9,6 @@
 #include "perl_coro.h"
 #include "perl_glue.h"
 #include "perl_heap.h"
-#include "perl_idle.h"
 #include "perl_image.h"
 #include "perl_inspect.h"
 #include "perl_names.h"
@@ -283,7 +282,7 @@ const struct runtime_ops perl_runtime = {
         .layout = &perl_layout_schema,
         .files = (const char *const[]){"/perl", "/libperl", NULL},
         .step = perl_step,
-        .idle = perl_idle,
+        .rules = perl_rules,
         .image_probe = perl_image_probe,
         .image_destroy = perl_image_destroy,
         .attach = attach,

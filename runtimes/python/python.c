@@ -16,8 +16,6 @@
 #include "python_gil.h"
 #include "python_glue.h"
 #include "python_heap.h"
-#include "python_idle.h"
-#include "python_locks.h"
 #include "python_image.h"
 #include "python_inspect.h"
 #include "python_methods.h"
@@ -474,7 +472,6 @@ const struct runtime_ops python_runtime = {
         .heap = &heap,
         .allocator = &allocator,
         .types = &types,
-        .idle = python_idle,
-        .locks = python_locks,
+        .rules = python_rules,
         .waits_for = waits_for,
 };

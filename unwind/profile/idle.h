@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Waits by design: an event loop without events, a pool thread without work. They do not show what makes a program
- * slow, and hide what does. They are recognised by the frames around them, by rules of each runtime (runtime_ops.idle)
- * and, for event loops in native code, by rules here.
+ * slow, and hide what does. Rules on the frames around them tell (runtime_rules.h).
  */
 #ifndef YRT_IDLE_RULES_H
 #define YRT_IDLE_RULES_H

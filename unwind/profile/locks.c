@@ -8,105 +8,6 @@
 #include "rules.h"
 #include "symbols/symbols.h"
 
-#define WITHIN 7 /* native frames inside the function that locks: unnamed ones of a stripped libc among them */
-
-/* Functions of the program that a worker's loop has at most; in a task of a pool (Disruptor's: 4; Hazelcast's: 7). */
-#define LOOP_OWN     8 /* of a thread of its own */
-#define LOOP_IN_TASK 4
-#define LOOP_NATIVE  12 /* of native code, the thread's start among them: MariaDB's 3, libuv's 4 */
-
-#define MUTEX(name)                                                                                                    \
-	{                                                                                                              \
-		.at = {.frame = name, .within = WITHIN}, .kind = LOCK_MUTEX                                            \
-	}
-#define RWLOCK(name, what, inside)                                                                                     \
-	{                                                                                                              \
-		.at = {.frame = name, .within = WITHIN}, .kind = LOCK_RWLOCK, .word = what, .back = inside             \
-	}
-/* PostgreSQL: a backend sleeps at a semaphore of its own, which says nothing about the lock. */
-#define LWLOCK(name)                                                                                                   \
-	{                                                                                                              \
-		.at = {.frame = name, .within = WITHIN}, .kind = LOCK_RWLOCK, .word = "LWLock", .each = true           \
-	}
-#define OTHER(name, of)                                                                                                \
-	{                                                                                                              \
-		.at = {.frame = name, .within = WITHIN}, .kind = of                                                    \
-	}
-
-/*
- * glibc 2.17 to 2.41, musl 1.1 and 1.2, Rust's std and parking_lot, Abseil, TCMalloc, PostgreSQL 10 to 18. Locks come
- * first: a condition's function takes its mutex again. In glibc's rwlock (struct_rwlock.h of x86) both futexes lie in
- * the second word of 8 bytes.
- */
-static const struct lock_rule native_rules[] = {
-        MUTEX("__lll_lock_wait_private"), /* malloc's arenas, stdio */
-        MUTEX("__lll_lock_wait"),
-        MUTEX("__pthread_mutex_cond_lock"),
-        MUTEX("pthread_mutex_lock"),
-        MUTEX("__pthread_mutex_lock"),
-        MUTEX("___pthread_mutex_lock"),
-        MUTEX("__pthread_mutex_lock_full"),
-        MUTEX("pthread_mutex_timedlock"),
-        MUTEX("__pthread_mutex_timedlock"),
-        MUTEX("pthread_mutex_clocklock"),
-        MUTEX("__pthread_mutex_clocklock_common"),
-        MUTEX("std::sys::sync::mutex::futex::Mutex::lock_contended"),
-        MUTEX("std::sys::unix::locks::futex_mutex::Mutex::lock_contended"),
-        MUTEX("std::sys_common::once::futex::Once::call"),
-        MUTEX("std::sys::sync::once::futex::Once::call"),
-        MUTEX("parking_lot::raw_mutex::RawMutex::lock_slow"),
-        MUTEX("absl::Mutex::LockSlow"),
-        MUTEX("absl::base_internal::SpinLock::SlowLock"),
-        MUTEX("SpinLock::SlowLock"),
-        MUTEX("__pthread_once_slow"),
-        RWLOCK("pthread_rwlock_timedrdlock", "read lock", 0), /* musl's, and glibc's with a limit */
-        RWLOCK("pthread_rwlock_timedwrlock", "write lock", 0),
-        RWLOCK("pthread_rwlock_rdlock", "read lock", 8),
-        RWLOCK("__pthread_rwlock_rdlock", "read lock", 8),
-        RWLOCK("___pthread_rwlock_rdlock", "read lock", 8),
-        RWLOCK("pthread_rwlock_wrlock", "write lock", 8),
-        RWLOCK("__pthread_rwlock_wrlock", "write lock", 8),
-        RWLOCK("___pthread_rwlock_wrlock", "write lock", 8),
-        RWLOCK("std::sys::sync::rwlock::futex::RwLock::read_contended", "read lock", 0),
-        RWLOCK("std::sys::sync::rwlock::futex::RwLock::write_contended", "write lock", 0),
-        RWLOCK("parking_lot::raw_rwlock::RawRwLock::lock_shared_slow", "read lock", 0),
-        RWLOCK("parking_lot::raw_rwlock::RawRwLock::lock_exclusive_slow", "write lock", 0),
-        LWLOCK("LWLockAcquire"),
-        LWLOCK("LWLockAcquireOrWait"),
-        LWLOCK("LWLockWaitForVar"),
-        OTHER("__condvar_quiesce_and_switch_g1", LOCK_CONDITION), /* pthread_cond_signal(): for waiters to leave */
-        OTHER("pthread_cond_wait", LOCK_CONDITION),
-        OTHER("__pthread_cond_wait", LOCK_CONDITION),
-        OTHER("___pthread_cond_wait", LOCK_CONDITION),
-        OTHER("pthread_cond_timedwait", LOCK_CONDITION),
-        OTHER("__pthread_cond_timedwait", LOCK_CONDITION),
-        OTHER("___pthread_cond_timedwait", LOCK_CONDITION),
-        OTHER("pthread_cond_clockwait", LOCK_CONDITION),
-        OTHER("__pthread_cond_clockwait", LOCK_CONDITION),
-        OTHER("___pthread_cond_clockwait", LOCK_CONDITION),
-        OTHER("cnd_wait", LOCK_CONDITION),
-        OTHER("std::sys::sync::condvar::futex::Condvar::wait", LOCK_CONDITION),
-        OTHER("std::sys::sync::condvar::futex::Condvar::wait_timeout", LOCK_CONDITION),
-        OTHER("parking_lot::condvar::Condvar::wait_until_internal", LOCK_CONDITION),
-        OTHER("absl::CondVar::WaitCommon", LOCK_CONDITION),
-        OTHER("absl::Mutex::AwaitCommon", LOCK_CONDITION),
-        OTHER("sem_wait", LOCK_SEMAPHORE),
-        OTHER("__new_sem_wait", LOCK_SEMAPHORE),
-        OTHER("__new_sem_wait_slow64.constprop.0", LOCK_SEMAPHORE),
-        OTHER("sem_timedwait", LOCK_SEMAPHORE),
-        OTHER("sem_clockwait", LOCK_SEMAPHORE),
-        OTHER("pthread_join", LOCK_JOIN),
-        OTHER("__pthread_clockjoin_ex", LOCK_JOIN),
-        OTHER("pthread_timedjoin_np", LOCK_JOIN),
-        OTHER("pthread_clockjoin_np", LOCK_JOIN),
-        OTHER("thrd_join", LOCK_JOIN),
-        OTHER("pthread_barrier_wait", LOCK_CONDITION),
-        OTHER("__pthread_barrier_wait", LOCK_CONDITION),
-        OTHER("std::thread::park", LOCK_PARK),
-        OTHER("std::__atomic_futex_unsigned_base::_M_futex_wait_until", LOCK_CONDITION),
-        {.at = {0}},
-};
-
 static const struct {
 	const char *one, *many;
 	const char *awaited; /* NULL: as one */
@@ -131,94 +32,6 @@ const char *lock_kind_words(enum lock_kind kind)
 const char *lock_kind_awaited(enum lock_kind kind)
 {
 	return words[kind].awaited ? words[kind].awaited : words[kind].one;
-}
-
-static struct error *match(const struct rule_stack *s, const struct lock_rule *rule, bool *ret)
-{
-	const struct idle_rule leaf = {.frame = rule->leaf, .within = 1};
-	struct error *err = NULL;
-	u32 depth[2] = {0};
-
-	*ret = false;
-	for (u32 i = 0; !err && !*ret && i < s->n; i++) {
-		bool script = frame_kind(&s->frames[i]) == FRAME_SCRIPT, begins = true;
-
-		if (!rule_is_code(&s->frames[i]))
-			continue;
-		if (depth[0] >= rule->at.within && depth[1] >= rule->at.within)
-			break;
-		if (rule->leaf && script && !depth[1])
-			err = rule_matches(s, i, 0, &leaf, &begins);
-		if (err || !begins)
-			break;
-		err = rule_matches(s, i, depth[script]++, &rule->at, ret);
-	}
-	return err;
-}
-
-/* Is a wait without a lock so many functions of the program deep, inside a pool's task or not? */
-static bool is_deep(enum lock_kind kind, u32 own, bool in_task)
-{
-	if (kind == LOCK_SEMAPHORE) /* is for what there are few of */
-		return own > 1;
-	return own > (in_task ? LOOP_IN_TASK : LOOP_OWN);
-}
-
-static struct error *has_begun(
-        const struct rule_stack *s, const struct lock_rule *rule, const struct runtime_ops *ops, bool *ret)
-{
-	enum function_role role = ROLE_PROGRAM;
-	struct error *err = NULL;
-	u32 own = 0;
-
-	*ret = false;
-	for (u32 i = 0; ops->role && rule->kind >= LOCK_OTHERS && !err && !*ret && role != ROLE_RUNS && i < s->n; i++) {
-		struct named named;
-
-		if (frame_kind(&s->frames[i]) != FRAME_SCRIPT || !rule_is_code(&s->frames[i]))
-			continue;
-		err = names_frame(s->names, s->p, s->frames, i, s->n, &named);
-		if (err)
-			break;
-		role = ops->role(s->profile->functions[named.function].name);
-		own += role == ROLE_PROGRAM;
-		*ret = is_deep(rule->kind, own, role == ROLE_RUNS);
-	}
-	return err;
-}
-
-/* The same of a program of native code alone: a row's lock of a database, a connection of a pool. */
-static struct error *has_begun_native(const struct rule_stack *s, const struct lock_rule *rule, bool *ret)
-{
-	struct error *err = NULL;
-	bool inside = true;
-	u32 own = 0;
-
-	for (u32 i = 0; !err && rule->kind >= LOCK_OTHERS && rule->kind != LOCK_JOIN && i < s->n; i++) {
-		bool found = false;
-
-		if (!rule_is_code(&s->frames[i]))
-			continue;
-		if (inside)
-			err = rule_matches(s, i, 0, &rule->at, &found);
-		own += !inside;
-		inside &= !found;
-	}
-	*ret = own > LOOP_NATIVE;
-	return err;
-}
-
-static struct error *find_rule(const struct rule_stack *s, const struct lock_rule *rules, const struct lock_rule **ret)
-{
-	struct error *err = NULL;
-	bool found;
-
-	for (const struct lock_rule *r = rules; r && !err && !*ret && r->at.frame; r++) {
-		err = match(s, r, &found);
-		if (!err && found)
-			*ret = r;
-	}
-	return err;
 }
 
 static const char *base_name(const char *path)
@@ -285,30 +98,19 @@ static struct error *find_awaited(const struct rule_stack *s, char *text)
 }
 
 static struct error *describe(
-        const struct rule_stack *s, const struct lock_rule *rule, u64 addr, struct lock_found *ret)
+        const struct rule_stack *s, const struct stack_rule *rule, u64 addr, struct lock_found *ret)
 {
-	const char *word = rule && rule->word ? rule->word : words[ret->kind].one;
+	const char *word = rule && rule->shown ? rule->shown : words[ret->kind].one;
 	char place[LOCK_TEXT] = "";
 	struct error *err = NULL;
 
-	if (rule && rule->each && rule->kind != LOCK_VM)
+	if (rule && rule->own && rule->kind != LOCK_VM)
 		err = find_awaited(s, place);
-	else if (addr && s->p && ret->kind < LOCK_OTHERS && !(rule && rule->each))
+	else if (addr && s->p && ret->kind < LOCK_OTHERS && !(rule && rule->own))
 		locks_name_address(s->p, rule && rule->back ? (addr & ~7ull) - rule->back : addr, place);
 	if (rule && rule->type && !*place)
 		snprintf(place, sizeof(place), "%s", rule->type);
 	snprintf(ret->text, sizeof(ret->text), "%s%s%.480s", word, *place ? " " : "", place);
-	return err;
-}
-
-struct error *locks_any_of_runtime(const struct rule_stack *s, bool *ret)
-{
-	const struct lock_rule *rule = NULL;
-	struct error *err = NULL;
-
-	for (u32 k = 0; !err && !rule && k < s->p->ninstances; k++)
-		err = find_rule(s, s->p->instances[k].ops->locks, &rule);
-	*ret = rule;
 	return err;
 }
 
@@ -322,23 +124,17 @@ struct error *locks_find(struct names *names, const struct profile *profile, con
         const struct frame *frames, u32 n, struct lock_found *ret)
 {
 	struct rule_stack s = {.names = names, .profile = profile, .p = p, .frames = frames, .n = n, .comm = ""};
-	const struct lock_rule *rule = NULL;
-	struct error *err = NULL;
+	struct rule_found found;
+	struct error *err = rule_find_of_languages(&s, RULE_LOCK, &found);
 
 	ret->begun = false;
-	for (u32 k = 0; p && !err && !rule && k < p->ninstances; k++) {
-		err = find_rule(&s, p->instances[k].ops->locks, &rule);
-		if (!err && rule)
-			err = has_begun(&s, rule, p->instances[k].ops, &ret->begun);
-	}
-	if (!err && !rule && p) {
-		err = find_rule(&s, native_rules, &rule);
-		if (!err && rule && !p->ninstances)
-			err = has_begun_native(&s, rule, &ret->begun);
-	}
+	if (!err && !found.rule && p)
+		err = rule_find(&s, native_rules, NULL, RULE_LOCK, &found);
+	if (!err && found.rule && (found.table != native_rules || !p->ninstances))
+		err = rule_has_begun(&s, &found, &ret->begun);
 	if (err)
 		return err;
-	ret->kind = rule ? rule->kind : is_task(&s) ? LOCK_PARK : LOCK_FUTEX;
+	ret->kind = found.rule ? found.rule->kind : is_task(&s) ? LOCK_PARK : LOCK_FUTEX;
 	*ret->text = 0;
-	return !rule && is_task(&s) ? NULL : describe(&s, rule, n ? frame_addr(&frames[0]) : 0, ret);
+	return !found.rule && is_task(&s) ? NULL : describe(&s, found.rule, n ? frame_addr(&frames[0]) : 0, ret);
 }

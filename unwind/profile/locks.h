@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a thread in futex(2) waits for: a lock that another thread holds, or something that only looks like one (a
- * condition, a semaphore, the end of a thread, work). Functions on its stack, native ones and those of languages,
- * decide (struct lock_rule). The lock is named by the variable, file or memory at its address.
+ * condition, a semaphore, the end of a thread, work). Rules on its functions decide (runtime_rules.h). A lock is named
+ * by the variable, file or memory at its address.
  *
  * A wait without a lock is a worker's for work, or that of a thread which has begun something and now needs what others
  * have: a connection of a pool that is too small, a permit, a result. The latter is many functions of the program deep,
- * in a task of a pool some; a worker's loop is not (runtime_ops.role). Which class it waits in says nothing: queues
- * hand out work and connections. In a process without a known language twelve native functions are many.
+ * in a task of a pool some; a worker's loop is not. Which class it waits in says nothing: queues hand out work and
+ * connections.
  */
 #ifndef YRT_LOCKS_H
 #define YRT_LOCKS_H
@@ -31,8 +31,6 @@ struct error *locks_find(struct names *names, const struct profile *profile, con
         const struct frame *frames, u32 n, struct lock_found *ret);
 /* What a lock at this address is called: the variable, else the place in a file or in memory. text: LOCK_TEXT bytes. */
 void locks_name_address(const struct process *p, u64 addr, char *text);
-/* Is this a wait that the rules of a runtime of its process know? */
-struct error *locks_any_of_runtime(const struct rule_stack *s, bool *ret);
 /* "mutexes": for sums. */
 const char *lock_kind_words(enum lock_kind kind);
 /* "mutex", "notification": what a thread waits for. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the functions on a stack say about it: rules of waits by design (idle.h) and of locks (locks.h). */
+/* Matches stacks with rules (runtime_rules.h): of waits by design (idle.h) and of locks (locks.h). */
 #ifndef YRT_RULES_H
 #define YRT_RULES_H
 
 #include "names.h"
+#include "runtime_rules.h"
 
 struct rule_stack {
 	struct names *names;
@@ -12,16 +13,24 @@ struct rule_stack {
 	const struct frame *frames; /* leaf first */
 	u32 n;
 	const char *comm; /* what the kernel calls its thread, COMM_LEN bytes */
-	bool scripts;     /* it has frames of a language */
 	bool whole;       /* its outermost frames are there */
 };
 
-static inline bool rule_is_code(const struct frame *f)
-{
-	return (frame_kind(f) == FRAME_NATIVE || frame_kind(f) == FRAME_SCRIPT) && !(frame_flags(f) & FRAME_AWAITED);
-}
+struct rule_found {
+	const struct stack_rule *rule, *table; /* NULL: none */
+	u32 frame;                             /* that it names */
+};
 
-/* Is frames[i], with depth frames of its kind inside it, what the rule says of functions? */
-struct error *rule_matches(const struct rule_stack *s, u32 i, u32 depth, const struct idle_rule *rule, bool *ret);
+bool rule_sees_scripts(const struct rule_stack *s);
+/*
+ * The rule of a table that says RULE_IDLE, RULE_SERVES or RULE_LOCK: of locks the first one that matches, of the others
+ * that of the innermost frame, up to frames of other languages than ops (NULL: of any).
+ */
+struct error *rule_find(const struct rule_stack *s, const struct stack_rule *table, const struct runtime_ops *ops,
+        enum rule_says says, struct rule_found *ret);
+/* The same by the tables of the languages in its process, one after the other. */
+struct error *rule_find_of_languages(const struct rule_stack *s, enum rule_says says, struct rule_found *ret);
+/* Has a thread that waits so begun something (begun=)? */
+struct error *rule_has_begun(const struct rule_stack *s, const struct rule_found *found, bool *ret);
 
 #endif
