@@ -73,7 +73,12 @@ static bool in_user_namespace(void)
 	       sscanf(line, "%u %u %u", &inside, &outside, &count) == 3 && count != UINT32_MAX;
 }
 
-const char *capabilities_remedy(u64 wanted, char text[CAPABILITY_REMEDY])
+/*
+ * Why the kernel refuses a call that needs these capabilities (bits), with the line of a Kubernetes manifest that
+ * allows it: the missing ones, by name; else a user namespace, in which they do not count; else a seccomp profile.
+ * Returns text.
+ */
+static const char *capabilities_remedy(u64 wanted, char text[CAPABILITY_REMEDY])
 {
 	static const struct {
 		u32 number;

@@ -38,12 +38,6 @@ enum capability { /* <linux/capability.h> */
 };
 #define CAPABILITY_BIT(name) (1UL << CAPABILITY_##name)
 
-/*
- * Why the kernel refuses a call that needs these capabilities (bits), with the line of a Kubernetes manifest that
- * allows it: the missing ones, by name; else a user namespace, in which they do not count; else a seccomp profile.
- * Returns text.
- */
-const char *capabilities_remedy(u64 wanted, char text[CAPABILITY_REMEDY]);
 /* Why bpf() was refused (EPERM), with that. */
 struct error *capabilities_no_bpf(int code);
 /* Why perf_event_open(), or attaching to its event, failed, with the above if it was refused. to: "sample CPU 1". */

@@ -340,7 +340,7 @@ static bool any_rule(const struct selection *s, const struct process_facts *fact
 	return false;
 }
 
-bool selection_matches(const struct selection *s, const struct process_facts *facts)
+static bool selection_matches(const struct selection *s, const struct process_facts *facts)
 {
 	return any_rule(s, facts, matches);
 }

@@ -61,8 +61,7 @@ void selection_free(struct selection *s);
 
 /* False: there is no such process (any more), or it has no program: a zombie, a kernel thread. proc: where /proc is. */
 bool facts_read(const char *proc, pid_t pid, struct process_facts *ret);
-bool selection_matches(const struct selection *s, const struct process_facts *facts);
-/* The same of a process, of which no more is read than that takes. False, too: it is gone, or has no program. */
+/* Is this process selected? No more of it is read than that takes. False, too: it is gone, or has no program. */
 bool selection_matches_pid(const struct selection *s, const char *proc, pid_t pid);
 /* All terms of a rule but the first, which may be mistyped. */
 bool rule_rest_matches(const struct select_rule *rule, const struct process_facts *facts);

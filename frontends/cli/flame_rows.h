@@ -5,8 +5,6 @@
 
 #include "cli.h"
 
-extern const char *const flame_usage[];
-
 #define ROW(key, name, argument, text)                                                                                 \
 	{                                                                                                              \
 		key, name, argument, text, COMPLETE_NOTHING                                                            \

@@ -32,7 +32,8 @@ static u64 above(u64 now, u64 before)
 	return now > before ? now - before : 0;
 }
 
-struct amount heap_amount(const struct heap_view *v, u32 node, bool total)
+/* What of a node of `after` is shown: all, or what it increased by. */
+static struct amount heap_amount(const struct heap_view *v, u32 node, bool total)
 {
 	const struct usage_node *n = &v->after->nodes[node], *b;
 	struct amount now = total ? n->total : n->own;

@@ -25,8 +25,6 @@ struct error *heap_draw(const struct heap_view *v, struct profile *ret);
 /* What could not be read, on stderr. */
 void heap_notes(const struct heap_view *v);
 
-/* What of a node of `after` is shown: all, or what it increased by. */
-struct amount heap_amount(const struct heap_view *v, u32 node, bool total);
 /* By what the view is drawn and sorted. */
 static inline u64 heap_weight(const struct heap_view *v, const struct amount *a)
 {

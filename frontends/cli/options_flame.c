@@ -2,7 +2,7 @@
 /* The help of flame and record. */
 #include "flame_rows.h"
 
-const char *const flame_usage[] = {
+static const char *const flame_usage[] = {
         "-p PID[,PID...] [options]", "--select RULE | -a [options]", "[options] -- COMMAND [ARGS...]", NULL};
 
 static const struct manual_option flame_options[] = {

@@ -67,7 +67,8 @@ void alloc_places_prepare(struct sample *skel, u32 threads)
 	bpf_map__set_max_entries(skel->maps.alloc_tails, threads);
 }
 
-u64 alloc_interval_least(const struct alloc_options *options)
+/* The smallest interval that was asked for, in bytes. */
+static u64 alloc_interval_least(const struct alloc_options *options)
 {
 	return options->interval >= 1 ? (u64)options->interval : 1;
 }

@@ -30,8 +30,6 @@ struct alloc_places_options {
 
 /* Before the object is loaded: the sizes of the maps that all its programs share. */
 void alloc_places_prepare(struct sample *skel, u32 threads);
-/* The smallest interval that was asked for, in bytes. */
-u64 alloc_interval_least(const struct alloc_options *options);
 struct error *alloc_places_create(const struct alloc_places_options *options, struct alloc_places **ret);
 void alloc_places_destroy(struct alloc_places *a); /* NULL is fine */
 /* The first look, and BPF's settings. A program that is only starting (at_exec) has mapped nothing yet. */

@@ -44,7 +44,8 @@ const cs_insn *go_code_next(struct go_code *code)
 	return cs_disasm_iter(code->d.handle, &code->next, &code->left, &code->addr, code->d.in) ? code->d.in : NULL;
 }
 
-bool go_is_move(const cs_insn *in, u32 to, u32 from)
+/* mov from, to of two registers (x86_reg) */
+static bool go_is_move(const cs_insn *in, u32 to, u32 from)
 {
 	const cs_x86 *x = &in->detail->x86;
 

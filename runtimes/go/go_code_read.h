@@ -19,8 +19,7 @@ struct go_code {
 bool go_code_start(struct go_code *code, struct go_table *t, const struct go_function *fn);
 /* Valid until the next call. NULL: the end, or no instruction. */
 const cs_insn *go_code_next(struct go_code *code);
-/* mov from, to of two registers (x86_reg); mov of memory to a register */
-bool go_is_move(const cs_insn *in, u32 to, u32 from);
+/* mov of memory to a register (x86_reg) */
 bool go_is_load(const cs_insn *in, u32 to);
 
 #endif

@@ -13,7 +13,10 @@
 #define CALL_SIZE   5
 #define NOP         0x90
 
-u32 code_sigreturn_size(const u8 *code, size_t size)
+/* mov $15, %rax (or %eax); syscall: rt_sigreturn(), to which a signal handler returns. Its size; 0: it is another. */
+#define CODE_SIGRETURN_MIN 7
+#define CODE_SIGRETURN_MAX 9
+static u32 code_sigreturn_size(const u8 *code, size_t size)
 {
 	static const u8 wide[] = {0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05},
 	                narrow[] = {0xb8, 15, 0, 0, 0, 0x0f, 0x05};
@@ -122,7 +125,12 @@ static u32 leave_size(const u8 *code, size_t before)
 	return n + (before > n && (code[-(s64)n - 1] & 0xf8) == 0x50);
 }
 
-u32 code_bottom_size(const u8 *code, size_t before, size_t size)
+/*
+ * xor %rdi, %rdi (or %edi, %edi); call _exit; hlt, behind a jump through a register or a return: the first function of
+ * a stack that was made for it "returns" there, to nobody. Its size; 0: it is another. (Boost.Context 1.52 to 1.90,
+ * make_x86_64_sysv_elf_gas.S; PHP's fibers and bRPC have copies.)
+ */
+static u32 code_bottom_size(const u8 *code, size_t before, size_t size)
 {
 	u32 n = size && code[0] == 0x48;
 

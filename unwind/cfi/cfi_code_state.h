@@ -47,10 +47,6 @@ struct cfi_rule code_state_rule(const struct code_state *s, bool doubtful);
  */
 u32 code_vector_size(const u8 *code, size_t size);
 
-/* mov $15, %rax (or %eax); syscall: rt_sigreturn(), to which a signal handler returns. Its size; 0: it is another. */
-#define CODE_SIGRETURN_MIN 7
-#define CODE_SIGRETURN_MAX 9
-u32 code_sigreturn_size(const u8 *code, size_t size);
 /*
  * syscall; test %rax, %rax (or %eax); jcc, behind mov $56, %al (or %eax), or mov $435, %eax: clone() or clone3(), which
  * come back in the child, too, with 0 and a stack without a caller. Its size; 0: it is another. before: how many bytes
@@ -58,12 +54,6 @@ u32 code_sigreturn_size(const u8 *code, size_t size);
  * src/thread/x86_64/clone.s.)
  */
 u32 code_newborn_size(const u8 *code, size_t before, size_t size);
-/*
- * xor %rdi, %rdi (or %edi, %edi); call _exit; hlt, behind a jump through a register or a return: the first function of
- * a stack that was made for it "returns" there, to nobody. Its size; 0: it is another. (Boost.Context 1.52 to 1.90,
- * make_x86_64_sysv_elf_gas.S; PHP's fibers and bRPC have copies.)
- */
-u32 code_bottom_size(const u8 *code, size_t before, size_t size);
 
 u8 code_register(const cs_x86_op *op); /* DWARF number; CAPSTONE_NO_REG */
 

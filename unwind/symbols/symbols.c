@@ -34,6 +34,23 @@ static struct error *open_debug(struct symbols *s, struct image *img, const char
 	return NULL;
 }
 
+static void symbols_destroy(struct symbols *s)
+{
+	u32 i;
+
+	if (!s)
+		return;
+	image_put(s->sources[SOURCE_DEBUG].img);
+	for (i = 0; i < s->nnames; i++)
+		free(s->names[i]);
+	free(s->names);
+	free(s->by_language);
+	symbol_files_destroy(s->files);
+	free(s->entries);
+	free(s->reach);
+	free(s);
+}
+
 static void symbols_give(struct image *img, struct symbols *s)
 {
 	img->symbols = s;
@@ -87,23 +104,6 @@ void symbols_move(struct image *to, struct image *from)
 	symbols_destroy(to->symbols);
 	symbols_give(to, s);
 	from->symbols = NULL;
-}
-
-void symbols_destroy(struct symbols *s)
-{
-	u32 i;
-
-	if (!s)
-		return;
-	image_put(s->sources[SOURCE_DEBUG].img);
-	for (i = 0; i < s->nnames; i++)
-		free(s->names[i]);
-	free(s->names);
-	free(s->by_language);
-	symbol_files_destroy(s->files);
-	free(s->entries);
-	free(s->reach);
-	free(s);
 }
 
 /* Names stay, for whoever was given them. */

@@ -35,7 +35,6 @@ struct error *symbols_read(struct image *img, const char *root);
 bool symbols_are_read(const struct image *img);
 /* Moves what was read from `from`, the same file opened separately, to `to`, unless that has its own table. */
 void symbols_move(struct image *to, struct image *from);
-void symbols_destroy(struct symbols *symbols);
 /* Names from debug, a separate debug file that symbols_load() could not find, unless img has a .symtab itself. */
 void symbols_use_debug(struct image *img, struct image *debug);
 /*

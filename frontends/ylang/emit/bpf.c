@@ -35,7 +35,8 @@ void bpf_state_address(struct bpf_make *m, u8 reg, u32 off)
 		bpf_op_imm(&m->code, BPF_ADD, reg, (s32)off);
 }
 
-u32 bpf_room(struct bpf_make *m, u32 size)
+/* Room in the state. */
+static u32 bpf_room(struct bpf_make *m, u32 size)
 {
 	u32 at = m->used;
 

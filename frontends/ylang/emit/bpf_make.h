@@ -77,21 +77,16 @@ struct bpf_call { /* a function where it is inlined */
 void bpf_refuse(struct bpf_make *m, const struct y_insn *i, const char *what, const char *hint);
 void bpf_state_address(struct bpf_make *m, u8 reg, u32 off);
 void bpf_copy_text(struct bpf_make *m, u32 to, u32 from);
-/* Room in the state. */
-u32 bpf_room(struct bpf_make *m, u32 size);
 /* Fails the instruction; at: a register with an address, or -1. */
 void bpf_fail(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i, enum y_status status, int at);
 void bpf_count(struct bpf_make *m, u32 offset_of_control);
 
 /* bpf_value.c: numbers and reads */
 void bpf_value(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i);
-void bpf_wrap(struct bpf_make *m, u8 reg, enum y_type type);
 /* R0 = what reading from R8, which R3 is, to R1 gives: R2 bytes, or a string. kernel: it may be the kernel's. */
 void bpf_read(struct bpf_make *m, bool kernel, bool text);
 /* The read of i failed, of the address in R8. */
 void bpf_fail_read(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i);
-/* R1 = argument number of a tracepoint, system call, or Y_RETURNED. */
-void bpf_argument(struct bpf_make *m, u64 number);
 s16 bpf_register_offset(u64 number); /* in the context of a probe, by DWARF's number */
 /* bpf_text.c */
 void bpf_text(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i);

@@ -6,7 +6,7 @@
 
 #define HALF 32
 
-void bpf_wrap(struct bpf_make *m, u8 reg, enum y_type type)
+static void bpf_wrap(struct bpf_make *m, u8 reg, enum y_type type)
 {
 	s32 bits = 64 - 8 * (s32)y_type_size(type);
 
@@ -228,7 +228,8 @@ static s16 syscall_offset(u64 number)
 }
 
 /* A raw tracepoint's context is its arguments; those of system calls have the registers as their first. */
-void bpf_argument(struct bpf_make *m, u64 number)
+/* R1 = argument number of a tracepoint, system call, or Y_RETURNED. */
+static void bpf_argument(struct bpf_make *m, u64 number)
 {
 	if (m->handler->point != Y_SYSCALL || number == Y_RETURNED) {
 		bpf_load(&m->code, 8, R1, R_CTX, number == Y_RETURNED ? 8 : (s16)(8 * number));

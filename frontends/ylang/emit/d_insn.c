@@ -46,7 +46,7 @@ const char *d_number(u64 v, char ret[D_TEXT])
 	return ret;
 }
 
-void d_wrapped(struct d *y, u32 dst, enum y_type type, const char *expression)
+static void d_wrapped(struct d *y, u32 dst, enum y_type type, const char *expression)
 {
 	if (y_type_size(type) == 8)
 		d_set(y, dst, "%s", expression);

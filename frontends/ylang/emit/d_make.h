@@ -57,7 +57,6 @@ const char *d_number(u64 v, char ret[D_TEXT]);
 /* A literal; the inside of one, or of a format. */
 void d_text(FILE *out, const char *text, u32 len);
 void d_characters(FILE *out, const char *text, u32 len, bool format);
-void d_wrapped(struct d *y, u32 dst, enum y_type type, const char *expression);
 
 /* A clause, in a condition of its own besides the others; or "". */
 void d_open(struct d *y, const char *condition);
