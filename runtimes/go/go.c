@@ -15,8 +15,8 @@
 #include "go_rows.h"
 #include "go_snapshots.h"
 #include "go_tasks.h"
-#include "go_tinygo.h"
 #include "runtime.h"
+#include "symbols/symbols.h"
 
 #define KEEPERS_MAX 24
 #define LOOKS_MAX   100
@@ -81,6 +81,23 @@ static struct error *read_code(struct go_image *image)
 	return NULL;
 }
 
+static bool begins(void *part, const char *string)
+{
+	return !strncmp(string, part, strlen(part));
+}
+
+/*
+ * A program of TinyGo, another compiler with its own runtime, by its symbols: assembly of that (tinygo_startTask,
+ * tinygo_scanCurrentStack …) beside functions of a package "runtime". A stripped one cannot be distinguished from one in
+ * C.
+ */
+static bool is_tinygo(struct image *img)
+{
+	static char assembly[] = "tinygo_", package[] = "runtime.";
+
+	return symbols_search(img, assembly, begins, assembly) && symbols_search(img, package, begins, package);
+}
+
 static struct error *image_probe(struct image *img, void **ret)
 {
 	struct go_image *image;
@@ -88,7 +105,7 @@ static struct error *image_probe(struct image *img, void **ret)
 	struct error *err = go_table_open(img, &table);
 
 	*ret = NULL;
-	if (!err && !table && go_is_tinygo(img))
+	if (!err && !table && is_tinygo(img))
 		return error_hint(error_new(ERROR_UNSUPPORTED, "%s was made by TinyGo", img->path),
 		        "its functions are shown as native code, without goroutines: yrt knows the runtime of Go "
 		        "itself");

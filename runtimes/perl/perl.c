@@ -7,7 +7,6 @@
 #include "perl_calls.h"
 #include "perl_check.h"
 #include "perl_coro.h"
-#include "perl_glue.h"
 #include "perl_heap.h"
 #include "perl_image.h"
 #include "perl_inspect.h"
@@ -218,10 +217,30 @@ static struct error *inspect(void *data, const struct runtime_process *p, struct
 	        instance->image, instance->bias, arena_at(p->arena, instance->config, sizeof(struct perl_vm)), p, out);
 }
 
+/* Callers of the loop, and what lies between it and main() (perl.c, pp_ctl.c, pp_hot.c, gv.c, mg.c, sv.c of 5.24
+ * to 5.42). */
+static const char *const glue[] = {"Perl_amagic_call", "Perl_call_list", "Perl_call_method", "Perl_call_pv",
+        "Perl_call_sv", "Perl_despatch_signals", "Perl_eval_pv", "Perl_eval_sv", "Perl_magic_methcall",
+        "Perl_pp_entereval", "Perl_pp_entersub", "Perl_pp_entertry", "Perl_pp_entertrycatch", "Perl_pp_require",
+        "Perl_runops_debug", "Perl_runops_standard", "S_docatch", "S_run_body", "S_sortcv", "S_sortcv_stacked",
+        "S_sortcv_xsub", "docatch", "main", "perl_parse", "perl_run"};
+
+/* A compiler's clones are "name.isra.0" and the like. */
+static bool is_name(const char *symbol, const char *name)
+{
+	size_t n = strlen(name);
+
+	return !strncmp(symbol, name, n) && (!symbol[n] || symbol[n] == '.');
+}
+
+/* Does this function of the interpreter only lead from one Perl frame to another? */
 static bool is_runtime_internal(void *data, const char *symbol)
 {
 	(void)data;
-	return perl_is_glue(symbol);
+	for (u32 i = 0; i < sizeof(glue) / sizeof(*glue); i++)
+		if (is_name(symbol, glue[i]))
+			return true;
+	return false;
 }
 
 static struct error *list_calls(void *data, const struct runtime_process *p, const char *pattern,
