@@ -15,16 +15,21 @@ static void write_byte(u8 c, FILE *out)
 		putc(c, out);
 }
 
+void argument_quoted(const char *text, size_t size, bool cut, FILE *out)
+{
+	putc('"', out);
+	for (size_t i = 0; i < size; i++)
+		write_byte((u8)text[i], out);
+	fputs(cut ? "\"..." : "\"", out);
+}
+
 void argument_text(const struct runtime_value *v, u32 data_at, FILE *out)
 {
 	if (v->size < data_at) {
 		fputs("<string>", out);
 		return;
 	}
-	putc('"', out);
-	for (u32 i = data_at; i < v->size; i++)
-		write_byte(v->bytes[i], out);
-	fputs(v->size == VALUE_BYTES ? "\"..." : "\"", out);
+	argument_quoted((const char *)v->bytes + data_at, v->size - data_at, v->size == VALUE_BYTES, out);
 }
 
 void argument_number(u64 word, const char *whole, FILE *out)

@@ -124,13 +124,13 @@ static inline void runtime_add_exit(struct runtime_callee *c, u64 at, u8 bytes, 
 	c->nexits++;
 }
 
-/* The name of the next one; those behind one that there is no room for have none. */
+/* The name of the next one; one that there is no room for has none. */
 static inline void runtime_add_argument(struct runtime_callee *c, const char *name)
 {
 	size_t len = strlen(c->arguments);
+	bool fits = len + strlen(name) + 2 <= sizeof(c->arguments);
 
-	if (len + strlen(name) + 2 <= sizeof(c->arguments))
-		snprintf(c->arguments + len, sizeof(c->arguments) - len, "%s%s", len ? "," : "", name);
+	snprintf(c->arguments + len, sizeof(c->arguments) - len, "%s%s", len ? "," : "", fits ? name : "");
 }
 
 struct runtime_calls_ops {

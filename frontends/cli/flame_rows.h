@@ -47,9 +47,10 @@
 	ROW('I', "include", "REGEX", "only stacks with a frame that matches"), \
 	ROW('X', "exclude", "REGEX", "only stacks without a frame that matches"), \
 	ROW(FLAME_DEPTH, "depth", "N", "at most N frames per stack (1024; up to 8192)"), \
-	MANUAL_HEADING("Frames of native code"), \
-	ROW(FLAME_LINES, "lines", NULL, "a box for each line of a function that was executed"), \
+	MANUAL_HEADING("Frames"), \
+	ROW(FLAME_LINES, "lines", NULL, "a box for each line of a function that was executed, in all languages"), \
 	ROW(FLAME_SOURCE, "source", NULL, "put source lines into the page, from files that can be read here"), \
+	MANUAL_HEADING("Frames of native code"), \
 	ROW(FLAME_ADDRESSES, "addresses", NULL, "a box for each address in native code, which pprof output then has"), \
 	ROW(FLAME_NO_INLINE, "no-inline", NULL, "leave out inlined functions"), \
 	ROW(FLAME_NO_DEMANGLE, "no-demangle", NULL, "mangled names of C++ and Rust, as they are in the file"), \

@@ -601,6 +601,27 @@ static struct error *latency_record(void *event, const void *data, size_t size)
 	return hit_latency_record(h->latency, data, size, h->arguments);
 }
 
+static struct error *latency_poll(void *event, u64 now)
+{
+	struct hit *h = event;
+
+	hit_latency_name(h->latency);
+	return poll(event, now);
+}
+
+static struct error *latency_drain(void *event, u32 epoch)
+{
+	struct hit *h = event;
+
+	hit_latency_name(h->latency);
+	return NULL;
+}
+
+static struct error *latency_finish(void *event)
+{
+	return latency_drain(event, 0);
+}
+
 const struct event_ops latency_event = {
         .name = "latency",
         .command = "latency",
@@ -613,8 +634,10 @@ const struct event_ops latency_event = {
         .create = create,
         .destroy = destroy,
         .start = start,
-        .poll = poll,
+        .poll = latency_poll,
+        .drain = latency_drain,
         .stop = stop,
+        .finish = latency_finish,
         .due = due,
         .halve = event_halve_by_weight,
         .record = latency_record,

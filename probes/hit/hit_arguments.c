@@ -69,6 +69,17 @@ void hit_arguments_destroy(struct hit_arguments *a)
 	free(a);
 }
 
+/* For BPF, which has words of struct pt_regs. */
+static void number_registers(struct value_places *v)
+{
+	if (v->given)
+		v->given = 1 + callee_register((u8)(v->given - 1));
+	if (v->base == VALUE_POINTER)
+		v->pointer = 1 + callee_register((u8)v->pointer);
+	for (u32 i = 0; v->base == VALUE_REGISTERS && i < VALUES_MAX; i++)
+		v->slot[i] = v->slot[i] ? 1 + callee_register(v->slot[i] - 1) : 0;
+}
+
 struct error *hit_arguments_add(struct hit_arguments *a, const struct process *p, const char *view,
         const struct runtime_callee *callee, u32 *number)
 {
@@ -94,8 +105,7 @@ struct error *hit_arguments_add(struct hit_arguments *a, const struct process *p
 	        .takes_more = callee->takes_more};
 	if (!f->name || !f->arguments)
 		return &error_no_memory;
-	if (values.given)
-		values.given = 1 + callee_register((u8)(values.given - 1));
+	number_registers(&values);
 	if (bpf_map_update_elem(
 	            bpf_map__fd(object_skeleton(a->host->object)->maps.values_functions), &a->n, &values, BPF_ANY))
 		return error_errno(errno, "cannot tell BPF of a function's arguments");

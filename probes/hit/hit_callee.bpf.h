@@ -260,6 +260,10 @@ static inline u64 callee_arguments(const struct slot *slot, const struct callee_
 		at = counts->frame;
 	else if (p->base == VALUE_PLACE)
 		at = callee_part(watch, own < WALK_CURSORS ? slot->walk.cursor[own].key : 0);
+	else if (p->base == VALUE_POINTER)
+		at = values_register(p->pointer);
+	else if (p->base == VALUE_REGISTERS)
+		return 1;
 	return at ? at + (u64)(s64)p->at : 0;
 }
 
@@ -403,7 +407,7 @@ WALK_GLOBAL int callee_place(const struct slot *slot, const struct callee_watch 
 	return 0;
 }
 
-/* Tells user space of a slow call, and before that of its arguments. */
+/* A call is over. Tells user space of a slow one (ns not 0), and before that of its arguments. */
 WALK_GLOBAL int callee_tell(u64 began, u64 ns)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -419,7 +423,9 @@ WALK_GLOBAL int callee_tell(u64 began, u64 ns)
 	if (!line || !counts)
 		return 0;
 	line->began = began;
-	if (ns < latency_told_ns)
+	if (line->outer == began)
+		line->at = 0;
+	if (!ns || ns < latency_told_ns)
 		return 0;
 	values = bpf_map_lookup_elem(&values_calls, &call);
 	counts->found = values ? values->key : 0;
@@ -461,8 +467,7 @@ WALK_GLOBAL u64 callee_over(u64 began, u64 end, u32 way)
 		*(end ? &all->raised : &all->left) += hit_each;
 	if (!latency_over_ns)
 		return slow;
-	if (slow)
-		callee_tell(began, ns);
+	callee_tell(began, slow);
 	bpf_map_delete_elem(&values_calls, &key);
 	return slow;
 }

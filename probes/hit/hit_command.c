@@ -33,9 +33,9 @@ static struct error *check_probe(struct run_request *r, bool recorded)
 
 	for (u32 i = 0; o->arguments && i < o->n; i++)
 		if (!o->spec[i].language)
-			return error_hint(
-			        error_new(ERROR_USAGE, "-e %s: --arguments shows those of functions of Python and Lua",
-			                o->spec[i].text),
+			return error_hint(error_new(ERROR_USAGE,
+			                          "-e %s: --arguments shows those of functions of Python, Lua and Java",
+			                          o->spec[i].text),
 			        "of others `yrt y` shows them: yrt y -e '_map long n[_stack, long]; _probe "
 			        "libc:malloc { n[_stack, _arg(0)]++; }'");
 	if (o->n)
@@ -59,6 +59,8 @@ static struct error *check_latency(struct run_request *r, bool recorded)
 	if (!o->spec[0].language)
 		o->spec[0].kind = HIT_FUNCTION;
 	o->returns = true;
+	if (o->over_ns)
+		r->sampler.collect.names.lines = true; /* what was slow is told to the line */
 	return NULL;
 }
 
@@ -92,7 +94,8 @@ static const struct event_option probe_first[] = {
                 "python:MODULE.FUNCTION, lua:FILE:FUNCTION, lua:FILE:LINE, perl:PACKAGE::SUB, java:CLASS.METHOD or "
                 "go:FUNCTION; up to 16. In FILE:FUNCTION * stands for any characters: up to 64 functions"},
         {HIT_ARGUMENTS, "arguments", NULL,
-                "calls of Python's and Lua's functions by their arguments: each set of values is a frame, and the most "
+                "calls of Python's, Lua's and Java's functions by their arguments: each set of values is a frame, and "
+                "the most "
                 "frequent are listed"},
         {HIT_LIST, "list", NULL, "list what -e takes, for -p and patterns, as `yrt functions` does"},
         {0},

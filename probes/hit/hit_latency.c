@@ -224,6 +224,11 @@ struct error *hit_latency_record(
 	return err;
 }
 
+void hit_latency_name(struct hit_latency *l)
+{
+	slow_calls_name(&l->slow, l->host->collector);
+}
+
 static void sum_up(struct object *o, struct latency_stats *ret)
 {
 	u32 n = (u32)object_ncpus(o), zero = 0;

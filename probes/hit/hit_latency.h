@@ -39,6 +39,8 @@ struct error *hit_latency_watch(struct hit_latency *l);
 /* A struct latency_record or latency_target. arguments: has those of calls of languages; or NULL. */
 struct error *hit_latency_record(
         struct hit_latency *l, const void *data, size_t size, const struct hit_arguments *arguments);
+/* Before stacks of the run are forgotten. */
+void hit_latency_name(struct hit_latency *l);
 /* So far; valid until it is asked again. */
 struct latency_summary *hit_latency_summary(struct hit_latency *l);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hit_missing.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -38,13 +39,29 @@ static struct error *no_patterns(const struct hit_spec *s)
 	        *s->file ? s->file : "*", s->name);
 }
 
+/* What stands before the last word of a form, "::" in "perl:PACKAGE::SUB". */
+static int separator_of(const char *form, const char **ret)
+{
+	size_t end = strlen(form), from;
+
+	while (end && isupper((unsigned char)form[end - 1]))
+		end--;
+	for (from = end; from && !isupper((unsigned char)form[from - 1]);)
+		from--;
+	*ret = form + from;
+	return (int)(end - from);
+}
+
 /* What was given as a file is also a language. */
 static struct error *of_language(struct error *err, const struct hit_spec *s)
 {
+	const char *form = callee_form(s->file), *separator;
+	int len = separator_of(form, &separator);
+
 	return error_hint(err,
-	        "functions of the language are %s, or %s:*.%s; "
+	        "functions of the language are %s, or %s:*%.*s%s; "
 	        "`yrt functions -p PID '%s:*%s*'` lists them",
-	        callee_form(s->file), s->file, s->name, s->file, s->name);
+	        form, s->file, len, separator, s->name, s->file, s->name);
 }
 
 static struct error *no_file(const struct hit_spec *s, const struct targets *targets)

@@ -39,6 +39,7 @@ struct slow_line_key { /* what runs one call after the other: a thread, or what 
 
 struct slow_line {
 	u64 at;    /* of its outermost call (struct latency_key); 0: it is in none */
+	u64 outer; /* when that began */
 	u64 began; /* of the call that ended last */
 	u64 inner; /* when the innermost began: waits since then are of it */
 	u32 n;
@@ -113,6 +114,7 @@ static inline void slow_begin(struct task_struct *task, const struct latency_key
 		return;
 	line->n = 0;
 	line->at = key->at;
+	line->outer = now;
 }
 
 /* Strings of many languages are a pointer and a length, in one order or the other. */

@@ -11,8 +11,10 @@
 #include "hit_price.h"
 #include "latency.h"
 #include "unwind/error.h"
+#include "unwind/profile/collect.h"
 
 #define SLOW_CALLS_MAX 100
+#define SLOW_STACKS    3
 
 struct slow_call {
 	u64 at_ns, ns; /* since sampling began; how long it took */
@@ -22,8 +24,12 @@ struct slow_call {
 	u32 nwaits;
 	struct slow_call_wait {
 		u64 ns;
-		u32 reason;    /* wait_reason() */
-	} wait[LATENCY_WAITS]; /* longest first */
+		u32 reason;      /* wait_reason() */
+	} wait[LATENCY_WAITS];   /* longest first */
+	struct slow_call_stack { /* that it waited longest with, the longest first; ns 0: there is none */
+		u64 ns, hash;
+		char *text; /* stack_text(), owned; NULL: not known (yet) */
+	} stack[SLOW_STACKS];
 };
 
 struct slow_calls { /* longest first; all zero at first */
@@ -42,6 +48,8 @@ struct latency_summary { /* sampler_stats.of_event */
 /* Takes it if it is among the longest. text: it with its arguments; or NULL. began_ns: when sampling did. */
 struct error *slow_calls_add(struct slow_calls *calls, struct hit_function *function, const char *text,
         const struct latency_record *record, u64 began_ns);
+/* Hashes are forgotten: stacks become text as soon as they are named. */
+void slow_calls_name(struct slow_calls *calls, struct collector *c);
 /* A call has to last so long to be among them. */
 u64 slow_calls_least(const struct slow_calls *calls);
 void slow_calls_free(struct slow_calls *calls);

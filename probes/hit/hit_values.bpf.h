@@ -62,11 +62,39 @@ static inline u32 values_extent(const struct values_record *r, const struct valu
 	return to < VALUE_BYTES ? to : VALUE_BYTES;
 }
 
+/* A text in another object, to which the one at `at` leads. */
+static __attribute__((always_inline)) inline void values_behind(
+        struct values_record *r, const struct value_shape *s, u32 i, u64 at)
+{
+	struct value_text *t = (struct value_text *)r->bytes[i];
+	u64 ref = 0, n = s->behind_bytes, room;
+	u32 length = 0;
+
+	WALK_BARRIER(n);
+	if (n > sizeof(ref) || bpf_probe_read_user(&ref, (u32)n, (const void *)(at + s->behind_at)) || !ref)
+		return;
+	ref = s->behind_base + (ref << (s->behind_shift & 63));
+	if (s->narrow_at)
+		bpf_probe_read_user(&t->kind, 1, (const void *)(at + s->narrow_at));
+	if (bpf_probe_read_user(&length, sizeof(length), (const void *)(ref + s->length_at)))
+		return;
+	length <<= s->behind_unit & 3;
+	t->length = length;
+	room = length < sizeof(t->text) ? length : sizeof(t->text);
+	WALK_BARRIER(room);
+	if (room <= sizeof(t->text) && !bpf_probe_read_user(t->text, (u32)room, (const void *)(ref + s->data_at)))
+		r->size[i] = sizeof(*t) - sizeof(t->text) + (u32)room;
+}
+
 /* The object of slot i, at `at`. */
 static inline void values_object(struct values_record *r, const struct value_shape *s, u32 i, u64 at)
 {
 	u32 to = s->to;
 
+	if (s->behind_bytes) {
+		values_behind(r, s, i, at);
+		return;
+	}
 	WALK_BARRIER(to);
 	if (!to || to > VALUE_BYTES || bpf_probe_read_user(r->bytes[i], to, (const void *)at))
 		return;
@@ -99,10 +127,12 @@ static inline void values_clear_head(struct values_record *r, const struct value
 			words[k] = 0;
 }
 
-static inline u64 values_type(const struct value_places *p, u64 at, u64 word)
+static inline u64 values_type(const struct value_places *p, u32 i, u64 at, u64 word)
 {
 	u64 type = 0;
 
+	if (p->typing == VALUE_TYPE_DECLARED)
+		return p->shape[i & (VALUES_MAX - 1)].type;
 	if (p->typing == VALUE_TYPE_IN_WORD)
 		return word >> (p->type_at & 63);
 	if (p->typing == VALUE_TYPE_BESIDE)
@@ -124,24 +154,42 @@ WALK_GLOBAL u32 values_shape(const struct value_places *p, u64 type)
 	return VALUE_SHAPES;
 }
 
+/* number: 1 + a word of struct pt_regs. */
+static inline u64 values_register(u32 number)
+{
+	const u64 *regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	u64 word = 0;
+
+	bpf_probe_read_kernel(&word, sizeof(word), regs + number - 1);
+	return word;
+}
+
 /* How many slots there are. */
 static inline u32 values_given(const struct value_places *p)
 {
-	const u64 *regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
-	u64 given = 0;
-
-	if (!p->given)
-		return VALUES_MAX;
-	bpf_probe_read_kernel(&given, sizeof(given), regs + p->given - 1);
-	return (u32)given - 1;
+	return p->given ? (u32)values_register(p->given) - 1 : VALUES_MAX;
 }
 
-/* Takes slot i, if there is one, and goes on with the hash. */
+/* Argument i of a call whose first slot is at `at`. False: it is not where it can be read. */
+static inline bool values_word(const struct value_places *p, u32 i, u64 *at, u64 *ret)
+{
+	u32 slot = p->typing == VALUE_TYPE_DECLARED ? p->slot[i & (VALUES_MAX - 1)] : i;
+
+	if (p->base == VALUE_REGISTERS) {
+		*ret = values_register(slot);
+		return slot != 0;
+	}
+	*at += (u64)((s64)p->step * slot);
+	return !bpf_probe_read_user(ret, sizeof(*ret), (const void *)*at);
+}
+
+/* Takes argument i, if there is one, and goes on with the hash. at: of the first slot. */
 WALK_GLOBAL u64 values_slot(u32 function, u32 i, u64 at, u64 hash)
 {
 	struct values_record *r = values_here();
 	struct value_places *p = values_places(function);
 	const struct value_shape *s;
+	bool known = true;
 	u64 word = 0;
 	u32 shape;
 
@@ -150,12 +198,14 @@ WALK_GLOBAL u64 values_slot(u32 function, u32 i, u64 at, u64 hash)
 	if (i >= r->given)
 		word = ~0ull;
 	else
-		bpf_probe_read_user(&word, sizeof(word), (const void *)at);
+		known = values_word(p, i, &at, &word);
 	r->word[i] = word;
-	r->kind[i] = values_type(p, at, word);
+	r->kind[i] = known ? values_type(p, i, at, word) : 0;
 	r->size[i] = 0;
 	hash = walk_mix(hash, r->kind[i]);
-	shape = values_shape(p, r->kind[i]);
+	shape = p->typing == VALUE_TYPE_DECLARED ? i : values_shape(p, r->kind[i]);
+	if (!r->kind[i])
+		shape = VALUE_SHAPES;
 	WALK_BARRIER(shape);
 	if (shape >= VALUE_SHAPES)
 		return p->others_plain ? walk_mix(hash, word) : hash;
@@ -182,7 +232,7 @@ static inline u64 values_take(u32 function, u64 first)
 	r->n = first ? p->n : 0;
 	r->given = values_given(p);
 	for (u32 i = 0; i < VALUES_MAX; i++)
-		hash = values_slot(function, i, first + (s64)p->step * i, hash);
+		hash = values_slot(function, i, first, hash);
 	r->key = walk_mix(hash, first != 0) | 1;
 	return r->key;
 }

@@ -4,6 +4,7 @@
 
 #include "probes/event_command.h"
 #include "probes/loss.h"
+#include "probes/stack_text.h"
 #include "probes/hit/hit.h"
 #include "probes/hit/hit_arguments.h"
 #include "probes/hit/hit_slow.h"
@@ -11,8 +12,9 @@
 #include "probes/wait/wait_reason.h"
 #include "unwind/clean_text.h"
 
-#define BAR   48u
-#define SHOWN 10u /* of the longest calls */
+#define BAR         48u
+#define SHOWN       10u /* of the longest calls */
+#define STACK_SHOWN 20  /* a wait of this part of the call is shown with its stack */
 
 #define PROGRESS_LEAST 0.4 /* of a target beside its probes: below, the number of its calls is not known */
 
@@ -230,6 +232,19 @@ static void print_waits(FILE *out, const struct slow_call *call)
 	putc('\n', out);
 }
 
+/* Where it waited. */
+static void print_stacks(FILE *out, const struct slow_call *call)
+{
+	for (u32 i = 0; i < SLOW_STACKS && call->stack[i].text; i++) {
+		if (call->stack[i].ns < call->ns / STACK_SHOWN)
+			continue;
+		fputs("\t\t  ", out);
+		print_time(out, call->stack[i].ns);
+		fputs("  ", out);
+		stack_text_print(out, call->stack[i].text);
+	}
+}
+
 static void list(FILE *out, const struct sampler_stats *st)
 {
 	const struct slow_calls *slow = slow_of(st);
@@ -247,6 +262,7 @@ static void list(FILE *out, const struct sampler_stats *st)
 		fprintf(out, "%s\n", clean);
 		if (call->nwaits)
 			print_waits(out, call);
+		print_stacks(out, call);
 	}
 	if (slow->n > SHOWN)
 		fprintf(out, "\t\tand %u more in the page and in --stats\n", slow->n - SHOWN);
@@ -271,6 +287,19 @@ static json_t *waits_json(const struct slow_call *call)
 	return list;
 }
 
+static json_t *stacks_json(const struct slow_call *call)
+{
+	json_t *list = json_array();
+	char clean[TEXT_CLEAN];
+
+	for (u32 i = 0; i < SLOW_STACKS && call->stack[i].ns; i++) {
+		text_clean(call->stack[i].text ? call->stack[i].text : "", clean);
+		json_array_append_new(
+		        list, json_pack("{s:I, s:s}", "ns", (json_int_t)call->stack[i].ns, "frames", clean));
+	}
+	return list;
+}
+
 static json_t *slow_json(const struct slow_calls *slow)
 {
 	json_t *list = json_array();
@@ -282,9 +311,9 @@ static json_t *slow_json(const struct slow_calls *slow)
 		text_clean(call->comm, thread);
 		text_clean(call->text, text);
 		json_array_append_new(
-		        list, json_pack("{s:I, s:I, s:i, s:i, s:s, s:s, s:o}", "ns", (json_int_t)call->ns, "at_ns",
+		        list, json_pack("{s:I, s:I, s:i, s:i, s:s, s:s, s:o, s:o}", "ns", (json_int_t)call->ns, "at_ns",
 		                      (json_int_t)call->at_ns, "pid", (int)call->tgid, "tid", (int)call->tid, "thread",
-		                      thread, "call", text, "waits", waits_json(call)));
+		                      thread, "call", text, "waits", waits_json(call), "stacks", stacks_json(call)));
 	}
 	return list;
 }

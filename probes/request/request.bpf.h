@@ -61,9 +61,10 @@ struct request_thread {
 	u64 hash;   /* of its wait; 0: not taken */
 	u64 gap;    /* CPU time for which no request has shown yet */
 	u64 queued; /* the same on a run queue */
+	u64 parked; /* hash of the stack with which that request began to wait; 0: it did not */
 	u32 reason, stop;
 	u32 off_reason, shift;
-	u32 ngap, reserved;
+	u32 ngap, parked_stop;
 	struct request_stack of_gap[REQUEST_GAP_STACKS]; /* what it ran meanwhile, by ticks of the clock */
 };
 
@@ -268,6 +269,11 @@ WALK_GLOBAL int request_charge(u64 now)
 	return 0;
 }
 
+static inline void request_clear_gap(struct request_thread *t)
+{
+	t->gap = t->queued = t->parked = t->ngap = 0;
+}
+
 /* What nobody showed up for. */
 static inline void request_drop_gap(struct request_thread *t)
 {
@@ -275,7 +281,7 @@ static inline void request_drop_gap(struct request_thread *t)
 
 	if (counts)
 		counts->loop_ns += t->gap;
-	t->gap = t->queued = t->ngap = 0;
+	request_clear_gap(t);
 }
 
 /* A tick of the clock while no request is known. */
@@ -308,7 +314,11 @@ WALK_GLOBAL u64 request_take_gap(u64 key)
 	live->queue += t->queued;
 	for (u32 i = 0; i < REQUEST_GAP_STACKS && i < t->ngap; i++)
 		request_add(key, t->of_gap[i].hash, t->of_gap[i].ns, t->of_gap[i].reason, t->of_gap[i].stop);
-	t->gap = t->queued = t->ngap = 0;
+	if (t->parked) {
+		live->parked = t->parked;
+		live->parked_stop = t->parked_stop;
+	}
+	request_clear_gap(t);
 	return took;
 }
 
@@ -322,11 +332,12 @@ static inline void request_gives_way(struct request_thread *t, u64 now)
 	t->key = 0;
 }
 
-/* A request is back that gave way. gap: how long it had run before it showed. */
-static inline void request_came_back(u64 key, struct request_live *live, u64 now, u64 gap)
+/* A request is back that may have given way. Before it showed, it had run for the gap, and may wait again since. */
+static inline void request_came_back(u64 key, struct request_live *live, u64 now)
 {
 	u64 away = live->left && now > live->left ? now - live->left : 0, parked = live->parked;
 	u32 stop = live->parked_stop;
+	u64 gap = request_take_gap(key);
 
 	live->left = 0;
 	if (!away)
@@ -338,7 +349,8 @@ static inline void request_came_back(u64 key, struct request_live *live, u64 now
 
 static inline void request_forget(struct request_thread *t, u64 now)
 {
-	t->key = t->off = t->gap = t->queued = t->ngap = 0;
+	t->key = t->off = 0;
+	request_clear_gap(t);
 	t->since = now;
 	t->shift = hit_shift;
 }
@@ -378,7 +390,7 @@ WALK_GLOBAL int request_turn(u64 key, u64 now)
 		return 0;
 	if (t->key) {
 		request_gives_way(t, now);
-		t->gap = t->queued = t->ngap = 0;
+		request_clear_gap(t);
 	}
 	live = request_live_of(key);
 	if (!live) {
@@ -387,7 +399,7 @@ WALK_GLOBAL int request_turn(u64 key, u64 now)
 		return 0;
 	}
 	t->key = key;
-	request_came_back(key, live, now, request_take_gap(key));
+	request_came_back(key, live, now);
 	return 0;
 }
 
@@ -819,10 +831,13 @@ static __attribute__((noinline)) int request_parked(u32 pid, const struct slot *
 	struct request_thread *t = request_thread_of(pid);
 	struct request_live *live = t ? request_live_of(t->key) : NULL;
 
-	if (!live)
-		return 0;
-	live->parked = slot->head.hash;
-	live->parked_stop = event_stop(slot);
+	if (live) {
+		live->parked = slot->head.hash;
+		live->parked_stop = event_stop(slot);
+	} else if (t) {
+		t->parked = slot->head.hash;
+		t->parked_stop = event_stop(slot);
+	}
 	return 0;
 }
 
@@ -834,7 +849,7 @@ int on_request_park_walk(struct pt_regs *ctx)
 	u64 begin = bpf_ktime_get_ns();
 	u32 tgid = tgid_of(task), pid = (u32)task->pid, number;
 	struct request_thread *t = request_thread_of(pid);
-	int instance = ticks == TICKS_TAKEN && t && t->key ? find_target() : 0;
+	int instance = ticks == TICKS_TAKEN && t ? find_target() : 0;
 	struct slot *slot =
 	        st && instance && stack_budget_allows(begin) ? event_begin(st, instance, tgid, 0, &number) : NULL;
 

@@ -20,6 +20,7 @@
 #include "probes/hit/hit_shifts.h"
 #include "probes/object.h"
 #include "probes/sampler.h"
+#include "probes/stack_text.h"
 #include "probes/targets.h"
 #include "probes/uprobe.h"
 #include "probes/wait/wait_reason.h"
@@ -38,7 +39,6 @@
 #define THREADS_MAX 4096
 #define TICK_HZ     199
 #define PLACES_MAX  32
-#define FRAMES_MAX  200 /* of a stack that is written out */
 
 struct looked { /* a process as it was looked at last */
 	u32 process;
@@ -430,25 +430,6 @@ static struct error *start(void *event, bool at_exec)
 	return err;
 }
 
-/* Frames from leaf to root of a node. */
-static char *text_of(const struct profile *p, u32 node)
-{
-	char *text = NULL;
-	size_t size;
-	FILE *out = open_memstream(&text, &size);
-
-	for (u32 n = 0; out && node && n < FRAMES_MAX; n++, node = p->nodes[node].parent) {
-		const struct profile_function *f = &p->functions[p->nodes[node].function];
-
-		fprintf(out, "%s%s", n ? "; " : "", f->name);
-	}
-	if (out && fclose(out)) {
-		free(text);
-		return NULL;
-	}
-	return text;
-}
-
 static void name_phases(struct request *r, struct request_slow *s)
 {
 	const struct targets *t = r->host->targets;
@@ -477,7 +458,7 @@ static void name_stacks(struct request *r)
 		for (u32 k = 0; k < REQUEST_STACKS; k++)
 			if (!s->stack[k] && s->record.stack[k].ns && s->record.stack[k].hash &&
 			        collector_find(r->host->collector, s->record.stack[k].hash, &node))
-				s->stack[k] = text_of(p, node);
+				s->stack[k] = stack_text(p, node);
 	}
 }
 

@@ -71,7 +71,8 @@ static struct error *option(struct run_request *r, int key, const char *argument
 
 static void defaults(struct run_request *r)
 {
-	r->sampler.follow = true; /* workers, also of a reload */
+	r->sampler.follow = true;              /* workers, also of a reload */
+	r->sampler.collect.names.lines = true; /* what was slow is told to the line */
 }
 
 static struct error *check(struct run_request *r, bool recorded)

@@ -6,6 +6,7 @@
 #include "probes/event_command.h"
 #include "probes/loss.h"
 #include "probes/sampler.h"
+#include "probes/stack_text.h"
 #include "request_run.h"
 #include "unwind/clean_text.h"
 #include "unwind/profile/names.h"
@@ -14,7 +15,6 @@
 #define SLOW_SHOWN   10
 #define STACKS_SHOWN 3
 #define PHASE_SHOWN  200 /* a part of the request's time */
-#define FRAMES_SHOWN 8
 
 static const struct request_summary *summary_of(const struct sampler_stats *st)
 {
@@ -94,25 +94,6 @@ static void print_routes(FILE *out, const struct request_table *t)
 		print_row(out, &t->all, "all");
 }
 
-/* The frames nearest to the leaf. */
-static void print_frames(FILE *out, const char *frames)
-{
-	const char *at = frames;
-	char clean[TEXT_CLEAN];
-
-	for (u32 n = 0; *at && n < FRAMES_SHOWN; n++) {
-		const char *end = strstr(at, "; ");
-		int len = end ? (int)(end - at) : (int)strlen(at);
-		char name[512];
-
-		snprintf(name, sizeof(name), "%.*s", len < 500 ? len : 500, at);
-		text_clean(name, clean);
-		fprintf(out, "%s%s", n ? " < " : "", clean);
-		at = end ? end + 2 : at + len;
-	}
-	fputs(*at ? " < ...\n" : "\n", out);
-}
-
 static void reason_of(const struct sampler_stats *st, u32 reason, char text[REASON_LEN])
 {
 	*text = '\0';
@@ -128,7 +109,7 @@ static void print_stacks(FILE *out, const struct sampler_stats *st, const struct
 
 		fprintf(out, "%14s ms  ", milliseconds(at->ns, ms));
 		if (s->stack[s->order[i]]) {
-			print_frames(out, s->stack[s->order[i]]);
+			stack_text_print(out, s->stack[s->order[i]]);
 			continue;
 		}
 		reason_of(st, at->reason, why);

@@ -7,6 +7,7 @@
 
 #include "cleanup.h"
 #include "code/insn.h"
+#include "hotspot_values.h"
 #include "runtimes/hotspot/heap/hotspot_heap_view.h"
 #include "table.h"
 
@@ -190,7 +191,22 @@ static void find_code_exits(const struct looking *k, u64 nmethod, struct runtime
 	}
 }
 
-static struct error *add_interpreted(const struct looking *k, u64 method, u64 constants, struct runtime_callee c)
+#define STATIC 8 /* JVM_ACC_STATIC */
+
+static void set_places(
+        const struct looking *k, u64 method, u64 constants, const char *signature, struct runtime_callee *c)
+{
+	const struct hotspot_layout *l = k->instance->layout;
+	u64 pool, klass;
+	u16 access;
+
+	if (word(k, &pool, constants + l->const_pool.at) && word(k, &klass, pool + l->pool_holder.at) &&
+	        memory_read(k->p->memory, &access, sizeof(access), method + l->method_access.at))
+		hotspot_places(k->instance, k->p->memory, klass, constants, access & STATIC, signature, c);
+}
+
+static struct error *add_interpreted(
+        const struct looking *k, u64 method, u64 constants, const char *signature, struct runtime_callee c)
 {
 	c.entry = constants + k->instance->layout->const_size.at;
 	c.bytes = 1;
@@ -199,6 +215,7 @@ static struct error *add_interpreted(const struct looking *k, u64 method, u64 co
 	c.at[0].where = frame_where(FRAME_SCRIPT, RUNTIME_HOTSPOT, 0, method);
 	c.at[0].detail = hotspot_method(0, 0, hotspot_method_cookie(constants));
 	find_bytecode_exits(k, constants, &c);
+	set_places(k, method, constants, signature, &c);
 	return k->code_to ? k->add(k->ctx, &c) : NULL;
 }
 
@@ -216,7 +233,8 @@ static bool find_entry(const struct looking *k, const struct hotspot_nmethod *nm
 	return *ret >= nm->code && *ret < nm->code_end;
 }
 
-static struct error *add_compiled(const struct looking *k, u64 method, struct runtime_callee c)
+static struct error *add_compiled(
+        const struct looking *k, u64 method, u64 constants, const char *signature, struct runtime_callee c)
 {
 	struct hotspot_nmethod nm;
 	u64 at;
@@ -233,18 +251,20 @@ static struct error *add_compiled(const struct looking *k, u64 method, struct ru
 	c.at[0].detail = hotspot_nmethod(nm.compile_id, 0);
 	c.loose_detail = (u64)HOTSPOT_PC_MASK << 4;
 	find_code_exits(k, nm.at, &c);
+	set_places(k, method, constants, signature, &c);
 	return k->add(k->ctx, &c);
 }
 
-static struct error *add_forms(const struct looking *k, u64 method, u64 constants, struct runtime_callee *c)
+static struct error *add_forms(
+        const struct looking *k, u64 method, u64 constants, const char *signature, struct runtime_callee *c)
 {
 	struct error *err;
 
 	c->nat = 1;
 	c->unseen = "calls that a compiler inlined into the caller are not seen: `yrt java-flame` shows their time";
 	c->changes = method + k->instance->layout->method_code.at;
-	err = add_interpreted(k, method, constants, *c);
-	return err ? err : add_compiled(k, method, *c);
+	err = add_interpreted(k, method, constants, signature, *c);
+	return err ? err : add_compiled(k, method, constants, signature, *c);
 }
 
 static struct error *add_method(const struct looking *k, const struct methods *all, u64 method)
@@ -260,7 +280,7 @@ static struct error *add_method(const struct looking *k, const struct methods *a
 	write_name(&name, same && *same > 1, c.name);
 	snprintf(c.file, sizeof(c.file), "%s", name.file);
 	c.line = name.definition;
-	return add_forms(k, method, constants, &c);
+	return add_forms(k, method, constants, name.signature, &c);
 }
 
 static struct error *count_names(const struct looking *k, struct methods *all)
@@ -486,7 +506,7 @@ static struct error *again(void *data, const struct runtime_process *p, const st
 		return NULL;
 	memcpy(c.name, of->name, sizeof(c.name));
 	memcpy(c.file, of->file, sizeof(c.file));
-	return add_forms(&k, method, constants, &c);
+	return add_forms(&k, method, constants, name.signature, &c);
 }
 
 struct inlining {
@@ -527,4 +547,4 @@ static void inlined(void *data, const struct runtime_process *p, const struct ru
 }
 
 const struct runtime_calls_ops hotspot_calls = {
-        .form = "java:PACKAGE.CLASS.METHOD", .list = list, .again = again, .inlined = inlined};
+        .form = "java:PACKAGE.CLASS.METHOD", .list = list, .again = again, .inlined = inlined, .value = hotspot_value};

@@ -8,6 +8,7 @@ import json
 import re
 import time
 
+import counted
 import java
 import yrt
 
@@ -23,6 +24,7 @@ KINDS = [
     ("counted$Square.locked", "locked"),
     ("counted$Square.<init>", "init"),
 ]
+NAME = 200  # letters of a frame that are there in any case
 COMPILED = ["-Xcomp", "-XX:-Inline", "-XX:CompileCommand=quiet", "-XX:CompileCommand=compileonly,counted*::*"]
 
 
@@ -58,6 +60,36 @@ def test_compiled():
     """Calls of compiled code, after it was compiled, by C1 and by C2."""
     yield from check([*COMPILED, "-XX:TieredStopAtLevel=1"], 2)
     yield from check([*COMPILED, "-XX:-TieredCompilation"], 2)
+
+
+def given(options, word):
+    """Calls with their arguments are those that the program made; in stacks, in the list, and as slow ones."""
+    with counted.Program(*java.words(), *options, "-cp", java.class_path(), "given") as program:
+        program.do(word)
+        for name in ("given$Order.takes", "given.boxes"):
+            result, due = counted.probed(program, f"java:{name}", words=[word], flags=["--arguments"])
+            due = {call: n for call, n in due.items() if call.startswith(name + "(")}
+            seen = {call["call"]: call["hits"] for call in result.expect().stats["probe"]["calls"]}
+            assert seen == due, {call: (seen.get(call), due.get(call)) for call in seen.keys() | due.keys()}
+            leaves = {}
+            for frames, n in result.stacks:
+                leaves[frames[-1][:NAME]] = leaves.get(frames[-1][:NAME], 0) + n
+            assert leaves == {call[:NAME]: n for call, n in due.items()}, leaves
+        result, due = counted.probed(
+            program, "java:given.boxes", words=[word], command="latency", flags=["--over", "1ns"])
+        seen = [call["call"] for call in counted.latencies(result)["longest"]]
+        assert sorted(seen) == sorted(call for call in due if call.startswith("given.boxes(")), seen
+    yield f"{sum(due.values())} calls"
+
+
+def test_arguments_interpreted():
+    """Arguments of each type, in the interpreter's local variables."""
+    yield from given(["-Xint"], "values")
+
+
+def test_arguments_compiled():
+    """The same in registers: those that have none, or one of floating point, are not known."""
+    yield from given([word.replace("counted*", "given*") for word in COMPILED] + ["-XX:TieredStopAtLevel=1"], "compiled")
 
 
 class Compiling(java.Java):

@@ -26,21 +26,38 @@ struct value_shape {
 	u16 narrow_at, narrow; /* if none of these bits is set in that byte, each character may take 4 bytes, and more
 	                          precedes them */
 	u32 plain;             /* not 0: there is no object, so many bytes of the slot are the value */
+	/*
+	 * Or its text is in another object: the reference at behind_at, of so many bytes, shifted to the left, plus
+	 * behind_base, leads there, and length_at (4 bytes) and data_at are offsets in that one. A unit of the text
+	 * takes 1 << behind_unit bytes. What is read is a struct value_text. behind_bytes 0: it is not.
+	 */
+	u64 behind_base;
+	u16 behind_at;
+	u8 behind_bytes, behind_shift, behind_unit;
+};
+
+struct value_text {
+	u32 kind;   /* the object's byte at narrow_at, if that is not 0 */
+	u32 length; /* in bytes; not all may have been read */
+	u8 text[VALUE_BYTES - 8];
 };
 
 #define VALUE_HEAD_MAX  32
 #define VALUE_WIDE_HEAD 24 /* so much may precede wide characters */
 
 enum value_base {
-	VALUE_NOWHERE, /* it is not known where they are */
-	VALUE_FRAME,   /* behind the call's frame (struct runtime_callee's frame_cursor) */
-	VALUE_PLACE,   /* where the call's part of its language's stack begins (struct runtime_place) */
+	VALUE_NOWHERE,   /* it is not known where they are */
+	VALUE_FRAME,     /* behind the call's frame (struct runtime_callee's frame_cursor) */
+	VALUE_PLACE,     /* where the call's part of its language's stack begins (struct runtime_place) */
+	VALUE_POINTER,   /* a register points there */
+	VALUE_REGISTERS, /* slots are registers */
 };
 
 enum value_typing {
 	VALUE_TYPE_OF_OBJECT, /* a word of the object, at type_at */
 	VALUE_TYPE_IN_WORD,   /* the slot's first word, shifted to the right by type_at */
 	VALUE_TYPE_BESIDE,    /* the low byte of the word behind that, without the bits of type_at, and with this: */
+	VALUE_TYPE_DECLARED,  /* argument i has shape[i], whatever its type, and lies in slot[i] */
 };
 #define VALUE_BESIDE 0x100 /* each has a type: 0 is none */
 
@@ -55,7 +72,9 @@ struct value_places {
 	 * 0: all are there.
 	 */
 	u32 given;
-	u64 mask; /* of a slot: the object's address */
+	u64 mask;            /* of a slot: the object's address */
+	u32 pointer;         /* VALUE_POINTER: the register (DWARF number) */
+	u8 slot[VALUES_MAX]; /* VALUE_REGISTERS: 1 + the register's number, 0: in none */
 	struct value_shape shape[VALUE_SHAPES];
 };
 

@@ -76,6 +76,7 @@ struct hotspot_heap_view {
 	/* found when first needed: offsets in objects; 0: not yet */
 	u32 thread_name, string_value, string_coder;
 	bool string_coded;             /* has a coder: 9 and later */
+	bool string_sought;            /* by its class */
 	struct hotspot_class *classes; /* hash table, by klass */
 	u32 nclasses, capacity;
 	struct hotspot_kept_names kept;
@@ -124,6 +125,10 @@ bool hotspot_object_size(
         struct hotspot_heap_view *h, struct memory *m, u64 addr, const u8 *header, u64 *klass, u64 *size);
 /* hotspot_java.c: the reference at addr in the heap, decoded; 0: null or not readable. */
 u64 hotspot_load_oop(const struct hotspot_heap_view *h, struct memory *m, u64 addr);
+/* Where java.lang.String, whose class this is, has its characters: char[] in 8, byte[] with a coder since 9. */
+bool hotspot_find_string(struct hotspot_heap_view *h, struct memory *m, u64 klass);
+/* Characters of 1 byte, or of 2 (wide), in UTF-8. */
+void hotspot_java_text(const u8 *chars, u32 units, bool wide, char *ret, size_t size);
 /* Behind an OopHandle, or a plain field of a VM structure (handle false). */
 u64 hotspot_load_handle(const struct hotspot_heap_view *h, struct memory *m, u64 addr, bool handle);
 /* The class of an object by its first 16 bytes; 0: none. */

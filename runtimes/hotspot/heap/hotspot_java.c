@@ -66,11 +66,8 @@ static u64 class_of(struct hotspot_heap_view *h, struct memory *m, u64 object)
 	               : 0;
 }
 
-/* Where java.lang.String has its characters: char[] in 8, byte[] with a coder since 9. */
-static bool find_string(struct hotspot_heap_view *h, struct memory *m, u64 string)
+bool hotspot_find_string(struct hotspot_heap_view *h, struct memory *m, u64 klass)
 {
-	u64 klass = class_of(h, m, string);
-
 	if (h->string_value)
 		return true;
 	if (!klass || hotspot_super_named(h, m, klass, "java/lang/String") != klass)
@@ -110,7 +107,7 @@ static u32 unit_at(const u8 *chars, u32 i, bool wide)
 	return wide ? chars[2 * i] | (u32)chars[2 * i + 1] << 8 : chars[i];
 }
 
-static void put_text(const u8 *chars, u32 units, bool wide, char *ret, size_t size)
+void hotspot_java_text(const u8 *chars, u32 units, bool wide, char *ret, size_t size)
 {
 	size_t n = 0;
 
@@ -135,7 +132,7 @@ static bool read_string(struct hotspot_heap_view *h, struct memory *m, u64 strin
 	u32 bytes;
 	u64 value;
 
-	if (!find_string(h, m, string))
+	if (!h->string_value && !hotspot_find_string(h, m, class_of(h, m, string)))
 		return false;
 	value = hotspot_load_oop(h, m, string + h->string_value);
 	if (!value || value & 7 || !memory_read(m, header, sizeof(header), value))
@@ -150,7 +147,7 @@ static bool read_string(struct hotspot_heap_view *h, struct memory *m, u64 strin
 	bytes <<= c->log2_element;
 	if (coder > 1 || !memory_read(m, chars, bytes, value + c->size))
 		return false;
-	put_text(chars, coder ? bytes / 2 : bytes, coder, ret, size);
+	hotspot_java_text(chars, coder ? bytes / 2 : bytes, coder, ret, size);
 	return true;
 }
 

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hotspot_values.h"
+
+#include <string.h>
+
+#include "argument_text.h"
+#include "hotspot_parameters.h"
+#include "runtimes/hotspot/heap/hotspot_heap_view.h"
+#include "runtimes/hotspot/names/hotspot_text.h"
+
+#define LOCALS 14 /* r14, in DWARF's numbers as all here */
+#define MARK   8
+#define STRING 'T'
+#define OBJECT 'L'
+#define TEXT   sizeof(((struct value_text *)0)->text)
+
+/* Letters are those of descriptors, of boxes in lower case. */
+static const struct declared {
+	const char *name;
+	u8 type, bytes;
+	bool boxed;
+} declared[] = {
+        {"boolean", 'Z', 4, false},
+        {"byte", 'B', 4, false},
+        {"char", 'C', 4, false},
+        {"short", 'S', 4, false},
+        {"int", 'I', 4, false},
+        {"long", 'J', 8, false},
+        {"float", 'F', 4, false},
+        {"double", 'D', 8, false},
+        {"java.lang.Boolean", 'z', 1, true},
+        {"java.lang.Byte", 'b', 1, true},
+        {"java.lang.Character", 'c', 2, true},
+        {"java.lang.Short", 's', 2, true},
+        {"java.lang.Integer", 'i', 4, true},
+        {"java.lang.Long", 'j', 8, true},
+        {"java.lang.Float", 'f', 4, true},
+        {"java.lang.Double", 'd', 8, true},
+        {"java.lang.String", STRING, 0, false},
+        {"", OBJECT, 0, false},
+};
+
+static const struct declared *declared_as(const char *name, size_t len)
+{
+	const struct declared *d = declared;
+
+	while (*d->name && (strlen(d->name) != len || memcmp(d->name, name, len) != 0))
+		d++;
+	return d;
+}
+
+static u32 boxed_at(const struct hotspot_heap_view *h, u32 bytes)
+{
+	return (hotspot_length_at(h) + bytes - 1) / bytes * bytes;
+}
+
+static void find_string(struct hotspot_heap_view *h, struct memory *mem, u64 klass)
+{
+	if (h->string_value || h->string_sought)
+		return;
+	h->string_sought = true;
+	klass = hotspot_super_named(h, mem, klass, "java/lang/Object");
+	hotspot_find_string(h, mem, hotspot_loaded_with(h, mem, klass, "java/lang/String"));
+}
+
+/* Elements follow an array's length at once, but where classes take 8 bytes, which differs by version. */
+static bool set_string(const struct hotspot_heap_view *h, struct value_shape *s)
+{
+	if (!h->string_value || !h->narrow_klass || h->oops == OOP_COLOURED)
+		return false;
+	s->behind_at = (u16)h->string_value;
+	s->behind_bytes = h->oops == OOP_NARROW ? 4 : 8;
+	s->behind_base = h->oops == OOP_NARROW ? h->oop_base : 0;
+	s->behind_shift = h->oops == OOP_NARROW ? (u8)h->oop_shift : 0;
+	s->behind_unit = !h->string_coded;
+	s->narrow_at = h->string_coded ? (u16)h->string_coder : 0;
+	s->length_at = (u16)hotspot_length_at(h);
+	s->data_at = s->length_at + 4;
+	return true;
+}
+
+static void set_shape(const struct hotspot_heap_view *h, const struct declared *d, struct value_shape *s)
+{
+	*s = (struct value_shape){.type = d->type};
+	if (d->type == STRING && set_string(h, s))
+		return;
+	if (d->bytes && !d->boxed) {
+		s->plain = d->bytes;
+		return;
+	}
+	s->from = h->mark_klass_shift ? 0 : MARK;
+	s->to = d->boxed ? (u16)(boxed_at(h, d->bytes) + d->bytes) : (u16)hotspot_length_at(h);
+}
+
+/* Where the next argument is. locals, registers: how many the ones before have taken. */
+static u8 place_of(const struct declared *d, bool compiled, u32 *locals, u32 *registers)
+{
+	static const u8 integers[] = {4, 1, 2, 8, 9, 5};
+	bool wide = d->type == 'J' || d->type == 'D';
+	u8 ret = (u8)(*locals + wide);
+
+	*locals += 1 + wide;
+	if (!compiled)
+		return ret;
+	if (d->type == 'F' || d->type == 'D' || *registers == sizeof(integers))
+		return 0;
+	return 1 + integers[(*registers)++];
+}
+
+void hotspot_places(struct hotspot_instance *instance, struct memory *mem, u64 klass, u64 constants, bool is_static,
+        const char *signature, struct runtime_callee *c)
+{
+	struct hotspot_heap_view *h = instance->heap;
+	const char *at = signature + (*signature == '(');
+	u32 n = 0, locals = 0, registers = 0;
+	struct value_places *v = &c->values;
+	struct hotspot_parameters parameters;
+	char name[NAME_MAX_BYTES];
+
+	if (!h || !hotspot_heap_ready(h, mem) || *signature != '(' || !strchr(signature, ')'))
+		return;
+	*v = (struct value_places){.base = c->executed ? VALUE_REGISTERS : VALUE_POINTER,
+	        .pointer = LOCALS,
+	        .step = -8,
+	        .typing = VALUE_TYPE_DECLARED,
+	        .mask = UINT64_MAX};
+	if (!is_static) {
+		set_shape(h, declared_as("", 0), &v->shape[0]);
+		v->slot[n++] = place_of(declared_as("", 0), c->executed, &locals, &registers);
+		runtime_add_argument(c, "this");
+	}
+	find_string(h, mem, klass);
+	hotspot_parameters_read(instance->layout, mem, constants, &parameters);
+	while (*at && *at != ')' && n < VALUES_MAX) {
+		size_t len = strcspn(at, ",)");
+		const struct declared *d = declared_as(at, len);
+
+		set_shape(h, d, &v->shape[n]);
+		hotspot_parameter_name(instance, mem, &parameters, locals, n - !is_static, name, sizeof(name));
+		runtime_add_argument(c, name);
+		v->slot[n++] = place_of(d, c->executed, &locals, &registers);
+		at += len;
+		at += strspn(at, ", ");
+	}
+	v->n = n;
+	c->takes_more = *at != ')';
+}
+
+static void write_class(struct hotspot_heap_view *h, struct memory *mem, const struct runtime_value *v, FILE *out)
+{
+	char symbol[NAME_MAX_BYTES], name[NAME_MAX_BYTES];
+	u64 klass, at;
+
+	if (v->size < hotspot_length_at(h)) {
+		putc('?', out);
+		return;
+	}
+	klass = hotspot_header_class(h, v->bytes);
+	if (!hotspot_class_of(h, mem, klass) || !memory_read(mem, &at, sizeof(at), klass + h->l->klass_name.at) ||
+	        !hotspot_symbol(h, mem, at, symbol, sizeof(symbol))) {
+		putc('?', out);
+		return;
+	}
+	hotspot_text_class((const u8 *)symbol, strlen(symbol), name, sizeof(name));
+	fprintf(out, "<%s>", strrchr(name, '.') ? strrchr(name, '.') + 1 : name);
+}
+
+static void write_string(const struct hotspot_heap_view *h, const struct runtime_value *v, FILE *out)
+{
+	char text[TEXT * 3 + 5];
+	struct value_text t;
+	bool wide;
+	u32 bytes;
+
+	if (v->size < sizeof(t) - TEXT || v->size > sizeof(t)) {
+		fputs("<String>", out);
+		return;
+	}
+	memcpy(&t, v->bytes, v->size);
+	bytes = v->size - (u32)(sizeof(t) - TEXT);
+	wide = !h->string_coded || t.kind;
+	hotspot_java_text(t.text, wide ? bytes / 2 : bytes, wide, text, sizeof(text));
+	argument_quoted(text, strlen(text), t.length > bytes, out);
+}
+
+static void write_float(u32 word, FILE *out)
+{
+	char text[32];
+	float f;
+
+	memcpy(&f, &word, sizeof(f));
+	snprintf(text, sizeof(text), "%.7g", (double)f);
+	fprintf(out, "%s%s", text, strpbrk(text, ".en") ? "" : ".0");
+}
+
+static void write_number(u8 type, u64 word, FILE *out)
+{
+	switch (type) {
+	case 'Z':
+		fputs(word & 0xff ? "true" : "false", out);
+		break;
+	case 'B':
+		fprintf(out, "%d", (s8)word);
+		break;
+	case 'S':
+		fprintf(out, "%d", (s16)word);
+		break;
+	case 'C':
+		fprintf(out, (u16)word < ' ' || (u16)word > '~' ? "'\\u%04x'" : "'%c'", (u16)word);
+		break;
+	case 'I':
+		fprintf(out, "%d", (s32)word);
+		break;
+	case 'J':
+		fprintf(out, "%ld", (long)word);
+		break;
+	case 'F':
+		write_float((u32)word, out);
+		break;
+	default:
+		argument_number(word, ".0", out);
+	}
+}
+
+void hotspot_value(void *data, const struct runtime_process *p, const struct runtime_value *v, FILE *out)
+{
+	struct hotspot_instance *instance = data;
+	struct hotspot_heap_view *h = instance->heap;
+	const struct declared *d = declared;
+	u64 word = v->word;
+
+	while (d->type != OBJECT && d->type != v->type)
+		d++;
+	if (!h || d->type != v->type) {
+		putc('?', out);
+	} else if (d->bytes && !d->boxed) {
+		write_number(d->type, word, out);
+	} else if (!word) {
+		fputs("null", out);
+	} else if (d->type == STRING) {
+		write_string(h, v, out);
+	} else if (!d->boxed || v->size < boxed_at(h, d->bytes) + d->bytes) {
+		write_class(h, p->memory, v, out);
+	} else {
+		word = 0;
+		memcpy(&word, v->bytes + boxed_at(h, d->bytes), d->bytes);
+		write_number(d->type - 'a' + 'A', word, out);
+	}
+}
