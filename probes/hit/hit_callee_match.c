@@ -15,6 +15,7 @@ enum how { EXACTLY, BY_PATTERN, BY_END };
 struct matching {
 	const char *name;
 	enum how how;
+	bool in_files; /* names are FILE:FUNCTION */
 	struct callee_match *ret;
 };
 
@@ -47,13 +48,25 @@ struct error *callee_each(const struct process *p, const char *view, const char 
 }
 
 /* Does it end in the whole of a name, or of several with what is between them? */
-static bool ends_so(const char *full, const char *name)
+static bool ends_so(const char *full, size_t nfull, const char *name, size_t n)
 {
-	size_t nfull = strlen(full), n = strlen(name);
-
-	if (n >= nfull || strcmp(full + nfull - n, name) != 0)
+	if (n >= nfull || memcmp(full + nfull - n, name, n) != 0)
 		return false;
 	return !isalnum((unsigned char)full[nfull - n - 1]) && full[nfull - n - 1] != '_';
+}
+
+static bool is_end(const char *full, size_t nfull, const char *name, size_t n)
+{
+	return (n == nfull && !memcmp(full, name, n)) || ends_so(full, nfull, name, n);
+}
+
+/* "app.lua:handle" is "/srv/app.lua:M.handle". */
+static bool both_end_so(const char *full, const char *name)
+{
+	const char *file_end = strchr(full, ':'), *end = strchr(name, ':');
+
+	return file_end && end && is_end(full, (size_t)(file_end - full), name, (size_t)(end - name)) &&
+	       is_end(file_end + 1, strlen(file_end + 1), end + 1, strlen(end + 1));
 }
 
 static bool matches(const struct matching *m, const char *full)
@@ -64,7 +77,8 @@ static bool matches(const struct matching *m, const char *full)
 	case BY_PATTERN:
 		return hit_name_fits(m->name, full);
 	default:
-		return ends_so(full, m->name);
+		return ends_so(full, strlen(full), m->name, strlen(m->name)) ||
+		       (m->in_files && both_end_so(full, m->name));
 	}
 }
 
@@ -134,7 +148,8 @@ static struct error *check_count(const struct callee_match *m, const char *text)
 struct error *callee_match(
         const struct process *p, const char *view, const char *text, const char *name, struct callee_match *ret)
 {
-	struct matching m = {.name = name, .ret = ret};
+	const char *form = callee_form(view);
+	struct matching m = {.name = name, .in_files = form && strstr(form, "FILE:"), .ret = ret};
 	struct error *err;
 
 	*ret = (struct callee_match){0};

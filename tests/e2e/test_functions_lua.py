@@ -62,13 +62,15 @@ def test_puc_latency():
 
 
 def test_puc_names():
-    """By the line of the definition; a near name."""
+    """By the line of the definition; by the ends of the file's and the function's name; a near name."""
     program = PUC[-1]
     with lua(program, ROUNDS) as at:
         line = next(i for i, text in enumerate(open(SCRIPT), 1)
                     if "function recursive" in text)
         result, counts = probed(at, f"lua:counted_calls.lua:{line}")
         assert result.expect().samples == counts["recursive"], result.stderr
+        result, after = probed(at, "lua:counted_calls.lua:place")
+        assert result.expect().samples == after["method"] - counts["method"] > 0, result.stderr
         result = yrt.run("probe", "-e", "lua:counted_calls.lua:recursiv", "-p", at.pid, "-d", 1)
         yrt.clear(result, yrt.USAGE, "no function", "near: .*counted_calls.lua:recursive")
 
@@ -164,6 +166,8 @@ def test_luajit_names():
                     if "function recursive" in text)
         result, counts = probed(program, f"lua:counted_calls.lua:{line}")
         assert result.expect().samples == counts["recursive"], result.stderr
+        result, after = probed(at, "lua:counted_calls.lua:place")
+        assert result.expect().samples == after["method"] - counts["method"] > 0, result.stderr
         result = yrt.run("probe", "-e", "lua:counted_calls.lua:recursiv", "-p", program.pid, "-d", 1)
         yrt.clear(result, yrt.USAGE, "no function", "near: .*counted_calls.lua:recursive")
 

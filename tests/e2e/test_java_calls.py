@@ -89,7 +89,8 @@ def test_arguments_interpreted():
 
 def test_arguments_compiled():
     """The same in registers: those that have none, or one of floating point, are not known."""
-    yield from given([word.replace("counted*", "given*") for word in COMPILED] + ["-XX:TieredStopAtLevel=1"], "compiled")
+    compiled = [word.replace("counted*", "given*") for word in COMPILED]
+    yield from given([*compiled, "-XX:TieredStopAtLevel=1"], "compiled")
 
 
 class Compiling(java.Java):
