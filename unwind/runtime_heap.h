@@ -12,6 +12,7 @@
 #ifndef YRT_RUNTIME_HEAP_H
 #define YRT_RUNTIME_HEAP_H
 
+#include <stdio.h>
 #include <types.h>
 
 #include "error.h"
@@ -62,6 +63,9 @@ enum heap_rank {
 u32 heap_root(struct heap *h, u32 parent, enum heap_rank rank, const char *name);
 /* A root refers to an object. */
 void heap_root_ref(struct heap *h, u32 root, u32 label, u64 addr);
+
+/* In dump(): what roots() gave. top: the name of the outermost root above. Objects may be looked at in each(). */
+void heap_each_root_ref(struct heap *h, void (*each)(void *ctx, const char *top, u32 label, u64 addr), void *ctx);
 
 /* In object(): it refers to the object at addr. 0 is ignored. Weak references are not told. */
 void heap_ref(struct heap *h, u32 label, u64 addr);
@@ -140,6 +144,13 @@ struct runtime_heap_ops {
 	struct error *(*blocks)(void *reader);
 	/* Calls heap_candidate() for the objects that it can list without roots, for --unreachable. May be NULL. */
 	struct error *(*all)(void *reader);
+	/*
+	 * Writes all objects in a format of the language's own tools, in place of the above. contents: also what arrays
+	 * of numbers and characters hold. *moved: objects moved meanwhile, so that what was written is incomplete. May
+	 * be NULL.
+	 */
+	struct error *(*dump)(void *reader, FILE *out, bool contents, bool *moved);
+	const char *dump_format; /* its name, which is an option of <view>-heap, too */
 	/* blocks() counts everything, also what nothing refers to: <view>-heap calls only that, but roots() and
 	 * object() with --live; <view>-refs calls only these. */
 	bool blocks_are_all;

@@ -31,7 +31,9 @@ enum key {
 	KEY_ROOTS,
 	KEY_LIVE,
 	KEY_LARGEST,
-	KEY_UNREACHABLE
+	KEY_UNREACHABLE,
+	KEY_HPROF,
+	KEY_CONTENTS
 };
 
 /* clang-format off */
@@ -61,6 +63,20 @@ static const struct manual_option counting_options[] = {
         COMMON,
         WATCH,
         {KEY_LIVE, "live", NULL, "only what the roots reach: not what waits for a collection", COMPLETE_NOTHING},
+        {0},
+};
+
+/* Of those that write their language's own format, too. */
+static const struct manual_option dumping_options[] = {
+        COMMON,
+        WATCH,
+        {KEY_LIVE, "live", NULL, "only what the roots reach: not what waits for a collection", COMPLETE_NOTHING},
+        {KEY_HPROF, "hprof", "FILE",
+                "write all objects as a heap dump, for Eclipse MAT, VisualVM and other tools, without a stop. Arrays "
+                "of characters and numbers have their lengths only",
+                COMPLETE_FILE},
+        {KEY_CONTENTS, "contents", NULL, "with --hprof: what these arrays hold, too: texts, passwords, buffers",
+                COMPLETE_NOTHING},
         {0},
 };
 
@@ -103,9 +119,9 @@ static const struct manual_example refs_examples[] = {
 struct request {
 	int pid;
 	const char *core, *root;
-	const char *output, *format, *to;
+	const char *output, *format, *to, *hprof;
 	double seconds, memory_mb, largest;
-	bool refs, pause, roots, live, unreachable, quiet, help;
+	bool refs, pause, roots, live, unreachable, contents, quiet, help;
 };
 
 static const struct setting settings[] = {
@@ -114,6 +130,8 @@ static const struct setting settings[] = {
         {'o', SETTING_OF(struct request, output)},
         {'f', SETTING_OF(struct request, format)},
         {KEY_TO, SETTING_OF(struct request, to)},
+        {KEY_HPROF, SETTING_OF(struct request, hprof)},
+        {KEY_CONTENTS, SETTING_OF(struct request, contents), .on = true},
         {KEY_PAUSE, SETTING_OF(struct request, pause), .on = true},
         {KEY_ROOTS, SETTING_OF(struct request, roots), .on = true},
         {KEY_UNREACHABLE, SETTING_OF(struct request, unreachable), .on = true},
@@ -190,6 +208,7 @@ bool objects_manual(const struct view *view, bool refs, const struct manual **re
 	*m = (struct manual){.usage = usage,
 	        .text = text,
 	        .options = refs                  ? refs_options
+	                   : ops->dump           ? dumping_options
 	                   : ops->blocks_are_all ? counting_options
 	                                         : heap_options,
 	        .examples = refs ? refs_examples : heap_examples};
@@ -213,6 +232,10 @@ static struct error *check(const struct request *r)
 		return error_new(ERROR_USAGE, "--watch excludes --largest and --to");
 	if (r->unreachable && (r->to || r->roots))
 		return error_new(ERROR_USAGE, "--unreachable excludes --to and --roots: no root leads there");
+	if (r->hprof && (r->live || r->seconds || r->format || strcmp(r->output, "-")))
+		return error_new(ERROR_USAGE, "--hprof FILE excludes --live, --watch, --format and --output");
+	if (r->contents && !r->hprof)
+		return error_new(ERROR_USAGE, "--contents needs --hprof");
 	if (r->largest && r->to)
 		return error_new(ERROR_USAGE, "--largest excludes --to");
 	if (r->format && !format_find(r->format, NULL))
@@ -477,6 +500,62 @@ static struct error *write_result(
 	return err;
 }
 
+/* --- dumps --- */
+
+#define DUMPS 2 /* until nothing moves meanwhile: more do not help when collections come more often */
+
+static struct error *try_dump(
+        const struct request *r, const struct one_target *t, const struct view *view, bool last, bool *moved)
+{
+	const struct process *p = t->p;
+	struct runtime_process seen = process_view(p);
+	struct pause pause = {0};
+	struct heap *h = NULL;
+	struct output out;
+	bool found = false;
+	struct error *err = output_open(strdup(r->hprof), &out);
+
+	if (err)
+		return err;
+	err = heap_create(p->memory, p->pid, &(struct heap_options){.memory = (u64)r->memory_mb << 20}, &h);
+	if (!err && r->pause)
+		err = pause_begin(p->pid, &pause);
+	for (u32 i = 0; !err && !found && i < p->ninstances; i++) {
+		const struct instance *in = &p->instances[i];
+
+		if (in->data && in->ops->heap && in->ops->heap->dump && view_has(view, in->ops->id))
+			err = heap_dump(h, in->ops->heap, in->data, &seen, out.file, r->contents, &found, moved);
+	}
+	pause_end(&pause);
+	if (!err && !found)
+		err = one_target_lacks(t, view);
+	err = output_error(&out, err);
+	if (!err && (last || !*moved) && !r->quiet) {
+		fprintf(stderr, "yrt: %lu bytes in %s; %lu torn\n", (u64)ftello(out.file), r->hprof, h->counts.torn);
+		heap_each_note(h, note, NULL);
+	}
+	if (err)
+		error_free(output_close(&out, false));
+	else
+		err = output_close(&out, true);
+	heap_destroy(h);
+	return err;
+}
+
+static struct error *write_dump(const struct request *r, const struct one_target *t, const struct view *view)
+{
+	struct error *err = NULL;
+	bool moved = true;
+
+	if (r->pause && !r->quiet)
+		say_note("%s (pid %d) is stopped while it is read", t->p->comm, t->p->pid);
+	for (u32 i = 0; !err && moved && i < DUMPS; i++) {
+		moved = false;
+		err = try_dump(r, t, view, i + 1 == DUMPS, &moved);
+	}
+	return err;
+}
+
 int objects_main(const struct command_line *self, int argc, char **argv)
 {
 	const struct view *view = view_of_command(self->name);
@@ -494,9 +573,11 @@ int objects_main(const struct command_line *self, int argc, char **argv)
 	t = (struct one_target){.pid = r.pid, .core = r.core, .root = r.root, .quiet = r.quiet};
 	if (!err)
 		err = one_target_open(&t);
-	if (!err)
+	if (!err && r.hprof)
+		err = write_dump(&r, &t, view);
+	if (!err && !r.hprof)
 		err = take(&r, &t, view, &res);
-	if (!err)
+	if (!err && !r.hprof)
 		err = write_result(&res, self, &t, &r);
 	heap_destroy(res.before);
 	heap_destroy(res.after);

@@ -15,6 +15,7 @@
 #include "runtimes/hotspot/heap/hotspot_spaces.h"
 #include "runtimes/hotspot/layout/hotspot_flags.h"
 #include "runtimes/hotspot/names/hotspot_text.h"
+#include "runtimes/hotspot/refs/hotspot_hprof.h"
 #include "runtimes/hotspot/refs/hotspot_refs.h"
 #include "table.h"
 
@@ -49,7 +50,9 @@ struct histogram {
 	u32 nkinds;
 	struct table at; /* from key_of() to a kind's number */
 	enum hotspot_space_kind space;
-	bool listing; /* objects are told one by one, in place of being counted */
+	/* objects are told one by one, in place of being counted; NULL: they are counted */
+	bool (*each)(struct histogram *g, u64 object, u64 klass, u64 size);
+	struct hotspot_hprof *dump;
 	u64 torn, torn_bytes, other;
 	struct hotspot_refs *refs; /* once roots() was called */
 	u32 collections;           /* before */
@@ -85,10 +88,8 @@ static bool count(void *ctx, u64 object, u64 klass, u64 size)
 	const u64 *known = table_get(&g->at, key_of(klass, g->space));
 	struct kind *k = known ? &g->kinds[*known] : NULL;
 
-	if (g->listing) {
-		heap_candidate(g->h, object, 0);
-		return true;
-	}
+	if (g->each)
+		return g->each(g, object, klass, size);
 	if (!k && g->nkinds < KINDS_MAX)
 		k = new_kind(g, klass);
 	if (!k)
@@ -364,9 +365,23 @@ static struct error *roots(void *reader)
 	return err ? err : hotspot_refs_roots(g->refs);
 }
 
+static bool has_moved(struct histogram *g)
+{
+	struct memory *now = heap_memory_now(g->h);
+
+	return g->collecting || hotspot_collecting(g->view, now) || g->collections != hotspot_collections(g->view, now);
+}
+
 static enum heap_seen object(void *reader, u64 addr, u32 label, struct heap_object *ret)
 {
 	return hotspot_refs_object(((struct histogram *)reader)->refs, addr, label, ret);
+}
+
+static bool is_candidate(struct histogram *g, u64 object, u64 klass, u64 size)
+{
+	(void)klass, (void)size;
+	heap_candidate(g->h, object, 0);
+	return true;
 }
 
 static struct error *all(void *reader)
@@ -374,19 +389,42 @@ static struct error *all(void *reader)
 	struct histogram *g = reader;
 	struct error *err;
 
-	g->listing = true;
+	g->each = is_candidate;
 	err = read_spaces(g);
-	g->listing = false;
+	g->each = NULL;
 	if (g->torn)
 		heap_note(g->h, "spaces that could not be parsed to their ends: what lies there is missing");
 	return err;
+}
+
+static bool write_object(struct histogram *g, u64 object, u64 klass, u64 size)
+{
+	return hotspot_hprof_object(g->dump, object, klass, size);
+}
+
+static struct error *dump(void *reader, FILE *out, bool contents, bool *moved)
+{
+	struct histogram *g = reader;
+	struct error *err = roots(g), *end;
+
+	if (!err)
+		err = hotspot_hprof_begin(g->refs, out, contents, &g->dump);
+	g->each = write_object;
+	if (!err)
+		err = read_spaces(g);
+	g->each = NULL;
+	end = g->dump ? hotspot_hprof_end(TAKE(g->dump)) : NULL;
+	*moved = has_moved(g);
+	if (g->torn)
+		heap_note(g->h, "spaces that could not be parsed to their ends: what lies there is missing");
+	return err ? err : end;
 }
 
 static void close_histogram(void *reader)
 {
 	struct histogram *g = reader;
 
-	if (g->refs && (g->collecting || g->collections != hotspot_collections(g->view, heap_memory_now(g->h))))
+	if (g->refs && has_moved(g))
 		heap_note(g->h, MOVED);
 	hotspot_refs_destroy(g->refs);
 
@@ -439,5 +477,7 @@ const struct runtime_heap_ops hotspot_heap_ops = {
         .object = object,
         .blocks = blocks,
         .all = all,
+        .dump = dump,
+        .dump_format = "hprof",
         .blocks_are_all = true,
 };

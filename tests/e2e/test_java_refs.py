@@ -117,6 +117,25 @@ def dump(pid, folder):
     return hprof.Hprof(path)
 
 
+def check_dump(pid, folder, theirs):
+    """--hprof beside what the JVM itself wrote: each of the program's objects, with its class and references."""
+    path, full = os.path.join(folder, "own.hprof"), os.path.join(folder, "full.hprof")
+    run("java-heap", "-p", pid, "--hprof", path)
+    run("java-heap", "-p", pid, "--hprof", full, "--contents")
+    ours = hprof.Hprof(path)
+    own = {o for o, kind in theirs.kind.items() if kind > 0 and theirs.classes[kind].name.startswith("keeps")}
+    assert len(own) > 5 * N, len(own)
+    for o in own:
+        assert ours.classes[ours.kind[o]].name == theirs.classes[theirs.kind[o]].name, (o, ours.kind[o])
+        assert sorted(ours.refs[o]) == sorted(theirs.refs[o]), (ours.refs[o], theirs.refs[o])
+    static = [{h.kind[r] for c in h.classes.values() if c.name == "keeps" for r in c.statics if r}
+              for h in (ours, theirs)]
+    assert static[1] and static[0] >= static[1], static
+    assert {o for o, kinds in theirs.roots.items() if 0x08 in kinds} & set(ours.roots), "no thread is a root"
+    with open(full, "rb") as f:
+        assert b"idle-" in f.read() and b"idle-" not in ours.data
+
+
 def test_retained():
     """What an object alone keeps alive, against a search of another kind in a dump that the JVM itself wrote."""
     for mode in READ:
@@ -125,6 +144,7 @@ def test_retained():
                     run("java-refs", "-p", jvm.pid, "--largest", 1 << 20).stdout.splitlines()[1:]]
             sizes = {name: size // n for name, (n, size) in java_heap.jmap(jvm.pid).items()}
             theirs = dump(jvm.pid, d)
+            check_dump(jvm.pid, d, theirs)
             kept = hprof.retained(theirs.refs, theirs.lasting(), lambda obj: theirs.size(obj, sizes))
             ours = [(int(at, 16), int(n), way) for _, n, at, way in rows
                     if re.match(r"keeps > \.(cache|chain|soft): ", way)]

@@ -210,6 +210,20 @@ void heap_root_ref(struct heap *h, u32 root, u32 label, u64 addr)
 		r->refs[r->nrefs++] = (struct root_ref){.node = root, .label = label, .addr = addr};
 }
 
+void heap_each_root_ref(struct heap *h, void (*each)(void *ctx, const char *top, u32 label, u64 addr), void *ctx)
+{
+	struct heap_reading *r = reading(h);
+
+	for (u32 i = 0; i < r->nrefs; i++) {
+		u32 node = r->root_nodes[r->refs[i].node];
+
+		while (h->nodes.parents[node])
+			node = h->nodes.parents[node];
+		each(ctx, heap_label_text(h, heap_kind(h, node)->label), r->refs[i].label, r->refs[i].addr);
+		r->nfound = 0;
+	}
+}
+
 void heap_ref(struct heap *h, u32 label, u64 addr)
 {
 	struct heap_reading *r = reading(h);

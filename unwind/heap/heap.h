@@ -73,6 +73,9 @@ void heap_destroy(struct heap *h); /* NULL is fine */
 /* Reads one instance of a runtime. *found: it has a heap. Calls for several add to one heap. */
 struct error *heap_read(struct heap *h, const struct runtime_heap_ops *ops, void *instance,
         const struct runtime_process *p, bool *found);
+/* Writes one instance's heap in its language's format; see runtime_heap_ops.dump. */
+struct error *heap_dump(struct heap *h, const struct runtime_heap_ops *ops, void *instance,
+        const struct runtime_process *p, FILE *out, bool contents, bool *found, bool *moved);
 /* Gives back what only reading takes: nothing may be read any more. */
 void heap_end(struct heap *h);
 /* The same, and computes what dominates each node. */

@@ -23,6 +23,7 @@ struct walk_of {
 	struct heap_reading *r;
 	const struct runtime_heap_ops *ops;
 	void *reader;
+	struct runtime_process process; /* its memory is the cache */
 };
 
 struct place {
@@ -293,20 +294,43 @@ static struct error *walk(const struct walk_of *w)
 	return err ? err : TAKE(w->r->err);
 }
 
+/* The reader may refer to w->process. */
+static struct error *open_reader(struct walk_of *w, void *instance, const struct runtime_process *p, bool *found)
+{
+	struct error *err;
+
+	w->process = *p;
+	w->process.memory = heap_cache_memory(w->h->cache);
+	err = w->ops->open(instance, &w->process, w->h, &w->reader);
+	*found = !err && w->reader;
+	return err;
+}
+
 struct error *heap_read(struct heap *h, const struct runtime_heap_ops *ops, void *instance,
         const struct runtime_process *p, bool *found)
 {
-	struct runtime_process cached = *p;
 	struct walk_of w = {.h = h, .r = h->private, .ops = ops};
-	struct error *err;
+	struct error *err = open_reader(&w, instance, p, found);
 
-	cached.memory = heap_cache_memory(h->cache);
-	err = ops->open(instance, &cached, h, &w.reader);
-	*found = !err && w.reader;
 	if (!*found)
 		return err;
 	err = walk(&w);
 	*found = !err;
 	ops->close(w.reader);
 	return err;
+}
+
+struct error *heap_dump(struct heap *h, const struct runtime_heap_ops *ops, void *instance,
+        const struct runtime_process *p, FILE *out, bool contents, bool *found, bool *moved)
+{
+	struct walk_of w = {.h = h, .r = h->private, .ops = ops};
+	struct error *err = open_reader(&w, instance, p, found);
+
+	if (!*found)
+		return err;
+	heap_cache_ahead(h->cache, true);
+	err = ops->dump(w.reader, out, contents, moved);
+	*found = !err;
+	ops->close(w.reader);
+	return err ? err : TAKE(w.r->err);
 }

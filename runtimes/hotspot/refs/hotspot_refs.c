@@ -21,7 +21,7 @@ u64 hotspot_refs_word(struct hotspot_refs *r, u64 addr)
 
 /* --- what an object refers to --- */
 
-static u64 decode(const struct hotspot_heap_view *v, const u8 *bytes)
+u64 hotspot_refs_decode(const struct hotspot_heap_view *v, const u8 *bytes)
 {
 	u64 word;
 	u32 low;
@@ -48,7 +48,8 @@ static bool give_words(struct hotspot_refs *r, u64 addr, const struct refs_words
 	for (u32 i = 0; bytes && i < words->n; i++) {
 		u32 label = words->items[i].label;
 
-		heap_ref(r->h, label == HEAP_ENTRY ? entry : label, decode(r->view, bytes + words->items[i].at));
+		heap_ref(r->h, label == HEAP_ENTRY ? entry : label,
+		        hotspot_refs_decode(r->view, bytes + words->items[i].at));
 	}
 	return !end || bytes;
 }
@@ -67,8 +68,8 @@ static bool give_statics(struct hotspot_refs *r, u64 addr, struct refs_class *c)
 			continue;
 		snprintf(text, sizeof(text), "%s%s", heap_type_name(r->h, c->type),
 		        heap_label_text(r->h, words->items[i].label));
-		error_free(
-		        table_put(&r->thread_locals, hotspot_refs_key(decode(r->view, bytes)), heap_label(r->h, text)));
+		error_free(table_put(&r->thread_locals, hotspot_refs_key(hotspot_refs_decode(r->view, bytes)),
+		        heap_label(r->h, text)));
 	}
 	return give_words(r, addr, words, HEAP_ENTRY);
 }
@@ -77,7 +78,8 @@ static bool give_statics(struct hotspot_refs *r, u64 addr, struct refs_class *c)
 static u32 entry_label(struct hotspot_refs *r, const struct refs_class *c, u64 addr)
 {
 	const u8 *bytes = c->referent ? heap_bytes(r->h, addr + c->referent, reference_size(r)) : NULL;
-	const u64 *label = bytes ? table_get(&r->thread_locals, hotspot_refs_key(decode(r->view, bytes))) : NULL;
+	const u64 *label =
+	        bytes ? table_get(&r->thread_locals, hotspot_refs_key(hotspot_refs_decode(r->view, bytes))) : NULL;
 
 	return label ? (u32)*label : HEAP_ENTRY;
 }
@@ -93,7 +95,7 @@ static bool give_items(struct hotspot_refs *r, const struct refs_class *c, u64 a
 		if (!bytes)
 			return false;
 		for (u32 i = 0; i < n; i += step)
-			heap_ref(r->h, c->item, decode(r->view, bytes + i));
+			heap_ref(r->h, c->item, hotspot_refs_decode(r->view, bytes + i));
 	}
 	return true;
 }
@@ -221,8 +223,8 @@ static void scan_word(struct hotspot_refs *r, const u8 *bytes, void (*each)(void
 		return;
 	}
 	for (u32 i = 0; r->view->oops == OOP_NARROW && i < 8; i += 4)
-		if (is_place(r, decode(r->view, bytes + i)))
-			each(ctx, decode(r->view, bytes + i));
+		if (is_place(r, hotspot_refs_decode(r->view, bytes + i)))
+			each(ctx, hotspot_refs_decode(r->view, bytes + i));
 }
 
 void hotspot_refs_scan(struct hotspot_refs *r, u64 addr, u64 size, void (*each)(void *ctx, u64 object), void *ctx)

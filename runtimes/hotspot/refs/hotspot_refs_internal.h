@@ -89,6 +89,8 @@ u64 hotspot_refs_constants(struct hotspot_refs *r, const struct refs_class *c);
 /* Calls each for the words from addr that may refer to objects, as full and as compressed references. */
 void hotspot_refs_scan(struct hotspot_refs *r, u64 addr, u64 size, void (*each)(void *ctx, u64 object), void *ctx);
 
+/* The reference that these bytes of an object are. */
+u64 hotspot_refs_decode(const struct hotspot_heap_view *v, const u8 *bytes);
 u64 hotspot_refs_word(struct hotspot_refs *r, u64 addr); /* 0: unreadable, too */
 
 static inline u64 hotspot_refs_key(u64 addr)
