@@ -149,6 +149,7 @@ static const struct runtime_heap_ops heap = {
         .open = heap_open,
         .close = lua_heap_close,
         .roots = lua_heap_roots,
+        .blocks = lua_heap_own,
         .all = lua_heap_all,
         .object = lua_heap_object,
 };

@@ -8,6 +8,7 @@
 #include "lua_names.h"
 #include "lua_states.h"
 
+#define STRINGS_MAX     (1u << 30)
 #define STATE           2048 /* bytes of a global_State that are looked at */
 #define TYPES_OF_VALUES 9
 #define METAMETHODS     (25 + TYPES_OF_VALUES)
@@ -347,6 +348,26 @@ struct error *lua_heap_roots(void *reader)
 		threads = heap_root(r->h, parent, HEAP_STACKS, "threads");
 		heap_root_ref(r->h, threads, heap_label(r->h, "main thread"), s->thread);
 		add_state_roots(r, s, parent);
+	}
+	return NULL;
+}
+
+/* The table of all short strings (stringtable): first in global_State in 5.1, later right before the registry. */
+struct error *lua_heap_own(void *reader)
+{
+	struct lua_heap *r = reader;
+
+	for (u32 i = 0; i < r->nstates; i++) {
+		const struct lua_heap_state *s = &r->states[i];
+		u64 at = r->version == 501 ? s->g : s->g + r->layout->g_registry.at - 16;
+		const u8 *bytes = heap_bytes(r->h, at, 16);
+		u32 n = bytes ? lua_u32_at(bytes + 12) : 0, parent;
+
+		if (!n || n & (n - 1) || n > STRINGS_MAX || !lua_word_at(bytes))
+			continue;
+		parent = r->nstates > 1 ? heap_root(r->h, 0, HEAP_LASTING, s->name) : 0;
+		heap_block(r->h, heap_root(r->h, parent, HEAP_RUNTIME, "state"), 0,
+		        heap_type(r->h, LUA_TYPES, "VM: table of strings"), 8ull * n);
 	}
 	return NULL;
 }

@@ -20,6 +20,7 @@ struct error *lua_heap_open(const struct lua_image *image, struct lua_names *nam
         struct heap *h, void **ret);
 void lua_heap_close(void *reader);
 struct error *lua_heap_roots(void *reader);
+struct error *lua_heap_own(void *reader);
 /* The collector's list (rootgc, allgc), in which the registry is. */
 struct error *lua_heap_all(void *reader);
 enum heap_seen lua_heap_object(void *reader, u64 addr, u32 label, struct heap_object *ret);

@@ -12,6 +12,7 @@
 #define SLOTS_MAX   (1u << 20)
 #define CONSTANTS   (1u << 16)
 #define FRAMES_MAX  10000
+#define CALLS_MAX   (1u << 17)
 #define THREAD_SIZE 200 /* sizeof(lua_State), about: 184 to 208 */
 
 /* --- tables --- */
@@ -375,6 +376,22 @@ static bool add_frames(struct lua_heap *r, u64 thread, u64 stack, u64 top)
 	return add_values(r, stack, (u32)((top - stack) / VALUE), heap_label(r->h, "stack"), false);
 }
 
+/*
+ * CallInfos beside lua_State (lstate.h): an array in 5.1, whose size follows base_ci behind that of the stack; from 5.3
+ * on a list, whose length (nci) lies in the first words.
+ */
+static u64 calls_size(const struct lua_heap *r, u64 thread)
+{
+	const struct lua_layout *l = r->layout;
+	u32 at = r->version == 501 ? l->l_base_ci.at + 12 : r->version == 503 ? 10 : 12;
+	const u8 *bytes = r->version == 502 ? NULL : heap_bytes(r->h, thread + at, 4);
+	u32 n = bytes ? lua_u32_at(bytes) : 0;
+
+	if (r->version != 501)
+		n &= UINT16_MAX;
+	return n <= CALLS_MAX ? n * (u64)l->ci_size.at : 0;
+}
+
 static enum heap_seen see_thread(struct lua_heap *r, u64 addr, struct heap_object *ret)
 {
 	const struct lua_layout *l = r->layout;
@@ -392,7 +409,7 @@ static enum heap_seen see_thread(struct lua_heap *r, u64 addr, struct heap_objec
 	}
 	if (top < stack || last < stack || top > last + 64ull * VALUE || last - stack > (u64)VALUE * SLOTS_MAX)
 		return HEAP_TORN;
-	ret->size = THREAD_SIZE + (last - stack) + 5ull * VALUE;
+	ret->size = THREAD_SIZE + (last - stack) + 5ull * VALUE + calls_size(r, addr);
 	return add_frames(r, addr, stack, top) ? HEAP_OBJECT : HEAP_TORN;
 }
 

@@ -169,6 +169,18 @@ static bool deque(struct python_heap *p, u64 addr, u64 *size)
 	return true;
 }
 
+/* arrayobject (arraymodule.c): items, how many there is room for, and of what they are: a type code and a size. */
+static bool array(struct python_heap *p, u64 addr, u64 *size)
+{
+	u64 words[3], each;
+
+	if (!memory_read(p->r.mem, words, sizeof(words), addr + PYTHON_VAR_HEAD) || !sane_count(words[1]))
+		return false;
+	each = python_heap_word(p, words[2]) >> 32;
+	*size += each <= 8 ? words[1] * each : 0;
+	return true;
+}
+
 /*
  * PyArrayObject_fields of NumPy 1 and 2: data, dimensions, dtype, flags. Of a dtype the number of its type and the size
  * of an element: in NumPy 2 (npy_intp elsize, alignment) behind 64 bits of flags, where NumPy 1 has no number.
@@ -323,6 +335,17 @@ static bool dict(struct python_heap *p, u64 addr, u32 label, u64 *size)
 	as.names = k.n <= NAMED_KEYS || label == p->labels.dict || label == p->labels.globals;
 	as.prefix = label == p->labels.dict ? "." : "";
 	return give_entries(p, &k, values ? values_at(p, values) : 0, &as);
+}
+
+/* struct _odictobject (odictobject.c): behind the dict a table of nodes of four words, one for each entry. */
+static bool ordered_dict(struct python_heap *p, u64 addr, u32 label, u64 *size)
+{
+	u64 words[10]; /* 6: first, last, table, its places */
+
+	if (!memory_read(p->r.mem, words, sizeof(words), addr) || !sane_count(words[2]))
+		return false;
+	*size += 32 * words[2] + (sane_count(words[9]) ? 8 * words[9] : 0);
+	return dict(p, addr, label, size);
 }
 
 /* The attributes of an instance that has no dict yet: in the order of its class's keys. */
@@ -739,12 +762,16 @@ static bool contents(struct python_heap *p, const struct python_type *t, u64 add
 		return tuple(p, t, addr);
 	case PYTHON_DICT:
 		return dict(p, addr, label, size);
+	case PYTHON_ORDERED_DICT:
+		return ordered_dict(p, addr, label, size);
 	case PYTHON_SET:
 		return set(p, addr, size);
 	case PYTHON_TYPE:
 		return type(p, addr, size);
 	case PYTHON_DEQUE:
 		return deque(p, addr, size);
+	case PYTHON_ARRAY:
+		return array(p, addr, size);
 	case PYTHON_NDARRAY:
 		return ndarray(p, addr, size);
 	case PYTHON_FRAME:

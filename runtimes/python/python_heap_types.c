@@ -43,6 +43,7 @@ static const struct {
         {"frozenset", PYTHON_SET},
         {"bytearray", PYTHON_BYTEARRAY},
         {"array.array", PYTHON_ARRAY},
+        {"collections.OrderedDict", PYTHON_ORDERED_DICT},
         {"collections.deque", PYTHON_DEQUE},
         {"numpy.ndarray", PYTHON_NDARRAY},
         {"frame", PYTHON_FRAME},
@@ -213,6 +214,18 @@ static struct error *add_words(struct python_heap *p, struct python_type *t, con
 	return err;
 }
 
+/* A class that Python code has made has a name without a module here: "frame" may be anybody's. */
+static void find_kind(struct python_type *t, u64 flags, const char *name)
+{
+	if ((t->kind != PYTHON_PLAIN && t->kind != PYTHON_DICT) || (flags & PYTHON_HEAP_TYPE && !strchr(name, '.')))
+		return;
+	for (u32 i = 0; i < sizeof(known) / sizeof(*known); i++)
+		if (!strcmp(name, known[i].name) && (t->kind == PYTHON_PLAIN || known[i].kind == PYTHON_ORDERED_DICT)) {
+			t->kind = known[i].kind;
+			return;
+		}
+}
+
 /* From the type up to its last base: the first one whose kind is known decides it. */
 static struct error *add_bases(struct python_heap *p, struct python_type *t, u64 addr)
 {
@@ -235,9 +248,7 @@ static struct error *add_bases(struct python_heap *p, struct python_type *t, u64
 		if (bytes)
 			from = (u32)word_at(bytes, 0);
 		memory_string(p->r.mem, name, sizeof(name), word_at(type, TP_NAME));
-		for (u32 i = 0; t->kind == PYTHON_PLAIN && i < sizeof(known) / sizeof(*known); i++)
-			if (!strcmp(name, known[i].name))
-				t->kind = known[i].kind;
+		find_kind(t, word_at(type, TP_FLAGS), name);
 		if (t->kind == PYTHON_TUPLE && !strcmp(name, "tuple"))
 			t->items = (u32)word_at(type, TP_BASICSIZE);
 		if (from >= PYTHON_HEAD && from <= word_at(type, TP_BASICSIZE))

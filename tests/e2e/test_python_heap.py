@@ -111,14 +111,14 @@ def test_refs():
 
 
 def test_arrays():
-    """NumPy's arrays count their data, as sys.getsizeof() says, and lead to the objects in them."""
+    """Arrays count their data, ordered dicts their nodes, as sys.getsizeof() says; they lead to the objects in them."""
     script = os.path.join(yrt.SOURCE, "fixtures", "python", "arrays.py")
     if PYTHON != "/usr/bin/python3":
         return  # the others have no NumPy
     with yrt.Fixture(PYTHON, script, seconds=None) as f:
         paths = tree(f.pid)
         seen = {p[2][1:].partition(":")[0]: n for p, n in paths.items() if p[:2] == ("__main__", "kept: __main__.Kept")
-                and len(p) == 3 and p[2].endswith(": numpy.ndarray")}
+                and len(p) == 3 and p[2].endswith((": numpy.ndarray", ": array.array", ": collections.OrderedDict"))}
         assert seen == f.start["sizes"]
         texts = paths["__main__", "kept: __main__.Kept", ".objects: numpy.ndarray", "[]: str"]
         assert texts == f.start["texts"]
