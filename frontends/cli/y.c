@@ -387,6 +387,10 @@ static struct error *find_stacks(const struct y_program *p, u32 *ret)
 			*ret = i;
 			n++;
 		}
+	if (n == 1 && p->maps[*ret].part == Y_KERNEL_STACK)
+		return error_hint(error_new(ERROR_USAGE, "-o writes whole stacks, and %s has only the kernel's frames",
+		                          p->maps[*ret].name),
+		        "_stack or _ustack in place of _kstack");
 	if (n == 1)
 		return NULL;
 	return error_hint(error_new(ERROR_USAGE,

@@ -3,6 +3,7 @@
 #ifndef YRT_YLANG_AST_H
 #define YRT_YLANG_AST_H
 
+#include "ir.h"
 #include "source.h"
 #include "target.h"
 #include "token.h"
@@ -10,7 +11,11 @@
 /* Types of C, and those of Y. */
 extern const struct type y_void, y_bool, y_char, y_schar, y_uchar, y_short, y_ushort, y_int, y_uint, y_long, y_ulong,
         y_llong, y_ullong, y_float, y_double;
-extern const struct type y_string_type, y_stack_type;
+extern const struct type y_string_type, y_stack_types[Y_STACK_PARTS];
+static inline bool y_is_stack(const struct type *type)
+{
+	return type >= y_stack_types && type < y_stack_types + Y_STACK_PARTS;
+}
 
 enum y_node_kind {
 	Y_N_NUMBER, /* value, type */

@@ -126,7 +126,7 @@ enum y_op {
 enum y_agg { Y_COUNT, Y_SUM, Y_MIN, Y_MAX, Y_AVG };
 enum y_shape { Y_TABLE, Y_HIST };
 enum y_context { Y_PID, Y_TID, Y_COMM, Y_CPU, Y_NS, Y_WALL, Y_PROG, Y_UID, Y_GID, Y_CGROUP };
-enum y_stack { Y_WHOLE_STACK, Y_LANGUAGE_STACK };
+enum y_stack { Y_WHOLE_STACK, Y_USER_STACK, Y_KERNEL_STACK, Y_STACK_PARTS }; /* of a thread: what it has of frames */
 
 #define Y_GLOBAL_ARRAY (1ul << 32) /* ARRAY_GET, _SET, _ADD: from here on global number imm - this */
 #define Y_RETURNED     UINT32_MAX  /* ARGUMENT */
@@ -210,6 +210,7 @@ struct y_map { /* also an aggregate */
 	u32 nkeys;                     /* 0: an aggregate that is not an array */
 	u32 most;                      /* entries */
 	u32 stack;                     /* 1 + number of the key that is a stack, as text: "main;serve"; 0: none is */
+	enum y_stack part;             /* of it */
 	s64 low;                       /* of its histogram by equal steps (_lhist): where the first one begins */
 	u64 step;
 	u32 steps; /* 0: its histogram, if it has any, is by powers of two */

@@ -11,7 +11,7 @@ static enum y_type kept_type(const struct type *type)
 {
 	if (type == &y_string_type)
 		return Y_STR;
-	if (type == &y_stack_type)
+	if (y_is_stack(type))
 		return Y_STACK;
 	if (type->kind == TYPE_FLOAT)
 		return Y_F64;
@@ -45,8 +45,11 @@ static void lower_maps(struct lower *l)
 		        .value = t->is_agg ? Y_I64 : kept_type(t->value),
 		        .nkeys = t->nkeys,
 		        .most = t->most ? (u32)t->most : Y_MAP_ENTRIES};
-		for (u32 i = 0; i < t->nkeys; i++)
+		for (u32 i = 0; i < t->nkeys; i++) {
 			m->keys[i] = kept_type(t->keys[i]);
+			if (y_is_stack(t->keys[i]))
+				m->part = (enum y_stack)(t->keys[i] - y_stack_types);
+		}
 	}
 }
 

@@ -131,6 +131,8 @@ struct value lower_kernel_name(struct lower *l, const struct y_node *n);
 struct value lower_name(struct lower *l, const struct y_node *n);
 /* Is n a name that a module of the target exports? Where it is, without its type, which takes no debug information. */
 bool lower_exported(struct lower *l, const struct y_node *n, struct value *ret);
+/* "main.counter", a variable of a package of Go. False: n is a member of a variable. */
+bool lower_package_name(struct lower *l, const struct y_node *n, struct value *ret);
 struct value lower_dollar(struct lower *l, const struct y_node *n);
 /* "_luajit", the first of them, or with a number: what a runtime is found from. False: n has no such name. */
 bool lower_root(struct lower *l, const struct y_node *n, struct value *ret);

@@ -147,7 +147,7 @@ static struct value compare(
 {
 	const struct type *type;
 
-	if (a.type == &y_stack_type || b.type == &y_stack_type)
+	if (y_is_stack(a.type) || y_is_stack(b.type))
 		FAIL(l, n, "a stack is no operand: it is a key, or printed");
 	if (a.type == &y_string_type && b.type == &y_string_type)
 		return compute(l, n, op, &y_string_type, in_slot(a.type, to_slot(l, n, a)),
@@ -764,6 +764,8 @@ struct value lower_expression(struct lower *l, const struct y_node *n)
 	case Y_N_INDEX:
 		return index_of(l, n);
 	case Y_N_MEMBER:
+		if (lower_package_name(l, n, &v))
+			return v;
 		v = lower_expression(l, n->a);
 		if (v.type->kind == TYPE_POINTER)
 			FAIL(l, n, "'.' of a pointer: -> follows it");

@@ -37,11 +37,11 @@ static struct value stack(struct lower *l, const struct y_node *n, enum y_stack 
 	i = emit(l, n, Y_OP_STACK, Y_STACK);
 	i->dst = dst;
 	i->imm = what;
-	return in_slot(&y_stack_type, dst);
+	return in_slot(&y_stack_types[what], dst);
 }
 
 static const char *const own_names[] = {"_pid", "_tid", "_comm", "_cpu", "_ns", "_wall", "_prog", "_uid", "_gid",
-        "_cgroup", "_status", "_at", "_stack", "_ustack", "_lstack", "_FAULT", "_ABSENT", "_OPTIMIZED_OUT", "_LIMIT",
+        "_cgroup", "_status", "_at", "_stack", "_ustack", "_kstack", "_FAULT", "_ABSENT", "_OPTIMIZED_OUT", "_LIMIT",
         "_DIV"};
 
 enum own {
@@ -59,7 +59,7 @@ enum own {
 	O_AT,
 	O_STACK,
 	O_USTACK,
-	O_LSTACK,
+	O_KSTACK,
 	O_FAULT,
 	O_ABSENT,
 	O_OPTIMIZED,
@@ -96,13 +96,9 @@ static struct value own_name(struct lower *l, const struct y_node *n, enum own o
 	case O_AT:
 		return failure(l, n, Y_OP_AT, &y_ulong);
 	case O_STACK:
-		return stack(l, n, Y_WHOLE_STACK);
 	case O_USTACK:
-		FAIL(l, n,
-		        "_ustack: _stack is the whole stack, kernel, native and language; its parts are not told "
-		        "apart");
-	case O_LSTACK:
-		return stack(l, n, Y_LANGUAGE_STACK);
+	case O_KSTACK:
+		return stack(l, n, own - O_STACK + Y_WHOLE_STACK);
 	default:
 		return constant(&y_int, own - O_FAULT + Y_FAULT);
 	}
@@ -293,6 +289,21 @@ struct value lower_name(struct lower *l, const struct y_node *n)
 	        y_target_enumerator(l->target, o.module ? o.module : UINT32_MAX, n->name, &number, &type))
 		return constant(type->to, y_wrap(type_of_value(l, n, type->to), (u64)number));
 	return target_object(l, n);
+}
+
+bool lower_package_name(struct lower *l, const struct y_node *n, struct value *ret)
+{
+	struct y_target_object o;
+	struct y_node whole;
+
+	if (n->a->kind != Y_N_NAME || is_own(l, n->a) || y_target_place(l->target, n->a->module, n->a->name, &o))
+		return false;
+	whole = *n->a;
+	whole.name = y_format(l->s, "%s.%s", n->a->name, n->name);
+	if (!y_target_place(l->target, whole.module, whole.name, &o))
+		return false;
+	*ret = target_object(l, &whole);
+	return true;
 }
 
 /* --- $ --- */

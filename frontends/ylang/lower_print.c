@@ -103,7 +103,7 @@ static struct value text_of(struct lower *l, const struct y_node *n, struct valu
 	u32 dst, most = l->in_probe ? Y_STR_MOST_PROBE : Y_STR_MOST, address;
 	struct y_insn *i;
 
-	if (v.type == &y_string_type || v.type == &y_stack_type)
+	if (v.type == &y_string_type || y_is_stack(v.type))
 		return v;
 	if (v.type->kind != TYPE_POINTER || !is_text(v.type->to))
 		FAIL(l, n, "%%s needs a string, this is %s%s", y_type_text(l->s, v.type),
@@ -319,7 +319,7 @@ void lower_printf(struct lower *l, const struct y_node *n)
 static void natural_piece(const struct type *type, struct y_piece *piece)
 {
 	*piece = (struct y_piece){.precision = -1, .kind = Y_NUMBER, .conversion = type->is_signed ? 'd' : 'u'};
-	if (type == &y_string_type || type == &y_stack_type || (type->kind == TYPE_POINTER && is_text(type->to))) {
+	if (type == &y_string_type || y_is_stack(type) || (type->kind == TYPE_POINTER && is_text(type->to))) {
 		piece->kind = Y_STRING;
 		piece->conversion = 's';
 	} else if (type->kind == TYPE_POINTER) {

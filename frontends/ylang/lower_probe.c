@@ -7,10 +7,14 @@
 #include "probes/hit/hit_find.h"
 #include "probes/y/y_usdt.h"
 #include "unwind/arch/x86_64/arch.h"
+#include "unwind/cleanup.h"
 #include "unwind/symbols/parameters.h"
 #include "unwind/symbols/symbols.h"
 
 #define ARGUMENTS_MOST 64u
+
+/* rax, rbx, rcx, rdi, rsi, r8, r9, r10, r11: Go 1.17 and later (src/cmd/compile/abi-internal.md) */
+static const u8 go_regs[] = {0, 3, 2, 5, 4, 8, 9, 10, 11};
 
 static u32 emit_register(struct lower *l, const struct y_node *n, u32 number)
 {
@@ -26,6 +30,23 @@ static u32 emit_register(struct lower *l, const struct y_node *n, u32 number)
 static struct value on_stack(struct lower *l, const struct y_node *n, const struct type *type, u32 offset)
 {
 	return (struct value){.kind = V_TARGET, .type = type, .slot = emit_register(l, n, DWREG_RSP), .imm = offset};
+}
+
+/* The function that the point names, in C. */
+static const char *function_name(struct lower *l)
+{
+	const char *name = strrchr(l->probe->spec, ':');
+
+	return name ? name + 1 : l->probe->spec;
+}
+
+/* Go's functions have a package before their name; C's that are linked with them have none. */
+static bool is_of_go(struct lower *l)
+{
+	u64 start, size;
+
+	return l->target->nmodules && strchr(function_name(l), '.') &&
+	       image_section_range(l->target->modules[0].image, ".gopclntab", &start, &size);
 }
 
 /* The forms that arguments have, where the point is a USDT probe. */
@@ -92,19 +113,16 @@ struct value lower_argument(struct lower *l, const struct y_node *n, u64 number)
 	find_variants(l, l->probe);
 	if (l->probe->nvariants)
 		return usdt_argument(l, n, number);
+	if (is_of_go(l) && number >= sizeof(go_regs))
+		FAIL(l, n, "_arg: Go passes %zu words in registers, from 0; $name is a parameter wherever it is",
+		        sizeof(go_regs));
+	if (is_of_go(l))
+		return in_slot(&y_long, emit_register(l, n, go_regs[number]));
 	if (number >= ARGUMENTS_MOST)
 		FAIL(l, n, "_arg takes 0 to %u", ARGUMENTS_MOST - 1);
 	if (number < 6)
 		return in_slot(&y_long, emit_register(l, n, parameter_regs[number]));
 	return rvalue(l, n, on_stack(l, n, &y_long, 8 * (u32)(number - 5)));
-}
-
-/* The function that the point names, in C. */
-static const char *function_name(struct lower *l)
-{
-	const char *name = strrchr(l->probe->spec, ':');
-
-	return name ? name + 1 : l->probe->spec;
 }
 
 static void no_parameter(struct lower *l, const struct y_node *n, struct types *types, const char *function)
@@ -135,10 +153,10 @@ static struct value returned(struct lower *l, const struct y_node *n)
 		struct types *types = y_target_types(l->target, i);
 		struct type_function f;
 
-		if (types && types_function(types, function, &f) && f.type->to) {
-			type = f.type->to;
-			break;
-		}
+		if (!types || !types_function(types, function, &f) || !f.type->to)
+			continue;
+		type = is_of_go(l) ? types_result(types, function) : f.type->to;
+		break;
 	}
 	if (!is_word(type))
 		FAIL(l, n, "$return: %s returns %s, which is in no general register", function,
@@ -246,6 +264,35 @@ bool lower_line(struct lower *l, const char *spec, struct y_pos pos, u32 *module
 	return false;
 }
 
+static bool is_end_of(const char *all, const char *end)
+{
+	size_t n = all ? strlen(all) : 0, k = strlen(end);
+
+	return n >= k && !strcmp(all + n - k, end);
+}
+
+/* The file that was started by this path or name, where that is a link: redis-server is one to redis-check-rdb. */
+static const char *behind_link(struct lower *l, const char *spec)
+{
+	const char *text = strncmp(spec, "uprobe:", 7) ? spec : spec + 7, *end = strchr(text, ':');
+	const struct y_target *t = l->target;
+	struct hit_spec file = {0};
+	cleanup(free) char *real = NULL;
+
+	if (!end || end[1] == ':' || (size_t)(end - text) >= sizeof(file.file))
+		return spec;
+	memcpy(file.file, text, (size_t)(end - text));
+	for (u32 i = 0; i < t->nmodules; i++)
+		if (hit_is_file(&file, t->modules[i].path))
+			return spec;
+	if (*text == '/')
+		real = realpath(y_format(l->s, "%s%s", t->root ? t->root : "", file.file), NULL);
+	for (u32 i = 0; i < t->nmodules; i++)
+		if (is_end_of(real, t->modules[i].path) || (!i && !strcmp(file.file, t->comm)))
+			return y_format(l->s, "uprobe:%s%s", t->modules[i].path, end);
+	return spec;
+}
+
 /* "module:function:return" as `probe -e` takes it. */
 void lower_point(struct lower *l, struct y_handler *h, struct y_pos pos)
 {
@@ -262,4 +309,5 @@ void lower_point(struct lower *l, struct y_handler *h, struct y_pos pos)
 		h->spec = y_format(l->s, "%.*s", (int)(last - h->spec), h->spec);
 	if (h->returns && !strncmp(h->spec, "uretprobe:", 10))
 		h->spec += 10;
+	h->spec = behind_link(l, h->spec);
 }

@@ -15,7 +15,7 @@ static void declare(struct lower *l, const struct y_node *n)
 	struct value v;
 	u32 slot;
 
-	if (n->type == &y_stack_type)
+	if (y_is_stack(n->type))
 		FAIL(l, n, "a stack is no variable: it is a key, or printed");
 	if (n->value) {
 		l->f->arrays = y_grow(l->s, l->f->arrays, l->f->narrays, sizeof(*l->f->arrays));

@@ -32,6 +32,8 @@ static _Noreturn void no_value(const struct lower *l, const struct y_node *at)
 {
 	char lacks[Y_LACKS];
 
+	if (at->kind == Y_N_MEMBER)
+		at = at->a;
 	if (!l->untyped || at->kind != Y_N_NAME || strcmp(at->name, l->untyped) != 0)
 		FAIL(l, at, "this has no value");
 	FAIL(l, at, "the type of %s is not known: *(long *)&%s says what it is%s", l->untyped, l->untyped,
@@ -42,7 +44,7 @@ enum y_type type_of_value(const struct lower *l, const struct y_node *at, const 
 {
 	if (type == &y_string_type)
 		return Y_STR;
-	if (type == &y_stack_type)
+	if (y_is_stack(type))
 		return Y_STACK;
 	switch (type->kind) {
 	case TYPE_INT:
@@ -108,7 +110,7 @@ u64 size_of_type(struct lower *l, const struct y_node *at, const struct type *ty
 	if (type->kind == TYPE_STRUCT && !type->size && type->members && !type->kernel)
 		FAIL(l, at, "the size of %s is not known: yrt's own layout has only some of its members",
 		        y_type_text(l->s, type));
-	if (type == &y_string_type || type == &y_stack_type)
+	if (type == &y_string_type || y_is_stack(type))
 		FAIL(l, at, "%s has no size in the target; _len(s) is a string's length", type->name);
 	return type->size;
 }
@@ -290,7 +292,7 @@ struct value cast_to(struct lower *l, const struct y_node *at, struct value v, c
 		return (struct value){.kind = V_NOTHING, .type = &y_void};
 	v = rvalue(l, at, v);
 	if ((v.type == &y_string_type) != (type == &y_string_type) ||
-	        (v.type == &y_stack_type) != (type == &y_stack_type))
+	        ((y_is_stack(v.type) || y_is_stack(type)) && v.type != type))
 		FAIL(l, at, "%s cannot be cast to %s%s", y_type_text(l->s, v.type), y_type_text(l->s, type),
 		        type == &y_string_type ? "; _str(p) reads a string" : "");
 	from = type_of_value(l, at, v.type);
@@ -325,7 +327,7 @@ struct value convert_to(
 	bool fits;
 
 	v = rvalue(l, at, v);
-	if (type == &y_string_type || type == &y_stack_type || v.type == &y_string_type || v.type == &y_stack_type)
+	if (type == &y_string_type || y_is_stack(type) || v.type == &y_string_type || y_is_stack(v.type))
 		fits = v.type == type;
 	else if (type->kind == TYPE_POINTER)
 		fits = v.type->kind == TYPE_POINTER ? pointers_agree(v.type, type) : is_null(v);
@@ -335,8 +337,9 @@ struct value convert_to(
 	if (!fits && type == &y_string_type && v.type->kind == TYPE_POINTER)
 		FAIL(l, at, "%s is a _str, this is an address in the target: _str(p) reads it", what);
 	if (!fits)
-		FAIL(l, at, "%s has type %s, this has type %s; a cast would say that it is meant", what,
-		        y_type_text(l->s, type), y_type_text(l->s, v.type));
+		FAIL(l, at, "%s has type %s, this has type %s%s", what, y_type_text(l->s, type),
+		        y_type_text(l->s, v.type),
+		        y_is_stack(type) || y_is_stack(v.type) ? "" : "; a cast would say that it is meant");
 	return cast_to(l, at, v, type);
 }
 
@@ -388,6 +391,8 @@ struct value member_of(struct lower *l, const struct y_node *at, struct value v,
 {
 	struct type_member m;
 
+	if (at->kind == Y_N_MEMBER && v.kind == V_TARGET && v.type->kind == TYPE_VOID && at->a->kind == Y_N_NAME)
+		no_value(l, at);
 	if (v.kind != V_TARGET || (v.type->kind != TYPE_STRUCT && v.type->kind != TYPE_UNION))
 		FAIL(l, at, "'%s' is asked of a %s, which has no members%s", name, y_type_text(l->s, v.type),
 		        v.type->kind == TYPE_POINTER ? "; -> follows a pointer" : "");

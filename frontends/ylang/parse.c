@@ -359,10 +359,13 @@ static const struct type *map_type(struct y_parser *p, const char *what)
 	const struct y_token *at = p->t;
 	const struct type *type;
 
-	if (y_is(at, "_stack")) {
-		p->t = at->next;
-		return &y_stack_type;
-	}
+	for (u32 i = 0; i < Y_STACK_PARTS; i++)
+		if (y_is(at, y_stack_types[i].name)) {
+			p->t = at->next;
+			return &y_stack_types[i];
+		}
+	if (!y_at_type(p) && at->kind == Y_T_NAME && y_is(at->next, "*"))
+		y_no_such_type(p, at, TYPES_PLAIN, "type");
 	if (!y_at_type(p))
 		y_fail_here(p,
 		        "a map's %s needs a type: '%s' is not one; `_map long n[_str, int];` counts by two keys, "
@@ -405,7 +408,7 @@ static void parse_map(struct y_parser *p, bool is_agg)
 		y_expect(p, ")", "behind the number of entries");
 	}
 	m->value = is_agg ? &y_long : map_type(p, "value");
-	if (m->value == &y_stack_type)
+	if (y_is_stack(m->value))
 		y_fail_here(p, "a stack is a key, not a value");
 	m->pos = p->t->pos;
 	m->name = y_take_name(p, is_agg ? "an aggregate" : "a map");

@@ -23,7 +23,10 @@ INT_TYPE(y_ullong, "unsigned long long", 8, false, );
 const struct type y_float = {.kind = TYPE_FLOAT, .name = "float", .size = 4, .to = &y_void};
 const struct type y_double = {.kind = TYPE_FLOAT, .name = "double", .size = 8, .to = &y_void};
 const struct type y_string_type = {.kind = TYPE_OTHER, .name = "_str", .to = &y_void};
-const struct type y_stack_type = {.kind = TYPE_OTHER, .name = "_stack", .to = &y_void};
+const struct type y_stack_types[Y_STACK_PARTS] = {
+        [Y_WHOLE_STACK] = {.kind = TYPE_OTHER, .name = "_stack", .to = &y_void},
+        [Y_USER_STACK] = {.kind = TYPE_OTHER, .name = "_ustack", .to = &y_void},
+        [Y_KERNEL_STACK] = {.kind = TYPE_OTHER, .name = "_kstack", .to = &y_void}};
 
 const struct type *y_pointer_to(struct y_source *s, const struct type *to)
 {

@@ -21,7 +21,9 @@
 #define KEY_ROOM      (sizeof(u64) + Y_KEYS_MOST * sizeof(struct y_text)) /* with its generation */
 #define TURN_MS       20u /* how long to wait for handlers that run when maps are taken */
 #define LAST_TURN_MS  1000u
-#define SLICE_MS      100u /* between two looks at whether the run has ended */
+#define LOST          "[lost]" /* in place of a stack */
+#define NO_FRAMES     "[none]" /* of the kernel, or of the thread */
+#define SLICE_MS      100u     /* between two looks at whether the run has ended */
 
 struct y_probes {
 	const struct y_program *p;
@@ -280,12 +282,24 @@ static void take_entry(struct y_probes *s, u32 map, const u8 *key)
 	}
 }
 
-static void take_stack(
-        struct y_probes *s, const struct y_stack_key *key, const struct y_stack_total *total, const char *text)
+static const char *part_of(const struct y_stack_text *text, enum y_stack part, size_t *len)
+{
+	const char *from = part == Y_KERNEL_STACK ? text->text + text->kernel : text->text;
+
+	*len = part == Y_USER_STACK ? text->user : strlen(from);
+	if (*len)
+		return from;
+	*len = sizeof(NO_FRAMES) - 1;
+	return NO_FRAMES;
+}
+
+static void take_stack(struct y_probes *s, const struct y_stack_key *key, const struct y_stack_total *total,
+        const struct y_stack_text *whole)
 {
 	u32 map = (u32)key->map, stack = s->p->maps[map].stack - 1, n = 0;
 	const struct y_map *m = &s->p->maps[map];
-	size_t len = strlen(text);
+	size_t len;
+	const char *text = part_of(whole, m->part, &len);
 	cleanup(free) struct y_str *string = malloc(sizeof(*string) + len);
 	u64 keys[Y_KEYS_MOST] = {0};
 	struct y_aggregate *a;
@@ -319,14 +333,14 @@ static void take_stacks(struct y_probes *s, u64 below)
 	bool more = s->stacks && y_stacks_next(s->stacks, NULL, &key);
 
 	for (u32 n = 0; more && n <= Y_STACKS_MOST; n++) {
-		const char *text = y_stacks_text(s->stacks, key.hash);
+		struct y_stack_text text = y_stacks_text(s->stacks, key.hash);
 
 		more = y_stacks_next(s->stacks, &key, &next);
-		if (!text && below == UINT64_MAX)
-			text = "[lost]";
-		if (text && key.generation < below && key.map < s->p->nmaps && s->p->maps[key.map].stack &&
+		if (!text.text && below == UINT64_MAX)
+			text = (struct y_stack_text){LOST, sizeof(LOST) - 1, 0};
+		if (text.text && key.generation < below && key.map < s->p->nmaps && s->p->maps[key.map].stack &&
 		        y_stacks_get(s->stacks, &key, &total)) {
-			take_stack(s, &key, &total, text);
+			take_stack(s, &key, &total, &text);
 			y_stacks_delete(s->stacks, &key);
 		}
 		key = next;

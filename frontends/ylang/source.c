@@ -9,7 +9,8 @@
 
 #define MEMORY_MOST (256u << 20)
 #define CHUNK       (256u << 10)
-#define LINE_MOST   200
+#define LINE_MOST   160 /* bytes of a line in a message */
+#define LINE_BEFORE 80  /* of a longer one: before what is meant */
 #define NEAR_MOST   63
 
 struct chunk {
@@ -118,11 +119,12 @@ void y_leave(struct y_source *s, struct error *err)
 	longjmp(s->leave, 1);
 }
 
-/* The line at pos and a caret below it. Tabs stay, so that the caret is below what it means. */
+/* The line at pos and a caret below it: of a long one what is around pos. Tabs stay, so that the caret is below what it
+ * means. */
 static void put_line(FILE *out, const struct y_file *f, struct y_pos pos)
 {
 	const char *p = f->text, *end = f->text + f->size;
-	u32 n;
+	u32 n, column = pos.column, skipped;
 
 	for (u32 line = 1; line < pos.line && p < end; line++) {
 		p = memchr(p, '\n', (size_t)(end - p));
@@ -131,9 +133,16 @@ static void put_line(FILE *out, const struct y_file *f, struct y_pos pos)
 		p++;
 	}
 	n = (u32)strcspn(p, "\n");
+	skipped = n > LINE_MOST && column > LINE_BEFORE ? column - LINE_BEFORE : 0;
+	skipped = skipped < n ? skipped : n;
+	while (skipped && skipped < n && ((u8)p[skipped] & 0xc0) == 0x80)
+		skipped++; /* within a letter of several bytes */
+	p += skipped;
+	n -= skipped;
+	column -= skipped;
 	n = n < LINE_MOST ? n : LINE_MOST;
-	fprintf(out, "\n\t%.*s\n\t", (int)n, p);
-	for (u32 i = 1; i < pos.column && i <= n; i++)
+	fprintf(out, "\n\t%s%.*s\n\t%s", skipped ? "…" : "", (int)n, p, skipped ? " " : "");
+	for (u32 i = 1; i < column && i <= n; i++)
 		fputc(p[i - 1] == '\t' ? '\t' : ' ', out);
 	fputc('^', out);
 }

@@ -336,8 +336,8 @@ static struct error *place_returns(struct y_probe *p, u32 number, const struct y
 	for (u32 i = 0; !err && i < ways.n; i++)
 		if (ways.of[i].kind == WAY_ASK || ways.of[i].kind == WAY_LOST)
 			err = error_hint(error_new(ERROR_UNSUPPORTED,
-			                         "_probe %s:return: at 0x%lx it jumps to where its code does not tell",
-			                         spec, ways.of[i].exit.jump.at),
+			                         "its return: at 0x%lx it jumps to where its code does not tell",
+			                         ways.of[i].exit.jump.at),
 			        "`yrt latency -e %s` follows such jumps", spec);
 	for (u32 i = 0; !err && i < ways.n; i++)
 		err = place_way(p, number, &ways.of[i]);
@@ -361,7 +361,7 @@ static struct error *place_in(
 	struct error *err = hit_find(spec, file->image, p->o->root, &found);
 
 	if (!err && found.usdt && p->object->handlers[number].returns)
-		err = error_new(ERROR_UNSUPPORTED, "_probe %s: a USDT probe has no return", spec->text);
+		err = error_new(ERROR_UNSUPPORTED, "a USDT probe has no return");
 	for (u32 i = 0; !err && i < found.n; i++, ++*n)
 		err = p->object->handlers[number].returns && !found.usdt
 		              ? place_returns(p, number, file, found.addr[i])
@@ -390,17 +390,48 @@ static const char *other_words(const char *text)
 	return NULL;
 }
 
+/* The first file that has it, where the point names another one. */
+static const char *elsewhere(const struct y_probe *p, const struct hit_spec *spec)
+{
+	struct hit_spec any = *spec;
+	const char *path = NULL;
+
+	*any.file = '\0';
+	for (u32 i = 0; *spec->file && !spec->by_addr && i < p->o->nfiles && !path; i++) {
+		struct hit_found found;
+
+		error_free(hit_find(&any, p->o->files[i].image, p->o->root, &found));
+		path = found.n ? p->o->files[i].image->path : NULL;
+		free(found.others);
+	}
+	return path;
+}
+
+static void count_one(void *n, const char *name)
+{
+	(void)name;
+	++*(u32 *)n;
+}
+
 static struct error *nothing_there(const struct y_probe *p, u32 number, const struct hit_spec *spec)
 {
 	const struct y_object_handler *h = &p->object->handlers[number];
-	const char *other = other_words(h->spec);
+	const char *other = other_words(h->spec), *path = elsewhere(p, spec);
+	bool usdt = spec->kind == HIT_USDT;
 	struct hit_near near = {0};
 	char names[HIT_NEAR_TEXT];
-	struct error *err = error_new(ERROR_USAGE, "%s:%u:%u: _probe %s: no file of the process has such a function",
-	        h->file, h->line, h->column, h->spec);
+	u32 all = 0;
+	struct error *err = error_new(ERROR_USAGE, "%s:%u:%u: _probe %s: no file of the process has such a %s", h->file,
+	        h->line, h->column, h->spec, usdt ? "USDT probe" : "function");
 
 	if (other)
 		return error_hint(err, "%s", other);
+	if (path)
+		return error_hint(err, "%s has it, but is not called %s", path, spec->file);
+	for (u32 i = 0; usdt && i < p->o->nfiles; i++)
+		hit_each_usdt(p->o->files[i].image, count_one, &all);
+	if (usdt && !all)
+		return error_hint(err, "its files have no USDT probe at all: they were built without");
 	for (u32 i = 0; i < p->o->nfiles; i++)
 		hit_find_near(spec, p->o->files[i].image, &near);
 	hit_near_text(&near, names);
@@ -412,6 +443,24 @@ static struct error *nothing_there(const struct y_probe *p, u32 number, const st
 	        spec->name);
 }
 
+/* What -e of `yrt probe` says of a function is said of the point, and where that is. */
+static struct error *of_point(struct error *err, const struct y_object_handler *h)
+{
+	struct error *ret;
+	size_t len = strlen(h->spec);
+	const char *text = err->message;
+
+	if (err == &error_no_memory)
+		return err;
+	text += strncmp(text, "-e ", 3) ? 0 : 3;
+	text += strncmp(text, h->spec, len) || text[len] != ':' ? 0 : len + 2;
+	ret = error_new(err->kind, "%s:%u:%u: _probe %s: %s", h->file, h->line, h->column, h->spec, text);
+	if (err->hint)
+		error_hint(ret, "%s", err->hint);
+	error_free(err);
+	return ret;
+}
+
 static struct error *place_handler(struct y_probe *p, u32 number)
 {
 	const struct y_object_handler *h = &p->object->handlers[number];
@@ -421,10 +470,8 @@ static struct error *place_handler(struct y_probe *p, u32 number)
 	u32 n = 0, files = 0;
 
 	if (!err && (spec.language || spec.kind == HIT_TRACEPOINT)) {
-		err = error_new(ERROR_UNSUPPORTED,
-		        "%s:%u:%u: _probe %s: only functions and USDT probes of files can be probed", h->file, h->line,
-		        h->column, text);
-		return error_hint(
+		err = error_new(ERROR_UNSUPPORTED, "only functions and USDT probes of files can be probed");
+		error_hint(
 		        err, "%s", other ? other : "`yrt probe -e` and `yrt latency -e` take functions of languages");
 	}
 	for (u32 i = 0; !err && i < p->o->nfiles; i++) {
@@ -433,11 +480,12 @@ static struct error *place_handler(struct y_probe *p, u32 number)
 		err = place_in(p, number, &p->o->files[i], &spec, &n);
 		files += n > before;
 		if (!err && files > 1)
-			err = error_hint(
-			        error_new(ERROR_USAGE, "_probe %s: several files of the process have it", text),
+			err = error_hint(error_new(ERROR_USAGE, "several files of the process have it"),
 			        "_probe FILE:NAME chooses one");
 	}
-	return err || n ? err : nothing_there(p, number, &spec);
+	if (err)
+		return of_point(err, h);
+	return n ? NULL : nothing_there(p, number, &spec);
 }
 
 /* --- of the kernel, and of the clock --- */

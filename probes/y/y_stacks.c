@@ -39,8 +39,8 @@ struct y_stacks {
 	int fds[Y_KINDS + 2]; /* of its own, as the run may end before: tables, pending, stacks */
 	u64 lost;
 	struct table by_hash, by_text; /* 1 + number of a text */
-	char **texts;
-	u32 *nodes; /* of each, in the run's profile */
+	struct y_stack_text *texts;
+	u32 (*nodes)[2]; /* of each, in the run's profile: of the whole, of the thread's own frames */
 	u32 ntexts;
 };
 
@@ -112,40 +112,56 @@ static struct error *stop(void *event)
 	return NULL;
 }
 
-static char *text_of(const struct profile *p, u32 node)
+static u32 parent_beyond_kernel(const struct profile *p, u32 node)
 {
-	u32 nodes[DEPTH_MOST], n = 0;
+	while (node && p->functions[p->nodes[node].function].kind == KIND_KERNEL)
+		node = p->nodes[node].parent;
+	return node;
+}
+
+static struct y_stack_text text_of(const struct profile *p, u32 node)
+{
+	u32 nodes[DEPTH_MOST], n = 0, own = parent_beyond_kernel(p, node);
+	struct y_stack_text ret = {0};
 	char *text = NULL;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
 
 	for (; node && n < DEPTH_MOST; node = p->nodes[node].parent)
 		nodes[n++] = node;
-	for (u32 i = n; out && i--;)
+	for (u32 i = n; out && i--;) {
 		fprintf(out, "%s%s", i + 1 < n ? ";" : "", p->functions[p->nodes[nodes[i]].function].name);
+		if (nodes[i] == own)
+			ret.user = (u32)ftell(out);
+	}
+	ret.kernel = ret.user + (ret.user != 0);
 	if (out && fclose(out)) {
 		free(text);
-		return NULL;
+		return ret;
 	}
-	return text;
+	ret.text = text;
+	ret.kernel = ret.kernel < size ? ret.kernel : (u32)size;
+	return ret;
 }
 
-static struct error *keep(struct y_stacks *s, u64 hash, char *text, u32 node)
+static struct error *keep(struct y_stacks *s, u64 hash, struct y_stack_text text, u32 node, u32 own)
 {
-	struct error *err = text ? grow(&s->texts, s->ntexts, sizeof(*s->texts)) : &error_no_memory;
+	struct error *err = text.text ? grow(&s->texts, s->ntexts, sizeof(*s->texts)) : &error_no_memory;
 
 	if (!err)
 		err = grow(&s->nodes, s->ntexts, sizeof(*s->nodes));
-
 	if (!err)
 		err = table_put(&s->by_hash, hash, s->ntexts + 1);
 	if (!err)
-		err = table_put(&s->by_text, XXH3_64bits(text, strlen(text)), s->ntexts + 1);
+		err = table_put(&s->by_text, XXH3_64bits(text.text, text.user), 2 * s->ntexts + 2);
+	if (!err)
+		err = table_put(&s->by_text, XXH3_64bits(text.text, strlen(text.text)), 2 * s->ntexts + 1);
 	if (err) {
-		free(text);
+		free((char *)text.text);
 		return err;
 	}
-	s->nodes[s->ntexts] = node;
+	s->nodes[s->ntexts][0] = node;
+	s->nodes[s->ntexts][1] = own;
 	s->texts[s->ntexts++] = text;
 	return NULL;
 }
@@ -153,6 +169,7 @@ static struct error *keep(struct y_stacks *s, u64 hash, char *text, u32 node)
 static struct error *stack(void *event, const struct stack_record *record, const struct frame *frames, u32 n)
 {
 	struct y_stacks *s = event;
+	const struct profile *p = collector_profile(s->host->collector);
 	struct error *err;
 	u32 node;
 
@@ -162,7 +179,7 @@ static struct error *stack(void *event, const struct stack_record *record, const
 	if (err || node == COLLECTOR_FILTERED)
 		return err;
 	pthread_mutex_lock(&s->lock);
-	err = keep(s, record->hash, text_of(collector_profile(s->host->collector), node), node);
+	err = keep(s, record->hash, text_of(p, node), node, parent_beyond_kernel(p, node));
 	pthread_mutex_unlock(&s->lock);
 	return err;
 }
@@ -270,7 +287,7 @@ void y_stacks_free(struct y_stacks *s)
 	s->request.own = NULL;
 	run_free(&s->request);
 	for (u32 i = 0; i < s->ntexts; i++)
-		free(s->texts[i]);
+		free((char *)s->texts[i].text);
 	free(s->texts);
 	free(s->nodes);
 	table_free(&s->by_hash);
@@ -290,14 +307,15 @@ void y_stacks_maps(const struct y_stacks *s, int *pending, int tables[Y_KINDS])
 	memcpy(tables, s->fds, Y_KINDS * sizeof(*tables));
 }
 
-const char *y_stacks_text(struct y_stacks *s, u64 hash)
+struct y_stack_text y_stacks_text(struct y_stacks *s, u64 hash)
 {
+	struct y_stack_text text = {0};
 	const u64 *number;
-	const char *text;
 
 	pthread_mutex_lock(&s->lock);
 	number = table_get(&s->by_hash, hash);
-	text = number ? s->texts[*number - 1] : NULL;
+	if (number)
+		text = s->texts[*number - 1];
 	pthread_mutex_unlock(&s->lock);
 	return text;
 }
@@ -305,9 +323,10 @@ const char *y_stacks_text(struct y_stacks *s, u64 hash)
 void y_stacks_weigh(struct y_stacks *s, const char *text, size_t len, u64 weight)
 {
 	const u64 *number = table_get(&s->by_text, XXH3_64bits(text, len));
+	u32 which = number ? (u32)*number - 1 : 0;
 
 	if (number && s->result.profile && (s64)weight > 0)
-		profile_add(s->result.profile, s->nodes[*number - 1], weight);
+		profile_add(s->result.profile, s->nodes[which / 2][which % 2], weight);
 }
 
 struct profile *y_stacks_profile(struct y_stacks *s)

@@ -23,14 +23,21 @@ void y_stacks_free(struct y_stacks *s); /* NULL is fine */
 
 /* For the program's instructions: the map of struct y_pending; the table of on_y() and its like, of those kinds. */
 void y_stacks_maps(const struct y_stacks *s, int *pending, int tables[Y_KINDS]);
-/* "main;serve;price_of", in hostile characters; valid until y_stacks_free(). NULL: it has not arrived. */
-const char *y_stacks_text(struct y_stacks *s, u64 hash);
+/*
+ * A stack, outermost first: "main;serve;write;do_syscall_64", in hostile characters; valid until y_stacks_free(). The
+ * first `user` bytes are the thread's own frames, those from `kernel` on the kernel's. text NULL: it has not arrived.
+ */
+struct y_stack_text {
+	const char *text;
+	u32 user, kernel;
+};
+struct y_stack_text y_stacks_text(struct y_stacks *s, u64 hash);
 /* What is counted. key: NULL: the first. False: there is no more. */
 bool y_stacks_next(struct y_stacks *s, const struct y_stack_key *key, struct y_stack_key *ret);
 bool y_stacks_get(struct y_stacks *s, const struct y_stack_key *key, struct y_stack_total *ret);
 void y_stacks_delete(struct y_stacks *s, const struct y_stack_key *key);
 u64 y_stacks_lost(struct y_stacks *s);
-/* Behind y_stacks_stop(): weighs a stack, by its text, in the profile. */
+/* Behind y_stacks_stop(): weighs a stack, whole or without the kernel's frames, by its text, in the profile. */
 void y_stacks_weigh(struct y_stacks *s, const char *text, size_t len, u64 weight);
 /* Behind that, once: owned by s. NULL: nothing was gathered. */
 struct profile *y_stacks_profile(struct y_stacks *s);

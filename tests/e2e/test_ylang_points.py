@@ -6,12 +6,14 @@ fixtures/native/called.c writes a line for each line of its input.
 
 import json
 import os
+import re
 import select
 import signal
 import subprocess
 import tempfile
 import time
 
+import go
 import yrt
 from ylang import LIMIT_S, probed
 
@@ -154,7 +156,38 @@ _probe syscall:write / on / { n[_stack, $fd]++; }
     frames = [line.strip() for line in out.splitlines() if line.startswith("    ")]
     assert heads and all(h[0] == "1" for h in heads) and sum(int(h[1]) for h in heads) == 4, out + err
     assert "main" in frames and "do_syscall_64" in frames and not any(f.startswith("bpf_") for f in frames), out
-    yield "kernel and native frames of a system call, without the probe's own"
+    with probed(BEHIND + """
+_map long u[_ustack]; _agg k[_kstack]; _map long none[_kstack];
+_probe syscall:write / on / { u[_ustack]++; }
+_probe syscall:write / on / { k[_kstack] <<< 2; }
+_probe price_of / on / { none[_kstack]++; }
+""") as p:
+        serve(p, [3, 2])
+        out, err = p.end()
+    u, k, none = (part.split() for part in re.split("^(?:u|k .*|none)\n", out, flags=re.M)[1:])
+    assert u[0] == k[0] == "2" and k[1] == "4" and none == ["5", "[none]"], out + err
+    assert "main" in u and "do_syscall_64" not in u and u[-1] == "_start", out
+    assert "main" not in k and k[-1].startswith("entry_SYSCALL_64"), out
+    yield "kernel and native frames of a system call, without the probe's own; each part alone"
+
+
+def test_go():
+    """Go's convention, results, and variables of a package."""
+    source = """
+long n, wrong, before;
+_probe main.beat { wrong += _arg(0) != $n || _arg(1) != 2 || main.beats != $n; before = $n; n++; }
+_probe main.beat:return { wrong += n && $return != before + 2; if (n == 3) _exit(); }
+_probe _end { _print(n, wrong, main.beats > 3); }
+"""
+    p = subprocess.Popen([go.build("pulse")], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    try:
+        p.stdout.readline()
+        done = subprocess.run([yrt.YRT, "y", "-e", source, "-p", str(p.pid)], capture_output=True, text=True,
+                              timeout=LIMIT_S)
+        assert done.stdout == "3 0 1\n", done
+    finally:
+        yrt.stop(p, signal.SIGKILL)
+    yield "arguments by number and name, a result, a variable"
 
 
 def test_profile():
@@ -304,7 +337,7 @@ def test_refused():
         ("_probe called.c:43 { _print($many); }", "variables are not known in a line"),
         ("_probe _oneshot { _print(_uid); }", "_uid is of a thread: a probe has it"),
         ("_probe syscall:read / _cgroup == _cgroupid(\"/nope\") / { }", "there is no cgroup /nope"),
-        ("_map long n[_stack]; _probe serve { n[_ustack]++; }", "_stack is the whole stack"),
+        ("_map long n[_stack]; _probe serve { n[_ustack]++; }", "the key has type _stack, this has type _ustack"),
         ("_map long n[_str]; _probe tracepoint:sys_enter { n[_syscall($id)]++; }",
          "take _syscall of the keys in _timer"),
     ]

@@ -345,8 +345,25 @@ _probe _end { _print(n); }"""
     yield "two processes, by their ids and by --select: their own counts, as they come, one ends before the other"
 
 
+def test_link():
+    """A program that is started by a link: the link's name and path mean its file."""
+    with tempfile.TemporaryDirectory(prefix="yrt-y-") as directory:
+        link = os.path.join(directory, "linked-name")
+        os.symlink(yrt.fixture_path("called"), link)
+        with yrt.Fixture(link, seconds=None, wait=False) as f:
+            for module in ("linked-name", f"uprobe:{link}", "called"):
+                source = f'_probe _begin {{ printf("ready\\n"); }} _probe {module}:serve {{ }}'
+                done = subprocess.run([yrt.YRT, "y", "-e", source, "-p", str(f.pid), "-d", "0.01"],
+                                      capture_output=True, text=True, timeout=LIMIT_S)
+                assert done.returncode == 0 and done.stdout == "ready\n", (module, done)
+    yield "three names"
+
+
 def test_refused():
     cases = [
+        ("_probe libc:serve { _print(1); }", "called has it, but is not called libc"),
+        ("_probe usdt:serve:order { _print(1); }", "-e:1:1: _probe usdt:serve:order: no file of the process has such"),
+        ("_probe libc:*a* { _print(1); }", "_probe libc:*a*: "),
         ("_probe nowhere { _print(1); }", "no file of the process has such a function"),
         ("_probe serv { _print(1); }", "near: serve"),
         ("_probe serve { _print($nothing); }", "serve has no parameter nothing"),

@@ -414,6 +414,26 @@ int types_parameter(struct types *t, const char *function, const char *name, con
 	return w.type ? w.n : -1;
 }
 
+static bool is_result(void *ctx, u32 n, Dwarf_Die *die)
+{
+	struct wanted_parameter *w = ctx;
+	Dwarf_Attribute attr;
+	bool result;
+
+	if (dwarf_formflag(dwarf_attr(die, DW_AT_variable_parameter, &attr), &result) || !result)
+		return false;
+	w->type = type_referred(w->t, die);
+	return true;
+}
+
+const struct type *types_result(struct types *t, const char *function)
+{
+	static const struct type nothing = {.kind = TYPE_VOID, .name = "void"};
+	struct wanted_parameter w = {.t = t};
+
+	return each_parameter(t, function, is_result, &w) && w.type ? w.type : &nothing;
+}
+
 static bool tell(void *ctx, u32 n, Dwarf_Die *die)
 {
 	struct wanted_parameter *w = ctx;

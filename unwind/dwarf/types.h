@@ -100,6 +100,8 @@ u64 type_attribute(const struct type *type, u32 attribute);
 bool types_function(struct types *t, const char *name, struct type_function *ret);
 /* The number of a function's parameter of this name, and its type; -1: it has none, or is unknown. */
 int types_parameter(struct types *t, const char *function, const char *name, const struct type **type);
+/* The first of a Go function's results, which its debug information has among the parameters; void: it has none. */
+const struct type *types_result(struct types *t, const char *function);
 /* Calls each() with the names of all of them. */
 void types_parameters(struct types *t, const char *function, void (*each)(void *ctx, const char *name), void *ctx);
 bool types_enumerator(struct types *t, const char *name, s64 *value, const struct type **type);

@@ -207,8 +207,6 @@ static void instruction(struct bpf_make *m, const struct bpf_call *c, const stru
 		               : "count by the address, n[p]++, and take _sym of the keys in _timer or _end");
 		return;
 	case Y_OP_STACK:
-		if (i->imm == Y_LANGUAGE_STACK)
-			bpf_refuse(m, i, "_lstack", "_stack has the language's frames, too");
 		return; /* what it is a key of waits for it */
 	default:
 		if (i->op >= Y_OP_MAP_GET && i->op <= Y_OP_AGG_GET)
