@@ -300,6 +300,12 @@ struct runtime_ops {
 	 */
 	struct error *(*functions)(
 	        struct image *img, struct error *(*add)(void *ctx, u64 start, u64 end, const char *name), void *ctx);
+	/*
+	 * The registers in which these functions take the words of their arguments, in order, by DWARF's numbers; what
+	 * they return begins in the first, and debug information has it among the parameters. NULL: all is as in C.
+	 */
+	const u8 *argument_regs;
+	u32 nargument_regs;
 
 	/* Where stacks are described, if the runtime moves them. False: not known. NULL: it does not move them. */
 	bool (*moving_stacks)(void *instance, const struct runtime_process *p, struct runtime_stacks *ret);

@@ -239,6 +239,8 @@ static void lower_handler(struct lower *l, const struct y_tree_probe *probe, con
 	}
 	h.line = true;
 	for (u32 i = 0; i < places.n; i++) {
+		l->line_module = module;
+		l->line_at = places.addr[i];
 		h.spec = y_format(l->s, "%s+0x%lx", l->target->modules[module].path, places.addr[i]);
 		add_handler(l, probe, point->text, h);
 	}

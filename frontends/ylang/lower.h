@@ -62,7 +62,9 @@ struct lower {
 	u32 catches;                   /* _catch blocks around this */
 	bool in_probe;
 	struct y_handler *probe; /* of which point; NULL: of none */
-	const char *untyped;     /* the last of the target's names of which no type is known, and where it is */
+	u64 line_at;             /* of a line: its place in the file of line_module */
+	u32 line_module;
+	const char *untyped; /* the last of the target's names of which no type is known, and where it is */
 	u32 untyped_module;
 	FILE *explain; /* where types and offsets come from; NULL: nobody asks */
 };
@@ -129,6 +131,8 @@ struct value lower_kernel_name(struct lower *l, const struct y_node *n);
 
 /* lower_name.c */
 struct value lower_name(struct lower *l, const struct y_node *n);
+/* "; here it is …": what other tools call so. NULL: nothing. */
+const char *lower_other_word(struct lower *l, const char *name);
 /* Is n a name that a module of the target exports? Where it is, without its type, which takes no debug information. */
 bool lower_exported(struct lower *l, const struct y_node *n, struct value *ret);
 /* "main.counter", a variable of a package of Go. False: n is a member of a variable. */

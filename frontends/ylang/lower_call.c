@@ -353,7 +353,8 @@ static void no_function(struct lower *l, const struct y_node *n)
 	offer_builtins(&near);
 	for (const struct y_tree_function *f = l->tree->functions; f; f = f->next)
 		y_near_offer(&near, f->name);
-	FAIL(l, n, "no function %s%s", n->name, y_near_text(l->s, &near));
+	FAIL(l, n, "no function %s%s", n->name,
+	        lower_other_word(l, n->name) ? lower_other_word(l, n->name) : y_near_text(l->s, &near));
 }
 
 static struct value call_own(struct lower *l, const struct y_node *n, const struct y_tree_function *f, u32 number)

@@ -152,11 +152,33 @@ const struct y_tree_function *find_function(const struct lower *l, const char *n
 
 /* --- the target's --- */
 
+const char *lower_other_word(struct lower *l, const char *name)
+{
+	static const char *const words[][2] = {{"args", "$NAME, as in $filename"}, {"retval", "$return, at :return"},
+	        {"nsecs", "_ns"}, {"timestamp", "_ns"}, {"execname", "_comm"}, {"kstack", "_kstack"},
+	        {"ustack", "_ustack"}, {"stack", "_stack"}, {"backtrace", "_stack"},
+	        {"count", "n[key]++ of a _map long n[…]"}, {"hist", "a <<< x, and _hist(a) in _end"},
+	        {"lhist", "a <<< x, and _lhist(a, low, high, step) in _end"},
+	        {"quantize", "a <<< x, and _hist(a) in _end"}, {"sum", "a <<< x, and _sum(a) in _end"},
+	        {"avg", "a <<< x, and _avg(a) in _end"}, {"copyinstr", "_str(p)"}, {"user_string", "_str(p)"},
+	        {"str", "_str(p)"}, {"buf", "_str(p, n)"}};
+
+	for (u32 i = 0; i < sizeof(words) / sizeof(*words); i++)
+		if (!strcmp(name, words[i][0]))
+			return y_format(l->s, "; here it is %s", words[i][1]);
+	if (!strncmp(name, "arg", 3) && name[3] >= '0' && name[3] <= '9' && !name[4])
+		return y_format(l->s, "; here it is _arg(%s)", name + 3);
+	return NULL;
+}
+
 static void no_such_name(struct lower *l, const struct y_node *n)
 {
 	struct y_near near = {.name = n->name};
+	const char *word = n->module ? NULL : lower_other_word(l, n->name);
 	char lacks[Y_LACKS];
 
+	if (word)
+		FAIL(l, n, "neither the program nor the target has a name %s%s", n->name, word);
 	for (struct variable *v = l->variables; v; v = v->next)
 		y_near_offer(&near, v->name);
 	for (const struct y_node *g = l->tree->globals; g; g = g->next)

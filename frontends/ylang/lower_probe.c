@@ -8,13 +8,12 @@
 #include "probes/y/y_usdt.h"
 #include "unwind/arch/x86_64/arch.h"
 #include "unwind/cleanup.h"
+#include "unwind/symbols/types_local.h"
+#include "unwind/runtime.h"
 #include "unwind/symbols/parameters.h"
 #include "unwind/symbols/symbols.h"
 
 #define ARGUMENTS_MOST 64u
-
-/* rax, rbx, rcx, rdi, rsi, r8, r9, r10, r11: Go 1.17 and later (src/cmd/compile/abi-internal.md) */
-static const u8 go_regs[] = {0, 3, 2, 5, 4, 8, 9, 10, 11};
 
 static u32 emit_register(struct lower *l, const struct y_node *n, u32 number)
 {
@@ -40,13 +39,29 @@ static const char *function_name(struct lower *l)
 	return name ? name + 1 : l->probe->spec;
 }
 
-/* Go's functions have a package before their name; C's that are linked with them have none. */
-static bool is_of_go(struct lower *l)
+static struct error *stop_at_first(void *found, u64 start, u64 end, const char *name)
 {
-	u64 start, size;
+	*(bool *)found = true;
+	return &error_no_memory; /* ends it */
+}
 
-	return l->target->nmodules && strchr(function_name(l), '.') &&
-	       image_section_range(l->target->modules[0].image, ".gopclntab", &start, &size);
+/*
+ * The language whose functions, by its own tables, take arguments otherwise than C's. They have a package before their
+ * name; C's that are linked with them have none. NULL: none.
+ */
+static const struct runtime_ops *convention_of(struct lower *l)
+{
+	struct image *img = l->target->nmodules ? l->target->modules[0].image : NULL;
+	bool found = false;
+
+	for (const struct runtime_ops *const *r = runtimes; img && strchr(function_name(l), '.') && *r; r++) {
+		if (!(*r)->argument_regs)
+			continue;
+		error_free((*r)->functions(img, stop_at_first, &found));
+		if (found)
+			return *r;
+	}
+	return NULL;
 }
 
 /* The forms that arguments have, where the point is a USDT probe. */
@@ -102,6 +117,8 @@ static struct value usdt_argument(struct lower *l, const struct y_node *n, u64 n
 
 struct value lower_argument(struct lower *l, const struct y_node *n, u64 number)
 {
+	const struct runtime_ops *other;
+
 	if (!l->probe)
 		FAIL(l, n, "_arg: only a probe of a function has arguments");
 	if (l->probe->point != Y_PROBE)
@@ -113,11 +130,12 @@ struct value lower_argument(struct lower *l, const struct y_node *n, u64 number)
 	find_variants(l, l->probe);
 	if (l->probe->nvariants)
 		return usdt_argument(l, n, number);
-	if (is_of_go(l) && number >= sizeof(go_regs))
-		FAIL(l, n, "_arg: Go passes %zu words in registers, from 0; $name is a parameter wherever it is",
-		        sizeof(go_regs));
-	if (is_of_go(l))
-		return in_slot(&y_long, emit_register(l, n, go_regs[number]));
+	other = convention_of(l);
+	if (other && number >= other->nargument_regs)
+		FAIL(l, n, "_arg: %s passes %u words in registers, from 0; $name is a parameter wherever it is",
+		        other->language, other->nargument_regs);
+	if (other)
+		return in_slot(&y_long, emit_register(l, n, other->argument_regs[number]));
 	if (number >= ARGUMENTS_MOST)
 		FAIL(l, n, "_arg takes 0 to %u", ARGUMENTS_MOST - 1);
 	if (number < 6)
@@ -155,7 +173,7 @@ static struct value returned(struct lower *l, const struct y_node *n)
 
 		if (!types || !types_function(types, function, &f) || !f.type->to)
 			continue;
-		type = is_of_go(l) ? types_result(types, function) : f.type->to;
+		type = convention_of(l) ? types_result(types, function) : f.type->to;
 		break;
 	}
 	if (!is_word(type))
@@ -189,6 +207,67 @@ static struct value located(
 	return cast_to(l, n, in_slot(&y_ulong, emit_register(l, n, p->reg[0])), type);
 }
 
+static void no_local(struct lower *l, const struct y_node *n, struct types *types)
+{
+	struct y_near near = {.name = n->name};
+
+	types_locals(types, l->line_at, y_near_offer, &near);
+	FAIL(l, n, "no variable %s is in scope at 0x%lx, where this line begins%s", n->name, l->line_at,
+	        y_near_text(l->s, &near));
+}
+
+/* A register and what is added to it. */
+static u32 emit_based(struct lower *l, const struct y_node *n, const struct type_local *v)
+{
+	u32 base = emit_register(l, n, v->reg), by = emit_const(l, Y_U64, (u64)v->offset), dst = new_slot(l, Y_U64);
+	struct y_insn *i = emit(l, n, Y_OP_ADD, Y_U64);
+
+	i->dst = dst;
+	i->a = base;
+	i->b = by;
+	return dst;
+}
+
+/* $name in a line: a variable or a parameter, where debug information has it there. */
+static struct value local(struct lower *l, const struct y_node *n)
+{
+	struct types *types = y_target_types(l->target, l->line_module);
+	struct type_local v;
+	enum type_where where = types_local(types, l->target->modules[l->line_module].image, l->line_at, n->name, &v);
+	struct value memory = {.kind = V_TARGET, .type = v.type, .slot = Y_NONE, .module = l->line_module};
+
+	if (where == WHERE_UNKNOWN)
+		no_local(l, n, types);
+	if (where == WHERE_NOWHERE)
+		FAIL(l, n, "$%s: the compiler keeps it nowhere where this line begins; another line may have it",
+		        n->name);
+	if (where == WHERE_OTHER || (where != WHERE_MEMORY && where != WHERE_ADDRESS && !is_word(v.type)))
+		FAIL(l, n, "$%s is in no general register and at no single place of the memory in this line", n->name);
+	if (where == WHERE_MEMORY && types_is_entry(types, l->line_at))
+		FAIL(l, n,
+		        "$%s: this line begins at the function's first instruction, before its variables are there; "
+		        "a probe of the function has its parameters",
+		        n->name);
+	if (l->explain)
+		fprintf(l->explain, "$%s: %s at 0x%lx of %s\n", n->name, y_type_text(l->s, v.type), l->line_at,
+		        l->target->modules[l->line_module].path);
+	switch (where) {
+	case WHERE_REGISTER:
+		return cast_to(l, n, in_slot(&y_ulong, emit_register(l, n, v.reg)), v.type);
+	case WHERE_SUM:
+		return cast_to(l, n, in_slot(&y_ulong, emit_based(l, n, &v)), v.type);
+	case WHERE_VALUE:
+		return constant(v.type->kind == TYPE_ENUM ? v.type->to : v.type,
+		        y_wrap(type_of_value(l, n, v.type), (u64)v.offset));
+	case WHERE_MEMORY:
+		memory.slot = emit_based(l, n, &v);
+		return memory;
+	default:
+		memory.imm = (u64)v.offset;
+		return memory;
+	}
+}
+
 struct value lower_parameter(struct lower *l, const struct y_node *n)
 {
 	const char *function;
@@ -198,11 +277,10 @@ struct value lower_parameter(struct lower *l, const struct y_node *n)
 		FAIL(l, n, "$%s: only probes of functions have parameters", n->name);
 	if (l->probe->point != Y_PROBE)
 		return lower_kernel_name(l, n);
-	if (l->probe->line)
-		FAIL(l, n, "$%s: variables are not known in a line; a probe of the function has its parameters",
-		        n->name);
 	if (!strcmp(n->name, "return"))
 		return returned(l, n);
+	if (l->probe->line)
+		return local(l, n);
 	if (l->probe->returns)
 		FAIL(l, n, "$%s: where a function returns, its parameters are gone; keep them in a map at its entry",
 		        n->name);

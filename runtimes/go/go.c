@@ -337,6 +337,9 @@ static bool last_words(void *data, const struct runtime_dying *t, char *ret, siz
 	return go_last_words(&at, config, t->thread_pointer, ret, size);
 }
 
+/* rax, rbx, rcx, rdi, rsi, r8, r9, r10, r11: Go 1.17 and later (src/cmd/compile/abi-internal.md) */
+static const u8 argument_regs[] = {0, 3, 2, 5, 4, 8, 9, 10, 11};
+
 const struct runtime_ops go_runtime = {
         .name = "go",
         .view = "go",
@@ -357,6 +360,8 @@ const struct runtime_ops go_runtime = {
         .expands_native = true,
         .expand = expand,
         .functions = go_functions,
+        .argument_regs = argument_regs,
+        .nargument_regs = sizeof(argument_regs),
         .moving_stacks = moving_stacks,
         .last_words = last_words,
         .inspect = inspect,

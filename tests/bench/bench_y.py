@@ -2,10 +2,15 @@
 """
 yrt y beside bpftrace and gdb, in turns, medians of ratios in one run.
 
-	YRT=build/release/yrt YRT_BUILD=build/release YRT_SOURCE=. python3 tests/bench/bench_y.py [RUNS]
+	YRT=build/release/yrt YRT_BUILD=build/release YRT_SOURCE=. python3 tests/bench/bench_y.py [RUNS [BENCH…]]
 
 start	from the command to the first hit that is printed, of a function that is called all the time, by both; memory
-list	a list of 100,000 nodes by _oneshot, and by gdb's Python over the same process (its value objects)
+hit	CPU time of the target for each call of a function, beyond that without a probe: counted, summed, in a
+	histogram, each by an argument, by stack (beside `yrt probe` instead), timed by func-latency (two hits a call)
+list	a list of 100,000 nodes by _oneshot, and by gdb's Python over the same process: its value objects, and reads of
+	pages that it keeps
+
+BENCH: one or more of these words, all of them if there is none.
 
 bpftrace is the one on PATH, or that of YRT_BPFTRACE; the fixtures are asked and called of fixtures/native.
 """
@@ -14,6 +19,7 @@ import os
 import resource
 import select
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -93,6 +99,78 @@ def start(runs):
         print(f"start, {what}: yrt {a:.3f} {unit}, bpftrace {b:.3f} {unit}, ratio {ratio:.3f}")
 
 
+HITS, HIT_THREADS = 50000, 4
+HIT_Y = {
+    "count": "_map long n[long]; _probe crowd { n[_arg(0) & 7]++; }",
+    "sum": "_agg n[long]; _probe crowd { n[_arg(0) & 7] <<< _arg(0); }",
+    "histogram": "_agg n[long]; _probe crowd { n[_arg(0) & 7] <<< _arg(0); } _probe _end { _hist(n); }",
+    "stack": "_map long n[_stack]; _probe crowd { n[_stack]++; }",
+    "func-latency": None,
+}
+HIT_BPFTRACE = {"count": "@[arg0 & 7] = count();", "sum": "@[arg0 & 7] = sum(arg0);",
+                "histogram": "@[arg0 & 7] = hist(arg0);"}
+
+
+def ticks(pid):
+    return sum(int(t) for t in yrt.read(f"/proc/{pid}/stat").rpartition(")")[2].split()[11:13])
+
+
+def hit_cost(fixture, command):
+    """CPU ticks of the target for HITS calls by each of the threads, while command probes them; None: nothing does."""
+    p = command and subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def serve(many):
+        fixture.process.stdin.write(f"{many} {HIT_THREADS}\n")
+        fixture.process.stdin.flush()
+        fixture.process.stdout.readline()
+
+    if p:
+        end = time.monotonic() + LIMIT_S
+        while not placed(fixture.pid) and time.monotonic() < end:
+            time.sleep(0.05)
+        time.sleep(1)  # stacks: until the run takes them
+    serve(1000)
+    before = ticks(fixture.pid)
+    serve(HITS)
+    took = ticks(fixture.pid) - before
+    if p:
+        p.send_signal(signal.SIGINT)
+        p.wait(LIMIT_S)
+    return took
+
+
+def placed(pid):
+    """Does the target have a uprobe? The kernel maps a page of its own into it then."""
+    return "[uprobes]" in yrt.read(f"/proc/{pid}/maps")
+
+
+def hit(runs):
+    program = os.path.realpath(yrt.fixture_path("called"))
+    clock = os.sysconf("SC_CLK_TCK")
+    for what, source in HIT_Y.items():
+        rows = []
+        for _ in range(runs):
+            with yrt.Fixture("called", seconds=None, wait=False) as f:
+                pid = str(f.pid)
+                ours = [yrt.YRT, "y", "-q", *(["-e", source] if source else ["func-latency", "-D", "FUNC=crowd"]),
+                        "-p", pid]
+                theirs = [yrt.YRT, "probe", "-q", "-e", "crowd", "-p", pid, "-o", "/dev/null", "--format", "folded"]
+                if what == "func-latency":
+                    theirs = [yrt.YRT, "latency", "-q", "-e", "crowd", "-p", pid]
+                if what in HIT_BPFTRACE:
+                    theirs = [BPFTRACE, "-p", pid, "-e", f"uprobe:{program}:crowd {{ {HIT_BPFTRACE[what]} }}"]
+                none = hit_cost(f, None)
+                with_ours = hit_cost(f, ours)
+            with yrt.Fixture("called", seconds=None, wait=False) as f:
+                theirs[theirs.index(pid)] = str(f.pid)
+                with_theirs = hit_cost(f, theirs) if theirs[0] else float("nan")
+            rows.append(((with_ours - none), (with_theirs - none)))
+        us = [statistics.median(row[i] for row in rows) / clock / HITS / HIT_THREADS * 1e6 for i in (0, 1)]
+        ratio = statistics.median(row[0] / row[1] if row[1] > 0 else float("nan") for row in rows)
+        beside = "bpftrace" if what in HIT_BPFTRACE else f"yrt {theirs[1]}"
+        print(f"hit, {what}: yrt y {us[0]:.2f} us of the target's CPU, {beside} {us[1]:.2f} us, ratio {ratio:.2f}")
+
+
 def cpu(command):
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=300)
@@ -101,36 +179,50 @@ def cpu(command):
 
 
 LIST_Y = "_probe _oneshot { long s = 0; for (struct node *n = many; n; n = n->next) s += n->value; _print(s); }"
-LIST_GDB = """python
+LIST_GDB = {"value objects": """python
 n, s = gdb.parse_and_eval("many"), 0
 while int(n):
     s, n = s + int(n["value"]), n["next"]
 print(s)
-"""
+""", "pages": """python
+import struct
+pages, target, node, s = {}, gdb.selected_inferior(), int(gdb.parse_and_eval("many")), 0
+def word(at):
+    page = pages.get(at >> 12)
+    if page is None:
+        page = pages[at >> 12] = bytes(target.read_memory(at & ~4095, 4096))
+    return struct.unpack_from("<Q", page, at & 4095)[0]
+while node:
+    s, node = s + (word(node + 8) & 0xffffffff), word(node)
+print(s)
+"""}
 
 
 def walk(runs):
     if not shutil.which("gdb"):
         return
-    ratios, ours, theirs = [], [], []
     script = "/tmp/yrt-bench-y.gdb"
-    with open(script, "w", encoding="utf-8") as f:
-        f.write(LIST_GDB)
-    with yrt.Fixture("asked", seconds=None, wait=False) as f:
-        for _ in range(runs):
-            a, told = cpu([yrt.YRT, "y", "-q", "-e", LIST_Y, "-p", str(f.pid)])
-            b, said = cpu(["gdb", "-nx", "-batch", "-p", str(f.pid), "-x", script])
-            empty, _ = cpu(["gdb", "-nx", "-batch", "-p", str(f.pid)])
-            assert told.strip() == "4999950000" and told.strip() in said, (told, said)
-            ours.append(a)
-            theirs.append(b - empty)
-            ratios.append(a / (b - empty))
-    os.unlink(script)
-    print(f"list of 100,000 nodes, CPU: yrt {statistics.median(ours):.3f} s with its start, gdb's value objects "
-          f"{statistics.median(theirs):.3f} s without, ratio {statistics.median(ratios):.3f}")
+    for what, text in LIST_GDB.items():
+        ratios, ours, theirs = [], [], []
+        with open(script, "w", encoding="utf-8") as f:
+            f.write(text)
+        with yrt.Fixture("asked", seconds=None, wait=False) as f:
+            for _ in range(runs):
+                a, told = cpu([yrt.YRT, "y", "-q", "-e", LIST_Y, "-p", str(f.pid)])
+                b, said = cpu(["gdb", "-nx", "-batch", "-p", str(f.pid), "-x", script])
+                empty, _ = cpu(["gdb", "-nx", "-batch", "-p", str(f.pid)])
+                assert told.strip() == "4999950000" and told.strip() in said, (told, said)
+                ours.append(a)
+                theirs.append(b - empty)
+                ratios.append(a / (b - empty))
+        os.unlink(script)
+        print(f"list of 100,000 nodes, CPU: yrt {statistics.median(ours):.3f} s with its start, gdb's {what} "
+              f"{statistics.median(theirs):.3f} s without, ratio {statistics.median(ratios):.3f}")
 
 
 if __name__ == "__main__":
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else RUNS
-    start(runs)
-    walk(min(runs, 3))
+    print(f"load {os.getloadavg()[0]:.1f}")
+    for name, bench in (("start", start), ("hit", hit), ("list", walk)):
+        if not sys.argv[2:] or name in sys.argv[2:]:
+            bench(runs if name == "start" else min(runs, 3))

@@ -4,6 +4,7 @@ Points of the kernel in Y programs: system calls, tracepoints and the clock, wit
 fixtures/native/called.c writes a line for each line of its input.
 """
 
+import functools
 import json
 import os
 import re
@@ -88,6 +89,32 @@ _probe _end { _print(n); }
     items = sum(3 - i % 2 for many in (100, 3, 2, 1) for i in range(many))
     assert n == {"serve": str(calls), "items": str(items), "twice": str(2 * calls)}, (out, err)
     yield f"{items} rounds of a loop"
+
+
+def line_of(source, text):
+    return 1 + next(i for i, line in enumerate(source.splitlines()) if text in line)
+
+
+def test_variables_in_lines():
+    """Parameters, locals and what they lead to where a line begins, in code that is not optimised."""
+    path = os.path.join(yrt.SOURCE, "fixtures", "native", "called.c")
+    at = functools.partial(line_of, yrt.read(path))
+    with tempfile.TemporaryDirectory(prefix="yrt-y-") as directory:
+        plain = os.path.join(directory, "plain")
+        subprocess.run(["gcc", "-g", "-O0", "-pthread", "-o", plain, path], check=True, timeout=LIMIT_S)
+        with probed(f"""
+long prices, sums, numbers, many, flags, whole, n;
+_probe called.c:{at("sum += i->price")} {{ prices += $i->price; sums += $sum; }}
+_probe called.c:{at("served++")} {{ numbers += $order->number; many += $many; flags += $flag; }}
+_probe called.c:{at("by_status[order.status")} {{ whole += $order.status; n = $n; }}
+_probe _end {{ _print(prices, sums, numbers, many, flags, whole, n); }}
+""", fixture=plain) as p:
+            p.serve(300)
+            out, err = p.end()
+    expected = [150 * (22 + 17), 150 * (5 + 25 + 20), sum(range(300)), sum(i % 4 for i in range(300)),
+                sum(i % 256 for i in range(300)), 60 * (200 + 200 + 404 + 200 + 500), 300]
+    assert out.split() == [str(x) for x in expected], (out, expected, err)
+    yield "variables in registers or the frame, a structure of the frame, what they lead to"
 
 
 def test_as_bpftrace_has_them():
@@ -334,7 +361,7 @@ def test_refused():
         ("_probe called.c:40 { }", "called.c:40: no code begins in this line; the next one that has is 42"),
         ("_probe alled.c:43 { }", "alled.c:43: no debug information has code of this file from that line on"),
         ("_probe called.c:43 { _print(_arg(0)); }", "registers hold other things in a line"),
-        ("_probe called.c:43 { _print($many); }", "variables are not known in a line"),
+        ("_probe called.c:43 { _print($manny); }", "no variable manny is in scope at 0x"),
         ("_probe _oneshot { _print(_uid); }", "_uid is of a thread: a probe has it"),
         ("_probe syscall:read / _cgroup == _cgroupid(\"/nope\") / { }", "there is no cgroup /nope"),
         ("_map long n[_stack]; _probe serve { n[_ustack]++; }", "the key has type _stack, this has type _ustack"),

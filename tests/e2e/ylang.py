@@ -127,8 +127,8 @@ class Several:
 class Probed:
     """yrt y beside the fixture: serve() once the probes are placed, then end()."""
 
-    def __init__(self, *arguments, env=None):
-        self.fixture = yrt.Fixture("called", seconds=None, wait=False)
+    def __init__(self, *arguments, env=None, fixture="called"):
+        self.fixture = yrt.Fixture(fixture, seconds=None, wait=False)
         self.y = subprocess.Popen(
             [yrt.YRT, "y", *arguments, "-p", str(self.fixture.pid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             text=True, env=dict(os.environ, **(env or {})))
