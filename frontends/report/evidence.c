@@ -296,16 +296,28 @@ struct error *evidence_write_counters(const struct evidence *e, const char *fold
 	return err;
 }
 
+/* By the state's name: what waits in futex(2), and is not known to wait for something else than a lock. */
+static bool is_for_lock(const char *state)
+{
+	static const char *const words[] = {"[futex", "[mutex", "[monitor", "[lock", "[read lock", "[write lock"};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+		if (!strncmp(state, words[i], strlen(words[i])))
+			return true;
+	return false;
+}
+
 /* The average number of threads that ran, were runnable, and waited; idle ones (by design) do not count. */
 static void conclude_states(struct evidence *e, const struct profile *p)
 {
-	double s = (double)p->meta.duration_ns, running = 0, queued = 0, waiting = 0;
+	double s = (double)p->meta.duration_ns, running = 0, queued = 0, waiting = 0, locked = 0;
 
 	for (u32 i = 1; i < p->nnodes; i++) {
-		enum profile_kind kind = p->functions[p->nodes[i].function].kind;
+		const struct profile_function *f = &p->functions[p->nodes[i].function];
 		double self = (double)p->nodes[i].self;
 
-		*(kind == KIND_RUNNING ? &running : kind == KIND_RUNNABLE ? &queued : &waiting) += self;
+		*(f->kind == KIND_RUNNING ? &running : f->kind == KIND_RUNNABLE ? &queued : &waiting) += self;
+		locked += f->kind == KIND_WAITING && is_for_lock(f->name) ? self : 0;
 	}
 	if (s <= 0)
 		return;
@@ -313,6 +325,7 @@ static void conclude_states(struct evidence *e, const struct profile *p)
 	facts_set(&e->facts, "wall.queued", queued / s);
 	facts_set(&e->facts, "wall.waiting", waiting / s);
 	facts_set(&e->facts, "wall.threads", (running + queued + waiting) / s);
+	facts_set(&e->facts, "wall.locked", locked / s);
 }
 
 /* What malloc's blocks grow by, bytes a second; and what is in use, or free, in its heap. */

@@ -137,18 +137,27 @@ static bool has_module(const struct evidence *e, const struct pattern *module)
 	return false;
 }
 
-static bool is_for(const struct rule *r, const struct evidence *e)
+static bool is_for_runtimes(const struct rule *r, u32 seen)
 {
-	u32 seen = e->runtimes;
-
-	if (r->module.set && !has_module(e, &r->module))
-		return false;
 	if (!r->runtimes[0])
 		return true;
 	for (char *const *name = r->runtimes; *name; name++)
 		for (const struct runtime_ops *const *o = runtimes; *o; o++)
 			if (!strcmp(*name, (*o)->name) && seen & 1u << (*o)->id)
 				return true;
+	return false;
+}
+
+static bool is_for(const struct rule *r, const struct evidence *e)
+{
+	return is_for_runtimes(r, e->runtimes) && (!r->module.set || has_module(e, &r->module));
+}
+
+bool findings_ask_for(const struct rules *rules, u32 runtimes_seen, const char *view)
+{
+	for (u32 i = 0; i < rules->n; i++)
+		if (is_for_runtimes(&rules->all[i], runtimes_seen) && rule_asks_for(&rules->all[i], view))
+			return true;
 	return false;
 }
 

@@ -44,6 +44,8 @@ struct findings { /* zeroed at first */
 
 struct error *findings_make(const struct rules *rules, struct evidence *e, struct findings *ret);
 void findings_free(struct findings *f);
+/* Does a rule that these runtimes (bit n: that of id n) do not rule out look at this view, or name its functions? */
+bool findings_ask_for(const struct rules *rules, u32 runtimes_seen, const char *view);
 
 /* Fills in "{NAME}" and "{NAME:FORMAT}" of facts. FORMAT: % (of 1), b (bytes), t (seconds), a number of decimals. */
 char *finding_text(const char *text, const struct facts *f);

@@ -42,6 +42,7 @@
 #define GROWTH      131072  /* bytes a second */
 #define GROWTH_FAST 2097152 /* then each second makes a heap longer to read: it is read early, and again soon */
 #define SOON_PART   0.2
+#define DEADLOCKED  0.9  /* threads that wait for locks on average; those of a deadlock do it all the time */
 #define BUSY        0.02 /* CPUs, or threads: below that nothing is worth a view of its own */
 #define MASTER      0.25 /* of the CPU time of a process and its children: a master uses less */
 #define CALLS_LEAST 500  /* system calls of I/O a second, where hardly a thread waits */
@@ -561,7 +562,7 @@ static u32 make_plan(const struct measure *m, const struct evidence *e, struct p
 	u32 n = 0;
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
-		if (all[i].wanted && (!m->rules || rules_ask_for(m->rules, all[i].event)))
+		if (all[i].wanted && (!m->rules || findings_ask_for(m->rules, e->runtimes, all[i].event)))
 			ret[n++] = all[i];
 	return n;
 }
@@ -684,9 +685,14 @@ static bool has_allocations(u32 seen)
 	return false;
 }
 
-/* A view that a finding wants for naming its cause, and that nobody has asked for yet. "made" is made of another. */
+/*
+ * A view that a finding wants for naming its cause, and that nobody has asked for yet: also who holds the lock. "made"
+ * is made of another.
+ */
 static const struct event_ops *wanted_by(const struct finding *f, const struct evidence *e)
 {
+	if (f->rule->holder && !evidence_view(e, "lock"))
+		return event_find("lock");
 	for (u32 i = 0; i < f->rule->nblames; i++) {
 		const char *view = f->rule->blames[i].view;
 		const struct event_ops *event = event_find(strcmp(view, "made") != 0 ? view : "tlab");
@@ -699,6 +705,14 @@ static const struct event_ops *wanted_by(const struct finding *f, const struct e
 	return NULL;
 }
 
+/* --max-cpu of the whole time: what only sharpens an answer is not begun then. */
+static bool is_budget_used(const struct measure *m)
+{
+	double percent = m->run->sampler.cpu_percent;
+
+	return percent > 0 && m->cost.used_s - m->cost.began_s > percent / 100 * m->seconds;
+}
+
 /* The first finding's CPU time again, at a higher rate, if that makes it sharper. */
 static struct error *look_closer(struct measure *m, struct evidence *e, const struct finding *f, double seconds)
 {
@@ -707,7 +721,8 @@ static struct error *look_closer(struct measure *m, struct evidence *e, const st
 	struct error *err;
 	bool better = false;
 
-	if (!f->view || strcmp(f->view->name, "clock") != 0 || stopped(m) || left_of(m) < view_least(m))
+	if (!f->view || strcmp(f->view->name, "clock") != 0 || stopped(m) || left_of(m) < view_least(m) ||
+	        is_budget_used(m))
 		return NULL;
 	say(m, e, false, "%s, so: again at a higher rate", f->title);
 	snprintf(path, sizeof(path), "%s/clock.yrt", m->folder);
@@ -823,14 +838,14 @@ static void take_dump(struct measure *m, struct evidence *e)
 	const struct facts *f = &e->facts;
 	struct error *err;
 
-	if (facts_number(f, "threads") < 2 || facts_number(f, "cpu") > facts_number(f, "threads") / 2 || stopped(m) ||
+	if (facts_number(f, "threads") < 2 || facts_number(f, "wall.locked") < DEADLOCKED || stopped(m) ||
 	        !m->run->npids || e->refused)
 		return;
 	if (left_of(m) < DUMP_S) {
-		say(m, e, true, "several threads wait, but there was no time for a dump: deadlocks are not seen");
+		say(m, e, true, "threads wait for locks, but there was no time for a dump: deadlocks are not seen");
 		return;
 	}
-	say(m, e, false, "several threads wait, so: every thread's stack, and who waits for whom");
+	say(m, e, false, "threads wait for locks all the time, so: every thread's stack, and who waits for whom");
 	err = measure_dump(m->folder, busiest_of(m), NULL, m->end_ns, e);
 	cost_add(&m->cost, "dump");
 	if (err)

@@ -614,9 +614,9 @@ struct error *rules_parse(struct rules *r, const char *file, const char *text)
 	return err;
 }
 
-static bool asks_for(const struct rule *r, const char *view)
+bool rule_asks_for(const struct rule *r, const char *view)
 {
-	bool asked = r->holder && !strcmp(view, "lock");
+	bool asked = false;
 
 	for (char *const *name = r->views; *name; name++)
 		asked |= !strcmp(*name, view);
@@ -625,14 +625,6 @@ static bool asks_for(const struct rule *r, const char *view)
 	for (u32 i = 0; i < r->nblames; i++)
 		asked |= !strcmp(r->blames[i].view, view);
 	return asked;
-}
-
-bool rules_ask_for(const struct rules *r, const char *view)
-{
-	for (u32 i = 0; i < r->n; i++)
-		if (asks_for(&r->all[i], view))
-			return true;
-	return false;
 }
 
 struct error *rules_builtin(struct rules *r)

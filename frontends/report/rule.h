@@ -118,8 +118,8 @@ struct rules { /* zeroed at first */
 
 /* Adds those of a file's text. An error names file, line, and what was expected there. */
 struct error *rules_parse(struct rules *r, const char *file, const char *text);
-/* Does one of them look at this view, or name its functions? */
-bool rules_ask_for(const struct rules *r, const char *view);
+/* Does it look at this view, or name its functions? Who holds a lock is asked only once it is waited for. */
+bool rule_asks_for(const struct rule *r, const char *view);
 /* Those that are compiled in. */
 struct error *rules_builtin(struct rules *r);
 /* *.rule of a folder, by name. A rule of a known name replaces that one. */

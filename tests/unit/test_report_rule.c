@@ -309,17 +309,20 @@ static void test_little_of_two(void **state)
 
 static void test_views_that_are_asked_for(void **state)
 {
-	static const char *const asked[] = {"wall", "lock", "io", "net"};
+	static const char *const asked[] = {"wall", "io", "net"};
 	struct rules rules = {0};
 
 	(void)state;
 	assert_null(rules_parse(&rules, "f",
-	        "rule a\n" WHOLE "rule b\n\ttitle t\n\twhy w\n\tchange c\n\tshow s\n\tholder yes\n\tview wall\n\tstack "
+	        "rule a\n" WHOLE "rule b\n\ttitle t\n\twhy w\n\tchange c\n\tshow s\n\truntime python\n\tholder "
+	                         "yes\n\tview wall\n\tstack "
 	        "\"x\"\n\tlet l io \"x\"\n\tblame net \"x\"\n\twhen l > 1\n"));
 	for (size_t i = 0; i < sizeof(asked) / sizeof(*asked); i++)
-		assert_true(rules_ask_for(&rules, asked[i]));
-	assert_false(rules_ask_for(&rules, "clock"));
-	assert_false(rules_ask_for(&rules, "fault"));
+		assert_true(findings_ask_for(&rules, 1u << RUNTIME_PYTHON, asked[i]));
+	assert_false(findings_ask_for(&rules, 0, "io"));
+	assert_false(findings_ask_for(&rules, ~0u, "clock"));
+	assert_false(findings_ask_for(&rules, ~0u, "fault"));
+	assert_false(findings_ask_for(&rules, ~0u, "lock")); /* only once a finding wants it */
 	rules_free(&rules);
 }
 
