@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "findings.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,12 +37,17 @@ static void put_time(FILE *out, double s)
 	put_scaled(out, s * 1e9, 1000, units);
 }
 
+int finding_decimals(double share)
+{
+	return share < 0.0995 && share > 0;
+}
+
 static void put_number(FILE *out, double value, const char *format)
 {
 	static const char *const bytes[] = {"B", "KiB", "MiB", "GiB", "TiB", NULL};
 
 	if (*format == '%')
-		fprintf(out, value < 0.0995 && value > 0 ? "%.1f %%" : "%.0f %%", 100 * value);
+		fprintf(out, "%.*f %%", finding_decimals(value), 100 * value);
 	else if (*format == 'b')
 		put_scaled(out, value, 1024, bytes);
 	else if (*format == 'm')
@@ -180,6 +186,35 @@ static struct error *set_lets(const struct rule *r, struct evidence *e)
 	return err;
 }
 
+/* Without the arguments of templates, which may take lines. */
+static void put_short_name(FILE *out, const char *name)
+{
+	u32 depth = 0;
+
+	for (const char *at = name; *at; at++) {
+		bool opens = *at == '<' && at > name && (isalnum((unsigned char)at[-1]) || at[-1] == '_');
+
+		depth += opens || (depth && *at == '<');
+		if (!depth)
+			fputc(*at, out);
+		depth -= depth && *at == '>';
+	}
+}
+
+/* ", mostly in FUNCTION", or nothing. */
+static void set_callee(struct evidence *e, const struct profile_function *f)
+{
+	char name[NAME_LENGTH], text[NAME_LENGTH + 16] = "";
+	FILE *out = f ? fmemopen(text, sizeof(text), "w") : NULL;
+
+	if (out) {
+		fputs(", mostly in ", out);
+		put_short_name(out, text_plain_name(f, name, sizeof(name)));
+		fclose(out);
+	}
+	facts_set_text(&e->facts, "callee", text);
+}
+
 static void set_site(struct evidence *e, const struct profile *p, const struct match *m)
 {
 	const struct profile_function *f = m->nsites ? &p->functions[m->site[0].function] : NULL;
@@ -188,13 +223,14 @@ static void set_site(struct evidence *e, const struct profile *p, const struct m
 	facts_set(&e->facts, "site.share", f && m->value ? (double)m->site[0].value / (double)m->total : 0);
 	facts_set_text(&e->facts, "site", f ? text_plain_name(f, name, sizeof(name)) : NOWHERE);
 	facts_set_text(&e->facts, "frame", m->function ? p->functions[m->function].name : "");
+	set_callee(e, m->callee ? &p->functions[m->callee] : NULL);
 }
 
 /* What was known of the stacks of another rule is not known of this one's. */
 static void forget_match(struct evidence *e)
 {
 	static const char *const names[] = {"share", "share.low", "threads.of", "share.high", "value", "value.s",
-	        "count", "per.second", "site", "site.share", "frame", "holder", "lock.name"};
+	        "count", "per.second", "each", "site", "site.share", "callee", "frame", "holder", "lock.name"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		facts_forget(&e->facts, names[i]);
@@ -212,6 +248,7 @@ static void set_match(struct evidence *e, const struct profile *p, const struct 
 	facts_set(&e->facts, "count", m->count);
 	facts_set(&e->facts, "threads.of", seconds > 0 ? (double)m->value / 1e9 / seconds : 0);
 	facts_set(&e->facts, "per.second", seconds > 0 ? m->count / seconds : 0);
+	facts_set(&e->facts, "each", m->count > 0 ? (double)m->value / 1e9 / m->count : 0);
 	set_site(e, p, m);
 }
 
@@ -329,6 +366,15 @@ static void finding_free(struct finding *f)
 	*f = (struct finding){0};
 }
 
+/* What is said is a part of what the stacks are. */
+static void scale_weight(struct finding *f, double part)
+{
+	f->share *= part;
+	f->low *= part;
+	f->high = fmin(1, f->high * part);
+	f->value = (u64)((double)f->value * part);
+}
+
 static struct error *set_weight(struct finding *f, const struct match *m, const struct facts *facts)
 {
 	double weight = NAN;
@@ -341,6 +387,8 @@ static struct error *set_weight(struct finding *f, const struct match *m, const 
 		f->low = fmax(0, m->share - m->error);
 		f->high = fmin(1, m->share + m->error);
 		f->value = m->value;
+		if (!isnan(weight) && m->share > 0)
+			scale_weight(f, fmin(1, fmax(0, weight)) / m->share);
 	} else if (!isnan(weight)) {
 		f->share = f->low = f->high = fmin(1, fmax(0, weight));
 	}
@@ -514,7 +562,7 @@ static int rank(const struct finding *f)
 {
 	enum severity s = f->behind && f->rule->severity < SEVERITY_WASTE ? SEVERITY_WASTE : f->rule->severity;
 
-	return 4 * (int)s + (f->rule->general ? 2 : f->behind);
+	return 4 * (int)s + (f->rule->last ? 3 : f->rule->general ? 2 : f->behind);
 }
 
 static int by_weight(const void *a, const void *b)
@@ -536,12 +584,27 @@ static bool is_replaced(const struct finding *all, u32 n, const struct rule *rul
 	return false;
 }
 
+static bool is_same_place(const struct finding *a, const struct finding *b)
+{
+	return a->view && a->view == b->view && a->nsites && b->nsites &&
+	       !strcmp(a->site[0].function, b->site[0].function) && !strcmp(a->site[0].file, b->site[0].file);
+}
+
+/* What is said of any program is not said of a place of which another finding says more. */
+static bool is_said_better(const struct finding *all, u32 n, const struct finding *f)
+{
+	for (u32 i = 0; f->rule->general && i < n; i++)
+		if (!all[i].rule->general && all[i].share >= f->share / 2 && is_same_place(f, &all[i]))
+			return true;
+	return false;
+}
+
 static void drop_replaced(struct finding *all, u32 *n)
 {
 	u32 kept = 0;
 
 	for (u32 i = 0; i < *n; i++)
-		if (is_replaced(all, *n, all[i].rule))
+		if (is_replaced(all, *n, all[i].rule) || is_said_better(all, *n, &all[i]))
 			all[i].share = -1;
 	for (u32 i = 0; i < *n; i++) {
 		if (all[i].share >= 0)

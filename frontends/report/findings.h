@@ -49,5 +49,7 @@ bool findings_ask_for(const struct rules *rules, u32 runtimes_seen, const char *
 
 /* Fills in "{NAME}" and "{NAME:FORMAT}" of facts. FORMAT: % (of 1), b (bytes), t (seconds), a number of decimals. */
 char *finding_text(const char *text, const struct facts *f);
+/* Of a share in %, wherever it is said. */
+int finding_decimals(double share);
 
 #endif

@@ -274,6 +274,47 @@ static void take_sites(struct match *m, u64 *sums, const u32 *line, u32 n)
 	}
 }
 
+/* A function may call what has a name for those who read its source: no frames of a virtual machine. */
+static bool is_callee(const struct profile_function *f, bool of_language)
+{
+	return f->kind == KIND_SCRIPT_NATIVE || (is_code(f) && (!of_language || is_language(f)));
+}
+
+/* The function that the site of the stack ends in, by what it calls; 0: itself, or another site is nearer. */
+static u32 called_by(const struct rule *r, const struct profile *p, const u32 *same, u32 site, u32 node)
+{
+	bool of_language = is_language(&p->functions[site]);
+	u32 callee = 0;
+
+	for (; node; node = p->nodes[node].parent) {
+		u32 function = p->nodes[node].function;
+		const struct profile_function *f = &p->functions[function];
+
+		if (same[function] == same[site])
+			return callee;
+		if (is_own(r->libraries, f) && is_language(f) == of_language)
+			return 0;
+		callee = is_callee(f, of_language) ? function : callee;
+	}
+	return 0;
+}
+
+static struct error *find_callee(struct match *m, const struct rule *r, const struct profile *p, const u32 *same)
+{
+	cleanup(free) u64 *sums = calloc(p->nfunctions + 1, sizeof(u64));
+
+	if (!sums)
+		return &error_no_memory;
+	for (u32 i = 1; m->nsites && i < p->nnodes; i++)
+		if (m->nodes[i])
+			sums[same[called_by(r, p, same, m->site[0].function, i)]] += p->nodes[i].self;
+	sums[0] = 0;
+	m->callee = greatest(sums, p->nfunctions);
+	if (m->callee && 2 * sums[m->callee] < m->site[0].value)
+		m->callee = 0;
+	return NULL;
+}
+
 static struct error *rank(struct match *m, const struct rule *r, const struct sums *sums, const struct profile *p)
 {
 	u32 n = p->nfunctions;
@@ -290,7 +331,7 @@ static struct error *rank(struct match *m, const struct rule *r, const struct su
 	split(m, r, p, united, rest);
 	take_sites(m, united, line, n);
 	take_sites(m, rest, line, n);
-	return NULL;
+	return find_callee(m, r, p, same);
 }
 
 /*
@@ -489,8 +530,34 @@ void match_free(struct match *m)
 	*m = (struct match){0};
 }
 
+/* Processes of one program do the same: their stacks are shown as those of one. */
+static bool is_one_program(const struct profile *p)
+{
+	const char *first = NULL;
+	size_t n = 0;
+
+	for (u32 i = 1; i < p->nfunctions; i++) {
+		const char *name = p->functions[i].name;
+
+		if (p->functions[i].kind != KIND_PROCESS)
+			continue;
+		if (!first)
+			n = strcspn(name, " :");
+		first = first ? first : name;
+		if (strncmp(name, first, n) != 0 || strcspn(name, " :") != n)
+			return false;
+	}
+	return true;
+}
+
+static bool is_left_out_of_picture(const struct profile_function *f, bool one)
+{
+	return f->kind == KIND_CONTAINER || (one && f->kind == KIND_PROCESS);
+}
+
 struct error *match_profile(const struct match *m, const struct profile *p, struct profile **ret)
 {
+	bool one = is_one_program(p);
 	cleanup(free) u32 *functions = calloc(p->nfunctions + 1, sizeof(u32));
 	cleanup(free) u32 *nodes = calloc(p->nnodes + 1, sizeof(u32));
 	cleanup(free) bool *wanted = calloc(p->nnodes + 1, sizeof(bool));
@@ -508,6 +575,10 @@ struct error *match_profile(const struct match *m, const struct profile *p, stru
 
 		if (!wanted[i])
 			continue;
+		if (is_left_out_of_picture(&p->functions[function], one)) {
+			nodes[i] = nodes[p->nodes[i].parent];
+			continue;
+		}
 		if (!functions[function]) {
 			struct profile_function copy = p->functions[function];
 

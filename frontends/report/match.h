@@ -18,6 +18,7 @@ struct match {
 	double count;                        /* samples, or waits, that it was seen by */
 	struct match_site site[MATCH_SITES]; /* the rule's sites, the greatest first; then what stands in for them */
 	u32 nsites;
+	u32 callee;   /* what the first site calls, if most of its part is there; 0: nothing takes half of it */
 	u32 function; /* that most of the last term's matches are; 0: none */
 	bool *nodes;  /* of the profile: is it the end of a stack that matches? Owned */
 	bool wall;    /* of wall-clock time: waits of idle threads do not count */

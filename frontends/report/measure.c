@@ -248,11 +248,16 @@ static struct error *read_profile(const char *path, struct profile **ret)
 	return input_load(path, &options, ret, &cut);
 }
 
-static struct error *load(struct evidence *e, const char *path)
+/* samples: there must be some. */
+static struct error *load(struct evidence *e, const char *path, bool samples)
 {
 	struct profile *p = NULL;
 	struct error *err = read_profile(path, &p);
 
+	if (!err && samples && !p->nodes[0].total) {
+		profile_destroy(p);
+		return error_new(ERROR_INTERNAL, "no sample was taken in its time: other programs had the CPUs");
+	}
 	return err ? err : evidence_add(e, path, p);
 }
 
@@ -283,7 +288,7 @@ static struct error *take_view(struct measure *m, struct evidence *e, const char
 	snprintf(path, sizeof(path), "%s/%s.yrt", m->folder, name);
 	err = run_apart(m, e, &(struct taking){event, seconds, rate_for(e, name), path});
 	if (!err)
-		err = load(e, path);
+		err = load(e, path, event->rated && facts_number(&e->facts, "cpu") > BUSY);
 	cost_add(&m->cost, event->command ? event->command : name);
 	if (err && err->kind == ERROR_PERMISSION && !e->nviews)
 		e->refused = true;
@@ -775,7 +780,7 @@ static struct error *take_by_command(
 	err = child_yrt(arguments, "/dev/null", m->end_ns);
 	cost_add(&m->cost, command);
 	if (!err)
-		return load(e, path);
+		return load(e, path, false);
 	say(m, e, true, "yrt %s was not measured: %s", command, err->message);
 	error_free(err);
 	return NULL;

@@ -371,8 +371,9 @@ static struct error *take_key(const struct parser *p, const char *key, const cha
 		return r->consequence ? NULL : wrong(p, "yes", value);
 	}
 	if (!strcmp(key, "general")) {
-		r->general = !strcmp(value, "yes");
-		return r->general ? NULL : wrong(p, "yes", value);
+		r->last = !strcmp(value, "last");
+		r->general = r->last || !strcmp(value, "yes");
+		return r->general ? NULL : wrong(p, "yes or last", value);
 	}
 	if (!strcmp(key, "begin")) {
 		r->from_last = !strcmp(value, "last");

@@ -19,11 +19,11 @@
  *		begin last		it is looked for from the last matched frame on, not from the first
  *		when EXPRESSION		all must hold
  *		unless EXPRESSION	none may
- *		weight EXPRESSION	0 to 1, of a rule without stacks
+ *		weight EXPRESSION	0 to 1; without, the share of the stacks
  *		doubt EXPRESSION : TEXT	said as what speaks against it, if it holds
  *		replaces NAME…		these say less than this one, of the same
  *		consequence yes		of computing too much: comes behind what takes 40 % of the CPU time
- *		general yes		others of its severity say more: it comes behind them
+ *		general yes | last	others of its severity say more: it comes behind them, or behind all
  *		why, change, against, show, healthy TEXT
  *
  * Between rules, `library TERM` says which functions are those of libraries, all that match.
@@ -86,7 +86,7 @@ struct rule_doubt {
 struct rule {
 	char *name, *title, *why, *change, *against, *show, *healthy;
 	enum severity severity;
-	bool general;                     /* others of its severity say more: it comes behind them */
+	bool general, last;               /* others of its severity say more: it comes behind them, or behind all */
 	bool consequence;                 /* of computing too much: findings.c */
 	char *runtimes[RULE_CLAUSES_MAX]; /* names; the first NULL ends each of these */
 	struct pattern module;

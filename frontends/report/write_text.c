@@ -41,15 +41,16 @@ static const char *whole_of(const struct evidence_view *v)
 void report_weight(const struct finding *f, char *ret, size_t size)
 {
 	double half = 50 * (f->high - f->low);
+	int decimals = finding_decimals(f->share);
 
 	if (!f->view)
-		snprintf(ret, size, "%.0f %%", 100 * f->share);
+		snprintf(ret, size, "%.*f %%", decimals, 100 * f->share);
 	else if (!strcmp(f->view->name, "crash"))
 		snprintf(ret, size, "of the thread that died");
 	else if (half < 0.5)
-		snprintf(ret, size, "%.1f %% %s", 100 * f->share, whole_of(f->view));
+		snprintf(ret, size, "%.*f %% %s", decimals, 100 * f->share, whole_of(f->view));
 	else
-		snprintf(ret, size, "%.0f ± %.0f %% %s", 100 * f->share, half, whole_of(f->view));
+		snprintf(ret, size, "%.*f ± %.0f %% %s", decimals, 100 * f->share, half, whole_of(f->view));
 }
 
 /* --- Markdown --- */
