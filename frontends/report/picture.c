@@ -40,6 +40,26 @@ static u32 trunk_of(const struct profile *p)
 	}
 }
 
+/* Of the site, where most stacks go through one of its frames; else 0. */
+static u32 depth_of(const struct profile *p, const char *site)
+{
+	u32 node = 0, depth = 0;
+	char name[TEXT_CLEAN];
+
+	for (;;) {
+		u32 next = p->nodes[node].child;
+
+		while (next && 2 * p->nodes[next].total < p->nodes[0].total)
+			next = p->nodes[next].sibling;
+		if (!next)
+			return 0;
+		node = next;
+		depth++;
+		if (!strcmp(text_plain_name(&p->functions[p->nodes[node].function], name, sizeof(name)), site))
+			return depth;
+	}
+}
+
 /* Rows of the container and the process, if there is one of each: all of it is theirs. */
 static u32 above(const struct profile *p)
 {
@@ -122,13 +142,13 @@ static void each(struct picture *w, bool drawing)
 	}
 }
 
-struct error *picture_write(const struct profile *p, FILE *out)
+struct error *picture_write(const struct profile *p, const char *site, FILE *out)
 {
 	cleanup(order) struct order *order = NULL;
 	cleanup(free) double *right = NULL;
 	struct error *err = order_create(p, &order);
 	struct picture w = {.p = p, .order = order, .out = out};
-	u32 trunk = trunk_of(p);
+	u32 trunk = trunk_of(p), at = depth_of(p, site);
 
 	if (err)
 		return err;
@@ -137,6 +157,7 @@ struct error *picture_write(const struct profile *p, FILE *out)
 		return &error_no_memory;
 	w.right = right;
 	w.scale = p->nodes[0].total ? WIDTH / (double)p->nodes[0].total : 0;
+	trunk = at > trunk ? at : trunk;
 	w.first = trunk > TRUNK ? trunk - TRUNK : 1;
 	w.first = w.first > above(p) ? w.first : above(p) + 1;
 	each(&w, false);

@@ -7,6 +7,7 @@
 
 #include "unwind/profile/profile.h"
 
-struct error *picture_write(const struct profile *p, FILE *out);
+/* From where the stacks part; where half of them and more go through the site, from a little above it. */
+struct error *picture_write(const struct profile *p, const char *site, FILE *out);
 
 #endif

@@ -42,6 +42,20 @@ static void put_clean(const struct page *w, const char *text)
 	text_xml(w->out, clean);
 }
 
+/* What stands between backticks is code. */
+static void put_marked(const struct page *w, const char *text)
+{
+	char clean[TEXT_CLEAN];
+	bool code = false;
+
+	text_clean(text, clean);
+	for (char *at = clean, *piece; (piece = strsep(&at, "`")); code = !code) {
+		fputs(code ? "<code>" : "", w->out);
+		text_xml(w->out, piece);
+		fputs(code ? "</code>" : "", w->out);
+	}
+}
+
 /* --- a finding --- */
 
 static void put_mark(const struct page *w, const struct finding *f)
@@ -158,7 +172,7 @@ static struct error *put_graph(const struct page *w, const struct finding *f)
 	fputs("\" data-query=\"", w->out);
 	put_query(w, f->nsites ? f->site[0].function : "");
 	fputs("\">Open in full</button></figcaption>\n", w->out);
-	err = picture_write(f->stacks, w->out);
+	err = picture_write(f->stacks, f->nsites ? f->site[0].function : "", w->out);
 	fputs("</figure>\n", w->out);
 	return err;
 }
@@ -174,11 +188,11 @@ static struct error *put_finding(const struct page *w, const struct finding *f)
 	fputs("<h2>", w->out);
 	put_clean(w, f->title);
 	fputs("</h2>\n<p>", w->out);
-	put_clean(w, f->why);
+	put_marked(w, f->why);
 	fputs("</p>\n<dl>", w->out);
 	put_where(w, f);
 	fputs("<dt>change</dt><dd class=\"change\">", w->out);
-	put_clean(w, f->change);
+	put_marked(w, f->change);
 	fputs("</dd>\n", w->out);
 	put_against(w, f->against);
 	fputs("<dt>alone</dt><dd class=\"run\"><code>", w->out);

@@ -14,6 +14,7 @@
 
 #define STACKS_LINES 24 /* of the tree below a finding */
 #define TRUNK_SHOWN  5u /* of the rows that all stacks share */
+#define FAR          10 /* rows below the place where stacks part: what is there would not be seen */
 
 const char *report_severity(enum severity s)
 {
@@ -103,19 +104,23 @@ static bool is_row_of(const char *row, const char *name)
 /* Rows that all stacks share say little: but for the last ones, and those from this function on, they are left out. */
 static char *where_stacks_part(char *tree, const char *function)
 {
-	char *rows[TRUNK_SHOWN] = {0}, *at = tree;
+	char *rows[TRUNK_SHOWN] = {0}, *at = tree, *parts = NULL;
+	u32 parted = 0;
 
 	for (u32 n = 0; (at = strchr(at, '\n')); n++) {
 		at++;
-		if (is_row_of(at, function))
+		if (is_row_of(at, function) && (!parts || n - parted > FAR) && strtod(at, NULL) >= 50)
 			return at;
-		if (strncmp(at, " 100.00", 7) != 0 && rows[0])
-			break;
-		if (!strncmp(at, " 100.00", 7))
+		if (strncmp(at, " 100.00", 7) != 0 && rows[0] && !parts) {
+			parts = at;
+			parted = n;
+		}
+		if (!parts && !strncmp(at, " 100.00", 7))
 			rows[n % TRUNK_SHOWN] = at;
 	}
-	if (!at)
+	if (!parts)
 		return tree;
+	at = parts;
 	for (u32 i = 0; i < TRUNK_SHOWN; i++)
 		if (rows[i] && rows[i] < at)
 			at = rows[i];
