@@ -315,7 +315,7 @@ static void test_views_that_are_asked_for(void **state)
 	(void)state;
 	assert_null(rules_parse(&rules, "f",
 	        "rule a\n" WHOLE "rule b\n\ttitle t\n\twhy w\n\tchange c\n\tshow s\n\truntime python\n\tholder "
-	                         "yes\n\tview wall\n\tstack "
+	        "yes\n\tview wall\n\tstack "
 	        "\"x\"\n\tlet l io \"x\"\n\tblame net \"x\"\n\twhen l > 1\n"));
 	for (size_t i = 0; i < sizeof(asked) / sizeof(*asked); i++)
 		assert_true(findings_ask_for(&rules, 1u << RUNTIME_PYTHON, asked[i]));
