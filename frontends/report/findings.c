@@ -638,8 +638,9 @@ static struct error *make_verdict(struct findings *f, const struct evidence *e)
 	all = missing ? all : "";
 	for (u32 i = 0; i < f->n; i++)
 		problems += f->all[i].rule->severity == SEVERITY_PROBLEM;
-	if (!f->n && e->refused)
-		n = (u32)asprintf(&f->verdict, "Counters alone say nothing of %s; more was not permitted.", target);
+	if (!f->n && !e->nviews && facts_find(&e->facts, "cpu"))
+		n = (u32)asprintf(&f->verdict, "Counters alone say nothing of %s; more was not %s.", target,
+		        e->refused ? "permitted" : "measured");
 	else if (!f->n)
 		n = (u32)asprintf(&f->verdict, "Nothing that a rule knows is wrong with %s%s.", target, all);
 	else if (!problems)
