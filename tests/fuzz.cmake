@@ -5,7 +5,7 @@
 set(YRT_FUZZ_RUNS 500 CACHE STRING "Inputs that each fuzzer runs in the tests; -1: as many as there is time for")
 set(YRT_FUZZ_SECONDS 2 CACHE STRING "Seconds that each fuzzer runs in the tests, at most")
 set(YRT_FUZZ_SEED 1 CACHE STRING "Seed of the fuzzers; 0: another in each run")
-math(EXPR FUZZ_TIMEOUT "${YRT_FUZZ_SECONDS} + 120")
+math(EXPR FUZZ_TIMEOUT "${YRT_FUZZ_SECONDS} + 1200")
 # Seeds of those that read whole ELF files, which their first byte says: two units each, of two compilers.
 set(WHOLE_FILE_FUZZERS fuzz_cfi fuzz_dwarf fuzz_symbols)
 set(SEEDS)
@@ -34,6 +34,6 @@ foreach(source ${FUZZERS})
 		set(seeds -seed_inputs=${SEED_LIST})
 	endif()
 	add_test(NAME fuzz.${name} COMMAND ${name} -seed=${YRT_FUZZ_SEED} -runs=${YRT_FUZZ_RUNS} -max_total_time=${YRT_FUZZ_SECONDS}
-		-max_len=65536 -rss_limit_mb=4096 -timeout=60 -artifact_prefix=${CMAKE_BINARY_DIR}/fuzz/ ${seeds})
+		-max_len=65536 -rss_limit_mb=4096 -timeout=300 -artifact_prefix=${CMAKE_BINARY_DIR}/fuzz/ ${seeds})
 	set_tests_properties(fuzz.${name} PROPERTIES LABELS fuzz TIMEOUT ${FUZZ_TIMEOUT})
 endforeach()

@@ -13,7 +13,7 @@ def requests_of(name, rounds, prefix, *args):
     """
     found = {}
     with tempfile.TemporaryDirectory() as directory, yrt.Fixture(name, rounds, directory) as fixture:
-        at = yrt.Run(*args, "-p", fixture.pid, "-d", 60).sampling()
+        at = yrt.Run(*args, "-p", fixture.pid, "-d", 600).sampling()
         fixture.release()
         fixture.finish()
         result = at.result().expect()

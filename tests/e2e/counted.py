@@ -36,7 +36,7 @@ class Program:
 def probed(program, *what, words=("go",), command="probe", flags=()):
     """(the result, the program's counts) of what it does while functions are probed, all of them."""
     args = [arg for name in what for arg in ("-e", name)]
-    at = yrt.Run(command, *args, "-p", program.pid, "-d", 60, "--max-cpu", 0, *flags).sampling()
+    at = yrt.Run(command, *args, "-p", program.pid, "-d", 600, "--max-cpu", 0, *flags).sampling()
     counts = {}
     for word in words:
         counts = program.do(word)

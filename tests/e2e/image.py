@@ -75,7 +75,7 @@ def fill(root, program, name):
 class Fixture(yrt.Fixture):
     """A fixture in a container of its own, as pid 1 of its namespace; .pid is that of this machine."""
 
-    def __init__(self, name, directory, seconds=60):
+    def __init__(self, name, directory, seconds=1000):
         self.root = os.path.join(directory, f"{name}-image")
         fill(self.root, yrt.fixture_path(name), f"/usr/bin/{name}")
         words = container.container(self.root, pid_namespace=True, env={"FIXTURE_WAIT": "1"})

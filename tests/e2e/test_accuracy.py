@@ -139,7 +139,7 @@ def test_switches():
     with yrt.Fixture("switches") as fixture:
         fixture.release()
         before = cost_of_rounds(fixture, 0.5)
-        at = yrt.Run("flame", "-p", fixture.pid, "-d", 60, "-F", 999, "--max-cpu", 0).sampling()
+        at = yrt.Run("flame", "-p", fixture.pid, "-d", 600, "-F", 999, "--max-cpu", 0).sampling()
         cost_of_rounds(fixture, 0.7)
         during = cost_of_rounds(fixture, 0.7)
         at.interrupt()

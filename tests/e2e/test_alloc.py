@@ -25,7 +25,7 @@ def count(*args, preload=None, name="alloc_sites", rounds=512, threads=1, mode="
     finally:
         os.environ.pop("LD_PRELOAD", None)
     with fixture:
-        at = yrt.Run("alloc", "-p", fixture.pid, "-d", 60, "--max-cpu", 0, *args).sampling()
+        at = yrt.Run("alloc", "-p", fixture.pid, "-d", 600, "--max-cpu", 0, *args).sampling()
         fixture.release()
         truth = fixture.finish()
         return at.result().expect(), truth["sites"]
@@ -60,7 +60,7 @@ def test_by_chance():
     fixed, sites = count("--interval", 1000)
     assert fixed.stats["alloc"]["interval"] == 1000 and "of blocks below 1000 bytes by chance" in fixed.stderr
     with yrt.Fixture("alloc_sites", 4096, "", 1) as fixture:
-        at = yrt.Run("alloc", "-p", fixture.pid, "-d", 60, "--max-cpu", 100).sampling()
+        at = yrt.Run("alloc", "-p", fixture.pid, "-d", 600, "--max-cpu", 100).sampling()
         fixture.release()
         truth = fixture.finish()["sites"]
         paced = at.result().expect()
@@ -128,7 +128,7 @@ def test_windows():
     """Past the budget: calls in windows, weighed by landmarks, come to what the program counts."""
     for mode, within in (("m", 0.15), ("", 0.5)):
         with yrt.Fixture("alloc_sites", 0, mode, seconds=15) as fixture:
-            at = yrt.Run("alloc", "-p", fixture.pid, "-d", 60).sampling()
+            at = yrt.Run("alloc", "-p", fixture.pid, "-d", 600).sampling()
             fixture.release()
             sites = fixture.finish()["sites"]
             result = at.result().expect()

@@ -10,7 +10,7 @@ import yrt
 def run(command, *args):
     """(result, stacks of a function), of a run that is still there at its end."""
     with yrt.Fixture("alloc_odd", "stay") as fixture:
-        at = yrt.Run(command, "-p", fixture.pid, "-d", 60, "--max-cpu", 0, *args).sampling()
+        at = yrt.Run(command, "-p", fixture.pid, "-d", 600, "--max-cpu", 0, *args).sampling()
         fixture.release()
         truth = json.loads(fixture.process.stdout.readline())
         at.interrupt()
@@ -43,10 +43,10 @@ def test_killed():
     """After kill -9 nothing of yrt is left in the target: it goes on, and can be looked at again."""
     for command in ("alloc", "leak"):
         with yrt.Fixture("alloc_odd") as fixture:
-            at = yrt.Run(command, "-p", fixture.pid, "-d", 60).sampling()
+            at = yrt.Run(command, "-p", fixture.pid, "-d", 600).sampling()
             at.process.kill()
             assert at.process.wait(30) == -signal.SIGKILL
-            again = yrt.Run("alloc", "-p", fixture.pid, "-d", 60, "--max-cpu", 0).sampling()
+            again = yrt.Run("alloc", "-p", fixture.pid, "-d", 600, "--max-cpu", 0).sampling()
             fixture.release()
             truth = fixture.finish()
             assert yrt.count(again.result().expect().stacks, "make") == truth["made"][1]

@@ -169,7 +169,7 @@ def test_unwritable_output():
     with yrt.Fixture("deep30", wait=False) as fixture:
         for path in ("/nonexistent/dir/x.folded", "/proc/x.folded"):
             begin = time.monotonic()
-            clear(yrt.run("flame", "-p", fixture.pid, "-d", 60, "-o", path, output=False), yrt.OUTPUT, path)
+            clear(yrt.run("flame", "-p", fixture.pid, "-d", 600, "-o", path, output=False), yrt.OUTPUT, path)
             assert time.monotonic() - begin < 30, "noticed only after sampling"
 
 
@@ -177,8 +177,10 @@ def test_full_disk():
     with yrt.Fixture("deep30", wait=False) as fixture:
         result = yrt.run("flame", "-p", fixture.pid, "-d", 1, "-f", "folded", "-o", "/dev/full", output=False)
         clear(result, yrt.OUTPUT, "/dev/full", "space")
-        full = yrt.run("flame", "-p", fixture.pid, "-d", 1, "--stats", "/dev/full", stats=False)
-        clear(full, yrt.OUTPUT, "/dev/full")
+        at = yrt.Run("flame", "-p", fixture.pid, "-d", 600, "--stats", "/dev/full", stats=False).sampling()
+        yrt.busy_for([fixture.pid], 0.5)
+        at.interrupt()
+        full = clear(at.result(), yrt.OUTPUT, "/dev/full")
     assert full.samples > 0, "the picture is lost because the statistics could not be written"
 
 
@@ -219,7 +221,7 @@ def test_interrupted_at_once():
     """Ctrl-C while starting: an empty result or none, but an orderly end."""
     with yrt.Fixture("deep30", wait=False) as fixture:
         for delay in (0.005, 0.02, 0.05, 0.1, 0.2):
-            at = yrt.Run("flame", "-p", fixture.pid, "-d", 60)
+            at = yrt.Run("flame", "-p", fixture.pid, "-d", 600)
             time.sleep(delay)
             at.interrupt()
             result = at.result(timeout=300)
@@ -280,7 +282,7 @@ def test_cache_is_checked():
 def test_killed():
     """Nothing is left of a page whose yrt was killed."""
     with tempfile.TemporaryDirectory() as directory, yrt.Fixture("threads", seconds=60) as fixture:
-        run = subprocess.Popen([yrt.YRT, "flame", "-p", str(fixture.pid), "-d", "60", "-o", directory + "/a.html"],
+        run = subprocess.Popen([yrt.YRT, "flame", "-p", str(fixture.pid), "-d", "600", "-o", directory + "/a.html"],
                                stderr=subprocess.DEVNULL)
         time.sleep(1)
         assert run.poll() is None

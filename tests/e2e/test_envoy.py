@@ -188,7 +188,7 @@ def test_hot_restart():
     with tempfile.TemporaryDirectory() as directory:
         program = shutil.copy(servers.envoy_program(), os.path.join(directory, "hot-envoy"))
         with servers.Envoy(program, connections=2) as envoy:
-            at = yrt.Run("lua-flame", "--select", f"exe={program}", "-d", 60, "-F", RATE).sampling()
+            at = yrt.Run("lua-flame", "--select", f"exe={program}", "-d", 600, "-F", RATE).sampling()
             second = subprocess.Popen(
                 [
                     program,

@@ -20,7 +20,7 @@ KINDS = {
 
 def whole(*args, pages=2000):
     with yrt.Fixture("faults", pages) as fixture:
-        at = yrt.Run("fault-flame", "-p", fixture.pid, "-d", 60, "--max-cpu", 0, *args).sampling()
+        at = yrt.Run("fault-flame", "-p", fixture.pid, "-d", 600, "--max-cpu", 0, *args).sampling()
         fixture.release()
         truth = fixture.finish()
         return at.result().expect(), truth
@@ -59,7 +59,7 @@ def test_command():
     """From the exec of a command to its end, also where children are born and die."""
     result = yrt.run("fault-flame", "-s", "--max-cpu", 0, "--", "/bin/sh", "-c", "/bin/true; /bin/true; :").expect()
     stats = result.stats
-    assert abs(stats["samples"] - stats["expected_samples"]) <= 0.02 * stats["expected_samples"], stats
+    assert stats["samples"] > 100 and 0 <= stats["expected_samples"] - stats["samples"] <= 10, stats
 
 
 @yrt.measured

@@ -57,7 +57,7 @@ def test_that_many_are_enough():
             assert "open files" not in result.stderr, result.stderr
         dump = limited(least(program.pid, "dump"), "dump", "-p", program.pid, output=False, stats=False).expect()
         assert "pause" in dump.stdout, dump.stdout
-    with java.Java("pulse", 30) as jvm:
+    with java.Java("pulse", 300) as jvm:
         result = limited(sampling, "java-alloc", "-p", jvm.pid, "-d", 1).expect()
         assert "open files" not in result.stderr, result.stderr
 

@@ -35,7 +35,7 @@ for _ in range(4):
     fds.append(libc.syscall(298, (ctypes.c_char * len(attr)).from_buffer(attr), int(sys.argv[1]), -1, -1, 0))
 assert all(fd >= 0 for fd in fds), ctypes.get_errno()
 print("held", flush=True)
-time.sleep(60)
+time.sleep(1000)
 """
 
 # What is asked for, the name that stacks show, and the program's own word for it.

@@ -45,7 +45,7 @@ def test_tiers():
     """While a method of Java is compiled by one compiler after the other, a hundredth of its calls is missed."""
     options = ["-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,counted*::*"]
     with java.Java("counted", options=options) as jvm:
-        run = yrt.Run("probe", "-e", "java:counted.place", "-p", jvm.pid, "-d", 60, "--max-cpu", 0).sampling()
+        run = yrt.Run("probe", "-e", "java:counted.place", "-p", jvm.pid, "-d", 600, "--max-cpu", 0).sampling()
         for _ in range(60):
             calls = jvm.ask()["place"]
             time.sleep(0.02)

@@ -53,7 +53,11 @@ def test_stripped():
 def test_alloc():
     """Bytes of two sites, of which one allocates twice as much; and as much as was asked for."""
     with yrt.Fixture(go.build("moments", STRIPPED, name="moments-stripped"), "alloc", seconds=None, wait=False) as f:
-        folded = told("go-alloc", f.pid, "-d", "2", "-f", "folded")
+        at = yrt.Run("go-alloc", "-p", f.pid, "-d", 600, "-f", "folded", output=False, stats=False)
+        yrt.until(lambda: "nanosleep" in yrt.read(f"/proc/{at.process.pid}/wchan"), "it waits for the second moment")
+        yrt.busy_for([f.pid], 0.5)
+        at.interrupt()
+        folded = at.result().expect().stdout
         whole = sum(int(n) for n in re.findall(r"main\.drop;main\.hold (\d+)$", folded, re.M))
         half = sum(int(n) for n in re.findall(r"main\.dropHalf;main\.hold (\d+)$", folded, re.M))
         assert half > 1 << 20 and abs(whole / half - 2) < 0.1, folded

@@ -109,7 +109,7 @@ def test_channel():
 @yrt.measured
 def test_ends_midway():
     with yrt.Fixture(program(), "grow", 0, seconds=None, wait=False) as f:
-        run = yrt.Run("go-flame", "-U", "--depth", 8192, "-p", f.pid, "-d", 60, "-F", RATE).sampling()
+        run = yrt.Run("go-flame", "-U", "--depth", 8192, "-p", f.pid, "-d", 600, "-F", RATE).sampling()
         f.release()
         result = run.result().expect()
         yield told(result, check(result, f.chain))

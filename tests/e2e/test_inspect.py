@@ -24,7 +24,7 @@ def sections(process, name):
 
 class Sleeper:
     def __init__(self, *command, **kw):
-        self.process = subprocess.Popen(command or ["sleep", "60"], stdout=subprocess.PIPE, stdin=subprocess.PIPE,
+        self.process = subprocess.Popen(command or ["sleep", "1000"], stdout=subprocess.PIPE, stdin=subprocess.PIPE,
                                         text=True, **kw)
         self.pid = self.process.pid
 
@@ -56,8 +56,8 @@ def test_errors():
 
 def test_thread():
     code = (
-        "import threading, time; threading.Thread(target=time.sleep, args=(60,), daemon=True).start();"
-        " print(flush=True); time.sleep(60)"
+        "import threading, time; threading.Thread(target=time.sleep, args=(1000,), daemon=True).start();"
+        " print(flush=True); time.sleep(1000)"
     )
     with Sleeper(sys.executable, "-c", code) as target:
         target.process.stdout.readline()

@@ -11,13 +11,13 @@ import tempfile
 import java
 import yrt
 
-CALLS = 100
+CALLS = 30
 ESCAPED = re.compile(r"/h.*x.*1m.*i")
 
 
 def whole(*args, calls=CALLS):
     with tempfile.TemporaryDirectory() as directory, yrt.Fixture("files", calls, directory) as fixture:
-        at = yrt.Run(*args, "-p", fixture.pid, "-d", 60).sampling()
+        at = yrt.Run(*args, "-p", fixture.pid, "-d", 600).sampling()
         fixture.release()
         truth = fixture.finish()
         return at.result().expect(), truth, directory
@@ -144,7 +144,7 @@ def test_timeouts():
     with subprocess.Popen(
         ["/usr/bin/python3", "-c", TIMEOUTS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as program:
-        at = yrt.Run("python-net-flame", "--latency", "-p", program.pid, "-d", 60).sampling()
+        at = yrt.Run("python-net-flame", "--latency", "-p", program.pid, "-d", 600).sampling()
         program.stdin.write("\n")
         program.stdin.flush()
         port, took = program.stdout.readline().split()
@@ -155,16 +155,16 @@ def test_timeouts():
     yield f"{sum(have.values()) / 1e9:.3f} of {float(took):.3f} s"
 
 
-def many_calls():
-    result, _, _ = whole("io-flame", "--bytes", calls=100000)
+def many_calls(n=100000):
+    result, _, _ = whole("io-flame", "--bytes", calls=n)
     told = result.stats["io"]
-    assert told["in_bytes"] == 100000 * 4200 + 1000 * 1000 + 20 and told["calls_without_stack"] > 0, told
+    assert told["in_bytes"] == n * 4200 + 1000 * 1000 + 20 and told["calls_without_stack"] > 0, told
     return result
 
 
 def test_many_calls():
     """A call after the other: stacks are chosen, the sums in the last line are exact."""
-    many_calls()
+    many_calls(20000)
 
 
 @yrt.measured
@@ -195,7 +195,7 @@ def test_java():
         ("java-net-flame", "--peers", {"talk": CALLS * 600}),
     ):
         with tempfile.TemporaryDirectory() as directory, java.Java("files", directory, CALLS) as jvm:
-            at = yrt.Run(command, call, "--bytes", "-p", jvm.pid, "-d", 60).sampling()
+            at = yrt.Run(command, call, "--bytes", "-p", jvm.pid, "-d", 600).sampling()
             jvm.release()
             jvm.answer()
             at.interrupt()

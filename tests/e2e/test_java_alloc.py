@@ -74,7 +74,7 @@ def test_nothing_is_left():
         before = first_bytes(sites.pid, addresses)
         assert INT3 not in before
         for how, env in ((signal.SIGINT, {}), (signal.SIGINT, {"YRT_NO_MULTI": "1"}), (signal.SIGKILL, {})):
-            run = yrt.Run("java-alloc", "-p", sites.pid, "-d", 60, env=env).sampling()
+            run = yrt.Run("java-alloc", "-p", sites.pid, "-d", 600, env=env).sampling()
             deadline = time.monotonic() + 30
             # they may come in shifts
             while not (in_place := set(first_bytes(sites.pid, addresses)) == {INT3}) and time.monotonic() < deadline:

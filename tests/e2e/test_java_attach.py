@@ -48,7 +48,7 @@ def inspect(pid, *flags):
 def sample(pids, *flags, view="java-flame", seconds=1.2, release=()):
     """Samples until each process has used this CPU time, however long that takes."""
     pids = pids if isinstance(pids, list) else [pids]
-    at = yrt.Run(view, "-p", ",".join(map(str, pids)), "-d", 60, "-F", 999, *flags).sampling()
+    at = yrt.Run(view, "-p", ",".join(map(str, pids)), "-d", 600, "-F", 999, *flags).sampling()
     ends = [yrt.cpu_seconds(pid) + seconds for pid in pids]
     for jvm in release:
         jvm.release()

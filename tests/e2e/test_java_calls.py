@@ -36,7 +36,7 @@ def check(options, each):
             kinds = KINDS[first : first + each]
             names = [word for name, _ in kinds for word in ("-e", f"java:{name}")]
             before = jvm.ask()
-            run = yrt.Run("probe", *names, "-p", jvm.pid, "-d", 60, "--max-cpu", 0).sampling()
+            run = yrt.Run("probe", *names, "-p", jvm.pid, "-d", 600, "--max-cpu", 0).sampling()
             after = jvm.ask()
             run.interrupt()
             result = run.result().expect()
@@ -111,7 +111,7 @@ def test_inlined():
     options = [o for o in COMPILED if "Inline" not in o]
     with java.Java("counted", options=[*options, "-XX:TieredStopAtLevel=1"]) as jvm:
         before = jvm.ask()["recursive"]
-        run = yrt.Run("probe", "-e", "java:counted.recursive", "-p", jvm.pid, "-d", 60, "--max-cpu", 0).sampling()
+        run = yrt.Run("probe", "-e", "java:counted.recursive", "-p", jvm.pid, "-d", 600, "--max-cpu", 0).sampling()
         calls = jvm.ask()["recursive"] - before
         run.interrupt()
         result = run.result().expect()
@@ -124,7 +124,7 @@ def test_ends_early():
     """A run that is over before new code is watched says how much of it is missing."""
     options = ["-Xbatch", "-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,counted*::*"]
     with java.Java("counted", options=options) as jvm:
-        run = yrt.Run("probe", "-e", "java:counted.place", "-p", jvm.pid, "-d", 60, "--max-cpu", 0).sampling()
+        run = yrt.Run("probe", "-e", "java:counted.place", "-p", jvm.pid, "-d", 600, "--max-cpu", 0).sampling()
         calls = [jvm.ask()["place"] for _ in range(4)][-1]
         run.interrupt()
         result = run.result().expect()
@@ -139,7 +139,7 @@ def test_tiers():
     options = ["-Xbatch", "-XX:+PrintCompilation", "-XX:CompileCommand=quiet",
                "-XX:CompileCommand=dontinline,counted*::*"]
     with Compiling("counted", options=options) as jvm:
-        run = yrt.Run("probe", "-e", "java:counted.place", "-p", jvm.pid, "-d", 60, "--max-cpu", 0).sampling()
+        run = yrt.Run("probe", "-e", "java:counted.place", "-p", jvm.pid, "-d", 600, "--max-cpu", 0).sampling()
         changed = 0
         for _ in range(100):
             before = jvm.compiled
@@ -163,7 +163,7 @@ def test_names():
         for name, near in (("counted.add", "counted.add(int)"), ("counted.plac", "counted.place")):
             run = yrt.run("probe", "-e", f"java:{name}", "-p", jvm.pid, "-d", 1, output=False, stats=False)
             assert run.code == yrt.USAGE and near in run.stderr, f"{name}: {run.stderr}"
-        run = yrt.Run("probe", "-e", "java:counted.add*", "-p", jvm.pid, "-d", 60, "--max-cpu", 0).sampling()
+        run = yrt.Run("probe", "-e", "java:counted.add*", "-p", jvm.pid, "-d", 600, "--max-cpu", 0).sampling()
         before = jvm.ask()
         run.interrupt()
         assert run.result().expect().samples == before["add(int)"] - 200 + before["add(int[],java.lang.String)"] - 200

@@ -57,7 +57,7 @@ def test_preempted_z():
 def test_pinned_lock():
     """One that parks on its carrier waits for what it has noted itself, not its carrier: lock-flame and dump."""
     with needed(), java.Java("pinned_lock") as jvm:
-        at = yrt.Run("java-lock-flame", "-p", jvm.pid, "-d", 60, "--max-cpu", 0).sampling()
+        at = yrt.Run("java-lock-flame", "-p", jvm.pid, "-d", 600, "--max-cpu", 0).sampling()
         jvm.release()
         jvm.answer()
         dumped = yrt.run("dump", "-p", jvm.pid, output=False, stats=False).expect().stdout

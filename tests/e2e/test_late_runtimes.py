@@ -68,7 +68,7 @@ def test_dlopen():
 def test_off():
     """Waits have the stack of the program that was put in place, and their sum is the time off the CPU."""
     with yrt.Fixture("late_runtimes", "pause", seconds=4.5) as fixture:
-        at = yrt.Run("off-flame", "-p", fixture.pid, "-d", 60, "-U").sampling()
+        at = yrt.Run("off-flame", "-p", fixture.pid, "-d", 600, "-U").sampling()
         fixture.release()
         truth = fixture.finish()
     result = at.result().expect()
@@ -97,7 +97,7 @@ def test_exec():
     for flags, word in (((), "exec "), (("-s",), "")):
         shell = subprocess.Popen(["sh", "-c", f"read x; {word}python3 -c \"$0\"; :", script], stdin=subprocess.PIPE)
         try:
-            at = yrt.Run("flame", "-p", shell.pid, "-d", 60, "-F", RATE, "-U", *ALL, *flags).sampling()
+            at = yrt.Run("flame", "-p", shell.pid, "-d", 600, "-F", RATE, "-U", *ALL, *flags).sampling()
             shell.communicate(b"\n", timeout=300)
             result = at.result().expect()
         finally:
@@ -142,7 +142,7 @@ def test_whole():
             f"{words}; kill -INT $yrt; wait $yrt",
             script,
         )
-        result = yrt.run("flame", "-a", "-d", 60, "-F", RATE, "-U", *ALL, prefix=prefix).expect()
+        result = yrt.run("flame", "-a", "-d", 600, "-F", RATE, "-U", *ALL, prefix=prefix).expect()
         loads = result.stats["walker_loads"]
         assert loads >= 1 if order == "after" else loads == 0, f"Python {order}: {result.stats}"
         assert not result.lost_beside(RATE) and result.samples == result.stats["samples"], result.stats

@@ -23,7 +23,7 @@ def left(mode, *args, rounds=1000, threads=1, preload=None):
     finally:
         os.environ.pop("LD_PRELOAD", None)
     with fixture:
-        at = yrt.Run("leak", "-p", fixture.pid, "-d", 60, "--max-cpu", 0, *args).sampling()
+        at = yrt.Run("leak", "-p", fixture.pid, "-d", 600, "--max-cpu", 0, *args).sampling()
         fixture.release()
         truth = json.loads(fixture.process.stdout.readline())
         at.interrupt()

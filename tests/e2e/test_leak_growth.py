@@ -18,7 +18,7 @@ import oracles  # noqa: E402
 def grown(*args, rounds=10, to_its_end=False, **options):
     """(result, what the program says it has left); to_its_end: yrt ends with the program."""
     with yrt.Fixture("grows", rounds) as fixture:
-        at = yrt.Run("leak", "--growth", "-p", fixture.pid, "-d", 60, "--max-cpu", 0, *args, **options).sampling()
+        at = yrt.Run("leak", "--growth", "-p", fixture.pid, "-d", 600, "--max-cpu", 0, *args, **options).sampling()
         fixture.release()
         truth = json.loads(fixture.process.stdout.readline())
         if to_its_end:

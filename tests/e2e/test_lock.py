@@ -108,7 +108,7 @@ def check(result, truth, functions):
 
 def native(*args):
     with yrt.Fixture("locks", seconds=3) as fixture:
-        at = yrt.Run("lock-flame", "-p", fixture.pid, "-d", 60, "--max-cpu", 0, *args).sampling()
+        at = yrt.Run("lock-flame", "-p", fixture.pid, "-d", 600, "--max-cpu", 0, *args).sampling()
         fixture.release()
         truth = fixture.finish()["waits"]
         return at.result().expect(), truth
@@ -177,7 +177,7 @@ def python(mode, *command, interpreter=sys.executable):
     )
     try:
         pid = json.loads(program.stdout.readline())["pid"]
-        at = yrt.Run(*command, "-p", pid, "-d", 60, "--max-cpu", 0).sampling()
+        at = yrt.Run(*command, "-p", pid, "-d", 600, "--max-cpu", 0).sampling()
         out, _ = program.communicate("\n", timeout=300)
         return at.result().expect(), json.loads(out)
     finally:
@@ -221,7 +221,7 @@ def test_java():
     work, of the JVM's own threads too, are summed apart.
     """
     with java.Java("locks", 4) as jvm:
-        at = yrt.Run("java-lock-flame", "-p", jvm.pid, "-d", 60, "--max-cpu", 0).sampling()
+        at = yrt.Run("java-lock-flame", "-p", jvm.pid, "-d", 600, "--max-cpu", 0).sampling()
         jvm.release()
         truth = jvm.answer()
         result = at.result().expect()
@@ -240,7 +240,7 @@ def test_java():
 def monitors():
     """({method: class that the JVM says a thread waits for there}, {method: {leaf: waits}}) of lock_classes."""
     with java.Java("lock_classes", 3) as jvm:
-        at = yrt.Run("java-lock-flame", "-p", jvm.pid, "-d", 60).sampling()
+        at = yrt.Run("java-lock-flame", "-p", jvm.pid, "-d", 600).sampling()
         jvm.release()
         truth = jvm.answer()["classes"]
         result = at.result().expect()
@@ -278,7 +278,7 @@ def parked(seconds, *options):
     thread has parked for.
     """
     with java.Java("park_classes", seconds, options=options) as jvm:
-        at = yrt.Run("java-lock-flame", "--all-waits", "-p", jvm.pid, "-d", 60, "--max-cpu", 0).sampling()
+        at = yrt.Run("java-lock-flame", "--all-waits", "-p", jvm.pid, "-d", 600, "--max-cpu", 0).sampling()
         jvm.release()
         truth = jvm.answer()
         result = at.result().expect()

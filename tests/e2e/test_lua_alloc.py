@@ -29,7 +29,7 @@ def check(lua):
     """Every stack, so that bytes are exact."""
     with yrt.Program([lua, "-e", CODE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
         yrt.until(lambda: "pipe_read" in yrt.read(f"/proc/{program.pid}/wchan"), "it reads its input")
-        at = yrt.Run("lua-alloc", "-p", program.pid, "-d", 60, "--max-cpu", 0).sampling()
+        at = yrt.Run("lua-alloc", "-p", program.pid, "-d", 600, "--max-cpu", 0).sampling()
         program.stdin.write("\n")
         program.stdin.flush()
         made = dict(zip((4, 5), map(int, program.stdout.readline().split())))

@@ -19,7 +19,13 @@ KINDS = ("table", "function", "thread", "userdata")
 
 
 def start(host, *options):
-    return yrt.Fixture("/usr/bin/env", host, *options, lua.path("heaped.lua"), seconds=None)
+    return waits(yrt.Fixture("/usr/bin/env", host, *options, lua.path("heaped.lua"), seconds=None))
+
+
+def waits(fixture):
+    """It has printed all, and reads its input."""
+    yrt.in_call(fixture.pid, yrt.READ)
+    return fixture
 
 
 def heap(pid):
@@ -92,8 +98,8 @@ def test_paths():
 
 def compare_lost(host):
     """Pairs: one stands for both. What is still on the stack, or in a register of a trace, is not garbage."""
-    with yrt.Fixture("/usr/bin/env", host, *(["-joff"] if "luajit" in host else []), lua.path("lost.lua"),
-                     seconds=None) as f:
+    options = ["-joff"] if "luajit" in host else []
+    with waits(yrt.Fixture("/usr/bin/env", host, *options, lua.path("lost.lua"), seconds=None)) as f:
         done = yrt.Run("lua-refs", "-p", f.pid, "--unreachable", "-f", "folded", output=False, stats=False).result()
     stacks = {tuple(path): n for path, n in yrt.parse_folded(done.expect().stdout)}
     cycle = ("(cycles that only refer to themselves)", "table")

@@ -179,7 +179,7 @@ def test_once():
     for version, binary in interpreters().items():
         with yrt.Program([binary, "-e", TWICE]) as program:
             for view in ("flame", "lua-flame"):
-                result = yrt.run(view, "-U", "-F", 499, "-p", program.pid, "-d", 1).expect()
+                result = yrt.sample_busy(view, [program.pid], "-U", seconds=0.5, rate=499)
                 for name in ("xpcall", "sort"):
                     called = re.compile(rf"(table\.)?{name}")
                     seen = [list(filter(called.fullmatch, frames)) for frames, _ in result.stacks]

@@ -187,7 +187,7 @@ def test_hostile_names():
     """In both formats at once."""
     with tempfile.TemporaryDirectory() as directory, lua.fixture("hostile.lua", 3) as f:
         page, folded = os.path.join(directory, "out.html"), os.path.join(directory, "out.folded")
-        other = yrt.Run("lua-flame", "-p", f.pid, "-d", 60, "-F", 999, "-o", page, output=False).sampling()
+        other = yrt.Run("lua-flame", "-p", f.pid, "-d", 600, "-F", 999, "-o", page, output=False).sampling()
         result, truth = yrt.sample_whole(f, "-o", folded, view="lua-flame", rate=999, output=False)
         other.result().expect()
         with open(folded, "rb") as file:

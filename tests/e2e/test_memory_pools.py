@@ -14,7 +14,7 @@ OWN = "alloc=own_get(flags,pool,size) alloc=own_get_zeroed(flags,pool,size) crea
 
 def run(*args, requests=1000, threads=1):
     with yrt.Fixture("pools_own", requests, threads) as fixture:
-        options = ("-d", 60, "--max-cpu", 0, "--older", 0, "--pool", OWN)
+        options = ("-d", 600, "--max-cpu", 0, "--older", 0, "--pool", OWN)
         at = yrt.Run("pools", "-p", fixture.pid, *options, *args).sampling()
         fixture.release()
         truth = json.loads(fixture.process.stdout.readline())

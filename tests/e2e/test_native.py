@@ -100,7 +100,7 @@ def test_link():
             with yrt.Program([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
                 program.stdin.write(b"\n")
                 program.stdin.flush()
-                result = yrt.run("flame", "-U", "-p", program.pid, "-d", 1, "-F", 499).expect()
+                result = yrt.sample_busy("flame", [program.pid], "-U", seconds=0.3, rate=499)
         files = {f.split("+0x")[0] for frames, _ in result.stacks for f in frames if f.startswith("deep")}
         assert files == {shown}, files
 

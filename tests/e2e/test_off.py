@@ -34,7 +34,7 @@ BESIDES = {"wait_child": {"[clone]"}, "wait_lock": {"[semaphore]"}}
 
 def whole(*args, seconds=3):
     with yrt.Fixture("pauses", seconds=seconds) as fixture:
-        at = yrt.Run("off-flame", "-p", fixture.pid, "-d", 60, *args).sampling()
+        at = yrt.Run("off-flame", "-p", fixture.pid, "-d", 600, *args).sampling()
         fixture.release()
         truth = fixture.finish()
         return at.result().expect(), truth
@@ -208,7 +208,7 @@ def test_ends():
         lines = sorted(program.stdout.readline() for _ in range(2))  # "ready" is the last
         hog, ends = map(int, lines[0].split())
         try:
-            at = yrt.Run("off-flame", "-p", program.pid, "-p", ends, "-d", 60)
+            at = yrt.Run("off-flame", "-p", program.pid, "-p", ends, "-d", 600)
             yrt.until(lambda: has_open(at.process.pid, "anon_inode:bpf-prog"), "programs for what was read of it")
             os.kill(ends, signal.SIGKILL)
             at.sampling()
@@ -238,7 +238,7 @@ def test_late():
     with tempfile.TemporaryDirectory(prefix="yrt-late") as directory:
         late = shutil.copy("/usr/bin/sleep", f"{directory}/late{os.getpid()}")
         with yrt.Program([late, "60"]) as first:
-            at = yrt.Run("off-flame", "--select", f"exe={late}", "-d", 60).sampling()
+            at = yrt.Run("off-flame", "--select", f"exe={late}", "-d", 600).sampling()
             with yrt.Program([sys.executable, "-c", LATE, late]) as program:
                 program.wait()
             at.interrupt()

@@ -105,7 +105,7 @@ def test_shifts():
     shown, due, runs, far = {}, {}, 0, ["none yet"]
     while runs < 6 and far:
         with yrt.Fixture("shifts", seconds=4) as fixture:
-            at = yrt.Run("off-flame", "-p", fixture.pid, "-d", 60).sampling()
+            at = yrt.Run("off-flame", "-p", fixture.pid, "-d", 600).sampling()
             fixture.release()
             truth = fixture.finish()
             result = at.result().expect()

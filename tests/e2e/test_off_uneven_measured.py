@@ -10,7 +10,7 @@ import yrt
 @yrt.measured
 def test_uneven():
     with yrt.Fixture("uneven", seconds=6) as fixture:
-        at = yrt.Run("off-flame", "-p", fixture.pid, "-d", 60).sampling()
+        at = yrt.Run("off-flame", "-p", fixture.pid, "-d", 600).sampling()
         fixture.release()
         truth = fixture.finish()["off"]
         result = at.result().expect()

@@ -104,7 +104,7 @@ def test_thread():
         for tid, own, other in ((first, "first", "second"), (second, "second", "first")):
             at = yrt.Run("python-flame", "--tid", tid, "-d", 600, "-F", 499).sampling()
             enough = cpu_of(tid) + 500_000_000
-            yrt.until(lambda: cpu_of(tid) > enough, "it runs", 60)
+            yrt.until(lambda: cpu_of(tid) > enough, "it runs")
             at.process.send_signal(signal.SIGINT)
             stacks = at.result().expect().stacks
             assert stacks and all(any(f.split(" ")[0] == own for f in frames) for frames, _ in stacks), yrt.show(stacks)
@@ -288,7 +288,7 @@ def test_threads():
 def test_stdout():
     with yrt.Fixture("deep30") as fixture:
         fixture.release()
-        result = yrt.run("flame", "-p", fixture.pid, "-d", 1, "-F", 999, "-o", "-", output=False).expect()
+        result = yrt.sample_busy("flame", [fixture.pid], "-o", "-", seconds=0.5, rate=999, output=False)
     stacks = yrt.parse_folded(result.stdout)
     assert sum(n for _, n in stacks) == result.stats["samples"] > 5 and any(
         "f01" in f for f, _ in stacks
@@ -299,7 +299,7 @@ def test_html():
     with tempfile.TemporaryDirectory() as dir, yrt.Fixture("deep30") as fixture:
         path = os.path.join(dir, "x.html")
         fixture.release()
-        yrt.run("flame", "-p", fixture.pid, "-d", 1, "-F", 999, "-o", path, output=False).expect()
+        yrt.sample_busy("flame", [fixture.pid], "-o", path, seconds=0.5, rate=999, output=False)
         page = yrt.read(path)
     assert page.lstrip().lower().startswith("<!doctype html") and page.rstrip().endswith("</html>"), page[:200]
     assert "f17" in page and not re.search(r"""(src|href)=["']https?:""", page), "not self-contained"
@@ -309,7 +309,7 @@ def test_html():
 def test_interrupt():
     """Ctrl-C ends sampling early and gives the whole result."""
     with yrt.Fixture("deep30") as fixture:
-        at = yrt.Run("flame", "-p", fixture.pid, "-d", 60, "-F", 999).sampling()
+        at = yrt.Run("flame", "-p", fixture.pid, "-d", 600, "-F", 999).sampling()
         fixture.release()
         yrt.busy_for([fixture.pid], 0.5, 50)
         at.interrupt()
@@ -364,6 +364,7 @@ def test_list_of_pids():
 def test_idle_target():
     """A target that sleeps costs nothing and gives an empty result, which is said and is no error."""
     with yrt.Fixture("deep30") as fixture:
+        yrt.in_call(fixture.pid, yrt.READ)
         result = yrt.run("flame", "-p", fixture.pid, "-d", 2, "-F", 999).expect()
     assert result.samples == 0 and (not yrt.measuring() or result.stats["cpu_percent"] < 5), result.stats
 

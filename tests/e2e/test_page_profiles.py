@@ -65,7 +65,7 @@ def saved(b, directory, kind):
         return document.elementFromPoint(r.left + r.width / 2, r.top + r.height / 2) === e; })"""
     ), "the menu can not be seen"
     b.click("#export button[value=%s]" % kind)
-    for _ in range(250):
+    for _ in range(5000):
         new = [
             n
             for n in set(os.listdir(directory)) - before

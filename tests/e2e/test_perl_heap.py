@@ -19,12 +19,18 @@ KINDS = ("CODE", "GLOB", "INVLIST", "PAD", "REF", "STASH")
 
 
 def keeps(*more):
-    return yrt.Fixture(PERL, SCRIPT, N, *more, seconds=None, wait=False)
+    return waits(yrt.Fixture(PERL, SCRIPT, N, *more, seconds=None, wait=False))
 
 
 def keeps_cycles():
     """5,000 sessions, each with a closure that refers to it."""
-    return yrt.Fixture(PERL, "-e", CYCLES, seconds=None, wait=False)
+    return waits(yrt.Fixture(PERL, "-e", CYCLES, seconds=None, wait=False))
+
+
+def waits(fixture):
+    """It has printed all, and reads its input."""
+    yrt.in_call(fixture.pid, yrt.READ)
+    return fixture
 
 
 def run(command, *args, code=yrt.OK):

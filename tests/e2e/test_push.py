@@ -25,7 +25,7 @@ def recorded(dir):
     """A recording of a real program."""
     path = os.path.join(dir, "real.yrt")
     with yrt.Fixture("inlines") as fixture:
-        at = yrt.Run("record", "-p", fixture.pid, "-d", 60, "-F", 499, "-o", path, output=False).sampling()
+        at = yrt.Run("record", "-p", fixture.pid, "-d", 600, "-F", 499, "-o", path, output=False).sampling()
         fixture.release()
         yrt.until(lambda: yrt.cpu_seconds(fixture.pid) > 0.5, "it works")
         at.interrupt()
@@ -242,8 +242,8 @@ def test_frame_types():
     with tempfile.TemporaryDirectory() as dir:
         path = os.path.join(dir, "python.yrt")
         yrt.run(
-            "record", "-d", 1, "-F", 499, "-o", path, "--", sys.executable, "-c", "while True: sum(range(100))",
-            output=False,
+            "record", "-F", 499, "-o", path, "--", sys.executable, "-c",
+            "import time\nwhile time.process_time() < 0.5: sum(range(100))", output=False,
         ).expect()
         with open(rendered(path, "otlp"), "rb") as file:
             types = oracles.Otlp(file.read()).frame_types()
@@ -339,7 +339,7 @@ def test_push_of_a_run():
                 "-p",
                 fixture.pid,
                 "-d",
-                60,
+                600,
                 "--push",
                 f"otlp+http://127.0.0.1:{store.port}",
                 output=False,
@@ -371,7 +371,7 @@ def test_push_of_a_run():
                     "-p",
                     fixture.pid,
                     "-d",
-                    60,
+                    600,
                     "--push",
                     f"otlp+http://127.0.0.1:{store.port}",
                     *(["-o", "x.yrt"] if named else []),

@@ -23,7 +23,7 @@ def allocated(*args, flags=(), env=None):
         for name in env or {}:
             del os.environ[name]
     with fixture:
-        at = yrt.Run("python-alloc", "-p", fixture.pid, "-d", 60, "--max-cpu", 0, *args).sampling()
+        at = yrt.Run("python-alloc", "-p", fixture.pid, "-d", 600, "--max-cpu", 0, *args).sampling()
         fixture.release()
         truth = json.loads(fixture.process.stdout.readline())
         at.interrupt()

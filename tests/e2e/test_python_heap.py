@@ -116,6 +116,7 @@ def test_arrays():
     if PYTHON != "/usr/bin/python3":
         return  # the others have no NumPy
     with yrt.Fixture(PYTHON, script, seconds=None) as f:
+        yrt.in_call(f.pid, yrt.READ)
         paths = tree(f.pid)
         seen = {p[2][1:].partition(":")[0]: n for p, n in paths.items() if p[:2] == ("__main__", "kept: __main__.Kept")
                 and len(p) == 3 and p[2].endswith((": numpy.ndarray", ": array.array", ": collections.OrderedDict"))}
@@ -165,6 +166,7 @@ def test_retained():
     """What each list of a random graph alone keeps alive, against what is lost without it."""
     script = os.path.join(yrt.SOURCE, "fixtures", "python", "retained.py")
     with yrt.Fixture(PYTHON, script, seconds=None, wait=False) as f:
+        yrt.in_call(f.pid, yrt.READ)
         if not read(f):
             return
         truth = {int(at): size for at, size in f.start["retained"].items()}

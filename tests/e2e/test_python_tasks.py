@@ -5,6 +5,7 @@ import json
 import os
 import re
 
+import dumps
 import yrt
 
 PYTHON = os.environ.get("YRT_PYTHON", "/usr/bin/python3")
@@ -47,6 +48,7 @@ def check_tasks(tasks, truth, version):
 def test_asyncio():
     """Each task has exactly the frames and lines that cr_await leads to, its name, and what it waits for."""
     with yrt.Fixture(PYTHON, SCRIPT, 50, seconds=None, wait=False) as f:
+        dumps.settle(f.pid)
         tasks = dump(f.pid)
         check_tasks(tasks, f.start, f.start["version"])
         text = yrt.run("dump", "-p", f.pid, "--logical", output=False, stats=False).expect().stdout

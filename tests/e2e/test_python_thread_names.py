@@ -64,7 +64,7 @@ def test_interpreter():
 
 def test_without_t():
     """Without -t no thread is shown."""
-    with yrt.Fixture(PYTHON, SCRIPT, 1, seconds=None) as f:
+    with yrt.Fixture(PYTHON, SCRIPT, 1000, seconds=None) as f:
         result = yrt.sample(f, view="python-flame", seconds=1)
     assert not any(THREAD.match(frames[0]) for frames, _ in result.stacks), result.stacks[0]
 

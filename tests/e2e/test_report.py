@@ -231,7 +231,7 @@ def test_explain():
 
 def measured_now():
     """One function of one thread is all that happens."""
-    with yrt.Fixture("deep30", seconds=60) as fixture, tempfile.TemporaryDirectory() as folder:
+    with yrt.Fixture("deep30", seconds=1000) as fixture, tempfile.TemporaryDirectory() as folder:
         fixture.release()
         kept = os.path.join(folder, "kept")
         found = json.loads(report("-p", fixture.pid, "-d", 6, "-q", "-f", "json", "--keep", kept).stdout)
@@ -302,7 +302,7 @@ def test_not_permitted():
     try:
         result = subprocess.run(
             [yrt.YRT, "report", "-p", str(busy.pid), "-d", "5", "-q", "-f", "json"], user=65534, group=65534,
-            capture_output=True, text=True, timeout=120, env={"PATH": os.environ["PATH"]})
+            capture_output=True, text=True, timeout=300, env={"PATH": os.environ["PATH"]})
     finally:
         busy.kill()
         busy.wait()
@@ -378,7 +378,7 @@ def test_target_that_ends():
         assert steps[-1], steps
     target.kill()
     target.wait()
-    output, more = running.communicate(timeout=120)
+    output, more = running.communicate(timeout=300)
     found = json.loads(output)
     assert running.returncode == 0 and "sleep (pid" in found["target"], (found, more)
     assert any("the target ended while it was looked at" in s for s in found["not_looked_at"]), found["not_looked_at"]

@@ -71,7 +71,7 @@ def watched(nginx, *flags):
     await_log(nginx, 1)  # of await_answer()
     with open(os.path.join(nginx.dir, "access.log"), "w"):
         pass
-    run = yrt.Run("requests", "-p", nginx.master.pid, "-d", 300, *flags).sampling()
+    run = yrt.Run("requests", "-p", nginx.master.pid, "-d", 600, "--max-cpu", 0, *flags).sampling()
     yield run
     run.process.send_signal(signal.SIGINT)
     run.done = run.result().expect()
@@ -166,7 +166,7 @@ def test_envoy():
     plain = ["/", "/call", "/old", "/missing/4711", "/refused", "/inline", "/fail", "/respond/x"]
     with servers.Envoy(servers.envoy_program(), load=0) as envoy:
         before = answered(envoy)
-        run = yrt.Run("requests", "-p", envoy.pid, "-d", 300, "--max-cpu", 0).sampling()
+        run = yrt.Run("requests", "-p", envoy.pid, "-d", 600, "--max-cpu", 0).sampling()
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
             jobs = [pool.submit(get, envoy.port, "GET", *plain) for _ in range(10)]
             jobs += [pool.submit(get, envoy.port, "HEAD", "/", "/missing/1") for _ in range(5)]
@@ -309,7 +309,7 @@ def test_workers():
                     other.sendall(b"GET /json HTTP/1.1\r\n")
                     await_read(nginx, other)
                     run.process.send_signal(signal.SIGINT)
-                    run.process.wait(60)
+                    run.process.wait(300)
         stats = run.done.stats["requests"]
         assert stats["unpaired"] == 1 and stats["ended"] == 2 and stats["begun"] == 3, stats
         assert "1 requests had begun before" in run.done.stderr and "1 not over" in run.done.stderr, run.done.stderr
@@ -320,7 +320,7 @@ def test_any_server():
     flags = ("--begin", "request_begin", "--end", "request_end", "--run", "request_work", "--loop", "loop_turn",
              "--key", "arg2")
     with yrt.Fixture("serving") as fixture:
-        run = yrt.Run("requests", *flags, "-p", fixture.pid, "-d", 60).sampling()
+        run = yrt.Run("requests", *flags, "-p", fixture.pid, "-d", 600, "--max-cpu", 0).sampling()
         fixture.release()
         fixture.finish()
         result = run.result().expect()
@@ -348,7 +348,8 @@ def test_page():
     with servers.Nginx(load=0, template="requests.conf.in") as nginx, tempfile.TemporaryDirectory() as at:
         path = os.path.join(at, "requests.yrt")
         await_log(nginx, 1)
-        run = yrt.Run("requests", "-p", nginx.master.pid, "-d", 300, "-o", path, output=False).sampling()
+        run = yrt.Run(
+            "requests", "-p", nginx.master.pid, "-d", 600, "--max-cpu", 0, "-o", path, output=False).sampling()
         get(nginx.port, "GET", "/slow?n=1", "/json")
         raw(nginx.port, b"GET /</script><b>%22\x1b[31m HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         await_log(nginx, 4)

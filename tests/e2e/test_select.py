@@ -53,7 +53,7 @@ def test_program_and_those_that_start_later():
     with renamed("chosen", "deep30") as dir:
         path = os.path.join(dir, "chosen-deep30")
         with yrt.Fixture(path, seconds=3) as first, yrt.Fixture("recursion", seconds=3) as other:
-            at = yrt.Run("flame", "--select", "exe=chosen-*", "-d", 60, "-F", RATE, "-U").sampling()
+            at = yrt.Run("flame", "--select", "exe=chosen-*", "-d", 600, "-F", RATE, "-U").sampling()
             first.release()
             other.release()
             time.sleep(1)
@@ -73,7 +73,7 @@ def test_many_that_sleep():
     """Why the picture is empty is said of a few of them."""
     with contextlib.ExitStack() as stack, renamed("sleeps", "deep30") as dir:
         for _ in range(12):
-            stack.enter_context(yrt.Fixture(os.path.join(dir, "sleeps-deep30")))
+            yrt.in_call(stack.enter_context(yrt.Fixture(os.path.join(dir, "sleeps-deep30"))).pid, yrt.READ)
         result = yrt.run("flame", "--select", "exe=sleeps-*", "-d", 0.5, "-F", RATE).expect()
         assert (
             result.stderr.count("used no CPU in") == 3 and "9 more processes used no CPU" in result.stderr

@@ -43,6 +43,8 @@ def recording(*flags):
         yrt.run(
             "record",
             "-q",
+            "--max-cpu",
+            0,
             *flags,
             "-F",
             RATE,

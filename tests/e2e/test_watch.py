@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 
+import dumps
 import stores
 import yrt
 
@@ -165,12 +166,12 @@ def test_condition():
     """Nothing is recorded before the CPU is used for as long as was said."""
     with tempfile.TemporaryDirectory() as dir, Python(RISES) as target:
         yrt.until(lambda: yrt.read(f"/proc/{target.pid}/syscall").startswith(PAUSE), "it waits")
-        at = watch(dir, "-p", target.pid, "-d", 1, "--every", 2, "-n", 1, "--when", "cpu > 2% for 2s")
+        at = watch(dir, "-p", target.pid, "-d", 1, "--every", 2, "-n", 1, "--when", "cpu > 0.1% for 2s")
         looks(at, 3)
         assert not kept(dir) and at.process.poll() is None
         target.process.send_signal(signal.SIGUSR1)
         result = at.result().expect()
-        assert len(kept(dir)) == 1 and "cpu > 2% for 2s: it is" in result.stderr, result.stderr
+        assert len(kept(dir)) == 1 and "cpu > 0.1% for 2s: it is" in result.stderr, result.stderr
     with tempfile.TemporaryDirectory() as dir, Python(IDLE) as target:
         result = watch(dir, "-p", target.pid, "-d", 0.3, "--every", 1, "-n", 1, "--when", "rss > 1m").result().expect()
         yrt.until(lambda: is_asleep(target.pid), "it sleeps")
@@ -416,6 +417,7 @@ def test_usage():
 def test_event():
     """What is recorded while a condition holds need not be time on the CPU: the lock that a thread waits for."""
     with yrt.Fixture("waits", wait=False) as fixture, tempfile.TemporaryDirectory() as directory:
+        dumps.settle(fixture.pid, [name for name, thread in fixture.start["threads"].items() if thread["call"]])
         options = ("--event", "lock", "--when", "exit(true) < 1", "-n", 1, "-d", 0.5, "--every", 0.5)
         yrt.run("watch", "-p", fixture.pid, *options, "--dir", directory, output=False, stats=False).expect()
         (name,) = os.listdir(directory)
@@ -429,7 +431,7 @@ def test_dumps():
     """A dump at the moment of the condition: a file of text each, within the ring, and never sent as a profile."""
     with yrt.Fixture("waits", wait=False) as fixture, tempfile.TemporaryDirectory() as directory:
         options = ("--event", "dump", "--when", "exit(true) < 1", "-n", 3, "-d", 0.1, "--every", 0.1, "--ring", 1)
-        yrt.waiting(fixture.pid, 9)
+        dumps.settle(fixture.pid, [name for name, thread in fixture.start["threads"].items() if thread["call"]])
         result = yrt.run(
             "watch", "-p", fixture.pid, *options, "--dir", directory, output=False, stats=False).expect()
         (name,) = os.listdir(directory)  # the newest stays

@@ -138,11 +138,15 @@ def test_refused():
             assert process.stdout.readline() == b"\n"
             processes[name] = process
         at = yrt.Run(
-            "flame", "-a", "-d", 6, "-F", RATE, "--max-cpu", 0, "--processes", "each", prefix=without
+            "flame", "-a", "-d", 600, "-F", RATE, "--max-cpu", 0, "--processes", "each", prefix=without
         ).sampling()
         for process in processes.values():
             process.stdin.write(b"\n")
             process.stdin.flush()
+        yrt.busy_for([processes["opens"].pid], 1, timeout=600)
+        for process in processes.values():
+            yrt.busy_for([process.pid], 0.05, timeout=600)
+        at.interrupt()
         result = at.result().expect()
     opened = of_process(result, processes["opens"].pid)
     named = [n for frames, n in opened if yrt.has(frames, re.compile("^closed_at_first "))]

@@ -74,7 +74,7 @@ def children(pid):
 
 
 def connected(port):
-    for _ in range(100):
+    for _ in range(6000):
         with contextlib.suppress(ConnectionRefusedError):
             return socket.create_connection(("127.0.0.1", port), timeout=300)
         time.sleep(0.05)

@@ -35,7 +35,7 @@ def run(source, pid):
         path = os.path.join(directory, "a.y")
         with open(path, "w", encoding="utf-8") as f:
             f.write(source)
-        done = ylang.run(path, "-p", pid, "-d", "60")
+        done = ylang.run(path, "-p", pid, "-d", "600")
     return done.stdout + without_last_line(done.stderr).replace(directory + "/", "")
 
 

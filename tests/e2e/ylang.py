@@ -77,7 +77,7 @@ def available(debugger):
     return shutil.which(debugger) is not None
 
 
-LIMIT_S = 60
+LIMIT_S = 300
 
 
 def serve(fixture, many):

@@ -57,7 +57,7 @@ class Fixture:
     seconds are of CPU time, so that parts of its work have their shares also where others use the machine meanwhile.
     """
 
-    def __init__(self, *command, seconds=300, wait=True, cpu=False):
+    def __init__(self, *command, seconds=1000, wait=True, cpu=False):
         path = fixture_path(command[0]) if os.sep not in command[0] else command[0]
         wanted = {"FIXTURE_WAIT": wait, "FIXTURE_CPU": cpu}
         env = {name: value for name, value in os.environ.items() if name not in wanted}

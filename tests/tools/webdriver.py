@@ -43,7 +43,7 @@ class Browser:
     def start(self, environment):
         self.base = "http://127.0.0.1:%d" % self.find_port(environment)
         arguments = ARGUMENTS + ["--user-data-dir=" + self.home, "--window-size=%d,%d" % self.size]
-        reply = self.send("POST", "/session", {"capabilities": {"alwaysMatch": {
+        reply = self.send("POST", "/session", {"capabilities": {"alwaysMatch": {"timeouts": {"script": 300000},
             "goog:chromeOptions": {"args": arguments}, "goog:loggingPrefs": {"browser": "ALL"}}}})
         self.base += "/session/" + reply["sessionId"]
         self.resize(*self.size)
@@ -75,13 +75,13 @@ class Browser:
         return self.send("POST", "/execute/sync", {"script": script, "args": list(arguments)})
 
     def wait(self, script, *arguments):
-        """The value of the expression as soon as it is true; false after 25 seconds."""
+        """The value of the expression as soon as it is true; false after 250 seconds."""
         return self.send("POST", "/execute/async", {"args": list(arguments), "script": """
             const done = arguments[arguments.length - 1], started = performance.now();
             const test = () => { return %s; };
             (function look() {
                 const value = test();
-                if (value || performance.now() - started > 25000) done(value); else setTimeout(look, 20);
+                if (value || performance.now() - started > 250000) done(value); else setTimeout(look, 20);
             })();""" % script})
 
     def element(self, css):
