@@ -97,7 +97,7 @@ def test_link():
             shutil.copy(yrt.fixture_path("deep30_stripped"), os.path.join(directory, "deep_file"))
             path = os.path.join(directory, link)
             os.symlink("deep_file", path)
-            with yrt.Program([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+            with yrt.Program([path, "1000"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
                 program.stdin.write(b"\n")
                 program.stdin.flush()
                 result = yrt.sample_busy("flame", [program.pid], "-U", seconds=0.3, rate=499)
