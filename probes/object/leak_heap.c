@@ -28,6 +28,9 @@
 #define CHUNK_LEAST      32
 #define JEMALLOC_QUANTUM 16 /* at most, between classes up to JEMALLOC_SMALL; above there are four to a doubling */
 #define JEMALLOC_SMALL   128
+#define GROWN_LEAST      16384.0 /* bytes; less is no growth, */
+#define GROWN_PART       50      /* nor is less than such a part (1/GROWN_PART) of what is in use, */
+#define SLOWER           4       /* nor what has become so much slower in the second half */
 
 static const struct allocator *const books[LEAK_BOOKS] = {
         [LEAK_BOOKS_GLIBC] = &glibc_allocator, [LEAK_BOOKS_JEMALLOC] = &jemalloc_allocator};
@@ -328,27 +331,70 @@ static double a_minute(double bytes, const struct point *from, const struct poin
 	return bytes / ((double)(to->all.ns - from->all.ns) / 60e9);
 }
 
+/* The first, the middle and the last one. False: they say nothing of the run. */
+static bool find_points(const struct leak_heap *h, double run_s, const struct point *ret[3])
+{
+	if (h->n < POINTS_LEAST)
+		return false;
+	ret[0] = h->points;
+	ret[1] = middle_of(h);
+	ret[2] = &h->points[h->n - 1];
+	return ret[2]->all.ns > ret[1]->all.ns && ret[1]->all.ns > ret[0]->all.ns &&
+	       (double)(ret[2]->all.ns - ret[0]->all.ns) > ENOUGH * run_s * 1e9;
+}
+
+static struct leak_heap_growth growth_of(const struct point *const at[3], const double bytes[3])
+{
+	return (struct leak_heap_growth){.early = bytes[1] - bytes[0],
+	        .late = bytes[2] - bytes[1],
+	        .in_use = bytes[2],
+	        .a_minute = a_minute(bytes[2] - bytes[0], at[0], at[2]),
+	        .late_a_minute = a_minute(bytes[2] - bytes[1], at[1], at[2])};
+}
+
 bool leak_heap_grew(struct leak_heap *h, double run_s, const struct leak_heap_blocks *of, struct leak_heap_growth *ret)
 {
 	const struct leak_heap_blocks any = {of->books, 0, UINT32_MAX, 0};
-	const struct point *first = h->points, *middle, *last;
-	double before, half, after,
-	        part = of->mean > 0 ? of->mean / (double)leak_heap_room(of->books, (u64)ceil(of->mean)) : 1;
+	double bytes[3], part = of->mean > 0 ? of->mean / (double)leak_heap_room(of->books, (u64)ceil(of->mean)) : 1;
+	const struct point *at[3];
 
-	if (h->n < POINTS_LEAST || of->least > of->most || of->most > UINT32_MAX || !bytes_of(first, &any))
+	if (of->least > of->most || of->most > UINT32_MAX || !find_points(h, run_s, at) || !bytes_of(at[0], &any))
 		return false;
-	middle = middle_of(h);
-	last = &h->points[h->n - 1];
-	if (last->all.ns <= middle->all.ns || middle->all.ns <= first->all.ns ||
-	        (double)(last->all.ns - first->all.ns) <= ENOUGH * run_s * 1e9)
-		return false;
-	before = (double)bytes_of(first, of) * part;
-	half = (double)bytes_of(middle, of) * part;
-	after = (double)bytes_of(last, of) * part;
-	*ret = (struct leak_heap_growth){.early = half - before,
-	        .late = after - half,
-	        .in_use = after,
-	        .a_minute = a_minute(after - before, first, last),
-	        .late_a_minute = a_minute(after - half, middle, last)};
+	for (u32 i = 0; i < 3; i++)
+		bytes[i] = (double)bytes_of(at[i], of) * part;
+	*ret = growth_of(at, bytes);
 	return true;
+}
+
+/* Is it no chance, and does it go on? */
+static bool goes_on(const struct leak_heap_growth *g, double all)
+{
+	return g->early > GROWN_LEAST && g->late > GROWN_LEAST && g->late * SLOWER > g->early &&
+	       g->early + g->late > fmax(g->in_use, all) / GROWN_PART;
+}
+
+static int by_growth(const void *a, const void *b)
+{
+	const struct leak_heap_class *x = a, *y = b;
+
+	return (x->growth.a_minute < y->growth.a_minute) - (x->growth.a_minute > y->growth.a_minute);
+}
+
+u32 leak_heap_growing(struct leak_heap *h, double run_s, struct leak_heap_class ret[LEAK_HEAP_CLASSES])
+{
+	const struct point *at[3];
+	double bytes[3];
+	u32 n = 0;
+
+	if (!find_points(h, run_s, at))
+		return 0;
+	for (u32 of = LEAK_BOOKS_NONE + 1; of < LEAK_BOOKS; of++)
+		for (u32 i = 0; i < SIZE_CLASSES; i++) {
+			for (u32 k = 0; k < 3; k++)
+				bytes[k] = (double)at[k]->in_use[of][i];
+			ret[n] = (struct leak_heap_class){of, i, growth_of(at, bytes)};
+			n += goes_on(&ret[n].growth, (double)at[2]->all.in_use);
+		}
+	qsort(ret, n, sizeof(*ret), by_growth);
+	return n;
 }

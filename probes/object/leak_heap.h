@@ -9,6 +9,7 @@
 #define YRT_LEAK_HEAP_H
 
 #include "leak.h"
+#include "unwind/allocators/size_class.h"
 #include "unwind/binary/image.h"
 #include "unwind/error.h"
 
@@ -41,6 +42,17 @@ struct leak_heap_blocks { /* for which least to most bytes were asked, mean on a
 	u64 least, most;
 	double mean;
 };
+
+/* A class of sizes (size_class.h), by bytes that blocks take there. */
+struct leak_heap_class {
+	enum leak_books books;
+	u32 number;
+	struct leak_heap_growth growth;
+};
+#define LEAK_HEAP_CLASSES (LEAK_BOOKS * SIZE_CLASSES)
+
+/* Those that became so much more in both halves of the run that it matters, the largest growth first. */
+u32 leak_heap_growing(struct leak_heap *h, double run_s, struct leak_heap_class ret[LEAK_HEAP_CLASSES]);
 
 /*
  * Bytes that were asked for, not what the allocator gives (glibc's chunks take 32 bytes for 16: malloc/malloc.c,

@@ -9,8 +9,10 @@
 #include "unwind/cleanup.h"
 #include "unwind/hash_text.h"
 
-#define TOLD    10 /* stacks in the text */
-#define CALLERS 4
+#define TOLD         10 /* stacks in the text */
+#define CALLERS      4
+#define CLASSES_TOLD 3
+#define MAKERS       3 /* stacks of a class */
 
 #define CURVE_LEAST  4        /* points */
 #define GROWN_BLOCKS 16       /* fewer are no growth, */
@@ -282,6 +284,9 @@ static void add_site(struct leak_site *to, const struct leak_site *from)
 	to->watch.outlived += from->watch.outlived;
 	to->watch.late += from->watch.late;
 	to->watch.busy += from->watch.busy;
+	for (u32 i = 0; i < LEAK_CLASS_WORDS; i++)
+		to->watch.classes[i] |= from->watch.classes[i];
+	to->watch.left += from->watch.left;
 	to->watch.in_window += from->watch.in_window;
 	to->watch.books = from->watch.books ? from->watch.books : to->watch.books;
 	if (from->watch.hash && (!to->watch.hash || from->watch.least < to->watch.least))
@@ -371,6 +376,65 @@ static void print_one(FILE *out, const struct profile *p, const struct leak_summ
 	leak_print_stack(out, p, j->site->node);
 }
 
+static bool is_in_class(const struct leak_site *site, const struct leak_heap_class *c)
+{
+	return site->watch.books == c->books && site->watch.classes[c->number / 64] >> c->number % 64 & 1;
+}
+
+static bool is_explained(const struct judged *all, u32 n, const struct leak_heap_class *c)
+{
+	bool ret = false;
+
+	for (u32 i = 0; !ret && i < n; i++)
+		ret = all[i].growth.verdict == LEAK_GROWS && is_in_class(all[i].site, c);
+	return ret;
+}
+
+/* Of the stacks of which windows left blocks of that class, the one that left most, but less than before. */
+static const struct leak_site *next_in_class(
+        const struct leak_stacks *stacks, const struct leak_heap_class *c, const struct leak_site *before)
+{
+	const struct leak_site *ret = NULL;
+
+	for (u32 i = 0; i < stacks->n; i++) {
+		const struct leak_site *s = &stacks->of[i];
+
+		if (is_in_class(s, c) && (!before || s->watch.left < before->watch.left) &&
+		        (!ret || s->watch.left > ret->watch.left))
+			ret = s;
+	}
+	return ret;
+}
+
+static void print_class(
+        FILE *out, const struct profile *p, const struct leak_stacks *stacks, const struct leak_heap_class *c)
+{
+	const struct leak_site *maker = next_in_class(stacks, c, NULL);
+	char name[SIZE_CLASS_NAME], bytes[32];
+
+	fprintf(out, "  blocks that take %s: %s more a minute, and no stack is proven to leak them; %s\n",
+	        size_class_name(c->number, name), loss_amount(c->growth.a_minute, bytes),
+	        maker ? "some came from" : "no window left any of them");
+	for (u32 i = 0; maker && i < MAKERS; i++, maker = next_in_class(stacks, c, maker)) {
+		fputs("    ", out);
+		leak_print_stack(out, p, maker->node);
+	}
+}
+
+/* What grows by the allocators' books, though no stack says why. */
+static void print_classes(FILE *out, const struct profile *p, const struct leak_stacks *stacks, struct leak_heap *heap,
+        const struct judged *all, u32 n, double run_s)
+{
+	cleanup(free) struct leak_heap_class *of = calloc(LEAK_HEAP_CLASSES, sizeof(*of));
+	u32 nof = of && heap ? leak_heap_growing(heap, run_s, of) : 0, told = 0;
+
+	for (u32 i = 0; i < nof && told < CLASSES_TOLD; i++)
+		if (!is_explained(all, n, &of[i])) {
+			print_class(out, p, stacks, &of[i]);
+			told++;
+		}
+}
+
 /* In windows a stack may have been seen, of whose blocks less than one is left. */
 static u32 without_none(struct judged *all, u32 n)
 {
@@ -419,6 +483,8 @@ struct error *leak_report(struct leak_stacks *stacks, struct leak_heap *heap, st
 		print_one(out, p, s, &all[i]);
 	if (n > TOLD)
 		fprintf(out, "  and %u more stacks\n", n - TOLD);
+	if (!err && s->in_windows)
+		print_classes(out, p, stacks, heap, all, n, (double)(now - stacks->began_ns) / 1e9);
 	if (out)
 		fclose(out);
 	return err;

@@ -659,6 +659,7 @@ static struct error *add_candidate(void *ctx, const void *of, const void *value)
 	struct leak_seen *seen;
 	struct error *err;
 	bool stayed;
+	u32 class;
 
 	if (is_watched(w, key, block) || is_again(w, key, block))
 		return NULL;
@@ -669,10 +670,12 @@ static struct error *add_candidate(void *ctx, const void *of, const void *value)
 		seen->left += (double)block->bytes;
 		seen->least = block->size < seen->least ? block->size : seen->least;
 		seen->most = block->size > seen->most ? block->size : seen->most;
+		seen->books = block->code < LEAK_CODES ? w->allocator[block->code].books : LEAK_BOOKS_NONE;
+		class = size_class(leak_heap_room(seen->books, block->size));
+		seen->classes[class / 64] |= 1ull << class % 64;
 		stayed = now_ns() - block->ns >= watch_ns(w, now_ns());
 		seen->outlived += stayed;
 		seen->in_window += stayed;
-		seen->books = block->code < LEAK_CODES ? w->allocator[block->code].books : LEAK_BOOKS_NONE;
 	}
 	error_free(err);
 	return NULL;

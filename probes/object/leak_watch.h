@@ -24,16 +24,20 @@
 
 #include "alloc_functions.h"
 #include "leak.h"
+#include "unwind/allocators/size_class.h"
 #include "unwind/error.h"
 #include "unwind/process/process.h"
 
 struct leak_watch;
 struct object;
 
+#define LEAK_CLASS_WORDS ((SIZE_CLASSES + 63) / 64)
+
 struct leak_seen { /* of a stack, in user space */
 	u64 hash;
-	double left;     /* bytes of blocks that were there when windows ended */
-	u64 least, most; /* sizes of blocks */
+	double left;                   /* bytes of blocks that were there when windows ended */
+	u64 least, most;               /* sizes of blocks, */
+	u64 classes[LEAK_CLASS_WORDS]; /* and a bit for each class of what they take (size_class.h) */
 	enum leak_books books;
 	u32 watched;         /* by debug registers, */
 	u32 outlived;        /* of them still there when they were let go; and */
