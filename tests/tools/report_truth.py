@@ -150,6 +150,12 @@ http {{
 
 
 # name: (start, rules of which one has to be the first, file and marker of the line; None: remarks alone may be said)
+def nagle(scene):
+    scene.start("/usr/bin/python3", unseen("talk.py"), "server", scene.port)
+    scene.answers()
+    return scene.start("/usr/bin/python3", unseen("talk.py"), "client", scene.port)
+
+
 PROGRAMS = {
     "gunicorn-visits": (gunicorn("/visit"), "memory-kept", "audit_wsgi.py", "note"),
     "gunicorn-deepcopy": (gunicorn("/profile"), "python-deepcopy", "audit_wsgi.py", "profile"),
@@ -182,6 +188,20 @@ PROGRAMS = {
     "lua-front": (alone("lua5.4", unseen("front.lua")), "list-searched", "front.lua", "drain"),
     "perl-sync": (ledger, "fsync", "ledger.pl", "append"),
     "python-files": (alone("/usr/bin/python3", unseen("exports.py")), "fd-leak", "exports.py", "export"),
+    "java-pool": (java("/where", program="Track"), "java-thread-wait", "Track.java", "pool"),
+    "java-replace": (java("/clean", program="Track"), "hot-function java-regex-compiled regex-matching", "Track.java",
+                     "replace"),
+    "go-config": (go("/allowed", "gate.go"), "go-reflection-json", "gate.go", "config"),
+    "go-body": (go("/price", "gate.go"), "go-body-unclosed", "gate.go", "body"),
+    "go-deepequal": (go("/reconcile", "gate.go"), "hot-function", "gate.go", "deepequal"),
+    "perl-grep": (alone("/usr/bin/perl", unseen("import.pl"), "grep"), "hot-function", "import.pl", "grep"),
+    "cxx-rand": (c("dice.cc", compiler=("g++", "-O2", "-g")), "lock-convoy", "dice.cc", "rand"),
+    "cxx-regex": (c("access.cc", compiler=("g++", "-O2", "-g")), "pattern-compiled", "access.cc", "regex"),
+    "cxx-localtime": (c("stamp.cc", compiler=("g++", "-O2", "-g")), "file-opened", "stamp.cc", "localtime"),
+    "asyncio-sleep0": (alone("/usr/bin/python3", unseen("bridge.py")), "python-asyncio-spins", "bridge.py", "sleep0"),
+    "python-nagle": (nagle, "delayed-acknowledgement", None, "read"),
+    "python-lru": (alone("/usr/bin/python3", unseen("quotes.py"), "cached"), "memory-kept memory-kept-collected", None,
+                   "quote"),
     "ok-flask-each": (flask("/each"), None),
     "ok-django-count": (django("/count"), None),
     "ok-nginx-keep": (nginx("/keep"), None),
@@ -199,6 +219,11 @@ PROGRAMS = {
     "ok-nginx-price": (nginx("/price"), None),
     "ok-cxx-pool": (c("bank.cc", "pool", compiler=("g++", "-O2", "-g")), None),
     "ok-c-batch": (c("journal.c", "batch", "DIR/journal"), None),
+    "ok-java-one": (java("/one", program="Track"), None),
+    "ok-go-top": (go("/top", "gate.go"), None),
+    "ok-perl-hash": (alone("/usr/bin/perl", unseen("import.pl"), "hash"), None),
+    "ok-cxx-own": (c("dice.cc", "own", compiler=("g++", "-O2", "-g")), None),
+    "ok-python-plain": (alone("/usr/bin/python3", unseen("quotes.py"), "plain"), None),
     "ok-plack-read": (perl("/read"), None),
 }
 

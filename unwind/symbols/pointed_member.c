@@ -170,7 +170,7 @@ bool pointed_member(struct image *img, const char *root, u64 addr, int reg, u64 
 			find_in(debug, &s);
 		image_put(debug);
 	}
-	/* Where no pointer is known to be in the register, a first member is no better a guess than what is no structure. */
+	/* Without a pointer that is in the register a first member is no better a guess than what is no structure. */
 	if (!*s.name || s.several || (!s.in_register && !offset))
 		return false;
 	snprintf(text, size, "%s%s", s.in_register ? "" : "perhaps ", s.name);
