@@ -88,8 +88,7 @@ static bool begins(void *part, const char *string)
 
 /*
  * A program of TinyGo, another compiler with its own runtime, by its symbols: assembly of that (tinygo_startTask,
- * tinygo_scanCurrentStack …) beside functions of a package "runtime". A stripped one cannot be distinguished from one in
- * C.
+ * tinygo_scanCurrentStack …) beside functions of a package "runtime". A stripped one looks like one in C.
  */
 static bool is_tinygo(struct image *img)
 {
