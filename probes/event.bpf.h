@@ -311,6 +311,8 @@ WALK_GLOBAL int walk_goes_on(struct slot *slot, u32 stop)
 	if (stop == STOP_RETURN_PROBE && walk_past_probe(slot) == STOP_NONE)
 		return STOP_NONE;
 	stop = slot->head.stop = walk_end(&slot->walk, stop);
+	if (stop_is_complete(stop))
+		return (int)stop;
 	tgid = slot->head.tgid;
 	if (!slot->ends++) {
 		if (stop == STOP_NO_REGION || stop == STOP_BAD_RETADDR)

@@ -44,7 +44,7 @@ static inline u32 pid_of(struct task_struct *task, u32 kernel_pid)
 	return (u64)BPF_CORE_READ(upid, ns) == pid_namespace ? (u32)BPF_CORE_READ(upid, nr) : 0;
 }
 
-static inline u32 tgid_of(struct task_struct *task)
+static __attribute__((noinline, unused)) u32 tgid_of(struct task_struct *task)
 {
 	return pid_of(pid_level ? BPF_CORE_READ(task, group_leader) : task, BPF_CORE_READ(task, tgid));
 }
@@ -54,9 +54,9 @@ static inline u32 tgid_of(struct task_struct *task)
  * not: for each that a program loads, Linux 6.18 searches all of the kernel's types by name, which took an eighth of
  * the time to verify a program.
  */
-static inline u32 tgid_of_typed(struct task_struct *task)
+static inline __attribute__((always_inline)) u32 tgid_of_typed(struct task_struct *task)
 {
-	return pid_level ? pid_of(BPF_CORE_READ(task, group_leader), task->tgid) : (u32)task->tgid;
+	return pid_level ? tgid_of(task) : (u32)task->tgid;
 }
 
 #endif

@@ -23,17 +23,17 @@ static inline bool restore(struct walk *w, u32 reg, s16 slot, u64 cfa, u64 base)
 	return walk_stack(w, (slot & 1 ? base : cfa) + (s64)(slot >> 1) * 8, &w->reg[reg]);
 }
 
-/* Are all registers lost that a callee may save? Those of Go's functions are. */
-static inline bool saves_nothing(const struct cfi_rule *rule)
+/* Are all registers that a callee may save as this says? Lost in Go's functions, the same in many small ones of C. */
+static inline bool are_all(const struct cfi_rule *rule, s16 slot)
 {
-	const u32 *pair = (const u32 *)rule->slot, lost = 0x10001u * (u16)CFI_UNDEFINED;
+	const u32 *pair = (const u32 *)rule->slot, both = 0x10001u * (u16)slot;
 
-	return pair[0] == lost && pair[1] == lost && pair[2] == lost;
+	return pair[0] == both && pair[1] == both && pair[2] == both;
 }
 
 static inline bool restore_all(struct walk *w, const struct cfi_rule *rule, u64 cfa, u64 base)
 {
-	if (saves_nothing(rule)) {
+	if (are_all(rule, CFI_UNDEFINED)) {
 		w->valid &= ~ARCH_SAVED_MASK;
 		return true;
 	}
@@ -147,19 +147,24 @@ WALK_GLOBAL int find_cfa(struct walk *w, const struct cfi_rule *rule, u64 *ret)
 }
 
 /*
- * Is the return address at a known distance above the stack pointer, right below the CFA, from which registers are
- * saved, too? So say most rows of compiled code.
+ * Is the return address right below the CFA, which is at a known distance above the stack pointer or the frame pointer,
+ * and from which registers are saved, too? So say most rows of compiled code.
  */
 static inline bool is_simple(const struct cfi_rule *rule)
 {
 	const u32 *ways = (const u32 *)rule, *last = (const u32 *)&rule->slot[ARCH_SLOT_RA]; /* with the flags, none */
+	u32 either = (REG_SP ^ REG_FP) << 8;
 
-	return *ways == (CFI_REG | REG_SP << 8 | CFI_NO_REG << 16 | (u32)CFI_NO_REG << 24) &&
+	_Static_assert(REG_FP == (REG_SP & REG_FP), "their numbers differ by a bit");
+	return (*ways & ~either) == (CFI_REG | REG_FP << 8 | CFI_NO_REG << 16 | (u32)CFI_NO_REG << 24) &&
 	       *last == (u16)cfi_slot(-8, 0);
 }
 
-/* Restores one saved register from the window, where word i is the return address. False: it is not there. */
-static inline bool restore_near(struct walk *w, u32 reg, s16 slot, u64 i)
+/*
+ * Restores one saved register from the window, where word i is the return address. False: it is not there. No call: a
+ * return costs as much as this does where the kernel guards against its misprediction.
+ */
+static inline __attribute__((always_inline)) bool restore_near(struct walk *w, u32 reg, s16 slot, u64 i)
 {
 	u64 at = i + 1 + (u64)(s64)(slot >> 1);
 
@@ -189,41 +194,57 @@ WALK_GLOBAL int restore_all_near(struct walk *w, const struct cfi_rule *rule, u6
 }
 
 /*
- * Goes on through the frames that follow in the same region, as long as their rules are simple and the window has what
- * these need, with what all of them share looked up once. Where it ends, native_step() takes that frame, from its
- * beginning: registers that it has restored for it have the same value then.
+ * Leaves the frame at reg[REG_PC], which was pushed, by its simple rule, at this arena offset; then goes on through
+ * those that follow in the same region, as long as their rules are simple and the window has what these need. So most
+ * of a walk is this code, and what its frames share is looked up once. False: the first is not that simple, and is as
+ * it was.
  */
-WALK_GLOBAL int step_simple(struct walk *w)
+WALK_GLOBAL int step_simple(struct walk *w, u32 rule_offset)
 {
 	const struct cfi_rule *rule;
 	const u8 *slab;
 
 	WALK_CHECK(w);
 	slab = walk_slab(w, w->region.table);
-	if (!slab || w->region.runtime || w->flags || w->leaf || w->single)
-		return STOP_NONE;
+	if (!slab)
+		return false;
 	for (u32 i = 0; i < SIMPLE_FRAMES; i++) {
-		u64 pc = w->reg[REG_PC], at = pc - ARCH_CALL_BACK, cfa, word;
+		u64 cfa, word, at, fp = w->reg[REG_FP];
+		u32 valid = w->valid;
 
-		if (at < w->region.start || at >= w->region.end)
-			break;
-		rule = rule_in(slab, w->region.table, at - w->region.origin);
-		if (!rule || !is_simple(rule))
-			break;
-		cfa = w->reg[REG_SP] + (s64)rule->cfa_off;
-		if (cfa <= w->reg[REG_SP] || !window_has(&w->stack, cfa - 8, &word))
-			break;
-		if (saves_nothing(rule))
+		rule = slab_at(slab, rule_offset);
+		cfa = (rule->cfa_reg == REG_FP ? fp : w->reg[REG_SP]) + (s64)rule->cfa_off;
+		if (!walk_has(w, rule->cfa_reg) || cfa <= w->reg[REG_SP])
+			return i;
+		if (!window_has(&w->stack, cfa - 8, &word)) {
+			if (i || !walk_stack_load(w, cfa - 8))
+				return i;
+			word = 0;
+		}
+		if (are_all(rule, CFI_UNDEFINED)) {
 			w->valid &= ~ARCH_SAVED_MASK;
-		else if (!restore_all_near(w, rule, word))
-			break;
-		if (!walk_push_here(w, frame_where(FRAME_NATIVE, RUNTIME_NATIVE, FRAME_RETADDR, pc), w->region.module))
-			break;
-		w->reg[REG_SP] = cfa;
+		} else if (!are_all(rule, CFI_SAME) && !restore_all_near(w, rule, word)) {
+			w->reg[REG_FP] = fp; /* of the others only the caller's value is needed */
+			w->valid = valid;
+			return i;
+		}
+		if (i && !walk_push_here(w, frame_where(FRAME_NATIVE, RUNTIME_NATIVE, FRAME_RETADDR, w->reg[REG_PC]),
+		                 w->region.module))
+			return i;
 		if (!window_word(&w->stack, word, &w->reg[REG_PC]))
+			return i;
+		w->reg[REG_SP] = cfa;
+		w->valid = (w->valid & ARCH_SAVED_MASK) | 1u << REG_SP | 1u << REG_PC;
+		w->leaf = 0;
+		w->flags = 0;
+		at = w->reg[REG_PC] - ARCH_CALL_BACK;
+		if (w->region.runtime || w->single || at < w->region.start || at >= w->region.end)
+			break;
+		rule_offset = find_rule_at((const struct slab *)slab, w->region.table, at - w->region.origin);
+		if (!rule_offset || !is_simple(slab_at(slab, rule_offset)))
 			break;
 	}
-	return STOP_NONE;
+	return true;
 }
 
 /*
@@ -272,19 +293,25 @@ static inline int step_rule(struct walk *w, const struct cfi_rule *rule)
 	if (rule->flags & CFI_OWN_STACK && stop == STOP_NONE &&
 	        !walk_push(w, frame_where(FRAME_GAP, RUNTIME_NATIVE, 0, 0), STOP_OWN_STACK))
 		return STOP_DEPTH;
-	return stop == STOP_NONE && is_simple(rule) ? step_simple(w) : stop;
+	return stop;
 }
 
 /* Moves to the caller by the rule of the region at pc. */
 static inline int leave_frame(struct walk *w, u64 pc)
 {
 	const struct cfi_rule *rule;
+	const u8 *slab;
+	u32 offset;
 
 	if (!w->region.table)
 		return step_frame_pointer(w);
-	rule = find_rule(w, &w->region, pc);
-	if (!rule)
+	slab = walk_slab(w, w->region.table);
+	offset = slab ? find_rule_at((const struct slab *)slab, w->region.table, pc - w->region.origin) : 0;
+	if (!offset)
 		return STOP_ARENA;
+	rule = slab_at(slab, offset);
+	if (is_simple(rule) && step_simple(w, offset))
+		return STOP_NONE;
 	if (rule->kind == CFI_NEWBORN && w->leaf && !w->reg[REG_RESULT])
 		return STOP_ROOT;
 	if (rule->kind == CFI_BEFORE_SIGNAL && !w->leaf)

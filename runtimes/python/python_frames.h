@@ -73,7 +73,7 @@ static inline __attribute__((always_inline)) int py_push(struct walk *w, const s
 	cookie = python_cookie(&id);
 	if (pos >= PYTHON_NO_POS || pos > id.code)
 		pos = PYTHON_NO_POS;
-	if (!walk_push(w, frame_where(FRAME_SCRIPT, RUNTIME_PYTHON, 0, code), python_detail(cookie, pos)))
+	if (!walk_push_here(w, frame_where(FRAME_SCRIPT, RUNTIME_PYTHON, 0, code), python_detail(cookie, pos)))
 		return STOP_DEPTH;
 	return STOP_NONE;
 }

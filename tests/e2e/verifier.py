@@ -14,7 +14,7 @@ def counted(text):
     """{program: {runtime: instructions}}"""
     found = {}
     for line in text.splitlines():
-        program, runtime, instructions = line.split()
+        program, runtime, instructions, _ = line.split()
         found.setdefault(program, {})[runtime] = int(instructions)
     return found
 

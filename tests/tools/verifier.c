@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How many instructions the kernel's verifier looks at: yrt-verifier loads each program with no runtime's walker and
- * with all, and those that take stacks with each alone, and prints a line "program runtime instructions" for each. Of a
- * program that the kernel refuses it prints the end of the verifier's log.
+ * How many instructions the kernel's verifier looks at, and how many bytes of machine code it makes: yrt-verifier loads
+ * each program with no runtime's walker and with all, and those that take stacks with each alone, and prints a line
+ * "program runtime instructions bytes" for each. Of a program that the kernel refuses it prints the end of the
+ * verifier's log.
  * None has other maps than those that it seems to use (probes/used_maps.h).
  * yrt-verifier DIR: loads each with the types of the kernel that are kept in DIR (probes/kernel_types.h), and with the
  * kernel's own, and prints "program tag tag": the kernel's hash of the instructions that it got.
@@ -93,18 +94,20 @@ static struct bpf_prog_info info_of(struct sample *skel, const char *program)
 }
 
 /* The kernel's own count, since 5.16. The log of 7.2 leaves out global functions. */
-static unsigned long processed(const char *program, unsigned walkers)
+static void print_count(const char *program, const char *runtime, unsigned walkers)
 {
 	struct sample *skel = load(program, walkers, NULL, LOG_STATS);
-	unsigned long n = skel ? info_of(skel, program).verified_insns : 0;
+	struct bpf_prog_info info = {0};
 	const char *at = strstr(log_text, "processed ");
+	unsigned long n;
 
-	if (!skel)
-		return 0;
-	if (!n && (!at || sscanf(at, "processed %lu", &n) != 1))
+	if (skel)
+		info = info_of(skel, program);
+	n = info.verified_insns;
+	if (skel && !n && (!at || sscanf(at, "processed %lu", &n) != 1))
 		errx(1, "the verifier does not say how many instructions of %s it looked at", program);
+	printf("%s %s %lu %u\n", program, runtime, n, info.jited_prog_len);
 	sample__destroy(skel);
-	return n;
 }
 
 static void print_tag(const char *program, const char *cache_dir)
@@ -132,10 +135,10 @@ static bool is_walking(const char *name)
 
 static void print_counts(const char *name)
 {
-	printf("%s native %lu\n", name, processed(name, 0));
+	print_count(name, "native", 0);
 	for (const struct runtime_ops *const *r = runtimes; *r && is_walking(name); r++)
-		printf("%s %s %lu\n", name, (*r)->name, processed(name, 1u << (*r)->id));
-	printf("%s all %lu\n", name, processed(name, WALKERS_ALL));
+		print_count(name, (*r)->name, 1u << (*r)->id);
+	print_count(name, "all", WALKERS_ALL);
 }
 
 static void print_tags(const char *name, const char *cache_dir)
