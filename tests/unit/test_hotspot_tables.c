@@ -61,7 +61,7 @@ static const char *check_nmethod(struct jvm *j, u64 at, struct counts *c)
 	return wrong;
 }
 
-/* What is compiled or thrown away just now may be torn once, but not again. */
+/* What is compiled just now may be torn, but not for long; what is thrown away is none any more. */
 static void check_all(struct jvm *j, struct counts *c)
 {
 	const char *wrong;
@@ -72,10 +72,13 @@ static void check_all(struct jvm *j, struct counts *c)
 		u64 at = j->nmethods[i];
 		struct hotspot_nmethod nm;
 
-		while ((wrong = check_nmethod(j, at, c)) && ++round < ROUNDS)
+		while ((wrong = check_nmethod(j, at, c)) &&
+		        hotspot_nmethod_read(j->instance->code, j->process->memory, at, 0, &nm)) {
+			if (++round == ROUNDS)
+				fail_msg("nmethod %#lx (compile_id %u, level %u): %s", at, nm.compile_id, nm.level,
+				        wrong);
 			usleep(10000);
-		if (wrong && hotspot_nmethod_read(j->instance->code, j->process->memory, at, 0, &nm))
-			fail_msg("nmethod %#lx (compile_id %u, level %u): %s", at, nm.compile_id, nm.level, wrong);
+		}
 	}
 	c->nmethods = j->n;
 }
