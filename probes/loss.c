@@ -2,6 +2,7 @@
 /* What was seen and what was lost: a line of text, and JSON for programs. */
 #include "loss.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -25,6 +26,13 @@ const char *loss_amount(double bytes, char ret[LOSS_AMOUNT])
 		bytes /= 1024;
 	snprintf(ret, LOSS_AMOUNT, "%.*f %s", !i || bytes >= 100 ? 0 : bytes < 10 ? 2 : 1, bytes, units[i]);
 	return ret;
+}
+
+double loss_estimate(double count)
+{
+	double digit = count < 1000 ? 1 : pow(10, floor(log10(count)) - 2);
+
+	return round(count / digit) * digit;
 }
 
 void loss_bytes(FILE *out, double bytes)

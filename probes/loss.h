@@ -16,6 +16,8 @@ void loss_complete(FILE *out, const struct sampler_stats *st);
 #define LOSS_AMOUNT 32
 const char *loss_amount(double bytes, char ret[LOSS_AMOUNT]);
 void loss_bytes(FILE *out, double bytes);
+/* An estimate of a count, to be printed with %.0f: three digits of it are worth something. */
+double loss_estimate(double count);
 /* The loss line, without newline. NULL: out of memory. */
 char *loss_line(const struct sampler_stats *st);
 /* The statistics. NULL: out of memory. */

@@ -121,12 +121,14 @@ static struct error *check(const struct hit_spec *s, struct image *img, struct s
 		return error_hint(error_new(ERROR_USAGE, "-e %s: %s has more than %u functions of that name", s->text,
 		                          img->path, HIT_PLACES_MAX),
 		        "give its arguments, or FILE:ADDRESS");
-	if (search->pattern && ret->n &&
-	        asprintf(&ret->others, search->resolvers ? "; %u resolvers (IFUNC) are not" : "", search->resolvers) <
-	                0)
-		ret->others = NULL;
-	else if (!search->pattern && ret->n > 1 && !are_one(search))
+	if (search->pattern && ret->n && search->resolvers) {
+		if (asprintf(&ret->others, "; %u resolvers (IFUNC) are not", search->resolvers) < 0)
+			ret->others = NULL;
+	} else if (search->pattern && ret->n) {
+		ret->others = strdup("");
+	} else if (!search->pattern && ret->n > 1 && !are_one(search)) {
 		ret->others = text_of(search);
+	}
 	for (u32 i = 0; i < ret->n; i++)
 		if (!hit_offset(img, probed_entry(img, ret->addr[i]), true, &ret->place[i].offset))
 			return error_new(

@@ -15,8 +15,9 @@ static void totals(FILE *out, const struct alloc_estimate *e)
 	}
 	fputs("about ", out);
 	loss_bytes(out, e->bytes);
-	fprintf(out, " (%s-%s) by %.3g calls (%.3g-%.3g), in windows", loss_amount(e->bytes_low, low),
-	        loss_amount(e->bytes_high, high), e->calls, e->calls_low, e->calls_high);
+	fprintf(out, " (%s-%s) by %.0f calls (%.0f-%.0f), in windows", loss_amount(e->bytes_low, low),
+	        loss_amount(e->bytes_high, high), loss_estimate(e->calls), loss_estimate(e->calls_low),
+	        loss_estimate(e->calls_high));
 }
 
 static void head(FILE *out, const struct sampler_stats *st)

@@ -22,8 +22,8 @@ static void head(FILE *out, const struct sampler_stats *st)
 	if (s->in_windows)
 		fprintf(out,
 		        "%lu seen in a window only, %lu looked at again, %lu by debug registers; %lu outlived; about "
-		        "%.3g",
-		        s->cut, s->looked_at, s->registers, s->outlived, s->estimate.calls);
+		        "%.0f",
+		        s->cut, s->looked_at, s->registers, s->outlived, loss_estimate(s->estimate.calls));
 	else
 		fprintf(out, "%lu not; %lu", s->left, s->calls);
 	fprintf(out, " calls in %.1f s", st->duration_s);
@@ -97,9 +97,11 @@ static void print_heap(FILE *out, const struct sampler_stats *st)
 		                ? ": it grew fast at first, and grows still; a run that begins now tells what"
 		                : ": it grew, and does so no more",
 		        out);
-	else if (s->in_windows && !s->grows && used > MORE * (double)first->in_use && late > used / 4)
-		fprintf(out, ": it grows, and what makes it grow was not seen for long enough; -d %.0f may tell",
-		        LONGER * round(st->duration_s));
+	else if (s->in_windows && !s->grows && used > MORE * (double)first->in_use && late > used / 4) {
+		fputs(": it grows, and what makes it grow was not seen for long enough", out);
+		if (!s->no_registers)
+			fprintf(out, "; -d %.0f may tell", LONGER * round(st->duration_s));
+	}
 	fputc('\n', out);
 }
 

@@ -186,8 +186,8 @@ static void test_bodies(void **state)
 	static const char *const sources[] = {"unwind/cfi/cfi_exec.c", "unwind/cfi/cfi_layout.c",
 	        "unwind/binary/image.c", "frontends/format/filter.c"};
 	static const char *const flags[] = {"-O1 -fno-omit-frame-pointer", "-O0",
-	        "-O2 -fno-omit-frame-pointer -momit-leaf-frame-pointer -fno-reorder-functions "
-	        "-fno-reorder-blocks-and-partition"};
+	        ("-O2 -fno-omit-frame-pointer -momit-leaf-frame-pointer -fno-reorder-functions "
+	         "-fno-reorder-blocks-and-partition")};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(sources) / sizeof(*sources); i++)
