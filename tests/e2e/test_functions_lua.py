@@ -166,7 +166,7 @@ def test_luajit_names():
                     if "function recursive" in text)
         result, counts = probed(program, f"lua:counted_calls.lua:{line}")
         assert result.expect().samples == counts["recursive"], result.stderr
-        result, after = probed(at, "lua:counted_calls.lua:place")
+        result, after = probed(program, "lua:counted_calls.lua:place")
         assert result.expect().samples == after["method"] - counts["method"] > 0, result.stderr
         result = yrt.run("probe", "-e", "lua:counted_calls.lua:recursiv", "-p", program.pid, "-d", 1)
         yrt.clear(result, yrt.USAGE, "no function", "near: .*counted_calls.lua:recursive")

@@ -14,7 +14,6 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import sys
 import threading
 import time
 

@@ -10,7 +10,6 @@ import subprocess
 import tempfile
 
 import go
-import java
 import servers
 import yrt
 

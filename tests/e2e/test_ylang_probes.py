@@ -14,7 +14,7 @@ import time
 
 import ylang
 import yrt
-from ylang import LIMIT_S, READY, Probed, probed
+from ylang import LIMIT_S, READY, probed
 
 KERNELS = [{}, {"YRT_NO_MULTI": "1"}, {"YRT_NO_SLEEPABLE": "1"}]  # as older ones have it
 

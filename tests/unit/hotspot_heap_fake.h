@@ -318,7 +318,7 @@ static struct fake *fake_create(struct fake_options options)
 	return f;
 }
 
-static void fake_destroy(struct fake *f)
+static inline void fake_destroy(struct fake *f)
 {
 	vmstructs_destroy(f->v);
 	free(f);
