@@ -235,9 +235,15 @@ bool jemalloc_decode(const struct jemalloc_layout *layout, const u64 words[3], s
 	       ret->state < JEMALLOC_STATES && (ret->state != JEMALLOC_ACTIVE || ret->class < JEMALLOC_CLASSES);
 }
 
-/* Which layout says of extents the same as the leaves do? NULL: none. */
+/*
+ * Which layout says of extents that are in use the same as the leaves do? Of one that was given back, and is kept, the
+ * leaf has what it was. NULL: none.
+ */
 static const struct jemalloc_layout *find_layout(struct jemalloc *j)
 {
+	const struct jemalloc_layout *ret = NULL;
+	u32 most = 0;
+
 	for (u32 k = 0; k < LAYOUTS; k++) {
 		u32 fits = 0, active = 0;
 
@@ -245,16 +251,20 @@ static const struct jemalloc_layout *find_layout(struct jemalloc *j)
 			struct jemalloc_extent e;
 			u64 words[WORDS];
 
-			if (!read_words(j, j->words[i], words) || !jemalloc_decode(&layouts[k], words, &e) ||
-			        (j->words[i] >> 48 & 0xff) != e.class || (j->words[i] & 1) != e.slab)
+			if (!read_words(j, j->words[i], words) || !jemalloc_decode(&layouts[k], words, &e))
+				continue;
+			if (e.state == JEMALLOC_ACTIVE &&
+			        ((j->words[i] >> 48 & 0xff) != e.class || (j->words[i] & 1) != e.slab))
 				continue;
 			fits++;
 			active += e.state == JEMALLOC_ACTIVE;
 		}
-		if (active && fits >= j->nwords - j->nwords / 8)
-			return &layouts[k];
+		if (active > most && fits >= j->nwords - j->nwords / 8) {
+			ret = &layouts[k];
+			most = active;
+		}
 	}
-	return NULL;
+	return ret;
 }
 
 static bool is_slab(const struct jemalloc_extent *e, u32 lg_quantum)
