@@ -14,6 +14,7 @@
 #include "probes/threads/crash.h"
 #include "unwind/binary/core_file.h"
 #include "unwind/cleanup.h"
+#include "unwind/ends_with.h"
 #include "unwind/process/process.h"
 
 #define CYCLE_NAMED 4
@@ -277,13 +278,6 @@ static char *own_text(const struct places *p)
 	put_place(p->own, out);
 	fclose(out);
 	return text;
-}
-
-static bool ends_with(const char *text, const char *end)
-{
-	size_t n = strlen(text), m = strlen(end);
-
-	return n >= m && !strcmp(text + n - m, end);
 }
 
 /*

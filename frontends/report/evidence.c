@@ -16,6 +16,7 @@
 #include "probes/event.h"
 #include "unwind/clean_text.h"
 #include "unwind/cleanup.h"
+#include "unwind/ends_with.h"
 #include "unwind/runtime.h"
 #include "unwind/runtime_tasks.h"
 
@@ -224,23 +225,16 @@ static struct error *read_recording(struct evidence *e, const char *path)
 	return evidence_add(e, path, p);
 }
 
-static bool ends_in(const char *path, const char *suffix)
-{
-	size_t n = strlen(path), m = strlen(suffix);
-
-	return n >= m && !strcmp(path + n - m, suffix);
-}
-
 static struct error *read_one(struct evidence *e, const char *path)
 {
-	if (ends_in(path, "dump.json"))
+	if (ends_with(path, "dump.json"))
 		return dump_facts_read(e, path);
-	return ends_in(path, ".json") ? read_counters(e, path) : read_recording(e, path);
+	return ends_with(path, ".json") ? read_counters(e, path) : read_recording(e, path);
 }
 
 static int is_evidence(const struct dirent *d)
 {
-	return ends_in(d->d_name, ".yrt") || !strcmp(d->d_name, "counters.json") || !strcmp(d->d_name, "dump.json");
+	return ends_with(d->d_name, ".yrt") || !strcmp(d->d_name, "counters.json") || !strcmp(d->d_name, "dump.json");
 }
 
 static struct error *read_folder(struct evidence *e, const char *folder)

@@ -346,6 +346,7 @@ static void no_function(struct lower *l, const struct y_node *n)
 {
 	struct y_near near = {.name = n->name};
 	struct y_target_object o;
+	const char *word;
 
 	if (y_target_object(l->target, n->module, n->name, &o))
 		FAIL(l, n, "%s is the target's: Y reads the target and calls nothing there%s", n->name,
@@ -353,8 +354,8 @@ static void no_function(struct lower *l, const struct y_node *n)
 	offer_builtins(&near);
 	for (const struct y_tree_function *f = l->tree->functions; f; f = f->next)
 		y_near_offer(&near, f->name);
-	FAIL(l, n, "no function %s%s", n->name,
-	        lower_other_word(l, n->name) ? lower_other_word(l, n->name) : y_near_text(l->s, &near));
+	word = lower_other_word(l, n->name);
+	FAIL(l, n, "no function %s%s", n->name, word ? word : y_near_text(l->s, &near));
 }
 
 static struct value call_own(struct lower *l, const struct y_node *n, const struct y_tree_function *f, u32 number)

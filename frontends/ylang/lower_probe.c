@@ -8,6 +8,7 @@
 #include "probes/y/y_usdt.h"
 #include "unwind/arch/x86_64/arch.h"
 #include "unwind/cleanup.h"
+#include "unwind/ends_with.h"
 #include "unwind/symbols/types_local.h"
 #include "unwind/runtime.h"
 #include "unwind/symbols/parameters.h"
@@ -342,13 +343,6 @@ bool lower_line(struct lower *l, const char *spec, struct y_pos pos, u32 *module
 	return false;
 }
 
-static bool is_end_of(const char *all, const char *end)
-{
-	size_t n = all ? strlen(all) : 0, k = strlen(end);
-
-	return n >= k && !strcmp(all + n - k, end);
-}
-
 /* The file that was started by this path or name, where that is a link: redis-server is one to redis-check-rdb. */
 static const char *behind_link(struct lower *l, const char *spec)
 {
@@ -366,7 +360,7 @@ static const char *behind_link(struct lower *l, const char *spec)
 	if (*text == '/')
 		real = realpath(y_format(l->s, "%s%s", t->root ? t->root : "", file.file), NULL);
 	for (u32 i = 0; i < t->nmodules; i++)
-		if (is_end_of(real, t->modules[i].path) || (!i && !strcmp(file.file, t->comm)))
+		if ((real && ends_with(real, t->modules[i].path)) || (!i && !strcmp(file.file, t->comm)))
 			return y_format(l->s, "uprobe:%s%s", t->modules[i].path, end);
 	return spec;
 }

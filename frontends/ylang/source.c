@@ -119,8 +119,10 @@ void y_leave(struct y_source *s, struct error *err)
 	longjmp(s->leave, 1);
 }
 
-/* The line at pos and a caret below it: of a long one what is around pos. Tabs stay, so that the caret is below what it
- * means. */
+/*
+ * The line at pos, or the part of a long one that is around it, and a caret below it. Tabs stay, so that the caret is
+ * below what it means.
+ */
 static void put_line(FILE *out, const struct y_file *f, struct y_pos pos)
 {
 	const char *p = f->text, *end = f->text + f->size;

@@ -572,9 +572,9 @@ static inline bool callee_returned(const struct callee_watch *watch, u64 frame)
 }
 
 /*
- * raised 0: finds the thread's outermost call made from its current frame. CALLEE_WITHIN: there is none.
- * Else marks the call of that frame: an exception was raised then. The result and line->n are read through memory, as
- * the verifier would otherwise follow each value that they may have.
+ * raised 0: returns the thread's outermost call that began in its current frame, or CALLEE_WITHIN. Other values: the
+ * time of an exception, with which that call is marked. The result and line->n are read through memory, as the verifier
+ * would otherwise follow each value that they may have.
  */
 WALK_GLOBAL u32 callee_find(struct callee_line *line, u64 raised)
 {

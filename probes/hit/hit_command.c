@@ -60,7 +60,7 @@ static struct error *check_latency(struct run_request *r, bool recorded)
 		o->spec[0].kind = HIT_FUNCTION;
 	o->returns = true;
 	if (o->over_ns)
-		r->sampler.collect.names.lines = true; /* what was slow is told to the line */
+		r->sampler.collect.names.lines = true; /* slow calls are shown with lines */
 	return NULL;
 }
 
@@ -95,8 +95,7 @@ static const struct event_option probe_first[] = {
                 "go:FUNCTION; up to 16. In FILE:FUNCTION * stands for any characters: up to 64 functions"},
         {HIT_ARGUMENTS, "arguments", NULL,
                 "calls of Python's, Lua's and Java's functions by their arguments: each set of values is a frame, and "
-                "the most "
-                "frequent are listed"},
+                "the most frequent are listed"},
         {HIT_LIST, "list", NULL, "list what -e takes, for -p and patterns, as `yrt functions` does"},
         {0},
 };

@@ -26,7 +26,7 @@ struct slow_call {
 		u64 ns;
 		u32 reason;      /* wait_reason() */
 	} wait[LATENCY_WAITS];   /* longest first */
-	struct slow_call_stack { /* that it waited longest with, the longest first; ns 0: there is none */
+	struct slow_call_stack { /* of its longest waits, longest first; ns 0: unused */
 		u64 ns, hash;
 		char *text; /* stack_text(), owned; NULL: not known (yet) */
 	} stack[SLOW_STACKS];

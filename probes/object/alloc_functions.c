@@ -9,6 +9,14 @@
 #include "probes/hit/hit_find.h"
 #include "unwind/symbols/symbols.h"
 
+/* clang-format off */
+#define PREFIXED_JEMALLOC(prefix) \
+	{prefix "malloc", ALLOC_SIZE_1}, {prefix "calloc", ALLOC_SIZE_PRODUCT}, {prefix "realloc", ALLOC_RESIZE}, \
+	{prefix "aligned_alloc", ALLOC_SIZE_2}, {prefix "memalign", ALLOC_SIZE_2}, \
+	{prefix "posix_memalign", ALLOC_SIZE_3}, {prefix "mallocx", ALLOC_SIZE_1}, {prefix "rallocx", ALLOC_RESIZE}, \
+	{prefix "free", ALLOC_FREE}, {prefix "dallocx", ALLOC_FREE}, {prefix "sdallocx", ALLOC_FREE}
+/* clang-format on */
+
 static const struct {
 	const char *name;
 	enum alloc_shape shape;
@@ -77,27 +85,8 @@ static const struct {
         {"mi_free_aligned", ALLOC_FREE},
         {"mi_free_size_aligned", ALLOC_FREE},
         /* jemalloc with a prefix (configure --with-jemalloc-prefix): Redis has je_, Rust _rjem_ */
-        {"je_malloc", ALLOC_SIZE_1},
-        {"je_calloc", ALLOC_SIZE_PRODUCT},
-        {"je_realloc", ALLOC_RESIZE},
-        {"je_aligned_alloc", ALLOC_SIZE_2},
-        {"je_memalign", ALLOC_SIZE_2},
-        {"je_posix_memalign", ALLOC_SIZE_3},
-        {"je_mallocx", ALLOC_SIZE_1},
-        {"je_rallocx", ALLOC_RESIZE},
-        {"je_free", ALLOC_FREE},
-        {"je_dallocx", ALLOC_FREE},
-        {"je_sdallocx", ALLOC_FREE},
-        {"_rjem_malloc", ALLOC_SIZE_1},
-        {"_rjem_calloc", ALLOC_SIZE_PRODUCT},
-        {"_rjem_realloc", ALLOC_RESIZE},
-        {"_rjem_aligned_alloc", ALLOC_SIZE_2},
-        {"_rjem_posix_memalign", ALLOC_SIZE_3},
-        {"_rjem_mallocx", ALLOC_SIZE_1},
-        {"_rjem_rallocx", ALLOC_RESIZE},
-        {"_rjem_free", ALLOC_FREE},
-        {"_rjem_dallocx", ALLOC_FREE},
-        {"_rjem_sdallocx", ALLOC_FREE},
+        PREFIXED_JEMALLOC("je_"),
+        PREFIXED_JEMALLOC("_rjem_"),
 };
 
 /* A file with one of these is an allocator. */

@@ -72,7 +72,7 @@ static struct error *option(struct run_request *r, int key, const char *argument
 static void defaults(struct run_request *r)
 {
 	r->sampler.follow = true;              /* workers, also of a reload */
-	r->sampler.collect.names.lines = true; /* what was slow is told to the line */
+	r->sampler.collect.names.lines = true; /* slow requests are shown with lines */
 }
 
 static struct error *check(struct run_request *r, bool recorded)

@@ -119,9 +119,10 @@ static u32 parent_beyond_kernel(const struct profile *p, u32 node)
 	return node;
 }
 
-static struct y_stack_text text_of(const struct profile *p, u32 node)
+/* own: the innermost frame that is not the kernel's. */
+static struct y_stack_text text_of(const struct profile *p, u32 node, u32 own)
 {
-	u32 nodes[DEPTH_MOST], n = 0, own = parent_beyond_kernel(p, node);
+	u32 nodes[DEPTH_MOST], n = 0;
 	struct y_stack_text ret = {0};
 	char *text = NULL;
 	size_t size;
@@ -171,15 +172,16 @@ static struct error *stack(void *event, const struct stack_record *record, const
 	struct y_stacks *s = event;
 	const struct profile *p = collector_profile(s->host->collector);
 	struct error *err;
-	u32 node;
+	u32 node, own;
 
 	if (table_get(&s->by_hash, record->hash))
 		return NULL;
 	err = collector_place(s->host->collector, record, frames, n, NULL, &node);
 	if (err || node == COLLECTOR_FILTERED)
 		return err;
+	own = parent_beyond_kernel(p, node);
 	pthread_mutex_lock(&s->lock);
-	err = keep(s, record->hash, text_of(p, node), node, parent_beyond_kernel(p, node));
+	err = keep(s, record->hash, text_of(p, node, own), node, own);
 	pthread_mutex_unlock(&s->lock);
 	return err;
 }

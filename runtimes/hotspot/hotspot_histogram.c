@@ -50,7 +50,7 @@ struct histogram {
 	u32 nkinds;
 	struct table at; /* from key_of() to a kind's number */
 	enum hotspot_space_kind space;
-	/* objects are told one by one, in place of being counted; NULL: they are counted */
+	/* called with each object, in place of counting it; NULL: it is counted */
 	bool (*each)(struct histogram *g, u64 object, u64 klass, u64 size);
 	struct hotspot_hprof *dump;
 	u64 torn, torn_bytes, other;
@@ -384,17 +384,23 @@ static bool is_candidate(struct histogram *g, u64 object, u64 klass, u64 size)
 	return true;
 }
 
-static struct error *all(void *reader)
+/* Calls each() with all objects. */
+static struct error *read_objects(
+        struct histogram *g, bool (*each)(struct histogram *g, u64 object, u64 klass, u64 size))
 {
-	struct histogram *g = reader;
 	struct error *err;
 
-	g->each = is_candidate;
+	g->each = each;
 	err = read_spaces(g);
 	g->each = NULL;
 	if (g->torn)
 		heap_note(g->h, "spaces that could not be parsed to their ends: what lies there is missing");
 	return err;
+}
+
+static struct error *all(void *reader)
+{
+	return read_objects(reader, is_candidate);
 }
 
 static bool write_object(struct histogram *g, u64 object, u64 klass, u64 size)
@@ -409,14 +415,10 @@ static struct error *dump(void *reader, FILE *out, bool contents, bool *moved)
 
 	if (!err)
 		err = hotspot_hprof_begin(g->refs, out, contents, &g->dump);
-	g->each = write_object;
 	if (!err)
-		err = read_spaces(g);
-	g->each = NULL;
+		err = read_objects(g, write_object);
 	end = g->dump ? hotspot_hprof_end(TAKE(g->dump)) : NULL;
 	*moved = has_moved(g);
-	if (g->torn)
-		heap_note(g->h, "spaces that could not be parsed to their ends: what lies there is missing");
 	return err ? err : end;
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ends_with.h"
 #include "hash_text.h"
 #include "known.h"
 #include "perl_postgres.h"
@@ -105,13 +106,6 @@ static void say_sql_name(
 
 	if (names->postgres && perl_postgres_name(r, names->postgres, cv, start, name, sizeof(name)))
 		snprintf(ret, size, "%s", name);
-}
-
-static bool ends_with(const char *text, const char *end)
-{
-	size_t n = strlen(text), m = strlen(end);
-
-	return n >= m && !strcmp(text + n - m, end);
 }
 
 /* Is the CV that is there by now another renamed closure? A caller runs a statement of its own code. */

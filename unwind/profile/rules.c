@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ends_with.h"
 #include "symbols/compiler_copy.h"
 
 /* The name without its first part: Python has classes in names from 3.11 on, Java packages too. */
@@ -33,13 +34,6 @@ static bool is_function(const struct profile_function *fn, const char *name)
 	while (at && !is_named(at, name))
 		at = behind_dot(at);
 	return at;
-}
-
-static bool is_file(const struct profile_function *fn, const char *tail)
-{
-	size_t len = strlen(fn->file), want = tail ? strlen(tail) : 0;
-
-	return !tail || (len >= want && !strcmp(fn->file + len - want, tail));
 }
 
 static bool is_code(const struct frame *f)
@@ -132,7 +126,7 @@ static struct error *match_frame(const struct rule_stack *s, const struct stack_
 		err = fn ? NULL : function_at(s, i, &fn);
 		if (err)
 			return err;
-		if (!is_function(fn, r->name) || !is_file(fn, r->file))
+		if (!is_function(fn, r->name) || (r->file && !ends_with(fn->file, r->file)))
 			continue;
 		err = fits(s, table, r, i, &is);
 		if (err)

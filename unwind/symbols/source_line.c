@@ -6,13 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ends_with.h"
+#include "sort_keys.h"
 #include "symbols.h"
 
-static bool ends_with(const char *path, const char *end)
+/* Is it the same path, or its last folders? */
+static bool is_path(const char *path, const char *end)
 {
 	size_t n = strlen(path), len = strlen(end);
 
-	return n >= len && !strcmp(path + n - len, end) && (n == len || *end == '/' || path[n - len - 1] == '/');
+	return ends_with(path, end) && (n == len || *end == '/' || path[n - len - 1] == '/');
 }
 
 /* A line that a compiler took apart has several places in a function: each run of it passes the lowest first. */
@@ -35,20 +38,13 @@ static void add(struct image *img, u64 addr, struct line_places *ret)
 		ret->addr[ret->n++] = addr;
 }
 
-static int compare(const void *a, const void *b)
-{
-	u64 x = *(const u64 *)a, y = *(const u64 *)b;
-
-	return (x > y) - (x < y);
-}
-
 static bool line_of(Dwarf_Line *line, const char *file, u32 *ret)
 {
 	const char *path = dwarf_linesrc(line, NULL, NULL);
 	bool ends; /* it is where the code before it ends */
 	int number;
 
-	if (!path || dwarf_lineendsequence(line, &ends) || ends || !ends_with(path, file) ||
+	if (!path || dwarf_lineendsequence(line, &ends) || ends || !is_path(path, file) ||
 	        dwarf_lineno(line, &number) || number <= 0)
 		return false;
 	*ret = (u32)number;
@@ -67,7 +63,7 @@ static void take(struct image *img, Dwarf_Line **lines, size_t n, const char *fi
 	for (size_t i = 0; i < n; i++)
 		if (line_of(lines[i], file, &line) && line == ret->line && !dwarf_lineaddr(lines[i], &addr) && addr)
 			add(img, addr, ret);
-	qsort(ret->addr, ret->n, sizeof(*ret->addr), compare);
+	sort_keys(ret->addr, ret->n, sizeof(*ret->addr));
 }
 
 bool source_line_find(struct image *img, struct image *debug, const char *file, u32 line, struct line_places *ret)

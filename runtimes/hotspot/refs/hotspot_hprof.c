@@ -216,8 +216,8 @@ static struct error *fill(struct hotspot_hprof *d, struct dumped *l, u32 depth)
 }
 
 /*
- * NULL: it is none, or has been loaded since objects began: VisualVM's reader wants them in one piece, behind all
- * names and classes.
+ * NULL: not a class, or loaded after the first object was written. VisualVM's reader wants all names and classes before
+ * the objects.
  */
 static const struct dumped *layout_of(struct hotspot_hprof *d, u64 klass, u32 depth)
 {
@@ -259,7 +259,7 @@ static void put_instance(struct hotspot_hprof *d, const struct dumped *l, u64 ob
 			put_value(d, &l->own.items[i], bytes, size);
 }
 
-/* Items from an address on, in so many bytes; 0 if they are not to be told, or cannot be read. */
+/* Writes items that lie in `bytes` bytes at addr; zeros where contents were not asked for or cannot be read. */
 static void put_items(struct hotspot_hprof *d, const struct dumped *l, u64 addr, u32 bytes, u32 step)
 {
 	static const u8 none[PIECE];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A JVM's heap as a dump that tools of Java read (hprof.h): classes with their static fields, roots, and each object
- * that it is given. Words of stacks that may be references are roots of no kind. Class, loader and
- * resolved constants of a class are told; its protection domain and signers are not.
+ * Writes a JVM's heap in the format that Java's tools read (hprof.h): classes, with static fields, loader, protection
+ * domain, signers and resolved constants; roots; and each object that hotspot_hprof_object() gets. Words of stacks that
+ * may be references are roots of unknown kind.
  */
 #ifndef YRT_HOTSPOT_HPROF_H
 #define YRT_HOTSPOT_HPROF_H

@@ -50,10 +50,10 @@ void hprof_end(struct hprof *w);
 /* id: how it will be referred to. */
 void hprof_string(struct hprof *w, u64 id, const char *text);
 void hprof_loaded(struct hprof *w, u64 class, u64 name);
-/* Something of so many bytes, with its tag, follows. */
+/* Begins a record of the heap: size bytes follow. */
 void hprof_begin(struct hprof *w, enum hprof_tag tag, u64 size);
 void hprof_bytes(struct hprof *w, const void *bytes, u64 size);
-/* A number of so many bytes. */
+/* Appends a number of size bytes, big-endian. */
 void hprof_put(struct hprof *w, u64 value, u32 size);
 
 /* Of a field's or an array's signature. */
