@@ -102,7 +102,7 @@ def test_running():
                 "probe", "-e", "raw_syscalls:sys_enter", "-p", target.pid, "-d", 600, "--max-cpu", 0.5
             ).sampling()
             yrt.busy_for([target.pid], 1)
-            at.interrupt()
+            at.noting("half as many").interrupt()
             result = at.result().expect()
         finally:
             target.send_signal(signal.SIGKILL)

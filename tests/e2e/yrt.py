@@ -213,6 +213,13 @@ class Run:
             time.sleep(0.005)
         return self
 
+    def noting(self, words):
+        """Returns once yrt has said this on stderr. What it said until then is not in the result."""
+        for line in self.process.stderr:
+            if words in line:
+                return self
+        raise AssertionError(f"yrt {' '.join(self.args)} ended without {words}")
+
     def interrupt(self):
         self.process.send_signal(signal.SIGINT)
 
