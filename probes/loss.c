@@ -17,14 +17,29 @@ static const char *const lost_words[] = {
 #undef X
 };
 
-const char *loss_amount(double bytes, char ret[LOSS_AMOUNT])
+/* Three digits, with the largest unit that is not more; the smallest has no parts. */
+static void scaled(double value, double base, const char *const *units, char *ret, size_t room)
 {
-	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
 	u32 i = 0;
 
-	for (; bytes >= 1024 && i < sizeof(units) / sizeof(*units) - 1; i++)
-		bytes /= 1024;
-	snprintf(ret, LOSS_AMOUNT, "%.*f %s", !i || bytes >= 100 ? 0 : bytes < 10 ? 2 : 1, bytes, units[i]);
+	for (; value >= base && units[i + 1]; i++)
+		value /= base;
+	snprintf(ret, room, "%.*f %s", !i || value >= 100 ? 0 : value < 10 ? 2 : 1, value, units[i]);
+}
+
+const char *loss_amount(double bytes, char ret[LOSS_AMOUNT])
+{
+	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", NULL};
+
+	scaled(bytes, 1024, units, ret, LOSS_AMOUNT);
+	return ret;
+}
+
+const char *loss_time(double ns, char ret[LOSS_TIME])
+{
+	static const char *const units[] = {"ns", "us", "ms", "s", NULL};
+
+	scaled(ns, 1000, units, ret, LOSS_TIME);
 	return ret;
 }
 

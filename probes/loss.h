@@ -16,6 +16,9 @@ void loss_complete(FILE *out, const struct sampler_stats *st);
 #define LOSS_AMOUNT 32
 const char *loss_amount(double bytes, char ret[LOSS_AMOUNT]);
 void loss_bytes(FILE *out, double bytes);
+/* A time for people: "19 us", "1.50 s". Returns ret. */
+#define LOSS_TIME 32
+const char *loss_time(double ns, char ret[LOSS_TIME]);
 /* An estimate of a count, to be printed with %.0f: three digits of it are worth something. */
 double loss_estimate(double count);
 /* The loss line, without newline. NULL: out of memory. */

@@ -9,7 +9,7 @@
 #define YRT_LEAK_HEAP_H
 
 #include "leak.h"
-#include "unwind/allocators/size_class.h"
+#include "leak_series.h"
 #include "unwind/binary/image.h"
 #include "unwind/error.h"
 
@@ -27,13 +27,6 @@ void leak_heap_look(struct leak_heap *h, const struct targets *t, u64 since_ns);
 /* Reads once more, and ends. */
 void leak_heap_end(struct leak_heap *h);
 void leak_heap_points(struct leak_heap *h, struct leak_summary *s);
-struct leak_heap_growth {     /* of blocks of some sizes */
-	double early, late;   /* bytes by which they became more in each half of the run */
-	double in_use;        /* at the end */
-	double a_minute;      /* bytes, over all of the run, */
-	double late_a_minute; /* and over its second half */
-};
-
 /* Bytes that a block of such a size takes there. */
 u64 leak_heap_room(enum leak_books books, u64 size);
 
@@ -43,21 +36,13 @@ struct leak_heap_blocks { /* for which least to most bytes were asked, mean on a
 	double mean;
 };
 
-/* A class of sizes (size_class.h), by bytes that blocks take there. */
-struct leak_heap_class {
-	enum leak_books books;
-	u32 number;
-	struct leak_heap_growth growth;
-};
-#define LEAK_HEAP_CLASSES (LEAK_BOOKS * SIZE_CLASSES)
-
-/* Those that became so much more in both halves of the run that it matters, the largest growth first. */
-u32 leak_heap_growing(struct leak_heap *h, double run_s, struct leak_heap_class ret[LEAK_HEAP_CLASSES]);
+/* As leak_series_growing(). */
+u32 leak_heap_growing(struct leak_heap *h, double run_s, struct leak_class ret[LEAK_CLASSES]);
 
 /*
  * Bytes that were asked for, not what the allocator gives (glibc's chunks take 32 bytes for 16: malloc/malloc.c,
  * request2size(); jemalloc's classes are four to a doubling: sc.h). False: it is not known.
  */
-bool leak_heap_grew(struct leak_heap *h, double run_s, const struct leak_heap_blocks *of, struct leak_heap_growth *ret);
+bool leak_heap_grew(struct leak_heap *h, double run_s, const struct leak_heap_blocks *of, struct leak_growing *ret);
 
 #endif

@@ -30,9 +30,9 @@
 struct judged {
 	struct leak_site *site;
 	struct leak_growth growth;
-	struct leak_life life;        /* in windows, as the next two: */
-	double age_s;                 /* that blocks outlived, as it seems; for some it is proven */
-	struct leak_heap_growth heap; /* of blocks of its size, or, if that is not known, of all memory */
+	struct leak_life life;    /* in windows, as the next two: */
+	double age_s;             /* that blocks outlived, as it seems; for some it is proven */
+	struct leak_growing heap; /* of blocks of its size, or, if that is not known, of all memory */
 	bool of_size;
 	u64 seen, blocks, bytes;
 	bool in_doubt; /* it leaks, or another one of its size does */
@@ -40,7 +40,7 @@ struct judged {
 
 static void describe_windows(const struct judged *j, char *text, size_t size)
 {
-	char low[32], high[32];
+	char low[LOSS_AMOUNT], high[LOSS_AMOUNT], age[LOSS_TIME];
 
 	switch (j->growth.verdict) {
 	case LEAK_GROWS:
@@ -56,8 +56,8 @@ static void describe_windows(const struct judged *j, char *text, size_t size)
 		snprintf(text, size, "[outlived %.1f s; memory of its size does not grow so]", j->age_s);
 		break;
 	case LEAK_SHORT:
-		snprintf(text, size, "[outlived %.3g ms: not watched for longer]",
-		        (double)leak_age_begin(j->life.reached) / 1e6);
+		snprintf(text, size, "[outlived %s: not watched for longer]",
+		        loss_time((double)leak_age_begin(j->life.reached), age));
 		break;
 	default:
 		snprintf(text, size, "[outlived %.1f s: too few to tell]", j->age_s);
@@ -107,7 +107,7 @@ static double mean_size(const struct leak_site *site)
 
 /* How memory has grown that a stack's blocks could be: by their size, or all that is not of files. */
 static void see_growth(const struct leak_site *site, struct leak_heap *heap, const struct leak_summary *s, double run_s,
-        struct leak_windows *w, struct leak_heap_growth *growth, bool *of_size)
+        struct leak_windows *w, struct leak_growing *growth, bool *of_size)
 {
 	const struct leak_point *first = s->curve, *middle = &s->curve[s->npoints / 2], *last = first + s->npoints - 1;
 	struct leak_heap_blocks of = {site->watch.books, site->watch.least, site->watch.most, mean_size(site)};
@@ -115,7 +115,7 @@ static void see_growth(const struct leak_site *site, struct leak_heap *heap, con
 	*of_size = of.books != LEAK_BOOKS_NONE && heap && leak_heap_grew(heap, run_s, &of, growth);
 	w->has_heap = *of_size || s->npoints >= CURVE_LEAST;
 	if (!*of_size && w->has_heap)
-		*growth = (struct leak_heap_growth){.early = (double)middle->heap - (double)first->heap,
+		*growth = (struct leak_growing){.early = (double)middle->heap - (double)first->heap,
 		        .late = (double)last->heap - (double)middle->heap,
 		        .in_use = (double)last->heap,
 		        .a_minute = ((double)last->heap - (double)first->heap) / run_s * 60};
@@ -353,7 +353,7 @@ void leak_print_stack(FILE *out, const struct profile *p, u32 node)
 static void print_one(FILE *out, const struct profile *p, const struct leak_summary *s, const struct judged *j)
 {
 	const struct leak_stack *all = &j->site->all;
-	char text[128], bytes[32];
+	char text[128], bytes[LOSS_AMOUNT], life[LOSS_TIME];
 
 	describe(s, j, text, sizeof(text));
 	if (s->in_windows) {
@@ -370,18 +370,18 @@ static void print_one(FILE *out, const struct profile *p, const struct leak_summ
 	fprintf(out, "  %s: %s in %lu of %lu blocks%s", text, loss_amount((double)j->bytes, bytes), j->blocks,
 	        all->made, all->lives ? "" : ", none was freed");
 	if (all->lives)
-		fprintf(out, ", the others were freed after %.3g s on average",
-		        (double)all->life_ns / (double)all->lives / 1e9);
+		fprintf(out, ", the others were freed after %s on average",
+		        loss_time((double)all->life_ns / (double)all->lives, life));
 	fputs("\n    ", out);
 	leak_print_stack(out, p, j->site->node);
 }
 
-static bool is_in_class(const struct leak_site *site, const struct leak_heap_class *c)
+static bool is_in_class(const struct leak_site *site, const struct leak_class *c)
 {
 	return site->watch.books == c->books && site->watch.classes[c->number / 64] >> c->number % 64 & 1;
 }
 
-static bool is_explained(const struct judged *all, u32 n, const struct leak_heap_class *c)
+static bool is_explained(const struct judged *all, u32 n, const struct leak_class *c)
 {
 	bool ret = false;
 
@@ -392,7 +392,7 @@ static bool is_explained(const struct judged *all, u32 n, const struct leak_heap
 
 /* Of the stacks of which windows left blocks of that class, the one that left most, but less than before. */
 static const struct leak_site *next_in_class(
-        const struct leak_stacks *stacks, const struct leak_heap_class *c, const struct leak_site *before)
+        const struct leak_stacks *stacks, const struct leak_class *c, const struct leak_site *before)
 {
 	const struct leak_site *ret = NULL;
 
@@ -407,7 +407,7 @@ static const struct leak_site *next_in_class(
 }
 
 static void print_class(
-        FILE *out, const struct profile *p, const struct leak_stacks *stacks, const struct leak_heap_class *c)
+        FILE *out, const struct profile *p, const struct leak_stacks *stacks, const struct leak_class *c)
 {
 	const struct leak_site *maker = next_in_class(stacks, c, NULL);
 	char name[SIZE_CLASS_NAME], bytes[32];
@@ -425,7 +425,7 @@ static void print_class(
 static void print_classes(FILE *out, const struct profile *p, const struct leak_stacks *stacks, struct leak_heap *heap,
         const struct judged *all, u32 n, double run_s)
 {
-	cleanup(free) struct leak_heap_class *of = calloc(LEAK_HEAP_CLASSES, sizeof(*of));
+	cleanup(free) struct leak_class *of = calloc(LEAK_CLASSES, sizeof(*of));
 	u32 nof = of && heap ? leak_heap_growing(heap, run_s, of) : 0, told = 0;
 
 	for (u32 i = 0; i < nof && told < CLASSES_TOLD; i++)

@@ -231,14 +231,14 @@ static struct error *take_maker(void *ctx, const void *key, const void *value)
 
 static void print_gone(FILE *out, const struct pool_maker *gone)
 {
-	char mean[32], most[32];
+	char life[LOSS_TIME], mean[LOSS_AMOUNT], most[LOSS_AMOUNT];
 
 	if (!gone->made)
 		return;
 	fprintf(out, "; %lu made, %lu gone", gone->made, gone->gone);
 	if (gone->gone)
-		fprintf(out, " after %.3g s with %s on average, %s at most",
-		        (double)gone->life_ns / (double)gone->gone / 1e9,
+		fprintf(out, " after %s with %s on average, %s at most",
+		        loss_time((double)gone->life_ns / (double)gone->gone, life),
 		        loss_amount((double)gone->bytes / (double)gone->gone, mean),
 		        loss_amount((double)gone->most, most));
 }
@@ -246,13 +246,13 @@ static void print_gone(FILE *out, const struct pool_maker *gone)
 static void print_one(FILE *out, const struct reporting *g, const struct maker *m)
 {
 	const struct leak_site *top = leak_stacks_find(g->r->stacks, m->top_hash);
-	char bytes[32], largest[32], low[32], high[32];
+	char bytes[LOSS_AMOUNT], largest[LOSS_AMOUNT], low[LOSS_AMOUNT], high[LOSS_AMOUNT], age[LOSS_TIME];
 
 	fprintf(out, "  %s%s: %lu alive", m->hash ? "made by " : "made ", m->name, m->alive);
 	if (m->older)
-		fprintf(out, ", %s in the %lu of %g s and more (largest %s, oldest %.3g s)",
+		fprintf(out, ", %s in the %lu of %g s and more (largest %s, oldest %s)",
 		        loss_amount((double)m->bytes, bytes), m->older, g->s->older_s,
-		        loss_amount((double)m->largest.bytes, largest), age_s(g, &m->oldest));
+		        loss_amount((double)m->largest.bytes, largest), loss_time(age_s(g, &m->oldest) * 1e9, age));
 	print_gone(out, &m->gone);
 	fputc('\n', out);
 	if (m->growing)

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What allocators' books said over a run. A point where the books of one allocator could not be read, in a process
+ * where they could before, is none of that allocator, whatever others say: what is missing would be memory that was
+ * freed, and what comes back growth.
+ */
+#ifndef YRT_LEAK_SERIES_H
+#define YRT_LEAK_SERIES_H
+
+#include "leak.h"
+#include "unwind/allocators/size_class.h"
+#include "unwind/error.h"
+
+struct leak_books_point { /* of an allocator, in all processes */
+	u64 in_use, free; /* bytes; free: for threads, too */
+	u64 in_use_of[SIZE_CLASSES];
+	u32 failed; /* processes where it could not be read */
+	bool whole; /* set by leak_series_add() */
+};
+
+struct leak_series_point {
+	u64 ns; /* since the begin */
+	u32 processes;
+	struct leak_books_point of[LEAK_BOOKS];
+};
+
+struct leak_series {
+	struct leak_series_point *points; /* LEAK_HEAP_POINTS */
+	u32 n;
+};
+
+struct leak_growing {         /* blocks of some sizes */
+	double early, late;   /* bytes by which they became more in each half of the run */
+	double in_use;        /* at the end */
+	double a_minute;      /* bytes, over all of the run, */
+	double late_a_minute; /* and over its second half */
+};
+
+/* A class of sizes (size_class.h), by bytes that blocks take there. */
+struct leak_class {
+	enum leak_books books;
+	u32 number;
+	struct leak_growing growth;
+};
+#define LEAK_CLASSES (LEAK_BOOKS * SIZE_CLASSES)
+
+struct error *leak_series_create(struct leak_series *s);
+void leak_series_free(struct leak_series *s);
+/* A copy of it, if the books of any allocator are whole. True: each second point went, to make room. */
+bool leak_series_add(struct leak_series *s, const struct leak_series_point *p);
+/* NULL: there is none, or an allocator that was read before is not whole there. */
+const struct leak_series_point *leak_series_last(const struct leak_series *s);
+/* Points at which all allocators are whole that ever are. Sets heap, nheap. */
+void leak_series_curve(const struct leak_series *s, struct leak_summary *ret);
+/* Of classes from to to, part of their bytes. False: it is not known. */
+bool leak_series_grew(const struct leak_series *s, double run_s, enum leak_books books, u32 from, u32 to, double part,
+        struct leak_growing *ret);
+/* Those that became so much more in both halves of the run that it matters, the largest growth first. */
+u32 leak_series_growing(const struct leak_series *s, double run_s, struct leak_class ret[LEAK_CLASSES]);
+
+#endif
