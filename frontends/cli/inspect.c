@@ -11,11 +11,13 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "one_target.h"
 #include "output.h"
 #include "say.h"
 #include "manual.h"
 #include "frontends/format/text.h"
 #include "probes/object/alloc_functions.h"
+#include "unwind/binary/core_file.h"
 #include "unwind/binary/proc_path.h"
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
@@ -25,23 +27,26 @@
 #define KEY_WIDTH_MAX   32
 #define VALUE_WIDTH_MAX 48
 
-enum { INSPECT_JSON = 512 };
+enum { INSPECT_JSON = 512, INSPECT_CORE, INSPECT_ROOT };
 
 static const struct manual_option options[] = {
         PID_OPTIONS,
         {'s', "subprocesses", NULL, "also their children", COMPLETE_NOTHING},
+        CORE_OPTIONS(INSPECT_CORE, INSPECT_ROOT),
         {INSPECT_JSON, "json", NULL,
-                "as JSON: {\"processes\": [{\"pid\", \"program\", \"malloc\", \"runtimes\", \"notes\"}]}",
+                "as JSON: {\"processes\": [{\"pid\", \"program\", \"malloc\", \"runtimes\", \"notes\"}]}; of a "
+                "core also \"files\"",
                 COMPLETE_NOTHING},
         {0},
 };
 
-static const char *const usage[] = {"-p PID[,PID...] [options]", NULL};
+static const char *const usage[] = {"-p PID[,PID...] [options]", "--core FILE [options]", NULL};
 
 static const struct manual_example examples[] = {
         {"yrt inspect -p $(pgrep -o nginx) -s", "a master and its workers"},
         {"yrt inspect -p 4242 --json | jq '.processes[].runtimes[].sections[] | select(.name == \"vm\")'",
                 "the VMs, for a program"},
+        {"yrt inspect --core core.4242", "what died, and which of its files are not here"},
         {NULL, NULL},
 };
 
@@ -49,7 +54,9 @@ const struct manual inspect_manual = {
         .usage = usage,
         .text = "Prints for each runtime its version and build, where its code is, its VMs and their state, the "
                 "offsets of its structures with their origin, and the checks that they passed. Anything that was not "
-                "recognised is listed with the reason. The process keeps running; nothing is written to it.",
+                "recognised is listed with the reason. The process keeps running; nothing is written to it.\n"
+                "Of a core, files of code that are missing here, or are others than those that were mapped, are listed "
+                "with the build-id that is wanted.",
         .options = options,
         .examples = examples,
 };
@@ -57,6 +64,7 @@ const struct manual inspect_manual = {
 /* What is known of one process. */
 struct inspection {
 	pid_t pid;
+	const struct core_file *core; /* NULL: it lives */
 	char *program;
 	char allocators[256]; /* alloc_functions_text() */
 	u32 nruntimes;
@@ -88,11 +96,25 @@ static void note(void *ctx, struct error *err)
 		in->notes[in->nnotes++] = err;
 }
 
+/* The kernel cuts the name of a process, and a program may change it. */
+static const char *program_of_core(const struct core_file *core)
+{
+	for (u32 i = 0; i < core->nfiles; i++) {
+		const char *base = strrchr(core->files[i].path, '/');
+
+		if (core->files[i].code && base && !strncmp(base + 1, core->comm, strlen(core->comm)))
+			return core->files[i].path;
+	}
+	return core->comm;
+}
+
 static char *find_program(const struct process *p)
 {
 	char path[64], target[PATH_MAX];
 	ssize_t len;
 
+	if (p->core)
+		return strdup(program_of_core(p->core));
 	proc_path(path, sizeof(path), p->pid, "exe");
 	len = readlink(path, target, sizeof(target) - 1);
 	target[len > 0 ? len : 0] = '\0';
@@ -135,18 +157,22 @@ static struct error *check_alive(const struct process *p)
 	        "give the pid of a running process");
 }
 
-/* Modules are not shared between processes: complaints come once a module, and belong to a process here. */
-static struct error *inspect_process(pid_t pid, struct inspection *in)
+/*
+ * Modules are not shared between processes: complaints come once a module, and belong to a process here.
+ * core: NULL, or it must outlive in.
+ */
+static struct error *inspect_process(pid_t pid, struct core_file *core, struct inspection *in)
 {
 	struct process_alone a = {0};
-	struct error *err = process_alone_open(&a, pid, NULL, note, in);
+	struct error *err = process_alone_open(&a, pid, core, note, in);
 
-	in->pid = pid;
+	in->pid = core ? (pid_t)core->pid : pid;
+	in->core = core;
 	if (!err)
 		err = inspect_runtimes(a.p, in);
 	if (!err)
 		alloc_functions_text(a.p, in->allocators, sizeof(in->allocators));
-	if (!err)
+	if (!err && !core)
 		err = check_alive(a.p);
 	process_alone_close(&a);
 	return err;
@@ -249,6 +275,32 @@ static void print_note(const struct error *err)
 		printf("        %s\n", hint);
 }
 
+static const char *const match_names[] = {
+        [CORE_UNSEEN] = "missing", [CORE_SAME] = "here", [CORE_OTHER] = "other", [CORE_MISSING] = "missing"};
+
+/* Of code: those that are not here, and how many there are. */
+static void print_files(const struct core_file *core)
+{
+	char build_id[CORE_BUILD_ID];
+	u32 n = 0, here = 0;
+
+	for (u32 i = 0; i < core->nfiles; i++) {
+		n += core->files[i].code;
+		here += core->files[i].code && core->files[i].match == CORE_SAME;
+	}
+	printf("  files of code: %u, of which %u are here\n", n, here);
+	for (u32 i = 0; i < core->nfiles; i++) {
+		const struct core_mapped *f = &core->files[i];
+		cleanup(free) char *path = clean_text(f->path);
+
+		if (!f->code || f->match == CORE_SAME)
+			continue;
+		core_build_id(core, f, build_id);
+		printf("    %-7s  %s%s%s\n", match_names[f->match], path ? path : "", *build_id ? "  build-id " : "",
+		        build_id);
+	}
+}
+
 /* before: the inspection of the same program that was printed; NULL if none was. */
 static void print_text(const struct inspection *in, const struct inspection *before)
 {
@@ -263,6 +315,8 @@ static void print_text(const struct inspection *in, const struct inspection *bef
 		printf("  malloc: %s\n", allocators ? allocators : "");
 	if (!in->nruntimes)
 		printf("  no language runtime that yrt can read: its frames are those of native code\n");
+	if (in->core)
+		print_files(in->core);
 }
 
 /* --- JSON --- */
@@ -320,6 +374,26 @@ static json_t *json_runtime(const char *name, const struct report *report)
 	return json_pack("{s:s, s:o}", "name", name, "sections", sections);
 }
 
+static json_t *json_files(const struct core_file *core)
+{
+	json_t *files = json_array();
+	char build_id[CORE_BUILD_ID];
+
+	for (u32 i = 0; i < core->nfiles; i++) {
+		const struct core_mapped *f = &core->files[i];
+		json_t *object = f->code ? json_object() : NULL;
+
+		if (!object)
+			continue;
+		core_build_id(core, f, build_id);
+		set_text(object, "path", f->path);
+		set_text(object, "build_id", *build_id ? build_id : NULL);
+		set_text(object, "state", match_names[f->match]);
+		json_array_append_new(files, object);
+	}
+	return files;
+}
+
 static json_t *json_inspection(const struct inspection *in, const struct error *err)
 {
 	json_t *object = json_pack("{s:i}", "pid", in->pid), *runtimes = json_array(), *notes = json_array();
@@ -332,6 +406,8 @@ static json_t *json_inspection(const struct inspection *in, const struct error *
 		json_array_append_new(notes, json_error(in->notes[i]));
 	json_object_set_new(object, "runtimes", runtimes);
 	json_object_set_new(object, "notes", notes);
+	if (in->core)
+		json_object_set_new(object, "files", json_files(in->core));
 	if (err)
 		json_object_set_new(object, "error", json_error(err));
 	return object;
@@ -379,7 +455,7 @@ static int inspect_all(const struct flame_options *o, json_t *processes)
 
 	for (int i = 0; i < o->run.npids; i++) {
 		struct inspection in = {0};
-		struct error *err = inspect_process(o->run.pids[i], &in);
+		struct error *err = inspect_process(o->run.pids[i], NULL, &in);
 
 		if (err && err->kind == ERROR_NO_PROCESS &&
 		        i >= o->run.nasked) { /* a child that was found, and has ended */
@@ -398,6 +474,23 @@ static int inspect_all(const struct flame_options *o, json_t *processes)
 	return code;
 }
 
+static int inspect_core(const char *path, const char *root, json_t *processes)
+{
+	struct inspection in = {0};
+	struct core_file *core = NULL;
+	struct error *err = core_open(path, root, &core);
+
+	if (!err)
+		err = inspect_process(0, core, &in);
+	if (!err && processes)
+		json_array_append_new(processes, json_inspection(&in, NULL));
+	else if (!err)
+		print_text(&in, NULL);
+	inspection_free(&in);
+	core_close(core);
+	return err ? report_error(err) : 0;
+}
+
 static struct error *print_json(json_t *processes)
 {
 	json_t *root = json_pack("{s:O}", "processes", processes);
@@ -407,10 +500,28 @@ static struct error *print_json(json_t *processes)
 	return failed ? error_new(ERROR_OUTPUT, "cannot write the JSON: %s", strerror(errno)) : NULL;
 }
 
-static struct error *parse(int argc, char **argv, struct flame_options *o, bool *json)
+struct request {
+	struct flame_options o;
+	const char *core, *root;
+	bool json;
+};
+
+static struct error *check(struct request *r)
+{
+	if (r->root && !r->core)
+		return error_new(ERROR_USAGE, "--root takes --core");
+	if (!r->core)
+		return flame_select_now(&r->o);
+	if (r->o.run.npids || r->o.selection.nrules || r->o.run.sampler.follow)
+		return error_new(ERROR_USAGE, "--core excludes -p, --select and -s");
+	return NULL;
+}
+
+static struct error *parse(int argc, char **argv, struct request *r)
 {
 	struct manual_getopt table;
 	struct error *err = NULL;
+	struct flame_options *o = &r->o;
 	int c;
 
 	manual_getopt(&inspect_manual, &table);
@@ -423,7 +534,11 @@ static struct error *parse(int argc, char **argv, struct flame_options *o, bool 
 		else if (c == 's')
 			o->run.sampler.follow = true;
 		else if (c == INSPECT_JSON)
-			*json = true;
+			r->json = true;
+		else if (c == INSPECT_CORE)
+			r->core = optarg;
+		else if (c == INSPECT_ROOT)
+			r->root = optarg;
 		else if (c == 'h')
 			o->help = true;
 		else
@@ -433,7 +548,7 @@ static struct error *parse(int argc, char **argv, struct flame_options *o, bool 
 		err = error_hint(error_new(ERROR_USAGE, "unexpected argument \"%s\"", argv[optind]),
 		        "processes are given by -p PID");
 	if (!err && !o->help)
-		err = flame_select_now(o);
+		err = check(r);
 	return err ? err : run_add_children(&o->run);
 }
 
@@ -449,19 +564,18 @@ static struct error *finish(json_t *processes)
 
 int inspect_main(const struct command_line *self, int argc, char **argv)
 {
-	struct flame_options o = {0};
-	bool json = false;
+	struct request r = {0};
 	json_t *processes;
-	struct error *err = parse(argc, argv, &o, &json);
+	struct error *err = parse(argc, argv, &r);
 	int code = 0;
 
-	if (!err && o.help) {
+	if (!err && r.o.help) {
 		manual_help(stdout, self);
 	} else if (!err) {
-		processes = json ? json_array() : NULL;
-		code = inspect_all(&o, processes);
+		processes = r.json ? json_array() : NULL;
+		code = r.core ? inspect_core(r.core, r.root, processes) : inspect_all(&r.o, processes);
 		err = finish(processes);
 	}
-	flame_free(&o);
+	flame_free(&r.o);
 	return err ? report_error(err) : code;
 }

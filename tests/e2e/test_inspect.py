@@ -4,8 +4,10 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 
 import servers
 import yrt
@@ -69,6 +71,41 @@ def test_permission():
     with Sleeper() as target:
         result = inspect("-p", target.pid, user=NOBODY, group=NOBODY, extra_groups=[]).expect(yrt.PERMISSION)
         assert "root" in result.stderr, result.stderr
+
+
+def gcore(pid, path):
+    subprocess.run(["gdb", "-nx", "-batch", "-p", str(pid), "-ex", f"generate-core-file {path}"], check=True,
+                   capture_output=True, timeout=300)
+    return path
+
+
+def test_core():
+    """Of a core the same as of the process; a file that was deleted is named with its build-id."""
+    with tempfile.TemporaryDirectory(prefix="yrt-inspect-") as directory:
+        program, core = os.path.join(directory, "sleeper"), os.path.join(directory, "core")
+        shutil.copy("/bin/sleep", program)
+        with Sleeper(program, "1000") as target:
+            yrt.until(lambda: os.readlink(f"/proc/{target.pid}/exe") == program, "exec")
+            pid, _ = target.pid, gcore(target.pid, core)
+        wanted = re.search(r"Build ID: (\w+)", subprocess.check_output(["readelf", "-n", program], text=True))[1]
+        states = {}
+        for state in "here", "missing":
+            told, = json.loads(inspect("--core", core, "--json").expect().stdout)["processes"]
+            assert told["pid"] == pid and told["program"] == program, told
+            states[state] = {f["path"]: (f["state"], f["build_id"]) for f in told["files"]}
+            assert states[state].pop(program) == (state, wanted), told
+            if state == "here":
+                os.unlink(program)
+        assert states["here"] == states["missing"] and len(states["here"]) >= 2, states
+        text = inspect("--core", core).expect().stdout
+        assert f"missing  {program}  build-id {wanted}\n" in text, text
+        with Sleeper(sys.executable, "-c", "print(flush=True); input()") as target:
+            target.process.stdout.readline()
+            gcore(target.pid, core)
+            live, = json.loads(inspect("-p", target.pid, "--json").expect().stdout)["processes"]
+        dead, = json.loads(inspect("--core", core, "--json").expect().stdout)["processes"]
+        assert dead["runtimes"] == live["runtimes"] and live["runtimes"], (live, dead)
+    assert "excludes" in inspect("--core", core, "-p", 1).expect(yrt.USAGE).stderr
 
 
 def test_several():

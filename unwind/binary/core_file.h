@@ -17,7 +17,8 @@
 #include "maps.h"
 #include "memory.h"
 
-#define CORE_COMM 16
+#define CORE_COMM     16
+#define CORE_BUILD_ID 41 /* 20 bytes as text */
 
 struct core_thread {
 	u32 tid;
@@ -44,6 +45,7 @@ struct core_mapped { /* a file */
 	dev_t dev;
 	ino_t ino;
 	u64 start; /* where its first page was mapped; 0: unknown */
+	bool code; /* code of it is mapped, or may be; by core_maps() */
 };
 
 struct core_file {
@@ -88,5 +90,7 @@ struct error *core_maps(struct core_file *core, struct maps *ret);
 struct memory *core_memory(struct core_file *core);
 /* What is missing for whole stacks; NULL: nothing. Call it after core_maps(). */
 struct error *core_complaint(const struct core_file *core);
+/* In hexadecimal, of the file that the process had mapped, by the core; empty: the core does not say. */
+void core_build_id(const struct core_file *core, const struct core_mapped *f, char ret[CORE_BUILD_ID]);
 
 #endif

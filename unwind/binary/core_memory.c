@@ -162,6 +162,8 @@ struct error *core_maps(struct core_file *core, struct maps *ret)
 		        .dev = f ? f->dev : 0,
 		        .ino = f ? f->ino : s->file};
 		lines[i].path = strdup(vdso ? "[vdso]" : f ? f->here : s->file ? core->files[s->file - 1].path : "");
+		if (s->file && ((f ? lines[i].prot : s->prot) & PROT_EXEC))
+			core->files[s->file - 1].code = true;
 		ret->nlines = i + 1;
 		if (!lines[i].path)
 			break;
@@ -173,11 +175,10 @@ struct error *core_maps(struct core_file *core, struct maps *ret)
 }
 
 #define NOTES_MOST 4096u
-#define IDS_MOST   20u
 #define FILES_TOLD 4u
 
 /* Notes of a file: <elf.h>'s Elf64_Nhdr, then name and contents, each filled up to 4 bytes. */
-static void take_build_id(const u8 *notes, size_t size, char ret[2 * IDS_MOST + 1])
+static void take_build_id(const u8 *notes, size_t size, char ret[CORE_BUILD_ID])
 {
 	Elf64_Nhdr nh;
 
@@ -189,7 +190,7 @@ static void take_build_id(const u8 *notes, size_t size, char ret[2 * IDS_MOST + 
 		if (desc > size || nh.n_descsz > size - desc)
 			return;
 		if (nh.n_type == NT_GNU_BUILD_ID && nh.n_namesz == 4 && !memcmp(notes + at + sizeof(nh), "GNU", 4)) {
-			for (u32 i = 0; i < nh.n_descsz && i < IDS_MOST; i++)
+			for (u32 i = 0; i < nh.n_descsz && 2 * i + 2 < CORE_BUILD_ID; i++)
 				snprintf(ret + 2 * i, 3, "%02x", notes[desc + i]);
 			return;
 		}
@@ -197,8 +198,7 @@ static void take_build_id(const u8 *notes, size_t size, char ret[2 * IDS_MOST + 
 	}
 }
 
-/* That the file had which the process had mapped, by the core; empty: the core does not say. */
-static void read_build_id(const struct core_file *core, const struct core_mapped *f, char ret[2 * IDS_MOST + 1])
+void core_build_id(const struct core_file *core, const struct core_mapped *f, char ret[CORE_BUILD_ID])
 {
 	const struct core_segment *s = f->start ? segment_at(core, f->start) : NULL;
 	u8 page[PAGE], notes[NOTES_MOST];
@@ -224,19 +224,13 @@ static void read_build_id(const struct core_file *core, const struct core_mapped
 /* Of code: what else is missing is not read by a walk. */
 static u32 list_unlike(const struct core_file *core, FILE *out)
 {
-	char build_id[2 * IDS_MOST + 1];
-	u32 n = 0, last = 0;
+	char build_id[CORE_BUILD_ID];
+	u32 n = 0;
 
-	for (u32 i = 0; i < core->nsegments; i++) {
-		const struct core_segment *s = &core->segments[i];
-		const struct core_mapped *f = s->file ? &core->files[s->file - 1] : NULL;
-
-		if (!f || !(s->prot & PROT_EXEC) || f->match == CORE_SAME || s->file == last)
+	for (const struct core_mapped *f = core->files; f < core->files + core->nfiles; f++) {
+		if (f->match == CORE_SAME || !f->code || n++ >= FILES_TOLD)
 			continue;
-		last = s->file;
-		if (n++ >= FILES_TOLD)
-			continue;
-		read_build_id(core, f, build_id);
+		core_build_id(core, f, build_id);
 		fprintf(out, "%s%s%s%s", n > 1 ? ", " : "", f->here, *build_id ? " of build-id " : "", build_id);
 	}
 	if (n > FILES_TOLD)
