@@ -3,13 +3,16 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "alloc_functions.h"
 #include "probes/targets.h"
 #include "unwind/allocators/allocators.h"
+#include "unwind/allocators/jemalloc.h"
 #include "unwind/allocators/size_class.h"
 #include "unwind/grow.h"
 #include "unwind/now.h"
@@ -26,6 +29,9 @@
 #define CHUNK_LEAST      32
 #define JEMALLOC_QUANTUM 16 /* at most, between classes up to JEMALLOC_SMALL; above there are four to a doubling */
 #define JEMALLOC_SMALL   128
+#define JEMALLOC_LEAST   20 /* blocks that a thread's cache may hold: at least, and at most, */
+#define JEMALLOC_MOST    200
+#define JEMALLOC_CACHED  32768 /* of a size up to that */
 
 static const struct allocator *const books[LEAK_BOOKS] = {
         [LEAK_BOOKS_GLIBC] = &glibc_allocator, [LEAK_BOOKS_JEMALLOC] = &jemalloc_allocator};
@@ -42,6 +48,7 @@ struct leak_heap {
 	u64 cpu_ns;  /* of the processes at the last point that was read, */
 	u64 took_ns; /* and what that took */
 	bool was_read[PROCESSES][LEAK_BOOKS];
+	u32 threads; /* of the processes, at the last point */
 	struct leak_series series;
 };
 
@@ -120,6 +127,15 @@ static bool read_books(struct space *space, enum leak_books of, struct leak_book
 	return whole;
 }
 
+static u32 threads_of(pid_t pid)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	return stat(path, &st) || st.st_nlink < 2 ? 0 : (u32)st.st_nlink - 2;
+}
+
 static bool try_books(pid_t pid, enum leak_books of, struct leak_books_point *p)
 {
 	struct space space;
@@ -178,6 +194,9 @@ static void take_point(struct leak_heap *h, const pid_t *pids, u32 n, struct lea
 		return;
 	}
 	h->cpu_ns = cpu;
+	h->threads = 0;
+	for (u32 i = 0; i < n; i++)
+		h->threads += threads_of(pids[i]);
 	read_all(h, pids, n, p);
 	p->ns = (since + now_ns()) / 2 - h->began_ns;
 	h->took_ns = cpu_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
@@ -270,13 +289,32 @@ u64 leak_heap_room(enum leak_books of, u64 size)
 	return of == LEAK_BOOKS_GLIBC ? glibc_room(size) : jemalloc_room(size);
 }
 
+/*
+ * Jemalloc counts what threads' caches hold as in use: of a size up to 200 blocks, twice as many as a slab has
+ * (tcache.c: tcache_bin_info_compute(), tcache_boot()). Each is filled and flushed at its own time.
+ */
+static double cached(enum leak_books of, u64 size, u32 threads)
+{
+	u64 room = leak_heap_room(of, size), slab = jemalloc_slab_size(room);
+	u64 most = room > JEMALLOC_CACHED ? 0 : slab ? 2 * slab / room : JEMALLOC_LEAST;
+
+	if (of != LEAK_BOOKS_JEMALLOC)
+		return 0;
+	most = most < JEMALLOC_LEAST ? JEMALLOC_LEAST : most > JEMALLOC_MOST ? JEMALLOC_MOST : most;
+	return room > JEMALLOC_CACHED ? 0 : (double)(most * room) * sqrt(threads);
+}
+
 bool leak_heap_grew(struct leak_heap *h, double run_s, const struct leak_heap_blocks *of, struct leak_growing *ret)
 {
-	double part = of->mean > 0 ? of->mean / (double)leak_heap_room(of->books, (u64)ceil(of->mean)) : 1;
+	double mean = fmin(fmax(of->mean, (double)of->least), (double)of->most);
+	double room = (double)leak_heap_room(of->books, (u64)ceil(mean)), part = of->mean > 0 ? mean / room : 1;
+	struct leak_series_of series = {.books = of->books,
+	        .from = size_class(of->least),
+	        .to = size_class(leak_heap_room(of->books, of->most)),
+	        .part = part,
+	        .unsure = part * cached(of->books, of->most, h->threads)};
 
-	return of->least <= of->most && of->most <= UINT32_MAX &&
-	       leak_series_grew(&h->series, run_s, of->books, size_class(of->least),
-	               size_class(leak_heap_room(of->books, of->most)), part, ret);
+	return of->least <= of->most && of->most <= UINT32_MAX && leak_series_grew(&h->series, run_s, &series, ret);
 }
 
 u32 leak_heap_growing(struct leak_heap *h, double run_s, struct leak_class ret[LEAK_CLASSES])

@@ -20,7 +20,6 @@
 #define HEAP_UNSURE  0.1      /* of what the heap says: it is read while it changes, and at other moments than yrt's */
 #define CURVE_UNSURE 0.4      /* the same of resident memory: allocators round up, and take whole pages; */
 #define CURVE_SLACK  524288.0 /* bytes that were resident before they were in use, */
-#define STEADY       0.75     /* of the rate over all, that a leak still has in the second half */
 
 #define LONG   0.25 /* of the run, that blocks are looked at again for, */
 #define ENOUGH 3    /* if so many are */
@@ -197,27 +196,22 @@ static void limit(struct judged *j, double a_minute, double run_s)
 }
 
 /*
- * What leaks of a size is what the heap has more of it: exact, while windows know totals only roughly. What became more
- * in the first half alone may be a cache that filled up: then the second half counts, and the interval has both. Where
- * several stacks of a size leak, it is divided as windows say.
+ * What leaks of a size is what the heap has more of it: exact, while windows know totals only roughly. Where several
+ * stacks of a size leak, it is divided as windows say.
  */
 static void scale(struct judged *all, u32 n, double run_s)
 {
 	for (u32 i = 0; i < n; i++) {
 		struct judged *j = &all[i];
-		double own = (double)j->bytes, sum = 0, part, late = j->heap.late_a_minute;
-		double a_minute = late < STEADY * j->heap.a_minute ? late : j->heap.a_minute;
-		double least = fmin(late, j->heap.a_minute), most = fmax(late, j->heap.a_minute);
+		double own = (double)j->bytes, sum = 0, part, a_minute = j->heap.a_minute;
 		bool alone = true;
 
-		if (j->growth.verdict != LEAK_GROWS || j->heap.a_minute <= 0 || own <= 0)
+		if (j->growth.verdict != LEAK_GROWS || a_minute <= 0 || own <= 0)
 			continue;
 		if (!j->of_size) {
-			limit(j, j->heap.a_minute, run_s);
+			limit(j, a_minute, run_s);
 			continue;
 		}
-		if (a_minute <= 0)
-			continue;
 		for (u32 k = 0; k < n; k++)
 			if (all[k].growth.verdict == LEAK_GROWS && same_size(&all[k], j)) {
 				sum += all[k].site->bytes_made * all[k].life.part;
@@ -225,8 +219,8 @@ static void scale(struct judged *all, u32 n, double run_s)
 			}
 		j->in_doubt = !alone && sum > DOUBTFUL * a_minute * run_s / 60;
 		part = sum > 0 ? fmin(j->site->bytes_made * j->life.part / sum, 1) : 1;
-		j->growth.low = least * (alone ? 1 - HEAP_UNSURE : part / 2);
-		j->growth.high = most * (alone ? 1 + HEAP_UNSURE : fmin(part * 2, 1));
+		j->growth.low = j->heap.low * (alone ? 1 : part / 2);
+		j->growth.high = j->heap.high * (alone ? 1 : fmin(part * 2, 1));
 		j->blocks = (u64)((double)j->blocks * a_minute * part * run_s / 60 / own);
 		j->bytes = (u64)(a_minute * part * run_s / 60);
 	}

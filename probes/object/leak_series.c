@@ -9,6 +9,9 @@
 #define GROWN_LEAST  16384.0 /* bytes; less is no growth, */
 #define GROWN_PART   50      /* nor is less than such a part (1/GROWN_PART) of what is in use, */
 #define SLOWER       4       /* nor what has become so much slower in the second half */
+#define STEADY       0.75    /* of the rate over all, that a leak still has in the second half */
+#define UNSURE       0.1     /* of what became more: a heap is read while it changes, at other moments than yrt's; */
+#define UNEVEN       0.05    /* and where growth is even, at any point */
 
 struct error *leak_series_create(struct leak_series *s)
 {
@@ -92,41 +95,80 @@ void leak_series_curve(const struct leak_series *s, struct leak_summary *ret)
 	}
 }
 
-/* The first whole point, the last one, and that nearest to the middle of the time. False: they say nothing. */
-static bool find_points(
-        const struct leak_series *s, double run_s, enum leak_books of, const struct leak_series_point *ret[3])
+struct whole {
+	const struct leak_series_point *at[LEAK_HEAP_POINTS];
+	u32 n, middle; /* the point that is nearest to the middle of the time */
+};
+
+/* False: they say nothing of the run. */
+static bool find_points(const struct leak_series *s, double run_s, enum leak_books of, struct whole *ret)
 {
-	const struct leak_series_point *whole[LEAK_HEAP_POINTS];
-	u32 n = 0, i = 1;
+	const struct leak_series_point **at = ret->at;
 	u64 middle;
 
-	for (u32 k = 0; k < s->n; k++)
-		if (s->points[k].of[of].whole)
-			whole[n++] = &s->points[k];
-	if (n < POINTS_LEAST)
+	ret->n = 0;
+	ret->middle = 1;
+	for (u32 i = 0; i < s->n; i++)
+		if (s->points[i].of[of].whole)
+			at[ret->n++] = &s->points[i];
+	if (ret->n < POINTS_LEAST)
 		return false;
-	middle = (whole[0]->ns + whole[n - 1]->ns) / 2;
-	while (i + 2 < n && whole[i]->ns < middle)
-		i++;
-	ret[0] = whole[0];
-	ret[1] = whole[i];
-	ret[2] = whole[n - 1];
-	return ret[2]->ns > ret[1]->ns && ret[1]->ns > ret[0]->ns &&
-	       (double)(ret[2]->ns - ret[0]->ns) > ENOUGH * run_s * 1e9;
+	middle = (at[0]->ns + at[ret->n - 1]->ns) / 2;
+	while (ret->middle + 2 < ret->n && at[ret->middle]->ns < middle)
+		ret->middle++;
+	return at[ret->n - 1]->ns > at[ret->middle]->ns && at[ret->middle]->ns > at[0]->ns &&
+	       (double)(at[ret->n - 1]->ns - at[0]->ns) > ENOUGH * run_s * 1e9;
 }
 
-static double a_minute(double bytes, const struct leak_series_point *from, const struct leak_series_point *to)
+static double minutes(const struct whole *w, u32 from, u32 to)
 {
-	return bytes / ((double)(to->ns - from->ns) / 60e9);
+	return (double)(w->at[to]->ns - w->at[from]->ns) / 60e9;
 }
 
-static struct leak_growing growth_of(const struct leak_series_point *const at[3], const double bytes[3])
+static struct leak_growing growth_of(const struct whole *w, const double *bytes)
 {
-	return (struct leak_growing){.early = bytes[1] - bytes[0],
-	        .late = bytes[2] - bytes[1],
-	        .in_use = bytes[2],
-	        .a_minute = a_minute(bytes[2] - bytes[0], at[0], at[2]),
-	        .late_a_minute = a_minute(bytes[2] - bytes[1], at[1], at[2])};
+	double end = bytes[w->n - 1];
+
+	return (struct leak_growing){.early = bytes[w->middle] - bytes[0],
+	        .late = end - bytes[w->middle],
+	        .in_use = end,
+	        .a_minute = (end - bytes[0]) / minutes(w, 0, w->n - 1)};
+}
+
+/* If a point may have so much more than there was: can all from the first one on have grown at one rate? */
+static bool is_even(const struct whole *w, const double *bytes, u32 first, double unsure)
+{
+	double low = -INFINITY, high = INFINITY;
+
+	for (u32 i = first; i < w->n; i++)
+		for (u32 k = i + 1; k < w->n; k++) {
+			double more = bytes[k] - bytes[i], took = minutes(w, i, k);
+
+			low = took > 0 ? fmax(low, (more - unsure) / took) : low;
+			high = took > 0 ? fmin(high, (more + unsure) / took) : high;
+		}
+	return low <= high;
+}
+
+static void find_rate(const struct whole *w, const double *bytes, double unsure, struct leak_growing *ret)
+{
+	double all = ret->a_minute, time = minutes(w, w->middle, w->n - 1), late = ret->late / time;
+	double more = ret->late, least = fmin(late, all), most = fmax(late, all);
+
+	ret->a_minute = late < STEADY * all ? late : all;
+	for (u32 first = 0; first <= w->middle && first + 2 < w->n; first++) {
+		double grown = bytes[w->n - 1] - bytes[first];
+
+		if (!is_even(w, bytes, first, unsure + UNEVEN * fabs(grown)))
+			continue;
+		more = grown;
+		time = minutes(w, first, w->n - 1);
+		least = most = ret->a_minute = more / time;
+		break;
+	}
+	unsure += UNSURE * fabs(more);
+	ret->low = fmax(least - unsure / time, 0);
+	ret->high = most + unsure / time;
 }
 
 static double bytes_of(const struct leak_books_point *p, u32 from, u32 to)
@@ -138,17 +180,18 @@ static double bytes_of(const struct leak_books_point *p, u32 from, u32 to)
 	return (double)sum;
 }
 
-bool leak_series_grew(const struct leak_series *s, double run_s, enum leak_books books, u32 from, u32 to, double part,
-        struct leak_growing *ret)
+bool leak_series_grew(
+        const struct leak_series *s, double run_s, const struct leak_series_of *of, struct leak_growing *ret)
 {
-	const struct leak_series_point *at[3];
-	double bytes[3];
+	double bytes[LEAK_HEAP_POINTS] = {0};
+	struct whole w;
 
-	if (!find_points(s, run_s, books, at))
+	if (!find_points(s, run_s, of->books, &w))
 		return false;
-	for (u32 i = 0; i < 3; i++)
-		bytes[i] = bytes_of(&at[i]->of[books], from, to) * part;
-	*ret = growth_of(at, bytes);
+	for (u32 i = 0; i < w.n; i++)
+		bytes[i] = bytes_of(&w.at[i]->of[of->books], of->from, of->to) * of->part;
+	*ret = growth_of(&w, bytes);
+	find_rate(&w, bytes, of->unsure, ret);
 	return true;
 }
 
@@ -180,17 +223,17 @@ static int by_growth(const void *a, const void *b)
 
 u32 leak_series_growing(const struct leak_series *s, double run_s, struct leak_class ret[LEAK_CLASSES])
 {
-	const struct leak_series_point *at[3];
-	double bytes[3], all = all_in_use(s);
+	double bytes[LEAK_HEAP_POINTS] = {0}, all = all_in_use(s);
+	struct whole w;
 	u32 n = 0;
 
 	for (u32 of = LEAK_BOOKS_NONE + 1; of < LEAK_BOOKS; of++) {
-		if (!find_points(s, run_s, of, at))
+		if (!find_points(s, run_s, of, &w))
 			continue;
 		for (u32 i = 0; i < SIZE_CLASSES; i++) {
-			for (u32 k = 0; k < 3; k++)
-				bytes[k] = (double)at[k]->of[of].in_use_of[i];
-			ret[n] = (struct leak_class){of, i, growth_of(at, bytes)};
+			for (u32 k = 0; k < w.n; k++)
+				bytes[k] = (double)w.at[k]->of[of].in_use_of[i];
+			ret[n] = (struct leak_class){of, i, growth_of(&w, bytes)};
 			n += goes_on(&ret[n].growth, all);
 		}
 	}

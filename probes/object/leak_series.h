@@ -29,11 +29,11 @@ struct leak_series {
 	u32 n;
 };
 
-struct leak_growing {         /* blocks of some sizes */
-	double early, late;   /* bytes by which they became more in each half of the run */
-	double in_use;        /* at the end */
-	double a_minute;      /* bytes, over all of the run, */
-	double late_a_minute; /* and over its second half */
+struct leak_growing {       /* blocks of some sizes */
+	double early, late; /* bytes by which they became more in each half of the run */
+	double in_use;      /* at the end */
+	double a_minute;    /* bytes, */
+	double low, high;   /* and their interval; not of a leak_class */
 };
 
 /* A class of sizes (size_class.h), by bytes that blocks take there. */
@@ -52,9 +52,19 @@ bool leak_series_add(struct leak_series *s, const struct leak_series_point *p);
 const struct leak_series_point *leak_series_last(const struct leak_series *s);
 /* Points at which all allocators are whole that ever are. Sets heap, nheap. */
 void leak_series_curve(const struct leak_series *s, struct leak_summary *ret);
-/* Of classes from to to, part of their bytes. False: it is not known. */
-bool leak_series_grew(const struct leak_series *s, double run_s, enum leak_books books, u32 from, u32 to, double part,
-        struct leak_growing *ret);
+struct leak_series_of {
+	enum leak_books books;
+	u32 from, to;  /* classes */
+	double part;   /* of their bytes */
+	double unsure; /* bytes of these that are at times counted, and at times not: in caches of threads */
+};
+
+/*
+ * a_minute is that of the longest time up to the end in which they grew evenly, as far as that can be known; what was
+ * before may be a cache that filled up. If there is none, the interval has what both halves say. False: not known.
+ */
+bool leak_series_grew(
+        const struct leak_series *s, double run_s, const struct leak_series_of *of, struct leak_growing *ret);
 /* Those that became so much more in both halves of the run that it matters, the largest growth first. */
 u32 leak_series_growing(const struct leak_series *s, double run_s, struct leak_class ret[LEAK_CLASSES]);
 

@@ -31,7 +31,9 @@ static void add(struct leak_series *s, u32 second, u32 glibc_kb, u32 jemalloc_kb
 
 static bool grew(const struct leak_series *s, enum leak_books of, struct leak_growing *ret)
 {
-	return leak_series_grew(s, 60, of, CLASS, CLASS, 1, ret);
+	const struct leak_series_of series = {.books = of, .from = CLASS, .to = CLASS, .part = 1, .unsure = 10 * KB};
+
+	return leak_series_grew(s, 60, &series, ret);
 }
 
 /* One allocator's failure is neither its own 0 nor the loss of what the other says. */
@@ -89,12 +91,43 @@ static void test_none(void **state)
 	leak_series_free(&s);
 }
 
+/* 300 KB a minute after a cache of 500 KB has filled up; what threads' caches have goes up and down meanwhile. */
+static void test_even(void **state)
+{
+	struct leak_series s = {0};
+	struct leak_growing g;
+
+	assert_null(leak_series_create(&s));
+	for (u32 i = 0; i <= 60; i += 3)
+		add(&s, i, (i < 12 ? 500 + i * 500 / 12 : 1000) + i * 5 + (i / 3 % 3) * 5, 0);
+	assert_true(grew(&s, LEAK_BOOKS_GLIBC, &g));
+	assert_true(g.low < 300 * KB && g.high > 300 * KB);
+	assert_true(g.low > 240 * KB && g.high < 360 * KB && g.a_minute >= g.low && g.a_minute <= g.high);
+	leak_series_free(&s);
+}
+
+/* Growth that becomes slower all the time has no rate: the interval has what both halves say. */
+static void test_uneven(void **state)
+{
+	struct leak_series s = {0};
+	struct leak_growing g;
+
+	assert_null(leak_series_create(&s));
+	for (u32 i = 0; i <= 60; i += 3)
+		add(&s, i, 1000 + 4000 * i / (i + 20), 0);
+	assert_true(grew(&s, LEAK_BOOKS_GLIBC, &g));
+	assert_true(g.low < 1200 * KB && g.high > 3000 * KB);
+	leak_series_free(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_torn),
 	        cmocka_unit_test(test_late),
 	        cmocka_unit_test(test_none),
+	        cmocka_unit_test(test_even),
+	        cmocka_unit_test(test_uneven),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
