@@ -190,13 +190,15 @@ static struct y_handler handler_of(struct lower *l, const struct y_tree_point *p
 	}
 	if (lower_kernel_point(l, &h, point->text, point->pos))
 		return h;
-	if (*point->text == '_') {
+	if (*point->text == '_') { /* C's names may begin with it, too: __cxa_throw, _ZN4shop5Order5totalEi */
 		struct y_near near = {.name = point->text};
+		struct y_target_object o;
 		static const char *const all[] = {"_oneshot", "_begin", "_end", "_timer", "_profile"};
 
 		for (u32 i = 0; i < 5; i++)
 			y_near_offer(&near, all[i]);
-		y_error(l->s, point->pos, NULL, "no probe point %s%s", point->text, y_near_text(l->s, &near));
+		if (*near.best[0] && !y_target_place(l->target, NULL, point->text, &o))
+			y_error(l->s, point->pos, NULL, "no probe point %s%s", point->text, y_near_text(l->s, &near));
 	}
 	return h;
 }

@@ -66,12 +66,13 @@ void y_deeper(struct y_parser *p)
 		y_fail_here(p, "nested more than %u deep", Y_NESTED_MOST);
 }
 
-static void declare_name(struct y_parser *p, const char *name)
+struct y_name *y_declare(struct y_parser *p, const char *name)
 {
 	struct y_name *n = y_new(p->s, sizeof(*n));
 
-	*n = (struct y_name){p->names, name};
+	*n = (struct y_name){.next = p->names, .name = name};
 	p->names = n;
+	return n;
 }
 
 /* --- declarations --- */
@@ -118,7 +119,7 @@ static struct y_node *declarator(struct y_parser *p, const struct type *base)
 		if (y_is(p->t, "["))
 			y_fail_here(p, "arrays of the tracer have one dimension");
 	}
-	declare_name(p, n->name);
+	y_declare(p, n->name);
 	if (y_is(p->t, "=") && n->value)
 		y_fail_here(p, "arrays begin as zeros: no initial values");
 	if (y_take(p, "="))
@@ -195,13 +196,13 @@ static struct y_node *parse_foreach(struct y_parser *p, struct y_node *n)
 	do {
 		key = y_node(p, Y_N_NAME, p->t);
 		key->name = y_take_name(p, "a key");
-		declare_name(p, key->name);
+		y_declare(p, key->name);
 		y_append(p, n, key);
 	} while (y_take(p, ","));
 	if (y_take(p, ":")) {
 		n->b = y_node(p, Y_N_NAME, p->t);
 		n->b->name = y_take_name(p, "a value");
-		declare_name(p, n->b->name);
+		y_declare(p, n->b->name);
 	}
 	y_expect(p, "_in", "in _foreach");
 	n->a = y_node(p, Y_N_NAME, p->t);
@@ -412,7 +413,7 @@ static void parse_map(struct y_parser *p, bool is_agg)
 		y_fail_here(p, "a stack is a key, not a value");
 	m->pos = p->t->pos;
 	m->name = y_take_name(p, is_agg ? "an aggregate" : "a map");
-	declare_name(p, m->name);
+	y_declare(p, m->name);
 	if (y_take(p, "["))
 		map_keys(p, m);
 	else if (!is_agg)
@@ -449,7 +450,7 @@ static void parse_function(struct y_parser *p, const struct type *returns, struc
 	struct y_name *names;
 
 	*f = (struct y_tree_function){.name = name->text, .pos = name->pos, .returns = returns};
-	declare_name(p, f->name);
+	y_declare(p, f->name);
 	names = p->names;
 	p->t = name->next->next;
 	parse_parameters(p, f);
@@ -462,8 +463,11 @@ static void parse_function(struct y_parser *p, const struct type *returns, struc
 static void parse_declarations(struct y_parser *p)
 {
 	const struct type *base = y_parse_base(p), *type;
-	struct y_token *start = p->t;
+	struct y_token *start;
 
+	if (y_take(p, ";")) /* a type alone */
+		return;
+	start = p->t;
 	type = y_parse_pointers(p, base);
 	if (p->t->kind == Y_T_NAME && y_is(p->t->next, "(")) {
 		if (type->kind == TYPE_STRUCT || type->kind == TYPE_UNION)
@@ -535,6 +539,8 @@ struct y_tree *y_parse(struct y_source *s, struct y_target *target, struct y_tok
 			parse_map(&p, false);
 		else if (y_take(&p, "_agg"))
 			parse_map(&p, true);
+		else if (y_take(&p, "typedef"))
+			y_parse_typedef(&p);
 		else if (y_at_type(&p))
 			parse_declarations(&p);
 		else if (!y_take(&p, ";"))

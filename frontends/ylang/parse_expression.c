@@ -140,6 +140,23 @@ static struct y_node *name(struct y_parser *p)
 	return n;
 }
 
+/* An enumerator of the program. NULL: it is none. */
+static struct y_node *enumerator(struct y_parser *p)
+{
+	const struct y_name *name = p->names;
+	struct y_node *n;
+
+	while (name && strcmp(name->name, p->t->text) != 0)
+		name = name->next;
+	if (!name || !name->is_constant)
+		return NULL;
+	n = y_node(p, Y_N_NUMBER, p->t);
+	n->value = (u64)name->value;
+	n->type = name->value == (int)name->value ? &y_int : &y_long;
+	p->t = p->t->next;
+	return n;
+}
+
 static struct y_node *primary(struct y_parser *p)
 {
 	struct y_token *at = p->t;
@@ -165,7 +182,8 @@ static struct y_node *primary(struct y_parser *p)
 			return offset_of(p);
 		if (y_is(at, "_container_of"))
 			return container_of(p);
-		return name(p);
+		n = enumerator(p);
+		return n ? n : name(p);
 	default:
 		break;
 	}

@@ -171,11 +171,14 @@ static const struct type *named_type(struct y_parser *p, struct y_token *t, stru
 	if (!strcmp(t->text, "_str"))
 		return y_is(t->next, "(") ? NULL : &y_string_type;
 	name = scoped_name(p, t, behind);
+	if (!follows_type(*behind))
+		return NULL;
+	type = y_own_type(p, TYPES_PLAIN, name);
+	if (type)
+		return type;
 	type = standard_type(name);
 	if (type)
 		return type;
-	if (!follows_type(*behind))
-		return NULL;
 	type = is_own_variable(p, name) ? NULL : y_target_type(p->target, TYPES_PLAIN, name, &module, &other);
 	if (type)
 		check_agreement(p, t, "type ", name, module, other);
@@ -223,14 +226,19 @@ static const struct type *tagged_type(struct y_parser *p, int word)
 	const char *name;
 
 	if (y_is(at, "{"))
-		y_fail_here(p, "a %s has no body here: its members are the target's", words[word]);
+		return y_parse_body(p, space, "", at);
 	if (at->kind != Y_T_NAME)
 		y_fail_here(p, "the name of a %s is missing", words[word]);
 	name = scoped_name(p, p->t, &behind);
 	p->t = behind;
 	if (y_is(p->t, "{"))
-		y_fail_here(p, "a %s has no body here: its members are the target's", words[word]);
+		return y_parse_body(p, space, name, at);
+	type = y_own_type(p, space, name);
+	if (type)
+		return type;
 	type = y_target_type(p->target, space, name, &module, &other);
+	if (!type && space != TYPES_ENUM && (p->in_types || y_is(behind, ";")))
+		return y_opaque_type(p, space, name);
 	if (!type)
 		y_no_such_type(p, at, space, words[word]);
 	check_agreement(p, at, y_format(p->s, "%s ", words[word]), name, module, other);

@@ -198,6 +198,14 @@ static u64 to_string(struct text_room *room, const void *from)
 	return (u64)room;
 }
 
+/* Of a key beside a stack. */
+static u64 short_string(struct text_room *room, const u64 words[Y_STRING_WORDS])
+{
+	*room = (struct text_room){.len = words[0] < Y_STRING_MOST ? (u32)words[0] : Y_STRING_MOST};
+	memcpy(room->bytes, &words[1], room->len);
+	return (u64)room;
+}
+
 static void from_string(struct y_text *ret, u64 string)
 {
 	const struct y_str *s = (const struct y_str *)string;
@@ -301,6 +309,7 @@ static void take_stack(struct y_probes *s, const struct y_stack_key *key, const 
 	size_t len;
 	const char *text = part_of(whole, m->part, &len);
 	cleanup(free) struct y_str *string = malloc(sizeof(*string) + len);
+	struct text_room room;
 	u64 keys[Y_KEYS_MOST] = {0};
 	struct y_aggregate *a;
 	struct y_entry *e;
@@ -310,7 +319,14 @@ static void take_stack(struct y_probes *s, const struct y_stack_key *key, const 
 	*string = (struct y_str){.len = (u32)len};
 	memcpy(string->bytes, text, len);
 	for (u32 k = 0; k < m->nkeys; k++)
-		keys[k] = k == stack ? (u64)string : key->keys[n++];
+		if (k == stack) {
+			keys[k] = (u64)string;
+		} else if (m->keys[k] == Y_STR) {
+			keys[k] = short_string(&room, &key->keys[n]);
+			n += Y_STRING_WORDS;
+		} else {
+			keys[k] = key->keys[n++];
+		}
 	e = y_table_add(&s->share.tables[map], keys);
 	if (!e)
 		return;

@@ -41,8 +41,7 @@ static __attribute__((noinline)) int y_count(struct y_pending *pending, u64 hash
 		return 0;
 	key.map = pending->map;
 	key.generation = pending->generation;
-	for (u32 i = 0; i < Y_STACK_KEYS; i++)
-		key.keys[i] = pending->keys[i];
+	__builtin_memcpy(key.keys, pending->keys, sizeof(key.keys));
 	total = bpf_map_lookup_elem(&y_stacks, &key);
 	if (!total) {
 		bpf_map_update_elem(&y_stacks, &key, &fresh, BPF_NOEXIST);

@@ -9,23 +9,25 @@
 
 #include <types.h>
 
-#define Y_STACK_KEYS  3     /* keys beside the stack */
-#define Y_STACKS_MOST 16384 /* that are counted */
-#define Y_PENDING     4096  /* threads that are between the two programs */
+#define Y_STACK_WORDS  12    /* of keys beside the stack: a number has one, a string Y_STRING_WORDS */
+#define Y_STRING_WORDS 9     /* its length, and its bytes with zeros behind them */
+#define Y_STRING_MOST  64    /* bytes of it */
+#define Y_STACKS_MOST  16384 /* that are counted */
+#define Y_PENDING      4096  /* threads that are between the two programs */
 
 /* A handler of the clock may come while one of the same thread is between the two. */
 #define Y_PENDING_KEY(thread, kind) ((u32)(thread) | (u32)(kind) << 24)
 
 struct y_pending {
 	u64 map, value;
-	u64 generation;         /* as of struct y_control */
-	u64 keys[Y_STACK_KEYS]; /* those that are not there are 0 */
+	u64 generation;          /* as of struct y_control */
+	u64 keys[Y_STACK_WORDS]; /* those that are not there are 0 */
 };
 
 struct y_stack_key {
 	u64 hash, map;
 	u64 generation;
-	u64 keys[Y_STACK_KEYS];
+	u64 keys[Y_STACK_WORDS];
 };
 
 struct y_stack_total {

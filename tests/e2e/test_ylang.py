@@ -104,6 +104,48 @@ def test_c_is_the_oracle():
             yield f"{debugger}: the same {many}"
 
 
+BODIES = """
+enum colour { RED, GREEN = 5, BLUE, FAR = 1 << 4, ALL = RED | FAR | 2 };
+struct inner { char c; short s; };
+typedef struct inner inner_t;
+union u { int i; double d; char text[13]; };
+struct bits { unsigned a : 3; int b : 7; unsigned long c : 40; char d; unsigned char e : 4, f : 5; int : 0;
+	short g : 2; int : 5; int h : 20; };
+struct packed { char a; int b; short c; long d; } __attribute__((packed));
+typedef struct { long len; char *data; } str_t;
+struct node { struct node *next; struct later *more; int (*call)(int, char *); enum colour colour; inner_t in[3];
+	union u u; struct { int x; char y; struct { char deep[2][3]; }; }; union { int v; char w; } named; str_t name;
+	_Bool flag; double ratio; float f; struct packed p; struct bits bits; char grid[2][3][ALL]; char last;
+	long tail[]; };
+struct later { char c; struct node *back; };
+"""
+MEMBERS = {"struct node": "next more call colour in u x y deep named name flag ratio f p bits grid grid[1][2] tail",
+           "struct inner": "c s", "union u": "i d text", "struct packed": "a b c d", "struct later": "c back",
+           "str_t": "len data", "struct bits": "d"}
+
+
+def test_gcc_lays_out_the_same():
+    """Structures, bit-fields and enumerators that a program says itself."""
+    lines = ['printf("%d %d %d %d\\n", RED, GREEN, BLUE, ALL);']
+    lines += [f'printf("{b} %ld\\n", (long)bits->{b});' for b in "abcdefgh"]
+    for t, members in MEMBERS.items():
+        lines.append(f'printf("{t} %lu\\n", (unsigned long)sizeof({t}));')
+        lines += [f'printf("{m} %lu\\n", (unsigned long)offsetof({t}, {m}));' for m in members.split()]
+    body = "struct bits *bits = (struct bits *)&bytes;\n" + "\n".join(lines)
+    c = "#include <stddef.h>\n#include <stdio.h>\nunsigned char bytes[64];\n" + BODIES + (
+        "int main(void) { for (int i = 0; i < 64; i++) bytes[i] = i * 37 + 11;\n" + body + "fclose(stdout);getchar();}")
+    with tempfile.TemporaryDirectory(prefix="yrt-y-") as directory:
+        source, program = os.path.join(directory, "b.c"), os.path.join(directory, "b")
+        with open(source, "w", encoding="utf-8") as f:
+            f.write(c)
+        subprocess.run(["gcc", "-w", "-o", program, source], check=True)
+        with yrt.Program([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as p:
+            truth = p.stdout.read()
+            done = ylang.run("-q", "-e", BODIES + f"_probe _oneshot {{ {body} }}", "-p", p.pid)
+    assert done.stdout == truth and truth.count("\n") == len(lines), (truth, done)
+    yield f"{len(lines)} sizes, offsets and values"
+
+
 def regex(r, depth):
     """A random regex that Perl and Y both have. Loops over what may be empty differ in captures, so there are none."""
     if not depth:

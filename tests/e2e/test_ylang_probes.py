@@ -197,6 +197,24 @@ _probe _end { _print(by); _print(n); _foreach (s : v _in by) printf("%s %d\\n", 
     yield "counts by stack, with another key, and as text"
 
 
+def test_strings_beside_a_stack():
+    """A string, whose text a key has whole; one of more than 64 bytes is lost, and counted as such."""
+    with probed("""_map long n[_str, _ustack, short]; _map long long_ones[_str, _stack];
+_probe serve { n[_str($order->customer), _ustack, $order->status]++; }
+_probe price_of { long_ones[_cat(_str($order->customer), "-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"), _stack]++; }
+_probe _end { _foreach (who, stack, status : v _in n) printf("%s %d %d %s\\n", who, status, v, stack); _print(long_ones); }
+""") as p:
+        p.serve(1500)
+        out, err = p.end()
+    rows = {tuple(line.split()[:3]) for line in out.splitlines() if line.endswith(";main;serve")}
+    wanted = {(who, status, many) for who in ("ada", "bob", "cy")
+              for status, many in (("200", "300"), ("404", "100"), ("500", "100"))}
+    assert rows == wanted, out + err
+    assert re.search(r"^cy-x{61}  500$", out, re.M) and "ada-x" not in out, out + err
+    assert "1000 updates of full maps lost" in err, err
+    yield "text beside stacks"
+
+
 STARTED = (
     "_probe _end { } int started_; "
     "_probe _timer(5ms) { if (!started_) { started_ = 1; printf(\"started\\n\"); } }\n"

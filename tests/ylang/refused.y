@@ -22,9 +22,25 @@ _probe _oneshot { _print(opaque->x); }
 //--- & of a tracer's variable
 _probe _oneshot { int a = 1; _print(&a); }
 //! & of what lies in the tracer: only the target has addresses
-//--- a struct's body
+//--- a struct's body, twice
 struct mine { int a; };
-//! a struct has no body here
+struct mine { int b; };
+//! struct mine has a body already
+//--- a member that nobody knows
+struct mine { struct nobody n; };
+//! nothing says what is in struct nobody: a member may be a pointer to it
+//--- a bit-field that is too wide
+struct mine { int a : 33; };
+//! 33 bits of a int
+//--- a structure that is too large
+struct mine { char a[1 << 20][1 << 20]; };
+//! elements
+//--- the size of an array that nobody knows
+struct mine { char a[list->value]; };
+//! a constant is needed here
+//--- an attribute
+struct mine { char a; } __attribute__((aligned(16)));
+//! the only attribute that is known here
 //--- a structure as a variable
 _probe _oneshot { struct node n; }
 //! structures stay in the target; use a pointer

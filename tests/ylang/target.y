@@ -68,3 +68,26 @@ _probe _oneshot { _print(&"nobody has this one"); }
 ##endif
 _probe _oneshot { _print(HAS, FIELD, ALL); }
 //= 1 2 3
+//--- structures that the program says itself
+typedef struct own own_t;
+struct own { own_t *next; int number; const char *text; void (*call)(int); char room[4]; };
+enum kind { FIRST, TENTH = 10, TWENTIETH = TENTH * 2 };
+_probe _oneshot {
+	own_t *o = (own_t *)list;
+
+	for (; o; o = o->next)
+		printf("%d %s\n", o->number, o->text);
+	o = (own_t *)&torn;
+	_print(o->number, sizeof(own_t), sizeof(o->room), offsetof(struct own, call), FIRST, TWENTIETH);
+	int TENTH = 3;
+	_print(TENTH);
+}
+//= 10 one
+//= 20 two
+//= 30 three
+//= 7 40 4 24 0 20
+//= 3
+//--- the program's own types hide the target's
+struct node { int first; };
+_probe _oneshot { struct node *n = (struct node *)&torn; _print(sizeof(struct node), _valid(n->first)); }
+//= 4 1

@@ -317,21 +317,28 @@ static void aggregate(struct bpf_make *m, const struct bpf_call *c, const struct
 	bpf_place(&m->code, done);
 }
 
-/* What is counted by stack waits for it. A second such update of a hit is lost. */
+/* Of a key beside a stack. */
+static u32 words_of(enum y_type key)
+{
+	return key == Y_STACK ? 0 : key == Y_STR ? Y_STRING_WORDS : 1;
+}
+
+/* What is counted by stack waits for it. A second such update of a hit is lost, and one by a longer string. */
 static void pend(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i)
 {
 	const struct y_map *map = &m->p->maps[i->imm];
 	const s16 at = offsetof(struct y_state, pending);
+	const u32 keys = (u32)at + offsetof(struct y_pending, keys);
 	u32 done = bpf_label(&m->code), taken = bpf_label(&m->code), n = 0, stacks = 0;
 
 	for (u32 k = 0; k < i->nargs; k++) {
-		n += map->keys[k] != Y_STACK;
+		n += words_of(map->keys[k]);
 		stacks += map->keys[k] == Y_STACK;
-		if (map->keys[k] == Y_STR || n > Y_STACK_KEYS || stacks > 1) {
-			bpf_refuse(m, i, "such keys beside a stack: at most three numbers",
-			        "a number in place of the string (a pointer, a status), or a second map by the string");
-			return;
-		}
+	}
+	if (n > Y_STACK_WORDS || stacks > 1) {
+		bpf_refuse(m, i, "such keys beside a stack: at most one string and three numbers",
+		        "a number in place of a string (a pointer, a status), or a second map by the string");
+		return;
 	}
 	if ((i->op != Y_OP_AGG_ADD && i->op != Y_OP_MAP_ADD) || y_prints_histogram(m->p, (u32)i->imm)) {
 		bpf_refuse(m, i, "a map by stack: only ++, += and <<<, without _hist",
@@ -341,6 +348,12 @@ static void pend(struct bpf_make *m, const struct bpf_call *c, const struct y_in
 	}
 	bpf_load(&m->code, 8, R1, R_STATE, offsetof(struct y_state, pends));
 	bpf_branch_imm(&m->code, BPF_JNE, R1, 0, taken);
+	for (u32 k = 0; k < i->nargs; k++)
+		if (map->keys[k] == Y_STR) {
+			bpf_load(&m->code, 4, R1, R_STATE,
+			        (s16)(c->slots[c->f->args[i->args + k]] + offsetof(struct y_text, len)));
+			bpf_branch_imm(&m->code, BPF_JGT, R1, Y_STRING_MOST, taken);
+		}
 	bpf_store_imm(&m->code, 8, R_STATE, offsetof(struct y_state, pends), 1);
 	bpf_store_imm(&m->code, 8, R_STATE, at + (s16)offsetof(struct y_pending, map), (s32)i->imm);
 	bpf_load(&m->code, 8, R1, R_STATE, (s16)c->slots[i->a]);
@@ -348,14 +361,16 @@ static void pend(struct bpf_make *m, const struct bpf_call *c, const struct y_in
 	bpf_load(&m->code, 8, R1, R_STATE, offsetof(struct y_state, generation));
 	bpf_store(&m->code, 8, R_STATE, at + (s16)offsetof(struct y_pending, generation), R1);
 	n = 0;
-	for (u32 k = 0; k < i->nargs; k++) {
-		if (map->keys[k] == Y_STACK)
-			continue;
-		bpf_load(&m->code, 8, R1, R_STATE, (s16)c->slots[c->f->args[i->args + k]]);
-		bpf_store(&m->code, 8, R_STATE, (s16)(at + (s16)offsetof(struct y_pending, keys) + 8 * (s16)n++), R1);
-	}
-	for (; n < Y_STACK_KEYS; n++)
-		bpf_store_imm(&m->code, 8, R_STATE, (s16)(at + (s16)offsetof(struct y_pending, keys) + 8 * (s16)n), 0);
+	for (u32 k = 0; k < i->nargs; k++)
+		for (u32 word = 0; word < words_of(map->keys[k]); word++) {
+			bool length = !word && map->keys[k] == Y_STR; /* without what stands beside it: cut */
+
+			bpf_load(&m->code, length ? 4 : 8, R1, R_STATE,
+			        (s16)(c->slots[c->f->args[i->args + k]] + 8 * word));
+			bpf_store(&m->code, 8, R_STATE, (s16)(keys + 8 * n++), R1);
+		}
+	for (; n < Y_STACK_WORDS; n++)
+		bpf_store_imm(&m->code, 8, R_STATE, (s16)(keys + 8 * n), 0);
 	bpf_jump(&m->code, done);
 	bpf_place(&m->code, taken);
 	lost(m);
