@@ -14,27 +14,6 @@ static json_int_t member(const json_t *bucket, const char *name)
 	return json_integer_value(json_object_get(bucket, name));
 }
 
-static void put_histogram(const json_t *list, FILE *out)
-{
-	const json_t *bucket;
-	json_int_t before = 0;
-	size_t i, n = 0;
-
-	json_array_foreach(list, i, bucket)
-	{
-		json_int_t from = member(bucket, "from_ns"), to = member(bucket, "to_ns"),
-		           calls = member(bucket, "calls");
-
-		if (from < before || to <= from || calls <= 0 || n == BUCKETS_MAX)
-			continue;
-		fprintf(out, "%s[%" JSON_INTEGER_FORMAT ",%" JSON_INTEGER_FORMAT ",%" JSON_INTEGER_FORMAT "]",
-		        n++ ? "," : ",\n\"histogram\":[", from, to, calls);
-		before = to;
-	}
-	if (n)
-		putc(']', out);
-}
-
 static void put_time(const json_t *of, const char *name, FILE *out)
 {
 	fprintf(out, "%" JSON_INTEGER_FORMAT, member(of, name));
@@ -45,6 +24,33 @@ static void put_string(const json_t *of, const char *name, FILE *out)
 	const char *text = json_string_value(json_object_get(of, name));
 
 	text_json(out, text ? text : "");
+}
+
+/* Of a function; *several: others were put before. */
+static void put_histogram(const json_t *function, bool *several, FILE *out)
+{
+	const json_t *list = json_object_get(function, "histogram"), *bucket;
+	json_int_t before = 0;
+	size_t i, n = 0;
+
+	json_array_foreach(list, i, bucket)
+	{
+		json_int_t from = member(bucket, "from_ns"), to = member(bucket, "to_ns"),
+		           calls = member(bucket, "calls");
+
+		if (from < before || to <= from || calls <= 0 || n == BUCKETS_MAX)
+			continue;
+		if (!n++) {
+			fputs(*several ? ",\n[" : ",\n\"histograms\":[[", out);
+			put_string(function, "function", out);
+			*several = true;
+		}
+		fprintf(out, ",[%" JSON_INTEGER_FORMAT ",%" JSON_INTEGER_FORMAT ",%" JSON_INTEGER_FORMAT "]", from, to,
+		        calls);
+		before = to;
+	}
+	if (n)
+		putc(']', out);
 }
 
 static void put_call(const json_t *call, FILE *out)
@@ -73,29 +79,38 @@ static void put_call(const json_t *call, FILE *out)
 	}
 }
 
-static void put_longest(const json_t *list, FILE *out)
+static void put_longest(const json_t *list, bool *several, FILE *out)
 {
 	const json_t *call;
-	size_t i = 0;
+	size_t i;
 
 	json_array_foreach(list, i, call)
 	{
 		if (i == LONGEST_MAX)
 			break;
-		fputs(i ? ",\n[" : ",\n\"longest\":[[", out);
+		fputs(*several ? ",\n[" : ",\n\"longest\":[[", out);
 		put_call(call, out);
 		putc(']', out);
+		*several = true;
 	}
-	if (i)
-		putc(']', out);
 }
 
 void histogram_put(const char *stats, FILE *out)
 {
 	json_t *root = stats ? json_loads(stats, 0, NULL) : NULL;
-	const json_t *latency = json_object_get(root, "latency");
+	json_t *latency = json_object_get(root, "latency"), *functions = json_object_get(latency, "functions"),
+	       *function;
+	json_t *all = functions ? json_incref(functions) : json_pack("[O*]", latency);
+	bool several = false;
+	size_t i;
 
-	put_histogram(json_object_get(latency, "histogram"), out);
-	put_longest(json_object_get(latency, "longest"), out);
+	json_array_foreach(all, i, function) put_histogram(function, &several, out);
+	if (several)
+		putc(']', out);
+	several = false;
+	json_array_foreach(all, i, function) put_longest(json_object_get(function, "longest"), &several, out);
+	if (several)
+		putc(']', out);
+	json_decref(all);
 	json_decref(root);
 }

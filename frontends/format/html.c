@@ -17,7 +17,7 @@
  *	base, baseScale  of a difference: each node's self in the profile compared with, and its factor
  *	times      when samples were taken (--timeline): step (ms), and in order of time runs of samples:
  *	           after (steps since the run before), node (in preorder), count
- *	histogram  of calls (latency): [[from, to, calls], ...] (histogram.h)
+ *	histograms of calls (latency): [[function, [from, to, calls], ...], ...] (histogram.h)
  *	requests   of a server, by route, and the slowest (requests.h)
  *	longest    of them, with arguments and waits: [[ns, at, thread, call, reason, ns, ...], ...] (histogram.h)
  *	source     lines of functions' files (source.h)

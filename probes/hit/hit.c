@@ -105,6 +105,14 @@ static bool has_language(const struct hit_options *o)
 	return false;
 }
 
+static bool has_files(const struct hit_options *o)
+{
+	for (u32 i = 0; i < o->n; i++)
+		if (!o->spec[i].language)
+			return true;
+	return false;
+}
+
 /* Of the functions of a language: all calls', or those of slow ones. */
 static bool has_arguments(const struct hit_options *o)
 {
@@ -119,12 +127,11 @@ static void prepare(struct object *o)
 		hit_callees_prepare(o, options);
 	if (has_arguments(options))
 		hit_arguments_prepare(o, options->returns);
-	if (has_language(options) && options->returns) {
-		hit_latency_prepare_over(o, options->over_ns);
-		return;
-	}
 	if (options->returns) {
-		hit_latency_prepare(o, options->over_ns);
+		if (has_files(options))
+			hit_latency_prepare(o, options);
+		else
+			hit_latency_prepare_counts(o, options);
 		return;
 	}
 	if (has_kind(options, true))
@@ -174,7 +181,7 @@ static struct error *create(const struct event_host *host, void **ret)
 	if (!err && h->options->returns)
 		err = hit_calls_create(host, h->shifts, &h->calls);
 	if (!err && h->options->returns)
-		err = hit_latency_create(host, h->options->over_ns, h->calls, &h->latency);
+		err = hit_latency_create(host, h->options, h->calls, &h->latency);
 	if (!err && h->options->returns)
 		err = hit_price_create(host, &h->price);
 	if (!err && has_arguments(h->options))
@@ -220,7 +227,7 @@ static struct error *place_exits(struct hit *h, const struct process *p, u32 spe
 	for (u32 k = 0; !err && k < found->n; k++) {
 		u32 number;
 
-		err = hit_latency_add(h->latency, p, img, found->addr[k], s->name, &number);
+		err = hit_latency_add(h->latency, spec, p, img, found->addr[k], &number);
 		if (!err)
 			err = hit_calls_place(h->calls, s->text, p, img, path, found->addr[k], number);
 	}
@@ -268,7 +275,7 @@ static struct error *place_entry(struct hit *h, const struct process *p, u32 spe
 	u32 number = 0;
 
 	if (h->latency)
-		err = hit_latency_add(h->latency, p, img, found->addr[i], h->options->spec[spec].name, &number);
+		err = hit_latency_add(h->latency, spec, p, img, found->addr[i], &number);
 	else
 		u.cookie = h->options->n > 1 ? spec + 1 : 0; /* with one, there is no choice of words */
 	if (h->latency)
@@ -481,7 +488,7 @@ static struct error *stop(void *event)
 	hit_shifts_end(h->shifts);
 	h->cpu_at_stop = object_final_cpu_ns(h->host->object);
 	h->stopped_ns = now_ns();
-	if (h->callees)
+	if (h->callees && h->started)
 		hit_callees_end(h->callees);
 	err = h->started ? find_missing(h) : NULL;
 	if (err)
@@ -585,11 +592,17 @@ static void latency_stats(void *event, struct sampler_stats *st)
 	struct hit *h = event;
 	struct latency_summary *summary = hit_latency_summary(h->latency);
 
-	summary->price = hit_price_get(h->price);
-	summary->progress = h->callees ? 1 : progress(h);
+	for (u32 i = 0; i < summary->n; i++) {
+		struct latency_of *of = &summary->of[i];
+		bool language = h->options->spec[i].language;
+
+		of->price = language ? (struct latency_price){0} : hit_price_get(h->price);
+		of->progress = language ? 1 : progress(h);
+		of->probed = language ? hit_callees_part(h->callees) : hit_shifts_part(h->shifts);
+	}
 	summary->unseen = h->callees ? hit_callees_unseen(h->callees) : (struct hit_unseen){0};
 	st->of_event = summary;
-	st->probed = h->callees ? hit_callees_part(h->callees) : hit_shifts_part(h->shifts);
+	st->probed = fmax(hit_shifts_part(h->shifts), h->callees ? hit_callees_part(h->callees) : 0);
 }
 
 static struct error *latency_record(void *event, const void *data, size_t size)

@@ -11,9 +11,10 @@
 
 #include <stdio.h>
 
+#include "hit_record.h"
 #include "hit_spec.h"
 
-#define HIT_SPECS_MAX 16
+#define HIT_SPECS_MAX LATENCY_SPECS
 
 struct hit_options { /* sampler_options.of_event */
 	struct hit_spec spec[HIT_SPECS_MAX];

@@ -13,6 +13,7 @@
 #include "unwind/symbols/parameters.h"
 
 struct hit_function {
+	u32 spec;            /* the -e that it is measured for */
 	struct image *img;   /* owned; NULL: of a language that is interpreted */
 	u64 addr;            /* of its first instruction, in the file */
 	pid_t pid;           /* whose file system its debug file is looked for in */

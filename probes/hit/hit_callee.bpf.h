@@ -330,6 +330,18 @@ WALK_GLOBAL int callee_counts_as(struct slot *slot, struct callee_watch *watch, 
 
 /* --- how long calls take --- */
 
+/* Set by hit_callees.c, as hit_each and hit_shift are for uprobes. */
+u32 callee_each = 1;
+u32 callee_shift = 0;
+
+/* Of the function that the hit is of. */
+static inline struct latency_stats *callee_stats(void)
+{
+	struct callee_counts *counts = callee_counts_here();
+
+	return counts ? latency_stats_of(counts->function) : NULL;
+}
+
 struct callee_line_key {
 	u64 who; /* the thread, or whose stack it is */
 	u32 tgid, function;
@@ -423,9 +435,9 @@ WALK_GLOBAL int callee_tell(u64 began, u64 ns)
 	if (!line || !counts)
 		return 0;
 	line->began = began;
-	if (line->outer == began)
+	if (line->calls && !--line->calls)
 		line->at = 0;
-	if (!ns || ns < latency_told_ns)
+	if (!ns || !slow_is_told(ns, counts->function))
 		return 0;
 	values = bpf_map_lookup_elem(&values_calls, &call);
 	counts->found = values ? values->key : 0;
@@ -455,16 +467,18 @@ enum callee_way { CALLEE_RETURNED, CALLEE_TAIL_CALLED, CALLEE_DROPPED };
 WALK_GLOBAL u64 callee_over(u64 began, u64 end, u32 way)
 {
 	struct values_call key = callee_call(began);
-	u64 ns = end ? end - began : 0, slow = ns && latency_count(ns) ? ns : 0;
-	u32 zero = 0;
-	struct latency_stats *all = bpf_map_lookup_elem(&latency_counters, &zero);
+	struct callee_counts *counts = callee_counts_here();
+	struct latency_stats *all = callee_stats();
+	u64 ns = end ? end - began : 0, slow = 0;
 
-	if (!all)
+	if (!all || !counts)
 		return 0;
+	if (ns && latency_count(ns, counts->function, callee_each))
+		slow = ns;
 	if (way == CALLEE_TAIL_CALLED)
-		all->lost += hit_each;
+		all->lost += callee_each;
 	else if (way == CALLEE_DROPPED)
-		*(end ? &all->raised : &all->left) += hit_each;
+		*(end ? &all->raised : &all->left) += callee_each;
 	if (!latency_over_ns)
 		return slow;
 	callee_tell(began, slow);
@@ -476,14 +490,14 @@ WALK_GLOBAL u64 callee_over(u64 began, u64 end, u32 way)
 WALK_GLOBAL u32 callee_left(struct callee_line *line, u64 depth)
 {
 	struct callee_counts *counts = callee_counts_here();
-	u32 zero = 0, n;
-	struct latency_stats *all = bpf_map_lookup_elem(&latency_counters, &zero);
+	struct latency_stats *all = callee_stats();
+	u32 n;
 
 	if (!all || !counts || !line)
 		return 0;
 	n = line->n;
-	if (line->shift != hit_shift) { /* what became of those is not known */
-		line->shift = hit_shift;
+	if (line->shift != callee_shift) { /* what became of those is not known */
+		line->shift = callee_shift;
 		return 0;
 	}
 	for (u32 i = 0; i < CALLEE_WITHIN && n; i++) {
@@ -505,16 +519,16 @@ WALK_GLOBAL int callee_enter(u32 function, u64 now)
 	struct callee_line *line = callee_line_of(function);
 	struct callee_counts *counts = callee_counts_here();
 	struct latency_key key = {0};
-	u32 zero = 0, n;
-	struct latency_stats *all = bpf_map_lookup_elem(&latency_counters, &zero);
+	struct latency_stats *all = callee_stats();
+	u32 n;
 
 	if (!line || !all || !counts)
 		return 0;
 	n = callee_left(line, counts->depth - 1);
-	all->entered += hit_each;
+	all->entered += callee_each;
 	WALK_BARRIER(n);
 	if (n >= CALLEE_WITHIN) {
-		all->lost += hit_each;
+		all->lost += callee_each;
 		line->n = n;
 		return 0;
 	}
@@ -527,7 +541,7 @@ WALK_GLOBAL int callee_enter(u32 function, u64 now)
 	counts->under_way++;
 	if (latency_over_ns) {
 		latency_where(&key);
-		slow_begin(bpf_get_current_task_btf(), &key, now);
+		slow_begin(bpf_get_current_task_btf(), &key, now, callee_shift + 1);
 	}
 	return 0;
 }
@@ -537,8 +551,8 @@ WALK_GLOBAL u64 callee_leave(u32 function, u64 now, u32 tail)
 {
 	struct callee_line *line = callee_line_of(function);
 	struct callee_counts *counts = callee_counts_here();
-	u32 zero = 0, n;
-	struct latency_stats *all = bpf_map_lookup_elem(&latency_counters, &zero);
+	struct latency_stats *all = callee_stats();
+	u32 n;
 	u64 began;
 
 	if (!line || !all || !counts)
@@ -598,8 +612,8 @@ WALK_GLOBAL u32 callee_find(struct callee_line *line, u64 raised)
 WALK_GLOBAL u64 callee_gone(const struct callee_watch *watch, u64 now)
 {
 	struct callee_counts *counts = callee_counts_here();
-	u32 zero = 0, n;
-	struct latency_stats *all = bpf_map_lookup_elem(&latency_counters, &zero);
+	struct latency_stats *all = callee_stats();
+	u32 n;
 	struct callee_line *line = watch ? callee_line_of(watch->function) : NULL;
 	u64 began;
 

@@ -11,6 +11,7 @@
 
 #include "hit_arguments.h"
 #include "hit_callee.h"
+#include "hit_callee_ends.h"
 #include "hit_callee_match.h"
 #include "hit_latency.h"
 #include "probes/object.h"
@@ -33,7 +34,8 @@ _Static_assert(CALLEE_FRAMES == RUNTIME_CALL_FRAMES, "BPF compares all frames th
 #define LOOK_EACH   50 /* times as long as a look takes lies between two */
 #define CHANGES_MAX 64
 #define SHIFT_NS    20000000ull
-#define WAIT_NS     5000000ull /* for calls that are under way */
+#define PERIOD_NS   1000000000ull /* at least, of shifts in which calls are measured: longer ones may not be over */
+#define WAIT_NS     5000000ull    /* for calls that are under way */
 #define STEER_NS    100000000ull
 #define SHARE       0.25 /* of --max-cpu */
 #define CREDIT_NS   2e9  /* the budget of so long is there from the start */
@@ -81,7 +83,8 @@ struct hit_callees {
 	double debt;
 	struct callee_counts counts; /* as of */
 	u64 steered_ns, open_ns, opened_ns;
-	u32 each; /* 1: all are watched all the time */
+	u32 each;    /* 1: all are watched all the time */
+	bool scarce; /* registers */
 	u64 shift_end, next_shift;
 	s64 begun; /* calls that were under way before the shift */
 	u64 began, ended, polled;
@@ -123,53 +126,27 @@ struct error *hit_callees_create(const struct event_host *host, const struct hit
 	return NULL;
 }
 
-#define RETURNS_MAX 2 /* that have a register each: one more watches for exceptions */
-
-struct end { /* of a call, or of some of them */
-	u64 at;
-	u8 bytes;
-	enum callee_exit kind;
-};
-
-/* Its returns are too many for the registers, or none is known: watch its reference count for the ends of calls. */
-static bool by_references(const struct runtime_callee *callee)
-{
-	return callee->references && (!callee->nexits || callee->nexits > RETURNS_MAX);
-}
-
-/* What the i-th register but the first watches. */
-static struct end end_of(const struct runtime_callee *c, u32 i)
-{
-	if (c->counter)
-		return (struct end){c->counter, 4, CALLEE_FALLS};
-	if (by_references(c))
-		return i ? (struct end){c->raises, 8, CALLEE_RAISES} : (struct end){c->references, 4, CALLEE_GONE};
-	if (i == c->nexits)
-		return (struct end){c->raises, 8, CALLEE_RAISES};
-	return (struct end){c->exits[i].at, c->exits[i].bytes, c->exits[i].tail ? CALLEE_LEFT : CALLEE_RETURN};
-}
-
 /* Of an entry, and from 1 of ends: where it is. */
 static u64 address(const struct form *f, u32 i)
 {
-	return i ? end_of(&f->callee, i - 1).at : f->callee.entry;
+	return i ? callee_end_of(&f->callee, i - 1).at : f->callee.entry;
 }
 
 /* How much of it is watched. Of code that is executed 8. */
 static u8 bytes_at(const struct form *f, u32 i)
 {
-	return i ? end_of(&f->callee, i - 1).bytes : f->callee.bytes;
+	return i ? callee_end_of(&f->callee, i - 1).bytes : f->callee.bytes;
 }
 
 static enum callee_exit kind_at(const struct form *f, u32 i)
 {
-	return i ? end_of(&f->callee, i - 1).kind : CALLEE_ENTRY;
+	return i ? callee_end_of(&f->callee, i - 1).kind : CALLEE_ENTRY;
 }
 
-/* Registers that the ends of its calls take. */
-static u32 exits_of(const struct runtime_callee *callee)
+/* Debug registers that it takes. */
+static u32 registers(const struct hit_callees *c, const struct form *f)
 {
-	return callee->counter ? 1 : by_references(callee) ? 2 : callee->nexits + (callee->raises ? 1 : 0);
+	return 1 + (c->latency ? callee_ends_of(&f->callee, !c->scarce) : 0);
 }
 
 static void close_watch(struct hit_callees *c, struct form *f)
@@ -270,13 +247,13 @@ static struct error *tell(
 static struct error *open_watch(struct hit_callees *c, struct form *f, u64 until)
 {
 	const struct process *p = targets_find(c->host->targets, f->process);
-	u32 n = c->latency ? 1 + exits_of(&f->callee) : 1, numbers[2] = {0};
+	u32 n = registers(c, f), numbers[2] = {0};
 	struct error *err = NULL;
 
 	if (f->watch[0] || !p || p->dead)
 		return NULL;
 	if (c->latency)
-		err = hit_latency_add_callee(c->latency, f->callee.name, &numbers[0]);
+		err = hit_latency_add_callee(c->latency, f->spec, f->callee.name, &numbers[0]);
 	if (!err && c->arguments)
 		err = hit_arguments_add(c->arguments, p, c->options->spec[f->spec].language, &f->callee, &numbers[1]);
 	for (u32 i = n; !err && i-- > 0;) { /* exits first: a call that is entered then has all of them */
@@ -304,48 +281,6 @@ static struct error *open_watch(struct hit_callees *c, struct form *f, u64 until
 	return err;
 }
 
-static bool ends_in_tail_calls(const struct runtime_callee *callee)
-{
-	for (u32 i = 0; i < callee->nexits && i < RUNTIME_CALL_EXITS; i++)
-		if (!callee->exits[i].tail)
-			return false;
-	return callee->nexits > 0 && callee->nexits <= RUNTIME_CALL_EXITS;
-}
-
-/* Java's. Compiled code often returns at fewer places. */
-static bool may_be_compiled(const struct runtime_callee *callee)
-{
-	return callee->code_to && !callee->executed;
-}
-
-/* Can its calls be measured? */
-static struct error *check_exits(const struct hit_callees *c, const struct runtime_callee *callee)
-{
-	if (!c->latency)
-		return NULL;
-	if (callee->makes)
-		return error_hint(error_new(ERROR_UNSUPPORTED, "%s makes a %s: its calls return at once", callee->name,
-		                          callee->makes),
-		        "yrt probe shows its calls");
-	if (callee->counter || by_references(callee))
-		return NULL;
-	if (!callee->nexits)
-		return error_hint(error_new(ERROR_UNSUPPORTED, "where calls of %s end is not known", callee->name),
-		        "yrt probe shows its calls");
-	if (ends_in_tail_calls(callee))
-		return error_hint(error_new(ERROR_UNSUPPORTED,
-		                          "%s ends in tail calls only: how long those take is not seen", callee->name),
-		        "measure a function that it calls, or its caller");
-	if (callee->nexits > RUNTIME_CALL_EXITS)
-		return error_hint(
-		        error_new(ERROR_UNSUPPORTED, "%s%s returns at %u places: debug registers can watch %u of them",
-		                callee->executed ? "compiled code of " : "", callee->name, callee->nexits,
-		                RUNTIME_CALL_EXITS),
-		        "measure a function that it calls, or its caller%s",
-		        may_be_compiled(callee) ? "; or this one again once it is compiled" : "");
-	return NULL;
-}
-
 /*
  * Once a function is compiled, no call begins in the interpreter: measuring that as well would take the registers of
  * others, and whether it can be measured does not matter.
@@ -365,11 +300,14 @@ static struct error *add_form(struct hit_callees *c, const struct runtime_callee
 
 	for (u32 i = 0; i < c->nforms; i++) {
 		f = &c->forms[i];
-		if (f->process == c->adding && f->spec == c->adding_for && f->callee.entry == callee->entry &&
-		        !memcmp(f->callee.at, callee->at, sizeof(callee->at))) {
-			f->seen = true;
-			return NULL;
-		}
+		if (f->process != c->adding || f->callee.entry != callee->entry ||
+		        memcmp(f->callee.at, callee->at, sizeof(callee->at)))
+			continue;
+		if (f->spec != c->adding_for)
+			return error_new(ERROR_USAGE, "-e %s: %s is a function of -e %s, too",
+			        c->options->spec[c->adding_for].text, callee->name, c->options->spec[f->spec].text);
+		f->seen = true;
+		return NULL;
 	}
 	err = grow(&c->forms, c->nforms, sizeof(*c->forms));
 	if (err)
@@ -384,7 +322,7 @@ static struct error *add_form(struct hit_callees *c, const struct runtime_callee
 static struct error *add_or_refuse(struct hit_callees *c, const struct runtime_callee *callee)
 {
 	struct refused *r = &c->refused[c->adding_for];
-	struct error *why = check_exits(c, callee);
+	struct error *why = c->latency ? callee_check_ends(callee) : NULL;
 
 	r->of++;
 	if (!why)
@@ -596,8 +534,8 @@ static u32 at_once(const struct hit_callees *c)
 {
 	u32 each = 1;
 
-	for (u32 i = 0; c->latency && i < c->nforms; i++)
-		each = exits_of(&c->forms[i].callee) + 1 > each ? exits_of(&c->forms[i].callee) + 1 : each;
+	for (u32 i = 0; i < c->nforms; i++)
+		each = registers(c, &c->forms[i]) > each ? registers(c, &c->forms[i]) : each;
 	return THREAD_WATCHES / each;
 }
 
@@ -633,7 +571,7 @@ static void steer(struct hit_callees *c, u64 now)
 	double budget = c->host->options->cpu_percent / 100 * SHARE, ns, spent;
 	struct callee_counts counts, was = c->counts;
 	u64 open = c->open_ns + (c->opened_ns ? now - c->opened_ns : 0);
-	u32 each = groups(c) ? groups(c) : 1;
+	u32 each = groups(c) < 2 ? 1 : c->latency ? 2 * groups(c) : groups(c); /* calls end between shifts */
 
 	if (now - c->steered_ns < STEER_NS || !open)
 		return;
@@ -653,12 +591,33 @@ static void steer(struct hit_callees *c, u64 now)
 	c->each = each;
 }
 
+/* Debug registers that a process's functions take. */
+static u32 registers_of(const struct hit_callees *c, u32 process)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < c->nforms; i++)
+		if (c->forms[i].process == process)
+			n += registers(c, &c->forms[i]);
+	return n;
+}
+
 static void close_all(struct hit_callees *c, u64 now)
 {
 	for (u32 i = 0; i < c->nforms; i++)
 		close_watch(c, &c->forms[i]);
 	c->open_ns += c->opened_ns ? (now < c->shift_end ? now : c->shift_end) - c->opened_ns : 0;
 	c->opened_ns = 0;
+}
+
+/* If registers are too few for all, none tells when exceptions end calls: those count as left then. */
+static void save_registers(struct hit_callees *c)
+{
+	for (u32 i = 0; c->latency && !c->scarce && i < c->nforms; i++)
+		if (registers_of(c, c->forms[i].process) > THREAD_WATCHES) {
+			close_all(c, now_ns());
+			c->scarce = true;
+		}
 }
 
 /* One of the groups that the functions of each process make, or all. */
@@ -696,8 +655,8 @@ static void begin_shift(struct hit_callees *c)
 
 	read_counts(c, &counts);
 	c->begun = counts.under_way;
-	skel->bss->hit_shift++;
-	skel->data->hit_each = c->each;
+	skel->bss->callee_shift++;
+	skel->data->callee_each = c->each;
 }
 
 /* A shift of a random group at a random moment of each period. */
@@ -713,21 +672,12 @@ static struct error *shift(struct hit_callees *c, u64 now)
 	if (now < c->next_shift)
 		return NULL;
 	period = SHIFT_NS * c->each / n;
+	if (c->latency && period < PERIOD_NS)
+		period = PERIOD_NS;
 	c->next_shift = (c->next_shift && now - c->next_shift < period ? c->next_shift : now) + period;
-	c->shift_end = now + SHIFT_NS;
+	c->shift_end = now + period * n / c->each;
 	begin_shift(c);
 	return open_group(c, (u32)(drand48() * n), c->shift_end);
-}
-
-/* Debug registers that a process's functions take. */
-static u32 registers_of(const struct hit_callees *c, u32 process)
-{
-	u32 n = 0;
-
-	for (u32 i = 0; i < c->nforms; i++)
-		if (c->forms[i].process == process)
-			n += 1 + (c->latency ? exits_of(&c->forms[i].callee) : 0);
-	return n;
 }
 
 static void close_changing(struct hit_callees *c, u32 i)
@@ -799,6 +749,7 @@ static struct error *keep_watching(struct hit_callees *c, u64 now)
 
 	if (!c->nforms)
 		return NULL;
+	save_registers(c);
 	trim_changing(c, c->each > 1);
 	if (c->each > 1) {
 		if (c->opened_ns && c->shift_end == UINT64_MAX)

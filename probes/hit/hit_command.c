@@ -44,20 +44,33 @@ static struct error *check_probe(struct run_request *r, bool recorded)
 	        "yrt probe -e libc:malloc -p PID; -o x.yrt makes a recording");
 }
 
+static struct error *check_timed(struct hit_spec *s)
+{
+	if (s->kind == HIT_TRACEPOINT || s->kind == HIT_USDT)
+		return error_hint(error_new(ERROR_USAGE, "-e %s: latency takes functions", s->text),
+		        "yrt latency -e libc:malloc -p PID");
+	if (s->language && !strpbrk(s->name, ".:*"))
+		s->language = NULL; /* "python:PyObject_Call" is a function of a file */
+	if (!s->language && hit_is_pattern(s))
+		return error_hint(error_new(ERROR_USAGE, "-e %s: latency takes functions, not a pattern", s->text),
+		        "`yrt probe -e '%s'` counts them; `yrt functions` lists them", s->text);
+	if (!s->language)
+		s->kind = HIT_FUNCTION;
+	return NULL;
+}
+
 static struct error *check_latency(struct run_request *r, bool recorded)
 {
 	struct hit_options *o = r->own;
 
-	if (o->n != 1 || o->spec[0].kind == HIT_TRACEPOINT || o->spec[0].kind == HIT_USDT)
-		return error_hint(
-		        error_new(ERROR_USAGE, "latency takes one function"), "yrt latency -e libc:malloc -p PID");
-	if (o->spec[0].language && !strpbrk(o->spec[0].name, ".:*"))
-		o->spec[0].language = NULL; /* "python:PyObject_Call" is a function of a file */
-	if (!o->spec[0].language && hit_is_pattern(&o->spec[0]))
-		return error_hint(error_new(ERROR_USAGE, "latency takes one function, not a pattern"),
-		        "`yrt probe -e '%s'` counts them; `yrt functions` lists them", o->spec[0].text);
-	if (!o->spec[0].language)
-		o->spec[0].kind = HIT_FUNCTION;
+	struct error *err = NULL;
+
+	if (!o->n)
+		return error_hint(error_new(ERROR_USAGE, "no function was given"), "yrt latency -e libc:malloc -p PID");
+	for (u32 i = 0; !err && i < o->n; i++)
+		err = check_timed(&o->spec[i]);
+	if (err)
+		return err;
 	o->returns = true;
 	if (o->over_ns)
 		r->sampler.collect.names.lines = true; /* slow calls are shown with lines */
@@ -84,8 +97,11 @@ static void explain_probe(FILE *out, const struct run_request *r, const struct s
 static void explain_latency(FILE *out, const struct run_request *r, const struct sampler_stats *st)
 {
 	const struct latency_summary *latency = st->of_event;
+	u64 calls = 0;
 
-	explain(out, r->own, latency->counts.entered);
+	for (u32 i = 0; i < latency->n; i++)
+		calls += latency->of[i].counts.entered;
+	explain(out, r->own, calls);
 }
 
 static const struct event_option probe_first[] = {
@@ -150,27 +166,30 @@ const struct event_command hit_command = {
 static const struct event_option latency_first[] = {
         {'e', "event", "FUNCTION",
                 "FILE:FUNCTION, FUNCTION, FILE+0xADDRESS, python:MODULE.FUNCTION, lua:FILE:FUNCTION, lua:FILE:LINE, "
-                "perl:PACKAGE::SUB or java:CLASS.METHOD"},
+                "perl:PACKAGE::SUB or java:CLASS.METHOD; up to 16, each with its own histogram"},
         {LATENCY_OVER, "over", "TIME",
                 "stacks only of calls that last at least TIME (100ms, 5us), with their arguments and waits"},
         {0},
 };
 
-static const char *const latency_usage[] = {
-        "-e FUNCTION [--over TIME] -p PID [options]", "-e FUNCTION [options] -- COMMAND [ARGS...]", NULL};
+static const char *const latency_usage[] = {"-e FUNCTION [-e FUNCTION...] [--over TIME] -p PID [options]",
+        "-e FUNCTION [options] -- COMMAND [ARGS...]", NULL};
 
 static const struct event_example latency_examples[] = {
         {"yrt @ -e libc:fsync -p 4242 -d 10", "how long each fsync() took"},
         {"yrt @ -e nginx:ngx_http_process_request --over 100ms -p 4242 -o slow.html",
                 "slow ones: stacks, arguments, waits"},
         {"yrt @ -e java:shop.Order.place --over 50ms -p 4242", "a method of Java; `yrt functions` lists names"},
+        {"yrt @ -e python:shop.views.checkout -e python:shop.db.query -e libpq:PQexec -p 4242",
+                "how much of a view's time is its queries"},
         {NULL, NULL},
 };
 
 const struct event_command latency_command = {
         .usage = latency_usage,
-        .text = "The histogram is printed on stderr, shown in the page, and written as JSON with --stats; stacks "
-                "count the time of slow calls. Each call costs the target two hits of 1 to 3 us, up to 40 us in some "
+        .text = "The histogram is printed on stderr, shown in the page, and written as JSON with --stats (of several "
+                "functions as a list); stacks count the time of slow calls. Each call costs the target two hits of 1 "
+                "to 3 us, up to 40 us in some "
                 "virtual machines. What they add to its time is measured at the start and subtracted from the mean, "
                 "the median, the 99th percentile and the histogram; `under 5 us` is a time too short to be told from "
                 "it. If hits take more than a quarter of --max-cpu, the function is probed in shifts of 20 ms and "

@@ -7,7 +7,7 @@
 #include "hit/hit_key.bpf.h"
 #include "hit/hit_slow.bpf.h"
 
-struct {
+struct { /* by number of the -e; sized where calls are measured */
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, u32);
@@ -51,13 +51,19 @@ static inline struct latency_call *latency_find(const struct latency_key *key)
 	return call && call->shift == hit_shift ? call : NULL;
 }
 
+/* Of the -e that a function is of. */
+static inline struct latency_stats *latency_stats_of(u64 function)
+{
+	u32 spec = (u32)function >> LATENCY_SPEC;
+
+	return bpf_map_lookup_elem(&latency_counters, &spec);
+}
+
 static inline struct latency_stats *latency_here(struct task_struct *task, struct latency_key *key, u64 cookie)
 {
-	u32 zero = 0;
-
 	latency_where(key);
 	key->function = cookie >> LATENCY_FUNCTION & 0xffff;
-	return ticks == TICKS_TAKEN && find_target() ? bpf_map_lookup_elem(&latency_counters, &zero) : NULL;
+	return ticks == TICKS_TAKEN && find_target() ? latency_stats_of(key->function) : NULL;
 }
 
 /* The registers by their DWARF numbers. */
@@ -116,7 +122,7 @@ int on_enter(struct pt_regs *ctx)
 	if (latency_over_ns) {
 		call.which = key.function;
 		latency_registers(ctx, call.reg);
-		slow_begin(task, &key, call.began);
+		slow_begin(task, &key, call.began, 0);
 	}
 	bpf_map_update_elem(&latency_calls, &key, &call, BPF_ANY);
 	if (latency_pricing)
@@ -220,11 +226,11 @@ int on_tail(struct pt_regs *ctx)
 	return 0;
 }
 
-/* Counts a call that is over. 1: it was slow. */
-WALK_GLOBAL int latency_count(u64 ns)
+/* Counts a call that is over, for `each`. 1: it was slow. */
+WALK_GLOBAL int latency_count(u64 ns, u64 function, u32 each)
 {
-	u32 zero = 0, bucket = latency_bucket(ns), each = hit_each;
-	struct latency_stats *all = bpf_map_lookup_elem(&latency_counters, &zero);
+	u32 bucket = latency_bucket(ns);
+	struct latency_stats *all = latency_stats_of(function);
 
 	if (!all)
 		return 0;
@@ -263,7 +269,7 @@ WALK_GLOBAL u64 latency_of_call(u64 cookie)
 	}
 	counts->under_way--;
 	ns = bpf_ktime_get_ns() - call->began;
-	slow = latency_count(ns);
+	slow = latency_count(ns, key.function, hit_each);
 	if (latency_over_ns)
 		slow_end(task, &key, call, ns, slow);
 	bpf_map_delete_elem(&latency_calls, &key);

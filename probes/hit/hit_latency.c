@@ -12,24 +12,24 @@
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
 
-#define FUNCTIONS_MAX 65535u /* cookies have 16 bits for them */
-#define CALLS_MAX     65536  /* that are under way */
-#define MOVING_MAX    4096   /* processes whose stacks move */
-#define TARGETS_MAX   4096   /* where jumps lead */
-#define LINES_MAX     8192   /* threads that are in a call */
+#define FUNCTIONS_MAX ((1u << LATENCY_SPEC) - 1)
+#define CALLS_MAX     65536 /* that are under way */
+#define MOVING_MAX    4096  /* processes whose stacks move */
+#define TARGETS_MAX   4096  /* where jumps lead */
+#define LINES_MAX     8192  /* threads that are in a call */
 
 struct hit_latency {
 	const struct event_host *host;
-	u64 over_ns;
+	const struct hit_options *options;
 	struct hit_calls *calls; /* not owned */
 	struct bpf_link *on_switch;
 	struct hit_function *functions;
 	u32 nfunctions;
-	struct slow_calls slow;
+	struct slow_calls slow[HIT_SPECS_MAX];
 	struct latency_summary summary;
 };
 
-void hit_latency_prepare(struct object *o, u64 over_ns)
+void hit_latency_prepare(struct object *o, const struct hit_options *options)
 {
 	struct sample *skel = object_skeleton(o);
 
@@ -49,15 +49,16 @@ void hit_latency_prepare(struct object *o, u64 over_ns)
 	bpf_map__set_max_entries(skel->maps.latency_targets, TARGETS_MAX);
 	skel->bss->latency_pricing = 1;
 	hit_latency_prepare_jumps(o);
-	hit_latency_prepare_over(o, over_ns);
+	hit_latency_prepare_counts(o, options);
 }
 
-void hit_latency_prepare_over(struct object *o, u64 over_ns)
+void hit_latency_prepare_counts(struct object *o, const struct hit_options *options)
 {
 	struct sample *skel = object_skeleton(o);
 
-	skel->bss->latency_over_ns = over_ns;
-	if (!over_ns)
+	bpf_map__set_max_entries(skel->maps.latency_counters, options->n);
+	skel->bss->latency_over_ns = options->over_ns;
+	if (!options->over_ns)
 		return;
 	object_want(o, "on_call_switch");
 	bpf_map__set_max_entries(skel->maps.slow_lines, LINES_MAX);
@@ -115,15 +116,15 @@ struct error *hit_latency_jump(struct object *o, struct hit_jumps *jumps, const 
 	return NULL;
 }
 
-struct error *hit_latency_create(
-        const struct event_host *host, u64 over_ns, struct hit_calls *calls, struct hit_latency **ret)
+struct error *hit_latency_create(const struct event_host *host, const struct hit_options *options,
+        struct hit_calls *calls, struct hit_latency **ret)
 {
 	struct hit_latency *l = calloc(1, sizeof(*l));
 
 	if (!l)
 		return &error_no_memory;
 	l->host = host;
-	l->over_ns = over_ns;
+	l->options = options;
 	l->calls = calls;
 	*ret = l;
 	return NULL;
@@ -139,7 +140,8 @@ void hit_latency_destroy(struct hit_latency *l)
 		free(l->functions[i].name);
 	}
 	free(l->functions);
-	slow_calls_free(&l->slow);
+	for (u32 i = 0; i < HIT_SPECS_MAX; i++)
+		slow_calls_free(&l->slow[i]);
 	free(l);
 }
 
@@ -152,56 +154,64 @@ static bool moves_stacks(const struct process *p, const struct image *img)
 	return false;
 }
 
-struct error *hit_latency_add(
-        struct hit_latency *l, const struct process *p, struct image *img, u64 addr, const char *name, u32 *number)
+static u32 number_of(u32 spec, u32 i)
+{
+	return spec << LATENCY_SPEC | (i + 1);
+}
+
+static struct error *add(struct hit_latency *l, u32 spec, const char *name, u32 *number)
 {
 	struct hit_function *f;
 	struct error *err;
 
-	for (u32 i = 0; i < l->nfunctions; i++)
-		if (l->functions[i].img == img && l->functions[i].addr == addr) {
-			*number = i + 1;
-			return NULL;
-		}
 	if (l->nfunctions == FUNCTIONS_MAX)
 		return error_new(ERROR_UNSUPPORTED, "more than %u functions are measured", FUNCTIONS_MAX);
 	err = grow(&l->functions, l->nfunctions, sizeof(*l->functions));
 	if (err)
 		return err;
 	f = &l->functions[l->nfunctions];
-	*f = (struct hit_function){
-	        .addr = addr, .pid = p->pid, .own_convention = moves_stacks(p, img), .name = strdup(name)};
+	*f = (struct hit_function){.spec = spec, .name = strdup(name)};
 	if (!f->name)
 		return &error_no_memory;
-	f->img = image_get(img);
-	*number = ++l->nfunctions;
+	*number = number_of(spec, l->nfunctions++);
 	return NULL;
 }
 
-struct error *hit_latency_add_callee(struct hit_latency *l, const char *name, u32 *number)
+struct error *hit_latency_add(
+        struct hit_latency *l, u32 spec, const struct process *p, struct image *img, u64 addr, u32 *number)
 {
+	struct hit_function *f;
 	struct error *err;
 
 	for (u32 i = 0; i < l->nfunctions; i++)
-		if (!l->functions[i].img && !strcmp(l->functions[i].name, name)) {
-			*number = i + 1;
+		if (l->functions[i].spec == spec && l->functions[i].img == img && l->functions[i].addr == addr) {
+			*number = number_of(spec, i);
 			return NULL;
 		}
-	if (l->nfunctions == FUNCTIONS_MAX)
-		return error_new(ERROR_UNSUPPORTED, "more than %u functions are measured", FUNCTIONS_MAX);
-	err = grow(&l->functions, l->nfunctions, sizeof(*l->functions));
+	err = add(l, spec, l->options->spec[spec].name, number);
 	if (err)
 		return err;
-	l->functions[l->nfunctions] = (struct hit_function){.name = strdup(name)};
-	if (!l->functions[l->nfunctions].name)
-		return &error_no_memory;
-	*number = ++l->nfunctions;
+	f = &l->functions[l->nfunctions - 1];
+	f->addr = addr;
+	f->pid = p->pid;
+	f->own_convention = moves_stacks(p, img);
+	f->img = image_get(img);
 	return NULL;
+}
+
+struct error *hit_latency_add_callee(struct hit_latency *l, u32 spec, const char *name, u32 *number)
+{
+	for (u32 i = 0; i < l->nfunctions; i++)
+		if (l->functions[i].spec == spec && !l->functions[i].img && !strcmp(l->functions[i].name, name)) {
+			*number = number_of(spec, i);
+			return NULL;
+		}
+	return add(l, spec, name, number);
 }
 
 struct error *hit_latency_watch(struct hit_latency *l)
 {
-	if (!l->over_ns)
+	if (!l->options->over_ns)
 		return NULL;
 	l->on_switch = bpf_program__attach(object_skeleton(l->host->object)->progs.on_call_switch);
 	return l->on_switch ? NULL : error_errno(errno, "cannot attach to the scheduler's tracepoints");
@@ -212,30 +222,34 @@ struct error *hit_latency_record(
 {
 	struct sample *skel = object_skeleton(l->host->object);
 	const struct latency_record *record = data;
+	u32 which, spec;
 	struct error *err;
 
 	if (size == sizeof(struct latency_target))
 		return hit_calls_ask(l->calls, data);
-	if (size < sizeof(*record) || !record->which || record->which > l->nfunctions)
+	which = size < sizeof(*record) ? 0 : record->which & FUNCTIONS_MAX;
+	if (!which || which > l->nfunctions)
 		return NULL;
-	err = slow_calls_add(&l->slow, &l->functions[record->which - 1],
+	spec = l->functions[which - 1].spec;
+	err = slow_calls_add(&l->slow[spec], &l->functions[which - 1],
 	        arguments ? hit_arguments_text(arguments, record->call) : NULL, record, skel->bss->taken_ns);
-	skel->bss->latency_told_ns = slow_calls_least(&l->slow);
+	skel->bss->latency_told_ns[spec] = slow_calls_least(&l->slow[spec]);
 	return err;
 }
 
 void hit_latency_name(struct hit_latency *l)
 {
-	slow_calls_name(&l->slow, l->host->collector);
+	for (u32 i = 0; i < l->options->n; i++)
+		slow_calls_name(&l->slow[i], l->host->collector);
 }
 
-static void sum_up(struct object *o, struct latency_stats *ret)
+static void sum_up(struct object *o, u32 spec, struct latency_stats *ret)
 {
-	u32 n = (u32)object_ncpus(o), zero = 0;
+	u32 n = (u32)object_ncpus(o);
 	cleanup(free) struct latency_stats *each = calloc(n, sizeof(*each));
 
 	*ret = (struct latency_stats){0};
-	if (!each || bpf_map_lookup_elem(bpf_map__fd(object_skeleton(o)->maps.latency_counters), &zero, each))
+	if (!each || bpf_map_lookup_elem(bpf_map__fd(object_skeleton(o)->maps.latency_counters), &spec, each))
 		return;
 	for (u32 i = 0; i < n; i++) {
 		u64 max = ret->max_ns > each[i].max_ns ? ret->max_ns : each[i].max_ns;
@@ -248,7 +262,11 @@ static void sum_up(struct object *o, struct latency_stats *ret)
 
 struct latency_summary *hit_latency_summary(struct hit_latency *l)
 {
-	sum_up(l->host->object, &l->summary.counts);
-	l->summary.slow = &l->slow;
+	l->summary.n = l->options->n;
+	for (u32 i = 0; i < l->options->n; i++) {
+		l->summary.of[i].what = l->options->spec[i].text;
+		l->summary.of[i].slow = &l->slow[i];
+		sum_up(l->host->object, i, &l->summary.of[i].counts);
+	}
 	return &l->summary;
 }

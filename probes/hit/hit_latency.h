@@ -11,9 +11,9 @@
 #include "probes/object.h"
 #include "unwind/process/process.h"
 
-void hit_latency_prepare(struct object *o, u64 over_ns);
-/* Only what waits of slow calls need. */
-void hit_latency_prepare_over(struct object *o, u64 over_ns);
+void hit_latency_prepare(struct object *o, const struct hit_options *options);
+/* Only what calls of languages need. */
+void hit_latency_prepare_counts(struct object *o, const struct hit_options *options);
 /* Tells BPF how stacks of the process are described if they move. */
 void hit_latency_tell(struct object *o, const struct process *p);
 void hit_latency_prepare_jumps(struct object *o);
@@ -26,14 +26,14 @@ struct error *hit_latency_jump(struct object *o, struct hit_jumps *jumps, const 
 
 struct hit_latency; /* of a run */
 /* calls: are told of jumps, and outlive it. */
-struct error *hit_latency_create(
-        const struct event_host *host, u64 over_ns, struct hit_calls *calls, struct hit_latency **ret);
+struct error *hit_latency_create(const struct event_host *host, const struct hit_options *options,
+        struct hit_calls *calls, struct hit_latency **ret);
 void hit_latency_destroy(struct hit_latency *l); /* NULL is fine */
-/* The function at addr of the image, as process p maps it, is measured. *number: for cookies (latency.h). */
+/* The function at addr of the image, as process p maps it, is measured for that -e. *number: for cookies. */
 struct error *hit_latency_add(
-        struct hit_latency *l, const struct process *p, struct image *img, u64 addr, const char *name, u32 *number);
+        struct hit_latency *l, u32 spec, const struct process *p, struct image *img, u64 addr, u32 *number);
 /* The same of a function of a language. */
-struct error *hit_latency_add_callee(struct hit_latency *l, const char *name, u32 *number);
+struct error *hit_latency_add_callee(struct hit_latency *l, u32 spec, const char *name, u32 *number);
 /* Watches switches, if --over wants to know what calls wait for. */
 struct error *hit_latency_watch(struct hit_latency *l);
 /* A struct latency_record or latency_target. arguments: has those of calls of languages; or NULL. */

@@ -14,7 +14,8 @@
 #define SLOW_ADDRESS 4096 /* nothing is mapped below */
 
 u64 latency_over_ns = 0;
-u64 latency_told_ns = 0; /* only calls that last this long are sent: user space keeps the longest */
+u64 latency_told_ns[LATENCY_SPECS] = {0}; /* of each -e, only calls that last this long are sent: user space keeps the
+					     longest */
 
 struct latency_call {
 	u64 began;
@@ -42,6 +43,8 @@ struct slow_line {
 	u64 outer; /* when that began */
 	u64 began; /* of the call that ended last */
 	u64 inner; /* when the innermost began: waits since then are of it */
+	u32 calls; /* of languages, that are under way, */
+	u32 shift; /* since one of this shift began */
 	u32 n;
 	u32 shortest; /* of slow_place(): here, as the verifier follows each value of a variable */
 	struct latency_wait wait[LATENCY_WAITS];
@@ -93,8 +96,8 @@ static __attribute__((noinline)) struct slow_line *slow_line_of(struct task_stru
 	return bpf_map_lookup_elem(&slow_lines, &at);
 }
 
-/* A call begins. */
-static inline void slow_begin(struct task_struct *task, const struct latency_key *key, u64 now)
+/* A call begins. shift: 1 + that of calls of languages, which may share a stack pointer; 0: it is native. */
+static inline void slow_begin(struct task_struct *task, const struct latency_key *key, u64 now, u32 shift)
 {
 	struct slow_line *line = slow_line_of(task, key);
 	struct slow_line_key at;
@@ -110,9 +113,13 @@ static inline void slow_begin(struct task_struct *task, const struct latency_key
 	if (!line)
 		return;
 	line->inner = now;
-	if (slow_is_within(line, key) && line->at != key->at)
+	if (slow_is_within(line, key) && (line->at != key->at || (line->calls && line->shift == shift))) {
+		line->calls += shift != 0;
 		return;
+	}
 	line->n = 0;
+	line->calls = shift != 0;
+	line->shift = shift;
 	line->at = key->at;
 	line->outer = now;
 }
@@ -180,6 +187,12 @@ WALK_GLOBAL int slow_tell(u64 ns, u64 function)
 	return 0;
 }
 
+/* Is it longer than the calls that user space has of this -e? */
+static inline bool slow_is_told(u64 ns, u64 function)
+{
+	return ns >= latency_told_ns[function >> LATENCY_SPEC & (LATENCY_SPECS - 1)];
+}
+
 /* A call has ended, slow or not. */
 static __attribute__((noinline)) int slow_end(
         struct task_struct *task, const struct latency_key *key, const struct latency_call *call, u64 ns, bool slow)
@@ -189,7 +202,7 @@ static __attribute__((noinline)) int slow_end(
 	if (!line)
 		return 0;
 	line->began = call->began;
-	if (slow && ns >= latency_told_ns)
+	if (slow && slow_is_told(ns, key->function))
 		slow_tell(ns, key->function);
 	if (line->at == key->at)
 		line->at = 0;

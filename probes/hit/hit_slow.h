@@ -37,11 +37,16 @@ struct slow_calls { /* longest first; all zero at first */
 	u32 n;
 };
 
-struct latency_summary { /* sampler_stats.of_event */
-	struct latency_stats counts;
-	struct latency_price price;
-	double progress; /* of the target beside its probes, at least; 0: it is not known, 1: they took nothing */
-	const struct slow_calls *slow; /* valid as long as the sampler */
+struct latency_summary {          /* sampler_stats.of_event */
+	struct latency_of {       /* an -e */
+		const char *what; /* as the user says it, as long as the sampler; as slow */
+		struct latency_stats counts;
+		struct latency_price price;
+		double progress; /* of the target beside its probes, at least; 0: not known, 1: they took nothing */
+		double probed;   /* sampler_stats.probed, of its own */
+		const struct slow_calls *slow;
+	} of[HIT_SPECS_MAX];
+	u32 n;
 	struct hit_unseen unseen;
 };
 

@@ -26,7 +26,7 @@ struct hit_counts {         /* of uprobes' hits by targets; in BPF one for each 
 	s64 under_way;      /* calls that have begun and not ended, as far as it was seen */
 };
 
-struct latency_stats { /* sampler_stats.of_event; in BPF one for each CPU. Calls of a shift stand for others */
+struct latency_stats { /* of an -e; in BPF one for each CPU. Calls of a shift stand for others */
 	u64 entered, returned;
 	u64 unpaired; /* returns of calls that began before */
 	u64 left;     /* calls that were left without a return: others had their place on the stack */
@@ -68,10 +68,13 @@ struct latency_jump {
 
 /* Cookies of exits: the number of a jump, and whose call it ends. */
 #define LATENCY_COOKIE_JUMP 0xffffffffull
-#define LATENCY_FUNCTION    32           /* from this bit: 16 bits, the function's number */
+#define LATENCY_FUNCTION    32           /* from this bit: 16 bits, the function's number (LATENCY_SPEC) */
 #define LATENCY_BORROWED    (1ull << 48) /* an exit of a function that calls are left to: of marked ones only */
 #define LATENCY_LOST        (1ull << 49) /* a jump to where returns are not known */
 #define LATENCY_ASK         (1ull << 50) /* to where latency_targets says */
+
+/* A function's number: from this bit on which -e it is of; below, its place among all, from 1. */
+#define LATENCY_SPEC 12
 
 enum latency_target_state { /* in latency_targets */
 	LATENCY_TOLD = 1,   /* user space is looking, or could not find out */

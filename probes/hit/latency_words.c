@@ -77,20 +77,6 @@ static void hit_print(FILE *out, const struct sampler_stats *st)
 
 const struct event_words hit_words = {.key = "probe", .print = hit_print, .losses = hit_losses, .json = hit_json};
 
-static const struct latency_stats *counts_of(const struct sampler_stats *st)
-{
-	const struct latency_summary *summary = st->of_event;
-
-	return &summary->counts;
-}
-
-static const struct slow_calls *slow_of(const struct sampler_stats *st)
-{
-	const struct latency_summary *summary = st->of_event;
-
-	return summary->slow;
-}
-
 static void print_time(FILE *out, u64 ns)
 {
 	if (ns < 10000)
@@ -101,19 +87,15 @@ static void print_time(FILE *out, u64 ns)
 		fprintf(out, "%.4g ms", (double)ns / 1e6);
 }
 
-static void times_of(const struct sampler_stats *st, struct latency_times *ret)
+static void times_of(const struct latency_of *of, struct latency_times *ret)
 {
-	const struct latency_summary *summary = st->of_event;
-
-	latency_times(&summary->counts, &summary->price, st->probed > 0 ? st->probed : 1, ret);
+	latency_times(&of->counts, &of->price, of->probed > 0 ? of->probed : 1, ret);
 }
 
 /* Calls that the target would have made without the probes if it waits for nothing but a CPU. 0: not known. */
-static u64 calls_most(const struct sampler_stats *st)
+static u64 calls_most(const struct latency_of *of)
 {
-	const struct latency_summary *summary = st->of_event;
-
-	return summary->progress < PROGRESS_LEAST ? 0 : (u64)((double)summary->counts.returned / summary->progress);
+	return of->progress < PROGRESS_LEAST ? 0 : (u64)((double)of->counts.returned / of->progress);
 }
 
 static void print_known(FILE *out, u64 ns, u64 known)
@@ -148,27 +130,39 @@ static void print_times(FILE *out, const struct latency_times *t, const struct l
 	}
 }
 
+static void print_calls(FILE *out, const struct latency_of *of, double duration_s)
+{
+	const struct latency_stats *s = &of->counts;
+	u64 most = calls_most(of);
+	struct latency_times times;
+
+	fprintf(out, "%s%lu calls in %.1f s", most || !s->returned ? "" : "at least ", s->returned, duration_s);
+	if (most > s->returned + s->returned / 100)
+		fprintf(out, " (up to %lu without the probes if it never waits)", most);
+	times_of(of, &times);
+	if (s->returned)
+		print_times(out, &times, &of->price);
+}
+
 static void head(FILE *out, const struct sampler_stats *st)
 {
 	const struct latency_summary *summary = st->of_event;
-	const struct latency_stats *s = counts_of(st);
-	u64 most = calls_most(st);
-	struct latency_times times;
+	u64 calls = 0, slow = 0;
 
-	fprintf(out, "%s%lu calls in %.1f s", most || !s->returned ? "" : "at least ", s->returned, st->duration_s);
-	if (most > s->returned + s->returned / 100)
-		fprintf(out, " (up to %lu without the probes if it never waits)", most);
-	times_of(st, &times);
-	if (s->returned)
-		print_times(out, &times, &summary->price);
-	fprintf(out, "; stacks of %lu slow ones", s->slow);
+	for (u32 i = 0; i < summary->n; i++) {
+		calls += summary->of[i].counts.returned;
+		slow += summary->of[i].counts.slow;
+	}
+	if (summary->n == 1)
+		print_calls(out, &summary->of[0], st->duration_s);
+	else
+		fprintf(out, "%lu calls of %u functions in %.1f s", calls, summary->n, st->duration_s);
+	fprintf(out, "; stacks of %lu slow ones", slow);
 	loss_complete(out, st);
 }
 
-static void losses(FILE *out, const struct sampler_stats *st)
+static void print_lost(FILE *out, const struct latency_stats *s)
 {
-	const struct latency_stats *s = counts_of(st);
-
 	if (s->raised)
 		fprintf(out, ", %lu of the calls were left by an exception", s->raised);
 	if (s->left)
@@ -177,7 +171,15 @@ static void losses(FILE *out, const struct sampler_stats *st)
 		fprintf(out, ", %lu calls left by a tail call to where returns are not known", s->lost);
 	if (s->entered > s->returned + s->left + s->lost)
 		fprintf(out, ", %lu calls not over", s->entered - s->returned - s->left - s->lost);
-	say_unseen(out, &((const struct latency_summary *)st->of_event)->unseen);
+}
+
+static void losses(FILE *out, const struct sampler_stats *st)
+{
+	const struct latency_summary *summary = st->of_event;
+
+	if (summary->n == 1)
+		print_lost(out, &summary->of[0].counts);
+	say_unseen(out, &summary->unseen);
 }
 
 static void draw_row(FILE *out, u64 from, u64 calls, u64 most)
@@ -191,12 +193,12 @@ static void draw_row(FILE *out, u64 from, u64 calls, u64 most)
 }
 
 /* Rows between others that have no calls are one line. */
-static void draw(FILE *out, const struct sampler_stats *st)
+static void draw(FILE *out, const struct latency_of *of)
 {
 	struct latency_times t;
 	u64 most = 0;
 
-	times_of(st, &t);
+	times_of(of, &t);
 	for (u32 i = 0; i < t.nrows; i++)
 		most = most > t.row[i].calls ? most : t.row[i].calls;
 	for (u32 i = 0; i < t.nrows; i++) {
@@ -245,9 +247,8 @@ static void print_stacks(FILE *out, const struct slow_call *call)
 	}
 }
 
-static void list(FILE *out, const struct sampler_stats *st)
+static void list(FILE *out, const struct slow_calls *slow)
 {
-	const struct slow_calls *slow = slow_of(st);
 	char clean[TEXT_CLEAN];
 
 	if (slow->n)
@@ -270,8 +271,22 @@ static void list(FILE *out, const struct sampler_stats *st)
 
 static void latency_print(FILE *out, const struct sampler_stats *st)
 {
-	draw(out, st);
-	list(out, st);
+	const struct latency_summary *summary = st->of_event;
+
+	for (u32 i = 0; i < summary->n; i++) {
+		const struct latency_of *of = &summary->of[i];
+
+		if (summary->n > 1) {
+			fprintf(out, "%s%s: ", i ? "\n" : "", of->what);
+			print_calls(out, of, st->duration_s);
+			print_lost(out, &of->counts);
+			putc('\n', out);
+		}
+		draw(out, of);
+		list(out, of->slow);
+	}
+	if (summary->n > 1)
+		putc('\n', out);
 }
 
 static json_t *waits_json(const struct slow_call *call)
@@ -318,14 +333,13 @@ static json_t *slow_json(const struct slow_calls *slow)
 	return list;
 }
 
-static json_t *to_json(const struct sampler_stats *st)
+static json_t *function_json(const struct latency_of *of)
 {
-	const struct latency_summary *summary = st->of_event;
-	const struct latency_stats *s = counts_of(st);
+	const struct latency_stats *s = &of->counts;
 	json_t *buckets = json_array(), *root;
 	struct latency_times t;
 
-	times_of(st, &t);
+	times_of(of, &t);
 	for (u32 i = 0; i < t.nrows; i++)
 		json_array_append_new(
 		        buckets, json_pack("{s:I, s:I, s:I}", "from_ns", (json_int_t)t.row[i].from, "to_ns",
@@ -333,14 +347,34 @@ static json_t *to_json(const struct sampler_stats *st)
 	root = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "entered", (json_int_t)s->entered,
 	        "returned", (json_int_t)s->returned, "unpaired", (json_int_t)s->unpaired, "left", (json_int_t)s->left,
 	        "lost", (json_int_t)s->lost, "slow", (json_int_t)s->slow, "sum_ns", (json_int_t)s->sum_ns, "max_ns",
-	        (json_int_t)s->max_ns, "histogram", buckets, "longest", slow_json(slow_of(st)));
+	        (json_int_t)s->max_ns, "histogram", buckets, "longest", slow_json(of->slow));
 	json_object_set_new(root, "without_probes",
 	        json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "known", t.known != 0, "under_ns",
-	                (json_int_t)t.known, "price_ns", (json_int_t)summary->price.middle, "mean_ns",
-	                (json_int_t)t.mean, "median_ns", (json_int_t)t.median, "median_low_ns",
-	                (json_int_t)t.median_low, "median_high_ns", (json_int_t)t.median_high, "calls_most",
-	                (json_int_t)calls_most(st)));
+	                (json_int_t)t.known, "price_ns", (json_int_t)of->price.middle, "mean_ns", (json_int_t)t.mean,
+	                "median_ns", (json_int_t)t.median, "median_low_ns", (json_int_t)t.median_low, "median_high_ns",
+	                (json_int_t)t.median_high, "calls_most", (json_int_t)calls_most(of)));
 	json_object_set_new(root, "raised", json_integer((json_int_t)s->raised));
+	return root;
+}
+
+/* Of one -e its figures; of several a list of them. */
+static json_t *to_json(const struct sampler_stats *st)
+{
+	const struct latency_summary *summary = st->of_event;
+	json_t *root, *list = json_array();
+
+	for (u32 i = 0; i < summary->n; i++) {
+		json_t *one = function_json(&summary->of[i]);
+
+		json_object_set_new(one, "function", json_string(summary->of[i].what));
+		json_array_append_new(list, one);
+	}
+	if (summary->n == 1) {
+		root = json_incref(json_array_get(list, 0));
+		json_decref(list);
+	} else {
+		root = json_pack("{s:o}", "functions", list);
+	}
 	add_unseen(root, &summary->unseen);
 	return root;
 }

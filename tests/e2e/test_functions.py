@@ -211,6 +211,25 @@ def test_python_latency_arguments():
         yield calls[0]["call"]
 
 
+def test_python_latency_several():
+    """Of several functions at once each has its own times, slow calls and waits, also one that calls the other."""
+    with python() as program:
+        names = ["python:__main__.slow_caller", "python:__main__.slow", "libc:getppid"]
+        result, _ = probed(program, *names, words=["slow"], command="latency", flags=["--over", "20ms"])
+        functions = latencies(result)["functions"]
+        assert [f["function"] for f in functions] == names, functions
+        caller, called, _ = functions
+        assert [f["returned"] for f in functions] == [1, 1, 0] and caller["sum_ns"] > called["sum_ns"] > 30e6, functions
+        for f in (caller, called):
+            (call,) = f["longest"]
+            assert sum(b["calls"] for b in f["histogram"]) == 1 and call["ns"] == f["sum_ns"], f
+            assert 0 < sum(wait["ns"] for wait in call["waits"]) <= call["ns"], call
+        said = result.stderr
+        assert f"{names[0]}: 1 calls in" in said and "2 calls of 3 functions in" in said, said
+        result = yrt.run("latency", "-e", names[0], "-e", "python:*.slow_caller", "-p", program.pid, "-d", 1)
+        yrt.clear(result, yrt.USAGE, "slow_caller is a function of -e python:__main__.slow_caller, too")
+
+
 def test_python_latency_references():
     """Functions with more returns than registers, or none: exceptions end calls where they leave them."""
     with python() as program:

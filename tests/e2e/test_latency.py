@@ -141,7 +141,8 @@ def test_page():
         stats = run.result().expect().stats["latency"]
         page = yrt.run("render", path, "-f", "html", "-o", "-", output=False, stats=False).expect().stdout
         data = json.loads(re.search(r'<script id="data"[^>]*>(.*?)</script>', page, re.S)[1])
-        printed, longest = data["histogram"], data["longest"]
+        [[name, *printed]], longest = data["histograms"], data["longest"]
+        assert name == "calls:work", name
         assert printed == [[b["from_ns"], b["to_ns"], b["calls"]] for b in stats["histogram"]], (printed, stats)
         wanted = [[c["ns"], c["at_ns"], f"{c['thread']} ({c['tid']})", c["call"]] for c in stats["longest"]]
         assert longest and [c[:4] for c in longest] == wanted, (longest, wanted)

@@ -450,7 +450,13 @@ def test_calls(b, directory):
         dict(from_ns=-1, to_ns=8, calls=1),
         dict(from_ns=2 << 20, to_ns=3 << 20, calls="x"),
     ]
-    stats = json.dumps({"latency": {"histogram": [dict(from_ns=f, to_ns=t, calls=n) for f, t, n in buckets] + odd}})
+    one = {"histogram": [dict(from_ns=f, to_ns=t, calls=n) for f, t, n in buckets] + odd}
+    several = [dict(one, function="f"), {"histogram": []}, dict(one, function="g")]
+    stats = json.dumps({"latency": {"functions": several}})
+    b.open(make_page(directory, STACKS, "calls.html", title="latency", unit="nanoseconds", stats=stats))
+    text = b.run("return $('calls').textContent")
+    assert "f: 22 calls by time" in text and "g: 22 calls by time" in text, text
+    stats = json.dumps({"latency": one})
     b.open(make_page(directory, STACKS, "calls.html", title="latency", unit="nanoseconds", stats=stats))
     columns = b.run(
         "return [...document.querySelectorAll('#calls i')].map(i => [i.getBoundingClientRect().height, i.title])"

@@ -24,9 +24,9 @@ static void measure(const u64 *ns, u32 n, u64 low, u64 middle, u64 high)
 {
 	static const struct slow_calls none;
 
-	summary = (struct latency_summary){.progress = 1, .slow = &none};
+	summary = (struct latency_summary){.n = 1, .of[0] = {.progress = 1, .slow = &none}};
 	for (u32 i = 0; i < n; i++) {
-		struct latency_stats *s = &summary.counts;
+		struct latency_stats *s = &summary.of[0].counts;
 
 		s->entered++;
 		s->returned++;
@@ -34,8 +34,9 @@ static void measure(const u64 *ns, u32 n, u64 low, u64 middle, u64 high)
 		s->max_ns = ns[i] > s->max_ns ? ns[i] : s->max_ns;
 		s->bucket[latency_bucket(ns[i])]++;
 	}
-	summary.price = (struct latency_price){.low = low, .middle = middle, .high = high, .mean = middle, .n = 64};
-	latency_times(&summary.counts, &summary.price, 1, &times);
+	summary.of[0].price =
+	        (struct latency_price){.low = low, .middle = middle, .high = high, .mean = middle, .n = 64};
+	latency_times(&summary.of[0].counts, &summary.of[0].price, 1, &times);
 }
 
 static const char *head(void)
@@ -138,7 +139,7 @@ static void test_unknown(void **state)
 
 	(void)state;
 	measure(ns, 3, 0, 0, 0);
-	summary.price.n = 0;
+	summary.of[0].price.n = 0;
 	head();
 	says("3 calls in 2.0 s: mean 700 ns, median 70");
 	says(", with the probes' time");
@@ -150,10 +151,10 @@ static void test_calls(void **state)
 
 	(void)state;
 	measure(ns, 4, 900, 1000, 1100);
-	summary.progress = 0.5;
+	summary.of[0].progress = 0.5;
 	head();
 	says("4 calls in 2.0 s (up to 8 without the probes if it never waits): mean 19 us");
-	summary.progress = 0.1;
+	summary.of[0].progress = 0.1;
 	head();
 	says("at least 4 calls in 2.0 s: mean");
 }

@@ -16,12 +16,8 @@ function showLongest() {
 	}
 }
 
-/* How long calls took: a column for each span of time, along a logarithmic scale with a mark at each decade. */
-function showCalls() {
-	showLongest();
-	const list = data.histogram, box = $("calls");
-	if (box.hidden = !list)
-		return;
+/* A column for each span of time, along a logarithmic scale with a mark at each decade. */
+function showHistogram(box, title, list) {
 	const from = list[0][0] || 1, to = list.at(-1)[1], most = Math.max(...list.map((b) => b[2])), sum = list.reduce((n, b) => n + b[2], 0);
 	const say = (n) => n.toLocaleString("en-US") + " calls";
 	const place = (ns) => 100 * Math.log((ns || 1) / from) / Math.log(to / from);
@@ -34,8 +30,18 @@ function showCalls() {
 		e.style.height = 64 * n / most + 1 + "px";
 		e.title = callTime(a) + " to " + callTime(b) + ": " + say(n) + ", " + percent(n, sum);
 	};
-	box.append(say(sum) + " by time", element("div", ""));
+	box.append(title + say(sum) + " by time", element("div", ""));
 	list.forEach((b) => put("i", "", ...b));
 	for (let t = 10 ** Math.ceil(Math.log10(from)); t < to / 2; t *= 10)
 		put("span", callTime(t), t);
+}
+
+/* How long calls took, of each function. */
+function showCalls() {
+	showLongest();
+	const all = data.histograms, box = $("calls");
+	if (box.hidden = !all)
+		return;
+	for (const [name, ...list] of all)
+		showHistogram(box, all.length > 1 ? name + ": " : "", list);
 }

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where calls of a language's function end, as debug registers watch it. */
+#ifndef YRT_HIT_CALLEE_ENDS_H
+#define YRT_HIT_CALLEE_ENDS_H
+
+#include "hit_callee.h"
+#include "unwind/error.h"
+#include "unwind/runtime_calls.h"
+
+struct callee_end { /* of a call, or of some of them */
+	u64 at;
+	u8 bytes;
+	enum callee_exit kind;
+};
+
+/* What the i-th register behind that of the entry watches; exceptions are the last. */
+struct callee_end callee_end_of(const struct runtime_callee *callee, u32 i);
+/* Registers that the ends of its calls take. raises: also the one that tells when an exception ends a call. */
+u32 callee_ends_of(const struct runtime_callee *callee, bool raises);
+/* Can its calls be measured? */
+struct error *callee_check_ends(const struct runtime_callee *callee);
+
+#endif
