@@ -43,6 +43,7 @@ struct alloc_estimate {
 	double cold_ns, cold_low, cold_high; /* that the program's code is slower by behind a hit (alloc_cold.h), */
 	u32 marks;                           /* measured by so many landmarks; 0: it is a guess */
 	double own;                          /* of the CPU time of windows, that was the program's own */
+	bool by_waits;                       /* windows were weighed by waits and time (alloc_waits.h) */
 };
 
 struct alloc_summary { /* sampler_stats.of_event */

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "alloc_waits.h"
 #include "unwind/cleanup.h"
 
 #define WHOLE      0.95 /* of hits follow another one: the rest of CPU time is not worth to be looked at */
@@ -149,20 +150,23 @@ void alloc_weights(const struct alloc_slice *slices, u32 n, double cold_ns, doub
 	weights(slices, n, cold_ns, ret, NULL);
 }
 
-/* As a ratio estimate: what differs is the rate of calls, not the size of what a slice stands for. */
-static void add_chance(
-        const struct alloc_slice *slices, u32 n, double cold_ns, struct alloc_sums *calls, struct alloc_sums *bytes)
+/*
+ * As a ratio estimate: what differs is the rate of calls, not the size of what a slice stands for.
+ * parts: what each stands for.
+ */
+static void add_chance(const struct alloc_slice *slices, u32 n, const double *parts, struct alloc_sums *calls,
+        struct alloc_sums *bytes)
 {
 	double all = 0, of_calls = 0, of_bytes = 0, c = 0, b = 0;
 
 	for (u32 i = 0; i < n; i++) {
-		all += alloc_slice_stands_for(&slices[i], cold_ns);
+		all += parts[i];
 		of_calls += slices[i].weight * slices[i].calls;
 		of_bytes += slices[i].weight * slices[i].bytes;
 	}
 	for (u32 i = 0; i < n && all > 0; i++) {
 		const struct alloc_slice *s = &slices[i];
-		double part = alloc_slice_stands_for(s, cold_ns) / all;
+		double part = parts[i] / all;
 
 		c += pow(s->weight * s->calls - part * of_calls, 2);
 		b += pow(s->weight * s->bytes - part * of_bytes, 2);
@@ -195,19 +199,38 @@ static void add(struct alloc_sums *sums, double sum, double low, double high, do
 	sums->chance += off * off;
 }
 
-void alloc_weigh(struct alloc_slice *slices, u32 n, const struct alloc_cold *cold, struct alloc_sums *calls,
+/* weight, other: room for a number of each. */
+static void weigh_by_waits(struct alloc_slice *slices, u32 n, double *weight, double *other, struct alloc_sums *calls,
         struct alloc_sums *bytes)
 {
-	cleanup(free) double *weight = calloc(n + 1, sizeof(*weight)), *error = calloc(n + 1, sizeof(*error));
-	double off_calls = 0, off_bytes = 0;
-	struct found sum = {0}, low, high;
+	struct found sum = {0}, low = {0}, high = {0};
 
-	for (u32 i = 0; i < n; i++)
-		slices[i].weight = 1;
-	if (!weight || !error)
-		return;
-	low = sum_at(slices, n, cold->low, weight);
-	high = sum_at(slices, n, cold->high, weight);
+	alloc_waits_weights(slices, n, weight, other);
+	for (u32 i = 0; i < n; i++) {
+		struct alloc_slice *s = &slices[i];
+		double least = fmin(weight[i], other[i]), most = fmax(weight[i], other[i]);
+
+		s->weight = weight[i];
+		sum.calls += s->weight * s->calls;
+		sum.bytes += s->weight * s->bytes;
+		low.calls += least * s->calls;
+		low.bytes += least * s->bytes;
+		high.calls += most * s->calls;
+		high.bytes += most * s->bytes;
+		weight[i] *= s->waits;
+	}
+	add(calls, sum.calls, low.calls, high.calls, 0);
+	add(bytes, sum.bytes, low.bytes, high.bytes, 0);
+	add_chance(slices, n, weight, calls, bytes);
+}
+
+static void weigh_by_progress(struct alloc_slice *slices, u32 n, const struct alloc_cold *cold, double *weight,
+        double *error, struct alloc_sums *calls, struct alloc_sums *bytes)
+{
+	double off_calls = 0, off_bytes = 0;
+	struct found sum = {0}, low = sum_at(slices, n, cold->low, weight),
+	             high = sum_at(slices, n, cold->high, weight);
+
 	weights(slices, n, cold->ns, weight, error);
 	for (u32 i = 0; i < n; i++) {
 		struct alloc_slice *s = &slices[i];
@@ -217,10 +240,28 @@ void alloc_weigh(struct alloc_slice *slices, u32 n, const struct alloc_cold *col
 		sum.bytes += s->weight * s->bytes;
 		off_calls += error[i] * s->weight * s->calls;
 		off_bytes += error[i] * s->weight * s->bytes;
+		weight[i] = alloc_slice_stands_for(s, cold->ns);
 	}
 	add(calls, sum.calls, low.calls, high.calls, off_calls);
 	add(bytes, sum.bytes, low.bytes, high.bytes, off_bytes);
-	add_chance(slices, n, cold->ns, calls, bytes);
+	add_chance(slices, n, weight, calls, bytes);
+}
+
+bool alloc_weigh(struct alloc_slice *slices, u32 n, const struct alloc_cold *cold, struct alloc_sums *calls,
+        struct alloc_sums *bytes)
+{
+	cleanup(free) double *weight = calloc(n + 1, sizeof(*weight)), *other = calloc(n + 1, sizeof(*other));
+	bool waits = alloc_waits_tell(slices, n, cold);
+
+	for (u32 i = 0; i < n; i++)
+		slices[i].weight = 1;
+	if (!weight || !other)
+		return false;
+	if (waits)
+		weigh_by_waits(slices, n, weight, other, calls, bytes);
+	else
+		weigh_by_progress(slices, n, cold, weight, other, calls, bytes);
+	return waits;
 }
 
 double alloc_sums_low(const struct alloc_sums *s)

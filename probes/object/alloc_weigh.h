@@ -39,7 +39,9 @@ struct alloc_slice { /* a window, or a part of one */
 	double calls, bytes; /* seen */
 	double marks;        /* hits of landmarks, */
 	u32 choice;          /* which are these (alloc_marks_choice()); 0: none */
-	double weight;       /* set by alloc_weigh() */
+	double waits, ns;    /* how often threads waited, and its time: of a program that waits (alloc_waits.h); */
+	double waits_behind, ns_behind; /* since the window before */
+	double weight;                  /* set by alloc_weigh() */
 };
 
 struct alloc_sums {
@@ -48,8 +50,8 @@ struct alloc_sums {
 	double less, more; /* that it may be, by what is not known of code behind hits */
 };
 
-/* Sets the weight of each, 1 at least, and adds to the sums of what they stand for. */
-void alloc_weigh(struct alloc_slice *slices, u32 n, const struct alloc_cold *cold, struct alloc_sums *calls,
+/* Sets the weight of each, 1 at least, and adds to the sums of what they stand for. True: by waits and time. */
+bool alloc_weigh(struct alloc_slice *slices, u32 n, const struct alloc_cold *cold, struct alloc_sums *calls,
         struct alloc_sums *bytes);
 /* The weights alone, not to be less than 1 or not. */
 void alloc_weights(const struct alloc_slice *slices, u32 n, double cold_ns, double *ret);

@@ -16,6 +16,7 @@
 #include "alloc_cold.h"
 #include "alloc_marks.h"
 #include "alloc_progress.h"
+#include "alloc_waits.h"
 #include "alloc_weigh.h"
 #include "probes/map_each.h"
 #include "probes/object.h"
@@ -47,6 +48,7 @@
 #define TAIL_WINDOWS 8      /* times as long as a window that follows blocks */
 #define TAIL_MS      50     /* at most */
 #define STACKS       128    /* in a window, about */
+#define BURST_COST   16     /* times as much as is allotted to a window, it may take until the program waits */
 #define SLICES       1024   /* before they get their weights */
 #define MEMORY_NS    500e6  /* that a mean goes back, about */
 #define ALONE_DENSE  2      /* each so many windows is one with landmarks alone, where hits are dense, */
@@ -75,6 +77,7 @@ struct clock { /* CPU time of a process */
 
 struct look {
 	u64 at, cpu; /* ns */
+	u64 waits;   /* set by look_whole() */
 	struct alloc_progress progress;
 	struct alloc_counters counters;
 };
@@ -105,10 +108,12 @@ struct alloc_windows {
 	double exception_ns, stepped_ns;         /* that a hit costs, besides BPF's program */
 	double trap_ns;                          /* the same of a debug register */
 	bool measured, in_target, stepped_measured;
-	bool dense;      /* hits of the last window were */
-	bool idle;       /* no target has run since the look before */
-	double allotted; /* ns, that hits of this window may cost */
-	double length;   /* ns, of the last window */
+	bool dense;               /* hits of the last window were */
+	bool idle;                /* no target has run since the look before */
+	bool waits_known, waited; /* waited: in the last window; it needs no landmarks */
+	bool by_waits;            /* slices were weighed so (alloc_waits.h) */
+	double allotted;          /* ns, that hits of this window may cost */
+	double length;            /* ns, of the last window */
 	u64 open_ns;
 	u32 windows, turn;
 	double exact_calls, exact_bytes; /* before the first window */
@@ -156,6 +161,7 @@ struct error *alloc_windows_create(const struct alloc_windows_options *options, 
 	w->stepped_ns = STEPPED_NS;
 	w->budget = CREDIT_NS;
 	w->following = true;
+	w->waits_known = true;
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -206,6 +212,15 @@ static void look(struct alloc_windows *w, struct look *ret)
 	ret->cpu = cpu_of_targets(w);
 	error_free(object_sum(o, skeleton(w)->maps.alloc_progressed, (u64 *)&ret->progress, sizeof(ret->progress)));
 	error_free(object_sum(o, skeleton(w)->maps.alloc_counted, (u64 *)&ret->counters, sizeof(ret->counters)));
+}
+
+/* Where a window begins or ends: with how often the program has waited, too. */
+static void look_whole(struct alloc_windows *w, struct look *ret)
+{
+	look(w, ret);
+	ret->waits = 0;
+	for (u32 i = 0; i < w->nclocks && w->waits_known; i++)
+		w->waits_known = alloc_waits_count(w->clocks[i].pid, &ret->waits);
 }
 
 static double exceptions(const struct alloc_windows *w, const struct look *from, const struct look *to)
@@ -361,7 +376,7 @@ static void settle(struct alloc_windows *w)
 	if (!w->nslices)
 		return;
 	fit(w, &cold);
-	alloc_weigh(w->slices, w->nslices, &cold, &w->calls, &w->bytes);
+	w->by_waits = alloc_weigh(w->slices, w->nslices, &cold, &w->calls, &w->bytes);
 	for (u32 i = 0; i < w->nseen; i++) {
 		const struct counted *c = &w->seen[i];
 		double weight = w->slices[c->slice].weight;
@@ -380,6 +395,12 @@ static void choose_interval(struct alloc_windows *w, double bytes)
 	skeleton(w)->data->alloc_interval = w->interval;
 }
 
+/* Threads that have ended took theirs along. */
+static double waits_between(const struct alloc_windows *w, const struct look *from, const struct look *to)
+{
+	return w->waits_known && to->waits > from->waits ? (double)(to->waits - from->waits) : 0;
+}
+
 static struct alloc_slice slice_of(const struct alloc_windows *w, const struct look *closed, const struct look *now)
 {
 	const struct alloc_progress *a = &w->opened.progress, *b = &now->progress, *c = &closed->progress;
@@ -393,7 +414,11 @@ static struct alloc_slice slice_of(const struct alloc_windows *w, const struct l
 	        .behind = (double)(b->hits - c->hits),
 	        .calls = (double)(now->counters.calls - w->opened.counters.calls),
 	        .bytes = (double)(now->counters.bytes - w->opened.counters.bytes),
-	        .marks = (double)(b->marks - a->marks)};
+	        .marks = (double)(b->marks - a->marks),
+	        .waits = waits_between(w, &w->opened, now),
+	        .waits_behind = waits_between(w, closed, now),
+	        .ns = (double)(now->at - w->opened.at),
+	        .ns_behind = (double)(now->at - closed->at)};
 
 	s.exception_ns = s.hits ? exceptions(w, &w->opened, now) / s.hits : w->exception_ns;
 	return s;
@@ -423,6 +448,7 @@ static void end_slice(struct alloc_windows *w, const struct look *now)
 	w->slices[w->nslices++] = s;
 	keep_slice(&w->with, &w->nwith, &s);
 	w->dense = s.gaps * s.exception_ns > s.gap_ns / 2;
+	w->waited = s.waits > 0 && w->cpu_rate < ALLOC_WAITS_BUSY;
 	w->own += own;
 	w->stood_for += s.stands_for;
 	w->all += own + s.bpf_ns + s.hits * s.exception_ns;
@@ -521,7 +547,7 @@ static void close_window(struct alloc_windows *w)
 	struct look now;
 
 	count_now(w, false);
-	look(w, &now);
+	look_whole(w, &now);
 	w->open_ns += now.at - w->opened.at;
 	w->length = (double)(now.at - w->opened.at);
 	take_pairs_away(w, &leaving);
@@ -567,8 +593,8 @@ static void open_alone(struct alloc_windows *w)
 
 static void open_window(struct alloc_windows *w)
 {
-	w->alone = (!w->options.open || w->following) && ++w->turn % (w->dense ? ALONE_DENSE : ALONE_SPARSE) == 0 &&
-	           alloc_marks_any(w->marks);
+	w->alone = !w->waited && (!w->options.open || w->following) &&
+	           ++w->turn % (w->dense ? ALONE_DENSE : ALONE_SPARSE) == 0 && alloc_marks_any(w->marks);
 	if (w->alone) {
 		open_alone(w);
 		return;
@@ -583,7 +609,7 @@ static void open_window(struct alloc_windows *w)
 		place_pairs(w);
 	if (w->choice && !counts_nothing(w))
 		alloc_marks_place(w->marks);
-	look(w, &w->opened);
+	look_whole(w, &w->opened);
 	w->is_open = true;
 	if (w->own > 0)
 		skeleton(w)->data->alloc_each = (u32)fmin(fmax(w->stood_for / w->own, 1) * ALLOC_EACH, 1e9);
@@ -616,12 +642,25 @@ static void wait_for_window(struct alloc_windows *w)
 	w->allotted = fmin(fmax(want, w->budget), 2 * want);
 }
 
+/* A program that waits most of the time is seen until it waits again: what a burst does is more than half of it. */
+static bool is_in_burst(struct alloc_windows *w, double cost)
+{
+	struct look now;
+
+	if (!w->waits_known || counts_nothing(w) || w->cpu_rate > ALLOC_WAITS_BUSY || cost > BURST_COST * w->allotted)
+		return false;
+	look_whole(w, &now);
+	return now.waits <= w->opened.waits;
+}
+
 static bool is_over(struct alloc_windows *w, const struct look *now)
 {
+	double spent = cost(w, &w->opened, now);
+
 	if (!skeleton(w)->bss->alloc_window)
 		return w->budget < 0;
-	if (cost(w, &w->opened, now) >= w->allotted / (w->alone ? 4 : counts_nothing(w) ? 2 : 1))
-		return true;
+	if (spent >= w->allotted / (w->alone ? 4 : counts_nothing(w) ? 2 : 1))
+		return !is_in_burst(w, spent);
 	return now->at - w->opened.at >= WINDOW_MS * A_MS &&
 	       (w->budget < CREDIT_NS * 0.9 || (w->options.open && !w->following));
 }
@@ -794,9 +833,11 @@ static void stand_for_rest(struct alloc_windows *w)
 
 	if (!s)
 		return;
-	look(w, &now);
+	look_whole(w, &now);
 	s->stands_for += fmax((double)(now.cpu - w->closed.cpu) - cost(w, &w->closed, &now), 0);
 	s->behind += (double)(now.progress.hits - w->closed.progress.hits);
+	s->waits_behind += waits_between(w, &w->closed, &now);
+	s->ns_behind += (double)(now.at - w->closed.at);
 	w->closed = now;
 }
 
@@ -853,7 +894,7 @@ struct error *alloc_windows_drain(struct alloc_windows *w, u32 epoch,
 	epoch &= 1;
 	pthread_mutex_lock(&w->lock);
 	if (w->is_open && skeleton(w)->bss->alloc_window && !counts_nothing(w)) {
-		look(w, &now);
+		look_whole(w, &now);
 		end_slice(w, &now);
 		w->opened = w->closed = now;
 	}
@@ -883,7 +924,7 @@ static void sum_up(struct alloc_windows *w, struct alloc_estimate *ret)
 	struct alloc_cold cold;
 
 	fit(w, &cold);
-	alloc_weigh(w->slices, w->nslices, &cold, &calls, &bytes);
+	ret->by_waits = alloc_weigh(w->slices, w->nslices, &cold, &calls, &bytes) || (!w->nslices && w->by_waits);
 	ret->cold_ns = cold.ns;
 	ret->cold_low = cold.low;
 	ret->cold_high = cold.high;

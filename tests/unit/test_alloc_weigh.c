@@ -170,11 +170,43 @@ static void test_no_landmarks(void **state)
 	assert_true(!cold.measured && isfinite(cold.ns) && isfinite(cold.low) && isfinite(cold.high));
 }
 
+/* Of a burst of 2,000 calls, 100 a second: code that takes 40 ns takes 5 us behind a hit, and a window ends with it. */
+static struct alloc_slice burst(double calls)
+{
+	struct alloc_slice s = window(5000, EXCEPTION, 2000, calls);
+
+	s.stands_for = SECOND / 10;
+	s.behind = 2000;
+	s.waits = 1;
+	s.ns = 25e6;
+	s.waits_behind = 100;
+	s.ns_behind = SECOND;
+	return s;
+}
+
+/* A program that waits most of the time is weighed by that. Windows that mostly miss the wait tell nothing. */
+static void test_waits(void **state)
+{
+	const struct alloc_cold cold = {4700, 4500, 4900, true};
+	struct alloc_slice s[20];
+	struct alloc_sums calls = {0}, bytes = {0}, other = {0}, none = {0};
+	double due = 20 * 100 * 2000;
+
+	for (int i = 0; i < 20; i++)
+		s[i] = burst(i % 2 ? 3000 : 1000);
+	assert_true(alloc_weigh(s, 20, &cold, &calls, &bytes));
+	check(calls.sum, due, &calls);
+	assert_true(alloc_sums_low(&calls) < 0.5 * due && alloc_sums_high(&calls) < 1.5 * due);
+	for (int i = 0; i < 20; i++)
+		s[i].waits = i % 2;
+	assert_false(alloc_weigh(s, 20, &cold, &other, &none));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_steady), cmocka_unit_test(test_phases),
 	        cmocka_unit_test(test_dense), cmocka_unit_test(test_sparse), cmocka_unit_test(test_least),
-	        cmocka_unit_test(test_cold), cmocka_unit_test(test_no_landmarks)};
+	        cmocka_unit_test(test_cold), cmocka_unit_test(test_no_landmarks), cmocka_unit_test(test_waits)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
