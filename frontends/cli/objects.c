@@ -325,6 +325,23 @@ static void note(void *ctx, const char *text, u64 n)
 		say_note("%s", text);
 }
 
+/* What all objects would take (heap_nodes.h, heap_edges.h), and reading. */
+#define OBJECT_BYTES    22
+#define REFERENCE_BYTES 8
+#define READING_MB      128
+
+static void describe_coarse(const struct heap *h, const struct request *r, u64 objects)
+{
+	u64 others = h->counts.references > objects ? h->counts.references - objects : 0;
+	u64 mb = READING_MB + ((objects * OBJECT_BYTES + others * REFERENCE_BYTES) >> 20);
+
+	if (!h->coarse || !r->refs)
+		return;
+	say_note("too many objects for --memory %.0f: each counts for the way on which it was found first, which need "
+	         "not be who alone keeps it alive; for that: --memory %lu",
+	        r->memory_mb, (mb + 99) / 100 * 100);
+}
+
 static void describe(struct result *res, const struct request *r)
 {
 	const struct heap *h = res->after;
@@ -334,8 +351,8 @@ static void describe(struct result *res, const struct request *r)
 
 	for (u32 i = h->first; i < h->nodes.n; i++)
 		if (heap_is_object(h, i)) {
-			objects++;
-			bytes += heap_kind(h, i)->size;
+			objects += heap_count_of(h, i);
+			bytes += heap_size_of(h, i);
 		}
 	for (u32 i = 0; i < h->ntallies; i++) {
 		objects += h->tallies[i].count;
@@ -343,11 +360,13 @@ static void describe(struct result *res, const struct request *r)
 	}
 	if (c->references)
 		snprintf(references, sizeof(references), ", %lu references", c->references);
-	snprintf(res->loss, sizeof(res->loss), "%lu %s, %lu bytes%s; %lu torn%s", objects, res->ops->objects, bytes,
-	        references, c->torn, c->refused ? "; INCOMPLETE: --memory is used up" : "");
+	snprintf(res->loss, sizeof(res->loss), "%lu %s, %lu bytes%s; %lu torn%s%s", objects, res->ops->objects, bytes,
+	        references, c->torn, h->coarse && r->refs ? "; by the first way to each" : "",
+	        c->refused ? "; INCOMPLETE: --memory is used up" : "");
 	if (r->quiet)
 		return;
 	fprintf(stderr, "yrt: %s; read in %.2f s\n", res->loss, (double)(res->end_ns - res->start_ns) / 1e9);
+	describe_coarse(h, r, objects);
 	if (c->refused)
 		say_note("%lu references, or the objects that they lead to, did not fit into --memory %.0f: they are "
 		         "missing, and so may be who keeps an object alive",

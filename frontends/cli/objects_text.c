@@ -163,8 +163,8 @@ static struct error *retained_by_roots(const struct heap *h, u64 **bytes, u64 **
 	for (u32 i = 1; i < h->nodes.n; i++) {
 		under[i] = heap_is_root(h, i) ? i : under[h->dominators[i]];
 		if (heap_is_object(h, i)) {
-			(*bytes)[under[i]] += heap_kind(h, i)->size;
-			(*counts)[under[i]]++;
+			(*bytes)[under[i]] += heap_size_of(h, i);
+			(*counts)[under[i]] += heap_count_of(h, i);
 		}
 	}
 	for (u32 i = h->nodes.n; i-- > 1;)
@@ -193,7 +193,8 @@ struct error *objects_print_roots(const struct heap *h, FILE *out)
 		return err;
 	if (n)
 		qsort(roots, n, sizeof(*roots), keeps_most);
-	fprintf(out, "%14s %6s %12s  root, which alone keeps them\n", "bytes", "%", "objects");
+	fprintf(out, "%14s %6s %12s  root, %s\n", "bytes", "%", "objects",
+	        h->coarse ? "by which they were found first" : "which alone keeps them");
 	for (u32 i = 0; i < n; i++) {
 		fprintf(out, "%14lu %6.2f %12lu  ", roots[i].bytes, percent(roots[i].bytes, bytes[0]), roots[i].count);
 		put_root(h, roots[i].node, out);
@@ -254,7 +255,7 @@ struct error *objects_print_largest(const struct heap *h, u32 n, FILE *out)
 	if (!err)
 		fprintf(out, "%14s %14s  %-18s  way from a root\n", "bytes", "keeps alive", "at");
 	for (u32 i = 0; !err && i < n; i++) {
-		fprintf(out, "%14lu %14lu  0x%-16lx  ", heap_kind(h, nodes[i])->size, kept[nodes[i]],
+		fprintf(out, "%14lu %14lu  0x%-16lx  ", heap_size_of(h, nodes[i]), kept[nodes[i]],
 		        heap_addr(h, nodes[i]));
 		err = put_way(h, nodes[i], out);
 	}

@@ -213,12 +213,17 @@ def test_pause_and_core():
 
 
 def test_memory():
-    """What has no room in --memory is counted, and said."""
+    """What has no room in --memory is summed up by the ways to it: nothing is missing, and it is said."""
     with keeps(60000) as f:
         if not read(f):
             return
+        all_of = run("python-heap", "-p", f.pid)
         small = run("python-heap", "-p", f.pid, "--memory", 16)
-        assert "INCOMPLETE: --memory is used up" in small.stderr, small.stderr
+        assert small.stdout == all_of.stdout and "INCOMPLETE" not in small.stderr, small.stderr
+        refs = run("python-refs", "-p", f.pid, "--memory", 16, "-f", "folded")
+        assert "by the first way to each" in refs.stderr and "too many objects for --memory 16" in refs.stderr
+        assert sum(int(line.rpartition(" ")[2]) for line in refs.stdout.splitlines()) > 0
+        assert "by which they were found first" in run("python-refs", "-p", f.pid, "--memory", 16, "--roots").stdout
 
 
 def test_pprof():

@@ -8,6 +8,7 @@
 #include "cleanup.h"
 #include "grow.h"
 #include "heap_cache.h"
+#include "heap_coarse.h"
 #include "heap_dominators.h"
 #include "heap_internal.h"
 
@@ -23,6 +24,7 @@
 #define EDGE_BYTES      4                              /* turned */
 #define CANDIDATE_BYTES (2 * sizeof(struct candidate)) /* to sort them */
 #define NODES_MAX       0x7fffffffu
+#define EACH_BYTES      64 /* at most, of an object that is found: a node, a reference, a kind */
 
 static struct heap_reading *reading(const struct heap *h)
 {
@@ -37,19 +39,25 @@ static void fail(struct heap *h, struct error *err)
 		error_free(err);
 }
 
+static void fail_of(struct heap *h, struct error *err)
+{
+	if (err)
+		fail(h, err);
+}
+
 /* --- nodes --- */
 
 bool heap_has(const struct heap *h, u64 addr)
 {
-	return heap_nodes_find(&h->nodes, addr);
+	return h->coarse ? heap_coarse_has(h, addr) : heap_nodes_find(&h->nodes, addr);
 }
 
 static u64 used_bytes(const struct heap *h, u64 nodes)
 {
 	const struct heap_reading *r = reading(h);
 
-	return heap_nodes_bytes(&h->nodes, nodes) + h->edges.bytes + h->edges.n * EDGE_BYTES +
-	       h->nways * sizeof(*h->ways) + r->ncandidates * (u64)CANDIDATE_BYTES +
+	return heap_nodes_bytes(&h->nodes, nodes) + (h->coarse ? heap_coarse_bytes(h) : 0) + h->edges.bytes +
+	       h->edges.n * EDGE_BYTES + h->nways * sizeof(*h->ways) + r->ncandidates * (u64)CANDIDATE_BYTES +
 	       ((u64)r->nrefs + r->nfound) * sizeof(*r->refs);
 }
 
@@ -69,6 +77,8 @@ static u32 add_node(struct heap *h, u64 addr, u32 parent, const struct heap_kind
 		return 0;
 	}
 	err = heap_nodes_add(&h->nodes, addr, parent, kind);
+	if (!err && h->coarse)
+		err = heap_coarse_added(h);
 	if (err)
 		fail(h, err);
 	return err ? 0 : h->nodes.n - 1;
@@ -235,6 +245,10 @@ void heap_ref(struct heap *h, u32 label, u64 addr)
 		bool fits = room <= HEAP_FOUND_KEPT || heap_has_room(h, (room - r->nfound) * sizeof(*r->found));
 		struct root_ref *found = fits ? reallocarray(r->found, room, sizeof(*found)) : NULL;
 
+		if (!fits && !h->coarse && !r->unreachable) { /* the object that is being read is read again */
+			fail_of(h, heap_coarse_begin(h, NULL));
+			return;
+		}
 		if (!fits) {
 			h->counts.refused++;
 			return;
@@ -249,12 +263,32 @@ void heap_ref(struct heap *h, u32 label, u64 addr)
 	r->found[r->nfound++] = (struct root_ref){.label = label, .addr = addr};
 }
 
+bool heap_fits_on(struct heap *h, u32 *node)
+{
+	struct heap_reading *r = reading(h);
+	struct error *err;
+
+	if (h->coarse || r->unreachable || heap_has_room(h, EACH_BYTES))
+		return true;
+	err = heap_coarse_begin(h, node);
+	if (err)
+		fail(h, err);
+	return !err;
+}
+
 void heap_block(struct heap *h, u32 root, u64 addr, u32 type, u64 size)
 {
 	struct heap_reading *r = reading(h);
 	u32 node = root < r->nroots ? r->root_nodes[root] : 0;
 	bool fresh;
 
+	if (!heap_fits_on(h, &node))
+		return;
+	if (h->coarse) {
+		if (!addr || heap_coarse_mark(h, addr))
+			heap_coarse_count(h, &(struct heap_pending){addr, node, HEAP_ANY}, type, size);
+		return;
+	}
 	if (!addr) {
 		add_node(h, 0, node, &(struct heap_kind){.type = type, .size = size < SIZE_MOST ? size : SIZE_MOST});
 		return;
@@ -459,6 +493,8 @@ void heap_destroy(struct heap *h)
 	heap_nodes_free(&h->nodes);
 	heap_edges_free(&h->edges);
 	free(h->ways);
+	heap_coarse_free(h->coarse);
+	free(h->sums);
 	free(h->dominators);
 	free(h->incoming);
 	free(h->types);
@@ -481,6 +517,14 @@ void heap_end(struct heap *h)
 struct error *heap_settle(struct heap *h)
 {
 	heap_end(h);
+	if (h->coarse) {
+		h->dominators = calloc(h->nodes.n, sizeof(*h->dominators));
+		h->incoming = calloc(h->nodes.n, sizeof(*h->incoming));
+		if (!h->dominators || !h->incoming)
+			return &error_no_memory;
+		memcpy(h->dominators, h->nodes.parents, h->nodes.n * sizeof(*h->dominators));
+		return NULL;
+	}
 	return heap_dominators(h->nodes.parents, h->nodes.n, &h->edges, HEAP_PATIENCE, &h->dominators, &h->incoming);
 }
 
@@ -490,7 +534,7 @@ struct error *heap_retained(const struct heap *h, u64 **ret)
 	if (!*ret)
 		return &error_no_memory;
 	for (u32 i = h->nodes.n; i-- > 0;) {
-		(*ret)[i] += heap_is_object(h, i) ? heap_kind(h, i)->size : 0;
+		(*ret)[i] += heap_size_of(h, i);
 		if (i)
 			(*ret)[h->dominators[i]] += (*ret)[i];
 	}
@@ -526,8 +570,8 @@ struct error *heap_totals(const struct heap *h, struct heap_total **ret, u32 *n)
 		all[i].type = h->types[i].name;
 	for (u32 i = 0; i < h->nodes.n; i++)
 		if (heap_is_object(h, i)) {
-			all[heap_kind(h, i)->type].count++;
-			all[heap_kind(h, i)->type].bytes += heap_kind(h, i)->size;
+			all[heap_kind(h, i)->type].count += heap_count_of(h, i);
+			all[heap_kind(h, i)->type].bytes += heap_size_of(h, i);
 		}
 	for (u32 i = 0; i < h->ntallies; i++) {
 		all[h->tallies[i].type].count += h->tallies[i].count;
@@ -590,9 +634,10 @@ struct error *heap_largest(const struct heap *h, u32 n, u32 **ret, u32 *found)
 	if (!all || !*ret)
 		return &error_no_memory;
 	for (u32 i = h->first; n && i < h->nodes.n; i++) {
-		struct large it = {heap_kind(h, i)->size, i};
+		struct large it = {heap_size_of(h, i), i};
 
-		if (!heap_is_object(h, i) || (all[0].node && !is_above(&it, &all[0])))
+		if (!heap_is_object(h, i) || (h->coarse && !heap_addr(h, i)) ||
+		        (all[0].node && !is_above(&it, &all[0])))
 			continue;
 		all[0] = it; /* the first ones take the place of empty ones, which are below all others */
 		sink(all, n);

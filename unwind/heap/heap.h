@@ -5,7 +5,8 @@
  *
  * A node is an object or a root; node 0 is above all roots. Each but node 0 has a parent, by which it was found first:
  * its label says how. As the walk is breadth-first, a parent's number is below its child's, and the way by parents is a
- * shortest one. All other references are edges.
+ * shortest one. All other references are edges. If that does not fit, the heap is coarse (heap_coarse.h): then a node
+ * is many objects.
  */
 #ifndef YRT_HEAP_H
 #define YRT_HEAP_H
@@ -40,7 +41,12 @@ struct heap_counts {
 	u64 refused;      /* references that did not fit into heap_options.memory, or whose object did not */
 };
 
+struct heap_sum {
+	u64 count, bytes;
+};
+
 struct heap_cache;
+struct heap_coarse;
 
 struct heap {
 	struct heap_nodes nodes;
@@ -50,8 +56,10 @@ struct heap {
 	u64 nways;
 	struct heap_tally *tallies;
 	u32 ntallies;
-	u32 *dominators; /* heap_settle(): of each node but 0; NULL before */
-	u8 *incoming;    /* heap_settle(): edges to each node, at most UINT8_MAX */
+	struct heap_coarse *coarse; /* NULL: a node is one object */
+	struct heap_sum *sums;      /* of each node, if it is coarse */
+	u32 *dominators;            /* heap_settle(): of each node but 0; NULL before */
+	u8 *incoming;               /* heap_settle(): edges to each node, at most UINT8_MAX */
 	struct heap_type *types;
 	u32 ntypes; /* type 0 is none */
 	struct heap_counts counts;
@@ -108,6 +116,17 @@ static inline bool heap_is_object(const struct heap *h, u32 node)
 	return type && type != HEAP_ROOT_TYPE;
 }
 
+/* So many objects are a node, and have so many bytes. */
+static inline u64 heap_count_of(const struct heap *h, u32 node)
+{
+	return !heap_is_object(h, node) ? 0 : h->sums ? h->sums[node].count : 1;
+}
+
+static inline u64 heap_size_of(const struct heap *h, u32 node)
+{
+	return !heap_is_object(h, node) ? 0 : h->sums ? h->sums[node].bytes : heap_kind(h, node)->size;
+}
+
 /* Count and bytes by type. */
 struct heap_total {
 	const char *type;
@@ -116,7 +135,8 @@ struct heap_total {
 /* Of nodes and tallies, by bytes, largest first; types of one name are one. malloc'd; names are the heap's. */
 struct error *heap_totals(const struct heap *h, struct heap_total **ret, u32 *n);
 
-/* The n objects that are largest by themselves, largest first, or as many as there are. malloc'd. */
+/* The n objects that are largest by themselves, largest first, or as many as there are (of a coarse heap: as have nodes
+ * of their own). malloc'd. */
 struct error *heap_largest(const struct heap *h, u32 n, u32 **ret, u32 *found);
 
 #endif

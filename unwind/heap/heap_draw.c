@@ -143,8 +143,8 @@ static struct error *place(struct drawing *d, u32 node, u32 *at)
 
 static void put(struct drawing *d, u32 node, u32 at)
 {
-	profile_add(d->p, at, heap_kind(d->h, node)->size);
-	profile_add_more(d->p, at, 1);
+	profile_add(d->p, at, heap_size_of(d->h, node));
+	profile_add_more(d->p, at, heap_count_of(d->h, node));
 }
 
 static void finish(struct drawing *d)
@@ -245,7 +245,7 @@ static struct error *target_box(struct drawing *d, u32 target, u32 label, u32 *r
 	return profile_function(d->p, 0, &fn, false, ret);
 }
 
-static struct error *draw_way(struct drawing *d, const struct heap_way *way, u64 bytes, bool counts)
+static struct error *draw_way(struct drawing *d, const struct heap_way *way, u64 bytes, u64 count)
 {
 	cleanup(free) u32 *nodes = NULL;
 	struct error *err = NULL;
@@ -267,7 +267,7 @@ static struct error *draw_way(struct drawing *d, const struct heap_way *way, u64
 		err = child(d, &at, function);
 	if (!err) {
 		profile_add(d->p, at, bytes);
-		profile_add_more(d->p, at, counts);
+		profile_add_more(d->p, at, count);
 	}
 	return err;
 }
@@ -296,13 +296,13 @@ struct error *heap_draw_ways(const struct heap *h, bool (*wanted)(const void *ct
 		struct heap_way first = {h->nodes.parents[i], i, heap_kind(h, i)->label};
 
 		if (wanted(ctx, h, i))
-			err = draw_way(&d, &first, kept[i] / n[i], true);
+			err = draw_way(&d, &first, kept[i] / n[i], heap_count_of(h, i));
 	}
 	for (u64 i = 0; !err && i < h->nways; i++) {
 		const struct heap_way *way = &h->ways[i];
 
 		if (wanted(ctx, h, way->to))
-			err = draw_way(&d, way, kept[way->to] / n[way->to], false);
+			err = draw_way(&d, way, kept[way->to] / n[way->to], 0);
 	}
 	finish(&d);
 	return err;
@@ -317,7 +317,7 @@ struct error *heap_draw_largest(const struct heap *h, u32 n, struct profile *ret
 	for (u32 i = 0; !err && i < n; i++) {
 		struct heap_way way = {h->nodes.parents[nodes[i]], nodes[i], heap_kind(h, nodes[i])->label};
 
-		err = draw_way(&d, &way, heap_kind(h, nodes[i])->size, true);
+		err = draw_way(&d, &way, heap_size_of(h, nodes[i]), 1);
 	}
 	finish(&d);
 	return err;

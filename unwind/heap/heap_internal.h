@@ -48,6 +48,9 @@ struct heap_reading {
 
 /* Makes the node of an address if it is new. 0: no room. *fresh: it was new. */
 u32 heap_discover(struct heap *h, u64 addr, u32 parent, u32 label, bool *fresh);
+/* Is there room for one more object and reference, or is the heap coarse, or becomes so? node: one that the caller goes
+ * on with. False: it failed. */
+bool heap_fits_on(struct heap *h, u32 *node);
 /* Does so much more still fit into --memory, beside the nodes and references that there are? */
 bool heap_has_room(const struct heap *h, u64 bytes);
 /* Has an address a node? */

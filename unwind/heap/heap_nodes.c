@@ -155,7 +155,7 @@ struct error *heap_nodes_add(struct heap_nodes *nodes, u64 addr, u32 parent, con
 		err = grow(&nodes->kind_of, nodes->n, sizeof(*nodes->kind_of));
 	if (!err)
 		err = grow(&nodes->parents, nodes->n, sizeof(*nodes->parents));
-	if (!err && addr && 5ull * nodes->n >= 4 * nodes->nslots)
+	if (!err && addr && 3ull * nodes->n >= 2 * nodes->nslots)
 		err = more_slots(nodes);
 	if (!err)
 		err = heap_nodes_set(nodes, nodes->n, kind);

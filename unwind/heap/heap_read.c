@@ -5,6 +5,7 @@
 #include "cleanup.h"
 #include "grow.h"
 #include "heap_cache.h"
+#include "heap_coarse.h"
 #include "heap_internal.h"
 #include "runtime.h"
 #include "search.h"
@@ -13,6 +14,8 @@
 #define AHEAD_FROM 256        /* objects of a wave, from which whole blocks are read */
 #define TORN_MAX   4096       /* objects; then it must have helped some to read them once more */
 #define WAVE_MAX   (1u << 20) /* objects that are put in order at once, in 32 MB */
+#define PIECE_MAX  (1u << 18) /* of a coarse heap */
+#define NO_OBJECT  1          /* heap_kind.size of what was read, and is none */
 #define EDGES_MAX  0xfffffff0u
 #define EDGE_BYTES 12 /* at most, as it is read and turned */
 #define NODE_BYTES 16
@@ -76,23 +79,32 @@ static bool counts(const struct walk_of *w, u32 from, u32 to)
 	return to >= w->r->first_of_rank && (!heap_is_root(h, h->nodes.parents[to]) || heap_is_root(h, from));
 }
 
-static void refer(const struct walk_of *w, u32 from, u32 label, u64 addr)
+/* *from: who refers; its number changes if the heap becomes coarse. */
+static void refer(const struct walk_of *w, u32 *at, u32 label, u64 addr)
 {
 	bool fresh;
-	u32 to = heap_discover(w->h, addr, from, label, &fresh);
+	u32 to, from;
 
 	w->h->counts.references++;
+	if (!heap_fits_on(w->h, at))
+		return;
+	from = *at;
+	if (w->h->coarse) {
+		heap_coarse_refer(w->h, from, label, addr);
+		return;
+	}
+	to = heap_discover(w->h, addr, from, label, &fresh);
 	if (!fresh && to)
 		add_way(w, from, to, label);
 	if (!fresh && counts(w, from, to))
 		add_edge(w, from, to);
 }
 
-static enum heap_seen look(const struct walk_of *w, u32 node, struct heap_object *ret)
+static enum heap_seen look(const struct walk_of *w, u64 addr, u32 label, struct heap_object *ret)
 {
 	*ret = (struct heap_object){0};
 	w->r->nfound = 0;
-	return w->ops->object(w->reader, heap_addr(w->h, node), heap_kind(w->h, node)->label, ret);
+	return w->ops->object(w->reader, addr, label, ret);
 }
 
 /* What was moved away as a whole is not there a moment later either. */
@@ -102,35 +114,57 @@ static bool helps(const struct heap_counts *c)
 }
 
 /* What does not fit together may have been read while it changed: its page, once more. */
-static enum heap_seen look_twice(const struct walk_of *w, u32 node, struct heap_object *ret)
+static enum heap_seen look_twice(const struct walk_of *w, u64 addr, u32 label, struct heap_object *ret)
 {
-	enum heap_seen seen = look(w, node, ret);
+	enum heap_seen seen = look(w, addr, label, ret);
 
-	if (seen != HEAP_TORN || (heap_kind(w->h, node)->label & HEAP_MAYBE))
+	if (seen != HEAP_TORN || (label & HEAP_MAYBE))
 		return seen;
 	if (helps(&w->h->counts)) {
-		heap_cache_forget(w->h->cache, heap_addr(w->h, node), 64);
-		seen = look(w, node, ret);
+		heap_cache_forget(w->h->cache, addr, 64);
+		seen = look(w, addr, label, ret);
 	}
 	w->h->counts.mended += seen == HEAP_OBJECT;
 	w->h->counts.torn += seen == HEAP_TORN;
 	return seen;
 }
 
-static void visit(const struct walk_of *w, u32 node)
+static bool is_object(const struct walk_of *w, u64 addr, u32 label, struct heap_object *ret)
 {
-	struct heap_object object;
+	return look_twice(w, addr, label, ret) == HEAP_OBJECT && ret->type && ret->type < w->h->ntypes;
+}
 
-	if (look_twice(w, node, &object) != HEAP_OBJECT || !object.type || object.type >= w->h->ntypes ||
-	        !heap_describe(w->h, node, object.type, object.size))
-		return;
-	for (u32 i = 0; i < w->r->nfound; i++)
-		refer(w, node, w->r->found[i].label, w->r->found[i].addr);
+static void follow(const struct walk_of *w, u32 from)
+{
+	for (u32 i = 0; i < w->r->nfound && !w->r->err; i++)
+		refer(w, &from, w->r->found[i].label, w->r->found[i].addr);
 	w->r->nfound = 0;
 	if (w->r->found_room > HEAP_FOUND_KEPT) {
 		free(TAKE(w->r->found));
 		w->r->found_room = 0;
 	}
+}
+
+static void visit(const struct walk_of *w, u32 node)
+{
+	const u32 label = heap_kind(w->h, node)->label;
+	struct heap_object object;
+	bool is = is_object(w, heap_addr(w->h, node), label, &object);
+
+	if (w->h->coarse)
+		return;
+	if (!is)
+		heap_nodes_set(&w->h->nodes, node, &(struct heap_kind){.size = NO_OBJECT, .label = label});
+	else if (heap_describe(w->h, node, object.type, object.size))
+		follow(w, node);
+}
+
+static void visit_pending(const struct walk_of *w, const struct heap_pending *p)
+{
+	struct heap_object object;
+
+	if (is_object(w, p->addr, p->label, &object))
+		follow(w, heap_coarse_count(w->h, p, object.type, object.size));
 }
 
 static bool is_too_much(const struct walk_of *w)
@@ -152,9 +186,26 @@ static struct error *visit_wave(const struct walk_of *w, u32 from, u32 to)
 		places[i - from] = (struct place){heap_addr(w->h, i), i};
 	sort_keys(places, to - from, sizeof(*places));
 	heap_cache_ahead(w->h->cache, to - from >= AHEAD_FROM);
-	for (u32 i = 0; i < to - from && !w->r->err && !is_too_much(w); i++)
+	for (u32 i = 0; i < to - from && !w->r->err && !w->h->coarse && !is_too_much(w); i++)
 		if (places[i].addr)
 			visit(w, places[i].node);
+	return NULL;
+}
+
+/* What is pending, until nothing is. */
+static struct error *walk_coarse(const struct walk_of *w)
+{
+	cleanup(free) struct heap_pending *wave = malloc(PIECE_MAX * sizeof(*wave));
+	u32 n;
+
+	if (!wave)
+		return &error_no_memory;
+	while (!w->r->err && (n = heap_coarse_take(w->h, PIECE_MAX, wave))) {
+		sort_keys(wave, n, sizeof(*wave));
+		heap_cache_ahead(w->h->cache, n >= AHEAD_FROM);
+		for (u32 i = 0; i < n && !w->r->err && !is_too_much(w); i++)
+			visit_pending(w, &wave[i]);
+	}
 	return NULL;
 }
 
@@ -164,12 +215,14 @@ static struct error *walk_on(const struct walk_of *w, u32 done)
 	struct heap_reading *r = w->r;
 	struct error *err = NULL;
 
-	while (!err && !r->err && done < w->h->nodes.n) {
+	while (!err && !r->err && !w->h->coarse && done < w->h->nodes.n) {
 		u32 end = w->h->nodes.n - done < WAVE_MAX ? w->h->nodes.n : done + WAVE_MAX;
 
 		err = visit_wave(w, done, end);
 		done = end;
 	}
+	if (!err && !r->err && w->h->coarse)
+		err = walk_coarse(w);
 	return err ? err : TAKE(r->err);
 }
 
@@ -179,9 +232,12 @@ static struct error *walk_rank(const struct walk_of *w, enum heap_rank rank)
 	u32 done = w->h->nodes.n;
 
 	r->first_of_rank = done;
-	for (u32 i = 0; i < r->nrefs; i++)
+	for (u32 i = 0; i < r->nrefs; i++) {
+		u32 from = r->root_nodes[r->refs[i].node];
+
 		if (r->ranks[r->refs[i].node] == rank)
-			refer(w, r->root_nodes[r->refs[i].node], r->refs[i].label, r->refs[i].addr);
+			refer(w, &from, r->refs[i].label, r->refs[i].addr);
+	}
 	return walk_on(w, done);
 }
 
@@ -229,12 +285,12 @@ static struct error *walk_candidates(const struct walk_of *w)
 
 		for (u32 i = 0; !err && !r->err && i < r->ncandidates; i++) {
 			const struct candidate *c = &r->candidates[i];
-			u32 done = h->nodes.n;
+			u32 done = h->nodes.n, from = r->root_nodes[root[pass]];
 
 			if ((pass == HELD && c->count <= c->incoming) || (pass == UNREFERRED && c->incoming) ||
 			        heap_has(h, c->addr))
 				continue;
-			refer(w, r->root_nodes[root[pass]], HEAP_ANY, c->addr);
+			refer(w, &from, HEAP_ANY, c->addr);
 			err = pass == CYCLES ? walk_on(w, done) : NULL;
 		}
 		if (!err && pass != CYCLES)
