@@ -22,6 +22,7 @@
 #define RESCAN_MS           10  /* look for new code at most so often */
 #define STARTING_MS         100 /* look at runtimes that are only starting */
 #define STARTING_LOADING_MS 5   /* so often in a process that is loading files */
+#define STARTING_MANY       32  /* processes: more make it rarer */
 #define SWEEP_S             10  /* processes that are gone cost memory */
 #define LOADING_MS          200 /* a process that has loaded a file may load more: */
 #define LOADING_POLL_MS     2   /* it is looked at so often then; with slow clocks so many times a period: */
@@ -300,6 +301,14 @@ static struct error *poll_event(struct sampler *s, u64 now)
 	return err;
 }
 
+/* Of many processes each look takes longer. */
+static u32 starting_ms(const struct sampler *s, bool loading)
+{
+	u32 ms = loading ? STARTING_LOADING_MS * (1 + s->targets.nprocesses / STARTING_MANY) : STARTING_MS;
+
+	return ms < STARTING_MS ? ms : STARTING_MS;
+}
+
 static struct error *poll_once(struct sampler *s)
 {
 	struct epoll_event events[16];
@@ -317,7 +326,7 @@ static struct error *poll_once(struct sampler *s)
 		mmap_watch_consume(s->watch, now, on_mapped, s);
 		s->watch_ns = now;
 	}
-	if (!s->failed && now - s->starting_ns > (loading ? STARTING_LOADING_MS : STARTING_MS) * 1000000ULL) {
+	if (!s->failed && now - s->starting_ns > starting_ms(s, loading) * 1000000ULL) {
 		s->failed = targets_starting(&s->targets);
 		s->starting_ns = now;
 	}

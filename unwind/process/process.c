@@ -65,7 +65,6 @@ struct error *process_create_program(struct modules *modules, pid_t pid, u32 num
 	p->modules = modules;
 	p->memory = memory_live(pid);
 	p->entry.instance = number;
-	comm_read(p->pid, p->comm);
 	err = p->memory ? process_rescan(p, &changed) : &error_no_memory;
 	if (!err && !p->maps.nlines)
 		err = process_explain_empty(pid);

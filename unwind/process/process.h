@@ -22,8 +22,17 @@ struct process {
 	pid_t pid;  /* 0: of a core file */
 	u32 number; /* struct process_entry.instance */
 	u32 parent; /* number of the process that it was forked from, 0: none */
-	u64 stack;  /* start of its first thread's stack: maps without it are another program's; 0: not known */
-	u64 at_ns;  /* it ran this program then, CLOCK_MONOTONIC; with a parent: it was forked then; 0: not known */
+	/* What process_starting() reads of each process all the time comes first: it is in one cache line. */
+	u32 ninstances;
+	struct instance *instances;
+	struct jit_code *code; /* what of its own code nothing describes (jit_code.h); NULL: nothing yet */
+	u32 made_files;        /* what modules_made() was before its tables were asked for */
+	bool unfinished;       /* tables of some of its files are still being made */
+	bool dead;             /* exited: kept for naming what is still on its way */
+	bool buried;           /* was dead already when targets_sweep_old() came by last */
+	bool crowded;          /* said that it has more code than fits (regions_fit.h) */
+	u64 stack; /* start of its first thread's stack: maps without it are another program's; 0: not known */
+	u64 at_ns; /* it ran this program then, CLOCK_MONOTONIC; with a parent: it was forked then; 0: not known */
 	char comm[COMM_TEXT]; /* empty: it was gone */
 	struct modules *modules;
 	struct memory *memory;
@@ -31,10 +40,8 @@ struct process {
 	struct core_file *core;    /* that it was read from; not owned. NULL: it runs, or ran */
 	struct moved_texts *moved; /* NULL: none was looked for yet */
 	u64 maps_hash;
-	u64 text_hash;            /* maps.text_hash of the last look */
-	struct mapping *mappings; /* for runtimes: the same lines, with images */
-	struct instance *instances;
-	u32 ninstances;
+	u64 text_hash;              /* maps.text_hash of the last look */
+	struct mapping *mappings;   /* for runtimes: the same lines, with images */
 	struct process_entry entry; /* what BPF should have */
 	u32 regions_size;           /* bytes at entry.regions */
 	u32 old_regions, old_size;  /* the array before: freed a generation later, walks may still read it */
@@ -44,16 +51,10 @@ struct process {
 		struct cfi *cfi;
 		u32 *tables;
 	} jit, old_jit; /* rows of code that it compiled itself (jit_cfi.h), and those before; private to regions.c */
-	struct jit_code *code;            /* what of that nothing describes (jit_code.h); NULL: nothing yet */
 	struct jit_tables made, old_made; /* its rows */
-	bool unfinished;                  /* tables of some of its files are still being made, */
-	u32 made_files;                   /* which modules_made() was before that */
 	u32 generation;                   /* of entry.regions: another one after each change */
 	u32 deferred_left;                /* so many walks may still send a copy of their stack */
 	u32 deferred_modules;             /* mappings of files when that was last set */
-	bool crowded;                     /* said that it has more code than fits (regions_fit.h) */
-	bool dead;                        /* exited: kept for naming what is still on its way */
-	bool buried;                      /* was dead already when targets_sweep_old() came by last */
 };
 
 /* A hint for when the kernel does not let yrt look into another user's process: what is missing, or who refuses. */

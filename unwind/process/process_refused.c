@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "binary/proc_path.h"
@@ -92,6 +93,9 @@ static struct error *check_pid(pid_t pid)
 
 	if (pid <= 0)
 		return error_new(ERROR_USAGE, "%d is not a pid", pid);
+	cleanup(close) int fd = (int)syscall(SYS_pidfd_open, pid, 0); /* of a first thread only */
+	if (fd >= 0)
+		return NULL;
 	if (!read_status(pid, "Tgid", value, sizeof(value)))
 		return process_explain_empty(pid);
 	if (atoi(value) != pid)
@@ -115,7 +119,8 @@ static struct error *check_elf_class(pid_t pid)
 		               ? error_hint(error_errno(code, "cannot look into process %d: open() of /proc/%d/exe",
 		                                    pid, pid),
 		                         "%s", process_remedy())
-		               : NULL;
+		       : process_is_hidden(pid) ? process_explain_empty(pid)
+		                                : NULL;
 	if (fread(ident, 1, sizeof(ident), file) < sizeof(ident) || memcmp(ident, "\177ELF", 4))
 		return NULL;
 	if (ident[4] == 1)

@@ -6,6 +6,7 @@
 #define FLAGS_MAX 8192
 #define NAME_SIZE 64
 #define ENTRY_MAX 128
+#define BATCH     256 /* flags that are read at once */
 
 struct flag_table {
 	u64 at, count, stride;
@@ -45,17 +46,47 @@ static bool read_value(struct memory *m, u64 addr, const char *name, struct hots
 	return true;
 }
 
-static bool read_flag(const struct flag_table *t, struct memory *m, u64 entry_at, struct hotspot_flag *flags, u32 n)
+/* The names of entries[0..n), each at a place of its own: one call reads the most of them. */
+static bool read_names(struct memory *m, const u64 *at, char (*names)[NAME_SIZE], u32 n)
 {
-	u8 entry[ENTRY_MAX];
-	char name[NAME_SIZE];
-	u64 at, addr;
+	struct memory_piece pieces[BATCH];
+	u32 done = 0;
 
-	if (!memory_read(m, entry, t->stride, entry_at))
+	for (u32 i = 0; i < n; i++)
+		pieces[i] = (struct memory_piece){names[i], at[i], NAME_SIZE - 1};
+	while (done < n) {
+		done += memory_read_pieces(m, pieces + done, n - done);
+		if (done == n)
+			break;
+		names[done][0] = 0; /* none, or at the end of what is mapped */
+		if (at[done] && !memory_string(m, names[done], NAME_SIZE, at[done]))
+			return false;
+		done++;
+	}
+	for (u32 i = 0; i < n; i++)
+		names[i][NAME_SIZE - 1] = 0;
+	return true;
+}
+
+static bool read_batch(
+        const struct flag_table *t, struct memory *m, u64 first, u32 n, struct hotspot_flag *flags, u32 nflags)
+{
+	u8 entries[BATCH * ENTRY_MAX];
+	char names[BATCH][NAME_SIZE];
+	u64 at[BATCH], addr;
+
+	if (!memory_read(m, entries, n * t->stride, t->at + first * t->stride))
 		return false;
-	memcpy(&at, entry + t->name, 8);
-	memcpy(&addr, entry + t->addr, 8);
-	return !at || (memory_string(m, name, sizeof(name), at) && read_value(m, addr, name, flags, n));
+	for (u32 i = 0; i < n; i++)
+		memcpy(&at[i], entries + i * t->stride + t->name, 8);
+	if (!read_names(m, at, names, n))
+		return false;
+	for (u32 i = 0; i < n; i++) {
+		memcpy(&addr, entries + i * t->stride + t->addr, 8);
+		if (!read_value(m, addr, names[i], flags, nflags))
+			return false;
+	}
+	return true;
 }
 
 bool hotspot_flags_read(const struct vmstructs *v, struct memory *m, struct hotspot_flag *flags, u32 n)
@@ -65,8 +96,8 @@ bool hotspot_flags_read(const struct vmstructs *v, struct memory *m, struct hots
 
 	for (u32 i = 0; i < n; i++)
 		flags[i].found = false;
-	for (u64 i = 0; good && i < t.count; i++)
-		good = read_flag(&t, m, t.at + i * t.stride, flags, n);
+	for (u64 i = 0; good && i < t.count; i += BATCH)
+		good = read_batch(&t, m, i, t.count - i < BATCH ? t.count - i : BATCH, flags, n);
 	for (u32 i = 0; !good && i < n; i++)
 		flags[i].found = false;
 	return good;
