@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "frontends/format/text.h"
+#include "unwind/hash_text.h"
 #include "unwind/symbols/compiler_copy.h"
 
 #define MATCH_NAME 1024
@@ -54,12 +55,26 @@ bool is_code(const struct profile_function *f)
 	}
 }
 
+static bool is_of_library(const struct libraries *l, const struct profile_function *f)
+{
+	for (u32 i = 0; i < l->n; i++)
+		if (term_matches(&l->all[i], NULL, f))
+			return true;
+	return false;
+}
+
+/* Each rule asks that of each function, and the answer takes dozens of regular expressions. */
 bool is_own(const struct libraries *l, const struct profile_function *f)
 {
+	u64 hash, *known;
+
 	if (!is_code(f))
 		return false;
-	for (u32 i = 0; l && i < l->n; i++)
-		if (term_matches(&l->all[i], NULL, f))
-			return false;
-	return true;
+	if (!l)
+		return true;
+	hash = hash_add_text(hash_add_text(hash_add_text(f->kind, f->name), f->file), f->module) | 1;
+	known = &l->known[(hash >> 1) % OWN_KNOWN];
+	if ((*known | 1) != hash)
+		*known = hash - is_of_library(l, f);
+	return *known & 1;
 }

@@ -578,7 +578,9 @@ struct error *rules_parse(struct rules *r, const char *file, const char *text)
 
 	if (!r->libraries)
 		r->libraries = calloc(1, sizeof(*r->libraries));
-	if (!r->libraries)
+	if (r->libraries && !r->libraries->known)
+		r->libraries->known = calloc(OWN_KNOWN, sizeof(*r->libraries->known));
+	if (!r->libraries || !r->libraries->known)
 		return &error_no_memory;
 	while (!err) {
 		size_t n = strcspn(at, "\n");
@@ -689,8 +691,10 @@ void rules_free(struct rules *r)
 	free(r->all);
 	for (u32 i = 0; r->libraries && i < r->libraries->n; i++)
 		term_free(&r->libraries->all[i]);
-	if (r->libraries)
+	if (r->libraries) {
 		free(r->libraries->all);
+		free(r->libraries->known);
+	}
 	free(r->libraries);
 	*r = (struct rules){0};
 }

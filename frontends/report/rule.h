@@ -67,9 +67,12 @@ struct stack_pattern {
 	u32 nwithout;
 };
 
+#define OWN_KNOWN 16384
+
 struct libraries {
 	struct term *all;
 	u32 n;
+	u64 *known; /* OWN_KNOWN hashes of functions, whose lowest bit says whether they are the program's own; own.c */
 };
 
 enum severity { SEVERITY_PROBLEM, SEVERITY_WASTE, SEVERITY_REMARK };
