@@ -61,7 +61,7 @@ struct error *child_yrt(const char *const *arguments, const char *output, u64 un
 	err = child_wait(child, until, &status, &late);
 	if (err)
 		return err;
-	if (late)
+	if (late || (WIFSIGNALED(status) && WTERMSIG(status) == SIGINT)) /* by child_wait() */
 		return error_new(ERROR_INTERNAL, "there was no time for it: -d is over");
 	if (WIFSIGNALED(status))
 		return error_new(ERROR_INTERNAL, "yrt %s was ended by signal %d", arguments[1], WTERMSIG(status));

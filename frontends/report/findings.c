@@ -644,7 +644,8 @@ static struct error *make_verdict(struct findings *f, const struct evidence *e)
 	else if (!f->n)
 		n = (u32)asprintf(&f->verdict, "Nothing that a rule knows is wrong with %s%s.", target, all);
 	else if (!problems)
-		n = (u32)asprintf(&f->verdict, "No problem in %s%s. %s", target, all, f->all[0].title);
+		n = (u32)asprintf(&f->verdict, "No problem%s in %s%s. %s",
+		        f->all[0].rule->severity == SEVERITY_WASTE ? ", but waste" : "", target, all, f->all[0].title);
 	else
 		n = (u32)asprintf(&f->verdict, "%s", f->all[0].title);
 	if ((int)n < 0)

@@ -18,6 +18,7 @@
 #include "findings.h"
 #include "frontends/format/format.h"
 #include "frontends/format/input.h"
+#include "held.h"
 #include "probes/event_command.h"
 #include "targets.h"
 #include "unwind/cleanup.h"
@@ -384,11 +385,11 @@ static void say_counters(struct measure *m, struct evidence *e)
 	const struct facts *f = &e->facts;
 
 	say(m, e, false,
-	        "counters, %.1f s: %.2f CPUs used of %.0f, %.0f threads in %.0f processes, %.2f on the run queue, "
+	        "counters, %.1f s: %.2f CPUs used of %.0f, %.0f threads in %.0f process%s, %.2f on the run queue, "
 	        "%.0f MiB resident, %.0f faults a second, %.0f open files",
 	        facts_number(f, "seconds"), facts_number(f, "cpu"), facts_number(f, "cpus"), facts_number(f, "threads"),
-	        facts_number(f, "processes"), facts_number(f, "queue"), facts_number(f, "rss") / 1048576,
-	        facts_number(f, "faults.minor"), facts_number(f, "fds"));
+	        facts_number(f, "processes"), facts_number(f, "processes") == 1 ? "" : "es", facts_number(f, "queue"),
+	        facts_number(f, "rss") / 1048576, facts_number(f, "faults.minor"), facts_number(f, "fds"));
 }
 
 static struct error *take_counters(struct measure *m, struct evidence *e, struct counters *first, double seconds)
@@ -456,7 +457,8 @@ static struct error *follow_children(struct measure *m, struct evidence *e, stru
 	if (!err && r->npids > asked)
 		err = take_counters(m, &all, &since, seconds);
 	if (!err && r->npids > asked && (own < BUSY || own < MASTER * facts_number(&all.facts, "cpu"))) {
-		say(m, e, false, "the process itself does little and has %d children, so: with them", r->npids - asked);
+		say(m, e, false, "the process itself does little and has %d %s, so: with %s", r->npids - asked,
+		        r->npids - asked == 1 ? "child" : "children", r->npids - asked == 1 ? "it" : "them");
 		counters_free(first);
 		facts_free(&e->facts);
 		*first = since;
@@ -504,6 +506,15 @@ static void say_states(struct measure *m, struct evidence *e)
 	        "idle by design",
 	        facts_number(f, "wall.seconds"), facts_number(f, "wall.running"), facts_number(f, "wall.queued"),
 	        facts_number(f, "wall.waiting"), facts_number(f, "wall.idle"));
+}
+
+/* Who waits for an answer may wait for the rest of its own question. */
+static void take_held(const struct measure *m, struct evidence *e)
+{
+	const struct facts *f = &e->facts;
+
+	if (!stopped(m) && facts_number(f, "fds.sockets") > 0 && facts_number(f, "wall.waiting") > BUSY)
+		held_facts(m->run->pids, (u32)m->run->npids, &e->facts);
 }
 
 static double calls_of(const struct facts *f)
@@ -685,7 +696,7 @@ static struct error *take_plan(struct measure *m, struct evidence *e)
 static bool has_allocations(u32 seen)
 {
 	for (const struct runtime_ops *const *r = runtimes; *r; r++)
-		if (seen & 1u << (*r)->id && (*r)->alloc)
+		if (seen & 1u << (*r)->id && ((*r)->alloc || (*r)->allocator))
 			return true;
 	return false;
 }
@@ -804,7 +815,7 @@ static struct error *take_allocations(struct measure *m, struct evidence *e, con
 	struct error *err;
 
 	for (const struct runtime_ops *const *r = runtimes; *r; r++) {
-		if (!(e->runtimes & 1u << (*r)->id) || !(*r)->alloc)
+		if (!(e->runtimes & 1u << (*r)->id) || !((*r)->alloc || (*r)->allocator))
 			continue;
 		snprintf(command, sizeof(command), "%s-alloc", (*r)->view);
 		err = take_by_command(m, e, event, command, seconds, false);
@@ -955,8 +966,10 @@ struct error *measure(struct measure *m, struct evidence *ret)
 		err = take_view(m, ret, "wall", is_growing_fast(m) ? least : fmax(least, left_of(m) * WALL_PART));
 	evidence_conclude(ret);
 	note_growth(m, ret);
-	if (!err && evidence_view(ret, "wall"))
+	if (!err && evidence_view(ret, "wall")) {
 		say_states(m, ret);
+		take_held(m, ret);
+	}
 	if (!err)
 		begin_kept(m, ret);
 	grows = is_growing(&ret->facts); /* what grows takes longer to read with each second */

@@ -23,6 +23,7 @@ FIXTURES = os.path.join(SOURCE, "fixtures", "report")
 APPS = os.environ.get("APPS", os.path.join(FIXTURES, "apps"))
 YRT = os.environ.get("YRT", os.path.join(SOURCE, "build", "release", "yrt"))
 POSTGRES = "/usr/lib/postgresql/15/bin"
+SORT = "select aid, filler from pgbench_accounts order by abalance, filler, aid limit 5 %s;"
 
 
 def free_port():
@@ -235,12 +236,18 @@ def nginx(path, connections=8, tls=False):
     return start
 
 
-def perl(file, path, *before):
+def perl(file, path, *before, backend=False):
     def start(scene):
+        extra = {}
+        if backend:
+            port = free_port()
+            scene.start("/usr/bin/python3", "-m", "http.server", port, "-b", "127.0.0.1")
+            scene.answers(port)
+            extra = {"BACKEND": f"http://127.0.0.1:{port}/"}
         if before:
             pid = scene.start(*before, "--listen", f"127.0.0.1:{scene.port}", os.path.join(APPS, file))
         else:
-            pid = scene.start("/usr/bin/perl", os.path.join(APPS, file), scene.port)
+            pid = scene.start("/usr/bin/perl", os.path.join(APPS, file), scene.port, extra=extra)
         scene.load(path)
         return pid
     return start
@@ -337,6 +344,8 @@ PROGRAMS = {
                          None, None),
     "postgres-scan": (pgbench_script("select count(*) from pgbench_accounts where abalance = 77;"), "database-scan",
                       None, None),
+    "postgres-sort": (pgbench_script(SORT % "OFFSET 150000"), "database-sort-spilled", None, None),
+    "postgres-connections": (pgbench("-C", "-S", "-n"), "database-backend-started", None, None),
     "redis-lock": (redis_worker("lock"), "lock-in-store", "redis_app.py", "lock"),
     "redis-answers": (redis_worker("answers"), "database-answers", "redis_app.py", "answers"),
     "redis-client": (redis_worker("client"), "database-reconnect", "redis_app.py", "client"),
@@ -356,6 +365,7 @@ PROGRAMS = {
     "mojo-template": (perl(PL, "/template"), "perl-eval-string", PL, "template"),
     "mojo-nplus1": (perl(PL, "/nplus1"), "sql-prepared", PL, "nplus1"),
     "mojo-sleep": (perl(PL, "/sleep"), "sleep-in-request", PL, "sleep"),
+    "mojo-blocked": (perl(PL, "/blocked", backend=True), "perl-loop-blocked", PL, "blocked"),
     "mojo-process": (perl(PL, "/process"), "perl-process", PL, "process"),
     "dancer-json": (perl("dancer_app.pl", "/json", *STARMAN), "perl-json", "dancer_app.pl", "json"),
     "go-regex": (go("/regex"), "go-regex-compiled", GO, "regex"),
@@ -410,6 +420,9 @@ NEAR = {
     "gzip-level": nginx("/static"),
     "tls-handshakes": nginx("/static", tls="kept"),
     "sql-prepared": perl(PL, "/nplus1_near"),
+    "database-sort-spilled": pgbench_script(SORT % "OFFSET 150"),
+    "database-backend-started": pgbench("-S"),
+    "perl-loop-blocked": perl(PL, "/blocked_near", backend=True),
     "perl-process": perl(PL, "/process_near"),
     "perl-json": perl("dancer_app.pl", "/healthy", *STARMAN),
     "go-regex-compiled": go("/regex_near"),

@@ -263,7 +263,7 @@ def test_workers():
     finally:
         os.killpg(master.pid, signal.SIGKILL)
         master.wait()
-    assert any("has 1 children" in step for step in found["steps"]), found["steps"]
+    assert any("has 1 child," in step for step in found["steps"]), found["steps"]
     assert found["facts"]["processes"] == 2 and found["facts"]["pid"] == f"{master.pid} -s", found["facts"]
 
 
