@@ -50,7 +50,8 @@ enum y_node_kind {
 	Y_N_BREAK,
 	Y_N_CONTINUE,
 	Y_N_RETURN,
-	Y_N_FOREACH, /* names: list of Y_N_NAME, b: the value's or NULL, name: the map, c: _top or NULL, d: the body */
+	Y_N_FOREACH, /* names: list of Y_N_NAME, b: the value's or NULL, name: the map (NULL: over threads), c: _top or
+	                NULL, d: the body */
 	Y_N_TRY,     /* a, b */
 	Y_N_DELETE,  /* a */
 	Y_N_AGG_ADD, /* a <<< b */

@@ -481,7 +481,7 @@ void y_see_calls(const struct y_program *p, u32 function, bool *seen)
 static bool reads_slot(const struct y_function *f, const struct y_insn *i, u32 slot)
 {
 	bool no_a = i->op == Y_OP_ADDRESS || i->op == Y_OP_AGG_GET || i->op == Y_OP_EACH_BEGIN ||
-	            i->op == Y_OP_EACH_NEXT || i->op == Y_OP_PRINT_MAP;
+	            i->op == Y_OP_EACH_NEXT || i->op == Y_OP_PRINT_MAP || i->op == Y_OP_CONTEXT;
 
 	for (u32 k = 0; k < i->nargs; k++)
 		if (f->args[i->args + k] == slot)

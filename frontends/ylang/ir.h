@@ -107,7 +107,8 @@ enum y_status { /* causes of failure; 0: none */
 	X(ERROR, "error", 0) /* the same, and ends the run with an error. Ends a block */ \
 	X(STATUS, "status", 0) /* d (I32) = enum y_status of the failure that led here */ \
 	X(AT, "at", 0) /* d (U64) = its address; 0: it has none */ \
-	X(CONTEXT, "context", 0) /* d = enum y_context imm */ \
+	X(CONTEXT, "context", 0) /* d = enum y_context imm; a (no slot), of THREAD_POINTER: where the kernel's struct \
+			task_struct has it */ \
 	X(STACK, "stack", 0) /* d = enum y_stack imm; a deferred value: a key or printed, no operand */ \
 	X(SYMBOL, "symbol", 0) /* d (STR) = "name+0x10" of address a; imm 1: name of system call a; "": not known */ \
 	X(JUMP, "jump", 0) /* to block b. These end a block */ \
@@ -125,7 +126,7 @@ enum y_op {
 
 enum y_agg { Y_COUNT, Y_SUM, Y_MIN, Y_MAX, Y_AVG };
 enum y_shape { Y_TABLE, Y_HIST };
-enum y_context { Y_PID, Y_TID, Y_COMM, Y_CPU, Y_NS, Y_WALL, Y_PROG, Y_UID, Y_GID, Y_CGROUP };
+enum y_context { Y_PID, Y_TID, Y_COMM, Y_CPU, Y_NS, Y_WALL, Y_PROG, Y_UID, Y_GID, Y_CGROUP, Y_THREAD_POINTER };
 enum y_stack { Y_WHOLE_STACK, Y_USER_STACK, Y_KERNEL_STACK, Y_STACK_PARTS }; /* of a thread: what it has of frames */
 
 #define Y_GLOBAL_ARRAY (1ul << 32) /* ARRAY_GET, _SET, _ADD: from here on global number imm - this */

@@ -66,6 +66,7 @@ static void begin_function(struct lower *l, const char *name, const struct type 
 	l->returns = returns;
 	l->variables = NULL;
 	l->fail = Y_PROPAGATE;
+	l->thread_pointer = Y_NONE;
 	l->break_to = l->continue_to = Y_NONE;
 	l->captures[0] = Y_NONE;
 	l->block = Y_NONE;

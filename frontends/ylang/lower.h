@@ -60,6 +60,7 @@ struct lower {
 	const struct type *switch_type;
 	u32 captures[Y_CAPTURES_MOST]; /* slots; [0] Y_NONE: nothing was matched so far */
 	u32 catches;                   /* _catch blocks around this */
+	u32 thread_pointer;            /* of the thread that a loop is at; Y_NONE: of none */
 	bool in_probe;
 	struct y_handler *probe; /* of which point; NULL: of none */
 	u64 line_at;             /* of a line: its place in the file of line_module */
@@ -123,6 +124,10 @@ struct value lower_parameter(struct lower *l, const struct y_node *n);          
 void lower_point(struct lower *l, struct y_handler *h, struct y_pos pos);
 /* "file.c:120": where the code of that line begins, in the first module that has any. False: spec is no line. */
 bool lower_line(struct lower *l, const char *spec, struct y_pos pos, u32 *module, struct line_places *ret);
+
+/* lower_thread.c */
+struct value lower_thread_local(struct lower *l, const struct y_node *n, const struct y_target_object *o);
+void lower_foreach_thread(struct lower *l, const struct y_node *n);
 
 /* lower_point.c: tracepoints and system calls. False: the point is neither */
 bool lower_kernel_point(struct lower *l, struct y_handler *h, const char *text, struct y_pos pos);

@@ -240,13 +240,12 @@ static struct value target_object(struct lower *l, const struct y_node *n)
 	if (o.several)
 		FAIL(l, n, "several files of %s have a %s of their own: which one is meant cannot be said yet",
 		        l->target->modules[o.module].path, n->name);
-	if (o.thread)
-		FAIL(l, n, "%s is a thread-local variable: each thread has its own, and these are not found yet",
-		        n->name);
 	if (!o.type) {
 		l->untyped = n->name;
 		l->untyped_module = o.module;
 	}
+	if (o.thread)
+		return lower_thread_local(l, n, &o);
 	if (l->explain)
 		fprintf(l->explain, "%s: %s at 0x%lx of %s\n", n->name, o.type ? y_type_text(l->s, o.type) : "no type",
 		        o.addr, l->target->modules[o.module].path);

@@ -363,7 +363,10 @@ void lower_statement(struct lower *l, const struct y_node *n)
 		lower_return(l, n);
 		break;
 	case Y_N_FOREACH:
-		lower_foreach(l, n);
+		if (n->name)
+			lower_foreach(l, n);
+		else
+			lower_foreach_thread(l, n);
 		break;
 	case Y_N_TRY:
 		lower_try(l, n);

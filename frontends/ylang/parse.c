@@ -191,8 +191,16 @@ static struct y_node *parse_foreach(struct y_parser *p, struct y_node *n)
 	struct y_node *key;
 
 	y_expect(p, "(", "behind _foreach");
-	if (y_is(p->t, "_thread"))
-		y_fail_here(p, "_foreach over threads is not built yet");
+	if (y_take(p, "_thread")) {
+		key = y_node(p, Y_N_NAME, p->t);
+		key->name = y_take_name(p, "a thread's number");
+		y_declare(p, key->name);
+		y_append(p, n, key);
+		y_expect(p, ")", "of _foreach");
+		n->d = statement(p);
+		p->names = names;
+		return n;
+	}
 	do {
 		key = y_node(p, Y_N_NAME, p->t);
 		key->name = y_take_name(p, "a key");

@@ -420,7 +420,7 @@ static void type_object(struct y_target *t, u32 module, const char *name, struct
 
 		if (types && types_variable(types, name, &v)) {
 			o->type = v.type;
-			o->thread = v.thread;
+			o->thread |= v.thread;
 			o->several = v.several && !k;
 		} else if (types && types_function(types, name, &f)) {
 			o->type = f.type;
@@ -450,6 +450,16 @@ static bool object_of_types(struct y_target *t, u32 i, const char *name, struct 
 	return false;
 }
 
+static bool thread_local_of(struct y_target *t, u32 module, const char *name, struct y_target_object *ret)
+{
+	struct symbol symbol;
+
+	if (!symbols_thread_local(t->modules[module].image, name, &symbol))
+		return false;
+	*ret = (struct y_target_object){.module = module, .addr = symbol.start, .thread = true};
+	return true;
+}
+
 bool y_target_place(struct y_target *t, const char *module, const char *name, struct y_target_object *ret)
 {
 	bool found = false;
@@ -460,7 +470,8 @@ bool y_target_place(struct y_target *t, const char *module, const char *name, st
 
 			if (module && !is_module(&t->modules[i], module))
 				continue;
-			if (pass ? !object_of_types(t, i, name, &o) : !symbol_of(t, i, name, &o))
+			if (!(pass ? object_of_types(t, i, name, &o) : symbol_of(t, i, name, &o)) &&
+			        !(pass == !!i && thread_local_of(t, i, name, &o)))
 				continue;
 			if (!found) {
 				*ret = o;

@@ -7,8 +7,9 @@ yrt y beside bpftrace and gdb, in turns, medians of ratios in one run.
 start	from the command to the first hit that is printed, of a function that is called all the time, by both; memory
 hit	CPU time of the target for each call of a function, beyond that without a probe: counted, summed, in a
 	histogram, each by an argument, by stack (beside `yrt probe` instead), timed by func-latency (two hits a call)
-list	a list of 100,000 nodes by _oneshot, and by gdb's Python over the same process: its value objects, and reads of
-	pages that it keeps
+list	a list of 1,000,000 nodes by _oneshot, in order and shuffled, and by gdb's Python over the same process: its value
+	objects, and reads of pages that it keeps
+core	the same list in a core of 1 GiB: seconds and memory
 
 BENCH: one or more of these words, all of them if there is none.
 
@@ -23,6 +24,7 @@ import signal
 import statistics
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -100,6 +102,8 @@ def start(runs):
 
 
 HITS, HIT_THREADS = 50000, 4
+# Without these yrt probe takes some of the hits alone, at such a rate, and ends too early.
+EACH = ["--max-cpu", "100", "-d", "600", "-o", "/dev/null", "--format", "folded"]
 HIT_Y = {
     "count": "_map long n[long]; _probe crowd { n[_arg(0) & 7]++; }",
     "sum": "_agg n[long]; _probe crowd { n[_arg(0) & 7] <<< _arg(0); }",
@@ -127,6 +131,7 @@ def hit_cost(fixture, command):
     if p:
         end = time.monotonic() + LIMIT_S
         while not placed(fixture.pid) and time.monotonic() < end:
+            serve(1)
             time.sleep(0.05)
         time.sleep(1)  # stacks: until the run takes them
     serve(1000)
@@ -140,7 +145,7 @@ def hit_cost(fixture, command):
 
 
 def placed(pid):
-    """Does the target have a uprobe? The kernel maps a page of its own into it then."""
+    """Has the target hit a uprobe? The kernel maps a page of its own into it then."""
     return "[uprobes]" in yrt.read(f"/proc/{pid}/maps")
 
 
@@ -154,9 +159,9 @@ def hit(runs):
                 pid = str(f.pid)
                 ours = [yrt.YRT, "y", "-q", *(["-e", source] if source else ["func-latency", "-D", "FUNC=crowd"]),
                         "-p", pid]
-                theirs = [yrt.YRT, "probe", "-q", "-e", "crowd", "-p", pid, "-o", "/dev/null", "--format", "folded"]
+                theirs = [yrt.YRT, "probe", "-q", "-e", "crowd", "-p", pid, *EACH]
                 if what == "func-latency":
-                    theirs = [yrt.YRT, "latency", "-q", "-e", "crowd", "-p", pid]
+                    theirs = [yrt.YRT, "latency", "-q", "-e", "crowd", "-p", pid, *EACH]
                 if what in HIT_BPFTRACE:
                     theirs = [BPFTRACE, "-p", pid, "-e", f"uprobe:{program}:crowd {{ {HIT_BPFTRACE[what]} }}"]
                 none = hit_cost(f, None)
@@ -178,6 +183,7 @@ def cpu(command):
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, done.stdout
 
 
+NODES = 1000000
 LIST_Y = "_probe _oneshot { long s = 0; for (struct node *n = many; n; n = n->next) s += n->value; _print(s); }"
 LIST_GDB = {"value objects": """python
 n, s = gdb.parse_and_eval("many"), 0
@@ -196,33 +202,111 @@ while node:
     s, node = s + (word(node + 8) & 0xffffffff), word(node)
 print(s)
 """}
+LIST_C = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+struct node { struct node *next; int value; const char *name; } *many;
+char *ballast;
+int main(int argc, char **argv)
+{
+	long n = atol(argv[1]), bytes = atol(argv[3]) << 20;
+	struct node *all = calloc(n, sizeof(*all));
+	long *order = calloc(n, sizeof(*order));
+	for (long i = 0; i < n; i++)
+		order[i] = i;
+	for (long i = n - 1; i > 0 && *argv[2] == 's'; i--) {
+		long k = random() % (i + 1), was = order[i];
+		order[i] = order[k];
+		order[k] = was;
+	}
+	for (long i = 0; i < n; i++)
+		all[order[i]] = (struct node){i + 1 < n ? &all[order[i + 1]] : NULL, (int)i};
+	many = &all[order[0]];
+	free(order);
+	ballast = malloc(bytes + 1);
+	for (long i = 0; i < bytes; i += 8)
+		memcpy(ballast + i, &i, 8);
+	puts("{\\"pid\\": 0, \\"chain\\": []}");
+	fflush(stdout);
+	return getchar() + argc;
+}
+"""
+
+
+class Listed:
+    """A process with such a list, and with megabytes besides."""
+
+    def __init__(self, order, megabytes=0):
+        self.directory = tempfile.TemporaryDirectory(prefix="yrt-bench-y-")
+        self.program = os.path.join(self.directory.name, "list")
+        subprocess.run(["gcc", "-g", "-O1", "-o", self.program, "-xc", "-"], input=LIST_C, text=True, check=True)
+        self.process = subprocess.Popen([self.program, str(NODES), order, str(megabytes)], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
+        self.process.stdout.readline()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        self.directory.cleanup()
 
 
 def walk(runs):
     if not shutil.which("gdb"):
         return
-    script = "/tmp/yrt-bench-y.gdb"
-    for what, text in LIST_GDB.items():
-        ratios, ours, theirs = [], [], []
-        with open(script, "w", encoding="utf-8") as f:
-            f.write(text)
-        with yrt.Fixture("asked", seconds=None, wait=False) as f:
-            for _ in range(runs):
-                a, told = cpu([yrt.YRT, "y", "-q", "-e", LIST_Y, "-p", str(f.pid)])
-                b, said = cpu(["gdb", "-nx", "-batch", "-p", str(f.pid), "-x", script])
-                empty, _ = cpu(["gdb", "-nx", "-batch", "-p", str(f.pid)])
-                assert told.strip() == "4999950000" and told.strip() in said, (told, said)
-                ours.append(a)
-                theirs.append(b - empty)
-                ratios.append(a / (b - empty))
-        os.unlink(script)
-        print(f"list of 100,000 nodes, CPU: yrt {statistics.median(ours):.3f} s with its start, gdb's {what} "
-              f"{statistics.median(theirs):.3f} s without, ratio {statistics.median(ratios):.3f}")
+    for order in ("in order", "shuffled"):
+        for what, text in LIST_GDB.items():
+            ratios, ours, theirs = [], [], []
+            with Listed(order) as listed:
+                pid, script = str(listed.process.pid), os.path.join(listed.directory.name, "script")
+                with open(script, "w", encoding="utf-8") as f:
+                    f.write(text)
+                for _ in range(1 if what == "value objects" else runs):
+                    a, told = cpu([yrt.YRT, "y", "-q", "-e", LIST_Y, "-p", pid])
+                    b, said = cpu(["gdb", "-nx", "-batch", "-p", pid, "-x", script])
+                    empty, _ = cpu(["gdb", "-nx", "-batch", "-p", pid])
+                    assert told.strip() == str(NODES * (NODES - 1) // 2) and told.strip() in said, (told, said)
+                    ours.append(a)
+                    theirs.append(b - empty)
+                    ratios.append(a / (b - empty))
+            print(f"list of {NODES} nodes {order}, CPU: yrt {statistics.median(ours):.3f} s with its start, gdb's "
+                  f"{what} {statistics.median(theirs):.3f} s without, ratio {statistics.median(ratios):.3f}")
+
+
+def anonymous(pid):
+    """The most memory so far but for pages of files, KiB; 0: the process is gone."""
+    try:
+        fields = dict(line.split(":") for line in yrt.read(f"/proc/{pid}/status").splitlines())
+        return int(fields["RssAnon"].split()[0])
+    except (OSError, KeyError, ValueError):
+        return 0
+
+
+def core(runs):
+    with Listed("shuffled", 1024) as listed:
+        path = os.path.join(listed.directory.name, "core")
+        subprocess.run(["gdb", "-nx", "-batch", "-p", str(listed.process.pid), "-ex", f"generate-core-file {path}"],
+                       check=True, capture_output=True)
+        seconds, memory = [], []
+        for _ in range(runs):
+            begin, most = time.monotonic(), 0
+            p = subprocess.Popen([yrt.YRT, "y", "-q", "-e", LIST_Y, "--core", path], stdout=subprocess.PIPE, text=True)
+            while p.poll() is None:
+                most = max(most, anonymous(p.pid))
+                time.sleep(0.005)
+            assert p.stdout.read().strip() == str(NODES * (NODES - 1) // 2)
+            seconds.append(time.monotonic() - begin)
+            memory.append(most)
+        print(f"the list in a core of {os.path.getsize(path) >> 20} MiB: {statistics.median(seconds):.3f} s, "
+              f"{statistics.median(memory) >> 10} MiB but for pages of files")
 
 
 if __name__ == "__main__":
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else RUNS
     print(f"load {os.getloadavg()[0]:.1f}")
-    for name, bench in (("start", start), ("hit", hit), ("list", walk)):
+    for name, bench in (("start", start), ("hit", hit), ("list", walk), ("core", core)):
         if not sys.argv[2:] or name in sys.argv[2:]:
             bench(runs if name == "start" else min(runs, 3))

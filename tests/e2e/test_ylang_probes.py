@@ -287,7 +287,7 @@ def test_c_is_the_oracle():
 
 ALLOWED = {"map_lookup_elem", "map_update_elem", "map_delete_elem", "ktime_get_ns", "ringbuf_output", "tail_call",
            "get_smp_processor_id", "get_ns_current_pid_tgid", "get_attach_cookie", "get_current_pid_tgid",
-           "get_current_comm", "get_current_uid_gid", "get_current_cgroup_id", "probe_read_user",
+           "get_current_comm", "get_current_task", "get_current_uid_gid", "get_current_cgroup_id", "probe_read_user",
            "probe_read_kernel", "probe_read_user_str", "probe_read_kernel_str",
            "copy_from_user", "iter_num_new", "iter_num_next", "iter_num_destroy"}
 

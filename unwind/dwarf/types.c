@@ -317,7 +317,12 @@ static bool location(Dwarf_Die *die, struct type_variable *ret)
 	}
 	if (dwarf_getlocation(&attr, &ops, &n) || !n)
 		return false;
-	ret->thread = ops[n - 1].atom == DW_OP_GNU_push_tls_address || ops[n - 1].atom == DW_OP_form_tls_address;
+	if (n == 2 && ops->atom >= DW_OP_const1u && ops->atom <= DW_OP_consts &&
+	        (ops[1].atom == DW_OP_GNU_push_tls_address || ops[1].atom == DW_OP_form_tls_address)) {
+		ret->thread = true;
+		ret->addr = ops->number;
+		return false;
+	}
 	if (n == 1 && ops->atom == DW_OP_addr) {
 		ret->addr = ops->number;
 		return true;

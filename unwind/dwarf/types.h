@@ -65,7 +65,7 @@ struct type_variable {
 	const struct type *type;
 	u64 addr;     /* the file's own */
 	bool defined; /* false: only declared here, addr is unknown */
-	bool thread;  /* a thread-local variable: addr means nothing */
+	bool thread;  /* a thread-local variable: addr is its offset in what each thread has for the file */
 	bool several; /* different ones of this name are in the file (static ones) */
 };
 

@@ -65,16 +65,17 @@ static int compare(const void *left, const void *right)
 	return (*a > *b) - (*a < *b);
 }
 
-static bool is_defined(const Elf64_Sym *sym)
+static bool is_defined(const Elf64_Sym *sym, bool of_thread)
 {
 	u8 type = ELF64_ST_TYPE(sym->st_info);
 
 	return sym->st_shndx != SHN_UNDEF && sym->st_shndx != SHN_COMMON && type != STT_SECTION && type != STT_FILE &&
-	       type != STT_TLS;
+	       (type == STT_TLS) == of_thread;
 }
 
 /* The first global one, else the first. */
-static bool find_symbol(const struct positions *p, struct image *img, const struct elf_place *symbols, Elf64_Sym *ret)
+static bool find_symbol(
+        const struct positions *p, struct image *img, const struct elf_place *symbols, bool of_thread, Elf64_Sym *ret)
 {
 	struct elf_records records;
 	const Elf64_Sym *sym;
@@ -82,7 +83,7 @@ static bool find_symbol(const struct positions *p, struct image *img, const stru
 
 	elf_records_start(&records, img, symbols);
 	while ((sym = elf_records_next(&records))) {
-		if (!is_defined(sym) || !bsearch(&sym->st_name, p->at, p->count, sizeof(*p->at), compare))
+		if (!is_defined(sym, of_thread) || !bsearch(&sym->st_name, p->at, p->count, sizeof(*p->at), compare))
 			continue;
 		if (!found || ELF64_ST_BIND(sym->st_info) != STB_LOCAL)
 			*ret = *sym;
@@ -93,34 +94,45 @@ static bool find_symbol(const struct positions *p, struct image *img, const stru
 	return found;
 }
 
-static bool lookup_table(struct image *img, const struct elf_table *table, const char *name, struct symbol *ret)
+static bool lookup_table(
+        struct image *img, const struct elf_table *table, const char *name, bool of_thread, struct symbol *ret)
 {
 	struct positions p = {.count = 0};
 	Elf64_Sym sym;
 	bool found;
 
 	find_positions(&p, img, &table->strings, name);
-	found = p.count && find_symbol(&p, img, &table->symbols, &sym);
+	found = p.count && find_symbol(&p, img, &table->symbols, of_thread, &sym);
 	free(p.at);
 	if (found)
 		*ret = (struct symbol){.start = sym.st_value, .end = sym.st_value + sym.st_size, .name = name};
 	return found;
 }
 
-bool symbols_lookup(struct image *img, const char *name, struct symbol *ret)
+static bool lookup(struct image *img, const char *name, bool of_thread, struct symbol *ret)
 {
 	const struct symbol_source *debug = img->symbols ? &img->symbols->sources[SOURCE_DEBUG] : NULL;
 	struct elf_table table;
 
 	if (!*name || strlen(name) > LOOKUP_MAX)
 		return false;
-	if (elf_table_find(img, SHT_DYNSYM, &table) && lookup_table(img, &table, name, ret)) {
+	if (elf_table_find(img, SHT_DYNSYM, &table) && lookup_table(img, &table, name, of_thread, ret)) {
 		ret->exported = true;
 		return true;
 	}
-	if (elf_table_find(img, SHT_SYMTAB, &table) && lookup_table(img, &table, name, ret))
+	if (elf_table_find(img, SHT_SYMTAB, &table) && lookup_table(img, &table, name, of_thread, ret))
 		return true;
-	return debug && debug->img && lookup_table(debug->img, &debug->table, name, ret);
+	return debug && debug->img && lookup_table(debug->img, &debug->table, name, of_thread, ret);
+}
+
+bool symbols_lookup(struct image *img, const char *name, struct symbol *ret)
+{
+	return lookup(img, name, false, ret);
+}
+
+bool symbols_thread_local(struct image *img, const char *name, struct symbol *ret)
+{
+	return lookup(img, name, true, ret);
 }
 
 /* The strings of buf, which ends with one. */

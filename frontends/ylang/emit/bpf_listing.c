@@ -29,6 +29,8 @@ static const char *helper_name(s32 helper)
 		return "get_current_uid_gid";
 	case HELPER_CGROUP:
 		return "get_current_cgroup_id";
+	case HELPER_TASK:
+		return "get_current_task";
 	case HELPER_COMM:
 		return "get_current_comm";
 	case HELPER_READ_USER:

@@ -324,6 +324,16 @@ static void context(struct bpf_make *m, const struct bpf_call *c, const struct y
 	case Y_CGROUP:
 		bpf_call(&m->code, HELPER_CGROUP);
 		break;
+	case Y_THREAD_POINTER: /* no failure: a task is there; what could not be read would be 0 */
+		bpf_call(&m->code, HELPER_TASK);
+		bpf_op(&m->code, BPF_MOV, R3, R0);
+		bpf_op_imm(&m->code, BPF_ADD, R3, (s32)i->a);
+		bpf_op_imm(&m->code, BPF_MOV, R2, 8);
+		bpf_op(&m->code, BPF_MOV, R1, R10);
+		bpf_op_imm(&m->code, BPF_ADD, R1, AT_WORD);
+		bpf_call(&m->code, HELPER_READ_KERNEL);
+		bpf_load(&m->code, 8, R0, R10, AT_WORD);
+		break;
 	default:
 		bpf_call(&m->code, HELPER_KTIME);
 		if (i->imm == Y_WALL) {
