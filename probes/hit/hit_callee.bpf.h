@@ -455,7 +455,9 @@ WALK_GLOBAL int callee_tell(u64 began, u64 ns)
 	record->call = counts->found;
 	record->read = record->text = record->followed = 0;
 	record->nwaits = line->n;
+	record->nticks = line->nticks;
 	bpf_probe_read_kernel(record->wait, sizeof(record->wait), line->wait);
+	bpf_probe_read_kernel(record->tick, sizeof(record->tick), line->tick);
 	bpf_get_current_comm(record->comm, sizeof(record->comm));
 	bpf_ringbuf_submit(record, wake());
 	return 0;
@@ -513,6 +515,8 @@ WALK_GLOBAL u32 callee_left(struct callee_line *line, u64 depth)
 	return n;
 }
 
+#define CALLEE_ABOVE 4096 /* bytes: so far above where a call begins its code may run */
+
 /* A call begins. */
 WALK_GLOBAL int callee_enter(u32 function, u64 now)
 {
@@ -541,6 +545,7 @@ WALK_GLOBAL int callee_enter(u32 function, u64 now)
 	counts->under_way++;
 	if (latency_over_ns) {
 		latency_where(&key);
+		key.at += key.stack ? 0 : CALLEE_ABOVE;
 		slow_begin(bpf_get_current_task_btf(), &key, now, callee_shift + 1);
 	}
 	return 0;

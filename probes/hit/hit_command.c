@@ -199,7 +199,8 @@ const struct event_command latency_command = {
                 "and those of Python 3.11 to 3.13: there a call that an exception ends counts as a return, and is "
                 "also counted separately. A call of Lua that yields lasts until it returns.\n"
                 "With --over, the longest calls are listed with their arguments and what they waited for, and stacks "
-                "show where they waited. Debug information gives the arguments names and types. Memory that they "
+                "show where they waited and ran. Debug information gives the arguments names and types. Memory that "
+                "they "
                 "point to is read as the call returns. Ctrl-C ends the run early and keeps the result.",
         .size = sizeof(struct hit_options),
         .first = latency_first,

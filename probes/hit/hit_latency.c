@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "probes/cpu_ticks.h"
 #include "probes/uprobe.h"
 #include "sample.skel.h"
 #include "unwind/cleanup.h"
@@ -17,12 +18,14 @@
 #define MOVING_MAX    4096  /* processes whose stacks move */
 #define TARGETS_MAX   4096  /* where jumps lead */
 #define LINES_MAX     8192  /* threads that are in a call */
+#define TICK_HZ       199
 
 struct hit_latency {
 	const struct event_host *host;
 	const struct hit_options *options;
 	struct hit_calls *calls; /* not owned */
 	struct bpf_link *on_switch;
+	struct cpu_ticks ticks;
 	struct hit_function *functions;
 	u32 nfunctions;
 	struct slow_calls slow[HIT_SPECS_MAX];
@@ -61,6 +64,8 @@ void hit_latency_prepare_counts(struct object *o, const struct hit_options *opti
 	if (!options->over_ns)
 		return;
 	object_want(o, "on_call_switch");
+	object_want(o, "on_call_tick");
+	skel->data->latency_tick_ns = 1000000000ull / TICK_HZ;
 	bpf_map__set_max_entries(skel->maps.slow_lines, LINES_MAX);
 	bpf_map__set_max_entries(skel->maps.slow_away, LINES_MAX);
 }
@@ -135,6 +140,7 @@ void hit_latency_destroy(struct hit_latency *l)
 	if (!l)
 		return;
 	bpf_link__destroy(l->on_switch);
+	cpu_ticks_close(&l->ticks);
 	for (u32 i = 0; i < l->nfunctions; i++) {
 		image_put(l->functions[i].img);
 		free(l->functions[i].name);
@@ -214,7 +220,9 @@ struct error *hit_latency_watch(struct hit_latency *l)
 	if (!l->options->over_ns)
 		return NULL;
 	l->on_switch = bpf_program__attach(object_skeleton(l->host->object)->progs.on_call_switch);
-	return l->on_switch ? NULL : error_errno(errno, "cannot attach to the scheduler's tracepoints");
+	if (!l->on_switch)
+		return error_errno(errno, "cannot attach to the scheduler's tracepoints");
+	return cpu_ticks_open(&l->ticks, TICK_HZ, object_program(l->host->object, "on_call_tick"));
 }
 
 struct error *hit_latency_record(

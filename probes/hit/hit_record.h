@@ -33,8 +33,9 @@ struct latency_record {
 	u64 reg[LATENCY_REGS]; /* as it began */
 	u32 read, text;        /* bit n: memory[n] is there; the same, up to a 0 only */
 	u32 followed;          /* bit n: behind[n] is there */
-	u32 nwaits;
-	struct latency_wait wait[LATENCY_WAITS]; /* also of calls around this one, which began before */
+	u32 nwaits, nticks;
+	struct latency_wait wait[LATENCY_WAITS]; /* also of calls around this one, which began before; */
+	struct latency_wait tick[LATENCY_WAITS]; /* as what it ran at ticks of a clock */
 	char comm[COMM_LEN];
 	u8 memory[LATENCY_REGS][LATENCY_MEMORY]; /* what is at reg[n], as the call ended */
 	u8 behind[LATENCY_REGS][LATENCY_BEHIND]; /* what the first or second word of memory[n] points to */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
  * What is found out about calls that may turn out slow (--over): the registers they began with, and the stacks that
- * their thread waited with. These are taken as it leaves the CPU, and count only if the call was slow.
+ * their thread waited or ran with. These are taken as it leaves the CPU, and at ticks of a clock; they count only if
+ * the call was slow. The time that a call had a CPU is divided among the stacks of its ticks.
  */
 #ifndef YRT_HIT_SLOW_BPF_H
 #define YRT_HIT_SLOW_BPF_H
@@ -11,9 +12,11 @@
 #include "hit/stack_budget.bpf.h"
 #include "wait/wait_why.bpf.h"
 
+#define SLOW_RUNS    wait_reason(WAIT_RUNNING, WAIT_NO_FILE, -1)
 #define SLOW_ADDRESS 4096 /* nothing is mapped below */
 
 u64 latency_over_ns = 0;
+u64 latency_tick_ns = 1;                  /* between two ticks of the clock */
 u64 latency_told_ns[LATENCY_SPECS] = {0}; /* of each -e, only calls that last this long are sent: user space keeps the
 					     longest */
 
@@ -48,6 +51,8 @@ struct slow_line {
 	u32 n;
 	u32 shortest; /* of slow_place(): here, as the verifier follows each value of a variable */
 	struct latency_wait wait[LATENCY_WAITS];
+	struct latency_wait tick[LATENCY_WAITS]; /* what it ran */
+	u32 nticks;
 };
 
 struct { /* sized for --over, as all here */
@@ -117,7 +122,7 @@ static inline void slow_begin(struct task_struct *task, const struct latency_key
 		line->calls += shift != 0;
 		return;
 	}
-	line->n = 0;
+	line->n = line->nticks = 0;
 	line->calls = shift != 0;
 	line->shift = shift;
 	line->at = key->at;
@@ -177,9 +182,11 @@ WALK_GLOBAL int slow_tell(u64 ns, u64 function)
 	record->call = 0;
 	record->read = record->text = record->followed = 0;
 	record->nwaits = line->n;
+	record->nticks = line->nticks;
 	for (u32 i = 0; i < LATENCY_REGS; i++)
 		record->reg[i] = call->reg[i];
 	bpf_probe_read_kernel(record->wait, sizeof(record->wait), line->wait);
+	bpf_probe_read_kernel(record->tick, sizeof(record->tick), line->tick);
 	bpf_get_current_comm(record->comm, sizeof(record->comm));
 	for (u32 i = 0; i < LATENCY_REGS; i++)
 		slow_memory(record, i);
@@ -213,7 +220,7 @@ WALK_GLOBAL int slow_count_wait(u64 hash, u64 ns, u32 stop)
 {
 	struct probe_stats *st = my_stats();
 
-	if (!st)
+	if (!st || !ns)
 		return 0;
 	st->weights += ns;
 	count_stop(st, stop, ns);
@@ -222,28 +229,77 @@ WALK_GLOBAL int slow_count_wait(u64 hash, u64 ns, u32 stop)
 	return 0;
 }
 
-/* Adds the waits of the call that has just ended, each `times` times. Returns the part of its ns that was no wait. */
-WALK_GLOBAL u64 slow_rest(u64 ns, u64 times)
+/* Is it of the call that has just ended, and took ns? */
+static inline bool slow_counts(const struct slow_line *line, const struct latency_wait *wait, u64 ns)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct latency_key key = {0};
-	struct slow_line *line;
+	return wait->hash && wait->began >= line->began && wait->began < line->began + ns;
+}
+
+/* Adds its waits, each `times` times. Returns how long they took. */
+WALK_GLOBAL u64 slow_waited(const struct slow_line *line, u64 ns, u64 times)
+{
 	u64 sum = 0;
 
-	if (!latency_over_ns)
-		return ns;
-	latency_where(&key);
-	line = slow_line_of(task, &key);
-	if (!line)
-		return ns;
-	for (u32 i = 0; i < LATENCY_WAITS && i < line->n; i++) {
+	for (u32 i = 0; line && i < LATENCY_WAITS && i < line->n; i++) {
 		const struct latency_wait *wait = &line->wait[i];
 
-		if (wait->began < line->began || wait->began >= line->began + ns || !wait->hash)
+		if (!slow_counts(line, wait, ns))
 			continue;
 		slow_count_wait(wait->hash, wait->ns * times, wait->stop);
 		sum += wait->ns;
 	}
+	return sum;
+}
+
+/* Those of the i-th stack, if they are of the call that has just ended. A function, which is verified once. */
+WALK_GLOBAL u64 slow_ticks(const struct slow_line *line, u64 ns, u32 i)
+{
+	const struct latency_wait *tick;
+
+	if (!line || i >= line->nticks || i >= LATENCY_WAITS)
+		return 0;
+	tick = &line->tick[i];
+	return slow_counts(line, tick, ns) ? tick->ns / (latency_tick_ns | 1) : 0;
+}
+
+/* Divides `ran` among the stacks of its ticks. Returns how much of it. */
+WALK_GLOBAL u64 slow_ran_with(const struct slow_line *line, u64 ns, u64 ran, u64 times)
+{
+	u64 all = 0, sum = 0, part;
+
+	for (u32 i = 0; i < LATENCY_WAITS; i++)
+		all += slow_ticks(line, ns, i);
+	for (u32 i = 0; line && all && i < LATENCY_WAITS; i++) {
+		part = ran * slow_ticks(line, ns, i) / all;
+		slow_count_wait(line->tick[i].hash, part * times, line->tick[i].stop);
+		sum += part;
+	}
+	return sum;
+}
+
+/* The line of the thread that runs here. */
+static inline struct slow_line *slow_line_here(void)
+{
+	struct latency_key key = {0};
+
+	latency_where(&key);
+	return slow_line_of(bpf_get_current_task_btf(), &key);
+}
+
+/*
+ * Adds the waits of the call that has just ended, and the time it ran for as its ticks say, each `times` times. Returns
+ * the part of its ns that is left.
+ */
+WALK_GLOBAL u64 slow_rest(u64 ns, u64 times)
+{
+	struct slow_line *line = latency_over_ns ? slow_line_here() : NULL;
+	u64 sum;
+
+	if (!line)
+		return ns;
+	sum = slow_waited(line, ns, times);
+	if (ns > sum + 1)
+		sum += slow_ran_with(line, ns, ns - sum - 1, times);
 	return ns > sum ? ns - sum : 1;
 }
 
@@ -295,6 +351,40 @@ static __attribute__((noinline)) int slow_add(u32 pid, const struct slow_off *of
 		wait->ns = ns;
 		line->n = line->n > i ? line->n : i + 1;
 	}
+	return 0;
+}
+
+/* The place of ticks of the same call with this stack, or a free one, or any. */
+static inline struct latency_wait *slow_tick_at(struct slow_line *line, const struct latency_wait *tick)
+{
+	for (u32 i = 0; i < LATENCY_WAITS; i++)
+		if (i >= line->nticks || slow_is_same(line, &line->tick[i], tick))
+			return &line->tick[i];
+	return &line->tick[bpf_get_prandom_u32() & (LATENCY_WAITS - 1)];
+}
+
+/*
+ * A tick of the clock. If there is no room, it joins others, of which it gives the stack with a chance by their times:
+ * on average each stack has what it ran.
+ */
+static __attribute__((noinline)) int slow_add_tick(u32 pid)
+{
+	struct slow_off *off = bpf_map_lookup_elem(&slow_away, &pid);
+	struct slow_line *line = off ? bpf_map_lookup_elem(&slow_lines, &off->line) : NULL;
+	struct latency_wait *tick;
+	u64 ns, step = latency_tick_ns | 1;
+
+	if (!line || !line->at)
+		return 0;
+	tick = slow_tick_at(line, &off->wait);
+	ns = tick->began >= line->inner ? tick->ns : 0; /* what was before the innermost call makes room */
+	if (line->nticks < LATENCY_WAITS && tick == &line->tick[line->nticks & (LATENCY_WAITS - 1)]) {
+		line->nticks++;
+		ns = 0;
+	}
+	if (!ns || bpf_get_prandom_u32() % (ns / step + 1) == 0)
+		*tick = off->wait;
+	tick->ns = ns + step;
 	return 0;
 }
 
@@ -374,6 +464,58 @@ int BPF_PROG(on_call_switch_walk, bool preempt, struct task_struct *prev, struct
 	event_end(slot, st, event_emit(slot, st));
 	slow_walked(pid, slot);
 	return 0;
+}
+
+/* Is the thread that runs here in a call? Its entry in slow_away is free while it runs. */
+WALK_GLOBAL int slow_runs(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	u32 tgid = tgid_of(task), pid = (u32)task->pid;
+	struct slow_off off = {0};
+	struct latency_key key = {0};
+	struct slow_line *line;
+
+	if (!bpf_map_lookup_elem(&processes, &tgid))
+		return false;
+	latency_where(&key);
+	slow_line_key(task, &key, &off.line);
+	line = bpf_map_lookup_elem(&slow_lines, &off.line);
+	if (!line || !slow_is_within(line, &key))
+		return false;
+	off.wait.began = bpf_ktime_get_ns();
+	off.wait.reason = SLOW_RUNS;
+	return !bpf_map_update_elem(&slow_away, &pid, &off, BPF_ANY);
+}
+
+WALK_GLOBAL int slow_ran(u64 hash, u32 stop)
+{
+	u32 pid = (u32)bpf_get_current_task_btf()->pid;
+	struct slow_off *off = bpf_map_lookup_elem(&slow_away, &pid);
+
+	if (!off)
+		return 0;
+	off->wait.hash = hash;
+	off->wait.stop = stop;
+	slow_add_tick(pid);
+	bpf_map_delete_elem(&slow_away, &pid);
+	return 0;
+}
+
+WALKING("perf_event", on_call_tick)
+int on_call_tick_walk(struct bpf_perf_event_data *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct probe_stats *st = my_stats();
+	u32 tgid = tgid_of(task), number;
+	int instance = ticks == TICKS_TAKEN && st && slow_runs() ? find_target() : 0;
+	struct slot *slot = instance ? event_begin(st, instance, tgid, 0, &number) : NULL;
+
+	if (!slot)
+		return 0;
+	slot->head.reason = SLOW_RUNS;
+	event_reason(slot);
+	event_hit(slot, st, ctx, task, tgid);
+	return slow_ran(slot->head.hash, event_stop(slot));
 }
 
 #endif

@@ -6,6 +6,12 @@
 
 #include "probes/stack_text.h"
 
+/* In the call, not in one around it. */
+static bool is_within(const struct latency_record *record, const struct latency_wait *wait)
+{
+	return wait->began >= record->began && wait->began < record->began + record->ns;
+}
+
 static void add_wait(struct slow_call *call, u64 ns, u32 reason)
 {
 	u32 i = 0, at;
@@ -23,17 +29,52 @@ static void add_wait(struct slow_call *call, u64 ns, u32 reason)
 	}
 }
 
-static void add_stack(struct slow_call *call, const struct latency_wait *wait)
+static void put_stack(struct slow_call *call, struct slow_call_stack stack)
 {
-	struct slow_call_stack stack = {.ns = wait->ns, .hash = wait->hash};
-
-	for (u32 i = 0; i < SLOW_STACKS && stack.hash; i++)
+	for (u32 i = 0; i < SLOW_STACKS; i++)
 		if (call->stack[i].ns < stack.ns) {
 			struct slow_call_stack shorter = call->stack[i];
 
 			call->stack[i] = stack;
 			stack = shorter;
 		}
+}
+
+static void add_stack(struct slow_call *call, const struct latency_wait *wait)
+{
+	if (wait->hash)
+		put_stack(call, (struct slow_call_stack){.ns = wait->ns, .hash = wait->hash});
+}
+
+/* What it ran has the time that it did not wait, by ticks. */
+static void add_ran(struct slow_call *call, const struct latency_record *record)
+{
+	u64 all = 0;
+
+	for (u32 i = 0; i < record->nticks && i < LATENCY_WAITS; i++)
+		all += is_within(record, &record->tick[i]) ? record->tick[i].ns : 0;
+	for (u32 i = 0; i < record->nticks && i < LATENCY_WAITS; i++) {
+		struct latency_wait tick = record->tick[i];
+
+		tick.ns = (u64)((double)call->ran_ns * (double)tick.ns / (double)all);
+		if (is_within(record, &tick))
+			add_stack(call, &tick);
+	}
+}
+
+static void add(struct slow_call *call, const struct latency_record *record)
+{
+	u64 waited = 0;
+
+	for (u32 i = 0; i < record->nwaits && i < LATENCY_WAITS; i++)
+		if (is_within(record, &record->wait[i])) {
+			waited += record->wait[i].ns;
+			add_wait(call, record->wait[i].ns, record->wait[i].reason);
+			add_stack(call, &record->wait[i]);
+		}
+	call->ran_ns = record->ns > waited ? record->ns - waited : 0;
+	call->ran_most = record->nwaits == LATENCY_WAITS;
+	add_ran(call, record);
 }
 
 static void free_call(struct slow_call *call)
@@ -43,16 +84,45 @@ static void free_call(struct slow_call *call)
 	free(call->text);
 }
 
+static bool is_text_of(const struct slow_call_stack *stack, const char *text)
+{
+	return stack->ns && stack->text && !strcmp(stack->text, text);
+}
+
+/* Stacks that differ by addresses only are one. Those behind the i-th have no text yet, or another one. */
+static void join_stack(struct slow_call *call, u32 i)
+{
+	struct slow_call_stack one = call->stack[i];
+	u32 k = 0;
+
+	while (k < SLOW_STACKS && (k == i || !is_text_of(&call->stack[k], one.text)))
+		k++;
+	if (k == SLOW_STACKS)
+		return;
+	one.ns += call->stack[k].ns;
+	free(call->stack[k].text);
+	for (u32 n = 0; n < 2; n++) {
+		u32 gone = n ? (i < k ? i : k) : (i < k ? k : i);
+
+		memmove(&call->stack[gone], &call->stack[gone + 1], (SLOW_STACKS - gone - 1) * sizeof(one));
+		call->stack[SLOW_STACKS - 1] = (struct slow_call_stack){0};
+	}
+	put_stack(call, one);
+}
+
 void slow_calls_name(struct slow_calls *calls, struct collector *c)
 {
 	u32 node;
 
 	for (u32 i = 0; i < calls->n; i++)
-		for (u32 k = 0; k < SLOW_STACKS && calls->of[i].stack[k].ns; k++) {
+		for (u32 k = SLOW_STACKS; k-- > 0;) {
 			struct slow_call_stack *stack = &calls->of[i].stack[k];
 
-			if (!stack->text && collector_find(c, stack->hash, &node))
-				stack->text = stack_text(collector_profile(c), node);
+			if (!stack->ns || stack->text || !collector_find(c, stack->hash, &node))
+				continue;
+			stack->text = stack_text(collector_profile(c), node);
+			if (stack->text)
+				join_stack(&calls->of[i], k);
 		}
 }
 
@@ -75,11 +145,7 @@ struct error *slow_calls_add(struct slow_calls *calls, struct hit_function *func
 	new.at_ns = record->began > began_ns ? record->began - began_ns : 0;
 	memcpy(new.comm, record->comm, sizeof(new.comm));
 	new.comm[sizeof(new.comm) - 1] = '\0';
-	for (u32 i = 0; i < record->nwaits && i < LATENCY_WAITS; i++)
-		if (record->wait[i].began >= record->began && record->wait[i].began < record->began + record->ns) {
-			add_wait(&new, record->wait[i].ns, record->wait[i].reason);
-			add_stack(&new, &record->wait[i]);
-		}
+	add(&new, record);
 	if (calls->n == SLOW_CALLS_MAX)
 		free_call(&calls->of[--at]);
 	else

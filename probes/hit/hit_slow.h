@@ -14,19 +14,21 @@
 #include "unwind/profile/collect.h"
 
 #define SLOW_CALLS_MAX 100
-#define SLOW_STACKS    3
+#define SLOW_STACKS    (2 * LATENCY_WAITS)
 
 struct slow_call {
 	u64 at_ns, ns; /* since sampling began; how long it took */
 	u32 tgid, tid;
 	char comm[COMM_LEN];
-	char *text; /* "open("/etc/passwd", 0)", hostile; owned */
+	char *text;    /* "open("/etc/passwd", 0)", hostile; owned */
+	u64 ran_ns;    /* that it did not wait */
+	bool ran_most; /* short waits may be missing: it ran at most so long */
 	u32 nwaits;
 	struct slow_call_wait {
 		u64 ns;
 		u32 reason;      /* wait_reason() */
 	} wait[LATENCY_WAITS];   /* longest first */
-	struct slow_call_stack { /* of its longest waits, longest first; ns 0: unused */
+	struct slow_call_stack { /* of its waits, and what it ran, longest first; ns 0: unused */
 		u64 ns, hash;
 		char *text; /* stack_text(), owned; NULL: not known (yet) */
 	} stack[SLOW_STACKS];

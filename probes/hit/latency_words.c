@@ -14,7 +14,8 @@
 
 #define BAR         48u
 #define SHOWN       10u /* of the longest calls */
-#define STACK_SHOWN 20  /* a wait of this part of the call is shown with its stack */
+#define STACKS      3   /* of each */
+#define STACK_SHOWN 20  /* what took this part of the call is shown with its stack */
 
 #define PROGRESS_LEAST 0.4 /* of a target beside its probes: below, the number of its calls is not known */
 
@@ -231,14 +232,16 @@ static void print_waits(FILE *out, const struct slow_call *call)
 		putc(' ', out);
 		print_time(out, call->wait[i].ns);
 	}
+	fprintf(out, "; ran %s", call->ran_most ? "up to " : "");
+	print_time(out, call->ran_ns);
 	putc('\n', out);
 }
 
-/* Where it waited. */
+/* Where it waited, and ran. */
 static void print_stacks(FILE *out, const struct slow_call *call)
 {
-	for (u32 i = 0; i < SLOW_STACKS && call->stack[i].text; i++) {
-		if (call->stack[i].ns < call->ns / STACK_SHOWN)
+	for (u32 i = 0; i < STACKS && call->stack[i].ns; i++) {
+		if (!call->stack[i].text || call->stack[i].ns < call->ns / STACK_SHOWN)
 			continue;
 		fputs("\t\t  ", out);
 		print_time(out, call->stack[i].ns);
@@ -326,9 +329,10 @@ static json_t *slow_json(const struct slow_calls *slow)
 		text_clean(call->comm, thread);
 		text_clean(call->text, text);
 		json_array_append_new(
-		        list, json_pack("{s:I, s:I, s:i, s:i, s:s, s:s, s:o, s:o}", "ns", (json_int_t)call->ns, "at_ns",
-		                      (json_int_t)call->at_ns, "pid", (int)call->tgid, "tid", (int)call->tid, "thread",
-		                      thread, "call", text, "waits", waits_json(call), "stacks", stacks_json(call)));
+		        list, json_pack("{s:I, s:I, s:I, s:i, s:i, s:s, s:s, s:o, s:o}", "ns", (json_int_t)call->ns,
+		                      "ran_ns", (json_int_t)call->ran_ns, "at_ns", (json_int_t)call->at_ns, "pid",
+		                      (int)call->tgid, "tid", (int)call->tid, "thread", thread, "call", text, "waits",
+		                      waits_json(call), "stacks", stacks_json(call)));
 	}
 	return list;
 }

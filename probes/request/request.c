@@ -4,11 +4,9 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <linux/perf_event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -22,6 +20,7 @@
 #include "probes/sampler.h"
 #include "probes/stack_text.h"
 #include "probes/targets.h"
+#include "probes/cpu_ticks.h"
 #include "probes/uprobe.h"
 #include "probes/wait/wait_reason.h"
 #include "request_envoy.h"
@@ -59,8 +58,7 @@ struct request {
 	struct wanted place[PLACES_MAX];
 	u32 nplaces, optional; /* the first `optional` may be missing */
 	struct bpf_link *on_switch;
-	int *ticks; /* an event for each CPU */
-	u32 nticks;
+	struct cpu_ticks ticks;
 	struct hit_shifts *shifts;
 	struct looked *looked;
 	u32 nlooked;
@@ -96,11 +94,9 @@ static void destroy(void *event)
 	if (!r)
 		return;
 	hit_shifts_destroy(r->shifts);
-	for (u32 i = 0; i < r->nticks; i++)
-		close(r->ticks[i]);
+	cpu_ticks_close(&r->ticks);
 	bpf_link__destroy(r->on_switch);
 	request_table_free(&r->table);
-	free(r->ticks);
 	free(r->looked);
 	free(r);
 }
@@ -385,36 +381,10 @@ static struct error *missing(const struct request *r)
 
 /* --- the run --- */
 
-static struct error *open_ticks(struct request *r)
-{
-	long cpus = sysconf(_SC_NPROCESSORS_CONF);
-	struct perf_event_attr attr = {.size = sizeof(attr),
-	        .type = PERF_TYPE_SOFTWARE,
-	        .config = PERF_COUNT_SW_CPU_CLOCK,
-	        .freq = 1,
-	        .sample_freq = TICK_HZ};
-
-	r->ticks = calloc(cpus > 0 ? (size_t)cpus : 1, sizeof(*r->ticks));
-	if (!r->ticks)
-		return &error_no_memory;
-	for (int cpu = 0; cpu < cpus; cpu++) {
-		int fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
-
-		if (fd < 0 && errno == ENODEV) /* offline */
-			continue;
-		if (fd < 0)
-			return capabilities_no_event(errno, "sample CPU %d", cpu);
-		r->ticks[r->nticks++] = fd;
-		if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, object_program(r->host->object, "on_request_tick")))
-			return capabilities_no_event(errno, "sample CPU %d", cpu);
-	}
-	return NULL;
-}
-
 static struct error *start(void *event, bool at_exec)
 {
 	struct request *r = event;
-	struct error *err = open_ticks(r);
+	struct error *err = cpu_ticks_open(&r->ticks, TICK_HZ, object_program(r->host->object, "on_request_tick"));
 
 	if (!err) {
 		r->on_switch = bpf_program__attach(object_skeleton(r->host->object)->progs.on_request_switch);

@@ -230,6 +230,18 @@ def test_python_latency_several():
         yrt.clear(result, yrt.USAGE, "slow_caller is a function of -e python:__main__.slow_caller, too")
 
 
+def test_python_latency_running():
+    """What a slow call ran has the time that it did not wait."""
+    with python() as program:
+        flags = ["--over", "20ms"]
+        result, _ = probed(program, "python:__main__.computes", words=["compute"], command="latency", flags=flags)
+        (call,) = latencies(result)["longest"]
+        ran = [s["ns"] for s in call["stacks"] if s["frames"].startswith("[running]") and "computes (" in s["frames"]]
+        assert ran and sum(ran) <= call["ran_ns"] and call["ran_ns"] >= 0.4e9, call
+        assert sum(n for _, n in result.stacks) == call["ns"], (call, yrt.show(result.stacks))
+        yield f"{len(ran)} stacks of {sum(ran) / 1e6:.0f} ms"
+
+
 def test_python_latency_references():
     """Functions with more returns than registers, or none: exceptions end calls where they leave them."""
     with python() as program:
