@@ -17,6 +17,7 @@
 #define ALLOC_PAIR_FIRST_NS 8000
 
 u64 alloc_interval = 1;
+u64 alloc_call_bytes = 0;    /* as so much more each block is, when chance decides: a half of what is usual */
 u64 alloc_interval_most = 0; /* that blocks were taken by chance with */
 u32 alloc_most = 0;          /* stacks in a moment, before the interval grows; 0: any number */
 u32 alloc_of_moment = 0;
@@ -205,7 +206,7 @@ static inline bool alloc_size(const struct pt_regs *ctx, u64 cookie, u64 *size)
 /* Does a block of this size get a stack? Then *calls is what it counts for, and *value its bytes. */
 static inline bool alloc_choose(u64 size, u64 *value, u64 *calls)
 {
-	u64 interval = alloc_interval, units = size ? size : 1;
+	u64 interval = alloc_interval, units = (size ? size : 1) + alloc_call_bytes;
 
 	*value = size;
 	*calls = 1;
@@ -215,7 +216,7 @@ static inline bool alloc_choose(u64 size, u64 *value, u64 *calls)
 		alloc_interval_most = interval;
 	if (bpf_get_prandom_u32() >= (units << 32) / interval)
 		return false;
-	*value = size ? interval : 0;
+	*value = size * interval / units;
 	*calls = interval / units + (bpf_get_prandom_u32() % units < interval % units);
 	return true;
 }

@@ -6,15 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "unwind/process/switches.h"
-
 #define THREADS_MOST 48
 #define TOGETHER     16  /* windows that follow each other: one alone has few waits */
-#define WAITS_LEAST  4   /* of all windows */
-#define WHOLE        0.8 /* of the windows that saw calls, that have a wait */
+#define WAITS_LEAST  4   /* in all windows */
+#define WHOLE        0.8 /* of the time that windows with calls stand for, that those with a wait do */
 #define DIM          0.5 /* of the time between hits, that these take: less, and CPU time says more */
 
-bool alloc_waits_count(pid_t pid, u64 *ret)
+bool alloc_waits_count(pid_t pid, struct switches *ret)
 {
 	const struct dirent *entry;
 	struct switches of;
@@ -27,7 +25,10 @@ bool alloc_waits_count(pid_t pid, u64 *ret)
 	while (dir && n <= THREADS_MOST && (entry = readdir(dir)))
 		if (entry->d_name[0] != '.') {
 			n++;
-			*ret += switches_read((u32)pid, (u32)atoi(entry->d_name), &of) ? of.voluntary : 0;
+			if (!switches_read((u32)pid, (u32)atoi(entry->d_name), &of))
+				continue;
+			ret->voluntary += of.voluntary;
+			ret->others += of.others;
 		}
 	if (dir)
 		closedir(dir);
@@ -36,14 +37,17 @@ bool alloc_waits_count(pid_t pid, u64 *ret)
 
 bool alloc_waits_tell(const struct alloc_slice *slices, u32 n, const struct alloc_cold *cold)
 {
-	double seen = 0, whole = 0, waits = 0, gaps = 0, hits = 0, gap_ns = 0, hits_ns = 0, cpu_ns = 0, ns = 0;
+	double seen = 0, whole = 0, waits = 0, behind = 0, ousted = 0, gaps = 0, hits = 0, gap_ns = 0, hits_ns = 0,
+	       cpu_ns = 0, ns = 0;
 
 	for (u32 i = 0; i < n; i++) {
 		const struct alloc_slice *s = &slices[i];
 
-		seen += s->calls > 0;
-		whole += s->calls > 0 && s->waits > 0;
+		seen += s->calls > 0 ? s->ns_behind : 0;
+		whole += s->calls > 0 && s->waits > 0 ? s->ns_behind : 0;
 		waits += s->waits;
+		behind += s->waits_behind;
+		ousted += s->ousted_behind;
 		gaps += s->gaps;
 		hits += s->hits;
 		gap_ns += s->gap_ns;
@@ -52,7 +56,7 @@ bool alloc_waits_tell(const struct alloc_slice *slices, u32 n, const struct allo
 		ns += s->ns_behind;
 	}
 	return seen > 0 && whole >= WHOLE * seen && waits >= WAITS_LEAST && cpu_ns < ALLOC_WAITS_BUSY * ns &&
-	       (gaps < hits / 2 || hits_ns > DIM * gap_ns);
+	       behind > ousted && (gaps < hits / 2 || hits_ns > DIM * gap_ns);
 }
 
 void alloc_waits_weights(const struct alloc_slice *slices, u32 n, double *by_waits, double *by_time)

@@ -17,11 +17,12 @@
 #include <types.h>
 
 #include "alloc_weigh.h"
+#include "unwind/process/switches.h"
 
 #define ALLOC_WAITS_BUSY 0.25 /* of a CPU: who uses more does not wait */
 
-/* Adds how often threads of a process have waited. False: it has so many threads that to ask takes long. */
-bool alloc_waits_count(pid_t pid, u64 *ret);
+/* Adds how often threads of a process left their CPU. False: it has so many threads that to ask takes long. */
+bool alloc_waits_count(pid_t pid, struct switches *ret);
 /* Do waits and time tell more of these than CPU time does? */
 bool alloc_waits_tell(const struct alloc_slice *slices, u32 n, const struct alloc_cold *cold);
 /* Weights by both clocks. */

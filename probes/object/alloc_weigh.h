@@ -40,7 +40,8 @@ struct alloc_slice { /* a window, or a part of one */
 	double marks;        /* hits of landmarks, */
 	u32 choice;          /* which are these (alloc_marks_choice()); 0: none */
 	double waits, ns;    /* how often threads waited, and its time: of a program that waits (alloc_waits.h); */
-	double waits_behind, ns_behind; /* since the window before */
+	double waits_behind, ns_behind; /* since the window before; */
+	double ousted_behind;           /* how often another program got its CPU meanwhile */
 	double weight;                  /* set by alloc_weigh() */
 };
 

@@ -49,6 +49,7 @@
 #define TAIL_MS      50     /* at most */
 #define STACKS       128    /* in a window, about */
 #define BURST_COST   16     /* times as much as is allotted to a window, it may take until the program waits */
+#define WAIT_RARE    200e6  /* ns: who waits more rarely than once in that time does not wait for work */
 #define SLICES       1024   /* before they get their weights */
 #define MEMORY_NS    500e6  /* that a mean goes back, about */
 #define ALONE_DENSE  2      /* each so many windows is one with landmarks alone, where hits are dense, */
@@ -76,8 +77,8 @@ struct clock { /* CPU time of a process */
 };
 
 struct look {
-	u64 at, cpu; /* ns */
-	u64 waits;   /* set by look_whole() */
+	u64 at, cpu;              /* ns */
+	struct switches switches; /* set by look_whole() */
 	struct alloc_progress progress;
 	struct alloc_counters counters;
 };
@@ -218,9 +219,9 @@ static void look(struct alloc_windows *w, struct look *ret)
 static void look_whole(struct alloc_windows *w, struct look *ret)
 {
 	look(w, ret);
-	ret->waits = 0;
+	ret->switches = (struct switches){0};
 	for (u32 i = 0; i < w->nclocks && w->waits_known; i++)
-		w->waits_known = alloc_waits_count(w->clocks[i].pid, &ret->waits);
+		w->waits_known = alloc_waits_count(w->clocks[i].pid, &ret->switches);
 }
 
 static double exceptions(const struct alloc_windows *w, const struct look *from, const struct look *to)
@@ -396,9 +397,9 @@ static void choose_interval(struct alloc_windows *w, double bytes)
 }
 
 /* Threads that have ended took theirs along. */
-static double waits_between(const struct alloc_windows *w, const struct look *from, const struct look *to)
+static double less(u64 more, u64 than)
 {
-	return w->waits_known && to->waits > from->waits ? (double)(to->waits - from->waits) : 0;
+	return more > than ? (double)(more - than) : 0;
 }
 
 static struct alloc_slice slice_of(const struct alloc_windows *w, const struct look *closed, const struct look *now)
@@ -415,8 +416,9 @@ static struct alloc_slice slice_of(const struct alloc_windows *w, const struct l
 	        .calls = (double)(now->counters.calls - w->opened.counters.calls),
 	        .bytes = (double)(now->counters.bytes - w->opened.counters.bytes),
 	        .marks = (double)(b->marks - a->marks),
-	        .waits = waits_between(w, &w->opened, now),
-	        .waits_behind = waits_between(w, closed, now),
+	        .waits = less(now->switches.voluntary, w->opened.switches.voluntary),
+	        .waits_behind = less(now->switches.voluntary, closed->switches.voluntary),
+	        .ousted_behind = less(now->switches.others, closed->switches.others),
 	        .ns = (double)(now->at - w->opened.at),
 	        .ns_behind = (double)(now->at - closed->at)};
 
@@ -642,27 +644,40 @@ static void wait_for_window(struct alloc_windows *w)
 	w->allotted = fmin(fmax(want, w->budget), 2 * want);
 }
 
+/* Or is it kept waiting for a CPU? */
+static bool waits_often(const struct alloc_windows *w, const struct look *now)
+{
+	double waits = less(now->switches.voluntary, w->begun.switches.voluntary);
+
+	return waits > less(now->switches.others, w->begun.switches.others) &&
+	       waits > (double)(now->at - w->begun.at) / WAIT_RARE;
+}
+
 /* A program that waits most of the time is seen until it waits again: what a burst does is more than half of it. */
 static bool is_in_burst(struct alloc_windows *w, double cost)
 {
 	struct look now;
 
-	if (!w->waits_known || counts_nothing(w) || w->cpu_rate > ALLOC_WAITS_BUSY || cost > BURST_COST * w->allotted)
+	if (!w->waits_known || counts_nothing(w) || w->cpu_rate > ALLOC_WAITS_BUSY || cost > BURST_COST * w->allotted ||
+	        cost <= 0)
 		return false;
 	look_whole(w, &now);
-	return now.waits <= w->opened.waits;
+	return now.switches.voluntary <= w->opened.switches.voluntary && waits_often(w, &now);
 }
 
 static bool is_over(struct alloc_windows *w, const struct look *now)
 {
 	double spent = cost(w, &w->opened, now);
+	bool over;
 
 	if (!skeleton(w)->bss->alloc_window)
 		return w->budget < 0;
-	if (spent >= w->allotted / (w->alone ? 4 : counts_nothing(w) ? 2 : 1))
-		return !is_in_burst(w, spent);
-	return now->at - w->opened.at >= WINDOW_MS * A_MS &&
-	       (w->budget < CREDIT_NS * 0.9 || (w->options.open && !w->following));
+	over = spent >= w->allotted / (w->alone                   ? 4
+	                                      : counts_nothing(w) ? 2
+	                                                          : 1) ||
+	       (now->at - w->opened.at >= WINDOW_MS * A_MS &&
+	               (w->budget < CREDIT_NS * 0.9 || (w->options.open && !w->following)));
+	return over && !is_in_burst(w, spent);
 }
 
 static u64 until_look(const struct alloc_windows *w)
@@ -811,7 +826,7 @@ struct error *alloc_windows_place(struct alloc_windows *w)
 
 	pthread_mutex_lock(&w->lock);
 	if (w->ngroups && !w->running && !w->begun.at) {
-		look(w, &w->begun);
+		look_whole(w, &w->begun);
 		w->last = w->opened = w->closed = w->begun;
 		w->is_open = true;
 	}
@@ -836,7 +851,8 @@ static void stand_for_rest(struct alloc_windows *w)
 	look_whole(w, &now);
 	s->stands_for += fmax((double)(now.cpu - w->closed.cpu) - cost(w, &w->closed, &now), 0);
 	s->behind += (double)(now.progress.hits - w->closed.progress.hits);
-	s->waits_behind += waits_between(w, &w->closed, &now);
+	s->waits_behind += less(now.switches.voluntary, w->closed.switches.voluntary);
+	s->ousted_behind += less(now.switches.others, w->closed.switches.others);
 	s->ns_behind += (double)(now.at - w->closed.at);
 	w->closed = now;
 }

@@ -196,6 +196,11 @@ static void test_waits(void **state)
 		s[i] = burst(i % 2 ? 3000 : 1000);
 	assert_true(alloc_weigh(s, 20, &cold, &calls, &bytes));
 	check(calls.sum, due, &calls);
+	for (int i = 0; i < 20; i++)
+		s[i].ousted_behind = 200;
+	assert_false(alloc_weigh(s, 20, &cold, &other, &none)); /* it does not wait: it gets no CPU */
+	for (int i = 0; i < 20; i++)
+		s[i].ousted_behind = 0;
 	assert_true(alloc_sums_low(&calls) < 0.5 * due && alloc_sums_high(&calls) < 1.5 * due);
 	for (int i = 0; i < 20; i++)
 		s[i].waits = i % 2;
