@@ -42,6 +42,19 @@ static void keep_failure(struct sampler *s, struct error *err)
 		s->failed = err;
 }
 
+/* What follows is on samples, or is not. The clock of a thread is a system call: it is read where that changes only. */
+static void account(struct sampler *s, bool on_samples)
+{
+	u64 now;
+
+	if (on_samples == s->on_samples)
+		return;
+	now = thread_cpu_ns();
+	s->samples_ns += on_samples ? 0 : now - s->on_samples_ns;
+	s->on_samples_ns = now;
+	s->on_samples = on_samples;
+}
+
 /* A process that begins, or has new code, is sent to BPF at once; what else there is waits until there is time. */
 void sampler_record(void *ctx, const void *data, size_t size)
 {
@@ -65,8 +78,10 @@ void sampler_record(void *ctx, const void *data, size_t size)
 		collector_prefetch(s->collector, data, size);
 	if (type == RECORD_STACK || type == RECORD_DEFERRED || type == RECORD_EXIT || type == RECORD_EVENT)
 		err = backlog_put(&s->backlog, data, size) ? NULL : &error_no_memory;
-	else if (size >= sizeof(struct process_record))
+	else if (size >= sizeof(struct process_record)) {
+		account(s, false);
 		err = targets_record(&s->targets, data);
+	}
 	if (err)
 		keep_failure(s, err);
 }
@@ -88,7 +103,6 @@ static bool take_next(struct sampler *s, bool may_wait)
 	size_t size;
 	const void *data = backlog_first(&s->backlog, &size);
 	struct error *err;
-	u64 begin;
 	u32 type;
 
 	if (!data || s->failed)
@@ -99,9 +113,8 @@ static bool take_next(struct sampler *s, bool may_wait)
 			return false;
 		name_reader_wait(s->reader);
 	}
-	begin = thread_cpu_ns();
+	account(s, type == RECORD_STACK || type == RECORD_EVENT);
 	err = take_record(s, data, size, type);
-	s->samples_ns += type == RECORD_STACK || type == RECORD_EVENT ? thread_cpu_ns() - begin : 0;
 	backlog_drop(&s->backlog);
 	if (err)
 		keep_failure(s, err);
@@ -120,6 +133,7 @@ static void take_some(struct sampler *s)
 			break;
 		more = take_next(s, backlog_bytes(&s->backlog) < BACKLOG_MAX);
 	}
+	account(s, false);
 	s->behind = more;
 }
 
@@ -129,6 +143,7 @@ void sampler_take_all(struct sampler *s)
 	object_consume(s->object, RING_RECORDS, sampler_record, s);
 	while (take_next(s, false))
 		;
+	account(s, false);
 }
 
 static void on_mapped(void *ctx, pid_t pid)
@@ -292,12 +307,12 @@ static int until_due(const struct sampler *s, u64 now, int ms)
 
 static struct error *poll_event(struct sampler *s, u64 now)
 {
-	u64 begin = thread_cpu_ns();
 	struct error *err;
 
 	s->urgent = false;
+	account(s, true);
 	err = s->ops->poll(s->event, now);
-	s->samples_ns += thread_cpu_ns() - begin;
+	account(s, false);
 	return err;
 }
 

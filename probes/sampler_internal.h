@@ -40,7 +40,9 @@ struct sampler {
 	bool awaiting;
 	u64 cpu_at_begin, cpu_at_end; /* at_end: 0: it runs still */
 	u64 cpu_end_ns;               /* when that was */
-	u64 samples_ns;               /* that the main thread spent on records of samples */
+	u64 samples_ns;               /* that the main thread spent on records of samples, until on_samples_ns */
+	u64 on_samples_ns;            /* CPU time when that began, or ended */
+	bool on_samples;
 	u64 stacks_at_drain;
 	bool behind; /* stacks wait, not for symbols */
 	bool urgent; /* the event is to be polled before more stacks are taken */

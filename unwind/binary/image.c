@@ -317,9 +317,13 @@ u32 image_identity(const struct image *img, u8 *ret)
 
 void image_id_text(const struct image *img, char ret[IMAGE_ID_TEXT])
 {
+	static const char digits[] = "0123456789abcdef";
+
+	for (u32 i = 0; i < img->build_id_len && i < BUILD_ID_MAX; i++) {
+		*ret++ = digits[img->build_id[i] >> 4];
+		*ret++ = digits[img->build_id[i] & 15];
+	}
 	*ret = 0;
-	for (u32 i = 0; i < img->build_id_len && i < BUILD_ID_MAX; i++)
-		snprintf(ret + 2 * i, 3, "%02x", img->build_id[i]);
 }
 
 void image_report(const struct image *img, struct report *out)
