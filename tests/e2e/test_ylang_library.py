@@ -195,7 +195,19 @@ def test_nginx_counts():
         rows, _, _, out = counted("ngx-latency", port, worker)
         assert rows["200"][1] == "20" and rows["404"][1] == "7", out
         assert "us[200]\n" in out and "us[404]\n" in out, out
-    yield "27 requests by status, with their bytes and times"
+        looked = [ylang.verified(name, "-p", worker) for name in ("ngx-status", "ngx-latency")]
+    yield f"27 requests by status, with their bytes and times; the kernel looked at {looked} instructions"
+
+
+def test_all_that_probe_are_verified():
+    """Each analyser that runs in the kernel has its ylang.verified() in a test."""
+    found = set()
+    for path in glob.glob(os.path.join(yrt.SOURCE, "library", "*.y")):
+        points = re.findall(r"^_probe (\S+)", yrt.read(path), re.M)
+        if any(not re.match("_(oneshot|begin|end|timer)", point) for point in points):
+            found.add(os.path.basename(path)[:-2])
+    assert found == ylang.PROBING, found
+    yield f"{sorted(found)}"
 
 
 ARENAS = r"""
@@ -563,6 +575,8 @@ def test_closures():
     """Those that a function makes, by their stack."""
     ready = '_probe lj_func_newL_gc / !said / { said = 1; printf("ready\\n"); }\nlong said;\n'
     source = ready + yrt.read(os.path.join(yrt.SOURCE, "library", "lj-newfunc.y"))
+    with luajit(CLOSURES_LUA) as p:
+        looked = ylang.verified("lj-newfunc", "-p", p.pid)
     with luajit(CLOSURES_LUA) as p, yrt.Program([yrt.YRT, "y", "-e", source, "-p", str(p.pid)],
                                                 stdout=subprocess.PIPE, text=True) as y:
         end = time.monotonic() + ylang.LIMIT_S
@@ -575,7 +589,7 @@ def test_closures():
     stacks = re.findall(r"^ +(\d+)\n((?:    .*\n)+)", out, re.M)
     many = [int(n) for n, frames in stacks if "    many (" in frames]
     assert many == [1000] and all("lj_func_newL_gc" in frames for _, frames in stacks), out
-    yield "1000 closures of a function"
+    yield f"1000 closures of a function; the kernel looked at {looked} instructions"
 
 
 yrt.main(globals())

@@ -44,6 +44,19 @@ def run(*arguments, **kw):
     )
 
 
+PROBING = {"func-latency", "ngx-latency", "ngx-status", "lj-newfunc"}  # analysers that run in the kernel
+VERIFIED_MOST = 200000  # instructions that the kernel looks at for a handler
+
+
+def verified(name, *where):
+    """How many instructions of each of an analyser's handlers the kernel looked at."""
+    done = run(name, "--check", *where)
+    looked = [int(n) for n in re.findall(r"the kernel looked at (\d+)", done.stdout)]
+    assert name in PROBING and "bpf: yes" in done.stdout and looked, done
+    assert all(0 < n <= VERIFIED_MOST for n in looked), done
+    return looked
+
+
 def target(*where, steps=1000000):
     return [*where, "--max-steps", steps]
 
