@@ -4,6 +4,10 @@
 // Needs no debug information: the JVM describes its structures itself (vmStructs). Reads that description once, some
 // 2,000 entries, then a word of each class. `jcmd PID VM.classloader_stats` counts the same ones, hidden ones apart.
 
+##ifndefvar gHotSpotVMStructs
+#error "no JVM (HotSpot) is in this process"
+##endif
+
 _agg classes[_str];
 long base, shift, at_class, at_name, at_length, at_body;
 

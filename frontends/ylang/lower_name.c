@@ -302,7 +302,7 @@ struct value lower_name(struct lower *l, const struct y_node *n)
 			return own_name(l, n, k);
 	if (lower_root(l, n, &v))
 		return v;
-	if (!strcmp(n->name, "NULL"))
+	if (!strcmp(n->name, "NULL") || !strcmp(n->name, "nullptr"))
 		return constant(y_pointer_to(l->s, &y_void), 0);
 	if (!strcmp(n->name, "true") || !strcmp(n->name, "false"))
 		return constant(&y_int, *n->name == 't');

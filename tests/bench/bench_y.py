@@ -103,7 +103,7 @@ def start(runs):
 
 HITS, HIT_THREADS = 50000, 4
 # Without these yrt probe takes some of the hits alone, at such a rate, and ends too early.
-EACH = ["--max-cpu", "100", "-d", "600", "-o", "/dev/null", "--format", "folded"]
+EACH = ["--max-cpu", "0", "-d", "600", "-o", "/dev/null", "--format", "folded"]
 HIT_Y = {
     "count": "_map long n[long]; _probe crowd { n[_arg(0) & 7]++; }",
     "sum": "_agg n[long]; _probe crowd { n[_arg(0) & 7] <<< _arg(0); }",

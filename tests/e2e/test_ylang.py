@@ -284,6 +284,10 @@ CPP = """
 namespace shop {
 enum class State : short { New = -1, Paid = 1000 };
 enum Colour { Red = 5, Blue };
+struct Oldest { int same = 1; };
+struct Older : Oldest { };
+struct Nearer { int same = 2; };
+struct Both : Older, Nearer { } both;
 struct Base { int id; virtual ~Base() = default; };
 struct Order : Base { State state; Colour colour; std::string who; static long made; enum { Small, Large = 7 } size; };
 long Order::made = 42;
@@ -302,7 +306,7 @@ _probe _oneshot {
 	_print(first.colour == shop::Blue, first.colour == shop::Colour::Blue, Red, sizeof(shop::State));
 	_print(_str(first.who._M_dataplus._M_p, (long)first.who._M_string_length), first.size == shop::Order::Large);
 	shop::Base *base = (shop::Base *)&first;
-	_print(base->id);
+	_print(base->id, shop::both.same, first.who._M_dataplus._M_p == nullptr);
 }
 """
 
@@ -318,7 +322,7 @@ def test_cpp():
             with yrt.Program([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as p:
                 pid = int(p.stdout.readline())
                 done = ylang.run("-e", ASKS_CPP, "-p", pid)
-                assert done.stdout == "42 7 1 -1 1000\n1 1 5 2\nada 1\n7\n", (version, done)
+                assert done.stdout == "42 7 1 -1 1000\n1 1 5 2\nada 1\n7 2 0\n", (version, done)
 
 
 def test_names_by_typedef():

@@ -495,25 +495,37 @@ u32 type_members(const struct type *type, const struct type_member **ret)
 	return list->n;
 }
 
-static bool find_member(const struct type *type, const char *name, u32 depth, struct type_member *ret)
+/* A member of bases so far up; *deeper: there are others above them. */
+static bool find_member(const struct type *type, const char *name, u32 up, bool *deeper, struct type_member *ret)
 {
 	const struct type_member *members;
 	u32 n = type_members(type, &members);
 
-	for (u32 i = 0; i < n; i++)
-		if (members[i].name && !strcmp(members[i].name, name)) {
+	for (u32 i = 0; i < n; i++) {
+		bool base = !members[i].name && members[i].type != type;
+
+		if (!up && members[i].name && !strcmp(members[i].name, name)) {
 			*ret = members[i];
 			return true;
 		}
-	for (u32 i = 0; i < n && depth < CHAIN_MOST; i++)
-		if (!members[i].name && members[i].type != type && find_member(members[i].type, name, depth + 1, ret)) {
+		*deeper |= !up && base;
+		if (up && base && find_member(members[i].type, name, up - 1, deeper, ret)) {
 			ret->offset += members[i].offset;
 			return true;
 		}
+	}
 	return false;
 }
 
+/* The nearest: a class hides what its bases have. */
 bool type_member(const struct type *type, const char *name, struct type_member *ret)
 {
-	return find_member(type, name, 0, ret);
+	bool deeper = true;
+
+	for (u32 up = 0; deeper && up < CHAIN_MOST; up++) {
+		deeper = false;
+		if (find_member(type, name, up, &deeper, ret))
+			return true;
+	}
+	return false;
 }
