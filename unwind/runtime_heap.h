@@ -140,6 +140,9 @@ struct runtime_heap_ops {
 	/* Calls heap_ref() for each reference; those of an object that is torn are forgotten. label: that it was found
 	 * by first, with its flags. May be NULL if blocks() is not: then there is no <view>-refs. */
 	enum heap_seen (*object)(void *reader, u64 addr, u32 label, struct heap_object *ret);
+	/* Is what lies there likely to move or to be gone soon? It is read at once, not in order of address. May be
+	 * NULL. */
+	bool (*soon)(void *reader, u64 addr);
 	/* Calls heap_block() for each object, in order of address. May be NULL. */
 	struct error *(*blocks)(void *reader);
 	/* Calls heap_candidate() for the objects that it can list without roots, for --unreachable. May be NULL. */

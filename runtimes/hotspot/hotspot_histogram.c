@@ -17,6 +17,7 @@
 #include "runtimes/hotspot/names/hotspot_text.h"
 #include "runtimes/hotspot/refs/hotspot_hprof.h"
 #include "runtimes/hotspot/refs/hotspot_refs.h"
+#include "search.h"
 #include "table.h"
 
 #define THREADS_MAX 65536
@@ -26,7 +27,8 @@
 #define RESERVE_MAX (1u << 16)
 #define MOVED                                                                                                          \
 	"a collection ran while the heap was read: objects may be missing or counted twice; --pause shows one moment"
-#define PROBES 16 /* objects behind a buffer that show where it ends */
+#define SOON_EACH 256 /* calls of soon() after which it looks for a collection */
+#define PROBES    16  /* objects behind a buffer that show where it ends */
 
 /* A thread's buffer: objects from start up to top, then nothing up to end, and behind it what is kept for a filler. */
 struct buffer {
@@ -56,7 +58,12 @@ struct histogram {
 	u64 torn, torn_bytes, other;
 	struct hotspot_refs *refs; /* once roots() was called */
 	u32 collections;           /* before */
-	bool collecting;           /* one was at work then, for as long as it was waited for */
+	u32 full;
+	u64 emptied;                   /* see emptied() */
+	struct hotspot_spaces spaces;  /* all, by address */
+	struct hotspot_spaces lasting; /* what the next collections will not move, by address */
+	u32 seen, asked;               /* collections when something was read last; calls of soon() since */
+	bool collecting;               /* one was at work then, for as long as it was waited for */
 	struct error *err;
 };
 
@@ -255,27 +262,53 @@ static int by_bottom(const void *a, const void *b)
 	return (x->bottom > y->bottom) - (x->bottom < y->bottom);
 }
 
+/* SPACE_REGION: it may be. */
+static bool is_young(enum hotspot_space_kind kind)
+{
+	return kind == SPACE_EDEN || kind == SPACE_SURVIVOR || kind == SPACE_REGION;
+}
+
+/* The spaces as they are now, and buffers in them. */
+static struct error *find_spaces(struct histogram *g)
+{
+	struct error *err;
+
+	hotspot_spaces_free(&g->spaces);
+	err = hotspot_spaces_read(g->view, g->m, &g->spaces);
+	if (!err)
+		err = find_buffers(g);
+	if (g->spaces.n)
+		qsort(g->spaces.items, g->spaces.n, sizeof(*g->spaces.items), by_bottom);
+	return err;
+}
+
 /*
  * What a humongous object covers of the regions behind its own is no space of its own. No address is parsed twice,
  * whatever the process says.
  */
-static struct error *read_spaces(struct histogram *g)
+static struct error *read_some(struct histogram *g, bool young)
 {
-	struct hotspot_spaces s;
-	struct error *err = hotspot_spaces_read(g->view, g->m, &s);
+	struct error *err = NULL;
 	u64 covered = 0;
 
-	if (!err)
-		err = find_buffers(g);
-	if (s.n)
-		qsort(s.items, s.n, sizeof(*s.items), by_bottom);
-	for (u32 i = 0; !err && i < s.n; i++) {
-		if (s.items[i].bottom >= covered)
-			covered = read_space(g, &s.items[i]);
+	for (u32 i = 0; !err && i < g->spaces.n; i++) {
+		const struct hotspot_space *s = &g->spaces.items[i];
+
+		if (is_young(s->kind) == young && s->bottom >= covered)
+			covered = read_space(g, s);
 		err = TAKE(g->err);
 	}
-	hotspot_spaces_free(&s);
 	return err;
+}
+
+/* Young ones first: the next collection will move them. */
+static struct error *read_spaces(struct histogram *g)
+{
+	struct error *err = find_spaces(g);
+
+	if (!err)
+		err = read_some(g, true);
+	return err ? err : read_some(g, false);
 }
 
 static void start_again(struct histogram *g)
@@ -322,28 +355,91 @@ static void tell(struct histogram *g, bool moved)
 		heap_note(g->h, "there are more classes than are counted: objects are missing");
 	if (moved)
 		heap_note(g->h, MOVED);
+	else if (g->emptied) {
+		snprintf(text, sizeof(text),
+		        "collections emptied spaces of %lu bytes while they were read: some of that may be missing",
+		        g->emptied);
+		heap_note(g->h, text);
+	}
 	heap_note(g->h, "objects that nothing refers to are counted until they are collected, as by jmap -histo");
 }
 
+/* From now on has_moved() says whether a collection came. False: one is at work, and does not end. */
+static bool note_collections(struct histogram *g)
+{
+	struct memory *now = heap_memory_now(g->h);
+	bool stuck = !hotspot_await_collection(g->view, now);
+
+	g->collections = hotspot_collections(g->view, now);
+	g->collecting = stuck | hotspot_collecting(g->view, now); /* it is before it is counted */
+	return !stuck;
+}
+
+static bool has_moved(struct histogram *g)
+{
+	struct memory *now = heap_memory_now(g->h);
+
+	return g->collecting || hotspot_collecting(g->view, now) || g->collections != hotspot_collections(g->view, now);
+}
+
+/* What young objects there are between two collections. False: collections come more often than they can be read. */
+static bool read_young(struct histogram *g, struct error **err)
+{
+	bool moved = true, goes_on = true;
+
+	for (u32 i = 0; !*err && moved && goes_on && i < TRIES; i++) {
+		goes_on = note_collections(g);
+		if (i)
+			start_again(g);
+		*err = find_spaces(g);
+		if (!*err)
+			*err = read_some(g, true);
+		moved = has_moved(g);
+	}
+	return !moved;
+}
+
+/*
+ * Bytes of the other spaces that were emptied since they were found, so that something else may have been read there.
+ * What was added to them is behind their top, and was not read.
+ */
+static u64 emptied(struct histogram *g)
+{
+	struct hotspot_spaces later;
+	u64 ret = 0;
+
+	if (!has_moved(g) || hotspot_spaces_read(g->view, heap_memory_now(g->h), &later))
+		return 0;
+	if (later.n)
+		qsort(later.items, later.n, sizeof(*later.items), by_bottom);
+	for (u32 i = 0; i < g->spaces.n; i++) {
+		const struct hotspot_space *was = &g->spaces.items[i], *is;
+		u32 k = SEARCH(later.n, j, later.items[j].bottom < was->bottom);
+
+		is = k < later.n && later.items[k].bottom == was->bottom ? &later.items[k] : NULL;
+		if (!is_young(was->kind) && (!is || is->kind != was->kind || is->top < was->top))
+			ret += was->top - was->bottom;
+	}
+	hotspot_spaces_free(&later);
+	return ret;
+}
+
+/* All as it was when the young ones were read: a collection that moves only those does not matter any more. */
 static struct error *blocks(void *reader)
 {
 	struct histogram *g = reader;
-	struct memory *now = heap_memory_now(g->h);
 	struct error *err = NULL;
-	bool moved = true, stuck = false;
+	bool moved = true;
 
-	for (u32 i = 0; !err && moved && !stuck && i < TRIES; i++) {
-		u32 collections;
-		bool collecting;
-
-		stuck = !hotspot_await_collection(g->view, now);
-		collections = hotspot_collections(g->view, now);
-		collecting = hotspot_collecting(g->view, now);
+	for (u32 i = 0; !err && moved && i < TRIES; i++) {
 		if (i)
 			start_again(g);
-		err = read_spaces(g);
-		moved = collecting || hotspot_collecting(g->view, now) ||
-		        collections != hotspot_collections(g->view, now);
+		moved = !read_young(g, &err);
+		g->full = hotspot_full_collections(g->view, heap_memory_now(g->h));
+		if (!err)
+			err = read_some(g, false);
+		g->emptied = err ? 0 : emptied(g);
+		moved |= g->full != hotspot_full_collections(g->view, heap_memory_now(g->h));
 	}
 	if (!err)
 		tell(g, moved);
@@ -352,24 +448,55 @@ static struct error *blocks(void *reader)
 
 /* --- from the roots --- */
 
+static void find_lasting(struct histogram *g)
+{
+	struct hotspot_spaces *s = &g->lasting;
+	u32 n = 0;
+
+	hotspot_spaces_free(s);
+	error_free(hotspot_spaces_read(g->view, heap_memory_now(g->h), s));
+	if (s->n)
+		qsort(s->items, s->n, sizeof(*s->items), by_bottom);
+	for (u32 i = 0; i < s->n; i++)
+		if (is_young(s->items[i].kind))
+			continue;
+		else if (n && s->items[n - 1].top == s->items[i].bottom)
+			s->items[n - 1].top = s->items[i].top;
+		else
+			s->items[n++] = s->items[i];
+	s->n = n;
+}
+
 static struct error *roots(void *reader)
 {
 	struct histogram *g = reader;
-	struct memory *now = heap_memory_now(g->h);
 	struct error *err;
 
-	g->collecting = !hotspot_await_collection(g->view, now);
-	g->collections = hotspot_collections(g->view, now);
-	g->collecting |= hotspot_collecting(g->view, now); /* it is before it is counted */
+	note_collections(g);
+	g->seen = g->collections;
+	find_lasting(g);
 	err = hotspot_refs_create(g->view, g->m, g->h, &g->refs);
 	return err ? err : hotspot_refs_roots(g->refs);
 }
 
-static bool has_moved(struct histogram *g)
+/* Young objects, and what has been allocated since. After a collection none of those is where it was. */
+static bool soon(void *reader, u64 addr)
 {
-	struct memory *now = heap_memory_now(g->h);
+	struct histogram *g = reader;
+	u32 i = SEARCH(g->lasting.n, k, g->lasting.items[k].bottom <= addr);
 
-	return g->collecting || hotspot_collecting(g->view, now) || g->collections != hotspot_collections(g->view, now);
+	if (!g->lasting.n || (i && addr < g->lasting.items[i - 1].top))
+		return false;
+	if (!(g->asked++ % SOON_EACH)) {
+		u32 now = hotspot_collections(g->view, heap_memory_now(g->h));
+
+		if (now != g->seen) {
+			heap_forget(g->h);
+			find_lasting(g);
+		}
+		g->seen = now;
+	}
+	return true;
 }
 
 static enum heap_seen object(void *reader, u64 addr, u32 label, struct heap_object *ret)
@@ -429,7 +556,8 @@ static void close_histogram(void *reader)
 	if (g->refs && has_moved(g))
 		heap_note(g->h, MOVED);
 	hotspot_refs_destroy(g->refs);
-
+	hotspot_spaces_free(&g->spaces);
+	hotspot_spaces_free(&g->lasting);
 	free(g->buffers);
 	free(g->kinds);
 	table_free(&g->at);
@@ -465,8 +593,8 @@ const struct runtime_heap_ops hotspot_heap_ops = {
         .text = COLLECTORS
         ", whose spaces are parsed from their beginning to their end: all objects that have not been collected yet, "
         "as jmap -histo counts them; with --live those that static fields, threads, their stacks and JNI "
-        "references keep. The part of a thread's buffer that is not filled yet does not count. If a "
-        "collection happens meanwhile, all is read again, up to three times.",
+        "references keep. The part of a thread's buffer that is not filled yet does not count. Young objects are read "
+        "first, between two collections (in up to three attempts): what is told is the heap of that moment.",
         .walk = COLLECTORS
         ". Roots are the static fields of classes that stay loaded, threads with their thread-locals, their stacks, "
         "and "
@@ -477,6 +605,7 @@ const struct runtime_heap_ops hotspot_heap_ops = {
         .close = close_histogram,
         .roots = roots,
         .object = object,
+        .soon = soon,
         .blocks = blocks,
         .all = all,
         .dump = dump,

@@ -58,7 +58,7 @@ static u64 used_bytes(const struct heap *h, u64 nodes)
 
 	return heap_nodes_bytes(&h->nodes, nodes) + (h->coarse ? heap_coarse_bytes(h) : 0) + h->edges.bytes +
 	       h->edges.n * EDGE_BYTES + h->nways * sizeof(*h->ways) + r->ncandidates * (u64)CANDIDATE_BYTES +
-	       ((u64)r->nrefs + r->nfound) * sizeof(*r->refs);
+	       ((u64)r->nrefs + r->nfound) * sizeof(*r->refs) + r->nsoon * sizeof(*r->soon);
 }
 
 bool heap_has_room(const struct heap *h, u64 bytes)
@@ -479,6 +479,7 @@ static void reading_free(struct heap_reading *r)
 	free(r->root_nodes);
 	free(r->refs);
 	free(r->found);
+	free(r->soon);
 	free(r->candidates);
 	error_free(r->err);
 	free(r);

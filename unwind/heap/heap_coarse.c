@@ -100,7 +100,7 @@ bool heap_coarse_mark(struct heap *h, u64 addr)
 	return true;
 }
 
-static void push(struct heap *h, u32 from, u32 label, u64 addr)
+void heap_coarse_push(struct heap *h, u32 from, u32 label, u64 addr)
 {
 	struct heap_coarse *c = h->coarse;
 
@@ -119,12 +119,6 @@ static void push(struct heap *h, u32 from, u32 label, u64 addr)
 		c->room = room;
 	}
 	c->pending[c->n++] = (struct heap_pending){addr, from, label};
-}
-
-void heap_coarse_refer(struct heap *h, u32 from, u32 label, u64 addr)
-{
-	if (heap_coarse_mark(h, addr))
-		push(h, from, label, addr);
 }
 
 static bool is_pending(const struct heap_kind *kind)
@@ -321,7 +315,7 @@ struct error *heap_coarse_begin(struct heap *h, u32 *from)
 	free(TAKE(h->ways));
 	h->nways = 0;
 	h->first = 1;
-	r->first_of_rank = 0;
+	r->first_of_rank = r->nsoon = 0;
 	regroup(h, was);
 	for (u32 i = 0; i < nroots && !r->err; i++)
 		r->root_nodes[i] = was->parents[r->root_nodes[i]];

@@ -28,8 +28,8 @@ u64 heap_coarse_bytes(const struct heap *h);
 bool heap_coarse_has(const struct heap *h, u64 addr);
 /* False: it was found before, or there is no room. */
 bool heap_coarse_mark(struct heap *h, u64 addr);
-/* An object is to be read, unless it was found before. */
-void heap_coarse_refer(struct heap *h, u32 from, u32 label, u64 addr);
+/* An object is to be read, which was found right now. */
+void heap_coarse_push(struct heap *h, u32 from, u32 label, u64 addr);
 /* Counts an object. addr 0: it has none. Returns its node. */
 u32 heap_coarse_count(struct heap *h, const struct heap_pending *p, u32 type, u64 size);
 /* A node was added by others. */

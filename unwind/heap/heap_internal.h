@@ -4,6 +4,7 @@
 #define YRT_HEAP_INTERNAL_H
 
 #include "heap.h"
+#include "heap_coarse.h"
 #include "profile/string_pool.h"
 #include "table.h"
 
@@ -37,6 +38,8 @@ struct heap_reading {
 	u32 nrefs;
 	struct root_ref *found; /* of the object being read; node is not set */
 	u32 nfound, found_room;
+	struct heap_pending *soon; /* to be read at once; from: in a heap that is not coarse the object's own node */
+	u32 nsoon;
 	u32 first_of_rank; /* nodes before it belong to an earlier rank, or are roots */
 	struct note *notes;
 	u32 nnotes;

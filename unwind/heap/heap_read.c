@@ -15,6 +15,7 @@
 #define TORN_MAX   4096       /* objects; then it must have helped some to read them once more */
 #define WAVE_MAX   (1u << 20) /* objects that are put in order at once, in 32 MB */
 #define PIECE_MAX  (1u << 18) /* of a coarse heap */
+#define SOON_EACH  256        /* objects after which those that may be gone soon are read, or when there are so many */
 #define NO_OBJECT  1          /* heap_kind.size of what was read, and is none */
 #define EDGES_MAX  0xfffffff0u
 #define EDGE_BYTES 12 /* at most, as it is read and turned */
@@ -79,6 +80,21 @@ static bool counts(const struct walk_of *w, u32 from, u32 to)
 	return to >= w->r->first_of_rank && (!heap_is_root(h, h->nodes.parents[to]) || heap_is_root(h, from));
 }
 
+static bool put_soon(const struct walk_of *w, u64 addr, u32 node, u32 label)
+{
+	struct heap_reading *r = w->r;
+	struct error *err;
+
+	if (!w->ops->soon || !w->ops->soon(w->reader, addr))
+		return false;
+	err = grow(&r->soon, r->nsoon, sizeof(*r->soon));
+	if (err)
+		error_free(err);
+	else
+		r->soon[r->nsoon++] = (struct heap_pending){addr, node, label};
+	return !err;
+}
+
 /* *from: who refers; its number changes if the heap becomes coarse. */
 static void refer(const struct walk_of *w, u32 *at, u32 label, u64 addr)
 {
@@ -90,10 +106,13 @@ static void refer(const struct walk_of *w, u32 *at, u32 label, u64 addr)
 		return;
 	from = *at;
 	if (w->h->coarse) {
-		heap_coarse_refer(w->h, from, label, addr);
+		if (heap_coarse_mark(w->h, addr) && !put_soon(w, addr, from, label))
+			heap_coarse_push(w->h, from, label, addr);
 		return;
 	}
 	to = heap_discover(w->h, addr, from, label, &fresh);
+	if (fresh)
+		put_soon(w, addr, to, label);
 	if (!fresh && to)
 		add_way(w, from, to, label);
 	if (!fresh && counts(w, from, to))
@@ -149,8 +168,11 @@ static void visit(const struct walk_of *w, u32 node)
 {
 	const u32 label = heap_kind(w->h, node)->label;
 	struct heap_object object;
-	bool is = is_object(w, heap_addr(w->h, node), label, &object);
+	bool is;
 
+	if (heap_kind(w->h, node)->type || heap_kind(w->h, node)->size)
+		return; /* it was read, as it might have been gone */
+	is = is_object(w, heap_addr(w->h, node), label, &object);
 	if (w->h->coarse)
 		return;
 	if (!is)
@@ -175,6 +197,36 @@ static bool is_too_much(const struct walk_of *w)
 	return true;
 }
 
+/* In place of what is done: those that may be gone soon, and what they lead to of that kind. */
+static void visit_soon(const struct walk_of *w)
+{
+	struct heap_reading *r = w->r;
+
+	while (r->nsoon && !r->err && !is_too_much(w)) {
+		cleanup(free) struct heap_pending *wave = TAKE(r->soon);
+		u32 n = r->nsoon;
+		bool was_coarse = w->h->coarse;
+
+		r->nsoon = 0;
+		sort_keys(wave, n, sizeof(*wave));
+		heap_cache_ahead(w->h->cache, n >= AHEAD_FROM);
+		for (u32 i = 0; i < n && !r->err && was_coarse == !!w->h->coarse; i++)
+			if (was_coarse)
+				visit_pending(w, &wave[i]);
+			else
+				visit(w, wave[i].from);
+	}
+}
+
+/* After each of a wave of n, in order of address. */
+static void visit_soon_after(const struct walk_of *w, u32 i, u32 n)
+{
+	if (!w->r->nsoon || (w->r->nsoon < SOON_EACH && i % SOON_EACH && i + 1 < n))
+		return;
+	visit_soon(w);
+	heap_cache_ahead(w->h->cache, n >= AHEAD_FROM);
+}
+
 /* The nodes from `from` up to `to`, in order of address. */
 static struct error *visit_wave(const struct walk_of *w, u32 from, u32 to)
 {
@@ -187,8 +239,10 @@ static struct error *visit_wave(const struct walk_of *w, u32 from, u32 to)
 	sort_keys(places, to - from, sizeof(*places));
 	heap_cache_ahead(w->h->cache, to - from >= AHEAD_FROM);
 	for (u32 i = 0; i < to - from && !w->r->err && !w->h->coarse && !is_too_much(w); i++)
-		if (places[i].addr)
+		if (places[i].addr) {
 			visit(w, places[i].node);
+			visit_soon_after(w, i, to - from);
+		}
 	return NULL;
 }
 
@@ -203,8 +257,10 @@ static struct error *walk_coarse(const struct walk_of *w)
 	while (!w->r->err && (n = heap_coarse_take(w->h, PIECE_MAX, wave))) {
 		sort_keys(wave, n, sizeof(*wave));
 		heap_cache_ahead(w->h->cache, n >= AHEAD_FROM);
-		for (u32 i = 0; i < n && !w->r->err && !is_too_much(w); i++)
+		for (u32 i = 0; i < n && !w->r->err && !is_too_much(w); i++) {
 			visit_pending(w, &wave[i]);
+			visit_soon_after(w, i, n);
+		}
 	}
 	return NULL;
 }
@@ -238,6 +294,7 @@ static struct error *walk_rank(const struct walk_of *w, enum heap_rank rank)
 		if (r->ranks[r->refs[i].node] == rank)
 			refer(w, &from, r->refs[i].label, r->refs[i].addr);
 	}
+	visit_soon(w);
 	return walk_on(w, done);
 }
 

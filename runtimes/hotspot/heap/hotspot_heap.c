@@ -384,6 +384,15 @@ u32 hotspot_collections(struct hotspot_heap_view *h, struct memory *m)
 	return at && memory_read(m, &count, 4, at) ? count : 0;
 }
 
+/* No JVM exports where it counts them: behind all collections (collectedHeap.hpp, 8 to 28). */
+u32 hotspot_full_collections(struct hotspot_heap_view *h, struct memory *m)
+{
+	u64 at = hotspot_collections_at(h, m);
+	u32 counts[2];
+
+	return at && memory_read(m, counts, sizeof(counts), at) && counts[1] <= counts[0] ? counts[1] : 0;
+}
+
 bool hotspot_stops_to_collect(struct hotspot_heap_view *h, struct memory *m)
 {
 	return hotspot_heap_ready(h, m) && !h->concurrent && h->at.collecting;

@@ -59,6 +59,8 @@ bool hotspot_thread_name(struct hotspot_heap_view *h, struct memory *m, pid_t pi
 u64 hotspot_collections_at(struct hotspot_heap_view *h, struct memory *m);
 /* Number of collections so far; 0 if unknown. What was read between two equal numbers did not move. */
 u32 hotspot_collections(struct hotspot_heap_view *h, struct memory *m);
+/* Of those the ones that moved everything (CollectedHeap::_total_full_collections); 0: none, or unknown. */
+u32 hotspot_full_collections(struct hotspot_heap_view *h, struct memory *m);
 /* Its collector stops all threads before it moves objects, and hotspot_collecting() says when. */
 bool hotspot_stops_to_collect(struct hotspot_heap_view *h, struct memory *m);
 /* All threads stand for a collection: from just before it is counted until it is over. */
