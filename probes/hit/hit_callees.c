@@ -95,8 +95,9 @@ struct hit_callees {
 	struct callee_change changes[CHANGES_MAX]; /* to be looked at */
 	u32 nchanges;
 	bool warned;
-	struct refused {           /* by a look: functions whose calls cannot be measured */
-		struct error *why; /* of the first */
+	bool unread[HIT_SPECS_MAX]; /* said: no arguments of it */
+	struct refused {            /* by a look: functions whose calls cannot be measured */
+		struct error *why;  /* of the first */
 		u32 n, of;
 		bool said;
 	} refused[HIT_SPECS_MAX];
@@ -244,6 +245,16 @@ static struct error *tell(
 	return NULL;
 }
 
+/* Once for each -e. */
+static void say_unread(struct hit_callees *c, const struct form *f)
+{
+	if (!c->unread[f->spec])
+		c->host->options->warn(
+		        c->host->options->ctx, error_new(ERROR_UNSUPPORTED, "-e %s: arguments of %s cannot be read",
+		                                       c->options->spec[f->spec].text, f->callee.name));
+	c->unread[f->spec] = true;
+}
+
 static struct error *open_watch(struct hit_callees *c, struct form *f, u64 until)
 {
 	const struct process *p = targets_find(c->host->targets, f->process);
@@ -256,6 +267,8 @@ static struct error *open_watch(struct hit_callees *c, struct form *f, u64 until
 		err = hit_latency_add_callee(c->latency, f->spec, f->callee.name, &numbers[0]);
 	if (!err && c->arguments)
 		err = hit_arguments_add(c->arguments, p, c->options->spec[f->spec].language, &f->callee, &numbers[1]);
+	if (!err && c->options->arguments && !numbers[1])
+		say_unread(c, f);
 	for (u32 i = n; !err && i-- > 0;) { /* exits first: a call that is entered then has all of them */
 		err = tell(c, f, i, p, numbers, until);
 		if (!err)
@@ -792,6 +805,18 @@ u32 hit_callees_found(const struct hit_callees *c, u32 spec)
 	return c->found[spec];
 }
 
+/* Has a target a runtime of the language? */
+static bool is_run(const struct hit_callees *c, const char *language)
+{
+	const struct targets *t = c->host->targets;
+
+	for (u32 i = 0; i < t->nprocesses; i++)
+		for (u32 k = 0; k < t->processes[i]->ninstances; k++)
+			if (!strcmp(t->processes[i]->instances[k].ops->view, language))
+				return true;
+	return false;
+}
+
 struct error *hit_callees_missing(struct hit_callees *c, u32 spec)
 {
 	const struct hit_spec *s = &c->options->spec[spec];
@@ -811,8 +836,14 @@ struct error *hit_callees_missing(struct hit_callees *c, u32 spec)
 		return err;
 	hit_near_text(&match.near, near);
 	err = error_new(ERROR_USAGE, "-e %s: there is no function \"%s\"", s->text, s->name);
-	return match.near.n ? error_hint(err, "near: %s", near)
-	                    : error_hint(err, "%s; `yrt functions -p PID` lists all", callee_form(s->language));
+	if (callee_is_pattern(s->name) && *s->name != '*')
+		return error_hint(err, "a pattern is of whole names: %s:*%s", s->language, s->name);
+	if (match.near.n)
+		return error_hint(err, "near: %s", near);
+	if (!is_run(c, s->language))
+		return error_hint(err, "no target runs %s", s->language);
+	return error_hint(err, "%s; what is written in C is FILE:FUNCTION; `yrt functions -p PID` lists all",
+	        callee_form(s->language));
 }
 
 #define INLINED_NAMES 3

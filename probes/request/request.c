@@ -428,7 +428,7 @@ static void name_stacks(struct request *r)
 		for (u32 k = 0; k < REQUEST_STACKS; k++)
 			if (!s->stack[k] && s->record.stack[k].ns && s->record.stack[k].hash &&
 			        collector_find(r->host->collector, s->record.stack[k].hash, &node))
-				s->stack[k] = stack_text(p, node);
+				request_slow_name(s, k, stack_text(p, node));
 	}
 }
 

@@ -146,6 +146,7 @@ static void free_slow(struct request_slow *s)
 
 static void order_stacks(struct request_slow *s)
 {
+	s->nstacks = 0;
 	for (u32 i = 0; i < REQUEST_STACKS; i++) {
 		u32 at = s->nstacks;
 
@@ -156,6 +157,22 @@ static void order_stacks(struct request_slow *s)
 		s->order[at] = i;
 		s->nstacks++;
 	}
+}
+
+void request_slow_name(struct request_slow *s, u32 i, char *text)
+{
+	u32 k = 0;
+
+	while (text && k < REQUEST_STACKS && (!s->stack[k] || strcmp(s->stack[k], text)))
+		k++;
+	if (!text || k == REQUEST_STACKS) {
+		s->stack[i] = text;
+		return;
+	}
+	s->record.stack[k].ns += s->record.stack[i].ns;
+	s->record.stack[i].ns = 0;
+	free(text);
+	order_stacks(s);
 }
 
 static struct error *make_slow(const struct request_record *record, struct request_slow **ret)

@@ -41,6 +41,9 @@ struct request_table {                 /* all zero at first */
 	u64 over_ns; /* only requests that last so long are slow */
 };
 
+/* Takes the text of its stack i (NULL: no memory). Stacks that differ by addresses only become one. */
+void request_slow_name(struct request_slow *s, u32 i, char *text);
+
 extern const char *const request_times[REQUEST_TIMES]; /* their words */
 
 struct error *request_table_add(struct request_table *t, const struct request_record *record);

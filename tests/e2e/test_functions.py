@@ -165,7 +165,9 @@ def test_python_names():
             ("python:__main__.recursiv", "no function", "near: .*__main__.recursive"),
             ("python:place", "2 functions", r"__main__\.Shop\.place, __main__\.Other\.place"),
             ("python:*", "functions match; at most 64"),
-            ("python:nowhere.*.nothing", "no function"),
+            ("python:nowhere.*.nothing", "no function", r"whole names: python:\*nowhere\.\*\.nothing"),
+            ("python:time.sleep", "no function", "written in C is FILE:FUNCTION"),
+            ("lua:app.lua:handle", "no function", "no target runs lua"),
         ):
             result = yrt.run("probe", "-e", name, "-p", program.pid, "-d", 1)
             yrt.clear(result, yrt.USAGE, *words)

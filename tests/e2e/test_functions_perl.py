@@ -4,7 +4,7 @@ probe and latency of subs of Perl: as many hits as the program counts calls itse
 """
 
 import yrt
-from counted import ROUNDS, Program, ends_of, kinds_of, within_own_clock
+from counted import ROUNDS, Program, ends_of, kinds_of, probed, within_own_clock
 
 PERL = ["main::recursive", "main::raises", "main::loops", "main::tail", "main::redefined", "main::assigned",
         "Shop::Order::new", "Shop::Order::place", "Shop::Order::DESTROY", "main::by_number"]
@@ -19,6 +19,8 @@ def test_perl_kinds():
         yield from kinds_of(program, "perl:", kinds, lambda frame, shown: shown in frame, innermost=3)
         result = yrt.run("probe", "-e", "perl:main::recursiv", "-p", program.pid, "-d", 1)
         yrt.clear(result, yrt.USAGE, "no function", "near: main::recursive")
+        result, _ = probed(program, "perl:main::recursive", flags=["--arguments"])
+        assert "arguments of main::recursive cannot be read" in result.stderr, result.stderr
 
 
 def test_perl_latency():

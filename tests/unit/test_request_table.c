@@ -103,6 +103,12 @@ static void stacks(void **state)
 	assert_int_equal(t.slow[0]->nstacks, 2);
 	assert_int_equal(t.slow[0]->order[0], 9);
 	assert_int_equal(t.slow[0]->order[1], 3);
+	request_slow_name(t.slow[0], 9, strdup("f; main"));
+	request_slow_name(t.slow[0], 3, NULL);
+	assert_int_equal(t.slow[0]->nstacks, 2);
+	request_slow_name(t.slow[0], 3, strdup("f; main")); /* another address of it */
+	assert_int_equal(t.slow[0]->nstacks, 1);
+	assert_int_equal(t.slow[0]->record.stack[t.slow[0]->order[0]].ns, 12);
 	request_table_free(&t);
 }
 
