@@ -121,6 +121,7 @@ s64 lower_constant(struct lower *l, const struct y_node *n, const char *what);
 /* lower_probe.c: what a probe sees of its place */
 struct value lower_argument(struct lower *l, const struct y_node *n, u64 number); /* _arg(number) */
 struct value lower_parameter(struct lower *l, const struct y_node *n);            /* $name, $return */
+struct value lower_place(struct lower *l, const struct y_node *n);                /* _ip */
 void lower_point(struct lower *l, struct y_handler *h, struct y_pos pos);
 /* "file.c:120": where the code of that line begins, in the first module that has any. False: spec is no line. */
 bool lower_line(struct lower *l, const char *spec, struct y_pos pos, u32 *module, struct line_places *ret);

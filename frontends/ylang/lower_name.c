@@ -42,7 +42,7 @@ static struct value stack(struct lower *l, const struct y_node *n, enum y_stack 
 
 static const char *const own_names[] = {"_pid", "_tid", "_comm", "_cpu", "_ns", "_wall", "_prog", "_uid", "_gid",
         "_cgroup", "_status", "_at", "_stack", "_ustack", "_kstack", "_FAULT", "_ABSENT", "_OPTIMIZED_OUT", "_LIMIT",
-        "_DIV"};
+        "_DIV", "_ip"};
 
 enum own {
 	O_PID,
@@ -65,6 +65,7 @@ enum own {
 	O_OPTIMIZED,
 	O_LIMIT,
 	O_DIV,
+	O_IP,
 	OWN
 };
 
@@ -99,6 +100,8 @@ static struct value own_name(struct lower *l, const struct y_node *n, enum own o
 	case O_USTACK:
 	case O_KSTACK:
 		return stack(l, n, own - O_STACK + Y_WHOLE_STACK);
+	case O_IP:
+		return lower_place(l, n);
 	default:
 		return constant(&y_int, own - O_FAULT + Y_FAULT);
 	}
@@ -161,7 +164,9 @@ const char *lower_other_word(struct lower *l, const char *name)
 	        {"lhist", "a <<< x, and _lhist(a, low, high, step) in _end"},
 	        {"quantize", "a <<< x, and _hist(a) in _end"}, {"sum", "a <<< x, and _sum(a) in _end"},
 	        {"avg", "a <<< x, and _avg(a) in _end"}, {"copyinstr", "_str(p)"}, {"user_string", "_str(p)"},
-	        {"str", "_str(p)"}, {"buf", "_str(p, n)"}};
+	        {"str", "_str(p)"}, {"buf", "_str(p, n)"},
+	        {"func", "n[_ip]++ of a _map long n[long]; _sym of its keys in _end"},
+	        {"probe", "n[_ip]++ of a _map long n[long]; _sym of its keys in _end"}};
 
 	for (u32 i = 0; i < sizeof(words) / sizeof(*words); i++)
 		if (!strcmp(name, words[i][0]))

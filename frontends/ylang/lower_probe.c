@@ -116,6 +116,15 @@ static struct value usdt_argument(struct lower *l, const struct y_node *n, u64 n
 	return in_slot(&y_long, dst);
 }
 
+struct value lower_place(struct lower *l, const struct y_node *n)
+{
+	if (!l->in_probe || l->probe->point != Y_PROBE)
+		FAIL(l, n,
+		        "%s is the address of a probe in the target's code: functions, lines and USDT probes have it",
+		        n->name);
+	return in_slot(&y_ulong, emit_register(l, n, DWREG_RIP));
+}
+
 struct value lower_argument(struct lower *l, const struct y_node *n, u64 number)
 {
 	const struct runtime_ops *other;

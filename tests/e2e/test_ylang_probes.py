@@ -197,6 +197,22 @@ _probe _end { _print(by); _print(n); _foreach (s : v _in by) printf("%s %d\\n", 
     yield "counts by stack, with another key, and as text"
 
 
+def test_which_of_several():
+    """The place of a hit, as a key and by name; also of each function of a pattern."""
+    with probed("""_map long n[long]; _map long pattern[long];
+_probe serve, price_of, twice { n[_ip]++; }
+_probe called:t*e { pattern[_ip]++; }
+_probe _end {
+	_foreach (p : v _in n) printf("%s %d\\n", _sym(p), v);
+	_foreach (p : v _in pattern) printf("pattern %s %d\\n", _sym(p), v);
+}
+""") as p:
+        p.serve(100)
+        out, err = p.end()
+    assert sorted(out.splitlines()) == ["pattern twice 200", "price_of 100", "serve 100", "twice 200"], out + err
+    yield "three functions, and a pattern"
+
+
 def test_strings_beside_a_stack():
     """A string, whose text a key has whole; one of more than 64 bytes is lost, and counted as such."""
     with probed("""_map long n[_str, _ustack, short]; _map long long_ones[_str, _stack];

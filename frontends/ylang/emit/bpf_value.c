@@ -405,10 +405,10 @@ static void usdt_argument(struct bpf_make *m, const struct bpf_call *c, const st
 
 static void at_place(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i)
 {
-	if (m->handler->nvariants)
-		usdt_argument(m, c, i);
-	else if (i->op == Y_OP_REGISTER)
+	if (i->op == Y_OP_REGISTER)
 		bpf_load(&m->code, 8, R1, R_CTX, bpf_register_offset(i->imm));
+	else if (m->handler->nvariants)
+		usdt_argument(m, c, i);
 	else
 		bpf_argument(m, i->imm);
 	put(m, c, i->dst, R1);

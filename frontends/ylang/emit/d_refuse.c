@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "unwind/arch/x86_64/arch.h"
+
 static const char *no_operation(const struct y_insn *i)
 {
 	if (y_type_is_float((enum y_type)i->type) || (i->op == Y_OP_CONVERT && y_type_is_float((enum y_type)i->imm)))
@@ -16,6 +18,8 @@ static const char *no_operation(const struct y_insn *i)
 		return "D has no regular expressions";
 	case Y_OP_STR_CUT:
 		return "nothing says whether a string was cut";
+	case Y_OP_REGISTER:
+		return i->imm == DWREG_RIP ? "it is written otherwise there" : NULL;
 	case Y_OP_STACK:
 		return "its stacks have no frames of languages";
 	case Y_OP_SYMBOL:

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "stap.h"
+#include "unwind/arch/x86_64/arch.h"
 
 #define BY_ITSELF "yrt y runs it by itself"
 
@@ -20,6 +21,8 @@ static const char *no_operation(const struct y_insn *i)
 		return "regular expressions are others there, and keep no captures";
 	case Y_OP_STR_CUT:
 		return "nothing says whether a string was cut";
+	case Y_OP_REGISTER:
+		return i->imm == DWREG_RIP ? "it is written otherwise there" : NULL;
 	case Y_OP_STACK:
 		return "its stacks have no frames of languages";
 	case Y_OP_SYMBOL:
