@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -89,9 +90,32 @@ static void find_near(const struct hit_spec *s, const struct targets *targets, s
 			hit_find_near(s, m->loaded[i]->image, ret);
 }
 
+/* Another file that has it; NULL: none. */
+static const char *find_elsewhere(const struct hit_spec *s, const struct targets *targets)
+{
+	const struct modules *m = targets->modules;
+	struct hit_spec any = *s;
+
+	*any.file = '\0';
+	for (u32 i = 0; !s->by_addr && i < m->nloaded; i++) {
+		struct image *img = m->loaded[i]->image;
+		struct hit_found found = {0};
+		const char *slash = img ? strrchr(img->path, '/') : NULL;
+
+		if (!slash || img->fd < 0)
+			continue;
+		error_free(hit_find(&any, img, "/", &found));
+		free(found.others);
+		if (found.n)
+			return slash + 1;
+	}
+	return NULL;
+}
+
 struct error *hit_missing(const struct hit_spec *s, bool matched, const struct targets *targets)
 {
 	struct hit_near names = {0};
+	const char *other;
 	char near[HIT_NEAR_TEXT];
 	struct error *err;
 
@@ -102,6 +126,9 @@ struct error *hit_missing(const struct hit_spec *s, bool matched, const struct t
 	err = error_new(ERROR_USAGE, "-e %s: there is no function or USDT probe \"%s\"", s->text, s->name);
 	if (callee_form(s->file))
 		return of_language(err, s);
+	other = find_elsewhere(s, targets);
+	if (other)
+		return error_hint(err, "another file has it: -e %.200s:%s", other, s->name);
 	find_near(s, targets, &names);
 	hit_near_text(&names, near);
 	if (names.n)

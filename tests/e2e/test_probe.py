@@ -149,6 +149,8 @@ def test_names():
     with yrt.Fixture("names") as fixture:
         result = yrt.run("probe", "-e", "names:shop::pakc", "-p", fixture.pid, "-d", 1).expect(yrt.USAGE)
         assert "near: shop::pack;" in result.stderr, result.stderr
+        result = yrt.run("probe", "-e", "libc:shop::pack", "-p", fixture.pid, "-d", 1).expect(yrt.USAGE)
+        assert "another file has it: -e names:shop::pack" in result.stderr, result.stderr
 
 
 def test_none():
