@@ -7,13 +7,12 @@
 #include "lua_names.h"
 #include "lua_proto.h"
 
-#define NAMED_MAX   64 /* a table with more keys than this holds data under them */
-#define ITEMS       4096u
-#define SLOTS_MAX   (1u << 20)
-#define CONSTANTS   (1u << 16)
-#define FRAMES_MAX  10000
-#define CALLS_MAX   (1u << 17)
-#define THREAD_SIZE 200 /* sizeof(lua_State), about: 184 to 208 */
+#define NAMED_MAX  64 /* a table with more keys than this holds data under them */
+#define ITEMS      4096u
+#define SLOTS_MAX  (1u << 20)
+#define CONSTANTS  (1u << 16)
+#define FRAMES_MAX 10000
+#define CALLS_MAX  (1u << 17)
 
 /* --- tables --- */
 
@@ -192,18 +191,24 @@ static u32 upvalue_label(struct lua_heap *r, u64 upvalues, u32 n, u32 number)
 	return heap_label(r->h, text);
 }
 
-/* In 5.3 an upvalue is no object: what it holds is told by the function. */
-static bool add_upvalue(struct lua_heap *r, u64 upvalue, u32 label)
+/*
+ * In 5.3 an upvalue is no object: what it holds is told by the function, which has a share of its bytes, as it counts
+ * how many functions have it (lfunc.h: UpVal.refcount behind v).
+ */
+static bool add_upvalue(struct lua_heap *r, u64 upvalue, u32 label, u64 *size)
 {
 	const u8 *bytes;
-	u64 v;
+	u64 v, users;
 
 	if (r->version != 503) {
 		heap_ref(r->h, label | HEAP_PART, upvalue);
 		return true;
 	}
-	bytes = upvalue ? heap_bytes(r->h, upvalue, 8) : NULL;
+	bytes = upvalue ? heap_bytes(r->h, upvalue, 16) : NULL;
 	v = bytes ? lua_word_at(bytes) : 0;
+	users = bytes ? lua_word_at(bytes + 8) : 0;
+	users = users ? users : 1;
+	*size += (r->at.upvalue + (upvalue >> 4) % users) / users;
 	return !v || add_values(r, v, 1, label, false);
 }
 
@@ -236,12 +241,12 @@ static enum heap_seen see_function(struct lua_heap *r, u64 addr, u8 tt, struct h
 		return HEAP_TORN;
 	names = lua_word_at(bytes + l->p_upvalues.at);
 	nnames = lua_u32_at(bytes + l->p_sizeupvalues.at);
+	ret->size = r->at.closure_upvalues + 8ull * n;
 	for (u32 i = 0; i < n; i++)
-		if (!add_upvalue(r, upvalues[i], upvalue_label(r, names, nnames, i)))
+		if (!add_upvalue(r, upvalues[i], upvalue_label(r, names, nnames, i), &ret->size))
 			return HEAP_TORN;
 	heap_ref(r->h, heap_label(r->h, "proto"), proto);
 	ret->type = function_type(r, proto, "function");
-	ret->size = r->at.closure_upvalues + 8ull * n + (r->version == 503 ? (u64)r->at.upvalue * n : 0);
 	return HEAP_OBJECT;
 }
 
@@ -392,6 +397,14 @@ static u64 calls_size(const struct lua_heap *r, u64 thread)
 	return n <= CALLS_MAX ? n * (u64)l->ci_size.at : 0;
 }
 
+/* sizeof(lua_State), with LUA_EXTRASPACE from 5.3 on, and in 5.1 the slot that its stack has beside the five */
+static u64 thread_size(const struct lua_heap *r)
+{
+	static const u16 sizes[] = {200, 208, 216, 208};
+
+	return sizes[r->version - 501];
+}
+
 static enum heap_seen see_thread(struct lua_heap *r, u64 addr, struct heap_object *ret)
 {
 	const struct lua_layout *l = r->layout;
@@ -404,12 +417,12 @@ static enum heap_seen see_thread(struct lua_heap *r, u64 addr, struct heap_objec
 	last = lua_word_at(bytes + l->l_stack_last.at);
 	top = lua_word_at(bytes + THREAD_TOP);
 	if (!stack) {
-		ret->size = THREAD_SIZE; /* it is being made, or closed */
+		ret->size = thread_size(r); /* it is being made, or closed */
 		return HEAP_OBJECT;
 	}
 	if (top < stack || last < stack || top > last + 64ull * VALUE || last - stack > (u64)VALUE * SLOTS_MAX)
 		return HEAP_TORN;
-	ret->size = THREAD_SIZE + (last - stack) + 5ull * VALUE + calls_size(r, addr);
+	ret->size = thread_size(r) + (last - stack) + 5ull * VALUE + calls_size(r, addr);
 	return add_frames(r, addr, stack, top) ? HEAP_OBJECT : HEAP_TORN;
 }
 
