@@ -219,7 +219,7 @@ static const struct type *tagged_type(struct y_parser *p, int word)
 {
 	enum type_space space = word == W_STRUCT ? TYPES_STRUCT : word == W_UNION ? TYPES_UNION : TYPES_ENUM;
 	const struct y_token *at = p->t;
-	struct y_token *behind;
+	struct y_token *behind, whole;
 	const struct type *type;
 	u32 module;
 	int other;
@@ -231,16 +231,22 @@ static const struct type *tagged_type(struct y_parser *p, int word)
 		y_fail_here(p, "the name of a %s is missing", words[word]);
 	name = scoped_name(p, p->t, &behind);
 	p->t = behind;
+	while (y_is(p->t, ".") && p->t->next->kind == Y_T_NAME) { /* Go's "main.Order" */
+		name = y_format(p->s, "%s.%s", name, p->t->next->text);
+		p->t = p->t->next->next;
+	}
+	whole = *at;
+	whole.text = name;
 	if (y_is(p->t, "{"))
 		return y_parse_body(p, space, name, at);
 	type = y_own_type(p, space, name);
 	if (type)
 		return type;
 	type = y_target_type(p->target, space, name, &module, &other);
-	if (!type && space != TYPES_ENUM && (p->in_types || y_is(behind, ";")))
+	if (!type && space != TYPES_ENUM && (p->in_types || y_is(p->t, ";")))
 		return y_opaque_type(p, space, name);
 	if (!type)
-		y_no_such_type(p, at, space, words[word]);
+		y_no_such_type(p, &whole, space, words[word]);
 	check_agreement(p, at, y_format(p->s, "%s ", words[word]), name, module, other);
 	return type;
 }

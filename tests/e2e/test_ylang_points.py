@@ -204,17 +204,17 @@ def test_go():
 long n, wrong, before;
 _probe main.beat { wrong += _arg(0) != $n || _arg(1) != 2 || main.beats != $n; before = $n; n++; }
 _probe main.beat:return { wrong += n && $return != before + 2; if (n == 3) _exit(); }
-_probe _end { _print(n, wrong, main.beats > 3); }
+_probe _end { _print(n, wrong, main.beats > 3, sizeof(struct runtime.stack), offsetof(struct runtime.stack, hi)); }
 """
     p = subprocess.Popen([go.build("pulse")], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     try:
         p.stdout.readline()
         done = subprocess.run([yrt.YRT, "y", "-e", source, "-p", str(p.pid)], capture_output=True, text=True,
                               timeout=LIMIT_S)
-        assert done.stdout == "3 0 1\n", done
+        assert done.stdout == "3 0 1 16 8\n", done
     finally:
         yrt.stop(p, signal.SIGKILL)
-    yield "arguments by number and name, a result, a variable"
+    yield "arguments by number and name, a result, a variable, a type"
 
 
 def test_profile():
