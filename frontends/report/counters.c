@@ -55,26 +55,25 @@ static u64 limit(const char *text, const char *word)
 	return line ? strtoull(line + strlen(word), NULL, 10) : 0;
 }
 
-static u64 count_fds(pid_t pid, u64 *sockets)
+static void count_fds(struct process_counters *p)
 {
 	char path[64], target[32];
 	DIR *dir;
-	u64 n = 0;
 
-	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	snprintf(path, sizeof(path), "/proc/%d/fd", p->pid);
 	dir = opendir(path);
-	for (struct dirent *e; dir && (e = readdir(dir)) && n < FDS_MAX;) {
+	for (struct dirent *e; dir && (e = readdir(dir)) && p->fds < FDS_MAX;) {
 		ssize_t length;
 
 		if (*e->d_name == '.')
 			continue;
-		n++;
+		p->fds++;
 		length = readlinkat(dirfd(dir), e->d_name, target, sizeof(target));
-		*sockets += length > 7 && !memcmp(target, "socket:", 7);
+		p->sockets += length > 7 && !memcmp(target, "socket:", 7);
 	}
+	p->has_fds = dir;
 	if (dir)
 		closedir(dir);
-	return n;
 }
 
 /* False: there is no such process, or it is a zombie. */
@@ -114,7 +113,7 @@ static bool read_process(struct process_counters *p)
 	p->fd_limit = limit(text, "Max open files");
 	p->thread_limit = limit(text, "Max processes");
 	p->memory_limit = limit(text, "Max address space");
-	p->fds = count_fds(p->pid, &p->sockets);
+	count_fds(p);
 	return true;
 }
 

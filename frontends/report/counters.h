@@ -26,6 +26,7 @@ struct process_counters {
 	u64 minor, major;
 	u64 rss, anon, file, shmem, swap, locked; /* bytes */
 	u64 read, written, read_calls, write_calls, read_bytes, written_bytes;
+	bool has_fds; /* they may be read */
 	u64 threads, fds, fd_limit, thread_limit, memory_limit, sockets;
 };
 

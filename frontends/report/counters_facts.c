@@ -56,7 +56,7 @@ static void thread_facts(const struct counters *a, const struct counters *b, dou
 
 static void limit_facts(const struct process_counters *p, struct facts *f)
 {
-	if (p->fd_limit && facts_raise(f, "fds.part", (double)p->fds / (double)p->fd_limit)) {
+	if (p->has_fds && p->fd_limit && facts_raise(f, "fds.part", (double)p->fds / (double)p->fd_limit)) {
 		facts_set(f, "fds", (double)p->fds);
 		facts_set(f, "fds.limit", (double)p->fd_limit);
 		facts_set(f, "fds.sockets", (double)p->sockets);
@@ -243,7 +243,8 @@ void counters_growth(const struct counters *before, const struct counters *after
 		return;
 	facts_set(ret, "growth.seconds", s);
 	facts_set(ret, "growth.rss", rss / s);
-	facts_set(ret, "growth.fds", fds / s);
+	if (facts_find(ret, "fds"))
+		facts_set(ret, "growth.fds", fds / s);
 	if (fds > 0)
 		facts_set(ret, "fds.left", (facts_number(ret, "fds.limit") - facts_number(ret, "fds")) / (fds / s));
 	facts_set(ret, "growth.threads", threads / s);

@@ -209,7 +209,7 @@ static struct error *read_all(struct reader *r, double *ret)
 	skip_blanks(r);
 	if (!r->expected && *r->at)
 		fail(r, "and, or, a comparison, or the end");
-	return r->expected ? error_new(ERROR_INPUT, "expected %s at \"%.40s\" of \"%s\"", r->expected, r->at, r->text)
+	return r->expected ? error_new(ERROR_INPUT, "%s after \"%.*s\"", r->expected, (int)(r->at - r->text), r->text)
 	                   : NULL;
 }
 

@@ -383,13 +383,16 @@ static void note_growth(struct measure *m, struct evidence *e)
 static void say_counters(struct measure *m, struct evidence *e)
 {
 	const struct facts *f = &e->facts;
+	char files[32] = "not permitted to count";
 
+	if (facts_find(f, "fds"))
+		snprintf(files, sizeof(files), "%.0f", facts_number(f, "fds"));
 	say(m, e, false,
-	        "counters, %.1f s: %.2f CPUs used of %.0f, %.0f threads in %.0f process%s, %.2f on the run queue, "
-	        "%.0f MiB resident, %.0f faults a second, %.0f open files",
+	        "counters, %.1f s: %.2f CPUs used of %.0f, threads: %.0f in %.0f process%s, %.2f on the run queue, "
+	        "%.0f MiB resident, %.0f faults a second, %s open files",
 	        facts_number(f, "seconds"), facts_number(f, "cpu"), facts_number(f, "cpus"), facts_number(f, "threads"),
 	        facts_number(f, "processes"), facts_number(f, "processes") == 1 ? "" : "es", facts_number(f, "queue"),
-	        facts_number(f, "rss") / 1048576, facts_number(f, "faults.minor"), facts_number(f, "fds"));
+	        facts_number(f, "rss") / 1048576, facts_number(f, "faults.minor"), files);
 }
 
 static struct error *take_counters(struct measure *m, struct evidence *e, struct counters *first, double seconds)
@@ -839,8 +842,9 @@ static struct error *narrow_down(struct measure *m, struct evidence *e, double s
 		taken = true;
 		say(m, e, false, "%s, so: %s", f.all[i].title,
 		        event->summary ? event->summary : "who allocates what has to be collected");
-		err = event->command ? take_view(m, e, event->name, seconds)
-		                     : take_allocations(m, e, event->name, seconds);
+		err = event->command && strcmp(event->name, "alloc") != 0
+		              ? take_view(m, e, event->name, seconds)
+		              : take_allocations(m, e, event->name, seconds);
 	}
 	if (!err && !taken && f.n)
 		err = look_closer(m, e, &f.all[0], seconds);

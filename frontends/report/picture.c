@@ -157,7 +157,7 @@ struct error *picture_write(const struct profile *p, const char *site, FILE *out
 		return &error_no_memory;
 	w.right = right;
 	w.scale = p->nodes[0].total ? WIDTH / (double)p->nodes[0].total : 0;
-	trunk = at > trunk ? at : trunk;
+	trunk = at ? at : trunk;
 	w.first = trunk > TRUNK ? trunk - TRUNK : 1;
 	w.first = w.first > above(p) ? w.first : above(p) + 1;
 	each(&w, false);

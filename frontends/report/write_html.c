@@ -165,7 +165,7 @@ static struct error *put_graph(const struct page *w, const struct finding *f)
 		return NULL;
 	if (f->seen && !strcmp(f->seen->name, CRASH_VIEW))
 		return put_crash(w, f);
-	fputs("<figure><figcaption><span>the stacks that say so, from where they part</span><button type=\"button\" "
+	fputs("<figure><figcaption><span>the stacks that say so, from there on</span><button type=\"button\" "
 	      "data-view=\"",
 	        w->out);
 	put(w, f->seen ? f->seen->name : "");
@@ -280,7 +280,7 @@ static void put_facts(const struct page *w)
 
 	if (facts_find(f, "cpu"))
 		cpu = finding_text(
-		        "{cpu:2} of {cpus} CPUs used &middot; {threads} threads &middot; {rss:b} resident", f);
+		        "{cpu:2} of {cpus} CPUs used &middot; threads: {threads} &middot; {rss:b} resident", f);
 	if (facts_find(f, "wall.threads"))
 		rest = finding_text(" &middot; on average {wall.running:2} threads ran, {wall.queued:2} wanted a CPU, "
 		                    "{wall.waiting:2} waited",

@@ -190,12 +190,28 @@ static bool is_canonical(u64 addr)
 	return (s64)(addr << 16) >> 16 == (s64)addr;
 }
 
+/* Where a return, or a call or jump through a register or memory, leads. */
+static bool target_of(const struct process *p, const struct moment *at, const cs_insn *insn, u64 *ret)
+{
+	const cs_x86_op *op = &insn->detail->x86.operands[0];
+	u64 slot = at->reg[REG_SP];
+
+	if (insn->id != X86_INS_RET) {
+		if ((insn->id != X86_INS_CALL && insn->id != X86_INS_JMP) || insn->detail->x86.op_count != 1)
+			return false;
+		if (op->type == X86_OP_REG)
+			return value_of(at, op->reg, ret);
+		if (!start_of(at, op, &slot))
+			return false;
+	}
+	return memory_read(p->memory, ret, sizeof(*ret), slot);
+}
+
 /* A general protection fault (vector 13) tells no address: of the operands, one that no memory can have. */
 static void refused_address(
         const struct process *p, const struct moment *at, const cs_insn *insn, struct crash_refusal *ret)
 {
 	const cs_x86 *x = &insn->detail->x86;
-	bool jumps = insn->id == X86_INS_CALL || insn->id == X86_INS_JMP;
 	u64 start;
 
 	for (u8 i = 0; i < x->op_count; i++) {
@@ -212,14 +228,7 @@ static void refused_address(
 		        !is_canonical(start) ? "no memory can be there (it is not canonical)"
 		                             : "it is not aligned, and this instruction demands it");
 	}
-	if (ret->has_address)
-		return;
-	if (insn->id == X86_INS_RET)
-		jumps = memory_read(p->memory, &start, sizeof(start), at->reg[REG_SP]);
-	else if (!jumps || x->op_count != 1 || x->operands[0].type != X86_OP_REG ||
-	         !value_of(at, x->operands[0].reg, &start))
-		return;
-	if (!jumps || is_canonical(start))
+	if (ret->has_address || !target_of(p, at, insn, &start) || is_canonical(start))
 		return;
 	*ret = (struct crash_refusal){.has_address = true, .address = start, .access = CRASH_RUN};
 	snprintf(ret->about, CRASH_REFUSED, "no memory can be there (it is not canonical)");

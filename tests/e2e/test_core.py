@@ -292,6 +292,7 @@ def test_refused():
         ("aligned", "it is not aligned, and this instruction demands it (SIGSEGV)", "movaps xmmword ptr [rdi], xmm0"),
         ("overwritten", f"sum_of (dies.c:21) reads {far.replace('4141:', '4149:')} (SIGSEGV)",
          "mov rax, qword ptr [rdi + 8]"),
+        ("called", f"jumps to {far} (SIGSEGV)", "call qword ptr [rdi]"),
         ("returned", f"jumps to {far} (SIGSEGV)", "ret"),
         ("trap", "ended the program by a trap (ud2), as of __builtin_trap() or where no way should lead (SIGILL)",
          "ud2"),
