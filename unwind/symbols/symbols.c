@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "grow.h"
 #include "runtime.h"
@@ -343,15 +344,19 @@ bool symbols_has_alias(struct image *img, u64 addr, const char *name)
 {
 	struct symbols *s = img->symbols;
 	struct symbol_entry *e = find_entry(s, img, addr);
-	u64 start = e ? entry_start(e) : 0;
+	u64 start = e ? entry_start(e) : 0, hash = XXH3_64bits_withSeed(name, strlen(name), start);
 	char text[SYMBOL_NAME_MAX];
 	u32 seen = 0;
 
+	if (e && s->alias_hash == hash)
+		return true;
 	while (e && e > s->entries && entry_start(e - 1) == start)
 		e--;
 	for (; e && e < s->entries + s->count && entry_start(e) == start && seen < COMPARED_MAX; e++, seen++)
 		if (entry_source(e) == SOURCE_NAMED ? !strcmp(s->names[e->name], name)
-		                                    : read_name(s, e, text) && !strcmp(text, name))
+		                                    : read_name(s, e, text) && !strcmp(text, name)) {
+			s->alias_hash = hash;
 			return true;
+		}
 	return false;
 }

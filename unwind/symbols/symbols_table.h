@@ -64,6 +64,7 @@ struct symbols {
 	u32 nby_language;
 	bool languages;             /* were asked */
 	struct symbol_files *files; /* symbols_file.c, made on demand */
+	u64 alias_hash;             /* of start and name that symbols_has_alias() found last */
 };
 
 static inline u64 entry_start(const struct symbol_entry *e)
