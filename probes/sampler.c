@@ -319,7 +319,7 @@ static struct error *poll_event(struct sampler *s, u64 now)
 /* Of many processes each look takes longer. */
 static u32 starting_ms(const struct sampler *s, bool loading)
 {
-	u32 ms = loading ? STARTING_LOADING_MS * (1 + s->targets.nprocesses / STARTING_MANY) : STARTING_MS;
+	u32 ms = loading ? STARTING_LOADING_MS * (1 + s->targets.alive / STARTING_MANY) : STARTING_MS;
 
 	return ms < STARTING_MS ? ms : STARTING_MS;
 }
