@@ -82,6 +82,7 @@ _probe _oneshot {
 	int TENTH = 3;
 	_print(TENTH);
 }
+//x d
 //= 10 one
 //= 20 two
 //= 30 three
