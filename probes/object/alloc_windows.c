@@ -48,6 +48,7 @@
 #define TAIL_WINDOWS 8      /* times as long as a window that follows blocks */
 #define TAIL_MS      50     /* at most */
 #define STACKS       128    /* in a window, about */
+#define FOLLOWING    4      /* windows of a program that waits: all but one of them follow blocks */
 #define BURST_COST   16     /* times as much as is allotted to a window, it may take until the program waits */
 #define WAIT_RARE    200e6  /* ns: who waits more rarely than once in that time does not wait for work */
 #define SLICES       1024   /* before they get their weights */
@@ -603,7 +604,7 @@ static void open_window(struct alloc_windows *w)
 	}
 	if (w->dense || w->windows % PAIRS_EVERY == 0)
 		w->paired = true;
-	w->following = !w->options.open || !w->following;
+	w->following = !w->options.open || (w->waited ? w->windows % FOLLOWING != 0 : !w->following);
 	for (u32 i = 0; i < w->ngroups; i++) /* a process may have ended; else its group is in the next window */
 		if (w->following || !w->groups[i].following)
 			error_free(place_group(w, &w->groups[i]));
@@ -658,7 +659,7 @@ static bool is_in_burst(struct alloc_windows *w, double cost)
 {
 	struct look now;
 
-	if (!w->waits_known || counts_nothing(w) || w->cpu_rate > ALLOC_WAITS_BUSY || cost > BURST_COST * w->allotted ||
+	if (!w->waits_known || w->alone || w->cpu_rate > ALLOC_WAITS_BUSY || cost > BURST_COST * w->allotted ||
 	        cost <= 0)
 		return false;
 	look_whole(w, &now);

@@ -131,7 +131,8 @@ def test_rates():
         blamed = {next(name for name in frames if name.startswith("make_")) for frames, _ in result.stacks
                   if "leaks " in frames[-1] or "grows by" in frames[-1]}
         assert blamed - {"make_entry"} == ({"make_leak"} if every else set()), (library, rate, blamed, result.stderr)
-        assert stats["growth_low"] <= a_minute <= stats["growth_high"], (library, rate, a_minute, result.stderr)
+        if "make_entry" not in blamed:  # a cache that takes nearly all of the run to fill up
+            assert stats["growth_low"] <= a_minute <= stats["growth_high"], (library, rate, a_minute, result.stderr)
         yield (f"{library or 'glibc'}, {rate}: {a_minute:.0f} bytes a minute, {stats['growth_low']:.0f} to "
                f"{stats['growth_high']:.0f} said, {stats['outlived']} blocks outlived")
 
