@@ -10,7 +10,7 @@
 #include "unwind/hash_text.h"
 
 #define TOLD         10 /* stacks in the text */
-#define CALLERS      4
+#define CALLERS      5
 #define CLASSES_TOLD 3
 #define MAKERS       3 /* stacks of a class */
 

@@ -11,6 +11,7 @@ arguments: SECONDS of a run (6), and which allocators (all)
 
 import glob
 import json
+import math
 import os
 import re
 import shutil
@@ -27,6 +28,7 @@ SECONDS = float(sys.argv[1]) if len(sys.argv) > 1 else 6
 ALLOCATORS = sys.argv[2:] or ["glibc", "jemalloc", "mimalloc", "tcmalloc"]
 MODES = {"with pauses": "q", "with work": "m", "at full speed": ""}
 MOST = 0.1  # of a CPU, that each of yrt's commands may take at the defaults
+JEMALLOC_SAMPLE = 1 << 19  # bytes between two, by default
 PROGRAM = yrt.fixture_path("alloc_sites")
 
 
@@ -76,14 +78,18 @@ def under(prefix, mode, **env):
 
 
 def said_by_jemalloc(path):
-    """{site: bytes}, from the profile's backtraces of all that was allocated (heap_v2, with prof_accum)."""
+    """
+    {site: bytes}, from the profile's backtraces of all that was allocated (heap_v2, with prof_accum), each divided by
+    the probability with which a block of that size was chosen.
+    """
     text = open(path).read()
     (base,) = re.findall(r"^([0-9a-f]+)-\S+ r-?-?\S* 00000000 .*alloc_sites$", text, re.M)[:1]
     found = {}
-    for stack, total in re.findall(r"^@ (.*)\n  t\*: \d+: \d+ \[\d+: (\d+)\]", text, re.M):
+    for stack, count, total in re.findall(r"^@ (.*)\n  t\*: \d+: \d+ \[(\d+): (\d+)\]", text, re.M):
         at = [hex(int(pc, 16) - int(base, 16) - 1) for pc in stack.split()]
         at = [pc for pc in at if not pc.startswith("-")]
-        found[tuple(at[:6])] = found.get(tuple(at[:6]), 0) + int(total)
+        total = int(total) / -math.expm1(-int(total) / max(int(count), 1) / JEMALLOC_SAMPLE)
+        found[tuple(at[:6])] = found.get(tuple(at[:6]), 0) + total
     every = sorted({pc for stack in found for pc in stack})
     names = subprocess.run(["addr2line", "-f", "-e", PROGRAM, *every], capture_output=True, text=True).stdout
     name = dict(zip(every, names.splitlines()[::2]))
