@@ -31,7 +31,8 @@ _Static_assert(CALLEE_FRAMES == RUNTIME_CALL_FRAMES, "BPF compares all frames th
 
 #define WATCHED_MAX 8192 /* functions of all targets */
 #define LOOK_NS     500000000ull
-#define LOOK_EACH   50 /* times as long as a look takes lies between two */
+#define LOOK_EACH   50 /* times as much as a look takes of a CPU lies between two; */
+#define LOOK_SOON   5  /* while not all are found: a program that begins */
 #define CHANGES_MAX 64
 #define SHIFT_NS    20000000ull
 #define PERIOD_NS   1000000000ull /* at least, of shifts in which calls are measured: longer ones may not be over */
@@ -95,6 +96,7 @@ struct hit_callees {
 	struct callee_change changes[CHANGES_MAX]; /* to be looked at */
 	u32 nchanges;
 	bool warned;
+	bool refused_late;
 	bool unread[HIT_SPECS_MAX]; /* said: no arguments of it */
 	struct refused {            /* by a look: functions whose calls cannot be measured */
 		struct error *why;  /* of the first */
@@ -287,10 +289,13 @@ static struct error *open_watch(struct hit_callees *c, struct form *f, u64 until
 		c->unseen.ns += now_ns() - f->since;
 	}
 	f->since = 0;
-	if (err && err->kind == ERROR_NO_PROCESS) {
+	if (err)
+		close_watch(c, f);
+	if (err && err != &error_no_memory && (err->kind == ERROR_NO_PROCESS || c->refused_late)) {
 		error_free(err);
 		err = NULL;
 	}
+	c->refused_late = c->began && (err || c->refused_late); /* said once; later polls try again */
 	return err;
 }
 
@@ -429,10 +434,19 @@ static void forget(struct hit_callees *c, u32 process)
 	c->nforms = left;
 }
 
+static bool is_all_found(const struct hit_callees *c)
+{
+	for (u32 i = 0; i < c->options->n; i++)
+		if (c->options->spec[i].language && !c->found[i])
+			return false;
+	return true;
+}
+
 static struct error *look(struct hit_callees *c, u64 now)
 {
 	const struct targets *t = c->host->targets;
 	struct error *err = NULL;
+	u64 began;
 
 	for (u32 i = 0; !err && i < t->nprocesses; i++) {
 		const struct process *p = t->processes[i];
@@ -440,6 +454,7 @@ static struct error *look(struct hit_callees *c, u64 now)
 
 		if (!l || now < l->next_ns)
 			continue;
+		began = thread_cpu_ns();
 		c->since = l->last_ns;
 		l->last_ns = now;
 		l->found = false;
@@ -452,7 +467,7 @@ static struct error *look(struct hit_callees *c, u64 now)
 			forget(c, p->number);
 		l->next_ns = now_ns() + LOOK_NS;
 		if (!l->found) /* looks for the whole name take less */
-			l->next_ns += LOOK_EACH * (now_ns() - now);
+			l->next_ns += (is_all_found(c) ? LOOK_EACH : LOOK_SOON) * (thread_cpu_ns() - began);
 	}
 	for (u32 k = 0; !err && k < c->options->n; k++)
 		err = settle_refused(c, k);

@@ -24,11 +24,12 @@ static void say_unseen(FILE *out, const struct hit_unseen *unseen)
 	if (unseen->threads)
 		fprintf(out, ", calls of up to %u threads not seen: they began while others were being watched",
 		        unseen->threads);
-	if (unseen->changes)
-		fprintf(out,
-		        ", calls of at most %.1f ms (%.2f %% of the time) not seen: a function got new code (%u times)",
-		        (double)unseen->ns / 1e6,
-		        unseen->of_ns ? 100.0 * (double)unseen->ns / (double)unseen->of_ns : 0, unseen->changes);
+	if (!unseen->changes)
+		return;
+	fprintf(out, ", calls of at most %.1f ms", (double)unseen->ns / 1e6);
+	if (unseen->of_ns)
+		fprintf(out, " (%.2f %% of the time)", 100.0 * (double)unseen->ns / (double)unseen->of_ns);
+	fprintf(out, " not seen: a function got new code (%u times)", unseen->changes);
 }
 
 static void add_unseen(json_t *to, const struct hit_unseen *unseen)
