@@ -97,7 +97,7 @@ def test_refs():
         assert below(paths, "main", "$chain: Node") == live["Node"][1] + (N - 1) * 24 + 24, paths
         held = [p for p in paths if p[-1].endswith(": Held")]
         # the program and its sub both have %lexical
-        lexical = ("shared by 2 paths", "%lexical: HASH", "{held}: Held")
+        lexical = ("shared by 2 paths", "(main program)", "%lexical: HASH", "{held}: Held")
         line = 1 + yrt.read(SCRIPT)[: yrt.read(SCRIPT).index("return sub { $kept }")].count("\n")
         code = f"$count: CODE of main::__ANON__ ({SCRIPT}:{line})"
         assert set(held) == {lexical, ("main", code, "$kept: Held")}, held

@@ -10,8 +10,9 @@
 
 #define NAME_BYTES   512
 #define DEPTH_MAX    500
-#define SHARED_EXACT 9 /* paths, up to which their number is told */
-#define PERIOD_MAX   3 /* types that repeat in turn */
+#define SHARED_EXACT 9  /* paths, up to which their number is told */
+#define SHARED_STEPS 32 /* to what is shared */
+#define PERIOD_MAX   3  /* types that repeat in turn */
 
 struct drawing {
 	const struct heap *h;
@@ -121,6 +122,26 @@ static bool folds(const struct profile *p, u32 *at, u32 function)
 	return false;
 }
 
+/* Boxes of the last steps of the way by which a node was found first: from what is below `top` to the node. */
+static struct error *draw_first_way(struct drawing *d, u32 top, u32 node, u32 steps, u32 *at)
+{
+	cleanup(free) u32 *nodes = NULL;
+	struct error *err = NULL;
+	u32 n = 0, function;
+
+	for (u32 i = node; !err && i != top && steps--; i = d->h->nodes.parents[i]) {
+		err = grow(&nodes, n, sizeof(*nodes));
+		if (!err && !(heap_kind(d->h, i)->label & HEAP_PART))
+			nodes[n++] = i;
+	}
+	while (!err && n) {
+		err = box_of(d, nodes[--n], true, &function);
+		if (!err && !folds(d->p, at, function))
+			err = child(d, at, function);
+	}
+	return err;
+}
+
 /* The node of the profile that a node of the heap is drawn in, from its dominator's. */
 static struct error *place(struct drawing *d, u32 node, u32 *at)
 {
@@ -135,6 +156,8 @@ static struct error *place(struct drawing *d, u32 node, u32 *at)
 		err = shared_box(d, h->incoming[node] + 1, &function);
 		if (!err && d->p->nodes[*at].function != function)
 			err = child(d, at, function);
+		if (!err && heap_is_root(h, h->dominators[node])) /* it does not say where that is */
+			err = draw_first_way(d, h->dominators[node], h->nodes.parents[node], SHARED_STEPS, at);
 	}
 	if (!err)
 		err = box_of(d, node, true, &function);
@@ -247,20 +270,9 @@ static struct error *target_box(struct drawing *d, u32 target, u32 label, u32 *r
 
 static struct error *draw_way(struct drawing *d, const struct heap_way *way, u64 bytes, u64 count)
 {
-	cleanup(free) u32 *nodes = NULL;
-	struct error *err = NULL;
-	u32 n = 0, at = 0, function;
+	u32 at = 0, function;
+	struct error *err = draw_first_way(d, 0, way->from, UINT32_MAX, &at);
 
-	for (u32 i = way->from; !err && i; i = d->h->nodes.parents[i]) {
-		err = grow(&nodes, n, sizeof(*nodes));
-		if (!err && !(heap_kind(d->h, i)->label & HEAP_PART))
-			nodes[n++] = i;
-	}
-	while (!err && n) {
-		err = box_of(d, nodes[--n], true, &function);
-		if (!err && !folds(d->p, &at, function))
-			err = child(d, &at, function);
-	}
 	if (!err)
 		err = target_box(d, way->to, way->label, &function);
 	if (!err)

@@ -9,9 +9,10 @@
 /* By type; what heap_block() found by its place, below that. */
 struct error *heap_draw_types(const struct heap *h, struct profile *ret);
 /*
- * Who keeps what alive: the tree of dominators. What one object refers to by the same label, and is of one type, is
- * one box. An object that its dominator does not refer to itself is in a box "shared by N paths": so many references
- * lead to it. A type that repeats below itself (a linked list) is folded. Needs heap_settle().
+ * Who keeps what alive: the tree of dominators. What one object refers to by the same label, and is of one type, is one
+ * box. An object that its dominator does not refer to itself is in a box "shared by N paths": so many references lead
+ * to it. Below a root, the way follows by which the object was found first. A type that repeats below itself (a linked
+ * list) is folded. Needs heap_settle().
  */
 struct error *heap_draw_refs(const struct heap *h, struct profile *ret);
 
