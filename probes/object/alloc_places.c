@@ -369,7 +369,7 @@ struct error *alloc_places_check(const struct alloc_places *a)
 	return error_hint(error_new(ERROR_UNSUPPORTED, "process %d (%s) has no malloc that has a name",
 	                          t->processes[0]->pid, t->processes[0]->comm),
 	        "it is linked statically and stripped: give its debug file a place below /usr/lib/debug, or a symbol "
-	        "table to the program; Go programs have `yrt go-alloc`");
+	        "table to the program; `yrt heap` needs no names; Go programs have `yrt go-alloc`");
 }
 
 struct error *alloc_places_start(struct alloc_places *a, bool at_exec)
