@@ -32,7 +32,8 @@ _Static_assert(CALLEE_FRAMES == RUNTIME_CALL_FRAMES, "BPF compares all frames th
 #define WATCHED_MAX 8192 /* functions of all targets */
 #define LOOK_NS     500000000ull
 #define LOOK_EACH   50 /* times as much as a look takes of a CPU lies between two; */
-#define LOOK_SOON   5  /* while not all are found: a program that begins */
+#define LOOK_SOON   5  /* while not all are found; */
+#define LOOKS_SOON  4  /* the first may find a program that begins */
 #define CHANGES_MAX 64
 #define SHIFT_NS    20000000ull
 #define PERIOD_NS   1000000000ull /* at least, of shifts in which calls are measured: longer ones may not be over */
@@ -61,6 +62,7 @@ struct changing { /* a word that is written as a function gets other code */
 struct looked {
 	u32 process;
 	u64 next_ns, last_ns;
+	u32 n;                                  /* looks since it has a runtime */
 	bool found;                             /* by this look: the whole name of what a part was asked for */
 	bool refused;                           /* it cannot be watched: said already */
 	char of[HIT_SPECS_MAX][NAME_MAX_BYTES]; /* the whole name, where a part was asked for; "" until it is known */
@@ -466,7 +468,7 @@ static struct error *look(struct hit_callees *c, u64 now)
 		if (!err)
 			forget(c, p->number);
 		l->next_ns = now_ns() + LOOK_NS;
-		if (!l->found) /* looks for the whole name take less */
+		if (!l->found && p->ninstances && ++l->n > LOOKS_SOON) /* looks for the whole name take less */
 			l->next_ns += (is_all_found(c) ? LOOK_EACH : LOOK_SOON) * (thread_cpu_ns() - began);
 	}
 	for (u32 k = 0; !err && k < c->options->n; k++)
