@@ -902,17 +902,17 @@ static void find_inlined(const struct hit_callees *c, u32 spec, struct inlined *
 }
 
 /* Calls that cannot be seen are said, with the functions that they are in. */
-static void say_inlined(const struct hit_callees *c, u32 spec)
+static struct error *not_counted(const struct hit_callees *c, u32 spec)
 {
 	struct inlined in = {0};
 
 	find_inlined(c, spec, &in);
-	if (in.n)
-		c->host->options->warn(c->host->options->ctx,
-		        error_new(ERROR_LOST,
-		                "-e %s: calls that are inlined into compiled code are not counted: of %s%s%s%s%s%s",
-		                c->options->spec[spec].text, in.into[0], in.n > 1 ? ", " : "", in.into[1],
-		                in.n > 2 ? ", " : "", in.into[2], in.more ? " and others" : ""));
+	if (!in.n)
+		return NULL;
+	return error_new(ERROR_LOST,
+	        "-e %s: %scalls that are inlined into compiled code are not counted: of %s%s%s%s%s%s",
+	        c->options->spec[spec].text, c->calls[spec] ? "" : "no call was seen; ", in.into[0],
+	        in.n > 1 ? ", " : "", in.into[1], in.n > 2 ? ", " : "", in.into[2], in.more ? " and others" : "");
 }
 
 /* Its functions are there, but no call was seen. */
@@ -954,6 +954,7 @@ static void count_unwatched(struct hit_callees *c, u64 now)
 void hit_callees_end(struct hit_callees *c)
 {
 	u64 now = now_ns();
+	struct error *err;
 
 	c->ended = now;
 	close_all(c, now);
@@ -962,9 +963,9 @@ void hit_callees_end(struct hit_callees *c)
 	for (u32 i = 0; i < c->options->n; i++) {
 		if (!c->options->spec[i].language || !c->found[i])
 			continue;
-		if (!c->calls[i])
-			c->host->options->warn(c->host->options->ctx, not_called(c, i));
-		say_inlined(c, i);
+		err = not_counted(c, i);
+		if (err || !c->calls[i])
+			c->host->options->warn(c->host->options->ctx, err ? err : not_called(c, i));
 	}
 }
 
