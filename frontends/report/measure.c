@@ -31,8 +31,9 @@
 #define COUNTERS_S  3.0
 #define VIEW_LEAST  2.0  /* seconds of a view, or a thirtieth of the whole if that is less, */
 #define VIEW_FLOOR  0.5  /* but not less than that */
-#define RATE        199  /* samples a second: 10 s of a busy thread give a share of 5 % to 1 point */
-#define RATE_MOST   1999 /* where a target uses, or gets, little of a CPU */
+#define RATE        199  /* samples a second, or, where a target uses, or gets, little of a CPU, */
+#define SAMPLES     2000 /* so many of a view, which give a share of 5 % to 1 point, */
+#define RATE_MOST   1999 /* if that does not take more */
 #define RATE_AGAIN  997  /* of the second round: a share to 1 point, and lines of what is seen seldom */
 #define WALL_PART   0.3
 #define LAST_S      1.0     /* seconds for a dump, */
@@ -262,14 +263,13 @@ static struct error *load(struct evidence *e, const char *path, bool samples)
 	return err ? err : evidence_add(e, path, p);
 }
 
-/* As many samples of a target that gets a tenth of a CPU as of one that has one: they cost the same. */
-static double rate_for(const struct evidence *e, const char *event)
+static double rate_for(const struct evidence *e, const char *event, double seconds)
 {
 	const struct fact *cpu = facts_find(&e->facts, "cpu");
 
 	if (strcmp(event, "clock") != 0 || !cpu)
 		return RATE;
-	return fmin(RATE_MOST, fmax(RATE, RATE / fmax(cpu->number, 0.01)));
+	return fmin(RATE_MOST, fmax(RATE, SAMPLES / seconds / fmax(cpu->number, 0.01)));
 }
 
 /* A view that cannot be had is said; without permission for the first one only counters can be read. */
@@ -287,7 +287,7 @@ static struct error *take_view(struct measure *m, struct evidence *e, const char
 		return NULL;
 	}
 	snprintf(path, sizeof(path), "%s/%s.yrt", m->folder, name);
-	err = run_apart(m, e, &(struct taking){event, seconds, rate_for(e, name), path});
+	err = run_apart(m, e, &(struct taking){event, seconds, rate_for(e, name, seconds), path});
 	if (!err)
 		err = load(e, path, event->rated && facts_number(&e->facts, "cpu") > BUSY);
 	cost_add(&m->cost, event->command ? event->command : name);
@@ -746,8 +746,8 @@ static struct error *look_closer(struct measure *m, struct evidence *e, const st
 	say(m, e, false, "%s, so: again at a higher rate", f->title);
 	snprintf(path, sizeof(path), "%s/clock.yrt", m->folder);
 	snprintf(again, sizeof(again), "%s/again.yrt", m->folder);
-	err = run_apart(
-	        m, e, &(struct taking){event_find("clock"), seconds, fmax(RATE_AGAIN, rate_for(e, "clock")), again});
+	err = run_apart(m, e,
+	        &(struct taking){event_find("clock"), seconds, fmax(RATE_AGAIN, rate_for(e, "clock", seconds)), again});
 	if (!err)
 		err = read_profile(again, &p);
 	if (!err)
