@@ -46,7 +46,7 @@ enum key {
 	{KEY_MEMORY, "memory", "MB", \
 		"that yrt may take (512): an eighth of it, at most 64 MB, for blocks of the process's memory, " \
 		"the rest for objects, 22 bytes each, and about 8 for each reference but the first to an object. " \
-		"What does not fit is counted", \
+		"If there are more, all count, but each for the way on which it was found first", \
 		COMPLETE_NOTHING}, \
 	{'q', "quiet", NULL, "no notes", COMPLETE_NOTHING}
 #define WATCH {KEY_WATCH, "watch", "SECS", "look again after SECS seconds, and show what has grown", COMPLETE_NOTHING}

@@ -58,7 +58,7 @@ static u64 used_bytes(const struct heap *h, u64 nodes)
 
 	return heap_nodes_bytes(&h->nodes, nodes) + (h->coarse ? heap_coarse_bytes(h) : 0) + h->edges.bytes +
 	       h->edges.n * EDGE_BYTES + h->nways * sizeof(*h->ways) + r->ncandidates * (u64)CANDIDATE_BYTES +
-	       ((u64)r->nrefs + r->nfound) * sizeof(*r->refs) + r->nsoon * sizeof(*r->soon);
+	       ((u64)r->nrefs + (h->coarse ? r->slice : r->nfound)) * sizeof(*r->refs) + r->nsoon * sizeof(*r->soon);
 }
 
 bool heap_has_room(const struct heap *h, u64 bytes)
@@ -240,12 +240,17 @@ void heap_ref(struct heap *h, u32 label, u64 addr)
 
 	if (!addr || r->nfound >= REFS_MAX)
 		return;
+	if (h->coarse && (r->seen++ < r->skip || r->nfound >= r->slice)) {
+		r->more |= r->nfound >= r->slice;
+		return;
+	}
 	if (r->nfound == r->found_room) {
 		u32 room = r->found_room ? 2 * r->found_room : 1024;
-		bool fits = room <= HEAP_FOUND_KEPT || heap_has_room(h, (room - r->nfound) * sizeof(*r->found));
+		bool fits = h->coarse || room <= HEAP_FOUND_KEPT ||
+		            heap_has_room(h, (room - r->nfound) * sizeof(*r->found));
 		struct root_ref *found = fits ? reallocarray(r->found, room, sizeof(*found)) : NULL;
 
-		if (!fits && !h->coarse && !r->unreachable) { /* the object that is being read is read again */
+		if (!fits && !r->unreachable) { /* the object that is being read is read again */
 			fail_of(h, heap_coarse_begin(h, NULL));
 			return;
 		}

@@ -20,6 +20,8 @@
 #define PENDING_STEP  (1u << 19)
 #define PENDING_SHARE 8 /* of the memory */
 #define PENDING_LEAST 1024
+#define SLICE_SHARE   16
+#define SLICE_MAX     (1u << 20)
 
 struct heap_coarse {
 	struct table pieces; /* from an address's piece to its bits */
@@ -33,6 +35,13 @@ struct heap_coarse {
 	u32 was_at;
 	struct heap_pending *pending;
 	u32 first, n, room;
+	struct heap_rest *rests;
+	u32 nrests;
+};
+
+struct heap_rest {
+	struct heap_pending of;
+	u64 skip;
 };
 
 static struct heap_reading *reading(const struct heap *h)
@@ -100,14 +109,46 @@ bool heap_coarse_mark(struct heap *h, u64 addr)
 	return true;
 }
 
+static u32 more_room(const struct heap_coarse *c)
+{
+	return c->room / 2 < PENDING_LEAST ? PENDING_LEAST : c->room / 2 > PENDING_STEP ? PENDING_STEP : c->room / 2;
+}
+
+bool heap_coarse_full(const struct heap *h)
+{
+	const struct heap_coarse *c = h->coarse;
+
+	return c->room && c->n == c->room && !heap_has_room(h, more_room(c) * sizeof(*c->pending));
+}
+
+void heap_coarse_rest(struct heap *h, const struct heap_pending *p, u64 skip)
+{
+	struct heap_coarse *c = h->coarse;
+	struct error *err = grow(&c->rests, c->nrests, sizeof(*c->rests));
+
+	if (err)
+		fail(h, err);
+	else
+		c->rests[c->nrests++] = (struct heap_rest){*p, skip};
+}
+
+bool heap_coarse_take_rest(struct heap *h, struct heap_pending *p, u64 *skip)
+{
+	struct heap_coarse *c = h->coarse;
+
+	if (!c->nrests)
+		return false;
+	*p = c->rests[--c->nrests].of;
+	*skip = c->rests[c->nrests].skip;
+	return true;
+}
+
 void heap_coarse_push(struct heap *h, u32 from, u32 label, u64 addr)
 {
 	struct heap_coarse *c = h->coarse;
 
 	if (c->n == c->room) {
-		u32 room = c->room + (c->room / 2 < PENDING_LEAST         ? PENDING_LEAST
-		                             : c->room / 2 > PENDING_STEP ? PENDING_STEP
-		                                                          : c->room / 2);
+		u32 room = c->room + more_room(c);
 		bool fits = heap_has_room(h, (room - c->room) * sizeof(*c->pending));
 		struct heap_pending *pending = fits ? reallocarray(c->pending, room, sizeof(*pending)) : NULL;
 
@@ -316,6 +357,9 @@ struct error *heap_coarse_begin(struct heap *h, u32 *from)
 	h->nways = 0;
 	h->first = 1;
 	r->first_of_rank = r->nsoon = 0;
+	r->slice = r->room / SLICE_SHARE / sizeof(*r->found) < SLICE_MAX
+	                   ? (u32)(r->room / SLICE_SHARE / sizeof(*r->found))
+	                   : SLICE_MAX;
 	regroup(h, was);
 	for (u32 i = 0; i < nroots && !r->err; i++)
 		r->root_nodes[i] = was->parents[r->root_nodes[i]];
@@ -337,5 +381,6 @@ void heap_coarse_free(struct heap_coarse *c)
 	table_free(&c->groups);
 	heap_nodes_free(&c->was);
 	free(c->pending);
+	free(c->rests);
 	free(c);
 }

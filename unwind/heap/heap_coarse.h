@@ -4,6 +4,7 @@
  * from the same root are one node. Each object is still read once and counts once, for the way by which it was found
  * first; who else refers to it is not kept, so parents stand for dominators. It takes a bit for each 8 bytes of the
  * heap, and what was found but not read yet: that is read in order of discovery, or, when it is too much, last first.
+ * What an object has more references than there is room for, it is read again for.
  */
 #ifndef YRT_HEAP_COARSE_H
 #define YRT_HEAP_COARSE_H
@@ -30,6 +31,12 @@ bool heap_coarse_has(const struct heap *h, u64 addr);
 bool heap_coarse_mark(struct heap *h, u64 addr);
 /* An object is to be read, which was found right now. */
 void heap_coarse_push(struct heap *h, u32 from, u32 label, u64 addr);
+/* No reference can be pushed now. */
+bool heap_coarse_full(const struct heap *h);
+/* An object, whose node is p->from, is to be read once more, for its references but the first `skip` ones. */
+void heap_coarse_rest(struct heap *h, const struct heap_pending *p, u64 skip);
+/* False: there is none. */
+bool heap_coarse_take_rest(struct heap *h, struct heap_pending *p, u64 *skip);
 /* Counts an object. addr 0: it has none. Returns its node. */
 u32 heap_coarse_count(struct heap *h, const struct heap_pending *p, u32 type, u64 size);
 /* A node was added by others. */

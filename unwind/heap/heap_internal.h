@@ -38,6 +38,10 @@ struct heap_reading {
 	u32 nrefs;
 	struct root_ref *found; /* of the object being read; node is not set */
 	u32 nfound, found_room;
+	/* in a coarse heap: of the object's references so many are passed over, were given, and are kept at once */
+	u64 skip, seen;
+	u32 slice;
+	bool more;                 /* than fit into the slice */
 	struct heap_pending *soon; /* to be read at once; from: in a heap that is not coarse the object's own node */
 	u32 nsoon;
 	u32 first_of_rank; /* nodes before it belong to an earlier rank, or are roots */

@@ -123,6 +123,7 @@ static enum heap_seen look(const struct walk_of *w, u64 addr, u32 label, struct 
 {
 	*ret = (struct heap_object){0};
 	w->r->nfound = 0;
+	w->r->seen = w->r->more = 0;
 	return w->ops->object(w->reader, addr, label, ret);
 }
 
@@ -153,10 +154,15 @@ static bool is_object(const struct walk_of *w, u64 addr, u32 label, struct heap_
 	return look_twice(w, addr, label, ret) == HEAP_OBJECT && ret->type && ret->type < w->h->ntypes;
 }
 
-static void follow(const struct walk_of *w, u32 from)
+/* The references of an object, whose node is self.from, but for so many that were followed before. */
+static void follow(const struct walk_of *w, struct heap_pending self, u64 skip)
 {
-	for (u32 i = 0; i < w->r->nfound && !w->r->err; i++)
-		refer(w, &from, w->r->found[i].label, w->r->found[i].addr);
+	u32 n = w->r->nfound, i = 0;
+
+	for (; i < n && !w->r->err && !(w->h->coarse && heap_coarse_full(w->h)); i++)
+		refer(w, &self.from, w->r->found[i].label, w->r->found[i].addr);
+	if (w->h->coarse && (i < n || w->r->more))
+		heap_coarse_rest(w->h, &self, skip + i);
 	w->r->nfound = 0;
 	if (w->r->found_room > HEAP_FOUND_KEPT) {
 		free(TAKE(w->r->found));
@@ -167,26 +173,43 @@ static void follow(const struct walk_of *w, u32 from)
 static void visit(const struct walk_of *w, u32 node)
 {
 	const u32 label = heap_kind(w->h, node)->label;
+	const u64 addr = heap_addr(w->h, node);
 	struct heap_object object;
 	bool is;
 
 	if (heap_kind(w->h, node)->type || heap_kind(w->h, node)->size)
 		return; /* it was read, as it might have been gone */
-	is = is_object(w, heap_addr(w->h, node), label, &object);
-	if (w->h->coarse)
-		return;
+	is = is_object(w, addr, label, &object);
+	if (!heap_fits_on(w->h, NULL) || w->h->coarse)
+		return; /* it is pending there */
 	if (!is)
 		heap_nodes_set(&w->h->nodes, node, &(struct heap_kind){.size = NO_OBJECT, .label = label});
 	else if (heap_describe(w->h, node, object.type, object.size))
-		follow(w, node);
+		follow(w, (struct heap_pending){addr, node, label}, 0);
 }
 
 static void visit_pending(const struct walk_of *w, const struct heap_pending *p)
 {
 	struct heap_object object;
 
-	if (is_object(w, p->addr, p->label, &object))
-		follow(w, heap_coarse_count(w->h, p, object.type, object.size));
+	if (is_object(w, p->addr, p->label, &object)) {
+		u32 node = heap_coarse_count(w->h, p, object.type, object.size);
+
+		follow(w, (struct heap_pending){p->addr, node, p->label}, 0);
+	}
+}
+
+static bool visit_rest(const struct walk_of *w)
+{
+	struct heap_object object;
+	struct heap_pending p;
+
+	if (!heap_coarse_take_rest(w->h, &p, &w->r->skip))
+		return false;
+	if (is_object(w, p.addr, p.label, &object))
+		follow(w, p, w->r->skip);
+	w->r->skip = 0;
+	return true;
 }
 
 static bool is_too_much(const struct walk_of *w)
@@ -254,8 +277,9 @@ static struct error *walk_coarse(const struct walk_of *w)
 
 	if (!wave)
 		return &error_no_memory;
-	while (!w->r->err && (n = heap_coarse_take(w->h, PIECE_MAX, wave))) {
-		sort_keys(wave, n, sizeof(*wave));
+	while (!w->r->err && ((n = heap_coarse_take(w->h, PIECE_MAX, wave)) || visit_rest(w))) {
+		if (n)
+			sort_keys(wave, n, sizeof(*wave));
 		heap_cache_ahead(w->h->cache, n >= AHEAD_FROM);
 		for (u32 i = 0; i < n && !w->r->err && !is_too_much(w); i++) {
 			visit_pending(w, &wave[i]);
