@@ -506,12 +506,18 @@ int on_call_tick_walk(struct bpf_perf_event_data *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct probe_stats *st = my_stats();
-	u32 tgid = tgid_of(task), number;
-	int instance = ticks == TICKS_TAKEN && st && slow_runs() ? find_target() : 0;
-	struct slot *slot = instance ? event_begin(st, instance, tgid, 0, &number) : NULL;
+	u32 tgid = tgid_of(task), pid = (u32)task->pid, number;
+	struct slot *slot;
+	int instance;
 
-	if (!slot)
+	if (ticks != TICKS_TAKEN || !st || !slow_runs())
 		return 0;
+	instance = find_target();
+	slot = instance ? event_begin(st, instance, tgid, 0, &number) : NULL;
+	if (!slot) {
+		bpf_map_delete_elem(&slow_away, &pid);
+		return 0;
+	}
 	slot->head.reason = SLOW_RUNS;
 	event_reason(slot);
 	event_hit(slot, st, ctx, task, tgid);
