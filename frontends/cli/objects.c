@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "cli.h"
@@ -20,6 +21,7 @@
 #include "unwind/process/pause.h"
 
 #define MEMORY_MB 512
+#define NICE      10
 
 enum key {
 	KEY_CORE = 512,
@@ -590,6 +592,8 @@ int objects_main(const struct command_line *self, int argc, char **argv)
 		return 0;
 	}
 	catch_signals();
+	if (r.pid && !r.pause) /* the process, which runs on, goes first */
+		setpriority(PRIO_PROCESS, 0, NICE);
 	t = (struct one_target){.pid = r.pid, .core = r.core, .root = r.root, .quiet = r.quiet};
 	if (!err)
 		err = one_target_open(&t);
