@@ -592,7 +592,7 @@ int objects_main(const struct command_line *self, int argc, char **argv)
 		return 0;
 	}
 	catch_signals();
-	if (r.pid && !r.pause) /* the process, which runs on, goes first */
+	if (r.pid && !r.pause && getpriority(PRIO_PROCESS, 0) < NICE) /* the process, which runs on, goes first */
 		setpriority(PRIO_PROCESS, 0, NICE);
 	t = (struct one_target){.pid = r.pid, .core = r.core, .root = r.root, .quiet = r.quiet};
 	if (!err)
