@@ -308,7 +308,8 @@ WALK_GLOBAL int walk_goes_on(struct slot *slot, u32 stop)
 
 	if (!slot)
 		return STOP_ARENA;
-	if (stop == STOP_RETURN_PROBE && walk_past_probe(slot) == STOP_NONE)
+	if ((stop == STOP_RETURN_PROBE || (stop == STOP_NO_REGION && slot->walk.leaf)) &&
+	        walk_past_probe(slot, stop) == STOP_NONE)
 		return STOP_NONE;
 	stop = slot->head.stop = walk_end(&slot->walk, stop);
 	if (stop_is_complete(stop))

@@ -48,9 +48,10 @@ static inline int leave_return_probe(struct walk *w)
 /*
  * The current thread's true address, for one in the kernel's page of probes ([uprobes]): of the instruction that is
  * stepped there out of its place, or of a caller to which a return probe leads. The latter's code pushes up to three
- * registers (Linux 6.11).
+ * registers (Linux 6.11). stop: STOP_NO_REGION if the page is so new that user space has not seen it; only the former
+ * is found then.
  */
-WALK_GLOBAL int walk_past_probe(struct slot *slot)
+WALK_GLOBAL int walk_past_probe(struct slot *slot, u32 stop)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct return_instance *at;
@@ -61,12 +62,14 @@ WALK_GLOBAL int walk_past_probe(struct slot *slot)
 		return STOP_ARENA;
 	w = &slot->walk;
 	if (!bpf_core_field_exists(task->utask))
-		return STOP_RETURN_PROBE;
+		return (int)stop;
 	place = BPF_CORE_READ(task, utask, xol_vaddr);
 	if (w->leaf && place && w->reg[REG_PC] - place <= PROBED_INSN_MAX) {
 		w->reg[REG_PC] += BPF_CORE_READ(task, utask, vaddr) - place;
 		return STOP_NONE;
 	}
+	if (stop != STOP_RETURN_PROBE)
+		return (int)stop;
 	sp = w->reg[REG_SP] - sizeof(u64);
 	at = find_return_probe(&slot->return_probe, sp, w->leaf ? sp + RETURN_PROBE_PUSHED : sp);
 	if (!at)
