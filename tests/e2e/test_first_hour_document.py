@@ -36,7 +36,7 @@ def shape(line):
 
 # The program runs on while its heap is read.
 BY_CHANCE = re.compile("^yrt: note: the process changed blocks while .*\n", re.M)
-QUEUED = re.compile("(: sleep) [0-9.]+ ms, run queue [0-9.]+ [um]s$", re.M)  # after it, if others have the CPU
+QUEUED = re.compile("(: sleep) [0-9.]+ ms, run queue [0-9.]+ [um]s(?=; ran )")  # after it, if others have the CPU
 # Of few calls, on a busy machine, the probes' part is not known.
 COST = "with the probes' time", "without the probes' 1 us"
 

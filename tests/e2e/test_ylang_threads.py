@@ -131,5 +131,4 @@ def test_in_probes():
     yield "three threads' own, as they call a function"
 
 
-if __name__ == "__main__":
-    yrt.main(globals())
+yrt.main(globals())

@@ -227,7 +227,9 @@ static u32 list_unlike(const struct core_file *core, FILE *out)
 	char build_id[CORE_BUILD_ID];
 	u32 n = 0;
 
-	for (const struct core_mapped *f = core->files; f < core->files + core->nfiles; f++) {
+	for (u32 i = 0; i < core->nfiles; i++) {
+		const struct core_mapped *f = &core->files[i];
+
 		if (f->match == CORE_SAME || !f->code || n++ >= FILES_TOLD)
 			continue;
 		core_build_id(core, f, build_id);
