@@ -6,7 +6,7 @@
 #define FLAGS_MAX 8192
 #define NAME_SIZE 64
 #define ENTRY_MAX 128
-#define BATCH     256 /* flags that are read at once */
+#define BATCH     32 /* flags that are read at once, also by threads with a small stack */
 
 struct flag_table {
 	u64 at, count, stride;
