@@ -36,7 +36,8 @@ def shape(line):
 
 # The program runs on while its heap is read.
 BY_CHANCE = re.compile("^yrt: note: the process changed blocks while .*\n", re.M)
-QUEUED = re.compile("(: sleep) [0-9.]+ ms, run queue [0-9.]+ [um]s(?=; ran )")  # after it, if others have the CPU
+# A sleep, and what others took after it.
+QUEUED = re.compile(r": (run queue [0-9.]+ \w+, )?sleep( [0-9.]+ \w+)?(, run queue [0-9.]+ \w+)?(?=; ran )")
 # Of few calls, on a busy machine, the probes' part is not known.
 COST = "with the probes' time", "without the probes' 1 us"
 
@@ -90,7 +91,7 @@ def test_document():
         with open(os.path.join(directory, "app.py"), "w") as f:
             f.write("\n".join(commands[0][1]) + "\n")
         for command, lines in commands:
-            printed = QUEUED.sub(r"\1", BY_CHANCE.sub("", shell.type(command)).replace(*COST))
+            printed = QUEUED.sub(": sleep", BY_CHANCE.sub("", shell.type(command)).replace(*COST))
             if not re.fullmatch(pattern(lines), printed):
                 wrong.append(f"# {command}\n--- printed\n{printed}--- the document\n" + "\n".join(lines) + "\n")
     assert not wrong, f"{len(wrong)} of {len(commands)} are not as the document says\n" + "\n".join(wrong)
