@@ -144,6 +144,11 @@ for part in code folded.folded stats out; do put %(name)s.${part%%%%.*} /tmp/$pa
 TEXTS = {
     "dump": ("./waits 900", "dump -p $pid", [rf"wait_{name}\b(.*\n)+?.*\bfirst\b"
                                              for name in ("pipe", "sleep", "epoll", "accept", "cond", "mutex")]),
+    "callee": (
+        "python3 -u -c 'print(1)\ndef work(n): return sum(range(n))\nwhile True: work(20000)'",
+        "latency -e python:__main__.work --over 1us -d 5 -p $pid -o /dev/null -f folded",
+        [r"__main__\.work\(n = 20000\)", r"\[running\] .*< work \(<string>:2\)", r" 100\.00 % complete"],
+    ),
     "y": (
         "./syscalls 900",
         "y -p $pid -d 5 -e '_agg calls; _probe ask { calls <<< 1; } _probe _end { _print(calls); }'",
