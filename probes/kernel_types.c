@@ -14,6 +14,7 @@
 #include "unwind/binary/image.h"
 #include "unwind/cfi/cfi_cache_dir.h"
 #include "unwind/cleanup.h"
+#include "unwind/hex_text.h"
 
 #define NOTES     "/sys/kernel/notes"
 #define NOTES_MAX 4096
@@ -51,8 +52,7 @@ static void read_build_id(char *hex)
 			return;
 		if (head.n_type == NT_GNU_BUILD_ID && head.n_namesz == 4 && !memcmp(name, "GNU", 4) &&
 		        head.n_descsz <= BUILD_ID_MAX) {
-			for (u32 i = 0; i < head.n_descsz; i++)
-				snprintf(hex + 2 * i, 3, "%02x", id[i]);
+			hex_text(id, head.n_descsz, hex);
 			return;
 		}
 		at = (size_t)(id - notes) + ((head.n_descsz + 3ull) & ~3ull);

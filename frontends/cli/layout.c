@@ -52,15 +52,14 @@ static void print_origin(const struct image *img, const struct layout *l, FILE *
 {
 	const char *debug = l->details[LAYOUT_DEBUG_FILE], *path = debug ? debug : img->path,
 	           *slash = strrchr(path, '/');
+	char id[IMAGE_ID_TEXT];
 
 	fprintf(out, "# made by yrt " YRT_VERSION " from the DWARF of %s\nruntime %s\n", slash ? slash + 1 : path,
 	        l->schema->runtime);
 	if (!img->build_id_len)
 		return;
-	fputs("build-id ", out);
-	for (u32 i = 0; i < img->build_id_len; i++)
-		fprintf(out, "%02x", img->build_id[i]);
-	fputc('\n', out);
+	image_id_text(img, id);
+	fprintf(out, "build-id %s\n", id);
 }
 
 static struct error *no_layout(struct error *err, const char *path)

@@ -135,17 +135,11 @@ static struct error *open_live(struct y_target *t, const struct y_target_options
 	        process_remedy() ? process_remedy() : "run yrt as root");
 }
 
-static void put_id(char *ret, const struct image *img)
-{
-	for (u32 i = 0; i < img->build_id_len && i < 20; i++)
-		sprintf(ret + 2 * i, "%02x", img->build_id[i]);
-}
-
 static struct error *open_types(struct y_target *t, const struct y_target_options *o)
 {
 	cleanup(free) char *full = realpath(o->types, NULL);
 	int fd = full ? open(full, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : -1;
-	char id[41] = "none";
+	char id[IMAGE_ID_TEXT] = "none";
 	struct error *err;
 
 	if (fd < 0)
@@ -164,7 +158,8 @@ static struct error *open_types(struct y_target *t, const struct y_target_option
 			return NULL;
 		}
 	}
-	put_id(id, t->types);
+	if (t->types->build_id_len)
+		image_id_text(t->types, id);
 	return error_hint(
 	        error_new(ERROR_UNSUPPORTED, "%s is of another build than all files of the target: its build-id is %s",
 	                o->types, id),
@@ -293,7 +288,7 @@ static bool package_of(const char *root, const char *path, char *ret, size_t siz
 const char *y_target_lacks(struct y_target *t, u32 module, char ret[Y_LACKS])
 {
 	const struct image *img;
-	char package[128], hex[2 * BUILD_ID_MAX + 1] = "";
+	char package[128], hex[IMAGE_ID_TEXT];
 	bool known;
 
 	*ret = '\0';
@@ -304,8 +299,7 @@ const char *y_target_lacks(struct y_target *t, u32 module, char ret[Y_LACKS])
 		return ret;
 	img = t->modules[module].image;
 	known = package_of(t->root ? t->root : "", t->modules[module].path, package, sizeof(package));
-	for (u32 i = 0; i < img->build_id_len; i++)
-		snprintf(hex + 2 * i, 3, "%02x", img->build_id[i]);
+	image_id_text(img, hex);
 	if (img->build_id_len > 1)
 		snprintf(ret, Y_LACKS,
 		        "; %s has no debug information: /usr/lib/debug/.build-id/%.2s/%s.debug is where it would be "

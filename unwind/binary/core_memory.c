@@ -10,6 +10,7 @@
 
 #include "cleanup.h"
 #include "core_file.h"
+#include "hex_text.h"
 #include "mtime.h"
 #include "search.h"
 
@@ -190,8 +191,7 @@ static void take_build_id(const u8 *notes, size_t size, char ret[CORE_BUILD_ID])
 		if (desc > size || nh.n_descsz > size - desc)
 			return;
 		if (nh.n_type == NT_GNU_BUILD_ID && nh.n_namesz == 4 && !memcmp(notes + at + sizeof(nh), "GNU", 4)) {
-			for (u32 i = 0; i < nh.n_descsz && 2 * i + 2 < CORE_BUILD_ID; i++)
-				snprintf(ret + 2 * i, 3, "%02x", notes[desc + i]);
+			hex_text(notes + desc, nh.n_descsz < CORE_BUILD_ID / 2 ? nh.n_descsz : CORE_BUILD_ID / 2, ret);
 			return;
 		}
 		at = desc + (((size_t)nh.n_descsz + 3) & ~3ul);

@@ -14,6 +14,7 @@
 
 #include "cleanup.h"
 #include "elf_table.h"
+#include "hex_text.h"
 #include "mtime.h"
 #include "report.h"
 
@@ -317,13 +318,7 @@ u32 image_identity(const struct image *img, u8 *ret)
 
 void image_id_text(const struct image *img, char ret[IMAGE_ID_TEXT])
 {
-	static const char digits[] = "0123456789abcdef";
-
-	for (u32 i = 0; i < img->build_id_len && i < BUILD_ID_MAX; i++) {
-		*ret++ = digits[img->build_id[i] >> 4];
-		*ret++ = digits[img->build_id[i] & 15];
-	}
-	*ret = 0;
+	hex_text(img->build_id, img->build_id_len < BUILD_ID_MAX ? img->build_id_len : BUILD_ID_MAX, ret);
 }
 
 void image_report(const struct image *img, struct report *out)

@@ -16,6 +16,7 @@
 #include "cfi.h"
 #include "cleanup.h"
 #include "grow.h"
+#include "hex_text.h"
 
 #define TOUCH_S      3600
 #define LOOK_EVERY   (4ull << 20) /* bytes added between two looks at the directory */
@@ -67,8 +68,7 @@ char *cache_path(const char *dir, const struct image *img, u64 which, const char
 
 	if (!n)
 		return NULL;
-	for (u32 i = 0; i < n; i++)
-		snprintf(text + i * 2, 3, "%02x", id[i]);
+	hex_text(id, n, text);
 	return asprintf(&path, "%s/%s-%llx%s", dir, text, (unsigned long long)which, suffix) < 0 ? NULL : path;
 }
 
