@@ -26,25 +26,6 @@
 #define NODES_MAX       0x7fffffffu
 #define EACH_BYTES      64 /* at most, of an object that is found: a node, a reference, a kind */
 
-static struct heap_reading *reading(const struct heap *h)
-{
-	return h->private;
-}
-
-static void fail(struct heap *h, struct error *err)
-{
-	if (!reading(h)->err)
-		reading(h)->err = err;
-	else
-		error_free(err);
-}
-
-static void fail_of(struct heap *h, struct error *err)
-{
-	if (err)
-		fail(h, err);
-}
-
 /* --- nodes --- */
 
 bool heap_has(const struct heap *h, u64 addr)
@@ -54,7 +35,7 @@ bool heap_has(const struct heap *h, u64 addr)
 
 static u64 used_bytes(const struct heap *h, u64 nodes)
 {
-	const struct heap_reading *r = reading(h);
+	const struct heap_reading *r = heap_reading(h);
 
 	return heap_nodes_bytes(&h->nodes, nodes) + (h->coarse ? heap_coarse_bytes(h) : 0) + h->edges.bytes +
 	       h->edges.n * EDGE_BYTES + h->nways * sizeof(*h->ways) + r->ncandidates * (u64)CANDIDATE_BYTES +
@@ -63,13 +44,13 @@ static u64 used_bytes(const struct heap *h, u64 nodes)
 
 bool heap_has_room(const struct heap *h, u64 bytes)
 {
-	return used_bytes(h, 0) + bytes <= reading(h)->room;
+	return used_bytes(h, 0) + bytes <= heap_reading(h)->room;
 }
 
 /* 0: no room. Roots are few, and always have some. */
 static u32 add_node(struct heap *h, u64 addr, u32 parent, const struct heap_kind *kind)
 {
-	bool fits = kind->type == HEAP_ROOT_TYPE || used_bytes(h, 1) <= reading(h)->room;
+	bool fits = kind->type == HEAP_ROOT_TYPE || used_bytes(h, 1) <= heap_reading(h)->room;
 	struct error *err;
 
 	if (!fits || h->nodes.n >= NODES_MAX) {
@@ -79,8 +60,7 @@ static u32 add_node(struct heap *h, u64 addr, u32 parent, const struct heap_kind
 	err = heap_nodes_add(&h->nodes, addr, parent, kind);
 	if (!err && h->coarse)
 		err = heap_coarse_added(h);
-	if (err)
-		fail(h, err);
+	heap_fail(h, err);
 	return err ? 0 : h->nodes.n - 1;
 }
 
@@ -99,37 +79,29 @@ u32 heap_discover(struct heap *h, u64 addr, u32 parent, u32 label, bool *fresh)
 bool heap_describe(struct heap *h, u32 node, u32 type, u64 size)
 {
 	struct heap_kind kind = {size < SIZE_MOST ? size : SIZE_MOST, type, heap_kind(h, node)->label};
-	struct error *err = used_bytes(h, 0) <= reading(h)->room ? heap_nodes_set(&h->nodes, node, &kind) : NULL;
+	struct error *err = used_bytes(h, 0) <= heap_reading(h)->room ? heap_nodes_set(&h->nodes, node, &kind) : NULL;
 
-	if (err)
-		fail(h, err);
+	heap_fail(h, err);
 	h->counts.refused += heap_kind(h, node)->type != type;
 	return heap_kind(h, node)->type == type;
 }
 
 /* --- what a runtime calls --- */
 
-static u64 mix(u64 key)
-{
-	key = (key ^ key >> 32) * 0x9e3779b97f4a7c15ull;
-	return (key ^ key >> 29) | 1ull << 63;
-}
-
 static const char *name_of(struct heap *h, const char *text)
 {
 	const char *ret = "";
-	struct error *err = string_pool_add(&reading(h)->names, text, &ret);
+	struct error *err = string_pool_add(&heap_reading(h)->names, text, &ret);
 
-	if (err)
-		fail(h, err);
+	heap_fail(h, err);
 	return ret;
 }
 
 u32 heap_label(struct heap *h, const char *text)
 {
-	struct heap_reading *r = reading(h);
+	struct heap_reading *r = heap_reading(h);
 	const char *name = *text ? name_of(h, text) : "";
-	const u64 *known = *name ? table_get(&r->labels, mix((u64)name)) : NULL;
+	const u64 *known = *name ? table_get(&r->labels, heap_key((u64)name)) : NULL;
 	struct error *err;
 
 	if (known)
@@ -138,9 +110,9 @@ u32 heap_label(struct heap *h, const char *text)
 		return HEAP_ANY;
 	err = grow(&r->label_texts, r->nlabels, sizeof(*r->label_texts));
 	if (!err)
-		err = table_put(&r->labels, mix((u64)name), r->nlabels);
+		err = table_put(&r->labels, heap_key((u64)name), r->nlabels);
 	if (err) {
-		fail(h, err);
+		heap_fail(h, err);
 		return HEAP_ANY;
 	}
 	r->label_texts[r->nlabels] = name;
@@ -149,7 +121,7 @@ u32 heap_label(struct heap *h, const char *text)
 
 const char *heap_label_text(const struct heap *h, u32 label)
 {
-	const struct heap_reading *r = reading(h);
+	const struct heap_reading *r = heap_reading(h);
 
 	label &= ~HEAP_FLAGS;
 	return label < r->nlabels ? r->label_texts[label] : "";
@@ -157,8 +129,8 @@ const char *heap_label_text(const struct heap *h, u32 label)
 
 u32 heap_type(struct heap *h, u64 key, const char *name)
 {
-	struct heap_reading *r = reading(h);
-	const u64 *known = table_get(&r->types, mix(key));
+	struct heap_reading *r = heap_reading(h);
+	const u64 *known = table_get(&r->types, heap_key(key));
 	struct error *err;
 
 	if (known)
@@ -167,9 +139,9 @@ u32 heap_type(struct heap *h, u64 key, const char *name)
 		return 0;
 	err = grow(&h->types, h->ntypes, sizeof(*h->types));
 	if (!err)
-		err = table_put(&r->types, mix(key), h->ntypes);
+		err = table_put(&r->types, heap_key(key), h->ntypes);
 	if (err) {
-		fail(h, err);
+		heap_fail(h, err);
 		return 0;
 	}
 	h->types[h->ntypes] = (struct heap_type){.name = name_of(h, name), .key = key};
@@ -183,9 +155,9 @@ const char *heap_type_name(const struct heap *h, u32 type)
 
 u32 heap_root(struct heap *h, u32 parent, enum heap_rank rank, const char *name)
 {
-	struct heap_reading *r = reading(h);
+	struct heap_reading *r = heap_reading(h);
 	u32 label = heap_label(h, name), above = parent < r->nroots ? r->root_nodes[parent] : 0, node;
-	u64 key = mix((u64)parent << 32 | label);
+	u64 key = heap_key((u64)parent << 32 | label);
 	const u64 *known = table_get(&r->roots, key);
 	struct error *err = NULL;
 
@@ -200,7 +172,7 @@ u32 heap_root(struct heap *h, u32 parent, enum heap_rank rank, const char *name)
 	if (!err)
 		err = table_put(&r->roots, key, r->nroots);
 	if (err) {
-		fail(h, err);
+		heap_fail(h, err);
 		return 0;
 	}
 	r->root_nodes[r->nroots] = node;
@@ -211,18 +183,18 @@ u32 heap_root(struct heap *h, u32 parent, enum heap_rank rank, const char *name)
 
 void heap_root_ref(struct heap *h, u32 root, u32 label, u64 addr)
 {
-	struct heap_reading *r = reading(h);
+	struct heap_reading *r = heap_reading(h);
 	struct error *err = addr && root < r->nroots ? grow(&r->refs, r->nrefs, sizeof(*r->refs)) : NULL;
 
 	if (err)
-		fail(h, err);
+		heap_fail(h, err);
 	else if (addr && root < r->nroots)
 		r->refs[r->nrefs++] = (struct root_ref){.node = root, .label = label, .addr = addr};
 }
 
 void heap_each_root_ref(struct heap *h, void (*each)(void *ctx, const char *top, u32 label, u64 addr), void *ctx)
 {
-	struct heap_reading *r = reading(h);
+	struct heap_reading *r = heap_reading(h);
 
 	for (u32 i = 0; i < r->nrefs; i++) {
 		u32 node = r->root_nodes[r->refs[i].node];
@@ -236,7 +208,7 @@ void heap_each_root_ref(struct heap *h, void (*each)(void *ctx, const char *top,
 
 void heap_ref(struct heap *h, u32 label, u64 addr)
 {
-	struct heap_reading *r = reading(h);
+	struct heap_reading *r = heap_reading(h);
 
 	if (!addr || r->nfound >= REFS_MAX)
 		return;
@@ -251,7 +223,7 @@ void heap_ref(struct heap *h, u32 label, u64 addr)
 		struct root_ref *found = fits ? reallocarray(r->found, room, sizeof(*found)) : NULL;
 
 		if (!fits && !r->unreachable) { /* the object that is being read is read again */
-			fail_of(h, heap_coarse_begin(h, NULL));
+			heap_fail(h, heap_coarse_begin(h, NULL));
 			return;
 		}
 		if (!fits) {
@@ -259,7 +231,7 @@ void heap_ref(struct heap *h, u32 label, u64 addr)
 			return;
 		}
 		if (!found) {
-			fail(h, &error_no_memory);
+			heap_fail(h, &error_no_memory);
 			return;
 		}
 		r->found = found;
@@ -270,20 +242,19 @@ void heap_ref(struct heap *h, u32 label, u64 addr)
 
 bool heap_fits_on(struct heap *h, u32 *node)
 {
-	struct heap_reading *r = reading(h);
+	struct heap_reading *r = heap_reading(h);
 	struct error *err;
 
 	if (h->coarse || r->unreachable || heap_has_room(h, EACH_BYTES))
 		return true;
 	err = heap_coarse_begin(h, node);
-	if (err)
-		fail(h, err);
+	heap_fail(h, err);
 	return !err;
 }
 
 void heap_block(struct heap *h, u32 root, u64 addr, u32 type, u64 size)
 {
-	struct heap_reading *r = reading(h);
+	struct heap_reading *r = heap_reading(h);
 	u32 node = root < r->nroots ? r->root_nodes[root] : 0;
 	bool fresh;
 
@@ -305,11 +276,11 @@ void heap_block(struct heap *h, u32 root, u64 addr, u32 type, u64 size)
 
 void heap_count(struct heap *h, u32 root, u32 type, u64 count, u64 bytes)
 {
-	struct heap_reading *r = reading(h);
+	struct heap_reading *r = heap_reading(h);
 	struct error *err = grow(&h->tallies, h->ntallies, sizeof(*h->tallies));
 
 	if (err)
-		fail(h, err);
+		heap_fail(h, err);
 	else if (count && type && type < h->ntypes)
 		h->tallies[h->ntallies++] =
 		        (struct heap_tally){root < r->nroots ? r->root_nodes[root] : 0, type, count, bytes};
@@ -322,7 +293,7 @@ void heap_torn(struct heap *h)
 
 void heap_candidate(struct heap *h, u64 addr, u64 count)
 {
-	struct heap_reading *r = reading(h);
+	struct heap_reading *r = heap_reading(h);
 	struct error *err;
 
 	if (!addr || heap_has(h, addr))
@@ -333,7 +304,7 @@ void heap_candidate(struct heap *h, u64 addr, u64 count)
 	}
 	err = grow(&r->candidates, r->ncandidates, sizeof(*r->candidates));
 	if (err)
-		fail(h, err);
+		heap_fail(h, err);
 	else
 		r->candidates[r->ncandidates++] = (struct candidate){.addr = addr, .count = count};
 }
@@ -377,7 +348,7 @@ bool heap_candidate_list(
 
 void heap_note(struct heap *h, const char *text)
 {
-	struct heap_reading *r = reading(h);
+	struct heap_reading *r = heap_reading(h);
 	struct error *err;
 
 	for (u32 i = 0; i < r->nnotes; i++)
@@ -393,15 +364,15 @@ void heap_note(struct heap *h, const char *text)
 		err = r->notes[r->nnotes].text ? NULL : &error_no_memory;
 	}
 	if (err)
-		fail(h, err);
+		heap_fail(h, err);
 	else
 		r->nnotes++;
 }
 
 void heap_each_note(const struct heap *h, void (*put)(void *ctx, const char *text, u64 n), void *ctx)
 {
-	for (u32 i = 0; i < reading(h)->nnotes; i++)
-		put(ctx, reading(h)->notes[i].text, reading(h)->notes[i].n);
+	for (u32 i = 0; i < heap_reading(h)->nnotes; i++)
+		put(ctx, heap_reading(h)->notes[i].text, heap_reading(h)->notes[i].n);
 }
 
 const void *heap_bytes(struct heap *h, u64 addr, u32 size)
@@ -425,7 +396,7 @@ static struct error *set_up(struct heap *h, struct memory *memory, pid_t pid, co
 {
 	static const char *const labels[HEAP_LABELS] = {
 	        [HEAP_ANY] = "", [HEAP_ITEM] = "[]", [HEAP_ENTRY] = "{}", [HEAP_KEY] = "{key}"};
-	struct heap_reading *r = reading(h);
+	struct heap_reading *r = heap_reading(h);
 	u64 cache = o->memory / CACHE_SHARE < CACHE_MAX ? o->memory / CACHE_SHARE : CACHE_MAX;
 	struct error *err = heap_cache_create(memory, pid, cache, &h->cache);
 
@@ -512,7 +483,7 @@ void heap_destroy(struct heap *h)
 
 void heap_end(struct heap *h)
 {
-	struct heap_reading *r = reading(h);
+	struct heap_reading *r = heap_reading(h);
 
 	heap_nodes_end(&h->nodes);
 	free(TAKE(r->found));

@@ -44,19 +44,6 @@ struct heap_rest {
 	u64 skip;
 };
 
-static struct heap_reading *reading(const struct heap *h)
-{
-	return h->private;
-}
-
-static void fail(struct heap *h, struct error *err)
-{
-	if (!reading(h)->err)
-		reading(h)->err = err;
-	else
-		error_free(err);
-}
-
 u64 heap_coarse_bytes(const struct heap *h)
 {
 	const struct heap_coarse *c = h->coarse;
@@ -96,7 +83,7 @@ bool heap_coarse_mark(struct heap *h, u64 addr)
 		err = table_put(&c->pieces, (addr >> PIECE_BITS) + 1, (u64)bits);
 		if (err) {
 			free(bits);
-			fail(h, err);
+			heap_fail(h, err);
 			return false;
 		}
 		c->npieces++;
@@ -127,7 +114,7 @@ void heap_coarse_rest(struct heap *h, const struct heap_pending *p, u64 skip)
 	struct error *err = grow(&c->rests, c->nrests, sizeof(*c->rests));
 
 	if (err)
-		fail(h, err);
+		heap_fail(h, err);
 	else
 		c->rests[c->nrests++] = (struct heap_rest){*p, skip};
 }
@@ -188,7 +175,7 @@ u32 heap_coarse_take(struct heap *h, u32 max, struct heap_pending *ret)
 {
 	struct heap_coarse *c = h->coarse;
 	u32 n = c->n - c->first < max ? c->n - c->first : max;
-	u64 share = reading(h)->room / PENDING_SHARE;
+	u64 share = heap_reading(h)->room / PENDING_SHARE;
 	bool last = n && ((c->n - c->first) * sizeof(*ret) > share || !heap_has_room(h, share));
 
 	if (!last && c->was.n)
@@ -209,15 +196,9 @@ u32 heap_coarse_take(struct heap *h, u32 max, struct heap_pending *ret)
 
 /* --- groups --- */
 
-static u64 mix(u64 key)
-{
-	key = (key ^ key >> 32) * 0x9e3779b97f4a7c15ull;
-	return key ^ key >> 29;
-}
-
 static u64 key_of(u32 parent, const struct heap_kind *kind)
 {
-	return mix(mix((u64)parent << 32 | kind->label) + kind->type) | 1ull << 63;
+	return heap_key(heap_key((u64)parent << 32 | kind->label) + kind->type);
 }
 
 struct error *heap_coarse_added(struct heap *h)
@@ -235,8 +216,7 @@ static u32 add(struct heap *h, u64 addr, u32 parent, const struct heap_kind *kin
 
 	if (!err)
 		err = heap_coarse_added(h);
-	if (err)
-		fail(h, err);
+	heap_fail(h, err);
 	return err ? 0 : h->nodes.n - 1;
 }
 
@@ -282,14 +262,13 @@ static u32 group(struct heap *h, u32 parent, const struct heap_kind *kind)
 	ret = repeated(h, parent, kind);
 	if (!ret && parent != c->elsewhere && !has_group_room(h, parent)) {
 		if (!c->elsewhere)
-			c->elsewhere = reading(h)->root_nodes[heap_root(h, 0, HEAP_RUNTIME, "(elsewhere)")];
+			c->elsewhere = heap_reading(h)->root_nodes[heap_root(h, 0, HEAP_RUNTIME, "(elsewhere)")];
 		return group(h, c->elsewhere, &(struct heap_kind){.type = kind->type});
 	}
 	if (!ret)
 		ret = add(h, 0, parent, kind);
 	err = ret ? table_put(&c->groups, key, ret) : NULL;
-	if (err)
-		fail(h, err);
+	heap_fail(h, err);
 	return ret;
 }
 
@@ -321,7 +300,7 @@ static void regroup(struct heap *h, struct heap_nodes *was)
 {
 	u32 n = was->n;
 
-	for (u32 i = 0; i < n && !reading(h)->err; i++) {
+	for (u32 i = 0; i < n && !heap_reading(h)->err; i++) {
 		struct heap_kind kind = was->kinds[was->kind_of[i]];
 		u32 parent = i ? was->parents[was->parents[i]] : 0;
 		u64 addr = heap_nodes_addr(was, i);
@@ -341,7 +320,7 @@ static void regroup(struct heap *h, struct heap_nodes *was)
 
 struct error *heap_coarse_begin(struct heap *h, u32 *from)
 {
-	struct heap_reading *r = reading(h);
+	struct heap_reading *r = heap_reading(h);
 	struct heap_nodes *was;
 	u32 nroots = r->nroots;
 

@@ -53,6 +53,27 @@ struct heap_reading {
 	struct error *err; /* the first one, of calls that return none */
 };
 
+static inline struct heap_reading *heap_reading(const struct heap *h)
+{
+	return h->private;
+}
+
+/* Of a table: mixed, and not 0. */
+static inline u64 heap_key(u64 of)
+{
+	of = (of ^ of >> 32) * 0x9e3779b97f4a7c15ull;
+	return (of ^ of >> 29) | 1ull << 63;
+}
+
+/* Keeps the first error of a reading. err: NULL is fine. */
+static inline void heap_fail(struct heap *h, struct error *err)
+{
+	if (heap_reading(h)->err)
+		error_free(err);
+	else
+		heap_reading(h)->err = err;
+}
+
 /* Makes the node of an address if it is new. 0: no room. *fresh: it was new. */
 u32 heap_discover(struct heap *h, u64 addr, u32 parent, u32 label, bool *fresh);
 /* Is there room for one more object and reference, or is the heap coarse, or becomes so? node: one that the caller goes
