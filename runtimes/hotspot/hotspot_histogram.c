@@ -18,6 +18,7 @@
 #include "runtimes/hotspot/refs/hotspot_hprof.h"
 #include "runtimes/hotspot/refs/hotspot_refs.h"
 #include "search.h"
+#include "sort_keys.h"
 #include "table.h"
 
 #define THREADS_MAX 65536
@@ -135,13 +136,6 @@ static void find_reserves(struct histogram *g)
 	g->reserves[1] = f[5].value && f[4].value >= 4 ? header : prefetch;
 }
 
-static int by_start(const void *a, const void *b)
-{
-	const struct buffer *x = a, *y = b;
-
-	return (x->start > y->start) - (x->start < y->start);
-}
-
 /* While allocations are sampled, _end comes before _allocation_end, which no JVM exports: it lies behind it. */
 static u64 end_of(const struct histogram *g, const struct hotspot_thread *t)
 {
@@ -168,7 +162,7 @@ static struct error *find_buffers(struct histogram *g)
 		if (threads[i].tlab_start)
 			g->buffers[g->nbuffers++] =
 			        (struct buffer){threads[i].tlab_start, threads[i].tlab_top, end_of(g, &threads[i])};
-	qsort(g->buffers, g->nbuffers, sizeof(*g->buffers), by_start);
+	sort_keys(g->buffers, g->nbuffers, sizeof(*g->buffers));
 	return NULL;
 }
 
@@ -255,13 +249,6 @@ static u64 read_space(struct histogram *g, const struct hotspot_space *s)
 	return at;
 }
 
-static int by_bottom(const void *a, const void *b)
-{
-	const struct hotspot_space *x = a, *y = b;
-
-	return (x->bottom > y->bottom) - (x->bottom < y->bottom);
-}
-
 /* SPACE_REGION: it may be. */
 static bool is_young(enum hotspot_space_kind kind)
 {
@@ -275,11 +262,7 @@ static struct error *find_spaces(struct histogram *g)
 
 	hotspot_spaces_free(&g->spaces);
 	err = hotspot_spaces_read(g->view, g->m, &g->spaces);
-	if (!err)
-		err = find_buffers(g);
-	if (g->spaces.n)
-		qsort(g->spaces.items, g->spaces.n, sizeof(*g->spaces.items), by_bottom);
-	return err;
+	return err ? err : find_buffers(g);
 }
 
 /*
@@ -406,12 +389,16 @@ static bool read_young(struct histogram *g, struct error **err)
 static u64 emptied(struct histogram *g)
 {
 	struct hotspot_spaces later;
+	struct error *err;
 	u64 ret = 0;
 
-	if (!has_moved(g) || hotspot_spaces_read(g->view, heap_memory_now(g->h), &later))
+	if (!has_moved(g))
 		return 0;
-	if (later.n)
-		qsort(later.items, later.n, sizeof(*later.items), by_bottom);
+	err = hotspot_spaces_read(g->view, heap_memory_now(g->h), &later);
+	if (err) {
+		error_free(err);
+		return 0;
+	}
 	for (u32 i = 0; i < g->spaces.n; i++) {
 		const struct hotspot_space *was = &g->spaces.items[i], *is;
 		u32 k = SEARCH(later.n, j, later.items[j].bottom < was->bottom);
@@ -455,8 +442,6 @@ static void find_lasting(struct histogram *g)
 
 	hotspot_spaces_free(s);
 	error_free(hotspot_spaces_read(g->view, heap_memory_now(g->h), s));
-	if (s->n)
-		qsort(s->items, s->n, sizeof(*s->items), by_bottom);
 	for (u32 i = 0; i < s->n; i++)
 		if (is_young(s->items[i].kind))
 			continue;
@@ -594,7 +579,7 @@ const struct runtime_heap_ops hotspot_heap_ops = {
         ", whose spaces are parsed from their beginning to their end: all objects that have not been collected yet, "
         "as jmap -histo counts them; with --live those that static fields, threads, their stacks and JNI "
         "references keep. The part of a thread's buffer that is not filled yet does not count. Young objects are read "
-        "first, between two collections (in up to three attempts): what is told is the heap of that moment.",
+        "first, between two collections (in up to three attempts); the result is the heap at that moment.",
         .walk = COLLECTORS
         ". Roots are the static fields of classes that stay loaded, threads with their thread-locals, their stacks, "
         "and "

@@ -6,6 +6,7 @@
 
 #include "grow.h"
 #include "runtimes/hotspot/layout/hotspot_flags.h"
+#include "sort_keys.h"
 
 #define REGIONS_MAX (1u << 21)
 #define PIECE       512
@@ -254,6 +255,7 @@ struct error *hotspot_spaces_read(struct hotspot_heap_view *h, struct memory *m,
 		err = find_g1(h->v, &g) ? read_g1(h, m, heap, &g, ret) : missing("a region of its heap");
 	if (err)
 		hotspot_spaces_free(ret);
+	sort_keys(ret->items, ret->n, sizeof(*ret->items));
 	return err;
 }
 

@@ -17,7 +17,7 @@ struct hotspot_space {
 };
 
 struct hotspot_spaces {
-	struct hotspot_space *items; /* not empty ones; malloc'd */
+	struct hotspot_space *items; /* not empty ones, by address; malloc'd */
 	u32 n;
 };
 

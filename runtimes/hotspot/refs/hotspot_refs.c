@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cleanup.h"
+#include "sort_keys.h"
 
 #define PIECE         (1u << 16) /* of an array that is read at once */
 #define FIRST_LOADERS 64         /* among which one has classes */
@@ -357,19 +358,6 @@ static struct error *find_offsets(struct hotspot_refs *r)
 	return NULL;
 }
 
-static int by_bottom(const void *a, const void *b)
-{
-	const struct hotspot_space *x = a, *y = b;
-
-	return (x->bottom > y->bottom) - (x->bottom < y->bottom);
-}
-
-static void sort_spaces(struct hotspot_spaces *s)
-{
-	if (s->n)
-		qsort(s->items, s->n, sizeof(*s->items), by_bottom);
-}
-
 static struct error *find_unfilled(struct hotspot_refs *r)
 {
 	cleanup(free) struct hotspot_thread *list = calloc(THREADS_MAX, sizeof(*list));
@@ -382,7 +370,7 @@ static struct error *find_unfilled(struct hotspot_refs *r)
 		if (list[i].tlab_start)
 			r->unfilled.items[r->unfilled.n++] =
 			        (struct hotspot_space){.bottom = list[i].tlab_top, .top = list[i].tlab_end};
-	sort_spaces(&r->unfilled);
+	sort_keys(r->unfilled.items, r->unfilled.n, sizeof(*r->unfilled.items));
 	return NULL;
 }
 
@@ -410,8 +398,6 @@ static struct error *find_spaces(struct hotspot_refs *r)
 		error_free(TAKE(err));
 		r->spaces.n = 1;
 	}
-
-	sort_spaces(&r->spaces);
 	return err ? err : find_unfilled(r);
 }
 
