@@ -189,10 +189,10 @@ const struct event_command latency_command = {
         .usage = latency_usage,
         .text = "The histogram is printed on stderr, shown in the page, and written as JSON with --stats (of several "
                 "functions as a list); stacks count the time of slow calls. Each call costs the target two hits of 1 "
-                "to 3 us, up to 40 us in some "
-                "virtual machines. What they add to its time is measured at the start and subtracted from the mean, "
-                "the median, the 99th percentile and the histogram; `under 5 us` is a time too short to be told from "
-                "it. If hits take more than a quarter of --max-cpu, the function is probed in shifts of 20 ms and "
+                "to 3 us, up to 40 us in some virtual machines. What they add to its time is measured at the start and "
+                "subtracted from the mean, the median, the 99th percentile and the histogram; `under 5 us` is a time "
+                "too short to be told from it. If hits take more than a quarter of --max-cpu, the function is probed "
+                "in shifts of 20 ms and "
                 "more, and calls of a shift stand for those in between; calls that last longer than a second are not "
                 "seen then. yrt finds the returns in the function's code. Functions of Python, Lua, Perl and Java are "
                 "watched by debug registers. Those that return at more than three places are refused, except Perl's "
@@ -200,8 +200,7 @@ const struct event_command latency_command = {
                 "also counted separately. A call of Lua that yields lasts until it returns.\n"
                 "With --over, the longest calls are listed with their arguments and what they waited for, and stacks "
                 "show where they waited and ran. Debug information gives the arguments names and types. Memory that "
-                "they "
-                "point to is read as the call returns. Ctrl-C ends the run early and keeps the result.",
+                "they point to is read as the call returns. Ctrl-C ends the run early and keeps the result.",
         .size = sizeof(struct hit_options),
         .first = latency_first,
         .own = latency_own,

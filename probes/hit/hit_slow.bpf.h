@@ -399,22 +399,32 @@ static inline void slow_back(u32 pid)
 	bpf_map_delete_elem(&slow_away, &pid);
 }
 
-/* The thread that runs here leaves the CPU. Is its stack to be taken? */
-static inline bool slow_leaves(struct task_struct *task, bool preempt)
+/* Is the thread that runs here in a call? Then *off, zeros before, is of now. */
+static inline bool slow_in_call(struct task_struct *task, struct slow_off *off)
 {
-	u32 tgid = tgid_of(task), pid = (u32)task->pid;
-	struct slow_off off = {0};
+	u32 tgid = tgid_of(task);
 	struct latency_key key = {0};
 	struct slow_line *line;
 
 	if (!bpf_map_lookup_elem(&processes, &tgid))
 		return false;
 	latency_where(&key);
-	slow_line_key(task, &key, &off.line);
-	line = bpf_map_lookup_elem(&slow_lines, &off.line);
+	slow_line_key(task, &key, &off->line);
+	line = bpf_map_lookup_elem(&slow_lines, &off->line);
 	if (!line || !slow_is_within(line, &key))
 		return false;
-	off.wait.began = bpf_ktime_get_ns();
+	off->wait.began = bpf_ktime_get_ns();
+	return true;
+}
+
+/* The thread that runs here leaves the CPU. Is its stack to be taken? */
+static inline bool slow_leaves(struct task_struct *task, bool preempt)
+{
+	u32 pid = (u32)task->pid;
+	struct slow_off off = {0};
+
+	if (!slow_in_call(task, &off))
+		return false;
 	off.wait.reason = wait_why(preempt ? 0 : wait_state_bits(task));
 	bpf_map_update_elem(&slow_away, &pid, &off, BPF_ANY);
 	return stack_budget_allows(off.wait.began);
@@ -470,19 +480,11 @@ int BPF_PROG(on_call_switch_walk, bool preempt, struct task_struct *prev, struct
 WALK_GLOBAL int slow_runs(void)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	u32 tgid = tgid_of(task), pid = (u32)task->pid;
+	u32 pid = (u32)task->pid;
 	struct slow_off off = {0};
-	struct latency_key key = {0};
-	struct slow_line *line;
 
-	if (!bpf_map_lookup_elem(&processes, &tgid))
+	if (!slow_in_call(task, &off))
 		return false;
-	latency_where(&key);
-	slow_line_key(task, &key, &off.line);
-	line = bpf_map_lookup_elem(&slow_lines, &off.line);
-	if (!line || !slow_is_within(line, &key))
-		return false;
-	off.wait.began = bpf_ktime_get_ns();
 	off.wait.reason = SLOW_RUNS;
 	return !bpf_map_update_elem(&slow_away, &pid, &off, BPF_ANY);
 }

@@ -56,9 +56,10 @@ static void add_ran(struct slow_call *call, const struct latency_record *record)
 	for (u32 i = 0; i < record->nticks && i < LATENCY_WAITS; i++) {
 		struct latency_wait tick = record->tick[i];
 
+		if (!all || !is_within(record, &tick))
+			continue;
 		tick.ns = (u64)((double)call->ran_ns * (double)tick.ns / (double)all);
-		if (is_within(record, &tick))
-			add_stack(call, &tick);
+		add_stack(call, &tick);
 	}
 }
 
