@@ -79,6 +79,8 @@ u32 add_place(struct lower *l, const struct y_node *at);
 void place_block(struct lower *l, u32 block);
 struct y_insn *emit(struct lower *l, const struct y_node *at, enum y_op op, enum y_type type);
 u32 emit_const(struct lower *l, enum y_type type, u64 value);
+/* Of two slots of a type: one of the same, or, of a comparison, an int. */
+u32 emit_binary(struct lower *l, const struct y_node *at, enum y_op op, enum y_type type, u32 a, u32 b);
 void emit_jump(struct lower *l, u32 block);
 void emit_branch(struct lower *l, u32 slot, u32 yes, u32 no);
 void emit_move(struct lower *l, u32 dst, u32 src);

@@ -71,6 +71,18 @@ u32 emit_const(struct lower *l, enum y_type type, u64 value)
 	return dst;
 }
 
+u32 emit_binary(struct lower *l, const struct y_node *at, enum y_op op, enum y_type type, u32 a, u32 b)
+{
+	bool compares = op == Y_OP_EQ || op == Y_OP_NE || op == Y_OP_LT || op == Y_OP_LE;
+	u32 dst = new_slot(l, compares ? Y_I32 : type);
+	struct y_insn *i = emit(l, at, op, type);
+
+	i->dst = dst;
+	i->a = a;
+	i->b = b;
+	return dst;
+}
+
 void emit_jump(struct lower *l, u32 block)
 {
 	if (l->block != Y_NONE)

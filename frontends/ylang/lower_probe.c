@@ -229,13 +229,9 @@ static void no_local(struct lower *l, const struct y_node *n, struct types *type
 /* A register and what is added to it. */
 static u32 emit_based(struct lower *l, const struct y_node *n, const struct type_local *v)
 {
-	u32 base = emit_register(l, n, v->reg), by = emit_const(l, Y_U64, (u64)v->offset), dst = new_slot(l, Y_U64);
-	struct y_insn *i = emit(l, n, Y_OP_ADD, Y_U64);
+	u32 base = emit_register(l, n, v->reg);
 
-	i->dst = dst;
-	i->a = base;
-	i->b = by;
-	return dst;
+	return emit_binary(l, n, Y_OP_ADD, Y_U64, base, emit_const(l, Y_U64, (u64)v->offset));
 }
 
 /* $name in a line: a variable or a parameter, where debug information has it there. */

@@ -143,20 +143,14 @@ static void lower_switch(struct lower *l, const struct y_node *n)
 	place_block(l, dispatch);
 	for (struct label *c = l->labels; c; c = c->next) {
 		enum y_type t = type_of_value(l, n, l->switch_type);
-		u32 constant, equal, next;
-		struct y_insn *i;
+		u32 equal, next;
 
 		if (c->other) {
 			other = c->block;
 			continue;
 		}
-		constant = emit_const(l, t, c->value);
-		equal = new_slot(l, Y_I32);
+		equal = emit_binary(l, NULL, Y_OP_EQ, t, slot, emit_const(l, t, c->value));
 		next = new_block(l);
-		i = emit(l, NULL, Y_OP_EQ, t);
-		i->dst = equal;
-		i->a = slot;
-		i->b = constant;
 		emit_branch(l, equal, c->block, next);
 		place_block(l, next);
 	}

@@ -13,17 +13,6 @@ static u32 read_word(struct lower *l, const struct y_node *n, u32 base, u64 offs
 	return dst;
 }
 
-static u32 compute(struct lower *l, enum y_op op, enum y_type type, u32 a, u32 b)
-{
-	u32 dst = new_slot(l, op == Y_OP_SUB ? type : Y_I32);
-	struct y_insn *i = emit(l, NULL, op, type);
-
-	i->dst = dst;
-	i->a = a;
-	i->b = b;
-	return dst;
-}
-
 /* Of the thread that a probe is in, or that a loop is at. */
 static u32 thread_pointer(struct lower *l, const struct y_node *n)
 {
@@ -73,7 +62,7 @@ static void one_thread(struct lower *l, const struct y_node *n, u32 tid, u32 nex
 {
 	u32 inside = new_block(l), outer[] = {l->break_to, l->continue_to};
 
-	emit_branch(l, compute(l, Y_OP_LT, Y_I32, emit_const(l, Y_I32, 0), tid), inside, next);
+	emit_branch(l, emit_binary(l, NULL, Y_OP_LT, Y_I32, emit_const(l, Y_I32, 0), tid), inside, next);
 	place_block(l, inside);
 	l->continue_to = next;
 	lower_statement(l, n->d);
@@ -97,10 +86,10 @@ void lower_foreach_thread(struct lower *l, const struct y_node *n)
 	place_block(l, circle);
 	emit_move(l, link, read_word(l, n, head, 0, Y_U64));
 	place_block(l, test);
-	emit_branch(l, compute(l, Y_OP_NE, Y_U64, link, head), inside, around);
+	emit_branch(l, emit_binary(l, NULL, Y_OP_NE, Y_U64, link, head), inside, around);
 	place_block(l, inside);
 	emit(l, n, Y_OP_LOOP, Y_VOID);
-	l->thread_pointer = compute(l, Y_OP_SUB, Y_U64, link, emit_const(l, Y_U64, lists.link));
+	l->thread_pointer = emit_binary(l, NULL, Y_OP_SUB, Y_U64, link, emit_const(l, Y_U64, lists.link));
 	tid = read_word(l, n, l->thread_pointer, lists.tid, Y_I32);
 	declare_variable(l, n->list[0]->name, &y_int, tid);
 	l->break_to = end;
@@ -111,7 +100,7 @@ void lower_foreach_thread(struct lower *l, const struct y_node *n)
 	emit_move(l, link, read_word(l, n, link, 0, Y_U64));
 	emit_jump(l, test);
 	place_block(l, around);
-	emit_branch(l, compute(l, Y_OP_EQ, Y_U64, head, emit_const(l, Y_U64, lists.heads[0])), second, end);
+	emit_branch(l, emit_binary(l, NULL, Y_OP_EQ, Y_U64, head, emit_const(l, Y_U64, lists.heads[0])), second, end);
 	place_block(l, second);
 	emit_move(l, head, emit_const(l, Y_U64, lists.heads[1]));
 	emit_jump(l, circle);

@@ -119,7 +119,7 @@ u64 size_of_type(struct lower *l, const struct y_node *at, const struct type *ty
 
 u32 address_slot(struct lower *l, const struct y_node *at, struct value v)
 {
-	u32 dst, offset;
+	u32 dst;
 	struct y_insn *i;
 
 	if (v.slot == Y_NONE) {
@@ -132,13 +132,7 @@ u32 address_slot(struct lower *l, const struct y_node *at, struct value v)
 	}
 	if (!v.imm)
 		return v.slot;
-	offset = emit_const(l, Y_U64, v.imm);
-	dst = new_slot(l, Y_U64);
-	i = emit(l, at, Y_OP_ADD, Y_U64);
-	i->dst = dst;
-	i->a = v.slot;
-	i->b = offset;
-	return dst;
+	return emit_binary(l, at, Y_OP_ADD, Y_U64, v.slot, emit_const(l, Y_U64, v.imm));
 }
 
 static u32 load(struct lower *l, const struct y_node *at, struct value v, enum y_type type)
@@ -155,13 +149,7 @@ static u32 load(struct lower *l, const struct y_node *at, struct value v, enum y
 
 static u32 shift_by(struct lower *l, enum y_op op, enum y_type type, u32 slot, u64 by)
 {
-	u32 count = emit_const(l, type, by), dst = new_slot(l, type);
-	struct y_insn *i = emit(l, NULL, op, type);
-
-	i->dst = dst;
-	i->a = slot;
-	i->b = count;
-	return dst;
+	return emit_binary(l, NULL, op, type, slot, emit_const(l, type, by));
 }
 
 static u32 convert_slot(struct lower *l, u32 slot, enum y_type from, enum y_type to)
@@ -269,19 +257,13 @@ u32 to_slot(struct lower *l, const struct y_node *at, struct value v)
 static struct value to_bool(struct lower *l, const struct y_node *at, struct value v, const struct type *type)
 {
 	enum y_type from = type_of_value(l, at, v.type);
-	u32 zero, dst;
-	struct y_insn *i;
+	u32 is;
 
 	if (v.kind == V_CONST && !y_type_is_float(from))
 		return constant(type, v.imm != 0);
 	v.slot = to_slot(l, at, v);
-	zero = emit_const(l, from, 0);
-	dst = new_slot(l, Y_I32);
-	i = emit(l, NULL, Y_OP_NE, from);
-	i->dst = dst;
-	i->a = v.slot;
-	i->b = zero;
-	return in_slot(type, convert_slot(l, dst, Y_I32, Y_U8));
+	is = emit_binary(l, NULL, Y_OP_NE, from, v.slot, emit_const(l, from, 0));
+	return in_slot(type, convert_slot(l, is, Y_I32, Y_U8));
 }
 
 struct value cast_to(struct lower *l, const struct y_node *at, struct value v, const struct type *type)
@@ -418,8 +400,7 @@ struct value element_of(struct lower *l, const struct y_node *at, struct value a
 	const struct type *element = array.type->to;
 	u64 size = size_of_type(l, at, element);
 	struct value ret = {.kind = V_TARGET, .type = element, .module = array.module};
-	u32 offset, scale, base;
-	struct y_insn *i;
+	u32 offset, base;
 
 	index = rvalue(l, at, index);
 	if (!is_integer(index.type))
@@ -433,17 +414,8 @@ struct value element_of(struct lower *l, const struct y_node *at, struct value a
 		return ret;
 	}
 	base = array.kind == V_TARGET ? address_slot(l, at, array) : to_slot(l, at, array);
-	scale = emit_const(l, Y_U64, size);
-	offset = new_slot(l, Y_U64);
-	i = emit(l, NULL, Y_OP_MUL, Y_U64);
-	i->dst = offset;
-	i->a = index.slot;
-	i->b = scale;
-	ret.slot = new_slot(l, Y_U64);
-	i = emit(l, NULL, Y_OP_ADD, Y_U64);
-	i->dst = ret.slot;
-	i->a = base;
-	i->b = offset;
+	offset = emit_binary(l, NULL, Y_OP_MUL, Y_U64, index.slot, emit_const(l, Y_U64, size));
+	ret.slot = emit_binary(l, NULL, Y_OP_ADD, Y_U64, base, offset);
 	return ret;
 }
 
