@@ -31,9 +31,9 @@
 #define COUNTERS_S  3.0
 #define VIEW_LEAST  2.0  /* seconds of a view, or a thirtieth of the whole if that is less, */
 #define VIEW_FLOOR  0.5  /* but not less than that */
-#define RATE        199  /* samples a second, or, where a target uses, or gets, little of a CPU, */
-#define SAMPLES     2000 /* so many of a view, which give a share of 5 % to 1 point, */
-#define RATE_MOST   1999 /* if that does not take more */
+#define RATE        199  /* samples a second, at least */
+#define SAMPLES     2000 /* aimed at in a view of a target that uses little CPU: they give a share of 5 % to 1 point */
+#define RATE_MOST   1999 /* samples a second, at most */
 #define RATE_AGAIN  997  /* of the second round: a share to 1 point, and lines of what is seen seldom */
 #define WALL_PART   0.3
 #define LAST_S      1.0     /* seconds for a dump, */

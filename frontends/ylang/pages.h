@@ -20,8 +20,8 @@ struct y_pages {
 	u64 next; /* the number behind what was read last */
 	u8 **chunks;
 	u32 nchunks;
-	u8 *room; /* of the last chunk, for so many pages */
-	u32 left;
+	u8 *room; /* the unused part of the last chunk */
+	u32 left; /* pages that fit there */
 	u64 read; /* pages, in all */
 };
 

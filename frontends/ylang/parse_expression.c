@@ -140,7 +140,7 @@ static struct y_node *name(struct y_parser *p)
 	return n;
 }
 
-/* An enumerator of the program. NULL: it is none. */
+/* If the next name is an enumerator that the program declared, its value; else NULL. */
 static struct y_node *enumerator(struct y_parser *p)
 {
 	const struct y_name *name = p->names;

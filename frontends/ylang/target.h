@@ -102,7 +102,7 @@ struct y_target_object {         /* a variable or a function */
 };
 /* module: its name, or the end of its path, or NULL: any. */
 bool y_target_object(struct y_target *t, const char *module, const char *name, struct y_target_object *ret);
-/* Finds the function that a probe point names: "serve", "libc:malloc". False: there is none. */
+/* Looks up the function of a probe point ("serve", "libc:malloc"). Returns false if there is none. */
 bool y_target_function(struct y_target *t, const char *spec, struct y_target_object *ret);
 /* As y_target_object(), without asking debug information: type, function, thread, several are not known. */
 bool y_target_place(struct y_target *t, const char *module, const char *name, struct y_target_object *ret);

@@ -21,7 +21,7 @@
 
 #define ALLOC_WAITS_BUSY 0.25 /* of a CPU: who uses more does not wait */
 
-/* Adds how often threads of a process left their CPU. False: it has so many threads that to ask takes long. */
+/* Adds the context switches of a process's threads. False: it has too many threads to read them all. */
 bool alloc_waits_count(pid_t pid, struct switches *ret);
 /* Do waits and time tell more of these than CPU time does? */
 bool alloc_waits_tell(const struct alloc_slice *slices, u32 n, const struct alloc_cold *cold);

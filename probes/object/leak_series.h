@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What allocators' books said over a run. A point where the books of one allocator could not be read, in a process
- * where they could before, is none of that allocator, whatever others say: what is missing would be memory that was
- * freed, and what comes back growth.
+ * What allocators' books said over a run. If the books of one allocator could not be read at a point, though they could
+ * before, that point is not used for that allocator: its memory would seem freed there, and grown at the next point.
  */
 #ifndef YRT_LEAK_SERIES_H
 #define YRT_LEAK_SERIES_H
@@ -48,7 +47,7 @@ struct error *leak_series_create(struct leak_series *s);
 void leak_series_free(struct leak_series *s);
 /* A copy of it, if the books of any allocator are whole. True: each second point went, to make room. */
 bool leak_series_add(struct leak_series *s, const struct leak_series_point *p);
-/* NULL: there is none, or an allocator that was read before is not whole there. */
+/* The last point. NULL: there is none, or books that could be read before could not be read there. */
 const struct leak_series_point *leak_series_last(const struct leak_series *s);
 /* Points at which all allocators are whole that ever are. Sets heap, nheap. */
 void leak_series_curve(const struct leak_series *s, struct leak_summary *ret);
@@ -60,8 +59,8 @@ struct leak_series_of {
 };
 
 /*
- * a_minute is that of the longest time up to the end in which they grew evenly, as far as that can be known; what was
- * before may be a cache that filled up. If there is none, the interval has what both halves say. False: not known.
+ * a_minute is the rate over the longest period, up to the end, in which growth was even: before that, a cache may have
+ * filled up. If no such period exists, the interval covers the rates of both halves. False: not known.
  */
 bool leak_series_grew(
         const struct leak_series *s, double run_s, const struct leak_series_of *of, struct leak_growing *ret);

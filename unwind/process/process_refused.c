@@ -89,11 +89,12 @@ struct error *process_explain_empty(pid_t pid)
 /* The thread group leader's pid must be given: a thread's own number has a /proc folder too. */
 static struct error *check_pid(pid_t pid)
 {
+	cleanup(close) int fd = -1;
 	char value[64];
 
 	if (pid <= 0)
 		return error_new(ERROR_USAGE, "%d is not a pid", pid);
-	cleanup(close) int fd = (int)syscall(SYS_pidfd_open, pid, 0); /* of a first thread only */
+	fd = (int)syscall(SYS_pidfd_open, pid, 0); /* of a first thread only */
 	if (fd >= 0)
 		return NULL;
 	if (!read_status(pid, "Tgid", value, sizeof(value)))
@@ -114,13 +115,11 @@ static struct error *check_elf_class(pid_t pid)
 	proc_path(path, sizeof(path), pid, "exe");
 	file = fopen(path, "re");
 	code = errno;
+	if (!file && (code == EACCES || code == EPERM))
+		return error_hint(error_errno(code, "cannot look into process %d: open() of /proc/%d/exe", pid, pid),
+		        "%s", process_remedy());
 	if (!file)
-		return code == EACCES || code == EPERM
-		               ? error_hint(error_errno(code, "cannot look into process %d: open() of /proc/%d/exe",
-		                                    pid, pid),
-		                         "%s", process_remedy())
-		       : process_is_hidden(pid) ? process_explain_empty(pid)
-		                                : NULL;
+		return process_is_hidden(pid) ? process_explain_empty(pid) : NULL;
 	if (fread(ident, 1, sizeof(ident), file) < sizeof(ident) || memcmp(ident, "\177ELF", 4))
 		return NULL;
 	if (ident[4] == 1)
