@@ -9,6 +9,9 @@
 #include "hit_name.h"
 #include "unwind/arch/x86_64/arch.h"
 #include "unwind/grow.h"
+#include "unwind/heap/heap_cache.h"
+
+#define CACHE_MAX (32u << 20)
 
 enum how { EXACTLY, BY_PATTERN, BY_END };
 
@@ -36,14 +39,22 @@ struct error *callee_each(const struct process *p, const char *view, const char 
         struct error *(*add)(void *ctx, const struct runtime_callee *c), void *ctx)
 {
 	struct runtime_process seen = process_view(p);
+	struct heap_cache *cache =
+	        NULL; /* objects lie close together: hundreds of thousands of reads become thousands */
 	struct error *err = NULL;
 
 	for (u32 i = 0; !err && i < p->ninstances; i++) {
 		const struct instance *instance = &p->instances[i];
 
-		if (instance->data && instance->ops->calls && !strcmp(instance->ops->view, view))
-			err = instance->ops->calls->list(instance->data, &seen, pattern, add, ctx);
+		if (!instance->data || !instance->ops->calls || strcmp(instance->ops->view, view) != 0)
+			continue;
+		err = cache ? NULL : heap_cache_create(p->memory, p->pid, CACHE_MAX, &cache);
+		if (err)
+			break;
+		seen.memory = heap_cache_memory(cache);
+		err = instance->ops->calls->list(instance->data, &seen, pattern, add, ctx);
 	}
+	heap_cache_destroy(cache);
 	return err;
 }
 

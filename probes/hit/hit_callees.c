@@ -33,6 +33,7 @@ _Static_assert(CALLEE_FRAMES == RUNTIME_CALL_FRAMES, "BPF compares all frames th
 #define LOOK_NS     500000000ull
 #define LOOK_EACH   50 /* times as much as a look takes of a CPU lies between two; */
 #define LOOK_SOON   5  /* while not all are found; */
+#define LOOK_WHOLE  20 /* for whole names, of which one that is defined anew is to be found soon */
 #define LOOKS_SOON  4  /* the first may find a program that begins */
 #define CHANGES_MAX 64
 #define SHIFT_NS    20000000ull
@@ -444,6 +445,16 @@ static bool is_all_found(const struct hit_callees *c)
 	return true;
 }
 
+/* After a look, in times of what it took. */
+static u32 rest_after(const struct hit_callees *c, const struct process *p, struct looked *l)
+{
+	if (l->found)
+		return LOOK_WHOLE;
+	if (!p->ninstances || ++l->n <= LOOKS_SOON)
+		return 0;
+	return is_all_found(c) ? LOOK_EACH : LOOK_SOON;
+}
+
 static struct error *look(struct hit_callees *c, u64 now)
 {
 	const struct targets *t = c->host->targets;
@@ -468,8 +479,7 @@ static struct error *look(struct hit_callees *c, u64 now)
 		if (!err)
 			forget(c, p->number);
 		l->next_ns = now_ns() + LOOK_NS;
-		if (!l->found && p->ninstances && ++l->n > LOOKS_SOON) /* looks for the whole name take less */
-			l->next_ns += (is_all_found(c) ? LOOK_EACH : LOOK_SOON) * (thread_cpu_ns() - began);
+		l->next_ns += rest_after(c, p, l) * (thread_cpu_ns() - began);
 	}
 	for (u32 k = 0; !err && k < c->options->n; k++)
 		err = settle_refused(c, k);

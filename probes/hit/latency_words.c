@@ -79,14 +79,24 @@ static void hit_print(FILE *out, const struct sampler_stats *st)
 
 const struct event_words hit_words = {.key = "probe", .print = hit_print, .losses = hit_losses, .json = hit_json};
 
+static void print_wide_time(FILE *out, int width, u64 ns)
+{
+	char text[32];
+
+	if (ns < 10000)
+		snprintf(text, sizeof(text), "%lu ns", ns);
+	else if (ns < 10000000)
+		snprintf(text, sizeof(text), "%.4g us", (double)ns / 1e3);
+	else if (ns < 10000000000)
+		snprintf(text, sizeof(text), "%.4g ms", (double)ns / 1e6);
+	else
+		snprintf(text, sizeof(text), "%.4g s", (double)ns / 1e9);
+	fprintf(out, "%*s", width, text);
+}
+
 static void print_time(FILE *out, u64 ns)
 {
-	if (ns < 10000)
-		fprintf(out, "%lu ns", ns);
-	else if (ns < 10000000)
-		fprintf(out, "%.4g us", (double)ns / 1e3);
-	else
-		fprintf(out, "%.4g ms", (double)ns / 1e6);
+	print_wide_time(out, 0, ns);
 }
 
 static void times_of(const struct latency_of *of, struct latency_times *ret)
@@ -191,7 +201,8 @@ static void draw_row(FILE *out, u64 from, u64 calls, u64 most)
 
 	memset(bar, '#', width);
 	bar[width] = '\0';
-	fprintf(out, "%12.1f us  %10lu  %s\n", (double)from / 1e3, calls, bar);
+	print_wide_time(out, 12, from);
+	fprintf(out, "  %10lu  %s\n", calls, bar);
 }
 
 /* Rows between others that have no calls are one line. */
@@ -260,7 +271,8 @@ static void list(FILE *out, const struct slow_calls *slow)
 	for (u32 i = 0; i < slow->n && i < SHOWN; i++) {
 		const struct slow_call *call = &slow->of[i];
 
-		fprintf(out, "%12.1f us  at %.3f s  ", (double)call->ns / 1e3, (double)call->at_ns / 1e9);
+		print_wide_time(out, 12, call->ns);
+		fprintf(out, "  at %.3f s  ", (double)call->at_ns / 1e9);
 		text_clean(call->comm, clean);
 		fprintf(out, "%s (%u)  ", clean, call->tid);
 		text_clean(call->text, clean);
