@@ -180,14 +180,14 @@ WALK_GLOBAL int adopt(void)
  */
 static inline bool is_foreign(struct bpf_perf_event_data *ctx)
 {
-	struct probe_stats *st;
+	struct probe_stats *st = my_stats();
 	struct perf_event *event;
 
-	if (everyone || find_target())
-		return false;
-	st = my_stats();
 	if (!st)
 		return true;
+	st->hit = everyone ? !!bpf_get_current_pid_tgid() : (u32)find_target(); /* 0: idle */
+	if (st->hit)
+		return false;
 	event = BPF_CORE_READ((struct bpf_perf_event_data_kern *)(void *)ctx, event);
 	st->last_ns = bpf_ktime_get_ns();
 	st->last_period = BPF_CORE_READ(event, hw.sample_period);
@@ -210,15 +210,15 @@ int on_clock_walk(struct bpf_perf_event_data *ctx)
 	struct task_struct *task = bpf_get_current_task_btf();
 	u64 time, here, now = bpf_ktime_get_ns();
 	struct probe_stats *st = my_stats();
-	u32 number, tgid;
+	u32 number, tgid = tgid_of_typed(task);
 	struct slot *slot;
-	int instance;
+	u32 instance;
 
 	if (ticks != TICKS_TAKEN || !st)
 		return 0;
-	instance = find_target();
+	instance = everyone ? (u32)find_target() : st->hit; /* is_foreign() has looked for it already */
 	if (!instance && everyone)
-		instance = adopt();
+		instance = (u32)adopt();
 	here = instance ? time_here(event, task) : 0;
 	if (instance && was_due_before(event, now, here))
 		instance = 0;
@@ -230,7 +230,6 @@ int on_clock_walk(struct bpf_perf_event_data *ctx)
 	st->hit_ns = now;
 	if (!take_tick(st, time))
 		return 0;
-	tgid = tgid_of_typed(task);
 	st->clocked += weight;
 	slot = event_begin(st, instance, tgid, weight * clock_value, &number);
 	if (!slot)

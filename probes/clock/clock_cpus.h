@@ -8,7 +8,8 @@
  * to start the timer, once for a CPU and at most each two seconds. Time without ticks counts as lost (clock.bpf.h). A
  * timer that goes on keeps the rest of its period, so its first tick is at a random moment.
  *
- * All CPUs tick where targets are not known before they run (-a, -s, --select).
+ * Children of a target that are followed (-s) are known to BPF before they run, and what is selected (--select) is
+ * looked at as soon as it is known. Only with -a all CPUs tick, as any that is not idle runs a target.
  */
 #ifndef YRT_CLOCK_CPUS_H
 #define YRT_CLOCK_CPUS_H

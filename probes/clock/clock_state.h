@@ -7,7 +7,8 @@
 enum clock_state { /* of a CPU's timer */
 	CLOCK_TICKS,
 	CLOCK_STOPPED,
-	CLOCK_WANTED, /* it is stopped, and a target has come to the CPU */
+	CLOCK_WANTED,  /* it is stopped, and a target has come to the CPU */
+	CLOCK_ARRIVED, /* it ticks, and a new thread of a target has come since the last look */
 };
 
 #endif

@@ -5,6 +5,7 @@ CPU without targets ticks for the first two seconds of a run and not after that,
 on how many there are.
 """
 
+import itertools
 import os
 import sys
 import time
@@ -15,9 +16,9 @@ SETTLED, LOOK = 4, 4  # seconds
 MOST = 1.3  # of a CPU, by its own CPU time, in each period
 
 
-def ticks(fixture, rate):
+def ticks(chosen, rate):
     """(runs of the program for each period of the first second, and of the time after SETTLED; samples a second)"""
-    run = yrt.Run("flame", "-p", fixture.pid, "-d", SETTLED + LOOK + 1, "-F", rate).sampling()
+    run = yrt.Run("flame", *chosen, "-d", SETTLED + LOOK + 1, "-F", rate).sampling()
     _, first = watch(run, 1)
     time.sleep(SETTLED - 1)
     _, runs = watch(run, LOOK)
@@ -30,11 +31,12 @@ def main():
     with bpf_statistics(), yrt.Fixture("deep30", seconds=600) as fixture:
         os.sched_setaffinity(fixture.pid, {cpus[0]})
         fixture.release()
-        for rate in (99, 999):
-            first, settled, samples = ticks(fixture, rate)
+        ways = ("-p", fixture.pid), ("-s", "-p", fixture.pid), ("--select", f"exe={yrt.fixture_path('deep30')}")
+        for rate, chosen in itertools.product((99, 999), ways):
+            first, settled, samples = ticks(chosen, rate)
             each = settled * rate / samples
-            print(f"{rate} Hz, {os.cpu_count()} CPUs, a target on one: {first:.2f} ticks a period at first, "
-                  f"{settled:.2f} after {SETTLED} s; {each:.2f} a sample")
+            print(f"{rate} Hz, {os.cpu_count()} CPUs, {chosen[0]}, a target on one: {first:.2f} ticks a period at "
+                  f"first, {settled:.2f} after {SETTLED} s; {each:.2f} a sample", flush=True)
             failed |= settled > MOST
     return failed
 

@@ -141,7 +141,8 @@ struct probe_stats { /* one for each CPU; what each tick and each sample needs c
 	u64 last_ns;     /* CLOCK_MONOTONIC of the last interrupt */
 	u64 hit_ns;      /* of the last that hit a target */
 	u64 last_period; /* of the clock, then */
-	u64 woke;        /* user space was woken */
+	u32 woke;        /* user space was woken */
+	u32 hit;         /* the instance that the clock's last interrupt hit; 0: no target */
 	struct clock_woken woken;
 	u64 samples;  /* events that were taken (of ticks: as samples), each counting a value */
 	u64 weights;  /* sum of their values */
