@@ -98,6 +98,9 @@ void heap_candidate(struct heap *h, u64 addr, u64 count);
 bool heap_candidate_list(
         struct heap *h, u64 begin, u64 end, u32 size, u64 member, bool (*is_object)(void *ctx, u64 addr), void *ctx);
 
+/* In open(): blocks() would not do for this instance. Its objects are those that the roots reach. */
+void heap_live_only(struct heap *h);
+
 /* For the notes below the result: "312 strings are not compact". Counted by text. */
 void heap_note(struct heap *h, const char *text);
 

@@ -64,6 +64,7 @@ struct histogram {
 	struct hotspot_spaces spaces;  /* all, by address */
 	struct hotspot_spaces lasting; /* what the next collections will not move, by address */
 	u32 seen, asked;               /* collections when something was read last; calls of soon() since */
+	bool parsed;                   /* spaces can be, from bottom to top */
 	bool collecting;               /* one was at work then, for as long as it was waited for */
 	struct error *err;
 };
@@ -321,7 +322,7 @@ static u32 type_of(struct histogram *g, const struct kind *k)
 
 static void tell(struct histogram *g, bool moved)
 {
-	static const char *const spaces[SPACE_KINDS] = {"eden", "survivors", "old", "humongous", "regions"};
+	static const char *const spaces[SPACE_KINDS] = {"eden", "survivors", "old", "humongous", "regions", "pages"};
 	char text[160];
 
 	for (u32 i = 0; i < g->nkinds; i++)
@@ -502,6 +503,11 @@ static struct error *read_objects(
 {
 	struct error *err;
 
+	if (!g->parsed)
+		return error_hint(
+		        error_new(ERROR_UNSUPPORTED, "what nothing refers to is not known in the heap of ZGC"),
+		        "its objects are found from the roots; jcmd PID GC.heap_dump stops the JVM, and works with "
+		        "any");
 	g->each = each;
 	err = read_spaces(g);
 	g->each = NULL;
@@ -523,9 +529,9 @@ static bool write_object(struct histogram *g, u64 object, u64 klass, u64 size)
 static struct error *dump(void *reader, FILE *out, bool contents, bool *moved)
 {
 	struct histogram *g = reader;
-	struct error *err = roots(g), *end;
+	struct error *err = g->parsed ? roots(g) : NULL, *end;
 
-	if (!err)
+	if (!err && g->parsed)
 		err = hotspot_hprof_begin(g->refs, out, contents, &g->dump);
 	if (!err)
 		err = read_objects(g, write_object);
@@ -554,32 +560,37 @@ static struct error *open_histogram(void *data, const struct runtime_process *p,
 	const struct hotspot_instance *instance = data;
 	struct histogram *g;
 	struct error *err;
+	bool parsed;
 
 	*ret = NULL;
 	if (!instance->heap || !hotspot_heap_ready(instance->heap, p->memory))
 		return NULL;
-	err = hotspot_spaces_check(instance->heap, p->memory);
+	err = hotspot_spaces_check(instance->heap, p->memory, &parsed);
 	if (err)
 		return err;
+	if (!parsed)
+		heap_live_only(h);
 	g = calloc(1, sizeof(*g));
 	if (!g)
 		return &error_no_memory;
-	*g = (struct histogram){.h = h, .view = instance->heap, .m = p->memory};
+	*g = (struct histogram){.h = h, .view = instance->heap, .m = p->memory, .parsed = parsed};
 	hotspot_classes_forget(g->view);
 	find_reserves(g);
 	*ret = g;
 	return NULL;
 }
 
-#define COLLECTORS "Java: HotSpot of JDK 8 and later with G1, Serial or Parallel"
+#define COLLECTORS "Java: HotSpot of JDK 8 and later with G1, Serial or Parallel, of JDK 15 and later with ZGC"
 
 const struct runtime_heap_ops hotspot_heap_ops = {
         .objects = "objects",
         .text = COLLECTORS
-        ", whose spaces are parsed from their beginning to their end: all objects that have not been collected yet, "
+        ". Spaces are parsed from their beginning to their end: all objects that have not been collected yet, "
         "as jmap -histo counts them; with --live those that static fields, threads, their stacks and JNI "
-        "references keep. The part of a thread's buffer that is not filled yet does not count. Young objects are read "
-        "first, between two collections (in up to three attempts); the result is the heap at that moment.",
+        "references keep, as always with ZGC. The part of a thread's buffer that is not filled yet does not count. "
+        "Young "
+        "objects are read first, between two collections (in up to three attempts); the result is the heap at that "
+        "moment.",
         .walk = COLLECTORS
         ". Roots are the static fields of classes that stay loaded, threads with their thread-locals, their stacks, "
         "and "

@@ -12,7 +12,8 @@ import yrt
 
 N = 20000
 READ = ("g1", "serial", "parallel")
-NAMES = {"z": "ZGC", "shenandoah": "Shenandoah"}
+NAMES = {"shenandoah": "Shenandoah"}
+Z_KINDS = {21: ("-XX:+ZGenerational", "-XX:-ZGenerational"), 22: ("-XX:+ZGenerational", "-XX:-ZGenerational")}
 SMALL = ["-Xmx256m", "-Xms64m"]
 
 
@@ -71,6 +72,18 @@ def test_pause_core_and_page():
         assert run("--core", f"{core}.{jvm.pid}").stdout == alive.stdout
         jvm.release()
         jvm.process.wait(300)
+
+
+def test_z():
+    """Found from the roots, as by jmap -histo there; after a collection references may still say where objects were."""
+    for kind in Z_KINDS.get(java.version(), ("",)) if java.version() > 14 else ():
+        for collect in ([], ["collect"]):
+            with java.Java("heaped", N, *collect, options=[*java.MODES["z"], *filter(None, [kind]), *SMALL]) as jvm:
+                result = run("-p", jvm.pid)
+                check(java_heap.types(result.stdout), jvm, java_heap.jmap(jvm.pid))
+                assert re.search(r" references; \d+ torn;", result.stderr), result.stderr
+                yrt.clear(run("-p", jvm.pid, "--hprof", os.devnull, code=yrt.UNSUPPORTED), yrt.UNSUPPORTED, "of ZGC")
+        yield kind
 
 
 def test_refused():

@@ -342,6 +342,37 @@ static void knows_what_may_have_moved(void **state)
 	fake_destroy(f);
 }
 
+/* ZGC of one generation: of three colours one is good, one is that of what has been moved, one asks the table. */
+static void knows_what_views_have_moved(void **state)
+{
+	enum { FIRST = 0, GOOD = 1, REMAPPED = 2, BITS = 42 };
+	struct fake *f = fake_create(shapes[SHAPES - 1]);
+	struct hotspot_z z = moved_view(f, 1);
+	u64 object = f->thread_object[0], copy = fake_room(f, 8192), colour = 1ull << BITS, base = colour << GOOD, at;
+
+	z.old = z.young;
+	z.offset_mask = colour - 1;
+	fake64(f, z.good_mask_at, base);
+	for (u32 i = FIRST; i <= REMAPPED; i++) /* nothing has moved */
+		assert_int_equal(hotspot_z_in_view(&z, &f->memory, object | colour << i, base), object | base);
+	at = move_page(f, z.old, object, copy);
+	assert_int_equal(hotspot_z_in_view(&z, &f->memory, object | colour << FIRST, base), copy | base);
+	assert_int_equal(hotspot_z_in_view(&z, &f->memory, object | colour << GOOD, base), object | base);
+	assert_int_equal(hotspot_z_in_view(&z, &f->memory, object | colour << REMAPPED, base), object | base);
+	assert_int_equal(hotspot_z_in_view(&z, &f->memory, object | colour * 3, base), 0);
+	assert_int_equal(hotspot_z_in_view(&z, &f->memory, object, base), 0);
+	assert_int_equal(hotspot_z_in_view(&z, &f->memory, 0, base), 0);
+	assert_int_equal(hotspot_z_in_view(&z, &f->memory, colour << FIRST, base), base); /* the first of the heap */
+	/* only a finalizer leads to it */
+	assert_int_equal(hotspot_z_in_view(&z, &f->memory, object | colour << FIRST | colour << 3, base), copy | base);
+	assert_int_equal(hotspot_z_went(&z, &f->memory, object | base), copy | base);
+	fake32(f, at + FORWARDING_COUNT, 0);
+	for (u32 i = 0; i < SLOTS; i++)
+		fake64(f, at + FORWARDING_ENTRIES + i * 8, 0);
+	assert_int_equal(hotspot_z_in_view(&z, &f->memory, object | colour << FIRST, base), 0); /* its page is gone */
+	fake_destroy(f);
+}
+
 /* All that can be asked. What is answered with one read that fails is either right or "no". */
 static void ask(struct fake *f, struct hotspot_heap_view *h)
 {
@@ -417,6 +448,7 @@ int main(void)
 	        cmocka_unit_test(finds_fields),
 	        cmocka_unit_test(names_threads_that_were_moved),
 	        cmocka_unit_test(knows_what_may_have_moved),
+	        cmocka_unit_test(knows_what_views_have_moved),
 	        cmocka_unit_test(bears_each_read_failing),
 	        cmocka_unit_test(waits_for_the_heap),
 	};

@@ -346,6 +346,11 @@ bool heap_candidate_list(
 	return false;
 }
 
+void heap_live_only(struct heap *h)
+{
+	heap_reading(h)->live = true;
+}
+
 void heap_note(struct heap *h, const char *text)
 {
 	struct heap_reading *r = heap_reading(h);

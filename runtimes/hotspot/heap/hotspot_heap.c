@@ -163,6 +163,19 @@ bool hotspot_heap_ready(struct hotspot_heap_view *h, struct memory *m)
 	return h->ready;
 }
 
+bool hotspot_heap_base(struct hotspot_heap_view *h, struct memory *m)
+{
+	if (h->heap_base)
+		return true;
+	if (h->oops == OOP_COLOURED && h->z.granules) {
+		h->heap_base = h->z.offset_mask + 1; /* zGlobals.hpp: ZAddressHeapBase */
+	} else if (h->oops == OOP_PLAIN && hotspot_z_find_views(h->v, m, h->collected_heap, &h->z)) {
+		h->views = true;
+		h->heap_base = (h->z.offset_mask + 1) << 2; /* the last of three views: ZAddressMetadataRemapped */
+	}
+	return h->heap_base;
+}
+
 u64 hotspot_header_class(const struct hotspot_heap_view *h, const u8 *header)
 {
 	u64 word;

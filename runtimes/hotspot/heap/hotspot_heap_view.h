@@ -72,6 +72,8 @@ struct hotspot_heap_view {
 	u32 alignment;
 	struct hotspot_z z; /* coloured references: how to find where objects are now; granules 0: not known (yet) */
 	u32 z_tries;
+	bool views;    /* ZGC of one generation: z is of hotspot_z_find_views() */
+	u64 heap_base; /* ZGC: what is added to an offset to make an address; 0: hotspot_heap_base() was not called */
 	u32 mirror_size_at; /* in a java.lang.Class; 0: unknown */
 	/* found when first needed: offsets in objects; 0: not yet */
 	u32 thread_name, string_value, string_coder;
@@ -123,7 +125,11 @@ u64 hotspot_super_named(struct hotspot_heap_view *h, struct memory *m, u64 klass
 #define HOTSPOT_UNKNOWN    0xff
 bool hotspot_object_size(
         struct hotspot_heap_view *h, struct memory *m, u64 addr, const u8 *header, u64 *klass, u64 *size);
-/* hotspot_java.c: the reference at addr in the heap, decoded; 0: null or not readable. */
+/* ZGC: finds where it keeps what it has moved. False: another collector, or not given. */
+bool hotspot_heap_base(struct hotspot_heap_view *h, struct memory *m);
+/* hotspot_java.c: where the object of a reference of 8 bytes is now, as it was stored; 0: null or not known. */
+u64 hotspot_decode_oop(const struct hotspot_heap_view *h, struct memory *m, u64 oop);
+/* the reference at addr in the heap, decoded; 0: null or not readable. */
 u64 hotspot_load_oop(const struct hotspot_heap_view *h, struct memory *m, u64 addr);
 /* Where java.lang.String, whose class this is, has its characters: char[] in 8, byte[] with a coder since 9. */
 bool hotspot_find_string(struct hotspot_heap_view *h, struct memory *m, u64 klass);

@@ -22,19 +22,25 @@ static u64 moved_to(const struct hotspot_heap_view *h, struct memory *m, u64 obj
 }
 
 /* The place of the tables of moved objects is not known in every JDK: then it is as if there were none. */
-static u64 load_whole(const struct hotspot_heap_view *h, struct memory *m, u64 addr)
+u64 hotspot_decode_oop(const struct hotspot_heap_view *h, struct memory *m, u64 oop)
 {
-	u64 oop;
 	u32 remapped;
 
-	if (!memory_read(m, &oop, 8, addr))
-		return 0;
+	if (h->views)
+		return hotspot_z_in_view(&h->z, m, oop, h->heap_base);
 	if (h->oops != OOP_COLOURED)
 		return moved_to(h, m, oop);
 	if (h->z.granules)
 		return hotspot_z_now(&h->z, m, oop);
 	remapped = hs_remapped(oop);
 	return remapped && !(remapped & (remapped - 1)) ? hs_z_address(oop) : 0;
+}
+
+static u64 load_whole(const struct hotspot_heap_view *h, struct memory *m, u64 addr)
+{
+	u64 oop;
+
+	return memory_read(m, &oop, 8, addr) ? hotspot_decode_oop(h, m, oop) : 0;
 }
 
 u64 hotspot_load_oop(const struct hotspot_heap_view *h, struct memory *m, u64 addr)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hotspot_moved.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "cleanup.h"
+#include "hotspot_heap_view.h"
 #include "runtimes/hotspot/walk/hotspot_z.h"
 
 #define HEAP_WORDS_MAX  32768 /* of a ZHeap */
@@ -12,25 +14,53 @@
 #define REF_COUNT       136
 #define YOUNG           0 /* zGenerationId.hpp */
 #define OLD             1
+#define PROBES_MAX      (1u << 16) /* of a table of moved objects, up to an empty slot */
+
+/* 21 to 23 have two kinds of ZGC: names of that of one generation begin with X there. */
+struct z_names {
+	const struct vmstructs *v;
+	char letter;
+};
+
+static const char *z_name(const struct z_names *n, const char *name, char ret[64])
+{
+	snprintf(ret, 64, "%s", name);
+	ret[*name == '_'] = ret[*name == '_'] == 'Z' ? n->letter : ret[*name == '_'];
+	return ret;
+}
+
+static bool z_field(const struct z_names *n, const char *type, const char *field, u64 *ret)
+{
+	char names[2][64];
+
+	return vmstructs_field(n->v, z_name(n, type, names[0]), z_name(n, field, names[1]), ret, NULL);
+}
+
+static bool z_size(const struct z_names *n, const char *type, u64 *ret)
+{
+	char name[64];
+
+	return vmstructs_type_size(n->v, z_name(n, type, name), ret);
+}
 
 /* Offsets within offsets: of a member of a member. */
 static bool inner(
-        const struct vmstructs *v, const char *type, const char *field, const char *in, const char *what, u64 *ret)
+        const struct z_names *n, const char *type, const char *field, const char *in, const char *what, u64 *ret)
 {
 	u64 at, then;
 
-	if (!vmstructs_field(v, type, field, &at, NULL) || !vmstructs_field(v, in, what, &then, NULL))
+	if (!z_field(n, type, field, &at) || !z_field(n, in, what, &then))
 		return false;
 	*ret = at + then;
 	return true;
 }
 
 static bool small(
-        const struct vmstructs *v, const char *type, const char *field, const char *in, const char *what, u16 *ret)
+        const struct z_names *n, const char *type, const char *field, const char *in, const char *what, u16 *ret)
 {
 	u64 at;
 
-	if (in ? !inner(v, type, field, in, what, &at) : !vmstructs_field(v, type, field, &at, NULL))
+	if (in ? !inner(n, type, field, in, what, &at) : !z_field(n, type, field, &at))
 		return false;
 	*ret = at;
 	return at < UINT16_MAX;
@@ -40,49 +70,51 @@ static bool small(
  * vmStructs give ZForwarding::_ref_count up to 25; after that it is an Atomic<int32_t>, which they leave out. It lies
  * behind the pages, ages and the lock then too (zForwarding.hpp), which the size of the whole says. 0: not known.
  */
-static u16 ref_count(const struct vmstructs *v, u64 size)
+static u16 ref_count(const struct z_names *n, u64 size)
 {
 	u64 at;
 
-	if (vmstructs_field(v, "ZForwarding", "_ref_count", &at, NULL))
+	if (z_field(n, "ZForwarding", "_ref_count", &at))
 		return at < size ? at : 0;
 	return size == FORWARDING_SIZE ? REF_COUNT : 0;
 }
 
-static bool read_forwarding(const struct vmstructs *v, struct hotspot_z *z)
+static bool read_forwarding(const struct z_names *n, struct hotspot_z *z)
 {
 	u64 size;
 
-	if (!vmstructs_type_size(v, "ZForwarding", &size) || size > UINT16_MAX - 8)
+	if (!z_size(n, "ZForwarding", &size) || size > UINT16_MAX - 8)
 		return false;
 	z->entries = (size + 7) & ~7ull; /* zAttachedArray.inline.hpp */
-	z->ref_count = ref_count(v, size);
-	return small(v, "ZForwarding", "_virtual", "ZVirtualMemory", "_start", &z->start) &&
-	       small(v, "ZForwarding", "_object_alignment_shift", NULL, NULL, &z->alignment) &&
-	       small(v, "ZForwarding", "_entries", "ZAttachedArrayForForwarding", "_length", &z->length);
+	z->ref_count = ref_count(n, size);
+	return small(n, "ZForwarding", "_virtual", "ZVirtualMemory", "_start", &z->start) &&
+	       small(n, "ZForwarding", "_object_alignment_shift", NULL, NULL, &z->alignment) &&
+	       small(n, "ZForwarding", "_entries", "ZAttachedArrayForForwarding", "_length", &z->length);
 }
 
 /* A variable that a member of ZGlobalsForVMStructs points to. */
-static bool global_at(const struct vmstructs *v, struct memory *m, const char *name, u64 *ret)
+static bool global_at(const struct z_names *n, struct memory *m, const char *name, u64 *ret)
 {
 	u64 instance, globals, offset;
+	char type[64];
 
-	return vmstructs_static(v, "ZGlobalsForVMStructs", "_instance_p", &instance) &&
-	       vmstructs_field(v, "ZGlobalsForVMStructs", name, &offset, NULL) &&
-	       memory_read(m, &globals, 8, instance) && memory_read(m, ret, 8, globals + offset);
+	return vmstructs_static(n->v, z_name(n, "ZGlobalsForVMStructs", type), "_instance_p", &instance) &&
+	       z_field(n, "ZGlobalsForVMStructs", name, &offset) && memory_read(m, &globals, 8, instance) &&
+	       memory_read(m, ret, 8, globals + offset);
 }
 
-static bool read_globals(const struct vmstructs *v, struct memory *m, struct hotspot_z *z)
+static bool read_globals(const struct z_names *n, struct memory *m, const char *good, struct hotspot_z *z)
 {
+	char name[64];
 	s64 shift;
 	u64 mask_at;
 
-	if (!vmstructs_constant(v, "ZGranuleSizeShift", &shift) || shift < 12 || shift > 40)
+	if (!vmstructs_constant(n->v, z_name(n, "ZGranuleSizeShift", name), &shift) || shift < 12 || shift > 40)
 		return false;
 	z->granule_shift = shift;
-	return global_at(v, m, "_ZPointerLoadGoodMask", &z->good_mask_at) &&
-	       global_at(v, m, "_ZAddressOffsetMask", &mask_at) && memory_read(m, &z->offset_mask, 8, mask_at) &&
-	       z->offset_mask && !(z->offset_mask & (z->offset_mask + 1));
+	return global_at(n, m, good, &z->good_mask_at) && global_at(n, m, "_ZAddressOffsetMask", &mask_at) &&
+	       memory_read(m, &z->offset_mask, 8, mask_at) && z->offset_mask &&
+	       !(z->offset_mask & (z->offset_mask + 1)) && z->offset_mask >> 60 == 0;
 }
 
 /* What ZHeap has: where it is, its size, and two of its members, which each generation points to. */
@@ -90,16 +122,15 @@ struct heap {
 	u64 at, size, allocator, pages, granules, map, table;
 };
 
-static bool read_heap(const struct vmstructs *v, struct memory *m, u64 collected, struct heap *h)
+static bool read_heap(const struct z_names *n, struct memory *m, u64 collected, struct heap *h)
 {
 	u64 offset, map;
 
-	if (!vmstructs_field(v, "ZCollectedHeap", "_heap", &offset, NULL) ||
-	        !vmstructs_type_size(v, "ZHeap", &h->size) ||
-	        !vmstructs_field(v, "ZHeap", "_page_allocator", &h->allocator, NULL) ||
-	        !vmstructs_field(v, "ZHeap", "_page_table", &h->pages, NULL) ||
-	        !inner(v, "ZPageTable", "_map", "ZGranuleMapForPageTable", "_map", &map) ||
-	        !inner(v, "ZForwardingTable", "_map", "ZGranuleMapForForwarding", "_map", &h->table) || map < 8 ||
+	if (!z_field(n, "ZCollectedHeap", "_heap", &offset) || !z_size(n, "ZHeap", &h->size) ||
+	        !z_field(n, "ZHeap", "_page_allocator", &h->allocator) ||
+	        !z_field(n, "ZHeap", "_page_table", &h->pages) ||
+	        !inner(n, "ZPageTable", "_map", "ZGranuleMapForPageTable", "_map", &map) ||
+	        !inner(n, "ZForwardingTable", "_map", "ZGranuleMapForForwarding", "_map", &h->table) || map < 8 ||
 	        h->table != 8)
 		return false;
 	h->at = collected + offset;
@@ -144,12 +175,14 @@ static bool find_tables(const struct heap *h, struct memory *m, struct hotspot_z
 
 bool hotspot_z_find(const struct vmstructs *v, struct memory *m, u64 collected_heap, struct hotspot_z *ret)
 {
+	const struct z_names n = {v, 'Z'};
 	struct hotspot_z z = {0};
 	struct heap h;
 	u64 collected;
 
-	if (!read_globals(v, m, &z) || !read_forwarding(v, &z) || !memory_read(m, &collected, 8, collected_heap) ||
-	        !read_heap(v, m, collected, &h) || !find_tables(&h, m, &z))
+	if (!read_globals(&n, m, "_ZPointerLoadGoodMask", &z) || !read_forwarding(&n, &z) ||
+	        !memory_read(m, &collected, 8, collected_heap) || !read_heap(&n, m, collected, &h) ||
+	        !find_tables(&h, m, &z))
 		return false;
 	*ret = z;
 	return true;
@@ -168,7 +201,7 @@ static u64 forwarded(const struct hotspot_z *z, struct memory *m, u64 addr, u64 
 		return 0;
 	index = ((addr & z->offset_mask) - start) >> (shift & 63);
 	slot = hs_z_hash(index);
-	for (u32 i = 0; i < Z_PROBES; i++, slot++) {
+	for (u32 i = 0; i < PROBES_MAX && i < length; i++, slot++) {
 		if (!memory_read(m, &entry, 8, forwarding + z->entries + (slot & (length - 1)) * 8))
 			return 0;
 		if (!(entry & 1) || entry >> Z_ENTRY_FROM_SHIFT == index)
@@ -177,7 +210,7 @@ static u64 forwarded(const struct hotspot_z *z, struct memory *m, u64 addr, u64 
 	if (entry & 1)
 		return entry >> Z_ENTRY_FROM_SHIFT == index ? (addr & ~z->offset_mask) | (entry >> 1 & Z_ENTRY_TO_MASK)
 		                                            : 0;
-	return z->ref_count && memory_read(m, &count, 4, forwarding + z->ref_count) && count > 0 ? addr : 0;
+	return z->ref_count && memory_read(m, &count, 4, forwarding + z->ref_count) && count ? addr : 0;
 }
 
 /* The ZForwarding of the page that addr was in; 0: it was not moved. False: not known. */
@@ -208,4 +241,90 @@ u64 hotspot_z_now(const struct hotspot_z *z, struct memory *m, u64 stored)
 	if (!forwarding_of(z, m, old ? z->old : z->young, addr, &forwarding))
 		return 0;
 	return forwarding ? forwarded(z, m, addr, forwarding) : addr;
+}
+
+/* --- one generation --- */
+
+/* A member of ZHeap that is a ZGranuleMap: its size, then the address of its table. */
+static bool granule_map(const struct z_names *n, struct memory *m, u64 collected_heap, const char *field,
+        const char *type, const char *map_type, u64 *table, u64 *granules)
+{
+	u64 collected, heap, at, map;
+
+	return z_field(n, "ZCollectedHeap", "_heap", &heap) && z_field(n, "ZHeap", field, &at) &&
+	       inner(n, type, "_map", map_type, "_map", &map) && map >= 8 &&
+	       memory_read(m, &collected, 8, collected_heap) && collected &&
+	       memory_read(m, granules, 8, collected + heap + at + map - 8) && *granules && *granules < MAPS_MAX &&
+	       memory_read(m, table, 8, collected + heap + at + map) && *table && !(*table & 7);
+}
+
+static struct z_names names_of(const struct vmstructs *v, bool views)
+{
+	u64 size;
+
+	return (struct z_names){v, views && vmstructs_type_size(v, "XHeap", &size) ? 'X' : 'Z'};
+}
+
+bool hotspot_z_pages(const struct hotspot_heap_view *h, struct memory *m, struct hotspot_z_pages *ret)
+{
+	const struct z_names n = names_of(h->v, h->views);
+
+	return granule_map(&n, m, h->collected_heap, "_page_table", "ZPageTable", "ZGranuleMapForPageTable",
+	               &ret->table, &ret->granules) &&
+	       small(&n, "ZPage", "_virtual", "ZVirtualMemory", "_start", &ret->start) &&
+	       small(&n, "ZPage", "_top", NULL, NULL, &ret->top) &&
+	       small(&n, "ZPage", "_seqnum", NULL, NULL, &ret->seqnum);
+}
+
+bool hotspot_z_find_views(const struct vmstructs *v, struct memory *m, u64 collected_heap, struct hotspot_z *ret)
+{
+	const struct z_names n = names_of(v, true);
+	struct hotspot_z z = {0};
+
+	if (!read_globals(&n, m, "_ZAddressGoodMask", &z) || !read_forwarding(&n, &z) ||
+	        !granule_map(&n, m, collected_heap, "_forwarding_table", "ZForwardingTable", "ZGranuleMapForForwarding",
+	                &z.old, &z.granules))
+		return false;
+	*ret = z;
+	return true;
+}
+
+/* The table says where the object went that was at addr. 0: not known. */
+static u64 looked_up(const struct hotspot_z *z, struct memory *m, u64 table, u64 addr)
+{
+	u64 forwarding;
+
+	if (!forwarding_of(z, m, table, addr, &forwarding))
+		return 0;
+	return forwarding ? forwarded(z, m, addr, forwarding) : addr;
+}
+
+/*
+ * zBarrier.inline.hpp: of the three colours the one that is good now, and that of objects which no collection has to
+ * move any more, lead to where the object is; else the table says where it went. A fourth bit beside one of them is of
+ * references that only finalizers follow.
+ */
+u64 hotspot_z_in_view(const struct hotspot_z *z, struct memory *m, u64 stored, u64 base)
+{
+	u64 first = z->offset_mask + 1, colour = stored & (first * 7), remapped = first << 2, good;
+
+	if (!stored || (stored & ~(z->offset_mask | first * 15)) || !colour || colour & (colour - 1) ||
+	        !memory_read(m, &good, 8, z->good_mask_at))
+		return 0;
+	if (colour != good && colour != remapped)
+		stored = looked_up(z, m, z->old, stored);
+	return stored ? (stored & z->offset_mask) | base : 0;
+}
+
+u64 hotspot_z_went(const struct hotspot_z *z, struct memory *m, u64 addr)
+{
+	const u64 tables[] = {z->young, z->old};
+
+	for (u32 i = 0; i < 2; i++) {
+		u64 now = tables[i] ? looked_up(z, m, tables[i], addr) : addr;
+
+		if (now != addr)
+			return now;
+	}
+	return addr;
 }

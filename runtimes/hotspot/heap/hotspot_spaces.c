@@ -5,14 +5,16 @@
 #include <string.h>
 
 #include "grow.h"
+#include "hotspot_moved.h"
 #include "runtimes/hotspot/layout/hotspot_flags.h"
 #include "sort_keys.h"
 
 #define REGIONS_MAX (1u << 21)
+#define PAGES_MAX   (1u << 23)
 #define PIECE       512
 #define SPACE_MAX   (1ull << 44)
 
-enum collector { NO_COLLECTOR, SERIAL, PARALLEL, G1 };
+enum collector { NO_COLLECTOR, SERIAL, PARALLEL, G1, Z };
 
 /* A field of the first of some types that has it. By reference: it holds the address of what it names. */
 struct member {
@@ -38,25 +40,30 @@ static struct error *missing(const char *what)
 	        "its heap is read from JDK 8 on; jmap -histo PID stops the JVM, and works with any");
 }
 
+static struct error *not_read(const char *collector)
+{
+	return error_hint(error_new(ERROR_UNSUPPORTED, "the heap of %s is not read", collector),
+	        "those of G1, Serial, Parallel and ZGC (JDK 15 and later) are; jmap -histo PID stops the JVM, and "
+	        "works with any");
+}
+
 static struct error *find_collector(struct hotspot_heap_view *h, struct memory *m, enum collector *ret)
 {
 	struct hotspot_flag f[] = {{"UseSerialGC", 1, 0, false}, {"UseParallelGC", 1, 0, false},
 	        {"UseG1GC", 1, 0, false}, {"UseZGC", 1, 0, false}, {"UseShenandoahGC", 1, 0, false},
 	        {"UseConcMarkSweepGC", 1, 0, false}, {"UseEpsilonGC", 1, 0, false}, {"UseNUMA", 1, 0, false}};
-	static const enum collector known[] = {SERIAL, PARALLEL, G1};
-	static const char *const others[] = {"ZGC", "Shenandoah", "CMS", "Epsilon"};
+	static const enum collector known[] = {SERIAL, PARALLEL, G1, Z};
+	static const char *const others[] = {"Shenandoah", "CMS", "Epsilon"};
 
 	*ret = NO_COLLECTOR;
 	if (!hotspot_flags_read(h->v, m, f, sizeof(f) / sizeof(*f)))
 		return missing("its flags");
 	if (f[1].value && f[7].value)
 		return error_new(ERROR_UNSUPPORTED, "the heap of the Parallel collector with -XX:+UseNUMA is not read");
-	for (u32 i = 0; i < 4; i++)
-		if (f[3 + i].value)
-			return error_hint(error_new(ERROR_UNSUPPORTED, "the heap of %s is not read", others[i]),
-			        "those of G1, Serial and Parallel are; jmap -histo PID stops the JVM, and works with "
-			        "any");
 	for (u32 i = 0; i < 3; i++)
+		if (f[4 + i].value)
+			return not_read(others[i]);
+	for (u32 i = 0; i < 4; i++)
 		if (f[i].value)
 			*ret = known[i];
 	return *ret ? NULL : error_new(ERROR_UNSUPPORTED, "the heap of this JVM's collector is not read");
@@ -228,13 +235,50 @@ static struct error *read_generations(
 	return err;
 }
 
+/* --- ZGC --- */
+
+/* A page is in the table once for each granule that it covers. */
+static struct error *add_page(struct hotspot_spaces *s, const struct hotspot_heap_view *h, struct memory *m,
+        const struct hotspot_z_pages *at, u64 page)
+{
+	u64 start, top;
+
+	if (!page || page & 7 || !memory_read(m, &start, 8, page + at->start) ||
+	        !memory_read(m, &top, 8, page + at->top) || start > h->z.offset_mask || top > h->z.offset_mask + 1)
+		return NULL;
+	return add(s, h, start | h->heap_base, top + h->heap_base, SPACE_PAGE);
+}
+
+static struct error *read_z(struct hotspot_heap_view *h, struct memory *m, struct hotspot_spaces *ret)
+{
+	u64 piece[PIECE], last = 0;
+	struct hotspot_z_pages at;
+	struct error *err = NULL;
+
+	if (!hotspot_heap_base(h, m) || !hotspot_z_pages(h, m, &at) || at.granules > PAGES_MAX)
+		return missing("a page of its heap");
+	for (u64 i = 0; !err && i < at.granules; i += PIECE) {
+		u64 n = at.granules - i < PIECE ? at.granules - i : PIECE;
+
+		if (!memory_read(m, piece, n * 8, at.table + i * 8))
+			continue;
+		for (u64 k = 0; !err && k < n; last = piece[k++])
+			err = piece[k] == last ? NULL : add_page(ret, h, m, &at, piece[k]);
+	}
+	return err;
+}
+
 /* --- all --- */
 
-struct error *hotspot_spaces_check(struct hotspot_heap_view *h, struct memory *m)
+struct error *hotspot_spaces_check(struct hotspot_heap_view *h, struct memory *m, bool *parsed)
 {
 	enum collector collector;
+	struct error *err = find_collector(h, m, &collector);
 
-	return find_collector(h, m, &collector);
+	*parsed = collector != Z;
+	if (!err && collector == Z && !hotspot_heap_base(h, m))
+		err = not_read("ZGC of this JDK");
+	return err;
 }
 
 struct error *hotspot_spaces_read(struct hotspot_heap_view *h, struct memory *m, struct hotspot_spaces *ret)
@@ -249,7 +293,9 @@ struct error *hotspot_spaces_read(struct hotspot_heap_view *h, struct memory *m,
 		return err;
 	if (!memory_read(m, &heap, 8, h->collected_heap) || !heap)
 		return missing("its heap");
-	if (collector != G1)
+	if (collector == Z)
+		err = read_z(h, m, ret);
+	else if (collector != G1)
 		err = read_generations(h, m, heap, collector == PARALLEL, ret);
 	else
 		err = find_g1(h->v, &g) ? read_g1(h, m, heap, &g, ret) : missing("a region of its heap");

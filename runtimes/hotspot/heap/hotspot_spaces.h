@@ -8,7 +8,15 @@
 
 #include "hotspot_heap_view.h"
 
-enum hotspot_space_kind { SPACE_EDEN, SPACE_SURVIVOR, SPACE_OLD, SPACE_HUMONGOUS, SPACE_REGION, SPACE_KINDS };
+enum hotspot_space_kind {
+	SPACE_EDEN,
+	SPACE_SURVIVOR,
+	SPACE_OLD,
+	SPACE_HUMONGOUS,
+	SPACE_REGION,
+	SPACE_PAGE,
+	SPACE_KINDS
+};
 
 /* Objects lie from bottom up to top; a humongous one reaches beyond, over the regions that follow. */
 struct hotspot_space {
@@ -21,8 +29,11 @@ struct hotspot_spaces {
 	u32 n;
 };
 
-/* NULL: its collector's heap can be read. Else an error that names it. */
-struct error *hotspot_spaces_check(struct hotspot_heap_view *h, struct memory *m);
+/*
+ * NULL: its collector's heap can be read. Else an error that names it. *parsed: from bottom to top of its spaces; else
+ * (ZGC) objects are there, but only references tell which: spaces are given in the view of hotspot_heap_base().
+ */
+struct error *hotspot_spaces_check(struct hotspot_heap_view *h, struct memory *m, bool *parsed);
 /* What makes no sense is left out. An error: where they are is not known, or no memory. */
 struct error *hotspot_spaces_read(struct hotspot_heap_view *h, struct memory *m, struct hotspot_spaces *ret);
 void hotspot_spaces_free(struct hotspot_spaces *s);

@@ -99,17 +99,17 @@ static void put_value(struct hotspot_hprof *d, const struct field *f, const u8 *
 	if (bytes && f->at + (u64)n <= size) {
 		memcpy(&value, bytes + f->at, n);
 		if (f->type == HPROF_OBJECT)
-			value = hotspot_refs_decode(d->r->view, bytes + f->at);
+			value = hotspot_refs_decode(d->r, bytes + f->at);
 	}
 	hprof_put(&d->w, value, hprof_size_of(f->type));
 }
 
 static u64 loader_of(const struct hotspot_hprof *d, u64 klass)
 {
-	const struct hotspot_refs *r = d->r;
+	struct hotspot_refs *r = d->r;
 	u64 data = hotspot_refs_word(d->r, klass + r->at.of_loader);
 
-	return data ? hotspot_load_handle(r->view, r->m, data + r->at.loader, r->at.loader_handle) : 0;
+	return data ? hotspot_refs_handle(r, data + r->at.loader, r->at.loader_handle) : 0;
 }
 
 static u32 end_of_statics(const struct dumped *l)
@@ -195,7 +195,7 @@ static struct error *fill(struct hotspot_hprof *d, struct dumped *l, u32 depth)
 	char text[3] = "";
 	u64 above = 0;
 
-	l->id = hotspot_load_handle(d->r->view, d->r->m, l->klass + d->r->at.mirror, d->r->at.mirror_handle);
+	l->id = hotspot_refs_handle(d->r, l->klass + d->r->at.mirror, d->r->at.mirror_handle);
 	l->id = l->id ? l->id : l->klass;
 	l->mirror = own.kind == SIZE_MIRROR;
 	name(d, own.symbol);
@@ -276,7 +276,7 @@ static void put_items(struct hotspot_hprof *d, const struct dumped *l, u64 addr,
 
 		memcpy(&value, from + i, step);
 		if (l->item == HPROF_OBJECT)
-			value = hotspot_refs_decode(d->r->view, from + i);
+			value = hotspot_refs_decode(d->r, from + i);
 		hprof_put(&d->w, value, hprof_size_of(l->item));
 	}
 }

@@ -8,8 +8,7 @@
 #include "cleanup.h"
 #include "sort_keys.h"
 
-#define PIECE         (1u << 16) /* of an array that is read at once */
-#define FIRST_LOADERS 64         /* among which one has classes */
+#define FIRST_LOADERS 64 /* among which one has classes */
 #define LABEL_BYTES   512
 #define FIRST_MAX     256 /* bytes of a ClassLoaderData of JDK 8 */
 
@@ -22,8 +21,9 @@ u64 hotspot_refs_word(struct hotspot_refs *r, u64 addr)
 
 /* --- what an object refers to --- */
 
-u64 hotspot_refs_decode(const struct hotspot_heap_view *v, const u8 *bytes)
+u64 hotspot_refs_decode(struct hotspot_refs *r, const u8 *bytes)
 {
+	const struct hotspot_heap_view *v = r->view;
 	u64 word;
 	u32 low;
 
@@ -32,7 +32,20 @@ u64 hotspot_refs_decode(const struct hotspot_heap_view *v, const u8 *bytes)
 		return low ? v->oop_base + ((u64)low << v->oop_shift) : 0;
 	}
 	memcpy(&word, bytes, 8);
-	return word;
+	return r->z ? hotspot_z_reference(r->z, r->m, word) : word;
+}
+
+u64 hotspot_refs_handle(struct hotspot_refs *r, u64 addr, bool handle)
+{
+	if (!r->z)
+		return hotspot_load_handle(r->view, r->m, addr, handle);
+	addr = handle ? hotspot_refs_word(r, addr) : addr;
+	return addr ? hotspot_z_reference(r->z, r->m, hotspot_refs_word(r, addr)) : 0;
+}
+
+u64 hotspot_refs_object_at(struct hotspot_refs *r, u64 word)
+{
+	return r->z ? hotspot_z_word(r->z, r->m, word) : word;
 }
 
 static u32 reference_size(const struct hotspot_refs *r)
@@ -49,8 +62,11 @@ static bool give_words(struct hotspot_refs *r, u64 addr, const struct refs_words
 	for (u32 i = 0; bytes && i < words->n; i++) {
 		u32 label = words->items[i].label;
 
-		heap_ref(r->h, label == HEAP_ENTRY ? entry : label,
-		        hotspot_refs_decode(r->view, bytes + words->items[i].at));
+		if (r->z) /* to decode is to read */
+			bytes = heap_bytes(r->h, addr, end);
+		if (bytes)
+			heap_ref(r->h, label == HEAP_ENTRY ? entry : label,
+			        hotspot_refs_decode(r, bytes + words->items[i].at));
 	}
 	return !end || bytes;
 }
@@ -69,8 +85,8 @@ static bool give_statics(struct hotspot_refs *r, u64 addr, struct refs_class *c)
 			continue;
 		snprintf(text, sizeof(text), "%s%s", heap_type_name(r->h, c->type),
 		        heap_label_text(r->h, words->items[i].label));
-		error_free(table_put(&r->thread_locals, hotspot_refs_key(hotspot_refs_decode(r->view, bytes)),
-		        heap_label(r->h, text)));
+		error_free(table_put(
+		        &r->thread_locals, hotspot_refs_key(hotspot_refs_decode(r, bytes)), heap_label(r->h, text)));
 	}
 	return give_words(r, addr, words, HEAP_ENTRY);
 }
@@ -79,8 +95,7 @@ static bool give_statics(struct hotspot_refs *r, u64 addr, struct refs_class *c)
 static u32 entry_label(struct hotspot_refs *r, const struct refs_class *c, u64 addr)
 {
 	const u8 *bytes = c->referent ? heap_bytes(r->h, addr + c->referent, reference_size(r)) : NULL;
-	const u64 *label =
-	        bytes ? table_get(&r->thread_locals, hotspot_refs_key(hotspot_refs_decode(r->view, bytes))) : NULL;
+	const u64 *label = bytes ? table_get(&r->thread_locals, hotspot_refs_key(hotspot_refs_decode(r, bytes))) : NULL;
 
 	return label ? (u32)*label : HEAP_ENTRY;
 }
@@ -95,8 +110,9 @@ static bool give_items(struct hotspot_refs *r, const struct refs_class *c, u64 a
 
 		if (!bytes)
 			return false;
+		bytes = memcpy(r->piece, bytes, n);
 		for (u32 i = 0; i < n; i += step)
-			heap_ref(r->h, c->item, hotspot_refs_decode(r->view, bytes + i));
+			heap_ref(r->h, c->item, hotspot_refs_decode(r, bytes + i));
 	}
 	return true;
 }
@@ -170,7 +186,7 @@ static bool may_be_class(const struct hotspot_refs *r, u64 klass)
 	return known && *known;
 }
 
-enum heap_seen hotspot_refs_object(struct hotspot_refs *r, u64 addr, u32 label, struct heap_object *ret)
+static enum heap_seen object_at(struct hotspot_refs *r, u64 addr, u32 label, struct heap_object *ret)
 {
 	bool maybe = label & HEAP_MAYBE;
 	u8 header[HOTSPOT_HEADER_MAX];
@@ -187,6 +203,15 @@ enum heap_seen hotspot_refs_object(struct hotspot_refs *r, u64 addr, u32 label, 
 		return maybe ? HEAP_NOTHING : HEAP_TORN;
 	ret->type = c->type;
 	return give(r, c, addr, ret->size) ? HEAP_OBJECT : HEAP_TORN;
+}
+
+enum heap_seen hotspot_refs_object(struct hotspot_refs *r, u64 addr, u32 label, struct heap_object *ret)
+{
+	if (!r->z)
+		return object_at(r, addr, label, ret);
+	if (hotspot_z_places_changed(r->z))
+		heap_forget(r->h);
+	return object_at(r, hotspot_z_place(r->z, addr), label, ret);
 }
 
 /* --- words that may be references --- */
@@ -219,13 +244,14 @@ static void scan_word(struct hotspot_refs *r, const u8 *bytes, void (*each)(void
 	u64 word;
 
 	memcpy(&word, bytes, 8);
+	word = hotspot_refs_object_at(r, word);
 	if (is_place(r, word)) {
 		each(ctx, word);
 		return;
 	}
 	for (u32 i = 0; r->view->oops == OOP_NARROW && i < 8; i += 4)
-		if (is_place(r, hotspot_refs_decode(r->view, bytes + i)))
-			each(ctx, hotspot_refs_decode(r->view, bytes + i));
+		if (is_place(r, hotspot_refs_decode(r, bytes + i)))
+			each(ctx, hotspot_refs_decode(r, bytes + i));
 }
 
 void hotspot_refs_scan(struct hotspot_refs *r, u64 addr, u64 size, void (*each)(void *ctx, u64 object), void *ctx)
@@ -369,7 +395,8 @@ static struct error *find_unfilled(struct hotspot_refs *r)
 	for (u32 i = 0; i < n; i++)
 		if (list[i].tlab_start)
 			r->unfilled.items[r->unfilled.n++] =
-			        (struct hotspot_space){.bottom = list[i].tlab_top, .top = list[i].tlab_end};
+			        (struct hotspot_space){.bottom = hotspot_refs_object_at(r, list[i].tlab_top),
+			                .top = hotspot_refs_object_at(r, list[i].tlab_end)};
 	sort_keys(r->unfilled.items, r->unfilled.n, sizeof(*r->unfilled.items));
 	return NULL;
 }
@@ -417,6 +444,8 @@ struct error *hotspot_refs_create(
 	r->labels.referent = heap_label(h, ".referent");
 	err = find_offsets(r);
 	if (!err)
+		err = hotspot_z_places_create(view, heap_memory_now(h), &r->z);
+	if (!err)
 		err = find_spaces(r);
 	if (err) {
 		hotspot_refs_destroy(r);
@@ -435,6 +464,7 @@ void hotspot_refs_destroy(struct hotspot_refs *r)
 		free(r->classes[i]);
 	}
 	free(r->classes);
+	hotspot_z_places_destroy(r->z);
 	hotspot_spaces_free(&r->spaces);
 	hotspot_spaces_free(&r->unfilled);
 	table_free(&r->class_at);

@@ -206,7 +206,7 @@ static bool is_immortal_loader(struct hotspot_refs *r, u64 loader)
 
 bool hotspot_refs_is_mortal(struct hotspot_refs *r, u64 data)
 {
-	u64 loader = hotspot_load_handle(r->view, r->m, data + r->at.loader, r->at.loader_handle);
+	u64 loader = hotspot_refs_handle(r, data + r->at.loader, r->at.loader_handle);
 	u8 hidden = 0;
 
 	if (r->at.hidden && memory_read(r->m, &hidden, 1, data + r->at.hidden) && hidden)
@@ -234,7 +234,7 @@ static struct error *fill(struct hotspot_refs *r, struct refs_class *c, const ch
 	hotspot_text_class((const u8 *)name, strlen(name), text, sizeof(text));
 	c->type = heap_type(r->h, c->klass, text);
 	c->mortal = data && hotspot_refs_is_mortal(r, data);
-	c->mirror = hotspot_load_handle(r->view, r->m, c->klass + r->at.mirror, r->at.mirror_handle);
+	c->mirror = hotspot_refs_handle(r, c->klass + r->at.mirror, r->at.mirror_handle);
 	c->named = c->mortal ? hotspot_refs_class_label(r, c) : HEAP_ANY;
 	c->item = HEAP_ITEM | (name[0] == '[' && name[1] == 'L' && hotspot_refs_is_node(name + 2) ? HEAP_PART : 0);
 	if (c->kind == REFS_OBJECTS || c->kind == REFS_NONE)
@@ -315,6 +315,6 @@ u64 hotspot_refs_constants(struct hotspot_refs *r, const struct refs_class *c)
 	    cache = r->at.cache && r->at.resolved && pool ? hotspot_refs_word(r, pool + r->at.cache) : 0;
 
 	if (pool && r->at.pool_resolved)
-		return hotspot_load_handle(r->view, r->m, pool + r->at.pool_resolved, true);
-	return cache ? hotspot_load_handle(r->view, r->m, cache + r->at.resolved, true) : 0;
+		return hotspot_refs_handle(r, pool + r->at.pool_resolved, true);
+	return cache ? hotspot_refs_handle(r, cache + r->at.resolved, true) : 0;
 }

@@ -11,9 +11,11 @@
 #include "hotspot_refs.h"
 #include "runtimes/hotspot/heap/hotspot_heap_view.h"
 #include "runtimes/hotspot/heap/hotspot_spaces.h"
+#include "runtimes/hotspot/heap/hotspot_z_places.h"
 #include "table.h"
 
 #define THREADS_MAX 65536
+#define PIECE       (1u << 16) /* of an array that is read at once */
 
 /* A word of an object, or a static field's of a java.lang.Class. */
 struct refs_word {
@@ -68,9 +70,11 @@ struct hotspot_refs {
 	struct table loader_at;                 /* from a loader's object to its ClassLoaderData */
 	struct table thread_locals;             /* from a ThreadLocal to the label of the static field that has it */
 	struct hotspot_spaces spaces, unfilled; /* the heap; in it buffers of threads. In order of address */
+	struct hotspot_z_places *z;             /* NULL: another collector */
 	struct {
 		u32 constants, referent;
 	} labels;
+	u8 piece[PIECE];
 };
 
 /* May the classes of a ClassLoaderData be unloaded? */
@@ -90,7 +94,11 @@ u64 hotspot_refs_constants(struct hotspot_refs *r, const struct refs_class *c);
 void hotspot_refs_scan(struct hotspot_refs *r, u64 addr, u64 size, void (*each)(void *ctx, u64 object), void *ctx);
 
 /* The reference that these bytes of an object are. */
-u64 hotspot_refs_decode(const struct hotspot_heap_view *v, const u8 *bytes);
+u64 hotspot_refs_decode(struct hotspot_refs *r, const u8 *bytes);
+/* The reference in a field of a VM structure, or behind an OopHandle there; 0: null or not readable. */
+u64 hotspot_refs_handle(struct hotspot_refs *r, u64 addr, bool handle);
+/* Of a word that may be the address of an object: by which the object is known. 0: none. */
+u64 hotspot_refs_object_at(struct hotspot_refs *r, u64 word);
 u64 hotspot_refs_word(struct hotspot_refs *r, u64 addr); /* 0: unreadable, too */
 
 static inline u64 hotspot_refs_key(u64 addr)

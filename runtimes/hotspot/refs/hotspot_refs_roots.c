@@ -67,7 +67,7 @@ static bool is_of_application(struct hotspot_refs *r, u64 loader)
 
 static struct error *one_loader(struct hotspot_refs *r, u64 data)
 {
-	u64 loader = hotspot_load_handle(r->view, r->m, data + r->at.loader, r->at.loader_handle);
+	u64 loader = hotspot_refs_handle(r, data + r->at.loader, r->at.loader_handle);
 	u32 jdk = heap_root(r->h, 0, HEAP_LASTING, "(JDK)");
 	struct class_roots k = {.r = r, .above = loader && is_of_application(r, loader) ? 0 : jdk};
 	struct error *err = loader ? table_put(&r->loader_at, hotspot_refs_key(loader), data) : NULL;
@@ -137,7 +137,7 @@ static void handle_blocks(struct hotspot_refs *r, u64 block, u32 root)
 			return;
 		for (u32 k = 0; k < top; k++)
 			if (!(oops[k] & 7))
-				heap_root_ref(r->h, root, HEAP_MAYBE, oops[k]);
+				heap_root_ref(r->h, root, HEAP_MAYBE, hotspot_refs_object_at(r, oops[k]));
 		block = hotspot_refs_word(r, block + r->at.handles_next);
 	}
 }
@@ -197,8 +197,7 @@ static struct error *threads(struct hotspot_refs *r)
 	qsort(families, n, sizeof(*families), by_text);
 	hotspot_anchor_find(r->view, &anchor);
 	for (u32 i = 0; i < n; i++) {
-		u64 object = hotspot_load_handle(
-		        r->view, r->m, list[i].at + r->view->l->thread_obj.at, r->view->at.thread_handle);
+		u64 object = hotspot_refs_handle(r, list[i].at + r->view->l->thread_obj.at, r->view->at.thread_handle);
 		u32 root = root_of_thread(r, all, list[i].name, families, n), frames;
 
 		heap_root_ref(r->h, root, HEAP_PART, object);
@@ -229,7 +228,8 @@ static void storage(struct hotspot_refs *r, u64 at, u32 root)
 			return;
 		for (u32 k = 0; k < STORAGE_BITS; k++)
 			if (words[STORAGE_BITS] >> k & 1)
-				heap_root_ref(r->h, root, HEAP_ANY, words[k]);
+				heap_root_ref(r->h, root, HEAP_ANY,
+				        r->z ? hotspot_z_reference(r->z, r->m, words[k]) : words[k]);
 	}
 }
 
