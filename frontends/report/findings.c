@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "about.h"
 #include "expression.h"
 #include "frontends/format/text.h"
 #include "holder.h"
@@ -178,7 +179,7 @@ static struct error *set_lets(const struct rule *r, struct evidence *e)
 		double share = 0;
 
 		if (p)
-			err = match_share(&r->lets[i].pattern, p, &share);
+			err = match_share(&r->lets[i].pattern, r->libraries, p, &share);
 		facts_forget(&e->facts, r->lets[i].name);
 		if (p)
 			facts_set(&e->facts, r->lets[i].name, share);
@@ -229,8 +230,9 @@ static void set_site(struct evidence *e, const struct profile *p, const struct m
 /* What was known of the stacks of another rule is not known of this one's. */
 static void forget_match(struct evidence *e)
 {
-	static const char *const names[] = {"share", "share.low", "threads.of", "share.high", "value", "value.s",
-	        "count", "per.second", "each", "site", "site.share", "callee", "frame", "holder", "lock.name"};
+	static const char *const names[] = {"share", "share.low", "about", "about.change", "threads.of", "share.high",
+	        "value", "value.s", "count", "per.second", "each", "site", "site.share", "callee", "frame", "holder",
+	        "lock.name"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		facts_forget(&e->facts, names[i]);
@@ -280,6 +282,43 @@ static struct error *set_holder(struct evidence *e, const struct libraries *l)
 	}
 	facts_set_text(&e->facts, "holder", text);
 	facts_set_text(&e->facts, "lock.name", p->functions[h.lock].name);
+	return NULL;
+}
+
+/* What most of it goes through is known for, if a text asks for that. */
+static struct error *set_about(const struct rule *r, struct evidence *e, const struct profile *p, const struct match *m)
+{
+	cleanup(free) char *text = NULL, *what = NULL, *change = NULL;
+	const struct profile_function *f;
+	char name[NAME_LENGTH];
+	struct about_found a;
+	struct error *err;
+
+	if (!facts_find(&e->facts, "net.peers"))
+		facts_set_text(&e->facts, "net.peers", "");
+	facts_set_text(&e->facts, "about", "");
+	facts_set_text(&e->facts, "about.change", "");
+	if (!strstr(r->why, "{about}"))
+		return NULL;
+	err = about_find(r->libraries, p, m, &a);
+	if (err || !a.about)
+		return err;
+	f = &p->functions[a.function];
+	if (f->kind != KIND_KERNEL && a.function != m->site[0].function && !a.above)
+		set_callee(e, f);
+	what = finding_text(a.about->what, &e->facts);
+	change = finding_text(a.about->change, &e->facts);
+	if (!what || !change)
+		return &error_no_memory;
+	if (asprintf(&text,
+	            a.above ? " In %.0f %% of that it is called through %s, which %s"
+	                    : " In %.0f %% of that it is in %s, which %s",
+	            100 * a.share, text_plain_name(f, name, sizeof(name)), what) < 0) {
+		text = NULL;
+		return &error_no_memory;
+	}
+	facts_set_text(&e->facts, "about", text);
+	facts_set_text(&e->facts, "about.change", change);
 	return NULL;
 }
 
@@ -509,8 +548,12 @@ static struct error *apply(const struct rule *r, struct evidence *e, struct conc
 	*holds = v || !r->views[0] ? YES : UNKNOWN;
 	if (*holds == YES && v)
 		err = match_stacks(r, v->profile, &m);
+	if (!err && *holds == YES && v && r->deepest)
+		err = about_deepest(r, v->profile, &m);
 	if (!err && *holds == YES && v)
 		set_match(e, v->profile, &m);
+	if (!err && *holds == YES && v)
+		err = set_about(r, e, v->profile, &m);
 	if (!err && r->holder)
 		err = set_holder(e, r->libraries);
 	if (!err)
@@ -574,13 +617,34 @@ static int by_weight(const void *a, const void *b)
 	return (x->share < y->share) - (x->share > y->share);
 }
 
+static bool names(const struct rule *rule, const char *name)
+{
+	for (char *const *at = rule->replaces; *at; at++)
+		if (!strcmp(*at, name))
+			return true;
+	return false;
+}
+
+/* What replaces a rule that is said of any program replaces what that one would, too. */
+static bool replaces(const struct rules *rules, const struct rule *by, const struct rule *rule)
+{
+	if (names(by, rule->name))
+		return true;
+	for (char *const *at = by->replaces; by != rule && *at; at++) {
+		const struct rule *general = rules_find(rules, *at);
+
+		if (general && general->general && names(general, rule->name))
+			return true;
+	}
+	return false;
+}
+
 /* Does a finding say more than this rule would? */
-static bool is_replaced(const struct finding *all, u32 n, const struct rule *rule)
+static bool is_replaced(const struct rules *rules, const struct finding *all, u32 n, const struct rule *rule)
 {
 	for (u32 i = 0; i < n; i++)
-		for (char *const *name = all[i].rule->replaces; name && *name; name++)
-			if (!strcmp(*name, rule->name))
-				return true;
+		if (replaces(rules, all[i].rule, rule))
+			return true;
 	return false;
 }
 
@@ -599,12 +663,12 @@ static bool is_said_better(const struct finding *all, u32 n, const struct findin
 	return false;
 }
 
-static void drop_replaced(struct finding *all, u32 *n)
+static void drop_replaced(const struct rules *rules, struct finding *all, u32 *n)
 {
 	u32 kept = 0;
 
 	for (u32 i = 0; i < *n; i++)
-		if (is_replaced(all, *n, all[i].rule) || is_said_better(all, *n, &all[i]))
+		if (is_replaced(rules, all, *n, all[i].rule) || is_said_better(all, *n, &all[i]))
 			all[i].share = -1;
 	for (u32 i = 0; i < *n; i++) {
 		if (all[i].share >= 0)
@@ -675,7 +739,7 @@ static struct error *add_rest(const struct rules *rules, char *const *seen, cons
 	for (u32 i = 0; !err && i < rules->n; i++) {
 		const struct rule *r = &rules->all[i];
 
-		if (is_replaced(all, n, r))
+		if (is_replaced(rules, all, n, r))
 			continue;
 		if (seen[i] && !is_seen_by_another(rules, seen, r))
 			err = add_text(&ret->seen, &ret->nseen, strdup(seen[i]));
@@ -714,7 +778,7 @@ struct error *findings_make(const struct rules *rules, struct evidence *e, struc
 		free(seen[i]);
 	free(seen);
 	if (!err) {
-		drop_replaced(all, &n);
+		drop_replaced(rules, all, &n);
 		put_behind_causes(all, n);
 		qsort(all, n, sizeof(*all), by_weight);
 		ret->n = n < FINDINGS_MAX ? n : FINDINGS_MAX;

@@ -28,11 +28,13 @@
 #define SOCKETS_MAX 4096    /* of the targets */
 #define HELD_MAX    256
 #define PROCESSES   64
+#define PEERS_NAMED 3
 #define ESTABLISHED 1 /* TCP_ESTABLISHED of net/tcp_states.h */
 
 struct own_socket {
 	u32 inode;
 	pid_t pid;
+	u8 family;
 	struct inet_diag_sockid id; /* of the last look */
 };
 
@@ -45,7 +47,7 @@ struct looking {
 
 struct answer {
 	double part;
-	char by[128];
+	char by[128], peers[256];
 };
 
 static void find_own(struct looking *l, pid_t pid)
@@ -78,8 +80,10 @@ static void note_socket(struct looking *l, const struct inet_diag_msg *m, int le
 	struct tcp_info info = {0};
 
 	for (u32 i = 0; i < l->nown; i++)
-		if (l->own[i].inode == m->idiag_inode)
+		if (l->own[i].inode == m->idiag_inode) {
 			l->own[i].id = m->id;
+			l->own[i].family = m->idiag_family;
+		}
 	for (length -= (int)sizeof(*m); RTA_OK(a, length); a = RTA_NEXT(a, length)) {
 		if (a->rta_type != INET_DIAG_INFO)
 			continue;
@@ -151,6 +155,48 @@ static bool name_writer(const struct looking *l, char *ret, size_t size)
 	return false;
 }
 
+/* The side with a port of its own, or that several connections share, is the one that serves. */
+static bool serves(const struct looking *l, u32 at)
+{
+	const struct inet_diag_sockid *id = &l->own[at].id;
+	u32 there = 0, here = 0;
+
+	for (u32 i = 0; i < l->nown; i++) {
+		there += l->own[i].id.idiag_dport == id->idiag_dport;
+		here += l->own[i].id.idiag_sport == id->idiag_sport;
+	}
+	return there != here ? there > here : ntohs(id->idiag_dport) < ntohs(id->idiag_sport);
+}
+
+static bool is_known_peer(const struct looking *l, u32 at)
+{
+	for (u32 i = 0; i < at; i++)
+		if (l->own[i].id.idiag_dport == l->own[at].id.idiag_dport &&
+		        !memcmp(l->own[i].id.idiag_dst, l->own[at].id.idiag_dst, sizeof(l->own[i].id.idiag_dst)))
+			return true;
+	return false;
+}
+
+/* Whom the targets ask: " (127.0.0.1 port 5432)". */
+static void name_peers(const struct looking *l, char *ret, size_t size)
+{
+	char address[INET6_ADDRSTRLEN];
+	size_t used = 0;
+	u32 named = 0;
+
+	for (u32 i = 0; i < l->nown && named < PEERS_NAMED && used < size - 1; i++) {
+		const struct inet_diag_sockid *id = &l->own[i].id;
+
+		if (!id->idiag_dport || !serves(l, i) || is_known_peer(l, i) ||
+		        !inet_ntop(l->own[i].family, id->idiag_dst, address, sizeof(address)))
+			continue;
+		used += (size_t)snprintf(ret + used, size - used, "%s%s port %u", named++ ? ", " : " (", address,
+		        ntohs(id->idiag_dport));
+	}
+	if (named && used < size - 1)
+		snprintf(ret + used, size - used, ")");
+}
+
 static bool look_often(struct looking *l, struct answer *ret)
 {
 	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
@@ -167,6 +213,7 @@ static bool look_often(struct looking *l, struct answer *ret)
 		nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
 	}
 	ret->part = looks ? (double)found / looks : 0;
+	name_peers(l, ret->peers, sizeof(ret->peers));
 	return looks;
 }
 
@@ -200,6 +247,8 @@ void held_facts(const pid_t *pids, u32 n, struct facts *ret)
 		close(fds[1]);
 		if (child > 0 && read(fds[0], &a, sizeof(a)) == sizeof(a)) {
 			a.by[sizeof(a.by) - 1] = '\0';
+			a.peers[sizeof(a.peers) - 1] = '\0';
+			facts_set_text(ret, "net.peers", a.peers);
 			facts_set(ret, "net.held", a.part);
 			facts_set_text(ret, "net.held.by", *a.by ? a.by : "nobody");
 		}

@@ -105,7 +105,7 @@ static bool is_match(const struct stack_pattern *s, const struct walk_state *w, 
 	return at != NEVER && !l->spoilt && (!s->leaf || w->depth[node] - at < s->leaf);
 }
 
-static bool is_skipped(const struct rule *r, const struct profile_function *f)
+bool match_skips(const struct rule *r, const struct profile_function *f)
 {
 	for (u32 i = 0; i < r->nskip; i++)
 		if (term_matches(&r->skip[i], r->libraries, f))
@@ -113,8 +113,7 @@ static bool is_skipped(const struct rule *r, const struct profile_function *f)
 	return false;
 }
 
-/* Frames of a language come before those of the machine code that implements it. */
-static bool is_language(const struct profile_function *f)
+bool match_is_language(const struct profile_function *f)
 {
 	return f->kind != KIND_NATIVE && f->kind != KIND_CXX && f->kind != KIND_RUST;
 }
@@ -141,15 +140,15 @@ static u32 site_of(const struct rule *r, const struct profile *p, const struct w
 			continue;
 		if (!at_first && w->depth[node] == first)
 			at_first = function;
-		if (is_skipped(r, f))
+		if (match_skips(r, f))
 			continue;
 		if (!code && is_code(f))
 			code = function;
-		if (!script && languages_first && is_code(f) && is_language(f))
+		if (!script && languages_first && is_code(f) && match_is_language(f))
 			script = function;
 		if (!is_site(r, f))
 			continue;
-		if (!languages_first || is_language(f))
+		if (!languages_first || match_is_language(f))
 			return function;
 		native = native ? native : function;
 	}
@@ -215,7 +214,7 @@ static u32 greatest(const u64 *sums, u32 n)
 }
 
 /* Functions that are split by line are one: of each the first of them stands for all. */
-static struct error *unite_lines(const struct profile *p, u32 *same)
+struct error *match_unite(const struct profile *p, u32 *same)
 {
 	struct table seen = {0};
 	struct error *err = NULL;
@@ -254,10 +253,10 @@ static void split(const struct match *m, const struct rule *r, const struct prof
 	u64 sum = 0;
 
 	for (u32 i = 1; i < p->nfunctions; i++)
-		if (sites[i] && !is_skipped(r, &p->functions[i]) && is_site(r, &p->functions[i]))
+		if (sites[i] && !match_skips(r, &p->functions[i]) && is_site(r, &p->functions[i]))
 			sum += sites[i];
 	for (u32 i = 1; (double)sum > SITES_LEAST * (double)m->value && i < p->nfunctions; i++)
-		if (sites[i] && (is_skipped(r, &p->functions[i]) || !is_site(r, &p->functions[i]))) {
+		if (sites[i] && (match_skips(r, &p->functions[i]) || !is_site(r, &p->functions[i]))) {
 			rest[i] = sites[i];
 			sites[i] = 0;
 		}
@@ -277,13 +276,22 @@ static void take_sites(struct match *m, u64 *sums, const u32 *line, u32 n)
 /* A function may call what has a name for those who read its source: no frames of a virtual machine. */
 static bool is_callee(const struct profile_function *f, bool of_language)
 {
-	return f->kind == KIND_SCRIPT_NATIVE || (is_code(f) && (!of_language || is_language(f)));
+	return f->kind == KIND_SCRIPT_NATIVE || (is_code(f) && (!of_language || match_is_language(f)));
+}
+
+/* A decorator's function says nothing of what is called through it. */
+static bool passes_on(const struct libraries *l, const struct profile_function *f)
+{
+	for (u32 i = 0; l && i < l->nwrappers; i++)
+		if (term_matches(&l->wrappers[i], NULL, f))
+			return true;
+	return false;
 }
 
 /* The function that the site of the stack ends in, by what it calls; 0: itself, or another site is nearer. */
 static u32 called_by(const struct rule *r, const struct profile *p, const u32 *same, u32 site, u32 node)
 {
-	bool of_language = is_language(&p->functions[site]);
+	bool of_language = match_is_language(&p->functions[site]);
 	u32 callee = 0;
 
 	for (; node; node = p->nodes[node].parent) {
@@ -292,9 +300,10 @@ static u32 called_by(const struct rule *r, const struct profile *p, const u32 *s
 
 		if (same[function] == same[site])
 			return callee;
-		if (is_own(r->libraries, f) && is_language(f) == of_language)
+		if (is_own(r->libraries, f) && match_is_language(f) == of_language)
 			return 0;
-		callee = is_callee(f, of_language) ? function : callee;
+		if (is_callee(f, of_language) && !(callee && passes_on(r->libraries, f)))
+			callee = function;
 	}
 	return 0;
 }
@@ -322,7 +331,7 @@ static struct error *rank(struct match *m, const struct rule *r, const struct su
 	cleanup(free) u32 *line = calloc(n + 1, sizeof(u32));
 	cleanup(free) u64 *united = calloc(n + 1, sizeof(u64));
 	cleanup(free) u64 *rest = calloc(n + 1, sizeof(u64));
-	struct error *err = same && line && united && rest ? unite_lines(p, same) : &error_no_memory;
+	struct error *err = same && line && united && rest ? match_unite(p, same) : &error_no_memory;
 
 	if (err)
 		return err;
@@ -356,16 +365,18 @@ static bool is_left_out(const struct rule *r, const struct profile *p, const str
  */
 static bool is_idle(const struct profile *p, const struct profile_node *n)
 {
-	static const char *const for_work[] = {
-	        "[condition]", "[select]", "[poll]", "[epoll]", "[accept]", "[join]", NULL};
+	static const char *const for_work[] = {"[condition", "[select", "[poll", "[epoll", "[accept", "[join", NULL};
 	const struct profile_function *f = &p->functions[n->function];
 
 	if (f->kind != KIND_WAITING || !n->more || n->self < n->more * (u64)IDLE_NS || !p->meta.more ||
 	        !strcmp(p->meta.more, "bytes"))
 		return false;
-	for (u32 i = 0; for_work[i]; i++)
-		if (!strcmp(f->name, for_work[i]))
-			return true;
+	for (u32 i = 0; for_work[i]; i++) {
+		size_t length = strlen(for_work[i]);
+
+		if (!strncmp(f->name, for_work[i], length) && (f->name[length] == ']' || f->name[length] == ' '))
+			return true; /* "[condition CLASS]": of an object of a known class */
+	}
 	return false;
 }
 
@@ -511,9 +522,10 @@ struct error *match_stacks(const struct rule *rule, const struct profile *p, str
 	return err;
 }
 
-struct error *match_share(const struct stack_pattern *pattern, const struct profile *p, double *ret)
+struct error *match_share(
+        const struct stack_pattern *pattern, const struct libraries *l, const struct profile *p, double *ret)
 {
-	struct rule rule = {.stacks = (struct stack_pattern *)pattern, .nstacks = 1};
+	struct rule rule = {.stacks = (struct stack_pattern *)pattern, .nstacks = 1, .libraries = l};
 	struct match m;
 	struct error *err = match_stacks(&rule, p, &m);
 

@@ -30,8 +30,14 @@ struct match {
  */
 struct error *match_stacks(const struct rule *rule, const struct profile *p, struct match *ret);
 /* The share of a single pattern. */
-struct error *match_share(const struct stack_pattern *pattern, const struct profile *p, double *ret);
+struct error *match_share(
+        const struct stack_pattern *pattern, const struct libraries *l, const struct profile *p, double *ret);
 void match_free(struct match *m);
+/* Of each function the first that is the same but for the executed line. same: one for each function of p. */
+struct error *match_unite(const struct profile *p, u32 *same);
+bool match_skips(const struct rule *r, const struct profile_function *f);
+/* Frames of a language come before those of the machine code that implements it. */
+bool match_is_language(const struct profile_function *f);
 /* The stacks that match, as a profile of their own. */
 struct error *match_profile(const struct match *m, const struct profile *p, struct profile **ret);
 

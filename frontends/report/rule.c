@@ -328,6 +328,9 @@ static struct error *set_site(const struct parser *p, const char *value)
 {
 	if (p->rule->has_site)
 		return wrong(p, "this key only once", value);
+	p->rule->deepest = !strcmp(value, "deepest");
+	if (p->rule->deepest)
+		return NULL;
 	p->rule->has_site = true;
 	return parse_term(p, &value, &p->rule->site);
 }
@@ -517,18 +520,61 @@ static struct error *begin_rule(struct parser *p, const char *name)
 }
 
 /* It holds for all rules, also those before it. */
-static struct error *add_library(struct parser *p, const char *value)
+static struct error *add_term(struct parser *p, const char *value, struct term **terms, u32 *n)
 {
-	struct libraries *l = p->rules->libraries;
 	struct error *err = check_rule(p);
 
 	if (!err)
-		err = grow(&l->all, l->n, sizeof(*l->all));
+		err = grow(terms, *n, sizeof(**terms));
 	if (err)
 		return err;
 	p->rule = NULL;
-	l->all[l->n] = (struct term){0};
-	return parse_term(p, &value, &l->all[l->n++]);
+	(*terms)[*n] = (struct term){0};
+	return parse_term(p, &value, &(*terms)[(*n)++]);
+}
+
+static struct error *add_about(struct parser *p, const char *value)
+{
+	struct libraries *l = p->rules->libraries;
+	struct error *err = check_rule(p);
+	const char *what, *change;
+	struct about *about;
+
+	if (!err)
+		err = grow(&l->abouts, l->nabouts, sizeof(*l->abouts));
+	if (err)
+		return err;
+	p->rule = NULL;
+	about = &l->abouts[l->nabouts++];
+	*about = (struct about){0};
+	err = parse_term(p, &value, &about->term);
+	what = err || strncmp(value, " : ", 3) != 0 ? NULL : value + 3;
+	change = what ? strstr(what, " : ") : NULL;
+	if (err || !change)
+		return err ? err : wrong(p, "TERM : WHAT : CHANGE", value);
+	about->what = strndup(what, (size_t)(change - what));
+	about->change = strdup(change + 3);
+	return about->what && about->change ? NULL : &error_no_memory;
+}
+
+static void libraries_free(struct libraries *l)
+{
+	for (u32 i = 0; l && i < l->n; i++)
+		term_free(&l->all[i]);
+	for (u32 i = 0; l && i < l->nwrappers; i++)
+		term_free(&l->wrappers[i]);
+	for (u32 i = 0; l && i < l->nabouts; i++) {
+		term_free(&l->abouts[i].term);
+		free(l->abouts[i].what);
+		free(l->abouts[i].change);
+	}
+	if (l) {
+		free(l->all);
+		free(l->wrappers);
+		free(l->abouts);
+		free(l->known);
+	}
+	free(l);
 }
 
 /* A whole line of a rule: its key, and its value with what continues it. */
@@ -544,7 +590,11 @@ static struct error *take_line(struct parser *p, char *line)
 		*value++ = '\0';
 	value += strspn(value, " \t");
 	if (!strcmp(line, "library"))
-		return add_library(p, value);
+		return add_term(p, value, &p->rules->libraries->all, &p->rules->libraries->n);
+	if (!strcmp(line, "wrapper"))
+		return add_term(p, value, &p->rules->libraries->wrappers, &p->rules->libraries->nwrappers);
+	if (!strcmp(line, "about"))
+		return add_about(p, value);
 	if (strcmp(line, "rule") != 0)
 		return p->rule ? take_key(p, line, value) : wrong(p, "rule NAME", line);
 	return begin_rule(p, value);
@@ -568,6 +618,12 @@ static struct error *keep_text(struct rule *r, const char *from, const char *to)
 	return r->text ? NULL : &error_no_memory;
 }
 
+/* What is indented deeper than this continues the line. */
+static u32 continues(const char *line, u32 key_indent)
+{
+	return strncmp(line, "about", 5) != 0 ? key_indent : 0;
+}
+
 struct error *rules_parse(struct rules *r, const char *file, const char *text)
 {
 	struct parser p = {.rules = r, .file = file, .first = r->n};
@@ -588,7 +644,8 @@ struct error *rules_parse(struct rules *r, const char *file, const char *text)
 		bool end = !*at, blank = s >= at + n || *s == '#', rule = !end && !blank && s == at;
 
 		number++;
-		if (!end && !blank && !rule && *line && indent_of(at) > key_indent && strncmp(line, "rule", 4) != 0) {
+		if (!end && !blank && !rule && *line && indent_of(at) > continues(line, key_indent) &&
+		        strncmp(line, "rule", 4) != 0) {
 			size_t used = strlen(line);
 
 			if (used + n + 2 > sizeof(line))
@@ -689,12 +746,6 @@ void rules_free(struct rules *r)
 	for (u32 i = 0; i < r->n; i++)
 		rule_free(&r->all[i]);
 	free(r->all);
-	for (u32 i = 0; r->libraries && i < r->libraries->n; i++)
-		term_free(&r->libraries->all[i]);
-	if (r->libraries) {
-		free(r->libraries->all);
-		free(r->libraries->known);
-	}
-	free(r->libraries);
+	libraries_free(r->libraries);
 	*r = (struct rules){0};
 }

@@ -13,6 +13,7 @@
  *		except PATTERN		and none of these
  *		let NAME VIEW PATTERN	the share of another pattern as a number
  *		site TERM		the caller to name: the nearest one that matches; skip TERM: not these
+ *		site deepest		or the innermost function that half of the stacks go through
  *		holder yes		facts on who released the lock that is waited for
  *		blame VIEW PATTERN	the functions to name are those of these stacks; of several lines the
  *					first that was measured
@@ -26,7 +27,8 @@
  *		general yes | last	others of its severity say more: it comes behind them, or behind all
  *		why, change, against, show, healthy TEXT
  *
- * Between rules, `library TERM` says which functions are those of libraries, all that match.
+ * Between rules, `library TERM` says which functions are those of libraries, all that match; `wrapper TERM`, which only
+ * pass a call on; `about TERM : WHAT : CHANGE`, what a function is known for (the facts about, about.change).
  *
  * Deeper indented lines continue a text. A pattern is frames from the root to the leaf:
  *
@@ -69,9 +71,17 @@ struct stack_pattern {
 
 #define OWN_KNOWN 16384
 
+/* What a function is known for, and what to change: said of places that take much, whatever rule names them. */
+struct about {
+	struct term term;
+	char *what, *change;
+};
+
 struct libraries {
-	struct term *all;
-	u32 n;
+	struct term *all, *wrappers; /* wrappers: functions that only pass a call on */
+	u32 n, nwrappers;
+	struct about *abouts;
+	u32 nabouts;
 	u64 *known; /* OWN_KNOWN hashes of functions, whose lowest bit says whether they are the program's own; own.c */
 };
 
@@ -99,7 +109,7 @@ struct rule {
 	struct rule_let *lets;
 	u32 nlets;
 	struct term site, *skip;
-	bool has_site, from_last;
+	bool has_site, from_last, deepest;
 	bool holder;
 	struct rule_let *blames; /* without names */
 	u32 nblames;

@@ -71,7 +71,7 @@ static double share(struct profile *p, const char *text)
 	double ret;
 
 	assert_null(stack_pattern_parse(text, "test", &pattern));
-	assert_null(match_share(&pattern, p, &ret));
+	assert_null(match_share(&pattern, NULL, p, &ret));
 	stack_pattern_free(&pattern);
 	return ret;
 }
@@ -369,7 +369,7 @@ static void test_strings(void **state)
 	add(p, "s:Shop.name;s:java.lang.StringConcatHelper.prepend;s:java.lang.Integer.getChars", 25);
 	profile_finish(p);
 	for (u32 i = 0; i < rule->nstacks; i++) {
-		assert_null(match_share(&rule->stacks[i], p, &part));
+		assert_null(match_share(&rule->stacks[i], NULL, p, &part));
 		sum += part;
 	}
 	assert_true(fabs(sum - 0.25) < 1e-9);
