@@ -11,6 +11,16 @@ static bool by_references(const struct runtime_callee *callee)
 	return callee->references && (!callee->nexits || callee->nexits > RETURNS_MAX);
 }
 
+bool callee_ends_in_tail_calls(const struct runtime_callee *callee)
+{
+	if (callee->counter || by_references(callee))
+		return false;
+	for (u32 i = 0; i < callee->nexits && i < RUNTIME_CALL_EXITS; i++)
+		if (!callee->exits[i].tail)
+			return false;
+	return callee->nexits > 0 && callee->nexits <= RUNTIME_CALL_EXITS;
+}
+
 struct callee_end callee_end_of(const struct runtime_callee *c, u32 i)
 {
 	if (c->counter)
@@ -20,7 +30,8 @@ struct callee_end callee_end_of(const struct runtime_callee *c, u32 i)
 		         : (struct callee_end){c->references, 4, CALLEE_GONE};
 	if (i == c->nexits)
 		return (struct callee_end){c->raises, 8, CALLEE_RAISES};
-	return (struct callee_end){c->exits[i].at, c->exits[i].bytes, c->exits[i].tail ? CALLEE_LEFT : CALLEE_RETURN};
+	return (struct callee_end){c->exits[i].at, c->exits[i].bytes,
+	        c->exits[i].tail && !callee_ends_in_tail_calls(c) ? CALLEE_LEFT : CALLEE_RETURN};
 }
 
 u32 callee_ends_of(const struct runtime_callee *callee, bool raises)
@@ -28,14 +39,6 @@ u32 callee_ends_of(const struct runtime_callee *callee, bool raises)
 	u32 n = callee->counter ? 1 : by_references(callee) ? 2 : callee->nexits + (callee->raises ? 1 : 0);
 
 	return n - (!raises && !callee->counter && callee->raises ? 1 : 0);
-}
-
-static bool ends_in_tail_calls(const struct runtime_callee *callee)
-{
-	for (u32 i = 0; i < callee->nexits && i < RUNTIME_CALL_EXITS; i++)
-		if (!callee->exits[i].tail)
-			return false;
-	return callee->nexits > 0 && callee->nexits <= RUNTIME_CALL_EXITS;
 }
 
 /* Java's. Compiled code often returns at fewer places. */
@@ -55,10 +58,6 @@ struct error *callee_check_ends(const struct runtime_callee *callee)
 	if (!callee->nexits)
 		return error_hint(error_new(ERROR_UNSUPPORTED, "where calls of %s end is not known", callee->name),
 		        "yrt probe shows its calls");
-	if (ends_in_tail_calls(callee))
-		return error_hint(error_new(ERROR_UNSUPPORTED,
-		                          "%s ends in tail calls only: how long those take is not seen", callee->name),
-		        "measure a function that it calls, or its caller");
 	if (callee->nexits > RUNTIME_CALL_EXITS)
 		return error_hint(
 		        error_new(ERROR_UNSUPPORTED, "%s%s returns at %u places: debug registers can watch %u of them",

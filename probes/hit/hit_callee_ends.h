@@ -17,6 +17,8 @@ struct callee_end { /* of a call, or of some of them */
 struct callee_end callee_end_of(const struct runtime_callee *callee, u32 i);
 /* Registers that the ends of its calls take. raises: also the one that tells when an exception ends a call. */
 u32 callee_ends_of(const struct runtime_callee *callee, bool raises);
+/* Does it always return what another function returns, which takes its frame over? Its calls are seen up to there. */
+bool callee_ends_in_tail_calls(const struct runtime_callee *callee);
 /* Can its calls be measured? */
 struct error *callee_check_ends(const struct runtime_callee *callee);
 

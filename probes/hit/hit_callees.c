@@ -13,6 +13,7 @@
 #include "hit_callee.h"
 #include "hit_callee_ends.h"
 #include "hit_callee_match.h"
+#include "hit_inlining.h"
 #include "hit_latency.h"
 #include "probes/object.h"
 #include "probes/sampler.h"
@@ -314,6 +315,15 @@ static bool is_superseded(const struct hit_callees *c, const struct callee_match
 	return false;
 }
 
+/* Once for a spec. */
+static void say_early(struct hit_callees *c, const struct runtime_callee *callee)
+{
+	if (c->found[c->adding_for] == 1)
+		c->host->options->warn(c->host->options->ctx,
+		        error_new(ERROR_LOST, "%s ends in tail calls (return f()): its times end where those begin",
+		                callee->name));
+}
+
 static struct error *add_form(struct hit_callees *c, const struct runtime_callee *callee)
 {
 	struct form *f;
@@ -337,6 +347,8 @@ static struct error *add_form(struct hit_callees *c, const struct runtime_callee
 	        .process = c->adding, .spec = c->adding_for, .callee = *callee, .seen = true, .since = c->since};
 	c->found[c->adding_for]++;
 	c->unseen_why[c->adding_for] = callee->unseen;
+	if (c->latency && callee_ends_in_tail_calls(callee))
+		say_early(c, callee);
 	return NULL;
 }
 
@@ -873,56 +885,35 @@ struct error *hit_callees_missing(struct hit_callees *c, u32 spec)
 	        callee_form(s->language));
 }
 
-#define INLINED_NAMES 3
-#define INLINED_OF    16 /* functions of a pattern that are looked for */
-
-struct inlined { /* into which functions */
-	char into[INLINED_NAMES][NAME_MAX_BYTES];
-	u32 n, more;
-};
-
-static void add_inlined(void *ctx, const char *into)
-{
-	struct inlined *in = ctx;
-
-	for (u32 i = 0; i < in->n; i++)
-		if (!strcmp(in->into[i], into))
-			return;
-	if (in->n < INLINED_NAMES)
-		snprintf(in->into[in->n++], NAME_MAX_BYTES, "%s", into);
-	else
-		in->more++;
-}
-
 /* Functions that have those of a spec inlined by now. */
-static void find_inlined(const struct hit_callees *c, u32 spec, struct inlined *ret)
+static void find_inlined(const struct hit_callees *c, u32 spec, struct callee_inlining *ret)
 {
 	const struct targets *t = c->host->targets;
-	u32 left = INLINED_OF;
+	u32 left = CALLEE_INLINING_OF;
 
 	for (u32 i = 0; i < c->nforms && left; i++) {
-		if (c->forms[i].spec != spec || !is_first_form(c, i))
+		if (c->forms[i].spec != spec || (c->forms[i].callee.changes && !is_first_form(c, i)))
 			continue;
 		left--;
 		for (u32 k = 0; k < t->nprocesses; k++)
 			if (!t->processes[k]->dead && t->processes[k]->number == c->forms[i].process)
 				callee_inlined(t->processes[k], c->options->spec[spec].language, &c->forms[i].callee,
-				        add_inlined, ret);
+				        callee_inlining_add, ret);
 	}
 }
 
 /* Calls that cannot be seen are said, with the functions that they are in. */
 static struct error *not_counted(const struct hit_callees *c, u32 spec)
 {
-	struct inlined in = {0};
+	struct callee_inlining in = {0};
+	char into[CALLEE_INLINING_TEXT];
 
 	find_inlined(c, spec, &in);
 	if (!in.n)
 		return NULL;
-	return error_new(ERROR_LOST,
-	        "-e %s: %scalls that are inlined into compiled code are not counted: of %s%s%s%s%s%s",
-	        c->options->spec[spec].text, c->calls[spec] ? "" : "no call was seen; ", in.into[0],
-	        in.n > 1 ? ", " : "", in.into[1], in.n > 2 ? ", " : "", in.into[2], in.more ? " and others" : "");
+	callee_inlining_text(&in, into);
+	return error_new(ERROR_LOST, "-e %s: %scalls that are inlined into compiled code are not counted: of %s",
+	        c->options->spec[spec].text, c->calls[spec] ? "" : "no call was seen; ", into);
 }
 
 /* Its functions are there, but no call was seen. */

@@ -379,6 +379,14 @@ static struct error *list_calls(void *data, const struct runtime_process *p, con
 	return luajit_calls(instance->image, instance->bias, instance->names, p, pattern, add, ctx);
 }
 
+static void inlined_calls(void *data, const struct runtime_process *p, const struct runtime_callee *of,
+        void (*add)(void *ctx, const char *into), void *ctx)
+{
+	const struct luajit_instance *instance = data;
+
+	luajit_calls_inlined(instance->image, instance->bias, instance->names, p, of, add, ctx);
+}
+
 static void write_value(void *data, const struct runtime_process *p, const struct runtime_value *v, FILE *out)
 {
 	struct luajit_instance *instance = data;
@@ -387,8 +395,10 @@ static void write_value(void *data, const struct runtime_process *p, const struc
 	luajit_value(instance->image, v, out);
 }
 
-static const struct runtime_calls_ops calls = {
-        .form = "lua:FILE:FUNCTION or lua:FILE:LINE", .list = list_calls, .value = write_value};
+static const struct runtime_calls_ops calls = {.form = "lua:FILE:FUNCTION or lua:FILE:LINE",
+        .list = list_calls,
+        .inlined = inlined_calls,
+        .value = write_value};
 
 /*
  * Its lua_Alloc, through which all objects are made: by lua_newstate(), also LuaJIT's own. It is the first member of

@@ -8,10 +8,12 @@
 #include "grow.h"
 #include "luajit_proto.h"
 #include "luajit_tasks.h"
+#include "luajit_trace.h"
 #include "luajit_values.h"
 #include "table.h"
 
 #define GCT_PROTO  7 /* ~LJ_TPROTO */
+#define GCT_TRACE  9 /* ~LJ_TTRACE */
 #define FRAME_VARG 3 /* lj_frame.h: the link of a function with ... */
 #define CODE_MAX   (1u << 20)
 #define CODE_BATCH 256
@@ -174,4 +176,71 @@ struct error *luajit_calls(const struct luajit_image *image, u64 bias, struct lu
 	table_free(&k.makers);
 	free(k.protos);
 	return err;
+}
+
+struct inlining {
+	const struct luajit_image *image;
+	struct luajit_names *names;
+	const struct runtime_process *p;
+	u64 proto;
+	void (*add)(void *ctx, const char *into);
+	void *ctx;
+};
+
+/* Does it, from another function on, call this one, and not just return to it? */
+static bool calls(const struct luajit_trace *t, u64 proto)
+{
+	bool ret = false;
+
+	for (u32 i = 0; i < t->nconstants; i++) {
+		if (t->constants[i].addr == proto && !t->constants[i].closure)
+			return false;
+		ret |= t->constants[i].addr == proto;
+	}
+	return ret && t->startpt != proto;
+}
+
+static void add_into(const struct inlining *in, u64 proto)
+{
+	struct frame frame = {.where = frame_where(FRAME_SCRIPT, RUNTIME_LUAJIT, 0, proto)};
+	struct frame_name name = {0};
+	char text[NAME_MAX_BYTES];
+	u32 header;
+
+	if (!memory_read(in->p->memory, &header, sizeof(header), proto + in->image->layout->proto_size.at))
+		return;
+	frame.detail = luajit_detail(LUAJIT_LUA, LUAJIT_NO_POS, luajit_cookie(LUAJIT_OP_PATCHED, header));
+	if (!luajit_name_frame(in->names, in->p, &frame, 0, 1, &name))
+		return;
+	if (*name.name)
+		snprintf(text, sizeof(text), "%.255s:%.255s", name.file, name.name);
+	else
+		snprintf(text, sizeof(text), "%.400s:%u", name.file, name.definition);
+	in->add(in->ctx, text);
+}
+
+static struct error *look_trace(void *ctx, u64 trace)
+{
+	const struct inlining *in = ctx;
+	struct luajit_trace *t = luajit_trace_read(in->image, in->p->memory, 0, trace);
+
+	if (t && calls(t, in->proto))
+		add_into(in, t->startpt);
+	if (t)
+		luajit_trace_free(t);
+	return NULL;
+}
+
+void luajit_calls_inlined(const struct luajit_image *image, u64 bias, struct luajit_names *names,
+        const struct runtime_process *p, const struct runtime_callee *of, void (*add)(void *ctx, const char *into),
+        void *ctx)
+{
+	struct inlining in = {.image = image,
+	        .names = names,
+	        .p = p,
+	        .proto = of->entry - image->layout->proto_size.at,
+	        .add = add,
+	        .ctx = ctx};
+
+	error_free(luajit_objects(image, bias, p, GCT_TRACE, look_trace, &in));
 }

@@ -15,5 +15,9 @@
 struct error *luajit_calls(const struct luajit_image *image, u64 bias, struct luajit_names *names,
         const struct runtime_process *p, const char *pattern,
         struct error *(*add)(void *ctx, const struct runtime_callee *c), void *ctx);
+/* Of one of these: calls add() for each function whose code a trace begins in that calls it, or has it inlined. */
+void luajit_calls_inlined(const struct luajit_image *image, u64 bias, struct luajit_names *names,
+        const struct runtime_process *p, const struct runtime_callee *of, void (*add)(void *ctx, const char *into),
+        void *ctx);
 
 #endif

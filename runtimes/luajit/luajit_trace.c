@@ -147,6 +147,7 @@ static bool read_constants(struct luajit_trace *t, const struct luajit_image *im
 		if (IR_OPCODE(ins) != kgc || (IR_TYPE(ins) != IRT_PROTO && IR_TYPE(ins) != IRT_FUNC))
 			continue;
 		constants[n].ref = ref;
+		constants[n].closure = IR_TYPE(ins) == IRT_FUNC;
 		if (read_function(image, mem, addr, &constants[n]))
 			n++;
 	}

@@ -18,9 +18,10 @@
 /* A function, as a constant in the code of a trace. */
 struct luajit_constant {
 	u32 ref;
-	u8 function; /* enum luajit_function */
-	u64 addr;    /* prototype, code of C, or number of the builtin */
-	u32 sizebc;  /* of a Lua function */
+	u8 function;  /* enum luajit_function */
+	bool closure; /* it is called, or passed on; else the trace returns to it */
+	u64 addr;     /* prototype, code of C, or number of the builtin */
+	u32 sizebc;   /* of a Lua function */
 };
 
 /* What a snapshot says, and from where in the code on it holds. */
