@@ -113,17 +113,30 @@ const void *heap_bytes(struct heap *h, u64 addr, u32 size);
 
 /* The process's memory as it is now: for what says whether objects have moved since. It is not read for objects. */
 struct memory *heap_memory_now(const struct heap *h);
-/* What was read so far is read again when it is needed. */
+/* What was read so far is read again when it is needed, but for copies. */
 void heap_forget(struct heap *h);
 
+/*
+ * In roots(): all that lies in these stretches, which are in order of address, is copied now, and read from the copy
+ * from now on: so it is of one moment, more or less. False: there is no room in --memory, and nothing is copied. Copies
+ * are given up when objects need the room, and by heap_uncopy(), with the roots that were given.
+ */
+struct heap_stretch {
+	u64 start, end;
+};
+bool heap_copy(struct heap *h, const struct heap_stretch *stretches, u32 n);
+void heap_uncopy(struct heap *h);
+
 struct heap_object {
-	u32 type; /* of heap_type() */
-	u64 size; /* bytes, with what it owns elsewhere and nobody else can own: a list's array */
+	u32 type;     /* of heap_type() */
+	u64 size;     /* bytes, with what it owns elsewhere and nobody else can own: a list's array */
+	u64 moved_to; /* HEAP_MOVED: its address now */
 };
 
 enum heap_seen {
 	HEAP_OBJECT,
 	HEAP_NOTHING, /* no object is there, nor was: a tagged word, memory that another reader counts. Not counted */
+	HEAP_MOVED,   /* it is elsewhere by now: what referred to it here is taken to refer to it there */
 	HEAP_TORN,    /* there should be one, but what was read does not fit together: read once more, then counted */
 };
 

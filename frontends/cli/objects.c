@@ -296,7 +296,8 @@ static struct error *read_heap(
 	        .references = r->refs,
 	        .ways = r->refs && r->to,
 	        .live = r->live,
-	        .unreachable = r->unreachable};
+	        .unreachable = r->unreachable,
+	        .nice = p->pid && !r->pause ? NICE : 0};
 	struct pause pause = {0};
 	struct error *err = heap_create(p->memory, p->pid, &o, ret);
 
@@ -539,7 +540,8 @@ static struct error *try_dump(
 
 	if (err)
 		return err;
-	err = heap_create(p->memory, p->pid, &(struct heap_options){.memory = (u64)r->memory_mb << 20}, &h);
+	err = heap_create(p->memory, p->pid,
+	        &(struct heap_options){.memory = (u64)r->memory_mb << 20, .nice = r->pause ? 0 : NICE}, &h);
 	if (!err && r->pause)
 		err = pause_begin(p->pid, &pause);
 	for (u32 i = 0; !err && !found && i < p->ninstances; i++) {
@@ -592,8 +594,6 @@ int objects_main(const struct command_line *self, int argc, char **argv)
 		return 0;
 	}
 	catch_signals();
-	if (r.pid && !r.pause && getpriority(PRIO_PROCESS, 0) < NICE) /* the process, which runs on, goes first */
-		setpriority(PRIO_PROCESS, 0, NICE);
 	t = (struct one_target){.pid = r.pid, .core = r.core, .root = r.root, .quiet = r.quiet};
 	if (!err)
 		err = one_target_open(&t);

@@ -23,13 +23,19 @@
 
 #define THREADS_MAX 65536
 #define KINDS_MAX   (1u << 20)
-#define TRIES       3 /* until no collection comes between */
+#define TRIES       3  /* until no collection comes between */
+#define COPIES      16 /* the same, of the whole heap */
 #define NAME_BYTES  1024
 #define RESERVE_MAX (1u << 16)
 #define MOVED                                                                                                          \
 	"a collection ran while the heap was read: objects may be missing or counted twice; --pause shows one moment"
-#define SOON_EACH 256 /* calls of soon() after which it looks for a collection */
-#define PROBES    16  /* objects behind a buffer that show where it ends */
+#define SOON_EACH     256 /* calls of soon() after which it looks for a collection */
+#define PROBES        16  /* objects behind a buffer that show where it ends */
+#define SEARCHED      4096
+#define SEARCHES_MAX  (1u << 20)
+#define MARK_LOW      7 /* markWord.hpp: of an object that nobody has locked */
+#define MARK_UNLOCKED 1
+#define MARK_BIASED   4
 
 /* A thread's buffer: objects from start up to top, then nothing up to end, and behind it what is kept for a filler. */
 struct buffer {
@@ -57,6 +63,8 @@ struct histogram {
 	bool (*each)(struct histogram *g, u64 object, u64 klass, u64 size);
 	struct hotspot_hprof *dump;
 	u64 torn, torn_bytes, other;
+	bool copied, copy_moved;   /* the heap, and a collection came between */
+	u32 searches;              /* for objects behind what was none */
 	struct hotspot_refs *refs; /* once roots() was called */
 	u32 collections;           /* before */
 	u32 full;
@@ -91,12 +99,21 @@ static struct kind *new_kind(struct histogram *g, u64 klass)
 	return &g->kinds[g->nkinds++];
 }
 
+static bool is_moved(struct histogram *g, u64 object)
+{
+	const u8 *header = heap_bytes(g->h, object, 8);
+
+	return header && hotspot_moved_to(header);
+}
+
 static bool count(void *ctx, u64 object, u64 klass, u64 size)
 {
 	struct histogram *g = ctx;
 	const u64 *known = table_get(&g->at, key_of(klass, g->space));
 	struct kind *k = known ? &g->kinds[*known] : NULL;
 
+	if (g->space == SPACE_EMPTIED && is_moved(g, object))
+		return true;
 	if (g->each)
 		return g->each(g, object, klass, size);
 	if (!k && g->nkinds < KINDS_MAX)
@@ -228,6 +245,27 @@ static u64 parse(struct histogram *g, u64 at, u64 end)
 	return at;
 }
 
+/*
+ * Behind what is no object, as its class was unloaded or as a collector's thread has not filled it yet: where objects
+ * follow one another again, or the end.
+ */
+static u64 next_object(struct histogram *g, u64 at, u64 end)
+{
+	u64 step = g->view->alignment, piece[SEARCHED / 8];
+
+	for (at += step; at < end; at += SEARCHED) {
+		u64 n = end - at < SEARCHED ? end - at : SEARCHED;
+
+		if (!memory_read(g->m, piece, n, at))
+			continue;
+		for (u64 i = 0; i < n && g->searches < SEARCHES_MAX; i += step)
+			if ((piece[i / 8] & MARK_LOW & ~MARK_BIASED) == MARK_UNLOCKED && ++g->searches &&
+			        goes_on(g, at + i, end))
+				return at + i;
+	}
+	return end;
+}
+
 /* Returns where its last object ends. */
 static u64 read_space(struct histogram *g, const struct hotspot_space *s)
 {
@@ -240,9 +278,11 @@ static u64 read_space(struct histogram *g, const struct hotspot_space *s)
 
 		at = at < end ? parse(g, at, end) : at;
 		if (at < end) {
+			u64 next = next_object(g, at, end);
+
 			g->torn++;
-			g->torn_bytes += s->top - at;
-			return s->top;
+			g->torn_bytes += next - at;
+			at = next;
 		}
 		if (b && end == b->top && at < b->end)
 			at = behind(g, b, s->top);
@@ -322,7 +362,8 @@ static u32 type_of(struct histogram *g, const struct kind *k)
 
 static void tell(struct histogram *g, bool moved)
 {
-	static const char *const spaces[SPACE_KINDS] = {"eden", "survivors", "old", "humongous", "regions", "pages"};
+	static const char *const spaces[SPACE_KINDS] = {
+	        "eden", "survivors", "old", "humongous", "regions", "pages", "regions", "regions that are emptied"};
 	char text[160];
 
 	for (u32 i = 0; i < g->nkinds; i++)
@@ -331,8 +372,8 @@ static void tell(struct histogram *g, bool moved)
 	for (u64 i = 0; i < g->torn; i++)
 		heap_torn(g->h);
 	if (g->torn) {
-		snprintf(text, sizeof(text), "%lu spaces could not be parsed to their ends: %lu bytes are missing",
-		        g->torn, g->torn_bytes);
+		snprintf(text, sizeof(text), "in %lu places there were no objects: %lu bytes are missing", g->torn,
+		        g->torn_bytes);
 		heap_note(g->h, text);
 	}
 	if (g->other)
@@ -345,7 +386,11 @@ static void tell(struct histogram *g, bool moved)
 		        g->emptied);
 		heap_note(g->h, text);
 	}
-	heap_note(g->h, "objects that nothing refers to are counted until they are collected, as by jmap -histo");
+	heap_note(g->h, g->view->concurrent
+	                        ? "objects that nothing refers to are counted until they are collected, not by "
+	                          "jmap -histo with this collector"
+	                        : "objects that nothing refers to are counted until they are collected, as by "
+	                          "jmap -histo");
 }
 
 /* From now on has_moved() says whether a collection came. False: one is at work, and does not end. */
@@ -393,7 +438,7 @@ static u64 emptied(struct histogram *g)
 	struct error *err;
 	u64 ret = 0;
 
-	if (!has_moved(g))
+	if (!has_moved(g) && !g->view->concurrent)
 		return 0;
 	err = hotspot_spaces_read(g->view, heap_memory_now(g->h), &later);
 	if (err) {
@@ -444,7 +489,7 @@ static void find_lasting(struct histogram *g)
 	hotspot_spaces_free(s);
 	error_free(hotspot_spaces_read(g->view, heap_memory_now(g->h), s));
 	for (u32 i = 0; i < s->n; i++)
-		if (is_young(s->items[i].kind))
+		if (is_young(s->items[i].kind) || s->items[i].kind == SPACE_EMPTIED)
 			continue;
 		else if (n && s->items[n - 1].top == s->items[i].bottom)
 			s->items[n - 1].top = s->items[i].top;
@@ -453,16 +498,58 @@ static void find_lasting(struct histogram *g)
 	s->n = n;
 }
 
+/* Is a space filled right now? */
+static bool grows(const struct histogram *g, const struct hotspot_space *s)
+{
+	const struct buffer *b = buffer_from(g, s->bottom);
+
+	return is_young(s->kind) || (b && b->start < s->top);
+}
+
+static bool copy_some(struct histogram *g, bool growing)
+{
+	cleanup(free) struct heap_stretch *some = calloc((size_t)g->spaces.n + 1, sizeof(*some));
+	u32 n = 0;
+
+	for (u32 i = 0; some && i < g->spaces.n; i++)
+		if (growing == grows(g, &g->spaces.items[i]))
+			some[n++] = (struct heap_stretch){g->spaces.items[i].bottom, g->spaces.items[i].top};
+	return some && heap_copy(g->h, some, n);
+}
+
+/* What is filled comes last: nothing that was copied before refers to objects that are not there yet. */
+static struct error *copy_spaces(struct histogram *g)
+{
+	struct error *err = find_spaces(g);
+
+	heap_uncopy(g->h);
+	g->copied = !err && g->parsed && copy_some(g, false);
+	if (!g->copied || has_moved(g))
+		return err;
+	err = find_spaces(g);
+	g->copied = !err && copy_some(g, true);
+	return err;
+}
+
+/* Roots, and a copy of the heap that they lead into, if it fits: between two collections, if they leave the time. */
 static struct error *roots(void *reader)
 {
 	struct histogram *g = reader;
-	struct error *err;
+	struct error *err = NULL;
 
-	note_collections(g);
-	g->seen = g->collections;
-	find_lasting(g);
-	err = hotspot_refs_create(g->view, g->m, g->h, &g->refs);
-	return err ? err : hotspot_refs_roots(g->refs);
+	for (u32 i = 0; !err && i < COPIES && (!i || (g->copied && has_moved(g))); i++) {
+		hotspot_refs_destroy(TAKE(g->refs));
+		note_collections(g);
+		g->seen = g->collections;
+		find_lasting(g);
+		err = copy_spaces(g);
+		if (!err)
+			err = hotspot_refs_create(g->view, g->m, g->h, &g->refs);
+		if (!err)
+			err = hotspot_refs_roots(g->refs);
+	}
+	g->copy_moved = has_moved(g);
+	return err;
 }
 
 /* Young objects, and what has been allocated since. After a collection none of those is where it was. */
@@ -471,7 +558,7 @@ static bool soon(void *reader, u64 addr)
 	struct histogram *g = reader;
 	u32 i = SEARCH(g->lasting.n, k, g->lasting.items[k].bottom <= addr);
 
-	if (!g->lasting.n || (i && addr < g->lasting.items[i - 1].top))
+	if (g->copied || !g->lasting.n || (i && addr < g->lasting.items[i - 1].top))
 		return false;
 	if (!(g->asked++ % SOON_EACH)) {
 		u32 now = hotspot_collections(g->view, heap_memory_now(g->h));
@@ -512,7 +599,7 @@ static struct error *read_objects(
 	err = read_spaces(g);
 	g->each = NULL;
 	if (g->torn)
-		heap_note(g->h, "spaces that could not be parsed to their ends: what lies there is missing");
+		heap_note(g->h, "in some places there were no objects: what lies there is missing");
 	return err;
 }
 
@@ -544,7 +631,7 @@ static void close_histogram(void *reader)
 {
 	struct histogram *g = reader;
 
-	if (g->refs && has_moved(g))
+	if (g->refs && (g->copied ? g->copy_moved : has_moved(g)))
 		heap_note(g->h, MOVED);
 	hotspot_refs_destroy(g->refs);
 	hotspot_spaces_free(&g->spaces);
@@ -580,7 +667,10 @@ static struct error *open_histogram(void *data, const struct runtime_process *p,
 	return NULL;
 }
 
-#define COLLECTORS "Java: HotSpot of JDK 8 and later with G1, Serial or Parallel, of JDK 15 and later with ZGC"
+#define COLLECTORS                                                                                                     \
+	"Java: HotSpot of JDK 8 and later with G1, Serial or Parallel, of 15 and later with ZGC, of 17 and later "     \
+	"with "                                                                                                        \
+	"Shenandoah"
 
 const struct runtime_heap_ops hotspot_heap_ops = {
         .objects = "objects",

@@ -33,6 +33,8 @@ MODES = {
     "g1": ["-XX:+UseG1GC"],
     "z": ["-XX:+UnlockExperimentalVMOptions", "-XX:+UseZGC", "-Dframes.collect=300"],
     "shenandoah": ["-XX:+UnlockExperimentalVMOptions", "-XX:+UseShenandoahGC"],
+    "still_shenandoah": ["-XX:+UnlockExperimentalVMOptions", "-XX:+UseShenandoahGC", "-XX:+UnlockDiagnosticVMOptions",
+                         "-XX:ShenandoahGCMode=passive"],
     "uncompressed": ["-XX:-UseCompressedOops", "-XX:-UseCompressedClassPointers"],
     "noshare": ["-Xshare:off"],
     "compact": ["-XX:+UnlockExperimentalVMOptions", "-XX:+UseCompactObjectHeaders"],

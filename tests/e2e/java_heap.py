@@ -10,6 +10,11 @@ WIDE = ["-XX:-UseCompressedOops", "-XX:-UseCompressedClassPointers"]
 PRIMITIVES = {"F": "float", "J": "long"}
 
 
+def collectors():
+    """Whose heaps are read. Shenandoah begins no collection by itself: it would move objects while a test reads."""
+    return ("g1", "serial", "parallel") + (("still_shenandoah",) if java.version() >= 17 else ())
+
+
 def types(text):
     """{class: (count, bytes)} of the table."""
     ret = {}

@@ -22,6 +22,7 @@
 #define PAGE  4096u
 #define BLOCK (32ull << 10) /* of the cache */
 #define MAGIC 0x4b43554b43554bull
+#define GONE  0x454e4f47ull /* it is where its second word leads */
 
 struct fake {
 	struct memory mem;
@@ -132,6 +133,10 @@ static enum heap_seen toy_object(void *reader, u64 addr, u32 label, struct heap_
 	u64 copy[32];
 
 	(void)label;
+	if (words && words[0] == GONE) {
+		ret->moved_to = words[1];
+		return HEAP_MOVED;
+	}
 	if (!words || words[0] != MAGIC || words[2] > 29)
 		return HEAP_TORN;
 	memcpy(copy, words, sizeof(copy));
@@ -258,6 +263,95 @@ static void test_ranks(void **unused)
 	assert_int_equal(retained[node_of(h, roots[1])], 12);
 	assert_int_equal(retained[0], 113);
 	free(retained);
+	heap_destroy(h);
+}
+
+static u64 moved_to(u64 addr)
+{
+	u64 from = MAKE(0, 0);
+
+	object_at(from)[0] = GONE;
+	object_at(from)[1] = addr;
+	return from;
+}
+
+/* Who refers to where an object was keeps it alive where it is; it counts once. With little room, too. */
+static void test_moved(void **unused)
+{
+	const u64 room[] = {64 << 20, 1 << 14};
+	u64 now = MAKE(100, 0), twice = MAKE(10, 0), was = moved_to(now), before = moved_to(moved_to(twice)), bytes,
+	    left = MAKE(1, 2, now, before), right = MAKE(1, 2, was, moved_to(twice));
+
+	roots[0] = MAKE(1, 4, left, right, was, moved_to(BASE + SIZE));
+	roots[1] = 0;
+	for (u32 i = 0; i < 2; i++) {
+		struct heap *h = read_toy(room[i]);
+		u64 *retained;
+
+		assert_int_equal(count(h, "T0", &bytes), 2);
+		assert_int_equal(bytes, 110);
+		assert_int_equal(count(h, "T2", &bytes), 2);
+		assert_int_equal(h->counts.torn, 1);
+		assert_null(heap_settle(h));
+		assert_null(heap_retained(h, &retained));
+		assert_int_equal(retained[0], 113);
+		if (!h->coarse) {
+			assert_int_equal(h->dominators[node_of(h, now)], node_of(h, roots[0]));
+			assert_int_equal(h->dominators[node_of(h, twice)], node_of(h, roots[0]));
+		}
+		free(retained);
+		heap_destroy(h);
+	}
+}
+
+static u64 copied_from;
+
+/* It changes once it is copied; then there is another copy, behind what does not fit. */
+static struct error *toy_copied_roots(void *reader)
+{
+	struct heap_stretch low = {BASE, BASE + PAGE}, high = {BASE + (7u << 20), BASE + (7u << 20) + PAGE},
+	                    all = {BASE, BASE + SIZE};
+	struct error *err = toy_roots(reader);
+
+	assert_true(heap_copy(reader, &high, 1));
+	memset(object_at(copied_from), 0, 8);
+	assert_true(heap_copy(reader, &low, 1));
+	assert_false(heap_copy(reader, &all, 1));
+	heap_uncopy(reader);
+	object_at(copied_from)[0] = MAGIC;
+	assert_true(heap_copy(reader, &low, 1));
+	assert_true(heap_copy(reader, &high, 1));
+	memset(object_at(copied_from), 0, 8);
+	return err ? err : toy_roots(reader);
+}
+
+/* What is copied is read as it was. Where objects need the room, the copy is given up. */
+static void test_copied(void **unused)
+{
+	struct runtime_heap_ops ops = toy;
+	u64 leaf = make_at(BASE + (7u << 20), 70, 0), bytes, next = 0;
+	struct heap_options o = {.memory = 8 << 20, .references = true};
+	struct heap *h;
+
+	ops.roots = toy_copied_roots;
+	copied_from = leaf;
+	roots[0] = MAKE(1, 1, leaf);
+	roots[1] = 0;
+	h = read_toy_as(&ops, o);
+	assert_int_equal(count(h, "T0", &bytes), 1);
+	assert_int_equal(bytes, 70);
+	assert_int_equal(h->counts.torn, 0);
+	heap_destroy(h);
+	object_at(leaf)[0] = MAGIC;
+	o.memory = 5 << 17;
+	for (u32 i = 0; i < 25000; i++)
+		next = MAKE(4, 1, next);
+	roots[0] = MAKE(1, 2, next, leaf);
+	h = read_toy_as(&ops, o);
+	assert_int_equal(count(h, "T1", &bytes), 25000);
+	assert_int_equal(count(h, "T0", &bytes), 1);
+	assert_int_equal(heap_cache_kept(h->cache), 0);
+	assert_int_equal(h->counts.refused, 0);
 	heap_destroy(h);
 }
 
@@ -579,6 +673,8 @@ int main(void)
 	        cmocka_unit_test_setup_teardown(test_unreadable, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(test_torn, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(test_ranks, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(test_moved, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(test_copied, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(test_draw, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(test_largest, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(test_unreachable, set_up, tear_down),

@@ -19,11 +19,13 @@
 #define NOTES_MAX       64
 #define LIST_MAX        (1u << 27)                     /* objects of a collector's list */
 #define CACHE_SHARE     8                              /* of the memory, for blocks */
+#define COPY_SHARE      2                              /* of what is left of it, for copies */
 #define CACHE_MAX       (64ull << 20)                  /* more was not faster */
 #define SIZE_MOST       (1ull << 43)                   /* of an object: sums are below 2^64 */
 #define EDGE_BYTES      4                              /* turned */
 #define CANDIDATE_BYTES (2 * sizeof(struct candidate)) /* to sort them */
 #define NODES_MAX       0x7fffffffu
+#define MOVES_MAX       64 /* of one object */
 #define EACH_BYTES      64 /* at most, of an object that is found: a node, a reference, a kind */
 
 /* --- nodes --- */
@@ -37,8 +39,9 @@ static u64 used_bytes(const struct heap *h, u64 nodes)
 {
 	const struct heap_reading *r = heap_reading(h);
 
-	return heap_nodes_bytes(&h->nodes, nodes) + (h->coarse ? heap_coarse_bytes(h) : 0) + h->edges.bytes +
-	       h->edges.n * EDGE_BYTES + h->nways * sizeof(*h->ways) + r->ncandidates * (u64)CANDIDATE_BYTES +
+	return heap_nodes_bytes(&h->nodes, nodes) + heap_cache_kept(h->cache) + (h->coarse ? heap_coarse_bytes(h) : 0) +
+	       h->edges.bytes + h->edges.n * EDGE_BYTES + h->nways * sizeof(*h->ways) +
+	       r->ncandidates * (u64)CANDIDATE_BYTES +
 	       ((u64)r->nrefs + (h->coarse ? r->slice : r->nfound)) * sizeof(*r->refs) + r->nsoon * sizeof(*r->soon);
 }
 
@@ -62,6 +65,15 @@ static u32 add_node(struct heap *h, u64 addr, u32 parent, const struct heap_kind
 		err = heap_coarse_added(h);
 	heap_fail(h, err);
 	return err ? 0 : h->nodes.n - 1;
+}
+
+u32 heap_now(const struct heap *h, u32 node)
+{
+	const u64 *to;
+
+	for (u32 i = 0; i < MOVES_MAX && h->moved.capacity && (to = table_get(&h->moved, node)); i++)
+		node = (u32)*to;
+	return node;
 }
 
 u32 heap_discover(struct heap *h, u64 addr, u32 parent, u32 label, bool *fresh)
@@ -247,6 +259,10 @@ bool heap_fits_on(struct heap *h, u32 *node)
 
 	if (h->coarse || r->unreachable || heap_has_room(h, EACH_BYTES))
 		return true;
+	if (heap_cache_kept(h->cache)) {
+		heap_cache_release(h->cache);
+		return heap_fits_on(h, node);
+	}
 	err = heap_coarse_begin(h, node);
 	heap_fail(h, err);
 	return !err;
@@ -298,6 +314,8 @@ void heap_candidate(struct heap *h, u64 addr, u64 count)
 
 	if (!addr || heap_has(h, addr))
 		return;
+	if (!heap_has_room(h, CANDIDATE_BYTES))
+		heap_cache_release(h->cache);
 	if (!heap_has_room(h, CANDIDATE_BYTES)) {
 		h->counts.refused++;
 		return;
@@ -395,6 +413,26 @@ void heap_forget(struct heap *h)
 	heap_cache_forget_all(h->cache);
 }
 
+bool heap_copy(struct heap *h, const struct heap_stretch *stretches, u32 n)
+{
+	u64 bytes = heap_cache_kept(h->cache);
+	bool fits;
+
+	for (u32 i = 0; i < n; i++)
+		bytes += stretches[i].end - stretches[i].start;
+	fits = bytes <= heap_reading(h)->room / COPY_SHARE && heap_cache_keep(h->cache, stretches, n);
+	if (!fits)
+		heap_cache_release(h->cache);
+	return fits;
+}
+
+void heap_uncopy(struct heap *h)
+{
+	heap_reading(h)->nrefs = 0;
+	heap_cache_release(h->cache);
+	heap_cache_forget_all(h->cache);
+}
+
 /* --- life --- */
 
 static struct error *set_up(struct heap *h, struct memory *memory, pid_t pid, const struct heap_options *o)
@@ -409,6 +447,7 @@ static struct error *set_up(struct heap *h, struct memory *memory, pid_t pid, co
 	r->ways = o->ways;
 	r->live = o->live || o->references;
 	r->unreachable = o->unreachable;
+	r->nice = o->nice;
 	h->first = 1;
 	r->room = o->memory - cache;
 	if (!err)
@@ -475,6 +514,7 @@ void heap_destroy(struct heap *h)
 	heap_nodes_free(&h->nodes);
 	heap_edges_free(&h->edges);
 	free(h->ways);
+	table_free(&h->moved);
 	heap_coarse_free(h->coarse);
 	free(h->sums);
 	free(h->dominators);
@@ -496,9 +536,34 @@ void heap_end(struct heap *h)
 	heap_cache_destroy(TAKE(h->cache));
 }
 
+/* References lead to where objects are in the end. */
+static struct error *settle_moved(struct heap *h)
+{
+	struct heap_edges was = h->edges;
+	struct heap_edges_at at = {0};
+	struct heap_edge edge;
+	struct error *err = NULL;
+
+	if (!h->moved.capacity)
+		return NULL;
+	for (u64 i = 0; i < h->nways; i++)
+		h->ways[i].to = heap_now(h, h->ways[i].to);
+	h->edges = (struct heap_edges){0};
+	while (!err && heap_edges_take(&was, &at, &edge)) {
+		edge.to = heap_now(h, edge.to);
+		err = edge.from == edge.to ? NULL : heap_edges_add(&h->edges, edge.from, edge.to);
+	}
+	heap_edges_free(&was);
+	return err;
+}
+
 struct error *heap_settle(struct heap *h)
 {
+	struct error *err = settle_moved(h);
+
 	heap_end(h);
+	if (err)
+		return err;
 	if (h->coarse) {
 		h->dominators = calloc(h->nodes.n, sizeof(*h->dominators));
 		h->incoming = calloc(h->nodes.n, sizeof(*h->incoming));

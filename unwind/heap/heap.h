@@ -18,6 +18,7 @@
 #include "heap_edges.h"
 #include "heap_nodes.h"
 #include "runtime_heap.h"
+#include "table.h"
 
 /* A reference with its label, whoever it counts for. */
 struct heap_way {
@@ -54,6 +55,7 @@ struct heap {
 	struct heap_edges edges; /* references other than by parents, until heap_settle() */
 	struct heap_way *ways;   /* with heap_options.ways: all references but those by parents */
 	u64 nways;
+	struct table moved; /* from a node that is no object to the one that is where its object has moved */
 	struct heap_tally *tallies;
 	u32 ntallies;
 	struct heap_coarse *coarse; /* NULL: a node is one object */
@@ -73,6 +75,7 @@ struct heap_options {
 	bool ways;        /* and all ways to some objects */
 	bool live;        /* only what the roots reach */
 	bool unreachable; /* only what they do not reach */
+	int nice; /* the thread's priority is lowered to this once what must be of one moment was read; 0: not */
 };
 
 /* memory: of the process, which stays the caller's. pid: 0 for a core. */

@@ -5,7 +5,10 @@
 #include <string.h>
 
 #include "binary/resident.h"
+#include "cleanup.h"
+#include "grow.h"
 #include "runtime_heap.h"
+#include "search.h"
 #include "table.h"
 
 #define BLOCK      (32ull << 10)
@@ -26,7 +29,9 @@ struct heap_cache {
 	struct resident resident;
 	struct block *blocks;
 	u32 nblocks, max, hand;
-	struct table at; /* from key_of() a block's base to its number + 1; 0: evicted */
+	struct table at;    /* from key_of() a block's base to its number + 1; 0: evicted */
+	struct block *kept; /* copies, by address up to `sorted` */
+	u32 nkept, sorted;
 	struct block *last;
 	u8 *bounce; /* for what lies in several blocks */
 	bool whole;
@@ -120,6 +125,13 @@ static struct block *new_block(struct heap_cache *c)
 	return b;
 }
 
+static struct block *kept_at(const struct heap_cache *c, u64 base)
+{
+	u32 i = SEARCH(c->sorted, k, c->kept[k].base < base);
+
+	return i < c->sorted && c->kept[i].base == base ? &c->kept[i] : NULL;
+}
+
 static struct block *block_at(struct heap_cache *c, u64 base)
 {
 	u64 *at;
@@ -127,6 +139,9 @@ static struct block *block_at(struct heap_cache *c, u64 base)
 
 	if (c->last && c->last->base == base)
 		return c->last;
+	b = kept_at(c, base);
+	if (b)
+		return c->last = b;
 	at = table_get(&c->at, key_of(base));
 	b = at && *at ? &c->blocks[*at - 1] : NULL;
 	if (!b) {
@@ -222,6 +237,73 @@ void heap_cache_forget_all(struct heap_cache *c)
 		c->blocks[i].have = c->blocks[i].failed = 0;
 }
 
+/* The copy of a block, or one more of them. */
+static struct block *keep_block(struct heap_cache *c, u64 base)
+{
+	struct block *known = kept_at(c, base);
+	struct error *err = known ? NULL : grow(&c->kept, c->nkept, sizeof(*c->kept));
+	u8 *data = known || err ? NULL : malloc(BLOCK);
+
+	error_free(err);
+	c->last = NULL;
+	if (known)
+		known->have = known->failed = 0;
+	if (known || !data)
+		return known;
+	c->kept[c->nkept] = (struct block){.base = base, .data = data};
+	return &c->kept[c->nkept++];
+}
+
+static int by_base(const void *a, const void *b)
+{
+	const struct block *x = a, *y = b;
+
+	return (x->base > y->base) - (x->base < y->base);
+}
+
+static bool keep(struct heap_cache *c, u64 start, u64 end)
+{
+	struct block *b;
+
+	for (u64 base = start & ~(BLOCK - 1); base < end; base += BLOCK) {
+		if (c->nkept > c->sorted && c->kept[c->nkept - 1].base == base)
+			continue;
+		b = keep_block(c, base);
+		if (!b)
+			return false;
+		read_block(c, b, 0);
+	}
+	return true;
+}
+
+bool heap_cache_keep(struct heap_cache *c, const struct heap_stretch *stretches, u32 n)
+{
+	bool ret = true;
+
+	c->resident.ahead = 0;
+	for (u32 i = 0; ret && i < n; i++)
+		ret = keep(c, stretches[i].start, stretches[i].end);
+	c->resident.ahead = PAGES;
+	if (c->nkept)
+		qsort(c->kept, c->nkept, sizeof(*c->kept), by_base);
+	c->sorted = c->nkept;
+	return ret;
+}
+
+u64 heap_cache_kept(const struct heap_cache *c)
+{
+	return c ? c->nkept * BLOCK : 0;
+}
+
+void heap_cache_release(struct heap_cache *c)
+{
+	for (u32 i = 0; i < c->nkept; i++)
+		free(c->kept[i].data);
+	free(TAKE(c->kept));
+	c->nkept = c->sorted = 0;
+	c->last = NULL;
+}
+
 struct memory *heap_cache_below(struct heap_cache *c)
 {
 	return c->below;
@@ -267,6 +349,7 @@ void heap_cache_destroy(struct heap_cache *c)
 	if (!c)
 		return;
 	resident_close(&c->resident);
+	heap_cache_release(c);
 	for (u32 i = 0; i < c->nblocks; i++)
 		free(c->blocks[i].data);
 	free(c->blocks);

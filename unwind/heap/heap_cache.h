@@ -27,6 +27,14 @@ void heap_cache_ahead(struct heap_cache *c, bool whole);
 /* These bytes' pages are read again when they are needed. */
 void heap_cache_forget(struct heap_cache *c, u64 addr, u64 size);
 void heap_cache_forget_all(struct heap_cache *c);
+/*
+ * Copies what is there now in stretches in order of address, in place of earlier copies: it is not read again, and
+ * never evicted. False: no memory; what was copied stays.
+ */
+struct heap_stretch;
+bool heap_cache_keep(struct heap_cache *c, const struct heap_stretch *stretches, u32 n);
+u64 heap_cache_kept(const struct heap_cache *c); /* bytes of copies; NULL is fine */
+void heap_cache_release(struct heap_cache *c);   /* no copies any more */
 /* The memory that it reads. */
 struct memory *heap_cache_below(struct heap_cache *c);
 

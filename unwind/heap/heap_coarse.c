@@ -332,6 +332,7 @@ struct error *heap_coarse_begin(struct heap *h, u32 *from)
 	h->nodes = (struct heap_nodes){0};
 	heap_nodes_end(was);
 	heap_edges_free(&h->edges);
+	table_free(&h->moved);
 	free(TAKE(h->ways));
 	h->nways = 0;
 	h->first = 1;

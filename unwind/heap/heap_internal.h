@@ -50,6 +50,7 @@ struct heap_reading {
 	struct candidate *candidates;
 	u32 ncandidates;
 	bool references, ways, live, unreachable;
+	int nice;
 	struct error *err; /* the first one, of calls that return none */
 };
 
@@ -81,6 +82,8 @@ u32 heap_discover(struct heap *h, u64 addr, u32 parent, u32 label, bool *fresh);
 bool heap_fits_on(struct heap *h, u32 *node);
 /* Does so much more still fit into --memory, beside the nodes and references that there are? */
 bool heap_has_room(const struct heap *h, u64 bytes);
+/* The node that stands for another, as its object has moved; itself: none. */
+u32 heap_now(const struct heap *h, u32 node);
 /* Has an address a node? */
 bool heap_has(const struct heap *h, u64 addr);
 /* What the object of a node is; false: no room. */

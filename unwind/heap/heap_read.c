@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The walk: breadth-first from the roots, rank by rank; each wave in order of address. */
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include "cleanup.h"
 #include "grow.h"
@@ -110,7 +111,7 @@ static void refer(const struct walk_of *w, u32 *at, u32 label, u64 addr)
 			heap_coarse_push(w->h, from, label, addr);
 		return;
 	}
-	to = heap_discover(w->h, addr, from, label, &fresh);
+	to = heap_now(w->h, heap_discover(w->h, addr, from, label, &fresh));
 	if (fresh)
 		put_soon(w, addr, to, label);
 	if (!fresh && to)
@@ -144,14 +145,16 @@ static enum heap_seen look_twice(const struct walk_of *w, u64 addr, u32 label, s
 		heap_cache_forget(w->h->cache, addr, 64);
 		seen = look(w, addr, label, ret);
 	}
-	w->h->counts.mended += seen == HEAP_OBJECT;
+	w->h->counts.mended += seen != HEAP_TORN;
 	w->h->counts.torn += seen == HEAP_TORN;
 	return seen;
 }
 
-static bool is_object(const struct walk_of *w, u64 addr, u32 label, struct heap_object *ret)
+static enum heap_seen see(const struct walk_of *w, u64 addr, u32 label, struct heap_object *ret)
 {
-	return look_twice(w, addr, label, ret) == HEAP_OBJECT && ret->type && ret->type < w->h->ntypes;
+	enum heap_seen seen = look_twice(w, addr, label, ret);
+
+	return seen == HEAP_OBJECT && (!ret->type || ret->type >= w->h->ntypes) ? HEAP_NOTHING : seen;
 }
 
 /* The references of an object, whose node is self.from, but for so many that were followed before. */
@@ -170,19 +173,41 @@ static void follow(const struct walk_of *w, struct heap_pending self, u64 skip)
 	}
 }
 
+/* What refers to the object of a node refers to this address in truth. */
+static void move(const struct walk_of *w, u32 node, u64 addr)
+{
+	struct heap *h = w->h;
+	const u32 label = heap_kind(h, node)->label;
+	u32 from = h->nodes.parents[node], to;
+	struct error *err = NULL;
+
+	refer(w, &from, label, addr);
+	h->counts.references--;
+	if (h->coarse)
+		return; /* it is pending there */
+	heap_nodes_set(&h->nodes, node, &(struct heap_kind){.size = NO_OBJECT, .label = label});
+	to = heap_nodes_find(&h->nodes, addr);
+	if (to && to != node)
+		err = table_put(&h->moved, node, to);
+	if (err && !w->r->err)
+		w->r->err = err;
+}
+
 static void visit(const struct walk_of *w, u32 node)
 {
 	const u32 label = heap_kind(w->h, node)->label;
 	const u64 addr = heap_addr(w->h, node);
 	struct heap_object object;
-	bool is;
+	enum heap_seen seen;
 
 	if (heap_kind(w->h, node)->type || heap_kind(w->h, node)->size)
 		return; /* it was read, as it might have been gone */
-	is = is_object(w, addr, label, &object);
+	seen = see(w, addr, label, &object);
 	if (!heap_fits_on(w->h, NULL) || w->h->coarse)
 		return; /* it is pending there */
-	if (!is)
+	if (seen == HEAP_MOVED)
+		move(w, node, object.moved_to);
+	else if (seen != HEAP_OBJECT)
 		heap_nodes_set(&w->h->nodes, node, &(struct heap_kind){.size = NO_OBJECT, .label = label});
 	else if (heap_describe(w->h, node, object.type, object.size))
 		follow(w, (struct heap_pending){addr, node, label}, 0);
@@ -191,10 +216,14 @@ static void visit(const struct walk_of *w, u32 node)
 static void visit_pending(const struct walk_of *w, const struct heap_pending *p)
 {
 	struct heap_object object;
+	enum heap_seen seen = see(w, p->addr, p->label, &object);
+	u32 node = p->from;
 
-	if (is_object(w, p->addr, p->label, &object)) {
-		u32 node = heap_coarse_count(w->h, p, object.type, object.size);
-
+	if (seen == HEAP_MOVED) {
+		refer(w, &node, p->label, object.moved_to);
+		w->h->counts.references--;
+	} else if (seen == HEAP_OBJECT) {
+		node = heap_coarse_count(w->h, p, object.type, object.size);
 		follow(w, (struct heap_pending){p->addr, node, p->label}, 0);
 	}
 }
@@ -203,10 +232,14 @@ static bool visit_rest(const struct walk_of *w)
 {
 	struct heap_object object;
 	struct heap_pending p;
+	enum heap_seen seen;
 
 	if (!heap_coarse_take_rest(w->h, &p, &w->r->skip))
 		return false;
-	if (is_object(w, p.addr, p.label, &object))
+	seen = see(w, p.addr, p.label, &object);
+	if (seen == HEAP_MOVED)
+		seen = see(w, p.addr = object.moved_to, p.label, &object);
+	if (seen == HEAP_OBJECT)
 		follow(w, p, w->r->skip);
 	w->r->skip = 0;
 	return true;
@@ -277,6 +310,7 @@ static struct error *walk_coarse(const struct walk_of *w)
 
 	if (!wave)
 		return &error_no_memory;
+	heap_cache_release(w->h->cache);
 	while (!w->r->err && ((n = heap_coarse_take(w->h, PIECE_MAX, wave)) || visit_rest(w))) {
 		if (n)
 			sort_keys(wave, n, sizeof(*wave));
@@ -410,12 +444,20 @@ static struct error *walk_unreachable(const struct walk_of *w)
 	return err ? err : TAKE(r->err);
 }
 
+/* To the process that is read. */
+static void give_way(const struct heap_reading *r)
+{
+	if (getpriority(PRIO_PROCESS, 0) < r->nice)
+		setpriority(PRIO_PROCESS, 0, r->nice);
+}
+
 static struct error *walk(const struct walk_of *w)
 {
 	bool walks = w->ops->object && (!w->ops->blocks_are_all || w->r->live),
 	     counts = w->ops->blocks && (!w->ops->blocks_are_all || !w->r->live);
 	struct error *err = walks && w->ops->roots ? w->ops->roots(w->reader) : NULL;
 
+	give_way(w->r);
 	if (!err)
 		err = TAKE(w->r->err);
 	for (u32 rank = 0; !err && walks && rank < HEAP_RANKS; rank++)
@@ -465,6 +507,7 @@ struct error *heap_dump(struct heap *h, const struct runtime_heap_ops *ops, void
 
 	if (!*found)
 		return err;
+	give_way(w.r);
 	heap_cache_ahead(h->cache, true);
 	err = ops->dump(w.reader, out, contents, moved);
 	*found = !err;

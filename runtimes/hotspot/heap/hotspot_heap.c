@@ -13,6 +13,7 @@
 #define WALK_OBJECTS  (1u << 22)
 #define Z_TRIES_MAX   16
 #define COLLECTION_MS 2000 /* is waited for so long */
+#define FORWARDED     3    /* markWord.hpp: the rest is where the object is now */
 
 static struct error *missing(const char *what)
 {
@@ -194,6 +195,24 @@ u64 hotspot_header_class(const struct hotspot_heap_view *h, const u8 *header)
 	return low ? h->klass_base + ((u64)low << h->klass_shift) : 0;
 }
 
+u64 hotspot_moved_to(const u8 *header)
+{
+	u64 mark;
+
+	memcpy(&mark, header, 8);
+	return (mark & 7) == FORWARDED ? mark & ~7ull : 0;
+}
+
+u64 hotspot_class_in(const struct hotspot_heap_view *h, struct memory *m, const u8 *header)
+{
+	u64 to = h->mark_klass_shift ? hotspot_moved_to(header) : 0;
+	u8 copy[16] = {0};
+
+	if (!to)
+		return hotspot_header_class(h, header);
+	return memory_read(m, copy, 8, to) && !hotspot_moved_to(copy) ? hotspot_header_class(h, copy) : 0;
+}
+
 u32 hotspot_length_at(const struct hotspot_heap_view *h)
 {
 	return h->mark_klass_shift ? 8 : h->narrow_klass ? 12 : 16;
@@ -238,7 +257,7 @@ bool hotspot_object_size(
 {
 	const struct hotspot_class *c;
 
-	*klass = hotspot_header_class(h, header);
+	*klass = hotspot_class_in(h, m, header);
 	c = hotspot_class_of(h, m, *klass);
 	if (!c || !variable_size(h, m, c, addr, header, size))
 		return false;

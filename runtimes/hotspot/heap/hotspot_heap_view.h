@@ -137,8 +137,14 @@ bool hotspot_find_string(struct hotspot_heap_view *h, struct memory *m, u64 klas
 void hotspot_java_text(const u8 *chars, u32 units, bool wide, char *ret, size_t size);
 /* Behind an OopHandle, or a plain field of a VM structure (handle false). */
 u64 hotspot_load_handle(const struct hotspot_heap_view *h, struct memory *m, u64 addr, bool handle);
-/* The class of an object by its first 16 bytes; 0: none. */
+/* The class of an object by its first 16 bytes; 0: none. Of one that was moved its compact header does not have it. */
 u64 hotspot_header_class(const struct hotspot_heap_view *h, const u8 *header);
+u64 hotspot_class_in(const struct hotspot_heap_view *h, struct memory *m, const u8 *header);
+/*
+ * Where an object is now whose first bytes these are: its first word leads to its copy, while it is moved and until
+ * its place is used again (markWord.hpp, shenandoahForwarding.inline.hpp). 0: it was not moved.
+ */
+u64 hotspot_moved_to(const u8 *header);
 u32 hotspot_length_at(const struct hotspot_heap_view *h); /* offset of an array's length */
 /* hotspot_loaded.c: the class of this name that the loader of another has loaded; 0: none (yet). */
 u64 hotspot_loaded_with(struct hotspot_heap_view *h, struct memory *m, u64 klass, const char *name);

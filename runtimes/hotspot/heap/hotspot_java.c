@@ -6,19 +6,18 @@
 #include "hotspot_moved.h"
 #include "runtimes/hotspot/walk/hotspot_z.h"
 
-#define HEADER         24
-#define CHARS_MAX      256
-#define MARK_FORWARDED 3 /* markWord.hpp: the rest is where the object is now */
+#define HEADER    24
+#define CHARS_MAX 256
 
 /* Where an object is now; its first word leads to its copy, if Shenandoah has moved it. */
 static u64 moved_to(const struct hotspot_heap_view *h, struct memory *m, u64 object)
 {
-	u64 mark;
+	u64 to = 0;
+	u8 mark[8];
 
-	if (!h->concurrent || !object || object & 7 || !memory_read(m, &mark, 8, object) ||
-	        (mark & 7) != MARK_FORWARDED)
-		return object;
-	return mark & ~7ull;
+	if (h->concurrent && object && !(object & 7) && memory_read(m, mark, sizeof(mark), object))
+		to = hotspot_moved_to(mark);
+	return to ? to : object;
 }
 
 /* The place of the tables of moved objects is not known in every JDK: then it is as if there were none. */
@@ -68,7 +67,7 @@ static u64 class_of(struct hotspot_heap_view *h, struct memory *m, u64 object)
 	u8 header[16];
 
 	return object && !(object & 7) && memory_read(m, header, sizeof(header), object)
-	               ? hotspot_header_class(h, header)
+	               ? hotspot_class_in(h, m, header)
 	               : 0;
 }
 

@@ -14,7 +14,7 @@
 #define PIECE       512
 #define SPACE_MAX   (1ull << 44)
 
-enum collector { NO_COLLECTOR, SERIAL, PARALLEL, G1, Z };
+enum collector { NO_COLLECTOR, SERIAL, PARALLEL, G1, Z, SHENANDOAH };
 
 /* A field of the first of some types that has it. By reference: it holds the address of what it names. */
 struct member {
@@ -43,27 +43,27 @@ static struct error *missing(const char *what)
 static struct error *not_read(const char *collector)
 {
 	return error_hint(error_new(ERROR_UNSUPPORTED, "the heap of %s is not read", collector),
-	        "those of G1, Serial, Parallel and ZGC (JDK 15 and later) are; jmap -histo PID stops the JVM, and "
-	        "works with any");
+	        "those of G1, Serial, Parallel, ZGC (JDK 15 and later) and Shenandoah (17 and later) are; jmap "
+	        "-histo PID stops the JVM, and works with any");
 }
 
 static struct error *find_collector(struct hotspot_heap_view *h, struct memory *m, enum collector *ret)
 {
 	struct hotspot_flag f[] = {{"UseSerialGC", 1, 0, false}, {"UseParallelGC", 1, 0, false},
-	        {"UseG1GC", 1, 0, false}, {"UseZGC", 1, 0, false}, {"UseShenandoahGC", 1, 0, false},
+	        {"UseG1GC", 1, 0, false}, {"UseShenandoahGC", 1, 0, false}, {"UseZGC", 1, 0, false},
 	        {"UseConcMarkSweepGC", 1, 0, false}, {"UseEpsilonGC", 1, 0, false}, {"UseNUMA", 1, 0, false}};
-	static const enum collector known[] = {SERIAL, PARALLEL, G1, Z};
-	static const char *const others[] = {"Shenandoah", "CMS", "Epsilon"};
+	static const enum collector known[] = {SERIAL, PARALLEL, G1, SHENANDOAH, Z};
+	static const char *const others[] = {"CMS", "Epsilon"};
 
 	*ret = NO_COLLECTOR;
 	if (!hotspot_flags_read(h->v, m, f, sizeof(f) / sizeof(*f)))
 		return missing("its flags");
 	if (f[1].value && f[7].value)
 		return error_new(ERROR_UNSUPPORTED, "the heap of the Parallel collector with -XX:+UseNUMA is not read");
-	for (u32 i = 0; i < 3; i++)
-		if (f[4 + i].value)
+	for (u32 i = 0; i < 2; i++)
+		if (f[5 + i].value)
 			return not_read(others[i]);
-	for (u32 i = 0; i < 4; i++)
+	for (u32 i = 0; i < 5; i++)
 		if (f[i].value)
 			*ret = known[i];
 	return *ret ? NULL : error_new(ERROR_UNSUPPORTED, "the heap of this JVM's collector is not read");
@@ -169,6 +169,78 @@ static struct error *read_g1(
 			return missing("its table of regions");
 		for (u64 k = 0; !err && k < n; k++)
 			err = add_region(ret, h, m, g, piece[k]);
+	}
+	return err;
+}
+
+/* --- Shenandoah --- */
+
+/* Of a region that is free the state is none of these. */
+static const struct {
+	const char *name;
+	enum hotspot_space_kind kind;
+} shenandoah_states[] = {
+        {"ShenandoahHeapRegion::_regular", SPACE_OF_ALL},
+        {"ShenandoahHeapRegion::_pinned", SPACE_OF_ALL},
+        {"ShenandoahHeapRegion::_humongous_start", SPACE_HUMONGOUS},
+        {"ShenandoahHeapRegion::_pinned_humongous_start", SPACE_HUMONGOUS},
+        {"ShenandoahHeapRegion::_humongous_cont", SPACE_HUMONGOUS},
+        {"ShenandoahHeapRegion::_cset", SPACE_EMPTIED},
+        {"ShenandoahHeapRegion::_pinned_cset", SPACE_EMPTIED},
+};
+#define STATES (sizeof(shenandoah_states) / sizeof(*shenandoah_states))
+
+struct shenandoah {
+	struct member count, regions, bottom, top, state;
+	s64 states[STATES];
+};
+
+static bool find_shenandoah(const struct vmstructs *v, struct shenandoah *ret)
+{
+	static const char *const heap[] = {"ShenandoahHeap", NULL}, *const region[] = {"ShenandoahHeapRegion", NULL};
+
+	for (u32 i = 0; i < STATES; i++)
+		if (!vmstructs_constant(v, shenandoah_states[i].name, &ret->states[i]))
+			return false;
+	return member(v, heap, "_num_regions", &ret->count) && member(v, heap, "_regions", &ret->regions) &&
+	       member(v, region, "_bottom", &ret->bottom) && member(v, region, "_top", &ret->top) &&
+	       member(v, region, "_state", &ret->state);
+}
+
+static struct error *add_shenandoahs(struct hotspot_spaces *s, const struct hotspot_heap_view *h, struct memory *m,
+        const struct shenandoah *g, u64 region)
+{
+	u64 bottom, top;
+	u32 state;
+
+	if (!region || region & 7 || !memory_read(m, &state, 4, region + g->state.at) ||
+	        !memory_read(m, &bottom, 8, region + g->bottom.at) || !memory_read(m, &top, 8, region + g->top.at))
+		return NULL;
+	for (u32 i = 0; i < STATES; i++)
+		if (g->states[i] == state)
+			return add(s, h, bottom, top, shenandoah_states[i].kind);
+	return NULL;
+}
+
+static struct error *read_shenandoah(
+        struct hotspot_heap_view *h, struct memory *m, u64 heap, struct hotspot_spaces *ret)
+{
+	u64 base, length, piece[PIECE];
+	struct error *err = NULL;
+	struct shenandoah g;
+
+	if (!find_shenandoah(h->v, &g))
+		return missing("a region of its heap");
+	if (!memory_read(m, &length, 8, heap + g.count.at) || !memory_read(m, &base, 8, heap + g.regions.at) ||
+	        length > REGIONS_MAX)
+		return missing("its table of regions");
+	for (u64 i = 0; !err && i < length; i += PIECE) {
+		u64 n = length - i < PIECE ? length - i : PIECE;
+
+		if (!memory_read(m, piece, n * 8, base + i * 8))
+			return missing("its table of regions");
+		for (u64 k = 0; !err && k < n; k++)
+			err = add_shenandoahs(ret, h, m, &g, piece[k]);
 	}
 	return err;
 }
@@ -295,6 +367,8 @@ struct error *hotspot_spaces_read(struct hotspot_heap_view *h, struct memory *m,
 		return missing("its heap");
 	if (collector == Z)
 		err = read_z(h, m, ret);
+	else if (collector == SHENANDOAH)
+		err = read_shenandoah(h, m, heap, ret);
 	else if (collector != G1)
 		err = read_generations(h, m, heap, collector == PARALLEL, ret);
 	else

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where a JVM keeps objects one behind the other, by its vmStructs: regions of G1 (g1HeapRegion.hpp, heapRegion.hpp),
- * generations of Serial (defNewGeneration.hpp, tenuredGeneration.hpp) and of Parallel (psYoungGen.hpp, psOldGen.hpp).
+ * generations of Serial (defNewGeneration.hpp, tenuredGeneration.hpp) and of Parallel (psYoungGen.hpp, psOldGen.hpp),
+ * regions of Shenandoah (shenandoahHeapRegion.hpp).
  */
 #ifndef YRT_HOTSPOT_SPACES_H
 #define YRT_HOTSPOT_SPACES_H
@@ -13,8 +14,10 @@ enum hotspot_space_kind {
 	SPACE_SURVIVOR,
 	SPACE_OLD,
 	SPACE_HUMONGOUS,
-	SPACE_REGION,
+	SPACE_REGION, /* of G1 in 8: young or old */
 	SPACE_PAGE,
+	SPACE_OF_ALL,  /* Shenandoah's, where all kinds of objects are */
+	SPACE_EMPTIED, /* its objects are being moved, or have been: hotspot_moved_to() */
 	SPACE_KINDS
 };
 

@@ -186,6 +186,15 @@ static bool may_be_class(const struct hotspot_refs *r, u64 klass)
 	return known && *known;
 }
 
+/* A place that is used again may have words of that kind, too: there must be a copy. */
+static bool is_moved(struct hotspot_refs *r, const u8 *header, u64 klass, u64 *to)
+{
+	u8 copy[HOTSPOT_HEADER_MAX];
+
+	*to = hotspot_moved_to(header);
+	return *to && read_header(r, *to, copy) && klass && hotspot_class_in(r->view, r->m, copy) == klass;
+}
+
 static enum heap_seen object_at(struct hotspot_refs *r, u64 addr, u32 label, struct heap_object *ret)
 {
 	bool maybe = label & HEAP_MAYBE;
@@ -195,9 +204,11 @@ static enum heap_seen object_at(struct hotspot_refs *r, u64 addr, u32 label, str
 
 	if (addr & 7 || !read_header(r, addr, header))
 		return maybe ? HEAP_NOTHING : HEAP_TORN;
-	klass = hotspot_header_class(r->view, header);
+	klass = hotspot_class_in(r->view, r->m, header);
 	if (maybe && !may_be_class(r, klass))
 		return HEAP_NOTHING;
+	if (is_moved(r, header, klass, &ret->moved_to))
+		return HEAP_MOVED;
 	c = hotspot_refs_class(r, klass);
 	if (!c || !hotspot_object_size(r->view, r->m, addr, header, &klass, &ret->size))
 		return maybe ? HEAP_NOTHING : HEAP_TORN;
