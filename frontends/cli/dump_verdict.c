@@ -62,7 +62,7 @@ static void put_place(const struct profile_function *f, FILE *out)
 	char name[VIEW_NAME];
 
 	view_name(f, name);
-	fputs(*name ? name : text_name(f), out);
+	text_put_short(out, *name ? name : text_name(f), f->kind);
 	if (*f->file && f->line)
 		fprintf(out, " (%s:%u)", view_file(f), f->line);
 }
@@ -73,6 +73,13 @@ static void put_places(const struct places *p, FILE *out)
 
 	if (!first) {
 		fputs("code that could not be read", out);
+		return;
+	}
+	if (p->own && p->own != first && !strcmp(p->own->module, first->module)) { /* a library's inlined code */
+		put_place(p->own, out);
+		fputs(", in ", out);
+		put_place(first, out);
+		fputc(',', out);
 		return;
 	}
 	put_place(first, out);

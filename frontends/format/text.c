@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -71,6 +72,29 @@ const char *text_plain_name(const struct profile_function *fn, char *ret, size_t
 		n -= tail;
 	snprintf(ret, size, "%.*s", (int)n, text_name(fn));
 	return ret;
+}
+
+/* "(Book&)" of "total(Book&)"; not "(anonymous namespace)::", nor "()" of "operator()(int)". */
+static bool is_parameters(const char *name, const char *at)
+{
+	return at > name && (isalnum((unsigned char)at[-1]) || at[-1] == '_' || at[-1] == '>' || at[-1] == ')');
+}
+
+void text_put_short(FILE *out, const char *name, enum profile_kind kind)
+{
+	u32 depth = 0;
+
+	for (const char *at = name; *at; at++) {
+		bool opens = *at == '<' && at > name && (isalnum((unsigned char)at[-1]) || at[-1] == '_');
+
+		if (kind == KIND_CXX && !depth && *at == '(' && is_parameters(name, at) &&
+		        strncmp(at - (at > name + 7 ? 8 : 0), "operator", 8) != 0)
+			return;
+		depth += opens || (depth && *at == '<');
+		if (!depth)
+			fputc(*at, out);
+		depth -= depth && *at == '>';
+	}
 }
 
 const char *text_marks(u32 flags)

@@ -18,6 +18,8 @@ void text_put_clean(FILE *out, const char *s, int most);
 const char *text_name(const struct profile_function *fn);
 /* The same without the line that is executed: "read" of "read:26" (--lines). Cut at size; returns ret. */
 const char *text_plain_name(const struct profile_function *fn, char *ret, size_t size);
+/* A name without the arguments of templates and, of C++, the types of parameters, which may take lines. */
+void text_put_short(FILE *out, const char *name, enum profile_kind kind);
 /* Prints n in decimal; fprintf() takes too long for millions of them. */
 void text_number(FILE *out, u64 n);
 /* What is not certain of a frame, in front of its name: "? " a guess, "~ " approximate. */

@@ -67,6 +67,8 @@ void counters_free(struct counters *c);
 void counters_facts(const struct counters *before, const struct counters *after, struct facts *ret);
 /* Bytes of all processes: resident and swapped. */
 double counters_memory(const struct counters *c);
+/* Open files of all of them. */
+double counters_fds(const struct counters *c);
 /* The process whose memory grew most, and what it had before; 0: that of none did. */
 pid_t counters_growing(const struct counters *before, const struct counters *after, double *had);
 /* Bytes of its own of one process; 0: it is gone. */

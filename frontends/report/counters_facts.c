@@ -192,6 +192,15 @@ static double own_memory(const struct process_counters *p)
 	return (double)(p->anon ? p->anon : p->rss) + (double)p->swap;
 }
 
+double counters_fds(const struct counters *c)
+{
+	double ret = 0;
+
+	for (u32 i = 0; i < c->nprocesses; i++)
+		ret += (double)c->processes[i].fds;
+	return ret;
+}
+
 double counters_memory(const struct counters *c)
 {
 	double sum = 0;

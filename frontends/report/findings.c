@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "findings.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include "expression.h"
 #include "frontends/format/text.h"
 #include "holder.h"
+#include "own.h"
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
 #include "unwind/runtime.h"
@@ -187,21 +187,6 @@ static struct error *set_lets(const struct rule *r, struct evidence *e)
 	return err;
 }
 
-/* Without the arguments of templates, which may take lines. */
-static void put_short_name(FILE *out, const char *name)
-{
-	u32 depth = 0;
-
-	for (const char *at = name; *at; at++) {
-		bool opens = *at == '<' && at > name && (isalnum((unsigned char)at[-1]) || at[-1] == '_');
-
-		depth += opens || (depth && *at == '<');
-		if (!depth)
-			fputc(*at, out);
-		depth -= depth && *at == '>';
-	}
-}
-
 /* ", mostly in FUNCTION", or nothing. */
 static void set_callee(struct evidence *e, const struct profile_function *f)
 {
@@ -210,18 +195,19 @@ static void set_callee(struct evidence *e, const struct profile_function *f)
 
 	if (out) {
 		fputs(", mostly in ", out);
-		put_short_name(out, text_plain_name(f, name, sizeof(name)));
+		text_put_short(out, text_plain_name(f, name, sizeof(name)), f->kind);
 		fclose(out);
 	}
 	facts_set_text(&e->facts, "callee", text);
 }
 
-static void set_site(struct evidence *e, const struct profile *p, const struct match *m)
+static void set_site(struct evidence *e, const struct libraries *l, const struct profile *p, const struct match *m)
 {
 	const struct profile_function *f = m->nsites ? &p->functions[m->site[0].function] : NULL;
 	char name[NAME_LENGTH];
 
 	facts_set(&e->facts, "site.share", f && m->value ? (double)m->site[0].value / (double)m->total : 0);
+	facts_set(&e->facts, "site.own", f && is_own(l, f));
 	facts_set_text(&e->facts, "site", f ? text_plain_name(f, name, sizeof(name)) : NOWHERE);
 	facts_set_text(&e->facts, "frame", m->function ? p->functions[m->function].name : "");
 	set_callee(e, m->callee ? &p->functions[m->callee] : NULL);
@@ -231,14 +217,14 @@ static void set_site(struct evidence *e, const struct profile *p, const struct m
 static void forget_match(struct evidence *e)
 {
 	static const char *const names[] = {"share", "share.low", "about", "about.change", "threads.of", "share.high",
-	        "value", "value.s", "count", "per.second", "each", "site", "site.share", "callee", "frame", "holder",
-	        "lock.name"};
+	        "value", "value.s", "count", "per.second", "each", "site", "site.share", "site.own", "callee", "frame",
+	        "holder", "lock.name"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		facts_forget(&e->facts, names[i]);
 }
 
-static void set_match(struct evidence *e, const struct profile *p, const struct match *m)
+static void set_match(struct evidence *e, const struct libraries *l, const struct profile *p, const struct match *m)
 {
 	double seconds = (double)p->meta.duration_ns / 1e9;
 
@@ -251,7 +237,7 @@ static void set_match(struct evidence *e, const struct profile *p, const struct 
 	facts_set(&e->facts, "threads.of", seconds > 0 ? (double)m->value / 1e9 / seconds : 0);
 	facts_set(&e->facts, "per.second", seconds > 0 ? m->count / seconds : 0);
 	facts_set(&e->facts, "each", m->count > 0 ? (double)m->value / 1e9 / m->count : 0);
-	set_site(e, p, m);
+	set_site(e, l, p, m);
 }
 
 /* Who released the lock that is waited for in the rule's site, and how often. */
@@ -465,7 +451,7 @@ static struct error *find_blamed(const struct rule *r, struct evidence *e, struc
 		}
 	}
 	if (!err && ret->view)
-		set_site(e, ret->view->profile, &ret->match);
+		set_site(e, r->libraries, ret->view->profile, &ret->match);
 	else if (!err && r->nblames && !r->views[0])
 		facts_set_text(&e->facts, "site", NOWHERE);
 	return err;
@@ -551,7 +537,7 @@ static struct error *apply(const struct rule *r, struct evidence *e, struct conc
 	if (!err && *holds == YES && v && r->deepest)
 		err = about_deepest(r, v->profile, &m);
 	if (!err && *holds == YES && v)
-		set_match(e, v->profile, &m);
+		set_match(e, r->libraries, v->profile, &m);
 	if (!err && *holds == YES && v)
 		err = set_about(r, e, v->profile, &m);
 	if (!err && r->holder)

@@ -123,19 +123,30 @@ static bool is_site(const struct rule *r, const struct profile_function *f)
 	return r->has_site ? term_matches(&r->site, r->libraries, f) : is_own(r->libraries, f);
 }
 
+/* The library's loop that serves requests is what a program's main part calls: that says nothing of the requests. */
+static bool hands_over(const struct libraries *l, const struct profile_function *called)
+{
+	for (u32 i = 0; l && i < l->nloops; i++)
+		if (term_matches(&l->loops[i], NULL, called))
+			return !is_own(l, called);
+	return false;
+}
+
 /*
  * The function to name for the stack that ends at a node, from the first term outwards. Where nothing is a site: the
  * nearest code that is not skipped, that of a language first, and then the first term itself.
  */
 static u32 site_of(const struct rule *r, const struct profile *p, const struct walk_state *w, u32 node, u32 first)
 {
-	u32 at_first = 0, code = 0, script = 0, native = 0;
+	u32 at_first = 0, code = 0, script = 0, native = 0, called, below = 0;
 	bool languages_first = !r->has_site || r->site.own;
 
 	for (; node; node = p->nodes[node].parent) {
 		u32 function = p->nodes[node].function;
 		const struct profile_function *f = &p->functions[function];
 
+		called = below;
+		below = is_code(f) ? function : below;
 		if (w->depth[node] > first)
 			continue;
 		if (!at_first && w->depth[node] == first)
@@ -146,7 +157,7 @@ static u32 site_of(const struct rule *r, const struct profile *p, const struct w
 			code = function;
 		if (!script && languages_first && is_code(f) && match_is_language(f))
 			script = function;
-		if (!is_site(r, f))
+		if (!is_site(r, f) || (called && hands_over(r->libraries, &p->functions[called])))
 			continue;
 		if (!languages_first || match_is_language(f))
 			return function;

@@ -7,7 +7,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,10 +15,10 @@
 #include "child.h"
 #include "dump_facts.h"
 #include "findings.h"
-#include "frontends/format/format.h"
 #include "frontends/format/input.h"
 #include "held.h"
 #include "probes/event_command.h"
+#include "run_apart.h"
 #include "targets.h"
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
@@ -48,7 +47,6 @@
 #define BUSY        0.02 /* CPUs, or threads: below that nothing is worth a view of its own */
 #define MASTER      0.25 /* of the CPU time of a process and its children: a master uses less */
 #define CALLS_LEAST 500  /* system calls of I/O a second, where hardly a thread waits */
-#define MESSAGE_MAX 2048
 
 struct plan {
 	const char *event;
@@ -92,105 +90,6 @@ static void sleep_for(const struct measure *m, double seconds)
 	}
 }
 
-/* --- a run --- */
-
-static void ignore(void *ctx, struct error *err)
-{
-	error_free(err);
-}
-
-/* Calls rather than bytes; who held a lock; also what waits without a thread: where an event has such a choice. */
-static struct error *choose_options(struct run_request *r)
-{
-	const struct event_command *c = r->sampler.event->command_line;
-	struct error *err = NULL;
-	bool taken;
-
-	for (const struct event_option *o = c ? c->options : NULL; !err && o && o->key; o++)
-		if (o->name &&
-		        (!strcmp(o->name, "calls") || !strcmp(o->name, "logical") || !strcmp(o->name, "holders")))
-			err = run_option(r, o->key, NULL, &taken);
-	return err;
-}
-
-struct taking {
-	const struct event_ops *event;
-	double seconds, rate;
-	const char *path;
-};
-
-static struct error *record(const struct measure *m, const struct taking *t)
-{
-	struct run_request r = *m->run;
-	struct run_result result = {0};
-	const struct event_ops *event = t->event;
-	cleanup(fclose) FILE *out = fopen(t->path, "we");
-	struct error *err = out ? NULL : error_errno(errno, "cannot write %s", t->path);
-
-	r.own = NULL;
-	r.sampler.event = NULL;
-	if (!err)
-		err = run_choose(&r, event);
-	if (!err && event->command_line && event->command_line->defaults)
-		event->command_line->defaults(&r);
-	if (!err && event->command_line && event->command_line->check)
-		err = event->command_line->check(&r, true);
-	if (!err)
-		err = choose_options(&r);
-	r.second = false;
-	r.sampler.duration_s = t->seconds;
-	r.sampler.frequency = t->rate;
-	r.sampler.no_idle = event->waits && event->rated; /* of waits alone, those by design are what there is to see */
-	r.sampler.collect.processes = true;
-	r.sampler.collect.names.inlines = true;
-	r.sampler.collect.names.lines = true;
-	r.sampler.collect.names.own_inlines = true;
-	r.sampler.warn = ignore;
-	r.stop = m->stop;
-	if (!err)
-		err = run_profile(&r, &result);
-	if (result.profile && !(err && !result.stats.probe.weights)) {
-		struct error *unwritten;
-
-		result.profile->meta.title = event->command ? event->command : event->name;
-		unwritten = format_write(&format_recording, result.profile, out);
-		if (!unwritten && fflush(out))
-			unwritten = error_errno(errno, "cannot write %s", t->path);
-		error_free(err);
-		err = unwritten;
-	}
-	run_result_free(&result);
-	free(r.own);
-	return err;
-}
-
-/* In a process of its own; its error comes through a pipe: kind, message, hint, each ended by a zero byte. */
-static void record_and_exit(const struct measure *m, const struct taking *t, int fd)
-{
-	struct error *err = record(m, t);
-
-	if (err)
-		dprintf(fd, "%s%c%s", err->message, 0, err->hint ? err->hint : "");
-	_exit(err ? (int)err->kind : 0);
-}
-
-static struct error *failed(int status, bool late, int fd)
-{
-	char text[MESSAGE_MAX] = "";
-	ssize_t n = late ? 0 : read(fd, text, sizeof(text) - 2);
-	const char *hint = n > 0 ? text + strlen(text) + 1 : "";
-	struct error *err;
-
-	if (late)
-		return error_new(ERROR_INTERNAL, "it was not ready in time");
-	if (WIFEXITED(status) && !WEXITSTATUS(status))
-		return NULL;
-	if (!WIFEXITED(status))
-		return error_new(ERROR_INTERNAL, "the run was ended by signal %d", WTERMSIG(status));
-	err = error_new((enum error_kind)WEXITSTATUS(status), "%s", *text ? text : "the run failed");
-	return *hint ? error_hint(err, "%s", hint) : err;
-}
-
 static double left_of(const struct measure *m)
 {
 	u64 now = now_ns();
@@ -201,43 +100,6 @@ static double left_of(const struct measure *m)
 static double view_least(const struct measure *m)
 {
 	return fmin(VIEW_LEAST, fmax(VIEW_FLOOR, m->seconds / 30));
-}
-
-/*
- * Where names are many and CPUs few, most of a run comes after it: it may have all the time that there is. The first
- * one, without which there is nothing to say, has half of the whole more.
- */
-static u64 limit_of(const struct measure *m, const struct evidence *e)
-{
-	return m->end_ns + (e->nviews ? 0 : (u64)(m->seconds / 2 * 1e9));
-}
-
-static struct error *run_apart(struct measure *m, const struct evidence *e, const struct taking *t)
-{
-	u64 began = now_ns();
-	double took;
-	struct error *err;
-	int fds[2], status = 0;
-	bool late = false;
-	pid_t child;
-
-	if (pipe(fds))
-		return error_errno(errno, "cannot make a pipe");
-	fflush(NULL);
-	child = fork();
-	if (!child) {
-		close(fds[0]);
-		record_and_exit(m, t, fds[1]);
-	}
-	close(fds[1]);
-	err = child < 0 ? error_errno(errno, "cannot start a process")
-	                : child_wait(child, limit_of(m, e), &status, &late);
-	if (!err)
-		err = failed(status, late, fds[0]);
-	took = (double)(now_ns() - began) / 1e9 - t->seconds;
-	m->overhead = m->overhead > 0 ? (m->overhead + took) / 2 : took;
-	close(fds[0]);
-	return err;
 }
 
 static struct error *read_profile(const char *path, struct profile **ret)
@@ -371,10 +233,12 @@ static void note_growth(struct measure *m, struct evidence *e)
 	if (m->memory_at && s > 1) {
 		facts_lower(&e->facts, "growth.rss.least", (memory - m->memory) / s);
 		facts_lower(&e->facts, "growth.threads.least", ((double)now.nthreads - m->nthreads) / s);
+		facts_lower(&e->facts, "growth.fds.least", (counters_fds(&now) - m->fds) / s);
 	}
 	if (!m->memory_at || s > 1) {
 		m->memory = memory;
 		m->nthreads = now.nthreads;
+		m->fds = counters_fds(&now);
 		m->memory_at = now.at_ns;
 	}
 	counters_free(&now);

@@ -563,6 +563,8 @@ static void libraries_free(struct libraries *l)
 		term_free(&l->all[i]);
 	for (u32 i = 0; l && i < l->nwrappers; i++)
 		term_free(&l->wrappers[i]);
+	for (u32 i = 0; l && i < l->nloops; i++)
+		term_free(&l->loops[i]);
 	for (u32 i = 0; l && i < l->nabouts; i++) {
 		term_free(&l->abouts[i].term);
 		free(l->abouts[i].what);
@@ -571,6 +573,7 @@ static void libraries_free(struct libraries *l)
 	if (l) {
 		free(l->all);
 		free(l->wrappers);
+		free(l->loops);
 		free(l->abouts);
 		free(l->known);
 	}
@@ -593,6 +596,8 @@ static struct error *take_line(struct parser *p, char *line)
 		return add_term(p, value, &p->rules->libraries->all, &p->rules->libraries->n);
 	if (!strcmp(line, "wrapper"))
 		return add_term(p, value, &p->rules->libraries->wrappers, &p->rules->libraries->nwrappers);
+	if (!strcmp(line, "loop"))
+		return add_term(p, value, &p->rules->libraries->loops, &p->rules->libraries->nloops);
 	if (!strcmp(line, "about"))
 		return add_about(p, value);
 	if (strcmp(line, "rule") != 0)

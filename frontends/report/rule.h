@@ -27,8 +27,9 @@
  *		general yes | last	others of its severity say more: it comes behind them, or behind all
  *		why, change, against, show, healthy TEXT
  *
- * Between rules, `library TERM` says which functions are those of libraries, all that match; `wrapper TERM`, which only
- * pass a call on; `about TERM : WHAT : CHANGE`, what a function is known for (the facts about, about.change).
+ * Between rules, `library TERM` says which functions are those of libraries, all that match; `wrapper TERM`, which
+ * only pass a call on; `loop TERM`, which serve all the time; `about TERM : WHAT : CHANGE`, what a function is known
+ * for (the facts about, about.change).
  *
  * Deeper indented lines continue a text. A pattern is frames from the root to the leaf:
  *
@@ -78,8 +79,8 @@ struct about {
 };
 
 struct libraries {
-	struct term *all, *wrappers; /* wrappers: functions that only pass a call on */
-	u32 n, nwrappers;
+	struct term *all, *wrappers, *loops; /* wrappers: functions that only pass a call on; loops: run all the time */
+	u32 n, nwrappers, nloops;
 	struct about *abouts;
 	u32 nabouts;
 	u64 *known; /* OWN_KNOWN hashes of functions, whose lowest bit says whether they are the program's own; own.c */

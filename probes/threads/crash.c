@@ -58,7 +58,14 @@ static void name_member(const struct dump_thread *t, int base, struct crash *c)
 		snprintf(c->about + n, CRASH_TEXT - n, ": %s", text);
 }
 
-static void describe_address(const struct core_file *core, struct crash *c)
+/* A handler of the signal may have mapped more before the core was written: a JVM's, which writes a report. */
+static bool is_allowed_now(const struct core_segment *s, enum crash_access access)
+{
+	return s->prot != CORE_PROT_UNKNOWN &&
+	       ((access == CRASH_READ && s->prot & PROT_READ) || (access == CRASH_WRITE && s->prot & PROT_WRITE));
+}
+
+static void describe_address(const struct core_file *core, u32 fault, struct crash *c)
 {
 	const struct core_segment *s = segment_near(core, c->address);
 	u64 addr = c->address;
@@ -73,6 +80,8 @@ static void describe_address(const struct core_file *core, struct crash *c)
 		snprintf(c->about, CRASH_TEXT, "nothing is mapped there");
 	else if (addr == c->reg[REG_PC] && !(s->prot & PROT_EXEC))
 		snprintf(c->about, CRASH_TEXT, "no code may run there: %s", file_of(core, s));
+	else if (fault == SIGSEGV && is_allowed_now(s, c->access))
+		snprintf(c->about, CRASH_TEXT, "it was not mapped, or not for that, but has been since the fault");
 	else if (s->prot != CORE_PROT_UNKNOWN)
 		snprintf(c->about, CRASH_TEXT, "it is mapped, but only %c%c%c: %s", s->prot & PROT_READ ? 'r' : '-',
 		        s->prot & PROT_WRITE ? 'w' : '-', s->prot & PROT_EXEC ? 'x' : '-', file_of(core, s));
@@ -176,7 +185,7 @@ static void describe_fault(
 	}
 	if (!ret->access)
 		ret->access = access;
-	describe_address(core, ret);
+	describe_address(core, fault, ret);
 	if (fault == SIGSEGV && ret->access != CRASH_RUN)
 		name_member(t, base, ret);
 }
