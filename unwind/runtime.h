@@ -112,6 +112,7 @@ struct runtime_region {
 struct runtime_stacks {
 	s64 pointer;
 	u32 bounds, thread, own;
+	const char *parks; /* the function in which an owner leaves the thread to others until it may go on; or NULL */
 };
 
 /* What a frame of a language is. */

@@ -30,9 +30,11 @@
 #include "unwind/grow.h"
 #include "unwind/now.h"
 #include "unwind/profile/names.h"
+#include "unwind/runtime_tasks.h"
 
-#define TURNS_MAX   4096 /* threads that are about to begin a turn */
-#define COST_SPREAD 1.5  /* a hit may cost the target so much more than it costs yrt */
+#define TURNS_MAX   4096          /* threads that are about to begin a turn */
+#define PARK_SPEC   HIT_SPECS_MAX /* is placed as if it were one more -e */
+#define COST_SPREAD 1.5           /* a hit may cost the target so much more than it costs yrt */
 
 struct placed { /* stays where the process executes another program */
 	pid_t pid;
@@ -341,6 +343,51 @@ static struct error *look_at(
 	return err;
 }
 
+/* Where what waits without a thread leaves it, and comes back: waits of slow calls. */
+static struct error *place_park(
+        struct hit *h, const struct process *p, struct image *img, const char *path, const struct hit_found *found)
+{
+	struct sample *skel = object_skeleton(h->host->object);
+	cleanup(free) struct hit_exits *exits = calloc(1, sizeof(*exits));
+	struct hit_uprobe u = {.program = skel->progs.on_call_resume, .exit = true};
+	struct error *err = exits ? hit_exits_find("", img, found->addr[0], exits) : &error_no_memory;
+
+	for (u32 i = 0; !err && i < exits->n; i++)
+		if (!exits->of[i].again && hit_offset(img, exits->of[i].jump.at, true, &u.at.offset))
+			err = hit_shifts_place(h->shifts, p, img, path, &u);
+	u = (struct hit_uprobe){.program = skel->progs.on_call_park, .at = found->place[0]};
+	return err ? err : hit_shifts_place(h->shifts, p, img, path, &u);
+}
+
+static struct error *look_for_park(
+        struct hit *h, const struct process *p, const struct image *img, const char *path, const char *root)
+{
+	struct runtime_process view = process_view(p);
+	struct error *err = NULL;
+
+	for (u32 i = 0; !err && i < p->ninstances; i++) {
+		const struct instance *instance = &p->instances[i];
+		struct hit_spec spec = {.kind = HIT_FUNCTION};
+		struct runtime_stacks stacks;
+		struct hit_found found;
+
+		if (instance->loaded->image != img || !instance->data || !instance->ops->moving_stacks ||
+		        !instance->ops->moving_stacks(instance->data, &view, &stacks) || !stacks.parks ||
+		        is_placed(h, p->pid, PARK_SPEC, img))
+			continue;
+		snprintf(spec.name, sizeof(spec.name), "%s", stacks.parks);
+		object_skeleton(h->host->object)->bss->slow_park_reason =
+		        wait_reason_of_task(instance->ops->tasks ? instance->ops->tasks->kind : "task", "parked");
+		err = hit_find(&spec, instance->loaded->image, root, &found);
+		if (!err && found.n)
+			err = mark_placed(h, p, PARK_SPEC, img);
+		if (!err && found.n)
+			err = place_park(h, p, instance->loaded->image, path, &found);
+		free(found.others);
+	}
+	return err;
+}
+
 static struct error *look_at_process(struct hit *h, const struct process *p)
 {
 	pid_t tid = living_thread(p->pid) ?: p->pid;
@@ -359,6 +406,8 @@ static struct error *look_at_process(struct hit *h, const struct process *p)
 		proc_map_path(path, tid, m->start, m->end);
 		for (u32 k = 0; !err && k < h->options->n; k++)
 			err = look_at(h, p, k, m->image, path, root);
+		if (!err && h->options->returns && h->options->over_ns)
+			err = look_for_park(h, p, m->image, path, root);
 	}
 	return err;
 }

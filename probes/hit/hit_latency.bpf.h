@@ -5,6 +5,7 @@
 
 #include "hit/hit.bpf.h"
 #include "hit/hit_key.bpf.h"
+#include "hit/hit_park.bpf.h"
 #include "hit/hit_slow.bpf.h"
 
 struct { /* by number of the -e; sized where calls are measured */

@@ -65,9 +65,15 @@ void hit_latency_prepare_counts(struct object *o, const struct hit_options *opti
 		return;
 	object_want(o, "on_call_switch");
 	object_want(o, "on_call_tick");
+	object_want(o, "on_call_park");
+	object_want(o, "on_call_resume");
+	uprobe_prepare(skel->progs.on_call_park);
+	uprobe_prepare(skel->progs.on_call_park_walk);
+	uprobe_prepare(skel->progs.on_call_resume);
 	skel->data->latency_tick_ns = 1000000000ull / TICK_HZ;
 	bpf_map__set_max_entries(skel->maps.slow_lines, LINES_MAX);
 	bpf_map__set_max_entries(skel->maps.slow_away, LINES_MAX);
+	bpf_map__set_max_entries(skel->maps.slow_parked, LINES_MAX);
 }
 
 void hit_latency_prepare_jumps(struct object *o)

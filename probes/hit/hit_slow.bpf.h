@@ -81,6 +81,13 @@ struct { /* threads that left the CPU in a call */
 	__type(value, struct slow_off);
 } slow_away SEC(".maps");
 
+struct { /* what waits without a thread, in a call (hit_park.bpf.h) */
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct slow_line_key);
+	__type(value, struct slow_off);
+} slow_parked SEC(".maps");
+
 static inline void slow_line_key(struct task_struct *task, const struct latency_key *key, struct slow_line_key *ret)
 {
 	ret->stack = key->stack;
@@ -399,7 +406,15 @@ static inline void slow_back(u32 pid)
 	bpf_map_delete_elem(&slow_away, &pid);
 }
 
-/* Is the thread that runs here in a call? Then *off, zeros before, is of now. */
+/* Its wait, which has begun already, may end on another thread. */
+static inline bool slow_is_parked(const struct slow_line *line, const struct slow_line_key *at)
+{
+	const struct slow_off *parked = at->stack ? bpf_map_lookup_elem(&slow_parked, at) : NULL;
+
+	return parked && parked->wait.began >= line->outer;
+}
+
+/* Is the thread that runs here in a call, and not about to leave it parked? Then *off, zeros before, is of now. */
 static inline bool slow_in_call(struct task_struct *task, struct slow_off *off)
 {
 	u32 tgid = tgid_of(task);
@@ -411,7 +426,7 @@ static inline bool slow_in_call(struct task_struct *task, struct slow_off *off)
 	latency_where(&key);
 	slow_line_key(task, &key, &off->line);
 	line = bpf_map_lookup_elem(&slow_lines, &off->line);
-	if (!line || !slow_is_within(line, &key))
+	if (!line || !slow_is_within(line, &key) || slow_is_parked(line, &off->line))
 		return false;
 	off->wait.began = bpf_ktime_get_ns();
 	return true;

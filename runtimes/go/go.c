@@ -320,8 +320,11 @@ static bool moving_stacks(void *data, const struct runtime_process *p, struct ru
 	        instance->config ? arena_at(p->arena, instance->config, sizeof(*config)) : NULL;
 
 	if (config)
-		*ret = (struct runtime_stacks){
-		        .pointer = config->tls, .bounds = 0, .thread = config->g_m, .own = config->m_g0};
+		*ret = (struct runtime_stacks){.pointer = config->tls,
+		        .bounds = 0,
+		        .thread = config->g_m,
+		        .own = config->m_g0,
+		        .parks = "runtime.gopark"};
 	return config;
 }
 

@@ -165,11 +165,17 @@ static void find_bytecode_exits(const struct looking *k, u64 constants, struct r
 	}
 }
 
-/* Instructions that return. */
+#define POP_RBP  0x5d
+#define POLL_MAX 3 /* instructions of a poll: mov and test, or cmp and ja */
+
+/*
+ * Instructions that return; or what is in front of them, once the frame is gone: a poll that finds something to do goes
+ * to the caller by another way (sharedRuntime, polling_page_return_handler_blob()).
+ */
 static void find_code_exits(const struct looking *k, u64 nmethod, struct runtime_callee *c)
 {
 	cleanup(free) u8 *code = NULL;
-	u32 stubs = 0, size;
+	u32 stubs = 0, size, popped = 0, since = 0;
 	struct insn insn;
 
 	c->identity = ~((u64)HOTSPOT_PC_MASK << 4);
@@ -187,7 +193,12 @@ static void find_code_exits(const struct looking *k, u64 nmethod, struct runtime
 			return;
 		}
 		if (insn.kind == INSN_RETURN)
-			runtime_add_exit(c, c->entry + at, 8, false);
+			runtime_add_exit(c, c->entry + (popped && since <= POLL_MAX ? popped : at), 8, false);
+		since++;
+		if (code[at] == POP_RBP) {
+			popped = at + 1;
+			since = 0;
+		}
 	}
 }
 

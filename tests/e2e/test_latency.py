@@ -11,6 +11,7 @@ import tempfile
 
 import go
 import yrt
+from counted import Program, latencies, probed
 
 ALL = ("--max-cpu", 0)  # no shifts, and each stack of a wait, whatever it costs
 
@@ -262,6 +263,24 @@ def test_growing_stacks():
         assert stats["returned"] > 100 and stats["returned"] >= stats["entered"] - 1, stats
         assert all("main.changing" in frames for frames, _ in result.stacks), yrt.show(result.stacks, 9)
         yield f"{stats['returned']} of {stats['entered']} returned, {stats['unpaired']} were not paired"
+
+
+def test_parked():
+    """A goroutine that waits without a thread: the call has waited, not run, and its stack says where."""
+    with Program(go.build("parks")) as program:
+        for what, inside in (("nap", "time.Sleep"), ("enter", "sync.(*Mutex).Lock")):
+            result, after = probed(
+                program, f"go:main.{what}", words=["go"] * 5, command="latency", flags=["--over", "1us"])
+            seen = latencies(result)
+            assert seen["returned"] == seen["entered"] == 5, (seen, after)
+            for call in seen["longest"]:
+                parked = sum(w["ns"] for w in call["waits"] if w["reason"] == "goroutine: parked")
+                stacks = [s["frames"] for s in call["stacks"] if "goroutine: parked" in s["frames"]]
+                assert call["ran_ns"] == call["ns"] - sum(w["ns"] for w in call["waits"]), call
+                if what == "nap":  # a mutex may be free again when it is asked for
+                    assert parked >= 20000000, call
+                assert not parked or any(inside in s and f"main.{what}:" in s for s in stacks), call
+            yield f"{what}: {seen['longest'][0]['ns'] / 1e6:.1f} ms, ran {seen['longest'][0]['ran_ns'] / 1e3:.0f} us"
 
 
 @yrt.both_tiers
