@@ -21,6 +21,7 @@ u64 alloc_call_bytes = 0;    /* as so much more each block is, when chance decid
 u64 alloc_interval_most = 0; /* that blocks were taken by chance with */
 u32 alloc_most = 0;          /* stacks in a moment, before the interval grows; 0: any number */
 u32 alloc_of_moment = 0;
+u64 alloc_largest = 0;       /* block of an allocator that counts */
 u64 alloc_moment = 0;        /* when it began */
 u32 alloc_open = 1;          /* calls count */
 u32 alloc_each = ALLOC_EACH; /* how many blocks one of a pool counts for, in units of 1/ALLOC_EACH */
@@ -66,6 +67,22 @@ struct { /* sized by alloc.c */
 	__type(key, struct alloc_count_key);
 	__type(value, struct alloc_count);
 } alloc_window_counts SEC(".maps");
+
+struct { /* by tgid; sized by alloc.c */
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct alloc_counter_at);
+} alloc_counter_at SEC(".maps");
+
+struct { /* when each began; sized by alloc.c */
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1);
+	__type(key, struct alloc_thread);
+	__type(value, u64);
+} alloc_threads SEC(".maps");
 
 struct { /* alloc_inner_key(); sized by alloc.c */
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -383,6 +400,105 @@ int on_alloc_pair(struct pt_regs *ctx)
 	return 0;
 }
 
+#define ALLOC_TSD_BYTES  16384        /* of jemalloc's data of a thread, at most */
+#define ALLOC_EVENT_MOST (1ull << 46) /* bytes between two events */
+
+struct alloc_event { /* jemalloc's te_ctx_s */
+	u64 is_alloc, current, last, next;
+};
+
+/* Does it lie in the data of the thread, and what does it say? */
+static inline bool alloc_event_word(u64 tsd, u64 addr, u64 *ret)
+{
+	return addr - tsd < ALLOC_TSD_BYTES && !bpf_probe_read_user(ret, sizeof(*ret), (const void *)addr);
+}
+
+/* Is it an event, and where is the counter? */
+static __attribute__((noinline)) int alloc_event_tells(u64 tsd, u64 ctx, u64 *counter)
+{
+	struct alloc_event at = {0};
+	u64 current, last, next;
+
+	if (bpf_probe_read_user(&at, sizeof(at), (const void *)ctx) || (at.is_alloc & 0xff) != 1 ||
+	        !alloc_event_word(tsd, at.current, &current) || !alloc_event_word(tsd, at.last, &last) ||
+	        !alloc_event_word(tsd, at.next, &next) || current - last < next - last ||
+	        current - last > ALLOC_EVENT_MOST)
+		return 0;
+	*counter = at.current;
+	return 1;
+}
+
+/* An event of jemalloc's counter of bytes tells where the counter is. Those of freed bytes do not matter. */
+SEC("uprobe")
+int on_alloc_counter(struct pt_regs *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	u64 began = bpf_ktime_get_ns(), base = BPF_CORE_READ(task, thread.fsbase), counter = 0;
+	struct alloc_counter_at first = {0}, *found;
+	u32 tgid = tgid_of(task);
+	u8 is_alloc = 0;
+
+	if (ticks != TICKS_TAKEN || !find_target())
+		return 0;
+	if (!bpf_probe_read_user(&is_alloc, 1, (const void *)ctx->rsi) && is_alloc) {
+		found = bpf_map_lookup_elem(&alloc_counter_at, &tgid);
+		if (!alloc_event_tells(ctx->rdi, ctx->rsi, &counter))
+			counter = base;
+		first.offset = counter - base;
+		if (!found) {
+			bpf_map_update_elem(&alloc_counter_at, &tgid, &first, BPF_NOEXIST);
+			found = bpf_map_lookup_elem(&alloc_counter_at, &tgid);
+		}
+		if (found && first.offset && found->offset == first.offset)
+			__sync_fetch_and_add(&found->events, 1);
+		else if (found)
+			__sync_fetch_and_add(&found->strange, 1);
+	}
+	alloc_hit_ends(began, bpf_get_attach_cookie(ctx));
+	return 0;
+}
+
+/* What jemalloc's counter counts for a block: its size class, four of which are between two powers of 2. */
+static inline u64 alloc_rounded(u64 size, u64 quantum)
+{
+	u64 below = size ? size - 1 : 0, step = quantum;
+	u32 log = 0;
+
+	if (size <= 8)
+		return 8;
+	for (u32 bits = 32; bits; bits /= 2)
+		if (below >> (log + bits))
+			log += bits;
+	if (log > 2 && 1ull << (log - 2) > quantum)
+		step = 1ull << (log - 2);
+	return (size + step - 1) & ~(step - 1);
+}
+
+/* A thread of a process whose allocator counts. */
+static __attribute__((noinline)) int alloc_note_thread(struct task_struct *task)
+{
+	struct alloc_thread thread = {.base = BPF_CORE_READ(task, thread.fsbase), .tgid = tgid_of(task)};
+	u64 began = BPF_CORE_READ(task, start_time);
+
+	if (!bpf_map_lookup_elem(&alloc_threads, &thread))
+		bpf_map_update_elem(&alloc_threads, &thread, &began, BPF_NOEXIST);
+	return 0;
+}
+
+SEC("iter/task")
+int visit_allocating(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	u32 tgid;
+
+	if (!task || task->exit_state)
+		return 0;
+	tgid = tgid_of(task);
+	if (bpf_map_lookup_elem(&alloc_counter_at, &tgid))
+		alloc_note_thread(task);
+	return 0;
+}
+
 /* A landmark; the cookie is its number. */
 SEC("uprobe")
 int on_alloc_mark(struct pt_regs *ctx)
@@ -400,6 +516,22 @@ int on_alloc_mark(struct pt_regs *ctx)
 	return 0;
 }
 
+static __attribute__((noinline)) int alloc_count_rounded(u64 size, u64 cookie)
+{
+	u64 units = (size < ALLOC_UNITS_MOST ? size : ALLOC_UNITS_MOST) / ALLOC_UNIT;
+	u32 zero = 0;
+	struct alloc_progress *p = bpf_map_lookup_elem(&alloc_progressed, &zero);
+
+	if (!p || !ALLOC_COOKIE_QUANTUM(cookie))
+		return 0;
+	p->rounded += alloc_rounded(size, ALLOC_COOKIE_QUANTUM(cookie));
+	p->squares += units * units;
+	if (size > alloc_largest)
+		alloc_largest = size;
+	alloc_note_thread(bpf_get_current_task_btf());
+	return 0;
+}
+
 WALKING("uprobe", on_alloc)
 int on_alloc_walk(struct pt_regs *ctx)
 {
@@ -412,6 +544,7 @@ int on_alloc_walk(struct pt_regs *ctx)
 	if (ticks != TICKS_TAKEN || !find_target() || !st)
 		return 0;
 	if (alloc_open && alloc_hit(ctx, cookie, &size)) {
+		alloc_count_rounded(size, cookie);
 		slot = alloc_take(size, &number);
 		if (slot) {
 			alloc_pace(began);

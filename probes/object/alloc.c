@@ -4,6 +4,7 @@
 #include <bpf/libbpf.h>
 #include <stdlib.h>
 
+#include "alloc_counter.h"
 #include "alloc_places.h"
 #include "alloc_windows.h"
 #include "probes/object.h"
@@ -22,6 +23,8 @@ struct alloc {
 	const struct alloc_options *options;
 	struct alloc_windows *windows;
 	struct alloc_places *places;
+	struct alloc_counter counter; /* of the file whose functions are placed; */
+	u32 quantum;                  /* 0: it has none */
 	bool started, warned;
 	struct alloc_summary summary;
 };
@@ -57,6 +60,22 @@ static bool is_wanted(const struct alloc *a, enum alloc_shape shape)
 	return shape != ALLOC_FREE;
 }
 
+/* The counter of a file's allocator, if it has one: its functions are placed next. */
+static struct error *place_counter(void *ctx, const struct process *p, struct image *img, const char *path, u64 bias,
+        const struct alloc_functions *f)
+{
+	struct alloc *a = ctx;
+	struct alloc_window_place at = {.program = object_skeleton(a->host->object)->progs.on_alloc_counter};
+
+	a->quantum = 0;
+	if (a->options->growth || a->host->options->collect.names.view || !alloc_counter_find(img, f, &a->counter))
+		return NULL;
+	a->quantum = alloc_counter_quantum(&a->counter, p, bias);
+	at.offset = a->counter.offset;
+	at.cookie = (u64)a->counter.stepped << 18;
+	return alloc_windows_add(a->windows, p, path, &at);
+}
+
 static struct error *place(void *ctx, const struct process *p, struct image *img, const char *path,
         const struct alloc_function *f, u32 number)
 {
@@ -64,6 +83,7 @@ static struct error *place(void *ctx, const struct process *p, struct image *img
 	bool instruction = f->shape == ALLOC_AT || f->shape == ALLOC_BEFORE;
 	bool inner = a->options->growth || f->shape == ALLOC_AT; /* calls count, too */
 	u64 cookie = f->shape | f->pushed << 8 | (u32)f->tails << 16 | (u32)inner << 17 | (u32)f->stepped << 18 |
+	             (u64)(alloc_counter_counts(&a->counter, f) ? a->quantum / 8 : 0) << 19 |
 	             (u64)(instruction ? f->operand : number) << 24;
 
 	const struct alloc_window_place at = {.program = object_skeleton(a->host->object)->progs.on_alloc,
@@ -78,7 +98,7 @@ static struct error *place(void *ctx, const struct process *p, struct image *img
 static struct error *create(const struct event_host *host, void **ret)
 {
 	struct alloc *a = calloc(1, sizeof(*a));
-	struct alloc_places_options places = {.host = host, .place = place, .ctx = a};
+	struct alloc_places_options places = {.host = host, .place = place, .allocator = place_counter, .ctx = a};
 	struct alloc_windows_options windows = {.host = host};
 	struct error *err;
 

@@ -32,6 +32,12 @@ struct alloc_counters { /* of calls that were seen */
 	u64 strange; /* of a size that no address space holds */
 };
 
+enum alloc_clock {          /* what tells how far the program came between two windows */
+	ALLOC_CLOCK_CPU,    /* CPU time without hits */
+	ALLOC_CLOCK_WAITS,  /* how often it waits, and time (alloc_waits.h) */
+	ALLOC_CLOCK_COUNTER /* the allocator's own count of bytes (alloc_counter.h) */
+};
+
 struct alloc_estimate {
 	double calls, calls_low, calls_high; /* with 95 % certainty; all the same while every call is seen */
 	double bytes, bytes_low, bytes_high;
@@ -43,7 +49,7 @@ struct alloc_estimate {
 	double cold_ns, cold_low, cold_high; /* that the program's code is slower by behind a hit (alloc_cold.h), */
 	u32 marks;                           /* measured by so many landmarks; 0: it is a guess */
 	double own;                          /* of the CPU time of windows, that was the program's own */
-	bool by_waits;                       /* windows were weighed by waits and time (alloc_waits.h) */
+	enum alloc_clock clock;              /* by which windows were weighed */
 };
 
 struct alloc_summary { /* sampler_stats.of_event */

@@ -21,6 +21,7 @@
 #include "unwind/grow.h"
 #include "unwind/symbols/symbols.h"
 
+#define PROCESSES  1024
 #define INNER_MOST 8192 /* calls that an allocator makes of itself */
 #define MOST       10   /* stacks in 10 ms, before the interval grows */
 #define STEER_NS   100000000ull
@@ -65,6 +66,8 @@ void alloc_places_prepare(struct sample *skel, u32 threads)
 	bpf_map__set_max_entries(skel->maps.alloc_inner, INNER_MOST);
 	bpf_map__set_max_entries(skel->maps.alloc_outside, INNER_MOST);
 	bpf_map__set_max_entries(skel->maps.alloc_tails, threads);
+	bpf_map__set_max_entries(skel->maps.alloc_threads, threads);
+	bpf_map__set_max_entries(skel->maps.alloc_counter_at, PROCESSES);
 }
 
 /* The smallest interval that was asked for, in bytes. */
@@ -287,7 +290,7 @@ static struct error *look_at_file(struct alloc_places *a, const struct process *
 	tell_outside(a, f, p, m->bias);
 	a->seen[a->nseen++] = (struct seen){.pid = p->pid, .file = f};
 	if (a->options.allocator)
-		a->options.allocator(a->options.ctx, p, m->image, m->bias, &f->functions);
+		err = a->options.allocator(a->options.ctx, p, m->image, path, m->bias, &f->functions);
 	for (u32 i = 0; !err && a->options.place_return && i < f->functions.nreturns; i++)
 		err = a->options.place_return(a->options.ctx, p, m->image, path, f->functions.returns[i].offset,
 		        f->functions.returns[i].clearing);

@@ -23,8 +23,8 @@ struct alloc_places_options {
 	struct error *(*place_return)(
 	        void *ctx, const struct process *p, struct image *img, const char *path, u64 offset, bool clearing);
 	/* Before that: a file of a process has allocation functions; bias: of its addresses there. NULL: no matter. */
-	void (*allocator)(
-	        void *ctx, const struct process *p, struct image *img, u64 bias, const struct alloc_functions *f);
+	struct error *(*allocator)(void *ctx, const struct process *p, struct image *img, const char *path, u64 bias,
+	        const struct alloc_functions *f);
 	void *ctx;
 };
 

@@ -16,12 +16,28 @@ struct alloc_progress { /* in BPF one for each CPU, since the start */
 	u64 pair_ns; /* from the end of one program to the begin of the other: an exception, and next to no code */
 	u64 traps;   /* hits of debug registers */
 	u64 marks;   /* hits of landmarks (alloc_marks.h) */
+	u64 squares; /* of sizes in units of ALLOC_UNIT bytes, of the same calls: */
+	u64 rounded; /* bytes of blocks of such an allocator whose calls were seen, as it counts them */
 };
+
+#define ALLOC_UNIT       16
+#define ALLOC_UNITS_MOST (1ul << 31) /* bytes of a block; a larger one counts as that */
 
 #define ALLOC_MARKS 16 /* landmarks with uprobes at a time */
 
 struct alloc_mark_hits { /* in BPF one for each CPU */
 	u64 of[ALLOC_MARKS];
+};
+
+/* A thread of an allocator that counts (alloc_counters.h). */
+struct alloc_thread {
+	u64 base; /* of its thread-local memory */
+	u32 tgid, reserved;
+};
+
+struct alloc_counter_at {    /* of a process */
+	u64 offset;          /* of the counter, from a thread's base */
+	u64 events, strange; /* hits that it was found by, and others: it is in doubt then */
 };
 
 #define ALLOC_EACH 256 /* a power of two */

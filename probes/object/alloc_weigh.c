@@ -14,6 +14,17 @@
 #define OCTAVE     8    /* bins: slices of a like density are together */
 #define BINS       (64 * OCTAVE)
 
+#define GROUP_BIAS   0.02 /* of what a scale is made from, at most */
+#define EDGES_OFF    0.01 /* calls at both ends of a window, of its bytes */
+#define STUDENT      1.6  /* t / 1.96 - 1, times degrees of freedom, about */
+#define LEAST_BLOCK  8    /* bytes */
+#define ROUNDED_MOST 0.5  /* of a block's size, that may be rounding */
+#define ROUNDED_OFF  0.1  /* of a block's size, that is rounded up */
+
+struct found { /* sums, with other weights */
+	double calls, bytes;
+};
+
 struct bin { /* sums over its slices */
 	double hits, own, own_own, own_hits, hits_hits;
 };
@@ -150,6 +161,12 @@ void alloc_weights(const struct alloc_slice *slices, u32 n, double cold_ns, doub
 	weights(slices, n, cold_ns, ret, NULL);
 }
 
+/* Of the squares of differences of n slices; of few, so much wider as Student's t. alone: of one. */
+static double chance_of(double squares, u32 n, double alone)
+{
+	return n > 1 ? squares * n / (n - 1) * pow(1 + STUDENT / (n - 1), 2) : alone * alone;
+}
+
 /*
  * As a ratio estimate: what differs is the rate of calls, not the size of what a slice stands for.
  * parts: what each stands for.
@@ -171,13 +188,9 @@ static void add_chance(const struct alloc_slice *slices, u32 n, const double *pa
 		c += pow(s->weight * s->calls - part * of_calls, 2);
 		b += pow(s->weight * s->bytes - part * of_bytes, 2);
 	}
-	calls->chance += n > 1 ? c * n / (n - 1) : of_calls * of_calls;
-	bytes->chance += n > 1 ? b * n / (n - 1) : of_bytes * of_bytes;
+	calls->chance += chance_of(c, n, of_calls);
+	bytes->chance += chance_of(b, n, of_bytes);
 }
-
-struct found { /* sums with weights of another slowness */
-	double calls, bytes;
-};
 
 static struct found sum_at(const struct alloc_slice *slices, u32 n, double cold_ns, double *weight)
 {
@@ -247,21 +260,181 @@ static void weigh_by_progress(struct alloc_slice *slices, u32 n, const struct al
 	add_chance(slices, n, weight, calls, bytes);
 }
 
-bool alloc_weigh(struct alloc_slice *slices, u32 n, const struct alloc_cold *cold, struct alloc_sums *calls,
+/* One more of the largest blocks, or one less, is chance. */
+static double largest_of(const struct alloc_slice *slices, u32 n)
+{
+	double ret = 0;
+
+	for (u32 i = 0; i < n; i++)
+		ret = fmax(ret, slices[i].largest);
+	return ret;
+}
+
+/*
+ * How many slices have a scale together: to divide by the bytes of few calls, of which one in thousands has most, is to
+ * be wrong by about their squares.
+ */
+static u32 slices_of_group(const struct alloc_slice *slices, u32 n)
+{
+	double sum = 0, squares = pow(largest_of(slices, n), 2), known = 0, want;
+
+	for (u32 i = 0; i < n; i++) {
+		sum += slices[i].rounded;
+		squares += slices[i].squares;
+		known += slices[i].is_counted && slices[i].rounded > 0;
+	}
+	want = sum > 0 ? squares * known / (sum * sum) / GROUP_BIAS : n;
+	return (u32)fmin(fmax(ceil(want), 1), n);
+}
+
+/* What all weights have to be multiplied by, so that their bytes are those of the counter. */
+static double scale_of(const struct alloc_slice *slices, u32 n, const double *base, double unknown)
+{
+	double counted = 0, rounded = 0;
+
+	for (u32 i = 0; i < n; i++) {
+		counted += slices[i].is_counted ? slices[i].counted : 0;
+		rounded += slices[i].is_counted ? base[i] * slices[i].rounded : 0;
+	}
+	return rounded > 0 ? counted / rounded : unknown;
+}
+
+static bool saw_some(const struct alloc_slice *slices, u32 from, u32 to)
+{
+	for (u32 i = from; i < to; i++)
+		if (slices[i].is_counted && slices[i].rounded > 0)
+			return true;
+	return false;
+}
+
+/* What a window without a call stands for, others have to. */
+static u32 group_end(const struct alloc_slice *slices, u32 n, u32 from, u32 each)
+{
+	u32 to = n - from < 2 * each ? n : from + each;
+
+	while (to < n && (!saw_some(slices, from, to) || !saw_some(slices, to, n)))
+		to++;
+	return to;
+}
+
+/* Scales the weights in groups of so many slices. */
+static struct found scale(struct alloc_slice *slices, u32 n, u32 each, const double *base)
+{
+	double scaled = scale_of(slices, n, base, 1);
+	struct found ret = {0};
+
+	for (u32 from = 0, to; from < n; from = to) {
+		to = group_end(slices, n, from, each);
+		scaled = scale_of(slices + from, to - from, base + from, scaled);
+		for (u32 i = from; i < to; i++) {
+			slices[i].weight = base[i] * scaled;
+			ret.calls += slices[i].weight * slices[i].calls;
+			ret.bytes += slices[i].weight * slices[i].bytes;
+		}
+	}
+	return ret;
+}
+
+struct scaled { /* sums over slices with weights */
+	double calls, bytes, rounded;
+};
+
+/* What differs between slices is how many calls, and bytes that were asked for, come with as many that are counted. */
+static void add_scaled(const struct alloc_slice *slices, u32 n, struct alloc_sums *calls, struct alloc_sums *bytes)
+{
+	struct scaled all = {0};
+	double c = 0, b = 0, seen = 0, one;
+
+	for (u32 i = 0; i < n; i++) {
+		all.calls += slices[i].weight * slices[i].calls;
+		all.bytes += slices[i].weight * slices[i].bytes;
+		all.rounded += slices[i].weight * slices[i].rounded;
+		seen += slices[i].rounded;
+	}
+	for (u32 i = 0; i < n && all.rounded > 0; i++) {
+		const struct alloc_slice *s = &slices[i];
+
+		c += pow(s->weight * (s->calls - s->rounded * all.calls / all.rounded), 2);
+		b += pow(s->weight * (s->bytes - s->rounded * all.bytes / all.rounded), 2);
+	}
+	one = largest_of(slices, n) / fmax(seen, 1);
+	calls->sum += all.calls;
+	calls->chance += chance_of(c, n, 0) + pow(all.calls * one, 2);
+	bytes->sum += all.bytes;
+	bytes->chance += chance_of(b, n, 0) + pow(all.bytes * one * ROUNDED_OFF, 2);
+}
+
+/* No window saw a call. */
+static void add_unseen(const struct alloc_slice *slices, u32 n, struct alloc_sums *calls, struct alloc_sums *bytes)
+{
+	for (u32 i = 0; i < n; i++) {
+		bytes->sum += slices[i].counted;
+		bytes->less += slices[i].counted * ROUNDED_MOST;
+		calls->more += slices[i].counted / LEAST_BLOCK;
+	}
+}
+
+/* Weights are right among each other; the counter says how large they are. base: room for them. */
+static void weigh_by_counter(
+        struct alloc_slice *slices, u32 n, double *base, struct alloc_sums *calls, struct alloc_sums *bytes)
+{
+	struct found alone, together, sum;
+
+	for (u32 i = 0; i < n; i++)
+		base[i] = slices[i].weight;
+	if (!saw_some(slices, 0, n)) {
+		add_unseen(slices, n, calls, bytes);
+		return;
+	}
+	alone = scale(slices, n, 1, base);
+	together = scale(slices, n, n, base);
+	sum = scale(slices, n, slices_of_group(slices, n), base);
+	calls->less += fmax(sum.calls - fmin(alone.calls, together.calls), 0);
+	calls->more += fmax(fmax(alone.calls, together.calls) - sum.calls, 0);
+	bytes->less += fmax(sum.bytes - fmin(alone.bytes, together.bytes), 0) + EDGES_OFF * sum.bytes;
+	bytes->more += fmax(fmax(alone.bytes, together.bytes) - sum.bytes, 0) + EDGES_OFF * sum.bytes;
+	add_scaled(slices, n, calls, bytes);
+}
+
+/* Is the counter known of most, and does it say of windows what calls in them say? */
+static bool are_counted(const struct alloc_slice *slices, u32 n)
+{
+	double all = 0, counted = 0, rounded = 0;
+	u32 known = 0;
+
+	for (u32 i = 0; i < n; i++)
+		if (slices[i].is_counted) {
+			known++;
+			all += slices[i].counted;
+			counted += slices[i].own_counted;
+			rounded += slices[i].rounded;
+		}
+	if (known <= n / 2)
+		return false;
+	return rounded > 0 ? rounded < 2 * counted && counted < 2 * rounded : all > 0;
+}
+
+enum alloc_clock alloc_weigh(struct alloc_slice *slices, u32 n, const struct alloc_cold *cold, struct alloc_sums *calls,
         struct alloc_sums *bytes)
 {
+	const struct alloc_sums before[] = {*calls, *bytes};
 	cleanup(free) double *weight = calloc(n + 1, sizeof(*weight)), *other = calloc(n + 1, sizeof(*other));
 	bool waits = alloc_waits_tell(slices, n, cold);
 
 	for (u32 i = 0; i < n; i++)
 		slices[i].weight = 1;
 	if (!weight || !other)
-		return false;
+		return ALLOC_CLOCK_CPU;
 	if (waits)
 		weigh_by_waits(slices, n, weight, other, calls, bytes);
 	else
 		weigh_by_progress(slices, n, cold, weight, other, calls, bytes);
-	return waits;
+	if (!are_counted(slices, n))
+		return waits ? ALLOC_CLOCK_WAITS : ALLOC_CLOCK_CPU;
+	*calls = before[0];
+	*bytes = before[1];
+	weigh_by_counter(slices, n, weight, calls, bytes);
+	return ALLOC_CLOCK_COUNTER;
 }
 
 double alloc_sums_low(const struct alloc_sums *s)

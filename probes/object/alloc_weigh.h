@@ -10,6 +10,9 @@
  * Where hits are dense, progress is a small difference of large times. There it is taken from all windows of a like
  * density, by their hits.
  *
+ * Where the allocator counts bytes itself (alloc_counter.h), that is the scale: weights of windows that follow each
+ * other are made so much larger or smaller that their bytes are those of the counter.
+ *
  * Totals have two errors: by chance, since rates differ between windows and progress is not measured exactly; and by
  * how much slower code is behind a hit, of which a part is not known (alloc_cold.h).
  */
@@ -18,6 +21,8 @@
 
 #include <stdbool.h>
 #include <types.h>
+
+#include "alloc.h"
 
 #define ALLOC_COLD_SLICES 512  /* the last ones of each kind tell how slow code is behind a hit */
 #define ALLOC_OWN_LEAST   20.0 /* ns of progress between two hits, whatever was measured: no program allocates faster */
@@ -42,7 +47,13 @@ struct alloc_slice { /* a window, or a part of one */
 	double waits, ns;    /* how often threads waited, and its time: of a program that waits (alloc_waits.h); */
 	double waits_behind, ns_behind; /* since the window before; */
 	double ousted_behind;           /* how often another program got its CPU meanwhile */
-	double weight;                  /* set by alloc_weigh() */
+	bool is_counted;
+	double counted;     /* bytes, as the allocator's counter says, since the window before, */
+	double own_counted; /* of that, in the window, */
+	double rounded;     /* and bytes of calls that were seen, as it counts them */
+	double squares;     /* of their sizes */
+	double largest;     /* of all blocks that such calls asked for until then */
+	double weight;      /* set by alloc_weigh() */
 };
 
 struct alloc_sums {
@@ -51,8 +62,8 @@ struct alloc_sums {
 	double less, more; /* that it may be, by what is not known of code behind hits */
 };
 
-/* Sets the weight of each, 1 at least, and adds to the sums of what they stand for. True: by waits and time. */
-bool alloc_weigh(struct alloc_slice *slices, u32 n, const struct alloc_cold *cold, struct alloc_sums *calls,
+/* Sets the weight of each, and adds to the sums of what they stand for. */
+enum alloc_clock alloc_weigh(struct alloc_slice *slices, u32 n, const struct alloc_cold *cold, struct alloc_sums *calls,
         struct alloc_sums *bytes);
 /* The weights alone, not to be less than 1 or not. */
 void alloc_weights(const struct alloc_slice *slices, u32 n, double cold_ns, double *ret);

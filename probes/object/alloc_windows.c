@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 #include "alloc_cold.h"
+#include "alloc_counters.h"
+#include "alloc_cpu.h"
 #include "alloc_marks.h"
 #include "alloc_progress.h"
 #include "alloc_waits.h"
@@ -71,15 +73,10 @@ struct group { /* places of a program in a file of a process */
 	struct uprobe *uprobe, *second;
 };
 
-struct clock { /* CPU time of a process */
-	pid_t pid;
-	clockid_t id;
-	u64 first, last;
-};
-
 struct look {
-	u64 at, cpu;              /* ns */
-	struct switches switches; /* set by look_whole() */
+	u64 at, cpu;                  /* ns */
+	struct switches switches;     /* set by look_whole(), */
+	struct alloc_counted counted; /* too */
 	struct alloc_progress progress;
 	struct alloc_counters counters;
 };
@@ -101,8 +98,7 @@ struct alloc_windows {
 	u64 interval;   /* of windows that count */
 	struct group *groups;
 	u32 ngroups;
-	struct clock *clocks;
-	u32 nclocks;
+	struct alloc_cpu cpu;
 	struct look begun, last, opened, closed; /* closed: the end of the last window, or of the time without */
 	struct look closed_alone;                /* the same of windows with landmarks alone */
 	double budget;                           /* ns that are left of it */
@@ -110,10 +106,11 @@ struct alloc_windows {
 	double exception_ns, stepped_ns;         /* that a hit costs, besides BPF's program */
 	double trap_ns;                          /* the same of a debug register */
 	bool measured, in_target, stepped_measured;
-	bool dense;               /* hits of the last window were */
-	bool idle;                /* no target has run since the look before */
+	bool dense; /* hits of the last window were */
+	bool idle;  /* no target has run since the look before */
+	struct alloc_counters *counters;
 	bool waits_known, waited; /* waited: in the last window; it needs no landmarks */
-	bool by_waits;            /* slices were weighed so (alloc_waits.h) */
+	enum alloc_clock clock;   /* by which slices were weighed */
 	double allotted;          /* ns, that hits of this window may cost */
 	double length;            /* ns, of the last window */
 	u64 open_ns;
@@ -146,8 +143,11 @@ void alloc_windows_prepare(struct object *o)
 
 	object_want(o, "on_alloc_pair");
 	object_want(o, "on_alloc_mark");
+	object_want(o, "on_alloc_counter");
+	object_want(o, "visit_allocating");
 	uprobe_prepare(skel->progs.on_alloc_pair);
 	uprobe_prepare(skel->progs.on_alloc_mark);
+	uprobe_prepare(skel->progs.on_alloc_counter);
 }
 
 struct error *alloc_windows_create(const struct alloc_windows_options *options, struct alloc_windows **ret)
@@ -169,41 +169,9 @@ struct error *alloc_windows_create(const struct alloc_windows_options *options, 
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&w->changed, &attr);
 	pthread_condattr_destroy(&attr);
-	return alloc_marks_create(skeleton(w)->progs.on_alloc_mark, &w->marks);
-}
-
-/* Of all targets: those that have ended keep what they had. */
-static u64 cpu_of_targets(struct alloc_windows *w)
-{
-	u64 sum = 0;
-
-	for (u32 i = 0; i < w->nclocks; i++) {
-		struct clock *c = &w->clocks[i];
-		struct timespec ts;
-
-		if (!clock_gettime(c->id, &ts))
-			c->last = (u64)ts.tv_sec * 1000000000ull + (u64)ts.tv_nsec;
-		sum += c->last > c->first ? c->last - c->first : 0;
-	}
-	return sum;
-}
-
-static struct error *add_clock(struct alloc_windows *w, pid_t pid)
-{
-	struct clock c = {.pid = pid};
-	struct timespec ts;
-	struct error *err;
-
-	for (u32 i = 0; i < w->nclocks; i++)
-		if (w->clocks[i].pid == pid)
-			return NULL;
-	if (clock_getcpuclockid(pid, &c.id) || clock_gettime(c.id, &ts))
-		return NULL;
-	c.first = c.last = (u64)ts.tv_sec * 1000000000ull + (u64)ts.tv_nsec;
-	err = grow(&w->clocks, w->nclocks, sizeof(*w->clocks));
-	if (!err)
-		w->clocks[w->nclocks++] = c;
-	return err;
+	w->counters = alloc_counters_create(skeleton(w)->maps.alloc_counter_at, skeleton(w)->maps.alloc_threads,
+	        skeleton(w)->progs.visit_allocating);
+	return w->counters ? alloc_marks_create(skeleton(w)->progs.on_alloc_mark, &w->marks) : &error_no_memory;
 }
 
 static void look(struct alloc_windows *w, struct look *ret)
@@ -211,18 +179,19 @@ static void look(struct alloc_windows *w, struct look *ret)
 	struct object *o = w->options.host->object;
 
 	ret->at = now_ns();
-	ret->cpu = cpu_of_targets(w);
+	ret->cpu = alloc_cpu_sum(&w->cpu);
 	error_free(object_sum(o, skeleton(w)->maps.alloc_progressed, (u64 *)&ret->progress, sizeof(ret->progress)));
 	error_free(object_sum(o, skeleton(w)->maps.alloc_counted, (u64 *)&ret->counters, sizeof(ret->counters)));
 }
 
-/* Where a window begins or ends: with how often the program has waited, too. */
+/* Where a window begins or ends: with how often the program has waited, and what its allocator has counted, too. */
 static void look_whole(struct alloc_windows *w, struct look *ret)
 {
 	look(w, ret);
+	alloc_counters_read(w->counters, &ret->counted);
 	ret->switches = (struct switches){0};
-	for (u32 i = 0; i < w->nclocks && w->waits_known; i++)
-		w->waits_known = alloc_waits_count(w->clocks[i].pid, &ret->switches);
+	for (u32 i = 0; i < w->cpu.n && w->waits_known; i++)
+		w->waits_known = alloc_waits_count(w->cpu.of[i].pid, &ret->switches);
 }
 
 static double exceptions(const struct alloc_windows *w, const struct look *from, const struct look *to)
@@ -378,7 +347,7 @@ static void settle(struct alloc_windows *w)
 	if (!w->nslices)
 		return;
 	fit(w, &cold);
-	w->by_waits = alloc_weigh(w->slices, w->nslices, &cold, &w->calls, &w->bytes);
+	w->clock = alloc_weigh(w->slices, w->nslices, &cold, &w->calls, &w->bytes);
 	for (u32 i = 0; i < w->nseen; i++) {
 		const struct counted *c = &w->seen[i];
 		double weight = w->slices[c->slice].weight;
@@ -421,7 +390,14 @@ static struct alloc_slice slice_of(const struct alloc_windows *w, const struct l
 	        .waits_behind = less(now->switches.voluntary, closed->switches.voluntary),
 	        .ousted_behind = less(now->switches.others, closed->switches.others),
 	        .ns = (double)(now->at - w->opened.at),
-	        .ns_behind = (double)(now->at - closed->at)};
+	        .ns_behind = (double)(now->at - closed->at),
+	        .is_counted = w->opened.counted.known && closed->counted.known && now->counted.sure,
+	        .counted = now->counted.bytes - closed->counted.bytes,
+	        .own_counted =
+	                now->counted.bytes - now->counted.first - (w->opened.counted.bytes - w->opened.counted.first),
+	        .rounded = (double)(b->rounded - a->rounded),
+	        .squares = (double)(b->squares - a->squares) * ALLOC_UNIT * ALLOC_UNIT,
+	        .largest = (double)skeleton(w)->bss->alloc_largest};
 
 	s.exception_ns = s.hits ? exceptions(w, &w->opened, now) / s.hits : w->exception_ns;
 	return s;
@@ -767,7 +743,7 @@ static struct error *add(
 	g->cookie[g->n++] = place->cookie;
 	if (!g->pair)
 		g->pair = place->pair;
-	return add_clock(w, p->pid);
+	return alloc_cpu_add(&w->cpu, p->pid);
 }
 
 struct error *alloc_windows_add(
@@ -846,15 +822,21 @@ static void stand_for_rest(struct alloc_windows *w)
 {
 	struct alloc_slice *s = w->nslices ? &w->slices[w->nslices - 1] : NULL;
 	struct look now;
+	double before;
 
 	if (!s)
 		return;
 	look_whole(w, &now);
+	before = s->stands_for;
 	s->stands_for += fmax((double)(now.cpu - w->closed.cpu) - cost(w, &w->closed, &now), 0);
 	s->behind += (double)(now.progress.hits - w->closed.progress.hits);
 	s->waits_behind += less(now.switches.voluntary, w->closed.switches.voluntary);
 	s->ousted_behind += less(now.switches.others, w->closed.switches.others);
 	s->ns_behind += (double)(now.at - w->closed.at);
+	if (now.counted.bytes > w->closed.counted.bytes || before <= 0)
+		s->counted += now.counted.bytes - w->closed.counted.bytes;
+	else
+		s->counted *= s->stands_for / before; /* who has ended has taken the counter along */
 	w->closed = now;
 }
 
@@ -888,8 +870,9 @@ void alloc_windows_destroy(struct alloc_windows *w)
 	for (u32 i = 0; i < w->ngroups; i++)
 		close(w->groups[i].file);
 	free(w->groups);
-	free(w->clocks);
+	free(w->cpu.of);
 	alloc_marks_destroy(w->marks);
+	alloc_counters_destroy(w->counters);
 	free(w->slices);
 	free(w->with);
 	free(w->without);
@@ -941,7 +924,7 @@ static void sum_up(struct alloc_windows *w, struct alloc_estimate *ret)
 	struct alloc_cold cold;
 
 	fit(w, &cold);
-	ret->by_waits = alloc_weigh(w->slices, w->nslices, &cold, &calls, &bytes) || (!w->nslices && w->by_waits);
+	ret->clock = w->nslices ? alloc_weigh(w->slices, w->nslices, &cold, &calls, &bytes) : w->clock;
 	ret->cold_ns = cold.ns;
 	ret->cold_low = cold.low;
 	ret->cold_high = cold.high;

@@ -117,12 +117,15 @@ static struct error *place_return(
 	return alloc_windows_add(l->windows, p, path, &at);
 }
 
-static void allocator(void *ctx, const struct process *p, struct image *img, u64 bias, const struct alloc_functions *f)
+static struct error *allocator(void *ctx, const struct process *p, struct image *img, const char *path, u64 bias,
+        const struct alloc_functions *f)
 {
 	struct leak *l = ctx;
 
+	(void)path;
 	leak_watch_allocator(l->watch, p, img, bias, f);
 	leak_heap_want(l->heap, leak_heap_books(img));
+	return NULL;
 }
 
 static void open_window(void *ctx, bool following)

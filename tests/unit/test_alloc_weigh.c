@@ -194,24 +194,114 @@ static void test_waits(void **state)
 
 	for (int i = 0; i < 20; i++)
 		s[i] = burst(i % 2 ? 3000 : 1000);
-	assert_true(alloc_weigh(s, 20, &cold, &calls, &bytes));
+	assert_int_equal(alloc_weigh(s, 20, &cold, &calls, &bytes), ALLOC_CLOCK_WAITS);
 	check(calls.sum, due, &calls);
 	for (int i = 0; i < 20; i++)
 		s[i].ousted_behind = 200;
-	assert_false(alloc_weigh(s, 20, &cold, &other, &none)); /* it does not wait: it gets no CPU */
+	assert_int_equal(
+	        alloc_weigh(s, 20, &cold, &other, &none), ALLOC_CLOCK_CPU); /* it does not wait: it gets no CPU */
 	for (int i = 0; i < 20; i++)
 		s[i].ousted_behind = 0;
 	assert_true(alloc_sums_low(&calls) < 0.5 * due && alloc_sums_high(&calls) < 1.5 * due);
 	for (int i = 0; i < 20; i++)
 		s[i].waits = i % 2;
-	assert_false(alloc_weigh(s, 20, &cold, &other, &none));
+	assert_int_equal(alloc_weigh(s, 20, &cold, &other, &none), ALLOC_CLOCK_CPU);
+}
+
+/* A program that gets a CPU twice as often as its CPU time says, in phases of small and of large blocks. */
+static void make_counted(struct alloc_slice *s, int n)
+{
+	for (int i = 0; i < n; i++) {
+		double size = i / 10 % 2 ? 1000 : 100;
+
+		s[i] = window(1000, 600, 250, 500);
+		s[i].is_counted = true;
+		s[i].bytes = 500 * size;
+		s[i].rounded = s[i].own_counted = 1.1 * s[i].bytes;
+		s[i].counted = 1.1 * size * 2e5;
+		s[i].squares = 500 * size * size;
+		s[i].largest = size;
+	}
+}
+
+/* The counter's bytes are the scale, in each phase. Windows without a call leave theirs to others. */
+static void test_counter(void **state)
+{
+	struct alloc_slice s[40];
+	struct alloc_sums calls = {0}, bytes = {0}, rest = {0}, all = {0};
+	double due = 2e5 * 40, of_bytes = 2e5 * (20 * 100 + 20 * 1000);
+
+	make_counted(s, 40);
+	assert_int_equal(alloc_weigh(s, 40, &warm, &calls, &bytes), ALLOC_CLOCK_COUNTER);
+	check(calls.sum, due, &calls);
+	check(bytes.sum, of_bytes, &bytes);
+	for (int i = 3; i < 40; i += 10) {
+		struct alloc_slice *none = &s[i];
+
+		none->calls = none->bytes = none->rounded = none->own_counted = none->squares = none->hits = 0;
+	}
+	assert_int_equal(alloc_weigh(s, 40, &warm, &rest, &all), ALLOC_CLOCK_COUNTER);
+	check(all.sum, of_bytes, &all);
+	check(rest.sum, due, &rest);
+}
+
+/* One block of ten thousand has most of the bytes, and few windows have seen one: so much is said, no more. */
+static void test_counter_of_large(void **state)
+{
+	struct alloc_slice s[40];
+	struct alloc_sums calls = {0}, bytes = {0};
+
+	make_counted(s, 40);
+	for (int i = 0; i < 40; i++) {
+		bool large = i == 20;
+
+		s[i].bytes = 500 * 100 + 1e7 * large;
+		s[i].rounded = s[i].own_counted = s[i].bytes;
+		s[i].squares = 500 * 100 * 100 + 1e14 * large;
+		s[i].counted = 200e3 * (100 + 1e3);
+		s[i].largest = 1e7;
+	}
+	assert_int_equal(alloc_weigh(s, 40, &warm, &calls, &bytes), ALLOC_CLOCK_COUNTER);
+	assert_true(alloc_sums_low(&calls) < 200e3 * 40 && 200e3 * 40 < alloc_sums_high(&calls));
+	assert_true(fabs(bytes.sum - 200e3 * 1100 * 40) < 1);
+}
+
+/* What the counter says is not used where it contradicts calls that were seen, or is known of few windows. */
+static void test_counter_in_doubt(void **state)
+{
+	struct alloc_slice s[40];
+	struct alloc_sums calls = {0}, bytes = {0};
+
+	make_counted(s, 40);
+	for (int i = 0; i < 40; i++)
+		s[i].own_counted *= 3;
+	assert_int_equal(alloc_weigh(s, 40, &warm, &calls, &bytes), ALLOC_CLOCK_CPU);
+	make_counted(s, 40);
+	for (int i = 0; i < 20; i++)
+		s[i].is_counted = false;
+	assert_int_equal(alloc_weigh(s, 40, &warm, &calls, &bytes), ALLOC_CLOCK_CPU);
+}
+
+/* No window saw a call: bytes are known, and of the calls how many there may be. */
+static void test_counter_alone(void **state)
+{
+	struct alloc_slice s[2];
+	struct alloc_sums calls = {0}, bytes = {0};
+
+	for (int i = 0; i < 2; i++)
+		s[i] = (struct alloc_slice){.is_counted = true, .counted = 8000};
+	assert_int_equal(alloc_weigh(s, 2, &warm, &calls, &bytes), ALLOC_CLOCK_COUNTER);
+	assert_true(alloc_sums_low(&calls) == 0 && fabs(alloc_sums_high(&calls) - 2000) < 1);
+	assert_true(fabs(bytes.sum - 16000) < 1 && alloc_sums_low(&bytes) < bytes.sum);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_steady), cmocka_unit_test(test_phases),
 	        cmocka_unit_test(test_dense), cmocka_unit_test(test_sparse), cmocka_unit_test(test_least),
-	        cmocka_unit_test(test_cold), cmocka_unit_test(test_no_landmarks), cmocka_unit_test(test_waits)};
+	        cmocka_unit_test(test_cold), cmocka_unit_test(test_no_landmarks), cmocka_unit_test(test_waits),
+	        cmocka_unit_test(test_counter), cmocka_unit_test(test_counter_of_large),
+	        cmocka_unit_test(test_counter_in_doubt), cmocka_unit_test(test_counter_alone)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,6 +24,7 @@ enum alloc_shape {          /* where the size is */
 #define ALLOC_COOKIE_TAILS(cookie)   ((cookie) >> 16 & 1)          /* it may end in a jump to another one */
 #define ALLOC_COOKIE_ALL(cookie)     ((cookie) >> 17 & 1)          /* inner calls count, too */
 #define ALLOC_COOKIE_STEPPED(cookie) ((cookie) >> 18 & 1)          /* the kernel does not emulate the instruction */
+#define ALLOC_COOKIE_QUANTUM(cookie) (((cookie) >> 19 & 3) * 8)    /* of jemalloc with a counter; 0: it has none */
 #define ALLOC_COOKIE_NUMBER(cookie)  ((cookie) >> 24 & 0xffffffff) /* of the function */
 
 /*
