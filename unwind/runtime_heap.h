@@ -115,6 +115,15 @@ const void *heap_bytes(struct heap *h, u64 addr, u32 size);
 struct memory *heap_memory_now(const struct heap *h);
 /* What was read so far is read again when it is needed, but for copies. */
 void heap_forget(struct heap *h);
+/* The same of the memory around an address. */
+void heap_forget_at(struct heap *h, u64 addr);
+
+/*
+ * A clock for what moves: objects are numbered as they are found. Up to where so far; and in object() the number of the
+ * one that is asked for, or of the first that may be it (with little --memory).
+ */
+u32 heap_found(const struct heap *h);
+u32 heap_number(const struct heap *h);
 
 /*
  * In roots(): all that lies in these stretches, which are in order of address, is copied now, and read from the copy

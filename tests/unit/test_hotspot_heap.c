@@ -349,6 +349,7 @@ static void knows_what_views_have_moved(void **state)
 	struct fake *f = fake_create(shapes[SHAPES - 1]);
 	struct hotspot_z z = moved_view(f, 1);
 	u64 object = f->thread_object[0], copy = fake_room(f, 8192), colour = 1ull << BITS, base = colour << GOOD, at;
+	struct hotspot_z_moved moved;
 
 	z.old = z.young;
 	z.offset_mask = colour - 1;
@@ -365,7 +366,10 @@ static void knows_what_views_have_moved(void **state)
 	assert_int_equal(hotspot_z_in_view(&z, &f->memory, colour << FIRST, base), base); /* the first of the heap */
 	/* only a finalizer leads to it */
 	assert_int_equal(hotspot_z_in_view(&z, &f->memory, object | colour << FIRST | colour << 3, base), copy | base);
-	assert_int_equal(hotspot_z_went(&z, &f->memory, object | base), copy | base);
+	assert_true(hotspot_z_moved_read(&z, &f->memory, at, &moved) && !moved.complete);
+	assert_int_equal(hotspot_z_moved_to(&z, &moved, object | base), copy | base);
+	assert_int_equal(hotspot_z_moved_to(&z, &moved, (object + 8) | base), 0);
+	free(moved.entries);
 	fake32(f, at + FORWARDING_COUNT, 0);
 	for (u32 i = 0; i < SLOTS; i++)
 		fake64(f, at + FORWARDING_ENTRIES + i * 8, 0);

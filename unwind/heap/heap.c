@@ -12,6 +12,7 @@
 #include "heap_dominators.h"
 #include "heap_internal.h"
 
+#define FORGET_BYTES    64
 #define LABELS_MAX      (1u << 20)
 #define TYPES_MAX       (1u << 20)
 #define ROOTS_MAX       (1u << 20)
@@ -431,6 +432,21 @@ void heap_uncopy(struct heap *h)
 	heap_reading(h)->nrefs = 0;
 	heap_cache_release(h->cache);
 	heap_cache_forget_all(h->cache);
+}
+
+void heap_forget_at(struct heap *h, u64 addr)
+{
+	heap_cache_forget(h->cache, addr, FORGET_BYTES);
+}
+
+u32 heap_found(const struct heap *h)
+{
+	return h->nodes.n;
+}
+
+u32 heap_number(const struct heap *h)
+{
+	return heap_reading(h)->number;
 }
 
 /* --- life --- */

@@ -44,6 +44,7 @@ struct heap_reading {
 	bool more;                 /* than fit into the slice */
 	struct heap_pending *soon; /* to be read at once; from: in a heap that is not coarse the object's own node */
 	u32 nsoon;
+	u32 number;        /* of the object that is asked for */
 	u32 first_of_rank; /* nodes before it belong to an earlier rank, or are roots */
 	struct note *notes;
 	u32 nnotes;

@@ -202,6 +202,7 @@ static void visit(const struct walk_of *w, u32 node)
 
 	if (heap_kind(w->h, node)->type || heap_kind(w->h, node)->size)
 		return; /* it was read, as it might have been gone */
+	w->r->number = node;
 	seen = see(w, addr, label, &object);
 	if (!heap_fits_on(w->h, NULL) || w->h->coarse)
 		return; /* it is pending there */

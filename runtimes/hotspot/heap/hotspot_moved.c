@@ -14,6 +14,7 @@
 #define REF_COUNT       136
 #define YOUNG           0 /* zGenerationId.hpp */
 #define OLD             1
+#define ENTRIES_MAX     (1u << 20) /* of one table of moved objects */
 #define PROBES_MAX      (1u << 16) /* of a table of moved objects, up to an empty slot */
 
 /* 21 to 23 have two kinds of ZGC: names of that of one generation begin with X there. */
@@ -272,8 +273,7 @@ bool hotspot_z_pages(const struct hotspot_heap_view *h, struct memory *m, struct
 	return granule_map(&n, m, h->collected_heap, "_page_table", "ZPageTable", "ZGranuleMapForPageTable",
 	               &ret->table, &ret->granules) &&
 	       small(&n, "ZPage", "_virtual", "ZVirtualMemory", "_start", &ret->start) &&
-	       small(&n, "ZPage", "_top", NULL, NULL, &ret->top) &&
-	       small(&n, "ZPage", "_seqnum", NULL, NULL, &ret->seqnum);
+	       small(&n, "ZPage", "_top", NULL, NULL, &ret->top);
 }
 
 bool hotspot_z_find_views(const struct vmstructs *v, struct memory *m, u64 collected_heap, struct hotspot_z *ret)
@@ -316,15 +316,50 @@ u64 hotspot_z_in_view(const struct hotspot_z *z, struct memory *m, u64 stored, u
 	return stored ? (stored & z->offset_mask) | base : 0;
 }
 
-u64 hotspot_z_went(const struct hotspot_z *z, struct memory *m, u64 addr)
+bool hotspot_z_forwarding(const struct hotspot_z *z, struct memory *m, u32 table, u64 addr, u64 *ret)
 {
 	const u64 tables[] = {z->young, z->old};
 
-	for (u32 i = 0; i < 2; i++) {
-		u64 now = tables[i] ? looked_up(z, m, tables[i], addr) : addr;
+	*ret = 0;
+	return !tables[table] || forwarding_of(z, m, tables[table], addr, ret);
+}
 
-		if (now != addr)
-			return now;
+bool hotspot_z_is_empty(const struct hotspot_z *z, struct memory *m, u64 forwarding)
+{
+	s32 count;
+
+	return z->ref_count && memory_read(m, &count, 4, forwarding + z->ref_count) && !count;
+}
+
+bool hotspot_z_moved_read(const struct hotspot_z *z, struct memory *m, u64 forwarding, struct hotspot_z_moved *ret)
+{
+	struct hotspot_z_moved r = {.complete = hotspot_z_is_empty(z, m, forwarding)}; /* before they are read */
+
+	if (!memory_read(m, &r.start, 8, forwarding + z->start) ||
+	        !memory_read(m, &r.shift, 8, forwarding + z->alignment) ||
+	        !memory_read(m, &r.length, 8, forwarding + z->length) || r.shift > 63 || !r.length ||
+	        r.length & (r.length - 1) || r.length > ENTRIES_MAX)
+		return false;
+	r.entries = malloc(r.length * 8);
+	if (!r.entries || !memory_read(m, r.entries, r.length * 8, forwarding + z->entries)) {
+		free(r.entries);
+		return false;
 	}
-	return addr;
+	*ret = r;
+	return true;
+}
+
+u64 hotspot_z_moved_to(const struct hotspot_z *z, const struct hotspot_z_moved *t, u64 addr)
+{
+	u64 index = ((addr & z->offset_mask) - t->start) >> t->shift, entry;
+	u32 slot = hs_z_hash(index);
+
+	for (u64 i = 0; i < t->length; i++, slot++) {
+		entry = t->entries[slot & (t->length - 1)];
+		if (!(entry & 1))
+			return 0;
+		if (entry >> Z_ENTRY_FROM_SHIFT == index)
+			return (addr & ~z->offset_mask) | (entry >> 1 & Z_ENTRY_TO_MASK);
+	}
+	return 0;
 }

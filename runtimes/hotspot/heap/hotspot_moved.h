@@ -23,10 +23,25 @@ bool hotspot_z_find_views(const struct vmstructs *v, struct memory *m, u64 colle
 /* Where the object of such a reference is now, in the view whose bit is base. 0: null, or not known. */
 u64 hotspot_z_in_view(const struct hotspot_z *z, struct memory *m, u64 stored, u64 base);
 /*
- * Where the object is that was at this address when the last collection began to move; the address itself: it did not
- * move, or not yet. 0: its page is gone, and nothing tells where it went.
+ * The ZForwarding of the page at addr, if its objects are being moved, or were by the last collection. 0: they were
+ * not.
+ * table: 0 of the young generation, 1 of the old or the only one. False: not readable.
  */
-u64 hotspot_z_went(const struct hotspot_z *z, struct memory *m, u64 addr);
+bool hotspot_z_forwarding(const struct hotspot_z *z, struct memory *m, u32 table, u64 addr, u64 *ret);
+
+/* Are all objects of such a page elsewhere by now? Its memory may be another page's. */
+bool hotspot_z_is_empty(const struct hotspot_z *z, struct memory *m, u64 forwarding);
+
+/* A copy of a page's table of moved objects. */
+struct hotspot_z_moved {
+	u64 start, shift, length;
+	u64 *entries;  /* malloc'd */
+	bool complete; /* the page is empty by now */
+};
+
+bool hotspot_z_moved_read(const struct hotspot_z *z, struct memory *m, u64 forwarding, struct hotspot_z_moved *ret);
+/* Where the object went that was at addr; 0: not said. */
+u64 hotspot_z_moved_to(const struct hotspot_z *z, const struct hotspot_z_moved *t, u64 addr);
 
 struct hotspot_heap_view;
 

@@ -218,11 +218,20 @@ static enum heap_seen object_at(struct hotspot_refs *r, u64 addr, u32 label, str
 
 enum heap_seen hotspot_refs_object(struct hotspot_refs *r, u64 addr, u32 label, struct heap_object *ret)
 {
+	enum heap_seen seen;
+	u64 at;
+
 	if (!r->z)
 		return object_at(r, addr, label, ret);
-	if (hotspot_z_places_changed(r->z))
+	if (hotspot_z_places_changed(r->z, heap_found(r->h)))
 		heap_forget(r->h);
-	return object_at(r, hotspot_z_place(r->z, addr), label, ret);
+	at = hotspot_z_place(r->z, addr, label & HEAP_MAYBE ? 0 : heap_number(r->h));
+	if (!at)
+		return label & HEAP_MAYBE ? HEAP_NOTHING : HEAP_TORN;
+	seen = object_at(r, at, label, ret);
+	if (seen == HEAP_TORN && at != addr)
+		heap_forget_at(r->h, at);
+	return seen;
 }
 
 /* --- words that may be references --- */
