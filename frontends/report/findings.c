@@ -93,7 +93,9 @@ char *finding_text(const char *text, const struct facts *f)
 
 		if (end) {
 			put_placeholder(out, text + 1, end, f);
+			fflush(out);
 			text = end + 1;
+			text += !size && *text == ' '; /* nothing to begin with */
 		} else {
 			fputc(*text++, out);
 		}

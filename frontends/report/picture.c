@@ -20,6 +20,8 @@ struct picture {
 	const struct order *order;
 	FILE *out;
 	double *right;
+	const bool *shown; /* by node; NULL: all */
+	u32 top;           /* the node that is as wide as the picture, as those above it are; 0: the root */
 	double scale;
 	u32 first; /* depth of the first row */
 	u32 rows;
@@ -58,6 +60,35 @@ static u32 depth_of(const struct profile *p, const char *site)
 		if (!strcmp(text_plain_name(&p->functions[p->nodes[node].function], name, sizeof(name)), site))
 			return depth;
 	}
+}
+
+/* The node of the site that most goes through, where there are several ways to it; 0: none has a tenth. */
+static u32 heaviest_of(const struct profile *p, const char *site)
+{
+	u32 best = 0;
+	char name[TEXT_CLEAN];
+
+	for (u32 i = 1; *site && i < p->nnodes; i++)
+		if (10 * p->nodes[i].total > p->nodes[0].total && (!best || p->nodes[i].total > p->nodes[best].total) &&
+		        !strcmp(text_plain_name(&p->functions[p->nodes[i].function], name, sizeof(name)), site))
+			best = i;
+	return best;
+}
+
+/* What is below a node, and the way to it. A parent's index is below its child's. */
+static bool *around(const struct profile *p, u32 node)
+{
+	bool *ret = calloc(p->nnodes, sizeof(*ret));
+
+	if (!ret)
+		return NULL;
+	ret[node] = true;
+	for (u32 i = node + 1; i < p->nnodes; i++)
+		ret[i] = ret[p->nodes[i].parent];
+	for (u32 at = p->nodes[node].parent; at; at = p->nodes[at].parent)
+		ret[at] = true;
+	ret[0] = true;
+	return ret;
 }
 
 /* Rows of the container and the process, if there is one of each: all of it is theirs. */
@@ -129,8 +160,11 @@ static void each(struct picture *w, bool drawing)
 	memset(w->right, 0, (w->order->deepest + 2) * sizeof(*w->right));
 	for (u32 i = 0; i < w->p->nnodes; i++) {
 		u32 node = w->order->nodes[i], depth = w->order->depth[node];
-		double x = w->right[depth], width = (double)w->p->nodes[node].total * w->scale;
+		bool wide = w->shown && node < w->top; /* on the way to it */
+		double x = w->right[depth], width = (double)w->p->nodes[wide ? w->top : node].total * w->scale;
 
+		if (w->shown && !w->shown[node])
+			continue;
 		w->right[depth] += width;
 		w->right[depth + 1] = x;
 		if (width < NARROWEST || depth < w->first || depth - w->first >= ROWS_MOST)
@@ -146,6 +180,7 @@ struct error *picture_write(const struct profile *p, const char *site, FILE *out
 {
 	cleanup(order) struct order *order = NULL;
 	cleanup(free) double *right = NULL;
+	cleanup(free) bool *shown = NULL;
 	struct error *err = order_create(p, &order);
 	struct picture w = {.p = p, .order = order, .out = out};
 	u32 trunk = trunk_of(p), at = depth_of(p, site);
@@ -157,6 +192,14 @@ struct error *picture_write(const struct profile *p, const char *site, FILE *out
 		return &error_no_memory;
 	w.right = right;
 	w.scale = p->nodes[0].total ? WIDTH / (double)p->nodes[0].total : 0;
+	w.top = at ? 0 : heaviest_of(p, site);
+	if (w.top) {
+		w.shown = shown = around(p, w.top);
+		if (!shown)
+			return &error_no_memory;
+		w.scale = WIDTH / (double)p->nodes[w.top].total;
+		at = order->depth[w.top];
+	}
 	trunk = at ? at : trunk;
 	w.first = trunk > TRUNK ? trunk - TRUNK : 1;
 	w.first = w.first > above(p) ? w.first : above(p) + 1;
