@@ -441,6 +441,12 @@ static struct error *close_profile(struct output *out, struct error *err)
 
 /* --- a run --- */
 
+static void warn(void *ctx, struct error *err)
+{
+	(void)ctx;
+	say_note_error(err);
+}
+
 /* Probes, and what is to be written of them. */
 static struct error *prepare_run(
         const struct request *r, struct y_program *p, struct y_target *t, struct y_run_options *o, struct written *w)
@@ -448,7 +454,7 @@ static struct error *prepare_run(
 	struct error *err = NULL;
 
 	if (y_has_probes(p) && !t->core)
-		err = y_probes_new(p, t, &w->probes);
+		err = y_probes_new(p, t, warn, NULL, &w->probes);
 	if (!err && w->probes) {
 		o->probes = &y_probes_ops;
 		o->probes_ctx = w->probes;
@@ -518,7 +524,7 @@ static void check_probes(struct y_program *p, struct y_target *t)
 
 	y_bpf_free(bpf);
 	if (!err && t->pid)
-		err = y_probes_new(p, t, &probes);
+		err = y_probes_new(p, t, warn, NULL, &probes);
 	if (err && err->kind == ERROR_PERMISSION) {
 		say_no("bpf: yes, but this kernel", err);
 	} else if (err) {

@@ -180,11 +180,12 @@ struct y_function {
 	u32 place;
 };
 
-enum y_point { /* from Y_PROBE on: in the kernel */
+enum y_point { /* from Y_CALL on: in the kernel */
 	Y_ONESHOT,
 	Y_BEGIN,
 	Y_END,
 	Y_TIMER,
+	Y_CALL, /* of a function of a language: "python:orders.checkout" */
 	Y_PROBE,
 	Y_TRACEPOINT,
 	Y_SYSCALL,
@@ -330,7 +331,7 @@ void y_program_print(const struct y_program *p, FILE *out);
 bool y_has_point(const struct y_program *p, enum y_point point);
 static inline bool y_in_kernel(enum y_point point)
 {
-	return point >= Y_PROBE;
+	return point >= Y_CALL;
 }
 /* Does it run in no thread of the target? */
 static inline bool y_is_outside(enum y_point point)

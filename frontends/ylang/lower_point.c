@@ -240,12 +240,20 @@ static struct value argument(struct lower *l, const struct y_node *n, u32 number
 	return cast_to(l, n, in_slot(&y_ulong, dst), type);
 }
 
+static void no_arguments(struct lower *l, const struct y_node *n, const char *what)
+{
+	FAIL(l, n, "%s: values of a language are not there in a handler; `yrt probe --arguments -e %s` shows them",
+	        what, l->probe->spec);
+}
+
 /* _arg(number) */
 struct value lower_kernel_argument(struct lower *l, const struct y_node *n, u64 number)
 {
 	const struct y_handler *h = l->probe;
 	u32 most = SYSCALL_ARGUMENTS;
 
+	if (h->point == Y_CALL)
+		no_arguments(l, n, "_arg");
 	if (h->point == Y_PROFILE)
 		FAIL(l, n, "_arg: a tick of the clock has no arguments");
 	if (h->returns)
@@ -295,6 +303,8 @@ struct value lower_kernel_name(struct lower *l, const struct y_node *n)
 	const struct y_handler *h = l->probe;
 	bool result = !strcmp(n->name, "return");
 
+	if (h->point == Y_CALL)
+		no_arguments(l, n, y_format(l->s, "$%s", n->name));
 	if (h->point == Y_PROFILE)
 		FAIL(l, n, "$%s: a tick of the clock has no arguments", n->name);
 	if (result && h->point == Y_SYSCALL && h->returns)

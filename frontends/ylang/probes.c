@@ -127,7 +127,8 @@ static void name_stacks(struct y_program *p)
 			}
 }
 
-struct error *y_probes_new(struct y_program *p, struct y_target *t, struct y_probes **ret)
+struct error *y_probes_new(struct y_program *p, struct y_target *t, void (*warn)(void *ctx, struct error *err),
+        void *ctx, struct y_probes **ret)
 {
 	struct y_probes *s = calloc(1, sizeof(*s));
 	struct error *err;
@@ -152,10 +153,10 @@ struct error *y_probes_new(struct y_program *p, struct y_target *t, struct y_pro
 		memcpy(s->taken, s->bpf->object.globals, s->bpf->globals_size);
 	if (!err)
 		name_stacks(p);
-	if (!err && s->bpf->object.stacks)
-		err = y_stacks_start(t->pid, s->bpf->object.stacks, &s->stacks);
+	if (!err && (s->bpf->object.stacks || y_has_point(p, Y_CALL)))
+		err = y_stacks_start(t->pid, &s->bpf->object, warn, ctx, &s->stacks);
 	if (!err && s->stacks)
-		y_stacks_maps(s->stacks, &s->options.pending, s->options.on_y);
+		y_stacks_maps(s->stacks, &s->options.pending, s->options.on_y, &s->options.handlers);
 	if (!err)
 		err = y_probe_open(&s->bpf->object, &s->options, &s->probe);
 	if (err)

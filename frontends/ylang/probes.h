@@ -9,9 +9,12 @@
 struct profile;
 struct y_probes;
 
-/* For y_run_options.probes; p and t outlive it. */
-/* Keys that are stacks become strings in p: that is what the VM sees. */
-struct error *y_probes_new(struct y_program *p, struct y_target *t, struct y_probes **ret);
+/*
+ * For y_run_options.probes; p and t outlive it. Keys that are stacks become strings in p: that is what the VM sees.
+ * warn: says what does not end the run, from another thread; owns the error.
+ */
+struct error *y_probes_new(struct y_program *p, struct y_target *t, void (*warn)(void *ctx, struct error *err),
+        void *ctx, struct y_probes **ret);
 void y_probes_free(struct y_probes *s); /* NULL is fine */
 /* How much there was for the kernel's verifier. */
 void y_probes_verified(const struct y_probes *s, FILE *out);

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "hit_arguments.h"
@@ -107,10 +108,16 @@ static bool has_language(const struct hit_options *o)
 	return false;
 }
 
+/* "python:PyObject_Call" may be a function of a file, too. */
+static bool may_be_in_file(const struct hit_spec *s)
+{
+	return !s->language || !strpbrk(s->name, ".:*");
+}
+
 static bool has_files(const struct hit_options *o)
 {
 	for (u32 i = 0; i < o->n; i++)
-		if (!o->spec[i].language)
+		if (may_be_in_file(&o->spec[i]))
 			return true;
 	return false;
 }
@@ -322,7 +329,7 @@ static struct error *look_at(
 	struct error *err;
 
 	if (s->kind == HIT_TRACEPOINT || img->fd < 0 || is_placed(h, p->pid, spec, img) ||
-	        (s->language && (h->options->returns || hit_callees_found(h->callees, spec))))
+	        (s->language && hit_callees_found(h->callees, spec)) || (h->options->returns && !may_be_in_file(s)))
 		return NULL;
 	h->matched[spec] |= hit_is_file(s, img->path);
 	err = hit_find(s, img, root, &found);
@@ -643,7 +650,7 @@ static void latency_stats(void *event, struct sampler_stats *st)
 
 	for (u32 i = 0; i < summary->n; i++) {
 		struct latency_of *of = &summary->of[i];
-		bool language = h->options->spec[i].language;
+		bool language = h->options->spec[i].language && hit_callees_found(h->callees, i);
 
 		of->price = language ? (struct latency_price){0} : hit_price_get(h->price);
 		of->progress = language ? 1 : progress(h);

@@ -7,6 +7,13 @@
 #include "hit/hit_latency.bpf.h"
 #include "hit/hit_values.bpf.h"
 
+struct { /* of a Y program: its handlers of such functions, sized where it has some */
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(u32));
+} y_handlers SEC(".maps");
+
 struct { /* sized where functions of a language are probed */
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -322,6 +329,7 @@ WALK_GLOBAL int callee_counts_as(struct slot *slot, struct callee_watch *watch, 
 	}
 	st->weights += watch->each;
 	counts->calls++;
+	counts->happened = CALLEE_BEGAN;
 	__sync_fetch_and_add(&watch->calls, 1);
 	counts->stand_for += watch->each;
 	callee_values(slot, watch, now);
@@ -477,7 +485,9 @@ WALK_GLOBAL u64 callee_over(u64 began, u64 end, u32 way)
 		return 0;
 	if (ns && latency_count(ns, counts->function, callee_each))
 		slow = ns;
-	if (way == CALLEE_TAIL_CALLED)
+	if (way == CALLEE_RETURNED)
+		counts->happened = CALLEE_RETURNS;
+	else if (way == CALLEE_TAIL_CALLED)
 		all->lost += callee_each;
 	else if (way == CALLEE_DROPPED)
 		*(end ? &all->raised : &all->left) += callee_each;
@@ -666,9 +676,11 @@ WALK_GLOBAL int callee_end(struct slot *slot, struct callee_watch *watch, u64 no
 	if (!watch->function)
 		return callee_counts_as(slot, watch, now);
 	callee_place(slot, watch);
+	counts->happened = CALLEE_NOTHING;
 	counts->function = watch->function;
 	if (!watch->exit && now < watch->until && callee_begins(slot, watch)) {
 		counts->calls++;
+		counts->happened = CALLEE_BEGAN;
 		__sync_fetch_and_add(&watch->calls, 1);
 		callee_values(slot, watch, now);
 		callee_enter(watch->function, now);
@@ -679,6 +691,8 @@ WALK_GLOBAL int callee_end(struct slot *slot, struct callee_watch *watch, u64 no
 	} else if (watch->exit == CALLEE_FALLS || (watch->exit && callee_ends(slot, watch))) {
 		ns = callee_leave(watch->function, now, watch->exit == CALLEE_LEFT);
 	}
+	if (counts->happened && (watch->handler[0] || watch->handler[1]))
+		return true;
 	if (!ns) {
 		st->samples--;
 		slot->busy = 0;
@@ -688,6 +702,19 @@ WALK_GLOBAL int callee_end(struct slot *slot, struct callee_watch *watch, u64 no
 	slot->head.more = watch->each;
 	st->weights += slot->head.value;
 	return true;
+}
+
+/* Gives the slot back that a Y program's handler has not asked for. */
+static __attribute__((always_inline)) inline void callee_let_go(struct callee_counts *counts, struct probe_stats *st)
+{
+	u32 number = (u32)counts->held - 1;
+	struct slot *slot = counts->held ? bpf_map_lookup_elem(&slots, &number) : NULL;
+
+	counts->held = 0;
+	if (!slot)
+		return;
+	st->samples--;
+	slot->busy = 0;
 }
 
 /* A slot for a hit, with its reason; NULL: it is lost. */
@@ -700,6 +727,7 @@ static __attribute__((noinline)) struct slot *callee_slot(const struct callee_wa
 
 	if (!st || !counts)
 		return NULL;
+	callee_let_go(counts, st);
 	slot = event_begin(st, (u32)find_target(), tgid_of(bpf_get_current_task_btf()), 0, &number);
 	if (!slot) {
 		st->lost[LOST_SCRATCH] += watch->each;
@@ -763,6 +791,17 @@ WALK_GLOBAL int callee_again(struct slot *slot, const struct callee_watch *watch
 	return counts->again != 0;
 }
 
+/* The Y program's handler of what has happened: its number in y_handlers. It takes the slot over, or leaves it. */
+static __attribute__((always_inline)) inline int callee_handler(const struct callee_watch *watch)
+{
+	struct callee_counts *counts = callee_counts_here();
+
+	if (!counts || !(watch->handler[0] || watch->handler[1]))
+		return -1;
+	counts->held = counts->slot + 1;
+	return counts->happened ? (int)watch->handler[counts->happened == CALLEE_RETURNS] - 1 : -1;
+}
+
 /* A second walk is by a call of the program itself: two in one program would be too much for the verifier. */
 WALKING("perf_event", on_callee)
 int on_callee_walk(struct bpf_perf_event_data *ctx)
@@ -783,8 +822,14 @@ int on_callee_walk(struct bpf_perf_event_data *ctx)
 		event_user(slot, ctx, task, bpf_map_lookup_elem(&processes, &slot->head.tgid), true);
 		if (callee_again(slot, watch))
 			bpf_tail_call(ctx, &on_callee_now, 0);
-		if (callee_end(slot, watch, begin))
-			event_end(slot, st, event_emit(slot, st));
+		if (callee_end(slot, watch, begin)) {
+			int handler = callee_handler(watch);
+
+			if (handler >= 0)
+				bpf_tail_call(ctx, &y_handlers, handler);
+			if (!watch->handler[0] && !watch->handler[1])
+				event_end(slot, st, event_emit(slot, st));
+		}
 	}
 	callee_time(begin);
 	return 0;

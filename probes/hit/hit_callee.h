@@ -63,6 +63,7 @@ struct callee_watch {
 	u32 frame_word;         /* here; 0: none has */
 	u8 returns[4];          /* CALLEE_GONE: one of these is where proof_at[1] says, if it returned */
 	u64 code_from, code_to; /* of the code that reads it to begin a call; code_to 0: any */
+	u32 handler[2];         /* of a Y program, as calls begin and return: 1 + its place in y_handlers; 0: none */
 };
 
 /* Calls on a stack that are under way, of one function, outermost first. */
@@ -99,6 +100,10 @@ struct callee_counts {  /* one for each CPU */
 	u64 caller;     /* its caller's */
 	u64 proven, found;
 	u64 function; /* its number */
+	u64 happened; /* by that hit: enum callee_happened */
+	u64 held;     /* 1 + number of the slot that waits for a Y program's handler to ask for its stack */
 };
+
+enum callee_happened { CALLEE_NOTHING, CALLEE_BEGAN, CALLEE_RETURNS };
 
 #endif

@@ -210,7 +210,8 @@ static struct error *tell(
 	u64 stamp[RUNTIME_CALL_STAMP];
 	struct callee_key key = {.addr = address(f, i), .tgid = (u32)p->pid};
 	struct callee_watch watch = {.until = until,
-	        .reason = c->options->n > 1 ? f->spec + 1 : 0,
+	        .reason = c->options->n > 1 && !c->options->handled ? f->spec + 1 : 0,
+	        .handler = {c->options->handler[f->spec][0], c->options->handler[f->spec][1]},
 	        .each = c->each,
 	        .bytes = f->callee.executed ? 0 : bytes_at(f, i),
 	        .nat = f->callee.nat,
@@ -594,6 +595,11 @@ static u32 at_once(const struct hit_callees *c)
 static u32 groups(const struct hit_callees *c)
 {
 	return (most(c) + at_once(c) - 1) / at_once(c);
+}
+
+u32 hit_callees_turns(const struct hit_callees *c)
+{
+	return groups(c);
 }
 
 static void warn(struct hit_callees *c)

@@ -30,6 +30,8 @@ struct error *hit_callees_poll(struct hit_callees *c, u64 now);
 u64 hit_callees_due(const struct hit_callees *c);
 /* How often the function of this spec exists. */
 u32 hit_callees_found(const struct hit_callees *c, u32 spec);
+/* In how many turns they are watched, as registers are few; 1: all at once. */
+u32 hit_callees_turns(const struct hit_callees *c);
 /* That there is none, with names like that. */
 struct error *hit_callees_missing(struct hit_callees *c, u32 spec);
 void hit_callees_end(struct hit_callees *c);

@@ -49,8 +49,6 @@ static struct error *check_timed(struct hit_spec *s)
 	if (s->kind == HIT_TRACEPOINT || s->kind == HIT_USDT)
 		return error_hint(error_new(ERROR_USAGE, "-e %s: latency takes functions", s->text),
 		        "yrt latency -e libc:malloc -p PID");
-	if (s->language && !strpbrk(s->name, ".:*"))
-		s->language = NULL; /* "python:PyObject_Call" is a function of a file */
 	if (!s->language && hit_is_pattern(s))
 		return error_hint(error_new(ERROR_USAGE, "-e %s: latency takes functions, not a pattern", s->text),
 		        "`yrt probe -e '%s'` counts them; `yrt functions` lists them", s->text);

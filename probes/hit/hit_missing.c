@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hit_missing.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include "hit_callee_match.h"
 #include "hit_find.h"
 
 #define FILES_TEXT 256
@@ -40,39 +38,12 @@ static struct error *no_patterns(const struct hit_spec *s)
 	        *s->file ? s->file : "*", s->name);
 }
 
-/* What stands before the last word of a form, "::" in "perl:PACKAGE::SUB". */
-static int separator_of(const char *form, const char **ret)
-{
-	size_t end = strlen(form), from;
-
-	while (end && isupper((unsigned char)form[end - 1]))
-		end--;
-	for (from = end; from && !isupper((unsigned char)form[from - 1]);)
-		from--;
-	*ret = form + from;
-	return (int)(end - from);
-}
-
-/* What was given as a file is also a language. */
-static struct error *of_language(struct error *err, const struct hit_spec *s)
-{
-	const char *form = callee_form(s->file), *separator;
-	int len = separator_of(form, &separator);
-
-	return error_hint(err,
-	        "functions of the language are %s, or %s:*%.*s%s; "
-	        "`yrt functions -p PID '%s:*%s*'` lists them",
-	        form, s->file, len, separator, s->name, s->file, s->name);
-}
-
 static struct error *no_file(const struct hit_spec *s, const struct targets *targets)
 {
 	char files[FILES_TEXT], near[HIT_NEAR_TEXT];
 	struct error *err = error_new(ERROR_USAGE,
 	        "-e %s: there is no file \"%s\" with code, USDT provider or tracepoint of that name", s->text, s->file);
 
-	if (callee_form(s->file))
-		return of_language(err, s);
 	files_text(targets, files);
 	hit_near_text(&s->near, near);
 	if (s->near.n)
@@ -124,8 +95,6 @@ struct error *hit_missing(const struct hit_spec *s, bool matched, const struct t
 	if (!matched)
 		return no_file(s, targets);
 	err = error_new(ERROR_USAGE, "-e %s: there is no function or USDT probe \"%s\"", s->text, s->name);
-	if (callee_form(s->file))
-		return of_language(err, s);
 	other = find_elsewhere(s, targets);
 	if (other)
 		return error_hint(err, "another file has it: -e %.200s:%s", other, s->name);

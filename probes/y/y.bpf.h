@@ -3,6 +3,7 @@
 #ifndef YRT_Y_BPF_H
 #define YRT_Y_BPF_H
 
+#include "hit/hit_callee.bpf.h"
 #include "y/y.h"
 
 struct { /* sized where stacks are counted */
@@ -123,6 +124,24 @@ int on_y_tick_walk(struct bpf_perf_event_data *ctx)
 
 	if (slot)
 		event_hit(slot, st, ctx, task, tgid);
+	y_end(slot, pending, key);
+	return 0;
+}
+
+/* The call of a language's function that on_callee() has walked, and kept for the handler that comes from. */
+WALKING("perf_event", on_y_call)
+int on_y_call_walk(struct bpf_perf_event_data *ctx)
+{
+	struct callee_counts *counts = callee_counts_here();
+	struct probe_stats *st = my_stats();
+	u32 key = Y_PENDING_KEY(bpf_get_current_pid_tgid(), 3), number = counts ? (u32)counts->held - 1 : 0;
+	struct y_pending *pending = bpf_map_lookup_elem(&y_pendings, &key);
+	struct slot *slot = counts && counts->held ? bpf_map_lookup_elem(&slots, &number) : NULL;
+
+	if (slot && st) {
+		counts->held = 0;
+		event_end(slot, st, event_emit(slot, st));
+	}
 	y_end(slot, pending, key);
 	return 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is counted by stack. A handler leaves what it wants to count in y_pending, under its thread and kind, and calls
- * on_y() (on_y_point(), on_y_tick()) in its place, which takes the stack and counts under its hash (y.bpf.h). Shared by
- * BPF and user space.
+ * on_y() (on_y_point(), on_y_tick(), on_y_call()) in its place, which takes the stack and counts under its hash
+ * (y.bpf.h). Shared by BPF and user space.
  */
 #ifndef YRT_Y_H
 #define YRT_Y_H

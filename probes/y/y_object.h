@@ -24,6 +24,7 @@ enum y_kind {
 	Y_OF_CODE,   /* uprobes */
 	Y_OF_KERNEL, /* a raw tracepoint */
 	Y_OF_CLOCK,  /* a perf event of each CPU */
+	Y_OF_CALL,   /* a debug register that a call of a language's function touches (hit_callees.h) */
 	Y_KINDS
 };
 
@@ -136,7 +137,7 @@ struct y_object_edit {          /* a raw tracepoint's program, run by hand */
 
 struct y_object_handler {
 	enum y_kind kind;
-	const char *spec; /* of code: as hit_parse() takes it; of the kernel: the tracepoint's name */
+	const char *spec; /* of code and calls: as hit_parse() takes it; of the kernel: the tracepoint's name */
 	const char *file; /* of the program, and where this stands there */
 	u32 line, column;
 	bool returns;

@@ -202,7 +202,8 @@ static const char *last_line(char *log)
 
 static const enum bpf_prog_type program_types[] = {[Y_OF_CODE] = BPF_PROG_TYPE_KPROBE,
         [Y_OF_KERNEL] = BPF_PROG_TYPE_RAW_TRACEPOINT,
-        [Y_OF_CLOCK] = BPF_PROG_TYPE_PERF_EVENT};
+        [Y_OF_CLOCK] = BPF_PROG_TYPE_PERF_EVENT,
+        [Y_OF_CALL] = BPF_PROG_TYPE_PERF_EVENT};
 
 static struct error *load_program(struct y_probe *p, u32 number)
 {
@@ -443,8 +444,7 @@ static struct error *nothing_there(const struct y_probe *p, u32 number, const st
 	        spec->name);
 }
 
-/* What -e of `yrt probe` says of a function is said of the point, and where that is. */
-static struct error *of_point(struct error *err, const struct y_object_handler *h)
+struct error *y_probe_at(struct error *err, const struct y_object_handler *h)
 {
 	struct error *ret;
 	size_t len = strlen(h->spec);
@@ -469,11 +469,9 @@ static struct error *place_handler(struct y_probe *p, u32 number)
 	struct error *err = hit_parse(text, &spec);
 	u32 n = 0, files = 0;
 
-	if (!err && (spec.language || spec.kind == HIT_TRACEPOINT)) {
-		err = error_new(ERROR_UNSUPPORTED, "only functions and USDT probes of files can be probed");
-		error_hint(
-		        err, "%s", other ? other : "`yrt probe -e` and `yrt latency -e` take functions of languages");
-	}
+	if (!err && spec.kind == HIT_TRACEPOINT)
+		err = error_hint(error_new(ERROR_USAGE, "it is a tracepoint"), "%s",
+		        other ? other : "_probe tracepoint:NAME { … }");
 	for (u32 i = 0; !err && i < p->o->nfiles; i++) {
 		u32 before = n;
 
@@ -484,7 +482,7 @@ static struct error *place_handler(struct y_probe *p, u32 number)
 			        "_probe FILE:NAME chooses one");
 	}
 	if (err)
-		return of_point(err, h);
+		return y_probe_at(err, h);
 	return n ? NULL : nothing_there(p, number, &spec);
 }
 
@@ -536,9 +534,19 @@ static struct error *attach_clock(struct y_probe *p, u32 number)
 	return err;
 }
 
+/* on_callee() calls it. */
+static struct error *attach_call(struct y_probe *p, u32 number)
+{
+	return bpf_map_update_elem(p->o->handlers, &number, &p->programs[number], BPF_ANY)
+	               ? error_errno(errno, "the kernel takes no handler of calls")
+	               : NULL;
+}
+
 static struct error *attach(struct y_probe *p, u32 number)
 {
 	switch (p->object->handlers[number].kind) {
+	case Y_OF_CALL:
+		return attach_call(p, number);
 	case Y_OF_KERNEL:
 		return attach_tracepoint(p, number);
 	case Y_OF_CLOCK:

@@ -28,11 +28,14 @@ struct y_probe_options {
 	const struct y_kernel *kernel;
 	const struct y_probe_file *files;
 	u32 nfiles;
-	int pending, on_y[Y_KINDS]; /* of y_stacks_maps(), if the object has stacks */
-	const char *root;           /* as for symbols_load() */
+	int pending, on_y[Y_KINDS], handlers; /* of y_stacks_maps(), if the object has stacks or calls */
+	const char *root;                     /* as for symbols_load() */
 	void (*record)(void *ctx, const struct y_record *record);
 	void *ctx;
 };
+
+/* What -e of `yrt probe` says of the handler's point, at its place in the program. Takes err over. */
+struct error *y_probe_at(struct error *err, const struct y_object_handler *h);
 
 struct y_probe;
 /* ERROR_USAGE: a place is not there. ERROR_UNSUPPORTED: the kernel refuses the program. o's pointers are kept. */

@@ -9,7 +9,9 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "probes/hit/hit_callees.h"
 #include "probes/hit/hit_find.h"
+#include "probes/hit/hit_latency.h"
 #include "probes/object.h"
 #include "probes/run.h"
 #include "probes/sampler.h"
@@ -17,13 +19,17 @@
 #include "sample.skel.h"
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
+#include "unwind/now.h"
 #include "unwind/profile/collect.h"
 #include "unwind/table.h"
 #include "unwind/thread_start.h"
+#include "y_probe.h"
 
 #define DEPTH_MOST 512 /* frames in a text */
 #define PENDING    Y_KINDS
 #define STACKS     (Y_KINDS + 1)
+#define HANDLERS   (Y_KINDS + 2)
+#define FDS        (Y_KINDS + 3)
 
 struct y_stacks {
 	struct run_request request;
@@ -35,8 +41,13 @@ struct y_stacks {
 	volatile sig_atomic_t stop;
 	struct error *error;
 	const struct event_host *host;
-	u32 kinds;
-	int fds[Y_KINDS + 2]; /* of its own, as the run may end before: tables, pending, stacks */
+	const struct y_object *object;
+	struct hit_options calls; /* n 0: no function of a language is watched */
+	struct hit_callees *callees;
+	struct hit_latency *latency; /* NULL: nothing is done where they return */
+	void (*warn)(void *ctx, struct error *err);
+	void *ctx;
+	int fds[FDS]; /* of its own, as the run may end before: tables, pending, stacks, handlers */
 	u64 lost;
 	struct table by_hash, by_text; /* 1 + number of a text */
 	struct y_stack_text *texts;
@@ -49,7 +60,8 @@ struct y_stacks {
 static void prepare(struct object *o)
 {
 	struct sample *skel = object_skeleton(o);
-	u32 wanted = ((const struct y_stacks *)object_of_event(o))->kinds;
+	const struct y_stacks *s = object_of_event(o);
+	u32 wanted = s->object->stacks;
 
 	if (wanted & 1u << Y_OF_CODE) {
 		object_want(o, "on_y");
@@ -60,6 +72,14 @@ static void prepare(struct object *o)
 		object_want(o, "on_y_point");
 	if (wanted & 1u << Y_OF_CLOCK)
 		object_want(o, "on_y_tick");
+	if (wanted & 1u << Y_OF_CALL)
+		object_want(o, "on_y_call");
+	if (s->calls.n) {
+		hit_callees_prepare(o, &s->calls);
+		bpf_map__set_max_entries(skel->maps.y_handlers, s->object->nhandlers);
+	}
+	if (s->calls.returns)
+		hit_latency_prepare_counts(o, &s->calls);
 	bpf_map__set_max_entries(skel->maps.y_pendings, Y_PENDING);
 	bpf_map__set_max_entries(skel->maps.y_stacks, Y_STACKS_MOST);
 }
@@ -67,15 +87,25 @@ static void prepare(struct object *o)
 static struct error *create(const struct event_host *host, void **ret)
 {
 	struct y_stacks *s = (struct y_stacks *)host->options->of_event;
+	struct error *err = NULL;
 
 	s->host = host;
 	*ret = s;
-	return NULL;
+	if (s->calls.returns)
+		err = hit_latency_create(host, &s->calls, NULL, &s->latency);
+	if (!err && s->calls.n)
+		err = hit_callees_create(host, &s->calls, s->latency, NULL, &s->callees);
+	return err;
 }
 
 static void destroy(void *event)
 {
-	(void)event;
+	struct y_stacks *s = event;
+
+	hit_callees_destroy(s->callees);
+	hit_latency_destroy(s->latency);
+	s->callees = NULL;
+	s->latency = NULL;
 }
 
 static void tell(struct y_stacks *s, bool *what)
@@ -86,21 +116,57 @@ static void tell(struct y_stacks *s, bool *what)
 	pthread_mutex_unlock(&s->lock);
 }
 
+/* All of them must be there, and watched all the time. */
+static struct error *watch(struct y_stacks *s)
+{
+	struct error *err = hit_callees_poll(s->callees, now_ns());
+
+	for (u32 i = 0; !err && i < s->calls.n; i++)
+		if (!hit_callees_found(s->callees, i))
+			err = hit_callees_missing(s->callees, i);
+	if (!err && hit_callees_turns(s->callees) > 1)
+		err = error_hint(error_new(ERROR_UNSUPPORTED, "a thread has four debug registers, and the program's "
+		                                              "functions of languages need more"),
+		        "a call takes one register; where it returns is watched too, that takes up to three more");
+	return err;
+}
+
 static struct error *start(void *event, bool at_exec)
 {
 	struct y_stacks *s = event;
 	const struct sample *skel = object_skeleton(s->host->object);
+	struct error *err = s->callees ? watch(s) : NULL;
 
 	const int maps[] = {bpf_map__fd(skel->maps.on_y_now), bpf_map__fd(skel->maps.on_y_point_now),
-	        bpf_map__fd(skel->maps.on_y_tick_now), bpf_map__fd(skel->maps.y_pendings),
-	        bpf_map__fd(skel->maps.y_stacks)};
+	        bpf_map__fd(skel->maps.on_y_tick_now), bpf_map__fd(skel->maps.on_y_call_now),
+	        bpf_map__fd(skel->maps.y_pendings), bpf_map__fd(skel->maps.y_stacks),
+	        bpf_map__fd(skel->maps.y_handlers)};
 
-	for (u32 i = 0; i < Y_KINDS + 2; i++)
-		if (i >= Y_KINDS || s->kinds & 1u << i)
+	if (err)
+		return err;
+	for (u32 i = 0; i < FDS; i++)
+		if (i >= Y_KINDS ? i != HANDLERS || s->calls.n : s->object->stacks & 1u << i)
 			s->fds[i] = dup(maps[i]);
 	object_take_ticks(s->host->object, at_exec ? TICKS_AT_EXEC : TICKS_TAKEN);
 	tell(s, &s->ready);
 	return NULL;
+}
+
+static struct error *poll(void *event, u64 now)
+{
+	struct y_stacks *s = event;
+
+	return s->callees ? event_goes_on(s->host, hit_callees_poll(s->callees, now)) : NULL;
+}
+
+static bool urgent(void *event, const void *data, size_t size)
+{
+	struct y_stacks *s = event;
+
+	if (!s->callees || size != sizeof(struct callee_change))
+		return false;
+	hit_callees_record(s->callees, data);
+	return true;
 }
 
 static struct error *stop(void *event)
@@ -108,6 +174,8 @@ static struct error *stop(void *event)
 	struct y_stacks *s = event;
 
 	object_take_ticks(s->host->object, TICKS_IGNORED);
+	if (s->callees && s->ready)
+		hit_callees_end(s->callees);
 	s->lost = object_skeleton(s->host->object)->bss->y_stacks_lost;
 	return NULL;
 }
@@ -202,6 +270,8 @@ const struct event_ops y_event = {
         .create = create,
         .destroy = destroy,
         .start = start,
+        .poll = poll,
+        .urgent = urgent,
         .stop = stop,
         .leads_to_program = hit_leads_to_program,
         .stack = stack,
@@ -222,13 +292,61 @@ static void *run(void *ctx)
 	return NULL;
 }
 
-static void warn(void *ctx, struct error *err)
+/* What -e of `yrt probe` would have refused is the handler's. */
+static struct error *of_handler(struct error *err, const struct y_object *object)
 {
-	(void)ctx;
-	error_free(err);
+	for (u32 i = 0; err != &error_no_memory && i < object->nhandlers; i++) {
+		const struct y_object_handler *h = &object->handlers[i];
+		size_t len = strlen(h->spec);
+
+		if (h->kind == Y_OF_CALL && !strncmp(err->message, "-e ", 3) &&
+		        !strncmp(err->message + 3, h->spec, len) && err->message[3 + len] == ':')
+			return y_probe_at(err, h);
+	}
+	return err;
 }
 
-struct error *y_stacks_start(pid_t pid, u32 kinds, struct y_stacks **ret)
+/* What the run says of stacks nobody asked for; of functions everybody. */
+static void warn(void *ctx, struct error *err)
+{
+	struct y_stacks *s = ctx;
+
+	if (s->calls.n)
+		s->warn(s->ctx, of_handler(err, s->object));
+	else
+		error_free(err);
+}
+
+/* The handlers of calls, each at its function. */
+static struct error *add_calls(struct y_stacks *s, const struct y_object *object)
+{
+	struct hit_options *c = &s->calls;
+	struct error *err = NULL;
+
+	c->handled = true;
+	for (u32 i = 0; !err && i < object->nhandlers; i++) {
+		const struct y_object_handler *h = &object->handlers[i];
+		u32 spec = 0;
+
+		if (h->kind != Y_OF_CALL)
+			continue;
+		while (spec < c->n && strcmp(c->spec[spec].text, h->spec) != 0)
+			spec++;
+		if (spec == c->n)
+			err = hit_add(c, h->spec);
+		if (!err && c->handler[spec][h->returns])
+			err = error_new(ERROR_USAGE, "-e %s: it has a handler already, at line %u", h->spec,
+			        object->handlers[c->handler[spec][h->returns] - 1].line);
+		if (err)
+			break;
+		c->handler[spec][h->returns] = i + 1;
+		c->returns |= h->returns;
+	}
+	return err;
+}
+
+struct error *y_stacks_start(pid_t pid, const struct y_object *object, void (*warn_of)(void *ctx, struct error *err),
+        void *ctx, struct y_stacks **ret)
 {
 	struct y_stacks *s = calloc(1, sizeof(*s));
 	struct error *err = s ? NULL : &error_no_memory;
@@ -236,9 +354,12 @@ struct error *y_stacks_start(pid_t pid, u32 kinds, struct y_stacks **ret)
 	*ret = NULL;
 	if (!s)
 		return err;
-	s->kinds = kinds;
-	for (u32 i = 0; i < Y_KINDS + 2; i++)
+	s->object = object;
+	s->warn = warn_of;
+	s->ctx = ctx;
+	for (u32 i = 0; i < FDS; i++)
 		s->fds[i] = -1;
+	err = add_calls(s, object);
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->changed, NULL);
 	run_defaults(&s->request);
@@ -246,9 +367,11 @@ struct error *y_stacks_start(pid_t pid, u32 kinds, struct y_stacks **ret)
 	s->request.sampler.of_event = s;
 	s->request.sampler.duration_s = 0;
 	s->request.sampler.warn = warn;
+	s->request.sampler.ctx = s;
+	s->request.sampler.cpu_percent = 0; /* handlers see all calls */
 	s->request.stop = &s->stop;
 	s->request.sampler.everyone = !pid;
-	if (pid && !run_add_pid(&s->request, pid))
+	if (!err && pid && !run_add_pid(&s->request, pid))
 		err = &error_no_memory;
 	s->request.nasked = pid != 0;
 	if (!err && thread_start(&s->thread, NULL, run, s))
@@ -257,7 +380,7 @@ struct error *y_stacks_start(pid_t pid, u32 kinds, struct y_stacks **ret)
 		s->over = true;
 		run_free(&s->request);
 		free(s);
-		return err;
+		return of_handler(err, object);
 	}
 	pthread_mutex_lock(&s->lock);
 	while (!s->ready && !s->over)
@@ -266,7 +389,7 @@ struct error *y_stacks_start(pid_t pid, u32 kinds, struct y_stacks **ret)
 	pthread_mutex_unlock(&s->lock);
 	if (!s->ready) {
 		y_stacks_free(s);
-		return err ? err : error_new(ERROR_NO_PROCESS, "process %d has ended", (int)pid);
+		return err ? of_handler(err, object) : error_new(ERROR_NO_PROCESS, "process %d has ended", (int)pid);
 	}
 	*ret = s;
 	return NULL;
@@ -295,7 +418,7 @@ void y_stacks_free(struct y_stacks *s)
 	table_free(&s->by_hash);
 	table_free(&s->by_text);
 	error_free(s->error);
-	for (u32 i = 0; i < Y_KINDS + 2; i++)
+	for (u32 i = 0; i < FDS; i++)
 		if (s->fds[i] >= 0)
 			close(s->fds[i]);
 	free(s);
@@ -303,9 +426,10 @@ void y_stacks_free(struct y_stacks *s)
 
 /* --- data --- */
 
-void y_stacks_maps(const struct y_stacks *s, int *pending, int tables[Y_KINDS])
+void y_stacks_maps(const struct y_stacks *s, int *pending, int tables[Y_KINDS], int *handlers)
 {
 	*pending = s->fds[PENDING];
+	*handlers = s->fds[HANDLERS];
 	memcpy(tables, s->fds, Y_KINDS * sizeof(*tables));
 }
 

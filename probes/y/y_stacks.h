@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stacks of a Y program's handlers: a run of the sampler, in a thread of its own, whose only event is that a handler
- * asks for the stack (y.h). Stacks get their text as they arrive.
+ * Stacks of a Y program's handlers: a run of the sampler, in a thread of its own, whose event is that a handler asks
+ * for the stack (y.h). Stacks get their text as they arrive. The run also watches functions of languages: where one is
+ * called or returns, the handler is in the place of the walk's end.
  */
 #ifndef YRT_Y_STACKS_H
 #define YRT_Y_STACKS_H
@@ -15,14 +16,21 @@
 struct profile;
 struct y_stacks;
 
-/* Returns once handlers of these kinds (bits of enum y_kind) may ask. pid: 0: all processes. */
-struct error *y_stacks_start(pid_t pid, u32 kinds, struct y_stacks **ret);
+/*
+ * Returns once the object's handlers may ask; the object outlives it. pid: 0: all processes. warn() is called by the
+ * run's thread, and owns the error. ERROR_USAGE: a function is not there, or cannot be watched.
+ */
+struct error *y_stacks_start(pid_t pid, const struct y_object *object, void (*warn)(void *ctx, struct error *err),
+        void *ctx, struct y_stacks **ret);
 /* No handler asks any more: waits for what has been taken. */
 void y_stacks_stop(struct y_stacks *s);
 void y_stacks_free(struct y_stacks *s); /* NULL is fine */
 
-/* For the program's instructions: the map of struct y_pending; the table of on_y() and its like, of those kinds. */
-void y_stacks_maps(const struct y_stacks *s, int *pending, int tables[Y_KINDS]);
+/*
+ * For the program's instructions: the map of struct y_pending; the table of on_y() and its like, of the kinds that have
+ * stacks. handlers: where programs of calls are put, by their number in the object; -1: it has none.
+ */
+void y_stacks_maps(const struct y_stacks *s, int *pending, int tables[Y_KINDS], int *handlers);
 /*
  * A stack, outermost first: "main;serve;write;do_syscall_64", in hostile characters; valid until y_stacks_free(). The
  * first `user` bytes are the thread's own frames, those from `kernel` on the kernel's. text NULL: it has not arrived.

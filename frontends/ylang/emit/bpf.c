@@ -257,7 +257,16 @@ static void function(struct bpf_make *m, struct bpf_call *c)
 
 static enum y_kind kind_of(const struct y_handler *h)
 {
-	return h->point == Y_PROBE ? Y_OF_CODE : h->point == Y_PROFILE ? Y_OF_CLOCK : Y_OF_KERNEL;
+	switch (h->point) {
+	case Y_CALL:
+		return Y_OF_CALL;
+	case Y_PROBE:
+		return Y_OF_CODE;
+	case Y_PROFILE:
+		return Y_OF_CLOCK;
+	default:
+		return Y_OF_KERNEL;
+	}
 }
 
 static void look_through(struct bpf_make *m, u32 function)

@@ -38,6 +38,8 @@ static const char *no_operation(const struct y_insn *i)
 
 static const char *no_point(const struct y_handler *h)
 {
+	if (h->point == Y_CALL)
+		return "it has no probes of a language's functions";
 	if (h->returns)
 		return "its probes of returns put another address on the target's stack";
 	if (h->point == Y_TRACEPOINT || h->point == Y_SYSCALL)
