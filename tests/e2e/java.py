@@ -74,7 +74,7 @@ def class_path():
 class Java:
     """A JVM that runs a class of fixtures/java; start is the first line of its output, as JSON if it is that."""
 
-    def __init__(self, name, *args, options=(), timeout=300):
+    def __init__(self, name, *args, options=(), timeout=1000):
         command = [
             "timeout",
             "--foreground",

@@ -234,7 +234,7 @@ def measured_now():
     with yrt.Fixture("deep30", seconds=1000) as fixture, tempfile.TemporaryDirectory() as folder:
         fixture.release()
         kept = os.path.join(folder, "kept")
-        found = json.loads(report("-p", fixture.pid, "-d", 6, "-q", "-f", "json", "--keep", kept).stdout)
+        found = json.loads(report("-p", fixture.pid, "-d", 12, "-q", "-f", "json", "--keep", kept).stdout)
         again = json.loads(report(kept, "-f", "json").stdout)
     assert [f["rule"] for f in again["findings"]] == [f["rule"] for f in found["findings"]]
     return found
