@@ -9,6 +9,7 @@
 #include "unwind/now.h"
 
 #define BUDGET_EVERY_S 1.0
+#define BUDGET_LOOKS   3 /* in a row, if it is yrt's own time: to name stacks that are new costs once only */
 
 u64 sampler_peak_rss_kb(void)
 {
@@ -42,31 +43,42 @@ static double cpu_percent(struct sampler *s, const struct probe_stats *probe, u6
 	return until_ns > s->began_ns ? 100 * used / (double)(until_ns - s->began_ns) : 0;
 }
 
+/* Did samples cost more than they may since the last look? own: to read and name them; bpf: to take them. */
+static bool is_over_budget(struct sampler *s, u64 now, u64 own, u64 bpf)
+{
+	double most = s->options.cpu_percent / 100 * (double)(now - s->budget_ns);
+	u64 by_bpf = bpf > s->budget_bpf_ns ? bpf - s->budget_bpf_ns : 0, by_own = own - s->budget_own_ns;
+
+	s->budget_ns = now;
+	s->budget_bpf_ns = bpf;
+	s->budget_own_ns = own;
+	if (now - s->began_ns <= 2 * BUDGET_EVERY_S * 1e9)
+		return false;
+	s->over_looks = (double)(by_bpf + by_own) > most ? s->over_looks + 1 : 0;
+	return (double)by_bpf > most || s->over_looks >= BUDGET_LOOKS;
+}
+
 struct error *sampler_keep_budget(struct sampler *s, u64 now)
 {
 	struct probe_stats probe;
 	struct error *err;
-	u64 used, others;
-	double percent;
+	u64 bpf, others;
 
 	if (!s->options.cpu_percent || !s->ops->halve || now - s->budget_ns < BUDGET_EVERY_S * 1e9)
 		return NULL;
 	err = object_stats(s->object, &probe);
 	if (err)
 		return err;
-	used = s->samples_ns + bpf_ns(s, &probe, &others) - others;
-	percent = 100.0 * (double)(used - s->budget_used_ns) / (double)(now - s->budget_ns);
-	s->budget_ns = now;
-	s->budget_used_ns = used;
-	if (now - s->began_ns > 2 * BUDGET_EVERY_S * 1e9 && percent > s->options.cpu_percent && s->halvings < 10) {
-		object_halve(s->object);
-		s->ops->halve(s->event);
-		s->halvings++;
-		s->options.warn(s->options.ctx,
-		        error_new(ERROR_INTERNAL,
-		                "samples took more than %g %% of a CPU: yrt takes half as many from here on",
-		                s->options.cpu_percent));
-	}
+	bpf = bpf_ns(s, &probe, &others);
+	if (!is_over_budget(s, now, s->samples_ns, bpf - others) || s->halvings >= 10)
+		return NULL;
+	s->over_looks = 0;
+	object_halve(s->object);
+	s->ops->halve(s->event);
+	s->halvings++;
+	s->options.warn(s->options.ctx,
+	        error_new(ERROR_INTERNAL, "samples took more than %g %% of a CPU: yrt takes half as many from here on",
+	                s->options.cpu_percent));
 	return NULL;
 }
 

@@ -34,8 +34,8 @@ struct sampler {
 	u32 guessed;             /* what the files of the one process are named after; 0: nothing */
 	struct command *command;
 	int epoll;
-	u64 sought_ns, reaped_ns, created_ns, armed_ns, ended_ns, budget_ns, budget_used_ns, watch_ns, starting_ns,
-	        snapshot_ns, swept_ns;
+	u64 sought_ns, reaped_ns, created_ns, armed_ns, ended_ns, budget_ns, budget_bpf_ns, budget_own_ns, watch_ns,
+	        starting_ns, snapshot_ns, swept_ns;
 	u64 began_ns; /* armed_ns, or when the process that was awaited was there */
 	bool awaiting;
 	u64 cpu_at_begin, cpu_at_end; /* at_end: 0: it runs still */
@@ -54,6 +54,7 @@ struct sampler {
 	u32 modules_known;
 	u64 sampling_rss_kb;
 	u32 halvings;
+	u32 over_looks; /* in a row, at which samples had cost too much */
 	char target[128];
 	struct error *failed; /* of a callback; ends the run */
 };

@@ -13,11 +13,21 @@ static double unknown_s(const struct wait_summary *s)
 	return fmax(0, s->wall_s - s->on_s - s->off_s);
 }
 
+/* Three decimals of a second say little of less than ten milliseconds. */
+static const char *seconds(u64 ns, char ret[LOSS_TIME])
+{
+	if (ns && ns < 10000000)
+		return loss_time((double)ns, ret);
+	snprintf(ret, LOSS_TIME, "%.3f s", (double)ns / 1e9);
+	return ret;
+}
+
 static void head(FILE *out, const struct sampler_stats *st)
 {
 	const struct wait_summary *s = st->of_event;
+	char text[LOSS_TIME];
 
-	fprintf(out, "%.3f s off the CPU in %lu waits", s->off_s, s->waits);
+	fprintf(out, "%s off the CPU in %lu waits", seconds((u64)(s->off_s * 1e9), text), s->waits);
 	if (s->run_queue_s >= 0.0005)
 		fprintf(out, " (%.3f s of it on the run queue)", s->run_queue_s);
 	if (s->wall_s > 0)
@@ -112,13 +122,14 @@ static u64 sum(const struct sampler_stats *st, enum part part, u64 *waits)
 static void kinds(FILE *out, const struct sampler_stats *st, enum part part)
 {
 	const char *separator = " (";
+	char text[LOSS_TIME];
 	u64 ns, waits;
 
 	for (u32 i = 0; i < LOCK_KINDS; i++) {
 		ns = value_of(st, i, part, &waits);
 		if (!ns)
 			continue;
-		fprintf(out, "%s%s %.3f s in %lu", separator, lock_kind_words(i), (double)ns / 1e9, waits);
+		fprintf(out, "%s%s %s in %lu", separator, lock_kind_words(i), seconds(ns, text), waits);
 		separator = ", ";
 	}
 	if (*separator == ',')
@@ -129,8 +140,9 @@ static void lock_head(FILE *out, const struct sampler_stats *st)
 {
 	const struct wait_summary *s = st->of_event;
 	u64 waits, ns = sum(st, LOCKS, &waits);
+	char text[LOSS_TIME];
 
-	fprintf(out, "%.3f s of waiting for locks in %lu waits", (double)ns / 1e9, waits);
+	fprintf(out, "%s of waiting for locks in %lu waits", seconds(ns, text), waits);
 	if (s->looks)
 		fprintf(out, " of threads and %lu looks at tasks", s->looks);
 	kinds(out, st, LOCKS);
@@ -141,15 +153,16 @@ static void lock_head(FILE *out, const struct sampler_stats *st)
 static void lock_losses(FILE *out, const struct sampler_stats *st)
 {
 	u64 waits, shown = sum(st, OTHERS, &waits), hidden = sum(st, HIDDEN, &waits);
+	char text[LOSS_TIME];
 
 	losses(out, st);
 	if (shown) {
-		fprintf(out, ", %.3f s of other waits %samid work", (double)shown / 1e9,
+		fprintf(out, ", %s of other waits %samid work", seconds(shown, text),
 		        ((const struct wait_summary *)st->of_event)->looks ? "" : "in futex() ");
 		kinds(out, st, OTHERS);
 	}
 	if (hidden) {
-		fprintf(out, ", %.3f s that --all-waits shows", (double)hidden / 1e9);
+		fprintf(out, ", %s that --all-waits shows", seconds(hidden, text));
 		kinds(out, st, HIDDEN);
 	}
 }
