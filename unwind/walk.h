@@ -178,12 +178,26 @@ static inline bool window_has(const struct window *win, u64 addr, u64 *ret)
 }
 
 /*
+ * How much of the stack is read at addr: twice as much as the last time, but little of the next page. Behind a thread's
+ * stack there may be none, and a read that fails costs as much as half a walk.
+ */
+static inline u32 stack_window(const struct window *win, u64 addr)
+{
+	u64 size = win->len * 2, page = WALK_PAGE - (addr & (WALK_PAGE - 1));
+
+	if (size > page)
+		size = page;
+	WALK_BARRIER(size);
+	return size < WALK_WINDOW_FIRST ? WALK_WINDOW_FIRST : (u32)size & (2 * WALK_WINDOW - 1);
+}
+
+/*
  * Fills a window that starts at addr and reaches up, or (down) ends right behind the word at addr. A read that touches
  * an absent page fails whole, so a failed one is tried again clipped at addr's own page.
  */
 static inline bool window_load(struct walk *w, struct window *win, u64 addr, bool down)
 {
-	u32 whole = down || win->start ? WALK_WINDOW : WALK_WINDOW_FIRST, len;
+	u32 whole = down ? WALK_WINDOW : stack_window(win, addr), len;
 	u64 clip = addr & ~(u64)(WALK_PAGE - 1);
 
 	win->len = 0;
