@@ -368,7 +368,8 @@ static struct error *missing(const struct request *r)
 		                  : error_hint(error_new(ERROR_UNSUPPORTED,
 		                                       "no target is a server whose requests yrt knows (nginx, Envoy)"),
 		                            "--begin FUNCTION --end FUNCTION says where requests of another one begin "
-		                            "and end");
+		                            "and end; of what handles one, in any language, `yrt latency -e FUNCTION "
+		                            "--over 100ms` shows slow calls");
 	while (i < r->nplaces && r->found & 1ull << i)
 		i++;
 	if (i == r->nplaces)

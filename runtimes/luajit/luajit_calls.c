@@ -10,10 +10,10 @@
 #include "luajit_tasks.h"
 #include "luajit_trace.h"
 #include "luajit_values.h"
+#include "luajit_vms.h"
 #include "table.h"
 
 #define GCT_PROTO  7 /* ~LJ_TPROTO */
-#define GCT_TRACE  9 /* ~LJ_TTRACE */
 #define FRAME_VARG 3 /* lj_frame.h: the link of a function with ... */
 #define CODE_MAX   (1u << 20)
 #define CODE_BATCH 256
@@ -219,16 +219,12 @@ static void add_into(const struct inlining *in, u64 proto)
 	in->add(in->ctx, text);
 }
 
-static struct error *look_trace(void *ctx, u64 trace)
+static void look_trace(void *ctx, const struct luajit_trace *t)
 {
 	const struct inlining *in = ctx;
-	struct luajit_trace *t = luajit_trace_read(in->image, in->p->memory, 0, trace);
 
-	if (t && calls(t, in->proto))
+	if (calls(t, in->proto))
 		add_into(in, t->startpt);
-	if (t)
-		luajit_trace_free(t);
-	return NULL;
 }
 
 void luajit_calls_inlined(const struct luajit_image *image, u64 bias, struct luajit_names *names,
@@ -241,6 +237,11 @@ void luajit_calls_inlined(const struct luajit_image *image, u64 bias, struct lua
 	        .proto = of->entry - image->layout->proto_size.at,
 	        .add = add,
 	        .ctx = ctx};
+	struct luajit_vms vms = {0};
+	struct error *err = luajit_vms_find(image, bias, p, LUAJIT_VMS_MEMORY, &vms);
 
-	error_free(luajit_objects(image, bias, p, GCT_TRACE, look_trace, &in));
+	for (u32 i = 0; !err && i < vms.n; i++)
+		luajit_traces_each(image, p->memory, vms.g[i], look_trace, &in);
+	error_free(err);
+	free(vms.g);
 }

@@ -108,6 +108,10 @@ u32 luajit_expand(struct luajit_traces *traces, struct memory *mem, const struct
 struct luajit_traces *luajit_traces_create(const struct luajit_image *image); /* NULL: out of memory */
 void luajit_traces_destroy(struct luajit_traces *traces);
 
+/* Calls each() for each trace that the VM has now. */
+void luajit_traces_each(const struct luajit_image *image, struct memory *mem, u64 g,
+        void (*each)(void *ctx, const struct luajit_trace *t), void *ctx);
+
 /* Is there a global_State of this build at g? */
 bool luajit_traces_own(struct luajit_traces *traces, struct memory *mem, u64 g);
 /* The trace whose code contains pc, or NULL. hint: its likely number. The result is valid until the next call. */

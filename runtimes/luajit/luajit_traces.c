@@ -201,6 +201,26 @@ static u8 *read_refs(const struct vm *vm, const struct luajit_layout *l, struct 
 	return refs;
 }
 
+void luajit_traces_each(const struct luajit_image *image, struct memory *mem, u64 g,
+        void (*each)(void *ctx, const struct luajit_trace *t), void *ctx)
+{
+	const struct vm vm = {.g = g};
+	u32 n, ref = luajit_gc64(image->layout) ? 8 : 4;
+	u8 *refs = read_refs(&vm, image->layout, mem, &n);
+
+	for (u32 i = 0; refs && i < n; i++) {
+		struct luajit_trace *t;
+		u64 addr = 0;
+
+		memcpy(&addr, refs + (size_t)i * ref, ref);
+		t = addr ? luajit_trace_read(image, mem, g, addr) : NULL;
+		if (t)
+			each(ctx, t);
+		luajit_trace_free(t);
+	}
+	free(refs);
+}
+
 /* The trace of a number, of which the table knew `before`. */
 static struct live read_live(const struct luajit_layout *l, struct memory *mem, u64 addr, const struct live *before)
 {
