@@ -90,6 +90,9 @@ def check_threads(pid):
     ways = {p for p in local if p[:2] == ("(threads)", "waiter")}
     assert ways == {("(threads)", "waiter", ".threadLocals: java.lang.ThreadLocal$ThreadLocalMap",
                      "keeps.local: keeps$Local")}, local
+    scratch = {p for p in tree(pid, "--to", "keeps$Scratch") if ".threadLocals" in p[2]}  # its class may be unloaded
+    assert scratch == {("(threads)", "main", ".threadLocals: java.lang.ThreadLocal$ThreadLocalMap",
+                        "keeps$Scratch.own: keeps$Scratch")}, scratch
     pooled = tree(pid, "--to", "keeps$Pooled")
     assert set(pooled) == {("(threads)", "idle-* (3 threads)", ".threadLocals: java.lang.ThreadLocal$ThreadLocalMap",
                             "keeps.pooled: keeps$Pooled")}, pooled

@@ -22,7 +22,8 @@ struct note {
 
 struct candidate {
 	u64 addr, count; /* count 0: unknown */
-	u64 incoming;    /* references from candidates */
+	u32 incoming;    /* references from candidates */
+	bool part;       /* of one that refers to it */
 };
 
 struct heap_reading {

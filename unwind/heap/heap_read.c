@@ -374,19 +374,22 @@ static void count_incoming(const struct walk_of *w)
 			u64 to = r->found[k].addr;
 			u32 at = SEARCH(r->ncandidates, j, r->candidates[j].addr < to);
 
-			if (at < r->ncandidates && r->candidates[at].addr == to)
-				r->candidates[at].incoming++;
+			if (at == r->ncandidates || r->candidates[at].addr != to)
+				continue;
+			r->candidates[at].incoming += r->candidates[at].incoming < UINT32_MAX;
+			r->candidates[at].part |= !!(r->found[k].label & HEAP_PART);
 		}
 	}
 }
 
 /*
  * A candidate whose references are not all from candidates is held by something that is no object. Of the others those
- * that nobody refers to come first; what is left are cycles, of which whoever comes first stands for all.
+ * that nobody refers to come first; what is left are cycles, of which whoever comes first stands for all, but for what
+ * is part of others.
  */
 static struct error *walk_candidates(const struct walk_of *w)
 {
-	enum { HELD, UNREFERRED, CYCLES, PASSES };
+	enum { HELD, UNREFERRED, CYCLES, PARTS, PASSES };
 	struct heap *h = w->h;
 	struct heap_reading *r = w->r;
 	struct error *err = NULL;
@@ -395,7 +398,7 @@ static struct error *walk_candidates(const struct walk_of *w)
 	h->first = r->first_of_rank = h->nodes.n;
 	root[HELD] = heap_root(h, 0, HEAP_RUNTIME, "(counted as used, though nothing that is known refers to it)");
 	root[UNREFERRED] = heap_root(h, 0, HEAP_RUNTIME, "(nothing refers to it)");
-	root[CYCLES] = heap_root(h, 0, HEAP_RUNTIME, "(cycles that only refer to themselves)");
+	root[CYCLES] = root[PARTS] = heap_root(h, 0, HEAP_RUNTIME, "(cycles that only refer to themselves)");
 	for (u32 pass = 0; !err && pass < PASSES; pass++) {
 		u32 begun = h->nodes.n;
 
@@ -404,12 +407,12 @@ static struct error *walk_candidates(const struct walk_of *w)
 			u32 done = h->nodes.n, from = r->root_nodes[root[pass]];
 
 			if ((pass == HELD && c->count <= c->incoming) || (pass == UNREFERRED && c->incoming) ||
-			        heap_has(h, c->addr))
+			        (pass == CYCLES && c->part) || heap_has(h, c->addr))
 				continue;
 			refer(w, &from, HEAP_ANY, c->addr);
-			err = pass == CYCLES ? walk_on(w, done) : NULL;
+			err = pass >= CYCLES ? walk_on(w, done) : NULL;
 		}
-		if (!err && pass != CYCLES)
+		if (!err && pass < CYCLES)
 			err = walk_on(w, begun);
 	}
 	return err;

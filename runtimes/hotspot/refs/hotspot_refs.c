@@ -71,16 +71,16 @@ static bool give_words(struct hotspot_refs *r, u64 addr, const struct refs_words
 	return !end || bytes;
 }
 
-/* The static fields of a class, in its java.lang.Class. What is in a ThreadLocal of one is called by it. */
-static bool give_statics(struct hotspot_refs *r, u64 addr, struct refs_class *c)
+/* What is in a ThreadLocal of a static field is called by it. addr: of the java.lang.Class. */
+static void name_thread_locals(struct hotspot_refs *r, u64 addr, struct refs_class *c, const struct refs_words *words)
 {
-	const struct refs_words *words = hotspot_refs_statics(r, c);
 	char text[LABEL_BYTES];
-	const u8 *bytes;
 
 	for (u32 i = 0; i < words->n; i++) {
-		bytes = words->items[i].thread_local ? heap_bytes(r->h, addr + words->items[i].at, reference_size(r))
-		                                     : NULL;
+		const u8 *bytes = words->items[i].thread_local
+		                          ? heap_bytes(r->h, addr + words->items[i].at, reference_size(r))
+		                          : NULL;
+
 		if (!bytes)
 			continue;
 		snprintf(text, sizeof(text), "%s%s", heap_type_name(r->h, c->type),
@@ -88,6 +88,20 @@ static bool give_statics(struct hotspot_refs *r, u64 addr, struct refs_class *c)
 		error_free(table_put(
 		        &r->thread_locals, hotspot_refs_key(hotspot_refs_decode(r, bytes)), heap_label(r->h, text)));
 	}
+}
+
+void hotspot_refs_name_thread_locals(struct hotspot_refs *r, struct refs_class *c)
+{
+	if (c->mirror && c->kind != REFS_NONE && c->kind != REFS_OBJECTS)
+		name_thread_locals(r, c->mirror, c, hotspot_refs_statics(r, c));
+}
+
+/* The static fields of a class, in its java.lang.Class. */
+static bool give_statics(struct hotspot_refs *r, u64 addr, struct refs_class *c)
+{
+	const struct refs_words *words = hotspot_refs_statics(r, c);
+
+	name_thread_locals(r, addr, c, words);
 	return give_words(r, addr, words, HEAP_ENTRY);
 }
 

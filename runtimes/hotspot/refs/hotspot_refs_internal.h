@@ -86,6 +86,8 @@ const struct refs_words *hotspot_refs_statics(struct hotspot_refs *r, struct ref
 /* Calls each for the classes of a ClassLoaderData until it returns false. */
 void hotspot_refs_each_class(
         struct hotspot_refs *r, u64 loader, bool (*each)(void *ctx, struct refs_class *c), void *ctx);
+/* What threads have in the ThreadLocals of its static fields is called by these. */
+void hotspot_refs_name_thread_locals(struct hotspot_refs *r, struct refs_class *c);
 /* A label for people: "class com.foo.Bar". */
 u32 hotspot_refs_class_label(struct hotspot_refs *r, const struct refs_class *c);
 /* The array of a class's resolved constants (strings, method handles); 0: none. */

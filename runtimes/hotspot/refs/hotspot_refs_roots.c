@@ -50,9 +50,9 @@ static bool class_root(void *ctx, struct refs_class *c)
 	return true;
 }
 
-static bool ignore(void *ctx, struct refs_class *c)
+static bool mortal_class(void *ctx, struct refs_class *c)
 {
-	(void)ctx, (void)c;
+	hotspot_refs_name_thread_locals(ctx, c);
 	return true;
 }
 
@@ -75,7 +75,7 @@ static struct error *one_loader(struct hotspot_refs *r, u64 data)
 	if (err)
 		return err;
 	if (hotspot_refs_is_mortal(r, data)) {
-		hotspot_refs_each_class(r, data, ignore, NULL); /* for stacks: they are known from now on */
+		hotspot_refs_each_class(r, data, mortal_class, r); /* for stacks: they are known from now on */
 		return NULL;
 	}
 	k.arrays = heap_root(r->h, jdk, HEAP_LASTING, "(classes of arrays)");
