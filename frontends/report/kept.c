@@ -25,9 +25,10 @@
 #include "unwind/runtime_heap.h"
 
 #define PATH_FRAMES 24
-#define CHEAP_NS    500000000 /* a reading that took less may be repeated more often */
-#define LONGER      1.5       /* the next reading takes so much longer: the heap has grown */
-#define MOST_OF     0.5       /* of what has grown: the path is followed as long as so much is below it */
+#define CHEAP_NS    500000000     /* a reading that took less may be repeated more often */
+#define ENOUGH      (64ull << 20) /* bytes by which what is kept has grown since the first reading */
+#define LONGER      1.5           /* the next reading takes so much longer: the heap has grown */
+#define MOST_OF     0.5           /* of what has grown: the path is followed as long as so much is below it */
 
 struct path {
 	u32 function[PATH_FRAMES]; /* of the difference */
@@ -74,6 +75,52 @@ static struct error *read_once(const struct kept *k, u32 reading)
 	return child_yrt(arguments, "/dev/null", 0);
 }
 
+/* "12 tasks: select", "shared by 3 paths": these numbers change while it is the same. */
+static struct error *drop_numbers(struct profile *p)
+{
+	struct error *err = NULL;
+
+	for (u32 i = 1; !err && i < p->nfunctions; i++) {
+		const char *name = p->functions[i].name, *rest = name;
+
+		while (isdigit((unsigned char)*rest))
+			rest++;
+		if (rest != name && *rest == ' ')
+			err = profile_string(p, rest + 1, &p->functions[i].name);
+		else if (!strncmp(name, "shared by ", 10))
+			err = profile_string(p, "shared", &p->functions[i].name);
+	}
+	return err;
+}
+
+static struct error *load_reading(const struct kept *k, u32 reading, struct profile **ret)
+{
+	struct filter_options options = {0};
+	struct recording cut;
+	char path[PATH_MAX];
+	struct error *err;
+
+	path_of(k, reading, path, sizeof(path));
+	err = input_load(path, &options, ret, &cut);
+	return err ? err : drop_numbers(*ret);
+}
+
+/* Another reading, of a larger heap, would only say so again. */
+static bool is_enough(const struct kept *k, u32 reading)
+{
+	struct profile *first = NULL, *now = NULL;
+	struct error *err = load_reading(k, 0, &first);
+	bool ret;
+
+	if (!err)
+		err = load_reading(k, reading, &now);
+	ret = !err && now->nodes[0].total > first->nodes[0].total + ENOUGH;
+	error_free(err);
+	profile_destroy(first);
+	profile_destroy(now);
+	return ret;
+}
+
 /* Exits with the kind of the first error. */
 static void read_and_exit(struct kept *k, double seconds, u64 until)
 {
@@ -96,6 +143,8 @@ static void read_and_exit(struct kept *k, double seconds, u64 until)
 		if (err)
 			_exit((int)err->kind);
 		took = now_ns() - now;
+		if (i && is_enough(k, i))
+			break;
 	}
 	_exit(0);
 }
@@ -134,36 +183,6 @@ void kept_cancel(struct kept *k)
 	waitpid(k->reader, NULL, 0);
 	k->reader = 0;
 	delete_readings(k);
-}
-
-/* "12 tasks: select", "shared by 3 paths": these numbers change while it is the same. */
-static struct error *drop_numbers(struct profile *p)
-{
-	struct error *err = NULL;
-
-	for (u32 i = 1; !err && i < p->nfunctions; i++) {
-		const char *name = p->functions[i].name, *rest = name;
-
-		while (isdigit((unsigned char)*rest))
-			rest++;
-		if (rest != name && *rest == ' ')
-			err = profile_string(p, rest + 1, &p->functions[i].name);
-		else if (!strncmp(name, "shared by ", 10))
-			err = profile_string(p, "shared", &p->functions[i].name);
-	}
-	return err;
-}
-
-static struct error *load_reading(const struct kept *k, u32 reading, struct profile **ret)
-{
-	struct filter_options options = {0};
-	struct recording cut;
-	char path[PATH_MAX];
-	struct error *err;
-
-	path_of(k, reading, path, sizeof(path));
-	err = input_load(path, &options, ret, &cut);
-	return err ? err : drop_numbers(*ret);
 }
 
 static bool is_element(const char *name)

@@ -434,7 +434,7 @@ static u32 make_plan(const struct measure *m, const struct evidence *e, struct p
 	                "CPU time is used"},
 	        {"leak", 3, grows && (!*m->kept.command || has_pools(m)), "memory grows"},
 	        {"pools", 1.5, grows && has_pools(m), "memory grows"},
-	        {"fault", 0.7, grows, "memory grows"},
+	        {"fault", 0.7, grows && !m->kept.reader, "memory grows"}, /* else the second round, if it is wanted */
 	        {"lock", 1, (waits || tasks) && facts_number(f, "threads") > 1, "threads may wait for locks"},
 	        {"io", 1, waits || calls_of(f) > CALLS_LEAST, "files may be read or written"},
 	        {"net", 1, facts_number(f, "fds.sockets") > 0 && (waits || calls_of(f) > CALLS_LEAST),
