@@ -25,6 +25,7 @@
 #define KINDS_MAX   (1u << 20)
 #define TRIES       3  /* until no collection comes between */
 #define COPIES      16 /* the same, of the whole heap */
+#define COPY_ROOM   3  /* times the heap: of --memory, so that a copy and its objects fit */
 #define NAME_BYTES  1024
 #define RESERVE_MAX (1u << 16)
 #define MOVED                                                                                                          \
@@ -627,12 +628,29 @@ static struct error *dump(void *reader, FILE *out, bool contents, bool *moved)
 	return err ? err : end;
 }
 
+/* A heap that was too large for a copy moved. */
+static void advise(struct histogram *g)
+{
+	char text[160];
+	u64 bytes = 0;
+
+	for (u32 i = 0; i < g->spaces.n; i++)
+		bytes += g->spaces.items[i].top - g->spaces.items[i].bottom;
+	snprintf(text, sizeof(text), "with --memory %lu the heap would be copied first, so that less moves meanwhile",
+	        (bytes >> 20) * COPY_ROOM + COPY_ROOM);
+	if (g->parsed)
+		heap_note(g->h, text);
+}
+
 static void close_histogram(void *reader)
 {
 	struct histogram *g = reader;
 
-	if (g->refs && (g->copied ? g->copy_moved : has_moved(g)))
+	if (g->refs && (g->copied ? g->copy_moved : has_moved(g))) {
 		heap_note(g->h, MOVED);
+		if (!g->copied)
+			advise(g);
+	}
 	hotspot_refs_destroy(g->refs);
 	hotspot_spaces_free(&g->spaces);
 	hotspot_spaces_free(&g->lasting);
