@@ -10,16 +10,18 @@
 #define WHOLE      0.95 /* of hits follow another one: the rest of CPU time is not worth to be looked at */
 #define SPARSE     0.3  /* the part of the time between hits that are exceptions: below it a slice speaks for itself, */
 #define DENSE      0.7  /* and above it, all of its density do */
+#define HARDLY     0.8  /* of it: no slice says much */
 #define WARM_LEAST 0.3  /* of the time that code takes right behind a hit, it takes without */
 #define OCTAVE     8    /* bins: slices of a like density are together */
 #define BINS       (64 * OCTAVE)
 
-#define GROUP_BIAS   0.02 /* of what a scale is made from, at most */
-#define EDGES_OFF    0.01 /* calls at both ends of a window, of its bytes */
-#define STUDENT      1.6  /* t / 1.96 - 1, times degrees of freedom, about */
-#define LEAST_BLOCK  8    /* bytes */
-#define ROUNDED_MOST 0.5  /* of a block's size, that may be rounding */
-#define ROUNDED_OFF  0.1  /* of a block's size, that is rounded up */
+#define GROUP_BIAS    0.02 /* of what a scale is made from, at most */
+#define EXCEPTION_OFF 0.12 /* of an exception: it takes longer beside other programs, at some times */
+#define EDGES_OFF     0.01 /* calls at both ends of a window, of its bytes */
+#define STUDENT       1.6  /* t / 1.96 - 1, times degrees of freedom, about */
+#define LEAST_BLOCK   8    /* bytes */
+#define ROUNDED_MOST  0.5  /* of a block's size, that may be rounding */
+#define ROUNDED_OFF   0.1  /* of a block's size, that is rounded up */
 
 struct found { /* sums, with other weights */
 	double calls, bytes;
@@ -237,12 +239,46 @@ static void weigh_by_waits(struct alloc_slice *slices, u32 n, double *weight, do
 	add_chance(slices, n, weight, calls, bytes);
 }
 
+/* With exceptions that take so many times as long. */
+static struct found sum_with(struct alloc_slice *slices, u32 n, double cold_ns, double times, double *weight)
+{
+	struct found ret;
+
+	for (u32 i = 0; i < n; i++)
+		slices[i].exception_ns *= times;
+	ret = sum_at(slices, n, cold_ns, weight);
+	for (u32 i = 0; i < n; i++)
+		slices[i].exception_ns /= times;
+	return ret;
+}
+
+/* Where nearly all of the time are exceptions, no more is known than that no program allocates faster than some. */
+static void reach_most(const struct alloc_slice *slices, u32 n, double cold_ns, struct found *high)
+{
+	double exceptions = 0, time = 0;
+	struct found most = {0};
+
+	for (u32 i = 0; i < n; i++) {
+		const struct alloc_slice *s = &slices[i];
+		double most_weight = s->hits > 0 ? alloc_slice_stands_for(s, cold_ns) / (s->hits * ALLOC_OWN_LEAST) : 0;
+
+		exceptions += s->gaps * s->exception_ns;
+		time += s->gap_ns;
+		most.calls += most_weight * s->calls;
+		most.bytes += most_weight * s->bytes;
+	}
+	if (exceptions < HARDLY * time)
+		return;
+	high->calls = fmax(high->calls, most.calls);
+	high->bytes = fmax(high->bytes, most.bytes);
+}
+
 static void weigh_by_progress(struct alloc_slice *slices, u32 n, const struct alloc_cold *cold, double *weight,
         double *error, struct alloc_sums *calls, struct alloc_sums *bytes)
 {
 	double off_calls = 0, off_bytes = 0;
-	struct found sum = {0}, low = sum_at(slices, n, cold->low, weight),
-	             high = sum_at(slices, n, cold->high, weight);
+	struct found sum = {0}, low = sum_with(slices, n, cold->low, 1 - EXCEPTION_OFF, weight),
+	             high = sum_with(slices, n, cold->high, 1 + EXCEPTION_OFF, weight);
 
 	weights(slices, n, cold->ns, weight, error);
 	for (u32 i = 0; i < n; i++) {
@@ -255,6 +291,7 @@ static void weigh_by_progress(struct alloc_slice *slices, u32 n, const struct al
 		off_bytes += error[i] * s->weight * s->bytes;
 		weight[i] = alloc_slice_stands_for(s, cold->ns);
 	}
+	reach_most(slices, n, cold->ns, &high);
 	add(calls, sum.calls, low.calls, high.calls, off_calls);
 	add(bytes, sum.bytes, low.bytes, high.bytes, off_bytes);
 	add_chance(slices, n, weight, calls, bytes);
