@@ -123,6 +123,17 @@ def test_servers_that_are_not_there_are_not_praised():
     assert praised == [True, False], of_servers
 
 
+def test_what_functions_are_known_for():
+    """A finding of any program also says what its place calls, and what to change there."""
+    found = findings(os.path.join(FIXTURES, "go-reflection-json", "near"))
+    found = next(f for f in found if f["rule"] == "hot-function")
+    assert "sort.Strings, which sorts." in found["why"] and found["change"].startswith("Sort once"), found
+    path = next(f for f in findings(os.path.join(FIXTURES, "hot-path", "planted")) if f["rule"] == "hot-path")
+    assert ", which " not in path["why"] and path["change"].startswith("If the program"), path
+    asked = findings(os.path.join(FIXTURES, "task-answer-wait", "planted"))[0]
+    assert asked["title"].endswith("in main.ask, mostly in net/http.Get"), asked
+
+
 def test_exit_code_is_the_verdict():
     assert report(os.path.join(FIXTURES, "python-gil", "planted"), "-f", "json").returncode == PROBLEMS
     assert report(os.path.join(FIXTURES, "idle", "planted"), "-f", "json").returncode == 0
@@ -214,7 +225,9 @@ def test_rules_of_ones_own():
                                       (3, '\tstack nokind"x"', "a kind of frames"),
                                       (3, '\tstack "x', "closing quote"),
                                       (3, "\tmodule x", "a quoted regular expression"),
-                                      (4, "\tseverity awful", "problem, waste or remark")):
+                                      (4, "\tseverity awful", "problem, waste or remark"),
+                                      (1, 'about "x" : what', "TERM : WHAT : CHANGE"),
+                                      (1, "loop x", "a kind of frames, or a quoted")):
             lines = RULE.splitlines()
             lines.insert(line - 1, wrong)
             with open(path, "w", encoding="utf-8") as file:
