@@ -139,4 +139,24 @@ def test_windows():
         yield f"{mode}: {stats['calls'] / calls:.2f} of {calls} calls ({low / calls:.2f}-{high / calls:.2f})"
 
 
+@yrt.measured
+def test_counter():
+    """jemalloc's own count of bytes is the scale of windows, at any density of calls."""
+    (path,) = glob.glob(f"{LIBRARIES}/libjemalloc.so.2")
+    for mode in ("m", "", "p"):
+        os.environ["LD_PRELOAD"] = path
+        try:
+            fixture = yrt.Fixture("alloc_sites", 0, mode, 2, seconds=10)
+        finally:
+            del os.environ["LD_PRELOAD"]
+        with fixture:
+            at = yrt.Run("alloc", "-p", fixture.pid, "-d", 600).sampling()
+            fixture.release()
+            total = sum(n for _, n in fixture.finish()["sites"].values())
+            stats = at.result().expect().stats["alloc"]
+        assert stats["in_shifts"] and stats["by_counter"], stats
+        assert abs(stats["bytes"] / total - 1) < 0.1, (mode, total, stats)
+        yield f"{mode or 'full speed'}: {stats['bytes'] / total:.3f} of {total} bytes"
+
+
 yrt.main(globals())
