@@ -132,6 +132,7 @@ u32 heap_number(const struct heap *h);
  */
 struct heap_stretch {
 	u64 start, end;
+	bool mapped; /* all of it holds data, though the process may not have looked at it by this address */
 };
 bool heap_copy(struct heap *h, const struct heap_stretch *stretches, u32 n);
 void heap_uncopy(struct heap *h);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "cleanup.h"
 #include "grow.h"
@@ -13,6 +14,7 @@
 #include "runtime.h"
 #include "runtime_heap.h"
 #include "runtimes/hotspot/heap/hotspot_spaces.h"
+#include "runtimes/hotspot/heap/hotspot_z_places.h"
 #include "runtimes/hotspot/layout/hotspot_flags.h"
 #include "runtimes/hotspot/names/hotspot_text.h"
 #include "runtimes/hotspot/refs/hotspot_hprof.h"
@@ -23,9 +25,11 @@
 
 #define THREADS_MAX 65536
 #define KINDS_MAX   (1u << 20)
-#define TRIES       3  /* until no collection comes between */
-#define COPIES      16 /* the same, of the whole heap */
-#define COPY_ROOM   3  /* times the heap: of --memory, so that a copy and its objects fit */
+#define TRIES       3   /* until no collection comes between */
+#define COPIES      16  /* the same, of the whole heap */
+#define Z_COPIES    4   /* the same of ZGC, where what moves then is followed */
+#define SETTLE_MS   200 /* is waited for objects that are being moved */
+#define COPY_ROOM   3   /* times the heap: of --memory, so that a copy and its objects fit */
 #define NAME_BYTES  1024
 #define RESERVE_MAX (1u << 16)
 #define MOVED                                                                                                          \
@@ -71,8 +75,10 @@ struct histogram {
 	u32 full;
 	u64 emptied;                   /* see emptied() */
 	struct hotspot_spaces spaces;  /* all, by address */
+	struct hotspot_spaces before;  /* copied before those that were filled, by address */
 	struct hotspot_spaces lasting; /* what the next collections will not move, by address */
 	u32 seen, asked;               /* collections when something was read last; calls of soon() since */
+	u64 good;                      /* ZGC: the colour of references, as collections */
 	bool parsed;                   /* spaces can be, from bottom to top */
 	bool collecting;               /* one was at work then, for as long as it was waited for */
 	struct error *err;
@@ -167,6 +173,12 @@ static u64 end_of(const struct histogram *g, const struct hotspot_thread *t)
 	return end;
 }
 
+/* The heap of ZGC may be mapped more than once: the address by which spaces are given. */
+static u64 in_view(const struct histogram *g, u64 addr)
+{
+	return g->view->heap_base ? (addr & g->view->z.offset_mask) | g->view->heap_base : addr;
+}
+
 static struct error *find_buffers(struct histogram *g)
 {
 	cleanup(free) struct hotspot_thread *threads = calloc(THREADS_MAX, sizeof(*threads));
@@ -179,8 +191,8 @@ static struct error *find_buffers(struct histogram *g)
 		return &error_no_memory;
 	for (u32 i = 0; i < n; i++)
 		if (threads[i].tlab_start)
-			g->buffers[g->nbuffers++] =
-			        (struct buffer){threads[i].tlab_start, threads[i].tlab_top, end_of(g, &threads[i])};
+			g->buffers[g->nbuffers++] = (struct buffer){in_view(g, threads[i].tlab_start),
+			        in_view(g, threads[i].tlab_top), in_view(g, end_of(g, &threads[i]))};
 	sort_keys(g->buffers, g->nbuffers, sizeof(*g->buffers));
 	return NULL;
 }
@@ -401,6 +413,7 @@ static bool note_collections(struct histogram *g)
 	bool stuck = !hotspot_await_collection(g->view, now);
 
 	g->collections = hotspot_collections(g->view, now);
+	g->good = hotspot_z_good(g->view, now);
 	g->collecting = stuck | hotspot_collecting(g->view, now); /* it is before it is counted */
 	return !stuck;
 }
@@ -409,7 +422,8 @@ static bool has_moved(struct histogram *g)
 {
 	struct memory *now = heap_memory_now(g->h);
 
-	return g->collecting || hotspot_collecting(g->view, now) || g->collections != hotspot_collections(g->view, now);
+	return g->collecting || hotspot_collecting(g->view, now) ||
+	       g->collections != hotspot_collections(g->view, now) || g->good != hotspot_z_good(g->view, now);
 }
 
 /* What young objects there are between two collections. False: collections come more often than they can be read. */
@@ -507,15 +521,54 @@ static bool grows(const struct histogram *g, const struct hotspot_space *s)
 	return is_young(s->kind) || (b && b->start < s->top);
 }
 
-static bool copy_some(struct histogram *g, bool growing)
+/* Was all of a space copied, when it was not filled? */
+static bool is_copied(const struct histogram *g, const struct hotspot_space *s)
+{
+	u32 i = SEARCH(g->before.n, k, g->before.items[k].bottom < s->bottom);
+
+	return i < g->before.n && g->before.items[i].bottom == s->bottom && g->before.items[i].top == s->top;
+}
+
+/* Those that are not filled at first, and then the others. */
+static bool copy_some(struct histogram *g, bool first)
 {
 	cleanup(free) struct heap_stretch *some = calloc((size_t)g->spaces.n + 1, sizeof(*some));
-	u32 n = 0;
+	struct hotspot_spaces kept = {.items = calloc((size_t)g->spaces.n + 1, sizeof(*kept.items))};
+	bool ret;
 
-	for (u32 i = 0; some && i < g->spaces.n; i++)
-		if (growing == grows(g, &g->spaces.items[i]))
-			some[n++] = (struct heap_stretch){g->spaces.items[i].bottom, g->spaces.items[i].top};
-	return some && heap_copy(g->h, some, n);
+	for (u32 i = 0; some && kept.items && i < g->spaces.n; i++) {
+		const struct hotspot_space *s = &g->spaces.items[i];
+
+		if (first ? grows(g, s) : is_copied(g, s))
+			continue;
+		some[kept.n] = (struct heap_stretch){s->bottom, s->top, .mapped = !g->parsed};
+		kept.items[kept.n++] = *s;
+	}
+	ret = some && kept.items && heap_copy(g->h, some, kept.n);
+	hotspot_spaces_free(&g->before);
+	g->before = kept;
+	return ret;
+}
+
+/* ZGC: with what it has moved, when it is not at it. */
+static bool copy_decoding(struct histogram *g)
+{
+	const struct timespec pause = {.tv_nsec = 1000000};
+	struct hotspot_z_decoding some = {0};
+	bool ret = false;
+
+	for (u32 i = 0; i < SETTLE_MS && !ret; i++) {
+		ret = hotspot_z_decoding(g->view, heap_memory_now(g->h), &g->spaces, &some);
+		if (!ret)
+			nanosleep(&pause, NULL);
+		heap_forget(g->h);
+		error_free(find_spaces(g));
+	}
+	g->good = hotspot_z_good(g->view, heap_memory_now(g->h));
+	g->collections = hotspot_collections(g->view, heap_memory_now(g->h));
+	ret = ret && heap_copy(g->h, some.items, some.n);
+	free(some.items);
+	return ret;
 }
 
 /* What is filled comes last: nothing that was copied before refers to objects that are not there yet. */
@@ -524,11 +577,12 @@ static struct error *copy_spaces(struct histogram *g)
 	struct error *err = find_spaces(g);
 
 	heap_uncopy(g->h);
-	g->copied = !err && g->parsed && copy_some(g, false);
+	g->copied = !err && (g->parsed || copy_decoding(g)) && copy_some(g, true);
 	if (!g->copied || has_moved(g))
 		return err;
+	heap_forget(g->h); /* what says where they are has changed */
 	err = find_spaces(g);
-	g->copied = !err && copy_some(g, true);
+	g->copied = !err && copy_some(g, false);
 	return err;
 }
 
@@ -538,7 +592,7 @@ static struct error *roots(void *reader)
 	struct histogram *g = reader;
 	struct error *err = NULL;
 
-	for (u32 i = 0; !err && i < COPIES && (!i || (g->copied && has_moved(g))); i++) {
+	for (u32 i = 0; !err && i < (g->parsed ? COPIES : Z_COPIES) && (!i || (g->copied && has_moved(g))); i++) {
 		hotspot_refs_destroy(TAKE(g->refs));
 		note_collections(g);
 		g->seen = g->collections;
@@ -546,6 +600,8 @@ static struct error *roots(void *reader)
 		err = copy_spaces(g);
 		if (!err)
 			err = hotspot_refs_create(g->view, g->m, g->h, &g->refs);
+		if (!err && g->copied)
+			hotspot_refs_freeze(g->refs);
 		if (!err)
 			err = hotspot_refs_roots(g->refs);
 	}
@@ -653,6 +709,7 @@ static void close_histogram(void *reader)
 	}
 	hotspot_refs_destroy(g->refs);
 	hotspot_spaces_free(&g->spaces);
+	hotspot_spaces_free(&g->before);
 	hotspot_spaces_free(&g->lasting);
 	free(g->buffers);
 	free(g->kinds);

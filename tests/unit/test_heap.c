@@ -309,8 +309,9 @@ static u64 copied_from;
 /* It changes once it is copied; then there is another copy, behind what does not fit. */
 static struct error *toy_copied_roots(void *reader)
 {
-	struct heap_stretch low = {BASE, BASE + PAGE}, high = {BASE + (7u << 20), BASE + (7u << 20) + PAGE},
-	                    all = {BASE, BASE + SIZE};
+	struct heap_stretch low = {BASE, BASE + PAGE, false},
+	                    high = {BASE + (7u << 20), BASE + (7u << 20) + PAGE, false},
+	                    all = {BASE, BASE + SIZE, false};
 	struct error *err = toy_roots(reader);
 
 	assert_true(heap_copy(reader, &high, 1));

@@ -261,17 +261,29 @@ static int by_base(const void *a, const void *b)
 	return (x->base > y->base) - (x->base < y->base);
 }
 
-static bool keep(struct heap_cache *c, u64 start, u64 end)
+/* The part of a stretch that lies in a block. */
+static void read_part(struct heap_cache *c, struct block *b, const struct heap_stretch *s)
+{
+	u64 from = s->start > b->base ? s->start - b->base : 0,
+	    to = s->end - b->base < BLOCK ? s->end - b->base : BLOCK;
+
+	read_stretch(c, b, from / PAGE, (to + PAGE - 1) / PAGE);
+}
+
+static bool keep(struct heap_cache *c, const struct heap_stretch *s)
 {
 	struct block *b;
 
-	for (u64 base = start & ~(BLOCK - 1); base < end; base += BLOCK) {
-		if (c->nkept > c->sorted && c->kept[c->nkept - 1].base == base)
+	for (u64 base = s->start & ~(BLOCK - 1); base < s->end; base += BLOCK) {
+		if (!s->mapped && c->nkept > c->sorted && c->kept[c->nkept - 1].base == base)
 			continue;
 		b = keep_block(c, base);
 		if (!b)
 			return false;
-		read_block(c, b, 0);
+		if (s->mapped)
+			read_part(c, b, s);
+		else
+			read_block(c, b, 0);
 	}
 	return true;
 }
@@ -282,7 +294,7 @@ bool heap_cache_keep(struct heap_cache *c, const struct heap_stretch *stretches,
 
 	c->resident.ahead = 0;
 	for (u32 i = 0; ret && i < n; i++)
-		ret = keep(c, stretches[i].start, stretches[i].end);
+		ret = keep(c, &stretches[i]);
 	c->resident.ahead = PAGES;
 	if (c->nkept)
 		qsort(c->kept, c->nkept, sizeof(*c->kept), by_base);

@@ -14,6 +14,7 @@
 #define ENTRIES_MAX  (1u << 25) /* kept of all tables */
 #define STEPS_MAX    64         /* moves of one object */
 #define TABLES       2
+#define COPY_MAX     (1u << 17) /* granules */
 
 /* Of a page that was moved away, or is being. */
 struct move {
@@ -44,6 +45,7 @@ struct hotspot_z_places {
 	u32 nepochs;
 	u64 good, entries;
 	u32 collections, asked, number;
+	bool frozen;
 };
 
 static void look(struct hotspot_z_places *p)
@@ -165,7 +167,7 @@ static u64 note(struct hotspot_z_places *p, u64 addr)
 	u64 granule = g ? (u64)(g - p->granules) : 0;
 	struct error *err;
 
-	if (!g || g->noted)
+	if (!g || g->noted || p->frozen)
 		return addr;
 	err = grow(&p->noted, p->nnoted, sizeof(*p->noted));
 	error_free(err);
@@ -236,7 +238,7 @@ bool hotspot_z_places_changed(struct hotspot_z_places *p, u32 number)
 	u32 collections = p->collections;
 
 	p->number = number;
-	if (++p->asked % EACH)
+	if (p->frozen || ++p->asked % EACH)
 		return false;
 	look(p);
 	if (good == p->good && collections == p->collections)
@@ -289,6 +291,8 @@ u64 hotspot_z_place(struct hotspot_z_places *p, u64 addr, u32 number)
 {
 	u32 epoch = epoch_of(p, number);
 
+	if (p->frozen)
+		return addr;
 	for (u32 i = 0; i < STEPS_MAX; i++) {
 		struct move *v = move_since(p, granule_at(p, addr), epoch);
 		u64 to;
@@ -324,6 +328,8 @@ u64 hotspot_z_reference(struct hotspot_z_places *p, struct memory *m, u64 stored
 		return 0;
 	p->number++; /* it may be a new one */
 	is = hotspot_decode_oop(p->h, m, stored);
+	if (p->frozen)
+		return is ? is : addr;
 	if (!is || (is == addr && g && is_open(p, g) && !p->moves[g->newest - 1].gone)) {
 		if (is)
 			check_page(p, &p->moves[g->newest - 1]);
@@ -340,4 +346,86 @@ u64 hotspot_z_word(struct hotspot_z_places *p, struct memory *m, u64 word)
 		return note(p, word);
 	word = hotspot_decode_oop(h, m, word);
 	return (word & ~h->z.offset_mask) == h->heap_base ? note(p, word) : 0;
+}
+
+/* --- a copy --- */
+
+u64 hotspot_z_good(const struct hotspot_heap_view *h, struct memory *now)
+{
+	u64 good = 0;
+
+	return h->heap_base && memory_read(now, &good, 8, h->z.good_mask_at) ? good : 0;
+}
+
+static struct error *add(struct hotspot_z_decoding *d, u64 start, u64 bytes)
+{
+	struct error *err = grow(&d->items, d->n, sizeof(*d->items));
+
+	if (!err)
+		d->items[d->n++] = (struct heap_stretch){.start = start, .end = start + bytes};
+	return err;
+}
+
+/* The tables of moved objects of one granule, and where they are. */
+static bool add_granule(const struct hotspot_z *z, struct memory *now, u64 granule, struct hotspot_z_decoding *d)
+{
+	const u64 tables[] = {z->young, z->old};
+	struct error *err = NULL;
+	u64 forwarding, length;
+
+	for (u32 i = 0; !err && i < TABLES; i++) {
+		if (!tables[i])
+			continue;
+		if (!memory_read(now, &forwarding, 8, tables[i] + granule * 8))
+			return false;
+		err = add(d, tables[i] + granule * 8, 8);
+		if (err || !forwarding)
+			continue;
+		if (!hotspot_z_is_empty(z, now, forwarding) || !memory_read(now, &length, 8, forwarding + z->length) ||
+		        length > ENTRIES_MAX)
+			return false;
+		err = add(d, forwarding, z->entries + length * 8);
+	}
+	error_free(err);
+	return !err;
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct heap_stretch *x = a, *y = b;
+
+	return (x->start > y->start) - (x->start < y->start);
+}
+
+static void decoding_free(struct hotspot_z_decoding *d)
+{
+	free(d->items);
+	*d = (struct hotspot_z_decoding){0};
+}
+
+/* References lead to pages that are no more, too: all granules up to the last page's. */
+bool hotspot_z_decoding(const struct hotspot_heap_view *h, struct memory *now, const struct hotspot_spaces *spaces,
+        struct hotspot_z_decoding *ret)
+{
+	u64 last = spaces->n ? (spaces->items[spaces->n - 1].top & h->z.offset_mask) >> h->z.granule_shift : 0;
+	struct error *err;
+
+	*ret = (struct hotspot_z_decoding){0};
+	if (last > COPY_MAX)
+		return false;
+	err = add(ret, h->z.good_mask_at, 8);
+	for (u64 i = 0; !err && i <= last; i++)
+		if (!add_granule(&h->z, now, i, ret)) {
+			decoding_free(ret);
+			return false;
+		}
+	error_free(err);
+	if (ret->n)
+		qsort(ret->items, ret->n, sizeof(*ret->items), by_start);
+	return ret->n;
+}
+
+void hotspot_z_places_freeze(struct hotspot_z_places *p)
+{
+	p->frozen = true;
 }

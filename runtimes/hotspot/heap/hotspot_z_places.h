@@ -8,6 +8,8 @@
 #define YRT_HOTSPOT_Z_PLACES_H
 
 #include "hotspot_heap_view.h"
+#include "hotspot_spaces.h"
+#include "runtime_heap.h"
 
 struct hotspot_z_places; /* of one reading */
 
@@ -28,5 +30,19 @@ u64 hotspot_z_word(struct hotspot_z_places *p, struct memory *m, u64 word);
  * was moved, and the JVM has forgotten where.
  */
 u64 hotspot_z_place(struct hotspot_z_places *p, u64 addr, u32 number);
+
+/* Of heap_copy(): what says how references are decoded in these pages, to be read from the copy. */
+struct hotspot_z_decoding {
+	struct heap_stretch *items; /* malloc'd; in order of address */
+	u32 n;
+};
+
+/* The colour that references have now; 0: another collector. */
+u64 hotspot_z_good(const struct hotspot_heap_view *h, struct memory *now);
+/* False: objects are being moved out of these pages right now, or no memory. */
+bool hotspot_z_decoding(const struct hotspot_heap_view *h, struct memory *now, const struct hotspot_spaces *spaces,
+        struct hotspot_z_decoding *ret);
+/* All is read from such a copy from now on: nothing moves. */
+void hotspot_z_places_freeze(struct hotspot_z_places *p);
 
 #endif

@@ -488,6 +488,12 @@ struct error *hotspot_refs_create(
 	return err;
 }
 
+void hotspot_refs_freeze(struct hotspot_refs *r)
+{
+	if (r->z)
+		hotspot_z_places_freeze(r->z);
+}
+
 void hotspot_refs_destroy(struct hotspot_refs *r)
 {
 	if (!r)

@@ -16,6 +16,8 @@ struct hotspot_refs;
 /* m: the cache of heap h. An error names what this JVM does not tell. */
 struct error *hotspot_refs_create(
         struct hotspot_heap_view *view, struct memory *m, struct heap *h, struct hotspot_refs **ret);
+/* m has a copy of the heap: nothing in it moves. */
+void hotspot_refs_freeze(struct hotspot_refs *r);
 void hotspot_refs_destroy(struct hotspot_refs *r); /* NULL is fine */
 struct error *hotspot_refs_roots(struct hotspot_refs *r);
 enum heap_seen hotspot_refs_object(struct hotspot_refs *r, u64 addr, u32 label, struct heap_object *ret);
