@@ -168,6 +168,23 @@ def test_retained():
         yield mode
 
 
+@yrt.measured
+def test_full_speed():
+    """Of a heap that is nearly full and moves all the time: what is alive, in two readings of three."""
+    for mode in ("g1", "serial", "parallel", *(("shenandoah",) if java.version() >= 17 else ())):
+        with java.Java("replaces", 500000, options=[*java.mode_options(mode), "-Xmx256m", "-Xms256m"]) as jvm:
+            good = 0
+            for _ in range(3):
+                result = run("java-heap", "--live", "-p", jvm.pid)
+                seen = java_heap.types(result.stdout)
+                said = "a collection ran while" in result.stderr  # no copy fell between two
+                torn, objects = int(re.search(r"(\d+) torn;", result.stderr)[1]), seen["(all)"][0]
+                found = [seen[name][0] / n for name, n in jvm.start["counts"].items()]
+                yield f"{mode}: {torn} of {objects} torn; of the live ones {found}; said: {said}"
+                good += not said and torn < 0.005 * objects and all(0.99 < share < 1.01 for share in found)
+            assert good >= 2, f"{good} of 3 readings"
+
+
 def test_roots_core_and_page():
     """--roots agrees with the tree; a core and a process that is stopped give the same; a page is made."""
     with keeps(*java.mode_options("serial")) as jvm, tempfile.TemporaryDirectory() as d:

@@ -293,6 +293,7 @@ bool heap_cache_keep(struct heap_cache *c, const struct heap_stretch *stretches,
 	bool ret = true;
 
 	c->resident.ahead = 0;
+	c->resident.n = 0; /* pages may hold data by now that did not before */
 	for (u32 i = 0; ret && i < n; i++)
 		ret = keep(c, &stretches[i]);
 	c->resident.ahead = PAGES;
