@@ -154,6 +154,12 @@ TEXTS = {
         "y -p $pid -d 5 -e '_agg calls; _probe ask { calls <<< 1; } _probe _end { _print(calls); }'",
         [r"^ *[1-9]\d+ +[1-9]\d+ +1 +1 +1$"],
     ),
+    "y-calls": (
+        "python3 -u -c 'print(1)\ndef work(n): return sum(range(n))\nwhile True: work(20000)'",
+        "y -p $pid -d 5 -e '_map long n[_ustack]; long back; _probe python:__main__.work { n[_ustack]++; } "
+        "_probe python:__main__.work:return { back++; } _probe _end { _print(n); _print(back > 9); }'",
+        [r"work \(<string>:2\)\n +<module> \(<string>:3\)\n(.*\n)+1\n"],
+    ),
     "y-machine": (
         "./syscalls 900",
         "y -a -d 5 -e '_map long n[int, _stack]; _probe syscall:getppid { n[_pid, _stack]++; } "
