@@ -158,7 +158,7 @@ TEXTS = {
         "python3 -u -c 'print(1)\ndef work(n): return sum(range(n))\nwhile True: work(20000)'",
         "y -p $pid -d 5 -e '_map long n[_ustack]; long back; _probe python:__main__.work { n[_ustack]++; } "
         "_probe python:__main__.work:return { back++; } _probe _end { _print(n); _print(back > 9); }'",
-        [r"work \(<string>:2\)\n +<module> \(<string>:3\)\n(.*\n)+1\n"],
+        [r"work \(<string>:2\)\n +<module> \(<string>:1\)\n(.*\n)+1\n"],
     ),
     "y-machine": (
         "./syscalls 900",
