@@ -136,6 +136,8 @@ struct heap_stretch {
 };
 bool heap_copy(struct heap *h, const struct heap_stretch *stretches, u32 n);
 void heap_uncopy(struct heap *h);
+/* Behind the last copy: which part of the pages has changed since it was copied. 0: the copies are of one moment. */
+double heap_copy_changed(const struct heap *h);
 
 struct heap_object {
 	u32 type;     /* of heap_type() */

@@ -586,15 +586,31 @@ static struct error *copy_spaces(struct histogram *g)
 	return err;
 }
 
+/* A copy is of one moment only as far as nothing was written meanwhile. */
+static void say_changed(struct histogram *g)
+{
+	double changed = heap_copy_changed(g->h);
+	char text[160];
+
+	snprintf(text, sizeof(text),
+	        "%.1f %% of the heap's pages changed while it was copied: what was moved between objects then may be "
+	        "missing",
+	        100 * changed);
+	if (changed > 0)
+		heap_note(g->h, text);
+}
+
 /* Roots, and a copy of the heap that they lead into, if it fits: between two collections, if they leave the time. */
 static struct error *roots(void *reader)
 {
 	struct histogram *g = reader;
 	struct error *err = NULL;
+	u32 most = g->parsed ? COPIES : Z_COPIES;
+	bool goes_on = true;
 
-	for (u32 i = 0; !err && i < (g->parsed ? COPIES : Z_COPIES) && (!i || (g->copied && has_moved(g))); i++) {
+	for (u32 i = 0; !err && goes_on && i < most && (!i || (g->copied && has_moved(g))); i++) {
 		hotspot_refs_destroy(TAKE(g->refs));
-		note_collections(g);
+		goes_on = note_collections(g);
 		g->seen = g->collections;
 		find_lasting(g);
 		err = copy_spaces(g);
@@ -606,6 +622,8 @@ static struct error *roots(void *reader)
 			err = hotspot_refs_roots(g->refs);
 	}
 	g->copy_moved = has_moved(g);
+	if (!err && g->copied)
+		say_changed(g);
 	return err;
 }
 

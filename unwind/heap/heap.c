@@ -427,6 +427,11 @@ bool heap_copy(struct heap *h, const struct heap_stretch *stretches, u32 n)
 	return fits;
 }
 
+double heap_copy_changed(const struct heap *h)
+{
+	return heap_cache_changed(h->cache);
+}
+
 void heap_uncopy(struct heap *h)
 {
 	heap_reading(h)->nrefs = 0;

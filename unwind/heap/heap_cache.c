@@ -11,10 +11,11 @@
 #include "search.h"
 #include "table.h"
 
-#define BLOCK      (32ull << 10)
-#define PAGE       4096u
-#define PAGES      (BLOCK / PAGE)
-#define BLOCKS_MIN 128
+#define BLOCK          (32ull << 10)
+#define PAGE           4096u
+#define PAGES          (BLOCK / PAGE)
+#define BLOCKS_MIN     128
+#define CHANGED_SAMPLE 2048 /* pages */
 
 struct block {
 	u64 base; /* 1: unused */
@@ -306,6 +307,23 @@ bool heap_cache_keep(struct heap_cache *c, const struct heap_stretch *stretches,
 u64 heap_cache_kept(const struct heap_cache *c)
 {
 	return c ? c->nkept * BLOCK : 0;
+}
+
+double heap_cache_changed(const struct heap_cache *c)
+{
+	u64 all = c->nkept * PAGES, step = all / CHANGED_SAMPLE + 1, seen = 0, changed = 0;
+	u8 now[PAGE];
+
+	for (u64 i = 0; i < all; i += step) {
+		const struct block *b = &c->kept[i / PAGES];
+		u64 page = i % PAGES;
+
+		if (!bit(b->have, page) || !memory_read(c->below, now, PAGE, b->base + page * PAGE))
+			continue;
+		seen++;
+		changed += memcmp(now, b->data + page * PAGE, PAGE) != 0;
+	}
+	return seen ? (double)changed / (double)seen : 0;
 }
 
 void heap_cache_release(struct heap_cache *c)

@@ -34,7 +34,9 @@ void heap_cache_forget_all(struct heap_cache *c);
 struct heap_stretch;
 bool heap_cache_keep(struct heap_cache *c, const struct heap_stretch *stretches, u32 n);
 u64 heap_cache_kept(const struct heap_cache *c); /* bytes of copies; NULL is fine */
-void heap_cache_release(struct heap_cache *c);   /* no copies any more */
+/* Which part of the copied pages, by some of them, is not any more what it was. */
+double heap_cache_changed(const struct heap_cache *c);
+void heap_cache_release(struct heap_cache *c); /* no copies any more */
 /* The memory that it reads. */
 struct memory *heap_cache_below(struct heap_cache *c);
 
