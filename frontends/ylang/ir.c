@@ -385,8 +385,15 @@ static void print_function(const struct y_program *p, u32 number, FILE *out)
 
 void y_program_print(const struct y_program *p, FILE *out)
 {
-	static const char *const points[] = {
-	        "oneshot", "begin", "end", "timer", "probe", "tracepoint", "syscall", "profile"};
+	static const char *const points[] = {[Y_ONESHOT] = "oneshot",
+	        [Y_BEGIN] = "begin",
+	        [Y_END] = "end",
+	        [Y_TIMER] = "timer",
+	        [Y_CALL] = "call",
+	        [Y_PROBE] = "probe",
+	        [Y_TRACEPOINT] = "tracepoint",
+	        [Y_SYSCALL] = "syscall",
+	        [Y_PROFILE] = "profile"};
 
 	for (u32 i = 0; i < p->nmodules; i++) {
 		fprintf(out, "module %u %s ", i, p->modules[i].path);
