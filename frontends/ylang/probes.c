@@ -673,11 +673,15 @@ struct profile *y_probes_profile(struct y_probes *s)
 static struct error *start(void *ctx, const struct y_share *share)
 {
 	struct y_probes *s = ctx;
+	struct error *err;
 
 	s->share = *share;
 	give_maps(s);
 	give(s);
-	return y_probe_start(s->probe);
+	err = y_probe_start(s->probe);
+	if (!err && s->stacks)
+		y_stacks_open(s->stacks);
+	return err;
 }
 
 static bool wait_until(void *ctx, u64 until)

@@ -14,6 +14,8 @@ struct { /* of a Y program: its handlers of such functions, sized where it has s
 	__uint(value_size, sizeof(u32));
 } y_handlers SEC(".maps");
 
+u32 y_handlers_run = 0; /* before, no call begins that they might see the end of */
+
 struct { /* sized where functions of a language are probed */
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -673,6 +675,11 @@ WALK_GLOBAL int callee_end(struct slot *slot, struct callee_watch *watch, u64 no
 
 	if (!slot || !watch || !counts || !st)
 		return false;
+	if ((watch->handler[0] || watch->handler[1]) && !y_handlers_run) {
+		st->samples--;
+		slot->busy = 0;
+		return false;
+	}
 	if (!watch->function)
 		return callee_counts_as(slot, watch, now);
 	callee_place(slot, watch);

@@ -102,6 +102,9 @@ static void destroy(void *event)
 {
 	struct y_stacks *s = event;
 
+	pthread_mutex_lock(&s->lock);
+	s->host = NULL;
+	pthread_mutex_unlock(&s->lock);
 	hit_callees_destroy(s->callees);
 	hit_latency_destroy(s->latency);
 	s->callees = NULL;
@@ -393,6 +396,14 @@ struct error *y_stacks_start(pid_t pid, const struct y_object *object, void (*wa
 	}
 	*ret = s;
 	return NULL;
+}
+
+void y_stacks_open(struct y_stacks *s)
+{
+	pthread_mutex_lock(&s->lock);
+	if (s->host)
+		object_skeleton(s->host->object)->bss->y_handlers_run = 1;
+	pthread_mutex_unlock(&s->lock);
 }
 
 void y_stacks_stop(struct y_stacks *s)

@@ -22,6 +22,8 @@ struct y_stacks;
  */
 struct error *y_stacks_start(pid_t pid, const struct y_object *object, void (*warn)(void *ctx, struct error *err),
         void *ctx, struct y_stacks **ret);
+/* Handlers of calls are there, and do what they do: from now on calls that begin are theirs. */
+void y_stacks_open(struct y_stacks *s);
 /* No handler asks any more: waits for what has been taken. */
 void y_stacks_stop(struct y_stacks *s);
 void y_stacks_free(struct y_stacks *s); /* NULL is fine */
