@@ -370,16 +370,6 @@ static const char *behind_link(struct lower *l, const char *spec)
 	return spec;
 }
 
-/* "python:orders.checkout", "lua:app.lua:handle" */
-static bool is_of_language(const char *text)
-{
-	struct hit_spec spec;
-	struct error *err = hit_parse(text, &spec);
-
-	error_free(err); /* placing says it */
-	return !err && spec.language;
-}
-
 /* "module:function:return" as `probe -e` takes it. */
 void lower_point(struct lower *l, struct y_handler *h, struct y_pos pos)
 {
@@ -396,7 +386,7 @@ void lower_point(struct lower *l, struct y_handler *h, struct y_pos pos)
 		h->spec = y_format(l->s, "%.*s", (int)(last - h->spec), h->spec);
 	if (h->returns && !strncmp(h->spec, "uretprobe:", 10))
 		h->spec += 10;
-	if (is_of_language(h->spec))
+	if (hit_language(h->spec)) /* "python:orders.checkout", "lua:app.lua:handle" */
 		h->point = Y_CALL;
 	else
 		h->spec = behind_link(l, h->spec);

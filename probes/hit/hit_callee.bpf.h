@@ -316,6 +316,19 @@ WALK_GLOBAL int callee_values(struct slot *slot, const struct callee_watch *watc
 	return 0;
 }
 
+/* A hit that comes to nothing. */
+static inline int callee_drop(struct slot *slot, struct probe_stats *st)
+{
+	st->samples--;
+	slot->busy = 0;
+	return false;
+}
+
+static inline bool callee_is_handled(const struct callee_watch *watch)
+{
+	return watch->handler[0] || watch->handler[1];
+}
+
 /* A hit is over. Is it a call? Then it counts. */
 WALK_GLOBAL int callee_counts_as(struct slot *slot, struct callee_watch *watch, u64 now)
 {
@@ -324,11 +337,8 @@ WALK_GLOBAL int callee_counts_as(struct slot *slot, struct callee_watch *watch, 
 
 	if (!slot || !watch || !counts || !st)
 		return false;
-	if (now >= watch->until || !callee_begins(slot, watch)) {
-		st->samples--;
-		slot->busy = 0;
-		return false;
-	}
+	if (now >= watch->until || !callee_begins(slot, watch))
+		return callee_drop(slot, st);
 	st->weights += watch->each;
 	counts->calls++;
 	counts->happened = CALLEE_BEGAN;
@@ -675,11 +685,8 @@ WALK_GLOBAL int callee_end(struct slot *slot, struct callee_watch *watch, u64 no
 
 	if (!slot || !watch || !counts || !st)
 		return false;
-	if ((watch->handler[0] || watch->handler[1]) && !y_handlers_run) {
-		st->samples--;
-		slot->busy = 0;
-		return false;
-	}
+	if (callee_is_handled(watch) && !y_handlers_run)
+		return callee_drop(slot, st);
 	if (!watch->function)
 		return callee_counts_as(slot, watch, now);
 	callee_place(slot, watch);
@@ -698,13 +705,10 @@ WALK_GLOBAL int callee_end(struct slot *slot, struct callee_watch *watch, u64 no
 	} else if (watch->exit == CALLEE_FALLS || (watch->exit && callee_ends(slot, watch))) {
 		ns = callee_leave(watch->function, now, watch->exit == CALLEE_LEFT);
 	}
-	if (counts->happened && (watch->handler[0] || watch->handler[1]))
+	if (counts->happened && callee_is_handled(watch))
 		return true;
-	if (!ns) {
-		st->samples--;
-		slot->busy = 0;
-		return false;
-	}
+	if (!ns)
+		return callee_drop(slot, st);
 	slot->head.value = slow_rest(ns, watch->each) * watch->each;
 	slot->head.more = watch->each;
 	st->weights += slot->head.value;
@@ -718,10 +722,8 @@ static __attribute__((always_inline)) inline void callee_let_go(struct callee_co
 	struct slot *slot = counts->held ? bpf_map_lookup_elem(&slots, &number) : NULL;
 
 	counts->held = 0;
-	if (!slot)
-		return;
-	st->samples--;
-	slot->busy = 0;
+	if (slot)
+		callee_drop(slot, st);
 }
 
 /* A slot for a hit, with its reason; NULL: it is lost. */
@@ -803,7 +805,7 @@ static __attribute__((always_inline)) inline int callee_handler(const struct cal
 {
 	struct callee_counts *counts = callee_counts_here();
 
-	if (!counts || !(watch->handler[0] || watch->handler[1]))
+	if (!counts || !callee_is_handled(watch))
 		return -1;
 	counts->held = counts->slot + 1;
 	return counts->happened ? (int)watch->handler[counts->happened == CALLEE_RETURNS] - 1 : -1;
@@ -834,7 +836,7 @@ int on_callee_walk(struct bpf_perf_event_data *ctx)
 
 			if (handler >= 0)
 				bpf_tail_call(ctx, &y_handlers, handler);
-			if (!watch->handler[0] && !watch->handler[1])
+			if (!callee_is_handled(watch))
 				event_end(slot, st, event_emit(slot, st));
 		}
 	}

@@ -184,6 +184,15 @@ static bool has_tables(const char *name)
 	return false;
 }
 
+const char *hit_language(const char *text)
+{
+	const char *end = behind_file(text);
+	char view[HIT_NAME_MAX];
+
+	snprintf(view, sizeof(view), "%.*s", end ? (int)(end - text) : 0, text);
+	return !has_tables(view) && callee_form(view) ? view_of(view) : NULL;
+}
+
 struct error *hit_parse(const char *text, struct hit_spec *ret)
 {
 	struct hit_spec s = {0};
@@ -202,8 +211,7 @@ struct error *hit_parse(const char *text, struct hit_spec *ret)
 	if (end && has_tables(s.file)) { /* "go:main.f": in whatever file */
 		*s.file = '\0';
 		end = NULL;
-	} else if (s.kind == HIT_ANY && end && callee_form(s.file)) {
-		s.language = view_of(s.file);
+	} else if (s.kind == HIT_ANY && (s.language = hit_language(at))) {
 		*ret = s;
 		return NULL;
 	}

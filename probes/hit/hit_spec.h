@@ -42,6 +42,8 @@ struct hit_spec {
 };
 
 struct error *hit_parse(const char *text, struct hit_spec *ret);
+/* The view whose functions a name without such a prefix may mean: "python" of "python:f"; NULL: none. */
+const char *hit_language(const char *text);
 /* Does the spec mean this file? "libc" is libc.so.6 and libc-2.31.so; with a '/' it is the end of the path. */
 bool hit_is_file(const struct hit_spec *s, const char *path);
 

@@ -762,8 +762,7 @@ static struct error *open_histogram(void *data, const struct runtime_process *p,
 
 #define COLLECTORS                                                                                                     \
 	"Java: HotSpot of JDK 8 and later with G1, Serial or Parallel, of 15 and later with ZGC, of 17 and later "     \
-	"with "                                                                                                        \
-	"Shenandoah"
+	"with Shenandoah"
 
 const struct runtime_heap_ops hotspot_heap_ops = {
         .objects = "objects",

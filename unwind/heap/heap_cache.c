@@ -9,6 +9,7 @@
 #include "grow.h"
 #include "runtime_heap.h"
 #include "search.h"
+#include "sort_keys.h"
 #include "table.h"
 
 #define BLOCK          (32ull << 10)
@@ -255,13 +256,6 @@ static struct block *keep_block(struct heap_cache *c, u64 base)
 	return &c->kept[c->nkept++];
 }
 
-static int by_base(const void *a, const void *b)
-{
-	const struct block *x = a, *y = b;
-
-	return (x->base > y->base) - (x->base < y->base);
-}
-
 /* The part of a stretch that lies in a block. */
 static void read_part(struct heap_cache *c, struct block *b, const struct heap_stretch *s)
 {
@@ -298,8 +292,7 @@ bool heap_cache_keep(struct heap_cache *c, const struct heap_stretch *stretches,
 	for (u32 i = 0; ret && i < n; i++)
 		ret = keep(c, &stretches[i]);
 	c->resident.ahead = PAGES;
-	if (c->nkept)
-		qsort(c->kept, c->nkept, sizeof(*c->kept), by_base);
+	sort_keys(c->kept, c->nkept, sizeof(*c->kept));
 	c->sorted = c->nkept;
 	return ret;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cleanup.h"
 #include "grow.h"
 #include "hotspot_moved.h"
 #include "runtimes/hotspot/layout/hotspot_flags.h"
@@ -153,23 +154,33 @@ static struct error *add_region(
 	                              : SPACE_OLD);
 }
 
+/* A table of addresses: where its address and its length are. NULL: it cannot be read. */
+static u64 *read_regions(struct memory *m, u64 base_at, u64 length_at, u64 *length)
+{
+	u64 base, *ret = NULL;
+
+	if (memory_read(m, &base, 8, base_at) && memory_read(m, length, 8, length_at) && *length <= REGIONS_MAX)
+		ret = malloc(*length * 8 + 1);
+	if (ret && !memory_read(m, ret, *length * 8, base)) {
+		free(ret);
+		ret = NULL;
+	}
+	return ret;
+}
+
 static struct error *read_g1(
         struct hotspot_heap_view *h, struct memory *m, u64 heap, const struct g1 *g, struct hotspot_spaces *ret)
 {
-	u64 at = heap, base, length, piece[PIECE];
+	cleanup(free) u64 *regions = NULL;
+	u64 at = heap, length = 0;
 	struct error *err = NULL;
 
-	if (!follow(m, &at, &g->manager) || !follow(m, &at, &g->regions) || !memory_read(m, &base, 8, at + g->base) ||
-	        !memory_read(m, &length, 8, at + g->length) || length > REGIONS_MAX)
+	if (follow(m, &at, &g->manager) && follow(m, &at, &g->regions))
+		regions = read_regions(m, at + g->base, at + g->length, &length);
+	if (!regions)
 		return missing("its table of regions");
-	for (u64 i = 0; !err && i < length; i += PIECE) {
-		u64 n = length - i < PIECE ? length - i : PIECE;
-
-		if (!memory_read(m, piece, n * 8, base + i * 8))
-			return missing("its table of regions");
-		for (u64 k = 0; !err && k < n; k++)
-			err = add_region(ret, h, m, g, piece[k]);
-	}
+	for (u64 i = 0; !err && i < length; i++)
+		err = add_region(ret, h, m, g, regions[i]);
 	return err;
 }
 
@@ -225,23 +236,18 @@ static struct error *add_shenandoahs(struct hotspot_spaces *s, const struct hots
 static struct error *read_shenandoah(
         struct hotspot_heap_view *h, struct memory *m, u64 heap, struct hotspot_spaces *ret)
 {
-	u64 base, length, piece[PIECE];
+	cleanup(free) u64 *regions = NULL;
 	struct error *err = NULL;
 	struct shenandoah g;
+	u64 length;
 
 	if (!find_shenandoah(h->v, &g))
 		return missing("a region of its heap");
-	if (!memory_read(m, &length, 8, heap + g.count.at) || !memory_read(m, &base, 8, heap + g.regions.at) ||
-	        length > REGIONS_MAX)
+	regions = read_regions(m, heap + g.regions.at, heap + g.count.at, &length);
+	if (!regions)
 		return missing("its table of regions");
-	for (u64 i = 0; !err && i < length; i += PIECE) {
-		u64 n = length - i < PIECE ? length - i : PIECE;
-
-		if (!memory_read(m, piece, n * 8, base + i * 8))
-			return missing("its table of regions");
-		for (u64 k = 0; !err && k < n; k++)
-			err = add_shenandoahs(ret, h, m, &g, piece[k]);
-	}
+	for (u64 i = 0; !err && i < length; i++)
+		err = add_shenandoahs(ret, h, m, &g, regions[i]);
 	return err;
 }
 

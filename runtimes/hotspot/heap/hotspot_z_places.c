@@ -6,6 +6,7 @@
 #include "grow.h"
 #include "hotspot_moved.h"
 #include "runtimes/hotspot/walk/hotspot_z.h"
+#include "sort_keys.h"
 
 #define GRANULES_MAX (1u << 23)
 #define EACH         32         /* objects after which it looks whether a collection has gone on */
@@ -390,13 +391,6 @@ static bool add_granule(const struct hotspot_z *z, struct memory *now, u64 granu
 	return !err;
 }
 
-static int by_start(const void *a, const void *b)
-{
-	const struct heap_stretch *x = a, *y = b;
-
-	return (x->start > y->start) - (x->start < y->start);
-}
-
 static void decoding_free(struct hotspot_z_decoding *d)
 {
 	free(d->items);
@@ -420,8 +414,7 @@ bool hotspot_z_decoding(const struct hotspot_heap_view *h, struct memory *now, c
 			return false;
 		}
 	error_free(err);
-	if (ret->n)
-		qsort(ret->items, ret->n, sizeof(*ret->items), by_start);
+	sort_keys(ret->items, ret->n, sizeof(*ret->items));
 	return ret->n;
 }
 
