@@ -33,7 +33,7 @@ struct search {
 	struct word flag[FLAGS]; /* is_alloc may be there */
 	u32 nflags;
 	struct word passed; /* as second argument, */
-	u32 ago;            /* so many instructions before */
+	u32 ago;            /* instructions since then */
 	struct {
 		u64 addr;
 		u32 sites;

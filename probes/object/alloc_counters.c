@@ -13,9 +13,9 @@
 #include "unwind/now.h"
 #include "unwind/table.h"
 
-#define GONE_MOST 20 /* one of so many threads may end, */
+#define GONE_MOST 20 /* up to one thread in 20 may end during the run, */
+#define GONE_FREE 4  /* and 4 more */
 #define PIECES    64
-#define GONE_FREE 4 /* and so many may in any case */
 
 struct process_counter {
 	u32 tgid;

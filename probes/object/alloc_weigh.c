@@ -239,7 +239,7 @@ static void weigh_by_waits(struct alloc_slice *slices, u32 n, double *weight, do
 	add_chance(slices, n, weight, calls, bytes);
 }
 
-/* With exceptions that take so many times as long. */
+/* The sums if each exception cost `times` as much. */
 static struct found sum_with(struct alloc_slice *slices, u32 n, double cold_ns, double times, double *weight)
 {
 	struct found ret;
@@ -354,7 +354,7 @@ static u32 group_end(const struct alloc_slice *slices, u32 n, u32 from, u32 each
 	return to;
 }
 
-/* Scales the weights in groups of so many slices. */
+/* Scales the weights, `each` slices at a time. */
 static struct found scale(struct alloc_slice *slices, u32 n, u32 each, const double *base)
 {
 	double scaled = scale_of(slices, n, base, 1);

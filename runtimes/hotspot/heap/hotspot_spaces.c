@@ -186,7 +186,7 @@ static struct error *read_g1(
 
 /* --- Shenandoah --- */
 
-/* Of a region that is free the state is none of these. */
+/* A free region has another state. */
 static const struct {
 	const char *name;
 	enum hotspot_space_kind kind;

@@ -22,7 +22,7 @@ struct move {
 	u64 granule, forwarding;
 	struct hotspot_z_moved moved; /* entries NULL: not copied yet */
 	u32 next, epoch;              /* the one before it in the granule + 1; from when on it was known */
-	u32 here;                     /* so many objects were found when the page was still there */
+	u32 here;                     /* objects found when the page was last seen in its place */
 	u32 copied;                   /* when, by asked */
 	u8 table;
 	bool open, gone; /* the JVM still has the table; the page is another by now */
