@@ -103,22 +103,28 @@ static void read_threads(pid_t pid, struct threads *ret)
 		closedir(dir);
 }
 
-static unsigned long cpu_ticks(pid_t pid)
+struct use { /* of the CPU, by a process */
+	unsigned long ticks;
+	bool is_runnable; /* its first thread runs, or waits for a CPU */
+};
+
+static struct use read_use(pid_t pid)
 {
 	unsigned long user, system;
-	char stat[512];
+	char stat[512], state;
 
 	if (!read_line(stat, sizeof(stat), "/proc/%d/stat", pid, 0) ||
-	        sscanf(behind_name(stat), "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system) != 2)
-		return 0;
-	return user + system;
+	        sscanf(behind_name(stat), "%c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &state, &user,
+	                &system) != 3)
+		return (struct use){0};
+	return (struct use){.ticks = user + system, .is_runnable = state == 'R'};
 }
 
-/* How many children used CPU in the last moment. */
+/* How many children use CPU. On a busy machine one may wait for a CPU all the while, and no tick is counted. */
 static unsigned busy_children(pid_t pid)
 {
 	static const struct timespec moment = {.tv_nsec = LOOK_NS};
-	unsigned long before[CHILDREN];
+	struct use before[CHILDREN], after;
 	cleanup(free) pid_t *children = NULL;
 	unsigned busy = 0;
 	u32 n;
@@ -126,11 +132,13 @@ static unsigned busy_children(pid_t pid)
 	error_free(children_list(pid, &children, &n));
 	n = n < CHILDREN ? n : CHILDREN;
 	for (u32 i = 0; i < n; i++)
-		before[i] = cpu_ticks(children[i]);
+		before[i] = read_use(children[i]);
 	if (n)
 		nanosleep(&moment, NULL);
-	for (u32 i = 0; i < n; i++)
-		busy += cpu_ticks(children[i]) > before[i];
+	for (u32 i = 0; i < n; i++) {
+		after = read_use(children[i]);
+		busy += after.ticks > before[i].ticks || (after.is_runnable && before[i].is_runnable);
+	}
 	return busy;
 }
 
