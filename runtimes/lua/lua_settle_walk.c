@@ -1,6 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 #include "lua_walk.h"
 
+/* A read that must not fail: without it the order of frames is in doubt, and the walk is not complete. */
+static inline __attribute__((always_inline)) bool lua_must_read(struct walk *w, void *ret, u32 size, u64 addr)
+{
+	if (walk_read(w, ret, size, addr))
+		return true;
+	w->lost = w->lost ? w->lost : STOP_VM_ABSENT;
+	return false;
+}
+
+static inline __attribute__((always_inline)) bool lua_must_read_info(struct walk *w, const struct lua_vm *vm, u64 ci)
+{
+	return lua_must_read(w, w->scratch, lua_call_bytes(vm), ci);
+}
+
 LUA_SHARED int lua_is_in_register(struct walk *w, u64 ci)
 {
 	WALK_CHECK(w);
@@ -15,7 +29,7 @@ static inline __attribute__((always_inline)) bool lua_is_behind_call(struct walk
 {
 	u32 instruction;
 
-	if (!walk_read(w, &instruction, sizeof(instruction), pc - 4))
+	if (!pc || !lua_must_read(w, &instruction, sizeof(instruction), pc - 4))
 		return false;
 	instruction &= vm->op_mask;
 	return instruction == vm->op_call || instruction == vm->op_tailcall;
@@ -78,10 +92,10 @@ WALK_GLOBAL int lua_has_returned(struct walk *w, u64 ci)
 
 	WALK_CHECK(w);
 	vm = walk_arena(w, w->region.vm);
-	if (!vm || !vm->ci_previous || !lua_read_info(w, vm, ci))
+	if (!vm || !vm->ci_previous || !lua_must_read_info(w, vm, ci))
 		return false;
 	next = lua_word(w, vm->ci_previous + 8u);
-	return next && lua_is_in_register(w, next) && lua_read_info(w, vm, next) &&
+	return next && lua_is_in_register(w, next) && lua_must_read_info(w, vm, next) &&
 	       (lua_status(w, vm) & vm->fresh_mask) == vm->fresh_bits;
 }
 
@@ -115,7 +129,7 @@ LUA_SHARED int lua_settle_old(struct walk *w, u32 own)
 		return LUA_SETTLED;
 	c = lua_cursor(w, own);
 	thread = lua_cursor(w, (u32)c->more[0]);
-	if (!walk_read(w, &newer, sizeof(newer), c->at + vm->l_savedpc) || !lua_read_info(w, vm, thread->at))
+	if (!lua_must_read(w, &newer, sizeof(newer), c->at + vm->l_savedpc) || !lua_must_read_info(w, vm, thread->at))
 		return LUA_SETTLED;
 	saved = lua_word(w, vm->ci_savedpc);
 	func = lua_word(w, vm->ci_func);
@@ -145,7 +159,7 @@ static inline bool lua_is_called_now(struct walk *w, const struct lua_vm *vm, u6
 	u64 saved, func;
 	u32 call;
 
-	if (!lua_read_info(w, vm, caller))
+	if (!lua_must_read_info(w, vm, caller))
 		return false;
 	saved = lua_word(w, vm->ci_savedpc);
 	func = lua_word(w, vm->ci_func);
@@ -169,8 +183,8 @@ WALK_GLOBAL int lua_settle_top(struct walk *w, u32 own, u64 ci)
 	WALK_CHECK(w);
 	vm = walk_arena(w, w->region.vm);
 	if (!vm || !vm->pc_reg || (w->leaf && !walk_has(w, vm->pc_reg)) ||
-	        !walk_read(w, &newer, sizeof(newer), lua_cursor(w, own)->at + vm->l_savedpc) ||
-	        !lua_read_info(w, vm, ci))
+	        !lua_must_read(w, &newer, sizeof(newer), lua_cursor(w, own)->at + vm->l_savedpc) ||
+	        !lua_must_read_info(w, vm, ci))
 		return LUA_SETTLED;
 	saved = lua_word(w, vm->ci_savedpc);
 	if (lua_looks_run(w, lua_word(w, vm->ci_func)) != LUA_IN_LUA)
@@ -211,7 +225,8 @@ LUA_SHARED int lua_settle(struct walk *w, u32 own)
 	c = lua_cursor(w, own);
 	thread = lua_cursor(w, (u32)c->more[0]);
 	ci = c->more[3] ? c->more[3] : thread->at;
-	if (!ci || ci == LUA_LAST || ci == thread->more[2] || c->more[4] >= LUA_LOOK || !lua_read_info(w, vm, ci)) {
+	if (!ci || ci == LUA_LAST || ci == thread->more[2] || c->more[4] >= LUA_LOOK ||
+	        !lua_must_read_info(w, vm, ci)) {
 		c->more[3] = 0;
 		if (!vm->ci_previous)
 			return lua_settle_top(w, own, thread->at);
@@ -257,7 +272,7 @@ LUA_SHARED int lua_settle_leaf(struct walk *w, u32 own)
 	ci = lua_cursor(w, (u32)lua_cursor(w, own)->more[0])->at;
 	if (!vm->ci_previous)
 		return lua_settle_top(w, own, ci);
-	if (lua_is_in_register(w, ci) || !lua_read_info(w, vm, ci))
+	if (lua_is_in_register(w, ci) || !lua_must_read_info(w, vm, ci))
 		return LUA_SETTLED;
 	caller = lua_word(w, vm->ci_previous);
 	if (caller && lua_is_in_register(w, caller)) {
