@@ -18,6 +18,10 @@
  * its count of switches), that stack is dropped. The same is done for threads that were asleep before the run began. A
  * wait that is not over at the end is counted until then.
  *
+ * Why not a clock that visits sleeping threads, without a probe at switches? Tried, with visits every 20 ms: of the
+ * threads that were visited, 67 % moved on before their stack was read where waits take 20 us, 38 % at 200 us, 7 % at
+ * 2 ms and none at 20 ms, so short waits would count too little. 64 threads cost 12 % of a CPU; this way 4 %.
+ *
  * The thread that ends a wait (wait_options.wakers) is walked when it does (tp_btf/sched_waking), for waits whose
  * stacks are taken.
  *
