@@ -142,17 +142,19 @@ static struct error *draw_first_way(struct drawing *d, u32 top, u32 node, u32 st
 	return err;
 }
 
-/* The node of the profile that a node of the heap is drawn in, from its dominator's. */
-static struct error *place(struct drawing *d, u32 node, u32 *at)
+/*
+ * The node of the profile that a node of the heap is drawn in, from its dominator's. parent_at: that of who found it. A
+ * part that others of one thing refer to, too, as in a list that is linked both ways, is of that thing, not shared.
+ */
+static struct error *place(struct drawing *d, u32 node, u32 parent_at, u32 *at)
 {
 	const struct heap *h = d->h;
-	bool own = h->nodes.parents[node] == h->dominators[node];
 	struct error *err = NULL;
 	u32 function;
 
-	if (own && (heap_kind(h, node)->label & HEAP_PART))
+	if (parent_at == *at && (heap_kind(h, node)->label & HEAP_PART))
 		return NULL;
-	if (!own) {
+	if (h->nodes.parents[node] != h->dominators[node]) {
 		err = shared_box(d, h->incoming[node] + 1, &function);
 		if (!err && d->p->nodes[*at].function != function)
 			err = child(d, at, function);
@@ -186,7 +188,7 @@ struct error *heap_draw_refs(const struct heap *h, struct profile *ret)
 		if (!heap_kind(h, i)->type)
 			continue;
 		at[i] = at[h->dominators[i]];
-		err = place(&d, i, &at[i]);
+		err = place(&d, i, at[h->nodes.parents[i]], &at[i]);
 		if (!err && heap_is_object(h, i))
 			put(&d, i, at[i]);
 	}

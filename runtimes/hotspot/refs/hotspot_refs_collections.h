@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The collections of java.util as people see them: a map has keys and values, a list items. Their tables, nodes and
- * arrays belong to them, and what leads back, or a second time to the same nodes, is passed over. By names of classes
- * and fields (OpenJDK 8 to 28), as in Symbols.
+ * arrays belong to them. What only leads back is passed over, and so is a tree's second way to its nodes, which nothing
+ * but nodes depends on. By names of classes and fields (OpenJDK 8 to 28), as in Symbols.
  */
 #ifndef YRT_HOTSPOT_REFS_COLLECTIONS_H
 #define YRT_HOTSPOT_REFS_COLLECTIONS_H
