@@ -89,10 +89,18 @@ static bool is_multi(const struct bpf_program *program)
 	return bpf_program__expected_attach_type(program) == TRACE_UPROBE_MULTI;
 }
 
-/* As the kernel wants it: 0 for all processes, if the first thread of this one has ended. */
+/* Has its first thread ended, and another one not? The kernel has no way to name such a process alone. */
+static bool has_lost_its_first(pid_t pid)
+{
+	pid_t living = pid ? living_thread(pid) : 0;
+
+	return living && living != pid;
+}
+
+/* As the kernel wants it; 0: for all processes. */
 static pid_t process_of_link(pid_t pid)
 {
-	return pid && living_thread(pid) != pid ? 0 : pid ? pid : getpid();
+	return has_lost_its_first(pid) ? 0 : pid ? pid : getpid();
 }
 
 static bool is_prefix(u8 byte)
@@ -136,7 +144,7 @@ struct error *uprobe_place(const struct bpf_program *program, pid_t pid, const c
 {
 	LIBBPF_OPTS(bpf_uprobe_opts, options, .bpf_cookie = cookie, .ref_ctr_offset = counter);
 	cleanup(free) struct uprobe *u = calloc(1, sizeof(*u));
-	bool all = pid && living_thread(pid) != pid;
+	bool all = has_lost_its_first(pid);
 	struct error *err = check_places(path, &offset, 1);
 
 	if (err || !u)

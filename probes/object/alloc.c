@@ -224,6 +224,7 @@ static void stats(void *event, struct sampler_stats *st)
 	a->summary.interval = object_skeleton(a->host->object)->bss->alloc_interval_most;
 	a->summary.from = alloc_places_text(a->places);
 	a->summary.unknown = alloc_places_unknown(a->places);
+	a->summary.missed = alloc_places_missed(a->places);
 	alloc_windows_estimate(a->windows, &a->summary.estimate);
 	st->probed = a->summary.estimate.windows ? a->summary.estimate.part : 0;
 	st->of_event = &a->summary;

@@ -57,6 +57,7 @@ struct alloc_summary { /* sampler_stats.of_event */
 	struct alloc_estimate estimate;
 	u64 interval;     /* the largest that decided of a block by chance; 0: all have a stack */
 	u32 unknown;      /* places that allocate and are not seen: alloc_places_unknown() */
+	u32 missed;       /* processes: alloc_places_missed() */
 	const char *from; /* the files whose functions are probed, by their names */
 };
 

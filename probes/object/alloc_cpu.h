@@ -1,26 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CPU time of processes, since each was added. */
+/*
+ * CPU time of the targets that allocate: of all targets (object_cpu_ns()) but those in which nothing was found to
+ * probe. What ended before it was looked at counts: it is mostly one more of those that are probed.
+ */
 #ifndef YRT_ALLOC_CPU_H
 #define YRT_ALLOC_CPU_H
 
+#include <stdbool.h>
 #include <sys/types.h>
-#include <time.h>
 #include <types.h>
 
 #include "unwind/error.h"
 
-struct alloc_cpu {
-	struct alloc_cpu_clock {
-		pid_t pid;
-		clockid_t id;
-		u64 first, last;
-	} * of; /* freed by the caller */
-	u32 n;
+struct object;
+struct targets;
+
+struct alloc_cpu {     /* all zero at first */
+	pid_t *probed; /* processes that live */
+	u32 nprobed;
+	struct alloc_cpu_other { /* one in which there is nothing to probe */
+		pid_t pid;       /* 0: it has ended, or is probed by now */
+		u64 first, last; /* ns of CPU time */
+	} * others;
+	u32 nothers;
+	u64 most;
 };
 
-/* One that has ended, or was added before, is no error. */
+/* One that was added before is no error. */
 struct error *alloc_cpu_add(struct alloc_cpu *c, pid_t pid);
-/* ns; those that have ended keep what they had. */
-u64 alloc_cpu_sum(struct alloc_cpu *c);
+/* All targets that were not added by now are left out. */
+struct error *alloc_cpu_leave_out(struct alloc_cpu *c, const struct targets *t);
+/* Forgets those that have ended; ended() is told. */
+void alloc_cpu_forget(struct alloc_cpu *c, void (*ended)(void *ctx, pid_t pid), void *ctx);
+/* ns; it never falls. */
+u64 alloc_cpu_sum(struct alloc_cpu *c, const struct object *o);
+void alloc_cpu_free(struct alloc_cpu *c);
 
 #endif

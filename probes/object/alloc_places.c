@@ -41,6 +41,7 @@ struct seen { /* a file in a process */
 
 struct looked { /* a process as it was looked at last */
 	u32 process;
+	pid_t pid;
 	u64 maps_hash;
 	u32 unknown; /* alloc_places_unknown() */
 };
@@ -52,7 +53,7 @@ struct alloc_places {
 	struct seen *seen;
 	u32 nseen;
 	struct looked *looked;
-	u32 nlooked;
+	u32 nlooked, missed;
 	u32 numbers;                               /* of functions so far */
 	u32 unknown;                               /* of that process: runtime_allocator_ops.find */
 	struct runtime_allocator found[FOUND_MAX]; /* of a view of a language, in the process that is looked at */
@@ -247,6 +248,23 @@ static struct error *find_file(struct alloc_places *a, struct image *img, const 
 	return read_file(a, img, root, ret);
 }
 
+/* Another process may get its number. */
+static void forget_ended(struct alloc_places *a)
+{
+	pid_t living = 0;
+	u32 n = 0;
+
+	for (u32 i = 0; i < a->nseen; i++) {
+		pid_t pid = a->seen[i].pid;
+
+		if (pid != living && process_is_gone(pid))
+			continue;
+		living = pid;
+		a->seen[n++] = a->seen[i];
+	}
+	a->nseen = n;
+}
+
 static bool was_seen(const struct alloc_places *a, pid_t pid, const struct file *f)
 {
 	for (u32 i = 0; i < a->nseen; i++)
@@ -325,12 +343,41 @@ static struct looked *looked_at(struct alloc_places *a, u32 process)
 	return NULL;
 }
 
+static bool was_looked_at(const struct alloc_places *a, pid_t pid)
+{
+	for (u32 i = 0; i < a->nlooked; i++)
+		if (a->looked[i].pid == pid)
+			return true;
+	return false;
+}
+
+/* Those that have ended by now. What a process was before it ran another program is no process of its own. */
+static struct error *count_missed(struct alloc_places *a)
+{
+	const struct targets *t = a->options.host->targets;
+	struct error *err = NULL;
+
+	for (u32 i = 0; !err && i < t->nprocesses; i++) {
+		const struct process *p = t->processes[i];
+
+		if (!p->dead || looked_at(a, p->number))
+			continue;
+		err = grow(&a->looked, a->nlooked, sizeof(*a->looked));
+		if (err)
+			break;
+		a->missed += !was_looked_at(a, p->pid);
+		a->looked[a->nlooked++] = (struct looked){.process = p->number, .pid = p->pid};
+	}
+	return err;
+}
+
 struct error *alloc_places_look(struct alloc_places *a)
 {
 	const struct view *view = a->options.host->options->collect.names.view;
 	const struct targets *t = a->options.host->targets;
 	struct error *err = NULL;
 
+	forget_ended(a);
 	for (u32 i = 0; !err && i < t->nprocesses; i++) {
 		const struct process *p = t->processes[i];
 		struct looked *l = looked_at(a, p->number);
@@ -340,11 +387,11 @@ struct error *alloc_places_look(struct alloc_places *a)
 		if (!l && (err = grow(&a->looked, a->nlooked, sizeof(*a->looked))))
 			break;
 		l = l ? l : &a->looked[a->nlooked++];
-		*l = (struct looked){.process = p->number, .maps_hash = p->maps_hash};
+		*l = (struct looked){.process = p->number, .pid = p->pid, .maps_hash = p->maps_hash};
 		err = look_at(a, p);
 		l->unknown = a->unknown;
 	}
-	return err;
+	return err ? err : count_missed(a);
 }
 
 static struct error *no_allocator(const struct process *p, const struct view *view)
@@ -365,7 +412,7 @@ struct error *alloc_places_check(const struct alloc_places *a)
 	const struct targets *t = a->options.host->targets;
 	const struct view *view = a->options.host->options->collect.names.view;
 
-	if (a->nseen || !t->nprocesses)
+	if (*a->text || !t->nprocesses)
 		return NULL;
 	if (view)
 		return no_allocator(t->processes[0], view);
@@ -409,6 +456,11 @@ void alloc_places_steer(struct alloc_places *a, u64 now)
 const char *alloc_places_text(const struct alloc_places *a)
 {
 	return a->text;
+}
+
+u32 alloc_places_missed(const struct alloc_places *a)
+{
+	return a->missed;
 }
 
 u32 alloc_places_unknown(const struct alloc_places *a)

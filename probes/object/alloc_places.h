@@ -40,6 +40,8 @@ struct error *alloc_places_look(struct alloc_places *a);
 void alloc_places_steer(struct alloc_places *a, u64 now);
 /* An error that says why, if no target has an allocation function that is known. */
 struct error *alloc_places_check(const struct alloc_places *a);
+/* Processes that ended before they were looked at: none of their calls was seen. */
+u32 alloc_places_missed(const struct alloc_places *a);
 /* Places of runtimes that allocate, too, and are not seen (runtime_allocator_ops.find). */
 u32 alloc_places_unknown(const struct alloc_places *a);
 /* "libc.so.6 (glibc), libjemalloc.so.2 (jemalloc)"; valid until the next look. */

@@ -179,7 +179,7 @@ static void look(struct alloc_windows *w, struct look *ret)
 	struct object *o = w->options.host->object;
 
 	ret->at = now_ns();
-	ret->cpu = alloc_cpu_sum(&w->cpu);
+	ret->cpu = alloc_cpu_sum(&w->cpu, o);
 	error_free(object_sum(o, skeleton(w)->maps.alloc_progressed, (u64 *)&ret->progress, sizeof(ret->progress)));
 	error_free(object_sum(o, skeleton(w)->maps.alloc_counted, (u64 *)&ret->counters, sizeof(ret->counters)));
 }
@@ -190,8 +190,8 @@ static void look_whole(struct alloc_windows *w, struct look *ret)
 	look(w, ret);
 	alloc_counters_read(w->counters, &ret->counted);
 	ret->switches = (struct switches){0};
-	for (u32 i = 0; i < w->cpu.n && w->waits_known; i++)
-		w->waits_known = alloc_waits_count(w->cpu.of[i].pid, &ret->switches);
+	for (u32 i = 0; i < w->cpu.nprobed && w->waits_known; i++)
+		w->waits_known = alloc_waits_count(w->cpu.probed[i], &ret->switches);
 }
 
 static double exceptions(const struct alloc_windows *w, const struct look *from, const struct look *to)
@@ -728,6 +728,11 @@ static struct group *group_of(
 	return g;
 }
 
+struct forgetting {
+	struct alloc_windows *w;
+	struct departure leaving;
+};
+
 static struct error *add(
         struct alloc_windows *w, const struct process *p, const char *path, const struct alloc_window_place *place)
 {
@@ -776,6 +781,22 @@ void alloc_windows_set_trap(struct alloc_windows *w, u64 ns)
 	pthread_mutex_unlock(&w->lock);
 }
 
+static void forget_process(void *ctx, pid_t pid)
+{
+	struct forgetting *f = ctx;
+
+	for (u32 i = f->w->ngroups; i-- > 0;) {
+		struct group *g = &f->w->groups[i];
+
+		if (g->pid != pid)
+			continue;
+		leave(&f->leaving, &g->second);
+		leave(&f->leaving, &g->uprobe);
+		close(g->file);
+		*g = f->w->groups[--f->w->ngroups];
+	}
+}
+
 /* Uprobes of a process that has ended are not tried again. */
 static struct error *place_new(struct alloc_windows *w)
 {
@@ -799,20 +820,24 @@ static struct error *place_new(struct alloc_windows *w)
 
 struct error *alloc_windows_place(struct alloc_windows *w)
 {
-	struct error *err = NULL;
+	struct forgetting ended = {.w = w};
+	struct error *err;
 
 	pthread_mutex_lock(&w->lock);
+	err = alloc_cpu_leave_out(&w->cpu, w->options.host->targets);
+	alloc_cpu_forget(&w->cpu, forget_process, &ended);
 	if (w->ngroups && !w->running && !w->begun.at) {
 		look_whole(w, &w->begun);
 		w->last = w->opened = w->closed = w->begun;
 		w->is_open = true;
 	}
-	if (w->is_open && !w->alone)
+	if (!err && w->is_open && !w->alone)
 		err = place_new(w);
 	if (!err && w->ngroups && w->options.share && !w->running) {
 		place_pairs(w);
 		w->running = thread_start(&w->thread, NULL, work, w) == 0;
 	}
+	wait_for(w, &ended.leaving);
 	pthread_mutex_unlock(&w->lock);
 	return err;
 }
@@ -870,7 +895,7 @@ void alloc_windows_destroy(struct alloc_windows *w)
 	for (u32 i = 0; i < w->ngroups; i++)
 		close(w->groups[i].file);
 	free(w->groups);
-	free(w->cpu.of);
+	alloc_cpu_free(&w->cpu);
 	alloc_marks_destroy(w->marks);
 	alloc_counters_destroy(w->counters);
 	free(w->slices);

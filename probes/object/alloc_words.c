@@ -40,6 +40,8 @@ static void losses(FILE *out, const struct sampler_stats *st)
 
 	if (s->counters.strange)
 		fprintf(out, ", %lu calls asked for more than there is", s->counters.strange);
+	if (s->missed)
+		fprintf(out, ", %u processes ended before their calls could be seen", s->missed);
 	if (s->unknown)
 		fprintf(out, ", %u places in its code allocate sizes that are not known: not seen", s->unknown);
 	if (e->windows && e->clock == ALLOC_CLOCK_COUNTER)
@@ -67,15 +69,15 @@ static json_t *to_json(const struct sampler_stats *st)
 	const struct alloc_estimate *e = &s->estimate;
 
 	return json_pack("{s:I, s:I, s:[f, f], s:[f, f], s:i, s:f, s:f, s:f, s:[f, f, f], s:i, s:I, s:I, s:I, s:I, "
-	                 "s:s, s:b, s:i, s:b, s:b}",
+	                 "s:s, s:b, s:i, s:i, s:b, s:b}",
 	        "calls", (json_int_t)e->calls, "bytes", (json_int_t)e->bytes, "calls_interval", e->calls_low,
 	        e->calls_high, "bytes_interval", e->bytes_low, e->bytes_high, "windows", (int)e->windows, "hits_share",
 	        e->share, "exception_ns", e->exception_ns, "windows_own", e->own, "cold_ns", e->cold_ns, e->cold_low,
 	        e->cold_high, "landmarks", (int)e->marks, "stacks", (json_int_t)s->counters.taken, "inner_calls",
 	        (json_int_t)s->counters.inner, "impossible_calls", (json_int_t)s->counters.strange, "interval",
 	        (json_int_t)s->interval, "from", s->from, "in_shifts", e->windows > 0, "unknown_places",
-	        (int)s->unknown, "by_waits", e->clock == ALLOC_CLOCK_WAITS, "by_counter",
-	        e->clock == ALLOC_CLOCK_COUNTER);
+	        (int)s->unknown, "missed_processes", (int)s->missed, "by_waits", e->clock == ALLOC_CLOCK_WAITS,
+	        "by_counter", e->clock == ALLOC_CLOCK_COUNTER);
 }
 
 const struct event_words alloc_words = {

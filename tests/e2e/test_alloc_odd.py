@@ -52,4 +52,17 @@ def test_killed():
             assert yrt.count(again.result().expect().stacks, "make") == truth["made"][1]
 
 
+def test_short():
+    """Processes that end before or while they are looked at: no call counts twice, and none is seen elsewhere."""
+    number, rounds = 40, 8
+    program = yrt.fixture_path("alloc_sites")
+    loop = f"for i in $(seq {number}); do {program} 1 {rounds} '' 1 < /dev/null; done"
+    result = yrt.run("alloc", "-s", "--max-cpu", 0, "--calls", "--", "sh", "-c", loop + " >&2").expect()
+    counted = [json.loads(line)["sites"] for line in result.stderr.splitlines() if '"event":"end"' in line]
+    assert len(counted) == number, result.stderr
+    for name, (calls, _) in counted[0].items():
+        assert yrt.count(result.stacks, name) <= number * calls, yrt.show(result.stacks)
+    assert result.stats["alloc"]["missed_processes"] <= number + 2, result.stats  # $(), seq
+
+
 yrt.main(globals())
