@@ -16,6 +16,7 @@
 #include "output.h"
 #include "other_language.h"
 #include "say.h"
+#include "unnamed.h"
 #include "frontends/format/format.h"
 #include "probes/event_command.h"
 #include "probes/loss.h"
@@ -251,6 +252,7 @@ static void note_all(const struct flame_options *o, const struct run_result *r, 
 	note_denied(o);
 	loss_note_unread(&r->stats);
 	note_lines(why);
+	unnamed_note(r->profile);
 	note_tasks(o, r->runtimes);
 	for (int i = 0; r->stats.probe.weights && i < o->run.nasked; i++)
 		other_language_hint(o->run.pids[i]);

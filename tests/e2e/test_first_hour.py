@@ -72,6 +72,19 @@ def test_other_language():
     ), result.stderr
 
 
+def test_stripped():
+    """Where names are missing, it is said whose, and where their symbols would be found."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "deep")
+        subprocess.run(["strip", "--strip-all", "-o", path, yrt.fixture_path("deep30")], check=True)
+        notes = subprocess.run(["readelf", "-n", path], capture_output=True, text=True, check=True).stdout
+        build_id = re.search(r"Build ID: (\w+)", notes)[1]
+        with yrt.Program([path, "600"]) as program:
+            result = yrt.run_busy("flame", [program.pid], seconds=0.3)
+    assert f"are functions of {path} without a name" in result.stderr, result.stderr
+    assert f"/.build-id/{build_id[:2]}/{build_id[2:]}.debug" in result.stderr, result.stderr
+
+
 @yrt.measured
 def test_whole_or_nothing():
     with tempfile.TemporaryDirectory() as directory:
