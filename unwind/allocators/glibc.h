@@ -110,7 +110,6 @@ bool glibc_find_arena(struct space *s, u64 start, u64 end, u64 *bins);
 bool glibc_is_ring(struct space *s, u64 bins, u64 *offset);
 /* glibc_arenas.c: all arenas, their free lists and segments. False: main_arena does not hold together. */
 struct error *glibc_read_arenas(struct glibc *g, u64 bins, bool *found);
-void glibc_read_parameters(struct glibc *g, u64 start, u64 end);
 /* Chunks of a list, by the first one; a link leads so many bytes (bias) behind the start of the next chunk. */
 struct error *glibc_read_list(struct glibc *g, u64 first, u64 bias, u64 **ret, u32 *n);
 /* Reads the arena's top again, and where its last segment ends. */
@@ -123,10 +122,6 @@ struct error *glibc_count(struct glibc *g, u32 arena, enum glibc_state state, u6
 bool glibc_is_cache(const struct glibc *g, u64 size, const u8 *content);
 /* Counts what is in caches of threads, which the walk took for used. */
 struct error *glibc_read_caches(struct glibc *g);
-/* glibc_mapped.c: blocks with mappings of their own. */
-struct error *glibc_read_mapped(struct glibc *g);
-/* glibc_tree.c: puts all of it into the tree, and says what helps. */
-struct error *glibc_show(struct glibc *g);
 /* The segment that holds an address; nsegments: none. */
 u32 glibc_segment_at(const struct glibc *g, u64 addr);
 /* The target of a link at an address, which may be mangled. */

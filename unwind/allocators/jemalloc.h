@@ -71,7 +71,5 @@ bool jemalloc_decode(const struct jemalloc_layout *layout, const u64 words[3], s
 u64 jemalloc_class_size(u32 class, u32 lg_quantum);
 /* Bytes of a slab of blocks of a size: the least number of whole pages that they fill (sc.c: slab_size()). */
 u64 jemalloc_slab_size(u64 size);
-/* Puts the extents into the tree, and says what helps. */
-struct error *jemalloc_show(struct jemalloc *j);
 
 #endif

@@ -14,7 +14,7 @@ struct map_line {
 	u32 prot;  /* PROT_READ … */
 	dev_t dev; /* as the kernel's mapping gives it, which need not be what stat says (overlay, btrfs) */
 	u64 ino;   /* 0: no file */
-	u64 file_start, file_end; /* another mapping, by which the file can be opened; 0: this one (moved_text.h) */
+	u64 file_start, file_end; /* another mapping, by which the file can be opened; 0: this one (process.c) */
 	char *path;               /* path, [name], or "" (of shared memory without a file, too); " (deleted)" removed */
 };
 

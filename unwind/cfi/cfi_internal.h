@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The stages of the CFI compiler (cfi_compile.c), in order: cfi_parse.c finds the CIEs and FDEs, cfi_functions.c
- * orders the functions, cfi_exec.c runs an FDE's instructions into entries (with cfi_expr.c for expressions),
- * cfi_layout.c packs entries into pieces, cfi_cache.c keeps the result.
+ * orders the functions, cfi_exec.c runs an FDE's instructions into entries, cfi_layout.c packs
+ * entries into pieces, cfi_cache.c keeps the result.
  */
 #ifndef YRT_CFI_INTERNAL_H
 #define YRT_CFI_INTERNAL_H
@@ -193,12 +193,6 @@ struct error *cfi_fixed_frames_find(struct image *img, const struct cfi_parsed *
 void cfi_code_free(struct cfi_code *code);
 /* Compiles them. */
 struct error *cfi_from_code(const struct cfi_code *code, struct cfi **ret);
-
-/*
- * The rule that an expression of size bytes gives; kind CFI_UNSUPPORTED, HOW_LOST if it has none of the known shapes.
- */
-struct cfi_cfa cfi_cfa_expression(const u8 *code, size_t size);
-struct cfi_saved cfi_saved_expression(const u8 *code, size_t size);
 
 /* The row for a state. */
 void cfi_rule_of(const struct cfi_state *state, const struct cfi_cie *cie, struct cfi_rule *ret);

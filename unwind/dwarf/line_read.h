@@ -18,7 +18,5 @@ bool line_header_read(struct line_table *t, const u8 *bytes, u64 size, struct li
 u64 line_table_size(struct dwarf_file *f, u64 offset, u8 *ret_offset_size);
 /* One more in a growing array of at most max; NULL: no more. */
 void *line_add(void *array, u32 *n, u32 *room, u32 max, size_t size);
-/* line_program.c. Fills rows and sequences. */
-void line_program_run(struct line_table *t, const struct line_header *h, struct dwarf_cursor c);
 
 #endif

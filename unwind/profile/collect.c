@@ -1,15 +1,115 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "collect_internal.h"
-
 #include <stdlib.h>
 #include <string.h>
-
+#include <types.h>
 #include <xxhash.h>
 
 #include "cleanup.h"
-#include "expand.h"
-#include "gone.h"
+#include "collect_internal.h"
 #include "deferred.h"
+#include "error.h"
+#include "expand.h"
+#include "now.h"
+#include "shared/record.h"
+
+/*
+ * Stacks with a function that was gone when it should have been named. A stack is sent only once, however often it is
+ * counted. But a program that makes the same function again and again (a template that is compiled for each request)
+ * often puts the next one at the same place. So such a stack is named again later, until all its functions are found.
+ */
+
+struct gone;
+
+/* Names a stack and says whether all of it is there. */
+typedef struct error *gone_name(
+        void *ctx, const struct stack_record *record, const struct frame *frames, u32 n, bool *whole);
+
+#define STACKS_MAX 512
+#define RETRIES    32 /* at once */
+#define REST       9  /* times as long as that took */
+
+struct stack {
+	struct stack_record *record; /* with its frames; NULL: this place is free */
+	struct frame *frames;
+	u32 n;
+};
+
+struct gone {
+	struct stack stack[STACKS_MAX];
+	u32 next_kept, next_tried;
+	u64 due_ns;
+};
+
+static struct gone *gone_create(void)
+{
+	return calloc(1, sizeof(struct gone));
+}
+
+static void drop(struct stack *s)
+{
+	free(s->record);
+	free(s->frames);
+	*s = (struct stack){0};
+}
+
+static void gone_destroy(struct gone *g)
+{
+	for (u32 i = 0; g && i < STACKS_MAX; i++)
+		drop(&g->stack[i]);
+	free(g);
+}
+
+/* Keeps a copy; where there is no room, in place of the oldest. */
+static struct error *gone_keep(struct gone *g, const struct stack_record *record, const struct frame *frames, u32 n)
+{
+	struct stack *s = &g->stack[g->next_kept++ % STACKS_MAX];
+
+	drop(s);
+	s->record = malloc(offsetof(struct stack_record, frame));
+	s->frames = calloc(n, sizeof(*s->frames));
+	if (!s->record || !s->frames) {
+		drop(s);
+		return &error_no_memory;
+	}
+	memcpy(s->record, record, offsetof(struct stack_record, frame));
+	memcpy(s->frames, frames, n * sizeof(*frames));
+	s->n = n;
+	return NULL;
+}
+
+/*
+ * Names some of them again, and forgets those that are whole. At most a tenth of the time goes into this, else what is
+ * never found again would take all of it: the code of modules that a program imports once.
+ */
+static struct error *gone_retry(struct gone *g, gone_name *name, void *ctx)
+{
+	u64 begin_ns = now_ns();
+	struct error *err = NULL;
+	u32 tried = 0;
+
+	for (u32 i = begin_ns < g->due_ns ? STACKS_MAX : 0; !err && i < STACKS_MAX && tried < RETRIES; i++) {
+		struct stack *s = &g->stack[g->next_tried++ % STACKS_MAX];
+		bool whole = false;
+
+		if (!s->record)
+			continue;
+		tried++;
+		err = name(ctx, s->record, s->frames, s->n, &whole);
+		if (whole)
+			drop(s);
+	}
+	if (tried)
+		g->due_ns = now_ns() + REST * (now_ns() - begin_ns);
+	return err;
+}
+
+/* Forgets those of an epoch: BPF sends them anew. */
+static void gone_forget(struct gone *g, u32 epoch)
+{
+	for (u32 i = 0; i < STACKS_MAX; i++)
+		if (g->stack[i].record && (g->stack[i].record->epoch & 1) == (epoch & 1))
+			drop(&g->stack[i]);
+}
 
 static struct error *add_deferred(
         void *ctx, const struct stack_record *record, const struct frame *frames, u32 n, u32 was);

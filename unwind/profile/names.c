@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "names.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -8,15 +9,107 @@
 #include "binary/proc_path.h"
 #include "cleanup.h"
 #include "collect.h"
-#include "frame_text.h"
-#include "profile_places.h"
 #include "inline_sites.h"
-#include "jit_names.h"
 #include "native_kind.h"
 #include "native_names.h"
+#include "process/process.h"
+#include "profile_places.h"
+#include "runtime.h"
 #include "runtime_alloc.h"
+#include "symbols/jit_symbols.h"
+#include "symbols/perf_map.h"
 #include "symbols/symbols.h"
 #include "symbols/translated.h"
+#include "table.h"
+
+/* What processes say of code that they compiled themselves: in /tmp/perf-PID.map, or to debuggers (jit_symbols.h). */
+
+struct jit {
+	struct perf_map *map;
+	struct jit_symbols *symbols;
+};
+
+static void jit_destroy(struct jit *jit)
+{
+	perf_map_destroy(jit->map);
+	jit_symbols_destroy(jit->symbols);
+	free(jit);
+}
+
+static struct error *jit_create(pid_t pid, struct jit **ret)
+{
+	struct jit *jit = calloc(1, sizeof(*jit));
+	struct error *err =
+	        jit && (jit->symbols = jit_symbols_create()) ? perf_map_create(pid, &jit->map) : &error_no_memory;
+
+	if (err && jit)
+		jit_destroy(jit);
+	*ret = jit;
+	return err;
+}
+
+/* processes: what is known of each so far, empty at first. */
+static void jit_names_free(struct table *processes)
+{
+	for (size_t i = 0; i < processes->capacity; i++)
+		if (processes->entries[i].key)
+			jit_destroy((struct jit *)(uintptr_t)processes->entries[i].value);
+	table_free(processes);
+}
+
+/* The name of the code at addr in p, valid until the next call; *ret is NULL if there is none. */
+static struct error *jit_names_find(struct table *processes, const struct process *p, u64 addr, const char **ret)
+{
+	u64 key = XXH3_64bits(&p->number, sizeof(p->number)) | 1, *known = table_get(processes, key);
+	struct jit *jit = known ? (struct jit *)(uintptr_t)*known : NULL;
+	struct error *err = NULL;
+
+	*ret = NULL;
+	if (!jit && p->dead)
+		return NULL; /* its pid may be another's by now */
+	if (!jit) {
+		err = jit_create(p->pid, &jit);
+		if (!err && (err = table_put(processes, key, (u64)(uintptr_t)jit)))
+			jit_destroy(jit);
+	}
+	if (err)
+		return err;
+	*ret = perf_map_find(jit->map, addr);
+	if (!*ret)
+		*ret = jit_symbols_find(jit->symbols, p->memory, p->mappings, p->maps.nlines, addr);
+	return NULL;
+}
+
+static enum profile_kind frame_kind_of(const struct frame_name *name)
+{
+	static const enum profile_kind kinds[] = {[FORM_INTERPRETED] = KIND_SCRIPT,
+	        [FORM_BASELINE] = KIND_SCRIPT_BASELINE,
+	        [FORM_JIT] = KIND_SCRIPT_JIT,
+	        [FORM_NATIVE] = KIND_SCRIPT_NATIVE,
+	        [FORM_STUB] = KIND_STUB,
+	        [FORM_WORK] = KIND_WORK,
+	        [FORM_CLASS] = KIND_CLASS,
+	        [FORM_LABEL] = KIND_LABEL};
+
+	return kinds[name->form];
+}
+
+/* "name (file.lua:42)" or "name(int)", and behind it ":57" where functions are split by line. */
+static void frame_show(const struct frame_name *name, const struct names_options *options, char *text, size_t size)
+{
+	int n = snprintf(text, size, "%s%s",
+	        name->name[0]      ? name->name
+	        : name->definition ? "function"
+	                           : "?",
+	        options->signatures ? name->signature : "");
+
+	if (name->file[0] && name->definition && !name->qualified)
+		n += snprintf(text + n, size - n, " (%s:%u)", profile_place(name->file), name->definition);
+	else if (name->file[0] && !name->qualified)
+		n += snprintf(text + n, size - n, " (%s)", profile_place(name->file));
+	if (options->lines && name->line)
+		snprintf(text + n, size - n, ":%u", name->line);
+}
 
 #define PLACE_TEXT 320 /* a file's name, and where in it */
 
@@ -29,7 +122,7 @@ struct names {
 	struct inline_sites *sites; /* NULL: inlined functions are not wanted */
 	struct table files;         /* whose names were read by the reader, or never will be */
 	struct native_names native;
-	struct table jits; /* jit_names.h */
+	struct table jits; /* struct jit_names */
 };
 
 /* Facts that make a function, hashed to its key in the profile. */

@@ -90,8 +90,6 @@ static inline bool entry_covers(const struct symbol_entry *e, u64 at)
 void symbol_files_destroy(struct symbol_files *files);
 /* Adds code at addr (file address); addresses that are not executable are ignored. size 0: unknown. */
 struct error *symbols_add(struct symbols *s, u64 addr, u64 size, u32 name, u32 rank, u32 source);
-/* Adds the stubs of .plt, .plt.sec and .plt.got. */
-struct error *symbols_add_plt(struct symbols *s);
 /* The name at this offset of the strings, in up to SYMBOL_NAME_MAX bytes; false if there is none. */
 bool symbols_read_string(const struct symbol_source *src, u32 name, char *dst);
 /* Forgets the table, not the names in it. */
