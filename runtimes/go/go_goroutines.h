@@ -44,7 +44,7 @@ struct go_goroutines {
 	u64 now; /* when they were read, in ns */
 };
 
-/* All of a moment, for go_goroutines_text.c and go_goroutines_draw.c. */
+/* All of a moment, for go_goroutines_text.c and go_snapshots.c. */
 struct go_goroutine_snapshot {
 	struct go_goroutines goroutines;
 	struct go_stacks stacks;
@@ -71,7 +71,6 @@ u32 *go_goroutines_before(const struct go_goroutine_snapshot *before, struct go_
 
 /* As runtime_snapshot_ops.print and .draw. */
 struct error *go_goroutines_print(const void *before, void *after, u32 flags, FILE *out);
-struct error *go_goroutines_draw(const void *before, void *after, u32 flags, struct profile *ret);
 
 struct error *go_goroutines_take(const struct go_view *v, u32 flags, void **ret);
 void go_goroutines_drop(void *snapshot);

@@ -1,21 +1,107 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtimes/hotspot/walk/hotspot.h"
+#include "binary/image.h"
+#include "error.h"
 #include "hotspot_calls.h"
 #include "hotspot_check.h"
-#include "hotspot_fatal.h"
 #include "hotspot_frozen.h"
 #include "hotspot_inspect.h"
 #include "hotspot_instance.h"
 #include "hotspot_natives.h"
-#include "hotspot_others.h"
 #include "hotspot_tasks.h"
-#include "runtimes/hotspot/waits/hotspot_awaited.h"
 #include "now.h"
 #include "runtime.h"
+#include "runtimes/hotspot/waits/hotspot_awaited.h"
+#include "runtimes/hotspot/walk/hotspot.h"
 #include "symbols/symbols.h"
+
+/*
+ * Why a JVM ended itself: what its report (hs_err_pid.log) begins with. VMError keeps it in static variables
+ * (share/utilities/vmError.hpp of 8 to 28), which libjvm's .symtab or its debug file names.
+ */
+
+#define TEXT_MOST 400
+
+static bool reports(const struct hotspot_instance *instance, const struct runtime_process *p, const struct frame *f)
+{
+	static const char report[] = "_ZN7VMError14report_and_die";
+	struct symbol s;
+	const struct mapping *m = symbols_of_frame(p->mappings, p->nmappings, f, &s);
+
+	return m && m->image == instance->image->file && !strncmp(s.name, report, sizeof(report) - 1);
+}
+
+static u64 variable(const struct hotspot_instance *instance, const char *name)
+{
+	struct symbol s;
+
+	return symbols_lookup(instance->image->file, name, &s) ? s.start + instance->bias : 0;
+}
+
+/* "" if it is not there. */
+static void read_text(struct memory *m, u64 addr, char ret[TEXT_MOST])
+{
+	if (!addr || !memory_line(m, ret, TEXT_MOST, addr))
+		ret[0] = '\0';
+}
+
+/* runtime_ops.last_words: "fatal error: OutOfMemory encountered: Java heap space" */
+static bool hotspot_last_words(void *instance, const struct runtime_dying *t, char *ret, size_t size)
+{
+	u64 message = variable(instance, "_ZN7VMError8_messageE"), pointer;
+	struct memory *m = t->p->memory;
+	char said[TEXT_MOST], detail[TEXT_MOST];
+	u32 i = 0;
+
+	while (i < t->n && !reports(instance, t->p, &t->frames[i]))
+		i++;
+	if (i == t->n)
+		return false;
+	read_text(m, message && memory_read(m, &pointer, sizeof(pointer), message) ? pointer : 0, said);
+	read_text(m, variable(instance, "_ZN7VMError11_detail_msgE"), detail);
+	snprintf(ret, size, "%s%s%s", said, *said && *detail ? ": " : "", detail);
+	return *ret;
+}
+
+/*
+ * Java that is not HotSpot, recognised so that it is refused by name.
+ *
+ * Eclipse OpenJ9: its VM is libj9vm29.so (the number is that of its release); its libjvm.so only redirects to it and
+ * exports no vmStructs. Images that GraalVM's native-image compiled ahead of time: a program or library with the
+ * section .svm_heap (SubstrateVM, NativeImage.java; seen in google-closure-compiler-linux 20261015, made by GraalVM 25,
+ * which has no symbols but the section).
+ */
+
+static bool is_openj9(const struct image *img)
+{
+	static const char name[] = "libj9vm";
+	const char *slash = strrchr(img->path, '/'), *base = slash ? slash + 1 : img->path;
+
+	return !strncmp(base, name, sizeof(name) - 1) && strstr(base, ".so");
+}
+
+static bool is_native_image(struct image *img)
+{
+	u64 addr, size;
+
+	return image_section_range(img, ".svm_heap", &addr, &size);
+}
+
+/* NULL if the file is none of these; else what it is, and why its Java frames are left out. */
+static struct error *hotspot_refuse_other(struct image *img)
+{
+	if (is_openj9(img))
+		return error_hint(error_new(ERROR_UNSUPPORTED, "%s is a JVM of Eclipse OpenJ9, not HotSpot", img->path),
+		        "its Java frames are left out; run the program with a JDK that is built with HotSpot to see "
+		        "them");
+	if (is_native_image(img))
+		return error_hint(error_new(ERROR_UNSUPPORTED, "%s is a native image of GraalVM", img->path),
+		        "its frames are those of native code: there is no JVM in it");
+	return NULL;
+}
 
 #define CHECKS_MAX     50
 #define CHECK_EVERY_NS 100000000ull /* at first; then when twice as much time again has gone by */

@@ -27,11 +27,4 @@ struct hotspot_parked {
 	u32 state;
 };
 
-/*
- * The frames of a virtual thread without a carrier, leaf first, at most max. *n: how many. m: as above. False: its
- * innermost chunk has changed meanwhile, or has no frame, as when a collector has moved it away.
- */
-bool hotspot_parked_stack(struct hotspot_instance *instance, const struct runtime_process *p, struct memory *m,
-        const struct hotspot_parked *parked, struct frame *frames, u32 max, u32 *n, u32 *stop);
-
 #endif

@@ -33,7 +33,7 @@ const char *lua_globals_find(struct lua_globals *g, struct memory *mem, u64 func
 const char *lua_globals_chunk(struct lua_globals *g, struct memory *mem, u64 proto, u32 cookie);
 
 /*
- * The host's name for the script whose outermost function is proto, which is read while it runs (lua_script.h). False:
+ * The host's name for the script whose outermost function is proto, which is read while it runs. False:
  * the host gives none, or it was not seen running.
  */
 bool lua_globals_script(struct lua_globals *g, struct memory *mem, u64 proto, u32 cookie, char *ret, size_t size);

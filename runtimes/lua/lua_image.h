@@ -55,16 +55,6 @@ bool lua_state_find(struct lua_sweep *sweep, u64 start, u64 end, struct lua_vm *
 /* Where in luaV_execute() that place holds, for people. */
 const char *lua_state_extent(const struct lua_vm *vm);
 
-/* Where luaV_execute() has its caller's registers: its begun and end. lua_ends.c. */
-void lua_ends_find(struct lua_sweep *sweep, u64 start, u64 end, struct lua_vm *ret);
-
-/*
- * 5.1: the register in which luaV_execute() has its position in the bytecode, and where it calls luaD_poscall(). The
- * former is the one that it stores into lua_State.savedpc; the latter is the call before it decrements nexeccalls, its
- * second argument. What is not found stays 0. lua_position.c.
- */
-struct error *lua_position_find(struct image *img, struct lua_image *ret);
-
 /*
  * struct runtime_ops.c_names: of functions of the tables of luaL_Reg in a file that has to do with Lua: "string.format"
  * if luaopen_string(), which takes the table's address, is exported, else "format". lua_c_names.c.

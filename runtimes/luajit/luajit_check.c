@@ -1,8 +1,342 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "luajit_check_vm.h"
-
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+#include "cleanup.h"
+#include "luajit_check_vm.h"
+
+/* Checks of prototypes: bytecode, names and lines. */
+
+#define BYTECODE_MAX    (1u << 24)
+#define CHILDREN_WITHIN 65536u /* instructions that are searched for functions being made */
+#define TEXT_MAX        (64u << 10)
+
+static u32 op_number(const struct vm *vm, const char *name)
+{
+	u32 i;
+
+	for (i = 0; i < vm->l->bytecode.n; i++)
+		if (!strcmp(vm->l->bytecode.names[i], name))
+			break;
+	return i;
+}
+
+/* Bytecode begins with a function header, whose operand A is the frame size, and lies with its constants in the object.
+ */
+static bool bytecode_holds(const struct vm *vm, u64 proto, u32 i)
+{
+	const struct luajit_layout *l = vm->l;
+	u64 code = proto + l->proto_size.at, n = get(vm, proto, l->proto_sizebc),
+	    end = proto + get(vm, proto, l->proto_sizept), k = get(vm, proto, l->proto_k);
+	u32 head, first = op_number(vm, "FUNCF");
+
+	if (!n || n > BYTECODE_MAX || !memory_read(vm->p->memory, &head, sizeof(head), code))
+		return false;
+	return (u8)head >= first && (u8)head < l->bytecode.n && (u8)(head >> 8) == get(vm, proto, l->proto_framesize) &&
+	       k >= code + 4 * n && k <= end && code + 4 * n <= end;
+}
+
+static enum luajit_check_result luajit_check_bytecode(const struct vm *vm)
+{
+	return each(vm, vm->protos, vm->nprotos, bytecode_holds);
+}
+
+/* What proto->trace says began there, or was a part of it. */
+static bool proto_trace_holds(const struct vm *vm, u64 proto, u32 i)
+{
+	u32 number = get(vm, proto, vm->l->proto_trace);
+	u64 trace = number ? trace_at(vm, number) : 0;
+
+	return !number || (trace && get(vm, trace, vm->l->trace_startpt) == proto);
+}
+
+static enum luajit_check_result luajit_check_proto_traces(const struct vm *vm)
+{
+	return each(vm, vm->protos, vm->nprotos, proto_trace_holds);
+}
+
+static bool name_holds(const struct vm *vm, u64 proto, u32 i)
+{
+	u64 name = get(vm, proto, vm->l->proto_chunkname), len = get(vm, name, vm->l->str_len);
+	cleanup(free) char *text = NULL;
+
+	if (!is_tagged(vm, name, TAG_STRING) || len > TEXT_MAX)
+		return false;
+	text = malloc(len + 1);
+	return text && memory_read(vm->p->memory, text, len + 1, name + vm->l->str_size.at) && !text[len] &&
+	       (!len || (text[0] && text[len - 1]));
+}
+
+static enum luajit_check_result luajit_check_names(const struct vm *vm)
+{
+	return each(vm, vm->protos, vm->nprotos, name_holds);
+}
+
+/* Numbers of 1, 2 or 4 bytes, by how many lines there are. */
+static struct layout_member line_size(const struct vm *vm, u64 proto)
+{
+	u64 n = get(vm, proto, vm->l->proto_numline);
+
+	return (struct layout_member){0, n < 256 ? 1 : n < 65536 ? 2 : 4};
+}
+
+static u64 skip_uleb(const u8 *text, u64 i, u64 size)
+{
+	while (i < size && text[i] & 0x80)
+		i++;
+	return i + 1;
+}
+
+/* n strings, to the end of text. */
+static bool are_strings(const u8 *text, u64 size, u64 n)
+{
+	u64 i = 0;
+
+	for (; n && i < size; n--)
+		i += strnlen((const char *)text + i, size - i) + 1;
+	return !n && i == size;
+}
+
+/* Variables: a name, or a byte below 7 for one of LuaJIT's own, and where it begins and ends; a 0 behind the last. */
+static bool are_variables(const u8 *text, u64 size)
+{
+	u64 i = 0;
+
+	while (i < size && text[i]) {
+		i += text[i] < 7 ? 1 : strnlen((const char *)text + i, size - i) + 1;
+		i = skip_uleb(text, skip_uleb(text, i, size), size);
+	}
+	return i + 1 == size;
+}
+
+/* Lines are followed by names of upvalues, then of variables, to the end; stripped bytecode has none. */
+static bool debug_holds(const struct vm *vm, u64 proto, u32 i)
+{
+	const struct luajit_layout *l = vm->l;
+	u64 lines = get(vm, proto, l->proto_lineinfo), uvinfo = get(vm, proto, l->proto_uvinfo),
+	    varinfo = get(vm, proto, l->proto_varinfo), end = proto + get(vm, proto, l->proto_sizept);
+	u64 n = (get(vm, proto, l->proto_sizebc) - 1) * line_size(vm, proto).size;
+	cleanup(free) u8 *text = NULL;
+
+	if (!lines)
+		return !uvinfo && !varinfo;
+	if (lines < get(vm, proto, l->proto_k) || uvinfo != lines + n || varinfo < uvinfo || varinfo >= end ||
+	        end - uvinfo > TEXT_MAX)
+		return false;
+	text = malloc(end - uvinfo);
+	return text && memory_read(vm->p->memory, text, end - uvinfo, uvinfo) &&
+	       are_strings(text, varinfo - uvinfo, get(vm, proto, l->proto_sizeuv)) &&
+	       are_variables(text + (varinfo - uvinfo), end - varinfo);
+}
+
+static enum luajit_check_result luajit_check_debug(const struct vm *vm)
+{
+	return each(vm, vm->protos, vm->nprotos, debug_holds);
+}
+
+/* A function is made on the line that it ends on. at: the instruction that makes it. */
+static bool child_holds(const struct vm *vm, u64 proto, u32 at, u32 instruction)
+{
+	const struct luajit_layout *l = vm->l;
+	struct layout_member reference = {0, l->l_glref.size}, size = line_size(vm, proto);
+	u64 child = get(vm, get(vm, proto, l->proto_k) - ((instruction >> 16) + 1ull) * reference.size, reference);
+	u64 line = get(vm, get(vm, proto, l->proto_lineinfo) + (at - 1ull) * size.size, size);
+
+	return is_tagged(vm, child, TAG_PROTO) &&
+	       get(vm, proto, l->proto_firstline) + line ==
+	               get(vm, child, l->proto_firstline) + get(vm, child, l->proto_numline);
+}
+
+static enum luajit_check_result children_hold(const struct vm *vm, u64 proto, u32 fnew)
+{
+	const struct luajit_layout *l = vm->l;
+	enum luajit_check_result all = LUAJIT_CHECK_SILENT;
+	u64 n = get(vm, proto, l->proto_sizebc);
+	u32 instruction;
+
+	if (!get(vm, proto, l->proto_lineinfo))
+		return all;
+	for (u32 i = 1; i < n && i < CHILDREN_WITHIN; i++) {
+		if (!memory_read(vm->p->memory, &instruction, 4, proto + l->proto_size.at + 4ull * i))
+			return LUAJIT_CHECK_FAILS;
+		if ((u8)instruction != fnew)
+			continue;
+		if (!child_holds(vm, proto, i, instruction))
+			return LUAJIT_CHECK_FAILS;
+		all = LUAJIT_CHECK_HOLDS;
+	}
+	return all;
+}
+
+static enum luajit_check_result luajit_check_lines(const struct vm *vm)
+{
+	enum luajit_check_result all = LUAJIT_CHECK_SILENT, one;
+	u32 fnew = op_number(vm, "FNEW");
+
+	for (u32 i = 0; i < vm->nprotos; i++) {
+		one = children_hold(vm, vm->protos[i], fnew);
+		if (one > all)
+			all = one;
+	}
+	return all;
+}
+
+/* Checks of traces: links, code, snapshots. */
+
+/* lj_jit.h: LJ_TRLINK_* */
+enum { LINK_ROOT = 1, LINK_LOOP, LINK_TAILREC, LINK_UPREC, LINK_DOWNREC, LINK_INTERP, LINK_RETURN, LINK_STITCH };
+
+#define REF_BIAS       0x8000u
+#define SLOTS_OF_FRAME 250 /* LJ_MAX_SLOTS */
+#define TAIL_MAX       16  /* bytes that are cut off the end of the code when its last jump is known */
+
+/* Which links a finished trace may have. A stitched one is linked later. */
+static bool link_holds(const struct vm *vm, u64 trace, u32 i)
+{
+	u64 link = get(vm, trace, vm->l->trace_link), type = get(vm, trace, vm->l->trace_linktype);
+	switch (type) {
+	case LINK_ROOT:
+		return link != vm->numbers[i] && trace_at(vm, link);
+	case LINK_LOOP:
+	case LINK_TAILREC:
+	case LINK_UPREC:
+		return link == vm->numbers[i];
+	case LINK_INTERP:
+	case LINK_RETURN:
+		return !link;
+	}
+	return type == LINK_DOWNREC || type == LINK_STITCH;
+}
+
+static enum luajit_check_result luajit_check_links(const struct vm *vm)
+{
+	return each(vm, vm->traces, vm->ntraces, link_holds);
+}
+
+static bool trace_holds(const struct vm *vm, u64 trace, u32 i)
+{
+	const struct luajit_layout *l = vm->l;
+	u64 proto = get(vm, trace, l->trace_startpt), root = get(vm, trace, l->trace_root);
+
+	return is_tagged(vm, trace, TAG_TRACE) && get(vm, trace, l->trace_traceno) == vm->numbers[i] &&
+	       is_tagged(vm, proto, TAG_PROTO) &&
+	       (!root || (trace_at(vm, root) && !get(vm, trace_at(vm, root), l->trace_root)));
+}
+
+static enum luajit_check_result luajit_check_traces(const struct vm *vm)
+{
+	return each(vm, vm->traces, vm->ntraces, trace_holds);
+}
+
+/* A trace begins where its prototype's bytecode is; a side trace at any position, of inlined functions too. */
+static bool start_holds(const struct vm *vm, u64 trace, u32 i)
+{
+	const struct luajit_layout *l = vm->l;
+	u64 proto = get(vm, trace, l->trace_startpt), at = get(vm, trace, l->trace_startpc) - proto - l->proto_size.at;
+
+	return at % 4 == 0 && at / 4 < get(vm, proto, l->proto_sizebc);
+}
+
+static enum luajit_check_result luajit_check_starts(const struct vm *vm)
+{
+	return each(vm, vm->traces, vm->ntraces, start_holds);
+}
+
+/* While code is being written its area is not executable, but anonymous in any case; it may be newer than the mappings.
+ */
+static bool code_holds(const struct vm *vm, u64 trace, u32 i)
+{
+	const struct luajit_layout *l = vm->l;
+	u64 code = get(vm, trace, l->trace_mcode), size = get(vm, trace, l->trace_szmcode),
+	    loop = get(vm, trace, l->trace_mcloop);
+	const struct mapping *m = mapping_find(vm->p->mappings, vm->p->nmappings, code);
+
+	if ((m && (!m->anonymous || size > m->end - code)) || !size || !is_readable(vm, code) ||
+	        !is_readable(vm, code + size - 1))
+		return false;
+	return loop < size && (!loop || get(vm, trace, l->trace_link) == vm->numbers[i]);
+}
+
+static enum luajit_check_result luajit_check_code(const struct vm *vm)
+{
+	return each(vm, vm->traces, vm->ntraces, code_holds);
+}
+
+/* A root trace begins with rsp -= spadjust, if it is not 0. */
+static bool adjust_holds(const struct vm *vm, u64 trace, u32 i)
+{
+	const struct luajit_layout *l = vm->l;
+	u64 wanted = get(vm, trace, l->trace_spadjust);
+	s64 adjust = 0;
+	u8 code[7];
+	s32 wide;
+
+	if (get(vm, trace, l->trace_root))
+		return wanted % 8 == 0;
+	if (!memory_read(vm->p->memory, code, sizeof(code), get(vm, trace, l->trace_mcode)))
+		return false;
+	memcpy(&wide, code + 3, sizeof(wide));
+	if (code[0] == 0x48 && code[1] == 0x83 && code[2] == 0xc4)
+		adjust = (s8)code[3];
+	else if (code[0] == 0x48 && code[1] == 0x81 && code[2] == 0xc4)
+		adjust = wide;
+	return adjust == -(s64)wanted;
+}
+
+static enum luajit_check_result luajit_check_adjust(const struct vm *vm)
+{
+	return each(vm, vm->traces, vm->ntraces, adjust_holds);
+}
+
+/* trace_save() puts a trace's IR, snapshots and their map right behind it, in one object. */
+static bool parts_hold(const struct vm *vm, u64 trace, u32 i)
+{
+	const struct luajit_layout *l = vm->l;
+	u64 nins = get(vm, trace, l->trace_nins), nk = get(vm, trace, l->trace_nk), ir = get(vm, trace, l->trace_ir),
+	    snap = get(vm, trace, l->trace_snap), behind = trace + ((l->trace_size.at + 7) & ~7ull);
+
+	return nk <= REF_BIAS && nins > REF_BIAS && nins < 2 * REF_BIAS && ir + nk * 8 == behind &&
+	       snap == behind + (nins - nk) * 8 &&
+	       get(vm, trace, l->trace_snapmap) == snap + get(vm, trace, l->trace_nsnap) * l->snap_size.at;
+}
+
+static enum luajit_check_result luajit_check_parts(const struct vm *vm)
+{
+	return each(vm, vm->traces, vm->ntraces, parts_hold);
+}
+
+/* Snapshots lie in order: in the map, in the IR, and in the code. */
+static bool snapshots_hold(const struct vm *vm, u64 trace, u32 number)
+{
+	const struct luajit_layout *l = vm->l;
+	u64 snap = get(vm, trace, l->trace_snap), n = get(vm, trace, l->trace_nsnap),
+	    nmap = get(vm, trace, l->trace_nsnapmap), nins = get(vm, trace, l->trace_nins),
+	    size = get(vm, trace, l->trace_szmcode), map = 0, ref = 0, place = 0;
+
+	if (!n)
+		return false;
+	for (u64 i = 0; i < n; i++, snap += l->snap_size.at) {
+		u64 at = get(vm, snap, l->snap_mapofs), nent = get(vm, snap, l->snap_nent),
+		    nslots = get(vm, snap, l->snap_nslots), to = get(vm, snap, l->snap_ref),
+		    mcofs = get(vm, snap, l->snap_mcofs);
+
+		if (at != map && (at < map || !i))
+			return false;
+		if (!nslots || nslots > SLOTS_OF_FRAME || nent > nslots || to < ref || to <= REF_BIAS || to > nins ||
+		        mcofs < place || mcofs > size + TAIL_MAX)
+			return false;
+		map = at + nent + (luajit_gc64(l) ? 2 : 1);
+		ref = to;
+		place = mcofs;
+	}
+	return map <= nmap && nmap <= map + SLOTS_OF_FRAME;
+}
+
+static enum luajit_check_result luajit_check_snapshots(const struct vm *vm)
+{
+	return each(vm, vm->traces, vm->ntraces, snapshots_hold);
+}
 
 #define VMSTATE_C   (~1)
 #define STATUS_MAX  6 /* LUA_ERRERR + 1 */

@@ -77,20 +77,4 @@ static inline enum luajit_check_result each(
 	return n ? LUAJIT_CHECK_HOLDS : LUAJIT_CHECK_SILENT;
 }
 
-/* luajit_check_protos.c */
-enum luajit_check_result luajit_check_bytecode(const struct vm *vm);
-enum luajit_check_result luajit_check_proto_traces(const struct vm *vm);
-enum luajit_check_result luajit_check_names(const struct vm *vm);
-enum luajit_check_result luajit_check_debug(const struct vm *vm);
-enum luajit_check_result luajit_check_lines(const struct vm *vm);
-
-/* luajit_check_traces.c */
-enum luajit_check_result luajit_check_links(const struct vm *vm);
-enum luajit_check_result luajit_check_traces(const struct vm *vm);
-enum luajit_check_result luajit_check_starts(const struct vm *vm);
-enum luajit_check_result luajit_check_code(const struct vm *vm);
-enum luajit_check_result luajit_check_adjust(const struct vm *vm);
-enum luajit_check_result luajit_check_parts(const struct vm *vm);
-enum luajit_check_result luajit_check_snapshots(const struct vm *vm);
-
 #endif

@@ -84,14 +84,6 @@ const struct luajit_constant *luajit_trace_function(const struct luajit_trace *t
 /* A Lua function that this trace mentions and in whose bytecode pc lies; NULL: none. */
 const struct luajit_constant *luajit_trace_function_at(const struct luajit_trace *t, u64 pc);
 
-/* --- luajit_places.c --- */
-
-/*
- * Estimates the places of the snapshots of a build that does not keep them. loop_ref, loop: where the loop begins as IR
- * instruction and in the code; 0: there is none.
- */
-void luajit_trace_place(struct luajit_trace *t, struct memory *mem, u32 loop_ref, u32 loop);
-
 /* --- luajit_expand.c --- */
 
 /*

@@ -3,18 +3,103 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "cfi/cfi.h"
 #include "now.h"
 #include "perl_calls.h"
 #include "perl_check.h"
-#include "perl_coro.h"
 #include "perl_heap.h"
 #include "perl_image.h"
 #include "perl_inspect.h"
 #include "perl_names.h"
 #include "perl_postgres.h"
-#include "perl_runops.h"
 #include "runtime.h"
+#include "symbols/symbols.h"
 #include "symbols/tsd.h"
+
+/*
+ * A loop of a module. PL_runops says which function runs ops, and a module may put its own there (Devel::Cover). It
+ * does what Perl_runops_standard() does, and something more for each op.
+ */
+
+static bool is_own(const struct perl_code *code, u64 function)
+{
+	for (u32 i = 0; i < code->n; i++)
+		if (code->sites[i].part == PERL_RUNOPS &&
+		        function - code->sites[i].start < code->sites[i].end - code->sites[i].start)
+			return true;
+	return false;
+}
+
+/* Where it is in the process. False: it is Perl's own, or its bounds are not known. */
+static bool perl_runops_find(
+        const struct perl_image *image, u64 bias, const struct runtime_process *p, u64 *start, u64 *end)
+{
+	u64 at = bias + image->runops, function;
+
+	if (image->vm.multiple) {
+		if (!memory_read(p->memory, &at, sizeof(at), bias + image->interpreter) || !at)
+			return false;
+		at += image->layout->i_runops.at;
+	}
+	if (!memory_read(p->memory, &function, sizeof(function), at) || is_own(&image->code, function - bias))
+		return false;
+	for (u32 i = 0; i < p->nmappings; i++) {
+		const struct mapping *m = &p->mappings[i];
+		const struct cfi_fde *fde = m->image && m->prot & PROT_EXEC && function - m->start < m->end - m->start
+		                                    ? cfi_fde_at(m->image->cfi, function - m->bias)
+		                                    : NULL;
+
+		if (fde && fde->start == function - m->bias) {
+			*start = function;
+			*end = m->bias + fde->end;
+			return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * Coro's coroutines, each with a native stack of its own. libcoro (coro.c, coro_create() for x86-64; in Coro 6.57) puts
+ * two words on a new stack: the entry, a static function of Coro's library, and above it the address of abort(), as the
+ * return address of that function.
+ */
+
+/* Coro's library in a process. */
+struct perl_coro {
+	u64 start, end; /* its code; 0: not loaded */
+	u64 base;       /* abort() */
+};
+
+static bool is_coro(struct image *img)
+{
+	const char *slash = strrchr(img->path, '/');
+	struct symbol boot;
+
+	return slash && !strcmp(slash, "/State.so") && symbols_lookup(img, "boot_Coro__State", &boot);
+}
+
+/* Finds it, if it is loaded. */
+static bool perl_coro_find(const struct runtime_process *p, struct perl_coro *ret)
+{
+	struct symbol base;
+
+	memset(ret, 0, sizeof(*ret));
+	for (u32 i = 0; i < p->nmappings && !ret->start; i++) {
+		const struct mapping *m = &p->mappings[i];
+
+		if (m->image && m->prot & PROT_EXEC && is_coro(m->image)) {
+			ret->start = m->start;
+			ret->end = m->end;
+		}
+	}
+	for (u32 i = 0; i < p->nmappings && ret->start && !ret->base; i++) {
+		const struct mapping *m = &p->mappings[i];
+
+		if (m->image && m->prot & PROT_EXEC && symbols_lookup(m->image, "abort", &base))
+			ret->base = m->bias + base.start;
+	}
+	return ret->base;
+}
 
 #define STARTING_MS 1000
 

@@ -98,7 +98,7 @@ struct perl_vm {
  * that it is in; of a file, the SV with its name; else 0; in bits that no address has, some of the op. detail: the
  * statement (COP) that runs, which gives the line: its address / 8, and more.
  *
- * The op finds the line of a statement that was optimised away (perl_statement.h): of the innermost frame the op that
+ * The op finds the line of a statement that was optimised away (perl_names.c): of the innermost frame the op that
  * runs, of a caller the one that it goes on with. Some bits of its address are enough, because it is one of few. 0:
  * the statement was entered by C code.
  *

@@ -3,34 +3,169 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "binary/image_calls.h"
 #include "now.h"
 #include "process/own_tid.h"
 #include "python_alloc.h"
 #include "python_async.h"
 #include "python_calls.h"
-#include "python_values.h"
 #include "python_check.h"
 #include "python_fatal.h"
 #include "python_fold.h"
 #include "python_gc.h"
-#include "python_gil.h"
 #include "python_glue.h"
 #include "python_heap.h"
 #include "python_image.h"
 #include "python_inspect.h"
 #include "python_methods.h"
 #include "python_names.h"
-#include "python_take_gil.h"
 #include "python_tasks.h"
 #include "python_thread_names.h"
 #include "python_threads.h"
 #include "python_translated.h"
 #include "python_types.h"
+#include "python_values.h"
 #include "python_waits.h"
 #include "runtime.h"
 #include "runtime_types.h"
+#include "symbols/c_names.h"
 #include "symbols/symbols.h"
 #include "symbols/tsd.h"
+
+/*
+ * A name for the static function in which threads wait for the GIL, where the interpreter has no symbols for it
+ * (Debian's): take_gil() of Python/ceval_gil.c (ceval_gil.h up to 3.11), from 3.13 on _PyThreadState_Attach() of
+ * Python/pystate.c. The loop of the interpreter calls it, too, and by nothing else could its waits be recognised.
+ */
+
+#define WAIT          "pthread_cond_timedwait@plt"
+#define FUNCTION_MAX  2048
+#define FUNCTION_SIZE 1024 /* of one without a symbol: what follows it may count, too */
+#define CALLEES_MAX   16
+#define DEPTH         3 /* _PyThreadState_Attach(), _PyEval_AcquireLock(), take_gil() */
+
+struct callees {
+	u64 at[CALLEES_MAX];
+	u32 n;
+};
+
+static bool add(void *ctx, u64 target)
+{
+	struct callees *c = ctx;
+
+	c->at[c->n++] = target;
+	return c->n < CALLEES_MAX;
+}
+
+static struct callees callees_of(struct image *img, u64 start, u64 end)
+{
+	struct callees ret = {.n = 0};
+
+	image_calls(img, start, end < start + FUNCTION_MAX ? end : start + FUNCTION_MAX, add, &ret);
+	return ret;
+}
+
+static struct callees callees_by_name(struct image *img, const char *name)
+{
+	struct symbol symbol;
+
+	return symbols_lookup(img, name, &symbol) ? callees_of(img, symbol.start, symbol.end)
+	                                          : (struct callees){.n = 0};
+}
+
+static bool has_name(struct image *img, u64 addr)
+{
+	struct symbol symbol;
+
+	return symbols_find(img, addr, &symbol) && symbol.start == addr;
+}
+
+static bool is_wait(struct image *img, u64 addr)
+{
+	struct symbol symbol;
+
+	return symbols_find(img, addr, &symbol) && symbol.start == addr && !strcmp(symbol.name, WAIT);
+}
+
+static bool leads_to_wait(struct image *img, u64 addr, u32 depth)
+{
+	struct callees callees;
+
+	if (is_wait(img, addr))
+		return true;
+	if (!depth)
+		return false;
+	callees = callees_of(img, addr, addr + FUNCTION_SIZE);
+	for (u32 i = 0; i < callees.n; i++)
+		if (leads_to_wait(img, callees.at[i], depth - 1))
+			return true;
+	return false;
+}
+
+static bool has(const struct callees *c, u64 addr)
+{
+	for (u32 i = 0; i < c->n; i++)
+		if (c->at[i] == addr)
+			return true;
+	return false;
+}
+
+/*
+ * It is the one function without a name that PyEval_RestoreThread() and PyEval_AcquireThread() both call and that leads
+ * to pthread_cond_timedwait(). Adds nothing if there is none, or more. The symbols of img must be there.
+ */
+static struct error *python_take_gil(struct image *img, struct c_names *ret)
+{
+	struct callees restore = callees_by_name(img, "PyEval_RestoreThread"), acquire;
+	u64 found = 0;
+
+	if (!restore.n) /* most files are not the interpreter */
+		return NULL;
+	acquire = callees_by_name(img, "PyEval_AcquireThread");
+	for (u32 i = 0; i < restore.n; i++) {
+		u64 addr = restore.at[i];
+
+		if (addr == found || !has(&acquire, addr) || has_name(img, addr) || !leads_to_wait(img, addr, DEPTH))
+			continue;
+		if (found)
+			return NULL;
+		found = addr;
+	}
+	return found ? c_names_add(ret, found, "take_gil") : NULL;
+}
+
+/*
+ * The GIL, for --gil. While it is locked, the thread state that took it last shows the thread that holds it (struct
+ * _gil_runtime_state of Include/internal/pycore_gil.h, the same from 3.7 to 3.14). Up to 3.11 there is one for all
+ * interpreters, from 3.12 on an interpreter may have its own.
+ */
+
+#define HEAD_WITH_GIL 8 /* PyObject.ob_type: a free-threaded build has more before it */
+
+/* NULL if the layout of image says where it is; free-threaded builds have none. */
+static struct error *python_gil_known(const struct python_image *image, pid_t pid)
+{
+	const struct python_layout *l = image->layout;
+	struct error *err;
+
+	if (l->ob_type.at != HEAD_WITH_GIL)
+		err = error_new(
+		        ERROR_UNSUPPORTED, "process %d runs a free-threaded Python: there is no GIL to hold", pid);
+	else if (!l->interp_gil.size && !l->runtime_gil.size)
+		err = error_new(ERROR_UNSUPPORTED, "process %d: it is not known where Python %u.%u has its GIL", pid,
+		        image->version >> 24, image->version >> 16 & 0xff);
+	else
+		return NULL;
+	return error_hint(err, "leave out --gil");
+}
+
+/* Has the walker report who holds it. runtime: address of _PyRuntime. */
+static void python_gil_ask(const struct python_layout *l, u64 runtime, struct python_vm *vm)
+{
+	vm->wants_lock = 1;
+	vm->gil = l->interp_gil.size ? 0 : runtime + l->runtime_gil.at;
+	vm->interp_gil = l->interp_gil.at;
+}
 
 #define THREADS_LOOKED_AT 64
 #define DOUBT_MS          1000 /* an interpreter that starts may be preempted for so long on a busy machine */

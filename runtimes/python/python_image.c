@@ -1,12 +1,256 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "python_image.h"
 
+#include <capstone/capstone.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "binary/endbr64.h"
+#include "cfi/cfi.h"
+#include "cleanup.h"
+#include "code/disassembler.h"
 #include "process/copies.h"
+#include "python_flow.h"
 #include "symbols/symbols.h"
+
+#define BEGINNING_MAX 512 /* instructions up to the store that links */
+#define END_MAX       512 /* instructions from a store that unlinks to all returns */
+#define ROUNDS_MAX    64
+
+enum mark {
+	ARRIVES = FLOW_OWN,     /* at the store that links, or out of the function */
+	OUTSIDE = 2 * FLOW_OWN, /* before that store, or behind one that unlinks */
+};
+
+/* Perhaps to PyThreadState.frame, which is at an offset. */
+static u32 stores(const cs_insn *in, const void *ts_frame)
+{
+	const cs_x86_op *to = &in->detail->x86.operands[0], *from = &in->detail->x86.operands[1];
+
+	bool is = in->id == X86_INS_MOV && to->type == X86_OP_MEM && from->type == X86_OP_REG && to->size == 8 &&
+	          to->mem.index == X86_REG_INVALID && to->mem.segment == X86_REG_INVALID &&
+	          to->mem.disp == *(const u16 *)ts_frame && to->mem.base != X86_REG_RSP && to->mem.base != X86_REG_RIP;
+
+	return is ? FLOW_STOPS : 0;
+}
+
+/* The first store on the straight way from the function's start. */
+static u32 find_link(const struct python_flow *c, u64 start)
+{
+	u32 i = python_flow_find(c, start);
+
+	for (u32 n = 0; n < BEGINNING_MAX && i != FLOW_NOWHERE && !(c->insns[i].flags & FLOW_STOPS); n++)
+		i = python_flow_next(c, i) != FLOW_NOWHERE ? python_flow_next(c, i) : python_flow_jump(c, i);
+	return i != FLOW_NOWHERE && (c->insns[i].flags & FLOW_STOPS) ? i : FLOW_NOWHERE;
+}
+
+static bool arrives(const struct python_flow *c, u32 i)
+{
+	return i != FLOW_NOWHERE && (c->insns[i].flags & ARRIVES);
+}
+
+/*
+ * What lies between the start and the store that links, or leads from there out of the function again. Code behind a
+ * call that never returns is reached as well, but leads elsewhere.
+ */
+static void mark_beginning(struct python_flow *c, u64 start, u32 link)
+{
+	bool more = true;
+	u32 flags;
+
+	python_flow_explore(c, python_flow_find(c, start), &flags);
+	c->insns[link].flags |= ARRIVES;
+	for (u32 round = 0; more && round < ROUNDS_MAX; round++) {
+		more = false;
+		for (u32 i = c->n; i-- > 0;) {
+			struct python_insn *in = &c->insns[i];
+
+			if (!(in->flags & FLOW_REACHED) || (in->flags & (ARRIVES | FLOW_STOPS)) ||
+			        !((in->flags & FLOW_RETURNS) || arrives(c, python_flow_next(c, i)) ||
+			                arrives(c, python_flow_jump(c, i))))
+				continue;
+			in->flags |= ARRIVES;
+			more = true;
+		}
+	}
+	for (u32 i = 0; i < c->n; i++)
+		if (c->insns[i].flags & ARRIVES)
+			c->insns[i].flags |= OUTSIDE;
+}
+
+/* Behind a store that all ways from lead out of the function; other members at the same offset are stored to elsewhere.
+ */
+static bool mark_end(struct python_flow *c, u32 store)
+{
+	u32 flags, n = python_flow_explore(c, python_flow_next(c, store), &flags);
+
+	if (n > END_MAX || (flags & (FLOW_DISPATCHES | FLOW_STOPS)) || !(flags & FLOW_RETURNS))
+		return false;
+	for (u32 i = 0; i < c->n; i++)
+		if (c->insns[i].flags & FLOW_REACHED)
+			c->insns[i].flags |= OUTSIDE;
+	return true;
+}
+
+static bool collect(const struct python_flow *c, struct python_eval *ret)
+{
+	for (u32 i = 0; i < c->n; i++) {
+		const struct python_insn *in = &c->insns[i];
+		struct python_range *last = ret->noutside ? &ret->outside[ret->noutside - 1] : NULL;
+
+		if (!(in->flags & OUTSIDE))
+			continue;
+		if (last && last->end == in->addr)
+			last->end += in->size;
+		else if (ret->noutside == PYTHON_RANGES_MAX)
+			return false;
+		else
+			ret->outside[ret->noutside++] = (struct python_range){in->addr, in->addr + in->size};
+	}
+	return true;
+}
+
+/*
+ * Up to 3.10: fills ret->outside. A native frame is linked by its first store to PyThreadState.frame, at the offset
+ * ts_frame, and unlinked by stores there that lead to nothing but the function's end.
+ */
+static struct error *python_linked_find(struct image *img, u16 ts_frame, struct python_eval *ret)
+{
+	cleanup(python_flow) struct python_flow c = {0};
+	u64 start = ret->ranges[0].start;
+	u32 link, ends = 0;
+
+	ret->noutside = 0;
+	if (python_flow_decode(img, ret->ranges, ret->n, stores, &ts_frame, &c) &&
+	        (link = find_link(&c, start)) != FLOW_NOWHERE) {
+		mark_beginning(&c, start, link);
+		for (u32 i = 0; i < c.n; i++)
+			if ((c.insns[i].flags & FLOW_STOPS) && i != link)
+				ends += mark_end(&c, i);
+	}
+	if (ends && collect(&c, ret))
+		return NULL;
+	return error_hint(error_new(ERROR_UNSUPPORTED,
+	                          "%s: the eval loop at 0x%lx links its frames in a way that yrt does not know",
+	                          img->path, start),
+	        "its Python frames are left out; was it built without optimization?");
+}
+
+#define BYTES_MAX 128
+
+/* "3.9.2", in a string of the file. */
+static u32 parse(struct image *img, u64 addr)
+{
+	char text[16] = "";
+	unsigned minor, micro;
+
+	if (!image_read(img, text, sizeof(text) - 1, addr) || sscanf(text, "3.%2u.%3u", &minor, &micro) != 2)
+		return 0;
+	return 3u << 24 | (minor & 0xff) << 16 | (micro & 0xff) << 8;
+}
+
+/* An address that an instruction puts into a register. */
+static u64 address(const cs_insn *in)
+{
+	const cs_x86_op *from = &in->detail->x86.operands[1];
+
+	if (in->detail->x86.op_count != 2 || in->detail->x86.operands[0].type != X86_OP_REG)
+		return 0;
+	if (in->id == X86_INS_LEA && from->mem.base == X86_REG_RIP)
+		return in->address + in->size + (u64)from->mem.disp;
+	return in->id == X86_INS_MOV && from->type == X86_OP_IMM ? (u64)from->imm : 0;
+}
+
+struct search {
+	struct image *img;
+	u32 version;
+};
+
+static bool look(void *ctx, const cs_insn *in)
+{
+	struct search *s = ctx;
+
+	s->version = parse(s->img, address(in));
+	return !s->version && in->id != X86_INS_RET;
+}
+
+/* Up to 3.10 only Py_GetVersion() gives it; it puts its text together from constants, of which PY_VERSION is one. */
+static u32 by_code(struct image *img)
+{
+	struct search s = {.img = img};
+	struct symbol function;
+
+	if (symbols_lookup(img, "Py_GetVersion", &function))
+		code_each(img, function.start, function.start + BYTES_MAX, look, &s);
+	return s.version;
+}
+
+/* PY_VERSION_HEX, in Py_Version from 3.11 on; before without its last byte, from the text that Py_GetVersion() makes.
+ * 0: unknown. */
+static u32 python_version(struct image *img)
+{
+	struct symbol s;
+	u32 version;
+
+	if (symbols_lookup(img, "Py_Version", &s) && image_read(img, &version, sizeof(version), s.start))
+		return version;
+	return by_code(img);
+}
+
+/* Where a lost walk can resume: most of the loop has one rule, which holds wherever its frame is set up. */
+
+#define STRIDE    16
+#define MOSTLY(n) ((n) / 4 * 3) /* of the loop */
+
+static bool is_torn(const struct python_eval *eval, u64 addr)
+{
+	for (u32 i = 0; i < eval->ntorn; i++)
+		if (addr >= eval->torn[i].start && addr < eval->torn[i].end)
+			return true;
+	return false;
+}
+
+static bool is_plain(const struct cfi_rule *rule)
+{
+	return rule->kind == CFI_REG && (rule->cfa_reg == REG_SP || rule->cfa_reg == REG_FP) && rule->cfa_off > 0 &&
+	       rule->ra_reg == CFI_NO_REG;
+}
+
+/* How many places of the loop have this rule. */
+static u32 count(struct image *img, const struct python_range *loop, const struct cfi_rule *rule)
+{
+	struct cfi_rule other;
+	u32 n = 0;
+
+	for (u64 at = loop->start; at < loop->end; at += STRIDE)
+		n += cfi_find(img->cfi, at, &other) && !memcmp(&other, rule, sizeof(other));
+	return n;
+}
+
+/*
+ * Fills the place where a lost walk resumes (vm->resume_…): in the middle of the loop, with the rule of most of it. Not
+ * where bytecodes are functions, and not up to 3.10, where nothing shows where the native frame is.
+ */
+static void python_resume_find(struct image *img, const struct python_eval *eval, struct python_vm *vm)
+{
+	const struct python_range *loop = &eval->ranges[0];
+	u64 from = eval->link_end > loop->start ? eval->link_end : loop->start;
+	struct cfi_rule rule;
+
+	if (!img->cfi || !eval->n || !eval->dispatches)
+		return;
+	for (u64 at = from + (loop->end - from) / 2; at < loop->end; at += STRIDE) {
+		if (is_torn(eval, at) || !cfi_find(img->cfi, at, &rule) || !is_plain(&rule))
+			continue;
+		if (count(img, loop, &rule) < MOSTLY((loop->end - loop->start) / STRIDE))
+			return;
+		vm->resume_pc = at + ARCH_CALL_BACK;
+		vm->resume_reg = rule.cfa_reg;
+		vm->resume_off = (u32)rule.cfa_off;
+		return;
+	}
+}
 
 #define OLDEST        0x03060000
 #define NEWEST        0x03100000 /* below 3.16 */

@@ -94,11 +94,6 @@ struct error *python_image_copied(
 
 struct python_jit python_jit_find(struct image *img, u64 eval);
 /*
- * Does executable memory of a process begin with a trampoline of -X perf? They are copies of one function, which fill
- * the mapping (Python/asm_trampoline.S of 3.12 to 3.15). ret: PYTHON_TRAMPOLINE or PYTHON_TRAMPOLINE_FP.
- */
-bool python_trampoline(struct memory *mem, u64 start, enum python_part *ret);
-/*
  * Was it started so that it will make code? This reads its environment and command line, so once is enough. A build
  * that compiles by default, or a program that asks for trampolines later, is recognised only by its first code.
  */
@@ -109,10 +104,6 @@ bool python_jit_expected(const struct python_image *image, pid_t pid);
  */
 struct error *python_jit_regions(const struct python_image *image, const struct runtime_process *p, u32 config,
         bool expected, struct error *(*add)(void *ctx, const struct runtime_region *r), void *ctx);
-
-/* PY_VERSION_HEX, in Py_Version from 3.11 on; before without its last byte, from the text that Py_GetVersion() makes.
- * 0: unknown. */
-u32 python_version(struct image *img);
 
 /*
  * The code of _PyEval_EvalFrameDefault, which is at [start, end), with the cold parts that a compiler splits off and
@@ -127,12 +118,6 @@ struct error *python_eval_find(struct image *img, u64 start, u64 end, struct pyt
  * in any known version.
  */
 struct error *python_entry_find(struct image *img, const struct python_vm *vm, u16 ts_cframe, struct python_eval *ret);
-
-/*
- * Fills the place where a lost walk resumes (vm->resume_…): in the middle of the loop, with the rule of most of it. Not
- * where bytecodes are functions, and not up to 3.10, where nothing shows where the native frame is.
- */
-void python_resume_find(struct image *img, const struct python_eval *eval, struct python_vm *vm);
 
 /*
  * The same of a copy that a compiler has put into the function that begins at start: what precedes the call of its
@@ -157,11 +142,5 @@ struct error *python_inlined_find(
  */
 #define PYTHON_TORN_SEARCH "python torn 1 %ld %ld"
 void python_torn_find(struct image *img, const struct python_vm *vm, struct python_eval *eval);
-
-/*
- * Up to 3.10: fills ret->outside. A native frame is linked by its first store to PyThreadState.frame, at the offset
- * ts_frame, and unlinked by stores there that lead to nothing but the function's end.
- */
-struct error *python_linked_find(struct image *img, u16 ts_frame, struct python_eval *ret);
 
 #endif

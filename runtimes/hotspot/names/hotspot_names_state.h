@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What hotspot_names.c, hotspot_methods.c, hotspot_expand.c and hotspot_stub_names.c share: one JVM as it is named. */
+/* What hotspot_names.c, hotspot_methods.c and hotspot_expand.c share: one JVM as it is named. */
 #ifndef YRT_HOTSPOT_NAMES_STATE_H
 #define YRT_HOTSPOT_NAMES_STATE_H
 
@@ -54,8 +54,5 @@ bool hotspot_names_symbol(const struct hotspot_names *n, struct memory *m, u64 s
 /* NULL: it is gone, or another one. Valid until the next call. */
 const struct hotspot_method_name *hotspot_names_method(
         struct hotspot_names *n, struct memory *m, u64 method, u32 cookie, bool classed);
-/* "StubRoutines::call_stub", "invokevirtual", or the name of the blob. False: no code there. */
-bool hotspot_names_stub(struct hotspot_names *n, struct memory *m, u64 pc, char *ret, size_t size);
-void hotspot_stub_names_destroy(struct hotspot_stub_names *s); /* NULL is fine */
 
 #endif
