@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A sampler, as the files that implement it see it: sampler_create.c, sampler.c (the run), sampler_end.c,
- * sampler_account.c.
+ * A sampler, as the files that implement it see it: sampler_create.c, sampler.c (the run), sampler_account.c.
  */
 #ifndef YRT_SAMPLER_INTERNAL_H
 #define YRT_SAMPLER_INTERNAL_H
@@ -71,11 +70,6 @@ int sampler_poll_ms(const struct sampler_options *o);
 void sampler_record(void *ctx, const void *data, size_t size);
 /* All records that wait. */
 void sampler_take_all(struct sampler *s);
-/*
- * The last samples of a short run are most of it: it ends some seconds later, so that they have the tables of files
- * that were loaded last. Not with -a, where there is always one more.
- */
-struct error *sampler_await_tables(struct sampler *s);
 
 u64 sampler_peak_rss_kb(void);
 /*

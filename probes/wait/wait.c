@@ -1,27 +1,294 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wait.h"
 
+#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <types.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 #include "probes/object.h"
 #include "probes/sampler.h"
 #include "probes/targets.h"
 #include "sample.skel.h"
+#include "unwind/error.h"
 #include "unwind/now.h"
 #include "unwind/profile/collect.h"
-#include "wait_births.h"
+#include "unwind/table.h"
 #include "wait_command.h"
-#include "wait_list.h"
+#include "wait_outside.h"
 #include "wait_reason.h"
 #include "wait_record.h"
 #include "wait_shifts.h"
 #include "wait_tasks.h"
-#include "wait_visited.h"
+
+/*
+ * Threads that wait, as the BPF program visit_threads reports them: of the whole machine, whose threads the kernel
+ * lists one by one (a microsecond each), or of a few processes only (Linux 6.1, kernel/bpf/task_iter.c).
+ */
+
+struct wait_list {
+	const struct bpf_program *program;
+	struct bpf_link *all;
+	bool whole_only; /* the kernel cannot list those of a process */
+};
+
+/* What it returns ends the list, unless it is NULL. */
+typedef struct error *wait_each(void *ctx, const struct wait_thread *t);
+
+#define SINGLE_MAX 8 /* more processes are looked for among all */
+
+static struct error *cannot_list(void)
+{
+	return error_errno(errno, "cannot list threads by BPF");
+}
+
+/* wait_list_close() in any case. */
+static struct error *wait_list_open(struct wait_list *l, const struct bpf_program *program)
+{
+	l->program = program;
+	l->all = bpf_program__attach_iter(program, NULL);
+	return l->all ? NULL : cannot_list();
+}
+
+static void wait_list_close(struct wait_list *l)
+{
+	bpf_link__destroy(l->all);
+}
+
+static struct error *read_threads(const struct bpf_link *link, wait_each *each, void *ctx)
+{
+	static struct wait_thread buffer[32];
+	int fd = bpf_iter_create(bpf_link__fd(link));
+	struct error *err = NULL;
+	size_t have = 0, i;
+	ssize_t got = 1;
+
+	if (fd < 0)
+		return cannot_list();
+	while (!err && got) {
+		got = read(fd, (char *)buffer + have, sizeof(buffer) - have);
+		if (got < 0 && errno != EAGAIN && errno != EINTR)
+			break;
+		have += got > 0 ? (size_t)got : 0;
+		for (i = 0; !err && (i + 1) * sizeof(*buffer) <= have; i++) {
+			buffer[i].comm[sizeof(buffer[i].comm) - 1] = '\0';
+			err = each(ctx, &buffer[i]);
+		}
+		have -= i * sizeof(*buffer);
+		memmove(buffer, &buffer[i], have);
+	}
+	if (!err && got < 0)
+		err = cannot_list();
+	close(fd);
+	return err;
+}
+
+/* All threads of targets. */
+static struct error *wait_list_all(const struct wait_list *l, wait_each *each, void *ctx)
+{
+	return read_threads(l->all, each, ctx);
+}
+
+static struct bpf_link *link_process(const struct wait_list *l, pid_t pid)
+{
+	union bpf_iter_link_info info = {.task.pid = (u32)pid};
+	LIBBPF_OPTS(bpf_iter_attach_opts, options, .link_info = &info, .link_info_len = sizeof(info));
+
+	return bpf_program__attach_iter(l->program, &options);
+}
+
+/* The same, cheaper where there are few targets. While threads end a list may lack others: for what is done again. */
+static struct error *wait_list_some(struct wait_list *l, const struct targets *targets, wait_each *each, void *ctx)
+{
+	struct error *err = NULL;
+
+	if (l->whole_only || targets->alive > SINGLE_MAX)
+		return wait_list_all(l, each, ctx);
+	for (u32 i = 0; !err && i < targets->nprocesses; i++) {
+		const struct process *p = targets->processes[i];
+		struct bpf_link *link;
+
+		if (p->dead)
+			continue;
+		link = link_process(l, p->pid);
+		if (!link) {
+			l->whole_only = true;
+			return wait_list_all(l, each, ctx);
+		}
+		err = read_threads(link, each, ctx);
+		bpf_link__destroy(link);
+	}
+	return err;
+}
+
+/*
+ * Waits that user space took the stacks of, by thread and its count of switches: why the walk ended, and how much of
+ * them was counted. Those of this turn and of the last are known; to count a wait that lasts makes it one of this turn.
+ */
+
+struct event_host;
+struct wait_thread;
+struct wait_walker;
+
+struct wait_visit {
+	u64 counted; /* ns */
+	u32 stop;
+	bool runnable;
+};
+
+struct wait_visited { /* starts as zeroes */
+	const struct event_host *host;
+	struct wait_walker *walker;
+	struct table of_turn[2];
+	u32 turn;
+	u64 taken, moved; /* waits; those that were over before their stacks were taken */
+	u64 walked_ns;    /* how long that took since the last wait_visited_tune() */
+};
+
+#define WAIT_DUE_MOST_NS 45000000ull
+#define WALKS_NS         200000ull /* for walks, of each WAIT_VISIT_NS */
+
+/* wait_visited_end() in any case. */
+static struct error *wait_visited_begin(struct wait_visited *v, const struct event_host *host)
+{
+	v->host = host;
+	v->walker = wait_walker_create(host);
+	return v->walker ? NULL : &error_no_memory;
+}
+
+static void wait_visited_end(struct wait_visited *v)
+{
+	wait_walker_destroy(v->walker);
+	table_free(&v->of_turn[0]);
+	table_free(&v->of_turn[1]);
+}
+
+/* A value: ns that were counted << 16 | stop << 1 | runnable. */
+static bool wait_visited_get(const struct wait_visited *v, u64 key, struct wait_visit *ret)
+{
+	const u64 *value = table_get(&v->of_turn[v->turn], key);
+
+	if (!value)
+		value = table_get(&v->of_turn[!v->turn], key);
+	if (!value)
+		return false;
+	*ret = (struct wait_visit){*value >> 16, *value >> 1 & 0x7fff, *value & 1};
+	return true;
+}
+
+static struct error *wait_visited_put(struct wait_visited *v, u64 key, const struct wait_visit *visit)
+{
+	return table_put(
+	        &v->of_turn[v->turn], key, visit->counted << 16 | (u64)(visit->stop & 0x7fff) << 1 | visit->runnable);
+}
+
+/* Takes the stack of a wait that has none. What ran meanwhile is visited again if it waits long again. */
+static struct error *wait_visited_take(struct wait_visited *v, const struct wait_thread *t, u64 key)
+{
+	const struct process *p = targets_find(v->host->targets, t->instance);
+	struct wait_visit visit = {.runnable = wait_is_runnable(t->reason)}, before;
+	u64 began = now_ns();
+	bool found;
+
+	if (!p || p->dead || wait_visited_get(v, key, &before))
+		return NULL;
+	v->taken++;
+	found = wait_walk_thread(v->walker, p, t, key, &visit.stop);
+	v->walked_ns += now_ns() - began;
+	if (found)
+		return wait_visited_put(v, key, &visit);
+	v->moved++;
+	return NULL;
+}
+
+static void wait_visited_turn(struct wait_visited *v)
+{
+	v->turn = !v->turn;
+	table_clear(&v->of_turn[v->turn]);
+}
+
+/* Sets when waits are due (wait_due_ns): the later the more there are, so that walks take some 1 % of a CPU. */
+static void wait_visited_tune(struct wait_visited *v)
+{
+	struct sample *skel = object_skeleton(v->host->object);
+	u64 due = skel->data->wait_due_ns, most = skel->bss->wait_futexes ? WAIT_DUE_NS : WAIT_DUE_MOST_NS;
+
+	if (v->walked_ns > 2 * WALKS_NS)
+		due += due / 2;
+	else if (v->walked_ns < WALKS_NS)
+		due -= due / 64;
+	skel->data->wait_due_ns = due < WAIT_DUE_NS ? WAIT_DUE_NS : due < most ? due : most;
+	v->walked_ns = 0;
+}
+
+/*
+ * What threads wait for a CPU before they first run. They have no stack then, and the waits of others, which stand for
+ * short ones without a stack, would show something else: so they are shown as the run queue, below their process.
+ */
+
+struct collector;
+struct wait_record;
+struct wait_walker;
+
+struct wait_births {
+	struct table ns, waits; /* by the hash of a stack that was handed over */
+};
+
+static void wait_births_free(struct wait_births *b)
+{
+	table_free(&b->ns);
+	table_free(&b->waits);
+}
+
+static u64 hash_of(const struct wait_thread *t)
+{
+	return XXH3_64bits_withSeed(t->comm, sizeof(t->comm), t->instance) | 1;
+}
+
+static struct error *wait_births_add(struct wait_births *b, struct wait_walker *w, const struct wait_record *r)
+{
+	struct wait_thread t = {.tgid = r->tgid,
+	        .tid = r->tid,
+	        .instance = r->instance,
+	        .reason = wait_reason(WAIT_RUNNABLE, WAIT_NO_FILE, -1)};
+	const u64 *ns, *waits;
+	struct error *err;
+	u64 hash;
+
+	memcpy(t.comm, r->comm, sizeof(t.comm) - 1);
+	hash = hash_of(&t);
+	ns = table_get(&b->ns, hash);
+	waits = table_get(&b->waits, hash);
+	if (!ns)
+		wait_put_birth(w, &t, hash);
+	err = table_put(&b->ns, hash, (ns ? *ns : 0) + r->ns);
+	return err ? err : table_put(&b->waits, hash, (waits ? *waits : 0) + 1);
+}
+
+/* All stacks that were handed over have been taken: counts them, and returns how many ns there were. */
+static u64 wait_births_drain(struct wait_births *b, struct collector *c, u32 epoch)
+{
+	u64 ret = 0;
+
+	for (size_t i = 0; i < b->ns.capacity; i++) {
+		const struct table_entry *entry = &b->ns.entries[i];
+		const u64 *waits = entry->key ? table_get(&b->waits, entry->key) : NULL;
+
+		if (!waits)
+			continue;
+		collector_count(c, epoch, entry->key, entry->value, *waits);
+		ret += entry->value;
+	}
+	table_clear(&b->ns);
+	table_clear(&b->waits);
+	return ret;
+}
 
 struct wait {
 	const struct event_host *host;
