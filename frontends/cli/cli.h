@@ -212,8 +212,4 @@ struct error *one_process(int key, const char *text, int *ret);
 struct error *one_process_parse(const struct manual *manual, const struct setting *settings, int argc, char **argv,
         void *request, int *pid, const bool *help);
 
-/* Which processes could not be looked into, and why: the first, and how many more. */
-void loss_note_unread(const struct sampler_stats *st);
-struct error *stats_write(const struct sampler_stats *st, const char *path);
-
 #endif

@@ -2,18 +2,93 @@
 #include "input_pprof.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <types.h>
 #include <xxhash.h>
 
 #include "pprof_fields.h"
-#include "protobuf_read.h"
 #include "recording.h"
 #include "sample_labels.h"
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
-#include "unwind/table.h"
 #include "unwind/runtime.h"
+#include "unwind/table.h"
+
+/*
+ * Reads protocol buffer messages: a message is a span of bytes, from which fields are taken one by one. Nothing is
+ * copied; the bytes are untrusted. Wire types: protobuf.dev/programming-guides/encoding.
+ */
+
+/* Bytes of a message, or of a text. */
+struct pb_span {
+	const u8 *at, *end;
+};
+
+struct pb_field {
+	u32 number;
+	u64 value;           /* of a number */
+	struct pb_span span; /* of bytes; at is NULL: it is a number */
+};
+
+struct pb_reader {
+	bool broken; /* what was read so far is not well-formed; stays set */
+};
+
+/* The next number of packed ones. */
+static u64 pb_take(struct pb_reader *r, struct pb_span *from)
+{
+	u64 value = 0;
+
+	for (u32 shift = 0; shift < 64 && from->at < from->end; shift += 7) {
+		u8 byte = *from->at++;
+
+		value |= (u64)(byte & 0x7f) << shift;
+		if (!(byte & 0x80))
+			return value;
+	}
+	r->broken = true;
+	return 0;
+}
+
+static void skip(struct pb_reader *r, struct pb_span *from, size_t n)
+{
+	if (n > (size_t)(from->end - from->at)) {
+		r->broken = true;
+		n = 0;
+	}
+	from->at += n;
+}
+
+/* Reads the next field. False at the end of the message, or if it is malformed (r->broken). */
+static bool pb_next(struct pb_reader *r, struct pb_span *from, struct pb_field *ret)
+{
+	u64 key, size;
+
+	if (r->broken || from->at == from->end)
+		return false;
+	key = pb_take(r, from);
+	*ret = (struct pb_field){.number = (u32)(key >> 3)};
+	switch (key & 7) {
+	case 0:
+		ret->value = pb_take(r, from);
+		break;
+	case 1:
+	case 5:
+		skip(r, from, (key & 7) == 1 ? 8 : 4);
+		break;
+	case 2:
+		size = pb_take(r, from);
+		ret->span.at = from->at;
+		skip(r, from, size);
+		ret->span.end = from->at;
+		break;
+	default:
+		r->broken = true;
+	}
+	return !r->broken;
+}
 
 #define STACK_MOST (1u << 16) /* frames of a sample */
 #define NAME_MOST  (4u << 10)
