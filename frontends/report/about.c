@@ -175,6 +175,11 @@ struct error *about_find(
 	return err;
 }
 
+static bool says_something(const struct rule *r, const struct profile_function *f)
+{
+	return !match_skips(r, f) && !match_passes_on(r->libraries, f) && !match_is_loop(r->libraries, f);
+}
+
 /* Frames of a language are preferred; among them, and else, the innermost. */
 static u32 deepest_of(const struct rule *r, const struct profile *p, struct passed *s, const u32 *same, double least)
 {
@@ -185,7 +190,7 @@ static u32 deepest_of(const struct rule *r, const struct profile *p, struct pass
 		for (u32 i = 1; i < p->nfunctions; i++) {
 			const struct profile_function *f = &p->functions[i];
 
-			if (same[i] == i && is_code(f) && !match_skips(r, f) && (native || match_is_language(f)))
+			if (same[i] == i && is_code(f) && (native || match_is_language(f)) && says_something(r, f))
 				all[i] = s->value[i];
 		}
 		found = innermost(&(struct passed){all, s->depth, NULL}, p->nfunctions, least);

@@ -257,12 +257,13 @@ static struct error *name_path(const struct profile *p, const struct path *path,
 	cleanup(free) char *all = join(p, path, path->n);
 	cleanup(free) char *by = join(p, path, path->keeper);
 	u32 element = path->keeper < path->n ? path->keeper : path->n - 1;
+	const char *what = path->n ? type_of(p->functions[path->function[element]].name) : "";
 
 	if (!all || !by)
 		return &error_no_memory;
 	facts_set_text(f, "kept.path", all);
 	facts_set_text(f, "kept.by", by);
-	facts_set_text(f, "kept.what", path->n ? type_of(p->functions[path->function[element]].name) : "");
+	facts_set_text(f, "kept.what", strcmp(what, "shared") != 0 ? what : "of several kinds");
 	return NULL;
 }
 

@@ -20,6 +20,7 @@
 /* What each function is to the terms of a pattern: bit i of terms, bit i of without. */
 struct traits {
 	u8 *terms, *without;
+	u8 named; /* those terms that ask for a name, or a place */
 };
 
 /* At a node: how deep the latest match of each prefix of the terms ends; NEVER: it does not. */
@@ -37,11 +38,13 @@ static void traits_free(struct traits *t)
 static struct error *traits_make(
         const struct stack_pattern *s, const struct libraries *l, const struct profile *p, struct traits *ret)
 {
-	*ret = (struct traits){calloc(p->nfunctions + 1, 1), calloc(p->nfunctions + 1, 1)};
+	*ret = (struct traits){calloc(p->nfunctions + 1, 1), calloc(p->nfunctions + 1, 1), 0};
 	if (!ret->terms || !ret->without) {
 		traits_free(ret);
 		return &error_no_memory;
 	}
+	for (u32 k = 0; k < s->n; k++)
+		ret->named |= (u8)((s->term[k].name.set || s->term[k].place.set) << k);
 	for (u32 i = 1; i < p->nfunctions; i++) {
 		for (u32 k = 0; k < s->n; k++)
 			ret->terms[i] |= (u8)(term_matches(&s->term[k], l, &p->functions[i]) << k);
@@ -51,17 +54,32 @@ static struct error *traits_make(
 	return NULL;
 }
 
-/* The later a prefix ends, the more can follow it: so the latest match is all that has to be kept. */
-static struct level step(
-        const struct stack_pattern *s, const struct traits *t, u32 function, const struct level *above, u32 depth)
+/*
+ * Of an approximate position in code of HotSpot the compiled method is certain, which is the first of its frames; those
+ * that were inlined into it are what is near. So no name of theirs is evidence.
+ */
+static u8 terms_at(const struct traits *t, const struct profile *p, u32 node)
 {
+	const struct profile_function *f = &p->functions[p->nodes[node].function];
+	const struct profile_function *caller = &p->functions[p->nodes[p->nodes[node].parent].function];
+	bool near = f->flags & caller->flags & FRAME_APPROX && f->module && !strcmp(f->module, "hotspot");
+
+	return t->terms[f - p->functions] & (u8) ~(near ? t->named : 0);
+}
+
+/* The later a prefix ends, the more can follow it: so the latest match is all that has to be kept. */
+static struct level step(const struct stack_pattern *s, const struct traits *t, const struct profile *p, u32 node,
+        const struct level *above, u32 depth)
+{
+	u32 function = p->nodes[node].function;
+	u8 terms = terms_at(t, p, node);
 	struct level now = *above;
 
 	now.spoilt |= t->without[function] != 0;
 	for (u32 k = s->n; k-- > 0;) {
 		u32 before = k ? above->at[k - 1] : 0, within = s->term[k].within;
 
-		if (t->terms[function] & 1u << k && before != NEVER && (!k || !within || depth - before <= within))
+		if (terms & 1u << k && before != NEVER && (!k || !within || depth - before <= within))
 			now.at[k] = depth;
 	}
 	return now;
@@ -92,7 +110,7 @@ static struct error *walk_all(
 		u32 parent = p->nodes[i].parent;
 
 		ret->depth[i] = ret->depth[parent] + 1;
-		ret->levels[i] = step(s, t, p->nodes[i].function, &ret->levels[parent], ret->depth[i]);
+		ret->levels[i] = step(s, t, p, i, &ret->levels[parent], ret->depth[i]);
 	}
 	return NULL;
 }
@@ -124,7 +142,7 @@ static bool is_site(const struct rule *r, const struct profile_function *f)
 }
 
 /* The library's loop that serves requests is what a program's main part calls: that says nothing of the requests. */
-static bool hands_over(const struct libraries *l, const struct profile_function *called)
+bool match_is_loop(const struct libraries *l, const struct profile_function *called)
 {
 	for (u32 i = 0; l && i < l->nloops; i++)
 		if (term_matches(&l->loops[i], NULL, called))
@@ -157,7 +175,7 @@ static u32 site_of(const struct rule *r, const struct profile *p, const struct w
 			code = function;
 		if (!script && languages_first && is_code(f) && match_is_language(f))
 			script = function;
-		if (!is_site(r, f) || (called && hands_over(r->libraries, &p->functions[called])))
+		if (!is_site(r, f) || (called && match_is_loop(r->libraries, &p->functions[called])))
 			continue;
 		if (!languages_first || match_is_language(f))
 			return function;
@@ -290,8 +308,8 @@ static bool is_callee(const struct profile_function *f, bool of_language)
 	return f->kind == KIND_SCRIPT_NATIVE || (is_code(f) && (!of_language || match_is_language(f)));
 }
 
-/* A decorator's function says nothing of what is called through it. */
-static bool passes_on(const struct libraries *l, const struct profile_function *f)
+/* A decorator's function, or a virtual machine's, says nothing of what is called through it. */
+bool match_passes_on(const struct libraries *l, const struct profile_function *f)
 {
 	for (u32 i = 0; l && i < l->nwrappers; i++)
 		if (term_matches(&l->wrappers[i], NULL, f))
@@ -313,7 +331,7 @@ static u32 called_by(const struct rule *r, const struct profile *p, const u32 *s
 			return callee;
 		if (is_own(r->libraries, f) && match_is_language(f) == of_language)
 			return 0;
-		if (is_callee(f, of_language) && !(callee && passes_on(r->libraries, f)))
+		if (is_callee(f, of_language) && !(callee && match_passes_on(r->libraries, f)))
 			callee = function;
 	}
 	return 0;

@@ -36,6 +36,10 @@ void match_free(struct match *m);
 /* Of each function the first that is the same but for the executed line. same: one for each function of p. */
 struct error *match_unite(const struct profile *p, u32 *same);
 bool match_skips(const struct rule *r, const struct profile_function *f);
+/* Does it serve all the time: a `loop` of the rules? */
+bool match_is_loop(const struct libraries *l, const struct profile_function *f);
+/* Does it only pass a call on: a `wrapper` of the rules? */
+bool match_passes_on(const struct libraries *l, const struct profile_function *f);
 /* Frames of a language come before those of the machine code that implements it. */
 bool match_is_language(const struct profile_function *f);
 /* The stacks that match, as a profile of their own. */
