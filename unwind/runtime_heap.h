@@ -134,6 +134,7 @@ struct heap_stretch {
 	u64 start, end;
 	bool mapped; /* all of it holds data, though the process may not have looked at it by this address */
 };
+u64 heap_copy_room(const struct heap *h); /* bytes that may be copied at most */
 bool heap_copy(struct heap *h, const struct heap_stretch *stretches, u32 n);
 void heap_uncopy(struct heap *h);
 /* Behind the last copy: which part of the pages has changed since it was copied. 0: the copies are of one moment. */

@@ -712,7 +712,7 @@ static void advise(struct histogram *g)
 		bytes += g->spaces.items[i].top - g->spaces.items[i].bottom;
 	snprintf(text, sizeof(text), "with --memory %lu the heap would be copied first, so that less moves meanwhile",
 	        (bytes >> 20) * COPY_ROOM + COPY_ROOM);
-	if (g->parsed)
+	if (bytes > heap_copy_room(g->h))
 		heap_note(g->h, text);
 }
 

@@ -18,7 +18,7 @@ enum fake_age { FAKE_8, FAKE_25 };
 
 struct fake_options {
 	enum fake_age age;
-	bool narrow_klass, compact, narrow_oops, coloured;
+	bool narrow_klass, compact, narrow_oops, coloured, views, shenandoah; /* views: ZGC of one generation */
 };
 
 struct fake {
@@ -153,11 +153,12 @@ static void fake_flags(struct fake *f)
 	fake_flag(f, flags, 1, "UseCompressedClassPointers", f->is.narrow_klass);
 	fake_flag(f, flags, 2, "ObjectAlignmentInBytes", 8);
 	fake_flag(f, flags, 3, "UseCompactObjectHeaders", f->is.compact);
-	fake_flag(f, flags, 4, "UseZGC", f->is.coloured);
+	fake_flag(f, flags, 4, "UseZGC", f->is.coloured || f->is.views);
+	fake_flag(f, flags, 5, "UseShenandoahGC", f->is.shenandoah);
 	fake64(f, e, fake_text(f, type));
 	fake64(f, e + 8, FLAG_BYTES);
 	fake_field(f, type, "flags", "Flag*", true, fake_pointer_to(f, flags));
-	fake_field(f, type, "numFlags", "size_t", true, fake_pointer_to(f, 5));
+	fake_field(f, type, "numFlags", "size_t", true, fake_pointer_to(f, 6));
 	fake_field(f, type, "_addr", "None", false, 0);
 	fake_field(f, type, "_name", "const char*", false, 8);
 }

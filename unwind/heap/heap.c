@@ -414,6 +414,11 @@ void heap_forget(struct heap *h)
 	heap_cache_forget_all(h->cache);
 }
 
+u64 heap_copy_room(const struct heap *h)
+{
+	return heap_reading(h)->room / COPY_SHARE;
+}
+
 bool heap_copy(struct heap *h, const struct heap_stretch *stretches, u32 n)
 {
 	u64 bytes = heap_cache_kept(h->cache);
@@ -421,7 +426,7 @@ bool heap_copy(struct heap *h, const struct heap_stretch *stretches, u32 n)
 
 	for (u32 i = 0; i < n; i++)
 		bytes += stretches[i].end - stretches[i].start;
-	fits = bytes <= heap_reading(h)->room / COPY_SHARE && heap_cache_keep(h->cache, stretches, n);
+	fits = bytes <= heap_copy_room(h) && heap_cache_keep(h->cache, stretches, n);
 	if (!fits)
 		heap_cache_release(h->cache);
 	return fits;
