@@ -11,6 +11,8 @@
 #define NAMED_KEYS    64  /* a larger dict's keys are data, unless it holds attributes */
 #define NAME_BYTES    64  /* a longer key is data */
 #define DEQUE_ITEMS   64  /* of a block */
+#define ELEMENT_EXTRA 40
+#define ELEMENT_ROOM  4 /* in an element itself */
 #define BLOCKS_MAX    (1u << 24)
 #define LOG_SIZE_MAX  40
 #define ITEMS_MAX     (1ull << 26) /* of one object */
@@ -220,6 +222,24 @@ static bool ndarray(struct python_heap *p, u64 addr, u64 *size)
 	}
 	*size += each;
 	return !objects || give_words(p, HEAP_ITEM, words[2], each / 8);
+}
+
+/*
+ * ElementObject (_elementtree.c, 3.3 to 3.14): behind tag, text and tail a structure: attributes, how many children,
+ * for how many there is room, and where they are; up to four are in the structure itself.
+ */
+static bool element(struct python_heap *p, u64 addr, u64 *size)
+{
+	u64 words[4], extra = python_heap_word(p, addr + ELEMENT_EXTRA);
+
+	if (!extra)
+		return true;
+	if (!memory_read(p->r.mem, words, sizeof(words), extra) || !sane_count(words[2]) || words[1] > words[2])
+		return false;
+	*size += sizeof(words) + ELEMENT_ROOM * 8;
+	*size += words[3] == extra + sizeof(words) ? 0 : words[2] * 8;
+	give(p, heap_label(p->h, ".attrib"), words[0]);
+	return give_words(p, HEAP_ITEM, words[3], words[1]);
 }
 
 /* --- dicts --- */
@@ -774,6 +794,8 @@ static bool contents(struct python_heap *p, const struct python_type *t, u64 add
 		return array(p, addr, size);
 	case PYTHON_NDARRAY:
 		return ndarray(p, addr, size);
+	case PYTHON_ELEMENT:
+		return element(p, addr, size);
 	case PYTHON_FRAME:
 		return frame(p, addr, size);
 	case PYTHON_GENERATOR:

@@ -46,6 +46,7 @@ static const struct {
         {"collections.OrderedDict", PYTHON_ORDERED_DICT},
         {"collections.deque", PYTHON_DEQUE},
         {"numpy.ndarray", PYTHON_NDARRAY},
+        {"xml.etree.ElementTree.Element", PYTHON_ELEMENT},
         {"frame", PYTHON_FRAME},
         {"module", PYTHON_MODULE},
         {"generator", PYTHON_GENERATOR},

@@ -119,10 +119,15 @@ def test_arrays():
         yrt.in_call(f.pid, yrt.READ)
         paths = tree(f.pid)
         seen = {p[2][1:].partition(":")[0]: n for p, n in paths.items() if p[:2] == ("__main__", "kept: __main__.Kept")
-                and len(p) == 3 and p[2].endswith((": numpy.ndarray", ": array.array", ": collections.OrderedDict"))}
+                and len(p) == 3
+                and p[2].endswith((": numpy.ndarray", ": array.array", ": collections.OrderedDict", ".Element"))}
         assert seen == f.start["sizes"]
         texts = paths["__main__", "kept: __main__.Kept", ".objects: numpy.ndarray", "[]: str"]
         assert texts == f.start["texts"]
+        child = ("__main__", "kept: __main__.Kept", ".tree: xml.etree.ElementTree.Element",
+                 "[]: xml.etree.ElementTree.Element")
+        assert paths[child] == f.start["children"], paths.get(child)
+        assert paths[(*child, ".attrib: dict")] == f.start["attributes"], paths
         yield f"{len(seen)} arrays"
 
 
