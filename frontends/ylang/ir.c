@@ -90,7 +90,8 @@ const char *y_type_name(enum y_type type)
 
 const char *y_status_name(enum y_status status)
 {
-	static const char *const names[] = {"ok", "fault", "absent", "optimized out", "limit", "division by zero"};
+	static const char *const names[] = {
+	        "ok", "fault", "absent", "optimized out", "limit", "division by zero", "of another type"};
 
 	return names[status];
 }

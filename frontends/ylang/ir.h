@@ -39,6 +39,7 @@ enum y_status { /* causes of failure; 0: none */
 	Y_OPTIMIZED_OUT,
 	Y_LIMIT, /* a budget, an index of a tracer's array, a string or a map that would be too large */
 	Y_DIV,   /* a division by zero */
+	Y_KIND,  /* an argument of a language's function is something else than asked for */
 };
 
 /*
@@ -73,7 +74,8 @@ enum y_status { /* causes of failure; 0: none */
 			the kernel has, if the address is one of its own. Fails: FAULT, ABSENT */ \
 	X(REGISTER, "register", 0) /* d = register imm (DWARF's number) of the thread at the place of a probe */ \
 	X(ARGUMENT, "argument", 1) /* d = argument imm of the tracepoint, system call or USDT probe; RETURNED: \
-			its result. Fails: FAULT, ABSENT, of a USDT probe */ \
+			its result. Fails: FAULT, ABSENT, of a USDT probe. Of a call: wanted[imm], as a number \
+			(I64), a double (F64) or a text (STR). Fails: KIND, OPTIMIZED_OUT, LIMIT */ \
 	X(GLOBAL_GET, "global_get", 0) /* d = global number imm of the program */ \
 	X(GLOBAL_SET, "global_set", 0) /* global number imm = a */ \
 	X(GLOBAL_ADD, "global_add", 0) /* d = global number imm += a, atomic */ \
@@ -202,6 +204,8 @@ struct y_handler { /* its predicate is in the function: it returns at once */
 	bool line;             /* spec is a place in a line, not a function */
 	const char **variants; /* of a USDT probe: the different forms of its places' arguments (y_usdt.h) */
 	u32 nvariants;
+	const char **wanted; /* of a call: names of arguments that are read, or their numbers ("0") */
+	u32 nwanted;
 };
 
 struct y_map { /* also an aggregate */

@@ -134,6 +134,9 @@ void lower_foreach_thread(struct lower *l, const struct y_node *n);
 
 /* lower_point.c: tracepoints and system calls. False: the point is neither */
 bool lower_kernel_point(struct lower *l, struct y_handler *h, const char *text, struct y_pos pos);
+/* Is n an argument of a language's function? Then it is a long, a double or a _str, as the program asks for it. */
+bool lower_is_call_value(const struct lower *l, const struct y_node *n);
+struct value lower_call_value(struct lower *l, const struct y_node *n, const struct type *type);
 struct value lower_kernel_argument(struct lower *l, const struct y_node *n, u64 number);
 struct value lower_kernel_name(struct lower *l, const struct y_node *n);
 

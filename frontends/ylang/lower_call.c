@@ -57,6 +57,8 @@ static struct value read_string(struct lower *l, const struct y_node *n)
 	u32 most = l->in_probe ? Y_STR_MOST_PROBE : Y_STR_MOST, address;
 
 	need(l, n, 1, 2);
+	if (n->n == 1 && lower_is_call_value(l, n->list[0]))
+		return lower_call_value(l, n->list[0], &y_string_type);
 	p = lower_rvalue(l, n->list[0]);
 	if (p.type == &y_string_type && n->n == 1)
 		return p;

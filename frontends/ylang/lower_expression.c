@@ -773,6 +773,8 @@ struct value lower_expression(struct lower *l, const struct y_node *n)
 	case Y_N_ARROW:
 		return member_of(l, n, dereference(l, n, lower_expression(l, n->a)), n->name);
 	case Y_N_CAST:
+		if (n->type->kind == TYPE_FLOAT && lower_is_call_value(l, n->a))
+			return cast_to(l, n, lower_call_value(l, n->a, &y_double), n->type);
 		if (n->a->kind == Y_N_UNARY && is(n->a, "&") && lower_exported(l, n->a->a, &v))
 			return cast_to(l, n, in_slot(y_pointer_to(l->s, &y_void), address_slot(l, n, v)), n->type);
 		return cast_to(l, n,

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "lower.h"
+#include "probes/y/y.h"
 #include "probes/y/y_kernel_types.h"
 #include "unwind/process/syscall.h"
 
@@ -240,10 +241,65 @@ static struct value argument(struct lower *l, const struct y_node *n, u32 number
 	return cast_to(l, n, in_slot(&y_ulong, dst), type);
 }
 
-static void no_arguments(struct lower *l, const struct y_node *n, const char *what)
+/* --- functions of languages --- */
+
+/* Which of those that the handler wants. */
+static u32 want(struct lower *l, const struct y_node *n, const char *text)
 {
-	FAIL(l, n, "%s: values of a language are not there in a handler; `yrt probe --arguments -e %s` shows them",
-	        what, l->probe->spec);
+	struct y_handler *h = l->probe;
+
+	for (u32 i = 0; i < h->nwanted; i++)
+		if (!strcmp(h->wanted[i], text))
+			return i;
+	if (h->nwanted == Y_ARGUMENTS)
+		FAIL(l, n, "a handler reads at most %u arguments of its function", Y_ARGUMENTS);
+	h->wanted = y_grow(l->s, h->wanted, h->nwanted, sizeof(*h->wanted));
+	h->wanted[h->nwanted] = text;
+	return h->nwanted++;
+}
+
+bool lower_is_call_value(const struct lower *l, const struct y_node *n)
+{
+	if (!l->probe || l->probe->point != Y_CALL)
+		return false;
+	return (n->kind == Y_N_DOLLAR && !(*n->name >= '0' && *n->name <= '9')) ||
+	       (n->kind == Y_N_CALL && !strcmp(n->name, "_arg"));
+}
+
+/* An argument, as what it is asked for: a long, a double or a _str. */
+static struct value call_value(struct lower *l, const struct y_node *n, const char *wanted, const struct type *type)
+{
+	struct y_insn *i;
+	u32 number, dst;
+
+	if (!strcmp(wanted, "return"))
+		FAIL(l, n,
+		        "$return: the result of a language's function is not there; where what it calls or does is "
+		        "probed, within[_tid] tells that it is from this function");
+	if (l->probe->returns)
+		FAIL(l, n, "%s%s: where %s returns, its arguments are gone; keep them in a map by _tid at its entry",
+		        *wanted >= '0' && *wanted <= '9' ? "_arg " : "$", wanted, l->probe->spec);
+	number = want(l, n, wanted);
+	dst = new_slot(l, type_of_value(l, n, type));
+	i = emit(l, n, Y_OP_ARGUMENT, type_of_value(l, n, type));
+	i->dst = dst;
+	i->imm = number;
+	return in_slot(type, dst);
+}
+
+struct value lower_call_value(struct lower *l, const struct y_node *n, const struct type *type)
+{
+	s64 number;
+
+	if (n->kind == Y_N_DOLLAR)
+		return call_value(l, n, n->name, type);
+	if (n->n != 1)
+		FAIL(l, n, "_arg takes the number of an argument, from 0");
+	number = lower_constant(l, n->list[0], "the number of an argument");
+	if (number < 0 || number >= Y_ARGUMENTS)
+		FAIL(l, n, "_arg takes 0 to %u here: of a language's function the first arguments are read",
+		        Y_ARGUMENTS - 1);
+	return call_value(l, n, y_format(l->s, "%u", (u32)number), type);
 }
 
 /* _arg(number) */
@@ -253,7 +309,7 @@ struct value lower_kernel_argument(struct lower *l, const struct y_node *n, u64 
 	u32 most = SYSCALL_ARGUMENTS;
 
 	if (h->point == Y_CALL)
-		no_arguments(l, n, "_arg");
+		return lower_call_value(l, n, &y_long);
 	if (h->point == Y_PROFILE)
 		FAIL(l, n, "_arg: a tick of the clock has no arguments");
 	if (h->returns)
@@ -304,7 +360,7 @@ struct value lower_kernel_name(struct lower *l, const struct y_node *n)
 	bool result = !strcmp(n->name, "return");
 
 	if (h->point == Y_CALL)
-		no_arguments(l, n, y_format(l->s, "$%s", n->name));
+		return lower_call_value(l, n, &y_long);
 	if (h->point == Y_PROFILE)
 		FAIL(l, n, "$%s: a tick of the clock has no arguments", n->name);
 	if (result && h->point == Y_SYSCALL && h->returns)

@@ -125,7 +125,10 @@ static struct value formatted(struct lower *l, const struct y_node *n, void *ctx
 {
 	struct wanted *w = ctx;
 	struct y_piece *piece = w->piece;
-	struct value v = lower_rvalue(l, n);
+	bool asked = piece->kind == Y_STRING || piece->kind == Y_FLOAT;
+	struct value v = asked && lower_is_call_value(l, n)
+	                         ? lower_call_value(l, n, piece->kind == Y_FLOAT ? &y_double : &y_string_type)
+	                         : lower_rvalue(l, n);
 
 	switch (piece->kind) {
 	case Y_NUMBER:

@@ -156,7 +156,8 @@ struct error *y_probes_new(struct y_program *p, struct y_target *t, void (*warn)
 	if (!err && (s->bpf->object.stacks || y_has_point(p, Y_CALL)))
 		err = y_stacks_start(t->pid, &s->bpf->object, warn, ctx, &s->stacks);
 	if (!err && s->stacks)
-		y_stacks_maps(s->stacks, &s->options.pending, s->options.on_y, &s->options.handlers);
+		y_stacks_maps(
+		        s->stacks, &s->options.pending, s->options.on_y, &s->options.handlers, &s->options.arguments);
 	if (!err)
 		err = y_probe_open(&s->bpf->object, &s->options, &s->probe);
 	if (err)

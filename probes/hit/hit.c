@@ -135,7 +135,7 @@ static void prepare(struct object *o)
 	if (has_language(options))
 		hit_callees_prepare(o, options);
 	if (has_arguments(options))
-		hit_arguments_prepare(o, options->returns);
+		hit_arguments_prepare(o, !options->returns, options->returns);
 	if (options->returns) {
 		if (has_files(options))
 			hit_latency_prepare(o, options);

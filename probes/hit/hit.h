@@ -19,11 +19,13 @@
 struct hit_options { /* sampler_options.of_event */
 	struct hit_spec spec[HIT_SPECS_MAX];
 	u32 n;
-	bool returns;                  /* latency: how long calls take, of one function */
-	u64 over_ns;                   /* stacks only of calls that take at least so long */
-	bool arguments;                /* count calls of a language's functions by their arguments */
-	bool handled;                  /* by a Y program's handlers, of functions of a language alone: */
-	u32 handler[HIT_SPECS_MAX][2]; /* as struct callee_watch has them */
+	bool returns;                             /* latency: how long calls take, of one function */
+	u64 over_ns;                              /* stacks only of calls that take at least so long */
+	bool arguments;                           /* count calls of a language's functions by their arguments */
+	bool handled;                             /* by a Y program's handlers, of functions of a language alone: */
+	u32 handler[HIT_SPECS_MAX][2];            /* as struct callee_watch has them */
+	const char *const *wanted[HIT_SPECS_MAX]; /* the arguments that it reads, by name or number ("0"), */
+	u32 nwanted[HIT_SPECS_MAX];               /* at most VALUES_MAX */
 };
 
 /* Calls of a language's functions that may not have been seen (hit_callees.h). */

@@ -24,6 +24,7 @@ struct function {
 	const char *view;
 	char *name, *arguments; /* owned */
 	bool takes_more;
+	const char *const *wanted;
 };
 
 struct hit_arguments {
@@ -34,13 +35,36 @@ struct hit_arguments {
 	u32 ntexts;
 };
 
-void hit_arguments_prepare(struct object *o, bool slow)
+void hit_arguments_prepare(struct object *o, bool counted, bool slow)
 {
 	struct sample *skel = object_skeleton(o);
 
 	bpf_map__set_max_entries(skel->maps.values_functions, VALUES_FUNCTIONS);
-	bpf_map__set_max_entries(
-	        slow ? skel->maps.values_calls : skel->maps.values_known, slow ? VALUES_CALLS : VALUES_KNOWN);
+	if (slow)
+		bpf_map__set_max_entries(skel->maps.values_calls, VALUES_CALLS);
+	if (counted)
+		bpf_map__set_max_entries(skel->maps.values_known, VALUES_KNOWN);
+}
+
+/* The argument of this name or number ("0"), from 1; 0: the function has none, or it is not read. */
+static u32 argument_of(const struct runtime_callee *callee, const char *wanted)
+{
+	const char *name = callee->arguments + strspn(callee->arguments, "*");
+
+	if (*wanted >= '0' && *wanted <= '9') {
+		u32 i = (u32)strtoul(wanted, NULL, 10);
+
+		return i < callee->values.n ? i + 1 : 0;
+	}
+	for (u32 i = 0; i < callee->values.n && *name; i++) {
+		size_t len = strcspn(name, ",");
+
+		if (strlen(wanted) == len && !memcmp(name, wanted, len))
+			return i + 1;
+		name += len + (name[len] == ',');
+		name += strspn(name, "*");
+	}
+	return 0;
 }
 
 struct error *hit_arguments_create(const struct event_host *host, struct hit_arguments **ret)
@@ -69,6 +93,26 @@ void hit_arguments_destroy(struct hit_arguments *a)
 	free(a);
 }
 
+struct error *hit_arguments_check(const struct hit_options *options, u32 spec, const struct runtime_callee *callee)
+{
+	const char *text = options->spec[spec].text, *wanted;
+	bool number;
+	u32 i = 0;
+
+	while (i < options->nwanted[spec] && argument_of(callee, options->wanted[spec][i]))
+		i++;
+	if (i == options->nwanted[spec])
+		return NULL;
+	wanted = options->wanted[spec][i];
+	number = *wanted >= '0' && *wanted <= '9';
+	if (callee->values.base == VALUE_NOWHERE)
+		return error_new(ERROR_UNSUPPORTED, "-e %s: arguments of %s cannot be read", text, callee->name);
+	return error_hint(error_new(ERROR_USAGE, "-e %s: %s has no %s%s%s that can be read", text, callee->name,
+	                          number ? "_arg(" : "$", wanted, number ? ")" : ""),
+	        *callee->arguments ? "it has %u, from _arg(0): %s" : "it has %u, from _arg(0)%s", callee->values.n,
+	        callee->arguments);
+}
+
 /* For BPF, which has words of struct pt_regs. */
 static void number_registers(struct value_places *v)
 {
@@ -80,9 +124,10 @@ static void number_registers(struct value_places *v)
 		v->slot[i] = v->slot[i] ? 1 + callee_register(v->slot[i] - 1) : 0;
 }
 
-struct error *hit_arguments_add(struct hit_arguments *a, const struct process *p, const char *view,
-        const struct runtime_callee *callee, u32 *number)
+struct error *hit_arguments_add(struct hit_arguments *a, const struct process *p, const struct hit_options *options,
+        u32 spec, const struct runtime_callee *callee, u32 *number)
 {
+	const char *const *wanted = options->wanted[spec];
 	struct function *f = &a->functions[a->n];
 	struct value_places values = callee->values;
 
@@ -91,7 +136,7 @@ struct error *hit_arguments_add(struct hit_arguments *a, const struct process *p
 		return NULL;
 	for (u32 i = 0; i < a->n; i++)
 		if (a->functions[i].process == p->number && a->functions[i].entry == callee->entry &&
-		        !strcmp(a->functions[i].name, callee->name)) {
+		        a->functions[i].wanted == wanted && !strcmp(a->functions[i].name, callee->name)) {
 			*number = i + 1;
 			return NULL;
 		}
@@ -99,13 +144,16 @@ struct error *hit_arguments_add(struct hit_arguments *a, const struct process *p
 		return NULL;
 	*f = (struct function){.process = p->number,
 	        .entry = callee->entry,
-	        .view = view,
+	        .view = options->spec[spec].language,
 	        .name = strdup(callee->name),
 	        .arguments = strdup(callee->arguments),
-	        .takes_more = callee->takes_more};
+	        .takes_more = callee->takes_more,
+	        .wanted = wanted};
 	if (!f->name || !f->arguments)
 		return &error_no_memory;
 	number_registers(&values);
+	for (u32 i = 0; i < options->nwanted[spec] && i < VALUES_MAX; i++)
+		values.wanted[i] = (u8)argument_of(callee, wanted[i]);
 	if (bpf_map_update_elem(
 	            bpf_map__fd(object_skeleton(a->host->object)->maps.values_functions), &a->n, &values, BPF_ANY))
 		return error_errno(errno, "cannot tell BPF of a function's arguments");

@@ -6,6 +6,7 @@
 #ifndef YRT_HIT_ARGUMENTS_H
 #define YRT_HIT_ARGUMENTS_H
 
+#include "hit.h"
 #include "hit_values.h"
 #include "probes/event.h"
 #include "unwind/process/process.h"
@@ -18,12 +19,15 @@ struct hit_call_count {
 
 struct hit_arguments; /* of a run */
 
-void hit_arguments_prepare(struct object *o, bool slow); /* only those of slow calls */
+/* counted: calls are counted by them. slow: they are told of slow calls. */
+void hit_arguments_prepare(struct object *o, bool counted, bool slow);
 struct error *hit_arguments_create(const struct event_host *host, struct hit_arguments **ret);
 void hit_arguments_destroy(struct hit_arguments *a); /* NULL is fine */
-/* *number: for BPF; 0: its arguments cannot be told, or there is no room for more functions. */
-struct error *hit_arguments_add(struct hit_arguments *a, const struct process *p, const char *view,
-        const struct runtime_callee *callee, u32 *number);
+/* *number: for BPF; 0: its arguments cannot be told, or there is no room for more functions. options outlive `a`. */
+struct error *hit_arguments_add(struct hit_arguments *a, const struct process *p, const struct hit_options *options,
+        u32 spec, const struct runtime_callee *callee, u32 *number);
+/* ERROR_USAGE: it has no argument that the spec's handler wants. */
+struct error *hit_arguments_check(const struct hit_options *options, u32 spec, const struct runtime_callee *callee);
 /* A struct values_record. */
 struct error *hit_arguments_record(struct hit_arguments *a, const struct values_record *record);
 /* The call of this key; NULL: it is not known, or there was no room for it. */

@@ -123,16 +123,27 @@ static inline bool callee_is_at(const struct callee_watch *watch, const struct f
 	       (watch->nat > 1 && where == watch->at[1].where && f->detail == watch->at[1].detail);
 }
 
+static inline bool callee_is_handled(const struct callee_watch *watch)
+{
+	return watch->handler[0] || watch->handler[1];
+}
+
+/* Are its arguments a frame of the stack? */
+static __attribute__((always_inline)) inline bool callee_shows_values(const struct callee_watch *watch)
+{
+	return watch->values && !watch->function && !callee_is_handled(watch);
+}
+
 /* Frames that are no code, in front of all others: the arguments, the reason. */
 static inline u64 callee_heads(const struct slot *slot, const struct callee_watch *watch)
 {
-	return (slot->head.reason ? 1 : 0) + (watch->values && !watch->function ? 1 : 0);
+	return (slot->head.reason ? 1 : 0) + (callee_shows_values(watch) ? 1 : 0);
 }
 
 /* Their frames; what the arguments are is not known yet. And that of a call that is gone: a walk finds its caller. */
 static inline int callee_head(struct slot *slot, const struct callee_watch *watch)
 {
-	if (watch->values && !watch->function)
+	if (callee_shows_values(watch))
 		walk_push(&slot->walk, frame_where(FRAME_OBJECT, RUNTIME_NATIVE, 0, 0), 0);
 	event_reason(slot);
 	return watch->exit == CALLEE_GONE && walk_push(&slot->walk, watch->at[0].where, watch->at[0].detail);
@@ -306,6 +317,8 @@ WALK_GLOBAL int callee_values(struct slot *slot, const struct callee_watch *watc
 		return 0;
 	number = slot->walk.target.chunk;
 	values_take(watch->values, callee_arguments(slot, watch));
+	if (callee_is_handled(watch)) /* on_y_values() goes on with them */
+		return 0;
 	if (watch->function)
 		return callee_keep(now);
 	key = values_count(slot->head.tgid, watch->each);
@@ -322,11 +335,6 @@ static inline int callee_drop(struct slot *slot, struct probe_stats *st)
 	st->samples--;
 	slot->busy = 0;
 	return false;
-}
-
-static inline bool callee_is_handled(const struct callee_watch *watch)
-{
-	return watch->handler[0] || watch->handler[1];
 }
 
 /* A hit is over. Is it a call? Then it counts. */
@@ -800,6 +808,8 @@ WALK_GLOBAL int callee_again(struct slot *slot, const struct callee_watch *watch
 	return counts->again != 0;
 }
 
+u32 y_values_at = 0; /* on_y_values() in y_handlers */
+
 /* The Y program's handler of what has happened: its number in y_handlers. It takes the slot over, or leaves it. */
 static __attribute__((always_inline)) inline int callee_handler(const struct callee_watch *watch)
 {
@@ -808,7 +818,10 @@ static __attribute__((always_inline)) inline int callee_handler(const struct cal
 	if (!counts || !callee_is_handled(watch))
 		return -1;
 	counts->held = counts->slot + 1;
-	return counts->happened ? (int)watch->handler[counts->happened == CALLEE_RETURNS] - 1 : -1;
+	counts->handler = watch->handler[counts->happened == CALLEE_RETURNS] - 1;
+	if (watch->values && counts->happened == CALLEE_BEGAN && watch->handler[0])
+		return (int)y_values_at;
+	return counts->happened ? (int)counts->handler : -1;
 }
 
 /* A second walk is by a call of the program itself: two in one program would be too much for the verifier. */

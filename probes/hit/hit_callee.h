@@ -102,6 +102,7 @@ struct callee_counts {  /* one for each CPU */
 	u64 function; /* its number */
 	u64 happened; /* by that hit: enum callee_happened */
 	u64 held;     /* 1 + number of the slot that waits for a Y program's handler to ask for its stack */
+	u64 handler;  /* that handler, in y_handlers */
 };
 
 enum callee_happened { CALLEE_NOTHING, CALLEE_BEGAN, CALLEE_RETURNS };

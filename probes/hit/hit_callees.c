@@ -273,7 +273,7 @@ static struct error *open_watch(struct hit_callees *c, struct form *f, u64 until
 	if (c->latency)
 		err = hit_latency_add_callee(c->latency, f->spec, f->callee.name, &numbers[0]);
 	if (!err && c->arguments)
-		err = hit_arguments_add(c->arguments, p, c->options->spec[f->spec].language, &f->callee, &numbers[1]);
+		err = hit_arguments_add(c->arguments, p, c->options, f->spec, &f->callee, &numbers[1]);
 	if (!err && c->options->arguments && !numbers[1])
 		say_unread(c, f);
 	for (u32 i = n; !err && i-- > 0;) { /* exits first: a call that is entered then has all of them */
@@ -341,7 +341,9 @@ static struct error *add_form(struct hit_callees *c, const struct runtime_callee
 		f->seen = true;
 		return NULL;
 	}
-	err = grow(&c->forms, c->nforms, sizeof(*c->forms));
+	err = c->began ? NULL : hit_arguments_check(c->options, c->adding_for, callee);
+	if (!err)
+		err = grow(&c->forms, c->nforms, sizeof(*c->forms));
 	if (err)
 		return err;
 	c->forms[c->nforms++] = (struct form){

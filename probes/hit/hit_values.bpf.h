@@ -199,6 +199,7 @@ WALK_GLOBAL u64 values_slot(u32 function, u32 i, u64 at, u64 hash)
 		word = ~0ull;
 	else
 		known = values_word(p, i, &at, &word);
+	r->unread |= (known ? 0u : 1u) << i;
 	r->word[i] = word;
 	r->kind[i] = known ? values_type(p, i, at, word) : 0;
 	r->size[i] = 0;
@@ -231,6 +232,7 @@ static inline u64 values_take(u32 function, u64 first)
 	r->function = function;
 	r->n = first ? p->n : 0;
 	r->given = values_given(p);
+	r->unread = 0;
 	for (u32 i = 0; i < VALUES_MAX; i++)
 		hash = values_slot(function, i, first, hash);
 	r->key = walk_mix(hash, first != 0) | 1;

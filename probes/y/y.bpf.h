@@ -5,6 +5,7 @@
 
 #include "hit/hit_callee.bpf.h"
 #include "y/y.h"
+#include "y/y_values.bpf.h"
 
 struct { /* sized where stacks are counted */
 	__uint(type, BPF_MAP_TYPE_HASH);

@@ -35,4 +35,25 @@ struct y_stack_total {
 	u64 most, least; /* as those of struct y_total */
 };
 
+struct y_text { /* a string */
+	u32 len, cut;
+	char bytes[264]; /* 255 at most, and zeros behind them: it is compared as a whole */
+};
+
+/* An argument of a language's function that a handler wants, by value_places.wanted (unwind/shared/value.h). */
+struct y_argument {
+	u32 absent;             /* it could not be read, or the function has none of the name */
+	u32 is_number, is_text; /* neither: it is something else */
+	u32 beyond;             /* Y_BEYOND_LONG: a number that a long does not hold; _BOTH: nor is it in real */
+	u64 number, real;       /* the number, without what is behind its point, and as a double */
+	struct y_text text;     /* UTF-8 */
+};
+
+#define Y_BEYOND_LONG 1
+#define Y_BEYOND_BOTH 2
+#define Y_ARGUMENTS   8
+struct y_arguments { /* one for each CPU: from the call until its handler has ended */
+	struct y_argument of[Y_ARGUMENTS];
+};
+
 #endif

@@ -39,9 +39,10 @@ enum y_own_map {
 	Y_MAP_EDIT, /* struct y_edit and a key */
 	Y_MAP_PENDING,
 	Y_MAP_ON_Y, /* and one for each other enum y_kind */
-	Y_OWN_MAPS = Y_MAP_ON_Y + Y_KINDS
+	Y_MAP_ARGUMENTS = Y_MAP_ON_Y + Y_KINDS,
+	Y_OWN_MAPS
 };
-/* From Y_MAP_PENDING on they are those of y_stacks_maps(), where the program has stacks; the loader makes none. */
+/* From Y_MAP_PENDING on they are those of y_stacks_maps(), where the program has stacks, or arguments of calls. */
 
 /*
  * Cookies of returns. A function may be left by a jump to another one, whose return is its own (hit_tails.h): the jump
@@ -78,11 +79,6 @@ struct y_state {
 struct y_edit {
 	char head[offsetof(struct y_state, thread)]; /* as a state's, whose scratch it uses */
 	u64 by, result;                              /* the key follows */
-};
-
-struct y_text { /* a string */
-	u32 len, cut;
-	char bytes[264]; /* 255 at most, and zeros behind them: it is compared as a whole */
 };
 
 enum y_record_kind { Y_RECORD_PRINT = 1, Y_RECORD_MAP, Y_RECORD_WARN, Y_RECORD_ERROR, Y_RECORD_EXIT };
@@ -145,7 +141,9 @@ struct y_object_handler {
 	u64 period_ns;               /* of the clock */
 	const char *const *variants; /* of a USDT probe: its cookie says which of these its place's arguments are */
 	u32 nvariants;
-	bool registers; /* it reads arguments or a result */
+	bool registers;            /* it reads arguments or a result */
+	const char *const *wanted; /* of a call: the arguments that it reads, by name, or "0" and so on */
+	u32 nwanted;
 	struct bpf_insn *insns;
 	u32 ninsns;
 };

@@ -144,9 +144,12 @@ static struct error *create_maps(struct y_probe *p)
 
 	for (u32 i = 0; i < p->object->nmaps; i++) {
 		if (i >= Y_MAP_PENDING && i < Y_OWN_MAPS) {
-			int fd = i == Y_MAP_PENDING ? p->o->pending : p->o->on_y[i - Y_MAP_ON_Y];
+			int fd = i == Y_MAP_PENDING     ? p->o->pending
+			         : i == Y_MAP_ARGUMENTS ? p->o->arguments
+			                                : p->o->on_y[i - Y_MAP_ON_Y];
+			bool used = p->object->stacks || (i == Y_MAP_ARGUMENTS && p->o->handlers >= 0);
 
-			p->maps[i] = p->object->stacks && fd >= 0 ? dup(fd) : 0;
+			p->maps[i] = used && fd >= 0 ? dup(fd) : 0;
 			continue;
 		}
 		p->maps[i] = create_map(p, i);

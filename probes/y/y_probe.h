@@ -28,8 +28,8 @@ struct y_probe_options {
 	const struct y_kernel *kernel;
 	const struct y_probe_file *files;
 	u32 nfiles;
-	int pending, on_y[Y_KINDS], handlers; /* of y_stacks_maps(), if the object has stacks or calls */
-	const char *root;                     /* as for symbols_load() */
+	int pending, on_y[Y_KINDS], handlers, arguments; /* of y_stacks_maps(), if the object has stacks or calls */
+	const char *root;                                /* as for symbols_load() */
 	void (*record)(void *ctx, const struct y_record *record);
 	void *ctx;
 };

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "probes/hit/hit_arguments.h"
 #include "probes/hit/hit_callees.h"
 #include "probes/hit/hit_find.h"
 #include "probes/hit/hit_latency.h"
@@ -29,7 +30,8 @@
 #define PENDING    Y_KINDS
 #define STACKS     (Y_KINDS + 1)
 #define HANDLERS   (Y_KINDS + 2)
-#define FDS        (Y_KINDS + 3)
+#define ARGUMENTS  (Y_KINDS + 3)
+#define FDS        (Y_KINDS + 4)
 
 struct y_stacks {
 	struct run_request request;
@@ -45,6 +47,8 @@ struct y_stacks {
 	struct hit_options calls; /* n 0: no function of a language is watched */
 	struct hit_callees *callees;
 	struct hit_latency *latency; /* NULL: nothing is done where they return */
+	bool wanted;                 /* arguments */
+	struct hit_arguments *arguments;
 	void (*warn)(void *ctx, struct error *err);
 	void *ctx;
 	int fds[FDS]; /* of its own, as the run may end before: tables, pending, stacks, handlers */
@@ -76,7 +80,12 @@ static void prepare(struct object *o)
 		object_want(o, "on_y_call");
 	if (s->calls.n) {
 		hit_callees_prepare(o, &s->calls);
-		bpf_map__set_max_entries(skel->maps.y_handlers, s->object->nhandlers);
+		bpf_map__set_max_entries(skel->maps.y_handlers, s->object->nhandlers + 1);
+		skel->bss->y_values_at = s->object->nhandlers;
+	}
+	if (s->wanted) {
+		hit_arguments_prepare(o, false, false);
+		object_want(o, "on_y_values");
 	}
 	if (s->calls.returns)
 		hit_latency_prepare_counts(o, &s->calls);
@@ -93,8 +102,10 @@ static struct error *create(const struct event_host *host, void **ret)
 	*ret = s;
 	if (s->calls.returns)
 		err = hit_latency_create(host, &s->calls, NULL, &s->latency);
+	if (!err && s->wanted)
+		err = hit_arguments_create(host, &s->arguments);
 	if (!err && s->calls.n)
-		err = hit_callees_create(host, &s->calls, s->latency, NULL, &s->callees);
+		err = hit_callees_create(host, &s->calls, s->latency, s->arguments, &s->callees);
 	return err;
 }
 
@@ -107,6 +118,8 @@ static void destroy(void *event)
 	pthread_mutex_unlock(&s->lock);
 	hit_callees_destroy(s->callees);
 	hit_latency_destroy(s->latency);
+	hit_arguments_destroy(s->arguments);
+	s->arguments = NULL;
 	s->callees = NULL;
 	s->latency = NULL;
 }
@@ -134,6 +147,18 @@ static struct error *watch(struct y_stacks *s)
 	return err;
 }
 
+/* Calls whose arguments are wanted go by there to their handlers. */
+static struct error *take_values(struct y_stacks *s)
+{
+	int program = object_program(s->host->object, "on_y_values");
+	u32 at = s->object->nhandlers;
+
+	return bpf_map_update_elem(
+	               bpf_map__fd(object_skeleton(s->host->object)->maps.y_handlers), &at, &program, BPF_ANY)
+	               ? error_new(ERROR_INTERNAL, "the kernel takes no reader of arguments")
+	               : NULL;
+}
+
 static struct error *start(void *event, bool at_exec)
 {
 	struct y_stacks *s = event;
@@ -143,12 +168,14 @@ static struct error *start(void *event, bool at_exec)
 	const int maps[] = {bpf_map__fd(skel->maps.on_y_now), bpf_map__fd(skel->maps.on_y_point_now),
 	        bpf_map__fd(skel->maps.on_y_tick_now), bpf_map__fd(skel->maps.on_y_call_now),
 	        bpf_map__fd(skel->maps.y_pendings), bpf_map__fd(skel->maps.y_stacks),
-	        bpf_map__fd(skel->maps.y_handlers)};
+	        bpf_map__fd(skel->maps.y_handlers), bpf_map__fd(skel->maps.y_arguments)};
 
+	if (!err && s->wanted)
+		err = take_values(s);
 	if (err)
 		return err;
 	for (u32 i = 0; i < FDS; i++)
-		if (i >= Y_KINDS ? i != HANDLERS || s->calls.n : s->object->stacks & 1u << i)
+		if (i >= Y_KINDS ? i < HANDLERS || s->calls.n : s->object->stacks & 1u << i)
 			s->fds[i] = dup(maps[i]);
 	object_take_ticks(s->host->object, at_exec ? TICKS_AT_EXEC : TICKS_TAKEN);
 	tell(s, &s->ready);
@@ -343,6 +370,11 @@ static struct error *add_calls(struct y_stacks *s, const struct y_object *object
 		if (err)
 			break;
 		c->handler[spec][h->returns] = i + 1;
+		if (h->nwanted) {
+			c->wanted[spec] = h->wanted;
+			c->nwanted[spec] = h->nwanted;
+			s->wanted = true;
+		}
 		c->returns |= h->returns;
 	}
 	return err;
@@ -437,8 +469,9 @@ void y_stacks_free(struct y_stacks *s)
 
 /* --- data --- */
 
-void y_stacks_maps(const struct y_stacks *s, int *pending, int tables[Y_KINDS], int *handlers)
+void y_stacks_maps(const struct y_stacks *s, int *pending, int tables[Y_KINDS], int *handlers, int *arguments)
 {
+	*arguments = s->fds[ARGUMENTS];
 	*pending = s->fds[PENDING];
 	*handlers = s->fds[HANDLERS];
 	memcpy(tables, s->fds, Y_KINDS * sizeof(*tables));

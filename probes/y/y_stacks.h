@@ -32,7 +32,7 @@ void y_stacks_free(struct y_stacks *s); /* NULL is fine */
  * For the program's instructions: the map of struct y_pending; the table of on_y() and its like, of the kinds that have
  * stacks. handlers: where programs of calls are put, by their number in the object; -1: it has none.
  */
-void y_stacks_maps(const struct y_stacks *s, int *pending, int tables[Y_KINDS], int *handlers);
+void y_stacks_maps(const struct y_stacks *s, int *pending, int tables[Y_KINDS], int *handlers, int *arguments);
 /*
  * A stack, outermost first: "main;serve;write;do_syscall_64", in hostile characters; valid until y_stacks_free(). The
  * first `user` bytes are the thread's own frames, those from `kernel` on the kernel's. text NULL: it has not arrived.

@@ -210,7 +210,26 @@ static bool set_string(const struct hotspot_heap_view *h, struct value_shape *s)
 	s->narrow_at = h->string_coded ? (u16)h->string_coder : 0;
 	s->length_at = (u16)hotspot_length_at(h);
 	s->data_at = s->length_at + 4;
+	s->sense = VALUE_UTF16;
 	return true;
+}
+
+static u16 sense_of(const struct declared *d)
+{
+	switch (d->type | ('a' - 'A')) {
+	case 'z':
+	case 'c':
+		return VALUE_UNSIGNED;
+	case 'b':
+	case 's':
+	case 'i':
+	case 'j':
+		return VALUE_SIGNED;
+	case 'd':
+		return VALUE_REAL;
+	default:
+		return VALUE_OTHER;
+	}
 }
 
 static void set_shape(const struct hotspot_heap_view *h, const struct declared *d, struct value_shape *s)
@@ -218,12 +237,14 @@ static void set_shape(const struct hotspot_heap_view *h, const struct declared *
 	*s = (struct value_shape){.type = d->type};
 	if (d->type == STRING && set_string(h, s))
 		return;
+	s->sense = sense_of(d);
 	if (d->bytes && !d->boxed) {
 		s->plain = d->bytes;
 		return;
 	}
 	s->from = h->mark_klass_shift ? 0 : MARK;
 	s->to = d->boxed ? (u16)(boxed_at(h, d->bytes) + d->bytes) : (u16)hotspot_length_at(h);
+	s->value_at = d->boxed ? (u16)boxed_at(h, d->bytes) : 0;
 }
 
 /* Where the next argument is. locals, registers: how many the ones before have taken. */

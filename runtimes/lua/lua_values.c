@@ -16,21 +16,26 @@ enum { NIL, BOOLEAN, LIGHT, NUMBER, STRING, TABLE, FUNCTION, USERDATA, THREAD, N
 static void set_shapes(u32 version, struct value_places *v)
 {
 	const struct value_shape shapes[] = {
-	        {.type = BOOLEAN, .plain = version < 504 ? 4 : 0},
-	        {.type = NUMBER, .plain = 8},
-	        {.type = NUMBER | VARIANT, .plain = 8},
+	        {.type = BOOLEAN,
+	                .plain = version < 504 ? 4 : 0,
+	                .sense = version < 504 ? VALUE_UNSIGNED : VALUE_FALSE},
+	        {.type = BOOLEAN | VARIANT, .sense = VALUE_TRUE},
+	        {.type = NUMBER, .plain = 8, .sense = version < 504 ? VALUE_REAL : VALUE_SIGNED},
+	        {.type = NUMBER | VARIANT, .plain = 8, .sense = version < 504 ? VALUE_SIGNED : VALUE_REAL},
 	        {.type = STRING,
 	                .from = STRING_DATA,
 	                .to = STRING_DATA,
 	                .length_at = version < 503 ? LENGTH : SHORT,
 	                .length_bits = version < 503 ? UINT32_MAX : UINT8_MAX,
-	                .data_at = STRING_DATA},
+	                .data_at = STRING_DATA,
+	                .sense = VALUE_TEXT},
 	        {.type = STRING | VARIANT,
 	                .from = STRING_DATA,
 	                .to = STRING_DATA,
 	                .length_at = LENGTH,
 	                .length_bits = UINT32_MAX,
-	                .data_at = STRING_DATA},
+	                .data_at = STRING_DATA,
+	                .sense = VALUE_TEXT},
 	};
 
 	_Static_assert(sizeof(shapes) <= sizeof(v->shape), "room for all");

@@ -34,9 +34,12 @@ static void set_shapes(const struct luajit_image *image, struct value_places *v)
 	        .to = data,
 	        .length_at = image->layout->str_len.at,
 	        .length_bits = UINT32_MAX,
-	        .data_at = data};
+	        .data_at = data,
+	        .sense = VALUE_TEXT};
+	v->shape[1] = (struct value_shape){.type = type_of(image, FALSE), .plain = 8, .sense = VALUE_FALSE};
+	v->shape[2] = (struct value_shape){.type = type_of(image, TRUE), .plain = 8, .sense = VALUE_TRUE};
 	for (u32 i = 0; i < sizeof(objects); i++)
-		v->shape[1 + i].type = type_of(image, objects[i]);
+		v->shape[3 + i].type = type_of(image, objects[i]);
 }
 
 void luajit_places(const struct luajit_image *image, struct memory *mem, u64 proto, struct runtime_callee *c)
@@ -55,6 +58,7 @@ void luajit_places(const struct luajit_image *image, struct memory *mem, u64 pro
 	        .typing = VALUE_TYPE_IN_WORD,
 	        .type_at = type_at(image),
 	        .others_plain = 1,
+	        .others_sense = VALUE_REAL,
 	        .given = 1 + NARGS,
 	        .mask = (1ull << type_at(image)) - 1};
 	set_shapes(image, &c->values);

@@ -65,12 +65,14 @@ static void add_names(const struct python_reader *r, u64 names, u32 n, u32 plain
 }
 
 static void set_shapes(
-        const struct python_image *image, u64 bias, const struct python_layout *l, struct value_places *v)
+        const struct python_image *image, u64 bias, const struct python_reader *r, struct value_places *v)
 {
+	const struct python_layout *l = r->l;
+	u16 digits = r->version >= V3_12 ? VALUE_TAGGED : VALUE_DIGITS;
 	const struct value_shape shapes[] = {
-	        {.type = image->types.integer, .from = HEAD, .to = DATA + 8},
-	        {.type = image->types.boolean, .from = HEAD, .to = DATA + 8},
-	        {.type = image->types.real, .from = HEAD, .to = HEAD + 8},
+	        {.type = image->types.integer, .from = HEAD, .to = DATA + 8, .value_at = HEAD, .sense = digits},
+	        {.type = image->types.boolean, .from = HEAD, .to = DATA + 8, .value_at = HEAD, .sense = digits},
+	        {.type = image->types.real, .from = HEAD, .to = HEAD + 8, .value_at = HEAD, .sense = VALUE_REAL},
 	        {.type = image->types.list, .from = HEAD, .to = SIZE + 8},
 	        {.type = image->types.tuple, .from = HEAD, .to = SIZE + 8},
 	        {.type = image->types.dict, .from = HEAD, .to = SIZE + 8},
@@ -79,7 +81,8 @@ static void set_shapes(
 	                .to = HEAD + 16,
 	                .length_at = SIZE,
 	                .length_bits = UINT32_MAX,
-	                .data_at = l->bytes_data.at},
+	                .data_at = l->bytes_data.at,
+	                .sense = VALUE_TEXT},
 	        {.type = image->types.str,
 	                .from = HEAD,
 	                .to = HEAD + 24,
@@ -87,7 +90,9 @@ static void set_shapes(
 	                .length_bits = UINT32_MAX,
 	                .data_at = l->str_ascii.at,
 	                .narrow_at = l->str_state.at,
-	                .narrow = ASCII},
+	                .narrow = ASCII,
+	                .value_at = l->str_compact.at,
+	                .sense = VALUE_UNICODE},
 	        {.type = image->types.type, .plain = 8},
 	};
 
@@ -115,7 +120,7 @@ void python_places(const struct python_reader *r, const struct python_image *ima
 	        .typing = VALUE_TYPE_OF_OBJECT,
 	        .type_at = r->l->ob_type.at,
 	        .mask = ~7ull};
-	set_shapes(image, bias, r->l, &c->values);
+	set_shapes(image, bias, r, &c->values);
 	add_names(r, names, c->values.n, plain, flags & VARARGS, c->arguments);
 }
 

@@ -4,9 +4,6 @@ Handlers of Y where functions of a language are called and return: as many as th
 their stacks; what is not there is refused at its place.
 """
 
-import signal
-import subprocess
-
 import counted
 import java
 import yrt
@@ -20,22 +17,6 @@ _probe %(f)s:return { returns++; within--; }
 _probe _begin { printf("ready\\n"); }
 _probe _end { printf("%%ld %%ld %%ld\\n", calls, returns, within); _print(n); }
 """
-
-
-class Beside:
-    """yrt y beside a program, once its handlers are in place."""
-
-    def __init__(self, source, pid):
-        self.y = subprocess.Popen([yrt.YRT, "y", "-e", source, "-p", str(pid)], stdout=subprocess.PIPE,
-                                  stderr=subprocess.PIPE, text=True)
-        line = self.y.stdout.readline()
-        assert line == "ready\n", (line, self.y.communicate())
-
-    def end(self):
-        self.y.send_signal(signal.SIGINT)
-        out, err = self.y.communicate(timeout=ylang.LIMIT_S)
-        assert self.y.returncode == 0 and ", 0 ended by an error" in err and "lost" not in err, (out, err)
-        return out.splitlines()
 
 
 def stacks(lines):
@@ -52,7 +33,7 @@ def stacks(lines):
 def check(program, function, word, shown, left=lambda counts: 0):
     """Each call and each return runs its handler once. left: of the calls, those that an exception leaves."""
     before = program.do("go")
-    at = Beside(SOURCE % {"f": function}, program.pid)
+    at = ylang.Beside(SOURCE % {"f": function}, program.pid)
     after = program.do("go")
     lines = at.end()
     calls = after[word] - before.get(word, 0)
@@ -95,8 +76,6 @@ def test_refused():
     cases = [
         ("_probe python:recursiv { }", 'recursiv: there is no function "recursiv"'),
         ("_probe lua:x.lua:f { }", "no target runs lua"),
-        ("long n; _probe python:raises { n += $n; }", "values of a language are not there"),
-        ("long n; _probe python:raises { n += _arg(0); }", "values of a language are not there"),
         ("_probe python:raises { } _probe python:raises { }", "it has a handler already, at line 1"),
         ("_probe python:raises:return { } _probe python:recursive:return { } _probe python:Shop.place:return { }",
          "need more"),

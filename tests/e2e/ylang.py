@@ -243,3 +243,19 @@ def equal(seed, parts, truth, done):
     wrong = [(e, t, said.get(str(i))) for i, (e, t) in enumerate(zip(all_of, truth)) if said.get(str(i)) != t]
     text = f"seed {seed}: {len(said)} of {len(truth)}; {wrong[:3]}\n{done.stderr[-2000:]}"
     assert len(truth) == len(all_of) == len(said) and not wrong, text
+
+
+class Beside:
+    """yrt y beside a program, once its handlers are in place."""
+
+    def __init__(self, source, pid):
+        self.y = subprocess.Popen([yrt.YRT, "y", "-e", source, "-p", str(pid)], stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True)
+        line = self.y.stdout.readline()
+        assert line == "ready\n", (line, self.y.communicate())
+
+    def end(self):
+        self.y.send_signal(signal.SIGINT)
+        out, err = self.y.communicate(timeout=LIMIT_S)
+        assert self.y.returncode == 0 and ", 0 ended by an error" in err and "lost" not in err, (out, err)
+        return out.splitlines()

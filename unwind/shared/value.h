@@ -12,9 +12,25 @@
 #define VALUE_BYTES  128 /* of an object; a multiple of 8 */
 #define VALUE_SHAPES 12  /* types of which more than the type is read */
 
+/* What a value is in a Y program (probes/y/y_values.bpf.h): a number, a text, or neither. */
+enum value_sense {
+	VALUE_OTHER,
+	VALUE_SIGNED, /* an integer: the slot's low bytes (value_shape.plain), or the object's, from value_at to `to` */
+	VALUE_UNSIGNED, /* the same */
+	VALUE_REAL,     /* a double, there; a slot without a shape that is above all doubles is no number */
+	VALUE_DIGITS,   /* CPython's up to 3.11: at value_at ob_size, and up to two digits of 30 bits */
+	VALUE_TAGGED,   /* and from 3.12 on: lv_tag */
+	VALUE_FALSE,
+	VALUE_TRUE,
+	VALUE_TEXT,    /* bytes as they are */
+	VALUE_UNICODE, /* CPython's: of 1, 2 or 4 bytes, at value_at if it is not `narrow` */
+	VALUE_UTF16,   /* UTF-16, or Latin-1 where value_text.kind is 0 and there is a kind */
+};
+
 /* An object of one type. Offsets in bytes, from its beginning. */
 struct value_shape {
 	u64 type;
+	u16 sense, value_at; /* enum value_sense */
 	u16 from, to; /* these bytes tell its value. from: a multiple of 8, up to VALUE_HEAD_MAX. to 0: it has none, its
 	                 type is all */
 	/*
@@ -67,14 +83,16 @@ struct value_places {
 	u32 typing;   /* enum value_typing */
 	u32 type_at;
 	u32 others_plain; /* slots of a type without a shape are values */
+	u32 others_sense; /* of these, and of what has no shape: enum value_sense */
 	/*
 	 * 1 + the register (DWARF number) that has 1 + how many slots there are (u32); of the others all bits are set.
 	 * 0: all are there.
 	 */
 	u32 given;
-	u64 mask;            /* of a slot: the object's address */
-	u32 pointer;         /* VALUE_POINTER: the register (DWARF number) */
-	u8 slot[VALUES_MAX]; /* VALUE_REGISTERS: 1 + the register's number, 0: in none */
+	u64 mask;              /* of a slot: the object's address */
+	u32 pointer;           /* VALUE_POINTER: the register (DWARF number) */
+	u8 slot[VALUES_MAX];   /* VALUE_REGISTERS: 1 + the register's number, 0: in none */
+	u8 wanted[VALUES_MAX]; /* by a Y program's handler: 1 + which argument each is; 0: there is none */
 	struct value_shape shape[VALUE_SHAPES];
 };
 

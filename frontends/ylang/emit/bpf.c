@@ -555,6 +555,8 @@ static struct error *handler(struct bpf_make *m, const struct y_handler *h, stru
 	        .column = m->p->places[c.f->place].column,
 	        .returns = h->returns,
 	        .registers = m->registers,
+	        .wanted = h->wanted,
+	        .nwanted = h->nwanted,
 	        .sleepable = m->sleepable,
 	        .period_ns = h->period_ns,
 	        .variants = h->variants,

@@ -88,6 +88,8 @@ void bpf_value(struct bpf_make *m, const struct bpf_call *c, const struct y_insn
 void bpf_read(struct bpf_make *m, bool kernel, bool text);
 /* The read of i failed, of the address in R8. */
 void bpf_fail_read(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i);
+/* An argument of a language's function (struct y_argument). */
+void bpf_call_argument(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i);
 s16 bpf_register_offset(u64 number); /* in the context of a probe, by DWARF's number */
 /* bpf_text.c */
 void bpf_text(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i);

@@ -215,6 +215,9 @@ void bpf_text(struct bpf_make *m, const struct bpf_call *c, const struct y_insn 
 	case Y_OP_GLOBAL_SET:
 		global(m, c, i);
 		break;
+	case Y_OP_ARGUMENT:
+		bpf_call_argument(m, c, i);
+		break;
 	case Y_OP_STR_READ:
 		read_text(m, c, i);
 		break;

@@ -403,8 +403,54 @@ static void usdt_argument(struct bpf_make *m, const struct bpf_call *c, const st
 	bpf_place(&m->code, done);
 }
 
+void bpf_call_argument(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i)
+{
+	s16 at = (s16)(i->imm * sizeof(struct y_argument));
+	u32 none = bpf_label(&m->code), other = bpf_label(&m->code), beyond = bpf_label(&m->code),
+	    done = bpf_label(&m->code);
+	bool text = i->type == Y_STR;
+
+	bpf_store_imm(&m->code, 4, R10, AT_WORD, 0);
+	bpf_map(&m->code, R1, BPF_PSEUDO_MAP_FD, Y_MAP_ARGUMENTS, 0);
+	bpf_op(&m->code, BPF_MOV, R2, R10);
+	bpf_op_imm(&m->code, BPF_ADD, R2, AT_WORD);
+	bpf_call(&m->code, HELPER_MAP_LOOKUP);
+	bpf_branch_imm(&m->code, BPF_JEQ, R0, 0, none);
+	bpf_load(&m->code, 4, R1, R0, at + (s16)offsetof(struct y_argument, absent));
+	bpf_branch_imm(&m->code, BPF_JNE, R1, 0, none);
+	bpf_load(&m->code, 4, R1, R0,
+	        at + (s16)(text ? offsetof(struct y_argument, is_text) : offsetof(struct y_argument, is_number)));
+	bpf_branch_imm(&m->code, BPF_JEQ, R1, 0, other);
+	if (text) {
+		bpf_op(&m->code, BPF_MOV, R3, R0);
+		bpf_op_imm(&m->code, BPF_ADD, R3, at + (s32)offsetof(struct y_argument, text));
+		bpf_state_address(m, R1, c->slots[i->dst]);
+		bpf_op_imm(&m->code, BPF_MOV, R2, sizeof(struct y_text));
+		bpf_call(&m->code, HELPER_READ_KERNEL);
+	} else {
+		bpf_load(&m->code, 4, R1, R0, at + (s16)offsetof(struct y_argument, beyond));
+		bpf_branch_imm(&m->code, BPF_JGT, R1, i->type == Y_F64 ? Y_BEYOND_LONG : 0, beyond);
+		bpf_load(&m->code, 8, R1, R0,
+		        at + (s16)(i->type == Y_F64 ? offsetof(struct y_argument, real)
+		                                    : offsetof(struct y_argument, number)));
+		put(m, c, i->dst, R1);
+	}
+	bpf_jump(&m->code, done);
+	bpf_place(&m->code, none);
+	bpf_fail(m, c, i, Y_OPTIMIZED_OUT, -1);
+	bpf_place(&m->code, other);
+	bpf_fail(m, c, i, Y_KIND, -1);
+	bpf_place(&m->code, beyond);
+	bpf_fail(m, c, i, Y_LIMIT, -1);
+	bpf_place(&m->code, done);
+}
+
 static void at_place(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i)
 {
+	if (m->handler->point == Y_CALL) {
+		bpf_call_argument(m, c, i);
+		return;
+	}
 	if (i->op == Y_OP_REGISTER)
 		bpf_load(&m->code, 8, R1, R_CTX, bpf_register_offset(i->imm));
 	else if (m->handler->nvariants)

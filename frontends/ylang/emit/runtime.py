@@ -3,7 +3,7 @@
 import os, struct, sys, time
 
 OK, FAULT, ABSENT, OPTIMIZED_OUT, LIMIT, DIV = range(6)
-CAUSES = ["ok", "fault", "absent", "optimized out", "limit", "division by zero"]
+CAUSES = ["ok", "fault", "absent", "optimized out", "limit", "division by zero", "of another type"]
 MASK = (1 << 64) - 1
 PAGE, STRING_MOST = 4096, 1 << 16
 

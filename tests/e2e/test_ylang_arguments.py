@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+Arguments of a language's functions in handlers of Y: as numbers, as texts, in conditions, maps and beside returns,
+equal to what the program passed; what is something else is an error value, what is not there is refused.
+"""
+
+import counted
+import java
+import yrt
+import ylang
+
+# as a long, as a double, as a text
+SEEN = """
+_probe _begin { printf("ready\\n"); }
+_probe %s { printf("%%d|%%g|%%s|%%s\\n", %s, %s, %s, %s); }
+"""
+OTHER, LIMIT = "<of another type>", "<limit>"
+
+
+def calls(program, function, argument, other, words=("values",)):
+    at = ylang.Beside(SEEN % (function, argument, argument, argument, other), program.pid)
+    for word in words:
+        program.do(word)
+    return [line.split("|") for line in at.end()]
+
+
+def number(value, real=None):
+    return [str(value), f"{value if real is None else real:g}", OTHER]
+
+
+def text(value):
+    return [OTHER, OTHER, value]
+
+
+# what the fixture's VALUES are
+PYTHON = [
+    number(0), number(-1), number(2**30), number(-(2**59)), number(1), number(0), [OTHER] * 3, number(1),
+    number(0, -0.1), [LIMIT, "1e+300", OTHER], text(""), text("it's"), text("\u00fcber \U0001f40d"), text("x" * 80),
+    text("a\ufffdb"), *[[OTHER] * 3] * 6, [LIMIT, LIMIT, OTHER],
+]
+
+
+def python():
+    return counted.Program("/usr/bin/python3", f"{yrt.SOURCE}/fixtures/python/counted_calls.py", counted.ROUNDS, 1)
+
+
+def test_python():
+    """One value of each kind, by name and by position."""
+    with python() as p:
+        p.do("nothing")
+        for argument in "$value", "_arg(0)":
+            seen = calls(p, "python:takes", argument, "$flag")
+            assert seen[:len(PYTHON)] == [[*value, OTHER] for value in PYTHON], seen
+            assert seen[len(PYTHON):] == [[*text("many"), OTHER]] * 3, seen
+        yield f"{len(seen)} calls, by name and by position"
+
+
+def test_python_in_programs():
+    """In a condition, as keys of maps, with the stack, and kept for the return."""
+    source = """
+    _map long by[long]; _map long words[_str]; _map long at[_ustack]; _map long kept[int]; long returned, sum;
+    _probe _begin { printf("ready\\n"); }
+    _probe python:recursive / $n != 2 / { by[$n]++; at[_ustack]++; }
+    _probe python:encloses { words[_str($word)]++; kept[_tid] = $n; }
+    _probe python:encloses:return { returned++; sum += kept[_tid]; }
+    _probe _end { _print(by); _print(words); printf("%d %d\\n", returned, sum); }
+    """
+    with python() as p:
+        p.do("nothing")
+        at = ylang.Beside(source, p.pid)
+        p.do("go")
+        p.do("values")
+        lines = [" ".join(line.split()) for line in at.end()]
+        n = counted.ROUNDS
+        assert lines == ["by", f"0 {n}", f"1 {n}", f"3 {n}", "words", "word 3", "3 21"], lines
+        yield lines[-1]
+
+
+def lua_number(value):
+    return number(int(value), value)
+
+
+LUA = [
+    number(1), number(0), number(0), number(1), number(-7), number(0, 0.5), [LIMIT, "-2.5e+300", OTHER],
+    number(10**15), number(2**53), [LIMIT, "inf", OTHER], text(""), text("text"), text('a "quoted" one\ufffd'),
+    text("\ufffdzero"), text("long " * 15), *[[OTHER] * 3] * 5,
+]
+
+
+def test_lua():
+    """The same of Lua: each value comes as often as its place in the list says, with that as second argument."""
+    wanted = [[*value, OTHER] for i, value in enumerate(LUA) for _ in range(i + 1)]
+    script = f"{yrt.SOURCE}/fixtures/lua/counted_calls.lua"
+    for command in (["/usr/bin/lua5.1"], ["/usr/bin/lua5.3"], ["/usr/bin/lua5.4"], ["/usr/bin/luajit"]):
+        with counted.Program(*command, script, counted.ROUNDS, "joff") as p:
+            p.do("warm")
+            seen = calls(p, "lua:counted_calls.lua:takes", "$first", "$second")
+            assert seen[:len(wanted)] == wanted, (command, [x for x in zip(seen, wanted) if x[0] != x[1]][:3])
+            assert [line[2] for line in seen[len(wanted):]] == [OTHER, OTHER, "only", OTHER, "pcall", "coroutine"], seen
+            yield f"{command[0]}: {len(seen)} calls"
+
+
+JAVA = """
+_probe _begin { printf("ready\\n"); }
+_probe java:given$Order.takes {
+	printf("%d|%d|%d|%d|%g|%s|%d\\n", $flag, $small, $number, $large, $fraction, $text, _arg(7));
+}
+_probe java:given.boxes { printf("%d|%d|%d|%d|%d|%d|%d\\n", $number, $large, $letter, $flag, $array, $c, _arg(7)); }
+"""
+TEXTS = ["text", "", "\u00fc \u20ac", 'a "quoted" one\ufffd', "x" * 120, OTHER]
+
+
+def java_calls(compiled):
+    """Of a method as it is compiled only the first six that are no floating-point numbers are in registers."""
+    gone = "<optimized out>"
+    for i, text_of in enumerate(TEXTS):
+        yield from [[str(v) for v in (int(i % 2 == 0), -i, -1000 * i, 1234567890123 + i, gone if compiled else i + 0.5,
+                                      text_of, gone if compiled else OTHER)]] * (i + 1)
+    boxes = [(-70000 - i, 1 << 40, ord("x"), int(i == 1), 65 + i, -i) for i in range(3)]
+    for number_of, large, letter, flag, c, s in [*boxes, (1, 2, 0x20ac, OTHER, ord("c"), 0)]:
+        c, s = (gone, gone) if compiled else (c, s)
+        yield [str(v) for v in (number_of, large, letter, flag, OTHER, c, s)]
+
+
+def given(options, word):
+    with counted.Program(*java.words(), *options, "-cp", java.class_path(), "given") as p:
+        p.do(word)
+        at = ylang.Beside(JAVA, p.pid)
+        p.do(word)
+        seen = [line.split("|") for line in at.end()]
+        due = list(java_calls(word == "compiled"))
+        assert seen == due, [x for x in zip(seen, due) if x[0] != x[1]][:4]
+    return f"{len(seen)} calls"
+
+
+def test_java_interpreted():
+    """Numbers, boxes and strings of Java, in the interpreter's local variables."""
+    yield given(["-Xint"], "values")
+
+
+def test_java_compiled():
+    """And in registers."""
+    options = ["-Xcomp", "-XX:-Inline", "-XX:CompileCommand=quiet", "-XX:CompileCommand=compileonly,given*::*"]
+    yield given([*options, "-XX:TieredStopAtLevel=1"], "compiled")
+
+
+def test_refused():
+    cases = [
+        ('_probe python:raises { printf("%d", $m); }', "raises has no $m that can be read", "1, from _arg(0): n"),
+        ('_probe python:raises { printf("%d", _arg(1)); }', "raises has no _arg(1) that can be read", ""),
+        ('_probe python:raises { printf("%d", _arg(8)); }', "_arg takes 0 to 7 here", ""),
+        ('_probe python:raises:return { printf("%d", $n); }', "keep them in a map by _tid at its entry", ""),
+        ('_probe python:raises:return { printf("%d", $return); }', "the result of a language's function is not", ""),
+    ]
+    with python() as p:
+        p.do("nothing")
+        for source, message, hint in cases:
+            done = ylang.run("-e", source, "-p", p.pid)
+            assert done.returncode == yrt.USAGE and message in done.stderr and hint in done.stderr, (source, done)
+            assert "-e:1:" in done.stderr, done
+    yield f"{len(cases)} programs are refused"
+
+
+yrt.main(globals())
