@@ -157,6 +157,24 @@ static void give_interface(struct go_refs *r, u32 label, u64 words[2])
 		go_refs_give(r, label, words[1], direct ? go_refs_pointee(r, type) : type);
 }
 
+/* Do objects of this type fill those of the span about? Classes of sizes lie less than a quarter apart. */
+static bool may_be(struct go_refs *r, u64 type, u64 addr)
+{
+	const struct go_type *t = go_refs_type(r, type);
+	u64 base;
+	const struct go_span *s = t ? find_object(r, addr, &base) : NULL;
+
+	return s && t->size <= s->size && s->size - t->size < (s->size / 4 > 16 ? s->size / 4 : 16);
+}
+
+/* Of a map: the addresses of its tables, or its only group, whose first word is no address. */
+static u64 directory_hint(struct go_refs *r, u64 pointer, u64 at)
+{
+	const struct go_type *t = go_refs_type(r, pointer);
+
+	return t && t->nslots == 1 && may_be(r, t->slots[0].to, go_refs_word(r, at)) ? pointer | GO_MANY : pointer;
+}
+
 static void give_slot(struct go_refs *r, const struct go_slot *slot, u64 at, u32 item)
 {
 	u32 label = slot->label ? slot->label : item;
@@ -179,6 +197,9 @@ static void give_slot(struct go_refs *r, const struct go_slot *slot, u64 at, u32
 	case GO_SLOT_CHANNEL:
 		go_refs_give(r, label, words[0], slot->to | GO_CHANNEL);
 		break;
+	case GO_SLOT_DIRECTORY:
+		go_refs_give(r, label, words[0], directory_hint(r, slot->to, words[0]));
+		break;
 	case GO_SLOT_POINTER:
 		go_refs_give(r, label, words[0], slot->to);
 	}
@@ -190,16 +211,6 @@ void go_refs_give_typed(struct go_refs *r, const struct go_type *t, u64 at, u32 
 		give_slot(r, &t->slots[i], at + t->slots[i].at, item);
 	if (!t->whole)
 		go_refs_give_words(r, at, t->size, HEAP_ANY);
-}
-
-/* Do objects of this type fill those of the span about? Classes of sizes lie less than a quarter apart. */
-static bool may_be(struct go_refs *r, u64 type, u64 addr)
-{
-	const struct go_type *t = go_refs_type(r, type);
-	u64 base;
-	const struct go_span *s = t ? find_object(r, addr, &base) : NULL;
-
-	return s && t->size <= s->size && s->size - t->size < (s->size / 4 > 16 ? s->size / 4 : 16);
 }
 
 /* The address of a type's description before an address makes an interface of both, unless either is left over. */

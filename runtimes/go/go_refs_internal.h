@@ -17,6 +17,7 @@ enum go_slot_kind {
 	GO_SLOT_STRING,
 	GO_SLOT_INTERFACE, /* two words: which type, and its value */
 	GO_SLOT_CHANNEL,   /* to: of the elements */
+	GO_SLOT_DIRECTORY, /* to: the address of a table */
 };
 
 struct go_slot {

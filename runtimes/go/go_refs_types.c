@@ -16,6 +16,7 @@
 #define FIELD_BYTES 24
 #define SIZE_MAX_OF (1ull << 40)
 #define KINDS       31 /* of Kind_ */
+#define DIRECTORY   ".dirPtr"
 
 #define DW_AT_GO_RUNTIME_TYPE 0x2904 /* cmd/internal/dwarf/dwarf.go */
 #define BY_DWARF              (1ull << 63)
@@ -194,6 +195,14 @@ static void flatten_members(struct flattening *f, const struct type *type, u64 a
 	}
 }
 
+/* maps.Map.dirPtr (1.24 and later), to which the linker gives the type of a pointer to a table's address. */
+static bool is_directory(const struct type *type, const char *label)
+{
+	size_t n = strlen(label), end = strlen(DIRECTORY);
+
+	return type->to && type->to->kind == TYPE_POINTER && n >= end && !strcmp(label + n - end, DIRECTORY);
+}
+
 static void flatten_dwarf(struct flattening *f, const struct type *type, u64 at, const char *label, u32 depth)
 {
 	char text[LABEL_BYTES];
@@ -205,7 +214,8 @@ static void flatten_dwarf(struct flattening *f, const struct type *type, u64 at,
 	}
 	switch (type->kind) {
 	case TYPE_POINTER:
-		add_slot(f, at, GO_SLOT_POINTER, go_refs_dwarf(f->r, type->to), label);
+		add_slot(f, at, is_directory(type, label) ? GO_SLOT_DIRECTORY : GO_SLOT_POINTER,
+		        go_refs_dwarf(f->r, type->to), label);
 		break;
 	case TYPE_STRUCT:
 		if (!is_special(f, type, at, label))
