@@ -76,8 +76,28 @@ def test_python_in_programs():
         yield lines[-1]
 
 
-def lua_number(value):
-    return number(int(value), value)
+def analysed(source, program, **names):
+    """What an analyser of the library prints."""
+    with open(f"{yrt.SOURCE}/library/{source}.y", encoding="utf-8") as f:
+        text = "".join(f"#define {name} {value}\n" for name, value in names.items()) + f.read()
+    at = ylang.Beside('_probe _begin { printf("ready\\n"); }\n' + text, program.pid)
+    program.do("values")
+    program.do("go")
+    return [line.split() for line in at.end()]
+
+
+def test_func_args():
+    """The analyser of that name: by a number, by a text."""
+    with python() as p:
+        p.do("nothing")
+        n = counted.ROUNDS
+        seen = analysed("func-args", p, FUNC="python:recursive", ARG="$n % 2")
+        assert seen == [["CALLS", "VALUE"], [str(2 * n), "0"], [str(2 * n), "1"]], seen
+        seen = analysed("func-args", p, FUNC="python:takes", TEXT="$value")
+        assert seen[1:3] == [["17", "?"], ["3", "many"]] and len(seen) == 8, seen
+    yield f"{len(seen) - 1} texts"
+
+
 
 
 LUA = [

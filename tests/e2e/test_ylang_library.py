@@ -488,6 +488,18 @@ int main(int argc, char **argv)
 """
 
 
+def test_lists():
+    """Lists that end, that turn back on themselves, that break off."""
+    wanted = {"list": "3 nodes\n", "many": "100000 nodes\n", "&round_a": "a circle of 2 nodes\n", "torn.next": ""}
+    with yrt.Fixture("asked", seconds=None, wait=False) as f:
+        for head, said in wanted.items():
+            done = ylang.run("list-len", "-D", f"HEAD={head}", "-D", "TYPE=struct node", "-p", f.pid)
+            assert done.stdout == said and ("fault at" in done.stderr) == (not said), (head, done)
+        done = ylang.run("list-len", "-p", f.pid)
+        assert done.returncode == yrt.USAGE and "which list? -D HEAD=list" in done.stderr, done
+    yield ", ".join(wanted.values()).replace("\n", "")
+
+
 def test_streams():
     """What a program has not written yet, and has read ahead."""
     if not glob.glob("/usr/lib/debug/.build-id/*/*.debug"):
