@@ -119,6 +119,7 @@ struct event_ops {
 	enum idle_chance (*idle)(u32 reason);
 	/* Is this a wait in futex(2)? Its lock is shown in place of the reason. NULL: it is no event of waits. */
 	bool (*futex)(u32 reason);
+	bool locks; /* all its waits are in futex(2) */
 	/*
 	 * Does a kernel function of this name only lead from the event to the BPF program? It is then not shown at the
 	 * leaf. NULL: none.

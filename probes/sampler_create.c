@@ -63,7 +63,7 @@ static struct error *create_parts(struct sampler *s)
 		return err;
 	s->modules->features = o->features | (o->collect.lock_only ? FEATURE_LOCK : 0) |
 	                       (o->collect.names.expand & EXPAND_LOOP ? FEATURE_AWAITERS : 0) |
-	                       (s->ops == &lock_event || s->ops->futex ? FEATURE_AWAITED : 0);
+	                       (s->ops->locks || s->ops->futex ? FEATURE_AWAITED : 0);
 	if (o->everyone)
 		modules_make_later(s->modules, TABLES_SMALLEST_FIRST);
 	s->modules->complain = o->warn;
@@ -78,7 +78,7 @@ static struct error *create_parts(struct sampler *s)
 	s->options.collect.names.reason_kind = s->ops->kind;
 	s->options.collect.names.object_kind = s->ops->object_kind;
 	s->options.collect.idle = o->no_idle ? s->ops->idle : NULL;
-	s->options.collect.locks = s->ops == &lock_event;
+	s->options.collect.locks = s->ops->locks;
 	s->options.collect.futex = s->ops->futex;
 	s->options.collect.names.leads_to_program = s->ops->leads_to_program;
 	err = s->ops->stack ? NULL : name_reader_create(&s->reader);

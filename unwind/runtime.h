@@ -377,5 +377,6 @@ struct runtime_ops {
 #include "../runtimes/list.h"
 #undef RUNTIME
 extern const struct runtime_ops *const runtimes[]; /* all of them, NULL at the end */
+const struct runtime_ops *runtime_by_id(enum runtime_id id);
 
 #endif

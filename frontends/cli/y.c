@@ -15,7 +15,7 @@
 #include "frontends/ylang/emit/d.h"
 #include "frontends/ylang/emit/stap.h"
 #include "frontends/ylang/library.h"
-#include "frontends/ylang/probes.h"
+#include "frontends/ylang/run/probes.h"
 #include "frontends/ylang/vm.h"
 #include "output.h"
 #include "say.h"

@@ -690,6 +690,7 @@ const struct event_ops lock_event = {
         .topic = TOPIC_WAITING,
         .summary = "time waiting for locks, by stack and lock",
         .view = "time that %s waits for locks, by stack and lock",
+        .locks = true,
         .command_line = &lock_command,
         .words = &lock_words,
         OPERATIONS,

@@ -41,7 +41,7 @@ LAYERS = [
                "known", "now", "open_files", "read_text", "report", "search", "sort_keys", "table", "thread_start"]),
     ("binary", ["binary", "target"]),
     ("code", ["code"]),
-    ("runtimes' contract", ["argument_text", "runtime.h", "runtime_alloc.h", "runtime_allocator.h",
+    ("runtimes' contract", ["argument_text", "runtime", "runtime.h", "runtime_alloc.h", "runtime_allocator.h",
                              "runtime_calls.h", "runtime_heap.h", "runtime_rules.h", "runtime_snapshot.h",
                              "runtime_tasks.h", "runtime_types.h"]),
     ("dwarf", ["dwarf"]),
@@ -129,13 +129,19 @@ NATIVE_WALK = {
     "unwind/shared/region.h",
 }
 
-wrong, seen = [], 0
-for path in sources("unwind", "runtimes", "probes", "frontends"):
-    for target in includes(path):
-        seen += 1
-        if path == "unwind/native_walk.c" and (target in NATIVE_WALK or target.startswith("unwind/arch/")):
-            continue
-        if not allowed(path, target):
-            wrong.append(f"{path} includes {target}")
-print("\n".join(wrong) or f"{seen} includes keep to the rules")
-sys.exit(bool(wrong) or seen < 50)
+
+def main():
+    wrong, seen = [], 0
+    for path in sources("unwind", "runtimes", "probes", "frontends"):
+        for target in includes(path):
+            seen += 1
+            if path == "unwind/native_walk.c" and (target in NATIVE_WALK or target.startswith("unwind/arch/")):
+                continue
+            if not allowed(path, target):
+                wrong.append(f"{path} includes {target}")
+    print("\n".join(wrong) or f"{seen} includes keep to the rules")
+    sys.exit(bool(wrong) or seen < 50)
+
+
+if __name__ == "__main__":
+    main()

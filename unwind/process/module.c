@@ -16,21 +16,6 @@
 
 #define LATER_SIZE (256u << 10) /* tables of smaller files are made in some milliseconds */
 
-const struct runtime_ops *const runtimes[] = {
-#define RUNTIME(id, name) &name##_runtime,
-#include "../runtimes/list.h"
-#undef RUNTIME
-        NULL,
-};
-
-const struct runtime_ops *runtime_by_id(enum runtime_id id)
-{
-	for (const struct runtime_ops *const *r = runtimes; *r; r++)
-		if ((*r)->id == id)
-			return *r;
-	return NULL;
-}
-
 struct error *modules_create(struct arena *arena, const char *cache_dir, struct modules **ret)
 {
 	struct modules *m = calloc(1, sizeof(*m));

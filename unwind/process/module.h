@@ -55,7 +55,6 @@ struct modules {
 	void *recognised_ctx;
 };
 
-const struct runtime_ops *runtime_by_id(enum runtime_id id);
 /*
  * What people call a file: its name, or that of a link beside it by which the first process that has it was started.
  * Debian's redis-server is a link to redis-check-rdb. A link that says less (python3 for python3.11) is not taken.

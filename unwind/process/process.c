@@ -210,13 +210,6 @@ struct runtime_process process_view(const struct process *p)
 	};
 }
 
-const struct mapping *mapping_find(const struct mapping *mappings, u32 n, u64 addr)
-{
-	u32 at = SEARCH(n, k, addr >= mappings[k].end);
-
-	return at < n && addr >= mappings[at].start ? &mappings[at] : NULL;
-}
-
 const struct mapping *process_mapping(const struct process *p, u64 addr)
 {
 	return mapping_find(p->mappings, p->maps.nlines, addr);

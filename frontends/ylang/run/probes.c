@@ -14,7 +14,7 @@
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
 #include "unwind/now.h"
-#include "vm_state.h"
+#include "frontends/ylang/vm_state.h"
 
 #define VALUES_MOST   64u
 #define FAILURES_MOST 256u

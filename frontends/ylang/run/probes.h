@@ -3,8 +3,8 @@
 #ifndef YRT_YLANG_PROBES_H
 #define YRT_YLANG_PROBES_H
 
-#include "emit/bpf.h"
-#include "vm.h"
+#include "frontends/ylang/emit/bpf.h"
+#include "frontends/ylang/vm.h"
 
 struct profile;
 struct y_probes;
