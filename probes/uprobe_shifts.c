@@ -12,7 +12,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "unwind/cleanup.h"
 #include "unwind/grow.h"
 #include "unwind/now.h"
 #include "unwind/thread_start.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "known.h"
 
-#include <stddef.h>
-
 static u32 bucket(u64 object, u64 owner)
 {
 	return (object ^ owner << 1) * 0x9e3779b97f4a7c15ull >> 52 & (KNOWN_BUCKETS - 1);

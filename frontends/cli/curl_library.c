@@ -2,7 +2,6 @@
 #include "curl_library.h"
 
 #include <dlfcn.h>
-#include <stdbool.h>
 
 struct curl_library curl;
 

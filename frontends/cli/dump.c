@@ -10,9 +10,7 @@
 #include "frontends/format/format.h"
 #include "output.h"
 #include "say.h"
-#include "unwind/cleanup.h"
 #include "unwind/binary/core_file.h"
-#include "unwind/now.h"
 #include "unwind/process/view.h"
 
 enum { DUMP_JSON = 512, DUMP_REPEAT, DUMP_INTERVAL, DUMP_LOGICAL, DUMP_CORE, DUMP_ROOT };

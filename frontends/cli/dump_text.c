@@ -7,7 +7,6 @@
 #include "dump_view.h"
 #include "frontends/format/repeats.h"
 #include "frontends/format/text.h"
-#include "say.h"
 #include "unwind/binary/core_file.h"
 #include "unwind/cleanup.h"
 

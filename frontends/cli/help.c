@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* help: the manuals of all commands, as text, man pages and shell completions. */
 #include <stdio.h>
-#include <string.h>
 
 #include "cli.h"
 

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 
 #include "cli.h"
@@ -15,7 +14,6 @@
 #include "frontends/format/format.h"
 #include "unwind/cleanup.h"
 #include "unwind/heap/heap.h"
-#include "unwind/heap/heap_cache.h"
 #include "unwind/heap/heap_draw.h"
 #include "unwind/now.h"
 #include "unwind/process/pause.h"

@@ -9,7 +9,6 @@
 #include "output.h"
 #include "processes.h"
 #include "say.h"
-#include "unwind/cleanup.h"
 #include "unwind/profile/profile_fold.h"
 #include "unwind/runtime.h"
 

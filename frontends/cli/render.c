@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* render: a recording, folded stacks, or text of perf script, drawn in any format. */
 #include <stdio.h>
-#include <string.h>
 
 #include "cli.h"
 #include "redraw.h"
-#include "unwind/cleanup.h"
 
 enum { OPT_ANNOTATE = 256 };
 

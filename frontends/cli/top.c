@@ -15,7 +15,6 @@
 #include "output.h"
 #include "say.h"
 #include "terminal.h"
-#include "unwind/cleanup.h"
 
 /* A table of top as a line of JSON, for programs. */
 

@@ -14,7 +14,6 @@
 
 #include "cli.h"
 #include "frontends/format/text.h"
-#include "say.h"
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
 #include "unwind/process/comm.h"

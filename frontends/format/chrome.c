@@ -3,7 +3,6 @@
  * Chrome's trace events as JSON ("Trace Event Format"), for Perfetto, chrome://tracing and speedscope. A frame is one
  * box (ph X) from the first to the end of the last of the consecutive samples that contain it.
  */
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "format.h"

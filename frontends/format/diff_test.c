@@ -7,7 +7,6 @@
 
 #include "chance.h"
 #include "diff.h"
-#include "text.h"
 #include "unwind/cleanup.h"
 
 #define LEAST_SAMPLES 20 /* of both sides together, to be tested */

@@ -5,7 +5,6 @@
  * thread".
  */
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdint.h>
 #include <string.h>
 
 #include "text.h"

@@ -16,7 +16,6 @@
 #include "probes/targets.h"
 #include "sample.skel.h"
 #include "unwind/cleanup.h"
-#include "unwind/now.h"
 
 #define UNUSED_NS  2000000000ull /* without a tick that hits a target */
 #define THREAD_NS  10000000ull   /* between two looks for each thread: a thousandth of a CPU */

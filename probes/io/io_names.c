@@ -10,7 +10,6 @@
 #include <sys/socket.h>
 
 #include "io_record.h"
-#include "unwind/cleanup.h"
 #include "unwind/profile/names.h"
 
 /* Components from the end of a path become the path. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The results of requests: the table, the slowest, the last line, and JSON. */
-#include <string.h>
 
 #include "probes/event.h"
 #include "probes/event_command.h"

@@ -3,9 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "probes/clock/clock.h"
 #include "probes/sampler.h"
 #include "unwind/profile/thread_names.h"
 

@@ -2,7 +2,6 @@
 #include "crash_exception.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "dump.h"

@@ -14,7 +14,6 @@
 #include "probes/uprobe_cost.h"
 #include "probes/uprobe_shifts.h"
 #include "unwind/binary/proc_path.h"
-#include "unwind/cleanup.h"
 #include "unwind/now.h"
 #include "unwind/runtime_alloc.h"
 #include "watchpoints.h"

@@ -9,7 +9,6 @@
 #include "grow.h"
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
-#include "unwind/runtime_alloc.h"
 #include "unwind/table.h"
 
 #define WAIT_NS    2000000000ULL /* longer than classes are looked for: then the other was lost */

@@ -2,7 +2,6 @@
 #include "go_code.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <sys/param.h>
 
 #include "code/capstone_registers.h"

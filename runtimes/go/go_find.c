@@ -3,7 +3,6 @@
 #include <elf.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/param.h>
 
 #include "go_table.h"
 

@@ -6,7 +6,6 @@
 #include "cleanup.h"
 #include "go_goroutines.h"
 #include "go_text.h"
-#include "grow.h"
 
 #define SHOWN 4 /* creators, states of a group */
 

@@ -3,7 +3,6 @@
 
 #include <arch.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "go_table.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define VARINT_MAX    5          /* bytes */

@@ -2,7 +2,6 @@
 #include "hotspot_virtual.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "cleanup.h"
 #include "grow.h"

@@ -2,7 +2,6 @@
 #include <capstone/capstone.h>
 #include <string.h>
 
-#include "arch.h"
 #include "binary/image_calls.h"
 #include "binary/image_scan.h"
 #include "cfi/cfi.h"

@@ -4,7 +4,6 @@
 #include "code/disassembler.h"
 #include "search.h"
 
-#include <arch.h>
 #include <capstone/capstone.h>
 #include <stdlib.h>
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "luajit_values.h"
 
-#include <string.h>
-
 #include "luajit_proto.h"
 #include "argument_text.h"
 

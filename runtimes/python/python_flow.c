@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cleanup.h"
 #include "code/capstone_group.h"
 #include "code/disassembler.h"
 #include "symbols/symbols.h"

@@ -3,12 +3,10 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "allocators.h"
 #include "binary/image.h"
 #include "binary/memory.h"
-#include "cleanup.h"
 #include "grow.h"
 #include "search.h"
 

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "glibc.h"
-#include "grow.h"
 
 #define SMALL_BINS 64
 #define BINS_MOST  76 /* 2.42: and 12 of large blocks */

@@ -2,7 +2,6 @@
 #include "resident.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include "proc_path.h"

@@ -4,7 +4,6 @@
 #include <sys/random.h>
 
 #include "cfi_internal.h"
-#include "cleanup.h"
 
 #define RULES_MAX  (1u << 24) /* a row has 24 bits for its rule */
 #define ROWS_MAX   (CFI_PIECE_MAX / sizeof(u32))

@@ -2,7 +2,6 @@
 #include "cfi_search_cache.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <xxhash.h>

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "insn.h"
 
-#include <string.h>
-
 #define SP 4
 #define FP 5
 

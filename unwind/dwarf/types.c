@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cleanup.h"
 #include "grow.h"
 #include "hash_text.h"
 #include "table.h"

@@ -4,7 +4,6 @@
 #include "descriptor.h"
 
 #include <arpa/inet.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <types.h>

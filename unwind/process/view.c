@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "module.h"
-
 const struct view *views(void)
 {
 	static struct view all[RUNTIME_MAX + 1];

@@ -2,9 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <types.h>
-#include <xxhash.h>
 
-#include "cleanup.h"
 #include "collect_internal.h"
 #include "deferred.h"
 #include "error.h"

@@ -7,7 +7,6 @@
 #include <xxhash.h>
 
 #include "binary/proc_path.h"
-#include "cleanup.h"
 #include "collect.h"
 #include "inline_sites.h"
 #include "native_kind.h"

@@ -2,7 +2,6 @@
 #include "types_local.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "cleanup.h"
 #include "debug_type.h"

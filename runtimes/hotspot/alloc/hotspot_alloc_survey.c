@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hotspot_alloc_survey.h"
 
-#include <string.h>
-
 #define KINDS      1024 /* size of the hash table, a power of two; three quarters of it are used */
 #define BUFFER_MAX (64u << 20)
 
