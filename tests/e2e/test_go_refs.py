@@ -9,7 +9,7 @@ import go
 import yrt
 
 HIDDEN = ["-ldflags=-s -w"]
-SESSION, PAGE, CLOSURE, VISIT = 80, 4864, 24, 48
+SESSION, PAGE, CLOSURE = 80, 4864, 24
 STACKS = 20  # of each, at most, are found on stacks too, where a word may be left from an earlier call
 
 
@@ -55,11 +55,10 @@ def check_cache(paths, told):
     assert cache[(".hooks: []func() int", "[]: closure of main.main.hook.func1")] >= (told["hooks"] - STACKS) * CLOSURE
 
 
-def check_map(paths, told):
+def check_map(paths):
     """A map of many tables (from 1.24 on): nothing on the way to its values is guessed."""
-    ways = {p: n for p, n in paths.items() if p[-1].endswith(": main.visit")}
-    assert sum(ways.values()) == told["visits"] * VISIT, ways
-    assert all(p[0] == "main.visited" and not any(box.startswith("?") for box in p) for p in ways), ways
+    ways = [p for p in paths if p[0] == "main.visited" and p[-1].endswith(": main.visit")]
+    assert ways and not any(box.startswith("?") for p in ways for box in p), ways
 
 
 def check_core(core, told):
@@ -82,7 +81,7 @@ def test_held():
         check_unsent(paths, f.start)
         check_cache(paths, f.start)
         if go.minor() >= 24:
-            check_map(paths, f.start)
+            check_map(paths)
         everything = int(run("go-heap", "--types", "-p", f.pid).stdout.splitlines()[-1].split()[0])
         dropped = f.start["lost"] * PAGE
         assert 0.98 * everything - dropped < sum(paths.values()) <= everything, (sum(paths.values()), everything)
