@@ -10,13 +10,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "jvm_used.h"
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
 #include "unwind/now.h"
 #include "unwind/read_text.h"
 
-#define TEXT_BYTES 16384
-#define FDS_MAX    1000000
+#define JVM_THREADS 10 /* one that does nothing has more */
+#define TEXT_BYTES  16384
+#define FDS_MAX     1000000
 
 static bool read_file(const char *path, char text[TEXT_BYTES])
 {
@@ -101,6 +103,8 @@ static bool read_process(struct process_counters *p)
 	p->shmem = field(text, "RssShmem") << 10;
 	p->swap = field(text, "VmSwap") << 10;
 	p->locked = field(text, "VmLck") << 10;
+	if (p->threads >= JVM_THREADS)
+		p->collected = jvm_used(p->pid);
 	if (read_of(p->pid, "io", text)) {
 		p->read = field(text, "rchar");
 		p->written = field(text, "wchar");

@@ -26,7 +26,8 @@ struct process_counters {
 	u64 minor, major;
 	u64 rss, anon, file, shmem, swap, locked; /* bytes */
 	u64 read, written, read_calls, write_calls, read_bytes, written_bytes;
-	bool has_fds; /* they may be read */
+	bool has_fds;  /* they may be read */
+	u64 collected; /* what a collection left in use in the old generation of a JVM: jvm_used.h; 0: unknown */
 	u64 threads, fds, fd_limit, thread_limit, memory_limit, sockets;
 };
 
@@ -67,6 +68,8 @@ void counters_free(struct counters *c);
 void counters_facts(const struct counters *before, const struct counters *after, struct facts *ret);
 /* Bytes of all processes: resident and swapped. */
 double counters_memory(const struct counters *c);
+/* What collections left in use in all of them. */
+double counters_collected(const struct counters *c);
 /* Open files of all of them. */
 double counters_fds(const struct counters *c);
 /* The process whose memory grew most, and what it had before; 0: that of none did. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What two readings of counters say. */
+#include <math.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -192,6 +193,15 @@ static double own_memory(const struct process_counters *p)
 	return (double)(p->anon ? p->anon : p->rss) + (double)p->swap;
 }
 
+double counters_collected(const struct counters *c)
+{
+	double ret = 0;
+
+	for (u32 i = 0; i < c->nprocesses; i++)
+		ret += (double)c->processes[i].collected;
+	return ret;
+}
+
 double counters_fds(const struct counters *c)
 {
 	double ret = 0;
@@ -217,6 +227,12 @@ double counters_memory_of(const struct counters *c, pid_t pid)
 	return p ? own_memory(p) : 0;
 }
 
+/* Of its memory, or, within that, of what collections left. */
+static double grown(const struct process_counters *then, const struct process_counters *now)
+{
+	return then ? fmax(own_memory(now) - own_memory(then), (double)now->collected - (double)then->collected) : 0;
+}
+
 pid_t counters_growing(const struct counters *before, const struct counters *after, double *had)
 {
 	double most = 0;
@@ -224,11 +240,11 @@ pid_t counters_growing(const struct counters *before, const struct counters *aft
 
 	for (u32 i = 0; i < after->nprocesses; i++) {
 		const struct process_counters *then = process_of(before, after->processes[i].pid);
-		double grown = then ? own_memory(&after->processes[i]) - own_memory(then) : 0;
+		double bytes = grown(then, &after->processes[i]);
 
-		if (grown <= most)
+		if (bytes <= most)
 			continue;
-		most = grown;
+		most = bytes;
 		*had = own_memory(then);
 		ret = after->processes[i].pid;
 	}
@@ -237,7 +253,7 @@ pid_t counters_growing(const struct counters *before, const struct counters *aft
 
 void counters_growth(const struct counters *before, const struct counters *after, struct facts *ret)
 {
-	double s = (double)(after->at_ns - before->at_ns) / 1e9, rss = 0, fds = 0, threads = 0;
+	double s = (double)(after->at_ns - before->at_ns) / 1e9, rss = 0, collected = 0, fds = 0, threads = 0;
 
 	for (u32 i = 0; s > 0 && i < after->nprocesses; i++) {
 		const struct process_counters *now = &after->processes[i], *then = process_of(before, now->pid);
@@ -245,6 +261,7 @@ void counters_growth(const struct counters *before, const struct counters *after
 		if (!then)
 			continue;
 		rss += own_memory(now) - own_memory(then);
+		collected += (double)now->collected - (double)then->collected;
 		fds += (double)now->fds - (double)then->fds;
 		threads += (double)now->threads - (double)then->threads;
 	}
@@ -252,6 +269,7 @@ void counters_growth(const struct counters *before, const struct counters *after
 		return;
 	facts_set(ret, "growth.seconds", s);
 	facts_set(ret, "growth.rss", rss / s);
+	facts_set(ret, "growth.collected", collected / s);
 	if (facts_find(ret, "fds"))
 		facts_set(ret, "growth.fds", fds / s);
 	if (fds > 0)

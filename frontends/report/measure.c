@@ -232,11 +232,13 @@ static void note_growth(struct measure *m, struct evidence *e)
 	s = (double)(now.at_ns - m->memory_at) / 1e9;
 	if (m->memory_at && s > 1) {
 		facts_lower(&e->facts, "growth.rss.least", (memory - m->memory) / s);
+		facts_lower(&e->facts, "growth.collected.least", (counters_collected(&now) - m->collected) / s);
 		facts_lower(&e->facts, "growth.threads.least", ((double)now.nthreads - m->nthreads) / s);
 		facts_lower(&e->facts, "growth.fds.least", (counters_fds(&now) - m->fds) / s);
 	}
 	if (!m->memory_at || s > 1) {
 		m->memory = memory;
+		m->collected = counters_collected(&now);
 		m->nthreads = now.nthreads;
 		m->fds = counters_fds(&now);
 		m->memory_at = now.at_ns;
@@ -400,7 +402,7 @@ static bool has_tasks(u32 seen)
 
 static bool is_growing(const struct facts *f)
 {
-	return facts_number(f, "growth.rss.least") > GROWTH;
+	return facts_number(f, "growth.rss.least") > GROWTH || facts_number(f, "growth.collected.least") > GROWTH;
 }
 
 /* From the first counters up to the last step. */

@@ -23,7 +23,7 @@ struct measure {
 	volatile sig_atomic_t *stop;
 	const struct rules *rules; /* what they find decides what is looked at again */
 	/* Set by measure(): */
-	double memory, nthreads, fds; /* of the last step */
+	double memory, collected, nthreads, fds; /* of the last step */
 	u64 memory_at;
 	pid_t busiest;   /* of the processes; 0: none ran */
 	u64 end_ns;      /* then -d is over */

@@ -78,6 +78,15 @@ def java(path, *options, program="Desk"):
     return start
 
 
+def journal(how):
+    """A heap of which each page is there: the process does not grow."""
+    def start(scene):
+        subprocess.run(["javac", "-g", "-d", scene.folder, unseen("Journal.java")], check=True)
+        return scene.start("java", "-Xms600m", "-Xmx600m", "-Xmn200m", "-XX:+AlwaysPreTouch", "-cp", scene.folder,
+                           "Journal", how)
+    return start
+
+
 def go(path, source="feed.go"):
     def start(scene):
         program = os.path.join(scene.folder, "server")
@@ -169,6 +178,7 @@ PROGRAMS = {
     "cxx-mutex": (c("bank.cc", "lock", compiler=("g++", "-O2", "-g")), "lock-convoy", "bank.cc", "lock"),
     "cxx-cycle": (c("bank.cc", "cycle", compiler=("g++", "-O2", "-g")), "memory-leak", "bank.cc", "cycle"),
     "java-tickets": (java("/ticket", "-Xmx3g"), "memory-kept-collected", "Desk.java", "ticket"),
+    "java-journal": (journal("leak"), "memory-kept-collected", None, "journal"),
     "java-format": (java("/report"), "java-format", "Desk.java", "report"),
     "go-subscribers": (go("/subscribe"), "memory-kept-collected", None, "feed"),
     "go-regex": (go("/render"), "go-regex-compiled", "feed.go", "render"),
@@ -214,6 +224,7 @@ PROGRAMS = {
     "ok-lua-words": (alone("lua5.4", unseen("words.lua")), None),
     "ok-gunicorn": (gunicorn("/ok"), None),
     "ok-asyncio": (alone("/usr/bin/python3", unseen("poller.py"), "cached"), None),
+    "ok-java-journal": (journal("not"), None),
     "ok-java-recent": (java("/recent"), None),
     "ok-go-sum": (go("/sum"), None),
     "ok-nginx-price": (nginx("/price"), None),
