@@ -177,6 +177,12 @@ static bool is_known_peer(const struct looking *l, u32 at)
 	return false;
 }
 
+/* IPv4 through a socket of IPv6, as Java has it, is written as what it is. */
+static const char *plain_address(const char *address)
+{
+	return !strncmp(address, "::ffff:", 7) && strchr(address, '.') ? address + 7 : address;
+}
+
 /* Whom the targets ask: " (127.0.0.1 port 5432)". */
 static void name_peers(const struct looking *l, char *ret, size_t size)
 {
@@ -190,8 +196,8 @@ static void name_peers(const struct looking *l, char *ret, size_t size)
 		if (!id->idiag_dport || !serves(l, i) || is_known_peer(l, i) ||
 		        !inet_ntop(l->own[i].family, id->idiag_dst, address, sizeof(address)))
 			continue;
-		used += (size_t)snprintf(ret + used, size - used, "%s%s port %u", named++ ? ", " : " (", address,
-		        ntohs(id->idiag_dport));
+		used += (size_t)snprintf(ret + used, size - used, "%s%s port %u", named++ ? ", " : " (",
+		        plain_address(address), ntohs(id->idiag_dport));
 	}
 	if (named && used < size - 1)
 		snprintf(ret + used, size - used, ")");
