@@ -4,6 +4,10 @@
 #include <sys/mman.h>
 
 #include "binary/image_calls.h"
+#include "cython_generator.h"
+#include "cython_name.h"
+#include "layout/layout_types.h"
+#include "mypyc_name.h"
 #include "now.h"
 #include "process/own_tid.h"
 #include "python_alloc.h"
@@ -17,20 +21,101 @@
 #include "python_heap.h"
 #include "python_image.h"
 #include "python_inspect.h"
+#include "python_layout.h"
 #include "python_methods.h"
 #include "python_names.h"
 #include "python_tasks.h"
 #include "python_thread_names.h"
 #include "python_threads.h"
-#include "python_translated.h"
-#include "python_types.h"
 #include "python_values.h"
 #include "python_waits.h"
 #include "runtime.h"
 #include "runtime_types.h"
 #include "symbols/c_names.h"
 #include "symbols/symbols.h"
+#include "symbols/translated.h"
 #include "symbols/tsd.h"
+
+/* What compilers made of Python: Cython (cython_name.h) and mypyc (mypyc_name.h). */
+
+static bool is_symbol(const char *symbol)
+{
+	return cython_is_symbol(symbol) || mypyc_is_symbol(symbol);
+}
+
+static bool demangle(const char *name, char *ret, size_t size)
+{
+	return cython_demangle(name, ret, size) || mypyc_demangle(name, ret, size);
+}
+
+static bool resolve(struct image *img, const char *symbol, char *ret, size_t size)
+{
+	return cython_resolve(img, symbol, ret, size) || mypyc_resolve(img, symbol, ret, size);
+}
+
+static enum translated_layer layer(const char *symbol)
+{
+	enum translated_layer found = cython_layer(symbol);
+
+	return found ? found : mypyc_layer(symbol);
+}
+
+static const struct translated_ops python_translated = {
+        .is_symbol = is_symbol,
+        .demangle = demangle,
+        .resolve = resolve,
+        .layer = layer,
+        .is_glue = cython_is_glue,
+};
+
+/*
+ * CPython's structures for `yrt y` (runtime_types.h): what the layout (python_layout.h) has, the heads of objects and
+ * types (Include/object.h, the same from 3.6 on), and the collector's lists of 3.10 to 3.12 (pycore_interp.h: gc; where
+ * it is in each minor version was read from debug information of 3.10.13, 3.11.2, 3.11.7 and 3.12.1).
+ */
+
+#define PART LAYOUT_PART
+
+static const struct layout_type python_types[] = {
+        {LAYOUT_STRUCT, "PyObject", "s64 ob_refcnt; PyTypeObject *ob_type", NULL},
+        {LAYOUT_STRUCT, "PyVarObject", "PyObject ob_base; s64 ob_size", NULL},
+        {LAYOUT_STRUCT, "PyTypeObject",
+                "PyVarObject ob_base; char *tp_name; s64 tp_basicsize; s64 tp_itemsize; @168 u64 tp_flags", PART},
+        {LAYOUT_STRUCT, "PyGC_Head", "u64 _gc_next; u64 _gc_prev", NULL},
+        {LAYOUT_STRUCT, "gc_generation", "PyGC_Head head; s32 threshold; s32 count", NULL},
+        {LAYOUT_STRUCT, "_gc_runtime_state", "@24 gc_generation generations[3]", PART},
+        {LAYOUT_STRUCT, "PyCodeObject",
+                "@layout PyObject *co_filename; @layout PyObject *co_name; @layout PyObject *co_qualname; "
+                "@layout PyObject *co_consts; @layout PyObject *co_names; @layout s32 co_firstlineno",
+                PART},
+        {LAYOUT_STRUCT, "_PyInterpreterFrame",
+                "@layout PyCodeObject *f_code; @layout _PyInterpreterFrame *previous; @layout u16 *prev_instr; "
+                "@layout u8 owner",
+                PART},
+        {LAYOUT_STRUCT, "_PyCFrame", "@layout _PyInterpreterFrame *current_frame", PART},
+        {LAYOUT_STRUCT, "PyThreadState",
+                "@layout PyThreadState *next; @layout PyInterpreterState *interp; @layout u64 thread_id; "
+                "@layout _PyCFrame *cframe; @layout _PyInterpreterFrame *current_frame",
+                PART},
+        {LAYOUT_STRUCT, "PyInterpreterState",
+                "@layout PyInterpreterState *next; @layout PyThreadState *tstate_head; @gc _gc_runtime_state gc", PART},
+        {LAYOUT_END, NULL, NULL, NULL},
+};
+
+/* PyInterpreterState.gc, of the version that has these members; negative: another one. */
+static s64 place_of_gc(const struct python_layout *l)
+{
+	if (l->fo_code.size)
+		return l->ts_cframe.size ? 616 : -1; /* 3.10 */
+	if (l->f_is_entry.size)
+		return 648;                                    /* 3.11 */
+	return l->f_code.size && l->ts_cframe.size ? 112 : -1; /* 3.12 */
+}
+
+static s64 python_types_place(const void *values, const char *name)
+{
+	return !strcmp(name, "gc") ? place_of_gc(values) : -1;
+}
 
 /*
  * A name for the static function in which threads wait for the GIL, where the interpreter has no symbols for it
