@@ -14,6 +14,8 @@
 #define WARM_LEAST 0.3  /* of the time that code takes right behind a hit, it takes without */
 #define OCTAVE     8    /* bins: slices of a like density are together */
 #define BINS       (64 * OCTAVE)
+#define PACES      40
+#define PACES_NEAR 2 /* octaves */
 
 #define GROUP_BIAS    0.02 /* of what a scale is made from, at most */
 #define EXCEPTION_OFF 0.12 /* of an exception: it takes longer beside other programs, at some times */
@@ -62,22 +64,44 @@ double alloc_slice_own(const struct alloc_slice *s)
 	return s->gap_ns - s->gaps * s->exception_ns + (has_rest(s) ? fmax(rest_of(s), 0) : 0);
 }
 
-/* Of each hit that ends no gap, in all slices together: in one, a tick may be more than all of it. */
-static double rest_of_each(const struct alloc_slice *slices, u32 n)
-{
-	double rest = 0, hits = 0;
+struct rests { /* of slices by the octave of the time from hit to hit */
+	double ns[PACES], hits[PACES];
+};
 
+static int pace_of(const struct alloc_slice *s)
+{
+	return s->hits > 0 && s->ns > s->hits ? (int)fmin(log2(s->ns / s->hits), PACES - 1) : 0;
+}
+
+static void fill_rests(struct rests *r, const struct alloc_slice *slices, u32 n)
+{
 	for (u32 i = 0; i < n; i++)
 		if (has_rest(&slices[i])) {
-			rest += rest_of(&slices[i]);
-			hits += slices[i].hits - slices[i].gaps;
+			r->ns[pace_of(&slices[i])] += rest_of(&slices[i]);
+			r->hits[pace_of(&slices[i])] += slices[i].hits - slices[i].gaps;
 		}
+}
+
+/*
+ * Of each hit that ends no gap, in all slices of a like pace: in one, a tick may be more than all of it, and a slice of
+ * a single hit says nothing of those of thousands.
+ */
+static double rest_of_each(const struct rests *r, const struct alloc_slice *s)
+{
+	int at = pace_of(s), first = at > PACES_NEAR ? at - PACES_NEAR : 0;
+	int last = at + PACES_NEAR < PACES ? at + PACES_NEAR : PACES - 1;
+	double rest = 0, hits = 0;
+
+	for (int i = first; i <= last; i++) {
+		rest += r->ns[i];
+		hits += r->hits[i];
+	}
 	return hits > 0 ? fmax(rest, 0) / hits : 0;
 }
 
-static double own_of(const struct alloc_slice *s, double rest_of_each)
+static double own_of(const struct alloc_slice *s, const struct rests *r)
 {
-	return s->gap_ns - s->gaps * s->exception_ns + (has_rest(s) ? (s->hits - s->gaps) * rest_of_each : 0);
+	return s->gap_ns - s->gaps * s->exception_ns + (has_rest(s) ? (s->hits - s->gaps) * rest_of_each(r, s) : 0);
 }
 
 double alloc_slice_stands_for(const struct alloc_slice *s, double cold_ns)
@@ -98,7 +122,7 @@ static double nearness(int bins)
 	return fmin(fmax(2 * (1 - fabs((double)bins / OCTAVE)), 0), 1);
 }
 
-static void fill(struct bin *bins, const struct alloc_slice *slices, u32 n, double rest)
+static void fill(struct bin *bins, const struct alloc_slice *slices, u32 n, const struct rests *rest)
 {
 	for (u32 i = 0; i < n; i++) {
 		const struct alloc_slice *s = &slices[i];
@@ -131,7 +155,8 @@ static double pooled(const struct bin *bins, int at, double *error)
 	return each;
 }
 
-static double progress(const struct bin *bins, const struct alloc_slice *s, double rest, double cold_ns, double *error)
+static double progress(
+        const struct bin *bins, const struct alloc_slice *s, const struct rests *rest, double cold_ns, double *error)
 {
 	double dense = fmin(fmax((exceptions_part(s) - SPARSE) / (DENSE - SPARSE), 0), 1), each;
 	double own = without_cold(s, own_of(s, rest), s->hits, cold_ns);
@@ -146,11 +171,12 @@ static double progress(const struct bin *bins, const struct alloc_slice *s, doub
 static void weights(const struct alloc_slice *slices, u32 n, double cold_ns, double *ret, double *errors)
 {
 	struct bin bins[BINS] = {0};
-	double rest = rest_of_each(slices, n);
+	struct rests rests = {0};
 
-	fill(bins, slices, n, rest);
+	fill_rests(&rests, slices, n);
+	fill(bins, slices, n, &rests);
 	for (u32 i = 0; i < n; i++) {
-		double error, own = progress(bins, &slices[i], rest, cold_ns, &error);
+		double error, own = progress(bins, &slices[i], &rests, cold_ns, &error);
 
 		ret[i] = own > 0 ? alloc_slice_stands_for(&slices[i], cold_ns) / own : 0;
 		if (errors)

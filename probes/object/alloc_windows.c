@@ -35,10 +35,11 @@
 #define A_MS         1000000ull
 #define PERIOD_MS    80
 #define PERIOD_MAX   1000.0
-#define WINDOW_MS    20     /* at most, where hits are not cheap enough to stay */
-#define SOON_MS      1      /* between two looks while the budget is used */
-#define LATER_MS     10     /* and while it is not */
-#define IDLE_MS      50     /* and while no target runs */
+#define WINDOW_MS    20 /* at most, where hits are not cheap enough to stay */
+#define SOON_MS      1  /* between two looks while the budget is used */
+#define LATER_MS     10 /* and while it is not */
+#define IDLE_MS      50 /* and while no target has run for */
+#define IDLE_NS      1e9
 #define CREDIT_NS    10e6   /* of the budget is there from the start, and can be saved */
 #define LEAST_NS     200e3  /* of it for a window */
 #define ENOUGH       4096   /* pairs: what an exception costs is known for now */
@@ -107,7 +108,7 @@ struct alloc_windows {
 	double trap_ns;                          /* the same of a debug register */
 	bool measured, in_target, stepped_measured;
 	bool dense; /* hits of the last window were */
-	bool idle;  /* no target has run since the look before */
+	u64 ran;    /* when a look last found that a target had run */
 	struct alloc_counters *counters;
 	bool waits_known, waited; /* waited: in the last window; it needs no landmarks */
 	enum alloc_clock clock;   /* by which slices were weighed */
@@ -478,10 +479,11 @@ static void spend(struct alloc_windows *w, struct look *now)
 	cpu = (double)(now->cpu - w->last.cpu);
 	took = cost(w, &w->last, now);
 	time = (double)(now->at - w->last.at);
-	w->idle = cpu == 0;
+	w->ran = cpu > 0 ? now->at : w->ran;
 	w->cost += took;
 	w->cpu_rate += (cpu - w->cpu_rate * time) / fmax(MEMORY_NS, time);
-	w->budget = fmin(w->budget + w->options.share * fmax(cpu, w->options.cpu_least * time) - took, CREDIT_NS);
+	w->budget += w->options.share * fmax(cpu, w->options.cpu_least * time) - took;
+	w->budget = fmin(fmax(w->budget, -CREDIT_NS), CREDIT_NS); /* a debt of seconds would leave no window */
 	w->last = *now;
 }
 
@@ -520,6 +522,12 @@ static void leave_mark(void *ctx, struct uprobe **u)
 	leave(ctx, u);
 }
 
+/* Else the window had no CPU: the next one stands for what lies before it, too. */
+static bool did_run(const struct alloc_windows *w, const struct look *now)
+{
+	return now->cpu > w->opened.cpu || now->progress.hits > w->opened.progress.hits;
+}
+
 static void close_window(struct alloc_windows *w)
 {
 	struct departure leaving = {0};
@@ -544,7 +552,7 @@ static void close_window(struct alloc_windows *w)
 	if (!skeleton(w)->bss->alloc_window) {
 		begin_windows(w, &now);
 		w->closed = now;
-	} else if (!counts_nothing(w)) {
+	} else if (!counts_nothing(w) && did_run(w, &now)) {
 		end_slice(w, &now);
 		w->closed = now;
 	}
@@ -661,7 +669,7 @@ static u64 until_look(const struct alloc_windows *w)
 {
 	if (w->budget < CREDIT_NS / 2)
 		return SOON_MS * A_MS;
-	return (w->idle ? IDLE_MS : LATER_MS) * A_MS;
+	return (w->last.at - w->ran > IDLE_NS ? IDLE_MS : LATER_MS) * A_MS;
 }
 
 /* A window that is closed late costs the target. Without that privilege it may be. */
@@ -829,6 +837,7 @@ struct error *alloc_windows_place(struct alloc_windows *w)
 	if (w->ngroups && !w->running && !w->begun.at) {
 		look_whole(w, &w->begun);
 		w->last = w->opened = w->closed = w->begun;
+		w->ran = w->begun.at;
 		w->is_open = true;
 	}
 	if (!err && w->is_open && !w->alone)
