@@ -97,6 +97,11 @@ struct value constant(const struct type *type, u64 value);
 struct value in_slot(const struct type *type, u32 slot);
 struct value rvalue(struct lower *l, const struct y_node *at, struct value v);
 u32 to_slot(struct lower *l, const struct y_node *at, struct value v);
+/*
+ * An argument of a language's function has been read as a number, and its value is used nowhere yet: of a text or a
+ * double it is read as that instead. Other values are as they were.
+ */
+struct value as_asked(struct lower *l, struct value v, const struct type *type);
 /* As an assignment would; what: "the initial value of x". */
 struct value convert_to(
         struct lower *l, const struct y_node *at, struct value v, const struct type *type, const char *what);
@@ -134,9 +139,6 @@ void lower_foreach_thread(struct lower *l, const struct y_node *n);
 
 /* lower_point.c: tracepoints and system calls. False: the point is neither */
 bool lower_kernel_point(struct lower *l, struct y_handler *h, const char *text, struct y_pos pos);
-/* Is n an argument of a language's function? Then it is a long, a double or a _str, as the program asks for it. */
-bool lower_is_call_value(const struct lower *l, const struct y_node *n);
-struct value lower_call_value(struct lower *l, const struct y_node *n, const struct type *type);
 struct value lower_kernel_argument(struct lower *l, const struct y_node *n, u64 number);
 struct value lower_kernel_name(struct lower *l, const struct y_node *n);
 

@@ -18,7 +18,7 @@ static void need(struct lower *l, const struct y_node *n, u32 least, u32 most)
 
 static u32 string_argument(struct lower *l, const struct y_node *n, u32 i)
 {
-	struct value v = lower_rvalue(l, n->list[i]);
+	struct value v = as_asked(l, lower_rvalue(l, n->list[i]), &y_string_type);
 
 	if (v.type != &y_string_type)
 		FAIL(l, n->list[i], "%s needs a _str, this is %s%s", n->name, y_type_text(l->s, v.type),
@@ -57,9 +57,9 @@ static struct value read_string(struct lower *l, const struct y_node *n)
 	u32 most = l->in_probe ? Y_STR_MOST_PROBE : Y_STR_MOST, address;
 
 	need(l, n, 1, 2);
-	if (n->n == 1 && lower_is_call_value(l, n->list[0]))
-		return lower_call_value(l, n->list[0], &y_string_type);
 	p = lower_rvalue(l, n->list[0]);
+	if (n->n == 1)
+		p = as_asked(l, p, &y_string_type);
 	if (p.type == &y_string_type && n->n == 1)
 		return p;
 	if (is_integer(p.type) && p.type->size == 8) /* as _arg() and words of unknown type are */

@@ -149,6 +149,8 @@ static struct value compare(
 
 	if (y_is_stack(a.type) || y_is_stack(b.type))
 		FAIL(l, n, "a stack is no operand: it is a key, or printed");
+	a = as_asked(l, a, b.type);
+	b = as_asked(l, b, a.type);
 	if (a.type == &y_string_type && b.type == &y_string_type)
 		return compute(l, n, op, &y_string_type, in_slot(a.type, to_slot(l, n, a)),
 		        in_slot(b.type, to_slot(l, n, b)), &y_int);
@@ -270,6 +272,9 @@ static const struct type *either(
 		return b.type->kind == TYPE_POINTER ? b.type : a.type;
 	if (b.type->kind == TYPE_POINTER && is_integer(a.type))
 		return b.type;
+	if (l->probe && l->probe->point == Y_CALL && (a.type == &y_string_type || b.type == &y_string_type) &&
+	        (a.type == &y_long || b.type == &y_long))
+		return &y_string_type; /* an argument may be one, as_asked() */
 	if (!same_type(a.type, b.type))
 		FAIL(l, n, "'%s' between %s and %s", n->kind == Y_N_BINARY ? "??" : "?:", y_type_text(l->s, a.type),
 		        y_type_text(l->s, b.type));
@@ -773,8 +778,6 @@ struct value lower_expression(struct lower *l, const struct y_node *n)
 	case Y_N_ARROW:
 		return member_of(l, n, dereference(l, n, lower_expression(l, n->a)), n->name);
 	case Y_N_CAST:
-		if (n->type->kind == TYPE_FLOAT && lower_is_call_value(l, n->a))
-			return cast_to(l, n, lower_call_value(l, n->a, &y_double), n->type);
 		if (n->a->kind == Y_N_UNARY && is(n->a, "&") && lower_exported(l, n->a->a, &v))
 			return cast_to(l, n, in_slot(y_pointer_to(l->s, &y_void), address_slot(l, n, v)), n->type);
 		return cast_to(l, n,

@@ -191,6 +191,10 @@ static void find_tracepoint(struct lower *l, const char *name, struct y_pos pos)
 
 	if (y_kernel_tracepoint(k, name) >= 0)
 		return;
+	if (strchr(name, '*'))
+		y_error(l->s, pos, NULL,
+		        "patterns are for functions of files; tracepoints are named one by one: _probe "
+		        "tracepoint:sched:sched_switch, tracepoint:sched:sched_wakeup { … }");
 	y_kernel_tracepoints(k, y_near_offer, &near);
 	y_error(l->s, pos, NULL, "this kernel has no tracepoint %s%s", name, y_near_text(l->s, &near));
 }
@@ -258,16 +262,8 @@ static u32 want(struct lower *l, const struct y_node *n, const char *text)
 	return h->nwanted++;
 }
 
-bool lower_is_call_value(const struct lower *l, const struct y_node *n)
-{
-	if (!l->probe || l->probe->point != Y_CALL)
-		return false;
-	return (n->kind == Y_N_DOLLAR && !(*n->name >= '0' && *n->name <= '9')) ||
-	       (n->kind == Y_N_CALL && !strcmp(n->name, "_arg"));
-}
-
-/* An argument, as what it is asked for: a long, a double or a _str. */
-static struct value call_value(struct lower *l, const struct y_node *n, const char *wanted, const struct type *type)
+/* An argument as a number; as_asked() makes a text of it, or a double. */
+static struct value call_value(struct lower *l, const struct y_node *n, const char *wanted)
 {
 	struct y_insn *i;
 	u32 number, dst;
@@ -280,26 +276,11 @@ static struct value call_value(struct lower *l, const struct y_node *n, const ch
 		FAIL(l, n, "%s%s: where %s returns, its arguments are gone; keep them in a map by _tid at its entry",
 		        *wanted >= '0' && *wanted <= '9' ? "_arg " : "$", wanted, l->probe->spec);
 	number = want(l, n, wanted);
-	dst = new_slot(l, type_of_value(l, n, type));
-	i = emit(l, n, Y_OP_ARGUMENT, type_of_value(l, n, type));
+	dst = new_slot(l, Y_I64);
+	i = emit(l, n, Y_OP_ARGUMENT, Y_I64);
 	i->dst = dst;
 	i->imm = number;
-	return in_slot(type, dst);
-}
-
-struct value lower_call_value(struct lower *l, const struct y_node *n, const struct type *type)
-{
-	s64 number;
-
-	if (n->kind == Y_N_DOLLAR)
-		return call_value(l, n, n->name, type);
-	if (n->n != 1)
-		FAIL(l, n, "_arg takes the number of an argument, from 0");
-	number = lower_constant(l, n->list[0], "the number of an argument");
-	if (number < 0 || number >= Y_ARGUMENTS)
-		FAIL(l, n, "_arg takes 0 to %u here: of a language's function the first arguments are read",
-		        Y_ARGUMENTS - 1);
-	return call_value(l, n, y_format(l->s, "%u", (u32)number), type);
+	return in_slot(&y_long, dst);
 }
 
 /* _arg(number) */
@@ -308,8 +289,11 @@ struct value lower_kernel_argument(struct lower *l, const struct y_node *n, u64 
 	const struct y_handler *h = l->probe;
 	u32 most = SYSCALL_ARGUMENTS;
 
+	if (h->point == Y_CALL && number >= Y_ARGUMENTS)
+		FAIL(l, n, "_arg takes 0 to %u here: of a language's function the first arguments are read",
+		        Y_ARGUMENTS - 1);
 	if (h->point == Y_CALL)
-		return lower_call_value(l, n, &y_long);
+		return call_value(l, n, y_format(l->s, "%lu", number));
 	if (h->point == Y_PROFILE)
 		FAIL(l, n, "_arg: a tick of the clock has no arguments");
 	if (h->returns)
@@ -360,7 +344,7 @@ struct value lower_kernel_name(struct lower *l, const struct y_node *n)
 	bool result = !strcmp(n->name, "return");
 
 	if (h->point == Y_CALL)
-		return lower_call_value(l, n, &y_long);
+		return call_value(l, n, n->name);
 	if (h->point == Y_PROFILE)
 		FAIL(l, n, "$%s: a tick of the clock has no arguments", n->name);
 	if (result && h->point == Y_SYSCALL && h->returns)

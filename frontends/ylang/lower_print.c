@@ -103,6 +103,7 @@ static struct value text_of(struct lower *l, const struct y_node *n, struct valu
 	u32 dst, most = l->in_probe ? Y_STR_MOST_PROBE : Y_STR_MOST, address;
 	struct y_insn *i;
 
+	v = as_asked(l, v, &y_string_type);
 	if (v.type == &y_string_type || y_is_stack(v.type))
 		return v;
 	if (v.type->kind != TYPE_POINTER || !is_text(v.type->to))
@@ -125,10 +126,7 @@ static struct value formatted(struct lower *l, const struct y_node *n, void *ctx
 {
 	struct wanted *w = ctx;
 	struct y_piece *piece = w->piece;
-	bool asked = piece->kind == Y_STRING || piece->kind == Y_FLOAT;
-	struct value v = asked && lower_is_call_value(l, n)
-	                         ? lower_call_value(l, n, piece->kind == Y_FLOAT ? &y_double : &y_string_type)
-	                         : lower_rvalue(l, n);
+	struct value v = lower_rvalue(l, n);
 
 	switch (piece->kind) {
 	case Y_NUMBER:

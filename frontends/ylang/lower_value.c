@@ -254,6 +254,26 @@ u32 to_slot(struct lower *l, const struct y_node *at, struct value v)
 
 /* --- conversions --- */
 
+struct value as_asked(struct lower *l, struct value v, const struct type *type)
+{
+	if (v.kind != V_SLOT || v.type != &y_long || !l->probe || l->probe->point != Y_CALL ||
+	        (type != &y_string_type && type->kind != TYPE_FLOAT))
+		return v;
+	for (u32 k = l->f->ninsns; k--;) {
+		struct y_insn *i = &l->f->insns[k];
+		bool text = type == &y_string_type;
+		u32 dst;
+
+		if (i->op != Y_OP_ARGUMENT || i->dst != v.slot)
+			continue;
+		dst = new_slot(l, text ? Y_STR : Y_F64);
+		i->type = text ? Y_STR : Y_F64;
+		i->dst = dst;
+		return in_slot(text ? &y_string_type : &y_double, dst);
+	}
+	return v;
+}
+
 static struct value to_bool(struct lower *l, const struct y_node *at, struct value v, const struct type *type)
 {
 	enum y_type from = type_of_value(l, at, v.type);
@@ -272,7 +292,7 @@ struct value cast_to(struct lower *l, const struct y_node *at, struct value v, c
 
 	if (type->kind == TYPE_VOID)
 		return (struct value){.kind = V_NOTHING, .type = &y_void};
-	v = rvalue(l, at, v);
+	v = as_asked(l, rvalue(l, at, v), type);
 	if ((v.type == &y_string_type) != (type == &y_string_type) ||
 	        ((y_is_stack(v.type) || y_is_stack(type)) && v.type != type))
 		FAIL(l, at, "%s cannot be cast to %s%s", y_type_text(l->s, v.type), y_type_text(l->s, type),
@@ -308,7 +328,7 @@ struct value convert_to(
 {
 	bool fits;
 
-	v = rvalue(l, at, v);
+	v = as_asked(l, rvalue(l, at, v), type);
 	if (type == &y_string_type || y_is_stack(type) || v.type == &y_string_type || y_is_stack(v.type))
 		fits = v.type == type;
 	else if (type->kind == TYPE_POINTER)

@@ -22,7 +22,7 @@
 
 #define LOG_SIZE   (1u << 20)
 #define TURN_US    50
-#define AHEAD_MOST (32u << 20) /* bytes of entries that are made before they are needed */
+#define AHEAD_MOST (64u << 20) /* bytes of entries that are made before they are needed */
 
 struct y_probe {
 	const struct y_object *object;

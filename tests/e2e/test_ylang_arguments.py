@@ -61,7 +61,13 @@ def test_python_in_programs():
     _map long by[long]; _map long words[_str]; _map long at[_ustack]; _map long kept[int]; long returned, sum;
     _probe _begin { printf("ready\\n"); }
     _probe python:recursive / $n != 2 / { by[$n]++; at[_ustack]++; }
-    _probe python:encloses { words[_str($word)]++; kept[_tid] = $n; }
+    _probe python:encloses / $word == "word" && _arg(1) != "other" && $n > 6 / {
+        _str word = $word; double n = $n;
+        words[$word]++; words[word]++; words[_cat($word, word)] += _len($word);
+        words[$n ?? "none"]++; words[$word ?? "none"]++;
+        kept[_tid] = $n;
+        printf("%g\\n", n);
+    }
     _probe python:encloses:return { returned++; sum += kept[_tid]; }
     _probe _end { _print(by); _print(words); printf("%d %d\\n", returned, sum); }
     """
@@ -72,7 +78,8 @@ def test_python_in_programs():
         p.do("values")
         lines = [" ".join(line.split()) for line in at.end()]
         n = counted.ROUNDS
-        assert lines == ["by", f"0 {n}", f"1 {n}", f"3 {n}", "words", "word 3", "3 21"], lines
+        words = ["words", "none 3", "word 9", "wordword 12"]
+        assert lines == ["7"] * 3 + ["by", f"0 {n}", f"1 {n}", f"3 {n}", *words, "3 21"], lines
         yield lines[-1]
 
 
