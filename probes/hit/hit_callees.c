@@ -41,8 +41,8 @@ _Static_assert(CALLEE_FRAMES == RUNTIME_CALL_FRAMES, "BPF compares all frames th
 #define PERIOD_NS   1000000000ull /* at least, of shifts in which calls are measured: longer ones may not be over */
 #define WAIT_NS     5000000ull    /* for calls that are under way */
 #define STEER_NS    100000000ull
-#define SHARE       0.25 /* of --max-cpu */
-#define CREDIT_NS   2e9  /* the budget of so long is there from the start */
+#define SHARE       0.1 /* of --max-cpu: a hit here costs the target more than its own time */
+#define CREDIT_NS   5e9 /* the budget of so long is there from the start */
 #define EACH_MAX    100
 #define MEMORY      4 /* looks that a mean goes back, about */
 

@@ -149,8 +149,9 @@ const struct event_command hit_command = {
                 "function has it, and * stands for any characters. A function that is defined anew during the run is "
                 "found within a second. A hit costs the target 1 us, 15 to 50 us in some virtual machines.\n"
                 "A hit of other functions costs the target 1 to 3 us, 20 us in some virtual machines. If that is more "
-                "than a quarter of --max-cpu, functions are probed in shifts, and hits of a shift stand for those in "
-                "between. If stacks take more than --max-cpu, every second hit gets one and counts twice, then every "
+                "than a quarter of --max-cpu (of an interpreter's functions a tenth), functions are probed in shifts, "
+                "and hits of a shift stand for those in between. If stacks take more than --max-cpu, every second hit "
+                "gets one and counts twice, then every "
                 "fourth, and so on. yrt says when it does either. Ctrl-C ends the run early and keeps the result.",
         .size = sizeof(struct hit_options),
         .first = probe_first,
@@ -189,9 +190,9 @@ const struct event_command latency_command = {
                 "functions as a list); stacks count the time of slow calls. Each call costs the target two hits of 1 "
                 "to 3 us, up to 40 us in some virtual machines. What they add to its time is measured at the start and "
                 "subtracted from the mean, the median, the 99th percentile and the histogram; `under 5 us` is a time "
-                "too short to be told from it. If hits take more than a quarter of --max-cpu, the function is probed "
-                "in shifts of 20 ms and "
-                "more, and calls of a shift stand for those in between; calls that last longer than a second are not "
+                "too short to be told from it. If hits take more than a quarter of --max-cpu (of an interpreter's "
+                "functions a tenth), the function is probed in shifts of 20 ms and more, and calls of a shift stand "
+                "for those in between; calls that last longer than a second are not "
                 "seen then. yrt finds the returns in the function's code. Functions of Python, Lua, Perl and Java are "
                 "watched by debug registers. Those that return at more than three places are refused, except Perl's "
                 "and those of Python 3.11 to 3.13: there a call that an exception ends counts as a return, and is "
