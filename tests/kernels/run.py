@@ -155,10 +155,11 @@ TEXTS = {
         [r"^ *[1-9]\d+ +[1-9]\d+ +1 +1 +1$"],
     ),
     "y-calls": (
-        "python3 -u -c 'print(1)\ndef work(n): return sum(range(n))\nwhile True: work(20000)'",
-        "y -p $pid -d 5 -e '_map long n[_ustack]; long back; _probe python:__main__.work { n[_ustack]++; } "
-        "_probe python:__main__.work:return { back++; } _probe _end { _print(n); _print(back > 9); }'",
-        [r"work \(<string>:2\)\n +<module> \(<string>:1\)\n(.*\n)+1\n"],
+        "python3 -u -c 'print(1)\ndef work(n, s): return sum(range(n))\nwhile True: work(20000, \"caf\\xe9\")'",
+        "y -p $pid -d 5 -e '_map long n[_ustack]; _map long a[_str, long]; long back; "
+        "_probe python:__main__.work { n[_ustack]++; a[$s, $n]++; } "
+        "_probe python:__main__.work:return { back++; } _probe _end { _print(n); _print(back > 9); _print(a); }'",
+        [r"work \(<string>:2\)\n +<module> \(<string>:1\)\n(.*\n)+1\n", r"caf\u00e9, 20000 +[1-9]"],
     ),
     "y-machine": (
         "./syscalls 900",
