@@ -20,7 +20,6 @@
 #include "idle.h"
 #include "labels.h"
 #include "output.h"
-#include "unnamed.h"
 #include "probes/event_command.h"
 #include "probes/loss.h"
 #include "probes/select_find.h"
@@ -30,6 +29,7 @@
 #include "unwind/binary/proc_path.h"
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
+#include "unwind/profile/profile_unnamed.h"
 #include "unwind/runtime.h"
 #include "unwind/runtime_tasks.h"
 
@@ -207,6 +207,7 @@ static struct error *stats_write(const struct sampler_stats *st, const char *pat
 }
 
 #define LOST_TOO_MUCH 0.5 /* of all samples: the picture can not be trusted */
+#define UNNAMED_MUCH  0.2 /* of all frames */
 
 volatile sig_atomic_t stop_sampling, interrupted;
 
@@ -424,6 +425,17 @@ static bool push_unwritten(const struct flame_options *o, struct profile *p)
 	return !err;
 }
 
+static void note_unnamed(const struct profile *p)
+{
+	char text[512];
+	double share;
+	u32 image = profile_unnamed(p, &share);
+
+	if (share >= UNNAMED_MUCH)
+		say_note("%.0f %% of all frames are functions of %s without a name. %s", 100 * share,
+		        p->images[image].path, profile_unnamed_text(p, image, text, sizeof(text)));
+}
+
 /* What there is to say of a run, besides its last line. */
 static void note_all(const struct flame_options *o, const struct run_result *r, char *why)
 {
@@ -432,7 +444,7 @@ static void note_all(const struct flame_options *o, const struct run_result *r, 
 	note_denied(o);
 	loss_note_unread(&r->stats);
 	note_lines(why);
-	unnamed_note(r->profile);
+	note_unnamed(r->profile);
 	note_tasks(o, r->runtimes);
 	for (int i = 0; r->stats.probe.weights && i < o->run.nasked; i++)
 		other_language_hint(o->run.pids[i]);

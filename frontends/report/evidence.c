@@ -17,6 +17,7 @@
 #include "unwind/clean_text.h"
 #include "unwind/cleanup.h"
 #include "unwind/ends_with.h"
+#include "unwind/profile/profile_unnamed.h"
 #include "unwind/runtime.h"
 #include "unwind/runtime_tasks.h"
 
@@ -338,6 +339,21 @@ static void conclude_leak(struct evidence *e, const json_t *leak)
 		        (json_number_value(json_array_get(last, i)) - json_number_value(json_array_get(first, i))) / s);
 }
 
+/* Of the view that most of the report is about: CPU time, or if there was hardly any, wall-clock time. */
+static void conclude_unnamed(struct evidence *e)
+{
+	const struct profile *clock = evidence_view(e, "clock"), *p = clock ? clock : evidence_view(e, "wall");
+	double share = 0;
+	u32 image = p ? profile_unnamed(p, &share) : 0;
+	char text[512];
+
+	if (!p)
+		return;
+	facts_set(&e->facts, "unnamed.share", share);
+	facts_set_text(&e->facts, "unnamed.file", image ? p->images[image].path : "");
+	facts_set_text(&e->facts, "unnamed.text", image ? profile_unnamed_text(p, image, text, sizeof(text)) : "");
+}
+
 static void conclude_stats(struct evidence *e, const char *name, const struct profile *p)
 {
 	json_t *stats = p->meta.stats ? json_loads(p->meta.stats, 0, NULL) : NULL;
@@ -383,6 +399,7 @@ void evidence_conclude(struct evidence *e)
 			facts_set(&e->facts, fact, 1);
 	}
 	facts_set(&e->facts, "runtimes", __builtin_popcount(e->runtimes));
+	conclude_unnamed(e);
 	blockers_unseen(&e->facts);
 	kept_conclude(&e->facts);
 	if (e->target)

@@ -55,14 +55,14 @@ static struct error *traits_make(
 }
 
 /*
- * Of an approximate position in code of HotSpot the compiled method is certain, which is the first of its frames; those
- * that were inlined into it are what is near. So no name of theirs is evidence.
+ * Of an approximate position in what a JIT compiled its outermost function is certain; those that were inlined into it
+ * are what is near. So no name of theirs is evidence.
  */
 static u8 terms_at(const struct traits *t, const struct profile *p, u32 node)
 {
 	const struct profile_function *f = &p->functions[p->nodes[node].function];
 	const struct profile_function *caller = &p->functions[p->nodes[p->nodes[node].parent].function];
-	bool near = f->flags & caller->flags & FRAME_APPROX && f->module && !strcmp(f->module, "hotspot");
+	bool near = f->flags & caller->flags & FRAME_APPROX && f->kind == KIND_SCRIPT_JIT;
 
 	return t->terms[f - p->functions] & (u8) ~(near ? t->named : 0);
 }

@@ -9,7 +9,7 @@ import yrt
 FIXTURES = os.path.join(yrt.SOURCE, "fixtures", "report")
 PROBLEMS = 10
 # What the machine was busy with when it was recorded is true as well.
-CIRCUMSTANCES = {"machine-busy"}
+CIRCUMSTANCES = {"machine-busy", "no-symbols"}
 
 
 def report(*arguments, codes=(0, PROBLEMS)):
