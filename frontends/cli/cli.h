@@ -200,6 +200,8 @@ char *join_arguments(int argc, char **argv);
 extern volatile sig_atomic_t stop_sampling;
 extern volatile sig_atomic_t interrupted; /* the same, and stays so */
 void catch_signals(void);
+/* SIGINT and SIGTERM end yrt at once: what runs now can give no part of its result. */
+void release_signals(void);
 void sleep_s(double seconds); /* or until stop_sampling is set */
 /* Adds those of a list "1,nginx". */
 struct error *flame_add_pids(struct flame_options *o, const char *list);

@@ -228,6 +228,12 @@ void catch_signals(void)
 	signal(SIGCHLD, SIG_DFL); /* whoever started yrt may ignore it: commands would have no exit status */
 }
 
+void release_signals(void)
+{
+	signal(SIGINT, SIG_DFL);
+	signal(SIGTERM, SIG_DFL);
+}
+
 void sleep_s(double seconds)
 {
 	u64 end = now_ns() + (u64)(seconds * 1e9);

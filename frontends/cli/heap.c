@@ -210,8 +210,11 @@ static struct error *run(const struct request *r)
 	}
 	if (!err && r->seconds)
 		err = take(r, core, &before);
-	if (!err && r->seconds)
+	if (!err && r->seconds) {
+		catch_signals();
 		sleep_s(r->seconds);
+		release_signals();
+	}
 	if (!err)
 		err = take(r, core, &after);
 	if (!err && advice)
@@ -239,6 +242,7 @@ int heap_main(const struct command_line *self, int argc, char **argv)
 		return 0;
 	}
 	catch_signals();
+	release_signals();
 	if (!err)
 		err = run(&r);
 	return err ? report_error(err) : 0;

@@ -387,8 +387,11 @@ static struct error *take(
 			err = heap_settle(ret->before);
 		if (!err)
 			heap_end(ret->before);
-		if (!err)
+		if (!err) {
+			catch_signals();
 			sleep_s(r->seconds);
+			release_signals();
+		}
 	}
 	ret->start_ns = now_ns();
 	if (!err)
@@ -592,6 +595,7 @@ int objects_main(const struct command_line *self, int argc, char **argv)
 		return 0;
 	}
 	catch_signals();
+	release_signals();
 	t = (struct one_target){.pid = r.pid, .core = r.core, .root = r.root, .quiet = r.quiet};
 	if (!err)
 		err = one_target_open(&t);
