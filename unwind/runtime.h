@@ -363,6 +363,13 @@ struct runtime_ops {
 	/* Its heap, for <view>-heap and <view>-refs (runtime_heap.h). NULL: it is not read. */
 	const struct runtime_heap_ops *heap;
 
+	/*
+	 * Bytes that its last collection left in use, by what it publishes: a heap that has its pages already grows
+	 * without the process growing. Asks nothing of the process's memory. 0: not known, or another runtime's. May be
+	 * NULL.
+	 */
+	u64 (*used_after_collection)(pid_t pid);
+
 	/* Tasks that wait without a thread (runtime_tasks.h). NULL: there are none, or they cannot be listed. */
 	const struct runtime_tasks_ops *tasks;
 

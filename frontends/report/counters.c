@@ -10,15 +10,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "jvm_used.h"
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
 #include "unwind/now.h"
 #include "unwind/read_text.h"
+#include "unwind/runtime.h"
 
-#define JVM_THREADS 10 /* one that does nothing has more */
-#define TEXT_BYTES  16384
-#define FDS_MAX     1000000
+#define TEXT_BYTES 16384
+#define FDS_MAX    1000000
 
 static bool read_file(const char *path, char text[TEXT_BYTES])
 {
@@ -90,6 +89,15 @@ static bool read_stat(struct process_counters *p, char text[TEXT_BYTES])
 	       !(strchr("ZX", state) && p->threads < 2);
 }
 
+static u64 used_after_collection(pid_t pid)
+{
+	u64 used = 0;
+
+	for (const struct runtime_ops *const *r = runtimes; *r && !used; r++)
+		used = (*r)->used_after_collection ? (*r)->used_after_collection(pid) : 0;
+	return used;
+}
+
 static bool read_process(struct process_counters *p)
 {
 	cleanup(free) char *text = malloc(TEXT_BYTES);
@@ -103,8 +111,7 @@ static bool read_process(struct process_counters *p)
 	p->shmem = field(text, "RssShmem") << 10;
 	p->swap = field(text, "VmSwap") << 10;
 	p->locked = field(text, "VmLck") << 10;
-	if (p->threads >= JVM_THREADS)
-		p->collected = jvm_used(p->pid);
+	p->collected = used_after_collection(p->pid);
 	if (read_of(p->pid, "io", text)) {
 		p->read = field(text, "rchar");
 		p->written = field(text, "wchar");

@@ -12,6 +12,7 @@
 #include "hotspot_instance.h"
 #include "hotspot_natives.h"
 #include "hotspot_tasks.h"
+#include "hotspot_used.h"
 #include "now.h"
 #include "runtime.h"
 #include "runtimes/hotspot/waits/hotspot_awaited.h"
@@ -507,6 +508,7 @@ const struct runtime_ops hotspot_runtime = {
         .inspect = inspect,
         .alloc = &hotspot_alloc_ops,
         .heap = &hotspot_heap_ops,
+        .used_after_collection = hotspot_used,
         .rules = hotspot_rules,
         .waits_for = waits_for,
         .tasks = &hotspot_tasks,

@@ -7,6 +7,7 @@
 #include "binary/proc_path.h"
 #include "runtimes/hotspot/alloc/hotspot_alloc.h"
 #include "hotspot_check.h"
+#include "hotspot_used.h"
 #include "runtimes/hotspot/layout/hotspot_flags.h"
 
 #define TEXT_BYTES  512
@@ -141,7 +142,7 @@ static struct error *report_threads(
         const struct hotspot_instance *instance, const struct runtime_process *p, struct report *out)
 {
 	struct hotspot_thread *threads = calloc(THREADS_MAX, sizeof(*threads));
-	u64 allocated = 0;
+	u64 allocated = 0, used = p->pid ? hotspot_used(p->pid) : 0;
 	u32 n;
 
 	if (!threads)
@@ -153,6 +154,8 @@ static struct error *report_threads(
 	report_number(out, "Java threads", n, NULL);
 	report_number(out, "allocated by them so far", allocated, "bytes");
 	report_number(out, "collections so far", hotspot_collections(instance->heap, p->memory), NULL);
+	if (used)
+		report_number(out, "left in use by the last one", (s64)used, "bytes, in the old generation");
 	free(threads);
 	return NULL;
 }

@@ -40,6 +40,19 @@ def test_classes():
         yield mode
 
 
+def test_used():
+    """What the last collection left in use, against jstat, while nothing allocates or collects."""
+    for mode in READ:
+        with java.Java("heaped", N, "collect", options=java.mode_options(mode) + SMALL) as jvm:
+            text = yrt.run("inspect", "-p", jvm.pid, output=False, stats=False).expect().stdout
+            said = int(re.search(r"left in use by the last one +(\d+)", text)[1])
+            table = subprocess.run([java.SYSTEM + "/jstat", "-gc", str(jvm.pid)], capture_output=True, text=True,
+                                   check=True).stdout.split("\n")
+            theirs = dict(zip(table[0].split(), table[1].split()))["OU"]
+            assert abs(said / 1024 - float(theirs)) < 0.1, (mode, said, theirs)
+        yield mode
+
+
 def test_buffers():
     """Buffers of threads end elsewhere without C2, and if objects are aligned otherwise; or there are none."""
     for options in (["-Xint"], java.MODES["c1"], ["-XX:ObjectAlignmentInBytes=16"], ["-XX:-UseTLAB"]):

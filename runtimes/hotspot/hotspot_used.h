@@ -7,14 +7,16 @@
  * hSpaceCounters.cpp. Serial, Parallel and G1 update them at the end of collections; ZGC, too, whose heap is
  * generation 1.
  */
-#ifndef YRT_REPORT_JVM_USED_H
-#define YRT_REPORT_JVM_USED_H
+#ifndef YRT_HOTSPOT_USED_H
+#define YRT_HOTSPOT_USED_H
 
+#include <stddef.h>
 #include <sys/types.h>
-
 #include <types.h>
 
-/* Bytes; 0: no such file. */
-u64 jvm_used(pid_t pid);
+/* As runtime_ops.used_after_collection. */
+u64 hotspot_used(pid_t pid);
+/* The same, of a file of counters, which may hold anything. */
+u64 hotspot_used_of(const void *data, size_t size);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "jvm_used.h"
+#include "hotspot_used.h"
 
 #include <fcntl.h>
 #include <glob.h>
@@ -24,7 +24,7 @@
 #define ENTRY        20
 
 struct counters_file {
-	u8 *data;
+	const u8 *data;
 	size_t size;
 };
 
@@ -69,6 +69,13 @@ static u64 sum_old(const struct counters_file *f)
 	return sum;
 }
 
+u64 hotspot_used_of(const void *data, size_t size)
+{
+	const struct counters_file f = {data, size};
+
+	return size >= PROLOGUE && !memcmp(data, MAGIC, 4) && f.data[4] == LITTLE ? sum_old(&f) : 0;
+}
+
 static u64 used_of(const char *path)
 {
 	cleanup(close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -80,12 +87,10 @@ static u64 used_of(const char *path)
 		return 0;
 	data = malloc((size_t)st.st_size);
 	n = data ? read(fd, data, (size_t)st.st_size) : 0;
-	if (n < PROLOGUE || memcmp(data, MAGIC, 4) != 0 || data[4] != LITTLE)
-		return 0;
-	return sum_old(&(struct counters_file){data, (size_t)n});
+	return n > 0 ? hotspot_used_of(data, (size_t)n) : 0;
 }
 
-u64 jvm_used(pid_t pid)
+u64 hotspot_used(pid_t pid)
 {
 	char pattern[128];
 	glob_t found = {0};
