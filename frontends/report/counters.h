@@ -27,7 +27,7 @@ struct process_counters {
 	u64 rss, anon, file, shmem, swap, locked; /* bytes */
 	u64 read, written, read_calls, write_calls, read_bytes, written_bytes;
 	bool has_fds;  /* they may be read */
-	u64 collected; /* what a collection left in use in the old generation of a JVM: jvm_used.h; 0: unknown */
+	u64 collected; /* runtime_ops.used_after_collection; 0: unknown */
 	u64 threads, fds, fd_limit, thread_limit, memory_limit, sockets;
 };
 
