@@ -71,6 +71,7 @@ u32 *go_goroutines_before(const struct go_goroutine_snapshot *before, struct go_
 
 /* As runtime_snapshot_ops.print and .draw. */
 struct error *go_goroutines_print(const void *before, void *after, u32 flags, FILE *out);
+struct error *go_goroutines_draw(const void *before, void *after, u32 flags, struct profile *ret);
 
 struct error *go_goroutines_take(const struct go_view *v, u32 flags, void **ret);
 void go_goroutines_drop(void *snapshot);

@@ -92,7 +92,7 @@ static struct error *draw_chain(
 	return err;
 }
 
-static struct error *go_goroutines_draw(const void *before, void *after, u32 flags, struct profile *ret)
+struct error *go_goroutines_draw(const void *before, void *after, u32 flags, struct profile *ret)
 {
 	struct go_goroutine_snapshot *s = after;
 	cleanup(free) u32 *had = go_goroutines_before(before, s);
