@@ -21,8 +21,7 @@
 #include "runtime_tasks.h"
 #include "symbols/symbols.h"
 
-/* runtime_ops.tasks: goroutines, except those of Go's runtime itself. */
-/* Goroutines as what waits without a thread (runtime_tasks.h). */
+/* runtime_ops.tasks (runtime_tasks.h): goroutines wait without a thread; those of Go's runtime itself are left out. */
 
 #define TASKS_MAX 262144
 
