@@ -30,13 +30,15 @@
  */
 struct runtime_place {
 	u8 own; /* 0: calls are on the thread's stack, as deep as they have callers. Else 1 + the number of the walk's
-	            cursor whose key is the stack's owner */
+	            cursor whose key is the stack's owner; or RUNTIME_OWN_FRAME: each call can be suspended, and is in
+	            a frame of its own, which frame_cursor tells */
 	u8 reg; /* DWARF number; RUNTIME_NO_REG: not in a register */
 	bool half; /* these words have 4 bytes */
 	u8 moved; /* if the low three bits of the word in front are this, the part was moved by the rest of it. 0: no */
 	u16 top, call, bottom; /* bottom: of the owner, the word where the stack begins */
 };
-#define RUNTIME_NO_REG 0xff
+#define RUNTIME_NO_REG    0xff
+#define RUNTIME_OWN_FRAME 0xff
 
 /* A function as it exists now. One that was defined anew, or compiled, has several of these under one name. */
 struct runtime_callee {
@@ -91,7 +93,9 @@ struct runtime_callee {
 	u64 identity; /* bits of a frame's detail that are the same at any place in the function */
 	struct frame begun;
 	const char *unseen; /* which of its calls are never seen, for people; NULL: none */
-	const char *makes;  /* a call only makes this ("generator"), and returns at once; NULL */
+	const char
+	        *makes; /* a call only makes this ("generator"), and returns at once; NULL. With RUNTIME_OWN_FRAME its
+	                       body is what begins and ends */
 	/*
 	 * Or, of a language whose calls have frames that a walk's cursor tells (frame_cursor: its key; in more[] of
 	 * frame_word the innermost one, behind it the caller's; 0: it does not): a word of references (s32), of which a

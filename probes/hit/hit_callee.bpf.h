@@ -439,6 +439,10 @@ WALK_GLOBAL int callee_place(const struct slot *slot, const struct callee_watch 
 	counts->depth = slot->walk.nframes - callee_heads(slot, watch);
 	if (watch->counter)
 		counts->depth = callee_counted(watch);
+	if (watch->place.own == CALLEE_OWN_FRAME) {
+		counts->who = counts->frame;
+		counts->depth = 1;
+	}
 	WALK_BARRIER(own);
 	if (own >= WALK_CURSORS)
 		return 0;

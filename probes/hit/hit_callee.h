@@ -24,15 +24,17 @@ enum callee_exit {
 
 /* Where a call is on the stack that its language runs on (struct runtime_place). */
 struct callee_place {
-	u32 own;  /* 0: the thread's, by number of frames; else 1 + the walk's cursor whose key is the owner */
-	u32 reg;  /* where the call's part of it begins is in this word of struct pt_regs; CALLEE_NO_REG: in memory, */
-	u32 top;  /* of the owner; */
-	u32 call; /* there is what describes the call, and where its part begins is so far behind it */
+	u32 own; /* 0: the thread's, by number of frames; CALLEE_OWN_FRAME: the call's; else 1 + the walk's cursor whose
+	             key is the owner */
+	u32 reg; /* where the call's part of it begins is in this word of struct pt_regs; CALLEE_NO_REG: in memory, */
+	u32 top; /* of the owner; */
+	u32 call;   /* there is what describes the call, and where its part begins is so far behind it */
 	u32 bottom; /* of the owner: where the stack begins */
 	u32 half;   /* words have 4 bytes */
 	u64 moved;
 };
-#define CALLEE_NO_REG 0xff
+#define CALLEE_NO_REG    0xff
+#define CALLEE_OWN_FRAME 0xff /* RUNTIME_OWN_FRAME */
 
 #define CALLEE_FRAMES 2
 #define CALLEE_STAMP  3

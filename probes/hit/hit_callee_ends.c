@@ -49,7 +49,7 @@ static bool may_be_compiled(const struct runtime_callee *callee)
 
 struct error *callee_check_ends(const struct runtime_callee *callee)
 {
-	if (callee->makes)
+	if (callee->makes && callee->place.own != RUNTIME_OWN_FRAME)
 		return error_hint(error_new(ERROR_UNSUPPORTED, "%s makes a %s: its calls return at once", callee->name,
 		                          callee->makes),
 		        "yrt probe shows its calls");

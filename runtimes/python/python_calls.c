@@ -191,38 +191,39 @@ static void set_proof(const struct looking *k, u64 code, struct runtime_callee *
 struct opcodes {
 	u32 from; /* version */
 	u8 returns[4], nreturns;
-	u8 executor; /* hides the instruction that it stands for; 0: none does */
+	u8 executor;  /* hides the instruction that it stands for; 0: none does */
+	u8 generates; /* RETURN_GENERATOR: behind it the body of what can be suspended begins; 0: not known */
 	struct {
 		u8 first, last, n;
 	} caches[36]; /* n is 0 behind the last */
 };
 
 static const struct opcodes opcodes[] = {
-        {V3_14, {35, 246}, 2, 255,
+        {V3_14, {35, 246}, 2, 255, 0,
                 {{3, 3, 5}, {38, 38, 1}, {39, 39, 3}, {44, 44, 5}, {52, 52, 3}, {55, 55, 3}, {56, 57, 1}, {70, 70, 1},
                         {75, 75, 1}, {80, 80, 9}, {92, 92, 4}, {96, 96, 1}, {100, 103, 1}, {106, 106, 1}, {110, 110, 4},
                         {119, 119, 1}, {129, 142, 5}, {143, 165, 3}, {166, 176, 1}, {177, 189, 9}, {192, 193, 4},
                         {194, 195, 1}, {197, 197, 1}, {198, 200, 4}, {201, 202, 1}, {203, 208, 3}, {209, 211, 1},
                         {237, 237, 1}, {241, 244, 1}, {249, 249, 1}, {250, 251, 3}, {253, 253, 1}}},
-        {V3_13, {36, 103, 239, 240}, 4, 70,
+        {V3_13, {36, 103, 239, 240}, 4, 70, 35,
                 {{3, 3, 1}, {5, 5, 1}, {39, 39, 1}, {40, 40, 3}, {45, 45, 1}, {53, 53, 3}, {58, 59, 1}, {72, 72, 1},
                         {77, 77, 1}, {82, 82, 9}, {91, 91, 4}, {93, 93, 1}, {97, 100, 1}, {104, 104, 1}, {108, 108, 4},
                         {117, 117, 1}, {150, 161, 1}, {162, 181, 3}, {182, 190, 1}, {191, 202, 9}, {203, 204, 4},
                         {205, 206, 1}, {208, 208, 1}, {209, 211, 4}, {212, 213, 1}, {214, 219, 3}, {220, 222, 1},
                         {242, 243, 1}, {244, 244, 3}, {249, 253, 1}}},
-        {V3_12, {83, 121, 242, 247}, 4, 0,
+        {V3_12, {83, 121, 242, 247}, 4, 0, 75,
                 {{6, 8, 1}, {10, 10, 1}, {13, 14, 1}, {16, 16, 1}, {18, 22, 1}, {23, 24, 3}, {25, 25, 1}, {28, 29, 3},
                         {34, 34, 3}, {38, 48, 3}, {56, 56, 3}, {57, 60, 1}, {62, 67, 1}, {70, 70, 9}, {72, 73, 9},
                         {76, 82, 9}, {92, 93, 1}, {95, 95, 4}, {106, 106, 9}, {107, 107, 1}, {111, 113, 4},
                         {116, 116, 4}, {122, 123, 1}, {141, 141, 1}, {148, 148, 4}, {153, 153, 4}, {159, 161, 1},
                         {166, 168, 1}, {171, 171, 3}, {237, 237, 1}, {241, 241, 3}, {248, 248, 1}}},
-        {V3_11, {83}, 1, 0,
+        {V3_11, {83}, 1, 0, 75,
                 {{3, 8, 1}, {13, 14, 1}, {16, 16, 1}, {17, 25, 4}, {26, 29, 2}, {39, 43, 4}, {47, 48, 5}, {55, 55, 5},
                         {56, 59, 10}, {60, 60, 1}, {62, 63, 10}, {64, 67, 1}, {72, 73, 1}, {76, 81, 1}, {92, 92, 1},
                         {95, 95, 4}, {106, 106, 4}, {107, 107, 2}, {113, 113, 1}, {116, 116, 5}, {121, 122, 1},
                         {127, 127, 1}, {141, 141, 1}, {143, 143, 1}, {153, 154, 4}, {158, 159, 4}, {160, 160, 10},
                         {166, 166, 1}, {168, 170, 1}, {171, 171, 4}, {177, 180, 1}}},
-        {0, {83}, 1, 0, {{0}}},
+        {0, {83}, 1, 0, 0, {{0}}},
 };
 
 /* NULL: of a version that is not known. */
@@ -313,6 +314,41 @@ static void find_ends(const struct looking *k, u64 code, struct runtime_callee *
 	c->identity = ~((1ull << PYTHON_COOKIE_BITS) - 1);
 }
 
+/* Where the body of what can be suspended begins, in code units: up to 3.10 that is all of it. 0: it is not known. */
+static u32 body_at(const struct looking *k, u64 entry, const struct opcodes *o)
+{
+	u8 units[2 * PREFIX_MAX] = {0};
+
+	python_read(&k->r, units, sizeof(units), entry);
+	for (u32 i = 0; o && o->generates && i < PREFIX_MAX; i++)
+		if (units[2 * i] == o->generates)
+			return i + 1;
+	return 0;
+}
+
+/*
+ * A generator's or coroutine's call begins with the first step of its body, behind what makes the object, and goes on
+ * in the frame that the object has, whoever resumes it.
+ */
+static void begin_in_body(const struct looking *k, u64 code, struct runtime_callee *c)
+{
+	u32 body = k->r.version < V3_11 ? 0 : body_at(k, c->entry, opcodes_of(k->r.version));
+	bool at_it = k->r.version >= V3_13; /* as set_frames() */
+
+	if (!c->frame_word || (k->r.version >= V3_11 && !body))
+		return;
+	if (body && !python_code_frame(k->names, k->r.mem, code, body - !at_it, &c->at[0]))
+		return;
+	c->nat = body ? 1 : c->nat;
+	c->entry += 2ull * body;
+	c->proof[1].value = c->entry - (at_it ? 0 : 2);
+	c->stamp = 0;
+	c->compared = 0;
+	c->references = 0;
+	c->raises = c->nexits < RUNTIME_CALL_EXITS ? c->raises : 0;
+	c->place.own = RUNTIME_OWN_FRAME;
+}
+
 static struct error *add_code(struct looking *k, u64 code, const char *module, const char *name)
 {
 	const struct python_layout *l = k->r.l;
@@ -329,17 +365,18 @@ static struct error *add_code(struct looking *k, u64 code, const char *module, c
 	python_str(k->r.mem, l, python_word(&k->r, code + l->co_filename.at), c.file, sizeof(c.file));
 	python_read(&k->r, &line, sizeof(line), code + l->co_firstlineno.at);
 	c.line = line > 0 ? (u32)line : 0;
-	if (k->r.version >= V3_11)
-		c.makes = flags & CODE_GENERATOR   ? "generator"
-		          : flags & CODE_COROUTINE ? "coroutine"
-		          : flags & CODE_ASYNC     ? "asynchronous generator"
-		                                   : NULL;
+	c.makes = flags & CODE_GENERATOR   ? "generator"
+	          : flags & CODE_COROUTINE ? "coroutine"
+	          : flags & CODE_ASYNC     ? "asynchronous generator"
+	                                   : NULL;
 	set_proof(k, code, &c);
 	if (k->r.version >= V3_12) /* _co_instrumentation_version; what follows it differs */
 		c.stamp = code + l->co_code.at - 40;
 	c.compared = k->r.version < V3_13 ? 0 : k->r.version < V3_14 ? RESUME_313 : RESUME_314;
 	find_exits(k, code, &c);
 	find_ends(k, code, &c);
+	if (c.makes)
+		begin_in_body(k, code, &c);
 	python_places(&k->r, k->image, k->bias, code, flags, &c);
 	return k->add(k->ctx, &c);
 }

@@ -267,6 +267,23 @@ def test_python_latency_references():
         assert inner <= seen["sum_ns"] <= outer, (inner, outer, seen)
 
 
+def test_python_latency_suspended():
+    """Coroutines and generators: each from its first step to its return, a hundred under way at once."""
+    with python() as program:
+        if versions(program) >= (3, 14):
+            return
+        for name, raised in (("waits", 0), ("yields", 0), ("breaks", 50)):
+            before = program.do("nothing")
+            result, counts = probed(program, f"python:__main__.{name}", words=["await"], command="latency")
+            seen = latencies(result)
+            ends = seen["entered"], seen["returned"] - seen["raised"], seen["unpaired"]
+            by_exception = seen["raised"] + seen["left"]  # known once another call takes the frame
+            assert ends == (100, 100 - raised, 0) and by_exception <= raised, f"{name}: {seen}"
+            inner, outer = (counts[k] - before.get(k, 0) for k in ("inner_ns", "outer_ns"))
+            assert name != "waits" or inner <= seen["sum_ns"] <= outer, (inner, outer, seen)
+            yield f"{name}: {by_exception} of {raised} were seen to end by an exception"
+
+
 def test_python_latency_clock():
     with python() as program:
         yield within_own_clock(program, "python:__main__.timed")
@@ -276,11 +293,11 @@ def test_python_latency_refused():
     with python() as program:
         for name, *words in (
             ("python:__main__.generator", "makes a generator"),
-            ("python:__main__.several", "returns at 4 places") if versions(program) < (3, 11) else
             ("python:__main__.coroutine", "makes a coroutine"),
+        ) if versions(program) >= (3, 14) else (
+            ("python:__main__.several" if versions(program) < (3, 11) else "python:__main__.four_ways",
+             "returns at 4 places"),
         ):
-            if versions(program) < (3, 11) and "makes" in words[0]:
-                continue
             result = yrt.run("latency", "-e", name, "-p", program.pid, "-d", 1)
             yrt.clear(result, yrt.UNSUPPORTED, *words)
 
