@@ -266,6 +266,7 @@ struct y_piece {
 	const char *text;
 	u32 len;
 	bool left, zero, plus, space, alternate;
+	bool or_next;         /* if the value is of another type, the next piece stands for it, else that is left out */
 	int width, precision; /* precision -1: none */
 	char conversion;      /* d u x X o, c, s, p, f e g */
 	enum y_type type;     /* of the value */

@@ -356,6 +356,24 @@ static bool print_map(struct lower *l, const struct y_node *n)
 	return true;
 }
 
+/* An argument of a language's function as it is: what kind of value it has is known as it is read. */
+static bool is_untyped(const struct lower *l, const struct y_node *n)
+{
+	return l->probe && l->probe->point == Y_CALL &&
+	       (n->kind == Y_N_DOLLAR || (n->kind == Y_N_CALL && !strcmp(n->name, "_arg")));
+}
+
+static void print_value(struct lower *l, const struct y_node *n, struct printing *out,
+        struct value (*make)(struct lower *l, const struct y_node *n, void *ctx), struct y_piece piece)
+{
+	struct wanted w = {.piece = &piece, .at_most = UINT64_MAX, .at_most_slot = Y_NONE};
+	u32 format = (u32)(out->format - l->p->formats);
+
+	add_value(l, n, out, make, &w);
+	out->format = &l->p->formats[format];
+	*add_piece(l, out->format, piece.kind) = piece;
+}
+
 /* Values in a line with spaces between them; a whole map or aggregate by itself is a table. */
 void lower_print(struct lower *l, const struct y_node *n)
 {
@@ -367,15 +385,14 @@ void lower_print(struct lower *l, const struct y_node *n)
 		return;
 	begin(l, &out);
 	for (u32 i = 0; i < n->n; i++) {
-		struct y_piece piece;
-		struct wanted w = {.piece = &piece, .at_most = UINT64_MAX, .at_most_slot = Y_NONE};
-		u32 format = (u32)(out.format - l->p->formats);
-
 		if (i)
 			add_text(l, out.format, " ", 1);
-		add_value(l, n->list[i], &out, natural, &w);
-		out.format = &l->p->formats[format];
-		*add_piece(l, out.format, piece.kind) = piece;
+		print_value(l, n->list[i], &out, natural, (struct y_piece){0});
+		if (!is_untyped(l, n->list[i]))
+			continue;
+		out.format->pieces[out.format->npieces - 1].or_next = true;
+		print_value(l, n->list[i], &out, formatted,
+		        (struct y_piece){.precision = -1, .kind = Y_STRING, .conversion = 's'});
 	}
 	add_text(l, out.format, "\n", 1);
 	finish(l, n, &out);

@@ -5,6 +5,7 @@
 
 #include "lower.h"
 #include "probes/hit/hit_find.h"
+#include "probes/y/y_other_words.h"
 #include "probes/y/y_usdt.h"
 #include "unwind/arch/x86_64/arch.h"
 #include "unwind/cleanup.h"
@@ -308,6 +309,15 @@ struct value lower_parameter(struct lower *l, const struct y_node *n)
 	return (struct value){0};
 }
 
+/* What another tool's word is here, if spec begins with one. */
+static void check_words(struct lower *l, const char *spec, struct y_pos pos)
+{
+	const char *word = y_other_words(spec);
+
+	if (word)
+		y_error(l->s, pos, NULL, "_probe %s: in Y: %s", spec, word);
+}
+
 static void no_line(struct lower *l, struct y_pos pos, const char *file, u32 line, u32 next)
 {
 	char bare[Y_LACKS];
@@ -330,6 +340,8 @@ bool lower_line(struct lower *l, const char *spec, struct y_pos pos, u32 *module
 	line = (u32)strtoul(last + 1, NULL, 10);
 	file = y_format(l->s, "%.*s", (int)(last - spec), spec);
 	if (l->target->machine)
+		check_words(l, spec, pos);
+	if (l->target->machine)
 		y_error(l->s, pos, NULL, "_probe %s: lines belong to a process: -p PID or --select", spec);
 	for (*module = 0; *module < l->target->nmodules; ++*module) {
 		const struct y_target_module *m = &l->target->modules[*module];
@@ -344,6 +356,8 @@ bool lower_line(struct lower *l, const char *spec, struct y_pos pos, u32 *module
 			return true;
 		next = next ? next : ret->line;
 	}
+	if (!next)
+		check_words(l, spec, pos);
 	no_line(l, pos, file, line, next);
 	return false;
 }
@@ -376,6 +390,8 @@ void lower_point(struct lower *l, struct y_handler *h, struct y_pos pos)
 	const char *last = strrchr(h->spec, ':');
 	bool entry = last && !strcmp(last, ":entry");
 
+	if (l->target->machine)
+		check_words(l, h->spec, pos);
 	if (l->target->machine)
 		y_error(l->s, pos, NULL,
 		        "_probe %s: functions belong to a process: -p PID or --select; with -a there are system calls, "

@@ -184,11 +184,16 @@ void y_print_format(FILE *out, const struct y_format *f, const struct y_printed 
 			left = true;
 			width = -width;
 		}
+		if (p->or_next && v->status == Y_KIND) {
+			v++;
+			continue;
+		}
 		if (v->status)
 			put_failure(out, p, width, v);
 		else
 			put_value(out, p, width, left, precision, v);
-		v++;
+		v += 1 + p->or_next;
+		i += p->or_next;
 	}
 }
 

@@ -101,7 +101,7 @@ static struct error *add(void *ctx, const struct runtime_callee *c)
 
 	if (!matches(m, c->name)) {
 		if (m->how == BY_END)
-			hit_near(&ret->near, m->name, c->name);
+			hit_near_dotted(&ret->near, m->name, c->name);
 		return NULL;
 	}
 	if (ret->all++ >= CALLEES_MAX)

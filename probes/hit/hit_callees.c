@@ -886,7 +886,7 @@ struct error *hit_callees_missing(struct hit_callees *c, u32 spec)
 	if (callee_is_pattern(s->name) && *s->name != '*')
 		return error_hint(err, "a pattern is of whole names: %s:*%s", s->language, s->name);
 	if (match.near.n)
-		return error_hint(err, "near: %s", near);
+		return error_hint(err, "near: %s; what is written in C is FILE:FUNCTION", near);
 	if (!is_run(c, s->language))
 		return error_hint(err, "no target runs %s", s->language);
 	return error_hint(err, "%s; what is written in C is FILE:FUNCTION; `yrt functions -p PID` lists all",

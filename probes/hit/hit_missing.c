@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "hit_callee_match.h"
 #include "hit_find.h"
 
 #define FILES_TEXT 256
@@ -38,12 +39,47 @@ static struct error *no_patterns(const struct hit_spec *s)
 	        *s->file ? s->file : "*", s->name);
 }
 
+/* A function of a language that is called so: "python:shop.order". False: no target has one, or several are. */
+static bool find_in_language(
+        const struct hit_spec *s, const struct process *p, const char *view, char *ret, size_t size)
+{
+	struct callee_match match;
+	struct error *err = callee_match(p, view, s->text, s->text, &match);
+	bool found = !err && match.n;
+
+	if (found)
+		snprintf(ret, size, "%s:%.255s", view, match.of[0].name);
+	free(match.of);
+	error_free(err);
+	return found;
+}
+
+/* Puts "-e" with the language's name into the hint: users write names as stacks show them. */
+static struct error *or_of_language(struct error *err, const struct hit_spec *s, const struct targets *t)
+{
+	char name[HIT_NAME_MAX];
+
+	for (u32 i = 0; i < t->nprocesses; i++)
+		for (u32 k = 0; !t->processes[i]->dead && k < t->processes[i]->ninstances; k++) {
+			const struct runtime_ops *ops = t->processes[i]->instances[k].ops;
+
+			if (ops->calls && find_in_language(s, t->processes[i], ops->view, name, sizeof(name)))
+				return error_hint(err, "a function of %s has it: -e %s", ops->view, name);
+		}
+	return NULL;
+}
+
 static struct error *no_file(const struct hit_spec *s, const struct targets *targets)
 {
 	char files[FILES_TEXT], near[HIT_NEAR_TEXT];
-	struct error *err = error_new(ERROR_USAGE,
-	        "-e %s: there is no file \"%s\" with code, USDT provider or tracepoint of that name", s->text, s->file);
+	struct error *hinted,
+	        *err = error_new(ERROR_USAGE,
+	                "-e %s: there is no file \"%s\" with code, USDT provider or tracepoint of that name", s->text,
+	                s->file);
 
+	hinted = or_of_language(err, s, targets);
+	if (hinted)
+		return hinted;
 	files_text(targets, files);
 	hit_near_text(&s->near, near);
 	if (s->near.n)
@@ -88,7 +124,7 @@ struct error *hit_missing(const struct hit_spec *s, bool matched, const struct t
 	struct hit_near names = {0};
 	const char *other;
 	char near[HIT_NEAR_TEXT];
-	struct error *err;
+	struct error *err, *hinted;
 
 	if (hit_is_pattern(s))
 		return no_patterns(s);
@@ -98,6 +134,9 @@ struct error *hit_missing(const struct hit_spec *s, bool matched, const struct t
 	other = find_elsewhere(s, targets);
 	if (other)
 		return error_hint(err, "another file has it: -e %.200s:%s", other, s->name);
+	hinted = or_of_language(err, s, targets);
+	if (hinted)
+		return hinted;
 	find_near(s, targets, &names);
 	hit_near_text(&names, near);
 	if (names.n)

@@ -45,9 +45,19 @@ static u32 distance_of(const char *wanted, const char *name)
 	return strlen(wanted) > 2 && strcasestr(name, wanted) ? 2 * FAR + min((u32)strlen(name), 1000) : ~0u;
 }
 
-void hit_near(struct hit_near *near, const char *wanted, const char *name)
+static void last_part(const char *name, char ret[HIT_NAME_MAX])
 {
-	u32 distance = distance_of(wanted, name), at = near->n;
+	const char *last = name;
+
+	for (const char *at = name; *at && *at != '('; at++)
+		if (strchr(".:", *at) && at[1] && at[1] != '(')
+			last = at + 1;
+	snprintf(ret, HIT_NAME_MAX, "%.*s", (int)strcspn(last, "("), last);
+}
+
+static void insert_near(struct hit_near *near, const char *name, u32 distance)
+{
+	u32 at = near->n;
 
 	for (u32 i = 0; i < near->n; i++)
 		if (!strcmp(near->name[i], name))
@@ -63,6 +73,22 @@ void hit_near(struct hit_near *near, const char *wanted, const char *name)
 	near->distance[at] = distance;
 	snprintf(near->name[at], sizeof(near->name[at]), "%s", name);
 	near->n = min(near->n + 1, HIT_NEAR);
+}
+
+void hit_near(struct hit_near *near, const char *wanted, const char *name)
+{
+	insert_near(near, name, distance_of(wanted, name));
+}
+
+void hit_near_dotted(struct hit_near *near, const char *wanted, const char *name)
+{
+	char last_wanted[HIT_NAME_MAX], last[HIT_NAME_MAX];
+	u32 distance = distance_of(wanted, name), of_last;
+
+	last_part(wanted, last_wanted);
+	last_part(name, last);
+	of_last = FAR + close_letters(last_wanted, last);
+	insert_near(near, name, of_last < 2 * FAR && of_last < distance ? of_last : distance);
 }
 
 void hit_near_text(const struct hit_near *near, char *ret)

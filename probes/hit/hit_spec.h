@@ -53,6 +53,8 @@ bool hit_is_pattern(const struct hit_spec *s);
 void hit_each_tracepoint(void (*each)(void *ctx, const char *name), void *ctx);
 
 void hit_near(struct hit_near *near, const char *wanted, const char *name);
+/* The same of functions of languages, whose names are parted by dots and colons. */
+void hit_near_dotted(struct hit_near *near, const char *wanted, const char *name);
 /* "a, b, c" in HIT_NEAR_TEXT bytes. */
 #define HIT_NEAR_TEXT 1024
 void hit_near_text(const struct hit_near *near, char *ret);

@@ -19,6 +19,7 @@
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
 #include "unwind/now.h"
+#include "y_other_words.h"
 
 #define LOG_SIZE   (1u << 20)
 #define TURN_US    50
@@ -375,25 +376,6 @@ static struct error *place_in(
 	return err;
 }
 
-/* What users of other tools write, and what it is here. */
-static const char *other_words(const char *text)
-{
-	static const char *const words[][2] = {{"begin", "_probe _begin { … }"}, {"end", "_probe _end { … }"},
-	        {"oneshot", "_probe _oneshot { … }"}, {"timer", "_probe _timer(1s) { … }"},
-	        {"interval", "_probe _timer(1s) { … }"}, {"tick", "_probe _timer(1s) { … }"},
-	        {"profile", "_probe _profile(99) { … }"},
-	        {"kprobe", "functions of the kernel are not probed; tracepoint:NAME and syscall:NAME are"},
-	        {"kretprobe", "functions of the kernel are not probed; tracepoint:NAME and syscall:NAME:return are"},
-	        {"uretprobe", "_probe NAME:return { … }"}, {"sched", "_probe tracepoint:sched:NAME { … }"},
-	        {"syscalls", "_probe syscall:NAME { … }"}};
-	size_t len = strcspn(text, ":(-");
-
-	for (u32 i = 0; i < sizeof(words) / sizeof(*words); i++)
-		if (len == strlen(words[i][0]) && !strncasecmp(text, words[i][0], len))
-			return words[i][1];
-	return NULL;
-}
-
 /* The first file that has it, where the point names another one. */
 static const char *elsewhere(const struct y_probe *p, const struct hit_spec *spec)
 {
@@ -420,7 +402,7 @@ static void count_one(void *n, const char *name)
 static struct error *nothing_there(const struct y_probe *p, u32 number, const struct hit_spec *spec)
 {
 	const struct y_object_handler *h = &p->object->handlers[number];
-	const char *other = other_words(h->spec), *path = elsewhere(p, spec);
+	const char *other = y_other_words(h->spec), *path = elsewhere(p, spec);
 	bool usdt = spec->kind == HIT_USDT;
 	struct hit_near near = {0};
 	char names[HIT_NEAR_TEXT];
@@ -467,7 +449,7 @@ struct error *y_probe_at(struct error *err, const struct y_object_handler *h)
 static struct error *place_handler(struct y_probe *p, u32 number)
 {
 	const struct y_object_handler *h = &p->object->handlers[number];
-	const char *text = h->spec, *other = other_words(text);
+	const char *text = h->spec, *other = y_other_words(text);
 	struct hit_spec spec;
 	struct error *err = hit_parse(text, &spec);
 	u32 n = 0, files = 0;

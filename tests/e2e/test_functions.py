@@ -163,6 +163,9 @@ def test_python_names():
     with python() as program:
         for name, *words in (
             ("python:__main__.recursiv", "no function", "near: .*__main__.recursive"),
+            ("python:recursiv", "no function", "near: .*__main__.recursive"),
+            ("recursive", "no function", "a function of python has it: -e python:__main__.recursive"),
+            ("__main__.recursive", "no function", "a function of python has it: -e python:__main__.recursive"),
             ("python:place", "2 functions", r"__main__\.Shop\.place, __main__\.Other\.place"),
             ("python:*", "functions match; at most 64"),
             ("python:nowhere.*.nothing", "no function", r"whole names: python:\*nowhere\.\*\.nothing"),

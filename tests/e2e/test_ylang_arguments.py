@@ -55,6 +55,19 @@ def test_python():
         yield f"{len(seen)} calls, by name and by position"
 
 
+def test_python_print():
+    """_print takes what there is: a number or a text."""
+    with python() as p:
+        p.do("nothing")
+        source = '_probe _begin { _print("ready"); } _probe python:takes { _print("as", $value, "or", _arg(0)); }'
+        at = ylang.Beside(source, p.pid)
+        p.do("values")
+        seen = [line.removeprefix("as ").split(" or ") for line in at.end()]
+        due = [of[0] if of[0] != OTHER else of[2] for of in PYTHON] + ["many"] * 3
+        assert seen == [[value, value] for value in due], seen
+        yield f"{len(seen)} calls"
+
+
 def test_python_in_programs():
     """In a condition, as keys of maps, with the stack, and kept for the return."""
     source = """

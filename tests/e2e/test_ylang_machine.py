@@ -68,7 +68,10 @@ def test_without_a_process():
                         ("_probe _begin { _print(_sym((void *)4)); }", None)):
         done = subprocess.run([yrt.YRT, "y", "-a", "-e", source], capture_output=True, text=True, timeout=LIMIT_S)
         assert done.returncode == 0 and (out is None or done.stdout == out), done
-    cases = [("_probe serve { }", [], "functions belong to a process: -p PID or --select"),
+    cases = [("_probe timer:1s { }", [], "in Y: _probe _timer(1s)"),
+             ("_probe profile:99 { }", [], "in Y: _probe _profile(99)"),
+             ("_probe kprobe:vfs_read { }", [], "functions of the kernel are not probed"),
+             ("_probe serve { }", [], "functions belong to a process: -p PID or --select"),
              ("_probe _oneshot { _print(served); }", [], "has a name served"),
              ("_probe _oneshot { }", ["-p", str(os.getpid())], "-a is all processes"),
              ("_probe _oneshot { }", ["--types", yrt.YRT], "-a is all processes")]

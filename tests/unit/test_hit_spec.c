@@ -119,6 +119,24 @@ static void test_near_components(void **state)
 	}
 }
 
+/* Of a language's function the end of the name is what people write. */
+static void test_near_dotted(void **state)
+{
+	static const char *const wanted[][2] = {{"chekout", "orders.views.checkout"},
+	        {"view.checkout", "orders.views.checkout"}, {"app.lua:handel", "/srv/app.lua:M.handle"},
+	        {"Order::plce", "Shop::Order::place"},
+	        {"Service.plac", "com.shop.OrderService.place(int,java.lang.String)"}};
+
+	for (size_t i = 0; i < sizeof(wanted) / sizeof(*wanted); i++) {
+		struct hit_near near = {0};
+
+		hit_near_dotted(&near, wanted[i][0], "another.name");
+		hit_near_dotted(&near, wanted[i][0], wanted[i][1]);
+		assert_int_equal(near.n, 1);
+		assert_string_equal(near.name[0], wanted[i][1]);
+	}
+}
+
 /* Whatever it says: an error or a name that fits, and a file that is part of the text. */
 static void test_random(void **state)
 {
@@ -145,6 +163,7 @@ static void test_random(void **state)
 			assert_true(*s.name && strstr(text, s.name) && strstr(text, s.file));
 			hit_is_file(&s, text);
 			hit_near(&near, s.name, text);
+			hit_near_dotted(&near, s.name, text);
 		}
 		error_free(err);
 	}
@@ -158,6 +177,7 @@ int main(void)
 	        cmocka_unit_test(test_files),
 	        cmocka_unit_test(test_near),
 	        cmocka_unit_test(test_near_components),
+	        cmocka_unit_test(test_near_dotted),
 	        cmocka_unit_test(test_random),
 	};
 
