@@ -34,8 +34,8 @@ def shape(line):
     return out.removeprefix(r"\s+") if line[:1] == " " else out
 
 
-# The program runs on while its heap is read.
-BY_CHANCE = re.compile("^yrt: note: the process changed blocks while .*\n", re.M)
+# The program runs on while its heap is read; a fifth of the samples may lie in files without symbols.
+BY_CHANCE = re.compile("^yrt: note: (the process changed blocks while|.* of all frames are functions of) .*\n", re.M)
 # A sleep, and what others took after it.
 QUEUED = re.compile(r": (run queue [0-9.]+ \w+, )?sleep( [0-9.]+ \w+)?(, run queue [0-9.]+ \w+)?(?=; ran )")
 # Of few calls, on a busy machine, the probes' part is not known.

@@ -420,8 +420,9 @@ def show(stacks, n=5):
 
 
 def alone(text):
-    """The lines of a message that are neither empty nor progress."""
-    return [line for line in re.split(r"[\r\n]+", text) if line.strip()]
+    """The lines of a message that are neither empty nor progress, nor the note on files without symbols."""
+    lines = [line for line in re.split(r"[\r\n]+", text) if line.strip()]
+    return [line for line in lines if " of all frames are functions of " not in line]
 
 
 def unread(*args):
