@@ -795,7 +795,7 @@ WALK_GLOBAL int callee_begin(struct callee_watch *watch, u64 addr, u64 rip, u64 
 		return callee_changes(addr, now);
 	if (watch->exit == CALLEE_FALLS || watch->exit == CALLEE_GONE)
 		return callee_falls(watch, addr) && callee_slot(watch) ? (int)counts->slot : -1;
-	if (callee_is_elsewhere(watch, rip) || !callee_was_read(watch, addr) || callee_is_anew(watch) ||
+	if (!callee_was_read(watch, addr) || callee_is_elsewhere(watch, rip) || callee_is_anew(watch) ||
 	        callee_is_compared(watch, rip) || (!watch->exit && now >= watch->until))
 		return -1;
 	return callee_slot(watch) ? (int)counts->slot : -1;

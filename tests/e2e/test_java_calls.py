@@ -56,6 +56,19 @@ def test_interpreted():
     yield from check(["-Xint"], 4)
 
 
+def test_rewritten():
+    """The interpreter's template, not what begins calls, writes the bytecode that is watched: no call is lost."""
+    with java.Java("counted", options=["-Xint"]) as jvm:
+        before = jvm.ask()
+        run = yrt.Run("probe", "-e", "java:counted$Square.side", "-p", jvm.pid, "-d", 600, "--max-cpu", 0).sampling()
+        for _ in range(3):
+            after = jvm.ask()
+        run.interrupt()
+        result = run.result().expect()
+        seen = sum(n for _, n in result.stacks)
+        assert seen == after["side"] - before["side"] == 3, (seen, yrt.show(result.stacks))
+
+
 def test_compiled():
     """Calls of compiled code, after it was compiled, by C1 and by C2."""
     yield from check([*COMPILED, "-XX:TieredStopAtLevel=1"], 2)
