@@ -179,6 +179,10 @@ static void print_lost(FILE *out, const struct latency_stats *s)
 		fprintf(out, ", %lu of the calls were left by an exception", s->raised);
 	if (s->left)
 		fprintf(out, ", %lu calls left without a return (exception, longjmp, compiled code)", s->left);
+	if (s->left > s->returned)
+		fputs(": how long they took is not known; `yrt flame` has the time of code that a JIT compiled, "
+		      "`yrt requests` of nginx that of its requests",
+		        out);
 	if (s->lost)
 		fprintf(out, ", %lu calls left by a tail call to where returns are not known", s->lost);
 	if (s->entered > s->returned + s->left + s->lost)
@@ -194,14 +198,18 @@ static void losses(FILE *out, const struct sampler_stats *st)
 	say_unseen(out, &summary->unseen);
 }
 
-static void draw_row(FILE *out, u64 from, u64 calls, u64 most)
+/* known: shorter times than that are only known to be shorter. */
+static void draw_row(FILE *out, u64 from, u64 known, u64 calls, u64 most)
 {
 	u64 width = (calls * BAR + most - 1) / most;
 	char bar[BAR + 1];
 
 	memset(bar, '#', width);
 	bar[width] = '\0';
-	print_wide_time(out, 12, from);
+	if (from < known)
+		fprintf(out, "under %3lu us", known / 1000);
+	else
+		print_wide_time(out, 12, from);
 	fprintf(out, "  %10lu  %s\n", calls, bar);
 }
 
@@ -215,7 +223,7 @@ static void draw(FILE *out, const struct latency_of *of)
 	for (u32 i = 0; i < t.nrows; i++)
 		most = most > t.row[i].calls ? most : t.row[i].calls;
 	for (u32 i = 0; i < t.nrows; i++) {
-		draw_row(out, t.row[i].from, t.row[i].calls, most);
+		draw_row(out, t.row[i].from, t.known, t.row[i].calls, most);
 		if (i + 1 < t.nrows && t.row[i + 1].from > t.row[i].to)
 			fprintf(out, "%12s\n", "...");
 	}
