@@ -14,6 +14,7 @@ struct { /* of a Y program: its handlers of such functions, sized where it has s
 	__uint(value_size, sizeof(u32));
 } y_handlers SEC(".maps");
 
+u32 callee_closed = 0;  /* set by hit_callees.c: calls that begin do not count */
 u32 y_handlers_run = 0; /* before, no call begins that they might see the end of */
 
 struct { /* sized where functions of a language are probed */
@@ -345,7 +346,7 @@ WALK_GLOBAL int callee_counts_as(struct slot *slot, struct callee_watch *watch, 
 
 	if (!slot || !watch || !counts || !st)
 		return false;
-	if (now >= watch->until || !callee_begins(slot, watch))
+	if (callee_closed || !callee_begins(slot, watch))
 		return callee_drop(slot, st);
 	st->weights += watch->each;
 	counts->calls++;
@@ -704,7 +705,7 @@ WALK_GLOBAL int callee_end(struct slot *slot, struct callee_watch *watch, u64 no
 	callee_place(slot, watch);
 	counts->happened = CALLEE_NOTHING;
 	counts->function = watch->function;
-	if (!watch->exit && now < watch->until && callee_begins(slot, watch)) {
+	if (!watch->exit && !callee_closed && callee_begins(slot, watch)) {
 		counts->calls++;
 		counts->happened = CALLEE_BEGAN;
 		__sync_fetch_and_add(&watch->calls, 1);
@@ -796,7 +797,7 @@ WALK_GLOBAL int callee_begin(struct callee_watch *watch, u64 addr, u64 rip, u64 
 	if (watch->exit == CALLEE_FALLS || watch->exit == CALLEE_GONE)
 		return callee_falls(watch, addr) && callee_slot(watch) ? (int)counts->slot : -1;
 	if (!callee_was_read(watch, addr) || callee_is_elsewhere(watch, rip) || callee_is_anew(watch) ||
-	        callee_is_compared(watch, rip) || (!watch->exit && now >= watch->until))
+	        callee_is_compared(watch, rip) || (!watch->exit && callee_closed))
 		return -1;
 	return callee_slot(watch) ? (int)counts->slot : -1;
 }

@@ -43,7 +43,6 @@ struct callee_watch {
 	u64 word; /* what is there: a hit that finds something else was a write; of code that a call begins with its
 	             first bytes, 0: any */
 	u64 stamp_at, stamp;       /* where CALLEE_STAMP words are, and their sum: another one is the same call again */
-	u64 until;                 /* CLOCK_MONOTONIC, ns: later hits do not count */
 	u64 proof_at[2], proof[2]; /* of an entry: words of a frame that is not linked yet; a register points to it */
 	u64 loose;                 /* of an entry: bits of detail that do not count */
 	u64 beside;                /* as lead, of the language: bits of detail of a frame that is no call */

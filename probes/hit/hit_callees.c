@@ -13,7 +13,7 @@
 #include "hit_callee.h"
 #include "hit_callee_ends.h"
 #include "hit_callee_match.h"
-#include "hit_inlining.h"
+#include "hit_callees_internal.h"
 #include "hit_latency.h"
 #include "probes/object.h"
 #include "probes/sampler.h"
@@ -32,11 +32,13 @@ _Static_assert(CALLEE_FRAMES == RUNTIME_CALL_FRAMES, "BPF compares all frames th
 
 #define WATCHED_MAX 8192 /* functions of all targets */
 #define LOOK_NS     500000000ull
-#define LOOK_EACH   50 /* times as much as a look takes of a CPU lies between two; */
-#define LOOK_SOON   5  /* while not all are found; */
-#define LOOK_WHOLE  20 /* for whole names, of which one that is defined anew is to be found soon */
-#define LOOKS_SOON  4  /* the first may find a program that begins */
-#define CHANGES_MAX 64
+#define LOOK_EACH   50   /* times as much as a look takes of a CPU lies between two; */
+#define LOOK_SOON   5    /* while not all are found; */
+#define LOOK_WHOLE  20   /* for whole names, of which one that is defined anew is to be found soon */
+#define LOOKS_SOON  4    /* the first may find a program that begins */
+#define PACE_LEAST  0.02 /* of its progress that a program makes in a shift */
+#define WEIGHT_MOST 20.0 /* of the periods that a shift is a part of */
+#define OWN_MEMORY  8    /* shifts */
 #define SHIFT_NS    20000000ull
 #define PERIOD_NS   1000000000ull /* at least, of shifts in which calls are measured: longer ones may not be over */
 #define WAIT_NS     5000000ull    /* for calls that are under way */
@@ -45,69 +47,6 @@ _Static_assert(CALLEE_FRAMES == RUNTIME_CALL_FRAMES, "BPF compares all frames th
 #define CREDIT_NS   5e9 /* the budget of so long is there from the start */
 #define EACH_MAX    100
 #define MEMORY      4 /* looks that a mean goes back, about */
-
-struct form { /* a function as it exists in a process */
-	u32 process, spec;
-	struct runtime_callee callee;
-	bool seen;                                  /* by this look */
-	u64 since;                                  /* it may have been called unseen from then on; 0: it was not */
-	struct thread_watch *watch[THREAD_WATCHES]; /* its entry, then its exits where calls are measured; NULL: it is
-	                                               not its turn */
-};
-
-struct changing { /* a word that is written as a function gets other code */
-	u32 process;
-	u64 addr;
-	struct thread_watch *watch;
-};
-
-struct looked {
-	u32 process;
-	u64 next_ns, last_ns;
-	u32 n;                                  /* looks since it has a runtime */
-	bool found;                             /* by this look: the whole name of what a part was asked for */
-	bool refused;                           /* it cannot be watched: said already */
-	char of[HIT_SPECS_MAX][NAME_MAX_BYTES]; /* the whole name, where a part was asked for; "" until it is known */
-};
-
-struct hit_callees {
-	const struct event_host *host;
-	const struct hit_options *options;
-	struct form *forms;
-	u32 nforms;
-	struct looked *looked;
-	u32 nlooked;
-	struct hit_latency *latency;     /* NULL: calls are counted */
-	struct hit_arguments *arguments; /* NULL: they are not told */
-	u32 found[HIT_SPECS_MAX];
-	const char *unseen_why[HIT_SPECS_MAX];
-	u64 calls[HIT_SPECS_MAX]; /* of forms that are not watched any more */
-	u32 adding, adding_for;   /* process and spec of a look */
-	u64 cost_ns;              /* of a trap, without the program; 0: not measured yet */
-	double spent;             /* of a CPU, while functions are watched: a mean of late */
-	double debt;
-	struct callee_counts counts; /* as of */
-	u64 steered_ns, open_ns, opened_ns;
-	u32 each;    /* 1: all are watched all the time */
-	bool scarce; /* registers */
-	u64 shift_end, next_shift;
-	s64 begun; /* calls that were under way before the shift */
-	u64 began, ended, polled;
-	struct hit_unseen unseen;
-	u64 since; /* of functions that a look finds */
-	struct changing *changing;
-	u32 nchanging;
-	struct callee_change changes[CHANGES_MAX]; /* to be looked at */
-	u32 nchanges;
-	bool warned;
-	bool refused_late;
-	bool unread[HIT_SPECS_MAX]; /* said: no arguments of it */
-	struct refused {            /* by a look: functions whose calls cannot be measured */
-		struct error *why;  /* of the first */
-		u32 n, of;
-		bool said;
-	} refused[HIT_SPECS_MAX];
-};
 
 void hit_callees_prepare(struct object *o, const struct hit_options *options)
 {
@@ -128,7 +67,7 @@ struct error *hit_callees_create(const struct event_host *host, const struct hit
 	c->options = options;
 	c->latency = latency;
 	c->arguments = arguments;
-	c->each = 1;
+	c->each = c->weight = 1;
 	*ret = c;
 	return NULL;
 }
@@ -186,6 +125,7 @@ void hit_callees_destroy(struct hit_callees *c)
 	free(c->changing);
 	for (u32 i = 0; i < HIT_SPECS_MAX; i++)
 		error_free(c->refused[i].why);
+	pace_free(&c->pace);
 	free(c->forms);
 	free(c->looked);
 	free(c);
@@ -204,15 +144,14 @@ static struct callee_place place_of(const struct runtime_place *place)
 
 /* Tells BPF what a hit must find. numbers: of the function for latency, and for arguments; 0: neither is wanted. */
 static struct error *tell(
-        struct hit_callees *c, const struct form *f, u32 i, const struct process *p, const u32 numbers[2], u64 until)
+        struct hit_callees *c, const struct form *f, u32 i, const struct process *p, const u32 numbers[2])
 {
 	int map = bpf_map__fd(object_skeleton(c->host->object)->maps.callees);
 	u64 stamp[RUNTIME_CALL_STAMP];
 	struct callee_key key = {.addr = address(f, i), .tgid = (u32)p->pid};
-	struct callee_watch watch = {.until = until,
-	        .reason = c->options->n > 1 && !c->options->handled ? f->spec + 1 : 0,
+	struct callee_watch watch = {.reason = c->options->n > 1 && !c->options->handled ? f->spec + 1 : 0,
 	        .handler = {c->options->handler[f->spec][0], c->options->handler[f->spec][1]},
-	        .each = c->each,
+	        .each = c->weight,
 	        .bytes = f->callee.executed ? 0 : bytes_at(f, i),
 	        .nat = f->callee.nat,
 	        .compared = i ? 0 : f->callee.compared,
@@ -262,7 +201,7 @@ static void say_unread(struct hit_callees *c, const struct form *f)
 	c->unread[f->spec] = true;
 }
 
-static struct error *open_watch(struct hit_callees *c, struct form *f, u64 until)
+static struct error *open_watch(struct hit_callees *c, struct form *f)
 {
 	const struct process *p = targets_find(c->host->targets, f->process);
 	u32 n = registers(c, f), numbers[2] = {0};
@@ -270,14 +209,15 @@ static struct error *open_watch(struct hit_callees *c, struct form *f, u64 until
 
 	if (f->watch[0] || !p || p->dead)
 		return NULL;
-	if (c->latency)
+	err = pace_add(&c->pace, p->pid);
+	if (!err && c->latency)
 		err = hit_latency_add_callee(c->latency, f->spec, f->callee.name, &numbers[0]);
 	if (!err && c->arguments)
 		err = hit_arguments_add(c->arguments, p, c->options, f->spec, &f->callee, &numbers[1]);
 	if (!err && c->options->arguments && !numbers[1])
 		say_unread(c, f);
 	for (u32 i = n; !err && i-- > 0;) { /* exits first: a call that is entered then has all of them */
-		err = tell(c, f, i, p, numbers, until);
+		err = tell(c, f, i, p, numbers);
 		if (!err)
 			err = thread_watch_open(&(struct thread_watch_options){.pid = p->pid,
 			                                .addr = address(f, i),
@@ -346,8 +286,12 @@ static struct error *add_form(struct hit_callees *c, const struct runtime_callee
 		err = grow(&c->forms, c->nforms, sizeof(*c->forms));
 	if (err)
 		return err;
-	c->forms[c->nforms++] = (struct form){
-	        .process = c->adding, .spec = c->adding_for, .callee = *callee, .seen = true, .since = c->since};
+	c->forms[c->nforms++] = (struct form){.process = c->adding,
+	        .spec = c->adding_for,
+	        .callee = *callee,
+	        .seen = true,
+	        .since = c->since,
+	        .covered = c->pace.done};
 	c->found[c->adding_for]++;
 	c->unseen_why[c->adding_for] = callee->unseen;
 	if (c->latency && callee_ends_in_tail_calls(callee))
@@ -554,15 +498,6 @@ static struct error *look_at_changes(struct hit_callees *c)
 	return err;
 }
 
-static bool is_first_form(const struct hit_callees *c, u32 i)
-{
-	for (u32 k = 0; k < i; k++)
-		if (c->forms[k].process == c->forms[i].process &&
-		        c->forms[k].callee.changes == c->forms[i].callee.changes)
-			return false;
-	return c->forms[i].callee.changes;
-}
-
 static void read_counts(const struct hit_callees *c, struct callee_counts *ret)
 {
 	struct object *o = c->host->object;
@@ -625,18 +560,31 @@ static void warn(struct hit_callees *c)
 	c->host->options->warn(c->host->options->ctx, err);
 }
 
+static double hits_ns(const struct hit_callees *c, const struct callee_counts *counts)
+{
+	return (double)counts->walk_ns + (double)counts->traps * (double)c->cost_ns;
+}
+
+/* How long calls have counted since it was asked last. */
+static u64 open_since(const struct hit_callees *c, u64 now)
+{
+	u64 until = c->latency && c->shift_over ? c->shift_over : now;
+
+	return c->opened_ns && until > c->opened_ns ? until - c->opened_ns : 0;
+}
+
 /* What hits cost while functions are watched, and so for which part of the time they can be. */
 static void steer(struct hit_callees *c, u64 now)
 {
 	double budget = c->host->options->cpu_percent / 100 * SHARE, ns, spent;
 	struct callee_counts counts, was = c->counts;
-	u64 open = c->open_ns + (c->opened_ns ? now - c->opened_ns : 0);
+	u64 open = c->open_ns + open_since(c, now);
 	u32 each = groups(c) < 2 ? 1 : c->latency ? 2 * groups(c) : groups(c); /* calls end between shifts */
 
 	if (now - c->steered_ns < STEER_NS || !open)
 		return;
 	read_counts(c, &counts);
-	ns = (double)(counts.walk_ns - was.walk_ns) + (double)(counts.traps - was.traps) * (double)c->cost_ns;
+	ns = hits_ns(c, &counts) - hits_ns(c, &was);
 	c->debt = fmax(0, c->debt + ns - budget * (double)(now - c->steered_ns));
 	spent = ns / (double)open;
 	c->spent = spent > c->spent ? spent : c->spent + (spent - c->spent) / MEMORY;
@@ -662,11 +610,11 @@ static u32 registers_of(const struct hit_callees *c, u32 process)
 	return n;
 }
 
-static void close_all(struct hit_callees *c, u64 now)
+static void close_all(struct hit_callees *c)
 {
 	for (u32 i = 0; i < c->nforms; i++)
 		close_watch(c, &c->forms[i]);
-	c->open_ns += c->opened_ns ? (now < c->shift_end ? now : c->shift_end) - c->opened_ns : 0;
+	c->open_ns += open_since(c, now_ns());
 	c->opened_ns = 0;
 }
 
@@ -675,24 +623,28 @@ static void save_registers(struct hit_callees *c)
 {
 	for (u32 i = 0; c->latency && !c->scarce && i < c->nforms; i++)
 		if (registers_of(c, c->forms[i].process) > THREAD_WATCHES) {
-			close_all(c, now_ns());
+			close_all(c);
 			c->scarce = true;
 		}
 }
 
-/* One of the groups that the functions of each process make, or all. */
-static struct error *open_group(struct hit_callees *c, u32 group, u64 until)
+/* The functions of each process make groups. */
+static u32 group_of(const struct hit_callees *c, u32 form)
+{
+	u32 n = 0;
+
+	for (u32 k = 0; k < form; k++)
+		n += c->forms[k].process == c->forms[form].process;
+	return n % groups(c);
+}
+
+static struct error *open_group(struct hit_callees *c, u32 group)
 {
 	struct error *err = NULL;
-	u32 n;
 
-	for (u32 i = 0; !err && i < c->nforms; i++) {
-		n = 0;
-		for (u32 k = 0; k < i; k++)
-			n += c->forms[k].process == c->forms[i].process;
-		if (n % groups(c) == group)
-			err = open_watch(c, &c->forms[i], until);
-	}
+	for (u32 i = 0; !err && i < c->nforms; i++)
+		if (group_of(c, i) == group)
+			err = open_watch(c, &c->forms[i]);
 	c->opened_ns = c->opened_ns ? c->opened_ns : now_ns();
 	return err;
 }
@@ -708,36 +660,113 @@ static bool is_under_way(const struct hit_callees *c)
 	return counts.under_way > c->begun;
 }
 
-static void begin_shift(struct hit_callees *c)
+/* The function that is furthest behind. */
+static u32 next_form(const struct hit_callees *c)
 {
-	struct sample *skel = object_skeleton(c->host->object);
-	struct callee_counts counts;
+	u32 ret = 0;
 
-	read_counts(c, &counts);
-	c->begun = counts.under_way;
-	skel->bss->callee_shift++;
-	skel->data->callee_each = c->each;
+	for (u32 i = 1; i < c->nforms; i++)
+		if (c->forms[i].covered < c->forms[ret].covered)
+			ret = i;
+	return ret;
 }
 
-/* A shift of a random group at a random moment of each period. */
+/* With it a shift's calls stand for all until now, and for half of what comes before the next one of this function. */
+static u32 weight_of(const struct hit_callees *c, const struct form *f, u64 length)
+{
+	double own = f->own_ns > 0 ? f->own / f->own_ns * (double)length : pace_expect(&c->pace, (double)length, true);
+	double ahead = pace_expect(&c->pace, (double)length * c->each, false) / 2;
+
+	own = fmax(own, 2 * ahead / c->each * PACE_LEAST);
+	return own > 0 ? (u32)fmin(
+	                         fmax(round((c->pace.done + own + ahead - f->covered) / own), 1), WEIGHT_MOST * c->each)
+	               : c->each;
+}
+
+static struct error *begin_shift(struct hit_callees *c, u64 length)
+{
+	struct sample *skel = object_skeleton(c->host->object);
+	u32 next = next_form(c);
+	struct callee_counts counts;
+	struct error *err;
+
+	read_counts(c, &counts);
+	pace_step(&c->pace, now_ns(), hits_ns(c, &counts), false);
+	c->begun = counts.under_way;
+	c->weight = weight_of(c, &c->forms[next], length);
+	skel->bss->callee_shift++;
+	skel->data->callee_each = c->weight;
+	skel->bss->callee_closed = 1;
+	c->shift_over = 0;
+	c->opened_ns = now_ns();
+	err = open_group(c, group_of(c, next));
+	read_counts(c, &counts);
+	pace_step(&c->pace, now_ns(), hits_ns(c, &counts), false);
+	c->calls_before = counts.calls;
+	c->shift_begin = now_ns();
+	c->shift_end = c->shift_begin + length;
+	skel->bss->callee_closed = 0;
+	return err;
+}
+
+/* Calls that begin from now on do not count. */
+static void end_shift(struct hit_callees *c)
+{
+	struct callee_counts counts;
+	double progress, done = c->pace.done;
+
+	object_skeleton(c->host->object)->bss->callee_closed = 1;
+	c->shift_over = now_ns();
+	read_counts(c, &counts);
+	progress = pace_step(&c->pace, c->shift_over, hits_ns(c, &counts), true);
+	pace_saw(&c->pace, (double)(counts.calls - c->calls_before), progress, c->weight);
+	for (u32 i = 0; i < c->nforms; i++) {
+		struct form *f = &c->forms[i];
+
+		if (c->pace.changed) {
+			f->own = f->own_ns = 0;
+			f->covered = done - (done - f->covered) * c->pace.changed;
+		}
+		if (!f->watch[0])
+			continue;
+		f->covered += progress * c->weight;
+		f->own += progress - f->own / OWN_MEMORY;
+		f->own_ns += (double)(c->shift_over - c->shift_begin) - f->own_ns / OWN_MEMORY;
+	}
+}
+
 static struct error *shift(struct hit_callees *c, u64 now)
 {
 	u32 n = groups(c);
 	u64 period;
 
-	if (c->opened_ns && (now < c->shift_end || (now < c->next_shift && is_under_way(c))))
+	if (c->opened_ns && now < c->shift_end)
+		return NULL;
+	if (c->opened_ns && !c->shift_over)
+		end_shift(c);
+	if (c->opened_ns && now < c->next_shift && is_under_way(c))
 		return NULL;
 	if (c->opened_ns)
-		close_all(c, now);
+		close_all(c);
 	if (now < c->next_shift)
 		return NULL;
 	period = SHIFT_NS * c->each / n;
 	if (c->latency && period < PERIOD_NS)
 		period = PERIOD_NS;
 	c->next_shift = (c->next_shift && now - c->next_shift < period ? c->next_shift : now) + period;
-	c->shift_end = now + period * n / c->each;
-	begin_shift(c);
-	return open_group(c, (u32)(drand48() * n), c->shift_end);
+	return begin_shift(c, period * n / c->each);
+}
+
+/* Until now all calls were seen. */
+static void begin_shifts(struct hit_callees *c, u64 now)
+{
+	struct callee_counts counts;
+
+	close_all(c);
+	read_counts(c, &counts);
+	pace_skip(&c->pace, now, hits_ns(c, &counts));
+	for (u32 i = 0; i < c->nforms; i++)
+		c->forms[i].covered = c->pace.done;
 }
 
 static void close_changing(struct hit_callees *c, u32 i)
@@ -813,13 +842,17 @@ static struct error *keep_watching(struct hit_callees *c, u64 now)
 	trim_changing(c, c->each > 1);
 	if (c->each > 1) {
 		if (c->opened_ns && c->shift_end == UINT64_MAX)
-			close_all(c, now);
+			begin_shifts(c, now);
 		return shift(c, now);
 	}
 	if (c->opened_ns && c->shift_end != UINT64_MAX)
-		close_all(c, now);
+		close_all(c);
 	c->shift_end = UINT64_MAX;
-	err = open_group(c, 0, UINT64_MAX);
+	c->shift_over = 0;
+	c->weight = 1;
+	object_skeleton(c->host->object)->data->callee_each = 1;
+	object_skeleton(c->host->object)->bss->callee_closed = 0;
+	err = open_group(c, 0);
 	for (u32 i = 0; !err && i < c->nforms; i++)
 		err = watch_changes(c, &c->forms[i]);
 	return err;
@@ -852,87 +885,6 @@ u32 hit_callees_found(const struct hit_callees *c, u32 spec)
 	return c->found[spec];
 }
 
-/* Has a target a runtime of the language? */
-static bool is_run(const struct hit_callees *c, const char *language)
-{
-	const struct targets *t = c->host->targets;
-
-	for (u32 i = 0; i < t->nprocesses; i++)
-		for (u32 k = 0; k < t->processes[i]->ninstances; k++)
-			if (!strcmp(t->processes[i]->instances[k].ops->view, language))
-				return true;
-	return false;
-}
-
-struct error *hit_callees_missing(struct hit_callees *c, u32 spec)
-{
-	const struct hit_spec *s = &c->options->spec[spec];
-	const struct targets *t = c->host->targets;
-	struct callee_match match = {0};
-	struct error *err = NULL;
-	char near[HIT_NEAR_TEXT];
-
-	for (u32 i = 0; !err && i < t->nprocesses && !match.near.n; i++) {
-		if (t->processes[i]->dead)
-			continue;
-		free(match.of);
-		err = callee_match(t->processes[i], s->language, s->text, s->name, &match);
-	}
-	free(match.of);
-	if (err)
-		return err;
-	hit_near_text(&match.near, near);
-	err = error_new(ERROR_USAGE, "-e %s: there is no function \"%s\"", s->text, s->name);
-	if (callee_is_pattern(s->name) && *s->name != '*')
-		return error_hint(err, "a pattern is of whole names: %s:*%s", s->language, s->name);
-	if (match.near.n)
-		return error_hint(err, "near: %s; what is written in C is FILE:FUNCTION", near);
-	if (!is_run(c, s->language))
-		return error_hint(err, "no target runs %s", s->language);
-	return error_hint(err, "%s; what is written in C is FILE:FUNCTION; `yrt functions -p PID` lists all",
-	        callee_form(s->language));
-}
-
-/* Functions that have those of a spec inlined by now. */
-static void find_inlined(const struct hit_callees *c, u32 spec, struct callee_inlining *ret)
-{
-	const struct targets *t = c->host->targets;
-	u32 left = CALLEE_INLINING_OF;
-
-	for (u32 i = 0; i < c->nforms && left; i++) {
-		if (c->forms[i].spec != spec || (c->forms[i].callee.changes && !is_first_form(c, i)))
-			continue;
-		left--;
-		for (u32 k = 0; k < t->nprocesses; k++)
-			if (!t->processes[k]->dead && t->processes[k]->number == c->forms[i].process)
-				callee_inlined(t->processes[k], c->options->spec[spec].language, &c->forms[i].callee,
-				        callee_inlining_add, ret);
-	}
-}
-
-/* Calls that cannot be seen are said, with the functions that they are in. */
-static struct error *not_counted(const struct hit_callees *c, u32 spec)
-{
-	struct callee_inlining in = {0};
-	char into[CALLEE_INLINING_TEXT];
-
-	find_inlined(c, spec, &in);
-	if (!in.n)
-		return NULL;
-	callee_inlining_text(&in, into);
-	return error_new(ERROR_LOST, "-e %s: %scalls that are inlined into compiled code are not counted: of %s",
-	        c->options->spec[spec].text, c->calls[spec] ? "" : "no call was seen; ", into);
-}
-
-/* Its functions are there, but no call was seen. */
-static struct error *not_called(const struct hit_callees *c, u32 spec)
-{
-	const char *why = c->unseen_why[spec];
-
-	return error_new(ERROR_LOST, "-e %s: the function is there, but no call was seen%s%s",
-	        c->options->spec[spec].text, why ? "; " : "", why ? why : "");
-}
-
 /* Changes that nobody has told yet: they came behind the last look, or poll. */
 static void suspect_changes(struct hit_callees *c)
 {
@@ -941,7 +893,7 @@ static void suspect_changes(struct hit_callees *c)
 		const struct process *p = targets_find(c->host->targets, f->process);
 		struct looked *l = looked_at(c, f->process);
 
-		if (p && l && c->nchanges < CHANGES_MAX && is_first_form(c, i))
+		if (p && l && c->nchanges < CHANGES_MAX && hit_callees_is_first(c, i))
 			c->changes[c->nchanges++] = (struct callee_change){.tgid = (u32)p->pid,
 			        .addr = f->callee.changes,
 			        .at = is_changing(c, f) ? c->polled : l->last_ns};
@@ -956,26 +908,21 @@ static void count_unwatched(struct hit_callees *c, u64 now)
 	for (u32 i = 0; i < c->nforms && c->each == 1; i++) {
 		c->unseen.changes += c->forms[i].since != 0;
 		c->unseen.ns += c->forms[i].since ? now - c->forms[i].since : 0;
-		c->unseen.of_ns += is_first_form(c, i) ? now - c->began : 0;
+		c->unseen.of_ns += hit_callees_is_first(c, i) ? now - c->began : 0;
 	}
 }
 
 void hit_callees_end(struct hit_callees *c)
 {
 	u64 now = now_ns();
-	struct error *err;
 
 	c->ended = now;
-	close_all(c, now);
+	if (c->opened_ns && c->shift_end != UINT64_MAX && !c->shift_over)
+		end_shift(c);
+	close_all(c);
 	count_unwatched(c, now);
 	trim_changing(c, true);
-	for (u32 i = 0; i < c->options->n; i++) {
-		if (!c->options->spec[i].language || !c->found[i])
-			continue;
-		err = not_counted(c, i);
-		if (err || !c->calls[i])
-			c->host->options->warn(c->host->options->ctx, err ? err : not_called(c, i));
-	}
+	hit_callees_say(c);
 }
 
 double hit_callees_hits(const struct hit_callees *c)

@@ -3,8 +3,9 @@
  * Functions of a language that are probed: found in the targets by their runtimes (unwind/runtime_calls.h), looked for
  * again now and then, as programs define them anew, and watched by debug registers (thread_watch.h).
  *
- * A thread has four registers. If there are more functions, or if hits take more than a quarter of --max-cpu, functions
- * are watched in shifts: some of them, chosen at random, for a while, and calls of that while stand for the others.
+ * A thread has four registers. If there are more functions, or if hits take more than a tenth of --max-cpu, functions
+ * are watched in shifts: some of them, those that were not for longest, for a while. Calls of that while stand for the
+ * others, weighted by the targets' progress (hit_pace.h).
  */
 #ifndef YRT_HIT_CALLEES_H
 #define YRT_HIT_CALLEES_H

@@ -4,6 +4,7 @@ Functions of a language where the scheduler decides: more functions than debug r
 function that is defined anew during the run.
 """
 
+import re
 import time
 
 import java
@@ -65,13 +66,47 @@ def test_turns():
     yield f"{result.samples} of {whole} calls"
 
 
+# As it is in between: CPU bound, at a fixed rate, or with a wait after each call.
+PACES = {
+    "CPU bound, 9,000 calls a second": "f(); sum(range(2000)); sum(range(2000)); sum(range(2000))",
+    "1,000 calls a second": "f(); at += 0.001; time.sleep(max(0, at - time.monotonic()))",
+    "4,000 calls a second, in fours": "f(); f(); f(); f(); at += 0.001; time.sleep(max(0, at - time.monotonic()))",
+    "a wait after each call": "f(); time.sleep(0)",
+}
+PACED = """
+import json, os, sys, time
+calls = 0
+def f():
+    global calls
+    calls += 1
+print(json.dumps({"pid": os.getpid(), "chain": []}), flush=True)
+sys.stdin.readline()
+at = time.monotonic()
+end = at + 8
+while time.monotonic() < end:
+    %s
+print(json.dumps(calls), flush=True)
+"""
+
+
 @yrt.measured
 def test_budget():
-    """A function that is called without pause is watched in shifts."""
-    result, truth = busy(1, 0)
-    whole = sum(truth.values())
-    assert "in shifts" in result.stderr, result.stderr
-    yield f"{result.samples:.0f} of {whole} calls; {result.stats['cpu_percent']} % of a CPU"
+    """A function that is called often is watched in shifts: calls are weighted by the program's progress."""
+    for name, body in PACES.items():
+        ratios, said = [], []
+        for _ in range(5):
+            with yrt.Fixture(PYTHON, "-c", PACED % body, seconds=None, wait=False) as fixture:
+                run = yrt.Run("probe", "-e", "python:__main__.f", "-p", fixture.pid, "-d", 30).sampling()
+                fixture.release()
+                truth = fixture.finish()
+                result = run.result().expect()
+            off = re.search(r"number may be (\d+) % off", result.stderr)
+            assert off and "in shifts" in result.stderr, result.stderr
+            ratios.append(result.samples / truth)
+            said.append(int(off[1]))
+        text = f"{name}: {', '.join(f'{r:.3f}' for r in ratios)} of all calls, said to be {said} % off"
+        assert all(0.75 < r < 1.3 for r in ratios), text
+        yield text
 
 
 @yrt.measured

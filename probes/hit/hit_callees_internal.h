@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What hit_callees.c and hit_callees_words.c share. */
+#ifndef YRT_HIT_CALLEES_INTERNAL_H
+#define YRT_HIT_CALLEES_INTERNAL_H
+
+#include "hit_callees.h"
+#include "hit_pace.h"
+#include "probes/thread_watch.h"
+#include "unwind/runtime_calls.h"
+
+#define CHANGES_MAX 64
+
+struct form { /* a function as it exists in a process */
+	u32 process, spec;
+	struct runtime_callee callee;
+	bool seen;                                  /* by this look */
+	u64 since;                                  /* it may have been called unseen from then on; 0: it was not */
+	double covered;                             /* progress (hit_pace.h) that its calls stand for so far */
+	double own;                                 /* of that, by shifts alone, and */
+	double own_ns;                              /* how long these were, of late */
+	struct thread_watch *watch[THREAD_WATCHES]; /* its entry, then its exits where calls are measured; NULL: it is
+	                                               not its turn */
+};
+
+struct changing { /* a word that is written as a function gets other code */
+	u32 process;
+	u64 addr;
+	struct thread_watch *watch;
+};
+
+struct looked {
+	u32 process;
+	u64 next_ns, last_ns;
+	u32 n;                                  /* looks since it has a runtime */
+	bool found;                             /* by this look: the whole name of what a part was asked for */
+	bool refused;                           /* it cannot be watched: said already */
+	char of[HIT_SPECS_MAX][NAME_MAX_BYTES]; /* the whole name, where a part was asked for; "" until it is known */
+};
+
+struct hit_callees {
+	const struct event_host *host;
+	const struct hit_options *options;
+	struct form *forms;
+	u32 nforms;
+	struct looked *looked;
+	u32 nlooked;
+	struct hit_latency *latency;     /* NULL: calls are counted */
+	struct hit_arguments *arguments; /* NULL: they are not told */
+	u32 found[HIT_SPECS_MAX];
+	const char *unseen_why[HIT_SPECS_MAX];
+	u64 calls[HIT_SPECS_MAX]; /* of forms that are not watched any more */
+	u32 adding, adding_for;   /* process and spec of a look */
+	u64 cost_ns;              /* of a trap, without the program; 0: not measured yet */
+	double spent;             /* of a CPU, while functions are watched: a mean of late */
+	double debt;
+	struct callee_counts counts; /* as of */
+	u64 steered_ns, open_ns, opened_ns;
+	u32 each;    /* 1: all are watched all the time */
+	bool scarce; /* registers */
+	u64 shift_begin, shift_end, next_shift,
+	        shift_over; /* over: since when calls do not count any more; 0: they do */
+	struct pace pace;
+	u32 weight;       /* of calls, until the next shift */
+	u64 calls_before; /* the shift */
+	s64 begun;        /* calls that were under way before the shift */
+	u64 began, ended, polled;
+	struct hit_unseen unseen;
+	u64 since; /* of functions that a look finds */
+	struct changing *changing;
+	u32 nchanging;
+	struct callee_change changes[CHANGES_MAX]; /* to be looked at */
+	u32 nchanges;
+	bool warned;
+	bool refused_late;
+	bool unread[HIT_SPECS_MAX]; /* said: no arguments of it */
+	struct refused {            /* by a look: functions whose calls cannot be measured */
+		struct error *why;  /* of the first */
+		u32 n, of;
+		bool said;
+	} refused[HIT_SPECS_MAX];
+};
+
+/* Forms that get other code together have one that is the first of them. */
+bool hit_callees_is_first(const struct hit_callees *c, u32 form);
+/* At the end: what was not seen, and how sure the number of calls is. */
+void hit_callees_say(const struct hit_callees *c);
+
+#endif
