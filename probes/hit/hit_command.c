@@ -196,7 +196,9 @@ const struct event_command latency_command = {
                 "seen then. yrt finds the returns in the function's code. Functions of Python, Lua, Perl and Java are "
                 "watched by debug registers. Those that return at more than three places are refused, except Perl's "
                 "and those of Python 3.11 to 3.13: there a call that an exception ends counts as a return, and is "
-                "also counted separately. A call of Lua that yields lasts until it returns.\n"
+                "also counted separately. A call of Lua that yields, a coroutine (`async def`) or a generator of "
+                "Python "
+                "lasts until it returns; what it ran and waited for is then what its thread did, also for others.\n"
                 "With --over, the longest calls are listed with their arguments and what they waited for, and stacks "
                 "show where they waited and ran. Debug information gives the arguments names and types. Memory that "
                 "they point to is read as the call returns. Ctrl-C ends the run early and keeps the result.",
