@@ -15,6 +15,7 @@
 #define MEMORY       64   /* shifts that sums go back, about */
 #define IDLE         0.5  /* CPUs: with less, progress is time, */
 #define BUSY         0.8  /* and from here on it is CPU time again */
+#define SATURATED    0.5  /* of time that hits take: a program at a fixed rate may have no time to wait then */
 #define KEPT_LEAST   0.02 /* no program was seen to be slower in a shift */
 #define HIT_OFF      0.25 /* of what a hit costs: it differs between programs, and between times */
 
@@ -124,8 +125,9 @@ static double ratio(const struct pace *p, double inside, double outside)
 /* With hits that cost so much more. */
 static double kept_if(const struct pace *p, double dearer)
 {
-	double kept = p->by_time ? ratio(p, p->inside.waits, p->outside.waits)
-	                         : ratio(p, own(&p->inside, dearer), own(&p->outside, 1));
+	bool by_waits = p->by_time && lost_at_most(&p->inside) < SATURATED;
+	double kept = by_waits ? ratio(p, p->inside.waits, p->outside.waits)
+	                       : ratio(p, own(&p->inside, dearer), own(&p->outside, 1));
 
 	return fmin(fmax(kept, fmax(1 - lost_at_most(&p->inside), KEPT_LEAST)), 1);
 }
