@@ -29,13 +29,14 @@ def objects():
 def links():
     """(user, definer, name): all that an object takes from another one of yrt."""
     defined, wanted = {}, []
-    for path, found in objects():
-        for line in subprocess.run(["nm", found], capture_output=True, text=True, check=True).stdout.splitlines():
-            kind, name = line.split()[-2:]
-            if kind == "U":
-                wanted.append((path, name))
-            elif kind in "TDBRC":
-                defined[name] = path
+    paths = {found: path for path, found in objects()}
+    lines = subprocess.run(["nm", "-A", *paths], capture_output=True, text=True, check=True).stdout.splitlines()
+    for line in lines:
+        found, kind, name = line.split(":", 1)[0], *line.split()[-2:]
+        if kind == "U":
+            wanted.append((paths[found], name))
+        elif kind in "TDBRC":
+            defined[name] = paths[found]
     return [(user, defined[name], name) for user, name in wanted if name in defined]
 
 
