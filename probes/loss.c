@@ -163,7 +163,7 @@ char *loss_line(const struct sampler_stats *st)
 		words->head(out, st);
 	} else {
 		fprintf(out, "%lu %s", taken, st->event->unit);
-		if (st->expected > 0)
+		if (st->expected >= 0.5)
 			fprintf(out, " of %.0f expected", st->expected);
 		fprintf(out, " in %.1f s", st->duration_s);
 		loss_complete(out, st);
