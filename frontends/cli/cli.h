@@ -200,9 +200,11 @@ char *join_arguments(int argc, char **argv);
 extern volatile sig_atomic_t stop_sampling;
 extern volatile sig_atomic_t interrupted; /* the same, and stays so */
 void catch_signals(void);
-/* SIGINT and SIGTERM end yrt at once: what runs now can give no part of its result. */
-void release_signals(void);
 void sleep_s(double seconds); /* or until stop_sampling is set */
+/* For what can give no part of its result: SIGINT and SIGTERM end yrt at once, */
+void release_signals(void);
+/* but end only this sleep. */
+void sleep_released_s(double seconds);
 /* Adds those of a list "1,nginx". */
 struct error *flame_add_pids(struct flame_options *o, const char *list);
 /* The process that -p or --select (key) gives; fails if there are several. */

@@ -228,12 +228,6 @@ void catch_signals(void)
 	signal(SIGCHLD, SIG_DFL); /* whoever started yrt may ignore it: commands would have no exit status */
 }
 
-void release_signals(void)
-{
-	signal(SIGINT, SIG_DFL);
-	signal(SIGTERM, SIG_DFL);
-}
-
 void sleep_s(double seconds)
 {
 	u64 end = now_ns() + (u64)(seconds * 1e9);
@@ -244,6 +238,20 @@ void sleep_s(double seconds)
 
 		nanosleep(&t, NULL);
 	}
+}
+
+void release_signals(void)
+{
+	catch_signals();
+	signal(SIGINT, SIG_DFL);
+	signal(SIGTERM, SIG_DFL);
+}
+
+void sleep_released_s(double seconds)
+{
+	catch_signals();
+	sleep_s(seconds);
+	release_signals();
 }
 
 static void warn(void *ctx, struct error *err)

@@ -210,11 +210,8 @@ static struct error *run(const struct request *r)
 	}
 	if (!err && r->seconds)
 		err = take(r, core, &before);
-	if (!err && r->seconds) {
-		catch_signals();
-		sleep_s(r->seconds);
-		release_signals();
-	}
+	if (!err && r->seconds)
+		sleep_released_s(r->seconds);
 	if (!err)
 		err = take(r, core, &after);
 	if (!err && advice)
@@ -241,7 +238,6 @@ int heap_main(const struct command_line *self, int argc, char **argv)
 		manual_help(stdout, self);
 		return 0;
 	}
-	catch_signals();
 	release_signals();
 	if (!err)
 		err = run(&r);

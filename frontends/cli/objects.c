@@ -387,11 +387,8 @@ static struct error *take(
 			err = heap_settle(ret->before);
 		if (!err)
 			heap_end(ret->before);
-		if (!err) {
-			catch_signals();
-			sleep_s(r->seconds);
-			release_signals();
-		}
+		if (!err)
+			sleep_released_s(r->seconds);
 	}
 	ret->start_ns = now_ns();
 	if (!err)
@@ -594,7 +591,6 @@ int objects_main(const struct command_line *self, int argc, char **argv)
 		manual_help(stdout, self);
 		return 0;
 	}
-	catch_signals();
 	release_signals();
 	t = (struct one_target){.pid = r.pid, .core = r.core, .root = r.root, .quiet = r.quiet};
 	if (!err)

@@ -44,9 +44,10 @@ static json_t *json_row(const struct row *r)
 	return o;
 }
 
-/* {"target", "seconds", "span", "samples", "cpus", "loss", "rows": [{"self", "total", "function", "kind", "module",
- * "pid",
- * "thread"}]}; at most so many rows. */
+/*
+ * {"target", "seconds", "span", "samples", "cpus", "loss", "rows": [{"self", "total", "function", "kind", "module",
+ * "pid", "thread"}]}, with at most `most` rows.
+ */
 static struct error *top_json(FILE *out, const struct rows *rows, u32 most, const struct top_moment *m)
 {
 	json_t *list = json_array(), *o;

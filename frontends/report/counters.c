@@ -16,8 +16,9 @@
 #include "unwind/read_text.h"
 #include "unwind/runtime.h"
 
-#define TEXT_BYTES 16384
-#define FDS_MAX    1000000
+#define COLLECTOR_THREADS 10 /* a runtime that publishes what it has in use has more: others are not asked */
+#define TEXT_BYTES        16384
+#define FDS_MAX           1000000
 
 static bool read_file(const char *path, char text[TEXT_BYTES])
 {
@@ -111,7 +112,8 @@ static bool read_process(struct process_counters *p)
 	p->shmem = field(text, "RssShmem") << 10;
 	p->swap = field(text, "VmSwap") << 10;
 	p->locked = field(text, "VmLck") << 10;
-	p->collected = used_after_collection(p->pid);
+	if (p->threads >= COLLECTOR_THREADS)
+		p->collected = used_after_collection(p->pid);
 	if (read_of(p->pid, "io", text)) {
 		p->read = field(text, "rchar");
 		p->written = field(text, "wchar");

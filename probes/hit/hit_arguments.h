@@ -19,7 +19,7 @@ struct hit_call_count {
 
 struct hit_arguments; /* of a run */
 
-/* counted: calls are counted by them. slow: they are told of slow calls. */
+/* counted: for counts of calls by argument. slow: for the list of slow calls. */
 void hit_arguments_prepare(struct object *o, bool counted, bool slow);
 struct error *hit_arguments_create(const struct event_host *host, struct hit_arguments **ret);
 void hit_arguments_destroy(struct hit_arguments *a); /* NULL is fine */

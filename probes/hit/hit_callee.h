@@ -34,7 +34,7 @@ struct callee_place {
 	u64 moved;
 };
 #define CALLEE_NO_REG    0xff
-#define CALLEE_OWN_FRAME 0xff /* RUNTIME_OWN_FRAME */
+#define CALLEE_OWN_FRAME 0xff
 
 #define CALLEE_FRAMES 2
 #define CALLEE_STAMP  3

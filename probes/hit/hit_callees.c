@@ -29,6 +29,7 @@ _Static_assert(RUNTIME_CALL_STAMP == CALLEE_STAMP && CALLEE_STAMP == 3, "words t
 _Static_assert(RUNTIME_CALL_RETURNS == sizeof(((struct callee_watch *)0)->returns), "BPF compares all of them");
 _Static_assert(RUNTIME_CALL_PROOF == 2, "BPF compares so many words");
 _Static_assert(CALLEE_FRAMES == RUNTIME_CALL_FRAMES, "BPF compares all frames that a runtime gives");
+_Static_assert(CALLEE_OWN_FRAME == RUNTIME_OWN_FRAME, "BPF knows calls that can be suspended by it");
 
 #define WATCHED_MAX 8192 /* functions of all targets */
 #define LOOK_NS     500000000ull

@@ -49,9 +49,9 @@ void pace_free(struct pace *p);
 double pace_step(struct pace *p, u64 now, double hits_ns, bool shift);
 /* Nothing is known of the time since. */
 void pace_skip(struct pace *p, u64 now, double hits_ns);
-/* Progress that is to be expected of so many ns; shift: in one. 0: it is not known. */
+/* The progress expected in ns of time, in a shift or between two. 0: it is not known. */
 double pace_expect(const struct pace *p, double ns, bool shift);
-/* A shift saw so many calls. */
+/* Adds the calls and the progress of a shift, which stands for `weight` times as much. */
 void pace_saw(struct pace *p, double calls, double progress, double weight);
 /* By which part of it the sum of all weighted calls may be off, with 95 % certainty. */
 double pace_error(const struct pace *p);

@@ -30,7 +30,7 @@ struct alloc_cpu {     /* all zero at first */
 struct error *alloc_cpu_add(struct alloc_cpu *c, pid_t pid);
 /* All targets that were not added by now are left out. */
 struct error *alloc_cpu_leave_out(struct alloc_cpu *c, const struct targets *t);
-/* Forgets those that have ended; ended() is told. */
+/* Forgets processes that have ended, and calls ended() for each. */
 void alloc_cpu_forget(struct alloc_cpu *c, void (*ended)(void *ctx, pid_t pid), void *ctx);
 /* ns; it never falls. */
 u64 alloc_cpu_sum(struct alloc_cpu *c, const struct object *o);

@@ -736,11 +736,6 @@ static struct group *group_of(
 	return g;
 }
 
-struct forgetting {
-	struct alloc_windows *w;
-	struct departure leaving;
-};
-
 static struct error *add(
         struct alloc_windows *w, const struct process *p, const char *path, const struct alloc_window_place *place)
 {
@@ -788,6 +783,11 @@ void alloc_windows_set_trap(struct alloc_windows *w, u64 ns)
 	w->trap_ns = (double)ns;
 	pthread_mutex_unlock(&w->lock);
 }
+
+struct forgetting {
+	struct alloc_windows *w;
+	struct departure leaving;
+};
 
 static void forget_process(void *ctx, pid_t pid)
 {

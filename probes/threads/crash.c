@@ -91,8 +91,8 @@ static void take(const struct kernel_frame *f, struct crash_signal *ret)
 }
 
 /*
- * A handler without SA_SIGINFO gets no siginfo. The thread's last page fault is told in any case: it is this signal's
- * if the instruction that was interrupted works at that address, or the disassembler does not know it (AVX-512).
+ * A handler without SA_SIGINFO gets no siginfo, but the frame always has the thread's last page fault. That fault
+ * raised this signal if the interrupted instruction accesses its address, or cannot be disassembled (AVX-512).
  */
 static bool take_fault(const struct dump_thread *t, const struct kernel_frame *f, struct crash_signal *ret)
 {
@@ -163,7 +163,7 @@ static bool search(const struct dump_thread *t, const u8 *stack, size_t n, struc
 	return found;
 }
 
-/* The first of its faults, if there are several. A signal that another process sent is none. */
+/* The first fault of the thread. A signal from another process is not a fault. */
 static bool crash_signal_find(const struct dump_thread *t, struct crash_signal *ret)
 {
 	cleanup(free) u8 *stack = malloc(STACK_MOST);

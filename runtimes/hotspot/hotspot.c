@@ -91,7 +91,7 @@ static bool is_native_image(struct image *img)
 	return image_section_range(img, ".svm_heap", &addr, &size);
 }
 
-/* NULL if the file is none of these; else what it is, and why its Java frames are left out. */
+/* An error that names the JVM, if it is one that yrt does not read; else NULL. */
 static struct error *hotspot_refuse_other(struct image *img)
 {
 	if (is_openj9(img))

@@ -38,7 +38,7 @@ static bool is_inside(const struct luajit_trace *t, u64 addr)
 	return addr - t->code < t->code_size;
 }
 
-/* The operand of the jump or call at `at`, 0 if there is none. */
+/* Where the operand of the jump at `at` is; 0: no jump is there. */
 static u32 jump_at(const struct luajit_trace *t, u32 at)
 {
 	const u8 *b = t->bytes + at;
@@ -66,7 +66,7 @@ static bool exit_of(const struct places *p, u32 operand, u32 *ret)
 	return number < p->trace->nsnapshots;
 }
 
-/* The end of the call at `at`: of a function by its distance, or by a register; 0: there is none. */
+/* The end of the call instruction at `at`, direct or by a register; 0: no call is there. */
 static u32 call_at(const struct places *p, u32 at)
 {
 	const u8 *b = p->trace->bytes + at;

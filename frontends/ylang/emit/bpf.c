@@ -35,6 +35,14 @@ void bpf_state_address(struct bpf_make *m, u8 reg, u32 off)
 		bpf_op_imm(&m->code, BPF_ADD, reg, (s32)off);
 }
 
+void bpf_lookup(struct bpf_make *m, u32 map, s32 key)
+{
+	bpf_map(&m->code, R1, BPF_PSEUDO_MAP_FD, map, 0);
+	bpf_op(&m->code, BPF_MOV, R2, R10);
+	bpf_op_imm(&m->code, BPF_ADD, R2, key);
+	bpf_call(&m->code, HELPER_MAP_LOOKUP);
+}
+
 /* Room in the state. */
 static u32 bpf_room(struct bpf_make *m, u32 size)
 {
@@ -373,10 +381,7 @@ static void take_state(struct bpf_make *m, u32 leave)
 	bpf_op_imm(&m->code, BPF_MUL, R9, Y_STATES_PER_CPU);
 	for (u32 i = 0; i < Y_STATES_PER_CPU; i++) {
 		bpf_store(&m->code, 4, R10, AT_KEY, R9);
-		bpf_map(&m->code, R1, BPF_PSEUDO_MAP_FD, Y_MAP_STATES, 0);
-		bpf_op(&m->code, BPF_MOV, R2, R10);
-		bpf_op_imm(&m->code, BPF_ADD, R2, AT_KEY);
-		bpf_call(&m->code, HELPER_MAP_LOOKUP);
+		bpf_lookup(m, Y_MAP_STATES, AT_KEY);
 		bpf_branch_imm(&m->code, BPF_JEQ, R0, 0, none);
 		bpf_op(&m->code, BPF_MOV, R_STATE, R0);
 		bpf_op_imm(&m->code, BPF_MOV, R0, 0);
@@ -454,10 +459,7 @@ static void count_failure(struct bpf_make *m)
 	bpf_load(&m->code, 4, R2, R_STATE, offsetof(struct y_state, status));
 	bpf_op(&m->code, BPF_ADD, R1, R2);
 	bpf_store(&m->code, 4, R10, AT_KEY, R1);
-	bpf_map(&m->code, R1, BPF_PSEUDO_MAP_FD, Y_MAP_FAILURES, 0);
-	bpf_op(&m->code, BPF_MOV, R2, R10);
-	bpf_op_imm(&m->code, BPF_ADD, R2, AT_KEY);
-	bpf_call(&m->code, HELPER_MAP_LOOKUP);
+	bpf_lookup(m, Y_MAP_FAILURES, AT_KEY);
 	bpf_branch_imm(&m->code, BPF_JEQ, R0, 0, full);
 	bpf_op_imm(&m->code, BPF_MOV, R1, 1);
 	bpf_atomic(&m->code, 8, R0, offsetof(struct y_counted, count), R1, BPF_ADD);

@@ -77,6 +77,8 @@ struct bpf_call { /* a function where it is inlined */
 /* hint: what to write instead. */
 void bpf_refuse(struct bpf_make *m, const struct y_insn *i, const char *what, const char *hint);
 void bpf_state_address(struct bpf_make *m, u8 reg, u32 off);
+/* R0 = the entry, or NULL, of one of yrt's own maps (enum y_map) whose key is on the stack at `key`. */
+void bpf_lookup(struct bpf_make *m, u32 map, s32 key);
 void bpf_copy_text(struct bpf_make *m, u32 to, u32 from);
 /* Fails the instruction; at: a register with an address, or -1. */
 void bpf_fail(struct bpf_make *m, const struct bpf_call *c, const struct y_insn *i, enum y_status status, int at);

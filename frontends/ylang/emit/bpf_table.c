@@ -448,10 +448,7 @@ static void edit(struct bpf_make *m, u32 map)
 	m->keys = sizeof(struct y_edit);
 	leave = bpf_label(&m->code);
 	bpf_store_imm(&m->code, 4, R10, AT_KEY, 0);
-	bpf_map(&m->code, R1, BPF_PSEUDO_MAP_FD, Y_MAP_EDIT, 0);
-	bpf_op(&m->code, BPF_MOV, R2, R10);
-	bpf_op_imm(&m->code, BPF_ADD, R2, AT_KEY);
-	bpf_call(&m->code, HELPER_MAP_LOOKUP);
+	bpf_lookup(m, Y_MAP_EDIT, AT_KEY);
 	bpf_branch_imm(&m->code, BPF_JEQ, R0, 0, leave);
 	bpf_op(&m->code, BPF_MOV, R_STATE, R0);
 	if (m->p->maps[map].is_agg)

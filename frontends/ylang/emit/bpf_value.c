@@ -411,10 +411,7 @@ void bpf_call_argument(struct bpf_make *m, const struct bpf_call *c, const struc
 	bool text = i->type == Y_STR;
 
 	bpf_store_imm(&m->code, 4, R10, AT_WORD, 0);
-	bpf_map(&m->code, R1, BPF_PSEUDO_MAP_FD, Y_MAP_ARGUMENTS, 0);
-	bpf_op(&m->code, BPF_MOV, R2, R10);
-	bpf_op_imm(&m->code, BPF_ADD, R2, AT_WORD);
-	bpf_call(&m->code, HELPER_MAP_LOOKUP);
+	bpf_lookup(m, Y_MAP_ARGUMENTS, AT_WORD);
 	bpf_branch_imm(&m->code, BPF_JEQ, R0, 0, none);
 	bpf_load(&m->code, 4, R1, R0, at + (s16)offsetof(struct y_argument, absent));
 	bpf_branch_imm(&m->code, BPF_JNE, R1, 0, none);

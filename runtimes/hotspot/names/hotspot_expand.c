@@ -16,7 +16,7 @@
 
 #define HOTSPOT_PREFETCH_MAX 64
 
-/* Addresses, 0 where there is none. */
+/* Addresses to read; 0: nothing is read there. */
 struct step {
 	u64 at[HOTSPOT_PREFETCH_MAX];
 };
