@@ -35,9 +35,9 @@ struct {
  * Of the current process. Out of line, as most here: the chain of functions below a program needs all of the stack. But
  * the kernel takes 256 functions of a program, and on_callee() has nearly that many.
  */
-static __attribute__((noinline)) struct callee_watch *callee_of(u64 addr)
+static __attribute__((noinline)) struct callee_watch *callee_of(u64 addr, u32 which)
 {
-	struct callee_key key = {.addr = addr, .tgid = tgid_of(bpf_get_current_task_btf())};
+	struct callee_key key = {.addr = addr, .tgid = tgid_of(bpf_get_current_task_btf()), .which = which};
 
 	return bpf_map_lookup_elem(&callees, &key);
 }
@@ -689,6 +689,33 @@ static __attribute__((noinline)) int callee_ends(struct slot *slot, const struct
 	       !((f->detail ^ watch->at[0].detail) & watch->identity) && f->detail != watch->at[1].detail;
 }
 
+/* Which of the functions that share the address it is. The walk began as that of the first. */
+WALK_GLOBAL int callee_which(struct slot *slot, u64 addr)
+{
+	struct stack_record *chunk;
+	u32 number;
+
+	if (!slot)
+		return 0;
+	number = slot->walk.target.chunk;
+	for (u32 i = 0; i < CALLEE_SHARING; i++) {
+		struct callee_watch *watch = callee_of(addr, i);
+
+		if (!watch)
+			return 0;
+		if (!(watch->exit ? callee_ends(slot, watch) : callee_begins(slot, watch)))
+			continue;
+		chunk = bpf_map_lookup_elem(&chunks, &number);
+		if (i && watch->reason && chunk) {
+			slot->head.reason = watch->reason;
+			chunk->frame[callee_shows_values(watch) ? 1 : 0].detail = watch->reason;
+			slot->head.hash = walk_mix(slot->head.hash, watch->reason);
+		}
+		return (int)i;
+	}
+	return 0;
+}
+
 /* A hit is over. True: it is a call, or a slow one has ended, and its stack is to be sent. */
 WALK_GLOBAL int callee_end(struct slot *slot, struct callee_watch *watch, u64 now)
 {
@@ -834,7 +861,7 @@ WALKING("perf_event", on_callee)
 int on_callee_walk(struct bpf_perf_event_data *ctx)
 {
 	u64 begin = bpf_ktime_get_ns();
-	struct callee_watch *watch = callee_of(ctx->addr);
+	struct callee_watch *watch = callee_of(ctx->addr, 0);
 	struct probe_stats *st = my_stats();
 	struct slot *slot;
 	u32 number;
@@ -849,6 +876,7 @@ int on_callee_walk(struct bpf_perf_event_data *ctx)
 		event_user(slot, ctx, task, bpf_map_lookup_elem(&processes, &slot->head.tgid), true);
 		if (callee_again(slot, watch))
 			bpf_tail_call(ctx, &on_callee_now, 0);
+		watch = callee_of(ctx->addr, (u32)callee_which(slot, ctx->addr)) ?: watch;
 		if (callee_end(slot, watch, begin)) {
 			int handler = callee_handler(watch);
 

@@ -9,8 +9,9 @@
 
 struct callee_key {
 	u64 addr;
-	u32 tgid, reserved;
+	u32 tgid, which; /* of the functions that have the same bytecode there, from 0 without a gap */
 };
+#define CALLEE_SHARING 4 /* no more have their turn together */
 
 enum callee_exit {
 	CALLEE_ENTRY,

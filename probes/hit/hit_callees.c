@@ -96,6 +96,11 @@ static u32 registers(const struct hit_callees *c, const struct form *f)
 	return 1 + (c->latency ? callee_ends_of(&f->callee, !c->scarce) : 0);
 }
 
+static bool is_open(const struct form *f)
+{
+	return f->watch[0] || f->which[0];
+}
+
 static void close_watch(struct hit_callees *c, struct form *f)
 {
 	int map = bpf_map__fd(object_skeleton(c->host->object)->maps.callees);
@@ -104,11 +109,13 @@ static void close_watch(struct hit_callees *c, struct form *f)
 	struct callee_watch watch;
 
 	for (u32 i = 0; i < THREAD_WATCHES; i++) {
-		if (!f->watch[i])
+		if (!f->watch[i] && !f->which[i])
 			continue;
 		thread_watch_close(f->watch[i]);
 		f->watch[i] = NULL;
 		key.addr = address(f, i);
+		key.which = f->which[i];
+		f->which[i] = 0;
 		if (!bpf_map_lookup_elem(map, &key, &watch))
 			c->calls[f->spec] += watch.calls;
 		bpf_map_delete_elem(map, &key);
@@ -149,7 +156,7 @@ static struct error *tell(
 {
 	int map = bpf_map__fd(object_skeleton(c->host->object)->maps.callees);
 	u64 stamp[RUNTIME_CALL_STAMP];
-	struct callee_key key = {.addr = address(f, i), .tgid = (u32)p->pid};
+	struct callee_key key = {.addr = address(f, i), .tgid = (u32)p->pid, .which = f->which[i]};
 	struct callee_watch watch = {.reason = c->options->n > 1 && !c->options->handled ? f->spec + 1 : 0,
 	        .handler = {c->options->handler[f->spec][0], c->options->handler[f->spec][1]},
 	        .each = c->weight,
@@ -202,13 +209,39 @@ static void say_unread(struct hit_callees *c, const struct form *f)
 	c->unread[f->spec] = true;
 }
 
+/* CPython 3.10 keeps equal bytecode of functions of a module once (compile.c, assemble()): how many are open there? */
+static u32 sharing(const struct hit_callees *c, const struct form *f, u32 i)
+{
+	u32 n = 0;
+
+	for (u32 k = 0; k < c->nforms; k++)
+		n += &c->forms[k] != f && c->forms[k].process == f->process && is_open(&c->forms[k]) &&
+		     c->forms[k].callee.entry == f->callee.entry && i < registers(c, &c->forms[k]);
+	return n;
+}
+
+static struct error *open_register(struct hit_callees *c, struct form *f, u32 i, const struct process *p)
+{
+	struct error *err = thread_watch_open(&(struct thread_watch_options){.pid = p->pid,
+	                                              .addr = address(f, i),
+	                                              .bytes = bytes_at(f, i),
+	                                              .executed = f->callee.executed,
+	                                              .written = kind_at(f, i) == CALLEE_GONE,
+	                                              .program = object_program(c->host->object, "on_callee")},
+	        &f->watch[i]);
+
+	if (!err && thread_watch_missed(f->watch[i]) > c->unseen.threads)
+		c->unseen.threads = thread_watch_missed(f->watch[i]);
+	return err;
+}
+
 static struct error *open_watch(struct hit_callees *c, struct form *f)
 {
 	const struct process *p = targets_find(c->host->targets, f->process);
 	u32 n = registers(c, f), numbers[2] = {0};
 	struct error *err = NULL;
 
-	if (f->watch[0] || !p || p->dead)
+	if (is_open(f) || !p || p->dead)
 		return NULL;
 	err = pace_add(&c->pace, p->pid);
 	if (!err && c->latency)
@@ -218,17 +251,10 @@ static struct error *open_watch(struct hit_callees *c, struct form *f)
 	if (!err && c->options->arguments && !numbers[1])
 		say_unread(c, f);
 	for (u32 i = n; !err && i-- > 0;) { /* exits first: a call that is entered then has all of them */
+		f->which[i] = sharing(c, f, i);
 		err = tell(c, f, i, p, numbers);
-		if (!err)
-			err = thread_watch_open(&(struct thread_watch_options){.pid = p->pid,
-			                                .addr = address(f, i),
-			                                .bytes = bytes_at(f, i),
-			                                .executed = f->callee.executed,
-			                                .written = kind_at(f, i) == CALLEE_GONE,
-			                                .program = object_program(c->host->object, "on_callee")},
-			        &f->watch[i]);
-		if (!err && thread_watch_missed(f->watch[i]) > c->unseen.threads)
-			c->unseen.threads = thread_watch_missed(f->watch[i]);
+		if (!err && !f->which[i])
+			err = open_register(c, f, i, p);
 	}
 	if (!err && f->since && c->each == 1) {
 		c->unseen.changes++;
@@ -380,19 +406,27 @@ static struct looked *looked_at(struct hit_callees *c, u32 process)
 	return &c->looked[c->nlooked++];
 }
 
+/* With those that its registers serve: they get others. */
+static void close_sharing(struct hit_callees *c, struct form *f)
+{
+	for (u32 i = 0; i < c->nforms; i++)
+		if (c->forms[i].process == f->process && c->forms[i].callee.entry == f->callee.entry)
+			close_watch(c, &c->forms[i]);
+}
+
 /* Forgets what a look has not seen any more. */
 static void forget(struct hit_callees *c, u32 process)
 {
 	u32 left = 0;
 
+	for (u32 i = 0; i < c->nforms; i++)
+		if (c->forms[i].process == process && !c->forms[i].seen)
+			close_sharing(c, &c->forms[i]);
 	for (u32 i = 0; i < c->nforms; i++) {
-		struct form *f = &c->forms[i];
+		const struct form *f = &c->forms[i];
 
-		if (f->process == process && !f->seen) {
-			close_watch(c, f);
-			continue;
-		}
-		c->forms[left++] = *f;
+		if (f->process != process || f->seen)
+			c->forms[left++] = *f;
 	}
 	c->nforms = left;
 }
@@ -728,7 +762,7 @@ static void end_shift(struct hit_callees *c)
 			f->own = f->own_ns = 0;
 			f->covered = done - (done - f->covered) * c->pace.changed;
 		}
-		if (!f->watch[0])
+		if (!is_open(f))
 			continue;
 		f->covered += progress * c->weight;
 		f->own += progress - f->own / OWN_MEMORY;

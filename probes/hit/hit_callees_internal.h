@@ -19,7 +19,8 @@ struct form { /* a function as it exists in a process */
 	double own;                                 /* of that, by shifts alone, and */
 	double own_ns;                              /* how long these were, of late */
 	struct thread_watch *watch[THREAD_WATCHES]; /* its entry, then its exits where calls are measured; NULL: it is
-	                                               not its turn */
+	                                               not its turn, or another form has the same bytecode: */
+	u32 which[THREAD_WATCHES];                  /* struct callee_key; not 0: that form's register serves it */
 };
 
 struct changing { /* a word that is written as a function gets other code */

@@ -57,10 +57,14 @@ KINDS = [
 
 
 def test_python_kinds():
-    """Each kind of function: every call counts once, with its stack."""
+    """
+    Each kind of function: every call counts once, with its stack. Innermost may be what the compiler has inlined in the
+    interpreter before it fetches the first instruction (_PyFrame_GetStackPointer in builds of 3.12).
+    """
     with python() as program:
         program.do("nothing")
-        yield from kinds_of(program, "python:", KINDS, lambda frame, shown: frame.partition(" (")[0] in names_of(shown))
+        yield from kinds_of(
+            program, "python:", KINDS, lambda frame, shown: frame.partition(" (")[0] in names_of(shown), innermost=2)
 
 
 def test_python_recursion():
@@ -78,7 +82,8 @@ def test_python_threads():
     """Threads that begin after yrt are watched from their first instruction on."""
     with python(3, 60) as program:
         result, counts = probed(program, "python:Shop.place")
-        seen = sum(n for frames, n in result.expect().stacks if frames[-1].partition(" (")[0] in names_of("Shop.place"))
+        seen = sum(n for frames, n in result.expect().stacks
+                   if any(f.partition(" (")[0] in names_of("Shop.place") for f in frames[-2:]))
         assert seen == counts["method"] == 180, (counts, yrt.show(result.stacks))
         yield f"{counts['method']} calls of 60 threads"
 
