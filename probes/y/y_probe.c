@@ -16,9 +16,11 @@
 #include "probes/hit/hit_find.h"
 #include "probes/hit/hit_tails.h"
 #include "probes/uprobe.h"
+#include "unwind/cfi/cfi.h"
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
 #include "unwind/now.h"
+#include "unwind/process/table_maker.h"
 #include "y_other_words.h"
 
 #define LOG_SIZE   (1u << 20)
@@ -331,13 +333,23 @@ static struct error *place_way(struct y_probe *p, u32 number, const struct hit_w
 	return place(p, number, file, &at, cookie);
 }
 
+/* Unwind rows tell jumps within a function, as of a switch, from those that leave it. */
+static struct error *load_rows(struct y_probe *p, struct image *img)
+{
+	struct cfi_options options = {.cache_dir = cfi_default_cache()};
+
+	return img->cfi ? NULL : tables_load(img, &options, p->o->root);
+}
+
 /* Where it is left, with its result in the register. */
 static struct error *place_returns(struct y_probe *p, u32 number, const struct y_probe_file *file, u64 addr)
 {
 	const char *spec = p->object->handlers[number].spec;
 	struct hit_ways ways = {0};
-	struct error *err = hit_tails_find(spec, file->image, addr, &ways);
+	struct error *err = load_rows(p, file->image);
 
+	if (!err)
+		err = hit_tails_find(spec, file->image, addr, &ways);
 	for (u32 i = 0; !err && i < ways.n; i++)
 		if (ways.of[i].kind == WAY_ASK || ways.of[i].kind == WAY_LOST)
 			err = error_hint(error_new(ERROR_UNSUPPORTED,

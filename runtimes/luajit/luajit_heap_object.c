@@ -356,8 +356,27 @@ static enum heap_seen see_string(struct luajit_heap *r, u64 addr, struct heap_ob
 	return HEAP_OBJECT;
 }
 
-/* struct CType: info, size, sib, next, name; a cdata whose info says "aligned, or of variable size" has more in front.
+/*
+ * struct CType: info, size, sib, next, name. Returns the bytes of an object of this type, if they are the same for all:
+ * lj_cdata_free() in lj_cdata.c. Attributes stand before the type that they are of; a function's object is its address.
  */
+static u32 size_of_ctype(const struct luajit_heap *r, u64 types, u32 id)
+{
+	enum { LAST_OF_SIZE = 5, ATTRIBUTE = 8, DEEPEST = 32 };
+	const u8 *bytes = NULL;
+
+	for (u32 i = 0; i < DEEPEST; i++) {
+		bytes = heap_bytes(r->h, types + (u64)id * (r->at.ref == 8 ? 24 : 16), 8);
+		if (!bytes || luajit_u32_at(bytes) >> 28 != ATTRIBUTE)
+			break;
+		id = luajit_u32_at(bytes) & 0xffff;
+	}
+	if (!bytes)
+		return 0;
+	return luajit_u32_at(bytes) >> 28 <= LAST_OF_SIZE ? luajit_u32_at(bytes + 4) : 8;
+}
+
+/* A cdata whose size its type does not say has more in front. */
 static enum heap_seen see_cdata(struct luajit_heap *r, u64 addr, struct heap_object *ret)
 {
 	const u8 *bytes = heap_bytes(r->h, addr, r->at.cdata);
@@ -374,10 +393,9 @@ static enum heap_seen see_cdata(struct luajit_heap *r, u64 addr, struct heap_obj
 		bytes = heap_bytes(r->h, addr - 8, 8); /* struct GCcdataVar: offset, extra, len */
 		if (!bytes)
 			return HEAP_TORN;
-		size = luajit_u32_at(bytes + 4) + (bytes[2] | (u32)bytes[3] << 8);
+		ret->size = luajit_u32_at(bytes + 4) + (bytes[2] | (u32)bytes[3] << 8); /* extra has both heads */
 	} else if (r->nvms && r->vms[0].ctypes && memory_read(r->p->memory, &types, 8, r->vms[0].ctypes)) {
-		bytes = heap_bytes(r->h, types + (u64)id * (r->at.ref == 8 ? 24 : 16) + 4, 4);
-		size = bytes ? luajit_u32_at(bytes) : 0;
+		size = size_of_ctype(r, types, id);
 	}
 	ret->size += size == ~0u ? 0 : size;
 	return HEAP_OBJECT;

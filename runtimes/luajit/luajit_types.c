@@ -45,10 +45,12 @@ const struct layout_type luajit_types[] = {
                 "u8 currentwhite; u8 state; u8 nocdatafin; u8 lightudnum; u32 sweepstr; GCRef root",
                 LAYOUT_PART},
         {LAYOUT_STRUCT, "StrInternState", "GCRef *tab; u32 mask; u32 num", LAYOUT_PART},
+        {LAYOUT_STRUCT, "CType", "u32 info; u32 size; u16 sib; u16 next; GCRef name", NULL},
+        {LAYOUT_STRUCT, "CTState", "CType *tab; u32 top; u32 sizetab; lua_State *L; void *g", LAYOUT_PART},
         {LAYOUT_STRUCT, "global_State",
                 "@old GCRef *strhash; @old_mask u32 strmask; @old_number u32 strnum; @allocf void *allocf; "
                 "@allocd void *allocd; @gc GCState gc; @strings StrInternState str; s32 vmstate; u8 hookmask; "
-                "GCRef mainthref; GCRef cur_L; MRef jit_base",
+                "GCRef mainthref; GCRef cur_L; MRef jit_base; MRef ctype_state",
                 "state_size"},
         {LAYOUT_END, NULL, NULL, NULL},
 };

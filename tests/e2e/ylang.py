@@ -44,7 +44,8 @@ def run(*arguments, **kw):
     )
 
 
-PROBING = {"func-args", "func-latency", "ngx-latency", "ngx-status", "lj-newfunc"}  # analysers that run in the kernel
+# analysers that run in the kernel
+PROBING = {"func-args", "func-latency", "ngx-latency", "ngx-status", "lj-newfunc", "lua-phase-time"}
 VERIFIED_MOST = 200000  # instructions that the kernel looks at for a handler
 
 

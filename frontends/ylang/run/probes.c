@@ -75,8 +75,8 @@ void y_probes_verified(const struct y_probes *s, FILE *out)
 	for (u32 i = 0; i < s->bpf->object.nhandlers; i++) {
 		const struct y_object_handler *h = &s->bpf->object.handlers[i];
 
-		fprintf(out, "  %s%s: %u instructions, the kernel looked at %u\n", h->spec, h->returns ? ":return" : "",
-		        h->ninsns, y_probe_verified(s->probe, i));
+		fprintf(out, "  %s%s: %u instructions, the kernel looked at %u\n", h->spec ? h->spec : "_profile",
+		        h->returns ? ":return" : "", h->ninsns, y_probe_verified(s->probe, i));
 	}
 }
 
