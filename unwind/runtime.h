@@ -198,8 +198,6 @@ struct runtime_ops {
 	 */
 	const char *const *files;
 
-	/* The step function, compiled natively. */
-	int (*step)(struct walk *w);
 	/*
 	 * Everything that the step function reads besides the native stack stays valid for a second after the sample,
 	 * or is checked. So a copied stack can be walked after the thread went on (profile/deferred.h).

@@ -182,7 +182,6 @@ struct runtime_heap_ops {
 	 * be NULL.
 	 */
 	struct error *(*dump)(void *reader, FILE *out, bool contents, bool *moved);
-	const char *dump_format; /* its name, which is an option of <view>-heap, too */
 	/* blocks() counts everything, also what nothing refers to: <view>-heap calls only that, but roots() and
 	 * object() with --live; <view>-refs calls only these. */
 	bool blocks_are_all;

@@ -143,12 +143,8 @@ struct error *filter_node(struct filter *s, u32 depth, u32 function, u64 count)
 		return err;
 	verdict = s->path[depth - 1].verdict | s->verdict[function];
 	s->path[depth] = (struct filter_level){.function = function, .verdict = verdict};
-	if (!count)
+	if (!count || is_left_out(verdict))
 		return NULL;
-	if (is_left_out(verdict)) {
-		s->filtered += count;
-		return NULL;
-	}
 	err = make_path(s, depth);
 	if (!err)
 		profile_add(s->profile, s->path[depth].node, count);

@@ -27,7 +27,6 @@ struct filter {
 	u32 nverdicts;
 	struct filter_level *path;
 	u32 capacity;
-	u64 filtered; /* counts left out */
 };
 
 /* Makes an empty profile too; take it out before filter_free(), or it goes as well. */

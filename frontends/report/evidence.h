@@ -32,7 +32,6 @@ struct evidence { /* zeroed at first */
 	u32 runtimes; /* bit n: that of id n was seen */
 	bool refused; /* no view is permitted: counters alone */
 	u64 start_unix_ns;
-	double seconds;
 };
 
 /* Takes the profile over, also on failure. Its name is that of its event; one of the same name is an error. */

@@ -34,7 +34,6 @@ struct looked {
 	u64 next_ns, last_ns;
 	u32 n;                                  /* looks since it has a runtime */
 	bool found;                             /* by this look: the whole name of what a part was asked for */
-	bool refused;                           /* it cannot be watched: said already */
 	char of[HIT_SPECS_MAX][NAME_MAX_BYTES]; /* the whole name, where a part was asked for; "" until it is known */
 };
 

@@ -145,12 +145,9 @@ static void sum_counters(struct io *io, struct io_summary *s)
 static void stats(void *event, struct sampler_stats *st)
 {
 	struct io *io = event;
-	const struct io_options *o = io->host->options->of_event;
 
-	io->summary = (struct io_summary){.net = st->event == &net_event,
-	        .calls_counted = o && o->calls,
-	        .objects = io->names.n,
-	        .full = io->names.n >= IO_OBJECTS};
+	io->summary = (struct io_summary){
+	        .net = st->event == &net_event, .objects = io->names.n, .full = io->names.n >= IO_OBJECTS};
 	sum_counters(io, &io->summary);
 	st->of_event = &io->summary;
 }

@@ -26,7 +26,6 @@ struct io_options {   /* sampler_options.of_event */
 
 struct io_summary { /* sampler_stats.of_event */
 	bool net;
-	bool calls_counted; /* io_options.calls */
 	u64 calls;
 	u64 ns;
 	u64 in_bytes, out_bytes;

@@ -88,7 +88,6 @@ struct leak_summary { /* sampler_stats.of_event */
 	u64 registers;                /* blocks that debug registers watched, */
 	u64 outlived;                 /* of them, those that were still there when they were let go */
 	double watch_s;
-	u64 traps;
 	const char *no_registers; /* why not; NULL: they were used */
 	struct alloc_estimate estimate;
 };

@@ -106,8 +106,7 @@ struct request_counts { /* one for each CPU */
 	u64 full;     /* there was no room for them */
 	u64 lost;     /* ended, but the ring was full */
 	u64 hits;     /* of places */
-	u64 busy_ns;  /* CPU time of handlers */
-	u64 loop_ns;  /* and of the same threads for no request that is known */
+	u64 loop_ns;  /* CPU time of their threads for no request that is known */
 };
 
 /* A request has ended (RECORD_EVENT). */

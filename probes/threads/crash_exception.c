@@ -19,7 +19,7 @@
 #define LLVM         0x434c4e47432b2b00 /* "CLNGC++" */
 
 /* From the exception's type_info on; in both libraries. */
-enum { HEADER_ADJUSTED = 72, HEADER_CLASS = 80, HEADER_SIZE = 112, LLVM_BEFORE = 16 };
+enum { HEADER_CLASS = 80, HEADER_SIZE = 112, LLVM_BEFORE = 16 };
 
 static u64 word(const struct process *p, u64 addr)
 {

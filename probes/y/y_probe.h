@@ -12,7 +12,6 @@
 struct y_kernel {       /* what this kernel has */
 	bool multi;     /* uprobes of multi links (uprobe.h) */
 	bool sleepable; /* such programs may wait for absent pages (Linux 6.0) */
-	bool rounds;    /* bpf_iter_num: loops (Linux 6.4) */
 	u32 cpus;
 };
 /* ERROR_PERMISSION. */

@@ -448,7 +448,6 @@ const struct runtime_ops go_runtime = {
         .id = RUNTIME_GO,
         .supported = "Go 1.11 to 1.27 (x86-64)",
         .layout = &go_layout_schema,
-        .step = go_step,
         .image_probe = image_probe,
         .cfi_provider = &go_provider,
         .image_destroy = image_destroy,

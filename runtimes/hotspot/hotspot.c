@@ -489,7 +489,6 @@ const struct runtime_ops hotspot_runtime = {
                      "stubs, allocation",
         .layout = &hotspot_layout_schema,
         .files = (const char *const[]){"/libjvm.so", NULL},
-        .step = hotspot_step,
         .deferrable = true,
         .image_probe = image_probe,
         .image_destroy = image_destroy,

@@ -787,6 +787,5 @@ const struct runtime_heap_ops hotspot_heap_ops = {
         .blocks = blocks,
         .all = all,
         .dump = dump,
-        .dump_format = "hprof",
         .blocks_are_all = true,
 };

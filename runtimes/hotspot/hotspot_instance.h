@@ -48,16 +48,8 @@ struct hotspot_instance {
 	struct hotspot_vm freezing; /* what describes their frames; frozen.stack is 0 until all is known */
 };
 
-/* hotspot_alloc.c */
-/* *ret is NULL while the JVM is only starting. */
-static inline struct error *hotspot_instance_heap(struct hotspot_instance *instance, struct hotspot_heap_view **ret)
-{
-	*ret = instance->heap;
-	return NULL;
-}
-
 struct runtime_alloc_ops;
-extern const struct runtime_alloc_ops hotspot_alloc_ops;
+extern const struct runtime_alloc_ops hotspot_alloc_ops; /* hotspot_alloc.c */
 struct runtime_heap_ops;
 extern const struct runtime_heap_ops hotspot_heap_ops; /* hotspot_histogram.c */
 

@@ -262,7 +262,6 @@ const struct runtime_ops lua_runtime = {
         .supported = "PUC-Lua 5.1 to 5.5 (x86-64), the plain interpreter, liblua, or linked into a host",
         .layout = &lua_layout_schema,
         .files = (const char *const[]){"/lua5", "/liblua5", "/lua-5", "bin/lua\n", NULL},
-        .step = lua_step,
         .image_probe = image_probe,
         .image_destroy = image_destroy,
         .attach = attach,

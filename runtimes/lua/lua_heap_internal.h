@@ -33,7 +33,7 @@ enum lua_type { /* lua.h */
 struct lua_objects {
 	u8 table, lsizenode, table_size, metatable, array, node; /* table_size: of the array part */
 	u8 node_size, key, key_tag;
-	u8 closure, closure_upvalues, nups, env; /* env 0: none */
+	u8 closure_upvalues, nups, env; /* env 0: none */
 	u8 upvalue, upvalue_v;
 	u8 userdata, userdata_metatable, userdata_len, userdata_value;
 };

@@ -482,7 +482,6 @@ const struct runtime_ops luajit_runtime = {
                      "interpreter and traces",
         .layout = &luajit_layout_schema,
         .files = (const char *const[]){"luajit", NULL},
-        .step = luajit_step,
         .resume = resume,
         .image_probe = image_probe,
         .image_destroy = image_destroy,

@@ -32,7 +32,7 @@ struct luajit_objects {
 	u8 colocated; /* GCtab: s8, slots of the array that lie behind the table; negative: the array moved away */
 	u8 array, metatable, node, asize, hmask;
 	u8 upvalue, closed, tv, v;              /* sizeof(GCupval) */
-	u8 userdata, env, len, userdata_type;   /* sizeof(GCudata); metatable as in GCtab */
+	u8 userdata, env, len;                  /* sizeof(GCudata); metatable as in GCtab */
 	u8 cdata, ctype;                        /* sizeof(GCcdata) */
 	u8 function_upvalues, c_upvalues, nups; /* GCfuncL.uvptr, GCfuncC.upvalue */
 };
@@ -58,7 +58,7 @@ struct luajit_heap {
 };
 
 struct luajit_table {
-	u64 addr, array, metatable, node;
+	u64 array, metatable, node;
 	u32 asize, nodes; /* nodes 0: no hash part */
 	s8 colocated;
 };

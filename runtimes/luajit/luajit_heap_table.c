@@ -32,8 +32,7 @@ bool luajit_heap_table(struct luajit_heap *r, u64 addr, struct luajit_table *ret
 	if (!bytes || bytes[r->layout->l_gct.at] != GCT_TABLE)
 		return false;
 	hmask = luajit_u32_at(bytes + r->at.hmask);
-	*ret = (struct luajit_table){.addr = addr,
-	        .array = luajit_ref_at(r, bytes + r->at.array),
+	*ret = (struct luajit_table){.array = luajit_ref_at(r, bytes + r->at.array),
 	        .metatable = luajit_ref_at(r, bytes + r->at.metatable),
 	        .node = luajit_ref_at(r, bytes + r->at.node),
 	        .asize = luajit_u32_at(bytes + r->at.asize),

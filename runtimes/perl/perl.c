@@ -385,7 +385,6 @@ const struct runtime_ops perl_runtime = {
         .supported = "Perl 5.16 to 5.44, with threads and without (x86-64)",
         .layout = &perl_layout_schema,
         .files = (const char *const[]){"/perl", "/libperl", NULL},
-        .step = perl_step,
         .rules = perl_rules,
         .image_probe = perl_image_probe,
         .image_destroy = perl_image_destroy,

@@ -668,7 +668,6 @@ const struct runtime_ops python_runtime = {
         .supported = "CPython 3.6 to 3.15 (x86-64)",
         .layout = &python_layout_schema,
         .files = (const char *const[]){"/python", "/libpython", NULL},
-        .step = python_step,
         .image_probe = python_image_probe,
         .image_destroy = python_image_destroy,
         .attach = attach,

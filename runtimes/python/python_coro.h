@@ -26,7 +26,6 @@ struct python_coros {
 	const struct python_reader *r;
 	struct python_names *names;
 	struct table kinds; /* by type: enum python_kind */
-	u64 code_type;
 };
 
 enum python_coro_state {

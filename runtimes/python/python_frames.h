@@ -20,11 +20,6 @@ static inline u32 py_half_at(const u64 *words, u32 offset)
 	return (u32)(py_word_at(words, offset) >> (offset & 4) * 8);
 }
 
-static inline u8 py_byte_at(const u64 *words, u32 offset)
-{
-	return (u8)(py_word_at(words, offset) >> (offset & 7) * 8);
-}
-
 static inline struct walk_cursor *py_cursor(struct walk *w, const struct python_vm *vm)
 {
 	u32 i = walk_cursor(w, vm->code_type);

@@ -35,8 +35,7 @@ struct error *python_heap_open(
 	heap->left = UINT32_MAX;
 	heap->labels = (struct python_labels){.dict = heap_label(h, "__dict__"),
 	        .globals = heap_label(h, "(globals)"),
-	        .type = heap_label(h, "__class__"),
-	        .base = heap_label(h, "__base__")};
+	        .type = heap_label(h, "__class__")};
 	*ret = heap;
 	return NULL;
 }

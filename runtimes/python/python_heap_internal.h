@@ -74,7 +74,7 @@ struct python_type {
 	enum python_kind kind;
 	u32 basicsize, itemsize;
 	u64 flags;
-	s32 dictoffset, weaklistoffset;
+	s32 dictoffset;
 	u32 items; /* of a tuple: where its items begin */
 	struct python_slot *slots;
 	u32 nslots;
@@ -82,7 +82,7 @@ struct python_type {
 
 /* Labels that are needed often. */
 struct python_labels {
-	u32 dict, globals, type, base, key;
+	u32 dict, globals, type;
 };
 
 struct python_heap {

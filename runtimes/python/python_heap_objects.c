@@ -245,10 +245,10 @@ static bool element(struct python_heap *p, u64 addr, u64 *size)
 /* --- dicts --- */
 
 struct keys {
-	u64 addr, entries, bytes; /* bytes: with its head */
-	u64 n, usable;            /* entries that were made, and that may follow */
-	u32 words;                /* of an entry */
-	bool alone;               /* nobody else uses it */
+	u64 entries, bytes; /* bytes: with its head */
+	u64 n, usable;      /* entries that were made, and that may follow */
+	u32 words;          /* of an entry */
+	bool alone;         /* nobody else uses it */
 };
 
 static u32 index_bytes(u64 size)
@@ -265,7 +265,7 @@ static bool read_keys(struct python_heap *p, u64 addr, struct keys *ret)
 
 	if (!head)
 		return false;
-	*ret = (struct keys){.addr = addr, .alone = word_at(head, 0) == 1, .words = 3};
+	*ret = (struct keys){.alone = word_at(head, 0) == 1, .words = 3};
 	if (p->r.version < PYTHON_V3_11) {
 		places = word_at(head, 8);
 		ret->usable = word_at(head, 24);

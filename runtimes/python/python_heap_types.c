@@ -284,7 +284,6 @@ static struct error *read_type(struct python_heap *p, u64 addr, struct python_ty
 	        .itemsize = (u32)word_at(type, TP_ITEMSIZE),
 	        .flags = word_at(type, TP_FLAGS),
 	        .dictoffset = (s32)word_at(type, TP_DICTOFFSET),
-	        .weaklistoffset = (s32)word_at(type, TP_WEAKLIST),
 	        .items = PYTHON_VAR_HEAD};
 	t->number = heap_type(p->h, addr, name);
 	err = add_bases(p, t, addr);

@@ -49,8 +49,6 @@ bool block_reader_fill(struct block_reader *r, u64 addr, u64 limit)
 		at = stop;
 	}
 	done = (u32)memory_read_pieces(r->space->memory, pieces, n);
-	for (u32 i = 0; i < done; i++)
-		r->bytes += pieces[i].size;
 	r->end = done < n ? pieces[done].addr : end;
 	r->state = r->end == addr ? BLOCK_UNREADABLE : BLOCK_READ;
 	return r->state == BLOCK_READ;
@@ -66,6 +64,5 @@ bool block_reader_read(struct block_reader *r, void *dst, u64 size, u64 addr)
 	}
 	if (addr + size < addr || page_state(r, addr) != BLOCK_READ || page_state(r, addr + size - 1) != BLOCK_READ)
 		return false;
-	r->bytes += size;
 	return memory_read(r->space->memory, dst, size, addr);
 }

@@ -19,7 +19,6 @@ struct block_reader {
 	u64 start, end; /* what block has */
 	enum block_state state;
 	u8 *block;
-	u64 bytes; /* that were read so far */
 };
 
 struct error *block_reader_open(struct space *s, struct block_reader *ret);

@@ -50,7 +50,6 @@ static void add_facts(struct glibc *g, enum usage_kind kind, const struct amount
 	f->in_use += kind == USAGE_IN_USE ? a->resident : 0;
 	f->cached += kind == USAGE_CACHED ? a->resident : 0;
 	f->free += kind == USAGE_FREE || kind == USAGE_TOP ? a->resident : 0;
-	f->metadata += kind == USAGE_METADATA ? a->resident : 0;
 }
 
 static struct error *show_state(struct glibc *g, u32 parent, u32 state, const struct glibc_classes *c)

@@ -47,10 +47,6 @@ enum glibc_state {
 	GLIBC_STATES,
 };
 
-struct glibc_chunk {
-	u64 at, size;
-};
-
 struct glibc_classes {
 	struct amount of[GLIBC_CLASSES];
 };
@@ -71,7 +67,7 @@ struct glibc_arena {
 /* struct malloc_par; 0: not found. */
 struct glibc_parameters {
 	u64 at; /* of sbrk_base */
-	u64 sbrk_base, mapped_bytes, cache_count;
+	u64 sbrk_base, mapped_bytes;
 	u32 mapped_blocks;
 };
 

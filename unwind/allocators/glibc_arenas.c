@@ -52,7 +52,6 @@ static void glibc_read_parameters(struct glibc *g, u64 start, u64 end)
 			g->parameters = (struct glibc_parameters){.at = g->data + 8 * i,
 			        .sbrk_base = words[i],
 			        .mapped_bytes = words[i - 2],
-			        .cache_count = words[i + 3],
 			        .mapped_blocks = mapped_blocks(words + i)};
 			return;
 		}

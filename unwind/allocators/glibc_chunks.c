@@ -182,7 +182,6 @@ static void end_page(struct walk_state *w)
 	if (!w->page.live || !w->page.free || pages_at(w->g->space->pages, w->page.number * PAGES_SIZE) != PAGE_PRESENT)
 		return;
 	f->held += w->page.free;
-	f->single_pages += w->page.live == 1;
 	if (w->page.free >= PAGES_SIZE / 2)
 		f->held_blocks += w->page.starts;
 }

@@ -160,7 +160,6 @@ static struct error *show_metadata(struct tree *t)
 	}
 	for (u32 i = 0; i < j->nleaves; i++)
 		add_metadata(j, j->leaves[i] & ~(PAGES_SIZE - 1), j->leaves[i] + 8ull * JEMALLOC_NODE, &a);
-	j->usage->facts.metadata += a.resident;
 	err = usage_child(j->usage, t->node, USAGE_METADATA, &node, "metadata");
 	if (!err)
 		usage_add(j->usage, node, &a);

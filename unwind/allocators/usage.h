@@ -44,10 +44,8 @@ struct usage_facts {
 	u64 top;                  /* of free: whole pages at the end of arenas that this call does not give back */
 	u64 held;                 /* of free: in pages that live blocks share */
 	u64 held_blocks;          /* live blocks in pages that are at least half free */
-	u64 single_pages;         /* pages with free memory that one live block holds */
-	u64 metadata;
-	u64 torn;   /* blocks that changed while they were read, so that memory had to be read again */
-	u32 arenas; /* that have memory */
+	u64 torn;                 /* blocks that changed while they were read, so that memory had to be read again */
+	u32 arenas;               /* that have memory */
 };
 
 enum usage_remark { USAGE_NOTE, USAGE_ADVICE, USAGE_CORRUPT };

@@ -83,7 +83,7 @@ u32 code_flow_function(struct code_flow *f, u64 addr, u32 state, u32 age)
 		return f->owner[i];
 	if (!code_flow_reserve(f, &f->functions, f->nfunctions, &f->functions_room, sizeof(*f->functions)))
 		return 0;
-	f->functions[f->nfunctions] = (struct code_function){.start = addr, .age = age};
+	f->functions[f->nfunctions] = (struct code_function){.age = age};
 	f->marks[i] |= START;
 	f->owner[i] = f->nfunctions++;
 	if (f->at[i] != CODE_TAIL)

@@ -38,7 +38,6 @@ enum code_mark {
  * return. Function number 0 is code that belongs to no known function.
  */
 struct code_function {
-	u64 start;
 	u32 age;     /* where two come to the same instruction the later one is believed */
 	u32 waiting; /* the first of its waiters, from 1; 0: none */
 	bool returns;

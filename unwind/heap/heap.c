@@ -157,7 +157,7 @@ u32 heap_type(struct heap *h, u64 key, const char *name)
 		heap_fail(h, err);
 		return 0;
 	}
-	h->types[h->ntypes] = (struct heap_type){.name = name_of(h, name), .key = key};
+	h->types[h->ntypes] = (struct heap_type){.name = name_of(h, name)};
 	return h->ntypes++;
 }
 

@@ -33,7 +33,6 @@ struct heap_tally {
 
 struct heap_type {
 	const char *name; /* hostile */
-	u64 key;
 };
 
 struct heap_counts {

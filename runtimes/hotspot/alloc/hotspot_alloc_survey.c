@@ -11,7 +11,7 @@ struct kind {
 
 struct tally {
 	u64 limit;
-	u64 counted, other; /* bytes; of too many kinds */
+	u64 other; /* bytes; of too many kinds */
 	u32 nkinds;
 	bool closed;
 	struct kind kinds[KINDS];
@@ -37,7 +37,6 @@ static bool count(void *ctx, u64 object, u64 klass, u64 size)
 	t->closed = object + size >= t->limit;
 	if (t->closed)
 		return false;
-	t->counted += size;
 	if (!k->objects && t->nkinds >= KINDS / 4 * 3) {
 		t->other += size;
 		return true;

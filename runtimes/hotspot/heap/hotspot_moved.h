@@ -48,8 +48,7 @@ struct hotspot_heap_view;
 /* Pages: the table of their addresses by granule, and offsets in one (zPage.hpp, 15 to 28). */
 struct hotspot_z_pages {
 	u64 table, granules;
-	u16 start, top,
-	        seqnum; /* up to where it has objects, as offsets in the heap; which collection it is younger than */
+	u16 start, top; /* up to where it has objects, as offsets in the heap */
 };
 
 /* False: not given, or it makes no sense. */

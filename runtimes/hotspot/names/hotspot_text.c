@@ -8,14 +8,14 @@
 #define ELLIPSIS       "\xe2\x80\xa6"
 
 struct text {
-	char *at, *start, *end; /* end: of the room, for what ELLIPSIS and the 0 leave */
+	char *at, *end; /* end: of the room, for what ELLIPSIS and the 0 leave */
 	bool cut;
 };
 
 static struct text text_of(char *ret, size_t size)
 {
 	*ret = '\0';
-	return (struct text){.at = ret, .start = ret, .end = ret + size - sizeof(ELLIPSIS)};
+	return (struct text){.at = ret, .end = ret + size - sizeof(ELLIPSIS)};
 }
 
 static void put_bytes(struct text *t, const char *bytes, size_t n)
