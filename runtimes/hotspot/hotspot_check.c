@@ -6,7 +6,6 @@
 #include "runtimes/hotspot/layout/hotspot_flags.h"
 #include "runtimes/hotspot/memory/hotspot_blocks.h"
 
-#define ATTEMPTS     5
 #define BLOBS_MAX    64   /* of a heap: looked at closely */
 #define SCAN_MAX     1024 /* of a heap: where the heap is not split, many blobs come before the first nmethod */
 #define NMETHODS_MAX 32
@@ -34,14 +33,14 @@ struct subject {
 };
 
 /* The JVM goes on: what was read before is not compared with what is read now. */
-static void read_anew(struct subject *s)
+static struct subject *anew(void *subject)
 {
+	struct subject *s = subject;
+
 	if (s->blocks)
 		s->m = hotspot_blocks_renew(s->blocks, s->live);
+	return s;
 }
-
-/* How many were looked at; NOT_SO if one of them is wrong. */
-#define NOT_SO (-1)
 
 static bool read_number(struct subject *s, u64 at, struct layout_member m, u64 *ret)
 {
@@ -73,22 +72,23 @@ static bool is_symbol(struct subject *s, u64 at)
 	       memory_read(s->m, &first, 1, at + s->l->symbol_body.at) && first >= ' ';
 }
 
-static int check_heaps(struct subject *s)
+static int check_heaps(void *subject)
 {
+	struct subject *s = anew(subject);
 	u64 low_at, high_at, low = 0, high = UINT64_MAX;
 
 	if (vmstructs_static(s->v, "CodeCache", "_low_bound", &low_at) &&
 	        vmstructs_static(s->v, "CodeCache", "_high_bound", &high_at) &&
 	        (!memory_read(s->m, &low, 8, low_at) || !memory_read(s->m, &high, 8, high_at)))
-		return NOT_SO;
+		return CHECK_FAILS;
 	for (u32 i = 0; i < s->nheaps; i++) {
 		const struct hotspot_heap *h = &s->heaps[i];
 
 		if (h->low < low || h->high > high)
-			return NOT_SO;
+			return CHECK_FAILS;
 		for (u32 k = 0; k < i; k++)
 			if (h->low < s->heaps[k].reserved_high && s->heaps[k].low < h->reserved_high)
-				return NOT_SO;
+				return CHECK_FAILS;
 	}
 	return s->nheaps;
 }
@@ -131,32 +131,37 @@ static bool see_blob(void *ctx, const struct hotspot_blob *b)
 }
 
 /* Blocks that are in use and hold no blob are skipped, so a wrong size shows as none, or by their names. */
-static int check_blobs(struct subject *s)
+static int check_blobs(void *subject)
 {
+	struct subject *s = anew(subject);
+
 	for (u32 i = 0; i < s->nheaps; i++) {
 		s->scanned = 0;
 		hotspot_each_blob(s->code, s->m, &s->heaps[i], see_blob, s);
 	}
-	return s->bad_blob || (s->nheaps && !s->nblobs) ? NOT_SO : (int)s->nblobs;
+	return s->bad_blob || (s->nheaps && !s->nblobs) ? CHECK_FAILS : (int)s->nblobs;
 }
 
-static int check_segments(struct subject *s)
+static int check_segments(void *subject)
 {
-	return s->bad_segment ? NOT_SO : (int)s->nblobs;
+	struct subject *s = anew(subject);
+
+	return s->bad_segment ? CHECK_FAILS : (int)s->nblobs;
 }
 
-static int check_interpreter(struct subject *s)
+static int check_interpreter(void *subject)
 {
+	struct subject *s = anew(subject);
 	struct hotspot_blob first, last;
 	u64 start, end;
 
 	if (!s->nheaps)
 		return 0;
 	if (!hotspot_interpreter(s->code, s->m, &start, &end))
-		return s->nnmethods ? NOT_SO : 0;
+		return s->nnmethods ? CHECK_FAILS : 0;
 	if (!hotspot_blob_at(s->code, s->m, start, &first) || !hotspot_blob_at(s->code, s->m, end - 1, &last))
-		return NOT_SO;
-	return first.at == last.at && !strcmp(first.name, "Interpreter") ? 1 : NOT_SO;
+		return CHECK_FAILS;
+	return first.at == last.at && !strcmp(first.name, "Interpreter") ? 1 : CHECK_FAILS;
 }
 
 /* Method → ConstMethod → ConstantPool → its class, and the symbols of both names. */
@@ -178,8 +183,9 @@ static bool is_method(struct subject *s, u64 method)
  * Of those that are in use, most are what their method runs; some are for OSR, some are replaced or unloaded just now.
  * Few may all be such.
  */
-static int check_methods(struct subject *s)
+static int check_methods(void *subject)
 {
+	struct subject *s = anew(subject);
 	u32 back = 0, good = 0, read = 0;
 
 	for (u32 i = 0; i < s->nnmethods; i++) {
@@ -195,8 +201,8 @@ static int check_methods(struct subject *s)
 		back += memory_read(s->m, &code, 8, n.method + s->l->method_code.at) && code == n.at;
 	}
 	if (2 * good < read || (s->nnmethods && !read))
-		return NOT_SO;
-	return back ? (int)good : s->nnmethods < FEW ? 0 : NOT_SO;
+		return CHECK_FAILS;
+	return back ? (int)good : s->nnmethods < FEW ? 0 : CHECK_FAILS;
 }
 
 /* Of PC_LOWER, those of the code, and one that is beyond the code (nmethod::copy_pcs). */
@@ -221,8 +227,9 @@ static bool has_ascending_pcs(struct subject *s, const struct hotspot_nmethod *n
 }
 
 /* Native methods have no PcDescs. */
-static int check_pcs(struct subject *s)
+static int check_pcs(void *subject)
 {
+	struct subject *s = anew(subject);
 	int looked_at = 0;
 
 	for (u32 i = 0; i < s->nnmethods; i++) {
@@ -231,7 +238,7 @@ static int check_pcs(struct subject *s)
 		if (!hotspot_nmethod_read(s->code, s->m, s->nmethods[i], 0, &n) || n.pcs == n.pcs_end)
 			continue;
 		if (!has_ascending_pcs(s, &n))
-			return NOT_SO;
+			return CHECK_FAILS;
 		looked_at++;
 	}
 	return looked_at;
@@ -239,8 +246,9 @@ static int check_pcs(struct subject *s)
 
 /* Scopes name the methods by their place in it: the nmethod's own is there if it has any PcDesc but the two at the
  * ends. */
-static int check_metadata(struct subject *s)
+static int check_metadata(void *subject)
 {
+	struct subject *s = anew(subject);
 	int looked_at = 0;
 
 	for (u32 i = 0; i < s->nnmethods; i++) {
@@ -254,7 +262,7 @@ static int check_metadata(struct subject *s)
 		for (u32 k = 0; k < METADATA_MAX && !found && n.metadata + 8 * k < n.metadata_end; k++)
 			found = memory_read(s->m, &value, 8, n.metadata + 8 * k) && value == n.method;
 		if (!found && (n.metadata_end - n.metadata) / 8 < METADATA_MAX)
-			return NOT_SO;
+			return CHECK_FAILS;
 		looked_at++;
 	}
 	return looked_at;
@@ -283,16 +291,16 @@ static int check_thread_array(struct subject *s, u64 list_at)
 
 	if (!vmstructs_field(s->v, "ThreadsList", "_length", &length_offset, NULL) ||
 	        !vmstructs_field(s->v, "ThreadsList", "_threads", &threads_offset, NULL))
-		return NOT_SO;
+		return CHECK_FAILS;
 	if (!memory_read(s->m, &list, 8, list_at) || !list)
 		return 0;
 	if (!memory_read(s->m, &length, 4, list + length_offset) ||
 	        !memory_read(s->m, &threads, 8, list + threads_offset))
-		return NOT_SO;
+		return CHECK_FAILS;
 	length = length < THREADS_MAX ? length : THREADS_MAX;
 	for (u32 i = 0; i < length; i++)
 		if (!memory_read(s->m, &thread, 8, threads + 8 * i) || !is_thread(s, thread))
-			return NOT_SO;
+			return CHECK_FAILS;
 	return length;
 }
 
@@ -302,26 +310,24 @@ static int check_thread_chain(struct subject *s, u64 first_at)
 	int n = 0;
 
 	if (!vmstructs_field(s->v, "JavaThread", "_next", &next, NULL) || !memory_read(s->m, &thread, 8, first_at))
-		return NOT_SO;
+		return CHECK_FAILS;
 	for (; thread && n < THREADS_MAX; n++)
 		if (!is_thread(s, thread) || !memory_read(s->m, &thread, 8, thread + next))
-			return NOT_SO;
+			return CHECK_FAILS;
 	return n;
 }
 
-static int check_threads(struct subject *s)
+static int check_threads(void *subject)
 {
+	struct subject *s = anew(subject);
 	u64 at;
 
 	if (vmstructs_static(s->v, "ThreadsSMRSupport", "_java_thread_list", &at))
 		return check_thread_array(s, at);
-	return vmstructs_static(s->v, "Threads", "_thread_list", &at) ? check_thread_chain(s, at) : NOT_SO;
+	return vmstructs_static(s->v, "Threads", "_thread_list", &at) ? check_thread_chain(s, at) : CHECK_FAILS;
 }
 
-static const struct {
-	const char *name, *what;
-	int (*run)(struct subject *s);
-} checks[HOTSPOT_CHECKS] = {
+static const struct runtime_check checks[] = {
         {"code heaps", "they lie in the code cache and do not overlap", check_heaps},
         {"blobs", "from the beginning of a heap they follow each other, and have names", check_blobs},
         {"segment map", "it leads from the ends of a blob to its beginning", check_segments},
@@ -332,54 +338,43 @@ static const struct {
         {"threads", "each has its system thread, and a TLAB in order", check_threads},
 };
 
-static bool run_all(struct subject *s, struct hotspot_check ret[HOTSPOT_CHECKS])
+static void look(void *subject)
 {
-	bool holds = true;
+	struct subject *s = anew(subject);
 
 	s->nnmethods = s->nblobs = 0;
 	s->bad_blob = s->bad_segment = false;
-	read_anew(s);
 	s->nheaps = hotspot_heaps(s->code, s->m, s->heaps);
-	for (u32 i = 0; i < HOTSPOT_CHECKS; i++) {
-		int n;
-
-		read_anew(s);
-		n = checks[i].run(s);
-		ret[i] = (struct hotspot_check){.name = checks[i].name, .what = checks[i].what};
-		ret[i].result = n < 0 ? HOTSPOT_CHECK_FAILS : n ? HOTSPOT_CHECK_HOLDS : HOTSPOT_CHECK_SILENT;
-		ret[i].looked_at = n > 0 ? n : 0;
-		holds &= n >= 0;
-	}
-	return holds;
 }
 
-u32 hotspot_check(const struct vmstructs *v, const struct hotspot_layout *l, const struct hotspot_code *code,
-        struct memory *m, struct hotspot_check ret[HOTSPOT_CHECKS])
+const struct runtime_checks hotspot_checks = {
+        .all = checks, .n = sizeof(checks) / sizeof(*checks), .attempts = 5, .together = true, .look = look};
+
+void hotspot_check(const struct vmstructs *v, const struct hotspot_layout *l, const struct hotspot_code *code,
+        struct memory *m, int ret[RUNTIME_CHECKS_MAX])
 {
 	struct subject s = {.v = v, .l = l, .code = code, .live = m, .m = m, .blocks = hotspot_blocks_create()};
 	struct hotspot_flag tlabs = {"UseTLAB", 1, 0, false};
 
 	s.no_tlabs = hotspot_flags_read(v, m, &tlabs, 1) && tlabs.found && !tlabs.value;
-	for (u32 i = 0; i < ATTEMPTS && !run_all(&s, ret); i++)
-		;
+	runtime_check(&hotspot_checks, &s, ret);
 	hotspot_blocks_destroy(s.blocks);
-	return HOTSPOT_CHECKS;
 }
 
 struct error *hotspot_check_process(const struct vmstructs *v, const struct hotspot_layout *l,
         const struct hotspot_code *code, struct memory *m, bool *conclusive)
 {
 	struct hotspot_heap heaps[HOTSPOT_HEAPS_MAX];
-	struct hotspot_check done[HOTSPOT_CHECKS];
-	u32 n = hotspot_check(v, l, code, m, done);
+	int found[RUNTIME_CHECKS_MAX];
 
+	hotspot_check(v, l, code, m, found);
 	*conclusive = true;
-	for (u32 i = 0; i < n; i++) {
-		*conclusive &= done[i].result == HOTSPOT_CHECK_HOLDS;
-		if (done[i].result == HOTSPOT_CHECK_FAILS && hotspot_heaps(code, m, heaps))
+	for (u32 i = 0; i < hotspot_checks.n; i++) {
+		*conclusive &= found[i] > 0;
+		if (found[i] == CHECK_FAILS && hotspot_heaps(code, m, heaps))
 			return error_new(ERROR_UNSUPPORTED,
-			        "this JVM's structures differ from its vmStructs: \"%s\" fails (%s)", done[i].name,
-			        done[i].what);
+			        "this JVM's structures differ from its vmStructs: \"%s\" fails (%s)", checks[i].name,
+			        checks[i].what);
 	}
 	return NULL;
 }

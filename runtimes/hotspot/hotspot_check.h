@@ -12,25 +12,13 @@
 #include "runtimes/hotspot/layout/hotspot_layout.h"
 #include "runtimes/hotspot/layout/hotspot_vmstructs.h"
 #include "binary/memory.h"
+#include "runtime_check.h"
 
-enum hotspot_check_result {
-	HOTSPOT_CHECK_SILENT, /* nothing there to check: no nmethod yet */
-	HOTSPOT_CHECK_HOLDS,
-	HOTSPOT_CHECK_FAILS,
-};
+extern const struct runtime_checks hotspot_checks;
 
-struct hotspot_check {
-	const char *name; /* static: "code heaps", "segment map" … */
-	const char *what; /* static: what must hold */
-	enum hotspot_check_result result;
-	u32 looked_at; /* how many heaps, blobs, threads … */
-};
-
-#define HOTSPOT_CHECKS 8
-
-/* Runs all checks; returns their number. The JVM keeps running, so a failing check is repeated before it counts. */
-u32 hotspot_check(const struct vmstructs *v, const struct hotspot_layout *l, const struct hotspot_code *code,
-        struct memory *m, struct hotspot_check ret[HOTSPOT_CHECKS]);
+/* Runs them all; ret: as of runtime_check(). */
+void hotspot_check(const struct vmstructs *v, const struct hotspot_layout *l, const struct hotspot_code *code,
+        struct memory *m, int ret[RUNTIME_CHECKS_MAX]);
 
 /*
  * NULL if none fails, or the JVM is gone by now; else an error that names the first one that fails. *conclusive: all

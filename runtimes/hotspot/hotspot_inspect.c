@@ -183,14 +183,10 @@ static struct error *report_allocation(
 
 static void report_checks(const struct hotspot_instance *instance, const struct runtime_process *p, struct report *out)
 {
-	static const char *const words[] = {"nothing to check", "ok", "FAILS"};
-	struct hotspot_check checks[HOTSPOT_CHECKS];
-	u32 n = hotspot_check(instance->v, instance->layout, instance->code, p->memory, checks);
+	int found[RUNTIME_CHECKS_MAX];
 
-	report_section(out, "checks", NULL);
-	for (u32 i = 0; i < n; i++)
-		report_text(
-		        out, checks[i].name, checks[i].what, "%s (%u)", words[checks[i].result], checks[i].looked_at);
+	hotspot_check(instance->v, instance->layout, instance->code, p->memory, found);
+	runtime_check_report(&hotspot_checks, found, NULL, out);
 }
 
 struct error *hotspot_inspect(

@@ -142,20 +142,23 @@ static struct error *image_probe(struct image *img, void **ret)
 static struct error *check_layout(const struct luajit_instance *instance, const struct runtime_process *p, u64 *only)
 {
 	const struct luajit_image *image = instance->image;
-	struct luajit_check failed;
+	const struct runtime_check *failed = NULL;
 	struct luajit_vms vms;
 	struct error *err = luajit_vms_find(image, instance->bias, p, CHECK_MEMORY, &vms);
-	bool holds = false;
 
 	if (err)
 		return err;
-	for (u32 i = 0; vms.n && !holds && i < CHECK_ATTEMPTS; i++)
-		holds = luajit_layout_check_process(image->layout, p, vms.g[0], &failed) ||
-		        !luajit_vms_is_vm(image, instance->bias, p->memory, vms.g[0]);
-	if (vms.n && !holds)
+	for (u32 i = 0; vms.n && (!i || failed) && i < CHECK_ATTEMPTS; i++) {
+		struct luajit_checked vm = {.l = image->layout, .p = p, .g = vms.g[0]};
+
+		failed = runtime_check_failed(&luajit_checks, &vm);
+		if (!luajit_vms_is_vm(image, instance->bias, p->memory, vms.g[0]))
+			failed = NULL;
+	}
+	if (failed)
 		err = error_hint(error_new(ERROR_UNSUPPORTED,
 		                         "process %d: LuaJIT's structures differ from the layout: \"%s\" (%s)", p->pid,
-		                         failed.name, failed.what),
+		                         failed->name, failed->what),
 		        "its Lua frames are left out; is this a fork of LuaJIT, or a build that YRT_LAYOUTS describes "
 		        "wrongly?");
 	*only = vms.n == 1 ? vms.g[0] : 0;

@@ -4,7 +4,64 @@
 #include <sys/mman.h>
 
 #include "cleanup.h"
-#include "luajit_check_vm.h"
+#include "luajit_check.h"
+
+/* lj_obj.h: ~LJ_T*, the tags of objects */
+enum { TAG_STRING = 4, TAG_THREAD = 6, TAG_PROTO = 7, TAG_FUNCTION = 8, TAG_TRACE = 9 };
+
+#define SIZETRACE_MAX 65536u
+
+static bool read_at(const struct luajit_checked *vm, u64 address, struct layout_member m, u64 *ret)
+{
+	*ret = 0;
+	return m.size <= sizeof(*ret) && memory_read(vm->p->memory, ret, m.size, address + m.at);
+}
+
+/* 0 if it can not be read. */
+static u64 get(const struct luajit_checked *vm, u64 address, struct layout_member m)
+{
+	u64 value;
+
+	return read_at(vm, address, m, &value) ? value : 0;
+}
+
+/* The mappings that were read before do not show it: a VM that runs maps memory. */
+static bool is_readable(const struct luajit_checked *vm, u64 addr)
+{
+	u8 byte;
+
+	return memory_read(vm->p->memory, &byte, 1, addr);
+}
+
+static bool is_tagged(const struct luajit_checked *vm, u64 object, u8 tag)
+{
+	u64 value;
+
+	return object && read_at(vm, object, vm->l->l_gct, &value) && value == tag;
+}
+
+static u32 sizetrace(const struct luajit_checked *vm)
+{
+	return get(vm, vm->j, vm->l->j_sizetrace);
+}
+
+static u64 trace_at(const struct luajit_checked *vm, u32 number)
+{
+	struct layout_member reference = {0, vm->l->l_glref.size};
+	u64 array = get(vm, vm->j, vm->l->j_trace);
+
+	return number < sizetrace(vm) ? get(vm, array + (u64)number * reference.size, reference) : 0;
+}
+
+/* Of each prototype, or each trace; silent if there is none. */
+static int each(const struct luajit_checked *vm, const u64 *objects, u32 n,
+        bool (*holds)(const struct luajit_checked *vm, u64 object, u32 i))
+{
+	for (u32 i = 0; i < n; i++)
+		if (!holds(vm, objects[i], i))
+			return CHECK_FAILS;
+	return (int)n;
+}
 
 /* Checks of prototypes: bytecode, names and lines. */
 
@@ -12,7 +69,7 @@
 #define CHILDREN_WITHIN 65536u /* instructions that are searched for functions being made */
 #define TEXT_MAX        (64u << 10)
 
-static u32 op_number(const struct vm *vm, const char *name)
+static u32 op_number(const struct luajit_checked *vm, const char *name)
 {
 	u32 i;
 
@@ -24,7 +81,7 @@ static u32 op_number(const struct vm *vm, const char *name)
 
 /* Bytecode begins with a function header, whose operand A is the frame size, and lies with its constants in the object.
  */
-static bool bytecode_holds(const struct vm *vm, u64 proto, u32 i)
+static bool bytecode_holds(const struct luajit_checked *vm, u64 proto, u32 i)
 {
 	const struct luajit_layout *l = vm->l;
 	u64 code = proto + l->proto_size.at, n = get(vm, proto, l->proto_sizebc),
@@ -37,13 +94,8 @@ static bool bytecode_holds(const struct vm *vm, u64 proto, u32 i)
 	       k >= code + 4 * n && k <= end && code + 4 * n <= end;
 }
 
-static enum luajit_check_result luajit_check_bytecode(const struct vm *vm)
-{
-	return each(vm, vm->protos, vm->nprotos, bytecode_holds);
-}
-
 /* What proto->trace says began there, or was a part of it. */
-static bool proto_trace_holds(const struct vm *vm, u64 proto, u32 i)
+static bool proto_trace_holds(const struct luajit_checked *vm, u64 proto, u32 i)
 {
 	u32 number = get(vm, proto, vm->l->proto_trace);
 	u64 trace = number ? trace_at(vm, number) : 0;
@@ -51,12 +103,7 @@ static bool proto_trace_holds(const struct vm *vm, u64 proto, u32 i)
 	return !number || (trace && get(vm, trace, vm->l->trace_startpt) == proto);
 }
 
-static enum luajit_check_result luajit_check_proto_traces(const struct vm *vm)
-{
-	return each(vm, vm->protos, vm->nprotos, proto_trace_holds);
-}
-
-static bool name_holds(const struct vm *vm, u64 proto, u32 i)
+static bool name_holds(const struct luajit_checked *vm, u64 proto, u32 i)
 {
 	u64 name = get(vm, proto, vm->l->proto_chunkname), len = get(vm, name, vm->l->str_len);
 	cleanup(free) char *text = NULL;
@@ -68,13 +115,8 @@ static bool name_holds(const struct vm *vm, u64 proto, u32 i)
 	       (!len || (text[0] && text[len - 1]));
 }
 
-static enum luajit_check_result luajit_check_names(const struct vm *vm)
-{
-	return each(vm, vm->protos, vm->nprotos, name_holds);
-}
-
 /* Numbers of 1, 2 or 4 bytes, by how many lines there are. */
-static struct layout_member line_size(const struct vm *vm, u64 proto)
+static struct layout_member line_size(const struct luajit_checked *vm, u64 proto)
 {
 	u64 n = get(vm, proto, vm->l->proto_numline);
 
@@ -111,7 +153,7 @@ static bool are_variables(const u8 *text, u64 size)
 }
 
 /* Lines are followed by names of upvalues, then of variables, to the end; stripped bytecode has none. */
-static bool debug_holds(const struct vm *vm, u64 proto, u32 i)
+static bool debug_holds(const struct luajit_checked *vm, u64 proto, u32 i)
 {
 	const struct luajit_layout *l = vm->l;
 	u64 lines = get(vm, proto, l->proto_lineinfo), uvinfo = get(vm, proto, l->proto_uvinfo),
@@ -130,13 +172,8 @@ static bool debug_holds(const struct vm *vm, u64 proto, u32 i)
 	       are_variables(text + (varinfo - uvinfo), end - varinfo);
 }
 
-static enum luajit_check_result luajit_check_debug(const struct vm *vm)
-{
-	return each(vm, vm->protos, vm->nprotos, debug_holds);
-}
-
 /* A function is made on the line that it ends on. at: the instruction that makes it. */
-static bool child_holds(const struct vm *vm, u64 proto, u32 at, u32 instruction)
+static bool child_holds(const struct luajit_checked *vm, u64 proto, u32 at, u32 instruction)
 {
 	const struct luajit_layout *l = vm->l;
 	struct layout_member reference = {0, l->l_glref.size}, size = line_size(vm, proto);
@@ -148,10 +185,10 @@ static bool child_holds(const struct vm *vm, u64 proto, u32 at, u32 instruction)
 	               get(vm, child, l->proto_firstline) + get(vm, child, l->proto_numline);
 }
 
-static enum luajit_check_result children_hold(const struct vm *vm, u64 proto, u32 fnew)
+static int children_hold(const struct luajit_checked *vm, u64 proto, u32 fnew)
 {
 	const struct luajit_layout *l = vm->l;
-	enum luajit_check_result all = LUAJIT_CHECK_SILENT;
+	int all = 0;
 	u64 n = get(vm, proto, l->proto_sizebc);
 	u32 instruction;
 
@@ -159,25 +196,26 @@ static enum luajit_check_result children_hold(const struct vm *vm, u64 proto, u3
 		return all;
 	for (u32 i = 1; i < n && i < CHILDREN_WITHIN; i++) {
 		if (!memory_read(vm->p->memory, &instruction, 4, proto + l->proto_size.at + 4ull * i))
-			return LUAJIT_CHECK_FAILS;
+			return CHECK_FAILS;
 		if ((u8)instruction != fnew)
 			continue;
 		if (!child_holds(vm, proto, i, instruction))
-			return LUAJIT_CHECK_FAILS;
-		all = LUAJIT_CHECK_HOLDS;
+			return CHECK_FAILS;
+		all = 1;
 	}
 	return all;
 }
 
-static enum luajit_check_result luajit_check_lines(const struct vm *vm)
+static int check_lines(void *subject)
 {
-	enum luajit_check_result all = LUAJIT_CHECK_SILENT, one;
+	const struct luajit_checked *vm = subject;
 	u32 fnew = op_number(vm, "FNEW");
+	int all = 0, one;
 
-	for (u32 i = 0; i < vm->nprotos; i++) {
+	for (u32 i = 0; i < vm->nprotos; i++, all += one) {
 		one = children_hold(vm, vm->protos[i], fnew);
-		if (one > all)
-			all = one;
+		if (one == CHECK_FAILS)
+			return one;
 	}
 	return all;
 }
@@ -192,7 +230,7 @@ enum { LINK_ROOT = 1, LINK_LOOP, LINK_TAILREC, LINK_UPREC, LINK_DOWNREC, LINK_IN
 #define TAIL_MAX       16  /* bytes that are cut off the end of the code when its last jump is known */
 
 /* Which links a finished trace may have. A stitched one is linked later. */
-static bool link_holds(const struct vm *vm, u64 trace, u32 i)
+static bool link_holds(const struct luajit_checked *vm, u64 trace, u32 i)
 {
 	u64 link = get(vm, trace, vm->l->trace_link), type = get(vm, trace, vm->l->trace_linktype);
 	switch (type) {
@@ -209,12 +247,7 @@ static bool link_holds(const struct vm *vm, u64 trace, u32 i)
 	return type == LINK_DOWNREC || type == LINK_STITCH;
 }
 
-static enum luajit_check_result luajit_check_links(const struct vm *vm)
-{
-	return each(vm, vm->traces, vm->ntraces, link_holds);
-}
-
-static bool trace_holds(const struct vm *vm, u64 trace, u32 i)
+static bool trace_holds(const struct luajit_checked *vm, u64 trace, u32 i)
 {
 	const struct luajit_layout *l = vm->l;
 	u64 proto = get(vm, trace, l->trace_startpt), root = get(vm, trace, l->trace_root);
@@ -224,13 +257,8 @@ static bool trace_holds(const struct vm *vm, u64 trace, u32 i)
 	       (!root || (trace_at(vm, root) && !get(vm, trace_at(vm, root), l->trace_root)));
 }
 
-static enum luajit_check_result luajit_check_traces(const struct vm *vm)
-{
-	return each(vm, vm->traces, vm->ntraces, trace_holds);
-}
-
 /* A trace begins where its prototype's bytecode is; a side trace at any position, of inlined functions too. */
-static bool start_holds(const struct vm *vm, u64 trace, u32 i)
+static bool start_holds(const struct luajit_checked *vm, u64 trace, u32 i)
 {
 	const struct luajit_layout *l = vm->l;
 	u64 proto = get(vm, trace, l->trace_startpt), at = get(vm, trace, l->trace_startpc) - proto - l->proto_size.at;
@@ -238,14 +266,9 @@ static bool start_holds(const struct vm *vm, u64 trace, u32 i)
 	return at % 4 == 0 && at / 4 < get(vm, proto, l->proto_sizebc);
 }
 
-static enum luajit_check_result luajit_check_starts(const struct vm *vm)
-{
-	return each(vm, vm->traces, vm->ntraces, start_holds);
-}
-
 /* While code is being written its area is not executable, but anonymous in any case; it may be newer than the mappings.
  */
-static bool code_holds(const struct vm *vm, u64 trace, u32 i)
+static bool code_holds(const struct luajit_checked *vm, u64 trace, u32 i)
 {
 	const struct luajit_layout *l = vm->l;
 	u64 code = get(vm, trace, l->trace_mcode), size = get(vm, trace, l->trace_szmcode),
@@ -258,13 +281,8 @@ static bool code_holds(const struct vm *vm, u64 trace, u32 i)
 	return loop < size && (!loop || get(vm, trace, l->trace_link) == vm->numbers[i]);
 }
 
-static enum luajit_check_result luajit_check_code(const struct vm *vm)
-{
-	return each(vm, vm->traces, vm->ntraces, code_holds);
-}
-
 /* A root trace begins with rsp -= spadjust, if it is not 0. */
-static bool adjust_holds(const struct vm *vm, u64 trace, u32 i)
+static bool adjust_holds(const struct luajit_checked *vm, u64 trace, u32 i)
 {
 	const struct luajit_layout *l = vm->l;
 	u64 wanted = get(vm, trace, l->trace_spadjust);
@@ -284,13 +302,8 @@ static bool adjust_holds(const struct vm *vm, u64 trace, u32 i)
 	return adjust == -(s64)wanted;
 }
 
-static enum luajit_check_result luajit_check_adjust(const struct vm *vm)
-{
-	return each(vm, vm->traces, vm->ntraces, adjust_holds);
-}
-
 /* trace_save() puts a trace's IR, snapshots and their map right behind it, in one object. */
-static bool parts_hold(const struct vm *vm, u64 trace, u32 i)
+static bool parts_hold(const struct luajit_checked *vm, u64 trace, u32 i)
 {
 	const struct luajit_layout *l = vm->l;
 	u64 nins = get(vm, trace, l->trace_nins), nk = get(vm, trace, l->trace_nk), ir = get(vm, trace, l->trace_ir),
@@ -301,13 +314,8 @@ static bool parts_hold(const struct vm *vm, u64 trace, u32 i)
 	       get(vm, trace, l->trace_snapmap) == snap + get(vm, trace, l->trace_nsnap) * l->snap_size.at;
 }
 
-static enum luajit_check_result luajit_check_parts(const struct vm *vm)
-{
-	return each(vm, vm->traces, vm->ntraces, parts_hold);
-}
-
 /* Snapshots lie in order: in the map, in the IR, and in the code. */
-static bool snapshots_hold(const struct vm *vm, u64 trace, u32 number)
+static bool snapshots_hold(const struct luajit_checked *vm, u64 trace, u32 number)
 {
 	const struct luajit_layout *l = vm->l;
 	u64 snap = get(vm, trace, l->trace_snap), n = get(vm, trace, l->trace_nsnap),
@@ -333,11 +341,6 @@ static bool snapshots_hold(const struct vm *vm, u64 trace, u32 number)
 	return map <= nmap && nmap <= map + SLOTS_OF_FRAME;
 }
 
-static enum luajit_check_result luajit_check_snapshots(const struct vm *vm)
-{
-	return each(vm, vm->traces, vm->ntraces, snapshots_hold);
-}
-
 #define VMSTATE_C   (~1)
 #define STATUS_MAX  6 /* LUA_ERRERR + 1 */
 #define STACK_MAX   (1u << 20)
@@ -345,26 +348,25 @@ static enum luajit_check_result luajit_check_snapshots(const struct vm *vm)
 #define SLOTS_MAX   4096u   /* that are searched for functions */
 #define AREAS_MAX   4096
 #define STALE_PART  4 /* up to a quarter of what stacks hold may have been freed */
-#define ATTEMPTS    4
 #define FRAME_MASK  (~3ull)
 
-static u64 slot_reference(const struct vm *vm, u64 slot)
+static u64 slot_reference(const struct luajit_checked *vm, u64 slot)
 {
 	return luajit_gc64(vm->l) ? slot & ((1ull << 47) - 1) : (u32)slot;
 }
 
 /* --- what there is to check --- */
 
-static void add_proto(struct vm *vm, u64 proto)
+static void add_proto(struct luajit_checked *vm, u64 proto)
 {
 	for (u32 i = 0; i < vm->nprotos; i++)
 		if (vm->protos[i] == proto)
 			return;
-	if (vm->nprotos < PROTOS_MAX && is_tagged(vm, proto, TAG_PROTO))
+	if (vm->nprotos < LUAJIT_CHECK_PROTOS && is_tagged(vm, proto, TAG_PROTO))
 		vm->protos[vm->nprotos++] = proto;
 }
 
-static void add_function(struct vm *vm, u64 function)
+static void add_function(struct luajit_checked *vm, u64 function)
 {
 	u64 proto = get(vm, function, vm->l->fn_pc) - vm->l->proto_size.at;
 	bool lua = !get(vm, function, vm->l->fn_ffid);
@@ -375,7 +377,7 @@ static void add_function(struct vm *vm, u64 function)
 		add_proto(vm, proto);
 }
 
-static void find_functions(struct vm *vm, u64 thread)
+static void find_functions(struct luajit_checked *vm, u64 thread)
 {
 	const struct luajit_layout *l = vm->l;
 	u64 stack = get(vm, thread, l->l_stack), top = get(vm, thread, l->l_top), slot;
@@ -391,11 +393,11 @@ static void find_functions(struct vm *vm, u64 thread)
 	}
 }
 
-static void find_traces(struct vm *vm)
+static void find_traces(struct luajit_checked *vm)
 {
 	u32 n = sizetrace(vm);
 
-	for (u32 i = 1; i < n && i < SIZETRACE_MAX && vm->ntraces < TRACES_MAX; i++) {
+	for (u32 i = 1; i < n && i < SIZETRACE_MAX && vm->ntraces < LUAJIT_CHECK_TRACES; i++) {
 		u64 trace = trace_at(vm, i);
 
 		/* the one that is being compiled is a part of jit_State */
@@ -407,10 +409,13 @@ static void find_traces(struct vm *vm)
 	}
 }
 
-static void look(struct vm *vm)
+static void look(void *subject)
 {
+	struct luajit_checked *vm = subject;
 	u64 running = get(vm, vm->g, vm->l->g_cur_l), main = get(vm, vm->g, vm->l->g_mainthref);
 
+	vm->gg = vm->g - vm->l->gg_g.at;
+	vm->j = vm->gg + vm->l->gg_j.at;
 	vm->nprotos = vm->ntraces = vm->nfunctions = vm->nwrong = 0;
 	vm->thread = running && is_tagged(vm, running, TAG_THREAD) ? running : main;
 	find_functions(vm, vm->thread);
@@ -420,38 +425,40 @@ static void look(struct vm *vm)
 
 /* --- checks --- */
 
-static enum luajit_check_result result(bool holds)
+static int result(bool holds)
 {
-	return holds ? LUAJIT_CHECK_HOLDS : LUAJIT_CHECK_FAILS;
+	return holds ? 1 : CHECK_FAILS;
 }
 
-static bool is_thread_of(const struct vm *vm, u64 thread)
+static bool is_thread_of(const struct luajit_checked *vm, u64 thread)
 {
 	return is_tagged(vm, thread, TAG_THREAD) && get(vm, thread, vm->l->l_glref) == vm->g;
 }
 
-static enum luajit_check_result check_main(const struct vm *vm)
+static int check_main(void *subject)
 {
+	const struct luajit_checked *vm = subject;
 	u64 thread = get(vm, vm->g, vm->l->g_mainthref);
 
 	return result(thread == vm->gg && is_thread_of(vm, thread) && get(vm, thread, vm->l->l_status) <= STATUS_MAX);
 }
 
-static enum luajit_check_result check_running(const struct vm *vm)
+static int check_running(void *subject)
 {
+	const struct luajit_checked *vm = subject;
 	u64 thread = get(vm, vm->g, vm->l->g_cur_l);
 
-	return thread ? result(is_thread_of(vm, thread)) : LUAJIT_CHECK_SILENT;
+	return thread ? result(is_thread_of(vm, thread)) : 0;
 }
 
 /* The base and the top are kept up while C runs, and where a thread was left. */
-static bool is_kept_up(const struct vm *vm, u64 thread)
+static bool is_kept_up(const struct luajit_checked *vm, u64 thread)
 {
 	return thread != get(vm, vm->g, vm->l->g_cur_l) || (s32)get(vm, vm->g, vm->l->g_vmstate) == VMSTATE_C;
 }
 
 /* A function, or in the first frame the thread itself. */
-static bool is_base(const struct vm *vm, u64 thread, u64 base)
+static bool is_base(const struct luajit_checked *vm, u64 thread, u64 base)
 {
 	u64 slot, function;
 
@@ -461,7 +468,7 @@ static bool is_base(const struct vm *vm, u64 thread, u64 base)
 	return function == thread || is_tagged(vm, function, TAG_FUNCTION);
 }
 
-static bool stack_holds(const struct vm *vm, u64 thread)
+static bool stack_holds(const struct luajit_checked *vm, u64 thread)
 {
 	const struct luajit_layout *l = vm->l;
 	u64 stack = get(vm, thread, l->l_stack), max = get(vm, thread, l->l_maxstack),
@@ -474,68 +481,91 @@ static bool stack_holds(const struct vm *vm, u64 thread)
 	return !is_kept_up(vm, thread) || (base <= top && is_base(vm, thread, base));
 }
 
-static enum luajit_check_result check_stack(const struct vm *vm)
+static int check_stack(void *subject)
 {
+	const struct luajit_checked *vm = subject;
+
 	return result(stack_holds(vm, vm->thread) && stack_holds(vm, get(vm, vm->g, vm->l->g_mainthref)));
 }
 
-static enum luajit_check_result check_functions(const struct vm *vm)
+static int check_functions(void *subject)
 {
-	return vm->nfunctions ? result(vm->nwrong * STALE_PART <= vm->nfunctions) : LUAJIT_CHECK_SILENT;
+	const struct luajit_checked *vm = subject;
+
+	return vm->nfunctions ? result(vm->nwrong * STALE_PART <= vm->nfunctions) : 0;
 }
 
 /* The C frame says whose it is. A resumed thread and one that does not run may have none. */
-static enum luajit_check_result check_cframe(const struct vm *vm)
+static int check_cframe(void *subject)
 {
+	const struct luajit_checked *vm = subject;
 	bool gc64 = luajit_gc64(vm->l);
 	struct layout_member saved = {gc64 ? 16 : 24, gc64 ? 8 : 4};
 	u64 cframe = get(vm, vm->thread, vm->l->l_cframe) & FRAME_MASK;
 
-	return cframe ? result(get(vm, cframe, saved) == vm->thread) : LUAJIT_CHECK_SILENT;
+	return cframe ? result(get(vm, cframe, saved) == vm->thread) : 0;
 }
 
-static enum luajit_check_result check_state(const struct vm *vm)
+static int check_state(void *subject)
 {
+	const struct luajit_checked *vm = subject;
 	const struct luajit_layout *l = vm->l;
 	s32 state = (s32)get(vm, vm->g, l->g_vmstate);
 	u64 base = get(vm, vm->g, l->g_jit_base), total = get(vm, vm->g, l->g_gc_total);
 
 	if (state < -16 || state >= (s32)SIZETRACE_MAX || get(vm, vm->g, l->g_hookmask) > UINT8_MAX)
-		return LUAJIT_CHECK_FAILS;
+		return CHECK_FAILS;
 	if (base && (base % 8 || !is_readable(vm, base)))
-		return LUAJIT_CHECK_FAILS;
+		return CHECK_FAILS;
 	return result(total >= l->gg_dispatch.at && total < 1ull << 47);
 }
 
-static enum luajit_check_result check_jit(const struct vm *vm)
+static int check_jit(void *subject)
 {
+	const struct luajit_checked *vm = subject;
 	u64 state = get(vm, vm->j, vm->l->j_state), array = get(vm, vm->j, vm->l->j_trace);
 	u32 n = sizetrace(vm);
 
 	if (n > SIZETRACE_MAX || state > UINT8_MAX || !get(vm, vm->j, vm->l->j_flags))
-		return LUAJIT_CHECK_FAILS;
-	return n ? result(array % 4 == 0 && is_readable(vm, array) && !trace_at(vm, 0)) : LUAJIT_CHECK_SILENT;
+		return CHECK_FAILS;
+	return n ? result(array % 4 == 0 && is_readable(vm, array) && !trace_at(vm, 0)) : 0;
 }
 
 /* Areas of machine code: a list, each with its own size in front; struct MCLink. */
-static enum luajit_check_result check_areas(const struct vm *vm)
+static int check_areas(void *subject)
 {
+	const struct luajit_checked *vm = subject;
 	u64 area = get(vm, vm->j, vm->l->j_mcarea), first = get(vm, vm->j, vm->l->j_szmcarea), sum = 0, link[2];
 
 	if (!area)
-		return LUAJIT_CHECK_SILENT;
+		return 0;
 	for (u32 i = 0; area && i < AREAS_MAX; i++, area = link[0]) {
 		if (!memory_read(vm->p->memory, link, sizeof(link), area) || (i == 0 && link[1] != first))
-			return LUAJIT_CHECK_FAILS;
+			return CHECK_FAILS;
 		sum += link[1];
 	}
 	return result(sum == get(vm, vm->j, vm->l->j_szallmcarea));
 }
 
-static const struct {
-	const char *name, *what;
-	enum luajit_check_result (*check)(const struct vm *vm);
-} checks[] = {
+#define OF_EACH(check, objects, holds)                                                                                 \
+	static int check(void *subject)                                                                                \
+	{                                                                                                              \
+		const struct luajit_checked *vm = subject;                                                             \
+		return each(vm, vm->objects, vm->n##objects, holds);                                                   \
+	}
+OF_EACH(check_bytecode, protos, bytecode_holds)
+OF_EACH(check_proto_traces, protos, proto_trace_holds)
+OF_EACH(check_names, protos, name_holds)
+OF_EACH(check_debug, protos, debug_holds)
+OF_EACH(check_links, traces, link_holds)
+OF_EACH(check_traces, traces, trace_holds)
+OF_EACH(check_starts, traces, start_holds)
+OF_EACH(check_code, traces, code_holds)
+OF_EACH(check_adjust, traces, adjust_holds)
+OF_EACH(check_parts, traces, parts_hold)
+OF_EACH(check_snapshots, traces, snapshots_hold)
+
+static const struct runtime_check checks[] = {
         {"main thread", "is where GG_State begins, is a thread, and links back", check_main},
         {"running thread", "is a thread of this VM", check_running},
         {"stack", "its bounds are in order, its first slot is the thread, a function is at its base", check_stack},
@@ -544,53 +574,20 @@ static const struct {
         {"JIT", "has flags; the array of traces begins with none", check_jit},
         {"code areas", "sizes in their links add up", check_areas},
         {"functions", "are of Lua if they have a prototype, and only then", check_functions},
-        {"bytecode", "begins with a header that has the frame size; constants are within the object",
-                luajit_check_bytecode},
-        {"chunk names", "are strings that end where their length says", luajit_check_names},
-        {"names of variables", "follow the lines, to the end of the object", luajit_check_debug},
-        {"lines", "a function ends on the line on which it is made", luajit_check_lines},
-        {"traces of functions", "began in them", luajit_check_proto_traces},
-        {"traces", "have the numbers that they are found by, begin in prototypes, belong to roots",
-                luajit_check_traces},
-        {"links of traces", "are such as their kinds have", luajit_check_links},
-        {"starts of traces", "are in the bytecode of their prototypes", luajit_check_starts},
-        {"code of traces", "is in memory without a file", luajit_check_code},
-        {"stack adjustment", "is what the code of root traces begins with", luajit_check_adjust},
-        {"parts of traces", "IR, snapshots and their map follow each other", luajit_check_parts},
-        {"snapshots", "are in order", luajit_check_snapshots},
+        {"bytecode", "begins with a header that has the frame size; constants are within the object", check_bytecode},
+        {"chunk names", "are strings that end where their length says", check_names},
+        {"names of variables", "follow the lines, to the end of the object", check_debug},
+        {"lines", "a function ends on the line on which it is made", check_lines},
+        {"traces of functions", "began in them", check_proto_traces},
+        {"traces", "have the numbers that they are found by, begin in prototypes, belong to roots", check_traces},
+        {"links of traces", "are such as their kinds have", check_links},
+        {"starts of traces", "are in the bytecode of their prototypes", check_starts},
+        {"code of traces", "is in memory without a file", check_code},
+        {"stack adjustment", "is what the code of root traces begins with", check_adjust},
+        {"parts of traces", "IR, snapshots and their map follow each other", check_parts},
+        {"snapshots", "are in order", check_snapshots},
 };
+_Static_assert(sizeof(checks) / sizeof(*checks) <= RUNTIME_CHECKS_MAX, "room that callers give");
 
-_Static_assert(sizeof(checks) / sizeof(*checks) == LUAJIT_CHECKS, "room that callers give");
-
-u32 luajit_check_vm(
-        const struct luajit_layout *l, const struct runtime_process *p, u64 g, struct luajit_check ret[LUAJIT_CHECKS])
-{
-	struct vm vm = {.l = l, .p = p, .g = g, .gg = g - l->gg_g.at};
-
-	vm.j = vm.gg + l->gg_j.at;
-	for (u32 i = 0; i < LUAJIT_CHECKS; i++) {
-		ret[i] = (struct luajit_check){checks[i].name, checks[i].what, LUAJIT_CHECK_FAILS};
-		for (u32 k = 0; k < ATTEMPTS && ret[i].result == LUAJIT_CHECK_FAILS; k++) {
-			if (!i || k) /* it costs more than all checks; a program that runs may have changed since */
-				look(&vm);
-			ret[i].result = checks[i].check(&vm);
-		}
-	}
-	return LUAJIT_CHECKS;
-}
-
-bool luajit_layout_check_process(
-        const struct luajit_layout *l, const struct runtime_process *p, u64 g, struct luajit_check *failed)
-{
-	struct luajit_check results[LUAJIT_CHECKS];
-	u32 n = luajit_check_vm(l, p, g, results);
-
-	for (u32 i = 0; i < n; i++) {
-		if (results[i].result != LUAJIT_CHECK_FAILS)
-			continue;
-		if (failed)
-			*failed = results[i];
-		return false;
-	}
-	return true;
-}
+const struct runtime_checks luajit_checks = {
+        .all = checks, .n = sizeof(checks) / sizeof(*checks), .attempts = 4, .look = look};

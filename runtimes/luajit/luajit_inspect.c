@@ -176,21 +176,18 @@ static void report_vm(const struct luajit_image *image, struct memory *memory, u
 static void report_checks(
         const struct luajit_image *image, u64 bias, const struct runtime_process *p, u64 g, struct report *out)
 {
-	static const char *const words[] = {[LUAJIT_CHECK_SILENT] = "nothing there to check",
-	        [LUAJIT_CHECK_HOLDS] = "passed",
-	        [LUAJIT_CHECK_FAILS] = "FAILED"};
-	struct luajit_check checks[LUAJIT_CHECKS];
-	u32 n = luajit_check_vm(image->layout, p, g, checks);
-	char subject[32];
+	struct luajit_checked vm = {.l = image->layout, .p = p, .g = g};
+	int found[RUNTIME_CHECKS_MAX];
+	char of[32];
 
-	snprintf(subject, sizeof(subject), "of vm 0x%lx", g);
-	report_section(out, "checks", subject);
-	if (!luajit_vms_is_vm(image, bias, p->memory, g)) {
+	snprintf(of, sizeof(of), "of vm 0x%lx", g);
+	runtime_check(&luajit_checks, &vm, found);
+	if (luajit_vms_is_vm(image, bias, p->memory, g)) {
+		runtime_check_report(&luajit_checks, found, of, out);
+	} else {
+		report_section(out, "checks", of);
 		report_text(out, "VM", "not to be trusted", "closed meanwhile");
-		return;
 	}
-	for (u32 i = 0; i < n; i++)
-		report_text(out, checks[i].name, checks[i].what, "%s", words[checks[i].result]);
 }
 
 static void report_search(const struct luajit_vms *vms, struct report *out)

@@ -101,8 +101,6 @@ static bool perl_coro_find(const struct runtime_process *p, struct perl_coro *re
 	return ret->base;
 }
 
-#define STARTING_MS 1000
-
 int perl_step(struct walk *w);
 
 struct perl_instance {
@@ -111,9 +109,8 @@ struct perl_instance {
 	u64 bias;
 	u32 config; /* struct perl_vm in the arena */
 	struct perl_names *names;
-	u64 attached_ns;
 	bool keyless; /* it does not know yet how threads find their interpreters */
-	bool believed, refused;
+	struct runtime_belief belief;
 	bool named; /* a frame of it was */
 };
 
@@ -153,8 +150,8 @@ static struct error *attach(const struct runtime_process *p, void *data, u64 bia
 		return err;
 	}
 	vm.identity = bias + image->start;
-	instance->attached_ns = now_ns();
-	vm.attachment = instance->attached_ns << 8 ^ (u64)p->pid;
+	instance->belief.since_ns = now_ns();
+	vm.attachment = instance->belief.since_ns << 8 ^ (u64)p->pid;
 	if (!vm.multiple) {
 		vm.op = bias + image->op;
 		vm.curcop = bias + image->curcop;
@@ -197,34 +194,16 @@ static void find_key(struct perl_instance *instance, const struct runtime_proces
 	}
 }
 
-static bool is_young(const struct perl_instance *instance)
+static bool is_believed(const struct perl_instance *instance)
 {
-	return now_ns() - instance->attached_ns < STARTING_MS * 1000000ull;
+	return instance->belief.state == BELIEVED;
 }
 
 static bool starting(void *data)
 {
 	const struct perl_instance *instance = data;
 
-	return !instance->refused && (instance->keyless || !instance->believed) && is_young(instance);
-}
-
-/* Does the layout hold? An error if it did not for long enough, once. */
-static struct error *believe(struct perl_instance *instance, const struct runtime_process *p)
-{
-	struct error *err =
-	        instance->believed || instance->refused ? NULL : perl_check_process(instance->image, instance->bias, p);
-
-	if (!err) {
-		instance->believed = !instance->refused;
-		return NULL;
-	}
-	if (is_young(instance)) {
-		error_free(err);
-		return NULL;
-	}
-	instance->refused = true;
-	return err;
+	return runtime_is_starting(&instance->belief, instance->keyless);
 }
 
 /* Coro is loaded by the program itself, and may be at any time. */
@@ -257,9 +236,10 @@ static struct error *regions(void *data, const struct runtime_process *p,
 {
 	struct perl_instance *instance = data;
 	const struct perl_code *code = &instance->image->code;
-	struct error *err = believe(instance, p);
+	struct perl_checked subject = perl_checked_of(instance->image, instance->bias, p->memory);
+	struct error *err = runtime_believe(&instance->belief, &perl_checks, &subject, p, "Perl");
 
-	if (err || !instance->believed)
+	if (err || !is_believed(instance))
 		return err;
 	find_key(instance, p);
 	for (u32 i = 0; !err && i < code->n; i++) {
@@ -335,7 +315,7 @@ static struct error *list_calls(void *data, const struct runtime_process *p, con
 	struct perl_reader r = {.mem = p->memory, .image = instance->image, .bias = instance->bias};
 
 	(void)pattern;
-	if (!instance->believed || !instance->image->interpreter ||
+	if (!is_believed(instance) || !instance->image->interpreter ||
 	        !memory_read(p->memory, &r.interpreter, sizeof(r.interpreter),
 	                instance->bias + instance->image->interpreter))
 		return NULL;
@@ -349,7 +329,7 @@ static struct error *open_heap(void *data, const struct runtime_process *p, stru
 	u64 interpreter = 0;
 
 	*ret = NULL;
-	if (instance->refused ||
+	if (instance->belief.state == REFUSED ||
 	        (instance->image->vm.multiple && (!memory_read(p->memory, &interpreter, sizeof(interpreter),
 	                                                  instance->bias + instance->image->interpreter) ||
 	                                                 !interpreter)))

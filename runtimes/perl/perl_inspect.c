@@ -61,13 +61,11 @@ static void report_interpreter(const struct perl_image *image, u64 bias, const s
 
 static void report_checks(const struct perl_image *image, u64 bias, const struct runtime_process *p, struct report *out)
 {
-	static const char *const results[] = {"nothing to check", "ok", "FAILS"};
-	struct perl_check checks[PERL_CHECKS];
+	struct perl_checked subject = perl_checked_of(image, bias, p->memory);
+	int found[RUNTIME_CHECKS_MAX];
 
-	report_section(out, "checks", NULL);
-	perl_check(image, bias, p->memory, checks);
-	for (u32 i = 0; i < PERL_CHECKS; i++)
-		report_text(out, checks[i].name, checks[i].what, "%s", results[checks[i].result]);
+	runtime_check(&perl_checks, &subject, found);
+	runtime_check_report(&perl_checks, found, NULL, out);
 }
 
 struct error *perl_inspect(const struct perl_image *image, u64 bias, const struct perl_vm *vm,

@@ -253,7 +253,6 @@ static void python_gil_ask(const struct python_layout *l, u64 runtime, struct py
 }
 
 #define THREADS_LOOKED_AT 64
-#define DOUBT_MS          1000 /* an interpreter that starts may be preempted for so long on a busy machine */
 
 int python_step(struct walk *w);
 
@@ -266,10 +265,8 @@ struct python_instance {
 	struct python_thread_names threads;
 	struct python_uvloop uvloop[PYTHON_UVLOOP_MODULES];
 	struct python_gc gc;
-	u64 rlock_type;       /* python_waits.h */
-	u64 doubted_since_ns; /* its checks fail: it may be only starting; 0: they held */
-	bool refused;         /* they failed for DOUBT_MS */
-	u64 attached_ns;
+	u64 rlock_type; /* python_waits.h */
+	struct runtime_belief belief;
 	bool threadless; /* it has no thread state yet that shows where threads find theirs */
 	bool makes_code; /* it was started so that it will */
 };
@@ -385,39 +382,28 @@ static struct error *attach(const struct runtime_process *p, void *data, u64 bia
 	vm.key = key_address(instance);
 	vm.resume_pc = image->vm.resume_pc ? bias + image->vm.resume_pc : 0;
 	memcpy(arena_at(p->arena, instance->config, sizeof(vm)), &vm, sizeof(vm));
-	instance->doubted_since_ns = instance->attached_ns = now_ns();
+	instance->belief.since_ns = now_ns();
 	*ret = instance;
 	return NULL;
 }
 
-/* Does the layout hold? An error if it did not for long enough, once. */
-static struct error *believe(struct python_instance *instance, const struct runtime_process *p)
+static struct python_checked checked(const struct python_instance *instance, const struct runtime_process *p)
 {
-	struct error *err =
-	        instance->doubted_since_ns ? python_check_process(instance->image, instance->bias, p) : NULL;
+	const struct python_image *image = instance->image;
 
-	if (!err)
-		instance->doubted_since_ns = 0;
-	if (!err || (p->pid && now_ns() - instance->doubted_since_ns < DOUBT_MS * 1000000ull)) { /* a core stays */
-		error_free(err);
-		return NULL;
-	}
-	instance->doubted_since_ns = 0;
-	instance->refused = true;
-	return err;
+	return (struct python_checked){.image = image, .l = image->layout, .mem = p->memory, .bias = instance->bias};
 }
 
 static bool is_believed(const struct python_instance *instance)
 {
-	return !instance->doubted_since_ns && !instance->refused;
+	return instance->belief.state == BELIEVED;
 }
 
 static bool starting(void *data)
 {
 	const struct python_instance *instance = data;
 
-	return instance->doubted_since_ns ||
-	       (instance->threadless && now_ns() - instance->attached_ns < DOUBT_MS * 1000000ull);
+	return runtime_is_starting(&instance->belief, instance->threadless);
 }
 
 typedef struct error *add_region(void *ctx, const struct runtime_region *r);
@@ -461,7 +447,8 @@ static struct error *regions(void *data, const struct runtime_process *p, add_re
 {
 	struct python_instance *instance = data;
 	const struct python_eval *eval = &instance->image->eval;
-	struct error *err = believe(instance, p);
+	struct python_checked subject = checked(instance, p);
+	struct error *err = runtime_believe(&instance->belief, &python_checks, &subject, p, "Python");
 
 	if (err || !is_believed(instance))
 		return err;
@@ -598,7 +585,8 @@ static const struct runtime_heap_ops heap = {
 static struct error *inspect(void *data, const struct runtime_process *p, struct report *out)
 {
 	const struct python_instance *instance = data;
-	struct error *err = is_believed(instance) ? NULL : python_check_process(instance->image, instance->bias, p);
+	struct python_checked subject = checked(instance, p);
+	struct error *err = is_believed(instance) ? NULL : runtime_check_error(&python_checks, &subject, p, "Python");
 
 	return err ? err
 	           : python_inspect(instance->image, instance->bias,

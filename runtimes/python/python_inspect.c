@@ -87,13 +87,11 @@ static void report_threads(const struct python_image *image, u64 bias, const str
 static void report_checks(
         const struct python_image *image, u64 bias, const struct runtime_process *p, struct report *out)
 {
-	static const char *const results[] = {"nothing to check", "ok", "FAILS"};
-	struct python_check checks[PYTHON_CHECKS];
+	struct python_checked subject = {.image = image, .l = image->layout, .mem = p->memory, .bias = bias};
+	int found[RUNTIME_CHECKS_MAX];
 
-	report_section(out, "checks", NULL);
-	python_check(image, image->layout, bias, p->memory, checks);
-	for (u32 i = 0; i < PYTHON_CHECKS; i++)
-		report_text(out, checks[i].name, checks[i].what, "%s", results[checks[i].result]);
+	runtime_check(&python_checks, &subject, found);
+	runtime_check_report(&python_checks, found, NULL, out);
 }
 
 struct error *python_inspect(const struct python_image *image, u64 bias, const struct python_vm *vm,

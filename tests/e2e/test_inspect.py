@@ -152,7 +152,7 @@ def test_nginx():
             vm, = sections(process, "vm")
             assert search["VMs"] == 1 and vm["JIT"] == "on", (search, vm)
             failed = [
-                name for checks in sections(process, "checks") for name, value in checks.items() if value == "FAILED"
+                name for checks in sections(process, "checks") for name, value in checks.items() if value == "FAILS"
             ]
             assert not failed, (process["pid"], failed)
         worker = max(processes, key=lambda p: sections(p, "vm")[0]["traces"])

@@ -66,11 +66,12 @@ static void test_cheap(void **state)
 {
 	struct subject *s = *state;
 	struct counting c = {.memory = {.read = count_read}, .under = s->view.memory};
-	struct luajit_check checks[LUAJIT_CHECKS];
 	struct runtime_process view = s->view;
+	struct luajit_checked vm = {.l = s->image->layout, .p = &view, .g = s->g};
+	int found[RUNTIME_CHECKS_MAX];
 
 	view.memory = &c.memory;
-	luajit_check_vm(s->image->layout, &view, s->g, checks);
+	runtime_check(&luajit_checks, &vm, found);
 	print_message("%u reads\n", c.n);
 	assert_true(c.n > 100);
 	assert_true(c.n < READS_MAX);
@@ -79,30 +80,27 @@ static void test_cheap(void **state)
 static void test_right(void **state)
 {
 	struct subject *s = *state;
-	struct luajit_check checks[LUAJIT_CHECKS];
-	u32 n = luajit_check_vm(s->image->layout, &s->view, s->g, checks), silent = 0;
+	struct luajit_checked vm = {.l = s->image->layout, .p = &s->view, .g = s->g};
+	int found[RUNTIME_CHECKS_MAX];
 
-	for (u32 i = 0; i < n; i++) {
-		if (checks[i].result == LUAJIT_CHECK_FAILS)
-			print_error("%s: not so: %s\n", checks[i].name, checks[i].what);
-		assert_int_not_equal(checks[i].result, LUAJIT_CHECK_FAILS);
-		if (checks[i].result == LUAJIT_CHECK_SILENT)
-			print_message("%s: silent\n", checks[i].name);
-		silent += checks[i].result == LUAJIT_CHECK_SILENT;
-	}
-	assert_int_equal(silent, 0);
+	runtime_check(&luajit_checks, &vm, found);
+	for (u32 i = 0; i < luajit_checks.n; i++)
+		if (found[i] <= 0)
+			fail_msg("%s: %d: %s", luajit_checks.all[i].name, found[i], luajit_checks.all[i].what);
 }
 
 /* By which check; NULL: none. */
 static const char *noticed_by(const struct subject *s, struct layout *l)
 {
 	struct error *err = luajit_facts_check(&s->facts, l, "test");
-	struct luajit_check failed;
+	struct luajit_checked vm = {.l = l->values, .p = &s->view, .g = s->g};
+	const struct runtime_check *failed;
 
 	error_free(err);
 	if (err)
 		return "code";
-	return luajit_layout_check_process(l->values, &s->view, s->g, &failed) ? NULL : failed.name;
+	failed = runtime_check_failed(&luajit_checks, &vm);
+	return failed ? failed->name : NULL;
 }
 
 /*

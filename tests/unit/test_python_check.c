@@ -35,14 +35,15 @@ static void end(struct fixture *f)
 	target_end(f->t);
 }
 
-static u32 count(const struct fixture *f, const struct python_layout *l, enum python_check_result result)
+static u32 count(const struct fixture *f, const struct python_layout *l, bool fail)
 {
-	struct python_check checks[PYTHON_CHECKS];
+	struct python_checked subject = {.image = f->image, .l = l, .mem = f->mem, .bias = f->bias};
+	int found[RUNTIME_CHECKS_MAX];
 	u32 n = 0;
 
-	python_check(f->image, l, f->bias, f->mem, checks);
-	for (u32 i = 0; i < PYTHON_CHECKS; i++)
-		n += checks[i].result == result;
+	runtime_check(&python_checks, &subject, found);
+	for (u32 i = 0; i < python_checks.n; i++)
+		n += fail ? found[i] == CHECK_FAILS : found[i] > 0;
 	return n;
 }
 
@@ -51,11 +52,10 @@ static void test_holds(void **state)
 	struct fixture f = start();
 
 	(void)state;
-	assert_int_equal(count(&f, f.image->layout, PYTHON_CHECK_HOLDS), PYTHON_CHECKS);
+	assert_int_equal(count(&f, f.image->layout, false), python_checks.n);
 	ptrace(PTRACE_CONT, f.t->pid, 0, 0);
 	for (u32 i = 0; i < RUNNING; i++)
-		while (count(
-		        &f, f.image->layout, PYTHON_CHECK_FAILS)) /* a layout that never holds ends in ctest's limit */
+		while (count(&f, f.image->layout, true)) /* a layout that never holds ends in ctest's limit */
 			usleep(1000);
 	end(&f);
 }
@@ -66,7 +66,7 @@ static bool holds(struct fixture *f, const struct python_layout *l)
 	bool ret;
 
 	f->image->vm = python_vm_of(l);
-	ret = count(f, l, PYTHON_CHECK_HOLDS) == PYTHON_CHECKS;
+	ret = count(f, l, false) == python_checks.n;
 	f->image->vm = vm;
 	return ret;
 }
