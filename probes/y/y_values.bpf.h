@@ -54,6 +54,17 @@ static inline u64 y_real(u64 number)
 	return sign | (((u64)(EXPONENT_AT0 - 1 + 11 - shift) << FRACTION) + value);
 }
 
+/* The double that a float is. What is below the least normal float is an integer of its last bit. */
+static inline u64 y_double(u32 bits)
+{
+	u64 sign = (u64)(bits >> 31) << 63, exponent = bits >> 23 & 0xff, fraction = bits & 0x7fffff;
+
+	if (!exponent)
+		return fraction ? sign | (y_real(fraction) - (149ull << FRACTION)) : sign;
+	exponent = exponent == 0xff ? 0x7ff : exponent + 1023 - 127;
+	return sign | exponent << FRACTION | fraction << (FRACTION - 23);
+}
+
 static inline void y_number(struct y_argument *a, u64 number)
 {
 	a->is_number = 1;
@@ -238,6 +249,8 @@ static inline void y_value(
 	case VALUE_REAL:
 		if (!s && word > ABOVE_REALS)
 			return;
+		if (bytes == 4)
+			word = y_double((u32)word);
 		a->is_number = 1;
 		a->real = word;
 		a->beyond = y_whole(word, &a->number) ? 0 : Y_BEYOND_LONG;

@@ -225,6 +225,7 @@ static u16 sense_of(const struct declared *d)
 	case 'i':
 	case 'j':
 		return VALUE_SIGNED;
+	case 'f':
 	case 'd':
 		return VALUE_REAL;
 	default:

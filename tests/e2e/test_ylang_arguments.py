@@ -147,6 +147,12 @@ _probe java:given$Order.takes {
 }
 _probe java:given.boxes { printf("%d|%d|%d|%d|%d|%d|%d\\n", $number, $large, $letter, $flag, $array, $c, _arg(7)); }
 """
+JAVA_FLOATS = """
+_probe _begin { printf("ready\\n"); }
+_probe java:given.floats { printf("%.9g|%d|%.9g|%d\\n", $f, $f, $box, $box); }
+"""
+FLOATS = [("0.100000001", "0"), ("-2.5", "-2"), ("1024", "1024"), ("1.40129846e-45", "0"), ("-3.52648305e-38", "0"),
+          ("3.40282347e+38", LIMIT), ("-inf", LIMIT), ("-0", "0")]
 TEXTS = ["text", "", "\u00fc \u20ac", 'a "quoted" one\ufffd', "x" * 120, OTHER]
 
 
@@ -162,15 +168,23 @@ def java_calls(compiled):
         yield [str(v) for v in (number_of, large, letter, flag, OTHER, c, s)]
 
 
+def java_floats(compiled):
+    for real, whole in FLOATS:
+        yield [*(["<optimized out>"] * 2 if compiled else [real, whole]), real, whole]
+
+
 def given(options, word):
+    n = 0
     with counted.Program(*java.words(), *options, "-cp", java.class_path(), "given") as p:
-        p.do(word)
-        at = ylang.Beside(JAVA, p.pid)
-        p.do(word)
-        seen = [line.split("|") for line in at.end()]
-        due = list(java_calls(word == "compiled"))
-        assert seen == due, [x for x in zip(seen, due) if x[0] != x[1]][:4]
-    return f"{len(seen)} calls"
+        for source, calls_of in ((JAVA, java_calls), (JAVA_FLOATS, java_floats)):
+            p.do(word)
+            at = ylang.Beside(source, p.pid)
+            p.do(word)
+            seen = [line.split("|") for line in at.end()]
+            due = list(calls_of(word == "compiled"))
+            assert seen == due, [x for x in zip(seen, due) if x[0] != x[1]][:4]
+            n += len(seen)
+    return f"{n} calls"
 
 
 def test_java_interpreted():

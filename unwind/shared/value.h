@@ -17,9 +17,9 @@ enum value_sense {
 	VALUE_OTHER,
 	VALUE_SIGNED, /* an integer: the slot's low bytes (value_shape.plain), or the object's, from value_at to `to` */
 	VALUE_UNSIGNED, /* the same */
-	VALUE_REAL,     /* a double, there; a slot without a shape that is above all doubles is no number */
-	VALUE_DIGITS,   /* CPython's up to 3.11: at value_at ob_size, and up to two digits of 30 bits */
-	VALUE_TAGGED,   /* and from 3.12 on: lv_tag */
+	VALUE_REAL, /* a double, or a float if it has 4 bytes; a slot without a shape above all doubles is no number */
+	VALUE_DIGITS, /* CPython's up to 3.11: at value_at ob_size, and up to two digits of 30 bits */
+	VALUE_TAGGED, /* and from 3.12 on: lv_tag */
 	VALUE_FALSE,
 	VALUE_TRUE,
 	VALUE_TEXT,    /* bytes as they are */
