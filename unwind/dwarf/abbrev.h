@@ -34,19 +34,19 @@ struct abbrev {
 	bool has_sibling;
 };
 
-struct abbrevs {
+struct abbrevs { /* with its arrays in one block */
 	u64 offset, used;
 	struct form_sizes sizes;
 	bool dense; /* codes are 1, 2, 3 … */
 	struct abbrev *list;
 	struct abbrev_attr *attrs;
 	struct abbrev_step *steps;
-	u32 n, nattrs, nsteps, room, attrs_room, steps_room;
+	u32 n, nattrs, nsteps;
 };
 
 /* A unit's abbreviations, kept by f until others push them out; NULL: no memory, or none there. */
 const struct abbrevs *abbrevs_of(struct dwarf_file *f, const struct dwarf_unit *unit);
-void abbrevs_destroy(struct abbrevs *a);
+void abbrev_maker_destroy(struct abbrev_maker *m);
 const struct abbrev *abbrev_search(const struct abbrevs *a, u64 code);
 
 static inline const struct abbrev *abbrev_find(const struct abbrevs *a, u64 code)

@@ -31,7 +31,12 @@ static inline u64 cursor_fixed(struct dwarf_cursor *c, u32 size)
 		c->p = c->end;
 		return 0;
 	}
-	memcpy(&value, c->p, size);
+	if (cursor_left(c) >= sizeof(value)) { /* a copy of so many bytes as a variable says is a call */
+		memcpy(&value, c->p, sizeof(value));
+		value &= size ? ~0ull >> (64 - 8 * size) : 0;
+	} else {
+		memcpy(&value, c->p, size);
+	}
 	c->p += size;
 	return value;
 }

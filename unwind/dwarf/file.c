@@ -45,7 +45,8 @@ struct error *dwarf_open(struct image *img, struct dwarf_file **ret)
 static void forget(struct dwarf_file *f)
 {
 	for (u32 i = 0; i < DWARF_ABBREVS_KEPT; i++)
-		abbrevs_destroy(f->abbrevs[i]);
+		free(f->abbrevs[i]);
+	abbrev_maker_destroy(f->abbrev_maker);
 	for (u32 i = 0; i < DWARF_LINES_KEPT; i++)
 		line_table_destroy(f->lines[i]);
 	for (u32 i = 0; i < f->nunits; i++) {
@@ -58,10 +59,11 @@ static void forget(struct dwarf_file *f)
 	memset(f->abbrevs, 0, sizeof(f->abbrevs));
 	memset(f->lines, 0, sizeof(f->lines));
 	f->last_abbrevs = NULL;
+	f->abbrev_maker = NULL;
 	f->spare_rows = NULL;
 	f->units = NULL;
 	f->ranges = NULL;
-	f->spare_room = f->nunits = f->nranges = 0;
+	f->spare_room = f->nunits = f->nfunctions = f->nranges = 0;
 	f->ranges_read = f->ranges_all = false;
 }
 

@@ -67,7 +67,8 @@ struct dwarf_range { /* of a unit */
 	u64 reach; /* the highest high up to here */
 };
 
-struct abbrevs;    /* abbrev.h */
+struct abbrevs; /* abbrev.h */
+struct abbrev_maker;
 struct line_table; /* line.h */
 struct line_row;
 
@@ -80,10 +81,12 @@ struct dwarf_file {
 	struct dwarf_file *alternate; /* of dwz; NULL: none */
 	struct dwarf_unit **units;    /* sorted by offset; those that were met */
 	u32 nunits;
+	u32 nfunctions;             /* of all units together */
 	struct dwarf_range *ranges; /* sorted by low; see aranges.c */
 	u32 nranges;
 	bool ranges_read, ranges_all;
 	struct abbrevs *abbrevs[DWARF_ABBREVS_KEPT], *last_abbrevs;
+	struct abbrev_maker *abbrev_maker;
 	struct line_table *lines[DWARF_LINES_KEPT];
 	struct line_row *spare_rows; /* of a table that was dropped, for the next one */
 	u32 spare_room;

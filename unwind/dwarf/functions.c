@@ -24,6 +24,7 @@ static bool add_function(void *ctx, u64 low, u64 high)
 	if (unit->nfunctions == FUNCTIONS_MAX || grow(&unit->functions, unit->nfunctions, sizeof(*unit->functions)))
 		return false;
 	unit->functions[unit->nfunctions++] = (struct dwarf_function){low, high, x->die, 0};
+	x->f->nfunctions++;
 	return true;
 }
 
@@ -81,8 +82,9 @@ static void read_function(struct index *x, const struct die_walk *w, const struc
 		dwarf_each_range(x->f, x->unit, &die.low, &die.high, &die.ranges, add_function, x);
 }
 
-static void forget(struct dwarf_unit *unit)
+static void forget(struct dwarf_file *f, struct dwarf_unit *unit)
 {
+	f->nfunctions -= unit->nfunctions;
 	free(unit->functions);
 	unit->functions = NULL;
 	unit->nfunctions = 0;
@@ -92,12 +94,10 @@ static void forget(struct dwarf_unit *unit)
 /* Addresses come by unit, as a rule: what other units have is dropped as a whole. */
 static void make_room(struct dwarf_file *f)
 {
-	u64 n = 0;
+	bool full = f->nfunctions > FUNCTIONS_KEPT;
 
-	for (u32 i = 0; i < f->nunits; i++)
-		n += f->units[i]->nfunctions;
-	for (u32 i = 0; i < f->nunits && n > FUNCTIONS_KEPT; i++)
-		forget(f->units[i]);
+	for (u32 i = 0; i < f->nunits && full; i++)
+		forget(f, f->units[i]);
 }
 
 static void make_index(struct dwarf_file *f, struct dwarf_unit *unit, bool deep)
@@ -108,7 +108,7 @@ static void make_index(struct dwarf_file *f, struct dwarf_unit *unit, bool deep)
 	struct die_walk w;
 
 	make_room(f);
-	forget(unit);
+	forget(f, unit);
 	unit->indexed = true;
 	if (!dwarf_unit_root(f, unit) || !die_walk_start(&w, f, unit, unit->dies))
 		return;

@@ -6,11 +6,7 @@
 #include <stdbool.h>
 #include <types.h>
 
-/*
- * Reads a number and moves *at behind it. Bits above the 64th are dropped. False, and 0, if it does not end before end:
- * *at is there then.
- */
-static inline bool leb128_read(const u8 **at, const u8 *end, bool is_signed, u64 *ret)
+static inline bool leb128_read_long(const u8 **at, const u8 *end, bool is_signed, u64 *ret)
 {
 	u64 value = 0;
 	u32 shift = 0;
@@ -28,6 +24,20 @@ static inline bool leb128_read(const u8 **at, const u8 *end, bool is_signed, u64
 	if (is_signed && shift < 64 && byte & 0x40)
 		value |= ~0ull << shift;
 	*ret = value;
+	return true;
+}
+
+/*
+ * Reads a number and moves *at behind it. Bits above the 64th are dropped. False, and 0, if it does not end before end:
+ * *at is there then. Most numbers are of one byte.
+ */
+static inline bool leb128_read(const u8 **at, const u8 *end, bool is_signed, u64 *ret)
+{
+	if (*at == end || **at & 0x80)
+		return leb128_read_long(at, end, is_signed, ret);
+	*ret = *(*at)++;
+	if (is_signed && *ret & 0x40)
+		*ret |= ~0ull << 7;
 	return true;
 }
 

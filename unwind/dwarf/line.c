@@ -132,10 +132,11 @@ static inline void run_special(struct line_state *s, u8 op)
 {
 	const struct line_header *h = s->h;
 	u8 adjusted = op - h->opcode_base;
+	u32 advance = adjusted * h->per_range >> 16;
 
 	if (h->line_range) {
-		s->addr += (u64)(adjusted / h->line_range) * h->min_length;
-		s->line += h->line_base + adjusted % h->line_range;
+		s->addr += (u64)advance * h->min_length;
+		s->line += h->line_base + (adjusted - advance * h->line_range);
 	}
 	add_row(s);
 }

@@ -171,6 +171,7 @@ bool line_header_read(struct line_table *t, const u8 *bytes, u64 size, struct li
 	cursor_skip(&c, 1);
 	ret->line_base = cursor_fixed(&c, 1);
 	ret->line_range = cursor_fixed(&c, 1);
+	ret->per_range = ret->line_range ? 65536 / ret->line_range + 1 : 0;
 	ret->opcode_base = cursor_fixed(&c, 1);
 	for (u32 i = 1; i < ret->opcode_base; i++)
 		ret->lengths[i] = cursor_fixed(&c, 1);
