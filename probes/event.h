@@ -10,7 +10,8 @@
  *	NAME.c		struct event_ops NAME_event: what the sampler calls during a run
  *	NAME_command.c	options of its own, if it has any; NAME_words.c what it has to say of a run (event_command.h)
  *
- * Everything else (targets, names, formats, the commands' names and help) follows from that.
+ * Everything else (targets, names, formats, the commands' names and help) follows from that, but what stores call its
+ * values (frontends/format/values.c).
  */
 #ifndef YRT_EVENT_H
 #define YRT_EVENT_H

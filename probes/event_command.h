@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an event brings to its command, as data beside the event: options, help, and what its last line says. Nothing
- * in frontends/ names an event.
+ * What an event brings to its command, as data beside the event: options, help, and what its last line says. What
+ * stores call its values is in frontends/format/values.c; nothing else in frontends/ names an event.
  *
  * A new event NAME with an option --least BYTES:
  *

@@ -49,7 +49,7 @@ int doctor_main(const struct command_line *self, int argc, char **argv)
 			printf("%-22s %-8s -> %s\n", "", "", checks[i].remedy);
 		works = works && checks[i].state != CAPABILITY_MISSING;
 	}
-	puts(works ? "\nyrt samples by BPF, inside the kernel: targets are neither paused nor changed."
+	puts(works ? "\nyrt samples by BPF, inside the kernel: samples neither pause nor change a target."
 	           : cannot_sample);
 	return works ? 0 : ERROR_PERMISSION;
 }

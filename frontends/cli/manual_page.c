@@ -166,7 +166,8 @@ static void put_overview(FILE *out)
 	      ".B yrt\n.B \\-\\-version\n"
 	      ".SH DESCRIPTION\nyrt looks inside a running process and shows where its time goes: one stack from the\n"
 	      "kernel through native code and the language VM to the line of script that caused it.\n"
-	      "The target is neither paused nor changed.\n"
+	      "Samples neither pause nor change the target. Commands that watch calls have the kernel put breakpoints\n"
+	      "into its code, or watch its addresses.\n"
 	      ".SH COMMANDS\nEach has a page of its own.\n",
 	        out);
 	for (const struct command_line *c = commands; c->name; c++) {

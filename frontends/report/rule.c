@@ -26,7 +26,7 @@ struct parser {
 static struct error *wrong(const struct parser *p, const char *expected, const char *got)
 {
 	return error_hint(error_new(ERROR_INPUT, "%s:%u: expected %s, not \"%.60s\"", p->file, p->line, expected, got),
-	        "docs/report.md describes rules; `yrt report --explain RULE` shows one");
+	        "docs/report-rules.md describes rules; `yrt report --explain RULE` shows one");
 }
 
 static const char *skip_blanks(const char *s)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rules: what a report concludes from measurements, as text files (rules/, compiled in by cmake/rules.cmake, and those
- * of --rules DIR). docs/report.md describes the language; a file is
+ * of --rules DIR). docs/report-rules.md describes the language; a file is
  *
  *	rule NAME
  *		title TEXT

@@ -62,7 +62,7 @@ static const struct {
         {SYS_fcntl, "file lock"},
         {SYS_io_getevents, "I/O"},
         {SYS_io_pgetevents, "I/O"},
-        {426, "io_uring"}, /* io_uring_enter */
+        {SYS_io_uring_enter, "io_uring"},
         {SYS_semop, "semaphore"},
         {SYS_semtimedop, "semaphore"},
         {SYS_msgrcv, "message queue"},
