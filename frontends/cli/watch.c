@@ -34,7 +34,8 @@ struct spool {
 	struct send_options send; /* url NULL: they are kept, and not sent */
 	/* its own */
 	struct table refused; /* recordings that the store does not take: they are kept, and not sent again */
-	u64 pause_ns;         /* nothing is sent before: the store asked for that, or hangs */
+	u64 pause_ns;         /* nothing is sent before: the store asked for that */
+	u64 slow_ns;          /* the same: it took too long; but a run of -n ends with an attempt */
 	u64 retry_ns;         /* when that is */
 	int code;             /* of the last one that was not sent; 0: all were */
 };
@@ -85,8 +86,8 @@ static void send_all(struct spool *s, u64 until_ns)
 		return;
 	s->code = report_error(err);
 	say_note("unsent recordings are kept in %s and sent with the next one", s->dir);
-	if (end > s->send.until_ns && s->pause_ns < end + BUSY * (end - begin))
-		s->pause_ns = end + BUSY * (end - begin);
+	if (end > s->send.until_ns)
+		s->slow_ns = end + BUSY * (end - begin);
 }
 
 /*
@@ -98,7 +99,7 @@ static void spool_put_away(struct spool *s, u64 until_ns)
 	u32 deleted = 0;
 	struct error *err;
 
-	if (s->send.url && now_ns() >= s->pause_ns)
+	if (s->send.url && now_ns() >= s->pause_ns && now_ns() >= s->slow_ns)
 		send_all(s, until_ns);
 	err = ring_trim(s->dir, s->limit, &deleted);
 	if (err)
@@ -505,6 +506,8 @@ static int run(struct watch *w, const struct command_line *self, int argc, char 
 		if (err || code == ERROR_PERMISSION || code == ERROR_UNSUPPORTED)
 			break;
 		done += code >= 0;
+		if (code >= 0 && done == w->count)
+			w->spool.slow_ns = 0; /* the last attempt */
 		if (code >= 0)
 			spool_put_away(&w->spool, next);
 		else

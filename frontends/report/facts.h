@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a report knows as numbers: counters of the kernel, limits, and what was computed of them, by name
- * ("cpu.busy"). docs/report-rules.md lists them. Texts stand beside numbers: the name of a thread, a path. Text is untrusted.
+ * What a report knows as numbers: counters of the kernel, limits, and what was computed of them, by name ("cpu.busy").
+ * docs/report-rules.md lists them. Texts stand beside numbers: the name of a thread, a path. Text is untrusted.
  */
 #ifndef YRT_REPORT_FACTS_H
 #define YRT_REPORT_FACTS_H

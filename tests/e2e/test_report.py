@@ -4,6 +4,7 @@ yrt report: each rule on what was recorded of its planted program and of its nea
 formats, bad input, and one live run whose cause cannot be missed.
 """
 
+import functools
 import html
 import json
 import os
@@ -17,6 +18,7 @@ import yrt
 from reports import CIRCUMSTANCES, FIXTURES, PROBLEMS, report, rules
 
 
+@functools.cache
 def findings(folder):
     return json.loads(report(folder, "-f", "json").stdout)["findings"]
 
