@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cli.h"
 #include "objects_text.h"
@@ -12,14 +13,18 @@
 #include "say.h"
 #include "frontends/format/diff.h"
 #include "frontends/format/format.h"
+#include "frontends/report/counters.h"
 #include "unwind/cleanup.h"
 #include "unwind/heap/heap.h"
 #include "unwind/heap/heap_draw.h"
 #include "unwind/now.h"
 #include "unwind/process/pause.h"
 
-#define MEMORY_MB 512
-#define NICE      10
+#define MEMORY_LEAST_MB 512
+#define MEMORY_MOST_MB  1536
+#define MEMORY_SHARE    16 /* of what is free */
+#define TORN_SAID       0.005
+#define NICE            10
 
 enum key {
 	KEY_CORE = 512,
@@ -44,7 +49,8 @@ enum key {
 	{'f', "format", "NAME", "text, or a format, whatever the extension of FILE:", COMPLETE_FORMAT}, \
 	{KEY_PAUSE, "pause", NULL, "stop the process while it is read: then nothing is torn", COMPLETE_NOTHING}, \
 	{KEY_MEMORY, "memory", "MB", \
-		"that yrt may take (512): an eighth of it, at most 64 MB, for blocks of the process's memory, " \
+		"that yrt may take (a sixteenth of what is free, but at least 512, at most 1536): an eighth of it, " \
+		"at most 64 MB, for blocks of the process's memory, " \
 		"the rest for objects, 22 bytes each, and about 8 for each reference but the first to an object. " \
 		"If there are more, all count, but each for the way on which it was found first", \
 		COMPLETE_NOTHING}, \
@@ -344,6 +350,18 @@ static void describe_coarse(const struct heap *h, const struct request *r, u64 o
 	        r->memory_mb, (mb + 99) / 100 * 100);
 }
 
+/* One object that could not be read may have kept many. */
+static void describe_torn(const struct heap_counts *c, u64 objects)
+{
+	double share = c->torn ? (double)c->torn / (double)(c->torn + objects) : 0;
+
+	if (c->references && share > TORN_SAID)
+		say_note("%.1f %% of the objects had moved or changed when they were read: they are missing, and what "
+		         "only "
+		         "they keep; --pause shows one moment",
+		        100 * share);
+}
+
 static void describe(struct result *res, const struct request *r)
 {
 	const struct heap *h = res->after;
@@ -369,6 +387,7 @@ static void describe(struct result *res, const struct request *r)
 		return;
 	fprintf(stderr, "yrt: %s; read in %.2f s\n", res->loss, (double)(res->end_ns - res->start_ns) / 1e9);
 	describe_coarse(h, r, objects);
+	describe_torn(c, objects);
 	if (c->refused)
 		say_note("%lu references, or the objects that they lead to, did not fit into --memory %.0f: they are "
 		         "missing, and so may be who keeps an object alive",
@@ -578,11 +597,26 @@ static struct error *write_dump(const struct request *r, const struct one_target
 	return err;
 }
 
+static double memory_by_default(void)
+{
+	struct counters c = {0};
+	const pid_t self = getpid();
+	u64 mb = 0, free;
+
+	if (!counters_take(&self, 1, &c)) {
+		free = c.machine.memory_free;
+		if (c.cgroup.memory_limit && c.cgroup.memory_limit - c.cgroup.memory < free)
+			free = c.cgroup.memory_limit - c.cgroup.memory;
+		mb = free / MEMORY_SHARE >> 20;
+	}
+	counters_free(&c);
+	return mb < MEMORY_LEAST_MB ? MEMORY_LEAST_MB : mb > MEMORY_MOST_MB ? MEMORY_MOST_MB : (double)mb;
+}
+
 int objects_main(const struct command_line *self, int argc, char **argv)
 {
 	const struct view *view = view_of_command(self->name);
-	struct request r = {
-	        .output = "-", .memory_mb = MEMORY_MB, .refs = !strcmp(self->name + strlen(view->name), "-refs")};
+	struct request r = {.output = "-", .refs = !strcmp(self->name + strlen(view->name), "-refs")};
 	struct result res = {.ops = ops_of(view)};
 	struct one_target t = {0};
 	struct error *err = parse(self, argc, argv, &r);
@@ -592,6 +626,7 @@ int objects_main(const struct command_line *self, int argc, char **argv)
 		return 0;
 	}
 	release_signals();
+	r.memory_mb = r.memory_mb ? r.memory_mb : memory_by_default();
 	t = (struct one_target){.pid = r.pid, .core = r.core, .root = r.root, .quiet = r.quiet};
 	if (!err)
 		err = one_target_open(&t);

@@ -3,8 +3,8 @@
  * The flame graph page: page/page.html with the style and the scripts beside it put in (page/embed.cmake), and the
  * profile as JSON in a script element that is data, not code. Only the text in that element comes from the target.
  *
- *	meta       title (headed: by the user), command, target, unit, loss, why (nothing was seen); start (ms),
- *	           duration (s), frequency
+ *	meta       title (headed: by the user), command, target, unit, more (a second one), loss, why (nothing was
+ *	           seen); start (ms), duration (s), frequency
  *	kinds      names of enum profile_kind, as in the page's address
  *	labels     what people call each, of all functions of the kind
  *	words      what they call script, baseline and jit of a module that is a runtime: {module: [word, word, word]}
@@ -14,6 +14,7 @@
  *	           {number: [script, baseline, jit, inlined, approximate]}
  *	chance     of a difference's functions that were tested: {number: [p of self, p of total]}, adjusted
  *	fn, up, self     of each node in preorder; up: levels above a child of the node before it
+ *	more       with meta.more, but of a difference: what else was counted at each node
  *	base, baseScale  of a difference: each node's self in the profile compared with, and its factor
  *	times      when samples were taken (--timeline): step (ms), and in order of time runs of samples:
  *	           after (steps since the run before), node (in preorder), count
@@ -65,6 +66,7 @@ static void put_meta(const struct profile *p, FILE *out)
 	put_member(out, "command", m->command);
 	put_member(out, "target", m->target);
 	put_member(out, "unit", m->unit ? m->unit : "samples");
+	put_member(out, "more", text_more(m, p->base != NULL) ? m->more : "");
 	put_member(out, "loss", m->loss);
 	if (m->why && *m->why)
 		put_member(out, "why", m->why);
@@ -239,6 +241,11 @@ static u64 node_base(const struct profile *p, const struct order *o, u32 i)
 	return p->base[o->nodes[i]];
 }
 
+static u64 node_more(const struct profile *p, const struct order *o, u32 i)
+{
+	return p->nodes[o->nodes[i]].more;
+}
+
 static void put_nodes(const struct profile *p, const struct order *o, FILE *out)
 {
 	put_each(p, o, out, "fn", node_function);
@@ -247,6 +254,8 @@ static void put_nodes(const struct profile *p, const struct order *o, FILE *out)
 	if (p->base) {
 		put_each(p, o, out, "base", node_base);
 		fprintf(out, ",\n\"baseScale\":%.9g", p->base_scale);
+	} else if (text_more(&p->meta, false)) {
+		put_each(p, o, out, "more", node_more);
 	}
 }
 

@@ -157,6 +157,11 @@ const char *text_unit(const struct profile_meta *m)
 	return m->unit && *m->unit ? m->unit : "samples";
 }
 
+bool text_more(const struct profile_meta *m, bool compared)
+{
+	return m->more && !compared && !strcmp(text_unit(m), "bytes") && !strstr(m->more, "bytes");
+}
+
 bool text_is_time(const struct profile_meta *m)
 {
 	return !strcmp(text_unit(m), "nanoseconds");

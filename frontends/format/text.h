@@ -36,6 +36,8 @@ const char *text_title(const struct profile_meta *m, const char *otherwise);
 const char *text_unit(const struct profile_meta *m);
 /* Are they nanoseconds? */
 bool text_is_time(const struct profile_meta *m);
+/* Is it shown beside the unit what else was counted: of bytes, how many objects, blocks or calls have them? */
+bool text_more(const struct profile_meta *m, bool compared);
 /* n of them for people: "1 samples", "1.50 GiB", "20.4 ms". */
 #define TEXT_AMOUNT 64
 const char *text_amount(const struct profile_meta *m, u64 n, char ret[TEXT_AMOUNT]);

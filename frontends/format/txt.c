@@ -3,6 +3,7 @@
  * A tree for terminals: the share of a frame with everything below it, of the frame itself, and its name. It is
  * indented only where stacks part, so that deep ones stay legible. Rare and very deep frames are summed up.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,7 @@
 #define DEEPEST          512   /* frames from the root */
 #define INDENT_MAX       48
 #define NAME_MAX_COLUMNS 160
+#define MORE_COLUMNS     12
 
 struct row {
 	u32 node;
@@ -110,17 +112,30 @@ static void put_shares(const struct txt *w, double was, double is, double self)
 		fprintf(w->out, "%7.2f %7s  ", is * 100, "");
 }
 
+/* What else was counted of a frame itself, as objects beside bytes. */
+static void put_more(const struct txt *w, u64 n)
+{
+	if (!text_more(&w->p->meta, w->base != NULL))
+		return;
+	if (n)
+		fprintf(w->out, "%*" PRIu64 "  ", MORE_COLUMNS, n);
+	else
+		fprintf(w->out, "%*s  ", MORE_COLUMNS, "");
+}
+
 static void put_row(const struct txt *w, const struct row *row)
 {
 	const struct profile_node *node = &w->p->nodes[row->node];
 
 	if (row->rest) {
 		put_shares(w, row->was, row->is, 0);
+		put_more(w, 0);
 		put_indent(w, row);
 		fprintf(w->out, "(%u more)\n", row->rest);
 		return;
 	}
 	put_shares(w, before(w, row->node), after(w, row->node), share((double)node->self, w->p->nodes[0].total));
+	put_more(w, node->more);
 	put_indent(w, row);
 	put_name(w, &w->p->functions[node->function]);
 }
@@ -187,8 +202,10 @@ static void put_head(const struct txt *w)
 		put_line(w->out, lines[i]);
 		any = any || (lines[i] && *lines[i]);
 	}
-	fprintf(w->out, "%s%s  frames (%%; below %.1f %% left out)\n", any ? "\n" : "",
-	        w->base ? " before   after  change" : "  total    self", RAREST * 100);
+	fprintf(w->out, "%s%s", any ? "\n" : "", w->base ? " before   after  change" : "  total    self");
+	if (text_more(m, w->base != NULL))
+		fprintf(w->out, "  %*s", MORE_COLUMNS, m->more);
+	fprintf(w->out, "  frames (%%; below %.1f %% left out)\n", RAREST * 100);
 }
 
 static struct error *write_txt(const struct profile *p, FILE *out)

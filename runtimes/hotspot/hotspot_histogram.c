@@ -25,8 +25,12 @@
 
 #define THREADS_MAX 65536
 #define KINDS_MAX   (1u << 20)
-#define TRIES       3   /* until no collection comes between */
-#define COPIES      16  /* the same, of the whole heap */
+#define TRIES       3  /* until no collection comes between */
+#define COPIES      16 /* the same, of the whole heap */
+#define CALM_COPIES 6  /* until little of it changes meanwhile: a collector that works beside the program has phases */
+#define CALM        0.04 /* of its pages */
+#define CALM_MS     5
+#define CALM_TRIES  100
 #define Z_COPIES    4   /* the same of ZGC, where what moves then is followed */
 #define SETTLE_MS   200 /* is waited for objects that are being moved */
 #define COPY_ROOM   3   /* times the heap: of --memory, so that a copy and its objects fit */
@@ -69,6 +73,7 @@ struct histogram {
 	struct hotspot_hprof *dump;
 	u64 torn, torn_bytes, other;
 	bool copied, copy_moved;   /* the heap, and a collection came between */
+	double changed;            /* part of the copy's pages, meanwhile */
 	u32 searches;              /* for objects behind what was none */
 	struct hotspot_refs *refs; /* once roots() was called */
 	u32 collections;           /* before */
@@ -589,7 +594,7 @@ static struct error *copy_spaces(struct histogram *g)
 /* A copy is of one moment only as far as nothing was written meanwhile. */
 static void say_changed(struct histogram *g)
 {
-	double changed = heap_copy_changed(g->h);
+	double changed = g->changed;
 	char text[160];
 
 	snprintf(text, sizeof(text),
@@ -600,16 +605,51 @@ static void say_changed(struct histogram *g)
 		heap_note(g->h, text);
 }
 
+/* Shenandoah moves objects, or has not yet led all references to where they are now. */
+static bool is_emptying(struct histogram *g)
+{
+	struct hotspot_spaces now = {0};
+	bool ret = false;
+
+	if (!g->parsed || !g->view->concurrent)
+		return false;
+	error_free(hotspot_spaces_read(g->view, heap_memory_now(g->h), &now));
+	for (u32 i = 0; i < now.n; i++)
+		ret |= now.items[i].kind == SPACE_EMPTIED;
+	hotspot_spaces_free(&now);
+	return ret;
+}
+
+static void await_calm(struct histogram *g)
+{
+	const struct timespec pause = {.tv_nsec = CALM_MS * 1000000};
+
+	for (u32 i = 0; i < CALM_TRIES && is_emptying(g); i++)
+		nanosleep(&pause, NULL);
+}
+
+/* Is another copy likely to be better? i: how many there were. */
+static bool copies_again(struct histogram *g, u32 i)
+{
+	g->copy_moved = has_moved(g);
+	if (!g->copied || i >= (g->parsed ? COPIES : Z_COPIES))
+		return false;
+	if (g->copy_moved)
+		return true;
+	g->changed = heap_copy_changed(g->h);
+	return i < CALM_COPIES && (g->changed > CALM || is_emptying(g));
+}
+
 /* Roots, and a copy of the heap that they lead into, if it fits: between two collections, if they leave the time. */
 static struct error *roots(void *reader)
 {
 	struct histogram *g = reader;
 	struct error *err = NULL;
-	u32 most = g->parsed ? COPIES : Z_COPIES;
 	bool goes_on = true;
 
-	for (u32 i = 0; !err && goes_on && i < most && (!i || (g->copied && has_moved(g))); i++) {
+	for (u32 i = 0; !err && goes_on && (!i || copies_again(g, i)); i++) {
 		hotspot_refs_destroy(TAKE(g->refs));
+		await_calm(g);
 		goes_on = note_collections(g);
 		g->seen = g->collections;
 		find_lasting(g);
@@ -621,7 +661,6 @@ static struct error *roots(void *reader)
 		if (!err)
 			err = hotspot_refs_roots(g->refs);
 	}
-	g->copy_moved = has_moved(g);
 	if (!err && g->copied)
 		say_changed(g);
 	return err;

@@ -199,7 +199,7 @@ def test_roots_core_and_page():
         assert without_dead(dumped.stdout) == without_dead(paused.stdout)
         page = os.path.join(d, "refs.html")
         run("java-refs", "-p", jvm.pid, "-o", page)
-        assert ".entries: java.util.HashMap" in yrt.read(page)
+        assert ".entries: java.util.HashMap" in yrt.read(page) and '"more":"objects"' in yrt.read(page)
         yrt.clear(run("java-refs", "-p", jvm.pid, "--to", "keeps$Weak", code=yrt.INPUT), yrt.INPUT, "no object of type")
         jvm.release()
         jvm.process.wait(300)

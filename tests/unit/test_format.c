@@ -204,6 +204,24 @@ static void test_txt(void **state)
 	free(text);
 }
 
+/* Of bytes how many objects they are is a column. */
+static void test_txt_has_numbers_of_objects(void **state)
+{
+	struct profile *p = *state;
+	u32 cache = frame(p, 0, "cache");
+	char *text;
+
+	profile_add(p, cache, 1000);
+	profile_add_more(p, cache, 12);
+	p->meta.unit = "bytes";
+	p->meta.more = "objects";
+	text = text_of(p, &format_txt);
+	assert_string_equal(text, "  total    self       objects  frames (%; below 0.5 % left out)\n"
+	                          " 100.00                        all\n"
+	                          " 100.00  100.00            12  cache  [mod]\n");
+	free(text);
+}
+
 static void test_txt_sums_up_what_is_rare(void **state)
 {
 	struct profile *p = *state;
@@ -316,6 +334,7 @@ int main(void)
 	        T(test_order),
 	        T(test_all_deep),
 	        T(test_txt),
+	        T(test_txt_has_numbers_of_objects),
 	        T(test_txt_sums_up_what_is_rare),
 	        T(test_svg_hostile),
 	        T(test_svg_leaves_out_what_is_narrow),

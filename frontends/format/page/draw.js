@@ -125,6 +125,18 @@ function label(f, room) {
 	return text === whole ? text : cut(marksOf(f) + (briefs[f] ??= brief(nameOf(f), data.kinds[kindOf(f)])), room);
 }
 
+/* Of bytes, how many objects, blocks or calls have them. */
+function timesOf(i) {
+	const n = tree.more?.[i];
+	return n > 1 ? " \u00d7" + n.toLocaleString("en") : "";
+}
+
+/* With their number, if both fit. */
+function numbered(i, room) {
+	const text = label(tree.fn[i], room), all = text + timesOf(i);
+	return text && !text.endsWith("\u2026") && cut(all, room) === all ? all : text;
+}
+
 function redraw() {
 	if (!pending)
 		pending = requestAnimationFrame(draw);
@@ -276,7 +288,7 @@ function drawFrame(p, i, left, right, y) {
 }
 
 function drawLabel(p, i, x, w, y) {
-	const f = tree.fn[i], faint = hits ? !hits[f] : spot >= 0 && kindOf(f) !== spot, text = label(f, w - 2 * PAD);
+	const f = tree.fn[i], faint = hits ? !hits[f] : spot >= 0 && kindOf(f) !== spot, text = numbered(i, w - 2 * PAD);
 	if (text)
 		p.text(text, x + PAD, y + (ROW - GAP) / 2 + 0.5, faint ? palette.faint : palette.ink);
 }

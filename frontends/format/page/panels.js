@@ -130,6 +130,8 @@ function numbersOf(i) {
 			["", amount(base / (data.baseScale || 1)) + " \u2192 " + amount(now)], ...chanceLines(tree.fn[i])];
 	}
 	const up = tree.parent[i], out = [["", amount(now)], ["of all", percent(now, all)]];
+	if (timesOf(i))
+		out.push([data.meta.more, timesOf(i).slice(2)]);
 	if (i)
 		out.push([tree.sandwich ? "of " + nameOf(focused) : "of parent", percent(now, tree.nowTotal[tree.sandwich ? 0 : up])]);
 	return tree.depth[i] < 0 || tree.inverted ? out : [...out, ["self", percent(tree.now[i], all)]];

@@ -121,8 +121,8 @@ function readTree() {
 			p = parent[p];
 		parent[i] = p;
 	}
-	return makeTree(Uint32Array.from(data.fn), Float64Array.from(data.self),
-		data.base ? Float64Array.from(data.base, (v) => v * scale) : null, parent);
+	return Object.assign(makeTree(Uint32Array.from(data.fn), Float64Array.from(data.self),
+		data.base ? Float64Array.from(data.base, (v) => v * scale) : null, parent), { more: data.more });
 }
 
 /* Of each node the kind of state that it is or lies in: inside a wait is who ended it. 0: none. */
@@ -178,6 +178,7 @@ function preorder(fn, parent) {
 function finish(m, of) {
 	const order = preorder(m.fn, m.parent), at = new Uint32Array(order.length), pick = (type, a) => type.from(order, (id) => a[id]);
 	order.forEach((id, i) => (at[id] = i));
+	m.at = at;
 	const t = makeTree(pick(Uint32Array, m.fn), pick(Float64Array, m.now), whole.base && pick(Float64Array, m.base),
 		Uint32Array.from(order, (id) => at[m.parent[id]]));
 	t.origin = pick(Uint32Array, m.origin);
@@ -207,7 +208,7 @@ const hasRecursion = () => (recursive ??= everything.fn.some((f, i) => i && repe
 
 /* The whole tree without the kinds that are off, the functions hidden and the stacks left out: their samples go to their callers, and what becomes equal is merged. */
 function foldTree() {
-	const m = merger(whole.fn[0]), of = new Uint32Array(whole.n), some = filters.length ? filterNodes() : null;
+	const m = merger(whole.fn[0]), of = new Uint32Array(whole.n), more = [], some = filters.length ? filterNodes() : null;
 	for (let i = 0; i < whole.n; i++) {
 		const f = grouped ? groupOf[whole.fn[i]] : whole.fn[i], p = of[whole.parent[i]];
 		const there = !part || whole.nowTotal[i] || whole.baseTotal?.[i];
@@ -216,8 +217,13 @@ function foldTree() {
 		of[i] = !drawn ? p : again >= 0 ? again : childOf(m, p, f, i);
 		if (!some || some.stays[i])
 			addTo(m, of[i], whole.now[i], whole.base ? whole.base[i] : 0);
+		if (drawn && whole.more)
+			more[of[i]] = (more[of[i]] || 0) + whole.more[i];
 	}
-	return finish(m, of);
+	const t = finish(m, of);
+	if (whole.more)
+		more.forEach((n, id) => ((t.more ||= [])[m.at[id]] = n));
+	return t;
 }
 
 /* Calls fn for the outermost nodes of a function below node i: each of their samples is there once. */
