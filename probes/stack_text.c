@@ -25,6 +25,12 @@ static bool is_code_of_process(enum profile_kind kind)
 	return kind >= KIND_NATIVE && kind <= KIND_STUB;
 }
 
+/* A box around stacks, which whoever shows a line has said already. */
+static bool is_around(enum profile_kind kind)
+{
+	return kind >= KIND_CONTAINER && kind <= KIND_THREAD;
+}
+
 static bool is_of_kernel(const struct profile *p, u32 node)
 {
 	while (node && !is_code_of_process(function_of(p, node)->kind))
@@ -59,7 +65,7 @@ char *stack_text(const struct profile *p, u32 node)
 	for (; out && node && n < FRAMES_MAX; node = p->nodes[node].parent) {
 		const struct profile_function *f = function_of(p, node);
 
-		if (!all && f->kind == KIND_KERNEL)
+		if ((!all && f->kind == KIND_KERNEL) || is_around(f->kind))
 			continue;
 		kinds[n] = kind_of(f, vm);
 		fprintf(out, "%s%s", n++ ? "; " : "", f->name);

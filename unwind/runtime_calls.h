@@ -154,6 +154,12 @@ struct runtime_calls_ops {
 	 */
 	void (*inlined)(void *instance, const struct runtime_process *p, const struct runtime_callee *of,
 	        void (*add)(void *ctx, const char *into), void *ctx);
+	/*
+	 * Where a call is suspended, of RUNTIME_OWN_FRAME, whose frame is at this address, with what it waits for in
+	 * turn: at most max frames, the innermost ones, leaf first. Returns how many; 0: it runs, is over, or moved as
+	 * it was read. NULL: it is not known.
+	 */
+	u32 (*suspended)(void *instance, const struct runtime_process *p, u64 frame, struct frame *ret, u32 max);
 	/* Writes an argument as the language would, or as "<Type>". NULL: arguments are not read. */
 	void (*value)(void *instance, const struct runtime_process *p, const struct runtime_value *v, FILE *out);
 };

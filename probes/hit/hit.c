@@ -673,9 +673,17 @@ static struct error *latency_record(void *event, const void *data, size_t size)
 static struct error *latency_poll(void *event, u64 now)
 {
 	struct hit *h = event;
+	struct error *err = hit_latency_poll(h->latency, now);
 
-	hit_latency_name(h->latency);
-	return poll(event, now);
+	return err ? err : poll(event, now);
+}
+
+static u64 latency_due(void *event)
+{
+	struct hit *h = event;
+	u64 shift = due(event), look = hit_latency_due(h->latency);
+
+	return !shift || (look && look < shift) ? look : shift;
 }
 
 static struct error *latency_drain(void *event, u32 epoch)
@@ -707,7 +715,7 @@ const struct event_ops latency_event = {
         .drain = latency_drain,
         .stop = stop,
         .finish = latency_finish,
-        .due = due,
+        .due = latency_due,
         .halve = event_halve_by_weight,
         .record = latency_record,
         .urgent = urgent,

@@ -363,6 +363,19 @@ WALK_GLOBAL int callee_counts_as(struct slot *slot, struct callee_watch *watch, 
 u32 callee_each = 1;
 u32 callee_shift = 0;
 
+struct { /* struct callee_own_key; sized where slow calls are wanted */
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct callee_own_key);
+	__type(value, u64);
+} callee_own SEC(".maps");
+
+static __attribute__((always_inline)) inline struct callee_own_key callee_own_key(const struct callee_counts *counts)
+{
+	return (struct callee_own_key){
+	        .who = counts->who, .tgid = tgid_of(bpf_get_current_task_btf()), .function = (u32)counts->function};
+}
+
 /* Of the function that the hit is of. */
 static inline struct latency_stats *callee_stats(void)
 {
@@ -504,6 +517,7 @@ WALK_GLOBAL u64 callee_over(u64 began, u64 end, u32 way)
 	struct values_call key = callee_call(began);
 	struct callee_counts *counts = callee_counts_here();
 	struct latency_stats *all = callee_stats();
+	struct callee_own_key own;
 	u64 ns = end ? end - began : 0, slow = 0;
 
 	if (!all || !counts)
@@ -520,6 +534,8 @@ WALK_GLOBAL u64 callee_over(u64 began, u64 end, u32 way)
 		return slow;
 	callee_tell(began, slow);
 	bpf_map_delete_elem(&values_calls, &key);
+	own = callee_own_key(counts);
+	bpf_map_delete_elem(&callee_own, &own);
 	return slow;
 }
 
@@ -738,6 +754,11 @@ WALK_GLOBAL int callee_end(struct slot *slot, struct callee_watch *watch, u64 no
 		__sync_fetch_and_add(&watch->calls, 1);
 		callee_values(slot, watch, now);
 		callee_enter(watch->function, now);
+		if (latency_over_ns && watch->place.own == CALLEE_OWN_FRAME) {
+			struct callee_own_key own = callee_own_key(counts);
+
+			bpf_map_update_elem(&callee_own, &own, &now, BPF_ANY);
+		}
 	} else if (watch->exit == CALLEE_GONE) {
 		ns = callee_gone(watch, now);
 	} else if (watch->exit == CALLEE_RAISES && counts->frame) {

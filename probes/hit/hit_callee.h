@@ -107,6 +107,12 @@ struct callee_counts {  /* one for each CPU */
 	u64 handler;  /* that handler, in y_handlers */
 };
 
+/* A call that can be suspended, and is under way: of when it began. */
+struct callee_own_key {
+	u64 who; /* its frame */
+	u32 tgid, function;
+};
+
 enum callee_happened { CALLEE_NOTHING, CALLEE_BEGAN, CALLEE_RETURNS };
 
 #endif

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "hit_arguments.h"
+#include "hit_awaits.h"
 #include "hit_callee.h"
 #include "hit_callee_ends.h"
 #include "hit_callee_match.h"
@@ -55,6 +56,8 @@ void hit_callees_prepare(struct object *o, const struct hit_options *options)
 	bpf_map__set_max_entries(object_skeleton(o)->maps.callees, WATCHED_MAX);
 	if (options->returns)
 		bpf_map__set_max_entries(object_skeleton(o)->maps.callee_lines, CALLEE_LINES);
+	if (options->returns && options->over_ns)
+		hit_awaits_prepare(o);
 }
 
 struct error *hit_callees_create(const struct event_host *host, const struct hit_options *options,

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hit_awaits.h"
 #include "probes/cpu_ticks.h"
 #include "probes/uprobe.h"
 #include "sample.skel.h"
@@ -29,6 +30,7 @@ struct hit_latency {
 	struct hit_function *functions;
 	u32 nfunctions;
 	struct slow_calls slow[HIT_SPECS_MAX];
+	struct hit_awaits *awaits; /* NULL: no call can be suspended */
 	struct latency_summary summary;
 };
 
@@ -127,18 +129,32 @@ struct error *hit_latency_jump(struct object *o, struct hit_jumps *jumps, const 
 	return NULL;
 }
 
+static bool has_language(const struct hit_options *options)
+{
+	for (u32 i = 0; i < options->n; i++)
+		if (options->spec[i].language)
+			return true;
+	return false;
+}
+
 struct error *hit_latency_create(const struct event_host *host, const struct hit_options *options,
         struct hit_calls *calls, struct hit_latency **ret)
 {
 	struct hit_latency *l = calloc(1, sizeof(*l));
+	struct error *err = NULL;
 
 	if (!l)
 		return &error_no_memory;
 	l->host = host;
 	l->options = options;
 	l->calls = calls;
-	*ret = l;
-	return NULL;
+	if (options->over_ns && has_language(options))
+		err = hit_awaits_create(host, options->over_ns, &l->awaits);
+	if (err)
+		hit_latency_destroy(l);
+	else
+		*ret = l;
+	return err;
 }
 
 void hit_latency_destroy(struct hit_latency *l)
@@ -146,6 +162,7 @@ void hit_latency_destroy(struct hit_latency *l)
 	if (!l)
 		return;
 	bpf_link__destroy(l->on_switch);
+	hit_awaits_destroy(l->awaits);
 	cpu_ticks_close(&l->ticks);
 	for (u32 i = 0; i < l->nfunctions; i++) {
 		image_put(l->functions[i].img);
@@ -236,6 +253,7 @@ struct error *hit_latency_record(
 {
 	struct sample *skel = object_skeleton(l->host->object);
 	const struct latency_record *record = data;
+	struct slow_call *slow;
 	u32 which, spec;
 	struct error *err;
 
@@ -246,7 +264,9 @@ struct error *hit_latency_record(
 		return NULL;
 	spec = l->functions[which - 1].spec;
 	err = slow_calls_add(&l->slow[spec], &l->functions[which - 1],
-	        arguments ? hit_arguments_text(arguments, record->call) : NULL, record, skel->bss->taken_ns);
+	        arguments ? hit_arguments_text(arguments, record->call) : NULL, record, skel->bss->taken_ns, &slow);
+	if (!err && slow)
+		err = hit_awaits_of(l->awaits, record, slow->await);
 	skel->bss->latency_told_ns[spec] = slow_calls_least(&l->slow[spec]);
 	return err;
 }
@@ -255,6 +275,17 @@ void hit_latency_name(struct hit_latency *l)
 {
 	for (u32 i = 0; i < l->options->n; i++)
 		slow_calls_name(&l->slow[i], l->host->collector);
+}
+
+struct error *hit_latency_poll(struct hit_latency *l, u64 now)
+{
+	hit_latency_name(l);
+	return hit_awaits_poll(l->awaits, now);
+}
+
+u64 hit_latency_due(const struct hit_latency *l)
+{
+	return hit_awaits_due(l->awaits);
 }
 
 static void sum_up(struct object *o, u32 spec, struct latency_stats *ret)

@@ -41,6 +41,9 @@ struct error *hit_latency_record(
         struct hit_latency *l, const void *data, size_t size, const struct hit_arguments *arguments);
 /* Before stacks of the run are forgotten. */
 void hit_latency_name(struct hit_latency *l);
+/* Looks at calls that are suspended. */
+struct error *hit_latency_poll(struct hit_latency *l, u64 now);
+u64 hit_latency_due(const struct hit_latency *l); /* when it wants to be polled (now_ns()); 0: at any time */
 /* So far; valid until it is asked again. */
 struct latency_summary *hit_latency_summary(struct hit_latency *l);
 

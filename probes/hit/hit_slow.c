@@ -82,6 +82,8 @@ static void free_call(struct slow_call *call)
 {
 	for (u32 i = 0; i < SLOW_STACKS; i++)
 		free(call->stack[i].text);
+	for (u32 i = 0; i < SLOW_AWAITS; i++)
+		free(call->await[i].text);
 	free(call->text);
 }
 
@@ -133,11 +135,12 @@ u64 slow_calls_least(const struct slow_calls *calls)
 }
 
 struct error *slow_calls_add(struct slow_calls *calls, struct hit_function *function, const char *text,
-        const struct latency_record *record, u64 began_ns)
+        const struct latency_record *record, u64 began_ns, struct slow_call **ret)
 {
 	struct slow_call new = {.ns = record->ns, .tgid = record->tgid, .tid = record->tid};
 	u32 at = calls->n;
 
+	*ret = NULL;
 	if (record->ns <= slow_calls_least(calls))
 		return NULL;
 	new.text = text ? strdup(text) : hit_call_text(function, record);
@@ -154,6 +157,7 @@ struct error *slow_calls_add(struct slow_calls *calls, struct hit_function *func
 	for (; at && calls->of[at - 1].ns < new.ns; at--)
 		calls->of[at] = calls->of[at - 1];
 	calls->of[at] = new;
+	*ret = &calls->of[at];
 	return NULL;
 }
 

@@ -15,6 +15,12 @@
 
 #define SLOW_CALLS_MAX 100
 #define SLOW_STACKS    (2 * LATENCY_WAITS)
+#define SLOW_AWAITS    8
+
+struct slow_await {
+	u64 ns;
+	char *text; /* stack_text(), owned; NULL: not known */
+};
 
 struct slow_call {
 	u64 at_ns, ns; /* since sampling began; how long it took */
@@ -32,6 +38,7 @@ struct slow_call {
 		u64 ns, hash;
 		char *text; /* stack_text(), owned; NULL: not known (yet) */
 	} stack[SLOW_STACKS];
+	struct slow_await await[SLOW_AWAITS]; /* where it was suspended (hit_awaits.h), longest first; ns 0: unused */
 };
 
 struct slow_calls { /* longest first; all zero at first */
@@ -52,9 +59,12 @@ struct latency_summary {          /* sampler_stats.of_event */
 	struct hit_unseen unseen;
 };
 
-/* Takes it if it is among the longest. text: it with its arguments; or NULL. began_ns: when sampling did. */
+/*
+ * Takes it if it is among the longest. text: it with its arguments; or NULL. began_ns: when sampling did. *ret: it;
+ * NULL: it is not.
+ */
 struct error *slow_calls_add(struct slow_calls *calls, struct hit_function *function, const char *text,
-        const struct latency_record *record, u64 began_ns);
+        const struct latency_record *record, u64 began_ns, struct slow_call **ret);
 /* Hashes are forgotten: stacks become text as soon as they are named. */
 void slow_calls_name(struct slow_calls *calls, struct collector *c);
 /* A call has to last so long to be among them. */

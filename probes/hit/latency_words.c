@@ -242,7 +242,7 @@ static void print_waits(FILE *out, const struct slow_call *call)
 {
 	char reason[REASON_LEN];
 
-	fputs("\t\twaited ", out);
+	fprintf(out, "\t\t%swaited ", call->await[0].ns ? "its thread " : "");
 	print_time(out, waited(call));
 	for (u32 i = 0; i < call->nwaits; i++) {
 		wait_reason_text(call->wait[i].reason, reason);
@@ -270,6 +270,19 @@ static void print_stacks(FILE *out, const struct slow_call *call)
 	}
 }
 
+/* Where it was suspended, of a coroutine. */
+static void print_awaits(FILE *out, const struct slow_call *call)
+{
+	for (u32 i = 0; i < SLOW_AWAITS && call->await[i].ns; i++) {
+		if (!call->await[i].text || call->await[i].ns < call->ns / STACK_SHOWN)
+			continue;
+		fputs("\t\tsuspended ", out);
+		print_time(out, call->await[i].ns);
+		fputs("  ", out);
+		stack_text_print(out, call->await[i].text);
+	}
+}
+
 static void list(FILE *out, const struct slow_calls *slow)
 {
 	char clean[TEXT_CLEAN];
@@ -285,6 +298,7 @@ static void list(FILE *out, const struct slow_calls *slow)
 		fprintf(out, "%s (%u)  ", clean, call->tid);
 		text_clean(call->text, clean);
 		fprintf(out, "%s\n", clean);
+		print_awaits(out, call);
 		if (call->nwaits)
 			print_waits(out, call);
 		print_stacks(out, call);
@@ -339,6 +353,19 @@ static json_t *stacks_json(const struct slow_call *call)
 	return list;
 }
 
+static json_t *awaits_json(const struct slow_call *call)
+{
+	json_t *list = json_array();
+	char clean[TEXT_CLEAN];
+
+	for (u32 i = 0; i < SLOW_AWAITS && call->await[i].ns; i++) {
+		text_clean(call->await[i].text ? call->await[i].text : "", clean);
+		json_array_append_new(
+		        list, json_pack("{s:I, s:s}", "ns", (json_int_t)call->await[i].ns, "frames", clean));
+	}
+	return list;
+}
+
 static json_t *slow_json(const struct slow_calls *slow)
 {
 	json_t *list = json_array();
@@ -349,11 +376,11 @@ static json_t *slow_json(const struct slow_calls *slow)
 
 		text_clean(call->comm, thread);
 		text_clean(call->text, text);
-		json_array_append_new(
-		        list, json_pack("{s:I, s:I, s:I, s:i, s:i, s:s, s:s, s:o, s:o}", "ns", (json_int_t)call->ns,
-		                      "ran_ns", (json_int_t)call->ran_ns, "at_ns", (json_int_t)call->at_ns, "pid",
-		                      (int)call->tgid, "tid", (int)call->tid, "thread", thread, "call", text, "waits",
-		                      waits_json(call), "stacks", stacks_json(call)));
+		json_array_append_new(list,
+		        json_pack("{s:I, s:I, s:I, s:i, s:i, s:s, s:s, s:o, s:o, s:o}", "ns", (json_int_t)call->ns,
+		                "ran_ns", (json_int_t)call->ran_ns, "at_ns", (json_int_t)call->at_ns, "pid",
+		                (int)call->tgid, "tid", (int)call->tid, "thread", thread, "call", text, "waits",
+		                waits_json(call), "stacks", stacks_json(call), "suspended", awaits_json(call)));
 	}
 	return list;
 }

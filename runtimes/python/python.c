@@ -556,8 +556,18 @@ static void write_value(void *data, const struct runtime_process *p, const struc
 	python_value(&r, image, instance->bias, v, out);
 }
 
+static u32 suspended(void *data, const struct runtime_process *p, u64 frame, struct frame *ret, u32 max)
+{
+	struct python_instance *instance = data;
+	u32 left = PYTHON_CALL_READS;
+	struct python_reader r = {
+	        .mem = p->memory, .l = instance->image->layout, .version = instance->image->version, .left = &left};
+
+	return is_believed(instance) ? python_suspended(&r, instance->names, frame, ret, max) : 0;
+}
+
 static const struct runtime_calls_ops calls = {
-        .form = "python:MODULE.FUNCTION", .list = list_calls, .value = write_value};
+        .form = "python:MODULE.FUNCTION", .list = list_calls, .value = write_value, .suspended = suspended};
 
 static const struct runtime_tasks_ops tasks = {.kind = "asyncio task", .kinds = "asyncio tasks", .list = list_tasks};
 

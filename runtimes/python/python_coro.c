@@ -121,6 +121,12 @@ static u32 state_at(const struct python_reader *r)
 	return python_head(r) + (r->version < V3_12 ? 59 : 51);
 }
 
+/* Up to 3.10 f_gen lies before f_lasti. */
+u64 python_coro_of(const struct python_reader *r, u64 frame)
+{
+	return r->version < V3_11 ? python_word(r, frame + r->l->fo_lasti.at - 8) : frame - frame_at(r);
+}
+
 /* gi_frame_state: 3.13 put one more before those that run, 3.15 counts from 0. */
 static enum python_coro_state state_of(const struct python_reader *r, s8 state, bool *awaits)
 {

@@ -45,6 +45,8 @@ struct python_chain {
 };
 
 enum python_kind python_kind_of(struct python_coros *c, u64 object);
+/* Whose frame that is; 0: nobody's. */
+u64 python_coro_of(const struct python_reader *r, u64 frame);
 /* From a coroutine to the innermost one that it awaits. False: something could not be read, or was inconsistent. */
 bool python_chain(struct python_coros *c, u64 coro, struct python_chain *ret);
 

@@ -332,3 +332,22 @@ struct error *python_tasks(const struct python_image *image, u64 bias, struct py
 	free(w->tasks);
 	return err;
 }
+
+u32 python_suspended(const struct python_reader *r, struct python_names *names, u64 frame, struct frame *ret, u32 max)
+{
+	cleanup(free) struct reading *w = calloc(1, sizeof(*w));
+	u64 coro = r->version < PYTHON_CORO_FIRST ? 0 : python_coro_of(r, frame);
+	bool stands;
+	u32 n = 0;
+
+	if (!w || !coro)
+		return 0;
+	w->r = r;
+	w->coros = (struct python_coros){.r = r, .names = names};
+	stands = python_chain(&w->coros, coro, &w->chain) && python_chain(&w->coros, coro, &w->again) &&
+	         same(&w->chain, &w->again);
+	for (; stands && w->chain.state == PYTHON_SUSPENDED && n < w->chain.n && n < max; n++)
+		ret[n] = w->chain.frames[w->chain.n - 1 - n];
+	table_free(&w->coros.kinds);
+	return n;
+}

@@ -11,6 +11,7 @@
 
 #include "python_image.h"
 #include "python_names.h"
+#include "python_objects.h"
 #include "runtime_tasks.h"
 
 #define PYTHON_TASK_READS (1u << 23) /* enough for some 100,000 tasks */
@@ -18,5 +19,10 @@
 /* As runtime_tasks_ops.list. An error says which are missing after so many reads. */
 struct error *python_tasks(const struct python_image *image, u64 bias, struct python_names *names, u32 reads,
         const struct runtime_process *p, struct error *(*add)(void *ctx, const struct runtime_task *t), void *ctx);
+
+#define PYTHON_CALL_READS 4096
+
+/* As runtime_calls_ops.suspended. */
+u32 python_suspended(const struct python_reader *r, struct python_names *names, u64 frame, struct frame *ret, u32 max);
 
 #endif

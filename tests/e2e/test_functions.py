@@ -292,6 +292,26 @@ def test_python_latency_suspended():
             yield f"{name}: {by_exception} of {raised} were seen to end by an exception"
 
 
+def test_python_latency_awaits():
+    """A slow coroutine shows the lines where it was suspended, of all that it awaited in turn."""
+    with open(CALLS) as file:
+        lines = [n for n, line in enumerate(file, 1) if line.rstrip().endswith(("# it waits here", "# and here"))]
+    with python() as program:
+        if versions(program) >= (3, 14):
+            return
+        result, _ = probed(
+            program, "python:__main__.suspended", words=["suspend"], command="latency", flags=["--over", "20ms"])
+        (call,) = latencies(result)["longest"]
+        places = [place["frames"].split("; ") for place in call["suspended"]]
+        waits = [frames for frames in places if frames[1].startswith("asks (")]
+        assert call["call"] == "__main__.suspended(n = 3)" and len(waits) == 1, call
+        assert len(waits[0]) == 3 and waits[0][0].startswith("sleep ("), call
+        assert [int(frame.rpartition(":")[2]) for frame in waits[0][1:]] == lines, call
+        assert sum(place["ns"] for place in call["suspended"]) <= call["ns"], call
+        assert re.search("suspended .*sleep .* < asks .* < suspended ", result.stderr), result.stderr
+        yield " < ".join(waits[0])
+
+
 def test_python_latency_clock():
     with python() as program:
         yield within_own_clock(program, "python:__main__.timed")
