@@ -21,6 +21,7 @@
 #include "say.h"
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
+#include "unwind/process/children.h"
 #include "unwind/profile/profile.h"
 #include "y_several.h"
 
@@ -369,6 +370,31 @@ static void say_last_line(const struct y_run_stats *s, const struct y_target *of
 	fprintf(stderr, "; %.1f ms of CPU time\n", (double)s->cpu_ns / 1e6);
 }
 
+/* A program without a hit prints nothing, or zeros. Often its function runs in a process that was not asked for. */
+static void say_not_reached(const struct y_program *p, const struct y_target *t)
+{
+	cleanup(free) char *name = clean_text(t->comm);
+	cleanup(free) pid_t *children = NULL;
+	char points[256];
+	u32 n = 0, len = 0;
+
+	*points = '\0';
+	for (u32 i = 0; i < p->nhandlers && len < sizeof(points); i++)
+		if (y_in_kernel(p->handlers[i].point))
+			len += (u32)snprintf(points + len, sizeof(points) - len, "%s%s%s", len ? ", " : "",
+			        p->handlers[i].spec ? p->handlers[i].spec : "_profile",
+			        p->handlers[i].returns ? ":return" : "");
+	if (t->pid)
+		error_free(children_list(t->pid, &children, &n));
+	if (!t->pid)
+		say_note("nothing reached its probes: %s", points);
+	else if (n)
+		say_note("%s (pid %d) did not reach its probes (%s), but it has %u child%s: -s asks them, too",
+		        name ? name : "", (int)t->pid, points, n, n == 1 ? "" : "ren");
+	else
+		say_note("%s (pid %d) did not reach its probes: %s", name ? name : "", (int)t->pid, points);
+}
+
 /* --- its profile --- */
 
 struct written {
@@ -489,6 +515,8 @@ static int run_program(const struct request *r, struct y_program *p, struct y_ta
 	       : 2 * stats.failed > stats.handlers ? ERROR_LOST
 	                                           : 0;
 	say_failures(p, &stats);
+	if (!r->quiet && !err && w.probes && !stats.hits && !stats.missed && r->targets.run.npids <= 1)
+		say_not_reached(p, t);
 	if (!r->quiet)
 		say_last_line(&stats, r->targets.run.npids > 1 ? t : NULL);
 	y_run_stats_free(&stats);

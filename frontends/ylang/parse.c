@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "probes/y/y_other_words.h"
+
 #define PARAMETERS_MOST 32u
 
 void y_fail_here(struct y_parser *p, const char *format, ...)
@@ -534,6 +536,20 @@ static void parse_probe(struct y_parser *p, const struct y_token *at)
 	append(&p->tree->probes, probe, offsetof(struct y_tree_probe, next));
 }
 
+/* Other tools' programs begin with a point alone: BEGIN { … }, tracepoint:sched:sched_switch / … / { … }. */
+static void fail_at_top(struct y_parser *p, const struct y_token *at)
+{
+	const struct y_token *next = at->next;
+	const char *words = y_other_words(at->text);
+
+	if (at->kind == Y_T_NAME && (words || y_is(next, ":") || y_is(next, "{") || y_is(next, "/")))
+		y_fail_here(p, "a handler begins with _probe: %s",
+		        words ? words : y_format(p->s, "_probe %s%s", at->text, y_is(next, ":") ? ":…" : " …"));
+	if (!strcmp(at->text, "probe"))
+		y_fail_here(p, "a handler begins with _probe");
+	y_fail_here(p, "a declaration, a function or _probe POINT { … } is missing before '%s'", at->text);
+}
+
 struct y_tree *y_parse(struct y_source *s, struct y_target *target, struct y_token *t)
 {
 	struct y_parser p = {.s = s, .target = target, .t = t, .tree = y_new(s, sizeof(struct y_tree))};
@@ -552,8 +568,7 @@ struct y_tree *y_parse(struct y_source *s, struct y_target *target, struct y_tok
 		else if (y_at_type(&p))
 			parse_declarations(&p);
 		else if (!y_take(&p, ";"))
-			y_fail_here(
-			        &p, "a declaration, a function or _probe POINT { … } is missing before '%s'", at->text);
+			fail_at_top(&p, at);
 	}
 	if (!p.tree->probes)
 		y_error(s, t->pos, NULL, "the program has no _probe: nothing would run");

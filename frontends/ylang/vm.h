@@ -59,6 +59,7 @@ struct y_run_stats {
 	u64 lost;                  /* updates of full maps */
 	u64 lost_records, not_run; /* of probes: output, and hits for which there was no room */
 	u64 missed;                /* hits that the kernel kept from them */
+	u64 hits;                  /* handlers of probes that ran */
 	u32 not_ended;             /* handlers that ran when the run ended: what they add is lost */
 	u64 cpu_ns;
 	struct y_failure *failures;

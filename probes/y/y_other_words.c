@@ -14,8 +14,8 @@ const char *y_other_words(const char *text)
 	        {"profile", "_probe _profile(99) { … }"},
 	        {"kprobe", "functions of the kernel are not probed; tracepoint:NAME and syscall:NAME are"},
 	        {"kretprobe", "functions of the kernel are not probed; tracepoint:NAME and syscall:NAME:return are"},
-	        {"uretprobe", "_probe NAME:return { … }"}, {"sched", "_probe tracepoint:sched:NAME { … }"},
-	        {"syscalls", "_probe syscall:NAME { … }"}};
+	        {"uretprobe", "_probe NAME:return { … }"}, {"pid", "_probe NAME { … }, and -p chooses the process"},
+	        {"sched", "_probe tracepoint:sched:NAME { … }"}, {"syscalls", "_probe syscall:NAME { … }"}};
 	size_t len = strcspn(text, ":(-");
 
 	for (u32 i = 0; i < sizeof(words) / sizeof(*words); i++)

@@ -4,11 +4,13 @@ Analysers of library/ that ask nginx with Lua, Debian's own files without debug 
 to what the program says of itself, live and in a core.
 """
 
+import contextlib
 import os
 import re
 import signal
 import subprocess
 import tempfile
+import urllib.error
 
 import servers
 import yrt
@@ -75,27 +77,65 @@ def test_timers():
     yield "6 timers that wait and 3 that run"
 
 
+def watched(name, nginx, ask):
+    """What an analyser says of the requests that ask() makes, and how many instructions the kernel looked at."""
+    source = yrt.read(os.path.join(yrt.SOURCE, "library", name + ".y")) + (
+        'int said; _probe _timer(5ms) { if (!said) { said = 1; printf("started\\n"); } }\n')
+    (worker,) = nginx.workers()
+    looked = ylang.verified(name, "-p", worker)
+    with yrt.Program([yrt.YRT, "y", "-e", source, "-p", str(worker)], stdout=subprocess.PIPE, text=True) as y:
+        assert y.stdout.readline() == "started\n"
+        ask()
+        nginx.get("/json")  # the worker has done with the last one
+        y.send_signal(signal.SIGINT)
+        return y.communicate(timeout=ylang.LIMIT_S)[0], looked
+
+
 def test_phases():
     """As many runs and phases as the requests must have."""
-    source = yrt.read(os.path.join(yrt.SOURCE, "library", "lua-phase-time.y")) + (
-        'int said; _probe _timer(5ms) { if (!said) { said = 1; printf("started\\n"); } }\n')
     many = 30
     with servers.Nginx(load=0, template="analysed.conf.in") as nginx:
-        (worker,) = nginx.workers()
-        looked = ylang.verified("lua-phase-time", "-p", worker)
-        with yrt.Program([yrt.YRT, "y", "-e", source, "-p", str(worker)], stdout=subprocess.PIPE, text=True) as y:
-            assert y.stdout.readline() == "started\n"
+        def ask():
             for _ in range(many):
                 assert nginx.get("/phases") == "ab"
-                nginx.get("/json")
-            y.send_signal(signal.SIGINT)
-            out = y.communicate(timeout=ylang.LIMIT_S)[0]
+
+        out, looked = watched("lua-phase-time", nginx, ask)
     found = {r[-1]: r[:-1] for r in rows(out)[1:]}
     runs = {"set": 1, "rewrite": 1, "access": 2, "content": 3, "header_filter": 1, "body_filter": 3, "log": 1}
     assert {phase: int(r[0]) for phase, r in found.items()} == {p: many * n for p, n in runs.items()}, out
     lasted = {phase: int(r[3]) for phase, r in found.items() if len(r) == 6}
     assert lasted == dict.fromkeys(("rewrite", "access", "content"), many), out
     yield f"{len(runs)} phases of {many} requests; the kernel looked at {max(looked)} instructions of a handler"
+
+
+def test_exits():
+    """By status, and the function that calls ngx.exit(); the first may come before its stack can be read."""
+    with servers.Nginx(load=0, template="analysed.conf.in") as nginx:
+        def ask():
+            for path, n in (("/denied", 7), ("/denied?found=1", 5)):
+                for _ in range(n):
+                    with contextlib.suppress(urllib.error.HTTPError):
+                        nginx.get(path)
+
+        out, looked = watched("lua-exits", nginx, ask)
+    counts = {}
+    for status, n, frames in re.findall(r"^(\d+) +(\d+)\n((?:    .*\n)+)", out, re.M):
+        counts.setdefault(status, []).append((int(n), frames))
+    assert {status: sum(n for n, _ in found) for status, found in counts.items()} == {"403": 7, "404": 5}, out
+    assert any("    deny (content_by_lua" in frames for _, frames in counts["403"]), out
+    yield f"12 exits of 2 statuses; the kernel looked at {looked} instructions"
+
+
+def test_not_reached():
+    """A program that is asked of nginx's master has no hit, and the children are named; not so with -s."""
+    source = "long n; _probe ngx_http_process_request { n++; } _probe _end { _print(n); }"
+    with servers.Nginx(load=0, workers=2, template="analysed.conf.in") as nginx:
+        alone = ylang.run("-e", source, "-p", nginx.master.pid, "-d", "0.01")
+        together = ylang.run("-e", source, "-s", "-p", nginx.master.pid, "-d", "0.01")
+    note = "did not reach its probes (ngx_http_process_request), but it has 2 children: -s asks them, too"
+    assert alone.stdout == "0\n" and note in alone.stderr, alone
+    assert together.stdout.count("\n0\n") == 3 and "reach" not in together.stderr, together
+    yield "nginx's master and its workers"
 
 
 CDATA_LUA = """

@@ -132,3 +132,15 @@ _agg a; _probe _oneshot { a <<< 1; _hist(a); _lhist(a, 0, 9, 1); }
 //--- too many steps
 _agg a; _probe _oneshot { a <<< 1; _lhist(a, 0, 1000, 1); }
 //! _lhist(a, low, high, step) has 1 to 256 steps, here are 1000
+//--- points as other tools begin programs with
+BEGIN { printf("x\n"); }
+//! 1:1: error: a handler begins with _probe: _probe _begin { … }
+//--- a tracepoint alone
+tracepoint:sched:sched_switch { printf("x\n"); }
+//! 1:1: error: a handler begins with _probe: _probe tracepoint:…
+//--- a process of DTrace
+pid$target::serve:entry { printf("x\n"); }
+//! 1:1: error: a handler begins with _probe: _probe NAME { … }, and -p chooses the process
+//--- a probe of SystemTap
+probe process("a").function("b") { printf("x\n"); }
+//! 1:1: error: a handler begins with _probe

@@ -728,6 +728,7 @@ static void stop(void *ctx)
 		if (s->p->maps[i].stack)
 			weigh(s, &s->share.tables[i]);
 	s->share.stats->missed = y_probe_missed(s->probe);
+	s->share.stats->hits = c->handlers;
 	s->share.stats->handlers += c->handlers;
 	s->share.stats->lost += c->lost_updates;
 	s->share.stats->lost_records += c->lost_records;
