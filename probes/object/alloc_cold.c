@@ -3,8 +3,9 @@
 
 #include <math.h>
 
-#define GUESS   0.25 /* of an exception, */
+#define GUESS   0.35 /* of an exception, */
 #define UNSURE  0.2  /* and a standard deviation: what C and C++ programs had */
+#define UNKNOWN 1.5  /* of it, at most, where no landmark says less: SQLite beside other programs */
 #define LEAST   0.5  /* below 0 of it, that is looked for: an exception's cost is a measurement, too */
 #define MOST    3.0
 #define STEPS   130
@@ -152,4 +153,6 @@ void alloc_cold_fit(const struct alloc_slice *with, u32 nwith, const struct allo
 	ret->high = border(&f, ret->ns, step / 4, least);
 	misfit(&f, ret->ns);
 	ret->measured = f.marks > 0;
+	if (!ret->measured)
+		ret->high = UNKNOWN * exception_ns;
 }

@@ -20,6 +20,7 @@
 #define GROUP_BIAS    0.02 /* of what a scale is made from, at most */
 #define EXCEPTION_OFF 0.12 /* of an exception: it takes longer beside other programs, at some times */
 #define EDGES_OFF     0.01 /* calls at both ends of a window, of its bytes */
+#define LOG_MOST      5.0  /* of how many times as much it may be: nothing is known beyond */
 #define STUDENT       1.6  /* t / 1.96 - 1, times degrees of freedom, about */
 #define LEAST_BLOCK   8    /* bytes */
 #define ROUNDED_MOST  0.5  /* of a block's size, that may be rounding */
@@ -34,13 +35,19 @@ struct bin { /* sums over its slices */
 };
 
 /* own: ns, as they passed behind so many hits. What is slower is code that runs: little code is little slower. */
-static double without_cold(const struct alloc_slice *s, double own, double hits, double cold_ns)
+static double without_cold(double own, double hits, double cold_ns)
 {
-	double cold = s->hits > 0 ? cold_ns * hits * (1 - s->pairs / s->hits) : 0;
+	double cold = cold_ns * hits;
 
 	if (cold > 0)
 		cold *= 1 - exp(-(1 - WARM_LEAST) * fmax(own, 0) / cold);
 	return fmax(own - cold, hits * ALLOC_OWN_LEAST);
+}
+
+/* Hits that code of the program's own lies before. */
+static double first_hits(const struct alloc_slice *s)
+{
+	return s->hits - s->pairs;
 }
 
 static double exceptions_part(const struct alloc_slice *s)
@@ -56,7 +63,7 @@ static double rest_of(const struct alloc_slice *s)
 
 static bool has_rest(const struct alloc_slice *s)
 {
-	return s->gaps < WHOLE * s->hits;
+	return s->gaps < WHOLE * first_hits(s);
 }
 
 double alloc_slice_own(const struct alloc_slice *s)
@@ -78,7 +85,7 @@ static void fill_rests(struct rests *r, const struct alloc_slice *slices, u32 n)
 	for (u32 i = 0; i < n; i++)
 		if (has_rest(&slices[i])) {
 			r->ns[pace_of(&slices[i])] += rest_of(&slices[i]);
-			r->hits[pace_of(&slices[i])] += slices[i].hits - slices[i].gaps;
+			r->hits[pace_of(&slices[i])] += first_hits(&slices[i]) - slices[i].gaps;
 		}
 }
 
@@ -101,7 +108,8 @@ static double rest_of_each(const struct rests *r, const struct alloc_slice *s)
 
 static double own_of(const struct alloc_slice *s, const struct rests *r)
 {
-	return s->gap_ns - s->gaps * s->exception_ns + (has_rest(s) ? (s->hits - s->gaps) * rest_of_each(r, s) : 0);
+	return s->gap_ns - s->gaps * s->exception_ns +
+	       (has_rest(s) ? (first_hits(s) - s->gaps) * rest_of_each(r, s) : 0);
 }
 
 double alloc_slice_stands_for(const struct alloc_slice *s, double cold_ns)
@@ -127,13 +135,13 @@ static void fill(struct bin *bins, const struct alloc_slice *slices, u32 n, cons
 	for (u32 i = 0; i < n; i++) {
 		const struct alloc_slice *s = &slices[i];
 		struct bin *b = &bins[bin_of(s)];
-		double own = own_of(s, rest);
+		double own = own_of(s, rest), hits = first_hits(s);
 
-		b->hits += s->hits;
+		b->hits += hits;
 		b->own += own;
 		b->own_own += own * own;
-		b->own_hits += own * s->hits;
-		b->hits_hits += s->hits * s->hits;
+		b->own_hits += own * hits;
+		b->hits_hits += hits * hits;
 	}
 }
 
@@ -159,12 +167,12 @@ static double progress(
         const struct bin *bins, const struct alloc_slice *s, const struct rests *rest, double cold_ns, double *error)
 {
 	double dense = fmin(fmax((exceptions_part(s) - SPARSE) / (DENSE - SPARSE), 0), 1), each;
-	double own = without_cold(s, own_of(s, rest), s->hits, cold_ns);
+	double hits = first_hits(s), own = without_cold(own_of(s, rest), hits, cold_ns);
 
 	*error = 0;
 	each = dense > 0 ? pooled(bins, bin_of(s), error) : 0;
-	*error *= dense * s->hits;
-	return dense * s->hits * without_cold(s, each, 1, cold_ns) + (1 - dense) * own;
+	*error *= dense * hits;
+	return dense * hits * without_cold(each, 1, cold_ns) + (1 - dense) * own;
 }
 
 /* errors: of weights, by chance, as parts of them; NULL: they do not matter. */
@@ -500,12 +508,23 @@ enum alloc_clock alloc_weigh(struct alloc_slice *slices, u32 n, const struct all
 	return ALLOC_CLOCK_COUNTER;
 }
 
+/*
+ * What few windows have seen may be twice as much as easily as half: both errors multiply, and divide. Their logarithms
+ * add up by their squares.
+ */
+static double times_of(const struct alloc_sums *s, double systematic)
+{
+	double chance = s->sum > 0 ? 1.96 * sqrt(s->chance) / s->sum : 0;
+
+	return exp(fmin(hypot(chance, log(systematic)), LOG_MOST));
+}
+
 double alloc_sums_low(const struct alloc_sums *s)
 {
-	return fmax(s->sum - sqrt(pow(1.96, 2) * s->chance + s->less * s->less), 0);
+	return s->sum / times_of(s, s->sum > s->less ? s->sum / (s->sum - s->less) : exp(LOG_MOST));
 }
 
 double alloc_sums_high(const struct alloc_sums *s)
 {
-	return s->sum + sqrt(pow(1.96, 2) * s->chance + s->more * s->more);
+	return s->sum > 0 ? s->sum * times_of(s, 1 + s->more / s->sum) : s->more;
 }

@@ -35,12 +35,15 @@
 #define A_MS         1000000ull
 #define PERIOD_MS    80
 #define PERIOD_MAX   1000.0
-#define WINDOW_MS    20 /* at most, where hits are not cheap enough to stay */
-#define SOON_MS      1  /* between two looks while the budget is used */
-#define LATER_MS     10 /* and while it is not */
-#define IDLE_MS      50 /* and while no target has run for */
+#define PERIOD_PART  16   /* of the time since the start, where that is shorter: a short program has windows, too, */
+#define PERIOD_LEAST 20.0 /* ms, but this */
+#define WINDOW_MS    20   /* at most, where hits are not cheap enough to stay */
+#define SOON_MS      1    /* between two looks while the budget is used */
+#define LATER_MS     10   /* and while it is not */
+#define IDLE_MS      50   /* and while no target has run for */
 #define IDLE_NS      1e9
 #define CREDIT_NS    10e6   /* of the budget is there from the start, and can be saved */
+#define DEBT_NS      1e6    /* at most: more would leave no window for a second, and a program may be as short */
 #define LEAST_NS     200e3  /* of it for a window */
 #define ENOUGH       4096   /* pairs: what an exception costs is known for now */
 #define PAIRS_LEAST  200    /* that say something */
@@ -57,7 +60,8 @@
 #define SLICES       1024   /* before they get their weights */
 #define MEMORY_NS    500e6  /* that a mean goes back, about */
 #define ALONE_DENSE  2      /* each so many windows is one with landmarks alone, where hits are dense, */
-#define ALONE_SPARSE 4      /* and where they are not */
+#define ALONE_SPARSE 4      /* and where they are not, */
+#define ALONE_FROM   12     /* after so many that count */
 #define KEPT         4096   /* windows that tell how slow code is behind a hit */
 #define GROUP_MAX    64     /* uprobes that are placed at once */
 
@@ -86,6 +90,11 @@ struct counted { /* of a stack, in a slice, or with weights */
 	u64 hash;
 	double bytes, calls;
 	u32 epoch, slice;
+};
+
+struct departure { /* of uprobes, in threads of their own: a grace period must not delay others */
+	pthread_t thread[16];
+	u32 n;
 };
 
 struct alloc_windows {
@@ -122,6 +131,7 @@ struct alloc_windows {
 	struct alloc_slice *slices;      /* that have no weight yet */
 	u32 nslices;
 	struct alloc_marks *marks;
+	struct departure leaving;           /* from the last window */
 	struct alloc_slice *with, *without; /* windows of all uprobes and landmarks; with these alone */
 	struct alloc_mark_hits hits_before; /* of landmarks, when the window began */
 	u32 nwith, nwithout, choice;        /* choice: of landmarks, in the last of the latter */
@@ -254,17 +264,11 @@ static struct error *place_group(struct alloc_windows *w, struct group *g)
 	                          : uprobe_place_all(g->program, g->pid, path, g->offset, g->cookie, g->n, &g->uprobe);
 }
 
-/* Waiting for a grace period must not delay others. */
 static void *take_away(void *uprobe)
 {
 	uprobe_take_away(uprobe);
 	return NULL;
 }
-
-struct departure {
-	pthread_t thread[16];
-	u32 n;
-};
 
 static void leave(struct departure *d, struct uprobe **u)
 {
@@ -483,7 +487,7 @@ static void spend(struct alloc_windows *w, struct look *now)
 	w->cost += took;
 	w->cpu_rate += (cpu - w->cpu_rate * time) / fmax(MEMORY_NS, time);
 	w->budget += w->options.share * fmax(cpu, w->options.cpu_least * time) - took;
-	w->budget = fmin(fmax(w->budget, -CREDIT_NS), CREDIT_NS); /* a debt of seconds would leave no window */
+	w->budget = fmin(fmax(w->budget, -DEBT_NS), CREDIT_NS);
 	w->last = *now;
 }
 
@@ -530,23 +534,23 @@ static bool did_run(const struct alloc_windows *w, const struct look *now)
 
 static void close_window(struct alloc_windows *w)
 {
-	struct departure leaving = {0};
+	struct departure *leaving = &w->leaving;
 	struct look now;
 
 	count_now(w, false);
 	look_whole(w, &now);
 	w->open_ns += now.at - w->opened.at;
 	w->length = (double)(now.at - w->opened.at);
-	take_pairs_away(w, &leaving);
-	alloc_marks_leave(w->marks, leave_mark, &leaving);
+	take_pairs_away(w, leaving);
+	alloc_marks_leave(w->marks, leave_mark, leaving);
 	if (w->alone)
 		end_alone(w, &now);
 	else if (w->following && w->options.close) {
-		follow_to_end(w, &now, &leaving);
+		follow_to_end(w, &now, leaving);
 		look(w, &now);
 	}
 	for (u32 i = 0; i < w->ngroups; i++)
-		leave(&leaving, &w->groups[i].uprobe);
+		leave(leaving, &w->groups[i].uprobe);
 	w->is_open = false;
 	spend(w, &now);
 	if (!skeleton(w)->bss->alloc_window) {
@@ -557,7 +561,6 @@ static void close_window(struct alloc_windows *w)
 		w->closed = now;
 	}
 	w->windows += skeleton(w)->bss->alloc_window;
-	wait_for(w, &leaving);
 	if (!w->measured && now.progress.hits > now.progress.stepped)
 		measure_here(w, true);
 	if (!w->stepped_measured && now.progress.stepped)
@@ -580,7 +583,8 @@ static void open_alone(struct alloc_windows *w)
 
 static void open_window(struct alloc_windows *w)
 {
-	w->alone = !w->waited && (!w->options.open || w->following) &&
+	wait_for(w, &w->leaving);
+	w->alone = !w->waited && w->windows >= ALONE_FROM && (!w->options.open || w->following) &&
 	           ++w->turn % (w->dense ? ALONE_DENSE : ALONE_SPARSE) == 0 && alloc_marks_any(w->marks);
 	if (w->alone) {
 		open_alone(w);
@@ -617,13 +621,21 @@ static double random_part(void)
 	return number / 0x1p32;
 }
 
+static double period_of(const struct alloc_windows *w)
+{
+	double ran = (double)(w->last.at - w->begun.at) / PERIOD_PART;
+
+	return w->options.open ? PERIOD_MS * (double)A_MS
+	                       : fmin(fmax(ran, PERIOD_LEAST * A_MS), PERIOD_MS * (double)A_MS);
+}
+
 /* Until a window is due: at a random moment of a period after which the budget allows one. */
 static void wait_for_window(struct alloc_windows *w)
 {
 	double rate = w->options.share * fmax(w->cpu_rate, w->options.cpu_least), ns;
-	double want = fmax(rate * PERIOD_MS * A_MS, LEAST_NS);
+	double period = period_of(w), want = fmax(rate * period, LEAST_NS);
 
-	ns = fmin(fmax((want - w->budget) / rate, PERIOD_MS * (double)A_MS), PERIOD_MAX * (double)A_MS);
+	ns = fmin(fmax((want - w->budget) / rate, period), PERIOD_MAX * (double)A_MS);
 	wait_until(w, now_ns() + (u64)(random_part() * 2 * fmax(ns - w->length, ns / 8)));
 	spend(w, &(struct look){0});
 	w->allotted = fmin(fmax(want, w->budget), 2 * want);
@@ -683,7 +695,6 @@ static void be_prompt(void)
 static void *work(void *arg)
 {
 	struct alloc_windows *w = arg;
-	struct departure leaving;
 	struct look now;
 
 	be_prompt();
@@ -698,9 +709,8 @@ static void *work(void *arg)
 		wait_until(w, now_ns() + until_look(w));
 		spend(w, &now);
 		if (w->paired && now.progress.paired >= ENOUGH && !skeleton(w)->bss->alloc_window) {
-			leaving.n = 0;
-			take_pairs_away(w, &leaving);
-			wait_for(w, &leaving);
+			take_pairs_away(w, &w->leaving);
+			wait_for(w, &w->leaving);
 		}
 		if (!w->ending && is_over(w, &now))
 			close_window(w);
@@ -886,6 +896,7 @@ void alloc_windows_end(struct alloc_windows *w)
 	pthread_mutex_lock(&w->lock);
 	if (w->is_open && skeleton(w)->bss->alloc_window)
 		close_window(w);
+	wait_for(w, &w->leaving);
 	stand_for_rest(w);
 	for (u32 i = 0; i < w->ngroups; i++) {
 		uprobe_take_away(w->groups[i].second);
