@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The options and the help of alloc. */
 #include "alloc.h"
+
+#include <stdlib.h>
+
 #include "probes/event_command.h"
 #include "probes/run.h"
+#include "unwind/cleanup.h"
+#include "unwind/process/children.h"
 
 enum { ALLOC_CALLS = EVENT_KEY, ALLOC_INTERVAL, ALLOC_GROWTH };
 
@@ -34,6 +39,33 @@ static const struct event_example examples[] = {
         {NULL, NULL},
 };
 
+static u32 children_of(const struct run_request *r)
+{
+	u32 sum = 0, n;
+
+	for (int i = 0; i < r->npids; i++) {
+		cleanup(free) pid_t *children = NULL;
+
+		n = 0;
+		error_free(children_list(r->pids[i], &children, &n));
+		sum += n;
+	}
+	return sum;
+}
+
+static void explain(FILE *out, const struct run_request *r, const struct sampler_stats *st)
+{
+	const struct alloc_summary *s = st->of_event;
+	u32 children = r->sampler.follow ? 0 : children_of(r);
+
+	if (s->counters.calls)
+		return;
+	if (children)
+		fprintf(out, "no call was made; its children (%u) may make them: add -s\n", children);
+	else
+		fputs("no call was made: it ran little, or used again what it had\n", out);
+}
+
 const struct event_command alloc_command = {
         .size = sizeof(struct alloc_options),
         .own = own,
@@ -50,4 +82,5 @@ const struct event_command alloc_command = {
                 "--growth counts what is mapped, not what is touched: fault-flame shows that.",
         .options = options,
         .examples = examples,
+        .explain = explain,
 };

@@ -116,6 +116,22 @@ const char *alloc_functions_refused(struct image *img)
 	return NULL;
 }
 
+/* PHP's Zend/zend_alloc.h, PostgreSQL's utils/palloc.h, nginx's core/ngx_palloc.h, APR's apr_pools.h. */
+const char *alloc_functions_own_heap(struct image *img)
+{
+	static const struct {
+		const char *symbol, *shown_by;
+	} heaps[] = {{"_emalloc", "yrt probe -e '_emalloc*' -e '_erealloc*'"},
+	        {"MemoryContextAlloc", "yrt probe -e palloc -e 'MemoryContextAlloc*'"}, {"ngx_palloc", "yrt pools"},
+	        {"apr_palloc", "yrt pools"}};
+	struct symbol sym;
+
+	for (size_t i = 0; i < sizeof(heaps) / sizeof(*heaps); i++)
+		if (symbols_lookup(img, heaps[i].symbol, &sym) && image_has_code(img, sym.start, sym.start + 1))
+			return heaps[i].shown_by;
+	return NULL;
+}
+
 const char *alloc_functions_kind(struct image *img)
 {
 	static const struct {
@@ -140,9 +156,9 @@ static bool is_allocator(struct image *img)
 	return ret;
 }
 
-static void add_text(struct image *img, char *text, size_t size)
+static void add_text(struct image *img, const char *kind, char *text, size_t size)
 {
-	const char *base = strrchr(img->path, '/'), *kind = alloc_functions_kind(img);
+	const char *base = strrchr(img->path, '/');
 	size_t n = strlen(text);
 
 	snprintf(text + n, size - n, "%s%s%s%s%s", n ? ", " : "", base ? base + 1 : img->path, kind ? " (" : "",
@@ -158,7 +174,9 @@ void alloc_functions_text(const struct process *p, char *text, size_t size)
 		struct image *img = p->mappings[i].prot & PROT_EXEC ? p->mappings[i].image : NULL;
 
 		if (img && img != last && is_allocator(img))
-			add_text(img, text, size);
+			add_text(img, alloc_functions_kind(img), text, size);
+		else if (img && img != last && alloc_functions_own_heap(img))
+			add_text(img, "a heap of its own", text, size);
 		last = img ? img : last;
 	}
 }

@@ -137,6 +137,20 @@ static void name_file(struct alloc_places *a, const struct file *f)
 	        kind ? " (" : "", kind ? kind : "", kind ? ")" : "");
 }
 
+static void note_own_heap(const struct alloc_places *a, struct image *img)
+{
+	const struct sampler_options *options = a->options.host->options;
+	const char *base = strrchr(img->path, '/'), *shown_by = alloc_functions_own_heap(img);
+
+	if (shown_by)
+		options->warn(options->ctx,
+		        error_hint(error_new(ERROR_INTERNAL,
+		                           "%s has a heap of its own, which asks libc for large parts: blocks in it "
+		                           "are not seen",
+		                           base ? base + 1 : img->path),
+		                "`%s` shows who asks for them", shown_by));
+}
+
 /* What of it is known; files without malloc() are kept, too, so that they are read once. */
 static struct error *read_file(struct alloc_places *a, struct image *img, const char *root, struct file **ret)
 {
@@ -158,6 +172,7 @@ static struct error *read_file(struct alloc_places *a, struct image *img, const 
 	err = alloc_functions_find(img, &f->functions);
 	if (err)
 		return err;
+	note_own_heap(a, img);
 	f->img = image_get(img);
 	f->number = a->numbers;
 	a->numbers += f->functions.n;

@@ -123,6 +123,27 @@ def test_other_builds():
             assert refused.code == yrt.UNSUPPORTED and word in refused.stderr, refused.stderr
 
 
+def test_no_call():
+    """Where no call is made, yrt says who may make them: children, and a heap of the program's own, as PHP has."""
+    code = """
+        #include <unistd.h>
+        void *_emalloc(unsigned long size) { static char heap[64]; return heap + size % 64; }
+        int main(int argc, char **argv) { char c; if (argc > 1) fork(); return write(1, _emalloc(1), 1) - read(0, &c, 1); }
+    """
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "waits")
+        subprocess.run(["gcc", "-x", "c", "-rdynamic", "-w", "-", "-o", path], input=code.encode(), check=True)
+        for args, said in ((), "used again what it had"), (("fork",), "its children (1) may make them: add -s"):
+            with subprocess.Popen([path, *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+                program.stdout.read(1 + len(args))
+                result = yrt.run("alloc", "-p", program.pid, "-d", 0.1, "-o", os.path.join(directory, "alloc.html"))
+                shown = yrt.run("inspect", "-p", program.pid, output=False, stats=False)
+                program.stdin.close()
+            assert result.code == 0 and "0 B by 0 calls" in result.stderr and said in result.stderr, result.stderr
+            assert "waits has a heap of its own" in result.stderr and "-e '_emalloc*'" in result.stderr, result.stderr
+            assert "waits (a heap of its own)" in shown.stdout, shown.stdout
+
+
 @yrt.measured
 def test_windows():
     """Past the budget: calls in windows, weighed by landmarks, come to what the program counts."""
