@@ -23,7 +23,9 @@ static struct error *take_function(const char *option, const char *text, struct 
 		return err;
 	if (ret->language)
 		return error_hint(error_new(ERROR_USAGE, "%s %s: a function of a language", option, text),
-		        "`yrt latency -e %s --over 100ms` shows its slow calls, and what they waited for", text);
+		        "`yrt latency -e %s --over 100ms` shows its slow calls, and what they waited for; `yrt y "
+		        "func-times -D FUNC=%s -D TEXT='$route'` is a table by an argument",
+		        text, text);
 	if (ret->kind == HIT_USDT || ret->kind == HIT_TRACEPOINT)
 		return error_hint(
 		        error_new(ERROR_USAGE, "%s %s: not a function of a program or a library", option, text),

@@ -118,6 +118,21 @@ def test_func_args():
     yield f"{len(seen) - 1} texts"
 
 
+def test_func_times():
+    """The analyser of that name: calls by a number, in each other, and by a text."""
+    with python() as p:
+        p.do("nothing")
+        n = str(counted.ROUNDS)
+        seen = analysed("func-times", p, FUNC="python:recursive", ARG="$n")
+        assert sorted(line[:2] for line in seen[1:5]) == [["0", n], ["1", n], ["2", n], ["3", n]], seen
+        mean = {line[0]: int(line[2]) for line in seen[1:5]}
+        assert mean["0"] <= mean["1"] <= mean["2"] <= mean["3"], seen  # each lies within the next
+        seen = analysed("func-times", p, FUNC="python:takes", TEXT="$value")
+        calls = {line[0]: line[1] for line in seen if line[1:2] and line[1].isdigit()}
+        assert calls["?"] == "17" and calls["many"] == "3", seen
+        yield f"{len(calls)} texts"
+
+
 
 
 LUA = [

@@ -45,7 +45,8 @@ def run(*arguments, **kw):
 
 
 # analysers that run in the kernel
-PROBING = {"func-args", "func-latency", "ngx-latency", "ngx-status", "lj-newfunc", "lua-exits", "lua-phase-time"}
+PROBING = {
+    "func-args", "func-latency", "func-times", "ngx-latency", "ngx-status", "lj-newfunc", "lua-exits", "lua-phase-time"}
 VERIFIED_MOST = 200000  # instructions that the kernel looks at for a handler
 
 
