@@ -10,7 +10,7 @@
  *	idle     no handler of any request ran on its thread, and the thread slept: the request waited for an event
  *	others   the rest: the thread was busy with something else
  *
- * A handler is known by the functions that it calls with the request (request_servers.c). What the thread did since it
+ * A handler is known by the functions that it calls with the request (request.c). What the thread did since it
  * left the loop is charged to the first request that shows. Where the loop begins a turn, none runs.
  *
  * nginx is asked in no other way than by its exported functions, so it may be stripped. Where the members of its

@@ -12,7 +12,7 @@
 struct request_options { /* sampler_options.of_event */
 	struct hit_spec begin, end, run[REQUEST_RUNS_MAX], rest;
 	u32 nruns;
-	bool has_begin, has_end, has_rest; /* none: servers that are known (request_servers.h) */
+	bool has_begin, has_end, has_rest; /* none: servers that are known (request.c) */
 	u32 key;                           /* from 1, an argument of these functions; 0: the first */
 	u64 over_ns;
 };

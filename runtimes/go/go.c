@@ -1,25 +1,206 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "go.h"
 
+#include <arch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "cleanup.h"
+#include "error.h"
 #include "go_code.h"
 #include "go_fold.h"
 #include "go_goroutines.h"
-#include "go_inspect.h"
+#include "go_labels.h"
 #include "go_layout.h"
 #include "go_names.h"
 #include "go_panic.h"
 #include "go_refs.h"
-#include "go_root.h"
+#include "go_release.h"
 #include "go_rows.h"
 #include "go_snapshots.h"
+#include "go_table.h"
+#include "go_view.h"
+#include "report.h"
 #include "runtime.h"
 #include "runtime_tasks.h"
 #include "symbols/symbols.h"
+
+/*
+ * What a goroutine has besides its functions, shown outside of the outermost of them on request: its creator, its
+ * labels, its number.
+ */
+
+static u32 details_of(u32 features)
+{
+	return (features & FEATURE_CREATORS ? GO_DETAIL_CREATOR : 0) |
+	       (features & FEATURE_LABELS ? GO_DETAIL_LABELS : 0) | (features & FEATURE_TASKS ? GO_DETAIL_NUMBER : 0);
+}
+
+/* What the code that switches stacks reads is where the layout has it. */
+static bool agrees(const struct go_layout *at, const struct go_config *code)
+{
+	return at->g_m.at == code->g_m && at->g_sp.at == code->g_sched && at->m_curg.at == code->m_curg;
+}
+
+static struct error *configure_root(const struct go_view *v, u32 details, struct go_config *ret)
+{
+	unsigned long minor = go_release_minor(v->release);
+
+	if (!agrees(v->at, ret))
+		return error_new(ERROR_UNSUPPORTED, "%s of %s: its code contradicts the layout of that release",
+		        v->table->file.img->path, v->release);
+	ret->g_gopc = v->at->g_gopc.at;
+	ret->g_labels = v->at->g_labels.at;
+	ret->g_goid = v->at->g_goid.at;
+	ret->labels_map = minor && minor < GO_LABELS_BY_LIST;
+	ret->details = details;
+	return NULL;
+}
+
+/* Takes err. */
+static struct error *not_shown(struct error *err)
+{
+	struct error *ret =
+	        error_new(err->kind, "%s; creators, labels and numbers of goroutines are not shown", err->message);
+
+	if (err->hint)
+		ret = error_hint(ret, "%s", err->hint);
+	error_free(err);
+	return ret;
+}
+
+/*
+ * Where the walker finds what was requested. An error says why it is not available, for example because the process
+ * contradicts the layout of its release; ret->details is 0 then. *starting: there is no goroutine yet to check the
+ * layout on.
+ */
+static struct error *go_root_configure(
+        const struct runtime_process *p, struct go_table *t, u64 bias, struct go_config *ret, bool *starting)
+{
+	u32 details = details_of(p->features);
+	struct go_view *v = NULL;
+	struct error *err = details ? go_view_open(p, t, bias, &v) : NULL;
+
+	*starting = v && !v->allgs;
+	ret->details = 0;
+	if (v)
+		err = configure_root(v, details, ret);
+	go_view_close(v);
+	return err ? not_shown(err) : NULL;
+}
+
+/* The walker says that there are some, so it is known which of the two they are: of one that does not fit the mix will
+ * not be the same. */
+static void name_labels(const struct runtime_process *p, const struct frame *f, char *ret, size_t room)
+{
+	u32 want = (u32)(f->detail >> 32), n = 0, size;
+	char packed[GO_LABELS_PACKED];
+	u64 mix;
+
+	for (u32 map = 0; map < 2 && !n; map++) {
+		n = go_labels_read(p, frame_addr(f), map, GO_LABELS_MAX, packed, &size, &mix);
+		n = n && (u32)mix == want ? n : 0;
+	}
+	go_labels_name(n, packed, ret, room);
+}
+
+static bool name_creator(struct go_table *t, u64 bias, const struct frame *f, char *ret, size_t room)
+{
+	char name[NAME_MAX_BYTES - 32];
+	struct go_function fn;
+
+	if (!go_function_find(t, frame_addr(f) - bias - ARCH_CALL_BACK, &fn))
+		return false;
+	go_short_name(t, fn.name, name, sizeof(name));
+	snprintf(ret, room, "created by %s", name);
+	return true;
+}
+
+/* Names a frame that holds such information. False: it is another. */
+static bool go_root_name(
+        struct go_table *t, u64 bias, const struct runtime_process *p, const struct frame *f, struct frame_name *ret)
+{
+	switch ((u32)f->detail) {
+	case GO_CREATED:
+		if (!name_creator(t, bias, f, ret->name, sizeof(ret->name)))
+			return false;
+		break;
+	case GO_LABELS:
+		name_labels(p, f, ret->name, sizeof(ret->name));
+		break;
+	case GO_GOROUTINE:
+		snprintf(ret->name, sizeof(ret->name), "goroutine %lu", frame_addr(f));
+		break;
+	default:
+		return false;
+	}
+	ret->identity = XXH3_64bits(ret->name, strlen(ret->name));
+	ret->qualified = true;
+	ret->form = (u32)f->detail == GO_LABELS ? FORM_LABEL : FORM_CLASS;
+	return true;
+}
+
+/* What `yrt inspect` shows of a Go program. */
+
+static const char *const layouts[GO_MAGICS] = {"1.2", "1.16", "1.18", "1.20"};
+
+static void report_module(struct go_table *t, u64 bias, struct report *out)
+{
+	char version[GO_RELEASE_MAX];
+
+	image_report(t->file.img, out);
+	if (go_release(t, version))
+		report_text(out, "version", NULL, "%s", version);
+	report_text(out, "load bias", NULL, "0x%lx", bias);
+	report_text(out, "pclntab", layouts[t->magic], "0x%lx", t->addr + bias);
+	if (t->module)
+		report_text(out, "moduledata", NULL, "0x%lx", t->module + bias);
+	report_number(out, "functions", t->nfunctions, NULL);
+	report_text(out, "inlined calls", t->inlining.size ? "checked by 64 of them" : NULL, "%s",
+	        t->inlining.size ? "told" : "not told");
+}
+
+static void report_stretch(struct report *out, const char *name, const struct go_stretch *s, u64 bias)
+{
+	if (s->end)
+		report_text(out, name, "on the other stack", "0x%lx-0x%lx", s->start + bias, s->end + bias);
+}
+
+/* config NULL: changes of stacks are not walked; missing: as go_code_switches() returns it. */
+static struct error *go_inspect(struct go_table *t, u64 bias, const struct go_switches *s, const char *missing,
+        const struct go_config *config, struct report *out)
+{
+	const char *origin = "code of runtime.systemstack";
+
+	report_module(t, bias, out);
+	report_section(out, "changes of stacks", NULL);
+	if (missing)
+		report_text(out, "walked", NULL,
+		        *missing ? "no: code of runtime.%s is not of a known form"
+		                 : "no: it has no runtime of its own%s",
+		        missing);
+	if (missing || !config)
+		return report_end(out);
+	report_stretch(out, "systemstack", &s->systemstack, bias);
+	report_stretch(out, "mcall", &s->mcall, bias);
+	report_stretch(out, "morestack", &s->morestack, bias);
+	report_stretch(out, "asmcgocall", &s->asmcgocall, bias);
+	report_stretch(out, "cgocallback", &s->callback, bias);
+	report_section(out, "layout", NULL);
+	report_number(out, "g, from the thread pointer", config->tls,
+	        s->tls_at ? "a word that the dynamic linker filled in" : origin);
+	report_number(out, "g.m", config->g_m, origin);
+	report_number(out, "g.sched.sp", config->g_sched, origin);
+	report_number(out, "m.g0", config->m_g0, origin);
+	report_number(out, "m.curg", config->m_curg, origin);
+	if (s->asmcgocall.end) {
+		report_number(out, "g in a frame of asmcgocall", config->asm_g, "its code");
+		report_number(out, "depth in a frame of asmcgocall", config->asm_depth, "its code");
+	}
+	return report_end(out);
+}
 
 /* runtime_ops.tasks (runtime_tasks.h): goroutines wait without a thread; those of Go's runtime itself are left out. */
 

@@ -8,13 +8,243 @@
 #include <xxhash.h>
 
 #include "cleanup.h"
+#include "grow.h"
 #include "hotspot_frozen.h"
-#include "hotspot_virtual.h"
-#include "runtimes/hotspot/heap/hotspot_heap_view.h"
-#include "runtimes/hotspot/memory/hotspot_blocks.h"
+#include "hotspot_instance.h"
+#include "runtime.h"
 #include "table.h"
 #include "unwind.h"
 #include "walk.h"
+#include "runtimes/hotspot/heap/hotspot_heap_view.h"
+#include "runtimes/hotspot/memory/hotspot_blocks.h"
+
+/*
+ * Virtual threads (21 on) without a carrier: the list of them, and the stack of one. They are found where
+ * Thread.dump_to_file finds them: in jdk.internal.vm.ThreadContainers. Its root has those that were started directly
+ * (unless -Djdk.trackAllThreads=false); the others are executors and scopes.
+ */
+
+/*
+ * State that shows where a virtual thread's frames are: if it is equal before and after reading them, they are of one
+ * moment.
+ */
+struct hotspot_parked {
+	u64 cont, chunk; /* Continuation and its innermost StackChunk, 0: none (yet) */
+	u64 state_at;
+	u32 state;
+};
+
+/* The keys of a java.util.concurrent.ConcurrentHashMap, in which the JDK keeps its threads. */
+
+/* What is known of the classes: zero at first. */
+struct hotspot_keys {
+	u64 node;                             /* ConcurrentHashMap.Node itself */
+	u32 table, key, next, first, resized; /* offsets; 0: not yet */
+	u32 left;                             /* budget: nodes still to visit */
+};
+
+#define MAP       "java/util/concurrent/ConcurrentHashMap"
+#define NODE      "Ljava/util/concurrent/ConcurrentHashMap$Node;"
+#define SLOTS_MAX (1u << 24)
+#define TABLES    4 /* one that is being resized leads to the next */
+#define HEADER    24
+
+struct table_of_nodes {
+	u64 at; /* of the first slot */
+	u32 n, slot;
+};
+
+static bool read_table(struct hotspot_heap_view *h, struct memory *m, u64 array, struct table_of_nodes *ret)
+{
+	u8 header[HEADER];
+	const struct hotspot_class *c;
+
+	if (!array || array & 7 || !memory_read(m, header, sizeof(header), array))
+		return false;
+	c = hotspot_class_of(h, m, hotspot_header_class(h, header));
+	if (!c || c->kind != SIZE_ARRAY || (1u << c->log2_element) != (h->oops == OOP_NARROW ? 4 : 8))
+		return false;
+	memcpy(&ret->n, header + hotspot_length_at(h), 4);
+	ret->at = array + c->size;
+	ret->slot = 1u << c->log2_element;
+	return ret->n <= SLOTS_MAX;
+}
+
+/* What is in a slot but is no plain node: 0, or the first node of a tree. *resized: the table where the slot's are. */
+static u64 other_node(
+        struct hotspot_keys *k, struct hotspot_heap_view *h, struct memory *m, u64 node, u64 klass, u64 *resized)
+{
+	if (hotspot_super_named(h, m, klass, MAP "$TreeBin") == klass)
+		return hotspot_declared_field(h, m, node, MAP "$TreeBin", "first",
+		               "Ljava/util/concurrent/ConcurrentHashMap$TreeNode;", &k->first)
+		               ? hotspot_load_oop(h, m, node + k->first)
+		               : 0;
+	if (hotspot_super_named(h, m, klass, MAP "$ForwardingNode") == klass &&
+	        hotspot_declared_field(h, m, node, MAP "$ForwardingNode", "nextTable", "[" NODE, &k->resized))
+		*resized = hotspot_load_oop(h, m, node + k->resized);
+	return hotspot_super_named(h, m, klass, MAP "$TreeNode") == klass ? node : 0;
+}
+
+/* All nodes of a slot. */
+static bool each_node(struct hotspot_keys *k, struct hotspot_heap_view *h, struct memory *m, u64 node, u64 *resized,
+        bool (*each)(void *ctx, u64 key), void *ctx)
+{
+	u64 key;
+
+	for (bool first = true; node && k->left; k->left--, first = false) {
+		u64 klass = hotspot_object_class(h, m, node);
+
+		if (!klass)
+			return true;
+		if (first && klass != k->node && hotspot_super_named(h, m, klass, MAP "$Node") != klass) {
+			node = other_node(k, h, m, node, klass, resized);
+			if (!node)
+				return true;
+		}
+		if (!hotspot_declared_field(h, m, node, MAP "$Node", "key", "Ljava/lang/Object;", &k->key) ||
+		        !hotspot_declared_field(h, m, node, MAP "$Node", "next", NODE, &k->next))
+			return true;
+		k->node = k->node ? k->node : hotspot_super_named(h, m, klass, MAP "$Node");
+		key = hotspot_load_oop(h, m, node + k->key);
+		if (key && !each(ctx, key))
+			return false;
+		node = hotspot_load_oop(h, m, node + k->next);
+	}
+	return true;
+}
+
+/*
+ * Calls each for the keys of a map, until it returns false. set: the map, or the result of keySet() or newKeySet().
+ * Keys that come and go meanwhile may be missing. False: each() returned false.
+ */
+static bool hotspot_each_key(struct hotspot_keys *k, struct hotspot_heap_view *h, struct memory *m, u64 set,
+        bool (*each)(void *ctx, u64 key), void *ctx)
+{
+	u64 map = hotspot_object_field(h, m, set, "map", "L" MAP ";"), array, resized = 0;
+	struct table_of_nodes t;
+
+	map = map ? map : set;
+	if (!map || !hotspot_declared_field(h, m, map, MAP, "table", "[" NODE, &k->table))
+		return true;
+	array = hotspot_load_oop(h, m, map + k->table);
+	for (u32 i = 0; i < TABLES && read_table(h, m, array, &t); i++, array = resized, resized = 0)
+		for (u32 slot = 0; slot < t.n && k->left; slot++)
+			if (!each_node(k, h, m, hotspot_load_oop(h, m, t.at + (u64)slot * t.slot), &resized, each, ctx))
+				return false;
+	return true;
+}
+
+#define CONTAINERS_MAX 65536
+#define SCOPES_MAX     256
+#define THREADS_MAX    65536
+#define NODES_MAX      (1u << 20)
+#define SET            "Ljava/util/Set;"
+#define SCOPE          "Ljdk/internal/vm/StackableScope;"
+
+struct search {
+	struct hotspot_heap_view *h;
+	struct memory *m;
+	struct hotspot_keys keys;
+	u64 *containers; /* to be looked at */
+	u32 ncontainers;
+	bool (*each)(void *ctx, struct memory *m, u64 thread);
+	void *ctx;
+};
+
+static void add_container(struct search *s, u64 object)
+{
+	struct error *err;
+
+	if (!object || s->ncontainers == CONTAINERS_MAX)
+		return;
+	err = grow(&s->containers, s->ncontainers, sizeof(*s->containers));
+	if (!err)
+		s->containers[s->ncontainers++] = object;
+	error_free(err);
+}
+
+/* A thread's StructuredTaskScopes are scopes, each with a ThreadFlock. */
+static void add_scopes(struct search *s, u64 thread)
+{
+	u64 at = hotspot_object_field(s->h, s->m, thread, "headStackableScopes", SCOPE);
+
+	for (u32 i = 0; i < SCOPES_MAX && at; i++, at = hotspot_object_field(s->h, s->m, at, "previous", SCOPE))
+		add_container(s, hotspot_object_field(s->h, s->m, at, "flock", "Ljdk/internal/misc/ThreadFlock;"));
+}
+
+static bool is_virtual(struct search *s, u64 object)
+{
+	u64 klass = hotspot_object_class(s->h, s->m, object);
+
+	return klass && hotspot_super_named(s->h, s->m, klass, "java/lang/VirtualThread") == klass;
+}
+
+static bool add_virtual(void *ctx, u64 object)
+{
+	struct search *s = ctx;
+
+	add_scopes(s, object);
+	return !is_virtual(s, object) || s->each(s->ctx, s->m, object);
+}
+
+/* The registry has WeakReferences. */
+static bool add_registered(void *ctx, u64 reference)
+{
+	struct search *s = ctx;
+
+	add_container(s, hotspot_object_field(s->h, s->m, reference, "referent", "Ljava/lang/Object;"));
+	return true;
+}
+
+/* Of the root it is in a static field, VTHREADS from 22 on. */
+static bool look_into(struct search *s, u64 container)
+{
+	u64 klass = hotspot_object_class(s->h, s->m, container);
+	const u64 sets[] = {hotspot_object_field(s->h, s->m, container, "threads", SET),
+	        hotspot_object_field(s->h, s->m, container, "virtualThreads", SET),
+	        hotspot_static_field(s->h, s->m, klass, "THREADS", SET),
+	        hotspot_static_field(s->h, s->m, klass, "VTHREADS", SET)};
+
+	for (u32 i = 0; i < sizeof(sets) / sizeof(sets[0]); i++)
+		if (sets[i] && !hotspot_each_key(&s->keys, s->h, s->m, sets[i], add_virtual, s))
+			return false;
+	return true;
+}
+
+static void add_platform_scopes(struct search *s)
+{
+	cleanup(free) struct hotspot_thread *threads = calloc(THREADS_MAX, sizeof(*threads));
+	u32 n = threads ? hotspot_threads(s->h, s->m, threads, THREADS_MAX, false) : 0;
+
+	for (u32 i = 0; i < n; i++)
+		add_scopes(s, hotspot_load_handle(
+		                      s->h, s->m, threads[i].at + s->h->l->thread_obj.at, s->h->at.thread_handle));
+}
+
+/*
+ * Calls each for all of them, each a java.lang.VirtualThread, until it returns false. One may come twice. False: each
+ * has said so. m: memory that may be as old as the search.
+ */
+static bool hotspot_each_virtual(struct hotspot_instance *instance, struct memory *m,
+        bool (*each)(void *ctx, struct memory *m, u64 thread), void *ctx)
+{
+	struct search s = {.h = instance->heap, .m = m, .keys.left = NODES_MAX, .each = each, .ctx = ctx};
+	u64 containers = hotspot_loaded_with(
+	        s.h, m, hotspot_vm_class(instance, m, "java/lang/Thread"), "jdk/internal/vm/ThreadContainers");
+	bool all = true;
+
+	if (!containers)
+		return true;
+	add_container(&s, hotspot_static_field(s.h, m, containers, "ROOT_CONTAINER",
+	                          "Ljdk/internal/vm/ThreadContainers$RootContainer;"));
+	hotspot_each_key(&s.keys, s.h, m, hotspot_static_field(s.h, m, containers, "CONTAINER_REGISTRY", SET),
+	        add_registered, &s);
+	add_platform_scopes(&s);
+	for (u32 i = 0; all && i < s.ncontainers; i++)
+		all = look_into(&s, s.containers[i]);
+	free(s.containers);
+	return all;
+}
 
 /*
  * The stack of a virtual thread without a carrier. Its innermost chunk is copied and walked by the Java walker as if

@@ -4,7 +4,7 @@
 
 #include "runtime_tasks.h"
 
-/* Virtual threads, as far as they can be found (hotspot_virtual.h). */
+/* Virtual threads, as far as they can be found. */
 extern const struct runtime_tasks_ops hotspot_tasks;
 
 #endif

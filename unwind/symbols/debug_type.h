@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What parameters.c, passing.c and pointed_member.c ask libdw for: types, units. */
+/* What parameters.c and pointed_member.c ask libdw for: types, units. */
 #ifndef YRT_DEBUG_TYPE_H
 #define YRT_DEBUG_TYPE_H
 

@@ -9,7 +9,7 @@
  * While a walk is in a chunk, vm_state is HS_FROZEN and the number of a cursor: key is the JavaThread, `at` the end of
  * this chunk's frames, more[0] the chunk, more[1] the ContinuationEntry (continuationEntry.hpp: parent, cont, chunk),
  * which is in the frame of enterSpecial. After the last chunk the walk goes on there. more[1] is 0 if no thread has the
- * continuation (hotspot_virtual.c): the walk then is at its root.
+ * continuation (hotspot_tasks.c): the walk then is at its root.
  */
 #include "hotspot_objects.h"
 
