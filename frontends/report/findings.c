@@ -667,6 +667,26 @@ static void drop_replaced(const struct rules *rules, struct finding *all, u32 *n
 	*n = kept;
 }
 
+/* A rule that names a place, and can only say what its functions are known for. */
+static bool names_place_only(const struct rule *r)
+{
+	return (r->general && !r->last) || strstr(r->why, "{about}");
+}
+
+/*
+ * What takes the time of the rule's view may be what the rule is about, in a library that it does not know. So it says
+ * nothing of a view whose finding names a place only.
+ */
+static bool is_unexplained(const struct rules *rules, const struct finding *all, u32 n, const struct rule *rule)
+{
+	for (u32 i = 0; rule->nstacks && i < n; i++)
+		for (u32 v = 0; all[i].view && rule->views[v]; v++)
+			if (!strcmp(all[i].view->name, rule->views[v]) && names_place_only(all[i].rule) &&
+			        !is_replaced(rules, all, n, all[i].rule) && !is_said_better(all, n, &all[i]))
+				return true;
+	return false;
+}
+
 /* text is taken over. */
 static struct error *add_text(char ***texts, u32 *n, char *text)
 {
@@ -683,21 +703,18 @@ static struct error *make_verdict(struct findings *f, const struct evidence *e)
 {
 	const char *target = e->target ? e->target : "the target";
 	const char *all = ", but not all was looked at";
-	u32 problems = 0, missing = 0, n;
+	u32 missing = 0, n;
 
 	for (u32 i = 0; i < e->nsteps; i++)
 		missing += e->step[i].missing;
 	all = missing ? all : "";
-	for (u32 i = 0; i < f->n; i++)
-		problems += f->all[i].rule->severity == SEVERITY_PROBLEM;
 	if (!f->n && !e->nviews && facts_find(&e->facts, "cpu"))
 		n = (u32)asprintf(&f->verdict, "Counters alone say nothing of %s; more was not %s.", target,
 		        e->refused ? "permitted" : "measured");
 	else if (!f->n)
 		n = (u32)asprintf(&f->verdict, "Nothing that a rule knows is wrong with %s%s.", target, all);
-	else if (!problems)
-		n = (u32)asprintf(&f->verdict, "No problem%s in %s%s. %s",
-		        f->all[0].rule->severity == SEVERITY_WASTE ? ", but waste" : "", target, all, f->all[0].title);
+	else if (f->all[0].rule->severity == SEVERITY_REMARK)
+		n = (u32)asprintf(&f->verdict, "No fault that a rule knows in %s%s. %s", target, all, f->all[0].title);
 	else
 		n = (u32)asprintf(&f->verdict, "%s", f->all[0].title);
 	if ((int)n < 0)
@@ -731,7 +748,9 @@ static struct error *add_rest(const struct rules *rules, char *const *seen, cons
 			continue;
 		if (seen[i] && !is_seen_by_another(rules, seen, r))
 			err = add_text(&ret->seen, &ret->nseen, strdup(seen[i]));
-		if (!err && healthy[i])
+		if (!err && healthy[i] && is_unexplained(rules, all, n, r))
+			ret->unmeasured++;
+		else if (!err && healthy[i])
 			err = add_text(&ret->healthy, &ret->nhealthy, finding_text(r->healthy, &e->facts));
 	}
 	return err;

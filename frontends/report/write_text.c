@@ -211,7 +211,7 @@ static void put_changes(FILE *out, const struct comparison *c)
 
 static void put_lists(FILE *out, const struct findings *f, const struct evidence *e)
 {
-	fputs(f->nseen ? "\n## Seen, but too little for a finding\n\n" : "", out);
+	fputs(f->nseen ? "\n## Also seen: small, or a part of the above\n\n" : "", out);
 	for (u32 i = 0; i < f->nseen; i++)
 		fprintf(out, "- %s\n", f->seen[i]);
 	fputs("\n## Looked at and found healthy\n\n", out);

@@ -307,6 +307,36 @@ static void test_little_of_two(void **state)
 #undef RULE
 }
 
+/* Where a finding only names the place, no rule says that what it knows does not occur in the same view. */
+static void test_unexplained(void **state)
+{
+#define RULE(name, stack, more)                                                                                        \
+	"rule " name "\n\ttitle " name "\n\twhy w" more "\n\tchange c\n\tshow s\n\thealthy no " name                   \
+	"\n\tview clock\n\tstack \"" stack "\"\n\twhen share.low > 20%\n"
+	static const struct {
+		const char *rules;
+		u32 healthy;
+	} cases[] = {{RULE("a", "gone", "") RULE("b", "malloc", "\n\tgeneral yes"), 0},
+	        {RULE("a", "gone", "") RULE("b", "malloc", "{about}"), 0},
+	        {RULE("a", "gone", "") RULE("b", "malloc", "\n\tgeneral last"), 1},
+	        {RULE("a", "gone", "") RULE("b", "malloc", ""), 1},
+	        {RULE("a", "gone", "") RULE("b", "gone", "\n\tgeneral yes"), 2},
+	        {"rule a\n\ttitle a\n\twhy w\n\tchange c\n\tshow s\n\thealthy no a\n\tweight 1\n\twhen calls > "
+	         "8\n" RULE("b", "malloc", "\n\tgeneral yes"),
+	                1}};
+#undef RULE
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct findings f = {0};
+
+		conclude(cases[i].rules, &f);
+		if (f.nhealthy != cases[i].healthy)
+			fail_msg("%s: %u healthy", cases[i].rules, f.nhealthy);
+		findings_free(&f);
+	}
+}
+
 static void test_views_that_are_asked_for(void **state)
 {
 	static const char *const asked[] = {"wall", "io", "net"};
@@ -388,6 +418,7 @@ int main(void)
 	        cmocka_unit_test(test_what_does_not_parse),
 	        cmocka_unit_test(test_little),
 	        cmocka_unit_test(test_little_of_two),
+	        cmocka_unit_test(test_unexplained),
 	        cmocka_unit_test(test_views_that_are_asked_for),
 	        cmocka_unit_test(test_continued_lines),
 	        cmocka_unit_test(test_builtin_rules),
