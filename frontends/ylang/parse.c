@@ -547,6 +547,10 @@ static void fail_at_top(struct y_parser *p, const struct y_token *at)
 		        words ? words : y_format(p->s, "_probe %s%s", at->text, y_is(next, ":") ? ":…" : " …"));
 	if (!strcmp(at->text, "probe"))
 		y_fail_here(p, "a handler begins with _probe");
+	if (at->kind == Y_T_NAME && y_is(next, "("))
+		y_fail_here(p, "a statement stands in a handler: _probe _oneshot { %s(… }", at->text);
+	if (at->kind == Y_T_NAME && *at->text != '_' && (y_is(next, "*") || next->kind == Y_T_NAME))
+		y_no_such_type(p, at, TYPES_PLAIN, "type");
 	y_fail_here(p, "a declaration, a function or _probe POINT { … } is missing before '%s'", at->text);
 }
 

@@ -549,7 +549,9 @@ bool y_target_symbol(struct y_target *t, u64 addr, char *ret, size_t size)
 		offset = addr - m->bias - symbol.start;
 		snprintf(name, sizeof(name), "%s", symbol.name);
 	} else if (!symbols_object(m->image, addr - m->bias, name, sizeof(name), &offset)) {
-		return false;
+		/* as stacks name it, and probe points take it */
+		snprintf(name, sizeof(name), "%s", strrchr(m->path, '/') ? strrchr(m->path, '/') + 1 : m->path);
+		offset = addr - m->bias;
 	}
 	if (offset)
 		snprintf(ret, size, "%s+0x%lx", name, offset);

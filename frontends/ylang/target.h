@@ -129,7 +129,7 @@ u64 y_target_thread_pointer(struct y_target *t);
 
 /* The address of these bytes in read-only data, the first in the order of modules. */
 bool y_target_literal(struct y_target *t, const char *bytes, u32 len, u32 *module, u64 *addr);
-/* "function+0x10"; cut at size. False: nothing is known of the address. */
+/* "function+0x10"; "file+0x51340" where no symbol is; cut at size. False: no file has the address. */
 bool y_target_symbol(struct y_target *t, u64 addr, char *ret, size_t size);
 
 #endif

@@ -14,7 +14,10 @@ const char *y_other_words(const char *text)
 	        {"profile", "_probe _profile(99) { … }"},
 	        {"kprobe", "functions of the kernel are not probed; tracepoint:NAME and syscall:NAME are"},
 	        {"kretprobe", "functions of the kernel are not probed; tracepoint:NAME and syscall:NAME:return are"},
-	        {"uretprobe", "_probe NAME:return { … }"}, {"pid", "_probe NAME { … }, and -p chooses the process"},
+	        {"uretprobe", "_probe NAME:return { … }"}, {"process", "_probe NAME { … }, and -p chooses the process"},
+	        {"kernel.function", "functions of the kernel are not probed; tracepoint:NAME and syscall:NAME are"},
+	        {"kernel.trace", "_probe tracepoint:NAME { … }"},
+	        {"pid", "_probe NAME { … }, and -p chooses the process"},
 	        {"sched", "_probe tracepoint:sched:NAME { … }"}, {"syscalls", "_probe syscall:NAME { … }"}};
 	size_t len = strcspn(text, ":(-");
 

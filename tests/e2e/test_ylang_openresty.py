@@ -74,6 +74,9 @@ def test_timers():
             assert two[:1] + two[3:5] == ["1", "50000000", "pending"] and one[-1] == two[-1], done
             assert run[0] == sleep[0] == "3" and (run[3], sleep[3]) == ("running", "sleeping"), done
             assert run[-1] == sleep[-1] != one[-1], done
+            done = ylang.run("ngx-timers", *where)
+            of = [(int(r[0]), r[2].rsplit("+0x", 1)[0]) for r in rows(done.stdout) if r[1] == "of"]
+            assert of == [(6, "ngx_http_lua_module.so"), (3, "ngx_http_lua_module.so")], done
     yield "6 timers that wait and 3 that run"
 
 

@@ -144,3 +144,9 @@ pid$target::serve:entry { printf("x\n"); }
 //--- a probe of SystemTap
 probe process("a").function("b") { printf("x\n"); }
 //! 1:1: error: a handler begins with _probe
+//--- a statement alone
+printf("x\n");
+//! 1:1: error: a statement stands in a handler: _probe _oneshot { printf(… }
+//--- a variable of a type that is none
+Conn *first;
+//! the target has no type Conn
