@@ -17,6 +17,12 @@
  *   w, scalars, and pointers to structs that the caller has checked, at most 5 parameters; it must test each pointer
  *   first (WALK_CHECK).
  *
+ * Each walk begins anew, though 58 to 91 % of a thread's return addresses are as they were at its last sample. To take
+ * them over, every word that led to them has to be read and compared again, so only the search for rules is saved: of a
+ * native frame some of 40 ns, of a Python frame's 120 ns, which are reads, next to nothing. The frames of a C stack, 30
+ * deep, are 1.2 us of a sample's 2.5 on a quiet machine at 999 Hz, of 8 beside other programs, of 20 there at 99 Hz:
+ * what a sample costs without any frame is the larger part.
+ *
  * The target's header (target/bpf/target.h or target/native/target.h, chosen by include path) supplies:
  *
  *	bool walk_read(struct walk *w, void *dst, u32 size, u64 addr);

@@ -9,6 +9,7 @@ those of this one.
 
 import contextlib
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -76,6 +77,7 @@ def compare(row, at):
 if __name__ == "__main__":
     if otel.missing():
         sys.exit(otel.missing())
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # no target stays behind that runs before all others
     with bpf_statistics(), otel.collector() as (address, _):
         for wanted in sys.argv[1:] or ROWS:
             compare(wanted, address)

@@ -3,7 +3,7 @@
 Does yrt load and sample on other kernels? Boots the kernels of Debian's suites in qemu and prints a table.
 
 YRT=build/release/yrt YRT_BUILD=build/release python3 tests/kernels/run.py [--accel tcg|kvm] [--keep DIR] [--cases
-deep30,...] [suite ...]
+deep30,... | --ticks] [--cpus N] [suite ...]
 
 By hand: it takes some ten minutes for each kernel in software emulation. It needs qemu-system-x86, busybox-static,
 luajit, Debian's python3, a JDK's jlink, apt and dpkg-deb, and the fixtures of YRT_BUILD. The packages (those of
@@ -11,10 +11,11 @@ linux-image-cloud-amd64) come from the mirrors of this machine's own apt sources
 named as suite=package to take another kernel of it, and name=file boots the kernel of any other distribution: its
 package or the image itself.
 
-A machine of two CPUs boots with yrt, its libraries and some fixtures, all in an initramfs, and writes what yrt said to
+A machine of two CPUs (--cpus) boots with yrt, its libraries and some fixtures, all in an initramfs, and writes what yrt said to
 its serial console; that text is judged here: yrt must load, lose nothing (but samples whose clock tick did not come: an
 emulated machine is too slow for it), and give whole and true stacks. All is done again with YRT_NO_LOOP, as on a kernel
-without bpf_loop. A kernel older than MINIMUM must be
+without bpf_loop. --ticks counts instead what the clock costs on a machine of so many CPUs: runs of its program for a sample of
+a thread that keeps one CPU busy, from ten seconds on, when CPUs without targets no longer tick. A kernel older than MINIMUM must be
 refused by doctor and by flame, with the exit code for that and a word about the version. DIR keeps console and kernels.
 """
 
@@ -173,6 +174,24 @@ rm -f /tmp/first; %(start)s <>/tmp/never >/tmp/first 2>&1 & pid=$!; %(wait)s; sl
 yrt %(flags)s >/tmp/out 2>&1; echo $? >/tmp/code; put %(name)s.code /tmp/code; put %(name)s.out /tmp/out
 kill $pid
 """
+TICKS = """
+echo 1 >/proc/sys/kernel/bpf_stats_enabled
+rm -f /tmp/first; taskset 1 ./deep30 900 >/tmp/first 2>&1 & pid=$!; %(wait)s
+runs() { cat /proc/$yrt/fdinfo/* 2>/dev/null |
+	awk '/^prog_type:/ { t = $2 } /^prog_id:/ { id = $2 } /^run_cnt:/ && t == 7 { n[id] = $2 }
+	     END { for (id in n) all += n[id]; print all + 0 }'; }
+at() { echo $(runs) $(cut -d" " -f1 /proc/uptime); }
+for rate in 99 999; do
+	rm -f /tmp/stats
+	yrt flame -F $rate -d 60 -p $pid -o /tmp/folded.folded --stats /tmp/stats >/tmp/out 2>&1 </dev/null & yrt=$!
+	i=0; until [ "$(runs)" -gt 0 ] || [ $i -ge 900 ]; do usleep 100000; i=$((i + 1)); done
+	{ sleep 10; at; sleep 10; at; } >/tmp/code
+	wait $yrt
+	put $rate.looks /tmp/code; put $rate.stats /tmp/stats; put $rate.out /tmp/out
+done
+poweroff -f
+"""
+MOST_TICKS = 1.3  # for a sample
 FIRST_LINE = "i=0; until [ -s /tmp/first ] || [ $i -ge 120 ]; do sleep 1; i=$((i + 1)); done"
 
 
@@ -250,6 +269,10 @@ def libraries(binary):
     return set(re.findall(r"(/\S+) \(0x", done.stdout)) if done.returncode == 0 else set()
 
 
+def ticks_script():
+    return INIT.split("uname", 1)[0] + "uname -r >/tmp/out; put release /tmp/out\n" + TICKS % {"wait": FIRST_LINE}
+
+
 def script(cases):
     lines = [INIT]
     for again in ("", "noloop."):
@@ -292,7 +315,7 @@ def java_runtime(at):
     return {target: source for target, source in found.items() if "/legal/" not in target}
 
 
-def initramfs(at, cases):
+def initramfs(at, init):
     """Everything that runs in the machine, as one archive."""
     root = os.path.join(at, "initramfs")
     programs = {"/bin/yrt": YRT, "/bin/yrt-verifier": os.path.join(BUILD, "yrt-verifier"),
@@ -309,7 +332,7 @@ def initramfs(at, cases):
         os.makedirs(os.path.dirname(root + target), exist_ok=True)
         shutil.copy(source, root + target)
     with open(os.path.join(root, "init"), "w") as f:
-        f.write(script(cases))
+        f.write(init)
     os.chmod(os.path.join(root, "init"), 0o755)
     names = "\n".join(os.path.relpath(os.path.join(d, n), root) for d, ds, ns in os.walk(root) for n in ds + ns)
     archive = subprocess.run(["cpio", "-o", "-H", "newc", "--quiet"], input=names.encode(), cwd=root, check=True,
@@ -329,16 +352,16 @@ def emulated(kernel):
     return "max" if version and int(version[1]) >= 7 else "max,-cx16"
 
 
-def boot(kernel, archive, accel, log):
+def boot(kernel, archive, args, log):
     """Runs the machine until it powers off. {name: text} of what it put out."""
     words = [
         "qemu-system-x86_64",
         "-accel",
-        accel,
+        args.accel,
         "-cpu",
-        emulated(kernel) if accel == "tcg" else "host",
+        emulated(kernel) if args.accel == "tcg" else "host",
         "-smp",
-        "2",
+        str(args.cpus),
         "-m",
         "1536",
         "-nographic",
@@ -424,14 +447,29 @@ def refused(said, cases):
     return wrong
 
 
+def ticks_flat(suite, release, cpus, said, rate):
+    """Prints a line of the table of --ticks. True: a sample takes few ticks."""
+    stats = json.loads(said.get(f"{rate}.stats") or "{}")
+    assert stats.get("samples"), f"{rate} Hz: no samples\n{said.get(f'{rate}.out')}"
+    begin, start, end, stop = map(float, said[f"{rate}.looks"].split())
+    assert end > begin, f"{rate} Hz: yrt had ended at the second look"
+    samples = stats["samples"] / stats["duration_s"]
+    each = (end - begin) / (stop - start) / samples
+    print(f"{suite:20} {release:32} {cpus} CPUs, {rate} Hz: {each:.2f} ticks a sample, {samples:.0f} samples a second",
+          flush=True)
+    return each <= MOST_TICKS
+
+
 def check(suite, args, at, archive):
     """Boots the kernel of a suite and prints its lines of the table. True: all as it should be."""
     suite, _, package = suite.partition("=")
     os.makedirs(os.path.join(at, suite), exist_ok=True)
     kernel = find_kernel(suite, package, os.path.join(at, suite))
-    said = boot(kernel, archive, args.accel, os.path.join(at, suite, "console.log"))
+    said = boot(kernel, archive, args, os.path.join(at, suite, "console.log"))
     assert "release" in said, f"the kernel did not come up: {read(os.path.join(at, suite, 'console.log'))[-1500:]}"
     release = said["release"].strip()
+    if args.ticks:
+        return all([ticks_flat(suite, release, args.cpus, said, rate) for rate in (99, 999)])
     if tuple(map(int, release.split(".")[:2])) < MINIMUM:
         wrong = refused(said, args.cases)
         print(f"{suite:20} {release:32} refused: {'no' if wrong else 'yes'}", flush=True)
@@ -453,6 +491,8 @@ def main():
     parser.add_argument("--accel", default="tcg", choices=("tcg", "kvm"))
     parser.add_argument("--keep", help="a directory for kernels and consoles; else a temporary one")
     parser.add_argument("--cases", default=list(CASES), type=lambda text: text.split(","))
+    parser.add_argument("--cpus", type=int, default=2, help="of the machine")
+    parser.add_argument("--ticks", action="store_true", help="count ticks of the clock for a sample, and nothing else")
     parser.add_argument("suites", nargs="*", default=SUITES)
     args = parser.parse_args()
     if unknown := set(args.cases) - set(CASES):
@@ -460,7 +500,7 @@ def main():
     at = os.path.abspath(args.keep) if args.keep else tempfile.mkdtemp(prefix="yrt-kernels-")
     failed = []
     try:
-        archive = initramfs(at, args.cases)
+        archive = initramfs(at, ticks_script() if args.ticks else script(args.cases))
         for suite in args.suites:
             try:
                 if not check(suite, args, at, archive):
