@@ -4,9 +4,8 @@
 #include <bpf/libbpf.h>
 #include <stdlib.h>
 
-#include "alloc_counter.h"
+#include "alloc_counter_place.h"
 #include "alloc_places.h"
-#include "alloc_windows.h"
 #include "probes/object.h"
 #include "probes/sampler.h"
 #include "probes/targets.h"
@@ -23,8 +22,7 @@ struct alloc {
 	const struct alloc_options *options;
 	struct alloc_windows *windows;
 	struct alloc_places *places;
-	struct alloc_counter counter; /* of the file whose functions are placed; */
-	u32 quantum;                  /* 0: it has none */
+	struct alloc_counter_file counter;
 	bool started, warned;
 	struct alloc_summary summary;
 };
@@ -60,20 +58,14 @@ static bool is_wanted(const struct alloc *a, enum alloc_shape shape)
 	return shape != ALLOC_FREE;
 }
 
-/* The counter of a file's allocator, if it has one: its functions are placed next. */
 static struct error *place_counter(void *ctx, const struct process *p, struct image *img, const char *path, u64 bias,
         const struct alloc_functions *f)
 {
 	struct alloc *a = ctx;
-	struct alloc_window_place at = {.program = object_skeleton(a->host->object)->progs.on_alloc_counter};
 
-	a->quantum = 0;
-	if (a->options->growth || a->host->options->collect.names.view || !alloc_counter_find(img, f, &a->counter))
+	if (a->options->growth)
 		return NULL;
-	a->quantum = alloc_counter_quantum(&a->counter, p, bias);
-	at.offset = a->counter.offset;
-	at.cookie = (u64)a->counter.stepped << 18;
-	return alloc_windows_add(a->windows, p, path, &at);
+	return alloc_counter_place(&a->counter, a->host, a->windows, p, img, path, bias, f);
 }
 
 static struct error *place(void *ctx, const struct process *p, struct image *img, const char *path,
@@ -83,8 +75,7 @@ static struct error *place(void *ctx, const struct process *p, struct image *img
 	bool instruction = f->shape == ALLOC_AT || f->shape == ALLOC_BEFORE;
 	bool inner = a->options->growth || f->shape == ALLOC_AT; /* calls count, too */
 	u64 cookie = f->shape | f->pushed << 8 | (u32)f->tails << 16 | (u32)inner << 17 | (u32)f->stepped << 18 |
-	             (u64)(alloc_counter_counts(&a->counter, f) ? a->quantum / 8 : 0) << 19 |
-	             (u64)(instruction ? f->operand : number) << 24;
+	             alloc_counter_cookie(&a->counter, f) | (u64)(instruction ? f->operand : number) << 24;
 
 	const struct alloc_window_place at = {.program = object_skeleton(a->host->object)->progs.on_alloc,
 	        .offset = f->offset,

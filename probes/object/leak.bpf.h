@@ -194,6 +194,7 @@ static __attribute__((noinline)) int leak_enter(struct pt_regs *ctx, u64 cookie,
 	if (!alloc_window || !leak_follows) {
 		own->calls++;
 		own->bytes += size;
+		alloc_count_rounded(size, cookie);
 	}
 	if (!leak_begin(ctx, size, cookie, bytes))
 		return 0;

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "alloc.h"
+#include "alloc_counter_place.h"
 #include "alloc_places.h"
-#include "alloc_windows.h"
 #include "leak_curve.h"
 #include "leak_heap.h"
 #include "leak_report.h"
@@ -42,6 +42,7 @@ struct leak {
 	struct alloc_places *places;
 	struct leak_watch *watch;
 	struct leak_heap *heap;
+	struct alloc_counter_file counter;
 	struct leak_stacks stacks;
 	u64 point_ns, step_ns, ended_ns;
 	bool started, warned;
@@ -94,8 +95,8 @@ static struct error *place(void *ctx, const struct process *p, struct image *img
 	struct alloc_window_place at = {
 	        .program = f->shape == ALLOC_FREE ? skel->progs.on_leak_free : skel->progs.on_leak_enter,
 	        .offset = f->offset,
-	        .cookie = f->shape | f->pushed << 8 | (u32)f->tails << 16 | (u32)f->stepped << 18 | (u64)number << 24 |
-	                  code << 56,
+	        .cookie = f->shape | f->pushed << 8 | (u32)f->tails << 16 | (u32)f->stepped << 18 |
+	                  alloc_counter_cookie(&l->counter, f) | (u64)number << 24 | code << 56,
 	        .pair = f->shape == ALLOC_FREE ? 0 : f->pair,
 	        .following = f->shape == ALLOC_FREE,
 	        .tail = f->shape == ALLOC_FREE || f->shape == ALLOC_RESIZE};
@@ -122,10 +123,9 @@ static struct error *allocator(void *ctx, const struct process *p, struct image 
 {
 	struct leak *l = ctx;
 
-	(void)path;
 	leak_watch_allocator(l->watch, p, img, bias, f);
 	leak_heap_want(l->heap, leak_heap_books(img));
-	return NULL;
+	return alloc_counter_place(&l->counter, l->host, l->windows, p, img, path, bias, f);
 }
 
 static void open_window(void *ctx, bool following)

@@ -152,7 +152,7 @@ static json_t *to_json(const struct sampler_stats *st)
 
 	return json_pack(
 	        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:o, s:o, s:I, s:I, s:I, s:I, s:f, "
-	        "s:f, s:f, s:i, s:f, s:f}",
+	        "s:f, s:f, s:i, s:f, s:f, s:b, s:f, s:f}",
 	        "calls", (json_int_t)s->calls, "bytes", (json_int_t)s->bytes, "watched",
 	        (json_int_t)s->counters.watched, "freed", (json_int_t)s->counters.freed, "left", (json_int_t)s->left,
 	        "left_bytes", (json_int_t)s->left_bytes, "failed", (json_int_t)s->counters.failed, "no_room",
@@ -161,7 +161,9 @@ static json_t *to_json(const struct sampler_stats *st)
 	        "heap", heap_json(s), "in_a_window", (json_int_t)s->cut, "looked_at_again", (json_int_t)s->looked_at,
 	        "in_registers", (json_int_t)s->registers, "outlived", (json_int_t)s->outlived, "watched_s", s->watch_s,
 	        "growth_low", s->grows_low, "growth_high", s->grows_high, "windows", (int)s->estimate.windows,
-	        "hits_share", s->estimate.share, "exception_ns", s->estimate.exception_ns);
+	        "hits_share", s->estimate.share, "exception_ns", s->estimate.exception_ns, "by_counter",
+	        s->estimate.clock == ALLOC_CLOCK_COUNTER, "calls_estimate", s->estimate.calls, "bytes_estimate",
+	        s->estimate.bytes);
 }
 
 const struct event_words leak_words = {

@@ -138,6 +138,19 @@ def test_rates():
 
 
 @yrt.measured
+def test_counter():
+    """jemalloc's own count of bytes is the scale of windows, as in alloc; those that follow blocks do not count."""
+    for mode in ("m", ""):
+        with preloading("jemalloc", "alloc_sites", 0, mode, 2, seconds=8) as fixture:
+            run = yrt.Run("leak", "-p", fixture.pid, "-d", 600).sampling()
+            fixture.release()
+            total = sum(n for _, n in fixture.finish()["sites"].values())
+            stats = run.result().expect().stats["leak"]
+        assert stats["by_counter"] and abs(stats["bytes_estimate"] / total - 1) < 0.1, (mode, total, stats)
+        yield f"{mode or 'full speed'}: {stats['bytes_estimate'] / total:.3f} of {total} bytes"
+
+
+@yrt.measured
 def test_cache():
     """A cache that is full is no leak, though its blocks outlive what is watched; a leak beside it is no excuse."""
     for library in ("", "jemalloc"):
