@@ -162,36 +162,11 @@ class Stripped:
         self.dir.cleanup()
 
 
-class Sampling:
+class Sampling(lua.Sampling):
     """yrt at work on a JVM from now on; its stacks are tuples of lua.Frame, root first."""
 
     def __init__(self, pid, *flags, seconds, view="flame", rate=RATE, prefix=()):
-        self.dir = tempfile.TemporaryDirectory(prefix="yrt-java-")
-        self.page = os.path.join(self.dir.name, "out.html")
-        self.run = yrt.Run(
-            view,
-            "-p",
-            pid,
-            "-d",
-            seconds,
-            "-F",
-            rate,
-            "--max-cpu",
-            0,
-            "--annotate",
-            "-o",
-            self.page,
-            *flags,
-            # beside fifty threads that spin it has one in fifty turns
-            output=False,
-            prefix=prefix,
-        ).sampling(90)
-
-    def result(self, timeout=300):
-        result = self.run.result(timeout).expect()
-        with self.dir:
-            result.stacks = lua.parse_page(yrt.read(self.page))
-        return result
+        super().__init__(pid, *flags, seconds=seconds, view=view, rate=rate, prefix=prefix)
 
 
 def is_method(frame):

@@ -49,13 +49,13 @@ def parse_page(text):
 
 
 class Sampling:
-    """yrt lua-flame of a process, at work from now on."""
+    """yrt at work on a process from now on."""
 
-    def __init__(self, pid, *flags, seconds, rate=RATE):
-        self.dir = tempfile.TemporaryDirectory(prefix="yrt-lua-")
+    def __init__(self, pid, *flags, seconds, view="lua-flame", rate=RATE, prefix=()):
+        self.dir = tempfile.TemporaryDirectory(prefix="yrt-pages-")
         self.page = os.path.join(self.dir.name, "out.html")
         self.run = yrt.Run(
-            "lua-flame",
+            view,
             "-p",
             pid,
             "-d",
@@ -69,6 +69,7 @@ class Sampling:
             self.page,
             *flags,
             output=False,
+            prefix=prefix,
         ).sampling()
 
     def result(self, timeout=300):
