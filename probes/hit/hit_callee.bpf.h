@@ -206,7 +206,7 @@ WALK_GLOBAL int callee_is_proven(const struct callee_watch *watch)
  * Has the walk found the caller, while the function's frame is there and not linked yet? Then it is to be done again,
  * behind that frame.
  */
-static __attribute__((noinline)) int callee_starts_anew(struct slot *slot, const struct callee_watch *watch)
+static __attribute__((always_inline)) inline int callee_starts_anew(struct slot *slot, const struct callee_watch *watch)
 {
 	u32 each = chunks_per_slot | !chunks_per_slot;
 
@@ -227,7 +227,7 @@ static inline u64 callee_word(const struct callee_watch *watch, u64 addr)
 }
 
 /* Where the call's part of its language's own stack begins. */
-static __attribute__((noinline)) u64 callee_part(const struct callee_watch *watch, u64 owner)
+static __attribute__((always_inline)) inline u64 callee_part(const struct callee_watch *watch, u64 owner)
 {
 	const u64 *regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
 	u64 at = 0;
@@ -810,7 +810,7 @@ static __attribute__((noinline)) struct slot *callee_slot(const struct callee_wa
 	return slot;
 }
 
-static __attribute__((noinline)) int callee_time(u64 begin)
+static __attribute__((always_inline)) inline int callee_time(u64 begin)
 {
 	struct callee_counts *counts = callee_counts_here();
 
