@@ -43,7 +43,7 @@
 #define IDLE_MS      50   /* and while no target has run for */
 #define IDLE_NS      1e9
 #define CREDIT_NS    10e6   /* of the budget is there from the start, and can be saved */
-#define DEBT_NS      1e6    /* at most: more would leave no window for a second, and a program may be as short */
+#define DEBT_NS      1e6    /* at most, and 1/1000 of the time since the start: more would be all of a short program */
 #define LEAST_NS     200e3  /* of it for a window */
 #define ENOUGH       4096   /* pairs: what an exception costs is known for now */
 #define PAIRS_LEAST  200    /* that say something */
@@ -476,7 +476,7 @@ static void count_now(struct alloc_windows *w, bool open)
 
 static void spend(struct alloc_windows *w, struct look *now)
 {
-	double cpu, took, time;
+	double cpu, took, time, debt;
 
 	look(w, now);
 	learn(w, &w->opened, now);
@@ -487,7 +487,8 @@ static void spend(struct alloc_windows *w, struct look *now)
 	w->cost += took;
 	w->cpu_rate += (cpu - w->cpu_rate * time) / fmax(MEMORY_NS, time);
 	w->budget += w->options.share * fmax(cpu, w->options.cpu_least * time) - took;
-	w->budget = fmin(fmax(w->budget, -DEBT_NS), CREDIT_NS);
+	debt = fmax((double)(now->at - w->begun.at) / 1000, DEBT_NS);
+	w->budget = fmin(fmax(w->budget, -fmin(debt, CREDIT_NS)), CREDIT_NS);
 	w->last = *now;
 }
 
