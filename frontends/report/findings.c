@@ -18,6 +18,8 @@
 #define LITTLE      0.03 /* a share: less is nothing to speak of */
 #define NOTHING     0.02 /* threads, on average */
 #define CAUSE       0.4  /* of the CPU time */
+#define WORKS       0.05 /* threads: what a holder does in less is nothing to speak of */
+#define SITE_LEAST  0.01 /* further places with less are not named */
 #define NOWHERE     "code that was not seen"
 
 /* --- texts --- */
@@ -189,17 +191,45 @@ static struct error *set_lets(const struct rule *r, struct evidence *e)
 	return err;
 }
 
+/* The length of "render" of "render (pages.py:16)", as scripts' functions are named by where they begin. */
+static size_t bare_length(const char *name)
+{
+	const char *at = strrchr(name, '('), *line = strrchr(name, ':');
+
+	if (!at || at == name || at[-1] != ' ' || !line || line < at || !line[1] ||
+	        strspn(line + 1, "0123456789") + 1 != strlen(line) - 1 || name[strlen(name) - 1] != ')')
+		return strlen(name);
+	return (size_t)(at - name) - 1;
+}
+
+/* "render (pages.py:19)": where it is executed most. Libraries' functions as they are named. */
+static char *put_place(const struct libraries *l, const struct profile_function *f, char *ret, size_t size)
+{
+	char name[NAME_LENGTH];
+	const char *base = strrchr(f->file, '/') ? strrchr(f->file, '/') + 1 : f->file;
+	bool placed = *base && f->line && is_own(l, f);
+	FILE *out = fmemopen(ret, size, "w");
+
+	*ret = '\0';
+	if (!out)
+		return ret;
+	text_plain_name(f, name, sizeof(name));
+	if (placed)
+		name[bare_length(name)] = '\0';
+	text_put_short(out, name, f->kind);
+	if (placed)
+		fprintf(out, " (%s:%u)", base, f->line);
+	fclose(out);
+	return ret;
+}
+
 /* ", mostly in FUNCTION", or nothing. */
-static void set_callee(struct evidence *e, const struct profile_function *f)
+static void set_callee(struct evidence *e, const struct libraries *l, const struct profile_function *f)
 {
 	char name[NAME_LENGTH], text[NAME_LENGTH + 16] = "";
-	FILE *out = f ? fmemopen(text, sizeof(text), "w") : NULL;
 
-	if (out) {
-		fputs(", mostly in ", out);
-		text_put_short(out, text_plain_name(f, name, sizeof(name)), f->kind);
-		fclose(out);
-	}
+	if (f)
+		snprintf(text, sizeof(text), ", mostly in %s", put_place(l, f, name, sizeof(name)));
 	facts_set_text(&e->facts, "callee", text);
 }
 
@@ -210,9 +240,10 @@ static void set_site(struct evidence *e, const struct libraries *l, const struct
 
 	facts_set(&e->facts, "site.share", f && m->value ? (double)m->site[0].value / (double)m->total : 0);
 	facts_set(&e->facts, "site.own", f && is_own(l, f));
-	facts_set_text(&e->facts, "site", f ? text_plain_name(f, name, sizeof(name)) : NOWHERE);
-	facts_set_text(&e->facts, "frame", m->function ? p->functions[m->function].name : "");
-	set_callee(e, m->callee ? &p->functions[m->callee] : NULL);
+	facts_set_text(&e->facts, "site", f ? put_place(l, f, name, sizeof(name)) : NOWHERE);
+	facts_set_text(
+	        &e->facts, "frame", m->function ? put_place(l, &p->functions[m->function], name, sizeof(name)) : "");
+	set_callee(e, l, m->callee ? &p->functions[m->callee] : NULL);
 }
 
 /* What was known of the stacks of another rule is not known of this one's. */
@@ -242,29 +273,80 @@ static void set_match(struct evidence *e, const struct libraries *l, const struc
 	set_site(e, l, p, m);
 }
 
-/* Who released the lock that is waited for in the rule's site, and how often. */
-static struct error *set_holder(struct evidence *e, const struct libraries *l)
+/* ", which sorts", of what it goes through; "" if nothing is known of that. *ret is malloc'd. */
+static struct error *known_of(
+        const struct rule *r, const struct evidence *e, const struct profile *p, const struct match *m, char **ret)
+{
+	cleanup(free) char *what = NULL;
+	struct about_found a;
+	struct error *err = about_find(r->libraries, p, m, &a);
+
+	if (err)
+		return err;
+	if (!a.about || a.above || (p->functions[a.function].kind == KIND_KERNEL && m->wall)) {
+		*ret = strdup("");
+		return *ret ? NULL : &error_no_memory;
+	}
+	what = finding_text(a.about->what, &e->facts);
+	if (what && *what && what[strlen(what) - 1] == '.')
+		what[strlen(what) - 1] = '\0';
+	return what && asprintf(ret, ", which %s", what) >= 0 ? NULL : &error_no_memory;
+}
+
+/* " Apart from these waits, 94 % of its time is in G (f.py:3), mostly in H, which asks a database.", or "". */
+static struct error *name_work(
+        const struct rule *r, const struct evidence *e, const struct profile_function *holder, char **ret)
+{
+	const struct profile *wall = evidence_view(e, "wall");
+	cleanup(free) char *known = NULL;
+	char name[NAME_LENGTH], callee[NAME_LENGTH] = "";
+	struct match m = {0};
+	struct error *err = wall ? holder_works(r, wall, holder, &m) : NULL;
+	u64 total = wall ? wall->meta.duration_ns : 0;
+
+	if (!err && m.nsites && (double)m.value > WORKS * (double)total)
+		err = known_of(r, e, wall, &m, &known);
+	if (!err && known && m.callee)
+		put_place(r->libraries, &wall->functions[m.callee], callee, sizeof(callee));
+	if (!err && known &&
+	        asprintf(ret, " Apart from these waits, %.0f %% of its time is in %s%s%s%s.",
+	                100 * (double)m.site[0].value / (double)m.value,
+	                put_place(r->libraries, &wall->functions[m.site[0].function], name, sizeof(name)),
+	                *callee ? ", mostly in " : "", callee, known) < 0)
+		err = &error_no_memory;
+	match_free(&m);
+	if (!err && !known)
+		*ret = strdup("");
+	return !err && !*ret ? &error_no_memory : err;
+}
+
+/* Who released the lock that is waited for in the rule's site, how often, and what that does besides. */
+static struct error *set_holder(
+        const struct rule *r, struct evidence *e, const struct profile *waits, const struct match *m)
 {
 	const struct profile *p = evidence_view(e, "lock");
-	const struct fact *site = facts_find(&e->facts, "site");
 	const struct profile_function *f;
-	cleanup(free) char *text = NULL;
+	cleanup(free) char *text = NULL, *work = NULL;
 	struct holders h = {0};
-	char name[NAME_LENGTH];
+	char name[NAME_LENGTH] = "";
 	struct error *err = NULL;
 
+	if (waits && m->nsites)
+		text_plain_name(&waits->functions[m->site[0].function], name, sizeof(name));
 	if (p)
-		err = holders_find(p, l, site && site->text ? site->text : "", &h);
+		err = holders_find(p, r->libraries, name, &h);
 	if (err)
 		return err;
 	facts_set_text(&e->facts, "holder", "Who holds it was not seen.");
 	if (!h.n)
 		return NULL;
 	f = &p->functions[h.all[0].function];
-	text_plain_name(f, name, sizeof(name));
-	if (asprintf(&text, "In %.0f %% of the time of these waits it was %s, line %u%s%s, that released it.",
-	            100 * (double)h.all[0].value / (double)h.total, name, f->line ? f->line : f->definition,
-	            *f->file ? " of " : "", f->file) < 0) {
+	err = name_work(r, e, f, &work);
+	if (err)
+		return err;
+	if (asprintf(&text, "In %.0f %% of the time of these waits it was %s that released it.%s",
+	            100 * (double)h.all[0].value / (double)h.total, put_place(r->libraries, f, name, sizeof(name)),
+	            work) < 0) {
 		text = NULL;
 		return &error_no_memory;
 	}
@@ -292,8 +374,10 @@ static struct error *set_about(const struct rule *r, struct evidence *e, const s
 	if (err || !a.about)
 		return err;
 	f = &p->functions[a.function];
+	if (f->kind == KIND_KERNEL && m->wall)
+		return NULL; /* how a thread sleeps does not say why */
 	if (f->kind != KIND_KERNEL && a.function != m->site[0].function && !a.above)
-		set_callee(e, f);
+		set_callee(e, r->libraries, f);
 	what = finding_text(a.about->what, &e->facts);
 	change = finding_text(a.about->change, &e->facts);
 	if (!what || !change)
@@ -301,7 +385,7 @@ static struct error *set_about(const struct rule *r, struct evidence *e, const s
 	if (asprintf(&text,
 	            a.above ? " In %.0f %% of that it is called through %s, which %s"
 	                    : " In %.0f %% of that it is in %s, which %s",
-	            100 * a.share, text_plain_name(f, name, sizeof(name)), what) < 0) {
+	            100 * a.share, put_place(r->libraries, f, name, sizeof(name)), what) < 0) {
 		text = NULL;
 		return &error_no_memory;
 	}
@@ -322,15 +406,18 @@ static const struct evidence_view *choose_view(const struct rule *r, const struc
 static struct error *make_sites(struct finding *f, const struct profile *p, const struct match *m)
 {
 	for (u32 i = 0; i < m->nsites; i++) {
+		double share = m->total ? (double)m->site[i].value / (double)m->total : 0;
 		const struct profile_function *fn = &p->functions[m->site[i].function];
 		char name[NAME_LENGTH];
 		struct finding_site *site = &f->site[f->nsites];
 
+		if (i && share < SITE_LEAST)
+			continue;
 		text_plain_name(fn, name, sizeof(name));
 		site->function = clean_text(name);
 		site->file = clean_text(fn->file);
 		site->line = fn->line ? fn->line : fn->definition;
-		site->share = m->total ? (double)m->site[i].value / (double)m->total : 0;
+		site->share = share;
 		if (!site->function || !site->file)
 			return &error_no_memory;
 		f->nsites++;
@@ -470,9 +557,9 @@ static struct error *make_finding(const struct rule *r, const struct evidence *e
 	err = set_weight(ret, m, &e->facts);
 	if (!err)
 		err = make_texts(ret, &e->facts);
-	if (!err && where)
+	if (!err && where && !r->placeless)
 		err = make_sites(ret, where->profile, named);
-	if (!err && where)
+	if (!err && where && !r->placeless)
 		err = match_profile(named, where->profile, &ret->stacks);
 	if (err)
 		finding_free(ret);
@@ -487,10 +574,18 @@ static bool is_nothing(const struct rule *r, const struct evidence_view *v, cons
 	return r->severity != SEVERITY_REMARK && !strcmp(v->name, "wall") && threads && threads->number < NOTHING;
 }
 
+/* Of CPU time: a part of what is next to nothing. */
+static bool is_hardly_any(const struct match *m, const struct facts *f)
+{
+	const struct fact *cpus = facts_find(f, "clock.cpus");
+
+	return cpus && m->share * cpus->number < NOTHING;
+}
+
 /*
  * What a rule asks for is there, and only its share is too small for a finding: that is no trouble, but neither is it
  * nothing. *seen: its title as it would be, malloc'd; NULL: another reason speaks against it, or there is hardly any.
- * *nothing: the report may say that this does not occur.
+ * *nothing: the report may say that this does not occur: not of what does, but was excused.
  */
 static struct error *describe_little(
         const struct rule *r, const struct match *m, const struct facts *f, bool excluded, char **seen, bool *nothing)
@@ -508,8 +603,8 @@ static struct error *describe_little(
 		if (!err && !share)
 			alone &= !isnan(value) && value;
 	}
-	*nothing = !of_share || m->share < LITTLE;
-	if (err || *nothing || !alone)
+	*nothing = !excluded && (!of_share || m->share < LITTLE);
+	if (err || *nothing || !alone || (r->views[0] && !strcmp(r->views[0], "clock") && is_hardly_any(m, f)))
 		return err;
 	*seen = finding_text(r->title, f);
 	return *seen ? NULL : &error_no_memory;
@@ -543,7 +638,7 @@ static struct error *apply(const struct rule *r, struct evidence *e, struct conc
 	if (!err && *holds == YES && v)
 		err = set_about(r, e, v->profile, &m);
 	if (!err && r->holder)
-		err = set_holder(e, r->libraries);
+		err = set_holder(r, e, v ? v->profile : NULL, &m);
 	if (!err)
 		err = find_blamed(r, e, &b);
 	if (!err)
@@ -732,6 +827,15 @@ static bool is_seen_by_another(const struct rules *rules, char *const *seen, con
 	return false;
 }
 
+/* Do several rules look for the same, and one of them has seen it? */
+static bool is_denied(const struct rules *rules, char *const *seen, const bool *healthy, const struct rule *rule)
+{
+	for (u32 i = 0; i < rules->n; i++)
+		if (seen[i] && rules->all[i].healthy && !healthy[i] && !strcmp(rules->all[i].healthy, rule->healthy))
+			return true;
+	return false;
+}
+
 /*
  * seen[i]: the title of rule i, if some of it was seen, but less than it asks for; healthy[i]: nothing was. Both are
  * left out where a finding replaces the rule.
@@ -750,7 +854,7 @@ static struct error *add_rest(const struct rules *rules, char *const *seen, cons
 			err = add_text(&ret->seen, &ret->nseen, strdup(seen[i]));
 		if (!err && healthy[i] && is_unexplained(rules, all, n, r))
 			ret->unmeasured++;
-		else if (!err && healthy[i])
+		else if (!err && healthy[i] && !is_denied(rules, seen, healthy, r))
 			err = add_text(&ret->healthy, &ret->nhealthy, finding_text(r->healthy, &e->facts));
 	}
 	return err;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "frontends/format/text.h"
+#include "match.h"
 #include "own.h"
 #include "unwind/cleanup.h"
 
@@ -99,4 +100,40 @@ struct error *holders_find(
 		sums[best] = 0;
 	}
 	return NULL;
+}
+
+/* A pattern for all that just this function calls. */
+static struct error *pattern_of(const struct profile_function *f, struct stack_pattern *ret)
+{
+	char name[NAME_MAX_], text[2 * NAME_MAX_ + 32], *to = text;
+
+	text_plain_name(f, name, sizeof(name));
+	to += sprintf(to, "\"^");
+	for (const char *at = name; *at; at++) {
+		if (*at == '"')
+			return stack_pattern_parse("\"$.\"", "a name", ret); /* cannot be written */
+		if (strchr("\\.[](){}*+?^$|", *at))
+			*to++ = '\\';
+		*to++ = *at;
+	}
+	strcpy(to, "$\" > \".\" leaf");
+	return stack_pattern_parse(text, "a name", ret);
+}
+
+struct error *holder_works(
+        const struct rule *r, const struct profile *wall, const struct profile_function *holder, struct match *ret)
+{
+	struct stack_pattern own = {0};
+	struct rule those = {.stacks = &own,
+	        .nstacks = 1,
+	        .excepts = r->stacks,
+	        .nexcepts = r->nstacks,
+	        .from_last = true,
+	        .libraries = r->libraries};
+	struct error *err = pattern_of(holder, &own);
+
+	if (!err)
+		err = match_stacks(&those, wall, ret);
+	stack_pattern_free(&own);
+	return err;
 }

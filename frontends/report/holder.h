@@ -6,6 +6,7 @@
 #ifndef YRT_REPORT_HOLDER_H
 #define YRT_REPORT_HOLDER_H
 
+#include "match.h"
 #include "rule.h"
 
 #define HOLDERS_MAX 3
@@ -25,5 +26,11 @@ struct holders {
 /* Of waits whose stack has a function of this name ("": of all). */
 struct error *holders_find(
         const struct profile *locks, const struct libraries *l, const char *waiter, struct holders *ret);
+/*
+ * What a function does but wait for that lock: the stacks of wall that go through it and are none of r's; its sites are
+ * their innermost functions of the program.
+ */
+struct error *holder_works(
+        const struct rule *r, const struct profile *wall, const struct profile_function *holder, struct match *ret);
 
 #endif

@@ -436,6 +436,16 @@ static double ended_at(const struct profile *p)
 	return at(p) + (double)p->meta.duration_ns / 1e9;
 }
 
+/* Of its growth nothing is known. */
+static struct error *not_read_twice(struct facts *f)
+{
+	static const char *const growth[] = {"kept.growth", "kept.low", "kept.high", "kept.share"};
+
+	for (size_t i = 0; i < sizeof(growth) / sizeof(*growth); i++)
+		facts_forget(f, growth[i]);
+	return error_new(ERROR_INTERNAL, "its heap was not read twice in the time that there was");
+}
+
 static struct error *conclude(const struct kept *k, struct profile **readings, u32 n, struct evidence *e)
 {
 	double seconds =
@@ -463,7 +473,7 @@ static struct error *conclude(const struct kept *k, struct profile **readings, u
 	if (grown[0] > 0 && path.n && (n > 1 || (path.growth > k->before && k->rate > 0)))
 		err = conclude_path(k, readings, n, both, &path, grown[0], &e->facts);
 	else if (n == 1)
-		err = error_new(ERROR_INTERNAL, "its heap was not read twice in the time that there was");
+		err = not_read_twice(&e->facts);
 	if (err) {
 		profile_destroy(both);
 		return err;

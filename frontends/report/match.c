@@ -11,11 +11,12 @@
 #include "unwind/hash_text.h"
 #include "unwind/table.h"
 
-#define NEVER       UINT32_MAX
-#define Z95         1.96
-#define IDLE_NS     900000000
-#define MATCH_NAME  1024
-#define SITES_LEAST 0.1 /* of what matches: then functions that are sites come first */
+#define PICTURE_DEPTH 4096
+#define NEVER         UINT32_MAX
+#define Z95           1.96
+#define IDLE_NS       900000000
+#define MATCH_NAME    1024
+#define SITES_LEAST   0.1 /* of what matches: then functions that are sites come first */
 
 /* What each function is to the terms of a pattern: bit i of terms, bit i of without. */
 struct traits {
@@ -596,41 +597,66 @@ static bool is_left_out_of_picture(const struct profile_function *f, bool one)
 	return f->kind == KIND_CONTAINER || (one && f->kind == KIND_PROCESS);
 }
 
+/* Machine code that calls that of a language (an interpreter, its host): people read what it calls. */
+static bool is_glue(const struct profile_function *f)
+{
+	return f->kind == KIND_NATIVE || f->kind == KIND_CXX || f->kind == KIND_VM || f->kind == KIND_STUB;
+}
+
+static bool is_written(enum profile_kind kind)
+{
+	return kind == KIND_SCRIPT || kind == KIND_SCRIPT_BASELINE || kind == KIND_SCRIPT_JIT;
+}
+
+/* The frames of a stack that are shown, the leaf first; the outermost ones of what is too long are left out. */
+static u32 shown_of(const struct profile *p, u32 node, bool one, u32 *path)
+{
+	bool spoken = false;
+	u32 n = 0;
+
+	for (; node && n < PICTURE_DEPTH; node = p->nodes[node].parent) {
+		const struct profile_function *f = &p->functions[p->nodes[node].function];
+
+		if (!is_left_out_of_picture(f, one) && !(spoken && is_glue(f)))
+			path[n++] = p->nodes[node].function;
+		spoken |= is_written(f->kind);
+	}
+	return n;
+}
+
+static struct error *add_shown(
+        struct profile *to, const struct profile *p, const u32 *path, u32 n, u32 *functions, u64 value)
+{
+	struct error *err = NULL;
+	u32 node = 0;
+
+	while (!err && n-- > 0) {
+		if (!functions[path[n]]) {
+			struct profile_function copy = p->functions[path[n]];
+
+			copy.image = 0; /* images stay behind */
+			err = profile_function(to, 0, &copy, false, &functions[path[n]]);
+		}
+		if (!err)
+			err = profile_child(to, node, functions[path[n]], &node);
+	}
+	if (!err)
+		profile_add(to, node, value);
+	return err;
+}
+
 struct error *match_profile(const struct match *m, const struct profile *p, struct profile **ret)
 {
 	bool one = is_one_program(p);
 	cleanup(free) u32 *functions = calloc(p->nfunctions + 1, sizeof(u32));
-	cleanup(free) u32 *nodes = calloc(p->nnodes + 1, sizeof(u32));
-	cleanup(free) bool *wanted = calloc(p->nnodes + 1, sizeof(bool));
-	struct error *err = functions && nodes && wanted ? profile_create(ret) : &error_no_memory;
+	cleanup(free) u32 *path = calloc(PICTURE_DEPTH, sizeof(u32));
+	struct error *err = functions && path ? profile_create(ret) : &error_no_memory;
 
 	if (err)
 		return err;
-	for (u32 i = p->nnodes - 1; i > 0; i--) {
-		wanted[i] |= m->nodes[i];
-		if (wanted[i])
-			wanted[p->nodes[i].parent] = true;
-	}
-	for (u32 i = 1; !err && i < p->nnodes; i++) {
-		u32 function = p->nodes[i].function;
-
-		if (!wanted[i])
-			continue;
-		if (is_left_out_of_picture(&p->functions[function], one)) {
-			nodes[i] = nodes[p->nodes[i].parent];
-			continue;
-		}
-		if (!functions[function]) {
-			struct profile_function copy = p->functions[function];
-
-			copy.image = 0; /* images stay behind */
-			err = profile_function(*ret, 0, &copy, false, &functions[function]);
-		}
-		if (!err)
-			err = profile_child(*ret, nodes[p->nodes[i].parent], functions[function], &nodes[i]);
-		if (!err && m->nodes[i])
-			profile_add(*ret, nodes[i], p->nodes[i].self);
-	}
+	for (u32 i = 1; !err && i < p->nnodes; i++)
+		if (m->nodes[i])
+			err = add_shown(*ret, p, path, shown_of(p, i, one, path), functions, p->nodes[i].self);
 	if (err) {
 		profile_destroy(*ret);
 		*ret = NULL;

@@ -42,7 +42,7 @@ bool match_is_loop(const struct libraries *l, const struct profile_function *f);
 bool match_passes_on(const struct libraries *l, const struct profile_function *f);
 /* Frames of a language come before those of the machine code that implements it. */
 bool match_is_language(const struct profile_function *f);
-/* The stacks that match, as a profile of their own. */
+/* The stacks that match, as a profile of their own, without the machine code that calls code of a language. */
 struct error *match_profile(const struct match *m, const struct profile *p, struct profile **ret);
 
 #endif

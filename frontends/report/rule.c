@@ -329,7 +329,8 @@ static struct error *set_site(const struct parser *p, const char *value)
 	if (p->rule->has_site)
 		return wrong(p, "this key only once", value);
 	p->rule->deepest = !strcmp(value, "deepest");
-	if (p->rule->deepest)
+	p->rule->placeless = !strcmp(value, "none");
+	if (p->rule->deepest || p->rule->placeless)
 		return NULL;
 	p->rule->has_site = true;
 	return parse_term(p, &value, &p->rule->site);

@@ -110,7 +110,7 @@ struct rule {
 	struct rule_let *lets;
 	u32 nlets;
 	struct term site, *skip;
-	bool has_site, from_last, deepest;
+	bool has_site, from_last, deepest, placeless; /* placeless: where it happens says nothing */
 	bool holder;
 	struct rule_let *blames; /* without names */
 	u32 nblames;
