@@ -168,8 +168,9 @@ static void put_verdict(const struct heap_view *v, FILE *out)
 	if (f->arenas) {
 		fprintf(out, ": malloc has %s in use, %s free in %u arena%s", usage_bytes(a, f->in_use),
 		        usage_bytes(b, f->free + f->cached), f->arenas, f->arenas == 1 ? "" : "s");
-		fprintf(out, " (%s could go back, %s lie in pages held by %" PRIu64 " live blocks)",
-		        usage_bytes(c, f->returnable), usage_bytes(d, f->held), f->held_blocks);
+		if (f->returnable || f->held_blocks)
+			fprintf(out, " (%s could go back, %s lie in pages held by %" PRIu64 " live blocks)",
+			        usage_bytes(c, f->returnable), usage_bytes(d, f->held), f->held_blocks);
 	}
 	fputc('\n', out);
 }
@@ -396,8 +397,21 @@ static char *lead(const struct request *r)
 	return ret;
 }
 
+/* That blocks are corrupt, above the picture. NULL: none is. */
+static char *corruption(const struct heap_view *v)
+{
+	char *ret = NULL;
+
+	for (u32 i = 0; !ret && i < v->after->nlines; i++)
+		if (v->after->lines[i].kind == USAGE_CORRUPT &&
+		        asprintf(&ret, "CORRUPT: %s", v->after->lines[i].text) < 0)
+			ret = NULL;
+	return ret;
+}
+
 static struct error *draw(const struct heap_view *v, const struct format *format, u64 duration_ns, FILE *out)
 {
+	cleanup(free) char *corrupt = corruption(v);
 	struct profile *p;
 	struct error *err = profile_create(&p);
 	struct timespec now;
@@ -410,6 +424,7 @@ static struct error *draw(const struct heap_view *v, const struct format *format
 	        .target = v->target,
 	        .unit = "bytes",
 	        .more = "blocks",
+	        .why = corrupt,
 	        .duration_ns = duration_ns,
 	        .start_unix_ns = (u64)now.tv_sec * 1000000000ull + (u64)now.tv_nsec};
 	profile_finish(p);

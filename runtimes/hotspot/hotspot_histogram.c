@@ -11,6 +11,7 @@
 #include "cleanup.h"
 #include "grow.h"
 #include "hotspot_instance.h"
+#include "now.h"
 #include "runtime.h"
 #include "runtime_heap.h"
 #include "runtimes/hotspot/heap/hotspot_spaces.h"
@@ -31,9 +32,9 @@
 #define CALM        0.04 /* of its pages */
 #define CALM_MS     5
 #define CALM_TRIES  100
-#define Z_COPIES    4   /* the same of ZGC, where what moves then is followed */
-#define SETTLE_MS   200 /* is waited for objects that are being moved */
-#define COPY_ROOM   3   /* times the heap: of --memory, so that a copy and its objects fit */
+#define Z_COPIES    4    /* the same of ZGC, where what moves then is followed */
+#define SETTLE_MS   4000 /* is waited for objects that are being moved */
+#define COPY_ROOM   3    /* times the heap: of --memory, so that a copy and its objects fit */
 #define NAME_BYTES  1024
 #define RESERVE_MAX (1u << 16)
 #define MOVED                                                                                                          \
@@ -555,14 +556,24 @@ static bool copy_some(struct histogram *g, bool first)
 	return ret;
 }
 
+static u64 bytes_of_spaces(const struct histogram *g)
+{
+	u64 bytes = 0;
+
+	for (u32 i = 0; i < g->spaces.n; i++)
+		bytes += g->spaces.items[i].top - g->spaces.items[i].bottom;
+	return bytes;
+}
+
 /* ZGC: with what it has moved, when it is not at it. */
 static bool copy_decoding(struct histogram *g)
 {
 	const struct timespec pause = {.tv_nsec = 1000000};
+	const u64 end = now_ns() + SETTLE_MS * 1000000ull;
 	struct hotspot_z_decoding some = {0};
 	bool ret = false;
 
-	for (u32 i = 0; i < SETTLE_MS && !ret; i++) {
+	while (!ret && now_ns() < end && bytes_of_spaces(g) <= heap_copy_room(g->h)) {
 		ret = hotspot_z_decoding(g->view, heap_memory_now(g->h), &g->spaces, &some);
 		if (!ret)
 			nanosleep(&pause, NULL);
@@ -745,10 +756,8 @@ static struct error *dump(void *reader, FILE *out, bool contents, bool *moved)
 static void advise(struct histogram *g)
 {
 	char text[160];
-	u64 bytes = 0;
+	u64 bytes = bytes_of_spaces(g);
 
-	for (u32 i = 0; i < g->spaces.n; i++)
-		bytes += g->spaces.items[i].top - g->spaces.items[i].bottom;
 	snprintf(text, sizeof(text), "with --memory %lu the heap would be copied first, so that less moves meanwhile",
 	        (bytes >> 20) * COPY_ROOM + COPY_ROOM);
 	if (bytes > heap_copy_room(g->h))

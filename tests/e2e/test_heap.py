@@ -141,7 +141,9 @@ def test_corrupt():
     """A header that was overwritten is reported first, with the last block before it; other arenas are read."""
     with yrt.Fixture(BLOCKS, "corrupt", wait=False) as f:
         rows, text = heap("-p", f.pid)
+        page = yrt.Run("heap", "-p", f.pid, "-f", "html", output=False, stats=False).result().expect().stdout
     first = text.splitlines()[0]
+    assert f"\"why\":\"CORRUPT: corrupt chunk at {f.start['corrupt']:#x}" in page
     assert first.startswith(f"CORRUPT: corrupt chunk at {f.start['corrupt']:#x} (arena 0"), first
     assert f"the last good chunk before it: {f.start['before']:#x}" in first, first
     assert "size 0x4141414141414141 \"AAAAAAAA\"" in first, first

@@ -114,7 +114,7 @@ struct profile_meta {
 	const char *unit;         /* "samples", "bytes", "objects" */
 	const char *more;         /* unit of profile_node.more: "objects" beside bytes; NULL: none */
 	const char *loss;         /* the loss line */
-	const char *why;          /* why nothing was seen of what was asked for, in lines; NULL or "": it was */
+	const char *why;          /* to be read first: why nothing was seen, what is corrupt; NULL or "": nothing */
 	const char *labels;       /* where it is from, for stores: lines "key=value"; NULL: not known */
 	const char *stats;        /* what was seen and lost, as JSON (--stats) */
 	enum processes processes; /* as asked for; PROCESSES_AUTO: as the format likes it */
