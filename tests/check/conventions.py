@@ -55,7 +55,8 @@ def disassemblers(path, text):
 
 def files():
     for at, dirs, names in os.walk(SOURCE):
-        dirs[:] = [d for d in dirs if d not in ("build", ".git", "__pycache__") and not d.startswith(".cache")]
+        top = ("build", ".git") if at == SOURCE else ()
+        dirs[:] = [d for d in dirs if d not in (*top, "__pycache__") and not d.startswith(".cache")]
         for name in names:
             yield os.path.relpath(os.path.join(at, name), SOURCE)
 
@@ -153,11 +154,18 @@ def lines(path, text):
             yield f"{path}:{number}: a path of one machine: {line.strip()}"
 
 
+def is_program(path):
+    with open(os.path.join(SOURCE, path), "rb") as f:
+        return f.read(4) == b"\x7fELF"
+
+
 wrong, seen = [], 0
 for path in sorted(files()):
     if os.sep not in path and path not in TOP:
         wrong.append(f"{path}: not one of the project's files")
     is_code = path.endswith(CODE) or os.path.basename(path) in NAMED
+    if is_program(path):
+        wrong.append(f"{path}: a compiled program")
     if not is_code and not path.endswith((".md", ".txt", ".in", ".html", ".json", "/run")):
         continue
     with open(os.path.join(SOURCE, path), errors="replace") as f:

@@ -15,7 +15,8 @@ import time
 import traceback
 
 SOURCE = os.environ.get("YRT_SOURCE") or os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BUILD = os.environ.setdefault("YRT_BUILD", os.path.join(SOURCE, "build", "release"))
+BUILD = os.path.abspath(os.environ.get("YRT_BUILD") or os.path.join(SOURCE, "build", "release"))
+os.environ["YRT_BUILD"] = BUILD
 YRT = os.environ.setdefault("YRT", os.path.join(BUILD, "yrt"))
 
 EPOLL_WAITS = 232, 281  # of x86-64: epoll_wait, epoll_pwait
