@@ -590,7 +590,7 @@ static bool is_hardly_any(const struct match *m, const struct facts *f)
 static struct error *describe_little(
         const struct rule *r, const struct match *m, const struct facts *f, bool excluded, char **seen, bool *nothing)
 {
-	bool of_share = false, alone = !excluded;
+	bool of_share = false, alone = !excluded, known = true;
 	struct error *err = NULL;
 	double value;
 
@@ -600,10 +600,12 @@ static struct error *describe_little(
 		of_share |= share;
 		if (!share)
 			err = expression_value(*when, f, &value);
-		if (!err && !share)
+		if (!err && !share) {
 			alone &= !isnan(value) && value;
+			known &= !isnan(value);
+		}
 	}
-	*nothing = !excluded && (!of_share || m->share < LITTLE);
+	*nothing = !excluded && known && (!of_share || m->share < LITTLE);
 	if (err || *nothing || !alone || (r->views[0] && !strcmp(r->views[0], "clock") && is_hardly_any(m, f)))
 		return err;
 	*seen = finding_text(r->title, f);
@@ -782,12 +784,15 @@ static bool is_unexplained(const struct rules *rules, const struct finding *all,
 	return false;
 }
 
-/* text is taken over. */
+/* text is taken over. Once is enough. */
 static struct error *add_text(char ***texts, u32 *n, char *text)
 {
 	struct error *err = text ? grow(texts, *n, sizeof(**texts)) : &error_no_memory;
+	bool said = false;
 
-	if (err)
+	for (u32 i = 0; !err && i < *n; i++)
+		said |= !strcmp((*texts)[i], text);
+	if (err || said)
 		free(text);
 	else
 		(*texts)[(*n)++] = text;

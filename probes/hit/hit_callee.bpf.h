@@ -165,12 +165,16 @@ static inline u64 callee_at(const struct slot *slot, const struct callee_watch *
 #define CALLEE_AT_MAX 5
 
 /* Is the innermost frame of a walk, but for the reason, that of the function as it begins? */
-static __attribute__((noinline)) int callee_begins(struct slot *slot, const struct callee_watch *watch)
+WALK_GLOBAL int callee_begins(struct slot *slot, const struct callee_watch *watch)
 {
-	u32 number = slot->walk.target.chunk;
-	struct stack_record *chunk = bpf_map_lookup_elem(&chunks, &number);
+	struct stack_record *chunk;
+	u32 number;
 	u64 at;
 
+	if (!slot || !watch)
+		return false;
+	number = slot->walk.target.chunk;
+	chunk = bpf_map_lookup_elem(&chunks, &number);
 	if (!chunk || !slot->walk.nframes)
 		return false;
 	at = callee_at(slot, watch, chunk);
@@ -687,13 +691,17 @@ WALK_GLOBAL u64 callee_gone(const struct callee_watch *watch, u64 now)
 }
 
 /* Does the function end here? */
-static __attribute__((noinline)) int callee_ends(struct slot *slot, const struct callee_watch *watch)
+WALK_GLOBAL int callee_ends(struct slot *slot, const struct callee_watch *watch)
 {
-	u32 number = slot->walk.target.chunk;
-	struct stack_record *chunk = bpf_map_lookup_elem(&chunks, &number);
+	struct stack_record *chunk;
 	const struct frame *f;
+	u32 number;
 	u64 at;
 
+	if (!slot || !watch)
+		return false;
+	number = slot->walk.target.chunk;
+	chunk = bpf_map_lookup_elem(&chunks, &number);
 	if (!chunk || !slot->walk.nframes)
 		return false;
 	at = callee_at(slot, watch, chunk);
