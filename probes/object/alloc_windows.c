@@ -43,7 +43,7 @@
 #define IDLE_MS      50   /* and while no target has run for */
 #define IDLE_NS      1e9
 #define CREDIT_NS    10e6   /* of the budget is there from the start, and can be saved */
-#define DEBT_NS      1e6    /* at most, and 1/1000 of the time since the start: more would be all of a short program */
+#define DEBT_NS      1e6    /* of alloc, or 1/1000 of the time since the start: a short program has windows, too */
 #define LEAST_NS     200e3  /* of it for a window */
 #define ENOUGH       4096   /* pairs: what an exception costs is known for now */
 #define PAIRS_LEAST  200    /* that say something */
@@ -487,7 +487,7 @@ static void spend(struct alloc_windows *w, struct look *now)
 	w->cost += took;
 	w->cpu_rate += (cpu - w->cpu_rate * time) / fmax(MEMORY_NS, time);
 	w->budget += w->options.share * fmax(cpu, w->options.cpu_least * time) - took;
-	debt = fmax((double)(now->at - w->begun.at) / 1000, DEBT_NS);
+	debt = w->options.open ? CREDIT_NS : fmax((double)(now->at - w->begun.at) / 1000, DEBT_NS);
 	w->budget = fmin(fmax(w->budget, -fmin(debt, CREDIT_NS)), CREDIT_NS);
 	w->last = *now;
 }
