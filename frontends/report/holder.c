@@ -132,8 +132,11 @@ struct error *holder_works(
 	        .libraries = r->libraries};
 	struct error *err = pattern_of(holder, &own);
 
-	if (!err)
-		err = match_stacks(&those, wall, ret);
+	if (err) { /* a name that is no pattern */
+		error_free(err);
+		return NULL;
+	}
+	err = match_stacks(&those, wall, ret);
 	stack_pattern_free(&own);
 	return err;
 }
