@@ -155,7 +155,7 @@ struct error *targets_add(struct targets *t, pid_t pid, u32 number)
 	return err ? err : publish_new(t, p);
 }
 
-static struct process *find_alive(const struct targets *t, pid_t pid)
+struct process *targets_alive(const struct targets *t, pid_t pid)
 {
 	const u64 *at = table_get(&t->by_pid, (u64)pid);
 	struct process *p = at ? (struct process *)(uintptr_t)*at : NULL;
@@ -171,7 +171,8 @@ static struct error *add_children(struct targets *t, pid_t pid)
 	struct error *err = children_list(pid, &children, &n);
 
 	for (u32 i = 0; !err && i < n; i++) {
-		err = find_alive(t, children[i]) ? NULL : targets_add(t, children[i], object_new_instance(t->object));
+		err = targets_alive(t, children[i]) ? NULL
+		                                    : targets_add(t, children[i], object_new_instance(t->object));
 		if (err && err->kind == ERROR_NO_PROCESS)
 			error_free(TAKE(err));
 	}
@@ -250,7 +251,7 @@ struct error *targets_offer(struct targets *t, pid_t pid)
 {
 	struct error *err;
 
-	if (pid == getpid() || find_alive(t, pid) || !selected(t, pid))
+	if (pid == getpid() || targets_alive(t, pid) || !selected(t, pid))
 		return NULL;
 	err = targets_add(t, pid, object_new_instance(t->object));
 	if (!err || err == &error_no_memory)
@@ -327,7 +328,7 @@ static struct error *follow_selected(struct targets *t, const struct process_rec
 	struct process *gone;
 	struct error *err;
 
-	bury(t, find_alive(t, pid)); /* it was offered before BPF's word of it was read */
+	bury(t, targets_alive(t, pid)); /* it was offered before BPF's word of it was read */
 	if (t->follow || !t->selection || selected(t, pid))
 		return follow(t, record);
 	object_forget_process(t->object, pid);
@@ -355,7 +356,8 @@ struct error *targets_record(struct targets *t, const struct process_record *rec
 		return err ? err : follow_selected(t, record);
 	case RECORD_EXIT:
 		bury(t, p);
-		bury(t, find_alive(t, (pid_t)record->tgid)); /* it was added twice: by fork's record and by looking */
+		bury(t, targets_alive(
+		                t, (pid_t)record->tgid)); /* it was added twice: by fork's record and by looking */
 		return p ? recall(t, p) : NULL;
 	case RECORD_UNKNOWN:
 		return p ? rescan(t, p) : NULL;

@@ -44,6 +44,8 @@ struct error *targets_offer(struct targets *t, pid_t pid);
 /* The runtimes that were recognised in any of them so far: bit n is id n. */
 u32 targets_runtimes(const struct targets *t);
 struct process *targets_find(const struct targets *t, u32 number);
+/* The one that has this pid now; NULL: none. */
+struct process *targets_alive(const struct targets *t, pid_t pid);
 /* What BPF reported: RECORD_FORK, RECORD_EXEC, RECORD_EXIT, RECORD_UNKNOWN. */
 struct error *targets_record(struct targets *t, const struct process_record *record);
 /* A process mapped code (0: any may have): looks at its maps again. Others than targets are ignored. */

@@ -68,6 +68,14 @@ void runtime_check_report(const struct runtime_checks *c, const int *found, cons
 			report_text(out, c->all[i].name, c->all[i].what, found[i] ? "FAILS" : "nothing to check");
 }
 
+void runtime_check_inspect(const struct runtime_checks *c, void *subject, struct report *out)
+{
+	int found[RUNTIME_CHECKS_MAX];
+
+	runtime_check(c, subject, found);
+	runtime_check_report(c, found, NULL, out);
+}
+
 static bool is_young(const struct runtime_belief *b)
 {
 	return now_ns() - b->since_ns < STARTING_NS;

@@ -16,7 +16,7 @@
 struct runtime_check {
 	const char *name; /* "frames" */
 	const char *what; /* must hold */
-	/* How many frames, threads … it looked at, which are as they must be; 0: there are none (yet); CHECK_FAILS. */
+	/* The number of frames, threads … that it found right; 0: it found none to look at (yet); or CHECK_FAILS. */
 	int (*run)(void *subject);
 };
 
@@ -24,7 +24,7 @@ struct runtime_checks {
 	const struct runtime_check *all;
 	u32 n; /* up to RUNTIME_CHECKS_MAX */
 	u32 attempts;
-	u32 pauses;                  /* before so many of the last ones, of 1 ms, 2 ms, 4 ms … */
+	u32 pauses;                  /* how many of the last attempts wait first: 1 ms, 2 ms, 4 ms … */
 	bool together;               /* checks need what those before saw: all are tried again, not only what fails */
 	void (*look)(void *subject); /* before each attempt; may be NULL */
 };
@@ -38,6 +38,8 @@ struct error *runtime_check_error(
         const struct runtime_checks *c, void *subject, const struct runtime_process *p, const char *language);
 /* A section for `yrt inspect`; of: which VM it is about, or NULL. */
 void runtime_check_report(const struct runtime_checks *c, const int *found, const char *of, struct report *out);
+/* Both. */
+void runtime_check_inspect(const struct runtime_checks *c, void *subject, struct report *out);
 
 /* Is the layout of an instance believed? It is doubted at first: a process that starts may be half made. */
 struct runtime_belief {

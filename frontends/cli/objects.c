@@ -356,9 +356,8 @@ static void describe_torn(const struct heap_counts *c, u64 objects)
 	double share = c->torn ? (double)c->torn / (double)(c->torn + objects) : 0;
 
 	if (c->references && share > TORN_SAID)
-		say_note("%.1f %% of the objects had moved or changed when they were read: they are missing, and what "
-		         "only "
-		         "they keep; --pause shows one moment",
+		say_note("%.1f %% of the objects had moved or changed when they were read: they are missing, with what "
+		         "only they keep; --pause shows one moment",
 		        100 * share);
 }
 

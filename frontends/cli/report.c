@@ -170,9 +170,8 @@ const struct manual report_manual = {
                 "rules say what is wrong: each finding has its share with a 95 % interval, the function and line, the "
                 "mechanism, what to change, what speaks against it, and the command that shows it alone. What was "
                 "measured and is healthy is listed, too.\n"
-                "The exit code is 0, or 10 if there is a problem. docs/report.md describes the JSON, "
-                "docs/report-rules.md "
-                "the language of rules.",
+                "The exit code is 0, or 10 if there is a problem. docs/report.md describes the JSON, and "
+                "docs/report-rules.md the language of rules.",
         .options = options,
         .examples = examples,
         .operands = COMPLETE_FILE,

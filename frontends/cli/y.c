@@ -374,9 +374,8 @@ static void say_last_line(const struct y_run_stats *s, const struct y_target *of
 static void say_not_reached(const struct y_program *p, const struct y_target *t)
 {
 	cleanup(free) char *name = clean_text(t->comm);
-	cleanup(free) pid_t *children = NULL;
 	char points[256];
-	u32 n = 0, len = 0;
+	u32 n = t->pid ? children_count(t->pid) : 0, len = 0;
 
 	*points = '\0';
 	for (u32 i = 0; i < p->nhandlers && len < sizeof(points); i++)
@@ -384,8 +383,6 @@ static void say_not_reached(const struct y_program *p, const struct y_target *t)
 			len += (u32)snprintf(points + len, sizeof(points) - len, "%s%s%s", len ? ", " : "",
 			        p->handlers[i].spec ? p->handlers[i].spec : "_profile",
 			        p->handlers[i].returns ? ":return" : "");
-	if (t->pid)
-		error_free(children_list(t->pid, &children, &n));
 	if (!t->pid)
 		say_note("nothing reached its probes: %s", points);
 	else if (n)

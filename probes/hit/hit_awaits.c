@@ -113,16 +113,6 @@ static void keep(struct hit_awaits *a)
 	}
 }
 
-static const struct process *process_of(const struct hit_awaits *a, u32 tgid)
-{
-	const struct targets *t = a->host->targets;
-
-	for (u32 i = 0; i < t->nprocesses; i++)
-		if ((u32)t->processes[i]->pid == tgid && !t->processes[i]->dead)
-			return t->processes[i];
-	return NULL;
-}
-
 static u32 read_place(const struct process *p, u64 frame, struct frame *ret)
 {
 	struct runtime_process view = process_view(p);
@@ -158,7 +148,7 @@ static u32 place_of(struct call *c, u32 process, const struct frame *frames, u32
 
 static void look_at(const struct hit_awaits *a, struct call *c)
 {
-	const struct process *p = process_of(a, c->key.tgid);
+	const struct process *p = targets_alive(a->host->targets, (pid_t)c->key.tgid);
 	struct frame frames[FRAMES_MAX];
 	u32 n = p ? read_place(p, c->key.who, frames) : 0;
 	u64 now = now_ns();
@@ -186,7 +176,7 @@ struct error *hit_awaits_poll(struct hit_awaits *a, u64 now)
 {
 	struct call *before;
 	struct error *err;
-	u64 began = thread_cpu_ns();
+	u64 began = thread_cpu_ns(), rest;
 
 	if (!a || now < a->next_ns)
 		return NULL;
@@ -202,9 +192,8 @@ struct error *hit_awaits_poll(struct hit_awaits *a, u64 now)
 		qsort(a->calls, a->ncalls, sizeof(*a->calls), compare);
 	keep(a);
 	look(a);
-	a->next_ns = now_ns() + a->each_ns;
-	if (a->next_ns < now_ns() + LOOKS_REST * (thread_cpu_ns() - began))
-		a->next_ns = now_ns() + LOOKS_REST * (thread_cpu_ns() - began);
+	rest = LOOKS_REST * (thread_cpu_ns() - began);
+	a->next_ns = now_ns() + (rest > a->each_ns ? rest : a->each_ns);
 	return NULL;
 }
 
@@ -236,34 +225,31 @@ static struct error *name(const struct hit_awaits *a, const struct call *c, cons
 	return err;
 }
 
-/* Longest first. */
-static void sort(struct slow_await *of)
+/* How long it was suspended there, in a call that ended then. */
+static u64 time_at(const struct call *c, u32 place, u64 end)
 {
-	for (u32 i = 1; i < SLOW_AWAITS; i++)
-		for (u32 k = i; k && of[k - 1].ns < of[k].ns; k--) {
-			struct slow_await longer = of[k];
+	u64 ns = c->place[place].ns;
 
-			of[k] = of[k - 1];
-			of[k - 1] = longer;
-		}
+	if (c->at == place && c->suspended && end > c->until)
+		return ns + end - c->until;
+	if (c->at == place && c->until > end)
+		return c->until - end < ns ? ns - (c->until - end) : 0;
+	return ns;
 }
 
-struct error *hit_awaits_of(const struct hit_awaits *a, const struct latency_record *record, struct slow_await *ret)
+struct error *hit_awaits_of(const struct hit_awaits *a, const struct latency_record *record, struct slow_stack *ret)
 {
 	const struct call *c = a ? find(a->calls, a->ncalls, record) : NULL;
 	struct error *err = NULL;
-	u64 end = record->began + record->ns;
 
 	if (a && !c)
 		c = find(a->before, a->nbefore, record);
 	for (u32 i = 0; c && !err && i < c->nplaces; i++) {
-		ret[i].ns = c->place[i].ns;
-		if (c->suspended && c->at == i && end > c->until)
-			ret[i].ns += end - c->until;
-		else if (c->at == i && c->until > end)
-			ret[i].ns -= c->until - end < ret[i].ns ? c->until - end : ret[i].ns;
-		err = name(a, c, &c->place[i], &ret[i].text);
+		struct slow_stack stack = {.ns = time_at(c, i, record->began + record->ns)};
+
+		err = stack.ns ? name(a, c, &c->place[i], &stack.text) : NULL;
+		if (!err && stack.ns)
+			slow_stack_put(ret, SLOW_AWAITS, stack);
 	}
-	sort(ret);
 	return err;
 }

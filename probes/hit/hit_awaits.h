@@ -24,6 +24,6 @@ struct error *hit_awaits_poll(struct hit_awaits *a, u64 now);
 /* When it will be (now_ns()); 0: nothing is wanted. */
 u64 hit_awaits_due(const struct hit_awaits *a);
 /* A slow call is over: where it was suspended, longest first. */
-struct error *hit_awaits_of(const struct hit_awaits *a, const struct latency_record *record, struct slow_await *ret);
+struct error *hit_awaits_of(const struct hit_awaits *a, const struct latency_record *record, struct slow_stack *ret);
 
 #endif

@@ -525,13 +525,13 @@ static struct error *look_again(struct hit_callees *c, const struct process *p, 
 
 static struct error *look_at_changes(struct hit_callees *c)
 {
-	const struct targets *t = c->host->targets;
 	struct error *err = NULL;
 
-	for (u32 i = 0; !err && i < c->nchanges; i++)
-		for (u32 k = 0; !err && k < t->nprocesses; k++)
-			if ((u32)t->processes[k]->pid == c->changes[i].tgid && !t->processes[k]->dead)
-				err = look_again(c, t->processes[k], &c->changes[i]);
+	for (u32 i = 0; !err && i < c->nchanges; i++) {
+		struct process *p = targets_alive(c->host->targets, (pid_t)c->changes[i].tgid);
+
+		err = p ? look_again(c, p, &c->changes[i]) : NULL;
+	}
 	c->nchanges = 0;
 	return err;
 }

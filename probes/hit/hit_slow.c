@@ -29,13 +29,13 @@ static void add_wait(struct slow_call *call, u64 ns, u32 reason)
 	}
 }
 
-static void put_stack(struct slow_call *call, struct slow_call_stack stack)
+void slow_stack_put(struct slow_stack *of, u32 n, struct slow_stack stack)
 {
-	for (u32 i = 0; i < SLOW_STACKS; i++)
-		if (call->stack[i].ns < stack.ns) {
-			struct slow_call_stack shorter = call->stack[i];
+	for (u32 i = 0; i < n; i++)
+		if (of[i].ns < stack.ns) {
+			struct slow_stack shorter = of[i];
 
-			call->stack[i] = stack;
+			of[i] = stack;
 			stack = shorter;
 		}
 }
@@ -43,7 +43,7 @@ static void put_stack(struct slow_call *call, struct slow_call_stack stack)
 static void add_stack(struct slow_call *call, const struct latency_wait *wait)
 {
 	if (wait->hash)
-		put_stack(call, (struct slow_call_stack){.ns = wait->ns, .hash = wait->hash});
+		slow_stack_put(call->stack, SLOW_STACKS, (struct slow_stack){.ns = wait->ns, .hash = wait->hash});
 }
 
 /* What it ran has the time that it did not wait, by ticks. */
@@ -87,7 +87,7 @@ static void free_call(struct slow_call *call)
 	free(call->text);
 }
 
-static bool is_text_of(const struct slow_call_stack *stack, const char *text)
+static bool is_text_of(const struct slow_stack *stack, const char *text)
 {
 	return stack->ns && stack->text && !strcmp(stack->text, text);
 }
@@ -95,7 +95,7 @@ static bool is_text_of(const struct slow_call_stack *stack, const char *text)
 /* Stacks that differ by addresses only are one. Those behind the i-th have no text yet, or another one. */
 static void join_stack(struct slow_call *call, u32 i)
 {
-	struct slow_call_stack one = call->stack[i];
+	struct slow_stack one = call->stack[i];
 	u32 k = 0;
 
 	while (k < SLOW_STACKS && (k == i || !is_text_of(&call->stack[k], one.text)))
@@ -108,9 +108,9 @@ static void join_stack(struct slow_call *call, u32 i)
 		u32 gone = n ? (i < k ? i : k) : (i < k ? k : i);
 
 		memmove(&call->stack[gone], &call->stack[gone + 1], (SLOW_STACKS - gone - 1) * sizeof(one));
-		call->stack[SLOW_STACKS - 1] = (struct slow_call_stack){0};
+		call->stack[SLOW_STACKS - 1] = (struct slow_stack){0};
 	}
-	put_stack(call, one);
+	slow_stack_put(call->stack, SLOW_STACKS, one);
 }
 
 void slow_calls_name(struct slow_calls *calls, struct collector *c)
@@ -119,7 +119,7 @@ void slow_calls_name(struct slow_calls *calls, struct collector *c)
 
 	for (u32 i = 0; i < calls->n; i++)
 		for (u32 k = SLOW_STACKS; k-- > 0;) {
-			struct slow_call_stack *stack = &calls->of[i].stack[k];
+			struct slow_stack *stack = &calls->of[i].stack[k];
 
 			if (!stack->ns || stack->text || !collector_find(c, stack->hash, &node))
 				continue;

@@ -17,9 +17,9 @@
 #define SLOW_STACKS    (2 * LATENCY_WAITS)
 #define SLOW_AWAITS    8
 
-struct slow_await {
-	u64 ns;
-	char *text; /* stack_text(), owned; NULL: not known */
+struct slow_stack {
+	u64 ns, hash; /* ns 0: unused */
+	char *text;   /* stack_text(), owned; NULL: not known (yet) */
 };
 
 struct slow_call {
@@ -32,13 +32,10 @@ struct slow_call {
 	u32 nwaits;
 	struct slow_call_wait {
 		u64 ns;
-		u32 reason;      /* wait_reason() */
-	} wait[LATENCY_WAITS];   /* longest first */
-	struct slow_call_stack { /* of its waits, and what it ran, longest first; ns 0: unused */
-		u64 ns, hash;
-		char *text; /* stack_text(), owned; NULL: not known (yet) */
-	} stack[SLOW_STACKS];
-	struct slow_await await[SLOW_AWAITS]; /* where it was suspended (hit_awaits.h), longest first; ns 0: unused */
+		u32 reason;                   /* wait_reason() */
+	} wait[LATENCY_WAITS];                /* longest first */
+	struct slow_stack stack[SLOW_STACKS]; /* of its waits, and what it ran, longest first */
+	struct slow_stack await[SLOW_AWAITS]; /* where it was suspended (hit_awaits.h), the same */
 };
 
 struct slow_calls { /* longest first; all zero at first */
@@ -65,6 +62,8 @@ struct latency_summary {          /* sampler_stats.of_event */
  */
 struct error *slow_calls_add(struct slow_calls *calls, struct hit_function *function, const char *text,
         const struct latency_record *record, u64 began_ns, struct slow_call **ret);
+/* Among n that are sorted, longest first; the shortest has to be unused. */
+void slow_stack_put(struct slow_stack *of, u32 n, struct slow_stack stack);
 /* Hashes are forgotten: stacks become text as soon as they are named. */
 void slow_calls_name(struct slow_calls *calls, struct collector *c);
 /* A call has to last so long to be among them. */

@@ -257,29 +257,16 @@ static void print_waits(FILE *out, const struct slow_call *call)
 	putc('\n', out);
 }
 
-/* Where it waited, and ran. */
-static void print_stacks(FILE *out, const struct slow_call *call)
+/* Those that took much of a call of so many ns. */
+static void print_stacks(FILE *out, const char *what, const struct slow_stack *of, u32 n, u64 ns)
 {
-	for (u32 i = 0; i < STACKS && call->stack[i].ns; i++) {
-		if (!call->stack[i].text || call->stack[i].ns < call->ns / STACK_SHOWN)
+	for (u32 i = 0; i < n && of[i].ns; i++) {
+		if (!of[i].text || of[i].ns < ns / STACK_SHOWN)
 			continue;
-		fputs("\t\t  ", out);
-		print_time(out, call->stack[i].ns);
+		fprintf(out, "\t\t%s ", what);
+		print_time(out, of[i].ns);
 		fputs("  ", out);
-		stack_text_print(out, call->stack[i].text);
-	}
-}
-
-/* Where it was suspended, of a coroutine. */
-static void print_awaits(FILE *out, const struct slow_call *call)
-{
-	for (u32 i = 0; i < SLOW_AWAITS && call->await[i].ns; i++) {
-		if (!call->await[i].text || call->await[i].ns < call->ns / STACK_SHOWN)
-			continue;
-		fputs("\t\tsuspended ", out);
-		print_time(out, call->await[i].ns);
-		fputs("  ", out);
-		stack_text_print(out, call->await[i].text);
+		stack_text_print(out, of[i].text);
 	}
 }
 
@@ -298,10 +285,10 @@ static void list(FILE *out, const struct slow_calls *slow)
 		fprintf(out, "%s (%u)  ", clean, call->tid);
 		text_clean(call->text, clean);
 		fprintf(out, "%s\n", clean);
-		print_awaits(out, call);
+		print_stacks(out, "suspended", call->await, SLOW_AWAITS, call->ns);
 		if (call->nwaits)
 			print_waits(out, call);
-		print_stacks(out, call);
+		print_stacks(out, " ", call->stack, STACKS, call->ns);
 	}
 	if (slow->n > SHOWN)
 		fprintf(out, "\t\tand %u more in the page and in --stats\n", slow->n - SHOWN);
@@ -340,28 +327,14 @@ static json_t *waits_json(const struct slow_call *call)
 	return list;
 }
 
-static json_t *stacks_json(const struct slow_call *call)
+static json_t *stacks_json(const struct slow_stack *of, u32 n)
 {
 	json_t *list = json_array();
 	char clean[TEXT_CLEAN];
 
-	for (u32 i = 0; i < SLOW_STACKS && call->stack[i].ns; i++) {
-		text_clean(call->stack[i].text ? call->stack[i].text : "", clean);
-		json_array_append_new(
-		        list, json_pack("{s:I, s:s}", "ns", (json_int_t)call->stack[i].ns, "frames", clean));
-	}
-	return list;
-}
-
-static json_t *awaits_json(const struct slow_call *call)
-{
-	json_t *list = json_array();
-	char clean[TEXT_CLEAN];
-
-	for (u32 i = 0; i < SLOW_AWAITS && call->await[i].ns; i++) {
-		text_clean(call->await[i].text ? call->await[i].text : "", clean);
-		json_array_append_new(
-		        list, json_pack("{s:I, s:s}", "ns", (json_int_t)call->await[i].ns, "frames", clean));
+	for (u32 i = 0; i < n && of[i].ns; i++) {
+		text_clean(of[i].text ? of[i].text : "", clean);
+		json_array_append_new(list, json_pack("{s:I, s:s}", "ns", (json_int_t)of[i].ns, "frames", clean));
 	}
 	return list;
 }
@@ -380,7 +353,8 @@ static json_t *slow_json(const struct slow_calls *slow)
 		        json_pack("{s:I, s:I, s:I, s:i, s:i, s:s, s:s, s:o, s:o, s:o}", "ns", (json_int_t)call->ns,
 		                "ran_ns", (json_int_t)call->ran_ns, "at_ns", (json_int_t)call->at_ns, "pid",
 		                (int)call->tgid, "tid", (int)call->tid, "thread", thread, "call", text, "waits",
-		                waits_json(call), "stacks", stacks_json(call), "suspended", awaits_json(call)));
+		                waits_json(call), "stacks", stacks_json(call->stack, SLOW_STACKS), "suspended",
+		                stacks_json(call->await, SLOW_AWAITS)));
 	}
 	return list;
 }

@@ -2,11 +2,8 @@
 /* The options and the help of alloc. */
 #include "alloc.h"
 
-#include <stdlib.h>
-
 #include "probes/event_command.h"
 #include "probes/run.h"
-#include "unwind/cleanup.h"
 #include "unwind/process/children.h"
 
 enum { ALLOC_CALLS = EVENT_KEY, ALLOC_INTERVAL, ALLOC_GROWTH };
@@ -41,15 +38,10 @@ static const struct event_example examples[] = {
 
 static u32 children_of(const struct run_request *r)
 {
-	u32 sum = 0, n;
+	u32 sum = 0;
 
-	for (int i = 0; i < r->npids; i++) {
-		cleanup(free) pid_t *children = NULL;
-
-		n = 0;
-		error_free(children_list(r->pids[i], &children, &n));
-		sum += n;
-	}
+	for (int i = 0; i < r->npids; i++)
+		sum += children_count(r->pids[i]);
 	return sum;
 }
 

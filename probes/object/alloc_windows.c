@@ -61,7 +61,7 @@
 #define MEMORY_NS    500e6  /* that a mean goes back, about */
 #define ALONE_DENSE  2      /* each so many windows is one with landmarks alone, where hits are dense, */
 #define ALONE_SPARSE 4      /* and where they are not, */
-#define ALONE_FROM   12     /* after so many that count */
+#define ALONE_FROM   12     /* and only after this many windows that count */
 #define KEPT         4096   /* windows that tell how slow code is behind a hit */
 #define GROUP_MAX    64     /* uprobes that are placed at once */
 

@@ -45,8 +45,8 @@ struct request_place {
 
 #define COOKIE(role, arg) (REQUEST_NGINX | (role) | (u64)(arg) << REQUEST_ARG)
 
-/* nginx and what is made of it (OpenResty, Tengine): places up to function NULL, those that begin requests last. */
 /*
+ * nginx and what is made of it (OpenResty, Tengine): places up to function NULL, those that begin requests last.
  * Sources: src/http/ngx_http_request.c, src/event/ngx_event.c and ngx_event_connect.c of nginx.
  * Each handler of an event ends with ngx_http_run_posted_requests(), whose argument's first member is the request.
  * Requests of HTTP/2 and HTTP/3 begin in ngx_http_create_request(), too.

@@ -39,7 +39,7 @@ static u32 version_of(const struct hotspot_heap_view *h, struct memory *m)
 	               : 0;
 }
 
-/* The java.lang.Thread of any thread; 0: there is none yet. */
+/* Finds the java.lang.Thread object of any thread. Returns 0 if no thread has one yet. */
 static u64 any_thread(struct hotspot_heap_view *h, struct memory *m)
 {
 	u64 ret = 0;

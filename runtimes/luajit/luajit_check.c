@@ -53,7 +53,7 @@ static u64 trace_at(const struct luajit_checked *vm, u32 number)
 	return number < sizetrace(vm) ? get(vm, array + (u64)number * reference.size, reference) : 0;
 }
 
-/* Of each prototype, or each trace; silent if there is none. */
+/* Checks each prototype, or each trace. Says nothing if there is none. */
 static int each(const struct luajit_checked *vm, const u64 *objects, u32 n,
         bool (*holds)(const struct luajit_checked *vm, u64 object, u32 i))
 {

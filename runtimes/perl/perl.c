@@ -74,22 +74,15 @@ static void report_interpreter(const struct perl_image *image, u64 bias, const s
 		report_text(out, "found by", NULL, "not known yet");
 }
 
-static void report_checks(const struct perl_image *image, u64 bias, const struct runtime_process *p, struct report *out)
-{
-	struct perl_checked subject = perl_checked_of(image, bias, p->memory);
-	int found[RUNTIME_CHECKS_MAX];
-
-	runtime_check(&perl_checks, &subject, found);
-	runtime_check_report(&perl_checks, found, NULL, out);
-}
-
 static struct error *perl_inspect(const struct perl_image *image, u64 bias, const struct perl_vm *vm,
         const struct runtime_process *p, struct report *out)
 {
+	struct perl_checked subject = perl_checked_of(image, bias, p->memory);
+
 	report_module(image, bias, p, out);
 	report_code(image, bias, out);
 	report_interpreter(image, bias, vm, p, out);
-	report_checks(image, bias, p, out);
+	runtime_check_inspect(&perl_checks, &subject, out);
 	layout_report(image->origins, out);
 	return NULL;
 }

@@ -118,23 +118,15 @@ static void report_threads(const struct python_image *image, u64 bias, const str
 	        "%u of %u", agree, n);
 }
 
-static void report_checks(
-        const struct python_image *image, u64 bias, const struct runtime_process *p, struct report *out)
-{
-	struct python_checked subject = {.image = image, .l = image->layout, .mem = p->memory, .bias = bias};
-	int found[RUNTIME_CHECKS_MAX];
-
-	runtime_check(&python_checks, &subject, found);
-	runtime_check_report(&python_checks, found, NULL, out);
-}
-
 static struct error *python_inspect(const struct python_image *image, u64 bias, const struct python_vm *vm,
         const struct runtime_process *p, struct report *out)
 {
+	struct python_checked subject = {.image = image, .l = image->layout, .mem = p->memory, .bias = bias};
+
 	report_module(image, bias, p, out);
 	report_code(image, bias, out);
 	report_threads(image, bias, vm, p, out);
-	report_checks(image, bias, p, out);
+	runtime_check_inspect(&python_checks, &subject, out);
 	layout_report(image->origins, out);
 	return NULL;
 }

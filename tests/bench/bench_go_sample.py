@@ -19,7 +19,7 @@ import otel
 import pairs
 import unit
 import yrt
-from bpf_cost import bpf_statistics, cost, programs, undisturbed
+from bpf_cost import bpf_statistics, cost, undisturbed
 
 ROUNDS, DEPTHS, FRAME_LIMIT, SAMPLE_US, FIRST_MS, RSS_MB = 3, (20, 120), 1.5, 3.3, 100, 40
 STARTS, BLOCKS, TIMES, AMOUNT = 9, 12, 24, 3000  # an amount is some 30 ms of work
@@ -64,17 +64,6 @@ def per_frame():
     )
 
 
-def peer_us(at, cpu, seconds=3):
-    """Microseconds of each of the peer's runs, once it has its tables; all of a CPU's ticks are samples here."""
-    with otel.profiler(at, 999, "-t", "go", f"-pin-cpu-ids={cpu}") as process:
-        time.sleep(PEER_READY_S)
-        before = programs(process.pid)
-        time.sleep(seconds)
-        after = programs(process.pid)
-    ns, runs = (sum(after[p][i] - before.get(p, (0, 0))[i] for p in after) for i in (0, 1))
-    return ns / 1000 / runs
-
-
 def beside_peer():
     if otel.missing():
         print(f"     {otel.missing()}", flush=True)
@@ -85,7 +74,8 @@ def beside_peer():
     ) as f:
         subprocess.run(["taskset", "-a", "-c", "-p", str(cpu), str(f.pid)], stdout=subprocess.DEVNULL, check=True)
         undisturbed(f.pid)
-        turns = [(cost("go-flame", f.pid, 999, 3)[0] / 1000, peer_us(at, cpu)) for _ in range(ROUNDS)]
+        turns = [(cost("go-flame", f.pid, 999, 3)[0] / 1000, otel.us_a_run(at, 999, cpu, PEER_READY_S, 3, "-t", "go"))
+                 for _ in range(ROUNDS)]
     print("     " + ", ".join(f"{ours:.2f} and {theirs:.2f}" for ours, theirs in turns), flush=True)
     share = statistics.median(ours / theirs for ours, theirs in turns)
     return verdict(share <= PEER_SHARE, f"{share:.2f} of the peer's time a sample, limit {PEER_SHARE}")

@@ -19,7 +19,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(
 import java
 import otel
 import yrt
-from bpf_cost import bpf_statistics, programs, undisturbed, watch
+from bpf_cost import bpf_statistics, undisturbed, watch
 
 RATES, TURNS, SETTLED, LOOK, PEER_READY_S, LIMIT = (99, 999), 3, 3, 2, 10, 0.33
 
@@ -49,17 +49,6 @@ def ours(view, pid, rate):
     return ns / 1000 / (stats["samples"] * LOOK / stats["duration_s"]), stats["frames"] / stats["samples"]
 
 
-def theirs(at, cpu, rate):
-    """All of this CPU's ticks are samples."""
-    with otel.profiler(at, rate, f"-pin-cpu-ids={cpu}") as process:
-        time.sleep(PEER_READY_S)
-        before = programs(process.pid)
-        time.sleep(LOOK)
-        after = programs(process.pid)
-    ns, runs = (sum(after[p][i] - before.get(p, (0, 0))[i] for p in after) for i in (0, 1))
-    return ns / 1000 / runs
-
-
 def compare(row, at):
     name, view, start = ROWS[row]
     cpu = max(os.sched_getaffinity(0))
@@ -67,7 +56,8 @@ def compare(row, at):
         subprocess.run(["taskset", "-a", "-c", "-p", str(cpu), str(target.pid)], stdout=subprocess.DEVNULL, check=True)
         undisturbed(target.pid)
         for rate in RATES:
-            turns = [(*ours(view, target.pid, rate), theirs(at, cpu, rate)) for _ in range(TURNS)]
+            turns = [(*ours(view, target.pid, rate), otel.us_a_run(at, rate, cpu, PEER_READY_S, LOOK))
+                     for _ in range(TURNS)]
             share = statistics.median(us / peer for us, _, peer in turns)
             print(f"{'ok  ' if share <= LIMIT else 'over'} {name}, {rate} Hz: {share:.2f} of the peer's time a sample, "
                   f"limit {LIMIT}; {', '.join(f'{us:.2f} of {peer:.2f} us' for us, _, peer in turns)}; "

@@ -14,11 +14,13 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "e2e"))
 import servers
 import stores
 import yrt
+from bpf_cost import programs
 
 PROFILER = os.environ.get("YRT_OTEL") or shutil.which("ebpf-profiler")
 COLLECTOR = os.environ.get("YRT_OTELCOL")
@@ -78,3 +80,14 @@ def profiler(at, rate, *options):
             assert process.poll() is None, f"the peer ended with {process.returncode}\n{yrt.read(log.name)[-2000:]}"
         finally:
             yrt.stop(process)
+
+
+def us_a_run(at, rate, cpu, ready_s, seconds, *options):
+    """Microseconds of BPF time of each of its runs, once it has its tables: all ticks of this CPU are samples."""
+    with profiler(at, rate, *options, f"-pin-cpu-ids={cpu}") as process:
+        time.sleep(ready_s)
+        before = programs(process.pid)
+        time.sleep(seconds)
+        after = programs(process.pid)
+    ns, runs = (sum(after[p][i] - before.get(p, (0, 0))[i] for p in after) for i in (0, 1))
+    return ns / 1000 / runs

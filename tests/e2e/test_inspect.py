@@ -13,6 +13,7 @@ import servers
 import yrt
 
 NOBODY = 65534
+NANOSLEEP = "230 "  # clock_nanosleep, of x86-64
 
 
 def inspect(*args, **kw):
@@ -29,6 +30,8 @@ class Sleeper:
         self.process = subprocess.Popen(command or ["sleep", "1000"], stdout=subprocess.PIPE, stdin=subprocess.PIPE,
                                         text=True, **kw)
         self.pid = self.process.pid
+        if not command:
+            yrt.until(lambda: yrt.read(f"/proc/{self.pid}/syscall").startswith(NANOSLEEP), "it sleeps")
 
     def __enter__(self):
         return self

@@ -11,11 +11,11 @@ linux-image-cloud-amd64) come from the mirrors of this machine's own apt sources
 named as suite=package to take another kernel of it, and name=file boots the kernel of any other distribution: its
 package or the image itself.
 
-A machine of two CPUs (--cpus) boots with yrt, its libraries and some fixtures, all in an initramfs, and writes what yrt said to
-its serial console; that text is judged here: yrt must load, lose nothing (but samples whose clock tick did not come: an
+A machine of two CPUs (--cpus) boots with yrt, its libraries and some fixtures, all in an initramfs, and writes what yrt
+said to its serial console; that text is judged here: yrt must load, lose nothing (but samples whose clock tick did not come: an
 emulated machine is too slow for it), and give whole and true stacks. All is done again with YRT_NO_LOOP, as on a kernel
-without bpf_loop. --ticks counts instead what the clock costs on a machine of so many CPUs: runs of its program for a sample of
-a thread that keeps one CPU busy, from ten seconds on, when CPUs without targets no longer tick. A kernel older than MINIMUM must be
+without bpf_loop. --ticks measures the clock instead: how often its program runs for each sample of one busy thread, on a
+machine of --cpus CPUs, after ten seconds, when CPUs without targets no longer tick. A kernel older than MINIMUM must be
 refused by doctor and by flame, with the exit code for that and a word about the version. DIR keeps console and kernels.
 """
 

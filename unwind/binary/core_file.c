@@ -82,7 +82,7 @@ static struct error *put(struct unpack *u, size_t n)
 	return NULL;
 }
 
-/* More input; have 0: there is none. */
+/* Reads more input. have is 0 at its end. */
 static struct error *take(struct unpack *u)
 {
 	ssize_t n;

@@ -31,7 +31,7 @@ static inline u64 cursor_fixed(struct dwarf_cursor *c, u32 size)
 		c->p = c->end;
 		return 0;
 	}
-	if (cursor_left(c) >= sizeof(value)) { /* a copy of so many bytes as a variable says is a call */
+	if (cursor_left(c) >= sizeof(value)) { /* memcpy() with a variable size would be a call */
 		memcpy(&value, c->p, sizeof(value));
 		value &= size ? ~0ull >> (64 - 8 * size) : 0;
 	} else {

@@ -45,3 +45,12 @@ struct error *children_list(pid_t pid, pid_t **ret, u32 *n)
 		*ret = TAKE(list);
 	return err;
 }
+
+u32 children_count(pid_t pid)
+{
+	cleanup(free) pid_t *list = NULL;
+	u32 n;
+
+	error_free(children_list(pid, &list, &n));
+	return n;
+}
