@@ -10,6 +10,11 @@
 #define MODE_FILE      8
 #define MODE_SOCKET    12
 
+#define FAMILY_UNIX      1
+#define SOCKET_STREAM    1
+#define SOCKET_CONNECTED 1
+#define SOCKET_LISTENS   10 /* Unix sockets, too */
+
 /*
  * NULL: it is not open. Another thread may close it at any time, so it must be read by probe reads only; so is the way
  * to it, see tgid_of_typed().
@@ -29,6 +34,22 @@ static inline struct file *file_of(struct task_struct *task, u64 fd)
 static inline u32 file_mode(struct file *file)
 {
 	return BPF_CORE_READ(file, f_inode, i_mode) >> 12 & 15;
+}
+
+/*
+ * Is a socket the end of a connection that accept() gave? Of TCP it has its listener's backlog (sk_clone_lock() copies
+ * it), of Unix its listener's address.
+ */
+static inline bool file_is_accepted(struct file *file)
+{
+	struct socket *socket = BPF_CORE_READ(file, private_data);
+	struct sock *sk = BPF_CORE_READ(socket, sk);
+	u8 state = BPF_CORE_READ(sk, __sk_common.skc_state);
+
+	if (BPF_CORE_READ(sk, __sk_common.skc_family) == FAMILY_UNIX)
+		return state == SOCKET_CONNECTED && BPF_CORE_READ((struct unix_sock *)sk, addr);
+	return state != SOCKET_LISTENS && BPF_CORE_READ(sk, sk_max_ack_backlog) &&
+	       BPF_CORE_READ(sk, sk_type) == SOCKET_STREAM;
 }
 
 #endif

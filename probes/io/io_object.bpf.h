@@ -5,11 +5,9 @@
 
 #include "io/io_record.h"
 
-#define IO_AF_UNIX    1
-#define IO_AF_INET    2
-#define IO_AF_INET6   10
-#define IO_SUN_PATH   108
-#define IO_TCP_LISTEN 10 /* of Unix sockets, too */
+#define IO_AF_INET  2
+#define IO_AF_INET6 10
+#define IO_SUN_PATH 108
 
 #define IO_SOCK_DGRAM    2
 #define IO_BINDPORT_LOCK 8          /* SOCK_BINDPORT_LOCK: bind() was given the port */
@@ -225,7 +223,7 @@ WALK_GLOBAL u64 io_peer_key(struct io_object *o, u64 at, u64 name, u32 name_size
 	if (!o)
 		return 0;
 	family = BPF_CORE_READ(sk, __sk_common.skc_family);
-	if (family == IO_AF_UNIX)
+	if (family == FAMILY_UNIX)
 		return io_unix_key(o, (u64)sk, name, name_size);
 	peer = (struct io_peer *)o->text;
 	__builtin_memset(peer, 0, sizeof(*peer));
@@ -255,7 +253,7 @@ static inline bool io_listens(u64 at)
 	struct file *file = (void *)at;
 	struct socket *socket = BPF_CORE_READ(file, private_data);
 
-	return BPF_CORE_READ(socket, sk, __sk_common.skc_state) == IO_TCP_LISTEN;
+	return BPF_CORE_READ(socket, sk, __sk_common.skc_state) == SOCKET_LISTENS;
 }
 
 /* Sends it to user space unless that was done. 0: there is no room for more. */

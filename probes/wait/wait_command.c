@@ -74,13 +74,15 @@ const struct event_command wait_command = {
         .check = wait_check,
         .tasks_hint = tasks_hint,
         .text = "Each stack ends in what the thread waits for: [mutex accounts], [GIL] (locks, as in lock-flame), "
-                "[epoll], [sleep], [read of a socket], [page "
-                "fault], [run queue] (it could run, but others had the CPU) and so on. Time is exact, summed over all "
+                "[epoll], [sleep], [read of a socket], [receive on a client's socket] (the connection was "
+                "accepted), [page fault], [run queue] (it could run, but others had the CPU) and so on. Time is exact, "
+                "summed over all "
                 "threads, including those that sleep during the whole run. If threads wait so often that a stack for "
                 "each wait would slow them down, waits shorter than 50 ms are sampled at random and weighted.\n"
                 "The last line on stderr says whether time on and off the CPU adds up to the lifetime of the threads, "
                 "what was truncated and what was lost. Views of a language hide idle waits (event loops without "
-                "events, pools without work) and say how much time that was; --idle shows them. Other commands hide "
+                "events, pools without work, servers until their clients say something) and say how much time that "
+                "was; --idle shows them. Other commands hide "
                 "them with --no-idle.",
         .options = off_options,
         .examples = off_examples,

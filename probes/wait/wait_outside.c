@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wait_outside.h"
 
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "probes/object.h"
 #include "probes/sampler.h"
+#include "unwind/binary/memory.h"
+#include "unwind/process/accepted.h"
+#include "unwind/process/process.h"
 #include "unwind/process/switches.h"
 #include "unwind/unwind.h"
 #include "wait_record.h"
@@ -14,6 +18,7 @@
 
 struct wait_walker {
 	const struct event_host *host;
+	struct accepted *accepted;
 	struct stack_record record;
 	struct frame frames[FRAMES_MAX];
 };
@@ -22,14 +27,33 @@ struct wait_walker *wait_walker_create(const struct event_host *host)
 {
 	struct wait_walker *w = calloc(1, sizeof(*w));
 
-	if (w)
-		w->host = host;
+	if (!w)
+		return NULL;
+	w->host = host;
+	w->accepted = accepted_create();
+	if (!w->accepted) {
+		free(w);
+		return NULL;
+	}
 	return w;
 }
 
 void wait_walker_destroy(struct wait_walker *w)
 {
+	if (w)
+		accepted_destroy(w->accepted);
 	free(w);
+}
+
+/* As wait_polled() of BPF, which can not read the memory of a thread that sleeps. */
+static bool polls_client(const struct wait_walker *w, const struct process *p, const struct wait_thread *t)
+{
+	s64 call = (s64)(t->reason & 0xffff) - 1;
+	struct pollfd polled;
+
+	return t->reason >> 24 == WAIT_BLOCKED && wait_is_poll(call) && t->reg[DWREG_RSI] == 1 &&
+	       memory_read(p->memory, &polled, sizeof(polled), t->reg[DWREG_RDI]) && polled.events & POLLIN &&
+	       accepted_has(w->accepted, (pid_t)t->tgid, polled.fd);
 }
 
 /* Has the thread not run since, by its count of switches? */
@@ -44,11 +68,11 @@ static bool is_still(const struct wait_thread *t)
 static u32 walk(struct wait_walker *w, const struct process *p, const struct wait_thread *t, u32 *stop)
 {
 	struct unwind_registers regs = {.thread_pointer = t->thread_pointer, .probes = &t->probes};
-	u32 n = 0, user = 0;
+	u32 n = 0, user = 0, client = polls_client(w, p, t) ? (u32)WAIT_CLIENT << 16 : 0;
 
 	memcpy(regs.reg, t->reg, sizeof(regs.reg));
-	w->frames[n++] =
-	        (struct frame){.where = frame_where(FRAME_REASON, RUNTIME_NATIVE, 0, t->object), .detail = t->reason};
+	w->frames[n++] = (struct frame){
+	        .where = frame_where(FRAME_REASON, RUNTIME_NATIVE, 0, t->object), .detail = t->reason | client};
 	for (u32 i = 0; i < WAIT_KERNEL_FRAMES && t->kernel[i]; i++)
 		w->frames[n++] =
 		        (struct frame){.where = frame_where(FRAME_KERNEL, RUNTIME_NATIVE, FRAME_RETADDR, t->kernel[i])};

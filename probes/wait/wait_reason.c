@@ -93,16 +93,24 @@ static const struct {
 static const char *const files[] = {
         [WAIT_FILE] = "a file", [WAIT_SOCKET] = "a socket", [WAIT_PIPE] = "a pipe", [WAIT_DEVICE] = "a device"};
 
+static const char *call_words(u32 number)
+{
+	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++)
+		if (calls[i].number == (int)number)
+			return calls[i].words;
+	return NULL;
+}
+
 static void call_text(u32 number, u32 file, char *text)
 {
-	const char *words = NULL;
+	const char *words = call_words(number);
 
-	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls) && !words; i++)
-		words = calls[i].number == (int)number ? calls[i].words : NULL;
 	if (!words)
 		words = syscall_name((int)number);
 	if (!words)
 		snprintf(text, REASON_LEN, "system call %u", number);
+	else if (file == WAIT_CLIENT)
+		snprintf(text, REASON_LEN, "%s on a client's socket", words);
 	else if (file && file < sizeof(files) / sizeof(*files) && (!strcmp(words, "read") || !strcmp(words, "write")))
 		snprintf(text, REASON_LEN, "%s of %s", words, files[file]);
 	else
@@ -163,12 +171,18 @@ enum profile_kind wait_kind(u32 reason)
 
 bool wait_is_for_futex(u32 reason)
 {
-	u32 number = reason & 0xffff;
+	const char *words = reason & 0xffff ? call_words((reason & 0xffff) - 1) : NULL;
 
-	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++)
-		if (number && (u32)calls[i].number == number - 1)
-			return reason >> 24 == WAIT_BLOCKED && !strcmp(calls[i].words, "futex");
-	return false;
+	return reason >> 24 == WAIT_BLOCKED && words && !strcmp(words, "futex");
+}
+
+/* For what a client says next. That one takes slowly what it is told is no wait by design. */
+static bool hears_client(u32 reason)
+{
+	const char *words = call_words((reason & 0xffff) - 1);
+
+	return (reason >> 16 & 0xff) == WAIT_CLIENT && words &&
+	       (!strcmp(words, "read") || !strcmp(words, "receive") || !strcmp(words, "poll"));
 }
 
 enum idle_chance wait_idle(u32 reason)
@@ -179,6 +193,8 @@ enum idle_chance wait_idle(u32 reason)
 		return IDLE_MAYBE;
 	if (reason >> 24 != WAIT_BLOCKED || !number)
 		return IDLE_NEVER;
+	if (hears_client(reason))
+		return IDLE_ALWAYS;
 	switch (number - 1) {
 	case SYS_accept:
 	case SYS_accept4:

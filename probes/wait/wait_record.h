@@ -35,11 +35,17 @@ enum wait_file { /* of the system call's first argument */
 	WAIT_SOCKET,
 	WAIT_PIPE,
 	WAIT_DEVICE, /* a terminal, /dev/… */
+	WAIT_CLIENT, /* a connection that was accepted: the other end is a client; of poll(), the only file */
 };
 
 static inline bool wait_is_runnable(u32 reason)
 {
 	return reason >> 24 == WAIT_RUNNABLE;
+}
+
+static inline bool wait_is_poll(s64 syscall)
+{
+	return syscall == 7 || syscall == 271; /* poll, ppoll */
 }
 
 static inline u32 wait_reason(enum wait_kind kind, enum wait_file file, s32 syscall)

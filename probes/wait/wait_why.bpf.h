@@ -9,6 +9,8 @@
 #define SYSCALL_FUTEX_WAITV 449
 #define SYSCALL_FUTEX_WAIT  455
 
+#define POLL_IN 1
+
 #define STATE_STOPPED 4
 #define STATE_TRACED  8
 /* It does not wait for what its system call says. */
@@ -34,7 +36,7 @@ static inline enum wait_file wait_file_of(struct task_struct *task, u64 fd)
 	case MODE_FILE:
 		return WAIT_FILE;
 	case MODE_SOCKET:
-		return WAIT_SOCKET;
+		return file_is_accepted(file) ? WAIT_CLIENT : WAIT_SOCKET;
 	default:
 		return WAIT_NO_FILE;
 	}
@@ -59,6 +61,21 @@ static inline bool wait_takes_file(s64 syscall)
 	}
 }
 
+/* poll() and ppoll() for one file. */
+static inline enum wait_file wait_polled(struct task_struct *task, u64 files)
+{
+	struct {
+		s32 fd;
+		u16 events, revents;
+	} polled = {0};
+	struct file *file;
+
+	if (bpf_probe_read_user(&polled, sizeof(polled), (const void *)files) || !(polled.events & POLL_IN))
+		return WAIT_NO_FILE;
+	file = file_of(task, (u32)polled.fd);
+	return file && file_mode(file) == MODE_SOCKET && file_is_accepted(file) ? WAIT_CLIENT : WAIT_NO_FILE;
+}
+
 /* Does the thread wait, or did it until now, in a system call for one futex or several? *ret: which; 0: several. */
 static __attribute__((noinline)) bool wait_for_futex(struct task_struct *task, u64 *ret)
 {
@@ -78,6 +95,7 @@ WALK_GLOBAL u32 wait_why(u64 state)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct pt_regs___kernel *r = (void *)bpf_task_pt_regs(task);
 	s64 call = syscall_of(task);
+	enum wait_file file = WAIT_NO_FILE;
 
 	if (state & TASK_FROZEN)
 		return wait_reason(WAIT_FROZEN, WAIT_NO_FILE, -1);
@@ -87,8 +105,11 @@ WALK_GLOBAL u32 wait_why(u64 state)
 		return wait_reason(WAIT_STOPPED, WAIT_NO_FILE, -1);
 	if (!state)
 		return wait_reason(WAIT_RUNNABLE, WAIT_NO_FILE, -1);
-	return wait_reason(WAIT_BLOCKED,
-	        wait_takes_file(call) ? wait_file_of(task, BPF_CORE_READ(r, di)) : WAIT_NO_FILE, (s32)call);
+	if (wait_takes_file(call))
+		file = wait_file_of(task, BPF_CORE_READ(r, di));
+	else if (wait_is_poll(call) && BPF_CORE_READ(r, si) == 1)
+		file = wait_polled(task, BPF_CORE_READ(r, di));
+	return wait_reason(WAIT_BLOCKED, file, (s32)call);
 }
 
 #endif

@@ -219,6 +219,39 @@ def test_idle_native():
             assert abs(ns / 1e9 - run) < EXACT * run, yrt.show(result.stacks, 9)
 
 
+CLIENTS = {
+    "tcp": "receive",
+    "tcp_polled": "poll",
+    "unix": "receive",
+    "tcp_quiet": "receive",
+    "tcp_quiet_polled": "poll",
+    "unix_quiet_polled": "poll",
+}
+
+
+def test_clients():
+    """
+    Who waits for what its client says is idle, whatever its functions; who waits for an answer is not. Of those that
+    talk, BPF takes the stacks; of the others, which are there all the time, yrt from outside.
+    """
+    with yrt.Fixture("clients", seconds=None) as fixture:
+        fixture.release()
+        yrt.waiting(fixture.pid, 12)
+        shown = yrt.run("off-flame", "--no-idle", "-p", fixture.pid, "-d", 2).expect()
+        everything = yrt.run("off-flame", "-p", fixture.pid, "-d", 2).expect()
+
+    def leaves(result, function):
+        return {frames[-1] for frames, _ in result.stacks if function in frames}
+
+    for name, call in CLIENTS.items():
+        client, server = leaves(shown, f"ask_{name}"), leaves(everything, f"serve_{name}")
+        assert f"[{call}]" in client and not any("client" in x for x in client), f"{name}: {client}"
+        assert f"[{call} on a client's socket]" in server and f"[{call}]" not in server, f"{name}: {server}"
+        assert not leaves(shown, f"serve_{name}") - {"[run queue]"}, f"{name}: {yrt.show(shown.stacks, 20)}"
+    hidden = {x for x in shown.stats["idle_by"] if "client" in x}
+    assert hidden == {"[receive on a client's socket]", "[poll on a client's socket]"}, shown.stats["idle_by"]
+
+
 POOL = """
 import concurrent.futures, time
 pool = concurrent.futures.ThreadPoolExecutor(2)
