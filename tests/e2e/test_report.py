@@ -17,7 +17,7 @@ import tempfile
 import yrt
 from reports import CIRCUMSTANCES, FIXTURES, PROBLEMS, report, rules
 
-PLACELESS = {"run-queue", "machine-busy"}  # site none
+PLACELESS = {"run-queue", "machine-busy", "language-unread"}  # site none
 
 
 @functools.cache
