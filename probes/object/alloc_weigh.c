@@ -7,7 +7,7 @@
 #include "alloc_waits.h"
 #include "unwind/cleanup.h"
 
-#define WHOLE      0.95 /* of hits follow another one: the rest of CPU time is not worth to be looked at */
+#define WHOLE      0.95 /* of hits end a gap: the rest of CPU time may be nothing but ticks */
 #define SPARSE     0.3  /* the part of the time between hits that are exceptions: below it a slice speaks for itself, */
 #define DENSE      0.7  /* and above it, all of its density do */
 #define HARDLY     0.8  /* of it: no slice says much */
@@ -66,13 +66,20 @@ static bool has_rest(const struct alloc_slice *s)
 	return s->gaps < WHOLE * first_hits(s);
 }
 
-double alloc_slice_own(const struct alloc_slice *s)
+static double gaps_own(const struct alloc_slice *s)
 {
-	return s->gap_ns - s->gaps * s->exception_ns + (has_rest(s) ? fmax(rest_of(s), 0) : 0);
+	return s->gap_ns - s->gaps * s->exception_ns;
 }
 
-struct rests { /* of slices by the octave of the time from hit to hit */
-	double ns[PACES], hits[PACES];
+double alloc_slice_own(const struct alloc_slice *s)
+{
+	return gaps_own(s) + (has_rest(s) ? fmax(rest_of(s), 0) : 0);
+}
+
+struct rests { /* of slices by the octave of the time from hit to hit; [1]: of those of which nearly all is gaps */
+	double times;    /* as much as was found they are */
+	bool everywhere; /* the latter count where exceptions are dense, too, if not as what is unknown of these */
+	double n[2][PACES], ns[2][PACES], hits[2][PACES], squares[2][PACES];
 };
 
 static int pace_of(const struct alloc_slice *s)
@@ -82,34 +89,43 @@ static int pace_of(const struct alloc_slice *s)
 
 static void fill_rests(struct rests *r, const struct alloc_slice *slices, u32 n)
 {
-	for (u32 i = 0; i < n; i++)
-		if (has_rest(&slices[i])) {
-			r->ns[pace_of(&slices[i])] += rest_of(&slices[i]);
-			r->hits[pace_of(&slices[i])] += first_hits(&slices[i]) - slices[i].gaps;
-		}
+	for (u32 i = 0; i < n; i++) {
+		int whole = !has_rest(&slices[i]), pace = pace_of(&slices[i]);
+		double rest = rest_of(&slices[i]);
+
+		r->n[whole][pace]++;
+		r->ns[whole][pace] += rest;
+		r->hits[whole][pace] += first_hits(&slices[i]) - slices[i].gaps;
+		r->squares[whole][pace] += rest * rest;
+	}
 }
 
 /*
  * Of each hit that ends no gap, in all slices of a like pace: in one, a tick may be more than all of it, and a slice of
- * a single hit says nothing of those of thousands.
+ * a single hit says nothing of those of thousands. Where nearly all hits end gaps, the rest may be nothing but ticks;
+ * or most of the time, in threads that do not allocate and where a thread was switched away: as much counts as is more
+ * than chance (a positive-part James-Stein estimate).
  */
 static double rest_of_each(const struct rests *r, const struct alloc_slice *s)
 {
 	int at = pace_of(s), first = at > PACES_NEAR ? at - PACES_NEAR : 0;
-	int last = at + PACES_NEAR < PACES ? at + PACES_NEAR : PACES - 1;
-	double rest = 0, hits = 0;
+	int last = at + PACES_NEAR < PACES ? at + PACES_NEAR : PACES - 1, whole = !has_rest(s);
+	double n = 0, rest = 0, hits = 0, squares = 0;
 
 	for (int i = first; i <= last; i++) {
-		rest += r->ns[i];
-		hits += r->hits[i];
+		n += r->n[whole][i];
+		rest += r->ns[whole][i];
+		hits += r->hits[whole][i];
+		squares += r->squares[whole][i];
 	}
-	return hits > 0 ? fmax(rest, 0) / hits : 0;
+	if (whole && rest > 0)
+		rest -= n > 1 ? (squares - rest * rest / n) * n / (n - 1) / rest : rest;
+	return hits > 0 ? r->times * fmax(rest, 0) / hits : 0;
 }
 
 static double own_of(const struct alloc_slice *s, const struct rests *r)
 {
-	return s->gap_ns - s->gaps * s->exception_ns +
-	       (has_rest(s) ? (first_hits(s) - s->gaps) * rest_of_each(r, s) : 0);
+	return gaps_own(s) + (first_hits(s) - s->gaps) * rest_of_each(r, s);
 }
 
 double alloc_slice_stands_for(const struct alloc_slice *s, double cold_ns)
@@ -135,7 +151,8 @@ static void fill(struct bin *bins, const struct alloc_slice *slices, u32 n, cons
 	for (u32 i = 0; i < n; i++) {
 		const struct alloc_slice *s = &slices[i];
 		struct bin *b = &bins[bin_of(s)];
-		double own = own_of(s, rest), hits = first_hits(s);
+		double hits = first_hits(s);
+		double own = has_rest(s) || rest->everywhere ? own_of(s, rest) : gaps_own(s);
 
 		b->hits += hits;
 		b->own += own;
@@ -175,11 +192,14 @@ static double progress(
 	return dense * hits * without_cold(each, 1, cold_ns) + (1 - dense) * own;
 }
 
-/* errors: of weights, by chance, as parts of them; NULL: they do not matter. */
-static void weights(const struct alloc_slice *slices, u32 n, double cold_ns, double *ret, double *errors)
+/*
+ * times: as much as was found each exception costs; what is less is more of the rest. errors: of weights, by chance, as
+ * parts of them; NULL: they do not matter.
+ */
+static void weights(const struct alloc_slice *slices, u32 n, double cold_ns, double times, double *ret, double *errors)
 {
 	struct bin bins[BINS] = {0};
-	struct rests rests = {0};
+	struct rests rests = {.times = 2 - times, .everywhere = times < 1};
 
 	fill_rests(&rests, slices, n);
 	fill(bins, slices, n, &rests);
@@ -194,7 +214,7 @@ static void weights(const struct alloc_slice *slices, u32 n, double cold_ns, dou
 
 void alloc_weights(const struct alloc_slice *slices, u32 n, double cold_ns, double *ret)
 {
-	weights(slices, n, cold_ns, ret, NULL);
+	weights(slices, n, cold_ns, 1, ret, NULL);
 }
 
 /* Of the squares of differences of n slices; of few, so much wider as Student's t. alone: of one. */
@@ -226,18 +246,6 @@ static void add_chance(const struct alloc_slice *slices, u32 n, const double *pa
 	}
 	calls->chance += chance_of(c, n, of_calls);
 	bytes->chance += chance_of(b, n, of_bytes);
-}
-
-static struct found sum_at(const struct alloc_slice *slices, u32 n, double cold_ns, double *weight)
-{
-	struct found ret = {0};
-
-	alloc_weights(slices, n, cold_ns, weight);
-	for (u32 i = 0; i < n; i++) {
-		ret.calls += fmax(weight[i], 1) * slices[i].calls;
-		ret.bytes += fmax(weight[i], 1) * slices[i].bytes;
-	}
-	return ret;
 }
 
 static void add(struct alloc_sums *sums, double sum, double low, double high, double off)
@@ -276,13 +284,16 @@ static void weigh_by_waits(struct alloc_slice *slices, u32 n, double *weight, do
 /* The sums if each exception cost `times` as much. */
 static struct found sum_with(struct alloc_slice *slices, u32 n, double cold_ns, double times, double *weight)
 {
-	struct found ret;
+	struct found ret = {0};
 
 	for (u32 i = 0; i < n; i++)
 		slices[i].exception_ns *= times;
-	ret = sum_at(slices, n, cold_ns, weight);
-	for (u32 i = 0; i < n; i++)
+	weights(slices, n, cold_ns, times, weight, NULL);
+	for (u32 i = 0; i < n; i++) {
 		slices[i].exception_ns /= times;
+		ret.calls += fmax(weight[i], 1) * slices[i].calls;
+		ret.bytes += fmax(weight[i], 1) * slices[i].bytes;
+	}
 	return ret;
 }
 
@@ -314,7 +325,7 @@ static void weigh_by_progress(struct alloc_slice *slices, u32 n, const struct al
 	struct found sum = {0}, low = sum_with(slices, n, cold->low, 1 - EXCEPTION_OFF, weight),
 	             high = sum_with(slices, n, cold->high, 1 + EXCEPTION_OFF, weight);
 
-	weights(slices, n, cold->ns, weight, error);
+	weights(slices, n, cold->ns, 1, weight, error);
 	for (u32 i = 0; i < n; i++) {
 		struct alloc_slice *s = &slices[i];
 

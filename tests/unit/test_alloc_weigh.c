@@ -52,6 +52,30 @@ static void test_steady(void **state)
 	}
 }
 
+/*
+ * Nearly all hits end gaps, but most CPU time lies in none: of threads that do not allocate, or where one was switched
+ * away. It counts; ticks of the CPU clock, which are as often too much as too little, do not.
+ */
+static void test_rest(void **state)
+{
+	struct alloc_slice s[20], ticks[20];
+	struct alloc_sums calls = {0}, bytes = {0}, ticking = {0}, others = {0};
+
+	for (int i = 0; i < 20; i++) {
+		s[i] = window(2000, 600, 250, 1000 + 10 * i);
+		s[i].gaps = 0.97 * s[i].hits;
+		s[i].gap_ns *= 0.97;
+		ticks[i] = s[i];
+		s[i].cpu_ns += 8000 * s[i].hits;
+		ticks[i].cpu_ns += i % 2 ? 4e6 : -4e6;
+	}
+	alloc_weigh(s, 20, &warm, &calls, &bytes);
+	assert_true(fabs(calls.sum - 2 * SECOND / 10000) < 0.03 * calls.sum);
+	assert_true(alloc_sums_low(&calls) < 0.95 * calls.sum && alloc_sums_high(&calls) > 1.05 * calls.sum);
+	alloc_weigh(ticks, 20, &warm, &ticking, &others);
+	assert_true(fabs(ticking.sum - 2 * SECOND / 2000) < 0.05 * ticking.sum);
+}
+
 /* Phases of different rates: each window stands for its own. The interval has the truth, and is wide. */
 static void test_phases(void **state)
 {
@@ -332,12 +356,12 @@ static void test_counter_alone(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_steady), cmocka_unit_test(test_phases),
-	        cmocka_unit_test(test_dense), cmocka_unit_test(test_pairs), cmocka_unit_test(test_short),
-	        cmocka_unit_test(test_sparse), cmocka_unit_test(test_least), cmocka_unit_test(test_cold),
-	        cmocka_unit_test(test_no_landmarks), cmocka_unit_test(test_waits), cmocka_unit_test(test_counter),
-	        cmocka_unit_test(test_counter_of_large), cmocka_unit_test(test_counter_in_doubt),
-	        cmocka_unit_test(test_counter_alone)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_steady), cmocka_unit_test(test_rest),
+	        cmocka_unit_test(test_phases), cmocka_unit_test(test_dense), cmocka_unit_test(test_pairs),
+	        cmocka_unit_test(test_short), cmocka_unit_test(test_sparse), cmocka_unit_test(test_least),
+	        cmocka_unit_test(test_cold), cmocka_unit_test(test_no_landmarks), cmocka_unit_test(test_waits),
+	        cmocka_unit_test(test_counter), cmocka_unit_test(test_counter_of_large),
+	        cmocka_unit_test(test_counter_in_doubt), cmocka_unit_test(test_counter_alone)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
