@@ -22,6 +22,7 @@
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
 #include "unwind/process/alone.h"
+#include "unwind/process/other_language.h"
 #include "unwind/report.h"
 
 #define KEY_WIDTH_MAX   32
@@ -305,6 +306,7 @@ static void print_files(const struct core_file *core)
 static void print_text(const struct inspection *in, const struct inspection *before)
 {
 	cleanup(free) char *program = clean_text(in->program), *allocators = clean_text(in->allocators);
+	struct other_language other;
 
 	printf("process %d  %s\n", in->pid, program ? program : "");
 	for (u32 i = 0; i < in->nruntimes; i++)
@@ -315,6 +317,8 @@ static void print_text(const struct inspection *in, const struct inspection *bef
 		printf("  malloc: %s\n", allocators ? allocators : "");
 	if (!in->nruntimes)
 		printf("  no language runtime that yrt can read: its frames are those of native code\n");
+	if (!in->core && other_language_of(in->pid, &other))
+		printf("  it runs %s: %s\n", other.name, other.limits);
 	if (in->core)
 		print_files(in->core);
 }

@@ -23,6 +23,7 @@
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
 #include "unwind/process/comm.h"
+#include "unwind/process/other_language.h"
 #include "unwind/runtime.h"
 #include "unwind/runtime_snapshot.h"
 #include "unwind/runtime_tasks.h"
@@ -357,6 +358,7 @@ static void name_target(const struct measure *m, struct evidence *e)
 
 static void note_target(const struct measure *m, struct facts *f)
 {
+	struct other_language other;
 	char text[32];
 
 	if (!m->run->npids)
@@ -364,6 +366,10 @@ static void note_target(const struct measure *m, struct facts *f)
 	snprintf(text, sizeof(text), "%d%s", m->run->pids[0], m->run->sampler.follow ? " -s" : "");
 	facts_set_text(f, "pid", text);
 	builds_facts(busiest_of(m), f);
+	if (other_language_of(busiest_of(m), &other)) {
+		facts_set_text(f, "language.unread", other.name);
+		facts_set_text(f, "language.unread.text", other.limits);
+	}
 }
 
 static void say_states(struct measure *m, struct evidence *e)

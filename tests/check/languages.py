@@ -13,6 +13,7 @@ NAMES = re.compile(r"\w*(?:python|cython|lua|hotspot|java|jvm|jdk|perl|golang|go
 COMMENT, TEXT = r"/\*.*?\*/|//[^\n]*", r'"(?:\\.|[^"\\])*"'
 # Files, and what they may name: no code that works with a language.
 ALLOWED = {
+    "unwind/process/other_language.c": "JavaScript",  # which no folder of runtimes/ knows
     "unwind/shared/frame.h": "RUNTIME_",  # the numbers that stand in recordings
     "frontends/cli/java_alloc.c": "",  # the only <view>-alloc of an event of its own
     "frontends/cli/cli.h": "java_alloc",

@@ -291,7 +291,7 @@ def test_other_interpreter():
             path = os.path.join(directory, name)
             shutil.copy("/usr/bin/dash", path)
             said = noted(path, "-c", "echo running >state; while :; do :; done")
-            assert ("runs Tcl, which yrt does not support" in said) == note, said
+            assert ("runs Tcl: stacks show the functions of its interpreter" in said) == note, said
 
 
 def test_terminal():
