@@ -176,6 +176,9 @@ struct runtime_heap_ops {
 	struct error *(*blocks)(void *reader);
 	/* Calls heap_candidate() for the objects that it can list without roots, for --unreachable. May be NULL. */
 	struct error *(*all)(void *reader);
+	/* Behind the roots' walk: is there so much that they do not reach, and that nothing will free, that it belongs
+	 * into every result? all() follows. May be NULL. */
+	bool (*leaks)(void *reader);
 	/*
 	 * Writes all objects in a format of the language's own tools, in place of the above. contents: also what arrays
 	 * of numbers and characters hold. *moved: objects moved meanwhile, so that what was written is incomplete. May

@@ -159,7 +159,8 @@ static const struct setting settings[] = {
 	"An object is drawn below the one that alone keeps it alive: if that were gone, so would be all below it. "    \
 	"Its name is the field, then the type; {} is an entry of a map whose keys are data, [] an element of a list. " \
 	"What several objects keep alive is in a box \"shared by N paths\", below the nearest that all these paths "   \
-	"have in common; if that is no object, the shortest of these paths follows, and --to shows the others. "       \
+	"have in common; \"also\" names where another of them begins, if it is much, the shortest follows, and --to "  \
+	"shows all. "                                                                                                  \
 	"Modules and globals come before threads: what they keep is not shown below a local variable."
 
 static const struct runtime_heap_ops *ops_of(const struct view *view)

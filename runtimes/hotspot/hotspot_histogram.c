@@ -24,19 +24,20 @@
 #include "sort_keys.h"
 #include "table.h"
 
-#define THREADS_MAX 65536
-#define KINDS_MAX   (1u << 20)
-#define TRIES       3  /* until no collection comes between */
-#define COPIES      16 /* the same, of the whole heap */
-#define CALM_COPIES 6  /* until little of it changes meanwhile: a collector that works beside the program has phases */
-#define CALM        0.04 /* of its pages */
-#define CALM_MS     5
-#define CALM_TRIES  100
-#define Z_COPIES    4    /* the same of ZGC, where what moves then is followed */
-#define SETTLE_MS   4000 /* is waited for objects that are being moved */
-#define COPY_ROOM   3    /* times the heap: of --memory, so that a copy and its objects fit */
-#define NAME_BYTES  1024
-#define RESERVE_MAX (1u << 16)
+#define CHANGED_SAID 0.0005 /* of the pages */
+#define THREADS_MAX  65536
+#define KINDS_MAX    (1u << 20)
+#define TRIES        3  /* until no collection comes between */
+#define COPIES       16 /* the same, of the whole heap */
+#define CALM_COPIES  6  /* until little of it changes meanwhile: a collector that works beside the program has phases */
+#define CALM         0.04 /* of its pages */
+#define CALM_MS      5
+#define CALM_TRIES   100
+#define Z_COPIES     4    /* the same of ZGC, where what moves then is followed */
+#define SETTLE_MS    4000 /* is waited for objects that are being moved */
+#define COPY_ROOM    3    /* times the heap: of --memory, so that a copy and its objects fit */
+#define NAME_BYTES   1024
+#define RESERVE_MAX  (1u << 16)
 #define MOVED                                                                                                          \
 	"a collection ran while the heap was read: objects may be missing or counted twice; --pause shows one moment"
 #define SOON_EACH     256 /* calls of soon() after which it looks for a collection */
@@ -612,7 +613,7 @@ static void say_changed(struct histogram *g)
 	        "%.1f %% of the heap's pages changed while it was copied: what was moved between objects then may be "
 	        "missing",
 	        100 * changed);
-	if (changed > 0)
+	if (changed >= CHANGED_SAID)
 		heap_note(g->h, text);
 }
 

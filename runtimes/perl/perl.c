@@ -423,6 +423,7 @@ static const struct runtime_heap_ops heap = {
         .object = perl_heap_object,
         .blocks = perl_heap_blocks,
         .all = perl_heap_all,
+        .leaks = perl_heap_leaks,
         .blocks_are_all = true,
 };
 

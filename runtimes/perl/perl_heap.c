@@ -25,6 +25,11 @@
 #define MAGIC_BACKREF    '<' /* its object has weak references */
 #define CV_WEAKOUTSIDE   0x10
 #define BY_TYPE_MAX      (1u << 20)
+#define PERL_HEAD_WORDS  4  /* stash, magic, length, room */
+#define REGEXP_WORDS     20 /* of struct regexp, or of less */
+#define REGEXP_DATA      16 /* regexp_internal.data */
+#define REGEXP_ITEMS     4096
+#define SUBSTR_WORDS     16
 #define UNREACHED_SHARE  10 /* of what is reached there may be 1/10 more */
 
 /* --- what values refer to --- */
@@ -187,6 +192,54 @@ static void give_magic(struct perl_heap *p, const struct perl_sv *sv)
 	}
 }
 
+/* text: only of those that hold text. */
+static void give_if_value(struct perl_heap *p, u64 addr, bool text)
+{
+	struct perl_sv sv;
+
+	if (perl_heap_in_arena(p, addr) && perl_heap_sv(p, addr, &sv) &&
+	        (!text || (sv.type < PERL_REGEXP && sv.flags & (PERL_POK | PERL_PPOK))))
+		heap_ref(p->h, HEAP_PART, addr);
+}
+
+static void give_texts_in(struct perl_heap *p, u64 at)
+{
+	u64 words[SUBSTR_WORDS];
+
+	if (at && !(at & 7) && memory_read(p->r.mem, words, sizeof(words), at))
+		for (u32 i = 0; i < SUBSTR_WORDS; i++)
+			give_if_value(p, words[i], true);
+}
+
+/*
+ * What a compiled pattern keeps, without a layout of struct regexp, which differs in each version: the pattern that it
+ * is a copy of, texts that must be there (reg_substr_data), and the program's data: a count, a letter for each, and
+ * each. Other values whose address may be left there are not looked at.
+ */
+static void give_regexp(struct perl_heap *p, const struct perl_sv *sv)
+{
+	u64 words[REGEXP_WORDS], data[2];
+
+	if (!sv->body || !memory_read(p->r.mem, words, sizeof(words), sv->body))
+		return;
+	for (u32 i = PERL_HEAD_WORDS; i < REGEXP_WORDS; i++) {
+		u64 at = words[i] & 7 ? 0 : perl_heap_word(p, words[i] + REGEXP_DATA);
+		struct perl_sv other;
+
+		if (perl_heap_in_arena(p, words[i])) {
+			if (perl_heap_sv(p, words[i], &other) && other.type == PERL_REGEXP)
+				heap_ref(p->h, HEAP_PART, words[i]);
+			continue;
+		}
+		give_texts_in(p, words[i]);
+		if (!at || at & 7 || perl_heap_in_arena(p, at) || !memory_read(p->r.mem, data, sizeof(data), at) ||
+		        (u32)data[0] > REGEXP_ITEMS || !data[1])
+			continue;
+		for (u32 k = 0; k < (u32)data[0]; k++)
+			give_if_value(p, perl_heap_word(p, at + 16 + 8ull * k), false);
+	}
+}
+
 static bool give(struct perl_heap *p, u64 addr, const struct perl_sv *sv, u32 label)
 {
 	const u64 *names = sv->type == PERL_AV ? table_get(&p->pads, perl_heap_key(addr)) : NULL;
@@ -199,6 +252,8 @@ static bool give(struct perl_heap *p, u64 addr, const struct perl_sv *sv, u32 la
 		return give_array(p, sv);
 	if (sv->type == PERL_HV)
 		return give_hash(p, sv);
+	if (sv->type == PERL_REGEXP)
+		give_regexp(p, sv);
 	if (sv->type == PERL_CV || sv->type == PERL_FM) {
 		error_free(give_code(p, sv));
 	} else if (sv->type == PERL_GV && perl_heap_glob(p, sv, &g)) {
@@ -436,8 +491,11 @@ struct error *perl_heap_blocks(void *reader)
 
 struct error *perl_heap_all(void *reader)
 {
-	((struct perl_heap *)reader)->listed = true;
-	return each_arena(reader, be_candidate, NULL);
+	struct perl_heap *p = reader;
+	struct error *err = each_arena(p, note_pads, NULL);
+
+	p->listed = true;
+	return err ? err : each_arena(p, be_candidate, NULL);
 }
 
 static struct error *add_one(struct perl_heap *p, void *ctx, u64 addr, const struct perl_sv *sv)
@@ -447,21 +505,35 @@ static struct error *add_one(struct perl_heap *p, void *ctx, u64 addr, const str
 	return NULL;
 }
 
+/* Values that the roots did not reach; few may be what changed meanwhile: 0. */
+static u64 count_unreached(struct perl_heap *p, u64 *all)
+{
+	*all = 0;
+	if (!p->reached || p->listed)
+		return 0;
+	error_free(each_arena(p, add_one, all));
+	return *all > p->reached + p->reached / UNREACHED_SHARE ? *all - p->reached : 0;
+}
+
 /* Nothing frees a cycle: who sees only what the roots reach would miss such a leak. */
+bool perl_heap_leaks(void *reader)
+{
+	u64 all;
+
+	return count_unreached(reader, &all);
+}
+
 static void note_unreached(struct perl_heap *p)
 {
-	u64 all = 0;
+	u64 all, n = count_unreached(p, &all);
 	char text[160];
 
-	if (!p->reached || p->listed)
-		return;
-	error_free(each_arena(p, add_one, &all));
-	if (all <= p->reached + p->reached / UNREACHED_SHARE)
+	if (!n)
 		return;
 	snprintf(text, sizeof(text),
 	        "no root leads to %" PRIu64 " of %" PRIu64 " values: cycles, which nothing frees, or what only C code "
-	        "keeps. perl-refs --unreachable shows them",
-	        all - p->reached, all);
+	        "keeps. perl-refs shows them",
+	        n, all);
 	heap_note(p->h, text);
 }
 

@@ -22,5 +22,6 @@ struct error *perl_heap_roots(void *reader);
 enum heap_seen perl_heap_object(void *reader, u64 addr, u32 label, struct heap_object *ret);
 struct error *perl_heap_blocks(void *reader);
 struct error *perl_heap_all(void *reader);
+bool perl_heap_leaks(void *reader);
 
 #endif

@@ -89,7 +89,9 @@ def test_refs():
             assert live[name] == everything[name], (name, live[name], everything[name])
         points = ("{}: Record", "{points}: ARRAY", "[]: Point")
         alone = below(paths, *CACHE, "{entries}: HASH", *points)
-        shared = below(paths, *CACHE, "shared by 2 paths", *points)
+        ways = {("{entries}: HASH", *points): "{recent}: ARRAY",
+                ("{recent}: ARRAY", "[]: Record", *points[1:]): "{entries}: HASH"}  # one is drawn, the other named
+        shared = sum(below(paths, *CACHE, "shared by 2 paths, also " + other, *way) for way, other in ways.items())
         each = (alone + shared) // (3 * N)
         assert each * 3 * N == alone + shared and shared * 9 == alone, (alone, shared)
         # with its two numbers, a point has what its values have
@@ -113,10 +115,14 @@ def test_unreachable():
         assert not [p for p in paths if p[-1].endswith((": Point", ": Record", ": Held"))], paths
         assert "no root leads to" not in run("perl-refs", "-p", f.pid).stderr
     with keeps_cycles() as f:
-        alive, dead = run("perl-refs", "-p", f.pid), run("perl-refs", "--unreachable", "-p", f.pid)
+        alive, dead = run("perl-heap", "--live", "-p", f.pid), run("perl-refs", "--unreachable", "-p", f.pid)
         told = re.search(r"note: no root leads to (\d+) of (\d+) values: cycles", alive.stderr)
         assert told and int(told[1]) == int(re.search(r"yrt: (\d+) values", dead.stderr)[1]) > 20000, alive.stderr
         paths = tree(f.pid, "--unreachable")
+        beside = tree(f.pid)  # so much is shown without being asked for, too
+        assert below(beside, "(no root leads to it)") == sum(paths.values()), beside
+        assert int(told[2]) == types(run("perl-heap", "-p", f.pid).stdout)["(all)"][0]
+        assert not below(tree(f.pid, "--to", "Session"), "main"), beside
         assert not [p for p in paths if p[:2] == ("(cycles that only refer to themselves)", "PAD")], paths
         code = "CODE of Session::__ANON__ (-e:1)"  # either may be the first of a cycle
         cycles = sum(n for p, n in paths.items() if p[0] == "(cycles that only refer to themselves)"

@@ -386,9 +386,12 @@ static void test_draw(void **unused)
 	assert_int_equal(p->nodes[0].total, 1000 + 80000 + 3);
 	top = (u32)drawn(p, (u32)drawn(p, 0, "globals"), "all: T2");
 	assert_true(top);
-	top = (u32)drawn(p, top, "shared by 2 paths");
+	top = (u32)drawn(p, top, "shared by 2 paths, also .b: T2");
 	assert_true(top);
 	assert_int_equal(p->nodes[top].total, 1000);
+	top = (u32)drawn(p, top, ".a: T2"); /* the way to it */
+	assert_true(top);
+	assert_int_equal(p->nodes[top].self, 0);
 	assert_true(p->nnodes < 20);
 	profile_destroy(p);
 	heap_destroy(h);

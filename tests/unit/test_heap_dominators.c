@@ -66,27 +66,25 @@ static void find_dominators(const struct graph *g)
 static void check(const struct graph *g, u32 patience)
 {
 	struct heap_edges edges = {0};
-	u8 *incoming;
-	u32 *dom;
+	struct heap_dominance d;
 
 	for (u32 i = 0; i < g->nedges; i++)
 		assert_null(heap_edges_add(&edges, g->edges[i].from, g->edges[i].to));
-	assert_null(heap_dominators(g->parents, g->n, &edges, patience, &dom, &incoming));
+	assert_null(heap_dominators(g->parents, g->n, &edges, patience, &d));
 	assert_null(edges.first);
 	for (u32 b = 1; b < g->n; b++) {
 		u32 edges = 0;
 
-		assert_int_not_equal(dom[b], b);
-		assert_true(dominates[dom[b]][b]);
+		assert_int_not_equal(d.dominators[b], b);
+		assert_true(dominates[d.dominators[b]][b]);
 		for (u32 a = 0; a < g->n; a++) /* all others that do dominate it too */
-			if (a != b && a != dom[b] && dominates[a][b])
-				assert_true(dominates[a][dom[b]]);
+			if (a != b && a != d.dominators[b] && dominates[a][b])
+				assert_true(dominates[a][d.dominators[b]]);
 		for (u32 i = 0; i < g->nedges; i++)
 			edges += g->edges[i].to == b;
-		assert_int_equal(incoming[b], edges);
+		assert_int_equal(d.incoming[b], edges);
 	}
-	free(dom);
-	free(incoming);
+	heap_dominance_free(&d);
 }
 
 static void test_random(void **unused)
@@ -108,8 +106,8 @@ static void test_random(void **unused)
 /* A list that is linked both ways, and held by both ends: nobody in it dominates another. */
 static void test_ends(void **unused)
 {
-	u32 n = 1000000, *parents = calloc(n, sizeof(*parents)), *dom;
-	u8 *incoming;
+	u32 n = 1000000, *parents = calloc(n, sizeof(*parents));
+	struct heap_dominance d;
 	struct heap_edges edges = {0};
 
 	/* found from both ends in turn: 1, 3, 5 ... from the first, 2, 4, 6 ... from the last */
@@ -119,45 +117,41 @@ static void test_ends(void **unused)
 	}
 	assert_null(heap_edges_add(&edges, n - 1, n - 2));
 	assert_null(heap_edges_add(&edges, n - 2, n - 1));
-	assert_null(heap_dominators(parents, n, &edges, HEAP_PATIENCE, &dom, &incoming));
+	assert_null(heap_dominators(parents, n, &edges, HEAP_PATIENCE, &d));
 	for (u32 i = 0; i < n; i++)
-		assert_int_equal(dom[i], 0);
-	assert_int_equal(incoming[1], 1);
+		assert_int_equal(d.dominators[i], 0);
+	assert_int_equal(d.incoming[1], 1);
 	free(parents);
-	free(dom);
-	free(incoming);
+	heap_dominance_free(&d);
 }
 
 static void test_none(void **unused)
 {
 	struct heap_edges none = {0};
-	u32 parent = 0, *dom;
-	u8 *incoming;
+	u32 parent = 0;
+	struct heap_dominance d;
 
-	assert_null(heap_dominators(&parent, 0, &none, HEAP_PATIENCE, &dom, &incoming));
-	free(dom);
-	free(incoming);
-	assert_null(heap_dominators(&parent, 1, &none, HEAP_PATIENCE, &dom, &incoming));
-	assert_int_equal(dom[0], 0);
-	free(dom);
-	free(incoming);
+	assert_null(heap_dominators(&parent, 0, &none, HEAP_PATIENCE, &d));
+	heap_dominance_free(&d);
+	assert_null(heap_dominators(&parent, 1, &none, HEAP_PATIENCE, &d));
+	assert_int_equal(d.dominators[0], 0);
+	heap_dominance_free(&d);
 }
 
 /* More references than are counted. */
 static void test_popular(void **unused)
 {
-	u32 n = 1000, *parents = calloc(n, sizeof(*parents)), *dom;
+	u32 n = 1000, *parents = calloc(n, sizeof(*parents));
 	struct heap_edges edges = {0};
-	u8 *incoming;
+	struct heap_dominance d;
 
 	for (u32 i = 2; i < n; i++)
 		assert_null(heap_edges_add(&edges, i, 1));
-	assert_null(heap_dominators(parents, n, &edges, HEAP_PATIENCE, &dom, &incoming));
-	assert_int_equal(incoming[1], UINT8_MAX);
-	assert_int_equal(incoming[2], 0);
+	assert_null(heap_dominators(parents, n, &edges, HEAP_PATIENCE, &d));
+	assert_int_equal(d.incoming[1], UINT8_MAX);
+	assert_int_equal(d.incoming[2], 0);
 	free(parents);
-	free(dom);
-	free(incoming);
+	heap_dominance_free(&d);
 }
 
 /* Edges of all distances are read as they were added, over and over; a hundred thousand take more than one block. */

@@ -545,6 +545,7 @@ void heap_destroy(struct heap *h)
 	free(h->sums);
 	free(h->dominators);
 	free(h->incoming);
+	free(h->others);
 	free(h->types);
 	free(h->tallies);
 	free(h);
@@ -586,6 +587,7 @@ static struct error *settle_moved(struct heap *h)
 struct error *heap_settle(struct heap *h)
 {
 	struct error *err = settle_moved(h);
+	struct heap_dominance d;
 
 	heap_end(h);
 	if (err)
@@ -598,7 +600,11 @@ struct error *heap_settle(struct heap *h)
 		memcpy(h->dominators, h->nodes.parents, h->nodes.n * sizeof(*h->dominators));
 		return NULL;
 	}
-	return heap_dominators(h->nodes.parents, h->nodes.n, &h->edges, HEAP_PATIENCE, &h->dominators, &h->incoming);
+	err = heap_dominators(h->nodes.parents, h->nodes.n, &h->edges, HEAP_PATIENCE, &d);
+	h->dominators = d.dominators;
+	h->incoming = d.incoming;
+	h->others = d.others;
+	return err;
 }
 
 struct error *heap_retained(const struct heap *h, u64 **ret)

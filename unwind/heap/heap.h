@@ -61,6 +61,7 @@ struct heap {
 	struct heap_sum *sums;      /* of each node, if it is coarse */
 	u32 *dominators;            /* heap_settle(): of each node but 0; NULL before */
 	u8 *incoming;               /* heap_settle(): edges to each node, at most UINT8_MAX */
+	u32 *others;                /* heap_settle(): heap_dominance.others; NULL if it is coarse */
 	struct heap_type *types;
 	u32 ntypes; /* type 0 is none */
 	struct heap_counts counts;

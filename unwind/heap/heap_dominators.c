@@ -6,6 +6,8 @@
 
 #include "cleanup.h"
 
+#define OTHERS_LOOKED_AT 16
+
 /* Who refers to node i: from[start[i]] to from[start[i + 1] - 1]. */
 struct references {
 	u32 *start, *from;
@@ -211,30 +213,63 @@ static struct error *by_semidominators(const struct references *r, const u32 *pa
 	return NULL;
 }
 
+/* The one below top on the way of dominators to node; 0: it is top, or far below it. */
+static u32 branch_of(const u32 *dom, u32 top, u32 node)
+{
+	for (u32 i = 0; i < HEAP_BRANCH_STEPS && node != top; i++) {
+		if (dom[node] == top)
+			return node;
+		node = dom[node];
+	}
+	return 0;
+}
+
+static void find_others(const struct references *r, const u32 *parents, const u32 *dom, u32 n, u32 *ret)
+{
+	for (u32 i = 1; i < n; i++) {
+		u32 shown = dom[i] == parents[i] ? 0 : branch_of(dom, dom[i], parents[i]);
+		u32 end = r->start[i + 1] - r->start[i] < OTHERS_LOOKED_AT ? r->start[i + 1]
+		                                                           : r->start[i] + OTHERS_LOOKED_AT;
+
+		for (u32 k = r->start[i]; shown && k < end && !ret[i]; k++) {
+			u32 other = branch_of(dom, dom[i], r->from[k]);
+
+			ret[i] = !other || other == shown || other == i ? 0 : r->from[k];
+		}
+	}
+}
+
+void heap_dominance_free(struct heap_dominance *d)
+{
+	free(d->dominators);
+	free(d->incoming);
+	free(d->others);
+	*d = (struct heap_dominance){0};
+}
+
 struct error *heap_dominators(
-        const u32 *parents, u32 n, struct heap_edges *edges, u32 patience, u32 **ret, u8 **incoming)
+        const u32 *parents, u32 n, struct heap_edges *edges, u32 patience, struct heap_dominance *ret)
 {
 	u64 nedges = edges->n;
 	struct references r = {0};
-	cleanup(free) u32 *dom = NULL;
-	cleanup(free) u8 *in = calloc((size_t)n + 1, sizeof(*in));
-	struct error *err = in && nedges < UINT32_MAX - n ? turn(edges, n, in, &r) : &error_no_memory;
+	struct error *err;
+	u32 *dom;
 
-	*ret = NULL;
-	*incoming = NULL;
-	if (!err) {
-		dom = malloc(((size_t)n + 1) * sizeof(*dom));
-		err = dom ? NULL : &error_no_memory;
-	}
+	*ret = (struct heap_dominance){.dominators = malloc(((size_t)n + 1) * sizeof(*dom)),
+	        .incoming = calloc((size_t)n + 1, sizeof(*ret->incoming)),
+	        .others = calloc((size_t)n + 1, sizeof(*ret->others))};
+	dom = ret->dominators;
+	err = dom && ret->incoming && ret->others && nedges < UINT32_MAX - n ? turn(edges, n, ret->incoming, &r)
+	                                                                     : &error_no_memory;
 	if (!err && n) {
 		struct sweeps s = {&r, parents, dom, n, patience * (n + nedges) + 1};
 
 		err = by_sweeps(&s) ? NULL : by_semidominators(&r, parents, n, dom);
 	}
-	if (!err) {
-		*ret = TAKE(dom);
-		*incoming = TAKE(in);
-	}
+	if (!err)
+		find_others(&r, parents, dom, n, ret->others);
+	else
+		heap_dominance_free(ret);
 	free(r.start);
 	free(r.from);
 	return err;

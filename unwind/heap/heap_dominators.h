@@ -16,14 +16,22 @@
 #include "error.h"
 #include "heap_edges.h"
 
-#define HEAP_PATIENCE 64
+#define HEAP_PATIENCE     64
+#define HEAP_BRANCH_STEPS 64
 
 /*
  * parents: of n nodes, each but node 0's below its own number. edges: fewer than 2^32 - n others, in any order; freed.
- * patience: steps that sweeps may take, for each node and edge. *ret: the dominator of each node (of node 0: 0),
- * malloc'd; *incoming: how many edges lead to each, at most UINT8_MAX, malloc'd.
+ * patience: steps that sweeps may take, for each node and edge. *ret: malloc'd arrays by node.
  */
+struct heap_dominance {
+	u32 *dominators; /* of node 0: 0 */
+	u8 *incoming;    /* how many edges lead to it, at most UINT8_MAX */
+	u32 *others;     /* who refers to it at the end of a way that leaves its dominator by another than its parents'
+	                    way, at most HEAP_BRANCH_STEPS dominators below; 0: none is known */
+};
+
 struct error *heap_dominators(
-        const u32 *parents, u32 n, struct heap_edges *edges, u32 patience, u32 **ret, u8 **incoming);
+        const u32 *parents, u32 n, struct heap_edges *edges, u32 patience, struct heap_dominance *ret);
+void heap_dominance_free(struct heap_dominance *d);
 
 #endif

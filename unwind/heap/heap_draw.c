@@ -6,13 +6,15 @@
 
 #include "cleanup.h"
 #include "grow.h"
+#include "heap_dominators.h"
 #include "table.h"
 
 #define NAME_BYTES   512
 #define DEPTH_MAX    500
-#define SHARED_EXACT 9  /* paths, up to which their number is told */
-#define SHARED_STEPS 32 /* to what is shared */
-#define PERIOD_MAX   3  /* types that repeat in turn */
+#define SHARED_EXACT 9   /* paths, up to which their number is told */
+#define SHARED_STEPS 32  /* to what is shared */
+#define NAMED_SHARE  100 /* a box of 1/100 of the heap says who else leads there */
+#define PERIOD_MAX   3   /* types that repeat in turn */
 
 struct drawing {
 	const struct heap *h;
@@ -20,6 +22,8 @@ struct drawing {
 	struct table functions; /* from what function_of() asks for to its number + 1 */
 	u16 *depths;            /* of the profile's nodes */
 	u32 ndepths;
+	struct table shared; /* from others_key() to the bytes that such nodes keep alive */
+	u64 least;           /* of these, for their box to have a name of its own */
 };
 
 static u64 mix(u64 key)
@@ -65,19 +69,74 @@ static struct error *box_of(struct drawing *d, u32 node, bool label, u32 *ret)
 	return function_of(d, key + 1, heap_is_root(d->h, node) ? KIND_MEMORY : KIND_CLASS, name, ret);
 }
 
-static struct error *shared_box(struct drawing *d, u32 paths, u32 *ret)
+static u32 paths_to(const struct heap *h, u32 node)
 {
-	u32 shown = paths > SHARED_EXACT ? SHARED_EXACT + 1 : paths;
-	u64 key = (u64)UINT32_MAX << 32 | 0xffffff00u | shown;
-	const u64 *known = table_get(&d->functions, mix(key));
-	char name[64];
+	u32 n = h->incoming[node] + 1u;
 
+	return n > SHARED_EXACT ? SHARED_EXACT + 1 : n;
+}
+
+/* Where another way to it than the one that is drawn begins, below its dominator; 0: not known. */
+static u32 other_way(const struct heap *h, u32 node)
+{
+	u32 ret = 0;
+
+	for (u32 i = h->others ? h->others[node] : 0, n = 0; i && i != h->dominators[node] && n < HEAP_BRANCH_STEPS;
+	        n++) {
+		ret = heap_kind(h, i)->label & HEAP_PART ? ret : i;
+		i = h->dominators[i];
+	}
+	return ret;
+}
+
+/* What has the same box, if it is named by who else leads there. 0: it is not. */
+static u64 others_key(const struct heap *h, u32 node)
+{
+	u32 paths = paths_to(h, node), other = paths > SHARED_EXACT ? 0 : other_way(h, node);
+
+	return other ? mix((u64)paths << 32 | h->nodes.kind_of[other]) : 0;
+}
+
+static struct error *shared_box(struct drawing *d, u32 node, u32 *ret)
+{
+	u32 paths = paths_to(d->h, node);
+	u64 key = others_key(d->h, node), *kept = key ? table_get(&d->shared, key) : NULL, *known;
+	bool named = kept && *kept >= d->least;
+	char name[NAME_BYTES + 64], by[NAME_BYTES] = "";
+
+	key = named ? key : (u64)UINT32_MAX << 32 | 0xffffff00u | paths;
+	known = table_get(&d->functions, mix(key));
 	if (known) {
 		*ret = (u32)(*known - 1);
 		return NULL;
 	}
-	snprintf(name, sizeof(name), "shared by %u paths%s", shown, paths > SHARED_EXACT ? " or more" : "");
+	if (named)
+		node_text(d->h, other_way(d->h, node), true, by, sizeof(by));
+	snprintf(name, sizeof(name), "shared by %u paths%s%s%s", paths, paths > SHARED_EXACT ? " or more" : "",
+	        *by ? ", also " : "", by);
 	return function_of(d, key, KIND_MEMORY, name, ret);
+}
+
+/* Names of who else leads there are for what is large: else there would be thousands of them. */
+static struct error *weigh_shared(struct drawing *d)
+{
+	const struct heap *h = d->h;
+	cleanup(free) float *kept = calloc((size_t)h->nodes.n + 1, sizeof(*kept));
+	struct error *err = kept ? NULL : &error_no_memory;
+
+	for (u32 i = err ? 0 : h->nodes.n; i-- > h->first && !err;) {
+		u64 key = h->nodes.parents[i] == h->dominators[i] ? 0 : others_key(h, i), *sum;
+
+		kept[i] += (float)heap_size_of(h, i);
+		kept[h->dominators[i]] += kept[i];
+		sum = key ? table_get(&d->shared, key) : NULL;
+		if (sum)
+			*sum += (u64)kept[i];
+		else if (key)
+			err = table_put(&d->shared, key, (u64)kept[i]);
+	}
+	d->least = err ? 0 : (u64)(kept[0] / NAMED_SHARE);
+	return err;
 }
 
 static struct error *child(struct drawing *d, u32 *at, u32 function)
@@ -155,10 +214,10 @@ static struct error *place(struct drawing *d, u32 node, u32 parent_at, u32 *at)
 	if (parent_at == *at && (heap_kind(h, node)->label & HEAP_PART))
 		return NULL;
 	if (h->nodes.parents[node] != h->dominators[node]) {
-		err = shared_box(d, h->incoming[node] + 1, &function);
+		err = shared_box(d, node, &function);
 		if (!err && d->p->nodes[*at].function != function)
 			err = child(d, at, function);
-		if (!err && heap_is_root(h, h->dominators[node])) /* it does not say where that is */
+		if (!err)
 			err = draw_first_way(d, h->dominators[node], h->nodes.parents[node], SHARED_STEPS, at);
 	}
 	if (!err)
@@ -175,6 +234,7 @@ static void put(struct drawing *d, u32 node, u32 at)
 static void finish(struct drawing *d)
 {
 	table_free(&d->functions);
+	table_free(&d->shared);
 	free(d->depths);
 }
 
@@ -182,7 +242,7 @@ struct error *heap_draw_refs(const struct heap *h, struct profile *ret)
 {
 	struct drawing d = {.h = h, .p = ret};
 	cleanup(free) u32 *at = calloc((size_t)h->nodes.n + 1, sizeof(*at));
-	struct error *err = at ? NULL : &error_no_memory;
+	struct error *err = at ? weigh_shared(&d) : &error_no_memory;
 
 	for (u32 i = h->first; !err && i < h->nodes.n; i++) {
 		if (!heap_kind(h, i)->type)

@@ -387,18 +387,19 @@ static void count_incoming(const struct walk_of *w)
  * that nobody refers to come first; what is left are cycles, of which whoever comes first stands for all, but for what
  * is part of others.
  */
-static struct error *walk_candidates(const struct walk_of *w)
+static struct error *walk_candidates(const struct walk_of *w, bool only)
 {
 	enum { HELD, UNREFERRED, CYCLES, PARTS, PASSES };
 	struct heap *h = w->h;
 	struct heap_reading *r = w->r;
 	struct error *err = NULL;
-	u32 root[PASSES];
+	u32 root[PASSES], above = only ? 0 : heap_root(h, 0, HEAP_RUNTIME, "(no root leads to it)");
 
-	h->first = r->first_of_rank = h->nodes.n;
-	root[HELD] = heap_root(h, 0, HEAP_RUNTIME, "(counted as used, though nothing that is known refers to it)");
-	root[UNREFERRED] = heap_root(h, 0, HEAP_RUNTIME, "(nothing refers to it)");
-	root[CYCLES] = root[PARTS] = heap_root(h, 0, HEAP_RUNTIME, "(cycles that only refer to themselves)");
+	r->first_of_rank = h->nodes.n;
+	h->first = only ? h->nodes.n : h->first;
+	root[HELD] = heap_root(h, above, HEAP_RUNTIME, "(counted as used, though nothing that is known refers to it)");
+	root[UNREFERRED] = heap_root(h, above, HEAP_RUNTIME, "(nothing refers to it)");
+	root[CYCLES] = root[PARTS] = heap_root(h, above, HEAP_RUNTIME, "(cycles that only refer to themselves)");
 	for (u32 pass = 0; !err && pass < PASSES; pass++) {
 		u32 begun = h->nodes.n;
 
@@ -425,7 +426,8 @@ static int by_address(const void *a, const void *b)
 	return (x->addr > y->addr) - (x->addr < y->addr);
 }
 
-static struct error *walk_unreachable(const struct walk_of *w)
+/* only: what the roots reach is not shown. */
+static struct error *walk_unreachable(const struct walk_of *w, bool only)
 {
 	struct heap_reading *r = w->r;
 	struct error *err;
@@ -442,7 +444,7 @@ static struct error *walk_unreachable(const struct walk_of *w)
 	if (r->ncandidates)
 		qsort(r->candidates, r->ncandidates, sizeof(*r->candidates), by_address);
 	count_incoming(w);
-	err = walk_candidates(w);
+	err = walk_candidates(w, only);
 	r->ncandidates = 0;
 	free(TAKE(r->candidates));
 	return err ? err : TAKE(r->err);
@@ -469,7 +471,12 @@ static struct error *walk(const struct walk_of *w)
 	w->r->nrefs = 0;
 	free(TAKE(w->r->refs));
 	if (!err && w->r->unreachable)
-		return walk_unreachable(w);
+		return walk_unreachable(w, true);
+	if (!err && w->r->references && !w->h->coarse && w->ops->leaks && w->ops->leaks(w->reader)) {
+		w->r->unreachable = true;
+		err = walk_unreachable(w, false);
+		w->r->unreachable = false;
+	}
 	if (!walks)
 		heap_cache_ahead(w->h->cache, true);
 	if (!err && counts)
