@@ -116,6 +116,7 @@ struct event_ops {
 	enum profile_kind object_kind; /* and what it is; 0: kernel */
 	/* What it is to people: its colour. NULL: kernel. */
 	enum profile_kind (*kind)(u32 reason);
+	u32 queued; /* collect_options.queued */
 	/* May a wait for this be one by design (--no-idle)? NULL: it is no event of waits. */
 	enum idle_chance (*idle)(u32 reason);
 	/* Is this a wait in futex(2)? Its lock is shown in place of the reason. NULL: it is no event of waits. */

@@ -65,7 +65,10 @@ struct sched_entity {
 
 struct sched_info {
 	unsigned long long last_arrival; /* on a CPU, by the scheduler's clock */
-	unsigned long long run_delay;    /* on run queues so far, in ns; counted as it comes to a CPU */
+	unsigned long long
+	        run_delay; /* on run queues so far, in ns; counted as it comes to a CPU, or leaves one's queue */
+	unsigned long long
+	        last_queued; /* since then, by the clock of that CPU; 0: it runs, or waits for something else */
 };
 
 struct super_block {

@@ -77,6 +77,7 @@ static struct error *create_parts(struct sampler *s)
 	s->options.collect.names.kernel_ctx = s;
 	s->options.collect.names.reason_kind = s->ops->kind;
 	s->options.collect.names.object_kind = s->ops->object_kind;
+	s->options.collect.queued = s->ops->queued;
 	s->options.collect.idle = o->no_idle ? s->ops->idle : NULL;
 	s->options.collect.locks = s->ops->locks;
 	s->options.collect.futex = s->ops->futex;

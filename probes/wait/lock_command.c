@@ -63,7 +63,8 @@ const struct event_command lock_command = {
                 "locks from other waits in futex(2): conditions, semaphores, joins, idle pools. Those are summed in "
                 "the last line and shown by --all-waits. In Java, such a wait counts as one for a lock if the thread "
                 "is in the middle of its work: a request that needs a connection from a pool.\n"
-                "A wait is the time off the CPU: spinning and uncontended locks are not seen. If threads wait so "
+                "A wait is the time off the CPU until the thread is woken up: spinning and uncontended locks are not "
+                "seen, and what threads then wait for a CPU is summed in the last line only. If threads wait so "
                 "often that a stack for each wait would slow them down, waits shorter than 50 ms are sampled at "
                 "random and weighted.",
         .options = lock_options,

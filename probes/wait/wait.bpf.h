@@ -74,8 +74,10 @@ static inline void wait_came(struct task_struct *next, struct task_struct *prev,
 		wait_bulk_back(next, w, now);
 		w->runnable = 0; /* it is by now */
 	}
-	if (!wait_over_shortly(w, ws, now))
-		wait_over(w, now);
+	if (wait_over_shortly(w, ws, now))
+		return;
+	w->queued_ns = wait_queued(next, w, ws->behind_ns, now);
+	wait_over(w, now);
 }
 
 /* Of the thread that runs here, if it is a target's; NULL: it is not, or ends. */
@@ -116,7 +118,7 @@ static inline bool wait_leaves(
 	if (skips && wait_may_bulk())
 		wait_bulk_begin(prev, w, now);
 	else
-		wait_starts(w, now, prev->nvcsw + prev->nivcsw, !state);
+		wait_starts(w, now, prev->nvcsw + prev->nivcsw, wait_delay(prev), !state);
 	if (wait_pauses)
 		w->unwatched = 1;
 	else if (!skips)
@@ -190,7 +192,8 @@ static inline void wait_left_late(struct wait_state *w, struct wait_stats *ws, u
 	struct probe_stats *st = my_stats();
 
 	ws->off_ns += ns;
-	wait_on_run_queue(w, ws, ns);
+	w->queued_ns = 0;
+	wait_on_run_queue(w, ws, ns, 1);
 	if (!st || ns < wait_min_ns || ns > wait_max_ns)
 		return;
 	st->weights += ns;

@@ -385,35 +385,47 @@ static u64 wait_key(u32 tid, u64 switches)
 	return XXH3_64bits(words, sizeof(words)) | 1;
 }
 
-static void see(struct wait *w, u32 stop, u64 ns, bool runnable)
+/* Time of waits under one stack. */
+struct waited {
+	u32 epoch, stop;
+	u64 ns, queued; /* of that on the run queue, at the end */
+	u64 over;       /* waits that are */
+	bool runnable;  /* all of it, as the stack says */
+};
+
+static void see(struct wait *w, u32 stop, u64 ns)
 {
 	if (stop < STOP_MAX)
 		w->seen[stop] += ns;
-	if (runnable)
-		w->run_queue_ns += ns;
 }
 
-/* Counts more of waits that have lasted until now, and are so many that are over. */
-static struct error *count_more(struct wait *w, u32 epoch, u64 hash, u64 ns, u32 over)
+/* Counts more of waits that have lasted until so long ago. */
+static struct error *count_more(struct wait *w, u32 epoch, u64 hash, u64 ns, u64 over, u64 ago)
 {
 	u64 each = object_skeleton(w->host->object)->data->time_value;
 	struct time_record record = {.type = RECORD_TIME, .hash = hash, .span = ns};
 
 	collector_count(w->host->collector, epoch, hash, ns, over);
-	record.ns = w->ended_ns ? w->ended_ns : now_ns();
+	record.ns = (w->ended_ns ? w->ended_ns : now_ns()) - ago;
 	record.count = (u32)((ns + each / 2) / each);
 	return w->host->options->collect.times ? collector_time(w->host->collector, &record, sizeof(record)) : NULL;
 }
 
-/* The same, of the pair if there is a waker. */
-static struct error *count_with_waker(struct wait *w, u32 epoch, u64 hash, u64 waker, u64 ns, bool over)
+/*
+ * Of the pair if there is a waker. Time on the run queue has a stack of its own, and is no part of waiting for a lock.
+ */
+static struct error *count_waited(struct wait *w, u64 hash, u64 waker, const struct waited *t)
 {
-	struct error *err;
+	bool locks = object_skeleton(w->host->object)->bss->wait_futexes;
+	struct error *err = waker ? collector_join(w->host->collector, t->epoch, hash, waker, hash ^ waker) : NULL;
 
-	if (!waker)
-		return count_more(w, epoch, hash, ns, over);
-	err = collector_join(w->host->collector, epoch, hash, waker, hash ^ waker);
-	return err ? err : count_more(w, epoch, hash ^ waker, ns, over);
+	see(w, t->stop, locks ? t->ns - t->queued : t->ns);
+	w->run_queue_ns += t->runnable ? t->ns : t->queued;
+	if (!err)
+		err = count_more(w, t->epoch, hash ^ waker, t->ns - t->queued, t->over, t->queued);
+	if (err || locks || !t->queued)
+		return err;
+	return count_more(w, t->epoch, stack_queued(hash), t->queued, 0, 0);
 }
 
 static bool is_wanted(const struct wait *w, u64 ns)
@@ -423,24 +435,27 @@ static bool is_wanted(const struct wait *w, u64 ns)
 	return !o || (ns >= o->min_ns && (!o->max_ns || ns <= o->max_ns));
 }
 
-/* Counts what was not counted yet of a wait that was visited and lasts for ns by now. */
-static struct error *count_visited(struct wait *w, u32 epoch, u64 key, u64 waker, u64 ns, bool over)
+/* Counts what was not counted yet of a wait that was visited, and has lasted for t->ns by now. */
+static struct error *count_visited(struct wait *w, u64 key, u64 waker, struct waited *t)
 {
 	struct wait_visit v;
 	struct error *err;
-	u64 new;
+	u64 before;
 
 	if (!wait_visited_get(&w->visited, key, &v)) {
-		w->lost_ns += over && is_wanted(w, ns) ? ns : 0;
+		w->lost_ns += t->over && is_wanted(w, t->ns) ? t->ns : 0;
 		return NULL;
 	}
-	new = ns - (v.counted < ns ? v.counted : 0);
-	v.counted = is_wanted(w, ns) ? ns : v.counted;
+	before = v.counted < t->ns ? v.counted : 0;
+	v.counted = is_wanted(w, t->ns) ? t->ns : v.counted;
 	err = wait_visited_put(&w->visited, key, &v);
-	if (err || !is_wanted(w, ns))
+	if (err || !is_wanted(w, t->ns))
 		return err;
-	see(w, v.stop, new, v.runnable);
-	return count_with_waker(w, epoch, key, waker, new, over);
+	t->ns -= before;
+	t->queued = v.runnable ? 0 : t->queued < t->ns ? t->queued : t->ns;
+	t->runnable = v.runnable;
+	t->stop = v.stop;
+	return count_waited(w, key, waker, t);
 }
 
 /* The wait is over: what nobody took a stack of is lost. */
@@ -450,7 +465,7 @@ static struct error *record(void *event, const void *data, size_t size)
 	struct wait_pair pair;
 	struct wait_visit v;
 	struct wait *w = event;
-	u32 epoch;
+	struct waited t;
 	u64 key;
 
 	if (size < sizeof(pair))
@@ -459,16 +474,13 @@ static struct error *record(void *event, const void *data, size_t size)
 	memcpy(&r, data, size < sizeof(r) ? size : sizeof(r));
 	if (pair.pair)
 		return collector_join(w->host->collector, pair.epoch, pair.hash, pair.waker, pair.both);
-	epoch = object_epoch(w->host->object);
+	t = (struct waited){object_epoch(w->host->object), r.stop, r.ns, r.queued, 1, r.runnable};
 	key = wait_key(r.tid, r.switches);
 	if (!r.hash && !r.switches && r.instance)
 		return wait_births_add(&w->births, w->visited.walker, &r);
-	if (wait_visited_get(&w->visited, key, &v))
-		return count_visited(w, epoch, key, r.waker, r.ns, true);
-	if (!r.hash)
-		return count_visited(w, epoch, key, r.waker, r.ns, true);
-	see(w, r.stop, r.ns, r.runnable); /* it ended in unknown code, and nobody walked it again */
-	return count_with_waker(w, epoch, r.hash, r.waker, r.ns, true);
+	if (!r.hash || wait_visited_get(&w->visited, key, &v))
+		return count_visited(w, key, r.waker, &t);
+	return count_waited(w, r.hash, r.waker, &t); /* it ended in unknown code, and nobody walked it again */
 }
 
 static struct error *visit_due(void *ctx, const struct wait_thread *t)
@@ -481,6 +493,8 @@ static struct error *visit_due(void *ctx, const struct wait_thread *t)
 /* What waits: is counted until now, and may be counted again. */
 static struct error *settle(struct wait *w, u32 epoch, const struct wait_thread *t)
 {
+	struct waited waited = {epoch, t->stop, t->ns, t->queued, w->ended_ns != 0, t->runnable};
+
 	if (w->ended_ns)
 		w->living_ns += w->ended_ns > t->begin_ns ? w->ended_ns - t->begin_ns : 0;
 	if (w->ended_ns && t->flags & (WAIT_DUE | WAIT_OTHERS))
@@ -488,12 +502,14 @@ static struct error *settle(struct wait *w, u32 epoch, const struct wait_thread 
 	if (w->ended_ns && t->flags & (WAIT_DUE | WAIT_OTHERS | WAIT_KNOWN))
 		w->under_way++;
 	if (t->flags & WAIT_DUE && t->settled)
-		return count_visited(w, epoch, wait_key(t->tid, t->switches), 0, t->ns, w->ended_ns != 0);
+		return count_visited(w, wait_key(t->tid, t->switches), 0, &waited);
 	if (!(t->flags & WAIT_KNOWN))
 		return NULL;
-	see(w, t->stop, t->ns * t->stands, wait_is_runnable(t->reason));
 	w->settled_ns += t->ns;
-	return count_more(w, epoch, t->hash, t->ns * t->stands, w->ended_ns ? t->stands : 0);
+	waited.ns *= t->stands;
+	waited.queued *= t->stands;
+	waited.over *= t->stands;
+	return count_waited(w, t->hash, 0, &waited);
 }
 
 static struct error *carry(struct wait *w, u32 epoch, const struct wait_thread *t)
@@ -590,13 +606,16 @@ static struct error *drain(void *event, u32 epoch)
 	struct sample *skel = object_skeleton(w->host->object);
 	struct settling settling = {w, epoch};
 	struct error *err = wait_list_all(&w->list, visit_due, w);
+	u64 born;
 
 	if (err)
 		return err;
 	w->host->take_all(w->host->ctx);
 	wait_visited_turn(&w->visited);
 	skel->bss->wait_settling = 1;
-	see(w, STOP_ROOT, wait_births_drain(&w->births, w->host->collector, epoch), true);
+	born = wait_births_drain(&w->births, w->host->collector, epoch);
+	w->run_queue_ns += born;
+	see(w, STOP_ROOT, born);
 	err = wait_list_all(&w->list, settle_and_carry, &settling);
 	skel->bss->wait_settling = 0;
 	if (!err && w->tasks)
@@ -677,6 +696,7 @@ const struct event_ops wait_event = {
         .topic = TOPIC_WAITING,
         .summary = "time off the CPU by stack, and what each wait is for",
         .view = "time off the CPU of %s by stack, and what each wait is for",
+        .queued = WAIT_FOR_CPU,
         .idle = wait_idle,
         .futex = wait_is_for_futex,
         .command_line = &wait_command,

@@ -109,9 +109,12 @@ static __attribute__((noinline)) u64 wait_bulk_over(struct wait_state *w, const 
 {
 	u64 end = past->begin, seen = wait_span(past->since, end), after = wait_span(seen, past->off_ns);
 
-	if (past->single)
+	w->queued_ns = 0;
+	if (past->single) {
 		end = past->came;
-	else if (seen >= WAIT_BRIEF_NS)
+		w->queued_ns = wait_queued((struct task_struct *)w->task, w, 0, end);
+	}
+	if (!past->single && seen >= WAIT_BRIEF_NS)
 		end += wait_futexes ? after / 2 : wait_span(past->waits * w->brief_ns, after);
 	if (end < past->begin)
 		end = past->begin;
@@ -197,11 +200,11 @@ WALK_GLOBAL u64 wait_bulk_end(struct wait_state *w, u64 now, u32 moment)
 static __attribute__((always_inline)) inline void wait_bulk_back(
         struct task_struct *task, struct wait_state *w, u64 now)
 {
-	u64 since = wait_bulk_end(w, now, WAIT_OFF), object;
+	u64 since = wait_bulk_end(w, now, WAIT_OFF), object, queued = wait_queued(task, NULL, wait_behind_ns, now);
 
 	if (!since || (wait_futexes && !wait_for_futex(task, &object)))
 		return;
-	wait_starts(w, since, wait_switches(task), !wait_state_bits(task));
+	wait_starts(w, since, wait_switches(task), wait_delay(task), wait_is_for_cpu(task, queued, now - since));
 	w->unwatched = 1;
 }
 

@@ -47,7 +47,9 @@ static const char *tasks_hint(const void *options)
 
 static const struct event_option off_options[] = {
         {-1, NULL, NULL, "Waits"},
-        {WAIT_MIN, "min", "TIME", "only waits of at least TIME: 20ms, 2s; a number alone is microseconds"},
+        {WAIT_MIN, "min", "TIME",
+                "only waits of at least TIME, until the thread is back on a CPU: 20ms, 2s; a number alone is "
+                "microseconds"},
         {WAIT_MAX, "max", "TIME", "only waits of at most TIME"},
         {WAIT_WAKERS, "wakers", NULL,
                 "on top of each wait, show the stack of the thread that ended it, from its leaf to its root"},
@@ -75,8 +77,8 @@ const struct event_command wait_command = {
         .tasks_hint = tasks_hint,
         .text = "Each stack ends in what the thread waits for: [mutex accounts], [GIL] (locks, as in lock-flame), "
                 "[epoll], [sleep], [read of a socket], [receive on a client's socket] (the connection was "
-                "accepted), [page fault], [run queue] (it could run, but others had the CPU) and so on. Time is exact, "
-                "summed over all "
+                "accepted), [page fault], [run queue] (it could run, but others had the CPU: after a preemption, or "
+                "after its wait) and so on. Time is exact, summed over all "
                 "threads, including those that sleep during the whole run. If threads wait so often that a stack for "
                 "each wait would slow them down, waits shorter than 50 ms are sampled at random and weighted.\n"
                 "The last line on stderr says whether time on and off the CPU adds up to the lifetime of the threads, "
@@ -109,7 +111,8 @@ const struct event_command wall_command = {
         .run = run,
         .tasks_hint = wall_tasks_hint,
         .text = "Each stack ends in the state of its thread: [running], [run queue] (it could run, but others had the "
-                "CPU), or what it waits for, as in off-flame. Time off the CPU is exact; time on the CPU is sampled "
+                "CPU: after a preemption, or after its wait), or what it waits for, as in off-flame. Time off the CPU "
+                "is exact; time on the CPU is sampled "
                 "(--freq). The last line on stderr says whether both add up to the lifetime of the threads. Views of a "
                 "language hide idle waits; --idle shows them, --no-idle hides them in other commands. With --timeline "
                 "the page has a strip for each thread.",

@@ -38,6 +38,8 @@ enum wait_file { /* of the system call's first argument */
 	WAIT_CLIENT, /* a connection that was accepted: the other end is a client; of poll(), the only file */
 };
 
+#define WAIT_FOR_CPU ((u32)WAIT_RUNNABLE << 24) /* the reason */
+
 static inline bool wait_is_runnable(u32 reason)
 {
 	return reason >> 24 == WAIT_RUNNABLE;
@@ -64,9 +66,10 @@ struct wait_record {
 	u32 tgid;
 	u64 switches; /* of the thread until then: which of its waits it was; 0: it never ran before */
 	u64 ns;
-	u64 waker; /* hash of the stack of who ended it; 0: not known */
-	u64 hash;  /* of the stack that ends in unknown code, if nobody walked a better one; 0: none */
-	u32 stop;  /* why it ends there */
+	u64 queued; /* of that on the run queue, at its end */
+	u64 waker;  /* hash of the stack of who ended it; 0: not known */
+	u64 hash;   /* of the stack that ends in unknown code, if nobody walked a better one; 0: none */
+	u32 stop;   /* why it ends there */
 	u32 runnable;
 	u32 instance; /* of the process; 0: not known */
 	char comm[COMM_LEN];
@@ -96,8 +99,10 @@ struct wait_thread {
 	u32 tgid, tid, instance, flags;
 	u32 settled;  /* it counts for itself, also while it lasts */
 	u32 stands;   /* WAIT_KNOWN: it counts for so many */
+	u64 runnable; /* it is a wait for a CPU */
 	u64 begin_ns; /* since when it is watched */
 	u64 ns;       /* of the wait it is in: until now; WAIT_KNOWN: since it was last settled */
+	u64 queued;   /* of that on the run queue, at its end; 0: it is one for a CPU */
 	u64 hash;
 	u64 switches;
 	u64 object; /* the futex that it waits for, if only futexes are wanted (lock-flame); else 0 */

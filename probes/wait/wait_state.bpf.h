@@ -23,6 +23,12 @@ u32 wait_pauses = 0;           /* switches are not watched (wait_bulk.bpf.h) */
 u32 wait_factor = 1;           /* a wait that begins in a shift stands for this many, as the pause has others */
 u64 wait_behind_ns = 0; /* wait_stats.behind_ns of the CPU that was compared last: others see no switches of targets */
 
+/* User space may have settled it by a clock that is ahead of this CPU's. */
+static inline u64 wait_span(u64 since, u64 now)
+{
+	return now > since ? now - since : 0;
+}
+
 struct wait_state {   /* of a thread; what each switch needs comes first */
 	u64 owner;    /* of a place: wait_number() of its thread; WAIT_PLACE_TAKEN: about to be */
 	u64 since_ns; /* off the CPU since then, or counted until then; 0: it runs */
@@ -46,6 +52,8 @@ struct wait_state {   /* of a thread; what each switch needs comes first */
 	u64 waker;        /* of the stack that ended the wait; 0: not taken */
 	u64 walk_ns;      /* how long it took to take its stack: waits that were not chosen are shorter by that */
 	u64 brief_ns;     /* how long those last that are shorter than WAIT_BRIEF_NS, on average */
+	u64 delay_ns;     /* on run queues, before the wait */
+	u64 queued_ns;    /* of the wait, as it is over */
 	u32 drawn;        /* for how many waits that one stands; 0: none was chosen yet */
 	u32 stop;
 	u32 longs;  /* how many of 256 waits are long */
@@ -157,9 +165,10 @@ static inline u64 wait_switches(struct task_struct *task)
 	return BPF_CORE_READ(task, nvcsw) + BPF_CORE_READ(task, nivcsw);
 }
 
-/* A wait begins that has no stack yet. switches: of the thread. */
-static inline void wait_starts(struct wait_state *w, u64 now, u64 switches, bool runnable)
+/* A wait begins that has no stack yet. switches, delay: of the thread. */
+static inline void wait_starts(struct wait_state *w, u64 now, u64 switches, u64 delay, bool runnable)
 {
+	w->delay_ns = delay;
 	w->hash = 0;
 	w->settled = w->walked = 0;
 	w->runnable = runnable;
@@ -168,12 +177,6 @@ static inline void wait_starts(struct wait_state *w, u64 now, u64 switches, bool
 	w->stands = 1;
 	w->switches = switches;
 	w->since_ns = now;
-}
-
-/* User space may have settled it by a clock that is ahead of this CPU's. */
-static inline u64 wait_span(u64 since, u64 now)
-{
-	return now > since ? now - since : 0;
 }
 
 /*
@@ -191,6 +194,34 @@ static inline u64 wait_arrival(struct task_struct *task, u64 or_else)
 	if (!bpf_core_field_exists(task->sched_info.last_arrival))
 		return or_else;
 	return BPF_CORE_READ(task, sched_info.last_arrival) + wait_behind_ns;
+}
+
+/* For how long a thread has been on run queues. 0: the kernel does not say. */
+static __attribute__((always_inline)) inline u64 wait_delay(struct task_struct *task)
+{
+	return bpf_core_field_exists(task->sched_info.run_delay) ? BPF_CORE_READ(task, sched_info.run_delay) : 0;
+}
+
+/*
+ * For how long it has been so since its wait began (w NULL: since it came to the queue that it is on). It is how a wait
+ * ends: what was woken up goes on as soon as it gets a CPU. behind: of the CPU that it is queued for; 0: only queues
+ * that it has left.
+ */
+static __attribute__((always_inline)) inline u64 wait_queued(
+        struct task_struct *task, const struct wait_state *w, u64 behind, u64 now)
+{
+	u64 since = 0, left = w ? wait_span(w->delay_ns, wait_delay(task)) : 0;
+
+	if (behind && bpf_core_field_exists(task->sched_info.last_queued))
+		since = BPF_CORE_READ(task, sched_info.last_queued);
+	return left + (since ? wait_span(since + behind, now) : 0);
+}
+
+/* Is a wait of ns one for a CPU from its beginning, as far as can be told of one that nobody saw begin? */
+static inline bool wait_is_for_cpu(struct task_struct *task, u64 queued, u64 ns)
+{
+	return !wait_state_bits(task) &&
+	       (!bpf_core_field_exists(task->sched_info.last_queued) || queued >= ns - ns / 8);
 }
 
 /* The verifier lets nobody calculate with pointers but subtract them. */
@@ -249,8 +280,10 @@ static __attribute__((always_inline)) inline struct wait_state *wait_new(struct 
 	w = wait_place(number);
 	if (!w || !wait_take_place(w, number))
 		w = bpf_task_storage_get(&wait_states, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (w)
-		w->task = (u64)task;
+	if (!w)
+		return NULL;
+	w->task = (u64)task;
+	w->delay_ns = wait_delay(task);
 	return w;
 }
 

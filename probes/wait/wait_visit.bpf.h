@@ -35,12 +35,12 @@ static inline void wait_visit_pause(struct task_struct *task, struct wait_state 
 }
 
 /* A thread that waits: settles its known wait, or hands over what is needed to walk its stack. */
-static inline void wait_visit(struct wait_state *w, struct wait_thread *t, u64 now)
+static inline void wait_visit(struct task_struct *task, struct wait_state *w, struct wait_thread *t, u64 now)
 {
 	u64 since = !w          ? t->begin_ns
 	            : w->exited ? 0
 	                        : w->since_ns,
-	    hash = w ? w->hash : 0, ns = since && now > since ? now - since : 0;
+	    hash = w ? w->hash : 0, ns = since && now > since ? now - since : 0, queued;
 
 	if (!ns) {
 		t->flags = WAIT_RUNS;
@@ -48,7 +48,11 @@ static inline void wait_visit(struct wait_state *w, struct wait_thread *t, u64 n
 			wait_sampled = 1;
 		return;
 	}
+	queued = wait_queued(task, w, wait_behind_ns, now);
+	queued = wait_span(wait_span(now, wait_arrival(task, 0)), queued); /* it came after the end of the run */
 	t->ns = ns;
+	t->runnable = w ? w->runnable : wait_is_for_cpu(task, queued, ns);
+	t->queued = t->runnable ? 0 : queued < ns ? queued : ns;
 	if (!w || !wait_has_stack(w)) {
 		t->flags = ns >= wait_due_ns || (wait_end_ns && !w) ? WAIT_DUE : wait_end_ns ? WAIT_OTHERS : 0;
 		if (w && t->flags && wait_settling && wait_counts_alone(w, ns))
@@ -66,7 +70,6 @@ static inline void wait_visit(struct wait_state *w, struct wait_thread *t, u64 n
 	t->stop = w->stop;
 	t->hash = hash;
 	t->stands = wait_counts_alone(w, ns) ? 1 : w->stands | !w->stands;
-	t->reason = w->runnable ? wait_reason(WAIT_RUNNABLE, WAIT_NO_FILE, -1) : 0;
 	if (__sync_val_compare_and_swap(&w->since_ns, since, now) != since)
 		return;
 	w->settled = 1;
@@ -106,13 +109,13 @@ static inline void wait_registers(struct task_struct *task, struct wait_thread *
 	t->reg[DWREG_R15] = BPF_CORE_READ(r, r15);
 	t->reg[DWREG_RIP] = BPF_CORE_READ(r, ip);
 	t->thread_pointer = BPF_CORE_READ(task, thread.fsbase);
-	t->reason = wait_reason(!state                  ? WAIT_RUNNABLE
+	t->reason = wait_reason(t->runnable             ? WAIT_RUNNABLE
 	                        : state & TASK_FROZEN   ? WAIT_FROZEN
 	                        : state & STATE_TRACED  ? WAIT_TRACED
 	                        : state & STATE_STOPPED ? WAIT_STOPPED
 	                                                : WAIT_BLOCKED,
-	        state && wait_takes_file(call) ? wait_file_of(task, BPF_CORE_READ(r, di)) : WAIT_NO_FILE,
-	        state ? (s32)call : -1);
+	        !t->runnable && wait_takes_file(call) ? wait_file_of(task, BPF_CORE_READ(r, di)) : WAIT_NO_FILE,
+	        t->runnable ? -1 : (s32)call);
 }
 
 struct {
@@ -127,7 +130,7 @@ static inline void wait_visit_begin(struct task_struct *task, struct wait_thread
 	t->tid = pid_of(task, task->pid);
 	t->begin_ns = wait_begin(task);
 	t->switches = wait_switches(task);
-	t->ns = t->hash = 0;
+	t->ns = t->queued = t->hash = 0;
 	t->settled = 0;
 	t->stop = 0;
 }
@@ -171,7 +174,7 @@ int visit_threads(struct bpf_iter__task *ctx)
 	if (!wait_end_ns && task_is_on_cpu(task))
 		t->flags = WAIT_RUNS;
 	else
-		wait_visit(w, t, now);
+		wait_visit(task, w, t, now);
 	if (t->flags & WAIT_DUE) {
 		wait_registers(task, t);
 		fill_return_probes(&t->probes, task);

@@ -152,13 +152,15 @@ static void lock_head(FILE *out, const struct sampler_stats *st)
 
 static void lock_losses(FILE *out, const struct sampler_stats *st)
 {
+	const struct wait_summary *s = st->of_event;
 	u64 waits, shown = sum(st, OTHERS, &waits), hidden = sum(st, HIDDEN, &waits);
 	char text[LOSS_TIME];
 
 	losses(out, st);
+	if (s->run_queue_s >= 0.0005)
+		fprintf(out, ", then %.3f s on the run queue", s->run_queue_s);
 	if (shown) {
-		fprintf(out, ", %s of other waits %samid work", seconds(shown, text),
-		        ((const struct wait_summary *)st->of_event)->looks ? "" : "in futex() ");
+		fprintf(out, ", %s of other waits %samid work", seconds(shown, text), s->looks ? "" : "in futex() ");
 		kinds(out, st, OTHERS);
 	}
 	if (hidden) {

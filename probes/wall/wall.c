@@ -136,6 +136,7 @@ const struct event_ops wall_event = {
         .record = record,
         .reason = wait_reason_text,
         .kind = wait_kind,
+        .queued = WAIT_FOR_CPU,
         .idle = wait_idle,
         .futex = wait_is_for_futex,
         .leads_to_program = wait_leads_to_program,

@@ -68,6 +68,32 @@ def test_reasons():
     yield check_balance(result)
 
 
+def queued(command, *args):
+    """(by the stacks on the run queue but of the main thread, of all; by the kernel; the result)"""
+    with yrt.Fixture("queued", wait=True) as fixture:
+        at = yrt.Run(command, "-p", fixture.pid, "-d", 600, *args).sampling()
+        fixture.release()
+        truth = json.loads(fixture.process.stdout.readline())
+        at.interrupt()
+        result = at.result().expect()
+    stacks = [(frames, ns * 1e-9) for frames, ns in result.stacks if frames[-1] == "[run queue]"]
+    return sum(s for frames, s in stacks if "main" not in frames), truth["run_queue"], stacks, result
+
+
+def test_run_queue():
+    """
+    From its wake-up until it has a CPU a thread is on the run queue, with the stack that it waits with: the sum is the
+    kernel's own. Each worker waits in take() only, for those that were woken before it: most of the time.
+    """
+    for command in ("off-flame", "wall-flame"):
+        shown, expected, stacks, result = queued(command, "--max-cpu", 0)
+        lost = result.missing(result.stats["off"]["off_s"] * 1e9) * 1e-9
+        assert abs(shown - expected) <= EXACT * expected + 0.002 + lost, f"{shown} of {expected}, lost {lost}"
+        woken = sum(s for frames, s in stacks if "take" in frames)
+        assert woken > 0.2 * expected, f"{woken} of {expected}\n{yrt.show(stacks)}"
+        yield f"{command}: {shown:.4f} s on the run queue, {expected:.4f} by the kernel, {woken:.4f} after a wake-up"
+
+
 @yrt.measured
 def test_asleep():
     """A thread that slept before and sleeps after the run has its stack, for as long as the run lasted."""
@@ -78,7 +104,7 @@ def test_asleep():
         abs(total - result.stats["duration_s"]) <= EXACT * result.stats["duration_s"] + 0.05
     ), f"{total}: {result.stats}"
     assert all(
-        frames[-1].startswith("[semaphore") and "start_thread" in frames for frames, _ in stacks
+        frames[-1].startswith(("[semaphore", "[run queue]")) and "start_thread" in frames for frames, _ in stacks
     ), yrt.show(stacks)
     yield (
         f"{total:.3f} of {result.stats['duration_s']:.3f} s, {result.stats['off']['walked_from_outside']} walked from"

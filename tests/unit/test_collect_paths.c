@@ -300,6 +300,64 @@ static void test_waker_missing(void **state)
 	collector_destroy(c);
 }
 
+enum { ASLEEP = 1, QUEUED };
+
+static void reason_text(u32 reason, char *text)
+{
+	strcpy(text, reason == QUEUED ? "queue" : "asleep");
+}
+
+static enum profile_kind reason_kind(u32 reason)
+{
+	return reason == QUEUED ? KIND_RUNNABLE : KIND_WAITING;
+}
+
+static enum idle_chance idle_if_asleep(u32 reason)
+{
+	return reason == ASLEEP ? IDLE_ALWAYS : IDLE_NEVER;
+}
+
+static struct stack_record *waiting_record(u64 hash)
+{
+	struct stack_record *r = whole_record(hash);
+
+	memmove(r->frame + 1, r->frame, FN_MAX * sizeof(*r->frame));
+	r->frame[0] = (struct frame){.where = frame_where(FRAME_REASON, RUNTIME_NATIVE, 0, 0x7f00), .detail = ASLEEP};
+	r->nframes = FN_MAX + 1;
+	return r;
+}
+
+/*
+ * What a thread waits for a CPU after a wait has that wait's stack, but for the reason: also in the next epoch, and
+ * where the wait itself is left out as idle or by a pattern.
+ */
+static void test_queued(void **state)
+{
+	static const char *const path[] = {
+	        "[queue]", "leaf_function", "inner_function", "outer_function", "root_function"};
+	struct collect_options options = {
+	        .queued = QUEUED, .names = {.reason = reason_text, .reason_kind = reason_kind}};
+	struct collector *c;
+
+	for (u32 i = 0; i < 3; i++) {
+		options.exclude = i == 1 ? "asleep" : NULL;
+		options.idle = i == 2 ? idle_if_asleep : NULL;
+		c = create(options);
+		send_once(c, waiting_record(HASH));
+		collector_count(c, 0, stack_queued(HASH), 4, 0);
+		assert_null(collector_carry(c, 1, HASH));
+		collector_forget(c, 0);
+		collector_count(c, 1, stack_queued(HASH), 5, 0);
+		check_path(c, 9, path, FN_MAX + 1);
+		collector_count(c, 1, HASH, 3, 1);
+		assert_int_equal(collector_stats(c)->counted, i ? 9 : 12);
+		assert_int_equal(collector_stats(c)->filtered, i == 1 ? 3 : 0);
+		assert_int_equal(collector_stats(c)->idle, i == 2 ? 3 : 0);
+		assert_int_equal(collector_stats(c)->unmatched, 0);
+		collector_destroy(c);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -317,6 +375,7 @@ int main(void)
 	        cmocka_unit_test(test_lock_only),
 	        cmocka_unit_test(test_waker),
 	        cmocka_unit_test(test_waker_missing),
+	        cmocka_unit_test(test_queued),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -171,6 +171,7 @@ void collector_destroy(struct collector *c)
 	proofs_free(&c->proofs);
 	profile_destroy(c->profile);
 	table_free(&c->held);
+	table_free(&c->late);
 	table_free(&c->repaired);
 	table_free(&c->nodes[0]);
 	table_free(&c->nodes[1]);
@@ -232,13 +233,44 @@ static bool is_wanted(const struct collector *c, const struct stack_record *reco
 	return collect_wants_thread(&c->options, record->tid) && (!c->options.lock_only || holds_lock(frames, n));
 }
 
-static struct error *skip_stack(struct collector *c, const struct stack_record *record)
+static bool has_queued(const struct collector *c, const struct frame *frames, u32 n)
 {
-	struct error *err = table_put(&c->nodes[record->epoch & 1], record->hash, pack(NODE_FILTERED, 0, 0, 0, 0));
+	return c->options.queued && n && frame_kind(&frames[0]) == FRAME_REASON &&
+	       c->options.names.reason_kind((u32)frames[0].detail) == KIND_WAITING;
+}
 
-	if (!err && record->weight)
-		collector_count(c, record->epoch, record->hash, record->weight, record->more);
+/* Where the time on the run queue belongs that follows a wait with this stack. */
+static struct error *place_queued(
+        struct collector *c, const struct stack_record *record, const struct frame *frames, u32 n, u64 *packed)
+{
+	u64 gone = c->stats.gone;
+	struct error *err;
+
+	c->queued = true;
+	err = collect_place(c, record, frames, n, NULL, packed);
+	c->queued = false;
+	c->stats.gone = gone;
 	return err;
+}
+
+/* Where a whole stack belongs from now on. */
+static struct error *place(
+        struct collector *c, const struct stack_record *record, const struct frame *frames, u32 n, u64 *packed)
+{
+	bool wanted = is_wanted(c, record, frames, n);
+	u64 queued = pack(NODE_FILTERED, 0, 0, 0, 0);
+	struct error *err = NULL;
+
+	*packed = queued;
+	if (wanted)
+		err = collect_place(c, record, frames, n, NULL, packed);
+	if (!err)
+		err = table_put(&c->nodes[record->epoch & 1], record->hash, *packed);
+	if (err || !has_queued(c, frames, n))
+		return err;
+	if (wanted)
+		err = place_queued(c, record, frames, n, &queued);
+	return err ? err : table_put(&c->nodes[record->epoch & 1], stack_queued(record->hash), queued);
 }
 
 /* Frames outside of all files may get rows of their own. */
@@ -275,11 +307,7 @@ static struct error *add_stack(
 	if (c->options.stack)
 		return c->options.stack(c->options.stack_ctx, record, frames, n);
 	c->stats.stacks++;
-	if (!is_wanted(c, record, frames, n))
-		return skip_stack(c, record);
-	err = collect_place(c, record, frames, n, NULL, &packed);
-	if (!err)
-		err = table_put(&c->nodes[record->epoch & 1], record->hash, packed);
+	err = place(c, record, frames, n, &packed);
 	if (!err && c->stats.gone != gone)
 		err = gone_keep(c->gone, record, frames, n);
 	if (!err && record->weight)
@@ -293,11 +321,11 @@ static struct error *name_again(
 {
 	struct collector *c = ctx;
 	u64 packed = 0, gone = c->stats.gone;
-	struct error *err = collect_place(c, record, frames, n, NULL, &packed);
+	struct error *err = place(c, record, frames, n, &packed);
 
 	*whole = !err && c->stats.gone == gone;
 	c->stats.gone = gone;
-	return *whole ? table_put(&c->nodes[record->epoch & 1], record->hash, packed) : err;
+	return err;
 }
 
 static struct partial *find_partial(struct collector *c, u64 hash)
@@ -416,6 +444,21 @@ static void count_at(struct collector *c, u64 packed, u64 value, u64 more)
 		profile_add_more(c->profile, (u32)packed, more);
 }
 
+/* Is it of a stack that is to be walked again? Then it counts as soon as that has been done. */
+static bool count_later(struct collector *c, u64 hash, u64 value, u64 more)
+{
+	const u64 *before = table_get(&c->late, hash);
+	struct error *err;
+
+	if (deferred_add(c->deferred, hash, value, more))
+		return true;
+	if (!deferred_add(c->deferred, stack_queued(hash), 0, 0))
+		return false;
+	err = table_put(&c->late, hash, value + (before ? *before : 0));
+	error_free(err);
+	return !err;
+}
+
 void collector_count(struct collector *c, u32 epoch, u64 hash, u64 value, u64 more)
 {
 	const u64 *packed = table_get(&c->nodes[epoch & 1], hash), *held;
@@ -427,7 +470,7 @@ void collector_count(struct collector *c, u32 epoch, u64 hash, u64 value, u64 mo
 	} else if (packed) {
 		count_at(c, *packed, value, more);
 		count_repaired(c, hash, value);
-	} else if (!deferred_add(c->deferred, hash, value, more)) {
+	} else if (!count_later(c, hash, value, more)) {
 		c->stats.unmatched += value;
 	}
 }
@@ -445,11 +488,18 @@ bool collector_find(const struct collector *c, u64 hash, u32 *ret)
 	return false;
 }
 
-struct error *collector_carry(struct collector *c, u32 epoch, u64 hash)
+static struct error *carry(struct collector *c, u32 epoch, u64 hash)
 {
 	const u64 *packed = table_get(&c->nodes[!(epoch & 1)], hash);
 
 	return packed ? table_put(&c->nodes[epoch & 1], hash, *packed) : NULL;
+}
+
+struct error *collector_carry(struct collector *c, u32 epoch, u64 hash)
+{
+	struct error *err = carry(c, epoch, hash);
+
+	return err ? err : carry(c, epoch, stack_queued(hash));
 }
 
 /* A stack that was walked again, or in vain. */
@@ -457,22 +507,24 @@ static struct error *add_deferred(
         void *ctx, const struct stack_record *record, const struct frame *frames, u32 n, u32 was)
 {
 	struct collector *c = ctx;
-	u64 packed = pack(NODE_FILTERED, 0, 0, 0, 0);
-	struct error *err = NULL;
+	u64 packed = 0, hash = stack_queued(record->hash);
+	const u64 *late = table_get(&c->late, hash);
+	struct error *err;
 
 	c->stats.stacks++;
-	if (is_wanted(c, record, frames, n))
-		err = collect_place(c, record, frames, n, NULL, &packed);
-	if (err)
-		return err;
-	if (stop_is_complete(record->stop) && was < STOP_MAX) {
-		c->stats.deferred[was] += record->weight;
+	err = place(c, record, frames, n, &packed);
+	if (!err && stop_is_complete(record->stop) && was < STOP_MAX) {
 		err = table_put(&c->repaired, record->hash, was);
+		if (!err)
+			err = table_put(&c->repaired, hash, was);
 	}
 	if (err)
 		return err;
+	count_repaired(c, record->hash, record->weight);
 	count_at(c, packed, record->weight, record->more);
-	return table_put(&c->nodes[record->epoch & 1], record->hash, packed);
+	if (late)
+		collector_count(c, record->epoch, hash, *late, 0);
+	return NULL;
 }
 
 struct error *collector_deferred(struct collector *c, const struct deferred_record *record, size_t size)

@@ -27,6 +27,11 @@ struct collect_options {
 	bool lock_only;      /* only stacks of threads that hold the lock of a VM (FRAME_LOCK) */
 	const char *include; /* only stacks with a frame that matches this extended regular expression; NULL: all */
 	const char *exclude; /* no stack with such a frame */
+	/*
+	 * Time of a wait (names.reason_kind: KIND_WAITING) after its end, when the thread could go on but had no CPU:
+	 * the reason of that. It is counted under the stack's stack_queued(). 0: none is.
+	 */
+	u32 queued;
 	/* Leaves out waits by design: what a reason says by itself. NULL: they are shown. */
 	enum idle_chance (*idle)(u32 reason);
 	bool locks;                /* waits are in futex(2): each stack shows what for (locks.h) */

@@ -75,11 +75,13 @@ struct collector {
 	const char *task;       /* in collector_place_task(): its name; else NULL */
 	u32 task_number;
 	u32 reason; /* the function that stands for the reason of the stack at hand; NODE_FILTERED: the reason itself */
+	bool queued; /* that stack is placed for its time on the run queue (collect_options.queued) */
 	struct deferred *deferred;
 	struct gone *gone;
 	struct wakers wakers;
 	struct table repaired; /* why stacks that were walked again ended before: waits count when they are over */
 	struct table held;     /* joined stacks that are still held (deferred.h), by the hash of both */
+	struct table late;     /* what was counted of stack_queued() of such a stack, by that */
 	struct timeline timeline;
 	struct collect_stats stats;
 };

@@ -343,6 +343,9 @@ struct error *collect_place(struct collector *c, const struct stack_record *reco
 	n = without_wrong_guess(frames, n, record->stop);
 	n = before + expand_stack(p, frames, n, c->options.names.expand | (c->options.names.lines ? EXPAND_LINES : 0),
 	                     c->expanded + before, EXPANDED_MAX - before);
+	if (c->queued)
+		c->expanded[before] = (struct frame){
+		        .where = frame_where(FRAME_REASON, RUNTIME_NATIVE, 0, 0), .detail = c->options.queued};
 	err = prove_frames(&c->proofs, p, c->expanded + before, n - before);
 	if (!err && c->options.processes)
 		err = child_process(c, p, node, record, &node);

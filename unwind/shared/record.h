@@ -45,6 +45,15 @@ struct stack_record {
 };
 _Static_assert(sizeof(struct stack_record) == 72 + 16 * CHUNK_FRAMES, "no padding before the frames");
 
+/*
+ * The hash of the same stack where the thread can go on but has no CPU yet: it is counted without having been sent
+ * (collect_options.queued).
+ */
+static inline u64 stack_queued(u64 hash)
+{
+	return hash ^ 0x51ed270b9a5f2c63ull;
+}
+
 enum stack_role {
 	STACK_OF_EVENT,
 	STACK_OF_WAKER, /* it is counted behind others only (collector_join()) */
