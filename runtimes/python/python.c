@@ -676,7 +676,7 @@ static struct error *open_heap(void *data, const struct runtime_process *p, stru
 
 static const struct runtime_heap_ops heap = {
         .objects = "objects",
-        .text = "CPython 3.8 to 3.14 with the GIL is read. Sizes are those of sys.getsizeof(), with the attributes of "
+        .text = "CPython 3.8 to 3.15 with the GIL is read. Sizes are those of sys.getsizeof(), with the attributes of "
                 "an "
                 "instance. Objects of extension types are searched for references, which are marked \"?\"; memory "
                 "that they keep elsewhere is not counted.",

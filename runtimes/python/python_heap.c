@@ -23,8 +23,8 @@ struct error *python_heap_open(
 	if (image->layout->ob_type.at != 8)
 		return error_new(ERROR_UNSUPPORTED,
 		        "the Python of process %d has no GIL: the heap of free-threaded builds is not read", p->pid);
-	if (version < 0x03080000 || version >= PYTHON_V3_15)
-		return error_new(ERROR_UNSUPPORTED, "the heap of Python 3.%u is not read, only of 3.8 to 3.14",
+	if (version < 0x03080000 || version >= PYTHON_V3_16)
+		return error_new(ERROR_UNSUPPORTED, "the heap of Python 3.%u is not read, only of 3.8 to 3.15",
 		        version >> 16 & 0xff);
 	heap = calloc(1, sizeof(*heap));
 	if (!heap)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The heap of CPython 3.8 to 3.14, from its modules and frames on: python-heap, python-refs (runtime_heap.h). */
+/* The heap of CPython 3.8 to 3.15, from its modules and frames on: python-heap, python-refs (runtime_heap.h). */
 #ifndef YRT_PYTHON_HEAP_H
 #define YRT_PYTHON_HEAP_H
 

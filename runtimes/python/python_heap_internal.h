@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of Python's heap share. Facts about objects are those of CPython 3.8 to 3.14 (Include/object.h,
+ * What the files of Python's heap share. Facts about objects are those of CPython 3.8 to 3.15 (Include/object.h,
  * its cpython and internal, Objects, Modules/_collectionsmodule.c), of builds with the GIL: there members
  * of one version are where they are in every build of it.
  */
@@ -20,6 +20,7 @@
 #define PYTHON_V3_13 0x030d0000
 #define PYTHON_V3_14 0x030e0000
 #define PYTHON_V3_15 0x030f0000
+#define PYTHON_V3_16 0x03100000
 
 #define PYTHON_HEAD     16
 #define PYTHON_VAR_HEAD 24

@@ -21,6 +21,7 @@
 #define NPY_OWNDATA   4  /* NPY_ARRAY_OWNDATA of flags */
 #define NPY_OBJECT    17 /* a number of a type */
 #define ALIGNMENT_MAX 64
+#define BYTES_HEAD    33 /* of a bytes object, which bytearrays have from 3.15 on */
 
 #define STATE_MAX             4096 /* words of a module's state */
 #define OWNED_BY_FRAME_OBJECT 2    /* _PyInterpreterFrame.owner */
@@ -473,7 +474,9 @@ static bool type(struct python_heap *p, u64 addr, u64 *size)
 		if (words[members[i].at / 8] > 1u << 16) /* 3.12 on: numbers, of the runtime's own types */
 			give(p, heap_label(p->h, members[i].label), words[members[i].at / 8]);
 	if (!(words[168 / 8] & PYTHON_HEAP_TYPE)) {
-		*size = p->r.version < PYTHON_V3_9 || p->r.version >= PYTHON_V3_12 ? 416 : 408;
+		*size = p->r.version >= PYTHON_V3_15                                 ? 424
+		        : p->r.version < PYTHON_V3_9 || p->r.version >= PYTHON_V3_12 ? 416
+		                                                                     : 408;
 		return true;
 	}
 	for (u32 i = 0; i < sizeof(own) / sizeof(*own); i++)
@@ -679,12 +682,14 @@ static bool generator(struct python_heap *p, u64 addr, u64 *size)
 	return true;
 }
 
-/* The state of a module of C: as many words as its definition says. */
+/* The state of a module of C: as many words as PyModuleDef.m_size says, or from 3.15 on md_state_size. */
 static bool module(struct python_heap *p, u64 addr)
 {
-	u64 def = python_heap_word(p, addr + 24), state = python_heap_word(p, addr + 32), n;
+	bool sized = p->r.version >= PYTHON_V3_15;
+	u64 state = python_heap_word(p, addr + (sized ? 24 : 32)), from = sized ? addr : python_heap_word(p, addr + 24);
+	s64 bytes = from && state && !(state & 7) ? (s64)python_heap_word(p, from + 56) : 0;
+	u64 n = bytes > 0 ? (u64)bytes / 8 : 0;
 
-	n = def && state && !(state & 7) ? python_heap_word(p, def + 56) / 8 : 0; /* PyModuleDef.m_size */
 	for (u64 i = 0; i < n && n < STATE_MAX; i++) {
 		u64 value = python_heap_word(p, state + 8 * i);
 
@@ -804,7 +809,7 @@ static bool contents(struct python_heap *p, const struct python_type *t, u64 add
 		return module(p, addr);
 	case PYTHON_BYTEARRAY: /* ob_alloc */
 		n = python_heap_word(p, addr + 24);
-		*size += n;
+		*size += n + (n && p->r.version >= PYTHON_V3_15 ? BYTES_HEAD : 0);
 		return sane_count(n);
 	default:
 		return true;

@@ -12,6 +12,7 @@
 
 /* PyTypeObject */
 #define TP_BYTES      408
+#define LOWEST_HEAP   (1u << 22) /* where a program that is not moved begins */
 #define TP_NAME       24
 #define TP_BASICSIZE  32
 #define TP_ITEMSIZE   40
@@ -61,7 +62,11 @@ static const char *const no_words[] = {"object", "int", "str", "list", "tuple", 
 
 struct python_heap_type python_heap_type_layout(u32 version)
 {
-	u32 name = version < PYTHON_V3_9 ? 848 : version < PYTHON_V3_10 ? 840 : version < PYTHON_V3_12 ? 848 : 856;
+	u32 name = version < PYTHON_V3_9    ? 848
+	           : version < PYTHON_V3_10 ? 840
+	           : version < PYTHON_V3_12 ? 848
+	           : version < PYTHON_V3_15 ? 856
+	                                    : 864;
 
 	return (struct python_heap_type){name, name + 8, name + 16, name + 24, version < PYTHON_V3_9 ? 0 : name + 32};
 }
@@ -325,9 +330,16 @@ bool python_heap_is_alive(const struct python_heap *p, u64 count)
 	return (u32)count && !(p->r.version >= PYTHON_V3_14 ? count >> 32 & 0xffff : count >> 32);
 }
 
+/* Freed objects are linked by their first word, and a program at a fixed address has them below 2^31. */
+static bool is_link(struct python_heap *p, u64 count)
+{
+	return count >= LOWEST_HEAP && (s32)count > 0 && !(count & 15) && heap_bytes(p->h, count, 8);
+}
+
 bool python_heap_is_object(struct python_heap *p, u64 addr)
 {
 	const u8 *head = addr && !(addr & 7) && addr < 1ull << 47 ? heap_bytes(p->h, addr, PYTHON_HEAD) : NULL;
+	u64 count = head ? word_at(head, 0) : 0, type = head ? word_at(head, 8) : 0;
 
-	return head && python_heap_is_alive(p, word_at(head, 0)) && python_heap_type(p, word_at(head, 8));
+	return head && python_heap_is_alive(p, count) && !is_link(p, count) && python_heap_type(p, type);
 }

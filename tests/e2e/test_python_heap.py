@@ -33,7 +33,7 @@ def run(command, *args, code=yrt.OK):
 
 def read(f):
     """None if this Python is refused by name."""
-    known = [3, 8] <= f.start["version"] <= [3, 14] and not f.start["free_threaded"]
+    known = [3, 8] <= f.start["version"] <= [3, 15] and not f.start["free_threaded"]
     result = run("python-heap", "-p", f.pid, code=yrt.OK if known else yrt.UNSUPPORTED)
     if not known:
         assert re.search(r"the heap of (Python 3\.\d+|free-threaded builds) is not read", result.stderr), result.stderr
