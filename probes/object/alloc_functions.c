@@ -7,6 +7,7 @@
 
 #include "alloc_code.h"
 #include "probes/hit/hit_find.h"
+#include "unwind/allocators/allocator_names.h"
 #include "unwind/symbols/symbols.h"
 
 /* clang-format off */
@@ -134,17 +135,9 @@ const char *alloc_functions_own_heap(struct image *img)
 
 const char *alloc_functions_kind(struct image *img)
 {
-	static const struct {
-		const char *symbol, *name;
-	} kinds[] = {{"mallctl", "jemalloc"}, {"je_mallctl", "jemalloc"}, {"_rjem_mallctl", "jemalloc"},
-	        {"mi_malloc", "mimalloc"}, {"mi_malloc_aligned", "mimalloc"},
-	        {"MallocExtension_Internal_GetStats", "tcmalloc"}, {"tc_malloc", "tcmalloc (gperftools)"},
-	        {"_IO_2_1_stdout_", "glibc"}, {"__malloc_donate", "musl"}, {"__libc_start_main", "musl"}};
+	const struct allocator_name *a = allocator_of_image(img);
 
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
-		if (has(img, kinds[i].symbol))
-			return kinds[i].name;
-	return NULL;
+	return a ? a->name : NULL;
 }
 
 static bool is_allocator(struct image *img)

@@ -78,7 +78,7 @@ double alloc_slice_own(const struct alloc_slice *s)
 
 struct rests { /* of slices by the octave of the time from hit to hit; [1]: of those of which nearly all is gaps */
 	double times;    /* as much as was found they are */
-	bool everywhere; /* the latter count where exceptions are dense, too, if not as what is unknown of these */
+	bool everywhere; /* the latter count where exceptions are dense, too, though they may be what these cost more */
 	double n[2][PACES], ns[2][PACES], hits[2][PACES], squares[2][PACES];
 };
 

@@ -3,54 +3,33 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "allocator_names.h"
 #include "allocators.h"
-#include "symbols/symbols.h"
 
-static const struct known {
-	const char *name, *file, *symbols[4];
-} known[] = {
-        {"jemalloc", "libjemalloc", {"mallctl", "je_mallctl", "_rjem_mallctl"}},
-        {"tcmalloc", "libtcmalloc", {"tc_malloc", "MallocExtension_Internal_GetNumericProperty"}},
-        {"mimalloc", "libmimalloc", {"mi_malloc", "mi_version"}},
-        {"musl's malloc", "ld-musl-", {0}},
-        {"snmalloc", "libsnmalloc", {"sn_malloc"}},
-};
+#define SAID 8 /* of them in a process, at most */
 
-#define KNOWN (sizeof(known) / sizeof(*known))
-
-static bool has_symbol(struct image *img, const struct known *k)
-{
-	struct symbol symbol;
-
-	for (u32 i = 0; k->symbols[i]; i++)
-		if (symbols_lookup(img, k->symbols[i], &symbol))
-			return true;
-	return false;
-}
-
-static void look(struct space *s, u32 map, bool *found)
+/* Libraries are known by their names; else it is the program itself that may have one. */
+static const struct allocator_name *allocator_at(struct space *s, u32 map)
 {
 	const struct map_line *line = &s->maps.lines[map];
-	const char *slash = strrchr(line->path, '/'), *name = slash ? slash + 1 : line->path;
+	const struct allocator_name *ret = allocator_of_file(line->path);
 	struct error *err;
 	struct image *img;
 	int fd;
 
-	for (u32 i = 0; i < KNOWN; i++)
-		found[i] |= !strncmp(name, known[i].file, strlen(known[i].file));
-	if (!(line->prot & PROT_EXEC) || strstr(name, ".so"))
-		return;
+	if (ret || !(line->prot & PROT_EXEC) || strstr(line->path, ".so"))
+		return ret;
 	fd = map_open(s->pid, line);
 	if (fd < 0)
-		return;
+		return NULL;
 	err = image_open(fd, line->path, &img);
 	if (err) {
 		error_free(err);
-		return;
+		return NULL;
 	}
-	for (u32 i = 0; i < KNOWN; i++)
-		found[i] |= has_symbol(img, &known[i]);
+	ret = allocator_of_image(img);
 	image_put(img);
+	return ret;
 }
 
 static bool is_read(const struct usage *u, const char *name)
@@ -64,21 +43,28 @@ static bool is_read(const struct usage *u, const char *name)
 	return false;
 }
 
-/* The program itself: libraries of allocators are known by their names. */
+static bool was_said(const struct allocator_name *const *said, const struct allocator_name *a)
+{
+	while (*said && *said != a)
+		said++;
+	return *said;
+}
+
 static struct error *recognised_read(struct space *s, struct usage *u)
 {
-	bool found[KNOWN] = {0};
+	const struct allocator_name *said[SAID + 1] = {0};
 	struct error *err = NULL;
 
-	for (u32 i = 0; i < s->maps.nlines; i++)
-		if (s->maps.lines[i].ino && s->maps.lines[i].path[0] == '/')
-			look(s, i, found);
-	for (u32 i = 0; !err && i < KNOWN; i++)
-		if (found[i] && !is_read(u, known[i].name))
-			err = usage_say(u, USAGE_NOTE,
-			        "%s is in this process: what it holds is not read, and is shown as "
-			        "anonymous memory",
-			        known[i].name);
+	for (u32 i = 0, n = 0; !err && n < SAID && i < s->maps.nlines; i++) {
+		const struct map_line *line = &s->maps.lines[i];
+		const struct allocator_name *a = line->ino && line->path[0] == '/' ? allocator_at(s, i) : NULL;
+
+		if (!a || was_said(said, a) || is_read(u, a->name))
+			continue;
+		said[n++] = a;
+		err = usage_say(u, USAGE_NOTE,
+		        "%s is in this process: what it holds is not read, and is shown as anonymous memory", a->name);
+	}
 	return err;
 }
 
