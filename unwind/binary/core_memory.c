@@ -36,6 +36,23 @@ static bool read_kept(const struct core_file *core, const struct core_segment *s
 	       pread(core->fd, dst, size, (off_t)(s->offset + at)) == (ssize_t)size;
 }
 
+/* What the dynamic linker writes to, if patchelf has moved it into the first page: DT_DEBUG. */
+static void ignore_dynamic(const u8 *here, u8 *there, size_t size)
+{
+	Elf64_Ehdr eh;
+	Elf64_Phdr ph;
+
+	if (size < sizeof(eh))
+		return;
+	memcpy(&eh, here, sizeof(eh));
+	for (u64 i = 0; i < eh.e_phnum && eh.e_phoff < size && (i + 1) * sizeof(ph) <= size - eh.e_phoff; i++) {
+		memcpy(&ph, here + eh.e_phoff + i * sizeof(ph), sizeof(ph));
+		if (ph.p_type == PT_DYNAMIC && ph.p_offset < size)
+			memcpy(there + ph.p_offset, here + ph.p_offset,
+			        ph.p_filesz < size - ph.p_offset ? ph.p_filesz : size - ph.p_offset);
+	}
+}
+
 /* The first page holds the program headers and, but for rare builds, the build-id. */
 static bool has_first_page(const struct core_file *core, const struct core_mapped *f, int fd, bool *known)
 {
@@ -44,6 +61,8 @@ static bool has_first_page(const struct core_file *core, const struct core_mappe
 	ssize_t n = pread(fd, here, sizeof(here), 0);
 
 	*known = n > 0 && s && s->start == f->start && read_kept(core, s, there, (size_t)n, f->start);
+	if (*known)
+		ignore_dynamic(here, there, (size_t)n);
 	return *known && !memcmp(here, there, (size_t)n);
 }
 
