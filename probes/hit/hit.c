@@ -25,6 +25,7 @@
 #include "probes/targets.h"
 #include "probes/uprobe.h"
 #include "probes/wait/wait_reason.h"
+#include "probes/wait/wait_record.h"
 #include "sample.skel.h"
 #include "unwind/binary/proc_path.h"
 #include "unwind/cleanup.h"
@@ -722,6 +723,7 @@ const struct event_ops latency_event = {
         .stats = latency_stats,
         .reason = wait_reason_text,
         .kind = wait_kind,
+        .queued = WAIT_FOR_CPU,
         .leads_to_program = wait_leads_to_program,
         .command_line = &latency_command,
         .words = &latency_words,

@@ -72,6 +72,7 @@ struct { /* a new one: it is too large for BPF's stack */
 struct slow_off {
 	struct slow_line_key line;
 	struct latency_wait wait;
+	u64 delay; /* wait_delay() then */
 };
 
 struct { /* threads that left the CPU in a call */
@@ -398,11 +399,36 @@ static __attribute__((noinline)) int slow_add_tick(u32 pid)
 static inline void slow_back(u32 pid)
 {
 	struct slow_off *off = bpf_map_lookup_elem(&slow_away, &pid);
-	u64 now = off ? bpf_ktime_get_ns() : 0;
 
 	if (!off)
 		return;
-	slow_add(pid, off, now > off->wait.began ? now - off->wait.began : 0);
+	slow_add(pid, off, wait_span(off->wait.began, bpf_ktime_get_ns()));
+	bpf_map_delete_elem(&slow_away, &pid);
+}
+
+/* A thread comes to this CPU. Its wait ends with time on the run queue, which counts for itself. */
+static inline void slow_comes(struct task_struct *next, struct task_struct *prev)
+{
+	u32 pid = (u32)next->pid;
+	struct slow_off *off = bpf_map_lookup_elem(&slow_away, &pid);
+	u64 clock = 0, queued, ns;
+
+	if (!off)
+		return;
+	if (bpf_core_field_exists(prev->se.cfs_rq) && bpf_core_field_exists(prev->se.cfs_rq->rq))
+		clock = BPF_CORE_READ(prev, se.cfs_rq, rq, clock);
+	queued = wait_span(off->delay, wait_delay(next)) + wait_on_queue(next, clock);
+	ns = wait_span(off->wait.began, bpf_ktime_get_ns());
+	if (!wait_is_runnable(off->wait.reason) && queued) {
+		queued = queued < ns ? queued : ns;
+		ns -= queued;
+		slow_add(pid, off, ns);
+		off->wait.began += ns;
+		off->wait.reason = WAIT_FOR_CPU;
+		off->wait.hash = off->wait.hash ? stack_queued(off->wait.hash) : 0;
+		ns = queued;
+	}
+	slow_add(pid, off, ns);
 	bpf_map_delete_elem(&slow_away, &pid);
 }
 
@@ -429,6 +455,7 @@ static inline bool slow_in_call(struct task_struct *task, struct slow_off *off)
 	if (!line || !slow_is_within(line, &key) || slow_is_parked(line, &off->line))
 		return false;
 	off->wait.began = bpf_ktime_get_ns();
+	off->delay = wait_delay(task);
 	return true;
 }
 
@@ -453,7 +480,7 @@ int BPF_PROG(on_call_switch, bool preempt, struct task_struct *prev, struct task
 	if (ticks != TICKS_TAKEN)
 		return 0;
 	if (next->pid)
-		slow_back((u32)next->pid);
+		slow_comes(next, prev);
 	if (prev->pid && slow_leaves(prev, preempt))
 		bpf_tail_call(ctx, &on_call_switch_now, 0);
 	return 0;

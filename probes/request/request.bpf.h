@@ -227,7 +227,7 @@ WALK_GLOBAL int request_phase_add(u64 key, u64 ns)
 static inline void request_charge_off(
         struct task_struct *task, struct request_thread *t, struct request_live *live, u64 *blocked)
 {
-	u64 delay = BPF_CORE_READ(task, sched_info.run_delay), off = t->off, queue = delay - t->delay;
+	u64 delay = wait_delay(task), off = t->off, queue = delay - t->delay;
 
 	t->off = 0;
 	if (queue > off || wait_is_runnable(t->off_reason))
@@ -370,7 +370,7 @@ static __attribute__((noinline)) struct request_thread *request_thread_here(stru
 	if (!t)
 		return NULL;
 	t->since = now;
-	t->delay = BPF_CORE_READ(task, sched_info.run_delay);
+	t->delay = wait_delay(task);
 	t->shift = hit_shift;
 	return t;
 }
@@ -875,7 +875,7 @@ static inline bool request_leaves(struct task_struct *task, bool preempt)
 	now = bpf_ktime_get_ns();
 	request_charge(now);
 	t->away = now;
-	t->delay = BPF_CORE_READ(task, sched_info.run_delay);
+	t->delay = wait_delay(task);
 	t->off_reason = wait_why(preempt ? 0 : wait_state_bits(task));
 	return t->key && !wait_is_runnable(t->off_reason) && stack_budget_allows(now);
 }

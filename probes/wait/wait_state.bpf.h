@@ -23,12 +23,6 @@ u32 wait_pauses = 0;           /* switches are not watched (wait_bulk.bpf.h) */
 u32 wait_factor = 1;           /* a wait that begins in a shift stands for this many, as the pause has others */
 u64 wait_behind_ns = 0; /* wait_stats.behind_ns of the CPU that was compared last: others see no switches of targets */
 
-/* User space may have settled it by a clock that is ahead of this CPU's. */
-static inline u64 wait_span(u64 since, u64 now)
-{
-	return now > since ? now - since : 0;
-}
-
 struct wait_state {   /* of a thread; what each switch needs comes first */
 	u64 owner;    /* of a place: wait_number() of its thread; WAIT_PLACE_TAKEN: about to be */
 	u64 since_ns; /* off the CPU since then, or counted until then; 0: it runs */
@@ -196,25 +190,16 @@ static inline u64 wait_arrival(struct task_struct *task, u64 or_else)
 	return BPF_CORE_READ(task, sched_info.last_arrival) + wait_behind_ns;
 }
 
-/* For how long a thread has been on run queues. 0: the kernel does not say. */
-static __attribute__((always_inline)) inline u64 wait_delay(struct task_struct *task)
-{
-	return bpf_core_field_exists(task->sched_info.run_delay) ? BPF_CORE_READ(task, sched_info.run_delay) : 0;
-}
-
 /*
- * For how long it has been so since its wait began (w NULL: since it came to the queue that it is on). It is how a wait
- * ends: what was woken up goes on as soon as it gets a CPU. behind: of the CPU that it is queued for; 0: only queues
- * that it has left.
+ * For how long a thread has been on run queues since its wait began (w NULL: since it came to the queue that it is on).
+ * behind: of the CPU that it is queued for; 0: only queues that it has left.
  */
 static __attribute__((always_inline)) inline u64 wait_queued(
         struct task_struct *task, const struct wait_state *w, u64 behind, u64 now)
 {
-	u64 since = 0, left = w ? wait_span(w->delay_ns, wait_delay(task)) : 0;
+	u64 left = w ? wait_span(w->delay_ns, wait_delay(task)) : 0;
 
-	if (behind && bpf_core_field_exists(task->sched_info.last_queued))
-		since = BPF_CORE_READ(task, sched_info.last_queued);
-	return left + (since ? wait_span(since + behind, now) : 0);
+	return left + (behind ? wait_on_queue(task, now - behind) : 0);
 }
 
 /* Is a wait of ns one for a CPU from its beginning, as far as can be told of one that nobody saw begin? */

@@ -16,6 +16,30 @@
 /* It does not wait for what its system call says. */
 #define STATE_OF_OTHERS (STATE_STOPPED | STATE_TRACED | TASK_FROZEN)
 
+/* User space may have settled a wait by a clock that is ahead of this CPU's. */
+static inline u64 wait_span(u64 since, u64 now)
+{
+	return now > since ? now - since : 0;
+}
+
+/*
+ * Time on the run queue is how a wait ends: what was woken up goes on as soon as it gets a CPU. For how long a thread
+ * has been so, on queues that it has left. 0: the kernel does not say.
+ */
+static __attribute__((always_inline)) inline u64 wait_delay(struct task_struct *task)
+{
+	return bpf_core_field_exists(task->sched_info.run_delay) ? BPF_CORE_READ(task, sched_info.run_delay) : 0;
+}
+
+/* The same of the queue that it is on. clock: the scheduler's, of that CPU. */
+static __attribute__((always_inline)) inline u64 wait_on_queue(struct task_struct *task, u64 clock)
+{
+	u64 since =
+	        bpf_core_field_exists(task->sched_info.last_queued) ? BPF_CORE_READ(task, sched_info.last_queued) : 0;
+
+	return since ? wait_span(since, clock) : 0;
+}
+
 static inline u32 wait_state_bits(struct task_struct *task)
 {
 	return state_with_freezer(BPF_CORE_READ(task, __state), BPF_CORE_READ(task, jobctl));
