@@ -347,7 +347,7 @@ static struct error *read_all(const struct report_request *r, struct evidence *e
 static int code_of(const struct findings *f, const struct evidence *e)
 {
 	for (u32 i = 0; i < f->n; i++)
-		if (f->all[i].rule->severity == SEVERITY_PROBLEM)
+		if (f->all[i].severity == SEVERITY_PROBLEM)
 			return PROBLEMS;
 	return e->refused ? ERROR_PERMISSION : 0;
 }

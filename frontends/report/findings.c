@@ -10,101 +10,18 @@
 #include "frontends/format/text.h"
 #include "holder.h"
 #include "own.h"
+#include "place.h"
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
 #include "unwind/runtime.h"
 
-#define NAME_LENGTH 512
-#define LITTLE      0.03 /* a share: less is nothing to speak of */
-#define NOTHING     0.02 /* threads, on average */
-#define CAUSE       0.4  /* of the CPU time */
-#define WORKS       0.05 /* threads: what a holder does in less is nothing to speak of */
-#define SITE_LEAST  0.01 /* further places with less are not named */
-#define NOWHERE     "code that was not seen"
-
-/* --- texts --- */
-
-static void put_scaled(FILE *out, double value, double base, const char *const *units)
-{
-	u32 i = 0;
-
-	for (; fabs(value) >= base && units[i + 1]; i++)
-		value /= base;
-	fprintf(out, "%.*f %s", fabs(value) >= 100 || !i ? 0 : 1, value, units[i]);
-}
-
-static void put_time(FILE *out, double s)
-{
-	static const char *const units[] = {"ns", "us", "ms", "s", NULL};
-
-	put_scaled(out, s * 1e9, 1000, units);
-}
-
-int finding_decimals(double share)
-{
-	return share < 0.0995 && share > 0;
-}
-
-static void put_number(FILE *out, double value, const char *format)
-{
-	static const char *const bytes[] = {"B", "KiB", "MiB", "GiB", "TiB", NULL};
-
-	if (*format == '%')
-		fprintf(out, "%.*f %%", finding_decimals(value), 100 * value);
-	else if (*format == 'b')
-		put_scaled(out, value, 1024, bytes);
-	else if (*format == 'm')
-		put_scaled(out, value * 60, 1024, bytes);
-	else if (*format == 't')
-		put_time(out, value);
-	else if (*format >= '0' && *format <= '9')
-		fprintf(out, "%.*f", *format - '0', value);
-	else if (value == floor(value) && fabs(value) < 1e15)
-		fprintf(out, "%.0f", value);
-	else
-		fprintf(out, "%.3g", value);
-}
-
-/* "{NAME:FORMAT}" at s, up to end. */
-static void put_placeholder(FILE *out, const char *s, const char *end, const struct facts *f)
-{
-	char name[64];
-	size_t n = strcspn(s, ":}");
-	const struct fact *fact;
-
-	snprintf(name, sizeof(name), "%.*s", (int)n, s);
-	fact = facts_find(f, name);
-	if (!fact)
-		fprintf(out, "[%s: not known]", name);
-	else if (fact->text)
-		fputs(fact->text, out);
-	else
-		put_number(out, fact->number, s + n < end ? s + n + 1 : "");
-}
-
-char *finding_text(const char *text, const struct facts *f)
-{
-	char *ret = NULL;
-	size_t size;
-	FILE *out = open_memstream(&ret, &size);
-
-	if (!out)
-		return NULL;
-	while (*text) {
-		const char *end = *text == '{' ? strchr(text, '}') : NULL;
-
-		if (end) {
-			put_placeholder(out, text + 1, end, f);
-			fflush(out);
-			text = end + 1;
-			text += !size && *text == ' '; /* nothing to begin with */
-		} else {
-			fputc(*text++, out);
-		}
-	}
-	fclose(out);
-	return ret;
-}
+#define LITTLE     0.03 /* a share: less is nothing to speak of */
+#define NOTHING    0.02 /* threads, on average */
+#define CAUSE      0.4  /* of the CPU time */
+#define WORKS      0.05 /* threads: what a holder does in less is nothing to speak of */
+#define MUCH_MORE  2    /* a caller does so much more with what it was given */
+#define SITE_LEAST 0.01 /* further places with less are not named */
+#define NOWHERE    "code that was not seen"
 
 /* --- conditions --- */
 
@@ -191,45 +108,13 @@ static struct error *set_lets(const struct rule *r, struct evidence *e)
 	return err;
 }
 
-/* The length of "render" of "render (pages.py:16)", as scripts' functions are named by where they begin. */
-static size_t bare_length(const char *name)
-{
-	const char *at = strrchr(name, '('), *line = strrchr(name, ':');
-
-	if (!at || at == name || at[-1] != ' ' || !line || line < at || !line[1] ||
-	        strspn(line + 1, "0123456789") + 1 != strlen(line) - 1 || name[strlen(name) - 1] != ')')
-		return strlen(name);
-	return (size_t)(at - name) - 1;
-}
-
-/* "render (pages.py:19)": where it is executed most. Libraries' functions as they are named. */
-static char *put_place(const struct libraries *l, const struct profile_function *f, char *ret, size_t size)
-{
-	char name[NAME_LENGTH];
-	const char *base = strrchr(f->file, '/') ? strrchr(f->file, '/') + 1 : f->file;
-	bool placed = *base && f->line && is_own(l, f);
-	FILE *out = fmemopen(ret, size, "w");
-
-	*ret = '\0';
-	if (!out)
-		return ret;
-	text_plain_name(f, name, sizeof(name));
-	if (placed)
-		name[bare_length(name)] = '\0';
-	text_put_short(out, name, f->kind);
-	if (placed)
-		fprintf(out, " (%s:%u)", base, f->line);
-	fclose(out);
-	return ret;
-}
-
 /* ", mostly in FUNCTION", or nothing. */
 static void set_callee(struct evidence *e, const struct libraries *l, const struct profile_function *f)
 {
 	char name[NAME_LENGTH], text[NAME_LENGTH + 16] = "";
 
 	if (f)
-		snprintf(text, sizeof(text), ", mostly in %s", put_place(l, f, name, sizeof(name)));
+		snprintf(text, sizeof(text), ", mostly in %s", place_name(l, f, name, sizeof(name)));
 	facts_set_text(&e->facts, "callee", text);
 }
 
@@ -240,9 +125,11 @@ static void set_site(struct evidence *e, const struct libraries *l, const struct
 
 	facts_set(&e->facts, "site.share", f && m->value ? (double)m->site[0].value / (double)m->total : 0);
 	facts_set(&e->facts, "site.own", f && is_own(l, f));
-	facts_set_text(&e->facts, "site", f ? put_place(l, f, name, sizeof(name)) : NOWHERE);
+	if (p->meta.duration_ns)
+		facts_set(&e->facts, "site.threads", f ? (double)m->site[0].value / (double)p->meta.duration_ns : 0);
+	facts_set_text(&e->facts, "site", f ? place_name(l, f, name, sizeof(name)) : NOWHERE);
 	facts_set_text(
-	        &e->facts, "frame", m->function ? put_place(l, &p->functions[m->function], name, sizeof(name)) : "");
+	        &e->facts, "frame", m->function ? place_name(l, &p->functions[m->function], name, sizeof(name)) : "");
 	set_callee(e, l, m->callee ? &p->functions[m->callee] : NULL);
 }
 
@@ -250,8 +137,8 @@ static void set_site(struct evidence *e, const struct libraries *l, const struct
 static void forget_match(struct evidence *e)
 {
 	static const char *const names[] = {"share", "share.low", "about", "about.change", "threads.of", "share.high",
-	        "value", "value.s", "count", "per.second", "each", "site", "site.share", "site.own", "callee", "frame",
-	        "holder", "lock.name"};
+	        "value", "value.s", "count", "per.second", "each", "site", "site.threads", "site.share", "site.own",
+	        "callee", "frame", "holder", "lock.name", "site.same"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		facts_forget(&e->facts, names[i]);
@@ -293,25 +180,31 @@ static struct error *known_of(
 	return what && asprintf(ret, ", which %s", what) >= 0 ? NULL : &error_no_memory;
 }
 
-/* " Apart from these waits, 94 % of its time is in G (f.py:3), mostly in H, which asks a database.", or "". */
+/* " Apart from these waits, 94 % of the time of F is in G (f.py:3), mostly in H, which asks a database.", or "". */
 static struct error *name_work(
         const struct rule *r, const struct evidence *e, const struct profile_function *holder, char **ret)
 {
 	const struct profile *wall = evidence_view(e, "wall");
 	cleanup(free) char *known = NULL;
-	char name[NAME_LENGTH], callee[NAME_LENGTH] = "";
+	char name[NAME_LENGTH], in[NAME_LENGTH], callee[NAME_LENGTH] = "";
 	struct match m = {0};
 	struct error *err = wall ? holder_works(r, wall, holder, &m) : NULL;
 	u64 total = wall ? wall->meta.duration_ns : 0;
+	bool own;
 
 	if (!err && m.nsites && (double)m.value > WORKS * (double)total)
 		err = known_of(r, e, wall, &m, &known);
 	if (!err && known && m.callee)
-		put_place(r->libraries, &wall->functions[m.callee], callee, sizeof(callee));
+		place_name(r->libraries, &wall->functions[m.callee], callee, sizeof(callee));
+	text_plain_name(holder, name, sizeof(name));
+	if (known)
+		text_plain_name(&wall->functions[m.site[0].function], in, sizeof(in));
+	own = known && !strcmp(name, in);
 	if (!err && known &&
-	        asprintf(ret, " Apart from these waits, %.0f %% of its time is in %s%s%s%s.",
+	        asprintf(ret, " Apart from these waits, %.0f %% of the time of %s is %s%s%s%s%s.",
 	                100 * (double)m.site[0].value / (double)m.value,
-	                put_place(r->libraries, &wall->functions[m.site[0].function], name, sizeof(name)),
+	                place_name(r->libraries, holder, name, sizeof(name)), own ? "its own work" : "in ",
+	                own ? "" : place_name(r->libraries, &wall->functions[m.site[0].function], in, sizeof(in)),
 	                *callee ? ", mostly in " : "", callee, known) < 0)
 		err = &error_no_memory;
 	match_free(&m);
@@ -345,7 +238,7 @@ static struct error *set_holder(
 	if (err)
 		return err;
 	if (asprintf(&text, "In %.0f %% of the time of these waits it was %s that released it.%s",
-	            100 * (double)h.all[0].value / (double)h.total, put_place(r->libraries, f, name, sizeof(name)),
+	            100 * (double)h.all[0].value / (double)h.total, place_name(r->libraries, f, name, sizeof(name)),
 	            work) < 0) {
 		text = NULL;
 		return &error_no_memory;
@@ -353,6 +246,47 @@ static struct error *set_holder(
 	facts_set_text(&e->facts, "holder", text);
 	facts_set_text(&e->facts, "lock.name", p->functions[h.lock].name);
 	return NULL;
+}
+
+static struct error *works_of(
+        const struct rule *r, const struct evidence *e, const struct profile_function *f, double *ret)
+{
+	const struct profile *wall = evidence_view(e, "wall");
+	struct match m = {0};
+	struct error *err = wall ? holder_works(r, wall, f, &m) : NULL;
+
+	*ret = (double)m.value;
+	match_free(&m);
+	return err;
+}
+
+/* What those do with it who have waited for it: the site, or if that only gives it out, who calls that. */
+static struct error *set_own_work(
+        const struct rule *r, struct evidence *e, const struct profile *waits, const struct match *m)
+{
+	cleanup(free) char *work = NULL;
+	const struct profile_function *holder = NULL;
+	u32 candidate[1 + CALLERS_MAX], n = 0;
+	struct error *err = NULL;
+	double most = 0, value;
+
+	if (waits && m->nsites) {
+		candidate[0] = m->site[0].function;
+		err = callers_find(m, waits, r->libraries, candidate + 1, &n);
+		n++;
+	}
+	for (u32 i = 0; !err && i < n; i++) {
+		err = works_of(r, e, &waits->functions[candidate[i]], &value);
+		if (!holder || value > MUCH_MORE * most) {
+			holder = &waits->functions[candidate[i]];
+			most = value;
+		}
+	}
+	if (!err && holder)
+		err = name_work(r, e, holder, &work);
+	if (!err)
+		facts_set_text(&e->facts, "holder", work && *work ? work + 1 : "What is done with it was not seen.");
+	return err;
 }
 
 /* What most of it goes through is known for, if a text asks for that. */
@@ -363,6 +297,7 @@ static struct error *set_about(const struct rule *r, struct evidence *e, const s
 	char name[NAME_LENGTH];
 	struct about_found a;
 	struct error *err;
+	double whole;
 
 	if (!facts_find(&e->facts, "net.peers"))
 		facts_set_text(&e->facts, "net.peers", "");
@@ -378,19 +313,22 @@ static struct error *set_about(const struct rule *r, struct evidence *e, const s
 		return NULL; /* how a thread sleeps does not say why */
 	if (f->kind != KIND_KERNEL && a.function != m->site[0].function && !a.above)
 		set_callee(e, r->libraries, f);
+	whole = facts_number(&e->facts, "site.share");
 	what = finding_text(a.about->what, &e->facts);
 	change = finding_text(a.about->change, &e->facts);
 	if (!what || !change)
 		return &error_no_memory;
 	if (asprintf(&text,
-	            a.above ? " In %.0f %% of that it is called through %s, which %s"
-	                    : " In %.0f %% of that it is in %s, which %s",
-	            100 * a.share, put_place(r->libraries, f, name, sizeof(name)), what) < 0) {
+	            a.above ? " In %.0f of these %.0f %% it is called through %s, which %s"
+	                    : " In %.0f of these %.0f %% it is in %s, which %s",
+	            100 * a.share * whole, 100 * whole, place_name(r->libraries, f, name, sizeof(name)), what) < 0) {
 		text = NULL;
 		return &error_no_memory;
 	}
 	facts_set_text(&e->facts, "about", text);
-	facts_set_text(&e->facts, "about.change", change);
+	/* what the kernel does says what to change only where it is the program that asks for it */
+	if (f->kind != KIND_KERNEL || facts_number(&e->facts, "site.own") > 0)
+		facts_set_text(&e->facts, "about.change", change);
 	return NULL;
 }
 
@@ -403,26 +341,32 @@ static const struct evidence_view *choose_view(const struct rule *r, const struc
 	return NULL;
 }
 
-static struct error *make_sites(struct finding *f, const struct profile *p, const struct match *m)
+/* Who calls the first site; of scripts it may be executed in several lines: the one with most is said. */
+static struct error *make_callers(
+        struct finding *f, const struct profile *p, const struct match *m, const struct evidence *e)
 {
-	for (u32 i = 0; i < m->nsites; i++) {
-		double share = m->total ? (double)m->site[i].value / (double)m->total : 0;
-		const struct profile_function *fn = &p->functions[m->site[i].function];
-		char name[NAME_LENGTH];
-		struct finding_site *site = &f->site[f->nsites];
+	u32 function[CALLERS_MAX], n;
+	struct error *err = callers_find(m, p, f->rule->libraries, function, &n);
 
-		if (i && share < SITE_LEAST)
-			continue;
-		text_plain_name(fn, name, sizeof(name));
-		site->function = clean_text(name);
-		site->file = clean_text(fn->file);
-		site->line = fn->line ? fn->line : fn->definition;
-		site->share = share;
-		if (!site->function || !site->file)
-			return &error_no_memory;
-		f->nsites++;
+	for (u32 i = 0; !err && i < n; i++)
+		err = place_make(
+		        f->rule->libraries, &p->functions[function[i]], 0, e->start_unix_ns, &f->caller[f->ncallers++]);
+	return err;
+}
+
+static struct error *make_sites(
+        struct finding *f, const struct profile *p, const struct match *m, const struct evidence *e)
+{
+	struct error *err = NULL;
+
+	for (u32 i = 0; !err && i < m->nsites; i++) {
+		double share = m->total ? (double)m->site[i].value / (double)m->total : 0;
+
+		if (!i || share >= SITE_LEAST)
+			err = place_make(f->rule->libraries, &p->functions[m->site[i].function], share,
+			        e->start_unix_ns, &f->site[f->nsites++]);
 	}
-	return NULL;
+	return err ? err : make_callers(f, p, m, e);
 }
 
 static struct error *add_doubts(const struct rule *r, const struct facts *f, FILE *out)
@@ -468,14 +412,14 @@ static struct error *make_texts(struct finding *f, const struct facts *facts)
 
 static void finding_free(struct finding *f)
 {
-	char **const texts[] = {&f->title, &f->why, &f->change, &f->show, &f->against};
+	char **const texts[] = {&f->title, &f->why, &f->change, &f->show, &f->against, &f->also};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
 		free(*texts[i]);
-	for (u32 i = 0; i < f->nsites; i++) {
-		free(f->site[i].function);
-		free(f->site[i].file);
-	}
+	for (u32 i = 0; i < f->nsites; i++)
+		place_free(&f->site[i]);
+	for (u32 i = 0; i < f->ncallers; i++)
+		place_free(&f->caller[i]);
 	profile_destroy(f->stacks);
 	*f = (struct finding){0};
 }
@@ -515,7 +459,22 @@ struct blamed {
 	struct match match;
 };
 
-static struct error *find_blamed(const struct rule *r, struct evidence *e, struct blamed *ret)
+/* Do those who wait do the same as those who compute? */
+static bool is_same_site(
+        const struct profile *p, const struct match *m, const struct profile *blamed, const struct match *b)
+{
+	char one[NAME_LENGTH], other[NAME_LENGTH];
+
+	if (!p || !m->nsites || !b->nsites)
+		return false;
+	text_plain_name(&p->functions[m->site[0].function], one, sizeof(one));
+	text_plain_name(&blamed->functions[b->site[0].function], other, sizeof(other));
+	return !strcmp(one, other) &&
+	       !strcmp(p->functions[m->site[0].function].file, blamed->functions[b->site[0].function].file);
+}
+
+static struct error *find_blamed(
+        const struct rule *r, struct evidence *e, const struct profile *p, const struct match *m, struct blamed *ret)
 {
 	struct error *err = NULL;
 
@@ -539,9 +498,11 @@ static struct error *find_blamed(const struct rule *r, struct evidence *e, struc
 			ret->view = NULL;
 		}
 	}
-	if (!err && ret->view)
+	if (!err && ret->view) {
+		facts_set(&e->facts, "site.same", is_same_site(p, m, ret->view->profile, &ret->match));
 		set_site(e, r->libraries, ret->view->profile, &ret->match);
-	else if (!err && r->nblames && !r->views[0])
+	}
+	if (!err && !ret->view && r->nblames && !r->views[0])
 		facts_set_text(&e->facts, "site", NOWHERE);
 	return err;
 }
@@ -552,13 +513,19 @@ static struct error *make_finding(const struct rule *r, const struct evidence *e
 	const struct evidence_view *where = b->view ? b->view : v;
 	const struct match *named = b->view ? &b->match : m;
 	struct error *err;
+	double remark = 0;
 
-	*ret = (struct finding){.rule = r, .view = v, .seen = where};
+	*ret = (struct finding){.rule = r, .severity = r->severity, .view = v, .seen = where};
 	err = set_weight(ret, m, &e->facts);
+	if (!err && r->remark)
+		err = expression_value(r->remark, &e->facts, &remark);
+	if (remark > 0)
+		ret->severity = SEVERITY_REMARK;
 	if (!err)
 		err = make_texts(ret, &e->facts);
 	if (!err && where && !r->placeless)
-		err = make_sites(ret, where->profile, named);
+		err = make_sites(ret, where->profile, named, e);
+	ret->part = where ? named->share : 0;
 	if (!err && where && !r->placeless)
 		err = match_profile(named, where->profile, &ret->stacks);
 	if (err)
@@ -640,9 +607,9 @@ static struct error *apply(const struct rule *r, struct evidence *e, struct conc
 	if (!err && *holds == YES && v)
 		err = set_about(r, e, v->profile, &m);
 	if (!err && r->holder)
-		err = set_holder(r, e, v ? v->profile : NULL, &m);
+		err = (r->holder_self ? set_own_work : set_holder)(r, e, v ? v->profile : NULL, &m);
 	if (!err)
-		err = find_blamed(r, e, &b);
+		err = find_blamed(r, e, v ? v->profile : NULL, &m, &b);
 	if (!err)
 		err = set_lets(r, e);
 	if (!err && *holds == YES)
@@ -671,7 +638,7 @@ static struct error *apply(const struct rule *r, struct evidence *e, struct conc
 /* What follows from computing too much, and goes away with it, comes behind what takes so much of the CPU time. */
 static bool is_cause(const struct finding *f)
 {
-	return f->view && !strcmp(f->view->name, "clock") && f->rule->severity <= SEVERITY_WASTE && !f->rule->general &&
+	return f->view && !strcmp(f->view->name, "clock") && f->severity <= SEVERITY_WASTE && !f->rule->general &&
 	       !f->rule->consequence && f->low > CAUSE;
 }
 
@@ -688,7 +655,7 @@ static void put_behind_causes(struct finding *all, u32 n)
 /* The lower, the earlier. */
 static int rank(const struct finding *f)
 {
-	enum severity s = f->behind && f->rule->severity < SEVERITY_WASTE ? SEVERITY_WASTE : f->rule->severity;
+	enum severity s = f->behind && f->severity < SEVERITY_WASTE ? SEVERITY_WASTE : f->severity;
 
 	return 4 * (int)s + (f->rule->last ? 3 : f->rule->general ? 2 : f->behind);
 }
@@ -735,33 +702,8 @@ static bool is_replaced(const struct rules *rules, const struct finding *all, u3
 
 static bool is_same_place(const struct finding *a, const struct finding *b)
 {
-	return a->view && a->view == b->view && a->nsites && b->nsites &&
-	       !strcmp(a->site[0].function, b->site[0].function) && !strcmp(a->site[0].file, b->site[0].file);
-}
-
-/* What is said of any program is not said of a place of which another finding says more. */
-static bool is_said_better(const struct finding *all, u32 n, const struct finding *f)
-{
-	for (u32 i = 0; f->rule->general && i < n; i++)
-		if (!all[i].rule->general && all[i].share >= f->share / 2 && is_same_place(f, &all[i]))
-			return true;
-	return false;
-}
-
-static void drop_replaced(const struct rules *rules, struct finding *all, u32 *n)
-{
-	u32 kept = 0;
-
-	for (u32 i = 0; i < *n; i++)
-		if (is_replaced(rules, all, *n, all[i].rule) || is_said_better(all, *n, &all[i]))
-			all[i].share = -1;
-	for (u32 i = 0; i < *n; i++) {
-		if (all[i].share >= 0)
-			all[kept++] = all[i];
-		else
-			finding_free(&all[i]);
-	}
-	*n = kept;
+	return a->view && b->view && a->nsites && b->nsites && !strcmp(a->site[0].function, b->site[0].function) &&
+	       !strcmp(a->site[0].file, b->site[0].file);
 }
 
 /* A rule that names a place, and can only say what its functions are known for. */
@@ -771,15 +713,77 @@ static bool names_place_only(const struct rule *r)
 }
 
 /*
+ * What is said of any program is not said of a place of which another finding says more: in the same view, or of a
+ * fault that makes threads wait there as well as compute.
+ */
+static bool says_better(const struct finding *by, const struct finding *f)
+{
+	bool more =
+	        by->view == f->view ? by->share >= f->share / 2 : by->severity < f->severity && by->share >= CAUSE / 2;
+
+	return names_place_only(f->rule) && !names_place_only(by->rule) && more && is_same_place(f, by);
+}
+
+/* The first that says better what f does, and is not replaced itself; NULL: none does. */
+static struct finding *said_better(const struct rules *rules, struct finding *all, u32 n, const struct finding *f)
+{
+	for (u32 i = 0; i < n; i++)
+		if (says_better(&all[i], f) && !is_replaced(rules, all, n, all[i].rule))
+			return &all[i];
+	return NULL;
+}
+
+/* What f says beyond that goes with it. */
+static struct error *say_also(struct finding *by, const struct finding *f)
+{
+	const char *text = f->site[0].text;
+	char *also = NULL;
+
+	by->severity = by->severity < f->severity ? by->severity : f->severity;
+	if (by->view == f->view && f->rule->general)
+		return NULL;
+	if (asprintf(&also, "%s%s%s%s%s\n", by->also ? by->also : "", f->title, text ? ": `" : "", text ? text : "",
+	            text ? "`" : "") < 0)
+		return &error_no_memory;
+	free(by->also);
+	by->also = also;
+	return NULL;
+}
+
+static struct error *drop_replaced(const struct rules *rules, struct finding *all, u32 *n)
+{
+	cleanup(free) bool *dropped = calloc(*n + 1, sizeof(*dropped));
+	struct error *err = dropped ? NULL : &error_no_memory;
+	u32 kept = 0;
+
+	for (u32 i = 0; !err && i < *n; i++) {
+		bool replaced = is_replaced(rules, all, *n, all[i].rule);
+		struct finding *by = replaced ? NULL : said_better(rules, all, *n, &all[i]);
+
+		dropped[i] = replaced || by;
+		if (by)
+			err = say_also(by, &all[i]);
+	}
+	for (u32 i = 0; !err && i < *n; i++) {
+		if (!dropped[i])
+			all[kept++] = all[i];
+		else
+			finding_free(&all[i]);
+	}
+	*n = err ? *n : kept;
+	return err;
+}
+
+/*
  * What takes the time of the rule's view may be what the rule is about, in a library that it does not know. So it says
  * nothing of a view whose finding names a place only.
  */
-static bool is_unexplained(const struct rules *rules, const struct finding *all, u32 n, const struct rule *rule)
+static bool is_unexplained(const struct rules *rules, struct finding *all, u32 n, const struct rule *rule)
 {
 	for (u32 i = 0; rule->nstacks && i < n; i++)
 		for (u32 v = 0; all[i].view && rule->views[v]; v++)
 			if (!strcmp(all[i].view->name, rule->views[v]) && names_place_only(all[i].rule) &&
-			        !is_replaced(rules, all, n, all[i].rule) && !is_said_better(all, n, &all[i]))
+			        !is_replaced(rules, all, n, all[i].rule) && !said_better(rules, all, n, &all[i]))
 				return true;
 	return false;
 }
@@ -813,13 +817,48 @@ static struct error *make_verdict(struct findings *f, const struct evidence *e)
 		        e->refused ? "permitted" : "measured");
 	else if (!f->n)
 		n = (u32)asprintf(&f->verdict, "Nothing that a rule knows is wrong with %s%s.", target, all);
-	else if (f->all[0].rule->severity == SEVERITY_REMARK)
+	else if (f->all[0].severity == SEVERITY_REMARK)
 		n = (u32)asprintf(&f->verdict, "No fault that a rule knows in %s%s. %s", target, all, f->all[0].title);
 	else
 		n = (u32)asprintf(&f->verdict, "%s", f->all[0].title);
 	if ((int)n < 0)
 		f->verdict = NULL;
 	return f->verdict ? NULL : &error_no_memory;
+}
+
+static bool is_of_memory(const struct rule *r)
+{
+	for (u32 i = 0; i < r->nblames; i++)
+		if (!strcmp(r->blames[i].view, "leak") || !strcmp(r->blames[i].view, "fault") ||
+		        !strcmp(r->blames[i].view, "made"))
+			return true;
+	return false;
+}
+
+static enum healthy_group group_of(const struct rule *r)
+{
+	if (is_of_memory(r))
+		return HEALTHY_MEMORY;
+	if (r->runtimes[0])
+		return HEALTHY_RUNTIME;
+	if (!r->views[0])
+		return HEALTHY_SYSTEM;
+	return strcmp(r->views[0], "clock") ? HEALTHY_WAITING : HEALTHY_CPU;
+}
+
+static struct error *add_healthy(const struct rule *r, const struct facts *f, struct findings *ret)
+{
+	char *text = finding_text(r->healthy, f);
+	struct error *err = text ? grow(&ret->healthy, ret->nhealthy, sizeof(*ret->healthy)) : &error_no_memory;
+	bool said = false;
+
+	for (u32 i = 0; !err && i < ret->nhealthy; i++)
+		said |= !strcmp(ret->healthy[i].text, text);
+	if (err || said)
+		free(text);
+	else
+		ret->healthy[ret->nhealthy++] = (struct healthy){text, group_of(r), r->general};
+	return err;
 }
 
 /* Was something of a rule seen that says more than this one would? */
@@ -846,7 +885,7 @@ static bool is_denied(const struct rules *rules, char *const *seen, const bool *
  * left out where a finding replaces the rule.
  */
 static struct error *add_rest(const struct rules *rules, char *const *seen, const bool *healthy,
-        const struct evidence *e, const struct finding *all, u32 n, struct findings *ret)
+        const struct evidence *e, struct finding *all, u32 n, struct findings *ret)
 {
 	struct error *err = NULL;
 
@@ -860,7 +899,7 @@ static struct error *add_rest(const struct rules *rules, char *const *seen, cons
 		if (!err && healthy[i] && is_unexplained(rules, all, n, r))
 			ret->unmeasured++;
 		else if (!err && healthy[i] && !is_denied(rules, seen, healthy, r))
-			err = add_text(&ret->healthy, &ret->nhealthy, finding_text(r->healthy, &e->facts));
+			err = add_healthy(r, &e->facts, ret);
 	}
 	return err;
 }
@@ -893,8 +932,9 @@ struct error *findings_make(const struct rules *rules, struct evidence *e, struc
 	for (u32 i = 0; seen && i < rules->n; i++)
 		free(seen[i]);
 	free(seen);
+	if (!err)
+		err = drop_replaced(rules, all, &n);
 	if (!err) {
-		drop_replaced(rules, all, &n);
 		put_behind_causes(all, n);
 		qsort(all, n, sizeof(*all), by_weight);
 		ret->n = n < FINDINGS_MAX ? n : FINDINGS_MAX;
@@ -916,7 +956,7 @@ void findings_free(struct findings *f)
 	for (u32 i = 0; i < f->n; i++)
 		finding_free(&f->all[i]);
 	for (u32 i = 0; i < f->nhealthy; i++)
-		free(f->healthy[i]);
+		free(f->healthy[i].text);
 	free(f->healthy);
 	for (u32 i = 0; i < f->nseen; i++)
 		free(f->seen[i]);

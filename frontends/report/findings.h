@@ -3,6 +3,7 @@
 #ifndef YRT_REPORT_FINDINGS_H
 #define YRT_REPORT_FINDINGS_H
 
+#include "callers.h"
 #include "evidence.h"
 #include "match.h"
 #include "rule.h"
@@ -13,10 +14,12 @@ struct finding_site {
 	char *function, *file; /* file: "" if not known */
 	u32 line;
 	double share;
+	char *text; /* the line's, as it stands in the file; NULL: it was not read */
 };
 
 struct finding {
 	const struct rule *rule;
+	enum severity severity;           /* the rule's, or that of what it explains */
 	const struct evidence_view *view; /* NULL: by counters alone */
 	const struct evidence_view *seen; /* whose stacks are shown; NULL: none are */
 	double share, low, high;          /* weight, 0 to 1, and its 95 % interval; of counters low = high */
@@ -26,15 +29,28 @@ struct finding {
 	u64 value;                        /* of the matching stacks, in the view's unit */
 	struct finding_site site[MATCH_SITES];
 	u32 nsites;
+	struct finding_site caller[CALLERS_MAX]; /* of the first site, the nearest first */
+	u32 ncallers;
 	char *title, *why, *change, *show, *against; /* placeholders filled in; against: lines, may be "" */
+	char *also;                                  /* titles of findings that it explains, lines; NULL: none */
 	struct profile *stacks;                      /* those that match; NULL: by counters alone */
+	double part;                                 /* of its view, that the stacks are */
+};
+
+/* What a rule looks at, as those who read a report ask for it. */
+enum healthy_group { HEALTHY_CPU, HEALTHY_WAITING, HEALTHY_MEMORY, HEALTHY_RUNTIME, HEALTHY_SYSTEM, HEALTHY_GROUPS };
+
+struct healthy {
+	char *text;
+	enum healthy_group group;
+	bool general; /* of any program: it comes first */
 };
 
 struct findings { /* zeroed at first */
 	struct finding all[FINDINGS_MAX];
 	u32 n;
-	u32 more;       /* that had no room, the lightest */
-	char **healthy; /* texts of rules that were measured and do not hold */
+	u32 more;                /* that had no room, the lightest */
+	struct healthy *healthy; /* of rules that were measured and do not hold, by group */
 	u32 nhealthy;
 	char **seen; /* titles of rules that do not hold as their share is too small, but is no nothing */
 	u32 nseen;

@@ -183,12 +183,22 @@ static const char *plain_address(const char *address)
 	return !strncmp(address, "::ffff:", 7) && strchr(address, '.') ? address + 7 : address;
 }
 
-/* Whom the targets ask: " (127.0.0.1 port 5432)". */
+static u32 connections_to(const struct looking *l, u32 at)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < l->nown; i++)
+		n += l->own[i].id.idiag_dport == l->own[at].id.idiag_dport &&
+		     !memcmp(l->own[i].id.idiag_dst, l->own[at].id.idiag_dst, sizeof(l->own[i].id.idiag_dst));
+	return n;
+}
+
+/* Whom the targets ask: " (5 connections to 127.0.0.1 port 5432)". */
 static void name_peers(const struct looking *l, char *ret, size_t size)
 {
 	char address[INET6_ADDRSTRLEN];
 	size_t used = 0;
-	u32 named = 0;
+	u32 named = 0, n;
 
 	for (u32 i = 0; i < l->nown && named < PEERS_NAMED && used < size - 1; i++) {
 		const struct inet_diag_sockid *id = &l->own[i].id;
@@ -196,8 +206,9 @@ static void name_peers(const struct looking *l, char *ret, size_t size)
 		if (!id->idiag_dport || !serves(l, i) || is_known_peer(l, i) ||
 		        !inet_ntop(l->own[i].family, id->idiag_dst, address, sizeof(address)))
 			continue;
-		used += (size_t)snprintf(ret + used, size - used, "%s%s port %u", named++ ? ", " : " (",
-		        plain_address(address), ntohs(id->idiag_dport));
+		n = connections_to(l, i);
+		used += (size_t)snprintf(ret + used, size - used, "%s%u connection%s to %s port %u",
+		        named++ ? ", " : " (", n, n == 1 ? "" : "s", plain_address(address), ntohs(id->idiag_dport));
 	}
 	if (named && used < size - 1)
 		snprintf(ret + used, size - used, ")");

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,9 +26,13 @@
 #include "unwind/runtime_heap.h"
 
 #define PATH_FRAMES 24
-#define CHEAP_NS    500000000     /* a reading that took less may be repeated more often */
+#define PATH_SIGN   " > "
+#define SHORT       3         /* frames of a path in a title */
+#define CHEAP_NS    500000000 /* a reading that took less of a CPU may be repeated, over all the time that there is */
 #define ENOUGH      (64ull << 20) /* bytes by which what is kept has grown since the first reading */
 #define LONGER      1.5           /* the next reading takes so much longer: the heap has grown */
+#define NEW_PART    0.001         /* of the growth: so much of it are the elements themselves */
+#define MOVED       1.5           /* times the growth of all */
 #define MOST_OF     0.5           /* of what has grown: the path is followed as long as so much is below it */
 
 struct path {
@@ -121,10 +126,21 @@ static bool is_enough(const struct kept *k, u32 reading)
 	return ret;
 }
 
+/* CPU time of the readings so far. */
+static u64 children_ns(void)
+{
+	struct rusage u;
+
+	return getrusage(RUSAGE_CHILDREN, &u) ? 0
+	                                      : (u64)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000000 +
+	                                                (u64)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000;
+}
+
 /* Exits with the kind of the first error. */
 static void read_and_exit(struct kept *k, double seconds, u64 until)
 {
 	u64 began = now_ns(), step = (u64)(seconds * 1e9) / (KEPT_READINGS - 1), took = 0;
+	u64 cpu = 0, cpu_before, wide = until > began ? (until - began) / KEPT_READINGS : 0;
 
 	signal(SIGINT, SIG_DFL);
 	if (!*k->command && !recognise(k))
@@ -135,14 +151,20 @@ static void read_and_exit(struct kept *k, double seconds, u64 until)
 
 		if (i && now + room > until)
 			break;
-		if (i && i + 1 < KEPT_READINGS && took > CHEAP_NS)
+		if (i && cpu < CHEAP_NS && took < wide / 2) {
+			step = wide > step ? wide : step;
+			at = began + i * step;
+		} else if (i && i + 1 < KEPT_READINGS && cpu > CHEAP_NS) {
 			continue;
+		}
 		sleep_until_ns(at + room < until ? at : until - room);
 		now = now_ns();
+		cpu_before = children_ns();
 		err = read_once(k, i);
 		if (err)
 			_exit((int)err->kind);
 		took = now_ns() - now;
+		cpu = children_ns() - cpu_before;
 		if (i && is_enough(k, i))
 			break;
 	}
@@ -190,9 +212,27 @@ static bool is_element(const char *name)
 	return !strncmp(name, "[]", 2) || !strncmp(name, "{}", 2) || !strncmp(name, "{key}", 5) || *name == '?';
 }
 
-/* Down from the root to where most of the growth is. */
+/* Are there more of these objects themselves, and not only more below those that there were? */
+static bool has_more(const struct profile *p, const double *grown, u32 node)
+{
+	double self = (double)p->nodes[node].self - (p->base ? (double)p->base[node] : 0);
+
+	return self > NEW_PART * grown[0];
+}
+
+static void set_keeper(struct path *path, u32 n, double growth)
+{
+	path->keeper = n;
+	path->growth = growth;
+}
+
+/*
+ * Down from the root to where most of the growth is. What keeps it is the first collection that has more elements than
+ * before; a queue, or a map, that has had one element all the time only lies on the way.
+ */
 static void follow(const struct profile *p, const double *grown, struct path *ret)
 {
+	bool found = false;
 	u32 node = 0;
 
 	while (ret->n < PATH_FRAMES) {
@@ -203,17 +243,16 @@ static void follow(const struct profile *p, const double *grown, struct path *re
 				best = c;
 		if (!best || grown[best] < MOST_OF * grown[0])
 			break;
-		if (!ret->keeper && ret->n && is_element(p->functions[p->nodes[best].function].name)) {
-			ret->keeper = ret->n;
-			ret->growth = grown[node];
+		if (!found && ret->n && is_element(p->functions[p->nodes[best].function].name)) {
+			found = has_more(p, grown, best);
+			if (found || !ret->keeper)
+				set_keeper(ret, ret->n, grown[node]);
 		}
 		ret->function[ret->n++] = p->nodes[best].function;
 		node = best;
 	}
-	if (!ret->keeper) {
-		ret->keeper = ret->n;
-		ret->growth = grown[node];
-	}
+	if (!ret->keeper)
+		set_keeper(ret, ret->n, grown[node]);
 }
 
 static double *grown_of(const struct profile *p)
@@ -228,6 +267,11 @@ static double *grown_of(const struct profile *p)
 	return ret;
 }
 
+static bool is_shared(const char *name)
+{
+	return !strcmp(name, "shared");
+}
+
 static char *join(const struct profile *p, const struct path *path, u32 n)
 {
 	char *ret = NULL;
@@ -237,8 +281,8 @@ static char *join(const struct profile *p, const struct path *path, u32 n)
 	for (u32 i = 0; out && i < n; i++) {
 		const char *name = p->functions[path->function[i]].name;
 
-		if (strcmp(name, "shared") != 0)
-			fprintf(out, "%s%s", ftell(out) ? " > " : "", name);
+		if (!is_shared(name))
+			fprintf(out, "%s%s", ftell(out) ? PATH_SIGN : "", name);
 	}
 	if (out)
 		fclose(out);
@@ -267,16 +311,42 @@ static struct error *name_path(const struct profile *p, const struct path *path,
 	return NULL;
 }
 
-/* What of this profile is below the path from its frame i on. Functions are those of the difference, by name. */
-static double below(const struct profile *p, u32 node, const struct profile *names, const struct path *path, u32 i)
+/*
+ * Is this node the end of the path up to its keeper? By the last frames only: what is shared is drawn below one of the
+ * ways to it, which may be another one in the next reading. Functions are those of the difference, by name.
+ */
+static bool is_keeper(const struct profile *p, u32 node, const struct profile *names, const struct path *path)
 {
+	u32 same = 0;
+
+	for (u32 i = path->keeper; i-- > 0 && same < SHORT;) {
+		const char *name = names->functions[path->function[i]].name;
+
+		if (is_shared(name))
+			continue;
+		while (node && is_shared(p->functions[p->nodes[node].function].name))
+			node = p->nodes[node].parent;
+		if (!node || strcmp(p->functions[p->nodes[node].function].name, name) != 0)
+			return false;
+		node = p->nodes[node].parent;
+		same++;
+	}
+	return same;
+}
+
+/* What of this profile is below the keeper, wherever that is. */
+static double below(const struct profile *p, const struct profile *names, const struct path *path)
+{
+	cleanup(free) bool *inside = calloc(p->nnodes + 1, sizeof(*inside)); /* parents come first */
 	double sum = 0;
 
-	if (i == path->keeper)
-		return (double)p->nodes[node].total;
-	for (u32 c = p->nodes[node].child; c; c = p->nodes[c].sibling)
-		if (!strcmp(p->functions[p->nodes[c].function].name, names->functions[path->function[i]].name))
-			sum += below(p, c, names, path, i + 1);
+	for (u32 i = 1; inside && i < p->nnodes; i++) {
+		inside[i] = inside[p->nodes[i].parent];
+		if (inside[i] || !is_keeper(p, i, names, path))
+			continue;
+		inside[i] = true;
+		sum += (double)p->nodes[i].total;
+	}
 	return sum;
 }
 
@@ -306,7 +376,7 @@ static void set_rates(
 
 	for (u32 i = 1; i < n; i++) {
 		double s = at(readings[i]) - at(readings[i - 1]);
-		double rate = (below(readings[i], 0, names, path, 0) - below(readings[i - 1], 0, names, path, 0)) / s;
+		double rate = (below(readings[i], names, path) - below(readings[i - 1], names, path)) / s;
 
 		low = s > 0 ? fmin(low, rate) : low;
 		high = s > 0 ? fmax(high, rate) : high;
@@ -329,29 +399,58 @@ static void set_least(const struct kept *k, const struct path *path, double seco
 	set_amount(rate, rate, 0, f);
 }
 
-void kept_conclude(struct facts *f)
+/* "... > c > d > e" of a long path. */
+static char *shortened(const char *path)
 {
-	const struct fact *by = facts_find(f, "kept.by"), *readings = facts_find(f, "kept.readings");
+	const char *at = path + strlen(path);
+	char *ret = NULL;
+
+	for (u32 n = 0; at > path && n < SHORT; n++)
+		for (at -= at > path; at > path && strncmp(at, PATH_SIGN, strlen(PATH_SIGN)) != 0; at--)
+			;
+	if (at == path)
+		return strdup(path);
+	return asprintf(&ret, "...%s", at) < 0 ? NULL : ret;
+}
+
+/* What comes after the first n bytes of a path. */
+static const char *beyond(const char *path, size_t n)
+{
+	return path && strlen(path) > n + strlen(PATH_SIGN) ? path + n + strlen(PATH_SIGN) : "";
+}
+
+static char *how_it_grew(const struct facts *f, const char *near)
+{
+	const struct fact *readings = facts_find(f, "kept.readings");
 	double seconds = facts_number(f, "kept.seconds");
-	char amount[LOSS_AMOUNT], all[LOSS_AMOUNT];
-	cleanup(free) char *text = NULL;
+	char amount[LOSS_AMOUNT], before[LOSS_AMOUNT], *ret;
 	int length;
 
-	if (!by || !by->text)
-		return;
 	if (!readings || readings->number > 1)
-		length = asprintf(&text, "that grew by %s a second through %.0f seconds, %.0f %% of it below %s",
+		length = asprintf(&ret, "that grew by %s a second through %.0f seconds, %.0f %% of it below %s",
 		        loss_amount(facts_number(f, "kept.growth"), amount), seconds,
-		        100 * facts_number(f, "kept.share"), by->text);
+		        100 * facts_number(f, "kept.share"), near);
 	else
-		length = asprintf(&text,
+		length = asprintf(&ret,
 		        "%s of that are below %s, while the whole process had %s in memory %.0f seconds before",
-		        loss_amount(facts_number(f, "kept.below"), amount), by->text,
-		        loss_amount(facts_number(f, "kept.before"), all), seconds);
-	if (length < 0)
-		text = NULL;
-	else
-		facts_set_text(f, "kept.how", text);
+		        loss_amount(facts_number(f, "kept.below"), amount), near,
+		        loss_amount(facts_number(f, "kept.before"), before), seconds);
+	return length < 0 ? NULL : ret;
+}
+
+void kept_conclude(struct facts *f)
+{
+	const struct fact *by = facts_find(f, "kept.by"), *all = facts_find(f, "kept.path");
+	cleanup(free) char *near = by && by->text ? shortened(by->text) : NULL;
+	cleanup(free) char *how = near ? how_it_grew(f, near) : NULL;
+	cleanup(free) char *added = near && all ? strdup(beyond(all->text, strlen(by->text))) : NULL;
+
+	if (!near)
+		return;
+	facts_set_text(f, "kept.near", near);
+	facts_set_text(f, "kept.beyond", added ? added : "");
+	if (how)
+		facts_set_text(f, "kept.how", how);
 }
 
 /*
@@ -408,17 +507,6 @@ static void set_facts(const struct kept *k, const struct profile *last, double s
 	facts_set(f, "kept.share", 0);
 }
 
-static struct error *conclude_path(const struct kept *k, struct profile *const *readings, u32 n,
-        const struct profile *grown, const struct path *path, double all, struct facts *f)
-{
-	facts_set(f, "kept.share", path->growth / all);
-	if (n > 1)
-		set_rates(readings, n, grown, path, f);
-	else
-		set_least(k, path, facts_number(f, "kept.seconds"), f);
-	return name_path(grown, path, f);
-}
-
 /* The profile of what has grown, which may be the only reading. */
 static struct error *difference(struct profile **readings, u32 n, struct profile **ret)
 {
@@ -437,13 +525,29 @@ static double ended_at(const struct profile *p)
 }
 
 /* Of its growth nothing is known. */
-static struct error *not_read_twice(struct facts *f)
+static struct error *forget_growth(struct facts *f, const char *why)
 {
 	static const char *const growth[] = {"kept.growth", "kept.low", "kept.high", "kept.share"};
 
 	for (size_t i = 0; i < sizeof(growth) / sizeof(*growth); i++)
 		facts_forget(f, growth[i]);
-	return error_new(ERROR_INTERNAL, "its heap was not read twice in the time that there was");
+	return error_new(ERROR_INTERNAL, "%s", why);
+}
+
+static struct error *conclude_path(const struct kept *k, struct profile *const *readings, u32 n,
+        const struct profile *grown, const struct path *path, double all, struct facts *f)
+{
+	double growth = n > 1 ? below(readings[n - 1], grown, path) - below(readings[0], grown, path) : path->growth;
+
+	/* what was drawn below another root before has not grown */
+	if (growth > MOVED * all)
+		return forget_growth(f, "what it keeps is drawn below other roots in each reading");
+	facts_set(f, "kept.share", fmin(1, growth / all));
+	if (n > 1)
+		set_rates(readings, n, grown, path, f);
+	else
+		set_least(k, path, facts_number(f, "kept.seconds"), f);
+	return name_path(grown, path, f);
 }
 
 static struct error *conclude(const struct kept *k, struct profile **readings, u32 n, struct evidence *e)
@@ -473,7 +577,7 @@ static struct error *conclude(const struct kept *k, struct profile **readings, u
 	if (grown[0] > 0 && path.n && (n > 1 || (path.growth > k->before && k->rate > 0)))
 		err = conclude_path(k, readings, n, both, &path, grown[0], &e->facts);
 	else if (n == 1)
-		err = not_read_twice(&e->facts);
+		err = forget_growth(&e->facts, "its heap was not read twice in the time that there was");
 	if (err) {
 		profile_destroy(both);
 		return err;

@@ -406,16 +406,24 @@ static bool has_tasks(u32 seen)
 	return false;
 }
 
-static bool is_growing(const struct facts *f)
+/* From the first counters up to the last step: bytes a second. */
+static double growth_rate(const struct measure *m)
 {
-	return facts_number(f, "growth.rss.least") > GROWTH || facts_number(f, "growth.collected.least") > GROWTH;
+	double s = m->memory_at > m->first->at_ns ? (double)(m->memory_at - m->first->at_ns) / 1e9 : 0;
+
+	return s > 0 ? (m->memory - counters_memory(m->first)) / s : 0;
 }
 
-/* From the first counters up to the last step. */
+/* In each step; a heap that is collected (of a JVM) may have fallen in one of them, and grow all the same. */
+static bool is_growing(const struct measure *m, const struct facts *f)
+{
+	return facts_number(f, "growth.rss.least") > GROWTH || facts_number(f, "growth.collected.least") > GROWTH ||
+	       (m->collected > 0 && growth_rate(m) > GROWTH);
+}
+
 static bool is_growing_fast(const struct measure *m)
 {
-	return m->memory_at > m->first->at_ns &&
-	       (m->memory - counters_memory(m->first)) * 1e9 / (double)(m->memory_at - m->first->at_ns) > GROWTH_FAST;
+	return growth_rate(m) > GROWTH_FAST;
 }
 
 /* Memory pools of servers hide from malloc who took what. */
@@ -435,7 +443,7 @@ static bool has_pools(const struct measure *m)
 static u32 make_plan(const struct measure *m, const struct evidence *e, struct plan *ret)
 {
 	const struct facts *f = &e->facts;
-	bool waits = facts_number(f, "wall.waiting") > BUSY, tasks = has_tasks(e->runtimes), grows = is_growing(f);
+	bool waits = facts_number(f, "wall.waiting") > BUSY, tasks = has_tasks(e->runtimes), grows = is_growing(m, f);
 	bool idle = facts_number(f, "cpu") < BUSY && facts_number(f, "wall.threads") < 2 * BUSY;
 	const struct plan all[] = {
 	        {"clock", 3, facts_number(f, "cpu") > BUSY || facts_number(f, "wall.running") > BUSY,
@@ -510,7 +518,8 @@ static void begin_kept(struct measure *m, struct evidence *e)
 	bool early = m->kept.reader;
 	double bytes = early ? 0 : find_growing(m);
 
-	if (!is_growing(&e->facts) || e->refused || stopped(m) || !m->kept.pid || !kept_choose(&m->kept, e->runtimes)) {
+	if (!is_growing(m, &e->facts) || e->refused || stopped(m) || !m->kept.pid ||
+	        !kept_choose(&m->kept, e->runtimes)) {
 		kept_cancel(&m->kept);
 		return;
 	}
@@ -848,7 +857,7 @@ struct error *measure(struct measure *m, struct evidence *ret)
 	}
 	if (!err)
 		begin_kept(m, ret);
-	grows = is_growing(&ret->facts); /* what grows takes longer to read with each second */
+	grows = is_growing(m, &ret->facts); /* what grows takes longer to read with each second */
 	if (!err && grows)
 		err = take_tasks(m, ret);
 	if (!err)

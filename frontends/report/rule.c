@@ -356,6 +356,13 @@ static struct error *set_module(const struct parser *p, const char *value)
 	return parse_string(p, &value, &p->rule->module);
 }
 
+static struct error *set_holder(const struct parser *p, const char *value)
+{
+	p->rule->holder_self = !strcmp(value, "self");
+	p->rule->holder = p->rule->holder_self || !strcmp(value, "yes");
+	return p->rule->holder ? NULL : wrong(p, "yes or self", value);
+}
+
 static struct error *take_key(const struct parser *p, const char *key, const char *value)
 {
 	struct rule *r = p->rule;
@@ -383,10 +390,8 @@ static struct error *take_key(const struct parser *p, const char *key, const cha
 		r->from_last = !strcmp(value, "last");
 		return r->from_last ? NULL : wrong(p, "last", value);
 	}
-	if (!strcmp(key, "holder")) {
-		r->holder = !strcmp(value, "yes");
-		return r->holder ? NULL : wrong(p, "yes", value);
-	}
+	if (!strcmp(key, "holder"))
+		return set_holder(p, value);
 	if (!strcmp(key, "runtime"))
 		return add_words(p, r->runtimes, RULE_CLAUSES_MAX - 1, value);
 	if (!strcmp(key, "module"))
@@ -413,6 +418,8 @@ static struct error *take_key(const struct parser *p, const char *key, const cha
 		return add_expression(p, r->unless, value);
 	if (!strcmp(key, "weight"))
 		return set_expression(p, &r->weight, value);
+	if (!strcmp(key, "remark"))
+		return set_expression(p, &r->remark, value);
 	if (!strcmp(key, "doubt"))
 		return add_doubt(p, value);
 	return wrong(p, "a key of a rule (title, severity, view, stack, when, why, change, …)", key);
@@ -444,7 +451,7 @@ static void free_list(char **list)
 static void rule_free(struct rule *r)
 {
 	char **const texts[] = {&r->name, &r->title, &r->why, &r->change, &r->against, &r->show, &r->healthy,
-	        &r->weight, &r->source, &r->text};
+	        &r->weight, &r->remark, &r->source, &r->text};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
 		free(*texts[i]);

@@ -15,12 +15,14 @@
  *		site TERM		the caller to name: the nearest one that matches; skip TERM: not these
  *		site deepest		or the innermost function that half of the stacks go through
  *		holder yes		facts on who released the lock that is waited for
+ *		holder self		the same, where those who wait are those who have it: of pools
  *		blame VIEW PATTERN	the functions to name are those of these stacks; of several lines the
  *					first that was measured
  *		begin last		it is looked for from the last matched frame on, not from the first
  *		when EXPRESSION		all must hold
  *		unless EXPRESSION	none may
  *		weight EXPRESSION	0 to 1; without, the share of the stacks
+ *		remark EXPRESSION	it is a remark only, if this holds
  *		doubt EXPRESSION : TEXT	said as what speaks against it, if it holds
  *		replaces NAME…		these say less than this one, of the same
  *		consequence yes		of computing too much: comes behind what takes 40 % of the CPU time
@@ -111,11 +113,11 @@ struct rule {
 	u32 nlets;
 	struct term site, *skip;
 	bool has_site, from_last, deepest, placeless; /* placeless: where it happens says nothing */
-	bool holder;
+	bool holder, holder_self;
 	struct rule_let *blames; /* without names */
 	u32 nblames;
 	u32 nskip;
-	char *when[RULE_CLAUSES_MAX + 1], *unless[RULE_CLAUSES_MAX + 1], *weight;
+	char *when[RULE_CLAUSES_MAX + 1], *unless[RULE_CLAUSES_MAX + 1], *weight, *remark;
 	struct rule_doubt doubts[RULE_CLAUSES_MAX];
 	u32 ndoubts;
 	char *replaces[RULE_CLAUSES_MAX + 1];

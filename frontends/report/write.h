@@ -25,4 +25,10 @@ const char *report_severity(enum severity s);
 /* "62 ± 3 % of CPU time" */
 void report_weight(const struct finding *f, char *ret, size_t size);
 
+/* What 100 % are, of the views that were measured; malloc'd. */
+char *report_wholes(const struct evidence *e);
+const char *report_healthy_group(enum healthy_group group);
+/* How many of a group there are. */
+u32 report_healthy(const struct findings *f, enum healthy_group group);
+
 #endif

@@ -63,7 +63,7 @@ static void put_mark(const struct page *w, const struct finding *f)
 	char weight[128];
 
 	report_weight(f, weight, sizeof(weight));
-	fprintf(w->out, "<p class=\"mark\"><span class=\"chip\">%s</span>", report_severity(f->rule->severity));
+	fprintf(w->out, "<p class=\"mark\"><span class=\"chip\">%s</span>", report_severity(f->severity));
 	fprintf(w->out,
 	        "<svg class=\"weight\" viewBox=\"0 0 180 8\" aria-hidden=\"true\"><rect class=\"rail\" width=\"180\" "
 	        "height=\"8\" "
@@ -78,13 +78,13 @@ static void put_mark(const struct page *w, const struct finding *f)
 	fputs("</span></p>\n", w->out);
 }
 
-static void put_where(const struct page *w, const struct finding *f)
+static void put_places(const struct page *w, const char *what, const struct finding_site *sites, u32 n)
 {
-	if (!f->nsites)
+	if (!n)
 		return;
-	fputs("<dt>where</dt><dd class=\"where\"><ul>", w->out);
-	for (u32 i = 0; i < f->nsites; i++) {
-		const struct finding_site *s = &f->site[i];
+	fprintf(w->out, "<dt>%s</dt><dd class=\"where\"><ul>", what);
+	for (u32 i = 0; i < n; i++) {
+		const struct finding_site *s = &sites[i];
 
 		fputs("<li><code>", w->out);
 		put_clean(w, s->function);
@@ -96,16 +96,23 @@ static void put_where(const struct page *w, const struct finding *f)
 				fprintf(w->out, ":%u", s->line);
 			fputs("</code>", w->out);
 		}
-		fprintf(w->out, "<small>%.1f %%</small></li>", 100 * s->share);
+		if (s->share > 0)
+			fprintf(w->out, "<small>%.1f %%</small>", 100 * s->share);
+		if (s->text) {
+			fputs("<code class=\"text\">", w->out);
+			put_clean(w, s->text);
+			fputs("</code>", w->out);
+		}
+		fputs("</li>", w->out);
 	}
 	fputs("</ul></dd>\n", w->out);
 }
 
-static void put_against(const struct page *w, const char *lines)
+static void put_lines(const struct page *w, const char *what, const char *lines)
 {
 	if (!*lines)
 		return;
-	fputs("<dt>but</dt><dd><ul>", w->out);
+	fprintf(w->out, "<dt>%s</dt><dd><ul>", what);
 	while (*lines) {
 		size_t n = strcspn(lines, "\n");
 		cleanup(free) char *line = strndup(lines, n);
@@ -181,7 +188,7 @@ static struct error *put_finding(const struct page *w, const struct finding *f)
 {
 	struct error *err;
 
-	fprintf(w->out, "<article class=\"%s\" id=\"", report_severity(f->rule->severity));
+	fprintf(w->out, "<article class=\"%s\" id=\"", report_severity(f->severity));
 	put(w, f->rule->name);
 	fputs("\">\n", w->out);
 	put_mark(w, f);
@@ -190,11 +197,13 @@ static struct error *put_finding(const struct page *w, const struct finding *f)
 	fputs("</h2>\n<p>", w->out);
 	put_marked(w, f->why);
 	fputs("</p>\n<dl>", w->out);
-	put_where(w, f);
+	put_places(w, "where", f->site, f->nsites);
+	put_places(w, "called by", f->caller, f->ncallers);
+	put_lines(w, "also", f->also ? f->also : "");
 	fputs("<dt>change</dt><dd class=\"change\">", w->out);
 	put_marked(w, f->change);
 	fputs("</dd>\n", w->out);
-	put_against(w, f->against);
+	put_lines(w, "but", f->against);
 	fputs("<dt>alone</dt><dd class=\"run\"><code>", w->out);
 	put_clean(w, f->show);
 	fputs("</code><button type=\"button\" data-copy=\"", w->out);
@@ -249,6 +258,25 @@ static void put_texts(const struct page *w, const char *class, char *const *text
 	fputs(n ? "</ul>" : "</ul><p>nothing</p>", w->out);
 }
 
+static void put_healthy(const struct page *w)
+{
+	for (enum healthy_group group = 0; group < HEALTHY_GROUPS; group++) {
+		if (!report_healthy(w->f, group))
+			continue;
+		fprintf(w->out, "<details><summary>%s <small>%u looked at</small></summary><ul>",
+		        report_healthy_group(group), report_healthy(w->f, group));
+		for (u32 i = 0; i < w->f->nhealthy; i++) {
+			if (w->f->healthy[i].group != group)
+				continue;
+			fputs("<li>", w->out);
+			put_clean(w, w->f->healthy[i].text);
+			fputs("</li>\n", w->out);
+		}
+		fputs("</ul></details>\n", w->out);
+	}
+	fputs(w->f->nhealthy ? "" : "<p>nothing</p>", w->out);
+}
+
 static void put_steps(const struct page *w)
 {
 	fputs("<ol>", w->out);
@@ -287,6 +315,13 @@ static void put_facts(const struct page *w)
 		        f);
 	fputs(cpu ? cpu : "", w->out); /* only numbers and units are put in */
 	fputs(rest ? rest : "", w->out);
+}
+
+static void put_wholes(const struct page *w)
+{
+	cleanup(free) char *text = w->f->n ? report_wholes(w->e) : NULL;
+
+	put(w, text);
 }
 
 /* The page of a view, cut where its data is. */
@@ -374,15 +409,17 @@ static struct error *put_part(const struct page *w, const char *part, size_t len
 	else if (IS("target"))
 		put_clean(w, w->e->target ? w->e->target : "");
 	else if (IS("state"))
-		fputs(f->n ? report_severity(f->all[0].rule->severity) : "healthy", w->out);
+		fputs(f->n ? report_severity(f->all[0].severity) : "healthy", w->out);
 	else if (IS("command"))
 		put_clean(w, w->meta->command);
 	else if (IS("facts"))
 		put_facts(w);
+	else if (IS("wholes"))
+		put_wholes(w);
 	else if (IS("changes"))
 		put_changes(w);
 	else if (IS("healthy"))
-		put_texts(w, "healthy", w->f->healthy, w->f->nhealthy);
+		put_healthy(w);
 	else if (IS("seen"))
 		put_texts(w, "seen", w->f->seen, w->f->nseen);
 	else if (IS("steps"))

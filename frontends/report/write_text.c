@@ -12,9 +12,11 @@
 #include "unwind/runtime.h"
 #include "write.h"
 
-#define STACKS_LINES 24 /* of the tree below a finding */
-#define TRUNK_SHOWN  5u /* of the rows that all stacks share */
-#define FAR          10 /* rows below the place where stacks part: what is there would not be seen */
+#define HEALTHY_SHOWN 3  /* of each group */
+#define STACKS_LINES  24 /* of the tree below a finding */
+#define TRUNK_SHOWN   5u /* of the rows that all stacks share */
+#define SHARE_COLUMNS 8  /* of each of the two shares of a row */
+#define FAR           10 /* rows below the place where stacks part: what is there would not be seen */
 
 const char *report_severity(enum severity s)
 {
@@ -37,6 +39,42 @@ static const char *whole_of(const struct evidence_view *v)
 		if (!strcmp(v->name, wholes[i].view))
 			return wholes[i].whole;
 	return "of what was counted";
+}
+
+const char *report_healthy_group(enum healthy_group group)
+{
+	static const char *const names[] = {"CPU time", "Waiting", "Memory", "The language's runtime", "The system"};
+
+	return names[group];
+}
+
+u32 report_healthy(const struct findings *f, enum healthy_group group)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < f->nhealthy; i++)
+		n += f->healthy[i].group == group;
+	return n;
+}
+
+char *report_wholes(const struct evidence *e)
+{
+	const struct facts *f = &e->facts;
+	cleanup(free) char *cpu = NULL, *wall = NULL;
+	char *ret = NULL;
+
+	if (evidence_view(e, "clock") && facts_find(f, "clock.cpus"))
+		cpu = finding_text(
+		        "100 % of CPU time is what the program used while that was measured: {clock.cpus:2} CPUs.", f);
+	if (evidence_view(e, "wall") && facts_find(f, "wall.threads"))
+		wall = finding_text(
+		        "100 % of the time of threads is that of the {wall.threads:1} threads that are not idle, on "
+		        "average "
+		        "({wall.running:1} run, {wall.queued:1} wait for a CPU, {wall.waiting:1} for something else).",
+		        f);
+	if (asprintf(&ret, "%s%s%s", cpu ? cpu : "", cpu && wall ? " " : "", wall ? wall : "") < 0)
+		return NULL;
+	return ret;
 }
 
 void report_weight(const struct finding *f, char *ret, size_t size)
@@ -75,21 +113,33 @@ static void put_text(FILE *out, const char *s)
 	fputs(clean, out);
 }
 
+static void put_site(FILE *out, const struct finding_site *s)
+{
+	put_code(out, s->function);
+	if (*s->file) {
+		fputs(" in ", out);
+		put_code(out, s->file);
+		if (s->line)
+			fprintf(out, ", line %u", s->line);
+	}
+	if (s->share > 0)
+		fprintf(out, " (%.1f %%)", 100 * s->share);
+	if (s->text) {
+		fputs(": ", out);
+		put_code(out, s->text);
+	}
+	fputc('\n', out);
+}
+
 static void put_sites(FILE *out, const struct finding *f)
 {
 	for (u32 i = 0; i < f->nsites; i++) {
-		const struct finding_site *s = &f->site[i];
-
-		fprintf(out, i ? "  " : "- where: ");
-		fprintf(out, i ? "- " : "");
-		put_code(out, s->function);
-		if (*s->file) {
-			fputs(" in ", out);
-			put_code(out, s->file);
-			if (s->line)
-				fprintf(out, ", line %u", s->line);
-		}
-		fprintf(out, " (%.1f %%)\n", 100 * s->share);
+		fputs(i ? "  - " : "- where: ", out);
+		put_site(out, &f->site[i]);
+	}
+	for (u32 i = 0; i < f->ncallers; i++) {
+		fputs(i ? "  - which is called by " : "- called by ", out);
+		put_site(out, &f->caller[i]);
 	}
 }
 
@@ -127,6 +177,23 @@ static char *where_stacks_part(char *tree, const char *function)
 	return at;
 }
 
+/* A row of the tree; its two shares become shares of what all of the finding's are. */
+static void put_row(FILE *out, const char *row, double part)
+{
+	for (u32 i = 0; i < 2; i++, row += strnlen(row, SHARE_COLUMNS)) {
+		char *end, cell[SHARE_COLUMNS + 1];
+		double share;
+
+		snprintf(cell, sizeof(cell), "%s", row);
+		share = strtod(cell, &end);
+		if (end != cell)
+			fprintf(out, "%*.*f", SHARE_COLUMNS, 1, share * part);
+		else
+			fprintf(out, "%*s", SHARE_COLUMNS, "");
+	}
+	fprintf(out, "%s\n", row);
+}
+
 static struct error *put_stacks(FILE *out, const struct finding *f)
 {
 	char *text = NULL, *at, *line;
@@ -153,19 +220,19 @@ static struct error *put_stacks(FILE *out, const struct finding *f)
 		for (at = where_stacks_part(text, f->nsites ? f->site[0].function : "");
 		        (line = strsep(&at, "\n")) && n < STACKS_LINES; n++)
 			if (*line)
-				fprintf(out, "%s\n", line);
+				put_row(out, line, f->part);
 		fputs("```\n", out);
 	}
 	free(text);
 	return err;
 }
 
-static void put_against(FILE *out, const char *lines)
+static void put_lines(FILE *out, const char *what, const char *lines)
 {
 	while (*lines) {
 		size_t n = strcspn(lines, "\n");
 
-		fprintf(out, "- but: %.*s\n", (int)n, lines);
+		fprintf(out, "- %s: %.*s\n", what, (int)n, lines);
 		lines += n + (lines[n] == '\n');
 	}
 }
@@ -177,17 +244,18 @@ static struct error *put_finding(FILE *out, const struct finding *f, u32 number)
 	report_weight(f, weight, sizeof(weight));
 	fprintf(out, "\n## %u. ", number);
 	put_text(out, f->title);
-	fprintf(out, "\n\n%s, %s", report_severity(f->rule->severity), weight);
+	fprintf(out, "\n\n%s, %s", report_severity(f->severity), weight);
 	if (f->compared)
 		fprintf(out, f->was > 0 ? "; before: %.1f %%" : "; not there before", 100 * f->was);
 	fputs("\n\n", out);
 	put_text(out, f->why);
 	fputs("\n\n", out);
 	put_sites(out, f);
+	put_lines(out, "also", f->also ? f->also : "");
 	fputs("- change: ", out);
 	put_text(out, f->change);
 	fputc('\n', out);
-	put_against(out, f->against);
+	put_lines(out, "but", f->against);
 	fputs("- shown alone by: ", out);
 	put_code(out, f->show);
 	fprintf(out, "\n- rule: `%s`\n", f->rule->name);
@@ -209,14 +277,33 @@ static void put_changes(FILE *out, const struct comparison *c)
 		fprintf(out, "- gone: %s\n", c->gone[i]);
 }
 
+/* What is said of any program first; the rest is what only those who look for it want to know. */
+static void put_healthy(FILE *out, const struct findings *f, enum healthy_group group)
+{
+	u32 n = report_healthy(f, group), shown = 0;
+
+	if (n)
+		fprintf(out, "- %s, %u looked at:", report_healthy_group(group), n);
+	for (u32 general = 2; general-- > 0;)
+		for (u32 i = 0; i < f->nhealthy && shown < HEALTHY_SHOWN; i++)
+			if (f->healthy[i].group == group && f->healthy[i].general == general) {
+				fprintf(out, " %s", f->healthy[i].text);
+				shown++;
+			}
+	if (n > shown)
+		fprintf(out, " And %u more (`-o report.html` and `-f json` have all).", n - shown);
+	if (n)
+		fputc('\n', out);
+}
+
 static void put_lists(FILE *out, const struct findings *f, const struct evidence *e)
 {
 	fputs(f->nseen ? "\n## Also seen: small, or a part of the above\n\n" : "", out);
 	for (u32 i = 0; i < f->nseen; i++)
 		fprintf(out, "- %s\n", f->seen[i]);
 	fputs("\n## Looked at and found healthy\n\n", out);
-	for (u32 i = 0; i < f->nhealthy; i++)
-		fprintf(out, "- %s\n", f->healthy[i]);
+	for (enum healthy_group group = 0; group < HEALTHY_GROUPS; group++)
+		put_healthy(out, f, group);
 	if (!f->nhealthy)
 		fputs("- nothing\n", out);
 	fputs("\n## How it was measured\n\n", out);
@@ -231,11 +318,15 @@ static void put_lists(FILE *out, const struct findings *f, const struct evidence
 struct error *report_write_markdown(
         const struct findings *f, const struct evidence *e, const struct report_meta *meta, FILE *out)
 {
+	cleanup(free) char *wholes = NULL;
 	struct error *err = NULL;
 
 	fputs("# ", out);
 	put_text(out, f->verdict);
 	fprintf(out, "\n\n%s; `%s`\n", e->target ? e->target : "recordings", meta->command);
+	wholes = report_wholes(e);
+	if (f->n && wholes && *wholes)
+		fprintf(out, "\n%s\n", wholes);
 	for (u32 i = 0; !err && i < f->n; i++)
 		err = put_finding(out, &f->all[i], i + 1);
 	if (!err && meta->changes)
@@ -253,17 +344,19 @@ static json_t *text(const char *s)
 	return clean ? json_string(clean) : json_null();
 }
 
-static json_t *sites_json(const struct finding *f)
+static json_t *sites_json(const struct finding_site *sites, u32 n)
 {
 	json_t *ret = json_array();
 
-	for (u32 i = 0; i < f->nsites; i++) {
+	for (u32 i = 0; i < n; i++) {
 		json_t *o = json_object();
 
-		json_object_set_new(o, "function", text(f->site[i].function));
-		json_object_set_new(o, "file", text(f->site[i].file));
-		json_object_set_new(o, "line", json_integer(f->site[i].line));
-		json_object_set_new(o, "share", json_real(f->site[i].share));
+		json_object_set_new(o, "function", text(sites[i].function));
+		json_object_set_new(o, "file", text(sites[i].file));
+		json_object_set_new(o, "line", json_integer(sites[i].line));
+		json_object_set_new(o, "share", json_real(sites[i].share));
+		if (sites[i].text)
+			json_object_set_new(o, "text", text(sites[i].text));
 		json_array_append_new(ret, o);
 	}
 	return ret;
@@ -288,7 +381,7 @@ static json_t *finding_json(const struct finding *f)
 	json_t *o = json_object();
 
 	json_object_set_new(o, "rule", text(f->rule->name));
-	json_object_set_new(o, "severity", text(report_severity(f->rule->severity)));
+	json_object_set_new(o, "severity", text(report_severity(f->severity)));
 	json_object_set_new(o, "title", text(f->title));
 	json_object_set_new(o, "view", f->view ? text(f->view->name) : json_null());
 	json_object_set_new(o, "share", json_real(f->share));
@@ -297,7 +390,9 @@ static json_t *finding_json(const struct finding *f)
 	if (f->compared)
 		json_object_set_new(o, "share_before", json_real(f->was));
 	json_object_set_new(o, "value", json_integer((json_int_t)f->value));
-	json_object_set_new(o, "where", sites_json(f));
+	json_object_set_new(o, "where", sites_json(f->site, f->nsites));
+	json_object_set_new(o, "called_by", sites_json(f->caller, f->ncallers));
+	json_object_set_new(o, "also", lines_json(f->also ? f->also : ""));
 	json_object_set_new(o, "why", text(f->why));
 	json_object_set_new(o, "change", text(f->change));
 	json_object_set_new(o, "against", lines_json(f->against));
@@ -373,7 +468,7 @@ struct error *report_write_json(
 	for (u32 i = 0; i < f->nseen; i++)
 		json_array_append_new(seen, text(f->seen[i]));
 	for (u32 i = 0; i < f->nhealthy; i++)
-		json_array_append_new(healthy, text(f->healthy[i]));
+		json_array_append_new(healthy, text(f->healthy[i].text));
 	for (const struct runtime_ops *const *r = runtimes; *r; r++)
 		if (e->runtimes & 1u << (*r)->id)
 			json_array_append_new(names, text((*r)->name));

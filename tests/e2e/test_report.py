@@ -133,13 +133,55 @@ def test_what_functions_are_known_for():
     found = next(f for f in found if f["rule"] == "hot-function")
     assert "sort.Strings, which sorts." in found["why"] and found["change"].startswith("Sort once"), found
     path = next(f for f in findings(os.path.join(FIXTURES, "hot-path", "planted")) if f["rule"] == "hot-path")
-    assert ", which " not in path["why"] and path["change"].startswith("If the program"), path
+    assert ", which " not in path["why"] and path["change"].startswith("Nothing that a rule knows"), path
     asked = findings(os.path.join(FIXTURES, "task-answer-wait", "planted"))[0]
     assert asked["title"].endswith("in main.ask (planted.go:16), mostly in net/http.Get"), asked
 
 
+def test_the_line_and_who_calls():
+    """A place has the text of its line, unless its file is newer than the recording; and who calls it."""
+    folder = os.path.join(FIXTURES, "list-searched", "planted")
+    path = site("list-searched")["file"]
+    made = os.path.dirname(path)
+    try:
+        os.makedirs(made, exist_ok=True)
+        shutil.copy(os.path.join(FIXTURES, "list-searched", "planted.py"), path)
+        newer = json.loads(report(folder, "-f", "json").stdout)["findings"][0]
+        os.utime(path, (1, 1))
+        older = json.loads(report(folder, "-f", "json").stdout)["findings"][0]
+        shown = report(folder).stdout
+    finally:
+        shutil.rmtree(made)
+    assert "text" not in newer["where"][0], newer
+    with open(os.path.join(FIXTURES, "list-searched", "planted.py")) as file:
+        lines = [line.strip() for line in file]
+    for place in older["where"][0], older["called_by"][0]:
+        assert place["text"] == lines[place["line"] - 1], (place, lines)
+    assert older["called_by"][0]["function"].startswith("<module> "), older
+    assert f"- where: `{older['where'][0]['function']}`" in shown and "- called by `<module> " in shown, shown
+
+
+def test_one_cause_is_one_finding():
+    """What only names a place that another finding explains is said with that one."""
+    found = findings(os.path.join(FIXTURES, "python-json-parsed", "planted"))
+    places = [(f["where"][0]["function"], f["rule"]) for f in found if f["where"]]
+    explained = {place for place, rule in places if not rule.startswith("hot-")}
+    assert not [place for place, rule in places if rule.startswith("hot-") and place in explained], places
+
+
+def test_shares_have_one_base():
+    """The tree of a finding begins with its share, and the text says what 100 % are."""
+    folder = os.path.join(FIXTURES, "python-regex-compiled", "planted")
+    first, shown = findings(folder)[0], report(folder).stdout
+    tree = shown.split("```")[1].split("\n")
+    assert f"{100 * first['share']:.1f}" == tree[1].split()[0], (first["share"], tree[1])
+    assert "100 % of CPU time is what the program used" in shown.split("## 1.")[0], shown[:900]
+
+
 def test_exit_code_is_the_verdict():
-    assert report(os.path.join(FIXTURES, "python-gil", "planted"), "-f", "json").returncode == PROBLEMS
+    assert report(os.path.join(FIXTURES, "lock-convoy", "planted"), "-f", "json").returncode == PROBLEMS
+    # where all threads do the same, one interpreter is what there is: no fault
+    assert report(os.path.join(FIXTURES, "python-gil", "planted"), "-f", "json").returncode == 0
     assert report(os.path.join(FIXTURES, "idle", "planted"), "-f", "json").returncode == 0
 
 

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "source_text.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "unwind/clean_text.h"
+
+#define FILE_MOST (4 << 20)
+#define TEXT_MOST 140
+#define CUT       "..."
+
+/* A report may go to others: what not all may read stays where it is. */
+static FILE *open_source(const char *path, u64 before_unix_ns)
+{
+	int fd = *path == '/' ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
+	struct stat s;
+	FILE *ret = NULL;
+
+	if (fd >= 0 && !fstat(fd, &s) && S_ISREG(s.st_mode) && s.st_mode & S_IROTH && s.st_size <= FILE_MOST &&
+	        (!before_unix_ns || (u64)s.st_mtim.tv_sec <= before_unix_ns / 1000000000))
+		ret = fdopen(fd, "r");
+	if (fd >= 0 && !ret)
+		close(fd);
+	return ret;
+}
+
+char *source_text(const char *path, u32 line, u64 before_unix_ns)
+{
+	FILE *in = line ? open_source(path, before_unix_ns) : NULL;
+	char *text = NULL, *ret = NULL, *from;
+	size_t size = 0;
+	ssize_t length = -1;
+
+	if (!in)
+		return NULL;
+	while (line && (length = getline(&text, &size, in)) >= 0)
+		line--;
+	if (!line && length > 0) {
+		from = text + strspn(text, " \t");
+		from[strcspn(from, "\r\n")] = '\0';
+		if (strlen(from) > TEXT_MOST + strlen(CUT))
+			strcpy(from + TEXT_MOST, CUT);
+		ret = *from ? clean_text(from) : NULL;
+	}
+	free(text);
+	fclose(in);
+	return ret;
+}
