@@ -6,16 +6,38 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define THREADS_MOST 48
-#define TOGETHER     16  /* windows that follow each other: one alone has few waits */
-#define WAITS_LEAST  4   /* in all windows */
-#define WHOLE        0.8 /* of the time that windows with calls stand for, that those with a wait do */
-#define DIM          0.5 /* of the time between hits, that these take: less, and CPU time says more */
+#include "unwind/cleanup.h"
+#include "unwind/process/switches.h"
 
-bool alloc_waits_count(pid_t pid, struct switches *ret)
+#define THREADS_MOST 48
+#define TOGETHER     16    /* windows that follow each other: one alone has few waits */
+#define WAITS_LEAST  4     /* in all windows */
+#define WHOLE        0.8   /* of the time that windows with calls stand for, that those with a wait do */
+#define WAIT_RARE    200e6 /* ns: who waits more rarely than once in that time does not wait for work */
+#define READY        0.8   /* of the time: who is ready to run for so long does not, either */
+#define DIM          0.5   /* of the time between hits, that these take: less, and CPU time says more */
+
+/* proc(5): /proc/PID/schedstat: on a CPU, and waiting for one. */
+static void add_thread(pid_t pid, int tid, struct alloc_waited *ret)
+{
+	cleanup(fclose) FILE *file = NULL;
+	struct switches of;
+	u64 ran, queued;
+	char path[64];
+
+	if (!switches_read((u32)pid, (u32)tid, &of))
+		return;
+	ret->voluntary += of.voluntary;
+	ret->others += of.others;
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", pid, tid);
+	file = fopen(path, "re");
+	if (file && fscanf(file, "%lu %lu", &ran, &queued) == 2)
+		ret->ready += ran + queued;
+}
+
+bool alloc_waits_count(pid_t pid, struct alloc_waited *ret)
 {
 	const struct dirent *entry;
-	struct switches of;
 	char path[64];
 	DIR *dir;
 	u32 n = 0;
@@ -25,20 +47,30 @@ bool alloc_waits_count(pid_t pid, struct switches *ret)
 	while (dir && n <= THREADS_MOST && (entry = readdir(dir)))
 		if (entry->d_name[0] != '.') {
 			n++;
-			if (!switches_read((u32)pid, (u32)atoi(entry->d_name), &of))
-				continue;
-			ret->voluntary += of.voluntary;
-			ret->others += of.others;
+			add_thread(pid, atoi(entry->d_name), ret);
 		}
 	if (dir)
 		closedir(dir);
 	return n <= THREADS_MOST;
 }
 
+static double more(u64 from, u64 to)
+{
+	return to > from ? (double)(to - from) : 0;
+}
+
+bool alloc_waits_often(const struct alloc_waited *from, const struct alloc_waited *to, double ns)
+{
+	double waits = more(from->voluntary, to->voluntary);
+
+	return waits > more(from->others, to->others) && waits > ns / WAIT_RARE &&
+	       more(from->ready, to->ready) < READY * ns;
+}
+
 bool alloc_waits_tell(const struct alloc_slice *slices, u32 n, const struct alloc_cold *cold)
 {
 	double seen = 0, whole = 0, waits = 0, behind = 0, ousted = 0, gaps = 0, hits = 0, gap_ns = 0, hits_ns = 0,
-	       cpu_ns = 0, ns = 0;
+	       cpu_ns = 0, ns = 0, ready = 0;
 
 	for (u32 i = 0; i < n; i++) {
 		const struct alloc_slice *s = &slices[i];
@@ -48,6 +80,7 @@ bool alloc_waits_tell(const struct alloc_slice *slices, u32 n, const struct allo
 		waits += s->waits;
 		behind += s->waits_behind;
 		ousted += s->ousted_behind;
+		ready += s->ready_behind;
 		gaps += s->gaps;
 		hits += s->hits;
 		gap_ns += s->gap_ns;
@@ -56,7 +89,7 @@ bool alloc_waits_tell(const struct alloc_slice *slices, u32 n, const struct allo
 		ns += s->ns_behind;
 	}
 	return seen > 0 && whole >= WHOLE * seen && waits >= WAITS_LEAST && cpu_ns < ALLOC_WAITS_BUSY * ns &&
-	       behind > ousted && (gaps < hits / 2 || hits_ns > DIM * gap_ns);
+	       behind > ousted && ready < READY * ns && (gaps < hits / 2 || hits_ns > DIM * gap_ns);
 }
 
 void alloc_waits_weights(const struct alloc_slice *slices, u32 n, double *by_waits, double *by_time)

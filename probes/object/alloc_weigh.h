@@ -46,7 +46,8 @@ struct alloc_slice { /* a window, or a part of one */
 	u32 choice;          /* which are these (alloc_marks_choice()); 0: none */
 	double waits, ns;    /* how often threads waited, and its time: of a program that waits (alloc_waits.h); */
 	double waits_behind, ns_behind; /* since the window before; */
-	double ousted_behind;           /* how often another program got its CPU meanwhile */
+	double ousted_behind;           /* how often another program got its CPU meanwhile, */
+	double ready_behind;            /* and ns that its threads ran, or waited for a CPU */
 	bool is_counted;
 	double counted;     /* bytes, as the allocator's counter says, since the window before, */
 	double own_counted; /* of that, in the window, */

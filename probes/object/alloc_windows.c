@@ -56,7 +56,6 @@
 #define STACKS       128    /* in a window, about */
 #define FOLLOWING    4      /* windows of a program that waits: all but one of them follow blocks */
 #define BURST_COST   16     /* times as much as is allotted to a window, it may take until the program waits */
-#define WAIT_RARE    200e6  /* ns: who waits more rarely than once in that time does not wait for work */
 #define SLICES       1024   /* before they get their weights */
 #define MEMORY_NS    500e6  /* that a mean goes back, about */
 #define ALONE_DENSE  2      /* each so many windows is one with landmarks alone, where hits are dense, */
@@ -80,7 +79,7 @@ struct group { /* places of a program in a file of a process */
 
 struct look {
 	u64 at, cpu;                  /* ns */
-	struct switches switches;     /* set by look_whole(), */
+	struct alloc_waited waited;   /* set by look_whole(), */
 	struct alloc_counted counted; /* too */
 	struct alloc_progress progress;
 	struct alloc_counters counters;
@@ -200,9 +199,9 @@ static void look_whole(struct alloc_windows *w, struct look *ret)
 {
 	look(w, ret);
 	alloc_counters_read(w->counters, &ret->counted);
-	ret->switches = (struct switches){0};
+	ret->waited = (struct alloc_waited){0};
 	for (u32 i = 0; i < w->cpu.nprobed && w->waits_known; i++)
-		w->waits_known = alloc_waits_count(w->cpu.probed[i], &ret->switches);
+		w->waits_known = alloc_waits_count(w->cpu.probed[i], &ret->waited);
 }
 
 static double exceptions(const struct alloc_windows *w, const struct look *from, const struct look *to)
@@ -391,9 +390,10 @@ static struct alloc_slice slice_of(const struct alloc_windows *w, const struct l
 	        .calls = (double)(now->counters.calls - w->opened.counters.calls),
 	        .bytes = (double)(now->counters.bytes - w->opened.counters.bytes),
 	        .marks = (double)(b->marks - a->marks),
-	        .waits = less(now->switches.voluntary, w->opened.switches.voluntary),
-	        .waits_behind = less(now->switches.voluntary, closed->switches.voluntary),
-	        .ousted_behind = less(now->switches.others, closed->switches.others),
+	        .waits = less(now->waited.voluntary, w->opened.waited.voluntary),
+	        .waits_behind = less(now->waited.voluntary, closed->waited.voluntary),
+	        .ousted_behind = less(now->waited.others, closed->waited.others),
+	        .ready_behind = less(now->waited.ready, closed->waited.ready),
 	        .ns = (double)(now->at - w->opened.at),
 	        .ns_behind = (double)(now->at - closed->at),
 	        .is_counted = w->opened.counted.known && closed->counted.known && now->counted.sure,
@@ -432,7 +432,8 @@ static void end_slice(struct alloc_windows *w, const struct look *now)
 	w->slices[w->nslices++] = s;
 	keep_slice(&w->with, &w->nwith, &s);
 	w->dense = s.gaps * s.exception_ns > s.gap_ns / 2;
-	w->waited = s.waits > 0 && w->cpu_rate < ALLOC_WAITS_BUSY;
+	w->waited = s.waits > 0 && w->cpu_rate < ALLOC_WAITS_BUSY &&
+	            alloc_waits_often(&w->begun.waited, &now->waited, (double)(now->at - w->begun.at));
 	w->own += own;
 	w->stood_for += s.stands_for;
 	w->all += own + s.bpf_ns + s.hits * s.exception_ns;
@@ -642,15 +643,6 @@ static void wait_for_window(struct alloc_windows *w)
 	w->allotted = fmin(fmax(want, w->budget), 2 * want);
 }
 
-/* Or is it kept waiting for a CPU? */
-static bool waits_often(const struct alloc_windows *w, const struct look *now)
-{
-	double waits = less(now->switches.voluntary, w->begun.switches.voluntary);
-
-	return waits > less(now->switches.others, w->begun.switches.others) &&
-	       waits > (double)(now->at - w->begun.at) / WAIT_RARE;
-}
-
 /* A program that waits most of the time is seen until it waits again: what a burst does is more than half of it. */
 static bool is_in_burst(struct alloc_windows *w, double cost)
 {
@@ -660,7 +652,8 @@ static bool is_in_burst(struct alloc_windows *w, double cost)
 	        cost <= 0)
 		return false;
 	look_whole(w, &now);
-	return now.switches.voluntary <= w->opened.switches.voluntary && waits_often(w, &now);
+	return now.waited.voluntary <= w->opened.waited.voluntary &&
+	       alloc_waits_often(&w->begun.waited, &now.waited, (double)(now.at - w->begun.at));
 }
 
 static bool is_over(struct alloc_windows *w, const struct look *now)
@@ -875,8 +868,9 @@ static void stand_for_rest(struct alloc_windows *w)
 	before = s->stands_for;
 	s->stands_for += fmax((double)(now.cpu - w->closed.cpu) - cost(w, &w->closed, &now), 0);
 	s->behind += (double)(now.progress.hits - w->closed.progress.hits);
-	s->waits_behind += less(now.switches.voluntary, w->closed.switches.voluntary);
-	s->ousted_behind += less(now.switches.others, w->closed.switches.others);
+	s->waits_behind += less(now.waited.voluntary, w->closed.waited.voluntary);
+	s->ousted_behind += less(now.waited.others, w->closed.waited.others);
+	s->ready_behind += less(now.waited.ready, w->closed.waited.ready);
 	s->ns_behind += (double)(now.at - w->closed.at);
 	if (now.counted.bytes > w->closed.counted.bytes || before <= 0)
 		s->counted += now.counted.bytes - w->closed.counted.bytes;

@@ -259,6 +259,13 @@ static void test_waits(void **state)
 		s[i].ousted_behind = 200;
 	assert_int_equal(
 	        alloc_weigh(s, 20, &cold, &other, &none), ALLOC_CLOCK_CPU); /* it does not wait: it gets no CPU */
+	for (int i = 0; i < 20; i++) {
+		s[i].ousted_behind = 0;
+		s[i].ready_behind = 3 * SECOND; /* three threads do not, others of its do */
+	}
+	assert_int_equal(alloc_weigh(s, 20, &cold, &other, &none), ALLOC_CLOCK_CPU);
+	for (int i = 0; i < 20; i++)
+		s[i].ready_behind = SECOND / 4;
 	for (int i = 0; i < 20; i++)
 		s[i].ousted_behind = 0;
 	assert_true(alloc_sums_low(&calls) < 0.5 * due && alloc_sums_high(&calls) < 1.5 * due);
