@@ -46,7 +46,7 @@ struct looking {
 };
 
 struct answer {
-	double part;
+	double part, own; /* of the looks; of them, with data of a target */
 	char by[128], peers[256];
 };
 
@@ -133,7 +133,7 @@ static bool is_other_side(const struct inet_diag_sockid *a, const struct inet_di
 }
 
 /* Is one of what is held that of a target, or for one? */
-static bool name_writer(const struct looking *l, char *ret, size_t size)
+static bool name_writer(const struct looking *l, u32 *owns, char *ret, size_t size)
 {
 	char address[INET6_ADDRSTRLEN] = "";
 
@@ -145,6 +145,7 @@ static bool name_writer(const struct looking *l, char *ret, size_t size)
 			if (!own && !is_other_side(&m->id, &l->own[i].id))
 				continue;
 			inet_ntop(m->idiag_family, own ? m->id.idiag_dst : m->id.idiag_src, address, sizeof(address));
+			*owns += own;
 			if (own)
 				snprintf(ret, size, "pid %d, to %s port %u", l->own[i].pid, address,
 				        ntohs(m->id.idiag_dport));
@@ -217,7 +218,7 @@ static void name_peers(const struct looking *l, char *ret, size_t size)
 static bool look_often(struct looking *l, struct answer *ret)
 {
 	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
-	u32 found = 0, looks = 0;
+	u32 found = 0, own = 0, looks = 0;
 
 	for (u64 took = 0; fd >= 0 && looks < LOOKS && took < DEAR_NS; looks++) {
 		u64 began = now_ns();
@@ -225,11 +226,12 @@ static bool look_often(struct looking *l, struct answer *ret)
 		l->nheld = 0;
 		if (!look(fd, AF_INET, l) || !look(fd, AF_INET6, l))
 			break;
-		found += name_writer(l, ret->by, sizeof(ret->by));
+		found += name_writer(l, &own, ret->by, sizeof(ret->by));
 		took = now_ns() - began;
 		nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
 	}
 	ret->part = looks ? (double)found / looks : 0;
+	ret->own = looks ? (double)own / looks : 0;
 	name_peers(l, ret->peers, sizeof(ret->peers));
 	return looks;
 }
@@ -267,6 +269,7 @@ void held_facts(const pid_t *pids, u32 n, struct facts *ret)
 			a.peers[sizeof(a.peers) - 1] = '\0';
 			facts_set_text(ret, "net.peers", a.peers);
 			facts_set(ret, "net.held", a.part);
+			facts_set(ret, "net.held.own", a.own);
 			facts_set_text(ret, "net.held.by", *a.by ? a.by : "nobody");
 		}
 		close(fds[0]);

@@ -13,8 +13,8 @@
 
 /*
  * Looks for half a second. Facts "net.held": the part of the looks in which a connection of the pids had such data;
- * "net.held.by": who wrote it ("pid 42, to 127.0.0.1:6379", "the other side, 127.0.0.1:6379"). None if the kernel does
- * not tell.
+ * "net.held.own": with data that one of them wrote; "net.held.by": who wrote it ("pid 42, to 127.0.0.1:6379", "the
+ * other side, 127.0.0.1:6379"); "net.peers". None if the kernel does not tell.
  */
 void held_facts(const pid_t *pids, u32 n, struct facts *ret);
 

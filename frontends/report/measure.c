@@ -383,12 +383,12 @@ static void say_states(struct measure *m, struct evidence *e)
 	        facts_number(f, "wall.waiting"), facts_number(f, "wall.idle"));
 }
 
-/* Who waits for an answer may wait for the rest of its own question. */
+/* Who waits for an answer may wait for the rest of its own question; of a server it is the client that waits. */
 static void take_held(const struct measure *m, struct evidence *e)
 {
 	const struct facts *f = &e->facts;
 
-	if (!stopped(m) && facts_number(f, "fds.sockets") > 0 && facts_number(f, "wall.waiting") > BUSY)
+	if (!stopped(m) && facts_number(f, "fds.sockets") > 0)
 		held_facts(m->run->pids, (u32)m->run->npids, &e->facts);
 }
 
