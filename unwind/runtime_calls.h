@@ -137,6 +137,12 @@ static inline void runtime_add_argument(struct runtime_callee *c, const char *na
 	snprintf(c->arguments + len, sizeof(c->arguments) - len, "%s%s", len ? "," : "", fits ? name : "");
 }
 
+/* A framework of servers, by its function that is called once for each request, whatever calls it. */
+struct runtime_server {
+	const char *name, *call; /* as asked for: "python:flask.app.Flask.wsgi_app" */
+	const char *key;         /* what tells its requests apart (struct hit_options); NULL: nothing that is known */
+};
+
 struct runtime_calls_ops {
 	const char *form; /* for help and errors: "python:MODULE.FUNCTION" */
 	/*
@@ -160,6 +166,10 @@ struct runtime_calls_ops {
 	 * it was read. NULL: it is not known.
 	 */
 	u32 (*suspended)(void *instance, const struct runtime_process *p, u64 frame, struct frame *ret, u32 max);
+	const struct runtime_server *servers; /* up to name NULL; NULL: none is known */
+	const char *const
+	        *files; /* with servers: a process of the language maps a file whose name begins like one of these,
+	                             up to NULL */
 	/* Writes an argument as the language would, or as "<Type>". NULL: arguments are not read. */
 	void (*value)(void *instance, const struct runtime_process *p, const struct runtime_value *v, FILE *out);
 };

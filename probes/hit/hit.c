@@ -472,8 +472,19 @@ static struct error *look(struct hit *h)
 	return err;
 }
 
+/* Of a server that is known: it has one of the functions. */
+static struct error *find_server(const struct hit *h)
+{
+	for (u32 i = 0; i < h->options->n; i++)
+		if (hit_callees_found(h->callees, i))
+			return NULL;
+	return h->options->none();
+}
+
 static struct error *find_missing(const struct hit *h)
 {
+	if (h->options->none)
+		return find_server(h);
 	for (u32 i = 0; i < h->options->n; i++)
 		if (h->options->spec[i].language && !h->found[i] && !hit_callees_found(h->callees, i))
 			return hit_callees_missing(h->callees, i);
@@ -644,6 +655,25 @@ static double progress(const struct hit *h)
 	return cpus > 0 ? fmax(0, 1 - COST_SPREAD * taken / cpus) : 1;
 }
 
+struct hit_latency *hit_latency_of(const void *event)
+{
+	return ((const struct hit *)event)->latency;
+}
+
+const char *hit_text_of(const void *event, const struct latency_record *record)
+{
+	const struct hit *h = event;
+
+	return h->arguments ? hit_arguments_text(h->arguments, record->call) : NULL;
+}
+
+double hit_watched(const void *event)
+{
+	const struct hit *h = event;
+
+	return fmax(hit_shifts_part(h->shifts), h->callees ? hit_callees_part(h->callees) : 0);
+}
+
 static void latency_stats(void *event, struct sampler_stats *st)
 {
 	struct hit *h = event;
@@ -659,7 +689,7 @@ static void latency_stats(void *event, struct sampler_stats *st)
 	}
 	summary->unseen = h->callees ? hit_callees_unseen(h->callees) : (struct hit_unseen){0};
 	st->of_event = summary;
-	st->probed = fmax(hit_shifts_part(h->shifts), h->callees ? hit_callees_part(h->callees) : 0);
+	st->probed = hit_watched(h);
 }
 
 static struct error *latency_record(void *event, const void *data, size_t size)

@@ -26,6 +26,12 @@ struct hit_options { /* sampler_options.of_event */
 	u32 handler[HIT_SPECS_MAX][2];            /* as struct callee_watch has them */
 	const char *const *wanted[HIT_SPECS_MAX]; /* the arguments that it reads, by name or number ("0"), */
 	u32 nwanted[HIT_SPECS_MAX];               /* at most VALUES_MAX */
+	u64 listed_ns; /* calls are requests (request_calls.c), over_ns is 1: those are shown that last so long */
+	u64 looked_ns; /* where calls of so long are suspended is looked at; 0: over_ns */
+	/* It is enough if a target has one of the functions; else this is the error. NULL: all are needed. */
+	struct error *(*none)(void);
+	/* Only these arguments are read: "1[REQUEST_METHOD],1[PATH_INFO]"; NULL: all. Not owned. */
+	const char *key[HIT_SPECS_MAX];
 };
 
 /* Calls of a language's functions that may not have been seen (hit_callees.h). */
@@ -37,6 +43,8 @@ struct hit_unseen {
 };
 
 struct hit_call_count;
+struct hit_latency;
+struct latency_record;
 
 struct hit_summary { /* sampler_stats.of_event of probe */
 	struct hit_unseen unseen;
@@ -46,6 +54,12 @@ struct hit_summary { /* sampler_stats.of_event of probe */
 
 /* Adds what -e says. */
 struct error *hit_add(struct hit_options *o, const char *text);
+
+/* Of latency_event's data, for an event that is made of it. */
+struct hit_latency *hit_latency_of(const void *event);
+/* With what the call was made, of a language's function; NULL: not known. */
+const char *hit_text_of(const void *event, const struct latency_record *record);
+double hit_watched(const void *event); /* sampler_stats.probed */
 
 /* hit_command.c, latency_words.c: probes/event_command.h */
 extern const struct event_command hit_command, latency_command;

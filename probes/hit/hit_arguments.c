@@ -25,6 +25,7 @@ struct function {
 	char *name, *arguments; /* owned */
 	bool takes_more;
 	const char *const *wanted;
+	const char *key; /* struct hit_options; NULL: all are told */
 };
 
 struct hit_arguments {
@@ -46,7 +47,10 @@ void hit_arguments_prepare(struct object *o, bool counted, bool slow)
 		bpf_map__set_max_entries(skel->maps.values_known, VALUES_KNOWN);
 }
 
-/* The argument of this name or number ("0"), from 1; 0: the function has none, or it is not read. */
+/*
+ * The argument of this name or number ("0"), from 1; 0: the function has none, or it is not read. What follows a '[' or
+ * ',' is not looked at.
+ */
 static u32 argument_of(const struct runtime_callee *callee, const char *wanted)
 {
 	const char *name = callee->arguments + strspn(callee->arguments, "*");
@@ -59,7 +63,7 @@ static u32 argument_of(const struct runtime_callee *callee, const char *wanted)
 	for (u32 i = 0; i < callee->values.n && *name; i++) {
 		size_t len = strcspn(name, ",");
 
-		if (strlen(wanted) == len && !memcmp(name, wanted, len))
+		if (strcspn(wanted, "[,") == len && !memcmp(name, wanted, len))
 			return i + 1;
 		name += len + (name[len] == ',');
 		name += strspn(name, "*");
@@ -78,6 +82,15 @@ struct error *hit_arguments_create(const struct event_host *host, struct hit_arg
 	return NULL;
 }
 
+static void forget_texts(struct hit_arguments *a)
+{
+	for (size_t i = 0; i < a->texts.capacity; i++)
+		if (a->texts.entries[i].key)
+			free((void *)(uintptr_t)a->texts.entries[i].value);
+	table_free(&a->texts);
+	a->ntexts = 0;
+}
+
 void hit_arguments_destroy(struct hit_arguments *a)
 {
 	if (!a)
@@ -86,19 +99,70 @@ void hit_arguments_destroy(struct hit_arguments *a)
 		free(a->functions[i].name);
 		free(a->functions[i].arguments);
 	}
-	for (size_t i = 0; i < a->texts.capacity; i++)
-		if (a->texts.entries[i].key)
-			free((void *)(uintptr_t)a->texts.entries[i].value);
-	table_free(&a->texts);
+	forget_texts(a);
 	free(a);
+}
+
+/* The next of a key's parts; NULL: there is none. */
+static const char *next_part(const char *part)
+{
+	const char *comma = strchr(part, ',');
+
+	return comma ? comma + 1 : NULL;
+}
+
+/* "[PATH_INFO]" behind an argument: what it has under that. */
+static void set_entry(struct value_entry *e, const char *part)
+{
+	size_t name = strcspn(part, "[,"), len = part[name] == '[' ? strcspn(part + name + 1, "],") : 0;
+
+	*e = (struct value_entry){.length = len};
+	for (size_t i = 0; i < len && i < VALUE_KEY; i++) {
+		((u8 *)e->key)[i] = (u8)part[name + 1 + i];
+		((u8 *)e->mask)[i] = 0xff;
+	}
+}
+
+/* Only these arguments of a call are read, in this order. False: it does not have all. */
+static bool pick(const char *key, const struct runtime_callee *callee, struct value_places *v)
+{
+	const struct value_places all = *v;
+
+	v->n = 0;
+	for (const char *part = key; part && v->n < VALUES_MAX; part = next_part(part)) {
+		u32 i = argument_of(callee, part);
+
+		set_entry(&v->entry[v->n], part);
+		if (!i || v->entry[v->n].length > VALUE_KEY || (v->entry[v->n].length && !all.table))
+			return false;
+		v->slot[v->n] = all.slot[i - 1];
+		if (all.typing == VALUE_TYPE_DECLARED)
+			v->shape[v->n] = all.shape[i - 1];
+		v->n++;
+	}
+	return true;
+}
+
+static struct error *no_key(const struct runtime_callee *callee, const char *key)
+{
+	if (callee->values.base == VALUE_NOWHERE)
+		return error_hint(
+		        error_new(ERROR_UNSUPPORTED, "--key %s: arguments of %s cannot be read", key, callee->name),
+		        "without --key requests are told apart by function");
+	return error_hint(error_new(ERROR_USAGE, "--key %s: %s has no such argument", key, callee->name),
+	        "it has %s; ARGUMENT[KEY] is what a dict has, KEY of at most %d letters",
+	        *callee->arguments ? callee->arguments : "some without names, from 0", VALUE_KEY);
 }
 
 struct error *hit_arguments_check(const struct hit_options *options, u32 spec, const struct runtime_callee *callee)
 {
 	const char *text = options->spec[spec].text, *wanted;
+	struct value_places picked = callee->values;
 	bool number;
 	u32 i = 0;
 
+	if (options->key[spec] && !options->none && !pick(options->key[spec], callee, &picked))
+		return no_key(callee, options->key[spec]);
 	while (i < options->nwanted[spec] && argument_of(callee, options->wanted[spec][i]))
 		i++;
 	if (i == options->nwanted[spec])
@@ -113,15 +177,18 @@ struct error *hit_arguments_check(const struct hit_options *options, u32 spec, c
 	        callee->arguments);
 }
 
-/* For BPF, which has words of struct pt_regs. */
-static void number_registers(struct value_places *v)
+/* For BPF, which has words of struct pt_regs, and numbers of all slots. */
+static void number_slots(struct value_places *v)
 {
 	if (v->given)
 		v->given = 1 + callee_register((u8)(v->given - 1));
 	if (v->base == VALUE_POINTER)
 		v->pointer = 1 + callee_register((u8)v->pointer);
-	for (u32 i = 0; v->base == VALUE_REGISTERS && i < VALUES_MAX; i++)
-		v->slot[i] = v->slot[i] ? 1 + callee_register(v->slot[i] - 1) : 0;
+	for (u32 i = 0; i < VALUES_MAX; i++)
+		if (v->base == VALUE_REGISTERS)
+			v->slot[i] = v->slot[i] ? 1 + callee_register(v->slot[i] - 1) : 0;
+		else if (v->typing != VALUE_TYPE_DECLARED)
+			v->slot[i] = (u8)i;
 }
 
 struct error *hit_arguments_add(struct hit_arguments *a, const struct process *p, const struct hit_options *options,
@@ -129,14 +196,22 @@ struct error *hit_arguments_add(struct hit_arguments *a, const struct process *p
 {
 	const char *const *wanted = options->wanted[spec];
 	struct function *f = &a->functions[a->n];
-	struct value_places values = callee->values;
+	struct value_places values = callee->values, all;
+	const char *key = options->key[spec];
 
 	*number = 0;
 	if (callee->values.base == VALUE_NOWHERE)
 		return NULL;
+	number_slots(&values);
+	all = values;
+	if (key && !pick(key, callee, &values)) {
+		values = all;
+		key = NULL;
+	}
 	for (u32 i = 0; i < a->n; i++)
 		if (a->functions[i].process == p->number && a->functions[i].entry == callee->entry &&
-		        a->functions[i].wanted == wanted && !strcmp(a->functions[i].name, callee->name)) {
+		        a->functions[i].key == key && a->functions[i].wanted == wanted &&
+		        !strcmp(a->functions[i].name, callee->name)) {
 			*number = i + 1;
 			return NULL;
 		}
@@ -148,10 +223,10 @@ struct error *hit_arguments_add(struct hit_arguments *a, const struct process *p
 	        .name = strdup(callee->name),
 	        .arguments = strdup(callee->arguments),
 	        .takes_more = callee->takes_more,
-	        .wanted = wanted};
+	        .wanted = wanted,
+	        .key = key};
 	if (!f->name || !f->arguments)
 		return &error_no_memory;
-	number_registers(&values);
 	for (u32 i = 0; i < options->nwanted[spec] && i < VALUES_MAX; i++)
 		values.wanted[i] = (u8)argument_of(callee, wanted[i]);
 	if (bpf_map_update_elem(
@@ -161,50 +236,88 @@ struct error *hit_arguments_add(struct hit_arguments *a, const struct process *p
 	return NULL;
 }
 
+static void write_value(
+        const struct hit_arguments *a, const struct function *f, const struct values_record *r, u32 i, FILE *out)
+{
+	const struct process *p = targets_find(a->host->targets, f->process);
+	struct runtime_value v = {.word = r->word[i],
+	        .type = r->kind[i],
+	        .bytes = r->bytes[i],
+	        .size = r->size[i] <= VALUE_BYTES ? r->size[i] : 0};
+
+	if (p && !p->dead && !(r->unread & 1u << i))
+		callee_value(p, f->view, &v, out);
+	else
+		putc('?', out);
+}
+
+/* Texts without their quotes, one behind the other. */
+static struct error *write_key(
+        const struct hit_arguments *a, const struct function *f, const struct values_record *r, FILE *out)
+{
+	for (u32 i = 0; i < r->n && i < VALUES_MAX; i++) {
+		cleanup(free) char *text = NULL;
+		size_t size, quote;
+		FILE *one = open_memstream(&text, &size);
+
+		if (!one)
+			return &error_no_memory;
+		if (r->unread & 1u << i) /* as access logs have what is not there */
+			putc('-', one);
+		else
+			write_value(a, f, r, i, one);
+		if (fclose(one))
+			return &error_no_memory;
+		quote = size > 1 && strchr("'\"", *text) && text[size - 1] == *text;
+		fprintf(out, "%s%.*s", i ? " " : "", (int)(size - 2 * quote), text + quote);
+	}
+	return NULL;
+}
+
 /* "name = value", the names one after the other. */
 static void write_arguments(
         const struct hit_arguments *a, const struct function *f, const struct values_record *r, FILE *out)
 {
-	const struct process *p = targets_find(a->host->targets, f->process);
 	const char *name = f->arguments;
 
+	fprintf(out, "%s(", f->name);
 	for (u32 i = 0; i < r->n && i < VALUES_MAX; i++) {
-		struct runtime_value v = {.word = r->word[i],
-		        .type = r->kind[i],
-		        .bytes = r->bytes[i],
-		        .size = r->size[i] <= VALUE_BYTES ? r->size[i] : 0};
 		size_t len = strcspn(name, ",");
 
 		fputs(i ? ", " : "", out);
 		if (len)
 			fprintf(out, "%.*s = ", (int)len, name);
 		name += len + (name[len] == ',');
-		if (p && !p->dead)
-			callee_value(p, f->view, &v, out);
-		else
-			putc('?', out);
+		write_value(a, f, r, i, out);
 	}
-	fputs(f->takes_more && r->n ? ", ..." : "", out);
+	fputs(f->takes_more && r->n ? ", ...)" : ")", out);
 }
 
 struct error *hit_arguments_record(struct hit_arguments *a, const struct values_record *r)
 {
+	const struct function *f;
 	char *text = NULL;
-	struct error *err;
+	struct error *err = NULL;
 	size_t size;
 	FILE *out;
 
-	if (!r->key || !r->function || r->function > a->n || a->ntexts == TEXTS_MAX || table_get(&a->texts, r->key))
+	if (!r->key || !r->function || r->function > a->n || table_get(&a->texts, r->key))
 		return NULL;
+	if (a->ntexts == TEXTS_MAX) /* a call's record follows this one: older ones are not asked for any more */
+		forget_texts(a);
+	f = &a->functions[r->function - 1];
 	out = open_memstream(&text, &size);
 	if (!out)
 		return &error_no_memory;
-	fprintf(out, "%s(", a->functions[r->function - 1].name);
-	write_arguments(a, &a->functions[r->function - 1], r, out);
-	putc(')', out);
+	if (f->key)
+		err = write_key(a, f, r, out);
+	else
+		write_arguments(a, f, r, out);
 	fclose(out);
-	if (!text)
+	if (err || !text) {
+		free(text);
 		return &error_no_memory;
+	}
 	err = table_put(&a->texts, r->key, (u64)(uintptr_t)text);
 	if (err)
 		free(text);

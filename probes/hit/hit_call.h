@@ -18,6 +18,7 @@ struct hit_function {
 	u64 addr;            /* of its first instruction, in the file */
 	pid_t pid;           /* whose file system its debug file is looked for in */
 	char *name;          /* as the user calls it; owned */
+	bool suspends;       /* of a language: calls can be suspended (RUNTIME_OWN_FRAME) */
 	bool own_convention; /* its code is a runtime's that does not pass arguments as C does */
 	bool looked;         /* what follows is known */
 	bool described;      /* by debug information */

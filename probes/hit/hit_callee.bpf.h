@@ -424,7 +424,7 @@ static __attribute__((noinline)) struct callee_line *callee_line_of(u32 function
 }
 
 /* How deep in a stack of the language's own the hit is. */
-static __attribute__((noinline)) u64 callee_depth_of(const struct callee_watch *watch, u64 owner)
+static __attribute__((always_inline)) inline u64 callee_depth_of(const struct callee_watch *watch, u64 owner)
 {
 	u64 at = callee_part(watch, owner), link;
 

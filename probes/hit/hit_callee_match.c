@@ -156,8 +156,8 @@ static struct error *check_count(const struct callee_match *m, const char *text)
 	        "`yrt functions` lists them");
 }
 
-struct error *callee_match(
-        const struct process *p, const char *view, const char *text, const char *name, struct callee_match *ret)
+struct error *callee_match(const struct process *p, const char *view, const char *text, const char *name, bool whole,
+        struct callee_match *ret)
 {
 	const char *form = callee_form(view);
 	struct matching m = {.name = name, .in_files = form && strstr(form, "FILE:"), .ret = ret};
@@ -165,7 +165,7 @@ struct error *callee_match(
 
 	*ret = (struct callee_match){0};
 	err = find(p, view, &m, callee_is_pattern(name) ? BY_PATTERN : EXACTLY);
-	if (!err && !ret->n && !callee_is_pattern(name)) {
+	if (!err && !ret->n && !whole && !callee_is_pattern(name)) {
 		err = find(p, view, &m, BY_END);
 		err = err ? err : check_one(ret, text);
 	}

@@ -19,9 +19,12 @@ struct callee_match {
 	struct hit_near near; /* if there is none */
 };
 
-/* In one process, in all runtimes of this view. ret->of is malloc'd, also where there is an error. */
-struct error *callee_match(
-        const struct process *p, const char *view, const char *text, const char *name, struct callee_match *ret);
+/*
+ * In one process, in all runtimes of this view. whole: the end of a name is not enough. ret->of is malloc'd, also where
+ * there is an error.
+ */
+struct error *callee_match(const struct process *p, const char *view, const char *text, const char *name, bool whole,
+        struct callee_match *ret);
 /* Calls add() for each function of a process that the pattern matches. */
 struct error *callee_each(const struct process *p, const char *view, const char *pattern,
         struct error *(*add)(void *ctx, const struct runtime_callee *c), void *ctx);

@@ -248,7 +248,7 @@ static struct error *open_watch(struct hit_callees *c, struct form *f)
 		return NULL;
 	err = pace_add(&c->pace, p->pid);
 	if (!err && c->latency)
-		err = hit_latency_add_callee(c->latency, f->spec, f->callee.name, &numbers[0]);
+		err = hit_latency_add_callee(c->latency, f->spec, &f->callee, &numbers[0]);
 	if (!err && c->arguments)
 		err = hit_arguments_add(c->arguments, p, c->options, f->spec, &f->callee, &numbers[1]);
 	if (!err && c->options->arguments && !numbers[1])
@@ -387,7 +387,8 @@ static struct error *look_for(struct hit_callees *c, const struct process *p, st
 {
 	const struct hit_spec *s = &c->options->spec[spec];
 	struct callee_match match;
-	struct error *err = callee_match(p, s->language, s->text, *l->of[spec] ? l->of[spec] : s->name, &match);
+	struct error *err = callee_match(
+	        p, s->language, s->text, *l->of[spec] ? l->of[spec] : s->name, c->options->none != NULL, &match);
 
 	if (!err)
 		err = add_all(c, p, spec, &match);

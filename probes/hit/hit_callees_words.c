@@ -43,7 +43,7 @@ struct error *hit_callees_missing(struct hit_callees *c, u32 spec)
 		if (t->processes[i]->dead)
 			continue;
 		free(match.of);
-		err = callee_match(t->processes[i], s->language, s->text, s->name, &match);
+		err = callee_match(t->processes[i], s->language, s->text, s->name, false, &match);
 	}
 	free(match.of);
 	if (err)

@@ -149,7 +149,7 @@ struct error *hit_latency_create(const struct event_host *host, const struct hit
 	l->options = options;
 	l->calls = calls;
 	if (options->over_ns && has_language(options))
-		err = hit_awaits_create(host, options->over_ns, &l->awaits);
+		err = hit_awaits_create(host, options->looked_ns ?: options->over_ns, &l->awaits);
 	if (err)
 		hit_latency_destroy(l);
 	else
@@ -228,14 +228,33 @@ struct error *hit_latency_add(
 	return NULL;
 }
 
-struct error *hit_latency_add_callee(struct hit_latency *l, u32 spec, const char *name, u32 *number)
+struct error *hit_latency_add_callee(struct hit_latency *l, u32 spec, const struct runtime_callee *callee, u32 *number)
 {
+	struct error *err;
+
 	for (u32 i = 0; i < l->nfunctions; i++)
-		if (l->functions[i].spec == spec && !l->functions[i].img && !strcmp(l->functions[i].name, name)) {
+		if (l->functions[i].spec == spec && !l->functions[i].img &&
+		        !strcmp(l->functions[i].name, callee->name)) {
 			*number = number_of(spec, i);
 			return NULL;
 		}
-	return add(l, spec, name, number);
+	err = add(l, spec, callee->name, number);
+	if (!err)
+		l->functions[l->nfunctions - 1].suspends = callee->place.own == RUNTIME_OWN_FRAME;
+	return err;
+}
+
+struct hit_function *hit_latency_function(const struct hit_latency *l, const struct latency_record *record)
+{
+	u32 which = record->which & FUNCTIONS_MAX;
+
+	return which && which <= l->nfunctions ? &l->functions[which - 1] : NULL;
+}
+
+struct error *hit_latency_awaits(
+        const struct hit_latency *l, const struct latency_record *record, struct slow_stack *ret)
+{
+	return hit_awaits_of(l->awaits, record, ret);
 }
 
 struct error *hit_latency_watch(struct hit_latency *l)
@@ -254,17 +273,18 @@ struct error *hit_latency_record(
 	struct sample *skel = object_skeleton(l->host->object);
 	const struct latency_record *record = data;
 	struct slow_call *slow;
-	u32 which, spec;
+	u32 spec;
+	struct hit_function *f;
 	struct error *err;
 
 	if (size == sizeof(struct latency_target))
 		return hit_calls_ask(l->calls, data);
-	which = size < sizeof(*record) ? 0 : record->which & FUNCTIONS_MAX;
-	if (!which || which > l->nfunctions)
+	f = size < sizeof(*record) ? NULL : hit_latency_function(l, record);
+	if (!f)
 		return NULL;
-	spec = l->functions[which - 1].spec;
-	err = slow_calls_add(&l->slow[spec], &l->functions[which - 1],
-	        arguments ? hit_arguments_text(arguments, record->call) : NULL, record, skel->bss->taken_ns, &slow);
+	spec = f->spec;
+	err = slow_calls_add(&l->slow[spec], f, arguments ? hit_arguments_text(arguments, record->call) : NULL, record,
+	        skel->bss->taken_ns, &slow);
 	if (!err && slow)
 		err = hit_awaits_of(l->awaits, record, slow->await);
 	skel->bss->latency_told_ns[spec] = slow_calls_least(&l->slow[spec]);

@@ -33,7 +33,12 @@ void hit_latency_destroy(struct hit_latency *l); /* NULL is fine */
 struct error *hit_latency_add(
         struct hit_latency *l, u32 spec, const struct process *p, struct image *img, u64 addr, u32 *number);
 /* The same of a function of a language. */
-struct error *hit_latency_add_callee(struct hit_latency *l, u32 spec, const char *name, u32 *number);
+struct error *hit_latency_add_callee(struct hit_latency *l, u32 spec, const struct runtime_callee *callee, u32 *number);
+/* What a record is of; NULL: of nothing that is known. */
+struct hit_function *hit_latency_function(const struct hit_latency *l, const struct latency_record *record);
+/* Where the call was suspended, longest first, in SLOW_AWAITS places; texts are malloc'd. */
+struct error *hit_latency_awaits(
+        const struct hit_latency *l, const struct latency_record *record, struct slow_stack *ret);
 /* Watches switches, if --over wants to know what calls wait for. */
 struct error *hit_latency_watch(struct hit_latency *l);
 /* A struct latency_record or latency_target. arguments: has those of calls of languages; or NULL. */

@@ -44,7 +44,7 @@ static bool find_in_language(
         const struct hit_spec *s, const struct process *p, const char *view, char *ret, size_t size)
 {
 	struct callee_match match;
-	struct error *err = callee_match(p, view, s->text, s->text, &match);
+	struct error *err = callee_match(p, view, s->text, s->text, false, &match);
 	bool found = !err && match.n;
 
 	if (found)

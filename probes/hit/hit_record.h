@@ -41,4 +41,10 @@ struct latency_record {
 	u8 behind[LATENCY_REGS][LATENCY_BEHIND]; /* what the first or second word of memory[n] points to */
 };
 
+/* Was it in the call, not in one around it? */
+static inline bool latency_is_within(const struct latency_record *record, const struct latency_wait *wait)
+{
+	return wait->began >= record->began && wait->began < record->began + record->ns;
+}
+
 #endif

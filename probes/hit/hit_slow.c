@@ -6,12 +6,6 @@
 
 #include "probes/stack_text.h"
 
-/* In the call, not in one around it. */
-static bool is_within(const struct latency_record *record, const struct latency_wait *wait)
-{
-	return wait->began >= record->began && wait->began < record->began + record->ns;
-}
-
 static void add_wait(struct slow_call *call, u64 ns, u32 reason)
 {
 	u32 i = 0, at;
@@ -52,11 +46,11 @@ static void add_ran(struct slow_call *call, const struct latency_record *record)
 	u64 all = 0;
 
 	for (u32 i = 0; i < record->nticks && i < LATENCY_WAITS; i++)
-		all += is_within(record, &record->tick[i]) ? record->tick[i].ns : 0;
+		all += latency_is_within(record, &record->tick[i]) ? record->tick[i].ns : 0;
 	for (u32 i = 0; i < record->nticks && i < LATENCY_WAITS; i++) {
 		struct latency_wait tick = record->tick[i];
 
-		if (!all || !is_within(record, &tick))
+		if (!all || !latency_is_within(record, &tick))
 			continue;
 		tick.ns = (u64)((double)call->ran_ns * (double)tick.ns / (double)all);
 		add_stack(call, &tick);
@@ -68,7 +62,7 @@ static void add(struct slow_call *call, const struct latency_record *record)
 	u64 waited = 0;
 
 	for (u32 i = 0; i < record->nwaits && i < LATENCY_WAITS; i++)
-		if (is_within(record, &record->wait[i])) {
+		if (latency_is_within(record, &record->wait[i])) {
 			waited += record->wait[i].ns;
 			add_wait(call, record->wait[i].ns, record->wait[i].reason);
 			add_stack(call, &record->wait[i]);

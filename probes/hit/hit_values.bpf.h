@@ -173,7 +173,7 @@ static inline u32 values_given(const struct value_places *p)
 /* Argument i of a call whose first slot is at `at`. False: it is not where it can be read. */
 static inline bool values_word(const struct value_places *p, u32 i, u64 *at, u64 *ret)
 {
-	u32 slot = p->typing == VALUE_TYPE_DECLARED ? p->slot[i & (VALUES_MAX - 1)] : i;
+	u32 slot = p->slot[i & (VALUES_MAX - 1)];
 
 	if (p->base == VALUE_REGISTERS) {
 		*ret = values_register(slot);
@@ -183,25 +183,94 @@ static inline bool values_word(const struct value_places *p, u32 i, u64 *at, u64
 	return !bpf_probe_read_user(ret, sizeof(*ret), (const void *)*at);
 }
 
+#define VALUES_TOGETHER 8 /* entries of a dict that one function looks at: the verifier follows each */
+
+/* Where the key is that is asked for as slot i, of the entries from `at` on; 0: it is none of these. */
+WALK_GLOBAL u64 values_find(u32 function, u32 i, u64 at, u64 bytes, u64 end)
+{
+	const struct value_places *p = values_places(function);
+	const struct value_entry *e;
+	u64 length, letters[VALUE_KEY / 8], text;
+
+	if (!p)
+		return 0;
+	WALK_BARRIER(i);
+	e = &p->entry[i & (VALUES_MAX - 1)];
+	for (u32 k = 0; k < VALUES_TOGETHER && at < end; k++, at += bytes) {
+		text = user_word(at);
+		if (bpf_probe_read_user(&length, sizeof(length), (const void *)(text + 16)) || length != e->length ||
+		        bpf_probe_read_user(letters, sizeof(letters), (const void *)(text + p->table_text)))
+			continue;
+		if (!(((letters[0] ^ e->key[0]) & e->mask[0]) | ((letters[1] ^ e->key[1]) & e->mask[1])))
+			return at;
+	}
+	return 0;
+}
+
+#define VALUES_ENTRIES 96u /* of a dict that are looked at, the oldest */
+
+/* Where a dict has the key of slot i; 0: nowhere. */
+WALK_GLOBAL u64 values_entry(u32 function, u32 i, u64 dict)
+{
+	const struct value_places *p = values_places(function);
+	u64 keys, at, words[5], end, bytes = 24, found = 0;
+
+	if (!p || user_word(dict + p->type_at) != p->table_type)
+		return 0;
+	keys = user_word(dict + 32);
+	if (bpf_probe_read_user(words, sizeof(words), (const void *)keys))
+		return 0;
+	if (p->table == VALUE_TABLE_SIZE) {
+		at = keys + 40 + words[1] * (words[1] <= 0xff ? 1 : words[1] <= 0xffff ? 2 : 4);
+		end = at + bytes * words[4];
+	} else {
+		at = keys + 32 + (1ull << (words[1] >> 8 & 31));
+		bytes = words[1] >> 16 & 0xff ? 16 : 24;
+		end = at + bytes * words[3];
+	}
+	at += bytes - 16;
+	for (u32 k = 0; k < VALUES_ENTRIES / VALUES_TOGETHER && !found; k++) {
+		found = values_find(function, i, at, bytes, end);
+		at += VALUES_TOGETHER * bytes;
+	}
+	return found;
+}
+
+/* The word and the type of argument i. at: of the first slot. */
+WALK_GLOBAL int values_fetch(u32 function, u32 i, u64 at)
+{
+	struct values_record *r = values_here();
+	struct value_places *p = values_places(function);
+	bool known = true;
+	u64 word = ~0ull;
+
+	if (!r || !p || i >= VALUES_MAX)
+		return 0;
+	if ((p->given ? p->slot[i] : i) < r->given)
+		known = values_word(p, i, &at, &word);
+	if (p->entry[i].length) {
+		word = user_word(values_entry(function, i, word & p->mask) + 8);
+		known = word != 0;
+	}
+	r->unread |= (known ? 0u : 1u) << i;
+	r->word[i] = word;
+	r->kind[i] = known ? values_type(p, i, at, word) : 0;
+	return 0;
+}
+
 /* Takes argument i, if there is one, and goes on with the hash. at: of the first slot. */
 WALK_GLOBAL u64 values_slot(u32 function, u32 i, u64 at, u64 hash)
 {
 	struct values_record *r = values_here();
 	struct value_places *p = values_places(function);
 	const struct value_shape *s;
-	bool known = true;
-	u64 word = 0;
+	u64 word;
 	u32 shape;
 
 	if (!r || !p || i >= VALUES_MAX || i >= r->n)
 		return hash;
-	if (i >= r->given)
-		word = ~0ull;
-	else
-		known = values_word(p, i, &at, &word);
-	r->unread |= (known ? 0u : 1u) << i;
-	r->word[i] = word;
-	r->kind[i] = known ? values_type(p, i, at, word) : 0;
+	values_fetch(function, i, at);
+	word = r->word[i];
 	r->size[i] = 0;
 	hash = walk_mix(hash, r->kind[i]);
 	shape = p->typing == VALUE_TYPE_DECLARED ? i : values_shape(p, r->kind[i]);

@@ -11,6 +11,7 @@
 
 #include "request.h"
 #include "request_envoy.h"
+#include "request_rules.h"
 #include "request_run.h"
 #include "sample.skel.h"
 #include "probes/capabilities.h"
@@ -21,7 +22,6 @@
 #include "probes/hit/hit_shifts.h"
 #include "probes/object.h"
 #include "probes/sampler.h"
-#include "probes/stack_text.h"
 #include "probes/targets.h"
 #include "probes/uprobe.h"
 #include "probes/wait/wait_reason.h"
@@ -442,12 +442,7 @@ static struct error *missing(const struct request *r)
 	u32 i = r->optional;
 
 	if (!r->options->has_begin)
-		return r->serving ? NULL
-		                  : error_hint(error_new(ERROR_UNSUPPORTED,
-		                                       "no target is a server whose requests yrt knows (nginx, Envoy)"),
-		                            "--begin FUNCTION --end FUNCTION says where requests of another one begin "
-		                            "and end; of what handles one, in any language, `yrt latency -e FUNCTION "
-		                            "--over 100ms` shows slow calls");
+		return r->serving ? NULL : request_rules_none();
 	while (i < r->nplaces && r->found & 1ull << i)
 		i++;
 	if (i == r->nplaces)
@@ -479,7 +474,7 @@ static struct error *start(void *event, bool at_exec)
 	return err;
 }
 
-static void name_phases(struct request *r, struct request_slow *s)
+static void name_phases(const struct request *r, struct request_slow *s)
 {
 	const struct targets *t = r->host->targets;
 
@@ -494,21 +489,11 @@ static void name_phases(struct request *r, struct request_slow *s)
 	}
 }
 
-/* Stacks of slow requests become text as soon as they are named: their hashes are forgotten later. */
-static void name_stacks(struct request *r)
+static void name_slow(struct request *r)
 {
-	const struct profile *p = collector_profile(r->host->collector);
-	u32 node;
-
-	for (u32 i = 0; i < r->table.nslow; i++) {
-		struct request_slow *s = r->table.slow[i];
-
-		name_phases(r, s);
-		for (u32 k = 0; k < REQUEST_STACKS; k++)
-			if (!s->stack[k] && s->record.stack[k].ns && s->record.stack[k].hash &&
-			        collector_find(r->host->collector, s->record.stack[k].hash, &node))
-				request_slow_name(s, k, stack_text(p, node));
-	}
+	for (u32 i = 0; i < r->table.nslow; i++)
+		name_phases(r, r->table.slow[i]);
+	request_table_name(&r->table, r->host->collector);
 }
 
 /* A process that came later: what cannot be in it is reported, and the run goes on. */
@@ -518,13 +503,13 @@ static struct error *poll(void *event, u64 now)
 	struct error *err = look(r);
 
 	hit_shifts_steer(r->shifts, now);
-	name_stacks(r);
+	name_slow(r);
 	return event_goes_on(r->host, err);
 }
 
 static struct error *drain(void *event, u32 epoch)
 {
-	name_stacks(event);
+	name_slow(event);
 	return NULL;
 }
 
@@ -545,7 +530,7 @@ static struct error *finish(void *event)
 {
 	struct request *r = event;
 
-	name_stacks(r);
+	name_slow(r);
 	return NULL;
 }
 
@@ -553,7 +538,7 @@ static struct error *record(void *event, const void *data, size_t size)
 {
 	struct request *r = event;
 
-	return size < sizeof(struct request_record) ? NULL : request_table_add(&r->table, data);
+	return size < sizeof(struct request_record) ? NULL : request_table_add(&r->table, data, NULL, NULL);
 }
 
 static void stats(void *event, struct sampler_stats *st)
@@ -570,7 +555,7 @@ static void stats(void *event, struct sampler_stats *st)
 	st->of_event = &r->summary;
 }
 
-static void reason(u32 reason, char *text)
+void request_reason(u32 reason, char *text)
 {
 	if (reason == REQUEST_WAITS)
 		snprintf(text, REASON_LEN, "waits for an event");
@@ -578,7 +563,7 @@ static void reason(u32 reason, char *text)
 		wait_reason_text(reason, text);
 }
 
-static enum profile_kind kind(u32 reason)
+enum profile_kind request_kind(u32 reason)
 {
 	return reason == REQUEST_WAITS ? KIND_WAITING : wait_kind(reason);
 }
@@ -605,8 +590,8 @@ const struct event_ops request_event = {
         .finish = finish,
         .record = record,
         .stats = stats,
-        .reason = reason,
-        .kind = kind,
+        .reason = request_reason,
+        .kind = request_kind,
         .leads_to_program = leads_to_program,
         .command_line = &request_command,
         .words = &request_words,

@@ -6,9 +6,13 @@
 #include "probes/event_command.h"
 #include "probes/run.h"
 #include "probes/sampler.h"
+#include "request_calls.h"
+#include "request_rules.h"
 #include "request_run.h"
 
 enum { REQUEST_OVER = EVENT_KEY, REQUEST_BEGIN, REQUEST_END, REQUEST_RUN, REQUEST_LOOP, REQUEST_KEY };
+
+#define LOOKED_NS 80000000ull /* of coroutines that take so long it is known where they were suspended */
 
 static const struct setting own[] = {
         {REQUEST_OVER, SETTING_OF(struct request_options, over_ns), .name = "--over"},
@@ -23,14 +27,26 @@ static struct error *take_function(const char *option, const char *text, struct 
 		return err;
 	if (ret->language)
 		return error_hint(error_new(ERROR_USAGE, "%s %s: a function of a language", option, text),
-		        "`yrt latency -e %s --over 100ms` shows its slow calls, and what they waited for; `yrt y "
-		        "func-times -D FUNC=%s -D TEXT='$route'` is a table by an argument",
-		        text, text);
+		        "there requests are calls of one function: --begin %s, without --end", text);
 	if (ret->kind == HIT_USDT || ret->kind == HIT_TRACEPOINT)
 		return error_hint(
 		        error_new(ERROR_USAGE, "%s %s: not a function of a program or a library", option, text),
 		        "FUNCTION or FILE:FUNCTION, as profiles show them");
 	ret->kind = HIT_FUNCTION;
+	return NULL;
+}
+
+/* Where requests begin; of a language, the function that handles one. */
+static struct error *take_begin(struct request_options *o, const char *text)
+{
+	if (!hit_language(text)) {
+		o->has_begin = true;
+		o->begin_text = text;
+		return take_function("--begin", text, &o->begin);
+	}
+	if (o->ncalls == HIT_SPECS_MAX)
+		return error_new(ERROR_USAGE, "--begin can be given %d times", HIT_SPECS_MAX);
+	o->call[o->ncalls++] = text;
 	return NULL;
 }
 
@@ -54,8 +70,7 @@ static struct error *option(struct run_request *r, int key, const char *argument
 	*taken = true;
 	switch (key) {
 	case REQUEST_BEGIN:
-		o->has_begin = true;
-		return take_function("--begin", argument, &o->begin);
+		return take_begin(o, argument);
 	case REQUEST_END:
 		o->has_end = true;
 		return take_function("--end", argument, &o->end);
@@ -67,7 +82,8 @@ static struct error *option(struct run_request *r, int key, const char *argument
 			return error_new(ERROR_USAGE, "--run can be given %d times", REQUEST_RUNS_MAX);
 		return take_function("--run", argument, &o->run[o->nruns++]);
 	case REQUEST_KEY:
-		return take_key(o, argument);
+		o->call_key = argument;
+		return NULL;
 	default:
 		*taken = false;
 		return NULL;
@@ -80,14 +96,80 @@ static void defaults(struct run_request *r)
 	r->sampler.collect.names.lines = true; /* slow requests are shown with lines */
 }
 
-static struct error *check(struct run_request *r, bool recorded)
+/* Requests become calls of functions of languages. */
+static void follow_calls(struct run_request *r, struct hit_options *calls)
 {
 	const struct request_options *o = r->own;
 
+	calls->returns = true;
+	calls->over_ns = 1; /* each is told of */
+	calls->listed_ns = o->over_ns;
+	calls->looked_ns = o->over_ns ?: LOOKED_NS;
+	for (u32 i = 0; i < calls->n && o->call_key; i++)
+		calls->key[i] = o->call_key;
+	free(r->own);
+	r->own = calls;
+	r->sampler.of_event = calls;
+	r->sampler.event = &request_calls_event;
+}
+
+/* Of functions that are given, or by rules for the targets. *ret NULL: there are none. */
+static struct error *find_calls(const struct run_request *r, struct hit_options **ret)
+{
+	const struct request_options *o = r->own;
+	struct hit_options *calls = calloc(1, sizeof(*calls));
+	struct error *err = calls ? NULL : &error_no_memory;
+
+	for (u32 i = 0; !err && i < o->ncalls; i++)
+		err = hit_add(calls, o->call[i]);
+	if (!err && o->has_begin) {
+		err = hit_add(calls, o->begin_text);
+		calls->spec[0].kind = HIT_FUNCTION;
+	}
+	for (int i = 0; !err && i < r->npids && !calls->n; i++) {
+		err = request_rules_add(r->pids[i], calls);
+		calls->none = request_rules_none;
+	}
+	if (err || !calls->n) {
+		free(calls);
+		calls = NULL;
+	}
+	*ret = calls;
+	return err;
+}
+
+static struct error *check_native(struct request_options *o)
+{
+	if (o->call_key) {
+		struct error *err = take_key(o, o->call_key);
+
+		if (err)
+			return err;
+	}
 	if (o->has_begin == o->has_end && (o->has_begin || (!o->nruns && !o->has_rest && !o->key)))
 		return NULL;
 	return error_hint(error_new(ERROR_USAGE, "%s is missing", o->has_begin ? "--end" : "--begin"),
 	        "--begin FUNCTION --end FUNCTION [--key arg1] say where requests begin and end");
+}
+
+static struct error *check(struct run_request *r, bool recorded)
+{
+	struct request_options *o = r->own;
+	bool native = o->has_end || o->nruns || o->has_rest || (o->has_begin && o->call_key);
+	struct hit_options *calls = NULL;
+	struct error *err = NULL;
+
+	if ((native || o->has_begin) && o->ncalls)
+		return error_hint(error_new(ERROR_USAGE, "--begin %s: a function of a language", o->call[0]),
+		        "its requests are its calls: it goes without --end, --run, --loop and other kinds of --begin");
+	if (!native)
+		err = find_calls(r, &calls);
+	if (err)
+		return err;
+	if (!calls)
+		return check_native(o);
+	follow_calls(r, calls);
+	return NULL;
 }
 
 static void explain(FILE *out, const struct run_request *r, const struct sampler_stats *st)
@@ -99,13 +181,19 @@ static void explain(FILE *out, const struct run_request *r, const struct sampler
 }
 
 static const char *const usage[] = {"-p PID[,PID...] [--over TIME] [options]",
-        "--begin FUNCTION --end FUNCTION [--key arg1] -p PID [options]", NULL};
+        "--begin FUNCTION --end FUNCTION [--key arg1] -p PID [options]",
+        "--begin FUNCTION [--key ARGUMENT] -p PID [options]", NULL};
 
 static const struct event_option first[] = {
         {REQUEST_OVER, "over", "TIME", "list, and show stacks of, only requests that last at least TIME (500ms)"},
-        {REQUEST_BEGIN, "begin", "FUNCTION", "of another server: requests begin where this is called"},
+        {REQUEST_BEGIN, "begin", "FUNCTION",
+                "of another server: requests begin where this is called; without --end they are its calls. Of "
+                "Python, Java, Perl, Lua as `yrt latency -e` takes it; up to 16"},
         {REQUEST_END, "end", "FUNCTION", "and end where this is called"},
-        {REQUEST_KEY, "key", "ARG", "the argument of both that tells requests apart: arg1 to arg6; default arg1"},
+        {REQUEST_KEY, "key", "ARG",
+                "the argument of both that tells requests apart: arg1 to arg6; default arg1. Of a function of "
+                "Python, Java, Lua: the argument that is the route, by name or number from 0, or what a dict has: "
+                "environ[PATH_INFO]; several with commas"},
         {REQUEST_RUN, "run", "FUNCTION",
                 "works for a request, its key as --key says: of an event loop that serves many; up to 8"},
         {REQUEST_LOOP, "loop", "FUNCTION", "called where the event loop begins a turn: for no request"},
@@ -116,6 +204,9 @@ static const struct event_example examples[] = {
         {"yrt @ -p 4242 -d 10", "nginx (its master or a worker), Envoy: requests by route"},
         {"yrt @ -p 4242 --over 500ms -o slow.html", "what slow ones did, and waited for"},
         {"yrt @ --begin handle_start --end handle_done -p 4242", "another server"},
+        {"yrt @ -p 4242 -d 10", "Django, Flask, FastAPI, Tomcat, Mojolicious, Dancer2: the same"},
+        {"yrt @ --begin 'python:shop.views.*' -p 4242", "each view of Python is a row"},
+        {"yrt @ --begin python:shop.jobs.run --key name -p 4242", "jobs by an argument"},
         {NULL, NULL},
 };
 
@@ -129,7 +220,14 @@ const struct event_command request_command = {
                 "and --stats writes them as JSON; stacks count the time of requests.\n"
                 "nginx and OpenResty are known, also stripped, with Lua, HTTP/2 and subrequests (part of their "
                 "request), and so is Envoy 1.36 to 1.40, also stripped: there a request is named by the path that is "
-                "sent to the upstream, and lasts until its memory is freed. Children of the process are followed. "
+                "sent to the upstream, and lasts until its memory is freed.\n"
+                "Of a server in Python, Java or Perl each call of the function that handles a request is one: of "
+                "frameworks that are known without being told (Django, Flask, Starlette and FastAPI, Falcon, Bottle, "
+                "Pyramid, Celery by method and path or task; Tornado, aiohttp, Tomcat and Spring, Jetty, Mojolicious, "
+                "Dancer2, Catalyst as one row), else of --begin. What its thread ran, queued and waited for is "
+                "the request's; of a coroutine, whose thread serves others, too, only idle (the thread slept) and "
+                "others are known, and the lines where it was suspended.\n"
+                "Children of the process are followed. "
                 "Requests that began before the run are not counted. A request costs the target some 6 hits of 1 to 3 "
                 "us, 20 us in some virtual machines: where that is too much, requests are followed in shifts "
                 "(--max-cpu). Ctrl-C ends the run early and keeps the result.",

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "probes/stack_text.h"
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
 
@@ -32,6 +33,7 @@ char *request_route_text(const char *method, const char *path)
 {
 	char *text = NULL;
 	size_t size, len = strcspn(path, "?#");
+	bool of_parts = memchr(path, '/', len) != NULL;
 	FILE *out = open_memstream(&text, &size);
 
 	if (!out)
@@ -43,7 +45,7 @@ char *request_route_text(const char *method, const char *path)
 	for (size_t i = 0; i < len;) {
 		size_t part = strcspn(path + i, "/?#");
 
-		if (is_id(path + i, part))
+		if (of_parts && is_id(path + i, part))
 			fputs(":id", out);
 		else
 			fwrite(path + i, 1, part, out);
@@ -144,7 +146,7 @@ static void free_slow(struct request_slow *s)
 	free(s);
 }
 
-static void order_stacks(struct request_slow *s)
+void request_slow_order(struct request_slow *s)
 {
 	s->nstacks = 0;
 	for (u32 i = 0; i < REQUEST_STACKS; i++) {
@@ -172,26 +174,45 @@ void request_slow_name(struct request_slow *s, u32 i, char *text)
 	s->record.stack[k].ns += s->record.stack[i].ns;
 	s->record.stack[i].ns = 0;
 	free(text);
-	order_stacks(s);
+	request_slow_order(s);
 }
 
-static struct error *make_slow(const struct request_record *record, struct request_slow **ret)
+void request_table_name(struct request_table *t, struct collector *c)
+{
+	u32 node;
+
+	for (u32 i = 0; i < t->nslow; i++)
+		for (u32 k = 0; k < REQUEST_STACKS; k++) {
+			struct request_slow *s = t->slow[i];
+
+			if (!s->stack[k] && s->record.stack[k].ns && s->record.stack[k].hash &&
+			        collector_find(c, s->record.stack[k].hash, &node))
+				request_slow_name(s, k, stack_text(collector_profile(c), node));
+		}
+}
+
+static struct error *make_slow(const struct request_record *record, const char *text, struct request_slow **ret)
 {
 	struct request_slow *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return &error_no_memory;
 	s->record = *record;
-	if (asprintf(&s->text, "%s%s%s", record->method, *record->method ? " " : "", record->path) < 0) {
+	if (text)
+		s->text = strdup(text);
+	else if (asprintf(&s->text, "%s%s%s", record->method, *record->method ? " " : "", record->path) < 0)
+		s->text = NULL;
+	if (!s->text) {
 		free(s);
 		return &error_no_memory;
 	}
-	order_stacks(s);
+	request_slow_order(s);
 	*ret = s;
 	return NULL;
 }
 
-static struct error *add_slow(struct request_table *t, const struct request_record *record)
+static struct error *add_slow(
+        struct request_table *t, const struct request_record *record, const char *text, struct request_slow **slow)
 {
 	struct request_slow *new;
 	struct error *err;
@@ -199,7 +220,7 @@ static struct error *add_slow(struct request_table *t, const struct request_reco
 
 	if (record->ns < t->over_ns || (at == REQUEST_SLOW_MAX && record->ns <= t->slow[at - 1]->record.ns))
 		return NULL;
-	err = make_slow(record, &new);
+	err = make_slow(record, text, &new);
 	if (err)
 		return err;
 	if (at == REQUEST_SLOW_MAX)
@@ -209,16 +230,21 @@ static struct error *add_slow(struct request_table *t, const struct request_reco
 	for (; at && t->slow[at - 1]->record.ns < record->ns; at--)
 		t->slow[at] = t->slow[at - 1];
 	t->slow[at] = new;
+	if (slow)
+		*slow = new;
 	return NULL;
 }
 
-struct error *request_table_add(struct request_table *t, const struct request_record *sent)
+struct error *request_table_add(
+        struct request_table *t, const struct request_record *sent, const char *called, struct request_slow **slow)
 {
 	struct request_record record = *sent;
 	cleanup(free) char *text = NULL;
 	struct request_route *route;
 	struct error *err;
 
+	if (slow)
+		*slow = NULL;
 	record.method[sizeof(record.method) - 1] = '\0';
 	record.path[sizeof(record.path) - 1] = '\0';
 	text = request_route_text(record.method, record.path);
@@ -227,7 +253,7 @@ struct error *request_table_add(struct request_table *t, const struct request_re
 		return err;
 	count(route, &record);
 	count(&t->all, &record);
-	return add_slow(t, &record);
+	return add_slow(t, &record, called, slow);
 }
 
 static int by_time(const void *a, const void *b)

@@ -8,6 +8,7 @@
 
 #include "request.h"
 #include "unwind/error.h"
+#include "unwind/profile/collect.h"
 
 #define REQUEST_ROUTES_MAX 500 /* further ones are one route, "other routes" */
 #define REQUEST_SLOW_MAX   50
@@ -43,10 +44,19 @@ struct request_table {                 /* all zero at first */
 
 /* Takes the text of its stack i (NULL: no memory). Stacks that differ by addresses only become one. */
 void request_slow_name(struct request_slow *s, u32 i, char *text);
+/* After its stacks have got other times. */
+void request_slow_order(struct request_slow *s);
+/* Stacks of slow requests become text as soon as they are named: their hashes are forgotten later. */
+void request_table_name(struct request_table *t, struct collector *c);
 
 extern const char *const request_times[REQUEST_TIMES]; /* their words */
 
-struct error *request_table_add(struct request_table *t, const struct request_record *record);
+/*
+ * text: of the request, where that is not its method and path; or NULL. *slow: it, valid until the next one; NULL: it
+ * is not among the slowest. slow may be NULL.
+ */
+struct error *request_table_add(
+        struct request_table *t, const struct request_record *record, const char *text, struct request_slow **slow);
 void request_table_free(struct request_table *t);
 /* The routes, those that took most time in all first. */
 void request_table_sort(struct request_table *t);

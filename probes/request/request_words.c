@@ -57,6 +57,8 @@ static void losses(FILE *out, const struct sampler_stats *st)
 		fprintf(out, ", %lu took longer than they were watched for", c->cut);
 	if (c->left)
 		fprintf(out, ", %lu whose end was not seen", c->left);
+	if (summary_of(st)->raised)
+		fprintf(out, ", %lu ended by an exception", summary_of(st)->raised);
 	if (c->full)
 		fprintf(out, ", %lu not followed: too many at once", c->full);
 	if (c->lost)
@@ -65,11 +67,13 @@ static void losses(FILE *out, const struct sampler_stats *st)
 
 static void print_row(FILE *out, const struct request_route *r, const char *text)
 {
-	char t[5][16];
+	char t[5][16], errors[24] = "-";
 
-	fprintf(out, "%9lu %6lu %8s %8s %8s %8s", r->n, r->status[4] + r->status[5],
-	        milliseconds(request_quantile(r, 0.5), t[0]), milliseconds(request_quantile(r, 0.95), t[1]),
-	        milliseconds(request_quantile(r, 0.99), t[2]), milliseconds(r->max_ns, t[3]));
+	if (r->status[0] < r->n)
+		snprintf(errors, sizeof(errors), "%lu", r->status[4] + r->status[5]);
+	fprintf(out, "%9lu %6s %8s %8s %8s %8s", r->n, errors, milliseconds(request_quantile(r, 0.5), t[0]),
+	        milliseconds(request_quantile(r, 0.95), t[1]), milliseconds(request_quantile(r, 0.99), t[2]),
+	        milliseconds(r->max_ns, t[3]));
 	for (u32 i = 0; i < REQUEST_TIMES; i++)
 		fprintf(out, " %8s", milliseconds(r->n ? r->time[i] / r->n : 0, t[4]));
 	fprintf(out, "  %s\n", text);

@@ -557,5 +557,17 @@ static void inlined(void *data, const struct runtime_process *p, const struct ru
 		hotspot_each_blob(instance->code, p->memory, &heaps[i], look_blob, &in);
 }
 
-const struct runtime_calls_ops hotspot_calls = {
-        .form = "java:PACKAGE.CLASS.METHOD", .list = list, .again = again, .inlined = inlined, .value = hotspot_value};
+static const struct runtime_server servers[] = {
+        {"Tomcat", "java:org.apache.catalina.connector.CoyoteAdapter.service", NULL}, /* CoyoteAdapter.java, 7 to 11 */
+        {"Jetty", "java:org.eclipse.jetty.server.HttpChannel.handle", NULL},          /* HttpChannel.java, 9 to 11 */
+        {0},
+};
+static const char *const files[] = {"libjvm.so", NULL};
+
+const struct runtime_calls_ops hotspot_calls = {.form = "java:PACKAGE.CLASS.METHOD",
+        .list = list,
+        .again = again,
+        .inlined = inlined,
+        .value = hotspot_value,
+        .servers = servers,
+        .files = files};

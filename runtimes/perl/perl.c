@@ -427,7 +427,16 @@ static const struct runtime_heap_ops heap = {
         .blocks_are_all = true,
 };
 
-static const struct runtime_calls_ops calls = {.form = "perl:PACKAGE::SUB", .list = list_calls};
+static const struct runtime_server servers[] = {
+        {"Mojolicious", "perl:Mojolicious::handler", NULL},     /* Mojolicious.pm */
+        {"Dancer2", "perl:Dancer2::Core::App::dispatch", NULL}, /* Dancer2/Core/App.pm */
+        {"Catalyst", "perl:Catalyst::handle_request", NULL},    /* Catalyst.pm */
+        {0},
+};
+static const char *const files[] = {"perl", "libperl", NULL};
+
+static const struct runtime_calls_ops calls = {
+        .form = "perl:PACKAGE::SUB", .list = list_calls, .servers = servers, .files = files};
 
 const struct runtime_ops perl_runtime = {
         .name = "perl",

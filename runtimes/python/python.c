@@ -661,8 +661,14 @@ static u32 suspended(void *data, const struct runtime_process *p, u64 frame, str
 	return is_believed(instance) ? python_suspended(&r, instance->names, frame, ret, max) : 0;
 }
 
-static const struct runtime_calls_ops calls = {
-        .form = "python:MODULE.FUNCTION", .list = list_calls, .value = write_value, .suspended = suspended};
+static const char *const files[] = {"python", "libpython", NULL};
+
+static const struct runtime_calls_ops calls = {.form = "python:MODULE.FUNCTION",
+        .list = list_calls,
+        .value = write_value,
+        .suspended = suspended,
+        .servers = python_servers,
+        .files = files};
 
 static const struct runtime_tasks_ops tasks = {.kind = "asyncio task", .kinds = "asyncio tasks", .list = list_tasks};
 

@@ -19,4 +19,6 @@ struct error *python_calls(const struct python_image *image, u64 bias, struct py
         const struct runtime_process *p, const char *pattern,
         struct error *(*add)(void *ctx, const struct runtime_callee *c), void *ctx);
 
+extern const struct runtime_server python_servers[];
+
 #endif

@@ -119,7 +119,10 @@ void python_places(const struct python_reader *r, const struct python_image *ima
 	        .step = 8,
 	        .typing = VALUE_TYPE_OF_OBJECT,
 	        .type_at = r->l->ob_type.at,
-	        .mask = ~7ull};
+	        .mask = ~7ull,
+	        .table = r->version >= V3_11 ? VALUE_TABLE_LOG : VALUE_TABLE_SIZE,
+	        .table_text = r->l->str_ascii.at,
+	        .table_type = image->types.dict + bias};
 	set_shapes(image, bias, r, &c->values);
 	add_names(r, names, c->values.n, plain, flags & VARARGS, c->arguments);
 }

@@ -312,6 +312,29 @@ def test_python_latency_awaits():
         yield " < ".join(waits[0])
 
 
+def test_python_requests():
+    """Calls of a function are requests, told apart by what an argument has under a key; else by the function."""
+    with python() as program:
+        flags = ["--begin", "python:__main__.application", "--key", "environ[REQUEST_METHOD],0[PATH_INFO]"]
+        result, counts = probed(program, words=["serve"], command="requests", flags=flags)
+        stats = result.expect().stats["requests"]
+        due = {"GET /orders/:id": ROUNDS, "POST /orders": counts["POST /orders?now"], "GET -": 1}
+        routes = {r["route"]: r["requests"] for r in stats["routes"]}
+        assert routes == due, (due, stats)
+        assert (stats["begun"], stats["ended"]) == (2 * ROUNDS + 2, 2 * ROUNDS + 1), stats  # one raises an exception
+        assert all(sum(s["time_ns"].values()) == s["ns"] for s in stats["slowest"]), stats["slowest"]
+        assert "POST /orders?now" in [s["request"] for s in stats["slowest"]], stats["slowest"]
+        flags = ["--begin", "python:__main__.recursive"]
+        result, counts = probed(program, words=["go"], command="requests", flags=flags)
+        routes = {r["route"]: r["requests"] for r in result.expect().stats["requests"]["routes"]}
+        assert routes == {"__main__.recursive": counts["recursive"]}, routes
+        yield str(routes)
+        for key in ("nothing", "environ[REQUEST_METHOD_THAT_IS_LONG]", "7"):
+            flags = ["--begin", "python:__main__.application", "--key", key]
+            result = yrt.run("requests", *flags, "-p", program.pid, "-d", 1)
+            yrt.clear(result, yrt.USAGE, re.escape(f"--key {key}:"), "environ,start_response")
+
+
 def test_python_latency_clock():
     with python() as program:
         yield within_own_clock(program, "python:__main__.timed")

@@ -18,6 +18,7 @@ import time
 
 import servers
 import yrt
+from counted import Program
 
 TIMES = ("cpu", "queue", "blocked", "idle", "others")
 
@@ -343,6 +344,20 @@ def test_any_server():
         yrt.show(result.stacks)
 
 
+def test_frameworks():
+    """An application of a framework is known without being told: each request by route, as often as it was called."""
+    for name in ("flask", "django"):
+        with Program("/usr/bin/python3", f"{yrt.SOURCE}/fixtures/python/framework_calls.py", name) as program:
+            program.do("once")  # its modules are there
+            run = yrt.Run("requests", "-p", program.pid, "-d", 600, "--max-cpu", 0).sampling()
+            due = program.do("again")
+            run.interrupt()
+            stats = run.result().expect().stats["requests"]
+        assert {r["route"]: r["requests"] for r in stats["routes"]} == due, (name, due, stats["routes"])
+        assert stats["begun"] == stats["ended"] == sum(due.values()), stats
+        yield f"{name}: {due}"
+
+
 def test_page():
     """The page, also of a recording, has the table and the slowest with their stacks; hostile paths are harmless."""
     with servers.Nginx(load=0, template="requests.conf.in") as nginx, tempfile.TemporaryDirectory() as at:
@@ -378,8 +393,9 @@ def test_refused():
         run = yrt.run("requests", "--begin", "calls:loopin", "--end", "calls:work", "-p", fixture.pid, output=False,
                       stats=False)
         assert run.code == yrt.USAGE and "near:" in run.stderr and "looping" in run.stderr, run.stderr
-    for flags in (("--begin", "f"), ("--end", "f"), ("--run", "f"), ("--key", "arg2"),
-                  ("--begin", "f", "--end", "g", "--key", "arg7"), ("--begin", "f", "--end", "g", "--key", "x")):
+    for flags in (("--begin", "f"), ("--begin", "python:f", "--end", "f"), ("--end", "f"), ("--run", "f"),
+                  ("--key", "arg2"), ("--begin", "f", "--end", "g", "--key", "arg7"),
+                  ("--begin", "f", "--end", "g", "--key", "x")):
         run = yrt.run("requests", *flags, "-p", 1, output=False, stats=False)
         assert run.code == yrt.USAGE, f"{flags}: {run.stderr}"
 

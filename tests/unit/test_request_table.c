@@ -38,7 +38,7 @@ static void add(struct request_table *t, const char *path, u32 status, u64 ns)
 
 	strcpy(r.method, "GET");
 	snprintf(r.path, sizeof(r.path), "%s", path);
-	assert_null(request_table_add(t, &r));
+	assert_null(request_table_add(t, &r, NULL, NULL));
 }
 
 static void counts(void **state)
@@ -84,7 +84,7 @@ static void too_many(void **state)
 	assert_int_equal(t.nroutes, REQUEST_ROUTES_MAX);
 	memset(r.method, 'A', sizeof(r.method));
 	memset(r.path, '/', sizeof(r.path));
-	assert_null(request_table_add(&t, &r));
+	assert_null(request_table_add(&t, &r, NULL, NULL));
 	assert_int_equal(t.nroutes, REQUEST_ROUTES_MAX);
 	assert_int_equal(t.routes[REQUEST_ROUTES_MAX - 1]->n, REQUEST_ROUTES_MAX + 2);
 	request_table_free(&t);
@@ -99,7 +99,7 @@ static void stacks(void **state)
 	(void)state;
 	r.stack[3] = (struct request_stack){.hash = 1, .ns = 5};
 	r.stack[9] = (struct request_stack){.hash = 2, .ns = 7};
-	assert_null(request_table_add(&t, &r));
+	assert_null(request_table_add(&t, &r, NULL, NULL));
 	assert_int_equal(t.slow[0]->nstacks, 2);
 	assert_int_equal(t.slow[0]->order[0], 9);
 	assert_int_equal(t.slow[0]->order[1], 3);

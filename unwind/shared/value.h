@@ -77,6 +77,22 @@ enum value_typing {
 };
 #define VALUE_BESIDE 0x100 /* each has a type: 0 is none */
 
+/*
+ * Of an argument that is a table of texts (CPython's dict: Objects/dictobject.c), what is taken is what it has under
+ * this key.
+ */
+#define VALUE_KEY 16 /* letters, ASCII */
+struct value_entry {
+	u64 key[VALUE_KEY / 8], mask[VALUE_KEY / 8]; /* mask 0: any letter */
+	u64 length;                                  /* 0: the argument itself is taken */
+};
+
+enum value_table {
+	VALUE_NO_TABLE,
+	VALUE_TABLE_SIZE, /* CPython 3.8 to 3.10: PyDictKeysObject has dk_size */
+	VALUE_TABLE_LOG,  /* and from 3.11 on: dk_log2_index_bytes */
+};
+
 struct value_places {
 	u32 n, base;  /* enum value_base */
 	s32 at, step; /* from there to the first slot, and from each to the next */
@@ -89,9 +105,13 @@ struct value_places {
 	 * 0: all are there.
 	 */
 	u32 given;
-	u64 mask;              /* of a slot: the object's address */
-	u32 pointer;           /* VALUE_POINTER: the register (DWARF number) */
-	u8 slot[VALUES_MAX];   /* VALUE_REGISTERS: 1 + the register's number, 0: in none */
+	u64 mask;            /* of a slot: the object's address */
+	u32 pointer;         /* VALUE_POINTER: the register (DWARF number) */
+	u8 slot[VALUES_MAX]; /* VALUE_REGISTERS: 1 + the register's number, 0: in none */
+	u32 table;           /* enum value_table: how dicts are made, */
+	u32 table_text;      /* where a key has its letters, behind its length of 8 bytes at 16, */
+	u64 table_type;      /* and the type of dicts */
+	struct value_entry entry[VALUES_MAX];
 	u8 wanted[VALUES_MAX]; /* by a Y program's handler: 1 + which argument each is; 0: there is none */
 	struct value_shape shape[VALUE_SHAPES];
 };

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Servers in languages whose requests yrt knows: by the function of a framework that handles one. */
+#ifndef YRT_REQUEST_RULES_H
+#define YRT_REQUEST_RULES_H
+
+#include <sys/types.h>
+
+#include "probes/hit/hit.h"
+#include "unwind/error.h"
+
+/*
+ * Functions of frameworks become specs of calls, by what a process maps (runtime_calls_ops.servers). None: it is not of
+ * a language that has some, or nginx or Envoy is in it.
+ */
+struct error *request_rules_add(pid_t pid, struct hit_options *calls);
+/* That no target is a server that is known. */
+struct error *request_rules_none(void);
+
+#endif
