@@ -16,6 +16,7 @@
 #include "frontends/format/diff.h"
 #include "frontends/format/format.h"
 #include "frontends/format/input.h"
+#include "frontends/format/keeper.h"
 #include "frontends/format/text.h"
 #include "match.h"
 #include "probes/loss.h"
@@ -25,21 +26,12 @@
 #include "unwind/runtime.h"
 #include "unwind/runtime_heap.h"
 
-#define PATH_FRAMES 24
-#define PATH_SIGN   " > "
-#define SHORT       3         /* frames of a path in a title */
-#define CHEAP_NS    500000000 /* a reading that took less of a CPU may be repeated, over all the time that there is */
-#define ENOUGH      (64ull << 20) /* bytes by which what is kept has grown since the first reading */
-#define LONGER      1.5           /* the next reading takes so much longer: the heap has grown */
-#define NEW_PART    0.001         /* of the growth: so much of it are the elements themselves */
-#define MOVED       1.5           /* times the growth of all */
-#define MOST_OF     0.5           /* of what has grown: the path is followed as long as so much is below it */
-
-struct path {
-	u32 function[PATH_FRAMES]; /* of the difference */
-	u32 n, keeper;             /* all of them; those that lead to the collection whose elements grow */
-	double growth;             /* below the collection */
-};
+#define SHORT    3             /* frames of a path in a title */
+#define CHEAP_NS 500000000     /* a reading that took less of a CPU may be repeated, over all the time that there is */
+#define ENOUGH   (64ull << 20) /* bytes by which what is kept has grown since the first reading */
+#define LONGER   1.5           /* the next reading takes so much longer: the heap has grown */
+#define NEW_PART 0.001         /* of the growth: so much of it are the elements themselves */
+#define MOVED    1.5           /* times the growth of all */
 
 bool kept_choose(struct kept *k, u32 seen)
 {
@@ -207,52 +199,15 @@ void kept_cancel(struct kept *k)
 	delete_readings(k);
 }
 
-static bool is_element(const char *name)
-{
-	return !strncmp(name, "[]", 2) || !strncmp(name, "{}", 2) || !strncmp(name, "{key}", 5) || *name == '?';
-}
-
-/* Are there more of these objects themselves, and not only more below those that there were? */
+/*
+ * What keeps the growth is the first collection that has more elements than before; a queue, or a map, that has had one
+ * element all the time only lies on the way.
+ */
 static bool has_more(const struct profile *p, const double *grown, u32 node)
 {
 	double self = (double)p->nodes[node].self - (p->base ? (double)p->base[node] : 0);
 
 	return self > NEW_PART * grown[0];
-}
-
-static void set_keeper(struct path *path, u32 n, double growth)
-{
-	path->keeper = n;
-	path->growth = growth;
-}
-
-/*
- * Down from the root to where most of the growth is. What keeps it is the first collection that has more elements than
- * before; a queue, or a map, that has had one element all the time only lies on the way.
- */
-static void follow(const struct profile *p, const double *grown, struct path *ret)
-{
-	bool found = false;
-	u32 node = 0;
-
-	while (ret->n < PATH_FRAMES) {
-		u32 best = 0;
-
-		for (u32 c = p->nodes[node].child; c; c = p->nodes[c].sibling)
-			if (!best || grown[c] > grown[best])
-				best = c;
-		if (!best || grown[best] < MOST_OF * grown[0])
-			break;
-		if (!found && ret->n && is_element(p->functions[p->nodes[best].function].name)) {
-			found = has_more(p, grown, best);
-			if (found || !ret->keeper)
-				set_keeper(ret, ret->n, grown[node]);
-		}
-		ret->function[ret->n++] = p->nodes[best].function;
-		node = best;
-	}
-	if (!ret->keeper)
-		set_keeper(ret, ret->n, grown[node]);
 }
 
 static double *grown_of(const struct profile *p)
@@ -267,41 +222,12 @@ static double *grown_of(const struct profile *p)
 	return ret;
 }
 
-static bool is_shared(const char *name)
+static struct error *name_path(const struct profile *p, const struct keeper *path, struct facts *f)
 {
-	return !strcmp(name, "shared");
-}
-
-static char *join(const struct profile *p, const struct path *path, u32 n)
-{
-	char *ret = NULL;
-	size_t size;
-	FILE *out = open_memstream(&ret, &size);
-
-	for (u32 i = 0; out && i < n; i++) {
-		const char *name = p->functions[path->function[i]].name;
-
-		if (!is_shared(name))
-			fprintf(out, "%s%s", ftell(out) ? PATH_SIGN : "", name);
-	}
-	if (out)
-		fclose(out);
-	return ret;
-}
-
-static const char *type_of(const char *name)
-{
-	const char *colon = strstr(name, ": ");
-
-	return colon ? colon + 2 : name;
-}
-
-static struct error *name_path(const struct profile *p, const struct path *path, struct facts *f)
-{
-	cleanup(free) char *all = join(p, path, path->n);
-	cleanup(free) char *by = join(p, path, path->keeper);
-	u32 element = path->keeper < path->n ? path->keeper : path->n - 1;
-	const char *what = path->n ? type_of(p->functions[path->function[element]].name) : "";
+	cleanup(free) char *all = keeper_text(p, path, path->n);
+	cleanup(free) char *by = keeper_text(p, path, path->collection);
+	u32 element = path->collection < path->n ? path->collection : path->n - 1;
+	const char *what = path->n ? keeper_type(p->functions[p->nodes[path->node[element]].function].name) : "";
 
 	if (!all || !by)
 		return &error_no_memory;
@@ -315,16 +241,16 @@ static struct error *name_path(const struct profile *p, const struct path *path,
  * Is this node the end of the path up to its keeper? By the last frames only: what is shared is drawn below one of the
  * ways to it, which may be another one in the next reading. Functions are those of the difference, by name.
  */
-static bool is_keeper(const struct profile *p, u32 node, const struct profile *names, const struct path *path)
+static bool is_keeper(const struct profile *p, u32 node, const struct profile *names, const struct keeper *path)
 {
 	u32 same = 0;
 
-	for (u32 i = path->keeper; i-- > 0 && same < SHORT;) {
-		const char *name = names->functions[path->function[i]].name;
+	for (u32 i = path->collection; i-- > 0 && same < SHORT;) {
+		const char *name = names->functions[names->nodes[path->node[i]].function].name;
 
-		if (is_shared(name))
+		if (keeper_is_shared(name))
 			continue;
-		while (node && is_shared(p->functions[p->nodes[node].function].name))
+		while (node && keeper_is_shared(p->functions[p->nodes[node].function].name))
 			node = p->nodes[node].parent;
 		if (!node || strcmp(p->functions[p->nodes[node].function].name, name) != 0)
 			return false;
@@ -335,7 +261,7 @@ static bool is_keeper(const struct profile *p, u32 node, const struct profile *n
 }
 
 /* What of this profile is below the keeper, wherever that is. */
-static double below(const struct profile *p, const struct profile *names, const struct path *path)
+static double below(const struct profile *p, const struct profile *names, const struct keeper *path)
 {
 	cleanup(free) bool *inside = calloc(p->nnodes + 1, sizeof(*inside)); /* parents come first */
 	double sum = 0;
@@ -370,7 +296,7 @@ static double at(const struct profile *p)
 
 /* How fast it grew in each of the parts between two readings. */
 static void set_rates(
-        struct profile *const *readings, u32 n, const struct profile *names, const struct path *path, struct facts *f)
+        struct profile *const *readings, u32 n, const struct profile *names, const struct keeper *path, struct facts *f)
 {
 	double low = INFINITY, high = -INFINITY;
 
@@ -387,11 +313,11 @@ static void set_rates(
 }
 
 /* Of one reading: what the collection has beyond all that the process had before. */
-static void set_least(const struct kept *k, const struct path *path, double seconds, struct facts *f)
+static void set_least(const struct kept *k, const struct keeper *path, double seconds, struct facts *f)
 {
-	double rate = fmin(k->rate, (path->growth - k->before) / seconds);
+	double rate = fmin(k->rate, (path->bytes - k->before) / seconds);
 
-	facts_set(f, "kept.below", path->growth);
+	facts_set(f, "kept.below", path->bytes);
 	facts_set(f, "kept.before", k->before);
 	facts_set(f, "kept.growth", rate);
 	facts_set(f, "kept.low", rate);
@@ -406,7 +332,7 @@ static char *shortened(const char *path)
 	char *ret = NULL;
 
 	for (u32 n = 0; at > path && n < SHORT; n++)
-		for (at -= at > path; at > path && strncmp(at, PATH_SIGN, strlen(PATH_SIGN)) != 0; at--)
+		for (at -= at > path; at > path && strncmp(at, KEEPER_SIGN, strlen(KEEPER_SIGN)) != 0; at--)
 			;
 	if (at == path)
 		return strdup(path);
@@ -416,7 +342,7 @@ static char *shortened(const char *path)
 /* What comes after the first n bytes of a path. */
 static const char *beyond(const char *path, size_t n)
 {
-	return path && strlen(path) > n + strlen(PATH_SIGN) ? path + n + strlen(PATH_SIGN) : "";
+	return path && strlen(path) > n + strlen(KEEPER_SIGN) ? path + n + strlen(KEEPER_SIGN) : "";
 }
 
 static char *how_it_grew(const struct facts *f, const char *near)
@@ -535,9 +461,9 @@ static struct error *forget_growth(struct facts *f, const char *why)
 }
 
 static struct error *conclude_path(const struct kept *k, struct profile *const *readings, u32 n,
-        const struct profile *grown, const struct path *path, double all, struct facts *f)
+        const struct profile *grown, const struct keeper *path, double all, struct facts *f)
 {
-	double growth = n > 1 ? below(readings[n - 1], grown, path) - below(readings[0], grown, path) : path->growth;
+	double growth = n > 1 ? below(readings[n - 1], grown, path) - below(readings[0], grown, path) : path->bytes;
 
 	/* what was drawn below another root before has not grown */
 	if (growth > MOVED * all)
@@ -556,7 +482,7 @@ static struct error *conclude(const struct kept *k, struct profile **readings, u
 	        n > 1 ? at(readings[n - 1]) - at(readings[0]) : ended_at(readings[0]) - (double)k->before_unix_ns / 1e9;
 	cleanup(free) double *grown = NULL;
 	struct profile *both = NULL;
-	struct path path = {0};
+	struct keeper path;
 	struct error *err = NULL;
 
 	if (seconds <= 0)
@@ -570,11 +496,11 @@ static struct error *conclude(const struct kept *k, struct profile **readings, u
 		profile_destroy(both);
 		return &error_no_memory;
 	}
-	follow(both, grown, &path);
+	keeper_find(both, grown, has_more, &path);
 	facts_set(&e->facts, "kept.readings", n);
 	if (n > 1)
 		facts_set(&e->facts, "kept.growth", grown[0] / seconds);
-	if (grown[0] > 0 && path.n && (n > 1 || (path.growth > k->before && k->rate > 0)))
+	if (grown[0] > 0 && path.n && (n > 1 || (path.bytes > k->before && k->rate > 0)))
 		err = conclude_path(k, readings, n, both, &path, grown[0], &e->facts);
 	else if (n == 1)
 		err = forget_growth(&e->facts, "its heap was not read twice in the time that there was");

@@ -111,6 +111,18 @@ def test_refs():
         assert any(p[:3] == (*cache, ".names: __main__.Named") and p[-1] == "first: bytearray" for p in paths), paths
 
 
+def test_keeper():
+    """A collection that keeps most of the memory is named first; where none does, none is."""
+    for n, many in (10, False), (20000, True):
+        with keeps(n) as f:
+            if not read(f):
+                return
+            told = re.findall(r"^yrt: (.*) keeps .*", run("python-refs", "-p", f.pid).stderr, re.M)
+            page = run("python-refs", "-p", f.pid, "-f", "html").stdout
+            assert told == (["__main__ > cache: __main__.Cache > .entries: dict"] if many else []), told
+            assert (f"% of all, in {n * 9 // 10} __main__.Record: " in page) == many
+
+
 def test_arrays():
     """Arrays count their data, ordered dicts their nodes, as sys.getsizeof() says; they lead to the objects in them."""
     script = os.path.join(yrt.SOURCE, "fixtures", "python", "arrays.py")

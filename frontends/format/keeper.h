@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who keeps most: the way down a profile of references (heap_draw.h) that most of the bytes are below, and on it the
+ * collection whose elements they are in.
+ */
+#ifndef YRT_KEEPER_H
+#define YRT_KEEPER_H
+
+#include "unwind/profile/profile.h"
+
+#define KEEPER_FRAMES 24
+#define KEEPER_SIGN   " > "
+
+struct keeper {
+	u32 node[KEEPER_FRAMES]; /* of the profile */
+	u32 n;                   /* all of them */
+	u32 collection;          /* those that lead to the collection; n: there is none */
+	double bytes;            /* below it */
+	bool sure;               /* its elements passed the test; else it is the first one on the way */
+};
+
+/* Is this node, which are elements of a collection, what is looked for? */
+typedef bool keeper_test(const struct profile *p, const double *bytes, u32 node);
+
+/* bytes: of each node, with all below it; NULL: its total. The way goes on as long as half of all is below it. */
+void keeper_find(const struct profile *p, const double *bytes, keeper_test *test, struct keeper *ret);
+/*
+ * "sessions > by_user: dict", of the first n; boxes of what is shared are left out. NULL: no memory. The caller frees.
+ */
+char *keeper_text(const struct profile *p, const struct keeper *k, u32 n);
+/* "dict" of "by_user: dict". */
+const char *keeper_type(const char *name);
+/* Is this box one of what is shared (heap_draw.h), perhaps without its number? */
+bool keeper_is_shared(const char *name);
+
+#endif
