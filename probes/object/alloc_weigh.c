@@ -19,6 +19,8 @@
 
 #define GROUP_BIAS    0.02 /* of what a scale is made from, at most */
 #define EXCEPTION_OFF 0.12 /* of an exception: it takes longer beside other programs, at some times */
+#define WINDOWS_OFF   0.10 /* of all, at least: other programs take other parts of a CPU in windows than else */
+#define CHANCE        1.96 /* standard errors: 95 % */
 #define EDGES_OFF     0.01 /* calls at both ends of a window, of its bytes */
 #define LOG_MOST      5.0  /* of how many times as much it may be: nothing is known beyond */
 #define STUDENT       1.6  /* t / 1.96 - 1, times degrees of freedom, about */
@@ -337,8 +339,8 @@ static void weigh_by_progress(struct alloc_slice *slices, u32 n, const struct al
 		weight[i] = alloc_slice_stands_for(s, cold->ns);
 	}
 	reach_most(slices, n, cold->ns, &high);
-	add(calls, sum.calls, low.calls, high.calls, off_calls);
-	add(bytes, sum.bytes, low.bytes, high.bytes, off_bytes);
+	add(calls, sum.calls, low.calls, high.calls, hypot(off_calls, sum.calls * WINDOWS_OFF / CHANCE));
+	add(bytes, sum.bytes, low.bytes, high.bytes, hypot(off_bytes, sum.bytes * WINDOWS_OFF / CHANCE));
 	add_chance(slices, n, weight, calls, bytes);
 }
 
@@ -525,7 +527,7 @@ enum alloc_clock alloc_weigh(struct alloc_slice *slices, u32 n, const struct all
  */
 static double times_of(const struct alloc_sums *s, double systematic)
 {
-	double chance = s->sum > 0 ? 1.96 * sqrt(s->chance) / s->sum : 0;
+	double chance = s->sum > 0 ? CHANCE * sqrt(s->chance) / s->sum : 0;
 
 	return exp(fmin(hypot(chance, log(systematic)), LOG_MOST));
 }
