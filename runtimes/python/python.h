@@ -199,7 +199,8 @@ static inline u32 python_pos(const struct frame *f)
  * The cursor of a walk. key: PyCode_Type. at: the next interpreter frame (PYTHON_AT_END: none). more[0]: where the
  * entry frame of the native frame must be (up to 3.10 1: the thread may have another state that it runs). more[1]: the
  * thread state that led to at. more[2]: the last frame that was looked at. more[3], more[4]: the first two of the walk.
- * vm_state is 1 while the frames of one native frame are being pushed.
+ * more[5]: the last code object that was read. more[6]: what is pushed of it; 0: nothing, or it is not known. vm_state
+ * is 1 while the frames of one native frame are being pushed.
  */
 #define PYTHON_AT_END 1
 

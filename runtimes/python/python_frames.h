@@ -46,31 +46,37 @@ static inline u8 py_frame_byte(const struct walk *w, u64 i, u32 offset)
 	return (u8)(py_frame_word(w, i, offset) >> (offset & 7) * 8);
 }
 
-/* Pushes the frame of a code object. */
-static inline __attribute__((always_inline)) int py_push(struct walk *w, const struct python_vm *vm, u64 code, u64 pos)
+/* Pushes the frame of a code object of which this is known. */
+static inline __attribute__((always_inline)) int py_push_known(struct walk *w, u64 code, u64 facts, u64 pos)
 {
-	u64 *words = w->scratch;
-	struct python_identity id;
-	u32 head = vm->ob_type, cookie;
-
-	if (!walk_read(w, words, PYTHON_OBJECT_BYTES, code + head))
-		return STOP_VM_ABSENT;
-	if (words[0] != vm->code_type)
-		return STOP_VM_BROKEN;
-	id.code = py_word_at(words, vm->co_code - head);
-	id.consts = py_word_at(words, vm->co_consts - head);
-	id.names = py_word_at(words, vm->co_names - head);
-	id.filename = py_word_at(words, vm->co_filename - head);
-	id.name = py_word_at(words, vm->co_name - head);
-	id.firstlineno = py_half_at(words, vm->co_firstlineno - head);
-	if (!id.firstlineno && id.code <= PYTHON_SHIM_UNITS)
+	if (!facts)
 		return STOP_NONE;
-	cookie = python_cookie(&id);
-	if (pos >= PYTHON_NO_POS || pos > id.code)
+	if (pos >= PYTHON_NO_POS || pos > (u32)facts)
 		pos = PYTHON_NO_POS;
-	if (!walk_push_here(w, frame_where(FRAME_SCRIPT, RUNTIME_PYTHON, 0, code), python_detail(cookie, pos)))
+	if (!walk_push_here(w, frame_where(FRAME_SCRIPT, RUNTIME_PYTHON, 0, code),
+	            python_detail((u32)(facts >> PYTHON_COOKIE_BITS), (u32)pos)))
 		return STOP_DEPTH;
 	return STOP_NONE;
+}
+
+/*
+ * Reads what is pushed of a code object to c->more[5], c->more[6]: its cookie in the upper half, its number of code
+ * units, if that can be known, in the lower one; 0: it is a shim, which is not pushed. vm, c: those of w.
+ */
+WALK_STEP int python_read_code(struct walk *w, const struct python_vm *vm, struct walk_cursor *c, u64 code);
+
+/*
+ * The same, read if need be. The code object of the frame before is known: as long as the walk lasts, its frame keeps
+ * it alive, so this is the same one.
+ */
+static inline __attribute__((always_inline)) int py_push(
+        struct walk *w, const struct python_vm *vm, struct walk_cursor *c, u64 code, u64 pos)
+{
+	int stop = STOP_NONE;
+
+	if (code != c->more[5] || !c->more[6])
+		stop = python_read_code(w, vm, c, code);
+	return stop ? stop : py_push_known(w, code, c->more[6], pos);
 }
 
 /*

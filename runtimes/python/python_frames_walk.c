@@ -42,15 +42,17 @@ WALK_GLOBAL int python_coroutine(struct walk *w, u64 coro, u32 n)
 WALK_GLOBAL int python_push_coroutine(struct walk *w, u32 n)
 {
 	const struct python_vm *vm;
+	struct walk_cursor *c;
 	u64 i = PY_CHAIN + 2 * (u64)n, code, instr;
 
 	WALK_CHECK(w);
 	vm = walk_arena(w, w->region.vm);
-	if (!vm)
+	c = vm ? py_cursor(w, vm) : NULL;
+	if (!c)
 		return STOP_ARENA;
 	code = w->vm.word[i & (WALK_WINDOW_WORDS - 1)];
 	instr = w->vm.word[(i + 1) & (WALK_WINDOW_WORDS - 1)];
-	return py_push(w, vm, code, (instr - code - vm->bytecode) / 2);
+	return py_push(w, vm, c, code, (instr - code - vm->bytecode) / 2);
 }
 
 /* The coroutines of a task, which lead from the outermost to the innermost, are pushed the other way round. */

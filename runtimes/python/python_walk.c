@@ -4,7 +4,8 @@
 #include "python_own_walk.h"
 
 #define PY_FRAMES_A_STEP 32
-#define PY_FRAMES_A_LOOK 4           /* at the configuration */
+#define PY_FRAMES_A_LOOK 4 /* at the configuration, and as many runs */
+#define PY_FRAMES_A_RUN  4
 #define PY_FRAMES_DONE   (-1)        /* besides stop reasons: all frames of the native frame were pushed */
 #define PY_SWITCHING     0x67726e6cu /* vm_mark: greenlet's module was called by what follows */
 #define PY_NEAR          (16u << 10) /* a frame so far below the window is on the same data stack */
@@ -31,6 +32,34 @@ static inline void py_note(struct walk_cursor *c, u64 at)
 		c->more[3] = at;
 	else if (!c->more[4])
 		c->more[4] = at;
+}
+
+WALK_STEP int python_read_code(struct walk *w, const struct python_vm *vm, struct walk_cursor *c, u64 code)
+{
+	struct python_identity id;
+	u64 *words;
+	u32 head;
+
+	WALK_CHECK(w);
+	WALK_CHECK(vm);
+	WALK_CHECK(c);
+	words = w->scratch;
+	head = vm->ob_type;
+	c->more[6] = 0;
+	if (!walk_read(w, words, PYTHON_OBJECT_BYTES, code + head))
+		return STOP_VM_ABSENT;
+	if (words[0] != vm->code_type)
+		return STOP_VM_BROKEN;
+	id.code = py_word_at(words, vm->co_code - head);
+	id.consts = py_word_at(words, vm->co_consts - head);
+	id.names = py_word_at(words, vm->co_names - head);
+	id.filename = py_word_at(words, vm->co_filename - head);
+	id.name = py_word_at(words, vm->co_name - head);
+	id.firstlineno = py_half_at(words, vm->co_firstlineno - head);
+	c->more[5] = code;
+	if (id.firstlineno || id.code > PYTHON_SHIM_UNITS)
+		c->more[6] = python_detail(python_cookie(&id), id.code < PYTHON_NO_POS ? (u32)id.code : PYTHON_NO_POS);
+	return STOP_NONE;
 }
 
 /* The one frame object of a native frame; or one before that which has none. */
@@ -67,7 +96,7 @@ WALK_GLOBAL int python_object(struct walk *w)
 	gen = vm->gen_outer ? py_word_at(words, vm->f_gen - vm->ob_type) : 0;
 	stop = py_is_thrown_through(w, gen ? gen + vm->gen_outer : 0, &thrown);
 	if (!stop)
-		stop = py_push(w, vm, code, pos);
+		stop = py_push(w, vm, c, code, pos);
 	if (stop || !thrown)
 		return stop ? stop : PY_FRAMES_DONE;
 	return c->at == PYTHON_AT_END ? PY_EXHAUSTED : STOP_NONE;
@@ -107,21 +136,22 @@ static inline bool py_in_window(const struct walk *w, u64 at, u64 *ret)
 	return true;
 }
 
-/* Fills the window so that it ends with the frame at `at`: those that called it lie below. Clipped at its page if that
- * fails. */
+/*
+ * Fills the window so that it ends with the frame at `at`: those that called it lie below. Not beyond its page: before
+ * a data stack there may be none, and a read that fails costs as much as ten frames.
+ */
 static inline bool py_window_load(struct walk *w, u64 at, u64 *ret)
 {
-	u64 end = at + PYTHON_FRAME_BYTES, page = at & ~(u64)(WALK_PAGE - 1);
-	u32 len = PY_WINDOW;
+	u64 len = (at & (WALK_PAGE - 1)) + PYTHON_FRAME_BYTES;
 
+	if (len > PY_WINDOW)
+		len = PY_WINDOW;
+	WALK_BARRIER(len);
+	len &= 2 * PY_WINDOW - 8;
 	w->vm.len = 0;
-	w->vm.start = end - PY_WINDOW;
-	if (!walk_fill(w, w->vm.word, PY_WINDOW, w->vm.start)) {
-		len = (u32)(end - page) & (PY_WINDOW - 8);
-		w->vm.start = page;
-		if (end - page >= PY_WINDOW || !walk_fill(w, w->vm.word, len, page))
-			return false;
-	}
+	w->vm.start = at + PYTHON_FRAME_BYTES - len;
+	if (!walk_fill(w, w->vm.word, (u32)len, w->vm.start))
+		return false;
 	w->vm.len = len;
 	return py_in_window(w, at, ret);
 }
@@ -271,12 +301,47 @@ WALK_GLOBAL int python_one(struct walk *w, const struct python_vm *vm, struct wa
 			return stop;
 		at = w->scratch[0];
 	}
-	stop = py_push(w, vm, code, (instr - at) / 2);
+	stop = py_push(w, vm, c, code, (instr - at) / 2);
 	if (stop)
 		return stop;
 	if (last || (w->vm_mark == PY_SWITCHING && py_is_exposed(w, vm, c)))
 		return PY_FRAMES_DONE;
 	return c->at == PYTHON_AT_END ? STOP_VM_BROKEN : STOP_NONE;
+}
+
+/*
+ * Pushes those of the next frames that are whole in the window and have nothing special, as most do, without a call for
+ * each: a return costs as much as the rest where the kernel guards against its misprediction. What it stops at is for
+ * python_one().
+ */
+WALK_GLOBAL int python_run(struct walk *w, const struct python_vm *vm, struct walk_cursor *c)
+{
+	u64 at, i, code, pos;
+	u32 n, special;
+	int stop = STOP_NONE;
+
+	WALK_CHECK(w);
+	WALK_CHECK(vm);
+	WALK_CHECK(c);
+	if (w->vm_mark == PY_SWITCHING || (vm->linkage != PYTHON_NO_CFRAME && c->more[1]))
+		return STOP_NONE;
+	special = vm->linkage == PYTHON_ENTRY_FLAG ? 1 : PYTHON_OWNER_NONE;
+	for (n = 0; n < PY_FRAMES_A_RUN && !stop; n++) {
+		at = c->at;
+		if (at == c->more[0] || !py_in_window(w, at, &i) || py_frame_byte(w, i, vm->f_entry) >= special ||
+		        (vm->co_tlbc && py_frame_half(w, i, vm->f_tlbc)))
+			break;
+		c->more[2] = at;
+		py_note(c, at);
+		code = py_frame_word(w, i, vm->f_code) & ~7ull;
+		pos = (py_frame_word(w, i, vm->f_instr) - code - vm->bytecode) / 2;
+		at = py_frame_word(w, i, vm->f_previous);
+		c->at = at ? at : PYTHON_AT_END;
+		stop = py_push(w, vm, c, code, pos);
+		if (!stop && !at)
+			stop = STOP_VM_BROKEN;
+	}
+	return stop;
 }
 
 /* Some frames further. */
@@ -296,8 +361,11 @@ WALK_GLOBAL int python_next(struct walk *w)
 	c = py_cursor(w, vm);
 	if (!c)
 		return STOP_VM_BROKEN;
-	for (i = 0; i < PY_FRAMES_A_LOOK && !stop; i++)
+	for (i = 0; i < PY_FRAMES_A_LOOK && !stop; i++) {
 		stop = python_one(w, vm, c);
+		if (!stop)
+			stop = python_run(w, vm, c);
+	}
 	return stop;
 }
 
