@@ -429,7 +429,7 @@ static inline int fake_walk(struct fake *f)
 
 	f->reads = 0;
 	memset(w, 0, offsetof(struct walk, stack));
-	w->stack.start = w->stack.len = w->vm.len = 0;
+	w->stack.start = w->stack.len = w->vm.start = w->vm.len = 0;
 	w->reg[REG_PC] = f->pc;
 	w->reg[REG_SP] = f->sp;
 	w->reg[REG_FP] = f->fp;

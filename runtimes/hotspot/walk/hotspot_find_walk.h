@@ -36,12 +36,21 @@ static inline s64 hs_signed(const struct walk *w, struct hotspot_field f)
 	return (s64)(hs_field(w, f) << (bits & 63)) >> (bits & 63);
 }
 
-/* Reads the block at this address, with the header of its blob, into w->vm.word; the blob's address into scratch[0]. */
+/*
+ * Reads the block at this address, with the header of its blob, into w->vm.word; the blob's address into scratch[0].
+ * The block that was read last is not read again: as long as the walk lasts, a frame keeps it from being freed.
+ */
 static inline bool hs_read_at(struct walk *w, const struct hotspot_vm *vm, u64 block)
 {
-	w->vm.len = 0; /* it is no window now */
 	w->scratch[0] = block + vm->block_size;
-	return walk_fill(w, w->vm.word, vm->head_size, block);
+	if (!w->vm.len && w->vm.start == ~block)
+		return true;
+	w->vm.len = 0; /* it is no window now */
+	w->vm.start = 0;
+	if (!walk_fill(w, w->vm.word, vm->head_size, block))
+		return false;
+	w->vm.start = ~block;
+	return true;
 }
 
 static inline bool hs_read_block(struct walk *w, const struct hotspot_vm *vm, u64 segment)
