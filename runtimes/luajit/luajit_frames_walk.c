@@ -96,11 +96,13 @@ struct lj_position {
 	u32 instruction; /* the current one; 0: to be read, after a check that pc makes sense */
 };
 
-/* What is known of the function that was pushed last: recursion asks for it again and again. */
+/* What is known of the function that was pushed last, and of the last call: recursion asks for them again and again. */
 struct lj_function {
 	u64 slot; /* its value on the Lua stack; 0: nothing is known */
 	u64 code; /* bytecode, or code of a C function */
 	u32 ffid;
+	u32 call; /* the instruction before link */
+	u64 link; /* 0: no call is known */
 };
 
 static inline int lj_read_function(struct walk *w, const struct luajit_vm *vm, u64 slot, struct lj_function *f)
@@ -219,14 +221,16 @@ LJ_ALWAYS_INLINE int lj_follow_c(struct walk *w, const struct luajit_vm *vm, str
 }
 
 /* Follows a link down to the frame below. LJ_FRAMES_PUSH: that is to be pushed, if it belongs to the right cframe. */
-LJ_ALWAYS_INLINE int lj_follow(
-        struct walk *w, const struct luajit_vm *vm, struct walk_cursor *c, u64 link, struct lj_position *p)
+LJ_ALWAYS_INLINE int lj_follow(struct walk *w, const struct luajit_vm *vm, struct walk_cursor *c, u64 link,
+        struct lj_position *p, struct lj_function *f)
 {
 	u64 at = c->at, delta = link & ~7ull, cont = 0;
 
 	if ((link & 3) == LUAJIT_LINK_LUA) {
-		if (!walk_read(w, &p->instruction, sizeof(p->instruction), link - 4))
+		if ((!link || link != f->link) && !walk_read(w, &f->call, sizeof(f->call), link - 4))
 			return STOP_VM_ABSENT;
+		f->link = link;
+		p->instruction = f->call;
 		delta = 8 * (lj_frame_words(vm) + (u64)(p->instruction >> 8 & 0xff));
 		p->pc = link;
 	} else if (delta < LUAJIT_DELTA_MIN || delta > LUAJIT_DELTA_MAX) {
@@ -282,7 +286,7 @@ LUAJIT_SHARED int luajit_next_frame(struct walk *w, struct lj_function *f, u64 c
 			c->at = LUAJIT_AT_BOTTOM;
 			return STOP_NONE;
 		}
-		stop = lj_follow(w, vm, c, link, &p);
+		stop = lj_follow(w, vm, c, link, &p, f);
 		if (stop != LJ_FRAMES_PUSH)
 			return stop;
 	}
@@ -321,7 +325,7 @@ LUAJIT_SHARED int luajit_below(struct walk *w, u64 cf, u64 link, u32 running)
 	c->more[0] = cf;
 	stop = running ? lj_push_frame(w, vm, c->at, p, 0, &f) : STOP_NONE;
 	if (!stop)
-		stop = lj_follow(w, vm, c, link, &p);
+		stop = lj_follow(w, vm, c, link, &p, &f);
 	if (stop != LJ_FRAMES_PUSH)
 		return stop;
 	return c->more[0] == cf ? lj_push_frame(w, vm, c->at, p, 0, &f) : STOP_NONE;
