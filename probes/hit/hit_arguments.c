@@ -151,7 +151,10 @@ static struct error *no_key(const struct runtime_callee *callee, const char *key
 		        "without --key requests are told apart by function");
 	return error_hint(error_new(ERROR_USAGE, "--key %s: %s has no such argument", key, callee->name),
 	        "it has %s; ARGUMENT[KEY] is what a dict has, KEY of at most %d letters",
-	        *callee->arguments ? callee->arguments : "some without names, from 0", VALUE_KEY);
+	        *callee->arguments ? callee->arguments
+	        : callee->values.n ? "some without names, from 0"
+	                           : "none",
+	        VALUE_KEY);
 }
 
 struct error *hit_arguments_check(const struct hit_options *options, u32 spec, const struct runtime_callee *callee)

@@ -15,7 +15,6 @@ const struct runtime_server python_servers[] = {
         {"Pyramid", "python:pyramid.router.Router.__call__", WSGI},              /* pyramid/router.py */
         {"Tornado", "python:tornado.web.RequestHandler._execute", NULL},         /* tornado/web.py */
         {"aiohttp", "python:aiohttp.web_protocol.RequestHandler._handle_request", NULL}, /* aiohttp/web_protocol.py */
-        /* celery/app/trace.py: trace_task(uuid, args, kwargs, request) */
-        {"Celery", "python:celery.app.trace.build_tracer.<locals>.trace_task", "3[task]"},
+        {"Celery", "python:celery.app.trace.fast_trace_task", "0"}, /* celery/app/trace.py of 4 and 5 */
         {0},
 };
