@@ -107,6 +107,12 @@ static struct error *say_error(const struct hit_callees *c)
 	if (off < 1)
 		return error_new(ERROR_LOST, "calls seen in shifts stand for others: their number may be %.0f %% off",
 		        100 * off);
+	if (pace_error_by_chance(&c->pace) > off / 2)
+		return error_hint(
+		        error_new(ERROR_LOST, "calls seen in shifts stand for others: too few were seen to know "
+		                              "the number of all"),
+		        c->scarce ? "fewer functions at once, or a longer run"
+		                  : "a longer run; --max-cpu 0 counts all calls");
 	return error_hint(error_new(ERROR_LOST, "calls seen in shifts stand for others: there may be several times as "
 	                                        "many, as hits took nearly all of the time"),
 	        "--max-cpu 0 counts all calls");

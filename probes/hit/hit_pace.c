@@ -222,6 +222,11 @@ static double by_hits(const struct pace *p)
 	return fmax(kept_if(p, 1 - HIT_OFF) / p->kept, p->kept / kept_if(p, 1 + HIT_OFF)) - 1;
 }
 
+double pace_error_by_chance(const struct pace *p)
+{
+	return 1.96 * by_chance(p);
+}
+
 double pace_error(const struct pace *p)
 {
 	return 1.96 * by_chance(p) + by_hits(p);

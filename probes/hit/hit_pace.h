@@ -55,5 +55,7 @@ double pace_expect(const struct pace *p, double ns, bool shift);
 void pace_saw(struct pace *p, double calls, double progress, double weight);
 /* By which part of it the sum of all weighted calls may be off, with 95 % certainty. */
 double pace_error(const struct pace *p);
+/* The part of it that a longer run makes smaller. */
+double pace_error_by_chance(const struct pace *p);
 
 #endif
