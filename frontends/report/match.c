@@ -450,15 +450,17 @@ static void measure(struct match *m, const struct rule *r, const struct profile 
 
 /*
  * A node's time on the run queue goes to what its nearest ancestor with any other time does, in proportion; all of the
- * rule's sites grow with it.
+ * rule's sites grow with it. Where its caller waits, too, it came after that, and is left out: if others had not had
+ * the CPUs, the thread would have waited no longer.
  */
 static struct error *share_queue(struct match *m, const struct rule *r, const struct profile *p, struct sums *sums)
 {
 	cleanup(free) double *all = calloc(p->nnodes, sizeof(double));
 	cleanup(free) double *matched = calloc(p->nnodes, sizeof(double));
+	cleanup(free) bool *waits = calloc(p->nnodes, sizeof(bool));
 	double more = 0, queued = 0, factor;
 
-	if (!all || !matched)
+	if (!all || !matched || !waits)
 		return &error_no_memory;
 	for (u32 i = p->nnodes - 1; i > 0; i--) {
 		const struct profile_node *n = &p->nodes[i];
@@ -467,13 +469,14 @@ static struct error *share_queue(struct match *m, const struct rule *r, const st
 			all[i] += (double)n->self;
 			matched[i] += m->nodes[i] ? (double)n->self : 0;
 		}
+		waits[n->parent] |= p->functions[n->function].kind == KIND_WAITING;
 		all[n->parent] += all[i];
 		matched[n->parent] += matched[i];
 	}
 	for (u32 i = 1; i < p->nnodes; i++) {
 		u32 at = i;
 
-		if (!p->nodes[i].self || !is_left_out(r, p, &p->nodes[i]))
+		if (!p->nodes[i].self || !is_left_out(r, p, &p->nodes[i]) || waits[p->nodes[i].parent])
 			continue;
 		while (at && all[at] <= 0)
 			at = p->nodes[at].parent;
