@@ -62,35 +62,31 @@ static bool goes_through(const struct search *s, u32 node)
 	return node;
 }
 
-/* Of the functions that are one but for their lines, the line with most. *all: of the function. */
-static u32 greatest_line(const struct search *s, const u64 *sums, u64 *all)
+/* Of the functions that are one but for their lines, the line with most. *ret: how much its function has; all: room. */
+static u32 greatest_line(const struct search *s, const u64 *sums, u64 *all, u64 *ret)
 {
-	u32 best = 0;
-	u64 most = 0;
+	u32 best = 0, line = 0, n = s->p->nfunctions;
 
-	for (u32 i = 1; i < s->p->nfunctions; i++) {
-		u64 sum = 0;
-
-		for (u32 k = i; sums[i] && s->same[i] == i && k < s->p->nfunctions; k++)
-			sum += s->same[k] == i ? sums[k] : 0;
-		if (sum > most) {
-			most = sum;
+	memset(all, 0, n * sizeof(*all));
+	for (u32 i = 1; i < n; i++)
+		all[s->same[i]] += sums[i];
+	for (u32 i = 1; i < n; i++)
+		if (all[i] > all[best])
 			best = i;
-		}
-	}
-	*all = most;
-	for (u32 k = best; best && k < s->p->nfunctions; k++)
-		if (s->same[k] == s->same[best] && sums[k] > sums[best])
-			best = k;
-	return best;
+	*ret = all[best];
+	for (u32 i = 1; best && i < n; i++)
+		if (s->same[i] == best && sums[i] > sums[line])
+			line = i;
+	return line;
 }
 
 struct error *callers_find(const struct match *m, const struct profile *p, const struct libraries *l, u32 *ret, u32 *n)
 {
 	cleanup(free) u32 *same = calloc(p->nfunctions + 1, sizeof(u32));
 	cleanup(free) u64 *sums = calloc(p->nfunctions + 1, sizeof(u64));
+	cleanup(free) u64 *functions = calloc(p->nfunctions + 1, sizeof(u64));
 	struct search s = {p, l, same, m->nsites ? m->site[0].function : 0};
-	struct error *err = same && sums ? match_unite(p, same) : &error_no_memory;
+	struct error *err = same && sums && functions ? match_unite(p, same) : &error_no_memory;
 
 	*n = 0;
 	while (!err && s.site && *n < CALLERS_MAX) {
@@ -105,7 +101,7 @@ struct error *callers_find(const struct match *m, const struct profile *p, const
 			sums[found] += found ? p->nodes[i].self : 0;
 			through += goes_through(&s, i) ? p->nodes[i].self : 0;
 		}
-		found = greatest_line(&s, sums, &all);
+		found = greatest_line(&s, sums, functions, &all);
 		if (!found || 2 * all < through)
 			break;
 		ret[(*n)++] = found;

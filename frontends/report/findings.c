@@ -311,6 +311,8 @@ static struct error *set_about(const struct rule *r, struct evidence *e, const s
 	f = &p->functions[a.function];
 	if (f->kind == KIND_KERNEL && m->wall)
 		return NULL; /* how a thread sleeps does not say why */
+	if (m->callee && strstr(f->name, "+0x"))
+		f = &p->functions[m->callee]; /* without a name: as what calls it is named */
 	if (f->kind != KIND_KERNEL && a.function != m->site[0].function && !a.above)
 		set_callee(e, r->libraries, f);
 	whole = facts_number(&e->facts, "site.share");
@@ -736,7 +738,8 @@ static struct finding *said_better(const struct rules *rules, struct finding *al
 /* What f says beyond that goes with it. */
 static struct error *say_also(struct finding *by, const struct finding *f)
 {
-	const char *text = f->site[0].text;
+	/* of the place, which is named last then */
+	const char *text = strstr(f->title, ", mostly in ") ? NULL : f->site[0].text;
 	char *also = NULL;
 
 	by->severity = by->severity < f->severity ? by->severity : f->severity;
@@ -817,6 +820,9 @@ static struct error *make_verdict(struct findings *f, const struct evidence *e)
 		        e->refused ? "permitted" : "measured");
 	else if (!f->n)
 		n = (u32)asprintf(&f->verdict, "Nothing that a rule knows is wrong with %s%s.", target, all);
+	else if (f->all[0].severity == SEVERITY_REMARK && (f->all[0].rule->last || f->all[0].rule->deepest))
+		n = (u32)asprintf(&f->verdict, "No fault that a rule knows in %s%s; %u rules were not decided.", target,
+		        all, f->unmeasured);
 	else if (f->all[0].severity == SEVERITY_REMARK)
 		n = (u32)asprintf(&f->verdict, "No fault that a rule knows in %s%s. %s", target, all, f->all[0].title);
 	else
@@ -833,6 +839,12 @@ static bool is_of_memory(const struct rule *r)
 		        !strcmp(r->blames[i].view, "made"))
 			return true;
 	return false;
+}
+
+/* Memory seemed to grow, and what keeps it was not read. */
+static bool is_undecided(const struct rule *r, const struct facts *f)
+{
+	return is_of_memory(r) && facts_find(f, "kept.wanted") && !facts_find(f, "kept.growth");
 }
 
 static enum healthy_group group_of(const struct rule *r)
@@ -898,7 +910,7 @@ static struct error *add_rest(const struct rules *rules, char *const *seen, cons
 			err = add_text(&ret->seen, &ret->nseen, strdup(seen[i]));
 		if (!err && healthy[i] && is_unexplained(rules, all, n, r))
 			ret->unmeasured++;
-		else if (!err && healthy[i] && !is_denied(rules, seen, healthy, r))
+		else if (!err && healthy[i] && !is_denied(rules, seen, healthy, r) && !is_undecided(r, &e->facts))
 			err = add_healthy(r, &e->facts, ret);
 	}
 	return err;

@@ -529,6 +529,7 @@ static void begin_kept(struct measure *m, struct evidence *e)
 		        m->kept.pid, bytes / (1 << 30), m->kept.command, m->kept.pid);
 		return;
 	}
+	facts_set(&e->facts, "kept.wanted", 1);
 	say(m, e, false, "memory grows, so: yrt %s of pid %d, up to %d times%s: what it keeps more and more of",
 	        m->kept.command, m->kept.pid, KEPT_READINGS, early ? ", since the first step" : "");
 	if (!early)

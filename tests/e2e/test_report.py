@@ -158,6 +158,8 @@ def test_the_line_and_who_calls():
     for place in older["where"][0], older["called_by"][0]:
         assert place["text"] == lines[place["line"] - 1], (place, lines)
     assert older["called_by"][0]["function"].startswith("<module> "), older
+    leak = findings(os.path.join(FIXTURES, "memory-leak", "planted"))[0]
+    assert [(c["function"], c["line"]) for c in leak["called_by"]] == [("handle", 24), ("main", 39)], leak
     assert f"- where: `{older['where'][0]['function']}`" in shown and "- called by `<module> " in shown, shown
 
 
