@@ -65,12 +65,15 @@ char *report_wholes(const struct evidence *e)
 
 	if (evidence_view(e, "clock") && facts_find(f, "clock.cpus"))
 		cpu = finding_text(
-		        "100 % of CPU time is what the program used while that was measured: {clock.cpus:2} CPUs.", f);
+		        "100 % of CPU time is what the program used in the {clock.seconds:1} seconds in which that was "
+		        "sampled ({clock.cpus:2} CPUs then).",
+		        f);
 	if (evidence_view(e, "wall") && facts_find(f, "wall.threads"))
 		wall = finding_text(
-		        "100 % of the time of threads is that of the {wall.threads:1} threads that are not idle, on "
-		        "average "
-		        "({wall.running:1} run, {wall.queued:1} wait for a CPU, {wall.waiting:1} for something else).",
+		        "100 % of the time of threads is that of those that are not idle, in other {wall.seconds:1} "
+		        "seconds: "
+		        "{wall.threads:1} on average ({wall.running:1} run, {wall.queued:1} wait for a CPU, "
+		        "{wall.waiting:1} for something else).",
 		        f);
 	if (asprintf(&ret, "%s%s%s", cpu ? cpu : "", cpu && wall ? " " : "", wall ? wall : "") < 0)
 		return NULL;
