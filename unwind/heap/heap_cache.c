@@ -39,9 +39,12 @@ struct heap_cache {
 	bool whole;
 };
 
+/* A table's keys are hashes: blocks in a row, of several heaps, would lie in one row of its slots. */
 static u64 key_of(u64 base)
 {
-	return base / BLOCK + 1;
+	u64 key = (base / BLOCK + 1) * 0x9e3779b97f4a7c15ull;
+
+	return key ^ key >> 32;
 }
 
 _Static_assert(PAGES <= 64, "a word has a bit of each page");

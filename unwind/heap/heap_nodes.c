@@ -2,6 +2,8 @@
 #include "heap_nodes.h"
 
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 
 #include "cleanup.h"
 #include "grow.h"
@@ -10,6 +12,7 @@
 #define PIECE_SLOTS (4 * HEAP_PIECES)
 #define OTHERS      (HEAP_PIECES << HEAP_PIECE_BITS) /* the first place that is no piece's */
 #define SLOTS_FIRST (1u << 12)
+#define HUGE_PAGE   (2u << 20)
 #define NODE_BYTES  22 /* in the end with 4 each for its dominator, where it is drawn, and who refers to it */
 #define KIND_BYTES  24 /* and its slot */
 
@@ -59,19 +62,48 @@ static struct error *place_of(struct heap_nodes *nodes, u64 addr, u32 *ret)
 	return NULL;
 }
 
+/* The bits of a slot that a number does not need are of the hash: most of what is elsewhere need not be looked at. */
+static u32 tag_of(const struct heap_nodes *nodes, u64 addr)
+{
+	return (u32)((addr >> 3) * 0x9e3779b97f4a7c15ull) & ~nodes->number_mask;
+}
+
 /* Any number of slots, not a power of two: the table grows by a half, and takes less. */
 static u32 *find_slot(const struct heap_nodes *nodes, u64 addr)
 {
 	u64 i = hash_of(addr >> 3) * nodes->nslots >> 32;
+	u32 mask = nodes->number_mask, tag = tag_of(nodes, addr), slot;
 
-	while (nodes->slots[i] && heap_nodes_addr(nodes, nodes->slots[i]) != addr)
-		i = i + 1 < nodes->nslots ? i + 1 : 0;
+	for (; (slot = nodes->slots[i]); i = i + 1 < nodes->nslots ? i + 1 : 0)
+		if ((slot & ~mask) == tag && heap_nodes_addr(nodes, slot & mask) == addr)
+			break;
 	return &nodes->slots[i];
+}
+
+static void put_slot(struct heap_nodes *nodes, u64 addr, u32 node)
+{
+	*find_slot(nodes, addr) = node | tag_of(nodes, addr);
 }
 
 u32 heap_nodes_find(const struct heap_nodes *nodes, u64 addr)
 {
-	return nodes->nslots ? *find_slot(nodes, addr) : 0;
+	return nodes->nslots ? *find_slot(nodes, addr) & nodes->number_mask : 0;
+}
+
+void heap_nodes_prefetch(const struct heap_nodes *nodes, u64 addr)
+{
+	__builtin_prefetch(&nodes->slots[hash_of(addr >> 3) * nodes->nslots >> 32]);
+}
+
+/* Each look at them is elsewhere: on pages of 4 KiB each would miss the TLB, too. */
+static u32 *make_slots(u64 n)
+{
+	size_t size = (n * sizeof(u32) + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1ul);
+	u32 *ret = size > HUGE_PAGE ? aligned_alloc(HUGE_PAGE, size) : malloc(size);
+
+	if (ret && size > HUGE_PAGE)
+		madvise(ret, size, MADV_HUGEPAGE);
+	return ret ? memset(ret, 0, size) : NULL;
 }
 
 static struct error *more_slots(struct heap_nodes *nodes)
@@ -81,14 +113,15 @@ static struct error *more_slots(struct heap_nodes *nodes)
 
 	free(TAKE(nodes->slots)); /* all is in the places */
 	nodes->nslots = 0;
-	slots = calloc(more, sizeof(*slots));
+	slots = make_slots(more);
 	if (!slots)
 		return &error_no_memory;
 	nodes->slots = slots;
 	nodes->nslots = more;
+	nodes->number_mask = more < 1u << 31 ? (2u << (63 - __builtin_clzll(more))) - 1 : UINT32_MAX;
 	for (u32 i = 1; i < nodes->n; i++)
 		if (nodes->places[i])
-			*find_slot(nodes, heap_nodes_addr(nodes, i)) = i;
+			put_slot(nodes, heap_nodes_addr(nodes, i), i);
 	return NULL;
 }
 
@@ -165,7 +198,7 @@ struct error *heap_nodes_add(struct heap_nodes *nodes, u64 addr, u32 parent, con
 		return err;
 	nodes->parents[nodes->n] = parent;
 	if (addr)
-		*find_slot(nodes, addr) = nodes->n;
+		put_slot(nodes, addr, nodes->n);
 	nodes->n++;
 	return NULL;
 }

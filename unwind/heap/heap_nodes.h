@@ -33,7 +33,8 @@ struct heap_nodes { /* zero: none */
 	u32 npieces;
 	u64 *others; /* addresses that are in no piece */
 	u32 nothers;
-	u32 *slots; /* hash table from address to node number; 0: empty */
+	u32 *slots; /* hash table from address to node number, in the bits of number_mask; 0: empty */
+	u32 number_mask;
 	u64 nslots;
 	u32 *kind_slots;
 	u64 nkind_slots;
@@ -44,6 +45,8 @@ struct heap_nodes { /* zero: none */
 struct error *heap_nodes_add(struct heap_nodes *nodes, u64 addr, u32 parent, const struct heap_kind *kind);
 /* The node that has this address; 0: none. */
 u32 heap_nodes_find(const struct heap_nodes *nodes, u64 addr);
+/* It will be looked for soon. */
+void heap_nodes_prefetch(const struct heap_nodes *nodes, u64 addr);
 struct error *heap_nodes_set(struct heap_nodes *nodes, u32 node, const struct heap_kind *kind);
 /* So many bytes at most do they take, with what it takes to know their dominators and to draw them. */
 u64 heap_nodes_bytes(const struct heap_nodes *nodes, u64 more);

@@ -12,6 +12,7 @@
 #include "search.h"
 #include "sort_keys.h"
 
+#define PREFETCHED 8
 #define AHEAD_FROM 256        /* objects of a wave, from which whole blocks are read */
 #define TORN_MAX   4096       /* objects; then it must have helped some to read them once more */
 #define WAVE_MAX   (1u << 20) /* objects that are put in order at once, in 32 MB */
@@ -162,8 +163,13 @@ static void follow(const struct walk_of *w, struct heap_pending self, u64 skip)
 {
 	u32 n = w->r->nfound, i = 0;
 
-	for (; i < n && !w->r->err && !(w->h->coarse && heap_coarse_full(w->h)); i++)
+	for (u32 k = 0; k < n && k < PREFETCHED; k++)
+		heap_nodes_prefetch(&w->h->nodes, w->r->found[k].addr);
+	for (; i < n && !w->r->err && !(w->h->coarse && heap_coarse_full(w->h)); i++) {
+		if (i + PREFETCHED < n)
+			heap_nodes_prefetch(&w->h->nodes, w->r->found[i + PREFETCHED].addr);
 		refer(w, &self.from, w->r->found[i].label, w->r->found[i].addr);
+	}
 	if (w->h->coarse && (i < n || w->r->more))
 		heap_coarse_rest(w->h, &self, skip + i);
 	w->r->nfound = 0;
