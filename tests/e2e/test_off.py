@@ -480,7 +480,7 @@ def test_wakers():
             ("consumer", "condition", r"producer \("),
             ("locker", "Lock .*", r"holder \("),
             ("reader", "read of a pipe", r"\[woken by bash\]"),
-            ("receiver", "receive", r"sender \("),
+            ("receiver", "receive( .*)?", r"sender \("),
             ("producer", "sleep", r"\[woken by an interrupt\]"),
         ):
             all_ns = right = 0
