@@ -4,7 +4,7 @@
 # and SOURCE_DIR are set).
 if(CMAKE_SCRIPT_MODE_FILE)
 	cmake_minimum_required(VERSION 3.25)
-	set(NUMBERS within near back begun in_task own)
+	set(NUMBERS within near main back begun in_task own)
 	set(TEXTS file leaf shown type)
 	set(ATTRIBUTES ${NUMBERS} ${TEXTS} caller prefix test)
 

@@ -25,6 +25,7 @@
  *	prefix=TEXT	before all names and callers
  *	near=N		at most so many callers of its kind: so near its start a thread waits for work, unless one of
  *			them is a `first`
+ *	main=1		also where one is: the first thread may serve so
  *	leaf=NAME	the innermost function of the language, if there is one
  *	shown=TEXT	the lock: "read lock"; else the words of its kind
  *	type=TEXT	its type, if the runtime does not say it
@@ -75,7 +76,7 @@ struct stack_rule {
 	const char *name;
 	enum rule_says says;
 	enum lock_kind kind;
-	u8 within, near, back, begun, in_task, own;
+	u8 within, near, main, back, begun, in_task, own;
 	const char *caller, *file, *leaf, *shown, *type;
 };
 

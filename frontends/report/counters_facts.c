@@ -129,7 +129,8 @@ static void machine_facts(const struct counters *a, const struct counters *b, do
 	double tick = (double)sysconf(_SC_CLK_TCK), segments = rise(then->sent_segments, now->sent_segments);
 
 	facts_set(f, "cpus", cpus_of(b));
-	facts_set(f, "cpus.used", rise(then->allowed_busy, now->allowed_busy) / tick / s);
+	/* the clock of /proc/stat ticks in steps: no more than there is */
+	facts_set(f, "cpus.used", fmin(cpus_of(b), rise(then->allowed_busy, now->allowed_busy) / tick / s));
 	facts_set(f, "machine.cpus", (double)sysconf(_SC_NPROCESSORS_ONLN));
 	facts_set(f, "machine.cpu", rise(then->busy, now->busy) / tick / s);
 	facts_set(f, "machine.idle", rise(then->idle + then->iowait, now->idle + now->iowait) / tick / s);

@@ -627,6 +627,7 @@ static struct error *apply(const struct rule *r, struct evidence *e, struct conc
 		err = make_finding(r, e, v, &m, &b, &ret->finding);
 	if (!err && *holds == NO && !idle)
 		err = describe_little(r, &m, &e->facts, excluded, &ret->seen, &ret->nothing);
+	ret->nothing &= !r->familiar || m.value;
 	match_free(&m);
 	match_free(&b.match);
 	if (!err)
@@ -809,12 +810,15 @@ static struct error *add_text(char ***texts, u32 *n, char *text)
 static struct error *make_verdict(struct findings *f, const struct evidence *e)
 {
 	const char *target = e->target ? e->target : "the target";
-	const char *all = ", but not all was looked at";
+	char all[80] = "";
 	u32 missing = 0, n;
 
 	for (u32 i = 0; i < e->nsteps; i++)
 		missing += e->step[i].missing;
-	all = missing ? all : "";
+	if (missing)
+		snprintf(all, sizeof(all), ", but not all was looked at");
+	else if (f->unmeasured)
+		snprintf(all, sizeof(all), " (%u rules could not be decided)", f->unmeasured);
 	if (!f->n && !e->nviews && facts_find(&e->facts, "cpu"))
 		n = (u32)asprintf(&f->verdict, "Counters alone say nothing of %s; more was not %s.", target,
 		        e->refused ? "permitted" : "measured");

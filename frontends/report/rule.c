@@ -371,24 +371,24 @@ static struct error *take_key(const struct parser *p, const char *key, const cha
 		char **to;
 	} texts[] = {{"title", &r->title}, {"why", &r->why}, {"change", &r->change}, {"against", &r->against},
 	        {"show", &r->show}, {"healthy", &r->healthy}};
+	const struct {
+		const char *key, *value;
+		bool *to;
+	} flags[] = {{"consequence", "yes", &r->consequence}, {"familiar", "yes", &r->familiar},
+	        {"begin", "last", &r->from_last}};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
 		if (!strcmp(key, texts[i].key))
 			return set_text(p, texts[i].to, value);
+	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++)
+		if (!strcmp(key, flags[i].key))
+			return (*flags[i].to = !strcmp(value, flags[i].value)) ? NULL : wrong(p, flags[i].value, value);
 	if (!strcmp(key, "severity"))
 		return set_severity(p, value);
-	if (!strcmp(key, "consequence")) {
-		r->consequence = !strcmp(value, "yes");
-		return r->consequence ? NULL : wrong(p, "yes", value);
-	}
 	if (!strcmp(key, "general")) {
 		r->last = !strcmp(value, "last");
 		r->general = r->last || !strcmp(value, "yes");
 		return r->general ? NULL : wrong(p, "yes or last", value);
-	}
-	if (!strcmp(key, "begin")) {
-		r->from_last = !strcmp(value, "last");
-		return r->from_last ? NULL : wrong(p, "last", value);
 	}
 	if (!strcmp(key, "holder"))
 		return set_holder(p, value);

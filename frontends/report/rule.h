@@ -26,6 +26,7 @@
  *		doubt EXPRESSION : TEXT	said as what speaks against it, if it holds
  *		replaces NAME…		these say less than this one, of the same
  *		consequence yes		of computing too much: comes behind what takes 40 % of the CPU time
+ *		familiar yes		healthy only if some of its stacks were seen, as there are other such libraries
  *		general yes | last	others of its severity say more: it comes behind them, or behind all
  *		why, change, against, show, healthy TEXT
  *
@@ -104,6 +105,7 @@ struct rule {
 	enum severity severity;
 	bool general, last;               /* others of its severity say more: it comes behind them, or behind all */
 	bool consequence;                 /* of computing too much: findings.c */
+	bool familiar;                    /* healthy only if some of its stacks were seen */
 	char *runtimes[RULE_CLAUSES_MAX]; /* names; the first NULL ends each of these */
 	struct pattern module;
 	char *views[RULE_VIEWS_MAX + 1];

@@ -232,11 +232,12 @@ CLIENTS = {
 def test_clients():
     """
     Who waits for what its client says is idle, whatever its functions; who waits for an answer is not. Of those that
-    talk, BPF takes the stacks; of the others, which are there all the time, yrt from outside.
+    talk, BPF takes the stacks; of the others, which are there all the time, yrt from outside. A loop of events near the
+    start of a thread is idle, too; deep in its work none is.
     """
     with yrt.Fixture("clients", seconds=None) as fixture:
         fixture.release()
-        yrt.waiting(fixture.pid, 12)
+        yrt.waiting(fixture.pid, 14)
         shown = yrt.run("off-flame", "--no-idle", "-p", fixture.pid, "-d", 2).expect()
         everything = yrt.run("off-flame", "-p", fixture.pid, "-d", 2).expect()
 
@@ -248,6 +249,9 @@ def test_clients():
         assert f"[{call}]" in client and not any("client" in x for x in client), f"{name}: {client}"
         assert f"[{call} on a client's socket]" in server and f"[{call}]" not in server, f"{name}: {server}"
         assert not leaves(shown, f"serve_{name}") - {"[run queue]"}, f"{name}: {yrt.show(shown.stacks, 20)}"
+    assert leaves(shown, "ask_deeply") - {"[run queue]"} == {"[epoll]"}, yrt.show(shown.stacks, 20)
+    assert not leaves(shown, "loop_of_events") - {"[run queue]"}, yrt.show(shown.stacks, 20)
+    assert "[epoll]" in leaves(everything, "loop_of_events"), yrt.show(everything.stacks, 20)
     hidden = {x for x in shown.stats["idle_by"] if "client" in x}
     assert hidden == {"[receive on a client's socket]", "[poll on a client's socket]"}, shown.stats["idle_by"]
 

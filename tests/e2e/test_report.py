@@ -114,10 +114,18 @@ def test_holder():
 
 
 def test_what_a_finding_replaces_is_not_healthy():
-    healthy = [json.loads(report(os.path.join(FIXTURES, "go-connection-pool", which), "-f", "json").stdout)["healthy"]
+    healthy = [json.loads(report(os.path.join(FIXTURES, "go-mutex", which), "-f", "json").stdout)["healthy"]
                for which in ("planted", "near")]
-    praised = ["Threads get a connection of the pool when they want one." in texts for texts in healthy]
+    praised = ["Threads do not wait for locks." in texts for texts in healthy]
     assert praised == [False, True], healthy
+
+
+def test_what_is_not_there_is_not_praised():
+    """A program whose stacks have no function of a database's library may use one that no rule knows."""
+    praise = "No time to speak of is spent waiting for databases."
+    for folder, is_there in ("fsync/planted", False), ("go-connection-pool/near", True):
+        healthy = json.loads(report(os.path.join(FIXTURES, folder), "-f", "json").stdout)["healthy"]
+        assert (praise in healthy) == is_there, (folder, healthy)
 
 
 def test_servers_that_are_not_there_are_not_praised():

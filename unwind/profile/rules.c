@@ -79,21 +79,22 @@ static struct error *has_name(const struct rule_stack *s, u32 i, const char *nam
 	return err;
 }
 
-/* Is this function so near to the start of its thread or task, which is not the program's first? */
-static struct error *is_near(const struct rule_stack *s, const struct stack_rule *table, u32 i, u32 most, bool *ret)
+/* Is this function so near to the start of its thread or task, which is not the program's first or may be? */
+static struct error *is_near(
+        const struct rule_stack *s, const struct stack_rule *table, const struct stack_rule *rule, u32 i, bool *ret)
 {
 	const struct profile_function *fn;
 	struct error *err = NULL;
 	bool first = false;
 	u32 outer = 0;
 
-	while (!err && !first && outer <= most && (i = caller_of(s, i)) < s->n) {
+	while (!err && !first && outer <= rule->near && (i = caller_of(s, i)) < s->n) {
 		outer++;
 		err = function_at(s, i, &fn);
-		for (const struct stack_rule *r = table; !err && !first && r->says; r++)
+		for (const struct stack_rule *r = table; !err && !first && !rule->main && r->says; r++)
 			first = r->says == RULE_FIRST && is_function(fn, r->name);
 	}
-	*ret = s->whole && !first && outer && outer <= most;
+	*ret = s->whole && !first && outer && outer <= rule->near;
 	return err;
 }
 
@@ -109,7 +110,7 @@ static struct error *fits(
 		err = has_name(s, caller_of(s, i), r->caller, ret);
 	if (!err && *ret && script <= i)
 		err = has_name(s, script, r->leaf, ret);
-	return !err && *ret && r->near ? is_near(s, table, i, r->near, ret) : err;
+	return !err && *ret && r->near ? is_near(s, table, r, i, ret) : err;
 }
 
 /* The first rule of the table, before the one that is found, for frames[i], with depth frames of its kind inside it. */
