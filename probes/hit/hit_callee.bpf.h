@@ -343,7 +343,7 @@ static inline int callee_drop(struct slot *slot, struct probe_stats *st)
 }
 
 /* A hit is over. Is it a call? Then it counts. */
-WALK_GLOBAL int callee_counts_as(struct slot *slot, struct callee_watch *watch, u64 now)
+static inline int callee_counts_as(struct slot *slot, struct callee_watch *watch, u64 now)
 {
 	struct callee_counts *counts = callee_counts_here();
 	struct probe_stats *st = my_stats();

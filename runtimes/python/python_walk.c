@@ -4,8 +4,8 @@
 #include "python_own_walk.h"
 
 #define PY_FRAMES_A_STEP 32
-#define PY_FRAMES_A_LOOK 4 /* at the configuration, and as many runs */
-#define PY_FRAMES_A_RUN  4
+#define PY_FRAMES_A_RUN  2 /* behind the one that is looked at closely */
+#define PY_RUNS_A_STEP   8
 #define PY_FRAMES_DONE   (-1)        /* besides stop reasons: all frames of the native frame were pushed */
 #define PY_SWITCHING     0x67726e6cu /* vm_mark: greenlet's module was called by what follows */
 #define PY_NEAR          (16u << 10) /* a frame so far below the window is on the same data stack */
@@ -345,7 +345,7 @@ WALK_GLOBAL int python_run(struct walk *w, const struct python_vm *vm, struct wa
 }
 
 /* Some frames further. */
-WALK_GLOBAL int python_next(struct walk *w)
+WALK_GLOBAL int python_frames(struct walk *w)
 {
 	const struct python_vm *vm;
 	struct walk_cursor *c;
@@ -356,27 +356,14 @@ WALK_GLOBAL int python_next(struct walk *w)
 	vm = walk_arena(w, w->region.vm);
 	if (!vm)
 		return STOP_ARENA;
-	if (vm->linkage == PYTHON_FRAME_OBJECT)
-		return python_object(w);
 	c = py_cursor(w, vm);
 	if (!c)
 		return STOP_VM_BROKEN;
-	for (i = 0; i < PY_FRAMES_A_LOOK && !stop; i++) {
-		stop = python_one(w, vm, c);
-		if (!stop)
+	for (i = 0; i < PY_RUNS_A_STEP && !stop; i++) {
+		stop = vm->linkage == PYTHON_FRAME_OBJECT ? python_object(w) : python_one(w, vm, c);
+		if (!stop && vm->linkage != PYTHON_FRAME_OBJECT)
 			stop = python_run(w, vm, c);
 	}
-	return stop;
-}
-
-WALK_GLOBAL int python_frames(struct walk *w)
-{
-	int stop = STOP_NONE;
-	u32 i;
-
-	WALK_CHECK(w);
-	for (i = 0; i < PY_FRAMES_A_STEP / PY_FRAMES_A_LOOK && !stop; i++)
-		stop = python_next(w);
 	return stop;
 }
 
