@@ -92,7 +92,8 @@ u32 heap_nodes_find(const struct heap_nodes *nodes, u64 addr)
 
 void heap_nodes_prefetch(const struct heap_nodes *nodes, u64 addr)
 {
-	__builtin_prefetch(&nodes->slots[hash_of(addr >> 3) * nodes->nslots >> 32]);
+	if (nodes->nslots)
+		__builtin_prefetch(&nodes->slots[hash_of(addr >> 3) * nodes->nslots >> 32]);
 }
 
 /* Each look at them is elsewhere: on pages of 4 KiB each would miss the TLB, too. */
