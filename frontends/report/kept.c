@@ -325,18 +325,40 @@ static void set_least(const struct kept *k, const struct keeper *path, double se
 	set_amount(rate, rate, 0, f);
 }
 
-/* "... > c > d > e" of a long path. */
+/* A box without the package or module of its type: ".by: HashMap" of ".by: java.util.HashMap". */
+static void put_short(const char *box, size_t len, FILE *out)
+{
+	const char *colon = memmem(box, len, ": ", 2), *type = colon ? colon + 2 : box, *from = type;
+	size_t n = len - (size_t)(type - box);
+
+	for (size_t i = 0; i < n && (isalnum((unsigned char)type[i]) || strchr("._$", type[i])); i++)
+		from = type[i] == '.' && i + 1 < n ? type + i + 1 : from;
+	fprintf(out, "%.*s%.*s", (int)(type - box), box, (int)(len - (size_t)(from - box)), from);
+}
+
+/* "... > c > d > e" of a long path, with short types. */
 static char *shortened(const char *path)
 {
 	const char *at = path + strlen(path);
+	size_t sign = strlen(KEEPER_SIGN), size;
 	char *ret = NULL;
+	FILE *out = open_memstream(&ret, &size);
 
 	for (u32 n = 0; at > path && n < SHORT; n++)
-		for (at -= at > path; at > path && strncmp(at, KEEPER_SIGN, strlen(KEEPER_SIGN)) != 0; at--)
+		for (at -= at > path; at > path && strncmp(at, KEEPER_SIGN, sign) != 0; at--)
 			;
-	if (at == path)
-		return strdup(path);
-	return asprintf(&ret, "...%s", at) < 0 ? NULL : ret;
+	if (!out)
+		return NULL;
+	if (at != path) {
+		fputs("..." KEEPER_SIGN, out);
+		at += sign;
+	}
+	for (const char *next; at; at = next ? next + sign : NULL) {
+		next = strstr(at, KEEPER_SIGN);
+		put_short(at, next ? (size_t)(next - at) : strlen(at), out);
+		fputs(next ? KEEPER_SIGN : "", out);
+	}
+	return fclose(out) ? NULL : ret;
 }
 
 /* What comes after the first n bytes of a path. */
@@ -366,7 +388,8 @@ static char *how_it_grew(const struct facts *f, const char *near)
 
 void kept_conclude(struct facts *f)
 {
-	const struct fact *by = facts_find(f, "kept.by"), *all = facts_find(f, "kept.path");
+	const struct fact *by = facts_find(f, "kept.by"), *all = facts_find(f, "kept.path"),
+	                  *what = facts_find(f, "kept.what");
 	cleanup(free) char *near = by && by->text ? shortened(by->text) : NULL;
 	cleanup(free) char *how = near ? how_it_grew(f, near) : NULL;
 	cleanup(free) char *added = near && all ? strdup(beyond(all->text, strlen(by->text))) : NULL;
@@ -374,6 +397,11 @@ void kept_conclude(struct facts *f)
 	if (!near)
 		return;
 	facts_set_text(f, "kept.near", near);
+	if (what && what->text) {
+		cleanup(free) char *type = shortened(what->text);
+
+		facts_set_text(f, "kept.type", type ? type : what->text);
+	}
 	facts_set_text(f, "kept.beyond", added ? added : "");
 	if (how)
 		facts_set_text(f, "kept.how", how);
@@ -565,22 +593,47 @@ static bool makes(const struct profile *p, u32 node, const char *type)
 	return !strcmp(leaf, type);
 }
 
+static bool find_made(const struct profile *p, const char *type, bool *nodes)
+{
+	bool any = false;
+
+	for (u32 i = 1; *type && i < p->nnodes; i++)
+		any |= nodes[i] = p->nodes[i].self && makes(p, i, type);
+	return any;
+}
+
+/* Of the elements, or else of the first type below them that is seen to be made: small objects are seldom. */
+static bool find_first_made(const struct profile *p, const char *beyond, bool *nodes)
+{
+	bool any = false;
+
+	while (!any && *beyond) {
+		size_t n = (size_t)(strstr(beyond, KEEPER_SIGN) ?: beyond + strlen(beyond)) - (size_t)beyond;
+		cleanup(free) char *box = strndup(beyond, n);
+
+		any = box && find_made(p, keeper_type(box), nodes);
+		beyond += n;
+		beyond += *beyond ? strlen(KEEPER_SIGN) : 0;
+	}
+	return any;
+}
+
 struct error *kept_made(const char *folder, struct evidence *e)
 {
 	const struct profile *p = evidence_view(e, "tlab");
-	const struct fact *what = facts_find(&e->facts, "kept.what");
+	const struct fact *by = facts_find(&e->facts, "kept.by"), *all = facts_find(&e->facts, "kept.path"),
+	                  *what = facts_find(&e->facts, "kept.what");
 	struct profile *made = NULL;
 	struct match m = {0};
 	struct error *err;
-	bool any = false;
+	bool any;
 
-	if (!p || !what || !what->text || !*what->text || evidence_view(e, "made"))
+	if (!p || !by || !by->text || !all || !all->text || !what || !what->text || evidence_view(e, "made"))
 		return NULL;
 	m.nodes = calloc(p->nnodes, sizeof(*m.nodes));
 	if (!m.nodes)
 		return &error_no_memory;
-	for (u32 i = 1; i < p->nnodes; i++)
-		any |= m.nodes[i] = p->nodes[i].self && makes(p, i, what->text);
+	any = find_made(p, what->text, m.nodes) || find_first_made(p, beyond(all->text, strlen(by->text)), m.nodes);
 	err = any ? match_profile(&m, p, &made) : NULL;
 	match_free(&m);
 	if (err || !made)

@@ -45,7 +45,8 @@ struct error *kept_end(struct kept *k, u64 until, struct evidence *e);
 void kept_conclude(struct facts *f);
 /*
  * Where what is kept is made: of the view "tlab" (allocations by class) the stacks that end in the type of the
- * elements, or are in its constructor, as the view "made", which is not added if there are none.
+ * elements (or if there are none, in the first type on the way below them that has some), or are in its constructor, as
+ * the view "made", which is not added if there are none.
  */
 struct error *kept_made(const char *folder, struct evidence *e);
 
