@@ -825,8 +825,7 @@ static struct error *make_verdict(struct findings *f, const struct evidence *e)
 	else if (!f->n)
 		n = (u32)asprintf(&f->verdict, "Nothing that a rule knows is wrong with %s%s.", target, all);
 	else if (f->all[0].severity == SEVERITY_REMARK && (f->all[0].rule->last || f->all[0].rule->deepest))
-		n = (u32)asprintf(&f->verdict, "No fault that a rule knows in %s%s; %u rules were not decided.", target,
-		        all, f->unmeasured);
+		n = (u32)asprintf(&f->verdict, "No fault that a rule knows in %s%s.", target, all);
 	else if (f->all[0].severity == SEVERITY_REMARK)
 		n = (u32)asprintf(&f->verdict, "No fault that a rule knows in %s%s. %s", target, all, f->all[0].title);
 	else

@@ -18,7 +18,6 @@
 #include <stdbool.h>
 #include <sys/types.h>
 #include <types.h>
-#include <types.h>
 
 #include "alloc_weigh.h"
 
