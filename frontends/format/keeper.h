@@ -14,7 +14,7 @@
 struct keeper {
 	u32 node[KEEPER_FRAMES]; /* of the profile */
 	u32 n;                   /* all of them */
-	u32 collection;          /* those that lead to the collection; n: there is none */
+	u32 collection;          /* of the first node[] that is elements of a collection; n if none is */
 	double bytes;            /* below it */
 	bool sure;               /* its elements passed the test; else it is the first one on the way */
 };

@@ -44,9 +44,9 @@ struct error *kept_end(struct kept *k, u64 until, struct evidence *e);
 /* The fact kept.how, of the others: by what it is known that it grows. */
 void kept_conclude(struct facts *f);
 /*
- * Where what is kept is made: of the view "tlab" (allocations by class) the stacks that end in the type of the
- * elements (or if there are none, in the first type on the way below them that has some), or are in its constructor, as
- * the view "made", which is not added if there are none.
+ * Adds the view "made": where the elements of the collection are allocated. It has the stacks of the view "tlab"
+ * (allocations by class) that end in their type or run its constructor. If there are none, the next type on the way
+ * below the elements is tried, and so on; without any such stack no view is added.
  */
 struct error *kept_made(const char *folder, struct evidence *e);
 

@@ -25,7 +25,7 @@ struct function {
 	char *name, *arguments; /* owned */
 	bool takes_more;
 	const char *const *wanted;
-	const char *key; /* struct hit_options; NULL: all are told */
+	const char *key; /* hit_options.key; NULL: all arguments are reported */
 };
 
 struct hit_arguments {
@@ -103,7 +103,7 @@ void hit_arguments_destroy(struct hit_arguments *a)
 	free(a);
 }
 
-/* The next of a key's parts; NULL: there is none. */
+/* Keys have parts with commas between them. NULL: this one is the last. */
 static const char *next_part(const char *part)
 {
 	const char *comma = strchr(part, ',');

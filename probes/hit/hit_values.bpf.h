@@ -185,7 +185,7 @@ static inline bool values_word(const struct value_places *p, u32 i, u64 *at, u64
 
 #define VALUES_TOGETHER 8 /* entries of a dict that one function looks at: the verifier follows each */
 
-/* Where the key is that is asked for as slot i, of the entries from `at` on; 0: it is none of these. */
+/* The first of the entries from `at` on that has the key of slot i; 0 if none has. */
 WALK_GLOBAL u64 values_find(u32 function, u32 i, u64 at, u64 bytes, u64 end)
 {
 	const struct value_places *p = values_places(function);

@@ -257,7 +257,7 @@ static void print_waits(FILE *out, const struct slow_call *call)
 	putc('\n', out);
 }
 
-/* Those that took much of a call of so many ns. */
+/* Those with a large part of a call that took ns. */
 static void print_stacks(FILE *out, const char *what, const struct slow_stack *of, u32 n, u64 ns)
 {
 	for (u32 i = 0; i < n && of[i].ns; i++) {

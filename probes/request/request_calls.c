@@ -18,7 +18,7 @@ struct calls {
 	void *hit; /* latency_event's */
 	struct request_table table;
 	struct request_summary summary;
-	u64 told; /* calls that there was room to tell of */
+	u64 told; /* calls that BPF had room to report */
 };
 
 static void destroy(void *event)

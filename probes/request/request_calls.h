@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Requests as calls of one function: of a server in a language that is interpreted or compiled as it runs, or of any
- * function without an end of its own. They are measured as `yrt latency --over` measures calls, each is told of, and
- * they are shown in the table of `yrt requests`. Their route is what their key says (hit_options.key), or the function.
+ * function without an end of its own. They are measured as calls are by `yrt latency --over`, except that every call is
+ * reported, and shown in the table of `yrt requests`. Their route is what their key says (hit_options.key), or the
+ * function.
  *
  * Of a function that runs in one thread until it returns, what its thread ran, queued and waited for is the request's.
  * While a coroutine is under way its thread serves others, too: what it ran is `others` then, and `idle` what it slept.

@@ -102,7 +102,7 @@ static void follow_calls(struct run_request *r, struct hit_options *calls)
 	const struct request_options *o = r->own;
 
 	calls->returns = true;
-	calls->over_ns = 1; /* each is told of */
+	calls->over_ns = 1; /* every call is reported */
 	calls->listed_ns = o->over_ns;
 	calls->looked_ns = o->over_ns ?: LOOKED_NS;
 	for (u32 i = 0; i < calls->n && o->call_key; i++)
@@ -113,7 +113,7 @@ static void follow_calls(struct run_request *r, struct hit_options *calls)
 	r->sampler.event = &request_calls_event;
 }
 
-/* Of functions that are given, or by rules for the targets. *ret NULL: there are none. */
+/* Those of --begin, or else what rules know of the first target that has some. *ret: NULL if there are none. */
 static struct error *find_calls(const struct run_request *r, struct hit_options **ret)
 {
 	const struct request_options *o = r->own;

@@ -27,11 +27,9 @@ static struct error *add_servers(const struct runtime_server *servers, struct hi
 	struct error *err = NULL;
 
 	for (const struct runtime_server *s = servers; !err && s->name; s++) {
-		for (u32 i = 0; i < calls->n; i++)
-			if (!strcmp(calls->spec[i].text, s->call)) /* by another process */
-				return NULL;
-		calls->key[calls->n] = s->key;
 		err = hit_add(calls, s->call);
+		if (!err)
+			calls->key[calls->n - 1] = s->key;
 	}
 	return err;
 }

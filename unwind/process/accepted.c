@@ -11,11 +11,10 @@
 
 #include "cleanup.h"
 #include "grow.h"
+#include "net_table.h"
 #include "now.h"
 
-#define TCP_LISTEN     10
 #define UNIX_CONNECTED 3
-#define LINES_MAX      200000
 #define FRESH_NS       50000000ull /* a wait is looked at when it has lasted for half of that or more */
 #define SHARE          50
 
@@ -53,9 +52,9 @@ static void read_inet(struct accepted *a, const char *line, bool listeners)
 	if (sscanf(line, " %*d: %*[0-9A-F]:%x %*s %x %*s %*s %*s %*d %*d %lu", &port, &state, &inode) != 3 ||
 	        port > 65535)
 		return;
-	if (listeners && state == TCP_LISTEN)
+	if (listeners && state == NET_TABLE_LISTENS)
 		a->listens[port / 8] |= (u8)(1 << port % 8);
-	else if (!listeners && state != TCP_LISTEN && a->listens[port / 8] >> port % 8 & 1)
+	else if (!listeners && state != NET_TABLE_LISTENS && a->listens[port / 8] >> port % 8 & 1)
 		add(a, inode);
 }
 
@@ -73,12 +72,10 @@ static void read_unix(struct accepted *a, const char *line, bool listeners)
 static void read_table(struct accepted *a, pid_t tid, const char *name,
         void (*each)(struct accepted *a, const char *line, bool listeners), bool listeners)
 {
-	char path[64], line[512];
-	cleanup(fclose) FILE *f = NULL;
+	cleanup(fclose) FILE *f = net_table_open(tid, name);
+	char line[512];
 
-	snprintf(path, sizeof(path), "/proc/%d/net/%s", tid, name);
-	f = fopen(path, "re");
-	for (int i = 0; f && i < LINES_MAX && fgets(line, sizeof(line), f); i++)
+	for (int i = 0; f && i < NET_TABLE_LINES && fgets(line, sizeof(line), f); i++)
 		each(a, line, listeners);
 }
 
@@ -109,15 +106,14 @@ static void read_all(struct accepted *a, pid_t tid)
 bool accepted_has(struct accepted *a, pid_t tid, int fd)
 {
 	char path[64], text[64];
-	unsigned long inode;
 	struct stat space;
-	u64 wanted, age;
+	u64 inode, age;
 	ssize_t n;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", tid, fd);
 	n = readlink(path, text, sizeof(text) - 1);
 	text[n > 0 ? n : 0] = 0;
-	if (sscanf(text, "socket:[%lu]", &inode) != 1)
+	if (sscanf(text, NET_TABLE_SOCKET, &inode) != 1)
 		return false;
 	snprintf(path, sizeof(path), "/proc/%d/ns/net", tid);
 	if (stat(path, &space))
@@ -127,6 +123,5 @@ bool accepted_has(struct accepted *a, pid_t tid, int fd)
 		read_all(a, tid);
 		a->space = space.st_ino;
 	}
-	wanted = inode;
-	return a->n && bsearch(&wanted, a->inodes, a->n, sizeof(wanted), by_number);
+	return a->n && bsearch(&inode, a->inodes, a->n, sizeof(inode), by_number);
 }

@@ -10,17 +10,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
-
-#define TCP_LISTEN 10
-#define LINES_MAX  200000
-
-static FILE *open_table(pid_t tid, const char *name)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/net/%s", tid, name);
-	return fopen(path, "re");
-}
+#include "net_table.h"
 
 /* "0100007F:0050" of a table: words in the order of the machine's bytes. */
 static bool read_end(const char *text, char *ret, size_t size)
@@ -52,7 +42,7 @@ static bool is_inet(const char *line, const char *protocol, unsigned long inode,
 		return false;
 	if (!read_end(local, from, sizeof(from)) || !read_end(remote, to, sizeof(to)))
 		return false;
-	if (state == TCP_LISTEN)
+	if (state == NET_TABLE_LISTENS)
 		snprintf(ret, DESCRIPTOR_TEXT, "%s %s listens", protocol, from);
 	else
 		snprintf(ret, DESCRIPTOR_TEXT, "%s %s to %s", protocol, from, to);
@@ -76,10 +66,10 @@ static bool find_socket(pid_t tid, unsigned long inode, char ret[DESCRIPTOR_TEXT
 	bool found = false;
 
 	for (size_t i = 0; i < sizeof(tables) / sizeof(*tables) && !found; i++) {
-		cleanup(fclose) FILE *file = open_table(tid, tables[i]);
+		cleanup(fclose) FILE *file = net_table_open(tid, tables[i]);
 		char line[512];
 
-		for (u32 n = 0; file && !found && n < LINES_MAX && fgets(line, sizeof(line), file); n++)
+		for (u32 n = 0; file && !found && n < NET_TABLE_LINES && fgets(line, sizeof(line), file); n++)
 			found = *tables[i] == 'u' && tables[i][1] == 'n' ? is_unix(line, inode, ret)
 			                                                 : is_inet(line, tables[i], inode, ret);
 	}
@@ -97,7 +87,7 @@ bool descriptor_text(pid_t tid, int fd, char ret[DESCRIPTOR_TEXT])
 	if (fd < 0 || len <= 0)
 		return false;
 	ret[len] = '\0';
-	if (sscanf(ret, "socket:[%lu]", &inode) == 1)
+	if (sscanf(ret, NET_TABLE_SOCKET, &inode) == 1)
 		find_socket(tid, inode, ret);
 	return true;
 }
