@@ -11,13 +11,13 @@
 #include "holder.h"
 #include "own.h"
 #include "place.h"
+#include "rank.h"
 #include "unwind/cleanup.h"
-#include "unwind/grow.h"
 #include "unwind/runtime.h"
+#include "verdict.h"
 
 #define LITTLE     0.03 /* a share: less is nothing to speak of */
 #define NOTHING    0.02 /* threads, on average */
-#define CAUSE      0.4  /* of the CPU time */
 #define WORKS      0.05 /* threads: what a holder does in less is nothing to speak of */
 #define MUCH_MORE  2    /* a caller does so much more with what it was given */
 #define SITE_LEAST 0.01 /* further places with less are not named */
@@ -412,7 +412,7 @@ static struct error *make_texts(struct finding *f, const struct facts *facts)
 	return err;
 }
 
-static void finding_free(struct finding *f)
+void finding_free(struct finding *f)
 {
 	char **const texts[] = {&f->title, &f->why, &f->change, &f->show, &f->against, &f->also};
 
@@ -638,287 +638,6 @@ static struct error *apply(const struct rule *r, struct evidence *e, struct conc
 
 /* --- all --- */
 
-/* What follows from computing too much, and goes away with it, comes behind what takes so much of the CPU time. */
-static bool is_cause(const struct finding *f)
-{
-	return f->view && !strcmp(f->view->name, "clock") && f->severity <= SEVERITY_WASTE && !f->rule->general &&
-	       !f->rule->consequence && f->low > CAUSE;
-}
-
-static void put_behind_causes(struct finding *all, u32 n)
-{
-	bool caused = false;
-
-	for (u32 i = 0; i < n; i++)
-		caused |= is_cause(&all[i]);
-	for (u32 i = 0; i < n; i++)
-		all[i].behind = caused && all[i].rule->consequence;
-}
-
-/* The lower, the earlier. */
-static int rank(const struct finding *f)
-{
-	enum severity s = f->behind && f->severity < SEVERITY_WASTE ? SEVERITY_WASTE : f->severity;
-
-	return 4 * (int)s + (f->rule->last ? 3 : f->rule->general ? 2 : f->behind);
-}
-
-static int by_weight(const void *a, const void *b)
-{
-	const struct finding *x = a, *y = b;
-
-	if (rank(x) != rank(y))
-		return rank(x) - rank(y);
-	return (x->share < y->share) - (x->share > y->share);
-}
-
-static bool names(const struct rule *rule, const char *name)
-{
-	for (char *const *at = rule->replaces; *at; at++)
-		if (!strcmp(*at, name))
-			return true;
-	return false;
-}
-
-/* What replaces a rule that is said of any program replaces what that one would, too. */
-static bool replaces(const struct rules *rules, const struct rule *by, const struct rule *rule)
-{
-	if (names(by, rule->name))
-		return true;
-	for (char *const *at = by->replaces; by != rule && *at; at++) {
-		const struct rule *general = rules_find(rules, *at);
-
-		if (general && general->general && names(general, rule->name))
-			return true;
-	}
-	return false;
-}
-
-/* Does a finding say more than this rule would? */
-static bool is_replaced(const struct rules *rules, const struct finding *all, u32 n, const struct rule *rule)
-{
-	for (u32 i = 0; i < n; i++)
-		if (replaces(rules, all[i].rule, rule))
-			return true;
-	return false;
-}
-
-static bool is_same_place(const struct finding *a, const struct finding *b)
-{
-	return a->view && b->view && a->nsites && b->nsites && !strcmp(a->site[0].function, b->site[0].function) &&
-	       !strcmp(a->site[0].file, b->site[0].file);
-}
-
-/* A rule that names a place, and can only say what its functions are known for. */
-static bool names_place_only(const struct rule *r)
-{
-	return (r->general && !r->last) || strstr(r->why, "{about}");
-}
-
-/*
- * What is said of any program is not said of a place of which another finding says more: in the same view, or of a
- * fault that makes threads wait there as well as compute.
- */
-static bool says_better(const struct finding *by, const struct finding *f)
-{
-	bool more =
-	        by->view == f->view ? by->share >= f->share / 2 : by->severity < f->severity && by->share >= CAUSE / 2;
-
-	return names_place_only(f->rule) && !names_place_only(by->rule) && more && is_same_place(f, by);
-}
-
-/* The first that says better what f does, and is not replaced itself; NULL: none does. */
-static struct finding *said_better(const struct rules *rules, struct finding *all, u32 n, const struct finding *f)
-{
-	for (u32 i = 0; i < n; i++)
-		if (says_better(&all[i], f) && !is_replaced(rules, all, n, all[i].rule))
-			return &all[i];
-	return NULL;
-}
-
-/* What f says beyond that goes with it. */
-static struct error *say_also(struct finding *by, const struct finding *f)
-{
-	/* of the place, which is named last then */
-	const char *text = strstr(f->title, ", mostly in ") ? NULL : f->site[0].text;
-	char *also = NULL;
-
-	by->severity = by->severity < f->severity ? by->severity : f->severity;
-	if (by->view == f->view && f->rule->general)
-		return NULL;
-	if (asprintf(&also, "%s%s%s%s%s\n", by->also ? by->also : "", f->title, text ? ": `" : "", text ? text : "",
-	            text ? "`" : "") < 0)
-		return &error_no_memory;
-	free(by->also);
-	by->also = also;
-	return NULL;
-}
-
-static struct error *drop_replaced(const struct rules *rules, struct finding *all, u32 *n)
-{
-	cleanup(free) bool *dropped = calloc(*n + 1, sizeof(*dropped));
-	struct error *err = dropped ? NULL : &error_no_memory;
-	u32 kept = 0;
-
-	for (u32 i = 0; !err && i < *n; i++) {
-		bool replaced = is_replaced(rules, all, *n, all[i].rule);
-		struct finding *by = replaced ? NULL : said_better(rules, all, *n, &all[i]);
-
-		dropped[i] = replaced || by;
-		if (by)
-			err = say_also(by, &all[i]);
-	}
-	for (u32 i = 0; !err && i < *n; i++) {
-		if (!dropped[i])
-			all[kept++] = all[i];
-		else
-			finding_free(&all[i]);
-	}
-	*n = err ? *n : kept;
-	return err;
-}
-
-/*
- * What takes the time of the rule's view may be what the rule is about, in a library that it does not know. So it says
- * nothing of a view whose finding names a place only.
- */
-static bool is_unexplained(const struct rules *rules, struct finding *all, u32 n, const struct rule *rule)
-{
-	for (u32 i = 0; rule->nstacks && i < n; i++)
-		for (u32 v = 0; all[i].view && rule->views[v]; v++)
-			if (!strcmp(all[i].view->name, rule->views[v]) && names_place_only(all[i].rule) &&
-			        !is_replaced(rules, all, n, all[i].rule) && !said_better(rules, all, n, &all[i]))
-				return true;
-	return false;
-}
-
-/* text is taken over. Once is enough. */
-static struct error *add_text(char ***texts, u32 *n, char *text)
-{
-	struct error *err = text ? grow(texts, *n, sizeof(**texts)) : &error_no_memory;
-	bool said = false;
-
-	for (u32 i = 0; !err && i < *n; i++)
-		said |= !strcmp((*texts)[i], text);
-	if (err || said)
-		free(text);
-	else
-		(*texts)[(*n)++] = text;
-	return err;
-}
-
-static struct error *make_verdict(struct findings *f, const struct evidence *e)
-{
-	const char *target = e->target ? e->target : "the target";
-	char all[80] = "";
-	u32 missing = 0, n;
-
-	for (u32 i = 0; i < e->nsteps; i++)
-		missing += e->step[i].missing;
-	if (missing)
-		snprintf(all, sizeof(all), ", but not all was looked at");
-	else if (f->unmeasured)
-		snprintf(all, sizeof(all), " (%u rules could not be decided)", f->unmeasured);
-	if (!f->n && !e->nviews && facts_find(&e->facts, "cpu"))
-		n = (u32)asprintf(&f->verdict, "Counters alone say nothing of %s; more was not %s.", target,
-		        e->refused ? "permitted" : "measured");
-	else if (!f->n)
-		n = (u32)asprintf(&f->verdict, "Nothing that a rule knows is wrong with %s%s.", target, all);
-	else if (f->all[0].severity == SEVERITY_REMARK && (f->all[0].rule->last || f->all[0].rule->deepest))
-		n = (u32)asprintf(&f->verdict, "No fault that a rule knows in %s%s.", target, all);
-	else if (f->all[0].severity == SEVERITY_REMARK)
-		n = (u32)asprintf(&f->verdict, "No fault that a rule knows in %s%s. %s", target, all, f->all[0].title);
-	else
-		n = (u32)asprintf(&f->verdict, "%s", f->all[0].title);
-	if ((int)n < 0)
-		f->verdict = NULL;
-	return f->verdict ? NULL : &error_no_memory;
-}
-
-static bool is_of_memory(const struct rule *r)
-{
-	for (u32 i = 0; i < r->nblames; i++)
-		if (!strcmp(r->blames[i].view, "leak") || !strcmp(r->blames[i].view, "fault") ||
-		        !strcmp(r->blames[i].view, "made"))
-			return true;
-	return false;
-}
-
-/* Memory seemed to grow, and what keeps it was not read. */
-static bool is_undecided(const struct rule *r, const struct facts *f)
-{
-	return is_of_memory(r) && facts_find(f, "kept.wanted") && !facts_find(f, "kept.growth");
-}
-
-static enum healthy_group group_of(const struct rule *r)
-{
-	if (is_of_memory(r))
-		return HEALTHY_MEMORY;
-	if (r->runtimes[0])
-		return HEALTHY_RUNTIME;
-	if (!r->views[0])
-		return HEALTHY_SYSTEM;
-	return strcmp(r->views[0], "clock") ? HEALTHY_WAITING : HEALTHY_CPU;
-}
-
-static struct error *add_healthy(const struct rule *r, const struct facts *f, struct findings *ret)
-{
-	char *text = finding_text(r->healthy, f);
-	struct error *err = text ? grow(&ret->healthy, ret->nhealthy, sizeof(*ret->healthy)) : &error_no_memory;
-	bool said = false;
-
-	for (u32 i = 0; !err && i < ret->nhealthy; i++)
-		said |= !strcmp(ret->healthy[i].text, text);
-	if (err || said)
-		free(text);
-	else
-		ret->healthy[ret->nhealthy++] = (struct healthy){text, group_of(r), r->general};
-	return err;
-}
-
-/* Was something of a rule seen that says more than this one would? */
-static bool is_seen_by_another(const struct rules *rules, char *const *seen, const struct rule *rule)
-{
-	for (u32 i = 0; i < rules->n; i++)
-		for (char *const *name = seen[i] ? rules->all[i].replaces : NULL; name && *name; name++)
-			if (!strcmp(*name, rule->name))
-				return true;
-	return false;
-}
-
-/* Do several rules look for the same, and one of them has seen it? */
-static bool is_denied(const struct rules *rules, char *const *seen, const bool *healthy, const struct rule *rule)
-{
-	for (u32 i = 0; i < rules->n; i++)
-		if (seen[i] && rules->all[i].healthy && !healthy[i] && !strcmp(rules->all[i].healthy, rule->healthy))
-			return true;
-	return false;
-}
-
-/*
- * seen[i]: the title of rule i, if some of it was seen, but less than it asks for; healthy[i]: nothing was. Both are
- * left out where a finding replaces the rule.
- */
-static struct error *add_rest(const struct rules *rules, char *const *seen, const bool *healthy,
-        const struct evidence *e, struct finding *all, u32 n, struct findings *ret)
-{
-	struct error *err = NULL;
-
-	for (u32 i = 0; !err && i < rules->n; i++) {
-		const struct rule *r = &rules->all[i];
-
-		if (is_replaced(rules, all, n, r))
-			continue;
-		if (seen[i] && !is_seen_by_another(rules, seen, r))
-			err = add_text(&ret->seen, &ret->nseen, strdup(seen[i]));
-		if (!err && healthy[i] && is_unexplained(rules, all, n, r))
-			ret->unmeasured++;
-		else if (!err && healthy[i] && !is_denied(rules, seen, healthy, r) && !is_undecided(r, &e->facts))
-			err = add_healthy(r, &e->facts, ret);
-	}
-	return err;
-}
-
 struct error *findings_make(const struct rules *rules, struct evidence *e, struct findings *ret)
 {
 	cleanup(free) struct finding *all = calloc(rules->n + 1, sizeof(*all));
@@ -943,19 +662,19 @@ struct error *findings_make(const struct rules *rules, struct evidence *e, struc
 		healthy[i] = !c.seen && c.holds == NO && c.nothing && rules->all[i].healthy;
 	}
 	if (!err)
-		err = add_rest(rules, seen, healthy, e, all, n, ret);
+		err = verdict_add_rest(rules, seen, healthy, e, all, n, ret);
 	for (u32 i = 0; seen && i < rules->n; i++)
 		free(seen[i]);
 	free(seen);
 	if (!err)
-		err = drop_replaced(rules, all, &n);
+		err = findings_drop_replaced(rules, all, &n);
 	if (!err) {
-		put_behind_causes(all, n);
-		qsort(all, n, sizeof(*all), by_weight);
+		findings_put_behind_causes(all, n);
+		qsort(all, n, sizeof(*all), findings_by_weight);
 		ret->n = n < FINDINGS_MAX ? n : FINDINGS_MAX;
 		ret->more = n - ret->n;
 		memcpy(ret->all, all, ret->n * sizeof(*all));
-		err = make_verdict(ret, e);
+		err = verdict_make(ret, e);
 	}
 	for (u32 i = err ? 0 : ret->n; i < n; i++)
 		finding_free(&all[i]);

@@ -60,6 +60,7 @@ struct findings { /* zeroed at first */
 
 struct error *findings_make(const struct rules *rules, struct evidence *e, struct findings *ret);
 void findings_free(struct findings *f);
+void finding_free(struct finding *f);
 /* Does a rule that these runtimes (bit n: that of id n) do not rule out look at this view, or name its functions? */
 bool findings_ask_for(const struct rules *rules, u32 runtimes_seen, const char *view);
 
