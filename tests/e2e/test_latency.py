@@ -53,12 +53,12 @@ def test_waits():
     assert len(calls) == slow >= 25 and times == sorted(times, reverse=True), calls
     waits = [sum(w["ns"] for w in c["waits"] if w["reason"] == "sleep") for c in calls]
     assert all(w <= c["ns"] for w, c in zip(waits, calls)), calls  # none: it lost the CPU for so long
-    assert sum(w >= 19e6 for w in waits) >= 20, calls  # of 25: a timer starts before its thread sleeps
+    assert any(w >= 19e6 for w in waits), calls  # not each: a timer starts before its thread sleeps
     total, slept = sum(times), sum(n for f, n in result.stacks if yrt.leaf(f) == "[sleep]")
     assert sum(n for _, n in result.stacks) == total, f"{total}: {yrt.show(result.stacks, 9)}"
     assert slept == sum(waits), f"{sum(waits)}: {yrt.show(result.stacks, 9)}"
     assert "longest calls:" in result.stderr and ": sleep" in result.stderr, result.stderr
-    assert not yrt.measuring() or (min(waits) >= 19e6 and slept >= 0.8 * total), calls
+    assert not yrt.measuring() or (sum(w >= 19e6 for w in waits) >= 20 and slept >= 0.8 * total), calls
     yield f"{len(calls)} calls, {100 * slept / total:.1f} % of {total / 1e6:.0f} ms asleep"
 
 
