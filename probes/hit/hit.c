@@ -472,19 +472,20 @@ static struct error *look(struct hit *h)
 	return err;
 }
 
-/* Of a server that is known: it has one of the functions. */
-static struct error *find_server(const struct hit *h)
+bool hit_found_any(const void *event)
 {
-	for (u32 i = 0; i < h->options->n; i++)
+	const struct hit *h = event;
+
+	for (u32 i = 0; h->callees && i < h->options->n; i++)
 		if (hit_callees_found(h->callees, i))
-			return NULL;
-	return h->options->none();
+			return true;
+	return false;
 }
 
 static struct error *find_missing(const struct hit *h)
 {
 	if (h->options->none)
-		return find_server(h);
+		return hit_found_any(h) ? NULL : h->options->none();
 	for (u32 i = 0; i < h->options->n; i++)
 		if (h->options->spec[i].language && !h->found[i] && !hit_callees_found(h->callees, i))
 			return hit_callees_missing(h->callees, i);

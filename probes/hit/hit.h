@@ -59,6 +59,7 @@ struct error *hit_add(struct hit_options *o, const char *text);
 struct hit_latency *hit_latency_of(const void *event);
 /* With what the call was made, of a language's function; NULL: not known. */
 const char *hit_text_of(const void *event, const struct latency_record *record);
+bool hit_found_any(const void *event); /* of its functions of languages a target has, or had, at least one */
 double hit_watched(const void *event); /* sampler_stats.probed */
 
 /* hit_command.c, latency_words.c: probes/event_command.h */

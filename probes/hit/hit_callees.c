@@ -435,8 +435,11 @@ static void forget(struct hit_callees *c, u32 process)
 	c->nforms = left;
 }
 
-static bool is_all_found(const struct hit_callees *c)
+static bool is_all_found(const struct hit_callees *c, const struct process *p)
 {
+	for (u32 i = 0; c->options->none && i < c->nforms; i++)
+		if (c->forms[i].process == p->number)
+			return true;
 	for (u32 i = 0; i < c->options->n; i++)
 		if (c->options->spec[i].language && !c->found[i])
 			return false;
@@ -450,7 +453,7 @@ static u32 rest_after(const struct hit_callees *c, const struct process *p, stru
 		return LOOK_WHOLE;
 	if (!p->ninstances || ++l->n <= LOOKS_SOON)
 		return 0;
-	return is_all_found(c) ? LOOK_EACH : LOOK_SOON;
+	return is_all_found(c, p) ? LOOK_EACH : LOOK_SOON;
 }
 
 static struct error *look(struct hit_callees *c, u64 now)

@@ -442,7 +442,7 @@ static struct error *missing(const struct request *r)
 	u32 i = r->optional;
 
 	if (!r->options->has_begin)
-		return r->serving ? NULL : request_rules_none();
+		return r->serving || r->options->both ? NULL : request_rules_none();
 	while (i < r->nplaces && r->found & 1ull << i)
 		i++;
 	if (i == r->nplaces)
@@ -466,6 +466,8 @@ static struct error *start(void *event, bool at_exec)
 	}
 	if (!err && !at_exec)
 		err = look(r);
+	if (err && r->options->both)
+		err = event_goes_on(r->host, err);
 	if (!err && !at_exec && !r->host->options->selection)
 		err = missing(r);
 	r->started = !err;
@@ -555,6 +557,16 @@ static void stats(void *event, struct sampler_stats *st)
 	st->of_event = &r->summary;
 }
 
+struct request_table *request_table_of(void *event)
+{
+	return &((struct request *)event)->table;
+}
+
+bool request_serves(const void *event)
+{
+	return ((const struct request *)event)->serving;
+}
+
 void request_reason(u32 reason, char *text)
 {
 	if (reason == REQUEST_WAITS)
@@ -568,7 +580,7 @@ enum profile_kind request_kind(u32 reason)
 	return reason == REQUEST_WAITS ? KIND_WAITING : wait_kind(reason);
 }
 
-static bool leads_to_program(const char *symbol)
+bool request_leads_to_program(const char *symbol)
 {
 	return hit_leads_to_program(symbol) || wait_leads_to_program(symbol);
 }
@@ -592,7 +604,7 @@ const struct event_ops request_event = {
         .stats = stats,
         .reason = request_reason,
         .kind = request_kind,
-        .leads_to_program = leads_to_program,
+        .leads_to_program = request_leads_to_program,
         .command_line = &request_command,
         .words = &request_words,
 };

@@ -16,7 +16,7 @@ struct calls {
 	const struct event_host *host;
 	const struct hit_options *options;
 	void *hit; /* latency_event's */
-	struct request_table table;
+	struct request_table own, *table;
 	struct request_summary summary;
 	u64 told; /* calls that BPF had room to report */
 };
@@ -28,7 +28,7 @@ static void destroy(void *event)
 	if (!c)
 		return;
 	latency_event.destroy(c->hit);
-	request_table_free(&c->table);
+	request_table_free(&c->own);
 	free(c);
 }
 
@@ -41,13 +41,24 @@ static struct error *create(const struct event_host *host, void **ret)
 		return &error_no_memory;
 	c->host = host;
 	c->options = host->options->of_event;
-	c->table.over_ns = c->options->listed_ns;
+	c->table = &c->own;
+	c->own.over_ns = c->options->listed_ns;
 	err = latency_event.create(host, &c->hit);
 	if (err)
 		destroy(c);
 	else
 		*ret = c;
 	return err;
+}
+
+void request_calls_use(void *event, struct request_table *table)
+{
+	((struct calls *)event)->table = table;
+}
+
+bool request_calls_serve(const void *event)
+{
+	return hit_found_any(((const struct calls *)event)->hit);
 }
 
 /* The shortest makes room. */
@@ -133,14 +144,14 @@ static struct error *add(struct calls *c, struct hit_function *f, const struct l
 	struct request_slow *slow;
 	struct error *err;
 
-	if (f->img && is_slow(&c->table, record->ns))
+	if (f->img && is_slow(c->table, record->ns))
 		text = native = hit_call_text(f, record);
 	c->told++;
 	add_waits(&to, record);
 	settle_times(&to, f->suspends);
 	add_ran(&to, record);
 	snprintf(to.path, sizeof(to.path), "%s", is_route ? text : f->name);
-	err = request_table_add(&c->table, &to, is_route ? NULL : text, &slow);
+	err = request_table_add(c->table, &to, is_route ? NULL : text, &slow);
 	return err || !slow || !f->suspends ? err : add_awaits(hit_latency_of(c->hit), record, slow);
 }
 
@@ -175,8 +186,8 @@ static void stats(void *event, struct sampler_stats *st)
 	st->probed = c->summary.watched = hit_watched(c->hit);
 	if (!st->probed) /* else calls stand for others */
 		to->lost = slow > c->told ? slow - c->told : 0;
-	request_table_sort(&c->table);
-	c->summary.table = &c->table;
+	request_table_sort(c->table);
+	c->summary.table = c->table;
 	c->summary.over_ns = c->options->listed_ns;
 	st->of_event = &c->summary;
 }
@@ -195,7 +206,7 @@ static struct error *poll(void *event, u64 now)
 {
 	struct calls *c = event;
 
-	request_table_name(&c->table, c->host->collector);
+	request_table_name(c->table, c->host->collector);
 	return latency_event.poll(c->hit, now);
 }
 
@@ -203,7 +214,7 @@ static struct error *drain(void *event, u32 epoch)
 {
 	struct calls *c = event;
 
-	request_table_name(&c->table, c->host->collector);
+	request_table_name(c->table, c->host->collector);
 	return NULL;
 }
 

@@ -13,7 +13,12 @@
 
 #include "probes/event.h"
 
-/* Its options are a struct hit_options. `yrt requests` has it in place of request_event. */
+/* Its options begin with a struct hit_options. `yrt requests` has it in place of request_event. */
 extern const struct event_ops request_calls_event;
+
+struct request_table;
+/* Of its data: requests go into this table in place of its own. */
+void request_calls_use(void *event, struct request_table *table);
+bool request_calls_serve(const void *event); /* a target has, or had, one of the functions */
 
 #endif

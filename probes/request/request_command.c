@@ -9,6 +9,8 @@
 #include "request_calls.h"
 #include "request_rules.h"
 #include "request_run.h"
+#include "unwind/cleanup.h"
+#include "unwind/process/children.h"
 
 enum { REQUEST_OVER = EVENT_KEY, REQUEST_BEGIN, REQUEST_END, REQUEST_RUN, REQUEST_LOOP, REQUEST_KEY };
 
@@ -97,9 +99,10 @@ static void defaults(struct run_request *r)
 }
 
 /* Requests become calls of functions of languages. */
-static void follow_calls(struct run_request *r, struct hit_options *calls)
+static void follow_calls(struct run_request *r)
 {
-	const struct request_options *o = r->own;
+	struct request_options *o = r->own;
+	struct hit_options *calls = &o->calls;
 
 	calls->returns = true;
 	calls->over_ns = 1; /* every call is reported */
@@ -107,18 +110,50 @@ static void follow_calls(struct run_request *r, struct hit_options *calls)
 	calls->looked_ns = o->over_ns ?: LOOKED_NS;
 	for (u32 i = 0; i < calls->n && o->call_key; i++)
 		calls->key[i] = o->call_key;
-	free(r->own);
-	r->own = calls;
-	r->sampler.of_event = calls;
-	r->sampler.event = &request_calls_event;
+	r->sampler.event = o->both ? &request_both_event : &request_calls_event;
 }
 
-/* Those of --begin, or else what rules know of the first target that has some. *ret: NULL if there are none. */
-static struct error *find_calls(const struct run_request *r, struct hit_options **ret)
+/* Of a target and of its children. */
+static struct error *add_rules(const struct run_request *r, pid_t pid, struct request_options *o)
 {
-	const struct request_options *o = r->own;
-	struct hit_options *calls = calloc(1, sizeof(*calls));
-	struct error *err = calls ? NULL : &error_no_memory;
+	cleanup(free) pid_t *children = NULL;
+	u32 n = 0;
+	struct error *err = request_rules_add(pid, &o->calls, &o->both);
+
+	if (!err && r->sampler.follow)
+		error_free(children_list(pid, &children, &n)); /* attaching says why */
+	for (u32 i = 0; !err && i < n; i++)
+		err = request_rules_add(children[i], &o->calls, &o->both);
+	return err;
+}
+
+/* Servers of the other kind may be there (request_both.c). */
+static struct error *none_is_fine(void)
+{
+	return NULL;
+}
+
+/* What rules know of the targets. Those of a selection, or of a program that is to be started, can be anything. */
+static struct error *find_rules(const struct run_request *r, struct request_options *o)
+{
+	struct error *err = NULL;
+
+	o->both = !r->npids || r->sampler.selection;
+	if (o->both)
+		err = request_rules_add_all(&o->calls);
+	for (int i = 0; !err && i < r->npids; i++)
+		err = add_rules(r, r->pids[i], o);
+	o->both &= o->calls.n > 0;
+	o->calls.none = o->both ? none_is_fine : request_rules_none;
+	return err;
+}
+
+/* Calls that are requests: those of --begin, or what rules know. There may be none. */
+static struct error *find_calls(struct run_request *r)
+{
+	struct request_options *o = r->own;
+	struct hit_options *calls = &o->calls;
+	struct error *err = NULL;
 
 	for (u32 i = 0; !err && i < o->ncalls; i++)
 		err = hit_add(calls, o->call[i]);
@@ -126,16 +161,7 @@ static struct error *find_calls(const struct run_request *r, struct hit_options 
 		err = hit_add(calls, o->begin_text);
 		calls->spec[0].kind = HIT_FUNCTION;
 	}
-	for (int i = 0; !err && i < r->npids && !calls->n; i++) {
-		err = request_rules_add(r->pids[i], calls);
-		calls->none = request_rules_none;
-	}
-	if (err || !calls->n) {
-		free(calls);
-		calls = NULL;
-	}
-	*ret = calls;
-	return err;
+	return err || calls->n ? err : find_rules(r, o);
 }
 
 static struct error *check_native(struct request_options *o)
@@ -156,20 +182,18 @@ static struct error *check(struct run_request *r, bool recorded)
 {
 	struct request_options *o = r->own;
 	bool native = o->has_end || o->nruns || o->has_rest || (o->has_begin && o->call_key);
-	struct hit_options *calls = NULL;
 	struct error *err = NULL;
 
 	if ((native || o->has_begin) && o->ncalls)
 		return error_hint(error_new(ERROR_USAGE, "--begin %s: a function of a language", o->call[0]),
 		        "its requests are its calls: it goes without --end, --run, --loop and other kinds of --begin");
 	if (!native)
-		err = find_calls(r, &calls);
-	if (err)
-		return err;
-	if (!calls)
+		err = find_calls(r);
+	if (!err && !o->calls.n)
 		return check_native(o);
-	follow_calls(r, calls);
-	return NULL;
+	if (!err)
+		follow_calls(r);
+	return err;
 }
 
 static void explain(FILE *out, const struct run_request *r, const struct sampler_stats *st)
@@ -227,7 +251,8 @@ const struct event_command request_command = {
                 "Dancer2, Catalyst as one row), else of --begin. What its thread ran, queued and waited for is "
                 "the request's; of a coroutine, whose thread serves others, too, only idle (the thread slept) and "
                 "others are known, and the lines where it was suspended.\n"
-                "Children of the process are followed. "
+                "Several targets (-p PID,PID, --select, a program that is started) may be of different kinds: the "
+                "table has the requests of all. Children of the process are followed. "
                 "Requests that began before the run are not counted. A request costs the target some 6 hits of 1 to 3 "
                 "us, 20 us in some virtual machines: where that is too much, requests are followed in shifts "
                 "(--max-cpu). Ctrl-C ends the run early and keeps the result.",

@@ -22,11 +22,19 @@ static bool maps_one(const struct maps *maps, const char *const *files)
 	return false;
 }
 
+static bool has(const struct hit_options *calls, const char *text)
+{
+	for (u32 i = 0; i < calls->n; i++)
+		if (!strcmp(calls->spec[i].text, text))
+			return true;
+	return false;
+}
+
 static struct error *add_servers(const struct runtime_server *servers, struct hit_options *calls)
 {
 	struct error *err = NULL;
 
-	for (const struct runtime_server *s = servers; !err && s->name; s++) {
+	for (const struct runtime_server *s = servers; !err && s->name && !has(calls, s->call); s++) {
 		err = hit_add(calls, s->call);
 		if (!err)
 			calls->key[calls->n - 1] = s->key;
@@ -34,19 +42,31 @@ static struct error *add_servers(const struct runtime_server *servers, struct hi
 	return err;
 }
 
-struct error *request_rules_add(pid_t pid, struct hit_options *calls)
+struct error *request_rules_add_all(struct hit_options *calls)
+{
+	struct error *err = NULL;
+
+	for (const struct runtime_ops *const *r = runtimes; !err && *r; r++)
+		if ((*r)->calls && (*r)->calls->servers)
+			err = add_servers((*r)->calls->servers, calls);
+	return err;
+}
+
+struct error *request_rules_add(pid_t pid, struct hit_options *calls, bool *native)
 {
 	static const char *const otherwise[] = {"nginx", "openresty", "envoy", NULL}; /* request.c */
 	struct maps maps;
 	struct error *err = maps_read(pid, &maps);
+	bool is_native;
 
 	if (err) { /* attaching says why */
 		error_free(err);
 		return NULL;
 	}
-	for (const struct runtime_ops *const *r = runtimes; !err && *r; r++)
-		if ((*r)->calls && (*r)->calls->servers && maps_one(&maps, (*r)->calls->files) &&
-		        !maps_one(&maps, otherwise))
+	is_native = maps_one(&maps, otherwise);
+	*native |= is_native;
+	for (const struct runtime_ops *const *r = runtimes; !err && !is_native && *r; r++)
+		if ((*r)->calls && (*r)->calls->servers && maps_one(&maps, (*r)->calls->files))
 			err = add_servers((*r)->calls->servers, calls);
 	maps_free(&maps);
 	return err;

@@ -9,10 +9,12 @@
 #include "unwind/error.h"
 
 /*
- * Functions of frameworks become specs of calls, by what a process maps (runtime_calls_ops.servers). None: it is not of
- * a language that has some, or nginx or Envoy is in it.
+ * Functions of frameworks become specs of calls, each once, by what a process maps (runtime_calls_ops.servers). None:
+ * it is not of a language that has some, or nginx or Envoy is in it: *native is set then.
  */
-struct error *request_rules_add(pid_t pid, struct hit_options *calls);
+struct error *request_rules_add(pid_t pid, struct hit_options *calls, bool *native);
+/* Those of all languages: what the targets will be is not known yet. */
+struct error *request_rules_add_all(struct hit_options *calls);
 /* That no target is a server that is known. */
 struct error *request_rules_none(void);
 

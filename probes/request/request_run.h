@@ -9,7 +9,9 @@
 
 #define REQUEST_RUNS_MAX 8
 
-struct request_options { /* sampler_options.of_event */
+struct request_options {          /* sampler_options.of_event */
+	struct hit_options calls; /* of functions of languages. The first member: request_calls_event has these alone */
+	bool both;                /* besides servers that are known by their files (request.c) */
 	struct hit_spec begin, end, run[REQUEST_RUNS_MAX], rest;
 	u32 nruns;
 	bool has_begin, has_end, has_rest; /* none, and no call: servers that are known (request.c) */
@@ -33,10 +35,17 @@ struct request_summary { /* sampler_stats.of_event */
 /* As event_ops has them. */
 void request_reason(u32 reason, char *text);
 enum profile_kind request_kind(u32 reason);
+bool request_leads_to_program(const char *symbol);
 
 struct event_command;
 struct event_words;
 extern const struct event_command request_command;
 extern const struct event_words request_words;
+
+/* Requests of servers by their files, and as calls, in one table; its data is of request_event's options. */
+extern const struct event_ops request_both_event;
+/* Of request_event's data. */
+struct request_table *request_table_of(void *event);
+bool request_serves(const void *event); /* a target is, or was, a server that is known */
 
 #endif
