@@ -9,7 +9,6 @@
 #include "binary/image.h"
 #include "cleanup.h"
 #include "grow.h"
-#include "size_class.h"
 #include "sort_keys.h"
 #include "table.h"
 
@@ -83,47 +82,22 @@ static struct error *add_all(struct tree *t)
 	return NULL;
 }
 
-static struct error *show_classes(
-        struct tree *t, u32 parent, enum usage_kind kind, const char *name, const struct amount of[JEMALLOC_CLASSES])
-{
-	struct usage *u = t->j->usage;
-	struct amount sum = {0};
-	struct error *err;
-	u32 group, node;
-	char size[24];
-	u64 bytes;
-
-	for (u32 i = 0; i < JEMALLOC_CLASSES; i++)
-		amount_add(&sum, &of[i]);
-	if (!sum.size)
-		return NULL;
-	err = usage_child(u, parent, kind, &group, "%s", name);
-	for (u32 i = 0; !err && i < JEMALLOC_CLASSES; i++) {
-		if (!of[i].size)
-			continue;
-		bytes = jemalloc_class_size(i, t->j->lg_quantum);
-		size_text(size, sizeof(size), bytes);
-		err = usage_child(u, group, kind, &node, "%s", size);
-		if (!err)
-			usage_add(u, node, &of[i]);
-		if (kind == USAGE_IN_USE)
-			u->in_use_of[size_class(bytes)] += of[i].size;
-	}
-	return err;
-}
-
 static struct error *show_arena(struct tree *t, u32 number)
 {
 	const struct sums *s = t->arenas[number];
 	struct usage *u = t->j->usage;
+	u64 sizes[JEMALLOC_CLASSES];
 	u32 arena, node;
 	struct error *err = usage_child(u, t->node, USAGE_GROUP, &arena, "arena %u", number);
 
+	for (u32 i = 0; i < JEMALLOC_CLASSES; i++)
+		sizes[i] = jemalloc_class_size(i, t->j->lg_quantum);
 	u->facts.arenas++;
 	if (!err)
-		err = show_classes(t, arena, USAGE_IN_USE, "in use, or kept for threads", s->used);
+		err = usage_sizes(
+		        u, arena, USAGE_IN_USE, "in use, or kept for threads", s->used, sizes, JEMALLOC_CLASSES);
 	if (!err)
-		err = show_classes(t, arena, USAGE_FREE, "free in slabs", s->freed);
+		err = usage_sizes(u, arena, USAGE_FREE, "free in slabs", s->freed, sizes, JEMALLOC_CLASSES);
 	for (u32 i = JEMALLOC_DIRTY; !err && i < JEMALLOC_STATES; i++) {
 		if (!s->states[i].size)
 			continue;

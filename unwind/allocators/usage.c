@@ -83,6 +83,29 @@ void usage_add(struct usage *u, u32 node, const struct amount *amount)
 	amount_add(&u->nodes[node].own, amount);
 }
 
+struct error *usage_sizes(struct usage *u, u32 parent, enum usage_kind kind, const char *name, const struct amount *of,
+        const u64 *sizes, u32 n)
+{
+	struct error *err = NULL;
+	u32 group = 0, node;
+	char size[24];
+
+	for (u32 i = 0; !err && i < n; i++) {
+		if (!of[i].size)
+			continue;
+		if (!group)
+			err = usage_child(u, parent, kind, &group, "%s", name);
+		size_text(size, sizeof(size), sizes[i]);
+		if (!err)
+			err = usage_child(u, group, kind, &node, "%s", size);
+		if (!err)
+			usage_add(u, node, &of[i]);
+		if (kind == USAGE_IN_USE)
+			u->in_use_of[size_class(sizes[i])] += of[i].size;
+	}
+	return err;
+}
+
 struct error *usage_say(struct usage *u, enum usage_remark kind, const char *format, ...)
 {
 	struct error *err = grow(&u->lines, u->nlines, sizeof(*u->lines));

@@ -68,6 +68,12 @@ void usage_destroy(struct usage *u);
 struct error *usage_child(struct usage *u, u32 parent, enum usage_kind kind, u32 *ret, const char *name, ...)
         __attribute__((format(printf, 5, 6)));
 void usage_add(struct usage *u, u32 node, const struct amount *amount);
+/*
+ * A child with one of its own for each size of blocks that has any: of[i] are blocks of sizes[i] bytes. Those in use
+ * are added to in_use_of, too. Nothing if there are none.
+ */
+struct error *usage_sizes(struct usage *u, u32 parent, enum usage_kind kind, const char *name, const struct amount *of,
+        const u64 *sizes, u32 n);
 /* A line for people: what was not read and why, what helps, what is corrupt. */
 struct error *usage_say(struct usage *u, enum usage_remark kind, const char *text, ...)
         __attribute__((format(printf, 3, 4)));
