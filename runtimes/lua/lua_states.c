@@ -7,6 +7,7 @@
 
 #include "binary/resident.h"
 #include "cleanup.h"
+#include "grow.h"
 
 #define LUA_THREAD  8
 #define COLLECTABLE 0x40 /* from 5.2 on, in the type of a main thread */
@@ -14,8 +15,7 @@
 #define STATE       2048 /* bytes of a global_State that are looked at */
 #define PIECE       (1u << 20)
 #define SEARCH      (8ull << 30)
-#define PAGE        4096u
-#define PAGES       1024u
+#define TRIES       16 /* of a list that changes */
 #define OBJECTS_MAX (1u << 26)
 #define HEAD        16 /* bytes of an object: CommonHeader */
 
@@ -90,30 +90,10 @@ struct error *lua_states(const struct lua_image *image, const struct runtime_pro
 	return NULL;
 }
 
-/* Pages that were read. */
-struct pages {
-	struct memory *memory;
-	u64 addr[PAGES]; /* | 1: it was read */
-	u8 bytes[PAGES][PAGE];
+struct found {
+	u64 *of;
+	u32 n;
 };
-
-/* The head of an object, which may lie across two pages. */
-static bool read_head(struct pages *c, u64 addr, u8 head[HEAD])
-{
-	u64 page = addr & ~(u64)(PAGE - 1);
-	u32 i = (u32)(page / PAGE % PAGES);
-
-	if (addr - page > PAGE - HEAD)
-		return memory_read(c->memory, head, HEAD, addr);
-	if (c->addr[i] != (page | 1)) {
-		c->addr[i] = 0;
-		if (!memory_read(c->memory, c->bytes[i], PAGE, page))
-			return memory_read(c->memory, head, HEAD, addr);
-		c->addr[i] = page | 1;
-	}
-	memcpy(head, c->bytes[i] + (addr - page), HEAD);
-	return true;
-}
 
 /* global_State.rootgc, allgc (lstate.h) */
 static u32 list_of(u32 version)
@@ -121,24 +101,46 @@ static u32 list_of(u32 version)
 	return version == 501 ? 40 : version == 502 ? 96 : version == 503 ? 88 : 112;
 }
 
+/* One pass over a list. *all: it came to the list's end; one that is torn leads elsewhere, or round. */
+static struct error *pass(const struct runtime_process *p, u64 list, u32 tt, u8 type, struct found *f, bool *all)
+{
+	struct error *err = NULL;
+	u8 head[HEAD];
+	u64 at, seen = 0;
+
+	f->n = 0;
+	*all = false;
+	if (!memory_read(p->memory, &at, sizeof(at), list))
+		return NULL;
+	for (u32 i = 0; !err && at && at != seen && !(at & 7) && i < OBJECTS_MAX; i++, at = word_at(head)) {
+		if (!memory_read(p->memory, head, HEAD, at))
+			return NULL;
+		if (!(i & (i - 1)))
+			seen = at;
+		if (head[tt] != type)
+			continue;
+		err = grow(&f->of, f->n, sizeof(*f->of));
+		if (!err)
+			f->of[f->n++] = at;
+	}
+	*all = !at;
+	return err;
+}
+
 struct error *lua_objects(const struct lua_image *image, const struct runtime_process *p, u64 g, u8 type,
         struct error *(*add)(void *ctx, u64 object), void *ctx)
 {
-	cleanup(free) struct pages *pages = calloc(1, sizeof(*pages));
 	u32 tt = image->layout->l_tt.at;
+	struct found found = {0};
+	bool all = tt >= HEAD;
 	struct error *err = NULL;
-	u8 head[HEAD];
-	u64 at;
 
-	if (!pages)
-		return &error_no_memory;
-	pages->memory = p->memory;
-	if (tt >= HEAD || !memory_read(p->memory, &at, sizeof(at), g + list_of(image->vm.version)))
-		return NULL;
-	for (u32 i = 0; !err && at && !(at & 7) && i < OBJECTS_MAX && read_head(pages, at, head); i++) {
-		if (head[tt] == type)
-			err = add(ctx, at);
-		at = word_at(head);
+	for (u32 i = 0; !err && !all && i < TRIES; i++) {
+		memory_forget(p->memory);
+		err = pass(p, g + list_of(image->vm.version), tt, type, &found, &all);
 	}
+	for (u32 i = 0; !err && i < found.n; i++)
+		err = add(ctx, found.of[i]);
+	free(found.of);
 	return err;
 }

@@ -100,7 +100,7 @@ static struct error *pass(struct listing *l, u64 root, u64 main_thread, bool *al
 {
 	const struct luajit_layout *layout = l->image->layout;
 	u8 head[HEAD], white;
-	u64 at = 0;
+	u64 at = 0, seen = 0;
 	struct error *err = NULL;
 
 	*all = false;
@@ -110,8 +110,10 @@ static struct error *pass(struct listing *l, u64 root, u64 main_thread, bool *al
 	for (u32 i = 0; !err && i < OBJECTS_MAX && at && !(at & 7) && read_head(l->pages, at, head); i++) {
 		u8 type = head[layout->l_gct.at], marked = head[layout->l_gct.at - 1];
 
-		if (type < TYPE_FIRST || type > TYPE_LAST)
-			break;
+		if (type < TYPE_FIRST || type > TYPE_LAST || at == seen)
+			break; /* torn: it leads elsewhere, or round */
+		if (!(i & (i - 1)))
+			seen = at;
 		if (at == main_thread) {
 			*all = true;
 			break;
@@ -154,6 +156,7 @@ static struct error *find(struct listing *l, bool *all)
 	*all = false;
 	for (u32 i = 0; !err && !*all && i < TRIES; i++) {
 		memset(l->pages->number, 0, sizeof(l->pages->number));
+		memory_forget(l->p->memory);
 		err = pass(l, root, main_thread, all);
 		sort(l);
 	}
@@ -302,6 +305,9 @@ struct error *luajit_objects(const struct luajit_image *image, u64 bias, const s
 		err = find(l, &all);
 		for (u32 k = 0; !err && k < l->nfound; k++)
 			err = add(ctx, l->found[k]);
+		if (!err && !all && !l->nfound)
+			err = error_new(ERROR_UNSUPPORTED,
+			        "process %d: Lua's objects changed whenever they were searched: try again", p->pid);
 	}
 	free(vms.g);
 	free(l ? l->found : NULL);

@@ -5,6 +5,8 @@ function that is defined anew during the run.
 """
 
 import re
+import subprocess
+import tempfile
 import time
 
 import java
@@ -121,6 +123,36 @@ def test_redefined():
             at.interrupt()
             result = at.result().expect()
             assert result.samples == 10, f"{name}\n{yrt.show(result.stacks)}"
+
+
+CHURN = """
+local kept, n = {}, 0
+function handler(i)
+  local t = {i, tostring(i), function() return i end}
+  kept[i % 20000] = t
+  return #t
+end
+while true do n = n + handler(n) end
+"""
+
+
+def functions_of(pid):
+    return yrt.run("functions", "-p", pid, output=False, stats=False).stdout
+
+
+@yrt.measured
+def test_lua_churn():
+    """The list of Lua's objects changes all the time: it is read again until it fits together."""
+    for program in ("/usr/bin/luajit", "/usr/bin/lua5.1", "/usr/bin/lua5.4"):
+        with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
+            script.write(CHURN)
+            script.flush()
+            with subprocess.Popen([program, script.name]) as lua:
+                time.sleep(1)
+                found = sum(":handler" in functions_of(lua.pid) for _ in range(10))
+                lua.kill()
+        assert found == 10, f"{program}: in {found} of 10 readings"
+        yield f"{program}: 10 of 10"
 
 
 yrt.main(globals())

@@ -19,6 +19,7 @@ struct memory {
 	void (*destroy)(struct memory *mem);
 	/* As memory_read_pieces(). May be NULL. */
 	size_t (*read_pieces)(struct memory *mem, const struct memory_piece *pieces, size_t n);
+	void (*forget)(struct memory *mem); /* as memory_forget(). May be NULL: it keeps nothing */
 };
 
 struct memory_piece {
@@ -36,6 +37,13 @@ void memory_destroy(struct memory *mem);
 static inline bool memory_read(struct memory *mem, void *dst, size_t size, uint64_t addr)
 {
 	return mem->read(mem, dst, size, addr);
+}
+
+/* What it kept of earlier reads is read again: for what did not fit together. */
+static inline void memory_forget(struct memory *mem)
+{
+	if (mem->forget)
+		mem->forget(mem);
 }
 
 /*

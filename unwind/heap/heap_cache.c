@@ -242,6 +242,11 @@ void heap_cache_forget_all(struct heap_cache *c)
 		c->blocks[i].have = c->blocks[i].failed = 0;
 }
 
+static void forget(struct memory *mem)
+{
+	heap_cache_forget_all((struct heap_cache *)mem);
+}
+
 /* The copy of a block, or one more of them. */
 static struct block *keep_block(struct heap_cache *c, u64 base)
 {
@@ -353,7 +358,7 @@ struct error *heap_cache_create(struct memory *below, pid_t pid, u64 limit, stru
 	*ret = c;
 	if (!c)
 		return &error_no_memory;
-	c->mem = (struct memory){.read = cache_read, .destroy = ignore};
+	c->mem = (struct memory){.read = cache_read, .destroy = ignore, .forget = forget};
 	c->below = below;
 	c->resident.fd = -1;
 	c->resident.page = PAGE;
