@@ -13,12 +13,18 @@
 /* The length of "render" of "render (pages.py:16)", as scripts' functions are named by where they begin. */
 static size_t bare_length(const char *name)
 {
-	const char *at = strrchr(name, '('), *line = strrchr(name, ':');
+	size_t n = strlen(name), at = n;
+	const char *line = strrchr(name, ':');
+	u32 open = 0;
 
-	if (!at || at == name || at[-1] != ' ' || !line || line < at || !line[1] ||
-	        strspn(line + 1, "0123456789") + 1 != strlen(line) - 1 || name[strlen(name) - 1] != ')')
-		return strlen(name);
-	return (size_t)(at - name) - 1;
+	if (!line || !line[1] || line + 1 + strspn(line + 1, "0123456789") != name + n - 1 || name[n - 1] != ')')
+		return n;
+	do {
+		at--;
+		open += name[at] == ')';
+		open -= name[at] == '(';
+	} while (open && at); /* a file may be called "(eval)" */
+	return !open && at > 1 && name[at - 1] == ' ' ? at - 1 : n;
 }
 
 char *place_name(const struct libraries *l, const struct profile_function *f, char *ret, size_t size)
