@@ -18,18 +18,20 @@
 
 struct gone;
 
-/* Names a stack and says whether all of it is there. */
+/* Names a stack. *over: all of it is there, or nothing more will come. */
 typedef struct error *gone_name(
-        void *ctx, const struct stack_record *record, const struct frame *frames, u32 n, bool *whole);
+        void *ctx, const struct stack_record *record, const struct frame *frames, u32 n, bool *over);
 
 #define STACKS_MAX 512
 #define RETRIES    32 /* at once */
 #define REST       9  /* times as long as that took */
+#define WAIT_SHARE 8  /* of the time since a stack came, until it is tried again */
 
 struct stack {
 	struct stack_record *record; /* with its frames; NULL: this place is free */
 	struct frame *frames;
 	u32 n;
+	u64 since_ns, due_ns;
 };
 
 struct gone {
@@ -72,12 +74,13 @@ static struct error *gone_keep(struct gone *g, const struct stack_record *record
 	memcpy(s->record, record, offsetof(struct stack_record, frame));
 	memcpy(s->frames, frames, n * sizeof(*frames));
 	s->n = n;
+	s->since_ns = now_ns();
 	return NULL;
 }
 
 /*
- * Names some of them again, and forgets those that are whole. At most a tenth of the time goes into this, else what is
- * never found again would take all of it: the code of modules that a program imports once.
+ * Names some of them again, and forgets those that are over. Most are never found: the code of modules that a program
+ * imports once. So each is tried less and less often, and at most a tenth of the time goes into this.
  */
 static struct error *gone_retry(struct gone *g, gone_name *name, void *ctx)
 {
@@ -87,13 +90,14 @@ static struct error *gone_retry(struct gone *g, gone_name *name, void *ctx)
 
 	for (u32 i = begin_ns < g->due_ns ? STACKS_MAX : 0; !err && i < STACKS_MAX && tried < RETRIES; i++) {
 		struct stack *s = &g->stack[g->next_tried++ % STACKS_MAX];
-		bool whole = false;
+		bool over = false;
 
-		if (!s->record)
+		if (!s->record || s->due_ns > begin_ns)
 			continue;
 		tried++;
-		err = name(ctx, s->record, s->frames, s->n, &whole);
-		if (whole)
+		s->due_ns = begin_ns + (begin_ns - s->since_ns) / WAIT_SHARE;
+		err = name(ctx, s->record, s->frames, s->n, &over);
+		if (over)
 			drop(s);
 	}
 	if (tried)
@@ -317,13 +321,14 @@ static struct error *add_stack(
 
 /* What is counted of this stack, from its first sample on, goes where it is now: counts come later. */
 static struct error *name_again(
-        void *ctx, const struct stack_record *record, const struct frame *frames, u32 n, bool *whole)
+        void *ctx, const struct stack_record *record, const struct frame *frames, u32 n, bool *over)
 {
 	struct collector *c = ctx;
 	u64 packed = 0, gone = c->stats.gone;
 	struct error *err = place(c, record, frames, n, &packed);
+	const struct process *p = c->find(c->ctx, record->instance);
 
-	*whole = !err && c->stats.gone == gone;
+	*over = !err && (c->stats.gone == gone || !p || p->dead);
 	c->stats.gone = gone;
 	return err;
 }
