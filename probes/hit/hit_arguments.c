@@ -48,8 +48,8 @@ void hit_arguments_prepare(struct object *o, bool counted, bool slow)
 }
 
 /*
- * The argument of this name or number ("0"), from 1; 0: the function has none, or it is not read. What follows a '[' or
- * ',' is not looked at.
+ * The argument of this name or number ("0"), from 1; 0: the function has none, or it is not read. What follows a '[',
+ * '.' or ',' is not looked at.
  */
 static u32 argument_of(const struct runtime_callee *callee, const char *wanted)
 {
@@ -63,7 +63,7 @@ static u32 argument_of(const struct runtime_callee *callee, const char *wanted)
 	for (u32 i = 0; i < callee->values.n && *name; i++) {
 		size_t len = strcspn(name, ",");
 
-		if (strcspn(wanted, "[,") == len && !memcmp(name, wanted, len))
+		if (strcspn(wanted, "[.,") == len && !memcmp(name, wanted, len))
 			return i + 1;
 		name += len + (name[len] == ',');
 		name += strspn(name, "*");
@@ -123,10 +123,20 @@ static void set_entry(struct value_entry *e, const char *part)
 	}
 }
 
+/* The fields behind an argument: "uriMB.byteC.buff"; NULL: none. */
+static const char *fields_of(const char *part)
+{
+	const char *dot = part + strcspn(part, ".[,");
+
+	return *dot == '.' ? dot + 1 : NULL;
+}
+
 /* Only these arguments of a call are read, in this order. False: it does not have all. */
-static bool pick(const char *key, const struct runtime_callee *callee, struct value_places *v)
+static bool pick(const struct process *p, const char *view, const char *key, const struct runtime_callee *callee,
+        struct value_places *v)
 {
 	const struct value_places all = *v;
+	u32 along = 0;
 
 	v->n = 0;
 	for (const char *part = key; part && v->n < VALUES_MAX; part = next_part(part)) {
@@ -138,9 +148,15 @@ static bool pick(const char *key, const struct runtime_callee *callee, struct va
 		v->slot[v->n] = all.slot[i - 1];
 		if (all.typing == VALUE_TYPE_DECLARED)
 			v->shape[v->n] = all.shape[i - 1];
+		if (fields_of(part)) {
+			if (!callee_field(p, view, callee, i - 1, fields_of(part), v, v->n))
+				return false;
+			along++;
+		}
 		v->n++;
 	}
-	return true;
+	v->ahead = along;
+	return !along || along == v->n;
 }
 
 static struct error *no_key(const struct runtime_callee *callee, const char *key)
@@ -150,21 +166,25 @@ static struct error *no_key(const struct runtime_callee *callee, const char *key
 		        error_new(ERROR_UNSUPPORTED, "--key %s: arguments of %s cannot be read", key, callee->name),
 		        "without --key requests are told apart by function");
 	return error_hint(error_new(ERROR_USAGE, "--key %s: %s has no such argument", key, callee->name),
-	        "it has %s; ARGUMENT[KEY] is what a dict has, KEY of at most %d letters",
+	        "it has %s; ARGUMENT[KEY] is what a dict has, KEY of at most %d letters; ARGUMENT.FIELD.FIELD a text "
+	        "in "
+	        "an object of Java, all parts of a key or none",
 	        *callee->arguments ? callee->arguments
 	        : callee->values.n ? "some without names, from 0"
 	                           : "none",
 	        VALUE_KEY);
 }
 
-struct error *hit_arguments_check(const struct hit_options *options, u32 spec, const struct runtime_callee *callee)
+struct error *hit_arguments_check(
+        const struct process *p, const struct hit_options *options, u32 spec, const struct runtime_callee *callee)
 {
 	const char *text = options->spec[spec].text, *wanted;
 	struct value_places picked = callee->values;
 	bool number;
 	u32 i = 0;
 
-	if (options->key[spec] && !options->none && !pick(options->key[spec], callee, &picked))
+	if (options->key[spec] && !options->none &&
+	        !pick(p, options->spec[spec].language, options->key[spec], callee, &picked))
 		return no_key(callee, options->key[spec]);
 	while (i < options->nwanted[spec] && argument_of(callee, options->wanted[spec][i]))
 		i++;
@@ -207,7 +227,7 @@ struct error *hit_arguments_add(struct hit_arguments *a, const struct process *p
 		return NULL;
 	number_slots(&values);
 	all = values;
-	if (key && !pick(key, callee, &values)) {
+	if (key && !pick(p, options->spec[spec].language, key, callee, &values)) {
 		values = all;
 		key = NULL;
 	}

@@ -27,7 +27,8 @@ void hit_arguments_destroy(struct hit_arguments *a); /* NULL is fine */
 struct error *hit_arguments_add(struct hit_arguments *a, const struct process *p, const struct hit_options *options,
         u32 spec, const struct runtime_callee *callee, u32 *number);
 /* ERROR_USAGE: it has no argument that the spec's handler wants. */
-struct error *hit_arguments_check(const struct hit_options *options, u32 spec, const struct runtime_callee *callee);
+struct error *hit_arguments_check(
+        const struct process *p, const struct hit_options *options, u32 spec, const struct runtime_callee *callee);
 /* A struct values_record. */
 struct error *hit_arguments_record(struct hit_arguments *a, const struct values_record *record);
 /* The call of this key; NULL: it is not known, or there was no room for it. */

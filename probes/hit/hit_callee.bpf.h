@@ -886,7 +886,20 @@ static __attribute__((always_inline)) inline int callee_handler(const struct cal
 }
 
 /* A second walk is by a call of the program itself: two in one program would be too much for the verifier. */
-WALKING("perf_event", on_callee)
+WALKING_TABLE(on_callee);
+
+SEC("perf_event")
+int on_callee(struct bpf_perf_event_data *ctx)
+{
+	const struct callee_watch *watch = callee_of(ctx->addr, 0);
+
+	if (watch && !watch->exit)
+		values_ahead(watch->values);
+	bpf_tail_call(ctx, &on_callee_now, 0);
+	return 0;
+}
+
+SEC("perf_event")
 int on_callee_walk(struct bpf_perf_event_data *ctx)
 {
 	u64 begin = bpf_ktime_get_ns();

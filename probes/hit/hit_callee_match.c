@@ -213,6 +213,21 @@ void callee_inlined(const struct process *p, const char *view, const struct runt
 	}
 }
 
+bool callee_field(const struct process *p, const char *view, const struct runtime_callee *of, u32 i, const char *fields,
+        struct value_places *v, u32 slot)
+{
+	struct runtime_process seen = process_view(p);
+
+	for (u32 k = 0; k < p->ninstances; k++) {
+		const struct instance *instance = &p->instances[k];
+		const struct runtime_calls_ops *calls = instance->ops->calls;
+
+		if (instance->data && calls && calls->field && !strcmp(instance->ops->view, view))
+			return calls->field(instance->data, &seen, of, i, fields, v, slot);
+	}
+	return false;
+}
+
 u32 callee_register(u8 number)
 {
 	static const u8 words[] = ARCH_PT_REGS_WORDS;

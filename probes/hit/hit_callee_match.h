@@ -33,6 +33,9 @@ struct error *callee_again(
         const struct process *p, const char *view, const struct runtime_callee *of, struct callee_match *ret);
 /* The word of struct pt_regs that has a register, by its DWARF number; CALLEE_NO_REG: none has. */
 u32 callee_register(u8 number);
+/* As runtime_calls_ops.field. */
+bool callee_field(const struct process *p, const char *view, const struct runtime_callee *of, u32 i, const char *fields,
+        struct value_places *v, u32 slot);
 /* Is it a pattern? */
 bool callee_is_pattern(const char *name);
 /* Does any runtime of the view say where its functions are? Its form: "python:MODULE.FUNCTION"; NULL: none. */

@@ -311,7 +311,9 @@ static struct error *add_form(struct hit_callees *c, const struct runtime_callee
 		f->seen = true;
 		return NULL;
 	}
-	err = c->began ? NULL : hit_arguments_check(c->options, c->adding_for, callee);
+	err = c->began ? NULL
+	               : hit_arguments_check(
+	                         targets_find(c->host->targets, c->adding), c->options, c->adding_for, callee);
 	if (!err)
 		err = grow(&c->forms, c->nforms, sizeof(*c->forms));
 	if (err)

@@ -87,7 +87,8 @@ static __attribute__((always_inline)) inline void values_behind(
 }
 
 /* The object of slot i, at `at`. */
-static inline void values_object(struct values_record *r, const struct value_shape *s, u32 i, u64 at)
+static __attribute__((always_inline)) inline void values_object(
+        struct values_record *r, const struct value_shape *s, u32 i, u64 at)
 {
 	u32 to = s->to;
 
@@ -108,7 +109,7 @@ static inline void values_object(struct values_record *r, const struct value_sha
 }
 
 /* Of all bytes: behind what was read there are zeros. Without a branch, each of which the verifier would follow. */
-static inline u64 values_mix(const struct values_record *r, u32 i, u64 hash)
+static __attribute__((always_inline)) inline u64 values_mix(const struct values_record *r, u32 i, u64 hash)
 {
 	const u64 *words = (const u64 *)r->bytes[i];
 
@@ -155,7 +156,7 @@ WALK_GLOBAL u32 values_shape(const struct value_places *p, u64 type)
 }
 
 /* number: 1 + a word of struct pt_regs. */
-static inline u64 values_register(u32 number)
+static __attribute__((always_inline)) inline u64 values_register(u32 number)
 {
 	const u64 *regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
 	u64 word = 0;
@@ -171,7 +172,7 @@ static inline u32 values_given(const struct value_places *p)
 }
 
 /* Argument i of a call whose first slot is at `at`. False: it is not where it can be read. */
-static inline bool values_word(const struct value_places *p, u32 i, u64 *at, u64 *ret)
+static __attribute__((always_inline)) inline bool values_word(const struct value_places *p, u32 i, u64 *at, u64 *ret)
 {
 	u32 slot = p->slot[i & (VALUES_MAX - 1)];
 
@@ -297,6 +298,8 @@ static inline u64 values_take(u32 function, u64 first)
 
 	if (!r || !p)
 		return 1;
+	if (p->ahead) /* values_ahead() */
+		return r->key;
 	r->type = RECORD_EVENT;
 	r->function = function;
 	r->n = first ? p->n : 0;
@@ -306,6 +309,110 @@ static inline u64 values_take(u32 function, u64 first)
 		hash = values_slot(function, i, first, hash);
 	r->key = walk_mix(hash, first != 0) | 1;
 	return r->key;
+}
+
+/* --- along fields of objects, in the program that is attached: the one that walks has no room for it --- */
+
+/* Where the reference at this address leads; 0: nowhere. */
+static __attribute__((always_inline)) inline u64 values_follow(const struct value_places *p, u64 addr)
+{
+	u64 ref = 0;
+
+	if (p->reference_bytes == 4)
+		bpf_probe_read_user(&ref, 4, (const void *)addr);
+	else
+		bpf_probe_read_user(&ref, 8, (const void *)addr);
+	return ref ? p->reference_base + (ref << (p->reference_shift & 63)) : 0;
+}
+
+/* The object behind all fields of slot i; *holder: the one before it. */
+WALK_GLOBAL u64 values_walk(u32 function, u32 i, u64 at)
+{
+	const struct value_places *p = values_places(function);
+
+	if (!p || i >= VALUES_MAX)
+		return 0;
+	for (u32 k = 0; k < VALUE_HOPS && at; k++) {
+		u32 last = p->path[i].bytes != 0; /* that field's object is the holder */
+
+		if (k + last >= p->path[i].n)
+			break;
+		at = values_follow(p, at + p->path[i].at[k]);
+	}
+	return at;
+}
+
+/* The text of an array of bytes between two fields of its holder. */
+WALK_GLOBAL int values_bytes(u32 function, u32 i, u64 holder)
+{
+	struct values_record *r = values_here();
+	const struct value_places *p = values_places(function);
+	u32 from = 0, to = 0, room, last;
+	struct value_text *t;
+	u64 array;
+
+	if (!r || !p || i >= VALUES_MAX)
+		return 0;
+	last = p->path[i].n - 1;
+	WALK_BARRIER(last);
+	array = last < VALUE_HOPS ? values_follow(p, holder + p->path[i].at[last]) : 0;
+	if (!array || bpf_probe_read_user(&from, sizeof(from), (const void *)(holder + p->path[i].from)) ||
+	        bpf_probe_read_user(&to, sizeof(to), (const void *)(holder + p->path[i].to)) || to <= from)
+		return 0;
+	t = (struct value_text *)r->bytes[i];
+	t->length = to - from;
+	room = t->length < sizeof(t->text) ? t->length : sizeof(t->text);
+	WALK_BARRIER(room);
+	if (room <= sizeof(t->text) &&
+	        !bpf_probe_read_user(t->text, room, (const void *)(array + p->path[i].bytes + from)))
+		r->size[i] = sizeof(*t) - sizeof(t->text) + room;
+	return 0;
+}
+
+/* As values_slot(), along the slot's path. */
+WALK_GLOBAL u64 values_field(u32 function, u32 i, u64 at, u64 hash)
+{
+	struct values_record *r = values_here();
+	const struct value_places *p = values_places(function);
+	u64 word = 0;
+
+	if (!r || !p || i >= VALUES_MAX || i >= p->n)
+		return hash;
+	if (!values_word(p, i, &at, &word))
+		word = 0;
+	word = values_walk(function, i, word);
+	r->size[i] = 0;
+	__builtin_memset(r->bytes[i], 0, VALUE_BYTES);
+	if (word && p->path[i].bytes)
+		values_bytes(function, i, word);
+	else if (word)
+		values_object(r, &p->shape[i], i, word);
+	r->word[i] = word;
+	r->kind[i] = p->shape[i].type;
+	r->unread |= (r->size[i] ? 0u : 1u) << i;
+	return values_mix(r, i, walk_mix(hash, r->size[i]));
+}
+
+/* All arguments of a call that is about to be looked at, into the record that values_take() leaves as it is then. */
+static __attribute__((always_inline)) inline int values_ahead(u32 function)
+{
+	struct values_record *r = values_here();
+	const struct value_places *p = function ? values_places(function) : NULL;
+	u64 hash = function, first = 0;
+
+	if (!r || !p || !p->ahead)
+		return 0;
+	if (p->base == VALUE_POINTER)
+		first = values_register(p->pointer) + (u64)(s64)p->at;
+	r->type = RECORD_EVENT;
+	r->function = function;
+	r->n = p->n;
+	r->given = VALUES_MAX;
+	r->unread = 0;
+	for (u32 i = 0; i < VALUES_MAX; i++)
+		hash = values_field(function, i, first, hash);
+	r->key = hash | 1;
+	return 0;
 }
 
 /* Counts calls with what was taken. User space is told of the first. 0: there is no room for more. */

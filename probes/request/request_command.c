@@ -217,7 +217,7 @@ static const struct event_option first[] = {
         {REQUEST_KEY, "key", "ARG",
                 "the argument of both that tells requests apart: arg1 to arg6; default arg1. Of a function of "
                 "Python, Java, Lua: the argument that is the route, by name or number from 0, or what a dict has: "
-                "environ[PATH_INFO]; several with commas"},
+                "environ[PATH_INFO]; of Java also what its fields lead to: request.uri; several with commas"},
         {REQUEST_RUN, "run", "FUNCTION",
                 "works for a request, its key as --key says: of an event loop that serves many; up to 8"},
         {REQUEST_LOOP, "loop", "FUNCTION", "called where the event loop begins a turn: for no request"},

@@ -204,16 +204,28 @@ static void find_code_exits(const struct looking *k, u64 nmethod, struct runtime
 
 #define STATIC 8 /* JVM_ACC_STATIC */
 
+/* A method's. */
+static bool find_class(const struct looking *k, u64 method, u64 constants, u64 *klass, bool *is_static)
+{
+	const struct hotspot_layout *l = k->instance->layout;
+	u64 pool;
+	u16 access;
+
+	if (!word(k, &pool, constants + l->const_pool.at) || !word(k, klass, pool + l->pool_holder.at) ||
+	        !memory_read(k->p->memory, &access, sizeof(access), method + l->method_access.at))
+		return false;
+	*is_static = access & STATIC;
+	return true;
+}
+
 static void set_places(
         const struct looking *k, u64 method, u64 constants, const char *signature, struct runtime_callee *c)
 {
-	const struct hotspot_layout *l = k->instance->layout;
-	u64 pool, klass;
-	u16 access;
+	bool is_static;
+	u64 klass;
 
-	if (word(k, &pool, constants + l->const_pool.at) && word(k, &klass, pool + l->pool_holder.at) &&
-	        memory_read(k->p->memory, &access, sizeof(access), method + l->method_access.at))
-		hotspot_places(k->instance, k->p->memory, klass, constants, access & STATIC, signature, c);
+	if (find_class(k, method, constants, &klass, &is_static))
+		hotspot_places(k->instance, k->p->memory, klass, constants, is_static, signature, c);
 }
 
 static struct error *add_interpreted(
@@ -520,6 +532,20 @@ static struct error *again(void *data, const struct runtime_process *p, const st
 	return add_forms(&k, method, constants, name.signature, &c);
 }
 
+static bool field(void *data, const struct runtime_process *p, const struct runtime_callee *of, u32 i,
+        const char *fields, struct value_places *v, u32 slot)
+{
+	struct hotspot_instance *instance = data;
+	struct looking k = {.instance = instance, .p = p};
+	u64 method = of->changes - instance->layout->method_code.at, constants, klass;
+	struct frame_name name;
+	bool is_static;
+
+	return instance->names && read_method(&k, method, &constants, &name) &&
+	       find_class(&k, method, constants, &klass, &is_static) &&
+	       hotspot_fields(instance, p->memory, klass, is_static, name.signature, i, fields, v, slot);
+}
+
 struct inlining {
 	struct looking k;
 	u64 method;
@@ -558,8 +584,9 @@ static void inlined(void *data, const struct runtime_process *p, const struct ru
 }
 
 static const struct runtime_server servers[] = {
-        {"Tomcat", "java:org.apache.catalina.connector.CoyoteAdapter.service", NULL}, /* CoyoteAdapter.java, 7 to 11 */
-        {"Jetty", "java:org.eclipse.jetty.server.HttpChannel.handle", NULL},          /* HttpChannel.java, 9 to 11 */
+        {"Tomcat", "java:org.apache.catalina.connector.CoyoteAdapter.service",
+                "1.methodMB.byteC.buff,1.uriMB.byteC.buff"}, /* CoyoteAdapter.java, org/apache/coyote/Request.java */
+        {"Jetty", "java:org.eclipse.jetty.server.HttpChannel.handle", NULL}, /* HttpChannel.java, 9 to 11 */
         {0},
 };
 static const char *const files[] = {"libjvm.so", NULL};
@@ -569,5 +596,6 @@ const struct runtime_calls_ops hotspot_calls = {.form = "java:PACKAGE.CLASS.METH
         .again = again,
         .inlined = inlined,
         .value = hotspot_value,
+        .field = field,
         .servers = servers,
         .files = files};

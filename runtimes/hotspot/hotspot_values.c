@@ -146,6 +146,7 @@ static void hotspot_parameter_name(const struct hotspot_instance *instance, stru
 #define MARK   8
 #define STRING 'T'
 #define OBJECT 'L'
+#define BYTES  'R' /* a text in a byte[] */
 #define TEXT   sizeof(((struct value_text *)0)->text)
 
 /* Letters are those of descriptors, of boxes in lower case. */
@@ -302,6 +303,135 @@ void hotspot_places(struct hotspot_instance *instance, struct memory *mem, u64 k
 	c->takes_more = *at != ')';
 }
 
+/* --- along fields --- */
+
+#define FIELD_MAX  64
+#define SUPERS_MAX 16
+
+struct field { /* that is looked for, and what was found */
+	struct hotspot_heap_view *h;
+	struct memory *mem;
+	char name[FIELD_MAX], type[NAME_MAX_BYTES]; /* type: its descriptor */
+	u32 offset;
+	bool found;
+};
+
+static bool is_other_field(void *ctx, const struct hotspot_declared *d)
+{
+	struct field *f = ctx;
+	char name[NAME_MAX_BYTES];
+
+	if (d->is_static || !hotspot_symbol(f->h, f->mem, d->name, name, sizeof(name)) || strcmp(name, f->name) != 0 ||
+	        !hotspot_symbol(f->h, f->mem, d->signature, f->type, sizeof(f->type)))
+		return true;
+	f->offset = d->offset;
+	f->found = d->offset <= UINT16_MAX;
+	return false;
+}
+
+/* Of a class or one above it. */
+static bool find_field(struct field *f, u64 klass)
+{
+	f->found = false;
+	for (u32 i = 0; i < SUPERS_MAX && klass && !(klass & 7) && !f->found; i++) {
+		hotspot_each_field(f->h, f->mem, klass, is_other_field, f);
+		if (!memory_read(f->mem, &klass, 8, klass + f->h->at.super))
+			break;
+	}
+	return f->found;
+}
+
+static bool find_named(struct field *f, u64 klass, const char *name)
+{
+	snprintf(f->name, sizeof(f->name), "%s", name);
+	return find_field(f, klass);
+}
+
+/* A class that another one means by a name of n letters, as the loader of that has it, or the one of java.lang. */
+static u64 class_meant(struct hotspot_heap_view *h, struct memory *mem, u64 by, const char *name, size_t n)
+{
+	char text[NAME_MAX_BYTES];
+	u64 klass;
+
+	snprintf(text, sizeof(text), "%.*s", (int)n, name);
+	for (char *at = text; *at; at++)
+		if (*at == '.')
+			*at = '/';
+	klass = hotspot_loaded_with(h, mem, by, text);
+	return klass ? klass : hotspot_loaded_with(h, mem, hotspot_super_named(h, mem, by, "java/lang/Object"), text);
+}
+
+/* The declared class of argument i; 0: it is no object, or of a class that is not loaded. */
+static u64 class_of_argument(
+        struct hotspot_heap_view *h, struct memory *mem, u64 klass, bool is_static, const char *signature, u32 i)
+{
+	const char *at = signature + (*signature == '(');
+
+	if (!is_static && !i--)
+		return klass;
+	for (; i && *at && *at != ')'; i--) {
+		at += strcspn(at, ",)");
+		at += strspn(at, ", ");
+	}
+	return class_meant(h, mem, klass, at, strcspn(at, ",)"));
+}
+
+/* A byte[] in an object of this class that says from where to where it is used: Tomcat's ByteChunk. */
+static bool ends_in_bytes(struct field *f, u64 klass, struct value_path *path, struct value_shape *s)
+{
+	if (!find_named(f, klass, "start") || strcmp(f->type, "I") != 0)
+		return false;
+	path->from = (u16)f->offset;
+	if (!find_named(f, klass, "end") || strcmp(f->type, "I") != 0 || !f->h->narrow_klass)
+		return false;
+	path->to = (u16)f->offset;
+	path->bytes = (u16)(hotspot_length_at(f->h) + 4); /* as set_string() */
+	*s = (struct value_shape){.type = BYTES, .sense = VALUE_TEXT};
+	return true;
+}
+
+static bool follow_fields(
+        struct field *f, u64 klass, const char *fields, struct value_path *path, struct value_shape *s)
+{
+	while (klass && path->n < VALUE_HOPS) {
+		size_t len = strcspn(fields, ".,");
+
+		if (!len || len >= sizeof(f->name))
+			return false;
+		snprintf(f->name, sizeof(f->name), "%.*s", (int)len, fields);
+		if (!find_field(f, klass))
+			return false;
+		path->at[path->n++] = (u16)f->offset;
+		fields += len;
+		if (*fields != '.') {
+			if (!strcmp(f->type, "[B"))
+				return ends_in_bytes(f, klass, path, s);
+			find_string(f->h, f->mem, klass);
+			*s = (struct value_shape){.type = STRING};
+			return !strcmp(f->type, "Ljava/lang/String;") && set_string(f->h, s);
+		}
+		fields++;
+		klass = *f->type == 'L' ? class_meant(f->h, f->mem, klass, f->type + 1, strcspn(f->type + 1, ";")) : 0;
+	}
+	return false;
+}
+
+bool hotspot_fields(struct hotspot_instance *instance, struct memory *mem, u64 klass, bool is_static,
+        const char *signature, u32 i, const char *fields, struct value_places *v, u32 slot)
+{
+	struct hotspot_heap_view *h = instance->heap;
+	struct field f = {.h = h, .mem = mem};
+
+	if (!h || !hotspot_heap_ready(h, mem) || h->oops == OOP_COLOURED)
+		return false;
+	v->reference_bytes = h->oops == OOP_NARROW ? 4 : 8;
+	v->reference_base = h->oops == OOP_NARROW ? h->oop_base : 0;
+	v->reference_shift = h->oops == OOP_NARROW ? h->oop_shift : 0;
+	v->path[slot] = (struct value_path){0};
+	klass = class_of_argument(h, mem, klass, is_static, signature, i);
+	return follow_fields(&f, klass, fields, &v->path[slot], &v->shape[slot]);
+}
+
 static void write_class(struct hotspot_heap_view *h, struct memory *mem, const struct runtime_value *v, FILE *out)
 {
 	char symbol[NAME_MAX_BYTES], name[NAME_MAX_BYTES];
@@ -321,7 +451,8 @@ static void write_class(struct hotspot_heap_view *h, struct memory *mem, const s
 	fprintf(out, "<%s>", strrchr(name, '.') ? strrchr(name, '.') + 1 : name);
 }
 
-static void write_string(const struct hotspot_heap_view *h, const struct runtime_value *v, FILE *out)
+/* raw: a byte for each letter. */
+static void write_string(const struct hotspot_heap_view *h, const struct runtime_value *v, bool raw, FILE *out)
 {
 	char text[TEXT * 3 + 5];
 	struct value_text t;
@@ -334,7 +465,7 @@ static void write_string(const struct hotspot_heap_view *h, const struct runtime
 	}
 	memcpy(&t, v->bytes, v->size);
 	bytes = v->size - (u32)(sizeof(t) - TEXT);
-	wide = !h->string_coded || t.kind;
+	wide = !raw && (!h->string_coded || t.kind);
 	hotspot_java_text(t.text, wide ? bytes / 2 : bytes, wide, text, sizeof(text));
 	argument_quoted(text, strlen(text), t.length > bytes, out);
 }
@@ -385,6 +516,10 @@ void hotspot_value(void *data, const struct runtime_process *p, const struct run
 	const struct declared *d = declared;
 	u64 word = v->word;
 
+	if (h && v->type == BYTES) {
+		write_string(h, v, true, out);
+		return;
+	}
 	while (d->type != OBJECT && d->type != v->type)
 		d++;
 	if (!h || d->type != v->type) {
@@ -394,7 +529,7 @@ void hotspot_value(void *data, const struct runtime_process *p, const struct run
 	} else if (!word) {
 		fputs("null", out);
 	} else if (d->type == STRING) {
-		write_string(h, v, out);
+		write_string(h, v, false, out);
 	} else if (!d->boxed || v->size < boxed_at(h, d->bytes) + d->bytes) {
 		write_class(h, p->memory, v, out);
 	} else {

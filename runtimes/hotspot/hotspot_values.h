@@ -18,6 +18,9 @@
 /* signature: "(int, java.lang.String)". klass, constants: the method's. c->executed says in which form. */
 void hotspot_places(struct hotspot_instance *instance, struct memory *mem, u64 klass, u64 constants, bool is_static,
         const char *signature, struct runtime_callee *c);
+/* As runtime_calls_ops.field, of a method with this signature. */
+bool hotspot_fields(struct hotspot_instance *instance, struct memory *mem, u64 klass, bool is_static,
+        const char *signature, u32 i, const char *fields, struct value_places *v, u32 slot);
 /* runtime_calls_ops.value. */
 void hotspot_value(void *instance, const struct runtime_process *p, const struct runtime_value *v, FILE *out);
 

@@ -106,6 +106,28 @@ def test_arguments_compiled():
     yield from given([*compiled, "-XX:TieredStopAtLevel=1"], "compiled")
 
 
+def test_fields():
+    """Requests by fields: a String, and bytes between two numbers; interpreted, compiled, long references."""
+    compiled = [word.replace("counted*", "routed*") for word in COMPILED]
+    key = "exchange.request.method,1.request.uri.buff"
+    for options in (["-Xint"], [*compiled, "-XX:TieredStopAtLevel=1"], ["-Xint", "-XX:-UseCompressedOops"]):
+        with counted.Program(*java.words(), *options, "-cp", java.class_path(), "routed") as program:
+            program.do("once")
+            run = yrt.Run("requests", "--begin", "java:routed.serve", "--key", key, "-p", program.pid, "-d", 600,
+                          "--max-cpu", 0).sampling()
+            due = program.do("again")
+            run.interrupt()
+            stats = run.result().expect().stats["requests"]
+        assert {r["route"]: r["requests"] for r in stats["routes"]} == due, (options, due, stats["routes"])
+    with counted.Program(*java.words(), "-Xint", "-cp", java.class_path(), "routed") as program:
+        program.do("once")
+        for wrong in ("exchange.request.none", "exchange.request", "number.request", "1.request.method.value", "2.x"):
+            run = yrt.run("requests", "--begin", "java:routed.serve", "--key", wrong, "-p", program.pid, "-d", 1,
+                          output=False, stats=False)
+            assert run.code == yrt.USAGE and "ARGUMENT.FIELD" in run.stderr, (wrong, run.stderr)
+    yield f"{due}"
+
+
 class Compiling(java.Java):
     """Knows when a method was compiled: before the program goes on, by -Xbatch."""
 

@@ -93,6 +93,18 @@ enum value_table {
 	VALUE_TABLE_LOG,  /* and from 3.11 on: dk_log2_index_bytes */
 };
 
+/*
+ * Of an argument that is an object, what is taken is a text in an object to which its fields lead. Fields are offsets,
+ * of references that value_places.reference describes. The last leads to an object of the argument's shape; or, bytes
+ * not 0, to an array whose text is behind that many bytes, between two fields (s32) of the object that it is in.
+ */
+#define VALUE_HOPS 6
+struct value_path {
+	u16 n; /* fields; 0: the argument itself is taken */
+	u16 at[VALUE_HOPS];
+	u16 bytes, from, to;
+};
+
 struct value_places {
 	u32 n, base;  /* enum value_base */
 	s32 at, step; /* from there to the first slot, and from each to the next */
@@ -112,6 +124,10 @@ struct value_places {
 	u32 table_text;      /* where a key has its letters, behind its length of 8 bytes at 16, */
 	u64 table_type;      /* and the type of dicts */
 	struct value_entry entry[VALUES_MAX];
+	u32 ahead;          /* not 0: arguments are taken before the call's stack is walked, along their paths */
+	u64 reference_base; /* added to a reference that was shifted to the left; */
+	u32 reference_shift, reference_bytes; /* 4 or 8 */
+	struct value_path path[VALUES_MAX];
 	u8 wanted[VALUES_MAX]; /* by a Y program's handler: 1 + which argument each is; 0: there is none */
 	struct value_shape shape[VALUE_SHAPES];
 };
