@@ -249,6 +249,11 @@ struct error *uprobe_place_loaded(
 	return NULL;
 }
 
+bool uprobe_is_multi(const struct uprobe *u)
+{
+	return u->multi && !u->event;
+}
+
 void uprobe_take_away(struct uprobe *u)
 {
 	while (u) {

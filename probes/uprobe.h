@@ -46,6 +46,8 @@ bool uprobe_has_multi(void);
 /* uprobe_place() of a program that was loaded without libbpf's object; multi: for such links. */
 struct error *uprobe_place_loaded(
         int program, bool multi, pid_t pid, const char *path, u64 offset, u64 counter, u64 cookie, struct uprobe **ret);
+/* Is it a multi link? */
+bool uprobe_is_multi(const struct uprobe *u);
 /* May take a tenth of a second. NULL is fine. */
 void uprobe_take_away(struct uprobe *u);
 

@@ -37,11 +37,12 @@ struct file { /* as a process maps it */
 	int fd;
 	char path[PROC_MAP_PATH];
 	struct uprobe *uprobe; /* at all of its landmarks that have one */
+	struct alloc_breakpoint last;
 };
 
 struct mark {
 	u32 file; /* place in files */
-	u64 offset;
+	u64 offset, addr;
 	double hits, ns; /* of trials */
 	bool dense;      /* too much so */
 };
@@ -135,6 +136,7 @@ static struct error *add(struct alloc_marks *m, const struct process *p, const s
 	place = err ? 0 : find_place(m, map->image, fde->start, fde->end);
 	if (!place || !hit_offset(map->image, place, true, &mark.offset))
 		return err;
+	mark.addr = map->bias + place;
 	mark.file = file_of(m, p, map);
 	if (mark.file < FILES)
 		m->of[m->n++] = mark;
@@ -227,18 +229,22 @@ u32 alloc_marks_count(const struct alloc_marks *m)
 static void place_in(struct alloc_marks *m, u32 file)
 {
 	struct file *f = &m->files[file];
-	u64 offset[ALLOC_MARKS], cookie[ALLOC_MARKS];
+	u64 offset[ALLOC_MARKS], cookie[ALLOC_MARKS], last = 0;
 	char path[32];
 	u32 n = 0;
 
 	for (u32 i = 0; i < m->nplaced; i++)
 		if (m->of[m->placed[i]].file == file) {
 			offset[n] = m->of[m->placed[i]].offset;
+			last = m->of[m->placed[i]].addr;
 			cookie[n++] = i;
 		}
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", f->fd);
-	if (n && !f->uprobe) /* a process may have ended */
-		error_free(uprobe_place_all(m->program, f->pid, path, offset, cookie, n, &f->uprobe));
+	if (!n || f->uprobe)
+		return;
+	alloc_breakpoint_before(&f->last, f->pid, last);
+	error_free(uprobe_place_all(m->program, f->pid, path, offset, cookie, n, &f->uprobe)); /* it may have ended */
+	alloc_breakpoint_after(&f->last, f->uprobe);
 }
 
 void alloc_marks_place(struct alloc_marks *m)
@@ -247,10 +253,10 @@ void alloc_marks_place(struct alloc_marks *m)
 		place_in(m, i);
 }
 
-void alloc_marks_leave(struct alloc_marks *m, void (*leave)(void *ctx, struct uprobe **u), void *ctx)
+void alloc_marks_leave(struct alloc_marks *m, struct alloc_departures *d)
 {
 	for (u32 i = 0; i < m->nfiles; i++)
-		leave(ctx, &m->files[i].uprobe);
+		alloc_depart(d, &m->files[i].uprobe, &m->files[i].last);
 }
 
 /* Has what was chosen become something else? */

@@ -15,6 +15,7 @@
 
 #include <stdbool.h>
 
+#include "alloc_departures.h"
 #include "alloc_progress.h"
 #include "unwind/error.h"
 #include "unwind/process/process.h"
@@ -36,8 +37,7 @@ u32 alloc_marks_count(const struct alloc_marks *m); /* that are chosen, or tried
 /* If none are chosen: some that were not tried are to be, in the window that begins, which has landmarks alone. */
 void alloc_marks_next(struct alloc_marks *m);
 void alloc_marks_place(struct alloc_marks *m);
-/* leave() gets each uprobe and sets it to NULL. */
-void alloc_marks_leave(struct alloc_marks *m, void (*leave)(void *ctx, struct uprobe **u), void *ctx);
+void alloc_marks_leave(struct alloc_marks *m, struct alloc_departures *d);
 /*
  * What a window with them alone has seen: hits of each (cookies are the places in of), in own_ns of the program's time.
  * A hit costs hit_ns.

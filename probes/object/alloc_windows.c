@@ -4,7 +4,6 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -16,6 +15,7 @@
 #include "alloc_cold.h"
 #include "alloc_counters.h"
 #include "alloc_cpu.h"
+#include "alloc_group.h"
 #include "alloc_marks.h"
 #include "alloc_progress.h"
 #include "alloc_waits.h"
@@ -62,20 +62,6 @@
 #define ALONE_SPARSE 4      /* and where they are not, */
 #define ALONE_FROM   12     /* and only after this many windows that count */
 #define KEPT         4096   /* windows that tell how slow code is behind a hit */
-#define GROUP_MAX    64     /* uprobes that are placed at once */
-
-struct group { /* places of a program in a file of a process */
-	u32 process;
-	pid_t pid;
-	int file;
-	char path[96];
-	const struct bpf_program *program;
-	u64 offset[GROUP_MAX], cookie[GROUP_MAX], pair;
-	u32 n;
-	bool placed; /* it was, once */
-	bool following, tail;
-	struct uprobe *uprobe, *second;
-};
 
 struct look {
 	u64 at, cpu;                  /* ns */
@@ -91,11 +77,6 @@ struct counted { /* of a stack, in a slice, or with weights */
 	u32 epoch, slice;
 };
 
-struct departure { /* of uprobes, in threads of their own: a grace period must not delay others */
-	pthread_t thread[16];
-	u32 n;
-};
-
 struct alloc_windows {
 	struct alloc_windows_options options;
 	pthread_mutex_t lock;
@@ -105,7 +86,7 @@ struct alloc_windows {
 	bool following; /* the window does */
 	bool alone;     /* it has landmarks alone */
 	u64 interval;   /* of windows that count */
-	struct group *groups;
+	struct alloc_group *groups;
 	u32 ngroups;
 	struct alloc_cpu cpu;
 	struct look begun, last, opened, closed; /* closed: the end of the last window, or of the time without */
@@ -130,7 +111,7 @@ struct alloc_windows {
 	struct alloc_slice *slices;      /* that have no weight yet */
 	u32 nslices;
 	struct alloc_marks *marks;
-	struct departure leaving;           /* from the last window */
+	struct alloc_departures leaving;    /* from windows that have ended */
 	struct alloc_slice *with, *without; /* windows of all uprobes and landmarks; with these alone */
 	struct alloc_mark_hits hits_before; /* of landmarks, when the window began */
 	u32 nwith, nwithout, choice;        /* choice: of landmarks, in the last of the latter */
@@ -194,14 +175,20 @@ static void look(struct alloc_windows *w, struct look *ret)
 	error_free(object_sum(o, skeleton(w)->maps.alloc_counted, (u64 *)&ret->counters, sizeof(ret->counters)));
 }
 
-/* Where a window begins or ends: with how often the program has waited, and what its allocator has counted, too. */
-static void look_whole(struct alloc_windows *w, struct look *ret)
+/* How often the program has waited, and what its allocator has counted: of many threads that takes milliseconds. */
+static void look_at_threads(struct alloc_windows *w, struct look *ret)
 {
-	look(w, ret);
 	alloc_counters_read(w->counters, &ret->counted);
 	ret->waited = (struct alloc_waited){0};
 	for (u32 i = 0; i < w->cpu.nprobed && w->waits_known; i++)
 		w->waits_known = alloc_waits_count(w->cpu.probed[i], &ret->waited);
+}
+
+/* Where a window ends. */
+static void look_whole(struct alloc_windows *w, struct look *ret)
+{
+	look(w, ret);
+	look_at_threads(w, ret);
 }
 
 static double exceptions(const struct alloc_windows *w, const struct look *from, const struct look *to)
@@ -240,58 +227,38 @@ static void learn(struct alloc_windows *w, const struct look *since, const struc
 
 static void place_pairs(struct alloc_windows *w)
 {
-	u64 cookie = 0;
-
-	for (u32 i = 0; i < w->ngroups; i++) {
-		struct group *g = &w->groups[i];
-		char path[32];
-
-		snprintf(path, sizeof(path), "/proc/self/fd/%d", g->file);
-		if (g->pair && g->uprobe && !g->second)
-			error_free(uprobe_place_all(
-			        skeleton(w)->progs.on_alloc_pair, g->pid, path, &g->pair, &cookie, 1, &g->second));
-	}
+	for (u32 i = 0; i < w->ngroups; i++)
+		alloc_group_place_pair(&w->groups[i], skeleton(w)->progs.on_alloc_pair);
 	w->paired = true;
 }
 
-static struct error *place_group(struct alloc_windows *w, struct group *g)
+static void wait_until(struct alloc_windows *w, u64 when)
 {
-	char path[32];
+	struct timespec ts = now_timespec(when);
 
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", g->file);
-	return g->uprobe || !g->n ? NULL
-	                          : uprobe_place_all(g->program, g->pid, path, g->offset, g->cookie, g->n, &g->uprobe);
+	while (!w->ending && now_ns() < when)
+		pthread_cond_timedwait(&w->changed, &w->lock, &ts);
 }
 
-static void *take_away(void *uprobe)
+/* False: the end came first. */
+static bool wait_for_breakpoints(struct alloc_windows *w)
 {
-	uprobe_take_away(uprobe);
-	return NULL;
+	while (!w->ending && alloc_departures_hit(&w->leaving))
+		wait_until(w, now_ns() + SOON_MS * A_MS);
+	return !w->ending;
 }
 
-static void leave(struct departure *d, struct uprobe **u)
-{
-	if (!*u)
-		return;
-	if (d->n == sizeof(d->thread) / sizeof(*d->thread) || thread_start(&d->thread[d->n], NULL, take_away, *u))
-		uprobe_take_away(*u);
-	else
-		d->n++;
-	*u = NULL;
-}
-
-static void wait_for(struct alloc_windows *w, struct departure *d)
+static void wait_for(struct alloc_windows *w, struct alloc_departures *d)
 {
 	pthread_mutex_unlock(&w->lock);
-	while (d->n)
-		pthread_join(d->thread[--d->n], NULL);
+	alloc_departures_join(d);
 	pthread_mutex_lock(&w->lock);
 }
 
-static void take_pairs_away(struct alloc_windows *w, struct departure *d)
+static void take_pairs_away(struct alloc_windows *w)
 {
 	for (u32 i = 0; i < w->ngroups; i++)
-		leave(d, &w->groups[i].second);
+		alloc_depart(&w->leaving, &w->groups[i].second, &w->groups[i].last_second);
 	w->paired = false;
 }
 
@@ -493,14 +460,6 @@ static void spend(struct alloc_windows *w, struct look *now)
 	w->last = *now;
 }
 
-static void wait_until(struct alloc_windows *w, u64 when)
-{
-	struct timespec ts = now_timespec(when);
-
-	while (!w->ending && now_ns() < when)
-		pthread_cond_timedwait(&w->changed, &w->lock, &ts);
-}
-
 /* A window that follows blocks is none of those that stand for others. */
 static bool counts_nothing(const struct alloc_windows *w)
 {
@@ -508,24 +467,19 @@ static bool counts_nothing(const struct alloc_windows *w)
 }
 
 /* The tail of a window: for a multiple of its length, if that is not dear. */
-static void follow_to_end(struct alloc_windows *w, const struct look *from, struct departure *leaving)
+static void follow_to_end(struct alloc_windows *w, const struct look *from)
 {
 	u64 end = from->at + (u64)fmin(w->length * TAIL_WINDOWS, TAIL_MS * (double)A_MS);
 	struct look now = *from;
 
 	for (u32 i = 0; i < w->ngroups; i++)
 		if (!w->groups[i].tail)
-			leave(leaving, &w->groups[i].uprobe);
+			alloc_depart(&w->leaving, &w->groups[i].uprobe, &w->groups[i].last);
 	while (!w->ending && now.at < end && cost(w, from, &now) < w->allotted / 2) {
 		wait_until(w, now.at + SOON_MS * A_MS);
 		look(w, &now);
 	}
 	w->options.close(w->options.ctx);
-}
-
-static void leave_mark(void *ctx, struct uprobe **u)
-{
-	leave(ctx, u);
 }
 
 /* Else the window had no CPU: the next one stands for what lies before it, too. */
@@ -536,23 +490,22 @@ static bool did_run(const struct alloc_windows *w, const struct look *now)
 
 static void close_window(struct alloc_windows *w)
 {
-	struct departure *leaving = &w->leaving;
 	struct look now;
 
 	count_now(w, false);
 	look_whole(w, &now);
 	w->open_ns += now.at - w->opened.at;
 	w->length = (double)(now.at - w->opened.at);
-	take_pairs_away(w, leaving);
-	alloc_marks_leave(w->marks, leave_mark, leaving);
+	take_pairs_away(w);
+	alloc_marks_leave(w->marks, &w->leaving);
 	if (w->alone)
 		end_alone(w, &now);
 	else if (w->following && w->options.close) {
-		follow_to_end(w, &now, leaving);
+		follow_to_end(w, &now);
 		look(w, &now);
 	}
 	for (u32 i = 0; i < w->ngroups; i++)
-		leave(leaving, &w->groups[i].uprobe);
+		alloc_depart(&w->leaving, &w->groups[i].uprobe, &w->groups[i].last);
 	w->is_open = false;
 	spend(w, &now);
 	if (!skeleton(w)->bss->alloc_window) {
@@ -585,7 +538,8 @@ static void open_alone(struct alloc_windows *w)
 
 static void open_window(struct alloc_windows *w)
 {
-	wait_for(w, &w->leaving);
+	if (!wait_for_breakpoints(w))
+		return;
 	w->alone = !w->waited && w->windows >= ALONE_FROM && (!w->options.open || w->following) &&
 	           ++w->turn % (w->dense ? ALONE_DENSE : ALONE_SPARSE) == 0 && alloc_marks_any(w->marks);
 	if (w->alone) {
@@ -597,12 +551,12 @@ static void open_window(struct alloc_windows *w)
 	w->following = !w->options.open || (w->waited ? w->windows % FOLLOWING != 0 : !w->following);
 	for (u32 i = 0; i < w->ngroups; i++) /* a process may have ended; else its group is in the next window */
 		if (w->following || !w->groups[i].following)
-			error_free(place_group(w, &w->groups[i]));
+			error_free(alloc_group_place(&w->groups[i]));
 	if (w->paired)
 		place_pairs(w);
 	if (w->choice && !counts_nothing(w))
 		alloc_marks_place(w->marks);
-	look_whole(w, &w->opened);
+	look_at_threads(w, &w->opened);
 	w->is_open = true;
 	if (w->own > 0)
 		skeleton(w)->data->alloc_each = (u32)fmin(fmax(w->stood_for / w->own, 1) * ALLOC_EACH, 1e9);
@@ -611,6 +565,7 @@ static void open_window(struct alloc_windows *w)
 	/* Where calls are followed, their stacks are the smaller part of the cost. */
 	if (w->options.open && w->interval)
 		skeleton(w)->data->alloc_interval = w->following ? fmax(w->options.interval, 1) : w->interval;
+	look(w, &w->opened); /* right before, else its time has hits that do not count */
 	count_now(w, true);
 }
 
@@ -703,8 +658,7 @@ static void *work(void *arg)
 		wait_until(w, now_ns() + until_look(w));
 		spend(w, &now);
 		if (w->paired && now.progress.paired >= ENOUGH && !skeleton(w)->bss->alloc_window) {
-			take_pairs_away(w, &w->leaving);
-			wait_for(w, &w->leaving);
+			take_pairs_away(w);
 		}
 		if (!w->ending && is_over(w, &now))
 			close_window(w);
@@ -713,49 +667,12 @@ static void *work(void *arg)
 	return NULL;
 }
 
-static struct group *group_of(
-        struct alloc_windows *w, const struct process *p, const char *path, const struct alloc_window_place *place)
-{
-	struct group *g;
-
-	for (u32 i = 0; i < w->ngroups; i++) {
-		g = &w->groups[i];
-		if (g->process == p->number && g->program == place->program && g->following == place->following &&
-		        g->tail == place->tail && !g->placed && g->n < GROUP_MAX && !strcmp(g->path, path))
-			return g;
-	}
-	if (grow(&w->groups, w->ngroups, sizeof(*w->groups)))
-		return NULL;
-	g = &w->groups[w->ngroups];
-	memset(g, 0, sizeof(*g));
-	g->process = p->number;
-	g->pid = p->pid;
-	g->program = place->program;
-	g->following = place->following;
-	g->tail = place->tail;
-	snprintf(g->path, sizeof(g->path), "%s", path);
-	g->file = open(path, O_PATH | O_CLOEXEC);
-	if (g->file >= 0)
-		w->ngroups++;
-	return g;
-}
-
 static struct error *add(
         struct alloc_windows *w, const struct process *p, const char *path, const struct alloc_window_place *place)
 {
-	struct group *g = group_of(w, p, path, place);
+	struct error *err = alloc_groups_add(&w->groups, &w->ngroups, p, path, place);
 
-	if (!g)
-		return &error_no_memory;
-	if (g->file < 0)
-		return errno == ENOENT || errno == ESRCH
-		               ? NULL
-		               : error_errno(errno, "cannot open %s for a uprobe in process %d", path, p->pid);
-	g->offset[g->n] = place->offset;
-	g->cookie[g->n++] = place->cookie;
-	if (!g->pair)
-		g->pair = place->pair;
-	return alloc_cpu_add(&w->cpu, p->pid);
+	return err ? err : alloc_cpu_add(&w->cpu, p->pid);
 }
 
 struct error *alloc_windows_add(
@@ -790,7 +707,7 @@ void alloc_windows_set_trap(struct alloc_windows *w, u64 ns)
 
 struct forgetting {
 	struct alloc_windows *w;
-	struct departure leaving;
+	struct alloc_departures leaving;
 };
 
 static void forget_process(void *ctx, pid_t pid)
@@ -798,13 +715,11 @@ static void forget_process(void *ctx, pid_t pid)
 	struct forgetting *f = ctx;
 
 	for (u32 i = f->w->ngroups; i-- > 0;) {
-		struct group *g = &f->w->groups[i];
+		struct alloc_group *g = &f->w->groups[i];
 
 		if (g->pid != pid)
 			continue;
-		leave(&f->leaving, &g->second);
-		leave(&f->leaving, &g->uprobe);
-		close(g->file);
+		alloc_group_forget(g, &f->leaving);
 		*g = f->w->groups[--f->w->ngroups];
 	}
 }
@@ -818,7 +733,7 @@ static struct error *place_new(struct alloc_windows *w)
 		if (w->groups[i].placed || (w->groups[i].following && !w->following))
 			continue;
 		w->groups[i].placed = true;
-		one = place_group(w, &w->groups[i]);
+		one = alloc_group_place(&w->groups[i]);
 		if (one && kill(w->groups[i].pid, 0) && errno == ESRCH)
 			w->groups[i].n = 0;
 		else if (one && !err) {
@@ -891,13 +806,12 @@ void alloc_windows_end(struct alloc_windows *w)
 	pthread_mutex_lock(&w->lock);
 	if (w->is_open && skeleton(w)->bss->alloc_window)
 		close_window(w);
+	for (u32 i = 0; i < w->ngroups; i++) {
+		alloc_depart(&w->leaving, &w->groups[i].second, &w->groups[i].last_second);
+		alloc_depart(&w->leaving, &w->groups[i].uprobe, &w->groups[i].last);
+	}
 	wait_for(w, &w->leaving);
 	stand_for_rest(w);
-	for (u32 i = 0; i < w->ngroups; i++) {
-		uprobe_take_away(w->groups[i].second);
-		uprobe_take_away(w->groups[i].uprobe);
-		w->groups[i].second = w->groups[i].uprobe = NULL;
-	}
 	w->is_open = false;
 	pthread_mutex_unlock(&w->lock);
 }

@@ -4,13 +4,17 @@ alloc on programs of others under load, against a preloaded counter of all calls
 their interval, the calls of the sites that make most, and what alloc, leak and peers take: calls in a second of the
 clock and of CPU time, beside those before and after. heaptrack and memray attach.
 
-arguments: SECONDS of a run (10), and which programs (all)
+arguments: seconds of a run (10), and which programs (all). --intervals RUNS: so many runs of alloc alone, and in how
+many the truth was in the interval.
 """
 
+import argparse
+import contextlib
 import os
 import re
 import shutil
 import struct
+import statistics
 import sys
 import tempfile
 import time
@@ -22,7 +26,6 @@ sys.path.insert(0, os.path.join(yrt.SOURCE, "tests", "oracle"))
 import pprof
 
 SITES = 65536  # as in counted.c
-SECONDS = float(sys.argv[1]) if len(sys.argv) > 1 else 10
 TICK_HZ = os.sysconf("SC_CLK_TCK")
 PEERS = {
     "leak": lambda pid, d: [yrt.YRT, "leak", "-p", pid, "-d", 600, "-o", f"{d}/leak.folded"],
@@ -115,13 +118,13 @@ def said(stacks):
     return ret
 
 
-def check(name, counter, server, alone):
+def check(name, counter, server, alone, seconds):
     """True: the truth is not in the interval."""
     with tempfile.TemporaryDirectory() as d:
         path = os.path.join(d, "a.pb.gz")
         run = yrt.Run("alloc", "-p", server.pid, "-s", "-d", 600, "--addresses", "--no-inline", "--calls", "-o", path,
                       output=False).sampling()
-        true = stretch(counter, server, SECONDS)
+        true = stretch(counter, server, seconds)
         place = files_of(tree(server.pid))
         run.interrupt()
         stats = run.result().expect().stats["alloc"]
@@ -143,31 +146,79 @@ def check(name, counter, server, alone):
     return missed
 
 
-def peer(name, word, counter, server):
+def peer(name, word, counter, server, seconds):
     with tempfile.TemporaryDirectory() as d:
-        before = stretch(counter, server, SECONDS / 2)
+        before = stretch(counter, server, seconds / 2)
         with process(*PEERS[word](server.pid, d)):
-            time.sleep(SECONDS / 2)  # to attach
-            beside = stretch(counter, server, SECONDS / 2)
+            time.sleep(seconds / 2)  # to attach
+            beside = stretch(counter, server, seconds / 2)
         how = f"ended with {server.poll()}" if server.poll() is not None else \
             f"rate {beside.rate / before.rate:.3f}, for a second of CPU time {beside.of_cpu / before.of_cpu:.3f}"
         print(f"{name}: {word}: {how}; load {os.getloadavg()[0]:.0f}", flush=True)
 
 
+def interval(name, counter, server, seconds):
+    """Of a run, for calls and bytes: of the truth, how wide the interval is, and that it has the truth."""
+    run = yrt.Run("alloc", "-p", server.pid, "-s", "-d", 600, "-o", os.devnull, "-f", "folded", output=False).sampling()
+    began = time.monotonic()
+    true = stretch(counter, server, seconds)
+    counted_s = time.monotonic() - began
+    run.interrupt()
+    result, said = run.result().expect(), []
+    stats, times = result.stats["alloc"], float(re.search(r" in ([0-9.]+) s", result.stderr)[1]) / counted_s
+    for which in ("calls", "bytes"):
+        n, (low, high) = max(getattr(true, which), 1) * times, stats[f"{which}_interval"]
+        said.append((stats[which] / n, high / max(low, 1), low <= n <= high))
+        print(f"  {name}: {which} {said[-1][0]:.2f} of the truth ({low / n:.2f}-{high / n:.2f})"
+              f"{'' if said[-1][2] else ' MISSED'}", end=";")
+    print(f" {stats['windows']} windows, {'landmarks' if stats['landmarks'] else 'a guess'}, load "
+          f"{os.getloadavg()[0]:.0f}", flush=True)
+    return said
+
+
+def intervals(name, counter, server, seconds, runs):
+    """In how many runs the truth is in the interval."""
+    for which, said in zip(("calls", "bytes"), zip(*(interval(name, counter, server, seconds) for _ in range(runs)))):
+        found, widths, has = zip(*said)
+        print(f"{name}: {which}: truth in the interval in {sum(has)} of {runs}; of the truth: geometric mean "
+              f"{statistics.geometric_mean(found):.2f}, {min(found):.2f}-{max(found):.2f}; the upper end is "
+              f"{statistics.median(widths):.2f} times the lower one (median)", flush=True)
+
+
+def steps(name, counter, server, word, seconds):
+    """True: the truth is not in the interval."""
+    if word:
+        peer(name, word, counter, server, seconds)
+        return False
+    return check(name, counter, server, stretch(counter, server, seconds), seconds)
+
+
+@contextlib.contextmanager
+def counted(name):
+    """The program, and its counter."""
+    with tempfile.TemporaryDirectory() as d:
+        os.chmod(d, 0o755)
+        counter = Counter(d)
+        with PROGRAMS[name](d, counter.env) as server:
+            time.sleep(1)
+            yield counter, server
+
+
 def main():
-    missed = False
-    for name in sys.argv[2:] or PROGRAMS:
-        words = [w for w in PEERS if w == "leak" or shutil.which(w) and (w != "memray" or name == "python")]
-        for word in (None, *words):
-            with tempfile.TemporaryDirectory() as d:
-                os.chmod(d, 0o755)
-                counter = Counter(d)
-                with PROGRAMS[name](d, counter.env) as server:
-                    time.sleep(1)
-                    if word:
-                        peer(name, word, counter, server)
-                    else:
-                        missed |= check(name, counter, server, stretch(counter, server, SECONDS))
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("seconds", nargs="?", type=float, default=10)
+    arguments.add_argument("programs", nargs="*", default=PROGRAMS)
+    arguments.add_argument("--intervals", type=int, metavar="RUNS")
+    given, missed = arguments.parse_args(), False
+    for name in given.programs:
+        if given.intervals:
+            with counted(name) as (counter, server):
+                intervals(name, counter, server, given.seconds, given.intervals)
+            continue
+        peers = [w for w in PEERS if w == "leak" or shutil.which(w) and (w != "memray" or name == "python")]
+        for word in (None, *peers):
+            with counted(name) as (counter, server):
+                missed |= steps(name, counter, server, word, given.seconds)
     return missed
 
 
