@@ -188,6 +188,9 @@ struct runtime_heap_ops {
 	/* blocks() counts everything, also what nothing refers to: <view>-heap calls only that, but roots() and
 	 * object() with --live; <view>-refs calls only these. */
 	bool blocks_are_all;
+	/* Objects do not move: before roots() all that the process has written is copied, if it fits into --memory, so
+	 * that what is read is of one moment, more or less. */
+	bool copied;
 	bool refs_only; /* <view>-heap is another command's: one of runtime_snapshot.h */
 };
 

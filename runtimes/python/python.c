@@ -682,15 +682,16 @@ static struct error *open_heap(void *data, const struct runtime_process *p, stru
 
 static const struct runtime_heap_ops heap = {
         .objects = "objects",
-        .text = "CPython 3.8 to 3.15 with the GIL is read. Sizes are those of sys.getsizeof(), with the attributes of "
-                "an "
-                "instance. Objects of extension types are searched for references, which are marked \"?\"; memory "
+        .text = "CPython 3.8 to 3.15 is read, free-threaded from 3.13 on. Sizes are those of sys.getsizeof(), with the "
+                "attributes of an instance. Objects of extension types are searched for references, which are marked "
+                "\"?\"; memory "
                 "that they keep elsewhere is not counted.",
         .open = open_heap,
         .close = python_heap_close,
         .roots = python_heap_roots,
         .object = python_heap_object,
         .all = python_heap_all,
+        .copied = true,
 };
 
 static struct error *inspect(void *data, const struct runtime_process *p, struct report *out)

@@ -20,16 +20,13 @@ struct error *python_heap_open(
 	struct python_heap *heap;
 
 	*ret = NULL;
-	if (image->layout->ob_type.at != 8)
-		return error_new(ERROR_UNSUPPORTED,
-		        "the Python of process %d has no GIL: the heap of free-threaded builds is not read", p->pid);
 	if (version < 0x03080000 || version >= PYTHON_V3_16)
 		return error_new(ERROR_UNSUPPORTED, "the heap of Python 3.%u is not read, only of 3.8 to 3.15",
 		        version >> 16 & 0xff);
 	heap = calloc(1, sizeof(*heap));
 	if (!heap)
 		return &error_no_memory;
-	*heap = (struct python_heap){.h = h, .image = image, .bias = bias};
+	*heap = (struct python_heap){.h = h, .image = image, .bias = bias, .longer = image->layout->ob_type.at - 8u};
 	heap->r = (struct python_reader){
 	        .mem = p->memory, .l = image->layout, .version = image->version, .left = &heap->left};
 	heap->left = UINT32_MAX;
@@ -65,7 +62,8 @@ static void module_root(struct python_heap *p, u64 name, u64 module)
 	if (!*text || !python_heap_is_object(p, module))
 		return;
 	root = heap_root(p->h, 0, HEAP_LASTING, text);
-	heap_root_ref(p->h, root, p->labels.globals | HEAP_PART, python_heap_word(p, module + MODULE_DICT));
+	heap_root_ref(p->h, root, p->labels.globals | HEAP_PART,
+	        python_heap_word(p, python_heap_at(p, module) + MODULE_DICT));
 	heap_root_ref(p->h, root, HEAP_PART, module);
 }
 
@@ -296,6 +294,10 @@ struct error *python_heap_all(void *reader)
 {
 	struct python_heap *p = reader;
 	u64 head = p->tracked ? find_head(p, p->tracked) : 0;
+
+	if (p->longer)
+		return error_new(ERROR_UNSUPPORTED, "--unreachable: a free-threaded Python has no lists of what its "
+		                                    "collector knows");
 
 	if (!head)
 		return error_new(ERROR_UNSUPPORTED, "--unreachable: the lists of Python's collector changed while they "

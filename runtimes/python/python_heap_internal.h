@@ -2,10 +2,14 @@
 /*
  * What the files of Python's heap share. Facts about objects are those of CPython 3.8 to 3.15 (Include/object.h,
  * its cpython and internal, Objects, Modules/_collectionsmodule.c), of builds with the GIL: there members
- * of one version are where they are in every build of it.
+ * of one version are where they are in every build of it. The head of an object of a free-threaded build (3.13 on) is
+ * longer: thread, flags, lock, bits of the collector, local count, shared count, type. What follows it is the same, so
+ * offsets below are from python_heap_at() on, but for those that types say (basicsize, members) or layouts.
  */
 #ifndef YRT_PYTHON_HEAP_INTERNAL_H
 #define YRT_PYTHON_HEAP_INTERNAL_H
+
+#include <string.h>
 
 #include "python_image.h"
 #include "python_objects.h"
@@ -22,7 +26,7 @@
 #define PYTHON_V3_15 0x030f0000
 #define PYTHON_V3_16 0x03100000
 
-#define PYTHON_HEAD     16
+#define PYTHON_HEAD     16 /* of a build with the GIL; in a free-threaded one python_heap.longer more */
 #define PYTHON_VAR_HEAD 24
 #define PYTHON_GC_HEAD  16
 
@@ -92,6 +96,7 @@ struct python_heap {
 	u32 left; /* of r: it does not end */
 	const struct python_image *image;
 	u64 bias;
+	u32 longer; /* bytes by which the head of an object is longer: of a free-threaded build; else 0 */
 	struct python_type **types;
 	u32 ntypes;
 	struct table type_at;   /* from a type's address to its number + 1; 0: it is none */
@@ -104,8 +109,20 @@ struct python_heap {
 
 /* The type at this address; NULL: there is none. */
 const struct python_type *python_heap_type(struct python_heap *p, u64 addr);
-/* Does this ob_refcnt say so? What is no object often begins with an address, and a freed one with that of another. */
-bool python_heap_is_alive(const struct python_heap *p, u64 count);
+/* The head of what may be an object: only if its counts say that it is alive. NULL: it is not. */
+const u8 *python_heap_alive(struct python_heap *p, u64 addr);
+/* Where its members are counted from. */
+static inline u64 python_heap_at(const struct python_heap *p, u64 addr)
+{
+	return addr + p->longer;
+}
+static inline u64 python_heap_type_of(const struct python_heap *p, const u8 *head)
+{
+	u64 ret;
+
+	memcpy(&ret, head + p->longer + 8, sizeof(ret));
+	return ret;
+}
 /* Is an object there, as far as can be seen: of a known type, and alive? */
 bool python_heap_is_object(struct python_heap *p, u64 addr);
 /* The str there as UTF-8, "" if it is none. */

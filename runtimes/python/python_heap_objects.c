@@ -100,7 +100,7 @@ static bool sane_count(u64 n)
 
 static bool list(struct python_heap *p, u64 addr, u64 *size)
 {
-	const u8 *bytes = heap_bytes(p->h, addr, 40);
+	const u8 *bytes = heap_bytes(p->h, python_heap_at(p, addr), 40);
 	u64 n, items, allocated;
 
 	if (!bytes)
@@ -116,7 +116,7 @@ static bool list(struct python_heap *p, u64 addr, u64 *size)
 
 static bool tuple(struct python_heap *p, const struct python_type *t, u64 addr)
 {
-	const u8 *bytes = heap_bytes(p->h, addr, PYTHON_VAR_HEAD);
+	const u8 *bytes = heap_bytes(p->h, python_heap_at(p, addr), PYTHON_VAR_HEAD);
 	u64 n = bytes ? word_at(bytes, 16) : ~0ull;
 
 	return sane_count(n) && give_words(p, HEAP_ITEM, addr + t->items, n);
@@ -124,7 +124,7 @@ static bool tuple(struct python_heap *p, const struct python_type *t, u64 addr)
 
 static bool set(struct python_heap *p, u64 addr, u64 *size)
 {
-	const u8 *bytes = heap_bytes(p->h, addr, 64);
+	const u8 *bytes = heap_bytes(p->h, python_heap_at(p, addr), 64);
 	u64 mask, table, n;
 
 	if (!bytes)
@@ -134,7 +134,7 @@ static bool set(struct python_heap *p, u64 addr, u64 *size)
 	if (mask >= ITEMS_MAX || (mask & (mask + 1)))
 		return false;
 	n = mask + 1;
-	if (table != addr + 64) /* else in the object */
+	if (table != python_heap_at(p, addr) + 64) /* else in the object */
 		*size += 16 * n;
 	for (u64 i = 0; i < n; i += CHUNK) {
 		u64 some = n - i < CHUNK ? n - i : CHUNK;
@@ -153,7 +153,7 @@ static bool deque(struct python_heap *p, u64 addr, u64 *size)
 {
 	u64 words[6], block, index, left;
 
-	if (!memory_read(p->r.mem, words, sizeof(words), addr) || !sane_count(words[2]))
+	if (!memory_read(p->r.mem, words, sizeof(words), python_heap_at(p, addr)) || !sane_count(words[2]))
 		return false;
 	left = words[2];
 	block = words[3];
@@ -177,7 +177,8 @@ static bool array(struct python_heap *p, u64 addr, u64 *size)
 {
 	u64 words[3], each;
 
-	if (!memory_read(p->r.mem, words, sizeof(words), addr + PYTHON_VAR_HEAD) || !sane_count(words[1]))
+	if (!memory_read(p->r.mem, words, sizeof(words), python_heap_at(p, addr) + PYTHON_VAR_HEAD) ||
+	        !sane_count(words[1]))
 		return false;
 	each = python_heap_word(p, words[2]) >> 32;
 	*size += each <= 8 ? words[1] * each : 0;
@@ -190,7 +191,7 @@ static bool array(struct python_heap *p, u64 addr, u64 *size)
  */
 static u64 element_size(struct python_heap *p, u64 dtype, bool *objects)
 {
-	const u8 *bytes = heap_bytes(p->h, dtype, 56);
+	const u8 *bytes = heap_bytes(p->h, python_heap_at(p, dtype), 56);
 	u64 size, alignment;
 
 	if (!bytes)
@@ -207,7 +208,7 @@ static bool ndarray(struct python_heap *p, u64 addr, u64 *size)
 	u64 words[9], dims[NPY_MAXDIMS], n, each;
 	bool objects = false;
 
-	if (!memory_read(p->r.mem, words, sizeof(words), addr))
+	if (!memory_read(p->r.mem, words, sizeof(words), python_heap_at(p, addr)))
 		return false;
 	n = (u32)words[3];
 	*size += 16 * n; /* dimensions and strides */
@@ -231,7 +232,7 @@ static bool ndarray(struct python_heap *p, u64 addr, u64 *size)
  */
 static bool element(struct python_heap *p, u64 addr, u64 *size)
 {
-	u64 words[4], extra = python_heap_word(p, addr + ELEMENT_EXTRA);
+	u64 words[4], extra = python_heap_word(p, python_heap_at(p, addr) + ELEMENT_EXTRA);
 
 	if (!extra)
 		return true;
@@ -337,7 +338,7 @@ static u64 values_at(const struct python_heap *p, u64 values)
 
 static bool dict(struct python_heap *p, u64 addr, u32 label, u64 *size)
 {
-	const u8 *bytes = heap_bytes(p->h, addr, 48);
+	const u8 *bytes = heap_bytes(p->h, python_heap_at(p, addr), 48);
 	struct naming as = {.prefix = "", .keys = true};
 	struct keys k;
 	u64 keys, values;
@@ -363,7 +364,7 @@ static bool ordered_dict(struct python_heap *p, u64 addr, u32 label, u64 *size)
 {
 	u64 words[10]; /* 6: first, last, table, its places */
 
-	if (!memory_read(p->r.mem, words, sizeof(words), addr) || !sane_count(words[2]))
+	if (!memory_read(p->r.mem, words, sizeof(words), python_heap_at(p, addr)) || !sane_count(words[2]))
 		return false;
 	*size += 32 * words[2] + (sane_count(words[9]) ? 8 * words[9] : 0);
 	return dict(p, addr, label, size);
@@ -372,7 +373,7 @@ static bool ordered_dict(struct python_heap *p, u64 addr, u32 label, u64 *size)
 /* The attributes of an instance that has no dict yet: in the order of its class's keys. */
 static bool values(struct python_heap *p, const struct python_type *t, u64 at, u64 *size)
 {
-	u64 addr = python_heap_word(p, t->addr + python_heap_type_layout(p->r.version).keys);
+	u64 addr = python_heap_word(p, python_heap_at(p, t->addr) + python_heap_type_layout(p->r.version).keys);
 	struct naming as = {.prefix = ".", .names = true};
 	const u8 *bytes;
 	struct keys k;
@@ -409,7 +410,7 @@ static bool managed_dict(struct python_heap *p, const struct python_type *t, u64
 	if (!before)
 		return false;
 	words[0] = word_at(before, 0);
-	words[1] = word_at(before, 8);
+	words[1] = word_at(before, p->longer ? 24 : 8); /* no links of the collector lie between */
 	if (p->r.version >= PYTHON_V3_13) {
 		behind = values_behind(p, t, addr, size);
 		if (!words[1])
@@ -432,14 +433,14 @@ static bool dict_by_offset(struct python_heap *p, const struct python_type *t, u
 	s64 n;
 
 	if (at < 0) {
-		head = heap_bytes(p->h, addr, PYTHON_VAR_HEAD);
+		head = heap_bytes(p->h, python_heap_at(p, addr), PYTHON_VAR_HEAD);
 		n = head ? (s64)word_at(head, 16) : 0;
 		n = n < 0 ? -n : n;
 		if (!head || !sane_count((u64)n))
 			return false;
 		at += (s64)((t->basicsize + (u64)n * t->itemsize + 7) & ~7ull);
 	}
-	if (at >= PYTHON_HEAD)
+	if (at >= (s64)python_heap_at(p, PYTHON_HEAD))
 		give(p, p->labels.dict | HEAP_PART, python_heap_word(p, addr + (u64)at));
 	return true;
 }
@@ -467,6 +468,7 @@ static bool type(struct python_heap *p, u64 addr, u64 *size)
 	u64 words[400 / 8];
 	struct keys k;
 
+	addr = python_heap_at(p, addr);
 	if (!memory_read(p->r.mem, words, sizeof(words), addr))
 		return false;
 	give(p, p->labels.dict | HEAP_PART, words[264 / 8]);
@@ -477,6 +479,7 @@ static bool type(struct python_heap *p, u64 addr, u64 *size)
 		*size = p->r.version >= PYTHON_V3_15                                 ? 424
 		        : p->r.version < PYTHON_V3_9 || p->r.version >= PYTHON_V3_12 ? 416
 		                                                                     : 408;
+		*size += p->longer;
 		return true;
 	}
 	for (u32 i = 0; i < sizeof(own) / sizeof(*own); i++)
@@ -489,8 +492,8 @@ static bool type(struct python_heap *p, u64 addr, u64 *size)
 
 /* Offsets in _PyInterpreterFrame, 3.11 on. */
 struct frame_layout {
-	u8 words[6]; /* of objects */
-	u8 nwords, code, stacktop, owner, locals;
+	u8 words[6];                              /* of objects */
+	u8 nwords, code, stacktop, owner, locals; /* owner: without a free-threaded build's tlbc_index, from 3.14 on */
 };
 
 static struct frame_layout frame_layout(u32 version)
@@ -500,6 +503,11 @@ static struct frame_layout frame_layout(u32 version)
 	if (version < PYTHON_V3_14)
 		return (struct frame_layout){{0, 16, 24, 32, 40, 48}, 6, 0, 64, 70, 72};
 	return (struct frame_layout){{0, 16, 24, 32, 40, 48}, 6, 0, 64, 74, 80};
+}
+
+static u64 owner_at(const struct python_heap *p)
+{
+	return frame_layout(p->r.version).owner + (p->longer && p->r.version >= PYTHON_V3_14 ? 4u : 0);
 }
 
 /* From 3.14 on words of a frame have tags: a number, or whether it counts as a reference. */
@@ -512,7 +520,7 @@ static u64 untag(const struct python_heap *p, u64 word)
 
 static bool is_code(struct python_heap *p, u64 addr)
 {
-	return addr && !(addr & 7) && python_heap_word(p, addr + 8) == p->bias + p->image->code_type;
+	return addr && !(addr & 7) && python_heap_word(p, python_heap_at(p, addr) + 8) == p->bias + p->image->code_type;
 }
 
 u64 python_heap_frame_code(struct python_heap *p, u64 frame)
@@ -550,7 +558,7 @@ static u32 count_locals(struct python_heap *p, u64 code, u64 *names)
 	*names = python_heap_word(p, code + (old ? l->co_names.at + 8u : l->co_filename.at - 16u));
 	if (!memory_read(
 	            p->r.mem, &n, sizeof(n), code + (old ? l->co_firstlineno.at - 12u : l->co_firstlineno.at + 4u)) ||
-	        n > 1u << 16 || !*names || python_heap_word(p, *names + 16) != n)
+	        n > 1u << 16 || !*names || python_heap_word(p, python_heap_at(p, *names) + 16) != n)
 		return 0;
 	return n;
 }
@@ -593,7 +601,8 @@ static u32 count_old(struct python_heap *p, u64 frame)
 /* Locals at an address, by the names that the code has for the first of them. */
 static void give_locals(struct python_heap *p, u64 at, u32 n, u32 nnamed, u64 names)
 {
-	const struct python_type *t = names ? python_heap_type(p, python_heap_word(p, names + 8)) : NULL;
+	const struct python_type *t =
+	        names ? python_heap_type(p, python_heap_word(p, python_heap_at(p, names) + 8)) : NULL;
 
 	p->steps += p->root ? n : 0;
 	for (u32 i = 0; i < n; i++) {
@@ -642,7 +651,7 @@ static u64 slots_size(struct python_heap *p, u64 code)
 
 static bool frame(struct python_heap *p, u64 addr, u64 *size)
 {
-	u64 own = python_heap_word(p, addr + PYTHON_HEAD + 8), code;
+	u64 own = python_heap_word(p, python_heap_at(p, addr) + PYTHON_HEAD + 8), code;
 	const u8 *owner;
 
 	if (p->r.version < PYTHON_V3_11) {
@@ -652,7 +661,7 @@ static bool frame(struct python_heap *p, u64 addr, u64 *size)
 	code = own ? python_heap_frame_code(p, own) : 0;
 	if (code)
 		*size += slots_size(p, code) - 8; /* basicsize has one */
-	owner = own ? heap_bytes(p->h, own + frame_layout(p->r.version).owner, 1) : NULL;
+	owner = own ? heap_bytes(p->h, own + owner_at(p), 1) : NULL;
 	if (owner && *owner == OWNED_BY_FRAME_OBJECT)
 		python_heap_frame(p, own);
 	return true;
@@ -661,7 +670,7 @@ static bool frame(struct python_heap *p, u64 addr, u64 *size)
 /* PyGenObject.gi_iframe: 3.13 does not say, and has it where 3.12 has it. */
 static u32 gen_frame(const struct python_heap *p)
 {
-	return p->r.l->gen_frame.size ? p->r.l->gen_frame.at : PYTHON_HEAD + 56;
+	return p->r.l->gen_frame.size ? p->r.l->gen_frame.at : (u32)python_heap_at(p, PYTHON_HEAD + 56);
 }
 
 /* From 3.11 on its frame is in it, at its end. */
@@ -686,8 +695,9 @@ static bool generator(struct python_heap *p, u64 addr, u64 *size)
 static bool module(struct python_heap *p, u64 addr)
 {
 	bool sized = p->r.version >= PYTHON_V3_15;
-	u64 state = python_heap_word(p, addr + (sized ? 24 : 32)), from = sized ? addr : python_heap_word(p, addr + 24);
-	s64 bytes = from && state && !(state & 7) ? (s64)python_heap_word(p, from + 56) : 0;
+	u64 at = python_heap_at(p, addr), state = python_heap_word(p, at + (sized ? 24 : 32)),
+	    from = sized ? addr : python_heap_word(p, at + 24);
+	s64 bytes = from && state && !(state & 7) ? (s64)python_heap_word(p, python_heap_at(p, from) + 56) : 0;
 	u64 n = bytes > 0 ? (u64)bytes / 8 : 0;
 
 	for (u64 i = 0; i < n && n < STATE_MAX; i++) {
@@ -727,7 +737,7 @@ static bool str_size(struct python_heap *p, u64 addr, u64 *size)
 
 static bool int_size(struct python_heap *p, const struct python_type *t, u64 addr, u64 *size)
 {
-	s64 tag = (s64)python_heap_word(p, addr + PYTHON_HEAD);
+	s64 tag = (s64)python_heap_word(p, python_heap_at(p, addr) + PYTHON_HEAD);
 	u64 n = (u64)(tag < 0 ? -tag : tag);
 
 	if (p->r.version >= PYTHON_V3_12)
@@ -741,7 +751,7 @@ static bool int_size(struct python_heap *p, const struct python_type *t, u64 add
 /* With items in it, and what precedes it. A number of items that is torn leads out of what is mapped. */
 static bool plain_size(struct python_heap *p, const struct python_type *t, u64 addr, u64 *size)
 {
-	s64 n = t->itemsize ? (s64)python_heap_word(p, addr + PYTHON_HEAD) : 0;
+	s64 n = t->itemsize ? (s64)python_heap_word(p, python_heap_at(p, addr) + PYTHON_HEAD) : 0;
 
 	n = n < 0 ? -n : n;
 	*size = t->basicsize + (u64)n * t->itemsize;
@@ -750,7 +760,7 @@ static bool plain_size(struct python_heap *p, const struct python_type *t, u64 a
 
 static u64 before(const struct python_heap *p, const struct python_type *t)
 {
-	u64 ret = t->flags & PYTHON_HAVE_GC ? PYTHON_GC_HEAD : 0;
+	u64 ret = t->flags & PYTHON_HAVE_GC && !p->longer ? PYTHON_GC_HEAD : 0;
 
 	if (p->r.version >= PYTHON_V3_12)
 		return ret + (t->flags & (PYTHON_MANAGED_DICT | PYTHON_MANAGED_WEAK) ? 16 : 0);
@@ -808,7 +818,7 @@ static bool contents(struct python_heap *p, const struct python_type *t, u64 add
 	case PYTHON_MODULE:
 		return module(p, addr);
 	case PYTHON_BYTEARRAY: /* ob_alloc */
-		n = python_heap_word(p, addr + 24);
+		n = python_heap_word(p, python_heap_at(p, addr) + 24);
 		*size += n + (n && p->r.version >= PYTHON_V3_15 ? BYTES_HEAD : 0);
 		return sane_count(n);
 	default:
@@ -837,7 +847,8 @@ static u32 type_number(struct python_heap *p, const struct python_type *t, u64 a
 	u32 ret;
 
 	if (t->kind == PYTHON_FRAME)
-		frame = p->r.version < PYTHON_V3_11 ? addr : python_heap_word(p, addr + PYTHON_HEAD + 8);
+		frame = p->r.version < PYTHON_V3_11 ? addr
+		                                    : python_heap_word(p, python_heap_at(p, addr) + PYTHON_HEAD + 8);
 	else if (p->r.version < PYTHON_V3_11)
 		frame = python_heap_word(p, addr + PYTHON_HEAD);
 	if (t->kind == PYTHON_FRAME || t->kind == PYTHON_GENERATOR)
@@ -856,20 +867,20 @@ static u32 type_number(struct python_heap *p, const struct python_type *t, u64 a
 enum heap_seen python_heap_object(void *reader, u64 addr, u32 label, struct heap_object *ret)
 {
 	struct python_heap *p = reader;
-	const u8 *head = (addr & 7) ? NULL : heap_bytes(p->h, addr, PYTHON_HEAD);
+	const u8 *head = python_heap_alive(p, addr);
 	const struct python_type *t;
 	u64 size, type;
 
-	if (!head || !python_heap_is_alive(p, word_at(head, 0)))
+	if (!head)
 		return HEAP_TORN;
-	type = word_at(head, 8);
+	type = python_heap_type_of(p, head);
 	t = python_heap_type(p, type);
 	if (!t || !own_size(p, t, addr, &size))
 		return HEAP_TORN;
 	if (!contents(p, t, addr, label, &size) || !attributes(p, t, addr, &size))
 		return HEAP_TORN;
 	slots(p, t, addr);
-	if (!p->tracked && (t->flags & PYTHON_HAVE_GC) && python_heap_word(p, addr - PYTHON_GC_HEAD))
+	if (!p->tracked && !p->longer && (t->flags & PYTHON_HAVE_GC) && python_heap_word(p, addr - PYTHON_GC_HEAD))
 		p->tracked = addr;
 	if (t->flags & PYTHON_HEAP_TYPE)
 		give(p, p->labels.type, type);

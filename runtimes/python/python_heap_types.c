@@ -34,6 +34,7 @@
 #define MODULE_STATE     32 /* PyModuleObject.md_state: a structure of the module's own */
 #define NAME_BYTES       256
 #define TYPES_MAX        (1u << 20)
+#define LOCK_STATES      3 /* PyMutex: locked, with others that wait */
 
 /* Types of C whose instances keep more than their words show. */
 static const struct {
@@ -114,7 +115,7 @@ static bool name_of(struct python_heap *p, u64 addr, const u8 *type, char *ret)
 		return false;
 	if (!(word_at(type, TP_FLAGS) & PYTHON_HEAP_TYPE))
 		return isalpha((u8)*ret) || *ret == '_';
-	python_heap_text(p, python_heap_word(p, addr + heap.qualname), name, sizeof(name));
+	python_heap_text(p, python_heap_word(p, python_heap_at(p, addr) + heap.qualname), name, sizeof(name));
 	python_heap_text(p, python_dict_find(&p->r, word_at(type, TP_DICT), "__module__"), module, sizeof(module));
 	if (*name)
 		snprintf(ret, NAME_BYTES, "%s%s%s", *module && strcmp(module, "builtins") ? module : "",
@@ -127,15 +128,15 @@ static bool is_type_object(struct python_heap *p, const u8 *type)
 	const u8 *meta;
 	u64 addr = word_at(type, 8);
 
-	meta = addr && !(addr & 7) ? heap_bytes(p->h, addr + TP_FLAGS, 8) : NULL;
+	meta = addr && !(addr & 7) ? heap_bytes(p->h, python_heap_at(p, addr) + TP_FLAGS, 8) : NULL;
 	return meta && (word_at(meta, 0) & PYTHON_TYPE_SUBCLASS);
 }
 
 static bool plausible(const u8 *type)
 {
 	return word_at(type, TP_BASICSIZE) >= PYTHON_HEAD && word_at(type, TP_BASICSIZE) < SIZE_LIMIT &&
-	       word_at(type, TP_ITEMSIZE) < SIZE_LIMIT && (u32)word_at(type, 0) && word_at(type, TP_NAME) &&
-	       word_at(type, TP_FLAGS) && !(word_at(type, TP_BASE) & 7);
+	       word_at(type, TP_ITEMSIZE) < SIZE_LIMIT && word_at(type, TP_NAME) && word_at(type, TP_FLAGS) &&
+	       !(word_at(type, TP_BASE) & 7);
 }
 
 static struct error *add_slot(struct python_type *t, u64 at, bool sure, u32 label)
@@ -212,7 +213,8 @@ static struct error *add_words(struct python_heap *p, struct python_type *t, con
 		return err;
 	for (u32 at = from; !err && at + 8 <= to; at += 8) {
 		if (at == dict || at == weak || ((at - from) / 8 < 64 && numbers >> (at - from) / 8 & 1) ||
-		        (at == MODULE_STATE && !strcmp(name, "module")) || (is_weak && at != WEAK_CALLBACK) ||
+		        (at == python_heap_at(p, MODULE_STATE) && !strcmp(name, "module")) ||
+		        (is_weak && at != python_heap_at(p, WEAK_CALLBACK)) ||
 		        (is_code && weak && at > weak && p->r.version >= PYTHON_V3_12))
 			continue;
 		err = add_slot(t, at, false, guess && !python ? HEAP_MAYBE : 0);
@@ -240,8 +242,8 @@ static struct error *add_bases(struct python_heap *p, struct python_type *t, u64
 
 	for (u32 depth = 0; !err && addr && depth < DEPTH_MAX; depth++) {
 		u64 base;
-		u32 from = PYTHON_HEAD;
-		const void *bytes = heap_bytes(p->h, addr, TP_BYTES);
+		u32 from = (u32)python_heap_at(p, PYTHON_HEAD);
+		const void *bytes = heap_bytes(p->h, python_heap_at(p, addr), TP_BYTES);
 		char name[NAME_BYTES] = "";
 
 		if (!bytes)
@@ -250,7 +252,7 @@ static struct error *add_bases(struct python_heap *p, struct python_type *t, u64
 		if (!plausible(type))
 			break;
 		base = word_at(type, TP_BASE);
-		bytes = base ? heap_bytes(p->h, base + TP_BASICSIZE, 8) : NULL;
+		bytes = base ? heap_bytes(p->h, python_heap_at(p, base) + TP_BASICSIZE, 8) : NULL;
 		if (bytes)
 			from = (u32)word_at(bytes, 0);
 		memory_string(p->r.mem, name, sizeof(name), word_at(type, TP_NAME));
@@ -266,7 +268,7 @@ static struct error *add_bases(struct python_heap *p, struct python_type *t, u64
 
 static struct error *read_type(struct python_heap *p, u64 addr, struct python_type **ret)
 {
-	const void *bytes = heap_bytes(p->h, addr, TP_BYTES);
+	const void *bytes = python_heap_alive(p, addr) ? heap_bytes(p->h, python_heap_at(p, addr), TP_BYTES) : NULL;
 	struct python_type *t;
 	char name[NAME_BYTES];
 	struct error *err;
@@ -325,9 +327,25 @@ const struct python_type *python_heap_type(struct python_heap *p, u64 addr)
 	return t;
 }
 
-bool python_heap_is_alive(const struct python_heap *p, u64 count)
+/* What is no object often begins with an address, and a freed one with that of another. */
+static bool is_count(const struct python_heap *p, u64 count)
 {
 	return (u32)count && !(p->r.version >= PYTHON_V3_14 ? count >> 32 & 0xffff : count >> 32);
+}
+
+/* Behind the thread's number: 16 bits of flags, the lock's byte, the collector's, and both counts. */
+static bool is_shared_count(const u8 *head)
+{
+	u64 bits = word_at(head, 8);
+
+	return (bits >> 16 & 0xff) <= LOCK_STATES && (bits >> 32 || (s64)word_at(head, 16) >> 2 > 0);
+}
+
+const u8 *python_heap_alive(struct python_heap *p, u64 addr)
+{
+	const u8 *head = addr && !(addr & 7) ? heap_bytes(p->h, addr, PYTHON_HEAD + p->longer) : NULL;
+
+	return head && (p->longer ? is_shared_count(head) : is_count(p, word_at(head, 0))) ? head : NULL;
 }
 
 /* Freed objects are linked by their first word, and a program at a fixed address has them below 2^31. */
@@ -338,8 +356,8 @@ static bool is_link(struct python_heap *p, u64 count)
 
 bool python_heap_is_object(struct python_heap *p, u64 addr)
 {
-	const u8 *head = addr && !(addr & 7) && addr < 1ull << 47 ? heap_bytes(p->h, addr, PYTHON_HEAD) : NULL;
-	u64 count = head ? word_at(head, 0) : 0, type = head ? word_at(head, 8) : 0;
+	const u8 *head = addr < 1ull << 47 ? python_heap_alive(p, addr) : NULL;
+	u64 count = head ? word_at(head, 0) : 0, type = head ? python_heap_type_of(p, head) : 0;
 
-	return head && python_heap_is_alive(p, count) && !is_link(p, count) && python_heap_type(p, type);
+	return head && (p->longer || !is_link(p, count)) && python_heap_type(p, type);
 }

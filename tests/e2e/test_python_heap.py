@@ -33,10 +33,10 @@ def run(command, *args, code=yrt.OK):
 
 def read(f):
     """None if this Python is refused by name."""
-    known = [3, 8] <= f.start["version"] <= [3, 15] and not f.start["free_threaded"]
+    known = [3, 8] <= f.start["version"] <= [3, 15]
     result = run("python-heap", "-p", f.pid, code=yrt.OK if known else yrt.UNSUPPORTED)
     if not known:
-        assert re.search(r"the heap of (Python 3\.\d+|free-threaded builds) is not read", result.stderr), result.stderr
+        assert re.search(r"the heap of Python 3\.\d+ is not read", result.stderr), result.stderr
         return None
     return result
 
@@ -113,10 +113,11 @@ def test_refs():
 
 def test_keeper():
     """A collection that keeps most of the memory is named first; where none does, none is."""
-    for n, many in (10, False), (20000, True):
+    for n in 10, 20000:
         with keeps(n) as f:
             if not read(f):
                 return
+            many = n > 10 and f.start["version"] < [3, 14]  # smaller objects: there the records have 49 %
             told = re.findall(r"^yrt: (.*) keeps .*", run("python-refs", "-p", f.pid).stderr, re.M)
             page = run("python-refs", "-p", f.pid, "-f", "html").stdout
             assert told == (["__main__ > cache: __main__.Cache > .entries: dict"] if many else []), told
@@ -199,6 +200,9 @@ def test_unreachable():
     """A cycle that nothing reaches, and an object that is counted once too often, each with what it keeps."""
     with keeps() as f:
         if not read(f):
+            return
+        if f.start["free_threaded"]:
+            assert "has no lists" in run("python-refs", "-p", f.pid, "--unreachable", code=yrt.UNSUPPORTED).stderr
             return
         paths = tree(f.pid, "--unreachable")
         lost = below(paths, "(cycles that only refer to themselves)")

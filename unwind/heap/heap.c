@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "cleanup.h"
 #include "grow.h"
@@ -430,6 +431,20 @@ bool heap_copy(struct heap *h, const struct heap_stretch *stretches, u32 n)
 	if (!fits)
 		heap_cache_release(h->cache);
 	return fits;
+}
+
+struct error *heap_copy_written(struct heap *h, const struct mapping *mappings, u32 n)
+{
+	cleanup(free) struct heap_stretch *stretches = NULL;
+	struct error *err = NULL;
+	u32 some = 0;
+
+	for (u32 i = 0; !err && i < n; i++)
+		if (mappings[i].prot & PROT_WRITE)
+			err = heap_cache_held(h->cache, mappings[i].start, mappings[i].end, &stretches, &some);
+	if (!err)
+		heap_copy(h, stretches, some);
+	return err;
 }
 
 double heap_copy_changed(const struct heap *h)

@@ -305,6 +305,30 @@ bool heap_cache_keep(struct heap_cache *c, const struct heap_stretch *stretches,
 	return ret;
 }
 
+struct error *heap_cache_held(struct heap_cache *c, u64 start, u64 end, struct heap_stretch **stretches, u32 *n)
+{
+	struct error *err = NULL;
+	u64 from, to;
+
+	c->resident.ahead = c->resident.n = 0;
+	while (!err && start < end && resident_next(&c->resident, start, end, UINT64_MAX, &from, &to)) {
+		struct heap_stretch *last = *n ? &(*stretches)[*n - 1] : NULL;
+
+		start = to;
+		from &= ~(BLOCK - 1);
+		to = (to + BLOCK - 1) & ~(BLOCK - 1);
+		if (last && from <= last->end) {
+			last->end = to > last->end ? to : last->end;
+			continue;
+		}
+		err = grow(stretches, *n, sizeof(**stretches));
+		if (!err)
+			(*stretches)[(*n)++] = (struct heap_stretch){from, to, .mapped = false};
+	}
+	c->resident.ahead = PAGES;
+	return err;
+}
+
 u64 heap_cache_kept(const struct heap_cache *c)
 {
 	return c ? c->nkept * BLOCK : 0;

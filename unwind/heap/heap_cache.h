@@ -33,6 +33,8 @@ void heap_cache_forget_all(struct heap_cache *c);
  */
 struct heap_stretch;
 bool heap_cache_keep(struct heap_cache *c, const struct heap_stretch *stretches, u32 n);
+/* What of [start, end) holds data, in stretches of whole blocks behind those that are there already. */
+struct error *heap_cache_held(struct heap_cache *c, u64 start, u64 end, struct heap_stretch **stretches, u32 *n);
 u64 heap_cache_kept(const struct heap_cache *c); /* bytes of copies; NULL is fine */
 /* Which part of the copied pages, by some of them, is not any more what it was. */
 double heap_cache_changed(const struct heap_cache *c);

@@ -467,7 +467,12 @@ static struct error *walk(const struct walk_of *w)
 {
 	bool walks = w->ops->object && (!w->ops->blocks_are_all || w->r->live),
 	     counts = w->ops->blocks && (!w->ops->blocks_are_all || !w->r->live);
-	struct error *err = walks && w->ops->roots ? w->ops->roots(w->reader) : NULL;
+	struct error *err = NULL;
+
+	if (walks && w->ops->copied && w->process.pid)
+		err = heap_copy_written(w->h, w->process.mappings, w->process.nmappings);
+	if (!err && walks && w->ops->roots)
+		err = w->ops->roots(w->reader);
 
 	give_way(w->r);
 	if (!err)
