@@ -8,7 +8,7 @@
 #include "about.h"
 #include "expression.h"
 #include "frontends/format/text.h"
-#include "holder.h"
+#include "holding.h"
 #include "own.h"
 #include "place.h"
 #include "rank.h"
@@ -18,8 +18,6 @@
 
 #define LITTLE     0.03 /* a share: less is nothing to speak of */
 #define NOTHING    0.02 /* threads, on average */
-#define WORKS      0.05 /* threads: what a holder does in less is nothing to speak of */
-#define MUCH_MORE  2    /* a caller does so much more with what it was given */
 #define SITE_LEAST 0.01 /* further places with less are not named */
 #define NOWHERE    "code that was not seen"
 
@@ -138,10 +136,11 @@ static void forget_match(struct evidence *e)
 {
 	static const char *const names[] = {"share", "share.low", "about", "about.change", "threads.of", "share.high",
 	        "value", "value.s", "count", "per.second", "each", "site", "site.threads", "site.share", "site.own",
-	        "callee", "frame", "holder", "lock.name", "site.same"};
+	        "callee", "frame", "site.same"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		facts_forget(&e->facts, names[i]);
+	holding_forget(e);
 }
 
 static void set_match(struct evidence *e, const struct libraries *l, const struct profile *p, const struct match *m)
@@ -160,132 +159,20 @@ static void set_match(struct evidence *e, const struct libraries *l, const struc
 	set_site(e, l, p, m);
 }
 
-/* ", which sorts", of what it goes through; "" if nothing is known of that. *ret is malloc'd. */
-static struct error *known_of(
-        const struct rule *r, const struct evidence *e, const struct profile *p, const struct match *m, char **ret)
+/* The text of the first `word` of a name that more than half of the stacks go through; "": none is. */
+static struct error *set_words(const struct rule *r, struct evidence *e, const struct profile *p, const struct match *m)
 {
-	cleanup(free) char *what = NULL;
-	struct about_found a;
-	struct error *err = about_find(r->libraries, p, m, &a);
-
-	if (err)
-		return err;
-	if (!a.about || a.above || (p->functions[a.function].kind == KIND_KERNEL && m->wall)) {
-		*ret = strdup("");
-		return *ret ? NULL : &error_no_memory;
-	}
-	what = finding_text(a.about->what, &e->facts);
-	if (what && *what && what[strlen(what) - 1] == '.')
-		what[strlen(what) - 1] = '\0';
-	return what && asprintf(ret, ", which %s", what) >= 0 ? NULL : &error_no_memory;
-}
-
-/* " Apart from these waits, 94 % of the time of F is in G (f.py:3), mostly in H, which asks a database.", or "". */
-static struct error *name_work(
-        const struct rule *r, const struct evidence *e, const struct profile_function *holder, char **ret)
-{
-	const struct profile *wall = evidence_view(e, "wall");
-	cleanup(free) char *known = NULL;
-	char name[NAME_LENGTH], in[NAME_LENGTH], callee[NAME_LENGTH] = "";
-	struct match m = {0};
-	struct error *err = wall ? holder_works(r, wall, holder, &m) : NULL;
-	u64 total = wall ? wall->meta.duration_ns : 0;
-	bool own;
-
-	if (!err && m.nsites && (double)m.value > WORKS * (double)total)
-		err = known_of(r, e, wall, &m, &known);
-	if (!err && known && m.callee)
-		place_name(r->libraries, &wall->functions[m.callee], callee, sizeof(callee));
-	text_plain_name(holder, name, sizeof(name));
-	if (known)
-		text_plain_name(&wall->functions[m.site[0].function], in, sizeof(in));
-	own = known && !strcmp(name, in);
-	if (!err && known &&
-	        asprintf(ret, " Apart from these waits, %.0f %% of the time of %s is %s%s%s%s%s.",
-	                100 * (double)m.site[0].value / (double)m.value,
-	                place_name(r->libraries, holder, name, sizeof(name)), own ? "its own work" : "in ",
-	                own ? "" : place_name(r->libraries, &wall->functions[m.site[0].function], in, sizeof(in)),
-	                *callee ? ", mostly in " : "", callee, known) < 0)
-		err = &error_no_memory;
-	match_free(&m);
-	if (!err && !known)
-		*ret = strdup("");
-	return !err && !*ret ? &error_no_memory : err;
-}
-
-/* Who released the lock that is waited for in the rule's site, how often, and what that does besides. */
-static struct error *set_holder(
-        const struct rule *r, struct evidence *e, const struct profile *waits, const struct match *m)
-{
-	const struct profile *p = evidence_view(e, "lock");
-	const struct profile_function *f;
-	cleanup(free) char *text = NULL, *work = NULL;
-	struct holders h = {0};
-	char name[NAME_LENGTH] = "";
 	struct error *err = NULL;
 
-	if (waits && m->nsites)
-		text_plain_name(&waits->functions[m->site[0].function], name, sizeof(name));
-	if (p)
-		err = holders_find(p, r->libraries, name, &h);
-	if (err)
-		return err;
-	facts_set_text(&e->facts, "holder", "Who holds it was not seen.");
-	if (!h.n)
-		return NULL;
-	f = &p->functions[h.all[0].function];
-	err = name_work(r, e, f, &work);
-	if (err)
-		return err;
-	if (asprintf(&text, "In %.0f %% of the time of these waits it was %s that released it.%s",
-	            100 * (double)h.all[0].value / (double)h.total, place_name(r->libraries, f, name, sizeof(name)),
-	            work) < 0) {
-		text = NULL;
-		return &error_no_memory;
+	for (u32 i = 0; i < r->nwords; i++)
+		facts_set_text(&e->facts, r->words[i].name, "");
+	for (u32 i = r->nwords; !err && i-- > 0;) {
+		double part = 0;
+
+		err = match_part(&r->words[i].term, r->libraries, p, m, &part);
+		if (!err && part > 0.5)
+			facts_set_text(&e->facts, r->words[i].name, r->words[i].text);
 	}
-	facts_set_text(&e->facts, "holder", text);
-	facts_set_text(&e->facts, "lock.name", p->functions[h.lock].name);
-	return NULL;
-}
-
-static struct error *works_of(
-        const struct rule *r, const struct evidence *e, const struct profile_function *f, double *ret)
-{
-	const struct profile *wall = evidence_view(e, "wall");
-	struct match m = {0};
-	struct error *err = wall ? holder_works(r, wall, f, &m) : NULL;
-
-	*ret = (double)m.value;
-	match_free(&m);
-	return err;
-}
-
-/* What those do with it who have waited for it: the site, or if that only gives it out, who calls that. */
-static struct error *set_own_work(
-        const struct rule *r, struct evidence *e, const struct profile *waits, const struct match *m)
-{
-	cleanup(free) char *work = NULL;
-	const struct profile_function *holder = NULL;
-	u32 candidate[1 + CALLERS_MAX], n = 0;
-	struct error *err = NULL;
-	double most = 0, value;
-
-	if (waits && m->nsites) {
-		candidate[0] = m->site[0].function;
-		err = callers_find(m, waits, r->libraries, candidate + 1, &n);
-		n++;
-	}
-	for (u32 i = 0; !err && i < n; i++) {
-		err = works_of(r, e, &waits->functions[candidate[i]], &value);
-		if (!holder || value > MUCH_MORE * most) {
-			holder = &waits->functions[candidate[i]];
-			most = value;
-		}
-	}
-	if (!err && holder)
-		err = name_work(r, e, holder, &work);
-	if (!err)
-		facts_set_text(&e->facts, "holder", work && *work ? work + 1 : "What is done with it was not seen.");
 	return err;
 }
 
@@ -387,17 +274,37 @@ static struct error *add_doubts(const struct rule *r, const struct facts *f, FIL
 	return err;
 }
 
+/* The first advice whose condition holds; else the rule's change. */
+static struct error *advice_of(const struct rule *r, const struct facts *f, const char **ret)
+{
+	struct error *err = NULL;
+	double value = 0;
+
+	*ret = r->change;
+	for (u32 i = 0; !err && i < r->nadvices; i++) {
+		err = expression_value(r->advices[i].when, f, &value);
+		if (!err && !isnan(value) && value) {
+			*ret = r->advices[i].text;
+			break;
+		}
+	}
+	return err;
+}
+
 static struct error *make_texts(struct finding *f, const struct facts *facts)
 {
 	const struct rule *r = f->rule;
 	cleanup(free) char *always = finding_text(r->against ? r->against : "", facts);
 	size_t size;
 	FILE *out;
-	struct error *err;
+	const char *change;
+	struct error *err = advice_of(r, facts, &change);
 
+	if (err)
+		return err;
 	f->title = finding_text(r->title, facts);
 	f->why = finding_text(r->why, facts);
-	f->change = finding_text(r->change, facts);
+	f->change = finding_text(change, facts);
 	f->show = finding_text(r->show, facts);
 	out = open_memstream(&f->against, &size);
 	if (!out || !always || !f->title || !f->why || !f->change || !f->show) {
@@ -608,8 +515,10 @@ static struct error *apply(const struct rule *r, struct evidence *e, struct conc
 		set_match(e, r->libraries, v->profile, &m);
 	if (!err && *holds == YES && v)
 		err = set_about(r, e, v->profile, &m);
+	if (!err && *holds == YES && v && r->nwords)
+		err = set_words(r, e, v->profile, &m);
 	if (!err && r->holder)
-		err = (r->holder_self ? set_own_work : set_holder)(r, e, v ? v->profile : NULL, &m);
+		err = holding_facts(r, e, v, &m);
 	if (!err)
 		err = find_blamed(r, e, v ? v->profile : NULL, &m, &b);
 	if (!err)

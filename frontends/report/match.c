@@ -569,6 +569,23 @@ struct error *match_share(
 	return NULL;
 }
 
+struct error *match_part(
+        const struct term *t, const struct libraries *l, const struct profile *p, const struct match *m, double *ret)
+{
+	cleanup(free) bool *below = calloc(p->nnodes, sizeof(*below)); /* parents come before children */
+	u64 sum = 0;
+
+	*ret = 0;
+	if (!below)
+		return &error_no_memory;
+	for (u32 i = 1; i < p->nnodes; i++) {
+		below[i] = below[p->nodes[i].parent] || term_matches(t, l, &p->functions[p->nodes[i].function]);
+		sum += below[i] && m->nodes[i] ? p->nodes[i].self : 0;
+	}
+	*ret = m->value ? (double)sum / (double)m->value : 0;
+	return NULL;
+}
+
 void match_free(struct match *m)
 {
 	free(m->nodes);

@@ -32,6 +32,9 @@ struct error *match_stacks(const struct rule *rule, const struct profile *p, str
 /* The share of a single pattern. */
 struct error *match_share(
         const struct stack_pattern *pattern, const struct libraries *l, const struct profile *p, double *ret);
+/* In how much of the stacks that m matches is a frame that the term matches? 0 to 1. */
+struct error *match_part(
+        const struct term *t, const struct libraries *l, const struct profile *p, const struct match *m, double *ret);
 void match_free(struct match *m);
 /* Of each function the first that is the same but for the executed line. same: one for each function of p. */
 struct error *match_unite(const struct profile *p, u32 *same);

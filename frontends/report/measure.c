@@ -455,7 +455,7 @@ static u32 make_plan(const struct measure *m, const struct evidence *e, struct p
 	        {"io", 1, waits || calls_of(f) > CALLS_LEAST, "files may be read or written"},
 	        {"net", 1, facts_number(f, "fds.sockets") > 0 && (waits || calls_of(f) > CALLS_LEAST),
 	                "sockets are open"},
-	        {"wait", 1, idle || (tasks && !waits),
+	        {"wait", tasks && !waits ? 2 : 1, idle || (tasks && !waits),
 	                idle ? "hardly anything happens" : "threads do not wait, but what runs on them may"},
 	};
 	u32 n = 0;

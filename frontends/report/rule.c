@@ -294,22 +294,42 @@ static struct error *add_blame(const struct parser *p, const char *value)
 }
 
 /* EXPRESSION : TEXT */
-static struct error *add_doubt(const struct parser *p, const char *value)
+static struct error *add_when(const struct parser *p, struct rule_when *all, u32 *n, const char *value)
 {
-	struct rule *r = p->rule;
 	const char *colon = strstr(value, " : ");
 	cleanup(free) char *when = colon ? strndup(value, (size_t)(colon - value)) : NULL;
 	char *list[RULE_CLAUSES_MAX + 1] = {0};
 	struct error *err;
 
-	if (!colon || r->ndoubts == RULE_CLAUSES_MAX)
+	if (!colon || *n == RULE_CLAUSES_MAX)
 		return wrong(p, "EXPRESSION : TEXT", value);
 	err = when ? add_expression(p, list, when) : &error_no_memory;
 	if (err)
 		return err;
-	r->doubts[r->ndoubts].when = list[0];
-	r->doubts[r->ndoubts].text = strdup(skip_blanks(colon + 3));
-	return r->doubts[r->ndoubts++].text ? NULL : &error_no_memory;
+	all[*n].when = list[0];
+	all[*n].text = strdup(skip_blanks(colon + 3));
+	return all[(*n)++].text ? NULL : &error_no_memory;
+}
+
+/* NAME TERM : TEXT */
+static struct error *add_word(const struct parser *p, const char *value)
+{
+	struct rule *r = p->rule;
+	size_t name = strcspn(value, " \t");
+	struct error *err = grow(&r->words, r->nwords, sizeof(*r->words));
+	struct rule_word *word;
+
+	if (err)
+		return err;
+	word = &r->words[r->nwords++];
+	*word = (struct rule_word){.name = strndup(value, name)};
+	value = skip_blanks(value + name);
+	err = word->name ? parse_term(p, &value, &word->term) : &error_no_memory;
+	if (!err && strncmp(value, " : ", 3) != 0)
+		err = wrong(p, "NAME TERM : TEXT", value);
+	if (!err)
+		word->text = strdup(value + 3);
+	return err || word->text ? err : &error_no_memory;
 }
 
 static struct error *set_severity(const struct parser *p, const char *value)
@@ -420,8 +440,14 @@ static struct error *take_key(const struct parser *p, const char *key, const cha
 		return set_expression(p, &r->weight, value);
 	if (!strcmp(key, "remark"))
 		return set_expression(p, &r->remark, value);
+	if (!strcmp(key, "used"))
+		return add_stack(p, &r->used, &r->nused, value);
+	if (!strcmp(key, "word"))
+		return add_word(p, value);
 	if (!strcmp(key, "doubt"))
-		return add_doubt(p, value);
+		return add_when(p, r->doubts, &r->ndoubts, value);
+	if (!strcmp(key, "advice"))
+		return add_when(p, r->advices, &r->nadvices, value);
 	return wrong(p, "a key of a rule (title, severity, view, stack, when, why, change, …)", key);
 }
 
@@ -473,16 +499,27 @@ static void rule_free(struct rule *r)
 		free(r->blames[i].view);
 		stack_pattern_free(&r->blames[i].pattern);
 	}
-	for (u32 i = 0; i < r->ndoubts; i++) {
+	for (u32 i = 0; i < RULE_CLAUSES_MAX; i++) {
 		free(r->doubts[i].when);
 		free(r->doubts[i].text);
+		free(r->advices[i].when);
+		free(r->advices[i].text);
 	}
+	for (u32 i = 0; i < r->nwords; i++) {
+		free(r->words[i].name);
+		free(r->words[i].text);
+		term_free(&r->words[i].term);
+	}
+	for (u32 i = 0; i < r->nused; i++)
+		stack_pattern_free(&r->used[i]);
 	for (u32 i = 0; i < r->nskip; i++)
 		term_free(&r->skip[i]);
 	term_free(&r->site);
 	pattern_free(&r->module);
 	free(r->stacks);
 	free(r->excepts);
+	free(r->used);
+	free(r->words);
 	free(r->lets);
 	free(r->blames);
 	free(r->skip);

@@ -23,6 +23,9 @@
  *		unless EXPRESSION	none may
  *		weight EXPRESSION	0 to 1; without, the share of the stacks
  *		remark EXPRESSION	it is a remark only, if this holds
+ *		used PATTERN		for what a holder has it: the fact holder.used is the part of its time
+ *		word NAME TERM : TEXT	a fact: the text of the first term that half of the stacks go through
+ *		advice EXPRESSION : TEXT	in place of change, of several the first that holds
  *		doubt EXPRESSION : TEXT	said as what speaks against it, if it holds
  *		replaces NAME…		these say less than this one, of the same
  *		consequence yes		of computing too much: comes behind what takes 40 % of the CPU time
@@ -96,8 +99,13 @@ struct rule_let {
 	struct stack_pattern pattern;
 };
 
-struct rule_doubt {
+struct rule_when { /* a text that is said if an expression holds */
 	char *when, *text;
+};
+
+struct rule_word {
+	char *name, *text;
+	struct term term;
 };
 
 struct rule {
@@ -109,8 +117,8 @@ struct rule {
 	char *runtimes[RULE_CLAUSES_MAX]; /* names; the first NULL ends each of these */
 	struct pattern module;
 	char *views[RULE_VIEWS_MAX + 1];
-	struct stack_pattern *stacks, *excepts;
-	u32 nstacks, nexcepts;
+	struct stack_pattern *stacks, *excepts, *used; /* used: for what the holder has it */
+	u32 nstacks, nexcepts, nused;
 	struct rule_let *lets;
 	u32 nlets;
 	struct term site, *skip;
@@ -120,8 +128,10 @@ struct rule {
 	u32 nblames;
 	u32 nskip;
 	char *when[RULE_CLAUSES_MAX + 1], *unless[RULE_CLAUSES_MAX + 1], *weight, *remark;
-	struct rule_doubt doubts[RULE_CLAUSES_MAX];
-	u32 ndoubts;
+	struct rule_when doubts[RULE_CLAUSES_MAX], advices[RULE_CLAUSES_MAX];
+	u32 ndoubts, nadvices;
+	struct rule_word *words;
+	u32 nwords;
 	char *replaces[RULE_CLAUSES_MAX + 1];
 	const struct libraries *libraries; /* of all rules; not owned */
 	char *source;                      /* "python.rule:12" */

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "holding.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "about.h"
+#include "callers.h"
+#include "findings.h"
+#include "frontends/format/text.h"
+#include "holder.h"
+#include "place.h"
+#include "unwind/cleanup.h"
+
+#define WORKS     0.05 /* threads: what a holder does in less is nothing to speak of */
+#define OWN_WORK  "its own work"
+#define MUCH_MORE 2 /* a caller does so much more with what it was given */
+
+/* ", which sorts", of what it goes through; "" if nothing is known of that. *ret is malloc'd. */
+static struct error *known_of(
+        const struct rule *r, const struct evidence *e, const struct profile *p, const struct match *m, char **ret)
+{
+	cleanup(free) char *what = NULL;
+	struct about_found a;
+	struct error *err = about_find(r->libraries, p, m, &a);
+
+	if (err)
+		return err;
+	if (!a.about || a.above || (p->functions[a.function].kind == KIND_KERNEL && m->wall)) {
+		*ret = strdup("");
+		return *ret ? NULL : &error_no_memory;
+	}
+	what = finding_text(a.about->what, &e->facts);
+	if (what && *what && what[strlen(what) - 1] == '.')
+		what[strlen(what) - 1] = '\0';
+	return what && asprintf(ret, ", which %s", what) >= 0 ? NULL : &error_no_memory;
+}
+
+/* Of the holder's stacks, those for which it was taken. */
+static struct error *used_part(const struct rule *r, const struct profile *p, const struct match *m, double *ret)
+{
+	struct rule those = {.stacks = r->used, .nstacks = r->nused, .libraries = r->libraries};
+	struct match used = {0};
+	struct error *err = match_stacks(&those, p, &used);
+	u64 sum = 0;
+
+	for (u32 i = 1; !err && i < p->nnodes; i++)
+		sum += used.nodes[i] && m->nodes[i] ? p->nodes[i].self : 0;
+	*ret = m->value ? (double)sum / (double)m->value : 0;
+	match_free(&used);
+	return err;
+}
+
+/* With a 95 % interval (Agresti and Coull, The American Statistician 52, 1998), which few samples make wide. */
+static void set_used(struct evidence *e, double part, double count)
+{
+	double n = count + 4, middle = (part * count + 2) / n, half = 2 * sqrt(middle * (1 - middle) / n);
+
+	facts_set(&e->facts, "holder.used", part);
+	facts_set(&e->facts, "holder.used.low", fmax(0, middle - half));
+	facts_set(&e->facts, "holder.used.high", fmin(1, middle + half));
+}
+
+/* Where it does what it does besides: the holder's line, or who calls that on its behalf. */
+static struct error *set_work(const struct rule *r, struct evidence *e, const struct profile *p, const struct match *m,
+        const struct profile_function *holder)
+{
+	u32 caller[CALLERS_MAX], n = 0;
+	char name[NAME_LENGTH], plain[NAME_LENGTH], site[NAME_LENGTH];
+	const struct profile_function *f = &p->functions[m->site[0].function];
+	struct error *err = callers_find(m, p, r->libraries, caller, &n);
+	double used = 0;
+	bool own;
+
+	if (!err && r->nused)
+		err = used_part(r, p, m, &used);
+	if (err)
+		return err;
+	text_plain_name(holder, plain, sizeof(plain));
+	own = !strcmp(text_plain_name(f, site, sizeof(site)), plain);
+	for (u32 i = 0; i < n; i++)
+		if (!strcmp(text_plain_name(&p->functions[caller[i]], site, sizeof(site)), plain))
+			holder = &p->functions[caller[i]];
+	facts_set(&e->facts, "holder.same", own);
+	facts_set(&e->facts, "holder.part", (double)m->site[0].value / (double)m->value);
+	facts_set(&e->facts, "holder.threads", (double)m->value / (double)p->meta.duration_ns);
+	if (r->nused)
+		set_used(e, used, m->count);
+	facts_set_text(&e->facts, "holder.line", place_name(r->libraries, own ? f : holder, name, sizeof(name)));
+	if (own && m->callee)
+		f = &p->functions[m->callee];
+	else if (own)
+		f = NULL;
+	facts_set_text(&e->facts, "holder.work", f ? place_name(r->libraries, f, name, sizeof(name)) : OWN_WORK);
+	return NULL;
+}
+
+/*
+ * " Apart from these waits, on average 2.0 of them are in F (f.py:7), 94 % of that time in G (f.py:3), mostly in H,
+ * which asks a database."
+ */
+static struct error *say_work(
+        const struct rule *r, const struct evidence *e, const struct profile *p, const struct match *m, char **ret)
+{
+	const struct facts *f = &e->facts;
+	cleanup(free) char *known = NULL;
+	char callee[NAME_LENGTH] = "";
+	struct error *err = known_of(r, e, p, m, &known);
+	const char *work = facts_find(f, "holder.work")->text;
+	bool site = strcmp(work, OWN_WORK) != 0;
+
+	if (err)
+		return err;
+	if (m->callee && facts_number(f, "holder.same") <= 0)
+		place_name(r->libraries, &p->functions[m->callee], callee, sizeof(callee));
+	if (asprintf(ret,
+	            " Apart from these waits, on average %.1f of them are in %s, %.0f %% of that time %s%s%s%s%s.",
+	            facts_number(f, "holder.threads"), facts_find(f, "holder.line")->text,
+	            100 * facts_number(f, "holder.part"), site ? "in " : "with ", work, *callee ? ", mostly in " : "",
+	            callee, known) >= 0)
+		return NULL;
+	*ret = NULL;
+	return &error_no_memory;
+}
+
+static struct error *name_work(const struct rule *r, struct evidence *e, const struct profile *p,
+        const struct profile_function *holder, char **ret)
+{
+	struct match m = {0};
+	struct error *err = p ? holder_works(r, p, holder, &m) : NULL;
+
+	*ret = NULL;
+	if (!err && m.nsites && (double)m.value > WORKS * (double)p->meta.duration_ns) {
+		err = set_work(r, e, p, &m, holder);
+		if (!err)
+			err = say_work(r, e, p, &m, ret);
+	} else if (!err) {
+		*ret = strdup("");
+		err = *ret ? NULL : &error_no_memory;
+	}
+	match_free(&m);
+	return err;
+}
+
+/* Who released the lock that is waited for in the rule's site, how often, and what that does besides. */
+static struct error *set_holder(
+        const struct rule *r, struct evidence *e, const struct profile *waits, const struct match *m)
+{
+	const struct profile *p = evidence_view(e, "lock");
+	const struct profile_function *f;
+	cleanup(free) char *text = NULL, *work = NULL;
+	struct holders h = {0};
+	char name[NAME_LENGTH] = "";
+	struct error *err = NULL;
+
+	if (waits && m->nsites)
+		text_plain_name(&waits->functions[m->site[0].function], name, sizeof(name));
+	if (p)
+		err = holders_find(p, r->libraries, name, &h);
+	if (err)
+		return err;
+	facts_set_text(&e->facts, "holder", "Who holds it was not seen.");
+	if (!h.n)
+		return NULL;
+	f = &p->functions[h.all[0].function];
+	err = name_work(r, e, evidence_view(e, "wall"), f, &work);
+	if (err)
+		return err;
+	if (asprintf(&text, "In %.0f %% of the time of these waits it was %s that released it.%s",
+	            100 * (double)h.all[0].value / (double)h.total, place_name(r->libraries, f, name, sizeof(name)),
+	            work) < 0) {
+		text = NULL;
+		return &error_no_memory;
+	}
+	facts_set_text(&e->facts, "holder", text);
+	facts_set_text(&e->facts, "lock.name", p->functions[h.lock].name);
+	return NULL;
+}
+
+static struct error *works_of(
+        const struct rule *r, const struct profile *p, const struct profile_function *f, double *ret)
+{
+	struct match m = {0};
+	struct error *err = p ? holder_works(r, p, f, &m) : NULL;
+
+	*ret = (double)m.value;
+	match_free(&m);
+	return err;
+}
+
+/* What those do with it who have waited for it: the site, or if that only gives it out, who calls that. */
+static struct error *set_own_work(
+        const struct rule *r, struct evidence *e, const struct evidence_view *v, const struct match *m)
+{
+	const struct profile *waits = v ? v->profile : NULL;
+	/* what waits may have no thread: then it is not in the view of threads */
+	const struct profile *p = v && !strcmp(v->name, "wait") ? waits : evidence_view(e, "wall");
+	cleanup(free) char *work = NULL;
+	const struct profile_function *holder = NULL;
+	u32 candidate[1 + CALLERS_MAX], n = 0;
+	struct error *err = NULL;
+	double most = 0, value;
+
+	if (waits && m->nsites) {
+		candidate[0] = m->site[0].function;
+		err = callers_find(m, waits, r->libraries, candidate + 1, &n);
+		n++;
+	}
+	for (u32 i = 0; !err && i < n; i++) {
+		err = works_of(r, p, &waits->functions[candidate[i]], &value);
+		if (!holder || value > MUCH_MORE * most) {
+			holder = &waits->functions[candidate[i]];
+			most = value;
+		}
+	}
+	if (!err && holder)
+		err = name_work(r, e, p, holder, &work);
+	if (!err)
+		facts_set_text(&e->facts, "holder", work && *work ? work + 1 : "What is done with it was not seen.");
+	return err;
+}
+
+struct error *holding_facts(
+        const struct rule *r, struct evidence *e, const struct evidence_view *v, const struct match *m)
+{
+	facts_set_text(&e->facts, "holder.line", "");
+	facts_set_text(&e->facts, "holder.work", "");
+	return r->holder_self ? set_own_work(r, e, v, m) : set_holder(r, e, v ? v->profile : NULL, m);
+}
+
+void holding_forget(struct evidence *e)
+{
+	static const char *const names[] = {"holder", "holder.line", "holder.work", "holder.part", "holder.used",
+	        "holder.threads", "holder.same", "lock.name"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		facts_forget(&e->facts, names[i]);
+}
