@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "match.h"
 
+#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -209,8 +210,19 @@ static u32 function_at(const struct profile *p, const struct walk_state *w, u32 
 	return p->nodes[node].function;
 }
 
-/* Samples or waits that a node's value is made of. */
-static double count_of(const struct profile *p, const struct profile_node *n)
+/* Nanoseconds between two looks at what has no thread; 0: there were none. */
+static double look_ns(const struct profile *p)
+{
+	json_t *stats = p->meta.stats ? json_loads(p->meta.stats, 0, NULL) : NULL;
+	double looks = json_number_value(json_object_get(json_object_get(stats, "off"), "looks")) +
+	               json_number_value(json_object_get(json_object_get(stats, "lock"), "looks"));
+
+	json_decref(stats);
+	return looks > 0 ? (double)p->meta.duration_ns / looks : 0;
+}
+
+/* Samples, waits or looks that a node's value is made of. */
+static double count_of(const struct profile *p, const struct profile_node *n, double look)
 {
 	double value = (double)n->self;
 
@@ -218,6 +230,8 @@ static double count_of(const struct profile *p, const struct profile_node *n)
 		return value;
 	if (n->more && p->meta.more && strcmp(p->meta.more, "bytes"))
 		return (double)n->more;
+	if (look > 0)
+		return fmax(1, value / look);
 	return p->meta.frequency > 0 ? fmax(1, value * p->meta.frequency / 1e9) : 1;
 }
 
@@ -427,11 +441,11 @@ static bool has_running(const struct profile *p)
 /* Each sample counts for a value; sums of such have the variance sum of count times value squared. */
 static void measure(struct match *m, const struct rule *r, const struct profile *p)
 {
-	double matched = 0, rest = 0, share;
+	double matched = 0, rest = 0, share, look = look_ns(p);
 
 	for (u32 i = 1; i < p->nnodes; i++) {
 		const struct profile_node *n = &p->nodes[i];
-		double count = n->self ? count_of(p, n) : 0;
+		double count = n->self ? count_of(p, n, look) : 0;
 
 		if (!counts(m, r, p, n))
 			continue;
