@@ -113,6 +113,16 @@ def test_holder():
     assert "update_stats" in why and "that released it" in why, why
 
 
+def test_evidence_chooses_the_advice():
+    """Who has the connections of a pool: does it use them, or ask somebody else meanwhile?"""
+    for rule, holds, advice in (("connection-pool", r"SQLAlchemy's pool .* 2\.0 of them are in order \(planted\.py:20\)",
+                                 r"^Do that \(ask_service \(planted\.py:14\)\) before .* A larger pool only"),
+                                ("go-connection-pool", r"database/sql .* 2\.0 of them are in main\.order",
+                                 r"^The connections are used all the time\. .* larger SetMaxOpenConns\(\)\.$")):
+        found = findings(os.path.join(FIXTURES, rule, "planted"))[0]
+        assert re.search(holds, found["why"]) and re.search(advice, found["change"]), found
+
+
 def test_what_a_finding_replaces_is_not_healthy():
     healthy = [json.loads(report(os.path.join(FIXTURES, "go-mutex", which), "-f", "json").stdout)["healthy"]
                for which in ("planted", "near")]

@@ -228,6 +228,8 @@ static void test_what_does_not_parse(void **state)
 	        {"rule a\n" WHOLE "\tstack \"x\" >0 \"y\"\n", "f:8:", "from 1 on"},
 	        {"rule a\n" WHOLE "\tstack \"x\" \"y\"\n", "f:8:", "the end of the pattern"},
 	        {"rule a\n" WHOLE "\tdoubt cpu > 1\n", "f:8:", "EXPRESSION : TEXT"},
+	        {"rule a\n" WHOLE "\tadvice cpu > 1\n", "f:8:", "EXPRESSION : TEXT"},
+	        {"rule a\n" WHOLE "\tword pool \"x\"\n", "f:8:", "NAME TERM : TEXT"},
 	        {"rule a\n" WHOLE "\ttitle again\n", "f:8:", "only once"}};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
