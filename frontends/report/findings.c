@@ -136,7 +136,7 @@ static void forget_match(struct evidence *e)
 {
 	static const char *const names[] = {"share", "share.low", "about", "about.change", "threads.of", "share.high",
 	        "value", "value.s", "count", "per.second", "each", "site", "site.threads", "site.share", "site.own",
-	        "callee", "frame", "site.same"};
+	        "callee", "frame", "site.same", "waits"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		facts_forget(&e->facts, names[i]);
@@ -157,6 +157,7 @@ static void set_match(struct evidence *e, const struct libraries *l, const struc
 	facts_set(&e->facts, "per.second", seconds > 0 ? m->count / seconds : 0);
 	facts_set(&e->facts, "each", m->count > 0 ? (double)m->value / 1e9 / m->count : 0);
 	set_site(e, l, p, m);
+	facts_set_text(&e->facts, "waits", facts_find(&e->facts, "site")->text);
 }
 
 /* The text of the first `word` of a name that more than half of the stacks go through; "": none is. */
@@ -291,7 +292,7 @@ static struct error *advice_of(const struct rule *r, const struct facts *f, cons
 	return err;
 }
 
-static struct error *make_texts(struct finding *f, const struct facts *facts)
+static struct error *make_texts(struct finding *f, const char *title, const struct facts *facts)
 {
 	const struct rule *r = f->rule;
 	cleanup(free) char *always = finding_text(r->against ? r->against : "", facts);
@@ -302,7 +303,7 @@ static struct error *make_texts(struct finding *f, const struct facts *facts)
 
 	if (err)
 		return err;
-	f->title = finding_text(r->title, facts);
+	f->title = finding_text(title ? title : r->title, facts);
 	f->why = finding_text(r->why, facts);
 	f->change = finding_text(change, facts);
 	f->show = finding_text(r->show, facts);
@@ -366,7 +367,23 @@ static struct error *set_weight(struct finding *f, const struct match *m, const 
 struct blamed {
 	const struct evidence_view *view; /* NULL: nothing of it was measured */
 	struct match match;
+	const char *title; /* NULL: the rule's */
 };
+
+/* What holders compute is the cause, if the rule's `computes` holds. That match is taken over. */
+static struct error *blame_holder(const struct rule *r, struct evidence *e, struct holding *h, struct blamed *b)
+{
+	double value = 0;
+	struct error *err = r->computes.when && h->view ? expression_value(r->computes.when, &e->facts, &value) : NULL;
+
+	if (err || isnan(value) || !value)
+		return err;
+	match_free(&b->match);
+	*b = (struct blamed){h->view, h->match, r->computes.text};
+	h->match = (struct match){0};
+	set_site(e, r->libraries, b->view->profile, &b->match);
+	return NULL;
+}
 
 /* Do those who wait do the same as those who compute? */
 static bool is_same_site(
@@ -417,13 +434,17 @@ static struct error *find_blamed(
 }
 
 static struct error *make_finding(const struct rule *r, const struct evidence *e, const struct evidence_view *v,
-        struct match *m, const struct blamed *b, struct finding *ret)
+        const struct match *m, const struct blamed *b, struct finding *ret)
 {
 	const struct evidence_view *where = b->view ? b->view : v;
 	const struct match *named = b->view ? &b->match : m;
 	struct error *err;
 	double remark = 0;
 
+	if (b->title) { /* that is what the finding is about */
+		v = b->view;
+		m = &b->match;
+	}
 	*ret = (struct finding){.rule = r, .severity = r->severity, .view = v, .seen = where};
 	err = set_weight(ret, m, &e->facts);
 	if (!err && r->remark)
@@ -431,7 +452,7 @@ static struct error *make_finding(const struct rule *r, const struct evidence *e
 	if (remark > 0)
 		ret->severity = SEVERITY_REMARK;
 	if (!err)
-		err = make_texts(ret, &e->facts);
+		err = make_texts(ret, b->title, &e->facts);
 	if (!err && where && !r->placeless)
 		err = make_sites(ret, where->profile, named, e);
 	ret->part = where ? named->share : 0;
@@ -501,6 +522,7 @@ static struct error *apply(const struct rule *r, struct evidence *e, struct conc
 	const struct evidence_view *v = choose_view(r, e);
 	struct match m = {0};
 	struct blamed b = {0};
+	struct holding h = {0};
 	struct error *err = NULL;
 	bool excluded = false, idle;
 
@@ -518,9 +540,11 @@ static struct error *apply(const struct rule *r, struct evidence *e, struct conc
 	if (!err && *holds == YES && v && r->nwords)
 		err = set_words(r, e, v->profile, &m);
 	if (!err && r->holder)
-		err = holding_facts(r, e, v, &m);
+		err = holding_facts(r, e, v, &m, &h);
 	if (!err)
 		err = find_blamed(r, e, v ? v->profile : NULL, &m, &b);
+	if (!err)
+		err = blame_holder(r, e, &h, &b);
 	if (!err)
 		err = set_lets(r, e);
 	if (!err && *holds == YES)
@@ -539,6 +563,7 @@ static struct error *apply(const struct rule *r, struct evidence *e, struct conc
 	ret->nothing &= !r->familiar || m.value;
 	match_free(&m);
 	match_free(&b.match);
+	match_free(&h.match);
 	if (!err)
 		return NULL;
 	error_hint(err, "the rule %s stands in %s", r->name, r->source);

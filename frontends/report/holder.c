@@ -102,12 +102,12 @@ struct error *holders_find(
 	return NULL;
 }
 
-/* A pattern for all that just this function calls. */
-static struct error *pattern_of(const struct profile_function *f, struct stack_pattern *ret)
+/* A pattern for just this function, and for all that it calls. */
+static struct error *pattern_of(const struct profile_function *f, const char *end, struct stack_pattern *ret)
 {
 	char name[NAME_MAX_], text[2 * NAME_MAX_ + 32], *to = text;
 
-	text_plain_name(f, name, sizeof(name));
+	matched_name(f, name, sizeof(name));
 	to += sprintf(to, "\"^");
 	for (const char *at = name; *at; at++) {
 		if (*at == '"')
@@ -116,27 +116,31 @@ static struct error *pattern_of(const struct profile_function *f, struct stack_p
 			*to++ = '\\';
 		*to++ = *at;
 	}
-	strcpy(to, "$\" > \".\" leaf");
+	strcpy(to, end);
 	return stack_pattern_parse(text, "a name", ret);
 }
 
 struct error *holder_works(
-        const struct rule *r, const struct profile *wall, const struct profile_function *holder, struct match *ret)
+        const struct rule *r, const struct profile *p, const struct profile_function *holder, struct match *ret)
 {
-	struct stack_pattern own = {0};
-	struct rule those = {.stacks = &own,
-	        .nstacks = 1,
+	struct stack_pattern own[2] = {0};
+	struct rule those = {.stacks = own,
+	        .nstacks = 2,
 	        .excepts = r->stacks,
 	        .nexcepts = r->nstacks,
 	        .from_last = true,
 	        .libraries = r->libraries};
-	struct error *err = pattern_of(holder, &own);
+	struct error *err = pattern_of(holder, "$\" > \".\" leaf", &own[0]);
 
+	if (!err)
+		err = pattern_of(holder, "$\" leaf", &own[1]);
 	if (err) { /* a name that is no pattern */
 		error_free(err);
-		return NULL;
+		err = NULL;
+	} else {
+		err = match_stacks(&those, p, ret);
 	}
-	err = match_stacks(&those, wall, ret);
-	stack_pattern_free(&own);
+	stack_pattern_free(&own[0]);
+	stack_pattern_free(&own[1]);
 	return err;
 }

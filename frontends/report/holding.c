@@ -15,6 +15,7 @@
 #include "unwind/cleanup.h"
 
 #define WORKS     0.05 /* threads: what a holder does in less is nothing to speak of */
+#define UNSEEN    "Who holds it was not seen."
 #define OWN_WORK  "its own work"
 #define MUCH_MORE 2 /* a caller does so much more with what it was given */
 
@@ -144,9 +145,26 @@ static struct error *name_work(const struct rule *r, struct evidence *e, const s
 	return err;
 }
 
+static struct error *find_computing(
+        const struct rule *r, struct evidence *e, const struct profile_function *holder, struct holding *ret)
+{
+	const struct evidence_view *v = NULL;
+	struct error *err;
+
+	for (u32 i = 0; i < e->nviews; i++)
+		if (!strcmp(e->view[i].name, "clock"))
+			v = &e->view[i];
+	err = v ? holder_works(r, v->profile, holder, &ret->match) : NULL;
+	if (err || !ret->match.nsites)
+		return err;
+	ret->view = v;
+	facts_set(&e->facts, "holder.cpu", ret->match.share);
+	return NULL;
+}
+
 /* Who released the lock that is waited for in the rule's site, how often, and what that does besides. */
-static struct error *set_holder(
-        const struct rule *r, struct evidence *e, const struct profile *waits, const struct match *m)
+static struct error *set_holder(const struct rule *r, struct evidence *e, const struct profile *waits,
+        const struct match *m, struct holding *ret)
 {
 	const struct profile *p = evidence_view(e, "lock");
 	const struct profile_function *f;
@@ -161,21 +179,26 @@ static struct error *set_holder(
 		err = holders_find(p, r->libraries, name, &h);
 	if (err)
 		return err;
-	facts_set_text(&e->facts, "holder", "Who holds it was not seen.");
-	if (!h.n)
+	if (!h.n && (!waits || !m->nsites)) {
+		facts_set_text(&e->facts, "holder", UNSEEN);
 		return NULL;
-	f = &p->functions[h.all[0].function];
+	}
+	f = h.n ? &p->functions[h.all[0].function] : &waits->functions[m->site[0].function];
 	err = name_work(r, e, evidence_view(e, "wall"), f, &work);
+	if (!err)
+		err = find_computing(r, e, f, ret);
 	if (err)
 		return err;
-	if (asprintf(&text, "In %.0f %% of the time of these waits it was %s that released it.%s",
-	            100 * (double)h.all[0].value / (double)h.total, place_name(r->libraries, f, name, sizeof(name)),
-	            work) < 0) {
+	if ((h.n ? asprintf(&text, "In %.0f %% of the time of these waits it was %s that released it.%s",
+	                   100 * (double)h.all[0].value / (double)h.total,
+	                   place_name(r->libraries, f, name, sizeof(name)), work)
+	         : asprintf(&text, UNSEEN "%s", work)) < 0) {
 		text = NULL;
 		return &error_no_memory;
 	}
 	facts_set_text(&e->facts, "holder", text);
-	facts_set_text(&e->facts, "lock.name", p->functions[h.lock].name);
+	if (h.n)
+		facts_set_text(&e->facts, "lock.name", p->functions[h.lock].name);
 	return NULL;
 }
 
@@ -191,8 +214,8 @@ static struct error *works_of(
 }
 
 /* What those do with it who have waited for it: the site, or if that only gives it out, who calls that. */
-static struct error *set_own_work(
-        const struct rule *r, struct evidence *e, const struct evidence_view *v, const struct match *m)
+static struct error *set_own_work(const struct rule *r, struct evidence *e, const struct evidence_view *v,
+        const struct match *m, struct holding *ret)
 {
 	const struct profile *waits = v ? v->profile : NULL;
 	/* what waits may have no thread: then it is not in the view of threads */
@@ -217,23 +240,25 @@ static struct error *set_own_work(
 	}
 	if (!err && holder)
 		err = name_work(r, e, p, holder, &work);
+	if (!err && holder)
+		err = find_computing(r, e, holder, ret);
 	if (!err)
 		facts_set_text(&e->facts, "holder", work && *work ? work + 1 : "What is done with it was not seen.");
 	return err;
 }
 
-struct error *holding_facts(
-        const struct rule *r, struct evidence *e, const struct evidence_view *v, const struct match *m)
+struct error *holding_facts(const struct rule *r, struct evidence *e, const struct evidence_view *v,
+        const struct match *m, struct holding *ret)
 {
 	facts_set_text(&e->facts, "holder.line", "");
 	facts_set_text(&e->facts, "holder.work", "");
-	return r->holder_self ? set_own_work(r, e, v, m) : set_holder(r, e, v ? v->profile : NULL, m);
+	return r->holder_self ? set_own_work(r, e, v, m, ret) : set_holder(r, e, v ? v->profile : NULL, m, ret);
 }
 
 void holding_forget(struct evidence *e)
 {
 	static const char *const names[] = {"holder", "holder.line", "holder.work", "holder.part", "holder.used",
-	        "holder.threads", "holder.same", "lock.name"};
+	        "holder.threads", "holder.same", "holder.cpu", "lock.name"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		facts_forget(&e->facts, names[i]);

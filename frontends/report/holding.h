@@ -10,6 +10,7 @@
  *	holder.used	0 to 1: the part of its time that matches the rule's `used`
  *	holder.used.low, holder.used.high	its 95 % interval
  *	holder.threads	of them, on average
+ *	holder.cpu	0 to 1: the part of the program's CPU time that it takes
  */
 #ifndef YRT_REPORT_HOLDING_H
 #define YRT_REPORT_HOLDING_H
@@ -17,9 +18,15 @@
 #include "evidence.h"
 #include "match.h"
 
-/* v: of the rule, NULL: not measured; m: what matches in it. */
-struct error *holding_facts(
-        const struct rule *r, struct evidence *e, const struct evidence_view *v, const struct match *m);
+/* What holders compute. */
+struct holding {
+	const struct evidence_view *view; /* NULL: nothing, or that was not measured */
+	struct match match;
+};
+
+/* v: of the rule, NULL: not measured; m: what matches in it. match_free() of ret is the caller's. */
+struct error *holding_facts(const struct rule *r, struct evidence *e, const struct evidence_view *v,
+        const struct match *m, struct holding *ret);
 void holding_forget(struct evidence *e);
 
 #endif

@@ -21,14 +21,19 @@ static void cut_suffixes(const struct profile_function *f, char *name)
 		}
 }
 
+void matched_name(const struct profile_function *f, char *ret, size_t size)
+{
+	if (text_plain_name(f, ret, size) != ret)
+		snprintf(ret, size, "%s", f->name);
+	if (*ret)
+		cut_suffixes(f, ret);
+}
+
 static bool name_matches(const struct pattern *p, const struct profile_function *f)
 {
 	char name[MATCH_NAME];
 
-	if (text_plain_name(f, name, sizeof(name)) != name)
-		snprintf(name, sizeof(name), "%s", f->name);
-	if (*name)
-		cut_suffixes(f, name);
+	matched_name(f, name, sizeof(name));
 	return pattern_matches(p, name);
 }
 

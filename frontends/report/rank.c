@@ -113,7 +113,7 @@ static struct error *say_also(struct finding *by, const struct finding *f)
 	char *also = NULL;
 
 	by->severity = by->severity < f->severity ? by->severity : f->severity;
-	if (by->view == f->view && f->rule->general)
+	if ((by->view == f->view || by->seen == f->view) && f->rule->general)
 		return NULL;
 	if (asprintf(&also, "%s%s%s%s%s\n", by->also ? by->also : "", f->title, text ? ": `" : "", text ? text : "",
 	            text ? "`" : "") < 0)

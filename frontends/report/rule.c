@@ -440,6 +440,11 @@ static struct error *take_key(const struct parser *p, const char *key, const cha
 		return set_expression(p, &r->weight, value);
 	if (!strcmp(key, "remark"))
 		return set_expression(p, &r->remark, value);
+	if (!strcmp(key, "computes")) {
+		u32 n = r->computes.when ? RULE_CLAUSES_MAX : 0; /* once */
+
+		return add_when(p, &r->computes, &n, value);
+	}
 	if (!strcmp(key, "used"))
 		return add_stack(p, &r->used, &r->nused, value);
 	if (!strcmp(key, "word"))
@@ -505,6 +510,8 @@ static void rule_free(struct rule *r)
 		free(r->advices[i].when);
 		free(r->advices[i].text);
 	}
+	free(r->computes.when);
+	free(r->computes.text);
 	for (u32 i = 0; i < r->nwords; i++) {
 		free(r->words[i].name);
 		free(r->words[i].text);

@@ -23,6 +23,7 @@
  *		unless EXPRESSION	none may
  *		weight EXPRESSION	0 to 1; without, the share of the stacks
  *		remark EXPRESSION	it is a remark only, if this holds
+ *		computes EXPRESSION : TITLE	it is about what the holder computes: the place is that of its CPU time
  *		used PATTERN		for what a holder has it: the fact holder.used is the part of its time
  *		word NAME TERM : TEXT	a fact: the text of the first term that half of the stacks go through
  *		advice EXPRESSION : TEXT	in place of change, of several the first that holds
@@ -129,6 +130,7 @@ struct rule {
 	u32 nskip;
 	char *when[RULE_CLAUSES_MAX + 1], *unless[RULE_CLAUSES_MAX + 1], *weight, *remark;
 	struct rule_when doubts[RULE_CLAUSES_MAX], advices[RULE_CLAUSES_MAX];
+	struct rule_when computes; /* text: the title */
 	u32 ndoubts, nadvices;
 	struct rule_word *words;
 	u32 nwords;

@@ -123,6 +123,13 @@ def test_evidence_chooses_the_advice():
         assert re.search(holds, found["why"]) and re.search(advice, found["change"]), found
 
 
+def test_cause_comes_before_symptom():
+    """A loop under a mutex is what has to change, not the mutex."""
+    found = findings(os.path.join(FIXTURES, "go-mutex", "planted"))[0]
+    assert re.match(r"\d+ % of the CPU time goes to main\.add \(planted\.go:15\), under a mutex", found["title"]), found
+    assert "wait on average for the mutex in main.add (planted.go:14)" in found["why"], found
+
+
 def test_what_a_finding_replaces_is_not_healthy():
     healthy = [json.loads(report(os.path.join(FIXTURES, "go-mutex", which), "-f", "json").stdout)["healthy"]
                for which in ("planted", "near")]
