@@ -27,8 +27,8 @@ struct holders {
 struct error *holders_find(
         const struct profile *locks, const struct libraries *l, const char *waiter, struct holders *ret);
 /*
- * What the holder does besides waiting for the lock of rule r. Matches the stacks of p that go through it, but not those
- * of r; the sites are the program's innermost functions of these.
+ * What the holder does besides waiting for the lock of rule r. Matches the stacks of p that go through it, but not
+ * those of r; the sites are the program's innermost functions of these.
  */
 struct error *holder_works(
         const struct rule *r, const struct profile *p, const struct profile_function *holder, struct match *ret);

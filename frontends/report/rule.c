@@ -383,6 +383,47 @@ static struct error *set_holder(const struct parser *p, const char *value)
 	return p->rule->holder ? NULL : wrong(p, "yes or self", value);
 }
 
+/* Patterns, places, expressions. */
+static struct error *take_clause(const struct parser *p, const char *key, const char *value)
+{
+	struct rule *r = p->rule;
+
+	if (!strcmp(key, "stack"))
+		return add_stack(p, &r->stacks, &r->nstacks, value);
+	if (!strcmp(key, "except"))
+		return add_stack(p, &r->excepts, &r->nexcepts, value);
+	if (!strcmp(key, "let"))
+		return add_let(p, value);
+	if (!strcmp(key, "blame"))
+		return add_blame(p, value);
+	if (!strcmp(key, "site"))
+		return set_site(p, value);
+	if (!strcmp(key, "skip"))
+		return add_skip(p, value);
+	if (!strcmp(key, "when"))
+		return add_expression(p, r->when, value);
+	if (!strcmp(key, "unless"))
+		return add_expression(p, r->unless, value);
+	if (!strcmp(key, "weight"))
+		return set_expression(p, &r->weight, value);
+	if (!strcmp(key, "remark"))
+		return set_expression(p, &r->remark, value);
+	if (!strcmp(key, "computes")) {
+		u32 n = r->computes.when ? RULE_CLAUSES_MAX : 0; /* once */
+
+		return add_when(p, &r->computes, &n, value);
+	}
+	if (!strcmp(key, "used"))
+		return add_stack(p, &r->used, &r->nused, value);
+	if (!strcmp(key, "word"))
+		return add_word(p, value);
+	if (!strcmp(key, "doubt"))
+		return add_when(p, r->doubts, &r->ndoubts, value);
+	if (!strcmp(key, "advice"))
+		return add_when(p, r->advices, &r->nadvices, value);
+	return wrong(p, "a key of a rule (title, severity, view, stack, when, why, change, …)", key);
+}
+
 static struct error *take_key(const struct parser *p, const char *key, const char *value)
 {
 	struct rule *r = p->rule;
@@ -420,40 +461,7 @@ static struct error *take_key(const struct parser *p, const char *key, const cha
 		return add_words(p, r->views, RULE_VIEWS_MAX, value);
 	if (!strcmp(key, "replaces"))
 		return add_words(p, r->replaces, RULE_CLAUSES_MAX, value);
-	if (!strcmp(key, "stack"))
-		return add_stack(p, &r->stacks, &r->nstacks, value);
-	if (!strcmp(key, "except"))
-		return add_stack(p, &r->excepts, &r->nexcepts, value);
-	if (!strcmp(key, "let"))
-		return add_let(p, value);
-	if (!strcmp(key, "blame"))
-		return add_blame(p, value);
-	if (!strcmp(key, "site"))
-		return set_site(p, value);
-	if (!strcmp(key, "skip"))
-		return add_skip(p, value);
-	if (!strcmp(key, "when"))
-		return add_expression(p, r->when, value);
-	if (!strcmp(key, "unless"))
-		return add_expression(p, r->unless, value);
-	if (!strcmp(key, "weight"))
-		return set_expression(p, &r->weight, value);
-	if (!strcmp(key, "remark"))
-		return set_expression(p, &r->remark, value);
-	if (!strcmp(key, "computes")) {
-		u32 n = r->computes.when ? RULE_CLAUSES_MAX : 0; /* once */
-
-		return add_when(p, &r->computes, &n, value);
-	}
-	if (!strcmp(key, "used"))
-		return add_stack(p, &r->used, &r->nused, value);
-	if (!strcmp(key, "word"))
-		return add_word(p, value);
-	if (!strcmp(key, "doubt"))
-		return add_when(p, r->doubts, &r->ndoubts, value);
-	if (!strcmp(key, "advice"))
-		return add_when(p, r->advices, &r->nadvices, value);
-	return wrong(p, "a key of a rule (title, severity, view, stack, when, why, change, …)", key);
+	return take_clause(p, key, value);
 }
 
 static struct error *check_rule(const struct parser *p)

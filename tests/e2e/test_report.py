@@ -115,7 +115,7 @@ def test_holder():
 
 def test_evidence_chooses_the_advice():
     """Who has the connections of a pool: does it use them, or ask somebody else meanwhile?"""
-    for rule, holds, advice in (("connection-pool", r"SQLAlchemy's pool .* 2\.0 of them are in order \(planted\.py:20\)",
+    for rule, holds, advice in (("connection-pool", r"SQLAlchemy.* 2\.0 of them are in order \(planted\.py:20\)",
                                  r"^Do that \(ask_service \(planted\.py:14\)\) before .* A larger pool only"),
                                 ("go-connection-pool", r"database/sql .* 2\.0 of them are in main\.order",
                                  r"^The connections are used all the time\. .* larger SetMaxOpenConns\(\)\.$")):
