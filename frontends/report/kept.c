@@ -90,6 +90,23 @@ static struct error *drop_numbers(struct profile *p)
 	return err;
 }
 
+/* "VM 0x7f22fc40e3f0": what several VMs of a process keep is added up, as of threads that run the same program. */
+static struct error *join_vms(struct profile *p)
+{
+	cleanup(free) u32 *as = calloc(p->nfunctions + 1, sizeof(*as));
+	u32 n = 0;
+
+	if (!as)
+		return &error_no_memory;
+	for (u32 i = 1; i < p->nfunctions; i++) {
+		bool one = !strncmp(p->functions[i].name, "VM 0x", 5);
+
+		as[i] = one ? 0 : i;
+		n += one;
+	}
+	return n ? profile_merge(p, as, as) : NULL;
+}
+
 static struct error *load_reading(const struct kept *k, u32 reading, struct profile **ret)
 {
 	struct filter_options options = {0};
@@ -99,7 +116,8 @@ static struct error *load_reading(const struct kept *k, u32 reading, struct prof
 
 	path_of(k, reading, path, sizeof(path));
 	err = input_load(path, &options, ret, &cut);
-	return err ? err : drop_numbers(*ret);
+	err = err ? err : drop_numbers(*ret);
+	return err ? err : join_vms(*ret);
 }
 
 /* Another reading, of a larger heap, would only say so again. */

@@ -37,6 +37,9 @@ bool lua_heap_string(struct lua_heap *r, u64 addr, char *ret, size_t size, u32 *
 		return false;
 	*len = r->version >= 503 && !(bytes[HEAD_TT] & 0x10) ? bytes[11] : lua_u32_at(bytes + STRING_LENGTH);
 	n = *len < size ? *len : size - 1;
+	bytes = heap_bytes(r->h, addr + STRING_HEAD + *len, 1);
+	if (!bytes || *bytes)
+		return false; /* a NUL follows its text */
 	bytes = n ? heap_bytes(r->h, addr + STRING_HEAD, (u32)n) : NULL;
 	if (n && !bytes)
 		return false;

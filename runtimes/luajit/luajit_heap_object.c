@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "luajit_heap_internal.h"
+#include "luajit_trace.h"
 #include "luajit_bytecode.h"
 
 #define NAMED_MAX  64 /* a table with more keys than this holds data under them */
@@ -348,11 +349,12 @@ u64 luajit_heap_string_size(const struct luajit_heap *r, u64 len)
 
 static enum heap_seen see_string(struct luajit_heap *r, u64 addr, struct heap_object *ret)
 {
-	const u8 *bytes = heap_bytes(r->h, addr, r->layout->str_size.at);
+	char text[8];
+	u32 len;
 
-	if (!bytes)
+	if (!luajit_heap_string(r, addr, text, sizeof(text), &len))
 		return HEAP_TORN;
-	ret->size = luajit_heap_string_size(r, luajit_u32_at(bytes + r->layout->str_len.at));
+	ret->size = luajit_heap_string_size(r, len);
 	return HEAP_OBJECT;
 }
 
@@ -405,9 +407,9 @@ static enum heap_seen see_trace(struct luajit_heap *r, u64 addr, struct heap_obj
 {
 	const struct luajit_layout *l = r->layout;
 	const u8 *bytes = heap_bytes(r->h, addr, l->trace_size.at);
+	u64 behind = addr + ((l->trace_size.at + 7u) & ~7u), proto;
 	u32 nins, nk;
 	u16 nsnap, nsnapmap;
-	u64 proto;
 
 	if (!bytes)
 		return HEAP_TORN;
@@ -420,10 +422,10 @@ static enum heap_seen see_trace(struct luajit_heap *r, u64 addr, struct heap_obj
 	memcpy(&nsnap, bytes + l->trace_nsnap.at, 2);
 	memcpy(&nsnapmap, bytes + l->trace_nsnapmap.at, 2);
 	proto = luajit_ref_at(r, bytes + l->trace_startpt.at);
-	if (nins < nk)
-		return HEAP_TORN;
-	ret->size =
-	        ((l->trace_size.at + 7u) & ~7u) + 8ull * (nins - nk) + (u64)nsnap * l->snap_size.at + 4ull * nsnapmap;
+	if (nk > LUAJIT_REF_BIAS || nins < LUAJIT_REF_BIAS || nins > 2 * LUAJIT_REF_BIAS ||
+	        luajit_word_at(bytes + l->trace_ir.at) + 8ull * nk != behind)
+		return HEAP_TORN; /* trace_save() puts the IR right behind it */
+	ret->size = behind - addr + 8ull * (nins - nk) + (u64)nsnap * l->snap_size.at + 4ull * nsnapmap;
 	heap_ref(r->h, heap_label(r->h, "start"), proto);
 	return HEAP_OBJECT;
 }

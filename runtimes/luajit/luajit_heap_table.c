@@ -15,6 +15,9 @@ bool luajit_heap_string(struct luajit_heap *r, u64 addr, char *ret, size_t size,
 		return false;
 	*len = luajit_u32_at(bytes + l->str_len.at);
 	n = *len < size ? *len : size - 1;
+	bytes = heap_bytes(r->h, addr + l->str_size.at + *len, 1);
+	if (!bytes || *bytes)
+		return false; /* a NUL follows its text */
 	bytes = heap_bytes(r->h, addr + l->str_size.at, (u32)n);
 	if (n && !bytes)
 		return false;

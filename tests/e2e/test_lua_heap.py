@@ -115,4 +115,34 @@ def test_unreachable():
         yield compare_lost(host)
 
 
+GROW = """
+local log, n = {}, 0
+while true do
+  n = n + 1
+  log[#log + 1] = "entry " .. n .. string.rep("x", n % 37)
+  local garbage = {n, tostring(n)}
+  if #log > 300000 then log = {} end
+end
+"""
+
+
+@yrt.measured
+def test_moving():
+    """A table's array grows, and is freed, while it is read: what is torn is no object of gigabytes."""
+    for host in HOSTS:
+        with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
+            script.write(GROW)
+            script.flush()
+            with subprocess.Popen(["/usr/bin/env", host, script.name]) as program:
+                yrt.busy_for([program.pid], 1)
+                for _ in range(5):
+                    text = yrt.run("lua-heap", "-p", program.pid, output=False, stats=False).expect().stdout
+                    last = ROW.fullmatch(text.splitlines()[-1])
+                    size = int(last[1])
+                    peak = int(re.search(r"VmHWM:\s*(\d+)", yrt.read(f"/proc/{program.pid}/status"))[1])
+                    assert last[4] == "(all)" and size < 1024 * peak, f"{host}: {size} bytes of {peak} kB"
+                program.kill()
+        yield f"{host}: 5 of 5 below the resident set"
+
+
 yrt.main(globals())

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The walk: breadth-first from the roots, rank by rank; each wave in order of address. */
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include "cleanup.h"
@@ -30,6 +31,7 @@ struct walk_of {
 	const struct runtime_heap_ops *ops;
 	void *reader;
 	struct runtime_process process; /* its memory is the cache */
+	u64 room;                       /* bytes that can be read: no object is larger */
 };
 
 struct place {
@@ -123,10 +125,13 @@ static void refer(const struct walk_of *w, u32 *at, u32 label, u64 addr)
 
 static enum heap_seen look(const struct walk_of *w, u64 addr, u32 label, struct heap_object *ret)
 {
+	enum heap_seen seen;
+
 	*ret = (struct heap_object){0};
 	w->r->nfound = 0;
 	w->r->seen = w->r->more = 0;
-	return w->ops->object(w->reader, addr, label, ret);
+	seen = w->ops->object(w->reader, addr, label, ret);
+	return seen == HEAP_OBJECT && w->process.nmappings && ret->size > w->room ? HEAP_TORN : seen;
 }
 
 /* What was moved away as a whole is not there a moment later either. */
@@ -502,6 +507,8 @@ static struct error *open_reader(struct walk_of *w, void *instance, const struct
 
 	w->process = *p;
 	w->process.memory = heap_cache_memory(w->h->cache);
+	for (u32 i = 0; i < p->nmappings; i++)
+		w->room += p->mappings[i].prot & PROT_READ ? p->mappings[i].end - p->mappings[i].start : 0;
 	err = w->ops->open(instance, &w->process, w->h, &w->reader);
 	*found = !err && w->reader;
 	return err;
