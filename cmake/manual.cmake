@@ -20,7 +20,7 @@ if(CMAKE_SCRIPT_MODE_FILE)
 endif()
 
 set(manual ${CMAKE_BINARY_DIR}/manual)
-set_source_files_properties(frontends/cli/manual_page.c PROPERTIES COMPILE_DEFINITIONS YRT_DATE="2026-11-21")
+set_source_files_properties(frontends/cli/help.c PROPERTIES COMPILE_DEFINITIONS YRT_DATE="2026-11-21")
 add_custom_command(OUTPUT ${manual}.stamp
 	COMMAND ${CMAKE_COMMAND} -DYRT=$<TARGET_FILE:yrt> -DOUT=${manual} -P ${CMAKE_CURRENT_LIST_FILE}
 	COMMAND ${CMAKE_COMMAND} -E touch ${manual}.stamp

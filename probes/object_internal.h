@@ -12,7 +12,7 @@
 
 #define COUNTS_CAPACITY (COUNTS_PLACES / 2)
 
-struct slabs { /* object_slabs.c */
+struct slabs { /* object.c */
 	struct arena_source source;
 	int fd[ARENA_SLABS_MAX];
 	u32 n, nmade, npublished; /* in use, made, and known to BPF */
@@ -46,15 +46,5 @@ struct object {
 struct error *object_explain_load(int code);
 /* Of an event, or of what all events share? */
 bool object_is_of_event(const struct object *o, const struct bpf_program *p);
-
-void slabs_create(struct slabs *s);
-/*
- * Makes the map of slabs, in *fd, and lets a thread fill in existing slabs: a change of a map of maps waits for all
- * running programs, some milliseconds.
- */
-struct error *slabs_begin(struct slabs *s, int *fd);
-/* BPF knows of all slabs in use after this. */
-struct error *slabs_publish(struct slabs *s);
-void slabs_destroy(struct slabs *s);
 
 #endif

@@ -194,7 +194,7 @@ struct runtime_ops {
 
 	/*
 	 * Parts of lines of /proc/PID/maps, up to NULL, that files with this runtime usually have. They are used only
-	 * to guess which processes may have it (probes/walker_guess.h). NULL: no name shows it.
+	 * to guess which processes may have it (probes/sampler_create.c). NULL: no name shows it.
 	 */
 	const char *const *files;
 

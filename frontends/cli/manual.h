@@ -76,10 +76,6 @@ void manual_format(const struct command_line *c, const struct format *f, char re
 /* --help of a command, and of yrt. */
 void manual_help(FILE *out, const struct command_line *c);
 void manual_overview(FILE *out);
-/* The man page of a command, or of yrt itself (c is NULL), in the man(7) macros. */
-void manual_page(FILE *out, const struct command_line *c);
-/* Completions for "bash", "zsh" or "fish". False: no such shell. */
-bool manual_completion(FILE *out, const char *shell);
 
 /* If a command without options of its own was given words: its --help or a usage error, *code. False: it was not. */
 bool manual_only_help(const struct command_line *c, int argc, char **argv, int *code);

@@ -1,20 +1,321 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* top: one row per function, live. On a terminal it is redrawn each period; elsewhere it prints a table per period. */
-#include "top.h"
 
 #include <jansson.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include "cli.h"
 #include "colour.h"
 #include "frontends/format/rows.h"
 #include "frontends/format/text.h"
+#include "frontends/format/words.h"
 #include "output.h"
 #include "say.h"
-#include "terminal.h"
+
+struct top {
+	struct flame_options o;
+	struct rows rows;
+	enum rows_order order;
+	bool reversed, all, held, live, json, help;
+	bool processes; /* a row for each, not for each function */
+	bool typing;    /* of the filter */
+	char filter[48];
+	u32 max_rows, skip, drawn, count;
+	u64 *since; /* self of each node at the last period */
+	u32 nsince;
+	double period_s, elapsed_s, span_s;
+	char *loss;
+	char *target;       /* clean */
+	int columns, lines; /* of the terminal when last drawn */
+};
+
+/* Names of enum rows_order. */
+#define TOP_ORDERS 4
+
+/* A terminal that is drawn on as a whole and read key by key. */
+
+enum terminal_key { /* other keys are characters */
+	KEY_NONE = -1,
+	KEY_CTRL_Z = 26,
+	KEY_UP = 256,
+	KEY_DOWN,
+	KEY_PAGE_UP,
+	KEY_PAGE_DOWN,
+	KEY_HOME,
+};
+
+static struct termios before;
+static bool entered;
+
+static void put(const char *sequence)
+{
+	if (write(STDOUT_FILENO, sequence, strlen(sequence)) < 0)
+		return; /* a terminal that is gone needs nothing */
+}
+
+static void terminal_leave(void)
+{
+	if (!entered)
+		return;
+	entered = false;
+	put("\033[?7h\033[?25h\033[?1049l");
+	tcsetattr(STDIN_FILENO, TCSAFLUSH, &before);
+}
+
+/* Takes stdin and stdout over, until terminal_leave(); at exit that happens by itself. False: they are no terminal. */
+static bool terminal_enter(void)
+{
+	static bool registered;
+	struct termios raw;
+
+	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO) || tcgetattr(STDIN_FILENO, &before))
+		return false;
+	raw = before;
+	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+	raw.c_cc[VSUSP] = _POSIX_VDISABLE; /* a stopped yrt would leave the terminal as it is: terminal_suspend() */
+	raw.c_cc[VMIN] = 0;
+	raw.c_cc[VTIME] = 0;
+	if (tcsetattr(STDIN_FILENO, TCSAFLUSH, &raw))
+		return false;
+	put("\033[?1049h\033[?25l\033[?7l");
+	entered = true;
+	if (!registered)
+		registered = !atexit(terminal_leave);
+	return true;
+}
+
+/* Gives it back and stops yrt, as Ctrl-Z does, until it is continued; takes it over again. */
+static void terminal_suspend(void)
+{
+	terminal_leave();
+	kill(0, SIGTSTP); /* the whole job: also a program that yrt started */
+	terminal_enter();
+}
+
+/* Its size now. */
+static void terminal_size(int *columns, int *rows)
+{
+	struct winsize size = {0};
+
+	ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
+	*columns = size.ws_col ? size.ws_col : 80;
+	*rows = size.ws_row ? size.ws_row : 24;
+}
+
+static int read_byte(void)
+{
+	struct pollfd wait = {.fd = STDIN_FILENO, .events = POLLIN};
+	unsigned char byte;
+
+	if (poll(&wait, 1, 0) <= 0 || read(STDIN_FILENO, &byte, 1) != 1)
+		return KEY_NONE;
+	return byte;
+}
+
+/* A key that waits, KEY_NONE if none does. */
+static int terminal_key(void)
+{
+	int key = read_byte();
+
+	if (key != '\033')
+		return key;
+	key = read_byte();
+	if (key != '[' && key != 'O')
+		return '\033';
+	key = read_byte();
+	if (key == '5' || key == '6')
+		read_byte();
+	switch (key) {
+	case 'A':
+		return KEY_UP;
+	case 'B':
+		return KEY_DOWN;
+	case '5':
+		return KEY_PAGE_UP;
+	case '6':
+		return KEY_PAGE_DOWN;
+	case 'H':
+		return KEY_HOME;
+	}
+	return KEY_NONE;
+}
+
+#define KIND_COLUMNS 8
+
+static const char *const top_orders[TOP_ORDERS] = {
+        [ROWS_SELF] = "self", [ROWS_TOTAL] = "total", [ROWS_NAME] = "name", [ROWS_MODULE] = "module"};
+
+static enum colour kind_colour(enum profile_kind kind)
+{
+	static const enum colour colours[KIND_MAX] = {
+	        [KIND_KERNEL] = COLOUR_YELLOW,
+	        [KIND_NATIVE] = COLOUR_BLUE,
+	        [KIND_CXX] = COLOUR_MAGENTA,
+	        [KIND_RUST] = COLOUR_RED,
+	        [KIND_SCRIPT] = COLOUR_GREEN,
+	        [KIND_SCRIPT_JIT] = COLOUR_CYAN,
+	        [KIND_SCRIPT_BASELINE] = COLOUR_CYAN,
+	        [KIND_STUB] = COLOUR_BLUE,
+	        [KIND_WORK] = COLOUR_MAGENTA,
+	        [KIND_CLASS] = COLOUR_MAGENTA,
+	        [KIND_VM] = COLOUR_FAINT,
+	        [KIND_SCRIPT_NATIVE] = COLOUR_GREEN,
+	        [KIND_RUNNING] = COLOUR_RED,
+	        [KIND_RUNNABLE] = COLOUR_YELLOW,
+	        [KIND_WAITING] = COLOUR_BLUE,
+	        [KIND_UNKNOWN] = COLOUR_RED,
+	};
+
+	return colours[kind];
+}
+
+/* A name from the target: nothing in it may steer the terminal. At most room code points, padded to width. */
+static void put_name(FILE *out, const char *s, int width, int room)
+{
+	char bytes[4];
+	int n = 0;
+
+	for (; *s && n < room; n++) {
+		u32 c = text_next(&s);
+
+		if (text_is_control(c))
+			c = ' ';
+		fwrite(bytes, 1, text_encode(c, bytes), out);
+	}
+	fprintf(out, "%*s", n < width ? width - n : 0, "");
+}
+
+/* CPUs that ran the targets on average, by the samples. */
+static double top_cpus(const struct top *t)
+{
+	double taken = t->o.run.sampler.frequency * t->span_s;
+
+	return taken > 0 ? (double)t->rows.samples / taken : 0;
+}
+
+static double share(u64 part, u64 all)
+{
+	return all ? 100.0 * (double)part / (double)all : 0;
+}
+
+/* The language's own word, where the column has room. */
+static const char *kind_words(const struct profile_function *f)
+{
+	const char *words = words_of(f->module, f->kind);
+
+	return strlen(words) <= KIND_COLUMNS ? words : text_kind(f->kind);
+}
+
+static void put_row(FILE *out, const struct top *t, const struct row *r)
+{
+	u64 all = t->rows.samples;
+	int room = t->live ? t->columns - 38 - (t->o.run.sampler.collect.threads ? 25 : 0) : 1 << 20;
+
+	fprintf(out, "%7.2f %7.2f %8lu  ", share(r->self, all), share(r->total, all), r->self);
+	if (t->o.run.sampler.collect.threads) {
+		put_name(out, r->thread ? r->thread->name : "", 24, 24);
+		fputc(' ', out);
+	}
+	fputs(colour(stdout, kind_colour(r->function->kind)), out);
+	fprintf(out, "%-*s", KIND_COLUMNS, kind_words(r->function));
+	fputs(colour(stdout, COLOUR_NONE), out);
+	fputc(' ', out);
+	if (r->function->kind == KIND_PROCESS)
+		fprintf(out, "%7u ", r->function->line);
+	put_name(out, text_name(r->function), 0, room > 8 ? room : 8);
+	if (*r->function->module && r->function->kind != KIND_PROCESS) {
+		fputs(colour(stdout, COLOUR_FAINT), out);
+		fputs("  ", out);
+		put_name(out, r->function->module, 0, 40);
+		fputs(colour(stdout, COLOUR_NONE), out);
+	}
+}
+
+static void put_head(FILE *out, const struct top *t, const char *eol)
+{
+	fprintf(out, "%syrt top%s  %s  %.1f s  %lu samples %s %.1f s, %.2f CPUs, by %s%s%s%s",
+	        colour(stdout, COLOUR_BOLD), colour(stdout, COLOUR_NONE), t->target ? t->target : "", t->elapsed_s,
+	        t->rows.samples, t->all ? "in all" : "in the last", t->span_s, top_cpus(t), top_orders[t->order],
+	        t->reversed ? ", reversed" : "", t->held ? "  [held]" : "", eol);
+	fprintf(out, "%s%s", t->loss ? t->loss : "", eol);
+	fprintf(out, "%s  SELF%%  TOTAL%%  SAMPLES  %s%-*s %s%s%s", colour(stdout, COLOUR_INVERSE),
+	        t->o.run.sampler.collect.threads ? "THREAD                   " : "", KIND_COLUMNS, "KIND",
+	        t->processes ? "    PID PROCESS" : "FUNCTION", colour(stdout, COLOUR_NONE), eol);
+}
+
+/* Drops the rows without what was typed; those of the next period are all again. */
+static void filter_rows(struct top *t)
+{
+	u32 kept = 0;
+
+	for (u32 i = 0; *t->filter && i < t->rows.n; i++)
+		if (strcasestr(text_name(t->rows.row[i].function), t->filter))
+			t->rows.row[kept++] = t->rows.row[i];
+	t->rows.n = *t->filter ? kept : t->rows.n;
+}
+
+/* The table with its head, room rows at most; eol ends each line. */
+static void top_put_table(FILE *out, struct top *t, u32 room, const char *eol)
+{
+	put_head(out, t, eol);
+	filter_rows(t);
+	if (t->skip + room > t->rows.n)
+		t->skip = t->rows.n > room ? t->rows.n - room : 0;
+	for (u32 i = t->skip; i < t->rows.n && i < t->skip + room; i++) {
+		put_row(out, t, &t->rows.row[i]);
+		fputs(eol, out);
+	}
+}
+
+/* The last line of the terminal; the letter of each word is its key. */
+static void top_put_keys(FILE *out, const struct top *t, int line)
+{
+	static const char *const words[] = {"self", "total", "name", "module", "reverse", "all", "processes"};
+	const char *bold = colour(stdout, COLOUR_BOLD), *plain = colour(stdout, COLOUR_NONE);
+
+	fprintf(out, "\033[%d;1H", line);
+	if (t->typing) {
+		fprintf(out, "%s/%s%s  (Enter)\033[K", bold, plain, t->filter);
+		return;
+	}
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+		fprintf(out, "%s%c%s%s ", bold, words[i][0], plain, words[i] + 1);
+	fprintf(out, "%s/%sfilter%s%s %sspace%s hold %s?%s help %sq%suit\033[K", bold, plain, *t->filter ? ": " : "",
+	        t->filter, bold, plain, bold, plain, bold, plain);
+}
+
+/* What the keys do, in place of the table. */
+static void top_put_help(FILE *out, const char *eol)
+{
+	static const char *const lines[] = {
+	        "s t n m     sort by self, total, name or module",
+	        "r           reverse the order",
+	        "p           a row for each process, or for each function again",
+	        "a           all since the start, or the last period again",
+	        "/           keep rows whose name contains what you type; Enter ends it, / Enter shows all again",
+	        "space       hold the picture, or go on",
+	        "arrows      scroll; page keys and Home, too",
+	        "Ctrl-Z      suspend; fg goes on",
+	        "q           quit",
+	        "",
+	        "SELF%   share of the samples of the period that end in the function",
+	        "TOTAL%  share with the function anywhere in the stack; recursion counts once",
+	        "CPUs    how many CPUs the targets kept busy",
+	        "",
+	        "any key     back",
+	};
+
+	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++)
+		fprintf(out, "%s%s", lines[i], eol);
+}
 
 /* A table of top as a line of JSON, for programs. */
 

@@ -18,27 +18,284 @@
  *	base, baseScale  of a difference: each node's self in the profile compared with, and its factor
  *	times      when samples were taken (--timeline): step (ms), and in order of time runs of samples:
  *	           after (steps since the run before), node (in preorder), count
- *	histograms of calls (latency): [[function, [from, to, calls], ...], ...] (histogram.h)
+ *	histograms of calls (latency): [[function, [from, to, calls], ...], ...]
  *	requests   of a server, by route, and the slowest (requests.h)
- *	longest    of them, with arguments and waits: [[ns, at, thread, call, reason, ns, ...], ...] (histogram.h)
- *	source     lines of functions' files (source.h)
+ *	longest    of them, with arguments and waits: [[ns, at, thread, call, reason, ns, ...], ...]
+ *	source     lines of functions' files
  */
+#include <fcntl.h>
 #include <inttypes.h>
+#include <jansson.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "format.h"
-#include "histogram.h"
 #include "html.h"
 #include "order.h"
 #include "requests.h"
-#include "source.h"
 #include "text.h"
 #include "unwind/cleanup.h"
 #include "unwind/process/module.h"
+#include "unwind/profile/profile.h"
 #include "unwind/runtime.h"
 #include "words.h"
+
+/*
+ * Source lines of a profile's functions, from files that can be read where it is drawn. The target chooses the names of
+ * these files, so files that others may not read stay out: only regular files are read, and as root only files that
+ * everybody may read.
+ */
+
+#define SOURCE_BEFORE 5u         /* lines shown before a function's line */
+#define SOURCE_AFTER  60u        /* and behind it */
+#define SOURCE_FILE   (4u << 20) /* bytes; larger files stay out */
+#define SOURCE_ALL    (2u << 20) /* bytes of all lines, roughly */
+#define SOURCE_LINE   400u       /* bytes of a line */
+
+struct place {
+	const char *file;
+	u32 line;
+};
+
+/* Strings of a profile are there once: equal ones have equal addresses. */
+static int compare_places(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+
+	if (x->file != y->file)
+		return x->file < y->file ? -1 : 1;
+	return (x->line > y->line) - (x->line < y->line);
+}
+
+static bool is_open_to_all(const struct stat *st)
+{
+	return S_ISREG(st->st_mode) && st->st_size > 0 && st->st_size <= SOURCE_FILE &&
+	       (geteuid() || st->st_mode & S_IROTH);
+}
+
+/* All of a text file, ended by a 0; NULL: not here, not to be read, or no text. */
+static char *read_text(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	char *text = NULL;
+	struct stat st;
+	ssize_t n = -1;
+
+	if (fd >= 0 && !fstat(fd, &st) && is_open_to_all(&st) && (text = malloc(st.st_size + 1)))
+		n = read(fd, text, st.st_size);
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0 || memchr(text, 0, n)) {
+		free(text);
+		return NULL;
+	}
+	text[n] = 0;
+	return text;
+}
+
+/* Where line starts; at is where line *now does, from where the search goes on. */
+static const char *find_line(const char *at, u32 *now, u32 line)
+{
+	while (*now < line && *at) {
+		at += strcspn(at, "\n");
+		at += *at == '\n';
+		++*now;
+	}
+	return at;
+}
+
+/* Lines first to last; returns the bytes written. */
+static size_t put_block(FILE *out, const char *at, u32 first, u32 last)
+{
+	cleanup(free) char *block = NULL;
+	size_t size = 0;
+	FILE *lines = open_memstream(&block, &size);
+
+	if (!lines)
+		return 0;
+	for (u32 i = first; i <= last && *at; i++) {
+		size_t n = strcspn(at, "\n");
+
+		fprintf(lines, "%s%.*s", i > first ? "\n" : "", (int)(n < SOURCE_LINE ? n : SOURCE_LINE), at);
+		at += n + (at[n] == '\n');
+	}
+	if (fclose(lines))
+		return 0;
+	fprintf(out, "[%u,", first);
+	text_json(out, block);
+	putc(']', out);
+	return size;
+}
+
+/* The n places of one file; returns the bytes written. */
+static size_t put_file(FILE *out, const struct place *places, u32 n, bool any)
+{
+	cleanup(free) char *text = read_text(places[0].file);
+	const char *at = text;
+	size_t bytes = 0;
+	u32 now = 1;
+
+	if (!text)
+		return 0;
+	putc(any ? ',' : '{', out);
+	text_json(out, places[0].file);
+	fputs(":[", out);
+	for (u32 i = 0, next; i < n; i = next) {
+		u32 first = places[i].line > SOURCE_BEFORE ? places[i].line - SOURCE_BEFORE : 1;
+		u32 last = places[i].line + SOURCE_AFTER;
+
+		for (next = i + 1; next < n && places[next].line <= last + SOURCE_BEFORE; next++)
+			last = places[next].line + SOURCE_AFTER;
+		at = find_line(at, &now, first);
+		if (i)
+			putc(',', out);
+		bytes += put_block(out, at, first, last);
+	}
+	putc(']', out);
+	return bytes;
+}
+
+/* {"FILE": [[FIRST LINE, "LINES"], …], …}: files as functions name them, blocks of lines in ascending order. */
+static struct error *source_put(const struct profile *p, FILE *out)
+{
+	cleanup(free) struct place *places = calloc(p->nfunctions + 1, sizeof(*places));
+	size_t bytes = 0;
+	u32 n = 0;
+
+	if (!places)
+		return &error_no_memory;
+	for (u32 i = 0; i < p->nfunctions; i++)
+		if (*p->functions[i].file && p->functions[i].line && p->functions[i].kind != KIND_PROCESS)
+			places[n++] = (struct place){p->functions[i].file, p->functions[i].line};
+	qsort(places, n, sizeof(*places), compare_places);
+	for (u32 i = 0, next; i < n && bytes < SOURCE_ALL; i = next) {
+		for (next = i + 1; next < n && places[next].file == places[i].file; next++)
+			;
+		bytes += put_file(out, &places[i], next - i, bytes > 0);
+	}
+	fputs(bytes ? "}" : "{}", out);
+	return NULL;
+}
+
+#define BUCKETS_MAX 4096
+#define LONGEST_MAX 1000
+#define WAITS_MAX   64
+
+static json_int_t member(const json_t *bucket, const char *name)
+{
+	return json_integer_value(json_object_get(bucket, name));
+}
+
+static void put_time(const json_t *of, const char *name, FILE *out)
+{
+	fprintf(out, "%" JSON_INTEGER_FORMAT, member(of, name));
+}
+
+static void put_string(const json_t *of, const char *name, FILE *out)
+{
+	const char *text = json_string_value(json_object_get(of, name));
+
+	text_json(out, text ? text : "");
+}
+
+/* Of a function; *several: others were put before. */
+static void put_histogram(const json_t *function, bool *several, FILE *out)
+{
+	const json_t *list = json_object_get(function, "histogram"), *bucket;
+	json_int_t before = 0;
+	size_t i, n = 0;
+
+	json_array_foreach(list, i, bucket)
+	{
+		json_int_t from = member(bucket, "from_ns"), to = member(bucket, "to_ns"),
+		           calls = member(bucket, "calls");
+
+		if (from < before || to <= from || calls <= 0 || n == BUCKETS_MAX)
+			continue;
+		if (!n++) {
+			fputs(*several ? ",\n[" : ",\n\"histograms\":[[", out);
+			put_string(function, "function", out);
+			*several = true;
+		}
+		fprintf(out, ",[%" JSON_INTEGER_FORMAT ",%" JSON_INTEGER_FORMAT ",%" JSON_INTEGER_FORMAT "]", from, to,
+		        calls);
+		before = to;
+	}
+	if (n)
+		putc(']', out);
+}
+
+static void put_call(const json_t *call, FILE *out)
+{
+	const char *thread = json_string_value(json_object_get(call, "thread"));
+	char title[256];
+	const json_t *wait;
+	size_t i;
+
+	snprintf(title, sizeof(title), "%s (%" JSON_INTEGER_FORMAT ")", thread ? thread : "", member(call, "tid"));
+	put_time(call, "ns", out);
+	putc(',', out);
+	put_time(call, "at_ns", out);
+	putc(',', out);
+	text_json(out, title);
+	putc(',', out);
+	put_string(call, "call", out);
+	json_array_foreach(json_object_get(call, "waits"), i, wait)
+	{
+		if (i == WAITS_MAX)
+			break;
+		putc(',', out);
+		put_string(wait, "reason", out);
+		putc(',', out);
+		put_time(wait, "ns", out);
+	}
+}
+
+static void put_longest(const json_t *list, bool *several, FILE *out)
+{
+	const json_t *call;
+	size_t i;
+
+	json_array_foreach(list, i, call)
+	{
+		if (i == LONGEST_MAX)
+			break;
+		fputs(*several ? ",\n[" : ",\n\"longest\":[[", out);
+		put_call(call, out);
+		putc(']', out);
+		*several = true;
+	}
+}
+
+/*
+ * Of calls (latency), out of what --stats says (profile_meta.stats, which a recording keeps): how many took how
+ * long, as "histograms": [[function, [from, to, calls], ...], ...] in ns, by time; and the longest of each function,
+ * with what they waited for, as "longest": [[ns, at, thread, call, reason, ns, ...], ...]. A list that is not there is
+ * not written, nor anything if stats is NULL; buckets that make no sense are left out.
+ */
+static void histogram_put(const char *stats, FILE *out)
+{
+	json_t *root = stats ? json_loads(stats, 0, NULL) : NULL;
+	json_t *latency = json_object_get(root, "latency"), *functions = json_object_get(latency, "functions"),
+	       *function;
+	json_t *all = functions ? json_incref(functions) : json_pack("[O*]", latency);
+	bool several = false;
+	size_t i;
+
+	json_array_foreach(all, i, function) put_histogram(function, &several, out);
+	if (several)
+		putc(']', out);
+	several = false;
+	json_array_foreach(all, i, function) put_longest(json_object_get(function, "longest"), &several, out);
+	if (several)
+		putc(']', out);
+	json_decref(all);
+	json_decref(root);
+}
 
 extern const char page_html[], page_css[], page_js[];
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of the preprocessor share: macros (macro.c), conditions (condition.c), directives (preprocess.c). */
+/* What the parts of the preprocessor share: macros (macro.c), directives and conditions (preprocess.c). */
 #ifndef YRT_YLANG_PREPROCESS_H
 #define YRT_YLANG_PREPROCESS_H
 
@@ -39,8 +39,6 @@ void y_macro_define(struct y_pp *pp, struct y_token *line);
 bool y_macro_expand(struct y_pp *pp, struct y_token **t);
 /* All of a list up to its Y_T_END. */
 struct y_token *y_macro_expand_all(struct y_pp *pp, struct y_token *t);
-/* #if's expression. */
-bool y_condition(struct y_pp *pp, struct y_token *line);
 
 struct y_token *y_token_copy(struct y_pp *pp, const struct y_token *t);
 

@@ -108,24 +108,18 @@ bool y_target_function(struct y_target *t, const char *spec, struct y_target_obj
 bool y_target_place(struct y_target *t, const char *module, const char *name, struct y_target_object *ret);
 
 /*
- * Thread-local variables (threads.c). By what a thread's pointer leads to (its register fs on x86-64) in each thread:
+ * Thread-local variables. By what a thread's pointer leads to (its register fs on x86-64) in each thread:
  * the variable is at it + offset, or, of a library that was loaded late, at offset from the word at vector from the
  * word behind the pointer's own. vector 0: the former.
  */
 struct y_thread_local {
 	u64 offset, vector;
 };
-/* NULL, or why it is not known where the variable is. */
-const char *y_target_thread_local(struct y_target *t, const struct y_target_object *o, struct y_thread_local *ret);
 /* The C library's lists of its threads: heads of circles of links, link and number from the thread's pointer on. */
 struct y_thread_lists {
 	u64 heads[2]; /* addresses */
 	u32 link, tid;
 };
-/* NULL, or why they are not known. */
-const char *y_target_threads(struct y_target *t, struct y_thread_lists *ret);
-/* Where struct task_struct keeps a thread's pointer; 0: the kernel does not say. */
-u64 y_target_thread_pointer(struct y_target *t);
 
 /* The address of these bytes in read-only data, the first in the order of modules. */
 bool y_target_literal(struct y_target *t, const char *bytes, u32 len, u32 *module, u64 *addr);

@@ -30,7 +30,7 @@
  * CPU time demands (on a virtual machine up to 10 us less per wake-up: the interrupt that wakes the thread still runs
  * in idle's context).
  *
- * Where no target runs, a CPU's timer is stopped (clock_cpus.h). The cost is an interrupt per tick where others run
+ * Where no target runs, a CPU's timer is stopped (clock.c). The cost is an interrupt per tick where others run
  * beside a target (1 us, up to 20 us on a virtual machine; an idle CPU wakes up). Also, a target that does not keep a
  * CPU busy gets a number of samples that varies as random choice does (1 / sqrt(n)).
  *

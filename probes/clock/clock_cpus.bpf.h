@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Where targets come to CPUs whose clock is stopped (clock_cpus.h). */
+/* Where targets come to CPUs whose clock is stopped (clock.c). */
 #ifndef YRT_CLOCK_CPUS_BPF_H
 #define YRT_CLOCK_CPUS_BPF_H
 

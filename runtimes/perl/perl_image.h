@@ -55,8 +55,6 @@ void perl_image_destroy(void *image);
 struct error *perl_image_copied(
         const struct perl_image *image, u64 bias, const struct runtime_process *p, struct perl_image **ret);
 
-/* Finds the code of enum perl_part and of COPs, in perl_code.c. An error: not what it is in any build that is known. */
-struct error *perl_code_find(struct image *img, struct perl_image *image);
 /* The same from the cache (cfi_search_cache.h), where it is kept by file and layout. False: it is not there. */
 bool perl_code_load(struct image *img, const struct perl_layout *l, struct perl_code *ret);
 void perl_code_store(struct image *img, const struct perl_layout *l, const struct perl_code *code);

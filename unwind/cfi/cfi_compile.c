@@ -8,8 +8,147 @@
 #include "cfi_code_state.h"
 #include "cfi_epilogue.h"
 #include "cfi_functions.h"
+#include "cfi_internal.h"
 #include "cfi_kept.h"
 #include "cleanup.h"
+
+/*
+ * FDEs that are silent about what their code does: assembly that moves the stack pointer under an FDE of one row, CFA =
+ * rsp + 8 (bn_gather5() of OpenSSL 3.0, the 4-wide sincos of libmvec of glibc 2.36). Compilers never do that.
+ */
+
+#define PROLOGUE  64u
+#define FILE_MAX  (32u << 20) /* bytes of code: their beginnings would be read from all over the file */
+#define BODY_MAX  (1u << 20)
+#define MOVE_SIZE 3u
+
+/* Of `sub` or `and` with %rsp and a number. */
+static bool is_move(const u8 *code)
+{
+	return code[0] == 0x48 && (code[1] == 0x81 || code[1] == 0x83) && (code[2] == 0xec || code[2] == 0xe4);
+}
+
+static bool begins_with_move(struct image_pages *text, const struct cfi_function *fn)
+{
+	size_t room;
+	const u8 *code = image_pages_at(text, fn->start, &room), *end, *at;
+
+	if (!code)
+		return false;
+	end = code + MIN(MIN(room, PROLOGUE), fn->end - fn->start);
+	for (at = code; at + MOVE_SIZE <= end && !is_move(at); at++)
+		;
+	return at + MOVE_SIZE <= end;
+}
+
+static bool has_instructions(const struct cfi_function *fn)
+{
+	u32 i = 0;
+
+	while (i < fn->code_size && !fn->code[i]) /* DW_CFA_nop */
+		i++;
+	return i < fn->code_size;
+}
+
+/* One row: the CFA is 8 above the stack pointer. */
+static bool is_plain(const struct cfi_parsed *p, const struct cfi_function *fn)
+{
+	return !cfi_is_synthetic(fn) && fn->end > fn->start && fn->end - fn->start <= BODY_MAX &&
+	       !has_instructions(fn) && cfi_begins_plainly(&p->cies[fn->cie]) &&
+	       p->cies[fn->cie].initial.cfa.offset == 8;
+}
+
+/* Of all functions, which are sorted. */
+static bool is_small(const struct cfi_parsed *p)
+{
+	return p->nfunctions && p->functions[p->nfunctions - 1].end - p->functions[0].start <= FILE_MAX;
+}
+
+/*
+ * Takes FDEs from parsed that say nothing of how their code moves the stack pointer, and adds the
+ * functions with rows from the code, where that can be proven. Only fails for memory.
+ */
+static struct error *cfi_silent_find(struct image *img, struct cfi_parsed *p, struct cfi_code *ret)
+{
+	struct image_pages text;
+	struct error *err;
+	size_t kept = 0;
+
+	if (!is_small(p))
+		return NULL;
+	err = image_pages_create(&text, img, ".text");
+	for (size_t i = 0; i < p->nfunctions; i++) {
+		const struct cfi_function fn = p->functions[i];
+		u32 runs = ret->nruns;
+
+		if (!err && is_plain(p, &fn) && begins_with_move(&text, &fn))
+			err = cfi_code_find_function(img, fn.start, fn.end, fn.start, ret);
+		if (ret->nruns == runs)
+			p->functions[kept++] = fn;
+		for (; runs < ret->nruns; runs++)
+			ret->runs[runs].cie = CFI_CIE_BODY;
+	}
+	p->nfunctions = kept;
+	image_pages_free(&text);
+	return err;
+}
+
+/*
+ * A clone() whose FDE covers its child, too: musl's assembly gets CFI from its pushes and pops, in .debug_frame, which
+ * programs that are linked statically keep (tools/add-cfi.x86_64.awk, musl 1.1.7 to 1.2.5). The child pops its argument
+ * from a stack that nobody called it on, so that its CFA is the stack pointer and its return address lies below that:
+ * where the call of the thread's function left its own. A child is a root.
+ */
+
+#define JNE       0x75
+#define JUMP_SIZE 2
+
+/* The stack pointer is where a return address was popped from. */
+static bool is_popped(const struct cfi_rule *rule)
+{
+	return rule->kind == CFI_REG && rule->cfa_reg == REG_SP && rule->cfa_off < 8;
+}
+
+/* The child's instructions, as offsets; false: this code makes no thread. */
+static bool find_child(const u8 *code, u32 size, u32 *start, u32 *end)
+{
+	u32 at = 0, n = 0, behind;
+	s64 target;
+
+	while (at < size && !(n = code_newborn_size(code + at, at, size - at)))
+		at++;
+	if (!n)
+		return false;
+	behind = at + n;
+	target = (s64)behind + (s8)code[behind - 1];
+	if (target < behind || target > size)
+		return false;
+	*start = code[behind - JUMP_SIZE] == JNE ? behind : (u32)target;
+	*end = code[behind - JUMP_SIZE] == JNE ? (u32)target : size;
+	return true;
+}
+
+/* Ends stacks of threads at the clone() that made them. False: no memory. */
+static bool cfi_newborn_mend(struct image_pages *text, const struct cfi_function *fn, struct cfi_rows *rows)
+{
+	const struct cfi_rule plain = cfi_plain_rule(CFI_REG);
+	size_t room, popped = 0;
+	u32 start, end;
+	const u8 *code;
+
+	while (popped < rows->n && !is_popped(&rows->entry[popped].rule))
+		popped++;
+	if (popped == rows->n)
+		return true;
+	code = image_pages_at(text, fn->start, &room);
+	if (!code || !find_child(code, (u32)MIN(room, fn->end - fn->start), &start, &end))
+		return true;
+	for (size_t i = popped; i < rows->n && rows->entry[i].addr < fn->start + end; i++)
+		if (rows->entry[i].addr >= fn->start + start)
+			rows->entry[i].rule = cfi_bare_rule(CFI_ROOT);
+	return rows->entry[rows->n - 1].addr >= fn->start + end || fn->start + end >= fn->end ||
+	       cfi_rows_add(rows, fn->start + end, &plain);
+}
 
 #define GAP_IGNORED 32          /* bytes without an FDE that belong to the function before them */
 #define GAP_MAX     (64u << 10) /* a longer stretch without CFI ends the piece */

@@ -181,11 +181,6 @@ struct error *cfi_reserve(void *array, u32 n, u32 *room, size_t size);
  * with rows from the code. Where that says nothing the FDE's rule stays. Only fails for memory.
  */
 struct error *cfi_code_find_bodies(struct image *img, struct cfi_parsed *parsed, struct cfi_code *ret);
-/*
- * Takes FDEs from parsed that say nothing of how their code moves the stack pointer (cfi_silent.c), and adds the
- * functions with rows from the code, where that can be proven. Only fails for memory.
- */
-struct error *cfi_silent_find(struct image *img, struct cfi_parsed *parsed, struct cfi_code *ret);
 /* Rows of code between functions of parsed that keeps a stack of its own (cfi_own_stack.c). Only fails for memory. */
 struct error *cfi_own_stack_find(struct image *img, const struct cfi_parsed *parsed, struct cfi_code *ret);
 /* Rows of much code between functions of parsed whose frames are of fixed size (cfi_fixed_frames.c). The same. */
@@ -203,8 +198,6 @@ struct image_pages;
 bool cfi_eh_return_mend(struct image_pages *text, struct cfi_rows *rows);
 /* Corrects the rows of StgRun(), whose CFI is that of its body only (cfi_own_stack.c). False: no memory. */
 bool cfi_own_stack_mend(struct image_pages *text, const struct cfi_function *fn, struct cfi_rows *rows);
-/* Ends stacks of threads at the clone() that made them (cfi_newborn.c). False: no memory. */
-bool cfi_newborn_mend(struct image_pages *text, const struct cfi_function *fn, struct cfi_rows *rows);
 /* Of a kind that needs no registers: CFI_ROOT, CFI_NONE. */
 struct cfi_rule cfi_bare_rule(enum cfi_kind kind);
 /* At a function's first instruction: nothing but the return address is on the stack. */

@@ -13,11 +13,4 @@ struct line_header {
 	u64 program, end; /* offsets from the start of the table */
 };
 
-/* line_header.c. bytes: the table's, size: with its length field. */
-bool line_header_read(struct line_table *t, const u8 *bytes, u64 size, struct line_header *ret);
-/* The size of the table at offset, from its length field; 0: none there. */
-u64 line_table_size(struct dwarf_file *f, u64 offset, u8 *ret_offset_size);
-/* One more in a growing array of at most max; NULL: no more. */
-void *line_add(void *array, u32 *n, u32 *room, u32 max, size_t size);
-
 #endif

@@ -18,7 +18,7 @@
 #define SECTION_WIDE   24u           /* of entries: those of inlined functions lie anywhere */
 #define SECTION_RANDOM 24u           /* of strings, which are read in no order */
 
-struct unpacker;   /* unpack.h */
+struct unpacker;   /* section.c */
 struct read_ahead; /* ahead.h */
 
 struct dwarf_section {
