@@ -167,9 +167,9 @@ struct runtime_calls_ops {
 	 */
 	u32 (*suspended)(void *instance, const struct runtime_process *p, u64 frame, struct frame *ret, u32 max);
 	/*
-	 * Puts the way from argument i of this function, from 0, along fields ("uriMB.byteC.buff") to a text into slot
-	 * `slot` of v, which has the other slots' already: its path and shape, and how references are kept. False: a
-	 * field is not known, or is no text. NULL: fields are not read.
+	 * Puts the way from argument i of this function, from 0, along fields (".uriMB.byteC.buff", "[req][method]") to
+	 * a text into slot `slot` of v, which has the other slots' already: its path and shape, and how references are
+	 * kept. False: a field is not known, or is no text. NULL: fields are not read.
 	 */
 	bool (*field)(void *instance, const struct runtime_process *p, const struct runtime_callee *of, u32 i,
 	        const char *fields, struct value_places *v, u32 slot);

@@ -123,12 +123,22 @@ static void set_entry(struct value_entry *e, const char *part)
 	}
 }
 
-/* The fields behind an argument: "uriMB.byteC.buff"; NULL: none. */
-static const char *fields_of(const char *part)
+/* What follows an argument: ".uriMB.byteC.buff", "[req][method]"; up to a comma. */
+static const char *way_of(const char *part)
 {
-	const char *dot = part + strcspn(part, ".[,");
+	return part + strcspn(part, ".[,");
+}
 
-	return *dot == '.' ? dot + 1 : NULL;
+/* Does its runtime know the way to what is read? */
+static bool has_way(const struct value_places *v, const char *part)
+{
+	return v->base == VALUE_ABSOLUTE || *way_of(part) == '.' || (*way_of(part) == '[' && !v->table);
+}
+
+/* Are arguments read as they are? */
+static bool is_read(const struct runtime_callee *callee)
+{
+	return callee->values.base != VALUE_NOWHERE && callee->values.base != VALUE_ABSOLUTE;
 }
 
 /* Only these arguments of a call are read, in this order. False: it does not have all. */
@@ -140,19 +150,19 @@ static bool pick(const struct process *p, const char *view, const char *key, con
 
 	v->n = 0;
 	for (const char *part = key; part && v->n < VALUES_MAX; part = next_part(part)) {
+		bool way = has_way(&all, part);
 		u32 i = argument_of(callee, part);
 
-		set_entry(&v->entry[v->n], part);
-		if (!i || v->entry[v->n].length > VALUE_KEY || (v->entry[v->n].length && !all.table))
+		if (!way)
+			set_entry(&v->entry[v->n], part);
+		if (!i || (!way && v->entry[v->n].length > VALUE_KEY))
 			return false;
 		v->slot[v->n] = all.slot[i - 1];
 		if (all.typing == VALUE_TYPE_DECLARED)
 			v->shape[v->n] = all.shape[i - 1];
-		if (fields_of(part)) {
-			if (!callee_field(p, view, callee, i - 1, fields_of(part), v, v->n))
-				return false;
-			along++;
-		}
+		if (way && !callee_field(p, view, callee, i - 1, way_of(part), v, v->n))
+			return false;
+		along += way;
 		v->n++;
 	}
 	v->ahead = along;
@@ -167,8 +177,7 @@ static struct error *no_key(const struct runtime_callee *callee, const char *key
 		        "without --key requests are told apart by function");
 	return error_hint(error_new(ERROR_USAGE, "--key %s: %s has no such argument", key, callee->name),
 	        "it has %s; ARGUMENT[KEY] is what a dict has, KEY of at most %d letters; ARGUMENT.FIELD.FIELD a text "
-	        "in "
-	        "an object of Java, all parts of a key or none",
+	        "in an object, ARGUMENT[KEY][KEY] in hashes",
 	        *callee->arguments ? callee->arguments
 	        : callee->values.n ? "some without names, from 0"
 	                           : "none",
@@ -186,13 +195,13 @@ struct error *hit_arguments_check(
 	if (options->key[spec] && !options->none &&
 	        !pick(p, options->spec[spec].language, options->key[spec], callee, &picked))
 		return no_key(callee, options->key[spec]);
-	while (i < options->nwanted[spec] && argument_of(callee, options->wanted[spec][i]))
+	while (i < options->nwanted[spec] && is_read(callee) && argument_of(callee, options->wanted[spec][i]))
 		i++;
 	if (i == options->nwanted[spec])
 		return NULL;
 	wanted = options->wanted[spec][i];
 	number = *wanted >= '0' && *wanted <= '9';
-	if (callee->values.base == VALUE_NOWHERE)
+	if (!is_read(callee))
 		return error_new(ERROR_UNSUPPORTED, "-e %s: arguments of %s cannot be read", text, callee->name);
 	return error_hint(error_new(ERROR_USAGE, "-e %s: %s has no %s%s%s that can be read", text, callee->name,
 	                          number ? "_arg(" : "$", wanted, number ? ")" : ""),
@@ -231,6 +240,8 @@ struct error *hit_arguments_add(struct hit_arguments *a, const struct process *p
 		values = all;
 		key = NULL;
 	}
+	if (values.base == VALUE_ABSOLUTE && !values.ahead)
+		return NULL;
 	for (u32 i = 0; i < a->n; i++)
 		if (a->functions[i].process == p->number && a->functions[i].entry == callee->entry &&
 		        a->functions[i].key == key && a->functions[i].wanted == wanted &&

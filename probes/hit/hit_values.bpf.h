@@ -325,7 +325,51 @@ static __attribute__((always_inline)) inline u64 values_follow(const struct valu
 	return ref ? p->reference_base + (ref << (p->reference_shift & 63)) : 0;
 }
 
-/* The object behind all fields of slot i; *holder: the one before it. */
+#define VALUES_CHAIN   8u /* entries of a bucket that are looked at: hent_next, hent_hek, hent_val (hv.h) */
+#define VALUES_BUCKETS 256u
+
+/* What the entry of this chain has that has the key of entry i; 0: there is none. */
+WALK_GLOBAL u64 values_chain(u32 function, u32 i, u64 he)
+{
+	const struct value_places *p = values_places(function);
+	u64 words[3], letters[VALUE_KEY / 8];
+	const struct value_entry *e;
+	u32 length;
+
+	if (!p)
+		return 0;
+	WALK_BARRIER(i);
+	e = &p->entry[i & (VALUES_MAX - 1)];
+	for (u32 k = 0; k < VALUES_CHAIN && he; k++, he = words[0]) {
+		if (bpf_probe_read_user(words, sizeof(words), (const void *)he))
+			return 0;
+		if (!bpf_probe_read_user(&length, sizeof(length), (const void *)(words[1] + p->hash.key_length)) &&
+		        length == e->length &&
+		        !bpf_probe_read_user(letters, sizeof(letters), (const void *)(words[1] + p->hash.key_text)) &&
+		        !(((letters[0] ^ e->key[0]) & e->mask[0]) | ((letters[1] ^ e->key[1]) & e->mask[1])))
+			return words[2];
+	}
+	return 0;
+}
+
+WALK_GLOBAL u64 values_keyed(u32 function, u32 i, u64 hash)
+{
+	const struct value_places *p = values_places(function);
+	u64 array, max, found;
+
+	if (!p)
+		return 0;
+	array = user_word(hash + p->hash.own);
+	max = user_word(user_word(hash + p->hash.body) + p->hash.max);
+	for (u32 k = 0; k < VALUES_BUCKETS && k <= max; k++) {
+		found = values_chain(function, i, user_word(array + 8 * k));
+		if (found)
+			return found;
+	}
+	return 0;
+}
+
+/* The object behind all fields of slot i. Of bytes: the one that has the array. */
 WALK_GLOBAL u64 values_walk(u32 function, u32 i, u64 at)
 {
 	const struct value_places *p = values_places(function);
@@ -337,9 +381,38 @@ WALK_GLOBAL u64 values_walk(u32 function, u32 i, u64 at)
 
 		if (k + last >= p->path[i].n)
 			break;
-		at = values_follow(p, at + p->path[i].at[k]);
+		if (p->path[i].at[k] & VALUE_KEYED)
+			at = values_keyed(function, p->path[i].at[k], at);
+		else
+			at = values_follow(p, at + p->path[i].at[k]);
 	}
 	return at;
+}
+
+/* So many bytes from `at` on are the text of slot i. */
+static __attribute__((always_inline)) inline int values_text(struct values_record *r, u32 i, u64 at, u64 length)
+{
+	struct value_text *t = (struct value_text *)r->bytes[i];
+	u64 room = length < sizeof(t->text) ? length : sizeof(t->text);
+
+	t->length = (u32)length;
+	WALK_BARRIER(room);
+	if (room <= sizeof(t->text) && !bpf_probe_read_user(t->text, (u32)room, (const void *)at))
+		r->size[i] = sizeof(*t) - sizeof(t->text) + (u32)room;
+	return 0;
+}
+
+WALK_GLOBAL int values_pv(u32 function, u32 i, u64 sv)
+{
+	struct values_record *r = values_here();
+	const struct value_places *p = values_places(function);
+	u32 flags;
+
+	if (!r || !p || i >= VALUES_MAX ||
+	        bpf_probe_read_user(&flags, sizeof(flags), (const void *)(sv + p->hash.flags)) ||
+	        !(flags & p->hash.is_text))
+		return 0;
+	return values_text(r, i, user_word(sv + p->hash.own), user_word(user_word(sv + p->hash.body) + p->hash.length));
 }
 
 /* The text of an array of bytes between two fields of its holder. */
@@ -347,8 +420,7 @@ WALK_GLOBAL int values_bytes(u32 function, u32 i, u64 holder)
 {
 	struct values_record *r = values_here();
 	const struct value_places *p = values_places(function);
-	u32 from = 0, to = 0, room, last;
-	struct value_text *t;
+	u32 from = 0, to = 0, last;
 	u64 array;
 
 	if (!r || !p || i >= VALUES_MAX)
@@ -359,14 +431,7 @@ WALK_GLOBAL int values_bytes(u32 function, u32 i, u64 holder)
 	if (!array || bpf_probe_read_user(&from, sizeof(from), (const void *)(holder + p->path[i].from)) ||
 	        bpf_probe_read_user(&to, sizeof(to), (const void *)(holder + p->path[i].to)) || to <= from)
 		return 0;
-	t = (struct value_text *)r->bytes[i];
-	t->length = to - from;
-	room = t->length < sizeof(t->text) ? t->length : sizeof(t->text);
-	WALK_BARRIER(room);
-	if (room <= sizeof(t->text) &&
-	        !bpf_probe_read_user(t->text, room, (const void *)(array + p->path[i].bytes + from)))
-		r->size[i] = sizeof(*t) - sizeof(t->text) + room;
-	return 0;
+	return values_text(r, i, array + p->path[i].bytes + from, to - from);
 }
 
 /* As values_slot(), along the slot's path. */
@@ -378,12 +443,16 @@ WALK_GLOBAL u64 values_field(u32 function, u32 i, u64 at, u64 hash)
 
 	if (!r || !p || i >= VALUES_MAX || i >= p->n)
 		return hash;
-	if (!values_word(p, i, &at, &word))
+	if (p->base == VALUE_ABSOLUTE)
+		word = p->absolute;
+	else if (!values_word(p, i, &at, &word))
 		word = 0;
 	word = values_walk(function, i, word);
 	r->size[i] = 0;
 	__builtin_memset(r->bytes[i], 0, VALUE_BYTES);
-	if (word && p->path[i].bytes)
+	if (word && p->path[i].pv)
+		values_pv(function, i, word);
+	else if (word && p->path[i].bytes)
 		values_bytes(function, i, word);
 	else if (word)
 		values_object(r, &p->shape[i], i, word);

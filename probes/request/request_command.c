@@ -217,7 +217,9 @@ static const struct event_option first[] = {
         {REQUEST_KEY, "key", "ARG",
                 "the argument of both that tells requests apart: arg1 to arg6; default arg1. Of a function of "
                 "Python, Java, Lua: the argument that is the route, by name or number from 0, or what a dict has: "
-                "environ[PATH_INFO]; of Java also what its fields lead to: request.uri; several with commas"},
+                "environ[PATH_INFO]; of Java also what its fields lead to: request.uri; of Perl 1[PATH_INFO]; several "
+                "with "
+                "commas"},
         {REQUEST_RUN, "run", "FUNCTION",
                 "works for a request, its key as --key says: of an event loop that serves many; up to 8"},
         {REQUEST_LOOP, "loop", "FUNCTION", "called where the event loop begins a turn: for no request"},
@@ -247,8 +249,9 @@ const struct event_command request_command = {
                 "sent to the upstream, and lasts until its memory is freed.\n"
                 "Of a server in Python, Java or Perl each call of the function that handles a request is one: of "
                 "frameworks that are known without being told (Django, Flask, Starlette and FastAPI, Falcon, Bottle, "
-                "Pyramid, Celery by method and path or task; Tornado, aiohttp, Tomcat and Spring, Jetty, Mojolicious, "
-                "Dancer2, Catalyst as one row), else of --begin. What its thread ran, queued and waited for is "
+                "Pyramid, Tomcat and Spring, Mojolicious, Dancer2, Catalyst by method and path, Celery by task; "
+                "Tornado, "
+                "aiohttp, Jetty as one row), else of --begin. What its thread ran, queued and waited for is "
                 "the request's; of a coroutine, whose thread serves others, too, only idle (the thread slept) and "
                 "others are known, and the lines where it was suspended.\n"
                 "Several targets (-p PID,PID, --select, a program that is started) may be of different kinds: the "

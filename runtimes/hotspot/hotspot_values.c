@@ -393,8 +393,8 @@ static bool ends_in_bytes(struct field *f, u64 klass, struct value_path *path, s
 static bool follow_fields(
         struct field *f, u64 klass, const char *fields, struct value_path *path, struct value_shape *s)
 {
-	while (klass && path->n < VALUE_HOPS) {
-		size_t len = strcspn(fields, ".,");
+	while (klass && path->n < VALUE_HOPS && *fields++ == '.') {
+		size_t len = strcspn(fields, ".[,");
 
 		if (!len || len >= sizeof(f->name))
 			return false;
@@ -410,7 +410,6 @@ static bool follow_fields(
 			*s = (struct value_shape){.type = STRING};
 			return !strcmp(f->type, "Ljava/lang/String;") && set_string(f->h, s);
 		}
-		fields++;
 		klass = *f->type == 'L' ? class_meant(f->h, f->mem, klass, f->type + 1, strcspn(f->type + 1, ";")) : 0;
 	}
 	return false;

@@ -11,6 +11,7 @@
 #include "perl_names.h"
 #include "perl_objects.h"
 #include "perl_postgres.h"
+#include "perl_values.h"
 #include "report.h"
 #include "runtime.h"
 #include "runtime_check.h"
@@ -524,18 +525,30 @@ static bool is_runtime_internal(void *data, const char *symbol)
 	return false;
 }
 
+static bool begin_reading(const struct perl_instance *instance, const struct runtime_process *p, struct perl_reader *r)
+{
+	*r = (struct perl_reader){.mem = p->memory, .image = instance->image, .bias = instance->bias};
+	return is_believed(instance) && instance->image->interpreter &&
+	       memory_read(p->memory, &r->interpreter, sizeof(r->interpreter),
+	               instance->bias + instance->image->interpreter);
+}
+
 static struct error *list_calls(void *data, const struct runtime_process *p, const char *pattern,
         struct error *(*add)(void *ctx, const struct runtime_callee *c), void *ctx)
 {
-	const struct perl_instance *instance = data;
-	struct perl_reader r = {.mem = p->memory, .image = instance->image, .bias = instance->bias};
+	struct perl_reader r;
 
 	(void)pattern;
-	if (!is_believed(instance) || !instance->image->interpreter ||
-	        !memory_read(p->memory, &r.interpreter, sizeof(r.interpreter),
-	                instance->bias + instance->image->interpreter))
-		return NULL;
-	return perl_calls(&r, add, ctx);
+	return begin_reading(data, p, &r) ? perl_calls(&r, add, ctx) : NULL;
+}
+
+static bool field(void *data, const struct runtime_process *p, const struct runtime_callee *of, u32 i, const char *way,
+        struct value_places *v, u32 slot)
+{
+	struct perl_reader r;
+
+	(void)of;
+	return begin_reading(data, p, &r) && perl_field(&r, i, way, v, slot);
 }
 
 /* *ret NULL: it has no interpreter yet. */
@@ -572,16 +585,23 @@ static const struct runtime_heap_ops heap = {
         .blocks_are_all = true,
 };
 
+#define PSGI(arg) arg "[REQUEST_METHOD]," arg "[PATH_INFO]" /* PSGI.pod, "The Environment" */
+
 static const struct runtime_server servers[] = {
-        {"Mojolicious", "perl:Mojolicious::handler", NULL},     /* Mojolicious.pm */
-        {"Dancer2", "perl:Dancer2::Core::App::dispatch", NULL}, /* Dancer2/Core/App.pm */
-        {"Catalyst", "perl:Catalyst::handle_request", NULL},    /* Catalyst.pm */
+        /* Mojolicious.pm, Mojo/Message/Request.pm, Mojo/URL.pm, Mojo/Path.pm */
+        {"Mojolicious", "perl:Mojolicious::handler", "1[req][method],1[req][url][path][path]"},
+        {"Dancer2", "perl:Dancer2::Core::App::dispatch", PSGI("1")}, /* Dancer2/Core/App.pm */
+        {"Catalyst", "perl:Catalyst::handle_request", PSGI("2")},    /* Catalyst.pm: ($class, env => $env) */
         {0},
 };
 static const char *const files[] = {"perl", "libperl", NULL};
 
-static const struct runtime_calls_ops calls = {
-        .form = "perl:PACKAGE::SUB", .list = list_calls, .servers = servers, .files = files};
+static const struct runtime_calls_ops calls = {.form = "perl:PACKAGE::SUB",
+        .list = list_calls,
+        .field = field,
+        .value = perl_value,
+        .servers = servers,
+        .files = files};
 
 const struct runtime_ops perl_runtime = {
         .name = "perl",

@@ -76,6 +76,7 @@ static struct error *add_cv(struct looking *k, u64 at, u64 gv)
 	perl_cop_place(k->r, perl_first_cop(k->r, cv.start), &c.line, c.file, sizeof(c.file));
 	set_frame(&cv, at, &c);
 	c.counter = depth_of(k, &cv);
+	c.values = (struct value_places){.n = VALUES_MAX, .base = VALUE_ABSOLUTE, .typing = VALUE_TYPE_DECLARED};
 	return err ? err : k->add(k->ctx, &c);
 }
 

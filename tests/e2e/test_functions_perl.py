@@ -31,4 +31,25 @@ def test_perl_latency():
         yield within_own_clock(program, "perl:main::timed")
 
 
+def test_perl_routes():
+    """Requests by what hashes behind an argument have: PSGI's environment, and hashes in one another."""
+    with Program(perl.PERL, f"{yrt.SOURCE}/fixtures/perl/routed.pl") as program:
+        program.do("once")
+        due = {}
+        for name, key in (("Shop::serve", "1[REQUEST_METHOD],1[PATH_INFO]"),
+                          ("Shop::handle", "1[req][method],1[req][url][path][path]")):
+            run = yrt.Run("requests", "--begin", f"perl:{name}", "--key", key, "-p", program.pid, "-d", 600,
+                          "--max-cpu", 0).sampling()
+            all_due = program.do("again")
+            run.interrupt()
+            stats = run.result().expect().stats["requests"]
+            due = {route: n for route, n in all_due.items() if route.startswith("PUT") == (name == "Shop::handle")}
+            assert {r["route"]: r["requests"] for r in stats["routes"]} == due, (due, stats["routes"])
+        for wrong in ("1[REQUEST_METHOD", "9[x]", "1[]", "1[longer than sixteen]", "name"):
+            run = yrt.run("requests", "--begin", "perl:Shop::serve", "--key", wrong, "-p", program.pid, "-d", 1,
+                          output=False, stats=False)
+            assert run.code == yrt.USAGE, (wrong, run.code, run.stderr)
+    yield f"{due}"
+
+
 yrt.main(globals())

@@ -67,6 +67,7 @@ enum value_base {
 	VALUE_PLACE,     /* where the call's part of its language's stack begins (struct runtime_place) */
 	VALUE_POINTER,   /* a register points there */
 	VALUE_REGISTERS, /* slots are registers */
+	VALUE_ABSOLUTE,  /* at an address from which paths lead to all: read ahead, or not at all */
 };
 
 enum value_typing {
@@ -95,14 +96,23 @@ enum value_table {
 
 /*
  * Of an argument that is an object, what is taken is a text in an object to which its fields lead. Fields are offsets,
- * of references that value_places.reference describes. The last leads to an object of the argument's shape; or, bytes
- * not 0, to an array whose text is behind that many bytes, between two fields (s32) of the object that it is in.
+ * of references that value_places.reference describes; or with VALUE_KEYED, numbers of an entry: what a hash has under
+ * that. The last leads to an object of the argument's shape; or, bytes not 0, to an array whose text is behind that
+ * many bytes, between two fields (s32) of the object that it is in; or, with `pv`, to a Perl SV.
  */
-#define VALUE_HOPS 6
+#define VALUE_HOPS  14
+#define VALUE_KEYED 0x8000
 struct value_path {
 	u16 n; /* fields; 0: the argument itself is taken */
 	u16 at[VALUE_HOPS];
 	u16 bytes, from, to;
+	u16 pv;
+};
+
+/* Perl's: where an SV has its body, its flags and a word of its own; of the body xhv_max, xpv_cur; of a HEK. */
+struct value_hash {
+	u16 body, flags, own, max, length, key_length, key_text;
+	u16 is_text; /* of the flags */
 };
 
 struct value_places {
@@ -127,7 +137,9 @@ struct value_places {
 	u32 ahead;          /* not 0: arguments are taken before the call's stack is walked, along their paths */
 	u64 reference_base; /* added to a reference that was shifted to the left; */
 	u32 reference_shift, reference_bytes; /* 4 or 8 */
+	u64 absolute;                         /* VALUE_ABSOLUTE */
 	struct value_path path[VALUES_MAX];
+	struct value_hash hash;
 	u8 wanted[VALUES_MAX]; /* by a Y program's handler: 1 + which argument each is; 0: there is none */
 	struct value_shape shape[VALUE_SHAPES];
 };
