@@ -7,7 +7,7 @@
 #include "binary/memory.h"
 
 static const struct allocator *const allocators[] = {
-        &glibc_allocator, &jemalloc_allocator, &mallocng_allocator, &recognised_allocators, NULL};
+        &glibc_allocator, &jemalloc_allocator, &mallocng_allocator, &tcmalloc_allocator, &recognised_allocators, NULL};
 
 /* --- what nobody claims --- */
 

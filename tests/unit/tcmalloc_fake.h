@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A process with tcmalloc of gperftools in it, as bytes: a data segment with root and sizes, a node, spans. */
+#ifndef TCMALLOC_FAKE_H
+#define TCMALLOC_FAKE_H
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "unwind/allocators/allocators.h"
+#include "unwind/allocators/tcmalloc.h"
+
+#define FAKE_DATA     0x7f0000200000ull
+#define FAKE_SIZES    (FAKE_DATA + 0x40)
+#define FAKE_ROOT     (FAKE_DATA + 0x1000)
+#define FAKE_NODE     0x7f0010000000ull
+#define FAKE_SPANS    (FAKE_NODE + 8ull * TCMALLOC_NODE) /* their structures */
+#define FAKE_HEAP     0x7f0080000000ull                  /* nobody reads what it holds */
+#define FAKE_SIZE     (8ull * TCMALLOC_NODE + 0x10000)
+#define FAKE_MAPPINGS 3
+
+struct tcmalloc_fake {
+	struct memory memory;
+	struct space space;
+	struct pages pages;
+	struct map_line lines[FAKE_MAPPINGS];
+	struct space_map of[FAKE_MAPPINGS];
+	u8 *bytes[2];
+	u64 span, at; /* of the next one */
+	struct core_segment written[4];
+	struct core_file core; /* says which pages are in memory: the few that have something */
+};
+
+static inline u8 *tcmalloc_fake_at(struct tcmalloc_fake *f, u64 addr, u64 size)
+{
+	for (u32 i = 0; i < 2; i++)
+		if (addr >= f->lines[i].start && addr < f->lines[i].end && size <= f->lines[i].end - addr)
+			return f->bytes[i] + (addr - f->lines[i].start);
+	return NULL;
+}
+
+static inline bool tcmalloc_fake_read(struct memory *mem, void *dst, size_t size, uint64_t addr)
+{
+	const u8 *bytes = tcmalloc_fake_at((struct tcmalloc_fake *)mem, addr, size);
+
+	if (bytes)
+		memcpy(dst, bytes, size);
+	return bytes;
+}
+
+static inline void tcmalloc_fake_put(struct tcmalloc_fake *f, u64 addr, u64 word)
+{
+	u8 *to = tcmalloc_fake_at(f, addr, 8);
+
+	if (to)
+		memcpy(to, &word, 8);
+}
+
+/* Pages behind those of the last span. */
+static inline void tcmalloc_fake_span(
+        struct tcmalloc_fake *f, enum tcmalloc_place place, u32 class, u32 nused, u64 npages)
+{
+	u64 page = f->at / TCMALLOC_PAGE;
+
+	tcmalloc_fake_put(f, f->span, page);
+	tcmalloc_fake_put(f, f->span + 8, npages);
+	tcmalloc_fake_put(f, f->span + 40, nused | class << 16 | (u64)place << 24);
+	for (u64 i = 0; i < npages; i++)
+		tcmalloc_fake_put(f, FAKE_NODE + 8 * ((page + i) % TCMALLOC_NODE), f->span);
+	f->span += 48;
+	f->at += npages * TCMALLOC_PAGE;
+}
+
+static inline struct tcmalloc_fake *tcmalloc_fake_create(void)
+{
+	static const u64 starts[] = {FAKE_DATA, FAKE_NODE, FAKE_HEAP};
+	struct tcmalloc_fake *f = calloc(1, sizeof(*f));
+
+	f->memory.read = tcmalloc_fake_read;
+	f->span = FAKE_SPANS;
+	f->at = FAKE_HEAP;
+	for (u32 i = 0; i < FAKE_MAPPINGS; i++) {
+		f->lines[i] = (struct map_line){.start = starts[i],
+		        .end = starts[i] + FAKE_SIZE,
+		        .prot = PROT_READ | PROT_WRITE,
+		        .ino = !i,
+		        .path = (char *)(i ? "" : "/no/such/folder/program")};
+		f->of[i].all = (struct amount){.size = FAKE_SIZE, .resident = FAKE_SIZE};
+	}
+	for (u32 i = 0; i < 2; i++)
+		f->bytes[i] = calloc(1, FAKE_SIZE);
+	for (u32 i = 0; i < 20; i++) { /* 0, 16, 32 … and the largest */
+		u32 size = i == 19 ? 262144 : 16 * i;
+
+		memcpy(tcmalloc_fake_at(f, FAKE_SIZES + 4ull * i, 4), &size, 4);
+	}
+	tcmalloc_fake_put(f, FAKE_ROOT + 8 * (FAKE_HEAP / TCMALLOC_PAGE / TCMALLOC_NODE), FAKE_NODE);
+	f->written[0] = (struct core_segment){.start = FAKE_DATA, .end = FAKE_NODE, .kept = 0x110000};
+	f->written[1] = (struct core_segment){.start = FAKE_NODE, .end = FAKE_SPANS, .kept = PAGES_SIZE};
+	f->written[2] = (struct core_segment){.start = FAKE_SPANS, .end = FAKE_HEAP, .kept = PAGES_SIZE};
+	f->written[3] = (struct core_segment){.start = FAKE_HEAP, .end = FAKE_HEAP + FAKE_SIZE, .kept = FAKE_SIZE};
+	f->core = (struct core_file){.segments = f->written, .nsegments = 4};
+	pages_open(&f->pages, 0, &f->core);
+	f->space = (struct space){
+	        .memory = &f->memory, .maps = {f->lines, FAKE_MAPPINGS, 0}, .of = f->of, .pages = &f->pages};
+	return f;
+}
+
+static inline void tcmalloc_fake_destroy(struct tcmalloc_fake *f)
+{
+	free(f->bytes[0]);
+	free(f->bytes[1]);
+	free(f);
+}
+
+#endif

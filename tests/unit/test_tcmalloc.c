@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "tcmalloc_fake.h"
+
+static struct usage *read_usage(struct tcmalloc_fake *f)
+{
+	struct usage *u = NULL;
+
+	assert_null(allocators_read(&f->space, &u));
+	return u;
+}
+
+static struct amount amount_of(const struct usage *u, const char *above, const char *name)
+{
+	for (u32 i = 1; i < u->nnodes; i++)
+		if (!strcmp(u->nodes[i].name, name) && !strcmp(u->nodes[u->nodes[i].parent].name, above))
+			return u->nodes[i].total;
+	return (struct amount){0};
+}
+
+#define MALLOC "malloc of tcmalloc (gperftools)"
+#define USED   "in use, or kept for threads"
+
+static void test_spans(void **state)
+{
+	struct tcmalloc_fake *f = tcmalloc_fake_create();
+	struct usage *u;
+
+	(void)state;
+	tcmalloc_fake_span(f, TCMALLOC_USED, 3, 100, 1); /* 170 of 48 B */
+	tcmalloc_fake_span(f, TCMALLOC_USED, 0, 0, 5);
+	tcmalloc_fake_span(f, TCMALLOC_FREE, 0, 0, 3);
+	tcmalloc_fake_span(f, TCMALLOC_RETURNED, 0, 0, 7);
+	u = read_usage(f);
+	assert_int_equal(amount_of(u, USED, "48 B").blocks, 100);
+	assert_int_equal(amount_of(u, "free in spans", "48 B").blocks, 70);
+	assert_int_equal(amount_of(u, MALLOC, "ends of spans").size, 8192 - 170 * 48);
+	assert_int_equal(amount_of(u, MALLOC, "blocks of whole pages").size, 5 * TCMALLOC_PAGE);
+	assert_int_equal(amount_of(u, MALLOC, "free pages").size, 3 * TCMALLOC_PAGE);
+	assert_int_equal(amount_of(u, MALLOC, "free pages, given back").size, 7 * TCMALLOC_PAGE);
+	assert_int_equal(u->facts.torn, 0);
+	assert_int_equal(u->nodes[0].total.size, FAKE_MAPPINGS * FAKE_SIZE);
+	usage_destroy(u);
+	tcmalloc_fake_destroy(f);
+}
+
+/* More objects out than there are, and pages that another span has. */
+static void test_torn(void **state)
+{
+	struct tcmalloc_fake *f = tcmalloc_fake_create();
+	struct usage *u;
+
+	(void)state;
+	for (u32 i = 0; i < 20; i++)
+		tcmalloc_fake_span(f, TCMALLOC_USED, 3, 100, 1);
+	tcmalloc_fake_put(f, FAKE_SPANS + 48 * 15 + 40, 171 | 3 << 16);
+	tcmalloc_fake_put(f, FAKE_SPANS + 48 * 17 + 8, 2);
+	u = read_usage(f);
+	assert_int_equal(amount_of(u, USED, "48 B").blocks, 1800);
+	assert_int_equal(u->facts.torn, 2);
+	usage_destroy(u);
+	tcmalloc_fake_destroy(f);
+}
+
+static void test_unknown_layout(void **state)
+{
+	struct tcmalloc_fake *f = tcmalloc_fake_create();
+	struct usage *u;
+
+	(void)state;
+	tcmalloc_fake_span(f, TCMALLOC_USED, 3, 100, 1);
+	tcmalloc_fake_put(f, FAKE_SIZES, 1);
+	u = read_usage(f);
+	assert_int_equal(u->nlines, 1);
+	assert_non_null(strstr(u->lines[0].text, "unknown layout"));
+	usage_destroy(u);
+	tcmalloc_fake_destroy(f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_spans),
+	        cmocka_unit_test(test_torn),
+	        cmocka_unit_test(test_unknown_layout),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
