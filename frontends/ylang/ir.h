@@ -202,7 +202,7 @@ struct y_handler { /* its predicate is in the function: it returns at once */
 	bool returns;          /* of its function or system call: not where it begins, but where it is left */
 	u32 syscall;           /* its number */
 	bool line;             /* spec is a place in a line, not a function */
-	const char **variants; /* of a USDT probe: the different forms of its places' arguments (y_usdt.h) */
+	const char **variants; /* of a USDT probe: the different forms of its places' arguments (hit_usdt.h) */
 	u32 nvariants;
 	const char **wanted; /* of a call: names of arguments that are read, or their numbers ("0") */
 	u32 nwanted;

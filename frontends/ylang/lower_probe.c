@@ -6,7 +6,7 @@
 #include "lower.h"
 #include "probes/hit/hit_find.h"
 #include "probes/y/y_other_words.h"
-#include "probes/y/y_usdt.h"
+#include "probes/hit/hit_usdt.h"
 #include "unwind/arch/x86_64/arch.h"
 #include "unwind/cleanup.h"
 #include "unwind/ends_with.h"
@@ -102,12 +102,12 @@ static struct value usdt_argument(struct lower *l, const struct y_node *n, u64 n
 	struct y_insn *i;
 
 	for (u32 v = 0; v < l->probe->nvariants; v++) {
-		struct y_usdt_argument all[Y_USDT_ARGUMENTS];
-		u32 many = y_usdt_parse(l->probe->variants[v], all);
+		struct hit_usdt_argument all[HIT_USDT_ARGUMENTS];
+		u32 many = hit_usdt_parse(l->probe->variants[v], all);
 
 		if (number >= many)
 			FAIL(l, n, "_arg: the USDT probe %s has %u arguments, from 0", l->probe->spec, many);
-		if (all[number].kind == Y_USDT_UNKNOWN)
+		if (all[number].kind == HIT_USDT_UNKNOWN)
 			FAIL(l, n, "_arg: where argument %lu of %s is cannot be read: \"%s\"", number, l->probe->spec,
 			        l->probe->variants[v]);
 	}

@@ -6,6 +6,7 @@
 
 #include "alloc_counter_place.h"
 #include "alloc_places.h"
+#include "alloc_samples.h"
 #include "probes/object.h"
 #include "probes/sampler.h"
 #include "probes/targets.h"
@@ -22,6 +23,7 @@ struct alloc {
 	const struct alloc_options *options;
 	struct alloc_windows *windows;
 	struct alloc_places *places;
+	struct alloc_samples *samples; /* NULL: of --growth, or each call is to be seen */
 	struct alloc_counter_file counter;
 	bool started, warned;
 	struct alloc_summary summary;
@@ -32,9 +34,12 @@ static void prepare(struct object *o)
 	struct sample *skel = object_skeleton(o);
 
 	object_want(o, "on_alloc");
+	object_want(o, "on_alloc_sample");
 	alloc_windows_prepare(o);
 	uprobe_prepare(skel->progs.on_alloc);
 	uprobe_prepare(skel->progs.on_alloc_walk);
+	uprobe_prepare(skel->progs.on_alloc_sample);
+	uprobe_prepare(skel->progs.on_alloc_sample_walk);
 	bpf_map__set_max_entries(skel->maps.alloc_window_counts, COUNTS);
 	alloc_places_prepare(skel, THREADS);
 }
@@ -47,6 +52,7 @@ static void destroy(void *event)
 		return;
 	alloc_windows_destroy(a->windows);
 	alloc_places_destroy(a->places);
+	alloc_samples_destroy(a->samples);
 	free(a);
 }
 
@@ -101,6 +107,10 @@ static struct error *create(const struct event_host *host, void **ret)
 	windows.share = host->options->cpu_percent / 100 * SHARE;
 	windows.cpu_least = ALLOC_CPU_LEAST;
 	err = alloc_windows_create(&windows, &a->windows);
+	if (!err && !a->options->growth && host->options->cpu_percent)
+		err = alloc_samples_create(
+		        host->object, object_skeleton(host->object)->progs.on_alloc_sample, NULL, &a->samples);
+	places.samples = a->samples;
 	if (!err)
 		err = alloc_places_create(&places, &a->places);
 	if (err)
@@ -216,7 +226,9 @@ static void stats(void *event, struct sampler_stats *st)
 	a->summary.from = alloc_places_text(a->places);
 	a->summary.unknown = alloc_places_unknown(a->places);
 	a->summary.missed = alloc_places_missed(a->places);
+	a->summary.sampled = alloc_samples_text(a->samples);
 	alloc_windows_estimate(a->windows, &a->summary.estimate);
+	alloc_samples_add(a->host->object, &a->summary.estimate);
 	st->probed = a->summary.estimate.windows ? a->summary.estimate.part : 0;
 	st->of_event = &a->summary;
 }

@@ -41,11 +41,12 @@ enum alloc_clock {          /* what tells how far the program came between two w
 struct alloc_estimate {
 	double calls, calls_low, calls_high; /* with 95 % certainty; all the same while every call is seen */
 	double bytes, bytes_low, bytes_high;
-	u32 windows;                         /* 0: every call is seen */
-	double part;                         /* of the time, in which calls were seen */
-	double share;                        /* of the targets' CPU time, that hits took */
-	double exception_ns;                 /* that a hit costs besides BPF's program; */
-	bool in_target;                      /* measured there, by pairs */
+	u64 samples, sampled_calls, sampled_bytes; /* that programs took themselves (alloc_sample.h): in these sums */
+	u32 windows;                               /* 0: every call is seen */
+	double part;                               /* of the time, in which calls were seen */
+	double share;                              /* of the targets' CPU time, that hits took */
+	double exception_ns;                       /* that a hit costs besides BPF's program; */
+	bool in_target;                            /* measured there, by pairs */
 	double cold_ns, cold_low, cold_high; /* that the program's code is slower by behind a hit (alloc_cold.h), */
 	u32 marks;                           /* measured by so many landmarks; 0: it is a guess */
 	double own;                          /* of the CPU time of windows, that was the program's own */
@@ -55,10 +56,11 @@ struct alloc_estimate {
 struct alloc_summary { /* sampler_stats.of_event */
 	struct alloc_counters counters;
 	struct alloc_estimate estimate;
-	u64 interval;     /* the largest that decided of a block by chance; 0: all have a stack */
-	u32 unknown;      /* places that allocate and are not seen: alloc_places_unknown() */
-	u32 missed;       /* processes: alloc_places_missed() */
-	const char *from; /* the files whose functions are probed, by their names */
+	u64 interval;        /* the largest that decided of a block by chance; 0: all have a stack */
+	u32 unknown;         /* places that allocate and are not seen: alloc_places_unknown() */
+	u32 missed;          /* processes: alloc_places_missed() */
+	const char *from;    /* the files whose functions are probed, by their names; */
+	const char *sampled; /* and those whose samples are taken */
 };
 
 /* alloc_command.c, alloc_words.c: probes/event_command.h */

@@ -50,9 +50,11 @@ static void explain(FILE *out, const struct run_request *r, const struct sampler
 	const struct alloc_summary *s = st->of_event;
 	u32 children = r->sampler.follow ? 0 : children_of(r);
 
-	if (s->counters.calls)
+	if (s->counters.calls || s->estimate.samples)
 		return;
-	if (children)
+	if (*s->sampled)
+		fprintf(out, "%s told no sample: --max-cpu 0 sees its functions instead\n", s->sampled);
+	else if (children)
 		fprintf(out, "no call was made; its children (%u) may make them: add -s\n", children);
 	else
 		fputs("no call was made: it ran little, or used again what it had\n", out);
@@ -67,6 +69,8 @@ const struct event_command alloc_command = {
                 "in with symbols; and those that mimalloc and jemalloc have in Rust and Redis (mi_malloc, je_malloc, "
                 "_rjem_malloc). A call by the allocator itself does not count again. python-alloc and lua-alloc see "
                 "instead the function by which the runtime gets the memory of all its objects.\n"
+                "A program that tells samples of its allocations by USDT probes (otel_memory:alloc, libpoireau's) is "
+                "seen by these, with their weights; --max-cpu 0 sees its functions instead.\n"
                 "A uprobe sees each call, for 1 to 3 us of the target's time. If that is more than a quarter of "
                 "--max-cpu, functions are probed in shifts, and calls of a shift stand for those in between; yrt says "
                 "so, and totals are estimates then. A block gets a stack with a probability that grows with its size, "

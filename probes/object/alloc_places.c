@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #include "alloc.h"
+#include "alloc_samples.h"
 #include "probes/hit/hit_find.h"
 #include "probes/object.h"
 #include "probes/sampler.h"
@@ -337,8 +338,11 @@ static struct error *look_at(struct alloc_places *a, const struct process *p)
 {
 	const struct view *view = a->options.host->options->collect.names.view;
 	pid_t tid = living_thread(p->pid) ?: p->pid;
-	struct error *err = NULL;
+	bool sampled = false;
+	struct error *err = a->options.samples && !view ? alloc_samples_look(a->options.samples, p, &sampled) : NULL;
 
+	if (err || sampled)
+		return err;
 	if (view)
 		find_allocators(a, p, view);
 	for (u32 i = 0; !err && i < p->maps.nlines; i++) {
@@ -427,7 +431,7 @@ struct error *alloc_places_check(const struct alloc_places *a)
 	const struct targets *t = a->options.host->targets;
 	const struct view *view = a->options.host->options->collect.names.view;
 
-	if (*a->text || !t->nprocesses)
+	if (*a->text || !t->nprocesses || *alloc_samples_text(a->options.samples))
 		return NULL;
 	if (view)
 		return no_allocator(t->processes[0], view);

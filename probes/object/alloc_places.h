@@ -12,6 +12,7 @@
 
 struct alloc_options;
 struct alloc_places;
+struct alloc_samples;
 struct sample;
 
 struct alloc_places_options {
@@ -25,6 +26,8 @@ struct alloc_places_options {
 	/* Before that: a file of a process has allocation functions; bias: of its addresses there. NULL: no matter. */
 	struct error *(*allocator)(void *ctx, const struct process *p, struct image *img, const char *path, u64 bias,
 	        const struct alloc_functions *f);
+	/* Takes samples of a process's own: its functions are not probed then. NULL: they do not matter. */
+	struct alloc_samples *samples;
 	void *ctx;
 };
 

@@ -19,7 +19,7 @@
 
 #define GROUP_BIAS    0.02 /* of what a scale is made from, at most */
 #define EXCEPTION_OFF 0.12 /* of an exception: it takes longer beside other programs, at some times */
-#define WINDOWS_OFF   0.10 /* of all, at least: other programs take other parts of a CPU in windows than else */
+#define WINDOWS_OFF   0.20 /* of all, at least: other programs take other parts of a CPU in windows than else */
 #define CHANCE        1.96 /* standard errors: 95 % */
 #define EDGES_OFF     0.01 /* calls at both ends of a window, of its bytes */
 #define LOG_MOST      5.0  /* of how many times as much it may be: nothing is known beyond */

@@ -8,16 +8,16 @@ static void totals(FILE *out, const struct alloc_estimate *e)
 {
 	char low[32], high[32];
 
-	if (!e->windows) {
+	if (!e->windows && !e->samples) {
 		loss_bytes(out, e->bytes);
 		fprintf(out, " by %.0f calls", e->calls);
 		return;
 	}
 	fputs("about ", out);
 	loss_bytes(out, e->bytes);
-	fprintf(out, " (%s-%s) by %.0f calls (%.0f-%.0f), in windows", loss_amount(e->bytes_low, low),
+	fprintf(out, " (%s-%s) by %.0f calls (%.0f-%.0f)%s", loss_amount(e->bytes_low, low),
 	        loss_amount(e->bytes_high, high), loss_estimate(e->calls), loss_estimate(e->calls_low),
-	        loss_estimate(e->calls_high));
+	        loss_estimate(e->calls_high), e->windows ? ", in windows" : "");
 }
 
 static void head(FILE *out, const struct sampler_stats *st)
@@ -30,6 +30,8 @@ static void head(FILE *out, const struct sampler_stats *st)
 		fprintf(out, ", of blocks below %lu bytes by chance", s->interval);
 	if (*s->from)
 		fprintf(out, ", from %s", s->from);
+	if (*s->sampled)
+		fprintf(out, ", from %lu samples of %s", s->estimate.samples, s->sampled);
 	loss_complete(out, st);
 }
 
@@ -69,7 +71,7 @@ static json_t *to_json(const struct sampler_stats *st)
 	const struct alloc_estimate *e = &s->estimate;
 
 	return json_pack("{s:I, s:I, s:[f, f], s:[f, f], s:i, s:f, s:f, s:f, s:[f, f, f], s:i, s:I, s:I, s:I, s:I, "
-	                 "s:s, s:b, s:i, s:i, s:b, s:b}",
+	                 "s:s, s:b, s:i, s:i, s:b, s:b, s:I, s:s}",
 	        "calls", (json_int_t)e->calls, "bytes", (json_int_t)e->bytes, "calls_interval", e->calls_low,
 	        e->calls_high, "bytes_interval", e->bytes_low, e->bytes_high, "windows", (int)e->windows, "hits_share",
 	        e->share, "exception_ns", e->exception_ns, "windows_own", e->own, "cold_ns", e->cold_ns, e->cold_low,
@@ -77,7 +79,8 @@ static json_t *to_json(const struct sampler_stats *st)
 	        (json_int_t)s->counters.inner, "impossible_calls", (json_int_t)s->counters.strange, "interval",
 	        (json_int_t)s->interval, "from", s->from, "in_shifts", e->windows > 0, "unknown_places",
 	        (int)s->unknown, "missed_processes", (int)s->missed, "by_waits", e->clock == ALLOC_CLOCK_WAITS,
-	        "by_counter", e->clock == ALLOC_CLOCK_COUNTER);
+	        "by_counter", e->clock == ALLOC_CLOCK_COUNTER, "own_samples", (json_int_t)e->samples, "sampled",
+	        s->sampled);
 }
 
 const struct event_words alloc_words = {

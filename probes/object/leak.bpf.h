@@ -4,6 +4,7 @@
 #define YRT_LEAK_BPF_H
 
 #include "object/alloc.bpf.h"
+#include "object/alloc_sample.bpf.h"
 #include "object/leak.h"
 #include "object/leak_trap.h"
 
@@ -300,6 +301,63 @@ int on_leak_return(struct pt_regs *ctx)
 	if (call && call->at == ctx->rsp && call->window == leak_window)
 		leak_returned(call, addr);
 	alloc_hit_ends(began, cookie);
+	return 0;
+}
+
+/* A block that the program itself has chosen (alloc_sample.h) is there. What it stands for; 0: it does not count. */
+static __attribute__((noinline)) u64 leak_sample_begin(u32 number)
+{
+	u32 thread = (u32)bpf_get_current_pid_tgid();
+	struct leak_call call = {.window = leak_window};
+	struct alloc_sample s = {0};
+
+	if (!alloc_sample_read(number, &s))
+		return 0;
+	call.at = s.block;
+	call.block.bytes = s.bytes;
+	call.block.blocks = s.calls;
+	call.block.size = s.size;
+	call.block.ns = bpf_ktime_get_ns();
+	bpf_map_update_elem(&leak_calls, &thread, &call, BPF_ANY);
+	return s.bytes;
+}
+
+static __attribute__((noinline)) int leak_sample_ends(void)
+{
+	u32 thread = (u32)bpf_get_current_pid_tgid();
+	struct leak_call *call = bpf_map_lookup_elem(&leak_calls, &thread);
+
+	if (call && call->block.hash && call->at)
+		leak_keep(call, call->at);
+	bpf_map_delete_elem(&leak_calls, &thread);
+	return 0;
+}
+
+WALKING("uprobe", on_leak_sample)
+int on_leak_sample_walk(struct pt_regs *ctx)
+{
+	struct probe_stats *st = my_stats();
+	u64 bytes;
+
+	if (ticks != TICKS_TAKEN || !find_target() || !st)
+		return 0;
+	bytes = leak_sample_begin((u32)bpf_get_attach_cookie(ctx));
+	if (!bytes)
+		return 0;
+	leak_take_stack(st, bpf_get_current_task_btf(), bytes);
+	leak_sample_ends();
+	return 0;
+}
+
+SEC("uprobe")
+int on_leak_sample_freed(struct pt_regs *ctx)
+{
+	u32 number = (u32)bpf_get_attach_cookie(ctx);
+	struct alloc_sample_place *p = bpf_map_lookup_elem(&alloc_sample_places, &number);
+
+	if (ticks != TICKS_TAKEN || !p || !find_target())
+		return 0;
+	leak_free(alloc_argument(&p->block));
 	return 0;
 }
 

@@ -10,6 +10,7 @@
 #include "alloc.h"
 #include "alloc_counter_place.h"
 #include "alloc_places.h"
+#include "alloc_samples.h"
 #include "leak_curve.h"
 #include "leak_heap.h"
 #include "leak_report.h"
@@ -40,6 +41,7 @@ struct leak {
 	const struct alloc_options *options;
 	struct alloc_windows *windows;
 	struct alloc_places *places;
+	struct alloc_samples *samples;
 	struct leak_watch *watch;
 	struct leak_heap *heap;
 	struct alloc_counter_file counter;
@@ -54,11 +56,14 @@ static void prepare(struct object *o)
 {
 	struct sample *skel = object_skeleton(o);
 	struct bpf_program *programs[] = {skel->progs.on_leak_enter, skel->progs.on_leak_enter_walk,
-	        skel->progs.on_leak_return, skel->progs.on_leak_free};
+	        skel->progs.on_leak_return, skel->progs.on_leak_free, skel->progs.on_leak_sample,
+	        skel->progs.on_leak_sample_walk, skel->progs.on_leak_sample_freed};
 
 	object_want(o, "on_leak_enter");
 	object_want(o, "on_leak_return");
 	object_want(o, "on_leak_free");
+	object_want(o, "on_leak_sample");
+	object_want(o, "on_leak_sample_freed");
 	object_want(o, "on_leak_trap");
 	alloc_windows_prepare(o);
 	for (size_t i = 0; i < sizeof(programs) / sizeof(*programs); i++)
@@ -79,6 +84,7 @@ static void destroy(void *event)
 		return;
 	alloc_windows_destroy(l->windows);
 	alloc_places_destroy(l->places);
+	alloc_samples_destroy(l->samples);
 	leak_watch_destroy(l->watch);
 	leak_heap_destroy(l->heap);
 	leak_stacks_free(&l->stacks);
@@ -152,6 +158,7 @@ static struct error *create(const struct event_host *host, void **ret)
 	        .open = open_window,
 	        .close = close_window,
 	        .ctx = l};
+	const struct sample *skel = object_skeleton(host->object);
 	struct error *err;
 
 	if (!l)
@@ -165,6 +172,10 @@ static struct error *create(const struct event_host *host, void **ret)
 		err = leak_heap_create(&l->heap);
 	if (!err)
 		err = alloc_windows_create(&windows, &l->windows);
+	if (!err)
+		err = alloc_samples_create(
+		        host->object, skel->progs.on_leak_sample, skel->progs.on_leak_sample_freed, &l->samples);
+	places.samples = l->samples;
 	if (!err)
 		err = alloc_places_create(&places, &l->places);
 	if (err)
@@ -326,12 +337,14 @@ static void stats(void *event, struct sampler_stats *st)
 	error_free(object_sum(o, object_skeleton(o)->maps.alloc_counted, (u64 *)&calls, sizeof(calls)));
 	error_free(object_sum(
 	        o, object_skeleton(o)->maps.leak_counted, (u64 *)&l->summary.counters, sizeof(l->summary.counters)));
-	l->summary.calls = calls.calls;
-	l->summary.bytes = calls.bytes;
 	l->summary.left = l->stacks.seen;
 	l->summary.left_bytes = l->stacks.bytes;
 	l->summary.from = alloc_places_text(l->places);
+	l->summary.sampled = alloc_samples_text(l->samples);
 	alloc_windows_estimate(l->windows, &l->summary.estimate);
+	alloc_samples_add(o, &l->summary.estimate);
+	l->summary.calls = calls.calls + l->summary.estimate.sampled_calls;
+	l->summary.bytes = calls.bytes + l->summary.estimate.sampled_bytes;
 	st->probed = l->summary.estimate.windows ? l->summary.estimate.part : 0;
 	st->of_event = &l->summary;
 }

@@ -72,10 +72,10 @@ struct leak_heap_point { /* what their allocators have, where they can be read *
 
 struct leak_summary { /* sampler_stats.of_event */
 	struct leak_counters counters;
-	u64 calls, bytes;     /* seen, as in alloc.h */
-	u64 left, left_bytes; /* blocks that are still there: of the chosen, and what they stand for */
-	const char *from;     /* as in alloc.h */
-	const char *report;   /* lines for people; NULL: it is not made yet */
+	u64 calls, bytes;           /* seen, as in alloc.h */
+	u64 left, left_bytes;       /* blocks that are still there: of the chosen, and what they stand for */
+	const char *from, *sampled; /* as in alloc.h */
+	const char *report;         /* lines for people; NULL: it is not made yet */
 	struct leak_point curve[LEAK_CURVE];
 	u32 npoints;
 	struct leak_heap_point heap[LEAK_HEAP_POINTS];

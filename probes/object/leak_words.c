@@ -29,6 +29,8 @@ static void head(FILE *out, const struct sampler_stats *st)
 	fprintf(out, " calls in %.1f s", st->duration_s);
 	if (*s->from)
 		fprintf(out, ", from %s", s->from);
+	if (*s->sampled)
+		fprintf(out, ", from %lu samples of %s", s->estimate.samples, s->sampled);
 	loss_complete(out, st);
 }
 

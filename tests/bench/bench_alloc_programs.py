@@ -158,7 +158,7 @@ def peer(name, word, counter, server, seconds):
 
 
 def interval(name, counter, server, seconds):
-    """Of a run, for calls and bytes: of the truth, how wide the interval is, and that it has the truth."""
+    """Of a run with windows, for calls and bytes: of the truth, how wide the interval is, and that it has the truth."""
     run = yrt.Run("alloc", "-p", server.pid, "-s", "-d", 600, "-o", os.devnull, "-f", "folded", output=False).sampling()
     began = time.monotonic()
     true = stretch(counter, server, seconds)
@@ -173,14 +173,15 @@ def interval(name, counter, server, seconds):
               f"{'' if said[-1][2] else ' MISSED'}", end=";")
     print(f" {stats['windows']} windows, {'landmarks' if stats['landmarks'] else 'a guess'}, load "
           f"{os.getloadavg()[0]:.0f}", flush=True)
-    return said
+    return said if stats["windows"] else []
 
 
 def intervals(name, counter, server, seconds, runs):
-    """In how many runs the truth is in the interval."""
-    for which, said in zip(("calls", "bytes"), zip(*(interval(name, counter, server, seconds) for _ in range(runs)))):
+    """In how many runs with windows the truth is in the interval; the others have seen each call."""
+    in_windows = [said for said in (interval(name, counter, server, seconds) for _ in range(runs)) if said]
+    for which, said in zip(("calls", "bytes"), zip(*in_windows)):
         found, widths, has = zip(*said)
-        print(f"{name}: {which}: truth in the interval in {sum(has)} of {runs}; of the truth: geometric mean "
+        print(f"{name}: {which}: truth in the interval in {sum(has)} of {len(has)}; of the truth: geometric mean "
               f"{statistics.geometric_mean(found):.2f}, {min(found):.2f}-{max(found):.2f}; the upper end is "
               f"{statistics.median(widths):.2f} times the lower one (median)", flush=True)
 

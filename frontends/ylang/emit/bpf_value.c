@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers: arithmetic as C has it, globals, arrays, registers and what is read of the target. */
 #include "bpf_make.h"
-#include "probes/y/y_usdt.h"
+#include "probes/hit/hit_usdt.h"
 #include "unwind/arch/x86_64/arch.h"
 
 #define HALF 32
@@ -345,17 +345,17 @@ static void context(struct bpf_make *m, const struct bpf_call *c, const struct y
 }
 
 /* R1 = an argument of this form; a failure of the read leads to bad, R8 being its address. */
-static void usdt_variant(struct bpf_make *m, const struct y_usdt_argument *a, u32 bad)
+static void usdt_variant(struct bpf_make *m, const struct hit_usdt_argument *a, u32 bad)
 {
-	if (a->kind == Y_USDT_CONSTANT) {
+	if (a->kind == HIT_USDT_CONSTANT) {
 		bpf_imm64(&m->code, R1, (u64)a->value);
 		return;
 	}
 	bpf_load(&m->code, 8, R1, R_CTX, bpf_register_offset(a->base));
-	if (a->kind == Y_USDT_REGISTER)
+	if (a->kind == HIT_USDT_REGISTER)
 		return;
 	bpf_op(&m->code, BPF_MOV, R8, R1);
-	if (a->index != Y_USDT_NONE) {
+	if (a->index != HIT_USDT_NONE) {
 		bpf_load(&m->code, 8, R1, R_CTX, bpf_register_offset(a->index));
 		bpf_op_imm(&m->code, BPF_MUL, R1, a->scale);
 		bpf_op(&m->code, BPF_ADD, R8, R1);
@@ -381,11 +381,11 @@ static void usdt_argument(struct bpf_make *m, const struct bpf_call *c, const st
 	bpf_call(&m->code, HELPER_COOKIE);
 	bpf_op(&m->code, BPF_MOV, R9, R0);
 	for (u32 v = 0; v < m->handler->nvariants; v++) {
-		struct y_usdt_argument all[Y_USDT_ARGUMENTS], *a = &all[i->imm];
+		struct hit_usdt_argument all[HIT_USDT_ARGUMENTS], *a = &all[i->imm];
 		u32 next = bpf_label(&m->code);
 		s32 bits;
 
-		if (y_usdt_parse(m->handler->variants[v], all) <= i->imm || a->kind == Y_USDT_UNKNOWN)
+		if (hit_usdt_parse(m->handler->variants[v], all) <= i->imm || a->kind == HIT_USDT_UNKNOWN)
 			continue; /* such programs are refused before */
 		bits = 64 - 8 * a->size;
 		bpf_branch_imm(&m->code, BPF_JNE, R9, (s32)v, next);

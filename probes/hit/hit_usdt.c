@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "y_usdt.h"
+#include "hit_usdt.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "unwind/arch/x86_64/arch.h"
 
-/* "%edi" and its like; Y_USDT_NONE: it is none of the general ones. */
+/* "%edi" and its like; HIT_USDT_NONE: it is none of the general ones. */
 static u8 register_of(const char *at, size_t len)
 {
 	static const struct {
@@ -23,16 +23,16 @@ static u8 register_of(const char *at, size_t len)
 	char name[8];
 
 	if (len < 3 || len > 5 || *at != '%')
-		return Y_USDT_NONE;
+		return HIT_USDT_NONE;
 	snprintf(name, sizeof(name), " %.*s ", (int)len - 1, at + 1);
 	for (u32 i = 0; i < sizeof(all) / sizeof(*all); i++)
 		if (strstr(all[i].names, name))
 			return all[i].number;
-	return Y_USDT_NONE;
+	return HIT_USDT_NONE;
 }
 
 /* "16(%rsp)", "(%rax)", "-8(%rbp,%rcx,4)" */
-static bool parse_memory(const char *at, const char *end, struct y_usdt_argument *ret)
+static bool parse_memory(const char *at, const char *end, struct hit_usdt_argument *ret)
 {
 	char *open;
 	const char *comma, *close = end - 1;
@@ -43,27 +43,27 @@ static bool parse_memory(const char *at, const char *end, struct y_usdt_argument
 	at = open + 1;
 	comma = memchr(at, ',', (size_t)(close - at));
 	ret->base = register_of(at, (size_t)((comma ? comma : close) - at));
-	ret->index = Y_USDT_NONE;
+	ret->index = HIT_USDT_NONE;
 	ret->scale = 1;
 	if (comma) {
 		const char *second = memchr(comma + 1, ',', (size_t)(close - comma - 1));
 
 		ret->index = register_of(comma + 1, (size_t)((second ? second : close) - comma - 1));
 		ret->scale = second ? (u8)strtoul(second + 1, NULL, 10) : 1;
-		if (ret->index == Y_USDT_NONE || (ret->scale & (ret->scale - 1)) || !ret->scale || ret->scale > 8)
+		if (ret->index == HIT_USDT_NONE || (ret->scale & (ret->scale - 1)) || !ret->scale || ret->scale > 8)
 			return false;
 	}
-	ret->kind = Y_USDT_MEMORY;
-	return ret->base != Y_USDT_NONE;
+	ret->kind = HIT_USDT_MEMORY;
+	return ret->base != HIT_USDT_NONE;
 }
 
-static void parse_one(const char *at, const char *end, struct y_usdt_argument *ret)
+static void parse_one(const char *at, const char *end, struct hit_usdt_argument *ret)
 {
 	char *behind;
 	long size = strtol(at, &behind, 10);
 	bool known = false;
 
-	*ret = (struct y_usdt_argument){.kind = Y_USDT_UNKNOWN};
+	*ret = (struct hit_usdt_argument){.kind = HIT_USDT_UNKNOWN};
 	if (behind == at || *behind != '@' || behind + 1 >= end ||
 	        !(labs(size) == 1 || labs(size) == 2 || labs(size) == 4 || labs(size) == 8))
 		return;
@@ -73,23 +73,23 @@ static void parse_one(const char *at, const char *end, struct y_usdt_argument *r
 	if (*at == '$') {
 		ret->value = strtoll(at + 1, &behind, 0);
 		known = behind == end && behind > at + 1;
-		ret->kind = Y_USDT_CONSTANT;
+		ret->kind = HIT_USDT_CONSTANT;
 	} else if (*at == '%') {
 		ret->base = register_of(at, (size_t)(end - at));
-		known = ret->base != Y_USDT_NONE;
-		ret->kind = Y_USDT_REGISTER;
+		known = ret->base != HIT_USDT_NONE;
+		ret->kind = HIT_USDT_REGISTER;
 	} else {
 		known = parse_memory(at, end, ret);
 	}
 	if (!known)
-		ret->kind = Y_USDT_UNKNOWN;
+		ret->kind = HIT_USDT_UNKNOWN;
 }
 
-u32 y_usdt_parse(const char *text, struct y_usdt_argument ret[Y_USDT_ARGUMENTS])
+u32 hit_usdt_parse(const char *text, struct hit_usdt_argument ret[HIT_USDT_ARGUMENTS])
 {
 	u32 n = 0;
 
-	for (text += strspn(text, " "); *text && n < Y_USDT_ARGUMENTS; text += strspn(text, " ")) {
+	for (text += strspn(text, " "); *text && n < HIT_USDT_ARGUMENTS; text += strspn(text, " ")) {
 		size_t len = strcspn(text, " ");
 
 		parse_one(text, text + len, &ret[n++]);
