@@ -255,7 +255,8 @@ const struct event_command request_command = {
                 "the request's; of a coroutine, whose thread serves others, too, only idle (the thread slept) and "
                 "others are known, and the lines where it was suspended.\n"
                 "Several targets (-p PID,PID, --select, a program that is started) may be of different kinds: the "
-                "table has the requests of all. Children of the process are followed. "
+                "table has the requests of all; beside nginx or Envoy those of frameworks begin with their language: "
+                "what passes both is in it twice. Children of the process are followed. "
                 "Requests that began before the run are not counted. A request costs the target some 6 hits of 1 to 3 "
                 "us, 20 us in some virtual machines: where that is too much, requests are followed in shifts "
                 "(--max-cpu). Ctrl-C ends the run early and keeps the result.",

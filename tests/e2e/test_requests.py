@@ -359,14 +359,15 @@ def test_frameworks():
 
 
 def test_several_servers():
-    """Targets of several kinds, nginx beside two frameworks: one table has the requests of all."""
+    """Targets of several kinds, nginx beside two frameworks: one table has the requests of all, with the language."""
     source, python = f"{yrt.SOURCE}/fixtures/python/framework_calls.py", "/usr/bin/python3"
     with servers.Nginx(load=0, template="requests.conf.in") as nginx, Program(python, source, "flask") as flask, \
             Program(python, source, "django") as django:
         flask.do("once"), django.do("once")
         with watched(nginx, "-p", f"{flask.pid},{django.pid}") as run:
-            due = collections.Counter(flask.do("again"))
-            due.update(django.do("again"))
+            due = collections.Counter()
+            for program in (flask, django):
+                due.update({f"python: {route}": n for route, n in program.do("again").items()})
             get(nginx.port, "GET", "/json", "/json", "/order/17")
             await_log(nginx, 4)
         stats = run.done.stats["requests"]
