@@ -180,6 +180,7 @@ static struct error *set_words(const struct rule *r, struct evidence *e, const s
 /* What most of it goes through is known for, if a text asks for that. */
 static struct error *set_about(const struct rule *r, struct evidence *e, const struct profile *p, const struct match *m)
 {
+	static const char *const optional[] = {"net.peers", "others"};
 	cleanup(free) char *text = NULL, *what = NULL, *change = NULL;
 	const struct profile_function *f;
 	char name[NAME_LENGTH];
@@ -187,8 +188,9 @@ static struct error *set_about(const struct rule *r, struct evidence *e, const s
 	struct error *err;
 	double whole;
 
-	if (!facts_find(&e->facts, "net.peers"))
-		facts_set_text(&e->facts, "net.peers", "");
+	for (size_t i = 0; i < sizeof(optional) / sizeof(*optional); i++)
+		if (!facts_find(&e->facts, optional[i]))
+			facts_set_text(&e->facts, optional[i], "");
 	facts_set_text(&e->facts, "about", "");
 	facts_set_text(&e->facts, "about.change", "");
 	if (!strstr(r->why, "{about}"))

@@ -17,6 +17,7 @@
 #include "findings.h"
 #include "frontends/format/input.h"
 #include "held.h"
+#include "others.h"
 #include "probes/event_command.h"
 #include "run_apart.h"
 #include "targets.h"
@@ -266,11 +267,14 @@ static struct error *take_counters(struct measure *m, struct evidence *e, struct
 {
 	const struct run_request *r = m->run;
 	struct counters now;
+	struct others *others;
 	struct error *err = counters_take(r->pids, (u32)r->npids, first);
 
 	if (err)
 		return err;
+	others = others_look();
 	sleep_for(m, seconds);
+	others_facts(others, r->pids, (u32)r->npids, &e->facts);
 	err = counters_take(r->pids, (u32)r->npids, &now);
 	if (err)
 		return err;
