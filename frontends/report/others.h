@@ -13,9 +13,10 @@ struct others; /* CPU time of each process, of one moment */
 #define OTHERS_MAX 16384
 struct others *others_look(void);
 /*
- * Fact "others": " Of the others used most: wrk (pid 12, 0.91 CPUs, connected with it), sh (pid 40, 0.22 CPUs).": up to three that used most
- * since then, each a twentieth of a CPU or more; "": none. Connections are those of TCP that the first target's network
- * namespace has (/proc/PID/net/tcp, tcp6 of Linux: fields 2, 3 and 10 are both addresses and the inode). Frees then.
+ * Fact "others": " Of the others used most: wrk (pid 12, 0.91 CPUs, connected with it), sh (pid 40, 0.22 CPUs).": up to
+ * three since then, each a twentieth of a CPU or more; "": none. Connections are those of TCP that the first target's
+ * network namespace has (/proc/PID/net/tcp, tcp6 of Linux: fields 2, 3 and 10 are both addresses and the inode). Frees
+ * then.
  */
 void others_facts(struct others *then, const pid_t *pids, u32 n, struct facts *ret);
 
