@@ -13,6 +13,7 @@
 #include "kept.h"
 #include "dump_facts.h"
 #include "frontends/format/input.h"
+#include "idle_waits.h"
 #include "probes/event.h"
 #include "unwind/clean_text.h"
 #include "unwind/cleanup.h"
@@ -305,17 +306,25 @@ static bool is_for_lock(const char *state)
 /* The average number of threads that ran, were runnable, and waited; idle ones (by design) do not count. */
 static void conclude_states(struct evidence *e, const struct profile *p)
 {
-	double s = (double)p->meta.duration_ns, running = 0, queued = 0, waiting = 0, locked = 0;
+	double s = (double)p->meta.duration_ns, running = 0, queued = 0, waiting = 0, locked = 0, idle = 0;
+	cleanup(free) bool *is_idle = NULL;
+	struct error *err = idle_waits(p, &is_idle);
 
-	for (u32 i = 1; i < p->nnodes; i++) {
+	for (u32 i = 1; !err && i < p->nnodes; i++) {
 		const struct profile_function *f = &p->functions[p->nodes[i].function];
 		double self = (double)p->nodes[i].self;
 
+		if (is_idle[i]) {
+			idle += self;
+			continue;
+		}
 		*(f->kind == KIND_RUNNING ? &running : f->kind == KIND_RUNNABLE ? &queued : &waiting) += self;
 		locked += f->kind == KIND_WAITING && is_for_lock(f->name) ? self : 0;
 	}
-	if (s <= 0)
+	error_free(err);
+	if (err || s <= 0)
 		return;
+	facts_set(&e->facts, "wall.idle", facts_number(&e->facts, "wall.idle") + idle / s);
 	facts_set(&e->facts, "wall.running", running / s);
 	facts_set(&e->facts, "wall.queued", queued / s);
 	facts_set(&e->facts, "wall.waiting", waiting / s);

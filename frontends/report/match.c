@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "frontends/format/text.h"
+#include "idle_waits.h"
 #include "own.h"
 #include "unwind/cleanup.h"
 #include "unwind/hash_text.h"
@@ -15,7 +16,6 @@
 #define PICTURE_DEPTH 4096
 #define NEVER         UINT32_MAX
 #define Z95           1.96
-#define IDLE_NS       900000000
 #define MATCH_NAME    1024
 #define SITES_LEAST   0.1 /* of what matches: then functions that are sites come first */
 
@@ -403,30 +403,9 @@ static bool is_left_out(const struct rule *r, const struct profile *p, const str
 	return true;
 }
 
-/*
- * A thread that waits for a second and more at a time for somebody to give it work, or for the end of another one, is
- * idle, whatever its program calls that. Such waits would make each share of the others small, and its interval wide.
- */
-static bool is_idle(const struct profile *p, const struct profile_node *n)
-{
-	static const char *const for_work[] = {"[condition", "[select", "[poll", "[epoll", "[accept", "[join", NULL};
-	const struct profile_function *f = &p->functions[n->function];
-
-	if (f->kind != KIND_WAITING || !n->more || n->self < n->more * (u64)IDLE_NS || !p->meta.more ||
-	        !strcmp(p->meta.more, "bytes"))
-		return false;
-	for (u32 i = 0; for_work[i]; i++) {
-		size_t length = strlen(for_work[i]);
-
-		if (!strncmp(f->name, for_work[i], length) && (f->name[length] == ']' || f->name[length] == ' '))
-			return true; /* "[condition CLASS]": of an object of a known class */
-	}
-	return false;
-}
-
 static bool counts(const struct match *m, const struct rule *r, const struct profile *p, const struct profile_node *n)
 {
-	return !is_left_out(r, p, n) && !(m->wall && is_idle(p, n));
+	return !is_left_out(r, p, n) && !(m->wall && m->idle[n - p->nodes]);
 }
 
 /* Of waits alone, those of idle threads are what there is to see. */
@@ -552,6 +531,8 @@ struct error *match_stacks(const struct rule *rule, const struct profile *p, str
 	*ret = (struct match){.nodes = calloc(p->nnodes + 1, sizeof(bool)), .wall = has_running(p)};
 	if (!sums.site || !sums.last || !ret->nodes || !excepted)
 		err = &error_no_memory;
+	if (!err && ret->wall)
+		err = idle_waits(p, &ret->idle);
 	for (u32 i = 0; !err && i < rule->nexcepts; i++)
 		err = mark_excepted(&rule->excepts[i], rule->libraries, p, excepted);
 	for (u32 i = 0; !err && i < rule->nstacks; i++)
@@ -603,6 +584,7 @@ struct error *match_part(
 void match_free(struct match *m)
 {
 	free(m->nodes);
+	free(m->idle);
 	*m = (struct match){0};
 }
 

@@ -22,6 +22,7 @@ struct match {
 	u32 function; /* that most of the last term's matches are; 0: none */
 	bool *nodes;  /* of the profile: is it the end of a stack that matches? Owned */
 	bool wall;    /* of wall-clock time: waits of idle threads do not count */
+	bool *idle;   /* of the profile: these; NULL unless wall. Owned */
 };
 
 /*
