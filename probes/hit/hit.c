@@ -573,6 +573,7 @@ static void stats(void *event, struct sampler_stats *st)
 	st->probed = hit_shifts_part(h->shifts);
 	if (h->callees && !st->probed)
 		st->probed = hit_callees_part(h->callees);
+	h->summary.inlined = h->callees ? hit_callees_inlined(h->callees) : NULL;
 	h->summary.unseen = h->callees ? hit_callees_unseen(h->callees) : (struct hit_unseen){0};
 	if (h->arguments) {
 		free(h->summary.calls);
@@ -688,6 +689,7 @@ static void latency_stats(void *event, struct sampler_stats *st)
 		of->progress = language ? 1 : progress(h);
 		of->probed = language ? hit_callees_part(h->callees) : hit_shifts_part(h->shifts);
 	}
+	summary->inlined = h->callees ? hit_callees_inlined(h->callees) : NULL;
 	summary->unseen = h->callees ? hit_callees_unseen(h->callees) : (struct hit_unseen){0};
 	st->of_event = summary;
 	st->probed = hit_watched(h);

@@ -43,6 +43,7 @@ struct hit_unseen {
 };
 
 struct hit_call_count;
+struct hit_inlined_all;
 struct hit_latency;
 struct latency_record;
 
@@ -50,6 +51,7 @@ struct hit_summary { /* sampler_stats.of_event of probe */
 	struct hit_unseen unseen;
 	struct hit_call_count *calls; /* by their arguments (hit_arguments.h); owned by the event */
 	u32 ncalls;
+	const struct hit_inlined_all *inlined; /* NULL: nothing is; owned by the event */
 };
 
 /* Adds what -e says. */

@@ -16,6 +16,7 @@
 
 struct hit_callees;
 struct hit_arguments;
+struct hit_inlined_all;
 struct hit_latency;
 
 void hit_callees_prepare(struct object *o, const struct hit_options *options);
@@ -40,6 +41,8 @@ void hit_callees_end(struct hit_callees *c);
 double hit_callees_hits(const struct hit_callees *c);
 double hit_callees_part(const struct hit_callees *c);
 struct hit_unseen hit_callees_unseen(const struct hit_callees *c);
+/* After the end. */
+const struct hit_inlined_all *hit_callees_inlined(const struct hit_callees *c);
 /* A function gets other code. */
 void hit_callees_record(struct hit_callees *c, const struct callee_change *change);
 

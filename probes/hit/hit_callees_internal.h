@@ -4,6 +4,7 @@
 #define YRT_HIT_CALLEES_INTERNAL_H
 
 #include "hit_callees.h"
+#include "hit_inlining.h"
 #include "hit_pace.h"
 #include "probes/thread_watch.h"
 #include "unwind/runtime_calls.h"
@@ -65,7 +66,8 @@ struct hit_callees {
 	s64 begun;        /* calls that were under way before the shift */
 	u64 began, ended, polled;
 	struct hit_unseen unseen;
-	u64 since; /* of functions that a look finds */
+	struct hit_inlined_all inlined; /* at the end */
+	u64 since;                      /* of functions that a look finds */
 	struct changing *changing;
 	u32 nchanging;
 	struct callee_change changes[CHANGES_MAX]; /* to be looked at */
@@ -83,6 +85,6 @@ struct hit_callees {
 /* Forms that get other code together have one that is the first of them. */
 bool hit_callees_is_first(const struct hit_callees *c, u32 form);
 /* At the end: what was not seen, and how sure the number of calls is. */
-void hit_callees_say(const struct hit_callees *c);
+void hit_callees_say(struct hit_callees *c);
 
 #endif

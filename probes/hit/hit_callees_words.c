@@ -61,24 +61,29 @@ struct error *hit_callees_missing(struct hit_callees *c, u32 spec)
 }
 
 /* Functions that have those of a spec inlined by now. */
-static void find_inlined(const struct hit_callees *c, u32 spec, struct callee_inlining *ret)
+static void find_inlined(struct hit_callees *c, u32 spec, struct callee_inlining *ret)
 {
+	const struct hit_spec *s = &c->options->spec[spec];
 	const struct targets *t = c->host->targets;
 	u32 left = CALLEE_INLINING_OF;
 
 	for (u32 i = 0; i < c->nforms && left; i++) {
 		if (c->forms[i].spec != spec || (c->forms[i].callee.changes && !hit_callees_is_first(c, i)))
 			continue;
+		u32 before = ret->n + ret->more;
+
 		left--;
 		for (u32 k = 0; k < t->nprocesses; k++)
 			if (!t->processes[k]->dead && t->processes[k]->number == c->forms[i].process)
-				callee_inlined(t->processes[k], c->options->spec[spec].language, &c->forms[i].callee,
-				        callee_inlining_add, ret);
+				callee_inlined(
+				        t->processes[k], s->language, &c->forms[i].callee, callee_inlining_add, ret);
+		if (ret->n + ret->more > before)
+			hit_inlined_add(&c->inlined, s->text, &c->forms[i].callee);
 	}
 }
 
 /* Calls that cannot be seen are said, with the functions that they are in. */
-static struct error *not_counted(const struct hit_callees *c, u32 spec)
+static struct error *not_counted(struct hit_callees *c, u32 spec)
 {
 	struct callee_inlining in = {0};
 	char into[CALLEE_INLINING_TEXT];
@@ -118,7 +123,7 @@ static struct error *say_error(const struct hit_callees *c)
 	        "--max-cpu 0 counts all calls");
 }
 
-void hit_callees_say(const struct hit_callees *c)
+void hit_callees_say(struct hit_callees *c)
 {
 	struct error *err;
 
@@ -131,4 +136,9 @@ void hit_callees_say(const struct hit_callees *c)
 		if (err || !c->calls[i])
 			c->host->options->warn(c->host->options->ctx, err ? err : not_called(c, i));
 	}
+}
+
+const struct hit_inlined_all *hit_callees_inlined(const struct hit_callees *c)
+{
+	return &c->inlined;
 }

@@ -5,6 +5,7 @@
 #include "probes/event_command.h"
 #include "probes/run.h"
 #include "probes/hit/hit.h"
+#include "probes/hit/hit_inlining.h"
 #include "probes/hit/hit_slow.h"
 
 enum { LATENCY_OVER = EVENT_KEY, HIT_LIST, HIT_ARGUMENTS };
@@ -89,7 +90,11 @@ static void explain(FILE *out, const struct hit_options *o, u64 calls)
 
 static void explain_probe(FILE *out, const struct run_request *r, const struct sampler_stats *st)
 {
+	const struct hit_summary *summary = st->of_event;
+
 	explain(out, r->own, st->probe.weights);
+	if (summary->inlined)
+		hit_inlined_explain(out, r, summary->inlined);
 }
 
 static void explain_latency(FILE *out, const struct run_request *r, const struct sampler_stats *st)
@@ -100,6 +105,8 @@ static void explain_latency(FILE *out, const struct run_request *r, const struct
 	for (u32 i = 0; i < latency->n; i++)
 		calls += latency->of[i].counts.entered;
 	explain(out, r->own, calls);
+	if (latency->inlined)
+		hit_inlined_explain(out, r, latency->inlined);
 }
 
 static const struct event_option probe_first[] = {
@@ -147,7 +154,11 @@ const struct event_command hit_command = {
                 "Functions of an interpreter are watched by debug registers, of which each thread has four: more "
                 "functions are watched in turns. `yrt functions` lists them. The end of a name is enough if only one "
                 "function has it, and * stands for any characters. A function that is defined anew during the run is "
-                "found within a second. A hit costs the target 1 us, 15 to 50 us in some virtual machines.\n"
+                "found within a second. A hit costs the target 1 us, 15 to 50 us in some virtual machines. Calls that "
+                "a "
+                "JIT inlined are not counted: a note names the callers and, by a CPU profile of a second after the "
+                "run, "
+                "the share of samples.\n"
                 "A hit of other functions costs the target 1 to 3 us, 20 us in some virtual machines. If that is more "
                 "than a quarter of --max-cpu (of an interpreter's functions a tenth), functions are probed in shifts, "
                 "and hits of a shift stand for those in between. If stacks take more than --max-cpu, every second hit "

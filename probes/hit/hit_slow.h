@@ -54,6 +54,7 @@ struct latency_summary {          /* sampler_stats.of_event */
 	} of[HIT_SPECS_MAX];
 	u32 n;
 	struct hit_unseen unseen;
+	const struct hit_inlined_all *inlined; /* as of hit_summary */
 };
 
 /*

@@ -155,6 +155,38 @@ def test_inlined():
     assert re.search(note, result.stderr), result.stderr
 
 
+def shared(name, command, jvm, seconds):
+    """What `command` of a method says of its samples, by a profile after a run that is not ended early."""
+    text = yrt.run(command, "-e", f"java:{name}", "-p", jvm.pid, "-d", seconds).expect().stderr
+    share = re.search(rf"-e java:{re.escape(name)}: (\d+) % of its (\d+) samples are inlined", text)
+    nothing = f"-e java:{name}: no sample of a CPU profile of 1 s after the run shows it" in text
+    assert (share is None) == nothing, text
+    return share and (int(share[1]), int(share[2]))
+
+
+def test_inlined_asleep():
+    """A method that does not run after its calls were inlined has no share."""
+    options = [o for o in COMPILED if "Inline" not in o]
+    with java.Java("counted", options=[*options, "-XX:TieredStopAtLevel=1"]) as jvm:
+        jvm.ask()
+        assert shared("counted.recursive", "probe", jvm, 0.2) is None
+
+
+@yrt.measured
+def test_inlined_share():
+    """The share of a method's samples that are inlined, against the program's own clock."""
+    options = ["-XX:CompileCommand=quiet", "-XX:CompileCommand=inline,inlined.work",
+               "-XX:CompileCommand=exclude,inlined.calls"]
+    for command in ("probe", "latency"):
+        with java.Java("inlined", options=options) as jvm:
+            jvm.release()
+            share, samples = shared("inlined.work", command, jvm, 0.2)
+            due = jvm.ask()
+        wanted = 100 * due["inside"] / (due["inside"] + due["beside"])
+        assert abs(share - wanted) < 30, (share, samples, wanted)
+        yield f"{command}: {share} % of {samples} samples, {wanted:.0f} % by its own clock"
+
+
 def test_ends_early():
     """A run that is over before new code is watched says how much of it is missing."""
     options = ["-Xbatch", "-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,counted*::*"]
