@@ -59,19 +59,16 @@ static bool find_strings(struct luajit_heap *r, u64 g, struct strings *ret)
 
 static void add_strings(struct luajit_heap *r, const struct luajit_heap_vm *vm, const struct strings *s)
 {
-	const struct luajit_layout *l = r->layout;
-	u32 left = s->n + LOOK;
+	u32 left = s->n + LOOK, len;
+	char text[8];
 
 	for (u32 i = 0; i <= s->mask; i++)
-		for (u64 at = bucket(r, s, i); at && left; left--) {
-			const u8 *bytes = heap_bytes(r->h, at, l->str_size.at);
-			u64 addr = at;
-
-			if (!bytes || bytes[l->l_gct.at] != GCT_STRING)
+		for (u64 at = bucket(r, s, i), next; at && left; at = next, left--) {
+			if (!luajit_heap_string(r, at, text, sizeof(text), &len) ||
+			        !memory_read(r->p->memory, &next, sizeof(next), at))
 				break;
-			at = luajit_ref_at(r, bytes);
-			heap_block(r->h, vm->strings_root, addr, r->types[GCT_STRING],
-			        luajit_heap_string_size(r, luajit_u32_at(bytes + l->str_len.at)));
+			next = luajit_ref_at(r, (const u8 *)&next);
+			heap_block(r->h, vm->strings_root, at, r->types[GCT_STRING], luajit_heap_string_size(r, len));
 		}
 }
 
