@@ -249,14 +249,18 @@ static struct error *make_callers(
 static struct error *make_sites(
         struct finding *f, const struct profile *p, const struct match *m, const struct evidence *e)
 {
+	const struct libraries *l = f->rule->libraries;
+	bool own = m->nsites && is_own(l, &p->functions[m->site[0].function]);
 	struct error *err = NULL;
 
 	for (u32 i = 0; !err && i < m->nsites; i++) {
 		double share = m->total ? (double)m->site[i].value / (double)m->total : 0;
+		bool small = own && m->site[i].value < m->site[0].value &&
+		             !is_own(l, &p->functions[m->site[i].function]); /* a library's, and not the most */
 
-		if (!i || share >= SITE_LEAST)
-			err = place_make(f->rule->libraries, &p->functions[m->site[i].function], share,
-			        e->start_unix_ns, &f->site[f->nsites++]);
+		if (!i || (share >= SITE_LEAST && !small))
+			err = place_make(
+			        l, &p->functions[m->site[i].function], share, e->start_unix_ns, &f->site[f->nsites++]);
 	}
 	return err ? err : make_callers(f, p, m, e);
 }
@@ -401,6 +405,15 @@ static bool is_same_site(
 	       !strcmp(p->functions[m->site[0].function].file, blamed->functions[b->site[0].function].file);
 }
 
+/* ", made in FUNCTION", if that is the program's own. */
+static void set_made(struct evidence *e)
+{
+	char text[NAME_LENGTH + 16];
+
+	snprintf(text, sizeof(text), ", made in %s", facts_find(&e->facts, "site")->text);
+	facts_set_text(&e->facts, "made", facts_number(&e->facts, "site.own") > 0 ? text : "");
+}
+
 static struct error *find_blamed(
         const struct rule *r, struct evidence *e, const struct profile *p, const struct match *m, struct blamed *ret)
 {
@@ -429,7 +442,10 @@ static struct error *find_blamed(
 	if (!err && ret->view) {
 		facts_set(&e->facts, "site.same", is_same_site(p, m, ret->view->profile, &ret->match));
 		set_site(e, r->libraries, ret->view->profile, &ret->match);
+		set_made(e);
 	}
+	if (!err && !ret->view)
+		facts_set_text(&e->facts, "made", "");
 	if (!err && !ret->view && r->nblames && !r->views[0])
 		facts_set_text(&e->facts, "site", NOWHERE);
 	return err;

@@ -300,8 +300,11 @@ static void set_amount(double low, double high, u32 parts, struct facts *f)
 	char least[LOSS_AMOUNT], most[LOSS_AMOUNT], text[2 * LOSS_AMOUNT + 8];
 
 	loss_amount(60 * low, least);
-	if (parts > 1)
-		snprintf(text, sizeof(text), "%s to %s", least, loss_amount(60 * high, most));
+	loss_amount(60 * high, most);
+	if (parts > 1 && !strcmp(least, most))
+		snprintf(text, sizeof(text), "%s", least);
+	else if (parts > 1)
+		snprintf(text, sizeof(text), "%s to %s", least, most);
 	else
 		snprintf(text, sizeof(text), "%s %s", parts ? "about" : "at least", least);
 	facts_set_text(f, "kept.amount", text);

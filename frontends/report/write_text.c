@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "crash_stack.h"
+#include "finding_tree.h"
 #include "frontends/format/format.h"
 #include "frontends/format/text.h"
 #include "probes/event.h"
@@ -12,11 +13,7 @@
 #include "unwind/runtime.h"
 #include "write.h"
 
-#define HEALTHY_SHOWN 3  /* of each group */
-#define STACKS_LINES  24 /* of the tree below a finding */
-#define TRUNK_SHOWN   5u /* of the rows that all stacks share */
-#define SHARE_COLUMNS 8  /* of each of the two shares of a row */
-#define FAR           10 /* rows below the place where stacks part: what is there would not be seen */
+#define HEALTHY_SHOWN 3 /* of each group */
 
 const char *report_severity(enum severity s)
 {
@@ -57,6 +54,12 @@ u32 report_healthy(const struct findings *f, enum healthy_group group)
 	return n;
 }
 
+#define SAMPLED "100 % of CPU time are the {clock.cpus:2} CPUs that the program used while that was sampled"
+#define COUNTED " while the counters were read, before, it used {cpu:2}."
+#define WAITED                                                                                                         \
+	"100 % of the time of threads are the {wall.threads:1} that were not idle, on average: {wall.running:1} ran, " \
+	"{wall.queued:1} waited for a CPU, and {wall.waiting:1} for something else."
+
 char *report_wholes(const struct evidence *e)
 {
 	const struct facts *f = &e->facts;
@@ -65,16 +68,9 @@ char *report_wholes(const struct evidence *e)
 
 	if (evidence_view(e, "clock") && facts_find(f, "clock.cpus"))
 		cpu = finding_text(
-		        "100 % of CPU time is what the program used in the {clock.seconds:1} seconds in which that was "
-		        "sampled ({clock.cpus:2} CPUs then).",
-		        f);
+		        facts_find(f, "cpu") && facts_find(f, "seconds") ? SAMPLED ";" COUNTED : SAMPLED ".", f);
 	if (evidence_view(e, "wall") && facts_find(f, "wall.threads"))
-		wall = finding_text(
-		        "100 % of the time of threads is that of those that are not idle, in other {wall.seconds:1} "
-		        "seconds: "
-		        "{wall.threads:1} on average ({wall.running:1} run, {wall.queued:1} wait for a CPU, "
-		        "{wall.waiting:1} for something else).",
-		        f);
+		wall = finding_text(WAITED, f);
 	if (asprintf(&ret, "%s%s%s", cpu ? cpu : "", cpu && wall ? " " : "", wall ? wall : "") < 0)
 		return NULL;
 	return ret;
@@ -146,87 +142,18 @@ static void put_sites(FILE *out, const struct finding *f)
 	}
 }
 
-/* "  100.00    NAME:LINE  [module]" */
-static bool is_row_of(const char *row, const char *name)
-{
-	const char *at = strstr(row, name), *end = strchr(row, '\n');
-
-	return at && at > row && at[-1] == ' ' && (!end || at < end) && strchr(" :\n", at[strlen(name)]);
-}
-
-/* Rows that all stacks share say little: but for the last ones, and those from this function on, they are left out. */
-static char *where_stacks_part(char *tree, const char *function)
-{
-	char *rows[TRUNK_SHOWN] = {0}, *at = tree, *parts = NULL;
-	u32 parted = 0;
-
-	for (u32 n = 0; (at = strchr(at, '\n')); n++) {
-		at++;
-		if (is_row_of(at, function) && (!parts || n - parted > FAR) && strtod(at, NULL) >= 50)
-			return at;
-		if (strncmp(at, " 100.00", 7) != 0 && rows[0] && !parts) {
-			parts = at;
-			parted = n;
-		}
-		if (!parts && !strncmp(at, " 100.00", 7))
-			rows[n % TRUNK_SHOWN] = at;
-	}
-	if (!parts)
-		return tree;
-	at = parts;
-	for (u32 i = 0; i < TRUNK_SHOWN; i++)
-		if (rows[i] && rows[i] < at)
-			at = rows[i];
-	return at;
-}
-
-/* A row of the tree; its two shares become shares of what all of the finding's are. */
-static void put_row(FILE *out, const char *row, double part)
-{
-	for (u32 i = 0; i < 2; i++, row += strnlen(row, SHARE_COLUMNS)) {
-		char *end, cell[SHARE_COLUMNS + 1];
-		double share;
-
-		snprintf(cell, sizeof(cell), "%s", row);
-		share = strtod(cell, &end);
-		if (end != cell)
-			fprintf(out, "%*.*f", SHARE_COLUMNS, 1, share * part);
-		else
-			fprintf(out, "%*s", SHARE_COLUMNS, "");
-	}
-	fprintf(out, "%s\n", row);
-}
-
 static struct error *put_stacks(FILE *out, const struct finding *f)
 {
-	char *text = NULL, *at, *line;
-	size_t size;
-	FILE *tree;
 	struct error *err;
-	u32 n = 0;
 
 	if (!f->stacks)
 		return NULL;
-	if (f->seen && !strcmp(f->seen->name, CRASH_VIEW)) {
-		fputs("\n```\n", out);
+	fputs("\n```\n", out);
+	if (f->seen && !strcmp(f->seen->name, CRASH_VIEW))
 		err = crash_stack_write(f->stacks, f->rule->libraries, out);
-		fputs("```\n", out);
-		return err;
-	}
-	tree = open_memstream(&text, &size);
-	if (!tree)
-		return &error_no_memory;
-	err = format_txt.write(f->stacks, tree);
-	fclose(tree);
-	if (!err && text) {
-		fputs("\n```\n", out);
-		for (at = where_stacks_part(text, f->nsites ? f->site[0].function : "");
-		        (line = strsep(&at, "\n")) && n < STACKS_LINES; n++)
-			if (*line)
-				put_row(out, line, f->part);
-		fputs("```\n", out);
-	}
-	free(text);
+	else
+		err = finding_tree_write(f->stacks, f->nsites ? f->site[0].function : "", f->part, out);
+	fputs("```\n", out);
 	return err;
 }
 

@@ -202,7 +202,7 @@ def test_shares_have_one_base():
     first, shown = findings(folder)[0], report(folder).stdout
     tree = shown.split("```")[1].split("\n")
     assert f"{100 * first['share']:.1f}" == tree[1].split()[0], (first["share"], tree[1])
-    assert "100 % of CPU time is what the program used" in shown.split("## 1.")[0], shown[:900]
+    assert "100 % of CPU time are the " in shown.split("## 1.")[0], shown[:900]
 
 
 def test_exit_code_is_the_verdict():
