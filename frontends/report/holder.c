@@ -130,7 +130,7 @@ struct error *holder_works(
 	        .nexcepts = r->nstacks,
 	        .from_last = true,
 	        .libraries = r->libraries};
-	struct error *err = pattern_of(holder, "$\" > \".\" leaf", &own[0]);
+	struct error *err = pattern_of(holder, "$\" > \"\" leaf", &own[0]);
 
 	if (!err)
 		err = pattern_of(holder, "$\" leaf", &own[1]);

@@ -651,6 +651,8 @@ static struct error *add_shown(
 			struct profile_function copy = p->functions[path[n]];
 
 			copy.image = 0; /* images stay behind */
+			if (is_written(copy.kind))
+				copy.kind = KIND_SCRIPT; /* interpreted or compiled: the same to those who read it */
 			err = profile_function(to, 0, &copy, false, &functions[path[n]]);
 		}
 		if (!err)

@@ -12,6 +12,7 @@
 
 #include "frontends/report/expression.h"
 #include "frontends/report/findings.h"
+#include "frontends/report/holder.h"
 #include "frontends/report/match.h"
 
 static u32 function_of(struct profile *p, enum profile_kind kind, const char *name, const char *file)
@@ -409,6 +410,36 @@ static void test_strings(void **state)
 	rules_free(&rules);
 }
 
+/* What was inlined at a position that is not certain counts as the holder's work, too: only its name is no evidence. */
+static void test_work_at_approximate_positions(void **state)
+{
+	const struct profile_function jit = {.module = "", .file = "A.java", .kind = KIND_SCRIPT_JIT};
+	struct profile_function stack[] = {jit, jit, jit};
+	struct rule rule = {0};
+	struct profile *p;
+	struct match m;
+	u32 node = 0, function;
+
+	(void)state;
+	stack[0].name = "A.serve:3";
+	stack[1].name = "A.allow:9";
+	stack[2].name = "java.util.HashMap$HashIterator.nextNode:1601";
+	stack[1].flags = stack[2].flags = FRAME_APPROX;
+	assert_null(profile_create(&p));
+	p->meta.unit = "samples";
+	for (u32 i = 0; i < 3; i++) {
+		assert_null(profile_function(p, 0, &stack[i], false, &function));
+		assert_null(profile_child(p, node, function, &node));
+		profile_add(p, node, i ? 4 : 2);
+	}
+	profile_finish(p);
+	assert_null(holder_works(&rule, p, &stack[1], &m));
+	assert_int_equal(m.total, 10);
+	assert_int_equal(m.value, 8);
+	match_free(&m);
+	profile_destroy(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -425,6 +456,7 @@ int main(void)
 	        cmocka_unit_test(test_continued_lines),
 	        cmocka_unit_test(test_builtin_rules),
 	        cmocka_unit_test(test_strings),
+	        cmocka_unit_test(test_work_at_approximate_positions),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
