@@ -123,12 +123,17 @@ static bool is_in_gap(const struct tree *t, u32 node)
 	return t->gap && t->way[node] && node > t->gap && node < t->end;
 }
 
+static bool is_worth_a_row(const struct tree *t, u32 node)
+{
+	return (double)t->p->nodes[node].total >= LEAST * (double)t->p->nodes[0].total;
+}
+
 static bool is_candidate(const struct tree *t, u32 node)
 {
 	u32 parent = t->p->nodes[node].parent;
 
-	return !t->taken[node] && t->taken[parent] && parent != t->gap && !is_in_gap(t, parent) &&
-	       (double)t->p->nodes[node].total >= LEAST * (double)t->p->nodes[0].total;
+	return !t->taken[node] && t->taken[parent] && !(t->gap && parent == t->gap) && !is_in_gap(t, parent) &&
+	       is_worth_a_row(t, node);
 }
 
 static u32 heaviest_child(const struct tree *t, u32 node)
@@ -145,7 +150,7 @@ static u32 take_below_site(struct tree *t)
 {
 	u32 rows = 0, node = t->site && t->taken[t->site] ? heaviest_child(t, t->site) : 0;
 
-	for (; node && rows < BELOW; node = heaviest_child(t, node))
+	for (; node && rows < BELOW && is_worth_a_row(t, node); node = heaviest_child(t, node))
 		rows += take(t, node);
 	return rows;
 }

@@ -87,6 +87,15 @@ static void test_heaviest_comes_first(void **state)
 	free(text);
 }
 
+static void test_several_programs(void **state)
+{
+	char *text = drawn(of("light;a1;site", 35, "heavy;b1", 65), "site");
+
+	(void)state;
+	expect(text, (const char *const[]){"35.0", "light", "site", "65.0", "heavy", "b1", NULL});
+	free(text);
+}
+
 static void test_what_is_cut_is_said(void **state)
 {
 	struct profile *p =
@@ -125,8 +134,9 @@ static void test_kernel_is_short(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_way_to_site_comes_first),
-	        cmocka_unit_test(test_heaviest_comes_first), cmocka_unit_test(test_what_is_cut_is_said),
-	        cmocka_unit_test(test_far_site_is_drawn), cmocka_unit_test(test_kernel_is_short)};
+	        cmocka_unit_test(test_heaviest_comes_first), cmocka_unit_test(test_several_programs),
+	        cmocka_unit_test(test_what_is_cut_is_said), cmocka_unit_test(test_far_site_is_drawn),
+	        cmocka_unit_test(test_kernel_is_short)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
