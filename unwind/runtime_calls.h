@@ -30,8 +30,8 @@
  */
 struct runtime_place {
 	u8 own; /* 0: calls are on the thread's stack, as deep as they have callers. Else 1 + the number of the walk's
-	            cursor whose key is the stack's owner; or RUNTIME_OWN_FRAME: each call can be suspended, and is in
-	            a frame of its own, which frame_cursor tells */
+	            cursor whose key is the stack's owner; or RUNTIME_OWN_FRAME: each call is in a frame of its own,
+	            which frame_cursor tells; what `makes` something can be suspended */
 	u8 reg; /* DWARF number; RUNTIME_NO_REG: not in a register */
 	bool half; /* these words have 4 bytes */
 	u8 moved; /* if the low three bits of the word in front are this, the part was moved by the rest of it. 0: no */

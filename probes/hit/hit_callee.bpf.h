@@ -78,16 +78,22 @@ static inline int callee_falls(struct callee_watch *watch, u64 addr)
 	return now < before;
 }
 
-#define X86_CMP8     0x80 /* with modrm xx 111 xxx: cmp $imm8, memory */
-#define X86_CODE_MAX 8    /* of such an instruction without prefix */
+#define X86_CMP8     0x80   /* with modrm xx 111 xxx: cmp $imm8, memory */
+#define X86_XOR_EAX  0xc031 /* xor %eax, %eax */
+#define X86_CMP_AL   0x3a   /* with modrm 00 000 xxx: cmp (register), %al */
+#define X86_CODE_MAX 8      /* of such an instruction without prefix */
 
 /* Does the instruction before rip compare what it reads with a constant? */
 static __attribute__((always_inline)) inline int callee_is_compared(const struct callee_watch *watch, u64 rip)
 {
 	u8 code[X86_CODE_MAX];
 
-	if (!watch->compared || bpf_probe_read_user(code, sizeof(code), (const void *)(rip - sizeof(code))) ||
-	        code[X86_CODE_MAX - 1] != watch->compared)
+	if (!watch->compared || bpf_probe_read_user(code, sizeof(code), (const void *)(rip - sizeof(code))))
+		return false;
+	if (code[X86_CODE_MAX - 1] < 8 && code[X86_CODE_MAX - 2] == X86_CMP_AL) /* overflows if it is -128: clang */
+		return code[X86_CODE_MAX - 4] == (X86_XOR_EAX & 0xff) && code[X86_CODE_MAX - 3] == X86_XOR_EAX >> 8 &&
+		       watch->compared == 0x80;
+	if (code[X86_CODE_MAX - 1] != watch->compared)
 		return false;
 	for (u32 i = 0; i < X86_CODE_MAX - 2; i++)
 		if (code[i] == X86_CMP8 && (code[i + 1] & 0x38) == 0x38 && code[i + 1] < 0xc0)

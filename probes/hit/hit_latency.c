@@ -240,7 +240,7 @@ struct error *hit_latency_add_callee(struct hit_latency *l, u32 spec, const stru
 		}
 	err = add(l, spec, callee->name, number);
 	if (!err)
-		l->functions[l->nfunctions - 1].suspends = callee->place.own == RUNTIME_OWN_FRAME;
+		l->functions[l->nfunctions - 1].suspends = callee->makes && callee->place.own == RUNTIME_OWN_FRAME;
 	return err;
 }
 

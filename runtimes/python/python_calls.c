@@ -199,7 +199,7 @@ struct opcodes {
 };
 
 static const struct opcodes opcodes[] = {
-        {V3_14, {35, 246}, 2, 255, 0,
+        {V3_14, {35, 246}, 2, 255, 34,
                 {{3, 3, 5}, {38, 38, 1}, {39, 39, 3}, {44, 44, 5}, {52, 52, 3}, {55, 55, 3}, {56, 57, 1}, {70, 70, 1},
                         {75, 75, 1}, {80, 80, 9}, {92, 92, 4}, {96, 96, 1}, {100, 103, 1}, {106, 106, 1}, {110, 110, 4},
                         {119, 119, 1}, {129, 142, 5}, {143, 165, 3}, {166, 176, 1}, {177, 189, 9}, {192, 193, 4},
@@ -349,6 +349,16 @@ static void begin_in_body(const struct looking *k, u64 code, struct runtime_call
 	c->place.own = RUNTIME_OWN_FRAME;
 }
 
+/*
+ * Tail calls: bytecodes are functions, of which one has read the first instruction, or its caller in C has. So how deep
+ * a call is on the thread's stack says nothing.
+ */
+static void begin_in_functions(struct runtime_callee *c)
+{
+	c->lead = 1;
+	c->place.own = c->frame_word ? RUNTIME_OWN_FRAME : 0;
+}
+
 static struct error *add_code(struct looking *k, u64 code, const char *module, const char *name)
 {
 	const struct python_layout *l = k->r.l;
@@ -375,6 +385,8 @@ static struct error *add_code(struct looking *k, u64 code, const char *module, c
 	c.compared = k->r.version < V3_13 ? 0 : k->r.version < V3_14 ? RESUME_313 : RESUME_314;
 	find_exits(k, code, &c);
 	find_ends(k, code, &c);
+	if (!k->image->eval.dispatches)
+		begin_in_functions(&c);
 	if (c.makes)
 		begin_in_body(k, code, &c);
 	python_places(&k->r, k->image, k->bias, code, flags, &c);

@@ -278,7 +278,7 @@ def test_python_latency_references():
 def test_python_latency_suspended():
     """Coroutines and generators: each from its first step to its return, a hundred under way at once."""
     with python() as program:
-        if versions(program) >= (3, 14):
+        if versions(program) >= (3, 15):
             return
         for name, raised in (("waits", 0), ("yields", 0), ("breaks", 50)):
             before = program.do("nothing")
@@ -297,7 +297,7 @@ def test_python_latency_awaits():
     with open(CALLS) as file:
         lines = [n for n, line in enumerate(file, 1) if line.rstrip().endswith(("# it waits here", "# and here"))]
     with python() as program:
-        if versions(program) >= (3, 14):
+        if versions(program) >= (3, 15):
             return
         result, _ = probed(
             program, "python:__main__.suspended", words=["suspend"], command="latency", flags=["--over", "20ms"])
@@ -345,9 +345,9 @@ def test_python_latency_refused():
         for name, *words in (
             ("python:__main__.generator", "makes a generator"),
             ("python:__main__.coroutine", "makes a coroutine"),
-        ) if versions(program) >= (3, 14) else (
-            ("python:__main__.several" if versions(program) < (3, 11) else "python:__main__.four_ways",
-             "returns at 4 places"),
+        ) if versions(program) >= (3, 15) else (
+            ("python:__main__.four_ways" if (3, 11) <= versions(program) < (3, 14) else "python:__main__.several",
+             r"returns at \d places"),
         ):
             result = yrt.run("latency", "-e", name, "-p", program.pid, "-d", 1)
             yrt.clear(result, yrt.UNSUPPORTED, *words)
