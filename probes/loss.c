@@ -247,8 +247,7 @@ static json_t *idle_to_json(const struct collect_stats *st)
 
 	for (u32 i = 0; i <= st->nidle_by; i++)
 		if (st->idle_by[i].value)
-			json_object_set_new(ret, st->idle_by[i].rule ? st->idle_by[i].rule : "",
-			        json_integer((json_int_t)st->idle_by[i].value));
+			json_object_set_new(ret, st->idle_by[i].rule, json_integer((json_int_t)st->idle_by[i].value));
 	return ret;
 }
 

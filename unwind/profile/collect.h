@@ -59,13 +59,14 @@ static inline bool collect_wants_thread(const struct collect_options *o, u32 tid
 struct collector;
 
 #define COLLECT_IDLE_RULES 32
+#define COLLECT_IDLE_NAME  96 /* a longer name is cut */
 
 struct collect_stats {
 	u64 counted;  /* in the profile; this and all that follows in the unit of the event */
 	u64 filtered; /* left out by include, exclude and lock_only */
 	u64 idle;     /* left out as waits by design */
 	struct {
-		const char *rule; /* idle.h; the first one, NULL, has what others hid */
+		char rule[COLLECT_IDLE_NAME]; /* idle.h; the first one, "", has what others hid */
 		u64 value;
 	} idle_by[COLLECT_IDLE_RULES];
 	u32 nidle_by; /* but for the first */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collect_internal.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <xxhash.h>
 
@@ -314,16 +315,18 @@ static u32 without_wrong_guess(const struct frame *frames, u32 n, u32 stop)
 static u32 idle_number(struct collector *c, const char *rule)
 {
 	struct collect_stats *st = &c->stats;
+	char name[COLLECT_IDLE_NAME];
 	u32 i = 1;
 
 	if (!rule)
 		return 0;
-	while (i <= st->nidle_by && strcmp(st->idle_by[i].rule, rule))
+	snprintf(name, sizeof(name), "%s", rule); /* it may be of a profile, which is made anew at the end */
+	while (i <= st->nidle_by && strcmp(st->idle_by[i].rule, name))
 		i++;
 	if (i == COLLECT_IDLE_RULES)
 		return 0;
 	st->nidle_by = i > st->nidle_by ? i : st->nidle_by;
-	st->idle_by[i].rule = rule;
+	memcpy(st->idle_by[i].rule, name, sizeof(name));
 	return i;
 }
 
