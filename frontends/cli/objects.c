@@ -15,7 +15,6 @@
 #include "frontends/format/format.h"
 #include "frontends/format/keeper.h"
 #include "frontends/report/counters.h"
-#include "probes/loss.h"
 #include "unwind/cleanup.h"
 #include "unwind/heap/heap.h"
 #include "unwind/heap/heap_draw.h"
@@ -484,36 +483,6 @@ static struct error *profile_of(const struct heap *h, const struct request *r, s
 	return err;
 }
 
-#define MANY 16 /* elements of a collection */
-
-static bool are_many(const struct profile *p, const double *bytes, u32 node)
-{
-	(void)bytes;
-	return p->nodes[node].more >= MANY;
-}
-
-/* "failures > by_kind: dict keeps 115 MiB, 69 % of all, in 375 tuple: 314 KiB each". NULL: no collection does. */
-static char *describe_keeper(const struct profile *p)
-{
-	char amount[LOSS_AMOUNT], each[LOSS_AMOUNT];
-	cleanup(free) char *by = NULL;
-	const struct profile_node *element;
-	struct keeper k;
-	char *ret;
-
-	keeper_find(p, NULL, are_many, &k);
-	by = k.sure ? keeper_text(p, &k, k.collection) : NULL;
-	if (!by || !*by)
-		return NULL;
-	element = &p->nodes[k.node[k.collection]];
-	return asprintf(&ret, "%s keeps %s, %.0f %% of all, in %lu %s: %s each", by, loss_amount(k.bytes, amount),
-	               100 * k.bytes / (double)p->nodes[0].total, element->more,
-	               keeper_type(p->functions[element->function].name),
-	               loss_amount((double)element->total / (double)element->more, each)) < 0
-	               ? NULL
-	               : ret;
-}
-
 static struct error *draw(struct result *res, const struct command_line *self, const struct one_target *t,
         const struct request *r, const struct format *format, FILE *out)
 {
@@ -522,7 +491,7 @@ static struct error *draw(struct result *res, const struct command_line *self, c
 	char target[128];
 	struct timespec now;
 	struct error *err = profile_of(res->after, r, &after);
-	cleanup(free) char *keeper = !err && r->refs && !r->to && !r->largest ? describe_keeper(after) : NULL;
+	cleanup(free) char *keeper = !err && r->refs && !r->to && !r->largest ? keeper_describe(after) : NULL;
 
 	if (keeper && !r->quiet)
 		fprintf(stderr, "yrt: %s\n", keeper);

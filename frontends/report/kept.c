@@ -415,6 +415,8 @@ void kept_conclude(struct facts *f)
 	cleanup(free) char *how = near ? how_it_grew(f, near) : NULL;
 	cleanup(free) char *added = near && all ? strdup(beyond(all->text, strlen(by->text))) : NULL;
 
+	if (!facts_find(f, "kept.most"))
+		facts_set_text(f, "kept.most", "");
 	if (!near)
 		return;
 	facts_set_text(f, "kept.near", near);
@@ -530,6 +532,7 @@ static struct error *conclude(const struct kept *k, struct profile **readings, u
 	double seconds =
 	        n > 1 ? at(readings[n - 1]) - at(readings[0]) : ended_at(readings[0]) - (double)k->before_unix_ns / 1e9;
 	cleanup(free) double *grown = NULL;
+	cleanup(free) char *most = NULL, *sentence = NULL;
 	struct profile *both = NULL;
 	struct keeper path;
 	struct error *err = NULL;
@@ -537,6 +540,9 @@ static struct error *conclude(const struct kept *k, struct profile **readings, u
 	if (seconds <= 0)
 		return NULL;
 	set_facts(k, readings[n - 1], seconds, &e->facts);
+	most = keeper_describe(readings[n - 1]);
+	if (most && asprintf(&sentence, "%s.", most) > 0)
+		facts_set_text(&e->facts, "kept.most", sentence);
 	err = difference(readings, n, &both);
 	if (err || !both)
 		return err;
