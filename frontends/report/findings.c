@@ -134,9 +134,9 @@ static void set_site(struct evidence *e, const struct libraries *l, const struct
 /* What was known of the stacks of another rule is not known of this one's. */
 static void forget_match(struct evidence *e)
 {
-	static const char *const names[] = {"share", "share.low", "about", "about.change", "threads.of", "share.high",
-	        "value", "value.s", "count", "per.second", "each", "site", "site.threads", "site.share", "site.own",
-	        "callee", "frame", "site.same", "waits"};
+	static const char *const names[] = {"share", "share.low", "about", "about.change", "about.known", "threads.of",
+	        "share.high", "value", "value.s", "count", "per.second", "each", "site", "site.threads", "site.share",
+	        "site.own", "callee", "frame", "site.same", "waits"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		facts_forget(&e->facts, names[i]);
@@ -193,6 +193,7 @@ static struct error *set_about(const struct rule *r, struct evidence *e, const s
 			facts_set_text(&e->facts, optional[i], "");
 	facts_set_text(&e->facts, "about", "");
 	facts_set_text(&e->facts, "about.change", "");
+	facts_set(&e->facts, "about.known", 0);
 	if (!strstr(r->why, "{about}"))
 		return NULL;
 	err = about_find(r->libraries, p, m, &a);
@@ -218,6 +219,7 @@ static struct error *set_about(const struct rule *r, struct evidence *e, const s
 		return &error_no_memory;
 	}
 	facts_set_text(&e->facts, "about", text);
+	facts_set(&e->facts, "about.known", 1);
 	/* what the kernel does says what to change only where it is the program that asks for it */
 	if (f->kind != KIND_KERNEL || facts_number(&e->facts, "site.own") > 0)
 		facts_set_text(&e->facts, "about.change", change);
