@@ -61,10 +61,11 @@ static void test_torn(void **state)
 	mallocng_fake_group(f, FAKE_HEAP + 0x1000 + 16, 1, 32, 0, 0, 0);
 	mallocng_fake_group(f, FAKE_HEAP + 0x2000, 19, 5, 0, 0, 1);
 	mallocng_fake_group(f, FAKE_HEAP + 0x3000, 19, 4, 0, 0, 1);
+	mallocng_fake_group(f, FAKE_HEAP + 0x4000, MALLOCNG_ONE, 1, 1, 0, 1); /* unmapped, not kept, if it is free */
 	mallocng_fake_put(f, FAKE_HEAP + 0x3000, 0);
 	u = read_usage(f);
 	assert_int_equal(amount_of(u, "in use", "1008 B").blocks, 4);
-	assert_int_equal(u->facts.torn, 3);
+	assert_int_equal(u->facts.torn, 4);
 	usage_destroy(u);
 	mallocng_fake_destroy(f);
 }

@@ -50,7 +50,7 @@ static void test_spans(void **state)
 	tcmalloc_fake_destroy(f);
 }
 
-/* More objects out than there are, and pages that another span has. */
+/* More objects out than there are, objects larger than the span, and pages that another span has. */
 static void test_torn(void **state)
 {
 	struct tcmalloc_fake *f = tcmalloc_fake_create();
@@ -60,10 +60,11 @@ static void test_torn(void **state)
 	for (u32 i = 0; i < 20; i++)
 		tcmalloc_fake_span(f, TCMALLOC_USED, 3, 100, 1);
 	tcmalloc_fake_put(f, FAKE_SPANS + 48 * 15 + 40, 171 | 3 << 16);
+	tcmalloc_fake_put(f, FAKE_SPANS + 48 * 12 + 40, 19 << 16);
 	tcmalloc_fake_put(f, FAKE_SPANS + 48 * 17 + 8, 2);
 	u = read_usage(f);
-	assert_int_equal(amount_of(u, USED, "48 B").blocks, 1800);
-	assert_int_equal(u->facts.torn, 2);
+	assert_int_equal(amount_of(u, USED, "48 B").blocks, 1700);
+	assert_int_equal(u->facts.torn, 3);
 	usage_destroy(u);
 	tcmalloc_fake_destroy(f);
 }

@@ -47,7 +47,8 @@ bool mallocng_decode(u64 meta, const u64 words[META_WORDS], struct mallocng_grou
 	ret->nused = ret->nslots - (u32)__builtin_popcount(avail | freed);
 	ret->mapped = pages;
 	if (!words[2] || words[2] % UNIT || (class >= MALLOCNG_CLASSES && class != MALLOCNG_ONE) || avail & freed ||
-	        (avail | freed) & ~all || pages >> 36 || words[2] >> 48 || (class == MALLOCNG_ONE && (last || !pages)))
+	        (avail | freed) & ~all || pages >> 36 || words[2] >> 48 ||
+	        (class == MALLOCNG_ONE && (last || !pages || !ret->nused)))
 		return false;
 	ret->slot = pages && !last ? pages * PAGES_SIZE - GROUP_HEAD : (u64)UNIT * units[class];
 	ret->end = pages ? ret->start + pages * PAGES_SIZE : 0;

@@ -220,7 +220,7 @@ static struct error *read_spans(struct tcmalloc *t)
 		const struct tcmalloc_span *s = &t->spans[i];
 		u64 size = t->sizes[s->class];
 
-		if (s->start < end || (s->class && (!size || s->nused > s->size / size))) {
+		if (s->start < end || (s->class && (!size || size > s->size || s->nused > s->size / size))) {
 			t->torn++;
 			continue;
 		}
