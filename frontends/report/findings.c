@@ -17,6 +17,7 @@
 #include "verdict.h"
 
 #define LITTLE     0.03 /* a share: less is nothing to speak of */
+#define ALL        0.99
 #define NOTHING    0.02 /* threads, on average */
 #define SITE_LEAST 0.01 /* further places with less are not named */
 #define NOWHERE    "code that was not seen"
@@ -183,7 +184,7 @@ static struct error *set_about(const struct rule *r, struct evidence *e, const s
 	static const char *const optional[] = {"net.peers", "others"};
 	cleanup(free) char *text = NULL, *what = NULL, *change = NULL;
 	const struct profile_function *f;
-	char name[NAME_LENGTH];
+	char name[NAME_LENGTH], part[64] = "All of that is";
 	struct about_found a;
 	struct error *err;
 	double whole;
@@ -211,10 +212,10 @@ static struct error *set_about(const struct rule *r, struct evidence *e, const s
 	change = finding_text(a.about->change, &e->facts);
 	if (!what || !change)
 		return &error_no_memory;
-	if (asprintf(&text,
-	            a.above ? " In %.0f of these %.0f %% it is called through %s, which %s"
-	                    : " In %.0f of these %.0f %% it is in %s, which %s",
-	            100 * a.share * whole, 100 * whole, place_name(r->libraries, f, name, sizeof(name)), what) < 0) {
+	if (a.share < ALL)
+		snprintf(part, sizeof(part), "In %.0f of these %.0f %% it is", 100 * a.share * whole, 100 * whole);
+	if (asprintf(&text, " %s %s %s, which %s", part, a.above ? "called through" : "in",
+	            place_name(r->libraries, f, name, sizeof(name)), what) < 0) {
 		text = NULL;
 		return &error_no_memory;
 	}
