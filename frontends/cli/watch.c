@@ -146,8 +146,7 @@ static struct error *trim_one(void *ctx, const char *path)
 	return NULL;
 }
 
-/* Deletes the oldest until what is left is no more than limit bytes; *deleted: so many. The newest stays in any case.
- */
+/* Deletes the oldest until at most limit bytes are left; *deleted: how many. The newest always stays. */
 static struct error *ring_trim(const char *dir, u64 limit, u32 *deleted)
 {
 	struct trim t = {.limit = limit, .measuring = true};

@@ -117,7 +117,7 @@ static u32 take(struct tree *t, u32 node)
 	return !before && !is_folded(t, node);
 }
 
-/* Rows between the gap's and the site are none. */
+/* Nodes between the gap's row and the site have no row. */
 static bool is_in_gap(const struct tree *t, u32 node)
 {
 	return t->gap && t->way[node] && node > t->gap && node < t->end;

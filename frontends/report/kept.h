@@ -45,7 +45,7 @@ struct error *kept_end(struct kept *k, u64 until, struct evidence *e);
 void kept_conclude(struct facts *f);
 /*
  * Adds the view "made": where the elements of the collection are allocated. It has the stacks of the view "tlab"
- * (allocations by class) that end in their type or run its constructor. If there are none, the next type on the way
+ * (allocations by class) that end in their type or run its constructor. If no stack does, the next type on the way
  * below the elements is tried, and so on; without any such stack no view is added.
  */
 struct error *kept_made(const char *folder, struct evidence *e);

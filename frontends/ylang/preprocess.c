@@ -20,7 +20,7 @@ struct reader {
 	struct y_pp *pp;
 	struct y_token *t;
 	u32 depth;
-	bool dead; /* its value does not matter: a division by zero is none */
+	bool dead; /* its value does not matter, so that a division by zero is no error */
 };
 
 static struct number conditional(struct reader *r);

@@ -7,7 +7,7 @@
 
 #include "unwind/arch/x86_64/arch.h"
 
-/* "%edi" and its like; HIT_USDT_NONE: it is none of the general ones. */
+/* The number of "%edi"; HIT_USDT_NONE: not a general-purpose register. */
 static u8 register_of(const char *at, size_t len)
 {
 	static const struct {

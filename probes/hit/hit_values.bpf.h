@@ -328,7 +328,7 @@ static __attribute__((always_inline)) inline u64 values_follow(const struct valu
 #define VALUES_CHAIN   8u /* entries of a bucket that are looked at: hent_next, hent_hek, hent_val (hv.h) */
 #define VALUES_BUCKETS 256u
 
-/* What the entry of this chain has that has the key of entry i; 0: there is none. */
+/* The value under the key of entry i in this bucket's chain; 0: the key is not in it. */
 WALK_GLOBAL u64 values_chain(u32 function, u32 i, u64 he)
 {
 	const struct value_places *p = values_places(function);
@@ -389,7 +389,7 @@ WALK_GLOBAL u64 values_walk(u32 function, u32 i, u64 at)
 	return at;
 }
 
-/* So many bytes from `at` on are the text of slot i. */
+/* The text of slot i: length bytes at `at`. */
 static __attribute__((always_inline)) inline int values_text(struct values_record *r, u32 i, u64 at, u64 length)
 {
 	struct value_text *t = (struct value_text *)r->bytes[i];

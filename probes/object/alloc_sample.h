@@ -25,7 +25,7 @@ struct alloc_argument {
 };
 
 #define ALLOC_SAMPLE_STEPS 64 /* of the table below, up to ALLOC_SAMPLE_REACH */
-#define ALLOC_SAMPLE_REACH 8  /* periods: a block of so many is sampled with certainty, nearly */
+#define ALLOC_SAMPLE_REACH 8  /* periods: a larger block is sampled nearly always */
 #define ALLOC_SAMPLE_UNIT  1024
 
 struct alloc_sample_place {

@@ -24,7 +24,7 @@ struct known_probe {
 	const char *provider, *name;
 	s8 block, size, weighted; /* arguments; -1: it has none */
 	const char *period;       /* the program's environment has the bytes between two samples, on average; */
-	u64 period_default;       /* else so many */
+	u64 period_default;       /* used if it does not say */
 };
 
 /*

@@ -22,7 +22,7 @@ void alloc_samples_destroy(struct alloc_samples *s); /* NULL is fine; takes the 
 struct error *alloc_samples_look(struct alloc_samples *s, const struct process *p, bool *ret);
 /* "libx.so (otel_memory)": of all so far. NULL is fine. */
 const char *alloc_samples_text(const struct alloc_samples *s);
-/* Adds what was told by now. */
+/* Adds the samples up to now. */
 void alloc_samples_add(struct object *o, struct alloc_estimate *ret);
 
 #endif

@@ -47,7 +47,7 @@ struct tlab_join_options {
 
 struct waiting { /* a stack */
 	u64 since_ns;
-	struct stack_record *record; /* its own frames are none: */
+	struct stack_record *record; /* without frames: they are in frames[] */
 	struct frame *frames;
 	u32 n;
 };

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "fake_memory.h"
 #include "unwind/allocators/allocators.h"
 #include "unwind/allocators/jemalloc.h"
 
@@ -34,27 +35,17 @@ struct jemalloc_fake {
 
 static inline u8 *jemalloc_fake_at(struct jemalloc_fake *f, u64 addr, u64 size)
 {
-	for (u32 i = 0; i < 2; i++)
-		if (addr >= f->lines[i].start && addr < f->lines[i].end && size <= f->lines[i].end - addr)
-			return f->bytes[i] + (addr - f->lines[i].start);
-	return NULL;
+	return fake_memory_at(f->lines, f->bytes, 2, addr, size);
 }
 
 static inline bool jemalloc_fake_read(struct memory *mem, void *dst, size_t size, uint64_t addr)
 {
-	const u8 *bytes = jemalloc_fake_at((struct jemalloc_fake *)mem, addr, size);
-
-	if (bytes)
-		memcpy(dst, bytes, size);
-	return bytes;
+	return fake_memory_read(jemalloc_fake_at((struct jemalloc_fake *)mem, addr, size), dst, size);
 }
 
 static inline void jemalloc_fake_put(struct jemalloc_fake *f, u64 addr, u64 word)
 {
-	u8 *to = jemalloc_fake_at(f, addr, 8);
-
-	if (to)
-		memcpy(to, &word, 8);
+	fake_memory_put(jemalloc_fake_at(f, addr, sizeof(word)), word);
 }
 
 /* Pages behind those of the last extent; nfree: of a slab, whose pages are all in the leaf. */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "fake_memory.h"
 #include "unwind/allocators/allocators.h"
 #include "unwind/allocators/mallocng.h"
 
@@ -29,27 +30,17 @@ struct mallocng_fake {
 
 static inline u8 *mallocng_fake_at(struct mallocng_fake *f, u64 addr, u64 size)
 {
-	for (u32 i = 0; i < FAKE_MAPPINGS; i++)
-		if (addr >= f->lines[i].start && addr < f->lines[i].end && size <= f->lines[i].end - addr)
-			return f->bytes[i] + (addr - f->lines[i].start);
-	return NULL;
+	return fake_memory_at(f->lines, f->bytes, FAKE_MAPPINGS, addr, size);
 }
 
 static inline bool mallocng_fake_read(struct memory *mem, void *dst, size_t size, uint64_t addr)
 {
-	const u8 *bytes = mallocng_fake_at((struct mallocng_fake *)mem, addr, size);
-
-	if (bytes)
-		memcpy(dst, bytes, size);
-	return bytes;
+	return fake_memory_read(mallocng_fake_at((struct mallocng_fake *)mem, addr, size), dst, size);
 }
 
 static inline void mallocng_fake_put(struct mallocng_fake *f, u64 addr, u64 word)
 {
-	u8 *to = mallocng_fake_at(f, addr, 8);
-
-	if (to)
-		memcpy(to, &word, 8);
+	fake_memory_put(mallocng_fake_at(f, addr, sizeof(word)), word);
 }
 
 /* Returns the address of its structure. */

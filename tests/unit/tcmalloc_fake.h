@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "fake_memory.h"
 #include "unwind/allocators/allocators.h"
 #include "unwind/allocators/tcmalloc.h"
 
@@ -33,27 +34,17 @@ struct tcmalloc_fake {
 
 static inline u8 *tcmalloc_fake_at(struct tcmalloc_fake *f, u64 addr, u64 size)
 {
-	for (u32 i = 0; i < 2; i++)
-		if (addr >= f->lines[i].start && addr < f->lines[i].end && size <= f->lines[i].end - addr)
-			return f->bytes[i] + (addr - f->lines[i].start);
-	return NULL;
+	return fake_memory_at(f->lines, f->bytes, 2, addr, size);
 }
 
 static inline bool tcmalloc_fake_read(struct memory *mem, void *dst, size_t size, uint64_t addr)
 {
-	const u8 *bytes = tcmalloc_fake_at((struct tcmalloc_fake *)mem, addr, size);
-
-	if (bytes)
-		memcpy(dst, bytes, size);
-	return bytes;
+	return fake_memory_read(tcmalloc_fake_at((struct tcmalloc_fake *)mem, addr, size), dst, size);
 }
 
 static inline void tcmalloc_fake_put(struct tcmalloc_fake *f, u64 addr, u64 word)
 {
-	u8 *to = tcmalloc_fake_at(f, addr, 8);
-
-	if (to)
-		memcpy(to, &word, 8);
+	fake_memory_put(tcmalloc_fake_at(f, addr, sizeof(word)), word);
 }
 
 /* Pages behind those of the last span. */
