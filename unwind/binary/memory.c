@@ -68,7 +68,7 @@ struct memory *memory_live(pid_t pid)
 
 	if (!p)
 		return NULL;
-	p->mem = (struct memory){process_read, process_destroy, process_read_pieces};
+	p->mem = (struct memory){.read = process_read, .destroy = process_destroy, .read_pieces = process_read_pieces};
 	p->pid = p->tid = pid;
 	return &p->mem;
 }
