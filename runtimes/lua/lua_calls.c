@@ -11,6 +11,7 @@
 #include "lua_states.h"
 #include "lua_values.h"
 #include "table.h"
+#include "runtimes/lua_common/lua_callee.h"
 
 #define STATES_MAX 256
 #define INNER_MAX  65536 /* functions that one makes */
@@ -20,7 +21,7 @@ struct looking {
 	struct lua_names *names;
 	const struct runtime_process *p;
 	u64 start, end; /* luaV_execute() */
-	bool by_name, by_line;
+	const char *pattern;
 	u64 state[STATES_MAX];
 	u32 nstates;
 	u64 *protos;
@@ -163,22 +164,12 @@ static struct error *add_named(struct looking *k, const struct lua_proto *p, str
 {
 	struct frame_name name = {0};
 	char defined[LUA_NAME_MAX];
-	struct error *err = NULL;
 
 	if (!lua_name_frame(k->names, k->p, c->at, 0, 1, &name))
 		return NULL;
 	if (name_by_maker(k, p, defined))
 		snprintf(name.name, sizeof(name.name), "%s", defined);
-	snprintf(c->file, sizeof(c->file), "%s", name.file);
-	c->line = name.definition;
-	if (*name.name && k->by_name) {
-		snprintf(c->name, sizeof(c->name), "%.255s:%.255s", name.file, name.name);
-		err = k->add(k->ctx, c);
-	}
-	if (err || (*name.name && !k->by_line))
-		return err;
-	snprintf(c->name, sizeof(c->name), "%.400s:%u", name.file, name.definition);
-	return k->add(k->ctx, c);
+	return lua_add_callee(c, &name, k->pattern, k->add, k->ctx);
 }
 
 static struct error *look_at(struct looking *k, u64 addr)
@@ -203,14 +194,6 @@ static struct error *look_at(struct looking *k, u64 addr)
 	}
 	lua_proto_free(p);
 	return err;
-}
-
-/* Does it end in ":LINE"? */
-static bool asks_for_line(const char *pattern)
-{
-	const char *colon = pattern ? strrchr(pattern, ':') : NULL;
-
-	return colon && colon[1] && strspn(colon + 1, "0123456789") == strlen(colon + 1);
 }
 
 static struct error *look(struct looking *k)
@@ -241,8 +224,7 @@ struct error *lua_calls(const struct lua_image *image, u64 bias, struct lua_name
 	        .p = p,
 	        .start = image->ranges[0].start + bias,
 	        .end = image->ranges[0].end + bias,
-	        .by_name = !asks_for_line(pattern),
-	        .by_line = !pattern || asks_for_line(pattern),
+	        .pattern = pattern,
 	        .add = add,
 	        .ctx = ctx};
 	err = look(k);

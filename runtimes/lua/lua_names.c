@@ -5,17 +5,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cleanup.h"
 #include "hash_text.h"
 #include "lua_globals.h"
 #include "lua_proto.h"
+#include "runtimes/lua_common/lua_source.h"
 
 #define BUCKETS  4096 /* power of two */
 #define PROTOS   20000
+#define TEXT_MAX (1u << 20)
 #define TEXT_CUT 45 /* of a chunk that was given as text: LUA_IDSIZE is 60 */
 
 struct lua_names {
 	const struct lua_image *image;
 	struct lua_globals *globals;
+	struct lua_sources *sources;
 	u32 n;
 	struct lua_proto *bucket[BUCKETS];
 };
@@ -28,11 +32,11 @@ struct lua_names *lua_names_create(const struct lua_image *image)
 		return NULL;
 	names->image = image;
 	names->globals = lua_globals_create(image);
-	if (!names->globals) {
-		free(names);
-		return NULL;
-	}
-	return names;
+	names->sources = lua_sources_create();
+	if (names->globals && names->sources)
+		return names;
+	lua_names_destroy(names);
+	return NULL;
 }
 
 void lua_names_see(struct lua_names *names, u64 state)
@@ -58,6 +62,7 @@ void lua_names_destroy(struct lua_names *names)
 		return;
 	forget_all(names);
 	lua_globals_destroy(names->globals);
+	lua_sources_destroy(names->sources);
 	free(names);
 }
 
@@ -72,7 +77,7 @@ static u32 pos_of(const struct frame *f)
 }
 
 /* The prototype that stood there when the frame was walked; NULL: it is another one by now, or gone. */
-static const struct lua_proto *proto_of(struct lua_names *names, struct memory *mem, const struct frame *f)
+static struct lua_proto *proto_of(struct lua_names *names, struct memory *mem, const struct frame *f)
 {
 	struct lua_proto **bucket = &names->bucket[(frame_addr(f) >> 4) * 0x9e3779b97f4a7c15ull >> 52 & (BUCKETS - 1)],
 	                 *p;
@@ -135,6 +140,37 @@ static void name_by_table(struct lua_names *names, struct memory *mem, u64 funct
 		snprintf(ret->name, sizeof(ret->name), "%s", name);
 }
 
+/* What the source calls it: a file, or the chunk's own text. */
+static void find_definition(struct lua_names *names, const struct runtime_process *process, struct lua_proto *p)
+{
+	const struct lua_definition d = {.path = p->source + 1,
+	        .line = p->linedefined,
+	        .last = p->lastlinedefined,
+	        .parameters = p->parameters,
+	        .vararg = p->vararg};
+	char name[LUA_NAME_MAX] = "";
+
+	if (p->source[0] == '@') {
+		lua_source_name(names->sources, process->pid, &d, name, sizeof(name));
+	} else if (p->source[0] != '=') {
+		cleanup(free) char *text = malloc(TEXT_MAX);
+
+		if (text && lua_string_read(p->version, process->memory, p->text, text, TEXT_MAX))
+			lua_source_parse(text, strlen(text), &d, name, sizeof(name));
+	}
+	p->definition = strdup(name);
+}
+
+/* A function that neither a caller nor a table names. */
+static void name_by_source(
+        struct lua_names *names, const struct runtime_process *process, struct lua_proto *p, struct frame_name *ret)
+{
+	if (!p->definition)
+		find_definition(names, process, p);
+	if (p->definition)
+		snprintf(ret->name, sizeof(ret->name), "%s", p->definition);
+}
+
 /* As luaO_chunkid() shows a chunk: '@' is a file, '=' a name, all else the text itself, of which the first line. */
 static void name_source(const char *source, char *ret, size_t size)
 {
@@ -172,10 +208,11 @@ static bool is_outermost(const struct frame *frames, u32 i, u32 n)
 	return true;
 }
 
-static bool name_lua(
-        struct lua_names *names, struct memory *mem, const struct frame *frames, u32 i, u32 n, struct frame_name *ret)
+static bool name_lua(struct lua_names *names, const struct runtime_process *process, const struct frame *frames, u32 i,
+        u32 n, struct frame_name *ret)
 {
-	const struct lua_proto *p;
+	struct memory *mem = process->memory;
+	struct lua_proto *p;
 	const char *chunk;
 	u32 pos = pos_of(&frames[i]);
 
@@ -189,6 +226,8 @@ static bool name_lua(
 	if (!ret->name[0] && !(frames[i].detail & LUA_TAIL_CALLED) && is_outermost(frames, i, n) &&
 	        (!strcmp(p->source, "@user_function") || !strcmp(p->source, "@user_script")))
 		lua_globals_script(names->globals, mem, p->addr, p->cookie, ret->name, sizeof(ret->name));
+	if (!ret->name[0] && p->linedefined)
+		name_by_source(names, process, p, ret);
 	chunk = strpbrk(p->source, "/.")
 	                ? NULL
 	                : lua_globals_chunk(names->globals, mem, p->addr, p->cookie); /* not of a file */
@@ -211,7 +250,7 @@ bool lua_name_frame(struct lua_names *names, const struct runtime_process *p, co
         struct frame_name *ret)
 {
 	if (is_lua(&frames[i]))
-		return name_lua(names, p->memory, frames, i, n, ret);
+		return name_lua(names, p, frames, i, n, ret);
 	if (frames[i].detail & LUA_STATE) { /* of a stack that was not expanded */
 		strcpy(ret->name, "(state)");
 		ret->identity = LUA_STATE;

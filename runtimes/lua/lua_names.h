@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names of frames, as debug.traceback() gives them. In 5.3 and 5.4 the name in a table of package.loaded comes first,
- * then that in the caller's bytecode; in other versions the other way round.
+ * then that in the caller's bytecode; in other versions the other way round. Where neither has one: that of its
+ * definition in the source (lua_source.h).
  */
 #ifndef YRT_LUA_NAMES_H
 #define YRT_LUA_NAMES_H

@@ -13,6 +13,7 @@
 #define ABSOLUTE             (-0x80) /* ldebug.h: ABSLINEINFO, in lineinfo of 5.4 on: the line is in abslineinfo */
 #define PROTOTYPE_BEFORE_504 9       /* LUA_TPROTO (lobject.h) */
 #define PROTOTYPE            10
+#define VARARG_505           3 /* PF_VAHID, PF_VATAB */
 #define TSTRING              4 /* LUA_TSTRING, and its variants above */
 
 struct abs_line { /* AbsLineInfo */
@@ -35,6 +36,15 @@ static u64 take_pointer(const u8 *bytes, struct layout_member m)
 	if (m.size && m.at + sizeof(value) <= PROTO_BYTES)
 		memcpy(&value, bytes + m.at, sizeof(value));
 	return value;
+}
+
+/* lobject.h: numparams and is_vararg, in 5.5 flag, come right before maxstacksize. */
+static void take_parameters(struct lua_proto *p, const u8 *bytes, struct layout_member maxstacksize)
+{
+	if (!maxstacksize.size || maxstacksize.at < 2 || maxstacksize.at >= PROTO_BYTES)
+		return;
+	p->parameters = bytes[maxstacksize.at - 2];
+	p->vararg = bytes[maxstacksize.at - 1] & (p->version >= 505 ? VARARG_505 : 0xff);
 }
 
 bool lua_string_read(u32 version, struct memory *mem, u64 addr, char *ret, size_t size)
@@ -165,15 +175,17 @@ struct lua_proto *lua_proto_read(const struct lua_image *image, struct memory *m
 	p->sizeupvalues = take_int(bytes, l->p_sizeupvalues);
 	p->linedefined = take_int(bytes, l->p_linedefined);
 	p->lastlinedefined = take_int(bytes, l->p_lastlinedefined);
+	take_parameters(p, bytes, l->p_maxstacksize);
 	p->k = take_pointer(bytes, l->p_k);
 	p->locvars = take_pointer(bytes, l->p_locvars);
 	p->upvalues = take_pointer(bytes, l->p_upvalues);
+	p->text = take_pointer(bytes, l->p_source);
 	p->cookie = lua_cookie(code, sizecode, p->linedefined, p->lastlinedefined);
 	if (!memory_read(mem, p->code, (size_t)sizecode * sizeof(u32), code)) {
 		free(p);
 		return NULL;
 	}
-	if (!lua_string_read(p->version, mem, take_pointer(bytes, l->p_source), p->source, sizeof(p->source)))
+	if (!lua_string_read(p->version, mem, p->text, p->source, sizeof(p->source)))
 		strcpy(p->source, "=?");
 	find_lines(p, l, mem, bytes);
 	if (!are_lines(p) || !is_prototype(image, mem, addr)) {
@@ -188,5 +200,6 @@ void lua_proto_free(struct lua_proto *p)
 	if (!p)
 		return;
 	free(p->lines);
+	free(p->definition);
 	free(p);
 }

@@ -17,9 +17,12 @@ struct lua_proto {
 	u32 version;
 	u32 sizecode, sizek, sizelocvars, sizeupvalues;
 	u32 linedefined, lastlinedefined;
-	u64 k, locvars, upvalues;
-	char source[LUA_SOURCE_MAX]; /* cut */
-	s32 *lines;                  /* of each instruction; NULL: stripped */
+	u32 parameters; /* by name, with self */
+	bool vararg;
+	u64 k, locvars, upvalues, text; /* text: TString of the source */
+	char source[LUA_SOURCE_MAX];    /* cut */
+	char *definition;               /* what the source calls it, "" if it gives no name; NULL: not looked up yet */
+	s32 *lines;                     /* of each instruction; NULL: stripped */
 	u32 code[];
 };
 

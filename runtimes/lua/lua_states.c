@@ -7,7 +7,7 @@
 
 #include "binary/resident.h"
 #include "cleanup.h"
-#include "grow.h"
+#include "runtimes/lua_common/lua_list.h"
 
 #define LUA_THREAD  8
 #define COLLECTABLE 0x40 /* from 5.2 on, in the type of a main thread */
@@ -15,9 +15,6 @@
 #define STATE       2048 /* bytes of a global_State that are looked at */
 #define PIECE       (1u << 20)
 #define SEARCH      (8ull << 30)
-#define TRIES       16 /* of a list that changes */
-#define OBJECTS_MAX (1u << 26)
-#define HEAD        16 /* bytes of an object: CommonHeader */
 
 static u64 word_at(const u8 *bytes)
 {
@@ -90,57 +87,26 @@ struct error *lua_states(const struct lua_image *image, const struct runtime_pro
 	return NULL;
 }
 
-struct found {
-	u64 *of;
-	u32 n;
-};
-
 /* global_State.rootgc, allgc (lstate.h) */
 static u32 list_of(u32 version)
 {
 	return version == 501 ? 40 : version == 502 ? 96 : version == 503 ? 88 : 112;
 }
 
-/* One pass over a list. *all: it came to the list's end; one that is torn leads elsewhere, or round. */
-static struct error *pass(const struct runtime_process *p, u64 list, u32 tt, u8 type, struct found *f, bool *all)
-{
-	struct error *err = NULL;
-	u8 head[HEAD];
-	u64 at, seen = 0;
-
-	f->n = 0;
-	*all = false;
-	if (!memory_read(p->memory, &at, sizeof(at), list))
-		return NULL;
-	for (u32 i = 0; !err && at && at != seen && !(at & 7) && i < OBJECTS_MAX; i++, at = word_at(head)) {
-		if (!memory_read(p->memory, head, HEAD, at))
-			return NULL;
-		if (!(i & (i - 1)))
-			seen = at;
-		if (head[tt] != type)
-			continue;
-		err = grow(&f->of, f->n, sizeof(*f->of));
-		if (!err)
-			f->of[f->n++] = at;
-	}
-	*all = !at;
-	return err;
-}
-
 struct error *lua_objects(const struct lua_image *image, const struct runtime_process *p, u64 g, u8 type,
         struct error *(*add)(void *ctx, u64 object), void *ctx)
 {
-	u32 tt = image->layout->l_tt.at;
-	struct found found = {0};
-	bool all = tt >= HEAD;
-	struct error *err = NULL;
+	const struct lua_list list = {.root = g + list_of(image->vm.version),
+	        .word = sizeof(u64),
+	        .type_at = image->layout->l_tt.at,
+	        .type = type,
+	        .last = UINT8_MAX};
+	cleanup(free) u64 *found = NULL;
+	bool all;
+	u32 n;
+	struct error *err = lua_list_read(&list, p->memory, &found, &n, &all);
 
-	for (u32 i = 0; !err && !all && i < TRIES; i++) {
-		memory_forget(p->memory);
-		err = pass(p, g + list_of(image->vm.version), tt, type, &found, &all);
-	}
-	for (u32 i = 0; !err && i < found.n; i++)
-		err = add(ctx, found.of[i]);
-	free(found.of);
+	for (u32 i = 0; !err && i < n; i++)
+		err = add(ctx, found[i]);
 	return err;
 }

@@ -12,6 +12,7 @@
 #include "luajit_values.h"
 #include "luajit_vms.h"
 #include "table.h"
+#include "runtimes/lua_common/lua_callee.h"
 
 #define GCT_PROTO  7 /* ~LJ_TPROTO */
 #define FRAME_VARG 3 /* lj_frame.h: the link of a function with ... */
@@ -22,7 +23,7 @@ struct looking {
 	const struct luajit_image *image;
 	struct luajit_names *names;
 	const struct runtime_process *p;
-	bool by_name, by_line; /* as it is asked for: both, if that is not known */
+	const char *pattern;
 	u64 *protos;
 	u32 n;
 	struct table makers;        /* from a prototype to the one that makes its function */
@@ -34,14 +35,6 @@ struct looking {
 static bool is_header(u32 instruction)
 {
 	return (u8)instruction >= LUAJIT_OP_FUNCF && (u8)instruction <= LUAJIT_OP_JFUNCV;
-}
-
-/* Does it end in ":LINE"? */
-static bool asks_for_line(const char *pattern)
-{
-	const char *colon = pattern ? strrchr(pattern, ':') : NULL;
-
-	return colon && colon[1] && strspn(colon + 1, "0123456789") == strlen(colon + 1);
 }
 
 static bool is_tail(u8 op)
@@ -90,7 +83,7 @@ static struct error *keep_proto(void *ctx, u64 addr)
 	if (err)
 		return err;
 	k->protos[k->n++] = addr;
-	pt = k->by_name ? luajit_proto_read(k->image->layout, k->p->memory, addr) : NULL;
+	pt = lua_asks_for_name(k->pattern) ? luajit_proto_read(k->image->layout, k->p->memory, addr) : NULL;
 	if (!pt)
 		return NULL;
 	err = luajit_proto_inner(pt, add_maker, k);
@@ -130,7 +123,6 @@ static struct error *add_proto(struct looking *k, u64 proto)
 	        .nat = 1,
 	        .unseen = "calls in compiled traces are not seen: `yrt lua-flame` shows their time"};
 	struct frame_name name = {0};
-	struct error *err = NULL;
 	u32 header;
 
 	if (!memory_read(k->p->memory, &header, sizeof(header), c.entry) || !is_header(header))
@@ -144,29 +136,14 @@ static struct error *add_proto(struct looking *k, u64 proto)
 		name_by_maker(k, proto, &name);
 	find_exits(k, proto, &c);
 	luajit_places(k->image, k->p->memory, proto, &c);
-	snprintf(c.file, sizeof(c.file), "%s", name.file);
-	c.line = name.definition;
-	if (*name.name && k->by_name) {
-		snprintf(c.name, sizeof(c.name), "%.255s:%.255s", name.file, name.name);
-		err = k->add(k->ctx, &c);
-	}
-	if (err || (*name.name && !k->by_line))
-		return err;
-	snprintf(c.name, sizeof(c.name), "%.400s:%u", name.file, name.definition);
-	return k->add(k->ctx, &c);
+	return lua_add_callee(&c, &name, k->pattern, k->add, k->ctx);
 }
 
 struct error *luajit_calls(const struct luajit_image *image, u64 bias, struct luajit_names *names,
         const struct runtime_process *p, const char *pattern,
         struct error *(*add)(void *ctx, const struct runtime_callee *c), void *ctx)
 {
-	struct looking k = {.image = image,
-	        .names = names,
-	        .p = p,
-	        .by_name = !asks_for_line(pattern),
-	        .by_line = !pattern || asks_for_line(pattern),
-	        .add = add,
-	        .ctx = ctx};
+	struct looking k = {.image = image, .names = names, .p = p, .pattern = pattern, .add = add, .ctx = ctx};
 	struct error *err = luajit_objects(image, bias, p, GCT_PROTO, keep_proto, &k);
 
 	for (u32 i = 0; !err && i < k.n; i++)
@@ -212,10 +189,7 @@ static void add_into(const struct inlining *in, u64 proto)
 	frame.detail = luajit_detail(LUAJIT_LUA, LUAJIT_NO_POS, luajit_cookie(LUAJIT_OP_PATCHED, header));
 	if (!luajit_name_frame(in->names, in->p, &frame, 0, 1, &name))
 		return;
-	if (*name.name)
-		snprintf(text, sizeof(text), "%.255s:%.255s", name.file, name.name);
-	else
-		snprintf(text, sizeof(text), "%.400s:%u", name.file, name.definition);
+	lua_callee_name(&name, false, text, sizeof(text));
 	in->add(in->ctx, text);
 }
 

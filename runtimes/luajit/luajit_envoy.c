@@ -8,9 +8,9 @@
 #include <xxhash.h>
 
 #include "cleanup.h"
-#include "luajit_source.h"
 #include "now.h"
 #include "binary/resident.h"
+#include "runtimes/lua_common/lua_source.h"
 
 #define SCRIPTS    1024
 #define NAMES      (3 * LUAJIT_ENVOY_NAME)
@@ -36,7 +36,7 @@ struct luajit_envoy {
 
 struct search {
 	struct luajit_envoy *envoy;
-	struct luajit_sources *sources;
+	struct lua_sources *sources;
 	const struct runtime_process *process;
 	const struct mapping *mapping;
 	u8 *piece, *around;
@@ -94,7 +94,7 @@ static void add_script(void *ctx, const struct luajit_envoy_script *script)
 
 	if (script->is_file) {
 		snprintf(path, sizeof(path), "%.*s", (int)(len < sizeof(path) ? len : sizeof(path)), text);
-		text = (const u8 *)luajit_source_text(s->sources, s->process->pid, path, &len);
+		text = (const u8 *)lua_source_text(s->sources, s->process->pid, path, &len);
 		if (!text)
 			return;
 	}
@@ -178,7 +178,7 @@ static bool may_search(const struct luajit_envoy *envoy)
 }
 
 const char *luajit_envoy_name(
-        struct luajit_envoy *envoy, struct luajit_sources *sources, const struct runtime_process *p, const char *text)
+        struct luajit_envoy *envoy, struct lua_sources *sources, const struct runtime_process *p, const char *text)
 {
 	struct search s = {.envoy = envoy, .sources = sources, .process = p};
 	const struct script *known;

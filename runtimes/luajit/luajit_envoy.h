@@ -32,7 +32,7 @@ void luajit_envoy_parse(const u8 *bytes, size_t n, size_t url,
 /* How many bytes it needs from the URL's on; 0 if this is no configuration. */
 size_t luajit_envoy_size(const u8 *bytes, size_t n, size_t url);
 
-struct luajit_sources;
+struct lua_sources;
 struct luajit_envoy;
 struct luajit_envoy *luajit_envoy_create(void); /* NULL: out of memory */
 void luajit_envoy_destroy(struct luajit_envoy *envoy);
@@ -43,6 +43,6 @@ void luajit_envoy_destroy(struct luajit_envoy *envoy);
  * the time. Valid until the next call.
  */
 const char *luajit_envoy_name(
-        struct luajit_envoy *envoy, struct luajit_sources *sources, const struct runtime_process *p, const char *text);
+        struct luajit_envoy *envoy, struct lua_sources *sources, const struct runtime_process *p, const char *text);
 
 #endif

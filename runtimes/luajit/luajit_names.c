@@ -11,8 +11,8 @@
 #include "hash_text.h"
 #include "luajit_envoy.h"
 #include "luajit_proto.h"
-#include "luajit_source.h"
 #include "runtime.h"
+#include "runtimes/lua_common/lua_source.h"
 
 #define BUCKETS      4096
 #define CACHE_BYTES  (4u << 20)
@@ -22,7 +22,7 @@
 
 struct luajit_names {
 	const struct luajit_image *image;
-	struct luajit_sources *sources;
+	struct lua_sources *sources;
 	struct luajit_envoy *envoy;
 	u32 bytes;
 	struct luajit_proto *bucket[BUCKETS];
@@ -35,7 +35,7 @@ struct luajit_names *luajit_names_create(const struct luajit_image *image)
 	if (!names)
 		return NULL;
 	names->image = image;
-	names->sources = luajit_sources_create();
+	names->sources = lua_sources_create();
 	names->envoy = luajit_envoy_create();
 	if (names->sources && names->envoy)
 		return names;
@@ -61,7 +61,7 @@ void luajit_names_destroy(struct luajit_names *names)
 	if (!names)
 		return;
 	forget_all(names);
-	luajit_sources_destroy(names->sources);
+	lua_sources_destroy(names->sources);
 	luajit_envoy_destroy(names->envoy);
 	free(names);
 }
@@ -226,7 +226,7 @@ static void name_source(const struct luajit_proto *pt, char *ret)
  * name. */
 static void find_definition(struct luajit_names *names, const struct runtime_process *p, struct luajit_proto *pt)
 {
-	struct luajit_definition d = {.path = pt->chunk + 1, .line = luajit_proto_first_line(pt)};
+	struct lua_definition d = {.path = pt->chunk + 1, .line = luajit_proto_first_line(pt)};
 	char name[LUAJIT_NAME_MAX] = "";
 	const char *owner;
 	size_t len;
@@ -235,13 +235,13 @@ static void find_definition(struct luajit_names *names, const struct runtime_pro
 	d.parameters = luajit_proto_parameters(pt, &d.vararg);
 	pt->text = hash_add_text(0, pt->chunk);
 	if (pt->chunk[0] == '@' && d.line && d.line != LINE_BUILTIN) {
-		luajit_source_name(names->sources, p->pid, &d, name, sizeof(name));
+		lua_source_name(names->sources, p->pid, &d, name, sizeof(name));
 	} else if (pt->chunk[0] != '=' && d.line != LINE_BUILTIN) {
 		cleanup(free) char *text = luajit_proto_text(pt, p->memory, &len);
 
 		if (text) {
 			pt->text = hash_add_text(0, text);
-			luajit_source_parse(text, len, &d, name, sizeof(name));
+			lua_source_parse(text, len, &d, name, sizeof(name));
 			owner = luajit_envoy_name(names->envoy, names->sources, p, text);
 			pt->owner = owner ? strdup(owner) : NULL;
 		}

@@ -71,6 +71,8 @@ ROOMS = {
     ]
 }
 
+SHARED = {"lua": "lua_common", "luajit": "lua_common"}  # what two runtimes of one language have in common
+
 
 def layer(layers, below):
     """The number of a file's room; below: its path in the folder that the layers divide."""
@@ -108,7 +110,9 @@ def allowed(path, target):
     if area == "unwind":
         return into == "unwind" or target == LIST
     if area == "runtimes":
-        return into == "unwind" and not target.endswith("_internal.h") or target.split("/")[:2] == path.split("/")[:2]
+        runtime, other = path.split("/")[1], target.split("/")[1]
+        own = into == "runtimes" and other in (runtime, SHARED.get(runtime))
+        return own or into == "unwind" and not target.endswith("_internal.h")
     if area == "probes":
         return into in ("unwind", "probes") or target == LIST
     if area == "frontends":

@@ -186,6 +186,37 @@ def test_once():
                     assert max(map(len, seen)) == 1, f"{version}, {view}, {name}: {seen}\n{yrt.show(result.stacks)}"
 
 
+DEFINED = os.path.join(yrt.SOURCE, "fixtures", "lua", "defined.lua")
+SOURCES = (
+    "main chunk (defined.lua)",
+    "pcall",
+    "function (defined.lua:21)",
+    "pcall",
+    # inside() is gone: it has tail-called this one
+    "function, tail called (defined.lua:21)",
+    "pcall",
+    "guarded (defined.lua:16)",
+    "route (defined.lua:13)",
+    "spin, tail called (defined.lua:5)",
+)
+
+
+def test_sources():
+    """What only the source names, of a file and of a text that was loaded; in objects, too."""
+    for version, binary in interpreters().items():
+        with yrt.Program([binary, DEFINED], stdout=subprocess.PIPE, text=True) as program:
+            assert program.stdout.readline() == "ready\n"
+            result = yrt.sample_busy("lua-flame", [program.pid], "-U", seconds=0.2, rate=499)
+            (frames,) = {tuple(frames) for frames, _ in result.stacks}
+            shown = tuple(f for f in frames if "defined.lua" in f or f == "pcall")
+            assert shown == SOURCES, f"{version}: {shown}"
+            if version != "5.5" and "YRT_PUC_LUA" not in os.environ:
+                heap = yrt.run("lua-heap", "-p", program.pid, output=False, stats=False).expect().stdout
+                for name in (f"M.handler ({DEFINED}:12)", f"spin ({DEFINED}:5)", 'inside ([string "local'):
+                    assert f" function {name}" in heap, f"{version}: {name}\n{heap}"
+        yield f"{version}: {len(shown)} frames, 3 objects"
+
+
 @yrt.measured
 def test_names():
     with running(TABLES) as processes:

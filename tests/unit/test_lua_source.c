@@ -8,13 +8,13 @@
 
 #include <string.h>
 
-#include "runtimes/luajit/luajit_source.h"
+#include "runtimes/lua_common/lua_source.h"
 
-static const char *parse(const char *text, struct luajit_definition d)
+static const char *parse(const char *text, struct lua_definition d)
 {
 	static char name[64];
 
-	return luajit_source_parse(text, strlen(text), &d, name, sizeof(name)) ? name : "";
+	return lua_source_parse(text, strlen(text), &d, name, sizeof(name)) ? name : "";
 }
 
 static void test_forms(void **state)
@@ -30,6 +30,7 @@ static void test_forms(void **state)
 	        {"function Class:method(a) end", "Class:method", 2, false},
 	        {"function a.b.c:d(...) end", "a.b.c:d", 1, true},
 	        {"M.handler = function(view) end", "M.handler", 1, false},
+	        {"function named(a, ...rest) end", "named", 1, true},
 	        {"local spaced  =  function ( a , b , ... ) end", "spaced", 2, true},
 	        {"\tlist = {1, key = function(x) end}", "key", 1, false},
 	        {"t[\"a key\"] = function() end", "", 0, false},
@@ -48,7 +49,7 @@ static void test_forms(void **state)
 
 	(void)state;
 	for (u32 i = 0; i < sizeof(forms) / sizeof(*forms); i++) {
-		struct luajit_definition d = {
+		struct lua_definition d = {
 		        .line = 1, .last = 1, .parameters = forms[i].parameters, .vararg = forms[i].vararg};
 
 		assert_string_equal(parse(forms[i].text, d), forms[i].name);
@@ -60,14 +61,14 @@ static void test_lines(void **state)
 	static const char text[] = "local M = {}\nfunction M.long(\n\ta,\n\tb)\n\treturn a\nend\nreturn M";
 
 	(void)state;
-	assert_string_equal(parse(text, (struct luajit_definition){.line = 2, .last = 6, .parameters = 2}), "M.long");
+	assert_string_equal(parse(text, (struct lua_definition){.line = 2, .last = 6, .parameters = 2}), "M.long");
 	/* the file is another one now */
-	assert_string_equal(parse(text, (struct luajit_definition){.line = 2, .last = 5, .parameters = 2}), "");
-	assert_string_equal(parse(text, (struct luajit_definition){.line = 3, .last = 6, .parameters = 2}), "");
-	assert_string_equal(parse(text, (struct luajit_definition){.line = 2, .last = 8, .parameters = 2}), "");
-	assert_string_equal(parse(text, (struct luajit_definition){.line = 0, .last = 6, .parameters = 2}), "");
-	assert_string_equal(parse(text, (struct luajit_definition){.line = 6, .last = 2, .parameters = 2}), "");
-	assert_string_equal(parse("", (struct luajit_definition){.line = 1, .last = 1}), "");
+	assert_string_equal(parse(text, (struct lua_definition){.line = 2, .last = 5, .parameters = 2}), "");
+	assert_string_equal(parse(text, (struct lua_definition){.line = 3, .last = 6, .parameters = 2}), "");
+	assert_string_equal(parse(text, (struct lua_definition){.line = 2, .last = 8, .parameters = 2}), "");
+	assert_string_equal(parse(text, (struct lua_definition){.line = 0, .last = 6, .parameters = 2}), "");
+	assert_string_equal(parse(text, (struct lua_definition){.line = 6, .last = 2, .parameters = 2}), "");
+	assert_string_equal(parse("", (struct lua_definition){.line = 1, .last = 1}), "");
 }
 
 /* Of several in a line the one with as many parameters; none if that does not decide. */
@@ -77,8 +78,8 @@ static void test_several(void **state)
 	        "local t = {one = function(a) end, two = function(a, b) end, three = function(x) end}";
 
 	(void)state;
-	assert_string_equal(parse(text, (struct luajit_definition){.line = 1, .last = 1, .parameters = 2}), "two");
-	assert_string_equal(parse(text, (struct luajit_definition){.line = 1, .last = 1, .parameters = 1}), "");
+	assert_string_equal(parse(text, (struct lua_definition){.line = 1, .last = 1, .parameters = 2}), "two");
+	assert_string_equal(parse(text, (struct lua_definition){.line = 1, .last = 1, .parameters = 1}), "");
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "luajit_source.h"
+#include "lua_source.h"
 
 #include <ctype.h>
 #include <fcntl.h>
@@ -23,18 +23,18 @@ struct source {
 	size_t len;
 };
 
-struct luajit_sources {
+struct lua_sources {
 	struct source file[FILES_MAX];
 	u32 n;
 	size_t bytes;
 };
 
-struct luajit_sources *luajit_sources_create(void)
+struct lua_sources *lua_sources_create(void)
 {
-	return calloc(1, sizeof(struct luajit_sources));
+	return calloc(1, sizeof(struct lua_sources));
 }
 
-static void forget_all(struct luajit_sources *sources)
+static void forget_all(struct lua_sources *sources)
 {
 	for (u32 i = 0; i < sources->n; i++) {
 		free(sources->file[i].path);
@@ -44,7 +44,7 @@ static void forget_all(struct luajit_sources *sources)
 	sources->bytes = 0;
 }
 
-void luajit_sources_destroy(struct luajit_sources *sources)
+void lua_sources_destroy(struct lua_sources *sources)
 {
 	if (sources)
 		forget_all(sources);
@@ -122,7 +122,7 @@ static bool take_word(struct text *t)
 }
 
 /* Are these the parameters of the function that is looked for? */
-static bool match_parameters(struct text t, const struct luajit_definition *d, bool self)
+static bool match_parameters(struct text t, const struct lua_definition *d, bool self)
 {
 	u32 n = self;
 	bool vararg = false;
@@ -131,7 +131,7 @@ static bool match_parameters(struct text t, const struct luajit_definition *d, b
 		return false;
 	while (!vararg && n <= PARAMETERS && !take(&t, ")")) {
 		vararg = take(&t, "...");
-		if (!vararg && !take_word(&t))
+		if (!take_word(&t) && !vararg) /* 5.5: "...name" */
 			return false;
 		n += !vararg;
 		if (take(&t, ")"))
@@ -203,7 +203,7 @@ static bool is_name(struct text name)
 	return name.at == name.end;
 }
 
-bool luajit_source_parse(const char *text, size_t len, const struct luajit_definition *d, char *ret, size_t size)
+bool lua_source_parse(const char *text, size_t len, const struct lua_definition *d, char *ret, size_t size)
 {
 	struct text line, last, found = {0};
 	u32 matches = 0;
@@ -265,7 +265,7 @@ static char *read_source(pid_t pid, const char *path, size_t *len)
 	return NULL;
 }
 
-static const struct source *find_source(struct luajit_sources *sources, pid_t pid, const char *path)
+static const struct source *find_source(struct lua_sources *sources, pid_t pid, const char *path)
 {
 	struct source *s;
 
@@ -284,7 +284,7 @@ static const struct source *find_source(struct luajit_sources *sources, pid_t pi
 	return s;
 }
 
-const char *luajit_source_text(struct luajit_sources *sources, pid_t pid, const char *path, size_t *len)
+const char *lua_source_text(struct lua_sources *sources, pid_t pid, const char *path, size_t *len)
 {
 	const struct source *s = pid >= 0 ? find_source(sources, pid, path) : NULL;
 
@@ -292,11 +292,10 @@ const char *luajit_source_text(struct luajit_sources *sources, pid_t pid, const 
 	return s ? s->text : NULL;
 }
 
-bool luajit_source_name(
-        struct luajit_sources *sources, pid_t pid, const struct luajit_definition *d, char *ret, size_t size)
+bool lua_source_name(struct lua_sources *sources, pid_t pid, const struct lua_definition *d, char *ret, size_t size)
 {
 	size_t len;
-	const char *text = luajit_source_text(sources, pid, d->path, &len);
+	const char *text = lua_source_text(sources, pid, d->path, &len);
 
-	return text && luajit_source_parse(text, len, d, ret, size);
+	return text && lua_source_parse(text, len, d, ret, size);
 }

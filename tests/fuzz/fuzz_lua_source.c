@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "runtimes/luajit/luajit_envoy.h"
-#include "runtimes/luajit/luajit_source.h"
+#include "runtimes/lua_common/lua_source.h"
 
 static const char url[] = LUAJIT_ENVOY_URL "PerRoute";
 
@@ -37,16 +37,16 @@ static void parse_envoy(const uint8_t *data, const char *text, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct luajit_definition d;
+	struct lua_definition d;
 	char *text, name[16];
 
 	if (size < 4)
 		return 0;
-	d = (struct luajit_definition){
+	d = (struct lua_definition){
 	        .line = data[0], .last = data[0] + data[1] % 4u, .parameters = data[2] % 8u, .vararg = data[3] & 1};
 	text = malloc(size - 4 ? size - 4 : 1); /* nothing behind its end may be read */
 	memcpy(text, data + 4, size - 4);
-	if (luajit_source_parse(text, size - 4, &d, name, sizeof(name)) && (!name[0] || strlen(name) >= sizeof(name)))
+	if (lua_source_parse(text, size - 4, &d, name, sizeof(name)) && (!name[0] || strlen(name) >= sizeof(name)))
 		abort();
 	parse_envoy(data, text, size - 4);
 	free(text);
