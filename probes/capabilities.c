@@ -2,6 +2,7 @@
 #include "capabilities.h"
 
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -239,6 +240,33 @@ static void check_loop(struct capability_check *c)
 	snprintf(c->found, sizeof(c->found), "%s", loop ? "there" : "not there");
 }
 
+static bool has_member(const struct btf *btf, const char *structure, const char *member)
+{
+	s32 id = btf__find_by_name_kind(btf, structure, BTF_KIND_STRUCT);
+	const struct btf_type *t = id > 0 ? btf__type_by_id(btf, (u32)id) : NULL;
+	const struct btf_member *m = t ? btf_members(t) : NULL;
+
+	for (u32 i = 0; t && i < btf_vlen(t); i++)
+		if (!strcmp(btf__str_by_offset(btf, m[i].name_off), member))
+			return true;
+	return false;
+}
+
+/* What probes/wait needs to tell the time on the run queue after a wake-up. */
+static void check_queue(struct capability_check *c)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+	bool counted = btf && has_member(btf, "sched_info", "run_delay") && has_member(btf, "cfs_rq", "rq");
+
+	*c = (struct capability_check){.what = "run queue",
+	        .state = counted ? CAPABILITY_OK : CAPABILITY_LESS,
+	        .remedy = counted ? NULL
+	                          : "after a wake-up it counts as waiting; kernels with CONFIG_SCHED_INFO and "
+	                            "CONFIG_FAIR_GROUP_SCHED tell it"};
+	snprintf(c->found, sizeof(c->found), "the time on it is %s", counted ? "the kernel's own" : "not known");
+	btf__free(btf);
+}
+
 static int open_event(u32 type, u64 config, pid_t pid, int cpu)
 {
 	struct perf_event_attr attr = {
@@ -277,7 +305,7 @@ u32 capabilities_find(struct capability_check *checks)
 {
 	static void (*const all[])(struct capability_check * c) = {check_kernel, check_cap_bpf, check_cap_perfmon,
 	        check_cap_ptrace, check_cap_read, check_cap_restore, check_btf, check_lockdown, check_files, check_bpf,
-	        check_loop, check_clock, check_watch};
+	        check_loop, check_queue, check_clock, check_watch};
 	u32 n = sizeof(all) / sizeof(*all);
 
 	for (u32 i = 0; i < n; i++)

@@ -8,6 +8,7 @@ fail then; without any fault they must pass. In a clean clone of its own, which 
 """
 
 import pathlib
+import signal
 import subprocess
 import sys
 import tomllib
@@ -47,6 +48,7 @@ def plant(fault):
 
 
 def main():
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # plant() restores its file
     faults = tomllib.loads((ROOT / "tests/planted_faults.toml").read_text())
     ends = {name: plant(faults[name]) for name in sys.argv[1:] or faults}
     for name, end in ends.items():
