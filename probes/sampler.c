@@ -88,15 +88,22 @@ static void account(struct sampler *s, bool on_samples)
 	s->on_samples = on_samples;
 }
 
+/* The upper half is the event's own: which of its records it is. */
+static u32 type_of(const void *data)
+{
+	u32 type;
+
+	memcpy(&type, data, sizeof(type));
+	return type & UINT16_MAX;
+}
+
 /* A process that begins, or has new code, is sent to BPF at once; what else there is waits until there is time. */
 void sampler_record(void *ctx, const void *data, size_t size)
 {
 	struct sampler *s = ctx;
 	struct error *err = NULL;
-	u32 type = 0;
+	u32 type = size >= sizeof(type) ? type_of(data) : 0;
 
-	if (size >= sizeof(type))
-		memcpy(&type, data, sizeof(type));
 	if (type == RECORD_TIME) {
 		err = collector_time(s->collector, data, size);
 		if (err)
@@ -140,7 +147,7 @@ static bool take_next(struct sampler *s, bool may_wait)
 
 	if (!data || s->failed)
 		return false;
-	memcpy(&type, data, sizeof(type));
+	type = type_of(data);
 	while (type == RECORD_STACK && !collector_ready(s->collector, data, size)) {
 		if (may_wait)
 			return false;

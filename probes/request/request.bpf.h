@@ -704,7 +704,7 @@ WALK_GLOBAL int request_tell(u64 key, u64 now, u64 cookie, u64 rc)
 	__builtin_memset(record, 0, offsetof(struct request_record, phase)); /* phases and stacks are copied */
 	__builtin_memset(record->method, 0, sizeof(record->method));
 	__builtin_memset(record->path, 0, sizeof(record->path));
-	record->type = RECORD_EVENT;
+	record->type = RECORD_EVENT | REQUEST_ENDED;
 	record->tgid = tgid_of(task);
 	record->tid = pid_of(task, task->pid);
 	record->key = key;

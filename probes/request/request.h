@@ -109,7 +109,9 @@ struct request_counts { /* one for each CPU */
 	u64 loop_ns;  /* CPU time of their threads for no request that is known */
 };
 
-/* A request has ended (RECORD_EVENT). */
+#define REQUEST_ENDED (1u << 16) /* in the type of a record: it is none of a call, which may be in the same run */
+
+/* A request has ended (RECORD_EVENT | REQUEST_ENDED). */
 struct request_record {
 	u32 type;
 	u32 tgid, tid; /* in the pid namespace of yrt, as far as known */

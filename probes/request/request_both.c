@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests of several servers in one run: of nginx or Envoy, and of languages' frameworks, which are calls. */
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "probes/hit/hit_latency.h"
@@ -121,9 +122,11 @@ static struct error *finish(void *event)
 static struct error *record(void *event, const void *data, size_t size)
 {
 	struct both *b = event;
+	u32 type;
 
-	return size == sizeof(struct request_record) ? request_event.record(b->native, data, size)
-	                                             : request_calls_event.record(b->calls, data, size);
+	memcpy(&type, data, sizeof(type));
+	return type & REQUEST_ENDED ? request_event.record(b->native, data, size)
+	                            : request_calls_event.record(b->calls, data, size);
 }
 
 static bool urgent(void *event, const void *data, size_t size)
