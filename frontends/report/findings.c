@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "about.h"
+#include "added.h"
 #include "expression.h"
 #include "frontends/format/text.h"
 #include "holding.h"
@@ -256,7 +257,7 @@ static struct error *make_sites(
 	bool own = m->nsites && is_own(l, &p->functions[m->site[0].function]);
 	struct error *err = NULL;
 
-	for (u32 i = 0; !err && i < m->nsites; i++) {
+	for (u32 i = 0; !err && i < m->nsites && f->nsites < MATCH_SITES; i++) {
 		double share = m->total ? (double)m->site[i].value / (double)m->total : 0;
 		bool small = own && m->site[i].value < m->site[0].value &&
 		             !is_own(l, &p->functions[m->site[i].function]); /* a library's, and not the most */
@@ -408,13 +409,31 @@ static bool is_same_site(
 	       !strcmp(p->functions[m->site[0].function].file, blamed->functions[b->site[0].function].file);
 }
 
-/* ", made in FUNCTION", if that is the program's own. */
-static void set_made(struct evidence *e)
+/* Is it known where the program adds to what grows? Page faults say less: who took memory first may have it no more. */
+static bool is_added(const struct rule *r, const struct evidence *e)
 {
+	const struct fact *added = facts_find(&e->facts, "kept.added");
+
+	return strstr(r->title, "{kept.added}") && added && added->text && *added->text;
+}
+
+static bool is_by_faults(const struct evidence_view *v)
+{
+	return v && !strcmp(v->name, "fault");
+}
+
+/* ", made in FUNCTION", if that is the program's own, and not the line that adds it. */
+static void set_made(struct evidence *e, bool known)
+{
+	const char *site = facts_find(&e->facts, "site")->text, *place = strrchr(site, '(');
+	const struct fact *added = facts_find(&e->facts, "kept.added");
+	cleanup(free) char *line = place ? strndup(place + 1, strcspn(place + 1, ")")) : NULL;
 	char text[NAME_LENGTH + 16];
 
-	snprintf(text, sizeof(text), ", made in %s", facts_find(&e->facts, "site")->text);
-	facts_set_text(&e->facts, "made", facts_number(&e->facts, "site.own") > 0 ? text : "");
+	if (line && added && added->text && strstr(added->text, line))
+		known = false;
+	snprintf(text, sizeof(text), ", made in %s", site);
+	facts_set_text(&e->facts, "made", known && facts_number(&e->facts, "site.own") > 0 ? text : "");
 }
 
 static struct error *find_blamed(
@@ -445,13 +464,30 @@ static struct error *find_blamed(
 	if (!err && ret->view) {
 		facts_set(&e->facts, "site.same", is_same_site(p, m, ret->view->profile, &ret->match));
 		set_site(e, r->libraries, ret->view->profile, &ret->match);
-		set_made(e);
+		set_made(e, !is_added(r, e) || !is_by_faults(ret->view));
 	}
 	if (!err && !ret->view)
 		facts_set_text(&e->facts, "made", "");
 	if (!err && !ret->view && r->nblames && !r->views[0])
 		facts_set_text(&e->facts, "site", NOWHERE);
 	return err;
+}
+
+/* A place that adds and makes has its function by its stacks. */
+static void drop_twins(struct finding *f, u32 nadded)
+{
+	for (u32 i = 0; i < nadded; i++)
+		for (u32 k = nadded; k < f->nsites; k++) {
+			const char *file = strrchr(f->site[i].file, '/'), *other = strrchr(f->site[k].file, '/');
+
+			if (f->site[i].line != f->site[k].line ||
+			        strcmp(file ? file + 1 : f->site[i].file, other ? other + 1 : f->site[k].file) != 0)
+				continue;
+			place_free(&f->site[i]);
+			f->site[i] = f->site[k];
+			memmove(&f->site[k], &f->site[k + 1], (--f->nsites - k) * sizeof(f->site[0]));
+			break;
+		}
 }
 
 static struct error *make_finding(const struct rule *r, const struct evidence *e, const struct evidence_view *v,
@@ -461,6 +497,7 @@ static struct error *make_finding(const struct rule *r, const struct evidence *e
 	const struct match *named = b->view ? &b->match : m;
 	struct error *err;
 	double remark = 0;
+	u32 nadded = 0;
 
 	if (b->title) { /* that is what the finding is about */
 		v = b->view;
@@ -474,8 +511,14 @@ static struct error *make_finding(const struct rule *r, const struct evidence *e
 		ret->severity = SEVERITY_REMARK;
 	if (!err)
 		err = make_texts(ret, b->title, &e->facts);
+	if (!err && is_added(r, e)) {
+		err = added_sites(e, ret->site, &nadded);
+		ret->nsites = nadded;
+		where = is_by_faults(where) ? NULL : where;
+	}
 	if (!err && where && !r->placeless)
 		err = make_sites(ret, where->profile, named, e);
+	drop_twins(ret, nadded);
 	ret->part = where ? named->share : 0;
 	if (!err && where && !r->placeless)
 		err = match_profile(named, where->profile, &ret->stacks);

@@ -251,6 +251,7 @@ static struct error *name_path(const struct profile *p, const struct keeper *pat
 		return &error_no_memory;
 	facts_set_text(f, "kept.path", all);
 	facts_set_text(f, "kept.by", by);
+	facts_set(f, "kept.sure", path->sure);
 	facts_set_text(f, "kept.what", strcmp(what, "shared") != 0 ? what : "of several kinds");
 	return NULL;
 }
@@ -417,6 +418,8 @@ void kept_conclude(struct facts *f)
 
 	if (!facts_find(f, "kept.most"))
 		facts_set_text(f, "kept.most", "");
+	if (!facts_find(f, "kept.added"))
+		facts_set_text(f, "kept.added", "");
 	if (!near)
 		return;
 	facts_set_text(f, "kept.near", near);

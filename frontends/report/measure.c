@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "added.h"
 #include "blockers.h"
 #include "builds.h"
 #include "child.h"
@@ -872,6 +873,8 @@ struct error *measure(struct measure *m, struct evidence *ret)
 	if (!err)
 		end_kept(m, ret);
 	take_growth(m, ret, &first);
+	if (!err && m->rules)
+		err = added_find(m->rules->libraries, m->kept.pid, ret);
 	if (!err)
 		err = narrow_down(m, ret, fmax(view_least(m), left_of(m) - m->overhead - LAST_S));
 	if (!err)

@@ -15,7 +15,7 @@
 #define CUT       "..."
 
 /* A report may go to others: what not all may read stays where it is. */
-static FILE *open_source(const char *path, u64 before_unix_ns)
+FILE *source_open(const char *path, u64 before_unix_ns)
 {
 	int fd = *path == '/' ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
 	struct stat s;
@@ -31,7 +31,7 @@ static FILE *open_source(const char *path, u64 before_unix_ns)
 
 char *source_text(const char *path, u32 line, u64 before_unix_ns)
 {
-	FILE *in = line ? open_source(path, before_unix_ns) : NULL;
+	FILE *in = line ? source_open(path, before_unix_ns) : NULL;
 	char *text = NULL, *ret = NULL, *from;
 	size_t size = 0;
 	ssize_t length = -1;

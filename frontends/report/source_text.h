@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A line of a program's source, as it stands in its file. */
+/* A program's source: lines as they stand in its file. */
 #ifndef YRT_REPORT_SOURCE_TEXT_H
 #define YRT_REPORT_SOURCE_TEXT_H
 
+#include <stdio.h>
 #include <types.h>
 
 /*
- * Without what it is indented by, malloc'd; NULL: it cannot be read, or the file has changed since before_unix_ns (0:
- * any time). Targets say what their files are, and reports go to others: only files that all may read are read.
+ * NULL: it cannot be read, or has changed since before_unix_ns (0: any time). Targets say what their files are, and
+ * reports go to others: only files that all may read are read.
  */
+FILE *source_open(const char *path, u64 before_unix_ns);
+/* Without what it is indented by, malloc'd; NULL: its file is not read, or has no such line. */
 char *source_text(const char *path, u32 line, u64 before_unix_ns);
 
 #endif

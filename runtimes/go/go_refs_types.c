@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Go's own descriptions of types (internal/abi/type.go), which a stripped program has too, and DWARF's. */
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@
 #define FIELDS_MAX  4096
 #define TYPES_MAX   (1u << 20)
 #define LABEL_BYTES 128
+#define NAME_BYTES  256
 #define TYPE_BYTES  72
 #define FIELD_BYTES 24
 #define SIZE_MAX_OF (1ull << 40)
@@ -49,9 +51,47 @@ static bool describe(struct go_refs *r, u64 type, struct description *ret)
 struct flattening {
 	struct go_refs *r;
 	struct go_type *t;
-	u32 steps; /* fields and elements that were looked at */
+	const char *name; /* the type's */
+	u32 steps;        /* fields and elements that were looked at */
 	struct error *err;
 };
+
+/*
+ * What maps consist of, by names that no program can give: entries are drawn as such, and what holds them belongs to
+ * the map (internal/runtime/maps: 1.24 and later; runtime/map.go before).
+ */
+static const struct {
+	const char *type, *label, *drawn; /* drawn: NULL: as a part of the map */
+} in_maps[] = {
+        {"map<", DIRECTORY, NULL},
+        {"*table<", "", NULL},
+        {"table<", ".groups.data", NULL},
+        {"map.group[", ".slots[].key", "{key}"},
+        {"map.group[", ".slots[].elem", "{}"},
+        {"hash<", ".buckets", NULL},
+        {"hash<", ".oldbuckets", NULL},
+        {"bucket<", ".overflow", NULL},
+        {"bucket<", ".keys[]", "{key}"},
+        {"bucket<", ".values[]", "{}"},
+};
+
+static u32 label_of(struct flattening *f, const char *label)
+{
+	char text[LABEL_BYTES];
+
+	for (size_t i = 0; i < sizeof(in_maps) / sizeof(*in_maps); i++) {
+		size_t n = strlen(in_maps[i].label);
+
+		if (!strstr(f->name, in_maps[i].type) || strncmp(label, in_maps[i].label, n) != 0 ||
+		        isalnum((unsigned char)label[n]) || (!n && *label))
+			continue;
+		if (!in_maps[i].drawn)
+			return heap_label(f->r->h, label) | HEAP_PART;
+		snprintf(text, sizeof(text), "%s%s", in_maps[i].drawn, label + n);
+		return heap_label(f->r->h, text);
+	}
+	return heap_label(f->r->h, label);
+}
 
 static void add_slot(struct flattening *f, u64 at, enum go_slot_kind kind, u64 to, const char *label)
 {
@@ -63,7 +103,7 @@ static void add_slot(struct flattening *f, u64 at, enum go_slot_kind kind, u64 t
 	}
 	f->err = grow(&t->slots, t->nslots, sizeof(*t->slots));
 	if (!f->err)
-		t->slots[t->nslots++] = (struct go_slot){(u32)at, heap_label(f->r->h, label), kind, to};
+		t->slots[t->nslots++] = (struct go_slot){(u32)at, label_of(f, label), kind, to};
 }
 
 static void flatten(struct flattening *f, u64 type, u64 at, const char *label, u32 depth);
@@ -256,6 +296,7 @@ static struct error *read_type(struct go_refs *r, u64 addr, struct go_type **ret
 	struct go_type *t, begun;
 	struct flattening f = {.r = r};
 	const struct type *dwarf;
+	char name[NAME_BYTES] = "";
 
 	*ret = NULL;
 	if (r->ntypes >= TYPES_MAX || !begin_type(r, addr, &begun, &dwarf))
@@ -265,6 +306,9 @@ static struct error *read_type(struct go_refs *r, u64 addr, struct go_type **ret
 		return &error_no_memory;
 	*t = begun;
 	f.t = t;
+	f.name = t->name ? t->name : name;
+	if (!t->name)
+		go_type_name(r->v, &r->module, addr, name, sizeof(name));
 	if (dwarf)
 		flatten_dwarf(&f, dwarf, 0, "", 0);
 	else if (!t->map)

@@ -87,7 +87,7 @@ def test_function_and_line():
                                  ("lock-convoy", r"^update_stats$", 13),
                                  ("java-exceptions", r"^planted\.parse$", 8),
                                  ("python-asyncio-blocked", r"^handle \(planted.py:8\)", 9),
-                                 ("memory-kept", r"^record \(planted.py:17\)", 18),
+                                 ("memory-kept", r"^record$", 18),
                                  ("memory-kept-collected", r"^planted\.place$", 17),
                                  ("string-scanned", r"^words$", 11),
                                  ("list-searched", r"^unique \(planted.py:5\)", 8),
@@ -98,6 +98,12 @@ def test_function_and_line():
         assert re.search(function, where["function"]), (rule, where)
         assert where["line"] in range(line - 1, line + 3), (rule, where)
         assert os.path.basename(where["file"]).startswith("planted."), (rule, where)
+
+
+def test_leak_names_where_it_is_added():
+    for rule, place in (("memory-kept", "record (planted.py:19)"), ("memory-kept-collected", "planted.java:19")):
+        title = findings(os.path.join(FIXTURES, rule, "planted"))[0]["title"]
+        assert title.endswith(", added in " + place), title
 
 
 def test_place_is_the_programs_own():
@@ -235,7 +241,7 @@ def test_page_of_counters():
     """Findings by counters alone whose stacks are those of another view."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "report.html")
-        for rule, view in (("memory-leak", "leak"), ("memory-kept", "fault"), ("memory-kept-collected", "made")):
+        for rule, view in (("memory-leak", "leak"), ("memory-kept-collected", "made")):
             report(os.path.join(FIXTURES, rule, "planted"), "-o", path, "-q")
             assert f'data-view="{view}"' in yrt.read(path), rule
 
