@@ -7,8 +7,14 @@ import re
 import yrt
 
 ROW = re.compile(r" *(\d+) +(\d+) +(\d+) {1,12}(\d*)   ( *)(\S.*)")
-UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20}
+UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20}  # of sizes of blocks
 Row = collections.namedtuple("Row", "resident swapped size blocks")
+
+
+def size(name):
+    """Bytes of a block, by its row's name."""
+    n, unit = name.split()
+    return int(n) * UNITS[unit]
 
 
 def table(text):

@@ -40,8 +40,7 @@ def by_class(rows, state):
     ret = collections.Counter()
     for path, row in rows.items():
         if len(path) == 4 and path[2] == state:
-            n, unit = path[3].removeprefix("up to ").split()
-            ret[int(n) * heap_rows.UNITS[unit]] += row.blocks
+            ret[heap_rows.size(path[3].removeprefix("up to "))] += row.blocks
     return ret
 
 

@@ -65,8 +65,7 @@ def held(rows):
     ret = {}
     for path, row in rows.items():
         if len(path) == 4 and path[2] == "in use, or kept for threads":
-            n, unit = path[3].split()
-            size = int(n) * heap_rows.UNITS[unit]
+            size = heap_rows.size(path[3])
             ret[size] = ret.get(size, 0) + row.blocks
     return ret
 

@@ -6,8 +6,9 @@
 
 #include "binary/memory.h"
 
-static const struct allocator *const allocators[] = {
-        &glibc_allocator, &jemalloc_allocator, &mallocng_allocator, &tcmalloc_allocator, &recognised_allocators, NULL};
+/* glibc's is in most programs: what it says of itself depends on whether another one is used. */
+static const struct allocator *const allocators[] = {&jemalloc_allocator, &mallocng_allocator, &mimalloc_allocator,
+        &tcmalloc_allocator, &glibc_allocator, &recognised_allocators, NULL};
 
 /* --- what nobody claims --- */
 
@@ -110,6 +111,18 @@ static struct error *add_unclaimed(const struct space *s, struct usage *u)
 	return err;
 }
 
+/* What an allocator says helps is of what it has itself. */
+static struct error *read_one(const struct allocator *a, struct space *s, struct usage *u)
+{
+	struct usage_facts before = u->facts;
+	struct error *err;
+
+	u->facts = (struct usage_facts){0};
+	err = a->read(s, u);
+	usage_add_facts(&u->facts, &before);
+	return err;
+}
+
 struct error *allocators_read(struct space *s, struct usage **ret)
 {
 	struct usage *u;
@@ -117,8 +130,10 @@ struct error *allocators_read(struct space *s, struct usage **ret)
 
 	if (err)
 		return err;
+	for (u32 i = 0; i < s->maps.nlines; i++)
+		u->resident += s->of[i].all.resident;
 	for (u32 i = 0; !err && allocators[i]; i++)
-		err = allocators[i]->read(s, u);
+		err = read_one(allocators[i], s, u);
 	if (!err)
 		err = add_unclaimed(s, u);
 	if (err) {

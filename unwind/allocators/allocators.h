@@ -22,7 +22,8 @@ struct allocator {
 
 extern const struct allocator glibc_allocator;
 extern const struct allocator jemalloc_allocator;
-extern const struct allocator mallocng_allocator;    /* musl's */
+extern const struct allocator mallocng_allocator; /* musl's */
+extern const struct allocator mimalloc_allocator;
 extern const struct allocator tcmalloc_allocator;    /* of gperftools */
 extern const struct allocator recognised_allocators; /* by their names only: says that they are not read */
 

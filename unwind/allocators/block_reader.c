@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cleanup.h"
+
 #define PIECES (BLOCK_READER_SIZE / PAGES_SIZE + 1)
 
 struct error *block_reader_open(struct space *s, struct block_reader *ret)
@@ -65,4 +67,26 @@ bool block_reader_read(struct block_reader *r, void *dst, u64 size, u64 addr)
 	if (addr + size < addr || page_state(r, addr) != BLOCK_READ || page_state(r, addr + size - 1) != BLOCK_READ)
 		return false;
 	return memory_read(r->space->memory, dst, size, addr);
+}
+
+bool block_reader_words(
+        struct block_reader *r, u64 start, u64 end, bool (*each)(void *arg, u64 at, u64 word), void *arg)
+{
+	cleanup(free) u64 *words = malloc(BLOCK_READER_SIZE);
+
+	for (u64 at = start; words && at < end && end - at >= 8;) {
+		u64 from = at, n;
+
+		if (!block_reader_fill(r, at, end)) {
+			at = (at / PAGES_SIZE + 1) * PAGES_SIZE;
+			continue;
+		}
+		at = r->end;
+		n = (at - from) / 8;
+		memcpy(words, r->block, n * 8);
+		for (u64 i = 0; i < n; i++)
+			if (words[i] && !each(arg, from + 8 * i, words[i]))
+				return false;
+	}
+	return true;
 }

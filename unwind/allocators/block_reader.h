@@ -33,5 +33,8 @@ static inline const u8 *block_reader_at(const struct block_reader *r, u64 addr, 
 
 /* Reads a few bytes that lie elsewhere. */
 bool block_reader_read(struct block_reader *r, void *dst, u64 size, u64 addr);
+/* Calls each() with the words of [start, end) that are not 0, until it returns false; it may read elsewhere. */
+bool block_reader_words(
+        struct block_reader *r, u64 start, u64 end, bool (*each)(void *arg, u64 at, u64 word), void *arg);
 
 #endif

@@ -116,22 +116,22 @@ static struct error *advise(struct glibc *g)
 	u64 all = f->in_use + f->cached + f->free;
 	struct error *err = NULL;
 
-	if (f->returnable > all / 10 && f->returnable > 1 << 20)
+	if (usage_matters(g->usage, f->returnable))
 		err = usage_say(g->usage, USAGE_ADVICE,
 		        "malloc_trim(0), called by the program, would give back %s: whole free pages",
 		        usage_bytes(a, f->returnable));
-	if (!err && f->top > all / 10 && f->top > 1 << 20)
+	if (!err && usage_matters(g->usage, f->top))
 		err = usage_say(g->usage, USAGE_ADVICE,
 		        "%s are free at the ends of arenas, which malloc_trim() does not give back; a lower "
 		        "M_TRIM_THRESHOLD keeps less of it",
 		        usage_bytes(a, f->top));
-	if (!err && f->held > all / 10 && f->held > 1 << 20)
+	if (!err && usage_matters(g->usage, f->held))
 		err = usage_say(g->usage, USAGE_ADVICE,
 		        "%s are free in pages that %llu live blocks share: no call gives them back. Blocks that live "
 		        "long "
 		        "lie among short-lived ones",
 		        usage_bytes(a, f->held), (unsigned long long)f->held_blocks);
-	if (!err && f->arenas > 8 && f->free + f->cached > all / 4)
+	if (!err && f->arenas > 8 && f->free + f->cached > all / 4 && usage_matters(g->usage, f->free + f->cached))
 		err = usage_say(g->usage, USAGE_ADVICE,
 		        "%u arenas hold %s of free memory, each for itself: MALLOC_ARENA_MAX=2 in the environment, or "
 		        "mallopt(M_ARENA_MAX, 2), lets threads share them",
@@ -413,7 +413,7 @@ static struct error *glibc_read(struct space *s, struct usage *u)
 	}
 	for (u32 i = 0; !err && !libc && !any && i < s->maps.nlines; i++)
 		err = read_one(s, u, i, 1, &any);
-	if (!err && libc && !any)
+	if (!err && libc && !any && u->nnodes == 1) /* no other one has been found */
 		err = usage_say(u, USAGE_NOTE, "glibc's malloc has not been used, or its layout is unknown: not read");
 	return err;
 }

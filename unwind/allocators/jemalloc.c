@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jemalloc.h"
 
-#include <elf.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "allocators.h"
-#include "binary/image.h"
 #include "cleanup.h"
 #include "grow.h"
 #include "sort_keys.h"
@@ -143,17 +141,16 @@ static struct error *show_metadata(struct tree *t)
 static struct error *advise(struct usage *u)
 {
 	const struct usage_facts *f = &u->facts;
-	u64 all = f->in_use + f->cached + f->free;
 	struct error *err = NULL;
 	char text[USAGE_BYTES];
 
-	if (f->returnable > all / 10 && f->returnable > 1 << 20)
+	if (usage_matters(u, f->returnable))
 		err = usage_say(u, USAGE_ADVICE,
 		        "%s are free pages that jemalloc keeps: a lower dirty_decay_ms, or background_thread:true "
 		        "where "
 		        "threads sleep, gives them back; so does mallctl(\"arena.4096.purge\")",
 		        usage_bytes(text, f->returnable));
-	if (!err && f->held > all / 10 && f->held > 1 << 20)
+	if (!err && usage_matters(u, f->held))
 		err = usage_say(u, USAGE_ADVICE,
 		        "%s are free in slabs that live blocks hold: blocks that live long lie among short-lived ones "
 		        "of "
@@ -522,53 +519,6 @@ static struct error *read_tree(struct jemalloc *j, u64 root, const char *path)
 	return jemalloc_show(j);
 }
 
-/* Its writable segments reach so far behind the start of this mapping. 0: it is not of one of them. */
-static u64 size_of_variables(const struct image *img, const struct map_line *line)
-{
-	const struct image_segment *of = NULL;
-	u64 size = 0;
-
-	for (u32 i = 0; i < img->nsegments && !of; i++) {
-		const struct image_segment *g = &img->segments[i];
-
-		if (g->flags & PF_W && g->filesz && line->offset < g->offset + g->filesz &&
-		        line->offset >= whole_pages(g->offset))
-			of = g;
-	}
-	for (u32 i = 0; of && i < img->nsegments; i++) {
-		const struct image_segment *g = &img->segments[i];
-		u64 end = g->vaddr + g->memsz - (of->vaddr + line->offset - of->offset);
-
-		if (g->flags & PF_W && g->vaddr >= of->vaddr && end > size)
-			size = end;
-	}
-	return size;
-}
-
-/*
- * Memory that has nothing to do with a file may follow its variables at once: in a Python arenas, full of pointers that
- * each would be tried. The file says how far they go; of a core it may be another one by now.
- */
-static u64 variables_end(const struct space *s, u32 map, u64 end)
-{
-	const struct map_line *line = &s->maps.lines[map];
-	int fd = s->pid ? map_open(s->pid, line) : -1;
-	struct image *img;
-	struct error *err;
-	u64 size;
-
-	if (fd < 0)
-		return end;
-	err = image_open(fd, line->path, &img);
-	if (err) {
-		error_free(err);
-		return end;
-	}
-	size = size_of_variables(img, line);
-	image_put(img);
-	return size && size < end - line->start ? line->start + size : end;
-}
-
 static struct error *read_one(struct space *s, struct usage *u, u32 map)
 {
 	struct jemalloc *j = calloc(1, sizeof(*j));
@@ -580,12 +530,9 @@ static struct error *read_one(struct space *s, struct usage *u, u32 map)
 	j->space = s;
 	j->usage = u;
 	err = block_reader_open(s, &j->reader);
-	if (!err && space_data(s, map, &start, &end) && end - start >= NODE_BYTES) {
-		end = variables_end(s, map, end);
-		root = end - start >= NODE_BYTES ? jemalloc_find_root(j, start, end) : 0;
-		if (root)
-			err = read_tree(j, root, s->maps.lines[map].path);
-	}
+	root = !err && space_variables(s, map, NODE_BYTES, &start, &end) ? jemalloc_find_root(j, start, end) : 0;
+	if (root)
+		err = read_tree(j, root, s->maps.lines[map].path);
 	block_reader_close(&j->reader);
 	free(j->leaves);
 	free(j->extents);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "space.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "binary/image.h"
 #include "binary/proc_path.h"
 #include "cleanup.h"
 #include "search.h"
@@ -40,6 +42,61 @@ bool space_data(const struct space *s, u32 map, u64 *start, u64 *end)
 	*start = l[map].start;
 	*end = l[last].end;
 	return true;
+}
+
+/* Its writable segments reach so far behind the start of this mapping. 0: it is not of one of them. */
+static u64 size_of_variables(const struct image *img, const struct map_line *line)
+{
+	const struct image_segment *of = NULL;
+	u64 size = 0;
+
+	for (u32 i = 0; i < img->nsegments && !of; i++) {
+		const struct image_segment *g = &img->segments[i];
+
+		if (g->flags & PF_W && g->filesz && line->offset < g->offset + g->filesz &&
+		        line->offset >= (g->offset & ~(PAGES_SIZE - 1)))
+			of = g;
+	}
+	for (u32 i = 0; of && i < img->nsegments; i++) {
+		const struct image_segment *g = &img->segments[i];
+		u64 end = g->vaddr + g->memsz - (of->vaddr + line->offset - of->offset);
+
+		if (g->flags & PF_W && g->vaddr >= of->vaddr && end > size)
+			size = end;
+	}
+	return size;
+}
+
+/*
+ * Memory that has nothing to do with a file may follow its variables at once: in a Python arenas, full of pointers that
+ * each would be tried. The file says how far they go; of a core it may be another one by now.
+ */
+static u64 variables_end(const struct space *s, u32 map, u64 end)
+{
+	const struct map_line *line = &s->maps.lines[map];
+	int fd = s->pid ? map_open(s->pid, line) : -1;
+	struct image *img;
+	struct error *err;
+	u64 size;
+
+	if (fd < 0)
+		return end;
+	err = image_open(fd, line->path, &img);
+	if (err) {
+		error_free(err);
+		return end;
+	}
+	size = size_of_variables(img, line);
+	image_put(img);
+	return size && size < end - line->start ? line->start + size : end;
+}
+
+bool space_variables(const struct space *s, u32 map, u64 least, u64 *start, u64 *end)
+{
+	if (!space_data(s, map, start, end) || *end - *start < least)
+		return false;
+	*end = variables_end(s, map, *end);
+	return *end - *start >= least;
 }
 
 void space_claim(struct space *s, u64 start, u64 end)

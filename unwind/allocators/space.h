@@ -36,6 +36,8 @@ u32 space_find(const struct space *s, u64 addr);
 bool space_is_anonymous(const struct space *s, u32 map);
 /* The writable memory of a file's data, if this mapping begins it: what is mapped of it, and the .bss behind. */
 bool space_data(const struct space *s, u32 map, u64 *start, u64 *end);
+/* The same without memory behind it that is not the file's, if that much is left: for what tries each of its words. */
+bool space_variables(const struct space *s, u32 map, u64 least, u64 *start, u64 *end);
 /* [start, end) is accounted for by somebody, with so much of it in memory and swapped out. */
 void space_claim(struct space *s, u64 start, u64 end);
 /* Has anybody claimed a part of it? */

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "allocators.h"
-#include "cleanup.h"
 #include "grow.h"
 #include "sort_keys.h"
 
@@ -84,7 +83,8 @@ static u32 node_number(struct tcmalloc *t, u64 node)
 	u32 number = TCMALLOC_ROOT, seen = 0;
 
 	for (u64 at = node; at < node + NODE_BYTES && seen < SAMPLES;) {
-		if (!block_reader_fill(&t->reader, at, node + NODE_BYTES)) {
+		/* what is none mostly says so in its first page */
+		if (!block_reader_fill(&t->reader, at, node + (at == node ? PAGES_SIZE : NODE_BYTES))) {
 			at = (at / PAGES_SIZE + 1) * PAGES_SIZE;
 			continue;
 		}
@@ -106,31 +106,10 @@ static u32 node_number(struct tcmalloc *t, u64 node)
 	return number;
 }
 
-/* Calls each() with the words of [start, end) that are not 0, until it says so. */
-static bool each_word(struct tcmalloc *t, u64 start, u64 end, bool (*each)(struct tcmalloc *t, u64 at, u64 word))
-{
-	cleanup(free) u64 *words = malloc(BLOCK_READER_SIZE);
-
-	for (u64 at = start; words && at + 8 <= end;) {
-		u64 from = at, n;
-
-		if (!block_reader_fill(&t->reader, at, end)) {
-			at = (at / PAGES_SIZE + 1) * PAGES_SIZE;
-			continue;
-		}
-		at = t->reader.end;
-		n = (at - from) / 8;
-		memcpy(words, t->reader.block, n * 8);
-		for (u64 i = 0; i < n; i++)
-			if (words[i] && !each(t, from + 8 * i, words[i]))
-				return false;
-	}
-	return true;
-}
-
 /* The first node that is found says where the root is: then all are read from there. */
-static bool look_for_root(struct tcmalloc *t, u64 at, u64 word)
+static bool look_for_root(void *arg, u64 at, u64 word)
 {
+	struct tcmalloc *t = arg;
 	u32 number = may_be_node(t->space, word) ? node_number(t, word) : TCMALLOC_ROOT;
 	u64 root = at - 8ull * number;
 
@@ -140,16 +119,19 @@ static bool look_for_root(struct tcmalloc *t, u64 at, u64 word)
 	return false;
 }
 
-static bool add_node(struct tcmalloc *t, u64 at, u64 word)
+static bool add_node(void *arg, u64 at, u64 word)
 {
+	struct tcmalloc *t = arg;
+
 	(void)at;
 	if (may_be_node(t->space, word))
 		t->nodes[t->nnodes++] = word;
 	return t->nnodes < NODES_MAX;
 }
 
-static bool add_found(struct tcmalloc *t, u64 at, u64 word)
+static bool add_found(void *arg, u64 at, u64 word)
 {
+	struct tcmalloc *t = arg;
 	struct found f = {word, (at - t->node) / 8};
 
 	if (t->nfound && t->found[t->nfound - 1].span == word)
@@ -166,13 +148,13 @@ static bool find_tree(struct tcmalloc *t)
 {
 	u64 root;
 
-	if (t->end - t->start < ROOT_BYTES || each_word(t, t->start, t->end, look_for_root))
+	if (block_reader_words(&t->reader, t->start, t->end, look_for_root, t))
 		return false;
 	root = t->nodes[0];
-	each_word(t, root, root + ROOT_BYTES, add_node);
+	block_reader_words(&t->reader, root, root + ROOT_BYTES, add_node, t);
 	for (u32 i = 0; i < t->nnodes; i++) {
 		t->node = t->nodes[i];
-		each_word(t, t->node, t->node + NODE_BYTES, add_found);
+		block_reader_words(&t->reader, t->node, t->node + NODE_BYTES, add_found, t);
 	}
 	return t->nfound;
 }
@@ -307,7 +289,7 @@ static struct error *show(struct tcmalloc *t)
 		err = show_one(u, node, USAGE_FREE, "free pages, given back", &t->places[TCMALLOC_RETURNED]);
 	if (!err)
 		err = show_one(u, node, USAGE_METADATA, "ends of spans", &t->rest);
-	if (!err && f->returnable > (f->in_use + f->free) / 10 && f->returnable > 1 << 20)
+	if (!err && usage_matters(u, f->returnable))
 		err = usage_say(u, USAGE_ADVICE,
 		        "%s are free pages that tcmalloc keeps: MallocExtension_ReleaseFreeMemory(), or a higher "
 		        "TCMALLOC_RELEASE_RATE, gives them back",
@@ -319,7 +301,7 @@ static struct error *read_one(struct tcmalloc *t, u32 map)
 {
 	struct error *err;
 
-	if (!space_data(t->space, map, &t->start, &t->end) || !find_tree(t))
+	if (!space_variables(t->space, map, ROOT_BYTES, &t->start, &t->end) || !find_tree(t))
 		return NULL;
 	if (!find_sizes(t))
 		return usage_say(t->usage, USAGE_NOTE, "the tcmalloc of %s is of an unknown layout: not read",

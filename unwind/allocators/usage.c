@@ -124,6 +124,27 @@ struct error *usage_say(struct usage *u, enum usage_remark kind, const char *for
 	return NULL;
 }
 
+void usage_add_facts(struct usage_facts *to, const struct usage_facts *from)
+{
+	to->in_use += from->in_use;
+	to->cached += from->cached;
+	to->free += from->free;
+	to->returnable += from->returnable;
+	to->top += from->top;
+	to->held += from->held;
+	to->held_blocks += from->held_blocks;
+	to->torn += from->torn;
+	to->arenas += from->arenas;
+}
+
+/* More than a tenth of the allocator's, and not little of the process's. */
+bool usage_matters(const struct usage *u, u64 bytes)
+{
+	u64 all = u->facts.in_use + u->facts.cached + u->facts.free;
+
+	return bytes > all / 10 && bytes > 1 << 20 && bytes > u->resident / 50;
+}
+
 void usage_finish(struct usage *u)
 {
 	for (u32 i = 0; i < u->nnodes; i++)

@@ -53,7 +53,8 @@ enum usage_remark { USAGE_NOTE, USAGE_ADVICE, USAGE_CORRUPT };
 struct usage {
 	struct usage_node *nodes;
 	u32 nnodes;
-	struct usage_facts facts;
+	struct usage_facts facts;    /* while an allocator is read: its own */
+	u64 resident;                /* bytes of all of the process in memory */
 	u64 in_use_of[SIZE_CLASSES]; /* bytes of addresses in use, by class of size */
 	struct usage_line {
 		enum usage_remark kind;
@@ -77,6 +78,9 @@ struct error *usage_sizes(struct usage *u, u32 parent, enum usage_kind kind, con
 /* A line for people: what was not read and why, what helps, what is corrupt. */
 struct error *usage_say(struct usage *u, enum usage_remark kind, const char *text, ...)
         __attribute__((format(printf, 3, 4)));
+void usage_add_facts(struct usage_facts *to, const struct usage_facts *from);
+/* Are so many bytes of an allocator worth a word about what would help? */
+bool usage_matters(const struct usage *u, u64 bytes);
 /* Computes totals. */
 void usage_finish(struct usage *u);
 
