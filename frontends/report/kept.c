@@ -410,11 +410,9 @@ static char *how_it_grew(const struct facts *f, const char *near)
 
 void kept_conclude(struct facts *f)
 {
-	const struct fact *by = facts_find(f, "kept.by"), *all = facts_find(f, "kept.path"),
-	                  *what = facts_find(f, "kept.what");
+	const struct fact *by = facts_find(f, "kept.by"), *what = facts_find(f, "kept.what");
 	cleanup(free) char *near = by && by->text ? shortened(by->text) : NULL;
 	cleanup(free) char *how = near ? how_it_grew(f, near) : NULL;
-	cleanup(free) char *added = near && all ? strdup(beyond(all->text, strlen(by->text))) : NULL;
 
 	if (!facts_find(f, "kept.most"))
 		facts_set_text(f, "kept.most", "");
@@ -428,7 +426,6 @@ void kept_conclude(struct facts *f)
 
 		facts_set_text(f, "kept.type", type ? type : what->text);
 	}
-	facts_set_text(f, "kept.beyond", added ? added : "");
 	if (how)
 		facts_set_text(f, "kept.how", how);
 }

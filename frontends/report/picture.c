@@ -13,6 +13,7 @@
 #define ROWS_MOST 16u
 #define TRUNK     3u   /* frames that all stacks share and are shown */
 #define NARROWEST 1.5  /* pixels */
+#define ROW_LEAST 0.02 /* of the width: rows with less of it are left out */
 #define GLYPH     6.65 /* of the font in the style */
 
 struct picture {
@@ -25,6 +26,7 @@ struct picture {
 	double scale;
 	u32 first; /* depth of the first row */
 	u32 rows;
+	double filled[ROWS_MOST]; /* of each row */
 };
 
 /* The depth down to which all stacks are one. */
@@ -167,12 +169,12 @@ static void each(struct picture *w, bool drawing)
 			continue;
 		w->right[depth] += width;
 		w->right[depth + 1] = x;
-		if (width < NARROWEST || depth < w->first || depth - w->first >= ROWS_MOST)
+		if (width < NARROWEST || depth < w->first || depth - w->first >= w->rows)
 			continue;
 		if (drawing)
 			draw(w, node, x, width, depth - w->first);
-		else if (depth - w->first + 1 > w->rows)
-			w->rows = depth - w->first + 1;
+		else
+			w->filled[depth - w->first] += width;
 	}
 }
 
@@ -203,7 +205,10 @@ struct error *picture_write(const struct profile *p, const char *site, FILE *out
 	trunk = at ? at : trunk;
 	w.first = trunk > TRUNK ? trunk - TRUNK : 1;
 	w.first = w.first > above(p) ? w.first : above(p) + 1;
+	w.rows = ROWS_MOST;
 	each(&w, false);
+	while (w.rows && w.filled[w.rows - 1] < ROW_LEAST * WIDTH)
+		w.rows--;
 	fprintf(out,
 	        "<svg class=\"g\" viewBox=\"0 0 %.0f %u\" role=\"img\" aria-label=\"Flame graph of these stacks\">\n",
 	        WIDTH, w.rows * ROW);

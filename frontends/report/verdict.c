@@ -9,6 +9,8 @@
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
 
+#define BUSY 0.5 /* CPUs */
+
 /* text is taken over. Once is enough. */
 static struct error *add_text(char ***texts, u32 *n, char *text)
 {
@@ -22,6 +24,13 @@ static struct error *add_text(char ***texts, u32 *n, char *text)
 	else
 		(*texts)[(*n)++] = text;
 	return err;
+}
+
+/* What computes most of the time of a program that computes much is the first thing to know of it. */
+static bool is_hot(const struct rule *r, const struct facts *f)
+{
+	return r->general && !r->last && !r->deepest && !strcmp(r->views[0] ?: "", "clock") &&
+	       facts_number(f, "cpu") + facts_number(f, "queue") > BUSY;
 }
 
 struct error *verdict_make(struct findings *f, const struct evidence *e)
@@ -43,6 +52,8 @@ struct error *verdict_make(struct findings *f, const struct evidence *e)
 		n = (u32)asprintf(&f->verdict, "Nothing that a rule knows is wrong with %s%s.", target, all);
 	else if (f->all[0].severity == SEVERITY_REMARK && (f->all[0].rule->last || f->all[0].rule->deepest))
 		n = (u32)asprintf(&f->verdict, "No fault that a rule knows in %s%s.", target, all);
+	else if (f->all[0].severity == SEVERITY_REMARK && is_hot(f->all[0].rule, &e->facts))
+		n = (u32)asprintf(&f->verdict, "%s. No fault that a rule knows in %s%s.", f->all[0].title, target, all);
 	else if (f->all[0].severity == SEVERITY_REMARK)
 		n = (u32)asprintf(&f->verdict, "No fault that a rule knows in %s%s. %s", target, all, f->all[0].title);
 	else

@@ -59,6 +59,14 @@ def test_computing_is_no_fault():
         assert found and {f["severity"] for f in found} == {"remark"}, (name, found)
 
 
+def test_hot_function_is_the_verdict():
+    """What computes all the time is said before that no rule knows it as a fault; of what hardly computes it is not."""
+    found = json.loads(report(os.path.join(FIXTURES, "hot-function", "planted"), "-f", "json").stdout)["verdict"]
+    assert re.match(r"Where the CPU goes: 99 % of it to slow_hash .*\. No fault that a rule knows in planted", found)
+    found = json.loads(report(os.path.join(FIXTURES, "hot-path", "planted"), "-f", "json").stdout)["verdict"]
+    assert found.startswith("No fault that a rule knows in planted"), found
+
+
 def test_where_and_words():
     """A finding names the function and the line, has all texts filled in, and an interval around its share."""
     bad = []
