@@ -7,6 +7,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "frame_code.h"
 #include "go.h"
 #include "go_fold.h"
 #include "symbols/symbols.h"
@@ -24,7 +25,7 @@ bool go_frame_function(struct go_table *t, u64 bias, const struct frame *f, u64 
 {
 	struct go_function next;
 
-	*pc = frame_addr(f) - bias - (frame_flags(f) & FRAME_RETADDR ? ARCH_CALL_BACK : 0);
+	*pc = frame_code(f) - bias;
 	if (!go_function_find(t, *pc, fn))
 		return false;
 	if (frame_flags(f) & FRAME_RETADDR && *pc + ARCH_CALL_BACK == fn->end && is_signal_return(t, fn->end, &next)) {

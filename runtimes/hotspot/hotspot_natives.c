@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "binary/image.h"
+#include "frame_code.h"
 #include "runtime.h"
 #include "symbols/symbols.h"
 
@@ -36,7 +37,7 @@ static bool is_own(const struct hotspot_instance *instance, const struct frame *
 {
 	const struct image *img = instance->image->file;
 
-	*addr = frame_addr(f) - (frame_flags(f) & FRAME_RETADDR ? ARCH_CALL_BACK : 0) - instance->bias;
+	*addr = frame_code(f) - instance->bias;
 	for (u32 i = 0; i < img->nsegments; i++)
 		if (img->segments[i].flags & PF_X && *addr - img->segments[i].vaddr < img->segments[i].memsz)
 			return true;

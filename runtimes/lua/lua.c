@@ -3,7 +3,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "arch.h"
+#include "frame_code.h"
 #include "lua.h"
 #include "lua_calls.h"
 #include "lua_heap.h"
@@ -40,15 +40,10 @@ static bool is_lua(const struct frame *f, u64 what)
 	return frame_kind(f) == FRAME_SCRIPT && frame_runtime(f) == RUNTIME_LUA && f->detail & what;
 }
 
-static u64 code_of(const struct frame *f)
-{
-	return frame_addr(f) - (frame_flags(f) & FRAME_RETADDR ? ARCH_CALL_BACK : 0);
-}
-
 static bool begins_at(const struct runtime_process *p, const struct frame *f, u64 addr)
 {
-	const struct mapping *m = mapping_find(p->mappings, p->nmappings, code_of(f));
-	const struct cfi_fde *fde = m && m->image ? cfi_fde_at(m->image->cfi, code_of(f) - m->bias) : NULL;
+	const struct mapping *m = mapping_find(p->mappings, p->nmappings, frame_code(f));
+	const struct cfi_fde *fde = m && m->image ? cfi_fde_at(m->image->cfi, frame_code(f) - m->bias) : NULL;
 
 	return fde && fde->start + m->bias == addr;
 }
@@ -59,7 +54,8 @@ static bool is_own(const struct lua_image *image, u64 bias, const struct frame *
 	while (i < n && frame_kind(&frames[i]) == FRAME_SCRIPT)
 		i++;
 	for (u32 k = 0; i < n && k < image->nranges; k++)
-		if (code_of(&frames[i]) - bias - image->ranges[k].start < image->ranges[k].end - image->ranges[k].start)
+		if (frame_code(&frames[i]) - bias - image->ranges[k].start <
+		        image->ranges[k].end - image->ranges[k].start)
 			return true;
 	return false;
 }
@@ -153,7 +149,7 @@ static u32 lua_expand_native(const struct lua_image *image, u64 bias, const stru
 		r.nc = 0;
 	while (r.idle < r.nc && !is_executable(p, frame_addr(&frames[r.functions + r.idle])))
 		r.idle++;
-	gc = lua_gc_behind(&image->gc, bias, frames, r.start, r.end);
+	gc = frame_behind(image->gc.start, image->gc.end, image->gc.n, bias, frames, r.start, r.end);
 	if ((!r.nc && gc == r.start) || r.end - r.start + r.nc >= max)
 		return 0;
 	find_places(p, &r);

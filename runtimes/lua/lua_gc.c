@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lua_gc.h"
 
-#include "arch.h"
 #include "binary/image_scan.h"
 #include "binary/image_words.h"
 #include "cfi/cfi.h"
@@ -224,24 +223,4 @@ struct error *lua_gc_find(struct image *img, u64 execute, struct lua_gc *ret)
 		find(&s, execute, function, ret);
 	lua_sweep_close(&s);
 	return err;
-}
-
-static bool collects(const struct lua_gc *gc, u64 bias, const struct frame *f)
-{
-	u64 pc = frame_addr(f) - (frame_flags(f) & FRAME_RETADDR ? ARCH_CALL_BACK : 0) - bias;
-
-	for (u32 i = 0; i < gc->n; i++)
-		if (pc >= gc->start[i] && pc < gc->end[i])
-			return true;
-	return false;
-}
-
-u32 lua_gc_behind(const struct lua_gc *gc, u64 bias, const struct frame *frames, u32 i, u32 end)
-{
-	u32 behind = i;
-
-	for (u32 k = i; k < end; k++)
-		if (collects(gc, bias, &frames[k]))
-			behind = k + 1;
-	return behind;
 }

@@ -22,10 +22,4 @@ struct lua_gc {
 /* execute: where luaV_execute() begins. Only fails for memory. */
 struct error *lua_gc_find(struct image *img, u64 execute, struct lua_gc *ret);
 
-/*
- * In a run of native frames, frames[i] to frames[end - 1], leaf first: the index behind the collector's outermost
- * function. "(gc)" belongs there: inside its caller, around finalizers. i: the collector does not run.
- */
-u32 lua_gc_behind(const struct lua_gc *gc, u64 bias, const struct frame *frames, u32 i, u32 end);
-
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cleanup.h"
+#include "frame_code.h"
 #include "cfi/cfi.h"
 #include "binary/image_scan.h"
 #include "runtime.h"
@@ -109,30 +110,20 @@ static bool is_work(const struct frame *f)
 	       frame_addr(f) == LUAJIT_WORK + LUAJIT_VMST_GC;
 }
 
-static bool collects(const struct luajit_gc *gc, u64 bias, const struct frame *f)
-{
-	u64 pc = frame_addr(f) - (frame_flags(f) & FRAME_RETADDR ? ARCH_CALL_BACK : 0) - bias;
-
-	for (u32 i = 0; i < gc->n; i++)
-		if (pc >= gc->start[i] && pc < gc->end[i])
-			return true;
-	return false;
-}
-
 u32 luajit_gc_order(const struct luajit_gc *gc, u64 bias, const struct frame *frames, u32 i, u32 n, struct frame *ret,
         u32 max, u32 *eaten)
 {
 	struct frame work = {.where = frame_where(FRAME_SCRIPT, RUNTIME_LUAJIT, 0, LUAJIT_WORK + LUAJIT_VMST_GC),
 	        .detail = luajit_detail(LUAJIT_FAST, LUAJIT_NO_POS, LUAJIT_VMST_GC)};
-	u32 end = i, behind = i, put = 0;
+	u32 end = i, behind, put = 0;
 	bool has_work;
 
 	*eaten = 0;
 	if (i && is_native(&frames[i - 1])) /* its run was looked at already */
 		return 0;
-	for (; end < n && is_native(&frames[end]) && end - i + 2 < max; end++)
-		if (collects(gc, bias, &frames[end]))
-			behind = end + 1;
+	while (end < n && is_native(&frames[end]) && end - i + 2 < max)
+		end++;
+	behind = frame_behind(gc->start, gc->end, gc->n, bias, frames, i, end);
 	has_work = end < n && is_work(&frames[end]);
 	if (behind == i || (end < n && is_native(&frames[end])))
 		return 0;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "arch.h"
+#include "frame_code.h"
 #include "symbols/symbols.h"
 
 static const char *const loop_files[] = {"base_events.py", "base_futures.py", "events.py", "futures.py", "runners.py",
@@ -132,7 +132,7 @@ static bool runs_module(struct python_uvloop *uvloop, struct image *img, u64 add
 
 static bool is_native_part(struct folding *f, const struct frame *frame)
 {
-	u64 addr = frame_addr(frame) - (frame_flags(frame) & FRAME_RETADDR ? ARCH_CALL_BACK : 0);
+	u64 addr = frame_code(frame);
 	const struct mapping *m = f->fold_group->native && frame_kind(frame) == FRAME_NATIVE
 	                                  ? mapping_find(f->p->mappings, f->p->nmappings, addr)
 	                                  : NULL;

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "arch.h"
+#include "frame_code.h"
 #include "binary/image_scan.h"
 #include "cfi/cfi.h"
 #include "cfi/cfi_search_cache.h"
@@ -180,27 +180,6 @@ static void look(struct image *img, struct python_gc *ret)
 		store(img, ret);
 }
 
-static bool collects(const struct python_gc *gc, u64 bias, const struct frame *f)
-{
-	u64 pc = frame_addr(f) - (frame_flags(f) & FRAME_RETADDR ? ARCH_CALL_BACK : 0) - bias;
-
-	for (u32 i = 0; i < gc->n; i++)
-		if (pc >= gc->start[i] && pc < gc->end[i])
-			return true;
-	return false;
-}
-
-/* Behind the outermost of the collector's frames among these native ones; i: there is none. */
-static u32 behind_collector(const struct python_gc *gc, u64 bias, const struct frame *frames, u32 i, u32 n)
-{
-	u32 ret = i;
-
-	for (u32 k = i; k < n && frame_kind(&frames[k]) == FRAME_NATIVE; k++)
-		if (collects(gc, bias, &frames[k]))
-			ret = k + 1;
-	return ret;
-}
-
 u32 python_gc_put(struct python_gc *gc, struct image *img, u64 bias, const struct frame *frames, u32 i, u32 n,
         struct frame *ret, u32 max, u32 *eaten)
 {
@@ -212,13 +191,13 @@ u32 python_gc_put(struct python_gc *gc, struct image *img, u64 bias, const struc
 		return 0;
 	if (!gc->looked)
 		look(img, gc);
-	behind = behind_collector(gc, bias, frames, i, n);
+	behind = frame_behind(gc->start, gc->end, gc->n, bias, frames, i, n);
 	if (behind == i)
 		return 0;
 	if (!gc->named)
 		add_named(img, gc);
 	gc->named = true;
-	behind = behind_collector(gc, bias, frames, i, n);
+	behind = frame_behind(gc->start, gc->end, gc->n, bias, frames, i, n);
 	if (behind - i >= max)
 		return 0;
 	memcpy(ret, &frames[i], (behind - i) * sizeof(*ret));

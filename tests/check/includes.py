@@ -37,8 +37,9 @@ def includes(path):
 LAYERS = [
     ("walking", ["arch", "shared", "walk.h", "find_region.h", "find_rule.h", "native_guess.h", "native_walk.c",
                  "driver.h"]),
-    ("tools", ["arena", "clean_text", "cleanup", "edit_distance", "ends_with", "error", "grow", "hash_text", "hex_text",
-               "known", "now", "open_files", "read_text", "report", "search", "sort_keys", "table", "thread_start"]),
+    ("tools", ["arena", "clean_text", "cleanup", "edit_distance", "ends_with", "error", "frame_code", "grow",
+               "hash_text", "hex_text", "known", "now", "open_files", "read_text", "report", "search", "sort_keys",
+               "table", "thread_start"]),
     ("binary", ["binary", "target"]),
     ("code", ["code"]),
     ("runtimes' contract", ["argument_text", "runtime", "runtime.h", "runtime_alloc.h", "runtime_allocator.h",

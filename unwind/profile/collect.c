@@ -7,6 +7,7 @@
 #include "deferred.h"
 #include "error.h"
 #include "expand.h"
+#include "frame_code.h"
 #include "now.h"
 #include "shared/record.h"
 
@@ -289,7 +290,7 @@ static void report_made_code(struct collector *c, const struct stack_record *rec
 			continue;
 		p = p ? p : c->find(c->ctx, record->instance);
 		if (p)
-			regions_saw(p, frame_addr(f) - (frame_flags(f) & FRAME_RETADDR ? ARCH_CALL_BACK : 0));
+			regions_saw(p, frame_code(f));
 	}
 }
 

@@ -8,6 +8,7 @@
 
 #include "binary/proc_path.h"
 #include "collect.h"
+#include "frame_code.h"
 #include "inline_sites.h"
 #include "native_kind.h"
 #include "native_names.h"
@@ -220,7 +221,7 @@ bool names_ready(struct names *names, const struct frame *frames, u32 n)
 
 static struct error *name_kernel(struct names *names, const struct frame *f, struct named *ret)
 {
-	u64 addr = frame_addr(f) - (frame_flags(f) & FRAME_RETADDR ? ARCH_CALL_BACK : 0);
+	u64 addr = frame_code(f);
 	struct profile_function fn = {.module = "kernel", .file = "", .kind = KIND_KERNEL};
 
 	fn.name = kernel_names_find(&names->kernel, addr);
@@ -284,7 +285,7 @@ static struct error *name_anonymous(
 	        .file = "",
 	        .kind = vm ? KIND_VM : KIND_UNKNOWN,
 	        .flags = frame_flags(f) & FRAME_GUESS};
-	u64 addr = frame_addr(f) - (frame_flags(f) & FRAME_RETADDR ? ARCH_CALL_BACK : 0), key = 0;
+	u64 addr = frame_code(f), key = 0;
 	struct error *err = vm ? NULL : jit_names_find(&names->jits, p, addr, &fn.name);
 
 	if (err)
@@ -354,7 +355,7 @@ static struct error *name_native(
 	const struct frame *f = &frames[i];
 	const struct module *m = module_at(names->modules, (u32)f->detail);
 	u32 flags = frame_flags(f);
-	u64 place = frame_addr(f) - (flags & FRAME_RETADDR ? ARCH_CALL_BACK : 0);
+	u64 place = frame_code(f);
 	struct native_name name;
 	struct profile_function fn = {.file = "", .name = name.text, .flags = flags & FRAME_GUESS};
 	struct error *err;

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "arch.h"
+#include "frame_code.h"
 #include "hotspot_lines.h"
 #include "hotspot_names_state.h"
 #include "hotspot_text.h"
@@ -346,7 +346,7 @@ static bool returns_to_call_stub(const struct hotspot_names *n, struct memory *m
 
 static bool name_stub(struct hotspot_names *n, struct memory *m, const struct frame *f, struct frame_name *ret)
 {
-	u64 pc = frame_addr(f) - (frame_flags(f) & FRAME_RETADDR ? ARCH_CALL_BACK : 0);
+	u64 pc = frame_code(f);
 
 	if (returns_to_call_stub(n, m, f))
 		strcpy(ret->name, "StubRoutines::call_stub");
