@@ -348,14 +348,6 @@ static struct error *parse(int argc, char **argv, struct request *r)
 	return err || r->help ? err : check(r);
 }
 
-/* What it is drawn as; NULL: text. */
-static const struct format *format_of(const struct request *r)
-{
-	if (r->format)
-		return format_find(r->format, r->output);
-	return strcmp(r->output, "-") && strchr(r->output, '.') ? format_find(NULL, r->output) : NULL;
-}
-
 static struct error *take(const struct request *r, struct core_file *core, struct usage **ret)
 {
 	struct space space;
@@ -438,17 +430,13 @@ static struct error *draw(const struct heap_view *v, const struct format *format
 
 static struct error *write_result(const struct request *r, const struct heap_view *v, u64 duration_ns)
 {
-	const struct format *format = format_of(r);
+	const struct format *format = format_or_text(r->format, r->output);
 	struct output out;
 	struct error *err = output_open(strdup(r->output), &out);
 
 	if (err)
 		return err;
-	err = output_error(&out, format ? draw(v, format, duration_ns, out.file) : heap_print(v, out.file));
-	if (!err)
-		return output_close(&out, true);
-	error_free(output_close(&out, false));
-	return err;
+	return output_end(&out, format ? draw(v, format, duration_ns, out.file) : heap_print(v, out.file));
 }
 
 static struct error *run(const struct request *r)

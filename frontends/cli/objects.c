@@ -423,14 +423,6 @@ static struct error *take(
 
 /* --- output --- */
 
-static const struct format *format_of(const struct request *r)
-{
-	if (r->format)
-		return format_find(r->format, r->output);
-	return strcmp(r->output, "-") && strcmp(r->output + strcspn(r->output, "."), "") ? format_find(NULL, r->output)
-	                                                                                 : NULL;
-}
-
 struct wanted {
 	const char *type;
 	u64 addr;
@@ -524,7 +516,7 @@ static struct error *draw(struct result *res, const struct command_line *self, c
 static struct error *write_result(
         struct result *res, const struct command_line *self, const struct one_target *t, const struct request *r)
 {
-	const struct format *format = format_of(r);
+	const struct format *format = format_or_text(r->format, r->output);
 	struct output out;
 	struct error *err = output_open(strdup(r->output), &out);
 
@@ -538,11 +530,7 @@ static struct error *write_result(
 		err = draw(res, self, t, r, format ? format : &format_txt, out.file);
 	else
 		err = objects_print_types(res->before, res->after, out.file);
-	err = output_error(&out, err);
-	if (!err)
-		return output_close(&out, true);
-	error_free(output_close(&out, false));
-	return err;
+	return output_end(&out, err);
 }
 
 /* --- dumps --- */

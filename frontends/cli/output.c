@@ -214,3 +214,12 @@ struct error *output_close(struct output *o, bool keep)
 	*o = (struct output){0};
 	return err;
 }
+
+struct error *output_end(struct output *o, struct error *err)
+{
+	err = output_error(o, err);
+	if (!err)
+		return output_close(o, true);
+	error_free(output_close(o, false));
+	return err;
+}

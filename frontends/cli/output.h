@@ -41,5 +41,7 @@ struct error *output_error(const struct output *o, struct error *err);
 /* Ends it: keep says whether it takes its name. An error names the file; nothing is left of a file that was not kept.
  */
 struct error *output_close(struct output *o, bool keep);
+/* Keeps it unless there is an error, err, or one of what is still buffered. Returns the first. */
+struct error *output_end(struct output *o, struct error *err);
 
 #endif

@@ -171,15 +171,6 @@ static struct error *parse(const struct command_line *self, const struct runtime
 	return NULL;
 }
 
-/* What it is drawn as; NULL: text. */
-static const struct format *format_of(const struct request *r)
-{
-	if (r->format)
-		return format_find(r->format, r->output);
-	return strcmp(r->output, "-") && strcmp(r->output + strcspn(r->output, "."), "") ? format_find(NULL, r->output)
-	                                                                                 : NULL;
-}
-
 /* --- the process --- */
 
 static bool has_snapshot(const struct runtime_ops *ops, const struct runtime_snapshot_ops *wanted)
@@ -309,18 +300,14 @@ static struct error *draw(const struct moments *m, const struct command_line *se
 static struct error *write_result(
         const struct moments *m, const struct command_line *self, const struct one_target *t, const struct request *r)
 {
-	const struct format *format = format_of(r);
+	const struct format *format = format_or_text(r->format, r->output);
 	struct output out;
 	struct error *err = output_open(strdup(r->output), &out);
 
 	if (err)
 		return err;
 	err = format ? draw(m, self, t, r->flags, format, out.file) : print(m, r->flags, out.file);
-	err = output_error(&out, err);
-	if (!err)
-		return output_close(&out, true);
-	error_free(output_close(&out, false));
-	return err;
+	return output_end(&out, err);
 }
 
 static struct error *run(const struct command_line *self, const struct runtime_snapshot_ops *ops, struct request *r)

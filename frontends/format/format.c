@@ -39,3 +39,8 @@ const struct format *format_find(const char *name, const char *path)
 			return *f;
 	return NULL;
 }
+
+const struct format *format_or_text(const char *name, const char *path)
+{
+	return name || (strcmp(path, "-") && strchr(path, '.')) ? format_find(name, path) : NULL;
+}

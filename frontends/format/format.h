@@ -42,6 +42,8 @@ extern const struct format format_recording; /* recording.h */
 struct error *format_write(const struct format *f, struct profile *p, FILE *out);
 /* By name (may be NULL), else by the extension of path; "-" is folded. NULL: unknown. */
 const struct format *format_find(const char *name, const char *path);
+/* The same for a command whose own text is a format, too: NULL without a name, and a path that has no extension. */
+const struct format *format_or_text(const char *name, const char *path);
 /* NULL-terminated list of all. */
 extern const struct format *const formats[];
 
