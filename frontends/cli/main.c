@@ -56,86 +56,58 @@ static void add(const struct command_line *c)
 		all_commands[ncommands++] = *c;
 }
 
+/* The command of a language. summary: has its name in the place of %s; NULL: c's stays. */
+static bool add_view(struct command_line c, const struct view *v, const char *command, const char *summary)
+{
+	char *name, *text = NULL;
+
+	if (asprintf(&name, "%s-%s", v->name, command) < 0 || (summary && asprintf(&text, summary, v->language) < 0))
+		return false;
+	c.name = name;
+	c.summary = text ? text : c.summary;
+	add(&c);
+	return true;
+}
+
 /* Those of an event for everything, and for each language. */
 static bool add_event(const struct event_ops *e, const struct view *v)
 {
 	struct command_line c = {
 	        e->command, e->summary, flame_main, &flame_manual, e, .group = (enum command_group)e->topic};
-	char *name, *summary;
 
 	if (e != events[0] && !(c.manual = event_manual(e)))
 		return false;
-	if (v && (asprintf(&name, "%s-%s", v->name, e->command) < 0 || asprintf(&summary, e->view, v->language) < 0))
-		return false;
 	if (v) {
-		c.name = name;
-		c.summary = summary;
 		c.general = e->has_view ? NULL : e->command; /* one of some languages has a row of its own */
+		return add_view(c, v, e->command, e->view);
 	}
 	add(&c);
 	return true;
 }
 
-static bool add_top(const struct view *v)
+/* What comes with the event of the clock. What allocates is asked of the language's runtime. */
+static bool add_others(const struct view *v)
 {
-	struct command_line c = {.run = top_main, .manual = &top_manual, .group = GROUP_CPU, .general = "top"};
-	char *name, *summary;
+	const struct command_line top = {.run = top_main, .manual = &top_manual, .group = GROUP_CPU, .general = "top"};
+	const struct command_line dump = {
+	        .run = dump_main, .manual = &dump_manual, .group = GROUP_WAITING, .general = "dump"};
+	const struct command_line alloc = {
+	        .run = java_alloc_main, .manual = &java_alloc_manual, .event = &tlab_event, .group = GROUP_MEMORY};
 
-	if (asprintf(&name, "%s-top", v->name) < 0 ||
-	        asprintf(&summary, "CPU time of %s by function, live", v->language) < 0)
-		return false;
-	c.name = name;
-	c.summary = summary;
-	add(&c);
-	return true;
-}
-
-static bool add_dump(const struct view *v)
-{
-	struct command_line c = {.run = dump_main, .manual = &dump_manual, .group = GROUP_WAITING, .general = "dump"};
-	char *name, *summary;
-
-	if (asprintf(&name, "%s-dump", v->name) < 0 ||
-	        asprintf(&summary, "every thread's stack of %s now, what it waits for, deadlocks", v->language) < 0)
-		return false;
-	c.name = name;
-	c.summary = summary;
-	add(&c);
-	return true;
-}
-
-/* What allocates is asked of the language's runtime. */
-static bool add_alloc(const struct view *v)
-{
-	struct command_line c = {
-	        .run = java_alloc_main,
-	        .manual = &java_alloc_manual,
-	        .event = &tlab_event,
-	        .group = GROUP_MEMORY,
-	};
-	char *name, *summary;
-
-	if (asprintf(&name, "%s-alloc", v->name) < 0 ||
-	        asprintf(&summary, "memory that %s allocates, by stack and class, in bytes or objects", v->language) <
-	                0)
-		return false;
-	c.name = name;
-	c.summary = summary;
-	add(&c);
-	return true;
+	return add_view(top, v, "top", "CPU time of %s by function, live") &&
+	       add_view(dump, v, "dump", "every thread's stack of %s now, what it waits for, deadlocks") &&
+	       (!v->alloc || add_view(alloc, v, "alloc",
+	                             "memory that %s allocates, by stack and class, in bytes or objects"));
 }
 
 static bool add_snapshot(const struct view *v, const struct runtime_snapshot_ops *ops)
 {
-	struct command_line c = {.summary = ops->summary, .run = snapshot_main, .manual = snapshot_manual(ops)};
-	char *name;
+	struct command_line c = {.summary = ops->summary,
+	        .run = snapshot_main,
+	        .manual = snapshot_manual(ops),
+	        .group = ops->memory ? GROUP_MEMORY : GROUP_WAITING};
 
-	c.group = ops->memory ? GROUP_MEMORY : GROUP_WAITING;
-	if (!c.manual || asprintf(&name, "%s-%s", v->name, ops->name) < 0)
-		return false;
-	c.name = name;
-	add(&c);
-	return true;
+	return c.manual && add_view(c, v, ops->name, NULL);
 }
 
 static bool add_snapshots(const struct view *v)
@@ -151,22 +123,12 @@ static bool add_snapshots(const struct view *v)
 static bool add_heap(const struct view *v, bool refs)
 {
 	struct command_line c = {.run = objects_main, .group = GROUP_MEMORY};
-	char *name, *summary;
 
 	if (!objects_manual(v, refs, &c.manual))
 		return false;
-	if (!c.manual)
-		return true;
-	if (asprintf(&name, refs ? "%s-refs" : "%s-heap", v->name) < 0 ||
-	        asprintf(&summary,
-	                refs ? "who keeps the memory of %s alive: a flame graph of references"
-	                     : "the objects of %s that are alive, by type",
-	                v->language) < 0)
-		return false;
-	c.name = name;
-	c.summary = summary;
-	add(&c);
-	return true;
+	return !c.manual || add_view(c, v, refs ? "refs" : "heap",
+	                            refs ? "who keeps the memory of %s alive: a flame graph of references"
+	                                 : "the objects of %s that are alive, by type");
 }
 
 /* An event's command comes first, then the views of languages. */
@@ -177,7 +139,7 @@ static bool list_commands(void)
 			return false;
 		for (const struct view *v = views(); v->name; v++)
 			if (((*e)->view && (!(*e)->has_view || (*e)->has_view(v)) && !add_event(*e, v)) ||
-			        (*e == events[0] && (!add_top(v) || !add_dump(v) || (v->alloc && !add_alloc(v)))))
+			        (*e == events[0] && !add_others(v)))
 				return false;
 	}
 	for (const struct view *v = views(); v->name; v++)
