@@ -12,8 +12,10 @@
 
 #define FAMILY_UNIX      1
 #define SOCKET_STREAM    1
+#define SOCKET_DATAGRAM  2
 #define SOCKET_CONNECTED 1
 #define SOCKET_LISTENS   10 /* Unix sockets, too */
+#define SOCKET_BOUND     8  /* SOCK_BINDPORT_LOCK: bind() named its port */
 
 /*
  * NULL: it is not open. Another thread may close it at any time, so it must be read by probe reads only; so is the way
@@ -50,6 +52,19 @@ static inline bool file_is_accepted(struct file *file)
 		return state == SOCKET_CONNECTED && BPF_CORE_READ((struct unix_sock *)sk, addr);
 	return state != SOCKET_LISTENS && BPF_CORE_READ(sk, sk_max_ack_backlog) &&
 	       BPF_CORE_READ(sk, sk_type) == SOCKET_STREAM;
+}
+
+/* Does a socket hear whoever comes: one that listens, or one of UDP with a port of its choice and no peer? */
+static inline bool file_is_open_to_all(struct file *file)
+{
+	struct socket *socket = BPF_CORE_READ(file, private_data);
+	struct sock *sk = BPF_CORE_READ(socket, sk);
+
+	if (BPF_CORE_READ(sk, __sk_common.skc_state) == SOCKET_LISTENS)
+		return true;
+	return BPF_CORE_READ(sk, __sk_common.skc_family) != FAMILY_UNIX &&
+	       BPF_CORE_READ(sk, sk_type) == SOCKET_DATAGRAM && !BPF_CORE_READ(sk, __sk_common.skc_dport) &&
+	       BPF_CORE_READ_BITFIELD_PROBED(sk, sk_userlocks) & SOCKET_BOUND;
 }
 
 #endif

@@ -179,6 +179,37 @@ struct socket {
 	struct sock *sk;
 };
 
+struct rb_node {
+	struct rb_node *rb_right, *rb_left;
+};
+
+struct rb_root {
+	struct rb_node *rb_node;
+};
+
+struct rb_root_cached {
+	struct rb_root rb_root;
+};
+
+/* All members of the structure come first: a union. */
+struct epoll_event___kernel {
+	u32 events;
+};
+
+struct epoll_filefd {
+	struct file *file;
+};
+
+struct epitem {
+	struct rb_node rbn;
+	struct epoll_filefd ffd;
+	struct epoll_event___kernel event;
+};
+
+struct eventpoll {
+	struct rb_root_cached rbr;
+};
+
 struct unix_address {
 	int len;
 	struct {

@@ -220,15 +220,17 @@ static void name_them(
 	qsort(all, nall, sizeof(*all), by_inode);
 	for (u32 i = 0; i < n && i < TARGETS; i++)
 		mark_own(all, nall, pids[i], inodes);
-	for (u32 named = 0; named < NAMED && used < size - 1; named++) {
+	for (u32 named = 0; named < NAMED && used < size - 1;) {
 		char comm[COMM_TEXT];
 
 		pid = next_of(then, now, pids, n, pid, &ticks);
 		if (!pid || (double)ticks / seconds < LEAST)
 			break;
 		comm_read(pid, comm);
+		if (!*comm)
+			continue; /* it has ended since */
 		used += (size_t)snprintf(ret + used, size - used, "%s%s (pid %d, %.2f CPUs%s)",
-		        named ? ", " : " Of the others used most: ", comm, pid, (double)ticks / seconds,
+		        named++ ? ", " : " Of the others used most: ", comm, pid, (double)ticks / seconds,
 		        talks(all, nall, pid, inodes) ? ", connected with it" : "");
 	}
 	if (used && used < size - 1)

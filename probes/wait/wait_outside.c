@@ -45,15 +45,44 @@ void wait_walker_destroy(struct wait_walker *w)
 	free(w);
 }
 
-/* As wait_polled() of BPF, which can not read the memory of a thread that sleeps. */
-static bool polls_client(const struct wait_walker *w, const struct process *p, const struct wait_thread *t)
+/* As wait_polled() and wait_selected() of BPF, which can not read the memory of a thread that sleeps. */
+static enum wait_file polled(const struct wait_walker *w, const struct process *p, const struct wait_thread *t)
+{
+	struct pollfd all[WAIT_POLLED];
+	u64 n = t->reg[DWREG_RSI] < WAIT_POLLED ? t->reg[DWREG_RSI] : WAIT_POLLED;
+
+	if (!memory_read(p->memory, all, n * sizeof(*all), t->reg[DWREG_RDI]))
+		return WAIT_NO_FILE;
+	for (u64 i = 0; i < n; i++) {
+		enum hears hears =
+		        all[i].events & POLLIN ? accepted_hears(w->accepted, (pid_t)t->tgid, all[i].fd) : HEARS_OTHERS;
+
+		if (hears)
+			return hears == HEARS_CLIENT && n == 1 ? WAIT_CLIENT : WAIT_SERVER;
+	}
+	return WAIT_NO_FILE;
+}
+
+static enum wait_file selected(const struct wait_walker *w, const struct process *p, const struct wait_thread *t)
+{
+	u64 n = t->reg[DWREG_RDI];
+	u32 wanted = 0;
+
+	if (!memory_read(p->memory, &wanted, sizeof(wanted), t->reg[DWREG_RSI]))
+		return WAIT_NO_FILE;
+	for (int fd = 0; fd < WAIT_SELECTED && (u64)fd < n; fd++)
+		if (wanted >> fd & 1 && accepted_hears(w->accepted, (pid_t)t->tgid, fd))
+			return WAIT_SERVER;
+	return WAIT_NO_FILE;
+}
+
+static enum wait_file file_of_memory(const struct wait_walker *w, const struct process *p, const struct wait_thread *t)
 {
 	s64 call = (s64)(t->reason & 0xffff) - 1;
-	struct pollfd polled;
 
-	return t->reason >> 24 == WAIT_BLOCKED && wait_is_poll(call) && t->reg[DWREG_RSI] == 1 &&
-	       memory_read(p->memory, &polled, sizeof(polled), t->reg[DWREG_RDI]) && polled.events & POLLIN &&
-	       accepted_has(w->accepted, (pid_t)t->tgid, polled.fd);
+	if (t->reason >> 24 != WAIT_BLOCKED)
+		return WAIT_NO_FILE;
+	return wait_is_poll(call) ? polled(w, p, t) : wait_is_select(call) ? selected(w, p, t) : WAIT_NO_FILE;
 }
 
 /* Has the thread not run since, by its count of switches? */
@@ -68,11 +97,11 @@ static bool is_still(const struct wait_thread *t)
 static u32 walk(struct wait_walker *w, const struct process *p, const struct wait_thread *t, u32 *stop)
 {
 	struct unwind_registers regs = {.thread_pointer = t->thread_pointer, .probes = &t->probes};
-	u32 n = 0, user = 0, client = polls_client(w, p, t) ? (u32)WAIT_CLIENT << 16 : 0;
+	u32 n = 0, user = 0, file = (u32)file_of_memory(w, p, t) << 16;
 
 	memcpy(regs.reg, t->reg, sizeof(regs.reg));
 	w->frames[n++] = (struct frame){
-	        .where = frame_where(FRAME_REASON, RUNTIME_NATIVE, 0, t->object), .detail = t->reason | client};
+	        .where = frame_where(FRAME_REASON, RUNTIME_NATIVE, 0, t->object), .detail = t->reason | file};
 	for (u32 i = 0; i < WAIT_KERNEL_FRAMES && t->kernel[i]; i++)
 		w->frames[n++] =
 		        (struct frame){.where = frame_where(FRAME_KERNEL, RUNTIME_NATIVE, FRAME_RETADDR, t->kernel[i])};

@@ -90,8 +90,11 @@ static const struct {
         {SYS_exit, "exit"},
 };
 
-static const char *const files[] = {
-        [WAIT_FILE] = "a file", [WAIT_SOCKET] = "a socket", [WAIT_PIPE] = "a pipe", [WAIT_DEVICE] = "a device"};
+static const char *const files[] = {[WAIT_FILE] = "a file",
+        [WAIT_SOCKET] = "a socket",
+        [WAIT_PIPE] = "a pipe",
+        [WAIT_DEVICE] = "a device",
+        [WAIT_SERVER] = "a socket"};
 
 static const char *call_words(u32 number)
 {
@@ -176,13 +179,17 @@ bool wait_is_for_futex(u32 reason)
 	return reason >> 24 == WAIT_BLOCKED && words && !strcmp(words, "futex");
 }
 
-/* For what a client says next. That one takes slowly what it is told is no wait by design. */
+/* For what a client says next, or who comes. That one takes slowly what it is told is no wait by design. */
 static bool hears_client(u32 reason)
 {
+	static const char *const hearing[] = {"read", "receive", "poll", "select", "epoll"};
 	const char *words = call_words((reason & 0xffff) - 1);
+	u32 file = reason >> 16 & 0xff;
 
-	return (reason >> 16 & 0xff) == WAIT_CLIENT && words &&
-	       (!strcmp(words, "read") || !strcmp(words, "receive") || !strcmp(words, "poll"));
+	for (size_t i = 0; words && i < sizeof(hearing) / sizeof(*hearing); i++)
+		if ((file == WAIT_CLIENT || file == WAIT_SERVER) && !strcmp(words, hearing[i]))
+			return true;
+	return false;
 }
 
 enum idle_chance wait_idle(u32 reason)

@@ -36,6 +36,7 @@ enum wait_file { /* of the system call's first argument */
 	WAIT_PIPE,
 	WAIT_DEVICE, /* a terminal, /dev/… */
 	WAIT_CLIENT, /* a connection that was accepted: the other end is a client; of poll(), the only file */
+	WAIT_SERVER, /* a socket that hears whoever comes; of poll(), select(), epoll: such a one, or a client's, too */
 };
 
 #define WAIT_FOR_CPU ((u32)WAIT_RUNNABLE << 24) /* the reason */
@@ -50,7 +51,20 @@ static inline bool wait_is_poll(s64 syscall)
 	return syscall == 7 || syscall == 271; /* poll, ppoll */
 }
 
-static inline u32 wait_reason(enum wait_kind kind, enum wait_file file, s32 syscall)
+static inline bool wait_is_select(s64 syscall)
+{
+	return syscall == 23 || syscall == 270; /* select, pselect6 */
+}
+
+static inline bool wait_is_epoll(s64 syscall)
+{
+	return syscall == 232 || syscall == 281 || syscall == 441; /* epoll_wait, epoll_pwait, epoll_pwait2 */
+}
+
+#define WAIT_POLLED   4  /* files of poll() that are looked at */
+#define WAIT_SELECTED 32 /* descriptors of select() */
+
+static inline u32 wait_reason(enum wait_kind kind, u32 file, s32 syscall)
 {
 	return (u32)kind << 24 | (u32)file << 16 | (syscall < 0 ? 0 : ((u32)syscall + 1) & 0xffff);
 }

@@ -114,7 +114,7 @@ static inline void wait_registers(struct task_struct *task, struct wait_thread *
 	                        : state & STATE_TRACED  ? WAIT_TRACED
 	                        : state & STATE_STOPPED ? WAIT_STOPPED
 	                                                : WAIT_BLOCKED,
-	        !t->runnable && wait_takes_file(call) ? wait_file_of(task, BPF_CORE_READ(r, di)) : WAIT_NO_FILE,
+	        t->runnable ? WAIT_NO_FILE : wait_file_by_call(task, call, BPF_CORE_READ(r, di)),
 	        t->runnable ? -1 : (s32)call);
 }
 

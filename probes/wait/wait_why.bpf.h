@@ -60,7 +60,7 @@ static inline enum wait_file wait_file_of(struct task_struct *task, u64 fd)
 	case MODE_FILE:
 		return WAIT_FILE;
 	case MODE_SOCKET:
-		return file_is_accepted(file) ? WAIT_CLIENT : WAIT_SOCKET;
+		return file_is_accepted(file) ? WAIT_CLIENT : file_is_open_to_all(file) ? WAIT_SERVER : WAIT_SOCKET;
 	default:
 		return WAIT_NO_FILE;
 	}
@@ -85,19 +85,79 @@ static inline bool wait_takes_file(s64 syscall)
 	}
 }
 
-/* poll() and ppoll() for one file. */
-static inline enum wait_file wait_polled(struct task_struct *task, u64 files)
+/* One of several files that a thread waits for. */
+WALK_GLOBAL u32 wait_one_of(u64 at)
 {
-	struct {
-		s32 fd;
-		u16 events, revents;
-	} polled = {0};
-	struct file *file;
+	struct file *file = (void *)at;
 
-	if (bpf_probe_read_user(&polled, sizeof(polled), (const void *)files) || !(polled.events & POLL_IN))
+	if (!file || file_mode(file) != MODE_SOCKET)
 		return WAIT_NO_FILE;
-	file = file_of(task, (u32)polled.fd);
-	return file && file_mode(file) == MODE_SOCKET && file_is_accepted(file) ? WAIT_CLIENT : WAIT_NO_FILE;
+	return file_is_accepted(file) ? WAIT_CLIENT : file_is_open_to_all(file) ? WAIT_SERVER : WAIT_NO_FILE;
+}
+
+WALK_GLOBAL u32 wait_one_of_mine(u32 fd)
+{
+	return wait_one_of((u64)file_of(bpf_get_current_task_btf(), fd));
+}
+
+WALK_GLOBAL u32 wait_polled(u64 files, u64 n)
+{
+	u32 found = WAIT_NO_FILE;
+
+	for (u32 i = 0; i < WAIT_POLLED && i < n && !found; i++) {
+		struct {
+			s32 fd;
+			u16 events, revents;
+		} polled = {0};
+
+		if (!bpf_probe_read_user(&polled, sizeof(polled), (const void *)(files + i * sizeof(polled))) &&
+		        polled.events & POLL_IN)
+			found = wait_one_of_mine((u32)polled.fd);
+	}
+	return found && n > 1 ? WAIT_SERVER : found;
+}
+
+WALK_GLOBAL u32 wait_selected(u64 n, u64 set)
+{
+	u32 wanted = 0;
+
+	if (bpf_probe_read_user(&wanted, sizeof(wanted), (const void *)set))
+		return WAIT_NO_FILE;
+	for (u32 fd = 0; fd < WAIT_SELECTED && fd < n; fd++)
+		if (wanted >> fd & 1 && wait_one_of_mine(fd))
+			return WAIT_SERVER;
+	return WAIT_NO_FILE;
+}
+
+/* The upper nodes of the tree, in which files lie by their addresses: any seven, or all if there are fewer. */
+WALK_GLOBAL u32 wait_of_epoll(u64 at)
+{
+	struct file *file = (void *)at;
+	struct eventpoll *set = file ? BPF_CORE_READ(file, private_data) : NULL;
+	struct rb_node *nodes[7] = {set ? BPF_CORE_READ(set, rbr.rb_root.rb_node) : NULL};
+
+#pragma unroll
+	for (u32 i = 0; i < 7; i++) {
+		struct epitem *item = (void *)nodes[i] - bpf_core_field_offset(struct epitem, rbn);
+
+		if (!nodes[i])
+			continue;
+		if (BPF_CORE_READ(item, event.events) & POLL_IN && wait_one_of((u64)BPF_CORE_READ(item, ffd.file)))
+			return WAIT_SERVER;
+		if (i < 3) {
+			nodes[2 * i + 1] = BPF_CORE_READ(nodes[i], rb_left);
+			nodes[2 * i + 2] = BPF_CORE_READ(nodes[i], rb_right);
+		}
+	}
+	return WAIT_NO_FILE;
+}
+
+/* By the first argument of the system call that a thread is in. */
+static inline u32 wait_file_by_call(struct task_struct *task, s64 call, u64 fd)
+{
+	if (wait_takes_file(call))
+		return wait_file_of(task, fd);
+	return wait_is_epoll(call) ? wait_of_epoll((u64)file_of(task, fd)) : WAIT_NO_FILE;
 }
 
 /* Does the thread wait, or did it until now, in a system call for one futex or several? *ret: which; 0: several. */
@@ -119,7 +179,7 @@ WALK_GLOBAL u32 wait_why(u64 state)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct pt_regs___kernel *r = (void *)bpf_task_pt_regs(task);
 	s64 call = syscall_of(task);
-	enum wait_file file = WAIT_NO_FILE;
+	u32 file = WAIT_NO_FILE;
 
 	if (state & TASK_FROZEN)
 		return wait_reason(WAIT_FROZEN, WAIT_NO_FILE, -1);
@@ -129,10 +189,12 @@ WALK_GLOBAL u32 wait_why(u64 state)
 		return wait_reason(WAIT_STOPPED, WAIT_NO_FILE, -1);
 	if (!state)
 		return wait_reason(WAIT_RUNNABLE, WAIT_NO_FILE, -1);
-	if (wait_takes_file(call))
-		file = wait_file_of(task, BPF_CORE_READ(r, di));
-	else if (wait_is_poll(call) && BPF_CORE_READ(r, si) == 1)
-		file = wait_polled(task, BPF_CORE_READ(r, di));
+	if (wait_is_poll(call))
+		file = wait_polled(BPF_CORE_READ(r, di), BPF_CORE_READ(r, si));
+	else if (wait_is_select(call))
+		file = wait_selected(BPF_CORE_READ(r, di), BPF_CORE_READ(r, si));
+	else
+		file = wait_file_by_call(task, call, BPF_CORE_READ(r, di));
 	return wait_reason(WAIT_BLOCKED, file, (s32)call);
 }
 

@@ -233,11 +233,11 @@ def test_clients():
     """
     Who waits for what its client says is idle, whatever its functions; who waits for an answer is not. Of those that
     talk, BPF takes the stacks; of the others, which are there all the time, yrt from outside. A loop of events near the
-    start of a thread is idle, too; deep in its work none is.
+    start of a thread is idle, too; deep in its work one is whose set has a listener, or a port of UDP for anybody.
     """
     with yrt.Fixture("clients", seconds=None) as fixture:
         fixture.release()
-        yrt.waiting(fixture.pid, 14)
+        yrt.waiting(fixture.pid, 22)  # 15 sleep all the time
         shown = yrt.run("off-flame", "--no-idle", "-p", fixture.pid, "-d", 2).expect()
         everything = yrt.run("off-flame", "-p", fixture.pid, "-d", 2).expect()
 
@@ -252,6 +252,11 @@ def test_clients():
     assert leaves(shown, "ask_deeply") - {"[run queue]"} == {"[epoll]"}, yrt.show(shown.stacks, 20)
     assert not leaves(shown, "loop_of_events") - {"[run queue]"}, yrt.show(shown.stacks, 20)
     assert "[epoll]" in leaves(everything, "loop_of_events"), yrt.show(everything.stacks, 20)
+    for kind in "epoll", "poll", "select", "recv":
+        call = "receive" if kind == "recv" else kind
+        assert leaves(shown, f"miss_{kind}") - {"[run queue]"} == {f"[{call}]"}, yrt.show(shown.stacks, 40)
+        assert not leaves(shown, f"hear_{kind}") - {"[run queue]"}, yrt.show(shown.stacks, 40)
+        assert f"[{call}]" in leaves(everything, f"hear_{kind}"), yrt.show(everything.stacks, 40)
     hidden = {x for x in shown.stats["idle_by"] if "client" in x}
     assert hidden == {"[receive on a client's socket]", "[poll on a client's socket]"}, shown.stats["idle_by"]
 
