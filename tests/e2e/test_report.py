@@ -15,6 +15,7 @@ import subprocess
 import tempfile
 
 import yrt
+from page import MKPROFILE
 from reports import CIRCUMSTANCES, FIXTURES, PROBLEMS, report, rules
 
 PLACELESS = {"run-queue", "machine-busy", "language-unread"}  # site none
@@ -65,6 +66,22 @@ def test_hot_function_is_the_verdict():
     assert re.match(r"Where the CPU goes: 99 % of it to slow_hash .*\. No fault that a rule knows in planted", found)
     found = json.loads(report(os.path.join(FIXTURES, "hot-path", "planted"), "-f", "json").stdout)["verdict"]
     assert found.startswith("No fault that a rule knows in planted"), found
+
+
+def test_comparing_one_by_one_is_said():
+    """What a hot function calls decides what may be changed: it compares texts itself, or that is a sort's."""
+    for below, said in (("unique|native|app|/srv/app.c|22;__strcmp_avx2|native|libc.so.6 50", True),
+                        ("unique|native|app|/srv/app.c|22;qsort|native|libc.so.6;by|native|app;f|native|app 50", False),
+                        ("unique|native|app|/srv/app.c|22;checksum|native|app 50", False)):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "counters.json"), "w", encoding="utf-8") as file:
+                json.dump({"target": "app", "facts": {"cpu": 0.9, "queue": 0, "wall.waiting": 0}}, file)
+            stacks = "main|native|app;unique|native|app|/srv/app.c|22 50\nmain|native|app;" + below + "\n"
+            with open(os.path.join(folder, "clock.yrt"), "wb") as file:
+                subprocess.run([MKPROFILE, "yrt", "unit=samples", 'stats={"event": "clock"}'], input=stacks.encode(),
+                               stdout=file, check=True)
+            found = findings(folder)[0]
+            assert found["rule"] == "hot-function" and ("the key of a map or a set" in found["change"]) == said, found
 
 
 def test_where_and_words():
