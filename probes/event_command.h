@@ -58,6 +58,11 @@ struct event_command {
 	void (*defaults)(struct run_request *r);
 	/* When they were. recorded: by `record -e`, which keeps all. May be NULL. */
 	struct error *(*check)(struct run_request *r, bool recorded);
+	/*
+	 * Of events whose options begin with struct hit_options: their conditions as a program in Y, which frontends
+	 * compile (probes/y/y_condition.h), to be freed; NULL: there are none, or no memory. May be NULL.
+	 */
+	char *(*asks)(const void *own);
 	/* Lines on why nothing was seen, besides those of every event. May be NULL. */
 	void (*explain)(FILE *out, const struct run_request *r, const struct sampler_stats *st);
 	/* How what waits without a thread is seen; NULL: it is shown. May be NULL. */

@@ -16,6 +16,7 @@
 #include "cli.h"
 #include "colour.h"
 #include "frontends/format/format.h"
+#include "frontends/ylang/run/conditions.h"
 #include "idle.h"
 #include "labels.h"
 #include "output.h"
@@ -478,10 +479,29 @@ static int sample(const struct command_line *self, struct flame_options *o, cons
 	return code;
 }
 
+/* What --if says, for the one process that it is compiled for. */
+static struct error *make_conditions(const struct flame_options *o, struct y_conditions **ret)
+{
+	const struct event_command *c = o->run.sampler.event->command_line;
+	cleanup(free) char *source = c && c->asks ? c->asks(o->run.own) : NULL;
+
+	*ret = NULL;
+	if (!source)
+		return NULL;
+	if (o->run.npids != 1 || o->run.sampler.follow)
+		return error_hint(error_new(ERROR_USAGE, "--if takes one process that runs already"), "-p PID");
+	return y_conditions_make(source, o->run.pids[0], o->run.own, ret);
+}
+
 int flame_once(const struct command_line *self, struct flame_options *o, int argc, char **argv)
 {
 	cleanup(free) char *command = join_arguments(argc, argv);
+	struct y_conditions *conditions;
+	struct error *err = make_conditions(o, &conditions);
+	int code;
 
+	if (err)
+		return report_error(err);
 	flame_set_view(self, o);
 	o->run.sampler.selection = o->selection.nrules ? &o->selection : NULL;
 	o->service = o->run.command ? o->run.command[0] : o->selection.text;
@@ -498,7 +518,9 @@ int flame_once(const struct command_line *self, struct flame_options *o, int arg
 	o->run.sampler.progress = colour_escapes(stderr) && !o->quiet ? progress : NULL;
 	o->run.sampler.measure = o->stats_file != NULL;
 	catch_signals();
-	return sample(self, o, command);
+	code = sample(self, o, command);
+	y_conditions_free(conditions);
+	return code;
 }
 
 int flame_run(const struct command_line *self, struct flame_options *o, int argc, char **argv)

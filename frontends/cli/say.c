@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cli.h"
 #include "colour.h"
@@ -37,13 +38,29 @@ void say_note_error(struct error *err)
 	error_free(err);
 }
 
+/* What is wrong with a program in Y: its place, the line, a caret. */
+static void say_lines(char *rest)
+{
+	char *line;
+
+	while ((line = strsep(&rest, "\n"))) {
+		size_t tabs = strspn(line, "\t ");
+		cleanup(free) char *clean = clean_text(line + tabs);
+
+		fprintf(stderr, "%.*s%s\n", (int)tabs, line, clean ? clean : "");
+	}
+}
+
 int report_error(struct error *err)
 {
 	cleanup(free) char *message = clean_text(err->message);
 	int code = err->kind;
 
-	fprintf(stderr, "%syrt:%s %s\n", colour(stderr, COLOUR_RED), colour(stderr, COLOUR_NONE),
-	        message ? message : "");
+	if (strchr(err->message, '\n'))
+		say_lines(err->message);
+	else
+		fprintf(stderr, "%syrt:%s %s\n", colour(stderr, COLOUR_RED), colour(stderr, COLOUR_NONE),
+		        message ? message : "");
 	say_hint(err->hint);
 	error_free(err);
 	return code;

@@ -808,24 +808,6 @@ static struct error *emit_program(const struct request *r, struct y_program *p, 
 	return NULL;
 }
 
-/* What is wrong with a program: its place, the line, a caret. Lines of sources are as hostile as other text. */
-static int report_compile_error(struct error *err)
-{
-	char *rest = err->message, *line;
-	int code = err->kind;
-
-	if (!strchr(rest, '\n'))
-		return report_error(err);
-	while ((line = strsep(&rest, "\n"))) {
-		size_t tabs = strspn(line, "\t ");
-		cleanup(free) char *clean = clean_text(line + tabs);
-
-		fprintf(stderr, "%.*s%s\n", (int)tabs, line, clean ? clean : "");
-	}
-	error_free(err);
-	return code;
-}
-
 static int compile_and_run(const struct request *r, const char *operand)
 {
 	cleanup(free) char *text = NULL;
@@ -847,7 +829,7 @@ static int compile_and_run(const struct request *r, const char *operand)
 	else if (!err)
 		code = r->check ? check_program(p, t) : run_program(r, p, t);
 	if (err)
-		code = report_compile_error(err);
+		code = report_error(err);
 	y_program_free(p);
 	y_target_close(t);
 	return code;

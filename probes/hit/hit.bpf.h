@@ -14,6 +14,15 @@ u32 hit_each = 1;      /* how many hits a hit of this shift counts for */
 u32 hit_shift = 0;     /* the number of the shift: what began in another is not seen to its end */
 u32 hit_has_turns = 0; /* on_turn() is placed */
 
+u32 hit_asks = 0; /* some -e have a condition (y/y_if.h): what comes here was asked before */
+
+struct { /* what evaluates it, by number of the -e; sized where there are some */
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(u32));
+} hit_ifs SEC(".maps");
+
 struct { /* hits of targets, whether they were taken or not */
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -50,6 +59,17 @@ int on_turn(struct pt_regs *ctx)
 	return 0;
 }
 
+/* Is a hit a call that counts in this shift? */
+static inline bool hit_is_call(struct hit_counts *counts)
+{
+	u32 thread = (u32)bpf_get_current_pid_tgid();
+
+	counts->entries++;
+	if (hit_has_turns && !bpf_map_delete_elem(&hit_turns, &thread))
+		return false;
+	return bpf_ktime_get_ns() <= hit_until;
+}
+
 /* NULL: it was not chosen. */
 static inline struct slot *hit_take(struct probe_stats *st, int instance, u32 tgid, u32 reason, u64 stands_for)
 {
@@ -82,20 +102,28 @@ int on_hit_walk(struct pt_regs *ctx)
 	struct probe_stats *st = my_stats();
 	u32 tgid = tgid_of(task), each = hit_each;
 	int instance = ticks == TICKS_TAKEN ? find_target() : 0;
-	u32 thread = (u32)bpf_get_current_pid_tgid();
 	struct slot *slot;
 
-	if (!instance || !counts || !st)
-		return 0;
-	counts->entries++;
-	if (hit_has_turns && !bpf_map_delete_elem(&hit_turns, &thread))
-		return 0;
-	if (bpf_ktime_get_ns() > hit_until)
+	if (!instance || !counts || !st || (!hit_asks && !hit_is_call(counts)))
 		return 0;
 	counts->stand_for += each;
 	slot = hit_take(st, instance, tgid, (u32)bpf_get_attach_cookie(ctx), each);
 	if (slot)
 		hit_end(slot, st, task, tgid);
+	return 0;
+}
+
+/* In place of on_hit(), where some -e have a condition. */
+SEC("uprobe")
+int on_hit_ask(struct pt_regs *ctx)
+{
+	u32 reason = (u32)bpf_get_attach_cookie(ctx);
+	struct hit_counts *counts = hit_counts_here();
+
+	if (ticks != TICKS_TAKEN || !find_target() || !counts || !hit_is_call(counts))
+		return 0;
+	bpf_tail_call(ctx, &hit_ifs, reason ? reason - 1 : 0);
+	bpf_tail_call(ctx, &on_hit_now, 0);
 	return 0;
 }
 

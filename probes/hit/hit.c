@@ -26,6 +26,7 @@
 #include "probes/uprobe.h"
 #include "probes/wait/wait_reason.h"
 #include "probes/wait/wait_record.h"
+#include "probes/y/y.h"
 #include "sample.skel.h"
 #include "unwind/binary/proc_path.h"
 #include "unwind/cleanup.h"
@@ -123,10 +124,43 @@ static bool has_files(const struct hit_options *o)
 	return false;
 }
 
-/* Of the functions of a language: all calls', or those of slow ones. */
+bool hit_wants_arguments(const struct hit_options *o)
+{
+	for (u32 i = 0; i < o->n; i++)
+		if (o->nwanted[i])
+			return true;
+	return false;
+}
+
+/* Of the functions of a language: all calls', those of slow ones, or what conditions ask for. */
 static bool has_arguments(const struct hit_options *o)
 {
-	return has_language(o) && (o->arguments || o->over_ns);
+	return has_language(o) && (o->arguments || o->over_ns || hit_wants_arguments(o));
+}
+
+static void prepare_conditions(struct object *o, const struct hit_options *options)
+{
+	struct sample *skel = object_skeleton(o);
+
+	bpf_map__set_max_entries(skel->maps.y_pendings, Y_PENDING);
+	if (has_language(options)) {
+		object_want(o, "on_callee_if");
+		bpf_map__set_max_entries(skel->maps.y_handlers, HIT_SPECS_MAX + 1);
+		skel->bss->y_values_at = HIT_SPECS_MAX;
+	}
+	if (hit_wants_arguments(options))
+		object_want(o, "on_y_values");
+	if (!has_files(options))
+		return;
+	object_want(o, options->returns ? "on_enter_if" : "on_hit_if");
+	object_want(o, "on_hit_ask");
+	uprobe_prepare(skel->progs.on_hit_ask);
+	uprobe_prepare(skel->progs.on_hit_if);
+	uprobe_prepare(skel->progs.on_hit_if_walk);
+	uprobe_prepare(skel->progs.on_enter_if);
+	uprobe_prepare(skel->progs.on_enter_if_walk);
+	bpf_map__set_max_entries(skel->maps.hit_ifs, HIT_SPECS_MAX);
+	skel->bss->hit_asks = 1;
 }
 
 static void prepare(struct object *o)
@@ -137,6 +171,8 @@ static void prepare(struct object *o)
 		hit_callees_prepare(o, options);
 	if (has_arguments(options))
 		hit_arguments_prepare(o, !options->returns, options->returns);
+	if (options->conditions)
+		prepare_conditions(o, options);
 	if (options->returns) {
 		if (has_files(options))
 			hit_latency_prepare(o, options);
@@ -279,8 +315,10 @@ static struct error *place_entry(struct hit *h, const struct process *p, u32 spe
         const struct hit_found *found, u32 i)
 {
 	const struct sample *skel = object_skeleton(h->host->object);
-	struct hit_uprobe u = {
-	        .program = h->latency ? skel->progs.on_enter : skel->progs.on_hit, .at = found->place[i]};
+	struct bpf_program *entry = h->latency               ? skel->progs.on_enter
+	                            : h->options->conditions ? skel->progs.on_hit_ask
+	                                                     : skel->progs.on_hit;
+	struct hit_uprobe u = {.program = entry, .at = found->place[i]};
 	struct error *err = NULL;
 	u32 number = 0;
 
@@ -330,7 +368,8 @@ static struct error *look_at(
 	struct error *err;
 
 	if (s->kind == HIT_TRACEPOINT || img->fd < 0 || is_placed(h, p->pid, spec, img) ||
-	        (s->language && hit_callees_found(h->callees, spec)) || (h->options->returns && !may_be_in_file(s)))
+	        (s->language && hit_callees_found(h->callees, spec)) ||
+	        ((h->options->returns || h->options->condition[spec]) && !may_be_in_file(s)))
 		return NULL;
 	h->matched[spec] |= hit_is_file(s, img->path);
 	err = hit_find(s, img, root, &found);
@@ -514,8 +553,11 @@ static struct error *attach_tracepoint(struct hit *h)
 static struct error *start(void *event, bool at_exec)
 {
 	struct hit *h = event;
+	struct hit_conditions *conditions = h->options->conditions;
 	struct error *err = attach_tracepoint(h);
 
+	if (!err && conditions)
+		err = conditions->put(conditions, h->host->object);
 	if (!err && h->latency)
 		err = hit_latency_watch(h->latency);
 	if (!err && h->callees && !at_exec)
@@ -559,6 +601,11 @@ static struct error *stop(void *event)
 	h->stopped_ns = now_ns();
 	if (h->callees && h->started)
 		hit_callees_end(h->callees);
+	err = h->started && h->options->conditions
+	              ? h->options->conditions->say(h->options->conditions, h->host->object)
+	              : NULL;
+	if (err)
+		h->host->options->warn(h->host->options->ctx, err);
 	err = h->started ? find_missing(h) : NULL;
 	if (err)
 		h->host->options->warn(h->host->options->ctx, err);

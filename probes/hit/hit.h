@@ -16,6 +16,13 @@
 
 #define HIT_SPECS_MAX LATENCY_SPECS
 
+struct object;
+struct hit_conditions { /* the first member of what evaluates them (y/y_condition.h) */
+	struct error *(*put)(struct hit_conditions *c, struct object *o); /* into the run */
+	struct error *(*say)(
+	        struct hit_conditions *c, struct object *o); /* at the end: NULL, or what calls did not count */
+};
+
 struct hit_options { /* sampler_options.of_event */
 	struct hit_spec spec[HIT_SPECS_MAX];
 	u32 n;
@@ -26,6 +33,8 @@ struct hit_options { /* sampler_options.of_event */
 	u32 handler[HIT_SPECS_MAX][2];            /* as struct callee_watch has them */
 	const char *const *wanted[HIT_SPECS_MAX]; /* the arguments that it reads, by name or number ("0"), */
 	u32 nwanted[HIT_SPECS_MAX];               /* at most VALUES_MAX */
+	const char *condition[HIT_SPECS_MAX]; /* in Y, of --if: calls that do not meet it do not count; NULL: none */
+	struct hit_conditions *conditions;    /* NULL: no -e has one. Not owned */
 	u64 listed_ns; /* calls are requests (request_calls.c), over_ns is 1: those are shown that last so long */
 	u64 looked_ns; /* where calls of so long are suspended is looked at; 0: over_ns */
 	/* It is enough if a target has one of the functions; else this is the error. NULL: all are needed. */
@@ -56,6 +65,8 @@ struct hit_summary { /* sampler_stats.of_event of probe */
 
 /* Adds what -e says. */
 struct error *hit_add(struct hit_options *o, const char *text);
+
+bool hit_wants_arguments(const struct hit_options *o); /* its Y handlers */
 
 /* Of latency_event's data, for an event that is made of it. */
 struct hit_latency *hit_latency_of(const void *event);

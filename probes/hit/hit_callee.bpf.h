@@ -138,7 +138,7 @@ static inline bool callee_is_handled(const struct callee_watch *watch)
 /* Are its arguments a frame of the stack? */
 static __attribute__((always_inline)) inline bool callee_shows_values(const struct callee_watch *watch)
 {
-	return watch->values && !watch->function && !callee_is_handled(watch);
+	return watch->shows;
 }
 
 /* Frames that are no code, in front of all others: the arguments, the reason. */

@@ -158,10 +158,12 @@ static struct error *tell(
         struct hit_callees *c, const struct form *f, u32 i, const struct process *p, const u32 numbers[2])
 {
 	int map = bpf_map__fd(object_skeleton(c->host->object)->maps.callees);
+	bool asked = c->options->handled || kind_at(f, i) == CALLEE_ENTRY; /* conditions, as a call begins */
 	u64 stamp[RUNTIME_CALL_STAMP];
 	struct callee_key key = {.addr = address(f, i), .tgid = (u32)p->pid, .which = f->which[i]};
 	struct callee_watch watch = {.reason = c->options->n > 1 && !c->options->handled ? f->spec + 1 : 0,
-	        .handler = {c->options->handler[f->spec][0], c->options->handler[f->spec][1]},
+	        .handler = {asked ? c->options->handler[f->spec][0] : 0,
+	                c->options->handled ? c->options->handler[f->spec][1] : 0},
 	        .each = c->weight,
 	        .bytes = f->callee.executed ? 0 : bytes_at(f, i),
 	        .nat = f->callee.nat,
@@ -171,6 +173,7 @@ static struct error *tell(
 	        .code_to = i || f->callee.executed ? 0 : f->callee.code_to,
 	        .function = numbers[0],
 	        .values = numbers[1],
+	        .shows = numbers[1] && c->options->arguments,
 	        .loose = f->callee.loose_detail,
 	        .lead = f->callee.lead,
 	        .beside = f->callee.beside,
@@ -238,6 +241,11 @@ static struct error *open_register(struct hit_callees *c, struct form *f, u32 i,
 	return err;
 }
 
+static bool wants_arguments(const struct hit_options *o, u32 spec)
+{
+	return o->arguments || o->over_ns || o->nwanted[spec];
+}
+
 static struct error *open_watch(struct hit_callees *c, struct form *f)
 {
 	const struct process *p = targets_find(c->host->targets, f->process);
@@ -249,7 +257,7 @@ static struct error *open_watch(struct hit_callees *c, struct form *f)
 	err = pace_add(&c->pace, p->pid);
 	if (!err && c->latency)
 		err = hit_latency_add_callee(c->latency, f->spec, &f->callee, &numbers[0]);
-	if (!err && c->arguments)
+	if (!err && c->arguments && wants_arguments(c->options, f->spec))
 		err = hit_arguments_add(c->arguments, p, c->options, f->spec, &f->callee, &numbers[1]);
 	if (!err && c->options->arguments && !numbers[1])
 		say_unread(c, f);

@@ -8,7 +8,7 @@
 #include "probes/hit/hit_inlining.h"
 #include "probes/hit/hit_slow.h"
 
-enum { LATENCY_OVER = EVENT_KEY, HIT_LIST, HIT_ARGUMENTS };
+enum { LATENCY_OVER = EVENT_KEY, HIT_LIST, HIT_ARGUMENTS, HIT_IF };
 
 static const struct setting latency_own[] = {
         {LATENCY_OVER, SETTING_OF(struct hit_options, over_ns), .name = "--over"},
@@ -20,9 +20,24 @@ static const struct setting hit_own[] = {
         {0},
 };
 
+/* Of the -e before it. */
+static struct error *add_condition(struct hit_options *o, const char *text)
+{
+	if (!o->n)
+		return error_hint(error_new(ERROR_USAGE, "--if %s: it stands behind the -e that it is of", text),
+		        "-e libc:malloc --if '_arg(0) > 4096'");
+	if (o->condition[o->n - 1])
+		return error_hint(error_new(ERROR_USAGE, "-e %s: it has two --if", o->spec[o->n - 1].text),
+		        "A && B is one condition");
+	o->condition[o->n - 1] = text;
+	return NULL;
+}
+
 static struct error *take_probe(struct run_request *r, int key, const char *argument, bool *taken)
 {
-	*taken = key == 'e' || key == HIT_LIST;
+	*taken = key == 'e' || key == HIT_LIST || key == HIT_IF;
+	if (key == HIT_IF)
+		return add_condition(r->own, argument);
 	if (key == HIT_LIST)
 		return error_hint(error_new(ERROR_USAGE, "--list comes first"), "yrt probe --list -p PID 'libc:mall*'");
 	return *taken ? hit_add(r->own, argument) : NULL;
@@ -76,13 +91,43 @@ static struct error *check_latency(struct run_request *r, bool recorded)
 	return NULL;
 }
 
+/*
+ * A handler for each condition, which says by the map whether the call meets it (y/y_if.h); what could not be evaluated
+ * is counted by its cause.
+ */
+static char *asks(const void *own)
+{
+	const struct hit_options *o = own;
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+	bool any = false;
+
+	if (!out)
+		return NULL;
+	fputs("_map long yes[_stack]; _map long no[_stack]; _map long failed[_stack];\n", out);
+	for (u32 i = 0; i < o->n; i++) {
+		if (!o->condition[i])
+			continue;
+		fprintf(out,
+		        "_probe %s { _try { if (\n%s\n)\nyes[_stack]++; else no[_stack]++; }\n"
+		        "_catch { failed[_stack] += _status; } }\n",
+		        o->spec[i].text, o->condition[i]);
+		any = true;
+	}
+	if (!fclose(out) && any)
+		return text;
+	free(text);
+	return NULL;
+}
+
 static void explain(FILE *out, const struct hit_options *o, u64 calls)
 {
 	bool functions = false;
 
 	for (u32 i = 0; i < o->n; i++)
 		functions |= !o->spec[i].language && (o->spec[i].kind == HIT_ANY || o->spec[i].kind == HIT_FUNCTION);
-	if (!calls && functions)
+	if (!calls && functions && !o->conditions)
 		fputs("no hit: nothing called it in this time (copies that the compiler put into callers are no "
 		      "calls)\n",
 		        out);
@@ -114,6 +159,10 @@ static const struct event_option probe_first[] = {
                 "FILE:FUNCTION, FUNCTION, FILE+0xADDRESS, PROVIDER:PROBE (USDT), CATEGORY:TRACEPOINT, "
                 "python:MODULE.FUNCTION, lua:FILE:FUNCTION, lua:FILE:LINE, perl:PACKAGE::SUB, java:CLASS.METHOD or "
                 "go:FUNCTION; up to 16. In FILE:FUNCTION * stands for any characters: up to 64 functions"},
+        {HIT_IF, "if", "CONDITION",
+                "only calls of the -e before it that meet this: C's expressions, as `yrt y` has them. Arguments are "
+                "_arg(0), _arg(1), or $NAME where names are known: --if '_arg(0) > 4096', --if '$customer == "
+                "\"bob\"'"},
         {HIT_ARGUMENTS, "arguments", NULL,
                 "calls of Python's, Lua's and Java's functions by their arguments: each set of values is a frame, and "
                 "the most frequent are listed"},
@@ -121,8 +170,8 @@ static const struct event_option probe_first[] = {
         {0},
 };
 
-static const char *const probe_usage[] = {
-        "-e WHAT [-e WHAT...] -p PID[,PID...] [options]", "-e WHAT [options] -- COMMAND [ARGS...]", NULL};
+static const char *const probe_usage[] = {"-e WHAT [--if CONDITION] [-e WHAT...] -p PID[,PID...] [options]",
+        "-e WHAT [options] -- COMMAND [ARGS...]", NULL};
 
 static const struct event_example probe_examples[] = {
         {"yrt @ -e libc:malloc -p 4242 -d 10 -o malloc.html", "who calls malloc()"},
@@ -137,8 +186,8 @@ static const struct event_example probe_examples[] = {
         {"yrt @ -e perl:Shop::Order::place -p 4242", "a sub of Perl"},
         {"yrt @ -e java:com.shop.OrderService.place -p 4242", "a method of Java"},
         {"yrt @ -e nginx+0x51340 -p 4242", "code without a symbol, as stacks show it"},
-        {"yrt y -e '_map long n[_stack]; _probe libc:malloc { if (_arg(0) > 1000) n[_stack]++; }' -p 4242 -o big.html",
-                "calls by their arguments: large blocks alone, as Y says it"},
+        {"yrt @ -e libc:malloc --if '_arg(0) > 65536' -p 4242", "only large blocks"},
+        {"yrt @ -e python:orders.views.checkout --if '$user == \"bob\"' -p 4242", "only calls with this argument"},
         {"yrt y -e '_map long n[_stack, long]; _probe libc:malloc { n[_stack, _arg(0)]++; }' -p 4242",
                 "stacks with the first argument of each call"},
         {NULL, NULL},
@@ -168,6 +217,7 @@ const struct event_command hit_command = {
         .first = probe_first,
         .own = hit_own,
         .option = take_probe,
+        .asks = asks,
         .check = check_probe,
         .explain = explain_probe,
         .examples = probe_examples,
@@ -177,18 +227,24 @@ static const struct event_option latency_first[] = {
         {'e', "event", "FUNCTION",
                 "FILE:FUNCTION, FUNCTION, FILE+0xADDRESS, python:MODULE.FUNCTION, lua:FILE:FUNCTION, lua:FILE:LINE, "
                 "perl:PACKAGE::SUB or java:CLASS.METHOD; up to 16, each with its own histogram"},
+        {HIT_IF, "if", "CONDITION",
+                "only calls of the -e before it that meet this: C's expressions, as `yrt y` has them. Arguments are "
+                "_arg(0), _arg(1), or $NAME where names are known: --if '_arg(0) > 4096', --if '$customer == "
+                "\"bob\"'"},
         {LATENCY_OVER, "over", "TIME",
                 "stacks only of calls that last at least TIME (100ms, 5us), with their arguments and waits"},
         {0},
 };
 
-static const char *const latency_usage[] = {"-e FUNCTION [-e FUNCTION...] [--over TIME] -p PID [options]",
+static const char *const latency_usage[] = {
+        "-e FUNCTION [--if CONDITION] [-e FUNCTION...] [--over TIME] -p PID [options]",
         "-e FUNCTION [options] -- COMMAND [ARGS...]", NULL};
 
 static const struct event_example latency_examples[] = {
         {"yrt @ -e libc:fsync -p 4242 -d 10", "how long each fsync() took"},
         {"yrt @ -e nginx:ngx_http_process_request --over 100ms -p 4242 -o slow.html",
                 "slow ones: stacks, arguments, waits"},
+        {"yrt @ -e java:shop.Order.place --if '$customer == \"bob\"' -p 4242", "calls for one customer alone"},
         {"yrt @ -e java:shop.Order.place --over 50ms -p 4242", "a method of Java; `yrt functions` lists names"},
         {"yrt @ -e python:shop.views.checkout -e python:shop.db.query -e libpq:PQexec -p 4242",
                 "how much of a view's time is its queries"},
@@ -218,6 +274,7 @@ const struct event_command latency_command = {
         .first = latency_first,
         .own = latency_own,
         .option = take_probe,
+        .asks = asks,
         .check = check_latency,
         .explain = explain_latency,
         .examples = latency_examples,

@@ -96,6 +96,23 @@ static inline void latency_entered(const struct latency_key *key, u64 began)
 	entry->thread = bpf_get_current_pid_tgid();
 }
 
+/* A call begins, and counts. */
+static __attribute__((always_inline)) inline int latency_begins(struct pt_regs *ctx, const struct latency_key *key,
+        struct latency_call *call, struct latency_stats *all, struct hit_counts *counts)
+{
+	all->entered += hit_each;
+	counts->under_way++;
+	if (latency_over_ns) {
+		call->which = key->function;
+		latency_registers(ctx, call->reg);
+		slow_begin(bpf_get_current_task_btf(), key, call->began, 0);
+	}
+	bpf_map_update_elem(&latency_calls, key, call, BPF_ANY);
+	if (latency_pricing)
+		latency_entered(key, call->began);
+	return 0;
+}
+
 SEC("uprobe")
 int on_enter(struct pt_regs *ctx)
 {
@@ -115,20 +132,17 @@ int on_enter(struct pt_regs *ctx)
 	}
 	if (call.began > hit_until)
 		return 0;
-	all->entered += hit_each;
-	if (before)
+	if (before && !before->refused) {
 		all->left += hit_each;
-	else
-		counts->under_way++;
-	if (latency_over_ns) {
-		call.which = key.function;
-		latency_registers(ctx, call.reg);
-		slow_begin(task, &key, call.began, 0);
+		counts->under_way--;
 	}
-	bpf_map_update_elem(&latency_calls, &key, &call, BPF_ANY);
-	if (latency_pricing)
-		latency_entered(&key, call.began);
-	return 0;
+	if (hit_asks) { /* it is kept if it is refused, too: its exits are its own */
+		call.refused = 1;
+		bpf_map_update_elem(&latency_calls, &key, &call, BPF_ANY);
+		bpf_tail_call(ctx, &hit_ifs, (u32)key.function >> LATENCY_SPEC);
+		call.refused = 0;
+	}
+	return latency_begins(ctx, &key, &call, all, counts);
 }
 
 /* The second instruction: since the entry nothing but hits took time. The call begins here. */
@@ -218,10 +232,12 @@ int on_tail(struct pt_regs *ctx)
 	} else if (state == LATENCY_FOLLOWED) {
 		call->left = 1;
 	} else {
-		counts->under_way--;
-		all->lost += hit_each;
-		if (latency_over_ns)
-			slow_end(task, &key, call, 0, false);
+		if (!call->refused) {
+			counts->under_way--;
+			all->lost += hit_each;
+			if (latency_over_ns)
+				slow_end(task, &key, call, 0, false);
+		}
 		bpf_map_delete_elem(&latency_calls, &key);
 	}
 	return 0;
@@ -266,6 +282,10 @@ WALK_GLOBAL u64 latency_of_call(u64 cookie)
 		return 0;
 	if (!call) {
 		all->unpaired++;
+		return 0;
+	}
+	if (call->refused) {
+		bpf_map_delete_elem(&latency_calls, &key);
 		return 0;
 	}
 	counts->under_way--;

@@ -332,6 +332,8 @@ struct latency_summary *hit_latency_summary(struct hit_latency *l)
 		l->summary.of[i].what = l->options->spec[i].text;
 		l->summary.of[i].slow = &l->slow[i];
 		sum_up(l->host->object, i, &l->summary.of[i].counts);
+		if (l->options->condition[i]) /* most are of calls that do not meet it */
+			l->summary.of[i].counts.unpaired = 0;
 	}
 	return &l->summary;
 }

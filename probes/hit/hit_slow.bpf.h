@@ -22,9 +22,10 @@ u64 latency_told_ns[LATENCY_SPECS] = {0}; /* of each -e, only calls that last th
 
 struct latency_call {
 	u64 began;
-	u32 again; /* it is about to begin once more, on a larger stack */
-	u32 left;  /* by a jump to another function, which returns in its place */
-	u32 shift; /* a call of another one may have ended unseen */
+	u32 again;   /* it is about to begin once more, on a larger stack */
+	u32 left;    /* by a jump to another function, which returns in its place */
+	u32 shift;   /* a call of another one may have ended unseen */
+	u32 refused; /* by its condition, or that was not asked yet: it does not count */
 	u64 reg[LATENCY_REGS];
 	u64 which; /* the function's number */
 };

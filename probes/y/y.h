@@ -15,6 +15,17 @@
 #define Y_STACKS_MOST  16384 /* that are counted */
 #define Y_PENDING      4096  /* threads that are between the two programs */
 
+/* What runs a handler. */
+enum y_kind {
+	Y_OF_CODE,   /* uprobes */
+	Y_OF_KERNEL, /* a raw tracepoint */
+	Y_OF_CLOCK,  /* a perf event of each CPU */
+	Y_OF_CALL,   /* a debug register that a call of a language's function touches (hit_callees.h) */
+	Y_KINDS
+};
+
+#define Y_STATUSES 8 /* causes of failure (frontends/ylang/ir.h) */
+
 /* A handler of the clock may come while one of the same thread is between the two. */
 #define Y_PENDING_KEY(thread, kind) ((u32)(thread) | (u32)(kind) << 24)
 

@@ -19,15 +19,6 @@
 
 enum y_kfunc { Y_ITER_NEW, Y_ITER_NEXT, Y_ITER_DESTROY, Y_KFUNCS };
 
-/* What runs a handler. */
-enum y_kind {
-	Y_OF_CODE,   /* uprobes */
-	Y_OF_KERNEL, /* a raw tracepoint */
-	Y_OF_CLOCK,  /* a perf event of each CPU */
-	Y_OF_CALL,   /* a debug register that a call of a language's function touches (hit_callees.h) */
-	Y_KINDS
-};
-
 /* The maps that all have; those of the program follow. */
 enum y_own_map {
 	Y_MAP_STATES,
@@ -94,7 +85,6 @@ struct y_printed_value { /* behind a PRINT, in the order of the format; of a str
 struct y_counted { /* Y_MAP_FAILURES: [place * Y_STATUSES + status] */
 	u64 count, at;
 };
-#define Y_STATUSES 8
 
 /* The start of Y_MAP_GLOBALS. */
 struct y_control {

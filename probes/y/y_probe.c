@@ -562,6 +562,11 @@ static void take_away(struct y_probe *p)
 	p->nuprobes = p->nlinks = 0;
 }
 
+int y_probe_program(const struct y_probe *p, u32 handler)
+{
+	return p->programs[handler];
+}
+
 struct error *y_probe_start(struct y_probe *p)
 {
 	struct error *err = NULL;

@@ -40,6 +40,8 @@ struct y_probe;
 /* ERROR_USAGE: a place is not there. ERROR_UNSUPPORTED: the kernel refuses the program. o's pointers are kept. */
 struct error *y_probe_open(const struct y_object *object, const struct y_probe_options *o, struct y_probe **ret);
 void y_probe_close(struct y_probe *p); /* NULL is fine */
+/* The descriptor of a handler's program, for who attaches it in place of y_probe_start(). */
+int y_probe_program(const struct y_probe *p, u32 handler);
 struct error *y_probe_start(struct y_probe *p);
 /* Waits for records, at most so long. False: interrupted. */
 bool y_probe_wait(struct y_probe *p, u32 ms);

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""probe and latency of calls that meet a condition on arguments (--if): as many as the program made, no others."""
+
+import subprocess
+
+import counted
+import java
+import yrt
+
+N = 60  # orders: their customers, statuses and amounts come round
+
+
+def orders(meets):
+    customers, statuses = ("ada", "bob", "cy"), (200, 200, 404, 200, 500)
+    return sum(bool(meets(i, customers[i % 3], statuses[i % 5], i % 4)) for i in range(N))
+
+
+def called():
+    return counted.Program(yrt.fixture_path("called"))
+
+
+def met(program, what, word, flags=(), command="probe"):
+    """The result of the calls that the program makes at a word."""
+    at = yrt.Run(command, "-e", what, *flags, "-p", program.pid, "-d", 600, "--max-cpu", 0).sampling()
+    program.do(word)
+    at.interrupt()
+    result = at.result()
+    assert result.code == 0, result.stderr
+    return result
+
+
+def hits(result, last=None):
+    return sum(n for frames, n in result.stacks if not last or frames[-1] == last)
+
+
+NATIVE = [
+    ("$order->status >= 400", lambda i, customer, status, many: status >= 400),
+    ("_arg(1) == 3", lambda i, customer, status, many: many == 3),
+    ('_str($order->customer) == "bob" && $many != 0', lambda i, customer, status, many: customer == "bob" and many),
+    ("$order->items->next != 0 || $flag > 50", lambda i, customer, status, many: True),
+    ("$order->items->price == 20 && 1", lambda i, customer, status, many: i % 2),
+]
+
+
+def test_native():
+    """Of a function of C, by its registers, and by what they point to."""
+    with called() as p:
+        for condition, meets in NATIVE:
+            seen = hits(met(p, "called:serve", N, ["--if", condition]))
+            assert seen == orders(meets), (condition, seen)
+            stats = counted.latencies(met(p, "called:serve", N, ["--if", condition], "latency"))
+            wanted = orders(meets)
+            assert (stats["entered"], stats["returned"], stats["unpaired"], stats["left"]) == (wanted, wanted, 0, 0), (
+                condition, wanted, stats)
+            yield f"{condition}: {seen} of {N}"
+
+
+def test_native_several():
+    """A condition is of the -e before it, and of no other; a tail call is measured to its end."""
+    with called() as p:
+        more = ["-e", "called:relay", "-e", "called:twice", "--if", "$n > 50"]
+        result = met(p, "called:serve", N, ["--if", "$many == 2", *more])
+        seen = [hits(result, f"[called:{name}]") for name in ("serve", "relay", "twice")]
+        # relay(i) calls twice(i + 1)
+        assert seen == [orders(lambda i, c, s, many: many == 2), N, 9 + 10], (seen, yrt.show(result.stacks))
+        yield f"{seen} hits"
+        stats = counted.latencies(met(p, "called:relay", N, ["--if", "$n % 2 == 1"], "latency"))
+        assert (stats["entered"], stats["returned"], stats["unpaired"], stats["lost"]) == (N // 2, N // 2, 0, 0), stats
+        yield f"{stats['returned']} tail calls"
+
+
+def test_native_slow():
+    """Slow calls are those that meet it."""
+    with called() as p:
+        flags = ["--if", "$order->status == 404", "--over", "1ns"]
+        result = met(p, "called:serve", N, flags, "latency")
+        calls = counted.latencies(result)["longest"]
+        assert len(calls) == orders(lambda i, c, status, m: status == 404), calls
+        assert all("status = 404" in c["call"] or "order = 0x" in c["call"] for c in calls), calls
+        yield f"{len(calls)} slow calls"
+
+
+def test_not_met():
+    """If none meets it, or it cannot be evaluated, that is said with the number of calls."""
+    with called() as p:
+        result = met(p, "called:serve", N, ["--if", "$many == 77"])
+        assert not result.stacks and f"none of {N} calls met --if" in result.stderr, result.stderr
+        result = met(p, "called:twice", N, ["--if", "*(int *)($n + 8) == 1"])
+        assert not result.stacks and f"could not be computed for {2 * N} calls" in result.stderr, result.stderr
+        yield result.stderr.splitlines()[0]
+
+
+def python():
+    return counted.Program("/usr/bin/python3", f"{yrt.SOURCE}/fixtures/python/counted_calls.py", counted.ROUNDS, 1)
+
+
+def test_python():
+    """By a number and a text, in calls that are within each other, with arguments as frames."""
+    with python() as p:
+        p.do("nothing")
+        n = counted.ROUNDS
+        assert hits(met(p, "python:recursive", "go", ["--if", "$n != 2"])) == 3 * n
+        stats = counted.latencies(met(p, "python:recursive", "go", ["--if", "_arg(0) >= 2"], "latency"))
+        assert (stats["entered"], stats["returned"], stats["left"], stats["lost"]) == (2 * n, 2 * n, 0, 0), stats
+        result = met(p, "python:takes", "values", ["--if", '$value == "many"', "--arguments"])
+        calls = result.stats["probe"]["calls"]
+        assert hits(result) == 3 and sum(c["hits"] for c in calls) == 3, calls
+        assert all("value = 'many'" in c["call"] for c in calls), calls
+        flags = ["--if", '$word == "word" && $n > 6', "--over", "1ns"]
+        slow = counted.latencies(met(p, "python:encloses", "values", flags, "latency"))["longest"]
+        assert len(slow) == 3 and all("word = 'word'" in c["call"] for c in slow), slow
+        yield f"{hits(result)} of {len(calls)} kinds, {len(slow)} slow"
+
+
+def test_python_exceptions():
+    """Calls that an exception ends are those that meet it, too."""
+    with python() as p:
+        p.do("nothing")
+        stats = counted.latencies(met(p, "python:raises", "go", ["--if", "$n % 2 == 1"], "latency"))
+        odd = counted.ROUNDS // 2
+        assert (stats["entered"], stats["returned"] + stats["left"], stats["unpaired"]) == (odd, odd, 0), stats
+        yield f"{odd} calls"
+
+
+def test_lua():
+    """Each value comes as often as its place in the fixture's list says."""
+    script = f"{yrt.SOURCE}/fixtures/lua/counted_calls.lua"
+    for command in (["/usr/bin/lua5.1"], ["/usr/bin/lua5.3"], ["/usr/bin/lua5.4"], ["/usr/bin/luajit"]):
+        with counted.Program(*command, script, counted.ROUNDS, "joff") as p:
+            p.do("warm")
+            for condition, wanted in (('$first == "text"', 12), ("$first == -7", 5), ("_arg(1) == 3", 3)):
+                seen = hits(met(p, "lua:counted_calls.lua:takes", "values", ["--if", condition]))
+                assert seen == wanted, (command, condition, seen)
+            stats = counted.latencies(
+                met(p, "lua:counted_calls.lua:takes", "values", ["--if", '$first == "text"'], "latency"))
+            assert stats["entered"] == stats["returned"] + stats["left"] == 12, (command, stats)
+            yield f"{command[0]}: {stats['returned']} measured"
+
+
+def given(options, word):
+    with counted.Program(*java.words(), *options, "-cp", java.class_path(), "given") as p:
+        p.do(word)
+        for condition, wanted in (('$text == "text"', 1), ("$small == -3", 4), ("$number == -5000 || $flag", 15)):
+            seen = hits(met(p, "java:given$Order.takes", word, ["--if", condition]))
+            assert seen == wanted, (condition, seen)
+            stats = counted.latencies(met(p, "java:given$Order.takes", word, ["--if", condition], "latency"))
+            assert (stats["entered"], stats["returned"], stats["unpaired"]) == (wanted, wanted, 0), (condition, stats)
+            yield f"{condition}: {seen}"
+
+
+def test_java_interpreted():
+    """In the interpreter's local variables."""
+    yield from given(["-Xint"], "values")
+
+
+def test_java_compiled():
+    """And in registers."""
+    options = ["-Xcomp", "-XX:-Inline", "-XX:CompileCommand=quiet", "-XX:CompileCommand=compileonly,given*::*"]
+    yield from given([*options, "-XX:TieredStopAtLevel=1"], "compiled")
+
+
+def test_refused():
+    """What is no condition, or has nothing to be of."""
+    with called() as p, python() as q:
+        q.do("nothing")
+        cases = [
+            (["--if", "1", "-e", "called:serve"], "behind the -e"),
+            (["-e", "called:serve", "--if", "1", "--if", "2"], "two --if"),
+            (["-e", "called:serve", "--if", "$many =="], "an expression is missing"),
+            (["-e", "called:serve", "--if", "$nothing == 1"], "nothing"),
+            (["-e", "sched:sched_switch", "--if", "1"], "--if takes functions"),
+        ]
+        for flags, message in cases:
+            yrt.clear(yrt.run("probe", *flags, "-p", p.pid, "-d", 1), yrt.USAGE, message)
+        several = yrt.run("probe", "-e", "called:serve", "--if", "1", "-p", f"{p.pid},{q.pid}", "-d", 1)
+        yrt.clear(several, yrt.USAGE, "--if takes one process")
+        absent = yrt.run("probe", "-e", "python:raises", "--if", "$m == 1", "-p", q.pid, "-d", 1)
+        yrt.clear(absent, yrt.USAGE, r"raises has no \$m that can be read")
+        yield f"{len(cases) + 2} conditions are refused"
+
+
+yrt.main(globals())
