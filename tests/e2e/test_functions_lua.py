@@ -5,6 +5,7 @@ probe and latency of functions of LuaJIT and PUC-Lua: as many hits as the progra
 
 import os
 import re
+import subprocess
 import tempfile
 
 import yrt
@@ -83,6 +84,35 @@ def test_puc_names():
         assert result.expect().samples == after["method"] - counts["method"] > 0, result.stderr
         result = yrt.run("probe", "-e", "lua:counted_calls.lua:recursiv", "-p", at.pid, "-d", 1)
         yrt.clear(result, yrt.USAGE, "no function", "near: .*counted_calls.lua:recursive")
+
+
+MODULE = """
+local function work() local x = 0 for i = 1, 1e4 do x = x + i end return x end
+local M = {}
+M.run = function(n)
+    return work() + n
+end
+return M
+"""
+USER = "local run = dofile(arg[1]).run collectgarbage() collectgarbage() print('ready') io.stdout:flush()"
+REPEAT = " while true do local ok = pcall(run, 1) end"
+
+
+def test_puc_module():
+    """Functions of a module have names when what made them, which ran once, is long gone."""
+    for program in PUC:
+        with tempfile.TemporaryDirectory() as directory:
+            for name, text in ("module.lua", MODULE), ("user.lua", USER + REPEAT):
+                with open(f"{directory}/{name}", "w") as file:
+                    file.write(text)
+            command = [program, f"{directory}/user.lua", f"{directory}/module.lua"]
+            with yrt.Program(command, stdout=subprocess.PIPE, text=True) as at:
+                assert at.stdout.readline() == "ready\n"
+                done = yrt.run("functions", "-p", at.pid, output=False, stats=False).expect()
+        names = dict(line.split("\t") for line in done.stdout.splitlines())
+        place = f"{directory}/module.lua"
+        for name, line in ("work", 2), ("M.run", 4):
+            assert names.get(f"lua:{place}:{name}") == f"{place}:{line}", f"{program}: {names}"
 
 
 def lua_arguments(program):
