@@ -41,7 +41,7 @@ def test_classes():
 
 
 def test_used():
-    """What the last collection left in use, against jstat, while nothing allocates or collects."""
+    """What the last collection left in use, against jstat, while nothing collects."""
     for mode in READ:
         with java.Java("heaped", N, "collect", options=java.mode_options(mode) + SMALL) as jvm:
             text = yrt.run("inspect", "-p", jvm.pid, output=False, stats=False).expect().stdout
@@ -49,7 +49,9 @@ def test_used():
             table = subprocess.run([java.SYSTEM + "/jstat", "-gc", str(jvm.pid)], capture_output=True, text=True,
                                    check=True).stdout.split("\n")
             theirs = dict(zip(table[0].split(), table[1].split()))["OU"]
-            assert abs(said / 1024 - float(theirs)) < 0.1, (mode, said, theirs)
+            # Shenandoah has one space for all: what the program makes after the collection is in it, too
+            after = 2048 if mode == "still_shenandoah" else 0.1
+            assert -0.1 < float(theirs) - said / 1024 < after, (mode, said, theirs)
         yield mode
 
 
