@@ -272,8 +272,9 @@ json_t *stats_json(const struct sampler_stats *st)
 	json_object_update_new(root, json_pack("{s:I, s:f, s:I}", "walker_loads", (json_int_t)st->walkers.loads,
 	                                     "walker_load_s", (double)st->walkers.ns / 1e9, "first_sample_at_ns",
 	                                     (json_int_t)st->probe.first_ns)); /* CLOCK_MONOTONIC */
-	json_object_update_new(root, json_pack("{s:I, s:I}", "sampling_rss_kb", (json_int_t)st->sampling_rss_kb,
-	                                     "bpf_other_ns", (json_int_t)st->bpf_other_ns));
+	json_object_update_new(
+	        root, json_pack("{s:I, s:I, s:I}", "sampling_rss_kb", (json_int_t)st->sampling_rss_kb, "bpf_ns",
+	                      (json_int_t)st->bpf_ns, "bpf_other_ns", (json_int_t)st->bpf_other_ns));
 	json_object_update_new(root,
 	        json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:I, s:f}", "event", st->event->name, "unit",
 	                st->event->unit, "guessed_samples", (json_int_t)st->collect.guessed, "approximate_leaves",

@@ -51,6 +51,7 @@ struct sampler_stats { /* all weighted: after the rate was halved a sample count
 	                    frequency; 0: none */
 	u64 lost_clock;  /* never taken: the clock's ticks did not come */
 	double bpf_ns_per_sample;
+	u64 bpf_ns;          /* of the programs that take samples */
 	u64 bpf_other_ns;    /* of the programs that follow processes, if the kernel measured */
 	double cpu_percent;  /* of one CPU: yrt itself and its BPF programs */
 	u64 max_rss_kb;      /* until now: with the names and lines that come after the last sample */

@@ -109,9 +109,9 @@ void sampler_stats(struct sampler *s, struct sampler_stats *ret)
 	}
 	st.samples = st.collect.counted;
 	st.complete = count_complete(&st.probe);
-	st.bpf_ns_per_sample = (double)bpf_ns(s, &st.probe, &st.bpf_other_ns);
-	st.bpf_ns_per_sample -= (double)st.bpf_other_ns;
-	st.bpf_ns_per_sample /= (double)(st.probe.samples ? st.probe.samples : 1);
+	st.bpf_ns = bpf_ns(s, &st.probe, &st.bpf_other_ns);
+	st.bpf_ns -= st.bpf_other_ns;
+	st.bpf_ns_per_sample = (double)st.bpf_ns / (double)(st.probe.samples ? st.probe.samples : 1);
 	st.cpu_percent = cpu_percent(s, &st.probe, until);
 	st.sampling_rss_kb = s->sampling_rss_kb ? s->sampling_rss_kb : st.max_rss_kb;
 	st.map_kb = object_map_bytes(s->object) / 1024;

@@ -386,11 +386,11 @@ static void conclude_stats(struct evidence *e, const char *name, const struct pr
 double evidence_taken(const struct profile *p)
 {
 	json_t *stats = p->meta.stats ? json_loads(p->meta.stats, 0, NULL) : NULL;
-	double ret = json_number_value(json_object_get(stats, "cpu_percent")) / 100 *
-	             json_number_value(json_object_get(stats, "duration_s"));
+	double ret = json_number_value(json_object_get(stats, "bpf_ns")) +
+	             json_number_value(json_object_get(stats, "bpf_other_ns"));
 
 	json_decref(stats);
-	return ret;
+	return ret / 1e9;
 }
 
 void evidence_conclude(struct evidence *e)

@@ -48,7 +48,7 @@ struct error *evidence_read(struct evidence *e, const char *path);
 struct error *evidence_write_counters(const struct evidence *e, const char *folder);
 /* Facts that follow from the views: evidence.c has the list. */
 void evidence_conclude(struct evidence *e);
-/* Seconds for which the run of a view interrupted its target, by its statistics. */
+/* Seconds that the programs of a view ran for in the kernel, by its statistics. */
 double evidence_taken(const struct profile *p);
 void evidence_free(struct evidence *e);
 

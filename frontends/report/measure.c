@@ -818,7 +818,7 @@ static void take_last(struct measure *m, struct evidence *e)
 	take_growth(m, e, m->first);
 }
 
-/* What the report itself took: yrt's own processes, and the work in the kernel while the target was interrupted. */
+/* What the report itself took: yrt's own processes, and its programs in the kernel. */
 static void note_cost(struct measure *m, struct evidence *e, double seconds)
 {
 	double taken = 0, cpu_s;
@@ -830,10 +830,10 @@ static void note_cost(struct measure *m, struct evidence *e, double seconds)
 	cpu_s = m->cost.used_s - m->cost.began_s;
 	cost_most(&m->cost, parts, sizeof(parts));
 	facts_set(&e->facts, "cost.yrt", cpu_s / seconds);
-	facts_set(&e->facts, "cost.target", taken / seconds);
+	facts_set(&e->facts, "cost.kernel", taken / seconds);
 	say(m, e, false,
-	        "all of it took %.0f s; yrt used %.1f %% of a CPU (%s), and interrupted the target for %.2f %% of a "
-	        "CPU's time",
+	        "all of it took %.0f s; yrt used %.1f %% of a CPU (%s), and its programs in the kernel %.2f %%, mostly "
+	        "while the target ran",
 	        seconds, 100 * cpu_s / seconds, parts, 100 * taken / seconds);
 }
 
