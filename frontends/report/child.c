@@ -65,6 +65,8 @@ struct error *child_yrt(const char *const *arguments, const char *output, u64 un
 		return error_new(ERROR_INTERNAL, "there was no time for it: -d is over");
 	if (WIFSIGNALED(status))
 		return error_new(ERROR_INTERNAL, "yrt %s was ended by signal %d", arguments[1], WTERMSIG(status));
-	return WEXITSTATUS(status) ? error_new((enum error_kind)WEXITSTATUS(status), "yrt %s says why", arguments[1])
-	                           : NULL;
+	if (!WEXITSTATUS(status))
+		return NULL;
+	return error_new((enum error_kind)WEXITSTATUS(status),
+	        output ? "yrt %s says why" : "yrt %s failed, as it says above", arguments[1]);
 }
