@@ -24,8 +24,14 @@
 #define MEMORY_LEAST_MB 512
 #define MEMORY_MOST_MB  1536
 #define MEMORY_SHARE    16 /* of what is free */
-#define TORN_SAID       0.005
+#define TORN_SAID       0.001
 #define NICE            10
+#define READINGS        5 /* at most, as long as more than TORN_SAID is torn */
+#define AGAIN_NS        (5 * 1000000000ull)
+/* What all objects would take (heap_nodes.h, heap_edges.h), and reading. */
+#define OBJECT_BYTES    22
+#define REFERENCE_BYTES 8
+#define READING_MB      128
 
 enum key {
 	KEY_CORE = 512,
@@ -294,6 +300,68 @@ static struct error *read_instances(struct heap *h, const struct one_target *t, 
 	return err || any ? err : one_target_lacks(t, view);
 }
 
+static struct error *read_once(const struct request *r, const struct one_target *t, const struct view *view,
+        const struct heap_options *o, struct heap **ret)
+{
+	struct error *err = heap_create(t->p->memory, t->p->pid, o, ret);
+
+	return err ? err : read_instances(*ret, t, view);
+}
+
+static struct heap_sum sum_of(const struct heap *h)
+{
+	struct heap_sum ret = {0};
+
+	for (u32 i = h->first; i < h->nodes.n; i++)
+		if (heap_is_object(h, i)) {
+			ret.count += heap_count_of(h, i);
+			ret.bytes += heap_size_of(h, i);
+		}
+	for (u32 i = 0; i < h->ntallies; i++) {
+		ret.count += h->tallies[i].count;
+		ret.bytes += h->tallies[i].bytes;
+	}
+	return ret;
+}
+
+/* Of objects or of bytes, whichever is more: a table that could not be read is one, but may be half of the heap. */
+static double torn_share(const struct heap *h)
+{
+	const struct heap_counts *c = &h->counts;
+	struct heap_sum sum = sum_of(h);
+	double objects = c->torn ? (double)c->torn / (double)(c->torn + sum.count) : 0,
+	       bytes = c->torn_bytes ? (double)c->torn_bytes / (double)(c->torn_bytes + sum.bytes) : 0;
+
+	return objects > bytes ? objects : bytes;
+}
+
+/* Does the heap take so little of --memory that another fits beside it, so that it can be read again? */
+static bool is_small(const struct heap *h, const struct heap_options *o)
+{
+	return !h->coarse && h->nodes.n * (u64)OBJECT_BYTES + h->counts.references * REFERENCE_BYTES < o->memory / 4;
+}
+
+/* Again, as long as much is torn and it does not take long: the best of them counts. */
+static struct error *read_again(const struct request *r, const struct one_target *t, const struct view *view,
+        const struct heap_options *o, struct heap **best)
+{
+	const u64 end = now_ns() + AGAIN_NS;
+	struct error *err = NULL;
+
+	for (u32 i = 1; !err && i < READINGS && torn_share(*best) > TORN_SAID && is_small(*best, o) && now_ns() < end;
+	        i++) {
+		struct heap *h = NULL;
+
+		err = read_once(r, t, view, o, &h);
+		if (!err && torn_share(h) < torn_share(*best)) {
+			heap_destroy(*best);
+			*best = TAKE(h);
+		}
+		heap_destroy(h);
+	}
+	return err;
+}
+
 static struct error *read_heap(
         const struct request *r, const struct one_target *t, const struct view *view, struct heap **ret)
 {
@@ -305,14 +373,16 @@ static struct error *read_heap(
 	        .unreachable = r->unreachable,
 	        .nice = p->pid && !r->pause ? NICE : 0};
 	struct pause pause = {0};
-	struct error *err = heap_create(p->memory, p->pid, &o, ret);
+	struct error *err = NULL;
 
-	if (!err && r->pause && !r->quiet)
+	if (r->pause && !r->quiet)
 		say_note("%s (pid %d) is stopped while it is read", p->comm, p->pid);
-	if (!err && r->pause)
+	if (r->pause)
 		err = pause_begin(p->pid, &pause);
 	if (!err)
-		err = read_instances(*ret, t, view);
+		err = read_once(r, t, view, &o, ret);
+	if (!err && p->pid && !r->pause && ops_of(view)->copied)
+		err = read_again(r, t, view, &o, ret);
 	pause_end(&pause);
 	return err;
 }
@@ -335,11 +405,6 @@ static void note(void *ctx, const char *text, u64 n)
 		say_note("%s", text);
 }
 
-/* What all objects would take (heap_nodes.h, heap_edges.h), and reading. */
-#define OBJECT_BYTES    22
-#define REFERENCE_BYTES 8
-#define READING_MB      128
-
 static void describe_coarse(const struct heap *h, const struct request *r, u64 objects)
 {
 	u64 others = h->counts.references > objects ? h->counts.references - objects : 0;
@@ -353,13 +418,14 @@ static void describe_coarse(const struct heap *h, const struct request *r, u64 o
 }
 
 /* One object that could not be read may have kept many. */
-static void describe_torn(const struct heap_counts *c, u64 objects)
+static void describe_torn(const struct heap *h)
 {
-	double share = c->torn ? (double)c->torn / (double)(c->torn + objects) : 0;
+	double share = torn_share(h);
 
-	if (c->references && share > TORN_SAID)
-		say_note("%.1f %% of the objects had moved or changed when they were read: they are missing, with what "
-		         "only they keep; --pause shows one moment",
+	if (h->counts.references && share > TORN_SAID)
+		say_note(
+		        "%.1f %% of the objects, or of their bytes, had moved or changed when they were read: they are "
+		        "missing, with what only they keep; --pause shows one moment",
 		        100 * share);
 }
 
@@ -367,28 +433,19 @@ static void describe(struct result *res, const struct request *r)
 {
 	const struct heap *h = res->after;
 	const struct heap_counts *c = &h->counts;
-	u64 objects = 0, bytes = 0;
+	struct heap_sum sum = sum_of(h);
 	char references[64] = "";
 
-	for (u32 i = h->first; i < h->nodes.n; i++)
-		if (heap_is_object(h, i)) {
-			objects += heap_count_of(h, i);
-			bytes += heap_size_of(h, i);
-		}
-	for (u32 i = 0; i < h->ntallies; i++) {
-		objects += h->tallies[i].count;
-		bytes += h->tallies[i].bytes;
-	}
 	if (c->references)
 		snprintf(references, sizeof(references), ", %lu references", c->references);
-	snprintf(res->loss, sizeof(res->loss), "%lu %s, %lu bytes%s; %lu torn%s%s", objects, res->ops->objects, bytes,
-	        references, c->torn, h->coarse && r->refs ? "; by the first way to each" : "",
+	snprintf(res->loss, sizeof(res->loss), "%lu %s, %lu bytes%s; %lu torn%s%s", sum.count, res->ops->objects,
+	        sum.bytes, references, c->torn, h->coarse && r->refs ? "; by the first way to each" : "",
 	        c->refused ? "; INCOMPLETE: --memory is used up" : "");
 	if (r->quiet)
 		return;
 	fprintf(stderr, "yrt: %s; read in %.2f s\n", res->loss, (double)(res->end_ns - res->start_ns) / 1e9);
-	describe_coarse(h, r, objects);
-	describe_torn(c, objects);
+	describe_coarse(h, r, sum.count);
+	describe_torn(h);
 	if (c->refused)
 		say_note("%lu references, or the objects that they lead to, did not fit into --memory %.0f: they are "
 		         "missing, and so may be who keeps an object alive",

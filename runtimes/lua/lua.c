@@ -294,6 +294,7 @@ static const struct runtime_heap_ops heap = {
         .blocks = lua_heap_own,
         .all = lua_heap_all,
         .object = lua_heap_object,
+        .copied = true,
 };
 
 static struct error *list_calls(void *data, const struct runtime_process *p, const char *pattern,

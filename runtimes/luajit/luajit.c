@@ -456,6 +456,7 @@ static const struct runtime_heap_ops heap = {
         .roots = luajit_heap_roots,
         .all = luajit_heap_all,
         .object = luajit_heap_object,
+        .copied = true,
         .blocks = luajit_heap_own,
 };
 static struct error *list_calls(void *data, const struct runtime_process *p, const char *pattern,

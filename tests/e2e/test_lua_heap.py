@@ -145,4 +145,35 @@ def test_moving():
         yield f"{host}: 5 of 5 below the resident set"
 
 
+REPLACE = """
+local app, new, n = {old = {}}, {}, 0
+package.loaded.app = app
+for i = 1, 300000 do app.old[i] = "old " .. i end
+while true do
+  n = n + 1
+  new[#new + 1] = "entry " .. n .. string.rep("x", n % 37)
+  if #new >= 300000 then app.old, new = new, {} end
+end
+"""
+
+
+@yrt.measured
+def test_replaced():
+    """A table of 300,000 strings is replaced by one that grew meanwhile: in most readings none of them is lost."""
+    for host in HOSTS:
+        with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
+            script.write(REPLACE)
+            script.flush()
+            with subprocess.Popen(["/usr/bin/env", host, script.name]) as program:
+                yrt.busy_for([program.pid], 2)
+                found = []
+                for _ in range(5):
+                    text = yrt.run("lua-heap", "-p", program.pid, output=False, stats=False).expect().stdout
+                    found.append(next(int(row[3]) for row in map(ROW.fullmatch, text.splitlines()[1:])
+                                      if row[4] == "string"))
+                program.kill()
+            assert sum(n >= 299000 for n in found) >= 4, (host, found)
+        yield f"{host}: {found} strings, at least 300,000"
+
+
 yrt.main(globals())

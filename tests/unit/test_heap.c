@@ -137,7 +137,10 @@ static enum heap_seen toy_object(void *reader, u64 addr, u32 label, struct heap_
 		ret->moved_to = words[1];
 		return HEAP_MOVED;
 	}
-	if (!words || words[0] != MAGIC || words[2] > 29)
+	if (!words || words[0] != MAGIC)
+		return HEAP_TORN;
+	ret->size = words[1];
+	if (words[2] > 29)
 		return HEAP_TORN;
 	memcpy(copy, words, sizeof(copy));
 	for (u32 i = 0; i < copy[2]; i++) {
@@ -146,7 +149,6 @@ static enum heap_seen toy_object(void *reader, u64 addr, u32 label, struct heap_
 	}
 	snprintf(name, sizeof(name), "T%lu", copy[2]);
 	ret->type = heap_type(h, copy[2] + 1, name);
-	ret->size = copy[1];
 	return HEAP_OBJECT;
 }
 
@@ -225,17 +227,20 @@ static void test_unreadable(void **unused)
 /* What is read while it changes is read again; what stays so is counted. */
 static void test_torn(void **unused)
 {
-	u64 a = make_at(BASE + (1u << 20), 1, 0), b = make_at(BASE + (2u << 20), 1, 0), bytes;
+	u64 a = make_at(BASE + (1u << 20), 1, 0), b = make_at(BASE + (2u << 20), 1, 0),
+	    c = make_at(BASE + (3u << 20), 700, 0), bytes;
 	struct heap *h;
 
 	fake.torn = a;
 	fake.always = b;
-	roots[0] = MAKE(5, 2, a, b);
+	*(object_at(c) + 2) = 1000; /* its size is known, what it refers to is not */
+	roots[0] = MAKE(5, 3, a, b, c);
 	roots[1] = 0;
 	h = read_toy(64 << 20);
 	assert_int_equal(count(h, "T0", &bytes), 1);
 	assert_int_equal(h->counts.mended, 1);
-	assert_int_equal(h->counts.torn, 1);
+	assert_int_equal(h->counts.torn, 2);
+	assert_int_equal(h->counts.torn_bytes, 700);
 	heap_destroy(h);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "binary/maps.h"
 #include "cleanup.h"
 #include "grow.h"
 #include "heap_cache.h"
@@ -23,6 +24,7 @@
 #define CACHE_SHARE     8                              /* of the memory, for blocks */
 #define COPY_SHARE      2                              /* of what is left of it, for copies */
 #define CACHE_MAX       (64ull << 20)                  /* more was not faster */
+#define COPIES          2                              /* the last takes half the time: its pages are there by then */
 #define SIZE_MOST       (1ull << 43)                   /* of an object: sums are below 2^64 */
 #define EDGE_BYTES      4                              /* turned */
 #define CANDIDATE_BYTES (2 * sizeof(struct candidate)) /* to sort them */
@@ -433,17 +435,21 @@ bool heap_copy(struct heap *h, const struct heap_stretch *stretches, u32 n)
 	return fits;
 }
 
-struct error *heap_copy_written(struct heap *h, const struct mapping *mappings, u32 n)
+struct error *heap_copy_written(struct heap *h, pid_t pid)
 {
 	cleanup(free) struct heap_stretch *stretches = NULL;
-	struct error *err = NULL;
+	struct maps maps;
+	struct error *err = maps_read(pid, &maps);
 	u32 some = 0;
 
-	for (u32 i = 0; !err && i < n; i++)
-		if (mappings[i].prot & PROT_WRITE)
-			err = heap_cache_held(h->cache, mappings[i].start, mappings[i].end, &stretches, &some);
-	if (!err)
-		heap_copy(h, stretches, some);
+	if (err)
+		return err;
+	for (u32 i = 0; !err && i < maps.nlines; i++)
+		if (maps.lines[i].prot & PROT_WRITE)
+			err = heap_cache_held(h->cache, maps.lines[i].start, maps.lines[i].end, &stretches, &some);
+	maps_free(&maps);
+	for (u32 i = 0; !err && i < COPIES && heap_copy(h, stretches, some); i++)
+		;
 	return err;
 }
 

@@ -38,6 +38,7 @@ struct heap_type {
 struct heap_counts {
 	u64 references;
 	u64 torn, mended; /* objects that did not fit together: each time; but did when read once more */
+	u64 torn_bytes;   /* of those whose size was known */
 	u64 refused;      /* references that did not fit into heap_options.memory, or whose object did not */
 };
 

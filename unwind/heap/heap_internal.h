@@ -85,8 +85,8 @@ u32 heap_discover(struct heap *h, u64 addr, u32 parent, u32 label, bool *fresh);
 bool heap_fits_on(struct heap *h, u32 *node);
 /* Does so much more still fit into --memory, beside the nodes and references that there are? */
 bool heap_has_room(const struct heap *h, u64 bytes);
-/* Copies what the process has written, all of it, if there is room. */
-struct error *heap_copy_written(struct heap *h, const struct mapping *mappings, u32 n);
+/* Copies what the process has written by now, all of it, if there is room. */
+struct error *heap_copy_written(struct heap *h, pid_t pid);
 /* The node that stands for another, as its object has moved; itself: none. */
 u32 heap_now(const struct heap *h, u32 node);
 /* Has an address a node? */

@@ -123,6 +123,11 @@ static void refer(const struct walk_of *w, u32 *at, u32 label, u64 addr)
 		add_edge(w, from, to);
 }
 
+static bool fits_process(const struct walk_of *w, u64 size)
+{
+	return !w->process.nmappings || size <= w->room;
+}
+
 static enum heap_seen look(const struct walk_of *w, u64 addr, u32 label, struct heap_object *ret)
 {
 	enum heap_seen seen;
@@ -131,7 +136,7 @@ static enum heap_seen look(const struct walk_of *w, u64 addr, u32 label, struct 
 	w->r->nfound = 0;
 	w->r->seen = w->r->more = 0;
 	seen = w->ops->object(w->reader, addr, label, ret);
-	return seen == HEAP_OBJECT && w->process.nmappings && ret->size > w->room ? HEAP_TORN : seen;
+	return seen == HEAP_OBJECT && !fits_process(w, ret->size) ? HEAP_TORN : seen;
 }
 
 /* What was moved away as a whole is not there a moment later either. */
@@ -153,6 +158,7 @@ static enum heap_seen look_twice(const struct walk_of *w, u64 addr, u32 label, s
 	}
 	w->h->counts.mended += seen != HEAP_TORN;
 	w->h->counts.torn += seen == HEAP_TORN;
+	w->h->counts.torn_bytes += seen == HEAP_TORN && fits_process(w, ret->size) ? ret->size : 0;
 	return seen;
 }
 
@@ -475,7 +481,7 @@ static struct error *walk(const struct walk_of *w)
 	struct error *err = NULL;
 
 	if (walks && w->ops->copied && w->process.pid)
-		err = heap_copy_written(w->h, w->process.mappings, w->process.nmappings);
+		err = heap_copy_written(w->h, w->process.pid);
 	if (!err && walks && w->ops->roots)
 		err = w->ops->roots(w->reader);
 
@@ -519,12 +525,14 @@ struct error *heap_read(struct heap *h, const struct runtime_heap_ops *ops, void
 {
 	struct walk_of w = {.h = h, .r = h->private, .ops = ops};
 	struct error *err = open_reader(&w, instance, p, found);
+	int nice = getpriority(PRIO_PROCESS, 0);
 
 	if (!*found)
 		return err;
 	err = walk(&w);
 	*found = !err;
 	ops->close(w.reader);
+	setpriority(PRIO_PROCESS, 0, nice); /* for the next reading, where it is allowed */
 	return err;
 }
 
