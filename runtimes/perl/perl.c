@@ -579,6 +579,7 @@ static const struct runtime_heap_ops heap = {
         .close = perl_heap_close,
         .roots = perl_heap_roots,
         .object = perl_heap_object,
+        .copied = true,
         .blocks = perl_heap_blocks,
         .all = perl_heap_all,
         .leaks = perl_heap_leaks,
