@@ -68,6 +68,9 @@ enum feature {
 	FEATURE_AWAITED = 32, /* before a runtime's innermost frame what the thread waits for: FRAME_AWAITED */
 };
 
+/* A place in a program. file: "" if it is not known; line: 0. */
+typedef struct error *runtime_place(void *ctx, const char *function, const char *file, u32 line);
+
 /* What a runtime sees of a process. */
 struct runtime_process {
 	pid_t pid;    /* 0: of a core file */
@@ -367,6 +370,13 @@ struct runtime_ops {
 	 * NULL.
 	 */
 	u64 (*used_after_collection)(pid_t pid);
+
+	/*
+	 * Which functions of a program add to the collection in a field of a class, as far as its code says so by
+	 * itself. Names are those of the heap's view: "com.acme.Store", "orders". What is not found is not told. NULL:
+	 * it has no such code.
+	 */
+	struct error *(*added)(pid_t pid, const char *holder, const char *field, runtime_place *each, void *ctx);
 
 	/* Tasks that wait without a thread (runtime_tasks.h). NULL: there are none, or they cannot be listed. */
 	const struct runtime_tasks_ops *tasks;

@@ -17,10 +17,12 @@
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
 #include "unwind/profile/pattern.h"
+#include "unwind/runtime.h"
 
 #define FILES_MOST  256
 #define BYTES_MOST  (16 << 20) /* of source, in all */
 #define LINE_MOST   400        /* longer ones are data, or generated */
+#define NAME_LEAST  2          /* in source: shorter ones are anything's */
 #define NAME_MOST   64
 #define BACK        3 /* boxes up the path: a library's collection has a name of the program above its own */
 #define PLACES_MOST 64
@@ -271,7 +273,7 @@ static bool name_of(const char *box, size_t n, char *ret)
 		return false;
 	for (at = end; at > box && (isalnum((unsigned char)at[-1]) || at[-1] == '_'); at--)
 		;
-	if (end - at < 2 || end - at >= NAME_MOST || isdigit((unsigned char)*at))
+	if (end == at || end - at >= NAME_MOST || isdigit((unsigned char)*at))
 		return false;
 	snprintf(ret, NAME_MOST, "%.*s", (int)(end - at), at);
 	return true;
@@ -280,7 +282,7 @@ static bool name_of(const char *box, size_t n, char *ret)
 /* Does the way to the collection name this file: by its path, or its name as that of a module or class? */
 static bool is_of_way(const char *way, const char *file)
 {
-	const char *base = strrchr(file, '/') + 1;
+	const char *base = strrchr(file, '/') ? strrchr(file, '/') + 1 : file;
 	size_t n = strcspn(base, "."), length = strlen(file);
 
 	for (const char *at = way; (at = strstr(at, file)); at += length)
@@ -311,6 +313,36 @@ static void choose(struct search *s, const char *way)
 	}
 }
 
+/* The place that a runtime knows. */
+static struct error *add_known(void *ctx, const char *function, const char *file, u32 line)
+{
+	struct search *s = ctx;
+	struct place *p = &s->place[s->nplaces];
+
+	if (s->nplaces == PLACES_MOST)
+		return NULL;
+	*p = (struct place){strdup(file), strdup(function), line};
+	s->nplaces++;
+	return p->file && p->function ? NULL : &error_no_memory;
+}
+
+/* By the program's code, of the class whose box stands before the n bytes of the field's. */
+static struct error *search_code(struct search *s, const char *way, const char *box, const char *field)
+{
+	const size_t sign = strlen(KEEPER_SIGN);
+	const char *from = box - (box > way ? sign : 0), *end = from;
+	cleanup(free) char *holder = NULL;
+	struct error *err = NULL;
+
+	while (from > way && (from < way + sign || strncmp(from - sign, KEEPER_SIGN, sign) != 0))
+		from--;
+	holder = strndup(from, (size_t)(end - from));
+	for (const struct runtime_ops *const *r = runtimes; holder && *holder && *r && !err; r++)
+		if (s->e->runtimes & 1u << (*r)->id && (*r)->added)
+			err = (*r)->added(s->pid, keeper_type(holder), field, add_known, s);
+	return holder ? err : &error_no_memory;
+}
+
 static struct error *search_way(struct search *s, const char *way)
 {
 	const char *end = way + strlen(way);
@@ -325,7 +357,10 @@ static struct error *search_way(struct search *s, const char *way)
 		while (box > way && strncmp(box, KEEPER_SIGN, strlen(KEEPER_SIGN)) != 0);
 		end = box;
 		box += box > way ? strlen(KEEPER_SIGN) : 0;
-		if (name_of(box, strcspn(box, ">"), name))
+		if (!name_of(box, strcspn(box, ">"), name))
+			continue;
+		err = search_code(s, way, box, name);
+		if (!err && !s->nplaces && strlen(name) >= NAME_LEAST)
 			err = search_name(s, name);
 	}
 	if (!err)
@@ -343,11 +378,12 @@ static void put_fact(struct facts *f, u32 i, const char *what, const char *text)
 
 static void set_added(struct facts *f, const struct search *s)
 {
-	char text[256] = "";
+	char text[512] = "";
 
 	for (u32 i = 0; i < s->nplaces; i++) {
 		const struct place *p = &s->place[i];
-		const char *base = strrchr(p->file, '/') + 1, *before = i ? " or " : ", added in ";
+		const char *slash = strrchr(p->file, '/'), *base = slash ? slash + 1 : p->file,
+		           *before = i ? " or " : ", added in ";
 		char name[64];
 
 		snprintf(name, sizeof(name), "kept.added.%u.line", i + 1);
@@ -355,7 +391,7 @@ static void set_added(struct facts *f, const struct search *s)
 		put_fact(f, i, "file", p->file);
 		put_fact(f, i, "function", p->function);
 		if (*p->function)
-			snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%.40s (%.40s:%u)", before,
+			snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%.100s (%.40s:%u)", before,
 			        p->function, base, p->line);
 		else
 			snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%.40s:%u", before, base, p->line);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "error.h"
+#include "hotspot_added.h"
 #include "hotspot_calls.h"
 #include "hotspot_check.h"
 #include "hotspot_frozen.h"
@@ -806,6 +807,7 @@ const struct runtime_ops hotspot_runtime = {
         .alloc = &hotspot_alloc_ops,
         .heap = &hotspot_heap_ops,
         .used_after_collection = hotspot_used,
+        .added = hotspot_added,
         .rules = hotspot_rules,
         .waits_for = waits_for,
         .tasks = &hotspot_tasks,

@@ -126,7 +126,8 @@ def test_function_and_line():
 
 
 def test_leak_names_where_it_is_added():
-    for rule, place in (("memory-kept", "record (planted.py:19)"), ("memory-kept-collected", "planted.java:19")):
+    for rule, place in (("memory-kept", "record (planted.py:19)"),
+                        ("memory-kept-collected", "planted.place (planted.java:19)")):
         title = findings(os.path.join(FIXTURES, rule, "planted"))[0]["title"]
         assert title.endswith(", added in " + place), title
 
