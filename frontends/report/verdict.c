@@ -9,7 +9,8 @@
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
 
-#define BUSY 0.5 /* CPUs */
+#define BUSY  0.5 /* CPUs */
+#define WANTS 0.9
 
 /* text is taken over. Once is enough. */
 static struct error *add_text(char ***texts, u32 *n, char *text)
@@ -26,11 +27,11 @@ static struct error *add_text(char ***texts, u32 *n, char *text)
 	return err;
 }
 
-/* What computes most of the time of a program that computes much is the first thing to know of it. */
+/* Of a program that computes much the first thing to know is where; with full CPUs, of one that wants one always. */
 static bool is_hot(const struct rule *r, const struct facts *f)
 {
 	return r->general && !r->last && !r->deepest && !strcmp(r->views[0] ?: "", "clock") &&
-	       facts_number(f, "cpu") + facts_number(f, "queue") > BUSY;
+	       (facts_number(f, "cpu") > BUSY || facts_number(f, "thread.wants") > WANTS);
 }
 
 struct error *verdict_make(struct findings *f, const struct evidence *e)
