@@ -7,6 +7,7 @@ fail then; without any fault they must pass. In a clean clone of its own, which 
 	tests/tools/plant_faults.py [NAME]...
 """
 
+import os
 import pathlib
 import signal
 import subprocess
@@ -17,8 +18,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build/release"
 
 
-def build(targets):
-    done = subprocess.run(["ninja", "-C", BUILD, *targets], capture_output=True, text=True)
+def build(targets, **variables):
+    command = ["ninja", "-C", BUILD, *targets]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **variables})
     assert done.returncode == 0, done.stdout[-3000:]
 
 
@@ -41,7 +43,8 @@ def plant(fault):
         return "no such tests" if before is None else "red without it"
     try:
         path.write_text(text.replace(fault["from"], fault["to"]))
-        build(fault["targets"])
+        # a compiler that is killed, or goes on, as the file is restored must leave nothing in ccache for the fault
+        build(fault["targets"], CCACHE_DISABLE="1")
         return "NOT SEEN" if passes(fault["tests"]) else "seen"
     finally:
         path.write_text(text)
