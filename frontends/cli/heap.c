@@ -298,9 +298,9 @@ const struct manual heap_manual = {
                 "arena. Pages that are free as a whole could go back to the system; pages that live blocks share "
                 "cannot.\n"
                 "For jemalloc (5.0 to 5.3) it shows by size the blocks in use and those that are free in slabs, and "
-                "the free pages of each arena; for musl's (1.2.1 or later), tcmalloc of gperftools and mimalloc "
-                "(2.0.9 or later, and 3), also static and stripped, by size the blocks in use and those that are "
-                "free in groups, spans or pages.\n"
+                "the free pages of each arena; for musl's (1.2.1 or later), tcmalloc of gperftools and of "
+                "Google, and mimalloc (2.0.9 or later, and 3), also static and stripped, by size the blocks in use "
+                "and those that are free in groups, spans or pages.\n"
                 "Other allocators are shown as the mappings that they use, and named in a note.",
         .options = options,
         .examples = examples,

@@ -4,13 +4,17 @@
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 {
-	static const u64 places[] = {FAKE_SIZES, FAKE_NODE, FAKE_SPANS};
-	struct tcmalloc_fake *f = tcmalloc_fake_create();
+	const u64 places[] = {FAKE_SIZES, size % 2 ? FAKE_GOOGLE_WORDS : FAKE_NODE, FAKE_SPANS};
+	bool google = size % 2;
+	struct tcmalloc_fake *f = google ? tcmalloc_fake_google() : tcmalloc_fake_create();
 	struct usage *u = NULL;
 	struct error *err;
 
 	for (u32 i = 0; i < 12; i++)
-		tcmalloc_fake_span(f, i % 3, i % 3 ? 0 : i, i, 1 + i % 4);
+		if (google)
+			tcmalloc_fake_google_span(f, i % 3 ? 0 : i, i, 1 + i % 4);
+		else
+			tcmalloc_fake_span(f, i % 3, i % 3 ? 0 : i, i, 1 + i % 4);
 	for (size_t i = 0; i + 12 <= size; i += 12) {
 		u64 word;
 		u32 place;

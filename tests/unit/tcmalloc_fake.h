@@ -11,6 +11,7 @@
 #include "unwind/allocators/allocators.h"
 #include "unwind/allocators/tcmalloc.h"
 
+#define TCMALLOC_NODE (1u << 18) /* words of a lower node */
 #define FAKE_DATA     0x7f0000200000ull
 #define FAKE_SIZES    (FAKE_DATA + 0x40)
 #define FAKE_ROOT     (FAKE_DATA + 0x1000)
@@ -62,6 +63,38 @@ static inline void tcmalloc_fake_span(
 	f->at += npages * TCMALLOC_PAGE;
 }
 
+/* 0, 16, 32 … and the largest. */
+static inline void tcmalloc_fake_sizes(struct tcmalloc_fake *f)
+{
+	for (u32 i = 0; i < 20; i++) {
+		u32 size = i == 19 ? 262144 : 16 * i;
+
+		memcpy(tcmalloc_fake_at(f, FAKE_SIZES + 4ull * i, 4), &size, 4);
+	}
+}
+
+#define FAKE_GOOGLE_SIZE  0x810000ull
+#define FAKE_GOOGLE_NODE  (FAKE_NODE + 8) /* lies anywhere */
+#define FAKE_GOOGLE_WORDS (FAKE_GOOGLE_NODE + 32768)
+
+/* The same of Google's: a root of 2^20 words, classes of pages by themselves, packed spans. */
+static inline void tcmalloc_fake_google_span(struct tcmalloc_fake *f, u32 class, u32 nused, u64 npages)
+{
+	u64 page = f->at / TCMALLOC_PAGE;
+
+	tcmalloc_fake_put(f, f->span + 16, (u64)nused << 32);
+	tcmalloc_fake_put(f, f->span + 24, page | (u64)(npages > 63) << 60);
+	tcmalloc_fake_put(f, f->span + 32, npages);
+	for (u64 i = 0; i < npages; i++) {
+		u64 at = (page + i) % 32768;
+
+		tcmalloc_fake_put(f, FAKE_GOOGLE_WORDS + 8 * at, f->span | (u64) class << 48);
+		*tcmalloc_fake_at(f, FAKE_GOOGLE_NODE + at, 1) = (u8) class;
+	}
+	f->span += 64;
+	f->at += npages * TCMALLOC_PAGE;
+}
+
 static inline struct tcmalloc_fake *tcmalloc_fake_create(void)
 {
 	static const u64 starts[] = {FAKE_DATA, FAKE_NODE, FAKE_HEAP};
@@ -80,11 +113,7 @@ static inline struct tcmalloc_fake *tcmalloc_fake_create(void)
 	}
 	for (u32 i = 0; i < 2; i++)
 		f->bytes[i] = calloc(1, FAKE_SIZE);
-	for (u32 i = 0; i < 20; i++) { /* 0, 16, 32 … and the largest */
-		u32 size = i == 19 ? 262144 : 16 * i;
-
-		memcpy(tcmalloc_fake_at(f, FAKE_SIZES + 4ull * i, 4), &size, 4);
-	}
+	tcmalloc_fake_sizes(f);
 	tcmalloc_fake_put(f, FAKE_ROOT + 8 * (FAKE_HEAP / TCMALLOC_PAGE / TCMALLOC_NODE), FAKE_NODE);
 	f->written[0] = (struct core_segment){.start = FAKE_DATA, .end = FAKE_NODE, .kept = 0x110000};
 	f->written[1] = (struct core_segment){.start = FAKE_NODE, .end = FAKE_SPANS, .kept = PAGES_SIZE};
@@ -94,6 +123,22 @@ static inline struct tcmalloc_fake *tcmalloc_fake_create(void)
 	pages_open(&f->pages, 0, &f->core);
 	f->space = (struct space){
 	        .memory = &f->memory, .maps = {f->lines, FAKE_MAPPINGS, 0}, .of = f->of, .pages = &f->pages};
+	return f;
+}
+
+/* Behind a root that is larger than gperftools' one: call it instead of adding spans of that. */
+static inline struct tcmalloc_fake *tcmalloc_fake_google(void)
+{
+	struct tcmalloc_fake *f = tcmalloc_fake_create();
+
+	free(f->bytes[0]);
+	f->lines[0].end = FAKE_DATA + FAKE_GOOGLE_SIZE;
+	f->of[0].all = (struct amount){.size = FAKE_GOOGLE_SIZE, .resident = FAKE_GOOGLE_SIZE};
+	f->bytes[0] = calloc(1, FAKE_GOOGLE_SIZE);
+	f->written[0].kept = FAKE_GOOGLE_SIZE;
+	f->written[1].kept = 0x60000; /* the node */
+	tcmalloc_fake_sizes(f);
+	tcmalloc_fake_put(f, FAKE_ROOT + 8 * (FAKE_HEAP / TCMALLOC_PAGE / 32768), FAKE_GOOGLE_NODE);
 	return f;
 }
 

@@ -24,7 +24,7 @@ extern const struct allocator glibc_allocator;
 extern const struct allocator jemalloc_allocator;
 extern const struct allocator mallocng_allocator; /* musl's */
 extern const struct allocator mimalloc_allocator;
-extern const struct allocator tcmalloc_allocator;    /* of gperftools */
+extern const struct allocator tcmalloc_allocator;    /* of gperftools, and Google's */
 extern const struct allocator recognised_allocators; /* by their names only: says that they are not read */
 
 /* Reads all memory of a process into a tree, and computes its totals. */

@@ -68,10 +68,10 @@ static u64 size_of_variables(const struct image *img, const struct map_line *lin
 }
 
 /*
- * Memory that has nothing to do with a file may follow its variables at once: in a Python arenas, full of pointers that
- * each would be tried. The file says how far they go; of a core it may be another one by now.
+ * Bytes of the variables that begin with this mapping, as its file says; 0: nobody knows (of a core it may be another
+ * file by now).
  */
-static u64 variables_end(const struct space *s, u32 map, u64 end)
+static u64 variables(const struct space *s, u32 map)
 {
 	const struct map_line *line = &s->maps.lines[map];
 	int fd = s->pid ? map_open(s->pid, line) : -1;
@@ -80,22 +80,37 @@ static u64 variables_end(const struct space *s, u32 map, u64 end)
 	u64 size;
 
 	if (fd < 0)
-		return end;
+		return 0;
 	err = image_open(fd, line->path, &img);
 	if (err) {
 		error_free(err);
-		return end;
+		return 0;
 	}
 	size = size_of_variables(img, line);
 	image_put(img);
-	return size && size < end - line->start ? line->start + size : end;
+	return size;
 }
 
+/*
+ * Memory that has nothing to do with a file may follow its variables at once: in a Python arenas, full of pointers that
+ * each would be tried. And what advice on huge pages concerns is a mapping of its own.
+ */
 bool space_variables(const struct space *s, u32 map, u64 least, u64 *start, u64 *end)
 {
-	if (!space_data(s, map, start, end) || *end - *start < least)
+	const struct map_line *l = s->maps.lines;
+	u32 last = map;
+	u64 size;
+
+	if (!space_data(s, map, start, end))
 		return false;
-	*end = variables_end(s, map, *end);
+	while (last + 1 < s->maps.nlines && l[last + 1].start == l[last].end && !l[last + 1].ino &&
+	        l[last + 1].prot & PROT_WRITE)
+		last++;
+	if (l[last].end - *start < least)
+		return false;
+	size = variables(s, map);
+	if (size)
+		*end = size < l[last].end - *start ? *start + size : l[last].end;
 	return *end - *start >= least;
 }
 
