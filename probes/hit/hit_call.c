@@ -2,12 +2,15 @@
 #include "hit_call.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "hit_callee_match.h"
 #include "hit_code.h"
 #include "unwind/binary/memory.h"
 #include "unwind/binary/proc_path.h"
 #include "unwind/clean_text.h"
+#include "unwind/cleanup.h"
 #include "unwind/process/descriptor.h"
 #include "unwind/process/syscall.h"
 
@@ -197,7 +200,7 @@ static u32 words_of(const struct latency_record *r, const struct parameter *p, u
 static void put_parameter(FILE *out, const struct latency_record *r, const struct parameter *p)
 {
 	u64 word[PARAMETER_REGS], value;
-	bool both = p->kind == PARAMETER_TEXT || p->kind == PARAMETER_SIZED;
+	bool both = p->kind == PARAMETER_TEXT || p->kind == PARAMETER_SIZED || p->kind == PARAMETER_BOXED;
 
 	if (*p->name)
 		fprintf(out, "%s = ", p->name);
@@ -238,6 +241,12 @@ static void put_parameter(FILE *out, const struct latency_record *r, const struc
 	case PARAMETER_TEXT:
 		put_text(out, word[0], bytes_of(r, word[0]), LATENCY_MEMORY, word[1]);
 		break;
+	case PARAMETER_BOXED:
+		if (word[0])
+			put_address(out, word[1]);
+		else
+			fputs("nil", out);
+		break;
 	case PARAMETER_SIZED:
 		put_text(out, word[1], bytes_of(r, word[1]), LATENCY_MEMORY, word[0]);
 		break;
@@ -275,14 +284,49 @@ static bool captured_read(struct memory *mem, void *dst, size_t size, uint64_t a
 	return bytes;
 }
 
+#define ERRORS_MOST 4096
+
+/* With what the C library's function returned: an int, or a long. */
 static char *system_call(const struct hit_function *f, const struct latency_record *r)
 {
+	s64 result = (s64)r->result[callee_register(DWREG_RAX)];
+	cleanup(free) char *text = NULL;
+	char *ret;
+
 	struct captured captured = {.mem.read = captured_read, .record = r};
 	struct syscall call = {.number = f->syscall, .tid = (pid_t)r->tid, .memory = &captured.mem, .past = true};
 
 	for (u32 i = 0; i < sizeof(parameter_regs); i++)
 		call.arguments[i] = r->reg[parameter_regs[i]];
-	return syscall_text(&call);
+	text = syscall_text(&call);
+	if (!text || !(r->followed & LATENCY_RETURNED))
+		return TAKE(text);
+	result = result <= UINT32_MAX && result > (s64)UINT32_MAX - ERRORS_MOST ? (s32)result : result;
+	return asprintf(&ret, "%s = %ld", text, result) < 0 ? NULL : ret;
+}
+
+/* What it returned: registers as they were then, in place of those of the entry. */
+static void put_results(FILE *out, const struct hit_function *f, const struct latency_record *r)
+{
+	static const u8 numbers[] = {DWREG_RAX, DWREG_RDX, DWREG_RCX, DWREG_RBX, DWREG_RSI, DWREG_RDI, DWREG_R8,
+	        DWREG_R9, DWREG_R10, DWREG_R11};
+	const struct parameters *all = &f->parameters;
+	struct latency_record then = {.tid = r->tid};
+
+	if (!f->described || !all->nresults || !(r->followed & LATENCY_RETURNED) ||
+	        (all->nresults == 1 && all->result[0].kind == PARAMETER_OTHER))
+		return;
+	for (u32 i = 0; i < sizeof(numbers); i++)
+		then.reg[numbers[i]] = r->result[callee_register(numbers[i])];
+	then.read = r->read & LATENCY_RETURNED ? 1u << DWREG_RAX : 0;
+	then.text = r->text & LATENCY_RETURNED ? 1u << DWREG_RAX : 0;
+	memcpy(then.memory[DWREG_RAX], r->returned, LATENCY_MEMORY);
+	fputs(all->nresults > 1 ? " = (" : " = ", out);
+	for (u32 i = 0; i < all->nresults; i++) {
+		fputs(i ? ", " : "", out);
+		put_parameter(out, &then, &all->result[i]);
+	}
+	fputs(all->more_results ? ", " CUT ")" : all->nresults > 1 ? ")" : "", out);
 }
 
 /* Bytes that steer terminals; what is no UTF-8 is for those who print it. */
@@ -318,6 +362,7 @@ char *hit_call_text(struct hit_function *f, const struct latency_record *record)
 		put_value(out, record, record->reg[parameter_regs[i]]);
 	}
 	fputs(f->described && all->more ? ", " CUT ")" : ")", out);
+	put_results(out, f, record);
 	fclose(out);
 	return without_controls(text);
 }

@@ -266,7 +266,8 @@ const struct event_command latency_command = {
                 "also counted separately. A call of Lua that yields, a coroutine (`async def`) or a generator of "
                 "Python "
                 "lasts until it returns; what it ran and waited for is then what its thread did, also for others.\n"
-                "With --over, the longest calls are listed with their arguments and what they waited for, and stacks "
+                "With --over, the longest calls are listed with their arguments, what they waited for and, of native "
+                "functions and Go's with debug information, what they returned; stacks "
                 "show where they waited and ran; a coroutine shows the lines where it was suspended, of all that it "
                 "awaited in turn. Debug information gives the arguments names and types. Memory that "
                 "they point to is read as the call returns. Ctrl-C ends the run early and keeps the result.",

@@ -15,6 +15,7 @@
 #define LATENCY_WAITS  16 /* of a call, with different stacks; the longest are kept. A power of two */
 #define LATENCY_BEHIND 96
 #define LATENCY_MEMORY 128 /* bytes that are taken of what a register points to */
+#define LATENCY_RESULT 15  /* registers as a call returns, in the order of struct pt_regs, r15 to rdi */
 
 /* A wait of a thread, or several of one call with the same stack. */
 struct latency_wait {
@@ -31,15 +32,18 @@ struct latency_record {
 	u64 began, ns;         /* CLOCK_MONOTONIC; how long it took */
 	u64 call;              /* the key of its struct values_record, which was told before; 0: none was */
 	u64 reg[LATENCY_REGS]; /* as it began */
-	u32 read, text;        /* bit n: memory[n] is there; the same, up to a 0 only */
-	u32 followed;          /* bit n: behind[n] is there */
+	u32 read, text; /* bit n: memory[n] is there; the same, up to a 0 only. LATENCY_RETURNED: of returned[] */
+	u32 followed;   /* bit n: behind[n] is there */
 	u32 nwaits, nticks;
 	struct latency_wait wait[LATENCY_WAITS]; /* also of calls around this one, which began before; */
 	struct latency_wait tick[LATENCY_WAITS]; /* as what it ran at ticks of a clock */
 	char comm[COMM_LEN];
 	u8 memory[LATENCY_REGS][LATENCY_MEMORY]; /* what is at reg[n], as the call ended */
 	u8 behind[LATENCY_REGS][LATENCY_BEHIND]; /* what the first or second word of memory[n] points to */
+	u64 result[LATENCY_RESULT];              /* if `followed` has LATENCY_RETURNED, */
+	u8 returned[LATENCY_MEMORY];             /* and what rax points to then */
 };
+#define LATENCY_RETURNED (1u << 31)
 
 /* Was it in the call, not in one around it? */
 static inline bool latency_is_within(const struct latency_record *record, const struct latency_wait *wait)

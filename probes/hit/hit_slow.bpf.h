@@ -166,6 +166,23 @@ WALK_GLOBAL int slow_memory(struct latency_record *record, u32 i)
 	return 0;
 }
 
+/* What is in registers as a call returns. */
+WALK_GLOBAL int slow_result(struct latency_record *record)
+{
+	const struct pt_regs *regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	u64 addr = 0;
+
+	if (!record || bpf_probe_read_kernel(record->result, sizeof(record->result), regs))
+		return 0;
+	bpf_probe_read_kernel(&addr, sizeof(addr), &regs->rax);
+	record->followed |= LATENCY_RETURNED;
+	if (!bpf_probe_read_user(record->returned, LATENCY_MEMORY, (const void *)addr))
+		record->read |= LATENCY_RETURNED;
+	else if (bpf_probe_read_user_str(record->returned, LATENCY_MEMORY, (const void *)addr) > 0)
+		record->text |= LATENCY_RETURNED;
+	return 0;
+}
+
 /* Of the thread's call of this function that ends here. */
 WALK_GLOBAL int slow_tell(u64 ns, u64 function)
 {
@@ -199,6 +216,7 @@ WALK_GLOBAL int slow_tell(u64 ns, u64 function)
 	bpf_get_current_comm(record->comm, sizeof(record->comm));
 	for (u32 i = 0; i < LATENCY_REGS; i++)
 		slow_memory(record, i);
+	slow_result(record);
 	bpf_ringbuf_submit(record, wake());
 	return 0;
 }

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""probe and latency of calls that meet a condition on arguments (--if): as many as the program made, no others."""
+"""probe and latency of calls that meet a condition on arguments (--if), exactly; and what calls returned."""
 
-import subprocess
+import re
 
 import counted
+import go
 import java
 import yrt
 
@@ -78,6 +79,50 @@ def test_native_slow():
         assert len(calls) == orders(lambda i, c, status, m: status == 404), calls
         assert all("status = 404" in c["call"] or "order = 0x" in c["call"] for c in calls), calls
         yield f"{len(calls)} slow calls"
+
+
+def results(program, what, n):
+    """What slow calls say that they returned."""
+    calls = counted.latencies(met(program, what, n, ["--over", "1ns"], "latency"))["longest"]
+    return sorted(call["call"].rpartition(") = ")[2] for call in calls)
+
+
+def test_native_results():
+    """Slow calls say what they returned: by debug information, of tail calls, too."""
+    with called() as p:
+        seen = results(p, "called:serve", N)
+        statuses = (200, 200, 404, 200, 500)
+        assert seen == sorted(str(-1 if statuses[i % 5] >= 400 else i % 7) for i in range(N)), seen
+        seen = results(p, "called:relay", N)
+        assert seen == sorted(str(2 * (i + 1)) for i in range(N)), seen
+        yield f"{len(seen)} results"
+
+
+def test_go_results():
+    """Several results, texts, errors; what is in no general register is not shown."""
+    with counted.Program(go.build("returns")) as p:
+        seen = counted.latencies(met(p, "main.price", 20, ["--over", "1ns"], "latency"))["longest"]
+        for call in seen:
+            amount = int(re.search(r"amount = (\d+)", call["call"])[1])
+            error = "0x[0-9a-f]+" if amount % 4 == 3 else "nil"
+            due = rf" = \({-amount if amount % 4 == 3 else 2 * amount}, {error}\)$"
+            assert re.search(due, call["call"]), (due, call["call"])
+        labels = [call["call"] for call in
+                  counted.latencies(met(p, "main.label", 20, ["--over", "1ns"], "latency"))["longest"]]
+        wanted = (f'main.label(amount = {i}) = (name = "item {i}", ok = {str(i % 2 == 0).lower()})' for i in range(20))
+        assert sorted(labels) == sorted(wanted), labels
+        ratios = [call["call"] for call in
+                  counted.latencies(met(p, "main.ratio", 20, ["--over", "1ns"], "latency"))["longest"]]
+        assert sorted(ratios) == sorted(f"main.ratio(amount = {i}) = (?, {-i})" for i in range(20)), ratios
+        yield labels[0]
+
+
+def test_go():
+    """A condition on arguments of Go, a text by its pointer and length."""
+    with counted.Program(go.build("returns")) as p:
+        assert hits(met(p, "main.price", 20, ["--if", "$amount % 4 == 3"])) == 5
+        assert hits(met(p, "main.price", 20, ["--if", '_str(_arg(0), _arg(1)) == "bob" && $amount > 16'])) == 3
+        yield "5 and 3 calls"
 
 
 def test_not_met():

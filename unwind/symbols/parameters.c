@@ -275,6 +275,14 @@ static enum parameter_kind kind_of_structure(Dwarf_Die *type)
 	return is_length(&first[0]) && leads_to_bytes(&first[1]) ? PARAMETER_SIZED : PARAMETER_OTHER;
 }
 
+/* An interface of Go (runtime.iface, runtime.eface: runtime2.go). */
+static bool is_interface(Dwarf_Die *type)
+{
+	const char *name = dwarf_diename(type);
+
+	return name && (!strcmp(name, "runtime.iface") || !strcmp(name, "runtime.eface"));
+}
+
 static enum parameter_kind kind_of_pointer(Dwarf_Die *type)
 {
 	Dwarf_Die to;
@@ -417,15 +425,93 @@ static void read_parameter(
 		p->kind = PARAMETER_OTHER;
 }
 
+/* The one result of C's convention. */
+static void read_result(Dwarf_Die *type, struct parameters *ret)
+{
+	static const u8 regs[WORDS] = {DWREG_RAX, DWREG_RDX};
+	struct parameter *r = &ret->result[ret->nresults++];
+	struct classes c = classes_of(type);
+	u64 size = debug_type_size(type);
+
+	*r = (struct parameter){.kind = kind_of(type), .size = size <= 8 ? (u8)size : 0};
+	if (c.unknown || c.in_memory || is_by_reference(type) || c.word[0] == WORD_FLOATING ||
+	        c.word[1] == WORD_FLOATING) {
+		r->kind = PARAMETER_OTHER;
+		return;
+	}
+	for (u32 i = 0; i < WORDS && c.word[i] == WORD_GENERAL; i++)
+		r->reg[r->nregs++] = regs[i];
+}
+
+/* Registers that a value of Go takes; GO_REGS: it is not known, or they are not these. */
+#define GO_REGS 9
+static u32 go_words(Dwarf_Die *type, enum parameter_kind kind)
+{
+	switch (kind) {
+	case PARAMETER_TEXT:
+	case PARAMETER_BOXED:
+		return 2;
+	case PARAMETER_OTHER:
+		return encoding_of(type) == DW_ATE_float ? 0 : GO_REGS;
+	default:
+		return 1;
+	}
+}
+
+/* The next result of a function of Go: integers and pointers are in registers, one after the other. */
+static void read_go_result(Dwarf_Die *die, u32 *used, struct parameters *ret)
+{
+	static const u8 regs[GO_REGS] = {
+	        DWREG_RAX, DWREG_RBX, DWREG_RCX, DWREG_RDI, DWREG_RSI, DWREG_R8, DWREG_R9, DWREG_R10, DWREG_R11};
+	struct parameter *r = &ret->result[ret->nresults];
+	const char *name = dwarf_diename(die);
+	Dwarf_Die type;
+	u32 words;
+
+	if (ret->nresults == RESULTS_MAX) {
+		ret->more_results = true;
+		return;
+	}
+	ret->nresults++;
+	*r = (struct parameter){.kind = PARAMETER_OTHER};
+	if (name && *name != '~')
+		snprintf(r->name, sizeof(r->name), "%s", name);
+	if (!debug_type(die, &type)) {
+		*used = GO_REGS;
+		return;
+	}
+	r->kind = is_interface(&type) ? PARAMETER_BOXED : kind_of(&type);
+	r->size = debug_type_size(&type) <= 8 ? (u8)debug_type_size(&type) : 0;
+	words = go_words(&type, r->kind);
+	if (words > GO_REGS - *used) {
+		*used = GO_REGS;
+		return;
+	}
+	for (u32 i = 0; i < words; i++)
+		r->reg[r->nregs++] = regs[(*used)++];
+}
+
+/* Go passes them in registers from 1.17 on, and says so ("Go cmd/compile go1.22; regabi"). */
+static bool returns_as_go(Dwarf_Die *unit)
+{
+	Dwarf_Attribute attr;
+	const char *producer = dwarf_formstring(dwarf_attr_integrate(unit, DW_AT_producer, &attr));
+
+	return dwarf_srclang(unit) == DW_LANG_Go && producer && strstr(producer, "regabi");
+}
+
 static bool read_function(Dwarf_Die *unit, Dwarf_Die *function, u64 entry, struct parameters *ret)
 {
 	struct passing passing = {.known = calls_as_c(unit), .stack = 8};
 	Dwarf_Die child, result;
-	u32 looked = 0;
+	u32 looked = 0, used = 0;
+	bool go = returns_as_go(unit);
 
 	*ret = (struct parameters){0};
 	if (debug_type(function, &result))
 		passing_result(&passing, &result);
+	if (calls_as_c(unit) && debug_type(function, &result))
+		read_result(&result, ret);
 	for (int e = dwarf_child(function, &child); !e && looked++ < MEMBERS_MAX; e = dwarf_siblingof(&child, &child)) {
 		Dwarf_Attribute attr;
 		bool is_result = false;
@@ -433,8 +519,11 @@ static bool read_function(Dwarf_Die *unit, Dwarf_Die *function, u64 entry, struc
 		if (dwarf_tag(&child) != DW_TAG_formal_parameter)
 			continue;
 		if (!dwarf_formflag(dwarf_attr_integrate(&child, DW_AT_variable_parameter, &attr), &is_result) &&
-		        is_result)
-			continue; /* a named result */
+		        is_result) {
+			if (go)
+				read_go_result(&child, &used, ret);
+			continue;
+		}
 		read_parameter(function, &child, entry, &passing, ret);
 	}
 	return true;
