@@ -210,6 +210,7 @@ static inline bool alloc_size(const struct pt_regs *ctx, u64 cookie, u64 *size)
 		*size = (ctx->rsi + 4095) & ~4095ull;
 		return ctx->rcx & ALLOC_ANONYMOUS;
 	case ALLOC_FREE:
+	case ALLOC_FREE_2:
 		return false;
 	case ALLOC_MOVE_END:
 		*size = ctx->rdi;

@@ -61,7 +61,7 @@ static bool is_wanted(const struct alloc *a, enum alloc_shape shape)
 {
 	if (a->options->growth)
 		return shape == ALLOC_MAP || shape == ALLOC_MOVE_END;
-	return shape != ALLOC_FREE;
+	return shape < ALLOC_FREE;
 }
 
 static struct error *place_counter(void *ctx, const struct process *p, struct image *img, const char *path, u64 bias,

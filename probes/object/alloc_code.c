@@ -19,10 +19,15 @@
 #define DEPTH          16  /* of calls: jemalloc's malloc reaches mmap() by some ten */
 #define EDGES          2048
 #define NEAR           3 /* calls: what is further away is no part of the allocator (glibc's free() may abort) */
-#define PLACE_INSNS    8
+#define PLACE_INSNS    12
 #define PAIR_INSNS     2
-#define RSI            4 /* DWARF's numbers */
+#define RDX            1 /* DWARF's numbers */
+#define RCX            2
+#define RSI            4
+#define RDI            5
 #define SP             7
+#define R8             8
+#define R9             9
 #define NOWHERE        0xffffffffu
 
 struct part { /* a function that is looked through */
@@ -236,18 +241,33 @@ static void look_through(struct reading *r, u32 number, bool returns)
 	}
 }
 
-static bool is_argument(u8 reg)
+/* Is that register one that a hit reads (alloc_size(), leak_begin())? */
+static bool is_read(const struct alloc_function *f, u8 reg)
 {
-	static const u8 arguments[] = {5, 4, 1, 2}; /* rdi, rsi, rdx, rcx as DWARF numbers them */
+	static const u8 read[][6] = {[ALLOC_SIZE_1] = {RDI},
+	        [ALLOC_SIZE_2] = {RSI},
+	        [ALLOC_SIZE_3] = {RDI, RDX},
+	        [ALLOC_SIZE_PRODUCT] = {RDI, RSI},
+	        [ALLOC_RESIZE] = {RDI, RSI},
+	        [ALLOC_PRODUCT_2] = {RSI, RDX},
+	        [ALLOC_RESIZE_2] = {RSI, RDX},
+	        [ALLOC_RESIZE_OF] = {RSI, RDX, RCX},
+	        [ALLOC_ANY] = {RDI, RSI, RDX, RCX, R8, R9},
+	        [ALLOC_MAP] = {RSI, RCX},
+	        [ALLOC_MOVE_END] = {RDI},
+	        [ALLOC_FREE] = {RDI},
+	        [ALLOC_FREE_2] = {RSI}};
 
-	for (size_t i = 0; i < sizeof(arguments); i++)
-		if (reg == arguments[i])
+	if (f->moved)
+		return reg == RSI;
+	for (size_t i = 0; i < sizeof(read[0]); i++)
+		if (reg && reg == read[f->shape][i])
 			return true;
 	return false;
 }
 
-/* mimalloc's malloc() moves the size to where its second argument would be, and only then comes to a jump. */
-static bool moves_size(const cs_insn *in)
+/* mimalloc's functions move the only one to where the second would be, and only then come to a jump. */
+static bool moves_argument(const cs_insn *in)
 {
 	const cs_x86_op *op = in->detail->x86.operands;
 
@@ -261,7 +281,7 @@ static bool keeps_arguments(struct reading *r, struct alloc_function *f, u32 *pu
 	cs_regs read, write;
 	u8 nread, nwrite;
 
-	if (f->shape == ALLOC_SIZE_1 && !f->moved && moves_size(r->d.in)) {
+	if ((f->shape == ALLOC_SIZE_1 || f->shape == ALLOC_FREE) && !f->moved && moves_argument(r->d.in)) {
 		f->moved = true;
 		return true;
 	}
@@ -275,9 +295,9 @@ static bool keeps_arguments(struct reading *r, struct alloc_function *f, u32 *pu
 		return true;
 	}
 	for (u8 i = 0; i < nwrite; i++) {
-		u8 reg = capstone_register(write[i]);
+		u8 reg = capstone_register_part(write[i]);
 
-		if (reg == SP || (is_argument(reg) && (!f->moved || reg == RSI)))
+		if (reg == SP || is_read(f, reg))
 			return false;
 	}
 	return true;
@@ -477,7 +497,7 @@ static void read_all(struct reading *r)
 		look_through(r, i, false);
 	for (u32 i = 0; i < r->f->n; i++)
 		if (r->f->of[i].moved)
-			r->f->of[i].shape = ALLOC_SIZE_2;
+			r->f->of[i].shape = r->f->of[i].shape == ALLOC_FREE ? ALLOC_FREE_2 : ALLOC_SIZE_2;
 	note_tails(r);
 	note_calls_of_tails(r);
 	note_returns(r);

@@ -8,6 +8,7 @@
 #include "alloc_code.h"
 #include "probes/hit/hit_find.h"
 #include "unwind/allocators/allocator_names.h"
+#include "unwind/binary/image_scan.h"
 #include "unwind/symbols/symbols.h"
 
 /* clang-format off */
@@ -149,6 +150,19 @@ static bool is_allocator(struct image *img)
 	return ret;
 }
 
+/* By the begin of its messages: mimalloc's options.c, jemalloc's malloc_io.c, gperftools' malloc_extension.cc. */
+const char *alloc_functions_nameless(struct image *img)
+{
+	static const struct {
+		const char *message, *name;
+	} of[] = {{"mimalloc: error: ", "mimalloc"}, {"<jemalloc>: ", "jemalloc"}, {"MALLOC: + ", "tcmalloc"}};
+
+	for (size_t i = 0; i < sizeof(of) / sizeof(*of) && !is_allocator(img); i++)
+		if (image_scan_find(img, ".rodata", of[i].message, strlen(of[i].message)))
+			return of[i].name;
+	return NULL;
+}
+
 static void add_text(struct image *img, const char *kind, char *text, size_t size)
 {
 	const char *base = strrchr(img->path, '/');
@@ -170,6 +184,8 @@ void alloc_functions_text(const struct process *p, char *text, size_t size)
 			add_text(img, alloc_functions_kind(img), text, size);
 		else if (img && img != last && alloc_functions_own_heap(img))
 			add_text(img, "a heap of its own", text, size);
+		else if (img && img != last && alloc_functions_nameless(img))
+			add_text(img, "an allocator without names", text, size);
 		last = img ? img : last;
 	}
 }

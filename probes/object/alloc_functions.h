@@ -24,7 +24,7 @@ struct alloc_function {
 	u64 offset;   /* the same, in the file's bytes */
 	u64 pair;     /* file offset of the next instruction, if the kernel emulates that as well; 0: it does not */
 	u32 pushed;   /* words that it has pushed by then */
-	bool moved;   /* ALLOC_SIZE_1, but there the size is in the second argument's register */
+	bool moved;   /* what was in the first argument's register is in the second one's there */
 	bool stepped; /* the kernel does not emulate the instruction there */
 	bool tails;   /* it may end in a jump to another one */
 	u32 operand;  /* of ALLOC_AT: what has the size */
@@ -64,6 +64,8 @@ const char *alloc_functions_refused(struct image *img);
 const char *alloc_functions_own_heap(struct image *img);
 /* The allocator that the file is or has, by names that only it exports: "glibc", "jemalloc"; NULL: another one. */
 const char *alloc_functions_kind(struct image *img);
+/* The allocator that is linked into a file without the names of its functions, so that no call is seen; NULL: none. */
+const char *alloc_functions_nameless(struct image *img);
 
 /* "libc.so.6 (glibc), php8.2 (a heap of its own)": the files of a process that have malloc(), or else a heap. */
 void alloc_functions_text(const struct process *p, char *text, size_t size);

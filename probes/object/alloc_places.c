@@ -138,11 +138,25 @@ static void name_file(struct alloc_places *a, const struct file *f)
 	        kind ? " (" : "", kind ? kind : "", kind ? ")" : "");
 }
 
-static void note_own_heap(const struct alloc_places *a, struct image *img)
+#define NEEDS_NAMES                                                                                                    \
+	"give its debug file a place below /usr/lib/debug, or a symbol table to the program; `yrt leak --growth` and " \
+	"`yrt heap` need "                                                                                             \
+	"no names"
+
+/* Blocks that no uprobe can see. */
+static void note_unseen(const struct alloc_places *a, struct image *img)
 {
 	const struct sampler_options *options = a->options.host->options;
 	const char *base = strrchr(img->path, '/'), *shown_by = alloc_functions_own_heap(img);
+	const char *nameless = alloc_functions_nameless(img);
 
+	if (nameless)
+		options->warn(options->ctx,
+		        error_hint(
+		                error_new(ERROR_INTERNAL,
+		                        "%s has %s linked in, whose functions have no names: blocks in it are not seen",
+		                        base ? base + 1 : img->path, nameless),
+		                "%s", NEEDS_NAMES));
 	if (shown_by)
 		options->warn(options->ctx,
 		        error_hint(error_new(ERROR_INTERNAL,
@@ -173,7 +187,7 @@ static struct error *read_file(struct alloc_places *a, struct image *img, const 
 	err = alloc_functions_find(img, &f->functions);
 	if (err)
 		return err;
-	note_own_heap(a, img);
+	note_unseen(a, img);
 	f->img = image_get(img);
 	f->number = a->numbers;
 	a->numbers += f->functions.n;
@@ -437,8 +451,7 @@ struct error *alloc_places_check(const struct alloc_places *a)
 		return no_allocator(t->processes[0], view);
 	return error_hint(error_new(ERROR_UNSUPPORTED, "process %d (%s) has no malloc that has a name",
 	                          t->processes[0]->pid, t->processes[0]->comm),
-	        "it is linked statically and stripped: give its debug file a place below /usr/lib/debug, or a symbol "
-	        "table to the program; `yrt heap` needs no names; Go programs have `yrt go-alloc`");
+	        "it is linked statically and stripped: %s; Go programs have `yrt go-alloc`", NEEDS_NAMES);
 }
 
 struct error *alloc_places_start(struct alloc_places *a, bool at_exec)

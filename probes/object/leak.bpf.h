@@ -364,14 +364,14 @@ int on_leak_sample_freed(struct pt_regs *ctx)
 SEC("uprobe")
 int on_leak_free(struct pt_regs *ctx)
 {
-	u64 began = bpf_ktime_get_ns();
+	u64 began = bpf_ktime_get_ns(), cookie = bpf_get_attach_cookie(ctx), first = ctx->rdi, second = ctx->rsi;
 	struct hit_counts *counts = hit_counts_here();
 
 	if (ticks != TICKS_TAKEN || !counts || !find_target())
 		return 0;
 	counts->exits++;
-	leak_free(ctx->rdi);
-	alloc_hit_ends(began, bpf_get_attach_cookie(ctx));
+	leak_free(ALLOC_COOKIE_SHAPE(cookie) == ALLOC_FREE_2 ? second : first);
+	alloc_hit_ends(began, cookie);
 	return 0;
 }
 

@@ -98,14 +98,14 @@ static struct error *place(void *ctx, const struct process *p, struct image *img
 	struct leak *l = ctx;
 	const struct sample *skel = object_skeleton(l->host->object);
 	u64 code = f->shape < ALLOC_MAP ? leak_watch_code(l->watch, p, img) : 0;
-	struct alloc_window_place at = {
-	        .program = f->shape == ALLOC_FREE ? skel->progs.on_leak_free : skel->progs.on_leak_enter,
+	bool frees = f->shape >= ALLOC_FREE;
+	struct alloc_window_place at = {.program = frees ? skel->progs.on_leak_free : skel->progs.on_leak_enter,
 	        .offset = f->offset,
 	        .cookie = f->shape | f->pushed << 8 | (u32)f->tails << 16 | (u32)f->stepped << 18 |
 	                  alloc_counter_cookie(&l->counter, f) | (u64)number << 24 | code << 56,
-	        .pair = f->shape == ALLOC_FREE ? 0 : f->pair,
-	        .following = f->shape == ALLOC_FREE,
-	        .tail = f->shape == ALLOC_FREE || f->shape == ALLOC_RESIZE};
+	        .pair = frees ? 0 : f->pair,
+	        .following = frees,
+	        .tail = frees || f->shape == ALLOC_RESIZE};
 
 	return f->shape == ALLOC_MOVE_END ? NULL : alloc_windows_add(l->windows, p, path, &at);
 }

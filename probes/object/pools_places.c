@@ -128,7 +128,7 @@ static struct error *read_functions(
 		u32 before = f->n;
 
 		if (c->kind == kind && find(at, c, &sym))
-			alloc_functions_add(f, c->name, ALLOC_SIZE_1, sym.start);
+			alloc_functions_add(f, c->name, ALLOC_ANY, sym.start);
 		if (f->n > before)
 			calls[before] = c;
 	}
@@ -200,7 +200,7 @@ static struct error *place_returns(const struct place *at, const struct pool_cal
 
 	if (!f)
 		return &error_no_memory;
-	alloc_functions_add(f, c->name, ALLOC_SIZE_1, sym->start);
+	alloc_functions_add(f, c->name, ALLOC_ANY, sym->start);
 	err = alloc_functions_read(at->img, f);
 	n = f->nreturns < MAKINGS ? f->nreturns : MAKINGS;
 	for (u32 i = 0; i < n; i++) {

@@ -144,6 +144,24 @@ def test_no_call():
             assert "waits (a heap of its own)" in shown.stdout, shown.stdout
 
 
+def test_nameless():
+    """An allocator that is linked in and stripped is said to be there: no call of it is seen."""
+    code = """
+        #include <stdio.h>
+        int main(int argc, char **argv) { puts(argc > 1 ? "mimalloc: error: none" : ""); fflush(stdout); return getchar(); }
+    """
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "linked")
+        subprocess.run(["gcc", "-x", "c", "-s", "-", "-o", path], input=code.encode(), check=True)
+        with subprocess.Popen([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+            program.stdout.read(1)
+            result = yrt.run("alloc", "-p", program.pid, "-d", 0.1)
+            shown = yrt.run("inspect", "-p", program.pid, output=False, stats=False)
+            program.stdin.close()
+    assert "linked has mimalloc linked in, whose functions have no names" in result.stderr, result.stderr
+    assert "linked (an allocator without names)" in shown.stdout, shown.stdout
+
+
 @yrt.measured
 def test_windows():
     """Past the budget: calls in windows, weighed by landmarks, come to what the program counts."""

@@ -14,9 +14,11 @@ enum alloc_shape {          /* where the size is */
 	ALLOC_AT,           /* no function's entry: an instruction, where ALLOC_COOKIE_OPERAND says */
 	ALLOC_BEFORE,       /* a direct call (operand 1) or jump (0) to one of the functions, which counts elsewhere */
 	ALLOC_RESIZE_OF,    /* f(x, block, old size, new size), as lua_Alloc: 0 frees a block */
+	ALLOC_ANY,          /* f(…): what it does with its arguments is known elsewhere */
 	ALLOC_MAP,          /* f(address, size, protection, flags, …): only memory without a file */
 	ALLOC_MOVE_END,     /* f(increment) of the heap's end, which may be below 0 */
 	ALLOC_FREE,         /* f(block, …) */
+	ALLOC_FREE_2,       /* f(x, block, …) */
 };
 
 #define ALLOC_COOKIE_SHAPE(cookie)   ((cookie)&0xff)
