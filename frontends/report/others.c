@@ -123,7 +123,8 @@ static u32 add_connections(pid_t pid, const char *table, struct connection *ret,
 		unsigned long inode;
 
 		if (sscanf(line, " %*d: %47s %47s %*s %*s %*s %*s %*s %*s %lu", ret[n].local, ret[n].remote, &inode) ==
-		        3)
+		                3 &&
+		        inode) /* 0: it is closed, and only waits for what may still come (TIME_WAIT) */
 			ret[n++].inode = inode;
 	}
 	if (f)

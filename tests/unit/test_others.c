@@ -12,7 +12,7 @@
 
 #include "frontends/report/others.c"
 
-/* A process that has the other end of a connection of this one; it waits until it is killed. */
+/* A process that has the other end of a connection of this one; it waits until it is killed, or this one has ended. */
 static pid_t start_peer(int *ret)
 {
 	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -29,8 +29,7 @@ static pid_t start_peer(int *ret)
 	pid = fork();
 	if (!pid) {
 		close(*ret);
-		for (;;)
-			pause();
+		_exit(read(own, &size, 1) != 0);
 	}
 	close(own);
 	return pid;
