@@ -195,6 +195,14 @@ static void limit(struct judged *j, double a_minute, double run_s)
 	j->bytes = (u64)((double)j->bytes * part);
 }
 
+/* So much memory a block takes, of those that are left: a function may make others that are freed. */
+static double room_left(const struct leak_site *site)
+{
+	const struct leak_seen *w = &site->watch;
+
+	return fmax((double)leak_heap_room(w->books, (u64)(w->outlived_bytes / fmax(w->outlived, 1))), 1);
+}
+
 /*
  * What leaks of a size is what the heap has more of it: exact, while windows know totals only roughly. Where several
  * stacks of a size leak, it is divided as windows say.
@@ -221,8 +229,8 @@ static void scale(struct judged *all, u32 n, double run_s)
 		part = sum > 0 ? fmin(j->site->bytes_made * j->life.part / sum, 1) : 1;
 		j->growth.low = j->heap.low * (alone ? 1 : part / 2);
 		j->growth.high = j->heap.high * (alone ? 1 : fmin(part * 2, 1));
-		j->blocks = (u64)((double)j->blocks * a_minute * part * run_s / 60 / own);
 		j->bytes = (u64)(a_minute * part * run_s / 60);
+		j->blocks = (u64)((double)j->bytes / room_left(j->site));
 	}
 }
 
@@ -276,6 +284,7 @@ static void add_site(struct leak_site *to, const struct leak_site *from)
 	to->calls_made += from->calls_made;
 	to->watch.watched += from->watch.watched;
 	to->watch.outlived += from->watch.outlived;
+	to->watch.outlived_bytes += from->watch.outlived_bytes;
 	to->watch.late += from->watch.late;
 	to->watch.busy += from->watch.busy;
 	for (u32 i = 0; i < LEAK_CLASS_WORDS; i++)

@@ -287,6 +287,7 @@ static void look_at(struct leak_watch *w, struct slot *s, u64 now)
 	if (cut(w, &s->key, &s->block) && seen) {
 		seen->busy += busy;
 		seen->outlived += over;
+		seen->outlived_bytes += over ? (double)s->block.size : 0;
 	}
 }
 
@@ -675,6 +676,7 @@ static struct error *add_candidate(void *ctx, const void *of, const void *value)
 		seen->classes[class / 64] |= 1ull << class % 64;
 		stayed = now_ns() - block->ns >= watch_ns(w, now_ns());
 		seen->outlived += stayed;
+		seen->outlived_bytes += stayed ? (double)block->size : 0;
 		seen->in_window += stayed;
 	}
 	error_free(err);

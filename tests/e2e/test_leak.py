@@ -8,6 +8,9 @@ cache that is full is none.
 import glob
 import json
 import os
+import re
+import subprocess
+import tempfile
 
 import yrt
 
@@ -135,6 +138,37 @@ def test_rates():
             assert stats["growth_low"] <= a_minute <= stats["growth_high"], (library, rate, a_minute, result.stderr)
         yield (f"{library or 'glibc'}, {rate}: {a_minute:.0f} bytes a minute, {stats['growth_low']:.0f} to "
                f"{stats['growth_high']:.0f} said, {stats['outlived']} blocks outlived")
+
+
+@yrt.measured
+def test_sizes():
+    """Of a function that makes blocks of two sizes, in two lines, and leaks the small ones: so many blocks leak."""
+    code = """
+        #include <stdio.h>
+        #include <stdlib.h>
+        #include <time.h>
+        static long n;
+        static __attribute__((noinline)) void make(void **a, void **b) { *a = malloc(40); *b = malloc(700); n++; }
+        int main(void) {
+            void *a, *b;
+            for (time_t end = time(NULL) + 16; time(NULL) < end;) {
+                make(&a, &b);
+                free(b);
+                if (n % 50)
+                    free(a);
+            }
+            return printf("%ld", n / 50) < 0;
+        }
+    """
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "sizes")
+        subprocess.run(["gcc", "-O1", "-x", "c", "-", "-o", path], input=code.encode(), check=True)
+        with subprocess.Popen([path], stdout=subprocess.PIPE) as program:
+            result = yrt.run("leak", "-p", program.pid, "-d", 12).expect()
+            leaked = int(program.stdout.read()) * 12 / 16
+    said = int(re.search(r"in (\d+) of \d+ blocks; debug registers", result.stderr)[1])
+    assert 0.7 * leaked < said < 1.4 * leaked, (leaked, result.stderr)
+    yield f"{said} said, {leaked:.0f} in truth"
 
 
 @yrt.measured
