@@ -309,6 +309,13 @@ struct runtime_ops {
 	const u8 *argument_regs;
 	u32 nargument_regs;
 
+	/*
+	 * Frameworks whose functions are in the tables of its programs, up to name NULL (runtime_calls.h), and whether
+	 * a file is such a program. NULL: there are none.
+	 */
+	const struct runtime_server *servers;
+	bool (*made_program)(struct image *img);
+
 	/* Where stacks are described, if the runtime moves them. False: not known. NULL: it does not move them. */
 	bool (*moving_stacks)(void *instance, const struct runtime_process *p, struct runtime_stacks *ret);
 

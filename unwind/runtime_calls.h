@@ -71,10 +71,10 @@ struct runtime_callee {
 	} proof[RUNTIME_CALL_PROOF];
 	u8 nproof;
 	/*
-	 * Where a call ends: instructions that are read, by the interpreter, to end it. nexits: of all, where they are
-	 * more than exits[] has room for, too. 0: not known. The innermost frame of the language is then at[0], but for
-	 * what is not in identity; and it is not `begun` (no frame: all 0), in which instructions are read for another
-	 * reason.
+	 * Where a call ends: instructions that are read, by the interpreter, to end it. nexits: of all; where they are
+	 * more than exits[] has room for, it has the last ones. 0: not known. The innermost frame of the language is
+	 * then at[0], but for what is not in identity; and it is not `begun` (no frame: all 0), in which instructions
+	 * are read for another reason.
 	 */
 	struct {
 		u64 at;
@@ -109,6 +109,8 @@ struct runtime_callee {
 	struct value_places values;         /* its arguments; base VALUE_NOWHERE: not known */
 	char arguments[RUNTIME_CALL_NAMES]; /* their names, each behind the other: "self,n"; those of the first ones */
 	bool takes_more;                    /* than `values` has */
+	bool installed;                     /* of a library, not of the program itself, by its file */
+	bool switched; /* its thread may run other calls until it is over, and come back (greenlets) */
 };
 
 /* An argument as it was read, in BPF. */
@@ -120,11 +122,13 @@ struct runtime_value {
 
 static inline void runtime_add_exit(struct runtime_callee *c, u64 at, u8 bytes, bool tail)
 {
-	if (c->nexits < RUNTIME_CALL_EXITS) {
-		c->exits[c->nexits].at = at;
-		c->exits[c->nexits].bytes = bytes;
-		c->exits[c->nexits].tail = tail;
-	}
+	u32 i = c->nexits < RUNTIME_CALL_EXITS ? c->nexits : RUNTIME_CALL_EXITS - 1;
+
+	if (i < c->nexits)
+		memmove(c->exits, c->exits + 1, i * sizeof(*c->exits));
+	c->exits[i].at = at;
+	c->exits[i].bytes = bytes;
+	c->exits[i].tail = tail;
 	c->nexits++;
 }
 
@@ -137,10 +141,14 @@ static inline void runtime_add_argument(struct runtime_callee *c, const char *na
 	snprintf(c->arguments + len, sizeof(c->arguments) - len, "%s%s", len ? "," : "", fits ? name : "");
 }
 
-/* A framework of servers, by its function that is called once for each request, whatever calls it. */
+/*
+ * A framework of servers, by its function that is called once for each request, whatever calls it. Those of a higher
+ * rank, which call frameworks or are called by anything, are looked at in processes that have none of a lower one.
+ */
 struct runtime_server {
 	const char *name, *call; /* as asked for: "python:flask.app.Flask.wsgi_app" */
 	const char *key;         /* what tells its requests apart (struct hit_options); NULL: nothing that is known */
+	u8 rank;
 };
 
 struct runtime_calls_ops {

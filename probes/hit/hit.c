@@ -132,10 +132,18 @@ bool hit_wants_arguments(const struct hit_options *o)
 	return false;
 }
 
-/* Of the functions of a language: all calls', those of slow ones, or what conditions ask for. */
+static bool has_key(const struct hit_options *o)
+{
+	for (u32 i = 0; i < o->n; i++)
+		if (o->key[i])
+			return true;
+	return false;
+}
+
+/* Of the functions of a language, or what a key says: all calls', those of slow ones, or what conditions ask for. */
 static bool has_arguments(const struct hit_options *o)
 {
-	return has_language(o) && (o->arguments || o->over_ns || hit_wants_arguments(o));
+	return (has_language(o) || has_key(o)) && (o->arguments || o->over_ns || hit_wants_arguments(o));
 }
 
 static void prepare_conditions(struct object *o, const struct hit_options *options)
@@ -310,6 +318,23 @@ static struct error *place_turns(struct hit *h, const struct process *p, u32 spe
 	return err;
 }
 
+/* What its key reads of the arguments of a function in this file. */
+static struct error *add_key(struct hit *h, const struct process *p, u32 spec, const struct image *img, u32 *number)
+{
+	const u8 *regs = parameter_regs;
+	u32 n = sizeof(parameter_regs);
+
+	*number = 0;
+	if (!h->arguments || !h->options->key[spec])
+		return NULL;
+	for (u32 i = 0; i < p->ninstances; i++)
+		if (p->instances[i].loaded->image == img && p->instances[i].ops->argument_regs) {
+			regs = p->instances[i].ops->argument_regs;
+			n = p->instances[i].ops->nargument_regs;
+		}
+	return hit_arguments_add_native(h->arguments, h->options, spec, regs, n, number);
+}
+
 /* Where the i-th that was found begins. */
 static struct error *place_entry(struct hit *h, const struct process *p, u32 spec, struct image *img, const char *path,
         const struct hit_found *found, u32 i)
@@ -320,16 +345,21 @@ static struct error *place_entry(struct hit *h, const struct process *p, u32 spe
 	                                                     : skel->progs.on_hit;
 	struct hit_uprobe u = {.program = entry, .at = found->place[i]};
 	struct error *err = NULL;
-	u32 number = 0;
+	u32 number = 0, key = 0;
 
 	if (h->latency)
 		err = hit_latency_add(h->latency, spec, p, img, found->addr[i], &number);
+	if (!err)
+		err = add_key(h, p, spec, img, &key);
 	else
 		u.cookie = h->options->n > 1 ? spec + 1 : 0; /* with one, there is no choice of words */
 	if (h->latency)
 		u.cookie = (u64)number << LATENCY_FUNCTION;
 	if (!err)
 		err = hit_shifts_place(h->shifts, p, img, path, &u);
+	if (!err && key)
+		err = hit_shifts_place(h->shifts, p, img, path,
+		        &(struct hit_uprobe){.program = skel->progs.on_keep, .at = found->place[i], .cookie = key});
 	return err || !h->price ? err : hit_price_place(h->price, p, img, path, &u.at);
 }
 
@@ -515,8 +545,8 @@ bool hit_found_any(const void *event)
 {
 	const struct hit *h = event;
 
-	for (u32 i = 0; h->callees && i < h->options->n; i++)
-		if (hit_callees_found(h->callees, i))
+	for (u32 i = 0; i < h->options->n; i++)
+		if (h->found[i] || (h->callees && hit_callees_found(h->callees, i)))
 			return true;
 	return false;
 }

@@ -39,8 +39,12 @@ struct hit_options { /* sampler_options.of_event */
 	u64 looked_ns; /* where calls of so long are suspended is looked at; 0: over_ns */
 	/* It is enough if a target has one of the functions; else this is the error. NULL: all are needed. */
 	struct error *(*none)(void);
-	/* Only these arguments are read: "1[REQUEST_METHOD],1[PATH_INFO]"; NULL: all. Not owned. */
+	/*
+	 * Only these arguments are read: "1[REQUEST_METHOD],1[PATH_INFO]", of native functions as hit_native_key.h has
+	 * it; NULL: all, of native functions none. Not owned.
+	 */
 	const char *key[HIT_SPECS_MAX];
+	u8 rank[HIT_SPECS_MAX]; /* as of struct runtime_server */
 };
 
 /* Calls of a language's functions that may not have been seen (hit_callees.h). */
@@ -72,7 +76,7 @@ bool hit_wants_arguments(const struct hit_options *o); /* its Y handlers */
 struct hit_latency *hit_latency_of(const void *event);
 /* With what the call was made, of a language's function; NULL: not known. */
 const char *hit_text_of(const void *event, const struct latency_record *record);
-bool hit_found_any(const void *event); /* of its functions of languages a target has, or had, at least one */
+bool hit_found_any(const void *event); /* a target has, or had, at least one of its functions */
 double hit_watched(const void *event); /* sampler_stats.probed */
 
 /* hit_command.c, latency_words.c: probes/event_command.h */

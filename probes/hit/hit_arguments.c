@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "hit_callee_match.h"
+#include "hit_native_key.h"
 #include "probes/object.h"
 #include "probes/targets.h"
 #include "sample.skel.h"
@@ -21,7 +22,8 @@
 struct function {
 	u32 process;
 	u64 entry;
-	const char *view;
+	const char *view;       /* NULL: it is native, and its texts are read as they are */
+	const u8 *regs;         /* of a native one (hit_native_key()) */
 	char *name, *arguments; /* owned */
 	bool takes_more;
 	const char *const *wanted;
@@ -49,7 +51,7 @@ void hit_arguments_prepare(struct object *o, bool counted, bool slow)
 
 /*
  * The argument of this name or number ("0"), from 1; 0: the function has none, or it is not read. What follows a '[',
- * '.' or ',' is not looked at.
+ * '.', '<' or ',' is not looked at.
  */
 static u32 argument_of(const struct runtime_callee *callee, const char *wanted)
 {
@@ -63,7 +65,7 @@ static u32 argument_of(const struct runtime_callee *callee, const char *wanted)
 	for (u32 i = 0; i < callee->values.n && *name; i++) {
 		size_t len = strcspn(name, ",");
 
-		if (strcspn(wanted, "[.,") == len && !memcmp(name, wanted, len))
+		if (strcspn(wanted, "[.,<|") == len && !memcmp(name, wanted, len))
 			return i + 1;
 		name += len + (name[len] == ',');
 		name += strspn(name, "*");
@@ -106,9 +108,9 @@ void hit_arguments_destroy(struct hit_arguments *a)
 /* Keys have parts with commas between them. NULL: this one is the last. */
 static const char *next_part(const char *part)
 {
-	const char *comma = strchr(part, ',');
+	const char *end = part + strcspn(part, ",|");
 
-	return comma ? comma + 1 : NULL;
+	return *end == ',' ? end + 1 : NULL;
 }
 
 /* "[PATH_INFO]" behind an argument: what it has under that. */
@@ -123,16 +125,18 @@ static void set_entry(struct value_entry *e, const char *part)
 	}
 }
 
-/* What follows an argument: ".uriMB.byteC.buff", "[req][method]"; up to a comma. */
+/* What follows an argument: ".uriMB.byteC.buff", "<Impl>.uri", "[req][method]"; up to a comma. */
 static const char *way_of(const char *part)
 {
-	return part + strcspn(part, ".[,");
+	return part + strcspn(part, ".[,<|");
 }
 
 /* Does its runtime know the way to what is read? */
 static bool has_way(const struct value_places *v, const char *part)
 {
-	return v->base == VALUE_ABSOLUTE || *way_of(part) == '.' || (*way_of(part) == '[' && !v->table);
+	char way = *way_of(part);
+
+	return v->base == VALUE_ABSOLUTE || way == '.' || way == '<' || (way == '[' && !v->table);
 }
 
 /* Are arguments read as they are? */
@@ -142,7 +146,7 @@ static bool is_read(const struct runtime_callee *callee)
 }
 
 /* Only these arguments of a call are read, in this order. False: it does not have all. */
-static bool pick(const struct process *p, const char *view, const char *key, const struct runtime_callee *callee,
+static bool pick_one(const struct process *p, const char *view, const char *key, const struct runtime_callee *callee,
         struct value_places *v)
 {
 	const struct value_places all = *v;
@@ -167,6 +171,21 @@ static bool pick(const struct process *p, const char *view, const char *key, con
 	}
 	v->ahead = along;
 	return !along || along == v->n;
+}
+
+/* The first of several such lists, with '|' between them, of which it has all. */
+static bool pick(const struct process *p, const char *view, const char *key, const struct runtime_callee *callee,
+        struct value_places *v)
+{
+	const struct value_places all = *v;
+
+	while (!pick_one(p, view, key, callee, v)) {
+		key = strchr(key, '|');
+		if (!key++)
+			return false;
+		*v = all;
+	}
+	return true;
 }
 
 static struct error *no_key(const struct runtime_callee *callee, const char *key)
@@ -223,6 +242,15 @@ static void number_slots(struct value_places *v)
 			v->slot[i] = (u8)i;
 }
 
+static struct error *tell(struct hit_arguments *a, const struct value_places *values, u32 *number)
+{
+	if (bpf_map_update_elem(
+	            bpf_map__fd(object_skeleton(a->host->object)->maps.values_functions), &a->n, values, BPF_ANY))
+		return error_errno(errno, "cannot tell BPF of a function's arguments");
+	*number = ++a->n;
+	return NULL;
+}
+
 struct error *hit_arguments_add(struct hit_arguments *a, const struct process *p, const struct hit_options *options,
         u32 spec, const struct runtime_callee *callee, u32 *number)
 {
@@ -263,11 +291,35 @@ struct error *hit_arguments_add(struct hit_arguments *a, const struct process *p
 		return &error_no_memory;
 	for (u32 i = 0; i < options->nwanted[spec] && i < VALUES_MAX; i++)
 		values.wanted[i] = (u8)argument_of(callee, wanted[i]);
-	if (bpf_map_update_elem(
-	            bpf_map__fd(object_skeleton(a->host->object)->maps.values_functions), &a->n, &values, BPF_ANY))
-		return error_errno(errno, "cannot tell BPF of a function's arguments");
-	*number = ++a->n;
-	return NULL;
+	return tell(a, &values, number);
+}
+
+struct error *hit_arguments_add_native(
+        struct hit_arguments *a, const struct hit_options *options, u32 spec, const u8 *regs, u32 nregs, u32 *number)
+{
+	const char *key = options->key[spec];
+	struct value_places values;
+
+	*number = 0;
+	for (u32 i = 0; i < a->n; i++)
+		if (!a->functions[i].view && a->functions[i].key == key && a->functions[i].regs == regs) {
+			*number = i + 1;
+			return NULL;
+		}
+	if (a->n == VALUES_FUNCTIONS || !hit_native_key(key, regs, nregs, &values))
+		return NULL;
+	number_slots(&values);
+	a->functions[a->n] = (struct function){.regs = regs, .key = key};
+	return tell(a, &values, number);
+}
+
+/* A text as it was read. */
+static void write_text(const u8 bytes[VALUE_BYTES], u32 size, FILE *out)
+{
+	const struct value_text *t = (const void *)bytes;
+	u32 head = sizeof(*t) - sizeof(t->text);
+
+	fwrite(t->text, 1, size > head && size <= VALUE_BYTES ? size - head : 0, out);
 }
 
 static void write_value(
@@ -298,8 +350,10 @@ static struct error *write_key(
 			return &error_no_memory;
 		if (r->unread & 1u << i) /* as access logs have what is not there */
 			putc('-', one);
-		else
+		else if (f->view)
 			write_value(a, f, r, i, one);
+		else
+			write_text(r->bytes[i], r->size[i], one);
 		if (fclose(one))
 			return &error_no_memory;
 		quote = size > 1 && strchr("'\"", *text) && text[size - 1] == *text;

@@ -26,6 +26,9 @@ void hit_arguments_destroy(struct hit_arguments *a); /* NULL is fine */
 /* *number: for BPF; 0: its arguments cannot be told, or there is no room for more functions. options outlive `a`. */
 struct error *hit_arguments_add(struct hit_arguments *a, const struct process *p, const struct hit_options *options,
         u32 spec, const struct runtime_callee *callee, u32 *number);
+/* The same of a native function by its key (hit_native_key.h). regs: of its arguments, as there. */
+struct error *hit_arguments_add_native(
+        struct hit_arguments *a, const struct hit_options *options, u32 spec, const u8 *regs, u32 nregs, u32 *number);
 /* ERROR_USAGE: it has no argument that the spec's handler wants. */
 struct error *hit_arguments_check(
         const struct process *p, const struct hit_options *options, u32 spec, const struct runtime_callee *callee);

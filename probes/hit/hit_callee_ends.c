@@ -36,7 +36,8 @@ struct callee_end callee_end_of(const struct runtime_callee *c, u32 i)
 
 u32 callee_ends_of(const struct runtime_callee *callee, bool raises)
 {
-	u32 n = callee->counter ? 1 : by_references(callee) ? 2 : callee->nexits + (callee->raises ? 1 : 0);
+	u32 exits = callee->nexits < RUNTIME_CALL_EXITS ? callee->nexits : RUNTIME_CALL_EXITS;
+	u32 n = callee->counter ? 1 : by_references(callee) ? 2 : exits + (callee->raises ? 1 : 0);
 
 	return n - (!raises && !callee->counter && callee->raises ? 1 : 0);
 }
@@ -45,6 +46,11 @@ u32 callee_ends_of(const struct runtime_callee *callee, bool raises)
 static bool may_be_compiled(const struct runtime_callee *callee)
 {
 	return callee->code_to && !callee->executed;
+}
+
+bool callee_ends_unseen(const struct runtime_callee *callee)
+{
+	return !callee->counter && !by_references(callee) && callee->nexits > RUNTIME_CALL_EXITS;
 }
 
 struct error *callee_check_ends(const struct runtime_callee *callee)

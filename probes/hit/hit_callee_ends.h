@@ -20,6 +20,8 @@ u32 callee_ends_of(const struct runtime_callee *callee, bool raises);
 /* Does it always return what another function returns, which takes its frame over? Its calls are seen up to there. */
 bool callee_ends_in_tail_calls(const struct runtime_callee *callee);
 /* Can its calls be measured? */
+/* Does it return at more places than registers can watch? The last of them are watched, if it is measured at all. */
+bool callee_ends_unseen(const struct runtime_callee *callee);
 struct error *callee_check_ends(const struct runtime_callee *callee);
 
 #endif

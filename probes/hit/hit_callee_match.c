@@ -17,6 +17,8 @@ enum how { EXACTLY, BY_PATTERN, BY_END };
 
 struct matching {
 	const char *name;
+	const char
+	        *arguments; /* "(environ,start_response)", of functions that take these, maybe behind self; or NULL */
 	enum how how;
 	bool in_files; /* names are FILE:FUNCTION */
 	struct callee_match *ret;
@@ -93,13 +95,24 @@ static bool matches(const struct matching *m, const char *full)
 	}
 }
 
+/* Has it these arguments, and is of the program itself, not of an installed library? */
+static bool takes(const struct matching *m, const struct runtime_callee *c)
+{
+	const char *own = strncmp(c->arguments, "self,", 5) ? c->arguments : c->arguments + 5;
+	size_t len = strlen(own);
+
+	if (!m->arguments)
+		return true;
+	return !strncmp(m->arguments + 1, own, len) && !strcmp(m->arguments + 1 + len, ")") && !c->installed;
+}
+
 static struct error *add(void *ctx, const struct runtime_callee *c)
 {
 	struct matching *m = ctx;
 	struct callee_match *ret = m->ret;
 	struct error *err;
 
-	if (!matches(m, c->name)) {
+	if (!takes(m, c) || (!m->arguments && !matches(m, c->name))) {
 		if (m->how == BY_END)
 			hit_near_dotted(&ret->near, m->name, c->name);
 		return NULL;
@@ -115,7 +128,7 @@ static struct error *add(void *ctx, const struct runtime_callee *c)
 static struct error *find(const struct process *p, const char *view, struct matching *m, enum how how)
 {
 	m->how = how;
-	return callee_each(p, view, how == BY_END ? NULL : m->name, add, m);
+	return callee_each(p, view, how == BY_END || m->arguments ? NULL : m->name, add, m);
 }
 
 /* "a, b, c", each once, in HIT_NEAR_TEXT bytes. Returns how many. */
@@ -143,6 +156,13 @@ static struct error *check_one(const struct callee_match *m, const char *text)
 
 	if (n <= 1)
 		return NULL;
+	if (strchr(text, '('))
+		return error_hint(error_new(ERROR_USAGE, "%u functions take %s: which one handles a request?", n,
+		                          strchr(text, '(')),
+		        "choose by --begin %.*s:NAME --key 'environ[REQUEST_METHOD],environ[PATH_INFO]' (or "
+		        "scope[path]): "
+		        "%s%s",
+		        (int)strcspn(text, ":"), text, list, n > HIT_NEAR ? ", and others" : "");
 	return error_hint(error_new(ERROR_USAGE, "-e %s: %u functions have a name that ends so", text, n), "%s%s", list,
 	        n > HIT_NEAR ? ", and others: `yrt functions` lists all" : "");
 }
@@ -164,7 +184,10 @@ struct error *callee_match(const struct process *p, const char *view, const char
 	struct error *err;
 
 	*ret = (struct callee_match){0};
+	m.arguments = callee_is_pattern(name) ? strchr(name, '(') : NULL;
 	err = find(p, view, &m, callee_is_pattern(name) ? BY_PATTERN : EXACTLY);
+	if (!err && m.arguments)
+		err = check_one(ret, text);
 	if (!err && !ret->n && !whole && !callee_is_pattern(name)) {
 		err = find(p, view, &m, BY_END);
 		err = err ? err : check_one(ret, text);

@@ -294,15 +294,6 @@ static bool is_superseded(const struct hit_callees *c, const struct callee_match
 	return false;
 }
 
-/* Once for a spec. */
-static void say_early(struct hit_callees *c, const struct runtime_callee *callee)
-{
-	if (c->found[c->adding_for] == 1)
-		c->host->options->warn(c->host->options->ctx,
-		        error_new(ERROR_LOST, "%s ends in tail calls (return f()): its times end where those begin",
-		                callee->name));
-}
-
 static struct error *add_form(struct hit_callees *c, const struct runtime_callee *callee)
 {
 	struct form *f;
@@ -334,15 +325,15 @@ static struct error *add_form(struct hit_callees *c, const struct runtime_callee
 	        .covered = c->pace.done};
 	c->found[c->adding_for]++;
 	c->unseen_why[c->adding_for] = callee->unseen;
-	if (c->latency && callee_ends_in_tail_calls(callee))
-		say_early(c, callee);
+	hit_callees_say_ends(c, callee);
 	return NULL;
 }
 
 static struct error *add_or_refuse(struct hit_callees *c, const struct runtime_callee *callee)
 {
 	struct refused *r = &c->refused[c->adding_for];
-	struct error *why = c->latency ? callee_check_ends(callee) : NULL;
+	bool is_server = c->options->none && callee_ends_unseen(callee); /* no user can choose another function */
+	struct error *why = c->latency && !is_server ? callee_check_ends(callee) : NULL;
 
 	r->of++;
 	if (!why)
@@ -374,7 +365,7 @@ static struct error *settle_refused(struct hit_callees *c, u32 spec)
 		return NULL;
 	}
 	r->said = true;
-	if (!c->found[spec])
+	if (!c->found[spec] && !(c->options->none && c->nforms))
 		return err;
 	c->host->options->warn(c->host->options->ctx, err);
 	return NULL;
@@ -466,6 +457,17 @@ static u32 rest_after(const struct hit_callees *c, const struct process *p, stru
 	return is_all_found(c, p) ? LOOK_EACH : LOOK_SOON;
 }
 
+/* Has the process functions of a lower rank than this -e? */
+static bool is_outranked(const struct hit_callees *c, const struct process *p, u32 spec)
+{
+	const u8 *rank = c->options->rank;
+
+	for (u32 i = 0; rank[spec] && i < c->nforms; i++)
+		if (c->forms[i].process == p->number && c->forms[i].seen && rank[c->forms[i].spec] < rank[spec])
+			return true;
+	return false;
+}
+
 static struct error *look(struct hit_callees *c, u64 now)
 {
 	const struct targets *t = c->host->targets;
@@ -485,7 +487,7 @@ static struct error *look(struct hit_callees *c, u64 now)
 		for (u32 k = 0; k < c->nforms; k++)
 			c->forms[k].seen &= c->forms[k].process != p->number;
 		for (u32 k = 0; !err && k < c->options->n; k++)
-			if (c->options->spec[k].language)
+			if (c->options->spec[k].language && !is_outranked(c, p, k))
 				err = look_for(c, p, l, k);
 		if (!err)
 			forget(c, p->number);

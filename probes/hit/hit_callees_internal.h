@@ -84,6 +84,8 @@ struct hit_callees {
 
 /* Forms that get other code together have one that is the first of them. */
 bool hit_callees_is_first(const struct hit_callees *c, u32 form);
+/* Once for an -e: which ends of calls of a function that was added are not seen. */
+void hit_callees_say_ends(const struct hit_callees *c, const struct runtime_callee *callee);
 /* At the end: what was not seen, and how sure the number of calls is. */
 void hit_callees_say(struct hit_callees *c);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "hit_callee_match.h"
+#include "hit_callee_ends.h"
 #include "hit_callees_internal.h"
 #include "hit_inlining.h"
 #include "probes/sampler.h"
@@ -141,4 +142,22 @@ void hit_callees_say(struct hit_callees *c)
 const struct hit_inlined_all *hit_callees_inlined(const struct hit_callees *c)
 {
 	return &c->inlined;
+}
+
+void hit_callees_say_ends(const struct hit_callees *c, const struct runtime_callee *callee)
+{
+	struct error *what = NULL;
+
+	if (!c->latency || c->found[c->adding_for] != 1)
+		return;
+	if (callee_ends_in_tail_calls(callee))
+		what = error_new(ERROR_LOST, "%s ends in tail calls (return f()): its times end where those begin",
+		        callee->name);
+	else if (callee_ends_unseen(callee))
+		what = error_new(ERROR_LOST,
+		        "%s returns at %u places, the last %u of which are watched: calls that return early have no "
+		        "time",
+		        callee->name, callee->nexits, RUNTIME_CALL_EXITS);
+	if (what)
+		c->host->options->warn(c->host->options->ctx, what);
 }

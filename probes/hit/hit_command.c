@@ -158,7 +158,7 @@ static const struct event_option probe_first[] = {
         {'e', "event", "WHAT",
                 "FILE:FUNCTION, FUNCTION, FILE+0xADDRESS, PROVIDER:PROBE (USDT), CATEGORY:TRACEPOINT, "
                 "python:MODULE.FUNCTION, lua:FILE:FUNCTION, lua:FILE:LINE, perl:PACKAGE::SUB, java:CLASS.METHOD or "
-                "go:FUNCTION; up to 16. In FILE:FUNCTION * stands for any characters: up to 64 functions"},
+                "go:FUNCTION; up to 64. In FILE:FUNCTION * stands for any characters: up to 64 functions"},
         {HIT_IF, "if", "CONDITION",
                 "only calls of the -e before it that meet this: C's expressions, as `yrt y` has them. Arguments are "
                 "_arg(0), _arg(1), or $NAME where names are known: --if '_arg(0) > 4096', --if '$customer == "
@@ -226,7 +226,7 @@ const struct event_command hit_command = {
 static const struct event_option latency_first[] = {
         {'e', "event", "FUNCTION",
                 "FILE:FUNCTION, FUNCTION, FILE+0xADDRESS, python:MODULE.FUNCTION, lua:FILE:FUNCTION, lua:FILE:LINE, "
-                "perl:PACKAGE::SUB or java:CLASS.METHOD; up to 16, each with its own histogram"},
+                "perl:PACKAGE::SUB or java:CLASS.METHOD; up to 64, each with its own histogram"},
         {HIT_IF, "if", "CONDITION",
                 "only calls of the -e before it that meet this: C's expressions, as `yrt y` has them. Arguments are "
                 "_arg(0), _arg(1), or $NAME where names are known: --if '_arg(0) > 4096', --if '$customer == "

@@ -145,6 +145,35 @@ int on_enter(struct pt_regs *ctx)
 	return latency_begins(ctx, &key, &call, all, counts);
 }
 
+#define LATENCY_TRIES 2
+
+/*
+ * A keyed function's entry, too: takes what tells the call apart until it is over (slow_values()). Another thread that
+ * has the CPU meanwhile takes its own into the same place, and says so.
+ */
+SEC("uprobe")
+int on_keep(struct pt_regs *ctx)
+{
+	u32 tid = (u32)bpf_get_current_pid_tgid(), function = bpf_get_attach_cookie(ctx) & LATENCY_COOKIE_KEY;
+	struct values_record *r = values_here();
+	struct latency_key key = {0};
+	struct values_call call;
+
+	if (!find_target() || !function || !r || !values_places(function))
+		return 0;
+	latency_where(&key);
+	call = slow_values_key(&key);
+	for (u32 i = 0; i < LATENCY_TRIES; i++) {
+		*(volatile u32 *)&r->tgid = tid;
+		values_ahead(function);
+		bpf_map_update_elem(&values_calls, &call, r, BPF_ANY);
+		if (*(volatile u32 *)&r->tgid == tid)
+			return 0;
+	}
+	bpf_map_delete_elem(&values_calls, &call);
+	return 0;
+}
+
 /* The second instruction: since the entry nothing but hits took time. The call begins here. */
 SEC("uprobe")
 int on_second(struct pt_regs *ctx)

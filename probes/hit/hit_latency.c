@@ -39,11 +39,13 @@ void hit_latency_prepare(struct object *o, const struct hit_options *options)
 	struct sample *skel = object_skeleton(o);
 
 	object_want(o, "on_enter");
+	object_want(o, "on_keep");
 	object_want(o, "on_second");
 	object_want(o, "on_again");
 	object_want(o, "on_tail");
 	object_want(o, "on_return");
 	uprobe_prepare(skel->progs.on_enter);
+	uprobe_prepare(skel->progs.on_keep);
 	uprobe_prepare(skel->progs.on_second);
 	uprobe_prepare(skel->progs.on_again);
 	uprobe_prepare(skel->progs.on_tail);
@@ -240,7 +242,8 @@ struct error *hit_latency_add_callee(struct hit_latency *l, u32 spec, const stru
 		}
 	err = add(l, spec, callee->name, number);
 	if (!err)
-		l->functions[l->nfunctions - 1].suspends = callee->makes && callee->place.own == RUNTIME_OWN_FRAME;
+		l->functions[l->nfunctions - 1].suspends =
+		        (callee->makes || callee->switched) && callee->place.own == RUNTIME_OWN_FRAME;
 	return err;
 }
 

@@ -11,7 +11,7 @@
 /* Registers are numbered as in DWARF (System V psABI for AMD64, 3.6.2). */
 #define LATENCY_REGS   12 /* rax to r11: all that pass arguments, and two more */
 #define LATENCY_SP     DWREG_RSP
-#define LATENCY_SPECS  16 /* -e that are measured at once. A power of two */
+#define LATENCY_SPECS  64 /* -e that are measured at once. A power of two */
 #define LATENCY_WAITS  16 /* of a call, with different stacks; the longest are kept. A power of two */
 #define LATENCY_BEHIND 96
 #define LATENCY_MEMORY 128 /* bytes that are taken of what a register points to */

@@ -9,6 +9,7 @@
 
 #include "hit/hit_key.bpf.h"
 #include "hit/hit_record.h"
+#include "hit/hit_values.bpf.h"
 #include "hit/stack_budget.bpf.h"
 #include "wait/wait_why.bpf.h"
 
@@ -183,6 +184,32 @@ WALK_GLOBAL int slow_result(struct latency_record *record)
 	return 0;
 }
 
+/* Of a native call, where it is on its stack. */
+static inline struct values_call slow_values_key(const struct latency_key *key)
+{
+	return (struct values_call){.who = key->at, .began = key->stack, .tgid = (u32)key->tgid};
+}
+
+/* Tells what was taken as the call began (on_keep()). Returns its key; 0: nothing was. */
+WALK_GLOBAL u64 slow_values(const struct latency_key *key)
+{
+	struct values_call call;
+	struct values_record *values;
+	u64 ret;
+
+	if (!key)
+		return 0;
+	call = slow_values_key(key);
+	values = bpf_map_lookup_elem(&values_calls, &call);
+	if (!values)
+		return 0;
+	ret = values->key;
+	if (bpf_ringbuf_output(&ring, values, sizeof(*values), 0))
+		ret = 0;
+	bpf_map_delete_elem(&values_calls, &call);
+	return ret;
+}
+
 /* Of the thread's call of this function that ends here. */
 WALK_GLOBAL int slow_tell(u64 ns, u64 function)
 {
@@ -191,11 +218,13 @@ WALK_GLOBAL int slow_tell(u64 ns, u64 function)
 	struct latency_call *call;
 	struct slow_line *line;
 	struct latency_key key = {0};
+	u64 values;
 
 	latency_where(&key);
 	key.function = function;
 	line = slow_line_of(task, &key);
 	call = bpf_map_lookup_elem(&latency_calls, &key);
+	values = call ? slow_values(&key) : 0;
 	record = line && call ? bpf_ringbuf_reserve(&ring, sizeof(*record), 0) : NULL;
 	if (!record)
 		return 0;
@@ -205,7 +234,7 @@ WALK_GLOBAL int slow_tell(u64 ns, u64 function)
 	record->tid = pid_of(task, task->pid);
 	record->began = call->began;
 	record->ns = ns;
-	record->call = 0;
+	record->call = values;
 	record->read = record->text = record->followed = 0;
 	record->nwaits = line->n;
 	record->nticks = line->nticks;

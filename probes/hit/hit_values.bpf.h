@@ -369,7 +369,7 @@ WALK_GLOBAL u64 values_keyed(u32 function, u32 i, u64 hash)
 	return 0;
 }
 
-/* The object behind all fields of slot i. Of bytes: the one that has the array. */
+/* The object behind all fields of slot i. Of bytes and strings: the one that has them. */
 WALK_GLOBAL u64 values_walk(u32 function, u32 i, u64 at)
 {
 	const struct value_places *p = values_places(function);
@@ -377,7 +377,7 @@ WALK_GLOBAL u64 values_walk(u32 function, u32 i, u64 at)
 	if (!p || i >= VALUES_MAX)
 		return 0;
 	for (u32 k = 0; k < VALUE_HOPS && at; k++) {
-		u32 last = p->path[i].bytes != 0; /* that field's object is the holder */
+		u32 last = p->path[i].bytes || p->path[i].string; /* that field's object is the holder */
 
 		if (k + last >= p->path[i].n)
 			break;
@@ -434,6 +434,34 @@ WALK_GLOBAL int values_bytes(u32 function, u32 i, u64 holder)
 	return values_text(r, i, array + p->path[i].bytes + from, to - from);
 }
 
+/* The string whose pointer is the last field of its holder. */
+WALK_GLOBAL int values_string(u32 function, u32 i, u64 holder)
+{
+	struct values_record *r = values_here();
+	const struct value_places *p = values_places(function);
+	struct value_text *t;
+	u32 last;
+	u64 at;
+	long n;
+
+	if (!r || !p || i >= VALUES_MAX)
+		return 0;
+	last = p->path[i].n - 1;
+	WALK_BARRIER(last);
+	if (last >= VALUE_HOPS)
+		return 0;
+	at = holder + p->path[i].at[last];
+	if (p->path[i].string == VALUE_STRING_SIZED)
+		return values_text(r, i, user_word(at), user_word(at + 8));
+	t = (struct value_text *)r->bytes[i];
+	n = bpf_probe_read_user_str(t->text, sizeof(t->text), (const void *)user_word(at));
+	if (n <= 0)
+		return 0;
+	t->length = (u32)n - 1;
+	r->size[i] = sizeof(*t) - sizeof(t->text) + (u32)n - 1;
+	return 0;
+}
+
 /* As values_slot(), along the slot's path. */
 WALK_GLOBAL u64 values_field(u32 function, u32 i, u64 at, u64 hash)
 {
@@ -454,6 +482,8 @@ WALK_GLOBAL u64 values_field(u32 function, u32 i, u64 at, u64 hash)
 		values_pv(function, i, word);
 	else if (word && p->path[i].bytes)
 		values_bytes(function, i, word);
+	else if (word && p->path[i].string)
+		values_string(function, i, word);
 	else if (word)
 		values_object(r, &p->shape[i], i, word);
 	r->word[i] = word;

@@ -68,13 +68,14 @@ struct latency_jump {
 
 /* Cookies of exits: the number of a jump, and whose call it ends. */
 #define LATENCY_COOKIE_JUMP 0xffffffffull
+#define LATENCY_COOKIE_KEY  0xffffu      /* of an entry: the number of what is read of its arguments (hit_values.h) */
 #define LATENCY_FUNCTION    32           /* from this bit: 16 bits, the function's number (LATENCY_SPEC) */
 #define LATENCY_BORROWED    (1ull << 48) /* an exit of a function that calls are left to: of marked ones only */
 #define LATENCY_LOST        (1ull << 49) /* a jump to where returns are not known */
 #define LATENCY_ASK         (1ull << 50) /* to where latency_targets says */
 
 /* A function's number: from this bit on which -e it is of; below, its place among all, from 1. */
-#define LATENCY_SPEC 12
+#define LATENCY_SPEC 10
 
 enum latency_target_state { /* in latency_targets */
 	LATENCY_TOLD = 1,   /* user space is looking, or could not find out */

@@ -140,19 +140,20 @@ static struct error *add(struct calls *c, struct hit_function *f, const struct l
 	struct request_record to = {.tgid = record->tgid, .tid = record->tid, .began = record->began, .ns = record->ns};
 	const char *text = hit_text_of(c->hit, record);
 	bool is_route = text && c->options->key[f->spec];
-	bool shared = c->table != &c->own; /* the same request may pass a server in front, too */
+	const char *spec = c->options->spec[f->spec].text;
+	/* the same request may pass a server in front, too: "python: GET /", by "python:flask.app.Flask.wsgi_app" */
+	int kind = c->table != &c->own && strchr(spec, ':') ? (int)strcspn(spec, ":") : 0;
 	cleanup(free) char *native = NULL;
 	struct request_slow *slow;
 	struct error *err;
 
-	if (f->img && is_slow(c->table, record->ns))
+	if (f->img && !is_route && is_slow(c->table, record->ns))
 		text = native = hit_call_text(f, record);
 	c->told++;
 	add_waits(&to, record);
 	settle_times(&to, f->suspends);
 	add_ran(&to, record);
-	snprintf(to.path, sizeof(to.path), "%s%s%s", shared ? c->options->spec[f->spec].language : "",
-	        shared ? ": " : "", is_route ? text : f->name);
+	snprintf(to.path, sizeof(to.path), "%.*s%s%s", kind, spec, kind ? ": " : "", is_route ? text : f->name);
 	err = request_table_add(c->table, &to, is_route ? NULL : text, &slow);
 	return err || !slow || !f->suspends ? err : add_awaits(hit_latency_of(c->hit), record, slow);
 }

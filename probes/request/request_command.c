@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "probes/event_command.h"
+#include "probes/hit/hit_native_key.h"
 #include "probes/run.h"
 #include "probes/sampler.h"
 #include "request_calls.h"
@@ -14,6 +15,7 @@
 
 enum { REQUEST_OVER = EVENT_KEY, REQUEST_BEGIN, REQUEST_END, REQUEST_RUN, REQUEST_LOOP, REQUEST_KEY };
 
+#define KEY_REGS  9
 #define LOOKED_NS 80000000ull /* of coroutines that take so long it is known where they were suspended */
 
 static const struct setting own[] = {
@@ -178,16 +180,32 @@ static struct error *check_native(struct request_options *o)
 	        "--begin FUNCTION --end FUNCTION [--key arg1] say where requests begin and end");
 }
 
+/* Functions of languages may have more registers than those of C. */
+static struct error *check_key(const char *key)
+{
+	struct value_places unused;
+	u8 regs[KEY_REGS] = {0};
+
+	if (hit_native_key(key, regs, KEY_REGS, &unused))
+		return NULL;
+	return error_hint(error_new(ERROR_USAGE, "--key %s: not the way to a text", key),
+	        "arg1+48 is a text of C whose address is 48 bytes behind what the first argument points to, arg1+16+56 "
+	        "has a pointer between, arg1+0# has its length behind its address; several with commas");
+}
+
 static struct error *check(struct run_request *r, bool recorded)
 {
 	struct request_options *o = r->own;
-	bool native = o->has_end || o->nruns || o->has_rest || (o->has_begin && o->call_key);
+	bool key = o->call_key && hit_native_key_is(o->call_key);
+	bool native = o->has_end || o->nruns || o->has_rest || (o->has_begin && o->call_key && !key);
 	struct error *err = NULL;
 
 	if ((native || o->has_begin) && o->ncalls)
 		return error_hint(error_new(ERROR_USAGE, "--begin %s: a function of a language", o->call[0]),
 		        "its requests are its calls: it goes without --end, --run, --loop and other kinds of --begin");
-	if (!native)
+	if (!err && key)
+		err = check_key(o->call_key);
+	if (!err && !native)
 		err = find_calls(r);
 	if (!err && !o->calls.n)
 		return check_native(o);
@@ -212,14 +230,14 @@ static const struct event_option first[] = {
         {REQUEST_OVER, "over", "TIME", "list, and show stacks of, only requests that last at least TIME (500ms)"},
         {REQUEST_BEGIN, "begin", "FUNCTION",
                 "of another server: requests begin where this is called; without --end they are its calls. Of "
-                "Python, Java, Perl, Lua as `yrt latency -e` takes it; up to 16"},
+                "Python, Java, Perl, Lua as `yrt latency -e` takes it; up to 64"},
         {REQUEST_END, "end", "FUNCTION", "and end where this is called"},
         {REQUEST_KEY, "key", "ARG",
                 "the argument of both that tells requests apart: arg1 to arg6; default arg1. Of a function of "
                 "Python, Java, Lua: the argument that is the route, by name or number from 0, or what a dict has: "
-                "environ[PATH_INFO]; of Java also what its fields lead to: request.uri; of Perl 1[PATH_INFO]; several "
-                "with "
-                "commas"},
+                "environ[PATH_INFO]; of Java also what its fields lead to: request.uri; of Perl 1[PATH_INFO]; of a "
+                "native function without --end arg1+48: the text whose address is 48 bytes behind what the argument "
+                "points to, with '#' behind it one whose length follows its address (Go); several with commas"},
         {REQUEST_RUN, "run", "FUNCTION",
                 "works for a request, its key as --key says: of an event loop that serves many; up to 8"},
         {REQUEST_LOOP, "loop", "FUNCTION", "called where the event loop begins a turn: for no request"},
@@ -230,7 +248,8 @@ static const struct event_example examples[] = {
         {"yrt @ -p 4242 -d 10", "nginx (its master or a worker), Envoy: requests by route"},
         {"yrt @ -p 4242 --over 500ms -o slow.html", "what slow ones did, and waited for"},
         {"yrt @ --begin handle_start --end handle_done -p 4242", "another server"},
-        {"yrt @ -p 4242 -d 10", "Django, Flask, FastAPI, Tomcat, Mojolicious, Dancer2: the same"},
+        {"yrt @ -p 4242 -d 10", "Django, FastAPI, WSGI, Go's net/http, httpd, Tomcat, Jetty: the same"},
+        {"yrt @ --begin ap_process_async_request --key arg1+48 -p 4242", "calls of any function, by a text"},
         {"yrt @ --begin 'python:shop.views.*' -p 4242", "each view of Python is a row"},
         {"yrt @ --begin python:shop.jobs.run --key name -p 4242", "jobs by an argument"},
         {NULL, NULL},
@@ -247,11 +266,12 @@ const struct event_command request_command = {
                 "nginx and OpenResty are known, also stripped, with Lua, HTTP/2 and subrequests (part of their "
                 "request), and so is Envoy 1.36 to 1.40, also stripped: there a request is named by the path that is "
                 "sent to the upstream, and lasts until its memory is freed.\n"
-                "Of a server in Python, Java or Perl each call of the function that handles a request is one: of "
-                "frameworks that are known without being told (Django, Flask, Starlette and FastAPI, Falcon, Bottle, "
-                "Pyramid, Tomcat and Spring, Mojolicious, Dancer2, Catalyst by method and path, Celery by task; "
-                "Tornado, "
-                "aiohttp, Jetty as one row), else of --begin. What its thread ran, queued and waited for is "
+                "Of other servers each call of the function that handles a request is one: of those that are known "
+                "without being told (Django, Flask, Starlette and FastAPI, Quart, Litestar, Falcon, Bottle, Pyramid, "
+                "CherryPy, plain WSGI and ASGI, Go's net/http with gin, echo and chi, Apache httpd, Tomcat and "
+                "Spring, Jetty, Undertow's servlets, the JDK's server, Mojolicious, Dancer2, Catalyst, PSGI by method "
+                "and path, Celery by task, gRPC in Go by method; Tornado, aiohttp, Fiber as one row), else of "
+                "--begin. What its thread ran, queued and waited for is "
                 "the request's; of a coroutine, whose thread serves others, too, only idle (the thread slept) and "
                 "others are known, and the lines where it was suspended.\n"
                 "Several targets (-p PID,PID, --select, a program that is started) may be of different kinds: the "

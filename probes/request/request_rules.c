@@ -1,14 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "request_rules.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "unwind/binary/image.h"
+#include "unwind/binary/proc_path.h"
 #include "unwind/process/process.h"
 #include "unwind/runtime_calls.h"
 
-#define NAMES_TEXT 512
+#define NAMES_TEXT 1024
+
+/* Native servers that export their function, in processes that map a file whose name begins so. */
+static const struct native_server {
+	const char *file;
+	struct runtime_server server;
+} natives[] = {
+        /* modules/http/http_request.c, include/httpd.h of 2.4: request_rec.the_request: "GET /index.html HTTP/1.1" */
+        {"apache2", {"Apache httpd", "apache2:ap_process_async_request", "arg1+48", 0}},
+        {"httpd", {"Apache httpd", "httpd:ap_process_async_request", "arg1+48", 0}},
+};
 
 static bool maps_one(const struct maps *maps, const char *const *files)
 {
@@ -36,19 +49,68 @@ static struct error *add_servers(const struct runtime_server *servers, struct hi
 
 	for (const struct runtime_server *s = servers; !err && s->name && !has(calls, s->call); s++) {
 		err = hit_add(calls, s->call);
-		if (!err)
-			calls->key[calls->n - 1] = s->key;
+		if (err)
+			break;
+		calls->key[calls->n - 1] = s->key;
+		calls->rank[calls->n - 1] = s->rank;
 	}
 	return err;
+}
+
+static struct error *add_native(const struct native_server *s, struct hit_options *calls)
+{
+	const struct runtime_server one[] = {s->server, {0}};
+
+	return add_servers(one, calls);
+}
+
+/* The program that the process runs; NULL: it cannot be read. */
+static struct image *program_of(pid_t pid)
+{
+	struct image *img = NULL;
+	char path[64];
+	int fd;
+
+	proc_path(path, sizeof(path), pid, "exe");
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0)
+		error_free(image_open(fd, path, &img)); /* takes fd */
+	return img;
+}
+
+static struct error *add_natives(pid_t pid, const struct maps *maps, struct hit_options *calls)
+{
+	struct image *program = program_of(pid);
+	struct error *err = NULL;
+
+	for (const struct runtime_ops *const *r = runtimes; program && !err && *r; r++)
+		if ((*r)->servers && (*r)->made_program(program))
+			err = add_servers((*r)->servers, calls);
+	for (u32 i = 0; !err && i < sizeof(natives) / sizeof(*natives); i++) {
+		const char *const files[] = {natives[i].file, NULL};
+
+		if (maps_one(maps, files))
+			err = add_native(&natives[i], calls);
+	}
+	image_put(program);
+	return err;
+}
+
+/* Those in interpreters and virtual machines, or in a language's own programs. */
+static const struct runtime_server *servers_of(const struct runtime_ops *ops)
+{
+	return ops->servers ?: ops->calls ? ops->calls->servers : NULL;
 }
 
 struct error *request_rules_add_all(struct hit_options *calls)
 {
 	struct error *err = NULL;
 
+	for (u32 i = 0; !err && i < sizeof(natives) / sizeof(*natives); i++)
+		err = add_native(&natives[i], calls);
 	for (const struct runtime_ops *const *r = runtimes; !err && *r; r++)
-		if ((*r)->calls && (*r)->calls->servers)
-			err = add_servers((*r)->calls->servers, calls);
+		if (servers_of(*r))
+			err = add_servers(servers_of(*r), calls);
 	return err;
 }
 
@@ -68,6 +130,8 @@ struct error *request_rules_add(pid_t pid, struct hit_options *calls, bool *nati
 	for (const struct runtime_ops *const *r = runtimes; !err && !is_native && *r; r++)
 		if ((*r)->calls && (*r)->calls->servers && maps_one(&maps, (*r)->calls->files))
 			err = add_servers((*r)->calls->servers, calls);
+	if (!err && !is_native)
+		err = add_natives(pid, &maps, calls);
 	maps_free(&maps);
 	return err;
 }
@@ -79,7 +143,7 @@ static void names_text(char ret[NAMES_TEXT])
 
 	*ret = '\0';
 	for (const struct runtime_ops *const *r = runtimes; *r; r++) {
-		const struct runtime_server *s = (*r)->calls ? (*r)->calls->servers : NULL;
+		const struct runtime_server *s = servers_of(*r);
 
 		for (const char *last = ""; s && s->name && len < NAMES_TEXT; last = s->name, s++)
 			if (strcmp(s->name, last) != 0)
@@ -93,7 +157,8 @@ struct error *request_rules_none(void)
 
 	names_text(names);
 	return error_hint(error_new(ERROR_UNSUPPORTED, "no target is a server whose requests yrt knows"),
-	        "known: nginx, Envoy%s. Of others --begin FUNCTION --end FUNCTION say where requests begin and end, or "
+	        "known: nginx, Envoy, Apache httpd%s. Of others --begin FUNCTION --end FUNCTION say where requests "
+	        "begin and end, or "
 	        "--begin LANGUAGE:FUNCTION which one handles a request (`yrt functions` lists them)",
 	        names);
 }

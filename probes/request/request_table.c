@@ -29,10 +29,19 @@ static bool is_id(const char *part, size_t len)
 	return digits && (!letters || len >= ID_LEAST);
 }
 
+/* Without a query, and of a whole line of HTTP without its version. */
+static size_t path_length(const char *path)
+{
+	const char *version = strstr(path, " HTTP/");
+	size_t len = strcspn(path, "?#");
+
+	return version && (size_t)(version - path) < len ? (size_t)(version - path) : len;
+}
+
 char *request_route_text(const char *method, const char *path)
 {
 	char *text = NULL;
-	size_t size, len = strcspn(path, "?#");
+	size_t size, len = path_length(path);
 	bool of_parts = memchr(path, '/', len) != NULL;
 	FILE *out = open_memstream(&text, &size);
 
@@ -45,6 +54,7 @@ char *request_route_text(const char *method, const char *path)
 	for (size_t i = 0; i < len;) {
 		size_t part = strcspn(path + i, "/?#");
 
+		part = part < len - i ? part : len - i;
 		if (of_parts && is_id(path + i, part))
 			fputs(":id", out);
 		else

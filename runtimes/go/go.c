@@ -23,6 +23,7 @@
 #include "go_view.h"
 #include "report.h"
 #include "runtime.h"
+#include "runtime_calls.h"
 #include "runtime_tasks.h"
 #include "symbols/symbols.h"
 
@@ -826,6 +827,28 @@ static bool last_words(void *data, const struct runtime_dying *t, char *ret, siz
 /* rax, rbx, rcx, rdi, rsi, r8, r9, r10, r11: Go 1.17 and later (src/cmd/compile/abi-internal.md) */
 static const u8 argument_regs[] = {0, 3, 2, 5, 4, 8, 9, 10, 11};
 
+static const struct runtime_server servers[] = {
+        /*
+         * net/http/server.go: (sh serverHandler) ServeHTTP(rw ResponseWriter, req *Request), of HTTP/2, too, and below
+         * gin, echo, chi, gorilla; request.go, net/url/url.go: Request.Method, .URL.Path
+         */
+        {"net/http", "go:net/http.serverHandler.ServeHTTP", "arg4+0#,arg4+16+56#", 0},
+        /* server.go of grpc-go: (s, t or ctx, stream, info, MethodDesc or StreamDesc), whose name is first; 1.85 on: */
+        {"gRPC", "go:google.golang.org/grpc.(*Server).processRPC", "arg6+0#", 0},
+        {"gRPC", "go:google.golang.org/grpc.(*Server).processUnaryRPC", "arg6+0#", 0},
+        {"gRPC", "go:google.golang.org/grpc.(*Server).processStreamingRPC", "arg6+0#", 0},
+        {"Fiber", "go:github.com/gofiber/fiber/v2.(*App).handler", NULL, 0},        /* router.go */
+        {"Fiber", "go:github.com/gofiber/fiber/v3.(*App).requestHandler", NULL, 0}, /* router.go */
+        {0},
+};
+
+static bool made_program(struct image *img)
+{
+	u64 addr, size;
+
+	return image_section_range(img, ".go.buildinfo", &addr, &size);
+}
+
 const struct runtime_ops go_runtime = {
         .name = "go",
         .view = "go",
@@ -847,6 +870,8 @@ const struct runtime_ops go_runtime = {
         .functions = go_functions,
         .argument_regs = argument_regs,
         .nargument_regs = sizeof(argument_regs),
+        .servers = servers,
+        .made_program = made_program,
         .moving_stacks = moving_stacks,
         .last_words = last_words,
         .inspect = inspect,

@@ -585,8 +585,26 @@ static void inlined(void *data, const struct runtime_process *p, const struct ru
 
 static const struct runtime_server servers[] = {
         {"Tomcat", "java:org.apache.catalina.connector.CoyoteAdapter.service",
-                "1.methodMB.byteC.buff,1.uriMB.byteC.buff"}, /* CoyoteAdapter.java, org/apache/coyote/Request.java */
-        {"Jetty", "java:org.eclipse.jetty.server.HttpChannel.handle", NULL}, /* HttpChannel.java, 9 to 11 */
+                "1.methodMB.byteC.buff,1.uriMB.byteC.buff", 0}, /* CoyoteAdapter.java, org/apache/coyote/Request.java */
+        /* HttpChannel.java, Request.java, MetaData.java, HttpURI.java of 9; of 10 and 11 */
+        {"Jetty", "java:org.eclipse.jetty.server.HttpChannel.handle",
+                "0._request._metaData._method,0._request._metaData._uri._path|"
+                "0._request._method,0._request._uri<org.eclipse.jetty.http.HttpURI$Immutable>._path",
+                0},
+        /* internal/HttpChannelState.java of 12: HandlerInvoker, around the handlers */
+        {"Jetty", "java:org.eclipse.jetty.server.internal.HttpChannelState$HandlerInvoker.run",
+                "0.this$0._request._metaData._method,"
+                "0.this$0._request._metaData._uri<org.eclipse.jetty.http.HttpURI$Immutable>._path",
+                0},
+        /* sun/net/httpserver/AuthFilter.java, HttpExchangeImpl.java, ExchangeImpl.java: jdk.httpserver; AuthFilter is
+           the first filter of each context */
+        {"JDK HttpServer", "java:sun.net.httpserver.AuthFilter.doFilter",
+                "1<sun.net.httpserver.HttpExchangeImpl>.impl.method,"
+                "1<sun.net.httpserver.HttpExchangeImpl>.impl.uri.path",
+                0},
+        /* ServletInitialHandler.java, HttpServerExchange.java */
+        {"Undertow", "java:io.undertow.servlet.handlers.ServletInitialHandler.handleFirstRequest",
+                "1.requestMethod.string,1.requestPath", 0},
         {0},
 };
 static const char *const files[] = {"libjvm.so", NULL};

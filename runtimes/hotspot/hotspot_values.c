@@ -390,11 +390,25 @@ static bool ends_in_bytes(struct field *f, u64 klass, struct value_path *path, s
 	return true;
 }
 
-static bool follow_fields(
-        struct field *f, u64 klass, const char *fields, struct value_path *path, struct value_shape *s)
+/* "<CLASS>": what is declared otherwise is of that class. *fields: moved behind it. */
+static u64 class_said(struct field *f, u64 by, u64 klass, const char **fields)
 {
+	size_t len = strcspn(*fields, ">");
+
+	if (**fields != '<' || (*fields)[len] != '>')
+		return klass;
+	klass = class_meant(f->h, f->mem, by, *fields + 1, len - 1);
+	*fields += len + 1;
+	return klass;
+}
+
+/* klass: of the argument, as a method of class `by` declares it. */
+static bool follow_fields(
+        struct field *f, u64 by, u64 klass, const char *fields, struct value_path *path, struct value_shape *s)
+{
+	klass = class_said(f, by, klass, &fields);
 	while (klass && path->n < VALUE_HOPS && *fields++ == '.') {
-		size_t len = strcspn(fields, ".[,");
+		size_t len = strcspn(fields, ".[,<|");
 
 		if (!len || len >= sizeof(f->name))
 			return false;
@@ -403,14 +417,16 @@ static bool follow_fields(
 			return false;
 		path->at[path->n++] = (u16)f->offset;
 		fields += len;
-		if (*fields != '.') {
+		if (*fields != '.' && *fields != '<') {
 			if (!strcmp(f->type, "[B"))
 				return ends_in_bytes(f, klass, path, s);
 			find_string(f->h, f->mem, klass);
 			*s = (struct value_shape){.type = STRING};
 			return !strcmp(f->type, "Ljava/lang/String;") && set_string(f->h, s);
 		}
-		klass = *f->type == 'L' ? class_meant(f->h, f->mem, klass, f->type + 1, strcspn(f->type + 1, ";")) : 0;
+		by = klass;
+		klass = *f->type == 'L' ? class_meant(f->h, f->mem, by, f->type + 1, strcspn(f->type + 1, ";")) : 0;
+		klass = class_said(f, by, klass, &fields);
 	}
 	return false;
 }
@@ -420,6 +436,7 @@ bool hotspot_fields(struct hotspot_instance *instance, struct memory *mem, u64 k
 {
 	struct hotspot_heap_view *h = instance->heap;
 	struct field f = {.h = h, .mem = mem};
+	u64 by = klass;
 
 	if (!h || !hotspot_heap_ready(h, mem) || h->oops == OOP_COLOURED)
 		return false;
@@ -428,7 +445,7 @@ bool hotspot_fields(struct hotspot_instance *instance, struct memory *mem, u64 k
 	v->reference_shift = h->oops == OOP_NARROW ? h->oop_shift : 0;
 	v->path[slot] = (struct value_path){0};
 	klass = class_of_argument(h, mem, klass, is_static, signature, i);
-	return follow_fields(&f, klass, fields, &v->path[slot], &v->shape[slot]);
+	return follow_fields(&f, by, klass, fields, &v->path[slot], &v->shape[slot]);
 }
 
 static void write_class(struct hotspot_heap_view *h, struct memory *mem, const struct runtime_value *v, FILE *out)

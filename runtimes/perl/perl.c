@@ -590,9 +590,10 @@ static const struct runtime_heap_ops heap = {
 
 static const struct runtime_server servers[] = {
         /* Mojolicious.pm, Mojo/Message/Request.pm, Mojo/URL.pm, Mojo/Path.pm */
-        {"Mojolicious", "perl:Mojolicious::handler", "1[req][method],1[req][url][path][path]"},
-        {"Dancer2", "perl:Dancer2::Core::App::dispatch", PSGI("1")}, /* Dancer2/Core/App.pm */
-        {"Catalyst", "perl:Catalyst::handle_request", PSGI("2")},    /* Catalyst.pm: ($class, env => $env) */
+        {"Mojolicious", "perl:Mojolicious::handler", "1[req][method],1[req][url][path][path]", 0},
+        {"Dancer2", "perl:Dancer2::Core::App::dispatch", PSGI("1"), 0}, /* Dancer2/Core/App.pm */
+        {"Catalyst", "perl:Catalyst::handle_request", PSGI("2"), 0},    /* Catalyst.pm: ($class, env => $env) */
+        {"PSGI", "perl:Plack::Util::run_app", PSGI("1"), 1}, /* Plack/Util.pm, of servers in Perl: ($app, $env) */
         {0},
 };
 static const char *const files[] = {"perl", "libperl", NULL};

@@ -635,9 +635,12 @@ static struct error *list_calls(void *data, const struct runtime_process *p, con
         struct error *(*add)(void *ctx, const struct runtime_callee *c), void *ctx)
 {
 	struct python_instance *instance = data;
+	bool greenlets = false;
 
+	for (u32 i = 0; i < p->nmappings; i++)
+		greenlets |= is_greenlet(&p->mappings[i]);
 	return is_believed(instance)
-	               ? python_calls(instance->image, instance->bias, instance->names, p, pattern, add, ctx)
+	               ? python_calls(instance->image, instance->bias, instance->names, greenlets, p, pattern, add, ctx)
 	               : NULL;
 }
 
@@ -661,7 +664,7 @@ static u32 suspended(void *data, const struct runtime_process *p, u64 frame, str
 	return is_believed(instance) ? python_suspended(&r, instance->names, frame, ret, max) : 0;
 }
 
-static const char *const files[] = {"python", "libpython", NULL};
+static const char *const files[] = {"python", "libpython", "uwsgi", NULL};
 
 static const struct runtime_calls_ops calls = {.form = "python:MODULE.FUNCTION",
         .list = list_calls,

@@ -56,6 +56,7 @@ struct looking {
 	const struct python_image *image;
 	struct python_names *names;
 	u64 bias;
+	bool greenlets;
 	u32 left;
 	struct table seen;  /* objects that were looked at */
 	struct table flags; /* of types: tp_flags | 1 << 32 */
@@ -359,6 +360,13 @@ static void begin_in_functions(struct runtime_callee *c)
 	c->place.own = c->frame_word ? RUNTIME_OWN_FRAME : 0;
 }
 
+/* Greenlets of a thread are in calls of the same depth at the same time. */
+static void begin_in_greenlets(struct runtime_callee *c)
+{
+	c->switched = c->frame_word != 0;
+	c->place.own = c->switched ? RUNTIME_OWN_FRAME : 0;
+}
+
 static struct error *add_code(struct looking *k, u64 code, const char *module, const char *name)
 {
 	const struct python_layout *l = k->r.l;
@@ -375,6 +383,7 @@ static struct error *add_code(struct looking *k, u64 code, const char *module, c
 	python_str(k->r.mem, l, python_word(&k->r, code + l->co_filename.at), c.file, sizeof(c.file));
 	python_read(&k->r, &line, sizeof(line), code + l->co_firstlineno.at);
 	c.line = line > 0 ? (u32)line : 0;
+	c.installed = strstr(c.file, "-packages/") || strstr(c.file, "/lib/python");
 	c.makes = flags & CODE_GENERATOR   ? "generator"
 	          : flags & CODE_COROUTINE ? "coroutine"
 	          : flags & CODE_ASYNC     ? "asynchronous generator"
@@ -387,6 +396,8 @@ static struct error *add_code(struct looking *k, u64 code, const char *module, c
 	find_ends(k, code, &c);
 	if (!k->image->eval.dispatches)
 		begin_in_functions(&c);
+	else if (k->greenlets)
+		begin_in_greenlets(&c);
 	if (c.makes)
 		begin_in_body(k, code, &c);
 	python_places(&k->r, k->image, k->bias, code, flags, &c);
@@ -570,11 +581,17 @@ static struct error *read_modules(struct looking *k, u64 interp)
 	return err;
 }
 
-struct error *python_calls(const struct python_image *image, u64 bias, struct python_names *names,
+struct error *python_calls(const struct python_image *image, u64 bias, struct python_names *names, bool greenlets,
         const struct runtime_process *p, const char *pattern,
         struct error *(*add)(void *ctx, const struct runtime_callee *c), void *ctx)
 {
-	struct looking k = {.image = image, .names = names, .bias = bias, .left = READS_MAX, .add = add, .ctx = ctx};
+	struct looking k = {.image = image,
+	        .names = names,
+	        .bias = bias,
+	        .greenlets = greenlets,
+	        .left = READS_MAX,
+	        .add = add,
+	        .ctx = ctx};
 	u64 interp[PYTHON_INTERPRETERS_MAX];
 	struct error *err = NULL;
 	u32 n;

@@ -15,7 +15,8 @@
 #include "python_names.h"
 #include "runtime_calls.h"
 
-struct error *python_calls(const struct python_image *image, u64 bias, struct python_names *names,
+/* greenlets: of the process may be in calls at the same time. */
+struct error *python_calls(const struct python_image *image, u64 bias, struct python_names *names, bool greenlets,
         const struct runtime_process *p, const char *pattern,
         struct error *(*add)(void *ctx, const struct runtime_callee *c), void *ctx);
 

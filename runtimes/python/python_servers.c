@@ -1,20 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "python_calls.h"
 
-#define WSGI "1[REQUEST_METHOD],1[PATH_INFO]" /* PEP 3333: application(environ, start_response) */
-#define ASGI "1[method],1[path]"              /* ASGI 3.0, HTTP: application(scope, receive, send) */
+#define WSGI "environ[REQUEST_METHOD],environ[PATH_INFO]" /* PEP 3333: application(environ, start_response) */
+#define ASGI "scope[method],scope[path]"                  /* ASGI 3.0, HTTP: application(scope, receive, send) */
+
+enum { FRAMEWORK, SERVER, APPLICATION };
 
 const struct runtime_server python_servers[] = {
         /* django/core/handlers/wsgi.py, asgi.py */
-        {"Django", "python:django.core.handlers.wsgi.WSGIHandler.__call__", WSGI},
-        {"Django", "python:django.core.handlers.asgi.ASGIHandler.__call__", ASGI},
-        {"Flask", "python:flask.app.Flask.wsgi_app", WSGI},                      /* flask/app.py */
-        {"Starlette", "python:starlette.applications.Starlette.__call__", ASGI}, /* starlette/applications.py */
-        {"Falcon", "python:falcon.app.App.__call__", WSGI},                      /* falcon/app.py, interpreted */
-        {"Bottle", "python:bottle.Bottle.wsgi", WSGI},                           /* bottle.py */
-        {"Pyramid", "python:pyramid.router.Router.__call__", WSGI},              /* pyramid/router.py */
-        {"Tornado", "python:tornado.web.RequestHandler._execute", NULL},         /* tornado/web.py */
-        {"aiohttp", "python:aiohttp.web_protocol.RequestHandler._handle_request", NULL}, /* aiohttp/web_protocol.py */
-        {"Celery", "python:celery.app.trace.fast_trace_task", "0"}, /* celery/app/trace.py of 4 and 5 */
+        {"Django", "python:django.core.handlers.wsgi.WSGIHandler.__call__", WSGI, FRAMEWORK},
+        {"Django", "python:django.core.handlers.asgi.ASGIHandler.__call__", ASGI, FRAMEWORK},
+        {"Flask", "python:flask.app.Flask.wsgi_app", WSGI, FRAMEWORK}, /* flask/app.py */
+        /* starlette/applications.py */
+        {"Starlette", "python:starlette.applications.Starlette.__call__", ASGI, FRAMEWORK},
+        {"Quart", "python:quart.app.Quart.__call__", ASGI, FRAMEWORK},          /* quart/app.py */
+        {"Litestar", "python:litestar.app.Litestar.__call__", ASGI, FRAMEWORK}, /* litestar/app.py */
+        {"Falcon", "python:falcon.app.App.__call__", "env[REQUEST_METHOD],env[PATH_INFO]",
+                FRAMEWORK},                                                         /* falcon/app.py */
+        {"Falcon", "python:falcon.asgi.app.App.__call__", ASGI, FRAMEWORK},         /* falcon/asgi/app.py */
+        {"Bottle", "python:bottle.Bottle.wsgi", WSGI, FRAMEWORK},                   /* bottle.py */
+        {"Pyramid", "python:pyramid.router.Router.__call__", WSGI, FRAMEWORK},      /* pyramid/router.py */
+        {"CherryPy", "python:cherrypy._cptree.Tree.__call__", WSGI, FRAMEWORK},     /* cherrypy/_cptree.py */
+        {"Tornado", "python:tornado.web.RequestHandler._execute", NULL, FRAMEWORK}, /* tornado/web.py */
+        /* aiohttp/web_protocol.py */
+        {"aiohttp", "python:aiohttp.web_protocol.RequestHandler._handle_request", NULL, FRAMEWORK},
+        {"Celery", "python:celery.app.trace.fast_trace_task", "0", FRAMEWORK}, /* celery/app/trace.py of 4 and 5 */
+        /* uvicorn/middleware/proxy_headers.py: around any application, by default */
+        {"ASGI on uvicorn", "python:uvicorn.middleware.proxy_headers.ProxyHeadersMiddleware.__call__", ASGI, SERVER},
+        {"ASGI on Hypercorn", "python:hypercorn.app_wrappers.ASGIWrapper.__call__", ASGI, SERVER},
+        /* What the program has itself */
+        {"WSGI", "python:*(environ,start_response)", WSGI, APPLICATION},
+        {"ASGI", "python:*(scope,receive,send)", ASGI, APPLICATION},
         {0},
 };

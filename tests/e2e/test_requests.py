@@ -16,6 +16,8 @@ import socket
 import tempfile
 import time
 
+import go
+import java
 import servers
 import yrt
 from counted import Program
@@ -345,7 +347,7 @@ def test_any_server():
 
 def test_frameworks():
     """An application of a framework is known without being told: each request by route, as often as it was called."""
-    for name in ("flask", "django"):
+    for name in ("flask", "django", "wsgi", "asgi"):
         with Program("/usr/bin/python3", f"{yrt.SOURCE}/fixtures/python/framework_calls.py", name) as program:
             program.do("once")  # its modules are there
             run = yrt.Run("requests", "-p", program.pid, "-d", 600, "--max-cpu", 0).sampling()
@@ -355,6 +357,39 @@ def test_frameworks():
         assert {r["route"]: r["requests"] for r in stats["routes"]} == due, (name, due, stats["routes"])
         assert stats["begun"] == stats["ended"] == sum(due.values()), stats
         yield f"{name}: {due}"
+
+
+def test_go_and_java():
+    """The same of a server of Go's net/http, whose functions are native, and of the JDK's own, by fields of objects."""
+    stripped = go.build("served", "-ldflags=-s -w", name="served-stripped")
+    for words in ([stripped], [*java.words(), "-Xint", "-cp", java.class_path(), "served"]):
+        with Program(*words) as program:
+            program.do("once")
+            run = yrt.Run("requests", "-p", program.pid, "-d", 600, "--max-cpu", 0).sampling()
+            due = program.do("again")
+            run.interrupt()
+            stats = run.result().expect().stats["requests"]
+        assert {r["route"]: r["requests"] for r in stats["routes"]} == due, (words, due, stats["routes"])
+        assert stats["begun"] == stats["ended"] == sum(due.values()), stats
+        for slow in (r for r in stats["routes"] if r["route"].endswith("/slow")):
+            waited = slow["time_ns"]["blocked"] + slow["time_ns"]["queue"]  # a busy machine keeps it waiting for a CPU
+            assert slow["p50_ns"] >= 19e6 and slow["time_ns"]["blocked"] >= 57e6, slow
+            assert waited >= 0.9 * slow["sum_ns"], slow
+        yield f"{due}"
+
+
+def test_several_applications():
+    """Where several functions take what an application takes, the user is asked which it is."""
+    source = ("import json, os, sys\ndef one(environ, start_response): pass\n"
+              "def two(environ, start_response): pass\nprint(json.dumps({'pid': os.getpid()}), flush=True)\n"
+              "sys.stdin.read()\n")
+    with tempfile.NamedTemporaryFile("w", suffix=".py") as script:
+        script.write(source)
+        script.flush()
+        with Program("/usr/bin/python3", script.name) as program:
+            run = yrt.run("requests", "-p", program.pid, "-d", 1, output=False, stats=False)
+    assert run.code == yrt.USAGE, run.stderr
+    assert all(word in run.stderr for word in ("__main__.one", "__main__.two", "--begin python:NAME --key")), run.stderr
 
 
 def test_several_servers():
@@ -413,7 +448,8 @@ def test_refused():
         assert run.code == yrt.USAGE and "near:" in run.stderr and "looping" in run.stderr, run.stderr
         for flags in (("--begin", "f"), ("--begin", "python:f", "--end", "f"), ("--end", "f"), ("--run", "f"),
                       ("--key", "arg2"), ("--begin", "f", "--end", "g", "--key", "arg7"),
-                      ("--begin", "f", "--end", "g", "--key", "x")):
+                      ("--begin", "f", "--end", "g", "--key", "x"), ("--begin", "f", "--key", "arg1+"),
+                      ("--begin", "f", "--key", "arg1+8,arg10+8")):
             run = yrt.run("requests", *flags, "-p", fixture.pid, output=False, stats=False)
             assert run.code == yrt.USAGE, f"{flags}: {run.stderr}"
 

@@ -47,7 +47,7 @@ static void list(struct listing *k)
 	struct runtime_process process = {.memory = &k->p->f->memory};
 
 	k->n = 0;
-	assert_null(python_calls(&k->image, 0, k->names, &process, NULL, add, k));
+	assert_null(python_calls(&k->image, 0, k->names, false, &process, NULL, add, k));
 }
 
 /* A dict with one key. */

@@ -30,6 +30,8 @@ static void routes(void **state)
 	is_route("PUT", "", "PUT");
 	is_route("", "/x", "/x");
 	is_route("", "", "(requests)");
+	is_route("", "GET /orders/17 HTTP/1.1", "GET /orders/:id");
+	is_route("", "GET /orders/17?x= HTTP/1.1", "GET /orders/:id");
 }
 
 static void add(struct request_table *t, const char *path, u32 status, u64 ns)

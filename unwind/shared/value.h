@@ -98,8 +98,14 @@ enum value_table {
  * Of an argument that is an object, what is taken is a text in an object to which its fields lead. Fields are offsets,
  * of references that value_places.reference describes; or with VALUE_KEYED, numbers of an entry: what a hash has under
  * that. The last leads to an object of the argument's shape; or, bytes not 0, to an array whose text is behind that
- * many bytes, between two fields (s32) of the object that it is in; or, with `pv`, to a Perl SV.
+ * many bytes, between two fields (s32) of the object that it is in; or, with `pv`, to a Perl SV; or, with `string`, to
+ * the text itself.
  */
+enum value_string {
+	VALUE_NO_STRING,
+	VALUE_STRING_C,     /* it ends in a 0 */
+	VALUE_STRING_SIZED, /* behind the pointer to it is its length */
+};
 #define VALUE_HOPS  14
 #define VALUE_KEYED 0x8000
 struct value_path {
@@ -107,6 +113,7 @@ struct value_path {
 	u16 at[VALUE_HOPS];
 	u16 bytes, from, to;
 	u16 pv;
+	u16 string; /* enum value_string */
 };
 
 /* Perl's: where an SV has its body, its flags and a word of its own; of the body xhv_max, xpv_cur; of a HEK. */
