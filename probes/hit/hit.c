@@ -347,14 +347,14 @@ static struct error *place_entry(struct hit *h, const struct process *p, u32 spe
 	struct error *err = NULL;
 	u32 number = 0, key = 0;
 
-	if (h->latency)
+	if (h->latency) {
 		err = hit_latency_add(h->latency, spec, p, img, found->addr[i], &number);
+		u.cookie = (u64)number << LATENCY_FUNCTION;
+	} else {
+		u.cookie = h->options->n > 1 ? spec + 1 : 0; /* with one, there is no choice of words */
+	}
 	if (!err)
 		err = add_key(h, p, spec, img, &key);
-	else
-		u.cookie = h->options->n > 1 ? spec + 1 : 0; /* with one, there is no choice of words */
-	if (h->latency)
-		u.cookie = (u64)number << LATENCY_FUNCTION;
 	if (!err)
 		err = hit_shifts_place(h->shifts, p, img, path, &u);
 	if (!err && key)
