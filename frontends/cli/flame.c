@@ -479,18 +479,19 @@ static int sample(const struct command_line *self, struct flame_options *o, cons
 	return code;
 }
 
-/* What --if says, for the one process that it is compiled for. */
+/* What --if says, for the processes that are there. */
 static struct error *make_conditions(const struct flame_options *o, struct y_conditions **ret)
 {
 	const struct event_command *c = o->run.sampler.event->command_line;
-	cleanup(free) char *source = c && c->asks ? c->asks(o->run.own) : NULL;
+	char *source = c && c->asks ? c->asks(o->run.own) : NULL;
 
 	*ret = NULL;
 	if (!source)
 		return NULL;
-	if (o->run.npids != 1 || o->run.sampler.follow)
-		return error_hint(error_new(ERROR_USAGE, "--if takes one process that runs already"), "-p PID");
-	return y_conditions_make(source, o->run.pids[0], o->run.own, ret);
+	if (o->run.npids)
+		return y_conditions_make(source, o->run.pids, (u32)o->run.npids, o->run.own, ret);
+	free(source);
+	return error_hint(error_new(ERROR_USAGE, "--if takes processes that run already"), "-p PID, --select RULE");
 }
 
 int flame_once(const struct command_line *self, struct flame_options *o, int argc, char **argv)

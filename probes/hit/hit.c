@@ -389,6 +389,12 @@ static void tell_others(struct hit *h, u32 spec, const struct image *img, const 
 	                          h->options->spec[spec].text, img->path, found->n, found->others));
 }
 
+bool hit_holds(const struct hit_options *o, u32 spec, const struct process *p, struct error **why)
+{
+	*why = NULL;
+	return !o->condition[spec] || o->fit->fits(o->fit, p->number, p->pid, why);
+}
+
 /* path: for the kernel; root: of its file system. */
 static struct error *look_at(
         struct hit *h, const struct process *p, u32 spec, struct image *img, const char *path, const char *root)
@@ -403,6 +409,8 @@ static struct error *look_at(
 		return NULL;
 	h->matched[spec] |= hit_is_file(s, img->path);
 	err = hit_find(s, img, root, &found);
+	if (!err && found.n && !hit_holds(h->options, spec, p, &err))
+		found.n = 0;
 	if (!err && found.n && !found.usdt)
 		err = refuse_second(h, p, spec, img->path);
 	if (!err && found.n)

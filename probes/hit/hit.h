@@ -10,6 +10,7 @@
 #define YRT_HIT_H
 
 #include <stdio.h>
+#include <sys/types.h>
 
 #include "hit_record.h"
 #include "hit_spec.h"
@@ -17,10 +18,19 @@
 #define HIT_SPECS_MAX LATENCY_SPECS
 
 struct object;
+struct process;
 struct hit_conditions { /* the first member of what evaluates them (y/y_condition.h) */
 	struct error *(*put)(struct hit_conditions *c, struct object *o); /* into the run */
 	struct error *(*say)(
 	        struct hit_conditions *c, struct object *o); /* at the end: NULL, or what calls did not count */
+};
+
+struct hit_fit { /* the first member of what knows for which processes conditions hold (ylang/run/conditions.h) */
+	/*
+	 * Do they hold in a process that has the functions? process: its number. False: its calls do not count; *why:
+	 * the first time, if it has any.
+	 */
+	bool (*fits)(struct hit_fit *fit, u32 process, pid_t pid, struct error **why);
 };
 
 struct hit_options { /* sampler_options.of_event */
@@ -35,6 +45,7 @@ struct hit_options { /* sampler_options.of_event */
 	u32 nwanted[HIT_SPECS_MAX];               /* at most VALUES_MAX */
 	const char *condition[HIT_SPECS_MAX]; /* in Y, of --if: calls that do not meet it do not count; NULL: none */
 	struct hit_conditions *conditions;    /* NULL: no -e has one. Not owned */
+	struct hit_fit *fit;                  /* with conditions. Not owned */
 	u64 listed_ns; /* calls are requests (request_calls.c), over_ns is 1: those are shown that last so long */
 	u64 looked_ns; /* where calls of so long are suspended is looked at; 0: over_ns */
 	/* It is enough if a target has one of the functions; else this is the error. NULL: all are needed. */
@@ -71,6 +82,8 @@ struct hit_summary { /* sampler_stats.of_event of probe */
 struct error *hit_add(struct hit_options *o, const char *text);
 
 bool hit_wants_arguments(const struct hit_options *o); /* its Y handlers */
+/* Does the condition of this -e hold in the process, if it has one? As hit_fit. */
+bool hit_holds(const struct hit_options *o, u32 spec, const struct process *p, struct error **why);
 
 /* Of latency_event's data, for an event that is made of it. */
 struct hit_latency *hit_latency_of(const void *event);

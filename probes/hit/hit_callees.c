@@ -375,6 +375,8 @@ static struct error *add_all(struct hit_callees *c, const struct process *p, u32
 {
 	struct error *err = NULL;
 
+	if (m->n && !hit_holds(c->options, spec, p, &err))
+		return err;
 	c->adding = p->number;
 	c->adding_for = spec;
 	for (u32 i = 0; !err && i < m->n; i++)

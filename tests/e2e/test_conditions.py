@@ -81,6 +81,62 @@ def test_native_slow():
         yield f"{len(calls)} slow calls"
 
 
+def fixed():
+    """With everything where it always is."""
+    return counted.Program("/usr/bin/setarch", "-R", yrt.fixture_path("called"))
+
+
+def met_by_all(programs, what, word, condition, command="probe", flags=()):
+    pids = ",".join(str(p.pid) for p in programs)
+    at = yrt.Run(command, "-e", what, "--if", condition, "-p", pids, "-d", 600, "--max-cpu", 0, *flags).sampling()
+    for p in programs:
+        p.do(word)
+    at.interrupt()
+    return at.result()
+
+
+def test_native_processes():
+    """Of several processes that run the same files; where they have them does not matter if no address is used."""
+    with called() as p, called() as q, called() as r:
+        for condition, meets in NATIVE:
+            seen = hits(met_by_all([p, q, r], "called:serve", N, condition).expect())
+            assert seen == 3 * orders(meets), (condition, seen)
+            stats = counted.latencies(met_by_all([p, q, r], "called:serve", N, condition, "latency"))
+            assert (stats["entered"], stats["returned"]) == (3 * orders(meets),) * 2, (condition, stats)
+            yield f"{condition}: {seen} of {3 * N}"
+        pids = {p.pid, q.pid, r.pid}
+        only = hits(met_by_all([p, q, r], "called:serve", N, f"_pid == {p.pid} && $many == 1").expect())
+        assert only == orders(lambda i, c, s, many: many == 1), (pids, only)
+        yield f"{only} of one process"
+
+
+def test_native_addresses():
+    """What is at other addresses in one of them is refused, by that process's name; at the same it is its own."""
+    with fixed() as p, fixed() as q, called() as r:
+        at = yrt.Run("probe", "-e", "called:serve", "--if", "served >= 40", "-p", f"{p.pid},{q.pid}", "-d", 600,
+                     "--max-cpu", 0).sampling()
+        p.do(N), q.do(30), p.do(N)
+        at.interrupt()
+        assert hits(at.result().expect()) == 2 * (N - 40)
+        other = met_by_all([p, q, r], "called:serve", 0, "served >= 40")
+        yrt.clear(other, yrt.USAGE, f"--if is not the same in process {r.pid} as in {p.pid}")
+        assert hits(met_by_all([p, q, r], "called:serve", N, "$many == 1").expect()) == 3 * orders(
+            lambda i, c, s, many: many == 1)
+        yield f"{2 * (N - 40)} of {2 * N + 30} calls"
+
+
+def test_bystander():
+    """A process without the function is no hindrance, wherever it stands in the list."""
+    with called() as p, python() as q:
+        q.do("nothing")
+        for pids in (f"{p.pid},{q.pid}", f"{q.pid},{p.pid}"):
+            at = yrt.Run("probe", "-e", "called:serve", "--if", "$many == 3", "-p", pids, "-d", 600).sampling()
+            p.do(N)
+            at.interrupt()
+            assert hits(at.result().expect()) == orders(lambda i, c, s, many: many == 3)
+        yield "twice"
+
+
 def results(program, what, n):
     """What slow calls say that they returned."""
     calls = counted.latencies(met(program, what, n, ["--over", "1ns"], "latency"))["longest"]
@@ -157,6 +213,31 @@ def test_python():
         yield f"{hits(result)} of {len(calls)} kinds, {len(slow)} slow"
 
 
+def test_python_processes():
+    """Two processes, and the functions of each."""
+    with python() as p, python() as q:
+        p.do("nothing"), q.do("nothing")
+        seen = hits(met_by_all([p, q], "python:recursive", "go", "$n != 2").expect())
+        assert seen == 6 * counted.ROUNDS, seen
+        stats = counted.latencies(met_by_all([p, q], "python:takes", "values", '$value == "many"', "latency"))
+        assert (stats["entered"], stats["returned"]) == (6, 6), stats
+        yield f"{seen} and 6 calls"
+
+
+def test_workers():
+    """A master with workers, and one that it makes during the run."""
+    with counted.Program("/usr/bin/python3", f"{yrt.SOURCE}/fixtures/python/counted_workers.py", 3) as master:
+        at = yrt.Run("probe", "-e", "python:__main__.serve", "--if", '$customer == "bob" && $amount >= 2',
+                     "-s", "-p", master.pid, "-d", 600, "--max-cpu", 0).sampling()
+        workers = master.do("serve")["workers"]
+        assert master.do("more")["workers"] == workers + 1
+        late = master.do("serve")["workers"]
+        at.interrupt()
+        seen = hits(at.result().expect())
+        assert seen == 2 * (workers + late), (workers, late, seen)
+        yield f"{seen} calls of {late} workers"
+
+
 def test_python_exceptions():
     """Calls that an exception ends are those that meet it, too."""
     with python() as p:
@@ -217,8 +298,8 @@ def test_refused():
         ]
         for flags, message in cases:
             yrt.clear(yrt.run("probe", *flags, "-p", p.pid, "-d", 1), yrt.USAGE, message)
-        several = yrt.run("probe", "-e", "called:serve", "--if", "1", "-p", f"{p.pid},{q.pid}", "-d", 1)
-        yrt.clear(several, yrt.USAGE, "--if takes one process")
+        none = yrt.run("probe", "-e", "called:serve", "--if", "1", "-d", 1, "--", "/bin/true")
+        yrt.clear(none, yrt.USAGE, "--if takes processes that run already")
         absent = yrt.run("probe", "-e", "python:raises", "--if", "$m == 1", "-p", q.pid, "-d", 1)
         yrt.clear(absent, yrt.USAGE, r"raises has no \$m that can be read")
         yield f"{len(cases) + 2} conditions are refused"

@@ -291,7 +291,7 @@ static void look_through(struct bpf_make *m, u32 function)
 
 			m->loops |= i->op == Y_OP_LOOP;
 			m->stacks |= i->op == Y_OP_STACK;
-			m->threads |= i->op == Y_OP_CONTEXT && i->imm == Y_TID;
+			m->threads |= i->op == Y_OP_CONTEXT && (i->imm == Y_TID || (i->imm == Y_PID && !m->o->pid));
 			m->registers |= i->op == Y_OP_REGISTER;
 		}
 	m->ret->object.loops |= m->loops;
