@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "copies.h"
 #include "frontends/format/text.h"
 #include "idle_waits.h"
 #include "own.h"
@@ -201,6 +202,8 @@ static u32 first_of(const struct stack_pattern *s, const struct walk_state *w, u
 
 struct sums {
 	u64 *site, *last; /* by function */
+	struct copies *copies;
+	bool copies_sought;
 };
 
 static u32 function_at(const struct profile *p, const struct walk_state *w, u32 node, u32 depth)
@@ -239,11 +242,12 @@ static void note(struct match *m, const struct rule *r, const struct stack_patte
         const struct walk_state *w, u32 node, struct sums *sums)
 {
 	u32 first = first_of(s, w, node, p), last = w->levels[node].at[s->n - 1];
+	u32 site = site_of(r, p, w, node, r->from_last ? last : first);
 	u64 value = p->nodes[node].self;
 
 	m->nodes[node] = true;
 	m->value += value;
-	sums->site[site_of(r, p, w, node, r->from_last ? last : first)] += value;
+	sums->site[copies_site(sums->copies, node, site)] += value;
 	sums->last[function_at(p, w, node, last)] += value;
 }
 
@@ -513,10 +517,15 @@ static struct error *match_one(struct match *m, const struct rule *r, const stru
 	if (err)
 		return err;
 	err = walk_all(s, p, &t, &w);
-	for (u32 i = 1; !err && i < p->nnodes; i++)
-		if (p->nodes[i].self && !m->nodes[i] && !excepted[i] && counts(m, r, p, &p->nodes[i]) &&
-		        is_match(s, &w, i))
-			note(m, r, s, p, &w, i, sums);
+	for (u32 i = 1; !err && i < p->nnodes; i++) {
+		if (!p->nodes[i].self || m->nodes[i] || excepted[i] || !counts(m, r, p, &p->nodes[i]) ||
+		        !is_match(s, &w, i))
+			continue;
+		if (!sums->copies_sought)
+			err = copies_find(r->libraries, p, &sums->copies);
+		sums->copies_sought = true;
+		note(m, r, s, p, &w, i, sums);
+	}
 	walk_free(&w);
 	traits_free(&t);
 	return err;
@@ -524,7 +533,8 @@ static struct error *match_one(struct match *m, const struct rule *r, const stru
 
 struct error *match_stacks(const struct rule *rule, const struct profile *p, struct match *ret)
 {
-	struct sums sums = {calloc(p->nfunctions + 1, sizeof(u64)), calloc(p->nfunctions + 1, sizeof(u64))};
+	struct sums sums = {
+	        .site = calloc(p->nfunctions + 1, sizeof(u64)), .last = calloc(p->nfunctions + 1, sizeof(u64))};
 	cleanup(free) bool *excepted = calloc(p->nnodes + 1, sizeof(bool));
 	struct error *err = NULL;
 
@@ -545,6 +555,7 @@ struct error *match_stacks(const struct rule *rule, const struct profile *p, str
 		err = rank(ret, rule, &sums, p);
 	free(sums.site);
 	free(sums.last);
+	copies_free(sums.copies);
 	if (err)
 		match_free(ret);
 	return err;
