@@ -138,7 +138,7 @@ static void forget_match(struct evidence *e)
 {
 	static const char *const names[] = {"share", "share.low", "about", "about.change", "about.known", "threads.of",
 	        "share.high", "value", "value.s", "count", "per.second", "each", "site", "site.threads", "site.share",
-	        "site.own", "callee", "frame", "site.same", "waits"};
+	        "site.own", "callee", "frame", "site.same", "site.also", "waits"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		facts_forget(&e->facts, names[i]);
@@ -395,18 +395,13 @@ static struct error *blame_holder(const struct rule *r, struct evidence *e, stru
 	return NULL;
 }
 
-/* Do those who wait do the same as those who compute? */
-static bool is_same_site(
-        const struct profile *p, const struct match *m, const struct profile *blamed, const struct match *b)
+static bool is_same_site(const struct profile *p, u32 a, const struct profile *other, u32 b)
 {
-	char one[NAME_LENGTH], other[NAME_LENGTH];
+	char one[NAME_LENGTH], two[NAME_LENGTH];
 
-	if (!p || !m->nsites || !b->nsites)
-		return false;
-	text_plain_name(&p->functions[m->site[0].function], one, sizeof(one));
-	text_plain_name(&blamed->functions[b->site[0].function], other, sizeof(other));
-	return !strcmp(one, other) &&
-	       !strcmp(p->functions[m->site[0].function].file, blamed->functions[b->site[0].function].file);
+	text_plain_name(&p->functions[a], one, sizeof(one));
+	text_plain_name(&other->functions[b], two, sizeof(two));
+	return !strcmp(one, two) && !strcmp(p->functions[a].file, other->functions[b].file);
 }
 
 /* Is it known where the program adds to what grows? Page faults say less: who took memory first may have it no more. */
@@ -436,20 +431,46 @@ static void set_made(struct evidence *e, bool known)
 	facts_set_text(&e->facts, "made", known && facts_number(&e->facts, "site.own") > 0 ? text : "");
 }
 
+/* The rule's sites, of other stacks. */
+static struct rule with_stacks(const struct rule *r, struct stack_pattern *stacks, u32 n)
+{
+	return (struct rule){.stacks = stacks,
+	        .nstacks = n,
+	        .has_site = r->has_site,
+	        .site = r->site,
+	        .skip = r->skip,
+	        .nskip = r->nskip,
+	        .from_last = r->from_last,
+	        .libraries = r->libraries};
+}
+
+/* What the first site does besides: of the whole. */
+static struct error *set_also(const struct rule *r, struct evidence *e, const struct profile *p, const struct match *m)
+{
+	struct rule those = with_stacks(r, r->also, r->nalso);
+	struct match also = {0};
+	struct error *err;
+	u64 value = 0;
+
+	if (!r->nalso || !m->nsites)
+		return NULL;
+	err = match_stacks(&those, p, &also);
+	for (u32 i = 0; !err && i < also.nsites; i++)
+		if (is_same_site(p, m->site[0].function, p, also.site[i].function))
+			value += also.site[i].value;
+	if (!err)
+		facts_set(&e->facts, "site.also", also.total ? (double)value / (double)also.total : 0);
+	match_free(&also);
+	return err;
+}
+
 static struct error *find_blamed(
         const struct rule *r, struct evidence *e, const struct profile *p, const struct match *m, struct blamed *ret)
 {
 	struct error *err = NULL;
 
 	for (u32 i = 0; !err && i < r->nblames && !ret->view; i++) {
-		struct rule those = {.stacks = &r->blames[i].pattern,
-		        .nstacks = 1,
-		        .has_site = r->has_site,
-		        .site = r->site,
-		        .skip = r->skip,
-		        .nskip = r->nskip,
-		        .from_last = r->from_last,
-		        .libraries = r->libraries};
+		struct rule those = with_stacks(r, &r->blames[i].pattern, 1);
 
 		for (u32 k = 0; k < e->nviews; k++)
 			if (!strcmp(e->view[k].name, r->blames[i].view))
@@ -462,7 +483,9 @@ static struct error *find_blamed(
 		}
 	}
 	if (!err && ret->view) {
-		facts_set(&e->facts, "site.same", is_same_site(p, m, ret->view->profile, &ret->match));
+		facts_set(&e->facts, "site.same",
+		        p && m->nsites &&
+		                is_same_site(p, m->site[0].function, ret->view->profile, ret->match.site[0].function));
 		set_site(e, r->libraries, ret->view->profile, &ret->match);
 		set_made(e, !is_added(r, e) || !is_by_faults(ret->view));
 	}
@@ -599,6 +622,8 @@ static struct error *apply(const struct rule *r, struct evidence *e, struct conc
 		err = about_deepest(r, v->profile, &m);
 	if (!err && *holds == YES && v)
 		set_match(e, r->libraries, v->profile, &m);
+	if (!err && *holds == YES && v)
+		err = set_also(r, e, v->profile, &m);
 	if (!err && *holds == YES && v)
 		err = set_about(r, e, v->profile, &m);
 	if (!err && *holds == YES && v && r->nwords)

@@ -413,6 +413,8 @@ static struct error *take_clause(const struct parser *p, const char *key, const 
 
 		return add_when(p, &r->computes, &n, value);
 	}
+	if (!strcmp(key, "also"))
+		return add_stack(p, &r->also, &r->nalso, value);
 	if (!strcmp(key, "used"))
 		return add_stack(p, &r->used, &r->nused, value);
 	if (!strcmp(key, "word"))
@@ -525,6 +527,8 @@ static void rule_free(struct rule *r)
 		free(r->words[i].text);
 		term_free(&r->words[i].term);
 	}
+	for (u32 i = 0; i < r->nalso; i++)
+		stack_pattern_free(&r->also[i]);
 	for (u32 i = 0; i < r->nused; i++)
 		stack_pattern_free(&r->used[i]);
 	for (u32 i = 0; i < r->nskip; i++)
@@ -533,6 +537,7 @@ static void rule_free(struct rule *r)
 	pattern_free(&r->module);
 	free(r->stacks);
 	free(r->excepts);
+	free(r->also);
 	free(r->used);
 	free(r->words);
 	free(r->lets);

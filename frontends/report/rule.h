@@ -118,8 +118,8 @@ struct rule {
 	char *runtimes[RULE_CLAUSES_MAX]; /* names; the first NULL ends each of these */
 	struct pattern module;
 	char *views[RULE_VIEWS_MAX + 1];
-	struct stack_pattern *stacks, *excepts, *used; /* used: for what the holder has it */
-	u32 nstacks, nexcepts, nused;
+	struct stack_pattern *stacks, *excepts, *used, *also; /* used: for what the holder has it */
+	u32 nstacks, nexcepts, nused, nalso;
 	struct rule_let *lets;
 	u32 nlets;
 	struct term site, *skip;
