@@ -109,8 +109,13 @@ struct runtime_callee {
 	struct value_places values;         /* its arguments; base VALUE_NOWHERE: not known */
 	char arguments[RUNTIME_CALL_NAMES]; /* their names, each behind the other: "self,n"; those of the first ones */
 	bool takes_more;                    /* than `values` has */
-	bool installed;                     /* of a library, not of the program itself, by its file */
-	bool switched; /* its thread may run other calls until it is over, and come back (greenlets) */
+	/*
+	 * What it returns, where registers have it as exits are reached: slot 0 of VALUE_REGISTERS; n 0: nothing, or it
+	 * is not known there. base VALUE_NOWHERE: it is not known for any of its forms.
+	 */
+	struct value_places result;
+	bool installed; /* of a library, not of the program itself, by its file */
+	bool switched;  /* its thread may run other calls until it is over, and come back (greenlets) */
 };
 
 /* An argument as it was read, in BPF. */

@@ -17,7 +17,9 @@
 #include "unwind/grow.h"
 #include "unwind/table.h"
 
-#define TEXTS_MAX 65536 /* of a run */
+#define TEXTS_MAX 65536      /* of a run */
+#define RESULTS   64         /* threads whose last result is kept; a power of two */
+#define RESULT_NS 1000000ull /* at most, from when it was taken to the end of its call */
 
 struct function {
 	u32 process;
@@ -28,6 +30,13 @@ struct function {
 	bool takes_more;
 	const char *const *wanted;
 	const char *key; /* hit_options.key; NULL: all arguments are reported */
+	bool result;     /* not its arguments, but what it returns */
+};
+
+struct result { /* the last of a thread */
+	u32 tgid, tid, which;
+	u64 at;
+	char *text; /* owned; NULL: nothing that is known */
 };
 
 struct hit_arguments {
@@ -36,6 +45,7 @@ struct hit_arguments {
 	u32 n;
 	struct table texts; /* by key: a string, owned */
 	u32 ntexts;
+	struct result results[RESULTS]; /* by number of the thread */
 };
 
 void hit_arguments_prepare(struct object *o, bool counted, bool slow)
@@ -101,6 +111,8 @@ void hit_arguments_destroy(struct hit_arguments *a)
 		free(a->functions[i].name);
 		free(a->functions[i].arguments);
 	}
+	for (u32 i = 0; i < RESULTS; i++)
+		free(a->results[i].text);
 	forget_texts(a);
 	free(a);
 }
@@ -251,7 +263,7 @@ static struct error *tell(struct hit_arguments *a, const struct value_places *va
 	return NULL;
 }
 
-struct error *hit_arguments_add(struct hit_arguments *a, const struct process *p, const struct hit_options *options,
+static struct error *add_arguments(struct hit_arguments *a, const struct process *p, const struct hit_options *options,
         u32 spec, const struct runtime_callee *callee, u32 *number)
 {
 	const char *const *wanted = options->wanted[spec];
@@ -272,7 +284,7 @@ struct error *hit_arguments_add(struct hit_arguments *a, const struct process *p
 		return NULL;
 	for (u32 i = 0; i < a->n; i++)
 		if (a->functions[i].process == p->number && a->functions[i].entry == callee->entry &&
-		        a->functions[i].key == key && a->functions[i].wanted == wanted &&
+		        a->functions[i].key == key && a->functions[i].wanted == wanted && !a->functions[i].result &&
 		        !strcmp(a->functions[i].name, callee->name)) {
 			*number = i + 1;
 			return NULL;
@@ -292,6 +304,42 @@ struct error *hit_arguments_add(struct hit_arguments *a, const struct process *p
 	for (u32 i = 0; i < options->nwanted[spec] && i < VALUES_MAX; i++)
 		values.wanted[i] = (u8)argument_of(callee, wanted[i]);
 	return tell(a, &values, number);
+}
+
+/* Arguments have the other half of the room. */
+static struct error *add_result(struct hit_arguments *a, const struct process *p, const struct hit_options *options,
+        u32 spec, const struct runtime_callee *callee, u32 *number)
+{
+	struct value_places values = callee->result;
+
+	*number = 0;
+	if (!options->over_ns || options->none || values.base == VALUE_NOWHERE || callee->place.own)
+		return NULL;
+	for (u32 i = 0; i < a->n; i++)
+		if (a->functions[i].result && a->functions[i].process == p->number &&
+		        a->functions[i].entry == callee->entry && !strcmp(a->functions[i].name, callee->name)) {
+			*number = i + 1;
+			return NULL;
+		}
+	if (a->n >= VALUES_FUNCTIONS / 2)
+		return NULL;
+	number_slots(&values);
+	a->functions[a->n] = (struct function){.process = p->number,
+	        .entry = callee->entry,
+	        .view = options->spec[spec].language,
+	        .name = strdup(callee->name),
+	        .result = true};
+	if (!a->functions[a->n].name)
+		return &error_no_memory;
+	return tell(a, &values, number);
+}
+
+struct error *hit_arguments_add(struct hit_arguments *a, const struct process *p, const struct hit_options *options,
+        u32 spec, const struct runtime_callee *callee, u32 numbers[2])
+{
+	struct error *err = add_arguments(a, p, options, spec, callee, &numbers[0]);
+
+	return err ? err : add_result(a, p, options, spec, callee, &numbers[1]);
 }
 
 struct error *hit_arguments_add_native(
@@ -381,6 +429,35 @@ static void write_arguments(
 	fputs(f->takes_more && r->n ? ", ...)" : ")", out);
 }
 
+static struct error *take_result(struct hit_arguments *a, const struct function *f, const struct values_record *r)
+{
+	struct result *result = &a->results[r->given & (RESULTS - 1)];
+	size_t size;
+	FILE *out;
+
+	free(result->text);
+	*result =
+	        (struct result){.tgid = r->tgid, .tid = r->given, .which = (u32)r->word[VALUES_MAX - 1], .at = r->end};
+	if (!r->n)
+		return NULL;
+	out = open_memstream(&result->text, &size);
+	if (!out)
+		return &error_no_memory;
+	write_value(a, f, r, 0, out);
+	return fclose(out) ? &error_no_memory : NULL;
+}
+
+const char *hit_arguments_result(const struct hit_arguments *a, const struct latency_record *record)
+{
+	const struct result *result = &a->results[record->tid & (RESULTS - 1)];
+	u64 end = record->began + record->ns;
+
+	return result->tgid == record->tgid && result->tid == record->tid && result->which == record->which &&
+	                       result->at <= end && end - result->at < RESULT_NS
+	               ? result->text
+	               : NULL;
+}
+
 struct error *hit_arguments_record(struct hit_arguments *a, const struct values_record *r)
 {
 	const struct function *f;
@@ -389,7 +466,11 @@ struct error *hit_arguments_record(struct hit_arguments *a, const struct values_
 	size_t size;
 	FILE *out;
 
-	if (!r->key || !r->function || r->function > a->n || table_get(&a->texts, r->key))
+	if (!r->key || !r->function || r->function > a->n)
+		return NULL;
+	if (a->functions[r->function - 1].result)
+		return take_result(a, &a->functions[r->function - 1], r);
+	if (table_get(&a->texts, r->key))
 		return NULL;
 	if (a->ntexts == TEXTS_MAX) /* a call's record follows this one: older ones are not asked for any more */
 		forget_texts(a);

@@ -891,6 +891,33 @@ static __attribute__((always_inline)) inline int callee_handler(const struct cal
 	return counts->happened ? (int)counts->handler : -1;
 }
 
+/*
+ * What a call returns that may be slow, told before the call's own record: here, as the program that walks has no room
+ * for it. Of calls on the thread's stack.
+ */
+static __attribute__((noinline)) int callee_result(const struct callee_watch *watch)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct callee_line_key key = {
+	        .who = (u32)bpf_get_current_pid_tgid(), .tgid = tgid_of(task), .function = watch->function};
+	const struct callee_line *line = bpf_map_lookup_elem(&callee_lines, &key);
+	struct values_record *r = values_here();
+	u64 now = bpf_ktime_get_ns(), ns;
+
+	if (!line || !r || !line->n)
+		return 0;
+	ns = now - line->call[0].began; /* the outermost is the longest */
+	if (ns < latency_over_ns || !slow_is_told(ns, watch->function))
+		return 0;
+	values_take(watch->values, 1);
+	r->tgid = key.tgid;
+	r->given = pid_of(task, task->pid);
+	r->word[VALUES_MAX - 1] = watch->function;
+	r->end = now;
+	bpf_ringbuf_output(&ring, r, sizeof(*r), 0);
+	return 0;
+}
+
 /* A second walk is by a call of the program itself: two in one program would be too much for the verifier. */
 WALKING_TABLE(on_callee);
 
@@ -901,6 +928,8 @@ int on_callee(struct bpf_perf_event_data *ctx)
 
 	if (watch && !watch->exit)
 		values_ahead(watch->values);
+	else if (watch && watch->values)
+		callee_result(watch);
 	bpf_tail_call(ctx, &on_callee_now, 0);
 	return 0;
 }

@@ -55,7 +55,7 @@ struct callee_watch {
 	u32 nproof;   /* 0, or 2 */
 	u32 compared; /* by code that does not begin a call; 0: by none */
 	u32 lead;     /* native frames that may precede at[] */
-	u32 values;   /* its number in values_functions, from 1; 0: no arguments are read */
+	u32 values;   /* its number in values_functions, from 1, of an exit that of its result; 0: none are read */
 	u32 shows;    /* they are a frame of the stack */
 	u32 function; /* its number, where calls are measured; 0: they are counted */
 	u32 exit;     /* enum callee_exit */

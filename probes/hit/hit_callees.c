@@ -153,9 +153,9 @@ static struct callee_place place_of(const struct runtime_place *place)
 	        .moved = place->moved};
 }
 
-/* Tells BPF what a hit must find. numbers: of the function for latency, and for arguments; 0: neither is wanted. */
+/* Tells BPF what a hit must find. numbers: of the function for latency, arguments, its result; 0: it is not wanted. */
 static struct error *tell(
-        struct hit_callees *c, const struct form *f, u32 i, const struct process *p, const u32 numbers[2])
+        struct hit_callees *c, const struct form *f, u32 i, const struct process *p, const u32 numbers[3])
 {
 	int map = bpf_map__fd(object_skeleton(c->host->object)->maps.callees);
 	bool asked = c->options->handled || kind_at(f, i) == CALLEE_ENTRY; /* conditions, as a call begins */
@@ -172,7 +172,7 @@ static struct error *tell(
 	        .code_from = i || f->callee.executed ? 0 : f->callee.code_from,
 	        .code_to = i || f->callee.executed ? 0 : f->callee.code_to,
 	        .function = numbers[0],
-	        .values = numbers[1],
+	        .values = i && kind_at(f, i) != CALLEE_RETURN ? 0 : numbers[i ? 2 : 1],
 	        .shows = numbers[1] && c->options->arguments,
 	        .loose = f->callee.loose_detail,
 	        .lead = f->callee.lead,
@@ -249,7 +249,7 @@ static bool wants_arguments(const struct hit_options *o, u32 spec)
 static struct error *open_watch(struct hit_callees *c, struct form *f)
 {
 	const struct process *p = targets_find(c->host->targets, f->process);
-	u32 n = registers(c, f), numbers[2] = {0};
+	u32 n = registers(c, f), numbers[3] = {0};
 	struct error *err = NULL;
 
 	if (is_open(f) || !p || p->dead)
@@ -258,7 +258,7 @@ static struct error *open_watch(struct hit_callees *c, struct form *f)
 	if (!err && c->latency)
 		err = hit_latency_add_callee(c->latency, f->spec, &f->callee, &numbers[0]);
 	if (!err && c->arguments && wants_arguments(c->options, f->spec))
-		err = hit_arguments_add(c->arguments, p, c->options, f->spec, &f->callee, &numbers[1]);
+		err = hit_arguments_add(c->arguments, p, c->options, f->spec, &f->callee, numbers + 1);
 	if (!err && c->options->arguments && !numbers[1])
 		say_unread(c, f);
 	for (u32 i = n; !err && i-- > 0;) { /* exits first: a call that is entered then has all of them */

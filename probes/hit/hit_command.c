@@ -267,7 +267,7 @@ const struct event_command latency_command = {
                 "Python "
                 "lasts until it returns; what it ran and waited for is then what its thread did, also for others.\n"
                 "With --over, the longest calls are listed with their arguments, what they waited for and, of native "
-                "functions and Go's with debug information, what they returned; stacks "
+                "functions and Go's with debug information and of compiled Java, what they returned; stacks "
                 "show where they waited and ran; a coroutine shows the lines where it was suspended, of all that it "
                 "awaited in turn. Debug information gives the arguments names and types. Memory that "
                 "they point to is read as the call returns. Ctrl-C ends the run early and keeps the result.",

@@ -4,6 +4,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -270,11 +271,22 @@ struct error *hit_latency_watch(struct hit_latency *l)
 	return cpu_ticks_open(&l->ticks, TICK_HZ, object_program(l->host->object, "on_call_tick"));
 }
 
+/* With its arguments and what it returned, where these are told. NULL: they are not, or there is no memory. */
+static char *text_of(const struct hit_arguments *arguments, const struct latency_record *record)
+{
+	const char *call = arguments ? hit_arguments_text(arguments, record->call) : NULL;
+	const char *result = call ? hit_arguments_result(arguments, record) : NULL;
+	char *ret;
+
+	return call && asprintf(&ret, "%s%s%s", call, result ? " = " : "", result ? result : "") >= 0 ? ret : NULL;
+}
+
 struct error *hit_latency_record(
         struct hit_latency *l, const void *data, size_t size, const struct hit_arguments *arguments)
 {
 	struct sample *skel = object_skeleton(l->host->object);
 	const struct latency_record *record = data;
+	cleanup(free) char *text = NULL;
 	struct slow_call *slow;
 	u32 spec;
 	struct hit_function *f;
@@ -286,8 +298,8 @@ struct error *hit_latency_record(
 	if (!f)
 		return NULL;
 	spec = f->spec;
-	err = slow_calls_add(&l->slow[spec], f, arguments ? hit_arguments_text(arguments, record->call) : NULL, record,
-	        skel->bss->taken_ns, &slow);
+	text = text_of(arguments, record);
+	err = slow_calls_add(&l->slow[spec], f, text, record, skel->bss->taken_ns, &slow);
 	if (!err && slow)
 		err = hit_awaits_of(l->awaits, record, slow->await);
 	skel->bss->latency_told_ns[spec] = slow_calls_least(&l->slow[spec]);

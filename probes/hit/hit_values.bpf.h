@@ -290,7 +290,7 @@ WALK_GLOBAL u64 values_slot(u32 function, u32 i, u64 at, u64 hash)
 }
 
 /* All of them, from the first slot on. Returns their key; never 0. */
-static inline u64 values_take(u32 function, u64 first)
+static __attribute__((always_inline)) inline u64 values_take(u32 function, u64 first)
 {
 	struct values_record *r = values_here();
 	struct value_places *p = values_places(function);

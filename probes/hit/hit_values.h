@@ -20,13 +20,13 @@ struct values_call {
 
 struct values_record { /* RECORD_EVENT, of this size */
 	u32 type, tgid;
-	u64 key;                                /* equal: the arguments are */
-	u32 function, n;                        /* its number, from 1; slots that were looked at, */
-	u32 given, unread;                      /* how many there are; a bit for each whose slot cannot be read */
+	u64 key;           /* equal: the arguments are */
+	u32 function, n;   /* its number, from 1; slots that were looked at, */
+	u32 given, unread; /* how many there are, of a result the thread; a bit for each whose slot cannot be read */
 	u64 word[VALUES_MAX], kind[VALUES_MAX]; /* the slot, its type */
 	u32 size[VALUES_MAX];                   /* of bytes[] that are there */
 	u8 bytes[VALUES_MAX][VALUE_BYTES];
-	u64 end; /* so that a word may be read from any byte on */
+	u64 end; /* so that a word may be read from any byte on; of a result, when it was taken */
 };
 
 #endif

@@ -224,8 +224,10 @@ static void set_places(
 	bool is_static;
 	u64 klass;
 
-	if (find_class(k, method, constants, &klass, &is_static))
-		hotspot_places(k->instance, k->p->memory, klass, constants, is_static, signature, c);
+	if (!find_class(k, method, constants, &klass, &is_static))
+		return;
+	hotspot_places(k->instance, k->p->memory, klass, constants, is_static, signature, c);
+	hotspot_result(k->instance, k->p->memory, klass, constants, c);
 }
 
 static struct error *add_interpreted(

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hotspot_values.h"
 
+#include <arch.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -301,6 +302,60 @@ void hotspot_places(struct hotspot_instance *instance, struct memory *mem, u64 k
 	}
 	v->n = n;
 	c->takes_more = *at != ')';
+}
+
+/* The entry of a ConstMethod's pool that its word at `field` says. */
+static bool pool_symbol(
+        const struct hotspot_instance *instance, struct memory *mem, u64 constants, u32 field, char *ret, size_t size)
+{
+	const struct hotspot_layout *l = instance->layout;
+	u64 pool, symbol;
+	u32 length;
+	u16 index;
+
+	return memory_read(mem, &pool, sizeof(pool), constants + l->const_pool.at) &&
+	       memory_read(mem, &index, sizeof(index), constants + field) &&
+	       memory_read(mem, &length, sizeof(length), pool + l->pool_length.at) && index && index < length &&
+	       memory_read(mem, &symbol, sizeof(symbol), pool + l->pool_size.at + 8ull * index) &&
+	       hotspot_symbol(instance->heap, mem, symbol, ret, size);
+}
+
+/* "Ljava/lang/String;", "I", "[J" */
+static const struct declared *declared_by(char *descriptor)
+{
+	const struct declared *d = declared;
+
+	if (*descriptor == 'L') {
+		for (char *at = descriptor; *at; at++)
+			*at = *at == '/' ? '.' : *at;
+		return declared_as(descriptor + 1, strcspn(descriptor + 1, ";"));
+	}
+	while (*d->name && (d->type != (u8)*descriptor || d->boxed))
+		d++;
+	return d;
+}
+
+void hotspot_result(
+        struct hotspot_instance *instance, struct memory *mem, u64 klass, u64 constants, struct runtime_callee *c)
+{
+	struct hotspot_heap_view *h = instance->heap;
+	char text[NAME_MAX_BYTES], *type;
+	const struct declared *d;
+
+	if (!h || !hotspot_heap_ready(h, mem))
+		return;
+	c->result = (struct value_places){.base = VALUE_REGISTERS, .typing = VALUE_TYPE_DECLARED, .mask = UINT64_MAX};
+	if (!c->executed ||
+	        !pool_symbol(instance, mem, constants, instance->layout->const_signature.at, text, sizeof(text)))
+		return;
+	type = strrchr(text, ')');
+	if (!type || type[1] == 'V' || !type[1])
+		return;
+	find_string(h, mem, klass);
+	d = declared_by(type + 1);
+	set_shape(h, d, &c->result.shape[0]);
+	c->result.slot[0] = d->type == 'F' || d->type == 'D' ? 0 : 1 + REG_RESULT;
+	c->result.n = 1;
 }
 
 /* --- along fields --- */

@@ -15,6 +15,9 @@
 #include "hotspot_instance.h"
 #include "runtime_calls.h"
 
+/* What it returns: compiled code has that in rax as its frame is gone, but for floating point. */
+void hotspot_result(
+        struct hotspot_instance *instance, struct memory *mem, u64 klass, u64 constants, struct runtime_callee *c);
 /* signature: "(int, java.lang.String)". klass, constants: the method's. c->executed says in which form. */
 void hotspot_places(struct hotspot_instance *instance, struct memory *mem, u64 klass, u64 constants, bool is_static,
         const char *signature, struct runtime_callee *c);

@@ -285,6 +285,46 @@ def test_java_compiled():
     yield from given([*options, "-XX:TieredStopAtLevel=1"], "compiled")
 
 
+JAVA_RESULTS = {
+    "text": lambda i: " = null" if i == 3 else f' = "item {i}"',
+    "number": lambda i: f" = {-1000 * i}",
+    "large": lambda i: f" = {1234567890123 + i}",
+    "flag": lambda i: f" = {str(i % 2 == 0).lower()}",
+    "letter": lambda i: f" = '{chr(ord('a') + i)}'",
+    "small": lambda i: f" = {i - 4}",
+    "box": lambda i: f" = {1000 * i}",
+    "object": lambda i: " = <ArrayList>",
+    "array": lambda i: " = <int[]>",
+    "fraction": lambda i: " = ?",
+    "nothing": lambda i: "",
+}
+
+
+def test_java_results():
+    """Slow calls of compiled methods say what they returned, of each kind; interpreted ones do not."""
+    compiled = ["-Xcomp", "-XX:CompileCommand=quiet", "-XX:CompileCommand=compileonly,returned::*",
+                "-XX:CompileCommand=dontinline,returned::*"]
+    for options in ([*compiled, "-XX:TieredStopAtLevel=1"], [*compiled, "-XX:-TieredCompilation"], ["-Xint"]):
+        with counted.Program(*java.words(), *options, "-cp", java.class_path(), "returned") as p:
+            p.do("first")
+
+            def seen_of(name):
+                result = met(p, f"java:returned.{name}", "go", ["--over", "1ns"], "latency")
+                calls = [call["call"] for call in counted.latencies(result)["longest"]]
+                return sorted(re.sub(r"\(.*?(-?\d+)\)", r"(\1)", call) for call in calls)
+
+            some = JAVA_RESULTS if "-XX:TieredStopAtLevel=1" in options else ("text", "large", "box")
+            for name in some:
+                shows = JAVA_RESULTS[name]
+                wanted = sorted(f"returned.{name}({i}){'' if '-Xint' in options else shows(i)}" for i in range(8))
+                assert seen_of(name) == wanted, (options, name, seen_of(name), wanted)
+            if "-Xint" not in options:
+                due = [f"returned.sum({i}) = {sum(range(i + 1))}" for most in range(8) for i in range(most + 1)]
+                assert seen_of("sum") == sorted(due), (options, seen_of("sum"))
+                assert seen_of("odd") == [f"returned.odd({i}) = {i}" for i in range(1, 8, 2)], (options, seen_of("odd"))
+            yield f"{options[-1]}: {len(some)} kinds"
+
+
 def test_refused():
     """What is no condition, or has nothing to be of."""
     with called() as p, python() as q:
