@@ -13,6 +13,7 @@
 #include "frontends/format/keeper.h"
 #include "own.h"
 #include "source_text.h"
+#include "unwind/binary/root.h"
 #include "unwind/clean_text.h"
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
@@ -53,6 +54,7 @@ struct place {
 struct search {
 	const struct libraries *l;
 	pid_t pid;
+	int root; /* the process's */
 	const struct evidence *e;
 	char **file; /* owned, of the program */
 	u32 nfiles;
@@ -137,11 +139,10 @@ static struct error *add_neighbours(struct search *s)
 		struct dirent *d;
 		DIR *all;
 
-		if (!kind)
+		if (!kind || (size_t)(base - s->file[i]) >= sizeof(folder))
 			continue;
-		snprintf(
-		        folder, sizeof(folder), "/proc/%d/root%.*s", (int)s->pid, (int)(base - s->file[i]), s->file[i]);
-		all = opendir(folder);
+		snprintf(folder, sizeof(folder), "%.*s/", (int)(base - s->file[i]), s->file[i]);
+		all = root_open_folder(s->root, folder);
 		for (u32 k = 0; all && !err && k < 16 * FILES_MOST && (d = readdir(all)); k++) {
 			const char *end = strrchr(d->d_name, '.');
 
@@ -199,19 +200,16 @@ static struct error *add_place(struct search *s, const char *file, u32 line, con
 	return p->file && p->function ? NULL : &error_no_memory;
 }
 
-static struct error *search_file(
-        struct search *s, const char *file, const struct pattern *adding, u32 n, const struct pattern *function)
+static struct error *search_file(struct search *s, const char *file, const char *name, const struct pattern *adding,
+        u32 n, const struct pattern *function)
 {
 	cleanup(free) char *line = NULL, *header = NULL;
 	cleanup(fclose) FILE *in = NULL;
 	struct error *err = NULL;
-	char path[PATH_MAX];
 	size_t room = 0;
 	ssize_t length;
 
-	if ((size_t)snprintf(path, sizeof(path), "/proc/%d/root%s", (int)s->pid, file) >= sizeof(path))
-		return NULL;
-	in = source_open(path, s->e->start_unix_ns);
+	in = source_open(s->root, file, s->e->start_unix_ns);
 	for (u32 number = 1; in && !err && s->bytes < BYTES_MOST && (length = getline(&line, &room, in)) >= 0;
 	        number++) {
 		bool found = false;
@@ -226,7 +224,7 @@ static struct error *search_file(
 			free(header);
 			header = NULL;
 		}
-		for (u32 i = 0; i < n && !found; i++)
+		for (u32 i = 0; i < n && !found && strstr(line, name); i++)
 			found = pattern_matches(&adding[i], line);
 		if (found)
 			err = add_place(s, file, number, header);
@@ -256,7 +254,7 @@ static struct error *search_name(struct search *s, const char *name)
 		err = asprintf(&text, adds[i], name) < 0 ? &error_no_memory : pattern_compile(text, &adding[i]);
 	}
 	for (u32 i = 0; !err && i < s->nfiles; i++)
-		err = search_file(s, s->file[i], adding, n, &function);
+		err = search_file(s, s->file[i], name, adding, n, &function);
 	for (u32 i = 0; i < n; i++)
 		pattern_free(&adding[i]);
 	pattern_free(&function);
@@ -402,10 +400,12 @@ static void set_added(struct facts *f, const struct search *s)
 struct error *added_find(const struct libraries *l, pid_t pid, struct evidence *e)
 {
 	const struct fact *by = facts_find(&e->facts, "kept.by");
-	struct search s = {.l = l, .pid = pid, .e = e};
+	char path[64];
+	cleanup(close) int root = snprintf(path, sizeof(path), "/proc/%d/root", (int)pid) > 0 ? root_open(path) : -1;
+	struct search s = {.l = l, .pid = pid, .root = root, .e = e};
 	struct error *err = NULL;
 
-	if (by && by->text && facts_number(&e->facts, "kept.sure") > 0) {
+	if (root >= 0 && by && by->text && facts_number(&e->facts, "kept.sure") > 0) {
 		err = add_named(&s, by->text);
 		if (!err)
 			err = add_own(&s);

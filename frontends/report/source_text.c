@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "source_text.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "unwind/binary/root.h"
 #include "unwind/clean_text.h"
 
 #define FILE_MOST (4 << 20)
@@ -15,13 +15,13 @@
 #define CUT       "..."
 
 /* A report may go to others: what not all may read stays where it is. */
-FILE *source_open(const char *path, u64 before_unix_ns)
+FILE *source_open(int root, const char *path, u64 before_unix_ns)
 {
-	int fd = *path == '/' ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
+	int fd = *path == '/' ? root_open_regular(root, path) : -1;
 	struct stat s;
 	FILE *ret = NULL;
 
-	if (fd >= 0 && !fstat(fd, &s) && S_ISREG(s.st_mode) && s.st_mode & S_IROTH && s.st_size <= FILE_MOST &&
+	if (fd >= 0 && !fstat(fd, &s) && s.st_mode & S_IROTH && s.st_size <= FILE_MOST &&
 	        (!before_unix_ns || (u64)s.st_mtim.tv_sec <= before_unix_ns / 1000000000))
 		ret = fdopen(fd, "r");
 	if (fd >= 0 && !ret)
@@ -31,7 +31,7 @@ FILE *source_open(const char *path, u64 before_unix_ns)
 
 char *source_text(const char *path, u32 line, u64 before_unix_ns)
 {
-	FILE *in = line ? source_open(path, before_unix_ns) : NULL;
+	FILE *in = line ? source_open(-1, path, before_unix_ns) : NULL;
 	char *text = NULL, *ret = NULL, *from;
 	size_t size = 0;
 	ssize_t length = -1;

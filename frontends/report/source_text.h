@@ -7,10 +7,10 @@
 #include <types.h>
 
 /*
- * NULL: it cannot be read, or has changed since before_unix_ns (0: any time). Targets say what their files are, and
- * reports go to others: only files that all may read are read.
+ * Within a root (unwind/binary/root.h; -1: the host's). NULL: it cannot be read, or has changed since before_unix_ns
+ * (0: any time). Targets say what their files are, and reports go to others: only files that all may read are read.
  */
-FILE *source_open(const char *path, u64 before_unix_ns);
+FILE *source_open(int root, const char *path, u64 before_unix_ns);
 /* Without what it is indented by, malloc'd; NULL: its file is not read, or has no such line. */
 char *source_text(const char *path, u32 line, u64 before_unix_ns);
 

@@ -11,7 +11,9 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "binary/root.h"
 #include "cleanup.h"
+#include "now.h"
 
 #define FILE_MOST      (1u << 20)  /* of a class */
 #define DIRECTORY_MOST (32u << 20) /* of an archive */
@@ -19,7 +21,8 @@
 #define OPEN_MOST      4096
 #define NESTED_MOST    64
 #define LINE_MOST      (1u << 20) /* of a command */
-#define END            22         /* bytes of the record at an archive's end, before its comment */
+#define ARCHIVES_NS    3000000000ull
+#define END            22 /* bytes of the record at an archive's end, before its comment */
 #define ENTRY          46
 #define LOCAL          30
 #define DEFLATED       8
@@ -145,13 +148,14 @@ struct error *hotspot_archive(int fd, const char *path, class_file *each, void *
 static struct error *open_archives(pid_t pid, const char *path, class_file *each, void *ctx)
 {
 	char folder[64], file[PATH_MAX], link[PATH_MAX];
+	u64 until = now_ns() + ARCHIVES_NS;
 	struct error *err = NULL;
 	struct dirent *d;
 	DIR *all;
 
 	snprintf(folder, sizeof(folder), "/proc/%d/fd", (int)pid);
 	all = opendir(folder);
-	for (u32 i = 0; all && !err && i < OPEN_MOST && (d = readdir(all)); i++) {
+	for (u32 i = 0; all && !err && i < OPEN_MOST && now_ns() < until && (d = readdir(all)); i++) {
 		ssize_t n;
 		int fd;
 
@@ -159,7 +163,7 @@ static struct error *open_archives(pid_t pid, const char *path, class_file *each
 		n = readlink(file, link, sizeof(link));
 		if (n < 5 || (memcmp(link + n - 4, ".jar", 4) != 0 && memcmp(link + n - 4, ".war", 4) != 0))
 			continue;
-		fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+		fd = root_open_regular(-1, file);
 		if (fd < 0)
 			continue;
 		err = hotspot_archive(fd, path, each, ctx);
@@ -170,37 +174,40 @@ static struct error *open_archives(pid_t pid, const char *path, class_file *each
 	return err;
 }
 
-static struct error *give_file(const char *path, class_file *each, void *ctx)
+static struct error *give_file(int root, const char *path, class_file *each, void *ctx)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	cleanup(close) int fd = root_open_regular(root, path);
 	cleanup(free) u8 *file = NULL;
 	struct stat s;
 
-	if (fd < 0)
-		return NULL;
-	if (!fstat(fd, &s) && S_ISREG(s.st_mode) && s.st_size > 0 && s.st_size <= FILE_MOST)
+	if (fd >= 0 && !fstat(fd, &s) && s.st_size > 0 && s.st_size <= FILE_MOST)
 		file = bytes_at(fd, 0, (size_t)s.st_size);
-	close(fd);
 	return file ? each(ctx, file, (size_t)s.st_size) : NULL;
 }
 
+struct process {
+	int root;
+	char cwd[PATH_MAX];
+};
+
 /* folder: of the class path, as the process sees it; its first n bytes. */
-static struct error *look_in(pid_t pid, const char *folder, size_t n, const char *path, class_file *each, void *ctx)
+static struct error *look_in(
+        const struct process *p, const char *folder, size_t n, const char *path, class_file *each, void *ctx)
 {
-	const char *package = strrchr(path, '/'), *from = *folder == '/' && n ? "root" : "cwd";
+	const char *package = strrchr(path, '/'), *from = *folder == '/' && n ? "" : p->cwd;
 	char where[PATH_MAX], file[PATH_MAX];
 	struct error *err = NULL;
 	struct dirent *d;
 	DIR *all;
 
-	if ((size_t)snprintf(where, sizeof(where), "/proc/%d/%s/%.*s/%.*s", (int)pid, from, (int)n, folder,
-	            package ? (int)(package - path) : 0, path) >= sizeof(where))
+	if (n >= PATH_MAX || (size_t)snprintf(where, sizeof(where), "%s/%.*s/%.*s", from, (int)n, folder,
+	                             package ? (int)(package - path) : 0, path) >= sizeof(where))
 		return NULL;
-	all = opendir(where);
+	all = root_open_folder(p->root, where);
 	for (u32 i = 0; all && !err && i < OPEN_MOST && (d = readdir(all)); i++)
 		if (is_of(d->d_name, strlen(d->d_name), package ? package + 1 : path) &&
 		        (size_t)snprintf(file, sizeof(file), "%s/%s", where, d->d_name) < sizeof(file))
-			err = give_file(file, each, ctx);
+			err = give_file(p->root, file, each, ctx);
 	if (all)
 		closedir(all);
 	return err;
@@ -221,32 +228,49 @@ static const char *class_path(const char *line, size_t size)
 	return NULL;
 }
 
-static struct error *look_in_folders(pid_t pid, const char *path, class_file *each, void *ctx)
+/* Its command, at most LINE_MOST bytes of it; -1: it is gone. */
+static ssize_t read_command(pid_t pid, char *ret)
 {
-	cleanup(free) char *line = calloc(1, LINE_MOST + 1);
-	struct error *err = NULL;
-	const char *folders;
 	char file[64];
 	ssize_t n;
 	int fd;
 
 	snprintf(file, sizeof(file), "/proc/%d/cmdline", (int)pid);
-	fd = line ? open(file, O_RDONLY | O_CLOEXEC) : -1;
-	if (fd < 0)
-		return NULL;
-	n = read(fd, line, LINE_MOST);
-	close(fd);
+	fd = open(file, O_RDONLY | O_CLOEXEC);
+	n = fd >= 0 ? read(fd, ret, LINE_MOST) : -1;
+	if (fd >= 0)
+		close(fd);
+	return n;
+}
+
+static struct error *look_in_folders(pid_t pid, const char *path, class_file *each, void *ctx)
+{
+	cleanup(free) char *line = calloc(1, LINE_MOST + 1);
+	struct error *err = NULL;
+	struct process p = {0};
+	const char *folders;
+	char link[64];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/%d/cwd", (int)pid);
+	if (!line || readlink(link, p.cwd, sizeof(p.cwd) - 1) <= 0)
+		return line ? NULL : &error_no_memory;
+	snprintf(link, sizeof(link), "/proc/%d/root", (int)pid);
+	p.root = root_open(link);
+	n = p.root >= 0 ? read_command(pid, line) : -1;
 	folders = n > 0 ? class_path(line, (size_t)n) : NULL;
 	if (!folders)
 		folders = ".";
-	for (u32 i = 0; !err && i < OPEN_MOST; i++) {
+	for (u32 i = 0; p.root >= 0 && !err && i < OPEN_MOST; i++) {
 		size_t length = strcspn(folders, ":");
 
-		err = look_in(pid, folders, length, path, each, ctx);
+		err = look_in(&p, folders, length, path, each, ctx);
 		if (!folders[length])
 			break;
 		folders += length + 1;
 	}
+	if (p.root >= 0)
+		close(p.root);
 	return err;
 }
 

@@ -6,6 +6,8 @@
 #ifndef YRT_ROOT_H
 #define YRT_ROOT_H
 
+#include <dirent.h>
+
 /* A directory to look in, to be closed. -1: root is "", the host's, or gone. */
 int root_open(const char *root);
 /*
@@ -13,5 +15,9 @@ int root_open(const char *root);
  * Negative: errno says why.
  */
 int root_open_file(int root, const char *path, int flags);
+/* A regular file; -1: none. Of what else is there nothing is opened, as that alone moves devices, and FIFOs. */
+int root_open_regular(int root, const char *path);
+/* A folder, to be closed with closedir(). NULL: there is none. */
+DIR *root_open_folder(int root, const char *path);
 
 #endif
