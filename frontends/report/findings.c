@@ -417,6 +417,27 @@ static bool is_by_faults(const struct evidence_view *v)
 	return v && !strcmp(v->name, "fault");
 }
 
+/* Of what grows in a collection, where no stack is known: what has grown, by who keeps it. */
+static struct error *picture_kept(const struct evidence *e, struct finding *ret)
+{
+	struct match all = {0};
+	struct error *err = NULL;
+
+	for (u32 i = 0; i < e->nviews; i++)
+		if (!strcmp(e->view[i].name, "kept"))
+			ret->seen = &e->view[i];
+	if (!ret->seen)
+		return NULL;
+	all.nodes = malloc(ret->seen->profile->nnodes);
+	if (!all.nodes)
+		return &error_no_memory;
+	memset(all.nodes, true, ret->seen->profile->nnodes);
+	ret->part = 1;
+	err = match_profile(&all, ret->seen->profile, &ret->stacks);
+	match_free(&all);
+	return err;
+}
+
 /* ", made in FUNCTION", if that is the program's own, and not the line that adds it. */
 static void set_made(struct evidence *e, bool known)
 {
@@ -545,6 +566,10 @@ static struct error *make_finding(const struct rule *r, const struct evidence *e
 	ret->part = where ? named->share : 0;
 	if (!err && where && !r->placeless)
 		err = match_profile(named, where->profile, &ret->stacks);
+	if (!err && !where && is_added(r, e)) {
+		ret->seen = NULL;
+		err = picture_kept(e, ret);
+	}
 	if (err)
 		finding_free(ret);
 	return err;

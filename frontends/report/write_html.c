@@ -166,20 +166,21 @@ static struct error *put_crash(const struct page *w, const struct finding *f)
 
 static struct error *put_graph(const struct page *w, const struct finding *f)
 {
+	const char *view = f->seen ? f->seen->name : "", *site = f->nsites ? f->site[0].function : "";
+	bool kept = !strcmp(view, "kept"); /* no stacks, but ways to objects */
 	struct error *err;
 
 	if (!f->stacks || !f->stacks->nodes[0].total)
 		return NULL;
-	if (f->seen && !strcmp(f->seen->name, CRASH_VIEW))
+	if (!strcmp(view, CRASH_VIEW))
 		return put_crash(w, f);
-	fputs("<figure><figcaption><span>the stacks that say so, from there on</span><button type=\"button\" "
-	      "data-view=\"",
-	        w->out);
-	put(w, f->seen ? f->seen->name : "");
+	fprintf(w->out, "<figure><figcaption><span>%s</span><button type=\"button\" data-view=\"",
+	        kept ? "what has grown, by what keeps it alive" : "the stacks that say so, from there on");
+	put(w, view);
 	fputs("\" data-query=\"", w->out);
-	put_query(w, f->nsites ? f->site[0].function : "");
+	put_query(w, kept ? "" : site);
 	fputs("\">Open in full</button></figcaption>\n", w->out);
-	err = picture_write(f->stacks, f->nsites ? f->site[0].function : "", w->out);
+	err = picture_write(f->stacks, kept ? "" : site, w->out);
 	fputs("</figure>\n", w->out);
 	return err;
 }

@@ -125,6 +125,15 @@ def test_function_and_line():
         assert os.path.basename(where["file"]).startswith("planted."), (rule, where)
 
 
+def test_what_grows_has_a_picture():
+    """Of a heap of Python no stack is known: what has grown is drawn, by what keeps it."""
+    kept = os.path.join(FIXTURES, "memory-kept", "planted")
+    rows = re.findall(r"^ +[0-9.]+ .*$", report(kept).stdout.split("\n## 2.")[0], re.MULTILINE)
+    assert any("trail: list" in row for row in rows) and any("[]: __main__.Event" in row for row in rows), rows
+    page = report(kept, "-f", "html").stdout
+    assert "what has grown, by what keeps it alive" in page and re.search(r"<title>trail: list\n", page), page[:2000]
+
+
 def test_leak_names_where_it_is_added():
     for rule, place in (("memory-kept", "record (planted.py:19)"),
                         ("memory-kept-collected", "planted.place (planted.java:19)")):
