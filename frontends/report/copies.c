@@ -14,6 +14,8 @@
 #define HERE_LEAST 3 /* a type's deaths in a function take at most this times its copies there */
 #define ELSE_LEAST 2 /* the same of all functions */
 #define PARAMETER  " const&)"
+#define DROP       "core::ptr::drop_in_place"
+#define CLONE      " as core::clone::Clone>::clone"
 
 /* The next "::" outside of angle brackets and parentheses, from here; NULL: there is none. */
 static const char *next_part(const char *at)
@@ -29,8 +31,20 @@ static const char *next_part(const char *at)
 	return NULL;
 }
 
-size_t copies_destroyed(const char *name)
+/* "alloc::vec::Vec" of "alloc::vec::Vec<u8>" and "alloc::vec::Vec::<u8>" */
+static size_t rust_type(const char *at, const char **type)
 {
+	size_t n = strcspn(at, "<>, ");
+
+	*type = at;
+	return n > 2 && at[n - 1] == ':' ? n - 2 : n;
+}
+
+size_t copies_destroyed(const char *name, const char **type)
+{
+	*type = name;
+	if (!strncmp(name, DROP, strlen(DROP)))
+		return rust_type(name + strlen(DROP) + strspn(name + strlen(DROP), ":<"), type);
 	for (const char *at = name; (at = next_part(at)); at += 2)
 		if (at[2] == '~')
 			return (size_t)(at - name);
@@ -42,10 +56,13 @@ static bool takes_one(const char *at, const char *type, size_t n)
 	return at[0] == '(' && !strncmp(at + 1, type, n) && !strncmp(at + 1 + n, PARAMETER, strlen(PARAMETER));
 }
 
-size_t copies_copied(const char *name)
+size_t copies_copied(const char *name, const char **type)
 {
 	const char *last = name; /* "vector" of "std::vector<int>" */
 
+	*type = name;
+	if (*name == '<')
+		return strstr(name, CLONE) ? rust_type(name + 1, type) : 0;
 	for (const char *at = name; (at = next_part(at)); at += 2, last = at) {
 		size_t n = (size_t)(at - name), length = strcspn(last, "<:");
 
@@ -60,8 +77,10 @@ size_t copies_copied(const char *name)
 struct role {
 	u64 type; /* a hash; 0: it neither copies nor destroys */
 	bool copies;
-	bool is_string; /* which are made in many ways, everywhere */
+	bool is_common; /* made in many ways, everywhere */
 };
+
+static const char *const common[] = {"::basic_string<", "alloc::string::String", "alloc::vec::Vec"};
 
 /* Of a type in a function (0: in all). */
 struct place {
@@ -82,13 +101,16 @@ struct copies {
 
 static void set_role(struct role *r, const struct profile_function *f)
 {
-	size_t n = f->kind == KIND_CXX || f->kind == KIND_NATIVE ? copies_copied(f->name) : 0;
+	bool may = f->kind == KIND_CXX || f->kind == KIND_NATIVE || f->kind == KIND_RUST;
+	const char *type = f->name;
+	size_t n = may ? copies_copied(f->name, &type) : 0;
 
 	r->copies = n != 0;
-	if (!n && (f->kind == KIND_CXX || f->kind == KIND_NATIVE))
-		n = copies_destroyed(f->name);
-	r->type = n ? XXH3_64bits(f->name, n) | 1 : 0;
-	r->is_string = n && memmem(f->name, n < 32 ? n : 32, "::basic_string<", 15);
+	if (may && !n)
+		n = copies_destroyed(f->name, &type);
+	r->type = n ? XXH3_64bits(type, n) | 1 : 0;
+	for (size_t i = 0; n && i < sizeof(common) / sizeof(*common); i++)
+		r->is_common |= memmem(type, n < 32 ? n : 32, common[i], strlen(common[i])) != NULL;
 }
 
 /* The outermost copy or destructor of a stack below the program's code, and that; 0: there is none, or nothing's. */
@@ -223,7 +245,7 @@ u32 copies_site(const struct copies *c, u32 node, u32 site)
 	if (p && p->copied && p->copied >= p->destroyed / HERE_LEAST)
 		return p->where;
 	at = table_get(&c->places, key_of(c, r->type, 0));
-	p = at && !r->is_string ? &c->place[*at] : NULL;
+	p = at && !r->is_common ? &c->place[*at] : NULL;
 	if (p && p->copied && p->copied >= p->destroyed / ELSE_LEAST && p->most >= p->copied / 2)
 		return p->where;
 	return site;
