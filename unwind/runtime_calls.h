@@ -40,6 +40,19 @@ struct runtime_place {
 #define RUNTIME_NO_REG    0xff
 #define RUNTIME_OWN_FRAME 0xff
 
+/*
+ * Threads of the language that run on those of the system, now on this one, then on that (virtual threads). A register
+ * points to the system's thread; the words at `current` and `own` behind it lead to a reference to the object of the
+ * thread whose code runs, and of the system's thread itself. If these differ, the object has at `number` what tells it
+ * apart for ever (8 bytes).
+ */
+struct runtime_carrier {
+	u8 reg;                   /* DWARF number */
+	u16 current, own, number; /* number 0: there are no such threads */
+};
+
+enum runtime_origin { RUNTIME_OF_PROGRAM, RUNTIME_INSTALLED, RUNTIME_STANDARD /* the language's own libraries */ };
+
 /* A function as it exists now. One that was defined anew, or compiled, has several of these under one name. */
 struct runtime_callee {
 	char name[NAME_MAX_BYTES]; /* in full, as it is asked for behind "<view>:" */
@@ -90,6 +103,7 @@ struct runtime_callee {
 	/* A word of 8 bytes that is written as the function gets other code, or loses it. 0: not known. */
 	u64 changes;
 	struct runtime_place place;
+	struct runtime_carrier carrier;
 	u64 identity; /* bits of a frame's detail that are the same at any place in the function */
 	struct frame begun;
 	const char *unseen; /* which of its calls are never seen, for people; NULL: none */
@@ -114,8 +128,8 @@ struct runtime_callee {
 	 * is not known there. base VALUE_NOWHERE: it is not known for any of its forms.
 	 */
 	struct value_places result;
-	bool installed; /* of a library, not of the program itself, by its file */
-	bool switched;  /* its thread may run other calls until it is over, and come back (greenlets) */
+	enum runtime_origin origin; /* by its file */
+	bool switched;              /* its thread may run other calls until it is over, and come back (greenlets) */
 };
 
 /* An argument as it was read, in BPF. */

@@ -459,8 +459,10 @@ WALK_GLOBAL int callee_place(const struct slot *slot, const struct callee_watch 
 		return 0;
 	callee_frames(slot, watch);
 	own = watch->place.own - 1;
-	counts->who = (u32)bpf_get_current_pid_tgid();
+	counts->who = counts->thread;
 	counts->depth = slot->walk.nframes - callee_heads(slot, watch);
+	if (counts->who & CALLEE_CARRIED) /* below its frames are its carrier's: one time more than the other */
+		counts->depth = 1;
 	if (watch->counter)
 		counts->depth = callee_counted(watch);
 	if (watch->place.own == CALLEE_OWN_FRAME) {
@@ -510,6 +512,7 @@ WALK_GLOBAL int callee_tell(u64 began, u64 ns)
 	record->ns = ns;
 	record->call = counts->found;
 	record->read = record->text = record->followed = 0;
+	record->carried = counts->who >> 63;
 	record->nwaits = line->n;
 	record->nticks = line->nticks;
 	bpf_probe_read_kernel(record->wait, sizeof(record->wait), line->wait);
@@ -921,11 +924,32 @@ static __attribute__((noinline)) int callee_result(const struct callee_watch *wa
 /* A second walk is by a call of the program itself: two in one program would be too much for the verifier. */
 WALKING_TABLE(on_callee);
 
+/* The thread whose call it may be. */
+static __attribute__((always_inline)) inline int callee_thread(const struct callee_watch *watch)
+{
+	struct callee_counts *counts = callee_counts_here();
+	u64 carrier, now, number = 0;
+
+	if (!watch || !counts)
+		return 0;
+	counts->thread = (u32)bpf_get_current_pid_tgid();
+	if (!watch->carrier.number)
+		return 0;
+	carrier = values_register(watch->carrier.reg);
+	now = user_word(user_word(carrier + watch->carrier.current));
+	if (now && now != user_word(user_word(carrier + watch->carrier.own)))
+		number = user_word(now + watch->carrier.number);
+	if (number)
+		counts->thread = number | CALLEE_CARRIED;
+	return 0;
+}
+
 SEC("perf_event")
 int on_callee(struct bpf_perf_event_data *ctx)
 {
 	const struct callee_watch *watch = callee_of(ctx->addr, 0);
 
+	callee_thread(watch);
 	if (watch && !watch->exit)
 		values_ahead(watch->values);
 	else if (watch && watch->values)

@@ -37,6 +37,13 @@ struct callee_place {
 #define CALLEE_NO_REG    0xff
 #define CALLEE_OWN_FRAME 0xff
 
+/* Whose calls those are of a thread that carries others (struct runtime_carrier); number 0: it carries none. */
+struct callee_carrier {
+	u32 reg; /* 1 + a word of struct pt_regs */
+	u32 current, own, number;
+};
+#define CALLEE_CARRIED (1ull << 63) /* who: it is a thread that is carried */
+
 #define CALLEE_FRAMES 2
 #define CALLEE_STAMP  3
 struct callee_watch {
@@ -60,6 +67,7 @@ struct callee_watch {
 	u32 function; /* its number, where calls are measured; 0: they are counted */
 	u32 exit;     /* enum callee_exit */
 	struct callee_place place;
+	struct callee_carrier carrier;
 	u64 counter;            /* where the number of calls is that are under way; 0: nowhere */
 	u64 calls;              /* that began */
 	u64 frame_cursor;       /* of walks: the key of the one that has the call's frame in more[], */
@@ -98,6 +106,7 @@ struct callee_counts {  /* one for each CPU */
 	s64 under_way;  /* calls that are measured, and not over */
 	u64 slot;       /* of the hit that is looked at, */
 	u64 again;      /* which is walked a second time */
+	u64 thread;     /* that has it: its id, or CALLEE_CARRIED and the number of the one that it carries */
 	u64 who, depth; /* of that hit: whose stack, how deep */
 	u64 frame;      /* the call's; if a register proved it it is known before, else 0 */
 	u64 caller;     /* its caller's */

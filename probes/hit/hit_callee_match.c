@@ -19,6 +19,7 @@ struct matching {
 	const char *name;
 	const char
 	        *arguments; /* "(environ,start_response)", of functions that take these, maybe behind self; or NULL */
+	enum runtime_origin origin; /* of those */
 	enum how how;
 	bool in_files; /* names are FILE:FUNCTION */
 	struct callee_match *ret;
@@ -95,7 +96,7 @@ static bool matches(const struct matching *m, const char *full)
 	}
 }
 
-/* Has it these arguments, and is of the program itself, not of an installed library? */
+/* Has it these arguments, and comes from there? */
 static bool takes(const struct matching *m, const struct runtime_callee *c)
 {
 	const char *own = strncmp(c->arguments, "self,", 5) ? c->arguments : c->arguments + 5;
@@ -103,7 +104,7 @@ static bool takes(const struct matching *m, const struct runtime_callee *c)
 
 	if (!m->arguments)
 		return true;
-	return !strncmp(m->arguments + 1, own, len) && !strcmp(m->arguments + 1 + len, ")") && !c->installed;
+	return !strncmp(m->arguments + 1, own, len) && !strcmp(m->arguments + 1 + len, ")") && c->origin == m->origin;
 }
 
 static struct error *add(void *ctx, const struct runtime_callee *c)
@@ -186,6 +187,10 @@ struct error *callee_match(const struct process *p, const char *view, const char
 	*ret = (struct callee_match){0};
 	m.arguments = callee_is_pattern(name) ? strchr(name, '(') : NULL;
 	err = find(p, view, &m, callee_is_pattern(name) ? BY_PATTERN : EXACTLY);
+	if (!err && m.arguments && !ret->n) { /* the program may be installed as a library is */
+		m.origin = RUNTIME_INSTALLED;
+		err = find(p, view, &m, BY_PATTERN);
+	}
 	if (!err && m.arguments)
 		err = check_one(ret, text);
 	if (!err && !ret->n && !whole && !callee_is_pattern(name)) {

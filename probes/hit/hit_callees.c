@@ -144,13 +144,10 @@ void hit_callees_destroy(struct hit_callees *c)
 
 static struct callee_place place_of(const struct runtime_place *place)
 {
-	return (struct callee_place){.own = place->own,
-	        .reg = callee_register(place->reg),
-	        .top = place->top,
-	        .call = place->call,
-	        .bottom = place->bottom,
-	        .half = place->half,
-	        .moved = place->moved};
+	u32 reg = callee_register(place->reg);
+
+	return (struct callee_place){
+	        place->own, reg, place->top, place->call, place->bottom, place->half, place->moved};
 }
 
 /* Tells BPF what a hit must find. numbers: of the function for latency, arguments, its result; 0: it is not wanted. */
@@ -182,7 +179,9 @@ static struct error *tell(
 	        .counter = f->callee.counter,
 	        .frame_cursor = f->callee.frame_cursor,
 	        .frame_word = f->callee.frame_word,
-	        .place = place_of(&f->callee.place)};
+	        .place = place_of(&f->callee.place),
+	        .carrier = {1 + callee_register(f->callee.carrier.reg), f->callee.carrier.current,
+	                f->callee.carrier.own, f->callee.carrier.number}};
 
 	memcpy(watch.at, f->callee.at, sizeof(watch.at));
 	memcpy(watch.returns, f->callee.returns, sizeof(watch.returns));

@@ -35,6 +35,7 @@ struct latency_record {
 	u32 read, text; /* bit n: memory[n] is there; the same, up to a 0 only. LATENCY_RETURNED: of returned[] */
 	u32 followed;   /* bit n: behind[n] is there */
 	u32 nwaits, nticks;
+	u32 carried; /* 1: of a thread that others carry (virtual threads): waits and ticks are of the last of them */
 	struct latency_wait wait[LATENCY_WAITS]; /* also of calls around this one, which began before; */
 	struct latency_wait tick[LATENCY_WAITS]; /* as what it ran at ticks of a clock */
 	char comm[COMM_LEN];

@@ -235,7 +235,7 @@ WALK_GLOBAL int slow_tell(u64 ns, u64 function)
 	record->began = call->began;
 	record->ns = ns;
 	record->call = values;
-	record->read = record->text = record->followed = 0;
+	record->read = record->text = record->followed = record->carried = 0;
 	record->nwaits = line->n;
 	record->nticks = line->nticks;
 	for (u32 i = 0; i < LATENCY_REGS; i++)

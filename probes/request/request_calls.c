@@ -100,13 +100,13 @@ static void add_ran(struct request_record *to, const struct latency_record *from
 			        wait_reason(WAIT_RUNNING, WAIT_NO_FILE, -1));
 }
 
-/* Which of its thread's times are the call's. */
-static void settle_times(struct request_record *to, bool suspends)
+/* Which of its thread's times are the call's. shared: the thread may have been in other calls. */
+static void settle_times(struct request_record *to, bool shared)
 {
 	u64 waited = to->queue + to->blocked;
 
 	to->cpu = to->ns > waited ? to->ns - waited : 0;
-	if (!suspends)
+	if (!shared)
 		return;
 	to->others = to->cpu + to->queue;
 	to->idle = to->blocked;
@@ -139,7 +139,7 @@ static struct error *add(struct calls *c, struct hit_function *f, const struct l
 {
 	struct request_record to = {.tgid = record->tgid, .tid = record->tid, .began = record->began, .ns = record->ns};
 	const char *text = hit_text_of(c->hit, record);
-	bool is_route = text && c->options->key[f->spec];
+	bool is_route = text && c->options->key[f->spec], shared = f->suspends || record->carried;
 	const char *spec = c->options->spec[f->spec].text;
 	/* the same request may pass a server in front, too: "python: GET /", by "python:flask.app.Flask.wsgi_app" */
 	int kind = c->table != &c->own && strchr(spec, ':') ? (int)strcspn(spec, ":") : 0;
@@ -151,8 +151,10 @@ static struct error *add(struct calls *c, struct hit_function *f, const struct l
 		text = native = hit_call_text(f, record);
 	c->told++;
 	add_waits(&to, record);
-	settle_times(&to, f->suspends);
+	settle_times(&to, shared);
 	add_ran(&to, record);
+	if (record->carried) /* as its carrier may have been in other calls */
+		memset(to.stack, 0, sizeof(to.stack));
 	snprintf(to.path, sizeof(to.path), "%.*s%s%s", kind, spec, kind ? ": " : "", is_route ? text : f->name);
 	err = request_table_add(c->table, &to, is_route ? NULL : text, &slow);
 	return err || !slow || !f->suspends ? err : add_awaits(hit_latency_of(c->hit), record, slow);

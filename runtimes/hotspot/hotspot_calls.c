@@ -7,6 +7,7 @@
 
 #include "cleanup.h"
 #include "code/insn.h"
+#include "hotspot_frozen.h"
 #include "hotspot_values.h"
 #include "runtimes/hotspot/heap/hotspot_heap_view.h"
 #include "table.h"
@@ -30,7 +31,8 @@ struct looking {
 	u64 entry_offset;                       /* or an offset from its code (23 on) */
 	u64 stubs;                              /* and where its code ends, from the nmethod */
 	u64 code_from, code_to;                 /* codelets that methods begin in */
-	u32 left, methods_left;                 /* classes; methods of all of them */
+	struct runtime_carrier carrier;
+	u32 left, methods_left; /* classes; methods of all of them */
 	struct error *(*add)(void *ctx, const struct runtime_callee *c);
 	void *ctx;
 };
@@ -288,6 +290,7 @@ static struct error *add_forms(
 	c->nat = 1;
 	c->unseen = "calls that a compiler inlined into the caller are not seen: `yrt java-flame` shows their time";
 	c->changes = method + k->instance->layout->method_code.at;
+	c->carrier = k->carrier;
 	err = add_interpreted(k, method, constants, signature, *c);
 	return err ? err : add_compiled(k, method, constants, signature, *c);
 }
@@ -411,6 +414,30 @@ static bool find_tree(struct looking *k)
 	       vmstructs_field(v, "Klass", "_super", &k->super, NULL) && word(k, &k->object, at) && k->object;
 }
 
+/*
+ * Virtual threads (21 on): r15 is the JavaThread in all code of Java; _vthread and _threadObj are OopHandles, which
+ * point to references without compression (javaThread.hpp); Thread.tid does not change.
+ */
+static void find_carrier(struct looking *k)
+{
+	struct hotspot_heap_view *h = k->instance->heap;
+	struct memory *m = k->p->memory;
+	u64 klass, current;
+	u32 number;
+
+	if (!h || !k->instance->freezes || !hotspot_heap_ready(h, m) || h->oops == OOP_COLOURED ||
+	        !vmstructs_field(k->instance->v, "JavaThread", "_vthread", &current, NULL))
+		return;
+	klass = hotspot_vm_class(k->instance, m, "java/lang/Thread");
+	if (!klass || !hotspot_java_field(h, m, klass, "tid", "J", &number) || number > UINT16_MAX ||
+	        current > UINT16_MAX)
+		return;
+	k->carrier = (struct runtime_carrier){.reg = DWREG_R15,
+	        .current = (u16)current,
+	        .own = k->instance->layout->thread_obj.at,
+	        .number = (u16)number};
+}
+
 static bool find_members(struct looking *k)
 {
 	const struct vmstructs *v = k->instance->v;
@@ -428,6 +455,7 @@ static bool find_members(struct looking *k)
 	vmstructs_field(v, "nmethod", "_stub_offset", &k->stubs, NULL);
 	if (!k->code_to)
 		find_codelets(k);
+	find_carrier(k);
 	return true;
 }
 

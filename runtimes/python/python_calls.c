@@ -383,7 +383,9 @@ static struct error *add_code(struct looking *k, u64 code, const char *module, c
 	python_str(k->r.mem, l, python_word(&k->r, code + l->co_filename.at), c.file, sizeof(c.file));
 	python_read(&k->r, &line, sizeof(line), code + l->co_firstlineno.at);
 	c.line = line > 0 ? (u32)line : 0;
-	c.installed = strstr(c.file, "-packages/") || strstr(c.file, "/lib/python");
+	c.origin = strstr(c.file, "-packages/")    ? RUNTIME_INSTALLED
+	           : strstr(c.file, "/lib/python") ? RUNTIME_STANDARD
+	                                           : RUNTIME_OF_PROGRAM;
 	c.makes = flags & CODE_GENERATOR   ? "generator"
 	          : flags & CODE_COROUTINE ? "coroutine"
 	          : flags & CODE_ASYNC     ? "asynchronous generator"

@@ -362,7 +362,8 @@ def test_frameworks():
 def test_go_and_java():
     """The same of a server of Go's net/http, whose functions are native, and of the JDK's own, by fields of objects."""
     stripped = go.build("served", "-ldflags=-s -w", name="served-stripped")
-    for words in ([stripped], [*java.words(), "-Xint", "-cp", java.class_path(), "served"]):
+    served = [*java.words(), "-Xint", "-cp", java.class_path(), "served"]
+    for words in ([stripped], served, *([[*served, "virtual"]] if java.version() >= 21 else [])):
         with Program(*words) as program:
             program.do("once")
             run = yrt.Run("requests", "-p", program.pid, "-d", 600, "--max-cpu", 0).sampling()
