@@ -347,8 +347,10 @@ def test_any_server():
 
 def test_frameworks():
     """An application of a framework is known without being told: each request by route, as often as it was called."""
-    for name in ("flask", "django", "wsgi", "asgi"):
-        with Program("/usr/bin/python3", f"{yrt.SOURCE}/fixtures/python/framework_calls.py", name) as program:
+    python = ("/usr/bin/python3", f"{yrt.SOURCE}/fixtures/python/framework_calls.py")
+    perl = ("/usr/bin/perl", f"{yrt.SOURCE}/fixtures/perl/served.pl")
+    for name in ("flask", "django", "wsgi", "asgi", "psgi", "dancer2"):
+        with Program(*(perl if name in ("psgi", "dancer2") else python), name) as program:
             program.do("once")  # its modules are there
             run = yrt.Run("requests", "-p", program.pid, "-d", 600, "--max-cpu", 0).sampling()
             due = program.do("again")
