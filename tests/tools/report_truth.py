@@ -201,7 +201,7 @@ PROGRAMS = {
     "java-pool": (java("/where", program="Track"), "java-thread-wait", "Track.java", "pool"),
     "java-replace": (java("/clean", program="Track"), "hot-function java-regex-compiled regex-matching", "Track.java",
                      "replace"),
-    "go-config": (go("/allowed", "gate.go"), "go-reflection-json", "gate.go", "config"),
+    "go-config": (go("/allowed", "gate.go"), "file-parsed go-reflection-json", "gate.go", "config"),
     "go-body": (go("/price", "gate.go"), "go-body-unclosed", "gate.go", "body"),
     "go-deepequal": (go("/reconcile", "gate.go"), "hot-function", "gate.go", "deepequal"),
     "perl-grep": (alone("/usr/bin/perl", unseen("import.pl"), "grep"), "hot-function", "import.pl", "grep"),
