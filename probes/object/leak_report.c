@@ -184,6 +184,14 @@ static bool same_size(const struct judged *a, const struct judged *b)
 	       y->least <= leak_heap_room(x->books, x->most);
 }
 
+/* So much memory a block takes, of those that are left: a function may make others that are freed. */
+static double room_left(const struct leak_site *site)
+{
+	const struct leak_seen *w = &site->watch;
+
+	return fmax((double)leak_heap_room(w->books, (u64)(w->outlived_bytes / fmax(w->outlived, 1))), 1);
+}
+
 /* It is no more than all memory that is not of files grows by. Blocks take more room than was asked for. */
 static void limit(struct judged *j, double a_minute, double run_s)
 {
@@ -191,16 +199,9 @@ static void limit(struct judged *j, double a_minute, double run_s)
 
 	j->growth.low = fmin(j->growth.low, a_minute * (1 - CURVE_UNSURE));
 	j->growth.high = fmin(j->growth.high, most * (1 + HEAP_UNSURE));
-	j->blocks = (u64)((double)j->blocks * part);
 	j->bytes = (u64)((double)j->bytes * part);
-}
-
-/* So much memory a block takes, of those that are left: a function may make others that are freed. */
-static double room_left(const struct leak_site *site)
-{
-	const struct leak_seen *w = &site->watch;
-
-	return fmax((double)leak_heap_room(w->books, (u64)(w->outlived_bytes / fmax(w->outlived, 1))), 1);
+	if (part < 1)
+		j->blocks = (u64)((double)j->bytes / room_left(j->site));
 }
 
 /*
