@@ -7,28 +7,13 @@
 #include <cmocka.h>
 
 #include "jemalloc_fake.h"
+#include "usage_of.h"
 
 static const struct jemalloc_layout layouts[] = {
         {"5.3", 17, 3, 20, 28},
         {"5.1 or 5.2", 16, 2, 18, 26},
         {"5.0", 15, 2, 17, 25},
 };
-
-static struct usage *read_usage(struct jemalloc_fake *f)
-{
-	struct usage *u = NULL;
-
-	assert_null(allocators_read(&f->space, &u));
-	return u;
-}
-
-static struct amount amount_of(const struct usage *u, const char *above, const char *name)
-{
-	for (u32 i = 1; i < u->nnodes; i++)
-		if (!strcmp(u->nodes[i].name, name) && !strcmp(u->nodes[u->nodes[i].parent].name, above))
-			return u->nodes[i].total;
-	return (struct amount){0};
-}
 
 /* Of Redis's own: quantum 8. */
 static void test_sizes(void **state)
@@ -62,7 +47,7 @@ static void check_layout(const struct jemalloc_layout *layout)
 	jemalloc_fake_extent(f, 0, JEMALLOC_DIRTY, JEMALLOC_CLASSES, false, 0, 5 * PAGES_SIZE);
 	jemalloc_fake_extent(f, 2, JEMALLOC_ACTIVE, 36, false, 0, 5 * PAGES_SIZE);
 	jemalloc_fake_extent(f, 2, JEMALLOC_RETAINED, JEMALLOC_CLASSES, false, 0, 64 * PAGES_SIZE);
-	u = read_usage(f);
+	u = read_usage(&f->space);
 	a = amount_of(u, "in use, or kept for threads", "48 B");
 	assert_int_equal(a.blocks, 200);
 	assert_int_equal(a.size, 200 * 48);
@@ -98,7 +83,7 @@ static void test_given_back(void **state)
 			jemalloc_fake_extent(f, 0, JEMALLOC_DIRTY, JEMALLOC_CLASSES, true, 0, PAGES_SIZE);
 			jemalloc_fake_put(f, FAKE_BASE + 64 + page * 8, 28ull << 48 | extent | 5);
 		}
-		u = read_usage(f);
+		u = read_usage(&f->space);
 		assert_int_equal(amount_of(u, "in use, or kept for threads", "48 B").blocks, 200);
 		assert_int_equal(amount_of(u, "arena 0", "free pages, dirty").size, 10 * PAGES_SIZE);
 		usage_destroy(u);
@@ -117,7 +102,7 @@ static void test_torn(void **state)
 		jemalloc_fake_extent(f, 0, JEMALLOC_ACTIVE, 36, false, 0, 5 * PAGES_SIZE);
 	jemalloc_fake_put(f, FAKE_EXTENTS + 30 * 128 + 16, 7 * PAGES_SIZE);
 	jemalloc_fake_put(f, FAKE_EXTENTS + 20 * 128, 4ull << layouts[0].state_at);
-	u = read_usage(f);
+	u = read_usage(&f->space);
 	assert_int_equal(amount_of(u, "in use, or kept for threads", "16 KiB").blocks, 38);
 	assert_int_equal(u->facts.torn, 2);
 	usage_destroy(u);
@@ -133,7 +118,7 @@ static void test_unknown_layout(void **state)
 
 	(void)state;
 	jemalloc_fake_extent(f, 0, JEMALLOC_ACTIVE, 3, true, 56, 3 * PAGES_SIZE);
-	u = read_usage(f);
+	u = read_usage(&f->space);
 	assert_int_equal(u->nlines, 1);
 	assert_non_null(strstr(u->lines[0].text, "unknown layout"));
 	usage_destroy(u);

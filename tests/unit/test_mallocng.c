@@ -7,22 +7,7 @@
 #include <cmocka.h>
 
 #include "mallocng_fake.h"
-
-static struct usage *read_usage(struct mallocng_fake *f)
-{
-	struct usage *u = NULL;
-
-	assert_null(allocators_read(&f->space, &u));
-	return u;
-}
-
-static struct amount amount_of(const struct usage *u, const char *above, const char *name)
-{
-	for (u32 i = 1; i < u->nnodes; i++)
-		if (!strcmp(u->nodes[i].name, name) && !strcmp(u->nodes[u->nodes[i].parent].name, above))
-			return u->nodes[i].total;
-	return (struct amount){0};
-}
+#include "usage_of.h"
 
 /* A group in a slot of another one counts once, and the slot is not a block in use. */
 static void test_nested(void **state)
@@ -35,7 +20,7 @@ static void test_nested(void **state)
 	mallocng_fake_group(f, FAKE_HEAP + 0x1000, 19, 4, 0x8, 0, 1); /* four of 1008 B; one is free */
 	mallocng_fake_group(f, FAKE_HEAP + 0x1000 + 32, 1, 30, 0x3, 0x30, 0);
 	mallocng_fake_group(f, FAKE_HEAP + 0x3000, MALLOCNG_ONE, 1, 0, 0, 5);
-	u = read_usage(f);
+	u = read_usage(&f->space);
 	a = amount_of(u, "in use", "1008 B");
 	assert_int_equal(a.blocks, 2);
 	assert_int_equal(a.size, 2 * 1008);
@@ -63,7 +48,7 @@ static void test_torn(void **state)
 	mallocng_fake_group(f, FAKE_HEAP + 0x3000, 19, 4, 0, 0, 1);
 	mallocng_fake_group(f, FAKE_HEAP + 0x4000, MALLOCNG_ONE, 1, 1, 0, 1); /* unmapped, not kept, if it is free */
 	mallocng_fake_put(f, FAKE_HEAP + 0x3000, 0);
-	u = read_usage(f);
+	u = read_usage(&f->space);
 	assert_int_equal(amount_of(u, "in use", "1008 B").blocks, 4);
 	assert_int_equal(u->facts.torn, 4);
 	usage_destroy(u);
@@ -79,11 +64,11 @@ static void test_areas(void **state)
 	(void)state;
 	mallocng_fake_group(f, FAKE_HEAP + 0x1000, 19, 4, 0, 0, 1);
 	mallocng_fake_put(f, FAKE_HEAP + 8, FAKE_HEAP);
-	u = read_usage(f);
+	u = read_usage(&f->space);
 	assert_int_equal(amount_of(u, "in use", "1008 B").blocks, 4);
 	usage_destroy(u);
 	mallocng_fake_put(f, FAKE_HEAP, FAKE_SECRET + 1);
-	u = read_usage(f);
+	u = read_usage(&f->space);
 	assert_int_equal(amount_of(u, "in use", "1008 B").blocks, 0);
 	usage_destroy(u);
 	mallocng_fake_destroy(f);

@@ -7,22 +7,7 @@
 #include <cmocka.h>
 
 #include "mimalloc_fake.h"
-
-static struct usage *read_usage(struct mimalloc_fake *f)
-{
-	struct usage *u = NULL;
-
-	assert_null(allocators_read(&f->space, &u));
-	return u;
-}
-
-static struct amount amount_of(const struct usage *u, const char *above, const char *name)
-{
-	for (u32 i = 1; i < u->nnodes; i++)
-		if (!strcmp(u->nodes[i].name, name) && !strcmp(u->nodes[u->nodes[i].parent].name, above))
-			return u->nodes[i].total;
-	return (struct amount){0};
-}
+#include "usage_of.h"
 
 static void destroy(struct mimalloc_fake *f, struct usage *u)
 {
@@ -45,7 +30,7 @@ static void check_segment(const struct mimalloc_layout *l, const char *name)
 	struct usage *u;
 
 	segment(f, l);
-	u = read_usage(f);
+	u = read_usage(&f->space);
 	assert_int_equal(amount_of(u, "in use", "48 B").blocks, 100);
 	assert_int_equal(amount_of(u, "free in pages", "48 B").blocks, 200);
 	assert_int_equal(amount_of(u, name, "never used so far").size, MIMALLOC_SLICE - 300 * 48);
@@ -79,7 +64,7 @@ static void test_given_back(void **state)
 		mimalloc_fake_put(f, FAKE_SEGMENT + 288 + 96 + 56, (FAKE_SEGMENT + heads[i]) | 1);
 		mimalloc_fake_put(f, FAKE_SEGMENT + heads[i], words[i] ? FAKE_SEGMENT + words[i] : 0);
 		mimalloc_fake_put(f, FAKE_SEGMENT + 0x10040, FAKE_SEGMENT + 0x10080);
-		u = read_usage(f);
+		u = read_usage(&f->space);
 		assert_int_equal(amount_of(u, "in use", "48 B").blocks, left[i]);
 		destroy(f, u);
 	}
@@ -102,7 +87,7 @@ static void test_broken_segment(void **state)
 
 		segment(f, &mimalloc_fake_late);
 		mimalloc_fake_put(f, FAKE_SEGMENT + broken[i].at, broken[i].word);
-		u = read_usage(f);
+		u = read_usage(&f->space);
 		assert_int_equal(amount_of(u, "in use", "48 B").blocks, 0);
 		assert_int_equal(u->facts.in_use, 0);
 		destroy(f, u);
@@ -127,7 +112,7 @@ static void test_map(void **state)
 		struct usage *u;
 
 		arena(f, old);
-		u = read_usage(f);
+		u = read_usage(&f->space);
 		assert_int_equal(amount_of(u, "in use", "48 B").blocks, 100);
 		assert_int_equal(amount_of(u, "free in pages", "48 B").blocks, 200);
 		assert_int_equal(amount_of(u, MALLOC, "blocks with pages of their own").size, 10 * MIMALLOC_SLICE);
@@ -154,7 +139,7 @@ static void test_torn_map(void **state)
 		arena(f, false);
 		mimalloc_fake_page(f, false, 1, 64, 5, 10, 1024);
 		mimalloc_fake_put(f, FAKE_META + FAKE_PAGE + broken[i].at, broken[i].word);
-		u = read_usage(f);
+		u = read_usage(&f->space);
 		assert_int_equal(amount_of(u, "in use", "48 B").blocks, 0);
 		assert_int_equal(amount_of(u, "in use", "64 B").blocks, 5);
 		destroy(f, u);
@@ -174,7 +159,7 @@ static void test_hostile_map(void **state)
 
 		arena(f, true);
 		mimalloc_fake_put(f, words[i][0], words[i][1]);
-		u = read_usage(f);
+		u = read_usage(&f->space);
 		assert_int_equal(amount_of(u, MALLOC, "metadata").size, 0);
 		destroy(f, u);
 	}

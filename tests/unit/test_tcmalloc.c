@@ -7,22 +7,7 @@
 #include <cmocka.h>
 
 #include "tcmalloc_fake.h"
-
-static struct usage *read_usage(struct tcmalloc_fake *f)
-{
-	struct usage *u = NULL;
-
-	assert_null(allocators_read(&f->space, &u));
-	return u;
-}
-
-static struct amount amount_of(const struct usage *u, const char *above, const char *name)
-{
-	for (u32 i = 1; i < u->nnodes; i++)
-		if (!strcmp(u->nodes[i].name, name) && !strcmp(u->nodes[u->nodes[i].parent].name, above))
-			return u->nodes[i].total;
-	return (struct amount){0};
-}
+#include "usage_of.h"
 
 #define MALLOC "malloc of tcmalloc (gperftools)"
 #define USED   "in use, or kept for threads"
@@ -37,7 +22,7 @@ static void test_spans(void **state)
 	tcmalloc_fake_span(f, TCMALLOC_USED, 0, 0, 5);
 	tcmalloc_fake_span(f, TCMALLOC_FREE, 0, 0, 3);
 	tcmalloc_fake_span(f, TCMALLOC_RETURNED, 0, 0, 7);
-	u = read_usage(f);
+	u = read_usage(&f->space);
 	assert_int_equal(amount_of(u, USED, "48 B").blocks, 100);
 	assert_int_equal(amount_of(u, "free in spans", "48 B").blocks, 70);
 	assert_int_equal(amount_of(u, MALLOC, "ends of spans").size, 8192 - 170 * 48);
@@ -62,7 +47,7 @@ static void test_torn(void **state)
 	tcmalloc_fake_put(f, FAKE_SPANS + 48 * 15 + 40, 171 | 3 << 16);
 	tcmalloc_fake_put(f, FAKE_SPANS + 48 * 12 + 40, 19 << 16);
 	tcmalloc_fake_put(f, FAKE_SPANS + 48 * 17 + 8, 2);
-	u = read_usage(f);
+	u = read_usage(&f->space);
 	assert_int_equal(amount_of(u, USED, "48 B").blocks, 1700);
 	assert_int_equal(u->facts.torn, 3);
 	usage_destroy(u);
@@ -77,7 +62,7 @@ static void test_unknown_layout(void **state)
 	(void)state;
 	tcmalloc_fake_span(f, TCMALLOC_USED, 3, 100, 1);
 	tcmalloc_fake_put(f, FAKE_SIZES, 1);
-	u = read_usage(f);
+	u = read_usage(&f->space);
 	assert_int_equal(u->nlines, 1);
 	assert_non_null(strstr(u->lines[0].text, "unknown layout"));
 	usage_destroy(u);
@@ -97,7 +82,7 @@ static void test_google(void **state)
 	tcmalloc_fake_google_span(f, 19, 0, 32);
 	tcmalloc_fake_google_span(f, 0, 0, 70);
 	f->lines[2].end = FAKE_HEAP + 0x400000;
-	u = read_usage(f);
+	u = read_usage(&f->space);
 	assert_int_equal(amount_of(u, USED, "48 B").blocks, 100);
 	assert_int_equal(amount_of(u, USED, "256 KiB").blocks, 1);
 	assert_int_equal(amount_of(u, "free in spans", "48 B").blocks, 70);
@@ -127,7 +112,7 @@ static void test_hostile_google(void **state)
 		for (u32 k = 0; k < 8; k++)
 			tcmalloc_fake_google_span(f, k < 2 ? 250 : 2, 1, 1);
 		tcmalloc_fake_put(f, FAKE_SPANS + broken[i].at, broken[i].word);
-		u = read_usage(f);
+		u = read_usage(&f->space);
 		assert_int_equal(amount_of(u, USED, "48 B").blocks, 0);
 		assert_int_equal(amount_of(u, USED, "32 B").blocks, 6);
 		assert_int_equal(amount_of(u, GOOGLE, "blocks of whole pages").size, 0);

@@ -85,7 +85,7 @@ static struct error *show_arena(struct tree *t, u32 number)
 	const struct sums *s = t->arenas[number];
 	struct usage *u = t->j->usage;
 	u64 sizes[JEMALLOC_CLASSES];
-	u32 arena, node;
+	u32 arena;
 	struct error *err = usage_child(u, t->node, USAGE_GROUP, &arena, "arena %u", number);
 
 	for (u32 i = 0; i < JEMALLOC_CLASSES; i++)
@@ -96,13 +96,8 @@ static struct error *show_arena(struct tree *t, u32 number)
 		        u, arena, USAGE_IN_USE, "in use, or kept for threads", s->used, sizes, JEMALLOC_CLASSES);
 	if (!err)
 		err = usage_sizes(u, arena, USAGE_FREE, "free in slabs", s->freed, sizes, JEMALLOC_CLASSES);
-	for (u32 i = JEMALLOC_DIRTY; !err && i < JEMALLOC_STATES; i++) {
-		if (!s->states[i].size)
-			continue;
-		err = usage_child(u, arena, states[i].kind, &node, "%s", states[i].name);
-		if (!err)
-			usage_add(u, node, &s->states[i]);
-	}
+	for (u32 i = JEMALLOC_DIRTY; !err && i < JEMALLOC_STATES; i++)
+		err = usage_part(u, arena, states[i].kind, states[i].name, &s->states[i]);
 	return err;
 }
 
@@ -140,23 +135,17 @@ static struct error *show_metadata(struct tree *t)
 
 static struct error *advise(struct usage *u)
 {
-	const struct usage_facts *f = &u->facts;
+	u64 returnable = u->facts.returnable;
 	struct error *err = NULL;
 	char text[USAGE_BYTES];
 
-	if (usage_matters(u, f->returnable))
+	if (usage_matters(u, returnable))
 		err = usage_say(u, USAGE_ADVICE,
 		        "%s are free pages that jemalloc keeps: a lower dirty_decay_ms, or background_thread:true "
 		        "where "
 		        "threads sleep, gives them back; so does mallctl(\"arena.4096.purge\")",
-		        usage_bytes(text, f->returnable));
-	if (!err && usage_matters(u, f->held))
-		err = usage_say(u, USAGE_ADVICE,
-		        "%s are free in slabs that live blocks hold: blocks that live long lie among short-lived ones "
-		        "of "
-		        "their size",
-		        usage_bytes(text, f->held));
-	return err;
+		        usage_bytes(text, returnable));
+	return err ? err : usage_say_held(u, "slabs");
 }
 
 /* Puts the extents into the tree, and says what helps. */

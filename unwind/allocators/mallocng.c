@@ -283,11 +283,8 @@ static struct error *show(struct mallocng *m)
 		err = usage_sizes(u, node, USAGE_IN_USE, "in use", m->used, sizes, MALLOCNG_CLASSES);
 	if (!err)
 		err = usage_sizes(u, node, USAGE_FREE, "free in groups", m->freed, sizes, MALLOCNG_CLASSES);
-	if (!err && m->one.blocks) {
-		err = usage_child(u, node, USAGE_IN_USE, &child, "blocks with a mapping of their own");
-		if (!err)
-			usage_add(u, child, &m->one);
-	}
+	if (!err)
+		err = usage_part(u, node, USAGE_IN_USE, "blocks with a mapping of their own", &m->one);
 	if (!err)
 		err = usage_child(u, node, USAGE_METADATA, &child, "metadata, and ends of groups");
 	if (!err)

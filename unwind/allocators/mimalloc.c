@@ -158,34 +158,18 @@ static void add_between(struct mimalloc *m, u64 start, u64 end)
 		add_free(m, start, end);
 }
 
-static struct error *show_one(
-        struct mimalloc *m, u32 parent, enum usage_kind kind, const char *name, const struct amount *a)
-{
-	u32 node;
-	struct error *err = a->size ? usage_child(m->usage, parent, kind, &node, "%s", name) : NULL;
-
-	if (!err && a->size)
-		usage_add(m->usage, node, a);
-	return err;
-}
-
 static struct error *advise(struct usage *u)
 {
-	const struct usage_facts *f = &u->facts;
+	u64 returnable = u->facts.returnable;
 	struct error *err = NULL;
 	char text[USAGE_BYTES];
 
-	if (usage_matters(u, f->returnable))
+	if (usage_matters(u, returnable))
 		err = usage_say(u, USAGE_ADVICE,
 		        "%s are free pages that mimalloc keeps: mi_collect(true), called by the program, or a lower "
 		        "MIMALLOC_PURGE_DELAY gives them back",
-		        usage_bytes(text, f->returnable));
-	if (!err && usage_matters(u, f->held))
-		err = usage_say(u, USAGE_ADVICE,
-		        "%s are free in pages that live blocks hold: blocks that live long lie among short-lived ones "
-		        "of their size",
-		        usage_bytes(text, f->held));
-	return err;
+		        usage_bytes(text, returnable));
+	return err ? err : usage_say_held(u, "pages");
 }
 
 static struct error *show(struct mimalloc *m)
@@ -211,15 +195,15 @@ static struct error *show(struct mimalloc *m)
 	u->facts.torn += m->torn;
 	err = usage_sizes(u, node, USAGE_IN_USE, "in use", s->used, s->sizes, s->n);
 	if (!err)
-		err = show_one(m, node, USAGE_IN_USE, "blocks with pages of their own", &s->single);
+		err = usage_part(u, node, USAGE_IN_USE, "blocks with pages of their own", &s->single);
 	if (!err)
 		err = usage_sizes(u, node, USAGE_FREE, "free in pages", s->freed, s->sizes, s->n);
 	if (!err)
-		err = show_one(m, node, USAGE_TOP, "never used so far", &s->rest);
+		err = usage_part(u, node, USAGE_TOP, "never used so far", &s->rest);
 	if (!err)
-		err = show_one(m, node, USAGE_FREE, "free pages", &m->free);
+		err = usage_part(u, node, USAGE_FREE, "free pages", &m->free);
 	if (!err)
-		err = show_one(m, node, USAGE_METADATA, "metadata", &m->metadata);
+		err = usage_part(u, node, USAGE_METADATA, "metadata", &m->metadata);
 	free(s);
 	return err ? err : advise(u);
 }

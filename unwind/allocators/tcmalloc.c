@@ -408,17 +408,6 @@ static void add_metadata(struct tcmalloc *t)
 	}
 }
 
-static struct error *show_one(
-        struct usage *u, u32 parent, enum usage_kind kind, const char *name, const struct amount *a)
-{
-	u32 node;
-	struct error *err = a->size ? usage_child(u, parent, kind, &node, "%s", name) : NULL;
-
-	if (!err && a->size)
-		usage_add(u, node, a);
-	return err;
-}
-
 static struct error *show(struct tcmalloc *t)
 {
 	struct usage *u = t->usage;
@@ -440,17 +429,17 @@ static struct error *show(struct tcmalloc *t)
 		err = usage_sizes(
 		        u, node, USAGE_IN_USE, "in use, or kept for threads", t->used, t->sizes, TCMALLOC_CLASSES);
 	if (!err)
-		err = show_one(u, node, USAGE_IN_USE, "blocks of whole pages", &t->large);
+		err = usage_part(u, node, USAGE_IN_USE, "blocks of whole pages", &t->large);
 	if (!err)
 		err = usage_sizes(u, node, USAGE_FREE, "free in spans", t->freed, t->sizes, TCMALLOC_CLASSES);
 	if (!err)
-		err = show_one(u, node, USAGE_FREE, "free pages", &t->places[TCMALLOC_FREE]);
+		err = usage_part(u, node, USAGE_FREE, "free pages", &t->places[TCMALLOC_FREE]);
 	if (!err)
-		err = show_one(u, node, USAGE_FREE, "free pages, given back", &t->places[TCMALLOC_RETURNED]);
+		err = usage_part(u, node, USAGE_FREE, "free pages, given back", &t->places[TCMALLOC_RETURNED]);
 	if (!err)
-		err = show_one(u, node, USAGE_METADATA, "ends of spans", &t->rest);
+		err = usage_part(u, node, USAGE_METADATA, "ends of spans", &t->rest);
 	if (!err)
-		err = show_one(u, node, USAGE_METADATA, "metadata", &t->metadata);
+		err = usage_part(u, node, USAGE_METADATA, "metadata", &t->metadata);
 	if (!err && usage_matters(u, f->returnable))
 		err = usage_say(u, USAGE_ADVICE,
 		        old ? "%s are free pages that tcmalloc keeps: MallocExtension_ReleaseFreeMemory(), or a higher "

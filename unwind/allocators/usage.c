@@ -83,6 +83,17 @@ void usage_add(struct usage *u, u32 node, const struct amount *amount)
 	amount_add(&u->nodes[node].own, amount);
 }
 
+struct error *usage_part(
+        struct usage *u, u32 parent, enum usage_kind kind, const char *name, const struct amount *amount)
+{
+	u32 node;
+	struct error *err = amount->size ? usage_child(u, parent, kind, &node, "%s", name) : NULL;
+
+	if (!err && amount->size)
+		usage_add(u, node, amount);
+	return err;
+}
+
 struct error *usage_sizes(struct usage *u, u32 parent, enum usage_kind kind, const char *name, const struct amount *of,
         const u64 *sizes, u32 n)
 {
@@ -138,6 +149,18 @@ void usage_add_facts(struct usage_facts *to, const struct usage_facts *from)
 }
 
 /* More than a tenth of the allocator's, and not little of the process's. */
+struct error *usage_say_held(struct usage *u, const char *parts)
+{
+	char text[USAGE_BYTES];
+
+	if (!usage_matters(u, u->facts.held))
+		return NULL;
+	return usage_say(u, USAGE_ADVICE,
+	        "%s are free in %s that live blocks hold: blocks that live long lie among short-lived ones of their "
+	        "size",
+	        usage_bytes(text, u->facts.held), parts);
+}
+
 bool usage_matters(const struct usage *u, u64 bytes)
 {
 	u64 all = u->facts.in_use + u->facts.cached + u->facts.free;

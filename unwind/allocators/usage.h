@@ -69,6 +69,9 @@ void usage_destroy(struct usage *u);
 struct error *usage_child(struct usage *u, u32 parent, enum usage_kind kind, u32 *ret, const char *name, ...)
         __attribute__((format(printf, 5, 6)));
 void usage_add(struct usage *u, u32 node, const struct amount *amount);
+/* A child that has this much; nothing if it has no bytes. name is copied. */
+struct error *usage_part(
+        struct usage *u, u32 parent, enum usage_kind kind, const char *name, const struct amount *amount);
 /*
  * A child with one of its own for each size of blocks that has any: of[i] are blocks of sizes[i] bytes. Those in use
  * are added to in_use_of, too. Nothing if there are none.
@@ -81,6 +84,8 @@ struct error *usage_say(struct usage *u, enum usage_remark kind, const char *tex
 void usage_add_facts(struct usage_facts *to, const struct usage_facts *from);
 /* Are so many bytes of an allocator worth a word about what would help? */
 bool usage_matters(const struct usage *u, u64 bytes);
+/* Says what is free in parts of memory ("slabs") that live blocks hold, if it matters. */
+struct error *usage_say_held(struct usage *u, const char *parts);
 /* Computes totals. */
 void usage_finish(struct usage *u);
 
