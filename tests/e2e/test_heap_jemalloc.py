@@ -4,11 +4,7 @@ heap: jemalloc's blocks by size, and its free pages, against mallctl() of the sa
 """
 
 import glob
-import json
 import os
-import subprocess
-import sys
-import tempfile
 
 import heap_rows
 import yrt
@@ -71,13 +67,8 @@ def held(rows):
 
 
 def check(library, *core):
-    env = {**os.environ, "LD_PRELOAD": library, "PYTHONMALLOC": "malloc", "MALLOC_CONF": "background_thread:false"}
-    command = [sys.executable, "-c", PROGRAM]
-    with yrt.Program(command, env=env, stdout=subprocess.PIPE, text=True) as program:
-        yrt.waiting(program.pid, 1, state="T")
-        rows, text = table(program.pid, *core)
-        os.kill(program.pid, 18)
-        truth = json.loads(program.stdout.readline())
+    rows, text, truth = heap_rows.stopped(PROGRAM, library, ["jemalloc"], *core, PYTHONMALLOC="malloc",
+                                          MALLOC_CONF="background_thread:false")
     own = {size: n for size, n in truth["held"] if n}
     assert held(rows) == own, f"{held(rows)}\n{own}\n{text}"
     free = sum(row.size for path, row in rows.items() if path[2:] in (("free pages, dirty",),
@@ -86,25 +77,13 @@ def check(library, *core):
     return f"{sum(own.values())} blocks of {len(own)} sizes, {truth['pages']} free pages: as mallctl() says"
 
 
-def table(pid, core=None):
-    target = ["-p", pid]
-    if core:
-        subprocess.run(["gcore", "-o", core, str(pid)], check=True, capture_output=True)
-        target = ["--core", f"{core}.{pid}"]
-    rows, text, notes = heap_rows.heap(*target)
-    assert "jemalloc" not in notes, notes
-    return rows, text
-
-
 def test_live():
     for library in libraries():
         yield check(library)
 
 
 def test_core():
-    with tempfile.TemporaryDirectory(prefix="yrt-heap-") as directory:
-        for library in libraries():
-            yield check(library, os.path.join(directory, "core"))
+    yield from heap_rows.of_cores(check, libraries())
 
 
 yrt.main(globals())

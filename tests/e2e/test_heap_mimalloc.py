@@ -5,11 +5,7 @@ another file.
 """
 
 import glob
-import json
 import os
-import subprocess
-import sys
-import tempfile
 
 import heap_rows
 import yrt
@@ -59,23 +55,9 @@ def libraries():
     return [named] if named else glob.glob("/usr/lib/*/libmimalloc.so.2.0")
 
 
-def table(pid, core=None):
-    target = ["-p", pid]
-    if core:
-        subprocess.run(["gcore", "-o", core, str(pid)], check=True, capture_output=True)
-        target = ["--core", f"{core}.{pid}"]
-    rows, text, notes = heap_rows.heap(*target)
-    assert "mimalloc" not in notes and "read again" not in notes, notes
-    return rows, text
-
-
 def check(library, *core):
-    env = {**os.environ, "LD_PRELOAD": library}
-    with yrt.Program([sys.executable, "-c", PROGRAM], env=env, stdout=subprocess.PIPE, text=True) as program:
-        yrt.waiting(program.pid, 1, state="T")
-        rows, text = table(program.pid, *core)
-        os.kill(program.pid, 18)
-        truth = {int(size): n for size, n in json.loads(program.stdout.readline()).items()}
+    rows, text, counts = heap_rows.stopped(PROGRAM, library, ["mimalloc", "read again"], *core)
+    truth = {int(size): n for size, n in counts.items()}
     (name,) = {path[0] for path in rows if path and path[0].startswith("malloc of mimalloc ")}
     found = {heap_rows.size(path[2]): row for path, row in rows.items() if path[:2] == (name, "in use") and path[2:]}
     large = {size for size in truth if size not in found}
@@ -92,9 +74,7 @@ def test_live():
 
 
 def test_core():
-    with tempfile.TemporaryDirectory(prefix="yrt-heap-") as directory:
-        for library in libraries():
-            yield check(library, os.path.join(directory, "core"))
+    yield from heap_rows.of_cores(check, libraries())
 
 
 yrt.main(globals())

@@ -2,11 +2,7 @@
 """heap: the spans of gperftools' tcmalloc against what MallocExtension says of the same moment; also of a core."""
 
 import glob
-import json
 import os
-import subprocess
-import sys
-import tempfile
 
 import heap_rows
 import yrt
@@ -43,28 +39,14 @@ def libraries():
     return [named] if named else glob.glob("/usr/lib/*/libtcmalloc_minimal.so.4")
 
 
-def table(pid, core=None):
-    target = ["-p", pid]
-    if core:
-        subprocess.run(["gcore", "-o", core, str(pid)], check=True, capture_output=True)
-        target = ["--core", f"{core}.{pid}"]
-    rows, text, notes = heap_rows.heap(*target)
-    assert "tcmalloc" not in notes, notes
-    return rows, text
-
-
 def size_of(rows, *names):
     row = rows.get((MALLOC, *names))
     return row.size if row else 0
 
 
 def check(library, *core):
-    env = {**os.environ, "LD_PRELOAD": library, "PYTHONMALLOC": "malloc"}
-    with yrt.Program([sys.executable, "-c", PROGRAM], env=env, stdout=subprocess.PIPE, text=True) as program:
-        yrt.waiting(program.pid, 1, state="T")
-        rows, text = table(program.pid, *core)
-        os.kill(program.pid, 18)
-        used, free, returned, central, transfer, threads = json.loads(program.stdout.readline())
+    rows, text, truth = heap_rows.stopped(PROGRAM, library, ["tcmalloc"], *core, PYTHONMALLOC="malloc")
+    used, free, returned, central, transfer, threads = truth
     assert size_of(rows, "free pages") == free, (free, text)
     assert size_of(rows, "free pages, given back") == returned, (returned, text)
     assert size_of(rows, "free in spans") + size_of(rows, "ends of spans") == central, (central, text)
@@ -81,9 +63,7 @@ def test_live():
 
 
 def test_core():
-    with tempfile.TemporaryDirectory(prefix="yrt-heap-") as directory:
-        for library in libraries():
-            yield check(library, os.path.join(directory, "core"))
+    yield from heap_rows.of_cores(check, libraries())
 
 
 yrt.main(globals())

@@ -115,6 +115,21 @@ def test_unreachable():
         yield compare_lost(host)
 
 
+def readings(host, code, busy_s):
+    """(pid, rows) of five readings, while a program runs."""
+    with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
+        script.write(code)
+        script.flush()
+        with subprocess.Popen(["/usr/bin/env", host, script.name]) as program:
+            try:
+                yrt.busy_for([program.pid], busy_s)
+                for _ in range(5):
+                    text = yrt.run("lua-heap", "-p", program.pid, output=False, stats=False).expect().stdout
+                    yield program.pid, [ROW.fullmatch(line) for line in text.splitlines()[1:]]
+            finally:
+                program.kill()
+
+
 GROW = """
 local log, n = {}, 0
 while true do
@@ -130,18 +145,10 @@ end
 def test_moving():
     """A table's array grows, and is freed, while it is read: what is torn is no object of gigabytes."""
     for host in HOSTS:
-        with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
-            script.write(GROW)
-            script.flush()
-            with subprocess.Popen(["/usr/bin/env", host, script.name]) as program:
-                yrt.busy_for([program.pid], 1)
-                for _ in range(5):
-                    text = yrt.run("lua-heap", "-p", program.pid, output=False, stats=False).expect().stdout
-                    last = ROW.fullmatch(text.splitlines()[-1])
-                    size = int(last[1])
-                    peak = int(re.search(r"VmHWM:\s*(\d+)", yrt.read(f"/proc/{program.pid}/status"))[1])
-                    assert last[4] == "(all)" and size < 1024 * peak, f"{host}: {size} bytes of {peak} kB"
-                program.kill()
+        for pid, rows in readings(host, GROW, 1):
+            size, name = int(rows[-1][1]), rows[-1][4]
+            peak = int(re.search(r"VmHWM:\s*(\d+)", yrt.read(f"/proc/{pid}/status"))[1])
+            assert name == "(all)" and size < 1024 * peak, f"{host}: {size} bytes of {peak} kB"
         yield f"{host}: 5 of 5 below the resident set"
 
 
@@ -161,18 +168,8 @@ end
 def test_replaced():
     """A table of 300,000 strings is replaced by one that grew meanwhile: in most readings none of them is lost."""
     for host in HOSTS:
-        with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
-            script.write(REPLACE)
-            script.flush()
-            with subprocess.Popen(["/usr/bin/env", host, script.name]) as program:
-                yrt.busy_for([program.pid], 2)
-                found = []
-                for _ in range(5):
-                    text = yrt.run("lua-heap", "-p", program.pid, output=False, stats=False).expect().stdout
-                    found.append(next(int(row[3]) for row in map(ROW.fullmatch, text.splitlines()[1:])
-                                      if row[4] == "string"))
-                program.kill()
-            assert sum(n >= 299000 for n in found) >= 4, (host, found)
+        found = [next(int(row[3]) for row in rows if row[4] == "string") for _, rows in readings(host, REPLACE, 2)]
+        assert sum(n >= 299000 for n in found) >= 4, (host, found)
         yield f"{host}: {found} strings, at least 300,000"
 
 
