@@ -59,8 +59,8 @@ struct event_command {
 	/* When they were. recorded: by `record -e`, which keeps all. May be NULL. */
 	struct error *(*check)(struct run_request *r, bool recorded);
 	/*
-	 * Of events whose options begin with struct hit_options: their conditions as a program in Y, which frontends
-	 * compile (probes/y/y_condition.h), to be freed; NULL: there are none, or no memory. May be NULL.
+	 * The conditions of --if as a program in Y, which the caller compiles (probes/y/y_condition.h) and frees.
+	 * NULL if there are none, or no memory. own: begins with struct hit_options. The operation may be NULL.
 	 */
 	char *(*asks)(const void *own);
 	/* Lines on why nothing was seen, besides those of every event. May be NULL. */

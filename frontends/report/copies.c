@@ -17,7 +17,7 @@
 #define DROP       "core::ptr::drop_in_place"
 #define CLONE      " as core::clone::Clone>::clone"
 
-/* The next "::" outside of angle brackets and parentheses, from here; NULL: there is none. */
+/* The next "::" that is not in angle brackets or parentheses, or NULL. */
 static const char *next_part(const char *at)
 {
 	u32 depth = 0;
@@ -113,7 +113,10 @@ static void set_role(struct role *r, const struct profile_function *f)
 		r->is_common |= memmem(type, n < 32 ? n : 32, common[i], strlen(common[i])) != NULL;
 }
 
-/* The outermost copy or destructor of a stack below the program's code, and that; 0: there is none, or nothing's. */
+/*
+ * The outermost copy or destructor that the program's own code calls on this stack, or NULL. *holder: the function that
+ * calls it; 0 if NULL.
+ */
 static const struct role *role_at(const struct copies *c, u32 node, u32 *holder)
 {
 	const struct role *ret = NULL;

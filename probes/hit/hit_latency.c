@@ -271,7 +271,7 @@ struct error *hit_latency_watch(struct hit_latency *l)
 	return cpu_ticks_open(&l->ticks, TICK_HZ, object_program(l->host->object, "on_call_tick"));
 }
 
-/* With its arguments and what it returned, where these are told. NULL: they are not, or there is no memory. */
+/* "f(arguments) = result", as far as they were recorded. NULL if nothing was, or without memory. */
 static char *text_of(const struct hit_arguments *arguments, const struct latency_record *record)
 {
 	const char *call = arguments ? hit_arguments_text(arguments, record->call) : NULL;

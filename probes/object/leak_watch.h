@@ -40,9 +40,9 @@ struct leak_seen { /* of a stack, in user space */
 	u64 classes[LEAK_CLASS_WORDS]; /* and a bit for each class of what they take (size_class.h) */
 	enum leak_books books;
 	u32 watched;           /* by debug registers, */
-	u32 outlived;          /* of them still there when they were let go, */
-	double outlived_bytes; /* which had asked for so many; and */
+	u32 outlived;          /* of them still there when they were let go; and */
 	u32 in_window;         /* more of those, that a window saw for as long */
+	double outlived_bytes; /* sum of the sizes that the outlived ones were asked for with */
 	u32 late;              /* of those with registers freed, though they were chosen when they were old */
 	u32 busy;              /* of them let go, since the program writes there */
 	u32 again;             /* that are looked at again, and are old enough for a register */

@@ -109,7 +109,7 @@ struct request_counts { /* one for each CPU */
 	u64 loop_ns;  /* CPU time of their threads for no request that is known */
 };
 
-#define REQUEST_ENDED (1u << 16) /* in the type of a record: it is none of a call, which may be in the same run */
+#define REQUEST_ENDED (1u << 16) /* in the type: a request, not a call (latency), which the same run may record */
 
 /* A request has ended (RECORD_EVENT | REQUEST_ENDED). */
 struct request_record {

@@ -179,7 +179,7 @@ bool wait_is_for_futex(u32 reason)
 	return reason >> 24 == WAIT_BLOCKED && words && !strcmp(words, "futex");
 }
 
-/* For what a client says next, or who comes. That one takes slowly what it is told is no wait by design. */
+/* Waits to hear from clients, old or new. A wait for a slow client to take an answer is not idle. */
 static bool hears_client(u32 reason)
 {
 	static const char *const hearing[] = {"read", "receive", "poll", "select", "epoll"};

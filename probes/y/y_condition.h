@@ -10,8 +10,8 @@
 struct y_condition;
 
 /*
- * The conditions of o, as the program that says them was compiled: a handler for each, in their order. other_kind: the
- * status of one whose value is of another type. o is told of it; object and *ret outlive the run.
+ * Takes the compiled conditions of o: object has one handler for each, in order. other_kind: the status of a handler
+ * whose value has another type. Sets the fields of o that point to *ret. object and *ret must outlive the run.
  */
 struct error *y_condition_new(
         const struct y_object *object, u32 other_kind, struct hit_options *o, struct y_condition **ret);

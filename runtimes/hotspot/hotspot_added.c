@@ -96,7 +96,7 @@ static struct input part(struct input *in, u32 n)
 struct class
 {
 	struct input in;
-	u32 *constant; /* where each begins, with its tag; 0: there is none */
+	u32 *constant; /* offset of each entry, at its tag; 0: no entry */
 	u32 n;
 	char name[NAME_MOST], source[NAME_MOST];
 	const char *holder, *field;
@@ -352,7 +352,7 @@ static bool execute(struct execution *x, u32 at, u32 op)
 	return op != GOTO && (op < TABLESWITCH || op > RETURN) && op != ATHROW;
 }
 
-/* The bytes of a switch; 0: it is none. */
+/* The length of a switch instruction; 0: it is damaged. */
 static u32 switch_length(struct input code, u32 at, u32 op)
 {
 	u32 padded = (at + 4) & ~3u, low, high, n;
