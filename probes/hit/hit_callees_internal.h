@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What hit_callees.c and hit_callees_words.c share. */
+/* What hit_callees.c, which watches in shifts, shares with hit_callees_find.c, _place.c and _words.c. */
 #ifndef YRT_HIT_CALLEES_INTERNAL_H
 #define YRT_HIT_CALLEES_INTERNAL_H
 
@@ -81,6 +81,34 @@ struct hit_callees {
 		bool said;
 	} refused[HIT_SPECS_MAX];
 };
+
+/* --- hit_callees_find.c --- */
+
+/* Looks for functions where that is due. As hit_callees_poll(). */
+struct error *hit_callees_look(struct hit_callees *c, u64 now);
+/* At functions that got other code, as hit_callees_record() was told. */
+struct error *hit_callees_look_at_changes(struct hit_callees *c);
+/* Changes that nobody has told yet: they came behind the last look, or poll. */
+void hit_callees_suspect_changes(struct hit_callees *c);
+
+/* --- hit_callees_place.c --- */
+
+/* Debug registers that it takes. */
+u32 hit_callees_registers(const struct hit_callees *c, const struct form *f);
+/* That a process's functions take. */
+u32 hit_callees_registers_of(const struct hit_callees *c, u32 process);
+bool hit_callees_is_open(const struct form *f);
+struct error *hit_callees_open(struct hit_callees *c, struct form *f);
+void hit_callees_close(struct hit_callees *c, struct form *f);
+/* Is it a function of the process that gets other code when this word is written? */
+bool hit_callees_is_of(const struct form *f, u32 process, u64 changes);
+/* Has a register that is left tell when this function gets other code. What does not work is found by later looks. */
+struct error *hit_callees_watch_changes(struct hit_callees *c, const struct form *f);
+bool hit_callees_is_changing(const struct hit_callees *c, const struct form *f);
+/* Where functions get other code is not watched any more if they are gone, or need the registers themselves. */
+void hit_callees_trim_changing(struct hit_callees *c, bool all);
+
+/* --- hit_callees_words.c --- */
 
 /* Forms that get other code together have one that is the first of them. */
 bool hit_callees_is_first(const struct hit_callees *c, u32 form);
