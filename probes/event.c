@@ -29,5 +29,4 @@ struct error *event_goes_on(const struct event_host *host, struct error *err)
 
 void event_halve_by_weight(void *event)
 {
-	(void)event;
 }

@@ -123,7 +123,6 @@ int find_level(void *ctx)
 	struct pid *pid = BPF_CORE_READ(task, thread_pid);
 	struct upid *upid;
 
-	(void)ctx;
 	pid_level = BPF_CORE_READ(pid, level);
 	upid = pid_at(pid, pid_level);
 	pid_namespace = (u64)BPF_CORE_READ(upid, ns);

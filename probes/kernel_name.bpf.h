@@ -15,7 +15,6 @@ int name_kernel(void *ctx)
 {
 	u64 addr = named_addr;
 
-	(void)ctx;
 	return (int)bpf_snprintf(named_text, sizeof(named_text), kernel_name_format, &addr, sizeof(addr));
 }
 

@@ -60,8 +60,6 @@ static struct error *make_slab(struct arena_source *source, u32 i, void **ret)
 
 static void drop_slab(struct arena_source *source, u32 i, void *slab)
 {
-	(void)source;
-	(void)i;
 	munmap(slab, ARENA_SLAB_SIZE + ARENA_SLAB_PAD);
 }
 

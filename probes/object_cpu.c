@@ -41,7 +41,6 @@ static struct error *living_cpu(void *list, const void *key, const void *value)
 {
 	u32 tgid = *(const u32 *)key;
 
-	(void)value;
 	return add_cpu(list, (struct cpu){.tgid = tgid, .ns = cpu_of_process((pid_t)tgid)});
 }
 
@@ -51,7 +50,6 @@ static struct error *ending_cpu(void *list, const void *key, const void *value)
 	const struct process_ending *ending = value;
 	u64 now = ending->is_final ? 0 : cpu_of_process((pid_t)ending->tgid);
 
-	(void)key;
 	return add_cpu(list,
 	        (struct cpu){ending->tgid, !now && !ending->is_final, now > ending->cpu_ns ? now : ending->cpu_ns});
 }

@@ -295,7 +295,6 @@ static inline __attribute__((always_inline)) u32 step_slot(struct slot *slot)
 
 static long step_one(u32 i, struct stepping *s)
 {
-	(void)i;
 	s->stop = step_slot(s->slot);
 	return s->stop != STOP_NONE;
 }

@@ -456,7 +456,6 @@ static void sweep(struct targets *t, bool (*goes)(struct process *p))
 
 static bool always(struct process *p)
 {
-	(void)p;
 	return true;
 }
 

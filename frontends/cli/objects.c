@@ -398,7 +398,6 @@ struct result {
 
 static void note(void *ctx, const char *text, u64 n)
 {
-	(void)ctx;
 	if (n > 1)
 		say_note("%s (%lu times)", text, n);
 	else

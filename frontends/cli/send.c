@@ -256,7 +256,6 @@ static size_t on_answer(char *bytes, size_t one, size_t n, void *ctx)
 	struct answer *a = ctx;
 	size_t room = ANSWER_MAX - a->size, take = n < room ? n : room;
 
-	(void)one;
 	memcpy(a->body + a->size, bytes, take);
 	a->size += take;
 	a->body[a->size] = '\0';

@@ -658,7 +658,6 @@ static struct error *close_profile(struct output *out, struct error *err)
 
 static void warn(void *ctx, struct error *err)
 {
-	(void)ctx;
 	say_note_error(err);
 }
 

@@ -88,7 +88,6 @@ const char *keeper_type(const char *name)
 
 static bool are_many(const struct profile *p, const double *bytes, u32 node)
 {
-	(void)bytes;
 	return p->nodes[node].more >= MANY;
 }
 

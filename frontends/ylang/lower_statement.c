@@ -186,7 +186,6 @@ static u32 each_variable(
 {
 	u32 slot = new_slot(l, kept);
 
-	(void)n;
 	declare_variable(l, name, type, slot);
 	return slot;
 }

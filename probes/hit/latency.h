@@ -66,13 +66,12 @@ struct latency_jump {
 };
 #define LATENCY_JUMPS 1024
 
-/* Cookies of exits: the number of a jump, and whose call it ends. */
-#define LATENCY_COOKIE_JUMP 0xffffffffull
-#define LATENCY_COOKIE_KEY  0xffffu      /* of an entry: the number of what is read of its arguments (hit_values.h) */
-#define LATENCY_FUNCTION    32           /* from this bit: 16 bits, the function's number (LATENCY_SPEC) */
-#define LATENCY_BORROWED    (1ull << 48) /* an exit of a function that calls are left to: of marked ones only */
-#define LATENCY_LOST        (1ull << 49) /* a jump to where returns are not known */
-#define LATENCY_ASK         (1ull << 50) /* to where latency_targets says */
+/* Cookies of exits: the number of a jump in the low 32 bits, and whose call it ends. */
+#define LATENCY_COOKIE_KEY 0xffffu      /* of an entry: the number of what is read of its arguments (hit_values.h) */
+#define LATENCY_FUNCTION   32           /* from this bit: 16 bits, the function's number (LATENCY_SPEC) */
+#define LATENCY_BORROWED   (1ull << 48) /* an exit of a function that calls are left to: of marked ones only */
+#define LATENCY_LOST       (1ull << 49) /* a jump to where returns are not known */
+#define LATENCY_ASK        (1ull << 50) /* to where latency_targets says */
 
 /* A function's number: from this bit on which -e it is of; below, its place among all, from 1. */
 #define LATENCY_SPEC 10

@@ -88,7 +88,6 @@ static struct error *place(void *ctx, const struct process *p, struct image *img
 	        .cookie = cookie,
 	        .pair = f->pair};
 
-	(void)img;
 	return is_wanted(a, f->shape) ? alloc_windows_add(a->windows, p, path, &at) : NULL;
 }
 

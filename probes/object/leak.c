@@ -209,7 +209,6 @@ static struct error *start(void *event, bool at_exec)
 
 static struct error *is_left(void *stacks, const void *key, const void *block)
 {
-	(void)key;
 	leak_stacks_left(stacks, block);
 	return NULL;
 }
@@ -276,7 +275,6 @@ static void add_estimate(void *ctx, u32 epoch, u64 hash, u64 bytes, u64 calls)
 {
 	struct leak_site *site = leak_stacks_find(&((struct leak *)ctx)->stacks, hash);
 
-	(void)epoch;
 	if (!site)
 		return;
 	site->bytes_made += (double)bytes;

@@ -42,7 +42,6 @@ static struct error *check(struct run_request *r, bool recorded)
 {
 	const struct alloc_options *o = r->own;
 
-	(void)recorded;
 	if (!o->growth && o->mapped)
 		return error_hint(error_new(ERROR_USAGE, "--mapped is about mappings"), "add --growth");
 	if (!o->growth)

@@ -45,7 +45,6 @@ static struct error *note_id(void *ctx, const void *key, const void *value)
 {
 	const struct pool *pool = value;
 
-	(void)key;
 	return table_put(ctx, pool->id, 1);
 }
 
@@ -60,7 +59,6 @@ static struct error *sweep_one(void *ctx, const void *key, const void *value)
 	const struct sweeping *s = ctx;
 	const struct pool_more_key *k = key;
 
-	(void)value;
 	if (k->id <= s->last && !table_get(&s->alive, k->id))
 		bpf_map__delete_elem(s->more, key, sizeof(*k), 0);
 	return NULL;
@@ -186,7 +184,6 @@ static struct error *take_pool(void *ctx, const void *key, const void *value)
 	struct error *err;
 	u32 maker;
 
-	(void)key;
 	err = maker_of(g, pool->maker, &maker);
 	if (err)
 		return err;

@@ -226,7 +226,6 @@ static void open_sites(void *ctx, u32 each, u64 until)
 {
 	struct tlab *a = ctx;
 
-	(void)until;
 	tlab_object_set_open(a->options.object, each > 0);
 }
 

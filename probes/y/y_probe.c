@@ -407,7 +407,6 @@ static const char *elsewhere(const struct y_probe *p, const struct hit_spec *spe
 
 static void count_one(void *n, const char *name)
 {
-	(void)name;
 	++*(u32 *)n;
 }
 

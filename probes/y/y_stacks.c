@@ -286,8 +286,6 @@ static struct error *stack(void *event, const struct stack_record *record, const
 
 static void stats(void *event, struct sampler_stats *st)
 {
-	(void)event;
-	(void)st;
 }
 
 const struct event_ops y_event = {

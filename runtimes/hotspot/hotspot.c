@@ -707,7 +707,6 @@ static u32 resume(void *data, bool *exact)
 {
 	const struct hotspot_instance *instance = data;
 
-	(void)exact;
 	return instance->nclaims ? instance->claims[0].config : 0;
 }
 

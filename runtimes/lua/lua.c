@@ -215,7 +215,6 @@ static struct error *regions(void *data, const struct runtime_process *p,
 	const struct lua_instance *instance = data;
 	struct error *err = NULL;
 
-	(void)p;
 	for (u32 i = 0; !err && i < instance->image->nranges; i++) {
 		const struct lua_range *range = &instance->image->ranges[i];
 		struct runtime_region r = {.part = range->part,
@@ -249,7 +248,6 @@ static u32 expand(void *data, const struct runtime_process *p, const struct fram
 
 	u32 put;
 
-	(void)flags;
 	*eaten = 0;
 	if (is_state(instance, &frames[i])) {
 		lua_names_see(instance->names, frame_addr(&frames[i]));
@@ -270,7 +268,6 @@ static bool is_runtime_internal(void *data, const char *symbol)
 	        "lua_resume", "precallC", "ccall", "f_call", "resume", "unroll", "dothecall", "GCTM", "callTMres",
 	        "callTM", "f_Ccall"};
 
-	(void)data;
 	for (u32 i = 0; i < sizeof(glue) / sizeof(*glue); i++)
 		if (!strcmp(symbol, glue[i]))
 			return true;
@@ -309,7 +306,6 @@ static void write_value(void *data, const struct runtime_process *p, const struc
 {
 	struct lua_instance *instance = data;
 
-	(void)p;
 	lua_value(instance->image, v, out);
 }
 
@@ -321,7 +317,6 @@ static struct error *inspect(void *data, const struct runtime_process *p, struct
 	const struct lua_instance *instance = data;
 	const struct lua_image *image = instance->image;
 
-	(void)p;
 	report_section(out, "module", NULL);
 	report_text(out, "version", NULL, "%s", image->release);
 	report_text(out, "luaV_execute", image->found_by, "0x%lx-0x%lx", image->ranges[0].start + instance->bias,
@@ -363,7 +358,6 @@ static void add_allocator(void *ctx, u64 thread, u64 g)
 	struct allocators *a = ctx;
 	u64 words[3];
 
-	(void)thread;
 	if (!memory_read(a->p->memory, words, sizeof(words), g))
 		return;
 	for (u32 i = 0; i < 3; i += 2) {
@@ -381,7 +375,6 @@ static u32 find_allocators(
 {
 	struct allocators a = {.p = p, .ret = ret};
 
-	(void)unknown;
 	error_free(lua_states(((const struct lua_instance *)data)->image, p, add_allocator, &a));
 	return a.n;
 }

@@ -36,7 +36,6 @@ static void add_state(void *ctx, u64 thread, u64 g)
 {
 	struct looking *k = ctx;
 
-	(void)thread;
 	if (k->nstates < STATES_MAX) {
 		k->state[k->nstates++] = g;
 		lua_names_see(k->names, g);

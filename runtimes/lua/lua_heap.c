@@ -153,7 +153,6 @@ static bool is_read(struct lua_heap *r, struct lua_value key, struct lua_value v
 	char text[8];
 	u32 len;
 
-	(void)value;
 	*(bool *)ctx = !key.object || key.type != LUA_STRING || lua_heap_string(r, key.addr, text, sizeof(text), &len);
 	return *(bool *)ctx;
 }

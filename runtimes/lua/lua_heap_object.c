@@ -60,8 +60,6 @@ static bool count_entry(struct lua_heap *r, struct lua_value key, struct lua_val
 {
 	struct entries *e = ctx;
 
-	(void)r;
-	(void)value;
 	return key.type != LUA_STRING || ++e->named <= NAMED_MAX;
 }
 

@@ -360,7 +360,6 @@ static struct error *regions(void *data, const struct runtime_process *p, add_re
 
 static u32 resume(void *data, bool *exact)
 {
-	(void)exact;
 	return ((const struct luajit_instance *)data)->config;
 }
 
@@ -425,7 +424,6 @@ static bool is_runtime_internal(void *data, const char *symbol)
 	static const char *const glue[] = {
 	        "lua_call", "lua_pcall", "lua_cpcall", "lua_resume", "lua_yield", "luaL_callmeta"};
 
-	(void)data;
 	for (u32 i = 0; i < sizeof(glue) / sizeof(*glue); i++)
 		if (!strcmp(symbol, glue[i]))
 			return true;
@@ -479,7 +477,6 @@ static void write_value(void *data, const struct runtime_process *p, const struc
 {
 	struct luajit_instance *instance = data;
 
-	(void)p;
 	luajit_value(instance->image, v, out);
 }
 
@@ -514,7 +511,6 @@ static u32 find_allocators(
 	struct luajit_vms vms = {0};
 	u32 n = 0;
 
-	(void)unknown;
 	error_free(luajit_vms_find(instance->image, instance->bias, p, LUAJIT_VMS_MEMORY, &vms));
 	for (u32 i = 0; i < vms.n && n < RUNTIME_ALLOCATORS_MAX; i++) {
 		u64 addr = allocator_of(p, vms.g[i]);

@@ -60,7 +60,6 @@ static bool count_entry(struct luajit_heap *r, u64 key, u64 value, void *ctx)
 {
 	u64 unused;
 
-	(void)value;
 	return luajit_value(r, key, &unused) != GCT_STRING || ++*(u32 *)ctx <= NAMED_MAX;
 }
 

@@ -518,7 +518,6 @@ static bool is_name(const char *symbol, const char *name)
 /* Does this function of the interpreter only lead from one Perl frame to another? */
 static bool is_runtime_internal(void *data, const char *symbol)
 {
-	(void)data;
 	for (u32 i = 0; i < sizeof(glue) / sizeof(*glue); i++)
 		if (is_name(symbol, glue[i]))
 			return true;
@@ -538,7 +537,6 @@ static struct error *list_calls(void *data, const struct runtime_process *p, con
 {
 	struct perl_reader r;
 
-	(void)pattern;
 	return begin_reading(data, p, &r) ? perl_calls(&r, add, ctx) : NULL;
 }
 
@@ -547,7 +545,6 @@ static bool field(void *data, const struct runtime_process *p, const struct runt
 {
 	struct perl_reader r;
 
-	(void)of;
 	return begin_reading(data, p, &r) && perl_field(&r, i, way, v, slot);
 }
 

@@ -446,14 +446,11 @@ static struct error *count(struct perl_heap *p, void *ctx, u64 addr, const struc
 
 static struct error *note_pads(struct perl_heap *p, void *ctx, u64 addr, const struct perl_sv *sv)
 {
-	(void)ctx;
-	(void)addr;
 	return sv->type == PERL_CV || sv->type == PERL_FM ? perl_heap_note_pads(p, sv) : NULL;
 }
 
 static struct error *be_candidate(struct perl_heap *p, void *ctx, u64 addr, const struct perl_sv *sv)
 {
-	(void)ctx;
 	heap_candidate(p->h, addr, sv->count);
 	return NULL;
 }

@@ -265,7 +265,6 @@ static bool add_entry(void *ctx, const char *key, u64 value)
 {
 	u64 *size = ctx;
 
-	(void)value;
 	*size += HE_BYTES + HEK_BYTES + strlen(key);
 	return true;
 }
@@ -274,7 +273,6 @@ u64 perl_heap_size(struct perl_heap *p, u64 addr, const struct perl_sv *sv)
 {
 	u64 size = PERL_HEAD + body_sizes[sv->type], max;
 
-	(void)addr;
 	if (sv->type == PERL_AV) {
 		max = sv->body ? perl_heap_word(p, sv->body + p->l->pv_cur.at + 8) + 1 : 0;
 		return size + (sv->own && max < 1ull << 40 ? 8 * max : 0);
@@ -395,7 +393,6 @@ static void note_pad(void *ctx, u32 depth, u64 pad, u64 names)
 {
 	struct noting *n = ctx;
 
-	(void)depth;
 	if (!n->err)
 		n->err = table_put(&n->p->pads, perl_heap_key(pad), names);
 }

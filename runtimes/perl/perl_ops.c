@@ -67,7 +67,6 @@ static bool add_name(void *ctx, u32 type, const char *op, u64 function)
 	struct named *n = ctx;
 	char name[NAME_MAX + 16];
 
-	(void)type;
 	for (u32 i = 0; i < n->n; i++)
 		if (n->functions[i] == function)
 			return false;

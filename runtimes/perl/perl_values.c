@@ -118,8 +118,6 @@ void perl_value(void *instance, const struct runtime_process *p, const struct ru
 {
 	struct value_text t;
 
-	(void)instance;
-	(void)p;
 	if (v->size < sizeof(t) - TEXT || v->size > sizeof(t)) {
 		putc('?', out);
 		return;

@@ -580,7 +580,6 @@ static bool name_frame(
 {
 	struct python_instance *instance = data;
 
-	(void)n;
 	if (python_fold_name(&frames[i])) {
 		snprintf(ret->name, sizeof(ret->name), "%s", python_fold_name(&frames[i]));
 		ret->identity = frame_addr(&frames[i]);
@@ -720,7 +719,6 @@ static u32 resume(void *data, bool *exact)
 
 static bool is_runtime_internal(void *data, const char *symbol)
 {
-	(void)data;
 	return python_is_glue(symbol);
 }
 

@@ -199,7 +199,6 @@ bool python_last_words(void *instance, const struct runtime_dying *t, char *ret,
 	u64 pc, addr;
 	u32 i = 0;
 
-	(void)instance;
 	while (i < t->n && !(fatal = fatal_of(p, &t->frames[i])))
 		i++;
 	if (!fatal)

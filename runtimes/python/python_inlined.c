@@ -72,8 +72,6 @@ static bool find_calls(struct search *s, u64 start, u64 end)
 
 static u32 no_mark(const cs_insn *in, const void *ctx)
 {
-	(void)in;
-	(void)ctx;
 	return 0;
 }
 
@@ -167,7 +165,6 @@ static u32 mark_frame(const cs_insn *in, const void *ctx)
 	bool rbp = in->detail->x86.op_count == 1 && in->detail->x86.operands[0].type == X86_OP_REG &&
 	           in->detail->x86.operands[0].reg == X86_REG_RBP;
 
-	(void)ctx;
 	if (in->id == X86_INS_PUSH && rbp)
 		return FLOW_STOPS;
 	if (in->id == X86_INS_LEAVE || (in->id == X86_INS_POP && rbp))

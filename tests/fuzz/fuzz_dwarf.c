@@ -146,7 +146,6 @@ static void look_at(const struct type *type, u32 depth)
 
 static void look_at_parameter(void *ctx, const char *name)
 {
-	(void)ctx;
 	if (!name)
 		abort();
 }

@@ -9,7 +9,6 @@ static const uint8_t header[8] = {0xca, 0xfe, 0xba, 0xbe, 0, 0, 0, 65};
 
 static struct error *place(void *ctx, const char *function, const char *file, u32 line)
 {
-	(void)ctx;
 	if (strlen(function) > 1024 || strlen(file) > 1024 || line > UINT16_MAX)
 		abort();
 	return NULL;

@@ -39,14 +39,12 @@ static struct error *any_open(void *instance, const struct runtime_process *p, s
 
 static void any_close(void *data)
 {
-	(void)data;
 }
 
 static struct error *any_roots(void *data)
 {
 	u32 root = heap_root(reader.h, 0, HEAP_LASTING, "root");
 
-	(void)data;
 	for (u64 at = AT; at < AT + SIZE; at += 64)
 		heap_root_ref(reader.h, root, HEAP_ITEM, at);
 	return NULL;

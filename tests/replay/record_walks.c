@@ -34,7 +34,6 @@ static void must(struct error *err)
 
 static void complain(void *ctx, struct error *err)
 {
-	(void)ctx;
 	fprintf(stderr, "yrt-record-walks: %s\n", err->message);
 	error_free(err);
 }
@@ -47,7 +46,6 @@ static u8 touched[ARENA_SLABS_MAX][(ARENA_SLAB_SIZE + ARENA_SLAB_PAD + WALKS_PAG
 
 static struct error *make_slab(struct arena_source *source, u32 i, void **ret)
 {
-	(void)source;
 	slabs[i] =
 	        mmap(NULL, sizeof(touched[0]) * WALKS_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (slabs[i] == MAP_FAILED)
@@ -59,7 +57,6 @@ static struct error *make_slab(struct arena_source *source, u32 i, void **ret)
 
 static void slab_done(struct arena_source *source, u32 i, void *slab)
 {
-	(void)source;
 	munmap(slab, sizeof(touched[0]) * WALKS_PAGE);
 	slabs[i] = NULL;
 }

@@ -45,7 +45,6 @@ static inline void must(struct error *err)
 
 static inline void jvm_complain(void *ctx, struct error *err)
 {
-	(void)ctx;
 	print_error("%s\n", err->message);
 	error_free(err);
 }

@@ -46,7 +46,6 @@ struct target {
 
 static inline void target_complain(void *ctx, struct error *err)
 {
-	(void)ctx;
 	print_error("%s\n", err->message);
 	error_free(err);
 }

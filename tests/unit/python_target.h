@@ -46,7 +46,6 @@ static void must(struct error *err)
 
 static void target_complain(void *ctx, struct error *err)
 {
-	(void)ctx;
 	print_error("%s\n", err->message);
 	error_free(err);
 }

@@ -52,7 +52,6 @@ static void must(struct error *err)
 
 static void complain(void *ctx, struct error *err)
 {
-	(void)ctx;
 	print_error("%s\n", err->message);
 	error_free(err);
 }

@@ -70,7 +70,6 @@ static void test_layouts(void **state)
 {
 	static const u64 bins[] = {0x18, 0x68, 0x70};
 
-	(void)state;
 	for (u32 i = 0; i < sizeof(bins) / sizeof(*bins); i++) {
 		struct glibc_fake *f = glibc_fake_create(bins[i], true);
 		struct usage *u;
@@ -91,7 +90,6 @@ static void test_layouts(void **state)
 /* A list of fast chunks, mangled or not, and an unsorted one. */
 static void test_lists(void **state)
 {
-	(void)state;
 	for (u32 mangled = 0; mangled < 2; mangled++) {
 		struct glibc_fake *f = glibc_fake_create(0x70, false);
 		u64 arena = glibc_fake_begin(f, false), a = glibc_fake_chunk(f, 48, true), unsorted;
@@ -124,7 +122,6 @@ static void test_cache(void **state)
 	u64 a = glibc_fake_chunk(f, 64, true), b = glibc_fake_chunk(f, 64, true);
 	struct usage *u;
 
-	(void)state;
 	glibc_fake_chunk(f, 64, true);
 	glibc_fake_put(f, cache + 16, 2ull << 32); /* of bin 2 */
 	glibc_fake_put(f, cache + 16 + 128 + 16, a + 16);
@@ -163,7 +160,6 @@ static void check_corrupt(u64 header, const char *what)
 
 static void test_corrupt(void **state)
 {
-	(void)state;
 	check_corrupt(0, "less than a chunk can have");
 	check_corrupt(64 + 8 + 1, "no multiple of 16");
 	check_corrupt(1ull << 60 | 1, "behind its heap");
@@ -180,7 +176,6 @@ static void test_corrupt_top(void **state)
 	char text[128];
 	struct usage *u;
 
-	(void)state;
 	glibc_fake_top(f, arena, FAKE_HEAP + FAKE_SIZE);
 	glibc_fake_put(f, top, 0x6f636c65772d7369);     /* is-welco */
 	glibc_fake_put(f, top + 8, 0x0000006c6c61656d); /* meall */
@@ -199,7 +194,6 @@ static void test_size_classes(void **state)
 {
 	char name[SIZE_CLASS_NAME];
 
-	(void)state;
 	assert_string_equal(size_class_name(size_class(32), name), "32 B");
 	assert_string_equal(size_class_name(size_class(1024), name), "1 KiB");
 	assert_string_equal(size_class_name(size_class(1025), name), "up to 1280 B");

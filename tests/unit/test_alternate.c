@@ -50,7 +50,6 @@ static void test_links(void **state)
 {
 	char root[64];
 
-	(void)state;
 	snprintf(root, sizeof(root), "%s/root", dir);
 	assert_true(finds("root/a", "/a", root));
 	run("mv root/names outside && ln -s $PWD/outside root/names");
@@ -68,7 +67,6 @@ static void test_host(void **state)
 {
 	char root[64], b[64];
 
-	(void)state;
 	run("rm -f root/names && cp outside names");
 	snprintf(root, sizeof(root), "%s/root", dir);
 	snprintf(b, sizeof(b), "%s/b", dir);
@@ -88,7 +86,6 @@ static int make_files(void **state)
 	char path[64];
 	FILE *file;
 
-	(void)state;
 	assert_non_null(mkdtemp(dir));
 	snprintf(path, sizeof(path), "%s/p.c", dir);
 	file = fopen(path, "w");
@@ -102,7 +99,6 @@ static int make_files(void **state)
 
 static int remove_files(void **state)
 {
-	(void)state;
 	run("rm -rf $PWD");
 	return 0;
 }

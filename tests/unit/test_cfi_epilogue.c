@@ -189,7 +189,6 @@ static void test_bodies(void **state)
 	        ("-O2 -fno-omit-frame-pointer -momit-leaf-frame-pointer -fno-reorder-functions "
 	         "-fno-reorder-blocks-and-partition")};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(sources) / sizeof(*sources); i++)
 		for (size_t k = 0; k < sizeof(flags) / sizeof(*flags); k++)
 			compare_builds(sources[i], flags[k], describe_bodies);
@@ -208,7 +207,6 @@ static void test_eh_return(void **state)
 	u8 code[4096] = {0};
 	u64 at, size;
 
-	(void)state;
 	run("echo 'void leave(long by, void *to) { __builtin_unwind_init(); __builtin_eh_return(by, to); }' | "
 	    "gcc -O2 -fPIC -fcf-protection=full -mshstk -shared -nostartfiles -x c -o %s/leave.so -",
 	        dir);
@@ -276,7 +274,6 @@ static void test_silent(void **state)
 	struct cfi *cfi;
 	u64 at;
 
-	(void)state;
 	cfi = assemble("silent", silent, "", &img, &at);
 	expect_cfa(cfi, at, REG_SP, 8);
 	expect_cfa(cfi, at + 11, REG_SP, 0x110);
@@ -317,7 +314,6 @@ static void test_kept(void **state)
 	struct cfi *cfi;
 	u64 at;
 
-	(void)state;
 	cfi = assemble("kept", kept, "-Wl,-Bsymbolic", &img, &at);
 	at += 3 + 4 + 4; /* mov, sub, and */
 	for (u32 i = 0; i < sizeof(keeps); i++, at += 5) {

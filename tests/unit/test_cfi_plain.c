@@ -134,7 +134,6 @@ static void test_all_forms(void **state)
 	u8 code[ROOM] = {0};
 	struct decoders d;
 
-	(void)state;
 	open_decoders(&d);
 	for (u32 rex = 0; rex < 17; rex++)
 		for (u32 opcode = 0; opcode < 512 && d.faults < 20; opcode++)

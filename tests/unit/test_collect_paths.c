@@ -87,7 +87,6 @@ static void test_wrong_guess(void **state)
 	        {STOP_DEPTH, 1, FN_MAX}, {STOP_ROOT, 1, FN_MAX}, {STOP_BAD_RETADDR, FN_MAX, FN_MAX},
 	        {STOP_BAD_RETADDR, 0, FN_MAX}};
 
-	(void)state;
 	for (u32 i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct collector *c = create((struct collect_options){0});
 		struct stack_record *r = whole_record(HASH);

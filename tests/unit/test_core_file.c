@@ -157,7 +157,6 @@ static void test_threads(void **state)
 {
 	struct core_file *core;
 
-	(void)state;
 	make();
 	core = open_made(sizeof(bytes));
 	assert_int_equal(core->nthreads, 2);
@@ -182,7 +181,6 @@ static void test_memory(void **state)
 	struct memory *mem;
 	char text[8];
 
-	(void)state;
 	make();
 	core = open_made(sizeof(bytes));
 	mem = core_memory(core);
@@ -207,7 +205,6 @@ static void test_another_file(void **state)
 	struct maps maps;
 	char text[8];
 
-	(void)state;
 	make();
 	bytes[MEMORY + 100] = 'x'; /* the first page of the file that was mapped */
 	core = open_made(sizeof(bytes));
@@ -235,7 +232,6 @@ static void test_younger_file(void **state)
 	struct memory *mem;
 	char text[8];
 
-	(void)state;
 	make();
 	ph->p_filesz = 0;
 	core = open_made(sizeof(bytes));
@@ -257,7 +253,6 @@ static void test_root(void **state)
 	struct core_file *core;
 	struct maps maps;
 
-	(void)state;
 	make();
 	write_bytes(core_path, bytes, sizeof(bytes));
 	snprintf(root, sizeof(root), "%s/root", dir);
@@ -277,7 +272,6 @@ static void test_cut(void **state)
 	struct error *err;
 	char text[8];
 
-	(void)state;
 	make();
 	core = open_made(MEMORY + PAGE + 100);
 	assert_int_equal(core->missing, 2 * PAGE - 100);
@@ -299,7 +293,6 @@ static void test_refused(void **state)
 {
 	Elf64_Ehdr *eh = (Elf64_Ehdr *)bytes;
 
-	(void)state;
 	make();
 	eh->e_type = ET_DYN;
 	check_refused(sizeof(bytes), "no core file");
@@ -324,7 +317,6 @@ static void test_left_out(void **state)
 	struct maps maps;
 	u8 file[2 * PAGE] = {0};
 
-	(void)state;
 	make_with(put_parts);
 	ph[1].p_type = PT_NULL;
 	memcpy(file, &eh, sizeof(eh));
@@ -350,7 +342,6 @@ static void test_any_order(void **state)
 	Elf64_Phdr *ph = (Elf64_Phdr *)(bytes + sizeof(Elf64_Ehdr)), code;
 	struct core_file *core;
 
-	(void)state;
 	make();
 	code = ph[1];
 	ph[1] = ph[2];
@@ -369,7 +360,6 @@ static void test_corrupt(void **state)
 	Elf64_Phdr *ph = (Elf64_Phdr *)(bytes + sizeof(Elf64_Ehdr));
 	struct core_file *core;
 
-	(void)state;
 	make();
 	ph[2].p_vaddr = CODE + 1;
 	core = open_made(sizeof(bytes));

@@ -26,7 +26,6 @@ static void expect(const char *mangled, const char *plain)
 
 static void test_plain(void **state)
 {
-	(void)state;
 	expect("main", "main");
 	expect("", "");
 	expect("_start", "_start");
@@ -39,7 +38,6 @@ static void test_plain(void **state)
 
 static void test_cxx(void **state)
 {
-	(void)state;
 	expect("_ZNSt6vectorIiSaIiEE9push_backEOi", "std::vector<int, std::allocator<int> >::push_back(int&&)");
 	expect("_ZN3FooC2Ei.cold", "Foo::Foo(int) [clone .cold]");
 	expect("_ZZ4mainENKUliE_clEi", "main::{lambda(int)#1}::operator()(int) const");
@@ -49,7 +47,6 @@ static void test_cxx(void **state)
 /* Of pandoc 2.17 and GHC 9.0.2's libraries. */
 static void test_haskell(void **state)
 {
-	(void)state;
 	expect("base_GHCziBase_zdwfoldr_info", "GHC.Base.$wfoldr");
 	expect("hsluazmcorezm2zi1zi0zmKaTjMvlU8kZZ8nQuJl0F3Hk_HsLuaziCoreziTrace_zdwpcallTrace_info",
 	        "HsLua.Core.Trace.$wpcallTrace");
@@ -69,7 +66,6 @@ static void test_haskell(void **state)
 /* Made by rustc 1.95.0 with either way of mangling; `c++filt -i` agrees. */
 static void test_rust(void **state)
 {
-	(void)state;
 	expect("_ZN1r3geo4each17hd777e33df2c83af3E", "r::geo::each");
 	expect("_ZN1r13gr$uf6$$udf$e28_$u7b$$u7b$closure$u7d$$u7d$17h38549f303b7d996dE",
 	        "r::gr$uf6$$udf$e::{{closure}}"); /* libiberty knows only ASCII escapes here */
@@ -85,7 +81,6 @@ static void test_rust(void **state)
 /* Names of uvloop 0.22, aiohttp 3.13 and gevent 25.9 in wheels, and of lxml 6 and pandas 2 by Cython's sources. */
 static void test_cython(void **state)
 {
-	(void)state;
 	expect("__pyx_pw_6uvloop_4loop_4Loop_115_Loop__subprocess_run", "uvloop.loop.Loop.__subprocess_run");
 	expect("__pyx_pf_6uvloop_4loop_4Loop_44run_until_complete", "uvloop.loop.Loop.run_until_complete");
 	expect("__pyx_pf_6uvloop_4loop_8UVHandle_2__init__.isra.0", "uvloop.loop.UVHandle.__init__ [clone .isra.0]");
@@ -115,7 +110,6 @@ static void test_cython(void **state)
 /* A number that is the length of what follows by chance. */
 static void test_cython_ambiguous(void **state)
 {
-	(void)state;
 	expect("__pyx_pw_6uvloop_4loop_4Loop_5close_all", "uvloop.loop.Loop.close_all"); /* a wrapper has a number */
 	expect("__pyx_pw_6uvloop_4loop_4Loop_5close_1all", "uvloop.loop.Loop.close.all");
 	expect("__pyx_pf_6uvloop_4loop_4Loop_5close_all", "__pyx_pf_6uvloop_4loop_4Loop_5close_all");
@@ -132,14 +126,12 @@ static void test_cython_raw(void **state)
 	        "__pyx_fuse_0", "__pyx_fuse_0_", "__pyx_pymod_exec_loop", "__pyx_insert_code_object.constprop.0",
 	        "__pyx_tp_6uvloop_Loop", "__pyx_pw_6uvloop_1run!", "__pyx_pw_6uvl\xc3\xb6p_1run"};
 
-	(void)state;
 	for (u32 i = 0; i < sizeof(names) / sizeof(*names); i++)
 		expect(names[i], names[i]);
 }
 
 static void test_cython_layer(void **state)
 {
-	(void)state;
 	assert_int_equal(cython_layer("__pyx_pw_6uvloop_1run"), TRANSLATED_WRAPPER);
 	assert_int_equal(cython_layer("__pyx_fuse_1__pyx_pw_6uvloop_1run"), TRANSLATED_WRAPPER);
 	assert_int_equal(cython_layer("_ZL21__pyx_pf_6uvloop_1runP7_object"), TRANSLATED_BODY);
@@ -158,7 +150,6 @@ static void test_cython_wrapper(void **state)
 {
 	char text[64];
 
-	(void)state;
 	assert_true(cython_wrapper_of("__pyx_pf_9httptools_6parser_10url_parser_parse_url.isra.0", text, sizeof(text)));
 	assert_string_equal(text, "__pyx_pw_9httptools_6parser_10url_parser_1parse_url");
 	assert_false(cython_wrapper_of("__pyx_pf_9httptools_6parser_10url_parser_parse_url.isra.0", text, 51));
@@ -172,7 +163,6 @@ static void test_cython_generator(void **state)
 {
 	char text[64];
 
-	(void)state;
 	assert_true(cython_generator_wrapper("__pyx_gb_6uvloop_4loop_4Loop_60generator4.cold", text, sizeof(text)));
 	assert_string_equal(text, "__pyx_pw_6uvloop_4loop_4Loop_59");
 	assert_false(cython_generator_wrapper("__pyx_gb_6uvloop_4loop_4Loop_60generator4.cold", text, 31));
@@ -194,7 +184,6 @@ static void test_cython_generator(void **state)
 /* Of mypy 2.4 and Black 26.10. */
 static void test_mypyc(void **state)
 {
-	(void)state;
 	expect("CPyDef_black___format_str", "black.format_str");
 	expect("CPyPy_black___format_str", "black.format_str");
 	expect("CPyDef_black____format_str_once", "black._format_str_once");
@@ -218,7 +207,6 @@ static void test_mypyc(void **state)
 
 static void test_mypyc_layer(void **state)
 {
-	(void)state;
 	assert_int_equal(mypyc_layer("CPyPy_black___format_str"), TRANSLATED_WRAPPER);
 	assert_int_equal(mypyc_layer("CPyDef_types___AnyType___accept__Type_glue"), TRANSLATED_BODY);
 	assert_int_equal(mypyc_layer("CPyDef_black___format_str"), TRANSLATED_C);
@@ -227,7 +215,6 @@ static void test_mypyc_layer(void **state)
 
 static void test_mypyc_generator(void **state)
 {
-	(void)state;
 	assert_true(mypyc_makes("CPyDef_nodes___Visitor___visit_default", "nodes", "visit_default_Visitor"));
 	assert_true(mypyc_makes("CPyDef_nodes____V___visit", "nodes", "visit__V"));
 	assert_true(mypyc_makes("CPyDef_a___b___walk", "a___b", "walk"));
@@ -256,7 +243,6 @@ static void test_doubling(void **state)
 	char *name;
 	u32 i, at = strlen(mangled);
 
-	(void)state;
 	for (i = 1; i < 35; i++)
 		at += sprintf(mangled + at, "S_IS%c_S%c_E", digits[i], digits[i]);
 	name = symbol_demangle(mangled);
@@ -271,7 +257,6 @@ static void test_hostile(void **state)
 {
 	char *deep = malloc(1 << 20);
 
-	(void)state;
 	strcpy(deep, "_Z1f");
 	memset(deep + 4, 'P', 4000);
 	strcpy(deep + 4004, "i");
@@ -296,7 +281,6 @@ static void test_cut_character(void **state)
 	char mangled[512], *name, *p;
 	u32 i, at, shift;
 
-	(void)state;
 	for (shift = 0; shift < 4; shift++) {
 		at = sprintf(mangled, "_Z%u%.*s200", shift + 1, shift + 1, "ffff");
 		for (i = 0; i < 100; i++)
@@ -342,7 +326,6 @@ static void test_libstdcxx(void **state)
 	size_t room = 0, plain_room = 0;
 	u32 n = 0, wrong = 0;
 
-	(void)state;
 	while (getline(&mangled, &room, f) > 0 && getline(&plain, &plain_room, f) > 0) {
 		mangled[strcspn(mangled, "\n")] = plain[strcspn(plain, "\n")] = 0;
 		ours = symbol_demangle(mangled);

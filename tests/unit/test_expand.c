@@ -16,7 +16,6 @@ static struct frame frames[FRAMES], expanded[FRAMES];
 
 static int setup(void **state)
 {
-	(void)state;
 	for (u32 i = 0; i < FRAMES; i++) /* natives, scripts of LuaJIT, and of a runtime that there is not */
 		frames[i] = (struct frame){
 		        frame_where(i % 3 ? FRAME_SCRIPT : FRAME_NATIVE, i % 3 == 2 ? 15 : i % 3, 0, i), i};

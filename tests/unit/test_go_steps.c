@@ -40,7 +40,6 @@ static u64 identity(struct steps *s, const struct frame *f)
 /* An inlined call's, and the innermost function's, is where execution is. */
 static u64 place(struct steps *s, const struct frame *f)
 {
-	(void)s;
 	return frame_flags(f) & FRAME_RETADDR ? frame_addr(f) : 0;
 }
 
@@ -85,7 +84,6 @@ static void test_steps(void **state)
 	static const struct steps_language language = {
 	        .identity = identity, .place = place, .shortest = 1, .known = known};
 
-	(void)state;
 	steps_test(&language, (const char *[]){build(), NULL}, STEPS);
 }
 

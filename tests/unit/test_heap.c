@@ -48,7 +48,6 @@ static bool is_missing(u64 addr, u64 size)
 
 static bool fake_read(struct memory *mem, void *dst, size_t size, u64 addr)
 {
-	(void)mem;
 	if (is_missing(addr, size))
 		return false;
 	fake.reads++;
@@ -104,15 +103,12 @@ static u64 roots[2];
 
 static struct error *toy_open(void *instance, const struct runtime_process *p, struct heap *h, void **ret)
 {
-	(void)instance;
-	(void)p;
 	*ret = h;
 	return NULL;
 }
 
 static void toy_close(void *reader)
 {
-	(void)reader;
 }
 
 static struct error *toy_roots(void *reader)
@@ -132,7 +128,6 @@ static enum heap_seen toy_object(void *reader, u64 addr, u32 label, struct heap_
 	char name[16] = ".a";
 	u64 copy[32];
 
-	(void)label;
 	if (words && words[0] == GONE) {
 		ret->moved_to = words[1];
 		return HEAP_MOVED;
@@ -608,8 +603,6 @@ static u32 blocks_read;
 
 static bool zeros_read(struct memory *mem, void *dst, size_t size, u64 addr)
 {
-	(void)mem;
-	(void)addr;
 	blocks_read++;
 	memset(dst, 0, size);
 	return true;

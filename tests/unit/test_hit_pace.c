@@ -30,7 +30,6 @@ static void test_busy(void **state)
 {
 	struct pace p = learned((struct pace_span){.cpu = S}, (struct pace_span){.cpu = S, .hits = 0.4 * S}, false);
 
-	(void)state;
 	assert_false(p.by_time);
 	is(p.kept, 0.6);
 	is(p.dearer, 1);
@@ -49,7 +48,6 @@ static void test_waiting(void **state)
 	struct pace p = learned((struct pace_span){.cpu = 0.1 * S, .waits = 1000},
 	        (struct pace_span){.cpu = 0.4 * S, .hits = 0.3 * S, .waits = 800}, false);
 
-	(void)state;
 	assert_true(p.by_time);
 	is(p.changed, 10); /* a second of its own CPU time is ten of time */
 	is(p.kept, 0.8);
@@ -70,7 +68,6 @@ static void test_turns(void **state)
 	struct pace_span mostly = {.cpu = 0.7 * S}, hits = {.cpu = 0.7 * S, .hits = 0.1 * S};
 	struct pace p = learned(mostly, hits, false);
 
-	(void)state;
 	assert_false(p.by_time);
 	p = learned(mostly, hits, true); /* what was idle is so up to 0.8 of a CPU */
 	assert_true(p.by_time);
@@ -87,7 +84,6 @@ static void test_unknown(void **state)
 {
 	struct pace p = {0};
 
-	(void)state;
 	is(pace_expect(&p, 100, true), 0);
 	is(pace_error(&p), 1.96);
 	assert_true(pace_step(&p, 1000, 0, false) == 0);      /* the first time */
@@ -101,7 +97,6 @@ static void test_error(void **state)
 {
 	struct pace p = {0};
 
-	(void)state;
 	pace_saw(&p, 10, 100, 5);
 	is(p.calls, 50);
 	is(pace_error(&p), 0);

@@ -52,7 +52,6 @@ static void test_as_capstone(void **state)
 	size_t left = (size_t)(&etext - &__executable_start), size;
 	csh handle;
 
-	(void)state;
 	assert_int_equal(cs_open(CS_ARCH_X86, CS_MODE_64, &handle), CS_ERR_OK);
 	for (const u8 *at = &__executable_start; left; at += size, left -= size) {
 		size = left < PART ? left : PART;
@@ -66,7 +65,6 @@ static void test_where_it_is(void **state)
 	const u8 call[] = {0xe8, 0x10, 0, 0, 0}, far[] = {0xe8, 0, 0xff, 0xff, 0xff}, jump[] = {0xff, 0xe0};
 	struct flow_ins ins = {.addr = AT, .target = AT + 0x15, .size = sizeof(call), .op = FLOW_CALL}, got;
 
-	(void)state;
 	flow_known_keep(call, &ins);
 	assert_true(flow_known_find(call, sizeof(call), 0x1000, &got));
 	assert_int_equal(got.addr, 0x1000);
@@ -96,7 +94,6 @@ static void test_without_addresses(void **state)
 	};
 	struct flow_ins ins = {.addr = AT, .op = FLOW_OTHER}, got;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		ins.size = (u8)cases[i].size;
 		flow_known_keep(cases[i].bytes, &ins);
@@ -111,7 +108,6 @@ static void test_prefix(void **state)
 	const u8 alone[] = {0x66};
 	struct flow_ins ins = {.addr = AT, .size = 1}, got;
 
-	(void)state;
 	flow_known_keep(alone, &ins);
 	assert_false(flow_known_find(alone, sizeof(alone), AT, &got));
 }

@@ -90,25 +90,21 @@ static void run(const char *mode)
 
 static void test_interpreted(void **state)
 {
-	(void)state;
 	run("-Xint");
 }
 
 static void test_c1(void **state)
 {
-	(void)state;
 	run("-XX:TieredStopAtLevel=1");
 }
 
 static void test_c2(void **state)
 {
-	(void)state;
 	run("-XX:-TieredCompilation");
 }
 
 static void test_tiered(void **state)
 {
-	(void)state;
 	run("-XX:+TieredCompilation");
 }
 

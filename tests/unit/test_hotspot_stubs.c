@@ -204,7 +204,6 @@ static void test_behind_a_table(void **state)
 	        0xc9, 0xc3};            /* 27: leave; ret */
 	static struct jvm j;
 
-	(void)state;
 	start(&j, FAKE_17, "StubRoutines (2)", 0, masked, sizeof(masked));
 	expect(&j, 16, 8, -8);
 	expect(&j, 17, 16, -8);
@@ -227,7 +226,6 @@ static void test_replaced(void **state)
 	        {"resolve_static_call", 32}};
 	static struct jvm j;
 
-	(void)state;
 	for (u32 i = 0; i < 4; i++) {
 		start(&j, FAKE_17, cases[i].name, 0, first, sizeof(first));
 		expect(&j, 4, 32, -8);
@@ -248,7 +246,6 @@ static void test_wanted(void **state)
 	static struct jvm j;
 	u64 unknown, long_ago = now_ns(), never = long_ago + (1ull << 60);
 
-	(void)state;
 	start(&j, FAKE_17, "resolve_static_call", 0, code, sizeof(code));
 	unknown = j.start + (1 << 20);
 	hotspot_stubs_saw(j.stubs, j.start + 4);

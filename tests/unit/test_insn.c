@@ -61,7 +61,6 @@ static int each(struct dl_phdr_info *info, size_t size, void *ctx)
 	csh handle;
 	cs_insn *in;
 
-	(void)size;
 	if (strstr(info->dlpi_name, "vdso") || cs_open(CS_ARCH_X86, CS_MODE_64, &handle))
 		return 0;
 	cs_option(handle, CS_OPT_DETAIL, CS_OPT_ON);
@@ -79,7 +78,6 @@ static void test_agrees_with_capstone(void **state)
 {
 	struct counts n = {0};
 
-	(void)state;
 	dl_iterate_phdr(each, &n);
 	assert_true(n.same > 100000);
 	assert_true(n.sizes < n.same / 5000); /* data among the code */

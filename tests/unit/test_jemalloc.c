@@ -24,7 +24,6 @@ static void test_sizes(void **state)
 	} known[] = {{0, 8, 8}, {1, 16, 16}, {2, 32, 24}, {3, 48, 32}, {4, 64, 40}, {8, 128, 80}, {32, 8192, 5120},
 	        {36, 16384, 10240}, {60, 1 << 20, 640 << 10}};
 
-	(void)state;
 	for (u32 i = 0; i < sizeof(known) / sizeof(*known); i++) {
 		assert_int_equal(jemalloc_class_size(known[i].class, 4), known[i].of_16);
 		assert_int_equal(jemalloc_class_size(known[i].class, 3), known[i].of_8);
@@ -63,7 +62,6 @@ static void check_layout(const struct jemalloc_layout *layout)
 
 static void test_layouts(void **state)
 {
-	(void)state;
 	for (u32 i = 0; i < sizeof(layouts) / sizeof(*layouts); i++)
 		check_layout(&layouts[i]);
 }
@@ -71,7 +69,6 @@ static void test_layouts(void **state)
 /* Slabs that were given back, and are kept: the leaf has the class that they had (5.3). Most of a heap may be so. */
 static void test_given_back(void **state)
 {
-	(void)state;
 	for (u32 k = 0; k < sizeof(layouts) / sizeof(*layouts); k++) {
 		struct jemalloc_fake *f = jemalloc_fake_create(&layouts[k]);
 		struct usage *u;
@@ -97,7 +94,6 @@ static void test_torn(void **state)
 	struct jemalloc_fake *f = jemalloc_fake_create(&layouts[0]);
 	struct usage *u;
 
-	(void)state;
 	for (u32 i = 0; i < 40; i++)
 		jemalloc_fake_extent(f, 0, JEMALLOC_ACTIVE, 36, false, 0, 5 * PAGES_SIZE);
 	jemalloc_fake_put(f, FAKE_EXTENTS + 30 * 128 + 16, 7 * PAGES_SIZE);
@@ -116,7 +112,6 @@ static void test_unknown_layout(void **state)
 	struct jemalloc_fake *f = jemalloc_fake_create(&other);
 	struct usage *u;
 
-	(void)state;
 	jemalloc_fake_extent(f, 0, JEMALLOC_ACTIVE, 3, true, 56, 3 * PAGES_SIZE);
 	u = read_usage(&f->space);
 	assert_int_equal(u->nlines, 1);

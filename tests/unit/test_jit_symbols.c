@@ -71,7 +71,6 @@ static int setup(void **state)
 	ssize_t n;
 	int fd;
 
-	(void)state;
 	assert_non_null(mkdtemp(dir));
 	snprintf(command, sizeof(command),
 	        "cd %s && echo 'int plain(int x) { return x + 1; } __attribute__((section(\".text.b\"))) "
@@ -99,7 +98,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	image_put(mapping.image);
 	memory_destroy(memory);
 	return 0;
@@ -110,7 +108,6 @@ static void test_names(void **state)
 	struct jit_symbols *s = jit_symbols_create();
 	u64 size, plain = address_of("plain", &size), b, size_b;
 
-	(void)state;
 	b = address_of("_ZN4main6kernelB2v1B9c8tJTIeFIEx", &size_b);
 	__jit_debug_descriptor.first = NULL;
 	assert_null(jit_symbols_find(s, memory, &mapping, 1, plain));
@@ -131,7 +128,6 @@ static void test_hostile(void **state)
 {
 	static u8 whole[BYTES_MAX];
 
-	(void)state;
 	memcpy(whole, object, sizeof(whole));
 	__jit_debug_descriptor.first = &entries[1];
 	for (u64 at = 0; at < entries[1].size; at += at < sizeof(Elf64_Ehdr) ? 1 : 7) {

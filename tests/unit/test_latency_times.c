@@ -64,7 +64,6 @@ static void says(const char *part)
 
 static void test_buckets(void **state)
 {
-	(void)state;
 	for (u64 ns = 0, before = 0; ns < 1ull << 41; ns += 1 + ns / 1000) {
 		u32 i = latency_bucket(ns);
 
@@ -81,7 +80,6 @@ static void test_price(void **state)
 	u64 prices[20] = {0};
 	struct latency_price p = latency_price_of(prices, 20);
 
-	(void)state;
 	assert_int_equal(p.n, 0);
 	for (u32 i = 0; i < 10; i++)
 		prices[2 * i] = 1000 + 10 * (u64)i;
@@ -98,7 +96,6 @@ static void test_corrected(void **state)
 {
 	u64 ns[1000];
 
-	(void)state;
 	for (u32 i = 0; i < 1000; i++)
 		ns[i] = 113000;
 	measure(ns, 1000, 12000, 13000, 14000);
@@ -119,7 +116,6 @@ static void test_under(void **state)
 {
 	static const u64 ns[] = {13220, 13220, 13220, 13220, 13220, 13220, 60000};
 
-	(void)state;
 	measure(ns, 7, 12000, 13000, 14000);
 	assert_int_equal(times.known, 5000);
 	assert_int_equal(times.nrows, 2);
@@ -137,7 +133,6 @@ static void test_unknown(void **state)
 {
 	static const u64 ns[] = {700, 700, 700};
 
-	(void)state;
 	measure(ns, 3, 0, 0, 0);
 	summary.of[0].price.n = 0;
 	head();
@@ -149,7 +144,6 @@ static void test_calls(void **state)
 {
 	static const u64 ns[] = {20000, 20000, 20000, 20000};
 
-	(void)state;
 	measure(ns, 4, 900, 1000, 1100);
 	summary.of[0].progress = 0.5;
 	head();
@@ -161,7 +155,6 @@ static void test_calls(void **state)
 
 static int forget(void **state)
 {
-	(void)state;
 	free(text);
 	return 0;
 }

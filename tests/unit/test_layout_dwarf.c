@@ -331,7 +331,6 @@ static void test_cache(void **state)
 	struct layout *first, *again = NULL, *other = NULL;
 	char cache[256], path[512], origin[2][256];
 
-	(void)state;
 	snprintf(cache, sizeof(cache), "%s/cache", dir);
 	write_source("a.c", source);
 	compile("cached", "a.c", "-g -Wl,--build-id");

@@ -56,7 +56,6 @@ static void test_offsets(void **state)
 	struct layout_types *t;
 	struct type_member m;
 
-	(void)state;
 	assert_null(layout_types_make(texts, l, place, &t));
 	assert_int_equal(offset(t, "fish", "age"), 0);
 	assert_int_equal(offset(t, "fish", "scales"), 2);
@@ -89,7 +88,6 @@ static void test_types(void **state)
 	struct type_member m;
 	const struct type *fish;
 
-	(void)state;
 	assert_null(layout_types_make(texts, l, place, &t));
 	fish = layout_types_find(t, TYPES_STRUCT, "fish");
 	assert_true(type_member(fish, "next", &m));
@@ -116,7 +114,6 @@ static void test_wrong_texts(void **state)
 	struct layout *l = make_layout();
 	struct layout_types *t;
 
-	(void)state;
 	for (u32 i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
 		struct error *err = layout_types_make(wrong[i], l, NULL, &t);
 

@@ -47,7 +47,6 @@ static void test_searched_once(void **state)
 	struct lua_image *first, *second, wrong;
 	struct image *img;
 
-	(void)state;
 	assert_null(image_open(open(FILE_PATH, O_RDONLY | O_CLOEXEC), FILE_PATH, &img));
 	assert_null(cfi_load(img, &options, &img->cfi));
 	assert_non_null(mkdtemp(dir));

@@ -74,7 +74,6 @@ static void must(struct error *err)
 
 static void complain(void *ctx, struct error *err)
 {
-	(void)ctx;
 	print_error("%s\n", err->message);
 	error_free(err);
 }
@@ -295,25 +294,21 @@ static void step_through(const char *lua)
 
 static void test_steps_51(void **state)
 {
-	(void)state;
 	step_through("lua5.1");
 }
 
 static void test_steps_52(void **state)
 {
-	(void)state;
 	step_through("lua5.2");
 }
 
 static void test_steps_53(void **state)
 {
-	(void)state;
 	step_through("lua5.3");
 }
 
 static void test_steps_54(void **state)
 {
-	(void)state;
 	step_through("lua5.4");
 }
 

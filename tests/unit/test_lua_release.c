@@ -51,7 +51,6 @@ static void test_searched_once(void **state)
 	struct image *img;
 	char path[64];
 
-	(void)state;
 	assert_non_null(mkdtemp(dir));
 	run("cp /usr/bin/lua5.4 %s/large && truncate -s 2M %s/large", dir, dir);
 	snprintf(path, sizeof(path), "%s/large", dir);
@@ -77,7 +76,6 @@ static void test_file_without_lua(void **state)
 {
 	struct image *img = open_image("/lib/x86_64-linux-gnu/libc.so.6");
 
-	(void)state;
 	expect(img, "");
 	image_put(img);
 }
@@ -87,7 +85,6 @@ static void test_by_code(void **state)
 {
 	static const char *const how[] = {"-fPIE -pie", "-fno-pie -no-pie"};
 
-	(void)state;
 	strcpy(dir + sizeof(dir) - 7, "XXXXXX");
 	assert_non_null(mkdtemp(dir));
 	for (u32 i = 0; i < sizeof(how) / sizeof(*how); i++) {
@@ -116,7 +113,6 @@ static void test_near(void **state)
 	struct image *img;
 	u64 near = 0;
 
-	(void)state;
 	strcpy(dir + sizeof(dir) - 7, "XXXXXX");
 	assert_non_null(mkdtemp(dir));
 	run("sed s/lua_newstate/lua_oldstate/g /usr/bin/lua5.4 > %s/unnamed", dir);

@@ -47,7 +47,6 @@ static void test_forms(void **state)
 	        {"function open(a, b end", "", 2, false},
 	};
 
-	(void)state;
 	for (u32 i = 0; i < sizeof(forms) / sizeof(*forms); i++) {
 		struct lua_definition d = {
 		        .line = 1, .last = 1, .parameters = forms[i].parameters, .vararg = forms[i].vararg};
@@ -60,7 +59,6 @@ static void test_lines(void **state)
 {
 	static const char text[] = "local M = {}\nfunction M.long(\n\ta,\n\tb)\n\treturn a\nend\nreturn M";
 
-	(void)state;
 	assert_string_equal(parse(text, (struct lua_definition){.line = 2, .last = 6, .parameters = 2}), "M.long");
 	/* the file is another one now */
 	assert_string_equal(parse(text, (struct lua_definition){.line = 2, .last = 5, .parameters = 2}), "");
@@ -77,7 +75,6 @@ static void test_several(void **state)
 	static const char text[] =
 	        "local t = {one = function(a) end, two = function(a, b) end, three = function(x) end}";
 
-	(void)state;
 	assert_string_equal(parse(text, (struct lua_definition){.line = 1, .last = 1, .parameters = 2}), "two");
 	assert_string_equal(parse(text, (struct lua_definition){.line = 1, .last = 1, .parameters = 1}), "");
 }

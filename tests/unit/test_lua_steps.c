@@ -11,7 +11,6 @@
 
 static u64 identity(struct steps *s, const struct frame *f)
 {
-	(void)s;
 	if (f->detail & (LUA_COLLECTS | LUA_STATE))
 		return 0;
 	return steps_mix(f->where, f->detail & ~(u64)LUA_NO_POS);
@@ -19,7 +18,6 @@ static u64 identity(struct steps *s, const struct frame *f)
 
 static u64 place(struct steps *s, const struct frame *f)
 {
-	(void)s;
 	return f->detail & LUA_NO_POS;
 }
 

@@ -194,7 +194,6 @@ static void expect(struct target *t, int stop, const char *frames)
 /* A caller is the function before once more, or another one. */
 static void test_recursion(void **state)
 {
-	(void)state;
 	for (u32 which = 0; which < 2; which++) {
 		struct target t = make(which);
 
@@ -208,7 +207,6 @@ static void test_recursion(void **state)
 
 static void test_plain(void **state)
 {
-	(void)state;
 	for (u32 which = 0; which < 2; which++) {
 		struct target t = make(which);
 
@@ -226,7 +224,6 @@ static void move(struct target *t, u64 distance)
 /* From 5.2 on: uncorrected ones, and ones in a stack that lua_State does not have yet. */
 static void test_moved(void **state)
 {
-	(void)state;
 	for (u32 how = 0; how < 3; how++) {
 		struct target t = make(1);
 
@@ -248,7 +245,6 @@ static void test_freed(void **state)
 {
 	enum { GOOD, IN_C, LIGHT, NO_CLOSURE, NO_PROTO, ELSEWHERE, END };
 
-	(void)state;
 	for (u32 how = GOOD; how < END; how++) {
 		struct target t = make(0);
 
@@ -273,7 +269,6 @@ static void test_freed(void **state)
 /* A Proto that can not be read makes the stack incomplete. */
 static void test_unreadable(void **state)
 {
-	(void)state;
 	for (u32 which = 0; which < 2; which++) {
 		struct target t = make(which);
 
@@ -295,7 +290,6 @@ static u64 at_end(struct target *t, u32 page, u64 object, u32 size)
 /* No more of an object is read than it has. */
 static void test_page_ends(void **state)
 {
-	(void)state;
 	for (u32 which = 0; which < 2; which++) {
 		struct target t = make(which);
 
@@ -330,7 +324,6 @@ static void change(struct target *t, int how)
  */
 static void test_known(void **state)
 {
-	(void)state;
 	for (u32 which = 0; which < 2; which++) {
 		for (int how = SAME; how < HOWS; how++) {
 			struct walk_cache *caches = calloc(WALK_CACHES, sizeof(*caches));

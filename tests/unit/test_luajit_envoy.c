@@ -97,7 +97,6 @@ static void test_filters(void **state)
 	struct message two = join(filter("tokens", field(3, text(3, "a()"))), filter("odd", text(1, "b()")));
 	char name[100] = "";
 
-	(void)state;
 	check(two, "tokens=a();odd=b();");
 	check(filter("routes", join(named, field(3, text(2, "y()")))), "routes/call=x();routes=y();");
 	check(filter("file", field(3, text(1, "/etc/x.lua"))), "file@/etc/x.lua;");
@@ -118,7 +117,6 @@ static void test_routes(void **state)
 	struct message third = field(3, join(regex, per_filter(13, "f", "d()")));
 	struct message host = join(text(1, "all"), join(text(2, "*"), join(first, join(second, third))));
 
-	(void)state;
 	check(field(2, join(host, per_filter(15, "f", "e()"))),
 	        "other at /p=a();f at /p=b();f at by-name=c();f at /r.*=d();f of all=e();");
 	check(per_filter(13, "alone", "a()"), "alone=a();");

@@ -41,7 +41,6 @@ static void test_offsets(void **state)
 {
 	struct luajit_exits exits;
 
-	(void)state;
 	assert_true(compile("-DNSNAP=28 '-DNAME=\"nexit\"'", &exits));
 	assert_true(luajit_exits_have(&exits, 28));
 	assert_false(luajit_exits_have(&exits, 6));

@@ -16,7 +16,6 @@ static void test_nested(void **state)
 	struct amount a;
 	struct usage *u;
 
-	(void)state;
 	mallocng_fake_group(f, FAKE_HEAP + 0x1000, 19, 4, 0x8, 0, 1); /* four of 1008 B; one is free */
 	mallocng_fake_group(f, FAKE_HEAP + 0x1000 + 32, 1, 30, 0x3, 0x30, 0);
 	mallocng_fake_group(f, FAKE_HEAP + 0x3000, MALLOCNG_ONE, 1, 0, 0, 5);
@@ -41,7 +40,6 @@ static void test_torn(void **state)
 	struct mallocng_fake *f = mallocng_fake_create();
 	struct usage *u;
 
-	(void)state;
 	mallocng_fake_group(f, FAKE_HEAP + 0x1000, 19, 4, 0, 0, 1);
 	mallocng_fake_group(f, FAKE_HEAP + 0x1000 + 16, 1, 32, 0, 0, 0);
 	mallocng_fake_group(f, FAKE_HEAP + 0x2000, 19, 5, 0, 0, 1);
@@ -61,7 +59,6 @@ static void test_areas(void **state)
 	struct mallocng_fake *f = mallocng_fake_create();
 	struct usage *u;
 
-	(void)state;
 	mallocng_fake_group(f, FAKE_HEAP + 0x1000, 19, 4, 0, 0, 1);
 	mallocng_fake_put(f, FAKE_HEAP + 8, FAKE_HEAP);
 	u = read_usage(&f->space);

@@ -30,7 +30,6 @@ static void test_read(void **state)
 	struct memory *mem = memory_live(getpid());
 	char *p = pages(), buf[2 * PAGE];
 
-	(void)state;
 	assert_non_null(mem);
 	p[PAGE - 1] = 'y';
 	assert_true(memory_read(mem, buf, 2 * PAGE, (uintptr_t)p));
@@ -49,7 +48,6 @@ static void test_string(void **state)
 	char *p = pages(), buf[2 * PAGE + 1];
 	uintptr_t end = (uintptr_t)p + 2 * PAGE;
 
-	(void)state;
 	strcpy(p + PAGE - 3, "across"); /* the terminator is on the second page */
 	assert_true(memory_string(mem, buf, sizeof(buf), (uintptr_t)p + PAGE - 3));
 	assert_string_equal(buf, "across");
@@ -75,7 +73,6 @@ static void test_other_process(void **state)
 	int wait_for[2], status;
 	pid_t pid;
 
-	(void)state;
 	assert_int_equal(pipe(wait_for), 0);
 	pid = fork();
 	if (!pid) {

@@ -43,7 +43,6 @@ static void check_segment(const struct mimalloc_layout *l, const char *name)
 
 static void test_segment(void **state)
 {
-	(void)state;
 	check_segment(&mimalloc_fake_late, "malloc of mimalloc 2.1.9 or later");
 	check_segment(&mimalloc_fake_early, "malloc of mimalloc 2.0.9 to 2.1.2");
 }
@@ -55,7 +54,6 @@ static void test_given_back(void **state)
 	static const u64 words[] = {0x10000, 0, 0x10040};
 	static const u32 left[] = {0, 100, 97};
 
-	(void)state;
 	for (u32 i = 0; i < 3; i++) {
 		struct mimalloc_fake *f = mimalloc_fake_create();
 		struct usage *u;
@@ -80,7 +78,6 @@ static void test_broken_segment(void **state)
 	        {288 + 96 + 40, 1ull << 60}, {288 + 96 + 8, 0xffffull << 32 | 0x10000000000ull},
 	        {288 - 40, 1ull << 40}};
 
-	(void)state;
 	for (u32 i = 0; i < sizeof(broken) / sizeof(*broken); i++) {
 		struct mimalloc_fake *f = mimalloc_fake_create();
 		struct usage *u;
@@ -106,7 +103,6 @@ static void arena(struct mimalloc_fake *f, bool old)
 
 static void test_map(void **state)
 {
-	(void)state;
 	for (u32 old = 0; old < 2; old++) {
 		struct mimalloc_fake *f = mimalloc_fake_create();
 		struct usage *u;
@@ -131,7 +127,6 @@ static void test_torn_map(void **state)
 		u64 word;
 	} broken[] = {{40, 0}, {40, 1ull << 60}, {40, (1ull << 46)}, {16, 100 | 300ull << 16}};
 
-	(void)state;
 	for (u32 i = 0; i < sizeof(broken) / sizeof(*broken); i++) {
 		struct mimalloc_fake *f = mimalloc_fake_create();
 		struct usage *u;
@@ -152,7 +147,6 @@ static void test_hostile_map(void **state)
 	static const u64 words[][2] = {{FAKE_ARENA + 40, 1ull << 60}, {FAKE_ARENA + 48, 64}, {FAKE_PART, FAKE_MAP},
 	        {FAKE_MAP, FAKE_MAP}, {FAKE_ARENA + 40, 0}};
 
-	(void)state;
 	for (u32 i = 0; i < sizeof(words) / sizeof(*words); i++) {
 		struct mimalloc_fake *f = mimalloc_fake_create();
 		struct usage *u;

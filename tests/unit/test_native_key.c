@@ -15,7 +15,6 @@ static void ways(void **state)
 {
 	struct value_places v;
 
-	(void)state;
 	assert_true(hit_native_key("arg1+48,arg4+16+56#", regs, sizeof(regs), &v));
 	assert_int_equal(v.n, 2);
 	assert_int_equal(v.base, VALUE_REGISTERS);
@@ -37,7 +36,6 @@ static void refused(void **state)
 	        "arg1+1,arg1+1,arg1+1,arg1+1,arg1+1,arg1+1,arg1+1,arg1+1,arg1+1"};
 	struct value_places v;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
 		if (hit_native_key(wrong[i], regs, sizeof(regs), &v))
 			fail_msg("\"%s\" was taken", wrong[i]);

@@ -105,7 +105,6 @@ static void test_before_signal(void **state)
 	struct fake *runs = fake_create(), *f = fake_create();
 	u64 leaf, frame, root;
 
-	(void)state;
 	rule.cfa_add = 40;
 	check_caller(runs, &rule, (u64[ARCH_NREGS]){0}, SP + 8);
 	leaf = fake_function(f, &below);
@@ -129,7 +128,6 @@ static void test_context(void **state)
 	u64 context = SP + 0x100, fp = context + 0x200, frame = fake_function(f, &rule), root = add_root(f);
 	u64 reg[ARCH_NREGS] = {[REG_SP] = SP, [REG_FP] = fp, [REG_PC] = frame};
 
-	(void)state;
 	for (u32 i = 0; i < 18; i++)
 		fake_put(f, context + i * 8, i == DWREG_R13 ? 0 : SP + 0x400 + i * 16);
 	for (u32 i = 0; i < 18; i++)

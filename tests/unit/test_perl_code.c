@@ -44,7 +44,6 @@ static void test_searched_once(void **state)
 	struct perl_code wrong;
 	struct image *img;
 
-	(void)state;
 	if (fd < 0)
 		skip();
 	assert_null(image_open(fd, FILE_PATH, &img));

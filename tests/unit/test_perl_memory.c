@@ -15,7 +15,6 @@ static void test_unreadable(void **state)
 	struct stack s = make();
 	u64 interpreter;
 
-	(void)state;
 	perl_fake_context(s.p, SUB, 0x123, RETURNS, 5); /* no CV */
 	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
 	expect(&s, STOP_VM_ABSENT, "aLMLr");
@@ -32,7 +31,6 @@ static void test_circle(void **state)
 {
 	struct stack s = make();
 
-	(void)state;
 	perl_fake_stack(s.p, PERL_STACK_SIGNAL);
 	fake_put(s.p->f, s.p->stack + s.p->layout.si_prev.at, s.p->stack);
 	assert_int_equal(perl_fake_walk(s.p), STOP_DEPTH);
@@ -45,7 +43,6 @@ static void test_absent(void **state)
 	static struct walk_cache caches[WALK_CACHES];
 	struct stack s = make();
 
-	(void)state;
 	s.p->caches = caches;
 	s.p->cv = s.p->interpreter; /* in a register */
 	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
@@ -72,7 +69,6 @@ static void test_cache(void **state)
 	struct stack s = make();
 	u64 body = perl_fake_word(s.p, s.a), root;
 
-	(void)state;
 	s.p->caches = caches;
 	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
 	perl_fake_context(s.p, SUB, s.b, RETURNS, 12);
@@ -98,7 +94,6 @@ static void test_keyless(void **state)
 	struct stack s = make();
 	u64 first = perl_fake_alloc(s.p, 8);
 
-	(void)state;
 	s.p->config->via = 0;
 	s.p->config->first = first;
 	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
@@ -119,7 +114,6 @@ static void test_generation(void **state)
 	    seq = s.p->interpreter + s.p->layout.i_cop_seqmax.at;
 	u32 cookie;
 
-	(void)state;
 	s.p->caches = caches;
 	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
 	perl_fake_context(s.p, SUB, s.b, RETURNS, 12);
@@ -154,7 +148,6 @@ static void test_recursion(void **state)
 {
 	struct stack s = make();
 
-	(void)state;
 	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
 	perl_fake_context(s.p, SUB, s.a, RETURNS, 11);
 	perl_fake_context(s.p, SUB, s.b, RETURNS, 11);

@@ -30,7 +30,6 @@ static void test_strings(void **state)
 	static const char *const files[] = {
 	        "(eval 12)", "(eval 12)[/usr/share/perl/5.36/JSON/PP.pm:78]", "(eval x).pl"};
 
-	(void)state;
 	for (u32 i = 0; i < 3; i++) {
 		struct stack s = make();
 		struct perl_names *names = perl_names_create(&s.p->image, 0);
@@ -53,7 +52,6 @@ static void test_names(void **state)
 	const struct frame *frames = s.p->f->frames;
 	struct frame_name name;
 
-	(void)state;
 	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
 	perl_fake_context(s.p, SUB, s.b, RETURNS, 12);
 	expect(&s, STOP_ROOT, "baMLLr");
@@ -81,7 +79,6 @@ static void test_unread(void **state)
 	struct frame f;
 	struct frame_name name;
 
-	(void)state;
 	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
 	fake_put(s.p->f, s.a, 0x1238);
 	expect(&s, STOP_ROOT, "uMLLr");
@@ -106,7 +103,6 @@ static void test_entered(void **state)
 	struct stack s = make();
 	u64 cop = perl_fake_word(s.p, s.p->interpreter + s.p->layout.i_curcop.at), at;
 
-	(void)state;
 	at = perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
 	expect(&s, STOP_ROOT, "aMLLr");
 	assert_false(perl_is_entered(s.p->f->frames, 0, s.p->f->walk.nframes));
@@ -131,7 +127,6 @@ static void test_closure(void **state)
 	u64 body = perl_fake_word(s.p, s.a);
 	struct frame_name name;
 
-	(void)state;
 	perl_fake_half(s.p, body + s.p->layout.cv_flags.at, PERL_CV_CLONED | PERL_CV_ANON);
 	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
 	assert_int_equal(perl_fake_walk(s.p), STOP_ROOT);
@@ -162,7 +157,6 @@ static void test_renamed(void **state)
 	u64 a = perl_fake_word(s.p, s.a), c = perl_fake_word(s.p, s.c);
 	struct frame_name name;
 
-	(void)state;
 	perl_fake_half(s.p, a + s.p->layout.cv_flags.at, PERL_CV_CLONED);
 	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
 	assert_int_equal(perl_fake_walk(s.p), STOP_ROOT);
@@ -191,7 +185,6 @@ static void test_renamed_replaced(void **state)
 	struct frame_name name;
 	struct frame f;
 
-	(void)state;
 	perl_fake_half(s.p, a + s.p->layout.cv_flags.at, PERL_CV_CLONED);
 	perl_fake_half(s.p, c + s.p->layout.cv_flags.at, PERL_CV_CLONED);
 	perl_fake_context(s.p, SUB, s.c, RETURNS, 99);
@@ -231,7 +224,6 @@ static void test_cookie(void **state)
 	struct perl_names *names = perl_names_create(&s.p->image, 0);
 	struct frame_name name;
 
-	(void)state;
 	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
 	expect(&s, STOP_ROOT, "aMLLr");
 	fake_put(s.p->f, perl_fake_word(s.p, s.a) + s.p->layout.cv_root.at, 0x7777);
@@ -249,7 +241,6 @@ static void test_freed(void **state)
 	struct frame f;
 	u64 cop;
 
-	(void)state;
 	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
 	expect(&s, STOP_ROOT, "aMLLr");
 	f = s.p->f->frames[0];
@@ -283,7 +274,6 @@ static u64 memory_context(struct perl_fake *p, u32 begin, u64 next, const char *
 /* A sub of PL/Perl is what SQL calls it. */
 static void test_sql_function(void **state)
 {
-	(void)state;
 	for (u32 begin = 24; begin <= 32; begin += 8) { /* of 11 and 12; of later versions */
 		struct stack s = make();
 		struct perl_names *names = perl_names_create(&s.p->image, 0);
@@ -328,7 +318,6 @@ static void test_lost_statement(void **state)
 	const u32 lines[] = {11, 12, 11};
 	struct frame_name name;
 
-	(void)state;
 	follow(s.p, condition, scope);
 	follow(s.p, lost, call);
 	fake_put(s.p->f, lost + s.p->layout.op_ppaddr.at, PERL_FAKE_NULL);
@@ -362,7 +351,6 @@ static void test_same_bits(void **state)
 	u64 inner = perl_fake_cop(s.p, 20), far, null, other, at, cop, block, all;
 	struct frame_name name;
 
-	(void)state;
 	perl_fake_alloc(s.p, (call - s.p->heap) % (8 * (PERL_OP_MASK + 1)));
 	far = op(s.p, PERL_FAKE_OP_ENTERSUB, 0x24010, 0);
 	perl_fake_alloc(s.p, (call - s.p->heap) % (8 * (PERL_OP_MASK + 1)));
@@ -404,7 +392,6 @@ static void test_begin_replaced(void **state)
 	struct stack s = make();
 	u64 cv = perl_fake_cv(s.p, perl_fake_package(s.p, "Some"), "BEGIN", 10, false);
 
-	(void)state;
 	perl_fake_half(s.p, perl_fake_word(s.p, cv) + s.p->layout.cv_flags.at, 0);
 	fake_put(s.p->f, perl_fake_word(s.p, cv) + s.p->layout.cv_root.at, 0);
 	for (u32 line = 10; line <= 13; line += 3) {
@@ -427,7 +414,6 @@ static void test_begin_ended(void **state)
 {
 	static const char *const names_of[] = {"__ANON__", "loader"}, *const shown[] = {"Some::BEGIN", "Some::loader"};
 
-	(void)state;
 	for (u32 i = 0; i < 2; i++) {
 		struct stack s = make();
 		struct perl_names *names = perl_names_create(&s.p->image, 0);
@@ -460,7 +446,6 @@ static void test_file_names(void **state)
 	u64 sv = perl_fake_alloc(s.p, 24), body = perl_fake_alloc(s.p, 32), cop = perl_fake_cop(s.p, 7);
 	struct frame_name name;
 
-	(void)state;
 	fake_put(s.p->f, sv + s.p->layout.sv_any.at, body);
 	perl_fake_half(s.p, sv + s.p->layout.sv_flags.at, 0x400);
 	for (u32 i = 0; i < sizeof(files) / sizeof(*files); i++) {

@@ -13,7 +13,6 @@ static u64 identity(struct steps *s, const struct frame *f)
 {
 	u64 detail = perl_without_cop(f->detail);
 
-	(void)s;
 	if (perl_has_line(f))
 		detail &= (1ull << PERL_OP_SHIFT) - 1;
 	return steps_mix(perl_object(f), detail);
@@ -21,7 +20,6 @@ static u64 identity(struct steps *s, const struct frame *f)
 
 static u64 place(struct steps *s, const struct frame *f)
 {
-	(void)s;
 	return perl_cop(f->detail);
 }
 
@@ -40,7 +38,6 @@ static void test_steps(void **state)
 	        .identity = identity, .place = place, .shortest = 12, .known = known, .bursts = 64, .root = true};
 	const char *perl = getenv("YRT_PERL");
 
-	(void)state;
 	steps_test(&language, (const char *[]){perl && *perl ? perl : "perl", "fixtures/perl/steps.pl", NULL}, STEPS);
 }
 

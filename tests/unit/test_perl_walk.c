@@ -13,7 +13,6 @@ static void test_one_loop(void **state)
 {
 	struct stack s = make();
 
-	(void)state;
 	expect(&s, STOP_ROOT, "MLLr");
 	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
 	perl_fake_context(s.p, 8, 0, 0, 11); /* a loop */
@@ -29,7 +28,6 @@ static void test_two_loops(void **state)
 	for (u32 protected = 0; protected < 2; protected ++) {
 		struct stack s = make();
 
-		(void)state;
 		perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
 		perl_fake_call(s.p, s.p->c);
 		if (protected)
@@ -48,7 +46,6 @@ static void test_stacks(void **state)
 {
 	struct stack s = make();
 
-	(void)state;
 	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
 	perl_fake_call(s.p, s.p->c);
 	perl_fake_stack(s.p, PERL_STACK_DIEHOOK);
@@ -72,7 +69,6 @@ static void test_lines(void **state)
 	struct stack s = make();
 	const struct frame *f = s.p->f->frames;
 
-	(void)state;
 	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
 	perl_fake_call(s.p, s.p->c);
 	perl_fake_stack(s.p, PERL_STACK_REQUIRE);
@@ -95,7 +91,6 @@ static void test_catch(void **state)
 {
 	struct stack s = make();
 
-	(void)state;
 	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
 	perl_fake_call(s.p, s.p->c);
 	perl_fake_context(s.p, SUB, s.b, 0, 11);
@@ -113,7 +108,6 @@ static void test_sort(void **state)
 {
 	struct stack s = make();
 
-	(void)state;
 	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
 	perl_fake_call(s.p, s.p->sort);
 	perl_fake_stack(s.p, PERL_STACK_SORT);
@@ -136,7 +130,6 @@ static void test_last_call(void **state)
 {
 	struct stack s = make();
 
-	(void)state;
 	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
 	perl_fake_call(s.p, s.p->sort);
 	perl_fake_stack(s.p, PERL_STACK_SORT);
@@ -157,7 +150,6 @@ static void test_xs(void **state)
 {
 	struct stack s = make();
 
-	(void)state;
 	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
 	perl_fake_call(s.p, s.p->xs);
 	perl_fake_call(s.p, s.p->c);
@@ -175,7 +167,6 @@ static void test_xs_protected(void **state)
 {
 	struct stack s = make();
 
-	(void)state;
 	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
 	perl_fake_call(s.p, s.p->c);
 	perl_fake_context(s.p, SUB, s.b, 0, 11);
@@ -193,7 +184,6 @@ static void test_pattern(void **state)
 {
 	struct stack s = make();
 
-	(void)state;
 	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
 	perl_fake_call(s.p, s.p->regexec);
 	perl_fake_stack(s.p, PERL_STACK_MULTICALL);
@@ -219,7 +209,6 @@ static void test_edges(void **state)
 {
 	struct stack s = make();
 
-	(void)state;
 	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
 	perl_fake_call(s.p, s.p->enter);
 	perl_fake_call(s.p, s.p->c);
@@ -238,7 +227,6 @@ static void test_only_protected(void **state)
 {
 	struct stack s = make();
 
-	(void)state;
 	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
 	perl_fake_call(s.p, s.p->xs);
 	perl_fake_call(s.p, s.p->enter);
@@ -253,7 +241,6 @@ static void test_protected_lookup(void **state)
 {
 	struct stack s = make();
 
-	(void)state;
 	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
 	perl_fake_call(s.p, s.p->xs);
 	perl_fake_call(s.p, s.p->c);
@@ -270,7 +257,6 @@ static void test_unwound(void **state)
 {
 	struct stack s = make();
 
-	(void)state;
 	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
 	perl_fake_call(s.p, s.p->xs);
 	perl_fake_context(s.p, EVAL | PERL_CX_BLOCK, 0, 0, 11);
@@ -288,7 +274,6 @@ static void test_ended_protected(void **state)
 {
 	struct stack s = make();
 
-	(void)state;
 	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
 	perl_fake_call(s.p, s.p->xs);
 	perl_fake_context(s.p, EVAL | PERL_CX_BLOCK, 0, 0, 11);
@@ -303,7 +288,6 @@ static void test_pushing(void **state)
 {
 	struct stack s = make();
 
-	(void)state;
 	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
 	perl_fake_context(s.p, SUB, 0x123, RETURNS, 5);
 	perl_fake_call(s.p, s.p->pushing);
@@ -316,7 +300,6 @@ static void test_evals(void **state)
 	struct stack s = make();
 	u64 at;
 
-	(void)state;
 	perl_fake_context(s.p, EVAL, 0, RETURNS, 5);
 	at = perl_fake_context(s.p, EVAL, 0, RETURNS, 6);
 	fake_put(s.p->f, at + s.p->layout.cx_namesv.at, 0x5000);
@@ -334,7 +317,6 @@ static void test_deep(void **state)
 	struct stack s = make();
 	char want[FAKE_FRAMES];
 
-	(void)state;
 	for (u32 i = 0; i < PERL_FAKE_CONTEXTS - 1; i++)
 		perl_fake_context(s.p, SUB, s.a, RETURNS, i);
 	memset(want, 'a', PERL_FAKE_CONTEXTS - 1);
@@ -351,7 +333,6 @@ static void test_left_over(void **state)
 {
 	struct stack s = make();
 
-	(void)state;
 	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
 	perl_fake_call(s.p, s.p->c);
 	perl_fake_context(s.p, SUB, s.b, 0, 11);
@@ -365,7 +346,6 @@ static void test_compiling(void **state)
 {
 	struct stack s = make();
 
-	(void)state;
 	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
 	perl_fake_call(s.p, s.p->enter);
 	perl_fake_context(s.p, EVAL | PERL_CX_REAL, 0, 0, 11);
@@ -390,7 +370,6 @@ static void test_folding(void **state)
 {
 	struct stack s = make();
 
-	(void)state;
 	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
 	perl_fake_context(s.p, EVAL | PERL_CX_REAL, 0, RETURNS, 11);
 	perl_fake_call(s.p, s.p->compile);
@@ -407,7 +386,6 @@ static void test_begin_on_the_same_stack(void **state)
 	struct stack s = make();
 	u64 compiling = s.p->interpreter + 256;
 
-	(void)state;
 	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
 	perl_fake_context(s.p, EVAL | PERL_CX_REAL, 0, RETURNS, 11);
 	perl_fake_call(s.p, s.p->compile);
@@ -424,7 +402,6 @@ static void test_between_loops(void **state)
 {
 	struct stack s = make();
 
-	(void)state;
 	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
 	s.p->sp += PERL_FAKE_C_BYTES;
 	s.p->pc = s.p->run + FAKE_RETURN;
@@ -437,7 +414,6 @@ static void test_leaving(void **state)
 {
 	struct stack s = make();
 
-	(void)state;
 	perl_fake_context(s.p, SUB, s.a, RETURNS, 5);
 	perl_fake_context(s.p, SUB, 0, RETURNS, 5);
 	perl_fake_call(s.p, s.p->c);

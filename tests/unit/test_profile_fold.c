@@ -64,7 +64,6 @@ static void test_loop(void **state)
 	struct profile *p;
 	u32 at;
 
-	(void)state;
 	p = make(&at);
 	at = loop(p, at);
 	profile_add(p, native(p, at, "poll"), 2);
@@ -79,7 +78,6 @@ static void test_imports(void **state)
 	struct profile *p;
 	u32 at;
 
-	(void)state;
 	p = make(&at);
 	at = python(p, at, "_find_and_load (_bootstrap.py:1)", "<frozen importlib._bootstrap>");
 	at = python(p, native(p, at, "exec"), "_call (_bootstrap.py:2)", "<frozen importlib._bootstrap>");
@@ -105,7 +103,6 @@ static void test_uvloop(void **state)
 	struct profile *p;
 	u32 at, task;
 
-	(void)state;
 	p = make(&at);
 	at = uvloop(p, uvloop(p, native(p, at, "call"), "uv_run"), "uvloop.loop.Handle._run");
 	profile_add(p, native(p, at, "epoll_wait"), 2);
@@ -124,7 +121,6 @@ static void test_none(void **state)
 	struct profile *p;
 	u32 at;
 
-	(void)state;
 	p = make(&at);
 	at = python(p, at, "Handle._run (events.py:3)", "/lib/asyncio/events.py");
 	at = add_frame(p, at, KIND_SCRIPT, "run (runners.py:1)", "luajit", "/lib/asyncio/runners.py");

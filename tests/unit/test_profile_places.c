@@ -41,7 +41,6 @@ static void test_unique_ends(void **state)
 	struct profile *p;
 	u32 at[N];
 
-	(void)state;
 	assert_null(profile_create(&p));
 	for (u32 i = 0; i < N; i++)
 		at[i] = add(p, cases[i].name, cases[i].file, i);
@@ -57,7 +56,6 @@ static void test_unique_ends(void **state)
 
 static void test_place(void **state)
 {
-	(void)state;
 	assert_string_equal(profile_place("/a/b.lua"), "b.lua");
 	assert_string_equal(profile_place("b.lua"), "b.lua");
 	assert_string_equal(profile_place("[string \"a/b\"]"), "[string \"a/b\"]");

@@ -51,7 +51,6 @@ static void test_holds(void **state)
 {
 	struct fixture f = start();
 
-	(void)state;
 	assert_int_equal(count(&f, f.image->layout, false), python_checks.n);
 	ptrace(PTRACE_CONT, f.t->pid, 0, 0);
 	for (u32 i = 0; i < RUNNING; i++)
@@ -79,7 +78,6 @@ static void test_other_versions(void **state)
 	struct layout_library library;
 	u32 wrong = 0;
 
-	(void)state;
 	must(layout_library_load(&python_layout_schema, &library));
 	for (u32 i = 0; i < library.n; i++) {
 		const struct python_layout *l = library.files[i]->layout->values;
@@ -103,7 +101,6 @@ static void test_wrong_offsets(void **state)
 	struct fixture f = start();
 	u32 wrong = 0, seen = 0;
 
-	(void)state;
 	for (u32 i = 0; i < python_layout_schema.n; i++) {
 		struct python_layout l = *f.image->layout;
 		struct layout_member *m = (struct layout_member *)((u8 *)&l + python_layout_schema.fields[i].slot);

@@ -75,7 +75,6 @@ static void test_frames(void **state)
 	struct target *t = target_start("oracle.py");
 	u32 stops = 0, frames = 0, deepest = 0;
 
-	(void)state;
 	while (target_continue(t, 0)) {
 		u32 n = check_stop(t);
 
@@ -97,7 +96,6 @@ static void test_interpreters(void **state)
 	struct frame_name name;
 	u32 i, n = 0;
 
-	(void)state;
 	assert_true(target_continue(t, 0));
 	assert_int_equal(target_walk(t), STOP_ROOT);
 	for (i = target_script(t, 0); fgets(line, sizeof(line), t->out) && line[0] != '\n';

@@ -7,7 +7,6 @@ static void test_compiled(void **state)
 {
 	struct stack s = make(PYTHON_NO_CFRAME);
 
-	(void)state;
 	config(&s)->jit_return = s.p->c + FAKE_RETURN;
 	python_fake_call(s.p, s.p->jit, 48);
 	expect(&s, STOP_ROOT, "ndcenbaer");
@@ -25,7 +24,6 @@ static void test_compiled_stub(void **state)
 	struct stack s = make(PYTHON_NO_CFRAME);
 	u64 stub = PYTHON_HEAP + FAKE_PAGE * 2, back = stub + PYTHON_JIT_STUB_BACK, code[] = {PYTHON_JIT_STUB};
 
-	(void)state;
 	config(&s)->jit_locals = 64;
 	config(&s)->jit_start = stub;
 	config(&s)->jit_end = stub + FAKE_PAGE;
@@ -49,7 +47,6 @@ static void test_compiled_late(void **state)
 {
 	struct stack s = make(PYTHON_NO_CFRAME);
 
-	(void)state;
 	config(&s)->jit_return = s.p->c + FAKE_RETURN;
 	for (u32 i = 0; i < s.p->f->nregions; i++)
 		if (s.p->f->region[i].part == PYTHON_JIT)
@@ -69,7 +66,6 @@ static void test_trampoline(void **state)
 {
 	static const enum python_part parts[] = {PYTHON_TRAMPOLINE, PYTHON_TRAMPOLINE_FP};
 
-	(void)state;
 	FOR_EACH_LINKAGE(l)
 	{
 		for (u32 i = 0; i < 2; i++) {
@@ -110,7 +106,6 @@ static void test_trampoline_leaf(void **state)
 	        {PYTHON_TRAMPOLINE_FP, 0, {0xc3, 0x55, 0x48, 0x89}},
 	};
 
-	(void)state;
 	for (u32 i = 0; i < sizeof(places) / sizeof(*places); i++) {
 		struct stack s = make(PYTHON_NO_CFRAME);
 
@@ -141,7 +136,6 @@ static void test_trampoline_late(void **state)
 	        {"\xf3\x0f\x1e\xfa\x55\x48\x89\xe5\xff\xd1\x5d\xc3", 12, {0, 2, 2, 2, 0, 1, 2, 2, 1, 2, 1, 0}},
 	};
 
-	(void)state;
 	for (u32 i = 0; i < sizeof(forms) / sizeof(*forms); i++)
 		for (u32 at = 0; at < forms[i].len; at++) {
 			struct stack s = make(PYTHON_NO_CFRAME);
@@ -166,7 +160,6 @@ static void test_trampoline_late(void **state)
  * are on the stack. */
 static void test_bare(void **state)
 {
-	(void)state;
 	for (u32 leaf = 0; leaf < 2; leaf++) {
 		struct stack s = make(PYTHON_NO_CFRAME);
 

@@ -146,7 +146,6 @@ static void test_steps(void **state)
 {
 	struct target *t = start();
 
-	(void)state;
 	for (u32 i = 0; i < BURSTS; i++) {
 		target_continue(t, 1000 + i * 137);
 		for (u32 k = 0; k < STEPS; k++) {
@@ -162,7 +161,6 @@ static void test_random_stops(void **state)
 {
 	struct target *t = start();
 
-	(void)state;
 	for (u32 i = 0; i < RANDOM; i++) {
 		target_continue(t, 200 + (useconds_t)(i * 7919 % 1000));
 		check_stop(t);

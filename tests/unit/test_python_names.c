@@ -26,7 +26,6 @@ static void test_frame(void **state)
 	u64 code = python_fake_code(p, "Thing.method", 7);
 	struct frame_name name;
 
-	(void)state;
 	python_fake_eval(p, &code, 1);
 	assert_int_equal(python_fake_walk(p), STOP_ROOT);
 	assert_true(name_of(p, 0, &name));
@@ -42,7 +41,6 @@ static void test_replaced(void **state)
 {
 	static const u16 words[] = {16, 24, 32, 72, 112, 128};
 
-	(void)state;
 	for (u32 i = 0; i < sizeof(words) / sizeof(*words); i++) {
 		struct python_fake *p = python_fake_create(PYTHON_ENTRY_FLAG);
 		u64 code = python_fake_code(p, "f", 1);
@@ -64,7 +62,6 @@ static void test_freed(void **state)
 {
 	static const u64 counts[] = {0, 0x7f1234567890, 1ull << 32};
 
-	(void)state;
 	for (u32 i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
 		struct python_fake *p = python_fake_create(PYTHON_ENTRY_FLAG);
 		u64 code = python_fake_code(p, "f", 1);
@@ -89,7 +86,6 @@ static struct fake_freed {
 
 static bool read_freed(struct memory *mem, void *dst, size_t size, u64 addr)
 {
-	(void)mem;
 	if (!memory_read(freed.under, dst, size, addr))
 		return false;
 	if (++freed.reads > freed.last && addr == freed.code && size == sizeof(u64))
@@ -105,7 +101,6 @@ static void test_freed_meanwhile(void **state)
 	struct frame_name name;
 	u32 all;
 
-	(void)state;
 	python_fake_eval(p, &code, 1);
 	python_fake_walk(p);
 	freed = (struct fake_freed){.memory = {.read = read_freed}, .under = &p->f->memory, .last = ~0u, .code = code};
@@ -137,7 +132,6 @@ static void test_strings(void **state)
 {
 	char many[200];
 
-	(void)state;
 	memset(many, 'x', sizeof(many));
 	check_str(1, true, "", 0, "");
 	check_str(1, true, "plain", 5, "plain");
@@ -156,7 +150,6 @@ static void test_no_strings(void **state)
 	u64 str = python_fake_ascii(p, "text");
 	char text[64];
 
-	(void)state;
 	python_fake_put(p, str + p->layout.str_state.at, &(u32){3 << 2 | 1 << 5}, 4); /* no such kind */
 	assert_false(python_str(&p->f->memory, &p->layout, str, text, sizeof(text)));
 	python_fake_put(p, str + p->layout.str_state.at, &(u32){1 << 2}, 4); /* not compact */
@@ -186,7 +179,6 @@ static void test_lines(void **state)
 	        0x80 | 13 << 3 | 7, 0x41, 0x7f};          /* ends within a number */
 	static const u32 lines[] = {10, 10, 10, 10, 12, 12, 9, 202, 0};
 
-	(void)state;
 	for (u32 i = 0; i < sizeof(lines) / sizeof(*lines); i++)
 		assert_int_equal(python_line(forms, sizeof(forms), 10, i), lines[i]);
 	assert_int_equal(python_line(forms, sizeof(forms), 10, 1000), 0);
@@ -202,7 +194,6 @@ static void test_old_lines(void **state)
 	static const u8 lnotab[] = {0, 1, 2, 1, 4, 0xff, 255, 0, 1, 5}, linetable[] = {2, 1, 4, 0x80, 2, 2, 0, 7};
 	static const u32 old[] = {11, 12, 12, 11, 11}, new[] = {11, 0, 0, 13, 0};
 
-	(void)state;
 	for (u32 i = 0; i < sizeof(old) / sizeof(*old); i++) {
 		assert_int_equal(python_line_39(lnotab, sizeof(lnotab), 10, i), old[i]);
 		assert_int_equal(python_line_310(linetable, sizeof(linetable), 10, i), new[i]);

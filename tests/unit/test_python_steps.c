@@ -10,13 +10,11 @@
 
 static u64 identity(struct steps *s, const struct frame *f)
 {
-	(void)s;
 	return f->where;
 }
 
 static u64 place(struct steps *s, const struct frame *f)
 {
-	(void)s;
 	return f->detail;
 }
 
@@ -32,7 +30,6 @@ static void test_steps(void **state)
 	        .identity = identity, .place = place, .shortest = 8, .known = known, .root = true};
 	const char *python = getenv("YRT_PYTHON");
 
-	(void)state;
 	steps_test(&language,
 	        (const char *[]){
 	                python && *python ? python : "/usr/bin/python3", "-B", "fixtures/python/steps.py", NULL},

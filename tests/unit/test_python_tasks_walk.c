@@ -29,7 +29,6 @@ static void test_awaiters(void **state)
 	struct stack s = make_tasks(1);
 	u32 reads;
 
-	(void)state;
 	expect(&s, STOP_ROOT, "nacbder");
 	reads = s.p->f->reads;
 	s.p->f->failures = 1;
@@ -46,7 +45,6 @@ static void test_several_awaiters(void **state)
 {
 	struct stack s = make_tasks(2);
 
-	(void)state;
 	expect(&s, STOP_ROOT, "nacb?er");
 	assert_int_equal(frame_addr(&s.p->f->frames[4]), PYTHON_SEVERAL_TASKS);
 	python_fake_destroy(s.p);
@@ -59,7 +57,6 @@ static void test_awaiting_circle(void **state)
 	const struct python_awaits *a = &s.p->vm.awaits;
 	u64 task, coro;
 
-	(void)state;
 	memcpy(&task, fake_at(s.p->f, PYTHON_STATE + a->ts_task, 8), 8);
 	memcpy(&coro, fake_at(s.p->f, task + a->task_coro, 8), 8);
 	fake_put(s.p->f, coro + 176 - a->awaited_below, coro);
@@ -72,7 +69,6 @@ static void test_awaiting_circle(void **state)
 /* Above a greenlet's first function lies what is none of its stack, unless its Python frames go on there. */
 static void test_greenlet(void **state)
 {
-	(void)state;
 	FOR_EACH_LINKAGE(l)
 	{
 		for (u32 outer = 0; outer < 2; outer++) {
@@ -97,7 +93,6 @@ static void test_greenlet_switch(void **state)
 {
 	static const enum python_linkage with_entries[] = {PYTHON_ENTRY_FRAME, PYTHON_NO_CFRAME};
 
-	(void)state;
 	for (u32 l = 0; l < 2; l++) {
 		struct python_fake *p = python_fake_create(with_entries[l]);
 		struct stack s = {.p = p, .a = python_fake_code(p, "a", 10), .b = python_fake_code(p, "b", 20)};
@@ -132,7 +127,6 @@ static void test_greenlet_switch(void **state)
  * same. */
 static void test_greenlet_alone(void **state)
 {
-	(void)state;
 	FOR_EACH_LINKAGE(l)
 	{
 		struct python_fake *p = python_fake_create(linkages[l]);

@@ -45,7 +45,6 @@ static void test_searched_once(void **state)
 	struct image *img;
 	char name[64];
 
-	(void)state;
 	if (fd < 0)
 		skip();
 	assert_null(image_open(fd, FILE_PATH, &img));

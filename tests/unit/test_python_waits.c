@@ -79,7 +79,6 @@ static void test_noise(void **state)
 	struct noise n = {.memory.read = read_noise, .state = 1};
 	u32 found = 0;
 
-	(void)state;
 	for (u32 i = 0; i < ROUNDS; i++) {
 		u64 type = i & 4 ? MEMORY_START + (next(&n) & 0x3fff8) : 0;
 
@@ -141,7 +140,6 @@ static void test_rlock(void **state)
 {
 	const u64 parked = SP + 128, locked = 3;
 
-	(void)state;
 	assert_true(waits_for((struct rlock_case){.lock = OTHER, .owner = OTHER}, OTHER, 0));
 	assert_false(waits_for((struct rlock_case){.lock = OTHER, .owner = OTHER}, OTHER + 8, 0));
 	assert_true(waits_for((struct rlock_case){.lock = locked, .owner = OTHER}, parked, 0));
@@ -154,7 +152,6 @@ static void test_rlock(void **state)
 /* Each has a type of its own. */
 static void test_rlock_of_another_interpreter(void **state)
 {
-	(void)state;
 	assert_true(waits_for((struct rlock_case){.lock = OTHER, .owner = OTHER}, OTHER, TYPE + 0x100));
 }
 

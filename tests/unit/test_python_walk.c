@@ -4,7 +4,6 @@
 
 static void test_order(void **state)
 {
-	(void)state;
 	FOR_EACH_LINKAGE(l)
 	{
 		struct stack s = make(linkages[l]);
@@ -19,7 +18,6 @@ static void test_order(void **state)
 /* Leaves of the eval loop itself: in the loop; at the beginning, where nothing is linked; where half of it is. */
 static void test_leaves(void **state)
 {
-	(void)state;
 	FOR_EACH_LINKAGE(l)
 	{
 		struct stack s = make(linkages[l]);
@@ -47,7 +45,6 @@ static void test_unlinked(void **state)
 	struct stack s = make(PYTHON_NO_CFRAME);
 	u64 outer;
 
-	(void)state;
 	s.p->sp += PYTHON_C_BYTES;
 	memcpy(&outer, fake_at(s.p->f, s.p->sp + PYTHON_EVAL_BYTES - s.p->vm.entry_below + s.p->vm.f_previous, 8), 8);
 	fake_put(s.p->f, PYTHON_STATE + s.p->vm.ts_frame, outer);
@@ -59,7 +56,6 @@ static void test_unlinked(void **state)
 /* Without thread state 3.11 and 3.12 miss nothing; 3.13 says that frames are missing. */
 static void test_no_thread_state(void **state)
 {
-	(void)state;
 	FOR_EACH_LINKAGE(l)
 	{
 		struct stack s = make(linkages[l]);
@@ -100,7 +96,6 @@ static void test_lost(void **state)
 {
 	struct stack s = make(PYTHON_NO_CFRAME);
 
-	(void)state;
 	expect_lost(&s, STOP_RESUMED, "ngdcgbag");
 	fake_put(s.p->f, PYTHON_POINTER + PYTHON_SLOT, 0); /* a thread without a state has no frames, it seems */
 	expect_lost(&s, STOP_NO_CFI, "n");
@@ -125,7 +120,6 @@ static void test_other_state(void **state)
 	u8 owner = PYTHON_OWNER_NONE;
 	struct python_vm *vm = config(&s);
 
-	(void)state;
 	vm->interpreters = interp + 16;
 	vm->interp_threads = vm->ts_thread_id = 8;
 	fake_put(s.p->f, interp + 16, interp);
@@ -149,7 +143,6 @@ static void test_shim(void **state)
 {
 	struct stack s = make(PYTHON_NO_CFRAME);
 
-	(void)state;
 	fake_put(s.p->f, s.c + s.p->vm.co_code, 3);
 	python_fake_put(s.p, s.c + s.p->layout.co_firstlineno.at, &(u32){0}, 4);
 	expect(&s, STOP_ROOT, "ndenbaer");
@@ -158,7 +151,6 @@ static void test_shim(void **state)
 
 static void test_no_code_object(void **state)
 {
-	(void)state;
 	FOR_EACH_LINKAGE(l)
 	{
 		struct stack s = make(linkages[l]);
@@ -173,7 +165,6 @@ static void test_no_code_object(void **state)
 /* A frame that is its own caller: the depth ends it. */
 static void test_circle(void **state)
 {
-	(void)state;
 	FOR_EACH_LINKAGE(l)
 	{
 		struct stack s = make(linkages[l]);
@@ -191,7 +182,6 @@ static void test_wrong_entry(void **state)
 	struct stack s = make(PYTHON_ENTRY_FRAME);
 	u64 entry = python_fake_frame(s.p, 0, 0, PYTHON_OWNER_NONE);
 
-	(void)state;
 	fake_put(s.p->f, s.p->sp + PYTHON_C_BYTES + PYTHON_EVAL_BYTES - s.p->vm.cframe_below + s.p->vm.cf_frame, entry);
 	expect(&s, STOP_VM_BROKEN, "nenbaer");
 	python_fake_destroy(s.p);
@@ -200,7 +190,6 @@ static void test_wrong_entry(void **state)
 /* Any one read fails: no stack is called complete that is not. */
 static void test_failing_reads(void **state)
 {
-	(void)state;
 	FOR_EACH_LINKAGE(l)
 	{
 		struct stack s = make(linkages[l]);
@@ -245,7 +234,6 @@ static void test_objects(void **state)
 {
 	struct stack s = make_objects();
 
-	(void)state;
 	expect(&s, STOP_ROOT, "ncenbeaer");
 	assert_int_equal(python_pos(&s.p->f->frames[1]), PYTHON_NO_POS);
 	assert_int_equal(python_pos(&s.p->f->frames[4]), 3);
@@ -285,7 +273,6 @@ static void test_thrown_through(void **state)
 	struct stack s = make_thrown();
 	u32 reads;
 
-	(void)state;
 	expect(&s, STOP_ROOT, "dencbaer");
 	expect_lost(&s, STOP_RESUMED, "ngdcbag");
 	assert_int_equal(python_fake_walk(s.p), STOP_ROOT);
@@ -305,7 +292,6 @@ static void test_thrown_through_unlinked(void **state)
 	struct stack s = make_thrown();
 	u64 c, b;
 
-	(void)state;
 	memcpy(&c, fake_at(s.p->f, s.p->current + s.p->vm.f_previous, 8), 8);
 	memcpy(&b, fake_at(s.p->f, c + s.p->vm.f_previous, 8), 8);
 	fake_put(s.p->f, b + s.p->vm.f_previous, 0);
@@ -324,7 +310,6 @@ static void test_thrown_through_by_flag(void **state)
 	        .c = python_fake_code(p, "c", 30)};
 	u64 gen, cframe = p->sp - p->vm.cframe_below + p->vm.cf_frame;
 
-	(void)state;
 	python_fake_eval(p, &s.a, 1);
 	gen = python_fake_alloc(p, PYTHON_CORO_BYTES + 32);
 	fake_put(p->f, cframe, python_fake_link(p, gen + p->layout.gen_frame.at, s.b, 2, 1));
@@ -345,7 +330,6 @@ static void test_objects_broken(void **state)
 	struct stack s = make_objects();
 	u64 top = s.p->current;
 
-	(void)state;
 	fake_put(s.p->f, top + s.p->vm.f_previous, 0);
 	expect(&s, STOP_VM_BROKEN, "nceneer");
 	fake_put(s.p->f, top + s.p->vm.ob_type, PYTHON_TYPE);
@@ -360,7 +344,6 @@ static void test_way_to_state(void **state)
 	struct python_vm *vm = arena_at(s.p->f->arena, s.p->f->region[s.p->f->nregions - 1].vm, sizeof(*vm));
 	u64 vector = python_fake_alloc(s.p, 64), block = python_fake_alloc(s.p, 64);
 
-	(void)state;
 	vm->slot = 40;
 	vm->nvia = 2;
 	vm->via[0] = 8;
@@ -379,7 +362,6 @@ static void test_way_to_state(void **state)
 /* Frames of functions cost one read each, of their code object, wherever the generators between them lie. */
 static void test_window(void **state)
 {
-	(void)state;
 	FOR_EACH_LINKAGE(l)
 	{
 		struct stack s = make(linkages[l]);
@@ -410,7 +392,6 @@ static void test_window(void **state)
 /* Frames on both sides of a page that can not be read: the window is clipped. */
 static void test_window_clipped(void **state)
 {
-	(void)state;
 	FOR_EACH_LINKAGE(l)
 	{
 		struct python_fake *p = python_fake_create(linkages[l]);
@@ -433,7 +414,6 @@ static void test_own_bytecode(void **state)
 	struct python_vm *vm = config(&s);
 	u64 array = python_fake_alloc(s.p, 64), copy = python_fake_alloc(s.p, 64);
 
-	(void)state;
 	vm->f_tlbc = 72;
 	vm->co_tlbc = 200;
 	python_fake_put(s.p, s.p->current + vm->f_tlbc, &(u32){2}, 4);
@@ -458,7 +438,6 @@ static void test_unlinked_below(void **state)
 	struct stack s = make(PYTHON_NO_CFRAME);
 	u64 outer, cfa = s.p->sp + PYTHON_C_BYTES + PYTHON_EVAL_BYTES;
 
-	(void)state;
 	memcpy(&outer, fake_at(s.p->f, cfa - s.p->vm.entry_below + s.p->vm.f_previous, 8), 8);
 	config(&s)->calls_late = 1;
 	expect(&s, STOP_ROOT, "ndcenbaer");

@@ -52,7 +52,6 @@ static void test_names(void **state)
 	        {">::>::>", 0, 0},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		char *name = strdup(cases[i].name); /* its end is seen by sanitizers */
 
@@ -127,7 +126,6 @@ static void test_sites(void **state)
 	struct copies *c;
 	u32 same, far, others, own, text;
 
-	(void)state;
 	assert_null(profile_create(&p));
 	p->meta.unit = "nanoseconds";
 	/* in one function: a loop that copies, and ends elsewhere */
@@ -162,7 +160,6 @@ static void test_none(void **state)
 	struct profile *p;
 	struct copies *c;
 
-	(void)state;
 	assert_null(profile_create(&p));
 	add(p, "close;Row::~Row()", 60);
 	profile_finish(p);

@@ -73,7 +73,6 @@ static void test_way_to_site_comes_first(void **state)
 	                           "all;fcontext;site;work", 35),
 	        "site");
 
-	(void)state;
 	expect(text, (const char *const[]){"35.0", "fcontext", "site", "work", "65.0", "clone3", "a2", NULL});
 	free(text);
 }
@@ -82,7 +81,6 @@ static void test_heaviest_comes_first(void **state)
 {
 	char *text = drawn(of("all;light;a1;a2", 35, "all;heavy;b1", 65), "");
 
-	(void)state;
 	expect(text, (const char *const[]){"65.0", "heavy", "b1", "35.0", "light", "a2", NULL});
 	free(text);
 }
@@ -91,7 +89,6 @@ static void test_several_programs(void **state)
 {
 	char *text = drawn(of("light;a1;site", 35, "heavy;b1", 65), "site");
 
-	(void)state;
 	expect(text, (const char *const[]){"35.0", "light", "site", "65.0", "heavy", "b1", NULL});
 	free(text);
 }
@@ -102,7 +99,6 @@ static void test_what_is_cut_is_said(void **state)
 	        of("all;a;a1;a2;a3;a4;a5;a6;a7;a8;a9;b1;b2;b3;b4;b5;b6;b7;b8;b9;c1;c2;c3;c4;c5", 65, "all;rest", 35);
 	char *text = drawn(p, "");
 
-	(void)state;
 	expect(text, (const char *const[]){"65.0", "c1", "\u2026\n", "35.0", "+ 1 more", NULL});
 	free(text);
 }
@@ -113,7 +109,6 @@ static void test_far_site_is_drawn(void **state)
 	                           65, "all;b", 35),
 	        "site");
 
-	(void)state;
 	expect(text, (const char *const[]){"65.0", "(24 calls)", "65.0", "site", "65.0", "work", "35.0", "b", NULL});
 	assert_null(strstr(text, "a5"));
 	free(text);
@@ -124,7 +119,6 @@ static void test_kernel_is_short(void **state)
 	char *text =
 	        drawn(of("all;read;k:entry;k:do_syscall_64;k:__x64_sys_read;k:vfs_read;k:wait", 9, "all;b", 1), "read");
 
-	(void)state;
 	expect(text, (const char *const[]){"read", "__x64_sys_read", "wait", NULL});
 	assert_null(strstr(text, "do_syscall_64"));
 	assert_null(strstr(text, "vfs_read"));

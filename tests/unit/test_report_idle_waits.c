@@ -65,7 +65,6 @@ static void test_which(void **state)
 	struct profile *p;
 	bool *idle;
 
-	(void)state;
 	assert_null(profile_create(&p));
 	p->meta.unit = "nanoseconds";
 	p->meta.more = "waits";

@@ -299,7 +299,6 @@ static void test_little_of_two(void **state)
 	"\twhen share.low > 90%\n"
 	struct findings f = {0};
 
-	(void)state;
 	conclude(RULE("a", "") RULE("b", "\treplaces a\n"), &f);
 	assert_int_equal(f.nseen, 1);
 	assert_string_equal(f.seen[0], "b");
@@ -329,7 +328,6 @@ static void test_unexplained(void **state)
 	                1}};
 #undef RULE
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct findings f = {0};
 
@@ -345,7 +343,6 @@ static void test_views_that_are_asked_for(void **state)
 	static const char *const asked[] = {"wall", "io", "net"};
 	struct rules rules = {0};
 
-	(void)state;
 	assert_null(rules_parse(&rules, "f",
 	        "rule a\n" WHOLE "rule b\n\ttitle t\n\twhy w\n\tchange c\n\tshow s\n\truntime python\n\tholder "
 	        "yes\n\tview wall\n\tstack "
@@ -392,7 +389,6 @@ static void test_strings(void **state)
 	struct profile *p;
 	double sum = 0, part;
 
-	(void)state;
 	assert_null(rules_builtin(&rules));
 	rule = rules_find(&rules, "java-string-building");
 	assert_non_null(rule);
@@ -420,7 +416,6 @@ static void test_work_at_approximate_positions(void **state)
 	struct match m;
 	u32 node = 0, function;
 
-	(void)state;
 	stack[0].name = "A.serve:3";
 	stack[1].name = "A.allow:9";
 	stack[2].name = "java.util.HashMap$HashIterator.nextNode:1601";

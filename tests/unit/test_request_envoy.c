@@ -111,7 +111,6 @@ static void found(void **state)
 	struct made made = make();
 	struct request_envoy e;
 
-	(void)state;
 	assert_int_equal(find(&e), 10);
 	assert_int_equal(e.place[0].addr, ELF_TEXT + 16 * 8);
 	assert_int_equal(e.place[0].table, made.stream);
@@ -129,7 +128,6 @@ static void damaged(void **state)
 	static const char *const names[] = {STREAM_NAME, MANAGER_NAME, DECODER_NAME, HEADERS_NAME};
 	struct request_envoy e;
 
-	(void)state;
 	for (u32 i = 0; i < 4; i++) {
 		make();
 		*(u8 *)memmem(file.at, file.n, names[i], strlen(names[i]) + 1) = 'X';
@@ -142,7 +140,6 @@ static void cut_off(void **state)
 	struct request_envoy e;
 	size_t n;
 
-	(void)state;
 	make();
 	n = file.n;
 	for (file.n = 0; file.n < n; file.n += file.n < rodata ? 256 : 1)
@@ -156,7 +153,6 @@ static void lying_words(void **state)
 {
 	struct request_envoy e;
 
-	(void)state;
 	make();
 	for (u64 at = data; at < data + words.n; at += 8) {
 		u64 was;
@@ -181,7 +177,6 @@ static void lying_sections(void **state)
 	struct request_envoy e;
 	Elf64_Shdr *sh;
 
-	(void)state;
 	make();
 	for (u32 i = 0; i < file.nsh; i++)
 		for (u32 k = 0; k < sizeof(Elf64_Shdr) / 8; k++)
@@ -199,7 +194,6 @@ static void around(void **state)
 	struct request_envoy e;
 	Elf64_Shdr *sh;
 
-	(void)state;
 	for (u32 before = 16; before < 256; before += 8) {
 		u64 type = -(u64)before, name = rodata + 1, none = 0;
 
@@ -216,7 +210,6 @@ static void random_bytes(void **state)
 {
 	struct request_envoy e;
 
-	(void)state;
 	srand(45);
 	for (u32 i = 0; i < ROUNDS; i++) {
 		make();

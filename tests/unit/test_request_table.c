@@ -21,7 +21,6 @@ static void is_route(const char *method, const char *path, const char *wanted)
 
 static void routes(void **state)
 {
-	(void)state;
 	is_route("GET", "/orders/17?x=1", "GET /orders/:id");
 	is_route("GET", "/a/4711/b", "GET /a/:id/b");
 	is_route("GET", "/f/0123abcd-4567/x#y", "GET /f/:id/x");
@@ -47,7 +46,6 @@ static void counts(void **state)
 {
 	struct request_table t = {.over_ns = 500000};
 
-	(void)state;
 	for (u64 i = 1; i <= 1000; i++)
 		add(&t, "/a", i % 10 ? 200 : 503, i * 1000);
 	add(&t, "/b", 0, 5000000);
@@ -78,7 +76,6 @@ static void too_many(void **state)
 	struct request_record r = {.ns = ~0ull};
 	char path[32];
 
-	(void)state;
 	for (u32 i = 0; i < 2 * REQUEST_ROUTES_MAX; i++) {
 		snprintf(path, sizeof(path), "/x%uy", i);
 		add(&t, path, 200, 1);
@@ -98,7 +95,6 @@ static void stacks(void **state)
 	struct request_table t = {0};
 	struct request_record r = {.ns = 10};
 
-	(void)state;
 	r.stack[3] = (struct request_stack){.hash = 1, .ns = 5};
 	r.stack[9] = (struct request_stack){.hash = 2, .ns = 7};
 	assert_null(request_table_add(&t, &r, NULL, NULL));

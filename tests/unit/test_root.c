@@ -37,7 +37,6 @@ static void put(const char *name, const char *text)
 
 static int make(void **state)
 {
-	(void)state;
 	if (!mkdtemp(folder))
 		return -1;
 	put("file", "within");
@@ -54,7 +53,6 @@ static int unmake(void **state)
 	static const char *const names[] = {
 	        "file", "outside", "root/file", "root/fifo", "root/absolute", "root/up", "root/to_fifo"};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		unlink(in_folder(names[i]));
 	rmdir(in_folder("root"));
@@ -78,7 +76,6 @@ static void test_links(void **state)
 {
 	int root = root_open(in_folder("root"));
 
-	(void)state;
 	assert_true(root >= 0);
 	assert_true(opens(root, "/file", "root's"));
 	assert_true(opens(root, "/absolute", "root's"));
@@ -104,7 +101,6 @@ static void test_not_opened(void **state)
 {
 	int watch = inotify_init1(IN_NONBLOCK), root = root_open(in_folder("root"));
 
-	(void)state;
 	assert_true(inotify_add_watch(watch, in_folder("root/fifo"), IN_OPEN) >= 0);
 	assert_true(inotify_add_watch(watch, in_folder("root/file"), IN_OPEN) >= 0);
 	assert_false(opens(root, "/fifo", ""));

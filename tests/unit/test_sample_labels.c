@@ -35,7 +35,6 @@ static void expect(enum profile_kind kind, const char *name, u32 line, const cha
 
 static void test_kinds(void **state)
 {
-	(void)state;
 	expect(KIND_PROCESS, "nginx: worker (pid 42)", 42,
 	        "<process|nginx: worker><pid|42><pod_uid|12345678><container|box>");
 	expect(KIND_THREAD, "pool (tid 7)", 0, "<thread|pool><thread_id|7>");
@@ -47,7 +46,6 @@ static void test_kinds(void **state)
 
 static void test_program(void **state)
 {
-	(void)state;
 	expect(KIND_LABEL, "labels: kind=both, tier=1", 0, "<kind|both><tier|1>");
 	expect(KIND_LABEL, "labels: a\\=b\\,=x=y\\, c\\\\=d, e=", 0, "<a=b,|x=y, c\\=d><e|>");
 }
@@ -55,7 +53,6 @@ static void test_program(void **state)
 /* What was cut, or is gone. */
 static void test_broken(void **state)
 {
-	(void)state;
 	expect(KIND_LABEL, "labels: [gone]", 0, "");
 	expect(KIND_LABEL, "labels: kind=both, ti", 0, "<kind|both>");
 	expect(KIND_LABEL, "labels: kind=both, tier=\\", 0, "<kind|both><tier|\\>");

@@ -46,7 +46,6 @@ static void test_places(void **state)
 	struct line_places places;
 	struct image *img, *debug;
 
-	(void)state;
 	make_lines();
 	img = open_image("lines.bare", "");
 	debug = open_image("lines.debug", "");
@@ -70,7 +69,6 @@ static void test_nowhere(void **state)
 	struct line_places places;
 	struct image *img;
 
-	(void)state;
 	make_lines();
 	img = open_image("lines", "");
 	assert_false(source_line_find(img, img, "lines.c", 11, &places));

@@ -83,7 +83,6 @@ static void test_rules(void **state)
 	u64 base, other;
 	u32 i, pass;
 
-	(void)state;
 	run("gcc -shared -nostdlib -o rules rules.s");
 	img = open_image("rules", "");
 	base = address_of(img, "outer");
@@ -108,7 +107,6 @@ static void test_lookup(void **state)
 	struct symbol sym = {.start = 1, .end = 2, .name = "unchanged"};
 	u64 base = address_of(img, "outer");
 
-	(void)state;
 	assert_false(symbols_find(img, base, &sym)); /* not loaded */
 	assert_true(symbols_lookup(img, "datum", &sym));
 	assert_int_equal(sym.end - sym.start, 8);
@@ -136,7 +134,6 @@ static void test_search(void **state)
 	struct image *img = open_unloaded("rules");
 	u32 n = 0;
 
-	(void)state;
 	assert_true(symbols_search(img, "twin", count, &n));
 	assert_in_range(n, 0, 3);
 	assert_false(symbols_search(img, "nosuch", count, &n));
@@ -161,7 +158,6 @@ static void test_cython_generators(void **state)
 	struct image *img;
 	char name[64] = "unchanged";
 
-	(void)state;
 	write_file("generators.c", source, sizeof(source) - 1);
 	run("gcc -shared -fPIC -o generators generators.c");
 	img = open_image("generators", "");
@@ -182,7 +178,6 @@ static void test_versions(void **state)
 	static const char script[] = "V1 { local: *; }; V2 { global: f; } V1;\n";
 	struct image *img;
 
-	(void)state;
 	write_file("versions.c", source, sizeof(source) - 1);
 	write_file("versions.map", script, sizeof(script) - 1);
 	run("gcc -shared -O1 -Wl,--version-script=versions.map -o versions versions.c");
@@ -223,7 +218,6 @@ static void test_plt(void **state)
 	static const char source[] = "#include <stdio.h>\n#include <stdlib.h>\nvoid *p = 0;\n"
 	                             "int f(char *s) { p = (void *)puts; return puts(s) + atoi(s) + abs(rand()); }\n";
 
-	(void)state;
 	write_file("plt.c", source, sizeof(source) - 1);
 	run("gcc -shared -fPIC -O1 -Wl,-z,lazy -o plt plt.c");
 	expect_stubs("plt");
@@ -242,7 +236,6 @@ static void test_vdso(void **state)
 	FILE *f = fopen("/proc/self/maps", "r");
 	void *copy;
 
-	(void)state;
 	while (fgets(line, sizeof(line), f) && !strstr(line, "[vdso]"))
 		;
 	assert_int_equal(sscanf(line, "%lx-%lx", &start, &end), 2);
@@ -278,7 +271,6 @@ static void point_outside(u8 *bytes, size_t size, const struct elf_table *t)
 	Elf64_Sym *sym = (Elf64_Sym *)(bytes + t->symbols.offset);
 	u64 i;
 
-	(void)size;
 	for (i = 0; i < t->symbols.size / sizeof(*sym); i++)
 		sym[i].st_name = i & 1 ? UINT32_MAX : t->strings.size;
 }
@@ -288,7 +280,6 @@ static void all_at_one_place(u8 *bytes, size_t size, const struct elf_table *t)
 	Elf64_Sym *sym = (Elf64_Sym *)(bytes + t->symbols.offset);
 	u64 i;
 
-	(void)size;
 	for (i = 1; i < t->symbols.size / sizeof(*sym); i++) {
 		sym[i].st_value = sym[1].st_value ? sym[1].st_value : 0x1000;
 		sym[i].st_size = UINT64_MAX - i;
@@ -309,7 +300,6 @@ static void test_hostile(void **state)
 	size_t size, i;
 	u8 *bytes = read_whole("rules", &size);
 
-	(void)state;
 	assert_true(elf_table_find(img, SHT_SYMTAB, &table));
 	image_put(img);
 	for (i = 0; i < sizeof(patches) / sizeof(*patches); i++) {

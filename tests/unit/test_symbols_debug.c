@@ -39,7 +39,6 @@ static void make_fixture(const char *flags)
 
 static void test_debuglink(void **state)
 {
-	(void)state;
 	make_fixture("-Wl,--build-id=none");
 	expect_static("linked", "", true);
 	expect_static("stripped", "", false);
@@ -58,7 +57,6 @@ static void test_debuglink(void **state)
 /* With build-ids on both sides they decide: distributions edit debug files behind the CRC. */
 static void test_debuglink_with_build_id(void **state)
 {
-	(void)state;
 	make_fixture("-Wl,--build-id=0x123456789abcdef0");
 	run("echo >>fixture.debug");
 	expect_static("linked", "", true);
@@ -73,7 +71,6 @@ static void test_build_id(void **state)
 {
 	char root[64], nowhere[64];
 
-	(void)state;
 	snprintf(root, sizeof(root), "%s/root", dir);
 	snprintf(nowhere, sizeof(nowhere), "%s/nowhere", dir);
 	make_fixture("-Wl,--build-id=0x5973796d626f6c73");
@@ -117,7 +114,6 @@ static void test_debuginfod_cache(void **state)
 {
 	cleanup(free) char *home = strdup(getenv("HOME") ?: "/");
 
-	(void)state;
 	make_fixture("-Wl,--build-id=0x" BUILD_ID);
 	run("mv fixture.debug elsewhere/ && g++ -shared -fPIC -Wl,--build-id=0x11 -o other fixture.cc && rm -rf cache");
 	expect_cached("DEBUGINFOD_CACHE_PATH", "cache/set", "cache/set");
@@ -144,7 +140,6 @@ static void test_minidebug(void **state)
 	size_t size;
 	void *bytes;
 
-	(void)state;
 	make_fixture("-Wl,--build-id=none");
 	run("objcopy -S --strip-debug --keep-symbol=hidden_function fixture.debug small");
 	bytes = read_whole("small", &size);

@@ -313,7 +313,6 @@ static void test_files(void **state)
 	u32 i, checked = 0;
 	FILE *f;
 
-	(void)state;
 	srandom(1);
 	for (i = 0; i < sizeof(files) / sizeof(*files); i++) {
 		snprintf(command, sizeof(command), "for f in %s; do realpath -e $f; done 2>&1", files[i]);

@@ -31,7 +31,6 @@ static struct {
 
 static int setup(void **state)
 {
-	(void)state;
 	assert_null(arena_create(NULL, &here.arena));
 	assert_null(modules_create(here.arena, NULL, &here.modules));
 	modules_make_later(here.modules, TABLES_SMALLEST_FIRST);
@@ -41,7 +40,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	process_destroy(here.process);
 	modules_destroy(here.modules);
 	arena_destroy(here.arena);
@@ -81,7 +79,6 @@ static void test_before_and_after(void **state)
 {
 	u32 generation = here.process->generation;
 
-	(void)state;
 	assert_true(here.process->unfinished);
 	assert_true(libc()->unfinished);
 	assert_int_equal(libc()->module, 0);
@@ -97,7 +94,6 @@ static void test_before_and_after(void **state)
 /* A process that has ended meanwhile is finished by the mappings that it had. */
 static void test_ended(void **state)
 {
-	(void)state;
 	here.process->dead = true;
 	for (u32 i = 0; here.process->unfinished && i < TRIES; i++) {
 		usleep(10000);
@@ -112,7 +108,6 @@ static void test_ended(void **state)
 /* Nobody waits for what nobody needs any more. */
 static void test_dropped(void **state)
 {
-	(void)state;
 	assert_true(here.process->unfinished);
 }
 
@@ -183,7 +178,6 @@ static void test_not_awaited(void **state)
 	bool went_on = false;
 	cpu_set_t cpus;
 
-	(void)state;
 	wait_for_threads(before);
 	share_cpu(&cpus);
 	for (u32 i = 0; i < ROUNDS && !went_on; i++) {
@@ -223,7 +217,6 @@ static void test_order(void **state)
 	struct table_maker *m = table_maker_create(&options, TABLES_OLDEST_FIRST);
 	struct image *large = NULL, *small = NULL;
 
-	(void)state;
 	assert_non_null(m);
 	put(m, "libc.so", 1); /* the thread may be at it before there are others */
 	put(m, "libc.so", 2);
@@ -246,7 +239,6 @@ static void test_ended_with_runtime(void **state)
 	struct instance *none = calloc(1, sizeof(*none));
 	u32 before = here.process->entry.nregions;
 
-	(void)state;
 	assert_int_equal(regions_of(libc()), 0);
 	here.process->dead = true;
 	here.process->instances = none; /* its data is NULL: it is not asked */
@@ -265,7 +257,6 @@ static void test_helps(void **state)
 {
 	u32 n = 0;
 
-	(void)state;
 	process_destroy(here.process);
 	modules_destroy(here.modules);
 	assert_null(modules_create(here.arena, NULL, &here.modules));

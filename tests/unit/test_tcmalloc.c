@@ -17,7 +17,6 @@ static void test_spans(void **state)
 	struct tcmalloc_fake *f = tcmalloc_fake_create();
 	struct usage *u;
 
-	(void)state;
 	tcmalloc_fake_span(f, TCMALLOC_USED, 3, 100, 1); /* 170 of 48 B */
 	tcmalloc_fake_span(f, TCMALLOC_USED, 0, 0, 5);
 	tcmalloc_fake_span(f, TCMALLOC_FREE, 0, 0, 3);
@@ -41,7 +40,6 @@ static void test_torn(void **state)
 	struct tcmalloc_fake *f = tcmalloc_fake_create();
 	struct usage *u;
 
-	(void)state;
 	for (u32 i = 0; i < 20; i++)
 		tcmalloc_fake_span(f, TCMALLOC_USED, 3, 100, 1);
 	tcmalloc_fake_put(f, FAKE_SPANS + 48 * 15 + 40, 171 | 3 << 16);
@@ -59,7 +57,6 @@ static void test_unknown_layout(void **state)
 	struct tcmalloc_fake *f = tcmalloc_fake_create();
 	struct usage *u;
 
-	(void)state;
 	tcmalloc_fake_span(f, TCMALLOC_USED, 3, 100, 1);
 	tcmalloc_fake_put(f, FAKE_SIZES, 1);
 	u = read_usage(&f->space);
@@ -77,7 +74,6 @@ static void test_google(void **state)
 	struct tcmalloc_fake *f = tcmalloc_fake_google();
 	struct usage *u;
 
-	(void)state;
 	tcmalloc_fake_google_span(f, 3, 100, 1); /* 170 of 48 B */
 	tcmalloc_fake_google_span(f, 19, 0, 32);
 	tcmalloc_fake_google_span(f, 0, 0, 70);
@@ -101,7 +97,6 @@ static void test_hostile_google(void **state)
 		u64 word;
 	} broken[] = {{16, 171ull << 32}, {32, 0}, {24, 1ull << 34 | 5}, {24, 0}};
 
-	(void)state;
 	for (u32 i = 0; i < sizeof(broken) / sizeof(*broken); i++) {
 		struct tcmalloc_fake *f = tcmalloc_fake_google();
 		struct usage *u;

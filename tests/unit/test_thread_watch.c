@@ -53,7 +53,6 @@ static u64 hits(int map)
 
 static void *write_word(void *ctx)
 {
-	(void)ctx;
 	for (u32 i = 0; i < HIT; i++)
 		word = i;
 	return NULL;
@@ -72,7 +71,6 @@ static void run_threads(u32 n)
 /* Threads that end at once, one after the other. */
 static void *churn(void *ctx)
 {
-	(void)ctx;
 	while (!stop)
 		run_threads(1);
 	return NULL;
@@ -97,7 +95,6 @@ static void begin_later(void **state)
 	int map = bpf_map_create(BPF_MAP_TYPE_ARRAY, "hits", 4, 8, 1, NULL), program = map < 0 ? -1 : counter(map);
 	struct thread_watch *w;
 
-	(void)state;
 	if (program < 0)
 		skip();
 	w = watch(program);
@@ -117,7 +114,6 @@ static void begin_meanwhile(void **state)
 	pthread_t thread;
 	u64 before;
 
-	(void)state;
 	if (program < 0)
 		skip();
 	stop = false;

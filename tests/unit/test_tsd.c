@@ -35,7 +35,6 @@ static void test_values(void **state)
 	pthread_key_t keys[KEYS];
 	struct tsd_way way;
 
-	(void)state;
 	for (u32 i = 0; i < KEYS; i++) {
 		assert_int_equal(pthread_key_create(&keys[i], NULL), 0);
 		assert_int_equal(pthread_setspecific(keys[i], (void *)(0x1000ul + i)), 0);
@@ -53,7 +52,6 @@ static void test_other_file(void **state)
 	struct image *img;
 	struct tsd_way way;
 
-	(void)state;
 	assert_null(image_open(open("/proc/self/exe", O_RDONLY | O_CLOEXEC), "self", &img));
 	assert_false(tsd_find(img, 1, &way));
 	image_put(img);

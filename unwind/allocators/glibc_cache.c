@@ -44,7 +44,6 @@ bool glibc_is_cache(const struct glibc *g, u64 size, const u8 *content)
 {
 	u32 full = size == CHUNK_2_42 ? 0 : ~0u, lists = 0;
 
-	(void)g;
 	if (size != CHUNK_2_26 && size != CHUNK_2_30 && size != CHUNK_2_42)
 		return false;
 	if (size == CHUNK_2_42) /* the count of an empty bin */

@@ -159,7 +159,6 @@ static bool look_for_map(void *arg, u64 at, u64 word)
 	struct candidate *c = arg;
 	struct walk w = {.m = c->m, .map = word, .sample = true};
 
-	(void)at;
 	c->size = map_size(c->m, word);
 	if (!c->size)
 		return true;

@@ -372,7 +372,6 @@ struct memory *heap_cache_memory(struct heap_cache *c)
 
 static void ignore(struct memory *mem)
 {
-	(void)mem;
 }
 
 struct error *heap_cache_create(struct memory *below, pid_t pid, u64 limit, struct heap_cache **ret)

@@ -67,7 +67,6 @@ static void read_udp(struct accepted *a, const char *line, bool listeners)
 	unsigned int port, peer;
 	unsigned long inode;
 
-	(void)listeners;
 	if (sscanf(line, " %*d: %*[0-9A-F]:%x %*[0-9A-F]:%x %*x %*s %*s %*s %*d %*d %lu", &port, &peer, &inode) == 3 &&
 	        port && port < EPHEMERAL && !peer)
 		add(a, inode, true);

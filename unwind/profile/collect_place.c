@@ -206,7 +206,6 @@ static struct error *name_shown(
 /* Of a wait in futex(2): its frames say whether it is by design. */
 static enum idle_chance depends(u32 reason)
 {
-	(void)reason;
 	return IDLE_MAYBE;
 }
 

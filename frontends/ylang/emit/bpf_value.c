@@ -4,8 +4,6 @@
 #include "probes/hit/hit_usdt.h"
 #include "unwind/arch/x86_64/arch.h"
 
-#define HALF 32
-
 static void bpf_wrap(struct bpf_make *m, u8 reg, enum y_type type)
 {
 	s32 bits = 64 - 8 * (s32)y_type_size(type);

@@ -36,13 +36,11 @@ struct {
 
 static inline bool walk_read(struct walk *w, void *dst, u32 size, u64 addr)
 {
-	(void)w;
 	return bpf_probe_read_user(dst, size, (const void *)addr) == 0;
 }
 
 static inline bool walk_fill(struct walk *w, u64 *dst, u32 size, u64 addr)
 {
-	(void)w;
 	WALK_BARRIER(size);
 	if (size > WALK_WINDOW)
 		return false;
@@ -54,13 +52,11 @@ static inline const u8 *walk_slab(struct walk *w, u32 offset)
 	u32 number = offset >> ARENA_SLAB_BITS, zero = 0;
 	void *slab = bpf_map_lookup_elem(&slabs, &number);
 
-	(void)w;
 	return slab ? bpf_map_lookup_elem(slab, &zero) : NULL;
 }
 
 static inline struct walk_cache *walk_cache(struct walk *w, u32 index)
 {
-	(void)w;
 	index &= WALK_CACHES - 1;
 	return bpf_map_lookup_elem(&caches, &index);
 }
