@@ -11,8 +11,13 @@
 
 #include "error.h"
 
+struct paused_thread {
+	pid_t tid;
+	int signal; /* that it is about to take, and gets when it goes on; 0: none */
+};
+
 struct pause {
-	pid_t *threads;
+	struct paused_thread *threads;
 	u32 n;
 };
 
