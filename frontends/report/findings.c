@@ -547,7 +547,11 @@ static struct error *make_finding(const struct rule *r, const struct evidence *e
 		v = b->view;
 		m = &b->match;
 	}
-	*ret = (struct finding){.rule = r, .severity = r->severity, .view = v, .seen = where};
+	*ret = (struct finding){.rule = r,
+	        .severity = r->severity,
+	        .view = v,
+	        .seen = where,
+	        .unseen = r->holder_self && !*facts_find(&e->facts, "holder.work")->text};
 	err = set_weight(ret, m, &e->facts);
 	if (!err && r->remark)
 		err = expression_value(r->remark, &e->facts, &remark);

@@ -25,6 +25,7 @@ struct finding {
 	double share, low, high;          /* weight, 0 to 1, and its 95 % interval; of counters low = high */
 	bool compared;                    /* with an earlier report: */
 	bool behind;                      /* it follows from another one, which comes first */
+	bool unseen;                      /* of a rule with `holder self`: what is done by who has it was not seen */
 	double was;                       /* its share then, 0: it was not there */
 	u64 value;                        /* of the matching stacks, in the view's unit */
 	struct finding_site site[MATCH_SITES];

@@ -17,7 +17,8 @@
 #define WORKS     0.05 /* threads: what a holder does in less is nothing to speak of */
 #define UNSEEN    "Who holds it was not seen."
 #define OWN_WORK  "its own work"
-#define MUCH_MORE 2 /* a caller does so much more with what it was given */
+#define MUCH_PART 0.5 /* a title says what more than half of a holder's time goes to */
+#define MUCH_MORE 2   /* a caller does so much more with what it was given */
 
 /* ", which sorts", of what it goes through; "" if nothing is known of that. *ret is malloc'd. */
 static struct error *known_of(
@@ -69,7 +70,7 @@ static struct error *set_work(const struct rule *r, struct evidence *e, const st
         const struct profile_function *holder)
 {
 	u32 caller[CALLERS_MAX], n = 0;
-	char name[NAME_LENGTH], plain[NAME_LENGTH], site[NAME_LENGTH];
+	char name[NAME_LENGTH], plain[NAME_LENGTH], site[NAME_LENGTH], text[NAME_LENGTH + 32];
 	const struct profile_function *f = &p->functions[m->site[0].function];
 	struct error *err = callers_find(m, p, r->libraries, caller, &n);
 	double used = 0;
@@ -95,6 +96,10 @@ static struct error *set_work(const struct rule *r, struct evidence *e, const st
 	else if (own)
 		f = NULL;
 	facts_set_text(&e->facts, "holder.work", f ? place_name(r->libraries, f, name, sizeof(name)) : OWN_WORK);
+	if (f && facts_number(&e->facts, "holder.part") > MUCH_PART) {
+		snprintf(text, sizeof(text), ", while one is in %s", name);
+		facts_set_text(&e->facts, "holder.meanwhile", text);
+	}
 	return NULL;
 }
 
@@ -213,33 +218,54 @@ static struct error *works_of(
 	return err;
 }
 
+/*
+ * Of these functions of waits, the first; or one that does much more: what gives connections out may ask whether they
+ * live. mutex: who locks it has it, unless it does nothing but that.
+ */
+static struct error *find_holder(const struct rule *r, const struct profile *p, const struct profile *waits,
+        const u32 *candidate, u32 n, bool mutex, const struct profile_function **ret)
+{
+	const double hardly = p ? WORKS * (double)p->meta.duration_ns : 0;
+	struct error *err = NULL;
+	double most = 0, value;
+
+	*ret = NULL;
+	for (u32 i = 0; !err && i < n; i++) {
+		err = works_of(r, p, &waits->functions[candidate[i]], &value);
+		if (*ret && (value <= MUCH_MORE * most || (mutex && most > hardly)))
+			continue;
+		*ret = &waits->functions[candidate[i]];
+		most = value;
+	}
+	return err;
+}
+
 /* What those do with it who have waited for it: the site, or if that only gives it out, who calls that. */
 static struct error *set_own_work(const struct rule *r, struct evidence *e, const struct evidence_view *v,
         const struct match *m, struct holding *ret)
 {
-	const struct profile *waits = v ? v->profile : NULL;
 	/* what waits may have no thread: then it is not in the view of threads */
-	const struct profile *p = v && !strcmp(v->name, "wait") ? waits : evidence_view(e, "wall");
+	static const char *const views[] = {"wall", "wait"};
+	const struct profile *waits = v ? v->profile : NULL;
 	cleanup(free) char *work = NULL;
 	const struct profile_function *holder = NULL;
 	u32 candidate[1 + CALLERS_MAX], n = 0;
 	struct error *err = NULL;
-	double most = 0, value;
 
 	if (waits && m->nsites) {
 		candidate[0] = m->site[0].function;
 		err = callers_find(m, waits, r->libraries, candidate + 1, &n);
 		n++;
 	}
-	for (u32 i = 0; !err && i < n; i++) {
-		err = works_of(r, p, &waits->functions[candidate[i]], &value);
-		if (!holder || value > MUCH_MORE * most) {
-			holder = &waits->functions[candidate[i]];
-			most = value;
-		}
+	for (size_t i = 0; !err && n && i < sizeof(views) / sizeof(*views) && (!work || !*work); i++) {
+		const struct profile *p = evidence_view(e, views[i]);
+
+		free(work);
+		work = NULL;
+		err = find_holder(r, p, waits, candidate, n, !strcmp(v->name, "lock"), &holder);
+		if (!err)
+			err = name_work(r, e, p, holder, &work);
 	}
-	if (!err && holder)
-		err = name_work(r, e, p, holder, &work);
 	if (!err && holder)
 		err = find_computing(r, e, holder, ret);
 	if (!err)
@@ -252,13 +278,14 @@ struct error *holding_facts(const struct rule *r, struct evidence *e, const stru
 {
 	facts_set_text(&e->facts, "holder.line", "");
 	facts_set_text(&e->facts, "holder.work", "");
+	facts_set_text(&e->facts, "holder.meanwhile", "");
 	return r->holder_self ? set_own_work(r, e, v, m, ret) : set_holder(r, e, v ? v->profile : NULL, m, ret);
 }
 
 void holding_forget(struct evidence *e)
 {
-	static const char *const names[] = {"holder", "holder.line", "holder.work", "holder.part", "holder.used",
-	        "holder.threads", "holder.same", "holder.cpu", "lock.name"};
+	static const char *const names[] = {"holder", "holder.line", "holder.work", "holder.meanwhile", "holder.part",
+	        "holder.used", "holder.threads", "holder.same", "holder.cpu", "lock.name"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		facts_forget(&e->facts, names[i]);

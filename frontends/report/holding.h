@@ -5,6 +5,7 @@
  *	holder		text: who it is, and what it does besides
  *	holder.line	text: where it does that: "order (shop.py:18)"; "": not seen
  *	holder.work	text: what that is: "ask_service (shop.py:14)", "its own work"; "": not seen
+ *	holder.meanwhile	text: ", while one is in ask_service (shop.py:14)"; "": it does many things
  *	holder.same	1: it does that itself, and nobody on its behalf
  *	holder.part	0 to 1: the part of its time that this takes
  *	holder.used	0 to 1: the part of its time that matches the rule's `used`

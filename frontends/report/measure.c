@@ -592,13 +592,15 @@ static bool has_allocations(u32 seen)
 }
 
 /*
- * A view that a finding wants for naming its cause, and that nobody has asked for yet: also who holds the lock. "made"
- * is made of another.
+ * A view that a finding wants for naming its cause, and that nobody has asked for yet: also who holds the lock, and
+ * what that waits for without a thread. "made" is made of another.
  */
 static const struct event_ops *wanted_by(const struct finding *f, const struct evidence *e)
 {
 	if (f->rule->holder && !evidence_view(e, "lock"))
 		return event_find("lock");
+	if (f->unseen && has_tasks(e->runtimes) && !evidence_view(e, "wait"))
+		return event_find("wait");
 	for (u32 i = 0; i < f->rule->nblames; i++) {
 		const char *view = f->rule->blames[i].view;
 		const struct event_ops *event = event_find(strcmp(view, "made") != 0 ? view : "tlab");

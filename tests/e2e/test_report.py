@@ -159,8 +159,12 @@ def test_evidence_chooses_the_advice():
     for rule, holds, advice in (("connection-pool", r"SQLAlchemy.* 2\.0 of them are in order \(planted\.py:20\)",
                                  r"^Do that \(ask_service \(planted\.py:14\)\) before .* A larger pool only"),
                                 ("go-connection-pool", r"database/sql .* 2\.0 of them are in main\.order",
-                                 r"^The connections are used all the time\. .* larger SetMaxOpenConns\(\)\.$")):
-        found = findings(os.path.join(FIXTURES, rule, "planted"))[0]
+                                 r"^The connections are used all the time\. .* larger SetMaxOpenConns\(\)\.$"),
+                                ("go-mutex/waits",
+                                 r"are in main\.\(\*rates\)\.get \(waits\.go:35\), .* asks another program over HTTP",
+                                 r"^Do not wait while the mutex is held: .*\(waits\.go:35\)"),
+                                ("malloc-churn/copies", "main", r"^Do not copy: main \(copies\.cc:22\)")):
+        found = findings(os.path.join(FIXTURES, rule if "/" in rule else f"{rule}/planted"))[0]
         assert re.search(holds, found["why"]) and re.search(advice, found["change"]), found
 
 
