@@ -4,13 +4,7 @@
 #ifndef YRT_CFI_ROWS_H
 #define YRT_CFI_ROWS_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "eh_frame.h"
 #include "unwind/cfi/cfi.h"

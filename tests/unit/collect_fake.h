@@ -3,15 +3,9 @@
 #ifndef YRT_COLLECT_FAKE_H
 #define YRT_COLLECT_FAKE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "look.h"
 
 #include "unwind/profile/collect.h"
 
@@ -88,9 +82,7 @@ static inline int setup(void **state)
 
 static inline int teardown(void **state)
 {
-	process_destroy(here.process);
-	modules_destroy(here.modules);
-	arena_destroy(here.arena);
+	look_end(here.arena, here.modules, here.process);
 	return 0;
 }
 

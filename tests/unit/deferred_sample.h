@@ -6,20 +6,13 @@
 #ifndef YRT_TESTS_DEFERRED_SAMPLE_H
 #define YRT_TESTS_DEFERRED_SAMPLE_H
 
+#include <arch.h>
 #include <execinfo.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-#include <arch.h>
+#include "unit.h"
 
 #include "unwind/profile/deferred.h"
 #include "unwind/now.h"

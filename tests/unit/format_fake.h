@@ -3,13 +3,7 @@
 #ifndef YRT_FORMAT_FAKE_H
 #define YRT_FORMAT_FAKE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "frontends/format/format.h"
 

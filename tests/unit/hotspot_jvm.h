@@ -6,21 +6,13 @@
 #ifndef YRT_HOTSPOT_JVM_H
 #define YRT_HOTSPOT_JVM_H
 
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "arena.h"
-#include "process/process.h"
+#include "look.h"
+
 #include "runtime.h"
 #include "runtimes/hotspot/hotspot_instance.h"
 
@@ -36,18 +28,6 @@ struct jvm {
 	u64 nmethods[JVM_NMETHODS];
 	u32 n;
 };
-
-static inline void must(struct error *err)
-{
-	if (err)
-		fail_msg("%s", err->message);
-}
-
-static inline void jvm_complain(void *ctx, struct error *err)
-{
-	print_error("%s\n", err->message);
-	error_free(err);
-}
 
 static inline u32 jvm_split(char *text, const char **argv, u32 n)
 {
@@ -106,9 +86,7 @@ static inline struct jvm *jvm_start(const char *options)
 	}
 	close(pipes[1]);
 	jvm_wait(j, pipes[0]);
-	must(arena_create(NULL, &j->arena));
-	must(modules_create(j->arena, NULL, &j->modules));
-	j->modules->complain = jvm_complain;
+	look_begin(&j->arena, &j->modules);
 	must(process_create(j->modules, j->pid, 1, &j->process));
 	for (u32 i = 0; i < j->process->ninstances; i++)
 		if (j->process->instances[i].ops == &hotspot_runtime)
@@ -124,9 +102,7 @@ static inline void jvm_end(struct jvm *j)
 
 	kill(j->pid, SIGKILL);
 	waitpid(j->pid, &status, 0);
-	process_destroy(j->process);
-	modules_destroy(j->modules);
-	arena_destroy(j->arena);
+	look_end(j->arena, j->modules, j->process);
 	free(j);
 }
 

@@ -3,11 +3,7 @@
 #ifndef YRT_HOTSPOT_NAMES_FAKE_H
 #define YRT_HOTSPOT_NAMES_FAKE_H
 
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include "hotspot_scopes_fake.h"
 #include "runtimes/hotspot/alloc/hotspot_alloc_leaf.h"

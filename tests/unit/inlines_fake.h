@@ -3,15 +3,9 @@
 #ifndef YRT_INLINES_FAKE_H
 #define YRT_INLINES_FAKE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 #include <dwarf.h>
+
+#include "unit.h"
 
 #include "elf_file.h"
 #include "unwind/symbols/inlines.h"

@@ -9,27 +9,17 @@
 #ifndef YRT_LUAJIT_TARGET_H
 #define YRT_LUAJIT_TARGET_H
 
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
-#include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "arena.h"
+#include "look.h"
+
 #include "profile/expand.h"
-#include "process/process.h"
-#include "unwind.h"
 
 #define TARGET_FRAMES 8192
 
@@ -43,18 +33,6 @@ struct target {
 	struct frame frames[TARGET_FRAMES]; /* expanded */
 	u32 nframes;
 };
-
-static inline void target_complain(void *ctx, struct error *err)
-{
-	print_error("%s\n", err->message);
-	error_free(err);
-}
-
-static inline void must(struct error *err)
-{
-	if (err)
-		fail_msg("%s", err->message);
-}
 
 #define TARGET_WORDS 32
 
@@ -103,9 +81,7 @@ static inline struct target *target_start(const char *script, const char *argume
 	assert_int_equal(waitpid(t->pid, &status, 0), t->pid);
 	if (!WIFSTOPPED(status))
 		fail_msg("the host of %s did not start: status 0x%x (127: not run, 99: no library)", script, status);
-	must(arena_create(NULL, &t->arena));
-	must(modules_create(t->arena, NULL, &t->modules));
-	t->modules->complain = target_complain;
+	look_begin(&t->arena, &t->modules);
 	return t;
 }
 
@@ -115,9 +91,7 @@ static inline void target_end(struct target *t)
 
 	kill(t->pid, SIGKILL);
 	waitpid(t->pid, &status, 0);
-	process_destroy(t->process);
-	modules_destroy(t->modules);
-	arena_destroy(t->arena);
+	look_end(t->arena, t->modules, t->process);
 	fclose(t->expectation);
 	free(t);
 }
@@ -126,7 +100,6 @@ static inline void target_end(struct target *t)
 static inline bool target_continue(struct target *t, useconds_t usec)
 {
 	int status;
-	bool changed;
 
 	assert_int_equal(ptrace(PTRACE_CONT, t->pid, 0, 0), 0);
 	if (usec) {
@@ -138,21 +111,8 @@ static inline bool target_continue(struct target *t, useconds_t usec)
 		return false;
 	if (!WIFSTOPPED(status) || WSTOPSIG(status) != SIGSTOP)
 		fail_msg("the target ended with status 0x%x", status);
-	if (t->process)
-		must(process_rescan(t->process, &changed));
-	else
-		must(process_create(t->modules, t->pid, 1, &t->process));
+	look_at(t->modules, t->pid, &t->process);
 	return true;
-}
-
-static inline void target_registers(struct target *t, struct unwind_registers *ret)
-{
-	struct user_regs_struct r;
-
-	assert_int_equal(ptrace(PTRACE_GETREGS, t->pid, 0, &r), 0);
-	*ret = (struct unwind_registers){.reg = {r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8, r.r9,
-	                                         r.r10, r.r11, r.r12, r.r13, r.r14, r.r15, r.rip},
-	        .thread_pointer = r.fs_base};
 }
 
 /* Walks the stack and expands it. Returns why the walk ended. */
@@ -162,7 +122,7 @@ static inline int target_walk(struct target *t)
 	u32 n;
 	int stop;
 
-	target_registers(t, &regs);
+	look_registers(t->pid, &regs);
 	stop = unwind_stack(t->process, &regs, t->walked, TARGET_FRAMES, &n);
 	t->nframes = expand_stack(t->process, t->walked, n, 0, t->frames, TARGET_FRAMES);
 	return stop;
@@ -170,15 +130,7 @@ static inline int target_walk(struct target *t)
 
 static inline bool target_name(struct target *t, u32 i, struct frame_name *ret)
 {
-	struct runtime_process view = process_view(t->process);
-
-	for (u32 k = 0; k < t->process->ninstances; k++) {
-		struct instance *instance = &t->process->instances[k];
-
-		if (instance->data && instance->ops->name_frame(instance->data, &view, t->frames, i, t->nframes, ret))
-			return true;
-	}
-	return false;
+	return look_name(t->process, t->frames, i, t->nframes, ret);
 }
 
 #endif

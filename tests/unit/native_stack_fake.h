@@ -3,11 +3,7 @@
 #ifndef YRT_NATIVE_STACK_FAKE_H
 #define YRT_NATIVE_STACK_FAKE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include "native_fake.h"
 #include "unwind.h"

@@ -3,11 +3,7 @@
 #ifndef YRT_PYTHON_STACK_FAKE_H
 #define YRT_PYTHON_STACK_FAKE_H
 
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include "python_fake.h"
 

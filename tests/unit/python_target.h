@@ -6,25 +6,14 @@
 #ifndef YRT_PYTHON_TARGET_H
 #define YRT_PYTHON_TARGET_H
 
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
-#include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "arena.h"
-#include "process/process.h"
-#include "unwind.h"
+#include "look.h"
 
 #define TARGET_FRAMES 32768
 
@@ -37,18 +26,6 @@ struct target {
 	struct frame frames[TARGET_FRAMES];
 	u32 nframes;
 };
-
-static void must(struct error *err)
-{
-	if (err)
-		fail_msg("%s", err->message);
-}
-
-static void target_complain(void *ctx, struct error *err)
-{
-	print_error("%s\n", err->message);
-	error_free(err);
-}
 
 /* Becomes Python. Only returns if that fails. */
 static void target_exec(int fd, const char *script)
@@ -84,9 +61,7 @@ static struct target *target_start(const char *script)
 	if (!WIFSTOPPED(status))
 		fail_msg("Python did not start: status 0x%x", status);
 	ptrace(PTRACE_SETOPTIONS, t->pid, 0, PTRACE_O_EXITKILL);
-	must(arena_create(NULL, &t->arena));
-	must(modules_create(t->arena, NULL, &t->modules));
-	t->modules->complain = target_complain;
+	look_begin(&t->arena, &t->modules);
 	return t;
 }
 
@@ -96,9 +71,7 @@ static void target_end(struct target *t)
 
 	kill(t->pid, SIGKILL);
 	waitpid(t->pid, &status, 0);
-	process_destroy(t->process);
-	modules_destroy(t->modules);
-	arena_destroy(t->arena);
+	look_end(t->arena, t->modules, t->process);
 	fclose(t->out);
 	free(t);
 }
@@ -107,7 +80,6 @@ static void target_end(struct target *t)
 static bool target_continue(struct target *t, useconds_t usec)
 {
 	int status, sig = 0;
-	bool changed;
 
 	do {
 		/* a SIGTRAP is ptrace's own, of a wrapper's exec */
@@ -123,37 +95,22 @@ static bool target_continue(struct target *t, useconds_t usec)
 			fail_msg("the target ended with status 0x%x", status);
 		sig = WSTOPSIG(status);
 	} while (sig != SIGSTOP);
-	if (t->process)
-		must(process_rescan(t->process, &changed));
-	else
-		must(process_create(t->modules, t->pid, 1, &t->process));
+	look_at(t->modules, t->pid, &t->process);
 	return true;
 }
 
 /* Walks the stack. Returns why the walk ended. */
 static inline int target_walk(struct target *t)
 {
-	struct user_regs_struct r;
 	struct unwind_registers regs;
 
-	assert_int_equal(ptrace(PTRACE_GETREGS, t->pid, 0, &r), 0);
-	regs = (struct unwind_registers){.reg = {r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8, r.r9,
-	                                         r.r10, r.r11, r.r12, r.r13, r.r14, r.r15, r.rip},
-	        .thread_pointer = r.fs_base};
+	look_registers(t->pid, &regs);
 	return unwind_stack(t->process, &regs, t->frames, TARGET_FRAMES, &t->nframes);
 }
 
 static inline bool target_name(struct target *t, u32 i, struct frame_name *ret)
 {
-	struct runtime_process view = process_view(t->process);
-
-	for (u32 k = 0; k < t->process->ninstances; k++) {
-		struct instance *instance = &t->process->instances[k];
-
-		if (instance->data && instance->ops->name_frame(instance->data, &view, t->frames, i, t->nframes, ret))
-			return true;
-	}
-	return false;
+	return look_name(t->process, t->frames, i, t->nframes, ret);
 }
 
 /* The next frame of a script at or behind i; nframes: none. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "arena.h"
+#include "look.h"
 #include "steps_program.h"
 #include "profile/expand.h"
 #include "symbols/symbols.h"
@@ -44,18 +44,6 @@ struct steps_run {
 	u64 root;    /* the first stack's outermost script's frame */
 };
 
-static void must(struct error *err)
-{
-	if (err)
-		fail_msg("%s", err->message);
-}
-
-static void complain(void *ctx, struct error *err)
-{
-	print_error("%s\n", err->message);
-	error_free(err);
-}
-
 static u32 number(const char *variable, u32 otherwise)
 {
 	const char *text = getenv(variable);
@@ -76,18 +64,14 @@ static struct steps *start(const struct steps_language *language, const char *co
 	run->language = language;
 	run->show = number("YRT_SHOW", 4);
 	run->program = program_start(argv, language->thread);
-	must(arena_create(NULL, &run->arena));
-	must(modules_create(run->arena, NULL, &run->modules));
-	run->modules->complain = complain;
+	look_begin(&run->arena, &run->modules);
 	return s;
 }
 
 static void end(struct steps *s)
 {
 	program_end(&s->run->program);
-	process_destroy(s->process);
-	modules_destroy(s->run->modules);
-	arena_destroy(s->run->arena);
+	look_end(s->run->arena, s->run->modules, s->process);
 	free(s->run);
 	free(s);
 }
@@ -102,13 +86,8 @@ static void forget(struct steps *s)
 
 static void run_for(struct steps *s, u32 us)
 {
-	bool changed;
-
 	program_run(&s->run->program, us);
-	if (s->process)
-		must(process_rescan(s->process, &changed));
-	else
-		must(process_create(s->run->modules, s->run->program.pid, 1, &s->process));
+	look_at(s->run->modules, s->run->program.pid, &s->process);
 	forget(s);
 }
 

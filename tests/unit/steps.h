@@ -9,11 +9,7 @@
 #ifndef YRT_STEPS_H
 #define YRT_STEPS_H
 
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include "process/process.h"
 #include "runtime.h"

@@ -3,13 +3,10 @@
 #ifndef YRT_STEPS_PROGRAM_H
 #define YRT_STEPS_PROGRAM_H
 
-#include <stdarg.h>
-#include <setjmp.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
-#include <cmocka.h>
+
+#include "unit.h"
 
 #include "unwind.h"
 

@@ -4,16 +4,10 @@
 #define YRT_SYMBOLS_FILES_H
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "work_dir.h"
 #include "unwind/symbols/symbols.h"

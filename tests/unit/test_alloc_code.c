@@ -2,13 +2,8 @@
 /* Where the uprobes of allocation functions are placed, in code as compilers make it of mimalloc's. */
 #include <fcntl.h>
 #include <gelf.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "probes/object/alloc_functions.h"
 #include "unwind/symbols/symbols.h"

@@ -2,13 +2,8 @@
 /* Where jemalloc's counter of bytes is, in Debian's build, which has no symbol for it; and that others have none. */
 #include <fcntl.h>
 #include <gelf.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "probes/object/alloc_counter.h"
 #include "unwind/symbols/symbols.h"

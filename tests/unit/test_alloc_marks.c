@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Landmarks: which functions of this very program are tried, and which of them are chosen by how often they are hit. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <link.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "unit.h"
 
 #include "probes/object/alloc_marks.h"
 #include "unwind/binary/image.h"

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What windows stand for: programs of a known rate, slowed by hits of a known cost, give their calls again. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "probes/object/alloc_cold.h"
 #include "probes/object/alloc_weigh.h"

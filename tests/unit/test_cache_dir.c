@@ -2,14 +2,10 @@
 /* The cache's limit: what was used least recently goes, and nothing that is not the cache's. */
 #include <dirent.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "cfi/cfi_cache_dir.h"
 

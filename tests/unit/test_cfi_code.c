@@ -3,18 +3,12 @@
  * Rows that are made from code alone, against what .eh_frame says of the same code: files that have both, and musl's,
  * which has none. Where the code's row has another base register than .eh_frame's the two are not compared.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
 #include <capstone/capstone.h>
-#include <cmocka.h>
 #include <fcntl.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "unit.h"
 
 #include "tests/unit/eh_frame.h"
 #include "unwind/cfi/cfi.h"

@@ -4,17 +4,11 @@
  * all of its functions, as of Dart, against the same code with all of its CFI: the CFA must be the same at each byte.
  * And assembly whose FDEs do not say that the stack pointer moves.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <capstone/capstone.h>
-#include <cmocka.h>
 #include <fcntl.h>
 #include <unistd.h>
+
+#include "unit.h"
 
 #include "unwind/cfi/cfi.h"
 #include "shell.h"

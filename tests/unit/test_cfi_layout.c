@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows to pieces: limits, splitting, sharing of rules; every address is compared with the plain list of entries. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "unwind/cfi/cfi.h"
 #include "unwind/shared/region.h"

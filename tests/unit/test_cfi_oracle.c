@@ -3,20 +3,14 @@
  * The compiled rows against libdw, row by row, over real files. Both sides are evaluated with the same made-up
  * registers and memory, and must give the same CFA, return address and callee-saved registers.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <fcntl.h>
 #include <gelf.h>
 #include <sys/auxv.h>
 #include <unistd.h>
+
+#include "unit.h"
 
 #include "unwind/cfi/cfi.h"
 

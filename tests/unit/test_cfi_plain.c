@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Frequent instructions, decoded without capstone, are as capstone has them: all of some files, one after the other. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <capstone/capstone.h>
-#include <cmocka.h>
 #include <fcntl.h>
 #include <unistd.h>
+
+#include "unit.h"
 
 #include "unwind/binary/image.h"
 #include "unwind/code/capstone_registers.h"

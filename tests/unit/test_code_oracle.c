@@ -7,14 +7,6 @@
  *
  *	test_code_oracle COMMAND ARGS...        COMMAND stops itself (SIGSTOP) before what is to be stepped through
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -22,6 +14,8 @@
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "unit.h"
 
 #include "unwind/cfi/cfi.h"
 #include "unwind/binary/image.h"

@@ -2,15 +2,9 @@
 /* Debug files by libdebuginfod, from a directory (file://) that is laid out as a server answers; e2e has real servers.
  */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "work_dir.h"
 #include "unwind/symbols/debuginfod.h"

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stacks of goroutines from copies of their memory: whole ones, ones that are too deep, and hostile ones. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <xxhash.h>
+
+#include "unit.h"
 
 #include "cfi/cfi.h"
 #include "go_fake.h"

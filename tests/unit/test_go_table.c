@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pclntab in each of its layouts: extents, names, lines, inlined calls, unwind rows, and what is refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <stdio.h>
+#include "unit.h"
 
 #include "cfi/cfi.h"
 #include "go_fake.h"

@@ -3,14 +3,7 @@
  * A heap of a runtime that is made for this test, in fake memory of which pages can be missing. An object is its magic
  * number, its size, how many references it has, and these.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include "unwind/heap/heap.h"
 #include "unwind/heap/heap_cache.h"

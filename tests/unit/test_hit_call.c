@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hit_call.h: what a call is shown as, out of a record that may hold anything. */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
+
+#include "unit.h"
 
 #include "probes/hit/hit_call.h"
 #include "unwind/process/syscall.h"

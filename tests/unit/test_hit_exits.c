@@ -3,15 +3,9 @@
  * hit_exits.h: where functions of this program are left. test_hit_exits FILE... counts the functions of files that are
  * refused, by reason.
  */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+
+#include "unit.h"
 
 #include "probes/hit/hit_exits.h"
 #include "probes/hit/hit_tails.h"

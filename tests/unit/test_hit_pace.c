@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hit_pace.h: which progress a program makes in a shift, and how far off the number of calls may be. */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <math.h>
+
+#include "unit.h"
 
 #include "probes/hit/hit_pace.h"
 

@@ -3,15 +3,10 @@
  * The functions that report allocation, found by their code: in the JVMs of this machine (and those of YRT_LIBJVM)
  * against their symbols, and in small files that have almost such functions.
  */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <fcntl.h>
 #include <glob.h>
-#include <stdlib.h>
-#include <string.h>
+
+#include "look.h"
 
 #include "eh_frame.h"
 #include "runtimes/hotspot/alloc/hotspot_alloc.h"
@@ -27,12 +22,6 @@
 #define CALLER   (ELF_TEXT + 0x200)
 #define FIRST    (ELF_TEXT + 0x300) /* that both call first */
 #define OTHER    (ELF_TEXT + 0x400)
-
-static void must(struct error *err)
-{
-	if (err)
-		fail_msg("%s", err->message);
-}
 
 static struct elf_file file;
 

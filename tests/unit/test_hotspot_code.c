@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a JVM says of itself, its layout, its code, and the checks of both, on a JVM of fake memory. */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "look.h"
 
 #include "hotspot_tables_fake.h"
 #include "runtimes/hotspot/hotspot_check.h"
@@ -16,12 +12,6 @@ struct jvm {
 	const struct hotspot_layout *l;
 	struct hotspot_code *code;
 };
-
-static void must(struct error *err)
-{
-	if (err)
-		fail_msg("%s", err->message);
-}
 
 static void start(struct jvm *j, enum fake_shape shape)
 {

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Instructions that were disassembled before are those that capstone finds, wherever they are. */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <capstone/capstone.h>
-#include <string.h>
+
+#include "unit.h"
 
 #include "runtimes/hotspot/code/hotspot_flow_known.h"
 

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The stubs that thaw frames, and the code that calls them, in a test's own memory. */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <string.h>
+#include "unit.h"
 
 #include "runtimes/hotspot/code/hotspot_frozen_code.h"
 

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Objects, classes and threads of a JVM in fake memory, in all shapes of headers and references; each read failing in
  * turn. */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <stdio.h>
+#include "unit.h"
 
 #include "hotspot_heap_fake.h"
 #include "runtimes/hotspot/alloc/hotspot_alloc_survey.h"

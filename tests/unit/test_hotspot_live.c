@@ -3,27 +3,17 @@
  * Stacks of a live JVM walked at any instruction: fixtures/java/stacks.java, single steps of its main thread, in each
  * mode of execution. Each stack is whole, and who may call whom is fixed.
  */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
-#include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "arena.h"
+#include "look.h"
+
 #include "profile/expand.h"
-#include "process/process.h"
-#include "unwind.h"
 
 #include "runtimes/hotspot/walk/hotspot.h"
 
@@ -43,18 +33,6 @@ struct target {
 	u64 pc; /* of the leaf */
 	u32 stops, truncated, illegal, guessed;
 };
-
-static void must(struct error *err)
-{
-	if (err)
-		fail_msg("%s", err->message);
-}
-
-static void complain(void *ctx, struct error *err)
-{
-	print_error("%s\n", err->message);
-	error_free(err);
-}
 
 /* The words that run Java: of another JDK if YRT_JAVA has them. */
 static const char *java(void)
@@ -132,10 +110,8 @@ static struct target *start(const char *options)
 	usleep(1000000);
 	t->tid = busiest(t->pid);
 	assert_true(t->tid > 0);
-	must(arena_create(NULL, &t->arena));
-	must(modules_create(t->arena, NULL, &t->modules));
-	t->modules->complain = complain;
-	must(process_create(t->modules, t->pid, 1, &t->process));
+	look_begin(&t->arena, &t->modules);
+	look_at(t->modules, t->pid, &t->process);
 	assert_int_equal(ptrace(PTRACE_SEIZE, t->tid, 0, 0), 0);
 	return t;
 }
@@ -148,9 +124,7 @@ static void end(struct target *t)
 	while (waitpid(t->tid, &status, __WALL) == t->tid && WIFSTOPPED(status)) /* the traced thread goes first */
 		;
 	waitpid(t->pid, NULL, __WALL);
-	process_destroy(t->process);
-	modules_destroy(t->modules);
-	arena_destroy(t->arena);
+	look_end(t->arena, t->modules, t->process);
 	free(t);
 }
 
@@ -158,7 +132,6 @@ static void end(struct target *t)
 static void go(struct target *t, useconds_t usec)
 {
 	int status;
-	bool changed;
 
 	usleep(usec);
 	ptrace(PTRACE_INTERRUPT, t->tid, 0, 0);
@@ -170,7 +143,7 @@ static void go(struct target *t, useconds_t usec)
 			break;
 		ptrace(PTRACE_CONT, t->tid, 0, WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status));
 	}
-	must(process_rescan(t->process, &changed));
+	look_at(t->modules, t->pid, &t->process);
 }
 
 /* The signals of the JVM's own (polls, implicit null checks) are passed on. */
@@ -192,14 +165,10 @@ static void step(struct target *t)
 static int walk(struct target *t)
 {
 	struct unwind_registers regs;
-	struct user_regs_struct r;
 	int stop;
 
-	assert_int_equal(ptrace(PTRACE_GETREGS, t->tid, 0, &r), 0);
-	regs = (struct unwind_registers){.reg = {r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8, r.r9,
-	                                         r.r10, r.r11, r.r12, r.r13, r.r14, r.r15, r.rip},
-	        .thread_pointer = r.fs_base};
-	t->pc = r.rip;
+	look_registers(t->tid, &regs);
+	t->pc = regs.reg[DWREG_RIP];
 	stop = unwind_stack(t->process, &regs, t->walked, FRAMES, &t->nwalked);
 	t->nframes = expand_stack(t->process, t->walked, t->nwalked, 0, t->frames, FRAMES);
 	return stop;

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* PcDescs, scopes, compressed numbers and line number tables, made as HotSpot makes them. */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include "hotspot_scopes_fake.h"
 #include "runtimes/hotspot/names/hotspot_lines.h"

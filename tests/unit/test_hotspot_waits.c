@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What threads of a JVM in fake memory wait for: who holds it, also if the holder is new, and what asking costs. */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include "hotspot_heap_fake.h"
 #include "runtime.h"

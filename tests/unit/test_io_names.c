@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* io_names.h: names of files and peers as BPF sends them, and what no program of ours would send. */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
+
+#include "unit.h"
 
 #include "probes/io/io_names.h"
 #include "probes/io/io_record.h"

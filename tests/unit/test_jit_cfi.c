@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Unwind information that a JIT compiler keeps in memory: sections as LLVM makes them, in pages of this process. */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "unit.h"
 
 #include "unwind/cfi/jit_cfi.h"
 #include "unwind/cfi/jit_code.h"

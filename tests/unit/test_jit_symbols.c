@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names of compiled code: this process announces an object file as LLVM does, as if its code was loaded somewhere. */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <elf.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "unit.h"
 
 #include "unwind/symbols/jit_symbols.h"
 #include "unwind/symbols/symbols.h"

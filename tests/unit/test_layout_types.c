@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Types made of a text and a layout: where C puts members, where the layout has them, what a build does not have. */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <string.h>
+#include "unit.h"
 
 #include "layout/layout_types.h"
 

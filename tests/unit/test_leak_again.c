@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Blocks of this process's own malloc that are looked at again: which are there still, by what they hold. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "unit.h"
 
 #include "probes/object/leak_again.h"
 #include "unwind/now.h"

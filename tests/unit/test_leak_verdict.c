@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the ages of blocks say: leaks, caches that fill up, blocks in use. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "probes/object/leak_stacks.h"
 #include "probes/object/leak_verdict.h"

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where functions of PUC-Lua begin and return: bytecode that is known, damaged, and gone. */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 #include <sys/mman.h>
+
+#include "unit.h"
 
 #include "process/module.h"
 #include "runtimes/lua/lua_calls.h"

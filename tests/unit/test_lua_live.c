@@ -7,25 +7,15 @@
  * Bursts of steps begin at any place of the program, with what it has left in memory by then. YRT_SEED chooses where
  * within a loop; it is printed.
  */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ptrace.h>
-#include <sys/user.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "arena.h"
-#include "unwind.h"
+#include "look.h"
+
 #include "cfi/cfi.h"
-#include "process/process.h"
 #include "profile/expand.h"
 #include "runtimes/lua/lua.h"
 
@@ -66,18 +56,6 @@ static u64 c_functions[FUNCTIONS];
 static u32 nedges, nfunctions, nwrong;
 static unsigned seed;
 
-static void must(struct error *err)
-{
-	if (err)
-		fail_msg("%s", err->message);
-}
-
-static void complain(void *ctx, struct error *err)
-{
-	print_error("%s\n", err->message);
-	error_free(err);
-}
-
 static struct target *start(const char *lua)
 {
 	const char *source = getenv("YRT_SOURCE");
@@ -97,9 +75,7 @@ static struct target *start(const char *lua)
 	if (!WIFSTOPPED(status))
 		fail_msg("%s did not start: status 0x%x", lua, status);
 	ptrace(PTRACE_SETOPTIONS, t->pid, 0, PTRACE_O_EXITKILL);
-	must(arena_create(NULL, &t->arena));
-	must(modules_create(t->arena, NULL, &t->modules));
-	t->modules->complain = complain;
+	look_begin(&t->arena, &t->modules);
 	return t;
 }
 
@@ -107,9 +83,7 @@ static void end(struct target *t)
 {
 	kill(t->pid, SIGKILL);
 	waitpid(t->pid, NULL, 0);
-	process_destroy(t->process);
-	modules_destroy(t->modules);
-	arena_destroy(t->arena);
+	look_end(t->arena, t->modules, t->process);
 	free(t);
 }
 
@@ -127,7 +101,6 @@ static s64 cpu_ns(const struct target *t)
 static void run_for(struct target *t, useconds_t usec)
 {
 	s64 end = cpu_ns(t) + usec * 1000;
-	bool changed;
 	int status;
 
 	assert_int_equal(ptrace(PTRACE_CONT, t->pid, 0, 0), 0);
@@ -136,23 +109,16 @@ static void run_for(struct target *t, useconds_t usec)
 	kill(t->pid, SIGSTOP);
 	assert_int_equal(waitpid(t->pid, &status, 0), t->pid);
 	assert_true(WIFSTOPPED(status));
-	if (t->process)
-		must(process_rescan(t->process, &changed));
-	else
-		must(process_create(t->modules, t->pid, 1, &t->process));
+	look_at(t->modules, t->pid, &t->process);
 }
 
 static int walk(struct target *t)
 {
-	struct user_regs_struct r;
 	struct unwind_registers regs;
 	int stop;
 	u32 n;
 
-	assert_int_equal(ptrace(PTRACE_GETREGS, t->pid, 0, &r), 0);
-	regs = (struct unwind_registers){.reg = {r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8, r.r9,
-	                                         r.r10, r.r11, r.r12, r.r13, r.r14, r.r15, r.rip},
-	        .thread_pointer = r.fs_base};
+	look_registers(t->pid, &regs);
 	stop = unwind_stack(t->process, &regs, t->walked, FRAMES, &n);
 	t->nframes = expand_stack(t->process, t->walked, n, 0, t->frames, FRAMES);
 	return stop;

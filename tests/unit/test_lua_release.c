@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which release of Lua a file holds, and that a large file is searched once. */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
+
+#include "unit.h"
 
 #include "cfi/cfi_search_cache.h"
 #include "runtimes/lua/lua_release.h"

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where luaV_execute() keeps its lua_State, in code as compilers make it, and what `yrt inspect` says of that. */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
+
+#include "unit.h"
 
 #include "arch.h"
 #include "runtimes/lua/lua_image.h"

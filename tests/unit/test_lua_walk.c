@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* PUC-Lua's walker over fake memory: functions of a stack that is being moved, objects that can not be read. */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include "native_fake.h"
 #include "runtimes/lua/lua.h"

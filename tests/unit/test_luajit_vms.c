@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finding the VMs of a process: in memory made by hand, and in this process, which makes some of the real library. */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <dlfcn.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "look.h"
 
 #include "process/process.h"
 #include "runtimes/luajit/luajit_vms.h"
@@ -310,12 +305,6 @@ static void *host_alloc(void *data, void *block, size_t old, size_t size)
 	return grown;
 }
 
-static void complain(void *ctx, struct error *err)
-{
-	print_error("%s\n", err->message);
-	error_free(err);
-}
-
 static void open_library(struct library *lib)
 {
 	void *handle = dlopen(LIBRARY, RTLD_NOW);
@@ -325,17 +314,13 @@ static void open_library(struct library *lib)
 	*(void **)&lib->create = dlsym(handle, "luaL_newstate");
 	*(void **)&lib->create_with = dlsym(handle, "lua_newstate");
 	*(void **)&lib->close = dlsym(handle, "lua_close");
-	assert_null(arena_create(NULL, &lib->arena));
-	assert_null(modules_create(lib->arena, NULL, &lib->modules));
-	lib->modules->complain = complain;
-	assert_null(process_create(lib->modules, getpid(), 1, &lib->process));
+	look_begin(&lib->arena, &lib->modules);
+	look_at(lib->modules, getpid(), &lib->process);
 }
 
 static void close_library(struct library *lib)
 {
-	process_destroy(lib->process);
-	modules_destroy(lib->modules);
-	arena_destroy(lib->arena);
+	look_end(lib->arena, lib->modules, lib->process);
 }
 
 /* The search through the mappings of this moment: the library's code has not moved, but its heaps are new. */

@@ -2,14 +2,9 @@
 /* What another thread reads is what symbols_load() reads, comes once, and may be given up at any time. */
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "unwind/symbols/name_reader.h"
 

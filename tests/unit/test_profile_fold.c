@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Walls of a recording as one frame each: an event loop, imports, what lies between and at the leaf. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include "profile_text.h"
 #include "unwind/profile/profile_fold.h"

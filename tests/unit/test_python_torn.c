@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where frames of Python 3.11 are linked by halves is searched for once a file, and what is kept is checked. */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
+
+#include "unit.h"
 
 #include "cfi/cfi.h"
 #include "cfi/cfi_search_cache.h"

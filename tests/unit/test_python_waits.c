@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a thread waits for, of a process whose memory has any bytes, and reads that fail. */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <cmocka.h>
-#include <string.h>
 #include <sys/mman.h>
+
+#include "unit.h"
 
 #include "runtime.h"
 #include "runtimes/python/python_waits.h"

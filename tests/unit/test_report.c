@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "unit.h"
 
 #include "report.h"
 #include "binary/resident.h"

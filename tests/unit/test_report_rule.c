@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The language of rules: patterns on stacks of a known profile, expressions over known facts, what does not parse. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include <math.h>
+
+#include "unit.h"
 
 #include "frontends/report/expression.h"
 #include "frontends/report/findings.h"

@@ -1,13 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What nodes that are no code become: labels of samples. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <setjmp.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "frontends/format/sample_labels.h"
 

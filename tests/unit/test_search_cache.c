@@ -2,15 +2,10 @@
 /* What searches have found: given back as it was stored, for that file and search, unless its file is broken. */
 #include <dirent.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "work_dir.h"
 #include "cfi/cfi_search_cache.h"

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Records come out in order, whole, and each of them once, however many bits of their keys differ. */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <stdlib.h>
 #include <types.h>
+
+#include "unit.h"
 
 #include "sort_keys.h"
 

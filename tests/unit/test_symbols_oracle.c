@@ -4,15 +4,9 @@
  * prints, and against addr2line.
  */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "unwind/grow.h"
 #include "unwind/symbols/symbols.h"

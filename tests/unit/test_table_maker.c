@@ -2,18 +2,12 @@
 /* Unwind tables that a thread makes: this process is looked at before it has those of its large files, and after. */
 #include <errno.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "look.h"
 
 #include "unwind/arena.h"
 #include "unwind/process/process.h"
@@ -40,9 +34,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	process_destroy(here.process);
-	modules_destroy(here.modules);
-	arena_destroy(here.arena);
+	look_end(here.arena, here.modules, here.process);
 	return 0;
 }
 

@@ -5,14 +5,11 @@
 #include <linux/bpf.h>
 #include <linux/perf_event.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "probes/thread_watch.h"
 

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tlab_budget.h: the rate follows what a sample costs. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* after what it needs */
-#include <cmocka.h>
+
+#include "unit.h"
 
 #include "probes/tlab/tlab_budget.h"
 

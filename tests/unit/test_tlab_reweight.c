@@ -2,13 +2,8 @@
 /* tlab_reweight.h: shares by samples and survey have no bias and less error, also of rare kinds; a survey of other
  * buffers does no harm. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* after what it needs */
-#include <cmocka.h>
-#include <stdlib.h>
+
+#include "unit.h"
 
 #include "probes/tlab/tlab_reweight.h"
 

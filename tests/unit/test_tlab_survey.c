@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes by class and size, over the stacks that were seen of that class and size. */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <string.h>
+#include "unit.h"
 
 #include "probes/tlab/tlab_survey.h"
 #include "unwind/runtime_alloc.h"

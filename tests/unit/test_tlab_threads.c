@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tlab_threads.h: exact bytes by thread, and what samples are scaled by. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* after what it needs */
-#include <cmocka.h>
+
+#include "unit.h"
 
 #include "probes/tlab/tlab_threads.h"
 #include "unwind/runtime.h"

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Thread-specific data of this process itself, by what its C library's file says. */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
+
+#include "unit.h"
 
 #include "binary/image.h"
 #include "symbols/tsd.h"
