@@ -20,11 +20,15 @@
 #define WEIGHT_MOST 20.0 /* of the periods that a shift is a part of */
 #define OWN_MEMORY  8    /* shifts */
 #define SHIFT_NS    20000000ull
-#define PERIOD_NS   1000000000ull /* at least, of shifts in which calls are measured: longer ones may not be over */
-#define WAIT_NS     5000000ull    /* for calls that are under way */
+#define PERIOD_NS   1000000000ull /* so long calls are waited for that began in a shift; and a period of turns */
+#define PERIODS     12            /* of a run, at least */
+#define DRAINS      4             /* as long as calls are waited for, at least, is a period: see period_of() */
+#define WAIT_NS     2000000ull    /* for calls that are under way */
 #define STEER_NS    100000000ull
-#define SHARE       0.1 /* of --max-cpu: a hit here costs the target more than its own time */
-#define CREDIT_NS   5e9 /* the budget of so long is there from the start */
+#define LOOK_NS     10000000ull /* hits counted for so long: enough to know their rate */
+#define SHARE       0.1         /* of --max-cpu: a hit here costs the target more than its own time */
+#define CREDIT_NS   5e9         /* the budget of so long is there from the start: */
+#define CREDIT_PART 4           /* of a run whose end is known this part of it, and the rest until its end */
 #define EACH_MAX    100
 #define MEMORY      4 /* looks that a mean goes back, about */
 
@@ -146,6 +150,20 @@ static u64 open_since(const struct hit_callees *c, u64 now)
 	return c->opened_ns && until > c->opened_ns ? until - c->opened_ns : 0;
 }
 
+/* ns of CPU that hits may have taken before functions are watched in shifts. */
+static double credit_of(const struct hit_callees *c, double budget)
+{
+	return budget * CREDIT_NS / (c->host->options->duration_s > 0 ? CREDIT_PART : 1);
+}
+
+/* Of a CPU, while there are shifts. Those of a short run are so many that their calls can stand for all. */
+static double budget_of_shifts(const struct hit_callees *c, double budget)
+{
+	double run = c->host->options->duration_s * 1e9;
+
+	return run > 0 ? budget * (1 + CREDIT_NS / run) : budget;
+}
+
 /* What hits cost while functions are watched, and so for which part of the time they can be. */
 static void steer(struct hit_callees *c, u64 now)
 {
@@ -154,7 +172,7 @@ static void steer(struct hit_callees *c, u64 now)
 	u64 open = c->open_ns + open_since(c, now);
 	u32 each = groups(c) < 2 ? 1 : c->latency ? 2 * groups(c) : groups(c); /* calls end between shifts */
 
-	if (now - c->steered_ns < STEER_NS || !open)
+	if (now - c->steered_ns < STEER_NS || open < LOOK_NS)
 		return;
 	read_counts(c, &counts);
 	ns = hits_ns(c, &counts) - hits_ns(c, &was);
@@ -165,8 +183,8 @@ static void steer(struct hit_callees *c, u64 now)
 	c->steered_ns = now;
 	c->open_ns = 0;
 	c->opened_ns = c->opened_ns ? now : 0;
-	if (budget && (c->each > 1 || c->debt > budget * CREDIT_NS))
-		each = (u32)fmax(each, fmin(EACH_MAX, ceil(c->spent / budget)));
+	if (budget && (c->each > 1 || c->debt > credit_of(c, budget)))
+		each = (u32)fmax(each, fmin(EACH_MAX, ceil(c->spent / budget_of_shifts(c, budget))));
 	if (each > 1)
 		warn(c);
 	c->each = each;
@@ -240,9 +258,9 @@ static u32 weight_of(const struct hit_callees *c, const struct form *f, u64 leng
 	double ahead = pace_expect(&c->pace, (double)length * c->each, false) / 2;
 
 	own = fmax(own, 2 * ahead / c->each * PACE_LEAST);
-	return own > 0 ? (u32)fmin(
-	                         fmax(round((c->pace.done + own + ahead - f->covered) / own), 1), WEIGHT_MOST * c->each)
-	               : c->each;
+	return own > 0 && f->own_ns > 0 ? (u32)fmin(fmax(round((c->pace.done + own + ahead - f->covered) / own), 1),
+	                                          WEIGHT_MOST * c->each)
+	                                : c->each;
 }
 
 static struct error *begin_shift(struct hit_callees *c, u64 length)
@@ -297,26 +315,51 @@ static void end_shift(struct hit_callees *c)
 	}
 }
 
+/*
+ * From one shift to the next. A shift is not over before its calls are: periods that were not much longer than that
+ * would see the program at times that depend on its calls.
+ */
+static u64 period_of(const struct hit_callees *c)
+{
+	u64 ret = SHIFT_NS * c->each / groups(c), run = (u64)(c->host->options->duration_s * 1e9) / PERIODS, drains;
+
+	if (c->latency && groups(c) > 1 && ret < PERIOD_NS)
+		ret = PERIOD_NS;
+	ret = run && run < ret ? run : ret;
+	drains = DRAINS * c->drain_ns < PERIOD_NS ? DRAINS * c->drain_ns : PERIOD_NS;
+	return drains > ret ? drains : ret;
+}
+
+/* Calls of the shift are over, or are not waited for any longer. */
+static void end_wait(struct hit_callees *c, u64 now)
+{
+	u64 waited = now > c->shift_over ? now - c->shift_over : 0;
+
+	c->drain_ns = waited > c->drain_ns ? waited : c->drain_ns - (c->drain_ns - waited) / MEMORY;
+	close_all(c);
+}
+
 static struct error *shift(struct hit_callees *c, u64 now)
 {
-	u32 n = groups(c);
 	u64 period;
 
 	if (c->opened_ns && now < c->shift_end)
 		return NULL;
 	if (c->opened_ns && !c->shift_over)
 		end_shift(c);
-	if (c->opened_ns && now < c->next_shift && is_under_way(c))
+	if (c->opened_ns && now < c->shift_over + PERIOD_NS && is_under_way(c))
 		return NULL;
 	if (c->opened_ns)
-		close_all(c);
+		end_wait(c, now);
 	if (now < c->next_shift)
 		return NULL;
-	period = SHIFT_NS * c->each / n;
-	if (c->latency && period < PERIOD_NS)
-		period = PERIOD_NS;
-	c->next_shift = (c->next_shift && now - c->next_shift < period ? c->next_shift : now) + period;
-	return begin_shift(c, period * n / c->each);
+	period = period_of(c);
+	if (c->next_shift && now - c->next_shift >= period) {
+		c->next_shift += (now - c->next_shift) / period * period + period;
+		return NULL;
+	}
+	c->next_shift = (c->next_shift ?: now) + period;
+	return begin_shift(c, period * groups(c) / c->each);
 }
 
 /* Until now all calls were seen. */

@@ -60,6 +60,7 @@ struct hit_callees {
 	bool scarce; /* registers */
 	u64 shift_begin, shift_end, next_shift,
 	        shift_over; /* over: since when calls do not count any more; 0: they do */
+	u64 drain_ns;       /* for which calls of a shift are waited for, of late */
 	struct pace pace;
 	u32 weight;       /* of calls, until the next shift */
 	u64 calls_before; /* the shift */

@@ -119,8 +119,9 @@ static struct error *say_error(const struct hit_callees *c)
 		                              "the number of all"),
 		        c->scarce ? "fewer functions at once, or a longer run"
 		                  : "a longer run; --max-cpu 0 counts all calls");
-	return error_hint(error_new(ERROR_LOST, "calls seen in shifts stand for others: there may be several times as "
-	                                        "many, as hits took nearly all of the time"),
+	return error_hint(error_new(ERROR_LOST, "calls seen in shifts stand for others: how many there are is "
+	                                        "not known (it may be a multiple or a fraction), as hits took nearly "
+	                                        "all of the time"),
 	        "--max-cpu 0 counts all calls");
 }
 

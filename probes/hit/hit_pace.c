@@ -9,15 +9,17 @@
 #include "probes/cpu_time.h"
 #include "unwind/cleanup.h"
 #include "unwind/grow.h"
+#include "unwind/now.h"
 #include "unwind/process/switches.h"
 
-#define THREADS_MOST 48   /* that are asked how long they waited for a CPU */
-#define MEMORY       64   /* shifts that sums go back, about */
-#define IDLE         0.5  /* CPUs: with less, progress is time, */
-#define BUSY         0.8  /* and from here on it is CPU time again */
-#define SATURATED    0.5  /* of time that hits take: a program at a fixed rate may have no time to wait then */
-#define KEPT_LEAST   0.02 /* no program was seen to be slower in a shift */
-#define HIT_OFF      0.25 /* of what a hit costs: it differs between programs, and between times */
+#define THREADS_MOST  48   /* that are asked how long they waited for a CPU */
+#define MEMORY        64   /* shifts that sums go back, about */
+#define IDLE          0.5  /* CPUs: with less, progress is time, */
+#define BUSY          0.8  /* and from here on it is CPU time again */
+#define SATURATED     0.5  /* of time that hits take: a program at a fixed rate may have no time to wait then */
+#define KEPT_LEAST    0.02 /* no program was seen to be slower in a shift */
+#define OUTSIDE_LEAST 10e6 /* ns, to know how the program runs without hits */
+#define HIT_OFF       0.25 /* of what a hit costs: it differs between programs, and between times */
 
 void pace_free(struct pace *p)
 {
@@ -65,9 +67,11 @@ struct error *pace_add(struct pace *p, pid_t pid)
 		if (p->processes[i].pid == pid)
 			return NULL;
 	err = grow(&p->processes, p->nprocesses, sizeof(*p->processes));
-	if (!err)
-		p->processes[p->nprocesses++] = read_threads(pid);
-	return err;
+	if (err)
+		return err;
+	p->at = p->at ?: now_ns();
+	p->processes[p->nprocesses++] = read_threads(pid);
+	return NULL;
 }
 
 /* Threads and processes may have ended: nothing is known of these then. */
@@ -145,7 +149,7 @@ static void learn(struct pace *p)
 	double outside;
 	bool by_time;
 
-	if (p->inside.wall <= 0 || p->outside.wall <= 0)
+	if (p->inside.wall <= 0 || p->outside.wall < OUTSIDE_LEAST)
 		return;
 	outside = own(&p->outside, 1) / p->outside.wall;
 	by_time = is_idle(p, &p->outside);
@@ -180,6 +184,7 @@ void pace_skip(struct pace *p, u64 now, double hits_ns)
 {
 	struct pace_span s = since_last(p, now, hits_ns);
 
+	add(&p->inside, &s, 1);
 	p->by_time = is_idle(p, &s);
 }
 

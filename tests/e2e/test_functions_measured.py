@@ -112,6 +112,22 @@ def test_budget():
 
 
 @yrt.measured
+def test_short():
+    """In runs of a second calls that stand for others are as many as all."""
+    ratios = []
+    for _ in range(5):
+        body = PACES["1,000 calls a second"]
+        with yrt.Fixture(PYTHON, "-c", PACED % body, seconds=None, wait=False) as fixture:
+            fixture.release()
+            result = yrt.run("latency", "-e", "python:__main__.f", "-p", fixture.pid, "-d", 1).expect()
+            assert "in shifts" in result.stderr, result.stderr
+            ratios.append(result.stats["latency"]["returned"] / result.stats["duration_s"] / 1000)
+    text = f"{', '.join(f'{r:.3f}' for r in ratios)} of all calls"
+    assert all(0.85 < r < 1.15 for r in ratios), text
+    yield text
+
+
+@yrt.measured
 def test_redefined():
     """A function that is defined anew is found within a second, also if the end of its name was given."""
     for name in "python:__main__.redefined", "python:redefined":
