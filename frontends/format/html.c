@@ -232,6 +232,7 @@ static void put_histogram(const json_t *function, bool *several, FILE *out)
 static void put_call(const json_t *call, FILE *out)
 {
 	const char *thread = json_string_value(json_object_get(call, "thread"));
+	bool raised = json_is_true(json_object_get(call, "raised"));
 	char title[256];
 	const json_t *wait;
 	size_t i;
@@ -244,6 +245,8 @@ static void put_call(const json_t *call, FILE *out)
 	text_json(out, title);
 	putc(',', out);
 	put_string(call, "call", out);
+	if (raised)
+		fputs(",\"left by an exception\",0", out);
 	json_array_foreach(json_object_get(call, "waits"), i, wait)
 	{
 		if (i == WAITS_MAX)
@@ -274,8 +277,9 @@ static void put_longest(const json_t *list, bool *several, FILE *out)
 /*
  * Of calls (latency), out of what --stats says (profile_meta.stats, which a recording keeps): how many took how
  * long, as "histograms": [[function, [from, to, calls], ...], ...] in ns, by time; and the longest of each function,
- * with what they waited for, as "longest": [[ns, at, thread, call, reason, ns, ...], ...]. A list that is not there is
- * not written, nor anything if stats is NULL; buckets that make no sense are left out.
+ * with what they waited for, as "longest": [[ns, at, thread, call, reason, ns, ...], ...]; a reason that took 0 says
+ * how the call ended. A list that is not there is not written, nor anything if stats is NULL; buckets that make no
+ * sense are left out.
  */
 static void histogram_put(const char *stats, FILE *out)
 {

@@ -513,6 +513,7 @@ WALK_GLOBAL int callee_tell(u64 began, u64 ns)
 	record->call = counts->found;
 	record->read = record->text = record->followed = 0;
 	record->carried = counts->who >> 63;
+	record->happened = (u32)counts->happened;
 	record->nwaits = line->n;
 	record->nticks = line->nticks;
 	bpf_probe_read_kernel(record->wait, sizeof(record->wait), line->wait);

@@ -35,7 +35,9 @@ struct latency_record {
 	u32 read, text; /* bit n: memory[n] is there; the same, up to a 0 only. LATENCY_RETURNED: of returned[] */
 	u32 followed;   /* bit n: behind[n] is there */
 	u32 nwaits, nticks;
-	u32 carried; /* 1: of a thread that others carry (virtual threads): waits and ticks are of the last of them */
+	u32 carried;  /* 1: of a thread that others carry (virtual threads): waits and ticks are of the last of them */
+	u32 happened; /* of a language's function, by the hit that told its end: enum callee_happened */
+	u32 reserved;
 	struct latency_wait wait[LATENCY_WAITS]; /* also of calls around this one, which began before; */
 	struct latency_wait tick[LATENCY_WAITS]; /* as what it ran at ticks of a clock */
 	char comm[COMM_LEN];

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hit_callee.h"
 #include "probes/stack_text.h"
 
 static void add_wait(struct slow_call *call, u64 ns, u32 reason)
@@ -141,6 +142,7 @@ struct error *slow_calls_add(struct slow_calls *calls, struct hit_function *func
 	if (!new.text)
 		return &error_no_memory;
 	new.at_ns = record->began > began_ns ? record->began - began_ns : 0;
+	new.raised = !function->img && record->happened != CALLEE_RETURNS;
 	memcpy(new.comm, record->comm, sizeof(new.comm));
 	new.comm[sizeof(new.comm) - 1] = '\0';
 	add(&new, record);

@@ -26,6 +26,7 @@ struct slow_call {
 	u64 at_ns, ns; /* since sampling began; how long it took */
 	u32 tgid, tid;
 	char comm[COMM_LEN];
+	bool raised;   /* an exception left it */
 	char *text;    /* "open("/etc/passwd", 0)", hostile; owned */
 	u64 ran_ns;    /* that it did not wait */
 	bool ran_most; /* short waits may be missing: it ran at most so long */

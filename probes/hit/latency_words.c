@@ -284,7 +284,7 @@ static void list(FILE *out, const struct slow_calls *slow)
 		text_clean(call->comm, clean);
 		fprintf(out, "%s (%u)  ", clean, call->tid);
 		text_clean(call->text, clean);
-		fprintf(out, "%s\n", clean);
+		fprintf(out, "%s%s\n", clean, call->raised ? ": left by an exception" : "");
 		print_stacks(out, "suspended", call->await, SLOW_AWAITS, call->ns);
 		if (call->nwaits)
 			print_waits(out, call);
@@ -349,12 +349,13 @@ static json_t *slow_json(const struct slow_calls *slow)
 
 		text_clean(call->comm, thread);
 		text_clean(call->text, text);
-		json_array_append_new(list,
-		        json_pack("{s:I, s:I, s:I, s:i, s:i, s:s, s:s, s:o, s:o, s:o}", "ns", (json_int_t)call->ns,
-		                "ran_ns", (json_int_t)call->ran_ns, "at_ns", (json_int_t)call->at_ns, "pid",
-		                (int)call->tgid, "tid", (int)call->tid, "thread", thread, "call", text, "waits",
-		                waits_json(call), "stacks", stacks_json(call->stack, SLOW_STACKS), "suspended",
-		                stacks_json(call->await, SLOW_AWAITS)));
+		json_array_append_new(
+		        list, json_pack("{s:I, s:I, s:I, s:i, s:i, s:b, s:s, s:s, s:o, s:o, s:o}", "ns",
+		                      (json_int_t)call->ns, "ran_ns", (json_int_t)call->ran_ns, "at_ns",
+		                      (json_int_t)call->at_ns, "pid", (int)call->tgid, "tid", (int)call->tid, "raised",
+		                      call->raised, "thread", thread, "call", text, "waits", waits_json(call), "stacks",
+		                      stacks_json(call->stack, SLOW_STACKS), "suspended",
+		                      stacks_json(call->await, SLOW_AWAITS)));
 	}
 	return list;
 }

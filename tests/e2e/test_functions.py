@@ -210,7 +210,7 @@ def test_python_latency():
         assert seen["entered"] == ROUNDS and ends == ((ROUNDS, 2, 0) if newer else (3, 0, 2)), seen
         result, _ = probed(program, "python:__main__.slow", words=["slow"], command="latency", flags=["--over", "20ms"])
         (call,) = latencies(result)["longest"]
-        assert call["call"] == "__main__.slow(seconds = 0.03)" and call["ns"] >= 30e6, call
+        assert call["call"] == "__main__.slow(seconds = 0.03)" and call["ns"] >= 30e6 and not call["raised"], call
         assert [wait["reason"] for wait in call["waits"]] and yrt.count(result.stacks, re.compile("slow_caller")), call
 
 
@@ -223,7 +223,8 @@ def test_python_latency_arguments():
             program, "python:__main__.fails", words=["failures"], command="latency", flags=["--over", "1ms"])
         calls = latencies(result)["longest"]
         assert sorted(call["call"] for call in calls) == [f"__main__.fails(n = {n})" for n in range(ROUNDS)], calls
-        assert all(sum(wait["ns"] for wait in call["waits"]) <= call["ns"] for call in calls), calls
+        assert all(sum(wait["ns"] for wait in call["waits"]) <= call["ns"] and call["raised"] for call in calls), calls
+        assert result.stderr.count(": left by an exception\n") == ROUNDS, result.stderr
         yield calls[0]["call"]
 
 

@@ -10,7 +10,7 @@ function showLongest() {
 	for (const [ns, at, thread, call, ...waits] of list) {
 		const reasons = [];
 		for (let i = 0; i < waits.length; i += 2)
-			reasons.push(waits[i] + " " + callTime(waits[i + 1]));
+			reasons.push(waits[i] + (waits[i + 1] ? " " + callTime(waits[i + 1]) : ""));
 		const cells = [callTime(ns), "at " + (at / 1e9).toFixed(3) + " s", thread, call, reasons.join(", ")];
 		box.lastChild.append(element("tr", "", ...cells.map((text) => element("td", text))));
 	}
