@@ -162,9 +162,11 @@ static u64 find_classes(struct image *img, const struct alloc_functions *f)
 	return h.classes;
 }
 
+/* Functions that were found without names are called as C's. */
 static const char *prefix_of(struct image *img)
 {
 	static const char *const prefixes[] = {"", "je_", "_rjem_"};
+	const char *kind;
 	struct symbol sym;
 	char name[32];
 
@@ -173,7 +175,8 @@ static const char *prefix_of(struct image *img)
 		if (symbols_lookup(img, name, &sym))
 			return prefixes[i];
 	}
-	return NULL;
+	kind = alloc_functions_nameless(img);
+	return kind && !strcmp(kind, "jemalloc") ? "" : NULL;
 }
 
 bool alloc_counter_find(struct image *img, const struct alloc_functions *f, struct alloc_counter *ret)

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "alloc_code.h"
+#include "alloc_nameless.h"
 #include "probes/hit/hit_find.h"
 #include "unwind/allocators/allocator_names.h"
 #include "unwind/binary/image_scan.h"
@@ -138,7 +139,7 @@ const char *alloc_functions_kind(struct image *img)
 {
 	const struct allocator_name *a = allocator_of_image(img);
 
-	return a ? a->name : NULL;
+	return a ? a->name : alloc_functions_nameless(img);
 }
 
 static bool is_allocator(struct image *img)
@@ -150,17 +151,32 @@ static bool is_allocator(struct image *img)
 	return ret;
 }
 
-/* By the begin of its messages: mimalloc's options.c, jemalloc's malloc_io.c, gperftools' malloc_extension.cc. */
+/* By the begin of its messages: jemalloc's malloc_io.c, mimalloc's options.c, gperftools' malloc_extension.cc. */
+static const struct {
+	const char *message, *name;
+} nameless[] = {[ALLOC_NAMELESS_JEMALLOC] = {"<jemalloc>: ", "jemalloc"},
+        [ALLOC_NAMELESS_MIMALLOC] = {"mimalloc: error: ", "mimalloc"},
+        [ALLOC_NAMELESS_KINDS] = {"MALLOC: + ", "tcmalloc"}};
+
+#define NAMELESS (sizeof(nameless) / sizeof(*nameless))
+
+/* NAMELESS: none. */
+static size_t nameless_kind(struct image *img)
+{
+	size_t i = 0;
+
+	if (is_allocator(img))
+		return NAMELESS;
+	while (i < NAMELESS && !image_scan_find(img, ".rodata", nameless[i].message, strlen(nameless[i].message)))
+		i++;
+	return i;
+}
+
 const char *alloc_functions_nameless(struct image *img)
 {
-	static const struct {
-		const char *message, *name;
-	} of[] = {{"mimalloc: error: ", "mimalloc"}, {"<jemalloc>: ", "jemalloc"}, {"MALLOC: + ", "tcmalloc"}};
+	size_t i = nameless_kind(img);
 
-	for (size_t i = 0; i < sizeof(of) / sizeof(*of) && !is_allocator(img); i++)
-		if (image_scan_find(img, ".rodata", of[i].message, strlen(of[i].message)))
-			return of[i].name;
-	return NULL;
+	return i < NAMELESS ? nameless[i].name : NULL;
 }
 
 static void add_text(struct image *img, const char *kind, char *text, size_t size)
@@ -192,9 +208,9 @@ void alloc_functions_text(const struct process *p, char *text, size_t size)
 
 bool alloc_functions_are_all(struct image *img)
 {
-	const char *kind = alloc_functions_kind(img);
+	const struct allocator_name *a = allocator_of_file(img->path);
 
-	return kind && strcmp(kind, "glibc") != 0 && strcmp(kind, "musl") != 0 && !has(img, "main");
+	return a && strcmp(a->name, "musl") != 0;
 }
 
 /* Versions and aliases of a symbol are one function. */
@@ -223,12 +239,14 @@ struct error *alloc_functions_read(struct image *img, struct alloc_functions *f)
 
 struct error *alloc_functions_find(struct image *img, struct alloc_functions *ret)
 {
+	size_t kind = nameless_kind(img);
+	bool named = is_allocator(img);
 	struct symbol sym;
 
 	ret->n = ret->ninner = ret->noutside = ret->nreturns = ret->ncode = 0;
-	if (!is_allocator(img))
-		return NULL;
-	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+	if (kind < ALLOC_NAMELESS_KINDS)
+		alloc_nameless_find(img, (enum alloc_nameless)kind, ret);
+	for (size_t i = 0; named && i < sizeof(known) / sizeof(*known); i++)
 		if (symbols_lookup(img, known[i].name, &sym) && image_has_code(img, sym.start, sym.start + 1))
 			alloc_functions_add(ret, known[i].name, known[i].shape, sym.start);
 	return alloc_functions_read(img, ret);

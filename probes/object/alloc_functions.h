@@ -62,14 +62,14 @@ struct error *alloc_functions_find(struct image *img, struct alloc_functions *re
 const char *alloc_functions_refused(struct image *img);
 /* Which command shows blocks that code of this file takes from a heap of its own; NULL: it has none. */
 const char *alloc_functions_own_heap(struct image *img);
-/* The allocator that the file is or has, by names that only it exports: "glibc", "jemalloc"; NULL: another one. */
+/* The allocator that the file is or has, by names that only it exports, or its messages; NULL: another one. */
 const char *alloc_functions_kind(struct image *img);
-/* The allocator that is linked into a file without the names of its functions, so that no call is seen; NULL: none. */
+/* The allocator that is linked into a file without the names of its functions (alloc_nameless.h); NULL: none. */
 const char *alloc_functions_nameless(struct image *img);
 
 /* "libc.so.6 (glibc), php8.2 (a heap of its own)": the files of a process that have malloc(), or else a heap. */
 void alloc_functions_text(const struct process *p, char *text, size_t size);
-/* Is it a library that is nothing but an allocator? Its calls of mmap() are not the program's then. */
+/* Is it a library that is nothing but an allocator, by its name? Its calls of mmap() are not the program's then. */
 bool alloc_functions_are_all(struct image *img);
 
 #endif

@@ -144,11 +144,11 @@ static void name_file(struct alloc_places *a, const struct file *f)
 	"no names"
 
 /* Blocks that no uprobe can see. */
-static void note_unseen(const struct alloc_places *a, struct image *img)
+static void note_unseen(const struct alloc_places *a, struct image *img, bool found)
 {
 	const struct sampler_options *options = a->options.host->options;
 	const char *base = strrchr(img->path, '/'), *shown_by = alloc_functions_own_heap(img);
-	const char *nameless = alloc_functions_nameless(img);
+	const char *nameless = found ? NULL : alloc_functions_nameless(img);
 
 	if (nameless)
 		options->warn(options->ctx,
@@ -187,7 +187,7 @@ static struct error *read_file(struct alloc_places *a, struct image *img, const 
 	err = alloc_functions_find(img, &f->functions);
 	if (err)
 		return err;
-	note_unseen(a, img);
+	note_unseen(a, img, f->functions.n);
 	f->img = image_get(img);
 	f->number = a->numbers;
 	a->numbers += f->functions.n;

@@ -145,7 +145,7 @@ def test_no_call():
 
 
 def test_nameless():
-    """An allocator that is linked in and stripped is said to be there: no call of it is seen."""
+    """An allocator that is linked in and stripped, and not found by its code, is said to be there, unseen."""
     code = """
         #include <stdio.h>
         int main(int argc, char **argv) { puts(argc > 1 ? "mimalloc: error: none" : ""); fflush(stdout); return getchar(); }
@@ -160,6 +160,41 @@ def test_nameless():
             program.stdin.close()
     assert "linked has mimalloc linked in, whose functions have no names" in result.stderr, result.stderr
     assert "linked (an allocator without names)" in shown.stdout, shown.stdout
+
+
+STRIPPED = """
+    #include <stdio.h>
+    #include <stdlib.h>
+    static void *volatile sink;
+    int main(void)
+    {
+        getchar();
+        for (int i = 0; i < 1000; i++) {
+            sink = malloc(300);
+            free(sink);
+            sink = calloc(10, 100);
+            sink = realloc(sink, 5000);
+            free(sink);
+            sink = malloc(40);
+        }
+        return fclose(stdin);
+    }
+"""
+
+
+def test_stripped():
+    """jemalloc that is linked in statically, without any symbol, is found by its code: each call, each byte."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "linked")
+        command = ["gcc", "-O1", "-fno-builtin", "-static", "-s", "-x", "c", "-", "-x", "none",
+                   f"{LIBRARIES}/libjemalloc.a", "-lstdc++", "-lm", "-o", path]
+        subprocess.run(command, input=STRIPPED.encode(), check=True, stderr=subprocess.DEVNULL)
+        with subprocess.Popen([path], stdin=subprocess.PIPE) as program:
+            at = yrt.Run("alloc", "-p", program.pid, "-d", 600, "--max-cpu", 0).sampling()
+            program.stdin.close()
+            stats = at.result().stats["alloc"]
+    assert stats["from"] == "linked (jemalloc)", stats
+    assert (stats["calls"], stats["bytes"]) == (4000, 1000 * (300 + 1000 + 5000 + 40)), stats
 
 
 @yrt.measured
