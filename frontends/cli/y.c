@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <types.h>
@@ -466,19 +465,16 @@ static struct error *no_file(const char *name, int errnum)
 
 static struct error *read_source(const char *name, char **text, size_t *size)
 {
-	cleanup(close) int fd = open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	cleanup(fclose) FILE *file = NULL;
-	struct stat st;
+	cleanup(fclose) FILE *file = fopen(name, "re");
 
-	if (fd < 0 || fstat(fd, &st))
+	if (!file)
 		return no_file(name, errno);
-	if (S_ISDIR(st.st_mode))
-		return no_file(name, EISDIR);
-	file = fdopen(dup(fd), "r");
 	*text = malloc(SOURCE_MOST + 1);
-	if (!file || !*text)
+	if (!*text)
 		return &error_no_memory;
 	*size = fread(*text, 1, SOURCE_MOST + 1, file);
+	if (ferror(file))
+		return no_file(name, errno);
 	if (*size > SOURCE_MOST)
 		return error_new(ERROR_USAGE, "%s: a program has at most 16 MiB", name);
 	return NULL;

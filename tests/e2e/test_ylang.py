@@ -271,6 +271,11 @@ def test_bad_input():
         with open(os.path.join(directory, "nul.y"), "wb") as f:
             f.write(b"int x;\0")
         said(yrt.USAGE, "NUL byte", args=(os.path.join(directory, "nul.y"), "-p", pid))
+        said(yrt.INPUT, "Is a directory", args=(directory + "/", "-p", pid))
+        with subprocess.Popen(["sh", "-c", 'sleep 0.3; echo "$0"', ask], stdout=subprocess.PIPE) as late:
+            done = subprocess.run([yrt.YRT, "y", "-p", str(pid), "/dev/stdin"], stdin=late.stdout, capture_output=True,
+                                  text=True, timeout=300)
+        assert done.stdout == "24\n", done  # of a pipe whose writer is late
         long_program = "int f0(int n) { return n; }\n" + "".join(
             f"int f{i}(int n) {{ return f{i - 1}(n) + {i}; }}\n" for i in range(1, 2500)) * 1
         done = ylang.run("-e", long_program + "_probe _oneshot { _print(f200(1)); }", "-p", pid)
