@@ -339,6 +339,7 @@ def test_refused():
             (["-e", "called:serve", "--if", "1", "--if", "2"], "two --if"),
             (["-e", "called:serve", "--if", "$many =="], "an expression is missing"),
             (["-e", "called:serve", "--if", "$nothing == 1"], "nothing"),
+            (["-e", "called:serve", "--if", "nothing == 1"], r"arguments are \$NAME"),
             (["-e", "sched:sched_switch", "--if", "1"], "--if takes functions"),
         ]
         for flags, message in cases:

@@ -79,6 +79,8 @@ static struct error *compile(const char *source, pid_t pid, struct compiled *ret
 	if (!err)
 		err = y_compile(&(struct y_compile_options){.name = "--if", .text = source, .size = strlen(source)},
 		        ret->target, &ret->program);
+	if (err && err->kind == ERROR_USAGE)
+		err = error_hint(err, "arguments are $NAME where names are known, and _arg(0), _arg(1)");
 	if (!err)
 		ret->text = text_of(ret->program, ret->target);
 	if (!err && !ret->text)
