@@ -10,6 +10,7 @@
 
 #include "alloc.h"
 #include "alloc_samples.h"
+#include "seen_files.h"
 #include "probes/hit/hit_find.h"
 #include "probes/object.h"
 #include "probes/sampler.h"
@@ -35,11 +36,6 @@ struct file {
 	u32 number; /* of its first function */
 };
 
-struct seen { /* a file in a process */
-	pid_t pid;
-	const struct file *file;
-};
-
 struct looked { /* a process as it was looked at last */
 	u32 process;
 	pid_t pid;
@@ -51,8 +47,7 @@ struct alloc_places {
 	struct alloc_places_options options;
 	struct file **files;
 	u32 nfiles;
-	struct seen *seen;
-	u32 nseen;
+	struct seen_files seen;
 	struct looked *looked;
 	u32 nlooked, missed;
 	u32 numbers;                               /* of functions so far */
@@ -96,7 +91,7 @@ void alloc_places_destroy(struct alloc_places *a)
 		free(a->files[i]);
 	}
 	free(a->files);
-	free(a->seen);
+	free(a->seen.of);
 	free(a->looked);
 	free(a);
 }
@@ -278,31 +273,6 @@ static struct error *find_file(struct alloc_places *a, struct image *img, const 
 	return read_file(a, img, root, ret);
 }
 
-/* Another process may get its number. */
-static void forget_ended(struct alloc_places *a)
-{
-	pid_t living = 0;
-	u32 n = 0;
-
-	for (u32 i = 0; i < a->nseen; i++) {
-		pid_t pid = a->seen[i].pid;
-
-		if (pid != living && process_is_gone(pid))
-			continue;
-		living = pid;
-		a->seen[n++] = a->seen[i];
-	}
-	a->nseen = n;
-}
-
-static bool was_seen(const struct alloc_places *a, pid_t pid, const struct file *f)
-{
-	for (u32 i = 0; i < a->nseen; i++)
-		if (a->seen[i].pid == pid && a->seen[i].file == f)
-			return true;
-	return false;
-}
-
 /* Instructions that allocate in place of a function. */
 static struct error *place_at(
         const struct alloc_places *a, const struct process *p, const struct mapping *m, const char *path)
@@ -330,13 +300,12 @@ static struct error *look_at_file(struct alloc_places *a, const struct process *
 	proc_map_path(path, tid, m->start, m->end);
 	err = a->options.host->options->collect.names.view ? find_of_runtime(a, p, m, root, &f)
 	                                                   : find_file(a, m->image, root, &f);
-	if (err || !f || !f->functions.n || was_seen(a, p->pid, f))
+	if (err || !f || !f->functions.n || seen_files_has(&a->seen, p->pid, f))
 		return err;
-	err = grow(&a->seen, a->nseen, sizeof(*a->seen));
+	err = seen_files_add(&a->seen, p->pid, f);
 	if (err)
 		return err;
 	tell_outside(a, f, p, m->bias);
-	a->seen[a->nseen++] = (struct seen){.pid = p->pid, .file = f};
 	if (a->options.allocator)
 		err = a->options.allocator(a->options.ctx, p, m->image, path, m->bias, &f->functions);
 	for (u32 i = 0; !err && a->options.place_return && i < f->functions.nreturns; i++)
@@ -410,12 +379,12 @@ struct error *alloc_places_look(struct alloc_places *a)
 	const struct targets *t = a->options.host->targets;
 	struct error *err = NULL;
 
-	forget_ended(a);
+	seen_files_forget_ended(&a->seen);
 	for (u32 i = 0; !err && i < t->nprocesses; i++) {
 		const struct process *p = t->processes[i];
 		struct looked *l = looked_at(a, p->number);
 
-		if (p->dead || (l && l->maps_hash == p->maps_hash && (a->nseen || !view)))
+		if (p->dead || (l && l->maps_hash == p->maps_hash && (a->seen.n || !view)))
 			continue;
 		if (!l && (err = grow(&a->looked, a->nlooked, sizeof(*a->looked))))
 			break;

@@ -11,6 +11,7 @@
 #include "alloc_functions.h"
 #include "pools_birth.h"
 #include "pools_cookie.h"
+#include "seen_files.h"
 #include "probes/hit/hit_find.h"
 #include "probes/object.h"
 #include "probes/sampler.h"
@@ -30,11 +31,6 @@ struct looked { /* a process as it was looked at last */
 	u64 maps_hash;
 };
 
-struct seen { /* a file in a process, and the pools that it has */
-	pid_t pid;
-	const struct image *img;
-};
-
 struct pool_places {
 	const struct event_host *host;
 	struct alloc_windows *windows;
@@ -42,8 +38,7 @@ struct pool_places {
 	u32 nspecs;
 	struct looked *looked;
 	u32 nlooked;
-	struct seen *seen;
-	u32 nseen;
+	struct seen_files seen;
 	struct uprobe **always; /* of what makes and ends pools */
 	u32 nalways;
 	u32 numbers, found; /* of functions; of files in processes */
@@ -94,7 +89,7 @@ void pool_places_destroy(struct pool_places *p)
 		uprobe_take_away(p->always[i]);
 	free(p->always);
 	free(p->looked);
-	free(p->seen);
+	free(p->seen.of);
 	free(p);
 }
 
@@ -266,14 +261,6 @@ static struct error *place_spec(const struct place *at)
 	return err;
 }
 
-static bool was_seen(const struct pool_places *p, pid_t pid, const struct image *img)
-{
-	for (u32 i = 0; i < p->nseen; i++)
-		if (p->seen[i].pid == pid && p->seen[i].img == img)
-			return true;
-	return false;
-}
-
 static struct error *look_at_file(struct pool_places *p, const struct process *process, const struct mapping *m)
 {
 	pid_t tid = living_thread(process->pid) ?: process->pid;
@@ -281,12 +268,11 @@ static struct error *look_at_file(struct pool_places *p, const struct process *p
 	char path[PROC_MAP_PATH], root[64];
 	struct error *err;
 
-	if (was_seen(p, process->pid, m->image))
+	if (seen_files_has(&p->seen, process->pid, m->image))
 		return NULL;
-	err = grow(&p->seen, p->nseen, sizeof(*p->seen));
+	err = seen_files_add(&p->seen, process->pid, m->image);
 	if (err)
 		return err;
-	p->seen[p->nseen++] = (struct seen){.pid = process->pid, .img = m->image};
 	snprintf(root, sizeof(root), "/proc/%d/root", tid);
 	proc_map_path(path, tid, m->start, m->end);
 	at.path = path;
@@ -311,6 +297,7 @@ struct error *pool_places_look(struct pool_places *p)
 	const struct targets *t = p->host->targets;
 	struct error *err = NULL;
 
+	seen_files_forget_ended(&p->seen);
 	for (u32 i = 0; !err && i < t->nprocesses; i++) {
 		const struct process *process = t->processes[i];
 		struct looked *l = looked_at(p, process->number);
