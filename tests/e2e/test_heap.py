@@ -12,6 +12,7 @@ import tempfile
 import xml.etree.ElementTree
 
 import heap_rows
+import java
 import yrt
 
 BLOCKS = os.environ.get("YRT_BLOCKS", "blocks")  # fixtures/native/blocks.c, perhaps linked to another glibc
@@ -201,6 +202,15 @@ def test_watch():
     cached = rows.get((*next(iter(grown))[:2], "free in thread caches", "528 B"))
     assert not cached and sum(row.blocks for row in grown.values()) == 5000, rows
     assert sum(row.size for row in grown.values()) == 5000 * 528, rows
+
+
+def test_jvm():
+    """Its archive of classes has megabytes of pointers to large mappings: none is an allocator's tree."""
+    with java.Java("heaped", 20000, options=["-Xmx256m"]) as jvm:
+        rows, text = heap("-p", jvm.pid)
+    assert f"it runs Java: `yrt java-refs -p {jvm.pid}`" in text, text
+    malloc_of(rows)
+    assert ("files", "classes.jsa") in rows, rows.keys()
 
 
 def test_refused():

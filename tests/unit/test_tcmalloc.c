@@ -52,8 +52,6 @@ static void test_unknown_layout(void **state)
 	struct tcmalloc_fake *f = tcmalloc_fake_create();
 	struct usage *u;
 
-	tcmalloc_fake_span(f, TCMALLOC_USED, 3, 100, 1);
-	tcmalloc_fake_put(f, FAKE_SIZES, 1);
 	u = read_usage(&f->space);
 	assert_int_equal(u->nlines, 1);
 	assert_non_null(strstr(u->lines[0].text, "unknown layout"));

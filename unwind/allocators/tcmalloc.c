@@ -39,8 +39,8 @@ struct tcmalloc {
 	struct usage *usage;
 	struct block_reader reader;
 	const struct tcmalloc_layout *layout;
-	u64 start, end; /* the data of the file */
-	u64 root;
+	u64 start, end;  /* the data of the file */
+	u64 root, table; /* table: of the sizes */
 	u64 sizes[TCMALLOC_CLASSES];
 	u64 nodes[NODES_MAX]; /* lower ones */
 	u32 numbers[NODES_MAX];
@@ -233,11 +233,11 @@ static bool find_tree(struct tcmalloc *t)
 }
 
 /* Google's has classes of their own for blocks that are seldom used: behind the others, of the same sizes. */
-static void read_more_sizes(struct tcmalloc *t, u64 at)
+static void read_more_sizes(struct tcmalloc *t)
 {
 	u32 sizes[TCMALLOC_CLASSES];
 
-	if (t->layout->spans == TCMALLOC_GPERFTOOLS || !block_reader_read(&t->reader, sizes, sizeof(sizes), at))
+	if (t->layout->spans == TCMALLOC_GPERFTOOLS || !block_reader_read(&t->reader, sizes, sizeof(sizes), t->table))
 		return;
 	for (u32 i = 1; i < TCMALLOC_CLASSES; i++)
 		if (!t->sizes[i] && sizes[i] <= SIZE_MAX_OF && !(sizes[i] % 8))
@@ -256,7 +256,7 @@ static bool find_sizes(struct tcmalloc *t)
 		n = (t->reader.end - at) / 4;
 		for (u64 i = 0; i < n; i++)
 			if (tcmalloc_sizes((const u32 *)t->reader.block + i, (u32)(n - i), t->sizes)) {
-				read_more_sizes(t, at + 4 * i);
+				t->table = at + 4 * i;
 				return true;
 			}
 		at = t->reader.end == t->end ? t->end : t->reader.end - 4ull * TCMALLOC_CLASSES;
@@ -454,11 +454,13 @@ static struct error *read_one(struct tcmalloc *t, u32 map)
 {
 	struct error *err;
 
-	if (!space_variables(t->space, map, root_bytes(&tcmalloc_layouts[0]), &t->start, &t->end) || !find_tree(t))
+	/* the sizes first: the tree is looked for by trying each pointer to much memory, of which a JVM has many */
+	if (!space_variables(t->space, map, root_bytes(&tcmalloc_layouts[0]), &t->start, &t->end) || !find_sizes(t))
 		return NULL;
-	if (!find_sizes(t))
+	if (!find_tree(t))
 		return usage_say(t->usage, USAGE_NOTE, "the tcmalloc of %s is of an unknown layout: not read",
 		        t->space->maps.lines[map].path);
+	read_more_sizes(t);
 	err = t->err ? t->err : read_spans(t);
 	return err ? err : show(t);
 }
