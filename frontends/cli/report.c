@@ -290,7 +290,7 @@ static struct error *make_folder(const struct report_request *r, char *ret, size
 static void delete_folder(const char *folder)
 {
 	static const char *const events_taken[] = {"wall", "clock", "lock", "io", "net", "fault", "wait", "tlab",
-	        "leak", "alloc", "tasks", "again", "pools", "kept", "made", "kept-0", "kept-1", "kept-2"};
+	        "wakers", "leak", "alloc", "tasks", "again", "pools", "kept", "made", "kept-0", "kept-1", "kept-2"};
 	char path[4096 + 64];
 
 	for (size_t i = 0; i < sizeof(events_taken) / sizeof(*events_taken); i++) {

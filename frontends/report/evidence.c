@@ -47,6 +47,15 @@ void evidence_step(struct evidence *e, bool missing, const char *format, ...)
 		free(clean);
 }
 
+/* Waits with the stacks of who ended them are a view of their own: their leaves are another thread's. */
+static bool has_wakers(const struct profile *p)
+{
+	for (u32 i = 1; i < p->nfunctions; i++)
+		if (!strncmp(p->functions[i].name, "[woken by ", strlen("[woken by ")))
+			return true;
+	return false;
+}
+
 static bool counts_tasks(const struct profile *p)
 {
 	for (const struct runtime_ops *const *r = runtimes; p->meta.unit && *r; r++)
@@ -74,7 +83,9 @@ static const char *event_of_path(const char *path)
 static char *name_of(const struct profile *p, const char *path)
 {
 	json_t *stats = p->meta.stats ? json_loads(p->meta.stats, 0, NULL) : NULL;
-	const char *event = counts_tasks(p) ? "tasks" : json_string_value(json_object_get(stats, "event"));
+	const char *event = counts_tasks(p) ? "tasks"
+	                    : has_wakers(p) ? "wakers"
+	                                    : json_string_value(json_object_get(stats, "event"));
 	char *ret;
 
 	if (!event || !*event || event[strspn(event, "abcdefghijklmnopqrstuvwxyz-")])

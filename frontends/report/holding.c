@@ -13,6 +13,7 @@
 #include "holder.h"
 #include "place.h"
 #include "unwind/cleanup.h"
+#include "woken.h"
 
 #define WORKS     0.05 /* threads: what a holder does in less is nothing to speak of */
 #define UNSEEN    "Who holds it was not seen."
@@ -105,7 +106,7 @@ static struct error *set_work(const struct rule *r, struct evidence *e, const st
 
 /*
  * " Apart from these waits, on average 2.0 of them are in F (f.py:7), 94 % of that time in G (f.py:3), mostly in H,
- * which asks a database."
+ * which asks a database." Who ends waits is none of those who wait.
  */
 static struct error *say_work(
         const struct rule *r, const struct evidence *e, const struct profile *p, const struct match *m, char **ret)
@@ -122,7 +123,9 @@ static struct error *say_work(
 	if (m->callee && facts_number(f, "holder.same") <= 0)
 		place_name(r->libraries, &p->functions[m->callee], callee, sizeof(callee));
 	if (asprintf(ret,
-	            " Apart from these waits, on average %.1f of them are in %s, %.0f %% of that time %s%s%s%s%s.",
+	            r->waker ? " On average %.1f threads are in %s, %.0f %% of that time %s%s%s%s%s."
+	                     : " Apart from these waits, on average %.1f of them are in %s, %.0f %% of that time "
+	                       "%s%s%s%s%s.",
 	            facts_number(f, "holder.threads"), facts_find(f, "holder.line")->text,
 	            100 * facts_number(f, "holder.part"), site ? "in " : "with ", work, *callee ? ", mostly in " : "",
 	            callee, known) >= 0)
@@ -207,6 +210,51 @@ static struct error *set_holder(const struct rule *r, struct evidence *e, const 
 	return NULL;
 }
 
+/* ", which waits for G (g.py:7), and that for H (h.py:1)". */
+static void say_others(const struct rule *r, const struct profile *p, const struct woken *w, char *ret, size_t size)
+{
+	char name[NAME_LENGTH];
+	size_t n = 0;
+
+	*ret = '\0';
+	for (u32 i = 1; i < w->n && n < size; i++)
+		n += (size_t)snprintf(ret + n, size - n, i > 1 ? ", and that for %s" : ", which waits for %s",
+		        place_name(r->libraries, &p->functions[w->by[i]], name, sizeof(name)));
+}
+
+/* Whose threads end the waits in the rule's site, whom these wait for, and what the last of them does. */
+static struct error *set_waker(const struct rule *r, struct evidence *e, const struct profile *waits,
+        const struct match *m, struct holding *ret)
+{
+	const struct profile *p = evidence_view(e, "wakers"), *wall = evidence_view(e, "wall");
+	cleanup(free) char *text = NULL, *work = NULL;
+	char name[NAME_LENGTH] = "", others[WOKEN_MOST * NAME_LENGTH];
+	const struct profile_function *last;
+	struct woken w = {0};
+	struct error *err = NULL;
+
+	if (waits && m->nsites)
+		text_plain_name(&waits->functions[m->site[0].function], name, sizeof(name));
+	if (p && *name)
+		err = woken_find(r, p, wall, name, &w);
+	if (err || !w.n)
+		return err;
+	last = &p->functions[w.by[w.n - 1]];
+	err = name_work(r, e, wall, last, &work);
+	if (!err)
+		err = find_computing(r, e, last, ret);
+	if (err)
+		return err;
+	say_others(r, p, &w, others, sizeof(others));
+	if (asprintf(&text, "%.0f %% of the time of these waits was ended by %s%s.%s", 100 * w.part,
+	            place_name(r->libraries, &p->functions[w.by[0]], name, sizeof(name)), others, work) < 0) {
+		text = NULL;
+		return &error_no_memory;
+	}
+	facts_set_text(&e->facts, "holder", text);
+	return NULL;
+}
+
 static struct error *works_of(
         const struct rule *r, const struct profile *p, const struct profile_function *f, double *ret)
 {
@@ -279,7 +327,10 @@ struct error *holding_facts(const struct rule *r, struct evidence *e, const stru
 	facts_set_text(&e->facts, "holder.line", "");
 	facts_set_text(&e->facts, "holder.work", "");
 	facts_set_text(&e->facts, "holder.meanwhile", "");
-	return r->holder_self ? set_own_work(r, e, v, m, ret) : set_holder(r, e, v ? v->profile : NULL, m, ret);
+	facts_set_text(&e->facts, "holder", "");
+	if (r->holder_self)
+		return set_own_work(r, e, v, m, ret);
+	return (r->waker ? set_waker : set_holder)(r, e, v ? v->profile : NULL, m, ret);
 }
 
 void holding_forget(struct evidence *e)

@@ -49,7 +49,8 @@
 #define DEADLOCKED  0.9  /* threads that wait for locks on average; those of a deadlock do it all the time */
 #define BUSY        0.02 /* CPUs, or threads: below that nothing is worth a view of its own */
 #define MASTER      0.25 /* of the CPU time of a process and its children: a master uses less */
-#define CALLS_LEAST 500  /* system calls of I/O a second, where hardly a thread waits */
+#define WAKERS      "wakers"
+#define CALLS_LEAST 500 /* system calls of I/O a second, where hardly a thread waits */
 
 struct plan {
 	const char *event;
@@ -137,10 +138,15 @@ static double rate_for(const struct evidence *e, const char *event, double secon
 	return fmin(RATE_MOST, fmax(RATE, SAMPLES / seconds / fmax(cpu->number, 0.01)));
 }
 
+static const struct event_ops *event_of(const char *view)
+{
+	return event_find(strcmp(view, WAKERS) != 0 ? view : "wait");
+}
+
 /* A view that cannot be had is said; without permission for the first one only counters can be read. */
 static struct error *take_view(struct measure *m, struct evidence *e, const char *name, double seconds)
 {
-	const struct event_ops *event = event_find(name);
+	const struct event_ops *event = event_of(name);
 	char path[PATH_MAX];
 	struct error *err;
 
@@ -152,7 +158,8 @@ static struct error *take_view(struct measure *m, struct evidence *e, const char
 		return NULL;
 	}
 	snprintf(path, sizeof(path), "%s/%s.yrt", m->folder, name);
-	err = run_apart(m, e, &(struct taking){event, seconds, rate_for(e, name, seconds), path});
+	err = run_apart(
+	        m, e, &(struct taking){event, seconds, rate_for(e, name, seconds), path, !strcmp(name, WAKERS)});
 	if (!err)
 		err = load(e, path, event->rated && facts_number(&e->facts, "cpu") > BUSY);
 	cost_add(&m->cost, event->command ? event->command : name);
@@ -592,15 +599,17 @@ static bool has_allocations(u32 seen)
 }
 
 /*
- * A view that a finding wants for naming its cause, and that nobody has asked for yet: also who holds the lock, and
- * what that waits for without a thread. "made" is made of another.
+ * A view that a finding wants for naming its cause, and that nobody has asked for yet: also who ends the waits, or
+ * holds the lock, and what that waits for without a thread. "made" is made of another.
  */
-static const struct event_ops *wanted_by(const struct finding *f, const struct evidence *e)
+static const char *wanted_by(const struct finding *f, const struct evidence *e)
 {
+	if (f->rule->waker)
+		return evidence_view(e, WAKERS) ? NULL : WAKERS;
 	if (f->rule->holder && !evidence_view(e, "lock"))
-		return event_find("lock");
+		return "lock";
 	if (f->unseen && has_tasks(e->runtimes) && !evidence_view(e, "wait"))
-		return event_find("wait");
+		return "wait";
 	for (u32 i = 0; i < f->rule->nblames; i++) {
 		const char *view = f->rule->blames[i].view;
 		const struct event_ops *event = event_find(strcmp(view, "made") != 0 ? view : "tlab");
@@ -608,7 +617,7 @@ static const struct event_ops *wanted_by(const struct finding *f, const struct e
 		if (evidence_view(e, view))
 			return NULL;
 		if (event && !evidence_view(e, event->name) && (event->command || has_allocations(e->runtimes)))
-			return event;
+			return event->name;
 	}
 	return NULL;
 }
@@ -636,7 +645,8 @@ static struct error *look_closer(struct measure *m, struct evidence *e, const st
 	snprintf(path, sizeof(path), "%s/clock.yrt", m->folder);
 	snprintf(again, sizeof(again), "%s/again.yrt", m->folder);
 	err = run_apart(m, e,
-	        &(struct taking){event_find("clock"), seconds, fmax(RATE_AGAIN, rate_for(e, "clock", seconds)), again});
+	        &(struct taking){
+	                event_find("clock"), seconds, fmax(RATE_AGAIN, rate_for(e, "clock", seconds)), again, false});
 	if (!err)
 		err = read_profile(again, &p);
 	if (!err)
@@ -724,16 +734,18 @@ static struct error *narrow_down(struct measure *m, struct evidence *e, double s
 	struct error *err = m->rules && !stopped(m) ? findings_make(m->rules, e, &f) : NULL;
 
 	for (u32 i = 0; !err && i < f.n && i < AGAIN_FIRST && !taken; i++) {
-		const struct event_ops *event = wanted_by(&f.all[i], e);
+		const char *view = wanted_by(&f.all[i], e);
+		const struct event_ops *event = view ? event_of(view) : NULL;
 
 		if (!event)
 			continue;
 		taken = true;
 		say(m, e, false, "%s, so: %s", f.all[i].title,
-		        event->summary ? event->summary : "who allocates what has to be collected");
-		err = event->command && strcmp(event->name, "alloc") != 0
-		              ? take_view(m, e, event->name, seconds)
-		              : take_allocations(m, e, event->name, seconds);
+		        !strcmp(view, WAKERS) ? "who ends these waits"
+		        : event->summary      ? event->summary
+		                              : "who allocates what has to be collected");
+		err = event->command && strcmp(view, "alloc") != 0 ? take_view(m, e, view, seconds)
+		                                                   : take_allocations(m, e, view, seconds);
 	}
 	if (!err && !taken && f.n)
 		err = look_closer(m, e, &f.all[0], seconds);

@@ -379,8 +379,9 @@ static struct error *set_module(const struct parser *p, const char *value)
 static struct error *set_holder(const struct parser *p, const char *value)
 {
 	p->rule->holder_self = !strcmp(value, "self");
-	p->rule->holder = p->rule->holder_self || !strcmp(value, "yes");
-	return p->rule->holder ? NULL : wrong(p, "yes or self", value);
+	p->rule->waker = !strcmp(value, "waker");
+	p->rule->holder = p->rule->holder_self || p->rule->waker || !strcmp(value, "yes");
+	return p->rule->holder ? NULL : wrong(p, "yes, self or waker", value);
 }
 
 /* Patterns, places, expressions. */

@@ -16,6 +16,7 @@
  *		site deepest		or the innermost function that half of the stacks go through
  *		holder yes		facts on who released the lock that is waited for
  *		holder self		the same, where those who wait are those who have it: of pools
+ *		holder waker		the same, of the threads that end the waits
  *		blame VIEW PATTERN	the functions to name are those of these stacks; of several lines the
  *					first that was measured
  *		begin last		it is looked for from the last matched frame on, not from the first
@@ -124,7 +125,7 @@ struct rule {
 	u32 nlets;
 	struct term site, *skip;
 	bool has_site, from_last, deepest, placeless; /* placeless: where it happens says nothing */
-	bool holder, holder_self;
+	bool holder, holder_self, waker;
 	struct rule_let *blames; /* without names */
 	u32 nblames;
 	u32 nskip;

@@ -21,15 +21,15 @@ static void ignore(void *ctx, struct error *err)
 }
 
 /* Calls rather than bytes; who held a lock; also what waits without a thread: where an event has such a choice. */
-static struct error *choose_options(struct run_request *r)
+static struct error *choose_options(struct run_request *r, bool wakers)
 {
 	const struct event_command *c = r->sampler.event->command_line;
 	struct error *err = NULL;
 	bool taken;
 
 	for (const struct event_option *o = c ? c->options : NULL; !err && o && o->key; o++)
-		if (o->name &&
-		        (!strcmp(o->name, "calls") || !strcmp(o->name, "logical") || !strcmp(o->name, "holders")))
+		if (o->name && (!strcmp(o->name, "calls") || !strcmp(o->name, "logical") ||
+		                       !strcmp(o->name, "holders") || (wakers && !strcmp(o->name, "wakers"))))
 			err = run_option(r, o->key, NULL, &taken);
 	return err;
 }
@@ -51,7 +51,7 @@ static struct error *record(const struct measure *m, const struct taking *t)
 	if (!err && event->command_line && event->command_line->check)
 		err = event->command_line->check(&r, true);
 	if (!err)
-		err = choose_options(&r);
+		err = choose_options(&r, t->wakers);
 	r.second = false;
 	r.sampler.duration_s = t->seconds;
 	r.sampler.frequency = t->rate;

@@ -9,6 +9,7 @@ struct taking {
 	const struct event_ops *event;
 	double seconds, rate; /* rate: samples a second, where the event has one */
 	const char *path;     /* of the recording */
+	bool wakers;          /* who ends waits, too */
 };
 
 /* Its error is that of the run. m->overhead becomes the mean of what runs took beyond their own time. */

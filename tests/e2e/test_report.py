@@ -125,6 +125,36 @@ def test_function_and_line():
         assert os.path.basename(where["file"]).startswith("planted."), (rule, where)
 
 
+def test_who_ends_waits():
+    """Whose work a place waits for, of a recording; and through a pool that waits for a third thread itself."""
+    found = findings(os.path.join(FIXTURES, "thread-wait", "planted"))[0]
+    assert found["rule"] == "thread-wait" and re.search(
+        r"was ended by _WorkItem\.run \(thread\.py:\d+\)\. On average 1\.\d threads are in _WorkItem\.run .*, "
+        r"9\d % of that time in sign \(planted\.py:\d+\)", found["why"]), found["why"]
+    ask = "clone3|native|libc.so.6;customer|native|app;place|native|app|/srv/app.c|4;pthread_join|native|libc.so.6"
+    packs = "clone3|native|libc.so.6;packer|native|app;have_it_signed|native|app;pthread_join|native|libc.so.6"
+    signs = "clone3|native|libc.so.6;signer|native|app;write_signature|native|app;fsync|native|libc.so.6"
+    answer = "waiting;wake|kernel;answer|native|app"
+    waits = f"{ask};[woken by packs]|{answer};packer|native|app;clone3|native|libc.so.6 9000000000\n" \
+            f"{ask};[woken by an interrupt]|waiting;tick|kernel 1000000000\n" \
+            f"{packs};[woken by signs]|{answer};signer|native|app;clone3|native|libc.so.6 8000000000\n" \
+            f"clone3|native|libc.so.6;packer|native|app;next|native|app;[woken by customer]|{answer};" \
+            "place|native|app;customer|native|app;clone3|native|libc.so.6 500000000\n"
+    wall = f"{ask};[join]|waiting 40000000000\n{packs};[join]|waiting 9000000000\n{signs};[disk]|waiting 8000000000\n"
+    facts = {"cpu": 0.01, "queue": 0, "wall.waiting": 5.7, "wall.queued": 0, "threads": 6}
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, "counters.json"), "w", encoding="utf-8") as file:
+            json.dump({"target": "app", "facts": facts}, file)
+        for name, event, stacks in (("wakers", "wait", waits), ("wall", "wall", wall)):
+            with open(os.path.join(folder, f"{name}.yrt"), "wb") as file:
+                subprocess.run([MKPROFILE, "yrt", "unit=nanoseconds", "duration=10", "frequency=199",
+                                f'stats={{"event": "{event}"}}'], input=stacks.encode(), stdout=file, check=True)
+        found = next(f for f in findings(folder) if f["rule"] == "thread-wait")
+    assert "90 % of the time of these waits was ended by packer, which waits for signer." in found["why"], found
+    assert "On average 0.8 threads are in signer, 100 % of that time in write_signature" in found["why"], found
+    assert found["change"].startswith("Make write_signature faster"), found
+
+
 def test_what_grows_has_a_picture():
     """Of a heap of Python no stack is known: what has grown is drawn, by what keeps it."""
     kept = os.path.join(FIXTURES, "memory-kept", "planted")
