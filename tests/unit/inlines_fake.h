@@ -225,7 +225,7 @@ static struct error *write_chain(void *ctx, u32 index, const struct inline_frame
 }
 
 /* The functions at an address, innermost first, as one line: "inner /src/inc/b.h:31:3|middle …". */
-static const char *chain_alone(struct inlines *in, u64 addr)
+static inline const char *chain_alone(struct inlines *in, u64 addr)
 {
 	static char text[CHAIN_ROOM];
 	const struct inline_frame *f;
@@ -237,7 +237,7 @@ static const char *chain_alone(struct inlines *in, u64 addr)
 }
 
 /* The same, which it must be as well if it is looked up with others, and after a rest. */
-static const char *chain_at(struct inlines *in, u64 addr)
+static inline const char *chain_at(struct inlines *in, u64 addr)
 {
 	static char all[2][CHAIN_ROOM];
 	const char *text = chain_alone(in, addr);

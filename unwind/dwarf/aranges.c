@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * From an address to its unit. First by .debug_aranges, which need not name all units. Only for an address that is not
- * there are all units read, once, and their own ranges are added to the table.
+ * there are all units read, once, and their own ranges are added to the table. Nearly each stack has such an address:
+ * _start() has no debug information. So it is worth to remember that a file's table names all of them.
  */
 #include <stdlib.h>
 
@@ -91,12 +92,14 @@ static void read_aranges(struct dwarf_file *f)
 struct adding {
 	struct dwarf_file *f;
 	u64 unit;
+	bool any;
 };
 
 static bool add_range(void *ctx, u64 low, u64 high)
 {
 	struct adding *a = ctx;
 
+	a->any = true;
 	return add(a->f, low, high, a->unit);
 }
 
@@ -123,17 +126,23 @@ static void read_units(struct dwarf_file *f)
 {
 	u64 *known = known_units(f);
 	u32 nknown = f->nranges;
+	struct adding a = {.f = f};
 	struct dwarf_unit *unit;
+	bool read = true;
+	u64 end = 0;
 
 	f->ranges_all = true;
-	for (unit = known ? dwarf_unit_at(f, 0) : NULL; unit && dwarf_spend(f, 1); unit = dwarf_unit_at(f, unit->end)) {
-		struct adding a = {f, unit->offset};
-
-		if ((nknown && bsearch(&unit->offset, known, nknown, sizeof(*known), compare_units)) ||
-		        !dwarf_unit_root(f, unit))
+	for (unit = known ? dwarf_unit_at(f, 0) : NULL; unit && dwarf_spend(f, 1); unit = dwarf_unit_at(f, end)) {
+		end = unit->end;
+		a.unit = unit->offset;
+		if (nknown && bsearch(&unit->offset, known, nknown, sizeof(*known), compare_units))
 			continue;
-		dwarf_each_range(f, unit, &unit->low, &unit->high, &unit->ranges, add_range, &a);
+		if (dwarf_unit_root(f, unit))
+			dwarf_each_range(f, unit, &unit->low, &unit->high, &unit->ranges, add_range, &a);
+		else
+			read = false;
 	}
+	f->aranges_whole = read && !a.any && f->budget && end == f->sections[DWARF_INFO].size;
 	free(known);
 	sort(f);
 }
@@ -168,6 +177,8 @@ struct dwarf_unit *dwarf_unit_by_address(struct dwarf_file *f, u64 addr)
 
 	if (offset != UINT64_MAX)
 		return dwarf_unit_at(f, offset);
+	if (f->aranges_whole)
+		return NULL;
 	if (!f->ranges_all)
 		read_units(f);
 	return find(f, addr, &offset) ? dwarf_unit_at(f, offset) : NULL;

@@ -85,6 +85,7 @@ struct dwarf_file {
 	struct dwarf_range *ranges; /* sorted by low; see aranges.c */
 	u32 nranges;
 	bool ranges_read, ranges_all;
+	bool aranges_whole; /* .debug_aranges names all units with code: all were read, or somebody knows it */
 	struct abbrevs *abbrevs[DWARF_ABBREVS_KEPT], *last_abbrevs;
 	struct abbrev_maker *abbrev_maker;
 	struct line_table *lines[DWARF_LINES_KEPT];

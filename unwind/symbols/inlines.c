@@ -6,6 +6,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "cfi/cfi_search_cache.h"
 #include "cleanup.h"
 #include "dwarf/alternate.h"
 #include "dwarf/functions.h"
@@ -36,6 +37,7 @@ struct found {
 
 struct inlines {
 	struct dwarf_file *dwarf;
+	bool whole_kept;    /* the cache knows that .debug_aranges is whole */
 	struct table names; /* the number of a text by the hash of where it is; a path by that of its bytes */
 	struct text *texts;
 	u32 ntexts, nread;    /* nread: all before were looked at */
@@ -61,6 +63,34 @@ static u64 place_key(u64 kind, const void *owner, u64 offset)
 	return XXH3_64bits(&p, sizeof(p)) | 1;
 }
 
+/* Of .debug_aranges that name all units; what is kept are the sizes of the sections. */
+#define WHOLE_SEARCH "aranges whole 1"
+
+static struct search_result whole_result(const struct dwarf_file *f)
+{
+	return (struct search_result){
+	        .values = {f->sections[DWARF_INFO].size, f->sections[DWARF_ARANGES].size}, .n = 2};
+}
+
+static void recall_whole(struct inlines *in)
+{
+	struct search_result want = whole_result(in->dwarf), got;
+
+	in->whole_kept = search_cache_load(in->dwarf->img, WHOLE_SEARCH, &got) && got.n == want.n &&
+	                 !memcmp(got.values, want.values, want.n * sizeof(*want.values));
+	in->dwarf->aranges_whole = in->whole_kept;
+}
+
+static void keep_whole(const struct inlines *in)
+{
+	struct search_result result;
+
+	if (!in->dwarf || !in->dwarf->aranges_whole || in->whole_kept)
+		return;
+	result = whole_result(in->dwarf);
+	search_cache_store(in->dwarf->img, WHOLE_SEARCH, &result);
+}
+
 struct error *inlines_open_debug(struct image *debug, const char *root, struct inlines **ret)
 {
 	struct inlines *in = calloc(1, sizeof(*in));
@@ -72,11 +102,13 @@ struct error *inlines_open_debug(struct image *debug, const char *root, struct i
 	err = dwarf_open(debug, &in->dwarf);
 	if (!err && in->dwarf)
 		err = dwarf_open_alternate(in->dwarf, root);
-	if (err || !in->dwarf)
+	if (err || !in->dwarf) {
 		inlines_close(in);
-	else
-		*ret = in;
-	return err;
+		return err;
+	}
+	recall_whole(in);
+	*ret = in;
+	return NULL;
 }
 
 struct error *inlines_open(struct image *img, const char *root, struct inlines **ret)
@@ -96,6 +128,7 @@ void inlines_close(struct inlines *in)
 {
 	if (!in)
 		return;
+	keep_whole(in);
 	dwarf_close(in->dwarf);
 	for (u32 i = 0; i < in->nstrings; i++)
 		free(in->strings[i]);

@@ -187,6 +187,8 @@ struct error *symbols_debug_file(struct image *img, const char *root, struct ima
 	free(search.misfit);
 	if (!err)
 		*ret = search.found;
+	if (!err && search.found)
+		search.found->cache_dir = img->cache_dir;
 	return err;
 }
 
