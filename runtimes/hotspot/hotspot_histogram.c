@@ -28,12 +28,14 @@
 #define THREADS_MAX  65536
 #define KINDS_MAX    (1u << 20)
 #define TRIES        3  /* until no collection comes between */
-#define COPIES       16 /* the same, of the whole heap */
+#define COPIES       8  /* the same, of the whole heap */
 #define CALM_COPIES  6  /* until little of it changes meanwhile: a collector that works beside the program has phases */
+#define STOP_COPIES  3  /* the same of one that stops it */
 #define CALM         0.04 /* of its pages */
 #define CALM_MS      5
 #define CALM_TRIES   100
 #define Z_COPIES     4    /* the same of ZGC, where what moves then is followed */
+#define NEXT_MS      500  /* is waited for a collection */
 #define SETTLE_MS    4000 /* is waited for objects that are being moved */
 #define COPY_ROOM    3    /* times the heap: of --memory, so that a copy and its objects fit */
 #define NAME_BYTES   1024
@@ -525,7 +527,7 @@ static bool grows(const struct histogram *g, const struct hotspot_space *s)
 {
 	const struct buffer *b = buffer_from(g, s->bottom);
 
-	return is_young(s->kind) || (b && b->start < s->top);
+	return s->kind == SPACE_EDEN || s->kind == SPACE_REGION || (b && b->start < s->top);
 }
 
 /* Was all of a space copied, when it was not filled? */
@@ -536,7 +538,7 @@ static bool is_copied(const struct histogram *g, const struct hotspot_space *s)
 	return i < g->before.n && g->before.items[i].bottom == s->bottom && g->before.items[i].top == s->top;
 }
 
-/* Those that are not filled at first, and then the others. */
+/* Those that are not filled at first, and then the others down, as G1 fills them: what is new comes last. */
 static bool copy_some(struct histogram *g, bool first)
 {
 	cleanup(free) struct heap_stretch *some = calloc((size_t)g->spaces.n + 1, sizeof(*some));
@@ -544,7 +546,7 @@ static bool copy_some(struct histogram *g, bool first)
 	bool ret;
 
 	for (u32 i = 0; some && kept.items && i < g->spaces.n; i++) {
-		const struct hotspot_space *s = &g->spaces.items[i];
+		const struct hotspot_space *s = &g->spaces.items[first ? i : g->spaces.n - 1 - i];
 
 		if (first ? grows(g, s) : is_copied(g, s))
 			continue;
@@ -640,6 +642,17 @@ static void await_calm(struct histogram *g)
 		nanosleep(&pause, NULL);
 }
 
+/* Right behind a collection there is most time until the next. */
+static void await_next(struct histogram *g)
+{
+	const struct timespec pause = {.tv_nsec = 200000};
+	const u64 end = now_ns() + NEXT_MS * 1000000ull;
+	u32 now = hotspot_collections(g->view, heap_memory_now(g->h));
+
+	while (hotspot_collections(g->view, heap_memory_now(g->h)) == now && now_ns() < end)
+		nanosleep(&pause, NULL);
+}
+
 /* Is another copy likely to be better? i: how many there were. */
 static bool copies_again(struct histogram *g, u32 i)
 {
@@ -649,7 +662,7 @@ static bool copies_again(struct histogram *g, u32 i)
 	if (g->copy_moved)
 		return true;
 	g->changed = heap_copy_changed(g->h);
-	return i < CALM_COPIES && (g->changed > CALM || is_emptying(g));
+	return i < (g->view->concurrent ? CALM_COPIES : STOP_COPIES) && (g->changed > CALM || is_emptying(g));
 }
 
 /* Roots, and a copy of the heap that they lead into, if it fits: between two collections, if they leave the time. */
@@ -662,6 +675,8 @@ static struct error *roots(void *reader)
 	for (u32 i = 0; !err && goes_on && (!i || copies_again(g, i)); i++) {
 		hotspot_refs_destroy(TAKE(g->refs));
 		await_calm(g);
+		if (i && g->copy_moved && g->parsed)
+			await_next(g);
 		goes_on = note_collections(g);
 		g->seen = g->collections;
 		find_lasting(g);

@@ -14,6 +14,7 @@
 #include "sort_keys.h"
 
 #define PREFETCHED 8
+#define HURRY      -20        /* priority */
 #define AHEAD_FROM 256        /* objects of a wave, from which whole blocks are read */
 #define TORN_MAX   4096       /* objects; then it must have helped some to read them once more */
 #define WAVE_MAX   (1u << 20) /* objects that are put in order at once, in 32 MB */
@@ -467,6 +468,13 @@ static struct error *walk_unreachable(const struct walk_of *w, bool only)
 	return err ? err : TAKE(r->err);
 }
 
+/* What must be of one moment is read before others: it is short, and longer where a full machine takes turns. */
+static void hurry(const struct heap_reading *r)
+{
+	if (r->nice)
+		setpriority(PRIO_PROCESS, 0, HURRY);
+}
+
 /* To the process that is read. */
 static void give_way(const struct heap_reading *r)
 {
@@ -480,11 +488,12 @@ static struct error *walk(const struct walk_of *w)
 	     counts = w->ops->blocks && (!w->ops->blocks_are_all || !w->r->live);
 	struct error *err = NULL;
 
+	if (walks)
+		hurry(w->r);
 	if (walks && w->ops->copied && w->process.pid)
 		err = heap_copy_written(w->h, w->process.pid);
 	if (!err && walks && w->ops->roots)
 		err = w->ops->roots(w->reader);
-
 	give_way(w->r);
 	if (!err)
 		err = TAKE(w->r->err);
