@@ -28,6 +28,7 @@
 #define PADDING     3
 #define OUTLINED    4 /* pixels from which on what vanished has an outline */
 #define LABEL_LEAST 3
+#define DOT         3 /* columns of what stands before a number */
 #define SHADES      5
 
 struct svg {
@@ -185,8 +186,11 @@ static void put_title(const struct svg *w, u32 node)
 	}
 }
 
-/* As much of s as columns hold, with "…" if that is not all; wide scripts take two columns a character. */
-static void put_cut(FILE *out, const char *s, int columns)
+/*
+ * As much of s as columns hold, with "…" if that is not all; wide scripts take two columns a character. Returns the
+ * columns that it took.
+ */
+static int put_cut(FILE *out, const char *s, int columns)
 {
 	char text[TEXT_CLEAN];
 	const char *at = text, *fits = text;
@@ -205,6 +209,21 @@ static void put_cut(FILE *out, const char *s, int columns)
 	text_xml(out, text);
 	if (used > columns)
 		fputs("\xe2\x80\xa6", out);
+	return used > columns ? columns : used;
+}
+
+/* Of bytes, how many there are, or how many more or less than before. As much of it as columns hold: all, or none. */
+static void put_bytes(const struct svg *w, u32 node, int columns)
+{
+	double n = (double)w->p->nodes[node].total - (w->base ? w->base[node] / w->p->base_scale : 0);
+	const char *sign = !w->base ? "" : n < 0 ? "-" : "+";
+	char amount[TEXT_AMOUNT];
+
+	if (strcmp(text_unit(&w->p->meta), "bytes"))
+		return;
+	text_amount(&w->p->meta, (u64)fabs(n), amount);
+	if ((int)(strlen(sign) + strlen(amount)) + DOT <= columns)
+		fprintf(w->out, " \xc2\xb7 %s%s", sign, amount);
 }
 
 static void draw_frame(struct svg *w, u32 node, double x, double width)
@@ -222,7 +241,8 @@ static void draw_frame(struct svg *w, u32 node, double x, double width)
 	        change == -1 && width > OUTLINED ? " class=\"gone\"" : "");
 	if (columns >= LABEL_LEAST) {
 		fprintf(w->out, "<text x=\"%.2f\" y=\"%u\">%s", x + PADDING, y + ROW - 5, text_marks(f->flags));
-		put_cut(w->out, text_name(f), columns - (int)strlen(text_marks(f->flags)));
+		columns -= (int)strlen(text_marks(f->flags));
+		put_bytes(w, node, columns - put_cut(w->out, text_name(f), columns));
 		fputs("</text>", w->out);
 	}
 	fputs("</g>\n", w->out);

@@ -27,10 +27,10 @@
 #define CHANGED_SAID 0.0005 /* of the pages */
 #define THREADS_MAX  65536
 #define KINDS_MAX    (1u << 20)
-#define TRIES        3  /* until no collection comes between */
-#define COPIES       8  /* the same, of the whole heap */
-#define CALM_COPIES  6  /* until little of it changes meanwhile: a collector that works beside the program has phases */
-#define STOP_COPIES  3  /* the same of one that stops it */
+#define TRIES        3 /* until no collection comes between */
+#define COPIES       8 /* the same, of the whole heap */
+#define CALM_COPIES  6 /* until little of it changes meanwhile: a collector that works beside the program has phases */
+#define STOP_COPIES  3 /* the same of one that stops it */
 #define CALM         0.04 /* of its pages */
 #define CALM_MS      5
 #define CALM_TRIES   100

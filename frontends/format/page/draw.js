@@ -125,16 +125,22 @@ function label(f, room) {
 	return text === whole ? text : cut(marksOf(f) + (briefs[f] ??= brief(nameOf(f), data.kinds[kindOf(f)])), room);
 }
 
-/* Of bytes, how many objects, blocks or calls have them. */
+/* Of bytes, how many objects, blocks or calls have them. What a root has itself is not what it keeps. */
 function timesOf(i) {
-	const n = tree.more?.[i];
+	const n = data.kinds[kindOf(tree.fn[i])] === "memory" ? 0 : tree.more?.[i];
 	return n > 1 ? " \u00d7" + n.toLocaleString("en") : "";
 }
 
-/* With their number, if both fit. */
+/* How many bytes are in it and above it, of a difference by how many there are more or less. */
+function bytesOf(i) {
+	const n = tree.nowTotal[i] - (isDiff ? tree.baseTotal[i] / (data.baseScale || 1) : 0);
+	return data.meta.unit !== "bytes" ? "" : ` \u00b7 ${!isDiff ? "" : n < 0 ? "\u2212" : "+"}${amount(Math.abs(n))}`;
+}
+
+/* With its numbers, as far as they fit. */
 function numbered(i, room) {
-	const text = label(tree.fn[i], room), all = text + timesOf(i);
-	return text && !text.endsWith("\u2026") && cut(all, room) === all ? all : text;
+	const text = label(tree.fn[i], room), all = [timesOf(i) + bytesOf(i), bytesOf(i), timesOf(i)].map((n) => text + n);
+	return !text || text.endsWith("\u2026") ? text : all.find((s) => cut(s, room) === s) ?? text;
 }
 
 function redraw() {
