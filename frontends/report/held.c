@@ -26,6 +26,7 @@
 #define LOOK_NS     25000000
 #define DEAR_NS     5000000 /* a look that took longer is the last one */
 #define SOCKETS_MAX 4096    /* of the targets */
+#define HELD_MS     8       /* since anything was sent; of 40 */
 #define HELD_MAX    256
 #define PROCESSES   64
 #define PEERS_NAMED 3
@@ -68,10 +69,11 @@ static void find_own(struct looking *l, pid_t pid)
 		closedir(dir);
 }
 
+/* A stream's next acknowledgement comes at once: there it is no more than a matter of microseconds. */
 static bool is_held(const struct tcp_info *t)
 {
-	return t->tcpi_notsent_bytes && t->tcpi_notsent_bytes < t->tcpi_snd_mss && t->tcpi_unacked &&
-	       t->tcpi_unacked < t->tcpi_snd_cwnd;
+	return t->tcpi_last_data_sent >= HELD_MS && t->tcpi_notsent_bytes && t->tcpi_notsent_bytes < t->tcpi_snd_mss &&
+	       t->tcpi_unacked && t->tcpi_unacked < t->tcpi_snd_cwnd;
 }
 
 static void note_socket(struct looking *l, const struct inet_diag_msg *m, int length)
