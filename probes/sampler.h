@@ -68,6 +68,7 @@ struct sampler_stats { /* all weighted: after the rate was halved a sample count
 	const struct event_ops *event;
 	const void *of_event;             /* what only the event knows, valid until it is asked again; NULL: nothing */
 	u32 processes;                    /* targets so far */
+	u32 runtimes;                     /* as sampler_runtimes() */
 	const struct unread_list *unread; /* of them, valid as long as the sampler */
 };
 

@@ -118,6 +118,7 @@ void sampler_stats(struct sampler *s, struct sampler_stats *ret)
 	if (st.probe.first_ns > s->began_ns)
 		st.first_sample_ms = (double)(st.probe.first_ns - s->began_ns) / 1e6;
 	st.processes = s->targets.seen;
+	st.runtimes = targets_runtimes(&s->targets);
 	st.unread = &s->targets.unread;
 	st.armed_ms = (double)(s->armed_ns - s->created_ns) / 1e6;
 	st.duration_s = (double)(until - s->began_ns) / 1e9;

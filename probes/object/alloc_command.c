@@ -2,9 +2,14 @@
 /* The options and the help of alloc. */
 #include "alloc.h"
 
+#include <string.h>
+
+#include "alloc_explain.h"
 #include "probes/event_command.h"
 #include "probes/run.h"
 #include "unwind/process/children.h"
+#include "unwind/runtime.h"
+#include "unwind/runtime_snapshot.h"
 
 enum { ALLOC_CALLS = EVENT_KEY, ALLOC_INTERVAL, ALLOC_GROWTH };
 
@@ -45,19 +50,50 @@ static u32 children_of(const struct run_request *r)
 	return sum;
 }
 
+/* Does its allocator ask the kernel, not libc? There is a view of its own for such. */
+static bool has_own_memory(const struct runtime_ops *ops)
+{
+	for (const struct runtime_snapshot_ops *const *s = ops->snapshots; s && *s; s++)
+		if (!strcmp((*s)->name, "alloc"))
+			return true;
+	return ops->alloc;
+}
+
+static bool explain_language(FILE *out, const struct run_request *r, u32 seen)
+{
+	for (const struct runtime_ops *const *ops = runtimes; *ops; ops++)
+		if (seen & 1u << (*ops)->id && has_own_memory(*ops)) {
+			fprintf(out, "no call was made: %s takes its objects' memory from the kernel itself: ",
+			        (*ops)->language);
+			fprintf(out, "`yrt %s-alloc -p %d` shows who makes them\n", (*ops)->view,
+			        r->npids ? r->pids[0] : 0);
+			return true;
+		}
+	return false;
+}
+
+void alloc_explain_nothing(FILE *out, const struct run_request *r, const struct sampler_stats *st)
+{
+	u32 children = r->sampler.follow ? 0 : children_of(r);
+
+	if (explain_language(out, r, st->runtimes))
+		return;
+	if (children)
+		fprintf(out, "no call was made; its children (%u) may make them: add -s\n", children);
+	else
+		fputs("no call was made: it ran little, or used again what it had\n", out);
+}
+
 static void explain(FILE *out, const struct run_request *r, const struct sampler_stats *st)
 {
 	const struct alloc_summary *s = st->of_event;
-	u32 children = r->sampler.follow ? 0 : children_of(r);
 
 	if (s->counters.calls || s->estimate.samples)
 		return;
 	if (*s->sampled)
 		fprintf(out, "%s told no sample: --max-cpu 0 sees its functions instead\n", s->sampled);
-	else if (children)
-		fprintf(out, "no call was made; its children (%u) may make them: add -s\n", children);
 	else
-		fputs("no call was made: it ran little, or used again what it had\n", out);
+		alloc_explain_nothing(out, r, st);
 }
 
 const struct event_command alloc_command = {

@@ -2,6 +2,7 @@
 /* The options and the help of leak. */
 #include "leak.h"
 #include "alloc.h"
+#include "alloc_explain.h"
 #include "probes/event_command.h"
 #include "probes/run.h"
 
@@ -54,6 +55,15 @@ static struct error *check(struct run_request *r, bool recorded)
 	return NULL;
 }
 
+static void explain(FILE *out, const struct run_request *r, const struct sampler_stats *st)
+{
+	const struct alloc_options *o = r->own;
+	const struct leak_summary *s = o->growth ? NULL : st->of_event;
+
+	if (s && !s->calls)
+		alloc_explain_nothing(out, r, st);
+}
+
 const struct event_command leak_command = {
         .size = sizeof(struct alloc_options),
         .own = own,
@@ -78,4 +88,5 @@ const struct event_command leak_command = {
         .options = options,
         .examples = examples,
         .check = check,
+        .explain = explain,
 };
