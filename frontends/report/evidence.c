@@ -22,6 +22,8 @@
 #include "unwind/runtime.h"
 #include "unwind/runtime_tasks.h"
 
+#define LEAK_IN_USE 65536 /* bytes a second */
+
 const struct profile *evidence_view(const struct evidence *e, const char *name)
 {
 	for (u32 i = 0; i < e->nviews; i++)
@@ -343,20 +345,24 @@ static void conclude_states(struct evidence *e, const struct profile *p)
 	facts_set(&e->facts, "wall.locked", locked / s);
 }
 
-/* What malloc's blocks grow by, bytes a second; and what is in use, or free, in its heap. */
+/*
+ * What malloc's blocks grow by, bytes a second; and what is in use, or free, in its heap. Where that is used more and
+ * more, and no stack was caught at it, nothing is known of what grows.
+ */
 static void conclude_leak(struct evidence *e, const json_t *leak)
 {
 	const json_t *heap = json_object_get(leak, "heap");
 	const json_t *first = json_array_get(heap, 0), *last = json_array_get(heap, json_array_size(heap) - 1);
 	double s = json_number_value(json_array_get(last, 0)) - json_number_value(json_array_get(first, 0));
+	double high = json_number_value(json_object_get(leak, "growth_high")) / 60;
 
-	facts_set(&e->facts, "leak.low", json_number_value(json_object_get(leak, "growth_low")) / 60);
-	facts_set(&e->facts, "leak.high", json_number_value(json_object_get(leak, "growth_high")) / 60);
-	if (json_array_size(heap) < 2 || s <= 0)
-		return;
-	for (size_t i = 1; i <= 2; i++)
+	for (size_t i = 1; s > 0 && i <= 2; i++)
 		facts_set(&e->facts, i == 1 ? "leak.in.use" : "leak.free",
 		        (json_number_value(json_array_get(last, i)) - json_number_value(json_array_get(first, i))) / s);
+	if (high <= 0 && facts_number(&e->facts, "leak.in.use") > LEAK_IN_USE)
+		return;
+	facts_set(&e->facts, "leak.low", json_number_value(json_object_get(leak, "growth_low")) / 60);
+	facts_set(&e->facts, "leak.high", high);
 }
 
 /* Of the view that most of the report is about: CPU time, or if there was hardly any, wall-clock time. */

@@ -452,6 +452,16 @@ static void set_made(struct evidence *e, bool known)
 	facts_set_text(&e->facts, "made", known && facts_number(&e->facts, "site.own") > 0 ? text : "");
 }
 
+/* ", most of it taken in FUNCTION", if that was seen. */
+static void set_taken(struct evidence *e, bool seen)
+{
+	char text[NAME_LENGTH + 32] = "";
+
+	if (seen)
+		snprintf(text, sizeof(text), ", most of it taken in %s", facts_find(&e->facts, "site")->text);
+	facts_set_text(&e->facts, "taken", text);
+}
+
 /* The rule's sites, of other stacks. */
 static struct rule with_stacks(const struct rule *r, struct stack_pattern *stacks, u32 n)
 {
@@ -514,6 +524,8 @@ static struct error *find_blamed(
 		facts_set_text(&e->facts, "made", "");
 	if (!err && !ret->view && r->nblames && !r->views[0])
 		facts_set_text(&e->facts, "site", NOWHERE);
+	if (!err)
+		set_taken(e, ret->view);
 	return err;
 }
 

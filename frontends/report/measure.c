@@ -224,6 +224,15 @@ static void note_ended(struct measure *m, struct evidence *e, const struct count
 	        m->seconds);
 }
 
+static void remember(struct measure *m, const struct counters *c)
+{
+	m->memory = counters_memory(c);
+	m->collected = counters_collected(c);
+	m->nthreads = c->nthreads;
+	m->fds = counters_fds(c);
+	m->memory_at = c->at_ns;
+}
+
 /* After each step: what grows in each of them grows, what grew in one has only started; and who keeps whom waiting. */
 static void note_growth(struct measure *m, struct evidence *e)
 {
@@ -238,6 +247,8 @@ static void note_growth(struct measure *m, struct evidence *e)
 		counters_free(&now);
 		return;
 	}
+	if (!m->memory_at && m->first->nprocesses)
+		remember(m, m->first);
 	memory = counters_memory(&now);
 	s = (double)(now.at_ns - m->memory_at) / 1e9;
 	if (m->memory_at && s > 1) {
@@ -246,13 +257,8 @@ static void note_growth(struct measure *m, struct evidence *e)
 		facts_lower(&e->facts, "growth.threads.least", ((double)now.nthreads - m->nthreads) / s);
 		facts_lower(&e->facts, "growth.fds.least", (counters_fds(&now) - m->fds) / s);
 	}
-	if (!m->memory_at || s > 1) {
-		m->memory = memory;
-		m->collected = counters_collected(&now);
-		m->nthreads = now.nthreads;
-		m->fds = counters_fds(&now);
-		m->memory_at = now.at_ns;
-	}
+	if (!m->memory_at || s > 1)
+		remember(m, &now);
 	counters_free(&now);
 }
 
@@ -614,7 +620,7 @@ static const char *wanted_by(const struct finding *f, const struct evidence *e)
 		const char *view = f->rule->blames[i].view;
 		const struct event_ops *event = event_find(strcmp(view, "made") != 0 ? view : "tlab");
 
-		if (evidence_view(e, view))
+		if (evidence_view(e, view) && f->nsites)
 			return NULL;
 		if (event && !evidence_view(e, event->name) && (event->command || has_allocations(e->runtimes)))
 			return event->name;
