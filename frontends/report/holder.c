@@ -7,36 +7,9 @@
 #include "frontends/format/text.h"
 #include "match.h"
 #include "own.h"
+#include "place.h"
+#include "stack_path.h"
 #include "unwind/cleanup.h"
-
-#define RELEASED  "[released by "
-#define STACK_MAX 1024
-#define NAME_MAX_ 512
-
-static bool is_release(const struct profile *p, u32 node)
-{
-	return !strncmp(p->functions[p->nodes[node].function].name, RELEASED, strlen(RELEASED));
-}
-
-/* From the node up to the root; the last ones of what is too long are left out. */
-static u32 path_of(const struct profile *p, u32 node, u32 *path)
-{
-	u32 n = 0;
-
-	for (; node && n < STACK_MAX; node = p->nodes[node].parent)
-		path[n++] = node;
-	return n;
-}
-
-static bool waits_in(const struct profile *p, const u32 *path, u32 from, u32 n, const char *waiter)
-{
-	char name[NAME_MAX_];
-
-	for (u32 i = from; i < n; i++)
-		if (!strcmp(text_plain_name(&p->functions[p->nodes[path[i]].function], name, sizeof(name)), waiter))
-			return true;
-	return !*waiter;
-}
 
 /* The stack of the one that released lies behind its name, the leaf first. The nearest own code, scripts before C. */
 static u32 releaser(const struct profile *p, const struct libraries *l, const u32 *path, u32 at)
@@ -58,11 +31,10 @@ static u32 releaser(const struct profile *p, const struct libraries *l, const u3
 static void note(const struct profile *p, const struct libraries *l, const char *waiter, u32 node, u64 *sums,
         struct holders *h, u64 *most)
 {
-	u32 path[STACK_MAX], n = path_of(p, node, path), at = 0, function;
+	u32 path[STACK_PATH_MAX], n = stack_path(p, node, path), at = stack_path_find(p, path, n, "[released by ");
+	u32 function;
 
-	while (at < n && !is_release(p, path[at]))
-		at++;
-	if (at + 1 >= n || !waits_in(p, path, at + 2, n, waiter))
+	if (at + 1 >= n || !stack_path_has(p, path, at + 2, n, waiter))
 		return;
 	h->total += p->nodes[node].self;
 	function = releaser(p, l, path, at);
@@ -105,7 +77,7 @@ struct error *holders_find(
 /* A pattern for just this function, and for all that it calls. */
 static struct error *pattern_of(const struct profile_function *f, const char *end, struct stack_pattern *ret)
 {
-	char name[NAME_MAX_], text[2 * NAME_MAX_ + 32], *to = text;
+	char name[NAME_LENGTH], text[2 * NAME_LENGTH + 32], *to = text;
 
 	matched_name(f, name, sizeof(name));
 	to += sprintf(to, "\"^");

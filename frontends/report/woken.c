@@ -8,10 +8,11 @@
 #include "frontends/format/text.h"
 #include "holder.h"
 #include "own.h"
+#include "place.h"
+#include "stack_path.h"
 #include "unwind/cleanup.h"
 
-#define STACK_MAX 1024
-#define NAME_MAX_ 512
+#define WOKEN     "[woken by "
 #define WORKS     0.05 /* threads, on average */
 #define GOOD_PART 0.3
 #define COMMON    0.5 /* of the time, what stands for it: of a place's waits, of who ends them */
@@ -33,40 +34,6 @@ struct place {
 	u32 longest; /* the longest wait that code ended */
 };
 
-static const char *name_of(const struct profile *p, u32 node)
-{
-	return p->functions[p->nodes[node].function].name;
-}
-
-static u32 path_of(const struct profile *p, u32 node, u32 *path)
-{
-	u32 n = 0;
-
-	for (; node && n < STACK_MAX; node = p->nodes[node].parent)
-		path[n++] = node;
-	return n;
-}
-
-/* Where in the path both stacks meet; n: nobody is known to have ended this wait. */
-static u32 middle_of(const struct profile *p, const u32 *path, u32 n)
-{
-	u32 at = 0;
-
-	while (at < n && strncmp(name_of(p, path[at]), "[woken by ", strlen("[woken by ")) != 0)
-		at++;
-	return at;
-}
-
-static bool goes_through(const struct profile *p, const u32 *path, u32 from, u32 n, const char *name)
-{
-	char plain[NAME_MAX_];
-
-	for (u32 i = from; i < n; i++)
-		if (!strcmp(text_plain_name(&p->functions[p->nodes[path[i]].function], plain, sizeof(plain)), name))
-			return true;
-	return !*name;
-}
-
 /* Adds a wait to each function of a part of its path, once. */
 static void count(const struct search *s, struct place *place, const u32 *path, u32 from, u32 to, u64 *sums)
 {
@@ -83,16 +50,16 @@ static void count(const struct search *s, struct place *place, const u32 *path, 
 static bool has_code(const struct profile *p, const u32 *path, u32 n)
 {
 	for (u32 i = 0; i < n; i++)
-		if (is_code(&p->functions[p->nodes[path[i]].function]))
+		if (is_code(stack_path_function(p, path[i])))
 			return true;
 	return false;
 }
 
 static void look_at(const struct search *s, struct place *place, u32 node)
 {
-	u32 path[STACK_MAX], n = path_of(s->p, node, path), at = middle_of(s->p, path, n);
+	u32 path[STACK_PATH_MAX], n = stack_path(s->p, node, path), at = stack_path_find(s->p, path, n, WOKEN);
 
-	if (at == n || !goes_through(s->p, path, at + 1, n, place->name))
+	if (at == n || !stack_path_has(s->p, path, at + 1, n, place->name))
 		return;
 	place->total += s->p->nodes[node].self;
 	count(s, place, path, at + 1, n, place->waiters);
@@ -127,11 +94,13 @@ static bool may_be_named(const struct search *s, const struct place *place, u32 
 /* Of the waker's stack the functions that may be named, leaf first. */
 static u32 candidates(const struct search *s, const struct place *place, u32 *ret)
 {
-	u32 path[STACK_MAX], n = path_of(s->p, place->longest, path), at = middle_of(s->p, path, n), found = 0;
+	u32 path[STACK_PATH_MAX], n = stack_path(s->p, place->longest, path),
+	                          at = stack_path_find(s->p, path, n, WOKEN);
+	u32 found = 0;
 	bool of_language = false;
 
 	for (u32 i = 0; i < at; i++) {
-		const struct profile_function *f = &s->p->functions[s->p->nodes[path[i]].function];
+		const struct profile_function *f = stack_path_function(s->p, path[i]);
 
 		of_language |= is_code(f) && match_is_language(f);
 	}
@@ -147,7 +116,7 @@ static u32 candidates(const struct search *s, const struct place *place, u32 *re
 /* The innermost that does a good part of what the thread does, else the program's own; 0: none can be named. */
 static struct error *choose(const struct search *s, const struct place *place, u32 *ret)
 {
-	u32 f[STACK_MAX], n = candidates(s, place, f);
+	u32 f[STACK_PATH_MAX], n = candidates(s, place, f);
 	cleanup(free) double *work = calloc(n + 1ull, sizeof(*work));
 	double most = WORKS;
 	struct error *err = work ? NULL : &error_no_memory;
@@ -200,7 +169,7 @@ struct error *woken_find(const struct rule *r, const struct profile *waits, cons
 	cleanup(free) u32 *same = calloc(waits->nfunctions + 1ull, sizeof(*same));
 	cleanup(free) bool *on_waits = calloc(waits->nfunctions + 1ull, sizeof(*on_waits));
 	struct search s = {r, waits, wall, same, on_waits};
-	char name[NAME_MAX_];
+	char name[NAME_LENGTH];
 	u64 total, value, before = 0;
 	struct error *err = same && on_waits ? match_unite(waits, same) : &error_no_memory;
 
