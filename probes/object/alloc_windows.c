@@ -34,7 +34,7 @@
 
 #define A_MS         1000000ull
 #define PERIOD_MS    80
-#define PERIOD_MAX   1000.0
+#define PERIOD_MAX   2000.0
 #define PERIOD_PART  16   /* of the time since the start, where that is shorter: a short program has windows, too, */
 #define PERIOD_LEAST 20.0 /* ms, but this */
 #define WINDOW_MS    20   /* at most, where hits are not cheap enough to stay */
@@ -55,7 +55,10 @@
 #define TAIL_MS      50     /* at most */
 #define STACKS       128    /* in a window, about */
 #define FOLLOWING    4      /* windows of a program that waits: all but one of them follow blocks */
-#define BURST_COST   16     /* times as much as is allotted to a window, it may take until the program waits */
+#define BURST_COST   16     /* times as much as is allotted to a window, it may take until the program waits, */
+#define BURST_NS     12e6   /* or this */
+#define QUIET        0.5    /* of its own CPU time, that hits may take of a program that uses little */
+#define QUIET_NS     10e9   /* that its own use is a mean of, about */
 #define SLICES       1024   /* before they get their weights */
 #define MEMORY_NS    500e6  /* that a mean goes back, about */
 #define ALONE_DENSE  2      /* each so many windows is one with landmarks alone, where hits are dense, */
@@ -93,6 +96,7 @@ struct alloc_windows {
 	struct look closed_alone;                /* the same of windows with landmarks alone */
 	double budget;                           /* ns that are left of it */
 	double cpu_rate;                         /* of a CPU, that targets use: a mean of late */
+	double own_rate;                         /* the same without hits, over a longer time */
 	double exception_ns, stepped_ns;         /* that a hit costs, besides BPF's program */
 	double trap_ns;                          /* the same of a debug register */
 	bool measured, in_target, stepped_measured;
@@ -442,9 +446,24 @@ static void count_now(struct alloc_windows *w, bool open)
 	__atomic_store_n(&skeleton(w)->data->alloc_open, open, __ATOMIC_SEQ_CST);
 }
 
+/* Of a CPU: what hits may take of a program that uses this much of one. */
+static double budget_rate(const struct alloc_windows *w, double cpu_rate)
+{
+	return fmax(w->options.share * cpu_rate, fmin(w->options.share * w->options.cpu_least, QUIET * w->own_rate));
+}
+
+/* What a burst took of a program that waits is paid back, else few of them would be twice the program's own time. */
+static double debt_most(const struct alloc_windows *w, u64 now)
+{
+	double quiet = w->cpu_rate < ALLOC_WAITS_BUSY ? BURST_NS : 0;
+	double debt = w->options.open ? CREDIT_NS : fmin(fmax((double)(now - w->begun.at) / 1000, DEBT_NS), CREDIT_NS);
+
+	return fmax(debt, quiet);
+}
+
 static void spend(struct alloc_windows *w, struct look *now)
 {
-	double cpu, took, time, debt;
+	double cpu, took, time, memory;
 
 	look(w, now);
 	learn(w, &w->opened, now);
@@ -454,9 +473,11 @@ static void spend(struct alloc_windows *w, struct look *now)
 	w->ran = cpu > 0 ? now->at : w->ran;
 	w->cost += took;
 	w->cpu_rate += (cpu - w->cpu_rate * time) / fmax(MEMORY_NS, time);
-	w->budget += w->options.share * fmax(cpu, w->options.cpu_least * time) - took;
-	debt = w->options.open ? CREDIT_NS : fmax((double)(now->at - w->begun.at) / 1000, DEBT_NS);
-	w->budget = fmin(fmax(w->budget, -fmin(debt, CREDIT_NS)), CREDIT_NS);
+	memory = fmax(fmin((double)(now->at - w->begun.at), QUIET_NS), 1);
+	w->own_rate = fmax(w->own_rate + (cpu - took - w->own_rate * time) / memory, 0);
+	if (time > 0)
+		w->budget += budget_rate(w, cpu / time) * time - took;
+	w->budget = fmin(fmax(w->budget, -debt_most(w, now->at)), CREDIT_NS);
 	w->last = *now;
 }
 
@@ -589,7 +610,7 @@ static double period_of(const struct alloc_windows *w)
 /* Until a window is due: at a random moment of a period after which the budget allows one. */
 static void wait_for_window(struct alloc_windows *w)
 {
-	double rate = w->options.share * fmax(w->cpu_rate, w->options.cpu_least), ns;
+	double rate = fmax(budget_rate(w, w->cpu_rate), 1e-6), ns;
 	double period = period_of(w), want = fmax(rate * period, LEAST_NS);
 
 	ns = fmin(fmax((want - w->budget) / rate, period), PERIOD_MAX * (double)A_MS);
@@ -601,10 +622,10 @@ static void wait_for_window(struct alloc_windows *w)
 /* A program that waits most of the time is seen until it waits again: what a burst does is more than half of it. */
 static bool is_in_burst(struct alloc_windows *w, double cost)
 {
+	double most = fmax(BURST_COST * w->allotted, counts_nothing(w) ? 0 : BURST_NS);
 	struct look now;
 
-	if (!w->waits_known || w->alone || w->cpu_rate > ALLOC_WAITS_BUSY || cost > BURST_COST * w->allotted ||
-	        cost <= 0)
+	if (!w->waits_known || w->alone || w->cpu_rate > ALLOC_WAITS_BUSY || cost > most || cost <= 0)
 		return false;
 	look_whole(w, &now);
 	return now.waited.voluntary <= w->opened.waited.voluntary &&
