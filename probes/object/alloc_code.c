@@ -117,7 +117,7 @@ static u64 resolve(struct reading *r, u64 addr, bool *outside)
 		return addr;
 	memcpy(name, stub.name, n);
 	name[n] = 0;
-	if (symbols_lookup(r->img, name, &sym))
+	if (symbols_lookup_exported(r->img, name, &sym))
 		return sym.start;
 	for (size_t i = 0; i < sizeof(makers) / sizeof(*makers); i++)
 		*outside |= !strcmp(name, makers[i]);

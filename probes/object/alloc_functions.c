@@ -158,18 +158,30 @@ static const struct {
         [ALLOC_NAMELESS_MIMALLOC] = {"mimalloc: error: ", "mimalloc"},
         [ALLOC_NAMELESS_KINDS] = {"MALLOC: + ", "tcmalloc"}};
 
-#define NAMELESS (sizeof(nameless) / sizeof(*nameless))
+#define NAMELESS     (sizeof(nameless) / sizeof(*nameless))
+#define MESSAGE_MOST 32 /* bytes of one */
 
-/* NAMELESS: none. */
+/* NAMELESS: none. One way through the section for all of them: it may have tens of MiB. */
+static size_t scan_for_nameless(struct image *img)
+{
+	struct image_scan s;
+	size_t ret = NAMELESS;
+
+	if (!image_scan_start(&s, img, ".rodata", MESSAGE_MOST))
+		return NAMELESS;
+	while (ret == NAMELESS && image_scan_next(&s))
+		for (size_t i = NAMELESS; i-- > 0;)
+			if (memmem(s.bytes, s.size, nameless[i].message, strlen(nameless[i].message)))
+				ret = i;
+	image_scan_end(&s);
+	return ret;
+}
+
 static size_t nameless_kind(struct image *img)
 {
-	size_t i = 0;
-
-	if (is_allocator(img))
-		return NAMELESS;
-	while (i < NAMELESS && !image_scan_find(img, ".rodata", nameless[i].message, strlen(nameless[i].message)))
-		i++;
-	return i;
+	if (!img->nameless)
+		img->nameless = (u32)(is_allocator(img) ? NAMELESS : scan_for_nameless(img)) + 1;
+	return img->nameless - 1;
 }
 
 const char *alloc_functions_nameless(struct image *img)

@@ -50,6 +50,7 @@ struct image {
 	struct rtti *rtti;       /* rtti.h */
 	struct cfi *cfi;         /* cfi.h */
 	u32 tsd;                 /* tsd_values() + 1; 0: not yet asked for (tsd.h) */
+	u32 nameless;            /* the allocator in it + 1; 0: not yet asked for (alloc_functions_nameless()) */
 	struct {                 /* set by who makes them, on demand: they lie above this room */
 		void (*symbols)(struct symbols *);
 		void (*rtti)(struct rtti *);

@@ -61,6 +61,8 @@ bool symbols_has_alias(struct image *img, u64 addr, const char *name);
  * symbols_load(), the separate debug file's. ret->name is name.
  */
 bool symbols_lookup(struct image *img, const char *name, struct symbol *ret);
+/* The same in .dynsym alone, which has tens of KiB where .symtab has tens of MiB: what the file defines for others. */
+bool symbols_lookup_exported(struct image *img, const char *name, struct symbol *ret);
 /* The same of a thread-local variable: start is its offset in what each thread has for the file. */
 bool symbols_thread_local(struct image *img, const char *name, struct symbol *ret);
 /*

@@ -109,20 +109,39 @@ static bool lookup_table(
 	return found;
 }
 
+static bool can_be_looked_up(const char *name)
+{
+	return *name && strlen(name) <= LOOKUP_MAX;
+}
+
+static bool lookup_exported(struct image *img, const char *name, bool of_thread, struct symbol *ret)
+{
+	struct elf_table table;
+
+	if (!can_be_looked_up(name) || !elf_table_find(img, SHT_DYNSYM, &table) ||
+	        !lookup_table(img, &table, name, of_thread, ret))
+		return false;
+	ret->exported = true;
+	return true;
+}
+
 static bool lookup(struct image *img, const char *name, bool of_thread, struct symbol *ret)
 {
 	const struct symbol_source *debug = img->symbols ? &img->symbols->sources[SOURCE_DEBUG] : NULL;
 	struct elf_table table;
 
-	if (!*name || strlen(name) > LOOKUP_MAX)
+	if (!can_be_looked_up(name))
 		return false;
-	if (elf_table_find(img, SHT_DYNSYM, &table) && lookup_table(img, &table, name, of_thread, ret)) {
-		ret->exported = true;
+	if (lookup_exported(img, name, of_thread, ret))
 		return true;
-	}
 	if (elf_table_find(img, SHT_SYMTAB, &table) && lookup_table(img, &table, name, of_thread, ret))
 		return true;
 	return debug && debug->img && lookup_table(debug->img, &debug->table, name, of_thread, ret);
+}
+
+bool symbols_lookup_exported(struct image *img, const char *name, struct symbol *ret)
+{
+	return lookup_exported(img, name, false, ret);
 }
 
 bool symbols_lookup(struct image *img, const char *name, struct symbol *ret)
