@@ -2,6 +2,7 @@
 #include "alloc_functions.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -10,6 +11,7 @@
 #include "probes/hit/hit_find.h"
 #include "unwind/allocators/allocator_names.h"
 #include "unwind/binary/image_scan.h"
+#include "unwind/cleanup.h"
 #include "unwind/symbols/symbols.h"
 
 /* clang-format off */
@@ -200,6 +202,20 @@ static void add_text(struct image *img, const char *kind, char *text, size_t siz
 	        kind ? kind : "", kind ? ")" : "");
 }
 
+/* With the name of the allocator, and whether `yrt alloc` sees its blocks. */
+static void add_nameless(struct image *img, char *text, size_t size)
+{
+	cleanup(free) struct alloc_functions *f = calloc(1, sizeof(*f));
+	size_t kind = nameless_kind(img);
+	char what[64];
+
+	if (f && kind < ALLOC_NAMELESS_KINDS)
+		alloc_nameless_find(img, (enum alloc_nameless)kind, f);
+	snprintf(what, sizeof(what), "%s, %s", nameless[kind].name,
+	        f && f->n ? "found by its code" : "without names, blocks are not seen");
+	add_text(img, what, text, size);
+}
+
 void alloc_functions_text(const struct process *p, char *text, size_t size)
 {
 	const struct image *last = NULL;
@@ -213,7 +229,7 @@ void alloc_functions_text(const struct process *p, char *text, size_t size)
 		else if (img && img != last && alloc_functions_own_heap(img))
 			add_text(img, "a heap of its own", text, size);
 		else if (img && img != last && alloc_functions_nameless(img))
-			add_text(img, "an allocator without names", text, size);
+			add_nameless(img, text, size);
 		last = img ? img : last;
 	}
 }

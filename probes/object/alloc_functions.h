@@ -67,7 +67,10 @@ const char *alloc_functions_kind(struct image *img);
 /* The allocator that is linked into a file without the names of its functions (alloc_nameless.h); NULL: none. */
 const char *alloc_functions_nameless(struct image *img);
 
-/* "libc.so.6 (glibc), php8.2 (a heap of its own)": the files of a process that have malloc(), or else a heap. */
+/*
+ * "libc.so.6 (glibc), php8.2 (a heap of its own), fd (jemalloc, found by its code)": the files of a process that have
+ * malloc(), or else a heap.
+ */
 void alloc_functions_text(const struct process *p, char *text, size_t size);
 /* Is it a library that is nothing but an allocator, by its name? Its calls of mmap() are not the program's then. */
 bool alloc_functions_are_all(struct image *img);

@@ -159,7 +159,7 @@ def test_nameless():
             shown = yrt.run("inspect", "-p", program.pid, output=False, stats=False)
             program.stdin.close()
     assert "linked has mimalloc linked in, whose functions have no names" in result.stderr, result.stderr
-    assert "linked (an allocator without names)" in shown.stdout, shown.stdout
+    assert "linked (mimalloc, without names, blocks are not seen)" in shown.stdout, shown.stdout
 
 
 STRIPPED = """
@@ -191,8 +191,10 @@ def test_stripped():
         subprocess.run(command, input=STRIPPED.encode(), check=True, stderr=subprocess.DEVNULL)
         with subprocess.Popen([path], stdin=subprocess.PIPE) as program:
             at = yrt.Run("alloc", "-p", program.pid, "-d", 600, "--max-cpu", 0).sampling()
+            shown = yrt.run("inspect", "-p", program.pid, output=False, stats=False)
             program.stdin.close()
             stats = at.result().stats["alloc"]
+    assert "malloc: linked (jemalloc, found by its code)" in shown.stdout, shown.stdout
     assert stats["from"] == "linked (jemalloc)", stats
     assert (stats["calls"], stats["bytes"]) == (4000, 1000 * (300 + 1000 + 5000 + 40)), stats
 
