@@ -151,8 +151,8 @@ static void warn(struct alloc *a)
 	alloc_windows_estimate(a->windows, &e);
 	a->host->options->warn(a->host->options->ctx,
 	        error_hint(error_new(ERROR_INTERNAL,
-	                           "hits would cost the target more than %.1f %% of its CPU time, %.1f us each: calls "
-	                           "are seen in windows, and stand for the others",
+	                           "hits would cost the target more than %.1f %% of its CPU time (half of it, if it "
+	                           "uses little), %.1f us each: calls are seen in windows, and stand for the others",
 	                           a->host->options->cpu_percent * SHARE, e.exception_ns / 1000),
 	                "--max-cpu 0 counts all of them"));
 }

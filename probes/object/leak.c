@@ -226,8 +226,9 @@ static void begin_windows(struct leak *l)
 	alloc_windows_set_trap(l->windows, leak_watch_start(l->watch));
 	l->host->options->warn(l->host->options->ctx,
 	        error_hint(error_new(ERROR_INTERNAL,
-	                           "hits would cost the target more than %.1f %% of its CPU time: calls are seen in "
-	                           "windows, and some blocks are watched by debug registers",
+	                           "hits would cost the target more than %.1f %% of its CPU time (half of it, if it "
+	                           "uses little): calls are seen in windows, and some blocks are watched by debug "
+	                           "registers",
 	                           l->host->options->cpu_percent * SHARE),
 	                "--max-cpu 0 counts all of them"));
 }
