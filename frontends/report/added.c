@@ -450,7 +450,7 @@ struct error *added_sites(const struct evidence *e, struct finding_site ret[ADDE
 		                                                                 : file),
 		        .file = clean_text(file),
 		        .line = (u32)fmin(UINT32_MAX, fmax(0, facts_number(&e->facts, name)))};
-		ret[*n].text = source_text(file, ret[*n].line, e->start_unix_ns);
+		ret[*n].text = source_text(e, file, ret[*n].line);
 		if (!ret[*n].function || !ret[*n].file)
 			return &error_no_memory; /* *n: the caller frees the one before it */
 	}

@@ -278,6 +278,7 @@ struct error *evidence_read(struct evidence *e, const char *path)
 	struct stat st;
 	struct error *err = !stat(path, &st) && S_ISDIR(st.st_mode) ? read_folder(e, path) : read_one(e, path);
 
+	e->elsewhere = facts_number(&e->facts, "root.other") > 0;
 	if (err || e->nviews || e->facts.n)
 		return err;
 	return error_new(ERROR_INPUT, "%s is empty: there is nothing to report on", path);

@@ -32,6 +32,8 @@ struct evidence { /* zeroed at first */
 	u32 runtimes; /* bit n: that of id n was seen */
 	bool refused; /* no view is permitted: counters alone */
 	u64 start_unix_ns;
+	char root[32];  /* where the program's files are: "/proc/42/root"; "": as this process sees them */
+	bool elsewhere; /* in another root that is gone, or in several: its files cannot be read */
 };
 
 /* Takes the profile over, also on failure. Its name is that of its event; one of the same name is an error. */

@@ -245,8 +245,7 @@ static struct error *make_callers(
 	struct error *err = callers_find(m, p, f->rule->libraries, function, &n);
 
 	for (u32 i = 0; !err && i < n; i++)
-		err = place_make(
-		        f->rule->libraries, &p->functions[function[i]], 0, e->start_unix_ns, &f->caller[f->ncallers++]);
+		err = place_make(f->rule->libraries, &p->functions[function[i]], 0, e, &f->caller[f->ncallers++]);
 	return err;
 }
 
@@ -263,8 +262,7 @@ static struct error *make_sites(
 		             !is_own(l, &p->functions[m->site[i].function]); /* a library's, and not the most */
 
 		if (!i || (share >= SITE_LEAST && !small))
-			err = place_make(
-			        l, &p->functions[m->site[i].function], share, e->start_unix_ns, &f->site[f->nsites++]);
+			err = place_make(l, &p->functions[m->site[i].function], share, e, &f->site[f->nsites++]);
 	}
 	return err ? err : make_callers(f, p, m, e);
 }

@@ -21,6 +21,7 @@
 #include "others.h"
 #include "probes/event_command.h"
 #include "run_apart.h"
+#include "source_text.h"
 #include "targets.h"
 #include "unwind/cleanup.h"
 #include "unwind/now.h"
@@ -374,8 +375,9 @@ static void name_target(const struct measure *m, struct evidence *e)
 		e->target = NULL;
 }
 
-static void note_target(const struct measure *m, struct facts *f)
+static void note_target(const struct measure *m, struct evidence *e)
 {
+	struct facts *f = &e->facts;
 	struct other_language other;
 	char text[32];
 
@@ -383,6 +385,7 @@ static void note_target(const struct measure *m, struct facts *f)
 		return;
 	snprintf(text, sizeof(text), "%d%s", m->run->pids[0], m->run->sampler.follow ? " -s" : "");
 	facts_set_text(f, "pid", text);
+	source_where(m->run->pids, (u32)m->run->npids, e);
 	builds_facts(busiest_of(m), f);
 	if (other_language_of(busiest_of(m), &other)) {
 		facts_set_text(f, "language.unread", other.name);
@@ -826,7 +829,7 @@ static struct error *take_first(struct measure *m, struct evidence *ret)
 	note_growth(m, ret);
 	if (!err)
 		say_counters(m, ret);
-	note_target(m, &ret->facts);
+	note_target(m, ret);
 	return err;
 }
 

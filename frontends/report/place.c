@@ -47,8 +47,8 @@ char *place_name(const struct libraries *l, const struct profile_function *f, ch
 	return ret;
 }
 
-struct error *place_make(const struct libraries *l, const struct profile_function *fn, double share, u64 before_unix_ns,
-        struct finding_site *ret)
+struct error *place_make(const struct libraries *l, const struct profile_function *fn, double share,
+        const struct evidence *e, struct finding_site *ret)
 {
 	char name[NAME_LENGTH];
 
@@ -57,7 +57,7 @@ struct error *place_make(const struct libraries *l, const struct profile_functio
 	ret->file = clean_text(fn->file);
 	ret->line = fn->line ? fn->line : fn->definition;
 	ret->share = share;
-	ret->text = is_own(l, fn) ? source_text(fn->file, fn->line, before_unix_ns) : NULL;
+	ret->text = is_own(l, fn) ? source_text(e, fn->file, fn->line) : NULL;
 	return ret->function && ret->file ? NULL : &error_no_memory;
 }
 

@@ -9,6 +9,7 @@
 
 #include "unwind/binary/root.h"
 #include "unwind/clean_text.h"
+#include "unwind/cleanup.h"
 
 #define FILE_MOST (4 << 20)
 #define TEXT_MOST 140
@@ -29,13 +30,40 @@ FILE *source_open(int root, const char *path, u64 before_unix_ns)
 	return ret;
 }
 
-char *source_text(const char *path, u32 line, u64 before_unix_ns)
+void source_where(const pid_t *pids, u32 n, struct evidence *e)
 {
-	FILE *in = line ? source_open(-1, path, before_unix_ns) : NULL;
+	struct stat own, first = {0}, s;
+	bool others = false;
+	char path[32];
+
+	if (stat("/proc/self/root/", &own))
+		return;
+	for (u32 i = 0; i < n; i++) {
+		snprintf(path, sizeof(path), "/proc/%d/root/", (int)pids[i]);
+		if (stat(path, &s))
+			continue;
+		if (!first.st_ino) {
+			first = s;
+			snprintf(e->root, sizeof(e->root), "%s", path);
+		}
+		others |= s.st_dev != first.st_dev || s.st_ino != first.st_ino;
+	}
+	if (!first.st_ino || (first.st_dev == own.st_dev && first.st_ino == own.st_ino))
+		*e->root = '\0';
+	e->elsewhere = others;
+	facts_set(&e->facts, "root.other", *e->root || others);
+}
+
+char *source_text(const struct evidence *e, const char *path, u32 line)
+{
+	cleanup(close) int root = line && !e->elsewhere ? root_open(e->root) : -1;
+	FILE *in = NULL;
 	char *text = NULL, *ret = NULL, *from;
 	size_t size = 0;
 	ssize_t length = -1;
 
+	if (line && !e->elsewhere && (root >= 0 || !*e->root))
+		in = source_open(root, path, e->start_unix_ns);
 	if (!in)
 		return NULL;
 	while (line && (length = getline(&text, &size, in)) >= 0)

@@ -4,7 +4,13 @@
 #define YRT_REPORT_SOURCE_TEXT_H
 
 #include <stdio.h>
+#include <sys/types.h>
 #include <types.h>
+
+#include "evidence.h"
+
+/* Where the files of these processes are: e->root, e->elsewhere, and the fact "root.other", which is kept. */
+void source_where(const pid_t *pids, u32 n, struct evidence *e);
 
 /*
  * Within a root (unwind/binary/root.h; -1: the host's). NULL: it cannot be read, or has changed since before_unix_ns
@@ -12,6 +18,6 @@
  */
 FILE *source_open(int root, const char *path, u64 before_unix_ns);
 /* Without what it is indented by, malloc'd; NULL: its file is not read, or has no such line. */
-char *source_text(const char *path, u32 line, u64 before_unix_ns);
+char *source_text(const struct evidence *e, const char *path, u32 line);
 
 #endif

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where a program adds to a collection, by its source. */
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "unit.h"
 
 #include "frontends/report/added.h"
+#include "frontends/report/source_text.h"
 
 static char folder[] = "/tmp/yrt-added-XXXXXX";
 
@@ -113,13 +116,65 @@ static int remove_all(void **state)
 	return rmdir(folder);
 }
 
+/* The text of a path is that of the file which the program itself has there. */
+static void test_root(void **state)
+{
+	struct evidence e = {0}, several = {0};
+	char path[128], *text;
+	pid_t pids[2] = {getpid()};
+	int ready[2];
+	char byte;
+
+	if (geteuid())
+		skip();
+	put("main.py", "host");
+	snprintf(path, sizeof(path), "%s/root", folder);
+	mkdir(path, 0755);
+	put("root/main.py", "container");
+	assert_int_equal(pipe(ready), 0);
+	pids[1] = fork();
+	if (!pids[1]) {
+		bool there = !chroot(path) && write(ready[1], "", 1) == 1;
+
+		for (; there;)
+			pause();
+		_exit(1);
+	}
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+
+	snprintf(path, sizeof(path), "%s/main.py", folder);
+	source_where(pids, 1, &e);
+	text = source_text(&e, path, 1);
+	assert_string_equal(text, "host");
+	free(text);
+	source_where(pids + 1, 1, &e);
+	assert_null(source_text(&e, path, 1)); /* it has no such folder */
+	text = source_text(&e, "/main.py", 1);
+	assert_string_equal(text, "container");
+	free(text);
+	source_where(pids, 2, &several);
+	assert_true(several.elsewhere);
+	assert_null(source_text(&several, path, 1));
+
+	kill(pids[1], SIGKILL);
+	waitpid(pids[1], NULL, 0);
+	assert_null(source_text(&e, "/main.py", 1)); /* it is gone */
+	snprintf(path, sizeof(path), "%s/main.py", folder);
+	unlink(path);
+	snprintf(path, sizeof(path), "%s/root/main.py", folder);
+	unlink(path);
+	snprintf(path, sizeof(path), "%s/root", folder);
+	rmdir(path);
+	facts_free(&e.facts);
+	facts_free(&several.facts);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_lines),
-	        cmocka_unit_test(test_functions),
-	        cmocka_unit_test(test_choice),
-	};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_lines), cmocka_unit_test(test_functions),
+	        cmocka_unit_test(test_choice), cmocka_unit_test(test_root)};
 
 	return cmocka_run_group_tests(tests, make, remove_all);
 }
