@@ -161,6 +161,24 @@ static inline void runtime_add_argument(struct runtime_callee *c, const char *na
 }
 
 /*
+ * For a path: the number of a free entry, which becomes this key of so many letters, with VALUE_KEYED. 0: there is no
+ * room.
+ */
+static inline u16 runtime_add_key(struct value_places *v, const char *name, size_t len)
+{
+	u32 free = 0;
+
+	while (free < VALUES_MAX && v->entry[free].length)
+		free++;
+	if (!len || len > VALUE_KEY || free == VALUES_MAX)
+		return 0;
+	memcpy(v->entry[free].key, name, len);
+	memset(v->entry[free].mask, 0xff, len);
+	v->entry[free].length = len;
+	return (u16)(VALUE_KEYED | free);
+}
+
+/*
  * A framework of servers, by its function that is called once for each request, whatever calls it. Those of a higher
  * rank, which call frameworks or are called by anything, are looked at in processes that have none of a lower one.
  */
@@ -196,7 +214,7 @@ struct runtime_calls_ops {
 	/*
 	 * Puts the way from argument i of this function, from 0, along fields (".uriMB.byteC.buff", "[req][method]") to
 	 * a text into slot `slot` of v, which has the other slots' already: its path and shape, and how references are
-	 * kept. False: a field is not known, or is no text. NULL: fields are not read.
+	 * kept; of VALUE_FRAME any object. False: a field is not known, or is no text. NULL: fields are not read.
 	 */
 	bool (*field)(void *instance, const struct runtime_process *p, const struct runtime_callee *of, u32 i,
 	        const char *fields, struct value_places *v, u32 slot);

@@ -179,6 +179,8 @@ static void prepare(struct object *o)
 		hit_callees_prepare(o, options);
 	if (has_arguments(options))
 		hit_arguments_prepare(o, !options->returns, options->returns);
+	if (has_language(options) && has_key(options))
+		object_want(o, "on_callee_fields");
 	if (options->conditions)
 		prepare_conditions(o, options);
 	if (options->returns) {
@@ -588,12 +590,26 @@ static struct error *attach_tracepoint(struct hit *h)
 	return NULL;
 }
 
+/* Keys of calls are read as a Y program's handler would be run. */
+static struct error *put_fields(struct object *o)
+{
+	struct sample *skel = object_skeleton(o);
+	int program = object_program(o, "on_callee_fields");
+
+	if (bpf_map_update_elem(bpf_map__fd(skel->maps.y_handlers), &skel->bss->y_values_at, &program, BPF_ANY))
+		return error_errno(errno, "the kernel takes no reader of keys");
+	skel->bss->y_handlers_run = 1;
+	return NULL;
+}
+
 static struct error *start(void *event, bool at_exec)
 {
 	struct hit *h = event;
 	struct hit_conditions *conditions = h->options->conditions;
 	struct error *err = attach_tracepoint(h);
 
+	if (!err && has_language(h->options) && has_key(h->options))
+		err = put_fields(h->host->object);
 	if (!err && conditions)
 		err = conditions->put(conditions, h->host->object);
 	if (!err && h->latency)

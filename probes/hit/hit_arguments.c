@@ -125,18 +125,6 @@ static const char *next_part(const char *part)
 	return *end == ',' ? end + 1 : NULL;
 }
 
-/* "[PATH_INFO]" behind an argument: what it has under that. */
-static void set_entry(struct value_entry *e, const char *part)
-{
-	size_t name = strcspn(part, "[,"), len = part[name] == '[' ? strcspn(part + name + 1, "],") : 0;
-
-	*e = (struct value_entry){.length = len};
-	for (size_t i = 0; i < len && i < VALUE_KEY; i++) {
-		((u8 *)e->key)[i] = (u8)part[name + 1 + i];
-		((u8 *)e->mask)[i] = 0xff;
-	}
-}
-
 /* What follows an argument: ".uriMB.byteC.buff", "<Impl>.uri", "[req][method]"; up to a comma. */
 static const char *way_of(const char *part)
 {
@@ -148,7 +136,7 @@ static bool has_way(const struct value_places *v, const char *part)
 {
 	char way = *way_of(part);
 
-	return v->base == VALUE_ABSOLUTE || way == '.' || way == '<' || (way == '[' && !v->table);
+	return v->base == VALUE_ABSOLUTE || (way && strchr(".[<", way));
 }
 
 /* Are arguments read as they are? */
@@ -169,20 +157,20 @@ static bool pick_one(const struct process *p, const char *view, const char *key,
 		bool way = has_way(&all, part);
 		u32 i = argument_of(callee, part);
 
-		if (!way)
-			set_entry(&v->entry[v->n], part);
-		if (!i || (!way && v->entry[v->n].length > VALUE_KEY))
+		if (!i)
 			return false;
 		v->slot[v->n] = all.slot[i - 1];
+		v->path[v->n] = all.path[i - 1];
 		if (all.typing == VALUE_TYPE_DECLARED)
 			v->shape[v->n] = all.shape[i - 1];
 		if (way && !callee_field(p, view, callee, i - 1, way_of(part), v, v->n))
 			return false;
-		along += way;
+		along += way || v->path[v->n].n;
 		v->n++;
 	}
-	v->ahead = along;
-	return !along || along == v->n;
+	v->later = along && v->base == VALUE_FRAME;
+	v->ahead = along && !v->later;
+	return !v->ahead || along == v->n;
 }
 
 /* The first of several such lists, with '|' between them, of which it has all. */
@@ -207,8 +195,8 @@ static struct error *no_key(const struct runtime_callee *callee, const char *key
 		        error_new(ERROR_UNSUPPORTED, "--key %s: arguments of %s cannot be read", key, callee->name),
 		        "without --key requests are told apart by function");
 	return error_hint(error_new(ERROR_USAGE, "--key %s: %s has no such argument", key, callee->name),
-	        "it has %s; ARGUMENT[KEY] is what a dict has, KEY of at most %d letters; ARGUMENT.FIELD.FIELD a text "
-	        "in an object, ARGUMENT[KEY][KEY] in hashes",
+	        "it has %s; ARGUMENT[KEY] is what a dict or a hash has, KEY of at most %d letters; "
+	        "ARGUMENT.FIELD.FIELD what an object has, ARGUMENT<MODULE.CLASS>.FIELD one in a slot of its class",
 	        *callee->arguments ? callee->arguments
 	        : callee->values.n ? "some without names, from 0"
 	                           : "none",
@@ -250,7 +238,7 @@ static void number_slots(struct value_places *v)
 	for (u32 i = 0; i < VALUES_MAX; i++)
 		if (v->base == VALUE_REGISTERS)
 			v->slot[i] = v->slot[i] ? 1 + callee_register(v->slot[i] - 1) : 0;
-		else if (v->typing != VALUE_TYPE_DECLARED)
+		else if (v->typing != VALUE_TYPE_DECLARED && v->typing != VALUE_TYPE_OF_OBJECT)
 			v->slot[i] = (u8)i;
 }
 
@@ -391,7 +379,7 @@ static struct error *write_key(
 {
 	for (u32 i = 0; i < r->n && i < VALUES_MAX; i++) {
 		cleanup(free) char *text = NULL;
-		size_t size, quote;
+		size_t size, quote, bytes;
 		FILE *one = open_memstream(&text, &size);
 
 		if (!one)
@@ -404,8 +392,9 @@ static struct error *write_key(
 			write_text(r->bytes[i], r->size[i], one);
 		if (fclose(one))
 			return &error_no_memory;
-		quote = size > 1 && strchr("'\"", *text) && text[size - 1] == *text;
-		fprintf(out, "%s%.*s", i ? " " : "", (int)(size - 2 * quote), text + quote);
+		bytes = f->view && size > 2 && !strncmp(text, "b'", 2); /* Python's */
+		quote = size > 1 && strchr("'\"", text[bytes]) && text[size - 1] == text[bytes];
+		fprintf(out, "%s%.*s", i ? " " : "", (int)(size - 2 * quote - bytes), text + quote + bytes);
 	}
 	return NULL;
 }

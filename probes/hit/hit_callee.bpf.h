@@ -328,7 +328,7 @@ WALK_GLOBAL int callee_values(struct slot *slot, const struct callee_watch *watc
 		return 0;
 	number = slot->walk.target.chunk;
 	values_take(watch->values, callee_arguments(slot, watch));
-	if (callee_is_handled(watch)) /* on_y_values() goes on with them */
+	if (callee_is_handled(watch)) /* on_y_values() or on_callee_fields() goes on with them */
 		return 0;
 	if (watch->function)
 		return callee_keep(now);
@@ -769,6 +769,7 @@ WALK_GLOBAL int callee_end(struct slot *slot, struct callee_watch *watch, u64 no
 	if (!watch->exit && !callee_closed && callee_begins(slot, watch)) {
 		counts->calls++;
 		counts->happened = CALLEE_BEGAN;
+		counts->at = now;
 		__sync_fetch_and_add(&watch->calls, 1);
 		callee_values(slot, watch, now);
 		callee_enter(watch->function, now);

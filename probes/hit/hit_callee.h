@@ -112,7 +112,8 @@ struct callee_counts {  /* one for each CPU */
 	u64 caller;     /* its caller's */
 	u64 proven, found;
 	u64 function; /* its number */
-	u64 happened; /* by that hit: enum callee_happened */
+	u64 happened; /* by that hit: enum callee_happened, */
+	u64 at;       /* and when */
 	u64 held;     /* 1 + number of the slot that waits for a Y program's handler to ask for its stack */
 	u64 handler;  /* that handler, in y_handlers */
 };

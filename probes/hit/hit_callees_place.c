@@ -90,7 +90,7 @@ static struct error *tell(
 	u64 stamp[RUNTIME_CALL_STAMP];
 	struct callee_key key = {.addr = address(f, i), .tgid = (u32)p->pid, .which = f->which[i]};
 	struct callee_watch watch = {.reason = c->options->n > 1 && !c->options->handled ? f->spec + 1 : 0,
-	        .handler = {asked ? c->options->handler[f->spec][0] : 0,
+	        .handler = {asked ? c->options->handler[f->spec][0] ?: c->options->key[f->spec] && numbers[1] : 0,
 	                c->options->handled ? c->options->handler[f->spec][1] : 0},
 	        .each = c->weight,
 	        .bytes = f->callee.executed ? 0 : bytes_at(f, i),

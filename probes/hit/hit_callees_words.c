@@ -156,8 +156,7 @@ void hit_callees_say_ends(const struct hit_callees *c, const struct runtime_call
 		        callee->name);
 	else if (callee_ends_unseen(callee))
 		what = error_new(ERROR_LOST,
-		        "%s returns at %u places, the last %u of which are watched: calls that return early have no "
-		        "time",
+		        "%s returns at %u places, %u of which are watched: calls that return elsewhere have no time",
 		        callee->name, callee->nexits, RUNTIME_CALL_EXITS);
 	if (what)
 		c->host->options->warn(c->host->options->ctx, what);

@@ -184,59 +184,6 @@ static __attribute__((always_inline)) inline bool values_word(const struct value
 	return !bpf_probe_read_user(ret, sizeof(*ret), (const void *)*at);
 }
 
-#define VALUES_TOGETHER 8 /* entries of a dict that one function looks at: the verifier follows each */
-
-/* The first of the entries from `at` on that has the key of slot i; 0 if none has. */
-WALK_GLOBAL u64 values_find(u32 function, u32 i, u64 at, u64 bytes, u64 end)
-{
-	const struct value_places *p = values_places(function);
-	const struct value_entry *e;
-	u64 length, letters[VALUE_KEY / 8], text;
-
-	if (!p)
-		return 0;
-	WALK_BARRIER(i);
-	e = &p->entry[i & (VALUES_MAX - 1)];
-	for (u32 k = 0; k < VALUES_TOGETHER && at < end; k++, at += bytes) {
-		text = user_word(at);
-		if (bpf_probe_read_user(&length, sizeof(length), (const void *)(text + 16)) || length != e->length ||
-		        bpf_probe_read_user(letters, sizeof(letters), (const void *)(text + p->table_text)))
-			continue;
-		if (!(((letters[0] ^ e->key[0]) & e->mask[0]) | ((letters[1] ^ e->key[1]) & e->mask[1])))
-			return at;
-	}
-	return 0;
-}
-
-#define VALUES_ENTRIES 96u /* of a dict that are looked at, the oldest */
-
-/* Where a dict has the key of slot i; 0: nowhere. */
-WALK_GLOBAL u64 values_entry(u32 function, u32 i, u64 dict)
-{
-	const struct value_places *p = values_places(function);
-	u64 keys, at, words[5], end, bytes = 24, found = 0;
-
-	if (!p || user_word(dict + p->type_at) != p->table_type)
-		return 0;
-	keys = user_word(dict + 32);
-	if (bpf_probe_read_user(words, sizeof(words), (const void *)keys))
-		return 0;
-	if (p->table == VALUE_TABLE_SIZE) {
-		at = keys + 40 + words[1] * (words[1] <= 0xff ? 1 : words[1] <= 0xffff ? 2 : 4);
-		end = at + bytes * words[4];
-	} else {
-		at = keys + 32 + (1ull << (words[1] >> 8 & 31));
-		bytes = words[1] >> 16 & 0xff ? 16 : 24;
-		end = at + bytes * words[3];
-	}
-	at += bytes - 16;
-	for (u32 k = 0; k < VALUES_ENTRIES / VALUES_TOGETHER && !found; k++) {
-		found = values_find(function, i, at, bytes, end);
-		at += VALUES_TOGETHER * bytes;
-	}
-	return found;
-}
-
 /* The word and the type of argument i. at: of the first slot. */
 WALK_GLOBAL int values_fetch(u32 function, u32 i, u64 at)
 {
@@ -249,29 +196,20 @@ WALK_GLOBAL int values_fetch(u32 function, u32 i, u64 at)
 		return 0;
 	if ((p->given ? p->slot[i] : i) < r->given)
 		known = values_word(p, i, &at, &word);
-	if (p->entry[i].length) {
-		word = user_word(values_entry(function, i, word & p->mask) + 8);
-		known = word != 0;
-	}
 	r->unread |= (known ? 0u : 1u) << i;
 	r->word[i] = word;
 	r->kind[i] = known ? values_type(p, i, at, word) : 0;
 	return 0;
 }
 
-/* Takes argument i, if there is one, and goes on with the hash. at: of the first slot. */
-WALK_GLOBAL u64 values_slot(u32 function, u32 i, u64 at, u64 hash)
+/* What the word of argument i stands for, and goes on with the hash. */
+static __attribute__((always_inline)) inline u64 values_content(
+        struct values_record *r, const struct value_places *p, u32 i, u64 hash)
 {
-	struct values_record *r = values_here();
-	struct value_places *p = values_places(function);
 	const struct value_shape *s;
-	u64 word;
+	u64 word = r->word[i];
 	u32 shape;
 
-	if (!r || !p || i >= VALUES_MAX || i >= r->n)
-		return hash;
-	values_fetch(function, i, at);
-	word = r->word[i];
 	r->size[i] = 0;
 	hash = walk_mix(hash, r->kind[i]);
 	shape = p->typing == VALUE_TYPE_DECLARED ? i : values_shape(p, r->kind[i]);
@@ -287,6 +225,18 @@ WALK_GLOBAL u64 values_slot(u32 function, u32 i, u64 at, u64 hash)
 	values_object(r, s, i, word & p->mask);
 	values_clear_head(r, s, i);
 	return values_mix(r, i, walk_mix(hash, r->size[i]));
+}
+
+/* Takes argument i, if there is one, and goes on with the hash. at: of the first slot. */
+WALK_GLOBAL u64 values_slot(u32 function, u32 i, u64 at, u64 hash)
+{
+	struct values_record *r = values_here();
+	struct value_places *p = values_places(function);
+
+	if (!r || !p || i >= VALUES_MAX || i >= r->n)
+		return hash;
+	values_fetch(function, i, at);
+	return values_content(r, p, i, hash);
 }
 
 /* All of them, from the first slot on. Returns their key; never 0. */
@@ -311,7 +261,7 @@ static __attribute__((always_inline)) inline u64 values_take(u32 function, u64 f
 	return r->key;
 }
 
-/* --- along fields of objects, in the program that is attached: the one that walks has no room for it --- */
+/* --- along fields of objects, in the programs before and behind the one that walks, which has no room for it --- */
 
 /* Where the reference at this address leads; 0: nowhere. */
 static __attribute__((always_inline)) inline u64 values_follow(const struct value_places *p, u64 addr)
@@ -332,7 +282,7 @@ static __attribute__((always_inline)) inline u64 values_follow(const struct valu
 WALK_GLOBAL u64 values_chain(u32 function, u32 i, u64 he)
 {
 	const struct value_places *p = values_places(function);
-	u64 words[3], letters[VALUE_KEY / 8];
+	u64 words[3], letters[VALUE_KEY / 8], other;
 	const struct value_entry *e;
 	u32 length;
 
@@ -343,10 +293,14 @@ WALK_GLOBAL u64 values_chain(u32 function, u32 i, u64 he)
 	for (u32 k = 0; k < VALUES_CHAIN && he; k++, he = words[0]) {
 		if (bpf_probe_read_user(words, sizeof(words), (const void *)he))
 			return 0;
-		if (!bpf_probe_read_user(&length, sizeof(length), (const void *)(words[1] + p->hash.key_length)) &&
-		        length == e->length &&
-		        !bpf_probe_read_user(letters, sizeof(letters), (const void *)(words[1] + p->hash.key_text)) &&
-		        !(((letters[0] ^ e->key[0]) & e->mask[0]) | ((letters[1] ^ e->key[1]) & e->mask[1])))
+		if (bpf_probe_read_user(&length, sizeof(length), (const void *)(words[1] + p->hash.key_length)) ||
+		        length != e->length ||
+		        bpf_probe_read_user(letters, sizeof(letters), (const void *)(words[1] + p->hash.key_text)))
+			continue;
+		other = 0;
+		for (u32 w = 0; w < VALUE_KEY / 8; w++)
+			other |= (letters[w] ^ e->key[w]) & e->mask[w];
+		if (!other)
 			return words[2];
 	}
 	return 0;
@@ -369,11 +323,136 @@ WALK_GLOBAL u64 values_keyed(u32 function, u32 i, u64 hash)
 	return 0;
 }
 
-/* The object behind all fields of slot i. Of bytes and strings: the one that has them. */
-WALK_GLOBAL u64 values_walk(u32 function, u32 i, u64 at)
+/* --- CPython's dicts and attributes --- */
+
+#define VALUES_TOGETHER 8   /* entries of a dict that one function looks at: the verifier follows each */
+#define VALUES_ENTRIES  96u /* of a dict that are looked at, the oldest */
+
+/* Of PyTypeObject, with the GIL: tp_basicsize, tp_flags, tp_dictoffset; PyHeapTypeObject.ht_cached_keys */
+#define TYPE_SIZE        32
+#define TYPE_FLAGS       168
+#define TYPE_DICT        288
+#define TYPE_KEYS_311    872
+#define TYPE_KEYS        880
+#define TYPE_IS_DICT     (1u << 29) /* or of a subclass */
+#define TYPE_HAS_MANAGED (1u << 4)  /* the dict is before the instance */
+#define TYPE_HAS_INLINE  (1u << 2)
+#define DICT_KEYS        32
+#define DICT_VALUES      40
+
+struct values_keys { /* from where on they are looked for, where they end, how large one is */
+	u64 at, end, bytes;
+};
+
+/* Where the first of these entries has the key of entry e; 0: none has. */
+WALK_GLOBAL u64 values_find(u32 function, u32 e, const struct values_keys *keys)
 {
 	const struct value_places *p = values_places(function);
+	u64 length, letters[VALUE_KEY / 8], text, at, other;
+	const struct value_entry *entry;
 
+	if (!p || !keys)
+		return 0;
+	WALK_BARRIER(e);
+	entry = &p->entry[e & (VALUES_MAX - 1)];
+	at = keys->at;
+	for (u32 k = 0; k < VALUES_TOGETHER && at < keys->end; k++, at += keys->bytes) {
+		text = user_word(at);
+		if (bpf_probe_read_user(&length, sizeof(length), (const void *)(text + 16)) ||
+		        length != entry->length ||
+		        bpf_probe_read_user(letters, sizeof(letters), (const void *)(text + p->table_text)))
+			continue;
+		other = 0;
+		for (u32 w = 0; w < VALUE_KEY / 8; w++)
+			other |= (letters[w] ^ entry->key[w]) & entry->mask[w];
+		if (!other)
+			return at;
+	}
+	return 0;
+}
+
+/* What is under the key of entry e in a PyDictKeysObject; values: where these are, if they are not in it. */
+WALK_GLOBAL u64 values_under(u32 function, u32 e, u64 table, u64 values)
+{
+	const struct value_places *p = values_places(function);
+	struct values_keys keys = {.bytes = 24};
+	u64 words[5], first, found = 0;
+
+	if (!p || bpf_probe_read_user(words, sizeof(words), (const void *)table))
+		return 0;
+	if (p->table == VALUE_TABLE_SIZE) {
+		first = table + 40 + words[1] * (words[1] <= 0xff ? 1 : words[1] <= 0xffff ? 2 : 4);
+		keys.end = first + keys.bytes * words[4];
+	} else {
+		first = table + 32 + (1ull << (words[1] >> 8 & 31));
+		keys.bytes = words[1] >> 16 & 0xff ? 16 : 24;
+		keys.end = first + keys.bytes * words[3];
+	}
+	first += keys.bytes - 16;
+	keys.at = first;
+	for (u32 k = 0; k < VALUES_ENTRIES / VALUES_TOGETHER && !found; k++) {
+		found = values_find(function, e, &keys);
+		keys.at += VALUES_TOGETHER * keys.bytes;
+	}
+	if (!found)
+		return 0;
+	return user_word(values ? values + 8 * ((found - first) / keys.bytes) : found + 8);
+}
+
+WALK_GLOBAL u64 values_in_dict(u32 function, u32 e, u64 dict)
+{
+	const struct value_places *p = values_places(function);
+	u64 values = user_word(dict + DICT_VALUES);
+
+	if (!p || !(user_word(user_word(dict + p->type_at) + TYPE_FLAGS) & TYPE_IS_DICT))
+		return 0;
+	if (values && p->table == VALUE_TABLE_INLINE)
+		values += 8;
+	return values_under(function, e, user_word(dict + DICT_KEYS), values);
+}
+
+/* The attribute of an instance that is named as entry e; 0: it has none, or it is a property, or in a slot. */
+WALK_GLOBAL u64 values_attribute(u32 function, u32 e, u64 object)
+{
+	const struct value_places *p = values_places(function);
+	u64 type, flags, at, dict = 0, values = 0;
+
+	if (!p)
+		return 0;
+	type = user_word(object + p->type_at);
+	flags = user_word(type + TYPE_FLAGS);
+	at = user_word(type + TYPE_DICT);
+	if (at >= 16 && at < 4096) {
+		dict = user_word(object + at);
+	} else if (flags & TYPE_HAS_MANAGED) {
+		dict = user_word(object - 24);
+		if (p->table == VALUE_TABLE_LOG)
+			values = user_word(object - 32);
+		else if (p->table == VALUE_TABLE_TAGGED && dict & 1)
+			values = dict + 1;
+		else if (p->table == VALUE_TABLE_INLINE && !dict && flags & TYPE_HAS_INLINE)
+			values = object + user_word(type + TYPE_SIZE) + 8;
+	}
+	if (values)
+		return values_under(function, e,
+		        user_word(type + (p->table == VALUE_TABLE_LOG ? TYPE_KEYS_311 : TYPE_KEYS)), values);
+	return dict ? values_in_dict(function, e, dict) : 0;
+}
+
+/* What a field leads to that is the number of an entry. */
+static __attribute__((always_inline)) inline u64 values_named(
+        const struct value_places *p, u32 function, u32 field, u64 at, bool dicts)
+{
+	if (!p->table)
+		return values_keyed(function, field, at);
+	if (!dicts)
+		return 0;
+	return field & VALUE_NAMED ? values_attribute(function, field, at) : values_in_dict(function, field, at);
+}
+
+static __attribute__((always_inline)) inline u64 values_along(
+        const struct value_places *p, u32 function, u32 i, u64 at, bool dicts)
+{
 	if (!p || i >= VALUES_MAX)
 		return 0;
 	for (u32 k = 0; k < VALUE_HOPS && at; k++) {
@@ -382,11 +461,23 @@ WALK_GLOBAL u64 values_walk(u32 function, u32 i, u64 at)
 		if (k + last >= p->path[i].n)
 			break;
 		if (p->path[i].at[k] & VALUE_KEYED)
-			at = values_keyed(function, p->path[i].at[k], at);
+			at = values_named(p, function, p->path[i].at[k], at, dicts);
 		else
 			at = values_follow(p, at + p->path[i].at[k]);
 	}
 	return at;
+}
+
+/* The object behind all fields of slot i. Of bytes and strings: the one that has them. */
+WALK_GLOBAL u64 values_walk(u32 function, u32 i, u64 at)
+{
+	return values_along(values_places(function), function, i, at, false);
+}
+
+/* The same through dicts and attributes, for which those that walk or keep have no stack. */
+WALK_GLOBAL u64 values_walk_dicts(u32 function, u32 i, u64 at)
+{
+	return values_along(values_places(function), function, i, at, true);
 }
 
 /* The text of slot i: length bytes at `at`. */
@@ -510,6 +601,40 @@ static __attribute__((always_inline)) inline int values_ahead(u32 function)
 	r->unread = 0;
 	for (u32 i = 0; i < VALUES_MAX; i++)
 		hash = values_field(function, i, first, hash);
+	r->key = hash | 1;
+	return 0;
+}
+
+/* As values_slot(), of an argument whose slot was taken, from there on along its path. */
+WALK_GLOBAL u64 values_further(u32 function, u32 i, u64 hash)
+{
+	struct values_record *r = values_here();
+	const struct value_places *p = values_places(function);
+	u64 word;
+
+	if (!r || !p || i >= VALUES_MAX || i >= r->n)
+		return hash;
+	if (p->path[i].n) {
+		word = values_walk_dicts(function, i, r->word[i] & p->mask);
+		r->word[i] = word;
+		r->kind[i] = word ? values_type(p, i, 0, word) : 0;
+		r->unread |= (word ? 0u : 1u) << i;
+	}
+	return values_content(r, p, i, hash);
+}
+
+/* Behind values_take(), with the same record. */
+static __attribute__((always_inline)) inline int values_later(void)
+{
+	struct values_record *r = values_here();
+	const struct value_places *p = r ? values_places(r->function) : NULL;
+	u64 hash;
+
+	if (!r || !p || !p->later)
+		return 0;
+	hash = r->function;
+	for (u32 i = 0; i < VALUES_MAX; i++)
+		hash = values_further(r->function, i, hash);
 	r->key = hash | 1;
 	return 0;
 }

@@ -235,7 +235,8 @@ static const struct event_option first[] = {
         {REQUEST_KEY, "key", "ARG",
                 "the argument of both that tells requests apart: arg1 to arg6; default arg1. Of a function of "
                 "Python, Java, Lua: the argument that is the route, by name or number from 0, or what a dict has: "
-                "environ[PATH_INFO]; of Java also what its fields lead to: request.uri; of Perl 1[PATH_INFO]; of a "
+                "environ[PATH_INFO]; of Python and Java also what its fields lead to: self.request.path; of Perl "
+                "1[PATH_INFO]; of a "
                 "native function without --end arg1+48: the text whose address is 48 bytes behind what the argument "
                 "points to, with '#' behind it one whose length follows its address (Go); several with commas"},
         {REQUEST_RUN, "run", "FUNCTION",
@@ -268,9 +269,10 @@ const struct event_command request_command = {
                 "sent to the upstream, and lasts until its memory is freed.\n"
                 "Of other servers each call of the function that handles a request is one: of those that are known "
                 "without being told (Django, Flask, Starlette and FastAPI, Quart, Litestar, Falcon, Bottle, Pyramid, "
-                "CherryPy, plain WSGI and ASGI, Go's net/http with gin, echo and chi, Apache httpd, Tomcat and "
+                "CherryPy, Tornado, aiohttp, Sanic, plain WSGI and ASGI, Go's net/http with gin, echo and chi, Apache "
+                "httpd, Tomcat and "
                 "Spring, Jetty, Undertow's servlets, the JDK's server, Mojolicious, Dancer2, Catalyst, PSGI by method "
-                "and path, Celery by task, gRPC in Go by method; Tornado, aiohttp, Fiber as one row), else of "
+                "and path, Celery by task, gRPC in Go by method; Fiber as one row), else of "
                 "--begin. What its thread ran, queued and waited for is "
                 "the request's; of a coroutine, whose thread serves others, too, only idle (the thread slept) and "
                 "others are known, and the lines where it was suspended.\n"

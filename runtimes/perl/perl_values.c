@@ -75,17 +75,11 @@ static const char *add_key(
         const struct perl_layout *l, const char *way, struct value_places *v, struct value_path *path)
 {
 	size_t len = strcspn(++way, "],");
-	u32 free = 0;
+	u16 key = way[len] == ']' ? runtime_add_key(v, way, len) : 0;
 
-	while (free < VALUES_MAX && v->entry[free].length)
-		free++;
-	if (way[len] != ']' || !len || len > VALUE_KEY || free == VALUES_MAX || !add_field(path, l->sv_u.at) ||
-	        path->n == VALUE_HOPS)
+	if (!key || !add_field(path, l->sv_u.at) || path->n == VALUE_HOPS)
 		return NULL;
-	path->at[path->n++] = (u16)(VALUE_KEYED | free);
-	memcpy(v->entry[free].key, way, len);
-	memset(v->entry[free].mask, 0xff, len);
-	v->entry[free].length = len;
+	path->at[path->n++] = key;
 	return way + len + 1;
 }
 

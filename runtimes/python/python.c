@@ -663,10 +663,24 @@ static u32 suspended(void *data, const struct runtime_process *p, u64 frame, str
 	return is_believed(instance) ? python_suspended(&r, instance->names, frame, ret, max) : 0;
 }
 
+static bool field(void *data, const struct runtime_process *p, const struct runtime_callee *of, u32 i,
+        const char *fields, struct value_places *v, u32 slot)
+{
+	struct python_instance *instance = data;
+	const struct python_image *image = instance->image;
+	u32 left = PYTHON_READS_MAX;
+	struct python_reader r = {.mem = p->memory, .l = image->layout, .version = image->version, .left = &left};
+
+	(void)of;
+	(void)i;
+	return python_field(&r, instance->bias + image->runtime, fields, v, slot);
+}
+
 static const char *const files[] = {"python", "libpython", "uwsgi", NULL};
 
 static const struct runtime_calls_ops calls = {.form = "python:MODULE.FUNCTION",
         .list = list_calls,
+        .field = field,
         .value = write_value,
         .suspended = suspended,
         .servers = python_servers,

@@ -257,8 +257,41 @@ static u64 resume_at(const struct looking *k, u64 entry)
 	return 0;
 }
 
-/* Takes the returns among n units. Returns the place of the first instruction behind; 0: they cannot be told apart. */
-static u32 take_returns(const struct opcodes *o, const u8 *units, u32 at, u32 n, u64 from, struct runtime_callee *c)
+#define HANDLERS_MAX 1024 /* bytes of co_exceptiontable that are looked at */
+
+/*
+ * Where the first handler of exceptions is, in code units: compilers from 3.11 on put them behind all else
+ * (Objects/exception_handling_notes.txt: entries of four numbers, of six bits a byte, 64: more follow).
+ */
+static u32 first_handler(const struct looking *k, u64 code)
+{
+	const struct python_layout *l = k->r.l;
+	u64 table = k->r.version < V3_11 ? 0 : python_word(&k->r, code + l->co_names.at + 8);
+	u64 size = table ? python_word(&k->r, table + l->ob_size.at) : 0;
+	u32 ret = UINT32_MAX, number = 0, which = 0;
+	u8 bytes[HANDLERS_MAX];
+
+	size = size < sizeof(bytes) ? size : sizeof(bytes);
+	if (!size || !python_read(&k->r, bytes, size, table + l->bytes_data.at))
+		return ret;
+	for (u32 i = 0; i < size; i++) {
+		number = number << 6 | (bytes[i] & 63);
+		if (bytes[i] & 64)
+			continue;
+		if (which == 2 && number < ret)
+			ret = number;
+		which = (which + 1) & 3;
+		number = 0;
+	}
+	return ret;
+}
+
+/*
+ * Takes the returns among n units that are at `since` or behind, and before `to`. Returns the place of the first
+ * instruction behind; 0: they cannot be told apart.
+ */
+static u32 take_returns(
+        const struct opcodes *o, const u8 *units, u32 at, u32 n, u64 from, u64 since, u64 to, struct runtime_callee *c)
 {
 	u8 op;
 
@@ -266,33 +299,46 @@ static u32 take_returns(const struct opcodes *o, const u8 *units, u32 at, u32 n,
 		op = units[2 * at];
 		if (o->executor && op == o->executor)
 			return 0;
-		if (memchr(o->returns, op, o->nreturns))
+		if (from + 2ull * at >= since && from + 2ull * at < to && memchr(o->returns, op, o->nreturns))
 			runtime_add_exit(c, from + 2ull * at, 1, false);
 	}
 	return at;
 }
 
-static void find_exits(const struct looking *k, u64 code, struct runtime_callee *c)
+/* All returns of n units of code, from a place on and up to another. False: they cannot be told apart. */
+static bool find_returns(const struct looking *k, u32 n, u64 since, u64 to, struct runtime_callee *c)
 {
 	const struct opcodes *o = opcodes_of(k->r.version);
-	const struct python_layout *l = k->r.l;
-	u64 size, object = l->co_bytes.size ? python_word(&k->r, code + l->co_bytes.at) : code;
 	u8 units[2 * UNITS_READ];
-	u32 n, at = 0;
+	u32 at = 0;
 
-	size = python_word(&k->r, object + l->ob_size.at);
-	n = (u32)(l->co_bytes.size ? size / 2 : size);
-	if (!o || !object || size > CODE_MAX)
-		return;
 	for (u32 from = 0; from < n; from += UNITS_READ) {
 		u32 here = n - from < UNITS_READ ? n - from : UNITS_READ;
 		u64 addr = c->entry + 2ull * from;
 
-		if (!python_read(&k->r, units, 2ul * here, addr) || !(at = take_returns(o, units, at, here, addr, c))) {
-			c->nexits = 0;
-			return;
-		}
+		if (!python_read(&k->r, units, 2ul * here, addr) ||
+		        !(at = take_returns(o, units, at, here, addr, since, to, c)))
+			return false;
 		at -= here;
+	}
+	return true;
+}
+
+/* Where there are more than can be watched, those of handlers of exceptions are left out first. */
+static void find_exits(const struct looking *k, u64 code, struct runtime_callee *c)
+{
+	const struct python_layout *l = k->r.l;
+	u64 size, object = l->co_bytes.size ? python_word(&k->r, code + l->co_bytes.at) : code, handlers;
+	u32 n;
+
+	size = python_word(&k->r, object + l->ob_size.at);
+	n = (u32)(l->co_bytes.size ? size / 2 : size);
+	if (!opcodes_of(k->r.version) || !object || size > CODE_MAX)
+		return;
+	handlers = c->entry + 2ull * first_handler(k, code);
+	if (!find_returns(k, n, handlers, UINT64_MAX, c) || !find_returns(k, n, 0, handlers, c)) {
+		c->nexits = 0;
+		return;
 	}
 	c->identity = ~((1ull << PYTHON_COOKIE_BITS) - 1);
 	if (k->r.version >= V3_11 && k->r.version < V3_12) /* there bytecode is made ready for being specialised */

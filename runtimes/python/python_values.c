@@ -9,6 +9,7 @@
 #define V3_8  0x03080000
 #define V3_11 0x030b0000
 #define V3_12 0x030c0000
+#define V3_13 0x030d0000
 #define V3_14 0x030e0000
 
 #define HEAD        16         /* sizeof(PyObject) */
@@ -61,6 +62,42 @@ static void add_names(const struct python_reader *r, u64 names, u32 n, u32 plain
 		        len + strlen(name) + 4 > RUNTIME_CALL_NAMES)
 			return;
 		len += (size_t)snprintf(ret + len, RUNTIME_CALL_NAMES - len, "%s%s%s", i ? "," : "", stars, name);
+	}
+}
+
+#define KIND_CELL 0x40 /* Include/internal/pycore_code.h: CO_FAST_CELL, of 3.11 on */
+
+/*
+ * Arguments that a function inside uses, too, are in cells. From 3.11 on the function itself puts them there, first of
+ * all; what can be suspended has done so as its body begins. Up to 3.10 cells are behind the locals from the beginning
+ * (co_nlocals, co_cellvars, co_cell2arg).
+ */
+static void find_cells(const struct python_reader *r, u64 code, bool in_body, struct value_places *v)
+{
+	u64 names = code + r->l->co_names.at, kinds, args, arg, cells;
+	u8 kind[VALUES_MAX] = {0};
+	u32 nlocals = 0;
+
+	for (u32 i = 0; i < VALUES_MAX; i++)
+		v->slot[i] = (u8)i;
+	if (r->version >= V3_11) {
+		kinds = python_word(r, code + r->l->co_filename.at - 8u);
+		if (in_body && kinds)
+			python_read(r, kind, v->n, kinds + r->l->bytes_data.at);
+		for (u32 i = 0; i < v->n; i++)
+			if (kind[i] & KIND_CELL)
+				v->path[i] = (struct value_path){.n = 1, .at = {HEAD}};
+		return;
+	}
+	args = python_word(r, names + 32);
+	cells = args ? python_word(r, python_word(r, names + 24) + r->l->ob_size.at) : 0;
+	python_read(r, &nlocals, sizeof(nlocals), code + r->l->co_firstlineno.at - 12u);
+	for (u32 i = 0; i < cells && nlocals + i <= UINT8_MAX; i++) {
+		arg = python_word(r, args + 8ull * i);
+		if (arg >= v->n)
+			continue;
+		v->slot[arg] = (u8)(nlocals + i);
+		v->path[arg] = (struct value_path){.n = 1, .at = {HEAD}};
 	}
 }
 
@@ -120,11 +157,117 @@ void python_places(const struct python_reader *r, const struct python_image *ima
 	        .typing = VALUE_TYPE_OF_OBJECT,
 	        .type_at = r->l->ob_type.at,
 	        .mask = ~7ull,
-	        .table = r->version >= V3_11 ? VALUE_TABLE_LOG : VALUE_TABLE_SIZE,
-	        .table_text = r->l->str_ascii.at,
-	        .table_type = image->types.dict + bias};
+	        .reference_bytes = 8,
+	        .table = r->version >= V3_13   ? VALUE_TABLE_INLINE
+	                 : r->version >= V3_12 ? VALUE_TABLE_TAGGED
+	                 : r->version >= V3_11 ? VALUE_TABLE_LOG
+	                                       : VALUE_TABLE_SIZE,
+	        .table_text = r->l->str_ascii.at};
 	set_shapes(image, bias, r, &c->values);
+	find_cells(r, code, c->makes && c->place.own == RUNTIME_OWN_FRAME, &c->values);
 	add_names(r, names, c->values.n, plain, flags & VARARGS, c->arguments);
+}
+
+/* --- along attributes --- */
+
+#define TYPE_BASE      (HEAD + 240) /* PyTypeObject.tp_base, tp_dict */
+#define TYPE_DICT      (HEAD + 248)
+#define BASES_MAX      16
+#define DESCRIPTOR     "member_descriptor" /* Objects/descrobject.c: PyMemberDescr_Type */
+#define MEMBER         (HEAD + 24)         /* PyMemberDescrObject.d_member */
+#define MEMBER_TYPE    8                   /* PyMemberDef.type, offset */
+#define MEMBER_OFFSET  16
+#define MEMBER_OBJECT  6 /* Include/structmember.h, descrobject.h: T_OBJECT, T_OBJECT_EX */
+#define MEMBER_PRESENT 16
+#define WAY_NAME       128
+#define ITEMS_MAX      1024 /* of a tuple */
+
+/* "<MODULE.CLASS>": *way moves behind it. Returns the type; 0: it is not said, or its module is not imported. */
+static u64 class_said(const struct python_reader *r, u64 runtime, const char **way)
+{
+	u64 interp[PYTHON_INTERPRETERS_MAX], class = 0;
+	size_t len = strcspn(*way, ">,|");
+	char name[WAY_NAME], *dot;
+	u32 n;
+
+	if (**way != '<' || (*way)[len] != '>' || len > sizeof(name))
+		return 0;
+	snprintf(name, sizeof(name), "%.*s", (int)len - 1, *way + 1);
+	*way += len + 1;
+	dot = strrchr(name, '.');
+	if (!dot)
+		return 0;
+	*dot = '\0';
+	n = python_interpreters(r, runtime, interp);
+	for (u32 i = 0; i < n && !class; i++)
+		class = python_dict_find(r, python_module(r, interp[i], name), dot + 1);
+	return class;
+}
+
+/* Where instances of a class have what they do not have in a dict. 0: they do not. */
+static u16 slot_of(const struct python_reader *r, u64 class, const char *name)
+{
+	char type[sizeof(DESCRIPTOR) + 1];
+	u64 descriptor, member, offset;
+	u32 kind;
+
+	for (u32 i = 0; i < BASES_MAX && class; i++, class = python_word(r, class + TYPE_BASE)) {
+		descriptor = python_dict_find(r, python_word(r, class + TYPE_DICT), name);
+		if (!descriptor)
+			continue;
+		member = python_word(r, descriptor + r->l->ob_type.at);
+		if (!memory_string(r->mem, type, sizeof(type), python_word(r, member + TYPE_NAME)) ||
+		        strcmp(type, DESCRIPTOR) != 0)
+			return 0;
+		member = python_word(r, descriptor + MEMBER);
+		offset = python_word(r, member + MEMBER_OFFSET);
+		if (!python_read(r, &kind, sizeof(kind), member + MEMBER_TYPE) ||
+		        (kind != MEMBER_OBJECT && kind != MEMBER_PRESENT) || offset < HEAD || offset >= VALUE_NAMED)
+			return 0;
+		return (u16)offset;
+	}
+	return 0;
+}
+
+/* The field that begins here, of a class if it is said: in a slot then. Returns its length; 0: it is none. */
+static size_t field_of(const struct python_reader *r, u64 class, const char *way, struct value_places *v, u16 *ret)
+{
+	bool item = *way == '[';
+	size_t len = strcspn(way + 1, item ? "],|" : ".[<,|");
+	char name[WAY_NAME], *end;
+	unsigned long number;
+
+	if (!len || len >= sizeof(name) || (item ? way[1 + len] != ']' : *way != '.'))
+		return 0;
+	snprintf(name, sizeof(name), "%.*s", (int)len, way + 1);
+	number = strtoul(name, &end, 10);
+	if (item && !*end)
+		*ret = number < ITEMS_MAX ? (u16)(SIZE + (r->version >= V3_14 ? 16 : 8) + 8 * number) : 0;
+	else if (class)
+		*ret = slot_of(r, class, name);
+	else
+		*ret = runtime_add_key(v, name, len) | (item ? 0 : VALUE_NAMED);
+	return *ret & ~VALUE_NAMED ? 1 + len + item : 0;
+}
+
+bool python_field(const struct python_reader *r, u64 runtime, const char *way, struct value_places *v, u32 slot)
+{
+	struct value_path *path = &v->path[slot];
+	size_t len;
+
+	while (*way && !strchr(",|", *way)) {
+		bool said = *way == '<';
+		u64 class = said ? class_said(r, runtime, &way) : 0;
+
+		if (path->n == VALUE_HOPS || (said && (!class || *way != '.')))
+			return false;
+		len = field_of(r, class, way, v, &path->at[path->n]);
+		if (!len)
+			return false;
+		path->n++;
+		way += len;
+	}
+	return path->n != 0;
 }
 
 static u64 word_of(const struct runtime_value *v, u32 at)

@@ -17,6 +17,11 @@
 void python_places(const struct python_reader *r, const struct python_image *image, u64 bias, u64 code, u32 flags,
         struct runtime_callee *c);
 /*
+ * As runtime_calls_ops.field: ".NAME" is an attribute that an instance has in its dict, "<MODULE.CLASS>.NAME" one that
+ * instances of that class have in a slot, "[KEY]" what a dict has, "[2]" an element of a tuple.
+ */
+bool python_field(const struct python_reader *r, u64 runtime, const char *way, struct value_places *v, u32 slot);
+/*
  * Writes 3, -0.5, 'text', b'bytes', True, None, <list of 3>, <class Shop>, or <Shop> of anything else. Names of classes
  * are read from the process.
  */

@@ -330,7 +330,7 @@ def test_python_requests():
         routes = {r["route"]: r["requests"] for r in result.expect().stats["requests"]["routes"]}
         assert routes == {"__main__.recursive": counts["recursive"]}, routes
         yield str(routes)
-        for key in ("nothing", "environ[REQUEST_METHOD_THAT_IS_LONG]", "7"):
+        for key in ("nothing", "environ[REQUEST_METHOD_THAT_IS_LONGER_THAN_IT]", "7"):
             flags = ["--begin", "python:__main__.application", "--key", key]
             result = yrt.run("requests", *flags, "-p", program.pid, "-d", 1)
             yrt.clear(result, yrt.USAGE, re.escape(f"--key {key}:"), "environ,start_response")

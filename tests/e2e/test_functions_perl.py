@@ -45,7 +45,7 @@ def test_perl_routes():
             stats = run.result().expect().stats["requests"]
             due = {route: n for route, n in all_due.items() if route.startswith("PUT") == (name == "Shop::handle")}
             assert {r["route"]: r["requests"] for r in stats["routes"]} == due, (due, stats["routes"])
-        for wrong in ("1[REQUEST_METHOD", "9[x]", "1[]", "1[longer than sixteen]", "name"):
+        for wrong in ("1[REQUEST_METHOD", "9[x]", "1[]", "1[longer than the thirty-two letters of a key]", "name"):
             run = yrt.run("requests", "--begin", "perl:Shop::serve", "--key", wrong, "-p", program.pid, "-d", 1,
                           output=False, stats=False)
             assert run.code == yrt.USAGE, (wrong, run.code, run.stderr)

@@ -381,6 +381,19 @@ def test_go_and_java():
         yield f"{due}"
 
 
+def test_attributes():
+    """A route along attributes of Python's objects: in a dict, in values that its class has keys for, in a slot."""
+    key = "self.request.method,self.request.path<__main__.Path>.parts[1]"
+    with Program("/usr/bin/python3", f"{yrt.SOURCE}/fixtures/python/framework_calls.py", "attributes") as program:
+        program.do("once")
+        run = yrt.Run("requests", "--begin", "python:Handler.execute", "--key", key, "-p", program.pid, "-d", 600,
+                      "--max-cpu", 0).sampling()
+        due = program.do("again")
+        run.interrupt()
+        stats = run.result().expect().stats["requests"]
+    assert {r["route"]: r["requests"] for r in stats["routes"]} == due, (due, stats["routes"])
+
+
 def test_several_applications():
     """Where several functions take what an application takes, the user is asked which it is."""
     source = ("import json, os, sys\ndef one(environ, start_response): pass\n"

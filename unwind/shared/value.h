@@ -78,28 +78,28 @@ enum value_typing {
 };
 #define VALUE_BESIDE 0x100 /* each has a type: 0 is none */
 
-/*
- * Of an argument that is a table of texts (CPython's dict: Objects/dictobject.c), what is taken is what it has under
- * this key.
- */
-#define VALUE_KEY 16 /* letters, ASCII */
+/* A key of a hash (Perl), of a dict, or the name of an attribute (CPython). */
+#define VALUE_KEY 32 /* letters, ASCII */
 struct value_entry {
 	u64 key[VALUE_KEY / 8], mask[VALUE_KEY / 8]; /* mask 0: any letter */
-	u64 length;                                  /* 0: the argument itself is taken */
+	u64 length;                                  /* 0: the entry is free */
 };
 
+/* How CPython has dicts, and attributes of instances (Objects/dictobject.c, Include/internal/pycore_object.h). */
 enum value_table {
 	VALUE_NO_TABLE,
-	VALUE_TABLE_SIZE, /* CPython 3.8 to 3.10: PyDictKeysObject has dk_size */
-	VALUE_TABLE_LOG,  /* and from 3.11 on: dk_log2_index_bytes */
+	VALUE_TABLE_SIZE,   /* 3.8 to 3.10: PyDictKeysObject has dk_size, an instance a dict where its type says */
+	VALUE_TABLE_LOG,    /* 3.11: dk_log2_index_bytes, and before an instance are its values and its dict, if any; */
+	VALUE_TABLE_TAGGED, /* 3.12: one word for either, */
+	VALUE_TABLE_INLINE, /* from 3.13 on: the dict; without one, the values are behind the instance */
 };
 
 /*
  * Of an argument that is an object, what is taken is a text in an object to which its fields lead. Fields are offsets,
- * of references that value_places.reference describes; or with VALUE_KEYED, numbers of an entry: what a hash has under
- * that. The last leads to an object of the argument's shape; or, bytes not 0, to an array whose text is behind that
- * many bytes, between two fields (s32) of the object that it is in; or, with `pv`, to a Perl SV; or, with `string`, to
- * the text itself.
+ * of references that value_places.reference describes; or with VALUE_KEYED, numbers of an entry: what a hash or a dict
+ * has under that, with VALUE_NAMED also: the attribute of an instance. The last leads to an object of the argument's
+ * shape; or, bytes not 0, to an array whose text is behind that many bytes, between two fields (s32) of the object that
+ * it is in; or, with `pv`, to a Perl SV; or, with `string`, to the text itself.
  */
 enum value_string {
 	VALUE_NO_STRING,
@@ -108,6 +108,7 @@ enum value_string {
 };
 #define VALUE_HOPS  14
 #define VALUE_KEYED 0x8000
+#define VALUE_NAMED 0x4000
 struct value_path {
 	u16 n; /* fields; 0: the argument itself is taken */
 	u16 at[VALUE_HOPS];
@@ -137,11 +138,11 @@ struct value_places {
 	u64 mask;            /* of a slot: the object's address */
 	u32 pointer;         /* VALUE_POINTER: the register (DWARF number) */
 	u8 slot[VALUES_MAX]; /* VALUE_REGISTERS: 1 + the register's number, 0: in none */
-	u32 table;           /* enum value_table: how dicts are made, */
-	u32 table_text;      /* where a key has its letters, behind its length of 8 bytes at 16, */
-	u64 table_type;      /* and the type of dicts */
+	u32 table;           /* enum value_table, */
+	u32 table_text;      /* where a key has its letters, behind its length of 8 bytes at 16 */
 	struct value_entry entry[VALUES_MAX];
-	u32 ahead;          /* not 0: arguments are taken before the call's stack is walked, along their paths */
+	u32 ahead;          /* not 0: arguments are taken before the call's stack is walked, along their paths; */
+	u32 later;          /* after that, as it tells where they are */
 	u64 reference_base; /* added to a reference that was shifted to the left; */
 	u32 reference_shift, reference_bytes; /* 4 or 8 */
 	u64 absolute;                         /* VALUE_ABSOLUTE */
