@@ -18,6 +18,7 @@
 #include "unwind/grow.h"
 #include "unwind/process/alone.h"
 #include "unwind/process/view.h"
+#include "unwind/runtime.h"
 #include "unwind/symbols/symbols.h"
 
 static const struct manual_option options[] = {PID_OPTIONS, {0}};
@@ -37,7 +38,8 @@ const struct manual functions_manual = {
         .text = "Prints functions of Python, Lua, Perl and Java by the names that `yrt probe -e` and `yrt latency -e` "
                 "take, with the place of their definition. PATTERN is compared with the whole name: * stands for any "
                 "characters. Without a language in front, it is looked for in each. FILE:PATTERN lists functions of a "
-                "mapped program or library, PROVIDER:PATTERN USDT probes, CATEGORY:PATTERN tracepoints. The process "
+                "mapped program or library, go:PATTERN those of Go, PROVIDER:PATTERN USDT probes, CATEGORY:PATTERN "
+                "tracepoints. The process "
                 "keeps running.",
         .options = options,
         .examples = examples,
@@ -144,6 +146,26 @@ static bool see_function(void *ctx, const struct symbol_function *f)
 	return n->err != NULL;
 }
 
+static struct error *see_of_table(void *ctx, u64 start, u64 end, const char *name)
+{
+	struct native *n = ctx;
+	struct error *err;
+
+	if (end > start)
+		see_function(n, &(struct symbol_function){.addr = start, .name = name});
+	err = n->err;
+	n->err = NULL;
+	return err;
+}
+
+/* Functions of a stripped file, as -e finds them. view: only of this language; NULL: of any. */
+static void list_tables(struct native *n, struct image *image, const char *view)
+{
+	for (const struct runtime_ops *const *r = runtimes; !n->err && *r; r++)
+		if ((*r)->functions && (!view || !strcmp((*r)->view, view)))
+			n->err = (*r)->functions(image, see_of_table, n);
+}
+
 static void see_usdt(void *ctx, const char *name)
 {
 	struct native *n = ctx;
@@ -196,6 +218,7 @@ static struct error *list_native(const struct process *p, const char *pattern, u
 	struct list list = {0};
 	struct native n = {.list = &list};
 	char root[64];
+	u32 listed;
 
 	if (!colon || colon == pattern || colon[1] == ':' || colon - pattern >= HIT_NAME_MAX)
 		return NULL;
@@ -208,8 +231,13 @@ static struct error *list_native(const struct process *p, const char *pattern, u
 		if (!image || image == n.image || !(p->mappings[i].prot & PROT_EXEC))
 			continue;
 		n.image = image;
+		listed = list.n;
 		if (hit_is_file(&n.spec, image->path) && !(n.err = symbols_load(image, root)))
 			symbols_each(image, see_function, &n);
+		if (!hit_is_file(&n.spec, image->path))
+			list_tables(&n, image, n.spec.file);
+		else if (listed == list.n)
+			list_tables(&n, image, NULL);
 		if (!n.err)
 			hit_each_usdt(image, see_usdt, &n);
 	}

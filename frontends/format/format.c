@@ -32,7 +32,7 @@ struct error *format_write(const struct format *f, struct profile *p, FILE *out)
 
 const struct format *format_find(const char *name, const char *path)
 {
-	if (!name && (!path || !strcmp(path, "-")))
+	if (!name && (!path || !strcmp(path, "-") || !strcmp(path, "/dev/null")))
 		return &format_folded;
 	for (const struct format *const *f = formats; *f; f++)
 		if (name ? !strcmp(name, (*f)->name) : has_extension(path, (*f)->extension))

@@ -40,7 +40,7 @@ extern const struct format format_recording; /* recording.h */
 /* Writes p as people want to see it: a function once, whatever compiled it, unless p->meta.annotate or f->keeps says
  * otherwise. */
 struct error *format_write(const struct format *f, struct profile *p, FILE *out);
-/* By name (may be NULL), else by the extension of path; "-" is folded. NULL: unknown. */
+/* By name (may be NULL), else by the extension of path; "-" and "/dev/null" are folded. NULL: unknown. */
 const struct format *format_find(const char *name, const char *path);
 /* The same for a command whose own text is a format, too: NULL without a name, and a path that has no extension. */
 const struct format *format_or_text(const char *name, const char *path);

@@ -125,9 +125,9 @@ static void warn(struct hit_callees *c)
 	c->warned = true;
 	if (groups(c) > 1)
 		err = error_new(ERROR_INTERNAL,
-		        "%u functions and %u debug registers: they are watched in turns, and their calls stand for "
-		        "others",
-		        most(c), THREAD_WATCHES);
+		        "%u functions, of which the debug registers hold %u at once: they are watched in turns, and "
+		        "their calls stand for others",
+		        most(c), at_once(c));
 	else
 		err = error_hint(error_new(ERROR_INTERNAL,
 		                         "hits cost the target %.0f %% of a CPU: functions are watched in shifts, and "

@@ -180,7 +180,9 @@ def test_two_libraries_latency():
     """A call during which the stack is copied is paired in each of two libraries."""
     host = os.path.join(yrt.SOURCE, "fixtures", "go", "shared", "two.py")
     with yrt.Fixture(sys.executable, host, *(both := two_libraries()), "grow", seconds=None, wait=False) as f:
+        listed = yrt.run("probe", "--list", "-p", f.pid, "go:main.gro*", output=False, stats=False).expect().stdout
         for library in both:
+            assert f"{os.path.basename(library)}:main.grown\tfunction" in listed.splitlines(), listed
             run = yrt.run_busy("latency", [f.pid], "-e", f"{library}:main.grown", "--max-cpu", 0, seconds=1)
             stats = run.stats["latency"]
             told = {name: stats[name] for name in ("entered", "returned", "unpaired", "left")}

@@ -18,6 +18,7 @@ static void test_find(void **state)
 	assert_ptr_equal(format_find("html", "-"), &format_html);
 	assert_ptr_equal(format_find(NULL, "-"), &format_folded);
 	assert_ptr_equal(format_find(NULL, NULL), &format_folded);
+	assert_ptr_equal(format_find(NULL, "/dev/null"), &format_folded);
 	assert_ptr_equal(format_find(NULL, "a/b.folded.html"), &format_html);
 	assert_ptr_equal(format_find(NULL, "B.HTML"), &format_html);
 	assert_ptr_equal(format_find(NULL, "b.svg"), &format_svg);
