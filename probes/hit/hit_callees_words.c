@@ -102,8 +102,9 @@ static struct error *not_called(const struct hit_callees *c, u32 spec)
 {
 	const char *why = c->unseen_why[spec];
 
-	return error_new(ERROR_LOST, "-e %s: the function is there, but no call was seen%s%s",
-	        c->options->spec[spec].text, why ? "; " : "", why ? why : "");
+	return error_new(ERROR_LOST, "-e %s: the function is there, but no call was seen%s%s%s",
+	        c->options->spec[spec].text, c->each > 1 ? " while it was watched, a part of the time" : "",
+	        why ? "; " : "", why ? why : "");
 }
 
 static struct error *say_error(const struct hit_callees *c)
